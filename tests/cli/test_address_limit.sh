@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # Under any limit of addresses (`ulimit -v`) a command does what it was asked, or says with exit code 71 that there is too
 # little: no signal, no hang.  Code 127 is the system's loader, before kiln begins.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 if ! (ulimit -v 2000000 && "$kiln" --version >/dev/null 2>&1); then
     skip addresses "this build (a sanitizer's) cannot run under a limit of addresses"
 fi

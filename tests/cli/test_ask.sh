@@ -1,13 +1,8 @@
 #!/usr/bin/env bash
 # kiln ask as a user drives it: on a terminal a line tells how far it is, and is gone before the answer; elsewhere a short
 # question says nothing but its answer.
-set -euo pipefail
-kiln=$1
+. "$(dirname "$0")/begin.sh"
 tests=$(dirname "$kiln")/tests
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
 
 "$tests/test_api" unpack "$dir"
 for _ in $(seq 40); do echo 'A man had a dog. A big dog had bad food and ran off, and a mad man had an old cab.'; done >"$dir/text"

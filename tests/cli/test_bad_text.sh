@@ -2,11 +2,7 @@
 # `kiln prepare` on text that is damaged or made to do damage: cut and corrupt archives, bombs, huge and nested pages, entities,
 # ill-formed UTF-8, empty files.  Each is said once, ends in bounded time and memory, and leaves a good store beside it as it was.
 # (Files that change while they are read: test_cut_input.  Pipes: test_pipes.  A full disk: test_prepare, test_prepare_resume.)
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 export OMP_NUM_THREADS=2
 cd "$dir"
 printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' the old king saw a river and city of stone . >vocab.txt

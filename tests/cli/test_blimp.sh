@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # kiln blimp as a user drives it: the table counts what --scores lists, ties are wrong, groups are BLiMP's keys or the file, and
 # what is wrong with pairs is said with file and line.
-set -euo pipefail
-kiln=$1
+. "$(dirname "$0")/begin.sh"
 tests=$(dirname "$kiln")/tests
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
 make_store
 "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/run" --max_seq_length 32 \
     --max_predictions_per_seq 5 --train_batch_size 8 --max_steps 3 --learning_rate 1e-3 --eval_steps 0 --disable_progress_bar 2>/dev/null

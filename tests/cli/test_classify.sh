@@ -2,14 +2,8 @@
 # Classification as a user meets it: a pre-trained model learns to tell texts apart, from CSV, TSV and JSON lines, one label,
 # several or numbers; it goes on after kill -9 to the bit, is fine-tuned further with the labels it has, and says what is
 # wrong when something is.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 
 # Texts in which one word says what they are; the second table has the same as pairs whose label is whether both have it.
 awk -v dir="$dir" 'BEGIN {

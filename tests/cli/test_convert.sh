@@ -2,13 +2,8 @@
 # kiln convert as a user drives it: every form of a model that kiln reads becomes the same Hugging Face directory, ckpt_N.pt and
 # ONNX file, each read back with the same bits and logits; what cannot be done leaves nothing.  test_convert_torch and
 # test_convert_onnx have other programs read what is written; here it is held by their checksums.
-set -euo pipefail
-kiln=$(realpath "$1")
+. "$(dirname "$0")/begin.sh"
 golden=$(cd "$(dirname "$0")/../golden" && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
 unpack_golden imports
 "$(dirname "$kiln")/tests/test_api" unpack "$dir/from"
 cd "$dir"

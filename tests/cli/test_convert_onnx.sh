@@ -1,15 +1,9 @@
 #!/usr/bin/env bash
 # The ONNX files of kiln convert in onnx.checker and onnxruntime (tools/check_onnx.py): every head, both wirings of layers, weights in
 # the file and beside it, with the Python that KILN_PYTHON names.
-set -euo pipefail
-kiln=$(realpath "$1")
+. "$(dirname "$0")/begin.sh"
 here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$here/expect.sh"
-. "$here/corpus.sh"
 need_python onnx onnx onnxruntime numpy safetensors
-export OMP_NUM_THREADS=1
 "$(dirname "$kiln")/tests/test_api" unpack "$dir/from"
 make_store
 cat >"$dir/pre.json" <<JSON

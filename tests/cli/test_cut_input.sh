@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # A file that another process cuts while it is read is an error with its name, exit code 74, and never a signal, nor zeros
 # taken for text; what the end leaves behind goes with the next run.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 export OMP_NUM_THREADS=2
 make_store
 cd "$dir"

@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # Token stores that were damaged after they were made end a run with exit code 65, and nothing that was learnt from them is
 # saved; a run goes on only with the data it began with, unless it is told otherwise.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 
 flags=(--config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8
     --learning_rate 1e-3 --eval_steps 2 --disable_progress_bar --num_steps_per_checkpoint 2)

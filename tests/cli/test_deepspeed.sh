@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # `kiln pretrain --deepspeed`: each key of DeepSpeed's JSON is used, translated or named, and what is not supported is
 # refused by the name of the key.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 train=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32
     --max_predictions_per_seq 5 --max_steps 8 --num_steps_per_checkpoint 2 --eval_steps 0 --deepspeed
     --deepspeed_config "$dir/ds.json" --learning_rate 1e-3 --disable_progress_bar)

@@ -1,15 +1,10 @@
 #!/usr/bin/env bash
 # deploy: every command of the manifests and of the Slurm script is one that kiln takes (a dry run), each edit point is in one place,
 # no host, user or home is inside; and with Python's yaml the manifests have the fields that Kubernetes and the MPIJob's CRD have.
-set -euo pipefail
+. "$(dirname "$0")/begin.sh"
 shopt -s extglob
-kiln=$(realpath "$1")
 tests=$(cd "$(dirname "$0")" && pwd)
 deploy=$tests/../../deploy
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$tests/expect.sh"
-export OMP_NUM_THREADS=1
 unset "${!OMPI_@}" "${!SLURM_@}" WORLD_SIZE RANK LOCAL_RANK
 mkdir "$dir/bin" "$dir/run"
 cp "$tests/../../configs/bert_large.json" "$dir/run/bert_config.json"

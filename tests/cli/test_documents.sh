@@ -2,16 +2,11 @@
 # Every command line of the five documents that kiln replaces, in kiln's form, as a dry run: in an empty folder, and in one
 # with the documents' configurations.  What asks for several ranks without a launcher that serves them says so; what is inside passes alone.
 # docs/migrating has each of them.
-set -euo pipefail
+. "$(dirname "$0")/begin.sh"
 shopt -s extglob
-kiln=$1
 tests=$(cd "$(dirname "$0")" && pwd)
 configs=$tests/../../configs
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$tests/expect.sh"
 . "$tests/documents.sh"
-export OMP_NUM_THREADS=1
 unset "${!OMPI_@}" "${!SLURM_@}" WORLD_SIZE RANK LOCAL_RANK
 mkdir "$dir/empty" "$dir/configured" "$dir/configured/scripts"
 cp "$configs/bert_large.json" "$dir/configured/bert_config.json"

@@ -1,17 +1,11 @@
 #!/usr/bin/env bash
 # Every command line of the five documents that kiln replaces, as one process, run for real: the last flags make model and data
 # small, all others are the document's.
-set -euo pipefail
+. "$(dirname "$0")/begin.sh"
 shopt -s extglob
-kiln=$1
 tests=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$tests/corpus.sh"
-. "$tests/expect.sh"
 . "$tests/documents.sh"
 need_hdf5
-export OMP_NUM_THREADS=1
 unset "${!OMPI_@}" "${!SLURM_@}" WORLD_SIZE RANK LOCAL_RANK
 make_store
 make_questions

@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # The index of a multistream dump: recognised and never read as text, so the output is the same with it and without; a dump that
 # is cut is told before any text is read, one that has lost pages behind its last; what is wrong with an index is named.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 export OMP_NUM_THREADS=2
 cd "$dir"
 command -v bzip2 >/dev/null || skip bzip2 "bzip2 is not installed, so there is no multistream dump to try"

@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # Runs that end when the loss of held-out data no longer falls: of classification, tagging, questions and pre-training; the best
 # checkpoint is kept and becomes the model; a run that was killed ends with the same bits; wrong flags get a sentence.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 
 # Labels that say nothing of the texts can be learnt by heart, which does not help for other texts.
 awk -v dir="$dir" 'BEGIN {

@@ -1,13 +1,8 @@
 #!/usr/bin/env bash
 # kiln embed on directories of sentence-transformers, as a user drives it: what was chosen is said, flags overrule it, what
 # kiln cannot do is refused by name; and no command takes a model with a weight that is not finite.
-set -euo pipefail
-kiln=$1
+. "$(dirname "$0")/begin.sh"
 tests=$(dirname "$kiln")/tests
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
 
 "$tests/test_sentence_dirs" unpack "$dir"
 embed() { "$kiln" embed --model "$dir/$1" "${@:2}"; }

@@ -1,13 +1,7 @@
 #!/usr/bin/env bash
 # `kiln pretrain --emulate_world`: one process takes the memory of one rank of many, to the planned byte, and counts the bytes that the plan announces; it
 # saves nothing and says so; and what it is not for is refused.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
+. "$(dirname "$0")/begin.sh"
 make_store
 
 flags=(--input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5 --max_steps 4

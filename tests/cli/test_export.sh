@@ -1,13 +1,7 @@
 #!/usr/bin/env bash
 # kiln export and kiln embed as a user drives them: a trained checkpoint becomes a directory that computes the same, and
 # vectors of texts come out in order, of length 1, and the same but for rounding whatever stands beside them.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
+. "$(dirname "$0")/begin.sh"
 
 # expect_match CODE PATTERN COMMAND...: of kiln; exit code and a pattern in the output or the error
 expect_match() {

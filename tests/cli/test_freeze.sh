@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # --freeze and --layerwise_lr_decay of every fine-tuning command: what is frozen has the bytes of the model that it came from, also
 # behind a resumption, and the rest changes; defaults change nothing; wrong lists and rates get a sentence.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 awk -v dir="$dir" 'BEGIN {
     n = split("king stone people light water day night men city river", w, " ")
     print "sentence,label" >dir "/texts.csv"

@@ -1,13 +1,7 @@
 #!/usr/bin/env bash
 # kiln glue on small tables in the forms in which GLUE's tasks are published: runs of kiln classify for each task and seed, a table
 # and JSON with the means, settings for one task or all, resumption, and errors that name file and line.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
+. "$(dirname "$0")/begin.sh"
 make_store
 "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/run" --max_seq_length 32 \
     --max_predictions_per_seq 5 --train_batch_size 8 --max_steps 3 --eval_steps 0 --disable_progress_bar 2>/dev/null

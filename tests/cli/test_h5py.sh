@@ -1,11 +1,6 @@
 #!/usr/bin/env bash
 # HDF5 shards between kiln and h5py, both ways: tests/golden/check_h5py.py, with the Python that KILN_PYTHON names.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 need_hdf5
 need_python h5py h5py
 export OMP_NUM_THREADS=1

@@ -1,13 +1,7 @@
 #!/usr/bin/env bash
 # Checkpoints of other programs as a user names them: every command that reads a model takes PyTorch's, DeepSpeed's and
 # TensorFlow's, and gets the same from each.  The files are those of tests/golden/make_imports.py.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
-. "$(dirname "$0")/corpus.sh"
-export OMP_NUM_THREADS=1
+. "$(dirname "$0")/begin.sh"
 
 unpack_golden imports
 cd "$dir"

@@ -1,13 +1,7 @@
 #!/usr/bin/env bash
 # `kiln inspect --diff`: names the first tensor that differs, where and by how much; of hand-made files, of logs of tensors,
 # and of checkpoints and what was exported from them.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
+. "$(dirname "$0")/begin.sh"
 
 # make FILE HEADER FLOATS...: a safetensors file; floats are bytes as printf has them, little-endian
 make()

@@ -2,16 +2,12 @@
 # `make install` and the examples as a user meets them: under a prefix that was moved, with nothing else of kiln in
 # sight, they build and say what `kiln ask`, `kiln classify` and `kiln tag` say; the headers compile alone, as C17 and as C++17; the library
 # shows no name but kiln_....
-set -euo pipefail
-kiln=$1
+. "$(dirname "$0")/begin.sh"
 build=$(dirname "$kiln")
 source=$(cd "$(dirname "$0")/../.." && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
 export OMP_NUM_THREADS=1 PKG_CONFIG_PATH=$dir/prefix/lib/pkgconfig
 unset MAKEFLAGS CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH
 
-. "$(dirname "$0")/expect.sh"
 
 cmake --install "$build" --prefix "$dir/first" >/dev/null
 mv "$dir/first" "$dir/prefix"

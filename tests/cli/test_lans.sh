@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # LANS on the documents' large models, made small by lans.sh, from the documents' JSON of DeepSpeed: ten losses are those of torch
 # in float64 (golden/lans_losses.txt) to six digits, however micro-batches are joined; in bf16, as the JSON has it, to 3 %.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 . "$(dirname "$0")/lans.sh"
 need_hdf5
 export OMP_NUM_THREADS=2

@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # What a run leaves behind to watch it by: log.jsonl, report.html, and on demand dllogger's lines and TensorBoard's event
 # files, which go on when the run does and never end it; and `kiln report`.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 
 pretrain()
 {

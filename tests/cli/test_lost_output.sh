@@ -2,13 +2,7 @@
 # What a command prints is written, or the command fails: standard output on a full disk or closed is exit code 74 with a
 # message for every command that prints, and so is standard input that cannot be read.  A closed descriptor never becomes
 # a file that is opened later.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
+. "$(dirname "$0")/begin.sh"
 make_store
 
 pretrain()

@@ -2,14 +2,8 @@
 # How samples are drawn from a store, by flags: --mask_rate, --whole_word_masks, --no_nsp.  Runs resume to the bit, and only as they
 # were drawn; room for predictions follows the rate; the model without next sentences is one that other commands take; files
 # whose masks were drawn already refuse the flags.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 
 pretrain_command()
 {

@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # kiln netcheck between two names of this machine, with an ssh that is a script of this test: the table, each failure with what mends
 # it, and the two ends of a test.  make test-hosts does it between hosts that are apart.
-set -euo pipefail
-kiln=$(realpath "$1")
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 cd "$dir"
 unset "${!OMPI_@}"
 mkdir bin

@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # What is no plain text is refused by name where text is wanted, made by the tools that users have and, where the shared
 # data is there, real files.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 shared=${KILN_SHARED:-$(dirname "$0")/../../../shared}
 cd "$dir"
 

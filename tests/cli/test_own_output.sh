@@ -1,13 +1,7 @@
 #!/usr/bin/env bash
 # No command writes over what it reads, under whatever name, nor where its next run would read it; and what cannot be
 # written is said before the work.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
+. "$(dirname "$0")/begin.sh"
 make_store
 cd "$dir"
 mkdir -p texts/sub elsewhere

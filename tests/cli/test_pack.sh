@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # `kiln pack`, with the flags of pack_pretraining_data_pytorch.py: nothing is lost, the metadata is whole, training and
 # kiln itself read what it writes, and what cannot be packed is told.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 need_hdf5
-export OMP_NUM_THREADS=1
 make_store
 
 "$kiln" prepare --input "$dir/corpus.txt" --vocab_file "$dir/vocab.txt" --do_lower_case --input_format lines \

@@ -2,13 +2,8 @@
 # What test_transformers holds with `transformers` at hand, from goldens, everywhere: kiln's exports are, byte for byte, those
 # that `transformers` loads without a complaint, with the same outputs and tokens; vectors of texts are those that it
 # computes.  tests/golden/make_exports.py makes the goldens; tests/model/test_model_dir.c holds the way back.
-set -euo pipefail
-kiln=$(realpath "$1")
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/begin.sh"
 golden=$(cd "$(dirname "$0")/../golden" && pwd)
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
 
 "$(dirname "$kiln")/tests/test_api" unpack "$dir/from"
 for case in "$dir"/from/*; do

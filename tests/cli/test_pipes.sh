@@ -1,13 +1,7 @@
 #!/usr/bin/env bash
 # Pipes, devices and links where a file is expected: what is to be read is refused at once, never waited for; what is to be
 # written goes into a pipe or a device, which stays, and a link leads to its target, which is replaced.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
+. "$(dirname "$0")/begin.sh"
 make_store
 mkfifo "$dir/pipe"
 refused() { expect 65 'is not a regular file' timeout 30 "$@"; }

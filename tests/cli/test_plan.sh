@@ -1,15 +1,9 @@
 #!/usr/bin/env bash
 # `kiln plan`: on one device the bytes that `kiln pretrain --dry-run` plans, ZeRO's stages and what was published beside it, and
 # what is refused.  The documents' large models are announced, and train at small widths.
-set -euo pipefail
-kiln=$1
+. "$(dirname "$0")/begin.sh"
 tests=$(cd "$(dirname "$0")" && pwd)
 configs=$tests/../../configs
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$tests/corpus.sh"
-. "$tests/expect.sh"
-export OMP_NUM_THREADS=1
 rates=(--products_tflops 0.2 --copy_gb_s 30 --memory_gb 1000)
 plan() { "$kiln" plan "$@"; }
 

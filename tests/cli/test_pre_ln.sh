@@ -1,15 +1,9 @@
 #!/usr/bin/env bash
 # A model with pre-LN layers ("layer_norm_large_model") and more rows of embeddings than its vocabulary has pieces, as a user
 # meets it: trained, resumed and recomputed to the bit, exported, fine-tuned, and not taken for a post-LN one.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
 make_questions
-export OMP_NUM_THREADS=1
 n_words=$(wc -l <"$dir/vocab.txt")
 
 # config ROWS WIRING FILE

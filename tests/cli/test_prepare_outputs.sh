@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # What `kiln prepare` can write in one pass, under its own names and the replaced scripts', and what it can leave out: each
 # output is that of a run of its own, cleaned text read again gives the same store, and what is left out is counted.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
 cd "$dir"
 export OMP_NUM_THREADS=2

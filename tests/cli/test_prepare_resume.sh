@@ -2,11 +2,7 @@
 # `kiln prepare` is killed at random moments and resumed until it is done: the bytes are those of an undisturbed run, for
 # text, bzip2 and a dump, on 1, 2 and 3 threads, with every kind of output and with cleaning.  A signal saves at once.  What
 # has changed meanwhile is refused by name.  SEED and ROUNDS in the environment try other moments, and more of them.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 seed=${SEED:-$RANDOM} rounds=${ROUNDS:-4}
 echo "test_prepare_resume: seed $seed"
 RANDOM=$seed

@@ -2,14 +2,8 @@
 # What changes while a run of `kiln pretrain` goes on: --batch_ramp, --mask_rate A:B, --mask_keep_rate, --warmup_tokens,
 # --total_training_time; and --recipe, which sets flags by a table.  Runs that were killed go on to the same bytes; a run by the
 # clock ends in time, and goes on with the seconds that are left; what cannot be is refused in a sentence.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 
 pretrain_command()
 {

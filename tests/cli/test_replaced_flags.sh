@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # Command lines of run_pretraining.py and run_squad.py run as they stand: what has no meaning here says so, what asks for
 # another computation is refused, and recomputing activations changes no bit of a checkpoint.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 
 # the README's phase 1, with every flag of the script that is not about a device
 reference=(--do_train --bert_model=bert-base-uncased --autocast --config_file="$dir/config.json" --use_habana

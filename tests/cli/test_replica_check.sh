@@ -2,12 +2,7 @@
 # Two ranks of mpirun that begin with other weights, by one bit, in the files that each reads: with --replica_check_steps the run
 # ends at the first comparison, also one that is only due for a checkpoint, and nothing is saved.  Ranks
 # that are alike go on; they go back from spikes together, and end with the bits of a single process.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 [ -e "$(dirname "$kiln")/libkiln_mpi.so" ] || skip mpi "this build has no MPI; install libopenmpi-dev, and build without KILN_MPI=OFF"
 command -v mpirun >/dev/null || skip mpi "there is no mpirun; install openmpi-bin"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1

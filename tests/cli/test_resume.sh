@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # Training that was killed or stopped and went on equals training that was not, file by file (`cmp`): with gradient
 # accumulation and dropout, in fp32 and bf16, after kill -9 and after SIGTERM, in phase 1 and across into phase 2.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1 # small steps: a second thread would only wait
 last=120                  # steps of phase 1: a log of many pages
 
 # The command that writes to $1, in ${command[@]}.

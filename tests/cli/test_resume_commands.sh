@@ -2,12 +2,7 @@
 # Runs that the replaced scripts began, in their output directories, with the flags of the documents: `kiln pretrain` goes on
 # from them, and its next three losses are those that torch gives from the same state (tests/golden/make_resumed.py; DeepSpeed
 # itself wrote its folders), to 6 digits.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
-export OMP_NUM_THREADS=1
+. "$(dirname "$0")/begin.sh"
 need_hdf5
 unpack_golden resumed
 cd "$dir"

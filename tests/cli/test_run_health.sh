@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # Spikes of the gradient's norm in a small model, by a low bound: `kiln pretrain` goes back and leaves their batches out; runs that
 # were interrupted before and behind them end with the same bits; too many end the run; wrong flags get a sentence.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 
 pretrain_command()
 {

@@ -1,10 +1,6 @@
 #!/usr/bin/env bash
 # `kiln score` as a user runs it: $1 is the program.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 cd "$dir"
 
 cat >dev.json <<'END'

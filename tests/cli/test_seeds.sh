@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # `--seeds K`: K whole runs, the same as those runs alone, and a table whose means and deviations are those of awk; a series that was
 # killed goes on with what is missing; wrong flags and foreign results get a sentence.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 
 # Texts whose label can be learnt, but not from so few, so that seeds differ.
 awk -v dir="$dir" 'BEGIN {

@@ -2,14 +2,8 @@
 # HDF5 shards as a user meets them: `kiln prepare --format hdf5`, the same bytes again, training on what it wrote, padded
 # and packed, from one file and from several, stopped and gone on to the same bits; a damaged file or a killed reader ends
 # the run with a message and a checkpoint; the command line of the replaced script, which knows no vocabulary.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 need_hdf5
-export OMP_NUM_THREADS=1
 make_store
 
 prepare() { "$kiln" prepare --input "$dir/corpus.txt" --vocab_file "$dir/vocab.txt" --do_lower_case --input_format lines \

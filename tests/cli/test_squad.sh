@@ -1,15 +1,9 @@
 #!/usr/bin/env bash
 # Question answering as a user meets it: a pre-trained model is fine-tuned on questions with a rule to learn, learns it,
 # goes on after kill -9 to the bit, answers with `kiln ask`, and says what is wrong when something is.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
 make_questions
-export OMP_NUM_THREADS=1
 
 "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/pre" --max_seq_length 32 \
     --max_predictions_per_seq 5 --train_batch_size 16 --max_steps 5 --learning_rate 1e-3 --eval_steps 0 2>/dev/null

@@ -1,14 +1,8 @@
 #!/usr/bin/env bash
 # Labels of words as a user meets them: a pre-trained model learns which words are names, from CoNLL columns and from JSON
 # lines; it goes on after kill -9 to the bit, reads long sentences in parts, and says what is wrong when something is.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 
 # Sentences in which places have one word or two, in columns and as JSON lines.
 awk -v dir="$dir" 'BEGIN {

@@ -1,10 +1,6 @@
 #!/usr/bin/env bash
 # `kiln tokenize` and `kiln vocab` as a user runs them: $1 is the program.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 cd "$dir"
 
 printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n##s\n!\n\xc3\xa9t\xc3\xa9\nete\n' >vocab.txt

@@ -1,15 +1,11 @@
 #!/usr/bin/env bash
 # examples/train_own as a user meets it: built from installed files alone, it learns by a DeepSpeed file with ZeRO's first stage, alone and as 2
 # ranks of mpirun, with the same bits; and goes on alone from what 2 ranks saved.  Commands do not take its checkpoints for models.
-set -euo pipefail
-kiln=$1
+. "$(dirname "$0")/begin.sh"
 build=$(dirname "$kiln")
 source=$(cd "$(dirname "$0")/../.." && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
 export OMP_NUM_THREADS=1 PKG_CONFIG_PATH=$dir/prefix/lib/pkgconfig
 unset MAKEFLAGS CPATH C_INCLUDE_PATH LIBRARY_PATH
-. "$(dirname "$0")/expect.sh"
 
 cmake --install "$build" --prefix "$dir/prefix" >/dev/null
 cp -r "$source/examples/train_own" "$dir/example"

@@ -137,10 +137,6 @@ static const struct option options[] = {
                     "and so on (positional heads, "
                     "Voita et al. 2019, arXiv:1905.09418), not anywhere, and are trained as always; with "
                     "--sinusoidal_positions"),
-    OPTION_FLAG_ROW("unigram_bias", AT(unigram_bias),
-                    "the output bias of a new model begins as the logarithm of the text's word frequencies "
-                    "(Meister et al. 2023, "
-                    "arXiv:2212.09686), which then need not be learned"),
     OPTION_REAL_ROW("short_seq_prob", AT(short_seq_prob), "0.1", 0, 1,
                     "fraction of the sequences that is cut to a random length"),
     OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),

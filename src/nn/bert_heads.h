@@ -13,8 +13,6 @@ struct bert_head_weights {
     tensor w_nsp, b_nsp;    /* [2, H], [2] */
 };
 
-#define BERT_MLM_BIAS "cls.predictions.bias" /* b_vocab */
-
 extern const struct weight_row bert_pooler_rows[]; /* under "bert.pooler." */
 extern const struct weight_row bert_mlm_rows[];    /* under "cls.predictions." */
 extern const struct weight_row bert_nsp_rows[];    /* under "cls.seq_relationship." */

@@ -1,7 +1,5 @@
 #include "pass/network.h"
 
-#include "dev/host_view.h"
-
 static enum fp8_factors fp8_factors_of(const struct network_config *c)
 {
     if (!c->precision.fp8) {
@@ -243,24 +241,4 @@ void network_weights_changed(struct network *n)
     if (!tensor_is_null(n->working)) {
         n->x.ops->cast(&n->x, n->working, n->master);
     }
-}
-
-struct status network_set_param(struct network *n, const char *name, const double *values, int64_t n_values)
-{
-    const struct param *p = param_table_find(&n->params, name);
-    CHECK(p != NULL && n_values <= param_count(p), "no %lld elements in %s", (long long)n_values, name);
-    struct host_view master;
-    struct status s = host_view_open(&master, &n->x, n->master);
-    if (!failed(s)) {
-        tensor view = param_view(p, master.host);
-        for (int64_t i = 0; i < n_values; i++) {
-            tensor_set(view, i, values[i]);
-        }
-        host_view_commit(&master, &n->x, n->master);
-        network_weights_changed(n);
-        exec_synchronize(&n->x);
-        s = n->x.status;
-    }
-    host_view_close(&master);
-    return s;
 }

@@ -69,9 +69,6 @@ void network_fini(struct network *n);
 /* To be called after the master weights were changed from outside: refreshes their copies. */
 void network_weights_changed(struct network *n);
 
-/* Sets the first n_values elements of a parameter, in the master weights and their copies. */
-struct status network_set_param(struct network *n, const char *name, const double *values, int64_t n_values);
-
 /* ---- the steps of network_init ---- */
 
 /* Table of parameters, exec and stage, without memory.  `owner` may be NULL.  STATUS_USAGE: the precision does not fit the

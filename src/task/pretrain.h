@@ -66,7 +66,6 @@ struct pretrain_options {
     double total_training_time;                  /* seconds; 0: max_steps */
     bool no_nsp, whole_word_masks, even_masks;   /* bert_loader_config's */
     bool sinusoidal_positions, positional_heads; /* bert_config's */
-    bool unigram_bias;     /* the output of a new model begins with the word frequencies */
     const char *mask_flag; /* the flag given that says how samples of a store are drawn; NULL: none was */
     bool
         use_ds_lamb_bias_correction; /* of nvlamb_exp: the correction multiplies whole steps, not the moments */

@@ -2,13 +2,10 @@
 #include "task/pretrain_run.h"
 
 #include "core/log.h"
-#include "data/word_frequencies.h"
 #include "model/bert_family.h"
 #include "pass/network_files.h"
 #include "task/pretrain_settings.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A run accepts weights only of the same architecture and vocabulary. */
@@ -103,24 +100,6 @@ static struct training_state_place place_of(const struct pretrain_run *r)
                                          .task = BERT_TASK_PRETRAINING};
 }
 
-/* The output begins with the text's word frequencies, which need not be learned then. */
-static struct status begin_with_frequencies(struct pretrain_run *r)
-{
-    int64_t n = r->in.model.n_words > 0 ? r->in.model.n_words : r->in.model.vocab_size;
-    double *bias = malloc((size_t)n * sizeof *bias);
-    struct status s =
-        bias == NULL ? status_error(STATUS_MEMORY, "out of memory for the counts of %lld words", (long long)n)
-                     : word_frequencies(bias, n, &r->in.train.source);
-    if (!failed(s)) {
-        for (int64_t i = 0; i < n; i++) {
-            bias[i] = log(bias[i]);
-        }
-        s = network_set_param(&r->trainer.net, BERT_MLM_BIAS, bias, n);
-    }
-    free(bias);
-    return s;
-}
-
 /* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */
 struct status pretrain_restore(struct pretrain_run *r)
 {
@@ -141,5 +120,5 @@ struct status pretrain_restore(struct pretrain_run *r)
     if (o->resume_from_checkpoint) {
         log_info("%s has no checkpoint yet: starting from the beginning", o->output_dir);
     }
-    return o->unigram_bias ? begin_with_frequencies(r) : status_ok();
+    return status_ok();
 }

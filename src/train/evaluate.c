@@ -1,48 +1,37 @@
 #include "train/evaluate.h"
 
-#include "data/word_frequencies.h"
-
 #include <math.h>
 #include <stdlib.h>
-
-static int32_t most_frequent_word(const double *frequencies, int64_t vocab_size)
-{
-    int32_t best = 0;
-    for (int64_t i = 1; i < vocab_size; i++) {
-        best = frequencies[i] > frequencies[best] ? (int32_t)i : best;
-    }
-    return best;
-}
-
-static struct unigram unigram_of(const struct batch_step *batches, int labels, const double *frequencies,
-                                 int64_t vocab_size)
-{
-    int32_t most_frequent = most_frequent_word(frequencies, vocab_size);
-    double loss = 0, hits = 0, n = batches->n_labels[labels] > 0 ? (double)batches->n_labels[labels] : 1;
-    for (int64_t b = 0; b < batches->n_micro; b++) {
-        const struct batch *batch = &batches->micro[b];
-        for (int64_t m = 0; m < batch_real_rows(batch, batch->layout->fields[labels].rows); m++) {
-            int32_t label = batch->fields[labels][m];
-            loss -= label < 0 ? 0 : log(frequencies[label]);
-            hits += label == most_frequent;
-        }
-    }
-    return (struct unigram){.mlm_loss = loss / n, .mlm_accuracy = hits / n};
-}
 
 static struct status measure_unigram(struct unigram *u, const struct batch_step *batches, int labels,
                                      const struct batch_source *train, int64_t vocab_size)
 {
-    double *frequencies = malloc((size_t)vocab_size * sizeof *frequencies);
-    if (frequencies == NULL) {
+    double *counts = malloc((size_t)vocab_size * sizeof *counts);
+    if (counts == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the counts of %lld words",
                             (long long)vocab_size);
     }
-    struct status s = word_frequencies(frequencies, vocab_size, train);
-    if (!failed(s)) {
-        *u = unigram_of(batches, labels, frequencies, vocab_size);
+    for (int64_t i = 0; i < vocab_size; i++) {
+        counts[i] = 1; /* so that no held-out word has probability zero (Laplace) */
     }
-    free(frequencies);
+    struct status s = train->count_words(train->self, counts, vocab_size);
+    double total = 0, loss = 0, hits = 0;
+    int32_t most_frequent = 0;
+    for (int64_t i = 0; i < vocab_size && !failed(s); i++) {
+        total += counts[i];
+        most_frequent = counts[i] > counts[most_frequent] ? (int32_t)i : most_frequent;
+    }
+    for (int64_t b = 0; b < batches->n_micro && !failed(s); b++) {
+        const struct batch *batch = &batches->micro[b];
+        for (int64_t m = 0; m < batch_real_rows(batch, batch->layout->fields[labels].rows); m++) {
+            int32_t label = batch->fields[labels][m];
+            loss -= label < 0 ? 0 : log(counts[label] / total);
+            hits += label == most_frequent;
+        }
+    }
+    free(counts);
+    double n = batches->n_labels[labels] > 0 ? (double)batches->n_labels[labels] : 1;
+    *u = (struct unigram){.mlm_loss = loss / n, .mlm_accuracy = hits / n};
     return s;
 }
 

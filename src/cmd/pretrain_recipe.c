@@ -20,7 +20,7 @@ static const struct recipe recipes[] = {
      "Izsak et al. 2021 (arXiv:2104.07705): optimizer and schedule, no pairs; Ankner et al. 2024 "
      "(arXiv:2305.15096): "
      "masks; docs/numbers.md: small batches, positions that begin as sinusoids, heads that begin by looking "
-     "at neighbours",
+     "at neighbours, words by what stands beside them",
      {{"optimizer", "adamw", NULL},
       {"learning_rate", "1e-3", NULL},
       {"adam_beta2", "0.98", "betas"},
@@ -32,6 +32,7 @@ static const struct recipe recipes[] = {
       {"mask_rate", "0.3:0.15", NULL},
       {"sinusoidal_positions", "", NULL},
       {"positional_heads", "", NULL},
+      {"ppmi_embeddings", "", NULL},
       {"train_batch_size", "16", "batch_ramp"}}},
     {"reference",
      "phase 1 of BERT-large in the replaced script: You et al. 2020 (arXiv:1904.00962), Devlin et al. 2018 "

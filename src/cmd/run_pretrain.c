@@ -137,6 +137,12 @@ static const struct option options[] = {
                     "and so on (positional heads, "
                     "Voita et al. 2019, arXiv:1905.09418), not anywhere, and are trained as always; with "
                     "--sinusoidal_positions"),
+    OPTION_FLAG_ROW("ppmi_embeddings", AT(ppmi_embeddings),
+                    "of a token store: a new model's word embeddings begin as vectors of what stands beside "
+                    "each word, by singular "
+                    "values of positive pointwise mutual information (Levy & Goldberg 2014), not as random "
+                    "numbers; takes "
+                    "seconds, which count"),
     OPTION_REAL_ROW("short_seq_prob", AT(short_seq_prob), "0.1", 0, 1,
                     "fraction of the sequences that is cut to a random length"),
     OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),

@@ -66,6 +66,7 @@ struct pretrain_options {
     double total_training_time;                  /* seconds; 0: max_steps */
     bool no_nsp, whole_word_masks, even_masks;   /* bert_loader_config's */
     bool sinusoidal_positions, positional_heads; /* bert_config's */
+    bool ppmi_embeddings;  /* a new model's word embeddings begin as data/ppmi_vectors */
     const char *mask_flag; /* the flag given that says how samples of a store are drawn; NULL: none was */
     bool
         use_ds_lamb_bias_correction; /* of nvlamb_exp: the correction multiplies whole steps, not the moments */

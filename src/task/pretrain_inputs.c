@@ -273,6 +273,13 @@ static struct status refuse_drawing(const struct pretrain_inputs *in, const stru
             "leave it out, or train on a token store, which `kiln prepare` makes",
             in->train_dir);
     }
+    if (o->ppmi_embeddings) {
+        return status_error(
+            STATUS_USAGE,
+            "--ppmi_embeddings cannot be: the .hdf5 files of %s have no text to count in; leave it out, "
+            "or train on a token store, which `kiln prepare` makes",
+            in->train_dir);
+    }
     return o->mask_flag == NULL
                ? status_ok()
                : status_error(

@@ -1,11 +1,16 @@
 /* Where a run of pre-training starts from. */
 #include "task/pretrain_run.h"
 
+#include "core/clock.h"
 #include "core/log.h"
+#include "data/ppmi_vectors.h"
+#include "dev/host_view.h"
 #include "model/bert_family.h"
 #include "pass/network_files.h"
 #include "task/pretrain_settings.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A run accepts weights only of the same architecture and vocabulary. */
@@ -90,6 +95,56 @@ static struct status start_from_model(struct pretrain_run *r, const char *path)
     return s;
 }
 
+/* Sets the rows of words that have a vector, in the length that random ones have. */
+static void set_words(tensor rows, const float *vectors, double length)
+{
+    int64_t n_columns = tensor_cols(rows);
+    for (int64_t i = 0; i < tensor_rows(rows); i++) {
+        double squares = 0;
+        for (int64_t j = 0; j < n_columns; j++) {
+            squares += (double)vectors[i * n_columns + j] * vectors[i * n_columns + j];
+        }
+        for (int64_t j = 0; j < n_columns && squares > 0; j++) {
+            tensor_set(rows, i * n_columns + j, length * vectors[i * n_columns + j]);
+        }
+    }
+}
+
+/* --ppmi_embeddings, whose seconds count. */
+static struct status start_from_neighbours(struct pretrain_run *r)
+{
+    struct network *net = &r->trainer.net;
+    const struct param *words = param_table_find(&net->params, r->bert.model.tied);
+    const struct bert_config *c = &r->in.model;
+    struct host_view master = {0};
+    int64_t start_ns = clock_ns(), n_words = bert_config_n_words(c);
+    float *vectors = malloc((size_t)(n_words * c->hidden_size) * sizeof *vectors);
+    struct status s = vectors == NULL ? status_error(STATUS_MEMORY, "out of memory for %lld word vectors",
+                                                     (long long)n_words)
+                                      : ppmi_vectors(vectors, &r->in.train.store.index, n_words,
+                                                     c->hidden_size, (uint64_t)r->options->seed);
+    s = failed(s) ? s : host_view_open(&master, &net->x, net->master);
+    if (!failed(s)) {
+        tensor rows = param_view(words, master.host);
+        rows.dims[0] = n_words;
+        set_words(rows, vectors, words->init_scale * sqrt((double)c->hidden_size));
+        host_view_commit(&master, &net->x, net->master);
+        network_weights_changed(net);
+        exec_synchronize(&net->x);
+        s = net->x.status;
+    }
+    host_view_close(&master);
+    free(vectors);
+    double seconds = (double)(clock_ns() - start_ns) * 1e-9;
+    if (r->loop.clock != NULL) {
+        run_clock_resume(r->loop.clock, seconds, 0);
+    }
+    log_info(
+        "word embeddings: begin as vectors of %lld words from their neighbours in the text, found in %.1f s",
+        (long long)n_words, seconds);
+    return s;
+}
+
 /* --init_checkpoint asks for its weights, not for what another program left in --output_dir. */
 static struct training_state_place place_of(const struct pretrain_run *r)
 {
@@ -120,5 +175,5 @@ struct status pretrain_restore(struct pretrain_run *r)
     if (o->resume_from_checkpoint) {
         log_info("%s has no checkpoint yet: starting from the beginning", o->output_dir);
     }
-    return status_ok();
+    return o->ppmi_embeddings ? start_from_neighbours(r) : status_ok();
 }

@@ -83,6 +83,14 @@ expect 1 "they differ, first in bert.encoder.layer.0.attention.self.query.weight
     "$kiln" inspect --diff --atol 1e-6 "$dir/sinusoids/ckpt_1/model.safetensors" "$dir/heads/ckpt_1/model.safetensors"
 expect 64 "add --sinusoidal_positions" pretrain none "${begin[@]}" --positional_heads
 
+# how words begin is all that --ppmi_embeddings changes, to the same bits on any number of threads
+pretrain words "${begin[@]}" --sinusoidal_positions --positional_heads --ppmi_embeddings 2>"$dir/log"
+grep -q "word embeddings: begin as vectors of" "$dir/log" || fail "$(cat "$dir/log")"
+expect 1 "they differ, first in bert.embeddings.word_embeddings.weight" \
+    "$kiln" inspect --diff --atol 1e-6 "$dir/heads/ckpt_1/model.safetensors" "$dir/words/ckpt_1/model.safetensors"
+OMP_NUM_THREADS=3 pretrain threads "${begin[@]}" --sinusoidal_positions --positional_heads --ppmi_embeddings 2>/dev/null
+cmp "$dir/words/ckpt_1/model.safetensors" "$dir/threads/ckpt_1/model.safetensors" || fail "word vectors depend on the threads"
+
 # by the clock: it ends in time, its rate near 0, and what was stopped has only the rest
 timed=(--train_batch_size 8 --total_training_time 2 --lr_schedule linear --num_steps_per_checkpoint 0 --eval_steps 0)
 pretrain timed "${timed[@]}" 2>"$dir/log"
@@ -131,7 +139,7 @@ expect 0 "recipe modern: --optimizer adamw --adam_beta2 0.98" pretrain modern --
 grep -q "the command line has its own --learning_rate" "$dir/err" || fail "$(cat "$dir/err")"
 grep -q ' --train_batch_size 16$' "$dir/err" || fail "another batch: $(cat "$dir/err")"
 grep -q '"learning_rate": 0.001,' "$dir/modern/ckpt_2/trainer_state.json" || fail "another rate"
-grep -q ' --sinusoidal_positions --positional_heads ' "$dir/err" || fail "another beginning: $(cat "$dir/err")"
+grep -q ' --sinusoidal_positions --positional_heads --ppmi_embeddings ' "$dir/err" || fail "another beginning: $(cat "$dir/err")"
 expect 0 "its own --learning_rate, --mask_rate, --train_batch_size" \
     pretrain small --recipe modern --masked_lm_prob 0.2 --train_batch_size 8 --max_steps 2
 grep -q '"data": ".*, masks 0.2"' "$dir/small/ckpt_2/trainer_state.json" || fail "the flag did not win"

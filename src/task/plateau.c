@@ -32,7 +32,8 @@ void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result 
                  "which words are "
                  "frequent, not yet what surrounds them. This is normal at first and ends suddenly, for "
                  "small models after "
-                 "%d to %d steps; a new model with --sinusoidal_positions and --positional_heads leaves it "
+                 "%d to %d steps; a new model with --sinusoidal_positions, --positional_heads and "
+                 "--ppmi_embeddings leaves it "
                  "sooner, and so do "
                  "shorter sequences, more steps of smaller batches and a higher rate",
                  loss, floor, USUAL_FROM, USUAL_TO);

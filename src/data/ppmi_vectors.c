@@ -74,11 +74,22 @@ static struct status read_sentence(struct ppmi *p, const struct indexed *store, 
     return check_tokens(ids, n, begin, p->n_words);
 }
 
+/* Elements of the text of a document. */
+static int64_t text_of(const struct indexed *store, int64_t document)
+{
+    int64_t first = indexed_first_sequence(store, document),
+            end = indexed_first_sequence(store, document + 1);
+    return indexed_offset(store, end) - indexed_offset(store, first) + N_DISTANCES * (end - first);
+}
+
 static struct status read_text(struct ppmi *p, const struct indexed *store)
 {
     struct status s = status_ok();
-    int64_t every = (store->n_tokens + PPMI_MOST_TOKENS - 1) / PPMI_MOST_TOKENS;
-    p->text = room(store->n_tokens + N_DISTANCES * store->n_sequences, sizeof *p->text, &s);
+    int64_t every = (store->n_tokens + PPMI_MOST_TOKENS - 1) / PPMI_MOST_TOKENS, most = 0;
+    for (int64_t d = 0; d < store->n_documents; d += every) {
+        most += text_of(store, d);
+    }
+    p->text = room(most, sizeof *p->text, &s);
     for (int64_t d = 0; d < store->n_documents; d += every) {
         int64_t end = indexed_first_sequence(store, d + 1);
         for (int64_t i = indexed_first_sequence(store, d); i < end && !failed(s); i++) {
@@ -303,20 +314,29 @@ static struct status find_subspace(struct ppmi *p, uint64_t seed)
     return s;
 }
 
+struct rows {
+    const struct ppmi *p;
+    float *vectors;
+};
+
 /* Rows of Q L, of length 1; 0 stays 0. */
-static void set_vectors(float *vectors, const struct ppmi *p)
+static void set_vectors(void *context, int part, int n_parts)
 {
-    int64_t n = p->n_columns;
-    for (int64_t a = 0; a < p->n_words; a++) {
-        float *v = vectors + a * n;
+    const struct rows *of = context;
+    int64_t n = of->p->n_columns;
+    for (int64_t a = part; a < of->p->n_words; a += n_parts) {
+        float *restrict v = of->vectors + a * n;
         double squares = 0;
-        for (int64_t j = 0; j < n; j++) {
-            double sum = 0;
-            for (int64_t i = j; i < n; i++) {
-                sum += p->q[a * n + i] * p->factor[i * n + j];
+        memset(v, 0, (size_t)n * sizeof *v);
+        for (int64_t i = 0; i < n; i++) {
+            const double *restrict l = of->p->factor + i * n;
+            double q = of->p->q[a * n + i];
+            for (int64_t j = 0; j <= i; j++) {
+                v[j] += (float)(q * l[j]);
             }
-            squares += sum * sum;
-            v[j] = (float)sum;
+        }
+        for (int64_t j = 0; j < n; j++) {
+            squares += (double)v[j] * v[j];
         }
         for (int64_t j = 0; j < n && squares > 0; j++) {
             v[j] = (float)(v[j] / sqrt(squares));
@@ -353,7 +373,7 @@ struct status ppmi_vectors(float *vectors, const struct indexed *store, int64_t 
     if (!failed(s)) {
         multiply(&p);
         find_factor(&p, p.q);
-        set_vectors(vectors, &p);
+        parallel_run(set_vectors, &(struct rows){&p, vectors});
     }
     free_all(&p);
     return s;

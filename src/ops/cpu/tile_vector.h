@@ -31,6 +31,7 @@ typedef float tile_vector __attribute__((vector_size(TILE_VECTOR * sizeof(float)
 
 /* The same number of integers: the type of comparisons, with all bits of a lane set or none. */
 typedef int32_t tile_ints __attribute__((vector_size(TILE_VECTOR * sizeof(int32_t))));
+typedef uint32_t tile_bits __attribute__((vector_size(TILE_VECTOR * sizeof(uint32_t))));
 typedef uint16_t tile_halves
     __attribute__((vector_size(TILE_VECTOR * sizeof(uint16_t)), aligned(2), may_alias));
 
@@ -62,7 +63,7 @@ static inline tile_vector tile_choose(tile_ints mask, tile_vector a, tile_vector
     return (tile_vector)((mask & (tile_ints)a) | (~mask & (tile_ints)b));
 }
 
-/* 2^x for x up to 88, relative error below 2e-7; almost 0 below -126, and for minus infinity. */
+/* 2^x, relative error below 2e-7; almost 0 below -126, and for minus infinity; infinity from 128 on, where a run that diverges gets. */
 static inline tile_vector tile_exp2(tile_vector x)
 {
 #if defined(__AVX512F__)
@@ -77,7 +78,8 @@ static inline tile_vector tile_exp2(tile_vector x)
     return (tile_vector)_mm512_scalef_ps((__m512)p, v); /* p 2^floor(x) */
 #else
     const float to_integer = 0x1.8p23f; /* as in vmath_exp2 */
-    tile_vector lowest = (tile_vector){0} - 126.0f, clamped = tile_choose(x < lowest, lowest, x);
+    tile_vector lowest = (tile_vector){0} - 126.0f, highest = (tile_vector){0} + 128.0f;
+    tile_vector clamped = tile_choose(x < lowest, lowest, tile_choose(x > highest, highest, x));
     tile_vector shifted = clamped + to_integer;
     tile_vector r = clamped - (shifted - to_integer);
     tile_vector p = r * 0.00132647273f + 0.00967151299f;
@@ -85,7 +87,7 @@ static inline tile_vector tile_exp2(tile_vector x)
     p = p * r + 0.240222424f;
     p = p * r + 0.693147004f;
     p = p * r + 1.0f;
-    return (tile_vector)((tile_ints)p + ((tile_ints)shifted << 23));
+    return (tile_vector)((tile_bits)p + ((tile_bits)shifted << 23));
 #endif
 }
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Distances, each on two sides; rounds of the iteration, after which the next would turn the 256 leading columns of 10 million words by
- * a few degrees. */
+/* Distances, each on two sides; and rounds of the iteration.  With 256 columns and 10 million words the fifth turns the middle
+ * one of the subspace's directions by 6 degrees, the weakest by 13. */
 enum { N_DISTANCES = 2, N_SIDES = 2 * N_DISTANCES, N_ROUNDS = 5 };
 
 enum { NO_TOKEN = -1 };

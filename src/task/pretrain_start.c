@@ -135,6 +135,7 @@ static struct status start_from_neighbours(struct pretrain_run *r)
     }
     host_view_close(&master);
     free(vectors);
+    TRY(s);
     double seconds = (double)(clock_ns() - start_ns) * 1e-9;
     if (r->loop.clock != NULL) {
         run_clock_resume(r->loop.clock, seconds, 0);
@@ -142,7 +143,7 @@ static struct status start_from_neighbours(struct pretrain_run *r)
     log_info(
         "word embeddings: begin as vectors of %lld words from their neighbours in the text, found in %.1f s",
         (long long)n_words, seconds);
-    return s;
+    return status_ok();
 }
 
 /* --init_checkpoint asks for its weights, not for what another program left in --output_dir. */

@@ -6,7 +6,7 @@
 #include "checkop_backend.h"
 #include "dev/precision.h"
 
-/* fp8 rounds so much that after two updates a loss differs by 2 % from that of products that are summed in another order. */
+/* In fp8 the losses of both tables are 0.1 % apart before the first update, up to 0.8 % after one, and up to 2.4 % after two (lamb, pre-LN). */
 enum { LONGEST = 14, STEPS = 3, STEPS_IN_FP8 = 2 };
 
 static bool pre_ln; /* the wiring of all models here */

@@ -35,7 +35,8 @@ struct ppmi {
     struct neighbours around[N_SIDES]; /* side 2k: k + 1 tokens ahead; side 2k + 1: as far back */
     struct sparse sides[N_SIDES];      /* of these: P_1, P_1^T, P_2, P_2^T */
     float *q, *w_w_q, *w_q;            /* [n_words, n_columns]: Q, W W^T Q, and P^T Q of one side */
-    double *factor;                    /* [n_columns, n_columns] */
+    double *factor, *spread;           /* [n_columns, n_columns]: L, L C */
+    double *cosines;                   /* [4 n_columns] cos(i pi / (2 n_columns)) */
 };
 
 static void *room(int64_t n, size_t element_bytes, struct status *s)
@@ -303,6 +304,11 @@ static struct status find_subspace(struct ppmi *p, uint64_t seed)
     p->w_w_q = room(n, sizeof *p->w_w_q, &s);
     p->w_q = room(n, sizeof *p->w_q, &s);
     p->factor = room(p->n_columns * p->n_columns, sizeof *p->factor, &s);
+    p->spread = room(p->n_columns * p->n_columns, sizeof *p->spread, &s);
+    p->cosines = room(4 * p->n_columns, sizeof *p->cosines, &s);
+    for (int64_t i = 0; i < 4 * p->n_columns && !failed(s); i++) {
+        p->cosines[i] = cos((double)i * acos(-1) / (double)(2 * p->n_columns));
+    }
     for (int64_t i = 0; i < n && !failed(s); i++) {
         p->q[i] = (float)rng_normal(seed, (uint64_t)i);
     }
@@ -314,12 +320,32 @@ static struct status find_subspace(struct ppmi *p, uint64_t seed)
     return s;
 }
 
+/* L C, with C orthogonal, that of a discrete cosine transform.  Columns of Q are nearly the singular vectors, the leading ones first, so
+ * the first columns of Q L have most of the vectors' squares; in Q L C all have about as many, as optimizers that scale each element by
+ * itself want it. */
+static void spread_columns(void *context, int part, int n_parts)
+{
+    const struct ppmi *p = context;
+    int64_t n = p->n_columns;
+    for (int64_t i = part; i < n; i += n_parts) {
+        const double *restrict from = p->factor + i * n;
+        double *restrict to = p->spread + i * n;
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k <= i; k++) {
+                sum += from[k] * p->cosines[(2 * k + 1) * j % (4 * n)] * (j == 0 ? sqrt(0.5) : 1);
+            }
+            to[j] = sum * sqrt(2.0 / (double)n);
+        }
+    }
+}
+
 struct rows {
     const struct ppmi *p;
     float *vectors;
 };
 
-/* Rows of Q L, of length 1; 0 stays 0. */
+/* Rows of Q L C, of length 1; 0 stays 0. */
 static void set_vectors(void *context, int part, int n_parts)
 {
     const struct rows *of = context;
@@ -329,9 +355,9 @@ static void set_vectors(void *context, int part, int n_parts)
         double squares = 0;
         memset(v, 0, (size_t)n * sizeof *v);
         for (int64_t i = 0; i < n; i++) {
-            const double *restrict l = of->p->factor + i * n;
+            const double *restrict l = of->p->spread + i * n;
             double q = of->p->q[a * n + i];
-            for (int64_t j = 0; j <= i; j++) {
+            for (int64_t j = 0; j < n; j++) {
                 v[j] += (float)(q * l[j]);
             }
         }
@@ -357,6 +383,8 @@ static void free_all(struct ppmi *p)
     free(p->w_w_q);
     free(p->w_q);
     free(p->factor);
+    free(p->spread);
+    free(p->cosines);
 }
 
 struct status ppmi_vectors(float *vectors, const struct indexed *store, int64_t n_words, int64_t n_columns,
@@ -373,6 +401,7 @@ struct status ppmi_vectors(float *vectors, const struct indexed *store, int64_t 
     if (!failed(s)) {
         multiply(&p);
         find_factor(&p, p.q);
+        parallel_run(spread_columns, &p);
         parallel_run(set_vectors, &(struct rows){&p, vectors});
     }
     free_all(&p);

@@ -92,6 +92,13 @@ static struct status check_file(const struct deepspeed_config *c, const char *pa
             "%s: \"fp16\" needs scaled losses, which the engine does not have; use \"bf16\", or neither",
             path);
     }
+    if (optimizer_find(c->optimizer)->takes_matrices) {
+        return status_error(
+            STATUS_UNAVAILABLE,
+            "%s: \"optimizer\" %s needs to know which parameters are matrices of layers, which kiln knows "
+            "of its own models only",
+            path, c->optimizer);
+    }
     if (c->log.zero_stage > 1) {
         return status_error(STATUS_UNAVAILABLE,
                             "%s: \"zero_optimization.stage\" %lld is not there for a program's own network, "

@@ -17,12 +17,12 @@ struct recipe {
 
 static const struct recipe recipes[] = {
     {"modern",
-     "Izsak et al. 2021 (arXiv:2104.07705): optimizer and schedule, no pairs; Ankner et al. 2024 "
-     "(arXiv:2305.15096): "
-     "masks; docs/numbers.md: small batches, positions that begin as sinusoids, heads that begin by looking "
+     "Jordan et al. 2024 and Liu et al. 2025 (arXiv:2502.16982): optimizer; Izsak et al. 2021 "
+     "(arXiv:2104.07705): schedule, no pairs; Ankner et al. 2024 (arXiv:2305.15096): masks; docs/numbers.md: "
+     "small batches, positions that begin as sinusoids, heads that begin by looking "
      "at neighbours, words by what stands beside them",
-     {{"optimizer", "adamw", NULL},
-      {"learning_rate", "1e-3", NULL},
+     {{"optimizer", "muon", NULL},
+      {"learning_rate", "2e-3", NULL},
       {"adam_beta2", "0.98", "betas"},
       {"weight_decay", "0.01", NULL},
       {"lr_schedule", "linear", NULL},

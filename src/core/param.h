@@ -56,6 +56,7 @@ struct param {
     int64_t n_heads; /* of PARAM_INIT_NEIGHBOUR_QUERY and _KEY */
     bool decay;      /* weight decay applies */
     double rate;     /* of the learning rate: 1 until somebody says else; 0: frozen, no update touches it */
+    bool whole;      /* no shard cuts it: its update needs all of it */
     enum param_split split;
     bool by_product; /* its gradient is one product, so the first micro-batch of a step assigns it */
     int64_t layer;   /* the layer (nn/model.h) whose backward is the last to add to its gradient */

@@ -12,13 +12,13 @@ static int64_t rounded_up(int64_t element)
     return param_chunks(element) * PARAM_ALIGNMENT;
 }
 
-/* The parameter of which a cut here would cut a chunk, or NULL. */
+/* The parameter that a cut here would cut where it must not: in a chunk, or at all.  NULL: there is none. */
 static const struct param *cut_by(const struct param_table *t, int64_t element)
 {
     for (int i = 0; i < t->n; i++) {
         const struct param *p = &t->params[i];
         int64_t within = element - p->offset;
-        if (within > 0 && within < param_count(p) && within % PARAM_ALIGNMENT != 0) {
+        if (within > 0 && within < param_count(p) && (p->whole || within % PARAM_ALIGNMENT != 0)) {
             return p;
         }
     }

@@ -75,7 +75,14 @@
     _(lans_apply, (struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor sums, \
           tensor norm, tensor scalars), (b, spans, n_spans, sums, norm, scalars), b.master) \
     _(adamw, (struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor norm, tensor \
-          scalars), (b, spans, n_spans, norm, scalars), b.master)
+          scalars), (b, spans, n_spans, norm, scalars), b.master) \
+    _(nesterov, (tensor sums, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, tensor \
+          norm, tensor scalars), (sums, b, spans, n_spans, norm, scalars), b.master) \
+    _(unit, (tensor out, tensor in, tensor sums), (out, in, sums), out) \
+    _(matrix_polynomial, (tensor out, tensor in, tensor square, double a, double b, double c), (out, in, square, \
+          a, b, c), out) \
+    _(descend, (struct optim_buffers b, const struct optim_span *span, tensor in, tensor norm, tensor scalars), \
+          (b, span, in, norm, scalars), in)
 /* clang-format on */
 
 #define OP_SLOT_ONE(...) +1

@@ -75,6 +75,7 @@ struct optim_span {
     double
         rate; /* the learning rate of its elements, as a part of OPTIM_LR: lr in the formulas below is their product */
     int64_t first_chunk, n_chunks; /* of the whole parameter, in arrays of sums of all parameters */
+    int64_t rows; /* of a matrix whose update is orthogonal (optim/optimizer_muon.c); 0: of anything else */
 };
 
 enum { OPTIM_CHUNK = 1024 };
@@ -97,6 +98,7 @@ enum optim_scalar {
     OPTIM_RATIO_OF_ALL, /* 1: parameters without decay have a trust ratio, too; 0: theirs is 1 */
     OPTIM_MIN_RATIO,    /* the bounds of trust ratios: 0 and infinity are none */
     OPTIM_MAX_RATIO,
+    OPTIM_MOMENTUM, /* of `nesterov` */
     OPTIM_N_SCALARS,
 };
 
@@ -315,6 +317,26 @@ struct ops {
      * or, coupled, g += wd w, and w has no factor: Adam (Kingma and Ba 2015, arXiv:1412.6980) with L2 regularisation. */
     void (*adamw)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                   tensor norm, tensor scalars);
+
+    /* The pieces of Muon (Jordan et al. 2024; optim/optimizer_muon.c) that are not products.  Nesterov momentum, with g, norm and
+     * scalars as in lamb_direction, and mu of the scalars:
+     *     m = mu m + (1 - mu) g;  u = mu m + (1 - mu) g
+     * u takes the place of the gradient.  sums f64 [optim_chunks, 1]: of u^2, of each chunk of the spans.  v is not touched. */
+    void (*nesterov)(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
+                     int64_t n_spans, tensor norm, tensor scalars);
+
+    /* out = in / sqrt(sums[0] + sums[1] + ...), or 0 if that is 0.  out [R, C] A or W, in [R, C] W, sums f64 [n, 1], added in an
+     * order that n alone decides. */
+    void (*unit)(struct exec *x, tensor out, tensor in, tensor sums);
+
+    /* out = a I + b in + c square: a polynomial of a symmetric matrix.  All [M, M], A or W; out may alias either. */
+    void (*matrix_polynomial)(struct exec *x, tensor out, tensor in, tensor square, double a, double b,
+                              double c);
+
+    /* w = w (1 - lr wd) - lr in, with lr the span's part of OPTIM_LR: gradient descent with decoupled decay, of the matrix
+     * of one span.  in [R, C] A or W; of b, master and working.  Nothing is written where one of norm is not finite. */
+    void (*descend)(struct exec *x, struct optim_buffers b, const struct optim_span *span, tensor in,
+                    tensor norm, tensor scalars);
 };
 
 extern const struct ops ops_ref;

@@ -536,6 +536,45 @@ static void plan_adamw(struct exec *x, struct optim_buffers b, const struct opti
     plan_new_weights(x, "adamw", b);
 }
 
+static void plan_nesterov(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
+                          int64_t n_spans, tensor norm, tensor scalars)
+{
+    double n = (double)span_elements(spans, n_spans), all = count(b.master);
+    PLAN(x, "nesterov", 0, 0, {"sums", sums, DTYPE_F64, optim_chunks(spans, n_spans), 1},
+         {"norm", norm, DTYPE_F64, 1, tensor_cols(norm)},
+         {"scalars", scalars, DTYPE_F64, 1, OPTIM_N_SCALARS});
+    move(x, 2 * n / all, b.grad);
+    move(x, 2 * n / all, b.exp_avg);
+}
+
+static void plan_unit(struct exec *x, tensor out, tensor in, tensor sums)
+{
+    PLAN(x, "unit", 0, workspace_unit(tensor_rows(sums)), {"out", out, ANY, tensor_rows(in), tensor_cols(in)},
+         {"in", in, ANY, tensor_rows(in), tensor_cols(in)}, {"sums", sums, DTYPE_F64, tensor_rows(sums), 1});
+}
+
+static void plan_matrix_polynomial(struct exec *x, tensor out, tensor in, tensor square, double a, double b,
+                                   double c)
+{
+    int64_t n = tensor_cols(in);
+    int dtype = (int)out.dtype;
+    (void)a, (void)b, (void)c;
+    PLAN(x, "matrix_polynomial", 0, 0, {"out", out, dtype, n, n}, {"in", in, dtype, n, n},
+         {"square", square, dtype, n, n});
+}
+
+static void plan_descend(struct exec *x, struct optim_buffers b, const struct optim_span *span, tensor in,
+                         tensor norm, tensor scalars)
+{
+    PLAN(x, "descend", 0, 0, {"in", in, ANY, span->rows, span->n / span->rows},
+         {"norm", norm, DTYPE_F64, 1, tensor_cols(norm)},
+         {"scalars", scalars, DTYPE_F64, 1, OPTIM_N_SCALARS});
+    move(x, 2 * (double)span->n / count(b.master), b.master);
+    if (!tensor_is_null(b.working)) {
+        move(x, (double)span->n / count(b.master), b.working);
+    }
+}
+
 const struct ops ops_plan = {
     .name = "plan",
     .fill = plan_fill,
@@ -573,4 +612,8 @@ const struct ops ops_plan = {
     .lans_direction = plan_lans_direction,
     .lans_apply = plan_lans_apply,
     .adamw = plan_adamw,
+    .nesterov = plan_nesterov,
+    .unit = plan_unit,
+    .matrix_polynomial = plan_matrix_polynomial,
+    .descend = plan_descend,
 };

@@ -661,4 +661,8 @@ const struct ops ops_ref = {
     .lans_direction = ref_lans_direction,
     .lans_apply = ref_lans_apply,
     .adamw = ref_adamw,
+    .nesterov = ref_nesterov,
+    .unit = ref_unit,
+    .matrix_polynomial = ref_matrix_polynomial,
+    .descend = ref_descend,
 };

@@ -224,3 +224,56 @@ void ref_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *
         }
     }
 }
+
+void ref_nesterov(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
+                  int64_t n_spans, tensor norm, tensor scalars)
+{
+    if (failed(x->status) || !is_finite(norm)) {
+        return;
+    }
+    double factor = gradient_factor(norm, scalars), momentum = tensor_get(scalars, OPTIM_MOMENTUM);
+    int64_t chunk = 0;
+    for (const struct optim_span *s = spans; s < spans + n_spans; s++) {
+        for (int64_t i = s->offset; i < s->offset + s->n; i++) {
+            double g = tensor_get(b.grad, i) * factor;
+            tensor_set(b.exp_avg, i, momentum * tensor_get(b.exp_avg, i) + (1 - momentum) * g);
+            tensor_set(b.grad, i, momentum * tensor_get(b.exp_avg, i) + (1 - momentum) * g);
+        }
+        for (int64_t i = s->offset; i < s->offset + s->n; i += OPTIM_CHUNK) {
+            tensor_set(sums, chunk++, sum_of_squares(b.grad, i, end_of_chunk(s, i)));
+        }
+    }
+}
+
+void ref_unit(struct exec *x, tensor out, tensor in, tensor sums)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < tensor_count(sums); i++) {
+        sum += tensor_get(sums, i);
+    }
+    for (int64_t i = 0; !failed(x->status) && i < tensor_count(in); i++) {
+        tensor_set(out, i, sum > 0 ? tensor_get(in, i) / sqrt(sum) : 0);
+    }
+}
+
+void ref_matrix_polynomial(struct exec *x, tensor out, tensor in, tensor square, double a, double b, double c)
+{
+    int64_t n = tensor_cols(in);
+    for (int64_t i = 0; !failed(x->status) && i < n * n; i++) {
+        double identity = i % n == i / n;
+        tensor_set(out, i, a * identity + b * tensor_get(in, i) + c * tensor_get(square, i));
+    }
+}
+
+void ref_descend(struct exec *x, struct optim_buffers b, const struct optim_span *span, tensor in,
+                 tensor norm, tensor scalars)
+{
+    if (failed(x->status) || !is_finite(norm)) {
+        return;
+    }
+    double lr = tensor_get(scalars, OPTIM_LR) * span->rate, keep = 1 - lr * span->weight_decay;
+    for (int64_t i = 0; i < span->n; i++) {
+        double w = tensor_get(b.master, span->offset + i);
+        set_weight(b, span->offset + i, w * keep - lr * tensor_get(in, i));
+    }
+}

@@ -17,5 +17,12 @@ void ref_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_s
                     tensor sums, tensor norm, tensor scalars);
 void ref_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                tensor norm, tensor scalars);
+void ref_nesterov(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
+                  int64_t n_spans, tensor norm, tensor scalars);
+void ref_unit(struct exec *x, tensor out, tensor in, tensor sums);
+void ref_matrix_polynomial(struct exec *x, tensor out, tensor in, tensor square, double a, double b,
+                           double c);
+void ref_descend(struct exec *x, struct optim_buffers b, const struct optim_span *span, tensor in,
+                 tensor norm, tensor scalars);
 
 #endif

@@ -118,6 +118,12 @@ static inline size_t workspace_norm_of(int64_t n)
     return (size_t)workspace_runs_of_sums(n) * sizeof(double);
 }
 
+/* The norm, and what it takes. */
+static inline size_t workspace_unit(int64_t n_sums)
+{
+    return sizeof(double) + workspace_norm_of(n_sums);
+}
+
 /* A ratio of each span. */
 static inline size_t workspace_lamb_apply(int64_t n_spans)
 {

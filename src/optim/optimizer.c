@@ -6,9 +6,11 @@
 
 _Static_assert((int)OPTIM_CHUNK == (int)PARAM_ALIGNMENT, "slabs are whole chunks");
 
-static const struct optimizer_kind *const kinds[] = {&optimizer_lamb,          &optimizer_nvlamb_exp,
-                                                     &optimizer_ds_fused_lamb, &optimizer_lans,
-                                                     &optimizer_adam,          &optimizer_adamw};
+static const double MOMENTUM = 0.95; /* of Muon (Jordan et al. 2024) */
+
+static const struct optimizer_kind *const kinds[] = {
+    &optimizer_lamb, &optimizer_nvlamb_exp, &optimizer_ds_fused_lamb, &optimizer_lans,
+    &optimizer_adam, &optimizer_adamw,      &optimizer_muon};
 
 const struct optimizer_kind *optimizer_find(const char *name)
 {
@@ -36,6 +38,29 @@ struct optimizer optimizer_defaults(const struct optimizer_kind *kind)
     };
 }
 
+/* Layers count from 0; the heads are behind the last. */
+static int64_t layer_of_heads(const struct param_table *table)
+{
+    int64_t layer = 0;
+    for (int i = 0; i < table->n; i++) {
+        layer = table->params[i].layer > layer ? table->params[i].layer : layer;
+    }
+    return layer;
+}
+
+static bool is_matrix_of_layer(const struct param *p, int64_t heads)
+{
+    return p->by_product && p->layer >= 0 && p->layer < heads;
+}
+
+void optimizer_keep_whole(const struct optimizer *o, struct param_table *table)
+{
+    int64_t heads = layer_of_heads(table);
+    for (int i = 0; i < table->n && o->kind != NULL && o->kind->takes_matrices; i++) {
+        table->params[i].whole = is_matrix_of_layer(&table->params[i], heads);
+    }
+}
+
 struct optim_span *optimizer_spans(const struct optimizer *o, const struct param_table *table,
                                    struct param_shard shard, int64_t *n_spans)
 {
@@ -54,12 +79,36 @@ struct optim_span *optimizer_spans(const struct optimizer *o, const struct param
                                              .weight_decay = p->decay ? o->weight_decay : 0.0,
                                              .rate = p->rate,
                                              .first_chunk = chunk,
-                                             .n_chunks = chunks};
+                                             .n_chunks = chunks,
+                                             .rows = p->whole ? p->dims[0] : 0};
         }
         chunk += chunks;
     }
     *n_spans = n;
     return spans;
+}
+
+/* Appends the spans with or without rows. */
+static int64_t append_spans(struct optim_span *to, const struct optim_span *spans, int64_t n_spans,
+                            bool with_rows)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < n_spans; i++) {
+        if ((spans[i].rows > 0) == with_rows) {
+            to[n++] = spans[i];
+        }
+    }
+    return n;
+}
+
+struct optim_span *optimizer_part_spans(const struct optim_span *spans, int64_t n_spans, int64_t *n_matrices)
+{
+    struct optim_span *parted = malloc(((size_t)n_spans + 1) * sizeof *parted);
+    if (parted != NULL) {
+        int64_t others = append_spans(parted, spans, n_spans, false);
+        *n_matrices = append_spans(parted + others, spans, n_spans, true);
+    }
+    return parted;
 }
 
 void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double grad_scale,
@@ -80,4 +129,5 @@ void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double g
     scalars[OPTIM_RATIO_OF_ALL] = k->ratio_of_all;
     scalars[OPTIM_MIN_RATIO] = o->min_ratio;
     scalars[OPTIM_MAX_RATIO] = o->max_ratio > 0 ? o->max_ratio : INFINITY;
+    scalars[OPTIM_MOMENTUM] = MOMENTUM;
 }

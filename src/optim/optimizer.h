@@ -11,6 +11,10 @@ struct optimizer_step {
     struct optim_buffers buffers;
     const struct optim_span *spans;
     int64_t n_spans;
+    const struct optim_span
+        *parted; /* [n_spans] the same, with n_matrices matrices behind all others, if the kind takes them */
+    int64_t n_matrices;
+    tensor scratch; /* u8 [scratch_bytes] */
     tensor squares; /* f64 [all chunks] sums of squares of the gradients, of all ranks */
     tensor sums; /* f64 [all chunks, n_sums] of what `direction` leaves, at least for the chunks of the spans'
                   * whole parameters, whichever rank has them; null if n_sums is 0 */
@@ -23,7 +27,7 @@ struct optimizer_kind {
     const char *name; /* a value of --optimizer; checkpoints have it too */
 
     /* The sums, in fp64, that `direction` computes for each chunk: for norms of whole parameters other than those of their
-     * gradients.  Ranks that share a parameter exchange them before `apply`.  0: there are none, and no `direction`. */
+     * gradients.  Ranks that share a parameter exchange them before `apply`; matrices that are taken whole have one rank.  0: there are none, and no `direction`. */
     int n_sums;
 
     bool couples_decay;          /* decay is added to the gradient (L2), not subtracted from the weight */
@@ -32,16 +36,21 @@ struct optimizer_kind {
     double min_ratio, max_ratio; /* bounds of trust ratios; 0: none */
     bool corrects_steps;         /* the optimizer's default */
 
+    bool takes_matrices; /* those of layers are updated as matrices: whole, and their spans have rows */
+
+    /* Of memory that `apply` needs, with products in this dtype.  NULL: none. */
+    size_t (*scratch_bytes)(const struct optim_span *spans, int64_t n_spans, enum dtype dtype);
+
     /* Both queue ops, which write nothing if a number in `norm` is not finite. */
     void (*direction)(struct exec *x, const struct optimizer_step *s);
     void (*apply)(struct exec *x, const struct optimizer_step *s);
 };
 
 extern const struct optimizer_kind optimizer_lamb, optimizer_nvlamb_exp, optimizer_ds_fused_lamb,
-    optimizer_lans, optimizer_adam, optimizer_adamw;
+    optimizer_lans, optimizer_adam, optimizer_adamw, optimizer_muon;
 
 /* The names of all kinds, as the help of --optimizer lists them. */
-#define OPTIMIZER_NAMES "lamb|nvlamb_exp|ds_fused_lamb|lans|adam|adamw"
+#define OPTIMIZER_NAMES "lamb|nvlamb_exp|ds_fused_lamb|lans|adam|adamw|muon"
 
 /* The kind of this name; NULL: none. */
 const struct optimizer_kind *optimizer_find(const char *name);
@@ -60,10 +69,16 @@ struct optimizer {
  * correction. */
 struct optimizer optimizer_defaults(const struct optimizer_kind *kind);
 
+/* Marks the parameters that the optimizer updates as matrices as whole ones, before shards are cut.  Without a kind there are none. */
+void optimizer_keep_whole(const struct optimizer *o, struct param_table *table);
+
 /* A span for each parameter that is not frozen and has elements in the shard, in the table's order; offsets count from the shard's first
  * element.  The caller frees them.  NULL: out of memory. */
 struct optim_span *optimizer_spans(const struct optimizer *o, const struct param_table *table,
                                    struct param_shard shard, int64_t *n_spans);
+
+/* A copy of the spans, with the n_matrices of them that have rows behind all others.  The caller frees it.  NULL: out of memory. */
+struct optim_span *optimizer_part_spans(const struct optim_span *spans, int64_t n_spans, int64_t *n_matrices);
 
 /* The scalars of update t, 1 for the first, at this learning rate.  Gradients are multiplied by grad_scale. */
 void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double grad_scale,

@@ -17,7 +17,7 @@ static void carve(struct param_engine *e, struct arena *a)
     gradient_tree_carve(&e->tree, a, e->blocks, DTYPE_F32, n);
     e->exp_avg = arena_carve_1d(a, DTYPE_F32, n_moments);
     e->exp_avg_sq = arena_carve_1d(a, DTYPE_F32, n_moments);
-    update_carve(&e->update, a);
+    update_carve(&e->update, a, e->config.rounds ? DTYPE_BF16 : DTYPE_F32);
     e->results = arena_carve_1d(a, DTYPE_F64, N_RESULTS);
     e->scalars = arena_carve_1d(a, DTYPE_F64, OPTIM_N_SCALARS);
     e->x.workspace = arena_carve(a, e->x.workspace_bytes);

@@ -45,7 +45,7 @@ static void carve_state(struct trainer *t, struct arena *a)
         t->plan.gradient_bytes = a->used - before;
         t->exp_avg = arena_carve_1d(a, vector, n_moments);
         t->exp_avg_sq = arena_carve_1d(a, vector, n_moments);
-        update_carve(&t->update, a);
+        update_carve(&t->update, a, c->precision.dtype);
         stage_carve_histories(&t->net.stage, a);
         t->plan.optimizer_bytes = a->used - before - t->plan.gradient_bytes;
     }
@@ -157,6 +157,7 @@ static struct status find_rooms(struct trainer *t)
 static struct status declare(struct trainer *t)
 {
     TRY(param_rates_apply(&t->net.params, t->config.model->n_layers, &t->config.rates));
+    optimizer_keep_whole(&t->config.optimizer, &t->net.params);
     t->net.stage.n_frozen = param_rates_lowest(&t->net.params) - MODEL_INPUT_LAYER;
     t->net.stage.buckets = buckets_of(t);
     TRY(share_update(t));

@@ -33,9 +33,10 @@ struct status update_init(struct update *u, const struct optimizer *o, const str
     *u = (struct update){
         .kind = o->kind, .rank = rank, .n_ranks = n_ranks, .shard = {bounds[rank], bounds[rank + 1]}};
     TRY(find_bounds(u, params, bounds));
-    u->cuts = cuts_parameters(u, params);
+    u->cuts = !o->kind->takes_matrices && cuts_parameters(u, params);
     u->spans = optimizer_spans(o, params, u->shard, &u->n_spans);
-    return u->spans != NULL
+    u->parted = u->spans == NULL ? NULL : optimizer_part_spans(u->spans, u->n_spans, &u->n_matrices);
+    return u->parted != NULL
                ? status_ok()
                : status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", params->n);
 }
@@ -46,14 +47,18 @@ void update_fini(struct update *u)
     free(u->chunk_bounds);
     free(u->cut);
     free(u->spans);
+    free(u->parted);
     *u = (struct update){0};
 }
 
-void update_carve(struct update *u, struct arena *a)
+void update_carve(struct update *u, struct arena *a, enum dtype dtype)
 {
+    size_t (*scratch_bytes)(const struct optim_span *, int64_t, enum dtype) = u->kind->scratch_bytes;
+    size_t scratch = scratch_bytes != NULL ? scratch_bytes(u->spans, u->n_spans, dtype) : 0;
     int64_t chunks = u->chunk_bounds[u->n_ranks], n_sums = u->kind->n_sums;
     u->squares = arena_carve_1d(a, DTYPE_F64, chunks);
     u->sums = n_sums > 0 ? arena_carve_2d(a, DTYPE_F64, chunks, n_sums) : NULL_TENSOR;
+    u->scratch = scratch > 0 ? arena_carve_1d(a, DTYPE_U8, (int64_t)scratch) : NULL_TENSOR;
 }
 
 tensor update_own(const struct update *u, tensor flat)
@@ -92,6 +97,9 @@ void update_shard(const struct update *u, const struct comm *c, struct exec *x, 
                                            .exp_avg_sq = flat.exp_avg_sq},
                                .spans = u->spans,
                                .n_spans = u->n_spans,
+                               .parted = u->parted,
+                               .n_matrices = u->n_matrices,
+                               .scratch = u->scratch,
                                .squares = u->squares,
                                .sums = u->sums,
                                .own_sums = own_chunks(u, u->sums),

@@ -20,10 +20,14 @@ struct update {
     int64_t *chunk_bounds;    /* the same, in chunks of all parameters */
     int64_t *cut;             /* [n_ranks + 1] scratch: the bounds of the shards' parts of a bucket */
     struct param_shard shard; /* this rank's */
-    bool cuts;                /* some parameter is in several shards; the same on all ranks */
+    bool
+        cuts; /* some parameter, of which the optimizer needs sums, is in several shards; the same on all ranks */
     struct optim_span *spans; /* [n_spans] of the shard; offsets count from its beginning */
     int64_t n_spans;
+    struct optim_span *parted; /* as in struct optimizer_step */
+    int64_t n_matrices;
     tensor squares, sums; /* as in struct optimizer_step, of all chunks */
+    tensor scratch;
 };
 
 /* `bounds` [n_ranks + 1]: where the shards of the table's flat buffers begin, never inside a chunk
@@ -32,7 +36,8 @@ struct status update_init(struct update *u, const struct optimizer *o, const str
                           const int64_t *bounds, int rank, int n_ranks);
 void update_fini(struct update *u);
 
-void update_carve(struct update *u, struct arena *a);
+/* With products in this dtype. */
+void update_carve(struct update *u, struct arena *a, enum dtype dtype);
 
 /* The part of a flat buffer that is this rank's shard. */
 tensor update_own(const struct update *u, tensor flat);

@@ -36,6 +36,7 @@ static struct status find_shape(struct shape *s, const struct trainer_config *c,
     struct param_table t = {0};
     struct status status = c->model->type->declare(c->model, &t);
     if (!failed(status)) {
+        optimizer_keep_whole(&c->optimizer, &t);
         *s = shape_of(&t, world);
     }
     param_table_fini(&t);
@@ -83,7 +84,8 @@ static void count_traffic(struct zero_plan *z, const struct shape *s, const stru
            matrix = dtype_bytes(c->precision.dtype);
     double n = (double)s->n_elements, vectors = matrix < vector ? (double)s->n_vectors : 0;
     double sums =
-        (double)(1 + (s->cuts ? c->optimizer.kind->n_sums : 0)) * (double)s->n_chunks * sizeof(double);
+        (double)(1 + (s->cuts && !c->optimizer.kind->takes_matrices ? c->optimizer.kind->n_sums : 0)) *
+        (double)s->n_chunks * sizeof(double);
     z->reduced_bytes = n * (double)vector;
     z->n_reductions = stage > 1 ? n_micro : 1;
     z->gathered_bytes = stage > 0 ? n * (double)matrix + vectors * (double)vector + sums : 0;

@@ -30,7 +30,7 @@ field()
 is() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(d < 0 ? -d <= 1e-9 : d <= 1e-9) }' || fail "$3: $1, not $2"; }
 
 # a ramp is a function of the step: killed and gone on, it ends with the same bytes
-ramped=(--batch_ramp 128:512:0.5 --mask_rate 0.3:0.15 --mask_keep_rate 0.2 --warmup_tokens 2000 --max_steps 30 --no_nsp)
+ramped=(--optimizer muon --batch_ramp 128:512:0.5 --mask_rate 0.3:0.15 --mask_keep_rate 0.2 --warmup_tokens 2000 --max_steps 30 --no_nsp)
 pretrain ramped "${ramped[@]}" 2>"$dir/log"
 grep -q "batch: from 1 to 4 micro-batches of 4 sequences in the first 0.5 of the run" "$dir/log" || fail "$(cat "$dir/log")"
 grep -q "masks of 0.3, and at the end 0.15 of the tokens" "$dir/log" || fail "$(cat "$dir/log")"
@@ -135,7 +135,7 @@ expect 64 "--average_last 5 needs as many checkpoints" pretrain no --average_las
 expect 64 "--average_last is a mean of checkpoints" pretrain no --average_last 2 --skip_checkpoint
 
 # recipes
-expect 0 "recipe modern: --optimizer adamw --adam_beta2 0.98" pretrain modern --recipe modern --max_steps 2
+expect 0 "recipe modern: --optimizer muon --adam_beta2 0.98" pretrain modern --recipe modern --max_steps 2
 grep -q "the command line has its own --learning_rate" "$dir/err" || fail "$(cat "$dir/err")"
 grep -q ' --train_batch_size 16$' "$dir/err" || fail "another batch: $(cat "$dir/err")"
 grep -q '"learning_rate": 0.001,' "$dir/modern/ckpt_2/trainer_state.json" || fail "another rate"

@@ -434,6 +434,12 @@ int main(int argc, char **argv)
          .hidden_size = 48},
         {.name = "the end of an epoch", .has_empty = true},
         {.name = "wide, adamw", .optimizer = &optimizer_adamw, .hidden_size = 48},
+        {.name = "fp32, muon", .optimizer = &optimizer_muon},
+        {.name = "frozen, bf16, muon",
+         .precision = {.dtype = DTYPE_BF16},
+         .rates = {"embeddings,bert.encoder.layer.1.output", 0.7},
+         .optimizer = &optimizer_muon},
+        {.name = "wide, muon", .optimizer = &optimizer_muon, .hidden_size = 48},
         {.name = "wide, lans", .optimizer = &optimizer_lans, .hidden_size = 48},
         {.name = "wide, bf16, lamb", .precision = {.dtype = DTYPE_BF16}, .hidden_size = 48},
     };

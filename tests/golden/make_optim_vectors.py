@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Steps of LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), of NVLAMB_EXP, of LAMB, of DeepSpeed's Lamb, and of Adam with L2 regularisation and with decay of its own in fp64, by
+"""Steps of Muon (Jordan et al. 2024; torch.optim.Muon with adjust_lr_fn="match_rms_adamw", but in fp64), of LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), of NVLAMB_EXP, of LAMB, of DeepSpeed's Lamb, and of Adam with L2 regularisation and with decay of its own in fp64, by
 the equations that the replaced scripts have, on several tensors at once, for tests/optim/test_optim_vectors.c.
 
 usage: make_optim_vectors.py >optim_vectors.json     (plain Python)
@@ -24,8 +24,8 @@ def clipped(gradients, limit):
 class Tensor:
     """An optimizer is a function of a tensor, its gradient, the number of the step, the rate, eps and the corrections."""
 
-    def __init__(self, weights, decay):
-        self.w, self.decay = list(weights), decay
+    def __init__(self, weights, decay, rows=0):
+        self.w, self.decay, self.rows = list(weights), decay, rows
         self.m, self.v = [0.0] * len(weights), [0.0] * len(weights)
 
     def add_to_moments(self, g):
@@ -85,6 +85,31 @@ def adamw(p, g, lr, eps, c1, c2):
     p.w = [w * (1 - lr * p.decay) - lr * math.sqrt(c2) / c1 * m / (math.sqrt(v) + eps) for w, m, v in zip(p.w, p.m, p.v)]
 
 
+def product(a, b):
+    return [[sum(x * y for x, y in zip(row, column)) for column in zip(*b)] for row in a]
+
+
+def orthogonal(flat, rows):
+    """The nearest orthogonal matrix, nearly: five rounds of Newton and Schulz with Jordan's coefficients."""
+    length = norm(flat)
+    cols = len(flat) // rows
+    x = [[v / length if length != 0 else 0.0 for v in flat[i * cols:(i + 1) * cols]] for i in range(rows)]
+    for _ in range(5):
+        gram = product(x, list(zip(*x)))
+        cubed, fifth = product(gram, x), product(gram, product(gram, x))
+        x = [[3.4445 * p - 4.7750 * q + 2.0315 * r for p, q, r in zip(*row)] for row in zip(x, cubed, fifth)]
+    return [v for row in x for v in row]
+
+
+def muon(p, g, lr, eps, c1, c2, momentum=0.95):
+    if p.rows == 0:
+        return adamw(p, g, lr, eps, c1, c2)
+    p.m = [momentum * m + (1 - momentum) * x for m, x in zip(p.m, g)]
+    u = orthogonal([momentum * m + (1 - momentum) * x for m, x in zip(p.m, g)], p.rows)
+    step = lr * 0.2 * math.sqrt(max(p.rows, len(p.w) // p.rows))
+    p.w = [w * (1 - lr * p.decay) - step * x for w, x in zip(p.w, u)]
+
+
 def poly_constant(k, steps, base, warmup, constant):
     p = k / steps
     if p < warmup:
@@ -93,11 +118,12 @@ def poly_constant(k, steps, base, warmup, constant):
 
 
 def case(name, update, tensors, gradients, rates, limit=0, scale=1, eps=1e-6, corrected="moments", schedule=None, ratios=None,
-         parts=None):
+         parts=None, rows=None):
     """gradients[step][tensor] are those that the update is given: `scale` times those that count.  Corrected are the moments,
-    the steps, or nothing.  parts[tensor] of the rate are those of the tensors (all 1 if there are none)."""
-    parts = parts or [1.0] * len(tensors)
-    state = [Tensor(weights, decay) for weights, decay in tensors]
+    the steps, or nothing.  parts[tensor] of the rate are those of the tensors (all 1 if there are none),
+    rows[tensor] those of matrices that are updated as such, or 0."""
+    parts, rows = parts or [1.0] * len(tensors), rows or [0] * len(tensors)
+    state = [Tensor(weights, decay, n) for (weights, decay), n in zip(tensors, rows)]
     want = []
     for t, (all_of_step, lr) in enumerate(zip(gradients, rates), 1):
         c1, c2 = 1 - BETA1**t, 1 - BETA2**t
@@ -107,7 +133,7 @@ def case(name, update, tensors, gradients, rates, limit=0, scale=1, eps=1e-6, co
             update(tensor, g, rate * part, eps, *((c1, c2) if corrected == "moments" else (1, 1)))
         want.append([tensor.w for tensor in state])
     return {"name": name, "optimizer": update.__name__.removesuffix("_bounded"), "ratios": ratios, "weights": [w for w, _ in tensors],
-            "decays": [d for _, d in tensors], "parts": parts, "gradients": gradients, "rates": rates, "limit": limit, "scale": scale, "eps": eps,
+            "decays": [d for _, d in tensors], "parts": parts, "rows": rows, "gradients": gradients, "rates": rates, "limit": limit, "scale": scale, "eps": eps,
             "corrected": corrected, "schedule": schedule, "want": want}
 
 
@@ -122,6 +148,12 @@ TENSORS = [(START, 0.01), ([0.1, 0.0, -0.2], 0.0), ([0.0, 0.0], 0.01), ([0.3, -0
            ([0.7, 0.4], 0.0)]
 # Weights so large, and so small, that the bounds of a ratio count.
 BOUNDED = [([100.0, -200.0], 0.0), ([1e-5, 2e-5], 0.01)]
+
+
+# Matrices behind other tensors: wide, tall, square.
+MATRICES = [(START, 0.01), ([0.1, 0.0, -0.2], 0.0), ([0.1 * (i % 7) - 0.3 for i in range(15)], 0.01),
+            ([0.2 * (i % 5) - 0.4 for i in range(12)], 0.0), ([1.0, 0.5, -0.5, 0.25], 0.1), ([0.5, 0.25], 0.01)]
+ROWS = [0, 0, 3, 4, 2, 1]
 
 
 def wave(step, tensor, i):
@@ -157,6 +189,10 @@ def main():
         case("an eps that counts", adam, TENSORS, waves(4), [0.01] * 4, eps=0.5),
     ]
     parts = [0.9**k for k in range(len(TENSORS))]
+    cases += [case("matrices", muon, MATRICES, waves(4, tensors=MATRICES), [0.01] * 4, rows=ROWS),
+              case("matrices, clipped, of a scaled loss", muon, MATRICES, waves(3, 1024, MATRICES), [0.01] * 3, limit=1, scale=1024,
+                   parts=parts, rows=ROWS),
+              case("no matrices", muon, TENSORS, waves(3), [0.01] * 3)]
     cases += [case(f"rates of layers, {u.__name__}", u, TENSORS, waves(3), [0.01] * 3, limit=1, parts=parts)
               for u in (lamb, lans, nvlamb_exp, adam, adamw)]
     rows = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)

@@ -145,6 +145,7 @@ static void fill_scalars(tensor t, double amount)
         [OPTIM_RATIO_OF_ALL] = amount > 0 ? 0 : 1,
         [OPTIM_MIN_RATIO] = amount > 0 ? 0 : 0.97,
         [OPTIM_MAX_RATIO] = amount > 0 ? INFINITY : 1.01,
+        [OPTIM_MOMENTUM] = 0.95,
     };
     for (int i = 0; i < OPTIM_N_SCALARS; i++) {
         tensor_set(t, i, values[i]);

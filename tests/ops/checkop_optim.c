@@ -163,3 +163,64 @@ void checkop_make_adamw(struct checkop_case *c, const struct checkop_shape *s)
     add_optim(c, s, ROLE_SCRATCH);
     c->run = run_adamw;
 }
+
+RUN(nesterov)
+{
+    o->nesterov(x, t[SUMS], buffers_of(t), c->spans, c->n_spans, t[NORM], t[SCALARS]);
+}
+
+void checkop_make_nesterov(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add_optim(c, s, ROLE_INOUT);
+    add(c, matrix("sums", ROLE_INOUT, KIND_F64, own_chunks(c), 1));
+    c->run = run_nesterov;
+}
+
+RUN(unit)
+{
+    (void)c;
+    o->unit(x, t[0], t[1], t[2]);
+}
+
+/* `plain`: of a matrix whose sums are 0. */
+void checkop_make_unit(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
+    add(c, matrix("in", ROLE_IN, KIND_W, s->t, s->h));
+    add(c, filled(matrix("sums", ROLE_IN, KIND_F64, s->f, 1), FILL_SQUARES, s->plain ? 0 : 1));
+    c->run = run_unit;
+}
+
+RUN(matrix_polynomial)
+{
+    o->matrix_polynomial(x, t[c->shape.shared ? 1 : 0], t[1], t[2], 3.5, -4.75, 2);
+}
+
+/* `shared`: the polynomial takes the matrix's place. */
+void checkop_make_matrix_polynomial(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, matrix("out", s->shared ? ROLE_SCRATCH : ROLE_OUT, KIND_A, s->h, s->h));
+    add(c, matrix("in", s->shared ? ROLE_INOUT : ROLE_IN, KIND_A, s->h, s->h));
+    add(c, matrix("square", ROLE_IN, KIND_A, s->h, s->h));
+    c->run = run_matrix_polynomial;
+}
+
+enum { DIRECTION = SUMS };
+
+RUN(descend)
+{
+    o->descend(x, buffers_of(t), &c->spans[0], t[DIRECTION], t[NORM], t[SCALARS]);
+}
+
+/* Of a matrix behind another one. */
+void checkop_make_descend(struct checkop_case *c, const struct checkop_shape *s)
+{
+    struct checkop_shape flat = *s;
+    flat.t = s->t * s->h + 8;
+    add_optim(c, &flat, ROLE_IN);
+    c->spans[0] = (struct optim_span){
+        .offset = 8, .n = s->t * s->h, .weight_decay = s->plain ? 0 : 0.1, .rate = 0.5, .rows = s->t};
+    c->n_spans = 1;
+    add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
+    c->run = run_descend;
+}

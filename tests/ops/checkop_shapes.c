@@ -255,6 +255,22 @@ static const struct checkop_shape test_shapes[] = {
     {"adamw", .t = 50001},
     {"adamw", .t = 5000, .plain = true},
     {"adamw", .t = 3001, .shared = true},
+    {"nesterov", .t = 9},
+    {"nesterov", .t = 50001},
+    {"nesterov", .t = 5000, .plain = true},
+    {"nesterov", .t = 3001, .shared = true},
+    {"unit", .t = 1, .h = 1, .f = 1},
+    {"unit", .t = 33, .h = 1030, .f = 34},
+    {"unit", .t = 256, .h = 96, .f = 9000},
+    {"unit", .t = 7, .h = 40, .f = 1, .plain = true},
+    {"matrix_polynomial", .h = 1},
+    {"matrix_polynomial", .h = 77},
+    {"matrix_polynomial", .h = 77, .shared = true},
+    {"matrix_polynomial", .h = 1100},
+    {"descend", .t = 1, .h = 1},
+    {"descend", .t = 9, .h = 1030},
+    {"descend", .t = 64, .h = 128, .plain = true},
+    {"descend", .t = 30, .h = 100, .shared = true},
 };
 
 /* With BERT-Large's 1,024 columns, 16 heads of 64, 4,096 inner columns and 30,528 words, and for attention also with heads of

@@ -8,7 +8,7 @@
 #include "optim/schedule.h"
 #include "test.h"
 
-enum { N = 4, STEPS = 2, MOST_TENSORS = 8, MOST_ELEMENTS = 20 };
+enum { N = 4, STEPS = 2, MOST_TENSORS = 8, MOST_ELEMENTS = 40, SCRATCH_BYTES = 8192 };
 
 static const double start[N] = {0.5, -1, 2, 0.25};
 static const double gradients[STEPS][N] = {{0.3, -0.4, 1.2, 0}, {-0.1, 0.2, 0.4, -0.8}};
@@ -67,7 +67,8 @@ struct state {
     struct exec x;
     struct optim_buffers buffers;
     struct optim_span spans[MOST_TENSORS];
-    int64_t n_spans, n;
+    int64_t n_spans, n_matrices, n;
+    unsigned char scratch[SCRATCH_BYTES];
 };
 
 static void state_init(struct state *s, const struct ops *o, enum dtype dtype)
@@ -89,12 +90,18 @@ static void add_weight(struct state *s, double w)
     s->spans[s->n_spans - 1].n++;
 }
 
-static void add_tensor(struct state *s, double decay, double rate)
+/* `rows`: of a matrix, which has a span behind all others; 0: of anything else. */
+static void add_tensor(struct state *s, double decay, double rate, int64_t rows)
 {
     EXPECT(s->n_spans < MOST_TENSORS, "too many tensors");
-    s->spans[s->n_spans] = (struct optim_span){
-        .offset = s->n, .weight_decay = decay, .rate = rate, .first_chunk = s->n_spans, .n_chunks = 1};
+    s->spans[s->n_spans] = (struct optim_span){.offset = s->n,
+                                               .weight_decay = decay,
+                                               .rate = rate,
+                                               .first_chunk = s->n_spans,
+                                               .n_chunks = 1,
+                                               .rows = rows};
     s->n_spans++;
+    s->n_matrices += rows > 0;
 }
 
 /* The update of gradients that lie in the buffers. */
@@ -106,11 +113,18 @@ static void update(struct state *s, const struct optimizer_kind *kind, double sc
     struct optimizer_step step = {.buffers = s->buffers,
                                   .spans = s->spans,
                                   .n_spans = s->n_spans,
+                                  .parted = s->spans, /* whose matrices are the last */
+                                  .n_matrices = s->n_matrices,
+                                  .scratch = tensor_1d(s->scratch, DTYPE_U8, SCRATCH_BYTES),
                                   .squares = tensor_1d(squares, DTYPE_F64, s->n_spans),
                                   .sums = sums_t,
                                   .own_sums = sums_t,
                                   .norm = tensor_1d(&norm, DTYPE_F64, 1),
                                   .scalars = tensor_1d(scalars, DTYPE_F64, OPTIM_N_SCALARS)};
+    if (kind->scratch_bytes != NULL) {
+        size_t bytes = kind->scratch_bytes(s->spans, s->n_spans, s->buffers.master.dtype);
+        EXPECT(bytes <= SCRATCH_BYTES, "%zu bytes of scratch", bytes);
+    }
     s->x.ops->squares(&s->x, step.squares, s->buffers.grad, s->spans, s->n_spans);
     s->x.ops->norm_of(&s->x, step.norm, step.squares);
     if (kind->n_sums > 0) {
@@ -124,7 +138,7 @@ static void check(const struct ops *o, enum dtype dtype, double bound, const str
 {
     struct state s;
     state_init(&s, o, dtype);
-    add_tensor(&s, v->decay, 1);
+    add_tensor(&s, v->decay, 1, 0);
     for (int i = 0; i < N; i++) {
         add_weight(&s, start[i]);
     }
@@ -164,10 +178,10 @@ static const char *text_of(const json_t *object, const char *key)
 static void add_tensors(struct state *s, const json_t *c)
 {
     const json_t *weights = json_object_get(c, "weights"), *decays = json_object_get(c, "decays"),
-                 *parts = json_object_get(c, "parts");
+                 *parts = json_object_get(c, "parts"), *rows = json_object_get(c, "rows");
     for (size_t k = 0; k < json_array_size(weights); k++) {
         const json_t *w = json_array_get(weights, k);
-        add_tensor(s, number_at(decays, k), number_at(parts, k));
+        add_tensor(s, number_at(decays, k), number_at(parts, k), (int64_t)number_at(rows, k));
         for (size_t i = 0; i < json_array_size(w); i++) {
             add_weight(s, number_at(w, i));
         }
@@ -242,7 +256,7 @@ static void cases_are_those_of_the_script(void)
     json_t *root;
     EXPECT_OK(json_read_object(&root, KILN_SOURCE_DIR "/tests/golden/optim_vectors.json"));
     const json_t *cases = json_object_get(root, "cases");
-    EXPECT(json_array_size(cases) == 19, "%d cases", (int)json_array_size(cases));
+    EXPECT(json_array_size(cases) == 22, "%d cases", (int)json_array_size(cases));
     for (size_t i = 0; i < json_array_size(cases); i++) {
         check_case(&ops_ref, DTYPE_F64, 1e-12, json_array_get(cases, i));
         check_case(ops_cpu(), DTYPE_F32, 2e-6, json_array_get(cases, i));
@@ -261,7 +275,7 @@ static void every_name_has_a_row(void)
         EXPECT((kind->n_sums > 0) == (kind->direction != NULL), "%s: %d sums of what direction?", name,
                kind->n_sums);
     }
-    EXPECT(n == 6 && optimizer_find("sgd") == NULL, "%d names", n);
+    EXPECT(n == 7 && optimizer_find("sgd") == NULL, "%d names", n);
 }
 
 int main(void)

@@ -25,7 +25,8 @@ struct optim_call {
     double *sums;          /* of each chunk: squares; or of w and of each direction, side by side */
     const double *factors; /* [n_spans] of LANS, in the place of `factor` */
     const double *ratios;  /* [n_spans] of LAMB, [n_spans, 2] of LANS */
-    float factor, beta1, beta2, rest1, rest2, inverse_c1, inverse_c2, eps, lr, step, coupled;
+    tensor direction;      /* of `descend` */
+    float factor, beta1, beta2, rest1, rest2, inverse_c1, inverse_c2, eps, lr, step, coupled, momentum;
 };
 
 /* An item is sixteen chunks; `visit` gets each with its number. */
@@ -158,6 +159,7 @@ static bool begin_update(struct exec *x, const char *op, struct optim_call *c, s
         .eps = (float)s[OPTIM_EPS],
         .lr = (float)s[OPTIM_LR],
         .coupled = (float)s[OPTIM_COUPLED],
+        .momentum = (float)s[OPTIM_MOMENTUM],
         .step = (float)(s[OPTIM_LR] * sqrt(s[OPTIM_CORRECTION2]) / s[OPTIM_CORRECTION1]),
     };
     return true;
@@ -368,6 +370,53 @@ static void cpu_adamw(struct exec *x, struct optim_buffers b, const struct optim
     }
 }
 
+static void nesterov_chunk(const struct optim_call *c, struct chunk k, int64_t number)
+{
+    float *restrict m = c->m + k.first, *restrict grad = c->grad + k.first;
+    float keep = c->momentum, rest = 1 - c->momentum;
+#pragma omp simd
+    for (int64_t i = 0; i < k.n; i++) {
+        float g = grad[i] * c->factor;
+        m[i] = keep * m[i] + rest * g;
+        grad[i] = keep * m[i] + rest * g;
+    }
+    c->sums[number] = sum_of_squares(grad, k.n);
+}
+
+static void cpu_nesterov(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
+                         int64_t n_spans, tensor norm, tensor scalars)
+{
+    struct optim_call c;
+    if (accept_doubles(x, "nesterov", "the sums", sums) &&
+        begin_update(x, "nesterov", &c, b, spans, n_spans, norm, scalars)) {
+        c.sums = sums.data;
+        run(x, "nesterov", &c, nesterov_chunk);
+    }
+}
+
+static void descend_chunk(const struct optim_call *c, struct chunk k, int64_t number)
+{
+    float buffer[OPTIM_CHUNK], *restrict w = c->w + k.first;
+    const float *u = rows_load(c->direction, 0, number * OPTIM_CHUNK, k.n, buffer);
+    float step = (float)((double)c->lr * k.rate), keep = (float)(1.0 - (double)c->lr * k.rate * k.decay);
+#pragma omp simd
+    for (int64_t i = 0; i < k.n; i++) {
+        w[i] = w[i] * keep - step * u[i];
+    }
+    store_working(c, k);
+}
+
+static void cpu_descend(struct exec *x, struct optim_buffers b, const struct optim_span *span, tensor in,
+                        tensor norm, tensor scalars)
+{
+    struct optim_call c;
+    if (accept_tensors(x, "descend", ACCEPT_LIST(in), NULL, 0) &&
+        begin_update(x, "descend", &c, b, span, 1, norm, scalars)) {
+        c.direction = tensor_1d(in.data, in.dtype, span->n);
+        run(x, "descend", &c, descend_chunk);
+    }
+}
+
 KERNEL_FILL(optim, struct ops)
 {
     t->clear = cpu_clear;
@@ -378,4 +427,6 @@ KERNEL_FILL(optim, struct ops)
     t->lans_direction = cpu_lans_direction;
     t->lans_apply = cpu_lans_apply;
     t->adamw = cpu_adamw;
+    t->nesterov = cpu_nesterov;
+    t->descend = cpu_descend;
 }

@@ -601,5 +601,9 @@ void cuda_traffic_init(struct cuda_traffic *t)
                   .lamb_apply = cuda_traffic_lamb_apply,
                   .lans_direction = cuda_traffic_lans_direction,
                   .lans_apply = cuda_traffic_lans_apply,
-                  .adamw = cuda_traffic_adamw}};
+                  .adamw = cuda_traffic_adamw,
+                  .nesterov = cuda_traffic_nesterov,
+                  .unit = cuda_traffic_unit,
+                  .matrix_polynomial = cuda_traffic_matrix_polynomial,
+                  .descend = cuda_traffic_descend}};
 }

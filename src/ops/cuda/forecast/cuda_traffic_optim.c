@@ -14,6 +14,10 @@ static const struct kernel LANS_DIRECTION = {"lans_direction_kernel", .87, 1};
 static const struct kernel LANS_RATIO = {"lans_ratio_kernel", .2, 1};
 static const struct kernel LANS_STEP = {"lans_step_kernel", .87, 1};
 static const struct kernel ADAMW = {"adamw_kernel", .87, 1};
+static const struct kernel NESTEROV = {"nesterov_kernel", .87, 1};
+static const struct kernel UNIT = {"unit_kernel", .85, 1};
+static const struct kernel POLYNOMIAL = {"matrix_polynomial_kernel", .85, 1};
+static const struct kernel DESCEND = {"descend_kernel", .85, 1};
 
 static double span_elements(const struct optim_span *spans, int64_t n_spans)
 {
@@ -126,4 +130,36 @@ void cuda_traffic_adamw(struct exec *x, struct optim_buffers b, const struct opt
     if (n > 0) {
         move(x, ADAMW, 28 * n + working_bytes(b, n));
     }
+}
+
+/* Reads g, m and writes m, u. */
+void cuda_traffic_nesterov(struct exec *x, tensor sums, struct optim_buffers b,
+                           const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars)
+{
+    (void)b, (void)norm, (void)scalars;
+    double n = span_elements(spans, n_spans);
+    if (n > 0) {
+        move(x, NESTEROV, 16 * n + bytes_of(sums));
+    }
+}
+
+void cuda_traffic_unit(struct exec *x, tensor out, tensor in, tensor sums)
+{
+    cuda_traffic_norm_of(x, sums, sums);
+    move(x, UNIT, bytes_of(out) + bytes_of(in));
+}
+
+void cuda_traffic_matrix_polynomial(struct exec *x, tensor out, tensor in, tensor square, double a, double b,
+                                    double c)
+{
+    (void)a, (void)b, (void)c;
+    move(x, POLYNOMIAL, bytes_of(out) + bytes_of(in) + bytes_of(square));
+}
+
+/* Reads w, u and writes w and its copy. */
+void cuda_traffic_descend(struct exec *x, struct optim_buffers b, const struct optim_span *span, tensor in,
+                          tensor norm, tensor scalars)
+{
+    (void)norm, (void)scalars;
+    move(x, DESCEND, 8 * (double)span->n + bytes_of(in) + working_bytes(b, (double)span->n));
 }

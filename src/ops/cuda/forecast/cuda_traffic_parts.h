@@ -104,5 +104,12 @@ void cuda_traffic_lans_apply(struct exec *x, struct optim_buffers b, const struc
                              int64_t n_spans, tensor sums, tensor norm, tensor scalars);
 void cuda_traffic_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                         int64_t n_spans, tensor norm, tensor scalars);
+void cuda_traffic_nesterov(struct exec *x, tensor sums, struct optim_buffers b,
+                           const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars);
+void cuda_traffic_unit(struct exec *x, tensor out, tensor in, tensor sums);
+void cuda_traffic_matrix_polynomial(struct exec *x, tensor out, tensor in, tensor square, double a, double b,
+                                    double c);
+void cuda_traffic_descend(struct exec *x, struct optim_buffers b, const struct optim_span *span, tensor in,
+                          tensor norm, tensor scalars);
 
 #endif

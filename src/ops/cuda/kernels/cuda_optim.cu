@@ -416,3 +416,103 @@ void cuda_launch_adamw(const launch *l, const launch_optim *o)
         LAUNCH(l, adamw_kernel, (unsigned)o->spans.n_chunks, BLOCK, 0, *o);
     }
 }
+
+/* The moment and the direction u, which takes the gradient's place; sums of u^2. */
+__global__ static void nesterov_kernel(launch_optim o)
+{
+    if (!all_finite(o)) {
+        return;
+    }
+    chunk c = chunk_at(o.spans, blockIdx.x);
+    eight g = load_eight(o.grad + c.first, own_column(), c.n),
+          m = load_eight(o.exp_avg + c.first, own_column(), c.n);
+    float scale = gradient_factor(o), keep = (float)o.scalars[LAUNCH_MOMENTUM], rest = 1 - keep;
+    columns<1> sums = {};
+    for (int k = 0; k < EIGHT; k++) { /* beyond the end all are 0 */
+        float scaled = g.v[k] * scale;
+        m.v[k] = keep * m.v[k] + rest * scaled;
+        g.v[k] = keep * m.v[k] + rest * scaled;
+        sums.v[0] += (double)g.v[k] * g.v[k];
+    }
+    store_eight(o.exp_avg + c.first, own_column(), c.n, m);
+    store_eight(o.grad + c.first, own_column(), c.n, g);
+    store_sums(o, sums);
+}
+
+void cuda_launch_nesterov(const launch *l, const launch_optim *o)
+{
+    if (o->spans.n_chunks > 0) {
+        LAUNCH(l, nesterov_kernel, (unsigned)o->spans.n_chunks, BLOCK, 0, *o);
+    }
+}
+
+template <typename A>
+__global__ static void descend_kernel(launch_optim o, const A *in, int64_t n, double rate, double decay)
+{
+    chunk c = chunk{(int64_t)blockIdx.x * LAUNCH_SPAN_CHUNK, n - (int64_t)blockIdx.x * LAUNCH_SPAN_CHUNK};
+    if (!all_finite(o)) {
+        return;
+    }
+    eight w = load_eight(o.master + c.first, own_column(), c.n),
+          u = load_eight(in + c.first, own_column(), c.n);
+    double lr = o.scalars[LAUNCH_LR] * rate;
+    float step = (float)lr, keep = (float)(1 - lr * decay);
+    for (int k = 0; k < EIGHT; k++) {
+        w.v[k] = w.v[k] * keep - step * u.v[k];
+    }
+    store_weights(o, c, w);
+}
+
+void cuda_launch_descend(const launch *l, const launch_optim *o, const void *in, launch_type type, int64_t n,
+                         double rate, double weight_decay)
+{
+    if (n > 0) {
+        BY_TYPE(type, LAUNCH(l, descend_kernel<A>, blocks_of(n, LAUNCH_SPAN_CHUNK), BLOCK, 0, *o,
+                             (const A *)in, n, rate, weight_decay));
+    }
+}
+
+template <typename A>
+__global__ static void unit_kernel(A *out, const float *in, const double *norm, int64_t n)
+{
+    int64_t first = (int64_t)blockIdx.x * LAUNCH_SPAN_CHUNK;
+    eight v = load_eight(in + first, own_column(), n - first);
+    float factor = (float)(*norm > 0 ? 1 / *norm : 0);
+    for (int k = 0; k < EIGHT; k++) {
+        v.v[k] *= factor;
+    }
+    store_eight(out + first, own_column(), n - first, v);
+}
+
+void cuda_launch_unit(const launch *l, void *out, launch_type type, const float *in, const double *norm,
+                      int64_t n)
+{
+    if (n > 0) {
+        BY_TYPE(type,
+                LAUNCH(l, unit_kernel<A>, blocks_of(n, LAUNCH_SPAN_CHUNK), BLOCK, 0, (A *)out, in, norm, n));
+    }
+}
+
+/* A block has a part of a row. */
+template <typename A>
+__global__ static void matrix_polynomial_kernel(A *out, const A *in, const A *square, int64_t m, float a,
+                                                float b, float c)
+{
+    int64_t row = blockIdx.x, first = (int64_t)blockIdx.y * LAUNCH_SPAN_CHUNK, n = m - first;
+    int64_t begin = row * m + first;
+    eight v = load_eight(in + begin, own_column(), n), s = load_eight(square + begin, own_column(), n);
+    for (int k = 0; k < EIGHT; k++) {
+        v.v[k] = b * v.v[k] + c * s.v[k] + (first + own_column() + k == row ? a : 0.0f);
+    }
+    store_eight(out + begin, own_column(), n, v);
+}
+
+void cuda_launch_matrix_polynomial(const launch *l, void *out, const void *in, const void *square,
+                                   launch_type type, int64_t m, double a, double b, double c)
+{
+    if (m > 0) {
+        dim3 grid((unsigned)m, (unsigned)blocks_of(m, LAUNCH_SPAN_CHUNK));
+        BY_TYPE(type, LAUNCH(l, matrix_polynomial_kernel<A>, grid, BLOCK, 0, (A *)out, (const A *)in,
+                             (const A *)square, m, (float)a, (float)b, (float)c));
+    }
+}

@@ -119,6 +119,7 @@ enum launch_scalar {
     LAUNCH_RATIO_OF_ALL,
     LAUNCH_MIN_RATIO,
     LAUNCH_MAX_RATIO,
+    LAUNCH_MOMENTUM,
     LAUNCH_N_SCALARS,
 };
 
@@ -130,7 +131,7 @@ struct launch_optim {
     const double *norm, *scalars; /* device memory, [n_norm] and [LAUNCH_N_SCALARS] */
     int64_t n_norm;               /* all of which must be finite, or nothing is written */
     /* Device memory, too: */
-    double *sums;          /* of each chunk [2] by LAMB, [3] by LANS */
+    double *sums;          /* of each chunk [1] by `nesterov`, [2] by LAMB, [3] by LANS */
     const double *squares; /* LANS's, of all chunks */
     double *factors;       /* LANS's [n_spans] */
     double *ratios;        /* [n_spans] by LAMB, [n_spans, 2] by LANS */
@@ -333,6 +334,16 @@ void cuda_launch_lamb_apply(const struct launch *l, const struct launch_optim *o
 void cuda_launch_lans_direction(const struct launch *l, const struct launch_optim *o);
 void cuda_launch_lans_apply(const struct launch *l, const struct launch_optim *o);
 void cuda_launch_adamw(const struct launch *l, const struct launch_optim *o);
+void cuda_launch_nesterov(const struct launch *l, const struct launch_optim *o);
+/* Of n elements at the beginning of the master and the working copy; spans, moments and gradients are not used. */
+void cuda_launch_descend(const struct launch *l, const struct launch_optim *o, const void *in,
+                         enum launch_type type, int64_t n, double rate, double weight_decay);
+/* norm: [1] in device memory. */
+void cuda_launch_unit(const struct launch *l, void *out, enum launch_type type, const float *in,
+                      const double *norm, int64_t n);
+/* [M, M], all of one type. */
+void cuda_launch_matrix_polynomial(const struct launch *l, void *out, const void *in, const void *square,
+                                   enum launch_type type, int64_t m, double a, double b, double c);
 
 #ifdef __cplusplus
 }

@@ -645,6 +645,60 @@ static void cuda_adamw(struct exec *x, struct optim_buffers b, const struct opti
     }
 }
 
+static void cuda_nesterov(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
+                          int64_t n_spans, tensor norm, tensor scalars)
+{
+    struct launch l;
+    struct launch_optim o;
+    if (prepare_optim(x, "nesterov", &l, &o, b, spans, n_spans, sums, norm, scalars)) {
+        cuda_launch_nesterov(&l, &o);
+        finish(x, "nesterov");
+    }
+}
+
+static void cuda_unit(struct exec *x, tensor out, tensor in, tensor sums)
+{
+    if (accept_tensors(x, "unit", ACCEPT_LIST(out), ACCEPT_LIST(in))) {
+        int64_t n = tensor_count(sums);
+        struct launch l = launch_of(x, workspace_unit(n));
+        double *norm = (double *)(void *)l.scratch;
+        l.scratch = (float *)(void *)(norm + 1);
+        cuda_launch_norm_of(&l, norm, sums.data, n, workspace_runs_of_sums(n));
+        cuda_launch_unit(&l, out.data, type_of(out), in.data, norm, tensor_count(in));
+        finish(x, "unit");
+    }
+}
+
+static void cuda_matrix_polynomial(struct exec *x, tensor out, tensor in, tensor square, double a, double b,
+                                   double c)
+{
+    if (accept_tensors(x, "matrix_polynomial", ACCEPT_LIST(out, in, square), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_matrix_polynomial(&l, out.data, in.data, square.data, type_of(out), tensor_rows(out), a,
+                                      b, c);
+        finish(x, "matrix_polynomial");
+    }
+}
+
+static void cuda_descend(struct exec *x, struct optim_buffers b, const struct optim_span *span, tensor in,
+                         tensor norm, tensor scalars)
+{
+    if (accept_tensors(x, "descend", ACCEPT_LIST(in), ACCEPT_LIST(b.master))) {
+        struct launch l = launch_of(x, 0);
+        size_t working_bytes = tensor_is_null(b.working) ? 0 : dtype_bytes(b.working.dtype);
+        struct launch_optim o = {.master = (float *)b.master.data + span->offset,
+                                 .working = working_bytes == 0 ? NULL
+                                                               : (char *)b.working.data +
+                                                                     (size_t)span->offset * working_bytes,
+                                 .working_type = type_of(b.working),
+                                 .norm = norm.data,
+                                 .n_norm = tensor_count(norm),
+                                 .scalars = scalars.data};
+        cuda_launch_descend(&l, &o, in.data, type_of(in), span->n, span->rate, span->weight_decay);
+        finish(x, "descend");
+    }
+}
+
 const struct ops ops_cuda = {
     .name = "cuda",
     .fill = cuda_fill,
@@ -682,4 +736,8 @@ const struct ops ops_cuda = {
     .lans_direction = cuda_lans_direction,
     .lans_apply = cuda_lans_apply,
     .adamw = cuda_adamw,
+    .nesterov = cuda_nesterov,
+    .unit = cuda_unit,
+    .matrix_polynomial = cuda_matrix_polynomial,
+    .descend = cuda_descend,
 };

@@ -10,7 +10,7 @@ enum { MOST_FLAGS = 16 };
 struct recipe {
     const char *name, *source;
     struct {
-        const char *flag, *text; /* text "": a flag without a value */
+        const char *flag, *text;
         const char *unless; /* not if this flag was given, which says the same in another way; may be NULL */
     } flags[MOST_FLAGS];
 };
@@ -27,12 +27,12 @@ static const struct recipe recipes[] = {
       {"weight_decay", "0.01", NULL},
       {"lr_schedule", "linear", NULL},
       {"warmup_proportion", "0.06", "warmup_tokens"},
-      {"no_nsp", "", NULL},
+      {"no_nsp", "true", NULL},
       {"short_seq_prob", "0", NULL},
       {"mask_rate", "0.3:0.15", NULL},
-      {"sinusoidal_positions", "", NULL},
-      {"positional_heads", "", NULL},
-      {"ppmi_embeddings", "", NULL},
+      {"sinusoidal_positions", "true", NULL},
+      {"positional_heads", "true", NULL},
+      {"ppmi_embeddings", "true", NULL},
       {"train_batch_size", "16", "batch_ramp"}}},
     {"reference",
      "phase 1 of BERT-large in the replaced script: You et al. 2020 (arXiv:1904.00962), Devlin et al. 2018 "
@@ -46,7 +46,7 @@ static const struct recipe recipes[] = {
       {"short_seq_prob", "0.1", NULL}}},
     {"deepspeed",
      "the replaced script for BERT-1.5B and 5B, with batch, precision and more from --deepspeed_config",
-     {{"deepspeed", "", NULL}}},
+     {{"deepspeed", "true", NULL}}},
 };
 
 static const struct recipe *find(const char *name)
@@ -74,7 +74,8 @@ struct status pretrain_recipe_apply(const struct command *c, struct pretrain_arg
         const char *flag = r->flags[i].flag, *text = r->flags[i].text, *unless = r->flags[i].unless;
         bool replaced = unless != NULL && option_was_given(c, a, unless);
         if (!replaced && option_give(c, a, flag, text)) {
-            buf_printf(&sets, " --%s%s%s", flag, text[0] == '\0' ? "" : " ", text);
+            bool bare = strcmp(text, "true") == 0;
+            buf_printf(&sets, " --%s%s%s", flag, bare ? "" : " ", bare ? "" : text);
         } else {
             buf_printf(&kept, "%s--%s", kept.n == 0 ? "" : ", ", replaced ? unless : flag);
         }

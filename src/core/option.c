@@ -154,7 +154,7 @@ static struct status store(const struct option *o, const char *text, void *args)
     void *field = (char *)args + o->offset;
     double number = 0;
     switch (o->kind) {
-    case OPTION_FLAG: *(bool *)field = true; break;
+    case OPTION_FLAG:
     case OPTION_BOOL: return parse_bool(o, text, field);
     case OPTION_INT:
         TRY(parse_number(o, text, &number));
@@ -360,7 +360,7 @@ static struct status parse_flag(const struct command *c, const char *word, int a
     const struct option *o;
     TRY(find(c, name, n, &o));
     note_given(c, o, args);
-    if (value != NULL && !takes_value(o)) {
+    if (value != NULL && !takes_value(o) && o->kind != OPTION_FLAG) {
         return status_error(STATUS_USAGE, "--%s takes no value, but '%s' was given", o->name, value + 1);
     }
     bool is_bool;

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 enum option_kind {
-    OPTION_FLAG,  /* bool; no value */
+    OPTION_FLAG,  /* bool; no value, or --flag=false, which takes back what another flag would give */
     OPTION_BOOL,  /* bool; true, yes, 1 or false, no, 0, upper or lower case; true if another flag or nothing
                     * follows, or, where there are positional arguments, any other word */
     OPTION_INT,   /* int64_t; "1e3" is accepted where it is a whole number */

@@ -530,10 +530,17 @@ static void plan_lans_apply(struct exec *x, struct optim_buffers b, const struct
 static void plan_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                        int64_t n_spans, tensor norm, tensor scalars)
 {
-    (void)spans, (void)n_spans;
+    double left_out = (double)span_elements(spans, n_spans) / count(b.master) - 1; /* what Muon takes */
     plan_update(x, "adamw", b, norm, scalars);
     plan_moments(x, "adamw", b);
     plan_new_weights(x, "adamw", b);
+    move(x, 2 * left_out, b.master);
+    move(x, left_out, b.grad);
+    move(x, 2 * left_out, b.exp_avg);
+    move(x, 2 * left_out, b.exp_avg_sq);
+    if (!tensor_is_null(b.working)) {
+        move(x, left_out, b.working);
+    }
 }
 
 static void plan_nesterov(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,

@@ -173,7 +173,9 @@ static void options_parse_and_refuse(void)
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_rate=x"}), STATUS_USAGE, "wants a number");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--mode=do"}), STATUS_USAGE, "cat|dog");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--mode"}), STATUS_USAGE, "wants a value");
-    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--flag=1"}), STATUS_USAGE, "takes no value");
+    EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--flag", "--flag=false"}));
+    EXPECT(!p.flag, "a flag that was taken back");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--flag=2"}), STATUS_USAGE, "must be true or false");
     EXPECT_ERROR(parse(&p, &n, 2, (const char *[]){"a", "b"}), STATUS_USAGE, "unexpected argument 'b'");
 }
 

@@ -33,7 +33,8 @@ static void cuts_no_chunk(const struct param_table *t, int64_t at)
     EXPECT(at % PARAM_ALIGNMENT == 0, "a shard begins at %lld", (long long)at);
     for (int i = 0; i < t->n; i++) {
         int64_t within = at - t->params[i].offset;
-        EXPECT(within <= 0 || within >= param_count(&t->params[i]) || within % PARAM_ALIGNMENT == 0,
+        EXPECT(within <= 0 || within >= param_count(&t->params[i]) ||
+                   (within % PARAM_ALIGNMENT == 0 && !t->params[i].whole),
                "%lld cuts parameter %d", (long long)at, i);
     }
 }
@@ -73,6 +74,12 @@ int main(void)
     EXPECT(last.end == t.n_elements && first.begin == 0 && first.end == 1024, "[%lld, %lld)",
            (long long)first.begin, (long long)first.end);
     shards_cover_the_buffer(&t, 1000);
+    t.params[0].whole = true;
+    for (int n = 1; n <= MOST_RANKS; n++) {
+        shards_cover_the_buffer(&t, n);
+    }
+    half = param_shard_of(&t, 0, 2);
+    EXPECT(half.end == 100 * 1024, "the matrix is cut at %lld", (long long)half.end);
     param_table_fini(&t);
     return 0;
 }

@@ -358,7 +358,7 @@ learning_proof()
         "$kiln" prepare --input "$(find_data enwiki-2015-extracted)" --do_lower_case --vocab_file \
             "$(find_data bert-base-uncased-vocab.txt)" --holdout_fraction 0.01 --output_dir "$store" || exit 1
     fi
-    learn_flags=(--device "$device" --autocast --input_dir "$store" --config_file "$(config_of bert_medium)" --optimizer adamw
+    learn_flags=(--device "$device" --autocast --input_dir "$store" --config_file "$(config_of bert_medium)" --optimizer "${LEARN_OPTIMIZER:-adamw}"
         --learning_rate "${LEARN_RATE:-1e-3}" --lr_schedule linear --warmup_proportion 0.05 --disable_progress_bar)
     n1=$(steps_per_second 128 256 | awk -v s="$seconds" '{ print int($1 * s * 0.75) }')
     n2=$(steps_per_second 384 64 | awk -v s="$seconds" '{ print int($1 * s * 0.25) }')

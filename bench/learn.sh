@@ -76,9 +76,9 @@ blimp()
 }
 squad()
 {
-    [ -s "$1/squad/log.jsonl" ] || $kiln squad --autocast --init_checkpoint "$1/model" --output_dir "$1/squad" --do_train --train_file "$proof/squad.json" \
+    $kiln squad --autocast --init_checkpoint "$1/model" --output_dir "$1/squad" --do_train --train_file "$proof/squad.json" \
         --train_batch_size 32 --learning_rate 3e-4 --num_train_epochs 3 --do_predict --predict_file "$SQUAD_DEV" --do_eval --max_seq_length 384 \
-        --num_steps_per_checkpoint 0 --disable_progress_bar
+        --num_steps_per_checkpoint 200 --resume_from_checkpoint --disable_progress_bar
     logged F1 "$1/squad/log.jsonl"
 }
 glue()

@@ -40,6 +40,12 @@ bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int 
     return true;
 }
 
+bool accept_copied(struct exec *x, const char *op, tensor out, tensor in)
+{
+    bool words = out.dtype == DTYPE_I32 && in.dtype == DTYPE_I32 && dense_rows(out) && dense_rows(in);
+    return words ? !failed(x->status) : accept_tensors(x, op, ACCEPT_LIST(out, in), NULL, 0);
+}
+
 static void accept_fp8_matrix(struct exec *x, const char *op, int i, tensor t)
 {
     const int multiple = OPS_FP8_MULTIPLE;

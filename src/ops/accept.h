@@ -11,6 +11,9 @@
 bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int n_matrices,
                     const tensor *vectors, int n_vectors);
 
+/* The same for matrices that are only copied, which may also be i32. */
+bool accept_copied(struct exec *x, const char *op, tensor out, tensor in);
+
 /* The same for fp8: the device computes in fp8, and all `matrices` are fp8, with dense rows that begin at
  * multiples of OPS_FP8_MULTIPLE bytes, and dims that are multiples of it. */
 bool accept_fp8(struct exec *x, const char *op, const tensor *matrices, int n_matrices);

@@ -240,7 +240,7 @@ struct ops {
     void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
                                tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a);
 
-    /* out[i] = in[rows[i]].  out [M, H], in [T, H] A; rows i32 [M]. */
+    /* out[i] = in[rows[i]].  out [M, H], in [T, H] A, or both i32; rows i32 [M]. */
     void (*gather_rows)(struct exec *x, tensor out, tensor in, tensor rows);
 
     /* din[rows[i]] += dout[i], in the order of i.  din [T, H], dout [M, H] A; a row may occur twice. */

@@ -126,13 +126,17 @@ RUN(gather_rows)
 {
     (void)c;
     o->gather_rows(x, t[0], t[1], t[2]);
+    o->gather_rows(x, t[3], t[4], t[2]);
 }
 
+/* Of activations, and of their dropout addresses. */
 void checkop_make_gather_rows(struct checkop_case *c, const struct checkop_shape *s)
 {
     add(c, matrix("out", ROLE_OUT, KIND_A, s->f, s->h));
     add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
     add(c, indices("rows", s->f, FILL_INDEX, s->t));
+    add(c, matrix("keys", ROLE_OUT, KIND_I32, s->f, 2));
+    add(c, row_keys(s->t));
     c->run = run_gather_rows;
 }
 

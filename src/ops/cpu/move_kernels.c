@@ -237,8 +237,7 @@ static void gather_item(const void *context, int64_t item, void *lane)
 static void cpu_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 {
     const char *op = "gather_rows";
-    if (!accept_tensors(x, op, ACCEPT_LIST(out, in), NULL, 0) ||
-        !accept_indices(x, op, "row", rows, 0, tensor_rows(in))) {
+    if (!accept_copied(x, op, out, in) || !accept_indices(x, op, "row", rows, 0, tensor_rows(in))) {
         return;
     }
     struct move_call c = {.out = out, .in = in, .indices = rows.data};

@@ -467,10 +467,11 @@ static void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor
 
 static void cuda_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 {
-    if (accept_tensors(x, "gather_rows", ACCEPT_LIST(out, in), NULL, 0)) {
+    if (accept_copied(x, "gather_rows", out, in)) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_gather(&l, rows_of(out), rows_of(in), type_of(in), rows.data, tensor_rows(out),
-                           tensor_rows(in), tensor_cols(in));
+        enum launch_type type = in.dtype == DTYPE_I32 ? LAUNCH_F32 : type_of(in); /* copies bits */
+        cuda_launch_gather(&l, rows_of(out), rows_of(in), type, rows.data, tensor_rows(out), tensor_rows(in),
+                           tensor_cols(in));
         finish(x, "gather_rows");
     }
 }

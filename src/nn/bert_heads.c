@@ -65,6 +65,28 @@ void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const s
     a->nsp_correct = arena_carve_1d(arena, DTYPE_I32, b);
 }
 
+/* The rows of h, or of its gradient, that a field of the batch lists: picked ones lie together in h already, others are copied to
+ * `own` and, in the backward, added from there. */
+static tensor rows_in(tensor own, tensor h, int field, const struct bert_layer_call *call)
+{
+    return call->picks != NULL ? bert_picks_of_field(call->picks, h, field) : own;
+}
+
+static tensor read_rows(struct exec *x, tensor own, tensor h, int field, const struct bert_layer_call *call)
+{
+    if (call->picks == NULL) {
+        x->ops->gather_rows(x, own, h, call->stream->fields[field]);
+    }
+    return rows_in(own, h, field, call);
+}
+
+static void add_rows(struct exec *x, tensor dh, tensor own, int field, const struct bert_layer_call *call)
+{
+    if (call->picks == NULL) {
+        x->ops->scatter_add_rows(x, dh, own, call->stream->fields[field]);
+    }
+}
+
 void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tensor h, tensor word,
                             const struct bert_head_weights *w, const struct bert_layer_call *call)
 {
@@ -72,8 +94,8 @@ void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tens
     exec_enter(x, "MLM head", -1);
 
     /* z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab */
-    op->gather_rows(x, a->masked, h, call->stream->fields[BERT_MASKED_ROWS]);
-    op->linear_gelu(x, a->t_act, a->t_pre, a->masked, w->w_t, w->b_t);
+    tensor masked = read_rows(x, a->masked, h, BERT_MASKED_ROWS, call);
+    op->linear_gelu(x, a->t_act, a->t_pre, masked, w->w_t, w->b_t);
     op->layernorm(x, a->t_out, a->t_mean, a->t_rstd, a->t_act, w->gamma_t, w->beta_t,
                   call->config->layer_norm_eps);
     op->linear(x, a->logits, a->t_out, word, w->b_vocab);
@@ -86,8 +108,8 @@ void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
     exec_enter(x, "pooler", -1);
 
     /* p = tanh(h_cls W_pool^T + b_pool) */
-    op->gather_rows(x, a->cls, h, call->stream->fields[BERT_CLS_ROWS]);
-    op->linear(x, a->pooled, a->cls, w->w_pool, w->b_pool);
+    tensor cls = read_rows(x, a->cls, h, BERT_CLS_ROWS, call);
+    op->linear(x, a->pooled, cls, w->w_pool, w->b_pool);
     op->tanh(x, a->pooled, a->pooled);
 }
 
@@ -134,24 +156,27 @@ void bert_heads_nsp_backward(struct exec *x, const struct bert_head_weights *g,
 }
 
 void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
-                              const struct bert_head_acts *a, const struct bert_head_weights *w,
+                              const struct bert_head_acts *a, tensor h, const struct bert_head_weights *w,
                               const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;
+    tensor cls = rows_in(a->cls, h, BERT_CLS_ROWS, call), dcls = rows_in(a->cls, dh, BERT_CLS_ROWS, call);
     exec_enter(x, "pooler", -1);
 
     /* p = tanh(h_cls W_pool^T + b_pool) */
     op->tanh_backward(x, a->dpooled, a->dpooled, a->pooled);
-    op->linear_backward_weight(x, g->w_pool, g->b_pool, a->dpooled, a->cls, call->adds);
-    op->linear_backward_input(x, a->cls, a->dpooled, w->w_pool, false);
-    op->scatter_add_rows(x, dh, a->cls, call->stream->fields[BERT_CLS_ROWS]);
+    op->linear_backward_weight(x, g->w_pool, g->b_pool, a->dpooled, cls, call->adds);
+    op->linear_backward_input(x, dcls, a->dpooled, w->w_pool, false);
+    add_rows(x, dh, dcls, BERT_CLS_ROWS, call);
 }
 
 void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
-                             const struct bert_head_acts *a, tensor word, const struct bert_head_weights *w,
-                             const struct bert_layer_call *call)
+                             const struct bert_head_acts *a, tensor h, tensor word,
+                             const struct bert_head_weights *w, const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;
+    tensor masked = rows_in(a->masked, h, BERT_MASKED_ROWS, call),
+           dmasked = rows_in(a->masked, dh, BERT_MASKED_ROWS, call);
     exec_enter(x, "MLM head", -1);
 
     /* z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab */
@@ -160,7 +185,7 @@ void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const stru
     op->layernorm_backward(x, a->dtransform, g->gamma_t, g->beta_t, a->dtransform, a->t_act, a->t_mean,
                            a->t_rstd, w->gamma_t);
     op->gelu_backward(x, a->dtransform, g->b_t, a->dtransform, a->t_pre);
-    op->linear_backward_weight(x, g->w_t, NULL_TENSOR, a->dtransform, a->masked, call->adds);
-    op->linear_backward_input(x, a->masked, a->dtransform, w->w_t, false);
-    op->scatter_add_rows(x, dh, a->masked, call->stream->fields[BERT_MASKED_ROWS]);
+    op->linear_backward_weight(x, g->w_t, NULL_TENSOR, a->dtransform, masked, call->adds);
+    op->linear_backward_input(x, dmasked, a->dtransform, w->w_t, false);
+    add_rows(x, dh, dmasked, BERT_MASKED_ROWS, call);
 }

@@ -224,14 +224,56 @@ void bert_layer_carve_scratch(struct bert_layer_scratch *s, struct arena *arena,
     fp8_factor_carve(&s->fp8_dqkv, arena, fp8, DTYPE_E5M2, t, 3 * h);
 }
 
+/* ---- the rows that follow attention ---- */
+
+struct bert_layer_rest bert_layer_rest(const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
+                                       const struct bert_layer_call *call, tensor residual, tensor dresidual,
+                                       tensor dout)
+{
+    const struct bert_picks *p = call->picks;
+    struct bert_layer_rest r = {*a, *s, call->stream->row_keys, residual, dresidual, dout};
+    if (p == NULL) {
+        return r;
+    }
+    tensor *of_all[] = {&r.a.sum_1,  &r.a.mean_1, &r.a.rstd_1, &r.a.h,      &r.a.ff_pre,
+                        &r.a.ff_act, &r.a.sum_2,  &r.a.mean_2, &r.a.rstd_2, &r.a.out,
+                        &r.s.branch, &r.s.dh,     &r.s.dff,    &r.dout};
+    for (size_t i = 0; i < sizeof of_all / sizeof of_all[0]; i++) {
+        *of_all[i] = bert_picks_view(p, *of_all[i]);
+    }
+    r.a.heads = p->heads, r.s.dheads = p->dheads;
+    r.row_keys = p->row_keys;
+    r.residual = r.dresidual = p->residual;
+    return r;
+}
+
+static void pick(struct exec *x, const struct bert_layer_rest *r, const struct bert_layer_acts *a,
+                 tensor residual, const struct bert_layer_call *call)
+{
+    const struct stream *b = call->stream;
+    if (call->picks != NULL) {
+        bert_picks_gather(x, call->picks, r->row_keys, b->row_keys, b);
+        bert_picks_gather(x, call->picks, r->a.heads, a->heads, b);
+        bert_picks_gather(x, call->picks, r->residual, residual, b);
+    }
+}
+
+static void spread(struct exec *x, const struct bert_layer_scratch *s, tensor dresidual,
+                   const struct bert_layer_rest *r, const struct bert_layer_call *call)
+{
+    if (call->picks != NULL) {
+        bert_picks_scatter(x, call->picks, s->dheads, r->s.dheads, call->stream);
+        bert_picks_scatter(x, call->picks, dresidual, r->dresidual, call->stream);
+    }
+}
+
 /* ---- the sublayers ---- */
 
-void bert_layer_attention(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
-                          tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call)
+void bert_layer_attention(struct exec *x, const struct bert_layer_acts *a, tensor in,
+                          const struct bert_layer_weights *w, const struct bert_layer_call *call)
 {
     const struct bert_config *c = call->config;
-    const struct fp8_factor in_fp8 = bert_layer_input_factor(a, call),
-                            heads_fp8 = bert_layer_factor_of(&a->fp8_o.in, call, BERT_LAYER_IN_O);
+    const struct fp8_factor in_fp8 = bert_layer_input_factor(a, call);
 
     /* [Q K V] = x W_qkv^T + b_qkv */
     linear_forward(x, a->qkv, in, w->w_qkv, w->b_qkv, &a->fp8_qkv, &in_fp8);
@@ -239,9 +281,17 @@ void bert_layer_attention(struct exec *x, const struct bert_layer_acts *a, const
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
     x->ops->attention(x, tensor_split_heads(a->heads, c->num_attention_heads), a->lse, heads_of(a->qkv, 0, c),
                       heads_of(a->qkv, 1, c), heads_of(a->qkv, 2, c), self_attention(call, a));
+}
+
+void bert_layer_projection(struct exec *x, const struct bert_layer_rest *r, const struct bert_layer_acts *a,
+                           tensor residual, const struct bert_layer_weights *w,
+                           const struct bert_layer_call *call)
+{
+    const struct fp8_factor heads_fp8 = bert_layer_factor_of(&r->a.fp8_o.in, call, BERT_LAYER_IN_O);
+    pick(x, r, a, residual, call);
 
     /* A W_o^T */
-    linear_forward(x, s->branch, a->heads, w->w_o, NULL_TENSOR, &a->fp8_o, &heads_fp8);
+    linear_forward(x, r->s.branch, r->a.heads, w->w_o, NULL_TENSOR, &r->a.fp8_o, &heads_fp8);
 }
 
 void bert_layer_feed_forward(struct exec *x, const struct bert_layer_acts *a,
@@ -274,19 +324,27 @@ void bert_layer_feed_forward_backward(struct exec *x, tensor dh, bool accumulate
                     &dpre_fp8);
 }
 
-void bert_layer_attention_backward(struct exec *x, tensor dx, bool accumulate, tensor dout,
+void bert_layer_projection_backward(struct exec *x, const struct bert_layer_scratch *s, tensor dresidual,
+                                    tensor dout, const struct bert_layer_weights *g,
+                                    const struct bert_layer_rest *r, const struct bert_layer_weights *w,
+                                    const struct bert_layer_call *call)
+{
+    const struct fp8_factor dout_fp8 = bert_layer_factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_O);
+
+    /* A W_o^T */
+    linear_backward(x, r->s.dheads, false, g->w_o, call->adds, NULL_TENSOR, dout, r->a.heads, w->w_o,
+                    &r->a.fp8_o, &dout_fp8);
+    spread(x, s, dresidual, r, call);
+}
+
+void bert_layer_attention_backward(struct exec *x, tensor dx, bool accumulate,
                                    const struct bert_layer_weights *g, const struct bert_layer_scratch *s,
                                    const struct bert_layer_acts *a, tensor in,
                                    const struct bert_layer_weights *w, const struct bert_layer_call *call)
 {
     const struct bert_config *c = call->config;
-    bool early = x->device->sums_in_attention; /* which of the last two ops below computes b_qkv's gradient */
-    const struct fp8_factor dqkv_fp8 = bert_layer_factor_of(&s->fp8_dqkv, call, BERT_LAYER_DOUT_QKV),
-                            dout_fp8 = bert_layer_factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_O);
-
-    /* A W_o^T */
-    linear_backward(x, s->dheads, false, g->w_o, call->adds, NULL_TENSOR, dout, a->heads, w->w_o, &a->fp8_o,
-                    &dout_fp8);
+    bool early = x->device->sums_in_attention; /* which of the ops below computes b_qkv's gradient */
+    const struct fp8_factor dqkv_fp8 = bert_layer_factor_of(&s->fp8_dqkv, call, BERT_LAYER_DOUT_QKV);
 
     /* A = dropout(softmax(Q K^T / sqrt(D))) V */
     x->ops->attention_backward(
@@ -322,20 +380,22 @@ static void forward(struct exec *x, const struct bert_layer_acts *a, const struc
 {
     const struct ops *op = x->ops;
     double eps = call->config->layer_norm_eps;
+    const struct bert_layer_rest r = bert_layer_rest(a, s, call, in, NULL_TENSOR, NULL_TENSOR);
     const struct fp8_factor h_fp8 = bert_layer_factor_of(&a->fp8_1.in, call, BERT_LAYER_IN_1);
-    tensor h = fp8_rounded_by_maker(a->h, &h_fp8);
+    tensor h = fp8_rounded_by_maker(r.a.h, &h_fp8);
     exec_enter(x, "layer", call->layer);
 
     /* h = LN_1(x + dropout(A W_o^T + b_o)) */
-    bert_layer_attention(x, a, s, in, w, call);
-    op->bias_dropout_add_layernorm(x, h, a->sum_1, a->mean_1, a->rstd_1, s->branch, w->b_o, in, w->gamma_1,
-                                   w->beta_1, eps, call->stream->row_keys,
+    bert_layer_attention(x, a, in, w, call);
+    bert_layer_projection(x, &r, a, in, w, call);
+    op->bias_dropout_add_layernorm(x, h, r.a.sum_1, r.a.mean_1, r.a.rstd_1, r.s.branch, w->b_o, r.residual,
+                                   w->gamma_1, w->beta_1, eps, r.row_keys,
                                    bert_layer_dropout(call, BERT_LAYER_ATTENTION_OUT));
 
     /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
-    bert_layer_feed_forward(x, a, s, h, w, call);
-    op->bias_dropout_add_layernorm(x, bert_layer_output(a, call), a->sum_2, a->mean_2, a->rstd_2, s->branch,
-                                   w->b_2, h, w->gamma_2, w->beta_2, eps, call->stream->row_keys,
+    bert_layer_feed_forward(x, &r.a, &r.s, h, w, call);
+    op->bias_dropout_add_layernorm(x, bert_layer_output(&r.a, call), r.a.sum_2, r.a.mean_2, r.a.rstd_2,
+                                   r.s.branch, w->b_2, h, w->gamma_2, w->beta_2, eps, r.row_keys,
                                    bert_layer_dropout(call, BERT_LAYER_FEED_FORWARD_OUT));
 }
 
@@ -344,25 +404,27 @@ static void backward(struct exec *x, tensor dx, const struct bert_layer_weights 
                      const struct bert_layer_weights *w, const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;
+    const struct bert_layer_rest r = bert_layer_rest(a, s, call, NULL_TENSOR, dx, dx);
     const struct fp8_factor dbranch_1_fp8 = bert_layer_factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_O),
                             dbranch_2_fp8 = bert_layer_factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_2);
-    tensor dbranch_1 = fp8_rounded_by_maker(s->branch, &dbranch_1_fp8),
-           dbranch_2 = fp8_rounded_by_maker(s->branch, &dbranch_2_fp8);
+    tensor dbranch_1 = fp8_rounded_by_maker(r.s.branch, &dbranch_1_fp8),
+           dbranch_2 = fp8_rounded_by_maker(r.s.branch, &dbranch_2_fp8);
     exec_enter(x, "layer", call->layer);
 
     /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
     queue_join(x, 1); /* all but w_qkv of the layer above: `branch` and `dff` are free */
-    op->bias_dropout_add_layernorm_backward(x, s->dh, dbranch_2, g->b_2, g->gamma_2, g->beta_2, dx, a->sum_2,
-                                            a->mean_2, a->rstd_2, w->gamma_2, call->stream->row_keys,
+    op->bias_dropout_add_layernorm_backward(x, r.s.dh, dbranch_2, g->b_2, g->gamma_2, g->beta_2, r.dout,
+                                            r.a.sum_2, r.a.mean_2, r.a.rstd_2, w->gamma_2, r.row_keys,
                                             bert_layer_dropout(call, BERT_LAYER_FEED_FORWARD_OUT), false);
-    bert_layer_feed_forward_backward(x, s->dh, true, dbranch_2, g, s, a, w, call);
+    bert_layer_feed_forward_backward(x, r.s.dh, true, dbranch_2, g, &r.s, &r.a, w, call);
 
     /* h = LN_1(x + dropout(A W_o^T + b_o)) */
     queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */
-    op->bias_dropout_add_layernorm_backward(x, dx, dbranch_1, g->b_o, g->gamma_1, g->beta_1, s->dh, a->sum_1,
-                                            a->mean_1, a->rstd_1, w->gamma_1, call->stream->row_keys,
+    op->bias_dropout_add_layernorm_backward(x, r.dresidual, dbranch_1, g->b_o, g->gamma_1, g->beta_1, r.s.dh,
+                                            r.a.sum_1, r.a.mean_1, r.a.rstd_1, w->gamma_1, r.row_keys,
                                             bert_layer_dropout(call, BERT_LAYER_ATTENTION_OUT), false);
-    bert_layer_attention_backward(x, dx, true, dbranch_1, g, s, a, in, w, call);
+    bert_layer_projection_backward(x, s, dx, dbranch_1, g, &r, w, call);
+    bert_layer_attention_backward(x, dx, true, g, s, a, in, w, call);
 }
 
 const struct bert_layer_wiring bert_layer_post = {carve_acts, carve_output, forward, backward};

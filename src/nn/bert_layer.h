@@ -9,6 +9,7 @@
 
 #include "core/arena.h"
 #include "nn/bert_config.h"
+#include "nn/bert_picks.h"
 #include "nn/linear.h"
 #include "nn/stream.h"
 #include "nn/weights.h"
@@ -72,11 +73,12 @@ enum bert_layer_factor {
 struct bert_layer_call {
     const struct bert_config *config;
     const struct stream *stream;
-    tensor residual;               /* [T, H] for pre-LN layers: sum_2 of the layer below, null in the first */
-    int64_t layer;                 /* its number, for dropout addresses */
-    bool training;                 /* dropout on */
-    const struct fp8_factor *next; /* the fp8 factor that its forward rounds its output into; NULL: none */
-    tensor histories;              /* f32 [BERT_LAYER_N_FACTORS, 2] of the layer; null: scales are computed
+    tensor residual; /* [T, H] for pre-LN layers: sum_2 of the layer below, null in the first */
+    const struct bert_picks *picks; /* the rows that follow its attention; NULL: all */
+    int64_t layer;                  /* its number, for dropout addresses */
+    bool training;                  /* dropout on */
+    const struct fp8_factor *next;  /* the fp8 factor that its forward rounds its output into; NULL: none */
+    tensor histories;               /* f32 [BERT_LAYER_N_FACTORS, 2] of the layer; null: scales are computed
                                     * from the tensors */
     bool adds; /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
 };
@@ -128,25 +130,47 @@ enum bert_layer_site {
 /* The dropout of a sublayer's output. */
 struct dropout bert_layer_dropout(const struct bert_layer_call *call, enum bert_layer_site site);
 
-/* The sublayers without their last biases: s->branch = attention(in) W_o^T, and s->branch = gelu(h W_1^T +
- * b_1) W_2^T. h is a->h with the fp8 factor that the op before rounded it into. */
-void bert_layer_attention(struct exec *x, const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
-                          tensor in, const struct bert_layer_weights *w, const struct bert_layer_call *call);
+/* What a layer computes behind its attention: all rows, or views of the picked ones. */
+struct bert_layer_rest {
+    struct bert_layer_acts a;
+    struct bert_layer_scratch s;
+    tensor row_keys;
+    tensor residual;  /* what is added to the attention sublayer */
+    tensor dresidual; /* its gradient */
+    tensor dout;      /* the gradient of the output, dx of the wiring */
+};
+struct bert_layer_rest bert_layer_rest(const struct bert_layer_acts *a, const struct bert_layer_scratch *s,
+                                       const struct bert_layer_call *call, tensor residual, tensor dresidual,
+                                       tensor dout);
+
+/* The sublayers without their last biases.  Attention, of all rows: a->heads = A.  The rest of its sublayer, of the rows that are
+ * left, which it picks first: r->s.branch = A W_o^T.  And s->branch = gelu(h W_1^T + b_1) W_2^T; h is a->h with the
+ * fp8 factor that the op before rounded it into. */
+void bert_layer_attention(struct exec *x, const struct bert_layer_acts *a, tensor in,
+                          const struct bert_layer_weights *w, const struct bert_layer_call *call);
+void bert_layer_projection(struct exec *x, const struct bert_layer_rest *r, const struct bert_layer_acts *a,
+                           tensor residual, const struct bert_layer_weights *w,
+                           const struct bert_layer_call *call);
 void bert_layer_feed_forward(struct exec *x, const struct bert_layer_acts *a,
                              const struct bert_layer_scratch *s, tensor h, const struct bert_layer_weights *w,
                              const struct bert_layer_call *call);
 
 /* Their backward. dout is the gradient of their output in s->branch, with the fp8 factor that the op before
- * rounded it into.  The gradient of the input is assigned to dx and dh, or added with `accumulate`; those of
+ * rounded it into.  The projection assigns s->dheads, and spreads the gradient of picked rows of the residual over all rows of
+ * `dresidual`.  The gradient of the input is assigned to dx and dh, or added with `accumulate`; those of
  * the weights are as in bert_layer_wiring. */
-void bert_layer_attention_backward(struct exec *x, tensor dx, bool accumulate, tensor dout,
-                                   const struct bert_layer_weights *g, const struct bert_layer_scratch *s,
-                                   const struct bert_layer_acts *a, tensor in,
-                                   const struct bert_layer_weights *w, const struct bert_layer_call *call);
 void bert_layer_feed_forward_backward(struct exec *x, tensor dh, bool accumulate, tensor dout,
                                       const struct bert_layer_weights *g, const struct bert_layer_scratch *s,
                                       const struct bert_layer_acts *a, const struct bert_layer_weights *w,
                                       const struct bert_layer_call *call);
+void bert_layer_projection_backward(struct exec *x, const struct bert_layer_scratch *s, tensor dresidual,
+                                    tensor dout, const struct bert_layer_weights *g,
+                                    const struct bert_layer_rest *r, const struct bert_layer_weights *w,
+                                    const struct bert_layer_call *call);
+void bert_layer_attention_backward(struct exec *x, tensor dx, bool accumulate,
+                                   const struct bert_layer_weights *g, const struct bert_layer_scratch *s,
+                                   const struct bert_layer_acts *a, tensor in,
+                                   const struct bert_layer_weights *w, const struct bert_layer_call *call);
 
 /* How the sublayers are joined into a layer. */
 struct bert_layer_wiring {

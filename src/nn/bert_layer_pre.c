@@ -43,20 +43,23 @@ static void forward(struct exec *x, const struct bert_layer_acts *a, const struc
 {
     const struct ops *op = x->ops;
     double eps = call->config->layer_norm_eps;
-    const struct fp8_factor h_fp8 = bert_layer_factor_of(&a->fp8_1.in, call, BERT_LAYER_IN_1);
-    tensor h = fp8_rounded_by_maker(a->h, &h_fp8);
     exec_enter(x, "layer", call->layer);
+    tensor residual = residual_of(x, s, call);
+    const struct bert_layer_rest r = bert_layer_rest(a, s, call, residual, NULL_TENSOR, NULL_TENSOR);
+    const struct fp8_factor h_fp8 = bert_layer_factor_of(&a->fp8_1.in, call, BERT_LAYER_IN_1);
+    tensor h = fp8_rounded_by_maker(r.a.h, &h_fp8);
 
     /* r_1 = r + dropout(A W_o^T + b_o),  h = LN_1(r_1) */
-    bert_layer_attention(x, a, s, in, w, call);
-    op->bias_dropout_add_layernorm(
-        x, h, a->sum_1, a->mean_1, a->rstd_1, s->branch, w->b_o, residual_of(x, s, call), w->gamma_1,
-        w->beta_1, eps, call->stream->row_keys, bert_layer_dropout(call, BERT_LAYER_ATTENTION_OUT));
+    bert_layer_attention(x, a, in, w, call);
+    bert_layer_projection(x, &r, a, residual, w, call);
+    op->bias_dropout_add_layernorm(x, h, r.a.sum_1, r.a.mean_1, r.a.rstd_1, r.s.branch, w->b_o, r.residual,
+                                   w->gamma_1, w->beta_1, eps, r.row_keys,
+                                   bert_layer_dropout(call, BERT_LAYER_ATTENTION_OUT));
 
     /* r_2 = r_1 + dropout(gelu(h W_1^T + b_1) W_2^T + b_2),  y = LN_2(r_2) */
-    bert_layer_feed_forward(x, a, s, h, w, call);
-    op->bias_dropout_add_layernorm(x, bert_layer_output(a, call), a->sum_2, a->mean_2, a->rstd_2, s->branch,
-                                   w->b_2, a->sum_1, w->gamma_2, w->beta_2, eps, call->stream->row_keys,
+    bert_layer_feed_forward(x, &r.a, &r.s, h, w, call);
+    op->bias_dropout_add_layernorm(x, bert_layer_output(&r.a, call), r.a.sum_2, r.a.mean_2, r.a.rstd_2,
+                                   r.s.branch, w->b_2, r.a.sum_1, w->gamma_2, w->beta_2, eps, r.row_keys,
                                    bert_layer_dropout(call, BERT_LAYER_FEED_FORWARD_OUT));
 }
 
@@ -67,27 +70,29 @@ static void backward(struct exec *x, tensor dx, const struct bert_layer_weights 
                      const struct bert_layer_weights *w, const struct bert_layer_call *call)
 {
     const struct ops *op = x->ops;
-    tensor dr = s->dh, dh = dx;
+    const struct bert_layer_rest r = bert_layer_rest(a, s, call, NULL_TENSOR, s->dh, dx);
+    tensor dr = r.dresidual, dh = r.dout;
     bool is_last = call->layer == call->config->num_hidden_layers - 1;
     const struct fp8_factor dbranch_1_fp8 = bert_layer_factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_O),
                             dbranch_2_fp8 = bert_layer_factor_of(&s->fp8_branch, call, BERT_LAYER_DOUT_2);
-    tensor dbranch_1 = fp8_rounded_by_maker(s->branch, &dbranch_1_fp8),
-           dbranch_2 = fp8_rounded_by_maker(s->branch, &dbranch_2_fp8);
+    tensor dbranch_1 = fp8_rounded_by_maker(r.s.branch, &dbranch_1_fp8),
+           dbranch_2 = fp8_rounded_by_maker(r.s.branch, &dbranch_2_fp8);
     exec_enter(x, "layer", call->layer);
 
     /* r_2 = r_1 + dropout(gelu(h W_1^T + b_1) W_2^T + b_2),  y = LN_2(r_2) */
     queue_join(x, 1); /* all but w_qkv of the layer above: `branch` and `dff` are free */
-    op->bias_dropout_add_layernorm_backward(x, dr, dbranch_2, g->b_2, g->gamma_2, g->beta_2, dx, a->sum_2,
-                                            a->mean_2, a->rstd_2, w->gamma_2, call->stream->row_keys,
+    op->bias_dropout_add_layernorm_backward(x, dr, dbranch_2, g->b_2, g->gamma_2, g->beta_2, r.dout,
+                                            r.a.sum_2, r.a.mean_2, r.a.rstd_2, w->gamma_2, r.row_keys,
                                             bert_layer_dropout(call, BERT_LAYER_FEED_FORWARD_OUT), !is_last);
-    bert_layer_feed_forward_backward(x, dh, false, dbranch_2, g, s, a, w, call);
+    bert_layer_feed_forward_backward(x, dh, false, dbranch_2, g, &r.s, &r.a, w, call);
 
     /* r_1 = r + dropout(A W_o^T + b_o),  h = LN_1(r_1) */
     queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */
-    op->bias_dropout_add_layernorm_backward(x, dr, dbranch_1, g->b_o, g->gamma_1, g->beta_1, dh, a->sum_1,
-                                            a->mean_1, a->rstd_1, w->gamma_1, call->stream->row_keys,
+    op->bias_dropout_add_layernorm_backward(x, dr, dbranch_1, g->b_o, g->gamma_1, g->beta_1, dh, r.a.sum_1,
+                                            r.a.mean_1, r.a.rstd_1, w->gamma_1, r.row_keys,
                                             bert_layer_dropout(call, BERT_LAYER_ATTENTION_OUT), true);
-    bert_layer_attention_backward(x, dx, false, dbranch_1, g, s, a, in, w, call);
+    bert_layer_projection_backward(x, s, s->dh, dbranch_1, g, &r, w, call);
+    bert_layer_attention_backward(x, dx, false, g, s, a, in, w, call);
 }
 
 const struct bert_layer_wiring bert_layer_pre = {carve_acts, carve_output, forward, backward};

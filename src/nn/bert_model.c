@@ -1,19 +1,11 @@
 #include "nn/bert_model.h"
 
+#include "nn/bert_acts.h"
 #include "nn/bert_layer_pre.h"
+#include "nn/bert_visit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-/* The activations of a micro-batch. */
-struct bert_acts {
-    struct bert_embed_acts embed;
-    struct bert_layer_acts *layers; /* [num_hidden_layers] */
-    struct bert_head_acts heads;    /* of the task's heads: the others are null tensors */
-    struct bert_qa_acts qa;
-    struct bert_classifier_acts classifier;
-    struct bert_layer_scratch scratch;
-};
 
 static const struct bert_model *bert_of(const struct model *m)
 {
@@ -32,6 +24,7 @@ static struct bert_layer_call call_of(const struct model_pass *p, int64_t layer)
     const struct bert_acts *a = p->acts;
     return (struct bert_layer_call){.config = &bert_of(p->model)->config,
                                     .stream = p->stream,
+                                    .picks = bert_acts_picks(p->model, a, layer),
                                     .residual = layer == 0 ? NULL_TENSOR : a->layers[layer - 1].sum_2,
                                     .layer = layer,
                                     .training = p->training,
@@ -153,10 +146,25 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
                                      sizes->n_tokens);
 }
 
-/* The unit of the classifier's rows: sequences or tokens. */
-static enum batch_rows labelled_rows(enum bert_task task)
+/* Factors in fp8 are of whole streams; and streams of a few tokens may have more picks than tokens, some of which only round their
+ * number up. */
+static void carve_picks(struct bert_picks *p, struct arena *arena, const struct bert_model *m,
+                        struct model_memory memory, const struct batch *sizes)
 {
-    return task == BERT_TASK_TOKEN_CLASSIFICATION ? BATCH_OF_TOKENS : BATCH_OF_SEQUENCES;
+    *p = (struct bert_picks){0};
+    if (!memory.kept || memory.fp8 != FP8_NONE) {
+        return;
+    }
+    if (has_mlm(m->task)) {
+        bert_picks_add(p, BERT_MASKED_ROWS, sizes->n_labels);
+    }
+    if (has_nsp(m->task) || m->task == BERT_TASK_SEQUENCE_CLASSIFICATION) {
+        bert_picks_add(p, BERT_CLS_ROWS, sizes->n_sequences);
+    }
+    if (p->n_lists > 0) {
+        bert_picks_carve(p, arena, &m->config, memory.dtype);
+    }
+    p->n_lists = p->n_rows <= sizes->n_tokens ? p->n_lists : 0;
 }
 
 static void carve_heads(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
@@ -165,6 +173,7 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     struct bert_acts *a = acts;
     const struct bert_config *c = &bert_of(m)->config;
     enum bert_task task = bert_of(m)->task;
+    carve_picks(&a->picks, arena, bert_of(m), memory, sizes);
     if (has_mlm(task)) {
         bert_heads_carve_mlm(&a->heads, arena, c, memory.dtype, sizes->n_labels);
     }
@@ -176,7 +185,7 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     }
     if (bert_task_has_classifier(task)) {
         bert_classifier_carve_acts(&a->classifier, arena, c, memory.dtype,
-                                   batch_all_rows(sizes, labelled_rows(task)));
+                                   batch_all_rows(sizes, bert_acts_classified(task)));
     }
 }
 
@@ -288,16 +297,19 @@ static void heads_backward(const struct model_pass *p, tensor dx)
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights, *g = p->grads;
     enum bert_task task = bert_of(p->model)->task;
-    struct bert_layer_call call = call_of(p, 0);
+    tensor h = output(a, p->model->n_layers - 1);
+    struct bert_layer_call call = call_of(p, p->model->n_layers - 1);
     if (has_qa(task)) {
-        bert_qa_backward(p->x, dx, &g->qa, &a->qa, output(a, p->model->n_layers - 1), &w->qa, p->adds);
+        bert_qa_backward(p->x, dx, &g->qa, &a->qa, h, &w->qa, p->adds);
         return;
     }
     if (task == BERT_TASK_TOKEN_CLASSIFICATION) {
         bert_classifier_backward(p->x, dx, &g->classifier, &a->classifier, keys_of(p), &w->classifier, &call);
         return;
     }
-    p->x->ops->fill(p->x, dx, 0);
+    if (call.picks == NULL) {
+        p->x->ops->fill(p->x, dx, 0);
+    }
     if (task == BERT_TASK_SEQUENCE_CLASSIFICATION) {
         bert_classifier_backward(p->x, a->heads.dpooled, &g->classifier, &a->classifier, keys_of(p),
                                  &w->classifier, &call);
@@ -306,10 +318,10 @@ static void heads_backward(const struct model_pass *p, tensor dx)
         bert_heads_nsp_backward(p->x, &g->heads, &a->heads, &w->heads, &call);
     }
     if (bert_task_has_pooler(task)) {
-        bert_heads_pool_backward(p->x, dx, &g->heads, &a->heads, &w->heads, &call);
+        bert_heads_pool_backward(p->x, dx, &g->heads, &a->heads, h, &w->heads, &call);
     }
     if (has_mlm(task)) {
-        bert_heads_mlm_backward(p->x, dx, g->embed.word, &g->heads, &a->heads, w->embed.word, &w->heads,
+        bert_heads_mlm_backward(p->x, dx, g->embed.word, &g->heads, &a->heads, h, w->embed.word, &w->heads,
                                 &call);
     }
 }
@@ -329,86 +341,6 @@ static void input_backward(const struct model_pass *p, tensor dx)
     const struct bert_weights *w = p->weights, *g = p->grads;
     struct bert_layer_call call = call_of(p, 0);
     bert_embed_backward(p->x, dx, &g->embed, &a->embed, &w->embed, &call);
-}
-
-/* ---- for inspecting a model ---- */
-
-/* The path of a module of a layer; of the layer itself for "". */
-struct module_path {
-    char text[MODEL_MODULE_BYTES];
-};
-
-static struct module_path module_path(int64_t layer, const char *name)
-{
-    struct module_path p;
-    snprintf(p.text, sizeof p.text, "bert.encoder.layer.%lld%s%s", (long long)layer, *name == '\0' ? "" : ".",
-             name);
-    return p;
-}
-
-static const char *const qkv_modules[] = {"attention.self.query", "attention.self.key",
-                                          "attention.self.value"};
-
-/* Columns of the product of queries, keys and values; null if it is null. */
-static tensor third_of(tensor qkv, int i)
-{
-    return tensor_is_null(qkv) ? qkv : tensor_columns(qkv, i * qkv.dims[1] / 3, qkv.dims[1] / 3);
-}
-
-static void visit_layer(const struct bert_layer_acts *l, int64_t layer, model_visitor *visitor, void *context)
-{
-    visitor(context, "query, key, value", NULL, BATCH_OF_TOKENS, l->qkv);
-    for (int i = 0; i < 3; i++) {
-        visitor(context, NULL, module_path(layer, qkv_modules[i]).text, BATCH_OF_TOKENS, third_of(l->qkv, i));
-    }
-    visitor(context, "attention", module_path(layer, "attention.self").text, BATCH_OF_TOKENS, l->heads);
-    visitor(context, "attention output", module_path(layer, "attention.output").text, BATCH_OF_TOKENS, l->h);
-    visitor(context, "intermediate", module_path(layer, "intermediate").text, BATCH_OF_TOKENS, l->ff_act);
-    visitor(context, "output before LayerNorm", NULL, BATCH_OF_TOKENS, l->sum_2);
-    visitor(context, "output", module_path(layer, "output").text, BATCH_OF_TOKENS, l->out);
-}
-
-static void visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
-                  void *context)
-{
-    const struct bert_acts *a = acts;
-    enum batch_rows rows = labelled_rows(bert_of(m)->task);
-    if (layer == MODEL_INPUT_LAYER) {
-        visitor(context, "embeddings", "bert.embeddings", BATCH_OF_TOKENS, a->embed.out);
-    } else if (layer == m->n_layers) {
-        visitor(context, "MLM logits", "cls.predictions", BATCH_OF_LABELS, a->heads.logits);
-        visitor(context, "pooled output", "bert.pooler", BATCH_OF_SEQUENCES, a->heads.pooled);
-        visitor(context, "NSP logits", "cls.seq_relationship", BATCH_OF_SEQUENCES, a->heads.nsp_logits);
-        visitor(context, "logits of answers", "qa_outputs", BATCH_OF_TOKENS, a->qa.logits);
-        visitor(context, "logits of the classifier", "classifier", rows, a->classifier.logits);
-    } else {
-        visit_layer(&a->layers[layer], layer, visitor, context);
-    }
-}
-
-/* The gradient of the input layer's output is that of layer 0's input. */
-static void visit_gradients(const struct model *m, const void *acts, int64_t layer, tensor dx,
-                            model_gradient_visitor *visitor, void *context)
-{
-    const struct bert_acts *a = acts;
-    enum batch_rows rows = labelled_rows(bert_of(m)->task);
-    if (layer == m->n_layers) {
-        visitor(context, "cls.predictions", BATCH_OF_LABELS, false, a->heads.dlogits);
-        visitor(context, "cls.seq_relationship", BATCH_OF_SEQUENCES, false, a->heads.dnsp_logits);
-        visitor(context, "qa_outputs", BATCH_OF_TOKENS, false, a->qa.dlogits);
-        visitor(context, "classifier", rows, false, a->classifier.dlogits);
-        visitor(context, module_path(layer - 1, "").text, BATCH_OF_TOKENS, false, dx);
-    } else if (layer != MODEL_INPUT_LAYER) {
-        visitor(context, module_path(layer, "intermediate.dense").text, BATCH_OF_TOKENS, false,
-                a->scratch.dff);
-        visitor(context, module_path(layer, "attention.self").text, BATCH_OF_TOKENS, false,
-                a->scratch.dheads);
-        for (int i = 0; i < 3; i++) {
-            visitor(context, module_path(layer, qkv_modules[i]).text, BATCH_OF_TOKENS, false,
-                    third_of(a->scratch.dqkv, i));
-        }
-        visitor(context, module_path(layer, "").text, BATCH_OF_TOKENS, true, dx);
-    }
 }
 
 static tensor head_output(const void *acts, int output)
@@ -446,8 +378,8 @@ static const struct model_type bert_type = {
     .heads_backward = heads_backward,
     .layer_backward = layer_backward,
     .input_backward = input_backward,
-    .visit = visit,
-    .visit_gradients = visit_gradients,
+    .visit = bert_visit,
+    .visit_gradients = bert_visit_gradients,
     .head_output = head_output,
 };
 
@@ -462,7 +394,7 @@ static struct batch_field label_field(const struct bert_config *c, enum bert_tas
 {
     struct batch_field f = bert_batch_layout.fields[BERT_CLASS_LABELS];
     bool single = c->problem == BERT_SINGLE_LABEL;
-    f.rows = labelled_rows(task);
+    f.rows = bert_acts_classified(task);
     f.width = single ? 1 : (int)c->num_labels;
     f.dtype = single ? DTYPE_I32 : DTYPE_F32;
     f.nothing = single ? -1 : BATCH_NO_NUMBER;

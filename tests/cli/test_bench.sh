@@ -37,8 +37,8 @@ expect 0 "Nothing here is measured" "$kiln" bench --predict h200 --model large -
 for row in linear_backward_weight attention lamb_direction lamb_apply "all ops" product norm_kernel "all kernels"; do
     grep -qE "^$row +[0-9]+" "$dir/out" || fail "$row is not predicted: $(cat "$dir/out")"
 done
-# 256 sequences in 118 to 124 ms by an earlier count by hand
-awk '/^predicted, not measured: step/ { found = 1; bad = $5 < 110 || $7 > 130 } END { exit !found || bad }' "$dir/out" ||
+# 256 sequences in 118 to 124 ms by an earlier count by hand, of a last layer that computes all rows: 2 % more
+awk '/^predicted, not measured: step/ { found = 1; bad = $5 < 108 || $7 > 128 } END { exit !found || bad }' "$dir/out" ||
     fail "another step than was counted: $(tail -n 3 "$dir/out")"
 # and with work beside: all of a step but what the last waves and gaps of its backward leave idle, 1 to 3 ms
 awk '/^predicted, not measured: forward/ { a[n++] = $7 } /^predicted, not measured: step/ { b[m++] = $5 }
@@ -53,7 +53,7 @@ awk '/^all kernels/ { found = 1; bad = $3 > 180 } END { exit !found || bad }' "$
 grep -qE "^short_product_kernel +[0-9]+" "$dir/out" && ! grep -q "^bias_gelu_kernel" "$dir/out" || fail "$(cat "$dir/out")"
 # an H100 has an H200's products and slower memory
 expect 0 "an H200's rates, with copies slower" "$kiln" bench --predict h100 --model large --train_batch_size 256 --autocast --optimizer lamb
-awk '/^predicted, not measured: step/ { found = 1; bad = $5 < 120 || $5 > 150 } END { exit !found || bad }' "$dir/out" ||
+awk '/^predicted, not measured: step/ { found = 1; bad = $5 < 117 || $5 > 147 } END { exit !found || bad }' "$dir/out" ||
     fail "predicted for an H100: $(grep predicted, "$dir/out")"
 expect 64 '--predict: no rates are known for a GPU "abacus", only for h200' "$kiln" bench --predict abacus
 expect 64 "is more than --max_seq_length 32" "$kiln" bench --model tiny --max_seq_length 32 --min_seq_length 64

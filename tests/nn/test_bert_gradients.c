@@ -114,6 +114,7 @@ int main(void)
         {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 3, true,
          2}, /* a chunk takes its residual stream from the one below */
         {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 1, true, 0}, /* the first layer is the last */
+        {BERT_TASK_MASKED_LM, BERT_SINGLE_LABEL, 2, false, 0},
         {BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_SINGLE_LABEL, 2, false, 0},
         {BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_MULTI_LABEL, 2, false, 0},
         {BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_REGRESSION, 2, false, 0},

@@ -99,18 +99,20 @@ static void test_5b(void)
                 1e6);
 }
 
-/* The shares that rows assume were found so; BERT-1.5B's rate was not used for it. */
+/* The shares that rows assume were found so; BERT-1.5B's rate was not used for it.  The published runs computed all rows of the last
+ * layer, of which kiln leaves five in six out: by FLOPs 2.6 % of BERT-Large's work, 1.3 % of BERT-1.5B's. */
 static void test_published(void)
 {
+    static const double large = 1.026, of_1_5b = 1.013;
     static struct planned p;
     set_up(&p, (struct wanted){"bert_large", "gaudi1", DTYPE_BF16, 64, 0});
-    EXPECT_NEAR(plan(&p, 8, 0, 128).sequences.cool, 1489, 15);
-    EXPECT_NEAR(plan(&p, 32, 0, 32).sequences.cool, 5810, 200);
+    EXPECT_NEAR(plan(&p, 8, 0, 128).sequences.cool, large * 1489, 15);
+    EXPECT_NEAR(plan(&p, 32, 0, 32).sequences.cool, large * 5810, 200);
     set_up(&p, (struct wanted){"bert_large", "a100", DTYPE_F16, 64, 0});
-    EXPECT_NEAR(plan(&p, 1, 0, 128).sequences.cool, 580, 6);
+    EXPECT_NEAR(plan(&p, 1, 0, 128).sequences.cool, large * 580, 6);
     set_up(&p, (struct wanted){"bert_1.5b", "gaudi1", DTYPE_BF16, 16, 0});
     struct world_plan published = plan(&p, 8, 1, 96);
-    EXPECT_NEAR(published.sequences.cool, 302.5, 0.05 * 302.5);
+    EXPECT_NEAR(published.sequences.cool, of_1_5b * 302.5, 0.05 * 302.5);
     EXPECT((double)published.zero.device_bytes < p.setup.machine->memory_bytes, "ZeRO-1 does not fit");
     EXPECT((double)plan(&p, 8, 0, 96).zero.device_bytes > p.setup.machine->memory_bytes,
            "without ZeRO it fits");

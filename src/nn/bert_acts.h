@@ -1,0 +1,30 @@
+/* bert_acts: the activations of a micro-batch of BERT, for nn/bert_model.c and nn/bert_visit.c. */
+#ifndef KILN_NN_BERT_ACTS_H
+#define KILN_NN_BERT_ACTS_H
+
+#include "nn/bert_model.h"
+
+struct bert_acts {
+    struct bert_embed_acts embed;
+    struct bert_layer_acts *layers; /* [num_hidden_layers] */
+    struct bert_picks picks;        /* what the heads read of the last layer; none without a backward */
+    struct bert_head_acts heads;    /* of the task's heads: the others are null tensors */
+    struct bert_qa_acts qa;
+    struct bert_classifier_acts classifier;
+    struct bert_layer_scratch scratch;
+};
+
+/* The rows that a layer computes behind its attention; NULL: all. */
+static inline const struct bert_picks *bert_acts_picks(const struct model *m, const struct bert_acts *a,
+                                                       int64_t layer)
+{
+    return layer == m->n_layers - 1 && a->picks.n_lists > 0 ? &a->picks : NULL;
+}
+
+/* The unit of the classifier's rows: sequences or tokens. */
+static inline enum batch_rows bert_acts_classified(enum bert_task task)
+{
+    return task == BERT_TASK_TOKEN_CLASSIFICATION ? BATCH_OF_TOKENS : BATCH_OF_SEQUENCES;
+}
+
+#endif

@@ -1,0 +1,133 @@
+#include "nn/bert_visit.h"
+
+#include "nn/bert_acts.h"
+
+#include <stdio.h>
+
+/* The path of a module of a layer; of the layer itself for "". */
+struct module_path {
+    char text[MODEL_MODULE_BYTES];
+};
+
+static struct module_path module_path(int64_t layer, const char *name)
+{
+    struct module_path p;
+    snprintf(p.text, sizeof p.text, "bert.encoder.layer.%lld%s%s", (long long)layer, *name == '\0' ? "" : ".",
+             name);
+    return p;
+}
+
+static const char *const qkv_modules[] = {"attention.self.query", "attention.self.key",
+                                          "attention.self.value"};
+
+/* Columns of the product of queries, keys and values; null if it is null. */
+static tensor third_of(tensor qkv, int i)
+{
+    return tensor_is_null(qkv) ? qkv : tensor_columns(qkv, i * qkv.dims[1] / 3, qkv.dims[1] / 3);
+}
+
+/* Some rows of an activation or a gradient behind a layer's attention. */
+struct part {
+    struct module_path module;
+    enum batch_rows rows;
+    tensor value;
+};
+
+/* The i-th part: all tokens or, of picked rows, those of a list.  False: there is none. */
+static bool find_part(struct part *part, const struct bert_picks *picks, int i, int64_t layer,
+                      const char *module, tensor value)
+{
+    char name[MODEL_MODULE_BYTES / 2];
+    if (picks == NULL || i >= picks->n_lists) {
+        *part = (struct part){module_path(layer, module), BATCH_OF_TOKENS, value};
+        return picks == NULL && i == 0;
+    }
+    const struct batch_field *f = &bert_batch_layout.fields[picks->lists[i].field];
+    snprintf(name, sizeof name, "%s%s%s", module, *module == '\0' ? "" : ".", f->name);
+    *part = (struct part){module_path(layer, name), f->rows, bert_picks_list(picks, i, value)};
+    return true;
+}
+
+struct visiting {
+    const struct bert_picks *picks;
+    int64_t layer;
+    model_visitor *visitor;
+    void *context;
+};
+
+/* `module` is NULL if it is none's output. */
+static void visit_parts(const struct visiting *v, const char *name, const char *module, tensor value)
+{
+    struct part part;
+    const char *path = module == NULL ? "" : module;
+    for (int i = 0; !tensor_is_null(value) && find_part(&part, v->picks, i, v->layer, path, value); i++) {
+        v->visitor(v->context, name, module == NULL ? NULL : part.module.text, part.rows, part.value);
+    }
+}
+
+static void visit_layer(const struct bert_layer_acts *l, const struct visiting *v)
+{
+    v->visitor(v->context, "query, key, value", NULL, BATCH_OF_TOKENS, l->qkv);
+    for (int i = 0; i < 3; i++) {
+        v->visitor(v->context, NULL, module_path(v->layer, qkv_modules[i]).text, BATCH_OF_TOKENS,
+                   third_of(l->qkv, i));
+    }
+    v->visitor(v->context, "attention", module_path(v->layer, "attention.self").text, BATCH_OF_TOKENS,
+               l->heads);
+    visit_parts(v, "attention output", "attention.output", l->h);
+    visit_parts(v, "intermediate", "intermediate", l->ff_act);
+    visit_parts(v, "output before LayerNorm", NULL, l->sum_2);
+    visit_parts(v, "output", "output", l->out);
+}
+
+void bert_visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor, void *context)
+{
+    const struct bert_acts *a = acts;
+    enum batch_rows rows = bert_acts_classified(((const struct bert_model *)m)->task);
+    if (layer == MODEL_INPUT_LAYER) {
+        visitor(context, "embeddings", "bert.embeddings", BATCH_OF_TOKENS, a->embed.out);
+    } else if (layer == m->n_layers) {
+        visitor(context, "MLM logits", "cls.predictions", BATCH_OF_LABELS, a->heads.logits);
+        visitor(context, "pooled output", "bert.pooler", BATCH_OF_SEQUENCES, a->heads.pooled);
+        visitor(context, "NSP logits", "cls.seq_relationship", BATCH_OF_SEQUENCES, a->heads.nsp_logits);
+        visitor(context, "logits of answers", "qa_outputs", BATCH_OF_TOKENS, a->qa.logits);
+        visitor(context, "logits of the classifier", "classifier", rows, a->classifier.logits);
+    } else {
+        struct visiting v = {bert_acts_picks(m, a, layer), layer, visitor, context};
+        visit_layer(&a->layers[layer], &v);
+    }
+}
+
+static void visit_gradient_parts(const struct model *m, const struct bert_acts *a, int64_t layer,
+                                 const char *module, tensor value, model_gradient_visitor *visitor,
+                                 void *context)
+{
+    struct part part;
+    for (int i = 0; find_part(&part, bert_acts_picks(m, a, layer), i, layer, module, value); i++) {
+        visitor(context, part.module.text, part.rows, false, part.value);
+    }
+}
+
+/* The gradient of the input layer's output is that of layer 0's input. */
+void bert_visit_gradients(const struct model *m, const void *acts, int64_t layer, tensor dx,
+                          model_gradient_visitor *visitor, void *context)
+{
+    const struct bert_acts *a = acts;
+    enum batch_rows rows = bert_acts_classified(((const struct bert_model *)m)->task);
+    if (layer == m->n_layers) {
+        visitor(context, "cls.predictions", BATCH_OF_LABELS, false, a->heads.dlogits);
+        visitor(context, "cls.seq_relationship", BATCH_OF_SEQUENCES, false, a->heads.dnsp_logits);
+        visitor(context, "qa_outputs", BATCH_OF_TOKENS, false, a->qa.dlogits);
+        visitor(context, "classifier", rows, false, a->classifier.dlogits);
+        visit_gradient_parts(m, a, layer - 1, "", dx, visitor, context);
+    } else if (layer != MODEL_INPUT_LAYER) {
+        visit_gradient_parts(m, a, layer, "intermediate.dense", a->scratch.dff, visitor, context);
+        visitor(context, module_path(layer, "attention.self").text, BATCH_OF_TOKENS, false,
+                a->scratch.dheads);
+        for (int i = 0; i < 3; i++) {
+            visitor(context, module_path(layer, qkv_modules[i]).text, BATCH_OF_TOKENS, false,
+                    third_of(a->scratch.dqkv, i));
+        }
+        visitor(context, module_path(layer, "").text, BATCH_OF_TOKENS, true, dx);
+    }
+}

@@ -39,7 +39,7 @@ sed 's/"\(hidden\|attention_probs\)_dropout_prob": *[0-9.]*/"\1_dropout_prob": 0
 pretrain()
 {
     $kiln pretrain --autocast --input_dir "$proof/store" --output_dir "$1" --config_file "$2" --total_training_time "$seconds" --eval_steps 500 \
-        --eval_samples 1024 --log_freq 500 --num_steps_per_checkpoint 500 --keep_checkpoints 1 --resume_from_checkpoint --disable_progress_bar "${@:3}"
+        --eval_samples 512 --log_freq 500 --num_steps_per_checkpoint 500 --keep_checkpoints 1 --resume_from_checkpoint --disable_progress_bar "${@:3}"
 }
 
 # train RECIPE SEED OUT: leaves a model in OUT/model

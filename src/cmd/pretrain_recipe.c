@@ -19,19 +19,17 @@ static const struct recipe recipes[] = {
     {"modern",
      "Jordan et al. 2024 and Liu et al. 2025 (arXiv:2502.16982): optimizer; Izsak et al. 2021 "
      "(arXiv:2104.07705): schedule, no pairs; Ankner et al. 2024 (arXiv:2305.15096): masks; docs/numbers.md: "
-     "small batches, positions that begin as sinusoids, heads that begin by looking "
-     "at neighbours, words by what stands beside them",
+     "small batches, positions that begin as sinusoids, words that begin as what stands beside them",
      {{"optimizer", "muon", NULL},
       {"learning_rate", "2e-3", NULL},
       {"adam_beta2", "0.98", "betas"},
-      {"weight_decay", "0.01", NULL},
+      {"weight_decay", "0.1", NULL},
       {"lr_schedule", "linear", NULL},
       {"warmup_proportion", "0.06", "warmup_tokens"},
       {"no_nsp", "true", NULL},
       {"short_seq_prob", "0", NULL},
       {"mask_rate", "0.3:0.15", NULL},
       {"sinusoidal_positions", "true", NULL},
-      {"positional_heads", "true", NULL},
       {"ppmi_embeddings", "true", NULL},
       {"train_batch_size", "16", "batch_ramp"}}},
     {"reference",

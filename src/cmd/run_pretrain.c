@@ -128,10 +128,11 @@ static const struct option options[] = {
         "no_nsp", AT(no_nsp),
         "of a token store: no next sentences; a sequence is one segment of a document, and the model has "
         "neither pooler nor their head"),
-    OPTION_FLAG_ROW("sinusoidal_positions", AT(sinusoidal_positions),
-                    "a new model's position embeddings begin as sinusoids (Vaswani et al. 2017, "
-                    "arXiv:1706.03762), not as random "
-                    "numbers, and are trained as always: short runs learn to use positions sooner"),
+    OPTION_FLAG_ROW(
+        "sinusoidal_positions", AT(sinusoidal_positions),
+        "a new model's position embeddings begin as sinusoids (Vaswani et al. 2017, "
+        "arXiv:1706.03762), not as random "
+        "numbers, and are trained without weight decay: short runs learn to use positions sooner"),
     OPTION_FLAG_ROW("positional_heads", AT(positional_heads),
                     "a new model's attention heads begin by looking at the tokens at distance -1, 1, -2, 2 "
                     "and so on (positional heads, "

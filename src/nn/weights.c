@@ -47,6 +47,12 @@ static double init_scale(enum param_init init, const struct weight_sizes *sizes)
     }
 }
 
+/* Positions that begin as sinusoids do not decay: those that no sequence has reached yet have no gradient, and would only fade. */
+static bool decays(const struct weight_row *row, enum param_init init)
+{
+    return row->decay && init != PARAM_INIT_SINUSOIDS;
+}
+
 static void full_name(char name[PARAM_NAME_BYTES], const char *prefix, const char *rest)
 {
     int n = snprintf(name, PARAM_NAME_BYTES, "%s%s", prefix, rest);
@@ -68,7 +74,7 @@ void weights_declare(struct param_table *table, const char *prefix, int64_t laye
                 .init = init,
                 .init_scale = init_scale(init, sizes),
                 .n_heads = sizes->positional_heads,
-                .decay = row->decay,
+                .decay = decays(row, init),
                 .split = row->split,
                 .by_product = !is_vector(row) && !is_table(row),
                 .layer = layer,

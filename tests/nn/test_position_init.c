@@ -15,7 +15,8 @@ struct begin {
     uint64_t seed;
 };
 
-static void make_param(float *values, const char *name, struct begin b)
+/* Returns whether weight decay applies to it. */
+static bool make_param(float *values, const char *name, struct begin b)
 {
     struct bert_config config = {.vocab_size = 100,
                                  .hidden_size = HIDDEN,
@@ -34,11 +35,13 @@ static void make_param(float *values, const char *name, struct begin b)
     p.offset = 0;
     param_initialize(&p, tensor_1d(values, DTYPE_F32, n), b.seed, 0, n);
     param_table_fini(&table);
+    return p.decay;
 }
 
-static void make_positions(float *values, bool sinusoidal, uint64_t seed)
+static bool make_positions(float *values, bool sinusoidal, uint64_t seed)
 {
-    make_param(values, "bert.embeddings.position_embeddings.weight", (struct begin){sinusoidal, false, seed});
+    return make_param(values, "bert.embeddings.position_embeddings.weight",
+                      (struct begin){sinusoidal, false, seed});
 }
 
 static double root_mean_square(const float *values)
@@ -62,7 +65,7 @@ static int count_equal(const float *a, const float *b)
 static void sinusoids(void)
 {
     static float values[N_VALUES], others[N_VALUES];
-    make_positions(values, true, 1);
+    EXPECT(!make_positions(values, true, 1), "sinusoids that no sequence reaches fade");
     make_positions(others, true, 2);
     EXPECT(count_equal(values, others) == N_VALUES, "sinusoids depend on the seed");
     double scale = values[1]; /* the cosine of 0 */
@@ -80,7 +83,7 @@ static void sinusoids(void)
 static void random_numbers(void)
 {
     static float values[N_VALUES], others[N_VALUES];
-    make_positions(values, false, 1);
+    EXPECT(make_positions(values, false, 1), "random positions do not decay");
     make_positions(others, false, 2);
     EXPECT(count_equal(values, others) < N_VALUES / 100, "they do not depend on the seed");
     EXPECT_NEAR(root_mean_square(values), 0.02, 0.001);

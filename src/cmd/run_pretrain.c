@@ -133,6 +133,11 @@ static const struct option options[] = {
         "a new model's position embeddings begin as sinusoids (Vaswani et al. 2017, "
         "arXiv:1706.03762), not as random "
         "numbers, and are trained without weight decay: short runs learn to use positions sooner"),
+    OPTION_FLAG_ROW(
+        "shifted_positions", AT(shifted_positions),
+        "of a token store: every second sequence begins at a random position instead of 0, so that "
+        "positions behind --max_seq_length are trained too, and longer text can be read later "
+        "(Kiyono et al. 2021, arXiv:2109.05644)"),
     OPTION_FLAG_ROW("positional_heads", AT(positional_heads),
                     "a new model's attention heads begin by looking at the tokens at distance -1, 1, -2, 2 "
                     "and so on (positional heads, "
@@ -244,9 +249,9 @@ static const struct option options[] = {
 /* Room for the predictions follows the rate, if only that was given. */
 static void find_mask_flags(struct pretrain_args *a)
 {
-    static const char *const names[] = {"mask_rate", "mask_keep_rate", "even_masks", "whole_word_masks",
-                                        "no_nsp"};
-    for (int i = 4; i >= 0; i--) {
+    static const char *const names[] = {"mask_rate",        "mask_keep_rate", "even_masks",
+                                        "whole_word_masks", "no_nsp",         "shifted_positions"};
+    for (int i = 5; i >= 0; i--) {
         if (option_was_given(&command_pretrain, a, names[i])) {
             a->run.mask_flag = names[i];
         }

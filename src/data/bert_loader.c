@@ -13,7 +13,8 @@ enum {
     PURPOSE_ORDER = 0x6f726472,
     PURPOSE_PAIR = 0x70616972,
     PURPOSE_MASK = 0x6d61736b,
-    PURPOSE_TURN = 0x7475726e
+    PURPOSE_TURN = 0x7475726e,
+    PURPOSE_SHIFT = 0x73686966
 };
 
 /* Held-out draws are the same in every run, so that their losses can be compared between runs. */
@@ -228,6 +229,20 @@ static struct status add_sequence(const struct bert_loader *l, struct batch *b, 
     return status_ok();
 }
 
+/* Every second sequence begins at a random position (Kiyono et al. 2021, arXiv:2109.05644), so that positions behind the longest one are
+ * trained too; the others begin at 0, as text does when the model is used. */
+static void shift_last(const struct bert_loader *l, struct batch *b, struct draw draw)
+{
+    int64_t begin = b->fields[BERT_CLS_ROWS][b->n_sequences - 1],
+            room = l->config.n_positions - b->n_real_tokens + begin;
+    struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_SHIFT));
+    int32_t shift =
+        rng_below(&stream, 2) == 0 || room < 1 ? 0 : (int32_t)rng_below(&stream, (uint32_t)room + 1);
+    for (int64_t i = begin; i < b->n_real_tokens; i++) {
+        b->positions[i] += shift;
+    }
+}
+
 /* Sequence number g of the run under `seed`. */
 static struct draw draw_at(const struct bert_form *f, uint64_t seed, uint64_t g, bool in_order)
 {
@@ -287,7 +302,9 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
         batch_clear(b);
         for (int64_t at = filled * n; filled >= 0 && at < (filled + 1) * n; at++) {
             int64_t i = l->balance != NULL ? l->balance->dealt[at] : at;
-            TRY(add_sequence(l, b, &form, draw_of_step(l, &form, first, i), (int32_t)i));
+            struct draw draw = draw_of_step(l, &form, first, i);
+            TRY(add_sequence(l, b, &form, draw, (int32_t)i));
+            shift_last(l, b, draw);
         }
         batch_finish(b, c->pad_id);
     }

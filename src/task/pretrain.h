@@ -65,6 +65,7 @@ struct pretrain_options {
     int64_t warmup_tokens;                       /* 0: warmup_proportion */
     double total_training_time;                  /* seconds; 0: max_steps */
     bool no_nsp, whole_word_masks, even_masks;   /* bert_loader_config's */
+    bool shifted_positions;                      /* its n_positions are the model's */
     bool sinusoidal_positions, positional_heads; /* bert_config's */
     bool ppmi_embeddings;  /* a new model's word embeddings begin as data/ppmi_vectors */
     const char *mask_flag; /* the flag given that says how samples of a store are drawn; NULL: none was */

@@ -122,6 +122,7 @@ static struct status open_loader(struct pretrain_data *d, const struct pretrain_
         .short_seq_prob = o->short_seq_prob,
         .no_nsp = o->no_nsp,
         .even_masks = o->even_masks,
+        .n_positions = o->shifted_positions ? in->model.max_position_embeddings : 0,
         .whole_words = o->whole_word_masks ? &in->tokenizer : NULL,
         .in_order = o->in_order && d == &in->train,
     };
@@ -232,9 +233,10 @@ static struct status name_data(struct pretrain_inputs *in, const struct pretrain
     struct buf list = {0};
     if (shards->files.n == 0) {
         const struct token_store_info *info = &in->train.store.info;
-        int n = snprintf(in->data_id, sizeof in->data_id, "store %08x-%08x%s%s%s", info->bin_crc,
-                         info->idx_crc, o->no_nsp ? ", no pairs" : "",
-                         o->whole_word_masks ? ", whole words" : "", o->even_masks ? ", in turns" : "");
+        int n =
+            snprintf(in->data_id, sizeof in->data_id, "store %08x-%08x%s%s%s%s", info->bin_crc, info->idx_crc,
+                     o->no_nsp ? ", no pairs" : "", o->whole_word_masks ? ", whole words" : "",
+                     o->even_masks ? ", in turns" : "", o->shifted_positions ? ", shifted" : "");
         if (o->mask_rate[0] != o->mask_rate[1]) {
             n += snprintf(in->data_id + n, sizeof in->data_id - (size_t)n, ", masks %.9g:%.9g",
                           o->mask_rate[0], o->mask_rate[1]);

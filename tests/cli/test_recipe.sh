@@ -49,10 +49,10 @@ expect 0 "batch_ramp was 128:512:0.5 in the checkpoint and is 256:512:0.5 now" \
     pretrain killed "${ramped[@]}" --batch_ramp 256:512:0.5 --gradient_accumulation_steps 4 --resume_from_checkpoint
 
 # so is a schedule of lengths, beside a ramp; batches keep their tokens
-lengths=(--length_schedule 16:0.5,64:0.5 --batch_ramp 256:512:0.5 --no_nsp --even_masks --short_seq_prob 0 --max_steps 30)
+lengths=(--length_schedule 16:0.5,64:0.5 --batch_ramp 256:512:0.5 --no_nsp --even_masks --shifted_positions --short_seq_prob 0 --max_steps 30)
 pretrain lengths "${lengths[@]}" 2>"$dir/log"
 grep -q "length: up to 16 tokens until 0.5 of the run" "$dir/log" || fail "$(cat "$dir/log")"
-grep -q '"data": ".*, in turns"' "$dir/lengths/ckpt_30/trainer_state.json" || fail "the data does not say how it was drawn"
+grep -q '"data": ".*, in turns, shifted"' "$dir/lengths/ckpt_30/trainer_state.json" || fail "the data does not say how it was drawn"
 grep -q '"max_seq_length": 64' "$dir/lengths/ckpt_30/trainer_state.json" || fail "another length"
 short=$(awk -v a="$(field sequences_per_second 15 lengths)" -v s="$(field seconds_per_step 15 lengths)" 'BEGIN { printf "%.0f", a * s }')
 long=$(awk -v a="$(field sequences_per_second 16 lengths)" -v s="$(field seconds_per_step 16 lengths)" 'BEGIN { printf "%.0f", a * s }')

@@ -463,6 +463,60 @@ static void masks_take_turns(const struct indexed *store)
            (long long)repeated, (long long)by_chance);
 }
 
+/* The position at which sequence k of a batch begins; its others follow. */
+static int32_t first_position(const struct batch *b, int64_t k)
+{
+    int32_t begin = b->cu_seqlens[k], first = b->positions[begin];
+    for (int32_t i = begin; i < b->cu_seqlens[k + 1]; i++) {
+        EXPECT(b->positions[i] == first + i - begin, "positions of sequence %lld", (long long)k);
+    }
+    return first;
+}
+
+/* Half of the sequences begin at 0, the others anywhere that they end below n_positions; nothing else changes, and held-out samples do
+ * not. */
+static void positions_are_shifted(const struct indexed *store)
+{
+    enum { POSITIONS = 64, STEPS = 40 };
+    struct bert_loader_config c = config_of(store), plain_c = c;
+    struct bert_loader l, plain;
+    struct batch_step step, usual;
+    struct batch heldout, usual_heldout;
+    int64_t n = 0, n_first = 0, n_last = 0;
+    c.n_positions = POSITIONS;
+    EXPECT_OK(bert_loader_open(&l, c));
+    EXPECT_OK(bert_loader_open(&plain, plain_c));
+    EXPECT_OK(bert_loader_init_step(&c, &step));
+    EXPECT_OK(bert_loader_init_step(&c, &usual));
+    for (int64_t i = 1; i <= STEPS; i++) {
+        struct batch *b = &step.micro[0];
+        EXPECT_OK(bert_loader_step(&l, i, &step));
+        EXPECT_OK(bert_loader_step(&plain, i, &usual));
+        for (int64_t k = 0; k < b->n_sequences; k++) {
+            int32_t first = first_position(b, k), length = b->cu_seqlens[k + 1] - b->cu_seqlens[k];
+            EXPECT(first >= 0 && first + length <= POSITIONS, "a sequence of %d at %d", length, first);
+            n_first += first == 0;
+            n_last += first + length == POSITIONS;
+            n++;
+        }
+        memcpy(b->positions, usual.micro[0].positions, (size_t)b->n_tokens * sizeof *b->positions);
+        same_batches(b, &usual.micro[0]);
+    }
+    EXPECT_NEAR((double)n_first / (double)n, 0.5 + 0.5 / (POSITIONS - 48 + 1), 0.1);
+    EXPECT(n_last > 0, "the last position is never reached");
+    EXPECT_OK(bert_batch_init(&heldout, bert_form_limits(&c)));
+    EXPECT_OK(bert_batch_init(&usual_heldout, bert_form_limits(&c)));
+    EXPECT_OK(bert_loader_heldout(&l, 4, 0, &heldout));
+    EXPECT_OK(bert_loader_heldout(&plain, 4, 0, &usual_heldout));
+    same_batches(&heldout, &usual_heldout);
+    batch_fini(&heldout);
+    batch_fini(&usual_heldout);
+    batch_step_fini(&step);
+    batch_step_fini(&usual);
+    bert_loader_close(&l);
+    bert_loader_close(&plain);
+}
+
 /* A run of 100 steps. */
 static double hundredths(const void *context, int64_t step)
 {
@@ -578,6 +632,7 @@ int main(void)
     ramps_change_with_the_run(&store);
     lengths_change_with_the_run(&store);
     masks_take_turns(&store);
+    positions_are_shifted(&store);
     steps_are_a_pure_function(&store);
     samples_may_come_in_the_stores_order(&store);
     cuts_change_only_the_cut(&store);

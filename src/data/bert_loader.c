@@ -237,7 +237,7 @@ static void shift_last(const struct bert_loader *l, struct batch *b, struct draw
             room = l->config.n_positions - b->n_real_tokens + begin;
     struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_SHIFT));
     int32_t shift =
-        rng_below(&stream, 2) == 0 || room < 1 ? 0 : (int32_t)rng_below(&stream, (uint32_t)room + 1);
+        room < 1 || rng_below(&stream, 2) == 0 ? 0 : (int32_t)rng_below(&stream, (uint32_t)room + 1);
     for (int64_t i = begin; i < b->n_real_tokens; i++) {
         b->positions[i] += shift;
     }

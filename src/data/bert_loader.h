@@ -51,12 +51,10 @@ struct bert_loader_config {
     bool
         no_nsp; /* one segment, [CLS] A [SEP], of consecutive sentences of a document, and no next-sentence label */
     const struct tokenizer
-        *whole_words; /* whose words are masked as a whole; borrowed until it is open; NULL: none are */
-    bool even_masks;  /* tokens take turns over the epochs in place of being drawn (masking_turns) */
-    bool in_order;    /* samples of an epoch as they lie in the store, without the permutation */
-    int64_t
-        n_positions; /* every second sequence in training begins at a random one of so many positions, below which it ends; 0:
-                          * all begin at 0 */
+        *whole_words;    /* whose words are masked as a whole; borrowed until it is open; NULL: none are */
+    bool even_masks;     /* tokens take turns over the epochs in place of being drawn (masking_turns) */
+    bool in_order;       /* samples of an epoch as they lie in the store, without the permutation */
+    int64_t n_positions; /* at a random one of which every second sequence begins in training; 0: none does */
 
     /* What changes as the run goes on, and what it changes with, which must be set if one of them is. */
     struct ramp mask_rate; /* in place of masked_lm_prob */

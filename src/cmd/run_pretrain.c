@@ -139,9 +139,10 @@ static const struct option options[] = {
         "positions behind --max_seq_length are trained too, and longer text can be read later "
         "(Kiyono et al. 2021, arXiv:2109.05644)"),
     OPTION_FLAG_ROW("positional_heads", AT(positional_heads),
-                    "half of a new model's attention heads begin by looking at the tokens at distance -1, 1, "
-                    "-2, 2 and so on (positional heads, Voita et al. 2019, arXiv:1905.09418), not anywhere, "
-                    "and are trained as always; with --sinusoidal_positions"),
+                    "a new model's attention heads begin by looking at the tokens at distance -1, 1, -2, 2 "
+                    "and so on (positional heads, "
+                    "Voita et al. 2019, arXiv:1905.09418), not anywhere, and are trained as always; with "
+                    "--sinusoidal_positions"),
     OPTION_FLAG_ROW("ppmi_embeddings", AT(ppmi_embeddings),
                     "of a token store: a new model's word embeddings begin as vectors of what stands beside "
                     "each word, by singular "

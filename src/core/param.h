@@ -24,11 +24,11 @@ enum param_init {
      * section 3.5). */
     PARAM_INIT_SINUSOIDS,
 
-    /* Query and key projections [H, n] of n_heads heads, half of which begin as positional heads (Voita et al. 2019,
-     * arXiv:1905.09418): head 0 looks one row back, head 1 one row ahead, head 2 two back, and so on.  They read a sum with sinusoids p as above.  A head's key
+    /* Query and key projections [H, n] of n_heads heads that begin as positional heads (Voita et al. 2019, arXiv:1905.09418): head 0
+     * looks one row back, head 1 one row ahead, head 2 two back, and so on.  They read a sum with sinusoids p as above.  A head's key
      * projection is random, A, and its query projection A R, where R turns sinusoids by d rows: R p(i) = p(i + d).  So the product of
      * query i and key j, p(i + d)^T A^T A p(j), is largest at j = i + d.  That holds for the columns that turn by
-     * PARAM_NEIGHBOUR_RADIANS a row or more, of which near rows differ most; the other columns, and the other heads, begin as PARAM_INIT_NORMAL. */
+     * PARAM_NEIGHBOUR_RADIANS a row or more, of which near rows differ most; the others begin as PARAM_INIT_NORMAL. */
     PARAM_INIT_NEIGHBOUR_QUERY,
     PARAM_INIT_NEIGHBOUR_KEY,
 };

@@ -48,12 +48,12 @@ static double neighbour(const struct param *p, uint64_t seed, uint64_t index, in
                           : of_sine * sin(angle) + of_cosine * cos(angle);
 }
 
-/* An element of the query or key projection of heads of which the first half begin by looking at neighbours. */
+/* An element of the query or key projection of heads that begin by looking at neighbours. */
 static double positional_head(const struct param *p, uint64_t seed, uint64_t key, uint64_t index)
 {
     uint64_t n_cols = (uint64_t)p->dims[1], row = index / n_cols;
     int64_t head = (int64_t)row * p->n_heads / p->dims[0];
-    if (2 * head >= p->n_heads || radians_a_row(index % n_cols, n_cols) < PARAM_NEIGHBOUR_RADIANS) {
+    if (radians_a_row(index % n_cols, n_cols) < PARAM_NEIGHBOUR_RADIANS) {
         return p->init_scale * rng_normal(key, index);
     }
     return neighbour(p, seed, index, p->init == PARAM_INIT_NEIGHBOUR_QUERY ? neighbour_of(head) : 0);

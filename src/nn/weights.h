@@ -30,8 +30,7 @@ struct weight_sizes {
     double initializer_range;  /* standard deviation of PARAM_INIT_NORMAL */
     bool sinusoidal_positions; /* rows of DIM_POSITIONS begin as PARAM_INIT_SINUSOIDS */
     int64_t
-        positional_heads; /* heads of the projections that begin as PARAM_INIT_NEIGHBOUR_QUERY and _KEY; 0: all
-                                * begin as other matrices */
+        positional_heads; /* heads that begin as PARAM_INIT_NEIGHBOUR_QUERY and _KEY: all of a layer, or 0 */
 };
 
 enum { WEIGHT_MAX_PARTS = 3 };

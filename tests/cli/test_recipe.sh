@@ -139,7 +139,7 @@ expect 0 "recipe modern: --optimizer muon --adam_beta2 0.98" pretrain modern --r
 grep -q "the command line has its own --learning_rate" "$dir/err" || fail "$(cat "$dir/err")"
 grep -q ' --train_batch_size 16$' "$dir/err" || fail "another batch: $(cat "$dir/err")"
 grep -q '"learning_rate": 0.001,' "$dir/modern/ckpt_2/trainer_state.json" || fail "another rate"
-grep -q ' --sinusoidal_positions --ppmi_embeddings ' "$dir/err" || fail "another beginning: $(cat "$dir/err")"
+grep -q ' --sinusoidal_positions --shifted_positions --ppmi_embeddings ' "$dir/err" || fail "another beginning: $(cat "$dir/err")"
 expect 0 "its own --learning_rate, --mask_rate, --train_batch_size" \
     pretrain small --recipe modern --masked_lm_prob 0.2 --train_batch_size 8 --max_steps 2
 grep -q '"data": ".*, masks 0.2"' "$dir/small/ckpt_2/trainer_state.json" || fail "the flag did not win"

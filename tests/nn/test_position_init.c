@@ -1,5 +1,5 @@
 /* How position embeddings begin: as random numbers of the seed, or as sinusoids (Vaswani et al. 2017, section 3.5) of twice their root
- * mean square, whatever the seed; and half the heads look at neighbours from the first step. */
+ * mean square, whatever the seed; and heads that look at neighbours from the first step. */
 #include "nn/bert.h"
 #include "test.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_POSITIONS = 40, HIDDEN = 128, N_HEADS = 8, N_VALUES = N_POSITIONS * HIDDEN };
+enum { N_POSITIONS = 40, HIDDEN = 128, N_HEADS = 4, N_VALUES = N_POSITIONS * HIDDEN };
 
 /* How a model begins. */
 struct begin {
@@ -126,7 +126,7 @@ static int looks_at(const double *queries, const double *keys, int head)
 
 static void heads_look_at_neighbours(const char *layer)
 {
-    static const int distances[N_HEADS / 2] = {-1, 1, -2, 2};
+    static const int distances[N_HEADS] = {-1, 1, -2, 2};
     static float positions[N_VALUES], query[HIDDEN * HIDDEN], key[HIDDEN * HIDDEN];
     static double queries[N_VALUES], keys[N_VALUES];
     struct begin b = {true, true, 1};
@@ -138,23 +138,10 @@ static void heads_look_at_neighbours(const char *layer)
     make_param(key, name, b);
     project(queries, positions, query);
     project(keys, positions, key);
-    for (int head = 0; head < N_HEADS / 2; head++) {
+    for (int head = 0; head < N_HEADS; head++) {
         int found = looks_at(queries, keys, head);
         EXPECT(found == distances[head], "%s: head %d looks at %+d", layer, head, found);
     }
-}
-
-static void other_heads_begin_at_random(const char *projection)
-{
-    static float with[HIDDEN * HIDDEN], without[HIDDEN * HIDDEN];
-    char name[96];
-    snprintf(name, sizeof name, "bert.encoder.layer.0.attention.self.%s.weight", projection);
-    make_param(with, name, (struct begin){true, true, 1});
-    make_param(without, name, (struct begin){true, false, 1});
-    size_t half = HIDDEN * HIDDEN / 2;
-    EXPECT(memcmp(with + half, without + half, sizeof with / 2) == 0, "%s: the other heads changed",
-           projection);
-    EXPECT(memcmp(with, without, sizeof with / 2) != 0, "%s: no head looks at neighbours", projection);
 }
 
 static void heads_are_of_the_seed_and_the_layer(void)
@@ -178,8 +165,6 @@ int main(void)
     random_numbers();
     heads_look_at_neighbours("bert.encoder.layer.0");
     heads_look_at_neighbours("bert.encoder.layer.1");
-    other_heads_begin_at_random("query");
-    other_heads_begin_at_random("key");
     heads_are_of_the_seed_and_the_layer();
     return 0;
 }

@@ -89,6 +89,16 @@ static json_t *label_json(const struct glue_task *task, const char *text)
     return end != text && *end == '\0' && value >= 0 && value <= 5 ? json_real(value) : NULL;
 }
 
+static struct status wrong_label(const struct glue_row *r)
+{
+    const char *const *of = r->task->labels, *value = r->columns[r->layout->label];
+    char what[96] = "a label is a number from 0 to 5, not ";
+    if (of[0] != NULL) {
+        snprintf(what, sizeof what, "a label of %s is %s or %s, not ", r->task->directory, of[0], of[1]);
+    }
+    return wrong(r, what, value);
+}
+
 static struct status put_row(struct buf *lines, const struct glue_row *r)
 {
     const struct glue_layout *l = r->layout;
@@ -102,9 +112,7 @@ static struct status put_row(struct buf *lines, const struct glue_row *r)
     }
     json_t *label = label_json(r->task, r->columns[l->label]);
     if (label == NULL) {
-        return wrong(
-            r, r->task->labels[0] == NULL ? "the label is no number from 0 to 5: " : "the label is unknown: ",
-            r->columns[l->label]);
+        return wrong_label(r);
     }
     json_t *row = json_pack("{s:s, s:s*, s:o}", l->pair >= 0 ? "sentence1" : "sentence", r->columns[l->text],
                             "sentence2", l->pair >= 0 ? r->columns[l->pair] : NULL, "label", label);

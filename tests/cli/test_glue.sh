@@ -76,9 +76,9 @@ bad() { # TEXT TASK FILE LINE: the error if the file has this line too
     echo -e "$4" >>"$dir/data/$3"
     expect 65 "$3 $1" glue --output_dir "$dir/wrong" --tasks "$2"
 }
-bad 'line 122: the label is unknown: 2' sst-2 SST-2/train.tsv 'the king\t2'
+bad 'line 122: a label of SST-2 is 0 or 1, not 2' sst-2 SST-2/train.tsv 'the king\t2'
 bad 'line 21 has 2 columns, too few for CoLA' cola CoLA/in_domain_dev.tsv 'gj04\t1'
-bad 'line 121: the label is no number from 0 to 5: 5.5' sts-b STS-B/sts-train.csv 'a\tb\tc\td\t5.5\tthe king\tthe city'
+bad 'line 121: a label is a number from 0 to 5, not 5.5' sts-b STS-B/sts-train.csv 'a\tb\tc\td\t5.5\tthe king\tthe city'
 bad 'line 42: the text is empty' mrpc MRPC/glue_dev.tsv '1\t1\t2\tthe king\t'
 bad 'line 122: the text is not UTF-8' rte RTE/train.tsv '1\tthe \xff\tthe king\tentailment'
 rm "$dir/data/RTE/train.tsv"

@@ -360,8 +360,8 @@ void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_re
         m->heldout_means[i] = trainer_sum_mean(&r->sums[i]);
         json_object_set_new(event, r->sums[i].of->name, json_real(m->heldout_means[i]));
     }
-    json_object_set_new(event, "unigram_mlm_loss", json_real(u->mlm_loss));
-    json_object_set_new(event, "unigram_mlm_accuracy", json_real(u->mlm_accuracy));
+    json_object_set_new(event, "unigram_mlm_loss", json_real(u->loss));
+    json_object_set_new(event, "unigram_mlm_accuracy", json_real(u->accuracy));
     m->evaluated = true;
     metrics_event(m, "evaluation", event);
     if (trainer_result_has(r, "nsp_loss")) {
@@ -369,8 +369,8 @@ void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_re
                  trainer_result_mean(r, "nsp_accuracy"));
     }
     log_info("phase %d step %lld held-out: mlm loss %.4f (unigram %.4f), accuracy %.4f (unigram %.4f)%s",
-             m->phase, (long long)step, trainer_result_mean(r, "mlm_loss"), u->mlm_loss,
-             trainer_result_mean(r, "mlm_accuracy"), u->mlm_accuracy, nsp);
+             m->phase, (long long)step, trainer_result_mean(r, "mlm_loss"), u->loss,
+             trainer_result_mean(r, "mlm_accuracy"), u->accuracy, nsp);
     draw_report(m, false);
     if (m->window_steps == 0) { /* so that the next line's rates do not include the evaluation */
         m->window_start_ns = clock_ns();

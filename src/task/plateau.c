@@ -21,7 +21,7 @@ void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result 
                    const struct unigram *unigram)
 {
     enum plateau_stage before = p->stage;
-    double loss = trainer_result_mean(heldout, "mlm_loss"), floor = unigram->mlm_loss;
+    double loss = trainer_result_mean(heldout, "mlm_loss"), floor = unigram->loss;
     p->stage = next_stage(before, step, loss, floor);
     if (p->stage == before) {
         return;

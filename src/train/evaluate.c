@@ -31,7 +31,7 @@ static struct status measure_unigram(struct unigram *u, const struct batch_step 
     }
     free(counts);
     double n = batches->n_labels[labels] > 0 ? (double)batches->n_labels[labels] : 1;
-    *u = (struct unigram){.mlm_loss = loss / n, .mlm_accuracy = hits / n};
+    *u = (struct unigram){.loss = loss / n, .accuracy = hits / n};
     return s;
 }
 

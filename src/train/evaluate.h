@@ -8,8 +8,8 @@
 
 /* The unigram baseline: always predict the training text's word frequencies. */
 struct unigram {
-    double mlm_loss;     /* cross-entropy of the held-out labels, in nats */
-    double mlm_accuracy; /* share of the held-out labels that are the most frequent word */
+    double loss;     /* cross-entropy of the held-out labels, in nats */
+    double accuracy; /* share of the held-out labels that are the most frequent word */
 };
 
 /* A held-out set: batches fixed once, the same at every evaluation. */

@@ -5,7 +5,7 @@
 
 static enum plateau_stage watch(struct plateau *p, int64_t step, double loss)
 {
-    const struct unigram unigram = {.mlm_loss = 6};
+    const struct unigram unigram = {.loss = 6};
     const struct model_sum mlm = {.name = "mlm_loss", .is_loss = true};
     const struct trainer_result heldout = {.n_sums = 1, .sums = {{&mlm, 2 * loss, 2}}};
     plateau_watch(p, step, &heldout, &unigram);

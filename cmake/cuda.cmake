@@ -27,7 +27,6 @@ list(TRANSFORM cuda_support PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
 
 if(KILN_HAVE_CUDA)
   file(GLOB cuda_sources CONFIGURE_DEPENDS src/ops/cuda/*/*.c src/ops/cuda/*/*.cu)
-  list(FILTER cuda_sources EXCLUDE REGEX "/forecast/") # of the program: CMakeLists.txt
   add_library(kiln_cuda MODULE ${cuda_sources} ${cuda_support})
   set_target_properties(kiln_cuda PROPERTIES CUDA_ARCHITECTURES "${KILN_CUDA_ARCHITECTURES}" CUDA_STANDARD 17
     C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static

@@ -125,28 +125,28 @@ static void append_traffic(struct buf *b, const struct plan_report *r)
 static void append_time_row(struct buf *b, const char *what, double fast, double slow,
                             const struct world_plan *p)
 {
-    buf_printf(b, "%-40s%10.4f%10.4f%9.1f %%\n", what, fast, slow, 100 * fast / p->step.cool);
+    buf_printf(b, "%-40s%10.4f%10.4f%9.1f %%\n", what, fast, slow, 100 * fast / p->step_s.fast);
 }
 
 /* What overlaps: task/world_plan.h. */
 static void append_times(struct buf *b, const struct plan_report *r)
 {
     const struct world_plan *p = &r->stages[r->stage];
-    double n = (double)p->n_micro, rest = p->gather.seconds + p->between_s;
-    double rate = r->setup->bench.useful_flops * n / p->step.cool;
+    double n = (double)p->n_micro, rest = p->gather.seconds;
+    double rate = r->setup->bench.useful_flops * n / p->step_s.fast;
     buf_printf(b, "\n%-40s%10s%10s%11s\n", "time of a step, s (predicted)", "fast", "slow", "of fast");
-    append_time_row(b, "forward and backward", n * p->passes.cool, n * p->passes.hot, p);
+    append_time_row(b, "forward and backward", n * p->passes_s, n * p->passes_s, p);
     append_time_row(b, "sums that the backward does not hide", p->left_s, p->reduce.seconds, p);
-    append_time_row(b, "update", p->update.cool, p->update.hot, p);
-    append_time_row(b, "weights to all, and between steps", rest, rest, p);
-    append_time_row(b, "step", p->step.cool, p->step.hot, p);
+    append_time_row(b, "update", p->update_s, p->update_s, p);
+    append_time_row(b, "weights to all", rest, rest, p);
+    append_time_row(b, "step", p->step_s.fast, p->step_s.slow, p);
     buf_printf(b,
                "expected: %.1f to %.1f sequences/s, %.1f to %.1f a device; %.4g TFLOP/s a device at best\n"
                "fast: the sums run behind the last backward%s; slow: nothing overlaps, as with kiln's ranks "
-               "today, on a chip warm from work\n"
+               "today\n"
                "rates: %s\n",
-               p->sequences.hot, p->sequences.cool, p->sequences.hot / (double)p->world,
-               p->sequences.cool / (double)p->world, 1e-12 * rate, p->stage > 1 ? " of each micro-batch" : "",
+               p->sequences.slow, p->sequences.fast, p->sequences.slow / (double)p->world,
+               p->sequences.fast / (double)p->world, 1e-12 * rate, p->stage > 1 ? " of each micro-batch" : "",
                r->setup->machine->rates_source);
 }
 
@@ -156,7 +156,7 @@ static double scaling(const struct plan_report *r, const struct world_plan *p)
     for (int i = 0; i < r->n_rows; i++) {
         const struct world_plan *node = &r->rows[i].stages[p->stage];
         if (r->rows[i].has_times && node->world == r->setup->links.per_node) {
-            return p->sequences.cool / (double)p->world / (node->sequences.cool / (double)node->world);
+            return p->sequences.fast / (double)p->world / (node->sequences.fast / (double)node->world);
         }
     }
     return 0;
@@ -172,7 +172,7 @@ static void append_row(struct buf *b, const struct plan_report *r, const struct 
     }
     if (row->has_times) {
         double scale = scaling(r, p);
-        buf_printf(b, "%12.1f%10.2f", p->sequences.cool, p->sequences.cool / (double)p->world);
+        buf_printf(b, "%12.1f%10.2f", p->sequences.fast, p->sequences.fast / (double)p->world);
         scale > 0 ? buf_printf(b, "%9.1f %%", 100 * scale) : buf_printf(b, "%11s", "-");
     } else {
         buf_printf(b, "%12s%10s%11s", "-", "-", "-");
@@ -238,9 +238,9 @@ static json_t *json_of_ring(struct ring_cost c)
                      "seconds", c.seconds);
 }
 
-static json_t *json_of_range(struct step_range r)
+static json_t *json_of_range(struct world_range r)
 {
-    return json_pack("[f, f]", r.cool, r.hot);
+    return json_pack("[f, f]", r.fast, r.slow);
 }
 
 static json_t *json_of_world(const struct plan_report *r, const struct plan_row *row)
@@ -265,9 +265,9 @@ static json_t *json_of_world(const struct plan_report *r, const struct plan_row 
 static void put_times(json_t *o, const struct plan_report *r)
 {
     const struct world_plan *p = &r->stages[r->stage];
-    put(o, "passes_seconds", json_of_range(p->passes));
-    put(o, "update_seconds", json_of_range(p->update));
-    put(o, "step_seconds", json_of_range(p->step));
+    put(o, "passes_seconds", json_real(p->passes_s));
+    put(o, "update_seconds", json_real(p->update_s));
+    put(o, "step_seconds", json_of_range(p->step_s));
     put(o, "sequences_per_second", json_of_range(p->sequences));
     put(o, "rates", json_string(r->setup->machine->rates_source));
 }

@@ -29,7 +29,7 @@ struct bench_args {
 struct bench_place {
     struct backend plain, watched; /* with the migration log around it */
     struct precision precision;
-    const struct gpu_chip *chip; /* a GPU that is not here: everything is predicted; NULL: measured */
+    const struct machine *machine; /* not here: everything is predicted; NULL: measured */
 };
 
 #define AT(field) offsetof(struct bench_args, field)
@@ -55,9 +55,9 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
                       "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
     OPTION_STRING_ROW(
-        "predict", AT(predict), NULL, "GPU",
-        "measure nothing: predict the same table for this GPU (h200, h100) from what the kernels move and "
-        "compute and from rates that were measured on an H200"),
+        "predict", AT(predict), NULL, "DEVICE",
+        "measure nothing: predict the same table for this device (h200, h100, a100, gaudi1) from the FLOPs "
+        "and bytes of each op and the rates of the device"),
     OPTION_STRING_ROW("migration_log", AT(migration_log), NULL, "FILE",
                       "write to this file which kernel computed each op, by dtype and shape"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run), "print the planned work and memory"),
@@ -177,39 +177,29 @@ static struct status print_times(const struct step_times *t, const struct step_b
     return failed(status) ? status : standard_streams_flush();
 }
 
-/* Milliseconds, and sequences per second: on a cool chip, and on one that is warm from work. */
-static void print_range(const char *what, struct step_range r, int64_t n_sequences)
+static void append_prediction(struct buf *b, const char *what, double seconds, int64_t n_sequences)
 {
-    printf("predicted, not measured: %s %.2f to %.2f ms, %.0f to %.0f sequences/s\n", what, 1e3 * r.cool,
-           1e3 * r.hot, (double)n_sequences / r.hot, (double)n_sequences / r.cool);
+    buf_printf(b, "predicted, not measured: %s %.2f ms, %.0f sequences/s\n", what, 1e3 * seconds,
+               (double)n_sequences / seconds);
 }
 
-static void print_ranges(const struct step_forecast *f, const struct step_bench *s)
-{
-    if (!s->config.training) {
-        print_range("answers", f->step, s->n_sequences);
-        return;
-    }
-    print_range("forward and backward", f->passes, s->n_sequences);
-    print_range("step", f->step, s->n_sequences);
-    printf("with gradients of weights beside the rest of the backward, %.2f to %.2f ms less:\n",
-           1e3 * (f->step.cool - f->step_beside.cool), 1e3 * (f->step.hot - f->step_beside.hot));
-    print_range("forward and backward", f->passes_beside, s->n_sequences);
-    print_range("step", f->step_beside, s->n_sequences);
-}
-
-static struct status predict(const struct step_bench *s, const struct gpu_chip *chip)
+static struct status predict(const struct step_bench *s, const struct machine *machine)
 {
     struct step_forecast f;
     struct buf b = {0};
-    TRY(step_forecast_run(&f, s, chip));
-    step_forecast_append(&b, &f);
+    TRY(step_forecast_run(&f, s, &machine->rates));
+    op_report_append(&b, f.ops.totals, roofline_seconds(&f.ops), &f.ceilings);
+    buf_printf(&b, "\nAt the rates above; a step reaches %.0f %% of them (docs/decisions/0046_plan.md):\n",
+               100 * machine->rates.reached);
+    if (s->config.training) {
+        append_prediction(&b, "forward and backward", f.passes_s, s->n_sequences);
+    }
+    append_prediction(&b, s->config.training ? "step" : "answers", f.step_s, s->n_sequences);
+    buf_putc(&b, '\n');
     struct status status = buf_status(&b);
     fputs(buf_text(&b), stdout);
     buf_fini(&b);
-    print_ranges(&f, s);
-    printf("\n");
-    return status;
+    return failed(status) ? status : standard_streams_flush();
 }
 
 static struct status bench(const struct bench_args *a, const struct bench_place *at, const char *name,
@@ -225,8 +215,8 @@ static struct status bench(const struct bench_args *a, const struct bench_place 
     if (a->dry_run) {
         return status_ok();
     }
-    if (at->chip != NULL) {
-        return predict(&s, at->chip);
+    if (at->machine != NULL) {
+        return predict(&s, at->machine);
     }
     TRY(step_bench_run(&s, a->steps, &t));
     return print_times(&t, &s, at->precision);
@@ -258,14 +248,15 @@ static void print_place(const struct backend *b)
 
 static struct status predict_models(const struct bench_args *a, struct bench_place *at, struct device *device)
 {
-    TRY(status_context(gpu_chip_find(&at->chip, a->predict), "--predict"));
-    *device = forecast_device(at->chip->name, at->chip->computes_in_fp8);
+    TRY(status_context(machine_find(&at->machine, a->predict), "--predict"));
+    *device = machine_device(at->machine);
+    if (device->is_host) {
+        return status_error(STATUS_USAGE, "--predict cpu: this machine is measured; leave --predict out");
+    }
     at->plain = at->watched = (struct backend){device, &ops_plan};
     TRY(precision_find(&at->precision, &a->precision, device));
-    printf("kiln       %s\nNothing here is measured: predicted for one %s, from what this kiln's kernels "
-           "move and "
-           "compute, and\n%s (docs/numbers.md).\n\n",
-           KILN_VERSION, at->chip->title, at->chip->rates);
+    printf("kiln       %s\nNothing here is measured: predicted for one %s by a %s.\n\n", KILN_VERSION,
+           at->machine->title, at->machine->rates_source);
     return bench_models(a, at);
 }
 
@@ -293,15 +284,12 @@ const struct command command_bench = {
     .name = "bench",
     .summary = "measure where the time of a training step goes, compared with this machine's peak",
     .details =
-        "Needs no files.  Steps and ceilings are measured in turn on the same device; the fastest step is "
-        "shown, "
-        "each op with its rate and the percentage of the highest ceiling seen: matrix products for GF/s, "
-        "copying for GB/s, which ops with data in the caches exceed.  On a GPU, and for answers, a "
-        "line says what "
-        "steps take once all is chosen, recorded and warm, with nothing timed inside them.  With --predict "
-        "the same rows "
-        "are "
-        "predicted, for a cool GPU and for one warm from work, and each kernel's launches and bytes.",
+        "Needs no files.  Steps and ceilings are measured in turn on the same device.  The fastest step is "
+        "shown: each op with its rate and the percentage of the highest ceiling seen, which is that of "
+        "matrix "
+        "products for GF/s and of copies for GB/s; ops with data in the caches exceed the latter.  On a GPU, "
+        "and for answers, a line gives the time of a step in steady state, without timing of ops.  "
+        "--predict prints the same rows for a device that is not here.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct bench_args),

@@ -126,13 +126,8 @@ static struct status find_rates(struct world_setup *s, const struct plan_args *a
     struct machine_rates *r = &s->rates;
     struct backend here;
     *r = s->machine->rates;
-    if (a->products_tflops > 0 && s->machine->chip != NULL) {
-        return status_error(
-            STATUS_USAGE, "--products_tflops: %s is predicted kernel by kernel, from rates of many products",
-            s->machine->name);
-    }
     if (a->products_tflops > 0) {
-        r->half = r->tf32 = r->fp32 = 1e12 * a->products_tflops;
+        r->half = r->tf32 = r->fp32 = r->fp8 = 1e12 * a->products_tflops;
         r->copy = 1e9 * a->copy_gb_s;
         return status_ok();
     }
@@ -142,7 +137,7 @@ static struct status find_rates(struct world_setup *s, const struct plan_args *a
     TRY(backend_find(&here, s->machine->name));
     struct ceiling_size size = ceiling_size_of(here.device);
     TRY(ceiling_products(&here, size, s->bench.config.precision, &r->half));
-    r->tf32 = r->fp32 = r->half;
+    r->tf32 = r->fp32 = r->fp8 = r->half;
     return ceiling_copy(&here, size, &r->copy);
 }
 
@@ -318,15 +313,13 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_plan = {
     .name = "plan",
-    .summary = "plan a model on devices that need not be here: memory, work, traffic, a predicted time",
+    .summary = "estimate memory, traffic and time of a model on machines you do not have",
     .details =
-        "Needs no data and runs nothing.  Bytes are those of the plan that `kiln pretrain` is made from; "
-        "ZeRO's stages "
-        "leave out what other devices have.  The time of a step is predicted: for h200 and h100 from what "
-        "kiln's kernels "
-        "move and compute, for the others from two rates.  Below it are other numbers of devices, beside "
-        "what was published of the same model.  Ends with 71 if the model does not fit, and says where it "
-        "would.",
+        "Needs no data and runs nothing.  Bytes are those of the plan that `kiln pretrain` allocates; ZeRO's "
+        "stages leave out what other devices hold.  The time of a step is predicted by a roofline: each op "
+        "takes as long as its FLOPs or its bytes at the device's rates.  Then follows a table for 1 to 128 "
+        "devices, with published figures of the same model.  Ends with 71 if the model does not fit, and "
+        "says where it would.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct plan_args),

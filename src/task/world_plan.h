@@ -2,35 +2,38 @@
  * is measured, but for the rates of the cpu, and nothing is run.
  *
  * The time of a step is that of its micro-batches, the update of a device's shard, the sums of gradients and the
- * gathering of what the update left elsewhere.  Two times are given: `slow` as if nothing overlapped, on a chip warm from work; and
+ * gathering of what the update left elsewhere.  Two times are given: `slow` as if nothing overlapped, and
  * `fast` with sums behind the backward of the last micro-batch (at stage 2 of each), which is two thirds of its
- * passes, on a cool one. */
+ * passes. */
 #ifndef KILN_TASK_WORLD_PLAN_H
 #define KILN_TASK_WORLD_PLAN_H
 
 #include "dist/ring_cost.h"
 #include "ops/machines.h"
-#include "task/step_forecast.h"
+#include "task/step_bench.h"
 #include "train/zero_plan.h"
 
 struct world_setup {
     const struct machine *machine;
-    struct machine_rates rates; /* of a machine without a chip */
+    struct machine_rates rates; /* the machine's, or measured, or given */
     struct ring_links links;
     struct step_bench
         bench; /* of one micro-batch, planned by step_bench_plan for one rank that shares nothing */
+};
+
+struct world_range {
+    double fast, slow;
 };
 
 struct world_plan {
     int64_t world, n_micro; /* micro-batches of a device in a step */
     int stage;
     struct zero_plan zero;
-    struct ring_cost reduce, gather;  /* of a whole step */
-    struct step_range passes, update; /* seconds; passes of one micro-batch */
-    double left_s;                    /* of the sums that the backward does not hide */
-    double between_s;                 /* from a step to the next */
-    struct step_range step;           /* cool: fast, hot: slow */
-    struct step_range sequences;      /* a second, of all devices; the same */
+    struct ring_cost reduce, gather; /* of a whole step */
+    double passes_s, update_s;       /* passes of one micro-batch */
+    double left_s;                   /* of the sums that the backward does not hide */
+    struct world_range step_s;
+    struct world_range sequences; /* a second, of all devices */
 };
 
 /* Of the machine's devices, at the share of their rate that collectives reach.  `given`: bytes a second of all of them; 0: the machine's. */

@@ -94,10 +94,10 @@ struct status trainer_plan(struct trainer_plan *plan, const struct trainer_confi
 /* The network's part of a configuration. */
 struct network_config trainer_network(const struct trainer_config *config);
 
-/* Passes the ops of one micro-batch to `ops`, a table that computes nothing (ops/forecast.h), in the sizes
+/* Passes the ops of one micro-batch to `ops`, a table that computes nothing (ops/roofline.h), in the sizes
  * that the batch has on config->device: forward and, for training, loss and backward, as a recording; with
- * `whole_step` also the rest of trainer_step.  `context`: the device's, which is told of work beside. */
-struct status trainer_count(const struct trainer_config *config, void *context, const struct ops *ops,
+ * `whole_step` also the rest of trainer_step. */
+struct status trainer_count(const struct trainer_config *config, const struct ops *ops,
                             const struct batch *batch, bool whole_step);
 
 /* Allocates what is planned.  For training the weights are initialised from the seed, else they are zero. */

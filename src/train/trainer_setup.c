@@ -235,14 +235,13 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
 }
 
 /* The ops of trainer_step, or of stage_infer. */
-static struct status count_over(struct trainer *t, const struct trainer_config *config, void *context,
-                                const struct ops *ops, const struct batch *batch, bool whole_step)
+static struct status count_over(struct trainer *t, const struct trainer_config *config, const struct ops *ops,
+                                const struct batch *batch, bool whole_step)
 {
     static const char key[] = "a count";
     struct arena block;
     TRY(declare_planned(t, &block, config, ops));
     struct exec *x = &t->net.x;
-    x->context = context;
     stage_begin(&t->net.stage, batch, &(struct stage_numbers){0});
     if (whole_step) {
         x->ops->fill(x, t->results, 0);
@@ -261,16 +260,15 @@ static struct status count_over(struct trainer *t, const struct trainer_config *
     if (whole_step) {
         trainer_run_update(t, NULL);
     }
-    t->net.x.context = NULL; /* the caller's */
     return x->status;
 }
 
-struct status trainer_count(const struct trainer_config *config, void *context, const struct ops *ops,
+struct status trainer_count(const struct trainer_config *config, const struct ops *ops,
                             const struct batch *batch, bool whole_step)
 {
     struct trainer t;
     CHECK(config->training || !whole_step, "a training step with a trainer that does not learn");
-    struct status s = count_over(&t, config, context, ops, batch, whole_step);
+    struct status s = count_over(&t, config, ops, batch, whole_step);
     trainer_fini(&t);
     return s;
 }

@@ -92,7 +92,6 @@ expect 64 "--global_batch_size 48 cannot be divided into micro-batches of 16 on 
 expect 64 "add --autocast" "${tiny[@]}" --device gaudi1
 expect 64 "gaudi1 does not compute in fp16" "${tiny[@]}" --device gaudi1 --fp16
 expect 64 "--products_tflops and --copy_gb_s go together" "${tiny[@]}" --device cpu --copy_gb_s 10
-expect 64 "h200 is predicted kernel by kernel" "${tiny[@]}" "${rates[@]}"
 expect 64 "--max_seq_length 1024 is more than the 512 positions" "${tiny[@]}" --max_seq_length 1024
 expect 64 "is more than --max_seq_length 8" "${tiny[@]}" --max_seq_length 8
 

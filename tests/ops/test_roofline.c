@@ -16,14 +16,14 @@ static void test_ops(void)
     double flops = 2.0 * M * N * K, bytes = 2.0 * (M * N + M * K + N * K);
     roofline_init(&r, 1e9, 1e12);
     r.watch.table.linear(&x, out, in, weight, NULL_TENSOR);
-    EXPECT_NEAR(r.seconds, flops / 1e9, 1e-12);
-    EXPECT_NEAR(r.product_seconds, r.seconds, 0);
+    EXPECT_NEAR(roofline_seconds(&r), flops / 1e9, 1e-12);
+    EXPECT_NEAR(r.product_seconds, roofline_seconds(&r), 0);
     roofline_init(&r, 1e12, 1e6);
     r.watch.table.linear(&x, out, in, weight, NULL_TENSOR);
-    EXPECT_NEAR(r.seconds, bytes / 1e6, 1e-12);
+    EXPECT_NEAR(roofline_seconds(&r), bytes / 1e6, 1e-12);
     EXPECT_NEAR(r.product_seconds, 0, 0);
     r.watch.table.fill(&x, out, 0);
-    EXPECT_NEAR(r.seconds, (bytes + 2.0 * M * N) / 1e6, 1e-12);
+    EXPECT_NEAR(roofline_seconds(&r), (bytes + 2.0 * M * N) / 1e6, 1e-12);
     EXPECT_OK(x.status);
     r.watch.table.linear(&x, out, weight, in, NULL_TENSOR);
     EXPECT(failed(x.status), "shapes that do not fit are not refused");
@@ -40,10 +40,13 @@ static void test_machines(void)
     EXPECT(!d.is_host && !d.computes_in_f16 && !d.computes_in_fp8 && d.overhead_bytes > 0,
            "the Gaudi's abilities");
     EXPECT_OK(machine_find(&m, "h100"));
-    const struct gpu_chip *chip, *h200;
-    EXPECT_OK(gpu_chip_find(&chip, m->chip));
-    EXPECT_OK(gpu_chip_find(&h200, "h200"));
-    EXPECT_NEAR(chip->copy / h200->copy, 3.35 / 4.8, 1e-12);
+    double copy = m->rates.copy;
+    EXPECT_OK(machine_find(&m, "h200"));
+    EXPECT_NEAR(copy / m->rates.copy, 3.35 / 4.8, 1e-12);
+    EXPECT_NEAR(machine_product_rate(&m->rates, (struct precision){.dtype = DTYPE_BF16, .fp8 = true}),
+                m->rates.fp8, 0);
+    EXPECT_NEAR(machine_product_rate(&m->rates, (struct precision){.dtype = DTYPE_F32, .allow_tf32 = true}),
+                m->rates.tf32, 0);
 }
 
 int main(void)

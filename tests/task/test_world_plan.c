@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "task/config_file.h"
+#include "task/step_forecast.h"
 #include "task/world_plan.h"
 
 /* The set-up must not move: its configuration points into it. */
@@ -106,13 +107,15 @@ static void test_published(void)
     static const double large = 1.026, of_1_5b = 1.013;
     static struct planned p;
     set_up(&p, (struct wanted){"bert_large", "gaudi1", DTYPE_BF16, 64, 0});
-    EXPECT_NEAR(plan(&p, 8, 0, 128).sequences.cool, large * 1489, 15);
-    EXPECT_NEAR(plan(&p, 32, 0, 32).sequences.cool, large * 5810, 200);
+    EXPECT_NEAR(plan(&p, 8, 0, 128).sequences.fast, large * 1489, 15);
+    EXPECT_NEAR(plan(&p, 32, 0, 32).sequences.fast, large * 5810, 200);
     set_up(&p, (struct wanted){"bert_large", "a100", DTYPE_F16, 64, 0});
-    EXPECT_NEAR(plan(&p, 1, 0, 128).sequences.cool, large * 580, 6);
+    EXPECT_NEAR(plan(&p, 1, 0, 128).sequences.fast, large * 580, 6);
+    set_up(&p, (struct wanted){"bert_large", "h200", DTYPE_BF16, 256, 0}); /* measured without the update */
+    EXPECT_NEAR(256 / plan(&p, 1, 0, 1).passes_s, large * 1861, 10);
     set_up(&p, (struct wanted){"bert_1.5b", "gaudi1", DTYPE_BF16, 16, 0});
     struct world_plan published = plan(&p, 8, 1, 96);
-    EXPECT_NEAR(published.sequences.cool, of_1_5b * 302.5, 0.05 * 302.5);
+    EXPECT_NEAR(published.sequences.fast, of_1_5b * 302.5, 0.05 * 302.5);
     EXPECT((double)published.zero.device_bytes < p.setup.machine->memory_bytes, "ZeRO-1 does not fit");
     EXPECT((double)plan(&p, 8, 0, 96).zero.device_bytes > p.setup.machine->memory_bytes,
            "without ZeRO it fits");
@@ -123,18 +126,16 @@ static void test_one_gpu(void)
 {
     static struct planned p;
     static struct step_forecast f;
-    const struct gpu_chip *chip;
     set_up(&p, (struct wanted){"bert_large", "h200", DTYPE_BF16, 64, 0});
-    EXPECT_OK(gpu_chip_find(&chip, "h200"));
-    EXPECT_OK(step_forecast_run(&f, &p.setup.bench, chip));
+    EXPECT_OK(step_forecast_run(&f, &p.setup.bench, &p.setup.rates));
     struct world_plan one = plan(&p, 1, 0, 1), four = plan(&p, 1, 0, 4);
-    EXPECT_NEAR(one.step.cool, f.step.cool, 1e-9);
-    EXPECT_NEAR(one.step.hot, f.step.hot, 1e-9);
-    EXPECT_NEAR(four.step.cool, f.step.cool + 3 * f.passes.cool, 1e-9);
-    EXPECT_NEAR(four.sequences.cool, 256 / four.step.cool, 1e-6);
+    EXPECT_NEAR(one.step_s.fast, f.step_s, 1e-9);
+    EXPECT_NEAR(one.step_s.slow, f.step_s, 1e-9);
+    EXPECT_NEAR(four.step_s.fast, f.step_s + 3 * f.passes_s, 1e-9);
+    EXPECT_NEAR(four.sequences.fast, 256 / four.step_s.fast, 1e-6);
     struct world_plan shared = plan(&p, 8, 1, 1), whole = plan(&p, 8, 0, 1);
-    EXPECT(shared.update.cool < 0.4 * whole.update.cool, "an eighth of the update takes %g of %g s",
-           shared.update.cool, whole.update.cool);
+    EXPECT(shared.update_s < 0.4 * whole.update_s, "an eighth of the update takes %g of %g s",
+           shared.update_s, whole.update_s);
 }
 
 static void test_overlap(void)
@@ -143,15 +144,15 @@ static void test_overlap(void)
     set_up(&p, (struct wanted){"bert_large", "gaudi1", DTYPE_BF16, 16, 0});
     struct world_plan fast = plan(&p, 8, 1, 3);
     EXPECT_NEAR(fast.left_s, 0, 0);
-    EXPECT_NEAR(fast.step.cool, 3 * fast.passes.cool + fast.update.cool + fast.gather.seconds, 1e-9);
-    EXPECT_NEAR(fast.step.hot - fast.step.cool, fast.reduce.seconds, 1e-9);
+    EXPECT_NEAR(fast.step_s.fast, 3 * fast.passes_s + fast.update_s + fast.gather.seconds, 1e-9);
+    EXPECT_NEAR(fast.step_s.slow - fast.step_s.fast, fast.reduce.seconds, 1e-9);
     p.setup.links.within = 1e9; /* so slow that a backward does not hide it */
     struct world_plan slow = plan(&p, 8, 1, 3), all = plan(&p, 8, 0, 3), each = plan(&p, 8, 2, 3);
-    EXPECT_NEAR(slow.left_s, slow.reduce.seconds - 2.0 / 3 * slow.passes.cool, 1e-9);
+    EXPECT_NEAR(slow.left_s, slow.reduce.seconds - 2.0 / 3 * slow.passes_s, 1e-9);
     EXPECT_NEAR(all.reduce.seconds, 2 * slow.reduce.seconds, 1e-9);
     EXPECT_NEAR(each.reduce.seconds, 3 * slow.reduce.seconds, 1e-9);
     EXPECT_NEAR(each.left_s, 3 * slow.left_s, 1e-9);
-    EXPECT(slow.sequences.cool < fast.sequences.cool && slow.sequences.hot < slow.sequences.cool,
+    EXPECT(slow.sequences.fast < fast.sequences.fast && slow.sequences.slow < slow.sequences.fast,
            "links cost nothing");
 }
 

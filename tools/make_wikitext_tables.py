@@ -8,6 +8,7 @@ Made with Python 3.11 (html.entities.html5: the HTML standard, section 13.5) and
 import html.entities
 import re
 import sys
+import textwrap
 
 # Prefixes of the sister projects and of the pages about the wikis, as Manual:Interwiki and Meta's interwiki map write them.
 PROJECTS = """w wikipedia wikt wiktionary b wikibooks q wikiquote n wikinews s wikisource v wikiversity voy wikivoyage
@@ -27,9 +28,12 @@ def entities():
     print('#include "corpus/html_entities.h"\n')
     print("/* clang-format off */")
     print("const struct html_entity html_entities[] = {")
+    rows = []
     for name, value in table:
         assert re.fullmatch("[A-Za-z0-9]+", name) and len(value.encode()) <= 6
-        print('    {"%s", %s, %d},' % (name, c_string(value), len(value.encode())))
+        rows.append('{"%s", %s, %d},' % (name, c_string(value), len(value.encode())))
+    text = " ".join(row.replace(" ", "\0") for row in rows)  # a row stays in one line
+    print(textwrap.indent(textwrap.fill(text, 106, break_on_hyphens=False, break_long_words=False), "    ").replace("\0", " "))
     print("};")
     print("const int html_n_entities = sizeof html_entities / sizeof html_entities[0];")
 

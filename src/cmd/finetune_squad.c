@@ -17,6 +17,9 @@ struct squad_args {
 #define AT(field)  offsetof(struct squad_args, run.run.field)
 #define OWN(field) offsetof(struct squad_args, run.field)
 
+/* run_squad.py keeps the features of a --train_file in a file beside it, named after the --bert_model. */
+#define NO_CACHE "features are computed in each run, in seconds; there is no cache"
+
 static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
     FINETUNE_PLACE_ROWS(
@@ -24,7 +27,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("train_file", AT(train_file), NULL, "FILE", "SQuAD-format questions to train on"),
     OPTION_STRING_ROW("predict_file", AT(predict_file), NULL, "FILE", "SQuAD-format questions to answer"),
     FINETUNE_MODEL_ROWS,
-    OPTION_STRING_ROW("bert_model", OWN(bert_model), "bert", "NAME", "part of the name of the feature cache"),
+    OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", NO_CACHE),
     FINETUNE_DO_ROWS("answer --predict_file", "score the predictions: exact match and F1"),
     OPTION_STRING_ROW("eval_script", OWN(eval_script), NULL, "FILE",
                       "score with this Python script instead of the built-in metric"),
@@ -37,9 +40,8 @@ static const struct option options[] = {
                     "lower case and strip accents; implied by an uncased model"),
     OPTION_FLAG_ROW("version_2_with_negative", OWN(version_2_with_negative),
                     "SQuAD v2: questions may have no answer"),
-    OPTION_STRING_ROW("cache_dir", OWN(cache_dir), NULL, "DIR",
-                      "directory of the feature cache; default: that of --train_file"),
-    OPTION_FLAG_ROW("skip_cache", OWN(skip_cache), "do not write a cache; an existing one is read"),
+    OPTION_IGNORED_VALUE_ROW("cache_dir", "DIR", NO_CACHE),
+    OPTION_IGNORED_ROW("skip_cache", NO_CACHE),
     OPTION_GROUP_ROW("training"),
     FINETUNE_TRAINING_ROWS,
     OPTION_GROUP_ROW("prediction"),

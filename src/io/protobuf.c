@@ -53,6 +53,16 @@ void protobuf_put_float(struct buf *b, int field, float value)
     buf_append(b, bytes, sizeof bytes);
 }
 
+void protobuf_put_double(struct buf *b, int field, double value)
+{
+    uint64_t bits;
+    unsigned char bytes[8];
+    memcpy(&bits, &value, sizeof bits);
+    bytes_store_u64(bytes, bits);
+    put_tag(b, field, PROTOBUF_64);
+    buf_append(b, bytes, sizeof bytes);
+}
+
 void protobuf_put_length(struct buf *b, int field, uint64_t n)
 {
     put_tag(b, field, PROTOBUF_BYTES);

@@ -2,7 +2,6 @@
 
 #include "core/log.h"
 #include "data/squad_batches.h"
-#include "data/squad_cache.h"
 #include "data/squad_score.h"
 #include "task/finetune.h"
 #include "task/missing.h"
@@ -38,36 +37,6 @@ static struct squad_feature_options feature_options(const struct squad_task *q, 
     };
 }
 
-/* Reads the features from the cache if it has exactly these; else computes them and, unless unwanted, writes
- * the cache. */
-static struct status training_features(struct squad_task *q, struct squad_feature_options fo)
-{
-    const struct squad_options *o = q->options;
-    struct squad_cache_key key;
-    struct buf path = {0};
-    TRY(squad_cache_key_init(&key, o->run.train_file, q->tokenizer, fo, o->version_2_with_negative));
-    squad_cache_name(&path, o->run.train_file, o->cache_dir, o->bert_model, &fo);
-    struct status s = buf_status(&path);
-    if (!failed(s) && file_exists(buf_text(&path))) {
-        s = squad_cache_read(&q->train.features, buf_text(&path), &key);
-        if (!failed(s)) {
-            log_info("features read from %s", buf_text(&path));
-            buf_fini(&path);
-            return s;
-        }
-        log_info("%s; the features are made again", s.message);
-    }
-    s = squad_features_build(&q->train.features, &q->train.examples, q->tokenizer, fo);
-    if (!failed(s) && !o->skip_cache && !o->run.dry_run && rank_options_world(&o->run.ranks).rank == 0) {
-        struct status written = squad_cache_write(buf_text(&path), &q->train.features, &key);
-        if (failed(written)) {
-            log_warning("%s; going on without a cache of features", written.message);
-        }
-    }
-    buf_fini(&path);
-    return s;
-}
-
 static struct finetune_data data_of(const struct questions *q)
 {
     return (struct finetune_data){.task = "question answering",
@@ -82,7 +51,7 @@ static struct status read_training(struct squad_task *q)
     const struct squad_options *o = q->options;
     struct squad_read_options training = {true, o->version_2_with_negative};
     TRY(squad_examples_open(&q->train.examples, o->run.train_file, training));
-    TRY(training_features(q, feature_options(q, true)));
+    TRY(squad_features_build(&q->train.features, &q->train.examples, q->tokenizer, feature_options(q, true)));
     log_info("training: %s: %lld questions, %lld features", o->run.train_file, (long long)q->train.examples.n,
              (long long)q->train.features.n);
     return status_ok();

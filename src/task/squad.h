@@ -9,13 +9,11 @@
 /* The flags of the command, by the names of the script that it replaces. */
 struct squad_options {
     struct finetune_options run;
-    const char *bert_model;  /* only in the name of the feature cache */
-    const char *cache_dir;   /* NULL: beside the train_file */
     const char *eval_script; /* NULL: the built-in metric */
     int64_t doc_stride, max_query_length;
     int64_t n_best_size, max_answer_length;
     double null_score_diff_threshold;
-    bool version_2_with_negative, skip_cache;
+    bool version_2_with_negative;
 };
 
 /* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved. */

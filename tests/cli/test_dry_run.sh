@@ -45,7 +45,7 @@ declare -A words=(
     [report]="$dir/run"
     [fill]="--model $model"
     [squad]="--init_checkpoint $model --output_dir new --max_seq_length 32 --max_query_length 8 --doc_stride 8 --do_train
-        --train_file $dir/squad.json --do_predict --predict_file $dir/squad.json --json-summary new.json --cache_dir cache"
+        --train_file $dir/squad.json --do_predict --predict_file $dir/squad.json --json-summary new.json"
     [classify]="--init_checkpoint $model --output_dir new --max_seq_length 32 --do_train --train_file $dir/texts.csv --do_predict
         --predict_file $dir/texts.csv --json-summary new.json"
     [tag]="--init_checkpoint $model --output_dir new --max_seq_length 32 --do_train --train_file $dir/names.conll --do_predict

@@ -77,7 +77,7 @@ squad()
     shift
     "$kiln" squad --init_checkpoint "$model" --config_file "$dir/pre.json" --output_dir "$dir/$out" \
         --train_file "$dir/questions.json" --max_seq_length 48 --doc_stride 16 --max_query_length 16 --train_batch_size 16 \
-        --learning_rate 2e-3 --num_train_epochs 16 --cache_dir "$dir" --disable-progress-bar --do_train "$@"
+        --learning_rate 2e-3 --num_train_epochs 16 --disable-progress-bar --do_train "$@"
 }
 squad squad --do_predict --predict_file "$dir/questions.json" --do_eval 2>"$dir/log" || { cat "$dir/log" >&2; exit 1; }
 awk '/^exact_match/ { found = 1; exit !($2 + 0 > 80) } END { if (!found) exit 1 }' "$dir/log" ||

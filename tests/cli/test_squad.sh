@@ -15,7 +15,7 @@ squad_command()
     shift
     command=("$kiln" squad --init_checkpoint "$model" --output_dir "$dir/$out" --train_file "$dir/questions.json"
         --max_seq_length 48 --doc_stride 16 --max_query_length 16 --train_batch_size 16 --gradient_accumulation_steps 2
-        --learning_rate 2e-3 --num_train_epochs 16 --cache_dir "$dir" --log_freq 50 --disable-progress-bar --do_train "$@")
+        --learning_rate 2e-3 --num_train_epochs 16 --log_freq 50 --disable-progress-bar --do_train "$@")
 }
 
 # learns the rule, and its own score is the score of `kiln score`

@@ -202,7 +202,10 @@ static void inference_keeps_two_layers(const struct batch_step *step, enum dtype
     network_weights_changed(&two.net);
     EXPECT_OK(trainer_evaluate(&all, step, &expected));
     EXPECT_OK(trainer_evaluate(&two, step, &r));
-    EXPECT(memcmp(&r, &expected, sizeof r) == 0, "another loss without a backward");
+    for (int i = 0; i < r.n_sums; i++) {
+        EXPECT_NEAR(r.sums[i].sum, expected.sums[i].sum,
+                    fixture_rounding(dtype) * (1 + fabs(expected.sums[i].sum)));
+    }
     EXPECT(two.plan.activation_bytes < all.plan.activation_bytes, "%zu of %zu bytes",
            two.plan.activation_bytes, all.plan.activation_bytes);
     fixture_expect_same_answers(&viewing, &all.net, &step->micro[1], "a network on a trainer's weights");

@@ -7,16 +7,16 @@
 struct bert_acts {
     struct bert_embed_acts embed;
     struct bert_layer_acts *layers; /* [num_hidden_layers] */
-    struct bert_picks picks;        /* what the heads read of the last layer; none without a backward */
+    struct row_picks picks;         /* what the heads read of the last layer; none without a backward */
     struct bert_head_acts heads;    /* of the task's heads: the others are null tensors */
     struct bert_qa_acts qa;
     struct bert_classifier_acts classifier;
-    struct bert_layer_scratch scratch;
+    struct layer_scratch scratch;
 };
 
 /* The rows that a layer computes behind its attention; NULL: all. */
-static inline const struct bert_picks *bert_acts_picks(const struct model *m, const struct bert_acts *a,
-                                                       int64_t layer)
+static inline const struct row_picks *bert_acts_picks(const struct model *m, const struct bert_acts *a,
+                                                      int64_t layer)
 {
     return layer == m->n_layers - 1 && a->picks.n_lists > 0 ? &a->picks : NULL;
 }

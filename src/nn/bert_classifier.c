@@ -1,11 +1,11 @@
 /* The equations, r a row: logits = dropout(r) W^T + b. */
 #include "nn/bert_classifier.h"
 
-#define FIELD(name) offsetof(struct bert_classifier_weights, name)
+#define WEIGHTS struct bert_classifier_weights
 
 const struct weight_row bert_classifier_rows[] = {
-    {FIELD(w_cls), DIM_LABELS, DIM_HIDDEN, PARAM_INIT_NORMAL, true, PARAM_WHOLE, {"weight"}},
-    {FIELD(b_cls), DIM_LABELS, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"bias"}},
+    WEIGHT_MATRIX(w_cls, LABELS, HIDDEN, NORMAL, WHOLE, "weight"),
+    WEIGHT_VECTOR(b_cls, LABELS, ZERO, WHOLE, "bias"),
 };
 _Static_assert(sizeof bert_classifier_rows / sizeof bert_classifier_rows[0] == BERT_CLASSIFIER_N_ROWS,
                "a row for every field");
@@ -13,9 +13,8 @@ _Static_assert(sizeof bert_classifier_rows / sizeof bert_classifier_rows[0] == B
 /* Above the sites of all layers, one after that of the embeddings. */
 static const uint32_t SITE_CLASSIFIER = 0xFFFF0001U;
 
-static struct dropout classifier_dropout(const struct bert_layer_call *call)
+static struct dropout classifier_dropout(const struct layer_call *call, const struct bert_config *c)
 {
-    const struct bert_config *c = call->config;
     return (struct dropout){.p = call->training ? c->classifier_dropout : 0, .site = SITE_CLASSIFIER};
 }
 
@@ -35,10 +34,10 @@ void bert_classifier_carve_acts(struct bert_classifier_acts *a, struct arena *ar
 
 void bert_classifier_forward(struct exec *x, const struct bert_classifier_acts *a, tensor rows,
                              tensor row_keys, const struct bert_classifier_weights *w,
-                             const struct bert_layer_call *call)
+                             const struct bert_config *c, const struct layer_call *call)
 {
     exec_enter(x, "classifier", -1);
-    x->ops->dropout(x, a->dropped, rows, row_keys, classifier_dropout(call));
+    x->ops->dropout(x, a->dropped, rows, row_keys, classifier_dropout(call, c));
     x->ops->linear(x, a->logits, a->dropped, w->w_cls, w->b_cls);
 }
 
@@ -49,10 +48,9 @@ static tensor flat(tensor t)
 }
 
 void bert_classifier_loss(struct exec *x, tensor sums, const struct bert_classifier_acts *a, tensor labels,
-                          tensor scale, const struct bert_layer_call *call)
+                          tensor scale, const struct bert_config *c)
 {
     const struct ops *op = x->ops;
-    const struct bert_config *c = call->config;
     exec_enter(x, "classifier loss", -1);
     if (c->problem == BERT_SINGLE_LABEL) {
         op->cross_entropy(x, a->loss, a->correct, a->dlogits, a->logits, labels, c->num_labels, scale);
@@ -69,11 +67,12 @@ void bert_classifier_loss(struct exec *x, tensor sums, const struct bert_classif
 
 void bert_classifier_backward(struct exec *x, tensor drows, const struct bert_classifier_weights *g,
                               const struct bert_classifier_acts *a, tensor row_keys,
-                              const struct bert_classifier_weights *w, const struct bert_layer_call *call)
+                              const struct bert_classifier_weights *w, const struct bert_config *c,
+                              const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "classifier", -1);
     op->linear_backward_weight(x, g->w_cls, g->b_cls, a->dlogits, a->dropped, call->adds);
     op->linear_backward_input(x, drows, a->dlogits, w->w_cls, false);
-    op->dropout(x, drows, drows, row_keys, classifier_dropout(call));
+    op->dropout(x, drows, drows, row_keys, classifier_dropout(call, c));
 }

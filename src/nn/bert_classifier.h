@@ -4,7 +4,9 @@
 #ifndef KILN_NN_BERT_CLASSIFIER_H
 #define KILN_NN_BERT_CLASSIFIER_H
 
-#include "nn/bert_layer.h"
+#include "nn/bert_config.h"
+#include "nn/layer.h"
+#include "nn/weights.h"
 
 struct bert_classifier_weights {
     tensor w_cls, b_cls; /* [C, H], [C] */
@@ -27,16 +29,17 @@ void bert_classifier_carve_acts(struct bert_classifier_acts *a, struct arena *ar
 /* Computes a->logits from rows [R, H], whose dropout addresses are row_keys [R, 2]. */
 void bert_classifier_forward(struct exec *x, const struct bert_classifier_acts *a, tensor rows,
                              tensor row_keys, const struct bert_classifier_weights *w,
-                             const struct bert_layer_call *call);
+                             const struct bert_config *c, const struct layer_call *call);
 
 /* Adds the loss and the number of correct answers to `sums`, f64 [2], and computes a->dlogits, times scale,
  * f64 [1]. labels are classes [R], or for the config's other problem types targets [R, C]. */
 void bert_classifier_loss(struct exec *x, tensor sums, const struct bert_classifier_acts *a, tensor labels,
-                          tensor scale, const struct bert_layer_call *call);
+                          tensor scale, const struct bert_config *c);
 
 /* Assigns drows, the gradient of the rows, and adds the gradients of the weights to g. */
 void bert_classifier_backward(struct exec *x, tensor drows, const struct bert_classifier_weights *g,
                               const struct bert_classifier_acts *a, tensor row_keys,
-                              const struct bert_classifier_weights *w, const struct bert_layer_call *call);
+                              const struct bert_classifier_weights *w, const struct bert_config *c,
+                              const struct layer_call *call);
 
 #endif

@@ -16,21 +16,20 @@ extern const struct weight_row bert_embed_rows[];
 enum { BERT_EMBED_N_ROWS = sizeof(struct bert_embed_weights) / sizeof(tensor) };
 
 struct bert_embed_acts {
-    tensor sum, mean, rstd; /* [T, H], [T], [T] */
-    tensor out;             /* [T, H] */
+    struct norm_acts norm; /* null without a backward */
+    tensor out;            /* [T, H] */
 };
 
-/* `kept` as in bert_layer_carve_acts. */
-void bert_embed_carve_acts(struct bert_embed_acts *a, struct arena *arena, const struct bert_config *c,
-                           enum dtype dtype, enum fp8_factors fp8, int64_t n_tokens, bool kept);
+void bert_embed_carve_acts(struct bert_embed_acts *a, struct arena *arena, const struct layer_form *form,
+                           struct layer_memory memory);
 
 /* Computes a->out = dropout(LN(word[id] + position[p] + type[segment])). */
 void bert_embed_forward(struct exec *x, const struct bert_embed_acts *a, const struct bert_embed_weights *w,
-                        const struct bert_layer_call *call);
+                        const struct layer_call *call);
 
 /* Adds the gradients of the weights to g; dx is the gradient of a->out and is overwritten. */
 void bert_embed_backward(struct exec *x, tensor dx, const struct bert_embed_weights *g,
                          const struct bert_embed_acts *a, const struct bert_embed_weights *w,
-                         const struct bert_layer_call *call);
+                         const struct layer_call *call);
 
 #endif

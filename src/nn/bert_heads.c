@@ -7,29 +7,29 @@
 
 #include "nn/bert_batch_layout.h"
 
-#define FIELD(name) offsetof(struct bert_head_weights, name)
+#define WEIGHTS struct bert_head_weights
 
 /* Pooler and transform keep the uniform initialisation of the replaced scripts (docs/quirks.md,
  * "LinearActivation"). */
 const struct weight_row bert_pooler_rows[] = {
-    {FIELD(w_pool), DIM_HIDDEN, DIM_HIDDEN, PARAM_INIT_UNIFORM, true, PARAM_WHOLE, {"dense.weight"}},
-    {FIELD(b_pool), DIM_HIDDEN, DIM_BIAS, PARAM_INIT_UNIFORM, false, PARAM_WHOLE, {"dense.bias"}},
+    WEIGHT_MATRIX(w_pool, HIDDEN, HIDDEN, UNIFORM, WHOLE, "dense.weight"),
+    WEIGHT_BIAS(b_pool, HIDDEN, UNIFORM, WHOLE, "dense.bias"),
 };
 _Static_assert(sizeof bert_pooler_rows / sizeof bert_pooler_rows[0] == BERT_POOLER_N_ROWS,
                "the declared number");
 
 const struct weight_row bert_mlm_rows[] = {
-    {FIELD(w_t), DIM_HIDDEN, DIM_HIDDEN, PARAM_INIT_UNIFORM, true, PARAM_WHOLE, {"transform.dense.weight"}},
-    {FIELD(b_t), DIM_HIDDEN, DIM_BIAS, PARAM_INIT_UNIFORM, false, PARAM_WHOLE, {"transform.dense.bias"}},
-    {FIELD(gamma_t), DIM_HIDDEN, DIM_ONE, PARAM_INIT_ONE, false, PARAM_WHOLE, {"transform.LayerNorm.weight"}},
-    {FIELD(beta_t), DIM_HIDDEN, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"transform.LayerNorm.bias"}},
-    {FIELD(b_vocab), DIM_VOCAB, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_BY_WORD, {"bias"}},
+    WEIGHT_MATRIX(w_t, HIDDEN, HIDDEN, UNIFORM, WHOLE, "transform.dense.weight"),
+    WEIGHT_BIAS(b_t, HIDDEN, UNIFORM, WHOLE, "transform.dense.bias"),
+    WEIGHT_VECTOR(gamma_t, HIDDEN, ONE, WHOLE, "transform.LayerNorm.weight"),
+    WEIGHT_VECTOR(beta_t, HIDDEN, ZERO, WHOLE, "transform.LayerNorm.bias"),
+    WEIGHT_VECTOR(b_vocab, VOCAB, ZERO, BY_WORD, "bias"),
 };
 _Static_assert(sizeof bert_mlm_rows / sizeof bert_mlm_rows[0] == BERT_MLM_N_ROWS, "the declared number");
 
 const struct weight_row bert_nsp_rows[] = {
-    {FIELD(w_nsp), DIM_TWO, DIM_HIDDEN, PARAM_INIT_NORMAL, true, PARAM_WHOLE, {"weight"}},
-    {FIELD(b_nsp), DIM_TWO, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"bias"}},
+    WEIGHT_MATRIX(w_nsp, TWO, HIDDEN, NORMAL, WHOLE, "weight"),
+    WEIGHT_VECTOR(b_nsp, TWO, ZERO, WHOLE, "bias"),
 };
 _Static_assert(sizeof bert_nsp_rows / sizeof bert_nsp_rows[0] == BERT_NSP_N_ROWS, "the declared number");
 
@@ -67,12 +67,12 @@ void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const s
 
 /* The rows of h, or of its gradient, that a field of the batch lists: picked ones lie together in h already, others are copied to
  * `own` and, in the backward, added from there. */
-static tensor rows_in(tensor own, tensor h, int field, const struct bert_layer_call *call)
+static tensor rows_in(tensor own, tensor h, int field, const struct layer_call *call)
 {
-    return call->picks != NULL ? bert_picks_of_field(call->picks, h, field) : own;
+    return call->picks != NULL ? row_picks_of_field(call->picks, h, field) : own;
 }
 
-static tensor read_rows(struct exec *x, tensor own, tensor h, int field, const struct bert_layer_call *call)
+static tensor read_rows(struct exec *x, tensor own, tensor h, int field, const struct layer_call *call)
 {
     if (call->picks == NULL) {
         x->ops->gather_rows(x, own, h, call->stream->fields[field]);
@@ -80,7 +80,7 @@ static tensor read_rows(struct exec *x, tensor own, tensor h, int field, const s
     return rows_in(own, h, field, call);
 }
 
-static void add_rows(struct exec *x, tensor dh, tensor own, int field, const struct bert_layer_call *call)
+static void add_rows(struct exec *x, tensor dh, tensor own, int field, const struct layer_call *call)
 {
     if (call->picks == NULL) {
         x->ops->scatter_add_rows(x, dh, own, call->stream->fields[field]);
@@ -88,7 +88,7 @@ static void add_rows(struct exec *x, tensor dh, tensor own, int field, const str
 }
 
 void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tensor h, tensor word,
-                            const struct bert_head_weights *w, const struct bert_layer_call *call)
+                            const struct bert_head_weights *w, const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "MLM head", -1);
@@ -96,13 +96,12 @@ void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tens
     /* z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab */
     tensor masked = read_rows(x, a->masked, h, BERT_MASKED_ROWS, call);
     op->linear_gelu(x, a->t_act, a->t_pre, masked, w->w_t, w->b_t);
-    op->layernorm(x, a->t_out, a->t_mean, a->t_rstd, a->t_act, w->gamma_t, w->beta_t,
-                  call->config->layer_norm_eps);
+    op->layernorm(x, a->t_out, a->t_mean, a->t_rstd, a->t_act, w->gamma_t, w->beta_t, call->form->norm_eps);
     op->linear(x, a->logits, a->t_out, word, w->b_vocab);
 }
 
 void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
-                     const struct bert_head_weights *w, const struct bert_layer_call *call)
+                     const struct bert_head_weights *w, const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "pooler", -1);
@@ -122,18 +121,18 @@ void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a, cons
 }
 
 void bert_heads_mlm_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
-                         const struct bert_layer_call *call)
+                         int64_t n_words, const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "MLM loss", -1);
     op->cross_entropy(x, a->mlm_loss, a->mlm_correct, a->dlogits, a->logits,
-                      call->stream->fields[BERT_MASKED_LABELS], bert_config_n_words(call->config), scale);
+                      call->stream->fields[BERT_MASKED_LABELS], n_words, scale);
     op->sum(x, tensor_slice(sums, 0, 1), a->mlm_loss);
     op->sum(x, tensor_slice(sums, 1, 1), a->mlm_correct);
 }
 
 void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
-                         const struct bert_layer_call *call)
+                         const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "NSP loss", -1);
@@ -145,7 +144,7 @@ void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_act
 
 void bert_heads_nsp_backward(struct exec *x, const struct bert_head_weights *g,
                              const struct bert_head_acts *a, const struct bert_head_weights *w,
-                             const struct bert_layer_call *call)
+                             const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "NSP head", -1);
@@ -157,7 +156,7 @@ void bert_heads_nsp_backward(struct exec *x, const struct bert_head_weights *g,
 
 void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
                               const struct bert_head_acts *a, tensor h, const struct bert_head_weights *w,
-                              const struct bert_layer_call *call)
+                              const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     tensor cls = rows_in(a->cls, h, BERT_CLS_ROWS, call), dcls = rows_in(a->cls, dh, BERT_CLS_ROWS, call);
@@ -172,7 +171,7 @@ void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_
 
 void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
                              const struct bert_head_acts *a, tensor h, tensor word,
-                             const struct bert_head_weights *w, const struct bert_layer_call *call)
+                             const struct bert_head_weights *w, const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     tensor masked = rows_in(a->masked, h, BERT_MASKED_ROWS, call),

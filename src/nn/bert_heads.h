@@ -3,6 +3,7 @@
 #ifndef KILN_NN_BERT_HEADS_H
 #define KILN_NN_BERT_HEADS_H
 
+#include "nn/bert_config.h"
 #include "nn/bert_embed.h"
 
 struct bert_head_weights {
@@ -21,7 +22,7 @@ _Static_assert((BERT_POOLER_N_ROWS + BERT_MLM_N_ROWS + BERT_NSP_N_ROWS) * sizeof
                    sizeof(struct bert_head_weights),
                "a row for every field");
 
-/* M masked positions, B sequences.  Where the last layer picks rows (bert_picks.h), `masked` and `cls` are not used. */
+/* M masked positions, B sequences.  Where the last layer picks rows (nn/row_picks.h), `masked` and `cls` are not used. */
 struct bert_head_acts {
     tensor masked;                  /* [M, H] hidden states at the masked positions; later their gradient */
     tensor t_pre, t_act, t_out;     /* [M, H] */
@@ -43,36 +44,36 @@ void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const s
 /* Computes a->logits of the masked positions from the last layer's output h, [T, H] or its picked rows [R, H], and the word
  * embeddings [V, H]. */
 void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tensor h, tensor word,
-                            const struct bert_head_weights *w, const struct bert_layer_call *call);
+                            const struct bert_head_weights *w, const struct layer_call *call);
 
 /* Computes a->pooled from the hidden state of each [CLS]. */
 void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
-                     const struct bert_head_weights *w, const struct bert_layer_call *call);
+                     const struct bert_head_weights *w, const struct layer_call *call);
 
 /* Adds the pooler's part to dh, the gradient of h, or assigns its picked rows, from a->dpooled, and adds the gradients of the weights
  * to g. */
 void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
                               const struct bert_head_acts *a, tensor h, const struct bert_head_weights *w,
-                              const struct bert_layer_call *call);
+                              const struct layer_call *call);
 
 /* Computes a->nsp_logits from a->pooled. */
 void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a,
                             const struct bert_head_weights *w);
 
 /* Adds a head's loss and number of correct answers to `sums`, f64 [2], and computes the gradients of its
- * logits, times scale, f64 [1]. */
+ * logits, times scale, f64 [1].  Ids from n_words on are never predicted. */
 void bert_heads_mlm_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
-                         const struct bert_layer_call *call);
+                         int64_t n_words, const struct layer_call *call);
 void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
-                         const struct bert_layer_call *call);
+                         const struct layer_call *call);
 
 /* The MLM head adds its part to dh, the gradient of h, or assigns its picked rows; the NSP head assigns a->dpooled.  The gradients
  * of the weights are added to g and dword. */
 void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
                              const struct bert_head_acts *a, tensor h, tensor word,
-                             const struct bert_head_weights *w, const struct bert_layer_call *call);
+                             const struct bert_head_weights *w, const struct layer_call *call);
 void bert_heads_nsp_backward(struct exec *x, const struct bert_head_weights *g,
                              const struct bert_head_acts *a, const struct bert_head_weights *w,
-                             const struct bert_layer_call *call);
+                             const struct layer_call *call);
 
 #endif

@@ -1,7 +1,6 @@
 #include "nn/bert_model.h"
 
 #include "nn/bert_acts.h"
-#include "nn/bert_layer_pre.h"
 #include "nn/bert_visit.h"
 
 #include <stdio.h>
@@ -16,20 +15,19 @@ static tensor histories_of(const struct model_pass *p, int64_t layer)
 {
     return tensor_is_null(p->histories)
                ? NULL_TENSOR
-               : tensor_slice(p->histories, layer * BERT_LAYER_N_FACTORS, BERT_LAYER_N_FACTORS);
+               : tensor_slice(p->histories, layer * LAYER_N_FACTORS, LAYER_N_FACTORS);
 }
 
-static struct bert_layer_call call_of(const struct model_pass *p, int64_t layer)
+static struct layer_call call_of(const struct model_pass *p, int64_t layer)
 {
     const struct bert_acts *a = p->acts;
-    return (struct bert_layer_call){.config = &bert_of(p->model)->config,
-                                    .stream = p->stream,
-                                    .picks = bert_acts_picks(p->model, a, layer),
-                                    .residual = layer == 0 ? NULL_TENSOR : a->layers[layer - 1].sum_2,
-                                    .layer = layer,
-                                    .training = p->training,
-                                    .histories = histories_of(p, layer),
-                                    .adds = p->adds};
+    return (struct layer_call){.form = &bert_of(p->model)->form,
+                               .stream = p->stream,
+                               .picks = bert_acts_picks(p->model, a, layer),
+                               .layer = layer,
+                               .training = p->training,
+                               .histories = histories_of(p, layer),
+                               .adds = p->adds};
 }
 
 /* The input of a layer: the output of the layer below, or of the input layer. */
@@ -113,22 +111,28 @@ static void carve_weights(const struct model *m, void *acts, int64_t layer, stru
                           enum fp8_factors fp8)
 {
     struct bert_acts *a = acts;
-    bert_layer_carve_weights(&a->layers[layer], arena, &bert_of(m)->config, fp8);
+    self_attention_carve_weights(&a->layers[layer].attention, arena, &bert_of(m)->form, fp8);
+    feed_forward_carve_weights(&a->layers[layer].ff, arena, &bert_of(m)->form, fp8);
+}
+
+static struct layer_memory layer_memory(struct model_memory m, const struct batch *sizes)
+{
+    return (struct layer_memory){m.dtype, m.fp8, sizes->n_tokens, m.kept};
 }
 
 static void carve_layer(const struct model *m, void *acts, int64_t layer, struct arena *arena,
                         struct model_memory memory, const struct batch *sizes)
 {
     struct bert_acts *a = acts;
-    const struct bert_config *c = &bert_of(m)->config;
+    const struct layer_form *form = &bert_of(m)->form;
     if (layer == MODEL_INPUT_LAYER) {
-        bert_embed_carve_acts(&a->embed, arena, c, memory.dtype, memory.fp8, sizes->n_tokens, memory.kept);
-    } else {
-        bert_of(m)->wiring->carve_acts(&a->layers[layer], arena, c, memory.dtype, memory.fp8, sizes->n_tokens,
-                                       memory.kept);
-        if (memory.kept) {
-            bert_layer_carve_bits(&a->layers[layer], arena, c, memory.device, sizes);
-        }
+        bert_embed_carve_acts(&a->embed, arena, form, layer_memory(memory, sizes));
+        return;
+    }
+    struct bert_layer_acts *l = &a->layers[layer];
+    bert_of(m)->wiring->carve_acts(l, arena, form, layer_memory(memory, sizes));
+    if (memory.kept) {
+        self_attention_carve_bits(&l->attention, arena, form, memory.device, sizes);
     }
 }
 
@@ -142,27 +146,27 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
                          struct model_memory memory, const struct batch *sizes)
 {
     struct bert_acts *a = acts;
-    bert_of(m)->wiring->carve_output(&a->layers[layer], arena, &bert_of(m)->config, memory.dtype, memory.fp8,
-                                     sizes->n_tokens);
+    bert_of(m)->wiring->carve_output(&a->layers[layer], arena, &bert_of(m)->form,
+                                     layer_memory(memory, sizes));
 }
 
 /* Factors in fp8 are of whole streams; and streams of a few tokens may have more picks than tokens, some of which only round their
  * number up. */
-static void carve_picks(struct bert_picks *p, struct arena *arena, const struct bert_model *m,
+static void carve_picks(struct row_picks *p, struct arena *arena, const struct bert_model *m,
                         struct model_memory memory, const struct batch *sizes)
 {
-    *p = (struct bert_picks){0};
+    *p = (struct row_picks){0};
     if (!memory.kept || memory.fp8 != FP8_NONE) {
         return;
     }
     if (has_mlm(m->task)) {
-        bert_picks_add(p, BERT_MASKED_ROWS, sizes->n_labels);
+        row_picks_add(p, BERT_MASKED_ROWS, sizes->n_labels);
     }
     if (has_nsp(m->task) || m->task == BERT_TASK_SEQUENCE_CLASSIFICATION) {
-        bert_picks_add(p, BERT_CLS_ROWS, sizes->n_sequences);
+        row_picks_add(p, BERT_CLS_ROWS, sizes->n_sequences);
     }
     if (p->n_lists > 0) {
-        bert_picks_carve(p, arena, &m->config, memory.dtype);
+        row_picks_carve(p, arena, memory.dtype, m->form.hidden);
     }
     p->n_lists = p->n_rows <= sizes->n_tokens ? p->n_lists : 0;
 }
@@ -193,8 +197,7 @@ static void carve_scratch(const struct model *m, void *acts, struct arena *arena
                           const struct batch *sizes)
 {
     struct bert_acts *a = acts;
-    bert_layer_carve_scratch(&a->scratch, arena, &bert_of(m)->config, memory.dtype, memory.fp8,
-                             sizes->n_tokens);
+    layer_scratch_carve(&a->scratch, arena, &bert_of(m)->form, layer_memory(memory, sizes));
 }
 
 static tensor output(const void *acts, int64_t layer)
@@ -208,14 +211,16 @@ static void round_weights(const struct model_pass *p, int64_t layer)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights;
-    bert_layer_round_weights(p->x, &a->layers[layer], &w->layers[layer], layer);
+    exec_enter(p->x, "layer", layer);
+    self_attention_round_weights(p->x, &a->layers[layer].attention, &w->layers[layer].attention);
+    feed_forward_round_weights(p->x, &a->layers[layer].ff, &w->layers[layer].ff);
 }
 
 static void input_forward(const struct model_pass *p)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights;
-    struct bert_layer_call call = call_of(p, p->model->n_layers - 1);
+    struct layer_call call = call_of(p, p->model->n_layers - 1);
     bert_embed_forward(p->x, &a->embed, &w->embed, &call);
 }
 
@@ -223,18 +228,19 @@ static void layer_forward(const struct model_pass *p, int64_t layer)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights;
-    struct bert_layer_call call = call_of(p, layer);
-    struct fp8_factor in_fp8 = bert_layer_input_factor(&a->layers[layer], &call), next_fp8;
-    tensor in = input_of(a, layer);
+    struct layer_call call = call_of(p, layer);
+    struct fp8_factor in_fp8 = self_attention_input(&a->layers[layer].attention, &call), next_fp8;
+    struct bert_layer_io io = {input_of(a, layer),
+                               layer == 0 ? NULL_TENSOR : a->layers[layer - 1].norm_2.sum};
     if (layer > p->first) {
-        in = fp8_rounded_by_maker(in, &in_fp8);
+        io.in = fp8_rounded_by_maker(io.in, &in_fp8);
     }
     if (layer + 1 < p->end) {
-        struct bert_layer_call next = call_of(p, layer + 1);
-        next_fp8 = bert_layer_input_factor(&a->layers[layer + 1], &next);
+        struct layer_call next = call_of(p, layer + 1);
+        next_fp8 = self_attention_input(&a->layers[layer + 1].attention, &next);
         call.next = &next_fp8;
     }
-    bert_of(p->model)->wiring->forward(p->x, &a->layers[layer], &a->scratch, in, &w->layers[layer], &call);
+    bert_of(p->model)->wiring->forward(p->x, &a->layers[layer], &a->scratch, io, &w->layers[layer], &call);
 }
 
 /* The dropout addresses of the classifier's rows. */
@@ -250,7 +256,7 @@ static void heads_forward(const struct model_pass *p)
     const struct bert_weights *w = p->weights;
     enum bert_task task = bert_of(p->model)->task;
     tensor h = output(a, p->model->n_layers - 1);
-    struct bert_layer_call call = call_of(p, p->model->n_layers - 1);
+    struct layer_call call = call_of(p, p->model->n_layers - 1);
     if (has_mlm(task)) {
         bert_heads_mlm_forward(p->x, &a->heads, h, w->embed.word, &w->heads, &call);
     }
@@ -266,18 +272,20 @@ static void heads_forward(const struct model_pass *p)
     if (bert_task_has_classifier(task)) {
         bool tokens = task == BERT_TASK_TOKEN_CLASSIFICATION;
         bert_classifier_forward(p->x, &a->classifier, tokens ? h : a->heads.pooled, keys_of(p),
-                                &w->classifier, &call);
+                                &w->classifier, &bert_of(p->model)->config, &call);
     }
 }
 
 static void loss(const struct model_pass *p, tensor sums)
 {
     const struct bert_acts *a = p->acts;
+    const struct bert_config *c = &bert_of(p->model)->config;
     enum bert_task task = bert_of(p->model)->task;
-    struct bert_layer_call call = call_of(p, 0);
+    struct layer_call call = call_of(p, 0);
     tensor first = tensor_slice(p->loss_scales, 0, 1);
     if (has_mlm(task)) {
-        bert_heads_mlm_loss(p->x, tensor_slice(sums, BERT_MLM_LOSS, 2), &a->heads, first, &call);
+        bert_heads_mlm_loss(p->x, tensor_slice(sums, BERT_MLM_LOSS, 2), &a->heads, first,
+                            bert_config_n_words(c), &call);
     }
     if (has_nsp(task)) {
         bert_heads_nsp_loss(p->x, tensor_slice(sums, BERT_NSP_LOSS, 2), &a->heads,
@@ -288,7 +296,7 @@ static void loss(const struct model_pass *p, tensor sums)
     }
     if (bert_task_has_classifier(task)) {
         bert_classifier_loss(p->x, tensor_slice(sums, 0, 2), &a->classifier,
-                             p->stream->fields[BERT_CLASS_LABELS], first, &call);
+                             p->stream->fields[BERT_CLASS_LABELS], first, c);
     }
 }
 
@@ -296,15 +304,17 @@ static void heads_backward(const struct model_pass *p, tensor dx)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights, *g = p->grads;
+    const struct bert_config *c = &bert_of(p->model)->config;
     enum bert_task task = bert_of(p->model)->task;
     tensor h = output(a, p->model->n_layers - 1);
-    struct bert_layer_call call = call_of(p, p->model->n_layers - 1);
+    struct layer_call call = call_of(p, p->model->n_layers - 1);
     if (has_qa(task)) {
         bert_qa_backward(p->x, dx, &g->qa, &a->qa, h, &w->qa, p->adds);
         return;
     }
     if (task == BERT_TASK_TOKEN_CLASSIFICATION) {
-        bert_classifier_backward(p->x, dx, &g->classifier, &a->classifier, keys_of(p), &w->classifier, &call);
+        bert_classifier_backward(p->x, dx, &g->classifier, &a->classifier, keys_of(p), &w->classifier, c,
+                                 &call);
         return;
     }
     if (call.picks == NULL) {
@@ -312,7 +322,7 @@ static void heads_backward(const struct model_pass *p, tensor dx)
     }
     if (task == BERT_TASK_SEQUENCE_CLASSIFICATION) {
         bert_classifier_backward(p->x, a->heads.dpooled, &g->classifier, &a->classifier, keys_of(p),
-                                 &w->classifier, &call);
+                                 &w->classifier, c, &call);
     }
     if (has_nsp(task)) {
         bert_heads_nsp_backward(p->x, &g->heads, &a->heads, &w->heads, &call);
@@ -330,7 +340,7 @@ static void layer_backward(const struct model_pass *p, int64_t layer, tensor dx)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights, *g = p->grads;
-    struct bert_layer_call call = call_of(p, layer);
+    struct layer_call call = call_of(p, layer);
     bert_of(p->model)->wiring->backward(p->x, dx, &g->layers[layer], &a->scratch, &a->layers[layer],
                                         input_of(a, layer), &w->layers[layer], &call);
 }
@@ -339,7 +349,7 @@ static void input_backward(const struct model_pass *p, tensor dx)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights, *g = p->grads;
-    struct bert_layer_call call = call_of(p, 0);
+    struct layer_call call = call_of(p, 0);
     bert_embed_backward(p->x, dx, &g->embed, &a->embed, &w->embed, &call);
 }
 
@@ -409,10 +419,17 @@ struct bert_model bert_model(const struct bert_config *config, enum bert_task ta
                   .hidden_size = config->hidden_size,
                   .max_length = config->max_position_embeddings,
                   .feed_forward_size = config->intermediate_size,
-                  .n_factors = BERT_LAYER_N_FACTORS,
+                  .n_factors = LAYER_N_FACTORS,
                   .hands_on_more = config->layer_norm_large_model,
                   .layout = bert_batch_layout},
         .config = *config,
+        .form = {.n_layers = config->num_hidden_layers,
+                 .hidden = config->hidden_size,
+                 .n_heads = config->num_attention_heads,
+                 .feed_forward = config->intermediate_size,
+                 .dropout = config->hidden_dropout_prob,
+                 .attention_dropout = config->attention_probs_dropout_prob,
+                 .norm_eps = config->layer_norm_eps},
         .task = task,
         .wiring = config->layer_norm_large_model ? &bert_layer_pre : &bert_layer_post,
     };

@@ -9,6 +9,7 @@
 struct bert_model {
     struct model model; /* first */
     struct bert_config config;
+    struct layer_form form;
     enum bert_task task;
     const struct bert_layer_wiring *wiring; /* as the configuration says */
 };

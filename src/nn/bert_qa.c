@@ -3,11 +3,11 @@
 
 #include "nn/bert_batch_layout.h"
 
-#define FIELD(name) offsetof(struct bert_qa_weights, name)
+#define WEIGHTS struct bert_qa_weights
 
 const struct weight_row bert_qa_rows[] = {
-    {FIELD(w_qa), DIM_TWO, DIM_HIDDEN, PARAM_INIT_NORMAL, true, PARAM_WHOLE, {"weight"}},
-    {FIELD(b_qa), DIM_TWO, DIM_ONE, PARAM_INIT_ZERO, false, PARAM_WHOLE, {"bias"}},
+    WEIGHT_MATRIX(w_qa, TWO, HIDDEN, NORMAL, WHOLE, "weight"),
+    WEIGHT_VECTOR(b_qa, TWO, ZERO, WHOLE, "bias"),
 };
 _Static_assert(sizeof bert_qa_rows / sizeof bert_qa_rows[0] == BERT_QA_N_ROWS, "a row for every field");
 
@@ -34,7 +34,7 @@ static tensor flat(tensor t)
 }
 
 void bert_qa_loss(struct exec *x, tensor sums, const struct bert_qa_acts *a, tensor scale,
-                  const struct bert_layer_call *call)
+                  const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "QA loss", -1);

@@ -3,7 +3,8 @@
 #ifndef KILN_NN_BERT_QA_H
 #define KILN_NN_BERT_QA_H
 
-#include "nn/bert_layer.h"
+#include "nn/layer.h"
+#include "nn/weights.h"
 
 struct bert_qa_weights {
     tensor w_qa, b_qa; /* [2, H], [2]: start, end */
@@ -27,7 +28,7 @@ void bert_qa_forward(struct exec *x, const struct bert_qa_acts *a, tensor h, con
 /* Adds the losses of start and end and the number of correct ones to `sums`, f64 [2], and computes
  * a->dlogits, times scale, f64 [1].  A sequence's softmax runs over its own tokens. */
 void bert_qa_loss(struct exec *x, tensor sums, const struct bert_qa_acts *a, tensor scale,
-                  const struct bert_layer_call *call);
+                  const struct layer_call *call);
 
 /* Assigns dh, the gradient of h.  The gradients of the weights are added to g; without `adds` the matrix's is
  * assigned. */

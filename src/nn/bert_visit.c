@@ -34,7 +34,7 @@ struct part {
 };
 
 /* The i-th part: all tokens or, of picked rows, those of a list.  False: there is none. */
-static bool find_part(struct part *part, const struct bert_picks *picks, int i, int64_t layer,
+static bool find_part(struct part *part, const struct row_picks *picks, int i, int64_t layer,
                       const char *module, tensor value)
 {
     char name[MODEL_MODULE_BYTES / 2];
@@ -44,12 +44,12 @@ static bool find_part(struct part *part, const struct bert_picks *picks, int i, 
     }
     const struct batch_field *f = &bert_batch_layout.fields[picks->lists[i].field];
     snprintf(name, sizeof name, "%s%s%s", module, *module == '\0' ? "" : ".", f->name);
-    *part = (struct part){module_path(layer, name), f->rows, bert_picks_list(picks, i, value)};
+    *part = (struct part){module_path(layer, name), f->rows, row_picks_list(picks, i, value)};
     return true;
 }
 
 struct visiting {
-    const struct bert_picks *picks;
+    const struct row_picks *picks;
     int64_t layer;
     model_visitor *visitor;
     void *context;
@@ -67,16 +67,16 @@ static void visit_parts(const struct visiting *v, const char *name, const char *
 
 static void visit_layer(const struct bert_layer_acts *l, const struct visiting *v)
 {
-    v->visitor(v->context, "query, key, value", NULL, BATCH_OF_TOKENS, l->qkv);
+    v->visitor(v->context, "query, key, value", NULL, BATCH_OF_TOKENS, l->attention.qkv);
     for (int i = 0; i < 3; i++) {
         v->visitor(v->context, NULL, module_path(v->layer, qkv_modules[i]).text, BATCH_OF_TOKENS,
-                   third_of(l->qkv, i));
+                   third_of(l->attention.qkv, i));
     }
     v->visitor(v->context, "attention", module_path(v->layer, "attention.self").text, BATCH_OF_TOKENS,
-               l->heads);
+               l->attention.heads);
     visit_parts(v, "attention output", "attention.output", l->h);
-    visit_parts(v, "intermediate", "intermediate", l->ff_act);
-    visit_parts(v, "output before LayerNorm", NULL, l->sum_2);
+    visit_parts(v, "intermediate", "intermediate", l->ff.act);
+    visit_parts(v, "output before LayerNorm", NULL, l->norm_2.sum);
     visit_parts(v, "output", "output", l->out);
 }
 

@@ -4,7 +4,7 @@
 
 #include "nn/model.h"
 
-/* model_type.visit and visit_gradients.  A tensor of picked rows (bert_picks.h) is visited list by list: the name of the list, a field
+/* model_type.visit and visit_gradients.  A tensor of picked rows (nn/row_picks.h) is visited list by list: the name of the list, a field
  * of the batch, follows the module's. */
 void bert_visit(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
                 void *context);

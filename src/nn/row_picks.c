@@ -1,56 +1,55 @@
-#include "nn/bert_picks.h"
+#include "nn/row_picks.h"
 
-void bert_picks_add(struct bert_picks *p, int field, int64_t n_rows)
+void row_picks_add(struct row_picks *p, int field, int64_t n_rows)
 {
-    CHECK(p->n_lists < BERT_PICKS_MOST_LISTS, "more than %d lists of rows", BERT_PICKS_MOST_LISTS);
+    CHECK(p->n_lists < ROW_PICKS_MOST_LISTS, "more than %d lists of rows", ROW_PICKS_MOST_LISTS);
     p->lists[p->n_lists].field = field;
     p->lists[p->n_lists].first = p->n_rows;
     p->n_rows += n_rows;
     p->lists[p->n_lists++].end = p->n_rows;
 }
 
-void bert_picks_carve(struct bert_picks *p, struct arena *arena, const struct bert_config *c,
-                      enum dtype dtype)
+void row_picks_carve(struct row_picks *p, struct arena *arena, enum dtype dtype, int64_t hidden)
 {
     p->row_keys = arena_carve_2d(arena, DTYPE_I32, p->n_rows, 2);
-    p->heads = arena_carve_2d(arena, dtype, p->n_rows, c->hidden_size);
-    p->residual = arena_carve_2d(arena, dtype, p->n_rows, c->hidden_size);
-    p->dheads = arena_carve_2d(arena, dtype, p->n_rows, c->hidden_size);
+    p->heads = arena_carve_2d(arena, dtype, p->n_rows, hidden);
+    p->residual = arena_carve_2d(arena, dtype, p->n_rows, hidden);
+    p->dheads = arena_carve_2d(arena, dtype, p->n_rows, hidden);
 }
 
-tensor bert_picks_list(const struct bert_picks *p, int i, tensor all)
+tensor row_picks_list(const struct row_picks *p, int i, tensor all)
 {
     return tensor_slice(all, p->lists[i].first, p->lists[i].end - p->lists[i].first);
 }
 
-void bert_picks_gather(struct exec *x, const struct bert_picks *p, tensor to, tensor from,
-                       const struct stream *stream)
+void row_picks_gather(struct exec *x, const struct row_picks *p, tensor to, tensor from,
+                      const struct stream *stream)
 {
     for (int i = 0; i < p->n_lists; i++) {
-        x->ops->gather_rows(x, bert_picks_list(p, i, to), from, stream->fields[p->lists[i].field]);
+        x->ops->gather_rows(x, row_picks_list(p, i, to), from, stream->fields[p->lists[i].field]);
     }
 }
 
-void bert_picks_scatter(struct exec *x, const struct bert_picks *p, tensor to, tensor from,
-                        const struct stream *stream)
+void row_picks_scatter(struct exec *x, const struct row_picks *p, tensor to, tensor from,
+                       const struct stream *stream)
 {
     x->ops->fill(x, to, 0);
     for (int i = 0; i < p->n_lists; i++) {
-        x->ops->scatter_add_rows(x, to, bert_picks_list(p, i, from), stream->fields[p->lists[i].field]);
+        x->ops->scatter_add_rows(x, to, row_picks_list(p, i, from), stream->fields[p->lists[i].field]);
     }
 }
 
-tensor bert_picks_view(const struct bert_picks *p, tensor all)
+tensor row_picks_view(const struct row_picks *p, tensor all)
 {
     return tensor_is_null(all) ? all : tensor_slice(all, 0, p->n_rows);
 }
 
-tensor bert_picks_of_field(const struct bert_picks *p, tensor all, int field)
+tensor row_picks_of_field(const struct row_picks *p, tensor all, int field)
 {
     int i = 0;
     while (p->lists[i].field != field) {
         i++;
         CHECK(i < p->n_lists, "rows of field %d are not picked", field);
     }
-    return bert_picks_list(p, i, all);
+    return row_picks_list(p, i, all);
 }

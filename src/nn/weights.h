@@ -51,6 +51,30 @@ struct weight_row {
     const char *names[WEIGHT_MAX_PARTS]; /* after the prefix; NULL-terminated unless full */
 };
 
+/* Rows of a table, one a line; WEIGHTS is the struct, defined before the table: WEIGHT_MATRIX(w_2, HIDDEN, FEED_FORWARD, NORMAL, BY_COL,
+ * "output.dense.weight").  Matrices decay, vectors do not.  WEIGHT_BIAS is added by a product, WEIGHT_VECTOR by another op. */
+#define WEIGHT_MATRIX(field_, rows_, cols_, init_, split_, ...)                                              \
+    {                                                                                                        \
+        offsetof(WEIGHTS, field_), DIM_##rows_, DIM_##cols_, PARAM_INIT_##init_, true, PARAM_##split_,       \
+        {                                                                                                    \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+#define WEIGHT_BIAS(field_, rows_, init_, split_, ...)                                                       \
+    {                                                                                                        \
+        offsetof(WEIGHTS, field_), DIM_##rows_, DIM_BIAS, PARAM_INIT_##init_, false, PARAM_##split_,         \
+        {                                                                                                    \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+#define WEIGHT_VECTOR(field_, rows_, init_, split_, ...)                                                     \
+    {                                                                                                        \
+        offsetof(WEIGHTS, field_), DIM_##rows_, DIM_ONE, PARAM_INIT_##init_, false, PARAM_##split_,          \
+        {                                                                                                    \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+
 /* Declares the parameters of all rows, with `prefix` before each name, as belonging to layer `layer`. */
 void weights_declare(struct param_table *table, const char *prefix, int64_t layer,
                      const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes);

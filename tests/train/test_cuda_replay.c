@@ -124,7 +124,8 @@ static void failures_are_named(struct checkop_backend backend)
     config.device = backend.device;
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &r));
-    enum dtype *dtype = &((struct bert_weights *)t.net.weights)->layers[1].w_qkv.dtype, right = *dtype;
+    enum dtype *dtype = &((struct bert_weights *)t.net.weights)->layers[1].attention.w_qkv.dtype,
+               right = *dtype;
     *dtype = DTYPE_I32;
     EXPECT_ERROR(trainer_step(&t, &step, 2, 2, 1e-3, false, &r), STATUS_USAGE, "linear in layer 1");
     *dtype = right;

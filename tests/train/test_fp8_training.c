@@ -109,7 +109,7 @@ static void test_histories(const struct batch_step *step)
     c.recompute = 1;
     EXPECT_OK(trainer_init(&recomputing, &c));
     int64_t n = tensor_count(t.net.stage.histories);
-    EXPECT(n == 2 * BERT_LAYER_N_FACTORS * t.net.stage.model->n_layers, "%lld numbers", (long long)n);
+    EXPECT(n == 2 * LAYER_N_FACTORS * t.net.stage.model->n_layers, "%lld numbers", (long long)n);
     for (int64_t i = 1; i <= 4; i++) {
         EXPECT_OK(trainer_step(&t, step, i, i, 5e-3, false, &r));
         EXPECT_OK(trainer_step(&recomputing, step, i, i, 5e-3, false, &of_recomputing));

@@ -1,0 +1,71 @@
+/* The equations of a post-LN layer, x its input:
+ *
+ *     h = LN_1(x + dropout(attention(x) W_o^T + b_o))
+ *     y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2))
+ *
+ * Forward is a column of ops under each equation; backward is the same column from bottom to top. */
+#include "nn/bert_layer.h"
+
+#include "dev/queue.h"
+
+static void carve_acts(struct bert_layer_acts *a, struct arena *arena, const struct layer_form *form,
+                       struct layer_memory memory)
+{
+    bert_layer_carve(a, arena, form, memory);
+    if (memory.kept) {
+        bert_layer_carve_norms(a, arena, form, memory);
+    }
+}
+
+static void forward(struct exec *x, const struct bert_layer_acts *all, const struct layer_scratch *scratch,
+                    struct bert_layer_io io, const struct bert_layer_weights *w,
+                    const struct layer_call *call)
+{
+    const struct bert_layer_acts a = bert_layer_picked(all, call->picks);
+    const struct layer_scratch s = layer_scratch_picked(scratch, call->picks);
+    const struct fp8_factor h_fp8 = feed_forward_input(&a.ff, call);
+    tensor h = fp8_rounded_by_maker(a.h, &h_fp8);
+    exec_enter(x, "layer", call->layer);
+
+    /* h = LN_1(x + dropout(attention(x) W_o^T + b_o)) */
+    tensor residual = self_attention_forward(x, scratch, &a.attention, io.in, io.in, &w->attention, call);
+    norm_forward(x, h, &a.norm_1, s.branch, w->attention.b_o, residual, &w->norm_1, call,
+                 LAYER_ATTENTION_OUT);
+
+    /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
+    feed_forward_forward(x, &s, &a.ff, h, &w->ff, call);
+    norm_forward(x, bert_layer_output(&a, call), &a.norm_2, s.branch, w->ff.b_2, h, &w->norm_2, call,
+                 LAYER_FEED_FORWARD_OUT);
+}
+
+static void backward(struct exec *x, tensor dx, const struct bert_layer_weights *g,
+                     const struct layer_scratch *scratch, const struct bert_layer_acts *all, tensor in,
+                     const struct bert_layer_weights *w, const struct layer_call *call)
+{
+    const struct bert_layer_acts a = bert_layer_picked(all, call->picks);
+    const struct layer_scratch s = layer_scratch_picked(scratch, call->picks);
+    const struct fp8_factor dattention_fp8 = layer_factor_of(&s.fp8_branch, call, LAYER_DOUT_O),
+                            dff_fp8 = layer_factor_of(&s.fp8_branch, call, LAYER_DOUT_2);
+    tensor dattention = fp8_rounded_by_maker(s.branch, &dattention_fp8),
+           dff = fp8_rounded_by_maker(s.branch, &dff_fp8), dy = dx, dresidual = dx;
+    if (call->picks != NULL) {
+        dy = row_picks_view(call->picks, dx);
+        dresidual = call->picks->residual;
+    }
+    exec_enter(x, "layer", call->layer);
+
+    /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
+    queue_join(x, 1); /* all but w_qkv of the layer above: `branch` and `dff` are free */
+    norm_backward(x, s.dh, false, dff, g->ff.b_2, &g->norm_2, dy, &a.norm_2, &w->norm_2, call,
+                  LAYER_FEED_FORWARD_OUT);
+    feed_forward_backward(x, s.dh, true, dff, &g->ff, &s, &a.ff, a.h, &w->ff, call);
+
+    /* h = LN_1(x + dropout(attention(x) W_o^T + b_o)) */
+    queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */
+    norm_backward(x, dresidual, false, dattention, g->attention.b_o, &g->norm_1, s.dh, &a.norm_1, &w->norm_1,
+                  call, LAYER_ATTENTION_OUT);
+    self_attention_backward(x, dx, true, dx, dattention, &g->attention, scratch, &a.attention, in,
+                            &w->attention, call);
+}
+
+const struct bert_layer_wiring bert_layer_post = {carve_acts, bert_layer_carve_output, forward, backward};

@@ -1,0 +1,82 @@
+#include "nn/layer.h"
+
+struct dropout layer_dropout(const struct layer_call *call, enum layer_site site, double p)
+{
+    return (struct dropout){.p = call->training ? p : 0.0,
+                            .site = (uint32_t)(call->layer * LAYER_N_SITES + site)};
+}
+
+struct fp8_factor layer_factor_of(const struct fp8_factor *f, const struct layer_call *call,
+                                  enum layer_factor factor)
+{
+    struct fp8_factor with = *f;
+    if (!tensor_is_null(call->histories)) {
+        with.history = tensor_slice(call->histories, (int64_t)factor, 1);
+    }
+    return with;
+}
+
+tensor layer_row_keys(const struct layer_call *call)
+{
+    return call->picks != NULL ? call->picks->row_keys : call->stream->row_keys;
+}
+
+void layer_scratch_carve(struct layer_scratch *s, struct arena *arena, const struct layer_form *form,
+                         struct layer_memory m)
+{
+    int64_t t = m.n_tokens, h = form->hidden, f = form->feed_forward;
+    s->branch = fp8_source_carve(arena, m.fp8, m.dtype, t, h);
+    s->dh = arena_carve_2d(arena, m.dtype, t, h);
+    s->dheads = arena_carve_2d(arena, m.dtype, t, h);
+    s->dff = fp8_source_carve(arena, m.fp8, m.dtype, t, f);
+    s->dqkv = arena_carve_2d(arena, m.dtype, t, 3 * h);
+    fp8_factor_carve(&s->fp8_branch, arena, m.fp8, DTYPE_E5M2, t, h);
+    fp8_factor_carve(&s->fp8_dff, arena, m.fp8, DTYPE_E5M2, t, f);
+    fp8_factor_carve(&s->fp8_dqkv, arena, m.fp8, DTYPE_E5M2, t, 3 * h);
+}
+
+struct layer_scratch layer_scratch_picked(const struct layer_scratch *s, const struct row_picks *picks)
+{
+    struct layer_scratch rows = *s;
+    if (picks != NULL) {
+        rows.branch = row_picks_view(picks, s->branch);
+        rows.dh = row_picks_view(picks, s->dh);
+        rows.dff = row_picks_view(picks, s->dff);
+        rows.dheads = picks->dheads;
+    }
+    return rows;
+}
+
+void norm_carve(struct norm_acts *a, struct arena *arena, const struct layer_form *form,
+                struct layer_memory m)
+{
+    enum dtype vector = dtype_of_vectors(m.dtype);
+    a->sum = arena_carve_2d(arena, m.dtype, m.n_tokens, form->hidden);
+    a->mean = arena_carve_1d(arena, vector, m.n_tokens);
+    a->rstd = arena_carve_1d(arena, vector, m.n_tokens);
+}
+
+struct norm_acts norm_picked(const struct norm_acts *a, const struct row_picks *picks)
+{
+    return picks == NULL ? *a
+                         : (struct norm_acts){row_picks_view(picks, a->sum), row_picks_view(picks, a->mean),
+                                              row_picks_view(picks, a->rstd)};
+}
+
+void norm_forward(struct exec *x, tensor out, const struct norm_acts *a, tensor branch, tensor bias,
+                  tensor residual, const struct norm_weights *w, const struct layer_call *call,
+                  enum layer_site site)
+{
+    x->ops->bias_dropout_add_layernorm(x, out, a->sum, a->mean, a->rstd, branch, bias, residual, w->gamma,
+                                       w->beta, call->form->norm_eps, layer_row_keys(call),
+                                       layer_dropout(call, site, call->form->dropout));
+}
+
+void norm_backward(struct exec *x, tensor dresidual, bool adds, tensor dbranch, tensor dbias,
+                   const struct norm_weights *g, tensor dout, const struct norm_acts *a,
+                   const struct norm_weights *w, const struct layer_call *call, enum layer_site site)
+{
+    x->ops->bias_dropout_add_layernorm_backward(x, dresidual, dbranch, dbias, g->gamma, g->beta, dout, a->sum,
+                                                a->mean, a->rstd, w->gamma, layer_row_keys(call),
+                                                layer_dropout(call, site, call->form->dropout), adds);
+}

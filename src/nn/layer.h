@@ -1,0 +1,109 @@
+/* layer: what the layers of all transformers have alike: their sizes, the arguments of a pass, the addresses of their dropouts, their
+ * factors in fp8, and the memory that all layers of a model share.
+ *
+ * A layer is sublayers (nn/self_attention.h, nn/feed_forward.h) that a family's file wires together: its equations.  T tokens, H
+ * hidden, N attention heads, F feed-forward size. */
+#ifndef KILN_NN_LAYER_H
+#define KILN_NN_LAYER_H
+
+#include "nn/linear.h"
+#include "nn/row_picks.h"
+#include "nn/stream.h"
+
+/* What is the same in all layers of a model. */
+struct layer_form {
+    int64_t n_layers;
+    int64_t hidden, n_heads, feed_forward;
+    double dropout;           /* of a sublayer's output */
+    double attention_dropout; /* of the probabilities */
+    double norm_eps;
+};
+
+/* How a layer's tensors are stored. */
+struct layer_memory {
+    enum dtype dtype;
+    enum fp8_factors fp8;
+    int64_t n_tokens;
+    bool kept; /* for a backward: without it tensors that only the backward reads stay null */
+};
+
+/* The factors that have a history in a layer with products in fp8 (ops.h, quantize): the inputs of its linear
+ * layers, and the gradients of their outputs. */
+enum layer_factor {
+    LAYER_IN_QKV,
+    LAYER_IN_O,
+    LAYER_IN_1,
+    LAYER_IN_2,
+    LAYER_DOUT_QKV,
+    LAYER_DOUT_O,
+    LAYER_DOUT_1,
+    LAYER_DOUT_2,
+    LAYER_N_FACTORS
+};
+
+/* The dropouts of a layer, numbered for their addresses. */
+enum layer_site { LAYER_PROBABILITIES, LAYER_ATTENTION_OUT, LAYER_FEED_FORWARD_OUT, LAYER_N_SITES };
+
+/* The arguments of a layer's passes other than weights and activations. */
+struct layer_call {
+    const struct layer_form *form;
+    const struct stream *stream;
+    const struct row_picks *picks; /* the rows that follow its attention; NULL: all */
+    int64_t layer;                 /* its number, for dropout addresses */
+    bool training;                 /* dropout on */
+    const struct fp8_factor *next; /* the fp8 factor that its forward rounds its output into; NULL: none */
+    tensor histories; /* f32 [LAYER_N_FACTORS, 2] of the layer; null: scales are computed from the
+                                    * tensors */
+    bool adds;        /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
+};
+
+/* The dropout at a site of a layer, with this probability in training. */
+struct dropout layer_dropout(const struct layer_call *call, enum layer_site site, double p);
+
+/* A factor with its history, if the call has histories. */
+struct fp8_factor layer_factor_of(const struct fp8_factor *f, const struct layer_call *call,
+                                  enum layer_factor factor);
+
+/* The dropout addresses of the rows behind attention. */
+tensor layer_row_keys(const struct layer_call *call);
+
+/* Temporary tensors, shared by all layers. */
+struct layer_scratch {
+    tensor branch; /* [T, H] a sublayer's output before the residual; its gradient */
+    tensor dh;     /* [T, H] a gradient that the wiring keeps between its sublayers */
+    tensor dheads; /* [T, H] */
+    tensor dff;    /* [T, F] */
+    tensor dqkv;   /* [T, 3H] */
+    struct fp8_factor fp8_branch, fp8_dff, fp8_dqkv; /* those gradients rounded for products in fp8 */
+};
+
+void layer_scratch_carve(struct layer_scratch *s, struct arena *arena, const struct layer_form *form,
+                         struct layer_memory memory);
+
+/* Its tensors of the rows behind attention, as views: all, or the picked ones. */
+struct layer_scratch layer_scratch_picked(const struct layer_scratch *s, const struct row_picks *picks);
+
+/* The end of a sublayer: out = LN(sum), sum = residual + dropout(branch + bias). */
+struct norm_weights {
+    tensor gamma, beta; /* [H] */
+};
+
+struct norm_acts {
+    tensor sum, mean, rstd; /* [T, H], [T], [T] */
+};
+
+void norm_carve(struct norm_acts *a, struct arena *arena, const struct layer_form *form,
+                struct layer_memory memory);
+struct norm_acts norm_picked(const struct norm_acts *a, const struct row_picks *picks);
+
+void norm_forward(struct exec *x, tensor out, const struct norm_acts *a, tensor branch, tensor bias,
+                  tensor residual, const struct norm_weights *w, const struct layer_call *call,
+                  enum layer_site site);
+
+/* dresidual = the gradient of `sum`, or += with `adds`; dbranch = that of the branch.  dbias and the gradients of the norm are added
+ * to; dout may be dresidual. */
+void norm_backward(struct exec *x, tensor dresidual, bool adds, tensor dbranch, tensor dbias,
+                   const struct norm_weights *g, tensor dout, const struct norm_acts *a,
+                   const struct norm_weights *w, const struct layer_call *call, enum layer_site site);
+
+#endif

@@ -1,0 +1,156 @@
+#include "nn/self_attention.h"
+
+#include "ops/attention_bits.h"
+
+#include <math.h>
+
+static struct attention attention_of(const struct layer_call *call, const struct self_attention_acts *a)
+{
+    const struct layer_form *f = call->form;
+    return (struct attention){
+        .cu_seqlens_q = call->stream->cu_seqlens,
+        .cu_seqlens_kv = call->stream->cu_seqlens,
+        .max_seqlen_q = call->stream->max_seqlen,
+        .max_seqlen_kv = call->stream->max_seqlen,
+        .n_pairs = call->stream->n_pairs,
+        .scale = 1.0 / sqrt((double)f->hidden / (double)f->n_heads),
+        .row_keys = call->stream->row_keys,
+        .dropout = layer_dropout(call, LAYER_PROBABILITIES, f->attention_dropout),
+        .bits = call->training ? a->bits : NULL_TENSOR,
+    };
+}
+
+/* Part 0, 1 or 2 (query, key, value) of [T, 3H] as [T, N, D]. */
+static tensor heads_of(tensor qkv, int64_t part, const struct layer_form *f)
+{
+    return tensor_split_heads(tensor_columns(qkv, part * f->hidden, f->hidden), f->n_heads);
+}
+
+void self_attention_carve(struct self_attention_acts *a, struct arena *arena, const struct layer_form *form,
+                          struct layer_memory m)
+{
+    int64_t t = m.n_tokens, h = form->hidden;
+    self_attention_share(a, &(struct self_attention_acts){0});
+    a->qkv = arena_carve_2d(arena, m.dtype, t, 3 * h);
+    a->lse = arena_carve_2d(arena, dtype_of_vectors(m.dtype), t, form->n_heads);
+    a->heads = arena_carve_2d(arena, m.dtype, t, h);
+    linear_carve_fp8_input(&a->fp8_qkv, arena, m.fp8, t, h);
+    linear_carve_fp8_input(&a->fp8_o, arena, m.fp8, t, h);
+}
+
+void self_attention_carve_bits(struct self_attention_acts *a, struct arena *arena,
+                               const struct layer_form *form, const struct device *device,
+                               const struct batch *sizes)
+{
+    if (attention_bits_are_kept(device, (struct dropout){.p = form->attention_dropout})) {
+        a->bits = arena_carve_2d(arena, DTYPE_I32, attention_bits_rows(form->n_heads, sizes->max_seqlen),
+                                 attention_bits_cols(sizes->n_tokens, sizes->n_streams));
+    }
+}
+
+void self_attention_carve_weights(struct self_attention_acts *a, struct arena *arena,
+                                  const struct layer_form *form, enum fp8_factors fp8)
+{
+    int64_t h = form->hidden;
+    linear_carve_fp8_weight(&a->fp8_qkv, arena, fp8, 3 * h, h);
+    linear_carve_fp8_weight(&a->fp8_o, arena, fp8, h, h);
+}
+
+void self_attention_round_weights(struct exec *x, const struct self_attention_acts *a,
+                                  const struct self_attention_weights *w)
+{
+    linear_round_weight(x, w->w_qkv, &a->fp8_qkv);
+    linear_round_weight(x, w->w_o, &a->fp8_o);
+}
+
+void self_attention_share(struct self_attention_acts *a, const struct self_attention_acts *of)
+{
+    struct fp8_factor w_qkv = a->fp8_qkv.w, w_o = a->fp8_o.w;
+    *a = *of;
+    a->fp8_qkv.w = w_qkv;
+    a->fp8_o.w = w_o;
+}
+
+struct fp8_factor self_attention_input(const struct self_attention_acts *a, const struct layer_call *call)
+{
+    return layer_factor_of(&a->fp8_qkv.in, call, LAYER_IN_QKV);
+}
+
+/* ---- the rows that follow attention ---- */
+
+/* A of these rows. */
+static tensor followed(const struct self_attention_acts *a, const struct layer_call *call)
+{
+    return call->picks != NULL ? call->picks->heads : a->heads;
+}
+
+static void pick(struct exec *x, tensor heads, tensor residual, const struct layer_call *call)
+{
+    const struct row_picks *p = call->picks;
+    row_picks_gather(x, p, p->row_keys, call->stream->row_keys, call->stream);
+    row_picks_gather(x, p, p->heads, heads, call->stream);
+    row_picks_gather(x, p, p->residual, residual, call->stream);
+}
+
+static void spread(struct exec *x, tensor dheads, tensor dresidual, const struct layer_call *call)
+{
+    const struct row_picks *p = call->picks;
+    row_picks_scatter(x, p, dheads, p->dheads, call->stream);
+    row_picks_scatter(x, p, dresidual, p->residual, call->stream);
+}
+
+/* ---- the passes ---- */
+
+tensor self_attention_forward(struct exec *x, const struct layer_scratch *s,
+                              const struct self_attention_acts *a, tensor in, tensor residual,
+                              const struct self_attention_weights *w, const struct layer_call *call)
+{
+    const struct layer_form *f = call->form;
+    const struct fp8_factor in_fp8 = self_attention_input(a, call),
+                            heads_fp8 = layer_factor_of(&a->fp8_o.in, call, LAYER_IN_O);
+    const struct layer_scratch rows = layer_scratch_picked(s, call->picks);
+
+    /* [Q K V] = x W_qkv^T + b_qkv */
+    linear_forward(x, a->qkv, in, w->w_qkv, w->b_qkv, &a->fp8_qkv, &in_fp8);
+
+    /* A = dropout(softmax(Q K^T / sqrt(D))) V */
+    x->ops->attention(x, tensor_split_heads(a->heads, f->n_heads), a->lse, heads_of(a->qkv, 0, f),
+                      heads_of(a->qkv, 1, f), heads_of(a->qkv, 2, f), attention_of(call, a));
+    if (call->picks != NULL) {
+        pick(x, a->heads, residual, call);
+        residual = call->picks->residual;
+    }
+
+    /* A W_o^T */
+    linear_forward(x, rows.branch, followed(a, call), w->w_o, NULL_TENSOR, &a->fp8_o, &heads_fp8);
+    return residual;
+}
+
+void self_attention_backward(struct exec *x, tensor din, bool adds, tensor dresidual, tensor dbranch,
+                             const struct self_attention_weights *g, const struct layer_scratch *s,
+                             const struct self_attention_acts *a, tensor in,
+                             const struct self_attention_weights *w, const struct layer_call *call)
+{
+    const struct layer_form *f = call->form;
+    const struct fp8_factor dbranch_fp8 = layer_factor_of(&s->fp8_branch, call, LAYER_DOUT_O),
+                            dqkv_fp8 = layer_factor_of(&s->fp8_dqkv, call, LAYER_DOUT_QKV);
+    const struct layer_scratch rows = layer_scratch_picked(s, call->picks);
+    bool early = x->device->sums_in_attention; /* which of the ops below computes b_qkv's gradient */
+
+    /* A W_o^T */
+    linear_backward(x, rows.dheads, false, g->w_o, call->adds, NULL_TENSOR, dbranch, followed(a, call),
+                    w->w_o, &a->fp8_o, &dbranch_fp8);
+    if (call->picks != NULL) {
+        spread(x, s->dheads, dresidual, call);
+    }
+
+    /* A = dropout(softmax(Q K^T / sqrt(D))) V */
+    x->ops->attention_backward(x, heads_of(s->dqkv, 0, f), heads_of(s->dqkv, 1, f), heads_of(s->dqkv, 2, f),
+                               early ? g->b_qkv : NULL_TENSOR, tensor_split_heads(s->dheads, f->n_heads),
+                               tensor_split_heads(a->heads, f->n_heads), a->lse, heads_of(a->qkv, 0, f),
+                               heads_of(a->qkv, 1, f), heads_of(a->qkv, 2, f), attention_of(call, a));
+
+    /* [Q K V] = x W_qkv^T + b_qkv */
+    linear_backward(x, din, adds, g->w_qkv, call->adds, early ? NULL_TENSOR : g->b_qkv, s->dqkv, in, w->w_qkv,
+                    &a->fp8_qkv, &dqkv_fp8);
+}

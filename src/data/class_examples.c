@@ -141,6 +141,19 @@ static struct status wrong_label(const struct class_examples *e, int64_t row, co
                         (long long)table_file_line(&e->table, row), what, label);
 }
 
+/* A label is there, and is a text, a number or a list of these. */
+static struct status check_label(const struct class_examples *e, int64_t row, const struct table_cell *cell)
+{
+    if (!cell->is_there) {
+        return wrong_label(e, row, "there is no label", "");
+    }
+    return cell->has_null || cell->has_nested
+               ? wrong_label(e, row,
+                             "a label must be a text or a number, not null, an object or a list in a list",
+                             "")
+               : status_ok();
+}
+
 struct status class_examples_names(const struct class_examples *e, enum bert_problem problem,
                                    struct label_names *names)
 {
@@ -151,9 +164,7 @@ struct status class_examples_names(const struct class_examples *e, enum bert_pro
         struct label_reader r = labels_of(e, i, problem);
         const char *name;
         size_t n;
-        if (!r.cell.is_there) {
-            return wrong_label(e, i, "there is no label", "");
-        }
+        TRY(check_label(e, i, &r.cell));
         while (next_label(&r, &name, &n)) {
             TRY(label_names_add(names, name, n));
         }
@@ -206,8 +217,11 @@ static struct status encode_all(struct class_examples *e, struct pair_encoder *x
     struct class_examples unlabelled = *e;
     unlabelled.label = -1;
     for (int64_t i = 0; i < e->table.n_rows; i++) {
-        struct table_cell a = table_file_cell(&e->table, i, e->text),
-                          b = table_file_cell(&e->table, i, e->pair);
+        struct table_cell a, b = {0};
+        TRY(table_file_text(&e->table, i, e->text, &a));
+        if (e->pair >= 0) {
+            TRY(table_file_text(&e->table, i, e->pair, &b));
+        }
         struct text_bytes pair = {b.text, b.n};
         TRY(encode_labels(with_labels ? e : &unlabelled, i, c, labels));
         TRY(pair_encoder_add(x, &e->texts, (struct text_bytes){a.text, a.n}, e->pair >= 0 ? &pair : NULL,

@@ -9,7 +9,7 @@
 struct stored_cell {
     size_t start, n;
     int64_t n_items;
-    bool is_there, is_list;
+    bool is_there, is_list, has_null, has_nested;
 };
 
 struct stored_row {
@@ -58,6 +58,15 @@ int64_t table_file_column(const struct table_file *t, const char *name)
         }
     }
     return -1;
+}
+
+const char *table_file_name(const struct table_file *t, int64_t column)
+{
+    const char *at = t->names.data;
+    for (; column > 0; column--) {
+        at += strlen(at) + 1;
+    }
+    return at;
 }
 
 static struct status add_column(const struct reader *r, const char *name)
@@ -179,10 +188,15 @@ static struct status read_separated(struct reader *r)
 
 /* ---- JSON lines ---- */
 
-static struct status put_item(struct buf *out, const json_t *value)
+/* Appends a value and its NUL; null is empty. */
+static struct status put_item(struct buf *out, struct stored_cell *cell, const json_t *value)
 {
-    if (json_is_string(value)) {
-        buf_append(out, json_string_value(value), json_string_length(value) + 1);
+    cell->n_items++;
+    cell->has_null |= json_is_null(value);
+    cell->has_nested |= json_is_object(value) || json_is_array(value);
+    if (json_is_string(value) || json_is_null(value)) {
+        const char *text = json_is_null(value) ? "" : json_string_value(value);
+        buf_append(out, text, strlen(text) + 1);
         return buf_status(out);
     }
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
@@ -201,13 +215,11 @@ static struct status put_value(struct table_file *t, struct stored_cell *cell, c
     *cell = (struct stored_cell){
         .start = t->text.n, .is_there = !json_is_null(value), .is_list = json_is_array(value)};
     if (!cell->is_list) {
-        cell->n_items = 1;
-        TRY(put_item(&t->text, value));
+        TRY(put_item(&t->text, cell, value));
     }
     json_array_foreach(value, i, item)
     {
-        TRY(put_item(&t->text, item));
-        cell->n_items++;
+        TRY(put_item(&t->text, cell, item));
     }
     cell->n = cell->n_items > 0 ? strlen(t->text.data + cell->start) : 0;
     return status_ok();
@@ -338,7 +350,23 @@ struct table_cell table_file_cell(const struct table_file *t, int64_t row, int64
                                .n = c->n,
                                .n_items = c->is_there ? c->n_items : 0,
                                .is_there = c->is_there,
-                               .is_list = c->is_list};
+                               .is_list = c->is_list,
+                               .has_null = c->has_null,
+                               .has_nested = c->has_nested};
+}
+
+struct status table_file_text(const struct table_file *t, int64_t row, int64_t column,
+                              struct table_cell *cell)
+{
+    *cell = table_file_cell(t, row, column);
+    if (cell->is_there && !cell->is_list && !cell->has_nested) {
+        return status_ok();
+    }
+    return status_error(STATUS_DATA, "%s line %lld: \"%.60s\" is %s, but must be a text", t->path,
+                        (long long)table_file_line(t, row), table_file_name(t, column),
+                        !cell->is_there ? "missing or null"
+                        : cell->is_list ? "a list"
+                                        : "an object");
 }
 
 int64_t table_file_line(const struct table_file *t, int64_t row)

@@ -2,8 +2,8 @@
  *
  * CSV is that of RFC 4180: a first line with the names; fields in quotes may hold commas, line ends and doubled quotes.
  * TSV also has a first line with the names, and no quotes: fields are separated by tabs.  Each line of JSON
- * lines is an object whose keys are the columns; an array becomes a list of cells, and numbers and booleans
- * become their JSON text. */
+ * lines is an object whose keys are the columns; an array becomes a list of items, and numbers and booleans
+ * become their JSON text.  null is a cell that is not there, as an absent key is; an object is no text. */
 #ifndef KILN_DATA_TABLE_FILE_H
 #define KILN_DATA_TABLE_FILE_H
 
@@ -16,6 +16,8 @@ struct table_cell {
     size_t n;         /* bytes of the first item */
     int64_t n_items;  /* 1 except in a list; 0: an empty list, or no cell */
     bool is_there, is_list;
+    bool has_null;   /* an item is null, and reads as "" */
+    bool has_nested; /* an item is an object or an array, or the cell is an object */
 };
 
 struct table_file {
@@ -34,8 +36,15 @@ void table_file_close(struct table_file *t);
 /* The column of this name, -1: there is none. */
 int64_t table_file_column(const struct table_file *t, const char *name);
 
+/* The name of a column, borrowed. */
+const char *table_file_name(const struct table_file *t, int64_t column);
+
 /* Column -1 has no cells. */
 struct table_cell table_file_cell(const struct table_file *t, int64_t row, int64_t column);
+
+/* A cell that is one text, of any length.  STATUS_DATA names the line: it is not there, null, a list or an object. */
+struct status table_file_text(const struct table_file *t, int64_t row, int64_t column,
+                              struct table_cell *cell);
 
 /* The line of the file on which the row begins, from 1. */
 int64_t table_file_line(const struct table_file *t, int64_t row);

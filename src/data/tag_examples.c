@@ -142,6 +142,10 @@ static struct status read_table(struct tag_examples *e, const struct table_file 
         if (!w.is_list || (l.is_there && l.n_items != w.n_items)) {
             return wrong(e, table_file_line(t, i), "words and labels must be arrays of the same length", "");
         }
+        if (w.has_null || w.has_nested || l.has_nested) {
+            return wrong(e, table_file_line(t, i),
+                         "a word or label is null, an object or an array, but must be a text", "");
+        }
         begin_sentence(e);
         for (int64_t k = 0; k < w.n_items; k++) {
             put_word(e, w.text, strlen(w.text), l.is_there ? l.text : NULL, strlen(l.text),

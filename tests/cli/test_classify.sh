@@ -101,6 +101,9 @@ model=$dir/pre/ckpt_5
 expect 65 "classifier" "$kiln" classify --init_checkpoint "$model" --output_dir "$dir/none" --do_predict \
     --predict_file "$dir/one.csv" --max_seq_length 32
 expect 64 "nothing to do" "$kiln" classify --init_checkpoint "$model" --output_dir "$dir/none"
+printf '{"text": "a", "label": 0}\n{"text": null, "label": 1}\n' >"$dir/null.jsonl"
+classify_command none null.jsonl
+expect 65 'null.jsonl line 2: "text" is missing or null' "${command[@]}"
 classify_command none one.csv --text_column_name body
 expect 65 "has no column body; it has id, sentence, label" "${command[@]}"
 classify_command none numbers.json --problem_type multi_label_classification --text_column_name text --label_separator ab

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include "data/class_examples.h"
+#include "data/tag_examples.h"
 #include "io/file.h"
 
 #include <unistd.h>
@@ -70,6 +71,46 @@ static void test_others(void)
     EXPECT(!table_file_cell(&t, 2, 0).is_there && !table_file_cell(&t, 0, 2).is_there, "null, and absent");
     EXPECT(table_file_line(&t, 1) == 3, "line %lld", (long long)table_file_line(&t, 1));
     table_file_close(&t);
+}
+
+/* What may be a text is one; what is not is refused by its line. */
+static void test_texts(void)
+{
+    struct table_file t;
+    struct table_cell c;
+    EXPECT_OK(table_file_open(&t, write_file("t.jsonl",
+                                             "{\"text\": \"\"}\n{\"text\": 5}\n{\"text\": null}\n{\"b\": 1}\n"
+                                             "{\"text\": [\"a\"]}\n{\"text\": {\"a\": 1}}\n")));
+    EXPECT_OK(table_file_text(&t, 0, 0, &c));
+    EXPECT(c.n == 0 && *c.text == '\0', "an empty text has %zu bytes", c.n);
+    EXPECT_OK(table_file_text(&t, 1, 0, &c));
+    EXPECT(c.n == 1 && *c.text == '5', "a number is %s", c.text);
+    c = table_file_cell(&t, 2, 0);
+    EXPECT(c.n == 0 && c.n_items == 0 && *c.text == '\0', "null has %zu bytes", c.n);
+    EXPECT_ERROR(table_file_text(&t, 2, 0, &c), STATUS_DATA, "line 3: \"text\" is missing or null");
+    EXPECT_ERROR(table_file_text(&t, 3, 0, &c), STATUS_DATA, "line 4: \"text\" is missing or null");
+    EXPECT_ERROR(table_file_text(&t, 4, 0, &c), STATUS_DATA, "line 5: \"text\" is a list");
+    EXPECT_ERROR(table_file_text(&t, 5, 0, &c), STATUS_DATA, "line 6: \"text\" is an object");
+    table_file_close(&t);
+}
+
+/* A word that is null is no word "null". */
+static void test_words(void)
+{
+    static const char *const bad[] = {"[\"a\", null], \"tags\": [\"O\", \"O\"]", "[\"a\", [\"b\"]]",
+                                      "[\"a\"], \"tags\": [{}]"};
+    struct tag_examples e;
+    char text[128];
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(text, sizeof text, "\n{\"tokens\": %s}\n", bad[i]);
+        EXPECT_ERROR(tag_examples_open(&e, write_file("w.json", text), NULL, NULL), STATUS_DATA,
+                     "line 2: a word");
+    }
+    EXPECT_OK(tag_examples_open(&e, write_file("w.json", "{\"tokens\": [\"a\", 5], \"tags\": [null, 3]}"),
+                                NULL, NULL));
+    EXPECT(e.n_words == 2 && !tag_examples_word(&e, 0)->has_label && tag_examples_word(&e, 1)->has_label,
+           "null is a label");
+    tag_examples_fini(&e);
 }
 
 static void test_errors(void)
@@ -157,6 +198,8 @@ int main(void)
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     test_csv();
     test_others();
+    test_texts();
+    test_words();
     test_errors();
     test_labels();
     test_cut();

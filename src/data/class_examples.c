@@ -1,5 +1,7 @@
 #include "data/class_examples.h"
 
+#include "data/label_match.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +102,12 @@ static struct label_reader labels_of(const struct class_examples *e, int64_t row
                                  cell.n_items, many ? e->separator : '\0'};
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* The next label, without the blanks around it. */
 static bool next_label(struct label_reader *r, const char **name, size_t *n)
 {
     if (r->at == NULL) {
@@ -109,6 +117,10 @@ static bool next_label(struct label_reader *r, const char **name, size_t *n)
     *n = r->separator == '\0' ? strlen(r->at) : strcspn(r->at, (const char[]){r->separator, '\0'});
     bool more = r->separator == '\0' ? --r->left > 0 : r->at[*n] != '\0';
     r->at = more ? r->at + *n + 1 : NULL;
+    for (; *n > 0 && is_blank(**name); ++*name, --*n) {
+    }
+    for (; *n > 0 && is_blank((*name)[*n - 1]); --*n) {
+    }
     return true;
 }
 
@@ -116,7 +128,7 @@ static bool is_number(const char *text, double *value)
 {
     char *end;
     *value = strtod(text, &end);
-    return end != text && *end == '\0' && isfinite(*value);
+    return end != text && end[strspn(end, " \t")] == '\0' && isfinite(*value);
 }
 
 enum bert_problem class_examples_problem(const struct class_examples *e)
@@ -154,20 +166,34 @@ static struct status check_label(const struct class_examples *e, int64_t row, co
                : status_ok();
 }
 
+/* Appends the labels of a row; several may be none. */
+static struct status add_names(const struct class_examples *e, int64_t row, enum bert_problem problem,
+                               struct label_names *names)
+{
+    struct label_reader r = labels_of(e, row, problem);
+    const char *name;
+    size_t n;
+    TRY(check_label(e, row, &r.cell));
+    while (next_label(&r, &name, &n)) {
+        if (n == 0) {
+            return wrong_label(e, row, "there is no label", "");
+        }
+        TRY(label_names_add(names, name, n));
+    }
+    return status_ok();
+}
+
 struct status class_examples_names(const struct class_examples *e, enum bert_problem problem,
                                    struct label_names *names)
 {
+    if (e->label < 0) {
+        return no_column(&e->table, "for labels with a usual name (label, labels)", "--label_column_name");
+    }
     if (problem == BERT_REGRESSION) {
         return label_names_parse(names, NULL, 1, "");
     }
     for (int64_t i = 0; i < e->table.n_rows; i++) {
-        struct label_reader r = labels_of(e, i, problem);
-        const char *name;
-        size_t n;
-        TRY(check_label(e, i, &r.cell));
-        while (next_label(&r, &name, &n)) {
-            TRY(label_names_add(names, name, n));
-        }
+        TRY(add_names(e, i, problem, names));
         if (names->n > 1 << 20) { /* most of them are repeated */
             TRY(label_names_sort(names));
         }
@@ -175,29 +201,40 @@ struct status class_examples_names(const struct class_examples *e, enum bert_pro
     return label_names_sort(names);
 }
 
-/* The labels as the batch holds them; all "none" for a row without labels. */
+/* Labels as the batch holds them, of a row without labels. */
+static void put_none(int32_t *labels, int64_t width, enum bert_problem problem)
+{
+    for (int64_t i = 0; i < width; i++) {
+        labels[i] = problem == BERT_SINGLE_LABEL ? -1 : BATCH_NO_NUMBER;
+    }
+}
+
+/* Replaces them by the row's. */
 static struct status encode_labels(const struct class_examples *e, int64_t row, const struct bert_config *c,
-                                   int32_t *labels)
+                                   const struct label_match *match, int32_t *labels)
 {
     struct label_reader r = labels_of(e, row, c->problem);
     int64_t at = 0, width = e->texts.width;
     const char *name;
     size_t n;
-    for (int64_t i = 0; i < width; i++) {
-        labels[i] = c->problem == BERT_SINGLE_LABEL ? -1 : BATCH_NO_NUMBER;
-        labels[i] = c->problem == BERT_MULTI_LABEL && r.cell.is_there ? 0 : labels[i]; /* the bits of 0 */
+    TRY(check_label(e, row, &r.cell));
+    for (int64_t i = 0; i < width && c->problem == BERT_MULTI_LABEL; i++) {
+        labels[i] = 0; /* the bits of 0 */
     }
     while (next_label(&r, &name, &n)) {
-        int64_t label = c->problem == BERT_REGRESSION ? at++ : label_names_find(c->labels, name, n);
+        int64_t label = c->problem == BERT_REGRESSION ? at++ : label_match_find(match, name, n);
         double value = 1;
+        if (n == 0) {
+            return wrong_label(e, row, "there is no label", "");
+        }
         if (c->problem == BERT_REGRESSION && (!is_number(name, &value) || label >= width)) {
             return wrong_label(e, row, "not the numbers of this regression: ", name);
         }
-        if (label < 0 && strcmp(name, "-1") == 0 && c->problem == BERT_SINGLE_LABEL) {
+        if (label < 0 && n == 2 && memcmp(name, "-1", n) == 0 && c->problem == BERT_SINGLE_LABEL) {
             return status_ok(); /* GLUE's mark of no label */
         }
         if (label < 0) {
-            return wrong_label(e, row, "the model has no label ", name);
+            return label_match_refuse(match, e->table.path, table_file_line(&e->table, row), name);
         }
         float number = (float)value;
         if (c->problem == BERT_SINGLE_LABEL) {
@@ -212,10 +249,8 @@ static struct status encode_labels(const struct class_examples *e, int64_t row, 
 /* ---- tokens ---- */
 
 static struct status encode_all(struct class_examples *e, struct pair_encoder *x, int32_t *labels,
-                                const struct bert_config *c, bool with_labels)
+                                const struct bert_config *c, const struct label_match *match)
 {
-    struct class_examples unlabelled = *e;
-    unlabelled.label = -1;
     for (int64_t i = 0; i < e->table.n_rows; i++) {
         struct table_cell a, b = {0};
         TRY(table_file_text(&e->table, i, e->text, &a));
@@ -223,7 +258,10 @@ static struct status encode_all(struct class_examples *e, struct pair_encoder *x
             TRY(table_file_text(&e->table, i, e->pair, &b));
         }
         struct text_bytes pair = {b.text, b.n};
-        TRY(encode_labels(with_labels ? e : &unlabelled, i, c, labels));
+        put_none(labels, e->texts.width, c->problem);
+        if (match != NULL) {
+            TRY(encode_labels(e, i, c, match, labels));
+        }
         TRY(pair_encoder_add(x, &e->texts, (struct text_bytes){a.text, a.n}, e->pair >= 0 ? &pair : NULL,
                              labels));
     }
@@ -231,8 +269,9 @@ static struct status encode_all(struct class_examples *e, struct pair_encoder *x
     return status_ok();
 }
 
-struct status class_examples_encode(struct class_examples *e, const struct tokenizer *tokenizer,
-                                    int64_t max_seq_length, const struct bert_config *c, bool with_labels)
+static struct status encode(struct class_examples *e, const struct tokenizer *tokenizer,
+                            int64_t max_seq_length, const struct bert_config *c,
+                            const struct label_match *match)
 {
     struct tokenizer_scratch scratch;
     struct pair_encoder x;
@@ -242,10 +281,28 @@ struct status class_examples_encode(struct class_examples *e, const struct token
     int32_t *labels = malloc((size_t)e->texts.width * sizeof *labels);
     if (!failed(s)) {
         s = labels == NULL ? status_error(STATUS_MEMORY, "out of memory for labels")
-                           : encode_all(e, &x, labels, c, with_labels);
+                           : encode_all(e, &x, labels, c, match);
     }
     pair_encoder_fini(&x);
     tokenizer_scratch_fini(&scratch);
     free(labels);
+    return s;
+}
+
+struct status class_examples_encode(struct class_examples *e, const struct tokenizer *tokenizer,
+                                    int64_t max_seq_length, const struct bert_config *c, bool with_labels)
+{
+    struct label_names names = {0};
+    struct label_match match = {0};
+    if (!with_labels) {
+        return encode(e, tokenizer, max_seq_length, c, NULL);
+    }
+    struct status s = class_examples_names(e, c->problem, &names);
+    if (!failed(s)) {
+        label_match_init(&match, c->labels, &names, e->table.path);
+        s = encode(e, tokenizer, max_seq_length, c, &match);
+    }
+    label_match_fini(&match);
+    label_names_fini(&names);
     return s;
 }

@@ -31,12 +31,13 @@ void class_examples_fini(struct class_examples *e);
  * regression, everything else is single-label. */
 enum bert_problem class_examples_problem(const struct class_examples *e);
 
-/* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: a row has no label. */
+/* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: there is no column of labels; a row
+ * has no label, or an empty one. */
 struct status class_examples_names(const struct class_examples *e, enum bert_problem problem,
                                    struct label_names *names);
 
-/* Fills e->texts, with labels by the configuration's names, or without labels.  STATUS_DATA: a label is not
- * among the names. */
+/* Fills e->texts, with labels by the configuration's names (data/label_match.h), or without labels.  STATUS_DATA: as above, or a
+ * label is not among the names. */
 struct status class_examples_encode(struct class_examples *e, const struct tokenizer *tokenizer,
                                     int64_t max_seq_length, const struct bert_config *c, bool with_labels);
 

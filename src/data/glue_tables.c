@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Rates, epochs and batches are of the ranges of Devlin et al. 2018 (arXiv:1810.04805) appendix A.3; the smaller tables get the
  * larger number of epochs.  CoLA's development set is that of GLUE: both of its authors' files. */
@@ -19,8 +20,8 @@ const struct glue_task glue_tasks[GLUE_N_TASKS] = {
      "5e-5",
      "4",
      "32",
-     {{{{"in_domain_train.tsv"}, {"in_domain_dev.tsv", "out_of_domain_dev.tsv"}}, false, 3, -1, 1},
-      {{{"train.tsv"}, {"dev.tsv"}}, false, 3, -1, 1}}},
+     {{{{"in_domain_train.tsv"}, {"in_domain_dev.tsv", "out_of_domain_dev.tsv"}}, 3, -1, 1},
+      {{{"train.tsv"}, {"dev.tsv"}}, 3, -1, 1}}},
     {"sst-2",
      "SST-2",
      {"0", "1"},
@@ -29,7 +30,7 @@ const struct glue_task glue_tasks[GLUE_N_TASKS] = {
      "5e-5",
      "3",
      "32",
-     {{{{"train.tsv"}, {"dev.tsv"}}, true, 0, -1, 1}}},
+     {{{{"train.tsv"}, {"dev.tsv"}}, 0, -1, 1}}},
     {"mrpc",
      "MRPC",
      {"0", "1"},
@@ -38,8 +39,7 @@ const struct glue_task glue_tasks[GLUE_N_TASKS] = {
      "5e-5",
      "4",
      "32",
-     {{{{"glue_train.tsv"}, {"glue_dev.tsv"}}, true, 3, 4, 0},
-      {{{"train.tsv"}, {"dev.tsv"}}, true, 3, 4, 0}}},
+     {{{{"glue_train.tsv"}, {"glue_dev.tsv"}}, 3, 4, 0}, {{{"train.tsv"}, {"dev.tsv"}}, 3, 4, 0}}},
     {"rte",
      "RTE",
      {"entailment", "not_entailment"},
@@ -48,7 +48,7 @@ const struct glue_task glue_tasks[GLUE_N_TASKS] = {
      "5e-5",
      "4",
      "32",
-     {{{{"train.tsv"}, {"dev.tsv"}}, true, 1, 2, 3}}},
+     {{{{"train.tsv"}, {"dev.tsv"}}, 1, 2, 3}}},
     {"sts-b",
      "STS-B",
      {NULL, NULL},
@@ -57,7 +57,7 @@ const struct glue_task glue_tasks[GLUE_N_TASKS] = {
      "5e-5",
      "4",
      "32",
-     {{{{"sts-train.csv"}, {"sts-dev.csv"}}, false, 5, 6, 4}, {{{"train.tsv"}, {"dev.tsv"}}, true, 7, 8, 9}}},
+     {{{{"sts-train.csv"}, {"sts-dev.csv"}}, 5, 6, 4}, {{{"train.tsv"}, {"dev.tsv"}}, 7, 8, 9}}},
 };
 
 enum { MOST_COLUMNS = 10 };
@@ -141,6 +141,18 @@ static void split(struct glue_row *r, char *line)
     }
 }
 
+/* Whether the first line is one of names: no label of any task is called like a column of labels. */
+static bool is_names(const struct glue_row *r)
+{
+    static const char *const names[] = {"label", "labels",     "gold_label",   "quality",
+                                        "score", "similarity", "acceptability"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && r->line == 1; i++) {
+        found = found || (r->n > r->layout->label && strcasecmp(r->columns[r->layout->label], names[i]) == 0);
+    }
+    return found;
+}
+
 static struct status read_lines(struct buf *lines, struct glue_row *r, const struct file_map *m)
 {
     static const char mark[] = "\xEF\xBB\xBF";
@@ -154,9 +166,9 @@ static struct status read_lines(struct buf *lines, struct glue_row *r, const str
         buf_clear(&line);
         buf_append(&line, at, (size_t)(line_end - at));
         s = buf_status(&line);
-        if (!failed(s) && line.n > 0 && !(r->layout->has_names && r->line == 1)) {
+        if (!failed(s) && line.n > 0) {
             split(r, line.data);
-            s = put_row(lines, r);
+            s = is_names(r) ? status_ok() : put_row(lines, r);
         }
         at = line_end + 1;
     }

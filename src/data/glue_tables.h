@@ -1,7 +1,8 @@
 /* glue_tables: the tables of GLUE's small tasks (Wang et al. 2018, arXiv:1804.07461) as their authors publish them, turned into JSON
  * lines that `kiln classify` reads, and what is known of each task.
  *
- * The rule: a task is a row of data.  The tables are tab-separated without quotes, with or without a line of names. */
+ * The rule: a task is a row of data.  The tables are tab-separated without quotes; a first line of names is recognised by the name
+ * of the column of labels. */
 #ifndef KILN_DATA_GLUE_TABLES_H
 #define KILN_DATA_GLUE_TABLES_H
 
@@ -18,7 +19,6 @@ struct glue_layout {
     const char
         *files[GLUE_N_PARTS]
               [GLUE_MOST_FILES]; /* in the task's directory; a part is all of them, one after the other */
-    bool has_names;              /* the first line is one of names */
     int text, pair, label;       /* columns, from 0; pair -1: a single text */
 };
 

@@ -1,5 +1,6 @@
 #include "data/tag_examples.h"
 
+#include "data/label_match.h"
 #include "data/table_file.h"
 #include "io/file.h"
 
@@ -213,11 +214,10 @@ struct status tag_examples_names(const struct tag_examples *e, struct label_name
 }
 
 struct encoding {
-    const struct bert_config *config;
+    const struct label_match *match; /* NULL: without labels */
     struct tokenizer_scratch scratch;
     struct id_list word, ids, labels; /* of a text: labels of all pieces */
     int64_t max_length;
-    bool with_labels;
 };
 
 static bool put(struct encoding *x, int32_t id, int32_t label)
@@ -243,15 +243,10 @@ static struct status end_text(struct tag_examples *e, struct encoding *x)
 static struct status find_label(const struct tag_examples *e, const struct encoding *x,
                                 const struct tag_word *w, int32_t *label)
 {
-    *label = -1;
-    if (!x->with_labels) {
-        return status_ok();
-    }
     const char *name = e->text.data + w->label;
-    *label = w->has_label ? (int32_t)label_names_find(x->config->labels, name, strlen(name)) : -1;
-    return *label >= 0    ? status_ok()
-           : w->has_label ? wrong(e, w->line, "the model has no label ", name)
-                          : wrong(e, w->line, "there is no label after the word ", e->text.data + w->text);
+    *label = x->match == NULL ? -1 : (int32_t)label_match_find(x->match, name, strlen(name));
+    return x->match == NULL || *label >= 0 ? status_ok()
+                                           : label_match_refuse(x->match, e->path, w->line, name);
 }
 
 /* Appends a word to the current text, or ends that text first if the word does not fit. */
@@ -272,6 +267,7 @@ static struct status encode_word(struct tag_examples *e, struct encoding *x, str
         TRY(end_text(e, x));
     }
     bool has_room = x->ids.n > 0 || put(x, special[SPECIAL_BEGIN], -1);
+    w->model_label = label;
     w->example = e->texts.n;
     w->piece = (int64_t)x->ids.n;
     for (int64_t i = 0; i < n; i++) {
@@ -293,10 +289,10 @@ static struct status encode_all(struct tag_examples *e, struct encoding *x)
     return status_ok();
 }
 
-struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer *tokenizer,
-                                  int64_t max_seq_length, const struct bert_config *c, bool with_labels)
+static struct status encode(struct tag_examples *e, const struct tokenizer *tokenizer, int64_t max_seq_length,
+                            const struct label_match *match)
 {
-    struct encoding x = {.config = c, .max_length = max_seq_length, .with_labels = with_labels};
+    struct encoding x = {.match = match, .max_length = max_seq_length};
     if (max_seq_length < 3) {
         return status_error(STATUS_USAGE, "%lld tokens leave no room for a word between the special ones",
                             (long long)max_seq_length);
@@ -309,5 +305,23 @@ struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer
     id_list_fini(&x.word);
     id_list_fini(&x.ids);
     id_list_fini(&x.labels);
+    return s;
+}
+
+struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer *tokenizer,
+                                  int64_t max_seq_length, const struct bert_config *c, bool with_labels)
+{
+    struct label_names names = {0};
+    struct label_match match = {0};
+    if (!with_labels) {
+        return encode(e, tokenizer, max_seq_length, NULL);
+    }
+    struct status s = tag_examples_names(e, &names);
+    if (!failed(s)) {
+        label_match_init(&match, c->labels, &names, e->path);
+        s = encode(e, tokenizer, max_seq_length, &match);
+    }
+    label_match_fini(&match);
+    label_names_fini(&names);
     return s;
 }

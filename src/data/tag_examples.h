@@ -20,6 +20,7 @@ struct tag_word {
     bool has_label;
     int64_t line;           /* of the file, from 1 */
     int64_t example, piece; /* where its first piece is, after encoding */
+    int32_t model_label;    /* after encoding with labels */
 };
 
 struct tag_examples {
@@ -51,7 +52,8 @@ int64_t tag_examples_first(const struct tag_examples *e, int64_t i);
 /* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: a word has no label. */
 struct status tag_examples_names(const struct tag_examples *e, struct label_names *names);
 
-/* Fills e->texts, with labels by the configuration's names, or without labels.  STATUS_DATA: a label is not among its names.
+/* Fills e->texts, with labels by the configuration's names (data/label_match.h), or without labels.  STATUS_DATA: a word has no
+ * label, or one that is not among the names.
  * STATUS_USAGE: max_seq_length leaves no room for a word. */
 struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer *tokenizer,
                                   int64_t max_seq_length, const struct bert_config *c, bool with_labels);

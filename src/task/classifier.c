@@ -1,6 +1,7 @@
 #include "task/classifier.h"
 
 #include "core/log.h"
+#include "data/label_match.h"
 
 struct status classifier_find(const struct finetune *f, enum bert_task task, bool *has)
 {
@@ -15,17 +16,14 @@ struct status classifier_find(const struct finetune *f, enum bert_task task, boo
 
 void classifier_set_labels(struct finetune *f, const struct label_names *labels, enum bert_problem problem)
 {
-    enum { SHOWN = 20 };
     struct buf names = {0};
     struct bert_config *config = bert_family_config(&f->model);
     config->labels = labels;
     config->num_labels = labels->n;
     config->problem = problem;
-    for (int64_t i = 0; i < labels->n && i < SHOWN; i++) {
-        buf_printf(&names, "%s%.40s", i == 0 ? "" : ", ", label_names_get(labels, i));
-    }
-    log_info("a new classifier for %s: %lld labels: %s%s", bert_problem_name(problem), (long long)labels->n,
-             buf_text(&names), labels->n > SHOWN ? ", ..." : "");
+    label_match_list(&names, labels);
+    log_info("a new classifier for %s: %lld labels: %s", bert_problem_name(problem), (long long)labels->n,
+             buf_text(&names));
     buf_fini(&names);
 }
 

@@ -71,7 +71,7 @@ static struct status read(void *self, struct finetune *f)
         TRY(encode(t, f, &t->heldout, &f->heldout, true));
     }
     if (o->do_predict) {
-        TRY(encode(t, f, &t->predict, &f->predict, false));
+        TRY(encode(t, f, &t->predict, &f->predict, o->do_eval));
         TRY(class_logits_init(&t->logits, &t->predict.texts, t->config->num_labels));
     }
     return status_ok();
@@ -120,24 +120,19 @@ static struct status write(void *self, struct buf *names)
     return buf_status(names);
 }
 
-static struct status count_entities(const struct tag_task *t, struct tag_counts *counts, const char **truth,
-                                    const char **said)
+static void count_entities(const struct tag_task *t, struct tag_counts *counts, const char **truth,
+                           const char **said)
 {
     const struct tag_examples *e = &t->predict;
     for (int64_t s = 0; s < e->n; s++) {
         int64_t first = tag_examples_first(e, s), n = tag_examples_first(e, s + 1) - first;
         for (int64_t i = 0; i < n; i++) {
             const struct tag_word *w = tag_examples_word(e, first + i);
-            if (!w->has_label) {
-                return status_error(STATUS_DATA, "%s line %lld: --do_eval wants a label for every word",
-                                    e->path, (long long)w->line);
-            }
-            truth[i] = e->text.data + w->label;
+            truth[i] = label_names_get(t->config->labels, w->model_label);
             said[i] = label_of(t, w);
         }
         tag_score_add(counts, truth, said, n);
     }
-    return status_ok();
 }
 
 static struct status score(void *self, struct score_list *scores)
@@ -146,14 +141,15 @@ static struct status score(void *self, struct score_list *scores)
     struct tag_counts counts = {0};
     size_t most = (size_t)t->predict.n_words;
     const char **truth = calloc(most, sizeof *truth), **said = calloc(most, sizeof *said);
-    struct status s = truth != NULL && said != NULL
-                          ? count_entities(t, &counts, truth, said)
-                          : status_error(STATUS_MEMORY, "out of memory for the labels of %zu words", most);
+    bool room = truth != NULL && said != NULL;
+    if (room) {
+        count_entities(t, &counts, truth, said);
+        *scores = tag_score(&counts);
+    }
     free(truth);
     free(said);
-    TRY(s);
-    *scores = tag_score(&counts);
-    return status_ok();
+    return room ? status_ok()
+                : status_error(STATUS_MEMORY, "out of memory for the labels of %zu words", most);
 }
 
 static const struct finetune_task task = {

@@ -96,7 +96,7 @@ expect 0 "memory" "${command[@]}"
 [ ! -e "$dir/dry" ] || fail "--dry_run wrote something"
 sed 's/,city$/,town/' "$dir/one.csv" >"$dir/other.csv"
 classify_command none other.csv
-expect 65 "the model has no label town" "${command[@]}"
+expect 65 "the model has no label town; the model's labels are city, house, river; the file's are house, river, town" "${command[@]}"
 model=$dir/pre/ckpt_5
 expect 65 "classifier" "$kiln" classify --init_checkpoint "$model" --output_dir "$dir/none" --do_predict \
     --predict_file "$dir/one.csv" --max_seq_length 32
@@ -104,6 +104,11 @@ expect 64 "nothing to do" "$kiln" classify --init_checkpoint "$model" --output_d
 printf '{"text": "a", "label": 0}\n{"text": null, "label": 1}\n' >"$dir/null.jsonl"
 classify_command none null.jsonl
 expect 65 'null.jsonl line 2: "text" is missing or null' "${command[@]}"
+classify_command none unlabelled.csv
+expect 65 "unlabelled.csv has no column for labels" "${command[@]}"
+sed '5s/,[a-z]*$/,/' "$dir/one.csv" >"$dir/empty.csv"
+classify_command none empty.csv
+expect 65 "empty.csv line 5: there is no label" "${command[@]}"
 classify_command none one.csv --text_column_name body
 expect 65 "has no column body; it has id, sentence, label" "${command[@]}"
 classify_command none numbers.json --problem_type multi_label_classification --text_column_name text --label_separator ab

@@ -66,6 +66,13 @@ expect 64 'is the result of other flags' glue --output_dir "$dir/scores" --tasks
 sed 's/city/stone/' -i "$dir/data/RTE/train.tsv"
 expect 64 'train.jsonl was made from other data' glue --output_dir "$dir/scores" --tasks rte --resume_from_checkpoint
 
+# a table without its line of names keeps its first row, one with such a line where there is none by design loses it
+mkdir "$dir/names" && cp -r "$dir/data/RTE" "$dir/data/CoLA" "$dir/names"
+sed -i 1d "$dir/names/RTE/train.tsv" "$dir/names/RTE/dev.tsv"
+sed -i '1i source\tlabel\toriginal\tsentence' "$dir/names/CoLA/in_domain_train.tsv"
+expect 0 "mean" glue --data_dir "$dir/names" --output_dir "$dir/named" --tasks rte,cola "${quick[@]}" max_steps=1
+[ "$(cat "$dir"/named/*/train.jsonl | wc -l)" -eq 240 ] || fail "rows are missing: $(wc -l "$dir"/named/*/train.jsonl)"
+
 # what is wrong
 expect 64 'the tasks are cola, sst-2, mrpc, rte, sts-b' glue --output_dir "$dir/wrong" --tasks cola,qqp
 expect 64 'has cola twice' glue --output_dir "$dir/wrong" --tasks cola,cola

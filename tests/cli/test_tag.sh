@@ -69,7 +69,7 @@ expect 0 "and are split" "$kiln" tag --init_checkpoint "$dir/whole/model" --outp
     --predict_file "$dir/words.conll" --max_seq_length 32
 diff "$dir/words.conll" <(awk 'NF { print $1 }' "$dir/again/predictions.conll") >/dev/null || fail "words are missing"
 [ "$(awk 'NF == 2' "$dir/again/predictions.conll" | wc -l)" -eq "$(wc -l <"$dir/words.conll")" ] || fail "labels are missing"
-expect 65 "--do_eval wants a label" "$kiln" tag --init_checkpoint "$dir/whole/model" --output_dir "$dir/again" --do_eval \
+expect 65 "words.conll line 1: there is no label after the word" "$kiln" tag --init_checkpoint "$dir/whole/model" --output_dir "$dir/again" --do_eval \
     --predict_file "$dir/words.conll" --max_seq_length 32
 
 # what is wrong is said
@@ -78,7 +78,15 @@ expect 65 "words.conll line 1: there is no label after the word" "${command[@]}"
 sed 's/B-PLACE/B-SPOT/' "$dir/names.conll" >"$dir/other.conll"
 model=$dir/whole/model
 tag_command none other.conll
-expect 65 "the model has no label B-SPOT" "${command[@]}"
+expect 65 "the model has no label B-SPOT; the model's labels are B-PLACE, I-PLACE, O; the file's are" "${command[@]}"
+expect 65 "the model has no label B-SPOT" "$kiln" tag --init_checkpoint "$model" --output_dir "$dir/none" --do_eval \
+    --predict_file "$dir/other.conll" --max_seq_length 32
+sed 's/"B-PLACE"/"LABEL_0"/; s/"I-PLACE"/"LABEL_1"/; s/"O"/"LABEL_2"/' -i.names "$model/config.json"
+awk 'NF { $3 = $3 == "O" ? 2 : $3 == "I-PLACE" } { print }' "$dir/names.conll" >"$dir/numbers.conll"
+expect 0 "the model's labels are LABEL_0 to LABEL_2: label i of the file is LABEL_i" "$kiln" tag --init_checkpoint "$model" \
+    --output_dir "$dir/numbers" --do_eval --predict_file "$dir/numbers.conll" --max_seq_length 32
+grep -q "accuracy [01].9[0-9]*\|accuracy 1" "$dir/err" || fail "labels were not those of their numbers: $(tail -1 "$dir/err")"
+mv "$model/config.json.names" "$model/config.json"
 printf 'text,label\na,x\nb,y\n' >"$dir/texts.csv"
 expect 65 "is a BertForTokenClassification" "$kiln" classify --init_checkpoint "$model" --output_dir "$dir/none" --do_train \
     --train_file "$dir/texts.csv" --max_seq_length 32

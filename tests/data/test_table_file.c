@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include "data/class_examples.h"
+#include "data/label_match.h"
 #include "data/tag_examples.h"
 #include "io/file.h"
 
@@ -178,6 +179,85 @@ static void test_labels(void)
     class_examples_fini(&e);
 }
 
+/* A row without a label is named; blanks around a label are no part of it. */
+static void test_missing_labels(void)
+{
+    static const struct {
+        const char *name, *text;
+        enum bert_problem problem;
+        int line;
+    } bad[] = {
+        {"m.csv", "text,label\na,1\nb,\n", BERT_SINGLE_LABEL, 3},
+        {"m.csv", "label,text\n,a\n1,b\n", BERT_SINGLE_LABEL, 2},
+        {"m.csv", "text,label\na,\"\"\n", BERT_SINGLE_LABEL, 2},
+        {"m.csv", "text,label\na,1\n\nb, \t\n", BERT_SINGLE_LABEL, 4},
+        {"m.tsv", "text\tlabel\na\t\n", BERT_SINGLE_LABEL, 2},
+        {"m.tsv", "text\tlabel\na\ty;;x\n", BERT_MULTI_LABEL, 2},
+        {"m.json", "{\"text\": \"a\", \"label\": \"\"}\n", BERT_SINGLE_LABEL, 1},
+        {"m.json", "{\"text\": \"a\", \"label\": 1}\n{\"text\": \"a\"}\n", BERT_SINGLE_LABEL, 2},
+        {"m.json", "{\"text\": \"a\", \"label\": null}\n", BERT_SINGLE_LABEL, 1},
+        {"m.json", "{\"text\": \"a\", \"label\": [\"\"]}\n", BERT_MULTI_LABEL, 1},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct class_examples e;
+        struct label_names names = {0};
+        char message[64];
+        snprintf(message, sizeof message, "line %d: there is no label", bad[i].line);
+        EXPECT_OK(class_examples_open(&e, write_file(bad[i].name, bad[i].text),
+                                      &(struct class_columns){.separator = ';'}));
+        EXPECT_ERROR(class_examples_names(&e, bad[i].problem, &names), STATUS_DATA, message);
+        label_names_fini(&names);
+        class_examples_fini(&e);
+    }
+    expect_names("l.csv", "text,label\na, 10\nb,9 \nc,10\n", BERT_SINGLE_LABEL, "9 10 ");
+    struct class_examples e;
+    struct label_names names = {0};
+    EXPECT_OK(class_examples_open(&e, write_file("m.csv", "text,class\na,1\n"), &(struct class_columns){0}));
+    EXPECT_ERROR(class_examples_names(&e, BERT_SINGLE_LABEL, &names), STATUS_DATA,
+                 "m.csv has no column for labels");
+    class_examples_fini(&e);
+}
+
+/* A model that names its labels LABEL_i takes numbers; what it does not have is said with both sets. */
+static void test_match(void)
+{
+    static const struct {
+        const char *model[3], *file[3];
+        const char *find;
+        int64_t wanted;
+    } cases[] = {
+        {{"LABEL_0", "LABEL_1"}, {"0", "1"}, "1", 1},
+        {{"LABEL_0", "LABEL_1"}, {"-1", "1"}, "1", 1},
+        {{"LABEL_0", "LABEL_1"}, {"0", "2"}, "0", -1},
+        {{"LABEL_0", "LABEL_1"}, {"0", "x"}, "0", -1},
+        {{"LABEL_1", "LABEL_0"}, {"0", "1"}, "0", -1},
+        {{"no", "yes"}, {"0", "1"}, "0", -1},
+        {{"0", "1"}, {"LABEL_0"}, "LABEL_0", -1},
+        {{"LABEL_0", "LABEL_1"}, {"LABEL_1"}, "LABEL_1", 1},
+        {{"LABEL_0", "x"}, {"0"}, "0", -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct label_names model = {0}, file = {0};
+        struct label_match m;
+        for (int k = 0; k < 3; k++) {
+            EXPECT_OK(cases[i].model[k] == NULL
+                          ? status_ok()
+                          : label_names_add(&model, cases[i].model[k], strlen(cases[i].model[k])));
+            EXPECT_OK(cases[i].file[k] == NULL
+                          ? status_ok()
+                          : label_names_add(&file, cases[i].file[k], strlen(cases[i].file[k])));
+        }
+        EXPECT_OK(label_names_index(&model));
+        label_match_init(&m, &model, &file, "file");
+        int64_t found = label_match_find(&m, cases[i].find, strlen(cases[i].find));
+        EXPECT(found == cases[i].wanted, "case %zu: %s is label %lld", i, cases[i].find, (long long)found);
+        EXPECT_ERROR(label_match_refuse(&m, "file", 7, "y"), STATUS_DATA,
+                     "file line 7: the model has no label y");
+        label_match_fini(&m);
+        label_names_fini(&model);
+    }
+}
+
 /* Lengths from the crate tokenizers' truncation "longest_first". */
 static void test_cut(void)
 {
@@ -202,6 +282,8 @@ int main(void)
     test_words();
     test_errors();
     test_labels();
+    test_missing_labels();
+    test_match();
     test_cut();
     EXPECT_OK(file_remove_tree(directory));
     return 0;

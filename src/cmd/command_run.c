@@ -1,5 +1,6 @@
 #include "cmd/command_run.h"
 
+#include "cmd/rank_run.h"
 #include "core/launcher.h"
 #include "core/log.h"
 
@@ -18,10 +19,14 @@ static struct status parse(struct parsed *p, const struct command *c, int argc, 
 struct status command_run(const struct command *c, int argc, const char **argv)
 {
     struct parsed p;
-    if (c->of_ranks && launcher_rank() > 0) { /* the first one says what they all have to say */
+    if (c->of_ranks &&
+        launcher_rank() > 0) { /* until the others are found: the first one says what they all have to say */
         log_set_level(LOG_QUIET);
     }
-    TRY(parse(&p, c, argc, argv));
+    struct status s = parse(&p, c, argc, argv);
+    if (failed(s)) {
+        return c->of_ranks ? rank_run_refuse(s) : s;
+    }
     if (p.wants_help) {
         option_print_help(c);
         return status_ok();

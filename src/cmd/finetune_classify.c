@@ -60,7 +60,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct classify_args *a = args;
     struct classify_options o = a->run;
     struct comm world;
-    TRY(rank_run_begin(&world, &a->launcher));
+    TRY(rank_run_begin(&world, &command_classify, args, &a->launcher));
     o.run.ranks.world = &world;
     json_t *flags = option_values(&command_classify, args);
     o.run.flags = flags;

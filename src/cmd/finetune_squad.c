@@ -67,7 +67,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct squad_args *a = args;
     struct squad_options o = a->run;
     struct comm world;
-    TRY(rank_run_begin(&world, &a->launcher));
+    TRY(rank_run_begin(&world, &command_squad, args, &a->launcher));
     o.run.ranks.world = &world;
     replaced_environment_tell();
     json_t *flags = option_values(&command_squad, args);

@@ -50,7 +50,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct tag_args *a = args;
     struct tag_options o = a->run;
     struct comm world;
-    TRY(rank_run_begin(&world, &a->launcher));
+    TRY(rank_run_begin(&world, &command_tag, args, &a->launcher));
     o.run.ranks.world = &world;
     json_t *flags = option_values(&command_tag, args);
     o.run.flags = flags;

@@ -7,9 +7,15 @@
 #include "core/launcher.h"
 
 #define LAUNCHER_FLAG_ROWS(at)                                                                               \
-    OPTION_INT_ROW(                                                                                          \
-        "local_rank", (at) + offsetof(struct launcher_flags, local_rank), "-1", -1, 1e6,                     \
-        "rank given by torchrun or deepspeed: mpirun and srun tell it, so it has no effect under them"),     \
+    {.name = "local_rank",                                                                                   \
+     .kind = OPTION_INT,                                                                                     \
+     .offset = (at) + offsetof(struct launcher_flags, local_rank),                                           \
+     .default_text = "-1",                                                                                   \
+     .value_name = "N",                                                                                      \
+     .help = "rank given by torchrun or deepspeed: mpirun and srun tell it, so it has no effect under them", \
+     .min = -1,                                                                                              \
+     .max = 1e6,                                                                                             \
+     .of_rank = true},                                                                                       \
         OPTION_STRING_ROW("world_info", (at) + offsetof(struct launcher_flags, world_info), NULL, "BASE64",  \
                           "hosts and slots given by deepspeed: mpirun and srun tell them"),                  \
         OPTION_INT_ROW("num_nodes", (at) + offsetof(struct launcher_flags, num_nodes), NULL, -1, 1e6,        \

@@ -23,7 +23,8 @@
             "gradients of its part only, which are then summed after each micro-batch"),                     \
         OPTION_INT_ROW(                                                                                      \
             "replica_check_steps", (at) + offsetof(struct rank_options, replica_check_steps), "0", 0, 1e12,  \
-            "every N steps, and before each checkpoint, all ranks compare a hash of their weights, and end " \
-            "if a bit differs (silent corruption: Dixit et al. 2021, arXiv:2102.11245); 0: never")
+            "compare a hash of all ranks' weights every N steps as well as before the first step and each "  \
+            "checkpoint, and end if a bit differs (silent corruption: Dixit et al. 2021, "                   \
+            "arXiv:2102.11245); 0: off")
 
 #endif

@@ -4,10 +4,20 @@
 #define KILN_CMD_RANK_RUN_H
 
 #include "core/launcher.h"
+#include "core/option.h"
 #include "dist/comm.h"
 
-/* Finds the ranks that a launcher has started, and gives this one its share of the node's threads. */
-struct status rank_run_begin(struct comm *world, const struct launcher_flags *flags);
+/* Finds the ranks that a launcher has started, and gives this one its share of the node's threads.  STATUS_USAGE unless all ranks have
+ * the same flags, but for the paths of files; STATUS_UNAVAILABLE unless they compute with the same kernels. */
+struct status rank_run_begin(struct comm *world, const struct command *c, const void *args,
+                             const struct launcher_flags *flags);
+
+/* STATUS_USAGE unless all ranks have the same values, also those that came from files of settings. */
+struct status rank_run_compare_flags(const struct comm *world, const struct command *c, const void *args);
+
+/* For a rank that cannot begin, `s` saying why: if the other ranks are there, all end with its error, which the first one
+ * says; else this process says it. */
+struct status rank_run_refuse(struct status s);
 
 /* Ends the ranks' work together: returns the error of whichever failed, and `s` if none has. */
 struct status rank_run_end(struct comm *world, struct status s);

@@ -289,6 +289,7 @@ static struct status train(struct pretrain_args *a, const struct comm *world)
     if (a->use_zero_optimizer && a->run.ranks.zero_stage == 0) {
         a->run.ranks.zero_stage = 1;
     }
+    TRY(rank_run_compare_flags(world, &command_pretrain, a)); /* as --deepspeed_config has changed them */
     json_t *flags = option_values(&command_pretrain, a);
     a->run.flags = flags;
     struct status s = pretrain_run(&a->run);
@@ -302,7 +303,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct pretrain_args a = *(const struct pretrain_args *)args;
     struct comm world, of_run;
     struct comm_emulated emulated;
-    TRY(rank_run_begin(&world, &a.launcher));
+    TRY(rank_run_begin(&world, &command_pretrain, args, &a.launcher));
     of_run = world;
     struct status s = emulation_open(&emulated, &of_run, &a.run.emulation, &world);
     return rank_run_end(&world, failed(s) ? s : train(&a, &of_run));

@@ -13,6 +13,19 @@ struct host_text host_name(void)
     return name;
 }
 
+struct host_text host_node(void)
+{
+    struct host_text node;
+    char boot[40] = "";
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (f != NULL) {
+        boot[fread(boot, 1, 36, f)] = '\0';
+        fclose(f);
+    }
+    snprintf(node.text, sizeof node.text, "%.64s %s", host_name().text, boot);
+    return node;
+}
+
 struct host_text host_cpu_name(void)
 {
     struct host_text name = {"unknown"};

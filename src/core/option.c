@@ -217,20 +217,24 @@ static json_t *value_of(const struct option *o, const void *args)
     return NULL;
 }
 
+struct option_key option_key(const struct option *o)
+{
+    struct option_key key;
+    snprintf(key.text, sizeof key.text, "%s", o->name);
+    for (char *p = key.text; *p != '\0'; p++) {
+        *p = *p == '-' ? '_' : *p;
+    }
+    return key;
+}
+
 json_t *option_values(const struct command *c, const void *args)
 {
     json_t *values = json_object();
     for (const struct option *o = c->options; o->name != NULL && values != NULL; o++) {
-        char name[64];
         json_t *value = o->name[0] == '\0' ? NULL : value_of(o, args);
-        if (value == NULL) {
-            continue;
+        if (value != NULL) {
+            json_object_set_new(values, option_key(o).text, value);
         }
-        snprintf(name, sizeof name, "%s", o->name);
-        for (char *p = name; *p != '\0'; p++) {
-            *p = *p == '-' ? '_' : *p;
-        }
-        json_object_set_new(values, name, value);
     }
     return values;
 }

@@ -53,6 +53,7 @@ struct option {
     const char *choices; /* "a|b|c"; NULL: anything.  OPTION_BOOL: words that mean true, or OPTION_ANY_WORD */
     const char *means;   /* OPTION_MEANS: the value that is stored */
     const char *env;     /* the environment variable that is read if the flag is absent; NULL: none */
+    bool of_rank;        /* may differ between the ranks of a run */
 };
 
 /* Short forms of table rows: each leaves out the fields that its kind of flag lacks.  An empty default is
@@ -162,7 +163,13 @@ void option_set_default(const struct command *c, void *args, const char *name, c
 /* Gives a flag a value as if it were on the command line, unless it was.  True: it was not.  The text must be valid. */
 bool option_give(const struct command *c, void *args, const char *name, const char *text);
 
-/* An object from flag names, with '_' for '-', to the parsed values, in the order of the table; an absent
+/* A flag's name with '_' for '-'. */
+struct option_key {
+    char text[64];
+};
+struct option_key option_key(const struct option *o);
+
+/* An object from option_key to the parsed values, in the order of the table; an absent
  * string is null.  The caller json_decref's it; NULL if memory runs out. */
 json_t *option_values(const struct command *c, const void *args);
 

@@ -89,12 +89,17 @@ static void start(struct store_check *c)
     signals_restore(&before);
 }
 
-struct status store_check_begin(struct store_check *c, const char *directory)
+struct status store_check_begin(struct store_check *c, const char *directory, int rank)
 {
+    char of_rank[24] = "";
     if (c->n == 0) {
         return status_ok();
     }
-    if ((size_t)snprintf(c->kept, sizeof c->kept, "%s/.data_checked", directory) >= sizeof c->kept) {
+    if (rank > 0) {
+        snprintf(of_rank, sizeof of_rank, "_by_rank_%d", rank);
+    }
+    if ((size_t)snprintf(c->kept, sizeof c->kept, "%s/.data_checked%s", directory, of_rank) >=
+        sizeof c->kept) {
         return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", directory,
                             sizeof c->kept - 1);
     }

@@ -1,6 +1,7 @@
 #include "dist/comm_wire.h"
 
 #include "core/clock.h"
+#include "core/host.h"
 #include "core/integers.h"
 #include "core/log.h"
 #include "dist/node_calls.h"
@@ -280,19 +281,6 @@ static const struct comm_type type = {
 
 /* ---- begin and end ---- */
 
-/* Containers of one machine have its boot id, but names, networks and perhaps /dev/shm of their own. */
-static void name_node(char *text, size_t n)
-{
-    char boot[40] = "", host[64] = "";
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
-    if (f != NULL) {
-        boot[fread(boot, 1, 36, f)] = '\0';
-        fclose(f);
-    }
-    gethostname(host, sizeof host - 1);
-    snprintf(text, n, "%s %s", host, boot);
-}
-
 static struct status compare_builds(const struct comm_wire *c)
 {
     for (int r = 1; r < c->ranks.wire.size; r++) {
@@ -317,7 +305,7 @@ static struct status greet(struct comm_wire *c)
     snprintf(mine->version, sizeof mine->version, "%s", KILN_VERSION);
     mine->call_bytes = sizeof(struct comm_call);
     mine->run = (uint64_t)clock_ns() << 22 ^ (uint64_t)getpid();
-    name_node(mine->node, sizeof mine->node);
+    snprintf(mine->node, sizeof mine->node, "%s", host_node().text);
     mine->heartbeat = c->heartbeat.places[w->wire.rank];
     for (int r = 1; r < w->wire.size && w->wire.rank == 0; r++) {
         wire_ranks_receive(w, r, WIRE_HELLO, &c->hellos[r], sizeof *mine);

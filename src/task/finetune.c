@@ -9,6 +9,7 @@
 #include "task/config_file.h"
 #include "task/finetune_missing.h"
 #include "task/run_outputs.h"
+#include "task/same_inputs.h"
 #include "task/together.h"
 #include "text/tokenizer_open.h"
 #include "train/memory_fit.h"
@@ -392,6 +393,16 @@ static struct status plan_without_inputs(struct job *j, const struct missing *mi
     return status_ok();
 }
 
+/* What each rank has read is the same; the examples are compared as the data that a run goes on with. */
+static struct status compare_inputs(struct job *j)
+{
+    struct same_run same = {0};
+    same_inputs_add_model(&same, &j->bert.model, &j->open.model.tokenizer);
+    same_run_add_hash(&same, "the number of training features", (uint64_t)j->open.train.source.n);
+    same_run_add_hash(&same, "the number of features of --eval_file", (uint64_t)j->open.heldout.source.n);
+    return same_run_check(&same, &j->world, STATUS_DATA);
+}
+
 /* All that ranks do together: everything but predictions. */
 static struct status run_job(struct job *j)
 {
@@ -411,7 +422,9 @@ static struct status run_job(struct job *j)
     if (o->dry_run) {
         return status_ok();
     }
+    TRY(compare_inputs(j));
     TRY(open_outputs(j, &plan));
+    TRY(same_inputs_directory(&j->world, "output_dir", o->output_dir));
     TRY(stop_before_work());
     TRY(open_logs(j));
     TRY(rank_options_open_watch(&o->ranks, &j->watch, &j->backend, j->task->command, &o->watch));

@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "dist/same_run.h"
 #include "task/finetune_heldout.h"
 #include "task/loop.h"
 
@@ -103,7 +104,9 @@ static struct status name_data(struct tuning *t)
         snprintf(t->data_id + n, sizeof t->data_id - (size_t)n, ", held out %016llx", hash);
     }
     t->loop.state.data = t->data_id;
-    return status_ok();
+    struct same_run same = {0};
+    same_run_add(&same, "the content of --train_file", t->data_id);
+    return same_run_check(&same, &t->world, STATUS_DATA);
 }
 
 static void log_step(struct tuning *t, int64_t n_sequences, double lr, const struct trainer_result *r)

@@ -200,7 +200,7 @@ static int n_with(const uint64_t *hashes, int n, uint64_t hash)
 }
 
 /* OK if all are equal. */
-static struct status compare(const uint64_t *hashes, int n, int64_t step)
+static struct status compare(const uint64_t *hashes, int n, int64_t step, bool begins)
 {
     char text[256] = "";
     uint64_t usual = hashes[0];
@@ -218,12 +218,20 @@ static struct status compare(const uint64_t *hashes, int n, int64_t step)
             snprintf(text + at, sizeof text - at, "%srank %d", shown++ > 0 ? ", " : "", i);
         }
     }
-    return status_error(
-        STATUS_IO,
-        "after step %" PRId64 " the weights of %s differ from %s: memory or a processor there may be "
-        "bad; nothing was saved since they were compared last, so --resume_from_checkpoint goes on "
-        "from weights that were alike",
-        step, text, majority ? "those of the other ranks" : "one another");
+    const char *from = majority ? "those of the other ranks" : "one another";
+    if (begins) {
+        return status_error(
+            STATUS_DATA,
+            "the weights that %s would begin with differ from %s: the ranks have read other files", text,
+            from);
+    }
+    return status_error(STATUS_IO,
+                        "after step %" PRId64
+                        " the weights of %s differ from %s: memory or a processor there may be "
+                        "bad, or processors of different kinds round differently; nothing was saved since "
+                        "they were compared last, so --resume_from_checkpoint goes on "
+                        "from weights that were alike",
+                        step, text, from);
 }
 
 /* One hash of each rank, in their order. */
@@ -237,9 +245,10 @@ static struct status gather(const struct comm *world, uint64_t *hashes, int64_t 
     return host.status;
 }
 
-struct status health_check_replicas(const struct comm *world, struct exec *x, tensor weights, int64_t step)
+struct status health_check_replicas(const struct comm *world, struct exec *x, tensor weights, int64_t step,
+                                    bool begins)
 {
-    if (world->size == 1) {
+    if (world->size == 1 || world->emulated != NULL) {
         return status_ok();
     }
     uint64_t *hashes = calloc((size_t)world->size, sizeof *hashes);
@@ -251,7 +260,7 @@ struct status health_check_replicas(const struct comm *world, struct exec *x, te
     struct status s = comm_agree(world, mine); /* a failure of any */
     if (allocated && !failed(s)) {
         s = gather(world, hashes, bounds);
-        s = failed(s) ? s : compare(hashes, world->size, step);
+        s = failed(s) ? s : compare(hashes, world->size, step, begins);
     }
     free(bounds);
     free(hashes);

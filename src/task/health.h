@@ -57,8 +57,10 @@ bool health_leave_out(struct health_state *s, const struct health_options *o, in
 json_t *health_to_json(const struct health_state *s);
 struct status health_parse(struct health_state *s, const json_t *object, int64_t step, const char *source);
 
-/* STATUS_IO, the same on all ranks, unless all have the same bits in `weights`, in the memory of the exec's device: it names the
- * ranks that differ from most, or if there is no such majority every rank's hash. */
-struct status health_check_replicas(const struct comm *world, struct exec *x, tensor weights, int64_t step);
+/* STATUS_IO, the same on all ranks, unless all have the same bits in `weights`, in the memory of the exec's device, after so many
+ * steps: it names the ranks that differ from most, or all if there is no such majority.  STATUS_DATA where `begins`: before this run
+ * has made a step. */
+struct status health_check_replicas(const struct comm *world, struct exec *x, tensor weights, int64_t step,
+                                    bool begins);
 
 #endif

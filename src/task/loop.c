@@ -87,11 +87,23 @@ static struct status open_ranks(struct loop *l)
     return comm_device_open(&l->tensors, l->world, &l->trainer->net.x, &config);
 }
 
+/* Before the first step and before each save, whatever the flag's interval: a checkpoint is of weights that all ranks have. */
+static struct status compare_ranks(struct loop *l, bool begins)
+{
+    if (!begins && l->compared_step == l->state.global_step) {
+        return status_ok();
+    }
+    l->compared_step = l->state.global_step;
+    return health_check_replicas(l->world, &l->trainer->net.x, l->trainer->net.master, l->state.global_step,
+                                 begins);
+}
+
 struct status loop_open(struct loop *l)
 {
     static const struct profile_options untimed;
     struct tensor_log_options tensors = *l->tensor_log_options;
     tensors.rank = l->world->rank;
+    TRY(compare_ranks(l, true));
     TRY(open_ranks(l));
     l->save_run = (struct save_run){
         .trainer = l->trainer,
@@ -130,23 +142,13 @@ void loop_close(struct loop *l)
     }
 }
 
-/* Whatever the flag's interval, before a save too: a checkpoint is of weights that all ranks have. */
-static struct status compare_ranks(struct loop *l)
-{
-    if (l->replica_check_steps == 0 || l->compared_step == l->state.global_step) {
-        return status_ok();
-    }
-    l->compared_step = l->state.global_step;
-    return health_check_replicas(l->world, &l->trainer->net.x, l->trainer->net.master, l->state.global_step);
-}
-
 /* Saves in the background; with `wait` it waits and returns the failure. */
 static struct status save(struct loop *l, bool wait)
 {
     if (!l->saves) {
         return status_ok();
     }
-    TRY(compare_ranks(l));
+    TRY(compare_ranks(l, false));
     bool phase_end = l->saves_at_end && (l->state.step == l->state.max_steps || loop_is_over(l));
     l->save_run.best_step = l->state.early.best_step;
     profile_phase(&l->profile, "save");
@@ -412,7 +414,7 @@ static struct status evaluate(struct loop *l, bool *best)
 static struct status end_step(struct loop *l, bool stopping)
 {
     bool last = is_last_step(l), best = false;
-    TRY(is_every(l->state.step, l->replica_check_steps) ? compare_ranks(l) : status_ok());
+    TRY(is_every(l->state.step, l->replica_check_steps) ? compare_ranks(l, false) : status_ok());
     bool due = (last && l->saves_at_end) || is_every(l->state.step, l->save_steps);
     TRY(before_save(l, due, stopping));
     if (l->task->evaluate != NULL && (last || is_every(l->state.step, l->eval_steps))) {

@@ -62,9 +62,10 @@ struct loop {
     int64_t eval_steps;      /* between evaluations; 0: none between */
     struct early_stop_options early;
     struct health_options health;
-    int64_t replica_check_steps;       /* between comparisons of all ranks' weights; 0: none are compared */
-    int64_t keep_last;                 /* checkpoints; 0: all */
-    int64_t average_last;              /* checkpoints whose mean is saved beside each; 0: none is */
+    int64_t
+        replica_check_steps; /* between comparisons of all ranks' weights, besides those before the first step and each save; 0: no others */
+    int64_t keep_last;       /* checkpoints; 0: all */
+    int64_t average_last;    /* checkpoints whose mean is saved beside each; 0: none is */
     struct training_state_place place; /* which checkpoint to resume from; its directory is set here */
     bool resume, allow_other_data;
     bool saves, saves_at_end; /* whether to save at all, and after the last step */

@@ -10,6 +10,7 @@
 #include "task/pretrain_run.h"
 #include "task/pretrain_settings.h"
 #include "task/run_outputs.h"
+#include "task/same_inputs.h"
 #include "task/together.h"
 #include "train/memory_fit.h"
 
@@ -268,20 +269,38 @@ static struct status export_best(struct pretrain_run *r)
     return status_ok();
 }
 
-/* One rank reads the data for all. */
+/* One rank reads a file for all that see the same one. */
 static struct status begin_check(struct pretrain_run *r)
 {
-    if (!together_is_first(&r->world)) {
+    char path[CHECKPOINT_PATH_BYTES];
+    bool reads;
+    TRY(checkpoint_path(path, "%s/train.bin", r->options->input_dir));
+    TRY(same_inputs_reader(&r->world, path, &reads));
+    if (!reads) {
         return status_ok();
     }
     TRY(pretrain_inputs_add_checks(&r->in, r->options, &r->check));
-    return store_check_begin(&r->check, r->options->output_dir);
+    return store_check_begin(&r->check, r->options->output_dir,
+                             together_is_first(&r->world) ? 0 : r->world.rank);
+}
+
+/* What each rank has read is the same. */
+static struct status compare_inputs(struct pretrain_run *r)
+{
+    struct same_run same = {0};
+    const struct token_store_info *heldout = &r->in.heldout.store.info;
+    same_inputs_add_model(&same, &r->bert.model, &r->in.tokenizer);
+    same_run_add(&same, "the data of --input_dir", r->in.data_id);
+    same_run_add_hash(&same, "the held-out data", (uint64_t)heldout->bin_crc << 32 | heldout->idx_crc);
+    return same_run_check(&same, &r->world, STATUS_DATA);
 }
 
 static struct status run_phase(struct pretrain_run *r, const struct trainer_plan *plan)
 {
     const struct pretrain_options *o = r->options;
+    TRY(compare_inputs(r));
     TRY(open_outputs(r, plan));
+    TRY(same_inputs_directory(&r->world, "output_dir", o->output_dir));
     TRY(rank_options_open_watch(&o->ranks, &r->watch, &r->backend, "pretrain", &o->watch));
     struct trainer_config config = trainer_config_of(r);
     size_t free_before = config.device->free_bytes();

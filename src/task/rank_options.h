@@ -12,9 +12,10 @@ struct rank_options {
     int64_t
         global_batch_size; /* of all ranks, in gradient_accumulation_steps micro-batches of all; 0: not given, and both flags are
                                  * of one rank */
-    int64_t reproducible_ranks;  /* as many ranks or fewer give the same bits; 0: only the same number does */
-    int64_t zero_stage;          /* 0, 1: ranks share the update and its moments, or 2: gradients too */
-    int64_t replica_check_steps; /* between comparisons of all ranks' weights; 0: none are compared */
+    int64_t reproducible_ranks; /* as many ranks or fewer give the same bits; 0: only the same number does */
+    int64_t zero_stage;         /* 0, 1: ranks share the update and its moments, or 2: gradients too */
+    int64_t
+        replica_check_steps; /* between comparisons of all ranks' weights; 0: only before the first step and each save */
 };
 
 /* The ranks; comm_self without any. */

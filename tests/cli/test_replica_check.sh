@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Two ranks of mpirun that begin with other weights, by one bit, in the files that each reads: with --replica_check_steps the run
-# ends at the first comparison, also one that is only due for a checkpoint, and nothing is saved.  Ranks
-# that are alike go on; they go back from spikes together, and end with the bits of a single process.
+# Two ranks of mpirun that would begin with other weights, by one bit, in the files that each reads: the run ends before the first step.
+# Ranks that are alike go on; they go back from spikes together, and end with the bits of a single process.
 . "$(dirname "$0")/begin.sh"
 [ -e "$(dirname "$kiln")/libkiln_mpi.so" ] || skip mpi "this build has no MPI; install libopenmpi-dev, and build without KILN_MPI=OFF"
 command -v mpirun >/dev/null || skip mpi "there is no mpirun; install openmpi-bin"
@@ -30,16 +29,10 @@ byte=$(od -An -t u1 -j $at -N 1 "$file")
 printf '%b' "\\0$(printf %o $((byte ^ 1)))" | dd of="$file" bs=1 seek=$at conv=notrunc 2>/dev/null
 [ "$(cmp -l "$dir/a/model/model.safetensors" "$file" | wc -l)" -eq 1 ] || fail "more than a byte was flipped"
 
-model=(--init_checkpoint model)
-while read -r steps found zero; do
-    other=b
-    pretrain_command "differ-$steps" "${model[@]}" --replica_check_steps "$steps" --zero_stage "$zero"
-    expect 74 "after step $found the weights of rank 0, rank 1 differ from one another" both
-    [ -z "$(find "$dir/differ-$steps" -name 'ckpt_*')" ] || fail "a checkpoint was saved: $(ls "$dir/differ-$steps")"
-done <<END
-2 2 0
-4 3 0
-END
+other=b
+pretrain_command differ --init_checkpoint model
+expect 65 "the weights that rank 0, rank 1 would begin with differ from one another" both
+[ -z "$(find "$dir/differ" -name 'ckpt_*')" ] || fail "a checkpoint was saved: $(ls "$dir/differ")"
 
 other=a
 spikes=(--global_batch_size 8 --reproducible_ranks 2 --max_steps 20 --spike_z 2.5 --spike_window 8 --spike_skip 1)

@@ -325,7 +325,7 @@ static struct status check_stores(const struct token_store *s, const char *prefi
 {
     struct store_check c = {0};
     EXPECT_OK(store_check_add(&c, s, prefix));
-    EXPECT_OK(store_check_begin(&c, directory));
+    EXPECT_OK(store_check_begin(&c, directory, 0));
     struct status found = store_check_take(&c, true);
     EXPECT(!store_check_is_pending(&c), "still pending");
     EXPECT(strcmp(store_check_take(&c, false).message, found.message) == 0, "another result");

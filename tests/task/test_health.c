@@ -123,7 +123,12 @@ static void compare_weights(const struct comm *c, void *context)
             ((unsigned char *)weights.data)[weights.dims[0] * 4 - 1 - flips->from_end - i] ^= 1;
         }
     }
-    struct status s = health_check_replicas(c, &x, weights, 7);
+    struct status s = health_check_replicas(c, &x, weights, 7, false);
+    struct status at_start = health_check_replicas(c, &x, weights, 0, true);
+    EXPECT(flips->told == NULL
+               ? !failed(at_start)
+               : at_start.code == STATUS_DATA && strstr(at_start.message, "would begin with differ") != NULL,
+           "rank %d at the start: %s", c->rank, at_start.message);
     if (flips->told == NULL) {
         EXPECT_OK(s);
     } else {

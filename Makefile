@@ -20,7 +20,7 @@ demo: all ## from raw text to answered questions in about 10 minutes; DATA=DIR f
 demo-long: all ## the same with a larger model, 1 to 2 hours
 	@scripts/demo.sh --long
 
-test: deps ## build with warnings as errors and run the tests
+test: deps ## build with warnings as errors and run the tests; those of kernels take turns
 	@tools/test.sh ci $(CTEST)
 
 check: deps ## build and run the tests of one room: make check ROOM=nn
@@ -33,7 +33,8 @@ test-kills: all ## 20 random ranks of one run are killed (ROUNDS=N), and each sy
 	@ROUNDS=$${ROUNDS:-20} tests/hosts/test_kills.sh build/kiln
 	@tests/hosts/test_save_faults.sh build/kiln build/tests/libsave_faults.so
 
-test-slow: test asan portable tsan ## the tests, in every build that there is
+test-slow: export KILN_TESTS := all
+test-slow: test asan portable tsan tidy ## all tests, in every build that there is, and clang-tidy over all files: hours
 
 bench: all ## kiln beside PyTorch, transformers and tokenizers, in one run
 	@bench/run.sh

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds one preset (CMakePresets.json), runs its tests, and says what was skipped and why; the counts are in
-# BUILD/results.xml.  KILN_REQUIRE=cuda,h5py turns skips for lack of these features into failures
-# (tools/sum_tests.sh lists them). KILN_NVCC_WHEELS=1 fetches nvcc for the preset ci if there is none
+# BUILD/results.xml.  Most tests of kernels take turns (tools/pick_tests.sh): KILN_TESTS=all runs all, KILN_TESTS=sample
+# only a part of the others in the builds asan and portable. KILN_REQUIRE=cuda,h5py turns skips for lack of these
+# features into failures (tools/sum_tests.sh lists them). KILN_NVCC_WHEELS=1 fetches nvcc for the preset ci if there is none
 # (tools/install_nvcc.sh). usage: tools/test.sh ci|asan|tsan|portable [ctest arguments]
 #        tools/test.sh check ROOM        the tests of one room, in the build of ci
 set -euo pipefail
@@ -17,6 +18,10 @@ build=build-$preset
 target=(all)
 select=()
 settings=()
+left_out=   # a regex of tests that never run in this build
+one_in=(10 1) # of the tests of kernels, and of the others
+sampled=false
+[ "${KILN_TESTS:-}" != sample ] || sampled=true
 case $preset in
 check)
     room=${2:?a room: $(ls -d tests/*/ | tr -d / | sed s/tests//  | tr '\n' ' ')}
@@ -24,6 +29,7 @@ check)
     build=build
     target=("check_$room")
     select=(-L "^$room\$")
+    one_in=(1 1)
     set -- check
     ;;
 ci)
@@ -36,20 +42,26 @@ ci)
     fi
     ;;
 asan) # the plan does not include a sanitizer's memory; of kernels compiled for four instruction sets two are tried
-    select=(-E '^(test_memory|checkop_cpu-(baseline|avx512)_.*)$')
+    left_out='^(test_memory|checkop_cpu-(baseline|avx512)_.*)$'
+    ! $sampled || one_in=(10 2)
     ;;
 portable) # slow tests of what is not another here: the kernels of each instruction set, and the passes that use them
-    select=(-E '^(checkop_cpu-|test_bert_gradients$)')
+    left_out='^(checkop_cpu-|test_bert_gradients$)'
+    ! $sampled || one_in=(10 4)
     ;;
 tsan) # what has threads: prefetch, the pass over text, the pool of the cpu table, sessions over one model
     target=(test_api test_corpus_pass test_data_prefetch test_gemm test_ops_cpu checkop)
     select=(-R '^(test_api|test_corpus_pass|test_data_prefetch|test_gemm|test_ops_cpu|checkop_cpu_(fp32|bf16))$')
+    one_in=(1 1)
     ;;
 esac
 [ ! -d ../shared ] || tools/install_deps.sh xz-utils # unpacks the data of the developers
 rm -f "$build/results.xml"
 cmake --preset "$preset" "${settings[@]}" >/dev/null
 cmake --build "$build" --target "${target[@]}"
+turns=$(tools/pick_tests.sh "$build" "${one_in[@]}")
+left_out+=${turns:+${left_out:+|}$turns}
+[ -z "$left_out" ] || select+=(-E "$left_out")
 status=0
 ctest --test-dir "$build" --output-on-failure --test-output-size-passed 100000 --output-junit results.xml -j "$(nproc)" \
     "${select[@]}" "${@:2}" || status=$?

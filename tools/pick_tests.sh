@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Chooses which tests of a build a run leaves out: prints a regex for `ctest -E`, nothing if all run, and says on standard error what is left
+# out.  The tests of kernels (each op by each kernel, instruction set and dtype, the CUDA ones on the emulator) take more time than all
+# others together. One in KERNELS of them runs, and all if the commits of the last four hours have changed kernels or what they are tested by. Of
+# the other tests one in REST runs. Which ones depends on the commit: over the commits all take their turn.
+# KILN_TESTS=all leaves out nothing (`make test-slow`).  usage: tools/pick_tests.sh BUILD KERNELS REST
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:?a build} kernels=${2:?one in how many} rest=${3:?one in how many}
+[ "${KILN_TESTS:-}" != all ] || exit 0
+
+is_kernel='^(checkop_(emulated_|cpu-|cuda_)|test_emulated_|test_gpu_scripts$)'
+what_kernels_are='^(src/ops/(cuda/(kernels|table|choice)/|cpu/|(ops|ref|accept|attention_bits|half_ops)[a-z_]*\.[ch]$)|tests/(emulated|ops/(checkop|test_cuda))|tools/gpu_)'
+git() { command git -c safe.directory='*' "$@"; }
+changed=
+turn=$(date +%j)
+if now=$(git show -s --format=%ct HEAD 2>/dev/null); then
+    changed=$(git log --since="$((now - 14400))" --name-only --format= | sort -u)
+    turn=$((16#$(git rev-parse HEAD | cut -c1-6)))
+fi
+if grep -qE "$what_kernels_are" <<<"$changed"; then
+    kernels=1
+fi
+
+left_out=()
+runs=0
+while read -r name; do
+    one_in=$rest
+    [[ ! $name =~ $is_kernel ]] || one_in=$kernels
+    if [ $((($(cksum <<<"$name" | cut -d' ' -f1) + turn) % one_in)) -ne 0 ]; then
+        left_out+=("$name")
+    else
+        runs=$((runs + 1))
+    fi
+done < <(ctest --test-dir "$build" -N | sed -nE 's/^ *Test +#[0-9]+: //p')
+[ ${#left_out[@]} -gt 0 ] || exit 0
+echo "left out of this run, $runs others run (KILN_TESTS=all runs all): ${left_out[*]}" | fold -s -w 150 >&2
+(IFS='|'; echo "^(${left_out[*]})\$")

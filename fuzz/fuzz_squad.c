@@ -89,8 +89,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct squad_features f;
     struct squad_feature_options o = {5 + data[0] % (MAX_SEQ_LENGTH - 4), 1 + data[1] % 16, 1 + data[1] / 16,
                                       training};
-    if (failed(squad_examples_parse(&e, (const char *)data + 4, n - 4, "file",
-                                    (struct squad_read_options){training, data[2] & 2}))) {
+    if (failed(squad_examples_parse(
+            &e, (const char *)data + 4, n - 4, "file",
+            (struct squad_read_options){.training = training, .version_2 = data[2] & 2}))) {
         return 0;
     }
     if (!failed(squad_features_build(&f, &e, &t, o))) {

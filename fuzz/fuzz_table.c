@@ -99,7 +99,7 @@ static void check_again(const struct table_file *t)
         }
     }
     write_file(paths[0], text.data, text.n);
-    struct status s = table_file_open(&again, paths[0]);
+    struct status s = table_file_open(&again, paths[0], &(struct table_options){0});
     CHECK(!failed(s), "written again: %s", s.message);
     CHECK(again.n_columns == t->n_columns && again.n_rows == t->n_rows, "other sizes");
     CHECK(again.names.n == t->names.n && memcmp(again.names.data, t->names.data, t->names.n) == 0, "names");
@@ -147,7 +147,7 @@ static void tag(const char *path, const struct tokenizer *t)
 {
     struct tag_examples e;
     struct label_names names = {0};
-    if (failed(tag_examples_open(&e, path, NULL, NULL))) {
+    if (failed(tag_examples_open(&e, path, &(struct conll_columns){0}))) {
         return;
     }
     bool labelled = !failed(tag_examples_names(&e, &names));
@@ -182,7 +182,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         classify(path, &t, (enum bert_problem)(data[0] / N_FORMATS % 4));
     }
     tag(path, &t);
-    if (format < COLUMNS && !failed(table_file_open(&table, path))) {
+    if (format < COLUMNS && !failed(table_file_open(&table, path, &(struct table_options){0}))) {
         check_table(&table);
         if (format < 2) {
             check_again(&table);

@@ -62,6 +62,7 @@ zlib.h       src/io/gzip_stream.c|src/io/deflate_blocks.c
 bzlib.h      src/io/bzip2_block.c
 expat.h      src/corpus/dump_page.c
 utf8proc.h   src/text/
+iconv.h      src/text/encoding.c
 mpi.h        src/dist/mpi/
 '
 

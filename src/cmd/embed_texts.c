@@ -96,10 +96,12 @@ static struct status add_lines(struct group *g)
 {
     char *line = NULL;
     size_t capacity = 0;
+    int64_t n_lines = 0;
     struct status s = status_ok();
     for (ssize_t n; !failed(s) && (n = getline(&line, &capacity, stdin)) >= 0;) {
         n -= n > 0 && line[n - 1] == '\n';
-        s = add_text(g, line, (size_t)n);
+        s = standard_streams_check_line(line, (size_t)n, ++n_lines);
+        s = failed(s) ? s : add_text(g, line, (size_t)n);
     }
     s = failed(s) ? s : standard_streams_check_input();
     free(line);
@@ -116,6 +118,7 @@ static struct status embed_all(struct group *g, int n_positional, const char *co
         TRY(add_lines(g));
     }
     for (int i = 0; i < n_positional; i++) {
+        TRY(standard_streams_check_argument(positional[i], i + 1));
         TRY(add_text(g, positional[i], strlen(positional[i])));
     }
     TRY(run_group(g));

@@ -52,10 +52,12 @@ static struct status fill_lines(struct session *s, int64_t top_k)
 {
     char *line = NULL;
     size_t capacity = 0;
+    int64_t n_lines = 0;
     struct status last = status_ok();
     for (ssize_t n; (n = getline(&line, &capacity, stdin)) >= 0;) {
         n -= n > 0 && line[n - 1] == '\n';
-        struct status status = fill_text(s, line, (size_t)n, top_k);
+        struct status status = standard_streams_check_line(line, (size_t)n, ++n_lines);
+        status = failed(status) ? status : fill_text(s, line, (size_t)n, top_k);
         if (failed(status)) {
             log_warning("%s", status.message);
             last = status;
@@ -81,7 +83,8 @@ static struct status run(const void *args, int n_positional, const char *const *
     TRY(session_flags_open(&s, &a->session, BERT_TASK_MASKED_LM));
     struct status status = n_positional == 0 ? fill_lines(&s, a->top_k) : status_ok();
     for (int i = 0; i < n_positional && !failed(status); i++) {
-        status = fill_text(&s, positional[i], strlen(positional[i]), a->top_k);
+        status = standard_streams_check_argument(positional[i], i + 1);
+        status = failed(status) ? status : fill_text(&s, positional[i], strlen(positional[i]), a->top_k);
         status = failed(status) ? status : standard_streams_flush();
     }
     session_close(&s);

@@ -23,10 +23,13 @@ static const struct option options[] = {
     FINETUNE_PREDICT_ROWS("texts to classify, in the same form"),
     OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
                       "column of the text; default: sentence, text, or the first of a pair of GLUE's"),
+    OPTION_STRING_ROW("text_column", OWN(text_column_name), NULL, "NAME", "the same as --text_column_name"),
     OPTION_STRING_ROW("text_pair_column_name", OWN(text_pair_column_name), NULL, "NAME",
                       "column of the second text of pairs; default: sentence2 or another of GLUE's"),
     OPTION_STRING_ROW("label_column_name", OWN(label_column_name), NULL, "NAME",
                       "column of the label; default: label or labels"),
+    OPTION_STRING_ROW("label_column", OWN(label_column_name), NULL, "NAME",
+                      "the same as --label_column_name"),
     OPTION_STRING_ROW("label_separator", OWN(label_separator), NULL, "CHARACTER",
                       "separates several labels of a text; default: a comma; not used for JSON lists"),
     OPTION_STRING_ROW(

@@ -4,6 +4,7 @@
 #define KILN_CMD_FINETUNE_FLAGS_H
 
 #include "cmd/early_stopping_flags.h"
+#include "cmd/encoding_flag.h"
 #include "cmd/precision_flags.h"
 #include "cmd/rank_flags.h"
 #include "cmd/run_log_flags.h"
@@ -13,7 +14,8 @@
         "init_checkpoint", AT(init_checkpoint), "PATH",                                                      \
         "the model to start from: a checkpoint, an output directory, a directory as `transformers` writes "  \
         "it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),                                  \
-        OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", output_help)
+        OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", output_help),                               \
+        ENCODING_ROW(AT(encoding), "the files of text")
 
 /* Flags with the names that scripts of `transformers` have. */
 #define FINETUNE_PREDICT_ROWS(predict_help)                                                                  \

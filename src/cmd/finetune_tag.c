@@ -23,9 +23,16 @@ static const struct option options[] = {
         "words and labels to train on: CoNLL columns, or JSON lines if it ends in .json or .jsonl"),
     FINETUNE_PREDICT_ROWS("sentences to label, in the same form"),
     OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
-                      "JSON lines: key of the words; default: tokens or words"),
-    OPTION_STRING_ROW("label_column_name", OWN(label_column_name), NULL, "NAME",
-                      "JSON lines: key of the labels; default: labels, ner_tags or tags"),
+                      "column of the words: a key of JSON lines (default: tokens or words), a number of "
+                      "CoNLL's from 1, or a "
+                      "name of CoNLL-U's"),
+    OPTION_STRING_ROW("text_column", OWN(text_column_name), NULL, "NAME", "the same as --text_column_name"),
+    OPTION_STRING_ROW(
+        "label_column_name", OWN(label_column_name), NULL, "NAME",
+        "column of the labels; default: labels, ner_tags or tags of JSON lines, the last of CoNLL's, UPOS of "
+        "CoNLL-U's"),
+    OPTION_STRING_ROW("label_column", OWN(label_column_name), NULL, "NAME",
+                      "the same as --label_column_name"),
     FINETUNE_MODEL_ROWS,
     FINETUNE_DO_ROWS("label --predict_file", "score the entities as seqeval does; implies --do_predict"),
     OPTION_GROUP_ROW("text"),

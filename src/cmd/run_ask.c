@@ -1,11 +1,11 @@
 /* kiln ask: answers questions about a text, from arguments, standard input or a prompt. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
+#include "cmd/encoding_flag.h"
 #include "cmd/session_flags.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
-#include "corpus/not_text.h"
-#include "io/file.h"
+#include "corpus/text_file.h"
 #include "serve/ask.h"
 
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 struct ask_args {
     struct session_flags session;
-    const char *context;
+    const char *context, *encoding;
     int64_t top_k, doc_stride, max_answer_length;
     bool version_2_with_negative;
 };
@@ -29,6 +29,7 @@ static const struct option options[] = {
                       "`transformers` writes it"),
     OPTION_STRING_ROW("context", AT(context), NULL, "FILE",
                       "the text, of any length; without it standard input is the text"),
+    ENCODING_ROW(AT(encoding), "the text"),
     OPTION_INT_ROW("top_k", AT(top_k), "1", 1, 100, "answers to each question"),
     OPTION_INT_ROW(
         "doc_stride", AT(doc_stride), "128", 1, 65536,
@@ -76,6 +77,7 @@ static struct status answer_lines(struct reading *r)
     bool terminal = isatty(STDIN_FILENO) == 1;
     char *line = NULL;
     size_t capacity = 0;
+    int64_t n_lines = 0;
     struct status last = status_ok(), output = status_ok();
     for (;;) {
         if (terminal) {
@@ -86,10 +88,12 @@ static struct status answer_lines(struct reading *r)
             break;
         }
         line[strcspn(line, "\r\n")] = '\0';
+        n_lines++;
         if (line[0] == '\0') {
             continue;
         }
-        struct status s = answer(r, line);
+        struct status s = standard_streams_check_line(line, strlen(line), n_lines);
+        s = failed(s) ? s : answer(r, line);
         if (failed(s)) {
             log_warning("%s", s.message);
             last = s;
@@ -130,22 +134,18 @@ static struct status read_standard_input(struct buf *text)
 static struct status ask(const struct ask_args *a, struct reading *r, int n_questions,
                          const char *const *questions)
 {
-    struct file_map map = {0};
+    struct text_file file = {0};
     struct buf text = {0};
-    struct status s = a->context != NULL ? file_map_open(&map, a->context) : read_standard_input(&text);
-    r->context = a->context != NULL ? (const char *)map.data : buf_text(&text);
-    r->n = a->context != NULL ? map.n : text.n;
-    const struct not_text *found = failed(s) ? NULL : not_text_find(r->context, r->n);
-    if (found != NULL && !found->is_readable) {
-        s = not_text_refuse(found, a->context == NULL ? "the text" : a->context, "");
-    }
+    struct status s = a->context != NULL ? status_ok() : read_standard_input(&text);
     if (!failed(s)) {
-        s = answer_all(r, n_questions, questions);
+        s = a->context != NULL ? text_file_open(&file, a->context, a->encoding)
+                               : text_file_view(&file, "the text", buf_text(&text), text.n, a->encoding);
     }
-    if (!failed(s) && a->context != NULL) {
-        s = file_map_check(&map, a->context);
-    }
-    file_map_close(&map);
+    r->context = file.text;
+    r->n = file.n;
+    s = failed(s) ? s : answer_all(r, n_questions, questions);
+    s = failed(s) ? s : text_file_check(&file);
+    text_file_close(&file);
     buf_fini(&text);
     return s;
 }
@@ -166,6 +166,9 @@ static struct status run(const void *args, int n_positional, const char *const *
     r.options.doc_stride = a->doc_stride;
     r.options.max_answer_length = a->max_answer_length;
     r.options.may_be_none = a->version_2_with_negative;
+    for (int i = 0; i < n_positional; i++) {
+        TRY(standard_streams_check_argument(positional[i], i + 1));
+    }
     TRY(session_flags_open(&r.session, &a->session, BERT_TASK_QUESTION_ANSWERING));
     struct status s = ask(a, &r, n_positional, positional);
     session_close(&r.session);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cmd/command_run.h"
 #include "cmd/commands.h"
+#include "cmd/encoding_flag.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "data/glue_tables.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 
 struct glue_args {
-    const char *model, *data_dir, *output_dir, *tasks;
+    const char *model, *data_dir, *output_dir, *tasks, *encoding;
     int64_t seeds, seed;
     bool resume_from_checkpoint, dry_run;
 };
@@ -33,6 +34,7 @@ static const struct option options[] = {
                         "gets glue.json, and for each task its tables and runs: TASK/seed_S"),
     OPTION_STRING_ROW("tasks", AT(tasks), "cola,sst-2,mrpc,rte,sts-b", "LIST",
                       "tasks to run, with commas between"),
+    ENCODING_ROW(AT(encoding), "the tables"),
     OPTION_INT_ROW("seeds", AT(seeds), "1", 1, 1000,
                    "runs of each task, with the seeds --seed, --seed + 1, ...; results are means"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "the first seed"),
@@ -109,7 +111,7 @@ static bool names_flag(const char *setting, const char *name)
 static struct status check_settings(const struct glue_run *g)
 {
     static const char *const own[] = {"init_checkpoint", "output_dir",   "train_file", "predict_file", "seed",
-                                      "seeds",           "problem_type", "dry_run"};
+                                      "seeds",           "problem_type", "dry_run",    "encoding"};
     for (int i = 0; i < g->n_settings; i++) {
         const char *word = g->settings[i], *dot = dot_of(word), *flag = dot == NULL ? word : dot + 1;
         if (dot != NULL && find_task(word, (size_t)(dot - word)) == NULL) {
@@ -193,7 +195,7 @@ static struct status make_table(const struct glue_args *a, const struct glue_tas
 {
     struct buf lines = {0};
     char path[FILE_PATH_BYTES];
-    struct status s = glue_tables_read(&lines, t, part, a->data_dir);
+    struct status s = glue_tables_read(&lines, t, part, a->data_dir, a->encoding);
     s = failed(s) ? s : path_of(path, a, t->directory, part == GLUE_TRAIN ? "train.jsonl" : "dev.jsonl");
     s = failed(s) ? s : check_same(path, &lines);
     if (!failed(s) && !a->dry_run) {

@@ -1,5 +1,6 @@
 /* kiln score: exact match and F1 of predictions, as the official SQuAD scripts compute them. */
 #include "cmd/commands.h"
+#include "cmd/encoding_flag.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "data/squad_score.h"
@@ -10,20 +11,22 @@
 #include <string.h>
 
 struct score_args {
+    const char *encoding;
     bool dry_run;
 };
 
 static const struct option options[] = {
+    ENCODING_ROW(offsetof(struct score_args, encoding), "DATASET.json"),
     OPTION_FLAG_ROW("dry_run", offsetof(struct score_args, dry_run),
                     "check both files and say what would be scored"),
     {0},
 };
 
-static struct status dry_run(const char *dataset, const char *predictions)
+static struct status dry_run(const char *dataset, const char *encoding, const char *predictions)
 {
     struct squad_examples e;
     json_t *root;
-    TRY(squad_examples_open(&e, dataset, (struct squad_read_options){0}));
+    TRY(squad_examples_open(&e, dataset, (struct squad_read_options){.encoding = encoding}));
     struct status s = json_read_object(&root, predictions);
     if (!failed(s)) {
         log_info("would score %zu predictions of %s for the %lld questions of %s by the rules of v%s",
@@ -40,11 +43,11 @@ static struct status run(const void *args, int n_positional, const char *const *
     (void)n_positional;
     const struct score_args *a = args;
     if (a->dry_run) {
-        return dry_run(positional[0], positional[1]);
+        return dry_run(positional[0], a->encoding, positional[1]);
     }
     struct squad_scores scores;
     struct buf text = {0};
-    TRY(squad_score_files(&scores, positional[0], positional[1]));
+    TRY(squad_score_files(&scores, positional[0], a->encoding, positional[1]));
     squad_score_to_text(&text, &scores);
     struct status s = buf_status(&text);
     if (!failed(s)) {

@@ -1,5 +1,7 @@
 #include "cmd/standard_streams.h"
 
+#include "text/encoding.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,6 +45,18 @@ struct status standard_streams_check_input(void)
     }
     return errno == ENOMEM ? status_error(STATUS_MEMORY, "out of memory for a line of standard input")
                            : status_error(STATUS_IO, "reading standard input failed: %s", strerror(errno));
+}
+
+struct status standard_streams_check_line(const char *line, size_t n, int64_t number)
+{
+    return encoding_check_utf8(line, n, "standard input", number, "convert it first (iconv -t UTF-8)");
+}
+
+struct status standard_streams_check_argument(const char *text, int number)
+{
+    char source[32];
+    snprintf(source, sizeof source, "argument %d", number);
+    return encoding_check_utf8(text, strlen(text), source, 1, "give it in UTF-8");
 }
 
 struct status standard_streams_close(void)

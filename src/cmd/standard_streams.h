@@ -4,6 +4,9 @@
 
 #include "core/status.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
 /* For the start of the program: opens those of the descriptors 0 to 2 that are closed, so that no file opened
  * later becomes standard output.  Reading a closed input or writing to a closed output then fails; messages
  * for a closed standard error are dropped.  STATUS_IO if there is no /dev/null. */
@@ -14,6 +17,10 @@ struct status standard_streams_flush(void);
 
 /* After a read that returned nothing: STATUS_IO or STATUS_MEMORY, unless standard input is at its end. */
 struct status standard_streams_check_input(void);
+
+/* STATUS_DATA: a line of standard input, or an argument, both counted from 1, is not UTF-8: the message names the byte. */
+struct status standard_streams_check_line(const char *line, size_t n, int64_t number);
+struct status standard_streams_check_argument(const char *text, int number);
 
 /* For the end of the program: as standard_streams_flush, and closes standard output. */
 struct status standard_streams_close(void);

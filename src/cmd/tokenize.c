@@ -66,6 +66,7 @@ static struct status tokenize_lines(struct tokenizer_scratch *scratch)
     char *line = NULL;
     size_t line_bytes = 0;
     ssize_t n;
+    int64_t n_lines = 0;
     for (bool first = true; !failed(s) && (n = getline(&line, &line_bytes, stdin)) >= 0; first = false) {
         const struct not_text *found = first ? not_text_find(line, (size_t)n) : NULL;
         if (found != NULL && !found->is_readable) {
@@ -74,7 +75,8 @@ static struct status tokenize_lines(struct tokenizer_scratch *scratch)
         }
         n -= n > 0 && line[n - 1] == '\n';
         ids.n = 0;
-        s = tokenizer_encode_ids(scratch, &ids, line, (size_t)n);
+        s = standard_streams_check_line(line, (size_t)n, ++n_lines);
+        s = failed(s) ? s : tokenizer_encode_ids(scratch, &ids, line, (size_t)n);
         if (!failed(s)) {
             s = write_ids(&out, &ids);
         }
@@ -115,7 +117,7 @@ const struct command command_tokenize = {
         "Reads lines of text from standard input and writes the ids of each as a line, separated by spaces, "
         "without special tokens. The ids are those of Hugging Face's BertTokenizerFast; text such as [SEP] "
         "is "
-        "text. Any bytes are accepted; ill-formed UTF-8 is dropped.",
+        "text. A line that is not UTF-8 is an error.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct tokenize_args),

@@ -10,15 +10,72 @@
 
 static const size_t MAX_FILE_BYTES = (size_t)256 << 20;
 
+/* Without the name of jansson's flag that would allow a NUL. */
+static struct status not_json(const char *source, const json_error_t *error)
+{
+    const char *flag = strstr(error->text, " without JSON_ALLOW_NUL");
+    int n = flag == NULL ? (int)strlen(error->text) : (int)(flag - error->text);
+    return status_error(STATUS_DATA, "%s is not valid JSON: line %d, column %d: %.*s", source, error->line,
+                        error->column, n, error->text);
+}
+
 struct status json_parse(json_t **root, const char *text, size_t n, const char *source)
 {
     json_error_t error;
     *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
-    if (*root == NULL) {
-        return status_error(STATUS_DATA, "%s is not valid JSON: line %d, column %d: %s", source, error.line,
-                            error.column, error.text);
+    return *root != NULL ? status_ok() : not_json(source, &error);
+}
+
+/* The code unit of the escape \uXXXX at text[0..n); -1: there is none. */
+static long code_unit(const char *text, size_t n)
+{
+    char digits[5] = {0};
+    if (n < 6 || text[0] != '\\' || text[1] != 'u') {
+        return -1;
     }
-    return status_ok();
+    memcpy(digits, text + 2, 4);
+    return strspn(digits, "0123456789abcdefABCDEF") == 4 ? strtol(digits, NULL, 16) : -1;
+}
+
+/* What the escape at text[0..n) is replaced by, of the same length; NULL: it stays.  *n_escape is its length. */
+static const char *replacement(const char *text, size_t n, size_t *n_escape)
+{
+    long unit = code_unit(text, n);
+    *n_escape = unit < 0 ? 2 : 6;
+    if (unit == 0) {
+        return "\\u0020";
+    }
+    if (unit < 0xD800 || unit > 0xDFFF) {
+        return NULL;
+    }
+    long next = code_unit(text + 6, n - 6);
+    bool pair = unit < 0xDC00 && next >= 0xDC00 && next <= 0xDFFF;
+    *n_escape += pair ? 6 : 0;
+    return pair ? NULL : "\\ufffd";
+}
+
+struct status json_parse_text(json_t **root, const char *text, size_t n, const char *source)
+{
+    struct buf changed = {0};
+    const char *end = text + n, *kept = text, *at = text;
+    for (size_t n_escape; (at = memchr(at, '\\', (size_t)(end - at))) != NULL && end - at >= 2;
+         at += n_escape) {
+        const char *other = replacement(at, (size_t)(end - at), &n_escape);
+        if (other != NULL) {
+            buf_append(&changed, kept, (size_t)(at - kept));
+            buf_puts(&changed, other);
+            kept = at + n_escape;
+        }
+    }
+    if (kept > text) {
+        buf_append(&changed, kept, (size_t)(end - kept));
+    }
+    struct status s = buf_status(&changed);
+    if (!failed(s)) {
+        s = json_parse(root, kept > text ? changed.data : text, n, source);
+    }
+    buf_fini(&changed);
+    return s;
 }
 
 struct status json_read_object(json_t **root, const char *path)
@@ -41,8 +98,7 @@ struct status json_read_object(json_t **root, const char *path)
     *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
     if (*root == NULL) {
-        return status_error(STATUS_DATA, "%s is not valid JSON: line %d, column %d: %s", path, error.line,
-                            error.column, error.text);
+        return not_json(path, &error);
     }
     if (!json_is_object(*root)) {
         json_decref(*root);

@@ -34,8 +34,10 @@ static const struct signature {
     STARTS("MMIDIDX\0", "the index of a token store", "a token store is an --input_dir of `kiln pretrain`"),
     STARTS("PAR1\x15", "a Parquet file", "write its column of text to plain text first"),
     STARTS("%PDF-", "a PDF file", "take its text out first (pdftotext)"),
-    STARTS("\xff\xfe", "UTF-16", "convert it first (iconv -f UTF-16 -t UTF-8)"),
-    STARTS("\xfe\xff", "UTF-16", "convert it first (iconv -f UTF-16 -t UTF-8)"),
+    STARTS("\xff\xfe", "UTF-16",
+           "convert it first (iconv -f UTF-16 -t UTF-8), or give --encoding utf-16 to a command that has it"),
+    STARTS("\xfe\xff", "UTF-16",
+           "convert it first (iconv -f UTF-16 -t UTF-8), or give --encoding utf-16 to a command that has it"),
 };
 
 static const struct not_text

@@ -64,7 +64,7 @@ static struct status find_texts(struct class_examples *e, const struct class_col
 struct status class_examples_open(struct class_examples *e, const char *path, const struct class_columns *c)
 {
     *e = (struct class_examples){.separator = c->separator};
-    TRY(table_file_open(&e->table, path));
+    TRY(table_file_open(&e->table, path, &(struct table_options){.encoding = c->encoding}));
     struct status s = find_texts(e, c);
     e->label = find_first(&e->table, (const char *const[]){"label", "labels", NULL});
     e->id = find_first(&e->table, (const char *const[]){"id", "idx", "index", NULL});

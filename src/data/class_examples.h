@@ -11,7 +11,8 @@
 /* Names of columns.  NULL: the usual ones, those of GLUE's tables or "text"; "label" or "labels". */
 struct class_columns {
     const char *text, *pair, *label;
-    char separator; /* of labels in a cell */
+    char separator;       /* of labels in a cell */
+    const char *encoding; /* corpus/text_file.h's; NULL: UTF-8 */
 };
 
 struct class_examples {

@@ -1,7 +1,7 @@
 #include "data/glue_tables.h"
 
 #include "core/json.h"
-#include "io/file.h"
+#include "corpus/text_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -119,7 +119,7 @@ static struct status put_row(struct buf *lines, const struct glue_row *r)
     char *text = row == NULL ? NULL : json_dumps(row, JSON_COMPACT);
     json_decref(row);
     if (text == NULL) {
-        return wrong(r, "the text is not UTF-8", "");
+        return status_error(STATUS_MEMORY, "out of memory for a row of %s", r->path);
     }
     buf_puts(lines, text);
     buf_putc(lines, '\n');
@@ -129,7 +129,6 @@ static struct status put_row(struct buf *lines, const struct glue_row *r)
 
 static void split(struct glue_row *r, char *line)
 {
-    line[strcspn(line, "\r")] = '\0';
     r->n = 0;
     for (char *at = line; at != NULL && r->n < MOST_COLUMNS;) {
         char *tab = strchr(at, '\t');
@@ -153,36 +152,32 @@ static bool is_names(const struct glue_row *r)
     return found;
 }
 
-static struct status read_lines(struct buf *lines, struct glue_row *r, const struct file_map *m)
+static struct status read_lines(struct buf *lines, struct glue_row *r, struct text_file *f)
 {
-    static const char mark[] = "\xEF\xBB\xBF";
-    const char *at = (const char *)m->data, *end = at + m->n;
     struct buf line = {0};
-    struct status s = status_ok();
-    at += m->n >= 3 && memcmp(at, mark, 3) == 0 ? 3 : 0;
-    for (r->line = 1; at < end && !failed(s); r->line++) {
-        const char *line_end = memchr(at, '\n', (size_t)(end - at));
-        line_end = line_end == NULL ? end : line_end;
+    struct status s = text_file_refuse_nul(f);
+    const char *at;
+    for (size_t n; !failed(s) && text_file_next(f, &at, &n);) {
+        r->line = f->line - 1;
         buf_clear(&line);
-        buf_append(&line, at, (size_t)(line_end - at));
+        buf_append(&line, at, n);
         s = buf_status(&line);
         if (!failed(s) && line.n > 0) {
             split(r, line.data);
             s = is_names(r) ? status_ok() : put_row(lines, r);
         }
-        at = line_end + 1;
     }
     buf_fini(&line);
     return s;
 }
 
-static struct status read_file(struct buf *lines, struct glue_row *r)
+static struct status read_file(struct buf *lines, struct glue_row *r, const char *encoding)
 {
-    struct file_map m;
-    TRY(file_map_open(&m, r->path));
-    struct status s = read_lines(lines, r, &m);
-    s = failed(s) ? s : file_map_check(&m, r->path);
-    file_map_close(&m);
+    struct text_file f;
+    TRY(text_file_open(&f, r->path, encoding));
+    struct status s = read_lines(lines, r, &f);
+    s = failed(s) ? s : text_file_check(&f);
+    text_file_close(&f);
     return s;
 }
 
@@ -211,7 +206,7 @@ static struct status find_layout(const struct glue_layout **layout, const struct
 }
 
 struct status glue_tables_read(struct buf *lines, const struct glue_task *task, enum glue_part part,
-                               const char *data_dir)
+                               const char *data_dir, const char *encoding)
 {
     char path[FILE_PATH_BYTES];
     struct glue_row row = {.task = task, .path = path};
@@ -219,7 +214,7 @@ struct status glue_tables_read(struct buf *lines, const struct glue_task *task, 
     TRY(find_layout(&row.layout, task, data_dir));
     for (int i = 0; i < GLUE_MOST_FILES && row.layout->files[part][i] != NULL; i++) {
         TRY(path_of(path, data_dir, task, row.layout->files[part][i]));
-        TRY(read_file(lines, &row));
+        TRY(read_file(lines, &row, encoding));
     }
     return lines->n > before ? status_ok() : status_error(STATUS_DATA, "%s has no rows", path);
 }

@@ -35,8 +35,8 @@ extern const struct glue_task glue_tasks[GLUE_N_TASKS];
 
 /* Appends a part of a task from data_dir/DIRECTORY as lines {"sentence1": ..., "sentence2": ..., "label": ...}, or {"sentence":
  * ..., "label": ...} for single texts.  STATUS_DATA names the file and the line: too few columns, an empty text, a label that the task does not have,
- * bytes that are not UTF-8. */
+ * bytes that are not of the encoding (corpus/text_file.h; NULL: UTF-8). */
 struct status glue_tables_read(struct buf *lines, const struct glue_task *task, enum glue_part part,
-                               const char *data_dir);
+                               const char *data_dir, const char *encoding);
 
 #endif

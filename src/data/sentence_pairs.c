@@ -140,7 +140,7 @@ static struct status read_rows(struct pair_reader *r)
 static struct status read_file(struct sentence_pairs *p, int64_t file, const struct pair_options *o)
 {
     struct pair_reader r = {.pairs = p, .options = o, .file = file};
-    TRY(table_file_open(&r.table, p->paths[file]));
+    TRY(table_file_open(&r.table, p->paths[file], &(struct table_options){0}));
     r.file_name = strdup(basename(p->paths[file]));
     struct status s = status_error(STATUS_MEMORY, "out of memory for the name of a file");
     if (r.file_name != NULL) {

@@ -2,8 +2,8 @@
 
 #include "core/json.h"
 #include "core/log.h"
+#include "corpus/text_file.h"
 #include "data/squad_text.h"
-#include "io/file.h"
 #include "text/utf8.h"
 #include "text/word_counts.h"
 
@@ -382,7 +382,7 @@ struct status squad_examples_parse(struct squad_examples *e, const char *json, s
     }
     struct reader r = {.e = e, .options = o, .source = source};
     json_t *root;
-    TRY(json_parse(&root, json == NULL ? "" : json, n, source));
+    TRY(json_parse_text(&root, json == NULL ? "" : json, n, source));
     struct status s = finish(&r, add_file(&r, root));
     json_decref(root);
     if (!failed(s) && e->n_misaligned > 1) {
@@ -400,10 +400,10 @@ struct status squad_examples_parse(struct squad_examples *e, const char *json, s
 struct status squad_examples_open(struct squad_examples *e, const char *path, struct squad_read_options o)
 {
     *e = (struct squad_examples){0};
-    struct file_map m;
-    TRY(file_map_open(&m, path));
-    struct status s = squad_examples_parse(e, (const char *)m.data, m.n, path, o);
-    file_map_close(&m);
+    struct text_file f;
+    TRY(text_file_open(&f, path, o.encoding));
+    struct status s = squad_examples_parse(e, f.text, f.n, path, o);
+    text_file_close(&f);
     return s;
 }
 

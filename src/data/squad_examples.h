@@ -57,8 +57,9 @@ struct squad_examples {
 };
 
 struct squad_read_options {
-    bool training;  /* every question needs an answer that is found in its context, or is impossible */
-    bool version_2; /* questions may be impossible; without it, training on one is an error */
+    bool training;        /* every question needs an answer that is found in its context, or is impossible */
+    bool version_2;       /* questions may be impossible; without it, training on one is an error */
+    const char *encoding; /* of a file: corpus/text_file.h's; NULL: UTF-8 */
 };
 
 /* Reads a file.  STATUS_DATA names the file, the element (`data[3].paragraphs[0].qas[2]`) and the key: not

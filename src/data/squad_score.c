@@ -220,13 +220,14 @@ struct status squad_score(struct squad_scores *s, const struct squad_examples *e
     return status;
 }
 
-struct status squad_score_files(struct squad_scores *s, const char *dataset_path,
+struct status squad_score_files(struct squad_scores *s, const char *dataset_path, const char *encoding,
                                 const char *predictions_path)
 {
     struct squad_examples e;
     json_t *predictions;
     TRY(json_read_object(&predictions, predictions_path));
-    struct status status = squad_examples_open(&e, dataset_path, (struct squad_read_options){0});
+    struct status status =
+        squad_examples_open(&e, dataset_path, (struct squad_read_options){.encoding = encoding});
     if (!failed(status)) {
         status = squad_score(s, &e, predictions, predictions_path);
         squad_examples_fini(&e);

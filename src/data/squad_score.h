@@ -20,8 +20,8 @@ struct squad_scores {
 struct status squad_score(struct squad_scores *s, const struct squad_examples *e, const json_t *predictions,
                           const char *source);
 
-/* The same from files. */
-struct status squad_score_files(struct squad_scores *s, const char *dataset_path,
+/* The same from files; the dataset is of this encoding (corpus/text_file.h; NULL: UTF-8). */
+struct status squad_score_files(struct squad_scores *s, const char *dataset_path, const char *encoding,
                                 const char *predictions_path);
 
 /* Appends `{"exact_match": 86.2, "f1": 92.1}`, as the official script prints it. */

@@ -1,7 +1,7 @@
 #include "data/table_file.h"
 
 #include "core/json.h"
-#include "io/file.h"
+#include "corpus/text_file.h"
 
 #include <string.h>
 #include <strings.h>
@@ -22,6 +22,7 @@ struct reader {
     struct table_file *t;
     const char *at, *end;
     int64_t line;
+    char line_end; /* '\n', or '\r' of old Macs */
     char separator;
     bool quotes;
 };
@@ -87,12 +88,13 @@ static struct status add_column(const struct reader *r, const char *name)
 
 static bool at_line_end(const struct reader *r)
 {
-    return r->at == r->end || *r->at == '\n' || (*r->at == '\r' && r->at + 1 < r->end && r->at[1] == '\n');
+    return r->at == r->end || *r->at == '\n' || *r->at == r->line_end ||
+           (*r->at == '\r' && r->at + 1 < r->end && r->at[1] == '\n');
 }
 
 static void skip_line_end(struct reader *r)
 {
-    r->at += r->at < r->end && *r->at == '\r';
+    r->at += r->at + 1 < r->end && *r->at == '\r' && r->at[1] == '\n';
     r->at += r->at < r->end;
     r->line++;
 }
@@ -109,7 +111,7 @@ static struct status read_quoted(struct reader *r, struct buf *out)
             break;
         }
         r->at += *r->at == '"';
-        r->line += *r->at == '\n';
+        r->line += *r->at == r->line_end;
         buf_putc(out, *r->at);
     }
     return at_line_end(r) || *r->at == r->separator ? status_ok()
@@ -261,23 +263,23 @@ static bool is_blank(const char *text, size_t n)
     return i == n;
 }
 
-static struct status read_json_lines(struct reader *r)
+static struct status read_json_lines(struct table_file *t, struct text_file *f)
 {
-    for (; r->at < r->end; r->line++) {
-        const char *line_end = memchr(r->at, '\n', (size_t)(r->end - r->at));
-        size_t n = (size_t)((line_end == NULL ? r->end : line_end) - r->at);
-        if (!is_blank(r->at, n)) {
+    struct reader r = {.t = t};
+    char place[FILE_PATH_BYTES];
+    const char *line;
+    for (size_t n; text_file_next(f, &line, &n);) {
+        r.line = f->line - 1;
+        if (!is_blank(line, n)) {
             json_t *object;
-            char place[FILE_PATH_BYTES];
-            snprintf(place, sizeof place, "%.900s line %lld", r->t->path, (long long)r->line);
-            TRY(json_parse(&object, r->at, n, place));
+            snprintf(place, sizeof place, "%.900s line %lld", t->path, (long long)r.line);
+            TRY(json_parse_text(&object, line, n, place));
             struct status s = json_is_object(object)
-                                  ? put_object(r, object)
-                                  : wrong(r, "each line must be a JSON object, {\"column\": value, ...}");
+                                  ? put_object(&r, object)
+                                  : wrong(&r, "each line must be a JSON object, {\"column\": value, ...}");
             json_decref(object);
             TRY(s);
         }
-        r->at += n + (line_end != NULL);
     }
     return status_ok();
 }
@@ -290,29 +292,38 @@ static bool ends_with(const char *path, const char *end)
     return n >= n_end && strcasecmp(path + n - n_end, end) == 0;
 }
 
-static struct status read_map(struct table_file *t, const struct file_map *m)
+/* The character that ends the first line outside quotes. */
+static char find_line_end(const struct text_file *f, bool quotes)
 {
-    static const char mark[] = "\xEF\xBB\xBF"; /* which some editors put before UTF-8 */
-    const char *data = (const char *)m->data;
-    size_t skip = m->n >= 3 && memcmp(data, mark, 3) == 0 ? 3 : 0;
-    if (m->n == 0) {
-        return status_error(STATUS_DATA, "%s is empty", t->path);
+    bool inside = false;
+    for (size_t i = 0; i < f->n; i++) {
+        inside ^= quotes && f->text[i] == '"';
+        if (!inside && (f->text[i] == '\n' || f->text[i] == '\r')) {
+            return i + 1 < f->n && f->text[i + 1] == '\n' ? '\n' : f->text[i];
+        }
     }
-    struct reader r = {.t = t, .at = data + skip, .end = data + m->n, .line = 1};
-    if (memchr(data, '\0', m->n) != NULL) {
-        return status_error(STATUS_DATA, "%s holds NUL bytes: it is not text", t->path);
-    }
-    if (ends_with(t->path, ".csv") || ends_with(t->path, ".tsv")) {
-        r.quotes = ends_with(t->path, ".csv");
-        r.separator = r.quotes ? ',' : '\t';
-        return read_separated(&r);
-    }
-    return read_json_lines(&r);
+    return '\n';
 }
 
-struct status table_file_open(struct table_file *t, const char *path)
+static struct status read_text(struct table_file *t, struct text_file *f)
 {
-    struct file_map m;
+    if (f->n == 0) {
+        return status_error(STATUS_DATA, "%s is empty", t->path);
+    }
+    TRY(text_file_refuse_nul(f));
+    if (!ends_with(t->path, ".csv") && !ends_with(t->path, ".tsv")) {
+        return read_json_lines(t, f);
+    }
+    struct reader r = {.t = t, .at = f->text, .end = f->text + f->n, .line = 1};
+    r.quotes = ends_with(t->path, ".csv");
+    r.separator = r.quotes ? ',' : '\t';
+    r.line_end = find_line_end(f, r.quotes);
+    return read_separated(&r);
+}
+
+struct status table_file_open(struct table_file *t, const char *path, const struct table_options *o)
+{
+    struct text_file f;
     *t = (struct table_file){.path = path};
     if (!ends_with(path, ".csv") && !ends_with(path, ".tsv") && !ends_with(path, ".json") &&
         !ends_with(path, ".jsonl") && !ends_with(path, ".ndjson")) {
@@ -320,10 +331,10 @@ struct status table_file_open(struct table_file *t, const char *path)
                             "%s: the name of a table ends in .csv, .tsv or, for JSON lines, .json or .jsonl",
                             path);
     }
-    TRY(file_map_open(&m, path));
-    struct status s = read_map(t, &m);
-    s = failed(s) ? s : file_map_check(&m, path);
-    file_map_close(&m);
+    TRY(text_file_open(&f, path, o->encoding));
+    struct status s = read_text(t, &f);
+    s = failed(s) ? s : text_file_check(&f);
+    text_file_close(&f);
     if (failed(s)) {
         table_file_close(t);
     }

@@ -29,8 +29,12 @@ struct table_file {
     int64_t n_columns, n_rows;
 };
 
+struct table_options {
+    const char *encoding; /* corpus/text_file.h's; NULL: UTF-8 */
+};
+
 /* Reads the file, whose name ends in .csv, .tsv, .json, .jsonl or .ndjson (STATUS_USAGE).  STATUS_DATA names the line. */
-struct status table_file_open(struct table_file *t, const char *path);
+struct status table_file_open(struct table_file *t, const char *path, const struct table_options *o);
 void table_file_close(struct table_file *t);
 
 /* The column of this name, -1: there is none. */

@@ -2,7 +2,6 @@
 
 #include "data/label_match.h"
 #include "data/table_file.h"
-#include "io/file.h"
 
 #include <string.h>
 #include <strings.h>
@@ -69,6 +68,12 @@ struct status tag_examples_add_word(struct tag_examples *e, const char *word, si
     return status_of(e);
 }
 
+static bool ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), n_end = strlen(end);
+    return n >= n_end && strcasecmp(path + n - n_end, end) == 0;
+}
+
 static struct status wrong(const struct tag_examples *e, int64_t line, const char *what, const char *name)
 {
     return status_error(STATUS_DATA, "%s line %lld: %s%.80s", e->path, (long long)line, what, name);
@@ -76,44 +81,34 @@ static struct status wrong(const struct tag_examples *e, int64_t line, const cha
 
 /* ---- CoNLL ---- */
 
-static void read_line(struct tag_examples *e, const char *at, size_t n, int64_t line)
+static struct status read_rows(struct tag_examples *e, struct conll_file *f)
 {
-    static const char document[] = "-DOCSTART-";
-    char separator = memchr(at, '\t', n) != NULL ? '\t' : ' ';
-    while (n > 0 && strchr(" \t\r", at[n - 1]) != NULL) {
-        n--;
+    struct conll_row row;
+    if (f->n_columns == 1 && ends_with(e->path, ".csv")) {
+        return status_error(STATUS_DATA,
+                            "%s is a CSV: words and labels are read from CoNLL columns or from JSON lines",
+                            e->path);
     }
-    bool is_document = n >= sizeof document - 1 && memcmp(at, document, sizeof document - 1) == 0;
-    if (n == 0 || is_document) {
-        begin_sentence(e);
-        return;
+    begin_sentence(e);
+    while (conll_file_next(f, &row)) {
+        if (row.ends_sentence) {
+            begin_sentence(e);
+        } else {
+            put_word(e, row.word.text, row.word.n, row.label.text, row.label.n, row.line);
+        }
+        TRY(status_of(e));
     }
-    const char *end = memchr(at, separator, n), *last = at + n;
-    while (last > at && last[-1] != separator) {
-        last--;
-    }
-    size_t n_word = end == NULL ? n : (size_t)(end - at);
-    put_word(e, at, n_word, end == NULL ? NULL : last, (size_t)(at + n - last), line);
+    conll_file_describe(&e->columns, f);
+    TRY(buf_status(&e->columns));
+    return text_file_check(&f->file);
 }
 
-static struct status read_columns(struct tag_examples *e)
+static struct status read_columns(struct tag_examples *e, const struct conll_columns *c)
 {
-    struct file_map m;
-    TRY(file_map_open(&m, e->path));
-    const char *at = m.n > 0 ? (const char *)m.data : "", *end = at + m.n;
-    struct status s = memchr(at, '\0', m.n) != NULL
-                          ? status_error(STATUS_DATA, "%s holds NUL bytes: it is not text", e->path)
-                          : status_ok();
-    begin_sentence(e);
-    for (int64_t line = 1; !failed(s) && at < end; line++) {
-        const char *line_end = memchr(at, '\n', (size_t)(end - at));
-        size_t n = (size_t)((line_end == NULL ? end : line_end) - at);
-        read_line(e, at, n, line);
-        s = status_of(e);
-        at += n + (line_end != NULL);
-    }
-    s = failed(s) ? s : file_map_check(&m, e->path);
-    file_map_close(&m);
+    struct conll_file f;
+    TRY(conll_file_open(&f, e->path, c));
+    struct status s = read_rows(e, &f);
+    conll_file_close(&f);
     return s;
 }
 
@@ -136,8 +131,13 @@ static struct status read_table(struct tag_examples *e, const struct table_file 
     if (words_at < 0 || (labels != NULL && labels_at < 0)) {
         return status_error(STATUS_DATA, "%s has no column %s: name one by %s", e->path,
                             words_at < 0 ? (words == NULL ? "tokens or words" : words) : labels,
-                            words_at < 0 ? "--text_column_name" : "--label_column_name");
+                            words_at < 0 ? "--text_column" : "--label_column");
     }
+    buf_printf(&e->columns, "words in %.60s", table_file_name(t, words_at));
+    if (labels_at >= 0) {
+        buf_printf(&e->columns, ", labels in %.60s", table_file_name(t, labels_at));
+    }
+    TRY(buf_status(&e->columns));
     for (int64_t i = 0; i < t->n_rows; i++) {
         struct table_cell w = table_file_cell(t, i, words_at), l = table_file_cell(t, i, labels_at);
         if (!w.is_list || (l.is_there && l.n_items != w.n_items)) {
@@ -159,23 +159,20 @@ static struct status read_table(struct tag_examples *e, const struct table_file 
     return status_ok();
 }
 
-static struct status read_json_lines(struct tag_examples *e, const char *words, const char *labels)
+static struct status read_json_lines(struct tag_examples *e, const struct conll_columns *c)
 {
     struct table_file t;
-    TRY(table_file_open(&t, e->path));
-    struct status s = read_table(e, &t, words, labels);
+    TRY(table_file_open(&t, e->path, &(struct table_options){.encoding = c->encoding}));
+    struct status s = read_table(e, &t, c->text, c->label);
     table_file_close(&t);
     return s;
 }
 
-struct status tag_examples_open(struct tag_examples *e, const char *path, const char *words,
-                                const char *labels)
+struct status tag_examples_open(struct tag_examples *e, const char *path, const struct conll_columns *c)
 {
-    const char *point = strrchr(path, '.');
     tag_examples_init(e, path);
-    bool json = point != NULL && (strcasecmp(point, ".json") == 0 || strcasecmp(point, ".jsonl") == 0 ||
-                                  strcasecmp(point, ".ndjson") == 0);
-    struct status s = json ? read_json_lines(e, words, labels) : read_columns(e);
+    bool json = ends_with(path, ".json") || ends_with(path, ".jsonl") || ends_with(path, ".ndjson");
+    struct status s = json ? read_json_lines(e, c) : read_columns(e, c);
     e->n -= e->n > 0 && tag_examples_first(e, e->n - 1) == e->n_words; /* the file ended with an empty line */
     if (!failed(s) && e->n == 0) {
         s = status_error(STATUS_DATA, "%s has no words", path);
@@ -189,6 +186,7 @@ struct status tag_examples_open(struct tag_examples *e, const char *path, const 
 void tag_examples_fini(struct tag_examples *e)
 {
     labelled_texts_fini(&e->texts);
+    buf_fini(&e->columns);
     buf_fini(&e->text);
     buf_fini(&e->words);
     buf_fini(&e->sentences);

@@ -1,8 +1,7 @@
 /* tag_examples: sentences with a label for each word, from CoNLL columns or JSON lines.
  *
- * CoNLL: one word per line, in the first column, and its label in the last.  Columns are separated by tabs,
- * or by spaces in a line without a tab.  An empty line ends a sentence, and so does -DOCSTART-, which is not
- * a word.  JSON lines: {"tokens": [...], "labels": [...]}, also "words", and "ner_tags" or "tags".
+ * CoNLL: one word per line (data/conll_file.h).  JSON lines: {"tokens": [...], "labels": [...]}, also "words", and "ner_tags" or
+ * "tags".
  *
  * The rule: the first piece of a word has its label, as in `transformers`' run_ner.py; a word without pieces
  * becomes the unknown token.  A sentence that is too long is split into several texts at word boundaries, so
@@ -10,6 +9,7 @@
 #ifndef KILN_DATA_TAG_EXAMPLES_H
 #define KILN_DATA_TAG_EXAMPLES_H
 
+#include "data/conll_file.h"
 #include "data/labelled_texts.h"
 #include "nn/bert_config.h"
 #include "text/tokenizer.h"
@@ -24,7 +24,8 @@ struct tag_word {
 };
 
 struct tag_examples {
-    const char *path; /* borrowed, for messages */
+    const char *path;   /* borrowed, for messages */
+    struct buf columns; /* where words and labels were found, for people */
     struct buf text;
     struct buf words;            /* struct tag_word */
     struct buf sentences;        /* int64_t: the first word of each */
@@ -33,10 +34,9 @@ struct tag_examples {
     int64_t n_cut;               /* sentences that were too long */
 };
 
-/* Reads the file, as JSON lines if its name ends in .json, .jsonl or .ndjson.  Columns of JSON lines by name,
- * NULL: the usual ones.  STATUS_DATA names the line. */
-struct status tag_examples_open(struct tag_examples *e, const char *path, const char *words,
-                                const char *labels);
+/* Reads the file, as JSON lines if its name ends in .json, .jsonl or .ndjson.  Columns of JSON lines by key.  STATUS_DATA names the
+ * line. */
+struct status tag_examples_open(struct tag_examples *e, const char *path, const struct conll_columns *c);
 
 /* Or sentences of the caller's: an empty list, a sentence, and a word without a label at its end.  STATUS_MEMORY. */
 void tag_examples_init(struct tag_examples *e, const char *name);

@@ -25,7 +25,8 @@ static struct status open_tables(struct classify_task *c)
     struct class_columns columns = {.text = o->text_column_name,
                                     .pair = o->text_pair_column_name,
                                     .label = o->label_column_name,
-                                    .separator = o->label_separator == NULL ? ',' : *o->label_separator};
+                                    .separator = o->label_separator == NULL ? ',' : *o->label_separator,
+                                    .encoding = o->run.encoding};
     if (o->label_separator != NULL && strlen(o->label_separator) != 1) {
         return status_error(STATUS_USAGE, "--label_separator is \"%s\", but must be one byte",
                             o->label_separator);

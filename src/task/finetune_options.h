@@ -17,6 +17,7 @@ struct finetune_options {
     const char *init_checkpoint, *config_file, *vocab_file, *output_dir;
     const char *train_file, *predict_file;
     const char *eval_file; /* labelled, for a loss as training goes on; NULL: none */
+    const char *encoding;  /* of these files: corpus/text_file.h's; NULL: UTF-8 */
     int64_t eval_steps;    /* between those; 0: once an epoch */
     struct early_stop_options early;
     int64_t seeds;             /* runs of a series (task/seed_series.h); 0: a single run */

@@ -49,7 +49,7 @@ static struct finetune_data data_of(const struct questions *q)
 static struct status read_training(struct squad_task *q)
 {
     const struct squad_options *o = q->options;
-    struct squad_read_options training = {true, o->version_2_with_negative};
+    struct squad_read_options training = {true, o->version_2_with_negative, o->run.encoding};
     TRY(squad_examples_open(&q->train.examples, o->run.train_file, training));
     TRY(squad_features_build(&q->train.features, &q->train.examples, q->tokenizer, feature_options(q, true)));
     log_info("training: %s: %lld questions, %lld features", o->run.train_file, (long long)q->train.examples.n,
@@ -60,7 +60,7 @@ static struct status read_training(struct squad_task *q)
 static struct status read_heldout(struct squad_task *q)
 {
     const struct squad_options *o = q->options;
-    struct squad_read_options training = {true, o->version_2_with_negative};
+    struct squad_read_options training = {true, o->version_2_with_negative, o->run.encoding};
     TRY(squad_examples_open(&q->heldout.examples, o->run.eval_file, training));
     TRY(squad_features_build(&q->heldout.features, &q->heldout.examples, q->tokenizer,
                              feature_options(q, true)));
@@ -72,7 +72,7 @@ static struct status read_heldout(struct squad_task *q)
 static struct status read_prediction(struct squad_task *q)
 {
     const struct squad_options *o = q->options;
-    struct squad_read_options predicting = {false, o->version_2_with_negative};
+    struct squad_read_options predicting = {false, o->version_2_with_negative, o->run.encoding};
     struct squad_answer_options ao = {
         .n_best = o->n_best_size,
         .max_answer_length = o->max_answer_length,
@@ -161,7 +161,7 @@ static struct status score(void *self, struct score_list *scores)
     if (o->eval_script != NULL) {
         return run_eval_script(q, predictions);
     }
-    TRY(squad_score_files(&score, o->run.predict_file, predictions));
+    TRY(squad_score_files(&score, o->run.predict_file, o->run.encoding, predictions));
     score_list_add(scores, "exact_match", score.exact_match);
     score_list_add(scores, "F1", score.f1);
     return status_ok();

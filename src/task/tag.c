@@ -37,7 +37,10 @@ static struct status encode(struct tag_task *t, const struct finetune *f, struct
 {
     int64_t longest = f->options->max_seq_length;
     TRY(tag_examples_encode(e, &f->model.tokenizer, longest, t->config, with_labels));
-    log_info("%s: %lld sentences, %lld words", e->path, (long long)e->n, (long long)e->n_words);
+    const struct tag_word *first = tag_examples_word(e, 0);
+    log_info("%s: %lld sentences, %lld words: %s; the first is %.60s%s%.40s", e->path, (long long)e->n,
+             (long long)e->n_words, buf_text(&e->columns), e->text.data + first->text,
+             first->has_label ? ", label " : "", first->has_label ? e->text.data + first->label : "");
     if (e->n_cut > 0) {
         log_warning("%s: %lld sentences have more than the %lld tokens of --max_seq_length, and are split",
                     e->path, (long long)e->n_cut, (long long)longest);
@@ -51,17 +54,18 @@ static struct status read(void *self, struct finetune *f)
 {
     struct tag_task *t = self;
     const struct finetune_options *o = f->options;
-    const struct tag_options *own = t->options;
+    const struct conll_columns columns = {t->options->text_column_name, t->options->label_column_name,
+                                          o->encoding};
     f->train = f->heldout = f->predict =
         (struct finetune_data){.task = "token classification", .unit = "texts"};
     if (o->do_train) {
-        TRY(tag_examples_open(&t->train, o->train_file, own->text_column_name, own->label_column_name));
+        TRY(tag_examples_open(&t->train, o->train_file, &columns));
     }
     if (o->eval_file != NULL) {
-        TRY(tag_examples_open(&t->heldout, o->eval_file, own->text_column_name, own->label_column_name));
+        TRY(tag_examples_open(&t->heldout, o->eval_file, &columns));
     }
     if (o->do_predict) {
-        TRY(tag_examples_open(&t->predict, o->predict_file, own->text_column_name, own->label_column_name));
+        TRY(tag_examples_open(&t->predict, o->predict_file, &columns));
     }
     TRY(find_labels(t, f));
     if (o->do_train) {
@@ -95,6 +99,23 @@ static const char *label_of(const struct tag_task *t, const struct tag_word *w)
     return label_names_get(t->config->labels, class_score_best(logits, t->config->num_labels));
 }
 
+/* Appends a word and what separates it from the next, if anything does; what would break the line is escaped, as in C. */
+static void put_column(struct buf *out, const char *text, char separator)
+{
+    static const char breaks[] = "\n\r\t\v\f", letters[] = "nrtvf";
+    for (; *text != '\0'; text++) {
+        const char *found = strchr(breaks, *text);
+        if (found != NULL) {
+            buf_printf(out, "\\%c", letters[found - breaks]);
+        } else {
+            buf_putc(out, *text);
+        }
+    }
+    if (separator != '\0') {
+        buf_putc(out, separator);
+    }
+}
+
 /* The columns of conlleval: word, label if there is one, prediction. */
 static struct status write(void *self, struct buf *names)
 {
@@ -106,8 +127,8 @@ static struct status write(void *self, struct buf *names)
     for (int64_t s = 0; s < e->n; s++) {
         for (int64_t i = tag_examples_first(e, s); i < tag_examples_first(e, s + 1); i++) {
             const struct tag_word *w = tag_examples_word(e, i);
-            buf_printf(&text, "%s\t", e->text.data + w->text);
-            buf_printf(&text, w->has_label ? "%s\t" : "%s", w->has_label ? e->text.data + w->label : "");
+            put_column(&text, e->text.data + w->text, '\t');
+            put_column(&text, w->has_label ? e->text.data + w->label : "", w->has_label ? '\t' : '\0');
             buf_printf(&text, "%s\n", label_of(t, w));
         }
         buf_putc(&text, '\n');

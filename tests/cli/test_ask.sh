@@ -17,3 +17,16 @@ else
 fi
 : >"$dir/empty"
 expect 65 'no words' "$kiln" ask --model "$dir/question_answering" --context "$dir/empty" 'had a man?'
+
+# text that is not UTF-8 is refused with its place, or converted
+printf 'A man had a dog.\nA caf\351 had food.\n' >"$dir/latin"
+ask() { "$kiln" ask --model "$dir/question_answering" "$@"; }
+expect 65 'latin line 2 is not UTF-8: byte 6 of the line is 0xe9' ask --context "$dir/latin" 'had a man?'
+expect 65 'the text line 2 is not UTF-8: byte 6 of the line is 0xe9' ask 'had a man?' <"$dir/latin"
+expect 65 'argument 1 line 1 is not UTF-8: byte 2 of the line' ask --context "$dir/text" $'a\351'
+expect 65 'standard input line 2 is not UTF-8' ask --context "$dir/text" < <(printf 'had a man?\n\351?\n')
+expect 0 '[bytes' ask --context "$dir/latin" --encoding latin-1 'had a man?'
+iconv -f LATIN1 -t UTF-16 "$dir/latin" >"$dir/wide"
+cp "$dir/out" "$dir/answer"
+expect 0 "$(cat "$dir/answer")" ask --context "$dir/wide" --encoding utf-16 'had a man?'
+expect 65 'give --encoding utf-16' ask --context "$dir/wide" 'had a man?'

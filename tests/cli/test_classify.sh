@@ -109,6 +109,16 @@ expect 65 "unlabelled.csv has no column for labels" "${command[@]}"
 sed '5s/,[a-z]*$/,/' "$dir/one.csv" >"$dir/empty.csv"
 classify_command none empty.csv
 expect 65 "empty.csv line 5: there is no label" "${command[@]}"
+printf 'sentence,label\ncaf\351,a\nthe sea,b\n' >"$dir/latin.csv"
+classify_command latin latin.csv --max_steps 1 --skip_checkpoint
+expect 65 "latin.csv line 2 is not UTF-8: byte 4 of the line is 0xe9; give its --encoding" "${command[@]}"
+expect 0 "latin.csv: 2 texts" "${command[@]}" --encoding cp1252 --dry_run
+expect 64 "which this machine does not know" "${command[@]}" --encoding latin-99 --dry_run
+for end in '\r' '\n' '\r\n'; do # of old Macs, too
+    printf "sentence,label${end}the man,a${end}\"the sea\",b${end}" >"$dir/ends.csv"
+    classify_command none ends.csv --dry_run
+    expect 0 "ends.csv: 2 texts" "${command[@]}"
+done
 classify_command none one.csv --text_column_name body
 expect 65 "has no column body; it has id, sentence, label" "${command[@]}"
 classify_command none numbers.json --problem_type multi_label_classification --text_column_name text --label_separator ab

@@ -41,6 +41,7 @@ embed plain 'cab' 2>/dev/null | cmp - "$dir/a" || fail "an export with its modul
 
 expect 64 "called 'book'; it has 2: document, query" embed cls --prompt_name book cab
 expect 64 'reads 2 to 40 tokens' embed cls --max_seq_length 41 cab
+expect 65 'argument 2 line 1 is not UTF-8: byte 1 of the line is 0xff' embed cls cab $'\xff'
 expect 64 'contradict' embed cls --normalize --no_normalize cab
 expect 64 'give one' embed cls --prompt a --prompt_name query cab
 expect 64 'give one' embed cls --no_prompt --prompt_name query cab

@@ -87,6 +87,6 @@ bad 'line 122: a label of SST-2 is 0 or 1, not 2' sst-2 SST-2/train.tsv 'the kin
 bad 'line 21 has 2 columns, too few for CoLA' cola CoLA/in_domain_dev.tsv 'gj04\t1'
 bad 'line 121: a label is a number from 0 to 5, not 5.5' sts-b STS-B/sts-train.csv 'a\tb\tc\td\t5.5\tthe king\tthe city'
 bad 'line 42: the text is empty' mrpc MRPC/glue_dev.tsv '1\t1\t2\tthe king\t'
-bad 'line 122: the text is not UTF-8' rte RTE/train.tsv '1\tthe \xff\tthe king\tentailment'
+bad 'line 122 is not UTF-8: byte 7 of the line is 0xff' rte RTE/train.tsv '1\tthe \xff\tthe king\tentailment'
 rm "$dir/data/RTE/train.tsv"
 expect 65 'RTE/train.tsv' glue --output_dir "$dir/wrong" --tasks rte

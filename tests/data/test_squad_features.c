@@ -18,8 +18,8 @@ static struct tokenizer small;
 static struct squad_read_options reading(const json_t *c)
 {
     const json_t *version_2 = json_object_get(c, "version_2");
-    return (struct squad_read_options){json_is_true(json_object_get(c, "training")),
-                                       version_2 == NULL || json_is_true(version_2)};
+    return (struct squad_read_options){.training = json_is_true(json_object_get(c, "training")),
+                                       .version_2 = version_2 == NULL || json_is_true(version_2)};
 }
 
 static struct squad_feature_options settings(const json_t *c)
@@ -179,7 +179,7 @@ static void expect_refused(const char *json, bool training, const char *part)
 {
     struct squad_examples e;
     EXPECT_ERROR(squad_examples_parse(&e, json, strlen(json), "some.json",
-                                      (struct squad_read_options){training, false}),
+                                      (struct squad_read_options){.training = training}),
                  STATUS_DATA, part);
 }
 
@@ -212,6 +212,14 @@ static void test_errors(void)
     expect_refused(QAS(QUESTION("1", "[{\"text\": \"c\", \"answer_start\": 0}]")), true, "nothing is left");
     expect_refused(QAS(QUESTION("1", "[{\"text\": \"a\", \"answer_start\": -1}]")), true, "nothing is left");
     struct squad_examples e;
+    static const char odd[] =
+        "{\"data\": [{\"paragraphs\": [{\"context\": \"a\\u0000 b\\\\u0000 \\ud800 \\ud83d\\ude00\", "
+        "\"qas\": [{\"id\": \"1\", \"question\": \"\\u0000?\"}]}]}]}";
+    EXPECT_OK(squad_examples_parse(&e, odd, sizeof odd - 1, "odd", (struct squad_read_options){0}));
+    EXPECT(strcmp(squad_context_text(&e, &e.contexts[0]), "a  b\\u0000 \xEF\xBF\xBD \xF0\x9F\x98\x80") == 0 &&
+               strcmp(squad_example_question(&e, 0), " ?") == 0,
+           "%s", squad_context_text(&e, &e.contexts[0]));
+    squad_examples_fini(&e);
     EXPECT_ERROR(squad_examples_open(&e, "/no/such/file", (struct squad_read_options){0}), STATUS_DATA,
                  "/no/such/file");
     const char *who = "who was born ?";

@@ -31,8 +31,10 @@ static void test_csv(void)
 {
     struct table_file t;
     EXPECT_OK(table_file_open(
-        &t, write_file("a.csv", "\xEF\xBB\xBFtext,\"the \"\"label\"\"\",id\r\n"
-                                "\"one, two\",a,1\r\n\"two\nlines \"\"x\"\"\",,2\n\nplain \"y\",c,3")));
+        &t,
+        write_file("a.csv", "\xEF\xBB\xBFtext,\"the \"\"label\"\"\",id\r\n"
+                            "\"one, two\",a,1\r\n\"two\nlines \"\"x\"\"\",,2\n\nplain \"y\",c,3"),
+        &(struct table_options){0}));
     EXPECT(t.n_rows == 3 && t.n_columns == 3, "%lld rows", (long long)t.n_rows);
     expect_cell(&t, 0, "text", "one, two");
     expect_cell(&t, 0, "the \"label\"", "a");
@@ -49,16 +51,19 @@ static void test_csv(void)
 static void test_others(void)
 {
     struct table_file t;
-    EXPECT_OK(table_file_open(&t, write_file("a.tsv", "sentence\tlabel\n\"a, b\t1\nc\"\t0\r\n")));
+    EXPECT_OK(table_file_open(&t, write_file("a.tsv", "sentence\tlabel\n\"a, b\t1\nc\"\t0\r\n"),
+                              &(struct table_options){0}));
     expect_cell(&t, 0, "sentence", "\"a, b");
     expect_cell(&t, 1, "sentence", "c\"");
     expect_cell(&t, 1, "label", "0");
     table_file_close(&t);
 
-    EXPECT_OK(table_file_open(&t, write_file("a.jsonl",
-                                             "{\"text\": \"a\\nb\", \"label\": 1}\n\n"
-                                             "{\"text\": \"c\", \"more\": [\"x\", 2, true], \"none\": []}\n"
-                                             "{\"text\": null, \"label\": 0.5}")));
+    EXPECT_OK(
+        table_file_open(&t,
+                        write_file("a.jsonl", "{\"text\": \"a\\nb\", \"label\": 1}\n\n"
+                                              "{\"text\": \"c\", \"more\": [\"x\", 2, true], \"none\": []}\n"
+                                              "{\"text\": null, \"label\": 0.5}"),
+                        &(struct table_options){0}));
     EXPECT(t.n_rows == 3 && t.n_columns == 4, "%lld columns", (long long)t.n_columns);
     expect_cell(&t, 0, "text", "a\nb");
     expect_cell(&t, 0, "label", "1");
@@ -79,9 +84,11 @@ static void test_texts(void)
 {
     struct table_file t;
     struct table_cell c;
-    EXPECT_OK(table_file_open(&t, write_file("t.jsonl",
-                                             "{\"text\": \"\"}\n{\"text\": 5}\n{\"text\": null}\n{\"b\": 1}\n"
-                                             "{\"text\": [\"a\"]}\n{\"text\": {\"a\": 1}}\n")));
+    EXPECT_OK(table_file_open(&t,
+                              write_file("t.jsonl",
+                                         "{\"text\": \"\"}\n{\"text\": 5}\n{\"text\": null}\n{\"b\": 1}\n"
+                                         "{\"text\": [\"a\"]}\n{\"text\": {\"a\": 1}}\n"),
+                              &(struct table_options){0}));
     EXPECT_OK(table_file_text(&t, 0, 0, &c));
     EXPECT(c.n == 0 && *c.text == '\0', "an empty text has %zu bytes", c.n);
     EXPECT_OK(table_file_text(&t, 1, 0, &c));
@@ -104,11 +111,11 @@ static void test_words(void)
     char text[128];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         snprintf(text, sizeof text, "\n{\"tokens\": %s}\n", bad[i]);
-        EXPECT_ERROR(tag_examples_open(&e, write_file("w.json", text), NULL, NULL), STATUS_DATA,
-                     "line 2: a word");
+        EXPECT_ERROR(tag_examples_open(&e, write_file("w.json", text), &(struct conll_columns){0}),
+                     STATUS_DATA, "line 2: a word");
     }
     EXPECT_OK(tag_examples_open(&e, write_file("w.json", "{\"tokens\": [\"a\", 5], \"tags\": [null, 3]}"),
-                                NULL, NULL));
+                                &(struct conll_columns){0}));
     EXPECT(e.n_words == 2 && !tag_examples_word(&e, 0)->has_label && tag_examples_word(&e, 1)->has_label,
            "null is a label");
     tag_examples_fini(&e);
@@ -129,10 +136,12 @@ static void test_errors(void)
     };
     struct table_file t;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        EXPECT_ERROR(table_file_open(&t, write_file(bad[i].name, bad[i].text)), STATUS_DATA, bad[i].message);
+        EXPECT_ERROR(table_file_open(&t, write_file(bad[i].name, bad[i].text), &(struct table_options){0}),
+                     STATUS_DATA, bad[i].message);
     }
-    EXPECT_ERROR(table_file_open(&t, write_file("b.txt", "a")), STATUS_USAGE, "ends in .csv");
-    EXPECT_ERROR(table_file_open(&t, "/nothing.csv"), STATUS_DATA, "nothing.csv");
+    EXPECT_ERROR(table_file_open(&t, write_file("b.txt", "a"), &(struct table_options){0}), STATUS_USAGE,
+                 "ends in .csv");
+    EXPECT_ERROR(table_file_open(&t, "/nothing.csv", &(struct table_options){0}), STATUS_DATA, "nothing.csv");
 }
 
 static void expect_names(const char *name, const char *text, enum bert_problem wanted, const char *labels)

@@ -1,5 +1,6 @@
 /* make_vocab: `kiln vocab` builds a WordPiece vocabulary from text. */
 #include "cmd/commands.h"
+#include "cmd/encoding_flag.h"
 #include "cmd/input_paths.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -20,7 +21,7 @@
 struct vocab_args {
     const char *input;
     const char *vocab_file;
-    const char *format;
+    const char *format, *encoding;
     int64_t vocab_size;
     int64_t min_frequency;
     int64_t limit_alphabet;
@@ -44,6 +45,7 @@ static const struct option options[] = {
                    "number of characters to keep, the most frequent ones"),
     OPTION_CHOICE_ROW("input_format", offsetof(struct vocab_args, format), "auto", SOURCE_FORMATS_NAMES,
                       "how the files hold documents, as for kiln prepare"),
+    ENCODING_ROW(offsetof(struct vocab_args, encoding), "the text"),
     OPTION_FLAG_ROW("replace_invalid_utf8", offsetof(struct vocab_args, replace_invalid_utf8),
                     "read invalid UTF-8 as U+FFFD instead of ending with an error"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct vocab_args, dry_run),
@@ -206,7 +208,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct vocab_args *a = args;
     struct input_paths inputs;
     TRY(input_paths_init(&inputs, a->input, NULL, n_positional, positional));
-    struct source_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8};
+    struct source_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8, .encoding = a->encoding};
     CHECK(source_formats_find(&o.format, a->format), "no format %s", a->format);
     struct corpus c;
     struct status s = corpus_open(&c, inputs.paths, inputs.n, o);

@@ -1,5 +1,6 @@
 /* prepare: the flags of `kiln prepare` (task/prepare_run.h). */
 #include "cmd/commands.h"
+#include "cmd/encoding_flag.h"
 #include "cmd/input_paths.h"
 #include "cmd/prepare_lists.h"
 #include "corpus/source_formats.h"
@@ -15,7 +16,7 @@ struct prepare_args {
     const char *input, *input_files;
     const char *vocab_file;
     const char *output_dir;
-    const char *input_format, *text_field;
+    const char *input_format, *text_field, *encoding;
     const char *format;                                   /* a list of "store", "hdf5", "packed", "text" */
     const char *max_seq_length, *max_predictions_per_seq; /* lists */
     const char *keep_script, *dataset;
@@ -56,6 +57,7 @@ static const struct option options[] = {
                     "fraction of the text held out from training, for evaluation; 0: none"),
     OPTION_INT_ROW("seed", AT(seed), "12345", 0, 0,
                    "seed of the choice of held-out text, and of samples for --format hdf5"),
+    ENCODING_ROW(AT(encoding), "--input"),
     OPTION_FLAG_ROW("replace_invalid_utf8", AT(replace_invalid_utf8),
                     "read invalid UTF-8 as U+FFFD instead of ending with an error"),
     OPTION_FLAG_ROW("keep_gutenberg", AT(keep_gutenberg),
@@ -266,6 +268,7 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
         .inputs = inputs,
         .n_inputs = n_inputs,
         .source = {.replace_invalid_utf8 = a->replace_invalid_utf8,
+                   .encoding = a->encoding,
                    .text_field = a->text_field,
                    .keep_gutenberg = a->keep_gutenberg},
         .output_dir = a->output_dir,

@@ -98,7 +98,7 @@ static bool is_index(struct text_reader *r, const struct input_file *f)
     size_t n;
     char name[NAME_BYTES];
     r->stream.quiet = true; /* whoever reads it warns */
-    if (failed(text_reader_open(r, f->path, f->n_bytes, true))) {
+    if (failed(text_reader_open(r, f->path, f->n_bytes, NULL, true))) {
         return false;
     }
     const char *head = text_reader_head(r, &n);
@@ -275,7 +275,7 @@ static struct status open_both(struct reading *r)
     if (r->stream.kind != &bzip2_stream && !is_named(r->dump->path, name)) {
         return no_dump(r->index); /* the only file is another text */
     }
-    return text_reader_open(&r->reader, r->index->path, r->index->n_bytes, true);
+    return text_reader_open(&r->reader, r->index->path, r->index->n_bytes, NULL, true);
 }
 
 static struct status read_index(const struct input_file *index, struct input_file *dump)

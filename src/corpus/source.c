@@ -41,7 +41,7 @@ struct status source_open(struct source *s, const char *path, uint64_t n_bytes,
     source_close(s);
     s->keep_gutenberg = o->keep_gutenberg;
     s->reader.stream.quiet = o->quiet;
-    TRY(text_reader_open(&s->reader, path, n_bytes, o->replace_invalid_utf8));
+    TRY(text_reader_open(&s->reader, path, n_bytes, o->encoding, o->replace_invalid_utf8));
     struct status status = choose_format(s, o->format);
     if (failed(status)) {
         source_close(s);

@@ -15,6 +15,7 @@ enum { SOURCE_N_FORMATS = 5 }; /* rows of source_formats */
 struct source_options {
     const struct source_format *format; /* NULL: each file's format is recognised */
     bool replace_invalid_utf8;          /* by U+FFFD; else it is an error */
+    const char *encoding;               /* text/encoding.h's; NULL: UTF-8 */
     const char *text_field;             /* of a line of JSON; NULL: "text" */
     bool keep_gutenberg;                /* what Project Gutenberg puts around a book */
     bool quiet;                         /* what is wrong with compressed files is only counted */

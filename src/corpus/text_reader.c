@@ -14,6 +14,9 @@ void text_reader_init(struct text_reader *r)
 void text_reader_fini(struct text_reader *r)
 {
     byte_stream_fini(&r->stream);
+    encoding_close(&r->encoding);
+    buf_fini(&r->raw);
+    buf_fini(&r->converted);
     free(r->buffer);
     *r = (struct text_reader){0};
 }
@@ -21,14 +24,16 @@ void text_reader_fini(struct text_reader *r)
 void text_reader_close(struct text_reader *r)
 {
     byte_stream_close(&r->stream);
-    r->buffer_at = 0;
+    encoding_close(&r->encoding);
+    buf_clear(&r->raw);
+    r->buffer_at = r->raw_at = 0;
     r->n = r->checked = r->at = 0;
     r->line = r->n_gaps = 0;
     r->inside_line = r->ended = r->keeps_blanks = false;
 }
 
-/* Makes room for a block after the unread bytes, which move to the front. */
-static struct status make_room(struct text_reader *r)
+/* Makes room for `wanted` bytes after the unread ones, which move to the front. */
+static struct status make_room(struct text_reader *r, size_t wanted)
 {
     if (r->at > 0) {
         memmove(r->buffer, r->buffer + r->at, r->n - r->at);
@@ -37,10 +42,10 @@ static struct status make_room(struct text_reader *r)
         r->checked -= r->at;
         r->at = 0;
     }
-    if (r->capacity - r->n >= TEXT_READER_BLOCK_BYTES) {
+    if (r->capacity - r->n >= wanted) {
         return status_ok();
     }
-    size_t capacity = 2 * r->capacity + TEXT_READER_BLOCK_BYTES;
+    size_t capacity = 2 * r->capacity + wanted;
     char *buffer = realloc(r->buffer, capacity);
     if (buffer == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for a line of %s", r->path);
@@ -50,16 +55,62 @@ static struct status make_room(struct text_reader *r)
     return status_ok();
 }
 
-/* Reads a block, or less if the stream ends or has a gap. */
-static struct status read_block(struct text_reader *r)
+/* Reads a block of the stream, or less if it ends or has a gap; *n bytes. */
+static struct status read_stream(struct text_reader *r, char *to, size_t *n)
 {
-    TRY(make_room(r));
-    for (size_t wanted = TEXT_READER_BLOCK_BYTES, got = 1; wanted > 0 && got > 0; wanted -= got) {
-        TRY(byte_stream_read(&r->stream, r->buffer + r->n, wanted, &got));
-        r->n += got;
+    *n = 0;
+    for (size_t got = 1; *n < TEXT_READER_BLOCK_BYTES && got > 0; *n += got) {
+        TRY(byte_stream_read(&r->stream, to + *n, TEXT_READER_BLOCK_BYTES - *n, &got));
         r->ended = got == 0;
     }
     return status_ok();
+}
+
+/* At a gap or an early end, the rest of a character is dropped with the line that it is in. */
+static struct status read_encoded(struct text_reader *r)
+{
+    size_t n, n_taken;
+    char *room = buf_extend(&r->raw, TEXT_READER_BLOCK_BYTES);
+    TRY(buf_status(&r->raw));
+    TRY(read_stream(r, room, &n));
+    r->raw.n -= TEXT_READER_BLOCK_BYTES - n;
+    bool is_end = r->ended && !r->stream.at_gap && !r->stream.ends_early;
+    buf_clear(&r->converted);
+    struct status s = encoding_convert(&r->encoding, &r->converted, r->raw.data, r->raw.n, is_end, &n_taken);
+    if (s.code == STATUS_DATA) {
+        return status_error(STATUS_DATA, "%s is not %s: byte %llu is 0x%02x; give its --encoding", r->path,
+                            r->encoding.name, (unsigned long long)(r->raw_at + n_taken),
+                            (unsigned char)r->raw.data[n_taken]);
+    }
+    TRY(s);
+    TRY(make_room(r, r->converted.n));
+    memcpy(r->buffer + r->n, buf_text(&r->converted), r->converted.n);
+    r->n += r->converted.n;
+    memmove(r->raw.data, r->raw.data + n_taken, r->raw.n - n_taken);
+    r->raw.n -= n_taken;
+    r->raw_at += n_taken;
+    return status_ok();
+}
+
+/* Reads a block, or less if the stream ends or has a gap. */
+static struct status read_block(struct text_reader *r)
+{
+    size_t n;
+    if (r->encoding.converter != NULL) {
+        return read_encoded(r);
+    }
+    TRY(make_room(r, TEXT_READER_BLOCK_BYTES));
+    TRY(read_stream(r, r->buffer + r->n, &n));
+    r->n += n;
+    return status_ok();
+}
+
+/* Before bytes that do not follow those converted last. */
+static void restart_encoding(struct text_reader *r)
+{
+    r->raw_at += r->raw.n;
+    buf_clear(&r->raw);
+    encoding_restart(&r->encoding);
 }
 
 /* A sequence that is split by the end of a block is checked with the next block. */
@@ -72,25 +123,27 @@ static struct status check_block(struct text_reader *r)
     size_t bad = r->checked + utf8_find_invalid(r->buffer + r->checked, r->n - r->checked);
     bool is_cut = !r->ended || r->stream.at_gap || r->stream.ends_early;
     if (bad < r->n && (!is_cut || r->n - bad >= UTF8_MAX_BYTES)) {
-        return status_error(
-            STATUS_DATA,
-            "%s is not UTF-8: byte %llu is 0x%02x; convert it with iconv, or replace such bytes by "
-            "U+FFFD with --replace_invalid_utf8%s",
-            r->path, (unsigned long long)(r->buffer_at + bad), (unsigned char)r->buffer[bad],
-            r->stream.kind == &gzip_stream ? "; `gzip -t` says whether the file is damaged" : "");
+        return status_error(STATUS_DATA,
+                            "%s is not UTF-8: byte %llu is 0x%02x; give its --encoding, such as latin-1, or "
+                            "replace such bytes by "
+                            "U+FFFD with --replace_invalid_utf8%s",
+                            r->path, (unsigned long long)(r->buffer_at + bad), (unsigned char)r->buffer[bad],
+                            r->stream.kind == &gzip_stream ? "; `gzip -t` says whether the file is damaged"
+                                                           : "");
     }
     r->checked = bad;
     return status_ok();
 }
 
 struct status text_reader_open(struct text_reader *r, const char *path, uint64_t wanted_bytes,
-                               bool replace_invalid_utf8)
+                               const char *encoding, bool replace_invalid_utf8)
 {
     text_reader_close(r);
     r->path = path;
     r->replace_invalid_utf8 = replace_invalid_utf8;
-    TRY(byte_stream_open(&r->stream, path, wanted_bytes));
-    struct status s = read_block(r);
+    TRY(encoding_open(&r->encoding, encoding));
+    struct status s = byte_stream_open(&r->stream, path, wanted_bytes);
+    s = failed(s) ? s : read_block(r);
     if (failed(s)) {
         text_reader_close(r);
     }
@@ -117,12 +170,17 @@ uint64_t text_reader_offset(const struct text_reader *r)
 struct text_place text_reader_place(const struct text_reader *r)
 {
     uint64_t offset = text_reader_offset(r);
+    if (r->encoding.converter !=
+        NULL) { /* its bytes are not those of the stream: it is read from the beginning */
+        return (struct text_place){.offset = offset, .line = r->line};
+    }
     return (struct text_place){offset, byte_stream_place(&r->stream, offset > 0 ? offset - 1 : 0), r->line};
 }
 
 uint64_t text_reader_done_bytes(const struct text_reader *r)
 {
-    return byte_stream_is_packed(&r->stream) ? r->stream.file_at : text_reader_offset(r);
+    bool is_other = byte_stream_is_packed(&r->stream) || r->encoding.converter != NULL;
+    return is_other ? r->stream.file_at : text_reader_offset(r);
 }
 
 struct status text_reader_seek(struct text_reader *r, struct text_place place)
@@ -130,15 +188,21 @@ struct status text_reader_seek(struct text_reader *r, struct text_place place)
     TRY(byte_stream_seek(&r->stream, place.before));
     r->buffer_at = place.before.offset;
     r->n = r->checked = r->at = 0;
+    restart_encoding(r);
+    r->raw_at = 0;
     TRY(read_block(r));
-    size_t skip = (size_t)(place.offset - place.before.offset);
+    while (r->buffer_at + r->n < place.offset && !r->ended) { /* of another encoding; one byte is kept */
+        r->at = r->checked = r->n > 0 ? r->n - 1 : 0;
+        TRY(read_block(r));
+    }
+    size_t skip = (size_t)(place.offset - r->buffer_at);
     if (skip > r->n) {
         return status_error(
             STATUS_DATA, "%s has %llu bytes, so reading cannot continue at byte %llu: it has changed",
             r->path, (unsigned long long)(r->buffer_at + r->n), (unsigned long long)place.offset);
     }
     r->at = r->checked = skip;
-    r->inside_line = r->at > 0 && r->buffer[0] != '\n';
+    r->inside_line = r->at > 0 && r->buffer[r->at - 1] != '\n';
     r->line = place.line;
     return place.offset > 0 ? check_block(r) : status_ok();
 }
@@ -179,6 +243,7 @@ static struct status pass_gap(struct text_reader *r)
     r->inside_line = false;
     r->ended = false;
     byte_stream_pass_gap(&r->stream);
+    restart_encoding(r);
     while (found == NULL && !r->ended) {
         r->at = r->checked = r->n;
         TRY(read_block(r));

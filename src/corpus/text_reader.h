@@ -1,5 +1,5 @@
-/* text_reader: the lines of a file of UTF-8, unpacked if it is compressed (io/byte_stream.h) and read in blocks, so
- * that memory does not grow with the file.
+/* text_reader: the lines of a file of text, unpacked if it is compressed (io/byte_stream.h), made UTF-8 if it is in another encoding
+ * (text/encoding.h) and read in blocks, so that memory does not grow with the file.
  *
  * The rule: a line is returned only after its bytes were checked.  Ill-formed bytes are an error with file
  * and offset or, if asked for, left in the lines for text_reader_repair.  A byte order mark at the beginning
@@ -13,6 +13,7 @@
 #include "core/buf.h"
 #include "corpus/text_line.h"
 #include "io/byte_stream.h"
+#include "text/encoding.h"
 
 enum {
     TEXT_READER_HEAD_BYTES = 1 << 16, /* of a file's beginning that can be examined */
@@ -23,7 +24,7 @@ enum {
 
 /* A place between two lines. */
 struct text_place {
-    uint64_t offset;          /* of the unpacked bytes */
+    uint64_t offset;          /* of the unpacked bytes, as UTF-8 */
     struct byte_place before; /* of the byte before it, which shows whether a line begins here */
     int64_t line;             /* number of the line before it */
 };
@@ -31,9 +32,13 @@ struct text_place {
 struct text_reader {
     const char *path; /* borrowed */
     struct byte_stream stream;
+    struct encoding encoding;
+    struct buf raw;       /* unpacked bytes that wait to be converted; unused for UTF-8 */
+    struct buf converted; /* scratch */
+    uint64_t raw_at;      /* offset of them in the unpacked bytes */
     bool replace_invalid_utf8;
     bool keeps_blanks;  /* at the ends of lines; false when it is opened */
-    uint64_t buffer_at; /* offset of the buffer in the unpacked bytes */
+    uint64_t buffer_at; /* offset of the buffer in the unpacked bytes, as UTF-8 */
     char *buffer;       /* [capacity], the first n are filled */
     size_t capacity, n;
     size_t checked;   /* bytes checked to be UTF-8, or allowed not to be */
@@ -49,9 +54,9 @@ void text_reader_init(struct text_reader *r);
 void text_reader_fini(struct text_reader *r);
 
 /* Opens a file and reads its head, unchecked.  `wanted_bytes` is its size when it was listed: STATUS_IO if it
- * is now shorter.  STATUS_DATA if it cannot be opened. */
+ * is now shorter.  STATUS_DATA if it cannot be opened; STATUS_USAGE: there is no such encoding (NULL: UTF-8). */
 struct status text_reader_open(struct text_reader *r, const char *path, uint64_t wanted_bytes,
-                               bool replace_invalid_utf8);
+                               const char *encoding, bool replace_invalid_utf8);
 void text_reader_close(struct text_reader *r);
 
 /* The first bytes of the file, at least TEXT_READER_HEAD_BYTES if it has them, the byte order mark included.
@@ -66,7 +71,7 @@ size_t text_reader_mark_bytes(const char *text, size_t n);
 struct status text_reader_seek(struct text_reader *r, struct text_place place);
 struct text_place text_reader_place(const struct text_reader *r);
 
-/* The unpacked byte that comes next. */
+/* The unpacked byte that comes next, as UTF-8. */
 uint64_t text_reader_offset(const struct text_reader *r);
 
 /* Bytes of the file that were read: of a compressed one, including blocks whose lines are still to come. */

@@ -119,6 +119,14 @@ for input in "${inputs[@]}"; do
     rm -rf whole.* whole
 done
 
+# text of another encoding is read from its beginning again
+iconv -f UTF-8 -t UTF-16 more.txt >wide.txt
+saved=0 stopped=0
+(prepare 2 wide.txt whole --encoding utf-16 2>log) || fail "$(cat log)"
+told log >wanted
+interrupted KILL 2 wide.txt again --encoding utf-16
+rm -r whole
+
 # a signal saves, and says how to go on; without --resume what is there is not touched
 hold() { while [ ! -e "$1/.prepare/state.json" ]; do sleep 0.01; kill -0 $pid 2>/dev/null || return 1; done; }
 cut() # makes the directory `cut`, with a state in it

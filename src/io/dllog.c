@@ -4,7 +4,6 @@
 #include "core/progress.h"
 #include "io/file.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -191,20 +190,13 @@ struct status dllog_open(struct dllog *d, const char *path, bool append, bool pr
     if (path == NULL) {
         return status_ok();
     }
-    if (snprintf(d->path, sizeof d->path, "%s", path) >= (int)sizeof d->path) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", path,
-                            sizeof d->path - 1);
-    }
     TRY(make_parent(path));
-    return file_lines_open(&d->file, path, append);
+    return record_log_open(&d->log, path, append);
 }
 
 void dllog_close(struct dllog *d)
 {
-    if (d->file != NULL) {
-        fclose(d->file);
-        d->file = NULL;
-    }
+    record_log_close(&d->log);
 }
 
 void dllog_print(const char *line)
@@ -224,14 +216,12 @@ struct status dllog_write(struct dllog *d, struct dllog_step step, const json_t 
         dllog_print(buf_text(&b));
         buf_clear(&b);
     }
-    if (d->file != NULL) {
+    if (d->log.file != NULL) {
         dllog_append_line(&b, now, d->start_s, step, data);
+        buf_putc(&b, '\n');
         s = buf_status(&b);
-        if (!failed(s) && (fprintf(d->file, "%s\n", buf_text(&b)) < 0 || fflush(d->file) != 0)) {
-            s = status_error(STATUS_IO, "cannot write %s: %s", d->path, strerror(errno));
-        }
-        if (failed(s)) {
-            dllog_close(d);
+        if (!failed(s)) {
+            record_log_append(&d->log, b.data, b.n);
         }
     }
     buf_fini(&b);

@@ -8,13 +8,11 @@
 
 #include "core/buf.h"
 #include "core/json.h"
-
-#include <stdio.h>
+#include "io/record_log.h"
 
 struct dllog {
-    FILE *file; /* NULL: none */
-    char path[1024];
-    bool print; /* on standard output too */
+    struct record_log log; /* closed: none */
+    bool print;            /* on standard output too */
     double start_s;
 };
 
@@ -35,8 +33,8 @@ struct dllog_step {
 struct status dllog_open(struct dllog *d, const char *path, bool append, bool print);
 void dllog_close(struct dllog *d);
 
-/* Writes and flushes one record of the members of the object `data`, in their order.  After STATUS_IO the
- * file is closed, and standard output still works. */
+/* Writes one record of the members of the object `data`, in their order.  STATUS_MEMORY; what cannot be written is left out
+ * (io/record_log.h). */
 struct status dllog_write(struct dllog *d, struct dllog_step step, const json_t *data);
 
 /* Prints a line that is no record, of the same programs, on standard output. */

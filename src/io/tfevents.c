@@ -7,7 +7,6 @@
 #include "io/file.h"
 #include "io/protobuf.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -75,46 +74,39 @@ void tfevents_append_scalars(struct buf *b, int64_t step, double wall_s,
 static struct status write_records(struct tfevents *t, struct buf *b)
 {
     struct status s = buf_status(b);
-    if (!failed(s) && (fwrite(b->data, 1, b->n, t->file) != b->n || fflush(t->file) != 0)) {
-        s = status_error(STATUS_IO, "cannot write %s: %s", t->path, strerror(errno));
+    if (!failed(s)) {
+        record_log_append(&t->log, b->data, b->n);
     }
     buf_fini(b);
-    if (failed(s)) {
-        tfevents_close(t);
-    }
     return s;
 }
 
 struct status tfevents_open(struct tfevents *t, const char *directory)
 {
     double now = clock_wall_s();
+    struct buf path = {0}, b = {0};
     *t = (struct tfevents){0};
     TRY(file_make_directories(directory));
-    int n = snprintf(t->path, sizeof t->path, "%s/events.out.tfevents.%lld.%s.%ld.0", directory,
-                     (long long)now, host_name().text, (long)getpid());
-    if (n >= (int)sizeof t->path) {
-        return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", directory,
-                            sizeof t->path - 1);
-    }
-    TRY(file_lines_open(&t->file, t->path, false));
-    struct buf b = {0};
+    buf_printf(&path, "%s/events.out.tfevents.%lld.%s.%ld.0", directory, (long long)now, host_name().text,
+               (long)getpid());
+    struct status s = buf_status(&path);
+    s = failed(s) ? s : record_log_open(&t->log, buf_text(&path), false);
+    buf_fini(&path);
+    TRY(s);
     tfevents_append_version(&b, now);
     return write_records(t, &b);
 }
 
 void tfevents_close(struct tfevents *t)
 {
-    if (t->file != NULL) {
-        fclose(t->file);
-        t->file = NULL;
-    }
+    record_log_close(&t->log);
 }
 
 struct status tfevents_write(struct tfevents *t, int64_t step, double wall_s,
                              const struct tfevents_scalar *scalars, size_t n)
 {
     struct buf b = {0};
-    if (t->file == NULL) {
+    if (t->log.file == NULL) {
         return status_ok();
     }
     tfevents_append_scalars(&b, step, wall_s, scalars, n);

@@ -8,12 +8,10 @@
 #define KILN_IO_TFEVENTS_H
 
 #include "core/buf.h"
-
-#include <stdio.h>
+#include "io/record_log.h"
 
 struct tfevents {
-    FILE *file; /* NULL: closed */
-    char path[1024];
+    struct record_log log;
 };
 
 struct tfevents_scalar {
@@ -25,8 +23,8 @@ struct tfevents_scalar {
 struct status tfevents_open(struct tfevents *t, const char *directory);
 void tfevents_close(struct tfevents *t);
 
-/* Appends n scalars of one step as one event and flushes; `wall_s` is in seconds since 1970.  After STATUS_IO
- * the file is closed; its whole records can still be read. */
+/* Appends n scalars of one step as one event; `wall_s` is in seconds since 1970.  STATUS_MEMORY; what cannot be written is
+ * left out (io/record_log.h). */
 struct status tfevents_write(struct tfevents *t, int64_t step, double wall_s,
                              const struct tfevents_scalar *scalars, size_t n);
 

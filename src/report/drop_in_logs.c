@@ -225,7 +225,7 @@ static void tell_tensorboard(struct drop_in_logs *l, const char *event, const js
 void drop_in_logs_event(struct drop_in_logs *l, const char *event, const json_t *fields, int64_t epoch,
                         int64_t step, int64_t global_step)
 {
-    if (l->dllog.print || l->dllog.file != NULL) {
+    if (l->dllog.print || l->dllog.log.file != NULL) {
         tell_dllog(l, event, fields, epoch, step);
     }
     if (l->directory[0] != '\0') {

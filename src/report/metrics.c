@@ -7,7 +7,6 @@
 #include "dev/precision.h"
 #include "report/report_page.h"
 
-#include <errno.h>
 #include <omp.h>
 #include <string.h>
 
@@ -24,12 +23,13 @@ struct status metrics_open(struct metrics *m, const struct metrics_options *o)
         return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", o->directory,
                             sizeof m->directory - 1);
     }
-    snprintf(m->path, sizeof m->path, "%s/log.jsonl", m->directory);
+    char path[sizeof m->directory + sizeof "/log.jsonl"];
+    snprintf(path, sizeof path, "%s/log.jsonl", m->directory);
     if (o->silent) {
         m->progress = progress_begin(false);
         return status_ok();
     }
-    return file_lines_open(&m->file, m->path, true);
+    return record_log_open(&m->log, path, true);
 }
 
 static json_int_t flag_int(const json_t *flags, const char *name)
@@ -96,7 +96,7 @@ static void draw_report(struct metrics *m, bool at_any_rate)
     int64_t begun = clock_ns();
     char path[1056];
     const char *run = m->directory;
-    if (!m->started || m->file == NULL || (!at_any_rate && begun < m->next_report_ns)) {
+    if (!m->started || m->log.file == NULL || (!at_any_rate && begun < m->next_report_ns)) {
         return;
     }
     snprintf(path, sizeof path, "%s/report.html", m->directory);
@@ -112,10 +112,7 @@ void metrics_close(struct metrics *m)
     progress_end(&m->progress);
     draw_report(m, true);
     drop_in_logs_close(&m->drop_in);
-    if (m->file != NULL) {
-        fclose(m->file);
-        m->file = NULL;
-    }
+    record_log_close(&m->log);
 }
 
 /* The epoch of the latest step, from 0. */
@@ -149,14 +146,18 @@ void metrics_event(struct metrics *m, const char *event, json_t *fields)
     json_decref(fields);
     add_memory(m, event, line);
     drop_in_logs_event(&m->drop_in, event, line, epoch_of(m), m->step, m->phase_offset + m->step);
-    char *text = m->file == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(13));
+    char *text = m->log.file == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(13));
     json_decref(line);
-    if (text != NULL && (fprintf(m->file, "%s\n", text) < 0 || fflush(m->file) != 0)) {
-        log_warning("cannot write %s: %s; training goes on without this log", m->path, strerror(errno));
-        fclose(m->file);
-        m->file = NULL;
+    if (text != NULL) {
+        struct buf record = {0};
+        buf_printf(&record, "%s\n", text);
+        int64_t n_lost = record.failed ? 0 : record_log_append(&m->log, record.data, record.n);
+        buf_fini(&record);
+        free(text);
+        if (n_lost > 0) {
+            metrics_event(m, "lost_lines", json_pack("{s:I}", "lines", (json_int_t)n_lost));
+        }
     }
-    free(text);
 }
 
 void metrics_at(struct metrics *m, int64_t step)

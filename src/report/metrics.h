@@ -44,8 +44,7 @@ struct metrics {
     struct metrics_options options;
     char directory[1024];
     const struct model *model; /* whose sums are logged */
-    FILE *file;                /* the JSON lines; NULL: none */
-    char path[1056];
+    struct record_log log;     /* the JSON lines; closed: none */
     struct drop_in_logs drop_in;
     struct progress progress;
     int phase;

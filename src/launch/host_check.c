@@ -2,11 +2,13 @@
 #include "launch/host_check.h"
 
 #include "core/host.h"
+#include "core/log.h"
 #include "launch/child.h"
 #include "launch/mpi_command.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +23,21 @@ bool host_check_is_here(const char *name)
     size_t n = strcspn(own.text, ".");
     return strcmp(name, "localhost") == 0 || strcmp(name, "127.0.0.1") == 0 || strcmp(name, own.text) == 0 ||
            (strncmp(name, own.text, n) == 0 && name[n] == '\0');
+}
+
+void host_check_own_name(void)
+{
+    struct host_text own = host_name();
+    struct addrinfo *found = NULL;
+    int error = getaddrinfo(own.text, NULL, NULL, &found);
+    if (error == 0) {
+        freeaddrinfo(found);
+        return;
+    }
+    log_warning("this machine's name, %s, has no address (%s): mpirun may ask for it for minutes; add a line "
+                "\"127.0.1.1 %s\" to "
+                "/etc/hosts",
+                own.text, gai_strerror(error), own.text);
 }
 
 /* What OpenSSH prints (ssh.c, sshconnect.c), and what mends it.  '@' stands for the host, '#' for the port. */

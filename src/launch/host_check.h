@@ -15,6 +15,9 @@ struct ssh_cause host_check_explain(const char *ssh_output, const char *host, in
 /* Whether the name is this machine's. */
 bool host_check_is_here(const char *name);
 
+/* Warns where this machine's own name has no address: mpirun then asks the resolver again and again, for minutes. */
+void host_check_own_name(void);
+
 struct host_answer {
     bool reached;
     int64_t cores;     /* processor cores that a process there may use; 0: it did not say */

@@ -2,6 +2,7 @@
 #include "launch/job_watch.h"
 
 #include "core/clock.h"
+#include "core/regular_file.h"
 #include "launch/rank_guard.h"
 
 #include <dirent.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void job_watch_fini(struct job_watch *w)
 {
@@ -215,25 +217,46 @@ static int64_t find_last_step(const char *text)
     return step;
 }
 
-int64_t job_watch_last_step(const char *output_dir)
+/* Never waits: a pipe or a device in the place of the log is not read. */
+static int open_log(size_t *n, const char *output_dir)
 {
-    enum { TAIL = 1 << 16 };
-    struct buf path = {0}, text = {0};
-    int64_t step = -1;
+    struct buf path = {0};
+    int fd = -1;
+    *n = 0;
     buf_printf(&path, "%s/log.jsonl", output_dir == NULL ? "" : output_dir);
-    FILE *f = output_dir == NULL || path.failed ? NULL : fopen(buf_text(&path), "re");
-    if (f != NULL) {
-        if (fseek(f, -(long)TAIL, SEEK_END) != 0) { /* a shorter file */
-            rewind(f);
-        }
-        char *tail = buf_extend(&text, TAIL);
-        size_t n = tail == NULL ? 0 : fread(tail, 1, TAIL, f);
-        text.n = n;
-        buf_putc(&text, '\n');
-        step = text.failed ? -1 : find_last_step(text.data);
-        fclose(f);
+    if (output_dir == NULL || path.failed || failed(regular_file_open(&fd, n, buf_text(&path)))) {
+        fd = -1;
     }
     buf_fini(&path);
+    return fd;
+}
+
+int64_t job_watch_log_bytes(const char *output_dir)
+{
+    size_t n;
+    int fd = open_log(&n, output_dir);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return (int64_t)n;
+}
+
+int64_t job_watch_last_step(const char *output_dir, int64_t begin)
+{
+    enum { TAIL = 1 << 16 };
+    size_t n;
+    int fd = open_log(&n, output_dir);
+    if (fd < 0) {
+        return -1;
+    }
+    struct buf text = {0};
+    int64_t from = (int64_t)n - TAIL > begin ? (int64_t)n - TAIL : begin;
+    char *tail = buf_extend(&text, TAIL);
+    ssize_t got = tail == NULL ? 0 : pread(fd, tail, TAIL, from);
+    close(fd);
+    text.n = got > 0 ? (size_t)got : 0;
+    buf_putc(&text, '\0');
+    int64_t step = text.failed ? -1 : find_last_step(text.data);
     buf_fini(&text);
     return step;
 }

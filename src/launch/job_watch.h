@@ -34,8 +34,9 @@ void job_watch_take(struct job_watch *w, const char *bytes, size_t n);
 /* Fills in the host of a rank that only its number was told of, from the hosts in the order of their ranks. */
 void job_watch_find_host(struct job_watch *w, const struct host_list *hosts);
 
-/* The last step in OUTPUT_DIR/log.jsonl; -1: none. */
-int64_t job_watch_last_step(const char *output_dir);
+/* The size of OUTPUT_DIR/log.jsonl, 0 if there is none; and the last step behind its byte `begin`; -1: none. */
+int64_t job_watch_log_bytes(const char *output_dir);
+int64_t job_watch_last_step(const char *output_dir, int64_t begin);
 
 /* The highest N of OUTPUT_DIR/ckpt_N; -1: none. */
 int64_t job_watch_newest_checkpoint(const char *output_dir);

@@ -1,22 +1,52 @@
 #define _GNU_SOURCE
 #include "launch/line_file.h"
 
+#include "core/regular_file.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* Far more than hosts and variables ever take; /dev/zero and a log by mistake have more. */
+enum { MOST_BYTES = 16 << 20 };
+
+static struct status open_lines(FILE **f, const char *path, const char *what)
+{
+    int fd;
+    size_t n;
+    TRY(status_context(regular_file_open(&fd, &n, path), "%s", what));
+    if (n > MOST_BYTES) {
+        close(fd);
+        return status_error(STATUS_DATA,
+                            "%s %s has %zu bytes, more than the %d of such a file: is it another?", what,
+                            path, n, MOST_BYTES);
+    }
+    *f = fdopen(fd, "r");
+    if (*f == NULL) {
+        close(fd);
+        return status_error(STATUS_MEMORY, "out of memory to read %s", path);
+    }
+    return status_ok();
+}
 
 struct status line_file_read(const char *path, const char *what, line_file_body *body, void *context)
 {
-    FILE *f = fopen(path, "re");
-    if (f == NULL) {
-        return status_error(STATUS_DATA, "%s %s cannot be read: %s", what, path, strerror(errno));
-    }
+    FILE *f = NULL;
     char *line = NULL, source[300];
     size_t capacity = 0;
     struct status s = status_ok();
-    for (int n = 1; !failed(s) && getline(&line, &capacity, f) >= 0; n++) {
+    ssize_t n_bytes;
+    TRY(open_lines(&f, path, what));
+    for (int n = 1; !failed(s) && (n_bytes = getline(&line, &capacity, f)) >= 0; n++) {
         snprintf(source, sizeof source, "%.240s, line %d", path, n);
+        if (strlen(line) < (size_t)n_bytes) {
+            s = status_error(
+                STATUS_USAGE,
+                "%s: there is a NUL byte, behind which nothing would be read; it is not a text file", source);
+            break;
+        }
         line[strcspn(line, "\r\n")] = '\0';
         s = body(context, line, source);
     }

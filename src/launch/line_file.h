@@ -7,7 +7,8 @@
 /* Takes a line, without its end, which it may cut up; `source` is "PATH, line N". */
 typedef struct status line_file_body(void *context, char *line, const char *source);
 
-/* Calls the body for every line up to its first error.  STATUS_DATA: `what` PATH cannot be read. */
+/* Calls the body for every line up to its first error.  STATUS_DATA: `what` PATH cannot be read, is no regular file, or is far too large;
+ * STATUS_USAGE: a line has a NUL byte. */
 struct status line_file_read(const char *path, const char *what, line_file_body *body, void *context);
 
 #endif

@@ -63,6 +63,7 @@ static void add_network(struct words *line, const struct launch_job *job)
     }
     if (job->is_remote) {
         add_ssh_arguments(line, job->ssh_port);
+        add_mca(line, "orte_keep_fqdn_hostnames", "1");
         /* 4 s without traffic, then 3 probes 1 s apart (Open MPI's defaults: 300 s, 9 and 20 s) */
         add_mca(line, "oob_tcp_keepalive_time", "4");
         add_mca(line, "oob_tcp_keepalive_intvl", "1");

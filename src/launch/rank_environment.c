@@ -4,8 +4,10 @@
 #include "core/log.h"
 #include "launch/env_file.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* As far as kiln and what it loads read them: NCCL, UCX and libfabric, OpenMP and BLAS, CUDA, kiln's own.  Which devices are
@@ -32,6 +34,23 @@ static struct status read_one(struct words *variables, const char *path)
     return status_ok();
 }
 
+/* Nobody has named ./.deepspeed_env: in a folder that others write to, it could be anyone's, and LD_PRELOAD runs code. */
+static struct status check_owner(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        return status_error(STATUS_DATA, "cannot stat %s: %s", path, strerror(errno));
+    }
+    bool is_own = info.st_uid == geteuid() || info.st_uid == 0;
+    return is_own && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "./%s %s: it would set variables of all ranks, LD_PRELOAD too; remove it, or "
+                              "take it over (chown, chmod "
+                              "go-w), or name it by --env_file",
+                              path, is_own ? "can be written by other users" : "belongs to another user");
+}
+
 struct status rank_environment_read(struct words *variables, const char *path)
 {
     static const char name[] = ".deepspeed_env";
@@ -46,6 +65,7 @@ struct status rank_environment_read(struct words *variables, const char *path)
     buf_fini(&in_home);
     TRY(s);
     if (access(name, F_OK) == 0) {
+        TRY(check_owner(name));
         TRY(read_one(variables, name));
     }
     return path == NULL ? status_ok() : read_one(variables, path);

@@ -32,6 +32,7 @@ struct attempt {
     int err;     /* its standard error */
     int signals; /* a signalfd of what this process is told */
     int64_t begin_ns;
+    int64_t log_bytes;  /* of the log of older starts */
     int n_told;         /* how often this process was told to leave */
     bool has_passed_on; /* the ranks were told, too */
     int64_t term_ns;    /* when the launcher was asked to end; 0: not yet */
@@ -145,9 +146,25 @@ static void end_orphans(void)
     }
 }
 
+/* The line is run through this program, as `launch --as_launcher` (launch/launcher_guard.h). */
+static struct status start(struct attempt *a, const struct words *line, const struct supervise *s)
+{
+    struct words guarded = {0};
+    words_add(&guarded, "/proc/self/exe");
+    words_add(&guarded, "launch");
+    words_add(&guarded, "--as_launcher");
+    for (int i = 0; i < line->n; i++) {
+        words_add(&guarded, "%s", line->owned[i]);
+    }
+    struct status t = child_start(&a->pid, NULL, &a->err, &guarded, &s->job->variables);
+    words_fini(&guarded);
+    return t;
+}
+
 static struct status attempt_run(struct attempt *a, const struct words *line, const struct supervise *s)
 {
-    TRY(child_start(&a->pid, NULL, &a->err, line, &s->job->variables));
+    a->log_bytes = job_watch_log_bytes(s->output_dir);
+    TRY(start(a, line, s));
     a->begin_ns = clock_ns();
     int64_t ended_ns = 0;
     while (!a->has_ended || a->err >= 0) {
@@ -180,7 +197,7 @@ static struct status describe(const struct attempt *a, const struct supervise *s
 {
     struct buf text = {0};
     const struct job_watch *w = &a->watch;
-    int64_t step = job_watch_last_step(s->output_dir);
+    int64_t step = job_watch_last_step(s->output_dir, a->log_bytes);
     if (w->rank >= 0) {
         buf_printf(&text, "rank %" PRId64 "%s%s failed", w->rank, w->host[0] != '\0' ? " on " : "", w->host);
     } else if (w->host[0] != '\0') {

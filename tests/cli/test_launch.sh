@@ -55,13 +55,35 @@ grep -q '^environment: A=home B=2 A=here C=a b$' out || fail "environment: $(cat
 echo 'export D=1' >more
 expect 64 "more, line 1: 'export D=1' is not NAME=VALUE" "${dry[@]}" --hostfile hosts --env_file more pretrain "${flags[@]}"
 
+printf 'A=1\0B=2\n' >more
+expect 64 "more, line 1: there is a NUL byte" "${dry[@]}" --hostfile hosts --env_file more pretrain "${flags[@]}"
+mkfifo pipe
+for bad in pipe /dev/zero; do
+    expect 65 "$bad is not a regular file" timeout 5 "${dry[@]}" --hostfile hosts --env_file $bad pretrain "${flags[@]}"
+    expect 65 "$bad is not a regular file" timeout 5 "${dry[@]}" --hostfile $bad pretrain "${flags[@]}"
+done
+# a file that nobody named, and that others may have written
+chmod go+w .deepspeed_env
+expect 64 "./.deepspeed_env can be written by other users" "${dry[@]}" --hostfile hosts pretrain "${flags[@]}"
+if [ "$(id -u)" -eq 0 ]; then
+    chmod go-w .deepspeed_env
+    chown 65534 .deepspeed_env
+    expect 64 "./.deepspeed_env belongs to another user" "${dry[@]}" --hostfile hosts pretrain "${flags[@]}"
+    chown "$(id -u)" .deepspeed_env
+fi
+chmod go-w .deepspeed_env
+# hosts keep their domains
+printf 'w.1.foo.net slots=8\nw.2.foo.net slots=8\n' >long
+line "-H w.1.foo.net:8,w.2.foo.net:8" "${dry[@]}" --hostfile long pretrain "${flags[@]}"
+line "--mca orte_keep_fqdn_hostnames 1" "${dry[@]}" --hostfile long pretrain "${flags[@]}"
+
 # what is wrong is said before anything starts
 expect 64 "how many ranks?" "${launch[@]}" pretrain "${flags[@]}"
 expect 64 "needs COMMAND..." "${launch[@]}" --num_ranks 2
 expect 64 "kiln pretrain: unknown flag --no_such" "${launch[@]}" --num_ranks 2 pretrain "${flags[@]}" --no_such
 expect 64 "none of the scripts" "${launch[@]}" --num_ranks 2 python train.py
 expect 64 "--num_nodes is 2, but without --hostfile" "${launch[@]}" --num_nodes 2 --num_gpus 8 pretrain "${flags[@]}"
-expect 65 "--hostfile none cannot be read" "${launch[@]}" --hostfile none pretrain "${flags[@]}"
+expect 65 "--hostfile: cannot open none" "${launch[@]}" --hostfile none pretrain "${flags[@]}"
 expect 64 "--include names the host 'h3'" "${launch[@]}" --hostfile hosts --include h3 pretrain "${flags[@]}"
 expect 64 "cannot be a host" "${launch[@]}" --hostfile hosts --master_addr 'h1;ls' pretrain "${flags[@]}"
 rm home/.deepspeed_env .deepspeed_env
@@ -103,17 +125,17 @@ grep -qF 'rank 1 on h2 failed after step 7: it ended by signal 9, Killed' err ||
 grep -qF 'from ckpt_9' err || fail "no checkpoint: $(cat err)"
 echo 'kiln: error: the disk is full >>>' >said
 echo 'cat said >&2; exit 74' >script
-expect 74 "no more restarts (--max_restarts): the job failed after step 7 (exit code 74): the disk is full >>>" \
+expect 74 "no more restarts (--max_restarts): the job failed (exit code 74): the disk is full >>>" \
     "${run[@]}" --num_ranks 2 --max_restarts 1 pretrain "${flags[@]}"
 echo 'echo "kiln: error: wrong data" >&2; exit 65' >script
 : >words
-expect 65 "the job failed after step 7 (exit code 65): wrong data" "${run[@]}" --num_ranks 2 pretrain "${flags[@]}"
+expect 65 "the job failed (exit code 65): wrong data" "${run[@]}" --num_ranks 2 pretrain "${flags[@]}"
 [ "$(wc -l <words)" = 2 ] || fail "65 was started again"
 
 # a rank failed, and mpirun waits for ever: it is ended, and SIGKILL takes what ignores the rest
 echo 'trap "" TERM; echo "kiln: error: rank 0 on h1 ended with exit code 98" >&2; sleep 100 & wait; sleep 100' >script
 begin=$SECONDS
-expect 137 "rank 0 on h1 failed after step 7: it ended with exit code 98" "${run[@]}" --num_ranks 2 --max_restarts 0 pretrain "${flags[@]}"
+expect 137 "rank 0 on h1 failed: it ended with exit code 98" "${run[@]}" --num_ranks 2 --max_restarts 0 pretrain "${flags[@]}"
 [ $((SECONDS - begin)) -lt 8 ] || fail "it took $((SECONDS - begin)) s"
 
 # SIGTERM becomes SIGUSR1, "save and leave", which is no reason to restart
@@ -152,4 +174,22 @@ await $! test -e up
 kill -USR1 $!
 wait $! && code=0 || code=$?
 [ "$code" = 75 ] || fail "the guard: $code"
+
+# kiln launch is killed: the launcher hears of it, and goes on although nobody reads what it prints
+cat >bin/mpirun <<'END'
+#!/bin/bash
+trap 'echo told >&2; echo "$PRTE_MCA_prte_keep_fqdn_hostnames" >told; exit 75' USR1
+touch up
+for i in {1..200}; do sleep 0.05; done
+END
+chmod +x bin/mpirun
+rm -f up told
+"$kiln" launch --num_ranks 1 --cores_per_host 1 ./a.out >/dev/null 2>&1 &
+await $! test -e up
+kill -9 $!
+for _ in {1..100}; do
+    [ ! -s told ] || break
+    sleep 0.05
+done
+[ "$(cat told)" = 1 ] || fail "the launcher was not told that the supervisor is gone"
 echo "test_launch: command lines, restarts, signals, lost hosts"

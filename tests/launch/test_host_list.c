@@ -53,8 +53,7 @@ static void test_hostfile(void)
         EXPECT_ERROR(read_hosts(&l, bad[i].text), STATUS_USAGE, bad[i].part);
     }
     host_list_fini(&l);
-    EXPECT_ERROR(host_list_read(&l, "/nowhere/hosts"), STATUS_DATA,
-                 "--hostfile /nowhere/hosts cannot be read");
+    EXPECT_ERROR(host_list_read(&l, "/nowhere/hosts"), STATUS_DATA, "--hostfile: cannot open /nowhere/hosts");
     host_list_fini(&l);
 }
 
@@ -175,7 +174,7 @@ static void test_env_file(void)
         EXPECT_ERROR(env_file_read(&w, path), STATUS_USAGE, "line 2: ");
     }
     EXPECT_ERROR(env_file_read(&w, "/nowhere/env"), STATUS_DATA,
-                 "environment file /nowhere/env cannot be read");
+                 "environment file: cannot open /nowhere/env");
     words_fini(&w);
 }
 

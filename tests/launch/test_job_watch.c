@@ -108,8 +108,8 @@ static void test_output_dir(void)
 {
     char dir[] = "/tmp/kiln_watch_XXXXXX", path[64];
     EXPECT(mkdtemp(dir) != NULL, "no directory");
-    EXPECT(job_watch_newest_checkpoint(dir) == -1 && job_watch_last_step(dir) == -1, "empty");
-    EXPECT(job_watch_newest_checkpoint(NULL) == -1 && job_watch_last_step(NULL) == -1, "unknown");
+    EXPECT(job_watch_newest_checkpoint(dir) == -1 && job_watch_last_step(dir, 0) == -1, "empty");
+    EXPECT(job_watch_newest_checkpoint(NULL) == -1 && job_watch_last_step(NULL, 0) == -1, "unknown");
     static const char *const names[] = {"ckpt_9", "ckpt_20", "ckpt_30.tmp", "ckpt_"};
     for (int i = 0; i < 4; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, names[i]);
@@ -123,7 +123,8 @@ static void test_output_dir(void)
     }
     fprintf(f, "{\"event\":\"saved\"}\n{\"event\":\"step\",\"st");
     fclose(f);
-    EXPECT(job_watch_last_step(dir) == 2999, "%d", (int)job_watch_last_step(dir));
+    EXPECT(job_watch_last_step(dir, 0) == 2999, "%d", (int)job_watch_last_step(dir, 0));
+    EXPECT(job_watch_last_step(dir, job_watch_log_bytes(dir)) == -1, "a step of an older log");
     unlink(path);
     for (int i = 0; i < 4; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, names[i]);
@@ -152,9 +153,9 @@ static void test_lines(void)
     words_add(&job.program, "it's");
     words_add(&job.variables, "A=1");
     words_add(&job.exported, "NCCL_DEBUG");
-    expect_line(
-        &job, false,
-        "--mca plm_rsh_args '-o BatchMode=yes -o ConnectTimeout=5 -p 3022' --mca oob_tcp_keepalive_time 4 ");
+    expect_line(&job, false,
+                "--mca plm_rsh_args '-o BatchMode=yes -o ConnectTimeout=5 -p 3022' --mca "
+                "orte_keep_fqdn_hostnames 1 --mca oob_tcp_keepalive_time 4 ");
     expect_line(&job, false,
                 " --bind-to core --map-by ppr:4:node:PE=6 --tag-output -v -n 8 -H h1:4,h2:4 -x NCCL_DEBUG -x "
                 "A kiln 'it'\\''s'");

@@ -207,6 +207,7 @@ static struct status score(void *self, struct score_list *scores)
 
 static const struct finetune_task task = {
     .command = "classify",
+    .predictions = "predictions.jsonl",
     .bert = BERT_TASK_SEQUENCE_CLASSIFICATION,
     .may_be_new = 1U << NAMES_CLASSIFIER | 1U << NAMES_POOLER,
     .read = read,

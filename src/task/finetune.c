@@ -7,6 +7,7 @@
 #include "ops/half_ops.h"
 #include "pass/network_files.h"
 #include "task/config_file.h"
+#include "task/finetune_finished.h"
 #include "task/finetune_missing.h"
 #include "task/run_outputs.h"
 #include "task/same_inputs.h"
@@ -52,7 +53,7 @@ static struct status check_evaluation(const struct finetune_options *o)
     return status_ok();
 }
 
-static struct status check_options(const struct finetune_options *o)
+static struct status check_options(const struct finetune_options *o, const char *predictions)
 {
     if (!o->do_train && !o->do_predict) {
         return status_error(STATUS_USAGE, "nothing to do: give --do_train, --do_predict or both");
@@ -73,8 +74,11 @@ static struct status check_options(const struct finetune_options *o)
         return status_error(STATUS_USAGE, "--num_train_epochs %g is less than one whole epoch",
                             o->num_train_epochs);
     }
-    return o->dry_run || rank_options_world(&o->ranks).rank > 0 ? status_ok()
-                                                                : run_outputs_check(o->output_dir);
+    if (rank_options_world(&o->ranks).rank > 0) {
+        return status_ok();
+    }
+    TRY(finetune_finished_check(o, predictions));
+    return o->dry_run ? status_ok() : run_outputs_check(o->output_dir);
 }
 
 /* Opens the model.  A configuration and vocabulary that were given too must be the model's own. */
@@ -359,8 +363,11 @@ static struct status open_outputs(struct job *j, const struct trainer_plan *plan
         .trace_dir = o->profile.enabled ? o->profile.directory : NULL,
         .bytes = saves ? checkpoints + (uint64_t)plan->n_params * sizeof(float) : 0,
     };
-    return comm_agree(&j->world,
-                      together_is_first(&j->world) ? run_outputs_open(&outputs, &j->lock) : status_ok());
+    struct status s = together_is_first(&j->world) ? run_outputs_open(&outputs, &j->lock) : status_ok();
+    if (!failed(s) && together_is_first(&j->world)) {
+        s = finetune_finished_remove(o, j->task->predictions);
+    }
+    return comm_agree(&j->world, s);
 }
 
 static struct status plan_job(const struct job *j, const struct trainer_config *config,
@@ -459,7 +466,7 @@ static struct status run_all(struct job *j)
 static struct status find_means(struct job *j)
 {
     const struct finetune_options *o = j->options;
-    TRY(check_options(o));
+    TRY(check_options(o, j->task->predictions));
     TRY(backend_find(&j->backend, o->device));
     TRY((o->do_train ? precision_find : precision_find_prediction)(&j->precision, &o->precision,
                                                                    j->backend.device));

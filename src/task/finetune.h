@@ -23,7 +23,8 @@ struct finetune {
 
 /* Each gets the task's `self`. */
 struct finetune_task {
-    const char *command; /* "squad" */
+    const char *command;     /* "squad" */
+    const char *predictions; /* the file that `write` makes in --output_dir */
     enum bert_task bert;
     unsigned may_be_new; /* 1 << enum names_part: the parts that may be missing in the model, to be trained
                           * from scratch */

@@ -39,7 +39,8 @@ struct finetune_options {
     const char *json_summary; /* dllogger's file; NULL: none */
     const json_t *flags;      /* all of these by name, for the logs; may be NULL */
     bool enable_tensorboard_logging, log_memory_usage;
-    bool allow_other_data; /* resume although --train_file has changed */
+    bool allow_other_data;     /* resume although --train_file has changed */
+    bool overwrite_output_dir; /* replace what an earlier run finished there */
     bool skip_checkpoint, resume_from_checkpoint, disable_progress_bar, dry_run;
 };
 

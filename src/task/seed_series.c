@@ -44,15 +44,9 @@ static struct status path_of(char path[FILE_PATH_BYTES], const struct finetune_o
 /* What decides the scores: all flags but these. */
 static struct status fingerprint(char text[24], const json_t *flags)
 {
-    static const char *const others[] = {"seeds",
-                                         "seed",
-                                         "output_dir",
-                                         "resume_from_checkpoint",
-                                         "dry_run",
-                                         "log_freq",
-                                         "disable_progress_bar",
-                                         "json_summary",
-                                         "num_steps_per_checkpoint"};
+    static const char *const others[] = {
+        "seeds",   "seed",     "output_dir",           "resume_from_checkpoint", "overwrite_output_dir",
+        "dry_run", "log_freq", "disable_progress_bar", "json_summary",           "num_steps_per_checkpoint"};
     json_t *rest = json_copy((json_t *)flags);
     for (size_t i = 0; rest != NULL && i < sizeof others / sizeof others[0]; i++) {
         json_object_del(rest, others[i]);
@@ -90,14 +84,14 @@ static struct status find_result(json_t **scores, const struct finetune_options 
     json_t *root;
     const char *with;
     *scores = NULL;
-    if (!file_exists(path)) {
+    if (!file_exists(path) || o->overwrite_output_dir) {
         return status_ok();
     }
     if (!o->resume_from_checkpoint) {
         return status_error(
             STATUS_USAGE,
             "%s is there already; add --resume_from_checkpoint to go on with the seeds that are "
-            "missing, or give another --output_dir",
+            "missing, --overwrite_output_dir to replace it, or give another --output_dir",
             path);
     }
     TRY(json_read_object(&root, path));

@@ -175,6 +175,7 @@ static struct status score(void *self, struct score_list *scores)
 
 static const struct finetune_task task = {
     .command = "tag",
+    .predictions = "predictions.conll",
     .bert = BERT_TASK_TOKEN_CLASSIFICATION,
     .may_be_new = 1U << NAMES_CLASSIFIER,
     .read = read,

@@ -64,6 +64,22 @@ classify_command numbers numbers.json --predict_file "$dir/numbers.json" --do_ev
 learns pearson 0.9
 grep -q '"problem_type": "regression"' "$dir/numbers/model/config.json" || fail "no regression"
 
+# what is finished is not replaced without a word
+sum=$(cksum <"$dir/whole/model/model.safetensors")
+classify_command whole one.csv --max_steps 1
+expect 64 "whole already has a fine-tuned model; add --overwrite_output_dir" "${command[@]}"
+classify_command whole one.csv --max_steps 1 --dry_run
+expect 64 "already has a fine-tuned model" "${command[@]}"
+classify_command whole one.csv --max_steps 1 --skip_checkpoint --predict_file "$dir/one.csv" --do_predict
+expect 64 "already has predictions" "${command[@]}"
+[ "$sum" = "$(cksum <"$dir/whole/model/model.safetensors")" ] || fail "a refused run changed the model"
+cp -r "$dir/whole" "$dir/replaced"
+classify_command replaced one.csv --max_steps 2 --num_steps_per_checkpoint 1 --overwrite_output_dir
+expect 0 "saved" "${command[@]}"
+[ "$sum" != "$(cksum <"$dir/replaced/model/model.safetensors")" ] && [ ! -e "$dir/replaced/predictions.jsonl" ] || fail "the old run is still there"
+expect 0 "saved" "${command[@]}" # its checkpoints go too
+expect 64 "give one" "${command[@]}" --resume_from_checkpoint
+
 # killed after a checkpoint, and gone on: the same model, and the same predictions from it
 classify_command killed one.csv --num_steps_per_checkpoint 10 --log_freq 1
 start_held "${command[@]}"

@@ -10,7 +10,7 @@
 
 struct fetch_args {
     const char *output_dir, *language, *only, *url, *sha256, *md5, *sums, *unpack, *proxy, *mirror;
-    int64_t tries, stall_timeout;
+    int64_t tries, stall_timeout, max_bytes;
     double retry_wait;
     bool dry_run;
 };
@@ -37,7 +37,7 @@ static const struct option options[] = {
      .offset = AT(proxy),
      .default_text = "",
      .value_name = "URL",
-     .help = "in place of what http_proxy, https_proxy and no_proxy say"},
+     .help = "use this proxy for every host, whatever http_proxy, https_proxy and no_proxy say"},
     {.name = "mirror",
      .kind = OPTION_STRING,
      .offset = AT(mirror),
@@ -51,6 +51,10 @@ static const struct option options[] = {
                     "seconds before the second attempt; doubles each time, up to 60"),
     OPTION_INT_ROW("stall_timeout", AT(stall_timeout), "60", 1, 86400,
                    "seconds below 1 KiB/s after which an attempt ends"),
+    OPTION_INT_ROW(
+        "max_bytes", AT(max_bytes), "0", 0, 1e15,
+        "refuse a file with more bytes than this; 0: up to what the disk holds, and a file of unknown "
+        "length leaves a twentieth of it free"),
     OPTION_FLAG_ROW("dry-run", AT(dry_run),
                     "list the files, their sizes and where they go; no network access"),
     {0},
@@ -78,7 +82,8 @@ static struct status make_request(struct fetch_request *r, const struct fetch_ar
         .manner = {.proxy = a->proxy,
                    .tries = a->tries,
                    .retry_wait_s = a->retry_wait,
-                   .stall_s = a->stall_timeout},
+                   .stall_s = a->stall_timeout,
+                   .most_bytes = a->max_bytes},
     };
     return status_ok();
 }
@@ -134,7 +139,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_fetch = {
     .name = "fetch",
-    .summary = "downloads Wikipedia's dump, Google's archives, SQuAD, OSCAR or any URL",
+    .summary = "download Wikipedia's dump, Google's archives, SQuAD, OSCAR or any URL",
     .details = "Sources: wikipedia, google, squad, oscar. A download resumes where it stopped, also when the "
                "command is started again, "
                "and a file gets its name only when it is complete and its published length and checksum are "

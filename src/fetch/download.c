@@ -33,6 +33,8 @@ struct partial {
     int64_t total;       /* of the whole file; -1: unknown */
     char validator[256]; /* of the version that the bytes belong to; "": they cannot be resumed */
     bool is_resumed;     /* the bytes come from several answers */
+    uint64_t keep_free;  /* bytes of the disk that a file of unknown length leaves */
+    int64_t look_at;     /* how many bytes to have before the disk is looked at again */
     bool restart;        /* the last answer did not continue where the bytes end */
     struct progress progress;
     int64_t begun_ns, begun_at;
@@ -197,6 +199,35 @@ static struct status check_space(const struct partial *f)
                      f->d->path, (long long)wanted, (unsigned long long)available);
 }
 
+static struct status too_long(const struct partial *f)
+{
+    return status_error(STATUS_DATA, "%s has more than the %lld bytes that --max_bytes allows", f->d->url,
+                        (long long)f->manner->most_bytes);
+}
+
+/* A file of unknown length may have no end: it ends where --max_bytes does, or before the disk is full. */
+static struct status check_endless(struct partial *f)
+{
+    enum { BETWEEN_LOOKS = 1 << 20 };
+    char parent[FILE_PATH_BYTES];
+    if (f->manner->most_bytes > 0 && f->have > f->manner->most_bytes) {
+        return too_long(f);
+    }
+    if (f->total >= 0 || f->have < f->look_at) {
+        return status_ok();
+    }
+    f->look_at = f->have + (f->keep_free / 2 < BETWEEN_LOOKS ? (int64_t)(f->keep_free / 2) : BETWEEN_LOOKS);
+    file_parent(parent, f->d->path);
+    uint64_t available = file_free_bytes(parent);
+    return available >= f->keep_free
+               ? status_ok()
+               : status_error(STATUS_IO,
+                              "%s: stopped after %lld bytes: the server does not say how many there are, and "
+                              "only %llu bytes are "
+                              "free; free some, or give --max_bytes",
+                              f->d->url, (long long)f->have, (unsigned long long)available);
+}
+
 /* Whether the bytes that follow belong to the wanted file and continue the partial one. */
 static struct status judge(struct partial *f, const struct http_answer *answer)
 {
@@ -221,7 +252,25 @@ static struct status judge(struct partial *f, const struct http_answer *answer)
         f->restart = true;
         return status_error(STATUS_IO, "%s: the server sends another range than the one asked for", d->url);
     }
+    if (answer->code == 206 && f->have > 0 &&
+        strcmp(answer->validator, f->validator) != 0) { /* RFC 9110 section 15.3.7.3 */
+        f->restart = true;
+        return status_error(STATUS_IO, "%s: the server sends the rest of another version of the file",
+                            d->url);
+    }
+    if (f->manner->most_bytes > 0 && answer->total > f->manner->most_bytes) {
+        return too_long(f);
+    }
     return status_ok();
+}
+
+static void set_limits(struct partial *f)
+{
+    enum { KEPT_SHARE = 20 }; /* a twentieth of what is free stays free */
+    char parent[FILE_PATH_BYTES];
+    file_parent(parent, f->d->path);
+    f->keep_free = file_free_bytes(parent) / KEPT_SHARE;
+    f->look_at = 0;
 }
 
 static struct status begin(void *context, const struct http_answer *answer)
@@ -241,6 +290,7 @@ static struct status begin(void *context, const struct http_answer *answer)
     f->begun_ns = clock_ns();
     f->begun_at = f->have;
     TRY(check_space(f));
+    set_limits(f);
     bool is_synced = f->have > 0 && fsync(f->fd) == 0;
     return write_from(f, is_synced ? f->have : 0);
 }
@@ -281,7 +331,7 @@ static struct status put(void *context, const void *bytes, size_t n)
     if (progress_due(&f->progress)) {
         show(f);
     }
-    return status_ok();
+    return check_endless(f);
 }
 
 /* ---- tries ---- */
@@ -448,7 +498,7 @@ struct status download_file(const struct download *d, const struct download_mann
     }
     if (!failed(s)) {
         s = put_in_place(&f);
-    } else if (f.fd >= 0 && f.have == 0) {
+    } else if (f.fd >= 0 && (f.have == 0 || f.validator[0] == '\0')) { /* nothing that could be resumed */
         unlink(f.part);
         unlink(f.from);
     } else if (f.fd >= 0 && fsync(f.fd) == 0 && file_exists(f.from)) {

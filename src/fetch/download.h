@@ -16,6 +16,7 @@ struct download_manner {
     int64_t tries;       /* consecutive attempts without a new byte before giving up */
     double retry_wait_s; /* before the second attempt; doubles each time, up to a minute */
     int64_t stall_s;     /* less than a KiB a second for so long ends an attempt */
+    int64_t most_bytes;  /* of a file; 0: as many as the disk has room for */
 };
 
 struct download {
@@ -27,7 +28,8 @@ struct download {
 /* Creates missing directories.  An existing file is checked and kept (*was_there); STATUS_DATA if it does not
  * match.  STATUS_UNAVAILABLE: no network, no such server, or a server that is busy; STATUS_DATA: the server
  * does not have the file, or its length or checksum is wrong; STATUS_IO: gave up after too many interruptions, disk full, or
- * another process downloads it; STATUS_PREEMPTED: a signal.  Bytes that arrived are kept, except after a wrong checksum. */
+ * another process downloads it; STATUS_PREEMPTED: a signal.  Bytes that arrived are kept where they can be resumed, except after a
+ * wrong checksum. */
 struct status download_file(const struct download *d, const struct download_manner *manner, bool *was_there);
 
 /* Whether an existing file has the length and the checksum; STATUS_DATA says what is wrong. */

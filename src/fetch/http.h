@@ -8,9 +8,10 @@ struct http_get {
     const char *url;
     int64_t from;          /* first byte wanted; 0: all */
     const char *validator; /* of the version of the bytes before `from` (If-Range, RFC 9110 section 13.1.5) */
-    const char *proxy;     /* NULL: from the environment, by libcurl's rules (http_proxy, no_proxy ...) */
-    int64_t stall_s;       /* less than a KiB a second for so long ends the transfer */
-    void *context;         /* of the two functions below, whose errors end the transfer */
+    const char *
+        proxy; /* for every host; NULL: from the environment, by libcurl's rules (http_proxy, no_proxy ...) */
+    int64_t stall_s; /* less than a KiB a second for so long ends the transfer */
+    void *context;   /* of the two functions below, whose errors end the transfer */
     struct status (*begin)(void *context,
                            const struct http_answer *answer); /* for 2xx, before the first byte */
     struct status (*put)(void *context, const void *bytes, size_t n);

@@ -135,6 +135,7 @@ static void set_up(CURL *curl, struct transfer *t, struct curl_slist *headers, c
     lib.easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     if (get->proxy != NULL) {
         lib.easy_setopt(curl, CURLOPT_PROXY, get->proxy);
+        lib.easy_setopt(curl, CURLOPT_NOPROXY, ""); /* else no_proxy would still hold */
     }
     if (get->from > 0) {
         char range[32];

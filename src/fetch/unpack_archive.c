@@ -4,6 +4,7 @@
 #include "core/shared_library.h"
 #include "core/stop.h"
 #include "fetch/unpack.h"
+#include "io/byte_stream.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -72,6 +73,7 @@ static struct status open_library(void)
 /* One archive being unpacked. */
 struct unpacking {
     const char *path; /* of the archive */
+    uint64_t archive_bytes;
     struct archive *archive;
     unsigned char *block;        /* [BLOCK_BYTES] */
     int64_t most_bytes, n_bytes; /* the limit of the output, and the output so far */
@@ -109,6 +111,48 @@ static struct status read_block(struct unpacking *u, size_t *n)
                : status_ok();
 }
 
+/* Reads all of a compressed or tar file, before what was unpacked gets its name: libarchive checks neither gzip's CRC nor that a tar has its end,
+ * two blocks of zeros (POSIX.1-2017, pax, "ustar Interchange Format"). */
+static struct status check_stream(struct byte_stream *s, unsigned char *block, bool is_tar, const char *path)
+{
+    enum { TAR_END = 1024 };
+    size_t n_zero = 0; /* at the end of what was read so far */
+    for (size_t n = 1; n > 0;) {
+        size_t zeros = 0;
+        TRY(byte_stream_read(s, block, BLOCK_BYTES, &n));
+        while (zeros < n && block[n - 1 - zeros] == 0) {
+            zeros++;
+        }
+        n_zero = zeros == n ? n_zero + zeros : zeros;
+    }
+    if (s->at_gap || s->ends_early || s->n_damaged > 0) {
+        return status_error(STATUS_DATA,
+                            "%s is damaged: what it holds is not all there, or its checksum is wrong", path);
+    }
+    return !is_tar || n_zero >= TAR_END
+               ? status_ok()
+               : status_error(STATUS_DATA,
+                              "%s is damaged: a tar file ends with %d zero bytes, so its end is missing",
+                              path, TAR_END);
+}
+
+static struct status check_whole(const struct unpacking *u, enum unpack_kind kind)
+{
+    struct byte_stream s;
+    size_t length = strlen(u->path);
+    if (length > 4 &&
+        strcmp(u->path + length - 4, ".zip") == 0) { /* whose files have checksums that libarchive compares */
+        return status_ok();
+    }
+    byte_stream_init(&s);
+    struct status status = byte_stream_open(&s, u->path, u->archive_bytes);
+    s.quiet = true;
+    status = failed(status) ? status : check_stream(&s, u->block, kind == UNPACK_DIRECTORY, u->path);
+    byte_stream_close(&s);
+    byte_stream_fini(&s);
+    return status;
+}
+
 /* ---- one compressed file ---- */
 
 static struct status unpack_file(struct unpacking *u, const char *target)
@@ -129,6 +173,7 @@ static struct status unpack_file(struct unpacking *u, const char *target)
         s = read_block(u, &n);
         file_writer_put(&w, u->block, n);
     }
+    s = failed(s) ? s : check_whole(u, UNPACK_FILE);
     if (!failed(s)) {
         return file_writer_commit(&w);
     }
@@ -226,6 +271,7 @@ static struct status unpack_directory(struct unpacking *u, const char *target, c
     temporary_clean(target);
     TRY(temporary_create_directory(&t, target));
     struct status s = unpack_entries(u, t.path, slash == NULL ? target : slash + 1);
+    s = failed(s) ? s : check_whole(u, UNPACK_DIRECTORY);
     if (!failed(s)) {
         s = status_context(unpack_check(t.path, sums), "%s", u->path);
     }
@@ -269,7 +315,8 @@ struct status unpack_archive(const char *target, enum unpack_kind kind, const ch
                             archive);
     }
     TRY(regular_file_open(&fd, &n, archive));
-    struct unpacking u = {.path = archive, .most_bytes = (int64_t)n * MOST_RATIO + ALWAYS_ALLOWED};
+    struct unpacking u = {
+        .path = archive, .archive_bytes = n, .most_bytes = (int64_t)n * MOST_RATIO + ALWAYS_ALLOWED};
     char parent[FILE_PATH_BYTES];
     file_parent(parent, target);
     u.free_bytes = file_free_bytes(parent);

@@ -108,6 +108,22 @@ expect 0 "downloaded, its checksum is right" fetch --url "$server/host/bert.tar.
 expect 0 "a/bert: already there" fetch --url "$server/host/bert.tar.gz" --output_dir a --unpack yes
 head -c 200 bert.tar.gz | head -c 100 | publish https://host/cut.tar.gz
 expect 65 "damaged" fetch --url "$server/host/cut.tar.gz" --output_dir a --unpack yes
+# damage that libarchive does not see: a wrong CRC of gzip, a tar without its end
+mkdir -p whole/in && seq 3000 >whole/in/numbers
+gzip -n <whole/in/numbers >whole/numbers.gz
+tar -C whole -czf whole/in.tgz in && tar -C whole -cf whole/in.tar in
+for file in numbers.gz in.tgz; do
+    at=$(($(stat -c %s whole/$file) - 6))
+    { head -c $at whole/$file; printf '\377\377'; tail -c 4 whole/$file; } | publish https://host/bad_$file
+    expect 65 "is damaged" fetch --url "$server/host/bad_$file" --output_dir damaged --unpack yes
+done
+tar -tf whole/in.tar >/dev/null
+head -c $(($(wc -c <whole/in/numbers) / 512 * 512 + 1536)) whole/in.tar | publish https://host/cut.tar
+expect 65 "its end is missing" fetch --url "$server/host/cut.tar" --output_dir damaged --unpack yes
+[ ! -e damaged/bad_numbers ] && [ ! -e damaged/bad_in ] && [ ! -e damaged/cut ] || fail "damaged files were unpacked: $(ls damaged)"
+publish https://host/in.tar <whole/in.tar
+expect 0 "unpacked" fetch --url "$server/host/in.tar" --output_dir damaged --unpack yes
+
 head -c 300M /dev/zero | gzip -n | publish https://host/bomb.gz
 expect 65 "100 times its size: it is not unpacked" fetch --url "$server/host/bomb.gz" --output_dir a --unpack yes
 ln -s /etc link && tar czf links.tar.gz link && rm link

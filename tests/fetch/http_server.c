@@ -19,6 +19,7 @@ static const char *const names[N_HABITS] = {
     [HABIT_NEVER_ALL] = "never_all",
     [HABIT_CHANGES] = "changes",
     [HABIT_CHANGES_MUTE] = "changes_mute",
+    [HABIT_CHANGES_BLIND] = "changes_blind",
     [HABIT_LONGER] = "longer",
     [HABIT_SHORTER] = "shorter",
     [HABIT_ENORMOUS] = "enormous",
@@ -225,9 +226,9 @@ static bool send_without_length(int fd, const struct request *r, const struct bo
 static bool is_cut(const struct request *r, int64_t left)
 {
     static const bool first[N_HABITS] = {
-        [HABIT_HANGS] = true,        [HABIT_NO_RANGE] = true, [HABIT_CHANGES] = true,
-        [HABIT_CHANGES_MUTE] = true, [HABIT_TOO_MUCH] = true, [HABIT_OTHER_PART] = true,
-        [HABIT_NO_SUCH_PART] = true,
+        [HABIT_HANGS] = true,        [HABIT_NO_RANGE] = true,      [HABIT_CHANGES] = true,
+        [HABIT_CHANGES_MUTE] = true, [HABIT_CHANGES_BLIND] = true, [HABIT_TOO_MUCH] = true,
+        [HABIT_OTHER_PART] = true,   [HABIT_NO_SUCH_PART] = true,
     };
     return r->habit == HABIT_NEVER_ALL || r->habit == HABIT_SILENT || r->habit == HABIT_VANISH ||
            (r->habit == HABIT_CUT && left > 4096) || (first[r->habit] && r->is_first);
@@ -236,21 +237,23 @@ static bool is_cut(const struct request *r, int64_t left)
 /* The bytes and the ETag after a change. */
 static const char *change(const struct request *r, struct body *b)
 {
-    bool changes = r->habit == HABIT_CHANGES || r->habit == HABIT_CHANGES_MUTE;
+    bool changes =
+        r->habit == HABIT_CHANGES || r->habit == HABIT_CHANGES_MUTE || r->habit == HABIT_CHANGES_BLIND;
     for (int64_t i = 0; i < b->n && changes && !r->is_first; i++) {
         b->bytes[i] ^= 0x55;
     }
     if (r->habit == HABIT_WRONG) {
         b->bytes[b->n / 3] ^= 0x55;
     }
-    return r->habit == HABIT_CHANGES && !r->is_first ? "\"second\"" : "\"first\"";
+    return (r->habit == HABIT_CHANGES || r->habit == HABIT_CHANGES_BLIND) && !r->is_first ? "\"second\""
+                                                                                          : "\"first\"";
 }
 
 static void send_file(int fd, const struct request *r, struct body *b)
 {
     const char *etag = change(r, b);
     bool part = r->from > 0 && r->from <= b->n && r->habit != HABIT_NO_RANGE && r->habit != HABIT_NEVER_ALL &&
-                (r->if_range[0] == '\0' || strcmp(r->if_range, etag) == 0);
+                (r->if_range[0] == '\0' || strcmp(r->if_range, etag) == 0 || r->habit == HABIT_CHANGES_BLIND);
     int64_t from = part ? r->from : 0, left = b->n - from;
     int64_t lie = r->habit == HABIT_LONGER ? 100 : r->habit == HABIT_SHORTER ? -100 : 0;
     lie = r->habit == HABIT_ENORMOUS ? INT64_C(1) << 58 : lie;

@@ -15,6 +15,7 @@ enum habit {
     HABIT_NEVER_ALL,     /* sends all from the beginning, and breaks off at half, each time */
     HABIT_CHANGES,       /* breaks off, and has another version (other bytes, another ETag) the next time */
     HABIT_CHANGES_MUTE,  /* the same with the same ETag */
+    HABIT_CHANGES_BLIND, /* the same, and it sends the rest of the other version whatever If-Range says */
     HABIT_LONGER,        /* says that it is 100 bytes longer than it is */
     HABIT_SHORTER,       /* says that it is 100 bytes shorter */
     HABIT_ENORMOUS,      /* says that it has as many bytes as no disk */

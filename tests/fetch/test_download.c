@@ -119,10 +119,10 @@ static void test_changed_file(void)
     digest_put(&d, changed, N_BYTES);
     digest_end(&d, &text);
     snprintf(hex, sizeof hex, "%s", text.text);
-    static const enum habit habits[] = {HABIT_CHANGES, HABIT_CHANGES_MUTE};
-    for (int i = 0; i < 2; i++) { /* the second is found by its checksum alone */
+    static const enum habit habits[] = {HABIT_CHANGES, HABIT_CHANGES_MUTE, HABIT_CHANGES_BLIND};
+    for (int i = 0; i < 3; i++) { /* the second is found by its checksum alone */
         begin_case();
-        EXPECT_OK(fetch(habits[i], i == 0 ? NULL : hex, -1));
+        EXPECT_OK(fetch(habits[i], i == 1 ? hex : NULL, -1));
         EXPECT_OK(file_map_open(&m, path));
         EXPECT(m.n == N_BYTES && memcmp(m.data, changed, N_BYTES) == 0, "a mixture of two versions");
         file_map_close(&m);
@@ -230,6 +230,24 @@ static void test_what_is_there(void)
     EXPECT(file_exists(path), "what a user has was removed");
 }
 
+static void test_limit(void)
+{
+    bool was_there;
+    struct download_manner limited = manner;
+    struct buf url = {0};
+    begin_case();
+    limited.most_bytes = N_BYTES - 1;
+    buf_printf(&url, "http://127.0.0.1:%d/~chunked/file", server.port);
+    struct download d = {.url = buf_text(&url), .path = path, .bytes = -1};
+    EXPECT_ERROR(download_file(&d, &limited, &was_there), STATUS_DATA,
+                 "than the 299999 bytes that --max_bytes allows");
+    EXPECT(!file_exists(path), "it was kept");
+    limited.most_bytes = N_BYTES;
+    begin_case();
+    EXPECT_OK(download_file(&d, &limited, &was_there));
+    buf_fini(&url);
+}
+
 static void test_two_at_once(void)
 {
     begin_case();
@@ -255,6 +273,10 @@ static void test_proxy(void)
     begin_case();
     EXPECT_OK(download_file(&d, &by_proxy, &was_there));
     expect_whole("by --proxy");
+    begin_case();
+    setenv("no_proxy", "nowhere.invalid", 1); /* does not take back a --proxy */
+    EXPECT_OK(download_file(&d, &by_proxy, &was_there));
+    unsetenv("no_proxy");
     begin_case();
     setenv("http_proxy", url, 1);
     EXPECT_OK(download_file(&d, &manner, &was_there));
@@ -300,6 +322,7 @@ int main(void)
     test_failure();
     test_later();
     test_what_is_there();
+    test_limit();
     test_two_at_once();
     test_proxy();
     test_vanishing();

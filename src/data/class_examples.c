@@ -1,6 +1,7 @@
 #include "data/class_examples.h"
 
 #include "data/label_match.h"
+#include "text/excerpt.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,29 +9,60 @@
 
 /* ---- columns ---- */
 
-/* The first row whose columns all exist is used.  Source: task_to_keys of run_glue.py. */
+/* The first row whose columns all exist is used.  Source of those for pairs: task_to_keys of run_glue.py. */
 static const char *const usual_texts[][2] = {
-    {"sentence1", "sentence2"}, {"premise", "hypothesis"}, {"question1", "question2"},
-    {"question", "sentence"},   {"sentence", NULL},        {"text", NULL},
+    {"sentence1", "sentence2"},
+    {"premise", "hypothesis"},
+    {"question1", "question2"},
+    {"question", "sentence"},
+    {"text1", "text2"},
+    {"text_a", "text_b"},
+    {"sentence", NULL},
+    {"text", NULL},
+    {"content", NULL},
+    {"review", NULL},
+    {"comment", NULL},
+    {"tweet", NULL},
+    {"message", NULL},
+    {"document", NULL},
+    {"title", NULL},
+};
+static const char *const usual_labels[] = {"label",  "labels",    "class", "category",
+                                           "target", "sentiment", NULL};
+
+enum {
+    N_TEXTS = sizeof usual_texts / sizeof usual_texts[0],
+    N_LABELS = sizeof usual_labels / sizeof usual_labels[0]
 };
 
 static struct status no_column(const struct table_file *t, const char *name, const char *flag)
 {
     struct buf has = {0};
-    const char *at = t->names.data;
-    for (int64_t i = 0; i < t->n_columns; i++, at += strlen(at) + 1) {
-        buf_printf(&has, "%s%.40s", i == 0 ? "" : ", ", at);
+    for (int64_t i = 0; i < t->n_columns; i++) {
+        buf_printf(&has, "%s%.40s", i == 0 ? "" : ", ", table_file_name(t, i));
     }
-    struct status s = status_error(STATUS_DATA, "%s has no column %s; it has %.200s: name one by %s", t->path,
-                                   name, buf_text(&has), flag);
+    const char *more = t->has_names ? " (if the first line of a table is no line of names, add --no_header)"
+                                    : ", by its number: the first line is no line of names";
+    struct status s = status_error(STATUS_DATA, "%s has no column %s; it has %.200s: name one by %s%s",
+                                   t->path, name, buf_text(&has), flag, more);
     buf_fini(&has);
     return s;
+}
+
+/* A column by its name or, where none is called so, by its number; -1. */
+static int64_t find_given(const struct table_file *t, const char *name)
+{
+    char *end;
+    int64_t column = table_file_find(t, name);
+    long number = strtol(name, &end, 10);
+    bool is_number = column < 0 && end != name && *end == '\0' && number >= 1 && number <= t->n_columns;
+    return is_number ? number - 1 : column;
 }
 
 static struct status find_named(const struct table_file *t, int64_t *column, const char *name,
                                 const char *flag)
 {
-    *column = name == NULL ? -1 : table_file_column(t, name);
+    *column = name == NULL ? -1 : find_given(t, name);
     return name != NULL && *column < 0 ? no_column(t, name, flag) : status_ok();
 }
 
@@ -38,43 +70,134 @@ static int64_t find_first(const struct table_file *t, const char *const *names)
 {
     int64_t column = -1;
     for (; *names != NULL && column < 0; names++) {
-        column = table_file_column(t, *names);
+        column = table_file_find(t, *names);
     }
     return column;
 }
 
-static struct status find_texts(struct class_examples *e, const struct class_columns *c)
+static struct status count_different(const struct table_file *t, int64_t column, int64_t *n)
+{
+    struct label_names cells = {0};
+    struct status s = status_ok();
+    for (int64_t row = 0; row < t->n_rows && !failed(s); row++) {
+        struct table_cell cell = table_file_cell(t, row, column);
+        s = label_names_add(&cells, cell.text, cell.n);
+    }
+    s = failed(s) ? s : label_names_sort(&cells);
+    *n = cells.n;
+    label_names_fini(&cells);
+    return s;
+}
+
+/* Of two columns without names, the labels are those that repeat more; *column is -1 for other tables. */
+static struct status find_unnamed_labels(const struct table_file *t, int64_t *column)
+{
+    int64_t first, second;
+    *column = -1;
+    if (t->has_names || t->n_columns != 2) {
+        return status_ok();
+    }
+    TRY(count_different(t, 0, &first));
+    TRY(count_different(t, 1, &second));
+    *column = first < second ? 0 : 1;
+    return status_ok();
+}
+
+/* The usual texts, by name. */
+static bool find_usual_texts(struct class_examples *e)
+{
+    const struct table_file *t = &e->table;
+    for (size_t i = 0; i < N_TEXTS; i++) {
+        e->text = table_file_find(t, usual_texts[i][0]);
+        e->pair = usual_texts[i][1] == NULL ? -1 : table_file_find(t, usual_texts[i][1]);
+        if (e->text >= 0 && (usual_texts[i][1] == NULL || e->pair >= 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct status find_texts(struct class_examples *e, const struct class_columns *c,
+                                int64_t unnamed_label)
 {
     const struct table_file *t = &e->table;
     if (c->text != NULL || c->pair != NULL) {
         TRY(find_named(t, &e->text, c->text == NULL ? "text" : c->text, "--text_column_name"));
         return find_named(t, &e->pair, c->pair, "--text_pair_column_name");
     }
-    for (size_t i = 0; i < sizeof usual_texts / sizeof usual_texts[0]; i++) {
-        e->text = table_file_column(t, usual_texts[i][0]);
-        e->pair = usual_texts[i][1] == NULL ? -1 : table_file_column(t, usual_texts[i][1]);
-        if (e->text >= 0 && (usual_texts[i][1] == NULL || e->pair >= 0)) {
-            return status_ok();
-        }
+    if (find_usual_texts(e)) {
+        return status_ok();
     }
-    return no_column(t, "for texts with a usual name (sentence, text, sentence1 and sentence2)",
-                     "--text_column_name and --text_pair_column_name");
+    e->text = unnamed_label >= 0 ? 1 - unnamed_label : !t->has_names && t->n_columns == 1 ? 0 : -1;
+    return e->text >= 0
+               ? status_ok()
+               : no_column(t, "for texts with a usual name (sentence, text, sentence1 and sentence2)",
+                           "--text_column_name and --text_pair_column_name");
+}
+
+/* That labels are missing is said where they are asked for. */
+static struct status find_columns(struct class_examples *e, const struct class_columns *c)
+{
+    const struct table_file *t = &e->table;
+    int64_t unnamed;
+    TRY(find_unnamed_labels(t, &unnamed));
+    e->label_name = c->label;
+    e->label = c->label != NULL ? find_given(t, c->label) : find_first(t, usual_labels);
+    unnamed = c->label != NULL && e->label >= 0 && unnamed >= 0 ? e->label : unnamed;
+    TRY(find_texts(e, c, unnamed));
+    if (e->label < 0 && c->label == NULL && unnamed >= 0) {
+        e->label = 1 - e->text;
+    }
+    e->id = find_first(t, (const char *const[]){"id", "idx", "index", NULL});
+    return status_ok();
 }
 
 struct status class_examples_open(struct class_examples *e, const char *path, const struct class_columns *c)
 {
-    *e = (struct class_examples){.separator = c->separator};
-    TRY(table_file_open(&e->table, path, &(struct table_options){.encoding = c->encoding}));
-    struct status s = find_texts(e, c);
-    e->label = find_first(&e->table, (const char *const[]){"label", "labels", NULL});
-    e->id = find_first(&e->table, (const char *const[]){"id", "idx", "index", NULL});
-    if (!failed(s) && c->label != NULL) {
-        s = find_named(&e->table, &e->label, c->label, "--label_column_name");
+    const char *names[2 * N_TEXTS + N_LABELS + 3] = {0};
+    const char *const given[] = {c->text, c->pair, c->label};
+    size_t n = 0;
+    for (size_t i = 0; i < 2 * N_TEXTS; i++) {
+        names[n] = usual_texts[i / 2][i % 2];
+        n += names[n] != NULL;
     }
+    for (size_t i = 0; i + 1 < N_LABELS; i++) {
+        names[n++] = usual_labels[i];
+    }
+    for (size_t i = 0; i < 3; i++) { /* a number names no column */
+        names[n] = given[i] != NULL && strspn(given[i], "0123456789") < strlen(given[i]) ? given[i] : NULL;
+        n += names[n] != NULL;
+    }
+    *e = (struct class_examples){.separator = c->separator};
+    TRY(table_file_open(&e->table, path, &(struct table_options){c->encoding, names, c->no_header}));
+    struct status s = find_columns(e, c);
     if (failed(s)) {
         class_examples_fini(e);
     }
     return s;
+}
+
+static void describe(struct buf *out, const struct class_examples *e, const char *what, int64_t column)
+{
+    if (column >= 0) {
+        buf_printf(out, "%s in %s%.40s", what, e->table.has_names ? "" : "column ",
+                   table_file_name(&e->table, column));
+    }
+}
+
+void class_examples_describe(struct buf *out, const struct class_examples *e)
+{
+    describe(out, e, "text", e->text);
+    describe(out, e, ", second text", e->pair);
+    describe(out, e, ", label", e->label);
+    if (e->table.n_rows > 0) {
+        struct table_cell text = table_file_cell(&e->table, 0, e->text),
+                          label = table_file_cell(&e->table, 0, e->label);
+        buf_puts(out, "; the first is \"");
+        excerpt_append(out, text.text, text.n, 60);
+        buf_puts(out, label.is_there ? "\", label " : "\"");
+        excerpt_append(out, label.text, label.n, 40);
+    }
 }
 
 void class_examples_fini(struct class_examples *e)
@@ -187,7 +310,9 @@ struct status class_examples_names(const struct class_examples *e, enum bert_pro
                                    struct label_names *names)
 {
     if (e->label < 0) {
-        return no_column(&e->table, "for labels with a usual name (label, labels)", "--label_column_name");
+        return no_column(
+            &e->table, e->label_name != NULL ? e->label_name : "for labels with a usual name (label, labels)",
+            "--label_column_name");
     }
     if (problem == BERT_REGRESSION) {
         return label_names_parse(names, NULL, 1, "");

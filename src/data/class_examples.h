@@ -8,16 +8,19 @@
 #include "data/table_file.h"
 #include "nn/bert_config.h"
 
-/* Names of columns.  NULL: the usual ones, those of GLUE's tables or "text"; "label" or "labels". */
+/* Columns by name, where upper and lower case are alike, or by number from 1.  NULL: those with a usual name or, of two columns
+ * without names, the one with fewer different cells for the labels, and the other. */
 struct class_columns {
     const char *text, *pair, *label;
     char separator;       /* of labels in a cell */
     const char *encoding; /* corpus/text_file.h's; NULL: UTF-8 */
+    bool no_header;       /* the first line of a table is a row */
 };
 
 struct class_examples {
     struct table_file table;
     int64_t text, pair, label, id; /* columns; -1: there is none */
+    const char *label_name;        /* that was asked for; NULL: a usual one */
     char separator;
     struct labelled_texts texts; /* by class_examples_encode */
     int64_t n_cut;               /* texts that were too long */
@@ -27,6 +30,9 @@ struct class_examples {
  * exist. */
 struct status class_examples_open(struct class_examples *e, const char *path, const struct class_columns *c);
 void class_examples_fini(struct class_examples *e);
+
+/* Appends which columns were chosen, and the first example. */
+void class_examples_describe(struct buf *out, const struct class_examples *e);
 
 /* The kind of problem that the labels suggest: lists are multi-label, numbers with a decimal point are
  * regression, everything else is single-label. */

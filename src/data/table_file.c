@@ -61,6 +61,22 @@ int64_t table_file_column(const struct table_file *t, const char *name)
     return -1;
 }
 
+/* Without regard to upper and lower case, and to blanks around the text. */
+static bool is_called(const char *text, const char *name)
+{
+    size_t skip = strspn(text, " "), n = strlen(name);
+    return strncasecmp(text + skip, name, n) == 0 && text[skip + n + strspn(text + skip + n, " ")] == '\0';
+}
+
+int64_t table_file_find(const struct table_file *t, const char *name)
+{
+    int64_t column = table_file_column(t, name);
+    for (int64_t i = 0; i < t->n_columns && column < 0; i++) {
+        column = is_called(table_file_name(t, i), name) ? i : -1;
+    }
+    return column;
+}
+
 const char *table_file_name(const struct table_file *t, int64_t column)
 {
     const char *at = t->names.data;
@@ -135,23 +151,6 @@ static struct status read_field(struct reader *r, struct buf *out)
     return status_ok();
 }
 
-static struct status read_header(struct reader *r)
-{
-    struct buf name = {0};
-    struct status s = status_ok();
-    for (bool more = true; more && !failed(s);) {
-        buf_clear(&name);
-        s = read_field(r, &name);
-        s = failed(s) ? s : buf_status(&name);
-        s = failed(s) ? s : add_column(r, buf_text(&name));
-        more = !failed(s) && !at_line_end(r);
-        r->at += more;
-    }
-    skip_line_end(r);
-    buf_fini(&name);
-    return s;
-}
-
 static struct status read_row(struct reader *r)
 {
     struct table_file *t = r->t;
@@ -164,10 +163,11 @@ static struct status read_row(struct reader *r)
         more = !at_line_end(r);
         r->at += more;
     }
-    if (row.n != t->n_columns) {
-        return status_error(STATUS_DATA,
-                            "%s line %lld has %lld fields, but the first line names %lld columns", t->path,
-                            (long long)row.line, (long long)row.n, (long long)t->n_columns);
+    int64_t n_first = t->n_rows > 0 ? rows_of(t)->n : row.n;
+    if (row.n != n_first) {
+        return status_error(STATUS_DATA, "%s line %lld has %lld fields, but line %lld has %lld", t->path,
+                            (long long)row.line, (long long)row.n, (long long)rows_of(t)->line,
+                            (long long)n_first);
     }
     skip_line_end(r);
     buf_append(&t->rows, &row, sizeof row);
@@ -175,9 +175,8 @@ static struct status read_row(struct reader *r)
     return table_status(t);
 }
 
-static struct status read_separated(struct reader *r)
+static struct status read_rows(struct reader *r)
 {
-    TRY(read_header(r));
     while (r->at < r->end) {
         if (at_line_end(r)) {
             skip_line_end(r); /* an empty line is not a row */
@@ -186,6 +185,150 @@ static struct status read_separated(struct reader *r)
         }
     }
     return status_ok();
+}
+
+/* What a separator makes of the first rows. */
+struct splitting {
+    int64_t n_fields;      /* of the first row */
+    bool is_same;          /* of all rows */
+    bool is_before_blanks; /* all separators are, as commas in prose */
+};
+
+static struct splitting try_separator(const struct reader *from, char separator)
+{
+    enum { MOST_ROWS = 50 };
+    struct reader r = *from;
+    struct splitting s = {.is_same = true, .is_before_blanks = true};
+    struct buf field = {0};
+    r.separator = separator;
+    for (int row = 0; row < MOST_ROWS && r.at < r.end && s.is_same; row++) {
+        int64_t n_fields = 0;
+        for (bool more = !at_line_end(&r); more && s.is_same; n_fields++) {
+            buf_clear(&field);
+            s.is_same = !failed(read_field(&r, &field));
+            more = s.is_same && !at_line_end(&r);
+            r.at += more;
+            s.is_before_blanks = s.is_before_blanks && (!more || (r.at < r.end && *r.at == ' '));
+        }
+        skip_line_end(&r);
+        s.n_fields = s.n_fields == 0 ? n_fields : s.n_fields;
+        s.is_same = s.is_same && (n_fields == 0 || n_fields == s.n_fields);
+    }
+    buf_fini(&field);
+    return s;
+}
+
+/* Takes Excel's line "sep=;". */
+static bool take_separator(struct reader *r)
+{
+    bool is_there = r->end - r->at > 5 && strncasecmp(r->at, "sep=", 4) == 0;
+    struct reader behind = *r;
+    behind.at += 5;
+    if (!is_there || !at_line_end(&behind)) {
+        return false;
+    }
+    r->separator = r->at[4];
+    r->at += 5;
+    skip_line_end(r);
+    return true;
+}
+
+static void choose_separator(struct reader *r)
+{
+    static const char separators[] = ",;\t|";
+    int best = 0;
+    if (take_separator(r)) {
+        return;
+    }
+    for (const char *at = separators; *at != '\0'; at++) {
+        struct splitting s = try_separator(r, *at);
+        int rank = s.n_fields < 2 ? 0 : !s.is_same ? 1 : s.is_before_blanks ? 2 : 3;
+        r->separator = rank > best ? *at : r->separator;
+        best = rank > best ? rank : best;
+    }
+}
+
+static struct table_cell first_cell(const struct table_file *t, int64_t column)
+{
+    return table_file_cell(t, 0, column);
+}
+
+static bool is_known(const char *text, const char *const *names)
+{
+    bool known = false;
+    for (; *names != NULL && !known; names++) {
+        known = is_called(text, *names);
+    }
+    return known;
+}
+
+static bool is_number(const char *text)
+{
+    char *end;
+    strtod(text, &end);
+    return end != text && *end == '\0';
+}
+
+/* Whether the row is the first line again, as where files of one table were joined. */
+static bool repeats_first(const struct table_file *t, int64_t row)
+{
+    bool same = true;
+    for (int64_t i = 0; i < rows_of(t)->n && same; i++) {
+        same = strcmp(table_file_cell(t, row, i).text, first_cell(t, i).text) == 0;
+    }
+    return same;
+}
+
+/* Whether the first cell of a column can be no name: it occurs again, or is a number like all others. */
+static bool is_data(const struct table_file *t, int64_t column)
+{
+    struct table_cell first = first_cell(t, column);
+    bool numbers = is_number(first.text) && t->n_rows > 1, again = false;
+    for (int64_t row = 1; row < t->n_rows && (numbers || !again); row++) {
+        struct table_cell cell = table_file_cell(t, row, column);
+        numbers = numbers && is_number(cell.text);
+        again = again || (first.n > 0 && strcmp(first.text, cell.text) == 0 && !repeats_first(t, row));
+    }
+    return numbers || again;
+}
+
+static bool has_names(const struct table_file *t, const struct table_options *o)
+{
+    bool known = o->names == NULL, data = false;
+    for (int64_t i = 0; i < rows_of(t)->n && !known; i++) {
+        known = is_known(first_cell(t, i).text, o->names);
+        data = data || is_data(t, i);
+    }
+    return !o->no_header && (known || !data);
+}
+
+/* Makes the first row the names, or numbers the columns; so are columns whose name is empty. */
+static struct status name_columns(const struct reader *r, const struct table_options *o)
+{
+    struct table_file *t = r->t;
+    int64_t n = t->n_rows > 0 ? rows_of(t)->n : 0;
+    t->has_names = n > 0 && has_names(t, o);
+    for (int64_t i = 0; i < n; i++) {
+        char number[24];
+        struct table_cell cell = table_file_cell(t, 0, i);
+        snprintf(number, sizeof number, "%lld", (long long)i + 1);
+        TRY(add_column(r, t->has_names && cell.n > 0 ? cell.text : number));
+    }
+    if (t->has_names) {
+        t->rows.n -= sizeof(struct stored_row);
+        t->n_rows--;
+        memmove(t->rows.data, t->rows.data + sizeof(struct stored_row), t->rows.n);
+    }
+    return status_ok();
+}
+
+static struct status read_separated(struct reader *r, const struct table_options *o)
+{
+    if (r->quotes) {
+        choose_separator(r);
+    }
+    TRY(read_rows(r));
+    return name_columns(r, o);
 }
 
 /* ---- JSON lines ---- */
@@ -305,7 +448,7 @@ static char find_line_end(const struct text_file *f, bool quotes)
     return '\n';
 }
 
-static struct status read_text(struct table_file *t, struct text_file *f)
+static struct status read_text(struct table_file *t, struct text_file *f, const struct table_options *o)
 {
     if (f->n == 0) {
         return status_error(STATUS_DATA, "%s is empty", t->path);
@@ -318,13 +461,13 @@ static struct status read_text(struct table_file *t, struct text_file *f)
     r.quotes = ends_with(t->path, ".csv");
     r.separator = r.quotes ? ',' : '\t';
     r.line_end = find_line_end(f, r.quotes);
-    return read_separated(&r);
+    return read_separated(&r, o);
 }
 
 struct status table_file_open(struct table_file *t, const char *path, const struct table_options *o)
 {
     struct text_file f;
-    *t = (struct table_file){.path = path};
+    *t = (struct table_file){.path = path, .has_names = true};
     if (!ends_with(path, ".csv") && !ends_with(path, ".tsv") && !ends_with(path, ".json") &&
         !ends_with(path, ".jsonl") && !ends_with(path, ".ndjson")) {
         return status_error(STATUS_USAGE,
@@ -332,7 +475,7 @@ struct status table_file_open(struct table_file *t, const char *path, const stru
                             path);
     }
     TRY(text_file_open(&f, path, o->encoding));
-    struct status s = read_text(t, &f);
+    struct status s = read_text(t, &f, o);
     s = failed(s) ? s : text_file_check(&f);
     text_file_close(&f);
     if (failed(s)) {

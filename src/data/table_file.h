@@ -1,8 +1,10 @@
 /* table_file: rows with named columns, from CSV, TSV and JSON lines.
  *
- * CSV is that of RFC 4180: a first line with the names; fields in quotes may hold commas, line ends and doubled quotes.
- * TSV also has a first line with the names, and no quotes: fields are separated by tabs.  Each line of JSON
- * lines is an object whose keys are the columns; an array becomes a list of items, and numbers and booleans
+ * CSV is that of RFC 4180: a first line with the names; fields in quotes may hold commas, line ends and doubled quotes.  The
+ * separator is the comma, or the semicolon, tab or bar that splits the first rows alike; Excel's line "sep=;" names it.
+ * TSV also has a first line with the names, and no quotes: fields are separated by tabs.  Without a line of names columns are called
+ * 1, 2 and so on; that a file has none is said by its reader or, where none of the names that the reader knows is in the first
+ * line, by a column whose first cell is a number like all others, or occurs again: no name does.  Each line of JSON lines is an object whose keys are the columns; an array becomes a list of items, and numbers and booleans
  * become their JSON text.  null is a cell that is not there, as an absent key is; an object is no text. */
 #ifndef KILN_DATA_TABLE_FILE_H
 #define KILN_DATA_TABLE_FILE_H
@@ -27,10 +29,14 @@ struct table_file {
     struct buf cells; /* struct stored_cell, row after row */
     struct buf rows;  /* struct stored_row */
     int64_t n_columns, n_rows;
+    bool has_names; /* the file names its columns */
 };
 
 struct table_options {
     const char *encoding; /* corpus/text_file.h's; NULL: UTF-8 */
+    const char *const
+        *names;     /* one of which a line of names has, up to a NULL; NULL: the first line has names */
+    bool no_header; /* the first line is a row */
 };
 
 /* Reads the file, whose name ends in .csv, .tsv, .json, .jsonl or .ndjson (STATUS_USAGE).  STATUS_DATA names the line. */
@@ -39,6 +45,9 @@ void table_file_close(struct table_file *t);
 
 /* The column of this name, -1: there is none. */
 int64_t table_file_column(const struct table_file *t, const char *name);
+
+/* The same where upper and lower case are alike, if none has this very name. */
+int64_t table_file_find(const struct table_file *t, const char *name);
 
 /* The name of a column, borrowed. */
 const char *table_file_name(const struct table_file *t, int64_t column);

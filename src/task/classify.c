@@ -26,7 +26,8 @@ static struct status open_tables(struct classify_task *c)
                                     .pair = o->text_pair_column_name,
                                     .label = o->label_column_name,
                                     .separator = o->label_separator == NULL ? ',' : *o->label_separator,
-                                    .encoding = o->run.encoding};
+                                    .encoding = o->run.encoding,
+                                    .no_header = o->no_header};
     if (o->label_separator != NULL && strlen(o->label_separator) != 1) {
         return status_error(STATUS_USAGE, "--label_separator is \"%s\", but must be one byte",
                             o->label_separator);
@@ -82,7 +83,10 @@ static struct status encode(struct classify_task *c, const struct finetune *f, s
 {
     int64_t longest = f->options->max_seq_length;
     TRY(class_examples_encode(e, &f->model.tokenizer, longest, c->config, with_labels));
-    log_info("%s: %lld texts", e->table.path, (long long)e->texts.n);
+    struct buf about = {0};
+    class_examples_describe(&about, e);
+    log_info("%s: %lld texts: %s", e->table.path, (long long)e->texts.n, buf_text(&about));
+    buf_fini(&about);
     if (e->n_cut > 0) {
         log_warning("%s: %lld texts have more than the %lld tokens of --max_seq_length, and are cut",
                     e->table.path, (long long)e->n_cut, (long long)longest);

@@ -10,6 +10,7 @@ struct classify_options {
     struct finetune_options run;
     const char *text_column_name, *text_pair_column_name, *label_column_name; /* NULL: the usual ones */
     const char *label_separator; /* one character between labels of a text; NULL: ',' */
+    bool no_header;              /* the first line of a table is a row */
     const char *problem_type;    /* "auto", or as config.json names it */
     double weight_decay;
 };

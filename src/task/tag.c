@@ -6,6 +6,7 @@
 #include "serve/tag_words.h"
 #include "task/classifier.h"
 #include "task/seed_series.h"
+#include "text/excerpt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,9 +39,14 @@ static struct status encode(struct tag_task *t, const struct finetune *f, struct
     int64_t longest = f->options->max_seq_length;
     TRY(tag_examples_encode(e, &f->model.tokenizer, longest, t->config, with_labels));
     const struct tag_word *first = tag_examples_word(e, 0);
-    log_info("%s: %lld sentences, %lld words: %s; the first is %.60s%s%.40s", e->path, (long long)e->n,
-             (long long)e->n_words, buf_text(&e->columns), e->text.data + first->text,
-             first->has_label ? ", label " : "", first->has_label ? e->text.data + first->label : "");
+    struct buf about = {0};
+    excerpt_append(&about, e->text.data + first->text, first->n, 60);
+    buf_puts(&about, first->has_label ? ", label " : "");
+    excerpt_append(&about, e->text.data + first->label,
+                   first->has_label ? strlen(e->text.data + first->label) : 0, 40);
+    log_info("%s: %lld sentences, %lld words: %s; the first is %s", e->path, (long long)e->n,
+             (long long)e->n_words, buf_text(&e->columns), buf_text(&about));
+    buf_fini(&about);
     if (e->n_cut > 0) {
         log_warning("%s: %lld sentences have more than the %lld tokens of --max_seq_length, and are split",
                     e->path, (long long)e->n_cut, (long long)longest);

@@ -135,6 +135,11 @@ for end in '\r' '\n' '\r\n'; do # of old Macs, too
     classify_command none ends.csv --dry_run
     expect 0 "ends.csv: 2 texts" "${command[@]}"
 done
+printf 'the man went;no\nthe sea, the king;yes\nthe night;no\n' >"$dir/europe.csv"
+classify_command none europe.csv --dry_run
+expect 0 'europe.csv: 3 texts: text in column 1, label in column 2; the first is "the man went", label no' "${command[@]}"
+classify_command none europe.csv --dry_run --label_column 1 --text_column 2
+expect 0 'text in column 2, label in column 1' "${command[@]}"
 classify_command none one.csv --text_column_name body
 expect 65 "has no column body; it has id, sentence, label" "${command[@]}"
 classify_command none numbers.json --problem_type multi_label_classification --text_column_name text --label_separator ab

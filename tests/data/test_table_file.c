@@ -221,7 +221,7 @@ static void test_missing_labels(void)
     expect_names("l.csv", "text,label\na, 10\nb,9 \nc,10\n", BERT_SINGLE_LABEL, "9 10 ");
     struct class_examples e;
     struct label_names names = {0};
-    EXPECT_OK(class_examples_open(&e, write_file("m.csv", "text,class\na,1\n"), &(struct class_columns){0}));
+    EXPECT_OK(class_examples_open(&e, write_file("m.csv", "text,kind\na,1\n"), &(struct class_columns){0}));
     EXPECT_ERROR(class_examples_names(&e, BERT_SINGLE_LABEL, &names), STATUS_DATA,
                  "m.csv has no column for labels");
     class_examples_fini(&e);
@@ -267,6 +267,107 @@ static void test_match(void)
     }
 }
 
+/* Tables as people have them: what is described is what was found. */
+static const struct {
+    const char *name, *text;
+    struct class_columns columns;
+    int64_t n_rows;
+    const char *wanted; /* part of the description, or of the error */
+} tables[] = {
+    {"f.csv",
+     "Text;Label\nthe man, old;0\n\"the \"\"sea\"\"; blue\";1\n",
+     {0},
+     2,
+     "text in Text, label in Label; the first is \"the man, old\", label 0"},
+    {"f.csv",
+     "\xEF\xBB\xBFLABEL\tSENTENCE\r\n0\tthe man\r\n1\tthe sea\r\n",
+     {0},
+     2,
+     "text in SENTENCE, label in LABEL"},
+    {"f.csv",
+     "sep=;\r\ntext;label\r\na;0\r\nb;1\r\n",
+     {0},
+     2,
+     "text in text, label in label; the first is \"a\", label 0"},
+    {"f.csv", "review | sentiment\ngood | pos\nbad | neg\n", {0}, 2, "label in  sentiment"},
+    {"f.csv", "text,label\n\"two\nlines; here\",0\n\"one\",1\n", {0}, 2, "\"two lines; here\", label 0"},
+    {"f.csv",
+     ",Sentence1,SENTENCE2,label\n0,a,b,x\n1,c,d,y\n",
+     {0},
+     2,
+     "text in Sentence1, second text in SENTENCE2, label in label"},
+    {"f.csv",
+     "stars,opinion\n1,bad\n5,good\n",
+     {.text = "OPINION", .label = "stars"},
+     2,
+     "text in opinion, label in stars"},
+    {"f.csv",
+     "stars,opinion\n1,bad\n5,good\n",
+     {.text = "2", .label = "1"},
+     2,
+     "text in opinion, label in stars"},
+    /* without a line of names */
+    {"f.csv",
+     "the man went,0\nthe sea,1\nthe dog,0\n",
+     {0},
+     3,
+     "text in column 1, label in column 2; the first is \"the man went\", label 0"},
+    {"f.csv",
+     "pos;the man, old\nneg;the sea, blue\npos;the dog, big\n",
+     {0},
+     3,
+     "text in column 2, label in column 1; the first is \"the man, old\", label pos"},
+    {"f.tsv", "the man\tpos\nthe sea\tpos\n", {0}, 2, "text in column 1, label in column 2"},
+    {"f.csv",
+     "a,the man,0\nb,the sea,1\n",
+     {.text = "2", .label = "3"},
+     2,
+     "text in column 2, label in column 3"},
+    {"f.csv", "the man,pos\nthe sea,neg\n", {.no_header = true}, 2, "text in column 1, label in column 2"},
+    {"f.csv", "the man\nthe sea\n", {.no_header = true}, 2, "text in column 1; the first is \"the man\""},
+    /* names that are joined twice */
+    {"f.csv",
+     "opinion,stars\nbad,few\nopinion,stars\ngood,many\n",
+     {.text = "opinion", .label = "stars"},
+     3,
+     "text in opinion"},
+    /* what cannot be told is asked for */
+    {"f.csv",
+     "the man,pos\nthe sea,neg\n",
+     {0},
+     -1,
+     "has no column for texts with a usual name (sentence, text, sentence1 and sentence2); it has the "
+     "man, pos: name one by"},
+    {"f.csv",
+     "a,the man,0\nb,the sea,0\n",
+     {0},
+     -1,
+     "it has 1, 2, 3: name one by --text_column_name and --text_pair_column_name, by its number: the first "
+     "line is no line"},
+    {"f.csv", "a;b\nthe man;pos;x\n", {0}, -1, "line 2 has 3 fields, but line 1 has 2"},
+    {"f.csv", "text,label\nthe man,0\n", {.text = "3"}, -1, "has no column 3; it has text, label"},
+};
+
+static void test_found(void)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        struct class_examples e;
+        struct buf about = {0};
+        struct status s =
+            class_examples_open(&e, write_file(tables[i].name, tables[i].text), &tables[i].columns);
+        EXPECT(failed(s) == (tables[i].n_rows < 0), "case %zu: %s", i, s.message);
+        if (failed(s)) {
+            EXPECT(strstr(s.message, tables[i].wanted) != NULL, "case %zu: %s", i, s.message);
+            continue;
+        }
+        class_examples_describe(&about, &e);
+        EXPECT(e.table.n_rows == tables[i].n_rows && strstr(buf_text(&about), tables[i].wanted) != NULL,
+               "case %zu: %lld rows, %s", i, (long long)e.table.n_rows, buf_text(&about));
+        buf_fini(&about);
+        class_examples_fini(&e);
+    }
+}
+
 /* Lengths from the crate tokenizers' truncation "longest_first". */
 static void test_cut(void)
 {
@@ -292,6 +393,7 @@ int main(void)
     test_errors();
     test_labels();
     test_missing_labels();
+    test_found();
     test_match();
     test_cut();
     EXPECT_OK(file_remove_tree(directory));

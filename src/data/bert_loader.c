@@ -32,11 +32,10 @@ static uint64_t draw_key(struct draw d, uint64_t purpose)
 
 struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct tokenizer *t)
 {
-    TRY(tokenizer_require(
-        t, 1U << SPECIAL_PAD | 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR | 1U << SPECIAL_MASK,
-        "predicting masked tokens"));
+    TRY(tokenizer_require(t, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR | 1U << SPECIAL_MASK,
+                          "predicting masked tokens"));
     c->vocab_size = t->n;
-    c->pad_id = t->special[SPECIAL_PAD];
+    c->pad_id = tokenizer_tail_id(t);
     c->cls_id = t->special[SPECIAL_BEGIN];
     c->sep_id = t->special[SPECIAL_SEPARATOR];
     c->mask_id = t->special[SPECIAL_MASK];

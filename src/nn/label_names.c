@@ -1,5 +1,7 @@
 #include "nn/label_names.h"
 
+#include "core/log.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +132,21 @@ int64_t label_names_find(const struct label_names *l, const char *name, size_t n
     return found ? order[first] : -1;
 }
 
+/* The same names again, the other way round. */
+static void warn_of_other_ids(const struct label_names *l, const json_t *config, const char *source)
+{
+    const json_t *ids = json_object_get(config, "label2id");
+    for (int64_t i = 0; i < l->n && json_object_size(ids) > 0; i++) {
+        const json_t *id = json_object_get(ids, label_names_get(l, i));
+        if (!json_is_integer(id) || json_integer_value(id) != i) {
+            log_warning(
+                "%s: \"id2label\" calls label %lld '%.60s', but \"label2id\" does not; \"id2label\" is used",
+                source, (long long)i, label_names_get(l, i));
+            return;
+        }
+    }
+}
+
 struct status label_names_parse(struct label_names *l, const json_t *config, int64_t num_labels,
                                 const char *source)
 {
@@ -144,6 +161,9 @@ struct status label_names_parse(struct label_names *l, const json_t *config, int
             TRY(status_context(json_get_string(names, source, id, true, &name), "id2label"));
         }
         TRY(label_names_add(l, name, strlen(name)));
+    }
+    if (given) {
+        warn_of_other_ids(l, config, source);
     }
     return label_names_index(l);
 }

@@ -43,8 +43,7 @@ static struct status predict(struct session *s, struct asking *a, const char *qu
     }
     TRY(squad_answers_init(&a->answers, &a->examples, &a->features, s->tokenizer, ao));
     return squad_predict(&s->model, &a->answers, session_batch_size(s, a->features.max_length),
-                         s->tokenizer->special[SPECIAL_PAD], o->progress == NULL ? &quiet : o->progress,
-                         NULL);
+                         tokenizer_tail_id(s->tokenizer), o->progress == NULL ? &quiet : o->progress, NULL);
 }
 
 static struct status take_answers(const struct asking *a, const struct ask_options *o, struct ask_result *r)

@@ -120,7 +120,7 @@ static size_t fill_batch(struct job *j, const struct piece *next, const struct p
         memcpy(ids, j->ids.ids + next[n].start, next[n].n * sizeof *ids);
         n_tokens += next[n++].n;
     }
-    batch_finish(b, j->s->tokenizer->special[SPECIAL_PAD]);
+    batch_finish(b, tokenizer_tail_id(j->s->tokenizer));
     return n;
 }
 

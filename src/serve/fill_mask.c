@@ -56,7 +56,7 @@ static struct status make_batch(struct session *s, const struct id_list *ids)
         return status_error(STATUS_DATA, "the text has no [MASK] to fill");
     }
     bert_batch_take_masked(&s->batch, m);
-    batch_finish(&s->batch, s->tokenizer->special[SPECIAL_PAD]);
+    batch_finish(&s->batch, tokenizer_tail_id(s->tokenizer));
     return status_ok();
 }
 

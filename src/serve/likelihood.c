@@ -127,7 +127,7 @@ static void fill_batch(struct likelihood_job *j, struct cursor *c)
         }
     }
     j->done += (double)b->n_real_tokens;
-    batch_finish(b, j->l->session->tokenizer->special[SPECIAL_PAD]);
+    batch_finish(b, tokenizer_tail_id(j->l->session->tokenizer));
 }
 
 /* The losses of the batch that ran, -log p of each label, are computed where the logits are, and only they are fetched. */

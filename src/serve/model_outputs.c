@@ -56,7 +56,7 @@ struct status outputs_input_fixed(struct outputs_input *in, const struct model_d
     for (int64_t b = 0; b < SEQUENCES; b++) {
         in->lengths[b] = (int32_t)lengths[b];
         for (int64_t s = 0; s < length; s++) {
-            int32_t pad = special_or(&m->tokenizer, SPECIAL_PAD, 0);
+            int32_t pad = tokenizer_tail_id(&m->tokenizer);
             bool real = s < lengths[b];
             in->ids[b * length + s] = real ? fixed_id(&m->tokenizer, b, s, lengths[b]) : pad;
             in->types[b * length + s] = real && s > lengths[b] / 2;
@@ -156,7 +156,7 @@ static struct status run(struct model_outputs *o, struct network *net, const str
     TRY(network_files_load(net, m, (int)bert->task, 0, &report));
     struct status s = batch_init(&b, &bert->model.layout, net->config.limits);
     if (!failed(s)) {
-        fill_batch(&b, in, special_or(&m->tokenizer, SPECIAL_PAD, 0));
+        fill_batch(&b, in, tokenizer_tail_id(&m->tokenizer));
         stage_infer(&net->stage, &b);
         s = net->x.status;
     }

@@ -93,7 +93,7 @@ static int64_t text_length_of(const struct sentence_model *s, const struct model
 
 static struct status init_scratch(struct session *s)
 {
-    TRY(tokenizer_require(s->tokenizer, 1U << SPECIAL_PAD | 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR,
+    TRY(tokenizer_require(s->tokenizer, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR,
                           "the input of the model"));
     return tokenizer_scratch_init(&s->scratch, s->tokenizer);
 }
@@ -216,7 +216,7 @@ struct status session_predict(struct session *s, struct predict_options o)
 {
     struct progress quiet = progress_begin(false);
     o.batch_size = session_batch_size(s, o.source.max_length);
-    o.pad_id = s->tokenizer->special[SPECIAL_PAD];
+    o.pad_id = tokenizer_tail_id(s->tokenizer);
     o.progress = &quiet;
     return predict_run(&s->model, &o);
 }

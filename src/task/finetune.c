@@ -87,7 +87,6 @@ static struct status open_model(struct job *j)
     const struct finetune_options *o = j->options;
     TRY(model_dir_open_given(&j->open.model, o->init_checkpoint,
                              (struct model_dir_given){o->config_file, o->vocab_file}));
-    TRY(tokenizer_require(&j->open.model.tokenizer, 1U << SPECIAL_PAD, "a batch"));
     if (o->config_file != NULL) {
         struct bert_config given;
         TRY(config_file_read(&given, o->config_file));
@@ -303,7 +302,7 @@ static struct status predict(struct job *j)
     struct buf written = {0};
     struct predict_options how = j->task->prediction(j->open.self);
     how.batch_size = o->predict_batch_size;
-    how.pad_id = j->open.model.tokenizer.special[SPECIAL_PAD];
+    how.pad_id = tokenizer_tail_id(&j->open.model.tokenizer);
     how.progress = &j->log.progress;
     how.stopped = stop_requested;
     metrics_event(&j->log, "predicting",

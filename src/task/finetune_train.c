@@ -293,14 +293,14 @@ struct status finetune_train(struct trainer *trainer, const struct finetune_data
                        .log = log,
                        .result = result,
                        .data = data};
-    TRY(init_batches(&t.batches, data, o, tokenizer->special[SPECIAL_PAD]));
+    TRY(init_batches(&t.batches, data, o, tokenizer_tail_id(tokenizer)));
     t.loop = loop_of(&t);
     struct status s = batch_step_init_part(
         &t.step, o->gradient_accumulation_steps, t.world.rank, t.world.size, rank_options_in_turn(&o->ranks),
         &trainer->config.model->layout, example_batches_limits(&t.batches));
     if (!failed(s) && heldout->source.n > 0) {
         s = finetune_heldout_init(&t.heldout, &heldout->source, o->predict_batch_size,
-                                  &trainer->config.model->layout, tokenizer->special[SPECIAL_PAD]);
+                                  &trainer->config.model->layout, tokenizer_tail_id(tokenizer));
     }
     if (!failed(s)) {
         s = run(&t);

@@ -156,12 +156,11 @@ static struct status open_store(struct pretrain_data *d, const char *directory, 
 static struct status open_shards(struct pretrain_data *d, const char *directory, const char *word,
                                  const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    TRY(tokenizer_require(&in->tokenizer, 1U << SPECIAL_PAD, "a batch of sequences"));
     TRY(shard_loader_open(&d->shards, (struct shard_loader_config){
                                           .directory = directory,
                                           .word = word,
                                           .vocab_size = bert_config_n_words(&in->model),
-                                          .pad_id = in->tokenizer.special[SPECIAL_PAD],
+                                          .pad_id = tokenizer_tail_id(&in->tokenizer),
                                           .seed = data_seed(o),
                                           .train_batch_size = o->train_batch_size,
                                           .gradient_accumulation_steps = o->gradient_accumulation_steps,

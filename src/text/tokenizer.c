@@ -71,6 +71,11 @@ struct status tokenizer_require(const struct tokenizer *t, unsigned wanted, cons
     return status_ok();
 }
 
+int32_t tokenizer_tail_id(const struct tokenizer *t)
+{
+    return t->special[SPECIAL_PAD] >= 0 ? t->special[SPECIAL_PAD] : 0;
+}
+
 const char *tokenizer_piece(const struct tokenizer *t, int32_t id, size_t *n)
 {
     CHECK(id >= 0 && id < t->n, "id %d of a vocabulary of %d", id, t->n);

@@ -87,6 +87,9 @@ struct status tokenizer_set_lower_case(struct tokenizer *t, bool lower_case);
 /* STATUS_DATA unless it has a special token for each bit 1 << enum special_token of `wanted`; `what` needs them. */
 struct status tokenizer_require(const struct tokenizer *t, unsigned wanted, const char *what);
 
+/* The id for the tail of a stream, which nothing attends to: the padding token's, or 0 where there is none. */
+int32_t tokenizer_tail_id(const struct tokenizer *t);
+
 /* The piece of an id in [0, n); borrowed, not NUL-terminated. */
 const char *tokenizer_piece(const struct tokenizer *t, int32_t id, size_t *n);
 

@@ -95,9 +95,8 @@ static struct status put_piece(struct piece_list *l, const char *source, const c
         return status_error(STATUS_DATA, "%s: the pieces '%.60s' and '%.60s' have the same id %lld", source,
                             l->pieces[i], piece, (long long)i);
     }
-    if (piece[0] == '\0' || strpbrk(piece, "\r\n") != NULL) {
-        return status_error(STATUS_DATA, "%s: the piece of id %lld is empty or has a line break", source,
-                            (long long)i);
+    if (strpbrk(piece, "\r\n") != NULL) {
+        return status_error(STATUS_DATA, "%s: the piece of id %lld has a line break", source, (long long)i);
     }
     l->n += l->pieces[i] == NULL;
     l->pieces[i] = piece;
@@ -206,6 +205,9 @@ static json_t *make_added(const struct vocab *v)
         {"[PAD]", v->pad}, {"[UNK]", v->unk}, {"[CLS]", v->cls}, {"[SEP]", v->sep}, {"[MASK]", v->mask}};
     json_t *list = json_array();
     for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++) {
+        if (specials[i].id < 0) {
+            continue;
+        }
         json_array_append_new(list, json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", specials[i].id,
                                               "content", specials[i].content, "single_word", 0, "lstrip", 0,
                                               "rstrip", 0, "normalized", 0, "special", 1));
@@ -223,6 +225,9 @@ static json_t *make_post_processor(const struct vocab *v)
 {
     const char *special = "SpecialToken";
     const char *sequence = "Sequence";
+    if (v->cls < 0 || v->sep < 0) {
+        return json_null();
+    }
     return json_pack("{s:s, s:[o,o,o], s:[o,o,o,o,o], s:{s:{s:s, s:[i], s:[s]}, s:{s:s, s:[i], s:[s]}}}",
                      "type", "TemplateProcessing", "single", piece_of_template(special, "[CLS]", 0),
                      piece_of_template(sequence, "A", 0), piece_of_template(special, "[SEP]", 0), "pair",

@@ -1,5 +1,6 @@
 #include "text/tokenizer_open.h"
 
+#include "core/log.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_files.h"
 #include "text/tokenizer_json.h"
@@ -69,6 +70,23 @@ struct status tokenizer_open_beside(struct tokenizer *t, const char *path)
     return s;
 }
 
+/* Two files of a directory say which pieces there are; tokenizer.json may have some more at the end, which were added. */
+static void warn_of_other_pieces(const struct tokenizer *t, const char *pieces, const char *path)
+{
+    for (int32_t id = 0; t != NULL && id < t->n; id++) {
+        size_t n, n_here = strcspn(pieces, "\n");
+        const char *piece = tokenizer_piece(t, id, &n);
+        if (*pieces == '\0' || n != n_here || memcmp(piece, pieces, n) != 0) {
+            log_warning(
+                "%s and vocab.txt beside it disagree: id %d is '%.*s' there, and '%.*s' in vocab.txt, "
+                "which is used",
+                path, id, (int)n_here, pieces, (int)n, piece);
+            return;
+        }
+        pieces += n_here + 1;
+    }
+}
+
 /* Reads the vocabulary of tokenizer.json, if wanted, and its letter case, which tokenizer_config.json may
  * override. */
 static struct status read_json(struct tokenizer *t, struct tokenizer_config *c, bool *exists,
@@ -89,6 +107,7 @@ static struct status read_json(struct tokenizer *t, struct tokenizer_config *c, 
     file_map_close(&map);
     if (!failed(s)) {
         c->lower_case = json.lower_case;
+        warn_of_other_pieces(wants_vocabulary ? NULL : t, buf_text(&json.vocab), path);
         s = wants_vocabulary
                 ? wordpiece_tokenizer_init(t, json.vocab.data, json.vocab.n, path, json.lower_case)
                 : s;
@@ -108,7 +127,13 @@ static struct status read_directory(struct tokenizer *t, struct tokenizer_config
     TRY(read_json(t, c, &has_json, directory));
     TRY(find_file(path, &has_config, directory, TOKENIZER_CONFIG_NAME));
     if (has_config) {
+        bool lower_case = c->lower_case;
         TRY(read_config(c, path, has_json));
+        if (has_json && c->lower_case != lower_case) {
+            log_warning("%s says \"do_lower_case\": %s, but the normalizer of tokenizer.json beside it "
+                        "\"lowercase\": %s; the former is used",
+                        path, c->lower_case ? "true" : "false", lower_case ? "true" : "false");
+        }
     }
     return tokenizer_set_lower_case(t, c->lower_case);
 }

@@ -1,6 +1,7 @@
 #include "text/vocab.h"
 
 #include "core/hash.h"
+#include "core/log.h"
 #include "io/file.h"
 #include "text/utf8.h"
 
@@ -138,10 +139,23 @@ int32_t vocab_match(const struct vocab *v, bool continues, const char *text, siz
     return -1;
 }
 
+/* The bytes of a byte-order mark, which Windows' editors write. */
+static size_t skip_mark(const struct vocab *v, const char *source)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    size_t n = sizeof mark - 1;
+    if (v->text_bytes < n || memcmp(v->text, mark, n) != 0) {
+        return 0;
+    }
+    log_warning("%s begins with a byte-order mark, which is left out", source);
+    return n;
+}
+
 /* Finds the pieces: one a line.  Errors name the line, from 1. */
 static struct status split_lines(struct vocab *v, const char *source)
 {
-    size_t at = 0;
+    size_t at = skip_mark(v, source);
+    int n_empty = 0, first_empty = 0;
     while (at < v->text_bytes) {
         const char *line = v->text + at;
         const char *newline = memchr(line, '\n', v->text_bytes - at);
@@ -149,8 +163,7 @@ static struct status split_lines(struct vocab *v, const char *source)
         size_t next = at + n + (newline != NULL);
         n -= n > 0 && line[n - 1] == '\r';
         if (n == 0) {
-            return status_error(STATUS_DATA, "%s: line %d is empty; every line must hold one piece", source,
-                                v->n + 1);
+            first_empty = n_empty++ == 0 ? v->n + 1 : first_empty;
         }
         if (n > VOCAB_PIECE_MAX_BYTES) {
             return status_error(STATUS_DATA,
@@ -166,27 +179,45 @@ static struct status split_lines(struct vocab *v, const char *source)
         v->lengths[v->n++] = (uint16_t)n;
         at = next;
     }
-    return v->n > 0 ? status_ok() : status_error(STATUS_DATA, "%s is empty: it holds no pieces", source);
+    if (n_empty > 0) {
+        log_warning("%s: line %d is empty%s: it keeps its id, and no text has it", source, first_empty,
+                    n_empty > 1 ? ", as are others" : "");
+    }
+    return v->n > n_empty ? status_ok()
+                          : status_error(STATUS_DATA, "%s is empty: it holds no pieces", source);
 }
 
-static struct status insert_all(struct vocab *v, const char *source)
+static void warn_of_twins(const struct vocab *v, const char *source, int n_twins, int first, int second)
 {
+    if (n_twins > 0) {
+        log_warning("%s: lines %d and %d hold the same piece '%.*s'%s: the last one counts, and no text has "
+                    "the other's id",
+                    source, first, second, (int)v->lengths[second - 1], v->text + v->starts[second - 1],
+                    n_twins > 1 ? ", and there are more such lines" : "");
+    }
+}
+
+static void insert_all(struct vocab *v, const char *source)
+{
+    int n_twins = 0, twins[2] = {0};
     for (int32_t id = 0; id < v->n; id++) {
         const char *piece = v->text + v->starts[id];
         size_t n = v->lengths[id];
         bool continues = take_prefix(&piece, &n);
         uint64_t hash = hash_piece(continues, piece, n);
         struct vocab_slot *slot = find_slot(v, hash, continues, piece, n);
-        if (slot->id > 0) {
-            return status_error(STATUS_DATA, "%s: lines %d and %d hold the same piece '%.*s'; remove one",
-                                source, slot->id, id + 1, (int)v->lengths[id], v->text + v->starts[id]);
+        if (v->lengths[id] == 0) {
+            continue;
+        }
+        if (slot->id > 0 && n_twins++ == 0) {
+            twins[0] = slot->id, twins[1] = id + 1;
         }
         *slot = (struct vocab_slot){(uint32_t)(hash >> 8), id + 1, (uint32_t)(piece - v->text), (uint16_t)n,
                                     continues};
         *filter_word(v, hash) |= filter_bit(hash);
         v->longest[continues] = n > v->longest[continues] ? (uint16_t)n : v->longest[continues];
     }
-    return status_ok();
+    warn_of_twins(v, source, n_twins, twins[0], twins[1]);
 }
 
 static struct status build_table(struct vocab *v, const char *source)
@@ -194,7 +225,11 @@ static struct status build_table(struct vocab *v, const char *source)
     v->n_slots = round_up(2 * (size_t)v->n); /* half full at most */
     v->slots = calloc(v->n_slots, sizeof *v->slots);
     v->filter = calloc((size_t)1 << VOCAB_FILTER_BITS >> 6, sizeof *v->filter);
-    return v->slots != NULL && v->filter != NULL ? insert_all(v, source) : out_of_memory(source);
+    if (v->slots == NULL || v->filter == NULL) {
+        return out_of_memory(source);
+    }
+    insert_all(v, source);
+    return status_ok();
 }
 
 static struct status find_special(struct vocab *v, const char *source)
@@ -206,13 +241,13 @@ static struct status find_special(struct vocab *v, const char *source)
         {"[PAD]", &v->pad}, {"[UNK]", &v->unk}, {"[CLS]", &v->cls}, {"[SEP]", &v->sep}, {"[MASK]", &v->mask}};
     for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++) {
         *specials[i].id = vocab_find(v, specials[i].piece, strlen(specials[i].piece));
-        if (*specials[i].id < 0) {
-            return status_error(STATUS_DATA,
-                                "%s lacks the piece %s, which BERT needs; add it as a line of its own",
-                                source, specials[i].piece);
-        }
     }
-    return status_ok();
+    return v->unk >= 0
+               ? status_ok()
+               : status_error(STATUS_DATA,
+                              "%s lacks the piece [UNK], which stands for words that no piece covers; "
+                              "is it the vocabulary of a BERT?",
+                              source);
 }
 
 static bool allocate(struct vocab *v, const char *text, size_t n)
@@ -222,8 +257,8 @@ static bool allocate(struct vocab *v, const char *text, size_t n)
         n_lines += text[i] == '\n';
     }
     v->text = malloc(n);
-    v->starts = malloc(n_lines * sizeof *v->starts);
-    v->lengths = malloc(n_lines * sizeof *v->lengths);
+    v->starts = calloc(n_lines, sizeof *v->starts);
+    v->lengths = calloc(n_lines, sizeof *v->lengths);
     if (v->text == NULL || v->starts == NULL || v->lengths == NULL) {
         return false;
     }

@@ -16,7 +16,12 @@ got=$(head -c 3000000 /dev/zero | tr '\0' '!' | "$kiln" tokenize --vocab_file vo
 expect 65 'missing.txt' "$kiln" tokenize --vocab_file missing.txt
 expect 64 '--vocab_file' "$kiln" tokenize
 printf 'a\n' >bad.txt
-expect 65 'lacks the piece [PAD]' "$kiln" tokenize --vocab_file bad.txt
+expect 65 'lacks the piece [UNK]' "$kiln" tokenize --vocab_file bad.txt
+# as published vocabularies are: a byte-order mark, an empty line, a piece twice, no [PAD]; each with one warning
+printf '\xef\xbb\xbf[UNK]\n\nhello\nhello\n!\n' >odd.txt
+expect 0 "odd.txt: line 2 is empty" "$kiln" tokenize --vocab_file odd.txt <<<'hello ! x'
+[ "$(cat out)" = "3 4 0" ] || fail "other ids: $(cat out)"
+[ "$(grep -c warning err)" = 3 ] || fail "not three warnings: $(cat err)"
 if [ -e /dev/full ]; then
     echo hello >text
     expect 74 'writing to standard output failed: No space' bash -c '"$1" tokenize --vocab_file vocab.txt <text >/dev/full' _ "$kiln"

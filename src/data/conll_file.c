@@ -72,6 +72,7 @@ struct scan {
     int64_t next; /* number that the next row of the sentence has, if rows are numbered */
     int64_t base; /* of the first row: 0 or 1 */
     bool last_is_empty, is_prose;
+    bool has_commas; /* every row is one column, with a comma or semicolon inside */
 };
 
 static struct status wrong(const struct conll_file *f, int64_t line, const char *what)
@@ -105,24 +106,40 @@ static void follow_number(struct scan *s)
     s->next += is_number;
 }
 
+static bool has_small_letter(struct conll_span word)
+{
+    bool found = false;
+    for (size_t i = 0; i < word.n; i++) {
+        found = found || (word.text[i] >= 'a' && word.text[i] <= 'z') || (unsigned char)word.text[i] >= 0x80;
+    }
+    return found;
+}
+
 /* Letters that end like a sentence, which no label does. */
 static bool ends_like_sentence(struct conll_span word)
 {
-    bool has_letter = false;
-    for (size_t i = 0; i < word.n; i++) {
-        has_letter = has_letter || (word.text[i] >= 'a' && word.text[i] <= 'z');
-    }
-    return has_letter && strchr(".!?", word.text[word.n - 1]) != NULL;
+    return has_small_letter(word) && strchr(".!?", word.text[word.n - 1]) != NULL;
 }
 
-/* O, B-PER, NN: labels of a sentence with one word, which could also be a line of prose. */
-static bool looks_like_label(struct conll_span word)
+/* Whether a row that is a whole sentence may be a line of prose: no label like O, B-PER or NN at its end, or words before it. */
+static bool may_be_prose(const struct conll_span *columns, int n_columns)
 {
-    bool small = false;
-    for (size_t i = 0; i < word.n; i++) {
-        small = small || (word.text[i] >= 'a' && word.text[i] <= 'z') || (unsigned char)word.text[i] >= 0x80;
+    struct conll_span last = columns[n_columns - 1];
+    bool is_entity = last.n > 2 && strchr("BIESLU", last.text[0]) != NULL && last.text[1] == '-';
+    int n_words = 0;
+    for (int i = 1; i < n_columns; i++) {
+        n_words += has_small_letter(columns[i]);
     }
-    return !small || (word.n > 2 && strchr("BIESLU", word.text[0]) != NULL && word.text[1] == '-');
+    return !is_entity && (n_words > 1 || has_small_letter(last));
+}
+
+static bool has_comma_inside(struct conll_span word)
+{
+    bool found = false;
+    for (size_t i = 1; i + 1 < word.n; i++) {
+        found = found || word.text[i] == ',' || word.text[i] == ';';
+    }
+    return found;
 }
 
 static struct status scan_row(struct scan *s, const char *line, size_t n)
@@ -152,7 +169,8 @@ static struct status scan_row(struct scan *s, const char *line, size_t n)
         return wrong(f, number, "is a sentence, but each line must be one word and its columns");
     }
     follow_number(s);
-    s->is_prose = s->is_prose && many && !looks_like_label(last);
+    s->is_prose = s->is_prose && many && may_be_prose(s->columns, n_columns);
+    s->has_commas = s->has_commas && n_columns == 1 && has_comma_inside(last);
     s->last_is_empty = s->last_is_empty && last.n == 0;
     s->n_sentences += !f->inside;
     s->n_rows++;
@@ -180,6 +198,10 @@ static struct status scan(struct scan *s)
     }
     if (s->is_prose && s->n_rows > 0 && s->n_rows == s->n_sentences && !f->is_numbered) {
         return wrong(f, f->first_line, "is a sentence, but each line must be one word and its columns");
+    }
+    if (s->has_commas && s->n_rows > 1) {
+        return wrong(f, f->first_line,
+                     "has commas between its columns, but CoNLL has tabs or spaces: replace them");
     }
     f->is_numbered = f->is_numbered && f->n_columns > (s->n_rows > s->n_sentences ? 1 : 2);
     return label_names_sort(&f->labels);
@@ -240,6 +262,10 @@ static struct status find_columns(struct conll_file *f, const struct conll_colum
     if (c->label != NULL && f->n_columns > 1) {
         TRY(find_given(f, &f->label, c->label, "label_column"));
     }
+    if (f->label == f->word && c->label != NULL && f->n_columns > 1) {
+        return status_error(STATUS_USAGE, "%s: --label_column %.60s is the column of the words", f->file.path,
+                            c->label);
+    }
     f->label = f->label == f->word ? -1 : f->label;
     return status_ok();
 }
@@ -247,7 +273,7 @@ static struct status find_columns(struct conll_file *f, const struct conll_colum
 struct status conll_file_open(struct conll_file *f, const char *path, const struct conll_columns *c)
 {
     *f = (struct conll_file){.is_numbered = true};
-    struct scan s = {.f = f, .base = 1, .last_is_empty = true, .is_prose = true};
+    struct scan s = {.f = f, .base = 1, .last_is_empty = true, .is_prose = true, .has_commas = true};
     TRY(text_file_open(&f->file, path, c->encoding));
     struct status status = text_file_refuse_nul(&f->file);
     status = failed(status) ? status : scan(&s);

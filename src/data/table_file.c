@@ -306,8 +306,8 @@ static bool has_names(const struct table_file *t, const struct table_options *o)
 static struct status name_columns(const struct reader *r, const struct table_options *o)
 {
     struct table_file *t = r->t;
-    int64_t n = t->n_rows > 0 ? rows_of(t)->n : 0;
-    t->has_names = n > 0 && has_names(t, o);
+    int64_t n = rows_of(t)->n;
+    t->has_names = has_names(t, o);
     for (int64_t i = 0; i < n; i++) {
         char number[24];
         struct table_cell cell = table_file_cell(t, 0, i);
@@ -328,7 +328,8 @@ static struct status read_separated(struct reader *r, const struct table_options
         choose_separator(r);
     }
     TRY(read_rows(r));
-    return name_columns(r, o);
+    return r->t->n_rows > 0 ? name_columns(r, o)
+                            : status_error(STATUS_DATA, "%s has nothing but empty lines", r->t->path);
 }
 
 /* ---- JSON lines ---- */

@@ -84,11 +84,6 @@ static struct status wrong(const struct tag_examples *e, int64_t line, const cha
 static struct status read_rows(struct tag_examples *e, struct conll_file *f)
 {
     struct conll_row row;
-    if (f->n_columns == 1 && ends_with(e->path, ".csv")) {
-        return status_error(STATUS_DATA,
-                            "%s is a CSV: words and labels are read from CoNLL columns or from JSON lines",
-                            e->path);
-    }
     begin_sentence(e);
     while (conll_file_next(f, &row)) {
         if (row.ends_sentence) {

@@ -131,6 +131,7 @@ static void test_errors(void)
         {"b.csv", "a,b\n\"1\"x,2\n", "line 2: text after the closing quote"},
         {"b.csv", "a,a\n", "two columns are called \"a\""},
         {"b.csv", "", "is empty"},
+        {"b.csv", "\n\r\n", "nothing but empty lines"},
         {"b.json", "{\"a\": 1}\n[2]\n", "line 2: each line must be a JSON object"},
         {"b.json", "{\"a\": \n", "b.json line 1"},
     };

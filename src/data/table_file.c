@@ -2,38 +2,21 @@
 
 #include "core/json.h"
 #include "corpus/text_file.h"
+#include "data/separated_table.h"
+#include "data/table_rows.h"
 
 #include <string.h>
 #include <strings.h>
 
-struct stored_cell {
-    size_t start, n;
-    int64_t n_items;
-    bool is_there, is_list, has_null, has_nested;
-};
-
-struct stored_row {
-    int64_t first, n; /* its range of cells: one for each column known at that time */
-    int64_t line;
-};
-
-/* The input and the position in it. */
-struct reader {
-    struct table_file *t;
-    const char *at, *end;
-    int64_t line;
-    char line_end; /* '\n', or '\r' of old Macs */
-    char separator;
-    bool quotes;
-};
-
-static struct status wrong(const struct reader *r, const char *what)
+struct status table_rows_refuse(const struct table_file *t, int64_t line, const char *what)
 {
-    return status_error(STATUS_DATA, "%s line %lld: %s", r->t->path, (long long)r->line, what);
+    return status_error(STATUS_DATA, "%s line %lld: %s", t->path, (long long)line, what);
 }
 
-static struct status table_status(const struct table_file *t)
+struct status table_rows_add(struct table_file *t, const struct stored_row *row)
 {
+    buf_append(&t->rows, row, sizeof *row);
+    t->n_rows++;
     TRY(buf_status(&t->names));
     TRY(buf_status(&t->text));
     TRY(buf_status(&t->cells));
@@ -45,7 +28,7 @@ static struct stored_cell *cells_of(const struct table_file *t)
     return (struct stored_cell *)(void *)t->cells.data;
 }
 
-static const struct stored_row *rows_of(const struct table_file *t)
+const struct stored_row *table_rows_view(const struct table_file *t)
 {
     return (const struct stored_row *)(const void *)t->rows.data;
 }
@@ -61,8 +44,7 @@ int64_t table_file_column(const struct table_file *t, const char *name)
     return -1;
 }
 
-/* Without regard to upper and lower case, and to blanks around the text. */
-static bool is_called(const char *text, const char *name)
+bool table_rows_is_called(const char *text, const char *name)
 {
     size_t skip = strspn(text, " "), n = strlen(name);
     return strncasecmp(text + skip, name, n) == 0 && text[skip + n + strspn(text + skip + n, " ")] == '\0';
@@ -72,7 +54,7 @@ int64_t table_file_find(const struct table_file *t, const char *name)
 {
     int64_t column = table_file_column(t, name);
     for (int64_t i = 0; i < t->n_columns && column < 0; i++) {
-        column = is_called(table_file_name(t, i), name) ? i : -1;
+        column = table_rows_is_called(table_file_name(t, i), name) ? i : -1;
     }
     return column;
 }
@@ -86,11 +68,10 @@ const char *table_file_name(const struct table_file *t, int64_t column)
     return at;
 }
 
-static struct status add_column(const struct reader *r, const char *name)
+struct status table_rows_add_column(struct table_file *t, const char *name, int64_t line)
 {
-    struct table_file *t = r->t;
     if (t->n_columns == TABLE_MOST_COLUMNS) {
-        return wrong(r, "more columns than a table may have");
+        return table_rows_refuse(t, line, "more columns than a table may have");
     }
     if (table_file_column(t, name) >= 0) {
         return status_error(STATUS_DATA, "%s: two columns are called \"%.100s\"", t->path, name);
@@ -98,238 +79,6 @@ static struct status add_column(const struct reader *r, const char *name)
     buf_append(&t->names, name, strlen(name) + 1);
     t->n_columns++;
     return buf_status(&t->names);
-}
-
-/* ---- CSV and TSV ---- */
-
-static bool at_line_end(const struct reader *r)
-{
-    return r->at == r->end || *r->at == '\n' || *r->at == r->line_end ||
-           (*r->at == '\r' && r->at + 1 < r->end && r->at[1] == '\n');
-}
-
-static void skip_line_end(struct reader *r)
-{
-    r->at += r->at + 1 < r->end && *r->at == '\r' && r->at[1] == '\n';
-    r->at += r->at < r->end;
-    r->line++;
-}
-
-/* The inside of a quoted field, after the opening quote. */
-static struct status read_quoted(struct reader *r, struct buf *out)
-{
-    for (;; r->at++) {
-        if (r->at == r->end) {
-            return wrong(r, "the file ends inside quotes");
-        }
-        if (*r->at == '"' && (r->at + 1 == r->end || r->at[1] != '"')) {
-            r->at++;
-            break;
-        }
-        r->at += *r->at == '"';
-        r->line += *r->at == r->line_end;
-        buf_putc(out, *r->at);
-    }
-    return at_line_end(r) || *r->at == r->separator ? status_ok()
-                                                    : wrong(r, "text after the closing quote of a field");
-}
-
-/* Appends a field and its NUL. */
-static struct status read_field(struct reader *r, struct buf *out)
-{
-    if (r->quotes && r->at < r->end && *r->at == '"') {
-        r->at++;
-        TRY(read_quoted(r, out));
-    } else {
-        const char *start = r->at;
-        while (!at_line_end(r) && *r->at != r->separator) {
-            r->at++;
-        }
-        buf_append(out, start, (size_t)(r->at - start));
-    }
-    buf_putc(out, '\0');
-    return status_ok();
-}
-
-static struct status read_row(struct reader *r)
-{
-    struct table_file *t = r->t;
-    struct stored_row row = {.first = (int64_t)(t->cells.n / sizeof(struct stored_cell)), .line = r->line};
-    for (bool more = true; more; row.n++) {
-        struct stored_cell cell = {.start = t->text.n, .n_items = 1, .is_there = true};
-        TRY(read_field(r, &t->text));
-        cell.n = t->text.n - cell.start - 1;
-        buf_append(&t->cells, &cell, sizeof cell);
-        more = !at_line_end(r);
-        r->at += more;
-    }
-    int64_t n_first = t->n_rows > 0 ? rows_of(t)->n : row.n;
-    if (row.n != n_first) {
-        return status_error(STATUS_DATA, "%s line %lld has %lld fields, but line %lld has %lld", t->path,
-                            (long long)row.line, (long long)row.n, (long long)rows_of(t)->line,
-                            (long long)n_first);
-    }
-    skip_line_end(r);
-    buf_append(&t->rows, &row, sizeof row);
-    t->n_rows++;
-    return table_status(t);
-}
-
-static struct status read_rows(struct reader *r)
-{
-    while (r->at < r->end) {
-        if (at_line_end(r)) {
-            skip_line_end(r); /* an empty line is not a row */
-        } else {
-            TRY(read_row(r));
-        }
-    }
-    return status_ok();
-}
-
-/* What a separator makes of the first rows. */
-struct splitting {
-    int64_t n_fields;      /* of the first row */
-    bool is_same;          /* of all rows */
-    bool is_before_blanks; /* all separators are, as commas in prose */
-};
-
-static struct splitting try_separator(const struct reader *from, char separator)
-{
-    enum { MOST_ROWS = 50 };
-    struct reader r = *from;
-    struct splitting s = {.is_same = true, .is_before_blanks = true};
-    struct buf field = {0};
-    r.separator = separator;
-    for (int row = 0; row < MOST_ROWS && r.at < r.end && s.is_same; row++) {
-        int64_t n_fields = 0;
-        for (bool more = !at_line_end(&r); more && s.is_same; n_fields++) {
-            buf_clear(&field);
-            s.is_same = !failed(read_field(&r, &field));
-            more = s.is_same && !at_line_end(&r);
-            r.at += more;
-            s.is_before_blanks = s.is_before_blanks && (!more || (r.at < r.end && *r.at == ' '));
-        }
-        skip_line_end(&r);
-        s.n_fields = s.n_fields == 0 ? n_fields : s.n_fields;
-        s.is_same = s.is_same && (n_fields == 0 || n_fields == s.n_fields);
-    }
-    buf_fini(&field);
-    return s;
-}
-
-/* Takes Excel's line "sep=;". */
-static bool take_separator(struct reader *r)
-{
-    bool is_there = r->end - r->at > 5 && strncasecmp(r->at, "sep=", 4) == 0;
-    struct reader behind = *r;
-    behind.at += 5;
-    if (!is_there || !at_line_end(&behind)) {
-        return false;
-    }
-    r->separator = r->at[4];
-    r->at += 5;
-    skip_line_end(r);
-    return true;
-}
-
-static void choose_separator(struct reader *r)
-{
-    static const char separators[] = ",;\t|";
-    int best = 0;
-    if (take_separator(r)) {
-        return;
-    }
-    for (const char *at = separators; *at != '\0'; at++) {
-        struct splitting s = try_separator(r, *at);
-        int rank = s.n_fields < 2 ? 0 : !s.is_same ? 1 : s.is_before_blanks ? 2 : 3;
-        r->separator = rank > best ? *at : r->separator;
-        best = rank > best ? rank : best;
-    }
-}
-
-static struct table_cell first_cell(const struct table_file *t, int64_t column)
-{
-    return table_file_cell(t, 0, column);
-}
-
-static bool is_known(const char *text, const char *const *names)
-{
-    bool known = false;
-    for (; *names != NULL && !known; names++) {
-        known = is_called(text, *names);
-    }
-    return known;
-}
-
-static bool is_number(const char *text)
-{
-    char *end;
-    strtod(text, &end);
-    return end != text && *end == '\0';
-}
-
-/* Whether the row is the first line again, as where files of one table were joined. */
-static bool repeats_first(const struct table_file *t, int64_t row)
-{
-    bool same = true;
-    for (int64_t i = 0; i < rows_of(t)->n && same; i++) {
-        same = strcmp(table_file_cell(t, row, i).text, first_cell(t, i).text) == 0;
-    }
-    return same;
-}
-
-/* Whether the first cell of a column can be no name: it occurs again, or is a number like all others. */
-static bool is_data(const struct table_file *t, int64_t column)
-{
-    struct table_cell first = first_cell(t, column);
-    bool numbers = is_number(first.text) && t->n_rows > 1, again = false;
-    for (int64_t row = 1; row < t->n_rows && (numbers || !again); row++) {
-        struct table_cell cell = table_file_cell(t, row, column);
-        numbers = numbers && is_number(cell.text);
-        again = again || (first.n > 0 && strcmp(first.text, cell.text) == 0 && !repeats_first(t, row));
-    }
-    return numbers || again;
-}
-
-static bool has_names(const struct table_file *t, const struct table_options *o)
-{
-    bool known = o->names == NULL, data = false;
-    for (int64_t i = 0; i < rows_of(t)->n && !known; i++) {
-        known = is_known(first_cell(t, i).text, o->names);
-        data = data || is_data(t, i);
-    }
-    return !o->no_header && (known || !data);
-}
-
-/* Makes the first row the names, or numbers the columns; so are columns whose name is empty. */
-static struct status name_columns(const struct reader *r, const struct table_options *o)
-{
-    struct table_file *t = r->t;
-    int64_t n = rows_of(t)->n;
-    t->has_names = has_names(t, o);
-    for (int64_t i = 0; i < n; i++) {
-        char number[24];
-        struct table_cell cell = table_file_cell(t, 0, i);
-        snprintf(number, sizeof number, "%lld", (long long)i + 1);
-        TRY(add_column(r, t->has_names && cell.n > 0 ? cell.text : number));
-    }
-    if (t->has_names) {
-        t->rows.n -= sizeof(struct stored_row);
-        t->n_rows--;
-        memmove(t->rows.data, t->rows.data + sizeof(struct stored_row), t->rows.n);
-    }
-    return status_ok();
-}
-
-static struct status read_separated(struct reader *r, const struct table_options *o)
-{
-    if (r->quotes) {
-        choose_separator(r);
-    }
-    TRY(read_rows(r));
-    return r->t->n_rows > 0 ? name_columns(r, o)
-                            : status_error(STATUS_DATA, "%s has nothing but empty lines", r->t->path);
 }
 
 /* ---- JSON lines ---- */
@@ -371,19 +120,18 @@ static struct status put_value(struct table_file *t, struct stored_cell *cell, c
     return status_ok();
 }
 
-static struct status put_object(struct reader *r, json_t *object)
+static struct status put_object(struct table_file *t, json_t *object, int64_t line)
 {
-    struct table_file *t = r->t;
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value)
     {
         if (table_file_column(t, key) < 0) {
-            TRY(add_column(r, key));
+            TRY(table_rows_add_column(t, key, line));
         }
     }
     struct stored_row row = {
-        .first = (int64_t)(t->cells.n / sizeof(struct stored_cell)), .n = t->n_columns, .line = r->line};
+        .first = (int64_t)(t->cells.n / sizeof(struct stored_cell)), .n = t->n_columns, .line = line};
     const char *name = t->names.data;
     for (int64_t i = 0; i < t->n_columns; i++, name += strlen(name) + 1) {
         struct stored_cell cell = {0};
@@ -393,9 +141,7 @@ static struct status put_object(struct reader *r, json_t *object)
         }
         buf_append(&t->cells, &cell, sizeof cell);
     }
-    buf_append(&t->rows, &row, sizeof row);
-    t->n_rows++;
-    return table_status(t);
+    return table_rows_add(t, &row);
 }
 
 static bool is_blank(const char *text, size_t n)
@@ -409,18 +155,19 @@ static bool is_blank(const char *text, size_t n)
 
 static struct status read_json_lines(struct table_file *t, struct text_file *f)
 {
-    struct reader r = {.t = t};
     char place[FILE_PATH_BYTES];
     const char *line;
     for (size_t n; text_file_next(f, &line, &n);) {
-        r.line = f->line - 1;
+        int64_t number = f->line - 1;
         if (!is_blank(line, n)) {
             json_t *object;
-            snprintf(place, sizeof place, "%.900s line %lld", t->path, (long long)r.line);
+            snprintf(place, sizeof place, "%.900s line %lld", t->path, (long long)number);
             TRY(json_parse_text(&object, line, n, place));
-            struct status s = json_is_object(object)
-                                  ? put_object(&r, object)
-                                  : wrong(&r, "each line must be a JSON object, {\"column\": value, ...}");
+            struct status s =
+                json_is_object(object)
+                    ? put_object(t, object, number)
+                    : table_rows_refuse(t, number,
+                                        "each line must be a JSON object, {\"column\": value, ...}");
             json_decref(object);
             TRY(s);
         }
@@ -436,19 +183,6 @@ static bool ends_with(const char *path, const char *end)
     return n >= n_end && strcasecmp(path + n - n_end, end) == 0;
 }
 
-/* The character that ends the first line outside quotes. */
-static char find_line_end(const struct text_file *f, bool quotes)
-{
-    bool inside = false;
-    for (size_t i = 0; i < f->n; i++) {
-        inside ^= quotes && f->text[i] == '"';
-        if (!inside && (f->text[i] == '\n' || f->text[i] == '\r')) {
-            return i + 1 < f->n && f->text[i + 1] == '\n' ? '\n' : f->text[i];
-        }
-    }
-    return '\n';
-}
-
 static struct status read_text(struct table_file *t, struct text_file *f, const struct table_options *o)
 {
     if (f->n == 0) {
@@ -458,11 +192,7 @@ static struct status read_text(struct table_file *t, struct text_file *f, const 
     if (!ends_with(t->path, ".csv") && !ends_with(t->path, ".tsv")) {
         return read_json_lines(t, f);
     }
-    struct reader r = {.t = t, .at = f->text, .end = f->text + f->n, .line = 1};
-    r.quotes = ends_with(t->path, ".csv");
-    r.separator = r.quotes ? ',' : '\t';
-    r.line_end = find_line_end(f, r.quotes);
-    return read_separated(&r, o);
+    return separated_table_read(t, f, ends_with(t->path, ".csv"), o);
 }
 
 struct status table_file_open(struct table_file *t, const char *path, const struct table_options *o)
@@ -496,7 +226,7 @@ void table_file_close(struct table_file *t)
 
 struct table_cell table_file_cell(const struct table_file *t, int64_t row, int64_t column)
 {
-    const struct stored_row *r = &rows_of(t)[row];
+    const struct stored_row *r = &table_rows_view(t)[row];
     if (column < 0 || column >= r->n) {
         return (struct table_cell){.text = ""};
     }
@@ -526,5 +256,5 @@ struct status table_file_text(const struct table_file *t, int64_t row, int64_t c
 
 int64_t table_file_line(const struct table_file *t, int64_t row)
 {
-    return rows_of(t)[row].line;
+    return table_rows_view(t)[row].line;
 }

@@ -1,11 +1,8 @@
 /* table_file: rows with named columns, from CSV, TSV and JSON lines.
  *
- * CSV is that of RFC 4180: a first line with the names; fields in quotes may hold commas, line ends and doubled quotes.  The
- * separator is the comma, or the semicolon, tab or bar that splits the first rows alike; Excel's line "sep=;" names it.
- * TSV also has a first line with the names, and no quotes: fields are separated by tabs.  Without a line of names columns are called
- * 1, 2 and so on; that a file has none is said by its reader or, where none of the names that the reader knows is in the first
- * line, by a column whose first cell is a number like all others, or occurs again: no name does.  Each line of JSON lines is an object whose keys are the columns; an array becomes a list of items, and numbers and booleans
- * become their JSON text.  null is a cell that is not there, as an absent key is; an object is no text. */
+ * CSV and TSV: data/separated_table.h.  Each line of JSON lines is an object whose keys are the columns; an array becomes a list of
+ * items, and numbers and booleans become their JSON text.  null is a cell that is not there, as an absent key is; an object is no
+ * text. */
 #ifndef KILN_DATA_TABLE_FILE_H
 #define KILN_DATA_TABLE_FILE_H
 

@@ -209,9 +209,22 @@ static bool is_data(const struct table_file *t, int64_t column)
     return numbers || again;
 }
 
+/* 0, 1, 2: names that pandas gives columns without names. */
+static bool counts_columns(const struct table_file *t)
+{
+    int64_t n = table_rows_view(t)->n;
+    bool counts = n > 1;
+    for (int64_t i = 0; i < n && counts; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        counts = strcmp(first_cell(t, i).text, number) == 0;
+    }
+    return counts;
+}
+
 static bool has_names(const struct table_file *t, const struct table_options *o)
 {
-    bool known = o->names == NULL, data = false;
+    bool known = o->names == NULL || counts_columns(t), data = false;
     for (int64_t i = 0; i < table_rows_view(t)->n && !known; i++) {
         known = is_known(first_cell(t, i).text, o->names);
         data = data || is_data(t, i);

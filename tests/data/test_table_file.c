@@ -326,6 +326,11 @@ static const struct {
      "text in column 2, label in column 3"},
     {"f.csv", "the man,pos\nthe sea,neg\n", {.no_header = true}, 2, "text in column 1, label in column 2"},
     {"f.csv", "the man\nthe sea\n", {.no_header = true}, 2, "text in column 1; the first is \"the man\""},
+    {"f.csv",
+     "0,1\nthe man,1\nthe sea,0\n",
+     {.text = "0", .label = "1"},
+     2,
+     "text in 0, label in 1"}, /* pandas */
     /* names that are joined twice */
     {"f.csv",
      "opinion,stars\nbad,few\nopinion,stars\ngood,many\n",

@@ -74,7 +74,7 @@
                         "resume from the newest valid checkpoint of --output_dir, with the same bits"),      \
         OPTION_FLAG_ROW(                                                                                     \
             "overwrite_output_dir", AT(overwrite_output_dir),                                                \
-            "train although --output_dir has a fine-tuned model, or predictions, and replace them"),         \
+            "train although --output_dir has a fine-tuned model or predictions, and replace them"),          \
         OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),                                            \
                         "resume although --train_file is not what the checkpoint was trained on")
 

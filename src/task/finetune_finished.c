@@ -21,10 +21,6 @@ static struct status refuse_file(const struct finetune_options *o, const char *n
 
 struct status finetune_finished_check(const struct finetune_options *o, const char *predictions)
 {
-    if (o->overwrite_output_dir && o->resume_from_checkpoint) {
-        return status_error(STATUS_USAGE,
-                            "--overwrite_output_dir begins anew, --resume_from_checkpoint goes on: give one");
-    }
     if (!o->do_train || o->overwrite_output_dir || o->resume_from_checkpoint) {
         return status_ok();
     }
@@ -38,7 +34,7 @@ struct status finetune_finished_remove(const struct finetune_options *o, const c
 {
     const char *const names[] = {"model", predictions};
     char path[MODEL_DIR_PATH_BYTES];
-    if (!o->do_train || !o->overwrite_output_dir) {
+    if (!o->do_train || !o->overwrite_output_dir || o->resume_from_checkpoint) {
         return status_ok();
     }
     for (int i = 0; i < 2; i++) {

@@ -10,7 +10,8 @@
 /* STATUS_USAGE names a fine-tuned model, or the file of predictions, that this run would replace without being told to. */
 struct status finetune_finished_check(const struct finetune_options *o, const char *predictions);
 
-/* With --overwrite_output_dir: removes them, and the checkpoints of that run. */
+/* With --overwrite_output_dir: removes them, and the checkpoints of that run; nothing where the run goes on, as `kiln launch` makes it
+ * do after a failure. */
 struct status finetune_finished_remove(const struct finetune_options *o, const char *predictions);
 
 #endif

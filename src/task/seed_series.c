@@ -84,7 +84,8 @@ static struct status find_result(json_t **scores, const struct finetune_options 
     json_t *root;
     const char *with;
     *scores = NULL;
-    if (!file_exists(path) || o->overwrite_output_dir) {
+    bool anew = o->overwrite_output_dir && !o->resume_from_checkpoint;
+    if (anew || !file_exists(path)) {
         return status_ok();
     }
     if (!o->resume_from_checkpoint) {

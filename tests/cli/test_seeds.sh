@@ -86,9 +86,13 @@ expect 64 "is the result of other flags" "${command[@]}" --learning_rate 2e-3
 tune_command classify series texts.csv --seed 7 --seeds 3
 expect 64 "add --resume_from_checkpoint" "${command[@]}"
 
-# one run has no deviation
+# one run has no deviation; told to, it is made again
 tune_command classify single texts.csv --seeds 1 --eval_file "$dir/texts.csv"
 "${command[@]}" >"$dir/table" 2>"$dir/log" || fail "$(cat "$dir/log")"
+expect 64 "--overwrite_output_dir to replace it" "${command[@]}"
+cp "$dir/single/seeds.json" "$dir/before.json"
+expect 0 "saved" "${command[@]}" --overwrite_output_dir
+cmp "$dir/before.json" "$dir/single/seeds.json" || fail "made again, the scores differ"
 grep -Eq '^deviation +-' "$dir/table" || fail "$(cat "$dir/table")"
 grep -q "heldout_loss" "$dir/table" || fail "no held-out loss: $(cat "$dir/table")"
 grep -q '"deviation": null' "$dir/single/seeds.json" || fail "a deviation of one run"

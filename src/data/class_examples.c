@@ -170,7 +170,8 @@ struct status class_examples_open(struct class_examples *e, const char *path, co
     }
     *e = (struct class_examples){.separator = c->separator};
     TRY(table_file_open(&e->table, path, &(struct table_options){c->encoding, names, c->no_header}));
-    struct status s = find_columns(e, c);
+    struct status s =
+        e->table.n_rows > 0 ? find_columns(e, c) : status_error(STATUS_DATA, "%s has no texts", path);
     if (failed(s)) {
         class_examples_fini(e);
     }

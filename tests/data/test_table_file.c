@@ -351,6 +351,8 @@ static const struct {
      "it has 1, 2, 3: name one by --text_column_name and --text_pair_column_name, by its number: the first "
      "line is no line"},
     {"f.csv", "a;b\nthe man;pos;x\n", {0}, -1, "line 2 has 3 fields, but line 1 has 2"},
+    {"f.csv", "text,label\n", {0}, -1, "f.csv has no texts"},
+    {"f.json", "\n \n", {0}, -1, "f.json has no texts"},
     {"f.csv", "text,label\nthe man,0\n", {.text = "3"}, -1, "has no column 3; it has text, label"},
 };
 

@@ -29,6 +29,9 @@ grep -q "$(sed -n 's/^exact_match \([0-9]*\).*/"exact_match": \1/p' "$dir/log")"
 "$kiln" ask --model "$dir/whole/model" --context "$dir/corpus.txt" "in the" >"$dir/answer" 2>/dev/null
 grep -Eq '^0\.[0-9]+  .+  \[bytes [0-9]+ to [0-9]+\]$' "$dir/answer" || fail "no answer: $(cat "$dir/answer")"
 
+expect 64 "whole already has a fine-tuned model; add --overwrite_output_dir" "${command[@]}"
+expect 64 "whole already has predictions" "${command[@]}" --skip_checkpoint
+
 # killed after a checkpoint, and gone on: the same model
 squad_command killed --num_steps_per_checkpoint 10 --log_freq 1
 start_held "${command[@]}"

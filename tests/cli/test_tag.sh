@@ -47,6 +47,9 @@ diff <(awk '{ print $1 }' "$dir/names.conll") <(awk '{ print $1 }' "$dir/whole/p
     fail "not the words of the file"
 grep -Eq "^city	B-PLACE	B-PLACE$" "$dir/whole/predictions.conll" || fail "$(head "$dir/whole/predictions.conll")"
 
+expect 64 "whole already has a fine-tuned model; add --overwrite_output_dir" "${command[@]}"
+expect 64 "whole already has predictions" "${command[@]}" --skip_checkpoint
+
 # the same sentences as JSON lines make the same model
 tag_command json names.json --predict_file "$dir/names.json" --do_eval
 learns f1 0.95

@@ -14,7 +14,7 @@ struct embed_args {
     struct session_flags session;
     const char *pooling, *prompt, *prompt_name;
     int64_t max_seq_length;
-    bool normalize, no_normalize, no_prompt;
+    bool normalize, no_normalize, no_prompt, parse_special_tokens;
 };
 
 static const struct option options[] = {
@@ -33,6 +33,10 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("no_prompt", offsetof(struct embed_args, no_prompt), "put nothing before a text"),
     OPTION_STRING_ROW("prompt_name", offsetof(struct embed_args, prompt_name), NULL, "NAME",
                       "the same, by its name in config_sentence_transformers.json"),
+    OPTION_FLAG_ROW(
+        "parse_special_tokens", offsetof(struct embed_args, parse_special_tokens),
+        "read \"[SEP]\" and other special tokens that a text spells as such, as sentence-transformers does; "
+        "by default a text is text"),
     {0},
 };
 
@@ -49,6 +53,7 @@ struct group {
     size_t n;
     float *vectors; /* [GROUP_TEXTS, plan.width] */
     int64_t n_cut;
+    bool has_warned; /* of a special token in a text */
 };
 
 /* With nine digits a float is read back bit for bit. */
@@ -84,8 +89,23 @@ static struct status run_group(struct group *g)
     return failed(s) ? s : standard_streams_flush();
 }
 
+/* Where kiln's vectors are others than those of sentence-transformers. */
+static void warn_of_special(struct group *g, const char *text, size_t n)
+{
+    struct added_match m;
+    if (!g->has_warned && !g->s->tokenizer->parses_special &&
+        tokenizer_spells_special(g->s->tokenizer, &m, text, n)) {
+        log_warning("a text has %.*s, which is read as text; --parse_special_tokens reads it as the special "
+                    "token, as "
+                    "sentence-transformers does",
+                    (int)m.n, text + m.at);
+        g->has_warned = true;
+    }
+}
+
 static struct status add_text(struct group *g, const char *text, size_t n)
 {
+    warn_of_special(g, text, n);
     buf_append(&g->bytes, text, n);
     g->lengths[g->n++] = n;
     TRY(buf_status(&g->bytes));
@@ -175,6 +195,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     }
     struct session s;
     TRY(session_flags_open(&s, &a->session, BERT_TASK_ENCODER));
+    s.own_tokenizer.parses_special = a->parse_special_tokens;
     struct group *g = calloc(1, sizeof *g);
     struct status status = g == NULL ? status_error(STATUS_MEMORY, "out of memory for texts") : status_ok();
     if (!failed(status)) {

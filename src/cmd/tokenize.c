@@ -12,7 +12,7 @@
 
 struct tokenize_args {
     const char *vocab_file;
-    bool do_lower_case;
+    bool do_lower_case, parse_special_tokens;
     bool dry_run;
 };
 
@@ -21,6 +21,9 @@ static const struct option options[] = {
                         "vocab.txt, one piece per line"),
     OPTION_FLAG_ROW("do_lower_case", offsetof(struct tokenize_args, do_lower_case),
                     "lower case and strip accents: for the vocabulary of an uncased model"),
+    OPTION_FLAG_ROW(
+        "parse_special_tokens", offsetof(struct tokenize_args, parse_special_tokens),
+        "read \"[SEP]\" and other special tokens that a text spells as such; by default a text is text"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct tokenize_args, dry_run),
                     "check the vocabulary, say what would be done, and read nothing"),
     {0},
@@ -100,6 +103,7 @@ static struct status run(const void *args, int n_positional, const char *const *
         tokenizer_fini(&t);
         return status_ok();
     }
+    t.parses_special = a->parse_special_tokens;
     struct tokenizer_scratch scratch;
     struct status s = tokenizer_scratch_init(&scratch, &t);
     if (!failed(s)) {
@@ -116,8 +120,7 @@ const struct command command_tokenize = {
     .details =
         "Reads lines of text from standard input and writes the ids of each as a line, separated by spaces, "
         "without special tokens. The ids are those of Hugging Face's BertTokenizerFast; text such as [SEP] "
-        "is "
-        "text. A line that is not UTF-8 is an error.",
+        "is text, unless --parse_special_tokens is given. A line that is not UTF-8 is an error.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct tokenize_args),

@@ -1,5 +1,6 @@
 #include "model/model_dir.h"
 
+#include "core/log.h"
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
 
@@ -91,6 +92,11 @@ static struct status check_vocab_size(struct model_dir *m)
             "%s: config.json has \"vocab_size\" %lld, %s has %lld rows, and the vocabulary has %lld "
             "pieces: they are from different models",
             m->path, (long long)says, t->stored.name, (long long)rows, (long long)n);
+    }
+    if (rows > n && !fits_padded(rows, n)) {
+        log_warning(
+            "%s: %s has %lld rows, but the tokenizer has %lld pieces: the last %lld rows are never read",
+            m->path, t->stored.name, (long long)rows, (long long)n, (long long)(rows - n));
     }
     m->family->set_words(m->config, says == rows ? rows : n, n);
     m->vocab_rows = rows;

@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const char *const special_names[SPECIAL_COUNT] = {[SPECIAL_PAD] = "padding",
                                                          [SPECIAL_UNKNOWN] = "unknown",
@@ -39,11 +41,76 @@ void tokenizer_set_files(struct tokenizer *t, const struct tokenizer_file *files
     t->hash = hash_files(files, n_files);
 }
 
+static int32_t n_own(const struct tokenizer *t)
+{
+    return t->n_own > 0 ? t->n_own : t->n;
+}
+
+static struct status add_specials(struct tokenizer *t)
+{
+    for (int i = 0; i < SPECIAL_COUNT; i++) {
+        if (t->special[i] >= 0 && t->special[i] < n_own(t)) {
+            size_t n;
+            const char *piece = t->kind->piece(t, t->special[i], &n);
+            struct added_token token = {.id = t->special[i], .special = true};
+            TRY(added_tokens_add(&t->added, piece, n, token, "the vocabulary"));
+        }
+    }
+    return status_ok();
+}
+
+/* Tokens that a text may hold are a file of the vocabulary, and so in its hash. */
+static struct status add_file(struct tokenizer *t)
+{
+    if (!added_tokens_has_ordinary(&t->added)) {
+        return status_ok();
+    }
+    json_t *map = added_tokens_map(&t->added);
+    t->added_file = map == NULL ? NULL : json_dumps(map, JSON_INDENT(2));
+    json_decref(map);
+    if (t->added_file == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for added tokens");
+    }
+    CHECK(t->n_files < TOKENIZER_MAX_FILES, "%d files of a vocabulary", t->n_files);
+    struct tokenizer_file files[TOKENIZER_MAX_FILES];
+    memcpy(files, t->files, sizeof files);
+    files[t->n_files] = (struct tokenizer_file){"added_tokens.json", t->added_file, strlen(t->added_file)};
+    tokenizer_set_files(t, files, t->n_files + 1);
+    return status_ok();
+}
+
+struct status tokenizer_take_added(struct tokenizer *t, struct added_tokens *added)
+{
+    added_tokens_fini(&t->added);
+    t->added = *added;
+    *added = (struct added_tokens){0};
+    TRY(add_specials(t));
+    added_tokens_close(&t->added);
+    t->n_own = t->n;
+    t->n = t->added.end > t->n ? t->added.end : t->n;
+    return add_file(t);
+}
+
+bool tokenizer_spells_special(const struct tokenizer *t, struct added_match *match, const char *text,
+                              size_t n)
+{
+    size_t from = 0;
+    while (added_tokens_find(&t->added, match, text, n, from, true, t->lower_case)) {
+        if (match->token->special) {
+            return true;
+        }
+        from = match->at + match->n;
+    }
+    return false;
+}
+
 void tokenizer_fini(struct tokenizer *t)
 {
     if (t->kind != NULL) {
         t->kind->destroy(t->vocabulary);
     }
+    added_tokens_fini(&t->added);
+    free(t->added_file);
     *t = (struct tokenizer){0};
 }
 
@@ -79,13 +146,18 @@ int32_t tokenizer_tail_id(const struct tokenizer *t)
 const char *tokenizer_piece(const struct tokenizer *t, int32_t id, size_t *n)
 {
     CHECK(id >= 0 && id < t->n, "id %d of a vocabulary of %d", id, t->n);
-    return t->kind->piece(t, id, n);
+    if (id < n_own(t)) {
+        return t->kind->piece(t, id, n);
+    }
+    const struct added_token *added = added_tokens_of(&t->added, id);
+    *n = added == NULL ? 0 : added->n;
+    return added == NULL ? "" : added_tokens_text(&t->added, added);
 }
 
 bool tokenizer_continues_word(const struct tokenizer *t, int32_t id)
 {
     CHECK(id >= 0 && id < t->n, "id %d of a vocabulary of %d", id, t->n);
-    return t->kind->continues_word(t, id);
+    return id < n_own(t) && t->kind->continues_word(t, id);
 }
 
 struct status tokenizer_decode(const struct tokenizer *t, struct buf *out, const int32_t *ids, size_t n)
@@ -96,7 +168,21 @@ struct status tokenizer_decode(const struct tokenizer *t, struct buf *out, const
                                 ids[i], t->n);
         }
     }
-    t->kind->decode(t, out, ids, n);
+    for (size_t begin = 0, end = 0; begin < n; begin = end) {
+        while (end < n && ids[end] < n_own(t)) {
+            end++;
+        }
+        if (begin > 0) {
+            buf_putc(out, ' ');
+        }
+        if (end > begin) {
+            t->kind->decode(t, out, ids + begin, end - begin);
+            continue;
+        }
+        size_t n_bytes;
+        const char *piece = tokenizer_piece(t, ids[end++], &n_bytes);
+        buf_append(out, piece, n_bytes);
+    }
     return buf_status(out);
 }
 
@@ -117,14 +203,59 @@ void tokenizer_scratch_fini(struct tokenizer_scratch *s)
     *s = (struct tokenizer_scratch){0};
 }
 
+static bool finds_added(const struct tokenizer *t)
+{
+    return t->parses_special || t->added_file != NULL;
+}
+
+/* text[begin..end) by the kind, whose places in it become those in the text. */
+static struct status encode_part(struct tokenizer_scratch *s, struct token_list *out, const char *text,
+                                 size_t begin, size_t end)
+{
+    size_t first = out->n;
+    TRY(s->tokenizer->kind->encode(s->own, out, text + begin, end - begin));
+    for (size_t i = first; i < out->n; i++) {
+        out->tokens[i].start += begin;
+        out->tokens[i].end += begin;
+    }
+    return status_ok();
+}
+
+static struct status out_of_memory(size_t n)
+{
+    return status_error(STATUS_MEMORY, "out of memory for the tokens of a text of %zu bytes", n);
+}
+
 struct status tokenizer_encode(struct tokenizer_scratch *s, struct token_list *out, const char *text,
                                size_t n)
 {
-    return s->tokenizer->kind->encode(s->own, out, text, n);
+    const struct tokenizer *t = s->tokenizer;
+    struct added_match m;
+    size_t at = 0;
+    while (finds_added(t) &&
+           added_tokens_find(&t->added, &m, text, n, at, t->parses_special, t->lower_case)) {
+        TRY(encode_part(s, out, text, at, m.at));
+        at = m.at + m.n;
+        if (!token_list_append(out, (struct token){m.token->id, m.at, at})) {
+            return out_of_memory(n);
+        }
+    }
+    return encode_part(s, out, text, at, n);
 }
 
 struct status tokenizer_encode_ids(struct tokenizer_scratch *s, struct id_list *out, const char *text,
                                    size_t n)
 {
-    return s->tokenizer->kind->encode_ids(s->own, out, text, n);
+    const struct tokenizer *t = s->tokenizer;
+    struct added_match m;
+    size_t at = 0;
+    while (finds_added(t) &&
+           added_tokens_find(&t->added, &m, text, n, at, t->parses_special, t->lower_case)) {
+        TRY(t->kind->encode_ids(s->own, out, text + at, m.at - at));
+        at = m.at + m.n;
+        if (!id_list_append(out, m.token->id)) {
+            return out_of_memory(n);
+        }
+    }
+    return t->kind->encode_ids(s->own, out, text + at, n - at);
 }

@@ -3,13 +3,15 @@
  * Vocabulary, special tokens, files and their hash are read once, and threads share them; encoding writes to
  * a scratch that belongs to one thread.  The rule: code above this room asks what a tokenizer has, never for
  * its kind.  A special token that it lacks is -1; code that needs one calls tokenizer_require.  Special
- * tokens are added by the code that builds a model's input: encoding yields none, whatever the text says. */
+ * tokens are added by the code that builds a model's input: encoding yields none, whatever the text says, unless parses_special
+ * is set. */
 #ifndef KILN_TEXT_TOKENIZER_H
 #define KILN_TEXT_TOKENIZER_H
 
 #include "core/buf.h"
 #include "core/json.h"
 #include "core/status.h"
+#include "text/added_tokens.h"
 #include "text/token_list.h"
 
 /* A caller's text or word. */
@@ -39,13 +41,19 @@ enum { TOKENIZER_MAX_FILES = 2 }; /* byte-level BPE has two: pieces and merges *
 
 struct tokenizer {
     const struct tokenizer_kind *kind;
-    int32_t n;                      /* pieces, of the ids 0 to n - 1; 0: the vocabulary is not known */
-    int32_t special[SPECIAL_COUNT]; /* ids; -1: there is none */
-    bool lower_case;                /* text loses its upper case and its accents first */
+    int32_t n;     /* pieces, of the ids 0 to n - 1; 0: the vocabulary is not known */
+    int32_t n_own; /* of them those of the kind's vocabulary, once tokens were added; 0: all */
+    int32_t special[SPECIAL_COUNT];                   /* ids; -1: there is none */
+    bool lower_case;                                  /* text loses its upper case and its accents first */
     struct tokenizer_file files[TOKENIZER_MAX_FILES]; /* [n_files]; the bytes are the vocabulary's */
     int n_files;
     uint64_t hash;    /* of the files: goes into every artefact made with them */
     void *vocabulary; /* the kind's own */
+
+    struct added_tokens added; /* the special tokens, and those that were given later */
+    char *added_file;          /* the bytes of added_tokens.json; NULL: none were given later */
+    bool
+        parses_special; /* special tokens that a text spells, such as "[SEP]", are found: as in transformers */
 };
 
 /* The functions of a kind of tokenizer.  Callers have checked that ids are in [0, n). */
@@ -77,6 +85,13 @@ struct tokenizer_kind {
  * as in all stores and checkpoints so far; that of several files is the FNV-1a of a list of their names and
  * hashes. */
 void tokenizer_set_files(struct tokenizer *t, const struct tokenizer_file *files, int n_files);
+
+/* Gives it the tokens of the list, which it takes over, and its own special ones. */
+struct status tokenizer_take_added(struct tokenizer *t, struct added_tokens *added);
+
+/* Whether a text spells a special token of this tokenizer; its bytes are match->at and n. */
+bool tokenizer_spells_special(const struct tokenizer *t, struct added_match *match, const char *text,
+                              size_t n);
 
 /* Safe on a zeroed struct.  All scratches must have been destroyed. */
 void tokenizer_fini(struct tokenizer *t);

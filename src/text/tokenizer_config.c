@@ -60,7 +60,9 @@ static struct status parse_object(struct tokenizer_config *c, const json_t *obje
     TRY(json_get_bool(object, source, "do_lower_case", false, &c->lower_case));
     TRY(check_flag(object, source, "strip_accents", c->lower_case));
     TRY(check_flag(object, source, "do_basic_tokenize", true));
-    return check_flag(object, source, "tokenize_chinese_chars", true);
+    TRY(check_flag(object, source, "tokenize_chinese_chars", true));
+    const json_t *decoder = json_object_get(object, "added_tokens_decoder");
+    return c->added == NULL ? status_ok() : added_tokens_read_decoder(c->added, decoder, source);
 }
 
 struct status tokenizer_config_parse(struct tokenizer_config *c, const char *text, size_t n, bool any_class,

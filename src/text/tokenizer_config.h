@@ -4,10 +4,12 @@
 #define KILN_TEXT_TOKENIZER_CONFIG_H
 
 #include "core/json.h"
+#include "text/added_tokens.h"
 
 struct tokenizer_config {
-    bool lower_case;          /* also strips accents */
-    int64_t model_max_length; /* tokens, special ones included; INT64_MAX: no limit is known */
+    bool lower_case;            /* also strips accents */
+    int64_t model_max_length;   /* tokens, special ones included; INT64_MAX: no limit is known */
+    struct added_tokens *added; /* gets those of the file; NULL: not wanted.  Borrowed */
 };
 
 /* The values that hold if there is no file. */

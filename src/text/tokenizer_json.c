@@ -1,6 +1,5 @@
 #include "text/tokenizer_json.h"
 
-#include "core/log.h"
 #include "text/basic_tokenizer.h"
 
 #include <stdlib.h>
@@ -78,7 +77,6 @@ static struct status check_model(const json_t *model, const char *source)
 struct piece_list {
     const char **pieces; /* [capacity]; NULL: none yet */
     size_t capacity;
-    size_t n; /* pieces that are there */
 };
 
 /* A piece may occur again with the same id: added tokens repeat those of the model. */
@@ -98,7 +96,6 @@ static struct status put_piece(struct piece_list *l, const char *source, const c
     if (strpbrk(piece, "\r\n") != NULL) {
         return status_error(STATUS_DATA, "%s: the piece of id %lld has a line break", source, (long long)i);
     }
-    l->n += l->pieces[i] == NULL;
     l->pieces[i] = piece;
     return status_ok();
 }
@@ -106,12 +103,7 @@ static struct status put_piece(struct piece_list *l, const char *source, const c
 static struct status put_added(struct piece_list *l, const char *source, const json_t *token)
 {
     const char *content = "";
-    bool special = false;
     TRY(json_get_string(token, source, "content", true, &content));
-    TRY(json_get_bool(token, source, "special", false, &special));
-    if (!special) {
-        log_warning("%s: the added token '%.60s' is tokenized like any other text", source, content);
-    }
     return put_piece(l, source, content, json_object_get(token, "id"));
 }
 
@@ -127,20 +119,33 @@ static struct status put_all(struct piece_list *l, const char *source, const jso
     for (size_t i = 0; i < json_array_size(added); i++) {
         TRY(put_added(l, source, json_array_get(added, i)));
     }
-    for (size_t i = 0; i < l->n; i++) {
-        if (l->pieces[i] == NULL) {
-            return status_error(STATUS_DATA, "%s: no piece has the id %zu, but %zu pieces have ids", source,
-                                i, l->n);
-        }
-    }
     return status_ok();
+}
+
+/* One more than the largest id.  Ids that no piece has are left where tokens were added behind a padded vocabulary, or a line of vocab.txt
+ * stood twice; but a file has not many of them. */
+static size_t n_ids(const json_t *vocab, const json_t *added)
+{
+    size_t n = json_object_size(vocab) + json_array_size(added), most = 2 * n + 1024;
+    json_int_t end = 0;
+    const char *piece;
+    json_t *id;
+    json_object_foreach((json_t *)vocab, piece, id)
+    {
+        end = json_integer_value(id) >= end ? json_integer_value(id) + 1 : end;
+    }
+    for (size_t i = 0; i < json_array_size(added); i++) {
+        json_int_t of_added = json_integer_value(json_object_get(json_array_get(added, i), "id"));
+        end = of_added >= end ? of_added + 1 : end;
+    }
+    return (size_t)end < most ? (size_t)end : n;
 }
 
 static struct status parse_pieces(struct tokenizer_json *t, const char *source, const json_t *root)
 {
     const json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
     const json_t *added = json_object_get(root, "added_tokens");
-    struct piece_list l = {.capacity = json_object_size(vocab) + json_array_size(added)};
+    struct piece_list l = {.capacity = n_ids(vocab, added)};
     if (!json_is_object(vocab) || l.capacity == 0) {
         return status_error(STATUS_DATA, "%s: the model's \"vocab\" must be an object from pieces to ids",
                             source);
@@ -149,8 +154,8 @@ static struct status parse_pieces(struct tokenizer_json *t, const char *source, 
     struct status s =
         l.pieces == NULL ? status_error(STATUS_MEMORY, "%s: out of memory for %zu pieces", source, l.capacity)
                          : put_all(&l, source, vocab, added);
-    for (size_t i = 0; !failed(s) && i < l.n; i++) {
-        buf_puts(&t->vocab, l.pieces[i]);
+    for (size_t i = 0; !failed(s) && i < l.capacity; i++) {
+        buf_puts(&t->vocab, l.pieces[i] != NULL ? l.pieces[i] : "");
         buf_putc(&t->vocab, '\n');
     }
     free(l.pieces);
@@ -169,6 +174,9 @@ struct status tokenizer_json_parse(struct tokenizer_json *t, const char *text, s
     if (!failed(s)) {
         s = parse_pieces(t, source, root);
     }
+    if (!failed(s)) {
+        s = added_tokens_read_json(&t->added, json_object_get(root, "added_tokens"), source);
+    }
     json_decref(root);
     if (failed(s)) {
         tokenizer_json_fini(t);
@@ -179,6 +187,7 @@ struct status tokenizer_json_parse(struct tokenizer_json *t, const char *text, s
 void tokenizer_json_fini(struct tokenizer_json *t)
 {
     buf_fini(&t->vocab);
+    added_tokens_fini(&t->added);
 }
 
 /* [n pieces] to ids; NULL if memory runs out. */
@@ -194,25 +203,6 @@ static json_t *make_vocab(const struct vocab *v)
         }
     }
     return object;
-}
-
-static json_t *make_added(const struct vocab *v)
-{
-    const struct {
-        const char *content;
-        int32_t id;
-    } specials[] = {
-        {"[PAD]", v->pad}, {"[UNK]", v->unk}, {"[CLS]", v->cls}, {"[SEP]", v->sep}, {"[MASK]", v->mask}};
-    json_t *list = json_array();
-    for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++) {
-        if (specials[i].id < 0) {
-            continue;
-        }
-        json_array_append_new(list, json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", specials[i].id,
-                                              "content", specials[i].content, "single_word", 0, "lstrip", 0,
-                                              "rstrip", 0, "normalized", 0, "special", 1));
-    }
-    return list;
 }
 
 static json_t *piece_of_template(const char *kind, const char *id, int type_id)
@@ -237,7 +227,8 @@ static json_t *make_post_processor(const struct vocab *v)
                      v->cls, "tokens", "[CLS]", "[SEP]", "id", "[SEP]", "ids", v->sep, "tokens", "[SEP]");
 }
 
-struct status tokenizer_json_make(json_t **root, const struct vocab *v, bool lower_case)
+struct status tokenizer_json_make(json_t **root, const struct vocab *v, bool lower_case,
+                                  const struct added_tokens *added)
 {
     if (memchr(v->text, '\0', v->text_bytes) != NULL) {
         *root = NULL;
@@ -245,15 +236,15 @@ struct status tokenizer_json_make(json_t **root, const struct vocab *v, bool low
                             "a piece of the vocabulary has the character U+0000, which the keys of "
                             "tokenizer.json cannot hold");
     }
-    *root =
-        json_pack("{s:s, s:n, s:n, s:o, s:{s:s, s:b, s:b, s:n, s:b}, s:{s:s}, s:o, s:{s:s, s:s, s:b}, "
-                  "s:{s:s, s:s, s:s, "
-                  "s:i, s:o}}",
-                  "version", "1.0", "truncation", "padding", "added_tokens", make_added(v), "normalizer",
-                  "type", "BertNormalizer", "clean_text", 1, "handle_chinese_chars", 1, "strip_accents",
-                  "lowercase", (int)lower_case, "pre_tokenizer", "type", "BertPreTokenizer", "post_processor",
-                  make_post_processor(v), "decoder", "type", "WordPiece", "prefix", "##", "cleanup", 1,
-                  "model", "type", "WordPiece", "unk_token", "[UNK]", "continuing_subword_prefix", "##",
-                  "max_input_chars_per_word", BASIC_WORD_MAX_CHARS, "vocab", make_vocab(v));
+    *root = json_pack("{s:s, s:n, s:n, s:o, s:{s:s, s:b, s:b, s:n, s:b}, s:{s:s}, s:o, s:{s:s, s:s, s:b}, "
+                      "s:{s:s, s:s, s:s, "
+                      "s:i, s:o}}",
+                      "version", "1.0", "truncation", "padding", "added_tokens", added_tokens_json(added),
+                      "normalizer", "type", "BertNormalizer", "clean_text", 1, "handle_chinese_chars", 1,
+                      "strip_accents", "lowercase", (int)lower_case, "pre_tokenizer", "type",
+                      "BertPreTokenizer", "post_processor", make_post_processor(v), "decoder", "type",
+                      "WordPiece", "prefix", "##", "cleanup", 1, "model", "type", "WordPiece", "unk_token",
+                      "[UNK]", "continuing_subword_prefix", "##", "max_input_chars_per_word",
+                      BASIC_WORD_MAX_CHARS, "vocab", make_vocab(v));
     return *root == NULL ? status_error(STATUS_MEMORY, "out of memory for tokenizer.json") : status_ok();
 }

@@ -17,7 +17,26 @@ static struct status too_long(const char *path)
 
 struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, bool lower_case)
 {
-    return wordpiece_tokenizer_open(t, path, lower_case);
+    struct added_tokens none = {0};
+    TRY(wordpiece_tokenizer_open(t, path, lower_case));
+    struct status s = tokenizer_take_added(t, &none);
+    if (failed(s)) {
+        tokenizer_fini(t);
+    }
+    return s;
+}
+
+/* added_tokens.json, which says least of them, so what other files say counts. */
+static struct status read_added_map(struct added_tokens *added, const char *path)
+{
+    json_t *ids;
+    if (!file_exists(path)) {
+        return status_ok();
+    }
+    TRY(json_read_object(&ids, path));
+    struct status s = added_tokens_read_map(added, ids, path);
+    json_decref(ids);
+    return s;
 }
 
 static struct status find_file(char path[FILE_PATH_BYTES], bool *found, const char *directory,
@@ -54,10 +73,15 @@ static struct status read_beside(struct tokenizer *t, const char *vocabulary)
     if (n >= FILE_PATH_BYTES) {
         return too_long(path);
     }
-    if (file_exists(path)) {
-        TRY(read_config(&c, path, true));
-    }
-    return tokenizer_set_lower_case(t, c.lower_case);
+    struct added_tokens added = {0};
+    c.added = &added;
+    struct status s = file_exists(path) ? read_config(&c, path, true) : status_ok();
+    snprintf(path, sizeof path, "%.*sadded_tokens.json", n_directory, vocabulary);
+    s = failed(s) ? s : read_added_map(&added, path);
+    s = failed(s) ? s : tokenizer_set_lower_case(t, c.lower_case);
+    s = failed(s) ? s : tokenizer_take_added(t, &added);
+    added_tokens_fini(&added);
+    return s;
 }
 
 struct status tokenizer_open_beside(struct tokenizer *t, const char *path)
@@ -111,6 +135,8 @@ static struct status read_json(struct tokenizer *t, struct tokenizer_config *c, 
         s = wants_vocabulary
                 ? wordpiece_tokenizer_init(t, json.vocab.data, json.vocab.n, path, json.lower_case)
                 : s;
+        *c->added = json.added; /* moved */
+        json.added = (struct added_tokens){0};
         tokenizer_json_fini(&json);
     }
     return s;
@@ -119,10 +145,10 @@ static struct status read_json(struct tokenizer *t, struct tokenizer_config *c, 
 static struct status read_directory(struct tokenizer *t, struct tokenizer_config *c, const char *directory)
 {
     char path[FILE_PATH_BYTES];
-    bool has_vocabulary, has_json, has_config;
+    bool has_vocabulary, has_json, has_config, has_added;
     TRY(tokenizer_open_find(path, &has_vocabulary, directory));
     if (has_vocabulary) {
-        TRY(tokenizer_open_vocabulary(t, path, false));
+        TRY(wordpiece_tokenizer_open(t, path, false));
     }
     TRY(read_json(t, c, &has_json, directory));
     TRY(find_file(path, &has_config, directory, TOKENIZER_CONFIG_NAME));
@@ -135,14 +161,20 @@ static struct status read_directory(struct tokenizer *t, struct tokenizer_config
                         path, c->lower_case ? "true" : "false", lower_case ? "true" : "false");
         }
     }
-    return tokenizer_set_lower_case(t, c->lower_case);
+    TRY(find_file(path, &has_added, directory, "added_tokens.json"));
+    TRY(read_added_map(c->added, path));
+    TRY(tokenizer_set_lower_case(t, c->lower_case));
+    return tokenizer_take_added(t, c->added);
 }
 
 struct status tokenizer_open_directory(struct tokenizer *t, int64_t *max_length, const char *directory)
 {
     struct tokenizer_config c = tokenizer_config_defaults();
+    struct added_tokens added = {0};
     *t = (struct tokenizer){0};
+    c.added = &added;
     struct status s = read_directory(t, &c, directory);
+    added_tokens_fini(&added);
     *max_length = c.model_max_length;
     if (failed(s)) {
         tokenizer_fini(t);

@@ -61,13 +61,17 @@ static bool continues_word(const struct tokenizer *t, int32_t id)
 static json_t *config(const struct tokenizer *t, int64_t max_length)
 {
     struct tokenizer_config c = {.lower_case = t->lower_case, .model_max_length = max_length};
-    return tokenizer_config_to_json(&c);
+    json_t *object = tokenizer_config_to_json(&c);
+    if (object != NULL && t->added_file != NULL) {
+        json_object_set_new(object, "added_tokens_decoder", added_tokens_decoder(&t->added));
+    }
+    return object;
 }
 
 static struct status documents(json_t **documents, const struct tokenizer *t)
 {
     json_t *tokenizer;
-    TRY(tokenizer_json_make(&tokenizer, t->vocabulary, t->lower_case));
+    TRY(tokenizer_json_make(&tokenizer, t->vocabulary, t->lower_case, &t->added));
     *documents = json_pack("{s:{s:s, s:s, s:s, s:s, s:s}, s:o}", "special_tokens_map.json", "unk_token",
                            "[UNK]", "sep_token", "[SEP]", "pad_token", "[PAD]", "cls_token", "[CLS]",
                            "mask_token", "[MASK]", "tokenizer.json", tokenizer);
@@ -84,8 +88,8 @@ static void destroy(void *vocabulary)
 
 static const char vocabulary_name[] = "vocab.txt";
 
-static const char *const file_names[] = {vocabulary_name, TOKENIZER_CONFIG_NAME, "special_tokens_map.json",
-                                         "tokenizer.json", NULL};
+static const char *const file_names[] = {vocabulary_name,  TOKENIZER_CONFIG_NAME, "special_tokens_map.json",
+                                         "tokenizer.json", "added_tokens.json",   NULL};
 
 const struct tokenizer_kind wordpiece_tokenizer_kind = {
     .name = "WordPiece",

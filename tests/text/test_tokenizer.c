@@ -6,6 +6,7 @@
 #include "core/hash.h"
 #include "data/shard_set.h"
 #include "data/squad_features.h"
+#include "text/tokenizer_files.h"
 #include "text/tokenizer_open.h"
 #include "text/wordpiece_tokenizer.h"
 
@@ -14,6 +15,103 @@ static const char VOCAB[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##able\nA\n
 static void wordpiece(struct tokenizer *t, bool lower_case)
 {
     EXPECT_OK(wordpiece_tokenizer_init(t, VOCAB, sizeof VOCAB - 1, "test", lower_case));
+}
+
+static void expect_ids(struct tokenizer_scratch *scratch, const json_t *of, const char *key)
+{
+    const json_t *wanted = json_object_get(of, key);
+    const char *text = json_string_value(json_object_get(of, "text"));
+    struct id_list ids = {0};
+    struct token_list tokens = {0};
+    EXPECT_OK(tokenizer_encode_ids(scratch, &ids, text, strlen(text)));
+    EXPECT_OK(tokenizer_encode(scratch, &tokens, text, strlen(text)));
+    EXPECT(ids.n == json_array_size(wanted) && tokens.n == ids.n, "'%s', %s: %zu ids, not %zu", text, key,
+           ids.n, json_array_size(wanted));
+    for (size_t i = 0; i < ids.n; i++) {
+        EXPECT(ids.ids[i] == json_integer_value(json_array_get(wanted, i)) &&
+                   tokens.tokens[i].id == ids.ids[i],
+               "'%s', %s: id %zu is %d", text, key, i, ids.ids[i]);
+        EXPECT(tokens.tokens[i].end <= strlen(text) &&
+                   (i == 0 || tokens.tokens[i].start >= tokens.tokens[i - 1].end),
+               "'%s': places of token %zu", text, i);
+    }
+    id_list_fini(&ids);
+    token_list_fini(&tokens);
+}
+
+/* Ids of BertTokenizerFast (tests/golden/make_added_tokens.py), with special tokens as text and as tokens. */
+static void added_tokens_are_hugging_faces(void)
+{
+    json_t *root, *a_case, *text;
+    size_t i, k;
+    struct buf vocab = {0};
+    EXPECT_OK(json_read_object(&root, KILN_SOURCE_DIR "/tests/golden/added_tokens.json"));
+    json_array_foreach(json_object_get(root, "pieces"), i, text)
+    {
+        buf_printf(&vocab, "%s\n", json_string_value(text));
+    }
+    json_array_foreach(json_object_get(root, "cases"), i, a_case)
+    {
+        struct tokenizer t;
+        struct tokenizer_scratch scratch;
+        struct added_tokens added = {0};
+        EXPECT_OK(wordpiece_tokenizer_init(&t, vocab.data, vocab.n, "test",
+                                           json_is_true(json_object_get(a_case, "lower_case"))));
+        EXPECT_OK(added_tokens_read_json(&added, json_object_get(a_case, "added_tokens"), "test"));
+        EXPECT_OK(tokenizer_take_added(&t, &added));
+        EXPECT(t.n > t.n_own && t.n_files == 2, "%d pieces, %d files", t.n, t.n_files);
+        EXPECT_OK(tokenizer_scratch_init(&scratch, &t));
+        json_array_foreach(json_object_get(a_case, "texts"), k, text)
+        {
+            expect_ids(&scratch, text, "as_text");
+            t.parses_special = true;
+            expect_ids(&scratch, text, "special");
+            t.parses_special = false;
+        }
+        tokenizer_scratch_fini(&scratch);
+        tokenizer_fini(&t);
+    }
+    buf_fini(&vocab);
+    json_decref(root);
+}
+
+static void put_file(const char *directory, const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    EXPECT_OK(file_write_atomic(path, text, strlen(text)));
+}
+
+/* added_tokens.json and "added_tokens_decoder" are read, the latter first, and what kiln writes is read back alike. */
+static void added_tokens_stay(void)
+{
+    char directory[] = "test_tokenizer.XXXXXX", again[64];
+    struct tokenizer t, back;
+    int64_t max_length;
+    size_t n;
+    EXPECT(mkdtemp(directory) != NULL, "a directory");
+    put_file(directory, "vocab.txt", VOCAB);
+    put_file(directory, "added_tokens.json", "{\"<url>\": 9, \"<e>\": 11}");
+    put_file(directory, "tokenizer_config.json",
+             "{\"added_tokens_decoder\": {\"9\": {\"content\": \"<url>\", \"single_word\": true}}}");
+    EXPECT_OK(tokenizer_open_directory(&t, &max_length, directory));
+    EXPECT(t.n == 12 && t.n_files == 2 && added_tokens_of(&t.added, 9)->single_word &&
+               strcmp(tokenizer_piece(&t, 11, &n), "<e>") == 0,
+           "%d pieces", t.n);
+    EXPECT(*tokenizer_piece(&t, 10, &n) == '\0' && n == 0, "a piece without a token");
+    snprintf(again, sizeof again, "%s/again", directory);
+    EXPECT_OK(file_make_directories(again));
+    EXPECT_OK(tokenizer_files_write_all(&t, again, max_length));
+    EXPECT_OK(tokenizer_open_directory(&back, &max_length, again));
+    EXPECT(back.n == t.n && back.hash == t.hash && back.added.n == t.added.n &&
+               added_tokens_of(&back.added, 9)->single_word,
+           "read back otherwise");
+    tokenizer_fini(&back);
+    tokenizer_fini(&t);
+    put_file(directory, "added_tokens.json", "{\"<url>\": -1}");
+    put_file(directory, "tokenizer_config.json", "{}");
+    EXPECT_ERROR(tokenizer_open_directory(&t, &max_length, directory), STATUS_DATA, "added token '<url>'");
+    EXPECT_OK(file_remove_tree(directory));
 }
 
 static void bytes_go_both_ways(void)
@@ -277,6 +375,8 @@ static void unknown_vocabularies_encode_nothing(void)
 int main(void)
 {
     bytes_go_both_ways();
+    added_tokens_stay();
+    added_tokens_are_hugging_faces();
     wordpiece_says_what_it_has();
     letter_case_is_chosen_before_encoding();
     what_is_lacking_is_named();

@@ -1,0 +1,267 @@
+#include "text/added_tokens.h"
+
+#include "core/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ID = 1 << 30, MOST_BYTES = 1 << 12 };
+
+void added_tokens_fini(struct added_tokens *l)
+{
+    buf_fini(&l->text);
+    free(l->tokens);
+    *l = (struct added_tokens){0};
+}
+
+const char *added_tokens_text(const struct added_tokens *l, const struct added_token *t)
+{
+    return l->text.data + t->at;
+}
+
+const struct added_token *added_tokens_of(const struct added_tokens *l, int32_t id)
+{
+    for (int i = 0; i < l->n; i++) {
+        if (l->tokens[i].id == id) {
+            return &l->tokens[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct added_token *find_content(const struct added_tokens *l, const char *content, size_t n)
+{
+    for (int i = 0; i < l->n; i++) {
+        if (l->tokens[i].n == n && memcmp(added_tokens_text(l, &l->tokens[i]), content, n) == 0) {
+            return &l->tokens[i];
+        }
+    }
+    return NULL;
+}
+
+static struct status grow(struct added_tokens *l)
+{
+    if (l->n < l->capacity) {
+        return status_ok();
+    }
+    int capacity = l->capacity == 0 ? 16 : 2 * l->capacity;
+    struct added_token *tokens = realloc(l->tokens, (size_t)capacity * sizeof *tokens);
+    if (tokens == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %d added tokens", capacity);
+    }
+    l->tokens = tokens;
+    l->capacity = capacity;
+    return status_ok();
+}
+
+struct status added_tokens_add(struct added_tokens *l, const char *content, size_t n,
+                               struct added_token token, const char *source)
+{
+    const struct added_token *there = find_content(l, content, n);
+    if (there != NULL) {
+        if (there->id != token.id) {
+            log_warning("%s: the added token '%.60s' has id %d here, but %d in another file, which is used",
+                        source, content, token.id, there->id);
+        }
+        return status_ok();
+    }
+    if (n == 0 || n > MOST_BYTES || token.id < 0 || token.id >= MOST_ID) {
+        return status_error(STATUS_DATA,
+                            "%s: the added token '%.60s' with id %d cannot be: it must have 1 to %d bytes "
+                            "and an id from 0 on",
+                            source, content, token.id, MOST_BYTES);
+    }
+    TRY(grow(l));
+    token.at = l->text.n;
+    token.n = n;
+    buf_append(&l->text, content, n);
+    buf_putc(&l->text, '\0');
+    l->tokens[l->n++] = token;
+    l->end = token.id >= l->end ? token.id + 1 : l->end;
+    return buf_status(&l->text);
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct added_token *x = a, *y = b;
+    return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : (x->id > y->id) - (x->id < y->id);
+}
+
+static unsigned char upper(unsigned char c)
+{
+    return c >= 'a' && c <= 'z' ? (unsigned char)(c - 'a' + 'A') : c;
+}
+
+static unsigned char lower(unsigned char c)
+{
+    return c >= 'A' && c <= 'Z' ? (unsigned char)(c - 'A' + 'a') : c;
+}
+
+void added_tokens_close(struct added_tokens *l)
+{
+    if (l->n > 0) {
+        qsort(l->tokens, (size_t)l->n, sizeof l->tokens[0], longest_first);
+    }
+    for (int i = 0; i < l->n; i++) {
+        unsigned char c = (unsigned char)added_tokens_text(l, &l->tokens[i])[0];
+        l->first[upper(c)] = l->first[lower(c)] = true;
+    }
+}
+
+/* ---- files ---- */
+
+/* One token: an object, whose id stands in it or is its key. */
+static struct status read_one(struct added_tokens *l, const json_t *o, int64_t id, const char *source)
+{
+    const char *content = "";
+    struct added_token t = {.id = id >= 0 && id < MOST_ID ? (int32_t)id : -1};
+    TRY(json_get_string(o, source, "content", true, &content));
+    TRY(json_get_bool(o, source, "special", false, &t.special));
+    t.normalized = !t.special;
+    TRY(json_get_bool(o, source, "normalized", false, &t.normalized));
+    TRY(json_get_bool(o, source, "single_word", false, &t.single_word));
+    TRY(json_get_bool(o, source, "lstrip", false, &t.lstrip));
+    TRY(json_get_bool(o, source, "rstrip", false, &t.rstrip));
+    return added_tokens_add(l, content, strlen(content), t, source);
+}
+
+struct status added_tokens_read_json(struct added_tokens *l, const json_t *added, const char *source)
+{
+    for (size_t i = 0; i < json_array_size(added); i++) {
+        int64_t id = -1;
+        TRY(json_get_int(json_array_get(added, i), source, "id", true, &id));
+        TRY(read_one(l, json_array_get(added, i), id, source));
+    }
+    return status_ok();
+}
+
+struct status added_tokens_read_decoder(struct added_tokens *l, const json_t *decoder, const char *source)
+{
+    const char *id;
+    json_t *o;
+    json_object_foreach((json_t *)decoder, id, o)
+    {
+        TRY(read_one(l, o, strtoll(id, NULL, 10), source));
+    }
+    return status_ok();
+}
+
+struct status added_tokens_read_map(struct added_tokens *l, const json_t *ids, const char *source)
+{
+    const char *content;
+    json_t *id;
+    json_object_foreach((json_t *)ids, content, id)
+    {
+        json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
+        struct added_token t = {.id = value >= 0 && value < MOST_ID ? (int32_t)value : -1,
+                                .normalized = true};
+        TRY(added_tokens_add(l, content, strlen(content), t, source));
+    }
+    return status_ok();
+}
+
+/* The caller json_decref's it. */
+static json_t *object_of(const struct added_tokens *l, const struct added_token *t, bool with_id)
+{
+    json_t *o = with_id ? json_pack("{s:i}", "id", t->id) : json_object();
+    json_t *rest = json_pack("{s:s%, s:b, s:b, s:b, s:b, s:b}", "content", added_tokens_text(l, t), t->n,
+                             "single_word", t->single_word, "lstrip", t->lstrip, "rstrip", t->rstrip,
+                             "normalized", t->normalized, "special", t->special);
+    json_object_update(o, rest);
+    json_decref(rest);
+    return o;
+}
+
+/* The next token in the order of ids, behind `id`; NULL: it was the last. */
+static const struct added_token *after(const struct added_tokens *l, int32_t id)
+{
+    const struct added_token *next = NULL;
+    for (int i = 0; i < l->n; i++) {
+        const struct added_token *t = &l->tokens[i];
+        next = t->id > id && (next == NULL || t->id < next->id) ? t : next;
+    }
+    return next;
+}
+
+json_t *added_tokens_json(const struct added_tokens *l)
+{
+    json_t *list = json_array();
+    for (const struct added_token *t = after(l, -1); t != NULL; t = after(l, t->id)) {
+        json_array_append_new(list, object_of(l, t, true));
+    }
+    return list;
+}
+
+json_t *added_tokens_decoder(const struct added_tokens *l)
+{
+    json_t *decoder = json_object();
+    for (const struct added_token *t = after(l, -1); t != NULL; t = after(l, t->id)) {
+        char id[16];
+        snprintf(id, sizeof id, "%d", t->id);
+        json_object_set_new(decoder, id, object_of(l, t, false));
+    }
+    return decoder;
+}
+
+json_t *added_tokens_map(const struct added_tokens *l)
+{
+    json_t *map = json_object();
+    for (const struct added_token *t = after(l, -1); t != NULL; t = after(l, t->id)) {
+        if (!t->special) {
+            json_object_setn_new(map, added_tokens_text(l, t), t->n, json_integer(t->id));
+        }
+    }
+    return map;
+}
+
+bool added_tokens_has_ordinary(const struct added_tokens *l)
+{
+    for (int i = 0; i < l->n; i++) {
+        if (!l->tokens[i].special) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- matching ---- */
+
+static bool equals(const char *token, const char *text, size_t n, bool folds)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char a = (unsigned char)token[i], b = (unsigned char)text[i];
+        if (a != b && !(folds && lower(a) == lower(b))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_word_byte(unsigned char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || c >= 0x80;
+}
+
+static bool stands_alone(const char *text, size_t n, size_t at, size_t length)
+{
+    return (at == 0 || !is_word_byte((unsigned char)text[at - 1])) &&
+           (at + length == n || !is_word_byte((unsigned char)text[at + length]));
+}
+
+bool added_tokens_find(const struct added_tokens *l, struct added_match *match, const char *text, size_t n,
+                       size_t from, bool special, bool folds)
+{
+    for (size_t at = from; at < n && l->n > 0; at++) {
+        for (int i = 0; l->first[(unsigned char)text[at]] && i < l->n; i++) {
+            const struct added_token *t = &l->tokens[i];
+            if ((t->special && !special) || t->n > n - at ||
+                !equals(added_tokens_text(l, t), text + at, t->n, folds && t->normalized) ||
+                (t->single_word && !stands_alone(text, n, at, t->n))) {
+                continue;
+            }
+            *match = (struct added_match){at, t->n, t};
+            return true;
+        }
+    }
+    return false;
+}

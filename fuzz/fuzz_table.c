@@ -2,6 +2,7 @@
  * lines).  Every cell of a table that is read lies in it, a table written as CSV is read as the same, and what is classified or
  * labelled has a label that the model knows.  Input: one byte for the format and the problem, the rest is the file. */
 #include "core/log.h"
+#include "corpus/not_text.h"
 #include "data/class_examples.h"
 #include "data/tag_examples.h"
 #include "io/file.h"
@@ -84,31 +85,44 @@ static void put_quoted(struct buf *out, const char *text, char end)
     buf_putc(out, end);
 }
 
-/* A table of CSV or TSV, written as CSV, is read as the same. */
+/* The table as CSV, each cell in quotation marks. */
+static void write_again(const struct table_file *t, struct buf *text)
+{
+    const char *name = t->names.data;
+    for (int64_t c = 0; c < t->n_columns; c++, name += strlen(name) + 1) {
+        put_quoted(text, name, c + 1 < t->n_columns ? ',' : '\n');
+    }
+    for (int64_t r = 0; r < t->n_rows; r++) {
+        for (int64_t c = 0; c < t->n_columns; c++) {
+            put_quoted(text, table_file_cell(t, r, c).text, c + 1 < t->n_columns ? ',' : '\n');
+        }
+    }
+}
+
+static void check_same(const struct table_file *again, const struct table_file *t)
+{
+    CHECK(again->n_columns == t->n_columns && again->n_rows == t->n_rows, "other sizes");
+    CHECK(again->names.n == t->names.n && memcmp(again->names.data, t->names.data, t->names.n) == 0, "names");
+    for (int64_t r = 0; r < t->n_rows; r++) {
+        for (int64_t c = 0; c < t->n_columns; c++) {
+            CHECK(strcmp(table_file_cell(again, r, c).text, table_file_cell(t, r, c).text) == 0, "a cell");
+        }
+    }
+}
+
+/* A table of CSV or TSV, written as CSV, is read as the same, unless its bytes are those that mark another format. */
 static void check_again(const struct table_file *t)
 {
     struct table_file again;
     struct buf text = {0};
-    const char *name = t->names.data;
-    for (int64_t c = 0; c < t->n_columns; c++, name += strlen(name) + 1) {
-        put_quoted(&text, name, c + 1 < t->n_columns ? ',' : '\n');
+    write_again(t, &text);
+    if (not_text_find(text.data, text.n) == NULL) {
+        write_file(paths[0], text.data, text.n);
+        struct status s = table_file_open(&again, paths[0], &(struct table_options){0});
+        CHECK(!failed(s), "written again: %s", s.message);
+        check_same(&again, t);
+        table_file_close(&again);
     }
-    for (int64_t r = 0; r < t->n_rows; r++) {
-        for (int64_t c = 0; c < t->n_columns; c++) {
-            put_quoted(&text, table_file_cell(t, r, c).text, c + 1 < t->n_columns ? ',' : '\n');
-        }
-    }
-    write_file(paths[0], text.data, text.n);
-    struct status s = table_file_open(&again, paths[0], &(struct table_options){0});
-    CHECK(!failed(s), "written again: %s", s.message);
-    CHECK(again.n_columns == t->n_columns && again.n_rows == t->n_rows, "other sizes");
-    CHECK(again.names.n == t->names.n && memcmp(again.names.data, t->names.data, t->names.n) == 0, "names");
-    for (int64_t r = 0; r < t->n_rows; r++) {
-        for (int64_t c = 0; c < t->n_columns; c++) {
-            CHECK(strcmp(table_file_cell(&again, r, c).text, table_file_cell(t, r, c).text) == 0, "a cell");
-        }
-    }
-    table_file_close(&again);
     buf_fini(&text);
 }
 

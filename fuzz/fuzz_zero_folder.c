@@ -43,12 +43,14 @@ static void read_all(const struct zero_folder *z)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static char folder[] = "/tmp/kiln_fuzz_zero_XXXXXX";
+    static bool is_made;
     struct torch_file states;
     struct zero_folder z;
     if (n < 2) {
         return 0;
     }
-    CHECK(folder[sizeof folder - 2] != 'X' || mkdtemp(folder) != NULL, "%s", folder);
+    is_made = is_made || mkdtemp(folder) != NULL;
+    CHECK(is_made, "%s", folder);
     size_t left = n - 2, first = left * data[0] / 256, second = (left - first) * data[1] / 256;
     write_file(folder, ZERO_FOLDER_STATES, data + 2, first);
     write_file(folder, "zero_pp_rank_0_mp_rank_00_optim_states.pt", data + 2 + first, second);

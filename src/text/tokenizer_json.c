@@ -96,34 +96,52 @@ static struct status put_piece(struct piece_list *l, const char *source, const c
     if (strpbrk(piece, "\r\n") != NULL) {
         return status_error(STATUS_DATA, "%s: the piece of id %lld has a line break", source, (long long)i);
     }
+    if (i == 0 && strncmp(piece, "\xEF\xBB\xBF", 3) == 0) {
+        return status_error(STATUS_DATA,
+                            "%s: the piece of id 0 begins with a byte-order mark, so no text has it; take "
+                            "the mark out (the file was made from a vocab.txt that began with one)",
+                            source);
+    }
     l->pieces[i] = piece;
     return status_ok();
 }
 
-static struct status put_added(struct piece_list *l, const char *source, const json_t *token)
+/* `ids` has those of all pieces so far; two added tokens with one text must have one id, as a piece has. */
+static struct status put_added(struct piece_list *l, const char *source, json_t *ids, const json_t *token)
 {
     const char *content = "";
     TRY(json_get_string(token, source, "content", true, &content));
-    return put_piece(l, source, content, json_object_get(token, "id"));
+    json_t *id = json_object_get(token, "id"), *other = json_object_get(ids, content);
+    if (other != NULL && !json_equal(id, other)) {
+        return status_error(
+            STATUS_DATA, "%s: the added token '%.60s' has the id %lld, but %lld elsewhere in the file",
+            source, content, (long long)json_integer_value(id), (long long)json_integer_value(other));
+    }
+    TRY(put_piece(l, source, content, id));
+    return json_object_set(ids, content, id) == 0
+               ? status_ok()
+               : status_error(STATUS_MEMORY, "out of memory for %s", source);
 }
 
 static struct status put_all(struct piece_list *l, const char *source, const json_t *vocab,
                              const json_t *added)
 {
     const char *piece;
-    json_t *id;
+    json_t *id, *ids = json_copy((json_t *)vocab);
+    struct status s = status_ok();
     json_object_foreach((json_t *)vocab, piece, id)
     {
-        TRY(put_piece(l, source, piece, id));
+        s = failed(s) ? s : put_piece(l, source, piece, id);
     }
-    for (size_t i = 0; i < json_array_size(added); i++) {
-        TRY(put_added(l, source, json_array_get(added, i)));
+    for (size_t i = 0; !failed(s) && i < json_array_size(added); i++) {
+        s = put_added(l, source, ids, json_array_get(added, i));
     }
-    return status_ok();
+    json_decref(ids);
+    return s;
 }
 
-/* One more than the largest id.  Ids that no piece has are left where tokens were added behind a padded vocabulary, or a line of vocab.txt
- * stood twice; but a file has not many of them. */
+/* One more than the largest id.  Ids that no piece has are left where tokens were added behind a padded
+ * vocabulary, or a line of vocab.txt stood twice; but a file has not many of them. */
 static size_t n_ids(const json_t *vocab, const json_t *added)
 {
     size_t n = json_object_size(vocab) + json_array_size(added), most = 2 * n + 1024;

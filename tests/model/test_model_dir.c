@@ -333,6 +333,8 @@ static const struct fault faults[] = {
     {"pretraining", CONFIG, "\"gelu\"", "\"relu\"", "must be \"gelu\""},
     {"pretraining", CONFIG, "{", "[", "not valid JSON"},
     {"pretraining", "tokenizer.json", "\"##p\": 36", "\"##p\": 35", "have the same id 35"},
+    {"pretraining", "tokenizer.json", "\"id\": 4", "\"id\": 5", "the id 5, but 4 elsewhere in the file"},
+    {"pretraining", "tokenizer.json", "\"[PAD]\": 0", "\"\xEF\xBB\xBF[PAD]\": 0", "byte-order mark"},
     {"pretraining", "tokenizer.json", "\"##p\": 36", "\"##p\": 99", "the vocabulary has 100 pieces"},
     {"pretraining", "tokenizer.json", "\"##p\": 36", "\"##p\": 36,\n      \"##q\": 37",
      "37 rows, and the vocabulary has 38 pieces"},

@@ -97,7 +97,7 @@ static void event_files_are_deepspeeds(bool has_loss_scale)
         options_of(&optimizer_lans, SCHEDULE_POLY_CONSTANT, true, has_loss_scale);
     remove_event_files();
     deepspeed_log_open(&l, &o, false, 0);
-    snprintf(path, sizeof path, "%s", l.events.path);
+    snprintf(path, sizeof path, "%s", l.events.log.path);
     log_steps(&l);
     deepspeed_log_close(&l);
     check_events(path, has_loss_scale);

@@ -25,8 +25,21 @@ static void asking_fini(struct asking *a)
     squad_examples_fini(&a->examples);
 }
 
-static struct status predict(struct session *s, struct asking *a, const char *question, const char *context,
-                             size_t n, const struct ask_options *o)
+static struct status predict(struct session *s, struct asking *a, struct progress *progress)
+{
+    struct squad_prediction p;
+    struct status status = squad_predict_init(&p, &a->answers);
+    if (!failed(status)) {
+        struct predict_options how = squad_predict_options(&p);
+        how.progress = progress;
+        status = session_predict(s, how);
+    }
+    squad_predict_fini(&p);
+    return failed(status) ? status : squad_answers_finish(&a->answers);
+}
+
+static struct status find_answers(struct session *s, struct asking *a, const char *question,
+                                  const char *context, size_t n, const struct ask_options *o)
 {
     int64_t stride = s->max_length < 2 * o->doc_stride ? s->max_length / 4 : o->doc_stride;
     struct squad_feature_options fo = {.max_seq_length = s->max_length,
@@ -35,15 +48,13 @@ static struct status predict(struct session *s, struct asking *a, const char *qu
     struct squad_answer_options ao = {.n_best = o->top_k < 20 ? 20 : o->top_k,
                                       .max_answer_length = o->max_answer_length,
                                       .version_2 = o->may_be_none};
-    struct progress quiet = progress_begin(false);
     TRY(squad_examples_ask(&a->examples, context, n, &question, 1));
     TRY(squad_features_build(&a->features, &a->examples, s->tokenizer, fo));
     if (a->features.n == 0) {
         return status_error(STATUS_DATA, "the context has no text that the model's vocabulary can read");
     }
     TRY(squad_answers_init(&a->answers, &a->examples, &a->features, s->tokenizer, ao));
-    return squad_predict(&s->model, &a->answers, session_batch_size(s, a->features.max_length),
-                         tokenizer_tail_id(s->tokenizer), o->progress == NULL ? &quiet : o->progress, NULL);
+    return predict(s, a, o->progress);
 }
 
 static struct status take_answers(const struct asking *a, const struct ask_options *o, struct ask_result *r)
@@ -74,7 +85,7 @@ struct status ask_question(struct session *s, const char *question, const char *
 {
     struct asking a = {0};
     *result = (struct ask_result){0};
-    struct status status = predict(s, &a, question, context, n, o);
+    struct status status = find_answers(s, &a, question, context, n, o);
     if (!failed(status)) {
         status = take_answers(&a, o, result);
     }

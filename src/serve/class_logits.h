@@ -22,7 +22,7 @@ void class_logits_fini(struct class_logits *l);
 /* The logits of text i. */
 float *class_logits_get(const struct class_logits *l, int64_t i);
 
-/* Fills the arguments of predict_run, except batch size, padding and progress. */
+/* Fills the arguments of predict_run, except limits, padding and progress. */
 struct predict_options class_logits_prediction(struct class_logits *l);
 
 /* A model's prediction for one of its labels. */

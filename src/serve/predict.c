@@ -8,21 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct batch_limits predict_limits(const struct example_source *source, int64_t batch_size)
-{
-    return bert_batch_limits(batch_size, source->max_length, 0);
-}
-
 /* A batch, and the examples that its sequences are. */
 struct predicted_batch {
     struct batch batch;
-    int64_t *indices; /* [batch_size] */
+    const int64_t *examples; /* [n_sequences] */
 };
 
 /* Memory of a prediction: the batch that runs, the one before or after it, and the logits of a batch. */
 struct prediction {
     const struct predict_options *options;
-    struct example_batches batches;
+    struct sorted_batches batches;
     struct predicted_batch turns[2]; /* batch i is in turns[i % 2] */
     float *logits;                   /* [rows of a batch, n_logits] */
 };
@@ -30,18 +25,16 @@ struct prediction {
 static struct status prediction_init(struct prediction *p, const struct predict_options *o,
                                      const struct batch_layout *layout)
 {
-    struct batch_limits limits = predict_limits(&o->source, o->batch_size);
-    int64_t n_rows = o->rows == BATCH_OF_TOKENS ? limits.n_tokens : limits.n_sequences;
+    int64_t n_rows = o->rows == BATCH_OF_TOKENS ? o->limits.n_tokens : o->limits.n_sequences;
     p->options = o;
-    TRY(example_batches_init_sorted(&p->batches, &o->source, o->batch_size, o->pad_id));
+    TRY(sorted_batches_init(&p->batches, &o->source, o->limits, o->pad_id));
     for (int i = 0; i < 2; i++) {
-        TRY(batch_init(&p->turns[i].batch, layout, limits));
-        p->turns[i].indices = malloc((size_t)o->batch_size * sizeof *p->turns[i].indices);
+        TRY(batch_init(&p->turns[i].batch, layout, o->limits));
     }
     p->logits = malloc((size_t)(n_rows * o->n_logits) * sizeof *p->logits);
-    if (p->turns[0].indices == NULL || p->turns[1].indices == NULL || p->logits == NULL) {
+    if (p->logits == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the logits of %lld tokens",
-                            (long long)limits.n_tokens);
+                            (long long)o->limits.n_tokens);
     }
     return status_ok();
 }
@@ -49,17 +42,16 @@ static struct status prediction_init(struct prediction *p, const struct predict_
 static void prediction_fini(struct prediction *p)
 {
     for (int i = 0; i < 2; i++) {
-        free(p->turns[i].indices);
         batch_fini(&p->turns[i].batch);
     }
     free(p->logits);
-    example_batches_fini(&p->batches);
+    sorted_batches_fini(&p->batches);
 }
 
 static void fill(struct prediction *p, int64_t i)
 {
     struct predicted_batch *b = &p->turns[i % 2];
-    example_batches_sorted(&p->batches, i, &b->batch, b->indices);
+    b->examples = sorted_batches_fill(&p->batches, i, &b->batch);
 }
 
 /* Waits for the logits of batch i, the last one queued. */
@@ -83,26 +75,26 @@ static struct status take_logits(struct prediction *p, int64_t i)
         bool tokens = o->rows == BATCH_OF_TOKENS;
         int64_t first = tokens ? turn->batch.cu_seqlens[b] : b;
         int64_t n = tokens ? turn->batch.cu_seqlens[b + 1] - first : 1;
-        TRY(o->take(o->self, turn->indices[b], p->logits + first * o->n_logits, n));
+        TRY(o->take(o->self, turn->examples[b], p->logits + first * o->n_logits, n));
     }
     return status_ok();
 }
 
-static void show(const struct prediction *p, int64_t done, int64_t n, int64_t start)
+static void show(const struct prediction *p, int64_t done, int64_t start)
 {
     struct progress *progress = p->options->progress;
     if (progress_due(progress)) {
-        double part = (double)done / (double)n, seconds = clock_since_s(start);
+        int64_t n = p->batches.firsts[done];
+        double part = (double)n / (double)p->batches.source.n, seconds = clock_since_s(start);
         progress_show(progress, "predicting %.0f %%, %.1f sequences/s, %s left", 100 * part,
-                      (double)(done * p->batches.batch_size) / seconds,
-                      progress_time(seconds / part * (1 - part)).text);
+                      (double)n / seconds, progress_time(seconds / part * (1 - part)).text);
     }
 }
 
 /* While the device computes a batch, the host reads the logits of the previous one and assembles the next. */
 static struct status run(struct prediction *p, struct network *n)
 {
-    int64_t n_batches = example_batches_per_epoch(&p->batches), start = clock_ns();
+    int64_t n_batches = p->batches.n, start = clock_ns();
     for (int64_t i = 0; i <= n_batches; i++) { /* one more round, for the last logits */
         if (i < n_batches) {
             profile_micro_step(n->profile);
@@ -120,7 +112,7 @@ static struct status run(struct prediction *p, struct network *n)
         if (i > 0) {
             profile_phase(n->profile, "answers");
             TRY(take_logits(p, i - 1));
-            show(p, i, n_batches, start);
+            show(p, i, start);
         }
         if (p->options->stopped != NULL && p->options->stopped()) {
             return status_error(STATUS_PREEMPTED,

@@ -4,12 +4,12 @@
 #define KILN_SERVE_PREDICT_H
 
 #include "core/progress.h"
-#include "data/example_batches.h"
+#include "data/sorted_batches.h"
 #include "pass/network.h"
 
 struct predict_options {
     struct example_source source;
-    int64_t batch_size; /* examples at once, sorted by length */
+    struct batch_limits limits; /* of a batch, within the network's: as many examples run at once as fit */
     int32_t pad_id;
     int output;           /* of the model (model_type.head_output), fp32 [rows, n_logits] */
     enum batch_rows rows; /* of tokens or of sequences */
@@ -23,9 +23,6 @@ struct predict_options {
     struct progress *progress;
     bool (*stopped)(void); /* called after each batch: whether to stop; NULL: never */
 };
-
-/* The limits of its batches, for planning. */
-struct batch_limits predict_limits(const struct example_source *source, int64_t batch_size);
 
 /* Ends with STATUS_PREEMPTED when it was stopped, STATUS_NUMERIC when a logit is not finite. */
 struct status predict_run(struct network *n, const struct predict_options *o);

@@ -206,18 +206,12 @@ struct status session_open_shared(struct session *s, const struct session *model
     return status;
 }
 
-int64_t session_batch_size(const struct session *s, int64_t max_length)
-{
-    int64_t n = s->batch_tokens / max_length;
-    return n < 1 ? 1 : n;
-}
-
 struct status session_predict(struct session *s, struct predict_options o)
 {
     struct progress quiet = progress_begin(false);
-    o.batch_size = session_batch_size(s, o.source.max_length);
+    o.limits = s->model.config.limits;
     o.pad_id = tokenizer_tail_id(s->tokenizer);
-    o.progress = &quiet;
+    o.progress = o.progress == NULL ? &quiet : o.progress;
     return predict_run(&s->model, &o);
 }
 

@@ -61,10 +61,7 @@ struct status session_open_shared(struct session *s, const struct session *model
 /* Safe on a zeroed struct and after a failed open. */
 void session_close(struct session *s);
 
-/* The number of examples of up to max_length tokens that the session runs at once. */
-int64_t session_batch_size(const struct session *s, int64_t max_length);
-
-/* predict_run in the session's batches, without progress. */
+/* predict_run in the session's batches; `o` has no limits and no padding yet, and progress may be NULL. */
 struct status session_predict(struct session *s, struct predict_options o);
 
 /* The plan of a session on this model, without reading weights. */

@@ -43,20 +43,3 @@ struct predict_options squad_predict_options(struct squad_prediction *p)
                                     .take = take,
                                     .self = p};
 }
-
-struct status squad_predict(struct network *n, struct squad_answers *answers, int64_t batch_size,
-                            int32_t pad_id, struct progress *progress, bool (*stopped)(void))
-{
-    struct squad_prediction p;
-    struct status s = squad_predict_init(&p, answers);
-    if (!failed(s)) {
-        struct predict_options o = squad_predict_options(&p);
-        o.batch_size = batch_size;
-        o.pad_id = pad_id;
-        o.progress = progress;
-        o.stopped = stopped;
-        s = predict_run(n, &o);
-    }
-    squad_predict_fini(&p);
-    return failed(s) ? s : squad_answers_finish(answers);
-}

@@ -134,10 +134,11 @@ static struct status limits_of(const struct job *j, struct batch_limits *train, 
         TRY(finetune_train_limits(&j->open.train, o, train));
     }
     if (o->eval_file != NULL) {
-        *train = both_of(*train, predict_limits(&j->open.heldout.source, o->predict_batch_size));
+        *train =
+            both_of(*train, bert_batch_limits(o->predict_batch_size, j->open.heldout.source.max_length, 0));
     }
     if (o->do_predict) {
-        *predict = predict_limits(&j->open.predict.source, o->predict_batch_size);
+        *predict = sorted_batches_limits(o->predict_batch_size, j->open.predict.source.max_length);
     }
     return status_ok();
 }
@@ -301,7 +302,7 @@ static struct status predict(struct job *j)
     const struct finetune_data *data = &j->open.predict;
     struct buf written = {0};
     struct predict_options how = j->task->prediction(j->open.self);
-    how.batch_size = o->predict_batch_size;
+    how.limits = sorted_batches_limits(o->predict_batch_size, data->source.max_length);
     how.pad_id = tokenizer_tail_id(&j->open.model.tokenizer);
     how.progress = &j->log.progress;
     how.stopped = stop_requested;

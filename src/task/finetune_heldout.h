@@ -2,13 +2,12 @@
 #ifndef KILN_TASK_FINETUNE_HELDOUT_H
 #define KILN_TASK_FINETUNE_HELDOUT_H
 
-#include "data/example_batches.h"
+#include "data/sorted_batches.h"
 #include "train/trainer.h"
 
 struct finetune_heldout {
-    struct example_batches batches;
+    struct sorted_batches batches;
     struct batch_step one; /* a batch at a time, so that memory does not depend on their number */
-    int64_t *indices;      /* [batch_size] of its examples; nobody reads them */
 };
 
 /* Batches of these examples, whose limits must be within the trainer's. */

@@ -1,7 +1,7 @@
 #include "task/finetune_missing.h"
 
 #include "core/log.h"
-#include "data/bert_batch.h"
+#include "data/sorted_batches.h"
 #include "model/bert_family.h"
 #include "task/config_file.h"
 
@@ -57,7 +57,7 @@ struct status finetune_assume_limits(const struct finetune_options *o, struct ba
             bert_batch_limits(o->train_batch_size / o->gradient_accumulation_steps, o->max_seq_length, 0);
     }
     if (o->do_predict) {
-        *predict = bert_batch_limits(o->predict_batch_size, o->max_seq_length, 0);
+        *predict = sorted_batches_limits(o->predict_batch_size, o->max_seq_length);
     }
     return status_ok();
 }

@@ -42,7 +42,6 @@ struct status finetune_train_limits(const struct finetune_data *data, const stru
     struct example_batches b;
     TRY(init_batches(&b, data, o, 0));
     *limits = example_batches_limits(&b);
-    example_batches_fini(&b);
     return status_ok();
 }
 
@@ -308,6 +307,5 @@ struct status finetune_train(struct trainer *trainer, const struct finetune_data
     loop_close(&t.loop);
     finetune_heldout_fini(&t.heldout);
     batch_step_fini(&t.step);
-    example_batches_fini(&t.batches);
     return s;
 }

@@ -1,0 +1,29 @@
+/* sorted_batches: examples in batches for prediction: sorted by length, longest first, and as many in a batch as its tokens have
+ * room for.  One long example does not make the batches of short ones small. */
+#ifndef KILN_DATA_SORTED_BATCHES_H
+#define KILN_DATA_SORTED_BATCHES_H
+
+#include "data/example_source.h"
+
+struct sorted_batches {
+    struct example_source source;
+    int64_t *order;  /* [source.n] the examples, longest first */
+    int64_t *firsts; /* [n + 1] where in `order` a batch begins */
+    int64_t n;       /* batches */
+    int32_t pad_id;
+};
+
+/* The limits of batches that hold `batch_size` examples of max_length tokens, or more that are shorter. */
+struct batch_limits sorted_batches_limits(int64_t batch_size, int64_t max_length);
+
+/* Sorts and cuts.  An example must fit the limits.  STATUS_MEMORY. */
+struct status sorted_batches_init(struct sorted_batches *b, const struct example_source *source,
+                                  struct batch_limits limits, int32_t pad_id);
+
+/* Safe on a zeroed struct. */
+void sorted_batches_fini(struct sorted_batches *b);
+
+/* Fills `out`, which has room for the limits, with batch `index`; returns its examples [out->n_sequences], by sequence. */
+const int64_t *sorted_batches_fill(const struct sorted_batches *b, int64_t index, struct batch *out);
+
+#endif

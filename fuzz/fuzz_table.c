@@ -4,7 +4,7 @@
 #include "core/log.h"
 #include "corpus/not_text.h"
 #include "data/class_examples.h"
-#include "data/tag_examples.h"
+#include "data/tag_file.h"
 #include "io/file.h"
 #include "text/wordpiece_tokenizer.h"
 
@@ -162,7 +162,7 @@ static void tag(const char *path, const struct tokenizer *t)
 {
     struct tag_examples e;
     struct label_names names = {0};
-    if (failed(tag_examples_open(&e, path, &(struct conll_columns){0}))) {
+    if (failed(tag_file_read(&e, path, &(struct conll_columns){0}))) {
         return;
     }
     bool labelled = !failed(tag_examples_names(&e, &names));

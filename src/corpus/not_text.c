@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* memmem */
 #include "corpus/not_text.h"
 
+#include "text/utf8.h"
+
 #include <string.h>
 
 #define UNPACK(command) "unpack it first (" command ")"
@@ -125,10 +127,9 @@ const struct not_text *not_text_find(const char *text, size_t n)
             return &s->is;
         }
     }
-    if (starts_with(text, n, "\xef\xbb\xbf", false)) {
-        text += 3;
-        n -= 3;
-    }
+    size_t mark = utf8_mark_bytes(text, n);
+    text += mark;
+    n -= mark;
     return is_json(text, n) ? &json : find_markup(text, n);
 }
 

@@ -2,6 +2,7 @@
 
 #include "corpus/dump_index.h"
 #include "corpus/not_text.h"
+#include "text/utf8.h"
 
 #include <string.h>
 
@@ -67,7 +68,7 @@ struct status source_formats_choose(const struct source_format **format, const s
         *format = source_formats[0]; /* an empty file is an empty document, whatever format was asked for */
         return status_ok();
     }
-    size_t mark = text_reader_mark_bytes(head, n);
+    size_t mark = utf8_mark_bytes(head, n);
     size_t n_head = n < mark + TEXT_READER_HEAD_BYTES ? n - mark : TEXT_READER_HEAD_BYTES;
     *format = wanted == NULL ? recognise(head + mark, n_head, true) : wanted;
     if (*format != NULL && (*format)->convert != NULL) {

@@ -1,8 +1,8 @@
 #include "corpus/text_file.h"
 
 #include "corpus/not_text.h"
-#include "corpus/text_reader.h"
 #include "text/encoding.h"
+#include "text/utf8.h"
 
 #include <string.h>
 
@@ -49,7 +49,7 @@ static struct status decode(struct text_file *f, const char *encoding)
 {
     TRY(refuse_other_files(f, encoding));
     TRY(convert(f, encoding));
-    size_t mark = text_reader_mark_bytes(f->text, f->n);
+    size_t mark = utf8_mark_bytes(f->text, f->n);
     f->text += mark;
     f->n -= mark;
     bool old = memchr(f->text, '\n', f->n) == NULL && memchr(f->text, '\r', f->n) != NULL;

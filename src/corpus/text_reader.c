@@ -157,11 +157,6 @@ const char *text_reader_head(const struct text_reader *r, size_t *n)
     return r->buffer;
 }
 
-size_t text_reader_mark_bytes(const char *text, size_t n)
-{
-    return n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-}
-
 uint64_t text_reader_offset(const struct text_reader *r)
 {
     return r->buffer_at + r->at;
@@ -258,7 +253,7 @@ struct status text_reader_next(struct text_reader *r, struct text_line *line, bo
     *end = false;
     if (r->buffer_at == 0 && r->at == 0 && r->checked == 0 && r->n > 0) {
         TRY(check_block(r));
-        r->at = text_reader_mark_bytes(r->buffer, r->n);
+        r->at = utf8_mark_bytes(r->buffer, r->n);
     }
     for (size_t scanned = 0;;) { /* bytes searched for the line's end */
         const char *begin = r->buffer + r->at;

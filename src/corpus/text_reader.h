@@ -63,9 +63,6 @@ void text_reader_close(struct text_reader *r);
  * Valid until the first line is read. */
 const char *text_reader_head(const struct text_reader *r, size_t *n);
 
-/* Bytes of the byte order mark at text[0..n), the beginning of a file: 3 or 0. */
-size_t text_reader_mark_bytes(const char *text, size_t n);
-
 /* Continues at a place of this file that text_reader_place returned.  STATUS_DATA if the file has no such
  * place. */
 struct status text_reader_seek(struct text_reader *r, struct text_place place);

@@ -1,7 +1,4 @@
-/* tag_examples: sentences with a label for each word, from CoNLL columns or JSON lines.
- *
- * CoNLL: one word per line (data/conll_file.h).  JSON lines: {"tokens": [...], "labels": [...]}, also "words", and "ner_tags" or
- * "tags".
+/* tag_examples: sentences with a label for each word, from a file (data/tag_file.h) or from a caller.
  *
  * The rule: the first piece of a word has its label, as in `transformers`' run_ner.py; a word without pieces
  * becomes the unknown token.  A sentence that is too long is split into several texts at word boundaries, so
@@ -9,7 +6,6 @@
 #ifndef KILN_DATA_TAG_EXAMPLES_H
 #define KILN_DATA_TAG_EXAMPLES_H
 
-#include "data/conll_file.h"
 #include "data/labelled_texts.h"
 #include "nn/bert_config.h"
 #include "text/tokenizer.h"
@@ -34,14 +30,12 @@ struct tag_examples {
     int64_t n_cut;               /* sentences that were too long */
 };
 
-/* Reads the file, as JSON lines if its name ends in .json, .jsonl or .ndjson.  Columns of JSON lines by key.  STATUS_DATA names the
- * line. */
-struct status tag_examples_open(struct tag_examples *e, const char *path, const struct conll_columns *c);
-
-/* Or sentences of the caller's: an empty list, a sentence, and a word without a label at its end.  STATUS_MEMORY. */
+/* Begins as an empty list; `name` is for messages.  Then sentences are added, and words to the last one, with a label that may be
+ * NULL and the line they stand in, or 0.  STATUS_MEMORY. */
 void tag_examples_init(struct tag_examples *e, const char *name);
 struct status tag_examples_add_sentence(struct tag_examples *e);
-struct status tag_examples_add_word(struct tag_examples *e, const char *word, size_t n);
+struct status tag_examples_add_word(struct tag_examples *e, const char *word, size_t n, const char *label,
+                                    size_t n_label, int64_t line);
 void tag_examples_fini(struct tag_examples *e);
 
 struct tag_word *tag_examples_word(const struct tag_examples *e, int64_t i);

@@ -16,7 +16,7 @@ static struct status put_sentences(struct tag_examples *e, const struct tag_sent
             TRY(tag_examples_add_sentence(e));
         }
         for (size_t k = 0; k < sentences[i].n; k++) {
-            TRY(tag_examples_add_word(e, sentences[i].words[k].bytes, sentences[i].words[k].n));
+            TRY(tag_examples_add_word(e, sentences[i].words[k].bytes, sentences[i].words[k].n, NULL, 0, 0));
         }
     }
     return status_ok();

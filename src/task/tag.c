@@ -2,6 +2,7 @@
 
 #include "core/log.h"
 #include "data/class_score.h"
+#include "data/tag_file.h"
 #include "io/file.h"
 #include "serve/tag_words.h"
 #include "task/classifier.h"
@@ -65,13 +66,13 @@ static struct status read(void *self, struct finetune *f)
     f->train = f->heldout = f->predict =
         (struct finetune_data){.task = "token classification", .unit = "texts"};
     if (o->do_train) {
-        TRY(tag_examples_open(&t->train, o->train_file, &columns));
+        TRY(tag_file_read(&t->train, o->train_file, &columns));
     }
     if (o->eval_file != NULL) {
-        TRY(tag_examples_open(&t->heldout, o->eval_file, &columns));
+        TRY(tag_file_read(&t->heldout, o->eval_file, &columns));
     }
     if (o->do_predict) {
-        TRY(tag_examples_open(&t->predict, o->predict_file, &columns));
+        TRY(tag_file_read(&t->predict, o->predict_file, &columns));
     }
     TRY(find_labels(t, f));
     if (o->do_train) {

@@ -1,6 +1,7 @@
 #include "text/tokenizer_json.h"
 
 #include "text/basic_tokenizer.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +97,7 @@ static struct status put_piece(struct piece_list *l, const char *source, const c
     if (strpbrk(piece, "\r\n") != NULL) {
         return status_error(STATUS_DATA, "%s: the piece of id %lld has a line break", source, (long long)i);
     }
-    if (i == 0 && strncmp(piece, "\xEF\xBB\xBF", 3) == 0) {
+    if (i == 0 && utf8_mark_bytes(piece, strlen(piece)) > 0) {
         return status_error(STATUS_DATA,
                             "%s: the piece of id 0 begins with a byte-order mark, so no text has it; take "
                             "the mark out (the file was made from a vocab.txt that began with one)",

@@ -70,3 +70,8 @@ size_t utf8_find_invalid(const char *text, size_t n)
     }
     return n;
 }
+
+size_t utf8_mark_bytes(const char *text, size_t n)
+{
+    return n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+}

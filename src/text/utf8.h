@@ -21,6 +21,9 @@ static inline int utf8_write(char out[UTF8_MAX_BYTES], uint32_t c);
 /* Offset of the first ill-formed byte sequence; n if there is none. */
 size_t utf8_find_invalid(const char *text, size_t n);
 
+/* Bytes of the byte-order mark at text[0..n), the beginning of a file: 3 or 0. */
+size_t utf8_mark_bytes(const char *text, size_t n);
+
 /* The functions below are in the header because they run for each character. */
 
 /* As utf8_decode, for all characters. */

@@ -142,12 +142,10 @@ int32_t vocab_match(const struct vocab *v, bool continues, const char *text, siz
 /* The bytes of a byte-order mark, which Windows' editors write. */
 static size_t skip_mark(const struct vocab *v, const char *source)
 {
-    static const char mark[] = "\xEF\xBB\xBF";
-    size_t n = sizeof mark - 1;
-    if (v->text_bytes < n || memcmp(v->text, mark, n) != 0) {
-        return 0;
+    size_t n = utf8_mark_bytes(v->text, v->text_bytes);
+    if (n > 0) {
+        log_warning("%s begins with a byte-order mark, which is left out", source);
     }
-    log_warning("%s begins with a byte-order mark, which is left out", source);
     return n;
 }
 

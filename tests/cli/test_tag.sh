@@ -81,7 +81,7 @@ expect 0 "words in tokens, labels in tags; the first is" "$kiln" tag --init_chec
     --do_predict --predict_file "$dir/breaks.json" --max_seq_length 32
 [ "$(grep -c . "$dir/breaks/predictions.conll")" -eq 3 ] && grep -q '^a\\nb	O	' "$dir/breaks/predictions.conll" ||
     fail "rows are broken: $(cat "$dir/breaks/predictions.conll")"
-printf '# text = a cité\n1\ta\ta\tDET\t_\t_\t2\tdet\t_\t_\n2\tcité\tcité\tNOUN\t_\t_\t0\troot\t_\t_\n' | iconv -t LATIN1 >"$dir/u.conllu"
+printf '# text = a cité\n1\ta\ta\tDET\t_\t_\t2\tdet\t_\t_\n2\tcité\tcité\tNOUN\t_\t_\t0\troot\t_\t_\n' | iconv -f UTF-8 -t LATIN1 >"$dir/u.conllu"
 expect 65 "u.conllu line 1 is not UTF-8: byte 15 of the line is 0xe9" "$kiln" tag --init_checkpoint "$dir/pre/ckpt_5" \
     --output_dir "$dir/u" --do_train --train_file "$dir/u.conllu" --max_seq_length 32
 expect 0 "words in column 2 (FORM), labels in column 4 (UPOS); the first is a, label DET" "$kiln" tag --dry_run --encoding latin-1 \

@@ -126,31 +126,32 @@ static void check_again(const struct table_file *t)
     buf_fini(&text);
 }
 
-static void check_texts(const struct labelled_texts *t, const struct bert_config *c)
+static void check_texts(const struct labelled_texts *t, const struct model_labels *c)
 {
     for (int64_t i = 0; i < t->n; i++) {
         const struct labelled_text *x = labelled_texts_get(t, i);
         const int32_t *labels = labelled_texts_labels(t, i);
         CHECK(x->n >= 2 && x->n <= MAX_SEQ_LENGTH && x->n_first >= 1 && x->n_first <= x->n, "length");
-        for (int64_t k = 0; k < (t->of_tokens ? x->n : 1) && c->problem == BERT_SINGLE_LABEL; k++) {
-            CHECK(labels[k] >= -1 && labels[k] < c->num_labels, "label");
+        for (int64_t k = 0; k < (t->of_tokens ? x->n : 1) && c->problem == PROBLEM_SINGLE_LABEL; k++) {
+            CHECK(labels[k] >= -1 && labels[k] < c->n, "label");
         }
     }
 }
 
-static void classify(const char *path, const struct tokenizer *t, enum bert_problem problem)
+static void classify(const char *path, const struct tokenizer *t, enum label_problem problem)
 {
     struct class_examples e;
     struct label_names names = {0};
     if (failed(class_examples_open(&e, path, &(struct class_columns){.separator = ','}))) {
         return;
     }
-    problem = problem > BERT_REGRESSION ? class_examples_problem(&e) : problem;
+    problem = problem > PROBLEM_REGRESSION ? class_examples_problem(&e) : problem;
     if (!failed(class_examples_names(&e, problem, &names)) && names.n > 0) {
-        struct bert_config c = {.num_labels = names.n, .problem = problem, .labels = &names};
+        struct model_labels c = {.n = names.n, .problem = problem, .names = &names};
         struct status s = class_examples_encode(&e, t, MAX_SEQ_LENGTH, &c, true);
         bool no_text = failed(s) && strstr(s.message, "must be a text") != NULL;
-        CHECK(!failed(s) || problem == BERT_REGRESSION || no_text, "labels that were found: %s", s.message);
+        CHECK(!failed(s) || problem == PROBLEM_REGRESSION || no_text, "labels that were found: %s",
+              s.message);
         CHECK(failed(s) || e.texts.n == e.table.n_rows, "texts");
         check_texts(&e.texts, &c);
     }
@@ -166,7 +167,7 @@ static void tag(const char *path, const struct tokenizer *t)
         return;
     }
     bool labelled = !failed(tag_examples_names(&e, &names));
-    struct bert_config c = {.num_labels = names.n, .labels = &names};
+    struct model_labels c = {.n = names.n, .names = &names};
     struct status s = tag_examples_encode(&e, t, MAX_SEQ_LENGTH, &c, labelled);
     CHECK(!failed(s), "words that were read: %s", s.message);
     check_texts(&e.texts, &c);
@@ -194,7 +195,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct table_file table;
     write_file(path, data + 1, n - 1);
     if (format < COLUMNS) {
-        classify(path, &t, (enum bert_problem)(data[0] / N_FORMATS % 4));
+        classify(path, &t, (enum label_problem)(data[0] / N_FORMATS % 4));
     }
     tag(path, &t);
     if (format < COLUMNS && !failed(table_file_open(&table, path, &(struct table_options){0}))) {

@@ -32,7 +32,7 @@ struct status api_begin(struct kiln_session *s)
     if (s == NULL) {
         return status_error(STATUS_USAGE, "the session is NULL");
     }
-    s->session.model.x.status = status_ok(); /* a failed call does not end the session */
+    s->session.net.x.status = status_ok(); /* a failed call does not end the session */
     return atomic_load(&s->cancelled) ? status_error(STATUS_PREEMPTED, "the session is cancelled")
                                       : status_ok();
 }
@@ -148,7 +148,7 @@ int64_t kiln_model_width(const struct kiln_model *model)
 {
     return model == NULL
                ? 0
-               : sentence_model_width(&model->weights.files, model->weights.model.config.model->hidden_size);
+               : sentence_model_width(&model->weights.files, model->weights.net.config.model->hidden_size);
 }
 
 int64_t kiln_model_max_tokens(const struct kiln_model *model)
@@ -180,11 +180,11 @@ static bool is_cancelled(const void *context)
 static struct status open_session(struct kiln_session **session, struct kiln_model *model,
                                   enum kiln_task task)
 {
-    static const enum bert_task tasks[] = {[KILN_FILL] = BERT_TASK_MASKED_LM,
-                                           [KILN_ASK] = BERT_TASK_QUESTION_ANSWERING,
-                                           [KILN_EMBED] = BERT_TASK_ENCODER,
-                                           [KILN_CLASSIFY] = BERT_TASK_SEQUENCE_CLASSIFICATION,
-                                           [KILN_TAG] = BERT_TASK_TOKEN_CLASSIFICATION};
+    static const enum model_task tasks[] = {[KILN_FILL] = MODEL_TASK_MASKED_LM,
+                                            [KILN_ASK] = MODEL_TASK_QUESTION_ANSWERING,
+                                            [KILN_EMBED] = MODEL_TASK_ENCODER,
+                                            [KILN_CLASSIFY] = MODEL_TASK_SEQUENCE_CLASSIFICATION,
+                                            [KILN_TAG] = MODEL_TASK_TOKEN_CLASSIFICATION};
     TRY(api_check_range("task", (int64_t)task, KILN_FILL, KILN_TAG));
     struct kiln_session *s = calloc(1, sizeof *s);
     if (s == NULL) {
@@ -197,8 +197,8 @@ static struct status open_session(struct kiln_session **session, struct kiln_mod
     }
     s->task = task;
     s->model = model;
-    s->session.model.x.cancelled = is_cancelled;
-    s->session.model.x.cancel_context = s;
+    s->session.net.x.cancelled = is_cancelled;
+    s->session.net.x.cancel_context = s;
     atomic_init(&s->cancelled, false);
     atomic_fetch_add(&model->n_references, 1);
     *session = s;

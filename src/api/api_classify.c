@@ -5,33 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert((int)KILN_ONE_LABEL == BERT_SINGLE_LABEL && (int)KILN_ANY_LABELS == BERT_MULTI_LABEL &&
-                   (int)KILN_NUMBERS == BERT_REGRESSION,
-               "public problems are those of nn/bert_config.h");
+_Static_assert((int)KILN_ONE_LABEL == PROBLEM_SINGLE_LABEL && (int)KILN_ANY_LABELS == PROBLEM_MULTI_LABEL &&
+                   (int)KILN_NUMBERS == PROBLEM_REGRESSION,
+               "public problems are those of nn/label_names.h");
 
 /* One block: the labels, then the names, each once. */
-static struct status take_labels(struct kiln_labels *out, const struct bert_config *c,
+static struct status take_labels(struct kiln_labels *out, const struct model_labels *model,
                                  const struct classify_result *r)
 {
-    size_t n = (size_t)(r->n * r->n_labels), n_text = c->labels->text.n;
+    size_t n = (size_t)(r->n * r->n_labels), n_text = model->names->text.n;
     struct kiln_label *labels = malloc(n * sizeof *labels + n_text);
     if (labels == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for %zu labels", n);
     }
     char *names = (char *)(labels + n);
-    memcpy(names, c->labels->text.data, n_text);
+    memcpy(names, model->names->text.data, n_text);
     for (size_t i = 0; i < n; i++) {
         const struct class_reading *from = &r->readings[i];
-        const char *name = label_names_get(c->labels, from->label);
+        const char *name = label_names_get(model->names, from->label);
         labels[i] = (struct kiln_label){.id = from->label,
-                                        .name = names + (name - c->labels->text.data),
+                                        .name = names + (name - model->names->text.data),
                                         .score = from->score,
                                         .holds = from->holds};
     }
     *out = (struct kiln_labels){.labels = labels,
                                 .n = r->n,
                                 .n_labels = r->n_labels,
-                                .problem = (enum kiln_problem)c->problem,
+                                .problem = (enum kiln_problem)model->problem,
                                 .n_cut = r->n_cut};
     return status_ok();
 }
@@ -42,7 +42,7 @@ static struct status run(struct kiln_session *session, struct kiln_labels *out,
     struct classify_result r;
     struct status s = classify_texts(&session->session, &r, texts, pairs, n);
     if (!failed(s)) {
-        s = take_labels(out, &session->session.bert.config, &r);
+        s = take_labels(out, &session->session.model->labels, &r);
     }
     classify_result_fini(&r);
     return s;

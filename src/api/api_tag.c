@@ -66,7 +66,7 @@ static struct status run(struct kiln_session *session, struct kiln_tags *out,
     struct tag_result r;
     struct status s = tag_words(&session->session, &r, sentences, n);
     if (!failed(s)) {
-        s = take_tags(out, session->session.bert.config.labels, &r);
+        s = take_tags(out, session->session.model->labels.names, &r);
     }
     tag_result_fini(&r);
     return s;

@@ -64,8 +64,8 @@ static struct status compare(const struct model_outputs *before, const struct mo
                               path);
 }
 
-static struct status compare_written(const struct model_writing *w, int task, const struct outputs_input *in,
-                                     const struct model_outputs *before)
+static struct status compare_written(const struct model_writing *w, enum model_task task,
+                                     const struct outputs_input *in, const struct model_outputs *before)
 {
     char path[MODEL_DIR_PATH_BYTES];
     struct model_dir m;
@@ -88,7 +88,8 @@ static struct status compare_written(const struct model_writing *w, int task, co
     return s;
 }
 
-static struct status compare_logits(const struct model_writing *w, const struct model_dir *m, int task)
+static struct status compare_logits(const struct model_writing *w, const struct model_dir *m,
+                                    enum model_task task)
 {
     const struct convert_args *a = w->context;
     struct outputs_input in = {0};

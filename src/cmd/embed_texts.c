@@ -191,11 +191,11 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct embed_args *a = args;
     TRY(check(a));
     if (a->session.dry_run) {
-        return session_flags_plan(&a->session, BERT_TASK_ENCODER);
+        return session_flags_plan(&a->session, MODEL_TASK_ENCODER);
     }
     struct session s;
-    TRY(session_flags_open(&s, &a->session, BERT_TASK_ENCODER));
-    s.own_tokenizer.parses_special = a->parse_special_tokens;
+    TRY(session_flags_open(&s, &a->session, MODEL_TASK_ENCODER));
+    s.dir.tokenizer.parses_special = a->parse_special_tokens;
     struct group *g = calloc(1, sizeof *g);
     struct status status = g == NULL ? status_error(STATUS_MEMORY, "out of memory for texts") : status_ok();
     if (!failed(status)) {

@@ -77,10 +77,10 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct fill_args *a = args;
     if (a->session.dry_run) {
-        return session_flags_plan(&a->session, BERT_TASK_MASKED_LM);
+        return session_flags_plan(&a->session, MODEL_TASK_MASKED_LM);
     }
     struct session s;
-    TRY(session_flags_open(&s, &a->session, BERT_TASK_MASKED_LM));
+    TRY(session_flags_open(&s, &a->session, MODEL_TASK_MASKED_LM));
     struct status status = n_positional == 0 ? fill_lines(&s, a->top_k) : status_ok();
     for (int i = 0; i < n_positional && !failed(status); i++) {
         status = standard_streams_check_argument(positional[i], i + 1);

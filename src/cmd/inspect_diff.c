@@ -119,7 +119,8 @@ static struct status find_family(const struct model_family **family, const char 
     *family = model_family_at(0);
     if (model_place_find_config(path, directory)) {
         TRY(json_read_object(&config, path));
-        *family = model_family_find(config);
+        (void)failed(model_family_find(
+            family, config, path)); /* of an unknown type, tensors are compared by their own names */
         json_decref(config);
     }
     return status_ok();

@@ -1,37 +1,36 @@
 #include "cmd/model_writing.h"
 
 #include "core/log.h"
-#include "model/bert_family.h"
 #include "model/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static enum bert_task task_of(const struct model_writing_flags *f, const struct model_dir *m)
+static enum model_task task_of(const struct model_writing_flags *f, const struct model_dir *m)
 {
     static const char *const names[] = {
-        [BERT_TASK_PRETRAINING] = "pretraining",
-        [BERT_TASK_MASKED_LM] = "masked_lm",
-        [BERT_TASK_QUESTION_ANSWERING] = "question_answering",
-        [BERT_TASK_ENCODER] = "encoder",
+        [MODEL_TASK_PRETRAINING] = "pretraining",
+        [MODEL_TASK_MASKED_LM] = "masked_lm",
+        [MODEL_TASK_QUESTION_ANSWERING] = "question_answering",
+        [MODEL_TASK_ENCODER] = "encoder",
     };
     for (size_t i = 0; f->task != NULL && i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(f->task, names[i]) == 0) {
-            return (enum bert_task)i;
+            return (enum model_task)i;
         }
     }
-    return (enum bert_task)m->task;
+    return m->task;
 }
 
 /* Reads the weights into `master`, [params->n_elements] of fp32, and writes them. */
 static struct status write_weights(const struct model_writing *w, const struct model_dir *m,
-                                   enum bert_task task, const struct param_table *params, tensor master)
+                                   enum model_task task, const struct param_table *params, tensor master)
 {
     const struct model_writing_flags *f = w->flags;
     struct load_report report;
     struct model_dir_contents contents = {
-        .family = &bert_family,
+        .family = m->family,
         .task = task,
         .params = params,
         .master = master,
@@ -46,7 +45,7 @@ static struct status write_weights(const struct model_writing *w, const struct m
         TRY(model_dir_save(f->output_dir, &contents));
     }
     printf("%s %s: %s, %lld parameters, %d tensors\n", f->dry_run ? "would write" : "wrote", f->output_dir,
-           bert_task_class(task), (long long)param_table_count(params), params->n);
+           m->family->class_of(task), (long long)param_table_count(params), params->n);
     if (w->verify && !f->dry_run) {
         TRY(model_dir_verify(f->output_dir, &contents));
         puts("read back: all weights are the same, bit by bit");
@@ -55,11 +54,11 @@ static struct status write_weights(const struct model_writing *w, const struct m
 }
 
 static struct status write_model(const struct model_writing *w, const struct model_dir *m,
-                                 enum bert_task task)
+                                 enum model_task task)
 {
     struct param_table params = {0};
     float *flat = NULL;
-    struct status s = bert_declare(&params, bert_family_config(m), task);
+    struct status s = model_dir_declare(m, &params, task);
     if (!failed(s)) {
         flat = calloc((size_t)params.n_elements, sizeof *flat);
         s = flat == NULL ? status_error(STATUS_MEMORY, "out of memory for %lld parameters",
@@ -102,7 +101,7 @@ struct status model_writing_run(const struct model_writing *w)
     TRY(f->dry_run ? model_dir_check_place(f->output_dir, w->form)
                    : model_dir_check_output(f->output_dir, w->form, 0));
     TRY(model_dir_open_given(&m, f->model, given));
-    enum bert_task task = task_of(f, &m);
+    enum model_task task = task_of(f, &m);
     struct status s = check_own(f, m.place.directory);
     if (!failed(s)) {
         s = write_model(w, &m, task);
@@ -111,7 +110,7 @@ struct status model_writing_run(const struct model_writing *w)
         warn_of_modules(f->model);
     }
     if (!failed(s) && w->after != NULL && !f->dry_run) {
-        s = w->after(w, &m, (int)task);
+        s = w->after(w, &m, task);
     }
     model_dir_close(&m);
     return s;

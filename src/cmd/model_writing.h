@@ -44,7 +44,7 @@ struct model_writing {
     const struct model_writing_flags *flags;
     struct model_dir_form form;
     bool verify;
-    struct status (*after)(const struct model_writing *w, const struct model_dir *m, int task);
+    struct status (*after)(const struct model_writing *w, const struct model_dir *m, enum model_task task);
     const void *context; /* of `after` */
 };
 

@@ -154,7 +154,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct ask_args *a = args;
     if (a->session.dry_run) {
-        return session_flags_plan(&a->session, BERT_TASK_QUESTION_ANSWERING);
+        return session_flags_plan(&a->session, MODEL_TASK_QUESTION_ANSWERING);
     }
     if (a->context == NULL && n_positional == 0) {
         return status_error(STATUS_USAGE,
@@ -169,7 +169,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     for (int i = 0; i < n_positional; i++) {
         TRY(standard_streams_check_argument(positional[i], i + 1));
     }
-    TRY(session_flags_open(&r.session, &a->session, BERT_TASK_QUESTION_ANSWERING));
+    TRY(session_flags_open(&r.session, &a->session, MODEL_TASK_QUESTION_ANSWERING));
     struct status s = ask(a, &r, n_positional, positional);
     session_close(&r.session);
     return s;

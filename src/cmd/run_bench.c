@@ -122,7 +122,7 @@ static struct status plan_bench(struct step_bench *s, const struct bench_args *a
     }
     bool answers = strcmp(a->task, "squad") == 0;
     *s = (struct step_bench){
-        .bert = bert_model(model, answers ? BERT_TASK_QUESTION_ANSWERING : BERT_TASK_PRETRAINING),
+        .bert = bert_model(model, answers ? MODEL_TASK_QUESTION_ANSWERING : MODEL_TASK_PRETRAINING),
         .config = {.device = at->watched.device,
                    .ops = at->watched.ops,
                    .precision = at->precision,

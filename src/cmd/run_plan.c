@@ -153,7 +153,7 @@ static struct status set_up(struct world_setup *s, struct device *device, const 
     *device = machine_device(s->machine);
     s->links = world_links(s->machine, 1e9 * a->link_gb_s);
     *b = (struct step_bench){
-        .bert = bert_model(&config, BERT_TASK_PRETRAINING),
+        .bert = bert_model(&config, MODEL_TASK_PRETRAINING),
         .config = {.device = device,
                    .ops = &ops_plan,
                    .optimizer = optimizer_defaults(optimizer_find(optimizer)),

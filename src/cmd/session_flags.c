@@ -9,7 +9,7 @@ static struct status options_of(struct session_options *o, const struct session_
     return status_ok();
 }
 
-struct status session_flags_open(struct session *s, const struct session_flags *f, enum bert_task task)
+struct status session_flags_open(struct session *s, const struct session_flags *f, enum model_task task)
 {
     struct session_options o;
     TRY(options_of(&o, f));
@@ -17,26 +17,26 @@ struct status session_flags_open(struct session *s, const struct session_flags *
 }
 
 /* Names the first parameter of the task that the files lack, on which opening the model would fail. */
-static struct status check_names(const struct model_dir *m, enum bert_task task)
+static struct status check_names(const struct model_dir *m, enum model_task task)
 {
     struct param_table params = {0};
-    struct status s = bert_declare(&params, bert_family_config(m), task);
+    struct status s = model_dir_declare(m, &params, task);
     for (int i = 0; i < params.n && !failed(s); i++) {
         const char *name = params.params[i].name;
         if (model_files_find(&m->files, name, false) == NULL &&
             model_files_find(&m->files, name, true) == NULL) {
             s = status_error(STATUS_DATA, "%s holds a %s, which lacks %s of the %s that is wanted here",
-                             m->path, bert_task_class((enum bert_task)m->task), name, bert_task_class(task));
+                             m->path, m->family->class_of(m->task), name, m->family->class_of(task));
         }
     }
     param_table_fini(&params);
     return s;
 }
 
-static struct status check_head(const char *path, enum bert_task task)
+static struct status check_head(const char *path, enum model_task task)
 {
     struct model_dir m;
-    if (task == BERT_TASK_ENCODER) {
+    if (task == MODEL_TASK_ENCODER) {
         return status_ok(); /* every model has one */
     }
     TRY(model_dir_open(&m, path));
@@ -45,7 +45,7 @@ static struct status check_head(const char *path, enum bert_task task)
     return s;
 }
 
-struct status session_flags_plan(const struct session_flags *f, enum bert_task task)
+struct status session_flags_plan(const struct session_flags *f, enum model_task task)
 {
     struct network_plan plan;
     struct session_options o;

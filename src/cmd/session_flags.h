@@ -21,10 +21,10 @@ struct session_flags {
                         "check the model and say what it needs, read no text")
 
 /* session_open as the flags say. */
-struct status session_flags_open(struct session *s, const struct session_flags *f, enum bert_task task);
+struct status session_flags_open(struct session *s, const struct session_flags *f, enum model_task task);
 
 /* For --dry-run: checks the model directory for the task and prints its parameters, memory and work; reads no
  * weights. */
-struct status session_flags_plan(const struct session_flags *f, enum bert_task task);
+struct status session_flags_plan(const struct session_flags *f, enum model_task task);
 
 #endif

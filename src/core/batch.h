@@ -2,7 +2,7 @@
  * named arrays of integers beside them.
  *
  * What every model reads is here by name: ids, positions, dropout addresses, bounds of sequences.  Whatever
- * else a model reads is listed in its layout (nn/bert_batch_layout.h), which says how large each array is,
+ * else a model reads is listed in its layout (nn/text_batch_layout.h), which says how large each array is,
  * what pads it and what to send to the device.  A loader fills the arrays. */
 #ifndef KILN_CORE_BATCH_H
 #define KILN_CORE_BATCH_H

@@ -103,10 +103,10 @@ static int64_t predictions_at(const struct bert_loader_config *c, int64_t max_se
 struct batch_limits bert_form_limits(const struct bert_loader_config *c)
 {
     struct batch_limits most =
-        bert_batch_limits(micro_size(c), c->max_seq_length, c->max_predictions_per_seq);
+        text_batch_limits(micro_size(c), c->max_seq_length, c->max_predictions_per_seq);
     for (int i = 0; i < c->n_shorter; i++) {
         int64_t n = c->shorter[i].max_seq_length;
-        struct batch_limits at = bert_batch_limits(micro_size_at(c, n), n, predictions_at(c, n));
+        struct batch_limits at = text_batch_limits(micro_size_at(c, n), n, predictions_at(c, n));
         most.n_sequences = int_larger(most.n_sequences, at.n_sequences);
         most.n_labels = int_larger(most.n_labels, at.n_labels);
     }

@@ -102,7 +102,7 @@ void bert_loader_close(struct bert_loader *l)
 
 struct status bert_loader_init_step(const struct bert_loader_config *c, struct batch_step *step)
 {
-    return batch_step_init(step, c->gradient_accumulation_steps, &bert_batch_layout, bert_form_limits(c));
+    return batch_step_init(step, c->gradient_accumulation_steps, &text_batch_layout, bert_form_limits(c));
 }
 
 static struct status copy_tokens(const struct bert_loader *l, int32_t *ids, struct nsp_range range)
@@ -159,7 +159,7 @@ static struct status add_pair(const struct bert_loader *l, struct batch *b, cons
     const struct bert_loader_config *c = &l->config;
     struct nsp_pair pair = draw_pair(l, f, draw);
     int64_t n_a = length(pair.a), n = n_a + length(pair.b) + BERT_PAIR_SPECIAL_TOKENS;
-    int32_t *ids = bert_batch_add(b, n, n_a + 2, pair.label, sequence_key);
+    int32_t *ids = text_batch_add(b, n, n_a + 2, pair.label, sequence_key);
     ids[0] = c->cls_id;
     TRY(copy_tokens(l, ids + 1, pair.a));
     ids[n_a + 1] = c->sep_id;
@@ -177,7 +177,7 @@ static struct status add_window(const struct bert_loader *l, struct batch *b, co
     const struct bert_loader_config *c = &l->config;
     struct nsp_range window = draw_window(l, f, draw);
     int64_t n = length(window) + BERT_WINDOW_SPECIAL_TOKENS;
-    int32_t *ids = bert_batch_add(b, n, n, NSP_NO_LABEL, sequence_key);
+    int32_t *ids = text_batch_add(b, n, n, NSP_NO_LABEL, sequence_key);
     ids[0] = c->cls_id;
     parts[0] = window;
     TRY(copy_tokens(l, ids + 1, window));
@@ -203,7 +203,7 @@ static void mask_last(const struct bert_loader *l, struct batch *b, const struct
 {
     struct masking_turns turns = turns_of(&l->config, draw, parts[0], parts[1]);
     const struct bert_loader_config *c = &l->config;
-    int64_t begin = b->fields[BERT_CLS_ROWS][b->n_sequences - 1], n = b->n_real_tokens - begin;
+    int64_t begin = b->fields[TEXT_CLS_ROWS][b->n_sequences - 1], n = b->n_real_tokens - begin;
     const struct masking_rules rules = {.masked_lm_prob = f->mask_rate,
                                         .keep_rate = c->mask_keep_rate,
                                         .max_predictions = f->max_predictions,
@@ -214,9 +214,9 @@ static void mask_last(const struct bert_loader *l, struct batch *b, const struct
                                         .turns = c->even_masks ? &turns : NULL,
                                         .continues = l->continues};
     struct rng_stream mask_stream = rng_stream(draw_key(draw, PURPOSE_MASK));
-    int64_t m = masking_apply(&rules, b->ids + begin, n, bert_batch_masked_positions(b),
-                              bert_batch_masked_labels(b), &mask_stream);
-    bert_batch_take_masked(b, m);
+    int64_t m = masking_apply(&rules, b->ids + begin, n, text_batch_masked_positions(b),
+                              text_batch_masked_labels(b), &mask_stream);
+    text_batch_take_masked(b, m);
 }
 
 static struct status add_sequence(const struct bert_loader *l, struct batch *b, const struct bert_form *f,
@@ -232,7 +232,7 @@ static struct status add_sequence(const struct bert_loader *l, struct batch *b, 
  * trained too; the others begin at 0, as text does when the model is used. */
 static void shift_last(const struct bert_loader *l, struct batch *b, struct draw draw)
 {
-    int64_t begin = b->fields[BERT_CLS_ROWS][b->n_sequences - 1],
+    int64_t begin = b->fields[TEXT_CLS_ROWS][b->n_sequences - 1],
             room = l->config.n_positions - b->n_real_tokens + begin;
     struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_SHIFT));
     int32_t shift =
@@ -380,7 +380,7 @@ static struct status source_count_words(const void *self, double *counts, int64_
 struct batch_source bert_loader_source(const struct bert_loader *l)
 {
     return (struct batch_source){.self = l,
-                                 .layout = &bert_batch_layout,
+                                 .layout = &text_batch_layout,
                                  .limits = bert_form_limits(&l->config),
                                  .n_micro = l->config.gradient_accumulation_steps,
                                  .fill = source_fill,

@@ -37,7 +37,7 @@ static struct status add_tokens(struct batch *b, const struct piece *p, int32_t 
     if (p->nsp_label != 0 && p->nsp_label != 1) {
         return bad_value(p->record, "next_sentence_labels", p->begin, p->nsp_label, "0 or 1");
     }
-    memcpy(bert_batch_add(b, p->n, n_first, p->nsp_label, p->key), p->ids, (size_t)p->n * sizeof *p->ids);
+    memcpy(text_batch_add(b, p->n, n_first, p->nsp_label, p->key), p->ids, (size_t)p->n * sizeof *p->ids);
     return status_ok();
 }
 
@@ -62,8 +62,8 @@ static struct predictions find_predictions(const int32_t *positions, const int32
 static struct status add_predictions(struct batch *b, const struct piece *p, struct predictions *list,
                                      int32_t vocab_size)
 {
-    int32_t *positions = bert_batch_masked_positions(b);
-    int32_t *labels = bert_batch_masked_labels(b);
+    int32_t *positions = text_batch_masked_positions(b);
+    int32_t *labels = text_batch_masked_labels(b);
     int64_t room = b->limits.n_labels - b->n_real_labels;
     int64_t m = 0;
     int64_t last = p->begin; /* [CLS] */
@@ -81,7 +81,7 @@ static struct status add_predictions(struct batch *b, const struct piece *p, str
         labels[m++] = id;
         last = position;
     }
-    bert_batch_take_masked(b, m);
+    text_batch_take_masked(b, m);
     return status_ok();
 }
 

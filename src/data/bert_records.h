@@ -11,7 +11,7 @@
 #ifndef KILN_DATA_BERT_RECORDS_H
 #define KILN_DATA_BERT_RECORDS_H
 
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 
 enum { BERT_RECORDS_MAX_PACKED = 3 };
 
@@ -41,7 +41,7 @@ struct bert_records_packed {
     const int32_t *next_sentence_weights;   /* [N, D] 1 present, 0 absent */
 };
 
-/* Appends the sequence of record `index` to a batch with room for it (bert_batch_add).  STATUS_DATA names the
+/* Appends the sequence of record `index` to a batch with room for it (text_batch_add).  STATUS_DATA names the
  * record, the field and the value; the batch is then unusable until it is cleared. */
 struct status bert_records_add_padded(const struct bert_records_padded *r, int64_t index,
                                       int32_t sequence_key, struct batch *b);

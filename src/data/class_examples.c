@@ -218,10 +218,10 @@ struct label_reader {
     char separator;
 };
 
-static struct label_reader labels_of(const struct class_examples *e, int64_t row, enum bert_problem problem)
+static struct label_reader labels_of(const struct class_examples *e, int64_t row, enum label_problem problem)
 {
     struct table_cell cell = table_file_cell(&e->table, row, e->label);
-    bool many = problem == BERT_MULTI_LABEL && !cell.is_list;
+    bool many = problem == PROBLEM_MULTI_LABEL && !cell.is_list;
     return (struct label_reader){cell, cell.n_items > 0 && (!many || cell.n > 0) ? cell.text : NULL,
                                  cell.n_items, many ? e->separator : '\0'};
 }
@@ -255,19 +255,19 @@ static bool is_number(const char *text, double *value)
     return end != text && end[strspn(end, " \t")] == '\0' && isfinite(*value);
 }
 
-enum bert_problem class_examples_problem(const struct class_examples *e)
+enum label_problem class_examples_problem(const struct class_examples *e)
 {
     bool numbers = e->table.n_rows > 0, points = false;
     for (int64_t i = 0; i < e->table.n_rows; i++) {
         struct table_cell cell = table_file_cell(&e->table, i, e->label);
         double value;
         if (cell.is_list) {
-            return BERT_MULTI_LABEL;
+            return PROBLEM_MULTI_LABEL;
         }
         numbers = numbers && is_number(cell.text, &value);
         points = points || strpbrk(cell.text, ".eE") != NULL;
     }
-    return numbers && points ? BERT_REGRESSION : BERT_SINGLE_LABEL;
+    return numbers && points ? PROBLEM_REGRESSION : PROBLEM_SINGLE_LABEL;
 }
 
 static struct status wrong_label(const struct class_examples *e, int64_t row, const char *what,
@@ -291,7 +291,7 @@ static struct status check_label(const struct class_examples *e, int64_t row, co
 }
 
 /* Appends the labels of a row; several may be none. */
-static struct status add_names(const struct class_examples *e, int64_t row, enum bert_problem problem,
+static struct status add_names(const struct class_examples *e, int64_t row, enum label_problem problem,
                                struct label_names *names)
 {
     struct label_reader r = labels_of(e, row, problem);
@@ -307,7 +307,7 @@ static struct status add_names(const struct class_examples *e, int64_t row, enum
     return status_ok();
 }
 
-struct status class_examples_names(const struct class_examples *e, enum bert_problem problem,
+struct status class_examples_names(const struct class_examples *e, enum label_problem problem,
                                    struct label_names *names)
 {
     if (e->label < 0) {
@@ -315,7 +315,7 @@ struct status class_examples_names(const struct class_examples *e, enum bert_pro
             &e->table, e->label_name != NULL ? e->label_name : "for labels with a usual name (label, labels)",
             "--label_column_name");
     }
-    if (problem == BERT_REGRESSION) {
+    if (problem == PROBLEM_REGRESSION) {
         return label_names_parse(names, NULL, 1, "");
     }
     for (int64_t i = 0; i < e->table.n_rows; i++) {
@@ -328,42 +328,43 @@ struct status class_examples_names(const struct class_examples *e, enum bert_pro
 }
 
 /* Labels as the batch holds them, of a row without labels. */
-static void put_none(int32_t *labels, int64_t width, enum bert_problem problem)
+static void put_none(int32_t *labels, int64_t width, enum label_problem problem)
 {
     for (int64_t i = 0; i < width; i++) {
-        labels[i] = problem == BERT_SINGLE_LABEL ? -1 : BATCH_NO_NUMBER;
+        labels[i] = problem == PROBLEM_SINGLE_LABEL ? -1 : BATCH_NO_NUMBER;
     }
 }
 
 /* Replaces them by the row's. */
-static struct status encode_labels(const struct class_examples *e, int64_t row, const struct bert_config *c,
-                                   const struct label_match *match, int32_t *labels)
+static struct status encode_labels(const struct class_examples *e, int64_t row,
+                                   const struct model_labels *model, const struct label_match *match,
+                                   int32_t *labels)
 {
-    struct label_reader r = labels_of(e, row, c->problem);
+    struct label_reader r = labels_of(e, row, model->problem);
     int64_t at = 0, width = e->texts.width;
     const char *name;
     size_t n;
     TRY(check_label(e, row, &r.cell));
-    for (int64_t i = 0; i < width && c->problem == BERT_MULTI_LABEL; i++) {
+    for (int64_t i = 0; i < width && model->problem == PROBLEM_MULTI_LABEL; i++) {
         labels[i] = 0; /* the bits of 0 */
     }
     while (next_label(&r, &name, &n)) {
-        int64_t label = c->problem == BERT_REGRESSION ? at++ : label_match_find(match, name, n);
+        int64_t label = model->problem == PROBLEM_REGRESSION ? at++ : label_match_find(match, name, n);
         double value = 1;
         if (n == 0) {
             return wrong_label(e, row, "there is no label", "");
         }
-        if (c->problem == BERT_REGRESSION && (!is_number(name, &value) || label >= width)) {
+        if (model->problem == PROBLEM_REGRESSION && (!is_number(name, &value) || label >= width)) {
             return wrong_label(e, row, "not the numbers of this regression: ", name);
         }
-        if (label < 0 && n == 2 && memcmp(name, "-1", n) == 0 && c->problem == BERT_SINGLE_LABEL) {
+        if (label < 0 && n == 2 && memcmp(name, "-1", n) == 0 && model->problem == PROBLEM_SINGLE_LABEL) {
             return status_ok(); /* GLUE's mark of no label */
         }
         if (label < 0) {
             return label_match_refuse(match, e->table.path, table_file_line(&e->table, row), name);
         }
         float number = (float)value;
-        if (c->problem == BERT_SINGLE_LABEL) {
+        if (model->problem == PROBLEM_SINGLE_LABEL) {
             labels[0] = (int32_t)label;
         } else {
             memcpy(&labels[label], &number, sizeof number);
@@ -375,7 +376,7 @@ static struct status encode_labels(const struct class_examples *e, int64_t row, 
 /* ---- tokens ---- */
 
 static struct status encode_all(struct class_examples *e, struct pair_encoder *x, int32_t *labels,
-                                const struct bert_config *c, const struct label_match *match)
+                                const struct model_labels *model, const struct label_match *match)
 {
     for (int64_t i = 0; i < e->table.n_rows; i++) {
         struct table_cell a, b = {0};
@@ -384,9 +385,9 @@ static struct status encode_all(struct class_examples *e, struct pair_encoder *x
             TRY(table_file_text(&e->table, i, e->pair, &b));
         }
         struct text_bytes pair = {b.text, b.n};
-        put_none(labels, e->texts.width, c->problem);
+        put_none(labels, e->texts.width, model->problem);
         if (match != NULL) {
-            TRY(encode_labels(e, i, c, match, labels));
+            TRY(encode_labels(e, i, model, match, labels));
         }
         TRY(pair_encoder_add(x, &e->texts, (struct text_bytes){a.text, a.n}, e->pair >= 0 ? &pair : NULL,
                              labels));
@@ -396,18 +397,18 @@ static struct status encode_all(struct class_examples *e, struct pair_encoder *x
 }
 
 static struct status encode(struct class_examples *e, const struct tokenizer *tokenizer,
-                            int64_t max_seq_length, const struct bert_config *c,
+                            int64_t max_seq_length, const struct model_labels *model,
                             const struct label_match *match)
 {
     struct tokenizer_scratch scratch;
     struct pair_encoder x;
-    e->texts.width = c->problem == BERT_SINGLE_LABEL ? 1 : c->num_labels;
+    e->texts.width = model->problem == PROBLEM_SINGLE_LABEL ? 1 : model->n;
     TRY(tokenizer_scratch_init(&scratch, tokenizer));
     struct status s = pair_encoder_init(&x, &scratch, max_seq_length);
     int32_t *labels = malloc((size_t)e->texts.width * sizeof *labels);
     if (!failed(s)) {
         s = labels == NULL ? status_error(STATUS_MEMORY, "out of memory for labels")
-                           : encode_all(e, &x, labels, c, match);
+                           : encode_all(e, &x, labels, model, match);
     }
     pair_encoder_fini(&x);
     tokenizer_scratch_fini(&scratch);
@@ -416,17 +417,18 @@ static struct status encode(struct class_examples *e, const struct tokenizer *to
 }
 
 struct status class_examples_encode(struct class_examples *e, const struct tokenizer *tokenizer,
-                                    int64_t max_seq_length, const struct bert_config *c, bool with_labels)
+                                    int64_t max_seq_length, const struct model_labels *model,
+                                    bool with_labels)
 {
     struct label_names names = {0};
     struct label_match match = {0};
     if (!with_labels) {
-        return encode(e, tokenizer, max_seq_length, c, NULL);
+        return encode(e, tokenizer, max_seq_length, model, NULL);
     }
-    struct status s = class_examples_names(e, c->problem, &names);
+    struct status s = class_examples_names(e, model->problem, &names);
     if (!failed(s)) {
-        label_match_init(&match, c->labels, &names, e->table.path);
-        s = encode(e, tokenizer, max_seq_length, c, &match);
+        label_match_init(&match, model->names, &names, e->table.path);
+        s = encode(e, tokenizer, max_seq_length, model, &match);
     }
     label_match_fini(&match);
     label_names_fini(&names);

@@ -189,7 +189,7 @@ static struct status score_numbers(struct scoring *s, int64_t n, const float *lo
     return status_ok();
 }
 
-struct status class_score(struct score_list *out, enum bert_problem problem, int64_t n, int64_t n_labels,
+struct status class_score(struct score_list *out, enum label_problem problem, int64_t n, int64_t n_labels,
                           const float *logits, const int32_t *labels)
 {
     struct scoring s = {.out = out, .n_labels = n_labels};
@@ -200,9 +200,9 @@ struct status class_score(struct score_list *out, enum bert_problem problem, int
         return status_error(STATUS_MEMORY, "out of memory for the counts of %lld labels",
                             (long long)n_labels);
     }
-    if (problem == BERT_SINGLE_LABEL) {
+    if (problem == PROBLEM_SINGLE_LABEL) {
         score_one_label(&s, n, logits, labels);
-    } else if (problem == BERT_MULTI_LABEL) {
+    } else if (problem == PROBLEM_MULTI_LABEL) {
         score_any_labels(&s, n, logits, labels);
     } else {
         status = score_numbers(&s, n * n_labels, logits, labels);

@@ -12,7 +12,7 @@
 
 /* Scores logits [n, n_labels] against labels as a batch holds them, [n] classes or [n, n_labels] in the bits
  * of fp32; rows without a label do not count.  STATUS_DATA if no row has one. */
-struct status class_score(struct score_list *out, enum bert_problem problem, int64_t n, int64_t n_labels,
+struct status class_score(struct score_list *out, enum label_problem problem, int64_t n, int64_t n_labels,
                           const float *logits, const int32_t *labels);
 
 /* The label with the highest score; the first of several equal ones. */

@@ -3,7 +3,7 @@
 #ifndef KILN_DATA_EXAMPLE_SOURCE_H
 #define KILN_DATA_EXAMPLE_SOURCE_H
 
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 
 /* The code that makes the examples fills it in, and it borrows them. */
 struct example_source {

@@ -60,10 +60,10 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
     const struct labelled_texts *t = self;
     const struct labelled_text *x = labelled_texts_get(t, i);
-    int32_t *ids = bert_batch_add(out, x->n, x->n_first, -1, key);
+    int32_t *ids = text_batch_add(out, x->n, x->n_first, -1, key);
     memcpy(ids, t->ids.ids + x->first, (size_t)x->n * sizeof *ids);
     int64_t row = t->of_tokens ? ids - out->ids : (out->n_sequences - 1) * t->width;
-    memcpy(out->fields[BERT_CLASS_LABELS] + row, labelled_texts_labels(t, i),
+    memcpy(out->fields[TEXT_CLASS_LABELS] + row, labelled_texts_labels(t, i),
            (size_t)(t->of_tokens ? x->n : t->width) * sizeof *ids);
 }
 

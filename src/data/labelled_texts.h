@@ -19,7 +19,7 @@ struct labelled_texts {
     int64_t width;
     struct id_list ids;
     struct buf texts;  /* struct labelled_text */
-    struct buf labels; /* int32_t, or the bits of float: as the batch's field BERT_CLASS_LABELS has them */
+    struct buf labels; /* int32_t, or the bits of float: as the batch's field TEXT_CLASS_LABELS has them */
     int64_t n, max_length;
 };
 

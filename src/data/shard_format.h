@@ -14,7 +14,7 @@
 #ifndef KILN_DATA_SHARD_FORMAT_H
 #define KILN_DATA_SHARD_FORMAT_H
 
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 #include "io/hdf5_file.h"
 
 #include <stddef.h>

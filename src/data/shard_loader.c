@@ -369,12 +369,12 @@ void shard_loader_close(struct shard_loader *l)
 struct batch_source shard_loader_source(const struct shard_loader *l)
 {
     struct batch_limits limits =
-        bert_batch_limits(l->micro_size, l->shape.seq_length, l->shape.n_predictions);
+        text_batch_limits(l->micro_size, l->shape.seq_length, l->shape.n_predictions);
     if (l->shape.packed) {
         limits.n_sequences = l->micro_size * BERT_RECORDS_MAX_PACKED + 1;
     }
     return (struct batch_source){.self = l,
-                                 .layout = &bert_batch_layout,
+                                 .layout = &text_batch_layout,
                                  .limits = limits,
                                  .n_micro = l->n_micro,
                                  .fill = fill,

@@ -218,7 +218,7 @@ static struct status pack_files(struct packing_run *r)
     for (int64_t i = 0; i < p->files.n; i++) {
         longest = p->shapes[i].seq_length > longest ? p->shapes[i].seq_length : longest;
     }
-    TRY(bert_batch_init(&r->one, bert_batch_limits(1, longest, longest + PACK_MOST)));
+    TRY(text_batch_init(&r->one, text_batch_limits(1, longest, longest + PACK_MOST)));
     r->memory = calloc(1, shard_format_bytes(&r->shape));
     if (r->memory == NULL) {
         return out_of_memory(r);

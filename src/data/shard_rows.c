@@ -28,14 +28,14 @@ void shard_rows_put(void *memory, const struct shard_shape *shape, const struct 
     int32_t *labels = array_at(arrays, n, "masked_lm_ids", t->record, t->masked_at);
     memcpy(ids, b->ids, (size_t)b->n_real_tokens * sizeof *ids);
     for (int64_t i = 0; i < b->n_real_tokens; i++) {
-        segments[i] = (int8_t)b->fields[BERT_TYPES][i];
+        segments[i] = (int8_t)b->fields[TEXT_TYPES][i];
     }
     for (int64_t i = 0; i < b->n_real_labels; i++) {
-        places[i] = (int32_t)(b->fields[BERT_MASKED_ROWS][i] + t->at);
-        labels[i] = b->fields[BERT_MASKED_LABELS][i];
+        places[i] = (int32_t)(b->fields[TEXT_MASKED_ROWS][i] + t->at);
+        labels[i] = b->fields[TEXT_MASKED_LABELS][i];
     }
     *(int8_t *)array_at(arrays, n, "next_sentence_labels", t->record, t->slot) =
-        (int8_t)b->fields[BERT_NSP_LABELS][0];
+        (int8_t)b->fields[TEXT_PAIR_LABELS][0];
     if (!shape->packed) {
         memset(mask, 1, (size_t)b->n_real_tokens);
         return;

@@ -36,7 +36,7 @@ static void cut(struct sorted_batches *b, const struct sized *sorted, struct bat
 struct batch_limits sorted_batches_limits(int64_t batch_size, int64_t max_length)
 {
     enum { SHORTEST = 2 }; /* tokens: what begins and what ends a sequence */
-    struct batch_limits limits = bert_batch_limits(batch_size, max_length, 0);
+    struct batch_limits limits = text_batch_limits(batch_size, max_length, 0);
     limits.n_sequences = limits.n_tokens / SHORTEST + 1;
     return limits;
 }

@@ -184,7 +184,7 @@ static struct status encode(struct tag_examples *e, const struct tokenizer *toke
 }
 
 struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer *tokenizer,
-                                  int64_t max_seq_length, const struct bert_config *c, bool with_labels)
+                                  int64_t max_seq_length, const struct model_labels *model, bool with_labels)
 {
     struct label_names names = {0};
     struct label_match match = {0};
@@ -193,7 +193,7 @@ struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer
     }
     struct status s = tag_examples_names(e, &names);
     if (!failed(s)) {
-        label_match_init(&match, c->labels, &names, e->path);
+        label_match_init(&match, model->names, &names, e->path);
         s = encode(e, tokenizer, max_seq_length, &match);
     }
     label_match_fini(&match);

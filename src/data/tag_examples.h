@@ -7,7 +7,7 @@
 #define KILN_DATA_TAG_EXAMPLES_H
 
 #include "data/labelled_texts.h"
-#include "nn/bert_config.h"
+#include "nn/label_names.h"
 #include "text/tokenizer.h"
 
 struct tag_word {
@@ -50,6 +50,6 @@ struct status tag_examples_names(const struct tag_examples *e, struct label_name
  * label, or one that is not among the names.
  * STATUS_USAGE: max_seq_length leaves no room for a word. */
 struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer *tokenizer,
-                                  int64_t max_seq_length, const struct bert_config *c, bool with_labels);
+                                  int64_t max_seq_length, const struct model_labels *model, bool with_labels);
 
 #endif

@@ -1,6 +1,7 @@
 #include "model/bert_family.h"
 
 #include "model/bert_onnx.h"
+#include "nn/bert_model.h"
 
 #include <string.h>
 
@@ -18,14 +19,9 @@ static struct status parse_config(void *config, const json_t *object, const char
                : status_ok();
 }
 
-static const char *class_of(int task)
+static json_t *config_to_json(const void *config, enum model_task task)
 {
-    return bert_task_class((enum bert_task)task);
-}
-
-static json_t *config_to_json(const void *config, int task)
-{
-    return bert_config_to_json(config, class_of(task));
+    return bert_config_to_json(config, bert_task_class(task));
 }
 
 static struct model_family_sizes sizes(const void *config)
@@ -42,7 +38,7 @@ static void set_words(void *config, int64_t vocab_size, int64_t n_words)
 }
 
 /* Whether config.json names the class of a task. */
-static bool names_class(const json_t *config, enum bert_task task)
+static bool names_class(const json_t *config, enum model_task task)
 {
     size_t i;
     const json_t *name;
@@ -57,35 +53,34 @@ static bool names_class(const json_t *config, enum bert_task task)
 
 /* The heads in the files decide, since programs forget to update "architectures".  But a classifier may be of sequences or of
  * tokens: "architectures" says which; if it does not, there is a pooler only for sequences. */
-static int task_of(const bool has[NAMES_N_PARTS], const json_t *config)
+static enum model_task task_of(const bool has[NAMES_N_PARTS], const json_t *config)
 {
     if (has[NAMES_CLASSIFIER]) {
-        bool tokens = names_class(config, BERT_TASK_TOKEN_CLASSIFICATION) ||
-                      (!names_class(config, BERT_TASK_SEQUENCE_CLASSIFICATION) && !has[NAMES_POOLER]);
-        return tokens ? BERT_TASK_TOKEN_CLASSIFICATION : BERT_TASK_SEQUENCE_CLASSIFICATION;
+        bool tokens = names_class(config, MODEL_TASK_TOKEN_CLASSIFICATION) ||
+                      (!names_class(config, MODEL_TASK_SEQUENCE_CLASSIFICATION) && !has[NAMES_POOLER]);
+        return tokens ? MODEL_TASK_TOKEN_CLASSIFICATION : MODEL_TASK_SEQUENCE_CLASSIFICATION;
     }
     if (has[NAMES_QA]) {
-        return BERT_TASK_QUESTION_ANSWERING;
+        return MODEL_TASK_QUESTION_ANSWERING;
     }
     if (has[NAMES_MLM]) {
-        return has[NAMES_NSP] && has[NAMES_POOLER] ? BERT_TASK_PRETRAINING : BERT_TASK_MASKED_LM;
+        return has[NAMES_NSP] && has[NAMES_POOLER] ? MODEL_TASK_PRETRAINING : MODEL_TASK_MASKED_LM;
     }
-    return BERT_TASK_ENCODER;
+    return MODEL_TASK_ENCODER;
 }
 
-static bool has_labels(int task)
-{
-    return bert_task_has_classifier((enum bert_task)task);
-}
-
-static int64_t set_labels(void *config, int task, const struct label_names *labels)
+static struct model_labels *labels(void *config)
 {
     struct bert_config *c = config;
-    c->labels = labels;
-    if (task == BERT_TASK_TOKEN_CLASSIFICATION) {
-        c->problem = BERT_SINGLE_LABEL;
-    }
-    return c->num_labels;
+    return &c->labels;
+}
+
+/* A file's number of words may include rows that pad the vocabulary. */
+static struct status same_architecture(const void *a, const void *b)
+{
+    struct bert_config of_a = *(const struct bert_config *)a;
+    of_a.vocab_size = ((const struct bert_config *)b)->vocab_size;
+    return bert_config_same_architecture(&of_a, b);
 }
 
 static const char *const bare[] = {"embeddings.", "encoder.", "pooler.", NULL};
@@ -138,11 +133,12 @@ const struct model_family bert_family = {
     .config_to_json = config_to_json,
     .sizes = sizes,
     .set_words = set_words,
-    .class_of = class_of,
+    .create = bert_model_create,
+    .same_architecture = same_architecture,
+    .class_of = bert_task_class,
     .task_of = task_of,
-    .has_labels = has_labels,
-    .set_labels = set_labels,
-    .bare_task = BERT_TASK_ENCODER,
+    .labels = labels,
+    .bare_task = MODEL_TASK_ENCODER,
     .root = "bert.",
     .bare = bare,
     .renames = renames,
@@ -175,6 +171,5 @@ const struct model_family bert_family = {
 
 struct bert_config *bert_family_config(const struct model_dir *m)
 {
-    CHECK(m->family == &bert_family, "%s is no BERT", m->path);
-    return m->config;
+    return m->family == &bert_family ? m->config : NULL;
 }

@@ -215,31 +215,31 @@ static void spans(struct building *b, value h)
     }
 }
 
-static void outputs(struct building *b, value h, enum bert_task task)
+static void outputs(struct building *b, value h, enum model_task task)
 {
-    int64_t v = b->c->vocab_size, n = b->c->num_labels;
+    int64_t v = b->c->vocab_size, n = b->c->labels.n;
     switch (task) {
-    case BERT_TASK_PRETRAINING:
+    case MODEL_TASK_PRETRAINING:
         onnx_graph_output(b->g, "prediction_logits", words(b, h), of_tokens(v));
         onnx_graph_output(b->g, "seq_relationship_logits",
                           linear(b, pooled(b, h), "cls.", "seq_relationship"), of_sequences(2));
         break;
-    case BERT_TASK_MASKED_LM: onnx_graph_output(b->g, "logits", words(b, h), of_tokens(v)); break;
-    case BERT_TASK_QUESTION_ANSWERING: spans(b, h); break;
-    case BERT_TASK_SEQUENCE_CLASSIFICATION:
+    case MODEL_TASK_MASKED_LM: onnx_graph_output(b->g, "logits", words(b, h), of_tokens(v)); break;
+    case MODEL_TASK_QUESTION_ANSWERING: spans(b, h); break;
+    case MODEL_TASK_SEQUENCE_CLASSIFICATION:
         onnx_graph_output(b->g, "logits", linear(b, pooled(b, h), "", "classifier"), of_sequences(n));
         break;
-    case BERT_TASK_TOKEN_CLASSIFICATION:
+    case MODEL_TASK_TOKEN_CLASSIFICATION:
         onnx_graph_output(b->g, "logits", linear(b, h, "", "classifier"), of_tokens(n));
         break;
-    case BERT_TASK_ENCODER:
+    case MODEL_TASK_ENCODER:
         onnx_graph_output(b->g, "last_hidden_state", h, of_tokens(b->c->hidden_size));
         onnx_graph_output(b->g, "pooler_output", pooled(b, h), of_sequences(b->c->hidden_size));
         break;
     }
 }
 
-void bert_onnx_build(struct onnx_graph *g, const void *config, int task)
+void bert_onnx_build(struct onnx_graph *g, const void *config, enum model_task task)
 {
     struct building b = {.g = g, .c = config};
     struct onnx_shape tokens = {ONNX_I64, 2, {BATCH, SEQUENCE}};
@@ -251,5 +251,5 @@ void bert_onnx_build(struct onnx_graph *g, const void *config, int task)
     for (int64_t i = 0; i < b.c->num_hidden_layers; i++) {
         x = layer(&b, x, i);
     }
-    outputs(&b, x.out, (enum bert_task)task);
+    outputs(&b, x.out, task);
 }

@@ -5,7 +5,7 @@
 #include "io/onnx_graph.h"
 #include "nn/bert.h"
 
-/* model_family.to_onnx: `config` is a struct bert_config, the task an enum bert_task.
+/* model_family.to_onnx: `config` is a struct bert_config, the task an enum model_task.
  *
  * Inputs, i64 [batch, sequence]: input_ids; attention_mask, 1 for tokens and 0 for padding; token_type_ids.  Outputs, fp32,
  * under the names of Hugging Face's classes:
@@ -16,6 +16,6 @@
  *     BertForSequenceClassification  logits [batch, C]
  *     BertForTokenClassification     logits [batch, sequence, C]
  *     BertModel                      last_hidden_state [batch, sequence, H], pooler_output [batch, H] */
-void bert_onnx_build(struct onnx_graph *g, const void *config, int task);
+void bert_onnx_build(struct onnx_graph *g, const void *config, enum model_task task);
 
 #endif

@@ -11,7 +11,7 @@ struct foreign {
     struct model_dir m;
     struct foreign_moments moments;
     json_t *position;
-    int task;
+    enum model_task task;
 };
 
 /* ---- the table's functions ---- */

@@ -14,7 +14,7 @@ enum load_outcome {
 
 struct load_report {
     const struct model_family *family;
-    int task;                              /* of the family */
+    enum model_task task;
     int n[LOAD_N_OUTCOMES][NAMES_N_PARTS]; /* tensors */
     int64_t n_rows, n_words;               /* of the word embeddings, and of the vocabulary */
     int n_tied;                            /* tensors that equal another one, as they must */

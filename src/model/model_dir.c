@@ -24,11 +24,7 @@ static struct status read_config(struct model_dir *m, json_t **root, const char 
         }
         TRY(checkpoint_path(path, "%s", given));
     }
-    TRY(json_read_object(root, path));
-    m->family = model_family_find(*root);
-    m->config = calloc(1, m->family->config_bytes);
-    return m->config == NULL ? status_error(STATUS_MEMORY, "out of memory for %s", path)
-                             : m->family->parse_config(m->config, *root, path);
+    return model_family_read_config(&m->family, &m->config, root, path);
 }
 
 static struct status read_tokenizer(struct model_dir *m, const char *given)
@@ -103,7 +99,7 @@ static struct status check_vocab_size(struct model_dir *m)
     return status_ok();
 }
 
-static int task_of(const struct model_dir *m, const json_t *config)
+static enum model_task task_of(const struct model_dir *m, const json_t *config)
 {
     bool has[NAMES_N_PARTS] = {false};
     for (int i = 0; i < m->files.n_tensors; i++) {
@@ -113,13 +109,49 @@ static int task_of(const struct model_dir *m, const json_t *config)
     return m->family->task_of(has, config);
 }
 
+struct model_family_sizes model_dir_sizes(const struct model_dir *m)
+{
+    return m->family->sizes(m->config);
+}
+
+struct model_labels *model_dir_labels(const struct model_dir *m)
+{
+    return m->family->labels(m->config);
+}
+
+struct status model_dir_declare(const struct model_dir *m, struct param_table *params, enum model_task task)
+{
+    struct model *model;
+    TRY(m->family->create(&model, m->config, task));
+    struct status s = model->type->declare(model, params);
+    model->type->destroy(model);
+    return s;
+}
+
+struct status model_dir_check_config(const struct model_dir *m, const char *path)
+{
+    const struct model_family *family;
+    void *config;
+    json_t *root;
+    TRY(model_family_read_config(&family, &config, &root, path));
+    struct status s = family == m->family ? family->same_architecture(config, m->config)
+                                          : status_error(STATUS_DATA, "it is of a %s, but the model is a %s",
+                                                         family->name, m->family->name);
+    free(config);
+    json_decref(root);
+    return s;
+}
+
 static struct status read_labels(struct model_dir *m, const json_t *config)
 {
     m->labels = calloc(1, sizeof *m->labels);
     if (m->labels == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the names of labels");
     }
-    int64_t n = m->family->set_labels(m->config, m->task, m->labels);
+    struct model_labels *labels = model_dir_labels(m);
+    int64_t n = labels->n;
+    labels->names = m->labels;
+    labels->problem = m->task == MODEL_TASK_TOKEN_CLASSIFICATION ? PROBLEM_SINGLE_LABEL : labels->problem;
     return label_names_parse(m->labels, config, n, m->path);
 }
 
@@ -130,7 +162,7 @@ static struct status open_files(struct model_dir *m, const json_t *config, const
     TRY(model_files_open(&m->files, &m->place, m->family));
     TRY(check_vocab_size(m));
     m->task = task_of(m, config);
-    return m->family->has_labels(m->task) ? read_labels(m, config) : status_ok();
+    return model_task_has_labels(m->task) ? read_labels(m, config) : status_ok();
 }
 
 static struct status open_all(struct model_dir *m, struct model_dir_given given)

@@ -24,7 +24,7 @@ struct model_dir {
     struct tokenizer tokenizer;
     int64_t max_length;         /* most tokens of a sequence: at most the model's positions */
     int64_t vocab_rows;         /* in the files: the vocabulary, or more */
-    int task;                   /* of the family: the task whose heads the files have */
+    enum model_task task;       /* whose heads the files have */
     struct label_names *labels; /* of a model with a classifier; config views them; owned */
     struct model_files files;
 };
@@ -46,6 +46,16 @@ struct status model_dir_open_given(struct model_dir *m, const char *path, struct
 /* Safe on a zeroed struct and after a failed open. */
 void model_dir_close(struct model_dir *m);
 
+/* The sizes and the labels of its configuration. */
+struct model_family_sizes model_dir_sizes(const struct model_dir *m);
+struct model_labels *model_dir_labels(const struct model_dir *m);
+
+/* STATUS_DATA if the configuration in a file is of another architecture than the model. */
+struct status model_dir_check_config(const struct model_dir *m, const char *path);
+
+/* Declares the parameters of its model for a task in `params`, which is zeroed. */
+struct status model_dir_declare(const struct model_dir *m, struct param_table *params, enum model_task task);
+
 /* Fills the parameters of the task's table (declared with m->config) in `master`, a flat fp32 or fp64
  * host buffer of its layout; padded rows, rows that the files lack and new parameters keep their values.
  * Tensors are F32, F16, BF16 or F64.
@@ -55,7 +65,7 @@ void model_dir_close(struct model_dir *m);
  * names any other missing tensor, a shape that config.json contradicts, a decoder that is not tied, or an
  * encoder's tensor that kiln would not read; STATUS_NUMERIC the first weight that is not finite. */
 struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
-                                     tensor master, int task, unsigned may_be_new,
+                                     tensor master, enum model_task task, unsigned may_be_new,
                                      struct load_report *report);
 
 /* In which form a save writes the weights; the configuration and the tokenizer's files lie beside them. */
@@ -73,7 +83,7 @@ struct model_dir_form {
 /* What a save writes; everything is borrowed for the call. */
 struct model_dir_contents {
     const struct model_family *family;
-    int task;                         /* of the family */
+    enum model_task task;
     const struct param_table *params; /* of the task */
     tensor master;                    /* [params->n_elements] host, fp32 */
     const void *config;               /* of the family */

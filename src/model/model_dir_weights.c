@@ -166,7 +166,8 @@ static struct status check_new(const struct reading *r, unsigned may_be_new)
 }
 
 struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
-                                     tensor master, int task, unsigned may_be_new, struct load_report *report)
+                                     tensor master, enum model_task task, unsigned may_be_new,
+                                     struct load_report *report)
 {
     struct reading r = {.m = m, .params = params, .master = master, .report = report};
     *report = (struct load_report){.family = m->family,

@@ -1,7 +1,9 @@
 #include "model/model_family.h"
 
+#include "core/buf.h"
 #include "model/bert_family.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* All families; add a new one here. */
@@ -12,15 +14,63 @@ const struct model_family *model_family_at(size_t i)
     return families[i];
 }
 
-const struct model_family *model_family_find(const json_t *config)
+static bool has_type(const struct model_family *f, const char *type)
 {
-    const json_t *type = json_object_get(config, "model_type");
-    for (size_t i = 0; json_is_string(type) && families[i] != NULL; i++) {
-        for (const char *const *known = families[i]->model_types; *known != NULL; known++) {
-            if (strcmp(*known, json_string_value(type)) == 0) {
-                return families[i];
-            }
+    const char *const *known = f->model_types;
+    while (*known != NULL && strcmp(*known, type) != 0) {
+        known++;
+    }
+    return *known != NULL;
+}
+
+static struct status refuse(const char *type, const char *source)
+{
+    struct buf known = {0};
+    for (size_t i = 0; families[i] != NULL; i++) {
+        for (const char *const *t = families[i]->model_types; *t != NULL; t++) {
+            buf_printf(&known, "%s%s", known.n > 0 ? ", " : "", *t);
         }
     }
-    return families[0];
+    struct status s = status_error(STATUS_DATA, "%s: \"model_type\" is \"%.60s\", but kiln knows only: %s",
+                                   source, type, buf_text(&known));
+    buf_fini(&known);
+    return s;
+}
+
+struct status model_family_find(const struct model_family **family, const json_t *config, const char *source)
+{
+    const char *type = NULL;
+    *family = families[0];
+    if (!json_is_null(json_object_get(config, "model_type"))) {
+        TRY(json_get_string(config, source, "model_type", false, &type));
+    }
+    if (type == NULL) {
+        return status_ok();
+    }
+    for (size_t i = 0; families[i] != NULL; i++) {
+        if (has_type(families[i], type)) {
+            *family = families[i];
+            return status_ok();
+        }
+    }
+    return refuse(type, source);
+}
+
+struct status model_family_read_config(const struct model_family **family, void **config, json_t **root,
+                                       const char *path)
+{
+    *config = NULL;
+    TRY(json_read_object(root, path));
+    struct status s = model_family_find(family, *root, path);
+    if (!failed(s)) {
+        *config = calloc(1, (*family)->config_bytes);
+        s = *config == NULL ? status_error(STATUS_MEMORY, "out of memory for %s", path)
+                            : (*family)->parse_config(*config, *root, path);
+    }
+    if (failed(s)) {
+        free(*config);
+        json_decref(*root);
+        *config = *root = NULL;
+    }
+    return s;
 }

@@ -6,7 +6,7 @@
 #define KILN_MODEL_MODEL_FAMILY_H
 
 #include "core/json.h"
-#include "nn/label_names.h"
+#include "nn/model.h"
 
 #include <stdbool.h>
 
@@ -58,22 +58,28 @@ struct model_family {
     /* STATUS_DATA for a config.json that does not describe a model of the family. */
     struct status (*parse_config)(void *config, const json_t *object, const char *source);
     /* The config.json of a task's class; the caller json_decref's it.  NULL without memory. */
-    json_t *(*config_to_json)(const void *config, int task);
+    json_t *(*config_to_json)(const void *config, enum model_task task);
     struct model_family_sizes (*sizes)(const void *config);
     /* Sets `n_words` pieces of the vocabulary, and rows for them. */
     void (*set_words)(void *config, int64_t vocab_size, int64_t n_words);
 
-    /* Tasks are numbers of the family's own. */
-    const char *(*class_of)(int task); /* as "architectures" in config.json has it */
+    /* Those of a classifier, in the configuration. */
+    struct model_labels *(*labels)(void *config);
+
+    /* The model of a configuration, which it copies but for names of labels; model_type.destroy frees it.  STATUS_MEMORY. */
+    struct status (*create)(struct model **model, const void *config, enum model_task task);
+
+    /* STATUS_DATA naming the first field in which two architectures differ; dropout, initialisation and the vocabulary may
+     * differ. */
+    struct status (*same_architecture)(const void *a, const void *b);
+
+    const char *(*class_of)(enum model_task task); /* as "architectures" in config.json has it */
     /* The task of files with these parts. */
-    int (*task_of)(const bool has[NAMES_N_PARTS], const json_t *config);
-    /* Whether a task's model has names for its scores, num_labels of them; then the configuration views `labels`. */
-    bool (*has_labels)(int task);
-    int64_t (*set_labels)(void *config, int task, const struct label_names *labels);
+    enum model_task (*task_of)(const bool has[NAMES_N_PARTS], const json_t *config);
 
     /* Names of tensors.  A model without a head is written without the prefix `root`, and read without it
      * where a name begins with one of `bare`. */
-    int bare_task;
+    enum model_task bare_task;
     const char *root;
     const char *const *bare;                   /* NULL ends them */
     const struct model_family_rename *renames; /* in order; NULL as `old` ends them */
@@ -88,12 +94,16 @@ struct model_family {
 
     const struct model_family_script *script; /* NULL: they have none */
     /* Adds the network of a task to an empty graph, its weights under the names of the parameter table; NULL: kiln cannot. */
-    void (*to_onnx)(struct onnx_graph *g, const void *config, int task);
+    void (*to_onnx)(struct onnx_graph *g, const void *config, enum model_task task);
 };
 
-/* The family of a configuration; if none knows it, the first in the list, whose parse_config reports the
- * error. */
-const struct model_family *model_family_find(const json_t *config);
+/* The family of a configuration; without "model_type", as in files of 2018, the first in the list.  STATUS_DATA names a type that
+ * no family has. */
+struct status model_family_find(const struct model_family **family, const json_t *config, const char *source);
+
+/* Reads a config.json.  The caller frees the configuration and json_decref's *root; both are NULL after a failure. */
+struct status model_family_read_config(const struct model_family **family, void **config, json_t **root,
+                                       const char *path);
 
 /* The families in order; NULL after the last. */
 const struct model_family *model_family_at(size_t i);

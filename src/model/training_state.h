@@ -39,7 +39,7 @@ struct training_state_place {
         phase_began; /* the step before the first of the run's phase: of files that say nothing of phases */
     bool others;     /* those of other programs, too */
     struct model_dir_given given;
-    int task; /* of the model's family, for the tensors of other programs */
+    enum model_task task; /* for the tensors of other programs */
 };
 
 /* kind stays NULL if the directory has no checkpoint, and none of `step` was wanted.  STATUS_NO_CHECKPOINT if there is none of

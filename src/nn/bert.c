@@ -18,7 +18,7 @@ static struct weight_sizes sizes_of(const struct bert_config *c)
                 [DIM_POSITIONS] = c->max_position_embeddings,
                 [DIM_TYPES] = c->type_vocab_size,
                 [DIM_TWO] = 2,
-                [DIM_LABELS] = c->num_labels,
+                [DIM_LABELS] = c->labels.n,
             },
         .initializer_range = c->initializer_range,
         .sinusoidal_positions = c->sinusoidal_positions,
@@ -31,35 +31,30 @@ static struct weight_sizes sizes_of(const struct bert_config *c)
     return s;
 }
 
-const char *bert_task_class(enum bert_task task)
+const char *bert_task_class(enum model_task task)
 {
     static const char *const names[] = {
-        [BERT_TASK_PRETRAINING] = "BertForPreTraining",
-        [BERT_TASK_MASKED_LM] = "BertForMaskedLM",
-        [BERT_TASK_QUESTION_ANSWERING] = "BertForQuestionAnswering",
-        [BERT_TASK_ENCODER] = "BertModel",
-        [BERT_TASK_SEQUENCE_CLASSIFICATION] = "BertForSequenceClassification",
-        [BERT_TASK_TOKEN_CLASSIFICATION] = "BertForTokenClassification",
+        [MODEL_TASK_PRETRAINING] = "BertForPreTraining",
+        [MODEL_TASK_MASKED_LM] = "BertForMaskedLM",
+        [MODEL_TASK_QUESTION_ANSWERING] = "BertForQuestionAnswering",
+        [MODEL_TASK_ENCODER] = "BertModel",
+        [MODEL_TASK_SEQUENCE_CLASSIFICATION] = "BertForSequenceClassification",
+        [MODEL_TASK_TOKEN_CLASSIFICATION] = "BertForTokenClassification",
     };
     return names[task];
 }
 
-bool bert_task_has_pooler(enum bert_task task)
+bool bert_task_has_pooler(enum model_task task)
 {
-    return task == BERT_TASK_PRETRAINING || task == BERT_TASK_ENCODER ||
-           task == BERT_TASK_SEQUENCE_CLASSIFICATION;
-}
-
-bool bert_task_has_classifier(enum bert_task task)
-{
-    return task == BERT_TASK_SEQUENCE_CLASSIFICATION || task == BERT_TASK_TOKEN_CLASSIFICATION;
+    return task == MODEL_TASK_PRETRAINING || task == MODEL_TASK_ENCODER ||
+           task == MODEL_TASK_SEQUENCE_CLASSIFICATION;
 }
 
 /* A part of the model: its weights, their rows, the prefix of their names, and the number of their layer. */
 typedef void visit_part(void *context, void *part, const char *prefix, int64_t layer,
                         const struct weight_row *rows, int n_rows);
 
-static void for_each_part(const struct bert_config *c, enum bert_task task, struct bert_weights *w,
+static void for_each_part(const struct bert_config *c, enum model_task task, struct bert_weights *w,
                           visit_part *visit, void *context)
 {
     int64_t heads = c->num_hidden_layers;
@@ -73,16 +68,16 @@ static void for_each_part(const struct bert_config *c, enum bert_task task, stru
     if (bert_task_has_pooler(task)) {
         visit(context, &w->heads, "bert.pooler.", heads, bert_pooler_rows, BERT_POOLER_N_ROWS);
     }
-    if (task == BERT_TASK_PRETRAINING || task == BERT_TASK_MASKED_LM) {
+    if (task == MODEL_TASK_PRETRAINING || task == MODEL_TASK_MASKED_LM) {
         visit(context, &w->heads, "cls.predictions.", heads, bert_mlm_rows, BERT_MLM_N_ROWS);
     }
-    if (task == BERT_TASK_PRETRAINING) {
+    if (task == MODEL_TASK_PRETRAINING) {
         visit(context, &w->heads, "cls.seq_relationship.", heads, bert_nsp_rows, BERT_NSP_N_ROWS);
     }
-    if (task == BERT_TASK_QUESTION_ANSWERING) {
+    if (task == MODEL_TASK_QUESTION_ANSWERING) {
         visit(context, &w->qa, "qa_outputs.", heads, bert_qa_rows, BERT_QA_N_ROWS);
     }
-    if (bert_task_has_classifier(task)) {
+    if (model_task_has_labels(task)) {
         visit(context, &w->classifier, "classifier.", heads, bert_classifier_rows, BERT_CLASSIFIER_N_ROWS);
     }
 }
@@ -100,7 +95,7 @@ static void declare_part(void *context, void *part, const char *prefix, int64_t 
     weights_declare(d->table, prefix, layer, rows, n_rows, &d->sizes);
 }
 
-struct status bert_declare(struct param_table *table, const struct bert_config *c, enum bert_task task)
+struct status bert_declare(struct param_table *table, const struct bert_config *c, enum model_task task)
 {
     struct declaration d = {table, sizes_of(c)};
     struct bert_weights none = {.layers = NULL};
@@ -123,7 +118,7 @@ static void view_part(void *context, void *part, const char *prefix, int64_t lay
 }
 
 struct status bert_weights_init(struct bert_weights *w, const struct param_table *table,
-                                const struct bert_config *c, enum bert_task task, tensor matrices,
+                                const struct bert_config *c, enum model_task task, tensor matrices,
                                 tensor vectors, tensor biases)
 {
     *w = (struct bert_weights){.layers = calloc((size_t)c->num_hidden_layers, sizeof *w->layers)};

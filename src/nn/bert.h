@@ -5,22 +5,12 @@
 #include "nn/bert_classifier.h"
 #include "nn/bert_heads.h"
 #include "nn/bert_qa.h"
-
-/* The heads of a model on top of the encoder.  Hugging Face has a class for each. */
-enum bert_task {
-    BERT_TASK_PRETRAINING,             /* BertForPreTraining: pooler, MLM and NSP heads */
-    BERT_TASK_MASKED_LM,               /* BertForMaskedLM: the MLM head */
-    BERT_TASK_QUESTION_ANSWERING,      /* BertForQuestionAnswering: the QA head */
-    BERT_TASK_ENCODER,                 /* BertModel: the pooler */
-    BERT_TASK_SEQUENCE_CLASSIFICATION, /* BertForSequenceClassification: pooler and classifier */
-    BERT_TASK_TOKEN_CLASSIFICATION,    /* BertForTokenClassification: a classifier for each token */
-};
+#include "nn/model.h"
 
 /* "BertForPreTraining" and so on. */
-const char *bert_task_class(enum bert_task task);
+const char *bert_task_class(enum model_task task);
 
-bool bert_task_has_pooler(enum bert_task task);
-bool bert_task_has_classifier(enum bert_task task);
+bool bert_task_has_pooler(enum model_task task);
 
 /* Weights of all parts, or their gradients: views into flat buffers.  Heads that the task lacks are null
  * tensors. */
@@ -34,13 +24,13 @@ struct bert_weights {
 
 /* Declares the task's model in `table` (zeroed), under the names of Hugging Face's classes with a head; the
  * decoder of the MLM head is the word embeddings. */
-struct status bert_declare(struct param_table *table, const struct bert_config *c, enum bert_task task);
+struct status bert_declare(struct param_table *table, const struct bert_config *c, enum model_task task);
 
 /* Points the weights into flat buffers of the table's layout: matrices into `matrices`, vectors into
  * `vectors`, and biases that products add to activations into `biases`, which equals one of the two.  Owns
  * the array of layers until bert_weights_fini. */
 struct status bert_weights_init(struct bert_weights *w, const struct param_table *table,
-                                const struct bert_config *c, enum bert_task task, tensor matrices,
+                                const struct bert_config *c, enum model_task task, tensor matrices,
                                 tensor vectors, tensor biases);
 void bert_weights_fini(struct bert_weights *w);
 

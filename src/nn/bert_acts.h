@@ -22,9 +22,9 @@ static inline const struct row_picks *bert_acts_picks(const struct model *m, con
 }
 
 /* The unit of the classifier's rows: sequences or tokens. */
-static inline enum batch_rows bert_acts_classified(enum bert_task task)
+static inline enum batch_rows bert_acts_classified(enum model_task task)
 {
-    return task == BERT_TASK_TOKEN_CLASSIFICATION ? BATCH_OF_TOKENS : BATCH_OF_SEQUENCES;
+    return task == MODEL_TASK_TOKEN_CLASSIFICATION ? BATCH_OF_TOKENS : BATCH_OF_SEQUENCES;
 }
 
 #endif

@@ -22,14 +22,14 @@ void bert_classifier_carve_acts(struct bert_classifier_acts *a, struct arena *ar
                                 const struct bert_config *c, enum dtype dtype, int64_t n_rows)
 {
     enum dtype vector = dtype_of_vectors(dtype);
-    bool single = c->problem == BERT_SINGLE_LABEL;
+    bool single = c->labels.problem == PROBLEM_SINGLE_LABEL;
     a->dropped = arena_carve_2d(arena, dtype, n_rows, c->hidden_size);
-    a->logits = arena_carve_2d(arena, vector, n_rows, c->num_labels);
-    a->dlogits = arena_carve_2d(arena, dtype, n_rows, c->num_labels);
+    a->logits = arena_carve_2d(arena, vector, n_rows, c->labels.n);
+    a->dlogits = arena_carve_2d(arena, dtype, n_rows, c->labels.n);
     a->loss =
-        single ? arena_carve_1d(arena, vector, n_rows) : arena_carve_2d(arena, vector, n_rows, c->num_labels);
+        single ? arena_carve_1d(arena, vector, n_rows) : arena_carve_2d(arena, vector, n_rows, c->labels.n);
     a->correct = single ? arena_carve_1d(arena, DTYPE_I32, n_rows)
-                        : arena_carve_2d(arena, DTYPE_I32, n_rows, c->num_labels);
+                        : arena_carve_2d(arena, DTYPE_I32, n_rows, c->labels.n);
 }
 
 void bert_classifier_forward(struct exec *x, const struct bert_classifier_acts *a, tensor rows,
@@ -52,14 +52,14 @@ void bert_classifier_loss(struct exec *x, tensor sums, const struct bert_classif
 {
     const struct ops *op = x->ops;
     exec_enter(x, "classifier loss", -1);
-    if (c->problem == BERT_SINGLE_LABEL) {
-        op->cross_entropy(x, a->loss, a->correct, a->dlogits, a->logits, labels, c->num_labels, scale);
+    if (c->labels.problem == PROBLEM_SINGLE_LABEL) {
+        op->cross_entropy(x, a->loss, a->correct, a->dlogits, a->logits, labels, c->labels.n, scale);
     } else {
         /* the batch's field is a vector if it has one number a row */
         tensor targets =
-            tensor_2d(labels.data, labels.dtype, tensor_count(labels) / c->num_labels, c->num_labels);
+            tensor_2d(labels.data, labels.dtype, tensor_count(labels) / c->labels.n, c->labels.n);
         op->pointwise(x, a->loss, a->correct, a->dlogits, a->logits, targets,
-                      c->problem == BERT_REGRESSION ? POINTWISE_SQUARED : POINTWISE_SIGMOID, scale);
+                      c->labels.problem == PROBLEM_REGRESSION ? POINTWISE_SQUARED : POINTWISE_SIGMOID, scale);
     }
     op->sum(x, tensor_slice(sums, 0, 1), flat(a->loss));
     op->sum(x, tensor_slice(sums, 1, 1), flat(a->correct));

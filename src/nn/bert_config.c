@@ -211,17 +211,6 @@ static void name_unknown_keys(const json_t *object, const char *source)
     buf_fini(&names);
 }
 
-static const char *const problem_names[] = {
-    [BERT_SINGLE_LABEL] = "single_label_classification",
-    [BERT_MULTI_LABEL] = "multi_label_classification",
-    [BERT_REGRESSION] = "regression",
-};
-
-const char *bert_problem_name(enum bert_problem p)
-{
-    return problem_names[p];
-}
-
 /* Without "problem_type" one label means regression, and several mean classes, as in Hugging Face's
  * models. */
 static struct status parse_labels(struct bert_config *c, const json_t *object, const char *source)
@@ -229,31 +218,27 @@ static struct status parse_labels(struct bert_config *c, const json_t *object, c
     enum { MOST_LABELS = 65536, USUAL_LABELS = 2 };
     const json_t *names = json_object_get(object, "id2label");
     const char *problem = NULL;
-    c->num_labels = json_is_object(names) ? (int64_t)json_object_size(names) : USUAL_LABELS;
-    TRY(json_get_int(object, source, "num_labels", false, &c->num_labels));
-    if (c->num_labels < 1 || c->num_labels > MOST_LABELS) {
+    c->labels.n = json_is_object(names) ? (int64_t)json_object_size(names) : USUAL_LABELS;
+    TRY(json_get_int(object, source, "num_labels", false, &c->labels.n));
+    if (c->labels.n < 1 || c->labels.n > MOST_LABELS) {
         return status_error(STATUS_DATA, "%s: \"num_labels\" is %lld, but must lie between 1 and %d", source,
-                            (long long)c->num_labels, MOST_LABELS);
+                            (long long)c->labels.n, MOST_LABELS);
     }
     c->classifier_dropout = c->hidden_dropout_prob;
     if (!json_is_null(json_object_get(object, "classifier_dropout"))) {
         TRY(json_get_real(object, source, "classifier_dropout", false, &c->classifier_dropout));
     }
-    c->problem = c->num_labels == 1 ? BERT_REGRESSION : BERT_SINGLE_LABEL;
+    c->labels.problem = c->labels.n == 1 ? PROBLEM_REGRESSION : PROBLEM_SINGLE_LABEL;
     if (json_is_null(json_object_get(object, "problem_type"))) {
         return status_ok();
     }
     TRY(json_get_string(object, source, "problem_type", false, &problem));
-    for (int i = 0; problem != NULL && i < 3; i++) {
-        if (strcmp(problem, problem_names[i]) == 0) {
-            c->problem = (enum bert_problem)i;
-            return status_ok();
-        }
-    }
-    return problem == NULL
+    return problem == NULL || label_problem_find(&c->labels.problem, problem)
                ? status_ok()
                : status_error(STATUS_DATA, "%s: \"problem_type\" is \"%.60s\", but must be %s, %s or %s",
-                              source, problem, problem_names[0], problem_names[1], problem_names[2]);
+                              source, problem, label_problem_name(PROBLEM_SINGLE_LABEL),
+                              label_problem_name(PROBLEM_MULTI_LABEL),
+                              label_problem_name(PROBLEM_REGRESSION));
 }
 
 struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source)
@@ -288,8 +273,8 @@ static json_t *field_to_json(const struct bert_config *c, const struct field *f)
 static bool add_labels(json_t *object, const struct bert_config *c)
 {
     bool complete =
-        label_names_to_json(c->labels, object) &&
-        json_object_set_new(object, "problem_type", json_string(bert_problem_name(c->problem))) == 0;
+        label_names_to_json(c->labels.names, object) &&
+        json_object_set_new(object, "problem_type", json_string(label_problem_name(c->labels.problem))) == 0;
     return c->classifier_dropout == c->hidden_dropout_prob
                ? complete
                : complete &&
@@ -309,7 +294,7 @@ json_t *bert_config_to_json(const struct bert_config *c, const char *architectur
             object = NULL;
         }
     }
-    if (object != NULL && c->labels != NULL && !add_labels(object, c)) {
+    if (object != NULL && c->labels.names != NULL && !add_labels(object, c)) {
         json_decref(object);
         object = NULL;
     }

@@ -12,16 +12,6 @@
  * have the padding. */
 enum { BERT_VOCAB_MULTIPLE = 64 };
 
-/* The kind of a classifier's labels: Hugging Face's "problem_type". */
-enum bert_problem {
-    BERT_SINGLE_LABEL, /* one of C classes */
-    BERT_MULTI_LABEL,  /* any of them */
-    BERT_REGRESSION,   /* C numbers */
-};
-
-/* "single_label_classification" and so on. */
-const char *bert_problem_name(enum bert_problem p);
-
 struct bert_config {
     int64_t vocab_size;
     int64_t hidden_size;
@@ -41,10 +31,8 @@ struct bert_config {
                   * vocab_size */
 
     /* For a classifier (nn/bert_classifier.h); other models have the defaults. */
-    int64_t num_labels; /* C */
-    enum bert_problem problem;
-    double classifier_dropout;        /* hidden_dropout_prob if the file has none */
-    const struct label_names *labels; /* names of the scores, borrowed; NULL: no classifier */
+    struct model_labels labels;
+    double classifier_dropout; /* hidden_dropout_prob if the file has none */
 };
 
 /* What "model_type" may be; NULL ends them. */

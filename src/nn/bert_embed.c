@@ -1,6 +1,6 @@
 #include "nn/bert_embed.h"
 
-#include "nn/bert_batch_layout.h"
+#include "nn/text_batch_layout.h"
 
 #define WEIGHTS struct bert_embed_weights
 
@@ -37,7 +37,7 @@ void bert_embed_forward(struct exec *x, const struct bert_embed_acts *a, const s
 {
     const struct stream *b = call->stream;
     exec_enter(x, "embeddings", -1);
-    x->ops->embed(x, a->out, a->norm.sum, a->norm.mean, a->norm.rstd, b->ids, b->fields[BERT_TYPES],
+    x->ops->embed(x, a->out, a->norm.sum, a->norm.mean, a->norm.rstd, b->ids, b->fields[TEXT_TYPES],
                   b->positions, w->word, w->position, w->type, w->gamma, w->beta, call->form->norm_eps,
                   b->row_keys, embedding_dropout(call));
 }
@@ -49,6 +49,6 @@ void bert_embed_backward(struct exec *x, tensor dx, const struct bert_embed_weig
     const struct stream *b = call->stream;
     exec_enter(x, "embeddings", -1);
     x->ops->embed_backward(x, dx, g->word, g->position, g->type, g->gamma, g->beta, dx, a->norm.sum,
-                           a->norm.mean, a->norm.rstd, b->ids, b->fields[BERT_TYPES], b->positions, w->gamma,
+                           a->norm.mean, a->norm.rstd, b->ids, b->fields[TEXT_TYPES], b->positions, w->gamma,
                            b->row_keys, embedding_dropout(call));
 }

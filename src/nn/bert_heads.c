@@ -5,7 +5,7 @@
  */
 #include "nn/bert_heads.h"
 
-#include "nn/bert_batch_layout.h"
+#include "nn/text_batch_layout.h"
 
 #define WEIGHTS struct bert_head_weights
 
@@ -94,7 +94,7 @@ void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tens
     exec_enter(x, "MLM head", -1);
 
     /* z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab */
-    tensor masked = read_rows(x, a->masked, h, BERT_MASKED_ROWS, call);
+    tensor masked = read_rows(x, a->masked, h, TEXT_MASKED_ROWS, call);
     op->linear_gelu(x, a->t_act, a->t_pre, masked, w->w_t, w->b_t);
     op->layernorm(x, a->t_out, a->t_mean, a->t_rstd, a->t_act, w->gamma_t, w->beta_t, call->form->norm_eps);
     op->linear(x, a->logits, a->t_out, word, w->b_vocab);
@@ -107,7 +107,7 @@ void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
     exec_enter(x, "pooler", -1);
 
     /* p = tanh(h_cls W_pool^T + b_pool) */
-    tensor cls = read_rows(x, a->cls, h, BERT_CLS_ROWS, call);
+    tensor cls = read_rows(x, a->cls, h, TEXT_CLS_ROWS, call);
     op->linear(x, a->pooled, cls, w->w_pool, w->b_pool);
     op->tanh(x, a->pooled, a->pooled);
 }
@@ -126,7 +126,7 @@ void bert_heads_mlm_loss(struct exec *x, tensor sums, const struct bert_head_act
     const struct ops *op = x->ops;
     exec_enter(x, "MLM loss", -1);
     op->cross_entropy(x, a->mlm_loss, a->mlm_correct, a->dlogits, a->logits,
-                      call->stream->fields[BERT_MASKED_LABELS], n_words, scale);
+                      call->stream->fields[TEXT_MASKED_LABELS], n_words, scale);
     op->sum(x, tensor_slice(sums, 0, 1), a->mlm_loss);
     op->sum(x, tensor_slice(sums, 1, 1), a->mlm_correct);
 }
@@ -137,7 +137,7 @@ void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_act
     const struct ops *op = x->ops;
     exec_enter(x, "NSP loss", -1);
     op->cross_entropy(x, a->nsp_loss, a->nsp_correct, a->dnsp_logits, a->nsp_logits,
-                      call->stream->fields[BERT_NSP_LABELS], 2, scale);
+                      call->stream->fields[TEXT_PAIR_LABELS], 2, scale);
     op->sum(x, tensor_slice(sums, 0, 1), a->nsp_loss);
     op->sum(x, tensor_slice(sums, 1, 1), a->nsp_correct);
 }
@@ -159,14 +159,14 @@ void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_
                               const struct layer_call *call)
 {
     const struct ops *op = x->ops;
-    tensor cls = rows_in(a->cls, h, BERT_CLS_ROWS, call), dcls = rows_in(a->cls, dh, BERT_CLS_ROWS, call);
+    tensor cls = rows_in(a->cls, h, TEXT_CLS_ROWS, call), dcls = rows_in(a->cls, dh, TEXT_CLS_ROWS, call);
     exec_enter(x, "pooler", -1);
 
     /* p = tanh(h_cls W_pool^T + b_pool) */
     op->tanh_backward(x, a->dpooled, a->dpooled, a->pooled);
     op->linear_backward_weight(x, g->w_pool, g->b_pool, a->dpooled, cls, call->adds);
     op->linear_backward_input(x, dcls, a->dpooled, w->w_pool, false);
-    add_rows(x, dh, dcls, BERT_CLS_ROWS, call);
+    add_rows(x, dh, dcls, TEXT_CLS_ROWS, call);
 }
 
 void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
@@ -174,8 +174,8 @@ void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const stru
                              const struct bert_head_weights *w, const struct layer_call *call)
 {
     const struct ops *op = x->ops;
-    tensor masked = rows_in(a->masked, h, BERT_MASKED_ROWS, call),
-           dmasked = rows_in(a->masked, dh, BERT_MASKED_ROWS, call);
+    tensor masked = rows_in(a->masked, h, TEXT_MASKED_ROWS, call),
+           dmasked = rows_in(a->masked, dh, TEXT_MASKED_ROWS, call);
     exec_enter(x, "MLM head", -1);
 
     /* z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab */
@@ -186,5 +186,5 @@ void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const stru
     op->gelu_backward(x, a->dtransform, g->b_t, a->dtransform, a->t_pre);
     op->linear_backward_weight(x, g->w_t, NULL_TENSOR, a->dtransform, masked, call->adds);
     op->linear_backward_input(x, dmasked, a->dtransform, w->w_t, false);
-    add_rows(x, dh, dmasked, BERT_MASKED_ROWS, call);
+    add_rows(x, dh, dmasked, TEXT_MASKED_ROWS, call);
 }

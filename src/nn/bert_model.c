@@ -36,19 +36,19 @@ static tensor input_of(const struct bert_acts *a, int64_t layer)
     return layer == 0 ? a->embed.out : a->layers[layer - 1].out;
 }
 
-static bool has_mlm(enum bert_task task)
+static bool has_mlm(enum model_task task)
 {
-    return task == BERT_TASK_PRETRAINING || task == BERT_TASK_MASKED_LM;
+    return task == MODEL_TASK_PRETRAINING || task == MODEL_TASK_MASKED_LM;
 }
 
-static bool has_nsp(enum bert_task task)
+static bool has_nsp(enum model_task task)
 {
-    return task == BERT_TASK_PRETRAINING;
+    return task == MODEL_TASK_PRETRAINING;
 }
 
-static bool has_qa(enum bert_task task)
+static bool has_qa(enum model_task task)
 {
-    return task == BERT_TASK_QUESTION_ANSWERING;
+    return task == MODEL_TASK_QUESTION_ANSWERING;
 }
 
 static json_t *to_json(const struct model *m)
@@ -160,10 +160,10 @@ static void carve_picks(struct row_picks *p, struct arena *arena, const struct b
         return;
     }
     if (has_mlm(m->task)) {
-        row_picks_add(p, BERT_MASKED_ROWS, sizes->n_labels);
+        row_picks_add(p, TEXT_MASKED_ROWS, sizes->n_labels);
     }
-    if (has_nsp(m->task) || m->task == BERT_TASK_SEQUENCE_CLASSIFICATION) {
-        row_picks_add(p, BERT_CLS_ROWS, sizes->n_sequences);
+    if (has_nsp(m->task) || m->task == MODEL_TASK_SEQUENCE_CLASSIFICATION) {
+        row_picks_add(p, TEXT_CLS_ROWS, sizes->n_sequences);
     }
     if (p->n_lists > 0) {
         row_picks_carve(p, arena, memory.dtype, m->form.hidden);
@@ -176,7 +176,7 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
 {
     struct bert_acts *a = acts;
     const struct bert_config *c = &bert_of(m)->config;
-    enum bert_task task = bert_of(m)->task;
+    enum model_task task = bert_of(m)->task;
     carve_picks(&a->picks, arena, bert_of(m), memory, sizes);
     if (has_mlm(task)) {
         bert_heads_carve_mlm(&a->heads, arena, c, memory.dtype, sizes->n_labels);
@@ -187,7 +187,7 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     if (has_qa(task)) {
         bert_qa_carve_acts(&a->qa, arena, memory.dtype, sizes->n_tokens, sizes->n_sequences);
     }
-    if (bert_task_has_classifier(task)) {
+    if (model_task_has_labels(task)) {
         bert_classifier_carve_acts(&a->classifier, arena, c, memory.dtype,
                                    batch_all_rows(sizes, bert_acts_classified(task)));
     }
@@ -246,15 +246,15 @@ static void layer_forward(const struct model_pass *p, int64_t layer)
 /* The dropout addresses of the classifier's rows. */
 static tensor keys_of(const struct model_pass *p)
 {
-    bool tokens = bert_of(p->model)->task == BERT_TASK_TOKEN_CLASSIFICATION;
-    return tokens ? p->stream->row_keys : p->stream->fields[BERT_CLS_KEYS];
+    bool tokens = bert_of(p->model)->task == MODEL_TASK_TOKEN_CLASSIFICATION;
+    return tokens ? p->stream->row_keys : p->stream->fields[TEXT_CLS_KEYS];
 }
 
 static void heads_forward(const struct model_pass *p)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights;
-    enum bert_task task = bert_of(p->model)->task;
+    enum model_task task = bert_of(p->model)->task;
     tensor h = output(a, p->model->n_layers - 1);
     struct layer_call call = call_of(p, p->model->n_layers - 1);
     if (has_mlm(task)) {
@@ -269,8 +269,8 @@ static void heads_forward(const struct model_pass *p)
     if (has_qa(task)) {
         bert_qa_forward(p->x, &a->qa, h, &w->qa);
     }
-    if (bert_task_has_classifier(task)) {
-        bool tokens = task == BERT_TASK_TOKEN_CLASSIFICATION;
+    if (model_task_has_labels(task)) {
+        bool tokens = task == MODEL_TASK_TOKEN_CLASSIFICATION;
         bert_classifier_forward(p->x, &a->classifier, tokens ? h : a->heads.pooled, keys_of(p),
                                 &w->classifier, &bert_of(p->model)->config, &call);
     }
@@ -280,7 +280,7 @@ static void loss(const struct model_pass *p, tensor sums)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_config *c = &bert_of(p->model)->config;
-    enum bert_task task = bert_of(p->model)->task;
+    enum model_task task = bert_of(p->model)->task;
     struct layer_call call = call_of(p, 0);
     tensor first = tensor_slice(p->loss_scales, 0, 1);
     if (has_mlm(task)) {
@@ -294,9 +294,9 @@ static void loss(const struct model_pass *p, tensor sums)
     if (has_qa(task)) {
         bert_qa_loss(p->x, tensor_slice(sums, 0, 2), &a->qa, first, &call);
     }
-    if (bert_task_has_classifier(task)) {
+    if (model_task_has_labels(task)) {
         bert_classifier_loss(p->x, tensor_slice(sums, 0, 2), &a->classifier,
-                             p->stream->fields[BERT_CLASS_LABELS], first, c);
+                             p->stream->fields[TEXT_CLASS_LABELS], first, c);
     }
 }
 
@@ -305,14 +305,14 @@ static void heads_backward(const struct model_pass *p, tensor dx)
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights, *g = p->grads;
     const struct bert_config *c = &bert_of(p->model)->config;
-    enum bert_task task = bert_of(p->model)->task;
+    enum model_task task = bert_of(p->model)->task;
     tensor h = output(a, p->model->n_layers - 1);
     struct layer_call call = call_of(p, p->model->n_layers - 1);
     if (has_qa(task)) {
         bert_qa_backward(p->x, dx, &g->qa, &a->qa, h, &w->qa, p->adds);
         return;
     }
-    if (task == BERT_TASK_TOKEN_CLASSIFICATION) {
+    if (task == MODEL_TASK_TOKEN_CLASSIFICATION) {
         bert_classifier_backward(p->x, dx, &g->classifier, &a->classifier, keys_of(p), &w->classifier, c,
                                  &call);
         return;
@@ -320,7 +320,7 @@ static void heads_backward(const struct model_pass *p, tensor dx)
     if (call.picks == NULL) {
         p->x->ops->fill(p->x, dx, 0);
     }
-    if (task == BERT_TASK_SEQUENCE_CLASSIFICATION) {
+    if (task == MODEL_TASK_SEQUENCE_CLASSIFICATION) {
         bert_classifier_backward(p->x, a->heads.dpooled, &g->classifier, &a->classifier, keys_of(p),
                                  &w->classifier, c, &call);
     }
@@ -353,20 +353,26 @@ static void input_backward(const struct model_pass *p, tensor dx)
     bert_embed_backward(p->x, dx, &g->embed, &a->embed, &w->embed, &call);
 }
 
-static tensor head_output(const void *acts, int output)
+static tensor head_output(const void *acts, enum model_output output)
 {
     const struct bert_acts *a = acts;
-    return output == BERT_MLM_LOGITS       ? a->heads.logits
-           : output == BERT_NSP_LOGITS     ? a->heads.nsp_logits
-           : output == BERT_SPAN_LOGITS    ? a->qa.logits
-           : output == BERT_POOLED         ? a->heads.pooled
-           : output == BERT_MASKED_LOSSES  ? a->heads.mlm_loss
-           : output == BERT_MASKED_CORRECT ? a->heads.mlm_correct
-                                           : a->classifier.logits;
+    return output == MODEL_WORD_LOGITS    ? a->heads.logits
+           : output == MODEL_PAIR_LOGITS  ? a->heads.nsp_logits
+           : output == MODEL_SPAN_LOGITS  ? a->qa.logits
+           : output == MODEL_POOLED       ? a->heads.pooled
+           : output == MODEL_WORD_LOSSES  ? a->heads.mlm_loss
+           : output == MODEL_WORD_CORRECT ? a->heads.mlm_correct
+                                          : a->classifier.logits;
+}
+
+static void destroy(struct model *m)
+{
+    free(m);
 }
 
 static const struct model_type bert_type = {
     .name = "bert",
+    .destroy = destroy,
     .to_json = to_json,
     .declare = declare,
     .create_weights = create_weights,
@@ -400,18 +406,18 @@ static void add_sums(struct model *m, const char *loss_name, const char *loss_te
     m->sums[m->n_sums++] = (struct model_sum){accuracy_name, accuracy_text, labels, false};
 }
 
-static struct batch_field label_field(const struct bert_config *c, enum bert_task task)
+static struct batch_field label_field(const struct bert_config *c, enum model_task task)
 {
-    struct batch_field f = bert_batch_layout.fields[BERT_CLASS_LABELS];
-    bool single = c->problem == BERT_SINGLE_LABEL;
+    struct batch_field f = text_batch_layout.fields[TEXT_CLASS_LABELS];
+    bool single = c->labels.problem == PROBLEM_SINGLE_LABEL;
     f.rows = bert_acts_classified(task);
-    f.width = single ? 1 : (int)c->num_labels;
+    f.width = single ? 1 : (int)c->labels.n;
     f.dtype = single ? DTYPE_I32 : DTYPE_F32;
     f.nothing = single ? -1 : BATCH_NO_NUMBER;
     return f;
 }
 
-struct bert_model bert_model(const struct bert_config *config, enum bert_task task)
+struct bert_model bert_model(const struct bert_config *config, enum model_task task)
 {
     struct bert_model b = {
         .model = {.type = &bert_type,
@@ -421,7 +427,11 @@ struct bert_model bert_model(const struct bert_config *config, enum bert_task ta
                   .feed_forward_size = config->intermediate_size,
                   .n_factors = LAYER_N_FACTORS,
                   .hands_on_more = config->layer_norm_large_model,
-                  .layout = bert_batch_layout},
+                  .task = task,
+                  .labels = config->labels,
+                  .vocab_size = config->vocab_size,
+                  .n_words = bert_config_n_words(config),
+                  .layout = text_batch_layout},
         .config = *config,
         .form = {.n_layers = config->num_hidden_layers,
                  .hidden = config->hidden_size,
@@ -435,17 +445,28 @@ struct bert_model bert_model(const struct bert_config *config, enum bert_task ta
     };
     if (has_mlm(task)) {
         b.model.tied = "bert.embeddings.word_embeddings.weight";
-        add_sums(&b.model, "mlm_loss", "MLM loss", "mlm_accuracy", "MLM accuracy", BERT_MASKED_LABELS);
+        add_sums(&b.model, "mlm_loss", "MLM loss", "mlm_accuracy", "MLM accuracy", TEXT_MASKED_LABELS);
     }
     if (has_nsp(task)) {
-        add_sums(&b.model, "nsp_loss", "NSP loss", "nsp_accuracy", "NSP accuracy", BERT_NSP_LABELS);
+        add_sums(&b.model, "nsp_loss", "NSP loss", "nsp_accuracy", "NSP accuracy", TEXT_PAIR_LABELS);
     }
     if (has_qa(task)) {
-        add_sums(&b.model, "span_loss", "answer loss", "span_accuracy", "answer accuracy", BERT_SPAN_LABELS);
+        add_sums(&b.model, "span_loss", "answer loss", "span_accuracy", "answer accuracy", TEXT_SPAN_LABELS);
     }
-    if (bert_task_has_classifier(task)) {
-        b.model.layout.fields[BERT_CLASS_LABELS] = label_field(config, task);
-        add_sums(&b.model, "loss", "loss", "accuracy", "accuracy", BERT_CLASS_LABELS);
+    if (model_task_has_labels(task)) {
+        b.model.layout.fields[TEXT_CLASS_LABELS] = label_field(config, task);
+        add_sums(&b.model, "loss", "loss", "accuracy", "accuracy", TEXT_CLASS_LABELS);
     }
     return b;
+}
+
+struct status bert_model_create(struct model **model, const void *config, enum model_task task)
+{
+    struct bert_model *b = malloc(sizeof *b);
+    if (b == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a model");
+    }
+    *b = bert_model(config, task);
+    *model = &b->model;
+    return status_ok();
 }

@@ -1,7 +1,7 @@
 /* [start end] logits = h W_qa^T + b_qa; a softmax over the tokens of each sequence for either. */
 #include "nn/bert_qa.h"
 
-#include "nn/bert_batch_layout.h"
+#include "nn/text_batch_layout.h"
 
 #define WEIGHTS struct bert_qa_weights
 
@@ -39,7 +39,7 @@ void bert_qa_loss(struct exec *x, tensor sums, const struct bert_qa_acts *a, ten
     const struct ops *op = x->ops;
     exec_enter(x, "QA loss", -1);
     op->span_cross_entropy(x, a->loss, a->correct, a->dlogits, a->logits, call->stream->cu_seqlens,
-                           call->stream->fields[BERT_SPAN_LABELS], scale);
+                           call->stream->fields[TEXT_SPAN_LABELS], scale);
     op->sum(x, tensor_slice(sums, 0, 1), flat(a->loss));
     op->sum(x, tensor_slice(sums, 1, 1), flat(a->correct));
 }

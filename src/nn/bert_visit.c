@@ -42,7 +42,7 @@ static bool find_part(struct part *part, const struct row_picks *picks, int i, i
         *part = (struct part){module_path(layer, module), BATCH_OF_TOKENS, value};
         return picks == NULL && i == 0;
     }
-    const struct batch_field *f = &bert_batch_layout.fields[picks->lists[i].field];
+    const struct batch_field *f = &text_batch_layout.fields[picks->lists[i].field];
     snprintf(name, sizeof name, "%s%s%s", module, *module == '\0' ? "" : ".", f->name);
     *part = (struct part){module_path(layer, name), f->rows, row_picks_list(picks, i, value)};
     return true;

@@ -181,3 +181,25 @@ bool label_names_to_json(const struct label_names *l, json_t *config)
     complete &= json_object_set_new(config, "id2label", names) == 0;
     return (json_object_set_new(config, "label2id", ids) == 0) && complete;
 }
+
+static const char *const problems[] = {
+    [PROBLEM_SINGLE_LABEL] = "single_label_classification",
+    [PROBLEM_MULTI_LABEL] = "multi_label_classification",
+    [PROBLEM_REGRESSION] = "regression",
+};
+
+const char *label_problem_name(enum label_problem p)
+{
+    return problems[p];
+}
+
+bool label_problem_find(enum label_problem *p, const char *name)
+{
+    for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++) {
+        if (strcmp(name, problems[i]) == 0) {
+            *p = (enum label_problem)i;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,5 +1,5 @@
-/* label_names: the names of a classifier's scores, in order: "id2label" and "label2id" of Hugging Face's
- * config.json. */
+/* label_names: the labels of a classifier: how many, of which kind, and their names in order, "problem_type", "id2label" and
+ * "label2id" of Hugging Face's config.json. */
 #ifndef KILN_NN_LABEL_NAMES_H
 #define KILN_NN_LABEL_NAMES_H
 
@@ -37,6 +37,24 @@ int64_t label_names_find(const struct label_names *l, const char *name, size_t n
  * Indexed. */
 struct status label_names_parse(struct label_names *l, const json_t *config, int64_t num_labels,
                                 const char *source);
+
+/* The kind of a classifier's labels: Hugging Face's "problem_type". */
+enum label_problem {
+    PROBLEM_SINGLE_LABEL, /* one of C classes */
+    PROBLEM_MULTI_LABEL,  /* any of them */
+    PROBLEM_REGRESSION,   /* C numbers */
+};
+
+/* "single_label_classification" and so on; and the kind of such a name, false if it is none. */
+const char *label_problem_name(enum label_problem p);
+bool label_problem_find(enum label_problem *p, const char *name);
+
+/* The scores of a model with a classifier. */
+struct model_labels {
+    int64_t n; /* C */
+    enum label_problem problem;
+    const struct label_names *names; /* borrowed; NULL: no classifier */
+};
 
 /* Sets "id2label" and "label2id"; false if memory runs out. */
 bool label_names_to_json(const struct label_names *l, json_t *config);

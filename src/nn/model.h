@@ -13,8 +13,36 @@
 #include "core/arena.h"
 #include "core/json.h"
 #include "core/param.h"
+#include "nn/label_names.h"
 #include "nn/linear.h"
 #include "nn/stream.h"
+
+/* What a model is for: its heads.  Hugging Face has a class for each. */
+enum model_task {
+    MODEL_TASK_PRETRAINING,             /* masked words, and whether a pair of texts belongs together */
+    MODEL_TASK_MASKED_LM,               /* masked words */
+    MODEL_TASK_QUESTION_ANSWERING,      /* where an answer begins and ends */
+    MODEL_TASK_ENCODER,                 /* the last layer's output, and a vector of each sequence */
+    MODEL_TASK_SEQUENCE_CLASSIFICATION, /* labels of a sequence */
+    MODEL_TASK_TOKEN_CLASSIFICATION,    /* a label of each token */
+};
+
+/* Whether its head has a score for each of C labels. */
+static inline bool model_task_has_labels(enum model_task task)
+{
+    return task == MODEL_TASK_SEQUENCE_CLASSIFICATION || task == MODEL_TASK_TOKEN_CLASSIFICATION;
+}
+
+/* The outputs of heads: T tokens, B sequences, M picked rows, V words, C labels. */
+enum model_output {
+    MODEL_WORD_LOGITS,  /* [M, V] */
+    MODEL_PAIR_LOGITS,  /* [B, 2] */
+    MODEL_SPAN_LOGITS,  /* [T, 2] */
+    MODEL_POOLED,       /* [B, H] */
+    MODEL_CLASS_LOGITS, /* [B, C], or [T, C] for tokens */
+    MODEL_WORD_LOSSES,  /* [M] room for cross_entropy's loss and correct over the logits of words */
+    MODEL_WORD_CORRECT,
+};
 
 enum { MODEL_MOST_SUMS = 8, MODEL_INPUT_LAYER = -1 };
 
@@ -67,6 +95,9 @@ typedef void model_gradient_visitor(void *context, const char *module, enum batc
 
 struct model_type {
     const char *name; /* "bert" */
+
+    /* Frees a model of model_family.create. */
+    void (*destroy)(struct model *m);
 
     /* config.json in Hugging Face's format; NULL if memory runs out. */
     json_t *(*to_json)(const struct model *m);
@@ -134,9 +165,8 @@ struct model_type {
     void (*visit_gradients)(const struct model *m, const void *acts, int64_t layer, tensor dx,
                             model_gradient_visitor *visitor, void *context);
 
-    /* The outputs of the heads, by the model's own numbers (enum bert_output); null if it has no such
-     * head. */
-    tensor (*head_output)(const void *acts, int output);
+    /* An output of the heads; null if the model has no such head. */
+    tensor (*head_output)(const void *acts, enum model_output output);
 };
 
 struct model {
@@ -146,6 +176,9 @@ struct model {
     int64_t feed_forward_size; /* the widest of a layer's products */
     int n_factors;             /* factors of a layer's products that have histories in fp8 */
     bool hands_on_more;        /* layers pass on more than outputs, so one stage must run all of them */
+    enum model_task task;
+    struct model_labels labels;  /* of a classifier */
+    int64_t vocab_size, n_words; /* rows of the word embeddings, and how many of them can be predicted */
     struct batch_layout layout;
     const char
         *tied; /* a parameter of the input layer that the heads read and add gradients to as well; NULL:

@@ -2,8 +2,8 @@
 
 #include "dev/host_view.h"
 
-struct status network_files_load(struct network *n, const struct model_dir *m, int task, unsigned may_be_new,
-                                 struct load_report *report)
+struct status network_files_load(struct network *n, const struct model_dir *m, enum model_task task,
+                                 unsigned may_be_new, struct load_report *report)
 {
     struct host_view master;
     struct status s = host_view_open(&master, &n->x, n->master);

@@ -7,8 +7,8 @@
 
 /* Reads the weights of a model directory for the network's task, one of its family.  `may_be_new` as for
  * model_dir_read_weights: those keep their values. */
-struct status network_files_load(struct network *n, const struct model_dir *m, int task, unsigned may_be_new,
-                                 struct load_report *report);
+struct status network_files_load(struct network *n, const struct model_dir *m, enum model_task task,
+                                 unsigned may_be_new, struct load_report *report);
 
 /* Saves the weights as the model directory PATH; contents->params and ->master are set here. */
 struct status network_files_export(struct network *n, const char *path, struct model_dir_contents *contents);

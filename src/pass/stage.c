@@ -273,7 +273,7 @@ void stage_forward(struct stage *s, bool training)
     }
 }
 
-tensor stage_head_output(const struct stage *s, int output)
+tensor stage_head_output(const struct stage *s, enum model_output output)
 {
     return s->model->type->head_output(s->slot->acts, output);
 }

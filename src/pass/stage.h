@@ -126,7 +126,7 @@ void stage_round_weights(struct stage *s);
 void stage_round_changed(struct stage *s);
 
 /* The passes, after stage_begin.  Forward; `training` turns dropout on.  Logits stay in the slot. */
-tensor stage_head_output(const struct stage *s, int output);
+tensor stage_head_output(const struct stage *s, enum model_output output);
 
 /* The output of the range's last layer, [T, H] (with `learns`, of the model's last layer maybe only what the heads read), and the
  * input of its first: where the range does not begin with the model's first layer, the caller fills it before stage_forward. */

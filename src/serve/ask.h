@@ -32,7 +32,7 @@ struct ask_result {
     int64_t n_windows; /* in which the context was read */
 };
 
-/* Answers one question about context[0..n), with a session of BERT_TASK_QUESTION_ANSWERING.  Reads every
+/* Answers one question about context[0..n), with a session of MODEL_TASK_QUESTION_ANSWERING.  Reads every
  * token of the context, in overlapping windows.  STATUS_DATA: an empty context, a question that leaves no
  * room for it.  STATUS_NUMERIC if the model computes something that is not finite. */
 struct status ask_question(struct session *s, const char *question, const char *context, size_t n,

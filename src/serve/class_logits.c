@@ -1,7 +1,6 @@
 #include "serve/class_logits.h"
 
 #include "data/class_score.h"
-#include "nn/bert_model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -38,7 +37,7 @@ static struct status take(void *self, int64_t example, const float *logits, int6
 struct predict_options class_logits_prediction(struct class_logits *l)
 {
     return (struct predict_options){.source = labelled_texts_source(l->texts, "texts"),
-                                    .output = BERT_CLASS_LOGITS,
+                                    .output = MODEL_CLASS_LOGITS,
                                     .rows = l->texts->of_tokens ? BATCH_OF_TOKENS : BATCH_OF_SEQUENCES,
                                     .n_logits = l->n_labels,
                                     .what = "the scores of the labels",
@@ -46,19 +45,19 @@ struct predict_options class_logits_prediction(struct class_logits *l)
                                     .self = l};
 }
 
-void class_logits_read(struct class_reading *out, const float *logits, const struct bert_config *c)
+void class_logits_read(struct class_reading *out, const float *logits, const struct model_labels *model)
 {
-    int64_t best = class_score_best(logits, c->num_labels);
+    int64_t best = class_score_best(logits, model->n);
     double sum = 0;
-    for (int64_t k = 0; k < c->num_labels; k++) {
+    for (int64_t k = 0; k < model->n; k++) {
         sum += exp(logits[k] - (double)logits[best]);
     }
-    for (int64_t k = 0; k < c->num_labels; k++) {
+    for (int64_t k = 0; k < model->n; k++) {
         out[k] = (struct class_reading){.label = k, .score = logits[k], .holds = true};
-        if (c->problem == BERT_SINGLE_LABEL) {
+        if (model->problem == PROBLEM_SINGLE_LABEL) {
             out[k].score = exp(logits[k] - (double)logits[best]) / sum;
             out[k].holds = k == best;
-        } else if (c->problem == BERT_MULTI_LABEL) {
+        } else if (model->problem == PROBLEM_MULTI_LABEL) {
             out[k].score = 1 / (1 + exp(-(double)logits[k]));
             out[k].holds = logits[k] > 0;
         }

@@ -4,7 +4,7 @@
 #define KILN_SERVE_CLASS_LOGITS_H
 
 #include "data/labelled_texts.h"
-#include "nn/bert_config.h"
+#include "nn/label_names.h"
 #include "serve/predict.h"
 
 /* Logits of all texts, [n_labels] for each or for each of its tokens. */
@@ -29,13 +29,13 @@ struct predict_options class_logits_prediction(struct class_logits *l);
 struct class_reading {
     int64_t label;
     double
-        score; /* the probability among all labels, or of this one alone (BERT_MULTI_LABEL), or the number itself */
+        score; /* the probability among all labels, or of this one alone (PROBLEM_MULTI_LABEL), or the number itself */
     bool holds; /* the most probable label, the first of equals; or a probability over one half; or a
                  * number */
 };
 
 /* Turns the logits of a text, or of a token, into the predictions of the configuration's problem: out
  * [num_labels], in their order. */
-void class_logits_read(struct class_reading *out, const float *logits, const struct bert_config *c);
+void class_logits_read(struct class_reading *out, const float *logits, const struct model_labels *model);
 
 #endif

@@ -28,18 +28,18 @@ static int by_score(const void *a, const void *b)
 }
 
 static struct status read_all(struct classify_result *r, const struct class_logits *logits,
-                              const struct bert_config *c)
+                              const struct model_labels *model)
 {
     r->n = logits->texts->n;
-    r->n_labels = c->num_labels;
+    r->n_labels = model->n;
     r->readings = calloc((size_t)(r->n * r->n_labels), sizeof *r->readings);
     if (r->readings == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the labels of %lld texts", (long long)r->n);
     }
     for (int64_t i = 0; i < r->n; i++) {
         struct class_reading *row = r->readings + i * r->n_labels;
-        class_logits_read(row, class_logits_get(logits, i), c);
-        if (c->problem != BERT_REGRESSION) {
+        class_logits_read(row, class_logits_get(logits, i), model);
+        if (model->problem != PROBLEM_REGRESSION) {
             qsort(row, (size_t)r->n_labels, sizeof *row, by_score);
         }
     }
@@ -50,12 +50,12 @@ static struct status classify(struct session *s, struct classify_result *r,
                               const struct labelled_texts *texts)
 {
     struct class_logits logits;
-    struct status status = class_logits_init(&logits, texts, s->bert.config.num_labels);
+    struct status status = class_logits_init(&logits, texts, s->model->labels.n);
     if (!failed(status)) {
         status = session_predict(s, class_logits_prediction(&logits));
     }
     if (!failed(status)) {
-        status = read_all(r, &logits, &s->bert.config);
+        status = read_all(r, &logits, &s->model->labels);
     }
     class_logits_fini(&logits);
     return status;
@@ -64,8 +64,8 @@ static struct status classify(struct session *s, struct classify_result *r,
 struct status classify_texts(struct session *s, struct classify_result *result,
                              const struct text_bytes *texts, const struct text_bytes *pairs, size_t n)
 {
-    struct labelled_texts encoded = {.width = s->bert.model.layout.fields[BERT_CLASS_LABELS].width};
-    *result = (struct classify_result){.n_labels = s->bert.config.num_labels};
+    struct labelled_texts encoded = {.width = s->model->layout.fields[TEXT_CLASS_LABELS].width};
+    *result = (struct classify_result){.n_labels = s->model->labels.n};
     struct status status = encode(s, &encoded, &result->n_cut, texts, pairs, n);
     if (!failed(status) && encoded.n > 0) {
         status = classify(s, result, &encoded);

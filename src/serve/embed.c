@@ -1,6 +1,6 @@
 #include "serve/embed.h"
 
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 #include "dev/host_view.h"
 #include "text/letter_case.h"
 #include "text/utf8.h"
@@ -116,7 +116,7 @@ static size_t fill_batch(struct job *j, const struct piece *next, const struct p
     batch_clear(b);
     while (next + n < end && n_tokens + next[n].n <= (size_t)b->limits.n_tokens &&
            (int64_t)n + 1 < b->limits.n_sequences) {
-        int32_t *ids = bert_batch_add(b, (int64_t)next[n].n, (int64_t)next[n].n, -1, 0);
+        int32_t *ids = text_batch_add(b, (int64_t)next[n].n, (int64_t)next[n].n, -1, 0);
         memcpy(ids, j->ids.ids + next[n].start, next[n].n * sizeof *ids);
         n_tokens += next[n++].n;
     }
@@ -222,18 +222,18 @@ static struct status take_vector(struct job *j, float *vector, tensor h, int64_t
     for (int64_t c = 0; c < width; c++) {
         vector[c] = (float)j->v[c];
     }
-    return culprit_of_result(&j->s->model, tensor_1d(vector, DTYPE_F32, width), "the vectors");
+    return culprit_of_result(&j->s->net, tensor_1d(vector, DTYPE_F32, width), "the vectors");
 }
 
 static struct status run(struct job *j, size_t n_texts)
 {
-    struct stage *stage = &j->s->model.stage;
+    struct stage *stage = &j->s->net.stage;
     struct host_view rows;
     struct status status = status_ok();
     for (size_t i = 0; i < n_texts && !failed(status);) {
         size_t n = fill_batch(j, j->pieces + i, j->pieces + n_texts);
         stage_infer(stage, &j->s->batch);
-        TRY(host_view_open(&rows, &j->s->model.x, stage_output(stage)));
+        TRY(host_view_open(&rows, &j->s->net.x, stage_output(stage)));
         for (size_t k = 0; k < n && !failed(status); k++) {
             const struct piece *p = &j->pieces[i + k];
             status = take_vector(j, j->vectors + (int64_t)p->text * j->plan->width, rows.host,
@@ -266,7 +266,7 @@ struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, con
         .pieces = calloc(n_texts + 1, sizeof *j.pieces),
         .v = calloc((size_t)plan->max_width, sizeof *j.v),
         .next = calloc((size_t)plan->max_width, sizeof *j.next),
-        .row = calloc((size_t)s->model.config.model->hidden_size, sizeof *j.row),
+        .row = calloc((size_t)s->net.config.model->hidden_size, sizeof *j.row),
     };
     j.vectors = vectors;
     *n_cut = 0;

@@ -31,7 +31,7 @@ struct embed_plan {
     int64_t width, max_width; /* of a vector, and the largest on its way through the modules */
 };
 
-/* Of a session opened for BERT_TASK_ENCODER.  STATUS_USAGE: the model does not support the options. */
+/* Of a session opened for MODEL_TASK_ENCODER.  STATUS_USAGE: the model does not support the options. */
 struct status embed_plan_make(struct embed_plan *p, const struct session *s, const struct embed_options *o);
 
 /* Appends it in words: "pooling cls, normalised, at most 512 tokens". */

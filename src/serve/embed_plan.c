@@ -5,7 +5,7 @@ static const struct sentence_layer normalize_layer = {.normalize = true};
 
 static struct status plan_length(struct embed_plan *p, const struct session *s, int64_t wanted)
 {
-    int64_t positions = s->model.config.model->max_length;
+    int64_t positions = s->net.config.model->max_length;
     p->max_length = wanted == 0 ? s->text_length : wanted;
     return wanted == 0 || (wanted >= 2 && wanted <= positions)
                ? status_ok()
@@ -63,7 +63,7 @@ struct status embed_plan_make(struct embed_plan *p, const struct session *s, con
     }
     plan_layers(p, m, o->normalize);
     TRY(plan_length(p, s, o->max_length));
-    return plan_widths(p, s->model.config.model->hidden_size);
+    return plan_widths(p, s->net.config.model->hidden_size);
 }
 
 void embed_plan_describe(struct buf *out, const struct embed_plan *p)

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "serve/fill_mask.h"
 
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 #include "dev/host_view.h"
 #include "pass/culprit.h"
 
@@ -44,18 +44,18 @@ static struct status make_batch(struct session *s, const struct id_list *ids)
                             (long long)s->max_length);
     }
     batch_clear(&s->batch);
-    int32_t *out = bert_batch_add(&s->batch, (int64_t)ids->n, (int64_t)ids->n, -1, 0);
+    int32_t *out = text_batch_add(&s->batch, (int64_t)ids->n, (int64_t)ids->n, -1, 0);
     memcpy(out, ids->ids, ids->n * sizeof *out);
     for (size_t i = 0; i < ids->n; i++) {
         if (ids->ids[i] == s->tokenizer->special[SPECIAL_MASK]) {
-            bert_batch_masked_positions(&s->batch)[m] = (int32_t)i;
-            bert_batch_masked_labels(&s->batch)[m++] = -1;
+            text_batch_masked_positions(&s->batch)[m] = (int32_t)i;
+            text_batch_masked_labels(&s->batch)[m++] = -1;
         }
     }
     if (m == 0) {
         return status_error(STATUS_DATA, "the text has no [MASK] to fill");
     }
-    bert_batch_take_masked(&s->batch, m);
+    text_batch_take_masked(&s->batch, m);
     batch_finish(&s->batch, tokenizer_tail_id(s->tokenizer));
     return status_ok();
 }
@@ -87,9 +87,9 @@ static void take_best(const float *logits, int64_t n_words, struct fill_candidat
 
 static struct status predict(struct session *s, int64_t top_k, struct fill_result *r)
 {
-    stage_infer(&s->model.stage, &s->batch);
+    stage_infer(&s->net.stage, &s->batch);
     struct host_view logits;
-    TRY(host_view_open(&logits, &s->model.x, stage_head_output(&s->model.stage, BERT_MLM_LOGITS)));
+    TRY(host_view_open(&logits, &s->net.x, stage_head_output(&s->net.stage, MODEL_WORD_LOGITS)));
     *r = (struct fill_result){.n_masks = s->batch.n_real_labels,
                               .top_k = top_k < s->tokenizer->n ? top_k : s->tokenizer->n};
     r->candidates = calloc((size_t)(r->n_masks * r->top_k), sizeof *r->candidates);
@@ -99,7 +99,7 @@ static struct status predict(struct session *s, int64_t top_k, struct fill_resul
                             (long long)(r->n_masks * r->top_k));
     }
     struct status status =
-        culprit_of_result(&s->model, tensor_slice(logits.host, 0, r->n_masks), "the scores of the words");
+        culprit_of_result(&s->net, tensor_slice(logits.host, 0, r->n_masks), "the scores of the words");
     for (int64_t m = 0; m < r->n_masks && !failed(status); m++) {
         take_best((const float *)logits.host.data + m * logits.host.strides[0], s->tokenizer->n,
                   r->candidates + m * r->top_k, r->top_k);

@@ -1,6 +1,6 @@
 #include "serve/likelihood.h"
 
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 #include "dev/host_view.h"
 #include "pass/culprit.h"
 
@@ -93,7 +93,7 @@ static void add_sequence(const struct likelihood *l, const struct likelihood_tex
     struct batch *b = &l->session->batch;
     const struct tokenizer *tokenizer = l->session->tokenizer;
     const int32_t *ids = l->ids.ids + t->start;
-    int32_t *out = bert_batch_add(b, (int64_t)t->n, (int64_t)t->n, -1, 0),
+    int32_t *out = text_batch_add(b, (int64_t)t->n, (int64_t)t->n, -1, 0),
             mask = tokenizer->special[SPECIAL_MASK];
     memcpy(out, ids, t->n * sizeof *out);
     out[position] = mask;
@@ -102,9 +102,9 @@ static void add_sequence(const struct likelihood *l, const struct likelihood_tex
          i++) {
         out[i] = mask;
     }
-    bert_batch_masked_positions(b)[0] = (int32_t)position;
-    bert_batch_masked_labels(b)[0] = ids[position];
-    bert_batch_take_masked(b, 1);
+    text_batch_masked_positions(b)[0] = (int32_t)position;
+    text_batch_masked_labels(b)[0] = ids[position];
+    text_batch_take_masked(b, 1);
 }
 
 static bool fits(const struct batch *b, size_t n_tokens)
@@ -134,17 +134,17 @@ static void fill_batch(struct likelihood_job *j, struct cursor *c)
 static struct status take_losses(struct likelihood_job *j)
 {
     struct session *s = j->l->session;
-    struct stage *stage = &s->model.stage;
+    struct stage *stage = &s->net.stage;
     const struct stage_block *block = &stage->slot->block;
-    tensor losses = stage_head_output(stage, BERT_MASKED_LOSSES);
+    tensor losses = stage_head_output(stage, MODEL_WORD_LOSSES);
     struct host_view view;
-    exec_enter(&s->model.x, "likelihood", -1);
-    s->model.x.ops->cross_entropy(
-        &s->model.x, losses, stage_head_output(stage, BERT_MASKED_CORRECT), NULL_TENSOR,
-        stage_head_output(stage, BERT_MLM_LOGITS), block->stream.fields[BERT_MASKED_LABELS],
-        bert_config_n_words(&s->bert.config), tensor_slice(block->loss_scales, 0, 1));
-    TRY(host_view_open(&view, &s->model.x, losses));
-    struct status status = culprit_of_result(&s->model, tensor_slice(view.host, 0, s->batch.n_real_labels),
+    exec_enter(&s->net.x, "likelihood", -1);
+    s->net.x.ops->cross_entropy(&s->net.x, losses, stage_head_output(stage, MODEL_WORD_CORRECT), NULL_TENSOR,
+                                stage_head_output(stage, MODEL_WORD_LOGITS),
+                                block->stream.fields[TEXT_MASKED_LABELS], s->model->n_words,
+                                tensor_slice(block->loss_scales, 0, 1));
+    TRY(host_view_open(&view, &s->net.x, losses));
+    struct status status = culprit_of_result(&s->net, tensor_slice(view.host, 0, s->batch.n_real_labels),
                                              "the likelihood of a text");
     for (int64_t i = 0; i < s->batch.n_real_labels && !failed(status); i++) {
         text_of(j->l, j->owners[i])->sum -= tensor_load(view.host, i);
@@ -165,7 +165,7 @@ static struct status run(struct likelihood_job *j, void (*done)(void *self, doub
     struct cursor c = {.text = j->order, .end = j->order + l->n, .position = 1};
     while (c.text < c.end) {
         fill_batch(j, &c);
-        stage_infer(&l->session->model.stage, &l->session->batch);
+        stage_infer(&l->session->net.stage, &l->session->batch);
         TRY(take_losses(j));
         if (done != NULL) {
             done(self, j->done / j->work);

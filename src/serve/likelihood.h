@@ -23,7 +23,7 @@ struct likelihood {
     int64_t n;          /* texts */
 };
 
-/* In a session of BERT_TASK_MASKED_LM; with session_options.one_mask_each a batch has many sequences.  STATUS_DATA: the
+/* In a session of MODEL_TASK_MASKED_LM; with session_options.one_mask_each a batch has many sequences.  STATUS_DATA: the
  * tokenizer has no mask token. */
 struct status likelihood_init(struct likelihood *l, struct session *s, enum likelihood_masking masking);
 void likelihood_fini(struct likelihood *l);

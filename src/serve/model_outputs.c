@@ -1,10 +1,8 @@
 #include "serve/model_outputs.h"
 
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 #include "dev/host_view.h"
 #include "io/safetensors.h"
-#include "model/bert_family.h"
-#include "nn/bert_model.h"
 #include "ops/backend.h"
 #include "pass/culprit.h"
 #include "pass/network_files.h"
@@ -83,12 +81,12 @@ static void fill_batch(struct batch *b, const struct outputs_input *in, int32_t 
         while (n_first < n && types[n_first] == 0) {
             n_first++;
         }
-        memcpy(bert_batch_add(b, n, n_first, -1, 0), in->ids + i * in->length, (size_t)n * sizeof *in->ids);
+        memcpy(text_batch_add(b, n, n_first, -1, 0), in->ids + i * in->length, (size_t)n * sizeof *in->ids);
         for (int64_t p = 0; p < n; p++) {
-            bert_batch_masked_positions(b)[p] = (int32_t)p;
-            bert_batch_masked_labels(b)[p] = -1;
+            text_batch_masked_positions(b)[p] = (int32_t)p;
+            text_batch_masked_labels(b)[p] = -1;
         }
-        bert_batch_take_masked(b, n);
+        text_batch_take_masked(b, n);
     }
     batch_finish(b, pad);
 }
@@ -96,13 +94,13 @@ static void fill_batch(struct batch *b, const struct outputs_input *in, int32_t 
 /* ---- the outputs ---- */
 
 /* An output where the network has it, the rounding of the stream and of the vocabulary included. */
-static tensor output_of(const struct network *net, const struct bert_model *bert, int output)
+static tensor output_of(const struct network *net, int output)
 {
-    static const enum bert_output heads[] = {
-        [OUTPUTS_MLM] = BERT_MLM_LOGITS,     [OUTPUTS_NSP] = BERT_NSP_LOGITS,
-        [OUTPUTS_QA] = BERT_SPAN_LOGITS,     [OUTPUTS_POOLED] = BERT_POOLED,
-        [OUTPUTS_TEXTS] = BERT_CLASS_LOGITS, [OUTPUTS_WORDS] = BERT_CLASS_LOGITS};
-    bool texts = bert->task == BERT_TASK_SEQUENCE_CLASSIFICATION;
+    static const enum model_output heads[] = {
+        [OUTPUTS_MLM] = MODEL_WORD_LOGITS,    [OUTPUTS_NSP] = MODEL_PAIR_LOGITS,
+        [OUTPUTS_QA] = MODEL_SPAN_LOGITS,     [OUTPUTS_POOLED] = MODEL_POOLED,
+        [OUTPUTS_TEXTS] = MODEL_CLASS_LOGITS, [OUTPUTS_WORDS] = MODEL_CLASS_LOGITS};
+    bool texts = net->config.model->task == MODEL_TASK_SEQUENCE_CLASSIFICATION;
     if (output == OUTPUTS_HIDDEN) {
         return stage_output(&net->stage);
     }
@@ -130,7 +128,7 @@ static struct status copy_output(tensor *out, struct network *net, tensor from, 
     return culprit_of_result(net, *out, outputs_names[output]);
 }
 
-static struct status copy_outputs(struct model_outputs *o, struct network *net, const struct bert_model *bert,
+static struct status copy_outputs(struct model_outputs *o, struct network *net,
                                   const struct outputs_input *in)
 {
     int64_t n_tokens = 0;
@@ -138,9 +136,11 @@ static struct status copy_outputs(struct model_outputs *o, struct network *net, 
         n_tokens += in->lengths[i];
     }
     for (int k = 0; k < OUTPUTS_N; k++) {
-        tensor from = output_of(net, bert, k);
+        tensor from = output_of(net, k);
         bool of_sequences = k == OUTPUTS_NSP || k == OUTPUTS_POOLED || k == OUTPUTS_TEXTS;
-        int64_t cols = k == OUTPUTS_MLM ? bert->config.vocab_size : tensor_is_null(from) ? 0 : from.dims[1];
+        int64_t cols = k == OUTPUTS_MLM       ? net->config.model->vocab_size
+                       : tensor_is_null(from) ? 0
+                                              : from.dims[1];
         if (!tensor_is_null(from)) {
             TRY(copy_output(&o->values[k], net, from, of_sequences ? in->n_sequences : n_tokens, cols, k));
         }
@@ -148,38 +148,43 @@ static struct status copy_outputs(struct model_outputs *o, struct network *net, 
     return status_ok();
 }
 
-static struct status run(struct model_outputs *o, struct network *net, const struct bert_model *bert,
-                         const struct model_dir *m, const struct outputs_input *in)
+static struct status run(struct model_outputs *o, struct network *net, const struct model_dir *m,
+                         const struct outputs_input *in)
 {
+    const struct model *model = net->config.model;
     struct load_report report;
     struct batch b = {0};
-    TRY(network_files_load(net, m, (int)bert->task, 0, &report));
-    struct status s = batch_init(&b, &bert->model.layout, net->config.limits);
+    TRY(network_files_load(net, m, model->task, 0, &report));
+    struct status s = batch_init(&b, &model->layout, net->config.limits);
     if (!failed(s)) {
         fill_batch(&b, in, tokenizer_tail_id(&m->tokenizer));
         stage_infer(&net->stage, &b);
         s = net->x.status;
     }
     batch_fini(&b);
-    return failed(s) ? s : copy_outputs(o, net, bert, in);
+    return failed(s) ? s : copy_outputs(o, net, in);
 }
 
-struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, int task,
+struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, enum model_task task,
                                     const struct outputs_input *in)
 {
-    struct bert_model bert = bert_model(bert_family_config(m), (enum bert_task)task);
+    struct model *model;
     struct network net;
+    *o = (struct model_outputs){0};
+    TRY(m->family->create(&model, m->config, task));
     struct network_config config = {
-        .model = &bert.model,
+        .model = model,
         .device = &device_cpu,
         .ops = ops_cpu(),
         .precision = {.dtype = DTYPE_F32},
-        .limits = bert_batch_limits(in->n_sequences, in->length, in->length),
+        .limits = text_batch_limits(in->n_sequences, in->length, in->length),
     };
-    *o = (struct model_outputs){0};
-    TRY(network_init(&net, &config));
-    struct status s = run(o, &net, &bert, m, in);
-    network_fini(&net);
+    struct status s = network_init(&net, &config);
+    if (!failed(s)) {
+        s = run(o, &net, m, in);
+        network_fini(&net);
+    }
+    model->type->destroy(model);
     if (failed(s)) {
         model_outputs_fini(o);
     }

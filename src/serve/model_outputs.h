@@ -35,7 +35,7 @@ struct model_outputs {
 
 /* Computes them on the CPU in fp32, with the weights of the task that the directory's files have.  STATUS_NUMERIC: one is
  * not finite. */
-struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, int task,
+struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, enum model_task task,
                                     const struct outputs_input *in);
 
 /* Safe on a zeroed struct and after a failed computation. */

@@ -11,8 +11,8 @@ struct predict_options {
     struct example_source source;
     struct batch_limits limits; /* of a batch, within the network's: as many examples run at once as fit */
     int32_t pad_id;
-    int output;           /* of the model (model_type.head_output), fp32 [rows, n_logits] */
-    enum batch_rows rows; /* of tokens or of sequences */
+    enum model_output output; /* fp32 [rows, n_logits] */
+    enum batch_rows rows;     /* of tokens or of sequences */
     int64_t n_logits;
     const char *what; /* for messages: "the scores of the answers" */
 

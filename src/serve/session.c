@@ -1,6 +1,6 @@
 #include "serve/session.h"
 
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 #include "pass/network_files.h"
 
 #include <string.h>
@@ -39,12 +39,12 @@ static int64_t batch_tokens_on(const struct device *device)
 
 /* A text has at least 2 tokens, [CLS] and [SEP].  With a mask in each, logits are most of the memory: room for texts of
  * MASKED_TEXT_TOKENS; a batch of shorter ones is smaller. */
-static struct batch_limits limits_of(int64_t length, enum bert_task task, int64_t batch_tokens,
+static struct batch_limits limits_of(int64_t length, enum model_task task, int64_t batch_tokens,
                                      bool one_mask_each)
 {
     enum { MASKED_TEXT_TOKENS = 8 };
-    bool masked = task == BERT_TASK_MASKED_LM || task == BERT_TASK_PRETRAINING;
-    struct batch_limits limits = bert_batch_limits(1, length, masked ? length : 0);
+    bool masked = task == MODEL_TASK_MASKED_LM || task == MODEL_TASK_PRETRAINING;
+    struct batch_limits limits = text_batch_limits(1, length, masked ? length : 0);
     if (masked && !one_mask_each) {
         return limits;
     }
@@ -59,23 +59,23 @@ static struct batch_limits limits_of(int64_t length, enum bert_task task, int64_
 }
 
 /* A caller may ask for vectors of longer texts than the model's files say. */
-static int64_t length_for(enum bert_task task, const struct bert_config *model, int64_t max_length)
+static int64_t length_for(enum model_task task, int64_t positions, int64_t max_length)
 {
-    return task == BERT_TASK_ENCODER ? model->max_position_embeddings : max_length;
+    return task == MODEL_TASK_ENCODER ? positions : max_length;
 }
 
-static struct batch_limits limits_in(const struct model_dir *m, enum bert_task task,
+static struct batch_limits limits_in(const struct model_dir *m, enum model_task task,
                                      const struct session_options *o)
 {
-    return limits_of(length_for(task, bert_family_config(m), m->max_length), task,
+    return limits_of(length_for(task, model_dir_sizes(m).max_length, m->max_length), task,
                      batch_tokens_on(o->backend.device), o->one_mask_each);
 }
 
-static struct network_config config_of(const struct bert_model *bert, struct batch_limits limits,
+static struct network_config config_of(const struct model *model, struct batch_limits limits,
                                        const struct session_options *o)
 {
     return (struct network_config){
-        .model = &bert->model,
+        .model = model,
         .device = o->backend.device,
         .ops = o->backend.ops,
         .precision = {.dtype = o->dtype},
@@ -86,7 +86,7 @@ static struct network_config config_of(const struct bert_model *bert, struct bat
 /* Of the two files the one for sentences decides; if neither gives a length, the model's positions do. */
 static int64_t text_length_of(const struct sentence_model *s, const struct model_dir *m)
 {
-    int64_t positions = bert_family_config(m)->max_position_embeddings;
+    int64_t positions = model_dir_sizes(m).max_length;
     int64_t length = s->max_length > 0 ? s->max_length : m->max_length;
     return length < positions ? length : positions;
 }
@@ -98,44 +98,51 @@ static struct status init_scratch(struct session *s)
     return tokenizer_scratch_init(&s->scratch, s->tokenizer);
 }
 
-static struct status open_from(struct session *s, struct model_dir *m, enum bert_task task,
-                               struct batch_limits limits, const struct session_options *o)
+/* Where vectors are wanted, the files that say how they are made name the directory of the transformer. */
+static struct status open_dir(struct session *s, const char *path, enum model_task task)
 {
-    s->bert = bert_model(bert_family_config(m), task);
-    struct network_config config = config_of(&s->bert, limits, o);
-    struct load_report report;
-    unsigned may_be_new = task == BERT_TASK_ENCODER ? 1U << NAMES_POOLER : 0;
-    s->own_tokenizer = m->tokenizer;
-    m->tokenizer = (struct tokenizer){0};
-    s->labels = m->labels; /* which bert.config views */
-    m->labels = NULL;
-    s->tokenizer = &s->own_tokenizer;
-    s->max_length = m->max_length;
-    s->sentence = &s->files;
-    s->text_length = text_length_of(&s->files, m);
-    s->batch_tokens = batch_tokens_on(o->backend.device);
-    TRY(init_scratch(s));
-    TRY(network_init(&s->model, &config));
-    TRY(network_files_load(&s->model, m, task, may_be_new, &report));
-    if (!load_report_is_plain(&report)) {
-        load_report_print(&report, m->path);
-    }
-    return batch_init(&s->batch, &s->bert.model.layout, config.limits);
-}
-
-struct status session_open(struct session *s, const char *path, enum bert_task task,
-                           const struct session_options *o)
-{
-    struct model_dir m;
-    *s = (struct session){0};
-    if (task == BERT_TASK_ENCODER) {
+    if (task == MODEL_TASK_ENCODER) {
         TRY(sentence_model_open(&s->files, path));
         path = s->files.transformer;
     }
-    struct status status = model_dir_open(&m, path);
+    return model_dir_open(&s->dir, path);
+}
+
+static struct status load(struct session *s, enum model_task task)
+{
+    struct load_report report;
+    unsigned may_be_new = task == MODEL_TASK_ENCODER ? 1U << NAMES_POOLER : 0;
+    TRY(network_files_load(&s->net, &s->dir, task, may_be_new, &report));
+    if (!load_report_is_plain(&report)) {
+        load_report_print(&report, s->dir.path);
+    }
+    model_files_close(&s->dir.files);
+    return status_ok();
+}
+
+static struct status open_network(struct session *s, enum model_task task, struct batch_limits limits,
+                                  const struct session_options *o)
+{
+    s->tokenizer = &s->dir.tokenizer;
+    s->max_length = s->dir.max_length;
+    s->sentence = &s->files;
+    s->text_length = text_length_of(&s->files, &s->dir);
+    s->batch_tokens = batch_tokens_on(o->backend.device);
+    TRY(init_scratch(s));
+    TRY(s->dir.family->create(&s->model, s->dir.config, task));
+    struct network_config config = config_of(s->model, limits, o);
+    TRY(network_init(&s->net, &config));
+    TRY(load(s, task));
+    return batch_init(&s->batch, &s->model->layout, limits);
+}
+
+struct status session_open(struct session *s, const char *path, enum model_task task,
+                           const struct session_options *o)
+{
+    *s = (struct session){0};
+    struct status status = open_dir(s, path, task);
     if (!failed(status)) {
-        status = open_from(s, &m, task, limits_in(&m, task, o), o);
-        model_dir_close(&m);
+        status = open_network(s, task, limits_in(&s->dir, task, o), o);
     }
     if (failed(status)) {
         session_close(s);
@@ -145,13 +152,11 @@ struct status session_open(struct session *s, const char *path, enum bert_task t
 
 struct status session_open_model(struct session *s, const char *path, const struct session_options *o)
 {
-    struct model_dir m;
     *s = (struct session){0};
     s->sentence_status = sentence_model_open(&s->files, path);
-    struct status status = model_dir_open(&m, failed(s->sentence_status) ? path : s->files.transformer);
+    struct status status = model_dir_open(&s->dir, failed(s->sentence_status) ? path : s->files.transformer);
     if (!failed(status)) {
-        status = open_from(s, &m, (enum bert_task)m.task, bert_batch_limits(1, 1, 0), o);
-        model_dir_close(&m);
+        status = open_network(s, s->dir.task, text_batch_limits(1, 1, 0), o);
     }
     if (failed(status)) {
         session_close(s);
@@ -161,40 +166,38 @@ struct status session_open_model(struct session *s, const char *path, const stru
 
 /* The task to open for a wanted one: a model without a pooler keeps its own task for sentence vectors, since
  * these are taken below the heads. */
-static struct status task_on(enum bert_task *task, enum bert_task held)
+static struct status task_on(enum model_task *task, const struct model_dir *m)
 {
-    if (*task == held || (held == BERT_TASK_PRETRAINING && *task != BERT_TASK_QUESTION_ANSWERING)) {
+    if (*task == m->task || (m->task == MODEL_TASK_PRETRAINING && *task != MODEL_TASK_QUESTION_ANSWERING)) {
         return status_ok();
     }
-    if (*task != BERT_TASK_ENCODER) {
-        return status_error(STATUS_DATA, "the model is a %s and has no head of a %s", bert_task_class(held),
-                            bert_task_class(*task));
+    if (*task != MODEL_TASK_ENCODER) {
+        return status_error(STATUS_DATA, "the model is a %s and has no head of a %s",
+                            m->family->class_of(m->task), m->family->class_of(*task));
     }
-    *task = held;
+    *task = m->task;
     return status_ok();
 }
 
-static struct status open_over(struct session *s, const struct session *model, enum bert_task task)
+static struct status open_over(struct session *s, const struct session *model, enum model_task task)
 {
-    const struct network_config *owner = &model->model.config;
+    const struct network_config *owner = &model->net.config;
     struct session_options o = {.backend = {owner->device, owner->ops}, .dtype = owner->precision.dtype};
-    struct batch_limits limits =
-        limits_of(length_for(task, &model->bert.config, model->max_length), task, model->batch_tokens, false);
-    if (task == BERT_TASK_ENCODER) {
+    struct batch_limits limits = limits_in(&model->dir, task, &o);
+    if (task == MODEL_TASK_ENCODER) {
         TRY(model->sentence_status);
     }
-    TRY(task_on(&task, model->bert.task));
-    s->bert = bert_model(&model->bert.config, task);
-    struct network_config config = config_of(&s->bert, limits, &o);
+    TRY(task_on(&task, &model->dir));
+    TRY(model->dir.family->create(&s->model, model->dir.config, task));
+    struct network_config config = config_of(s->model, limits, &o);
     TRY(init_scratch(s));
-    TRY(network_init_shared(&s->model, &config, &model->model));
-    return batch_init(&s->batch, &s->bert.model.layout, limits);
+    TRY(network_init_shared(&s->net, &config, &model->net));
+    return batch_init(&s->batch, &s->model->layout, limits);
 }
 
-struct status session_open_shared(struct session *s, const struct session *model, enum bert_task task)
+struct status session_open_shared(struct session *s, const struct session *model, enum model_task task)
 {
     *s = (struct session){.tokenizer = model->tokenizer,
-                          .shared = true,
                           .max_length = model->max_length,
                           .text_length = model->text_length,
                           .sentence = &model->files,
@@ -209,41 +212,44 @@ struct status session_open_shared(struct session *s, const struct session *model
 struct status session_predict(struct session *s, struct predict_options o)
 {
     struct progress quiet = progress_begin(false);
-    o.limits = s->model.config.limits;
+    o.limits = s->net.config.limits;
     o.pad_id = tokenizer_tail_id(s->tokenizer);
     o.progress = o.progress == NULL ? &quiet : o.progress;
-    return predict_run(&s->model, &o);
+    return predict_run(&s->net, &o);
 }
 
 void session_close(struct session *s)
 {
     batch_fini(&s->batch);
-    network_fini(&s->model);
-    tokenizer_scratch_fini(&s->scratch);
-    if (!s->shared) {
-        tokenizer_fini(&s->own_tokenizer);
-        label_names_destroy(s->labels);
-        sentence_model_close(&s->files);
+    network_fini(&s->net);
+    if (s->model != NULL) {
+        s->model->type->destroy(s->model);
     }
+    tokenizer_scratch_fini(&s->scratch);
+    model_dir_close(&s->dir);
+    sentence_model_close(&s->files);
     *s = (struct session){0};
 }
 
-struct status session_plan(struct network_plan *plan, const char *path, enum bert_task task,
+static struct status plan(struct network_plan *p, const struct model_dir *m, enum model_task task,
+                          const struct session_options *o)
+{
+    struct model *model;
+    TRY(m->family->create(&model, m->config, task));
+    struct network_config config = config_of(model, limits_in(m, task, o), o);
+    struct status s = network_plan(p, &config);
+    model->type->destroy(model);
+    return s;
+}
+
+struct status session_plan(struct network_plan *p, const char *path, enum model_task task,
                            const struct session_options *o)
 {
-    struct model_dir m;
-    struct sentence_model files = {0};
-    if (task == BERT_TASK_ENCODER) {
-        TRY(sentence_model_open(&files, path));
-        path = files.transformer;
+    struct session s = {0};
+    struct status status = open_dir(&s, path, task);
+    if (!failed(status)) {
+        status = plan(p, &s.dir, task, o);
     }
-    struct status s = model_dir_open(&m, path);
-    if (!failed(s)) {
-        struct bert_model bert = bert_model(bert_family_config(&m), task);
-        struct network_config config = config_of(&bert, limits_in(&m, task, o), o);
-        s = network_plan(plan, &config);
-        model_dir_close(&m);
-    }
-    sentence_model_close(&files);
-    return s;
+    session_close(&s);
+    return status;
 }

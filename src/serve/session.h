@@ -3,18 +3,17 @@
 #ifndef KILN_SERVE_SESSION_H
 #define KILN_SERVE_SESSION_H
 
-#include "nn/bert_model.h"
+#include "model/model_dir.h"
 #include "ops/backend.h"
 #include "serve/predict.h"
 #include "serve/sentence_model.h"
 #include "text/tokenizer.h"
-#include "model/bert_family.h"
 
 /* The device and the dtype that a model computes with. */
 struct session_options {
     struct backend backend;
     enum dtype dtype;   /* of activations and of the matrices that products read */
-    bool one_mask_each; /* for BERT_TASK_MASKED_LM: as session_open says */
+    bool one_mask_each; /* for MODEL_TASK_MASKED_LM: as session_open says */
 };
 
 /* The cpu, fp32. */
@@ -25,28 +24,26 @@ struct session_options session_defaults(void);
 struct status session_options_find(struct session_options *o, const char *device, const char *dtype);
 
 struct session {
-    struct tokenizer own_tokenizer;    /* viewed by `tokenizer`, unless the session is shared */
+    struct model_dir dir;              /* without its files; empty where the session is shared */
     const struct tokenizer *tokenizer; /* of the model */
     struct tokenizer_scratch scratch;
     int64_t max_length;   /* tokens of a sequence, special ones included */
     int64_t batch_tokens; /* tokens of a batch, unless one text alone needs more */
-    struct bert_model bert;
-    struct network model; /* of `bert` */
+    struct model *model;  /* owned */
+    struct network net;   /* of `model` */
     struct batch batch;
     int64_t text_length;                   /* the part of max_length that serve/embed reads of a text */
     struct sentence_model files;           /* viewed by `sentence`, unless the session is shared */
     const struct sentence_model *sentence; /* how the model makes vectors */
     struct status sentence_status;         /* of session_open_model: why kiln cannot make them */
-    struct label_names *labels;            /* of a classifier, unless the session is shared */
-    bool shared;                           /* tokenizer and weights belong to another session */
 };
 
 /* Opens a checkpoint or any model directory (model/model_dir.h) for a task, whose head it must have; the
- * pooler of BERT_TASK_ENCODER may be missing, since nothing reads it.  A batch of BERT_TASK_MASKED_LM is one
+ * pooler of MODEL_TASK_ENCODER may be missing, since nothing reads it.  A batch of MODEL_TASK_MASKED_LM is one
  * text with any number of masks, or with one_mask_each many texts with one mask each; of the other tasks, as many texts as fit
- * batch_tokens.  For BERT_TASK_ENCODER the files of a sentence model
+ * batch_tokens.  For MODEL_TASK_ENCODER the files of a sentence model
  * are read too, and refused as sentence_model_open does. */
-struct status session_open(struct session *s, const char *path, enum bert_task task,
+struct status session_open(struct session *s, const char *path, enum model_task task,
                            const struct session_options *o);
 
 /* Opens everything in a model directory, for session_open_shared, with almost no memory for activations. */
@@ -56,7 +53,7 @@ struct status session_open_model(struct session *s, const char *path, const stru
  * which must outlive it.  Sessions over one model may run in different threads; on a device each has its own
  * context.  Neither struct may be moved.  STATUS_DATA: the model lacks the task's head, or makes its vectors
  * in a way that kiln does not support. */
-struct status session_open_shared(struct session *s, const struct session *model, enum bert_task task);
+struct status session_open_shared(struct session *s, const struct session *model, enum model_task task);
 
 /* Safe on a zeroed struct and after a failed open. */
 void session_close(struct session *s);
@@ -65,7 +62,7 @@ void session_close(struct session *s);
 struct status session_predict(struct session *s, struct predict_options o);
 
 /* The plan of a session on this model, without reading weights. */
-struct status session_plan(struct network_plan *plan, const char *path, enum bert_task task,
+struct status session_plan(struct network_plan *plan, const char *path, enum model_task task,
                            const struct session_options *o);
 
 #endif

@@ -1,7 +1,6 @@
 #include "serve/squad_predict.h"
 
 #include "data/squad_batches.h"
-#include "nn/bert_model.h"
 
 #include <stdlib.h>
 
@@ -36,7 +35,7 @@ static struct status take(void *self, int64_t feature, const float *logits, int6
 struct predict_options squad_predict_options(struct squad_prediction *p)
 {
     return (struct predict_options){.source = squad_batches_source(p->answers->features),
-                                    .output = BERT_SPAN_LOGITS,
+                                    .output = MODEL_SPAN_LOGITS,
                                     .rows = BATCH_OF_TOKENS,
                                     .n_logits = 2,
                                     .what = "the scores of the answers",

@@ -24,13 +24,13 @@ static struct status put_sentences(struct tag_examples *e, const struct tag_sent
 
 /* Reads the label of each word; fills `names` with the labels' names, in which the entities are found. */
 static void read_words(struct tag_result *r, const struct tag_examples *e, const struct class_logits *logits,
-                       const struct bert_config *c, struct class_reading *all, const char **names)
+                       const struct model_labels *model, struct class_reading *all, const char **names)
 {
     for (int64_t i = 0; i < e->n_words; i++) {
         const float *row = tag_words_logits(logits, tag_examples_word(e, i));
-        class_logits_read(all, row, c);
-        r->words[i] = all[class_score_best(row, c->num_labels)];
-        names[i] = label_names_get(c->labels, r->words[i].label);
+        class_logits_read(all, row, model);
+        r->words[i] = all[class_score_best(row, model->n)];
+        names[i] = label_names_get(model->names, r->words[i].label);
     }
     r->n = e->n_words;
 }
@@ -50,16 +50,16 @@ static void find_entities(struct tag_result *r, const struct tag_examples *e, co
 }
 
 static struct status take(struct tag_result *r, const struct tag_examples *e,
-                          const struct class_logits *logits, const struct bert_config *c)
+                          const struct class_logits *logits, const struct model_labels *model)
 {
     size_t n = (size_t)e->n_words;
-    struct class_reading *all = calloc((size_t)c->num_labels, sizeof *all);
+    struct class_reading *all = calloc((size_t)model->n, sizeof *all);
     const char **names = calloc(n, sizeof *names);
     r->words = calloc(n, sizeof *r->words);
     r->entities = calloc(n, sizeof *r->entities);
     bool has_room = all != NULL && names != NULL && r->words != NULL && r->entities != NULL;
     if (has_room) {
-        read_words(r, e, logits, c, all, names);
+        read_words(r, e, logits, model, all, names);
         find_entities(r, e, names);
     }
     free(all);
@@ -70,15 +70,15 @@ static struct status take(struct tag_result *r, const struct tag_examples *e,
 
 static struct status run(struct session *s, struct tag_result *r, struct tag_examples *e)
 {
-    const struct bert_config *c = &s->bert.config;
+    const struct model_labels *model = &s->model->labels;
     struct class_logits logits;
-    TRY(tag_examples_encode(e, s->tokenizer, s->max_length, c, false));
-    struct status status = class_logits_init(&logits, &e->texts, c->num_labels);
+    TRY(tag_examples_encode(e, s->tokenizer, s->max_length, model, false));
+    struct status status = class_logits_init(&logits, &e->texts, model->n);
     if (!failed(status)) {
         status = session_predict(s, class_logits_prediction(&logits));
     }
     if (!failed(status)) {
-        status = take(r, e, &logits, c);
+        status = take(r, e, &logits, model);
     }
     class_logits_fini(&logits);
     r->n_cut = e->n_cut;

@@ -21,7 +21,7 @@ struct tag_result {
     int64_t n_cut; /* sentences with too many tokens, which were read in parts */
 };
 
-/* Labels the words of sentences, in a session of BERT_TASK_TOKEN_CLASSIFICATION.  The label of a word is that of its first
+/* Labels the words of sentences, in a session of MODEL_TASK_TOKEN_CLASSIFICATION.  The label of a word is that of its first
  * piece; entities are what data/tag_score.h finds in each sentence.  STATUS_NUMERIC if the model computes something that is
  * not finite. */
 struct status tag_words(struct session *s, struct tag_result *result, const struct tag_sentence *sentences,

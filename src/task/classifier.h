@@ -7,10 +7,10 @@
 
 /* Whether the model has the head of this task, and so labels.  STATUS_DATA: its classifier is of another
  * kind. */
-struct status classifier_find(const struct finetune *f, enum bert_task task, bool *has);
+struct status classifier_find(const struct finetune *f, enum model_task task, bool *has);
 
 /* Configures a new head with these labels, borrowed, and logs them. */
-void classifier_set_labels(struct finetune *f, const struct label_names *labels, enum bert_problem problem);
+void classifier_set_labels(struct finetune *f, const struct label_names *labels, enum label_problem problem);
 
 /* AdamW as `transformers` had it before its version 5: bias correction, eps 1e-8. */
 void classifier_set_optimizer(struct optimizer *o, double weight_decay);

@@ -12,7 +12,7 @@
 
 struct classify_task {
     const struct classify_options *options;
-    const struct bert_config *config; /* of the model, with its labels */
+    const struct model_labels *labels; /* of the model */
     struct label_names new_labels;
     struct class_examples train, heldout, predict;
     struct class_logits logits;
@@ -42,19 +42,14 @@ static struct status open_tables(struct classify_task *c)
 }
 
 /* Sets *problem to the one that --problem_type names; "auto" leaves it. */
-static struct status choose_problem(enum bert_problem *problem, const char *name)
+static struct status choose_problem(enum label_problem *problem, const char *name)
 {
-    for (enum bert_problem p = BERT_SINGLE_LABEL; p <= BERT_REGRESSION; p++) {
-        if (strcmp(name, bert_problem_name(p)) == 0) {
-            *problem = p;
-            return status_ok();
-        }
-    }
-    return strcmp(name, "auto") == 0
+    return label_problem_find(problem, name) || strcmp(name, "auto") == 0
                ? status_ok()
                : status_error(STATUS_USAGE, "--problem_type is \"%s\", but must be auto, %s, %s or %s", name,
-                              bert_problem_name(BERT_SINGLE_LABEL), bert_problem_name(BERT_MULTI_LABEL),
-                              bert_problem_name(BERT_REGRESSION));
+                              label_problem_name(PROBLEM_SINGLE_LABEL),
+                              label_problem_name(PROBLEM_MULTI_LABEL),
+                              label_problem_name(PROBLEM_REGRESSION));
 }
 
 /* The labels of the model or, if it has no head, those of the training data. */
@@ -62,15 +57,16 @@ static struct status find_labels(struct classify_task *c, struct finetune *f)
 {
     const struct classify_options *o = c->options;
     bool has;
-    c->config = bert_family_config(&f->model);
-    TRY(classifier_find(f, BERT_TASK_SEQUENCE_CLASSIFICATION, &has));
+    struct model_labels *labels = model_dir_labels(&f->model);
+    c->labels = labels;
+    TRY(classifier_find(f, MODEL_TASK_SEQUENCE_CLASSIFICATION, &has));
     if (has || !o->run.do_train) {
-        return choose_problem(&bert_family_config(&f->model)->problem, o->problem_type);
+        return choose_problem(&labels->problem, o->problem_type);
     }
-    enum bert_problem problem = class_examples_problem(&c->train);
+    enum label_problem problem = class_examples_problem(&c->train);
     TRY(choose_problem(&problem, o->problem_type));
     TRY(class_examples_names(&c->train, problem, &c->new_labels));
-    if (problem == BERT_SINGLE_LABEL && c->new_labels.n < 2) {
+    if (problem == PROBLEM_SINGLE_LABEL && c->new_labels.n < 2) {
         return status_error(STATUS_DATA, "%s has %lld labels in all, but classification needs two",
                             o->run.train_file, (long long)c->new_labels.n);
     }
@@ -82,7 +78,7 @@ static struct status encode(struct classify_task *c, const struct finetune *f, s
                             struct finetune_data *data, bool with_labels)
 {
     int64_t longest = f->options->max_seq_length;
-    TRY(class_examples_encode(e, &f->model.tokenizer, longest, c->config, with_labels));
+    TRY(class_examples_encode(e, &f->model.tokenizer, longest, c->labels, with_labels));
     struct buf about = {0};
     class_examples_describe(&about, e);
     log_info("%s: %lld texts: %s", e->table.path, (long long)e->texts.n, buf_text(&about));
@@ -112,7 +108,7 @@ static struct status read(void *self, struct finetune *f)
     }
     if (o->do_predict) {
         TRY(encode(c, f, &c->predict, &f->predict, o->do_eval));
-        TRY(class_logits_init(&c->logits, &c->predict.texts, c->config->num_labels));
+        TRY(class_logits_init(&c->logits, &c->predict.texts, c->labels->n));
     }
     return status_ok();
 }
@@ -131,27 +127,27 @@ static struct predict_options prediction(void *self)
 
 /* ---- predictions.jsonl ---- */
 
-static json_t *scores_of(const struct bert_config *c, const struct class_reading *readings)
+static json_t *scores_of(const struct model_labels *model, const struct class_reading *readings)
 {
     json_t *scores = json_object();
-    for (int64_t k = 0; k < c->num_labels; k++) {
-        json_object_set_new(scores, label_names_get(c->labels, k), json_real(readings[k].score));
+    for (int64_t k = 0; k < model->n; k++) {
+        json_object_set_new(scores, label_names_get(model->names, k), json_real(readings[k].score));
     }
     return scores;
 }
 
 /* One label or number, or a list of them. */
-static json_t *answer_of(const struct bert_config *c, const struct class_reading *readings)
+static json_t *answer_of(const struct model_labels *model, const struct class_reading *readings)
 {
-    bool numbers = c->problem == BERT_REGRESSION;
+    bool numbers = model->problem == PROBLEM_REGRESSION;
     json_t *list = json_array();
-    for (int64_t k = 0; k < c->num_labels; k++) {
+    for (int64_t k = 0; k < model->n; k++) {
         if (readings[k].holds) {
             json_array_append_new(list, numbers ? json_real(readings[k].score)
-                                                : json_string(label_names_get(c->labels, k)));
+                                                : json_string(label_names_get(model->names, k)));
         }
     }
-    if (c->problem == BERT_MULTI_LABEL || (numbers && c->num_labels > 1)) {
+    if (model->problem == PROBLEM_MULTI_LABEL || (numbers && model->n > 1)) {
         return list;
     }
     json_t *one = json_incref(json_array_get(list, 0));
@@ -161,11 +157,11 @@ static json_t *answer_of(const struct bert_config *c, const struct class_reading
 
 static struct status put_line(struct file_writer *w, const struct classify_task *c, int64_t i)
 {
-    class_logits_read(c->readings, class_logits_get(&c->logits, i), c->config);
+    class_logits_read(c->readings, class_logits_get(&c->logits, i), c->labels);
     struct table_cell id = table_file_cell(&c->predict.table, i, c->predict.id);
     json_t *line =
         json_pack("{s:o, s:o, s:o}", "id", id.is_there ? json_text(id.text) : json_integer(i), "label",
-                  answer_of(c->config, c->readings), "scores", scores_of(c->config, c->readings));
+                  answer_of(c->labels, c->readings), "scores", scores_of(c->labels, c->readings));
     char *text = line == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(line);
     if (text == NULL) {
@@ -183,7 +179,7 @@ static struct status write(void *self, struct buf *names)
     char path[MODEL_DIR_PATH_BYTES];
     struct file_writer w;
     TRY(finetune_output_path(path, &c->options->run, "predictions.jsonl"));
-    c->readings = calloc((size_t)c->config->num_labels, sizeof *c->readings);
+    c->readings = calloc((size_t)c->labels->n, sizeof *c->readings);
     if (c->readings == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for a prediction");
     }
@@ -204,15 +200,15 @@ static struct status score(void *self, struct score_list *scores)
 {
     const struct classify_task *c = self;
     const struct labelled_texts *texts = &c->predict.texts;
-    return status_context(class_score(scores, c->config->problem, texts->n, c->config->num_labels,
-                                      c->logits.values, (const int32_t *)(const void *)texts->labels.data),
+    return status_context(class_score(scores, c->labels->problem, texts->n, c->labels->n, c->logits.values,
+                                      (const int32_t *)(const void *)texts->labels.data),
                           "%s", c->predict.table.path);
 }
 
 static const struct finetune_task task = {
     .command = "classify",
     .predictions = "predictions.jsonl",
-    .bert = BERT_TASK_SEQUENCE_CLASSIFICATION,
+    .task = MODEL_TASK_SEQUENCE_CLASSIFICATION,
     .may_be_new = 1U << NAMES_CLASSIFIER | 1U << NAMES_POOLER,
     .read = read,
     .set_optimizer = set_optimizer,

@@ -28,7 +28,7 @@ struct job {
     struct ops half; /* the backend's, where precision.rounds_to_f16 */
     struct precision precision;
     struct run_watch watch;
-    struct bert_model bert;
+    struct model *model; /* owned */
     struct trainer trainer;
     struct metrics log;
     struct dir_lock lock;
@@ -88,11 +88,7 @@ static struct status open_model(struct job *j)
     TRY(model_dir_open_given(&j->open.model, o->init_checkpoint,
                              (struct model_dir_given){o->config_file, o->vocab_file}));
     if (o->config_file != NULL) {
-        struct bert_config given;
-        TRY(config_file_read(&given, o->config_file));
-        /* a file's number may include rows that pad the vocabulary */
-        given.vocab_size = bert_family_config(&j->open.model)->vocab_size;
-        TRY(status_context(bert_config_same_architecture(&given, bert_family_config(&j->open.model)),
+        TRY(status_context(model_dir_check_config(&j->open.model, o->config_file),
                            "%s is not the configuration of %s", o->config_file, o->init_checkpoint));
     }
     if (o->vocab_file != NULL) {
@@ -105,11 +101,10 @@ static struct status open_model(struct job *j)
                                 o->init_checkpoint);
         }
     }
-    if (o->max_seq_length > bert_family_config(&j->open.model)->max_position_embeddings) {
+    int64_t positions = model_dir_sizes(&j->open.model).max_length;
+    if (o->max_seq_length > positions) {
         return status_error(STATUS_USAGE, "--max_seq_length %lld is more than the %lld positions of %s",
-                            (long long)o->max_seq_length,
-                            (long long)bert_family_config(&j->open.model)->max_position_embeddings,
-                            o->init_checkpoint);
+                            (long long)o->max_seq_length, (long long)positions, o->init_checkpoint);
     }
     if (!o->do_lower_case) {
         return status_ok();
@@ -135,7 +130,7 @@ static struct status limits_of(const struct job *j, struct batch_limits *train, 
     }
     if (o->eval_file != NULL) {
         *train =
-            both_of(*train, bert_batch_limits(o->predict_batch_size, j->open.heldout.source.max_length, 0));
+            both_of(*train, text_batch_limits(o->predict_batch_size, j->open.heldout.source.max_length, 0));
     }
     if (o->do_predict) {
         *predict = sorted_batches_limits(o->predict_batch_size, j->open.predict.source.max_length);
@@ -144,13 +139,12 @@ static struct status limits_of(const struct job *j, struct batch_limits *train, 
 }
 
 /* Room for the batches of training and of prediction. */
-static struct trainer_config trainer_config_of(struct job *j, const struct bert_config *model,
-                                               struct batch_limits train, struct batch_limits predict)
+static struct trainer_config trainer_config_of(const struct job *j, struct batch_limits train,
+                                               struct batch_limits predict)
 {
     const struct finetune_options *o = j->options;
-    j->bert = bert_model(model, j->task->bert);
     struct trainer_config config = {
-        .model = &j->bert.model,
+        .model = j->model,
         .device = j->backend.device,
         .ops = j->backend.ops,
         .precision = j->precision,
@@ -197,7 +191,7 @@ static struct status load_weights(struct job *j)
 {
     struct load_report report;
     unsigned may_be_new = j->options->do_train ? j->task->may_be_new : 0;
-    TRY(network_files_load(&j->trainer.net, &j->open.model, j->task->bert, may_be_new, &report));
+    TRY(network_files_load(&j->trainer.net, &j->open.model, j->task->task, may_be_new, &report));
     load_report_print(&report, j->options->init_checkpoint);
     if (j->precision.rounds_to_f16) {
         round_matrices(&j->trainer);
@@ -245,8 +239,8 @@ static struct status train(struct job *j)
     }
     TRY(finetune_output_path(path, o, "model"));
     struct model_dir_contents contents = {
-        .family = &bert_family,
-        .task = j->task->bert,
+        .family = j->open.model.family,
+        .task = j->task->task,
         .config = j->open.model.config,
         .tokenizer = &j->open.model.tokenizer,
     };
@@ -387,13 +381,12 @@ static struct status plan_job(const struct job *j, const struct trainer_config *
 /* A dry run goes on without what is not there yet. */
 static struct status plan_without_inputs(struct job *j, const struct missing *missing)
 {
-    struct bert_config model;
     struct batch_limits train = {0}, predict = {0};
     struct trainer_plan plan;
     TRY(finetune_assume_limits(j->options, &train, &predict));
-    TRY(finetune_assume_model(&model, j->options));
-    if (model.hidden_size > 0) {
-        struct trainer_config config = trainer_config_of(j, &model, train, predict);
+    TRY(finetune_assume_model(&j->model, j->options, j->task->task));
+    if (j->model != NULL) {
+        struct trainer_config config = trainer_config_of(j, train, predict);
         TRY(plan_job(j, &config, &plan));
     }
     missing_end(missing);
@@ -404,7 +397,7 @@ static struct status plan_without_inputs(struct job *j, const struct missing *mi
 static struct status compare_inputs(struct job *j)
 {
     struct same_run same = {0};
-    same_inputs_add_model(&same, &j->bert.model, &j->open.model.tokenizer);
+    same_inputs_add_model(&same, j->model, &j->open.model.tokenizer);
     same_run_add_hash(&same, "the number of training features", (uint64_t)j->open.train.source.n);
     same_run_add_hash(&same, "the number of features of --eval_file", (uint64_t)j->open.heldout.source.n);
     return same_run_check(&same, &j->world, STATUS_DATA);
@@ -423,8 +416,8 @@ static struct status run_job(struct job *j)
     TRY(open_model(j));
     TRY(j->task->read(j->open.self, &j->open));
     TRY(limits_of(j, &train_limits, &limits));
-    struct trainer_config config =
-        trainer_config_of(j, bert_family_config(&j->open.model), train_limits, limits);
+    TRY(j->open.model.family->create(&j->model, j->open.model.config, j->task->task));
+    struct trainer_config config = trainer_config_of(j, train_limits, limits);
     TRY(plan_job(j, &config, &plan));
     if (o->dry_run) {
         return status_ok();
@@ -501,6 +494,9 @@ struct status finetune_run(const struct finetune_task *task, void *self,
     s = run_all(&j);
     metrics_close(&j.log);
     trainer_fini(&j.trainer);
+    if (j.model != NULL) {
+        j.model->type->destroy(j.model);
+    }
     model_dir_close(&j.open.model);
     dir_lock_release(&j.lock);
     run_watch_close(&j.watch, s);

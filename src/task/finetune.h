@@ -6,10 +6,9 @@
 #ifndef KILN_TASK_FINETUNE_H
 #define KILN_TASK_FINETUNE_H
 
-#include "nn/bert_model.h"
 #include "ops/backend.h"
 #include "task/finetune_train.h"
-#include "model/bert_family.h"
+#include "model/model_dir.h"
 #include "serve/predict.h"
 
 /* The part of a job that its task sees.  The model is open; task->read may still change its configuration,
@@ -25,7 +24,7 @@ struct finetune {
 struct finetune_task {
     const char *command;     /* "squad" */
     const char *predictions; /* the file that `write` makes in --output_dir */
-    enum bert_task bert;
+    enum model_task task;
     unsigned may_be_new; /* 1 << enum names_part: the parts that may be missing in the model, to be trained
                           * from scratch */
 

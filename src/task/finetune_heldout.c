@@ -3,7 +3,7 @@
 struct status finetune_heldout_init(struct finetune_heldout *h, const struct example_source *source,
                                     int64_t batch_size, const struct batch_layout *layout, int32_t pad_id)
 {
-    struct batch_limits limits = bert_batch_limits(batch_size, source->max_length, 0);
+    struct batch_limits limits = text_batch_limits(batch_size, source->max_length, 0);
     *h = (struct finetune_heldout){0};
     TRY(sorted_batches_init(&h->batches, source, limits, pad_id));
     struct status s = batch_step_init(&h->one, 1, layout, limits);

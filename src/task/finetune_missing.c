@@ -2,8 +2,9 @@
 
 #include "core/log.h"
 #include "data/sorted_batches.h"
-#include "model/bert_family.h"
-#include "task/config_file.h"
+#include "model/model_dir.h"
+
+#include <stdlib.h>
 
 enum { USUAL_WORDS = 30522 }; /* Google's uncased vocabulary, of the documents' models */
 
@@ -22,30 +23,55 @@ bool finetune_find_missing(const struct finetune_options *o, struct missing *m)
     return m->n > 0;
 }
 
-struct status finetune_assume_model(struct bert_config *model, const struct finetune_options *o)
+/* The vocabulary is the usual one where nothing says its size. */
+static struct status create(struct model **model, const struct model_family *family, void *config,
+                            const struct finetune_options *o, enum model_task task)
 {
-    *model = (struct bert_config){0};
-    if (o->config_file != NULL && !missing_is(o->config_file)) {
-        TRY(config_file_read(model, o->config_file));
-    } else if (!missing_weights_are(o->init_checkpoint)) {
-        struct model_dir m;
-        TRY(model_dir_open_given(&m, o->init_checkpoint, (struct model_dir_given){NULL, o->vocab_file}));
-        *model = *bert_family_config(&m);
-        model->labels = NULL; /* the directory's */
-        model_dir_close(&m);
-    } else {
-        return status_ok();
-    }
-    if (model->vocab_size == 0) {
+    struct model_family_sizes sizes = family->sizes(config);
+    if (sizes.vocab_size == 0) {
         log_info("planned with a vocabulary of %d pieces", USUAL_WORDS);
-        model->vocab_size = USUAL_WORDS;
+        family->set_words(config, USUAL_WORDS, USUAL_WORDS);
     }
-    if (model->max_position_embeddings < o->max_seq_length) {
+    if (sizes.max_length < o->max_seq_length) {
         return status_error(STATUS_USAGE,
                             "--max_seq_length %lld is more than the %lld positions of the model",
-                            (long long)o->max_seq_length, (long long)model->max_position_embeddings);
+                            (long long)o->max_seq_length, (long long)sizes.max_length);
     }
-    return status_ok();
+    return family->create(model, config, task);
+}
+
+static struct status create_of_file(struct model **model, const struct finetune_options *o,
+                                    enum model_task task)
+{
+    const struct model_family *family;
+    void *config;
+    json_t *root;
+    TRY(model_family_read_config(&family, &config, &root, o->config_file));
+    struct status s = create(model, family, config, o, task);
+    free(config);
+    json_decref(root);
+    return s;
+}
+
+static struct status create_of_directory(struct model **model, const struct finetune_options *o,
+                                         enum model_task task)
+{
+    struct model_dir m;
+    TRY(model_dir_open_given(&m, o->init_checkpoint, (struct model_dir_given){NULL, o->vocab_file}));
+    model_dir_labels(&m)->names = NULL; /* the directory's, which is closed */
+    struct status s = create(model, m.family, m.config, o, task);
+    model_dir_close(&m);
+    return s;
+}
+
+struct status finetune_assume_model(struct model **model, const struct finetune_options *o,
+                                    enum model_task task)
+{
+    *model = NULL;
+    if (o->config_file != NULL && !missing_is(o->config_file)) {
+        return create_of_file(model, o, task);
+    }
+    return missing_weights_are(o->init_checkpoint) ? status_ok() : create_of_directory(model, o, task);
 }
 
 struct status finetune_assume_limits(const struct finetune_options *o, struct batch_limits *train,
@@ -54,7 +80,7 @@ struct status finetune_assume_limits(const struct finetune_options *o, struct ba
     if (o->do_train) {
         TRY(batch_check_cut(o->train_batch_size, o->gradient_accumulation_steps));
         *train =
-            bert_batch_limits(o->train_batch_size / o->gradient_accumulation_steps, o->max_seq_length, 0);
+            text_batch_limits(o->train_batch_size / o->gradient_accumulation_steps, o->max_seq_length, 0);
     }
     if (o->do_predict) {
         *predict = sorted_batches_limits(o->predict_batch_size, o->max_seq_length);

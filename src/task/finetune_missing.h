@@ -3,16 +3,16 @@
 #define KILN_TASK_FINETUNE_MISSING_H
 
 #include "core/batch.h"
-#include "nn/bert_config.h"
+#include "nn/model.h"
 #include "task/finetune_options.h"
 #include "task/missing.h"
 
 /* True if not all is there, and each that is not is named. */
 bool finetune_find_missing(const struct finetune_options *o, struct missing *m);
 
-/* The model as --config_file says it or, without one, --init_checkpoint: hidden_size is 0 where neither is there.  Its
- * vocabulary is the usual one where nothing says its size. */
-struct status finetune_assume_model(struct bert_config *model, const struct finetune_options *o);
+/* The model as --config_file says it or, without one, --init_checkpoint: NULL where neither is there.  The caller destroys it. */
+struct status finetune_assume_model(struct model **model, const struct finetune_options *o,
+                                    enum model_task task);
 
 /* Batches as the flags alone say: of training and of prediction, zeros where there is none. */
 struct status finetune_assume_limits(const struct finetune_options *o, struct batch_limits *train,

@@ -54,9 +54,9 @@ struct optimizer pretrain_optimizer(const struct pretrain_options *o)
     return optimizer;
 }
 
-enum bert_task pretrain_task(const struct pretrain_options *o)
+enum model_task pretrain_task(const struct pretrain_options *o)
 {
-    return o->no_nsp ? BERT_TASK_MASKED_LM : BERT_TASK_PRETRAINING;
+    return o->no_nsp ? MODEL_TASK_MASKED_LM : MODEL_TASK_PRETRAINING;
 }
 
 /* The default is the square root of the number of layers, rounded up, which keeps the fewest activations. */

@@ -10,7 +10,7 @@
 
 struct schedule pretrain_schedule(const struct pretrain_options *o);
 struct optimizer pretrain_optimizer(const struct pretrain_options *o);
-enum bert_task pretrain_task(const struct pretrain_options *o);
+enum model_task pretrain_task(const struct pretrain_options *o);
 
 /* Layers that --checkpoint_activations recomputes together, at this --checkpoint_activations_interval. */
 int64_t pretrain_recomputed_layers(int64_t interval, int64_t n_layers);

@@ -27,7 +27,7 @@ static struct status check_task(const struct pretrain_options *o, const struct t
 {
     const json_t *classes = json_object_get(from->config, "architectures");
     const char *class = json_string_value(json_array_get(classes, 0));
-    bool alone = class != NULL && strcmp(class, bert_task_class(BERT_TASK_MASKED_LM)) == 0;
+    bool alone = class != NULL && strcmp(class, bert_task_class(MODEL_TASK_MASKED_LM)) == 0;
     if (class == NULL || alone == o->no_nsp) {
         return status_ok();
     }
@@ -153,7 +153,7 @@ static struct training_state_place place_of(const struct pretrain_run *r)
     return (struct training_state_place){.step = o->resume_step,
                                          .others = o->resume_from_checkpoint && o->init_checkpoint == NULL,
                                          .given = given_of(r),
-                                         .task = BERT_TASK_PRETRAINING};
+                                         .task = MODEL_TASK_PRETRAINING};
 }
 
 /* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */

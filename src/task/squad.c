@@ -176,7 +176,7 @@ static void questions_fini(struct questions *q)
 static const struct finetune_task task = {
     .command = "squad",
     .predictions = "predictions.json",
-    .bert = BERT_TASK_QUESTION_ANSWERING,
+    .task = MODEL_TASK_QUESTION_ANSWERING,
     .may_be_new = 1U << NAMES_QA,
     .read = read,
     .set_optimizer = set_optimizer,

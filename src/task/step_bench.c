@@ -2,7 +2,7 @@
 
 #include "core/clock.h"
 #include "core/rng.h"
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 #include "dev/host_view.h"
 #include "ops/op_timer.h"
 
@@ -21,7 +21,7 @@ static int64_t length_of(const struct step_bench *b, int64_t i)
 
 static bool predicts_words(const struct step_bench *b)
 {
-    return b->bert.task == BERT_TASK_PRETRAINING || b->bert.task == BERT_TASK_MASKED_LM;
+    return b->bert.task == MODEL_TASK_PRETRAINING || b->bert.task == MODEL_TASK_MASKED_LM;
 }
 
 static int64_t masked_of(const struct step_bench *b, int64_t length)
@@ -60,7 +60,7 @@ struct status step_bench_plan(struct step_bench *b)
     struct count c = count_sequences(b);
     double tokens = (double)c.tokens, passes = b->config.training ? 3 : 1;
     b->config.model = &b->bert.model;
-    b->config.limits = bert_batch_limits(b->n_sequences, b->length, masked_of(b, b->length));
+    b->config.limits = text_batch_limits(b->n_sequences, b->length, masked_of(b, b->length));
     exact = b->config;
     exact.limits = (struct batch_limits){c.tokens, b->n_sequences, c.masked, b->length};
     TRY(trainer_plan(&b->plan, &exact));
@@ -75,15 +75,15 @@ static void add_sequence(struct batch *b, const struct step_bench *s, int64_t i,
 {
     uint32_t n_words = (uint32_t)s->bert.config.vocab_size;
     int64_t length = length_of(s, i), n_masked = masked_of(s, length);
-    int32_t *ids = bert_batch_add(b, length, length / 2, (int32_t)(i % 2), (int32_t)i);
+    int32_t *ids = text_batch_add(b, length, length / 2, (int32_t)(i % 2), (int32_t)i);
     for (int64_t k = 0; k < length; k++) {
         ids[k] = (int32_t)rng_below(r, n_words);
     }
     for (int64_t k = 0; k < n_masked; k++) {
-        bert_batch_masked_positions(b)[k] = (int32_t)(1 + k * (length - 1) / n_masked);
-        bert_batch_masked_labels(b)[k] = (int32_t)rng_below(r, n_words);
+        text_batch_masked_positions(b)[k] = (int32_t)(1 + k * (length - 1) / n_masked);
+        text_batch_masked_labels(b)[k] = (int32_t)rng_below(r, n_words);
     }
-    bert_batch_take_masked(b, n_masked);
+    text_batch_take_masked(b, n_masked);
 }
 
 struct status step_bench_make(struct batch_step *step, const struct step_bench *s)
@@ -113,7 +113,7 @@ static struct status raise_ceilings(struct op_ceilings *c, const struct step_ben
 static struct status fetch_logits(struct trainer *t)
 {
     struct host_view view;
-    TRY(host_view_open(&view, &t->net.x, stage_head_output(&t->net.stage, BERT_SPAN_LOGITS)));
+    TRY(host_view_open(&view, &t->net.x, stage_head_output(&t->net.stage, MODEL_SPAN_LOGITS)));
     host_view_close(&view);
     return t->net.x.status;
 }

@@ -14,7 +14,7 @@
 
 struct tag_task {
     const struct tag_options *options;
-    const struct bert_config *config; /* of the model, with its labels */
+    const struct model_labels *labels; /* of the model */
     struct label_names new_labels;
     struct tag_examples train, heldout, predict;
     struct class_logits logits;
@@ -24,13 +24,13 @@ struct tag_task {
 static struct status find_labels(struct tag_task *t, struct finetune *f)
 {
     bool has;
-    t->config = bert_family_config(&f->model);
-    TRY(classifier_find(f, BERT_TASK_TOKEN_CLASSIFICATION, &has));
+    t->labels = model_dir_labels(&f->model);
+    TRY(classifier_find(f, MODEL_TASK_TOKEN_CLASSIFICATION, &has));
     if (has || !f->options->do_train) {
         return status_ok();
     }
     TRY(tag_examples_names(&t->train, &t->new_labels));
-    classifier_set_labels(f, &t->new_labels, BERT_SINGLE_LABEL);
+    classifier_set_labels(f, &t->new_labels, PROBLEM_SINGLE_LABEL);
     return status_ok();
 }
 
@@ -38,7 +38,7 @@ static struct status encode(struct tag_task *t, const struct finetune *f, struct
                             struct finetune_data *data, bool with_labels)
 {
     int64_t longest = f->options->max_seq_length;
-    TRY(tag_examples_encode(e, &f->model.tokenizer, longest, t->config, with_labels));
+    TRY(tag_examples_encode(e, &f->model.tokenizer, longest, t->labels, with_labels));
     const struct tag_word *first = tag_examples_word(e, 0);
     struct buf about = {0};
     excerpt_append(&about, e->text.data + first->text, first->n, 60);
@@ -83,7 +83,7 @@ static struct status read(void *self, struct finetune *f)
     }
     if (o->do_predict) {
         TRY(encode(t, f, &t->predict, &f->predict, o->do_eval));
-        TRY(class_logits_init(&t->logits, &t->predict.texts, t->config->num_labels));
+        TRY(class_logits_init(&t->logits, &t->predict.texts, t->labels->n));
     }
     return status_ok();
 }
@@ -103,7 +103,7 @@ static struct predict_options prediction(void *self)
 static const char *label_of(const struct tag_task *t, const struct tag_word *w)
 {
     const float *logits = tag_words_logits(&t->logits, w);
-    return label_names_get(t->config->labels, class_score_best(logits, t->config->num_labels));
+    return label_names_get(t->labels->names, class_score_best(logits, t->labels->n));
 }
 
 /* Appends a word and what separates it from the next, if anything does; what would break the line is escaped, as in C. */
@@ -156,7 +156,7 @@ static void count_entities(const struct tag_task *t, struct tag_counts *counts, 
         int64_t first = tag_examples_first(e, s), n = tag_examples_first(e, s + 1) - first;
         for (int64_t i = 0; i < n; i++) {
             const struct tag_word *w = tag_examples_word(e, first + i);
-            truth[i] = label_names_get(t->config->labels, w->model_label);
+            truth[i] = label_names_get(t->labels->names, w->model_label);
             said[i] = label_of(t, w);
         }
         tag_score_add(counts, truth, said, n);
@@ -183,7 +183,7 @@ static struct status score(void *self, struct score_list *scores)
 static const struct finetune_task task = {
     .command = "tag",
     .predictions = "predictions.conll",
-    .bert = BERT_TASK_TOKEN_CLASSIFICATION,
+    .task = MODEL_TASK_TOKEN_CLASSIFICATION,
     .may_be_new = 1U << NAMES_CLASSIFIER,
     .read = read,
     .set_optimizer = set_optimizer,

@@ -64,7 +64,7 @@ static struct kiln_session *open_session(struct kiln_model *m, enum kiln_task ta
 }
 
 /* A session of serve with weights of its own: the oracle. */
-static void open_oracle(struct session *s, const char *name, enum bert_task task)
+static void open_oracle(struct session *s, const char *name, enum model_task task)
 {
     char path[PATH];
     snprintf(path, PATH, "%s/%s", directory, name);
@@ -103,7 +103,7 @@ static void test_embed(void)
         kiln_model_close(m); /* the session holds it */
         struct kiln_vectors v = embed_all(s);
         struct session oracle;
-        open_oracle(&oracle, models[i], BERT_TASK_ENCODER);
+        open_oracle(&oracle, models[i], MODEL_TASK_ENCODER);
         EXPECT_OK(session_case_embed(&oracle, wanted, in, N_TEXTS));
         EXPECT(same_vectors(&v, wanted), "vectors of %s differ", models[i]);
         session_close(&oracle);
@@ -124,7 +124,7 @@ static void test_fill(void)
         struct session oracle;
         struct fill_result wanted;
         struct kiln_words got;
-        open_oracle(&oracle, models[i], BERT_TASK_MASKED_LM);
+        open_oracle(&oracle, models[i], MODEL_TASK_MASKED_LM);
         EXPECT_OK(fill_mask(&oracle, masked, strlen(masked), TOP_K, &wanted));
         EXPECT_KILN_OK(kiln_fill(s, &got, masked, strlen(masked), TOP_K));
         EXPECT(got.n_masks == 2 && got.top_k == TOP_K, "%lld masks, %lld words", (long long)got.n_masks,
@@ -159,10 +159,9 @@ static void test_ask(void)
     struct ask_options o = ask_defaults();
     struct kiln_ask_options options = kiln_ask_defaults();
     o.top_k = options.top_k = TOP_K;
-    EXPECT(s->session.model.master.data == m->weights.model.master.data &&
-               s->session.model.plan.weight_bytes == 0,
+    EXPECT(s->session.net.master.data == m->weights.net.master.data && s->session.net.plan.weight_bytes == 0,
            "the session has weights of its own");
-    open_oracle(&oracle, "question_answering", BERT_TASK_QUESTION_ANSWERING);
+    open_oracle(&oracle, "question_answering", MODEL_TASK_QUESTION_ANSWERING);
     EXPECT_OK(ask_question(&oracle, question, context, strlen(context), &o, &wanted));
     EXPECT_KILN_OK(kiln_ask(s, &got, question, context, strlen(context), &options));
     EXPECT(got.n == wanted.n && got.n == TOP_K && got.n_windows == wanted.n_windows && got.n_windows > 1,
@@ -319,8 +318,8 @@ static void test_cancel(void)
     EXPECT(answers.n == 0 && answers.answers == NULL, "a cancelled call has a result");
     kiln_session_resume(s);
 
-    s->session.model.x.cancelled = cancel_at;
-    s->session.model.x.cancel_context = &c;
+    s->session.net.x.cancelled = cancel_at;
+    s->session.net.x.cancel_context = &c;
     EXPECT_KILN_OK(kiln_ask(s, &answers, question, context, strlen(context), NULL));
     double probability = answers.answers[0].probability;
     int n_asked = c.n_asked;
@@ -449,7 +448,7 @@ static void test_no_answer(void)
     struct kiln_model *m = open_model("question_answering");
     struct kiln_session *s = open_session(m, KILN_ASK);
     struct kiln_answers answers;
-    const struct network *n = &m->weights.model;
+    const struct network *n = &m->weights.net;
     tensor w = param_view(param_table_find(&n->params, "qa_outputs.weight"), n->master);
     memset(w.data, 0, tensor_bytes(w)); /* all places are equal, and the first 20 are in the question */
     EXPECT_KILN_OK(kiln_ask(s, &answers, long_question, "dog", 3, NULL));

@@ -1,4 +1,4 @@
-/* Tests of data/bert_loader and data/bert_batch: steps are a pure function, cuts into micro-batches change
+/* Tests of data/bert_loader and data/text_batch: steps are a pure function, cuts into micro-batches change
  * only the cut, an epoch visits every sample once, and every field of a batch is what its head says. */
 #include "data/bert_form.h"
 #include "fixture_loader.h"
@@ -30,14 +30,14 @@ static void same_batches(const struct batch *a, const struct batch *b)
                a->max_seqlen == b->max_seqlen,
            "sizes");
     same_ints(a->ids, b->ids, a->n_tokens, "ids");
-    same_ints(a->fields[BERT_TYPES], b->fields[BERT_TYPES], a->n_tokens, "types");
+    same_ints(a->fields[TEXT_TYPES], b->fields[TEXT_TYPES], a->n_tokens, "types");
     same_ints(a->positions, b->positions, a->n_tokens, "positions");
     same_ints(a->row_keys, b->row_keys, 2 * a->n_tokens, "row_keys");
     same_ints(a->cu_seqlens, b->cu_seqlens, a->n_streams + 1, "cu_seqlens");
-    same_ints(a->fields[BERT_MASKED_ROWS], b->fields[BERT_MASKED_ROWS], a->n_labels, "masked_rows");
-    same_ints(a->fields[BERT_MASKED_LABELS], b->fields[BERT_MASKED_LABELS], a->n_labels, "masked_labels");
-    same_ints(a->fields[BERT_CLS_ROWS], b->fields[BERT_CLS_ROWS], a->n_sequences, "cls_rows");
-    same_ints(a->fields[BERT_NSP_LABELS], b->fields[BERT_NSP_LABELS], a->n_sequences, "nsp_labels");
+    same_ints(a->fields[TEXT_MASKED_ROWS], b->fields[TEXT_MASKED_ROWS], a->n_labels, "masked_rows");
+    same_ints(a->fields[TEXT_MASKED_LABELS], b->fields[TEXT_MASKED_LABELS], a->n_labels, "masked_labels");
+    same_ints(a->fields[TEXT_CLS_ROWS], b->fields[TEXT_CLS_ROWS], a->n_sequences, "cls_rows");
+    same_ints(a->fields[TEXT_PAIR_LABELS], b->fields[TEXT_PAIR_LABELS], a->n_sequences, "nsp_labels");
 }
 
 /* The words of the store that sequence k of a batch was made of: its tokens with the masks undone. */
@@ -46,8 +46,8 @@ static int64_t restore(const struct batch *b, int64_t k, int32_t *ids)
     int32_t begin = b->cu_seqlens[k], end = b->cu_seqlens[k + 1];
     memcpy(ids, b->ids + begin, (size_t)(end - begin) * sizeof *ids);
     for (int64_t m = 0; m < b->n_real_labels; m++) {
-        if (b->fields[BERT_MASKED_ROWS][m] >= begin && b->fields[BERT_MASKED_ROWS][m] < end) {
-            ids[b->fields[BERT_MASKED_ROWS][m] - begin] = b->fields[BERT_MASKED_LABELS][m];
+        if (b->fields[TEXT_MASKED_ROWS][m] >= begin && b->fields[TEXT_MASKED_ROWS][m] < end) {
+            ids[b->fields[TEXT_MASKED_ROWS][m] - begin] = b->fields[TEXT_MASKED_LABELS][m];
         }
     }
     return end - begin;
@@ -58,7 +58,7 @@ static void check_sequence(const struct batch *b, int64_t k, const struct bert_l
     int32_t ids[64];
     int64_t n = restore(b, k, ids);
     int32_t begin = b->cu_seqlens[k];
-    EXPECT(n >= 5 && n <= c->max_seq_length && b->fields[BERT_CLS_ROWS][k] == begin,
+    EXPECT(n >= 5 && n <= c->max_seq_length && b->fields[TEXT_CLS_ROWS][k] == begin,
            "sequence of %lld tokens", (long long)n);
     EXPECT(ids[0] == FIXTURE_CLS && ids[n - 1] == FIXTURE_SEP, "[CLS] ... [SEP]");
     int64_t a_end = 1;
@@ -67,7 +67,7 @@ static void check_sequence(const struct batch *b, int64_t k, const struct bert_l
     }
     EXPECT(a_end > 1 && a_end < n - 2, "an empty segment");
     for (int64_t i = 0; i < n; i++) {
-        EXPECT(b->fields[BERT_TYPES][begin + i] == (i > a_end) && b->positions[begin + i] == i,
+        EXPECT(b->fields[TEXT_TYPES][begin + i] == (i > a_end) && b->positions[begin + i] == i,
                "types and positions");
         bool special = i == 0 || i == a_end || i == n - 1;
         EXPECT((ids[i] < FIXTURE_N_SPECIAL) == special, "special tokens");
@@ -76,9 +76,9 @@ static void check_sequence(const struct batch *b, int64_t k, const struct bert_l
     }
     /* The next sentences follow at once, up to what truncation took from between; random ones come from
      * elsewhere. */
-    EXPECT(b->fields[BERT_NSP_LABELS][k] == 0 || b->fields[BERT_NSP_LABELS][k] == 1, "label %d",
-           b->fields[BERT_NSP_LABELS][k]);
-    if (b->fields[BERT_NSP_LABELS][k] == 0 && n < c->max_seq_length) {
+    EXPECT(b->fields[TEXT_PAIR_LABELS][k] == 0 || b->fields[TEXT_PAIR_LABELS][k] == 1, "label %d",
+           b->fields[TEXT_PAIR_LABELS][k]);
+    if (b->fields[TEXT_PAIR_LABELS][k] == 0 && n < c->max_seq_length) {
         EXPECT(ids[a_end + 1] == ids[a_end - 1] + 1, "the next sentence follows");
     }
 }
@@ -101,14 +101,14 @@ static void check_batch(const struct batch *b, const struct bert_loader_config *
         check_sequence(b, k, c);
     }
     for (int64_t i = b->n_real_tokens; i < b->n_tokens; i++) {
-        EXPECT(b->ids[i] == FIXTURE_PAD && b->positions[i] == 0 && b->fields[BERT_TYPES][i] == 0, "tail");
+        EXPECT(b->ids[i] == FIXTURE_PAD && b->positions[i] == 0 && b->fields[TEXT_TYPES][i] == 0, "tail");
     }
     for (int64_t m = 0; m < b->n_labels; m++) {
         bool real = m < b->n_real_labels;
-        EXPECT(real ? b->fields[BERT_MASKED_LABELS][m] >= FIXTURE_N_SPECIAL
-                    : b->fields[BERT_MASKED_LABELS][m] == -1,
+        EXPECT(real ? b->fields[TEXT_MASKED_LABELS][m] >= FIXTURE_N_SPECIAL
+                    : b->fields[TEXT_MASKED_LABELS][m] == -1,
                "label %lld", (long long)m);
-        EXPECT(!real || m == 0 || b->fields[BERT_MASKED_ROWS][m] > b->fields[BERT_MASKED_ROWS][m - 1],
+        EXPECT(!real || m == 0 || b->fields[TEXT_MASKED_ROWS][m] > b->fields[TEXT_MASKED_ROWS][m - 1],
                "masked rows ascend");
     }
 }
@@ -130,8 +130,8 @@ static void batches_are_what_their_head_says(const struct indexed *store)
             n_tokens += step.micro[k].n_real_tokens;
             n_masked += step.micro[k].n_real_labels;
         }
-        EXPECT(step.n_tokens == n_tokens && step.n_labels[BERT_MASKED_LABELS] == n_masked &&
-                   step.n_sequences == 12 && step.n_labels[BERT_NSP_LABELS] == 12,
+        EXPECT(step.n_tokens == n_tokens && step.n_labels[TEXT_MASKED_LABELS] == n_masked &&
+                   step.n_sequences == 12 && step.n_labels[TEXT_PAIR_LABELS] == 12,
                "counts of the global batch");
     }
     batch_step_fini(&step);
@@ -209,14 +209,14 @@ static void cuts_change_only_the_cut(const struct indexed *store)
     EXPECT_OK(bert_loader_step(&l_whole, 7, &one));
     EXPECT_OK(bert_loader_step(&l_parts, 7, &four));
     EXPECT(one.n_tokens == four.n_tokens &&
-               one.n_labels[BERT_MASKED_LABELS] == four.n_labels[BERT_MASKED_LABELS],
+               one.n_labels[TEXT_MASKED_LABELS] == four.n_labels[TEXT_MASKED_LABELS],
            "counts");
     int64_t row = 0, label = 0;
     for (int64_t k = 0; k < four.n_micro; k++) {
         const struct batch *b = &four.micro[k];
         same_ints(one.micro[0].ids + row, b->ids, b->n_real_tokens, "ids");
         same_ints(one.micro[0].row_keys + 2 * row, b->row_keys, 2 * b->n_real_tokens, "row_keys");
-        same_ints(one.micro[0].fields[BERT_MASKED_LABELS] + label, b->fields[BERT_MASKED_LABELS],
+        same_ints(one.micro[0].fields[TEXT_MASKED_LABELS] + label, b->fields[TEXT_MASKED_LABELS],
                   b->n_real_labels, "labels");
         row += b->n_real_tokens;
         label += b->n_real_labels;
@@ -239,7 +239,7 @@ static void ranks_make_their_part(const struct indexed *store)
     EXPECT_OK(bert_loader_step(&l, 7, &all));
     int64_t n_tokens = 0;
     for (int rank = 0; rank < 3; rank++) {
-        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, false, &bert_batch_layout, bert_form_limits(&c)));
+        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, false, &text_batch_layout, bert_form_limits(&c)));
         EXPECT_OK(bert_loader_step(&l, 7, &part));
         struct batch_step wanted = batch_step_part(&all, rank, 3);
         EXPECT(part.n_micro == wanted.n_micro && part.n_micro >= 1 && part.n_all_micro == 4, "%lld of %lld",
@@ -249,7 +249,7 @@ static void ranks_make_their_part(const struct indexed *store)
         }
         n_tokens += part.n_tokens;
         batch_step_fini(&part);
-        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, true, &bert_batch_layout, bert_form_limits(&c)));
+        EXPECT_OK(batch_step_init_part(&part, 4, rank, 3, true, &text_batch_layout, bert_form_limits(&c)));
         EXPECT_OK(bert_loader_step(&l, 7, &part));
         EXPECT(part.n_micro == (rank == 0 ? 2 : 1), "%lld in turn", (long long)part.n_micro);
         for (int64_t k = 0; k < part.n_micro; k++) {
@@ -307,8 +307,8 @@ static void heldout_batches_are_fixed(const struct indexed *store)
     c.seed = 43;
     EXPECT_OK(bert_loader_open(&b, c));
     struct batch x, y;
-    EXPECT_OK(bert_batch_init(&x, bert_form_limits(&c)));
-    EXPECT_OK(bert_batch_init(&y, bert_form_limits(&c)));
+    EXPECT_OK(text_batch_init(&x, bert_form_limits(&c)));
+    EXPECT_OK(text_batch_init(&y, bert_form_limits(&c)));
     EXPECT(bert_loader_heldout_batches(&a, 10) == 3 && bert_loader_heldout_batches(&a, 8) == 2,
            "10 samples by 4");
     EXPECT(bert_loader_heldout_batches(&a, INT64_MAX) == (a.map.n_samples + 3) / 4, "no more than there are");
@@ -380,7 +380,8 @@ static void windows_are_one_segment(const struct indexed *store)
     EXPECT_OK(bert_loader_init_step(&c, &again));
     for (int64_t s = 1; s <= 200; s++) {
         EXPECT_OK(bert_loader_step(&l, s, &step));
-        EXPECT(step.n_labels[BERT_NSP_LABELS] == 0, "%lld labels", (long long)step.n_labels[BERT_NSP_LABELS]);
+        EXPECT(step.n_labels[TEXT_PAIR_LABELS] == 0, "%lld labels",
+               (long long)step.n_labels[TEXT_PAIR_LABELS]);
         for (int64_t k = 0; k < step.n_micro * step.micro[0].n_sequences; k++) {
             const struct batch *b = &step.micro[k / step.micro[0].n_sequences];
             int64_t of = k % step.micro[0].n_sequences, begin = b->cu_seqlens[of];
@@ -390,13 +391,13 @@ static void windows_are_one_segment(const struct indexed *store)
             EXPECT(n >= 3 && n <= c.max_seq_length && ids[0] == FIXTURE_CLS && ids[n - 1] == FIXTURE_SEP,
                    "a sequence of %lld tokens", (long long)n);
             for (int64_t i = 0; i < n; i++) {
-                EXPECT(b->fields[BERT_TYPES][begin + i] == 0 && b->positions[begin + i] == i, "token %lld",
+                EXPECT(b->fields[TEXT_TYPES][begin + i] == 0 && b->positions[begin + i] == i, "token %lld",
                        (long long)i);
                 EXPECT(i < 2 || i == n - 1 || ids[i] == ids[i - 1] + 1, "a window is a range of the store");
             }
         }
         n_tokens += step.n_tokens;
-        n_masked += step.n_labels[BERT_MASKED_LABELS];
+        n_masked += step.n_labels[TEXT_MASKED_LABELS];
     }
     EXPECT(longest == c.max_seq_length, "the longest has %lld tokens", (long long)longest);
     EXPECT_NEAR((double)n_masked / (double)n_tokens, 0.3, 0.01);
@@ -432,7 +433,7 @@ static double predicted_once_or_twice(struct bert_loader_config c, int64_t *firs
             seen[ids[i]]++;
         }
         for (int64_t m = 0; m < b->n_real_labels; m++) {
-            int32_t id = b->fields[BERT_MASKED_LABELS][m];
+            int32_t id = b->fields[TEXT_MASKED_LABELS][m];
             *first_two += extra && (predicted[id] & 0x80) != 0;
             predicted[id] = (uint8_t)(predicted[id] + !extra) | (s <= l.map.n_samples ? 0x80 : 0);
         }
@@ -504,8 +505,8 @@ static void positions_are_shifted(const struct indexed *store)
     }
     EXPECT_NEAR((double)n_first / (double)n, 0.5 + 0.5 / (POSITIONS - 48 + 1), 0.1);
     EXPECT(n_last > 0, "the last position is never reached");
-    EXPECT_OK(bert_batch_init(&heldout, bert_form_limits(&c)));
-    EXPECT_OK(bert_batch_init(&usual_heldout, bert_form_limits(&c)));
+    EXPECT_OK(text_batch_init(&heldout, bert_form_limits(&c)));
+    EXPECT_OK(text_batch_init(&usual_heldout, bert_form_limits(&c)));
     EXPECT_OK(bert_loader_heldout(&l, 4, 0, &heldout));
     EXPECT_OK(bert_loader_heldout(&plain, 4, 0, &usual_heldout));
     same_batches(&heldout, &usual_heldout);
@@ -530,7 +531,7 @@ static int64_t ramped_step(const struct bert_loader *l, struct batch_step *step,
     EXPECT_OK(bert_loader_step(l, number, step));
     EXPECT(step->n_to_fill == batch_step_n_filled(step), "a mean over %lld micro-batches",
            (long long)step->n_to_fill);
-    *rate = (double)step->n_labels[BERT_MASKED_LABELS] / (double)step->n_tokens;
+    *rate = (double)step->n_labels[TEXT_MASKED_LABELS] / (double)step->n_tokens;
     return step->n_sequences;
 }
 
@@ -567,7 +568,7 @@ static void ramps_change_with_the_run(const struct indexed *store)
     EXPECT(ramped_step(&l, &step, 51, &rate) == 64 && ramped_step(&l, &step, 101, &rate) == 64, "the last");
     EXPECT_NEAR(rate, 0.15, 0.01);
     for (int i = 0; i < 2; i++) {
-        EXPECT_OK(bert_batch_init(&held[i], bert_form_limits(&c)));
+        EXPECT_OK(text_batch_init(&held[i], bert_form_limits(&c)));
         EXPECT_OK(bert_loader_heldout(i == 0 ? &l : &constant, 4, 0, &held[i]));
     }
     same_batches(&held[0], &held[1]);
@@ -610,7 +611,7 @@ static void lengths_change_with_the_run(const struct indexed *store)
     }
     EXPECT_OK(bert_loader_step(&l, 51, &step));
     EXPECT(step.n_sequences == 12, "%lld sequences of the last length", (long long)step.n_sequences);
-    EXPECT_OK(bert_batch_init(&held, bert_form_limits(&c)));
+    EXPECT_OK(text_batch_init(&held, bert_form_limits(&c)));
     EXPECT_OK(bert_loader_heldout(&l, 4, 0, &held));
     EXPECT(held.n_sequences == 4 && held.n_real_tokens > 4 * 16, "held-out samples of %lld tokens",
            (long long)held.n_real_tokens);

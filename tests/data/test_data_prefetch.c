@@ -28,7 +28,7 @@ static void expect_same(const struct batch_step *a, const struct batch_step *b, 
         EXPECT(x->n_tokens == y->n_tokens &&
                    memcmp(x->ids, y->ids, (size_t)x->n_tokens * sizeof *x->ids) == 0 &&
                    x->n_labels == y->n_labels &&
-                   memcmp(x->fields[BERT_MASKED_LABELS], y->fields[BERT_MASKED_LABELS],
+                   memcmp(x->fields[TEXT_MASKED_LABELS], y->fields[TEXT_MASKED_LABELS],
                           (size_t)x->n_labels * sizeof *x->ids) == 0,
                "step %lld", (long long)number);
     }

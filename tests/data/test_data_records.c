@@ -59,7 +59,7 @@ static struct bert_records_packed view_packed(const struct packed *r)
 /* Labels [*first, end) of the batch lie in sequence k. */
 static int64_t labels_end(const struct batch *b, int64_t k, int64_t first)
 {
-    while (first < b->n_real_labels && b->fields[BERT_MASKED_ROWS][first] < b->cu_seqlens[k + 1]) {
+    while (first < b->n_real_labels && b->fields[TEXT_MASKED_ROWS][first] < b->cu_seqlens[k + 1]) {
         first++;
     }
     return first;
@@ -74,14 +74,14 @@ static void to_padded(struct padded *out, const struct batch *b)
         for (int32_t i = begin; i < b->cu_seqlens[k + 1]; i++) {
             out->ids[k][i - begin] = b->ids[i];
             out->mask[k][i - begin] = 1;
-            out->segments[k][i - begin] = (int8_t)b->fields[BERT_TYPES][i];
+            out->segments[k][i - begin] = (int8_t)b->fields[TEXT_TYPES][i];
         }
         int64_t end = labels_end(b, k, label);
         for (int64_t j = 0; label < end; label++, j++) {
-            out->positions[k][j] = b->fields[BERT_MASKED_ROWS][label] - begin;
-            out->labels[k][j] = b->fields[BERT_MASKED_LABELS][label];
+            out->positions[k][j] = b->fields[TEXT_MASKED_ROWS][label] - begin;
+            out->labels[k][j] = b->fields[TEXT_MASKED_LABELS][label];
         }
-        out->nsp[k] = (int8_t)b->fields[BERT_NSP_LABELS][k];
+        out->nsp[k] = (int8_t)b->fields[TEXT_PAIR_LABELS][k];
     }
 }
 
@@ -101,15 +101,15 @@ static void to_packed(struct packed *out, const struct batch *b)
             out->ids[out->n][used + i] = b->ids[begin + i];
             out->mask[out->n][used + i] = d + 1;
             out->places[out->n][used + i] = i;
-            out->segments[out->n][used + i] = (int8_t)b->fields[BERT_TYPES][begin + i];
+            out->segments[out->n][used + i] = (int8_t)b->fields[TEXT_TYPES][begin + i];
         }
         int64_t end = labels_end(b, k, label);
         for (; label < end; label++, n_labels++) {
-            out->positions[out->n][n_labels] = (int32_t)(b->fields[BERT_MASKED_ROWS][label] - begin + used);
-            out->labels[out->n][n_labels] = b->fields[BERT_MASKED_LABELS][label];
+            out->positions[out->n][n_labels] = (int32_t)(b->fields[TEXT_MASKED_ROWS][label] - begin + used);
+            out->labels[out->n][n_labels] = b->fields[TEXT_MASKED_LABELS][label];
         }
         out->cls[out->n][d] = (int32_t)used;
-        out->nsp[out->n][d] = (int8_t)b->fields[BERT_NSP_LABELS][k];
+        out->nsp[out->n][d] = (int8_t)b->fields[TEXT_PAIR_LABELS][k];
         out->weights[out->n][d++] = 1;
         used += n;
     }
@@ -122,16 +122,16 @@ static void expect_same(const struct batch *a, const struct batch *b, const char
                a->n_streams == b->n_streams && a->max_seqlen == b->max_seqlen,
            "sizes of the %s form", form);
     size_t t = (size_t)a->n_tokens * sizeof(int32_t), m = (size_t)a->n_labels * sizeof(int32_t);
-    EXPECT(memcmp(a->ids, b->ids, t) == 0 && memcmp(a->fields[BERT_TYPES], b->fields[BERT_TYPES], t) == 0 &&
+    EXPECT(memcmp(a->ids, b->ids, t) == 0 && memcmp(a->fields[TEXT_TYPES], b->fields[TEXT_TYPES], t) == 0 &&
                memcmp(a->positions, b->positions, t) == 0 && memcmp(a->row_keys, b->row_keys, 2 * t) == 0,
            "tokens of the %s form", form);
-    EXPECT(memcmp(a->fields[BERT_MASKED_ROWS], b->fields[BERT_MASKED_ROWS], m) == 0 &&
-               memcmp(a->fields[BERT_MASKED_LABELS], b->fields[BERT_MASKED_LABELS], m) == 0,
+    EXPECT(memcmp(a->fields[TEXT_MASKED_ROWS], b->fields[TEXT_MASKED_ROWS], m) == 0 &&
+               memcmp(a->fields[TEXT_MASKED_LABELS], b->fields[TEXT_MASKED_LABELS], m) == 0,
            "labels of the %s form", form);
     EXPECT(memcmp(a->cu_seqlens, b->cu_seqlens, (size_t)(a->n_streams + 1) * sizeof(int32_t)) == 0 &&
-               memcmp(a->fields[BERT_CLS_ROWS], b->fields[BERT_CLS_ROWS],
+               memcmp(a->fields[TEXT_CLS_ROWS], b->fields[TEXT_CLS_ROWS],
                       (size_t)a->n_sequences * sizeof(int32_t)) == 0 &&
-               memcmp(a->fields[BERT_NSP_LABELS], b->fields[BERT_NSP_LABELS],
+               memcmp(a->fields[TEXT_PAIR_LABELS], b->fields[TEXT_PAIR_LABELS],
                       (size_t)a->n_sequences * sizeof(int32_t)) == 0,
            "sequences of the %s form", form);
 }
@@ -242,7 +242,7 @@ int main(void)
     struct batch batch;
     EXPECT_OK(bert_loader_open(&l, c));
     EXPECT_OK(bert_loader_init_step(&c, &step));
-    EXPECT_OK(bert_batch_init(&batch, bert_form_limits(&c)));
+    EXPECT_OK(text_batch_init(&batch, bert_form_limits(&c)));
     for (int64_t s = 1; s <= 50; s++) {
         EXPECT_OK(bert_loader_step(&l, s, &step));
         to_padded(&padded, &step.micro[0]);

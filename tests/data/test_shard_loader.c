@@ -50,7 +50,7 @@ static void copy_file(const char *from, const char *to, size_t n_most)
 
 static void make_step(const struct batch_source *source, struct batch_step *step)
 {
-    EXPECT_OK(batch_step_init(step, source->n_micro, &bert_batch_layout, source->limits));
+    EXPECT_OK(batch_step_init(step, source->n_micro, &text_batch_layout, source->limits));
 }
 
 /* One sequence of a batch by value, so that two can be compared. */
@@ -62,18 +62,18 @@ struct sequence {
 static void take_sequence(struct sequence *out, const struct batch *b, int64_t k)
 {
     int32_t begin = b->cu_seqlens[k], end = b->cu_seqlens[k + 1];
-    *out = (struct sequence){.n = end - begin, .nsp = b->fields[BERT_NSP_LABELS][k]};
-    EXPECT(out->n <= S && b->fields[BERT_CLS_ROWS][k] == begin, "sequence of %lld tokens", (long long)out->n);
+    *out = (struct sequence){.n = end - begin, .nsp = b->fields[TEXT_PAIR_LABELS][k]};
+    EXPECT(out->n <= S && b->fields[TEXT_CLS_ROWS][k] == begin, "sequence of %lld tokens", (long long)out->n);
     for (int64_t i = 0; i < out->n; i++) {
         out->ids[i] = b->ids[begin + i];
-        out->types[i] = b->fields[BERT_TYPES][begin + i];
+        out->types[i] = b->fields[TEXT_TYPES][begin + i];
         EXPECT(b->positions[begin + i] == i && b->row_keys[2 * (begin + i) + 1] == i, "positions restart");
     }
     for (int64_t m = 0; m < b->n_real_labels; m++) {
-        if (b->fields[BERT_MASKED_ROWS][m] >= begin && b->fields[BERT_MASKED_ROWS][m] < end) {
+        if (b->fields[TEXT_MASKED_ROWS][m] >= begin && b->fields[TEXT_MASKED_ROWS][m] < end) {
             EXPECT(out->n_masked < P, "%lld predictions", (long long)out->n_masked);
-            out->places[out->n_masked] = b->fields[BERT_MASKED_ROWS][m] - begin;
-            out->labels[out->n_masked++] = b->fields[BERT_MASKED_LABELS][m];
+            out->places[out->n_masked] = b->fields[TEXT_MASKED_ROWS][m] - begin;
+            out->labels[out->n_masked++] = b->fields[TEXT_MASKED_LABELS][m];
         }
     }
 }
@@ -146,7 +146,7 @@ static void files_of_h5py_are_read(const char *golden_name, bool packed)
     }
     for (int64_t epoch = 1; epoch <= 3; epoch++) {
         EXPECT_OK(source.fill(source.self, epoch, &step));
-        EXPECT(step.n_sequences == N_GOLDEN && step.n_labels[BERT_NSP_LABELS] == N_GOLDEN, "%lld sequences",
+        EXPECT(step.n_sequences == N_GOLDEN && step.n_labels[TEXT_PAIR_LABELS] == N_GOLDEN, "%lld sequences",
                (long long)step.n_sequences);
         EXPECT(take_all(found, &step) == N_GOLDEN, "all");
         expect_same_set(found, wanted, N_GOLDEN);
@@ -323,7 +323,7 @@ static void keys_are_unique(const char *directory)
     EXPECT_OK(source.fill(source.self, 1, &step));
     for (int64_t k = 0; k < step.n_micro; k++) {
         for (int64_t i = 0; i < step.micro[k].n_sequences; i++) {
-            int32_t key = step.micro[k].row_keys[(int64_t)2 * step.micro[k].fields[BERT_CLS_ROWS][i]];
+            int32_t key = step.micro[k].row_keys[(int64_t)2 * step.micro[k].fields[TEXT_CLS_ROWS][i]];
             EXPECT(key >= 0 && key < 3 * 64 && !used[key], "key %d", key);
             used[key] = true;
         }

@@ -18,7 +18,7 @@ static int64_t length_of(const void *self, int64_t i)
 static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
     (void)self;
-    int32_t *ids = bert_batch_add(out, lengths[i], lengths[i], -1, key);
+    int32_t *ids = text_batch_add(out, lengths[i], lengths[i], -1, key);
     for (int64_t k = 0; k < lengths[i]; k++) {
         ids[k] = (int32_t)i;
     }
@@ -46,7 +46,7 @@ static int64_t check(int64_t n, struct batch_limits limits)
     int seen[MOST] = {0};
     int64_t longest = INT64_MAX;
     EXPECT_OK(sorted_batches_init(&batches, &source, limits, 0));
-    EXPECT_OK(bert_batch_init(&batch, limits));
+    EXPECT_OK(text_batch_init(&batch, limits));
     for (int64_t i = 0; i < batches.n; i++) {
         const int64_t *examples = sorted_batches_fill(&batches, i, &batch);
         check_batch(&batch, examples, seen, &longest);
@@ -68,7 +68,7 @@ int main(void)
     EXPECT(check(256, sorted_batches_limits(4, 512)) == 1, "short examples run at once");
     lengths[17] = 512;
     EXPECT(check(256, sorted_batches_limits(4, 512)) == 2, "a long one takes no more than its own room");
-    EXPECT(check(256, bert_batch_limits(4, 512, 0)) == 64, "unless a batch may have 4 examples only");
+    EXPECT(check(256, text_batch_limits(4, 512, 0)) == 64, "unless a batch may have 4 examples only");
     EXPECT(check(1, sorted_batches_limits(1, 512)) == 1, "one");
     EXPECT(check(0, sorted_batches_limits(1, 512)) == 0, "none");
     for (int i = 0; i < MOST; i++) {

@@ -145,7 +145,7 @@ static void test_errors(void)
     EXPECT_ERROR(table_file_open(&t, "/nothing.csv", &(struct table_options){0}), STATUS_DATA, "nothing.csv");
 }
 
-static void expect_names(const char *name, const char *text, enum bert_problem wanted, const char *labels)
+static void expect_names(const char *name, const char *text, enum label_problem wanted, const char *labels)
 {
     struct class_examples e;
     struct label_names names = {0};
@@ -169,13 +169,13 @@ static void expect_names(const char *name, const char *text, enum bert_problem w
 /* Labels are sorted, numbers as numbers; what they look like says the problem. */
 static void test_labels(void)
 {
-    expect_names("l.csv", "text,label\na,10\nb,9\nc,10\n", BERT_SINGLE_LABEL, "9 10 ");
-    expect_names("l.csv", "text,label\na,no\nb,yes\nc,9\n", BERT_SINGLE_LABEL, "9 no yes ");
-    expect_names("l.csv", "text,label\na,1.5\nb,9\n", BERT_REGRESSION, "LABEL_0 ");
+    expect_names("l.csv", "text,label\na,10\nb,9\nc,10\n", PROBLEM_SINGLE_LABEL, "9 10 ");
+    expect_names("l.csv", "text,label\na,no\nb,yes\nc,9\n", PROBLEM_SINGLE_LABEL, "9 no yes ");
+    expect_names("l.csv", "text,label\na,1.5\nb,9\n", PROBLEM_REGRESSION, "LABEL_0 ");
     expect_names("l.json",
                  "{\"text\": \"a\", \"labels\": [\"y\", \"x\"]}\n{\"text\": \"b\", \"labels\": []}\n",
-                 BERT_MULTI_LABEL, "x y ");
-    expect_names("separated.tsv", "text\tlabels\na\ty;x\nb\t\nc\tz\n", BERT_MULTI_LABEL, "x y z ");
+                 PROBLEM_MULTI_LABEL, "x y ");
+    expect_names("separated.tsv", "text\tlabels\na\ty;x\nb\t\nc\tz\n", PROBLEM_MULTI_LABEL, "x y z ");
     struct class_examples e;
     struct class_columns given = {.text = "body", .label = "class"};
     EXPECT_ERROR(class_examples_open(&e, write_file("l.csv", "text,label\na,1\n"), &given), STATUS_DATA,
@@ -194,19 +194,19 @@ static void test_missing_labels(void)
 {
     static const struct {
         const char *name, *text;
-        enum bert_problem problem;
+        enum label_problem problem;
         int line;
     } bad[] = {
-        {"m.csv", "text,label\na,1\nb,\n", BERT_SINGLE_LABEL, 3},
-        {"m.csv", "label,text\n,a\n1,b\n", BERT_SINGLE_LABEL, 2},
-        {"m.csv", "text,label\na,\"\"\n", BERT_SINGLE_LABEL, 2},
-        {"m.csv", "text,label\na,1\n\nb, \t\n", BERT_SINGLE_LABEL, 4},
-        {"m.tsv", "text\tlabel\na\t\n", BERT_SINGLE_LABEL, 2},
-        {"m.tsv", "text\tlabel\na\ty;;x\n", BERT_MULTI_LABEL, 2},
-        {"m.json", "{\"text\": \"a\", \"label\": \"\"}\n", BERT_SINGLE_LABEL, 1},
-        {"m.json", "{\"text\": \"a\", \"label\": 1}\n{\"text\": \"a\"}\n", BERT_SINGLE_LABEL, 2},
-        {"m.json", "{\"text\": \"a\", \"label\": null}\n", BERT_SINGLE_LABEL, 1},
-        {"m.json", "{\"text\": \"a\", \"label\": [\"\"]}\n", BERT_MULTI_LABEL, 1},
+        {"m.csv", "text,label\na,1\nb,\n", PROBLEM_SINGLE_LABEL, 3},
+        {"m.csv", "label,text\n,a\n1,b\n", PROBLEM_SINGLE_LABEL, 2},
+        {"m.csv", "text,label\na,\"\"\n", PROBLEM_SINGLE_LABEL, 2},
+        {"m.csv", "text,label\na,1\n\nb, \t\n", PROBLEM_SINGLE_LABEL, 4},
+        {"m.tsv", "text\tlabel\na\t\n", PROBLEM_SINGLE_LABEL, 2},
+        {"m.tsv", "text\tlabel\na\ty;;x\n", PROBLEM_MULTI_LABEL, 2},
+        {"m.json", "{\"text\": \"a\", \"label\": \"\"}\n", PROBLEM_SINGLE_LABEL, 1},
+        {"m.json", "{\"text\": \"a\", \"label\": 1}\n{\"text\": \"a\"}\n", PROBLEM_SINGLE_LABEL, 2},
+        {"m.json", "{\"text\": \"a\", \"label\": null}\n", PROBLEM_SINGLE_LABEL, 1},
+        {"m.json", "{\"text\": \"a\", \"label\": [\"\"]}\n", PROBLEM_MULTI_LABEL, 1},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct class_examples e;
@@ -219,11 +219,11 @@ static void test_missing_labels(void)
         label_names_fini(&names);
         class_examples_fini(&e);
     }
-    expect_names("l.csv", "text,label\na, 10\nb,9 \nc,10\n", BERT_SINGLE_LABEL, "9 10 ");
+    expect_names("l.csv", "text,label\na, 10\nb,9 \nc,10\n", PROBLEM_SINGLE_LABEL, "9 10 ");
     struct class_examples e;
     struct label_names names = {0};
     EXPECT_OK(class_examples_open(&e, write_file("m.csv", "text,kind\na,1\n"), &(struct class_columns){0}));
-    EXPECT_ERROR(class_examples_names(&e, BERT_SINGLE_LABEL, &names), STATUS_DATA,
+    EXPECT_ERROR(class_examples_names(&e, PROBLEM_SINGLE_LABEL, &names), STATUS_DATA,
                  "m.csv has no column for labels");
     class_examples_fini(&e);
 }

@@ -420,7 +420,7 @@ int main(int argc, char **argv)
         {.name = "bf16, lamb", .precision = {.dtype = DTYPE_BF16}, .optimizer = &optimizer_lamb},
         {.name = "bf16, adamw", .precision = {.dtype = DTYPE_BF16}, .optimizer = &optimizer_adamw},
         {.name = "fp8, lamb", .precision = {.dtype = DTYPE_BF16, .fp8 = true}, .optimizer = &optimizer_lamb},
-        {.name = "questions", .task = BERT_TASK_QUESTION_ANSWERING},
+        {.name = "questions", .task = MODEL_TASK_QUESTION_ANSWERING},
         {.name = "recomputed", .recompute = 1},
         {.name = "buckets of some layers", .bucket_elements = 20000},
         {.name = "one bucket", .bucket_elements = 1 << 30},

@@ -37,7 +37,7 @@ static void unpack_all(void)
 
 /* The task's parameters of a model; free(flat->data).  What it lacks is a failure. */
 static struct status read_given(tensor *flat, const char *path, struct model_dir_given given,
-                                enum bert_task task, struct load_report *report)
+                                enum model_task task, struct load_report *report)
 {
     struct model_dir m;
     struct param_table params = {0};
@@ -51,13 +51,13 @@ static struct status read_given(tensor *flat, const char *path, struct model_dir
     return s;
 }
 
-static struct status read_flat(tensor *flat, const char *path, enum bert_task task)
+static struct status read_flat(tensor *flat, const char *path, enum model_task task)
 {
     struct load_report report;
     return read_given(flat, path, (struct model_dir_given){0}, task, &report);
 }
 
-static struct status try(const char *path, enum bert_task task)
+static struct status try(const char *path, enum model_task task)
 {
     tensor flat;
     struct status s = read_flat(&flat, path, task);
@@ -65,7 +65,7 @@ static struct status try(const char *path, enum bert_task task)
     return s;
 }
 
-static void expect_same(tensor wanted, const char *name, enum bert_task task)
+static void expect_same(tensor wanted, const char *name, enum model_task task)
 {
     tensor flat;
     EXPECT_OK(read_flat(&flat, path_of(name), task));
@@ -78,16 +78,16 @@ static void expect_same(tensor wanted, const char *name, enum bert_task task)
 static void test_same_bits(void)
 {
     static const struct {
-        enum bert_task task;
+        enum model_task task;
         const char *safetensors;
         const char *others[8];
     } models[] = {
-        {BERT_TASK_PRETRAINING,
+        {MODEL_TASK_PRETRAINING,
          "pretraining_safetensors",
          {"pretraining_bin", "pretraining_bin/pytorch_model.bin", "pretraining_ckpt/ckpt_20.pt",
           "pretraining_states", "pretraining_states/mp_rank_00_model_states.pt", "pretraining_tf",
           "pretraining_tf/bert_model.ckpt", "pretraining_tf/bert_model.ckpt.index"}},
-        {BERT_TASK_QUESTION_ANSWERING,
+        {MODEL_TASK_QUESTION_ANSWERING,
          "qa_safetensors",
          {"qa_bin_shards", "qa_ckpt/model.ckpt-3.pt", "qa_tf/model.ckpt-8",
           "qa_safetensors/model.safetensors"}},
@@ -106,7 +106,7 @@ static void test_same_bits(void)
 static void test_current_directory(void)
 {
     EXPECT(chdir(path_of("qa_ckpt")) == 0, "chdir");
-    EXPECT_OK(try("model.ckpt-3.pt", BERT_TASK_QUESTION_ANSWERING));
+    EXPECT_OK(try("model.ckpt-3.pt", MODEL_TASK_QUESTION_ANSWERING));
     EXPECT(chdir("/") == 0, "chdir");
 }
 
@@ -125,7 +125,7 @@ static void test_report(void)
         struct load_report r;
         tensor flat;
         EXPECT_OK(read_given(&flat, path_of(files[i].path), (struct model_dir_given){0},
-                             BERT_TASK_PRETRAINING, &r));
+                             MODEL_TASK_PRETRAINING, &r));
         EXPECT(r.n[LOAD_IGNORED][NAMES_STATE] == files[i].n_states && r.n[LOAD_IGNORED][NAMES_OTHER] == 0,
                "%s: %d of a state, %d others", files[i].path, r.n[LOAD_IGNORED][NAMES_STATE],
                r.n[LOAD_IGNORED][NAMES_OTHER]);
@@ -152,7 +152,7 @@ static void test_two_forms(void)
     int console = dup(STDERR_FILENO);
     EXPECT(log != NULL && console >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0, "log");
     log_set_level(LOG_INFO);
-    struct status s = try(path_of("qa_safetensors"), BERT_TASK_QUESTION_ANSWERING);
+    struct status s = try(path_of("qa_safetensors"), MODEL_TASK_QUESTION_ANSWERING);
     log_set_level(LOG_QUIET);
     EXPECT(dup2(console, STDERR_FILENO) >= 0 && close(console) == 0, "console");
     EXPECT_OK(s);
@@ -170,26 +170,27 @@ static void test_given(void)
     tensor flat;
     EXPECT_OK(file_make_directories(path_of("alone")));
     copy_file("qa_ckpt/model.ckpt-3.pt", "alone/a.pt");
-    EXPECT_ERROR(try(path_of("alone/a.pt"), BERT_TASK_QUESTION_ANSWERING), STATUS_DATA,
+    EXPECT_ERROR(try(path_of("alone/a.pt"), MODEL_TASK_QUESTION_ANSWERING), STATUS_DATA,
                  "no config.json or bert_config.json beside");
-    EXPECT_ERROR(try(path_of("alone"), BERT_TASK_QUESTION_ANSWERING), STATUS_DATA, "has no config.json");
+    EXPECT_ERROR(try(path_of("alone"), MODEL_TASK_QUESTION_ANSWERING), STATUS_DATA, "has no config.json");
     char config[512], vocabulary[512];
     snprintf(config, sizeof config, "%s", path_of("qa_ckpt/bert_config.json"));
     snprintf(vocabulary, sizeof vocabulary, "%s", path_of("qa_ckpt/vocab.txt"));
     struct model_dir_given given = {.config_file = config};
-    EXPECT_ERROR(read_given(&flat, path_of("alone/a.pt"), given, BERT_TASK_QUESTION_ANSWERING, &r),
+    EXPECT_ERROR(read_given(&flat, path_of("alone/a.pt"), given, MODEL_TASK_QUESTION_ANSWERING, &r),
                  STATUS_DATA, "neither vocab.txt nor tokenizer.json");
     given.vocab_file = vocabulary;
-    EXPECT_OK(read_given(&flat, path_of("alone/a.pt"), given, BERT_TASK_QUESTION_ANSWERING, &r));
+    EXPECT_OK(read_given(&flat, path_of("alone/a.pt"), given, MODEL_TASK_QUESTION_ANSWERING, &r));
     free(flat.data);
     EXPECT_OK(file_make_directories(path_of("alone_states")));
     copy_file("pretraining_states/mp_rank_00_model_states.pt", "alone_states/mp_rank_00_model_states.pt");
-    EXPECT_OK(read_given(&flat, path_of("alone_states"), given, BERT_TASK_PRETRAINING, &r));
+    EXPECT_OK(read_given(&flat, path_of("alone_states"), given, MODEL_TASK_PRETRAINING, &r));
     free(flat.data);
     /* what is beside the weights is used, whatever else is named */
     given.config_file = "/nothing";
     given.vocab_file = "/nothing";
-    EXPECT_OK(read_given(&flat, path_of("qa_ckpt/model.ckpt-3.pt"), given, BERT_TASK_QUESTION_ANSWERING, &r));
+    EXPECT_OK(
+        read_given(&flat, path_of("qa_ckpt/model.ckpt-3.pt"), given, MODEL_TASK_QUESTION_ANSWERING, &r));
     free(flat.data);
 }
 
@@ -197,21 +198,21 @@ static void test_faults(void)
 {
     static const struct {
         const char *file, *error;
-        enum bert_task task;
+        enum model_task task;
     } faults[] = {
         {"bad/only_optimizer.pt", "the state of an optimizer: the weights are in another file",
-         BERT_TASK_ENCODER},
-        {"bad/other_prefix.pt", "it is no BERT; its first is network.encoder_stack", BERT_TASK_ENCODER},
-        {"bad/no_tensor.pt", "holds no tensor at all", BERT_TASK_ENCODER},
-        {"bad/lacks.pt", "lacks 4 of the 5 tensors of bert.embeddings.*", BERT_TASK_QUESTION_ANSWERING},
+         MODEL_TASK_ENCODER},
+        {"bad/other_prefix.pt", "it is no BERT; its first is network.encoder_stack", MODEL_TASK_ENCODER},
+        {"bad/no_tensor.pt", "holds no tensor at all", MODEL_TASK_ENCODER},
+        {"bad/lacks.pt", "lacks 4 of the 5 tensors of bert.embeddings.*", MODEL_TASK_QUESTION_ANSWERING},
         {"bad/shape.pt", "layer.0.output.dense.bias has the shape [9], but config.json makes it [16]",
-         BERT_TASK_ENCODER},
-        {"bad/integers.pt", "layer.0.output.dense.bias cannot be read: it", BERT_TASK_ENCODER},
-        {"bad/refused.pt", "_io.BytesIO", BERT_TASK_ENCODER},
-        {"bad/untied.pt", "decoder.weight differs from", BERT_TASK_MASKED_LM},
-        {"bad/vocab.txt", "bad/vocab.txt", BERT_TASK_ENCODER},
-        {"bad", "has neither model.safetensors nor pytorch_model.bin", BERT_TASK_ENCODER},
-        {"bad/nothing.pt", "is no directory with a config.json, no file of tensors", BERT_TASK_ENCODER},
+         MODEL_TASK_ENCODER},
+        {"bad/integers.pt", "layer.0.output.dense.bias cannot be read: it", MODEL_TASK_ENCODER},
+        {"bad/refused.pt", "_io.BytesIO", MODEL_TASK_ENCODER},
+        {"bad/untied.pt", "decoder.weight differs from", MODEL_TASK_MASKED_LM},
+        {"bad/vocab.txt", "bad/vocab.txt", MODEL_TASK_ENCODER},
+        {"bad", "has neither model.safetensors nor pytorch_model.bin", MODEL_TASK_ENCODER},
+        {"bad/nothing.pt", "is no directory with a config.json, no file of tensors", MODEL_TASK_ENCODER},
     };
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         EXPECT_ERROR(try(path_of(faults[i].file), faults[i].task), STATUS_DATA, faults[i].error);
@@ -238,12 +239,12 @@ static void test_truncation(void)
             copy_file("whole", files[i][1]);
             EXPECT(truncate(path_of(files[i][1]), (off_t)keep) == 0, "%s", files[i][1]);
             struct status s =
-                try(path_of(files[i][0]), i < 3 ? BERT_TASK_PRETRAINING : BERT_TASK_QUESTION_ANSWERING);
+                try(path_of(files[i][0]), i < 3 ? MODEL_TASK_PRETRAINING : MODEL_TASK_QUESTION_ANSWERING);
             EXPECT(s.code == STATUS_DATA, "%s cut to %zu bytes: %d, %s", files[i][1], keep, (int)s.code,
                    s.message);
         }
         copy_file("whole", files[i][1]);
-        EXPECT_OK(try(path_of(files[i][0]), i < 3 ? BERT_TASK_PRETRAINING : BERT_TASK_QUESTION_ANSWERING));
+        EXPECT_OK(try(path_of(files[i][0]), i < 3 ? MODEL_TASK_PRETRAINING : MODEL_TASK_QUESTION_ANSWERING));
     }
 }
 

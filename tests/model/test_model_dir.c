@@ -18,9 +18,9 @@
 
 static const char *const cases[] = {"pretraining", "masked_lm",   "question_answering", "encoder",
                                     "nvidia",      "fp16_shards", "bf16_shards"};
-static const enum bert_task tasks[] = {
-    BERT_TASK_PRETRAINING, BERT_TASK_MASKED_LM, BERT_TASK_QUESTION_ANSWERING, BERT_TASK_ENCODER,
-    BERT_TASK_PRETRAINING, BERT_TASK_ENCODER,   BERT_TASK_PRETRAINING};
+static const enum model_task tasks[] = {
+    MODEL_TASK_PRETRAINING, MODEL_TASK_MASKED_LM, MODEL_TASK_QUESTION_ANSWERING, MODEL_TASK_ENCODER,
+    MODEL_TASK_PRETRAINING, MODEL_TASK_ENCODER,   MODEL_TASK_PRETRAINING};
 enum { N_CASES = 7, PATH = 512 };
 
 struct fixture {
@@ -113,19 +113,19 @@ static void expect_golden(const struct fixture *f, const struct model_outputs *o
 }
 
 static void run_and_compare(const struct fixture *f, const char *directory, const char *name,
-                            enum bert_task task)
+                            enum model_task task)
 {
     struct model_dir m;
     struct model_outputs o;
     EXPECT_OK(model_dir_open(&m, path_of(f, directory)));
-    EXPECT(m.task == (int)task, "%s was taken for a %s", directory, bert_task_class((enum bert_task)m.task));
+    EXPECT(m.task == task, "%s was taken for a %s", directory, bert_task_class(m.task));
     int64_t rows =
         strcmp(name, "encoder") == 0 ? 40 : 37; /* what its config.json says; nvidia's says 37 and has 40 */
     EXPECT(bert_family_config(&m)->vocab_size == rows && m.tokenizer.n == 37 && m.max_length == 24,
            "%lld, %d, %lld", (long long)bert_family_config(&m)->vocab_size, m.tokenizer.n,
            (long long)m.max_length);
     EXPECT(m.tokenizer.lower_case == (strcmp(name, "masked_lm") != 0), "%s lower_case", name);
-    EXPECT_OK(model_outputs_compute(&o, &m, (int)task, &f->in));
+    EXPECT_OK(model_outputs_compute(&o, &m, task, &f->in));
     expect_golden(f, &o, name);
     model_outputs_fini(&o);
     model_dir_close(&m);
@@ -139,7 +139,7 @@ static void test_golden(const struct fixture *f)
 }
 
 /* Reads a case's weights into a flat buffer, which the caller frees. */
-static tensor read_flat(const struct model_dir *m, struct param_table *params, enum bert_task task)
+static tensor read_flat(const struct model_dir *m, struct param_table *params, enum model_task task)
 {
     struct load_report report;
     *params = (struct param_table){0};
@@ -149,7 +149,7 @@ static tensor read_flat(const struct model_dir *m, struct param_table *params, e
     return flat;
 }
 
-static void save_case(const struct fixture *f, const char *from, const char *to, enum bert_task task,
+static void save_case(const struct fixture *f, const char *from, const char *to, enum model_task task,
                       uint64_t shard)
 {
     struct model_dir m;
@@ -211,9 +211,9 @@ static void test_replacing(const struct fixture *f)
     struct model_dir m;
     struct param_table params;
     EXPECT_OK(model_dir_open(&m, path_of(f, "encoder")));
-    tensor flat = read_flat(&m, &params, BERT_TASK_ENCODER);
-    struct model_dir_contents c = {&bert_family, BERT_TASK_ENCODER, &params, flat,
-                                   m.config,     &m.tokenizer,      0,       {0}};
+    tensor flat = read_flat(&m, &params, MODEL_TASK_ENCODER);
+    struct model_dir_contents c = {&bert_family, MODEL_TASK_ENCODER, &params, flat,
+                                   m.config,     &m.tokenizer,       0,       {0}};
     EXPECT_OK(file_make_directories(path_of(f, "mine")));
     EXPECT_OK(model_dir_save(path_of(f, "mine/"), &c));
     EXPECT_OK(file_write_atomic(path_of(f, "mine/notes.txt"), "x", 1));
@@ -240,7 +240,7 @@ static void test_replacing(const struct fixture *f)
 }
 
 /* Reading a case for a task: the status, and the report. */
-static struct status read_as(const struct fixture *f, const char *name, enum bert_task task,
+static struct status read_as(const struct fixture *f, const char *name, enum model_task task,
                              unsigned may_be_new, struct load_report *report)
 {
     struct model_dir m;
@@ -266,7 +266,7 @@ static void test_report(const struct fixture *f)
 {
     struct load_report r;
     unsigned qa = 1U << NAMES_QA, pooler = 1U << NAMES_POOLER;
-    EXPECT_OK(read_as(f, "pretraining", BERT_TASK_QUESTION_ANSWERING, qa, &r));
+    EXPECT_OK(read_as(f, "pretraining", MODEL_TASK_QUESTION_ANSWERING, qa, &r));
     expect_counts(&r, LOAD_LOADED, NAMES_EMBEDDINGS, 5);
     expect_counts(&r, LOAD_LOADED, NAMES_ENCODER, 32);
     expect_counts(&r, LOAD_NEW, NAMES_QA, 2);
@@ -274,14 +274,14 @@ static void test_report(const struct fixture *f)
     expect_counts(&r, LOAD_IGNORED, NAMES_MLM, 5);
     expect_counts(&r, LOAD_IGNORED, NAMES_NSP, 2);
     load_report_print(&r, "pretraining");
-    EXPECT_ERROR(read_as(f, "pretraining", BERT_TASK_QUESTION_ANSWERING, 0, &r), STATUS_DATA,
+    EXPECT_ERROR(read_as(f, "pretraining", MODEL_TASK_QUESTION_ANSWERING, 0, &r), STATUS_DATA,
                  "lacks 2 of the 2 tensors of qa_outputs.*");
-    EXPECT_OK(read_as(f, "masked_lm", BERT_TASK_ENCODER, pooler, &r));
+    EXPECT_OK(read_as(f, "masked_lm", MODEL_TASK_ENCODER, pooler, &r));
     expect_counts(&r, LOAD_NEW, NAMES_POOLER, 2);
-    EXPECT_ERROR(read_as(f, "masked_lm", BERT_TASK_ENCODER, 0, &r), STATUS_DATA, "bert.pooler.*");
-    EXPECT_ERROR(read_as(f, "encoder", BERT_TASK_MASKED_LM, 0, &r), STATUS_DATA,
+    EXPECT_ERROR(read_as(f, "masked_lm", MODEL_TASK_ENCODER, 0, &r), STATUS_DATA, "bert.pooler.*");
+    EXPECT_ERROR(read_as(f, "encoder", MODEL_TASK_MASKED_LM, 0, &r), STATUS_DATA,
                  "cls.predictions.transform.dense.weight first: the files hold a BertModel");
-    EXPECT_OK(read_as(f, "nvidia", BERT_TASK_MASKED_LM, 0, &r));
+    EXPECT_OK(read_as(f, "nvidia", MODEL_TASK_MASKED_LM, 0, &r));
     expect_counts(&r, LOAD_IGNORED, NAMES_BUFFER, 1);
     EXPECT(r.n_tied == 1, "%d tied", r.n_tied);
     load_report_print(&r, "nvidia");
@@ -403,7 +403,7 @@ static void test_truncation(const struct fixture *f)
         file_map_close(&map);
         for (size_t keep = 0; keep < n; keep += 1 + n / 97) {
             cut_file(f, files[i], keep);
-            struct status s = read_as(f, "question_answering", BERT_TASK_QUESTION_ANSWERING, 0, &r);
+            struct status s = read_as(f, "question_answering", MODEL_TASK_QUESTION_ANSWERING, 0, &r);
             EXPECT(s.code == STATUS_DATA, "%s cut to %zu bytes: %s", files[i], keep, s.message);
             unpack(f, "question_answering");
         }
@@ -426,10 +426,10 @@ static void test_not_finite(const struct fixture *f)
         EXPECT(file != NULL && fseek(file, offset, SEEK_SET) == 0 &&
                    fwrite(&values[i], sizeof *values, 1, file) == 1 && fclose(file) == 0,
                "edit");
-        EXPECT_ERROR(read_as(f, "pretraining", BERT_TASK_MASKED_LM, 0, &r), STATUS_NUMERIC,
+        EXPECT_ERROR(read_as(f, "pretraining", MODEL_TASK_MASKED_LM, 0, &r), STATUS_NUMERIC,
                      "the weight bert.encoder.layer.1.output.dense.weight is not finite (element 7 is");
         unpack(f, "pretraining");
-        EXPECT_OK(read_as(f, "pretraining", BERT_TASK_MASKED_LM, 0, &r));
+        EXPECT_OK(read_as(f, "pretraining", MODEL_TASK_MASKED_LM, 0, &r));
     }
 }
 
@@ -446,7 +446,7 @@ static void test_conflicts(const struct fixture *f)
     safetensors_writer_put(&w, items[0].shape);
     safetensors_writer_put(&w, items[1].shape);
     EXPECT_OK(safetensors_writer_commit(&w));
-    EXPECT_ERROR(read_as(f, "encoder", BERT_TASK_ENCODER, 0, &r), STATUS_DATA,
+    EXPECT_ERROR(read_as(f, "encoder", MODEL_TASK_ENCODER, 0, &r), STATUS_DATA,
                  "both stand for bert.pooler.dense.weight");
     unpack(f, "encoder");
 
@@ -460,16 +460,16 @@ static void test_conflicts(const struct fixture *f)
     EXPECT(file != NULL && fseek(file, offset, SEEK_SET) == 0 && fputc(changed, file) == changed &&
                fclose(file) == 0,
            "edit");
-    EXPECT_ERROR(read_as(f, "nvidia", BERT_TASK_MASKED_LM, 0, &r), STATUS_DATA, "tied");
-    EXPECT_OK(read_as(f, "nvidia", BERT_TASK_ENCODER, 0, &r));
+    EXPECT_ERROR(read_as(f, "nvidia", MODEL_TASK_MASKED_LM, 0, &r), STATUS_DATA, "tied");
+    EXPECT_OK(read_as(f, "nvidia", MODEL_TASK_ENCODER, 0, &r));
     unpack(f, "nvidia");
 }
 
 static void test_missing(const struct fixture *f)
 {
     struct load_report r;
-    EXPECT_ERROR(read_as(f, "nothing", BERT_TASK_ENCODER, 0, &r), STATUS_DATA, "is no directory");
-    EXPECT_ERROR(read_as(f, "", BERT_TASK_ENCODER, 0, &r), STATUS_DATA, "has no config.json");
+    EXPECT_ERROR(read_as(f, "nothing", MODEL_TASK_ENCODER, 0, &r), STATUS_DATA, "is no directory");
+    EXPECT_ERROR(read_as(f, "", MODEL_TASK_ENCODER, 0, &r), STATUS_DATA, "has no config.json");
     static const char *const needed[][2] = {{"config.json", "config.json"},
                                             {"tokenizer.json", "neither vocab.txt nor tokenizer.json"},
                                             {"model.safetensors", "neither model.safetensors nor"}};
@@ -477,11 +477,11 @@ static void test_missing(const struct fixture *f)
         char file[PATH];
         snprintf(file, sizeof file, "encoder/%s", needed[i][0]);
         EXPECT(unlink(path_of(f, file)) == 0, "%s", file);
-        EXPECT_ERROR(read_as(f, "encoder", BERT_TASK_ENCODER, 0, &r), STATUS_DATA, needed[i][1]);
+        EXPECT_ERROR(read_as(f, "encoder", MODEL_TASK_ENCODER, 0, &r), STATUS_DATA, needed[i][1]);
         unpack(f, "encoder");
     }
     EXPECT(unlink(path_of(f, "encoder/tokenizer_config.json")) == 0, "tokenizer_config.json");
-    EXPECT_OK(read_as(f, "encoder", BERT_TASK_ENCODER, 0, &r));
+    EXPECT_OK(read_as(f, "encoder", MODEL_TASK_ENCODER, 0, &r));
     edit(f, "pretraining/tokenizer_config.json", "\"do_lower_case\": true,", "");
     edit(f, "pretraining/tokenizer.json", "\"lowercase\": true", "\"lowercase\": false");
     struct model_dir m;
@@ -491,7 +491,7 @@ static void test_missing(const struct fixture *f)
     unpack(f, "pretraining");
 }
 
-static enum bert_task task_named(const char *name)
+static enum model_task task_named(const char *name)
 {
     for (int i = 0; i < N_CASES; i++) {
         if (strcmp(cases[i], name) == 0) {
@@ -500,7 +500,7 @@ static enum bert_task task_named(const char *name)
     }
     bool texts = strcmp(name, "sequence_classification") == 0;
     EXPECT(texts || strcmp(name, "token_classification") == 0, "no task %s", name);
-    return texts ? BERT_TASK_SEQUENCE_CLASSIFICATION : BERT_TASK_TOKEN_CLASSIFICATION;
+    return texts ? MODEL_TASK_SEQUENCE_CLASSIFICATION : MODEL_TASK_TOKEN_CLASSIFICATION;
 }
 
 static int write_outputs(const char *directory, const char *task, const char *from, const char *to)
@@ -512,7 +512,7 @@ static int write_outputs(const char *directory, const char *task, const char *fr
     EXPECT_OK(safetensors_open(&f, from));
     read_input(&in, &f);
     EXPECT_OK(model_dir_open(&m, directory));
-    EXPECT_OK(model_outputs_compute(&o, &m, (int)task_named(task), &in));
+    EXPECT_OK(model_outputs_compute(&o, &m, task_named(task), &in));
     EXPECT_OK(model_outputs_save(to, &in, &o));
     model_outputs_fini(&o);
     model_dir_close(&m);

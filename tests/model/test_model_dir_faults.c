@@ -36,7 +36,7 @@ static void case_init(struct model_case *k)
                                      .type_vocab_size = 2,
                                      .initializer_range = 0.02,
                                      .layer_norm_eps = 1e-12};
-    EXPECT_OK(bert_declare(&k->params, &k->config, BERT_TASK_ENCODER));
+    EXPECT_OK(bert_declare(&k->params, &k->config, MODEL_TASK_ENCODER));
     k->flat = malloc((size_t)k->params.n_elements * sizeof *k->flat);
     EXPECT(k->flat != NULL, "memory");
     const char *parent = file_is_directory("/dev/shm") ? "/dev/shm" : "/tmp";
@@ -53,7 +53,7 @@ static struct model_dir_contents contents_of(const struct model_case *k, float v
         k->flat[i] = value;
     }
     return (struct model_dir_contents){.family = &bert_family,
-                                       .task = BERT_TASK_ENCODER,
+                                       .task = MODEL_TASK_ENCODER,
                                        .params = &k->params,
                                        .master = tensor_1d(k->flat, DTYPE_F32, k->params.n_elements),
                                        .config = &k->config,

@@ -7,18 +7,21 @@
 
 static void test_find(void)
 {
-    static const struct {
-        const char *config;
-        const struct model_family *wanted;
-    } cases[] = {{"{\"model_type\": \"bert\"}", &bert_family},
-                 {"{\"model_type\": \"bert_pre_ln\"}", &bert_family},
-                 {"{}", &bert_family}, /* the first row tells what it does not know */
-                 {"{\"model_type\": 3}", &bert_family},
-                 {"{\"model_type\": \"unheard\"}", &bert_family}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    static const char *const known[] = {"{\"model_type\": \"bert\"}", "{\"model_type\": \"bert_pre_ln\"}",
+                                        "{}", "{\"model_type\": null}"};
+    static const char *const unknown[] = {"{\"model_type\": \"unheard\"}", "{\"model_type\": 3}"};
+    const struct model_family *family;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         json_t *config;
-        EXPECT_OK(json_parse(&config, cases[i].config, strlen(cases[i].config), "config"));
-        EXPECT(model_family_find(config) == cases[i].wanted, "%s", cases[i].config);
+        EXPECT_OK(json_parse(&config, known[i], strlen(known[i]), "config"));
+        EXPECT_OK(model_family_find(&family, config, "config"));
+        EXPECT(family == &bert_family, "%s", known[i]);
+        json_decref(config);
+    }
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        json_t *config;
+        EXPECT_OK(json_parse(&config, unknown[i], strlen(unknown[i]), "config"));
+        EXPECT_ERROR(model_family_find(&family, config, "config"), STATUS_DATA, "model_type");
         json_decref(config);
     }
 }

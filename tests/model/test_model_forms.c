@@ -20,7 +20,7 @@ struct fixture {
 };
 
 /* A model of one layer whose weights all differ. */
-static void model_init(struct fixture *f, int64_t vocab_size, enum bert_task task)
+static void model_init(struct fixture *f, int64_t vocab_size, enum model_task task)
 {
     param_table_fini(&f->params);
     free(f->contents.master.data);
@@ -51,7 +51,7 @@ static void fixture_init(struct fixture *f)
                                      .type_vocab_size = 2,
                                      .initializer_range = 0.02,
                                      .layer_norm_eps = 1e-12,
-                                     .num_labels = 2}};
+                                     .labels.n = 2}};
     EXPECT_OK(wordpiece_tokenizer_init(&f->tokenizer, pieces, sizeof pieces - 1, "the test's", true));
     snprintf(f->directory, sizeof f->directory, "%s/kiln_forms_XXXXXX", parent == NULL ? "/tmp" : parent);
     EXPECT(mkdtemp(f->directory) != NULL, "%s", f->directory);
@@ -106,7 +106,7 @@ static void test_script_names(struct fixture *f)
     };
     enum { N = sizeof wanted / sizeof wanted[0] };
     struct tensor_file file;
-    model_init(f, 6, BERT_TASK_PRETRAINING);
+    model_init(f, 6, MODEL_TASK_PRETRAINING);
     f->contents.form = (struct model_dir_form){MODEL_DIR_SCRIPT, 20};
     EXPECT_OK(model_dir_save(f->place, &f->contents));
     EXPECT_OK(tensor_file_open(&file, written_path(f)));
@@ -137,7 +137,7 @@ static void test_script_rows(struct fixture *f)
 {
     static const int64_t rows[][2] = {{6, 6}, {8, 8}, {11, 16}};
     for (int i = 0; i < 3; i++) {
-        model_init(f, rows[i][0], BERT_TASK_MASKED_LM);
+        model_init(f, rows[i][0], MODEL_TASK_MASKED_LM);
         f->contents.form = (struct model_dir_form){MODEL_DIR_SCRIPT, 20};
         EXPECT_OK(model_dir_save(f->place, &f->contents));
         EXPECT_OK(model_dir_verify(f->place, &f->contents));
@@ -167,12 +167,12 @@ static void damage(const char *path, float value)
 
 static void test_verify(struct fixture *f)
 {
-    static const enum bert_task tasks[] = {BERT_TASK_PRETRAINING,
-                                           BERT_TASK_MASKED_LM,
-                                           BERT_TASK_QUESTION_ANSWERING,
-                                           BERT_TASK_ENCODER,
-                                           BERT_TASK_SEQUENCE_CLASSIFICATION,
-                                           BERT_TASK_TOKEN_CLASSIFICATION};
+    static const enum model_task tasks[] = {MODEL_TASK_PRETRAINING,
+                                            MODEL_TASK_MASKED_LM,
+                                            MODEL_TASK_QUESTION_ANSWERING,
+                                            MODEL_TASK_ENCODER,
+                                            MODEL_TASK_SEQUENCE_CLASSIFICATION,
+                                            MODEL_TASK_TOKEN_CLASSIFICATION};
     static const char name[] = "bert.encoder.layer.0.intermediate.dense.weight";
     for (int kind = MODEL_DIR_HUGGING_FACE; kind <= MODEL_DIR_ONNX; kind++) {
         for (int i = 0; i < 12; i++) {
@@ -203,7 +203,7 @@ static void test_replacing(struct fixture *f)
 {
     static const char *const errors[] = {"which is no part of a model: ", "a model in PyTorch's form",
                                          "a model in ONNX"};
-    model_init(f, 6, BERT_TASK_ENCODER);
+    model_init(f, 6, MODEL_TASK_ENCODER);
     for (int old = MODEL_DIR_HUGGING_FACE; old <= MODEL_DIR_ONNX; old++) {
         f->contents.form = (struct model_dir_form){(enum model_dir_kind)old, 7};
         EXPECT_OK(model_dir_save(f->place, &f->contents));

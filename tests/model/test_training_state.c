@@ -45,7 +45,7 @@ static struct training_state_place place_of(const char *folder, int64_t step, in
         .phase_began = phase_began,
         .others = true,
         .given = {path_of("data/bert_config.json"), path_of("data/vocab.txt")},
-        .task = BERT_TASK_PRETRAINING,
+        .task = MODEL_TASK_PRETRAINING,
     };
 }
 
@@ -96,7 +96,7 @@ static void declare(struct param_table *params)
     *params = (struct param_table){0};
     EXPECT_OK(json_read_object(&json, path_of("data/bert_config.json")));
     EXPECT_OK(bert_config_parse(&config, json, "config"));
-    EXPECT_OK(bert_declare(params, &config, BERT_TASK_PRETRAINING));
+    EXPECT_OK(bert_declare(params, &config, MODEL_TASK_PRETRAINING));
     json_decref(json);
 }
 
@@ -310,7 +310,7 @@ static void test_as_model(void)
         EXPECT_OK(model_dir_open_given(
             &m, path_of(paths[i]),
             (struct model_dir_given){path_of("data/bert_config.json"), path_of("data/vocab.txt")}));
-        EXPECT_OK(model_dir_read_weights(&m, &params, weights, BERT_TASK_PRETRAINING, 0, &report));
+        EXPECT_OK(model_dir_read_weights(&m, &params, weights, MODEL_TASK_PRETRAINING, 0, &report));
         expect_same(&like, "weight", &params, weights);
         model_dir_close(&m);
         free(weights.data);

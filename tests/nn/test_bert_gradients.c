@@ -35,12 +35,12 @@ static double central_difference(struct trainer *t, const struct batch_step *ste
 /* Labels of a classifier: classes, or targets of which every fifth is none. */
 static void add_class_labels(struct batch *b)
 {
-    const struct batch_field *f = &b->layout->fields[BERT_CLASS_LABELS];
+    const struct batch_field *f = &b->layout->fields[TEXT_CLASS_LABELS];
     struct rng_stream r = rng_stream(rng_key(4, 4));
     int64_t n = batch_real_rows(b, f->rows) * f->width;
     for (int64_t i = 0; i < n; i++) {
         float target = (float)rng_below(&r, 2);
-        int32_t *label = &b->fields[BERT_CLASS_LABELS][i];
+        int32_t *label = &b->fields[TEXT_CLASS_LABELS][i];
         *label = i % 5 == 3 ? f->nothing : (int32_t)rng_below(&r, 3);
         if (f->dtype == DTYPE_F32 && i % 5 != 3) {
             memcpy(label, &target, sizeof target);
@@ -50,8 +50,8 @@ static void add_class_labels(struct batch *b)
 
 /* The model whose gradients are checked. */
 struct gradient_case {
-    enum bert_task task;
-    enum bert_problem problem;
+    enum model_task task;
+    enum label_problem problem;
     int64_t n_layers;
     bool pre_ln;
     int64_t recompute;
@@ -63,18 +63,18 @@ static void check_gradients(const struct gradient_case *g)
     struct batch_step step;
     struct trainer t;
     struct trainer_config config =
-        fixture_trainer(&ops_ref, DTYPE_F64, bert_batch_limits(SEQUENCES, LONGEST, LONGEST));
+        fixture_trainer(&ops_ref, DTYPE_F64, text_batch_limits(SEQUENCES, LONGEST, LONGEST));
     struct bert_model *bert = fixture_bert(&config);
     bert->task = g->task;
-    bert->config.num_labels = 3;
-    bert->config.problem = g->problem;
+    bert->config.labels.n = 3;
+    bert->config.labels.problem = g->problem;
     bert->config.num_hidden_layers = g->n_layers;
     bert->config.layer_norm_large_model = g->pre_ln;
     bert->config.classifier_dropout = 0.2;
     fixture_bert_changed(bert);
     config.recompute = g->recompute;
     fixture_step_of(&step, &config.model->layout, 1, SEQUENCES, LONGEST);
-    if (bert_task_has_classifier(g->task)) {
+    if (model_task_has_labels(g->task)) {
         add_class_labels(step.micro);
         batch_step_count(&step);
     }
@@ -109,16 +109,16 @@ static void check_gradients(const struct gradient_case *g)
 int main(void)
 {
     static const struct gradient_case cases[] = {
-        {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 2, false, 0},
-        {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 3, true, 0},
-        {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 3, true,
+        {MODEL_TASK_PRETRAINING, PROBLEM_SINGLE_LABEL, 2, false, 0},
+        {MODEL_TASK_PRETRAINING, PROBLEM_SINGLE_LABEL, 3, true, 0},
+        {MODEL_TASK_PRETRAINING, PROBLEM_SINGLE_LABEL, 3, true,
          2}, /* a chunk takes its residual stream from the one below */
-        {BERT_TASK_PRETRAINING, BERT_SINGLE_LABEL, 1, true, 0}, /* the first layer is the last */
-        {BERT_TASK_MASKED_LM, BERT_SINGLE_LABEL, 2, false, 0},
-        {BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_SINGLE_LABEL, 2, false, 0},
-        {BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_MULTI_LABEL, 2, false, 0},
-        {BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_REGRESSION, 2, false, 0},
-        {BERT_TASK_TOKEN_CLASSIFICATION, BERT_SINGLE_LABEL, 2, false, 0},
+        {MODEL_TASK_PRETRAINING, PROBLEM_SINGLE_LABEL, 1, true, 0}, /* the first layer is the last */
+        {MODEL_TASK_MASKED_LM, PROBLEM_SINGLE_LABEL, 2, false, 0},
+        {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 2, false, 0},
+        {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_MULTI_LABEL, 2, false, 0},
+        {MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_REGRESSION, 2, false, 0},
+        {MODEL_TASK_TOKEN_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 2, false, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_gradients(&cases[i]);

@@ -32,22 +32,22 @@ static void read_batch(struct golden *g)
     read_golden(g, "golden.labels", labels, DTYPE_I32);
     read_golden(g, "golden.lengths", lengths, DTYPE_I32);
     read_golden(g, "golden.next_sentence_label", nsp, DTYPE_I32);
-    EXPECT_OK(batch_step_init(&g->step, 2, &bert_batch_layout, bert_batch_limits(B, S, S)));
+    EXPECT_OK(batch_step_init(&g->step, 2, &text_batch_layout, text_batch_limits(B, S, S)));
     for (int i = 0; i < B; i++) {
         struct batch *b = &g->step.micro[i / 2];
         int64_t n_first = 0, m = 0;
         while (n_first < lengths[i] && types[i * S + n_first] == 0) {
             n_first++;
         }
-        memcpy(bert_batch_add(b, lengths[i], n_first, nsp[i], i), ids + i * S,
+        memcpy(text_batch_add(b, lengths[i], n_first, nsp[i], i), ids + i * S,
                (size_t)lengths[i] * sizeof *ids);
         for (int32_t p = 0; p < lengths[i]; p++) {
             if (labels[i * S + p] >= 0) {
-                bert_batch_masked_positions(b)[m] = p;
-                bert_batch_masked_labels(b)[m++] = labels[i * S + p];
+                text_batch_masked_positions(b)[m] = p;
+                text_batch_masked_labels(b)[m++] = labels[i * S + p];
             }
         }
-        bert_batch_take_masked(b, m);
+        text_batch_take_masked(b, m);
     }
     batch_finish(&g->step.micro[0], 0);
     batch_finish(&g->step.micro[1], 0);
@@ -106,12 +106,12 @@ static void check_logits(struct trainer *t, const struct golden *g, double bound
         const struct batch *b = &g->step.micro[i];
         stage_infer(&t->net.stage, b);
         EXPECT_OK(t->net.x.status);
-        double error = worst_difference(stage_head_output(&t->net.stage, BERT_MLM_LOGITS), wanted_mlm,
+        double error = worst_difference(stage_head_output(&t->net.stage, MODEL_WORD_LOGITS), wanted_mlm,
                                         mlm_row, b->n_real_labels);
         EXPECT(error <= bound, "%s: MLM logits differ by %g", t->net.x.ops->name, error);
         printf("%s %s micro-batch %lld: MLM logits within %.2g", t->net.x.ops->name,
                dtype_name(t->config.precision.dtype), (long long)i, error);
-        error = worst_difference(stage_head_output(&t->net.stage, BERT_NSP_LOGITS), wanted_nsp, nsp_row,
+        error = worst_difference(stage_head_output(&t->net.stage, MODEL_PAIR_LOGITS), wanted_nsp, nsp_row,
                                  b->n_sequences);
         EXPECT(error <= bound, "%s: NSP logits differ by %g", t->net.x.ops->name, error);
         printf(", NSP logits within %.2g\n", error);

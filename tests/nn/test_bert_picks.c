@@ -9,18 +9,18 @@ enum { SEQUENCES = 16, LENGTH = 4 };
 /* Sequences without a gap, of which every token is to be predicted. */
 static void make_step(struct batch_step *step, int64_t n_micro)
 {
-    struct batch_limits limits = bert_batch_limits(SEQUENCES / n_micro, LENGTH, LENGTH);
+    struct batch_limits limits = text_batch_limits(SEQUENCES / n_micro, LENGTH, LENGTH);
     struct rng_stream r = rng_stream(rng_key(3, 3));
-    EXPECT_OK(batch_step_init(step, n_micro, &bert_batch_layout, limits));
+    EXPECT_OK(batch_step_init(step, n_micro, &text_batch_layout, limits));
     for (int i = 0; i < SEQUENCES; i++) {
         struct batch *b = &step->micro[i * n_micro / SEQUENCES];
-        int32_t *ids = bert_batch_add(b, LENGTH, 2, i % 2, i);
+        int32_t *ids = text_batch_add(b, LENGTH, 2, i % 2, i);
         for (int k = 0; k < LENGTH; k++) {
             ids[k] = (int32_t)rng_below(&r, FIXTURE_VOCAB);
-            bert_batch_masked_positions(b)[k] = k;
-            bert_batch_masked_labels(b)[k] = (int32_t)rng_below(&r, FIXTURE_VOCAB);
+            text_batch_masked_positions(b)[k] = k;
+            text_batch_masked_labels(b)[k] = (int32_t)rng_below(&r, FIXTURE_VOCAB);
         }
-        bert_batch_take_masked(b, LENGTH);
+        text_batch_take_masked(b, LENGTH);
     }
     for (int64_t i = 0; i < n_micro; i++) {
         batch_finish(&step->micro[i], 0);
@@ -28,7 +28,7 @@ static void make_step(struct batch_step *step, int64_t n_micro)
     batch_step_count(step);
 }
 
-static void start(struct trainer *t, const struct batch_step *step, enum bert_task task, bool pre_ln,
+static void start(struct trainer *t, const struct batch_step *step, enum model_task task, bool pre_ln,
                   struct trainer_result *r)
 {
     struct trainer_config config = fixture_trainer(&ops_ref, DTYPE_F64, step->micro[0].limits);
@@ -45,7 +45,7 @@ static bool picks_rows(const struct trainer *t)
     return ((const struct bert_acts *)t->net.stage.slot->acts)->picks.n_lists > 0;
 }
 
-static void check(enum bert_task task, bool pre_ln)
+static void check(enum model_task task, bool pre_ln)
 {
     struct batch_step whole, halves;
     struct trainer all, picked;
@@ -54,7 +54,7 @@ static void check(enum bert_task task, bool pre_ln)
     make_step(&halves, 2);
     start(&all, &whole, task, pre_ln, &of_all);
     start(&picked, &halves, task, pre_ln, &of_picked);
-    bool fits = task == BERT_TASK_MASKED_LM; /* 64 picks of 64 tokens; with [CLS] 80 */
+    bool fits = task == MODEL_TASK_MASKED_LM; /* 64 picks of 64 tokens; with [CLS] 80 */
     EXPECT(picks_rows(&all) == fits && picks_rows(&picked), "picks: %d, %d", picks_rows(&all),
            picks_rows(&picked));
     EXPECT_NEAR(trainer_result_loss(&of_all), trainer_result_loss(&of_picked), 1e-12);
@@ -69,8 +69,8 @@ static void check(enum bert_task task, bool pre_ln)
 
 int main(void)
 {
-    check(BERT_TASK_PRETRAINING, false);
-    check(BERT_TASK_PRETRAINING, true);
-    check(BERT_TASK_MASKED_LM, false);
+    check(MODEL_TASK_PRETRAINING, false);
+    check(MODEL_TASK_PRETRAINING, true);
+    check(MODEL_TASK_MASKED_LM, false);
     return 0;
 }

@@ -29,7 +29,7 @@ static bool make_param(float *values, const char *name, struct begin b)
                                  .sinusoidal_positions = b.sinusoidal,
                                  .positional_heads = b.positional_heads};
     struct param_table table = {0};
-    EXPECT_OK(bert_declare(&table, &config, BERT_TASK_MASKED_LM));
+    EXPECT_OK(bert_declare(&table, &config, MODEL_TASK_MASKED_LM));
     struct param p = *param_table_find(&table, name);
     int64_t n = param_count(&p);
     p.offset = 0;

@@ -3,7 +3,7 @@
 #include "pass/stage_batch.h"
 
 #include "core/rng.h"
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 #include "dev/graph_cache.h"
 #include "test.h"
 
@@ -25,16 +25,16 @@ static void fill(struct batch *b, int64_t number)
     int64_t n_sequences = is_full(number) ? SEQUENCES : 1 + number / 4 % SEQUENCES;
     for (int64_t i = 0; i < n_sequences; i++) {
         int64_t n = 1 + rng_below(&r, LONGEST), m = rng_below(&r, (uint32_t)(n < MASKED ? n : MASKED));
-        int32_t *ids = bert_batch_add(b, n, n / 2, 1, (int32_t)i);
+        int32_t *ids = text_batch_add(b, n, n / 2, 1, (int32_t)i);
         for (int64_t t = 0; t < n; t++) {
             ids[t] = (int32_t)(100 + t);
         }
         for (int64_t k = 0; k < m; k++) {
-            bert_batch_masked_positions(b)[k] = (int32_t)k;
-            bert_batch_masked_labels(b)[k] = 50;
+            text_batch_masked_positions(b)[k] = (int32_t)k;
+            text_batch_masked_labels(b)[k] = 50;
         }
-        bert_batch_take_masked(b, m);
-        bert_batch_set_span(b, 0, (int32_t)n - 1);
+        text_batch_take_masked(b, m);
+        text_batch_set_span(b, 0, (int32_t)n - 1);
     }
     batch_finish(b, PAD);
 }
@@ -60,7 +60,7 @@ static void expect_bounds(const struct stream *s, const struct batch *b, const s
     const int32_t *cu = values(s->cu_seqlens);
     int64_t n = tensor_count(s->cu_seqlens) - 1;
     EXPECT(memcmp(cu, b->cu_seqlens, (size_t)(b->n_sequences + 1) * sizeof *cu) == 0, "other sequences");
-    EXPECT(n >= tensor_count(s->fields[BERT_NSP_LABELS]) && cu[n] == tensor_count(s->ids),
+    EXPECT(n >= tensor_count(s->fields[TEXT_PAIR_LABELS]) && cu[n] == tensor_count(s->ids),
            "%d of %lld tokens in sequences", cu[n], (long long)tensor_count(s->ids));
     for (int64_t i = 0; i < n; i++) {
         int64_t length = cu[i + 1] - cu[i];
@@ -77,22 +77,22 @@ static void expect_sent(struct stage_block *block, void *memory, size_t bytes, s
     const struct stream *s = &block->stream;
     struct arena arena = arena_over(memory, bytes);
     memset(memory, 0xee, bytes);
-    stage_batch_carve(block, &arena, &bert_batch_layout, capacity);
+    stage_batch_carve(block, &arena, &text_batch_layout, capacity);
     stage_batch_send(block, x, b, &numbers);
     EXPECT_OK(x->status);
     EXPECT(*(const uint64_t *)block->dropout_key.data == 5 && tensor_get(block->loss_scales, 2) == 3 &&
                tensor_get(block->scalars, 0) == 4,
            "other numbers");
     expect_values("ids", s->ids, b->ids, b->n_tokens, 0);
-    expect_values("types", s->fields[BERT_TYPES], b->fields[BERT_TYPES], b->n_tokens, 0);
+    expect_values("types", s->fields[TEXT_TYPES], b->fields[TEXT_TYPES], b->n_tokens, 0);
     expect_values("positions", s->positions, b->positions, b->n_tokens, 0);
     expect_values("row_keys", s->row_keys, b->row_keys, 2 * b->n_tokens, 0);
-    expect_values("masked_rows", s->fields[BERT_MASKED_ROWS], b->fields[BERT_MASKED_ROWS], b->n_labels, 0);
-    expect_values("masked_labels", s->fields[BERT_MASKED_LABELS], b->fields[BERT_MASKED_LABELS], b->n_labels,
+    expect_values("masked_rows", s->fields[TEXT_MASKED_ROWS], b->fields[TEXT_MASKED_ROWS], b->n_labels, 0);
+    expect_values("masked_labels", s->fields[TEXT_MASKED_LABELS], b->fields[TEXT_MASKED_LABELS], b->n_labels,
                   -1);
-    expect_values("cls_rows", s->fields[BERT_CLS_ROWS], b->fields[BERT_CLS_ROWS], b->n_sequences, 0);
-    expect_values("nsp_labels", s->fields[BERT_NSP_LABELS], b->fields[BERT_NSP_LABELS], b->n_sequences, -1);
-    expect_values("span_labels", s->fields[BERT_SPAN_LABELS], b->fields[BERT_SPAN_LABELS], 2 * b->n_sequences,
+    expect_values("cls_rows", s->fields[TEXT_CLS_ROWS], b->fields[TEXT_CLS_ROWS], b->n_sequences, 0);
+    expect_values("nsp_labels", s->fields[TEXT_PAIR_LABELS], b->fields[TEXT_PAIR_LABELS], b->n_sequences, -1);
+    expect_values("span_labels", s->fields[TEXT_SPAN_LABELS], b->fields[TEXT_SPAN_LABELS], 2 * b->n_sequences,
                   -1);
     expect_bounds(s, b, capacity);
 }
@@ -100,17 +100,17 @@ static void expect_sent(struct stage_block *block, void *memory, size_t bytes, s
 /* Sends many batches; returns how many sizes the full ones took. */
 static int send_all(const struct device *device)
 {
-    struct batch_limits limits = bert_batch_limits(SEQUENCES, LONGEST, MASKED);
+    struct batch_limits limits = text_batch_limits(SEQUENCES, LONGEST, MASKED);
     struct batch b, largest = stage_batch_largest(device, limits);
     struct batch seen[BATCHES];
     struct exec x = {.device = device, .layer_index = -1};
     struct stage_block block;
     struct arena measure = arena_measuring();
     int n_seen = 0;
-    stage_batch_carve(&block, &measure, &bert_batch_layout, &largest);
+    stage_batch_carve(&block, &measure, &text_batch_layout, &largest);
     void *memory = aligned_alloc(ARENA_ALIGNMENT, measure.used);
     EXPECT(memory != NULL, "out of memory");
-    EXPECT_OK(bert_batch_init(&b, limits));
+    EXPECT_OK(text_batch_init(&b, limits));
     for (int64_t i = 0; i < BATCHES; i++) {
         fill(&b, i);
         struct batch capacity = stage_batch_capacity(device, limits, &b);
@@ -158,19 +158,19 @@ static void small_batches_are_replayed(void)
     enum { FEW = 4, LONG = 512, LABELS = 77, MANY = 4000 };
     static const struct graph_runtime runtime = {nothing_begins, a_graph, nothing_runs, nothing_is_destroyed};
     static struct graph_cache cache;
-    struct batch_limits limits = bert_batch_limits(FEW, LONG, LABELS);
+    struct batch_limits limits = text_batch_limits(FEW, LONG, LABELS);
     struct batch b;
     int64_t n_replayed = 0;
     cache = (struct graph_cache){.runtime = &runtime, .self = &cache};
-    EXPECT_OK(bert_batch_init(&b, limits));
+    EXPECT_OK(text_batch_init(&b, limits));
     for (int64_t i = 0; i < MANY; i++) {
         struct rng_stream r = rng_stream(rng_key(4, (uint64_t)i));
         batch_clear(&b);
         for (int32_t k = 0; k < FEW; k++) {
             int64_t n = 1 + rng_below(&r, LONG);
-            memset(bert_batch_add(&b, n, n / 2, 1, k), 0, (size_t)n * sizeof(int32_t));
-            memset(bert_batch_masked_positions(&b), 0, LABELS * sizeof(int32_t));
-            bert_batch_take_masked(&b, n * 15 / 100);
+            memset(text_batch_add(&b, n, n / 2, 1, k), 0, (size_t)n * sizeof(int32_t));
+            memset(text_batch_masked_positions(&b), 0, LABELS * sizeof(int32_t));
+            text_batch_take_masked(&b, n * 15 / 100);
         }
         batch_finish(&b, PAD);
         struct batch c = stage_batch_capacity(&recording, limits, &b);

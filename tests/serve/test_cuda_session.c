@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void compare(const char *directory, const char *model, enum bert_task task,
+static void compare(const char *directory, const char *model, enum model_task task,
                     const struct session_options *o, double tolerance)
 {
     struct session_options host = session_defaults();
@@ -38,13 +38,13 @@ int main(void)
     char directory[] = "/tmp/kiln_cuda_session_XXXXXX";
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     session_case_unpack(directory);
-    compare(directory, "question_answering", BERT_TASK_QUESTION_ANSWERING, &o, 1e-4);
-    compare(directory, "masked_lm", BERT_TASK_MASKED_LM, &o, 1e-4);
-    compare(directory, "encoder", BERT_TASK_ENCODER, &o, 1e-4);
+    compare(directory, "question_answering", MODEL_TASK_QUESTION_ANSWERING, &o, 1e-4);
+    compare(directory, "masked_lm", MODEL_TASK_MASKED_LM, &o, 1e-4);
+    compare(directory, "encoder", MODEL_TASK_ENCODER, &o, 1e-4);
     o.dtype = DTYPE_BF16; /* answers of equal rank may change places: only vectors are compared */
-    compare(directory, "encoder", BERT_TASK_ENCODER, &o, 3e-2);
+    compare(directory, "encoder", MODEL_TASK_ENCODER, &o, 3e-2);
     o.dtype = DTYPE_F16;
-    compare(directory, "encoder", BERT_TASK_ENCODER, &o, 4e-3);
+    compare(directory, "encoder", MODEL_TASK_ENCODER, &o, 4e-3);
     EXPECT_OK(file_remove_tree(directory));
     return 0;
 }

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "session_case.h"
 
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 #include "dev/host_view.h"
 #include "serve/likelihood.h"
 
@@ -16,17 +16,17 @@ static double predict_by_hand(struct session *s, const struct id_list *ids, size
 {
     struct host_view view;
     batch_clear(&s->batch);
-    int32_t *out = bert_batch_add(&s->batch, (int64_t)ids->n, (int64_t)ids->n, -1, 0);
+    int32_t *out = text_batch_add(&s->batch, (int64_t)ids->n, (int64_t)ids->n, -1, 0);
     memcpy(out, ids->ids, ids->n * sizeof *out);
     for (size_t i = position; i < end; i++) {
         out[i] = s->tokenizer->special[SPECIAL_MASK];
     }
-    bert_batch_masked_positions(&s->batch)[0] = (int32_t)position;
-    bert_batch_masked_labels(&s->batch)[0] = -1;
-    bert_batch_take_masked(&s->batch, 1);
+    text_batch_masked_positions(&s->batch)[0] = (int32_t)position;
+    text_batch_masked_labels(&s->batch)[0] = -1;
+    text_batch_take_masked(&s->batch, 1);
     batch_finish(&s->batch, s->tokenizer->special[SPECIAL_PAD]);
-    stage_infer(&s->model.stage, &s->batch);
-    EXPECT_OK(host_view_open(&view, &s->model.x, stage_head_output(&s->model.stage, BERT_MLM_LOGITS)));
+    stage_infer(&s->net.stage, &s->batch);
+    EXPECT_OK(host_view_open(&view, &s->net.x, stage_head_output(&s->net.stage, MODEL_WORD_LOGITS)));
     const float *logits = view.host.data;
     double sum = 0, wanted = logits[ids->ids[position]];
     for (int32_t i = 0; i < s->tokenizer->n; i++) {
@@ -71,9 +71,9 @@ static void sums_are_those_by_hand(const char *path, enum likelihood_masking mas
     struct session plain, s;
     struct likelihood l, alone;
     double seen[2] = {0, 0};
-    EXPECT_OK(session_open(&plain, path, BERT_TASK_MASKED_LM, &options));
+    EXPECT_OK(session_open(&plain, path, MODEL_TASK_MASKED_LM, &options));
     options.one_mask_each = true;
-    EXPECT_OK(session_open(&s, path, BERT_TASK_MASKED_LM, &options));
+    EXPECT_OK(session_open(&s, path, MODEL_TASK_MASKED_LM, &options));
     EXPECT_OK(likelihood_init(&l, &s, masking));
     for (int i = 0; i < COPIES * N_TEXTS; i++) {
         EXPECT_OK(likelihood_add(&l, texts[i % N_TEXTS], strlen(texts[i % N_TEXTS])));
@@ -106,7 +106,7 @@ static void what_is_wrong_is_said(const char *path)
     struct session s;
     struct likelihood l;
     options.one_mask_each = true;
-    EXPECT_OK(session_open(&s, path, BERT_TASK_MASKED_LM, &options));
+    EXPECT_OK(session_open(&s, path, MODEL_TASK_MASKED_LM, &options));
     EXPECT_OK(likelihood_init(&l, &s, LIKELIHOOD_TOKEN));
     EXPECT_ERROR(likelihood_add(&l, " ", 1), STATUS_DATA, "no token to predict");
     EXPECT_ERROR(likelihood_add(&l, longer, sizeof longer - 1), STATUS_DATA,
@@ -116,7 +116,7 @@ static void what_is_wrong_is_said(const char *path)
     EXPECT_OK(likelihood_run(&l, NULL, NULL));
     EXPECT(likelihood_tokens(&l, 0) == 22, "%lld tokens", (long long)likelihood_tokens(&l, 0));
     likelihood_fini(&l);
-    s.own_tokenizer.special[SPECIAL_MASK] = -1;
+    s.dir.tokenizer.special[SPECIAL_MASK] = -1;
     EXPECT_ERROR(likelihood_init(&l, &s, LIKELIHOOD_TOKEN), STATUS_DATA, "has no mask token");
     session_close(&s);
 }

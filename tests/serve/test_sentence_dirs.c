@@ -67,7 +67,7 @@ static void test_session(const struct prompted *c, enum dtype dtype, double boun
     float vectors[MAX_TEXTS * MAX_WIDTH];
     int64_t n_cut;
     o.dtype = dtype;
-    EXPECT_OK(session_open(&s, path_of(c->name), BERT_TASK_ENCODER, &o));
+    EXPECT_OK(session_open(&s, path_of(c->name), MODEL_TASK_ENCODER, &o));
     EXPECT_OK(embed_plan_make(&plan, &s, &(struct embed_options){.prompt_name = c->prompt}));
     EXPECT_OK(embed_texts(&s, vectors, &n_cut, texts, n_texts, &plan));
     EXPECT(n_cut > 0, "no text was cut");
@@ -106,7 +106,7 @@ static void test_choices(void)
     struct embed_plan plan, same;
     float vectors[MAX_TEXTS * MAX_WIDTH], others[MAX_TEXTS * MAX_WIDTH];
     int64_t n_cut;
-    EXPECT_OK(session_open(&s, path_of("prompts"), BERT_TASK_ENCODER, &o));
+    EXPECT_OK(session_open(&s, path_of("prompts"), MODEL_TASK_ENCODER, &o));
     EXPECT_OK(embed_plan_make(&plan, &s, &(struct embed_options){.prompt = "cab "}));
     EXPECT_OK(embed_texts(&s, vectors, &n_cut, texts, n_texts, &plan));
     expect_golden("prompts", "passage", vectors, plan.width, 1e-5);
@@ -127,7 +127,7 @@ static void test_choices(void)
     EXPECT_ERROR(embed_plan_make(&plan, &s, &(struct embed_options){.max_length = 41}), STATUS_USAGE,
                  "reads 2 to 40 tokens");
     session_close(&s);
-    EXPECT_OK(session_open(&s, path_of("many"), BERT_TASK_ENCODER, &o));
+    EXPECT_OK(session_open(&s, path_of("many"), MODEL_TASK_ENCODER, &o));
     EXPECT_ERROR(embed_plan_make(&plan, &s, &(struct embed_options){.has_pooling = EMBED_YES}), STATUS_USAGE,
                  "Dense module takes vectors of 48 numbers");
     session_close(&s);
@@ -146,7 +146,7 @@ static void test_lengths(void)
     for (int i = 0; i < 3; i++) {
         struct session s;
         session_case_edit(path_of(edits[i].file), edits[i].old, edits[i].new);
-        EXPECT_OK(session_open(&s, path_of("mean"), BERT_TASK_ENCODER, &o));
+        EXPECT_OK(session_open(&s, path_of("mean"), MODEL_TASK_ENCODER, &o));
         EXPECT(s.text_length == edits[i].length, "%lld tokens, not %lld", (long long)s.text_length,
                (long long)edits[i].length);
         session_close(&s);
@@ -172,7 +172,7 @@ static void test_folder(void)
     move("folder/0_Transformer/modules.json", "folder/modules.json");
     move("folder/0_Transformer/1_Pooling", "folder/1_Pooling");
     session_case_edit(path_of("folder/modules.json"), "\"path\": \"\"", "\"path\": \"0_Transformer\"");
-    EXPECT_OK(session_open(&s, path_of("folder"), BERT_TASK_ENCODER, &o));
+    EXPECT_OK(session_open(&s, path_of("folder"), MODEL_TASK_ENCODER, &o));
     EXPECT_OK(session_case_embed(&s, vectors, texts, n_texts));
     expect_golden("max", NULL, vectors, 16, 1e-5);
     session_close(&s);
@@ -221,7 +221,7 @@ static void test_faults(void)
         char file[128];
         snprintf(file, sizeof file, "%s/%s", faults[i].model, faults[i].file);
         session_case_edit(path_of(file), faults[i].old, faults[i].new);
-        EXPECT_ERROR(session_open(&s, path_of(faults[i].model), BERT_TASK_ENCODER, &o), STATUS_DATA,
+        EXPECT_ERROR(session_open(&s, path_of(faults[i].model), MODEL_TASK_ENCODER, &o), STATUS_DATA,
                      faults[i].error);
         expect_kiln(kiln_model_open(&m, path_of(faults[i].model)));
         EXPECT(kiln_model_width(m) == 0, "a width");

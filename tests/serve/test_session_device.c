@@ -10,7 +10,7 @@
 
 static char directory[64];
 
-static void expect_answers(struct session *s, enum bert_task task, const double *wanted, int n)
+static void expect_answers(struct session *s, enum model_task task, const double *wanted, int n)
 {
     double found[SESSION_CASE_NUMBERS];
     EXPECT(session_case_answer(s, task, found) == n && memcmp(found, wanted, (size_t)n * sizeof *found) == 0,
@@ -26,7 +26,7 @@ static bool any_open(void)
     return any;
 }
 
-static void compare(const char *model, enum bert_task task, enum dtype dtype)
+static void compare(const char *model, enum model_task task, enum dtype dtype)
 {
     struct session_options host = session_defaults(), device = host;
     struct session plain, alone, owner, shared[2];
@@ -45,13 +45,13 @@ static void compare(const char *model, enum bert_task task, enum dtype dtype)
     session_close(&alone);
 
     EXPECT_OK(session_open_model(&owner, path, &device));
-    EXPECT(fenced_context_of(owner.model.x.context)->n_waiting == 0,
+    EXPECT(fenced_context_of(owner.net.x.context)->n_waiting == 0,
            "the weights may not be there when others read them");
     for (int i = 0; i < 2; i++) {
         EXPECT_OK(session_open_shared(&shared[i], &owner, task));
-        EXPECT(shared[i].model.x.context != owner.model.x.context, "one context for two");
+        EXPECT(shared[i].net.x.context != owner.net.x.context, "one context for two");
     }
-    EXPECT(shared[0].model.x.context != shared[1].model.x.context, "one context for two");
+    EXPECT(shared[0].net.x.context != shared[1].net.x.context, "one context for two");
     for (int i = 0; i < 4; i++) {
         expect_answers(&shared[i % 2], task, wanted, n);
     }
@@ -80,10 +80,10 @@ int main(void)
     session_case_unpack(directory);
     for (int i = 0; i < 2; i++) {
         enum dtype dtype = i == 0 ? DTYPE_F32 : DTYPE_BF16;
-        compare("question_answering", BERT_TASK_QUESTION_ANSWERING, dtype);
-        compare("pretraining", BERT_TASK_MASKED_LM, dtype);
-        compare("masked_lm", BERT_TASK_MASKED_LM, dtype);
-        compare("encoder", BERT_TASK_ENCODER, dtype);
+        compare("question_answering", MODEL_TASK_QUESTION_ANSWERING, dtype);
+        compare("pretraining", MODEL_TASK_MASKED_LM, dtype);
+        compare("masked_lm", MODEL_TASK_MASKED_LM, dtype);
+        compare("encoder", MODEL_TASK_ENCODER, dtype);
     }
     names_are_checked();
     EXPECT_OK(file_remove_tree(directory));

@@ -7,7 +7,7 @@
 
 enum { MOST = 1024 };
 
-static void check_case(const json_t *c, enum bert_problem problem)
+static void check_case(const json_t *c, enum label_problem problem)
 {
     static float logits[MOST];
     static int32_t labels[MOST];
@@ -21,7 +21,7 @@ static void check_case(const json_t *c, enum bert_problem problem)
     for (size_t i = 0; i < n_targets; i++) {
         float value = (float)json_number_value(json_array_get(y, i));
         memcpy(&labels[i], &value, sizeof value);
-        labels[i] = problem == BERT_SINGLE_LABEL ? (int32_t)value : labels[i];
+        labels[i] = problem == PROBLEM_SINGLE_LABEL ? (int32_t)value : labels[i];
     }
     for (int extra = 0; extra < 2; extra++) { /* the second time with a row that has no label */
         struct score_list s;
@@ -39,7 +39,7 @@ static void check_case(const json_t *c, enum bert_problem problem)
             EXPECT_NEAR(s.scores[i].value, json_number_value(wanted), 1e-12);
         }
         for (int64_t k = 0; k < n_labels; k++) {
-            labels[n_targets + (size_t)k] = problem == BERT_SINGLE_LABEL ? -1 : 0x7fc00000;
+            labels[n_targets + (size_t)k] = problem == PROBLEM_SINGLE_LABEL ? -1 : 0x7fc00000;
             logits[n + (size_t)k] = 1;
         }
     }
@@ -56,8 +56,8 @@ int main(void)
     {
         const char *problem = json_string_value(json_object_get(c, "problem"));
         for (int p = 0; p < 3; p++) {
-            if (strcmp(problem, bert_problem_name((enum bert_problem)p)) == 0) {
-                check_case(c, (enum bert_problem)p);
+            if (strcmp(problem, label_problem_name((enum label_problem)p)) == 0) {
+                check_case(c, (enum label_problem)p);
                 n[p]++;
             }
         }
@@ -68,8 +68,9 @@ int main(void)
     struct score_list s;
     float constant[] = {1, 1};
     int32_t none[] = {-1, -1}, zeros[] = {0, 0};
-    EXPECT_ERROR(class_score(&s, BERT_SINGLE_LABEL, 1, 2, constant, none), STATUS_DATA, "no row has a label");
-    EXPECT_OK(class_score(&s, BERT_REGRESSION, 2, 1, constant, zeros)); /* nothing varies: 0 / 0 */
+    EXPECT_ERROR(class_score(&s, PROBLEM_SINGLE_LABEL, 1, 2, constant, none), STATUS_DATA,
+                 "no row has a label");
+    EXPECT_OK(class_score(&s, PROBLEM_REGRESSION, 2, 1, constant, zeros)); /* nothing varies: 0 / 0 */
     EXPECT(s.scores[0].value == 0 && s.scores[2].value == 1, "%g, %g", s.scores[0].value, s.scores[2].value);
     return 0;
 }

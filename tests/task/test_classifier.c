@@ -2,9 +2,10 @@
  * names of labels; logits and losses are those of `transformers` within 1e-5, of every problem; and what is saved is read
  * as the same. */
 #define _GNU_SOURCE
+#include "model/bert_family.h"
 #include "session_case.h"
 
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 #include "nn/bert_model.h"
 #include "pass/network_files.h"
 #include "train/trainer.h"
@@ -13,19 +14,19 @@ enum { B = 3, S = 24, MOST = B * S * 5 };
 
 struct golden {
     const char *name;
-    enum bert_task task;
-    enum bert_problem problem;
+    enum model_task task;
+    enum label_problem problem;
     int64_t n_labels;
     const char *last; /* label */
 };
 
 static const struct golden cases[] = {
-    {"single", BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_SINGLE_LABEL, 3,
+    {"single", MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 3,
      "ja, \xC3\xBC"
      "berall"},
-    {"multi", BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_MULTI_LABEL, 4, "d"},
-    {"regression", BERT_TASK_SEQUENCE_CLASSIFICATION, BERT_REGRESSION, 1, "LABEL_0"},
-    {"tokens", BERT_TASK_TOKEN_CLASSIFICATION, BERT_SINGLE_LABEL, 5, "I-LOC"},
+    {"multi", MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_MULTI_LABEL, 4, "d"},
+    {"regression", MODEL_TASK_SEQUENCE_CLASSIFICATION, PROBLEM_REGRESSION, 1, "LABEL_0"},
+    {"tokens", MODEL_TASK_TOKEN_CLASSIFICATION, PROBLEM_SINGLE_LABEL, 5, "I-LOC"},
 };
 
 static int64_t read_entry(const struct safetensors *file, const char *case_name, const char *what, void *data,
@@ -46,7 +47,7 @@ static void fill(struct batch_step *step, const struct safetensors *file, const 
 {
     int32_t ids[MOST], types[MOST], lengths[MOST], labels[MOST];
     struct batch *b = &step->micro[0];
-    bool numbers = g->problem != BERT_SINGLE_LABEL;
+    bool numbers = g->problem != PROBLEM_SINGLE_LABEL;
     read_entry(file, "", "ids", ids, DTYPE_I32);
     read_entry(file, "", "types", types, DTYPE_I32);
     read_entry(file, "", "lengths", lengths, DTYPE_I32);
@@ -56,9 +57,9 @@ static void fill(struct batch_step *step, const struct safetensors *file, const 
         while (n_first < lengths[i] && types[i * S + n_first] == 0) {
             n_first++;
         }
-        memcpy(bert_batch_add(b, lengths[i], n_first, -1, i), ids + i * S, (size_t)lengths[i] * sizeof *ids);
+        memcpy(text_batch_add(b, lengths[i], n_first, -1, i), ids + i * S, (size_t)lengths[i] * sizeof *ids);
     }
-    memcpy(b->fields[BERT_CLASS_LABELS], labels, (size_t)n * sizeof *labels);
+    memcpy(b->fields[TEXT_CLASS_LABELS], labels, (size_t)n * sizeof *labels);
     batch_finish(b, 0);
     batch_step_count(step);
 }
@@ -70,7 +71,7 @@ static void expect_golden(struct trainer *t, const struct batch_step *step, cons
     struct trainer_result r;
     stage_infer(&t->net.stage, &step->micro[0]);
     EXPECT_OK(t->net.x.status);
-    tensor logits = stage_head_output(&t->net.stage, BERT_CLASS_LOGITS);
+    tensor logits = stage_head_output(&t->net.stage, MODEL_CLASS_LOGITS);
     int64_t n = read_entry(file, g->name, "logits", wanted, DTYPE_F64);
     for (int64_t i = 0; i < n; i++) {
         worst = fmax(worst, fabs(tensor_get(logits, i) - wanted[i]));
@@ -94,19 +95,19 @@ static void check_directory(const struct safetensors *file, const struct golden 
     struct batch_step step;
     EXPECT_OK(model_dir_open(&m, path));
     const struct bert_config *held = bert_family_config(&m);
-    EXPECT(m.task == (int)g->task && held->problem == g->problem && held->num_labels == g->n_labels &&
+    EXPECT(m.task == g->task && held->labels.problem == g->problem && held->labels.n == g->n_labels &&
                held->classifier_dropout == 0.25,
            "%s: %s, %s, %lld labels, dropout %g", path, bert_task_class(m.task),
-           bert_problem_name(held->problem), (long long)held->num_labels, held->classifier_dropout);
+           label_problem_name(held->labels.problem), (long long)held->labels.n, held->classifier_dropout);
     EXPECT(strcmp(label_names_get(m.labels, g->n_labels - 1), g->last) == 0, "%s: the last label is %s", path,
            label_names_get(m.labels, g->n_labels - 1));
-    struct bert_model bert = bert_model(held, (enum bert_task)m.task);
+    struct bert_model bert = bert_model(held, m.task);
     struct trainer_config config = {.model = &bert.model,
                                     .device = &device_cpu,
                                     .ops = ops_cpu(),
                                     .precision = {.dtype = DTYPE_F32},
                                     .optimizer = optimizer_defaults(&optimizer_adamw),
-                                    .limits = bert_batch_limits(B, S, 0),
+                                    .limits = text_batch_limits(B, S, 0),
                                     .training = true};
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(network_files_load(&t.net, &m, m.task, 0, &report));

@@ -57,7 +57,7 @@ static void expect_copies(const struct checkop_backend *gpu)
     gpu->device->close(context);
 }
 
-static struct bert_model one_layer(enum bert_task task)
+static struct bert_model one_layer(enum model_task task)
 {
     struct bert_config c = fixture_config();
     c.num_hidden_layers = 1;
@@ -78,7 +78,7 @@ static void expect_answers(const struct checkop_backend *gpu)
     struct step_times t;
     b.config.device = gpu->device;
     b.config.training = false;
-    b.bert = one_layer(BERT_TASK_QUESTION_ANSWERING);
+    b.bert = one_layer(MODEL_TASK_QUESTION_ANSWERING);
     EXPECT_OK(step_bench_plan(&b));
     int64_t tokens = step_bench_tokens(&b);
     EXPECT(tokens > 8 && tokens < 24 && b.useful_flops > 0, "%lld tokens, %g useful", (long long)tokens,
@@ -113,7 +113,7 @@ int main(void)
     b.config.device = watched.device;
     b.config.ops = watched.ops;
     b.config.optimizer = optimizer_defaults(&optimizer_adamw);
-    b.bert = one_layer(BERT_TASK_PRETRAINING);
+    b.bert = one_layer(MODEL_TASK_PRETRAINING);
     EXPECT_OK(step_bench_plan(&b));
     EXPECT(b.useful_flops > 0 && b.useful_flops <= b.plan.micro_flops, "%g useful of %g", b.useful_flops,
            b.plan.micro_flops);

@@ -2,6 +2,7 @@
  * leave no trace in the weights; stopped and resumed after every step, it comes to the same bits.  Linked twice: with
  * the library for a GPU, and with the kernels emulated on the cpu. */
 #define _GNU_SOURCE
+#include "model/bert_family.h"
 #include "session_case.h"
 #include "trainer_copy.h"
 
@@ -80,7 +81,7 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
         .resume_from_checkpoint = true,
         .disable_progress_bar = true,
     };
-    c->bert = bert_model(bert_family_config(&c->model), BERT_TASK_QUESTION_ANSWERING);
+    c->bert = bert_model(bert_family_config(&c->model), MODEL_TASK_QUESTION_ANSWERING);
     c->config = (struct trainer_config){
         .model = &c->bert.model,
         .device = backend.device,
@@ -118,7 +119,7 @@ static struct status tune(struct trainer *t, const struct tuning_case *c, const 
                                                            .process_start_ns = clock_ns()}));
     EXPECT_OK(trainer_init(t, &c->config));
     exec_keep_in(&t->net.x, c->directory);
-    EXPECT_OK(network_files_load(&t->net, &c->model, BERT_TASK_QUESTION_ANSWERING, 0, &report));
+    EXPECT_OK(network_files_load(&t->net, &c->model, MODEL_TASK_QUESTION_ANSWERING, 0, &report));
     struct status s = finetune_train(t, &c->data, &no_heldout, &c->model.tokenizer, &o, &log, result);
     metrics_close(&log);
     return s;
@@ -129,7 +130,7 @@ static void *loaded_weights(const struct tuning_case *c)
     struct trainer t;
     struct load_report report;
     EXPECT_OK(trainer_init(&t, &c->config));
-    EXPECT_OK(network_files_load(&t.net, &c->model, BERT_TASK_QUESTION_ANSWERING, 0, &report));
+    EXPECT_OK(network_files_load(&t.net, &c->model, MODEL_TASK_QUESTION_ANSWERING, 0, &report));
     void *weights = copy_of(&t, t.net.master);
     trainer_fini(&t);
     return weights;

@@ -31,7 +31,7 @@ static void set_up(struct planned *p, struct wanted w)
     p->device = machine_device(s->machine);
     s->rates = s->machine->rates;
     s->links = (struct ring_links){s->machine->per_node, s->machine->within, s->machine->between};
-    s->bench = (struct step_bench){.bert = bert_model(&config, BERT_TASK_PRETRAINING),
+    s->bench = (struct step_bench){.bert = bert_model(&config, MODEL_TASK_PRETRAINING),
                                    .config = {.device = &p->device,
                                               .ops = &ops_plan,
                                               .precision = {.dtype = w.dtype},

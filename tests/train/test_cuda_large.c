@@ -8,7 +8,7 @@
 #include "checkop_backend.h"
 #include "core/clock.h"
 #include "core/rng.h"
-#include "data/bert_batch.h"
+#include "data/text_batch.h"
 #include "nn/bert_model.h"
 #include "trainer_copy.h"
 
@@ -45,14 +45,14 @@ static struct trainer_config config_of(const int64_t sizes[4], struct checkop_ba
                                       .initializer_range = 0.02,
                                       .layer_norm_eps = 1e-12};
     static struct bert_model bert; /* of the latest sizes */
-    bert = bert_model(&model, BERT_TASK_PRETRAINING);
+    bert = bert_model(&model, MODEL_TASK_PRETRAINING);
     return (struct trainer_config){
         .model = &bert.model,
         .device = b.device,
         .ops = b.ops,
         .precision = {.dtype = dtype},
         .optimizer = optimizer_defaults(&optimizer_lamb),
-        .limits = bert_batch_limits(sizes[2], length, n_masked),
+        .limits = text_batch_limits(sizes[2], length, n_masked),
         .training = true,
         .seed = 3,
     };
@@ -63,19 +63,19 @@ static void make_step(struct batch_step *step, const struct trainer_config *c, c
 {
     struct rng_stream r = rng_stream(rng_key(7, 7));
     int64_t n_words = ((const struct bert_model *)c->model)->config.vocab_size;
-    EXPECT_OK(batch_step_init(step, 1, &bert_batch_layout, c->limits));
+    EXPECT_OK(batch_step_init(step, 1, &text_batch_layout, c->limits));
     struct batch *b = step->micro;
     for (int64_t i = 0; i < sizes[2]; i++) {
         int64_t n = i % 4 == 3 ? sizes[3] / 2 : sizes[3], m = 0;
-        int32_t *ids = bert_batch_add(b, n, n / 2, (int32_t)(i % 2), (int32_t)i);
+        int32_t *ids = text_batch_add(b, n, n / 2, (int32_t)(i % 2), (int32_t)i);
         for (int64_t k = 0; k < n; k++) {
             ids[k] = (int32_t)rng_below(&r, (uint32_t)n_words);
         }
         for (int64_t k = 1; k < n; k += 7) {
-            bert_batch_masked_positions(b)[m] = (int32_t)k;
-            bert_batch_masked_labels(b)[m++] = (int32_t)rng_below(&r, (uint32_t)n_words);
+            text_batch_masked_positions(b)[m] = (int32_t)k;
+            text_batch_masked_labels(b)[m++] = (int32_t)rng_below(&r, (uint32_t)n_words);
         }
-        bert_batch_take_masked(b, m);
+        text_batch_take_masked(b, m);
     }
     batch_finish(b, 0);
     batch_step_count(step);

@@ -8,14 +8,14 @@ enum { N = 12, LONGEST = 14 };
 /* Every sequence followed by the padding that a padded row would have. */
 static void make_padded(struct batch_step *step)
 {
-    EXPECT_OK(batch_step_init(step, 1, &bert_batch_layout, bert_batch_limits(2 * N, LONGEST, LONGEST)));
+    EXPECT_OK(batch_step_init(step, 1, &text_batch_layout, text_batch_limits(2 * N, LONGEST, LONGEST)));
     struct batch *b = &step->micro[0];
     for (int32_t i = 0; i < N; i++) {
         int64_t before = b->n_real_tokens;
         fixture_add_sequence(b, i, LONGEST);
         int64_t padding = LONGEST - (b->n_real_tokens - before);
         if (padding > 0) {
-            memset(bert_batch_add(b, padding, padding, -1, N + i), 0, (size_t)padding * sizeof(int32_t));
+            memset(text_batch_add(b, padding, padding, -1, N + i), 0, (size_t)padding * sizeof(int32_t));
         }
     }
     batch_finish(b, 0);
@@ -25,7 +25,7 @@ static void make_padded(struct batch_step *step)
 /* The sequences in another order and other micro-batches, each with its own key. */
 static void make_packed(struct batch_step *step)
 {
-    EXPECT_OK(batch_step_init(step, 4, &bert_batch_layout, bert_batch_limits(3, LONGEST, LONGEST)));
+    EXPECT_OK(batch_step_init(step, 4, &text_batch_layout, text_batch_limits(3, LONGEST, LONGEST)));
     for (int32_t i = 0; i < N; i++) {
         fixture_add_sequence(&step->micro[i % 4], (i * 5) % N, LONGEST);
     }

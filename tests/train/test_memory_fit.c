@@ -25,7 +25,7 @@ static const struct device device_small = {
 static struct trainer_config config_of(int64_t n_sequences)
 {
     struct trainer_config c =
-        fixture_trainer(ops_cpu(), DTYPE_BF16, bert_batch_limits(n_sequences, LENGTH, MASKED));
+        fixture_trainer(ops_cpu(), DTYPE_BF16, text_batch_limits(n_sequences, LENGTH, MASKED));
     struct bert_model *bert = fixture_bert(&c);
     bert->config.num_hidden_layers = 9;
     fixture_bert_changed(bert);

@@ -13,13 +13,13 @@ static char directory[64];
 
 static const struct {
     const char *model;
-    enum bert_task task;
+    enum model_task task;
     enum kiln_task public_task;
     const char *what;
-} cases[] = {{"masked_lm", BERT_TASK_MASKED_LM, KILN_FILL, "the scores of the words"},
-             {"question_answering", BERT_TASK_QUESTION_ANSWERING, KILN_ASK, "the scores of the answers"},
-             {"encoder", BERT_TASK_ENCODER, KILN_EMBED, "the vectors"},
-             {"masked_lm", BERT_TASK_ENCODER, KILN_EMBED, "the vectors"}};
+} cases[] = {{"masked_lm", MODEL_TASK_MASKED_LM, KILN_FILL, "the scores of the words"},
+             {"question_answering", MODEL_TASK_QUESTION_ANSWERING, KILN_ASK, "the scores of the answers"},
+             {"encoder", MODEL_TASK_ENCODER, KILN_EMBED, "the vectors"},
+             {"masked_lm", MODEL_TASK_ENCODER, KILN_EMBED, "the vectors"}};
 enum { N_CASES = 4 };
 
 static const char *path_of(const char *name)
@@ -29,18 +29,18 @@ static const char *path_of(const char *name)
     return path;
 }
 
-static struct status answer(struct session *s, enum bert_task task)
+static struct status answer(struct session *s, enum model_task task)
 {
     struct fill_result filled = {0};
     struct ask_result found = {0};
     struct ask_options o = ask_defaults();
     float vectors[SESSION_CASE_NUMBERS];
     struct status status;
-    if (task == BERT_TASK_MASKED_LM) {
+    if (task == MODEL_TASK_MASKED_LM) {
         status = fill_mask(s, session_case_masked, sizeof session_case_masked - 1, 3, &filled);
         EXPECT(filled.n_masks == 0 || !failed(status), "a failed call has a result");
         fill_result_fini(&filled);
-    } else if (task == BERT_TASK_QUESTION_ANSWERING) {
+    } else if (task == MODEL_TASK_QUESTION_ANSWERING) {
         status = ask_question(s, session_case_question, session_case_context, sizeof session_case_context - 1,
                               &o, &found);
         EXPECT(found.n == 0 || !failed(status), "a failed call has a result");
@@ -102,12 +102,12 @@ static void test_sessions(enum dtype dtype)
         struct session s;
         EXPECT_OK(session_open(&s, path_of(cases[i].model), cases[i].task, &o));
         EXPECT_OK(answer(&s, cases[i].task));
-        spoil(&s.model, 3e38);
+        spoil(&s.net, 3e38);
         EXPECT_ERROR(answer(&s, cases[i].task), STATUS_NUMERIC, "the activation layer 0 intermediate");
         EXPECT_ERROR(answer(&s, cases[i].task), STATUS_NUMERIC, cases[i].what);
-        spoil(&s.model, NAN);
+        spoil(&s.net, NAN);
         EXPECT_ERROR(answer(&s, cases[i].task), STATUS_NUMERIC, INTERMEDIATE);
-        spoil(&s.model, 0.1);
+        spoil(&s.net, 0.1);
         EXPECT_OK(answer(&s, cases[i].task));
         session_close(&s);
     }
@@ -120,11 +120,11 @@ static void test_library(void)
         struct kiln_session *s;
         EXPECT(kiln_model_open(&m, path_of(cases[i].model)).code == KILN_OK, "model");
         EXPECT(kiln_session_open(&s, m, cases[i].public_task).code == KILN_OK, "session");
-        spoil(&m->weights.model, NAN);
+        spoil(&m->weights.net, NAN);
         struct kiln_status status = answer_publicly(s, cases[i].public_task);
         EXPECT(status.code == KILN_NUMERIC && strstr(status.message, INTERMEDIATE) != NULL, "%s",
                status.message);
-        spoil(&m->weights.model, 0.1);
+        spoil(&m->weights.net, 0.1);
         EXPECT(answer_publicly(s, cases[i].public_task).code == KILN_OK, "the session does not go on");
         kiln_session_close(s);
         kiln_model_close(m);
@@ -148,7 +148,7 @@ static void test_files(void)
     EXPECT(file != NULL && fseek(file, offset, SEEK_SET) == 0 && fwrite(&bad, sizeof bad, 1, file) == 1 &&
                fclose(file) == 0,
            "edit");
-    EXPECT_ERROR(session_open(&s, path_of("pretraining"), BERT_TASK_ENCODER, &o), STATUS_NUMERIC,
+    EXPECT_ERROR(session_open(&s, path_of("pretraining"), MODEL_TASK_ENCODER, &o), STATUS_NUMERIC,
                  INTERMEDIATE);
     struct kiln_status status = kiln_model_open(&m, path_of("pretraining"));
     EXPECT(status.code == KILN_NUMERIC && strstr(status.message, "element 3 is") != NULL && m == NULL, "%s",

@@ -28,7 +28,7 @@ static void gradients_of(struct trainer *t, const struct batch_source *source, s
     struct bert_model *bert = fixture_bert(&config);
     bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0;
     fixture_bert_changed(bert);
-    EXPECT_OK(batch_step_init(&step, source->n_micro, &bert_batch_layout, source->limits));
+    EXPECT_OK(batch_step_init(&step, source->n_micro, &text_batch_layout, source->limits));
     EXPECT_OK(source->fill(source->self, 1, &step));
     EXPECT_OK(trainer_init(t, &config));
     EXPECT_OK(trainer_gradients(t, &step, 1, false, r));

@@ -64,9 +64,9 @@ static void inputs_are_the_batch(const struct safetensors *f, const struct batch
     expect_array(f, "model_inputs/input_ids", b->ids);
     expect_array(f, "model_inputs/position_ids", b->positions);
     expect_array(f, "model_inputs/cu_seqlens", b->cu_seqlens);
-    expect_array(f, "model_inputs/token_type_ids", b->fields[BERT_TYPES]);
-    expect_array(f, "model_inputs/masked_lm_labels", b->fields[BERT_MASKED_LABELS]);
-    expect_array(f, "model_inputs/next_sentence_labels", b->fields[BERT_NSP_LABELS]);
+    expect_array(f, "model_inputs/token_type_ids", b->fields[TEXT_TYPES]);
+    expect_array(f, "model_inputs/masked_lm_labels", b->fields[TEXT_MASKED_LABELS]);
+    expect_array(f, "model_inputs/next_sentence_labels", b->fields[TEXT_PAIR_LABELS]);
     EXPECT(safetensors_find(f, "model_inputs/input_ids")->dims[0] == b->n_tokens, "not all tokens");
 }
 
@@ -129,7 +129,7 @@ static double loss_of(const struct safetensors *f, const struct batch *b)
     double loss = 0;
     int64_t n = 0;
     for (int64_t i = 0; i < logits.dims[0]; i++) {
-        int32_t label = b->fields[BERT_MASKED_LABELS][i];
+        int32_t label = b->fields[TEXT_MASKED_LABELS][i];
         double sum = 0;
         for (int64_t v = 0; v < FIXTURE_VOCAB; v++) {
             sum += exp(tensor_get(logits, i * logits.dims[1] + v));

@@ -79,8 +79,8 @@ static void nonfinite_numbers_are_named(const struct batch_step *step)
  * layers keep their activations, where they are made again, and for questions, which have no other head. */
 static void nonfinite_activations_are_named(struct batch_step *step)
 {
-    static const enum bert_task tasks[] = {BERT_TASK_PRETRAINING, BERT_TASK_PRETRAINING,
-                                           BERT_TASK_QUESTION_ANSWERING, BERT_TASK_QUESTION_ANSWERING};
+    static const enum model_task tasks[] = {MODEL_TASK_PRETRAINING, MODEL_TASK_PRETRAINING,
+                                            MODEL_TASK_QUESTION_ANSWERING, MODEL_TASK_QUESTION_ANSWERING};
     static const char *const names[] = {
         "bert.encoder.layer.3.intermediate.dense.weight", "bert.encoder.layer.3.intermediate.dense.weight",
         "bert.encoder.layer.3.intermediate.dense.weight", "qa_outputs.weight"};
@@ -96,7 +96,7 @@ static void nonfinite_activations_are_named(struct batch_step *step)
         fixture_bert_changed(bert);
         config.recompute = i == 1 ? 2 : 0;
         for (int64_t k = 0; i == 2 && k < 2 * step->micro[1].n_sequences; k++) {
-            step->micro[1].fields[BERT_SPAN_LABELS][k] = 1 + k % 2;
+            step->micro[1].fields[TEXT_SPAN_LABELS][k] = 1 + k % 2;
         }
         batch_step_count(step);
         EXPECT_OK(trainer_init(&t, &config));

@@ -13,7 +13,7 @@ enum { SLAB = 1024, ALL = 39 * SLAB, VECTORS = 32 + 2 * 168 + 136, CHUNKS = 47, 
 
 static struct trainer_config config_of(enum dtype dtype)
 {
-    struct trainer_config c = fixture_trainer(ops_cpu(), dtype, bert_batch_limits(4, 16, 4));
+    struct trainer_config c = fixture_trainer(ops_cpu(), dtype, text_batch_limits(4, 16, 4));
     c.saving = true;
     return c;
 }

@@ -343,7 +343,7 @@ static size_t bytes_of(const struct batch_step *step)
     for (int64_t i = 0; i < N_MICRO; i++) {
         struct stage_block block;
         struct arena arena = arena_measuring();
-        stage_batch_carve(&block, &arena, &bert_batch_layout, &step->micro[i]);
+        stage_batch_carve(&block, &arena, &text_batch_layout, &step->micro[i]);
         bytes += block.bytes;
     }
     return bytes;

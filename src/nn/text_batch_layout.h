@@ -1,0 +1,23 @@
+/* text_batch_layout: the fields of a batch that models of text read besides its tokens (core/batch.h). */
+#ifndef KILN_NN_TEXT_BATCH_LAYOUT_H
+#define KILN_NN_TEXT_BATCH_LAYOUT_H
+
+#include "core/batch.h"
+
+/* T tokens, M masked positions, B sequences. */
+enum text_field {
+    TEXT_TYPES,         /* [T] segment, 0 or 1 */
+    TEXT_MASKED_ROWS,   /* [M] rows of the stream, ascending; padded with row 0 */
+    TEXT_MASKED_LABELS, /* [M] the original ids; -1 in padding */
+    TEXT_CLS_ROWS,      /* [B] row of each [CLS] */
+    TEXT_CLS_KEYS,      /* [B, 2] its dropout address */
+    TEXT_PAIR_LABELS,   /* [B] 0 = next, 1 = random, -1 = none */
+    TEXT_SPAN_LABELS,   /* [B, 2] first and last position of the answer in the sequence, -1 = none */
+    TEXT_CLASS_LABELS, /* of a classifier only: [B] or [T] class, -1 = none; or [B, C] f32 targets, NaN = none */
+    TEXT_N_FIELDS,
+};
+
+/* Without TEXT_CLASS_LABELS, which a model with a classifier adds. */
+extern const struct batch_layout text_batch_layout;
+
+#endif

@@ -138,7 +138,8 @@ void digest_put(struct digest *d, const void *bytes, size_t n)
     }
 }
 
-void digest_end(struct digest *d, struct digest_text *hex)
+/* The standards' padding; h[] is the digest then. */
+static void end_blocks(struct digest *d)
 {
     static const unsigned char padding[BLOCK] = {0x80};
     unsigned char length[LENGTH_BYTES];
@@ -150,14 +151,51 @@ void digest_end(struct digest *d, struct digest_text *hex)
     size_t held = d->n_bytes % BLOCK, room = BLOCK - LENGTH_BYTES;
     digest_put(d, padding, held < room ? room - held : BLOCK + room - held);
     digest_put(d, length, sizeof length);
-    int n = is_md5 ? 16 : 32;
+}
+
+/* Byte i of the digest: MD5 is little-endian, SHA-256 big-endian. */
+static unsigned char byte_of(const struct digest *d, int i)
+{
+    return (unsigned char)(d->h[i / 4] >> 8 * (d->kind == DIGEST_MD5 ? i % 4 : 3 - i % 4));
+}
+
+void digest_end(struct digest *d, struct digest_text *hex)
+{
+    int n = d->kind == DIGEST_MD5 ? 16 : 32;
+    end_blocks(d);
     for (int i = 0; i < n; i++) {
         static const char digits[] = "0123456789abcdef";
-        unsigned byte = d->h[i / 4] >> 8 * (is_md5 ? i % 4 : 3 - i % 4) & 0xFF;
+        unsigned byte = byte_of(d, i);
         hex->text[2 * i] = digits[byte >> 4];
         hex->text[2 * i + 1] = digits[byte & 15];
     }
     hex->text[2 * n] = '\0';
+}
+
+/* out = SHA-256(key xor pad, bytes): the inner and the outer half of HMAC. */
+static void hash_half(unsigned char out[DIGEST_KEYED_BYTES], const unsigned char key[DIGEST_KEY_BYTES],
+                      unsigned char pad, const void *bytes, size_t n)
+{
+    struct digest d;
+    unsigned char block[BLOCK];
+    for (int i = 0; i < BLOCK; i++) {
+        block[i] = (unsigned char)((i < DIGEST_KEY_BYTES ? key[i] : 0) ^ pad);
+    }
+    digest_init(&d, DIGEST_SHA256);
+    digest_put(&d, block, sizeof block);
+    digest_put(&d, bytes, n);
+    end_blocks(&d);
+    for (int i = 0; i < DIGEST_KEYED_BYTES; i++) {
+        out[i] = byte_of(&d, i);
+    }
+}
+
+void digest_keyed(unsigned char out[DIGEST_KEYED_BYTES], const unsigned char key[DIGEST_KEY_BYTES],
+                  const void *bytes, size_t n)
+{
+    unsigned char inner[DIGEST_KEYED_BYTES];
+    hash_half(inner, key, 0x36, bytes, n);
+    hash_half(out, key, 0x5C, inner, sizeof inner);
 }
 
 bool digest_kind_of(enum digest_kind *kind, const char *hex)

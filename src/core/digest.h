@@ -1,5 +1,5 @@
 /* digest: the checksums under which others publish their files: MD5 (RFC 1321) and SHA-256 (FIPS 180-4).  MD5 finds accidents,
- * SHA-256 strangers too. */
+ * SHA-256 strangers too.  And SHA-256 with a key (HMAC), by which messages prove who sent them. */
 #ifndef KILN_CORE_DIGEST_H
 #define KILN_CORE_DIGEST_H
 
@@ -29,6 +29,11 @@ void digest_end(struct digest *d, struct digest_text *hex);
 
 /* Which digest hexadecimal digits are, by their number: 32 or 64; false if they are none. */
 bool digest_kind_of(enum digest_kind *kind, const char *hex);
+
+/* HMAC-SHA-256 (RFC 2104): what only those who have the key can compute of the bytes. */
+enum { DIGEST_KEY_BYTES = 32, DIGEST_KEYED_BYTES = 32 };
+void digest_keyed(unsigned char out[DIGEST_KEYED_BYTES], const unsigned char key[DIGEST_KEY_BYTES],
+                  const void *bytes, size_t n);
 
 const char *digest_name(enum digest_kind kind);
 

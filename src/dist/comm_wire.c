@@ -1,12 +1,14 @@
 #include "dist/comm_wire.h"
 
 #include "core/clock.h"
+#include "core/entropy.h"
 #include "core/host.h"
 #include "core/integers.h"
 #include "core/log.h"
 #include "dist/node_calls.h"
 #include "dist/wire_group.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,9 +23,10 @@ static const double OPENING_S = 60;
 /* What a rank tells the others when they meet. */
 struct hello {
     char version[32];
-    size_t call_bytes; /* of another build it may be another */
-    char node[128];    /* the same for processes of one node */
-    uint64_t run;      /* of rank 0: no other run on these nodes has it */
+    size_t call_bytes;              /* of another build it may be another */
+    char node[128];                 /* the same for processes of one node */
+    uint64_t run;                   /* of rank 0: a random number in names, which others may see */
+    struct heartbeat_secret secret; /* of rank 0 */
     struct heartbeat_place heartbeat;
 };
 
@@ -304,7 +307,10 @@ static struct status greet(struct comm_wire *c)
     size_t size = (size_t)w->wire.size;
     snprintf(mine->version, sizeof mine->version, "%s", KILN_VERSION);
     mine->call_bytes = sizeof(struct comm_call);
-    mine->run = (uint64_t)clock_ns() << 22 ^ (uint64_t)getpid();
+    if (!entropy_draw(&mine->run, sizeof mine->run) || !entropy_draw(&mine->secret, sizeof mine->secret)) {
+        return status_error(STATUS_IO, "the system gives rank %d no random bytes for its secret: %s",
+                            w->wire.rank, strerror(errno));
+    }
     snprintf(mine->node, sizeof mine->node, "%s", host_node().text);
     mine->heartbeat = c->heartbeat.places[w->wire.rank];
     for (int r = 1; r < w->wire.size && w->wire.rank == 0; r++) {
@@ -329,7 +335,7 @@ static void begin_heartbeat(struct comm_wire *c)
     for (int r = 0; r < c->ranks.wire.size; r++) {
         c->heartbeat.places[r] = c->hellos[r].heartbeat;
     }
-    heartbeat_start(&c->heartbeat, c->hellos[0].run);
+    heartbeat_start(&c->heartbeat, &c->hellos[0].secret);
     c->ranks.heartbeat = &c->heartbeat;
 }
 

@@ -10,6 +10,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,61 +20,111 @@
 
 /* So many beats may be lost on the way before a rank counts as silent; and no rank needs to beat more often than once a second. */
 enum { BEATS_OF_SILENCE = 5 };
+
+/* A flood of packets must not keep the thread from judging: after so many it looks at the clock. */
+enum { PACKETS_AT_ONCE = 256 };
+
 static const int64_t LONGEST_BEAT_NS = 1000000000;
 
 struct packet {
     char magic[8];
-    uint64_t run;
-    int64_t rank;
+    int32_t from, to; /* ranks: what was said to one is nothing to another */
+    uint64_t number;
+    unsigned char hash[DIGEST_KEYED_BYTES]; /* of all before it, with the secret */
 };
 
 static const char MAGIC[8] = "kilnbeat";
 
 /* ---- packets ---- */
 
-static void send_to(const struct heartbeat *h, uint32_t address, uint16_t port)
+static void hash_packet(const struct heartbeat *h, unsigned char hash[DIGEST_KEYED_BYTES],
+                        const struct packet *p)
 {
-    struct packet p = {.run = h->run, .rank = h->rank};
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = address, .sin_port = port};
+    digest_keyed(hash, h->secret.key, p, offsetof(struct packet, hash));
+}
+
+static void send_to(struct heartbeat *h, int rank, uint32_t address)
+{
+    struct packet p = {.from = h->rank, .to = rank, .number = ++h->n_sent};
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_addr.s_addr = address, .sin_port = h->places[rank].port};
     memcpy(p.magic, MAGIC, sizeof MAGIC);
+    hash_packet(h, p.hash, &p);
     /* what does not leave is silence, as what does not arrive */
     (void)sendto(h->socket, &p, sizeof p, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&to,
                  sizeof to);
 }
 
 /* To the address that has answered; to all of rank 0's before one has, and again while it does not. */
-static void beat(const struct heartbeat *h, int64_t now)
+static void beat(struct heartbeat *h, int64_t now)
 {
     const struct heartbeat_place *place = &h->places[0];
     if (h->rank == 0) {
         return; /* it answers */
     }
     if (h->heard_ns[0] > 0 && now - h->heard_ns[0] < 2 * h->beat_ns) {
-        send_to(h, h->first, place->port);
+        send_to(h, 0, h->first);
         return;
     }
     for (int i = 0; i < place->n_addresses; i++) {
-        send_to(h, place->addresses[i], place->port);
+        send_to(h, 0, place->addresses[i]);
     }
+}
+
+/* Rank 0 hears all others, and they hear rank 0. */
+static bool is_peer(const struct heartbeat *h, int rank)
+{
+    return h->rank == 0 ? rank > 0 && rank < h->size : rank == 0;
+}
+
+static bool is_of_place(const struct heartbeat_place *place, const struct sockaddr_in *from)
+{
+    bool is = false;
+    for (int i = 0; i < place->n_addresses; i++) {
+        is = is || place->addresses[i] == from->sin_addr.s_addr;
+    }
+    return is && place->port == from->sin_port;
+}
+
+/* Every byte is looked at, so that the time tells nothing of the right hash. */
+static bool has_right_hash(const struct heartbeat *h, const struct packet *p)
+{
+    unsigned char right[DIGEST_KEYED_BYTES], difference = 0;
+    hash_packet(h, right, p);
+    for (size_t i = 0; i < sizeof right; i++) {
+        difference |= right[i] ^ p->hash[i];
+    }
+    return difference == 0;
+}
+
+static bool counts(const struct heartbeat *h, const struct packet *p, const struct sockaddr_in *from)
+{
+    return memcmp(p->magic, MAGIC, sizeof MAGIC) == 0 && p->to == h->rank && is_peer(h, p->from) &&
+           is_of_place(&h->places[p->from], from) && p->number > h->heard_number[p->from] &&
+           has_right_hash(h, p);
 }
 
 static void hear(struct heartbeat *h)
 {
-    struct packet p = {0};
-    struct sockaddr_in from = {0};
-    socklen_t n_from = sizeof from;
-    ssize_t n;
-    while ((n = recvfrom(h->socket, &p, sizeof p, MSG_DONTWAIT, (struct sockaddr *)&from, &n_from)) >= 0) {
-        bool is_ours = n == (ssize_t)sizeof p && memcmp(p.magic, MAGIC, sizeof MAGIC) == 0 &&
-                       p.run == h->run && p.rank >= 0 && p.rank < h->size && p.rank != h->rank;
-        if (is_ours) {
-            h->heard_ns[p.rank] = clock_ns();
-            h->first = from.sin_addr.s_addr;
+    for (int i = 0; i < PACKETS_AT_ONCE; i++) {
+        struct packet p;
+        struct sockaddr_in from = {0};
+        socklen_t n_from = sizeof from;
+        /* MSG_TRUNC: the length of what was sent, however long */
+        ssize_t n =
+            recvfrom(h->socket, &p, sizeof p, MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&from, &n_from);
+        if (n < 0) {
+            return;
         }
-        if (is_ours && h->rank == 0) {
-            send_to(h, from.sin_addr.s_addr, from.sin_port);
+        if (n != (ssize_t)sizeof p || !counts(h, &p, &from)) {
+            continue;
         }
-        n_from = sizeof from;
+        h->heard_ns[p.from] = clock_ns();
+        h->heard_number[p.from] = p.number;
+        h->first = from.sin_addr.s_addr;
+        if (h->rank == 0) {
+            send_to(h, p.from, from.sin_addr.s_addr);
+        }
     }
 }
 
@@ -199,8 +250,9 @@ struct status heartbeat_open(struct heartbeat *h, int rank, int size, double sil
                             .wake = -1,
                             .silent = -1,
                             .places = calloc((size_t)size, sizeof *h->places),
-                            .heard_ns = calloc((size_t)size, sizeof *h->heard_ns)};
-    if (h->places == NULL || h->heard_ns == NULL) {
+                            .heard_ns = calloc((size_t)size, sizeof *h->heard_ns),
+                            .heard_number = calloc((size_t)size, sizeof *h->heard_number)};
+    if (h->places == NULL || h->heard_ns == NULL || h->heard_number == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the heartbeats of %d ranks", size);
     }
     struct heartbeat_place *mine = &h->places[rank];
@@ -214,13 +266,13 @@ struct status heartbeat_open(struct heartbeat *h, int rank, int size, double sil
     return status_ok();
 }
 
-void heartbeat_start(struct heartbeat *h, uint64_t run_id)
+void heartbeat_start(struct heartbeat *h, const struct heartbeat_secret *secret)
 {
     sigset_t before;
     if (h->places[h->rank].port == 0 || h->places[0].port == 0) {
         return;
     }
-    h->run = run_id;
+    h->secret = *secret;
     h->begin_ns = clock_ns();
     beat(h, h->begin_ns); /* so that rank 0 knows of it, whenever the thread runs first */
     signals_block(&before);
@@ -247,5 +299,6 @@ void heartbeat_close(struct heartbeat *h)
     }
     free(h->places);
     free(h->heard_ns);
+    free(h->heard_number);
     *h = (struct heartbeat){.socket = -1, .wake = -1, .silent = -1};
 }

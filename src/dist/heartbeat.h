@@ -2,11 +2,13 @@
  * host or cable is gone, is told from one that is only slow.
  *
  * A thread of each rank sends small UDP packets to rank 0, which answers them.  Rank 0 watches all others, and they watch rank 0; who was
- * never heard is not watched, so a network without UDP ends no run.  The thread calls no collective and nothing of MPI; waits of
- * dist/wire_ranks ask what it found.  Why: docs/decisions/0067_heartbeat.md. */
+ * never heard is not watched, so a network without UDP ends no run.  Packets of strangers change nothing: each has a hash whose key
+ * only the run's ranks have, and a number that grows, and comes from where its rank is.  The thread calls no collective and nothing
+ * of MPI; waits of dist/wire_ranks ask what it found.  Why: docs/decisions/0067_heartbeat.md. */
 #ifndef KILN_DIST_HEARTBEAT_H
 #define KILN_DIST_HEARTBEAT_H
 
+#include "core/digest.h"
 #include "core/status.h"
 
 #include <pthread.h>
@@ -14,9 +16,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HEARTBEAT_ADDRESSES = 12 };
+enum { HEARTBEAT_ADDRESSES = 32 };
 
-/* Where a rank listens. */
+/* What the ranks of a run share, and nobody else knows. */
+struct heartbeat_secret {
+    unsigned char key[DIGEST_KEY_BYTES];
+};
+
+/* Where a rank listens, and sends from. */
 struct heartbeat_place {
     char host[64];
     uint16_t port; /* in the network's order, as the addresses; 0: it has no heartbeat */
@@ -27,11 +34,13 @@ struct heartbeat_place {
 struct heartbeat {
     int rank, size;
     int64_t silence_ns, beat_ns;
-    int socket, wake;               /* -1: off */
-    uint64_t run;                   /* in each packet: those of other runs do not count */
+    int socket, wake; /* -1: off */
+    struct heartbeat_secret secret;
+    uint64_t n_sent;                /* packets; the number of the last one */
     struct heartbeat_place *places; /* [size] */
     int64_t *heard_ns;              /* [size] the thread's: when a rank was heard last; 0: never */
-    uint32_t first;                 /* by which rank 0 answered */
+    uint64_t *heard_number; /* [size] of the last packet that counted; one that is not above it is a copy */
+    uint32_t first;         /* by which rank 0 answered */
     int64_t begin_ns;
     bool has_warned;
     bool has_thread;
@@ -42,8 +51,8 @@ struct heartbeat {
 /* Opens the socket.  With silence_s 0 there is no heartbeat; where there is no network for it a warning says so.  STATUS_MEMORY. */
 struct status heartbeat_open(struct heartbeat *h, int rank, int size, double silence_s);
 
-/* Begins to beat, once places[] has those of all ranks; `run` is the same on all, and on no other run. */
-void heartbeat_start(struct heartbeat *h, uint64_t run);
+/* Begins to beat, once places[] has those of all ranks; the secret is the same on all of them. */
+void heartbeat_start(struct heartbeat *h, const struct heartbeat_secret *secret);
 
 /* A rank that was heard and then was silent for too long; -1: none.  And what to say of it. */
 int heartbeat_silent(struct heartbeat *h);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "io/temporary.h"
 
+#include "core/entropy.h"
 #include "core/log.h"
 #include "io/file.h"
 
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ static int directory_bytes(const char *path)
 static struct status new_name(struct temporary *t, const char *final)
 {
     uint64_t random;
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
+    if (!entropy_draw(&random, sizeof random)) {
         return status_error(STATUS_IO, "cannot draw a name beside %s: %s", final, strerror(errno));
     }
     int directory = directory_bytes(final);

@@ -3,6 +3,7 @@
 
 #include "core/bytes.h"
 #include "core/clock.h"
+#include "core/entropy.h"
 
 #include <errno.h>
 #include <net/if.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -51,8 +51,7 @@ struct status net_server_open(struct net_server *s, int port)
         is_open = s->fd >= 0 && bind(s->fd, (struct sockaddr *)&address4, sizeof address4) == 0;
     }
     if (!is_open || listen(s->fd, N_PLACES) != 0 ||
-        getsockname(s->fd, (struct sockaddr *)&address, &n) != 0 ||
-        getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+        getsockname(s->fd, (struct sockaddr *)&address, &n) != 0 || !entropy_draw(random, sizeof random)) {
         struct status failure =
             status_error(STATUS_UNAVAILABLE, "cannot listen on port %d: %s", port, strerror(errno));
         if (s->fd >= 0) {

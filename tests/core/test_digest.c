@@ -79,8 +79,32 @@ static void test_kinds(void)
     EXPECT(!digest_kind_of(&kind, "981b29407e0affa3b1b156f72073b94g"), "no digit");
 }
 
+/* RFC 4231, test cases 1 and 2: keys are filled up with zeros, as HMAC does itself */
+static void test_keyed(void)
+{
+    static const struct {
+        const char *key, *text, *hex;
+    } cases[] = {
+        {"\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b", "Hi There",
+         "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+        {"Jefe", "what do ya want for nothing?",
+         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        unsigned char key[DIGEST_KEY_BYTES] = {0}, out[DIGEST_KEYED_BYTES];
+        char hex[2 * DIGEST_KEYED_BYTES + 1];
+        memcpy(key, cases[i].key, strlen(cases[i].key));
+        digest_keyed(out, key, cases[i].text, strlen(cases[i].text));
+        for (size_t k = 0; k < sizeof out; k++) {
+            snprintf(hex + 2 * k, 3, "%02x", out[k]);
+        }
+        EXPECT(strcmp(hex, cases[i].hex) == 0, "'%s' with a key is %s", cases[i].text, hex);
+    }
+}
+
 int main(void)
 {
+    test_keyed();
     test_vectors();
     test_million();
     test_pieces();

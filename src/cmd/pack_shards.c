@@ -9,6 +9,8 @@
 #include "io/dir_lock.h"
 #include "io/file.h"
 #include "task/missing.h"
+#include "text/tokenizer_files.h"
+#include "text/tokenizer_open.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -86,6 +88,27 @@ static void show(void *context, int64_t file)
     }
 }
 
+/* Puts the vocabulary that lies with the padded files to the packed ones, so that training on these finds it. */
+static struct status copy_vocabulary(const struct pack_args *a)
+{
+    struct tokenizer t;
+    char path[FILE_PATH_BYTES];
+    bool found;
+    TRY(tokenizer_open_near(&t, path, &found, a->input_dir));
+    if (!found) {
+        log_warning("there is no vocab.txt in or beside %s: training on %s will ask for --vocab_file",
+                    a->input_dir, a->output_dir);
+        return status_ok();
+    }
+    struct status s = tokenizer_files_write(&t, a->output_dir);
+    s = failed(s) ? s : tokenizer_files_write_config(&t, a->output_dir, a->max_sequence_length);
+    tokenizer_fini(&t);
+    if (!failed(s)) {
+        log_info("vocabulary: %s, copied to %s", path, a->output_dir);
+    }
+    return s;
+}
+
 static struct status pack(struct shard_packer *p, const struct pack_args *a)
 {
     struct shard_packing packing;
@@ -98,6 +121,7 @@ static struct status pack(struct shard_packer *p, const struct pack_args *a)
     p->config.context = &progress;
     struct status s = shard_packer_run(p, &packing, &n_files);
     progress_end(&progress);
+    s = failed(s) ? s : copy_vocabulary(a);
     dir_lock_release(&lock);
     TRY(s);
     log_info("%s: %" PRId64 " files, %" PRId64 " sequences in %" PRId64 " packs of %" PRId64

@@ -6,6 +6,7 @@ static struct status options_of(struct session_options *o, const struct session_
 {
     TRY(session_options_find(o, f->device, f->dtype));
     o->one_mask_each = f->one_mask_each;
+    o->vocab_file = f->vocab_file;
     return status_ok();
 }
 
@@ -33,13 +34,13 @@ static struct status check_names(const struct model_dir *m, enum model_task task
     return s;
 }
 
-static struct status check_head(const char *path, enum model_task task)
+static struct status check_head(const struct session_flags *f, enum model_task task)
 {
     struct model_dir m;
     if (task == MODEL_TASK_ENCODER) {
         return status_ok(); /* every model has one */
     }
-    TRY(model_dir_open(&m, path));
+    TRY(model_dir_open_given(&m, f->model, (struct model_dir_given){NULL, f->vocab_file}));
     struct status s = check_names(&m, task);
     model_dir_close(&m);
     return s;
@@ -51,7 +52,7 @@ struct status session_flags_plan(const struct session_flags *f, enum model_task 
     struct session_options o;
     TRY(options_of(&o, f));
     TRY(session_plan(&plan, f->model, task, &o));
-    TRY(check_head(f->model, task));
+    TRY(check_head(f, task));
     printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a batch\n", f->model,
            (double)plan.n_params / 1e6, (double)plan.total_bytes / 0x1p20, plan.flops / 1e9);
     return status_ok();

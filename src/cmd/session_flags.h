@@ -5,7 +5,7 @@
 #include "serve/session.h"
 
 struct session_flags {
-    const char *model, *device, *dtype;
+    const char *model, *vocab_file, *device, *dtype;
     bool dry_run;
     bool one_mask_each; /* no flag: the command's, of session_options */
 };
@@ -13,6 +13,8 @@ struct session_flags {
 /* `at` is the offset of the struct in the command's own struct. */
 #define SESSION_FLAG_ROWS(at, model_help)                                                                    \
     OPTION_REQUIRED_ROW("model", (at) + offsetof(struct session_flags, model), "PATH", model_help),          \
+        OPTION_STRING_ROW("vocab_file", (at) + offsetof(struct session_flags, vocab_file), NULL, "FILE",     \
+                          "vocabulary of a model that has none of its own, or an empty one"),                \
         OPTION_CHOICE_ROW("device", (at) + offsetof(struct session_flags, device), "auto", "auto|cpu|cuda",  \
                           "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"), \
         OPTION_CHOICE_ROW("dtype", (at) + offsetof(struct session_flags, dtype), "fp32", "fp32|bf16|fp16",   \

@@ -91,6 +91,9 @@ struct status file_check_output_directory(const char *path, size_t longest_suffi
 struct status file_check_directory_path(const char *path, size_t longest_suffix);
 
 bool file_exists(const char *path);
+
+/* Whether it is there and has any bytes. */
+bool file_has_bytes(const char *path);
 bool file_is_directory(const char *path);
 
 /* Whether both paths lead to the same file or directory, by device and inode. */

@@ -30,8 +30,9 @@ static struct status read_config(struct model_dir *m, json_t **root, const char 
 static struct status read_tokenizer(struct model_dir *m, const char *given)
 {
     char path[CHECKPOINT_PATH_BYTES];
-    if (given != NULL && !model_place_has(path, m->place.directory, "vocab.txt") &&
-        !model_place_has(path, m->place.directory, "tokenizer.json")) {
+    bool has_own = (model_place_has(path, m->place.directory, "vocab.txt") && file_has_bytes(path)) ||
+                   model_place_has(path, m->place.directory, "tokenizer.json");
+    if (given != NULL && !has_own) {
         m->max_length = INT64_MAX;
         TRY(tokenizer_open_beside(&m->tokenizer, given));
     } else {

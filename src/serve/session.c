@@ -99,13 +99,14 @@ static struct status init_scratch(struct session *s)
 }
 
 /* Where vectors are wanted, the files that say how they are made name the directory of the transformer. */
-static struct status open_dir(struct session *s, const char *path, enum model_task task)
+static struct status open_dir(struct session *s, const char *path, enum model_task task,
+                              const struct session_options *o)
 {
     if (task == MODEL_TASK_ENCODER) {
         TRY(sentence_model_open(&s->files, path));
         path = s->files.transformer;
     }
-    return model_dir_open(&s->dir, path);
+    return model_dir_open_given(&s->dir, path, (struct model_dir_given){NULL, o->vocab_file});
 }
 
 static struct status load(struct session *s, enum model_task task)
@@ -140,7 +141,7 @@ struct status session_open(struct session *s, const char *path, enum model_task 
                            const struct session_options *o)
 {
     *s = (struct session){0};
-    struct status status = open_dir(s, path, task);
+    struct status status = open_dir(s, path, task, o);
     if (!failed(status)) {
         status = open_network(s, task, limits_in(&s->dir, task, o), o);
     }
@@ -246,7 +247,7 @@ struct status session_plan(struct network_plan *p, const char *path, enum model_
                            const struct session_options *o)
 {
     struct session s = {0};
-    struct status status = open_dir(&s, path, task);
+    struct status status = open_dir(&s, path, task, o);
     if (!failed(status)) {
         status = plan(p, &s.dir, task, o);
     }

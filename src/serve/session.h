@@ -12,8 +12,9 @@
 /* The device and the dtype that a model computes with. */
 struct session_options {
     struct backend backend;
-    enum dtype dtype;   /* of activations and of the matrices that products read */
-    bool one_mask_each; /* for MODEL_TASK_MASKED_LM: as session_open says */
+    enum dtype dtype;       /* of activations and of the matrices that products read */
+    const char *vocab_file; /* used where the model has none, or an empty one; NULL: none */
+    bool one_mask_each;     /* for MODEL_TASK_MASKED_LM: as session_open says */
 };
 
 /* The cpu, fp32. */

@@ -10,6 +10,7 @@
 #include "text/tokenizer_open.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Devlin et al. 2018, section 3.1: a run that has them says nothing of them */
@@ -60,38 +61,61 @@ static struct status read_model(struct pretrain_inputs *in, const struct pretrai
     return check_model(in, o);
 }
 
-/* --vocab_file, or vocab.txt in --input_dir, or beside it, where `kiln prepare` puts the one of shards. */
-static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool is_shards)
+/* That of the newest checkpoint of the run that goes on. */
+static struct status find_own_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool *found)
 {
-    char *path = in->vocab_path;
+    struct checkpoint_steps list = {0};
+    *found = false;
+    if (!o->resume_from_checkpoint || !file_is_directory(o->output_dir)) {
+        return status_ok();
+    }
+    struct status s = checkpoint_dir_list(&list, o->output_dir, "ckpt_");
+    for (int i = 0; i < list.n && !*found && !failed(s); i++) {
+        s = checkpoint_path(in->vocab_path, "%s/ckpt_%lld/vocab.txt", o->output_dir,
+                            (long long)list.steps[i]);
+        *found = !failed(s) && file_has_bytes(in->vocab_path);
+    }
+    free(list.steps);
+    return failed(s) || !*found ? s : tokenizer_open_beside(&in->tokenizer, in->vocab_path);
+}
+
+/* Of .hdf5 files, which say nothing of it: beside them, or in the run that goes on. */
+static struct status find_vocab_of_shards(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
     bool found;
-    if (o->vocab_file != NULL) {
-        TRY(checkpoint_path(path, "%s", o->vocab_file));
-        return tokenizer_open_beside(&in->tokenizer, path);
-    }
-    TRY(tokenizer_open_find(path, &found, in->train_dir));
-    if (!is_shards) {
-        return status_context(tokenizer_open_beside(&in->tokenizer, path),
-                              "--input_dir wants a directory made by `kiln prepare` "
-                              "(of HDF5 files that of training/ and test/, or one of "
-                              "the two), or one with .hdf5 files");
-    }
+    TRY(tokenizer_open_near(&in->tokenizer, in->vocab_path, &found, in->train_dir));
     if (!found) {
-        char parent[CHECKPOINT_PATH_BYTES];
-        TRY(checkpoint_path(parent, "%s/..", in->train_dir));
-        TRY(tokenizer_open_find(path, &found, parent));
+        TRY(find_own_vocab(in, o, &found));
     }
     if (found) {
-        log_info("vocabulary: %s", path);
-        return tokenizer_open_beside(&in->tokenizer, path);
+        log_info("vocabulary: %s", in->vocab_path);
+        return status_ok();
     }
-    path[0] = '\0';
+    in->vocab_path[0] = '\0';
     tokenizer_open_unknown(&in->tokenizer);
-    log_warning(
-        "there is no vocab.txt in or beside %s: checkpoints will have an empty one, which `kiln fill`, "
-        "`kiln squad` and others refuse; --vocab_file gives it, now or when the run is resumed",
-        o->input_dir);
+    log_warning("there is no vocab.txt in or beside %s: checkpoints will have an empty one; --vocab_file "
+                "gives it, now, when "
+                "the run is resumed, or to the commands that read the model",
+                o->input_dir);
     return status_ok();
+}
+
+/* --vocab_file, or that of the training data. */
+static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool is_shards)
+{
+    bool found;
+    if (o->vocab_file != NULL) {
+        TRY(checkpoint_path(in->vocab_path, "%s", o->vocab_file));
+        return tokenizer_open_beside(&in->tokenizer, in->vocab_path);
+    }
+    if (is_shards) {
+        return find_vocab_of_shards(in, o);
+    }
+    TRY(tokenizer_open_find(in->vocab_path, &found, in->train_dir));
+    return status_context(tokenizer_open_beside(&in->tokenizer, in->vocab_path),
+                          "--input_dir wants a directory made by `kiln prepare` "
+                          "(of HDF5 files that of training/ and test/, or one of "
+                          "the two), or one with .hdf5 files");
 }
 
 /* Phase 2 draws other pairs and masks than phase 1; --seed is below 2^31, so the seeds of the phases never

@@ -167,6 +167,17 @@ static struct status read_directory(struct tokenizer *t, struct tokenizer_config
     return tokenizer_take_added(t, c->added);
 }
 
+struct status tokenizer_open_near(struct tokenizer *t, char path[FILE_PATH_BYTES], bool *found,
+                                  const char *directory)
+{
+    char parent[FILE_PATH_BYTES];
+    TRY(tokenizer_open_find(path, found, directory));
+    if (!*found && snprintf(parent, sizeof parent, "%s/..", directory) < FILE_PATH_BYTES) {
+        TRY(tokenizer_open_find(path, found, parent));
+    }
+    return *found ? tokenizer_open_beside(t, path) : status_ok();
+}
+
 struct status tokenizer_open_directory(struct tokenizer *t, int64_t *max_length, const char *directory)
 {
     struct tokenizer_config c = tokenizer_config_defaults();

@@ -17,6 +17,11 @@ struct status tokenizer_open_beside(struct tokenizer *t, const char *path);
  * looked for.  STATUS_USAGE: the path is too long. */
 struct status tokenizer_open_find(char path[FILE_PATH_BYTES], bool *found, const char *directory);
 
+/* The tokenizer of shards: of the vocabulary file in their directory or beside it, where `kiln prepare` puts it.  *found is false, and
+ * `t` is not opened, if there is none; `path` gets its name. */
+struct status tokenizer_open_near(struct tokenizer *t, char path[FILE_PATH_BYTES], bool *found,
+                                  const char *directory);
+
 /* Opens the tokenizer of a model directory: vocab.txt or tokenizer.json, with the settings of the latter and
  * of tokenizer_config.json. *max_length gets the number of tokens that the model can read; INT64_MAX if no
  * file says. */

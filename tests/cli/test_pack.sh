@@ -36,6 +36,9 @@ expect 0 '"layout": "packed"' "$kiln" inspect --json "$dir/packed/mixed_strategi
 expect 0 "sequences a pack" pack --output_dir "$dir/again/"
 cmp "$dir/packed/mixed_strategies_part_0.hdf5" "$dir/again/mixed_strategies_part_0.hdf5" || fail "other bytes"
 cmp "$meta" "$dir/again_metadata.json" || fail "other metadata"
+expect 0 "vocabulary: $dir/packed/vocab.txt" "$kiln" pretrain --dry_run --input_dir "$dir/packed" --config_file "$dir/config.json" \
+    --output_dir "$dir/run" --max_seq_length 48
+cmp "$dir/vocab.txt" "$dir/packed/vocab.txt" || fail "another vocabulary"
 expect 0 "packed data: $(awk -v n="$sequences" -v p="$packs" 'BEGIN { printf "%.4g", n / p }') sequences a pack" "$kiln" pretrain \
     --input_dir "$dir/packed" --vocab_file "$dir/vocab.txt" --config_file "$dir/config.json" --output_dir "$dir/run" \
     --max_seq_length 48 --train_batch_size 8 --max_steps 3 --eval_steps 0
@@ -76,4 +79,27 @@ mkdir "$dir/new" "$dir/new/.pack.kiln-0123456789abcdef.tmp"
 cp "$dir/packed/mixed_strategies_part_0.hdf5" "$dir/new/.pack.kiln-0123456789abcdef.tmp"
 expect 0 "removing $dir/new/.pack.kiln-0123456789abcdef.tmp" pack --output_dir "$dir/new"
 cmp "$dir/new/mixed_strategies_part_0.hdf5" "$dir/again/mixed_strategies_part_0.hdf5" || fail "other bytes beside what was left"
+
+# Shards of others have no vocabulary: the run says so, goes on with its own, and whoever reads the model may be given one.
+mkdir "$dir/bare" "$dir/bare/data"
+cp "$dir/packed/mixed_strategies_part_0.hdf5" "$dir/bare/data"
+n_words=$(wc -l <"$dir/vocab.txt")
+sed "0,/{/s//{\"vocab_size\": $n_words,/" "$dir/config.json" >"$dir/sized.json"
+train() { "$kiln" pretrain --input_dir "$dir/bare/data" --config_file "$dir/sized.json" --output_dir "$dir/bare/run" --max_seq_length 48 \
+    --train_batch_size 8 --eval_steps 0 "$@"; }
+expect 0 "checkpoints will have an empty one" train --max_steps 1
+[ ! -s "$dir/bare/run/ckpt_1/vocab.txt" ] || fail "a vocabulary from nowhere"
+model=$dir/bare/run
+expect 65 "it holds no pieces" "$kiln" fill --model "$model" "[MASK]"
+expect 0 "" "$kiln" fill --model "$model" --vocab_file "$dir/vocab.txt" "the [MASK]"
+expect 0 "" "$kiln" embed --model "$model" --vocab_file "$dir/vocab.txt" "the king"
+expect 0 "wrote" "$kiln" export --model "$model" --vocab_file "$dir/vocab.txt" --output_dir "$dir/bare/exported"
+expect 0 "" "$kiln" fill --model "$dir/bare/exported" "the [MASK]"
+expect 0 "largest difference" "$kiln" convert --model "$model" --vocab_file "$dir/vocab.txt" --format pt --output_dir "$dir/bare/pt"
+printf 'text,label\nthe king,1\na god,0\n' >"$dir/bare/c.csv"
+expect 0 "saved" "$kiln" classify --init_checkpoint "$model" --vocab_file "$dir/vocab.txt" --train_file "$dir/bare/c.csv" --do_train \
+    --max_steps 1 --max_seq_length 16 --output_dir "$dir/bare/classify"
+expect 0 "" train --max_steps 2 --resume_from_checkpoint --vocab_file "$dir/vocab.txt"
+expect 0 "vocabulary: $model/ckpt_2/vocab.txt" train --max_steps 3 --resume_from_checkpoint
+cmp "$dir/vocab.txt" "$model/ckpt_3/vocab.txt" || fail "the vocabulary was lost on the way"
 echo "test_pack: $sequences sequences in $packs packs"

@@ -29,8 +29,9 @@
         OPTION_FLAG_ROW("do_eval", AT(do_eval), eval_help)
 
 #define FINETUNE_MODEL_ROWS                                                                                  \
-    OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",                                          \
-                      "of a model without a config.json; must match the model's own, which is used"),        \
+    OPTION_STRING_ROW("model", AT(init_checkpoint), NULL, "PATH", "the same as --init_checkpoint"),          \
+        OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",                                      \
+                          "of a model without a config.json; must match the model's own, which is used"),    \
         OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",                                        \
                           "of a model without a vocab.txt; must match the model's own, which is used")
 

@@ -4,6 +4,7 @@
 #include "cmd/commands.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
+#include "core/nearest.h"
 #include "data/shard_process.h"
 #include "io/map_fault.h"
 
@@ -51,7 +52,7 @@ static void print_usage(void)
     for (int i = 0; commands[i] != NULL; i++) {
         printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
     }
-    puts("\n`kiln COMMAND --help` explains the flags of a command; every command has --dry-run.");
+    puts("\n`kiln help COMMAND` explains the flags of a command; every command has --dry-run.");
 }
 
 static const struct command *find_command(const char *name)
@@ -64,13 +65,35 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+static struct status run_command(const char *name, int argc, const char **argv)
+{
+    struct nearest best = {0};
+    const struct command *c = find_command(name);
+    if (c != NULL) {
+        return command_run(c, argc, argv);
+    }
+    for (int i = 0; commands[i] != NULL; i++) {
+        nearest_try(&best, commands[i]->name, name, strlen(name));
+    }
+    return status_error(STATUS_USAGE, "unknown command '%s'%s `kiln help` lists them", name,
+                        best.word == NULL ? ";" : nearest_question(&best, "").text);
+}
+
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static struct status run(int argc, char **argv)
 {
     if (argc < 2) {
         print_usage();
         return status_error(STATUS_USAGE, "a command is missing");
     }
-    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    if (asks_for_help(argv[1]) && argc > 2) {
+        return run_command(argv[2], 1, (const char *[]){"--help"});
+    }
+    if (asks_for_help(argv[1])) {
         print_usage();
         return status_ok();
     }
@@ -78,11 +101,7 @@ static struct status run(int argc, char **argv)
         puts("kiln " KILN_VERSION);
         return status_ok();
     }
-    const struct command *c = find_command(argv[1]);
-    if (c == NULL) {
-        return status_error(STATUS_USAGE, "unknown command '%s'; `kiln help` lists them", argv[1]);
-    }
-    return command_run(c, argc - 2, (const char **)(argv + 2));
+    return run_command(argv[1], argc - 2, (const char **)(argv + 2));
 }
 
 /* If another process truncates a mapped file, or the disk fails to read it, the program ends with the file's

@@ -31,8 +31,8 @@ struct vocab_args {
 };
 
 static const struct option options[] = {
-    OPTION_REQUIRED_ROW("input", offsetof(struct vocab_args, input), "PATH...",
-                        "text files or directories; further ones may follow"),
+    OPTION_INPUT_ROW("input", offsetof(struct vocab_args, input), "PATH...",
+                     "text files or directories; further ones may follow", true),
     OPTION_REQUIRED_ROW("vocab_file", offsetof(struct vocab_args, vocab_file), "FILE",
                         "where to write vocab.txt"),
     OPTION_INT_ROW("vocab_size", offsetof(struct vocab_args, vocab_size), "30522", 6, 1000000,

@@ -18,6 +18,8 @@ struct model_writing_flags {
 #define MODEL_WRITING_ROWS(at)                                                                               \
     OPTION_REQUIRED_ROW("model", (at) + offsetof(struct model_writing_flags, model), "PATH",                 \
                         "a checkpoint or model directory, or another program's checkpoint"),                 \
+        OPTION_STRING_ROW("init_checkpoint", (at) + offsetof(struct model_writing_flags, model), NULL,       \
+                          "PATH", "the same as --model"),                                                    \
         OPTION_STRING_ROW("config_file", (at) + offsetof(struct model_writing_flags, config_file), NULL,     \
                           "FILE", "the configuration, where none is beside the weights"),                    \
         OPTION_STRING_ROW("vocab_file", (at) + offsetof(struct model_writing_flags, vocab_file), NULL,       \

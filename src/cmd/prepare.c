@@ -35,8 +35,8 @@ struct prepare_args {
 #define AT(field) offsetof(struct prepare_args, field)
 
 static const struct option options[] = {
-    OPTION_STRING_ROW("input", AT(input), NULL, "PATH...",
-                      "text files, or directories of them; more paths may follow"),
+    OPTION_INPUT_ROW("input", AT(input), "PATH...",
+                     "text files, or directories of them; more paths may follow", false),
     OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
                       "vocab.txt, one piece per line; not needed for --format text alone"),
     OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR",

@@ -27,8 +27,8 @@ static const struct option options[] = {
     SESSION_FLAG_ROWS(AT(session),
                       "a model for question answering: what `kiln squad` saved, or a directory as "
                       "`transformers` writes it"),
-    OPTION_STRING_ROW("context", AT(context), NULL, "FILE",
-                      "the text, of any length; without it standard input is the text"),
+    OPTION_INPUT_ROW("context", AT(context), "FILE",
+                     "the text, of any length; without it standard input is the text", false),
     ENCODING_ROW(AT(encoding), "the text"),
     OPTION_INT_ROW("top_k", AT(top_k), "1", 1, 100, "answers to each question"),
     OPTION_INT_ROW(

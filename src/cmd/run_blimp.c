@@ -27,8 +27,9 @@ struct blimp_args {
 
 static const struct option options[] = {
     SESSION_FLAG_ROWS(AT(session), "a checkpoint or model directory with a masked-LM head"),
-    OPTION_REQUIRED_ROW("input", AT(input), "PATH...",
-                        "files of pairs (.jsonl, .csv, .tsv), or directories of them; more paths may follow"),
+    OPTION_INPUT_ROW("input", AT(input), "PATH...",
+                     "files of pairs (.jsonl, .csv, .tsv), or directories of them; more paths may follow",
+                     true),
     OPTION_STRING_ROW("good_field", AT(good_field), "sentence_good", "NAME", "key of the right sentence"),
     OPTION_STRING_ROW("bad_field", AT(bad_field), "sentence_bad", "NAME", "key of the wrong sentence"),
     OPTION_CHOICE_ROW(

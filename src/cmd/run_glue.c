@@ -28,6 +28,7 @@ struct glue_args {
 static const struct option options[] = {
     OPTION_REQUIRED_ROW("model", AT(model), "PATH",
                         "a checkpoint or model directory, from which every run starts"),
+    OPTION_STRING_ROW("init_checkpoint", AT(model), NULL, "PATH", "the same as --model"),
     OPTION_REQUIRED_ROW("data_dir", AT(data_dir), "DIR",
                         "with the tasks' directories CoLA, SST-2, MRPC, RTE, STS-B"),
     OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR",

@@ -34,6 +34,7 @@ static const struct option options[] = {
         "init_checkpoint", AT(init_checkpoint), NULL, "PATH",
         "start at step 0 from the weights of this model or checkpoint: kiln's, a directory as "
         "`transformers` writes it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),
+    OPTION_STRING_ROW("model", AT(init_checkpoint), NULL, "PATH", "the same as --init_checkpoint"),
     OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
                       "vocab.txt of the data; default: the one in --input_dir, or beside it"),
     OPTION_STRING_ROW(

@@ -13,6 +13,8 @@ struct session_flags {
 /* `at` is the offset of the struct in the command's own struct. */
 #define SESSION_FLAG_ROWS(at, model_help)                                                                    \
     OPTION_REQUIRED_ROW("model", (at) + offsetof(struct session_flags, model), "PATH", model_help),          \
+        OPTION_STRING_ROW("init_checkpoint", (at) + offsetof(struct session_flags, model), NULL, "PATH",     \
+                          "the same as --model"),                                                            \
         OPTION_STRING_ROW("vocab_file", (at) + offsetof(struct session_flags, vocab_file), NULL, "FILE",     \
                           "vocabulary of a model that has none of its own, or an empty one"),                \
         OPTION_CHOICE_ROW("device", (at) + offsetof(struct session_flags, device), "auto", "auto|cpu|cuda",  \

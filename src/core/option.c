@@ -2,6 +2,7 @@
 
 #include "core/buf.h"
 #include "core/log.h"
+#include "core/nearest.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -36,6 +37,16 @@ static bool same_name(const char *name, const char *given, size_t n)
     return true;
 }
 
+static struct status unknown_flag(const struct command *c, const char *given, size_t n)
+{
+    struct nearest best = {0};
+    for (const struct option *o = c->options; o->name != NULL; o++) {
+        nearest_try(&best, o->name, given, n);
+    }
+    return status_error(STATUS_USAGE, "unknown flag --%.*s%s `kiln %s --help` lists the flags", (int)n, given,
+                        best.word == NULL ? ";" : nearest_question(&best, "--").text, c->name);
+}
+
 static struct status find(const struct command *c, const char *given, size_t n, const struct option **found)
 {
     *found = NULL;
@@ -55,8 +66,7 @@ static struct status find(const struct command *c, const char *given, size_t n, 
         prefix_of = o;
     }
     if (prefix_of == NULL) {
-        return status_error(STATUS_USAGE, "unknown flag --%.*s; `kiln %s --help` lists the flags", (int)n,
-                            given, c->name);
+        return unknown_flag(c, given, n);
     }
     log_info("--%.*s stands for --%s", (int)n, given, prefix_of->name);
     *found = prefix_of;
@@ -353,9 +363,36 @@ static struct status missing_value(const struct option *o, const char *next)
                         next != NULL ? ", not the flag " : "", next != NULL ? next : "", o->help);
 }
 
+/* What was given for each row of a command, or for another row that stores in the same place; NULL: nothing. */
+struct given_texts {
+    const char *of[sizeof(((struct option_given *)0)->rows) * 8];
+};
+
+/* Of what is given twice the last counts, so that a script may append to a command line; but of two contents one would be lost. */
+static struct status give(struct given_texts *texts, const struct command *c, const struct option *o,
+                          const char *text, void *args)
+{
+    const char *before = NULL;
+    for (const struct option *other = c->options; takes_value(o) && other->name != NULL; other++) {
+        const char **given = &texts->of[other - c->options];
+        if (stores(other) && stores(o) && other->offset == o->offset) {
+            before = *given;
+            *given = text;
+        }
+    }
+    if (before != NULL && strcmp(before, text) != 0) {
+        if (o->once) {
+            return status_error(STATUS_USAGE, "--%s is given twice, as '%.80s' and as '%.80s': give it once",
+                                o->name, before, text);
+        }
+        log_warning("--%s is given twice: '%.80s' is used, not '%.80s'", o->name, text, before);
+    }
+    return store(o, text, args);
+}
+
 /* Stores the flag `word`, which is argv[*i] or the end of it, and leaves *i at its last word. */
 static struct status parse_flag(const struct command *c, const char *word, int argc, const char *const *argv,
-                                int *i, void *args)
+                                int *i, struct given_texts *texts, void *args)
 {
     const char *name = word + 2;
     const char *value = strchr(name, '=');
@@ -378,7 +415,7 @@ static struct status parse_flag(const struct command *c, const char *word, int a
         value = NULL;
     }
     if (value != NULL && o->kind != OPTION_PAIR) {
-        return store(o, value + 1, args);
+        return give(texts, c, o, value + 1, args);
     }
     if (value == NULL && takes_value(o) && next != NULL) {
         (*i)++;
@@ -387,7 +424,7 @@ static struct status parse_flag(const struct command *c, const char *word, int a
         return store_pair(c, o, argc, argv, i, value != NULL ? value + 1 : next, args);
     }
     if (takes_value(o) && next != NULL) {
-        return store(o, next, args);
+        return give(texts, c, o, next, args);
     }
     return needs_value ? missing_value(o, *i + 1 < argc ? argv[*i + 1] : NULL) : store(o, "true", args);
 }
@@ -445,6 +482,7 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
                            int *n_positional, bool *wants_help)
 {
     bool only_positional = false; /* "--" was seen */
+    struct given_texts texts = {{0}};
     *n_positional = 0;
     *wants_help = false;
     memset(args, 0, c->args_bytes);
@@ -467,7 +505,7 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
         } else if (strcmp(word, "--") == 0) {
             only_positional = true;
         } else {
-            TRY(parse_flag(c, word, argc, argv, &i, args));
+            TRY(parse_flag(c, word, argc, argv, &i, &texts, args));
         }
     }
     TRY(check_positional(c, *n_positional, argv));

@@ -1,7 +1,8 @@
 /* option: one table per command; a row makes the flag, its checks, its environment variable, its help and its
  * docs.
  *
- * Accepted: `--name value`, `--name=value`, `-` and `_` alike.  Later flags win; `--` ends the flags.
+ * Accepted: `--name value`, `--name=value`, `-` and `_` alike; `--` ends the flags.  Of a flag that is given twice the last counts,
+ * with a warning; one whose value is the work itself, such as a question, is refused.
  *
  * A command that starts other programs (ends_at_word) leaves all words from the first positional one on as they are.
  *
@@ -53,6 +54,7 @@ struct option {
     const char *choices; /* "a|b|c"; NULL: anything.  OPTION_BOOL: words that mean true, or OPTION_ANY_WORD */
     const char *means;   /* OPTION_MEANS: the value that is stored */
     const char *env;     /* the environment variable that is read if the flag is absent; NULL: none */
+    bool once;           /* a second value is refused: it is no setting, but what the command works on */
     bool of_rank;        /* may differ between the ranks of a run */
 };
 
@@ -120,6 +122,12 @@ struct option {
     {                                                                                                        \
         .name = name_, .kind = OPTION_STRING, .offset = at, .value_name = value_, .help = help_,             \
         .required = true                                                                                     \
+    }
+/* What a command works on: given once. */
+#define OPTION_INPUT_ROW(name_, at, value_, help_, required_)                                                \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_STRING, .offset = at, .value_name = value_, .help = help_,             \
+        .required = required_, .once = true                                                                  \
     }
 #define OPTION_CHOICE_ROW(name_, at, default_, choices_, help_)                                              \
     {                                                                                                        \

@@ -18,6 +18,7 @@ lans_config()
                 sub(/"initializer_range": 0.02/, "\"initializer_range\": 0.1", line[i])
                 sub(/"max_position_embeddings": 512/, "\"max_position_embeddings\": 32", line[i])
                 sub(/"vocab_size": 512035/, "\"vocab_size\": 40", line[i])
+                sub(/ *"vocab_size": 30522,/, "", line[i])
                 if (pre_ln) sub(/^{/, "{\n  \"layer_norm_large_model\": true,", line[i])
                 print line[i]
             }

@@ -30,3 +30,6 @@ iconv -f LATIN1 -t UTF-16 "$dir/latin" >"$dir/wide"
 cp "$dir/out" "$dir/answer"
 expect 0 "$(cat "$dir/answer")" ask --context "$dir/wide" --encoding utf-16 'had a man?'
 expect 65 'give --encoding utf-16' ask --context "$dir/wide" 'had a man?'
+expect 64 "--context is given twice, as 'a' and as 'b'" "$kiln" ask --init_checkpoint "$dir/question_answering" --context a --context b 'had a man?'
+expect 64 "unknown command 'aks'; did you mean ask?" "$kiln" aks
+expect 0 "usage: kiln ask" "$kiln" help ask

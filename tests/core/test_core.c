@@ -118,6 +118,7 @@ struct parsed {
     int64_t count;
     double rate;
     const char *mode;
+    const char *text;
 };
 
 static const struct option test_options[] = {
@@ -144,6 +145,7 @@ static const struct option test_options[] = {
     OPTION_BOOL_ROW("on", offsetof(struct parsed, is_on), "no", "h"),
     OPTION_MEANS_ROW("canine", offsetof(struct parsed, mode), "dog", "h"),
     OPTION_IGNORED_VALUE_ROW("use_graphs", "BOOL", "h"),
+    OPTION_INPUT_ROW("text", offsetof(struct parsed, text), "TEXT", "h", false),
     {0},
 };
 
@@ -167,7 +169,16 @@ static void options_parse_and_refuse(void)
     EXPECT_OK(parse(&p, &n, 0, NULL));
     EXPECT(p.count == 3 && p.mode == NULL, "defaults");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max=7"}), STATUS_USAGE, "is ambiguous");
-    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--none"}), STATUS_USAGE, "unknown flag --none");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--none"}), STATUS_USAGE, "unknown flag --none; `kiln");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_rtae=1"}), STATUS_USAGE,
+                 "did you mean --max-rate?");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max-cuont"}), STATUS_USAGE,
+                 "did you mean --max_count?");
+    EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--max_count=7", "--max_count=8"}));
+    EXPECT(p.count == 8, "the last of two counts");
+    EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--text=a", "--text=a"}));
+    EXPECT_ERROR(parse(&p, &n, 3, (const char *[]){"--text=a", "--text", "b"}), STATUS_USAGE,
+                 "--text is given twice, as 'a' and as 'b'");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=11"}), STATUS_USAGE, "between 1 and 10");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=1.5"}), STATUS_USAGE, "whole number");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_rate=x"}), STATUS_USAGE, "wants a number");

@@ -4,6 +4,7 @@
 #include "core/json.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,9 @@ struct status flight_recorder_write(const struct flight_recorder *r, const char 
     if (text == NULL) {
         return status_error(STATUS_MEMORY, "out of memory to write %s", path);
     }
-    FILE *file = fopen(path, "w");
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC,
+                  0666); /* a pipe must not hold a rank that ends */
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     bool written = file != NULL && fputs(text, file) >= 0;
     bool closed = file != NULL && fclose(file) == 0;
     free(text);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /* *fd is open for reading, of *n bytes; the caller closes it.  STATUS_DATA if it is missing, unreadable or
- * not a regular file. */
+ * not a regular file, or a pointer of Git LFS in its place. */
 struct status regular_file_open(int *fd, size_t *n, const char *path);
 
 #endif

@@ -1,8 +1,8 @@
 /* json_source: JSON lines, as OSCAR and others publish text: each line is an object with the text in a field.
  *
- * The text is a string, or a list of strings as in OSCAR's newer form, and each line of it is a paragraph.  "id",
+ * Only the fields that are read are judged (corpus/json_fields).  The text is a string, or a list of strings as in OSCAR's newer form, and each line of it is a paragraph.  "id",
  * "title" and "url" are used if they are there. */
-#include "core/json.h"
+#include "corpus/json_fields.h"
 #include "corpus/source_formats.h"
 
 #include <string.h>
@@ -18,9 +18,7 @@ static bool recognises(const char *text, size_t n)
         return false;
     }
     bool is_cut = n >= TEXT_READER_HEAD_BYTES && line.text + line.n == text + n; /* by the end of the head */
-    json_t *root = NULL;
-    bool is_object = !is_cut && !failed(json_parse(&root, line.text, line.n, "a line"));
-    json_decref(root);
+    bool is_object = !is_cut && json_fields_find(NULL, NULL, 0, line.text, line.n);
     return is_object || (is_cut && line.text[1] == '"');
 }
 
@@ -52,50 +50,60 @@ static struct status add_lines(struct document *d, const char *text, size_t n)
     return status_ok();
 }
 
-/* Adds the value of the field: a string, or a list of them. */
-static struct status add_field(struct document *d, const json_t *value)
+static struct status add_string(struct document *d, struct json_slice value)
 {
-    if (json_is_string(value)) {
-        return add_lines(d, json_string_value(value), json_string_length(value));
+    struct buf text = {0};
+    struct status s = json_fields_string(&text, value) ? buf_status(&text) : status_ok();
+    if (!failed(s)) {
+        s = add_lines(d, text.data, text.n);
     }
-    if (!json_is_array(value)) {
+    buf_fini(&text);
+    return s;
+}
+
+/* Adds the value of the field: a string, or a list of them. */
+static struct status add_field(struct document *d, struct json_slice value)
+{
+    struct json_slice item;
+    char first = value.text == NULL ? '\0' : value.text[0];
+    if (first != '"' && first != '[') {
         d->fate = DOCUMENT_WITHOUT_FIELD;
         return status_ok();
     }
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const json_t *item = json_array_get(value, i);
-        if (json_is_string(item)) {
-            TRY(add_lines(d, json_string_value(item), json_string_length(item)));
-        }
+    if (first == '"') {
+        return add_string(d, value);
+    }
+    for (size_t at = 0; json_fields_item(&item, value, &at);) {
+        TRY(add_string(d, item));
     }
     return status_ok();
 }
 
-static void copy_name(struct buf *out, const json_t *value)
+/* A string, or a whole number of any size. */
+static void copy_name(struct buf *out, struct json_slice value)
 {
-    if (json_is_string(value)) {
-        buf_append(out, json_string_value(value), json_string_length(value));
-    } else if (json_is_integer(value)) {
-        buf_printf(out, "%lld", (long long)json_integer_value(value));
+    if (value.text == NULL || json_fields_string(out, value)) {
+        return;
     }
+    size_t sign = value.text[0] == '-';
+    bool is_whole = value.n > sign && strspn(value.text + sign, "0123456789") >= value.n - sign;
+    buf_append(out, value.text, is_whole ? value.n : 0);
 }
 
 static struct status convert(void **state, const struct source_options *o, struct document *d)
 {
-    json_t *root = NULL;
+    enum { ID, TITLE, URL, TEXT, N_KEYS };
+    const char *const keys[N_KEYS] = {"id", "title", "url", o->text_field == NULL ? "text" : o->text_field};
+    struct json_slice values[N_KEYS];
     (void)state;
-    struct status s = json_parse(&root, d->raw.data, d->raw.n, "a line");
-    if (failed(s) || !json_is_object(root)) {
+    if (!json_fields_find(values, keys, N_KEYS, d->raw.data, d->raw.n)) {
         d->fate = DOCUMENT_MALFORMED;
-        json_decref(root);
         return status_ok();
     }
-    copy_name(&d->id, json_object_get(root, "id"));
-    copy_name(&d->title, json_object_get(root, "title"));
-    copy_name(&d->url, json_object_get(root, "url"));
-    s = add_field(d, json_object_get(root, o->text_field == NULL ? "text" : o->text_field));
-    json_decref(root);
-    return s;
+    copy_name(&d->id, values[ID]);
+    copy_name(&d->title, values[TITLE]);
+    copy_name(&d->url, values[URL]);
+    return add_field(d, values[TEXT]);
 }
 
 const struct source_format json_source = {

@@ -92,6 +92,7 @@ static void fields_of_counts(struct fields *f, struct pass_state *s)
     field(f, "cut", &c->n_cut);
     field(f, "damaged_parts", &c->n_damaged_parts);
     field(f, "cut_files", &c->n_cut_files);
+    field(f, "unclosed", &c->n_unclosed);
     field(f, "missing_pages", &c->n_missing_pages);
     field(f, "gutenberg", &c->n_gutenberg);
     fields_of_array(f, "fate", s->fates, DOCUMENT_N_FATES);

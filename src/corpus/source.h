@@ -30,9 +30,10 @@ struct source_counts {
     int64_t n_replaced;                    /* ill-formed sequences that became U+FFFD */
     int64_t n_cut;                         /* paragraphs that were cut because they were too long */
     int64_t n_damaged_parts;               /* of compressed files, left out */
-    int64_t n_cut_files;                   /* compressed files that end in the middle of their data */
-    int64_t n_missing_pages;               /* that the indexes of dumps list, and that were not read */
-    int64_t n_gutenberg;                   /* books whose Project Gutenberg header and footer were left out */
+    int64_t n_unclosed;  /* documents that end without their mark, by the next one's or the end of the file */
+    int64_t n_cut_files; /* compressed files that end in the middle of their data */
+    int64_t n_missing_pages; /* that the indexes of dumps list, and that were not read */
+    int64_t n_gutenberg;     /* books whose Project Gutenberg header and footer were left out */
 };
 
 /* A place between two pieces of text that were returned; {0} is before the first. */

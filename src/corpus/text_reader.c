@@ -226,8 +226,16 @@ static struct text_line take(struct text_reader *r, size_t n, size_t skip, bool 
     struct text_line l = {.text = r->buffer + r->at, .n = n, .continues = r->inside_line};
     r->line += !r->inside_line;
     r->inside_line = !ends;
+    r->last = r->at;
     r->at += n + skip;
     return r->keeps_blanks ? l : text_line_trim(l);
+}
+
+void text_reader_put_back(struct text_reader *r)
+{
+    r->at = r->last;
+    r->line--;
+    r->inside_line = false;
 }
 
 /* Leaves out the line that the gap has cut, and the rest of the line behind it, wherever it ends. */

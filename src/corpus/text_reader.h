@@ -43,6 +43,7 @@ struct text_reader {
     size_t capacity, n;
     size_t checked;   /* bytes checked to be UTF-8, or allowed not to be */
     size_t at;        /* next byte */
+    size_t last;      /* where the line that was returned last begins */
     int64_t line;     /* number of the line before it */
     bool inside_line; /* a part of this line was returned */
     bool ended;       /* the stream has no more bytes, or has a gap here */
@@ -77,6 +78,9 @@ uint64_t text_reader_done_bytes(const struct text_reader *r);
 /* The next line, trimmed unless `keeps_blanks`, borrowed until the next call; *end is true after the last.  STATUS_DATA: not UTF-8;
  * STATUS_IO: it cannot be read, or was truncated. */
 struct status text_reader_next(struct text_reader *r, struct text_line *line, bool *end);
+
+/* The line that was returned last, a whole one, comes again. */
+void text_reader_put_back(struct text_reader *r);
 
 /* Appends text[0..n) with U+FFFD for each ill-formed sequence, and returns how many there were. */
 int64_t text_reader_repair(struct buf *out, const char *text, size_t n);

@@ -1,5 +1,9 @@
-/* wiki_source: what WikiExtractor writes: <doc id= url= title=>, the title's line, paragraphs, </doc>. */
+/* wiki_source: what WikiExtractor writes: <doc id= url= title=>, the title's line, paragraphs, </doc>.
+ *
+ * Its version 3 escapes &, < and > as HTML does, older ones do not: a line where none of these stands alone is read back, once.
+ * A document without </doc>, at the end of a file that was cut or before the next <doc>, is used as far as it goes and counted. */
 #define _GNU_SOURCE /* memmem */
+#include "core/log.h"
 #include "corpus/source_formats.h"
 
 #include <string.h>
@@ -27,12 +31,17 @@ static void take_attribute(struct buf *out, struct text_line line, const char *n
     }
 }
 
+static void end_unclosed(struct source *s, const char *by)
+{
+    log_warning("%s line %lld: %s before the </doc> of the document: it is used as far as it goes",
+                s->reader.path, (long long)s->reader.line, by);
+    s->counts->n_unclosed++;
+    s->title_next = false;
+    source_end_document(s);
+}
+
 static struct status begin_article(struct source *s, struct document *out, struct text_line line)
 {
-    if (s->inside) {
-        return status_error(STATUS_DATA, "%s line %lld: <doc> inside a <doc>", s->reader.path,
-                            (long long)s->reader.line);
-    }
     source_begin_document(s);
     document_clear(out);
     take_attribute(&out->id, line, " id=");
@@ -41,11 +50,58 @@ static struct status begin_article(struct source *s, struct document *out, struc
     return status_ok();
 }
 
+/* The character of an escape at the beginning of text[0..n), and its bytes; 0 if there is none. */
+static size_t escape_at(char *c, const char *text, size_t n)
+{
+    static const struct {
+        const char *escape;
+        char c;
+    } escapes[] = {{"&amp;", '&'},  {"&lt;", '<'},    {"&gt;", '>'},
+                   {"&quot;", '"'}, {"&#x27;", '\''}, {"&#39;", '\''}};
+    for (size_t i = 0; i < sizeof escapes / sizeof escapes[0]; i++) {
+        size_t n_escape = strlen(escapes[i].escape);
+        if (n >= n_escape && memcmp(text, escapes[i].escape, n_escape) == 0) {
+            *c = escapes[i].c;
+            return n_escape;
+        }
+    }
+    return 0;
+}
+
+static bool is_escaped(const char *text, size_t n)
+{
+    char c;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '<' || text[i] == '>' || (text[i] == '&' && escape_at(&c, text + i, n - i) == 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Reads escapes back, in what `text` has from `begin` on, which becomes shorter. */
+static void unescape(struct buf *text, size_t begin)
+{
+    if (!is_escaped(text->data + begin, text->n - begin)) {
+        return;
+    }
+    size_t to = begin;
+    for (size_t from = begin; from < text->n; to++) {
+        size_t n =
+            text->data[from] == '&' ? escape_at(&text->data[to], text->data + from, text->n - from) : 0;
+        text->data[to] = n == 0 ? text->data[from] : text->data[to];
+        from += n == 0 ? 1 : n;
+    }
+    text->n = to;
+}
+
 static struct status add_line(struct source *s, struct document *out, struct text_line line)
 {
+    size_t begin = out->text.n;
     if (s->title_next) {
         s->title_next = false;
         text_reader_repair(&out->title, line.text, line.n);
+        unescape(&out->title, 0);
         return status_ok();
     }
     if (line.n == 0) {
@@ -57,7 +113,10 @@ static struct status add_line(struct source *s, struct document *out, struct tex
                             "WikiExtractor, give another --input_format",
                             s->reader.path, (long long)s->reader.line);
     }
-    return source_add_line(s, out, line);
+    s->counts->n_cut += line.continues;
+    source_append(s, &out->text, line);
+    unescape(&out->text, begin);
+    return source_end_paragraph(s, out);
 }
 
 static struct status read(struct source *s, struct document *out)
@@ -66,15 +125,18 @@ static struct status read(struct source *s, struct document *out)
         struct text_line line;
         bool end;
         TRY(text_reader_next(&s->reader, &line, &end));
-        if (end && s->inside) {
-            return status_error(STATUS_DATA,
-                                "%s ends inside a <doc>: it is cut short; close it with a line </doc>",
-                                s->reader.path);
+        bool begins = !end && !line.continues && text_line_starts_with(line, BEGIN);
+        if (s->inside && (end || begins)) {
+            end_unclosed(s, end ? "the file ends" : "a <doc> begins");
         }
         if (end) {
             return status_ok();
         }
-        if (!line.continues && text_line_starts_with(line, BEGIN)) {
+        if (begins) {
+            if (out->n_paragraphs > 0) {
+                text_reader_put_back(&s->reader);
+                return status_ok();
+            }
             TRY(begin_article(s, out, line));
         } else if (!line.continues && text_line_starts_with(line, END)) {
             s->title_next = false;

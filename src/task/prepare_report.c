@@ -63,6 +63,9 @@ static void tell_about_faults(const struct source_counts *counts)
         log_warning("%" PRId64 " damaged parts were left out, and %" PRId64 " compressed files are cut",
                     counts->n_damaged_parts, counts->n_cut_files);
     }
+    if (counts->n_unclosed > 0) {
+        log_warning("%" PRId64 " documents have no end, and were used as far as they go", counts->n_unclosed);
+    }
     if (counts->n_missing_pages > 0) {
         log_warning("%" PRId64 " pages that the indexes of dumps list were not read",
                     counts->n_missing_pages);

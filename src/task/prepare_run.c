@@ -1,6 +1,8 @@
 #include "task/prepare_run.h"
 
+#include "core/clock.h"
 #include "core/log.h"
+#include "core/progress.h"
 #include "core/stop.h"
 #include "corpus/dump_index.h"
 #include "corpus/sentence_learning.h"
@@ -250,7 +252,13 @@ static struct status check_text(const struct prepare_config *c, struct corpus *c
     struct pass_state state = {0};
     TRY(store_pass_run(&report, corpus, &c->pass, &state));
     prepare_report_text(c, &state, corpus->files.total_bytes);
-    log_info("all of the text was read; nothing was written");
+    const struct source_counts *n = &state.counts;
+    if (n->n_documents + state.fates[DOCUMENT_KEPT] == 0) {
+        return status_error(STATUS_DATA, "the input has no text");
+    }
+    bool is_whole = n->n_damaged_parts + n->n_cut_files + n->n_unclosed + n->n_missing_pages == 0;
+    log_info("%s; nothing was written",
+             is_whole ? "all of the text was read" : "what is there of the text was read");
     return status_ok();
 }
 
@@ -331,6 +339,7 @@ static struct status check_place(const struct prepare_config *c, const struct in
 struct status prepare_run(const struct prepare_config *c)
 {
     struct corpus corpus;
+    int64_t start = clock_ns();
     TRY(corpus_open(&corpus, c->inputs, c->n_inputs, c->source));
     struct status s = check_place(c, &corpus.files);
     for (int i = 0; i < c->n_sets && !failed(s); i++) {
@@ -343,5 +352,8 @@ struct status prepare_run(const struct prepare_config *c)
         s = c->dry_run ? tell_plan(c, &corpus) : c->check ? check_text(c, &corpus) : plan_and_run(c, &corpus);
     }
     corpus_close(&corpus);
+    if (!failed(s)) {
+        log_info("all of it took %s", progress_time(clock_since_s(start)).text);
+    }
     return s;
 }

@@ -100,6 +100,18 @@ static struct status find_vocab_of_shards(struct pretrain_inputs *in, const stru
     return status_ok();
 }
 
+static struct status no_data(const struct pretrain_options *o)
+{
+    return status_error(
+        STATUS_DATA,
+        "--input_dir %s %s: it wants a directory made by `kiln prepare` (of HDF5 files that of training/ and "
+        "test/, or one of the two), or one with .hdf5 files",
+        o->input_dir,
+        file_is_directory(o->input_dir) ? "has no token store and no .hdf5 files"
+        : file_exists(o->input_dir)     ? "is not a directory"
+                                        : "does not exist");
+}
+
 /* --vocab_file, or that of the training data. */
 static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool is_shards)
 {
@@ -112,10 +124,7 @@ static struct status find_vocab(struct pretrain_inputs *in, const struct pretrai
         return find_vocab_of_shards(in, o);
     }
     TRY(tokenizer_open_find(in->vocab_path, &found, in->train_dir));
-    return status_context(tokenizer_open_beside(&in->tokenizer, in->vocab_path),
-                          "--input_dir wants a directory made by `kiln prepare` "
-                          "(of HDF5 files that of training/ and test/, or one of "
-                          "the two), or one with .hdf5 files");
+    return found ? tokenizer_open_beside(&in->tokenizer, in->vocab_path) : no_data(o);
 }
 
 /* Phase 2 draws other pairs and masks than phase 1; --seed is below 2^31, so the seeds of the phases never
@@ -317,6 +326,7 @@ static struct status refuse_drawing(const struct pretrain_inputs *in, const stru
 static struct status open_all(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     bool is_shards = shard_directory_find(in->train_dir, o->input_dir, "training");
+    TRY(file_is_directory(o->input_dir) ? status_ok() : no_data(o));
     TRY(find_vocab(in, o, is_shards));
     TRY(read_model(in, o));
     if (is_shards) {

@@ -16,7 +16,7 @@ flags=(--input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_lengt
 pretrain() { "$kiln" pretrain "${flags[@]}" --output_dir "$dir/run" --max_steps 4 "$@"; }
 
 expect 64 "needs --input_dir" "$kiln" pretrain
-expect 65 "vocab.txt" pretrain --input_dir "$dir/none"
+expect 65 "does not exist" pretrain --input_dir "$dir/none"
 expect 65 "none.json" pretrain --config_file "$dir/none.json"
 echo '{"hidden_size": 64, "num_attention_heads": 3}' >"$dir/bad.json"
 expect 65 'not a multiple of "num_attention_heads" 3' pretrain --config_file "$dir/bad.json"

@@ -62,7 +62,7 @@ same_weights qa-1/ckpt_10 qa-2/ckpt_10
 
 # one rank's error ends all, and is said once
 pretrain_command 1 broken "${all[@]}"
-expect 65 "kiln: error: rank 1 of 2: --input_dir wants a directory" timeout -k 5 60 "${mpi[@]}" -n 1 "${command[@]}" \
+expect 65 "kiln: error: rank 1 of 2: --input_dir $dir/none does not exist" timeout -k 5 60 "${mpi[@]}" -n 1 "${command[@]}" \
     : -n 1 "${command[@]}" --input_dir "$dir/none"
 [ "$(grep -c 'kiln: error' "$dir/err")" -eq 1 ] || fail "the error of each rank: $(cat "$dir/err")"
 pretrain_command 2 refused --global_batch_size 16

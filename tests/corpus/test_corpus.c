@@ -117,8 +117,18 @@ static void wiki_drops_titles(void)
         "id=\"3\">\nV\nThree.\n</doc>\n",
         "wiki", "<One.|Two.|<Three.|");
     expect_read("<doc id=\"1\">\n</doc>\n<doc id=\"2\">\nT\n1 < 2 <doc>\n</doc>", "wiki", "<1 < 2 <doc>|");
-    expect_refused("<doc id=\"1\">\nT\nOne.\n", "wiki", "one ends inside a <doc>");
-    expect_refused("<doc id=\"1\">\nT\n<doc id=\"2\">\n", "wiki", "one line 3: <doc> inside");
+    /* a file that was cut, or joined from such files, is used as far as it goes */
+    expect_read("<doc id=\"1\">\nT\nOne.\n", "wiki", "<One.|");
+    expect_read("<doc id=\"1\">\nT\nOne.\n</doc>\n<doc id=\"2\">\n", "wiki", "<One.|");
+    expect_read("<doc id=\"1\">\nT\nOne.\n<doc id=\"2\">\nU\nTwo.\n</doc>\n", "wiki", "<One.|<Two.|");
+    expect_read("<doc id=\"1\">\nT\n<doc id=\"2\">\nU\nTwo.\n</doc>\n", "wiki", "<Two.|");
+    expect_read("<doc id=\"1\">\n<doc id=\"2\">\nU\nTwo.\n</doc>\n", "wiki", "<Two.|");
+    /* version 3 escapes, once, and a line that has a bare sign was written by another */
+    expect_read("<doc id=\"1\">\nA &amp; B\nAT&amp;T: 5 &lt; 6 &gt; 4.\n&amp;amp; "
+                "&amp;lt;\n&quot;it&#39;s&quot;\n</doc>\n",
+                "wiki", "<AT&T: 5 < 6 > 4.|&amp; &lt;|\"it's\"|");
+    expect_read("<doc id=\"1\">\nT\n&lt; and <\n&amp; and & b\n&nbsp;\n&amp\n</doc>\n", "wiki",
+                "<&lt; and <|&amp; and & b|&nbsp;|&amp|");
     expect_refused("Hello.\n", "wiki", "one line 1 is outside of <doc>");
     expect_refused("<doc id=\"1\">\n</doc>\nHello.\n", "wiki", "one line 3 is outside of <doc>");
 }
@@ -127,10 +137,30 @@ static void lines_of_json_are_documents(void)
 {
     expect_read("{\"id\": 1, \"text\": \"One.\\n\\n Two. \"}\n{\"text\": [\"Three.\", \"Four.\"]}\n", "auto",
                 "<One.|Two.|<Three.|Four.|");
-    expect_read(
-        "\n{\"text\": \"One.\"}\n{\"text\": \"\"}\n{\"body\": \"a\"}\n{\"text\": 1}\nnone\n", "json",
-        "<One.|(without text)(without the field of the text)(without the field of the text)(malformed)");
-    expect_read("{\"text\": \"a\", \"text\": \"b\"}\n", "json", "(malformed)");
+    expect_read("\n{\"text\": \"One.\"}\n{\"text\": \"\"}\n{\"body\": \"a\"}\n{\"text\": 1}\nnone\n", "json",
+                "<One.|(without text)(without the field of the text (--text_field))(without the field of the "
+                "text (--text_field))(malformed)");
+    /* only what is read is judged */
+    expect_read("{\"text\": \"a\", \"text\": \"b\"}\n", "json", "<b|");
+    expect_read("{\"n\": NaN, \"text\": \"a\", \"m\": -Infinity, \"k\": 1e999}\n", "json", "<a|");
+    expect_read("{\"hash\":12297829382473034411,\"text\":\"a\",\"e\":{}}", "auto", "<a|");
+    expect_read("{\"m\": {\"a\": [1, {\"text\": \"no\\\"}\"}]}, \"t\\u0065xt\": \"a\"}", "json", "<a|");
+    expect_read("{\"text\": \"a\\u0000b \\ud800c \\udc00 \\ud83d\\ude00 \\u00e9 \\t\\/\\\"\\\\\"}", "json",
+                "<a\xef\xbf\xbd"
+                "b \xef\xbf\xbd"
+                "c \xef\xbf\xbd \xf0\x9f\x98\x80 \xc3\xa9 \t/\"\\|");
+    expect_read("{\"text\": [1, \"a\", null, [\"no\"], \"b\"]}", "json", "<a|b|");
+    expect_read("{\"text\": \"a\"\n{\"text\": \"a}\n{\"text\": \"a\"} b\n{\"text\" "
+                "\"a\"}\n{\"text\":}\n{,}\n[\"a\"]\n",
+                "json", "(malformed)(malformed)(malformed)(malformed)(malformed)(malformed)(malformed)");
+    struct buf deep = {0};
+    buf_puts(&deep, "{\"d\": ");
+    for (int i = 0; i < 20000; i++) {
+        buf_putc(&deep, i < 10000 ? '[' : ']');
+    }
+    buf_puts(&deep, ", \"text\": \"a\"}");
+    expect_read(buf_text(&deep), "json", "<a|");
+    buf_fini(&deep);
 }
 
 #define HEAD "<mediawiki xmlns=\"x\" xml:lang=\"en\">\n  <siteinfo>\n    <base>b</base>\n  </siteinfo>\n"

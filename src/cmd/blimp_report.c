@@ -9,6 +9,18 @@ static void count(struct blimp_tally *t, double good, double bad)
     t->n_ties += good == bad;
 }
 
+/* The scores of a pair.  Sentences with the same tokens have the same one, whatever rounding made of them in their batches. */
+static double good_of(const struct likelihood *texts, int64_t pair)
+{
+    return likelihood_get(texts, 2 * pair);
+}
+
+static double bad_of(const struct likelihood *texts, int64_t pair)
+{
+    return likelihood_get(texts,
+                          likelihood_same_tokens(texts, 2 * pair, 2 * pair + 1) ? 2 * pair : 2 * pair + 1);
+}
+
 struct status blimp_report_init(struct blimp_report *r, const struct sentence_pairs *pairs,
                                 const struct likelihood *texts)
 {
@@ -23,7 +35,7 @@ struct status blimp_report_init(struct blimp_report *r, const struct sentence_pa
     }
     for (int64_t i = 0; i < pairs->n; i++) {
         const struct sentence_pair *pair = sentence_pairs_get(pairs, i);
-        double good = likelihood_get(texts, 2 * i), bad = likelihood_get(texts, 2 * i + 1);
+        double good = good_of(texts, i), bad = bad_of(texts, i);
         count(&r->all, good, bad);
         for (int level = 0; level < PAIR_N_LEVELS; level++) {
             if (pair->group[level] >= 0) {
@@ -125,10 +137,9 @@ struct status blimp_report_scores(struct buf *b, const struct blimp_report *r)
         const struct sentence_pair *pair = sentence_pairs_get(r->pairs, i);
         json_t *line =
             json_pack("{s:o, s:I, s:f, s:f, s:I, s:I}", "file", json_text(r->pairs->paths[pair->file]),
-                      "line", (json_int_t)pair->line, "good", likelihood_get(r->texts, 2 * i), "bad",
-                      likelihood_get(r->texts, 2 * i + 1), "good_tokens",
-                      (json_int_t)likelihood_tokens(r->texts, 2 * i), "bad_tokens",
-                      (json_int_t)likelihood_tokens(r->texts, 2 * i + 1));
+                      "line", (json_int_t)pair->line, "good", good_of(r->texts, i), "bad",
+                      bad_of(r->texts, i), "good_tokens", (json_int_t)likelihood_tokens(r->texts, 2 * i),
+                      "bad_tokens", (json_int_t)likelihood_tokens(r->texts, 2 * i + 1));
         char *text = line == NULL ? NULL : json_dumps(line, JSON_COMPACT);
         json_decref(line);
         if (text == NULL) {

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct word_tally tally;
     struct word_counter counter;
-    struct wordpiece_train_options o = {400, 1 + (n > 0 ? data[0] % 3 : 0), 200};
+    struct wordpiece_train_options o = {400, 1 + (n > 0 ? data[0] % 3 : 0), 200, 0};
     struct progress silent = progress_begin(false);
     struct buf out = {0};
     struct wordpiece_train_result made = {0};

@@ -25,6 +25,7 @@ struct vocab_args {
     int64_t vocab_size;
     int64_t min_frequency;
     int64_t limit_alphabet;
+    double alphabet_coverage;
     bool do_lower_case;
     bool replace_invalid_utf8;
     bool dry_run;
@@ -41,8 +42,12 @@ static const struct option options[] = {
                     "lower case and strip accents: for an uncased model"),
     OPTION_INT_ROW("min_frequency", offsetof(struct vocab_args, min_frequency), "2", 1, 1e15,
                    "how often a piece must occur in the text"),
-    OPTION_INT_ROW("limit_alphabet", offsetof(struct vocab_args, limit_alphabet), "1000", 1, 1114112,
-                   "number of characters to keep, the most frequent ones"),
+    OPTION_REAL_ROW(
+        "alphabet_coverage", offsetof(struct vocab_args, alphabet_coverage), "0.9995", 0, 1,
+        "share of the text's characters that the characters to keep are; but at least 1,000 are kept"),
+    OPTION_INT_ROW(
+        "limit_alphabet", offsetof(struct vocab_args, limit_alphabet), "0", 0, 1114112,
+        "number of characters to keep, the most frequent ones, instead; 0: as --alphabet_coverage says"),
     OPTION_CHOICE_ROW("input_format", offsetof(struct vocab_args, format), "auto", SOURCE_FORMATS_NAMES,
                       "how the files hold documents, as for kiln prepare"),
     ENCODING_ROW(offsetof(struct vocab_args, encoding), "the text"),
@@ -169,6 +174,17 @@ static struct status write_vocab(const struct vocab_args *a, const struct buf *t
     return s;
 }
 
+/* What is lost is more than its characters: a word with one of them is [UNK] as a whole. */
+static void tell_alphabet(const struct wordpiece_train_result *made)
+{
+    const double MUCH = 0.002;
+    log_info("%lld characters are kept; the others are %.3g %% of the text, and words with them become [UNK]",
+             (long long)made->n_alphabet, 100 * made->lost);
+    if (made->lost > MUCH) {
+        log_warning("that is much: raise --limit_alphabet or --alphabet_coverage, or lower --min_frequency");
+    }
+}
+
 static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
 {
     int64_t start = clock_ns();
@@ -180,7 +196,8 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
     struct progress progress = progress_begin(true);
     struct buf text = {0};
     struct wordpiece_train_result made = {0};
-    struct wordpiece_train_options o = {a->vocab_size, a->min_frequency, a->limit_alphabet};
+    struct wordpiece_train_options o = {a->vocab_size, a->min_frequency, a->limit_alphabet,
+                                        a->alphabet_coverage};
     struct status s = count_words(&tally, a, c, &progress);
     double counted_s = clock_since_s(start);
     if (!failed(s)) {
@@ -191,6 +208,7 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
         log_info("%lld documents, %.1f MB, %lld distinct words, %.1f s, %.1f of them counting",
                  (long long)corpus_n_documents(c), (double)c->files.total_bytes / 1e6,
                  (long long)made.n_words, clock_since_s(start), counted_s);
+        tell_alphabet(&made);
         if (made.n_pieces < a->vocab_size) {
             log_info(
                 "no more pairs are as frequent as --min_frequency %lld, so there are fewer pieces than %lld",

@@ -87,12 +87,29 @@ static struct status count_chars(struct alphabet *a, int64_t *n_words, const str
     return s;
 }
 
+/* How many of the most frequent characters to keep, of `total` occurrences in all. */
+static size_t n_to_keep(const struct alphabet *a, const struct wordpiece_train_options *o, double total)
+{
+    size_t n = 0;
+    if (o->limit_alphabet > 0) {
+        return (int64_t)a->n > o->limit_alphabet ? (size_t)o->limit_alphabet : a->n;
+    }
+    for (double kept = 0; n < a->n && (n < WORDPIECE_LEAST_ALPHABET || kept < o->alphabet_coverage * total);
+         n++) {
+        kept += (double)a->chars[n].count;
+    }
+    return n;
+}
+
 /* The characters to keep, in the order of their code points. */
-static struct status choose_alphabet(struct alphabet *a, const struct wordpiece_train_options *o)
+static struct status choose_alphabet(struct alphabet *a, struct wordpiece_train_result *result,
+                                     const struct wordpiece_train_options *o)
 {
     size_t n_counted = 0;
+    double total = 0, kept = 0;
     for (uint32_t c = 0; c < N_CODE_POINTS; c++) {
         n_counted += a->counts[c] > 0;
+        total += (double)a->counts[c];
     }
     a->chars = malloc((n_counted + 1) * sizeof *a->chars);
     if (a->chars == NULL) {
@@ -104,11 +121,14 @@ static struct status choose_alphabet(struct alphabet *a, const struct wordpiece_
         }
     }
     qsort(a->chars, a->n, sizeof *a->chars, by_count);
-    a->n = (int64_t)a->n > o->limit_alphabet ? (size_t)o->limit_alphabet : a->n;
+    a->n = n_to_keep(a, o, total);
     qsort(a->chars, a->n, sizeof *a->chars, by_code_point);
     for (size_t i = 0; i < a->n; i++) {
         a->kept[a->chars[i].c] = true;
+        kept += (double)a->chars[i].count;
     }
+    result->n_alphabet = (int64_t)a->n;
+    result->lost = total > 0 ? 1 - kept / total : 0;
     return status_ok();
 }
 
@@ -205,16 +225,16 @@ static struct status merge(struct wordpiece_merge *m, const struct wordpiece_tra
 }
 
 /* From the words to merges that can begin; the tally is not needed behind it. */
-static struct status take_words(struct wordpiece_merge *m, int64_t *n_words, struct word_tally *tally,
-                                const struct wordpiece_train_options *o)
+static struct status take_words(struct wordpiece_merge *m, struct wordpiece_train_result *result,
+                                struct word_tally *tally, const struct wordpiece_train_options *o)
 {
     struct alphabet a;
     struct status s = alphabet_init(&a);
-    s = failed(s) ? s : count_chars(&a, n_words, tally);
-    if (!failed(s) && *n_words == 0) {
+    s = failed(s) ? s : count_chars(&a, &result->n_words, tally);
+    if (!failed(s) && result->n_words == 0) {
         s = status_error(STATUS_DATA, "the text holds no words, so no vocabulary can be made");
     }
-    s = failed(s) ? s : choose_alphabet(&a, o);
+    s = failed(s) ? s : choose_alphabet(&a, result, o);
     if (!failed(s)) {
         add_first_pieces(m, &a);
         s = add_words(m, &a, tally);
@@ -230,7 +250,7 @@ struct status wordpiece_train(struct buf *out, struct wordpiece_train_result *re
 {
     struct wordpiece_merge m = {0};
     *result = (struct wordpiece_train_result){0};
-    struct status s = take_words(&m, &result->n_words, tally, o);
+    struct status s = take_words(&m, result, tally, o);
     s = failed(s) ? s : merge(&m, o, progress);
     for (size_t i = 0; i < m.pieces.n && !failed(s); i++) {
         buf_append(out, m.pieces.text + m.pieces.words[i].start, m.pieces.words[i].n_bytes);

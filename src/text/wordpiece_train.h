@@ -13,14 +13,23 @@
 #include "text/word_tally.h"
 
 struct wordpiece_train_options {
-    int64_t vocab_size;     /* pieces wanted; the result has fewer if the text does */
-    int64_t min_frequency;  /* of a character or a merged pair in the text */
-    int64_t limit_alphabet; /* characters kept, the most frequent ones; words with others are left out */
+    int64_t vocab_size;    /* pieces wanted; the result has fewer if the text does */
+    int64_t min_frequency; /* of a character or a merged pair in the text */
+    int64_t
+        limit_alphabet; /* characters kept, the most frequent ones; words with others are left out; 0: as coverage says */
+    double
+        alphabet_coverage; /* the share of the text's characters that those kept are, if there is no limit; but at least
+                               * WORDPIECE_LEAST_ALPHABET are kept */
 };
+
+/* Alphabets of letters have fewer characters; Chinese and Japanese have thousands. */
+enum { WORDPIECE_LEAST_ALPHABET = 1000 };
 
 struct wordpiece_train_result {
     int64_t n_pieces;
-    int64_t n_words; /* distinct */
+    int64_t n_words;    /* distinct */
+    int64_t n_alphabet; /* characters kept */
+    double lost;        /* share of the text's characters that are not among them */
 };
 
 /* Appends vocab.txt, made from the words of a tally, to `out`.  The tally is emptied as soon as its words are in

@@ -2,6 +2,7 @@
  * the text. */
 #include "test.h"
 
+#include "text/utf8.h"
 #include "text/vocab.h"
 #include "text/word_counter.h"
 #include "text/wordpiece_train.h"
@@ -59,17 +60,17 @@ static void the_most_frequent_pair_is_merged_first(void)
      * ##ug" 2 */
     static const char text[] = "hug hug hug pug pug hugs";
     expect_vocab(
-        false, text, (struct wordpiece_train_options){1000, 2, 1000},
+        false, text, (struct wordpiece_train_options){1000, 2, 1000, 0},
         "g\nh\np\nu\n##g\n##h\n##p\n##u\n##ug\nhug\npug\n"); /* s is too rare, and hugs is left out */
-    expect_vocab(false, text, (struct wordpiece_train_options){1000, 1, 1000},
+    expect_vocab(false, text, (struct wordpiece_train_options){1000, 1, 1000, 0},
                  "g\nh\np\ns\nu\n##g\n##h\n##p\n##s\n##u\n##ug\nhug\npug\nhugs\n");
-    expect_vocab(false, text, (struct wordpiece_train_options){16, 1, 1000},
+    expect_vocab(false, text, (struct wordpiece_train_options){16, 1, 1000, 0},
                  "g\nh\np\ns\nu\n##g\n##h\n##p\n##s\n##u\n##ug\n");
 }
 
 static void ties_go_to_the_lowest_ids(void)
 {
-    expect_vocab(false, "cd cd ab ab", (struct wordpiece_train_options){14, 1, 1000},
+    expect_vocab(false, "cd cd ab ab", (struct wordpiece_train_options){14, 1, 1000, 0},
                  "a\nb\nc\nd\n##a\n##b\n##c\n##d\nab\n");
 }
 
@@ -77,38 +78,78 @@ static void repeated_characters_do_not_overlap(void)
 {
     /* a ##a ##a ##a: "##a ##a" counts 2, "a ##a" 1; then of a ##aa ##a "a ##aa" has the lower ids; then the
      * rest */
-    expect_vocab(false, "aaaa", (struct wordpiece_train_options){100, 1, 1000}, "a\n##a\n##aa\naaa\naaaa\n");
+    expect_vocab(false, "aaaa", (struct wordpiece_train_options){100, 1, 1000, 0},
+                 "a\n##a\n##aa\naaa\naaaa\n");
 }
 
 static void text_is_seen_as_the_tokenizer_sees_it(void)
 {
-    expect_vocab(true, "\xC3\x89 e\xCC\x81 E!", (struct wordpiece_train_options){100, 1, 1000},
+    expect_vocab(true, "\xC3\x89 e\xCC\x81 E!", (struct wordpiece_train_options){100, 1, 1000, 0},
                  "!\ne\n##e\n");
-    expect_vocab(false, "\xE4\xB8\xAD\xE4\xB8\xAD", (struct wordpiece_train_options){100, 1, 1000},
+    expect_vocab(false, "\xE4\xB8\xAD\xE4\xB8\xAD", (struct wordpiece_train_options){100, 1, 1000, 0},
                  "\xE4\xB8\xAD\n");
 }
 
 static void the_alphabet_can_be_limited(void)
 {
-    expect_vocab(false, "aa ab b a c", (struct wordpiece_train_options){100, 1, 2},
+    /* an alphabet by coverage, where there is no limit: all of few characters, and of many the frequent ones */
+    expect_vocab(false, "aa ab b a c", (struct wordpiece_train_options){100, 1, 0, 0.5},
+                 "a\nb\nc\n##a\n##b\n##c\naa\nab\n");
+    expect_vocab(false, "aa ab b a c", (struct wordpiece_train_options){100, 1, 2, 0},
                  "a\nb\n##a\n##b\naa\nab\n");
 }
 
 static void impossible_wishes_are_refused(void)
 {
     struct buf out = {0};
-    EXPECT_ERROR(train(&out, false, " \n ", &(struct wordpiece_train_options){100, 1, 100}), STATUS_DATA,
+    EXPECT_ERROR(train(&out, false, " \n ", &(struct wordpiece_train_options){100, 1, 100, 0}), STATUS_DATA,
                  "no words");
-    EXPECT_ERROR(train(&out, false, "abc", &(struct wordpiece_train_options){8, 1, 100}), STATUS_USAGE,
+    EXPECT_ERROR(train(&out, false, "abc", &(struct wordpiece_train_options){8, 1, 100, 0}), STATUS_USAGE,
                  "no room for the 11");
     buf_fini(&out);
+}
+
+static size_t n_lines(const char *text)
+{
+    size_t n = 0;
+    for (; *text != '\0'; text++) {
+        n += *text == '\n';
+    }
+    return n;
+}
+
+/* 1,200 characters of Chinese are 24 in 25 of the text, 500 others the rest. */
+static void coverage_decides_on_large_alphabets(void)
+{
+    enum { FREQUENT = 1200, RARE = 500 };
+    static const struct {
+        double coverage;
+        int64_t limit;
+        size_t n;
+    } cases[] = {
+        {0.96, 0, FREQUENT}, {1, 0, FREQUENT + RARE}, {0.5, 0, WORDPIECE_LEAST_ALPHABET}, {1, 30, 30}};
+    struct buf text = {0};
+    for (uint32_t i = 0; i < 10 * FREQUENT + RARE; i++) {
+        char bytes[UTF8_MAX_BYTES];
+        uint32_t c = 0x4E00 + (i < 10 * FREQUENT ? i % FREQUENT : i - 9 * FREQUENT);
+        buf_append(&text, bytes, (size_t)utf8_write(bytes, c));
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct wordpiece_train_options o = {5000, 1, cases[i].limit, cases[i].coverage};
+        struct buf out = {0};
+        EXPECT_OK(train(&out, false, buf_text(&text), &o));
+        EXPECT(n_lines(buf_text(&out)) == 5 + cases[i].n, "coverage %g, limit %lld: %zu pieces",
+               cases[i].coverage, (long long)cases[i].limit, n_lines(buf_text(&out)));
+        buf_fini(&out);
+    }
+    buf_fini(&text);
 }
 
 /* A text of made-up words gives the same valid vocabulary from any number of threads, in memory or not. */
 static void counts_add_up_in_any_order(void)
 {
     enum { N_WORDS = 20000 };
-    struct wordpiece_train_options o = {600, 2, 1000};
+    struct wordpiece_train_options o = {600, 2, 1000, 0};
     struct buf text = {0}, whole = {0};
     uint32_t state = 1;
     for (int i = 0; i < N_WORDS; i++) {
@@ -202,6 +243,7 @@ int main(void)
     text_is_seen_as_the_tokenizer_sees_it();
     the_alphabet_can_be_limited();
     impossible_wishes_are_refused();
+    coverage_decides_on_large_alphabets();
     counts_add_up_in_any_order();
     a_tally_is_read_in_order();
     a_file_that_cannot_be_made_is_named();

@@ -85,12 +85,26 @@ static bool is_choice(const char *choices, const char *text)
     return false;
 }
 
+/* 300_000_000: underscores between digits, as in Python, are left out. */
+static void copy_digits(char out[64], const char *text)
+{
+    size_t n = 0;
+    for (size_t i = 0; text[i] != '\0' && n < 63; i++) {
+        bool between = i > 0 && text[i] == '_' && isdigit((unsigned char)text[i - 1]) &&
+                       isdigit((unsigned char)text[i + 1]);
+        out[n] = text[i];
+        n += !between;
+    }
+    out[n] = '\0';
+}
+
 static struct status parse_number(const struct option *o, const char *text, double *value)
 {
-    char *end;
+    char digits[64], *end;
+    copy_digits(digits, text);
     errno = 0;
-    *value = strtod(text, &end);
-    if (end == text || *end != '\0' || !isfinite(*value)) {
+    *value = strtod(digits, &end);
+    if (end == digits || *end != '\0' || strlen(text) > 60 || !isfinite(*value)) {
         return status_error(STATUS_USAGE, "--%s wants a number, not '%s'", o->name, text);
     }
     if (o->kind == OPTION_INT && (*value != floor(*value) || fabs(*value) > 0x1p53)) {

@@ -1,6 +1,7 @@
 #include "task/deepspeed_config.h"
 
 #include "core/log.h"
+#include "task/deepspeed_json.h"
 #include "task/optimizer_names.h"
 
 #include <math.h>
@@ -14,6 +15,7 @@ struct reader {
     const json_t *root;
     struct deepspeed_config *c;
     int64_t n_ranks; /* that train together */
+    bool has_auto;   /* values that somebody else was to fill in */
 };
 
 static const json_t *block(const json_t *object, const char *name)
@@ -55,13 +57,18 @@ static struct status read_batch(const struct reader *r)
     if (train == 0 && micro == 0) {
         return status_error(
             STATUS_DATA,
-            "%s has no batch size: give \"train_batch_size\" and \"train_micro_batch_size_per_gpu\"",
-            r->path);
+            "%s has no batch size: give \"train_batch_size\" and \"train_micro_batch_size_per_gpu\"%s",
+            r->path, r->has_auto ? " as numbers instead of \"auto\"" : "");
     }
     int64_t n = r->n_ranks;
     micro = micro > 0 ? micro : train / n / (steps > 0 ? steps : 1);
     steps = steps > 0 ? steps : train > 0 ? train / n / (micro > 0 ? micro : 1) : 1;
     train = train > 0 ? train : micro * steps * n;
+    if (micro == 0 || steps == 0) {
+        return status_error(
+            STATUS_DATA, "%s: \"train_batch_size\" %lld is less than one sequence for each micro-batch of %s",
+            r->path, (long long)train, n > 1 ? ranks : "one rank");
+    }
     if (micro * steps * n != train) {
         return status_error(
             STATUS_DATA,
@@ -108,6 +115,13 @@ static struct status read_zero(const struct reader *r)
     if (stage < 0 || stage > 3) {
         return status_error(STATUS_DATA, "%s: \"zero_optimization.stage\" is %lld, but must be 0, 1, 2 or 3",
                             r->path, (long long)stage);
+    }
+    if (stage == 3) {
+        return status_error(STATUS_UNAVAILABLE,
+                            "%s: \"zero_optimization.stage\" 3 is not offered: every rank keeps all weights; "
+                            "stage 2 shares out "
+                            "moments and gradients",
+                            r->path);
     }
     r->c->log.zero_stage = stage;
     if (stage > 0 && r->n_ranks == 1) {
@@ -302,8 +316,9 @@ struct status deepspeed_config_read(struct deepspeed_config *c, const char *path
 {
     json_t *root;
     *c = (struct deepspeed_config){.learning_rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
-    TRY(json_read_object(&root, path));
-    struct reader r = {path, root, c, n_ranks};
+    struct reader r = {.path = path, .c = c, .n_ranks = n_ranks};
+    TRY(deepspeed_json_read(&root, &r.has_auto, path));
+    r.root = root;
     struct status s = read_all(&r, own_optimizer);
     json_decref(root);
     return s;

@@ -7,13 +7,18 @@
 #include <string.h>
 
 enum use {
-    USED,    /* by deepspeed_config.c */
-    BLOCK,   /* an object whose keys have their own rows */
-    NEUTRAL, /* changes nothing here: `why` */
+    USED,     /* by deepspeed_config.c */
+    BLOCK,    /* an object whose keys have their own rows */
+    NEUTRAL,  /* changes nothing here: `why` */
+    NOT_DONE, /* decides how much memory is left, and kiln does not do it: a warning says `why` */
     NOT_YET, /* kiln does not have it, so it must be off: absent, false, 0, null, or a block with "enabled": false */
 };
 
-#define ONE_RANK "one rank owns everything"
+#define OWN_WAY "ranks share the optimizer's state in kiln's own buckets"
+#define ON_DEVICE                                                                                            \
+    "weights and the optimizer's state stay on the device of --device, or are shared by ranks "              \
+    "(--zero_stage); --dry_run says "                                                                        \
+    "whether they fit"
 
 static const struct key {
     const char *path;
@@ -66,33 +71,33 @@ static const struct key {
     {"scheduler.params.last_batch_iteration", NEUTRAL, "a run resumes from its checkpoint"},
     {"zero_optimization", BLOCK, NULL},
     {"zero_optimization.stage", USED, NULL},
-    {"zero_optimization.allgather_partitions", NEUTRAL, ONE_RANK},
-    {"zero_optimization.allgather_bucket_size", NEUTRAL, ONE_RANK},
-    {"zero_optimization.overlap_comm", NEUTRAL, ONE_RANK},
-    {"zero_optimization.reduce_scatter", NEUTRAL, ONE_RANK},
-    {"zero_optimization.reduce_bucket_size", NEUTRAL, ONE_RANK},
+    {"zero_optimization.allgather_partitions", NEUTRAL, OWN_WAY},
+    {"zero_optimization.allgather_bucket_size", NEUTRAL, OWN_WAY},
+    {"zero_optimization.overlap_comm", NEUTRAL, OWN_WAY},
+    {"zero_optimization.reduce_scatter", NEUTRAL, OWN_WAY},
+    {"zero_optimization.reduce_bucket_size", NEUTRAL, OWN_WAY},
     {"zero_optimization.contiguous_gradients", NEUTRAL, "gradients of layers are adjacent"},
     {"zero_optimization.max_group_size", NEUTRAL, "norms are those of whole parameters"},
-    {"zero_optimization.sub_group_size", NEUTRAL, ONE_RANK},
-    {"zero_optimization.round_robin_gradients", NEUTRAL, ONE_RANK},
+    {"zero_optimization.sub_group_size", NEUTRAL, OWN_WAY},
+    {"zero_optimization.round_robin_gradients", NEUTRAL, OWN_WAY},
     {"zero_optimization.load_from_fp32_weights", NEUTRAL, "checkpoints have fp32 weights"},
-    {"zero_optimization.elastic_checkpoint", NEUTRAL, ONE_RANK},
-    {"zero_optimization.legacy_stage1", NEUTRAL, ONE_RANK},
+    {"zero_optimization.elastic_checkpoint", NEUTRAL, OWN_WAY},
+    {"zero_optimization.legacy_stage1", NEUTRAL, OWN_WAY},
     {"zero_optimization.ignore_unused_parameters", NEUTRAL, "every parameter is used"},
-    {"zero_optimization.cpu_offload", NEUTRAL, "everything is on the device of --device"},
-    {"zero_optimization.cpu_offload_params", NEUTRAL, "everything is on the device of --device"},
+    {"zero_optimization.cpu_offload", NOT_DONE, ON_DEVICE},
+    {"zero_optimization.cpu_offload_params", NOT_DONE, ON_DEVICE},
     {"zero_optimization.cpu_offload_use_pin_memory", NEUTRAL, "everything is on the device of --device"},
     {"zero_optimization.offload_optimizer", BLOCK, NULL},
-    {"zero_optimization.offload_optimizer.*", NEUTRAL, "everything is on the device of --device"},
+    {"zero_optimization.offload_optimizer.*", NOT_DONE, ON_DEVICE},
     {"zero_optimization.offload_param", BLOCK, NULL},
-    {"zero_optimization.offload_param.*", NEUTRAL, "everything is on the device of --device"},
-    {"zero_optimization.stage3_max_live_parameters", NEUTRAL, ONE_RANK},
-    {"zero_optimization.stage3_max_reuse_distance", NEUTRAL, ONE_RANK},
-    {"zero_optimization.stage3_prefetch_bucket_size", NEUTRAL, ONE_RANK},
-    {"zero_optimization.stage3_param_persistence_threshold", NEUTRAL, ONE_RANK},
-    {"zero_optimization.stage3_gather_16bit_weights_on_model_save", NEUTRAL, ONE_RANK},
-    {"zero_optimization.stage3_gather_fp16_weights_on_model_save", NEUTRAL, ONE_RANK},
-    {"zero_allow_untested_optimizer", NEUTRAL, ONE_RANK},
+    {"zero_optimization.offload_param.*", NOT_DONE, ON_DEVICE},
+    {"zero_optimization.stage3_max_live_parameters", NEUTRAL, OWN_WAY},
+    {"zero_optimization.stage3_max_reuse_distance", NEUTRAL, OWN_WAY},
+    {"zero_optimization.stage3_prefetch_bucket_size", NEUTRAL, OWN_WAY},
+    {"zero_optimization.stage3_param_persistence_threshold", NEUTRAL, OWN_WAY},
+    {"zero_optimization.stage3_gather_16bit_weights_on_model_save", NEUTRAL, OWN_WAY},
+    {"zero_optimization.stage3_gather_fp16_weights_on_model_save", NEUTRAL, OWN_WAY},
+    {"zero_allow_untested_optimizer", NEUTRAL, OWN_WAY},
     {"zero_force_ds_cpu_optimizer", NEUTRAL, "everything is on the device of --device"},
     {"tensorboard", BLOCK, NULL},
     {"tensorboard.enabled", USED, NULL},
@@ -109,13 +114,13 @@ static const struct key {
     {"flops_profiler", BLOCK, NULL},
     {"flops_profiler.*", NEUTRAL, "--profile times operations"},
     {"comms_logger", BLOCK, NULL},
-    {"comms_logger.*", NEUTRAL, "one rank does not communicate"},
-    {"communication_data_type", NEUTRAL, "one rank does not communicate"},
-    {"fp32_allreduce", NEUTRAL, "one rank does not communicate"},
-    {"prescale_gradients", NEUTRAL, "one rank does not communicate"},
-    {"gradient_predivide_factor", NEUTRAL, "one rank does not communicate"},
-    {"disable_allgather", NEUTRAL, "one rank does not communicate"},
-    {"sparse_gradients", NEUTRAL, "one rank does not communicate"},
+    {"comms_logger.*", NEUTRAL, "ranks sum gradients in fp32, in kiln's own way"},
+    {"communication_data_type", NEUTRAL, "ranks sum gradients in fp32, in kiln's own way"},
+    {"fp32_allreduce", NEUTRAL, "ranks sum gradients in fp32, in kiln's own way"},
+    {"prescale_gradients", NEUTRAL, "ranks sum gradients in fp32, in kiln's own way"},
+    {"gradient_predivide_factor", NEUTRAL, "ranks sum gradients in fp32, in kiln's own way"},
+    {"disable_allgather", NEUTRAL, "ranks sum gradients in fp32, in kiln's own way"},
+    {"sparse_gradients", NEUTRAL, "ranks sum gradients in fp32, in kiln's own way"},
     {"dataloader_drop_last", NEUTRAL, "nothing is dropped"},
     {"vocabulary_size", NEUTRAL, "--config_file describes the model"},
     {"data_types", BLOCK, NULL},
@@ -125,7 +130,7 @@ static const struct key {
     {"activation_checkpointing", BLOCK, NULL},
     {"activation_checkpointing.*", NEUTRAL, "--checkpoint_activations sets it"},
     {"aio", BLOCK, NULL},
-    {"aio.*", NEUTRAL, ONE_RANK},
+    {"aio.*", NEUTRAL, OWN_WAY},
     {"autotuning", NOT_YET, "--dry_run says what fits"},
     {"amp", NOT_YET, "use \"bf16\" or \"fp16\""},
     {"elasticity", NOT_YET, "the batch size is fixed by the file"},
@@ -136,7 +141,7 @@ static const struct key {
     {"quantize_training", NOT_YET, "weights are not quantized"},
     {"compression_training", NOT_YET, "weights are not compressed"},
     {"eigenvalue", NOT_YET, "weights are not quantized"},
-    {"pipeline", NOT_YET, "there is one rank"},
+    {"pipeline", NOT_YET, "every rank computes all layers"},
 };
 
 static const struct key *find(const char *path)
@@ -161,7 +166,8 @@ static bool is_off(const json_t *value)
 {
     const json_t *enabled = json_is_object(value) ? json_object_get(value, "enabled") : value;
     bool zero = json_is_number(enabled) && json_number_value(enabled) == 0;
-    return json_is_false(enabled) || json_is_null(enabled) || zero ||
+    bool none = json_is_string(enabled) && strcmp(json_string_value(enabled), "none") == 0;
+    return none || json_is_false(enabled) || json_is_null(enabled) || zero ||
            (json_is_object(value) && json_object_size(value) == 0);
 }
 
@@ -175,6 +181,11 @@ static struct status check_key(const struct key *key, const char *path, const js
         }
         break;
     case NEUTRAL: log_info("%s: \"%s\" has no meaning here: %s", file, path, key->why); break;
+    case NOT_DONE:
+        if (!is_off(value)) {
+            log_warning("%s: \"%s\" is not done: %s", file, path, key->why);
+        }
+        break;
     case NOT_YET:
         if (!is_off(value)) {
             return status_error(STATUS_UNAVAILABLE, "%s: \"%s\" is not there yet: %s", file, path, key->why);

@@ -15,7 +15,7 @@ rates() { sed -n 's/.*"learning_rate": *\([0-9.e+-]*\).*/\1/p' "$1/log.jsonl" | 
 json '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 4, "steps_per_print": 48, "gradient_clipping": 1.0,
   "tensorboard": {"enabled": true, "output_path": "'"$dir"'/t", "job_name": "j"}, "bf16": {"enabled": true},
   "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": true}'
-expect 0 '"zero_allow_untested_optimizer" has no meaning here: one rank owns everything' "${train[@]}" --output_dir "$dir/a" \
+expect 0 '"zero_allow_untested_optimizer" has no meaning here: ranks share the ' "${train[@]}" --output_dir "$dir/a" \
     --optimizer nvlamb --use_lr_scheduler --warmup_proportion 0.25 --constant_proportion 0.25 --run_loss_in_fp32
 grep -q "bf16, lamb" "$dir/err" || fail "precision and optimizer: $(cat "$dir/err")"
 grep -q "ZeRO stage 1 with one rank" "$dir/err" || fail "ZeRO is not told"
@@ -92,6 +92,17 @@ cmp -s "$dir/lamb_file/ckpt_6/model.safetensors" "$dir/lamb_bound/ckpt_6/model.s
 [ "$(rates "$dir/e")" = "0.0002 0.0002 0.0002 0.0002 0.0002 0.0002 " ] || fail "without a scheduler: $(rates "$dir/e")"
 
 # keys that contradict each other, unknown keys, wrong values, keys that are not there yet
+# comments, as DeepSpeed reads them; "auto" is as if it were not given; what decides on memory is told
+json '{ // of a line
+  "train_batch_size": 16, # another
+  "train_micro_batch_size_per_gpu": "auto", /* of
+  several */ "bf16": {"enabled": "auto"}, "gradient_clipping": 1.0, "wall_clock_breakdown": "auto",
+  "tensorboard": {"enabled": false, "job_name": "a // b # c /* d"}, "optimizer": {"type": "AdamW", "params": {"lr": "auto"}},
+  "zero_optimization": {"stage": 1, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "none"}}}'
+expect 0 'as if they were not given: train_micro_batch_size_per_gpu, enabled, wall_clock_breakdown, lr' "${train[@]}" --output_dir "$dir/auto" --dry_run
+grep -q '"zero_optimization.offload_optimizer.device" is not done' "$dir/err" || fail "offloading is passed over: $(cat "$dir/err")"
+! grep -q '"zero_optimization.offload_param.device" is not done' "$dir/err" || fail "what is off is no loss"
+
 refused() # CODE TEXT JSON
 {
     json "$3"
@@ -100,14 +111,17 @@ refused() # CODE TEXT JSON
 refused 65 '"train_batch_size" 16 is not "train_micro_batch_size_per_gpu" 4 times' \
     '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 3}'
 refused 65 '"train_batch_size" 18 is not' '{"train_batch_size": 18, "train_micro_batch_size_per_gpu": 4}'
-refused 65 '"train_batch_size" 2 is not' '{"train_batch_size": 2, "gradient_accumulation_steps": 4}'
+refused 65 '"train_batch_size" 2 is less than one sequence for each micro-batch of one rank' '{"train_batch_size": 2, "gradient_accumulation_steps": 4}'
 refused 65 'has no batch size' '{"gradient_accumulation_steps": 4}'
 refused 65 '"bf16" and "fp16" are both enabled' '{"train_batch_size": 8, "bf16": {"enabled": true}, "fp16": {"enabled": true}}'
 refused 65 'unknown key "gradient_cliping"' '{"train_batch_size": 8, "gradient_cliping": 1.0}'
 refused 65 'unknown key "zero_optimization.stages"' '{"train_batch_size": 8, "zero_optimization": {"stages": 1}}'
 refused 65 '"zero_optimization.stage" is 4' '{"train_batch_size": 8, "zero_optimization": {"stage": 4}}'
 refused 65 '"train_batch_size" is 0' '{"train_batch_size": 0}'
-refused 65 '"train_batch_size" must be a whole number' '{"train_batch_size": "auto"}'
+refused 65 'has no batch size: give "train_batch_size" and "train_micro_batch_size_per_gpu" as numbers instead of "auto"' '{"train_batch_size": "auto"}'
+refused 69 '"zero_optimization.stage" 3 is not offered' '{"train_batch_size": 8, "zero_optimization": {"stage": 3}}'
+refused 65 '"train_batch_size" must be a whole number' '{"train_batch_size": "eight"}'
+refused 65 'ds.json is not valid JSON' '{"train_batch_size": 8 /* and no end }'
 refused 65 '"fp16" must be an object' '{"train_batch_size": 8, "fp16": true}'
 refused 65 '"tensorboard.job_name" are longer than 1023 bytes' \
     '{"train_batch_size": 8, "tensorboard": {"enabled": true, "output_path": "'"$(printf 'x%.0s' {1..1020})"'", "job_name": "long"}}'

@@ -174,6 +174,10 @@ static void options_parse_and_refuse(void)
                  "did you mean --max-rate?");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max-cuont"}), STATUS_USAGE,
                  "did you mean --max_count?");
+    EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--max_count=1_0", "--max_rate=0.000_1"}));
+    EXPECT(p.count == 10 && p.rate == 1e-4, "underscores between digits");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=_7"}), STATUS_USAGE, "wants a number");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=1__0"}), STATUS_USAGE, "wants a number");
     EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--max_count=7", "--max_count=8"}));
     EXPECT(p.count == 8, "the last of two counts");
     EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--text=a", "--text=a"}));

@@ -30,7 +30,8 @@ static const struct option options[] = {
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", NO_CACHE),
     FINETUNE_DO_ROWS("answer --predict_file", "score the predictions: exact match and F1"),
     OPTION_STRING_ROW("eval_script", OWN(eval_script), NULL, "FILE",
-                      "score with this Python script instead of the built-in metric"),
+                      "score with this Python script instead of the built-in metric: it prints "
+                      "\"exact_match\" and \"f1\" as JSON"),
     OPTION_GROUP_ROW("text"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "384", 5, 65536,
                    "most tokens of question and window together"),

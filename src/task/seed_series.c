@@ -138,9 +138,8 @@ static struct status run_seed(const struct seed_series *series, int64_t seed,
         return s;
     }
     if (got.n == 0) {
-        return status_error(
-            STATUS_USAGE,
-            "--seeds has nothing to compare: the run scored nothing (--eval_script only prints)");
+        return status_error(STATUS_USAGE, "--seeds has nothing to compare: the run scored nothing (an "
+                                          "--eval_script must print its scores as JSON)");
     }
     TRY(write_result(result, fingerprint_of_flags, seed, &got));
     json_t *root;

@@ -1,5 +1,7 @@
 #include "task/squad.h"
 
+#include "core/buf.h"
+#include "core/json.h"
 #include "core/log.h"
 #include "data/squad_batches.h"
 #include "data/squad_score.h"
@@ -133,22 +135,62 @@ static struct status write(void *self, struct buf *names)
     return buf_status(names);
 }
 
-/* Runs `python eval_script predict_file predictions.json` as the replaced script does; its output goes to the
- * user. */
-static struct status run_eval_script(const struct squad_task *q, const char *predictions)
+/* Takes the scores that an evaluation script has printed as JSON: "exact_match" (SQuAD 1.1) or "exact" (2.0), and "f1". */
+static bool take_scores(struct score_list *scores, const char *printed)
+{
+    const char *begin = strchr(printed, '{'), *end = strrchr(printed, '}');
+    json_t *root = NULL;
+    if (begin == NULL || end == NULL || end < begin ||
+        failed(json_parse(&root, begin, (size_t)(end + 1 - begin), "--eval_script"))) {
+        return false;
+    }
+    const json_t *exact = json_object_get(root, "exact_match"), *f1 = json_object_get(root, "f1");
+    exact = exact == NULL ? json_object_get(root, "exact") : exact;
+    bool has = json_is_number(exact) && json_is_number(f1);
+    if (has) {
+        score_list_add(scores, "exact_match", json_number_value(exact));
+        score_list_add(scores, "F1", json_number_value(f1));
+    }
+    json_decref(root);
+    return has;
+}
+
+/* Runs a command and appends what it prints, which the user sees too; whether it has succeeded. */
+static bool run_command(struct buf *printed, const char *command)
+{
+    char part[512];
+    FILE *out = popen(command, "r"); /* NOLINT(cert-env33-c): the user's own script */
+    if (out == NULL) {
+        return false;
+    }
+    for (size_t n; (n = fread(part, 1, sizeof part, out)) > 0;) {
+        fwrite(part, 1, n, stdout);
+        buf_append(printed, part, n);
+    }
+    return pclose(out) == 0 && !printed->failed;
+}
+
+/* Runs `python eval_script predict_file predictions.json`, as the replaced script does. */
+static struct status run_eval_script(struct score_list *scores, const struct squad_task *q,
+                                     const char *predictions)
 {
     const struct squad_options *o = q->options;
     char command[4 * MODEL_DIR_PATH_BYTES];
+    struct buf printed = {0};
     if (strpbrk(o->eval_script, "'\\") != NULL || strpbrk(o->run.predict_file, "'\\") != NULL ||
         strpbrk(predictions, "'\\") != NULL) {
         return status_error(STATUS_USAGE, "--eval_script cannot be run with quotes or backslashes in a path");
     }
     int n = snprintf(command, sizeof command, "python3 '%s' '%s' '%s'", o->eval_script, o->run.predict_file,
                      predictions);
-    if (n >= (int)sizeof command || system(command) != 0) { /* NOLINT(cert-env33-c): the user's own script */
-        return status_error(STATUS_DATA, "--eval_script %s failed", o->eval_script);
+    bool ran = n < (int)sizeof command && run_command(&printed, command);
+    if (ran && !take_scores(scores, buf_text(&printed))) {
+        log_warning("--eval_script %s printed no \"exact_match\" and \"f1\" as JSON: logs and the report "
+                    "have no score",
+                    o->eval_script);
     }
-    return status_ok();
+    buf_fini(&printed);
+    return ran ? status_ok() : status_error(STATUS_DATA, "--eval_script %s failed", o->eval_script);
 }
 
 static struct status score(void *self, struct score_list *scores)
@@ -159,7 +201,7 @@ static struct status score(void *self, struct score_list *scores)
     struct squad_scores score;
     TRY(finetune_output_path(predictions, &o->run, "predictions.json"));
     if (o->eval_script != NULL) {
-        return run_eval_script(q, predictions);
+        return run_eval_script(scores, q, predictions);
     }
     TRY(squad_score_files(&score, o->run.predict_file, o->run.encoding, predictions));
     score_list_add(scores, "exact_match", score.exact_match);
@@ -210,10 +252,6 @@ static struct status run_one(const void *self, const struct finetune_options *on
 
 struct status squad_run(const struct squad_options *o)
 {
-    if (o->run.seeds > 0 && o->eval_script != NULL) {
-        return status_error(STATUS_USAGE,
-                            "--seeds compares kiln's own scores: leave out --eval_script, which only prints");
-    }
     const struct seed_series series = {.options = &o->run, .run = run_one, .self = o};
     return o->run.seeds > 0 ? seed_series_run(&series) : run_alone(o);
 }

@@ -17,7 +17,7 @@ make_questions
 echo '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 8, "gradient_clipping": 1.0, "bf16": {"enabled": true},
     "zero_optimization": {"stage": 1}, "steps_per_print": 48}' >"$dir/ds.json"
 mkdir "$dir/bin"
-printf '#!/bin/sh\necho "scored $1 $2 $3"\n' >"$dir/bin/python3" # which runs an --eval_script
+printf '#!/bin/sh\necho "scored $1 $2 $3"\necho "{\\"exact_match\\": 12.5, \\"f1\\": 34.75}"\n' >"$dir/bin/python3" # which runs an --eval_script
 chmod +x "$dir/bin/python3"
 export PATH=$dir/bin:$PATH
 n_run=0
@@ -57,6 +57,8 @@ run_small()
         fi
         expect 0 "wrote $out/predictions.json" env "${exports[@]}" "$kiln" squad "${words[@]}" "${small[@]}"
         grep -qF "scored $dir/evaluate.py $dir/questions.json $out/predictions.json" "$dir/out" || fail "$1: the eval script was not run: $(cat "$dir/out")"
+        grep -q '"exact_match": *12.5' "$out.json" && grep -q '"F1": *34.75' "$out.json" && grep -q '"F1": *34.75' "$out/log.jsonl" ||
+            fail "$1: the script's score is lost: $(tail -3 "$out.json")"
         ;;
     pack*)
         expect 0 "sequences a pack" "$kiln" pack "${words[@]}" --input_dir "$dir/padded/training" --output_dir "$out"

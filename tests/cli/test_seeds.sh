@@ -115,4 +115,3 @@ expect 64 "leave out --skip_checkpoint" "${command[@]}" --seeds 2 --skip_checkpo
 expect 64 "--seeds compares what runs score" "$kiln" classify --init_checkpoint "$dir/pre/ckpt_5" --output_dir "$dir/dry" \
     --do_train --train_file "$dir/texts.csv" --seeds 2
 tune_command squad dry questions.json
-expect 64 "leave out --eval_script" "${command[@]}" --seeds 2 --eval_script /bin/true

@@ -5,6 +5,7 @@
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "core/nearest.h"
+#include "core/parallel.h"
 #include "data/shard_process.h"
 #include "io/map_fault.h"
 
@@ -137,6 +138,7 @@ int main(int argc, char **argv)
     struct sigaction bus_error = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     sigaction(SIGBUS, &bus_error, NULL);
     log_set_level(LOG_INFO);
+    parallel_keep_to_quota();
     struct status s = standard_streams_open();
     if (!failed(s)) {
         s = run(argc, argv);

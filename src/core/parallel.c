@@ -1,5 +1,6 @@
 #include "core/parallel.h"
 
+#include "core/cgroup.h"
 #include "core/signals.h"
 
 #include <omp.h>
@@ -30,11 +31,31 @@ int parallel_n_parts(void)
     return n > MAX_PARTS ? MAX_PARTS : n;
 }
 
+static bool is_given(void)
+{
+    const char *threads = getenv("OMP_NUM_THREADS");
+    return threads != NULL && *threads != '\0';
+}
+
+int parallel_processors(void)
+{
+    double quota = cgroup_processors();
+    int online = (int)sysconf(_SC_NPROCESSORS_ONLN), allowed = quota < 1.5 ? 1 : (int)(quota + 0.5);
+    return quota > 0 && allowed < online ? allowed : online;
+}
+
+void parallel_keep_to_quota(void)
+{
+    int n = parallel_processors();
+    if (!is_given() && n < omp_get_max_threads()) {
+        omp_set_num_threads(n);
+    }
+}
+
 struct parallel_share parallel_share(int n_processes)
 {
-    const char *given = getenv("OMP_NUM_THREADS");
-    int share = (int)(sysconf(_SC_NPROCESSORS_ONLN) / n_processes), allowed = omp_get_num_procs();
-    struct parallel_share s = {.share = share > 1 ? share : 1, .given = given != NULL && *given != '\0'};
+    int share = parallel_processors() / n_processes, allowed = omp_get_num_procs();
+    struct parallel_share s = {.share = share > 1 ? share : 1, .given = is_given()};
     if (!s.given) {
         omp_set_num_threads(s.share < allowed ? s.share : allowed);
     }

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "dev/host_memory.h"
 
+#include "core/cgroup.h"
+
 #include <malloc.h>
 #include <omp.h>
 #include <stdint.h>
@@ -18,70 +20,42 @@ enum { PATH_BYTES = 4096 };
 static const size_t LIBRARY_ADDRESSES = (size_t)96 << 20, MORE_OF_A_THREAD = (size_t)1 << 20;
 enum { OWN_THREADS = 4 };
 
-/* The value of a key in a file of lines "KEY VALUE", in the file's unit; 0 if it is absent. */
-static unsigned long long read_value(const char *path, const char *key)
-{
-    char line[256];
-    unsigned long long value = 0;
-    FILE *f = fopen(path, "r");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), " %llu", &value) == 1) {
-            break;
-        }
-    }
-    if (f != NULL) {
-        fclose(f);
-    }
-    return value;
-}
-
 /* Bytes that a cgroup may still take; its cached files count as free.  SIZE_MAX without a limit. */
 static size_t cgroup_left(const char *directory, const char *limit_name, const char *usage_name,
                           const char *cached)
 {
     char path[PATH_BYTES + 64];
     snprintf(path, sizeof path, "%s/%s", directory, limit_name);
-    unsigned long long limit = read_value(path, "");
+    unsigned long long limit = cgroup_read(path, "");
     if (limit == 0 || limit >= (unsigned long long)INT64_MAX / 2) { /* "max", or no such file */
         return SIZE_MAX;
     }
     snprintf(path, sizeof path, "%s/%s", directory, usage_name);
-    unsigned long long usage = read_value(path, "");
+    unsigned long long usage = cgroup_read(path, "");
     snprintf(path, sizeof path, "%s/memory.stat", directory);
-    unsigned long long files = read_value(path, cached);
+    unsigned long long files = cgroup_read(path, cached);
     usage = usage > files ? usage - files : 0;
     return limit > usage ? (size_t)(limit - usage) : 0;
 }
 
-/* The least over the process's own group and its visible parents (cgroup version 2), and over the root that a
- * container sees (version 1). */
+static void take_least(void *context, const char *directory)
+{
+    size_t *least = context, here = cgroup_left(directory, "memory.max", "memory.current", "inactive_file ");
+    *least = here < *least ? here : *least;
+}
+
+/* The least over the process's groups (version 2), and over the root that a container sees (version 1). */
 static size_t all_cgroups_left(void)
 {
-    char line[PATH_BYTES], path[PATH_BYTES + 32] = "/sys/fs/cgroup";
     size_t left = cgroup_left("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
                               "total_inactive_file ");
-    FILE *f = fopen("/proc/self/cgroup", "r");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        if (strncmp(line, "0::", 3) == 0) {
-            line[strcspn(line, "\n")] = '\0';
-            snprintf(path, sizeof path, "/sys/fs/cgroup%s", line + 3);
-        }
-    }
-    if (f != NULL) {
-        fclose(f);
-    }
-    for (char *end = path + strlen(path); end != NULL && strlen(path) >= strlen("/sys/fs/cgroup");) {
-        size_t here = cgroup_left(path, "memory.max", "memory.current", "inactive_file ");
-        left = here < left ? here : left;
-        end = strrchr(path, '/');
-        *end = '\0';
-    }
+    cgroup_visit("", take_least, &left);
     return left;
 }
 
 size_t host_memory_free(void)
 {
-    size_t kib = (size_t)read_value("/proc/meminfo", "MemAvailable:"); /* the kernel's own estimate */
+    size_t kib = (size_t)cgroup_read("/proc/meminfo", "MemAvailable:"); /* the kernel's own estimate */
     size_t bytes = kib == 0 ? (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) : kib * 1024;
     size_t allowed = all_cgroups_left();
     return bytes < allowed ? bytes : allowed;
@@ -93,7 +67,7 @@ size_t host_memory_addresses(void)
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
         return SIZE_MAX;
     }
-    size_t used = (size_t)read_value("/proc/self/statm", "") * (size_t)sysconf(_SC_PAGESIZE);
+    size_t used = (size_t)cgroup_read("/proc/self/statm", "") * (size_t)sysconf(_SC_PAGESIZE);
     return limit.rlim_cur > used ? (size_t)limit.rlim_cur - used : 0;
 }
 
@@ -108,15 +82,15 @@ size_t host_memory_library_addresses(void)
 
 size_t host_memory_taken(void)
 {
-    return (size_t)read_value("/proc/self/status", "RssAnon:") * 1024;
+    return (size_t)cgroup_read("/proc/self/status", "RssAnon:") * 1024;
 }
 
 /* The peak is of all resident memory, so what is mapped from files now is taken from it. */
 size_t host_memory_peak(void)
 {
     static const char status[] = "/proc/self/status";
-    unsigned long long peak = read_value(status, "VmHWM:"), of_files = read_value(status, "RssFile:");
-    of_files += read_value(status, "RssShmem:");
+    unsigned long long peak = cgroup_read(status, "VmHWM:"), of_files = cgroup_read(status, "RssFile:");
+    of_files += cgroup_read(status, "RssShmem:");
     return (size_t)(peak > of_files ? peak - of_files : 0) * 1024;
 }
 

@@ -8,9 +8,13 @@
 #define REPLACED_FLAG_ROWS                                                                                   \
     OPTION_GROUP_ROW("of the replaced scripts"),                                                             \
         OPTION_IGNORED_ROW("use_env", "the replaced script does not use it either"),                         \
-        OPTION_IGNORED_ROW("use_habana", "--device says where to compute, and knows no Gaudi"),              \
-        OPTION_IGNORED_ROW("use_hpu", "--device says where to compute, and knows no Gaudi"),                 \
-        OPTION_IGNORED_ROW("hpu", "--device says where to compute, and knows no Gaudi"),                     \
+        OPTION_IGNORED_ROW(                                                                                  \
+            "use_habana",                                                                                    \
+            "--device says where to compute: auto is the cpu, cuda a GPU; Gaudi is not built"),              \
+        OPTION_IGNORED_ROW(                                                                                  \
+            "use_hpu", "--device says where to compute: auto is the cpu, cuda a GPU; Gaudi is not built"),   \
+        OPTION_IGNORED_ROW(                                                                                  \
+            "hpu", "--device says where to compute: auto is the cpu, cuda a GPU; Gaudi is not built"),       \
         OPTION_MEANS_ROW("no_cuda", AT(device), "cpu", "the same as --device cpu"),                          \
         OPTION_IGNORED_VALUE_ROW("use_lazy_mode", "BOOL", "there is no graph to be lazy about"),             \
         OPTION_IGNORED_ROW("use_torch_compile", "everything is compiled already"),                           \

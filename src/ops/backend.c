@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char LIBRARY[] = "libkiln_cuda.so";
 
@@ -92,6 +93,39 @@ struct status backend_find(struct backend *b, const char *name)
     }
     *b = (struct backend){found.device, found.entry->ops};
     return status_ok();
+}
+
+const char *backend_visible(const char *root)
+{
+    static const struct {
+        const char *path, *what;
+    } drivers[] = {
+        {"/dev/nvidiactl", "a GPU of NVIDIA"},
+        {"/dev/hl0", "a Gaudi"},
+        {"/dev/accel/accel0", "an accelerator"},
+    };
+    char path[PATH_BYTES];
+    for (size_t i = 0; i < sizeof drivers / sizeof drivers[0]; i++) {
+        int n = snprintf(path, sizeof path, "%s%s", root, drivers[i].path);
+        if (n < PATH_BYTES && access(path, F_OK) == 0) {
+            return drivers[i].what;
+        }
+    }
+    return NULL;
+}
+
+void backend_announce(const struct backend *b, const char *name)
+{
+    const char *visible = backend_visible("");
+    bool is_auto = strcmp(name, "auto") == 0;
+    if (is_auto && visible != NULL) {
+        log_warning("the %s computes: --device auto is the cpu, since cuda has not been tested on a GPU yet; "
+                    "this machine has %s: "
+                    "--device cuda asks for GPUs of NVIDIA, others are not built",
+                    b->device->name, visible);
+    } else {
+        log_info("the %s computes%s", b->device->name, is_auto ? ": --device auto is the cpu" : "");
+    }
 }
 
 void backend_describe(struct buf *text, const struct backend *b)

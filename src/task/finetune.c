@@ -461,6 +461,9 @@ static struct status find_means(struct job *j)
     const struct finetune_options *o = j->options;
     TRY(check_options(o, j->task->predictions));
     TRY(backend_find(&j->backend, o->device));
+    if (rank_options_world(&o->ranks).rank == 0) {
+        backend_announce(&j->backend, o->device);
+    }
     TRY((o->do_train ? precision_find : precision_find_prediction)(&j->precision, &o->precision,
                                                                    j->backend.device));
     if (j->precision.rounds_to_f16 && o->watch.plain_ops != NULL) {

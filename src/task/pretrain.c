@@ -391,6 +391,9 @@ struct status pretrain_run(const struct pretrain_options *of_one)
     TRY(emulation_take(&all, &r.world));
     TRY(pretrain_check(o));
     TRY(backend_find(&r.backend, o->device));
+    if (r.world.rank == 0) {
+        backend_announce(&r.backend, o->device);
+    }
     TRY(precision_find(&r.precision, &o->precision, r.backend.device));
     r.progress = (struct pretrain_progress){o->max_steps, {.total_s = o->total_training_time}};
     r.loop = loop_of(&r);

@@ -489,3 +489,86 @@ struct status zero_folder_check(const struct zero_folder *z, const char *directo
     }
     return status_ok();
 }
+
+/* ---- against the model's own copy ---- */
+
+/* The rank whose file has an element of a tensor; -1: none. */
+static int rank_with(const struct zero_folder *z, const struct stored_tensor *t, int64_t element)
+{
+    const struct stored_piece *piece = t->pieces;
+    size_t size = dtype_bytes(t->dtype);
+    while (piece != NULL && element >= piece->n) {
+        element -= piece++->n;
+    }
+    const unsigned char *at = (piece != NULL ? piece->data : t->data) + (size_t)element * size;
+    for (int r = 0; r < z->n_ranks; r++) {
+        const unsigned char *begin = z->ranks[r].map.data;
+        if (at >= begin && at < begin + z->ranks[r].map.n) {
+            return r;
+        }
+    }
+    return -1;
+}
+
+static struct status differs(const struct zero_folder *z, const char *directory,
+                             const struct stored_tensor *t, const struct stored_tensor *copy, int64_t element)
+{
+    return status_error(STATUS_DATA,
+                        "%s: the fp32 weights of rank %d, rounded to %s, are not those of " ZERO_FOLDER_STATES
+                        ": element %lld of %.80s differs; the file of another rank or step lies under its "
+                        "name, or it is damaged",
+                        directory, rank_with(z, t, element), dtype_name(copy->dtype), (long long)element,
+                        t->name);
+}
+
+enum { COMPARED = 16384 };
+
+/* Room for a run of elements: in fp32, rounded, and as the model has them. */
+struct compared {
+    float weights[COMPARED];
+    double rounded[COMPARED], copy[COMPARED]; /* of any type: 8 bytes each */
+};
+
+static struct status compare_tensor(struct compared *c, const struct zero_folder *z, const char *directory,
+                                    const struct stored_tensor *t, const struct stored_tensor *copy)
+{
+    int64_t n_all = (int64_t)(t->bytes / dtype_bytes(t->dtype));
+    size_t size = dtype_bytes(copy->dtype);
+    for (int64_t first = 0; first < n_all; first += COMPARED) {
+        int64_t n = n_all - first < COMPARED ? n_all - first : COMPARED;
+        TRY(stored_tensor_read_elements(t, first, tensor_1d(c->weights, DTYPE_F32, n)));
+        TRY(stored_tensor_read_elements(copy, first, tensor_1d(c->copy, copy->dtype, n)));
+        stored_tensor_convert(copy->dtype, c->rounded, DTYPE_F32, c->weights, n);
+        for (int64_t i = 0; i < n && memcmp(c->rounded, c->copy, (size_t)n * size) != 0; i++) {
+            if (memcmp((char *)c->rounded + (size_t)i * size, (char *)c->copy + (size_t)i * size, size) !=
+                0) {
+                return differs(z, directory, t, copy, first + i);
+            }
+        }
+    }
+    return status_ok();
+}
+
+/* The model's copy of a parameter, where it has one that can be compared. */
+static const struct stored_tensor *copy_of(const struct pickle_node *states, const struct stored_tensor *t)
+{
+    const struct pickle_node *node = pickle_find(pickle_find(states, "module"), t->name);
+    const struct stored_tensor *copy = node != NULL && node->kind == PICKLE_TENSOR ? node->tensor : NULL;
+    bool fits = copy != NULL && copy->unreadable == NULL && stored_tensor_is_dense(copy) &&
+                stored_tensor_converts(DTYPE_F32, copy->dtype) &&
+                copy->bytes / dtype_bytes(copy->dtype) == t->bytes / dtype_bytes(t->dtype);
+    return fits ? copy : NULL;
+}
+
+struct status zero_folder_compare(const struct zero_folder *z, const char *directory,
+                                  const struct pickle_node *states)
+{
+    struct compared *c = malloc(sizeof *c);
+    struct status s = c == NULL ? out_of_memory(directory) : status_ok();
+    for (int i = 0; i < z->n && !failed(s); i++) {
+        const struct stored_tensor *t = &z->tensors[ZERO_WEIGHT][i], *copy = copy_of(states, t);
+        s = copy == NULL ? status_ok() : compare_tensor(c, z, directory, t, copy);
+    }
+    free(c);
+    return s;
+}

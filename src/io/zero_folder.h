@@ -44,6 +44,12 @@ struct status zero_folder_open(struct zero_folder *z, const char *directory,
 /* Safe on a zeroed struct and after a failed open. */
 void zero_folder_close(struct zero_folder *z);
 
+/* Whether the weights of the ranks, rounded to the type of the model's copies in `states`, are these, bit by bit: a rank's file under another
+ * rank's name, or of another step, has the right sizes.  Reads all of them.  STATUS_DATA names the rank and the first element that
+ * differs; STATUS_MEMORY. */
+struct status zero_folder_compare(const struct zero_folder *z, const char *directory,
+                                  const struct pickle_node *states);
+
 /* After reading: file_map_check of all that is mapped. */
 struct status zero_folder_check(const struct zero_folder *z, const char *directory);
 

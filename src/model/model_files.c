@@ -324,6 +324,7 @@ static struct status open_states(struct model_files *m, const char *directory, c
         return out_of_memory(directory);
     }
     TRY(zero_folder_open(m->zero, directory, m->files[0].torch.root));
+    TRY(zero_folder_compare(m->zero, directory, m->files[0].torch.root));
     log_info("%s: the weights in fp32 of %d ranks", directory, m->zero->n_ranks);
     return status_ok();
 }

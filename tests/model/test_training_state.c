@@ -258,6 +258,10 @@ static void test_half_folders(void)
     copy_ranks("other/3", 4);
     copy_file("zero1_2/13/" STATES, "other/3/" STATES, 0);
     EXPECT_ERROR(try("other", 3), STATUS_DATA, "is of 2 ranks, the files of the optimizer of 4");
+    copy_ranks("twins/3", 4);
+    copy_file("zero2_4/3/" RANK(0), "twins/3/" RANK(1), 0);
+    EXPECT_ERROR(try("twins", 3), STATUS_DATA,
+                 "the fp32 weights of rank 1, rounded to bf16, are not those of " STATES);
     copy_ranks("later/3", 4);
     copy_file("zero_later/3/" RANK(1), "later/3/" RANK(1), 0);
     EXPECT_ERROR(try("later", 3), STATUS_DATA, "the optimizer of rank 1 is at step 4");

@@ -280,13 +280,28 @@ struct status torch_file_parse(struct torch_file *f, const void *bytes, size_t n
     return s;
 }
 
+/* Of the form that is an archive: that of before has no sums. */
+static struct status check_sums(const struct file_map *map, const char *path)
+{
+    struct zip_file z;
+    if (!begins_with(map->data, map->n, zip_magic, sizeof zip_magic)) {
+        return status_ok();
+    }
+    TRY(zip_file_parse(&z, map->data, map->n, path));
+    struct status s = zip_file_check_sums(&z, path);
+    zip_file_close(&z);
+    return s;
+}
+
 struct status torch_file_open(struct torch_file *f, const char *path)
 {
     struct file_map map;
     *f = (struct torch_file){0};
     TRY(file_map_open(&map, path));
     struct status s = torch_file_parse(f, map.data, map.n, path);
+    s = failed(s) ? s : check_sums(&map, path);
     if (failed(s)) {
+        torch_file_close(f);
         file_map_close(&map);
         return s;
     }

@@ -1,6 +1,8 @@
 #include "io/zip_file.h"
 
 #include "core/bytes.h"
+#include "core/hash.h"
+#include "core/parallel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,7 @@ struct directory {
 /* One entry of the directory, with its ZIP64 fields applied. */
 struct central {
     unsigned flags, method, disk;
+    uint32_t crc;
     uint64_t compressed_bytes, bytes, begin;
     const char *name;
     size_t name_bytes;
@@ -126,7 +129,8 @@ static bool read_central(struct central *c, struct span *s)
     bytes_take(s, 4); /* versions */
     *c = (struct central){.flags = bytes_read_u16(s)};
     c->method = bytes_read_u16(s);
-    bytes_take(s, 8); /* time, date, CRC-32 */
+    bytes_take(s, 4); /* time, date */
+    c->crc = bytes_read_u32(s);
     c->compressed_bytes = bytes_read_u32(s);
     c->bytes = bytes_read_u32(s);
     c->name_bytes = bytes_read_u16(s);
@@ -162,7 +166,8 @@ static bool place_member(struct zip_member *m, const struct central *c, const un
         return false;
     }
     bool is_stored = c->method == 0 && c->compressed_bytes == c->bytes && (c->flags & ENCRYPTED) == 0;
-    *m = (struct zip_member){c->name, name_bytes, data, (size_t)c->compressed_bytes, is_stored, c->begin};
+    *m = (struct zip_member){c->name,   name_bytes, data,  (size_t)c->compressed_bytes,
+                             is_stored, c->begin,   c->crc};
     return true;
 }
 
@@ -246,6 +251,51 @@ struct status zip_file_parse(struct zip_file *z, const void *bytes, size_t n, co
         zip_file_close(z);
     }
     return s;
+}
+
+/* The sums of all members, which threads share. */
+struct summing {
+    const struct zip_file *z;
+    struct hash_crc32_tables tables;
+    bool *is_right; /* [n] */
+};
+
+static bool has_sum(const struct zip_member *m)
+{
+    return m->is_stored && m->n > 0;
+}
+
+static void sum_part(void *context, int part, int n_parts)
+{
+    struct summing *s = context;
+    for (size_t i = (size_t)part; i < s->z->n; i += (size_t)n_parts) {
+        const struct zip_member *m = &s->z->members[i];
+        s->is_right[i] = has_sum(m) && hash_crc32(&s->tables, 0, m->data, m->n) == m->crc;
+    }
+}
+
+struct status zip_file_check_sums(const struct zip_file *z, const char *source)
+{
+    struct summing s = {.z = z, .is_right = calloc(z->n + 1, sizeof *s.is_right)};
+    const struct zip_member *wrong = NULL;
+    size_t n_right = 0;
+    if (s.is_right == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the members of %s", source);
+    }
+    hash_crc32_init(&s.tables);
+    parallel_run(sum_part, &s);
+    for (size_t i = z->n; i-- > 0;) {
+        n_right += s.is_right[i];
+        wrong = has_sum(&z->members[i]) && !s.is_right[i] ? &z->members[i] : wrong;
+    }
+    free(s.is_right);
+    return wrong == NULL || n_right == 0
+               ? status_ok()
+               : status_error(STATUS_DATA,
+                              "%s is damaged: the CRC-32 of its member %.*s is wrong, and those of %zu "
+                              "others are right",
+                              source, wrong->name_bytes < 80 ? (int)wrong->name_bytes : 80, wrong->name,
+                              n_right);
 }
 
 void zip_file_close(struct zip_file *z)

@@ -13,7 +13,7 @@
 struct embed_args {
     struct session_flags session;
     const char *pooling, *prompt, *prompt_name;
-    int64_t max_seq_length;
+    int64_t max_seq_length, truncate_dim;
     bool normalize, no_normalize, no_prompt, parse_special_tokens;
 };
 
@@ -28,6 +28,9 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("no_normalize", offsetof(struct embed_args, no_normalize), "do not scale vectors"),
     OPTION_INT_ROW("max_seq_length", offsetof(struct embed_args, max_seq_length), NULL, 2, 65536,
                    "most tokens of a text, [CLS] and [SEP] included; longer texts are cut"),
+    OPTION_INT_ROW(
+        "truncate_dim", offsetof(struct embed_args, truncate_dim), NULL, 1, 1000000,
+        "number of the first numbers of a vector to keep; those of --normalize are scaled behind it"),
     OPTION_STRING_ROW("prompt", offsetof(struct embed_args, prompt), NULL, "TEXT",
                       "text to put before each text"),
     OPTION_FLAG_ROW("no_prompt", offsetof(struct embed_args, no_prompt), "put nothing before a text"),
@@ -161,9 +164,10 @@ static struct status plan(struct group *g, const struct embed_args *a)
         .prompt = a->no_prompt ? "" : a->prompt,
         .prompt_name = a->prompt_name,
         .max_length = a->max_seq_length,
+        .truncate_dim = a->truncate_dim,
     };
     bool asked = a->pooling != NULL || a->normalize || a->no_normalize || a->no_prompt || a->prompt != NULL ||
-                 a->prompt_name != NULL || a->max_seq_length != 0;
+                 a->prompt_name != NULL || a->max_seq_length != 0 || a->truncate_dim != 0;
     struct buf line = {0};
     TRY(embed_plan_make(&g->plan, g->s, &o));
     embed_plan_describe(&line, &g->plan);

@@ -197,8 +197,8 @@ static int64_t apply(const struct sentence_layer *l, double *v, double *next, in
     for (int64_t c = 0; l->normalize && c < n; c++) {
         v[c] /= fmax(sqrt(squares), least);
     }
-    if (l->normalize) {
-        return n;
+    if (l->normalize || l->truncates) {
+        return sentence_layer_width(l, n);
     }
     for (int64_t o = 0; o < l->n_out; o++) {
         double sum = dot(l->weight + o * n, v, n) + (l->bias == NULL ? 0 : l->bias[o]);

@@ -17,6 +17,7 @@ struct embed_options {
     const char *prompt;          /* put before each text, "" for none; NULL: that of prompt_name */
     const char *prompt_name;     /* one of the model's; NULL: the one it uses by default */
     int64_t max_length;          /* tokens of a text, special ones included; 0: as the model's files say */
+    int64_t truncate_dim; /* the first numbers of a vector that are kept; 0: as the model's files say */
 };
 
 /* How vectors are made; pointers are into the model or the options. */
@@ -24,7 +25,8 @@ struct embed_plan {
     enum sentence_pooling poolings[SENTENCE_N_POOLINGS];
     int n_poolings;
     bool skips_prompt, lower_case;
-    const struct sentence_layer *layers[SENTENCE_MAX_LAYERS + 1];
+    const struct sentence_layer *layers[SENTENCE_MAX_LAYERS + 2];
+    struct sentence_layer truncation; /* the caller's, viewed by layers: a plan is not copied */
     int n_layers;
     const char *prompt;
     int64_t max_length;

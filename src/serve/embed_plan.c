@@ -13,15 +13,29 @@ static struct status plan_length(struct embed_plan *p, const struct session *s, 
                               (long long)wanted, (long long)positions);
 }
 
-static void plan_layers(struct embed_plan *p, const struct sentence_model *m, enum embed_choice normalize)
+/* The place of the last layer but for a truncation, which comes after all modules; -1: there is none. */
+static int last_module(const struct embed_plan *p)
+{
+    int last = p->n_layers - 1;
+    return last >= 0 && p->layers[last]->truncates ? last - 1 : last;
+}
+
+static void plan_layers(struct embed_plan *p, const struct sentence_model *m, const struct embed_options *o)
 {
     for (int i = 0; i < m->n_layers; i++) {
         p->layers[p->n_layers++] = &m->layers[i];
     }
-    bool does = p->n_layers > 0 && p->layers[p->n_layers - 1]->normalize;
-    if (normalize == EMBED_YES && !does) {
+    if (o->truncate_dim > 0) {
+        p->truncation = (struct sentence_layer){.truncates = true, .n_out = o->truncate_dim};
+        p->n_layers = last_module(p) + 1;
+        p->layers[p->n_layers++] = &p->truncation;
+    }
+    int last = last_module(p);
+    bool does = last >= 0 && p->layers[last]->normalize, truncates = last < p->n_layers - 1;
+    if (o->normalize == EMBED_YES && (!does || truncates)) {
         p->layers[p->n_layers++] = &normalize_layer;
-    } else if (normalize == EMBED_NO && does) {
+    } else if (o->normalize == EMBED_NO && does) {
+        p->layers[last] = p->layers[p->n_layers - 1];
         p->n_layers--;
     }
 }
@@ -31,14 +45,14 @@ static struct status plan_widths(struct embed_plan *p, int64_t hidden_size)
     p->width = p->max_width = p->n_poolings * hidden_size;
     for (int i = 0; i < p->n_layers; i++) {
         const struct sentence_layer *l = p->layers[i];
-        if (!l->normalize && l->n_in != p->width) {
+        if (!l->normalize && !l->truncates && l->n_in != p->width) {
             return status_error(
                 STATUS_USAGE,
                 "the model's Dense module takes vectors of %lld numbers, but %d poolings of %lld "
                 "make %lld",
                 (long long)l->n_in, p->n_poolings, (long long)hidden_size, (long long)p->width);
         }
-        p->width = l->normalize ? p->width : l->n_out;
+        p->width = sentence_layer_width(l, p->width);
         p->max_width = p->width > p->max_width ? p->width : p->max_width;
     }
     return status_ok();
@@ -61,7 +75,7 @@ struct status embed_plan_make(struct embed_plan *p, const struct session *s, con
     if (o->prompt == NULL) {
         TRY(sentence_model_prompt(m, o->prompt_name, &p->prompt));
     }
-    plan_layers(p, m, o->normalize);
+    plan_layers(p, m, o);
     TRY(plan_length(p, s, o->max_length));
     return plan_widths(p, s->net.config.model->hidden_size);
 }
@@ -74,6 +88,8 @@ void embed_plan_describe(struct buf *out, const struct embed_plan *p)
     for (int i = 0; i < p->n_layers; i++) {
         if (p->layers[i]->normalize) {
             buf_puts(out, ", normalised");
+        } else if (p->layers[i]->truncates) {
+            buf_printf(out, ", the first %lld numbers", (long long)p->layers[i]->n_out);
         } else {
             buf_printf(out, ", dense to %lld", (long long)p->layers[i]->n_out);
         }

@@ -379,6 +379,26 @@ static struct status check_widths(const struct sentence_model *m, const char *pa
     return status_ok();
 }
 
+/* "truncate_dim": the first numbers of the vector, after all modules (encode of SentenceTransformer.py). */
+static struct status read_truncation(struct sentence_model *m, const char *config)
+{
+    int64_t n = 0;
+    if (m->config == NULL || json_is_null(json_object_get(m->config, "truncate_dim"))) {
+        return status_ok();
+    }
+    TRY(json_get_int(m->config, config, "truncate_dim", false, &n));
+    bool given = json_object_get(m->config, "truncate_dim") != NULL;
+    if (given && (n < 1 || m->n_layers == SENTENCE_MAX_LAYERS)) {
+        return status_error(STATUS_DATA,
+                            "%s: \"truncate_dim\" is %lld, but must be at least 1, after at most %d modules",
+                            config, (long long)n, SENTENCE_MAX_LAYERS - 1);
+    }
+    if (given) {
+        m->layers[m->n_layers++] = (struct sentence_layer){.truncates = true, .n_out = n};
+    }
+    return status_ok();
+}
+
 static struct status open_all(struct sentence_model *m, const char *path)
 {
     char modules[CHECKPOINT_PATH_BYTES], config[CHECKPOINT_PATH_BYTES];
@@ -394,6 +414,7 @@ static struct status open_all(struct sentence_model *m, const char *path)
     TRY(check_widths(m, modules));
     TRY(read_object(&m->config, config, path, "config_sentence_transformers.json", false));
     TRY(expect_text(m->config, config, "model_type", "SentenceTransformer"));
+    TRY(read_truncation(m, config));
     const char *text;
     return status_context(sentence_model_prompt(m, NULL, &text), "%s", config);
 }
@@ -451,11 +472,17 @@ struct status sentence_model_prompt(const struct sentence_model *m, const char *
     return status_ok();
 }
 
+int64_t sentence_layer_width(const struct sentence_layer *l, int64_t width)
+{
+    bool keeps = l->normalize || (l->truncates && width < l->n_out);
+    return keeps ? width : l->n_out;
+}
+
 int64_t sentence_model_width(const struct sentence_model *m, int64_t hidden_size)
 {
     int64_t width = m->n_poolings * hidden_size;
     for (int i = 0; i < m->n_layers; i++) {
-        width = m->layers[i].normalize ? width : m->layers[i].n_out;
+        width = sentence_layer_width(&m->layers[i], width);
     }
     return width;
 }

@@ -30,9 +30,9 @@ enum sentence_pooling sentence_pooling_find(const char *name);
 
 enum sentence_activation { SENTENCE_IDENTITY, SENTENCE_TANH, SENTENCE_RELU, SENTENCE_GELU, SENTENCE_SIGMOID };
 
-/* A module after the pooling: x / |x|, or f(W x + b), plus x or R x if the file says so. */
+/* A module after the pooling: x / |x|, or the first n_out numbers of x, or f(W x + b), plus x or R x if the file says so. */
 struct sentence_layer {
-    bool normalize;
+    bool normalize, truncates;
     enum sentence_activation activation;
     int64_t n_in, n_out;
     float *weight;   /* [n_out, n_in]; owned, like the others */
@@ -68,6 +68,9 @@ void sentence_model_close(struct sentence_model *m);
 /* The text of a prompt, borrowed.  `name` NULL: the default prompt, "" if there is none.  STATUS_USAGE lists
  * the names of all prompts. */
 struct status sentence_model_prompt(const struct sentence_model *m, const char *name, const char **text);
+
+/* Numbers that a layer makes of `width`. */
+int64_t sentence_layer_width(const struct sentence_layer *l, int64_t width);
 
 /* Numbers in a vector of this model, whose rows have `hidden_size`. */
 int64_t sentence_model_width(const struct sentence_model *m, int64_t hidden_size);

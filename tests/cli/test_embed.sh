@@ -25,6 +25,22 @@ said mean 'pooling mean, normalised, at most 40 tokens'
 grep -q 'no modules.json' "$dir/log" || fail "nothing about modules.json: $(cat "$dir/log")"
 mv "$dir/mean/aside" "$dir/mean/modules.json"
 
+# Matryoshka vectors: the first numbers, by the model's file or by a flag, behind all modules; scaled again if asked for.
+said prompts 'pooling mean, normalised, the first 5 numbers, at most 40 tokens' --no_prompt --truncate_dim 5
+said prompts 'pooling mean, normalised, the first 5 numbers, normalised, at most 40 tokens' --no_prompt --truncate_dim 5 --normalize
+said prompts 'pooling mean, the first 5 numbers, at most 40 tokens' --no_prompt --truncate_dim 5 --no_normalize
+numbers() { tr -d '[]' <"$dir/vector" | tr ',' '\n' | wc -l; }
+sed -i 's/{/{"truncate_dim": 7,/' "$dir/prompts/config_sentence_transformers.json"
+said prompts 'pooling mean, normalised, the first 7 numbers, at most 40 tokens' --no_prompt
+[ "$(numbers)" -eq 7 ] || fail "$(numbers) numbers, not 7"
+said prompts 'pooling mean, normalised, the first 900 numbers, at most 40 tokens' --no_prompt --truncate_dim 900
+[ "$(numbers)" -eq 16 ] || fail "$(numbers) numbers, not all"
+sed -i 's/"truncate_dim": 7/"truncate_dim": null/' "$dir/prompts/config_sentence_transformers.json"
+said prompts 'pooling mean, normalised, at most 40 tokens' --no_prompt
+sed -i 's/"truncate_dim": null/"truncate_dim": 0/' "$dir/prompts/config_sentence_transformers.json"
+expect 65 '"truncate_dim" is 0, but must be at least 1' "$kiln" embed --model "$dir/prompts" cab
+sed -i 's/"truncate_dim": 0,//' "$dir/prompts/config_sentence_transformers.json"
+
 # The same numbers by another way: a prompt is text before the text.
 embed cls --prompt_name query 'cab' >"$dir/a" 2>/dev/null
 embed cls 'a man: cab' 2>/dev/null | cmp - "$dir/a" || fail "a prompt is not text before the text"

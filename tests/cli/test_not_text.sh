@@ -64,6 +64,9 @@ for name in model.safetensors weights.pt shard.hdf5 vocab_lfs.txt text.jsonl; do
 for name in model.safetensors weights.pt shard.hdf5; do expect 65 "$name is a pointer of Git LFS, not the file itself" "$kiln" inspect $name; done
 expect 65 'run "git lfs pull"' "$kiln" prepare --input text.jsonl --vocab_file vocab.txt --output_dir store
 expect 65 'run "git lfs pull"' "$kiln" prepare --input text --vocab_file vocab_lfs.txt --output_dir store
+# a name cannot drive the terminal
+expect 65 'no\x1b[2Jfile\x07\u0085 caf' "$kiln" prepare --input $'no\e[2Jfile\a\xc2\x85 café' --vocab_file vocab.txt --output_dir store
+! grep -q $'\e' "$dir/err" || fail "control characters reach the terminal"
 # half a packed file is not all of the text, and nothing of one is none
 seq 20000 | gzip >numbers.gz
 head -c 20000 numbers.gz >half.txt.gz

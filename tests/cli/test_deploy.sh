@@ -22,7 +22,7 @@ fi
 exec "$kiln" "\$@" --dry-run
 SH
 printf '#!/bin/sh\necho "bash $*" >>%s/commands\n' "$dir" >"$dir/bin/bash"
-printf '#!/bin/sh\n' | tee "$dir/bin/mkdir" >"$dir/bin/scontrol"
+printf '#!/bin/sh\n' | tee "$dir/bin/mkdir" "$dir/bin/cp" >"$dir/bin/scontrol"
 chmod +x "$dir"/bin/*
 
 # run_block FILE: the script behind "args: - |", with the variables of "env:", /data being a folder of this test
@@ -56,6 +56,10 @@ for file in "$deploy"/kubernetes/*.yaml; do
 done
 [ $n = 8 ] || fail "$n manifests"
 
+# every volume that is claimed is the one that deploy makes, and no pod is started again for a wrong flag
+[ "$(sed -n 's/^ *claimName: //p' "$deploy"/kubernetes/*.yaml | sort -u)" = "$(sed -n 's/^  name: //p' "$deploy/claim.yaml")" ] || fail "claims"
+if grep -n 'restartPolicy: OnFailure\|restartPolicy: Always' "$deploy"/kubernetes/*.yaml >"$dir/loops"; then fail "pods that loop: $(cat "$dir/loops")"; fi
+
 # both phases of the Slurm script
 for phase in 1 2; do
     : >"$dir/commands"
@@ -70,7 +74,7 @@ if grep -rnE '@[a-z]|/home/|/root/[^.]|/users/|/ceph|([0-9]+\.){3}[0-9]+' "$depl
 fi
 for script in "$deploy"/slurm/*.sbatch; do bash -n "$script"; done
 if [ -n "${KILN_PYTHON:-}" ] && "$KILN_PYTHON" -c 'import yaml' 2>/dev/null; then
-    "$KILN_PYTHON" "$tests/../deploy/check_manifests.py" "$deploy"/kubernetes/*.yaml
+    "$KILN_PYTHON" "$tests/../deploy/check_manifests.py" "$deploy"/claim.yaml "$deploy"/kubernetes/*.yaml
 else
     lack yaml "the fields of the manifests: KILN_PYTHON names no Python with yaml; make it by: python3 -m venv V; V/bin/pip install pyyaml; export KILN_PYTHON=V/bin/python"
 fi

@@ -1,4 +1,4 @@
-"""Checks Kubernetes manifests without a cluster: their fields are those of a v1 Pod and of the MPIJob of kubeflow.org/v2beta1 (its
+"""Checks Kubernetes manifests without a cluster: their fields are those of a batch/v1 Job, of a claim, and of the MPIJob of kubeflow.org/v2beta1 (its
 CRD's list: mpi-operator, manifests/base/kubeflow.org_mpijobs.yaml), volumes that are mounted exist, numbers agree.
 usage: check_manifests.py FILE..."""
 import sys
@@ -9,7 +9,7 @@ METADATA = {"name", "labels", "annotations"}
 CONTAINER = {"name", "image", "imagePullPolicy", "env", "command", "args", "resources", "volumeMounts", "workingDir", "ports",
              "securityContext"}
 POD = {"containers", "volumes", "restartPolicy", "terminationGracePeriodSeconds", "nodeSelector", "tolerations", "hostIPC",
-       "initContainers", "serviceAccountName"}
+       "initContainers", "serviceAccountName", "securityContext"}
 JOB = {"slotsPerWorker", "runLauncherAsWorker", "runPolicy", "mpiReplicaSpecs", "sshAuthMountPath", "launcherCreationPolicy",
        "mpiImplementation"}
 POLICY = {"cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit", "schedulingPolicy", "suspend",
@@ -43,16 +43,32 @@ def check_container(where, c, volumes):
         fields(where, amounts, {"cpu", "memory", "nvidia.com/gpu"}, {"cpu", "memory"})
 
 
-def check_pod(where, spec, restart):
+def check_pod(where, spec):
     fields(where, spec, POD, {"containers", "volumes"})
     volumes = {v["name"] for v in spec["volumes"]}
     for v in spec["volumes"]:
         fields(where, v, {"name", "persistentVolumeClaim", "emptyDir"}, {"name"})
         assert len(v) == 2, f"{where}: the volume {v['name']} has {len(v) - 1} kinds"
-    if restart:
-        one_of(f"{where}: restartPolicy", spec.get("restartPolicy"), ("Always", "OnFailure", "Never"))
     for c in spec["containers"]:
         check_container(f"{where}/{c.get('name')}", c, volumes)
+
+
+def check_batch_job(where, spec):
+    """A policy for failures works only with pods that are never started again in place."""
+    fields(where, spec, {"backoffLimit", "podFailurePolicy", "template"}, {"backoffLimit", "podFailurePolicy", "template"})
+    fields(where, spec["podFailurePolicy"], {"rules"}, {"rules"})
+    pod = spec["template"]["spec"]
+    names = {c["name"] for c in pod["containers"]}
+    for rule in spec["podFailurePolicy"]["rules"]:
+        fields(where, rule, {"action", "onExitCodes", "onPodConditions"}, {"action"})
+        one_of(where, rule["action"], ("FailJob", "Ignore", "Count"))
+        codes = rule.get("onExitCodes")
+        if codes:
+            fields(where, codes, {"containerName", "operator", "values"}, {"operator", "values"})
+            one_of(where, codes["containerName"], names)
+            assert not set(codes["values"]) & {0, 74, 75, 137, 143}, f"{where}: what may be started again ends the job"
+    assert pod.get("restartPolicy") == "Never", f"{where}: restartPolicy must be Never"
+    check_pod(where, pod)
 
 
 def check_job(where, spec):
@@ -66,7 +82,7 @@ def check_job(where, spec):
         fields(f"{where}/{role}", replica, REPLICA, REPLICA)
         one_of(f"{where}/{role}: restartPolicy", replica["restartPolicy"], ("Always", "OnFailure", "Never", "ExitCode"))
         fields(f"{where}/{role}", replica["template"], {"metadata", "spec"}, {"spec"})
-        check_pod(f"{where}/{role}", replica["template"]["spec"], False)
+        check_pod(f"{where}/{role}", replica["template"]["spec"])
     assert spec["mpiReplicaSpecs"]["Launcher"]["replicas"] == 1, "one launcher"
     worker = spec["mpiReplicaSpecs"]["Worker"]
     container = worker["template"]["spec"]["containers"][0]
@@ -82,9 +98,11 @@ def check(path):
     d = documents[0]
     fields(path, d, {"apiVersion", "kind", "metadata", "spec"}, {"apiVersion", "kind", "metadata", "spec"})
     fields(path, d["metadata"], METADATA, {"name"})
-    one_of(path, (d["apiVersion"], d["kind"]), (("v1", "Pod"), ("kubeflow.org/v2beta1", "MPIJob")))
-    if d["kind"] == "Pod":
-        check_pod(path, d["spec"], True)
+    one_of(path, (d["apiVersion"], d["kind"]), (("batch/v1", "Job"), ("v1", "PersistentVolumeClaim"), ("kubeflow.org/v2beta1", "MPIJob")))
+    if d["kind"] == "Job":
+        check_batch_job(path, d["spec"])
+    elif d["kind"] == "PersistentVolumeClaim":
+        fields(path, d["spec"], {"accessModes", "resources", "storageClassName"}, {"accessModes", "resources"})
     else:
         check_job(path, d["spec"])
 

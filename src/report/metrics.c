@@ -352,7 +352,7 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
 }
 
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
-                        const struct unigram *u)
+                        const struct unigram *u, int64_t evaluation_ns)
 {
     json_t *event = json_pack("{s:I, s:I}", "step", (json_int_t)step, "global_step",
                               (json_int_t)(m->phase_offset + step));
@@ -373,9 +373,8 @@ void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_re
              m->phase, (long long)step, trainer_result_mean(r, "mlm_loss"), u->loss,
              trainer_result_mean(r, "mlm_accuracy"), u->accuracy, nsp);
     draw_report(m, false);
-    if (m->window_steps == 0) { /* so that the next line's rates do not include the evaluation */
-        m->window_start_ns = clock_ns();
-    }
+    m->evaluation_ns += evaluation_ns;
+    m->window_start_ns = m->window_steps == 0 ? clock_ns() : m->window_start_ns + evaluation_ns;
 }
 
 void metrics_average(struct metrics *m, const char *path, const struct trainer_result *r)
@@ -392,16 +391,21 @@ void metrics_average(struct metrics *m, const char *path, const struct trainer_r
 
 void metrics_summary(struct metrics *m, int64_t step)
 {
-    double seconds = clock_since_s(m->start_ns);
+    double seconds = clock_since_s(m->start_ns), evaluation = (double)m->evaluation_ns * 1e-9,
+           training = seconds - evaluation;
     progress_end(&m->progress);
-    metrics_event(m, "end",
-                  json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step,
-                            "global_step", (json_int_t)(m->phase_offset + step), "seconds", seconds,
-                            "process_seconds", clock_since_s(m->options.process_start_ns),
-                            "sequences_per_second", m->n_sequences / seconds, "tokens_per_second",
-                            m->n_tokens / seconds, "seconds_per_step",
-                            seconds / (double)(step - m->first_step + 1), "final_loss", m->final_loss));
-    log_info("phase %d: %lld steps of this run in %s, %s sequences/s, %s tokens/s", m->phase,
-             (long long)(step - m->first_step + 1), progress_time(seconds).text,
-             rate_text(m->n_sequences / seconds).text, rate_text(m->n_tokens / seconds).text);
+    metrics_event(
+        m, "end",
+        json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step, "global_step",
+                  (json_int_t)(m->phase_offset + step), "seconds", seconds, "evaluation_seconds", evaluation,
+                  "process_seconds", clock_since_s(m->options.process_start_ns), "sequences_per_second",
+                  m->n_sequences / training, "tokens_per_second", m->n_tokens / training, "seconds_per_step",
+                  training / (double)(step - m->first_step + 1), "final_loss", m->final_loss));
+    char evaluated[64] = "";
+    if (m->evaluation_ns > 0) {
+        snprintf(evaluated, sizeof evaluated, " and %s of evaluation", progress_time(evaluation).text);
+    }
+    log_info("phase %d: %lld steps of this run in %s%s, %s sequences/s, %s tokens/s", m->phase,
+             (long long)(step - m->first_step + 1), progress_time(training).text, evaluated,
+             rate_text(m->n_sequences / training).text, rate_text(m->n_tokens / training).text);
 }

@@ -54,6 +54,7 @@ struct metrics {
     double total_s, left_s; /* of a run by the clock; left_s: at its start */
     bool started;
     int64_t start_ns;
+    int64_t evaluation_ns;        /* of all evaluations: rates are of training alone */
     int64_t next_report_ns;       /* report.html is not drawn before this */
     double n_sequences, n_tokens; /* trained on in this run */
     double final_loss;            /* mean of the last line's steps */
@@ -93,7 +94,7 @@ void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_resul
 
 /* After an evaluation: one line. */
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
-                        const struct unigram *u);
+                        const struct unigram *u, int64_t evaluation_ns);
 
 /* After an evaluation of the weights of another model, at `path`: one line, and the event "average". */
 void metrics_average(struct metrics *m, const char *path, const struct trainer_result *r);

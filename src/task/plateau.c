@@ -4,6 +4,7 @@
 
 /* Small models on small batches left it after 3,000 to 4,500 steps (docs/expected_losses.md); four times that
  * is long. */
+static const double ABOVE = 1.1; /* of the loss of word frequencies */
 enum { USUAL_FROM = 3000, USUAL_TO = 4500, LONG = 4 * USUAL_TO };
 
 static enum plateau_stage next_stage(enum plateau_stage stage, int64_t step, double loss, double floor)
@@ -14,7 +15,18 @@ static enum plateau_stage next_stage(enum plateau_stage stage, int64_t step, dou
     if (step >= LONG || stage == PLATEAU_LONG) {
         return PLATEAU_LONG;
     }
-    return loss < 1.1 * floor || stage == PLATEAU_ON ? PLATEAU_ON : PLATEAU_UNKNOWN;
+    return loss < ABOVE * floor || stage == PLATEAU_ON ? PLATEAU_ON : PLATEAU_UNKNOWN;
+}
+
+static void tell_on(const struct plateau *p, double loss, double floor)
+{
+    log_info("held-out mlm loss %.2f is about that of word frequencies alone (%.2f): the model knows which "
+             "words are frequent, not yet "
+             "what surrounds them. This is normal at first and ends suddenly, for small models after %d to "
+             "%d steps; shorter sequences, "
+             "more steps of smaller batches and a higher rate leave it sooner%s%s",
+             loss, floor, USUAL_FROM, USUAL_TO, p->advice == NULL ? "" : ", and so does a new model with ",
+             p->advice == NULL ? "" : p->advice);
 }
 
 void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result *heldout,
@@ -27,25 +39,14 @@ void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result 
         return;
     }
     switch (p->stage) {
-    case PLATEAU_ON:
-        log_info("held-out mlm loss %.2f is about that of word frequencies alone (%.2f): the model knows "
-                 "which words are "
-                 "frequent, not yet what surrounds them. This is normal at first and ends suddenly, for "
-                 "small models after "
-                 "%d to %d steps; a new model with --sinusoidal_positions, --positional_heads and "
-                 "--ppmi_embeddings leaves it "
-                 "sooner, and so do "
-                 "shorter sequences, more steps of smaller batches and a higher rate",
-                 loss, floor, USUAL_FROM, USUAL_TO);
-        break;
+    case PLATEAU_ON: tell_on(p, loss, floor); break;
     case PLATEAU_LONG:
-        log_warning(
-            "held-out mlm loss %.2f is still that of word frequencies alone (%.2f) after %lld steps, which "
-            "is "
-            "longer than usual: look at --learning_rate (too low, or so high that grad_norm is always "
-            "clipped), "
-            "at the batch (very large ones take as many steps), and at what `kiln prepare` said of the text",
-            loss, floor, (long long)step);
+        log_warning("held-out mlm loss %.2f is %s that of word frequencies alone (%.2f) after %lld steps, "
+                    "which is longer than usual: look at "
+                    "--learning_rate (too low, or so high that grad_norm is always clipped), at the batch "
+                    "(very large ones take as many "
+                    "steps), and at what `kiln prepare` said of the text",
+                    loss, loss > ABOVE * floor ? "above" : "still", floor, (long long)step);
         break;
     case PLATEAU_BEHIND:
         if (before != PLATEAU_UNKNOWN) {

@@ -12,12 +12,13 @@
 enum plateau_stage {
     PLATEAU_UNKNOWN, /* not evaluated yet, or above it */
     PLATEAU_ON,      /* the loss is within a tenth of it: logged once */
-    PLATEAU_LONG,    /* for longer than usual: logged once, with advice */
+    PLATEAU_LONG,    /* on it or above for longer than usual: logged once, with advice */
     PLATEAU_BEHIND,  /* left: logged once, if it was on it before */
 };
 
 struct plateau {
     enum plateau_stage stage;
+    const char *advice; /* flags that the run has not, as a part of a sentence; NULL: none */
 };
 
 /* After an evaluation at optimizer step `step` of the run: logs a line when the state changes. */

@@ -29,6 +29,7 @@ struct pretrain_run {
     struct trainer trainer;
     struct evaluation evaluation;
     struct plateau plateau;
+    char advice[96]; /* viewed by it */
     struct pace pace;
     struct prefetch prefetch;
     struct store_check check;

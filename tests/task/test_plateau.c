@@ -14,19 +14,19 @@ static enum plateau_stage watch(struct plateau *p, int64_t step, double loss)
 
 int main(void)
 {
-    struct plateau usual = {PLATEAU_UNKNOWN};
+    struct plateau usual = {PLATEAU_UNKNOWN, NULL};
     EXPECT(watch(&usual, 100, 9) == PLATEAU_UNKNOWN, "a first loss is above the plateau");
     EXPECT(watch(&usual, 500, 6.1) == PLATEAU_ON, "stage %d", (int)usual.stage);
     EXPECT(watch(&usual, 1000, 5.6) == PLATEAU_ON, "stage %d", (int)usual.stage);
     EXPECT(watch(&usual, 4000, 5.3) == PLATEAU_BEHIND, "stage %d", (int)usual.stage);
     EXPECT(watch(&usual, 9000, 3.1) == PLATEAU_BEHIND, "stage %d", (int)usual.stage);
 
-    struct plateau stuck = {PLATEAU_UNKNOWN};
+    struct plateau stuck = {PLATEAU_UNKNOWN, NULL};
     EXPECT(watch(&stuck, 1000, 6.0) == PLATEAU_ON, "stage %d", (int)stuck.stage);
     EXPECT(watch(&stuck, 18000, 6.0) == PLATEAU_LONG, "stage %d", (int)stuck.stage);
     EXPECT(watch(&stuck, 19000, 6.0) == PLATEAU_LONG, "stage %d", (int)stuck.stage);
 
-    struct plateau diverged = {PLATEAU_UNKNOWN};
+    struct plateau diverged = {PLATEAU_UNKNOWN, NULL};
     EXPECT(watch(&diverged, 20000, 11) == PLATEAU_LONG, "stage %d", (int)diverged.stage);
     return 0;
 }

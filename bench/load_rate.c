@@ -7,7 +7,7 @@
  * Prints sequences a second of the clock and of processor time, that process's included: a shared machine changes the latter
  * less. */
 #include "core/clock.h"
-#include "data/bert_loader.h"
+#include "data/bert/bert_loader.h"
 #include "data/shard_loader.h"
 #include "io/token_store.h"
 #include "text/tokenizer_open.h"

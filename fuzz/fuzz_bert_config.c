@@ -1,6 +1,6 @@
 /* Any text as a model's config.json: refused with a reason, or a configuration that is written and read back
  * the same. */
-#include "nn/bert_config.h"
+#include "nn/bert/bert_config.h"
 
 #include <stdlib.h>
 #include <string.h>

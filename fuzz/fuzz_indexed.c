@@ -1,6 +1,6 @@
 /* fuzz_indexed: any bytes as a token store.  A store that opens can be read to its last token, sampled from,
  * and made into batches.  Input: one byte n, n bytes of .bin, the rest is .idx. */
-#include "data/bert_loader.h"
+#include "data/bert/bert_loader.h"
 
 #include <stdlib.h>
 #include <unistd.h>

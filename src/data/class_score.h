@@ -8,7 +8,7 @@
 #define KILN_DATA_CLASS_SCORE_H
 
 #include "data/score_list.h"
-#include "nn/bert_config.h"
+#include "nn/bert/bert_config.h"
 
 /* Scores logits [n, n_labels] against labels as a batch holds them, [n] classes or [n, n_labels] in the bits
  * of fp32; rows without a label do not count.  STATUS_DATA if no row has one. */

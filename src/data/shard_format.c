@@ -1,6 +1,6 @@
 #include "data/shard_format.h"
 
-#include "data/bert_records.h"
+#include "data/bert/bert_records.h"
 
 static const size_t ALIGNMENT = 64;
 static const uint64_t MAX_BYTES = UINT64_C(4) << 30;

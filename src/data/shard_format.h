@@ -8,7 +8,7 @@
  *
  * In memory a shard is these arrays end to end, each at a multiple of 64 bytes, in the types that the replaced
  * system writes; files with other integer types are read all the same.  What the values mean, and their
- * checks, is data/bert_records.h.
+ * checks, is data/bert/bert_records.h.
  *
  * Source: create_pretraining_data and pack_pretraining_data_pytorch of HabanaAI/Model-References 1.15.0. */
 #ifndef KILN_DATA_SHARD_FORMAT_H

@@ -1,7 +1,7 @@
 #include "data/shard_loader.h"
 
 #include "core/rng.h"
-#include "data/bert_records.h"
+#include "data/bert/bert_records.h"
 
 #include <math.h>
 #include <stdlib.h>

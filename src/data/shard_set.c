@@ -1,6 +1,6 @@
 #include "data/shard_set.h"
 
-#include "data/bert_form.h"
+#include "data/bert/bert_form.h"
 #include "io/hdf5_file.h"
 #include "text/tokenizer_files.h"
 

@@ -5,7 +5,7 @@
 #include "core/progress.h"
 #include "core/rng.h"
 #include "core/stop.h"
-#include "data/bert_records.h"
+#include "data/bert/bert_records.h"
 #include "data/pack_strategies.h"
 #include "data/shard_rows.h"
 

@@ -1,12 +1,12 @@
 /* shard_writer: writes the samples of a token store as HDF5 files, for trainers that read those.
  *
  * The samples are those of the first dupe_factor epochs of training on the store, masks included: sample g of
- * data/bert_loader is record g here, or is in a pack with others of its file.  The rule:
+ * data/bert/bert_loader is record g here, or is in a pack with others of its file.  The rule:
  * the same store and configuration give the same bytes. */
 #ifndef KILN_DATA_SHARD_WRITER_H
 #define KILN_DATA_SHARD_WRITER_H
 
-#include "data/bert_loader.h"
+#include "data/bert/bert_loader.h"
 #include "data/shard_directory.h"
 
 struct shard_writer_config {

@@ -1,7 +1,7 @@
 #include "model/model_family.h"
 
 #include "core/buf.h"
-#include "model/bert_family.h"
+#include "model/bert/bert_family.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef KILN_TASK_CONFIG_FILE_H
 #define KILN_TASK_CONFIG_FILE_H
 
-#include "nn/bert_config.h"
+#include "nn/bert/bert_config.h"
 
 struct status config_file_read(struct bert_config *config, const char *path);
 

@@ -4,7 +4,7 @@
 #include "core/log.h"
 #include "core/stop.h"
 #include "dev/host_memory.h"
-#include "model/bert_family.h"
+#include "model/bert/bert_family.h"
 #include "model/weights_average.h"
 #include "pass/network_files.h"
 #include "task/pretrain_run.h"

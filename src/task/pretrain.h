@@ -5,7 +5,7 @@
 
 #include "core/json.h"
 #include "core/ramp.h"
-#include "data/bert_loader.h"
+#include "data/bert/bert_loader.h"
 #include "dev/precision.h"
 #include "optim/schedule.h"
 #include "pass/tensor_log.h"

@@ -3,7 +3,7 @@
 #include "core/hash.h"
 #include "core/integers.h"
 #include "core/log.h"
-#include "data/bert_records.h"
+#include "data/bert/bert_records.h"
 #include "model/checkpoint.h"
 #include "task/config_file.h"
 #include "task/pretrain_settings.h"

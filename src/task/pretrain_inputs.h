@@ -3,11 +3,11 @@
 #ifndef KILN_TASK_PRETRAIN_INPUTS_H
 #define KILN_TASK_PRETRAIN_INPUTS_H
 
-#include "data/bert_loader.h"
+#include "data/bert/bert_loader.h"
 #include "data/shard_loader.h"
 #include "data/store_check.h"
 #include "io/token_store.h"
-#include "nn/bert_config.h"
+#include "nn/bert/bert_config.h"
 #include "text/tokenizer.h"
 #include "task/missing.h"
 #include "task/pretrain.h"

@@ -2,7 +2,7 @@
 #include "task/pretrain_inputs.h"
 
 #include "core/log.h"
-#include "data/bert_form.h"
+#include "data/bert/bert_form.h"
 #include "task/config_file.h"
 #include "text/tokenizer_open.h"
 

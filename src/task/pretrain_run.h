@@ -5,7 +5,7 @@
 
 #include "data/prefetch.h"
 #include "io/dir_lock.h"
-#include "nn/bert_model.h"
+#include "nn/bert/bert_model.h"
 #include "ops/backend.h"
 #include "report/metrics.h"
 #include "task/loop.h"

@@ -2,7 +2,7 @@
 #ifndef KILN_TASK_PRETRAIN_SETTINGS_H
 #define KILN_TASK_PRETRAIN_SETTINGS_H
 
-#include "nn/bert_model.h"
+#include "nn/bert/bert_model.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "task/pretrain.h"

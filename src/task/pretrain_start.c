@@ -5,7 +5,7 @@
 #include "core/log.h"
 #include "data/ppmi_vectors.h"
 #include "dev/host_view.h"
-#include "model/bert_family.h"
+#include "model/bert/bert_family.h"
 #include "pass/network_files.h"
 #include "task/pretrain_settings.h"
 

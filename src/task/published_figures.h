@@ -2,7 +2,7 @@
 #ifndef KILN_TASK_PUBLISHED_FIGURES_H
 #define KILN_TASK_PUBLISHED_FIGURES_H
 
-#include "nn/bert_config.h"
+#include "nn/bert/bert_config.h"
 
 struct published_figure {
     const char *device;                    /* of ops/machines.h */

@@ -5,7 +5,7 @@
 
 #include "watch/ceilings.h"
 #include "watch/op_report.h"
-#include "nn/bert_model.h"
+#include "nn/bert/bert_model.h"
 #include "train/trainer.h"
 
 /* A model to measure on sequences of random tokens, and its planned work. */

@@ -1,6 +1,6 @@
-/* Tests of data/bert_loader and data/text_batch: steps are a pure function, cuts into micro-batches change
+/* Tests of data/bert/bert_loader and data/text_batch: steps are a pure function, cuts into micro-batches change
  * only the cut, an epoch visits every sample once, and every field of a batch is what its head says. */
-#include "data/bert_form.h"
+#include "data/bert/bert_form.h"
 #include "fixture_loader.h"
 
 enum { VOCAB = 60000 };

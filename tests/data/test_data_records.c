@@ -1,10 +1,10 @@
-/* Tests of data/bert_records: padded and packed forms of the loader's sequences give back the loader's
+/* Tests of data/bert/bert_records: padded and packed forms of the loader's sequences give back the loader's
  * stream, and every kind of damage is named. */
 #include "fixture_store.h"
 
-#include "data/bert_form.h"
-#include "data/bert_loader.h"
-#include "data/bert_records.h"
+#include "data/bert/bert_form.h"
+#include "data/bert/bert_loader.h"
+#include "data/bert/bert_records.h"
 
 enum { VOCAB = 3000, S = 48, P = 7, N = 24, D = BERT_RECORDS_MAX_PACKED };
 enum { PACKED_S = 100, PACKED_P = D * P };

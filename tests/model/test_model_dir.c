@@ -8,7 +8,7 @@
 #include "core/buf.h"
 #include "core/log.h"
 #include "io/file.h"
-#include "model/bert_family.h"
+#include "model/bert/bert_family.h"
 #include "model/checkpoint.h"
 #include "serve/model_outputs.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/log.h"
 #include "text/wordpiece_tokenizer.h"
-#include "model/bert_family.h"
+#include "model/bert/bert_family.h"
 
 #include <dirent.h>
 

@@ -5,7 +5,7 @@
 #include "core/log.h"
 #include "io/onnx_file.h"
 #include "io/tensor_file.h"
-#include "model/bert_family.h"
+#include "model/bert/bert_family.h"
 #include "model/checkpoint.h"
 #include "text/wordpiece_tokenizer.h"
 

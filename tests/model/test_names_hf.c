@@ -1,5 +1,5 @@
 /* names of tensors, as other programs write them. */
-#include "model/bert_family.h"
+#include "model/bert/bert_family.h"
 #include "test.h"
 
 static void expect(const char *from, const char *to, enum names_part part, bool tied)

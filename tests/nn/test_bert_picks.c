@@ -2,7 +2,7 @@
  * as one micro-batch, which has more picks than tokens, and as two, which have fewer.  On the reference ops in fp64, with dropout. */
 #include "bert_fixture.h"
 
-#include "nn/bert_acts.h"
+#include "nn/bert/bert_acts.h"
 
 enum { SEQUENCES = 16, LENGTH = 4 };
 

@@ -2,11 +2,11 @@
  * names of labels; logits and losses are those of `transformers` within 1e-5, of every problem; and what is saved is read
  * as the same. */
 #define _GNU_SOURCE
-#include "model/bert_family.h"
+#include "model/bert/bert_family.h"
 #include "session_case.h"
 
 #include "data/text_batch.h"
-#include "nn/bert_model.h"
+#include "nn/bert/bert_model.h"
 #include "pass/network_files.h"
 #include "train/trainer.h"
 

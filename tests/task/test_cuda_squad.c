@@ -2,13 +2,13 @@
  * leave no trace in the weights; stopped and resumed after every step, it comes to the same bits.  Linked twice: with
  * the library for a GPU, and with the kernels emulated on the cpu. */
 #define _GNU_SOURCE
-#include "model/bert_family.h"
+#include "model/bert/bert_family.h"
 #include "session_case.h"
 #include "trainer_copy.h"
 
 #include "checkop_backend.h"
 #include "core/clock.h"
-#include "nn/bert_model.h"
+#include "nn/bert/bert_model.h"
 #include "data/squad_batches.h"
 #include "data/squad_examples.h"
 #include "task/finetune_train.h"

@@ -9,7 +9,7 @@
 #include "core/clock.h"
 #include "core/rng.h"
 #include "data/text_batch.h"
-#include "nn/bert_model.h"
+#include "nn/bert/bert_model.h"
 #include "trainer_copy.h"
 
 enum { STEPS = 2 };

@@ -1,7 +1,7 @@
-#include "model/bert_family.h"
+#include "model/bert/bert_family.h"
 
-#include "model/bert_onnx.h"
-#include "nn/bert_model.h"
+#include "model/bert/bert_onnx.h"
+#include "nn/bert/bert_model.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* bert_layer: a layer of BERT: its weights and activations, and the two ways in which its sublayers are wired: post-LN
- * (nn/bert_layer_post.c) and pre-LN (nn/bert_layer_pre.c).
+ * (nn/bert/bert_layer_post.c) and pre-LN (nn/bert/bert_layer_pre.c).
  *
  * Vaswani et al. 2017 (arXiv:1706.03762) section 3.1; Devlin et al. 2018 (arXiv:1810.04805). */
 #ifndef KILN_NN_BERT_LAYER_H

@@ -1,4 +1,4 @@
-#include "nn/bert_config.h"
+#include "nn/bert/bert_config.h"
 
 #include "core/buf.h"
 #include "core/log.h"

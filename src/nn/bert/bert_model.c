@@ -1,7 +1,7 @@
-#include "nn/bert_model.h"
+#include "nn/bert/bert_model.h"
 
-#include "nn/bert_acts.h"
-#include "nn/bert_visit.h"
+#include "nn/bert/bert_acts.h"
+#include "nn/bert/bert_visit.h"
 
 #include <stdio.h>
 #include <stdlib.h>

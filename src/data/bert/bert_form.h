@@ -3,7 +3,7 @@
 #ifndef KILN_DATA_BERT_FORM_H
 #define KILN_DATA_BERT_FORM_H
 
-#include "data/bert_loader.h"
+#include "data/bert/bert_loader.h"
 
 enum {
     BERT_PAIR_SPECIAL_TOKENS = 3,

@@ -4,7 +4,7 @@
  *     y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2))
  *
  * Forward is a column of ops under each equation; backward is the same column from bottom to top. */
-#include "nn/bert_layer.h"
+#include "nn/bert/bert_layer.h"
 
 #include "dev/queue.h"
 

@@ -1,4 +1,4 @@
-#include "data/bert_form.h"
+#include "data/bert/bert_form.h"
 
 #include "core/integers.h"
 #include "data/masking.h"

@@ -3,7 +3,7 @@
  *     z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab
  *     p = tanh(h_cls W_pool^T + b_pool),   NSP logits = p W_nsp^T + b_nsp
  */
-#include "nn/bert_heads.h"
+#include "nn/bert/bert_heads.h"
 
 #include "nn/text_batch_layout.h"
 

@@ -3,7 +3,7 @@
 #ifndef KILN_NN_BERT_EMBED_H
 #define KILN_NN_BERT_EMBED_H
 
-#include "nn/bert_layer.h"
+#include "nn/bert/bert_layer.h"
 
 struct bert_embed_weights {
     tensor word;        /* [V, H], also the decoder of the MLM head */

@@ -3,7 +3,7 @@
 #define KILN_MODEL_BERT_ONNX_H
 
 #include "io/onnx_graph.h"
-#include "nn/bert.h"
+#include "nn/bert/bert.h"
 
 /* model_family.to_onnx: `config` is a struct bert_config, the task an enum model_task.
  *

@@ -1,5 +1,5 @@
 /* The equations, r a row: logits = dropout(r) W^T + b. */
-#include "nn/bert_classifier.h"
+#include "nn/bert/bert_classifier.h"
 
 #define WEIGHTS struct bert_classifier_weights
 

@@ -1,7 +1,7 @@
-#include "data/bert_loader.h"
+#include "data/bert/bert_loader.h"
 
 #include "core/rng.h"
-#include "data/bert_form.h"
+#include "data/bert/bert_form.h"
 #include "data/masking.h"
 #include "data/nsp.h"
 

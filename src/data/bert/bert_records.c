@@ -1,4 +1,4 @@
-#include "data/bert_records.h"
+#include "data/bert/bert_records.h"
 
 #include <string.h>
 

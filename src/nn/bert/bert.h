@@ -2,9 +2,9 @@
 #ifndef KILN_NN_BERT_H
 #define KILN_NN_BERT_H
 
-#include "nn/bert_classifier.h"
-#include "nn/bert_heads.h"
-#include "nn/bert_qa.h"
+#include "nn/bert/bert_classifier.h"
+#include "nn/bert/bert_heads.h"
+#include "nn/bert/bert_qa.h"
 #include "nn/model.h"
 
 /* "BertForPreTraining" and so on. */

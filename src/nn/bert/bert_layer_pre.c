@@ -12,7 +12,7 @@
  * In the next layer x is y and r is r_2.  The last LN_2 is the model's final LayerNorm, the only reader of
  * the last r_2.  Forward is a column of ops under each equation; backward is the same column from bottom to
  * top. */
-#include "nn/bert_layer.h"
+#include "nn/bert/bert_layer.h"
 
 #include "dev/queue.h"
 

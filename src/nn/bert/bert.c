@@ -1,4 +1,4 @@
-#include "nn/bert.h"
+#include "nn/bert/bert.h"
 
 #include "nn/model.h"
 

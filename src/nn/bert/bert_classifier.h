@@ -4,7 +4,7 @@
 #ifndef KILN_NN_BERT_CLASSIFIER_H
 #define KILN_NN_BERT_CLASSIFIER_H
 
-#include "nn/bert_config.h"
+#include "nn/bert/bert_config.h"
 #include "nn/layer.h"
 #include "nn/weights.h"
 

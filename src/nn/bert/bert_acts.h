@@ -1,8 +1,8 @@
-/* bert_acts: the activations of a micro-batch of BERT, for nn/bert_model.c and nn/bert_visit.c. */
+/* bert_acts: the activations of a micro-batch of BERT, for nn/bert/bert_model.c and nn/bert/bert_visit.c. */
 #ifndef KILN_NN_BERT_ACTS_H
 #define KILN_NN_BERT_ACTS_H
 
-#include "nn/bert_model.h"
+#include "nn/bert/bert_model.h"
 
 struct bert_acts {
     struct bert_embed_acts embed;

@@ -1,6 +1,6 @@
-/* The equations are those of nn/bert_embed.c, bert_layer.c, bert_layer_pre.c and bert_heads.c, without dropout, on padded
+/* The equations are those of nn/bert/bert_embed.c, bert_layer.c, bert_layer_pre.c and bert_heads.c, without dropout, on padded
  * batches [B, S]: padding is masked in the attention, as `transformers` does. */
-#include "model/bert_onnx.h"
+#include "model/bert/bert_onnx.h"
 
 #include <float.h>
 #include <math.h>

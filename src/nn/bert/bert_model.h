@@ -2,7 +2,7 @@
 #ifndef KILN_NN_BERT_MODEL_H
 #define KILN_NN_BERT_MODEL_H
 
-#include "nn/bert.h"
+#include "nn/bert/bert.h"
 #include "nn/text_batch_layout.h"
 #include "nn/model.h"
 

@@ -1,5 +1,5 @@
 /* [start end] logits = h W_qa^T + b_qa; a softmax over the tokens of each sequence for either. */
-#include "nn/bert_qa.h"
+#include "nn/bert/bert_qa.h"
 
 #include "nn/text_batch_layout.h"
 

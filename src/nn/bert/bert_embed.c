@@ -1,4 +1,4 @@
-#include "nn/bert_embed.h"
+#include "nn/bert/bert_embed.h"
 
 #include "nn/text_batch_layout.h"
 

@@ -1,4 +1,4 @@
-#include "nn/bert_layer.h"
+#include "nn/bert/bert_layer.h"
 
 #define WEIGHTS struct bert_layer_weights
 

@@ -3,8 +3,8 @@
 #ifndef KILN_NN_BERT_HEADS_H
 #define KILN_NN_BERT_HEADS_H
 
-#include "nn/bert_config.h"
-#include "nn/bert_embed.h"
+#include "nn/bert/bert_config.h"
+#include "nn/bert/bert_embed.h"
 
 struct bert_head_weights {
     tensor w_pool, b_pool;  /* [H, H], [H] the pooler */

@@ -177,16 +177,28 @@ check_links() {
         done
 }
 
-# ARCHITECTURE.md lists every decision.
+# docs/decisions/README.md lists every decision.
 check_decisions() {
     local page
     for page in $(list '^docs/decisions/[0-9].*\.md$'); do
-        grep -qF "($page)" ARCHITECTURE.md || echo "$page: ARCHITECTURE.md does not list it"
+        grep -qF "(${page##*/})" docs/decisions/README.md || echo "$page: docs/decisions/README.md does not list it"
     done
 }
 
+# ARCHITECTURE.md draws every room on a floor above those that it may include.
+check_layers() {
+    [ -f ARCHITECTURE.md ] || return 0
+    { grep -E '^    [0-9]   ' ARCHITECTURE.md || true; echo "$rooms"; } | awk '
+        /^    / { for (i = 2; i <= NF; i++) floor[$i] = $1; next }
+        sub(/:/, "", $1) {
+            if (!($1 in floor)) print "ARCHITECTURE.md: the layers do not show " $1
+            for (i = 2; i <= NF; i++)
+                if (floor[$i] >= floor[$1]) print "ARCHITECTURE.md: " $1 " includes " $i ", but is not drawn above it"
+        }'
+}
+
 left_out=
-for check in check_arrows check_libraries check_names check_lengths check_headers check_words check_models check_links check_decisions; do
+for check in check_arrows check_libraries check_names check_lengths check_headers check_words check_models check_links check_decisions check_layers; do
     "$check" >>"$breaches" || echo "$check itself failed" >>"$breaches"
 done
 if [ -s "$breaches" ]; then

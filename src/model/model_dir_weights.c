@@ -109,10 +109,14 @@ static struct status read_param(const struct reading *r, const struct param *p, 
 static struct status read_all(struct reading *r)
 {
     for (int i = 0; i < r->params->n; i++) {
+        const struct param *p = &r->params->params[i];
         bool found;
-        TRY(read_param(r, &r->params->params[i], &found));
-        r->report
-            ->n[found ? LOAD_LOADED : LOAD_NEW][names_hf_part(r->m->family, r->params->params[i].name)]++;
+        TRY(read_param(r, p, &found));
+        if (found) {
+            r->report->n[LOAD_LOADED][names_hf_part(r->m->family, p->name)]++;
+        } else {
+            load_report_add_new(r->report, p, param_view(p, r->master));
+        }
     }
     return status_ok();
 }

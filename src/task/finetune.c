@@ -186,12 +186,40 @@ static void round_matrices(struct trainer *t)
     network_weights_changed(&t->net);
 }
 
-/* The head may be new if it is going to be trained. */
+/* Whether the files lack all tensors of a part that may be new. */
+static bool lacks_head(const struct job *j)
+{
+    const struct model_files *files = &j->open.model.files;
+    unsigned present = 0;
+    for (int i = 0; i < files->n_tensors; i++) {
+        present |= 1U << files->tensors[i].as.part;
+    }
+    return (j->task->may_be_new & ~present) != 0;
+}
+
+/* Gives a model that nobody trains a random head in place of one that its files lack.  A trainer that learns has drawn all
+ * weights already. */
+static struct status draw_head(struct job *j)
+{
+    const struct model_dir *m = &j->open.model;
+    if (j->options->do_train || !j->task->predicts_untrained || !lacks_head(j)) {
+        return status_ok();
+    }
+    log_warning(
+        "%s is a %s: the head of a %s is new and random, and without --do_train nothing trains it, so "
+        "the predictions are random; for good ones give a fine-tuned model",
+        j->options->init_checkpoint, m->family->class_of(m->task), m->family->class_of(j->task->task));
+    return trainer_initialize(&j->trainer);
+}
+
+/* The head may be new if it is going to be trained, or if predictions of a random one are wanted. */
 static struct status load_weights(struct job *j)
 {
     struct load_report report;
-    unsigned may_be_new = j->options->do_train ? j->task->may_be_new : 0;
-    TRY(network_files_load(&j->trainer.net, &j->open.model, j->task->task, may_be_new, &report));
+    bool may_lack = j->options->do_train || j->task->predicts_untrained;
+    TRY(draw_head(j));
+    TRY(network_files_load(&j->trainer.net, &j->open.model, j->task->task, may_lack ? j->task->may_be_new : 0,
+                           &report));
     load_report_print(&report, j->options->init_checkpoint);
     if (j->precision.rounds_to_f16) {
         round_matrices(&j->trainer);

@@ -27,6 +27,7 @@ struct finetune_task {
     enum model_task task;
     unsigned may_be_new; /* 1 << enum names_part: the parts that may be missing in the model, to be trained
                           * from scratch */
+    bool predicts_untrained; /* whether --do_predict without training draws these parts, with a warning */
 
     /* Reads the files that the options ask for, and sets f->train, f->heldout and f->predict.  It may keep pointers into
      * `f`, which does not move until the end. */

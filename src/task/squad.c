@@ -220,6 +220,7 @@ static const struct finetune_task task = {
     .predictions = "predictions.json",
     .task = MODEL_TASK_QUESTION_ANSWERING,
     .may_be_new = 1U << NAMES_QA,
+    .predicts_untrained = true, /* as the replaced script does (docs/quirks.md) */
     .read = read,
     .set_optimizer = set_optimizer,
     .prediction = prediction,

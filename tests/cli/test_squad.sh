@@ -66,11 +66,21 @@ cmp -s "$dir/fp32/nbest_predictions.json" "$dir/fp16/nbest_predictions.json" && 
 n=$(diff "$dir/fp32/predictions.json" "$dir/fp16/predictions.json" | grep -c '^<' || true)
 [ "$n" -le 2 ] || fail "$n of 200 answers are others in fp16"
 
+# a checkpoint of pre-training answers with a random head, the same for a seed, and says what is new and what is unused
+random=("$kiln" squad --init_checkpoint "$model" --do_predict --predict_file "$dir/questions.json" --max_seq_length 48)
+expect 0 "the predictions are random" "${random[@]}" --output_dir "$dir/random"
+for line in "new         2  qa_outputs.*: not in the files" "qa_outputs.weight [2, 64]: drawn from the seed, normal with a deviation of 0.02" \
+    "qa_outputs.bias [2]: zeros" "ignored     5  cls.predictions.*: BertForQuestionAnswering has none"; do
+    grep -qF "$line" "$dir/err" || fail "the table lacks '$line': $(cat "$dir/err")"
+done
+expect 0 "" "${random[@]}" --output_dir "$dir/random_again"
+expect 0 "" "${random[@]}" --output_dir "$dir/random_other" --seed 7
+cmp "$dir/random/nbest_predictions.json" "$dir/random_again/nbest_predictions.json" || fail "one seed, two heads"
+cmp -s "$dir/random/nbest_predictions.json" "$dir/random_other/nbest_predictions.json" && fail "the head is not drawn from the seed"
+
 # what is wrong is said
 expect 64 "nothing to do" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none"
 expect 64 "--do_predict wants --predict_file" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict
-expect 65 "qa_outputs" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict \
-    --predict_file "$dir/questions.json" --max_seq_length 48
 expect 64 "positions" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict \
     --predict_file "$dir/questions.json"
 sed 's/^city$/cities/' "$dir/vocab.txt" >"$dir/other.txt"

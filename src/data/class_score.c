@@ -4,15 +4,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    MATRIX_LABELS = 20, /* a matrix of more is not read */
+    MOST_PAIRS = 50,
+    MOST_ROWS = 1000,
+};
+
 /* Counts for one label: correct predictions of it, all predictions of it, and its true occurrences. */
 struct tally {
     double hit, said, meant;
 };
 
+struct measures {
+    double precision, recall, f1;
+};
+
+/* One row, or all rows that are alike: the true label and the predicted one. */
+struct decision {
+    int64_t meant, said, count;
+};
+
 struct scoring {
     struct score_list *out;
+    const struct model_labels *labels;
     int64_t n_labels;
-    struct tally *tallies; /* [n_labels] */
+    struct tally *tallies;      /* [n_labels] */
+    struct decision *decisions; /* [n] of single labels */
     double n, n_right;
 };
 
@@ -30,26 +47,41 @@ static double quotient(double a, double b)
     return b == 0 ? 0 : a / b;
 }
 
-static double f1_of(struct tally t)
+static struct measures measures_of(struct tally t)
 {
-    return quotient(2 * t.hit, t.said + t.meant);
+    return (struct measures){quotient(t.hit, t.said), quotient(t.hit, t.meant),
+                             quotient(2 * t.hit, t.said + t.meant)};
 }
 
-/* F1 over all decisions (micro) and the mean over labels (macro); labels that are neither predicted nor true
- * count only with `all`. */
-static void tell_f1(struct scoring *s, bool all)
+/* The counts of all decisions (micro). */
+static struct tally sum_of(const struct scoring *s)
 {
     struct tally sum = {0};
-    double mean = 0;
-    int64_t n = 0;
     for (int64_t k = 0; k < s->n_labels; k++) {
         struct tally t = s->tallies[k];
         sum = (struct tally){sum.hit + t.hit, sum.said + t.said, sum.meant + t.meant};
-        mean += f1_of(t);
-        n += all || t.said + t.meant > 0;
     }
-    score_list_add(s->out, "f1_micro", f1_of(sum));
-    score_list_add(s->out, "f1_macro", quotient(mean, (double)n));
+    return sum;
+}
+
+/* The means over labels (macro); labels that are neither predicted nor true count only in multi-label
+ * problems. */
+static struct measures mean_of(const struct scoring *s)
+{
+    struct measures mean = {0};
+    double n = 0;
+    for (int64_t k = 0; k < s->n_labels; k++) {
+        struct measures m = measures_of(s->tallies[k]);
+        mean = (struct measures){mean.precision + m.precision, mean.recall + m.recall, mean.f1 + m.f1};
+        n += s->labels->problem == PROBLEM_MULTI_LABEL || s->tallies[k].said + s->tallies[k].meant > 0;
+    }
+    return (struct measures){quotient(mean.precision, n), quotient(mean.recall, n), quotient(mean.f1, n)};
+}
+
+static void tell_f1(struct scoring *s)
+{
+    score_list_add(s->out, "f1_micro", measures_of(sum_of(s)).f1);
+    score_list_add(s->out, "f1_macro", mean_of(s).f1);
 }
 
 /* Gorodkin 2004, doi 10.1016/j.compbiolchem.2004.09.006, equation 6. */
@@ -76,13 +108,14 @@ static void score_one_label(struct scoring *s, int64_t n, const float *logits, c
         s->tallies[labels[i]].meant++;
         s->tallies[said].hit += said == labels[i];
         s->n_right += said == labels[i];
+        s->decisions[(int64_t)s->n] = (struct decision){labels[i], said, 1};
         s->n++;
     }
     score_list_add(s->out, "accuracy", quotient(s->n_right, s->n));
     if (s->n_labels == 2) {
-        score_list_add(s->out, "f1", f1_of(s->tallies[1]));
+        score_list_add(s->out, "f1", measures_of(s->tallies[1]).f1);
     } else {
-        tell_f1(s, false);
+        tell_f1(s);
     }
     score_list_add(s->out, "matthews_correlation", matthews(s));
 }
@@ -113,7 +146,7 @@ static void score_any_labels(struct scoring *s, int64_t n, const float *logits, 
         s->n_right += known && right;
     }
     score_list_add(s->out, "accuracy", quotient(s->n_right, s->n));
-    tell_f1(s, true);
+    tell_f1(s);
 }
 
 /* A value and its row, for qsort. */
@@ -189,25 +222,171 @@ static struct status score_numbers(struct scoring *s, int64_t n, const float *lo
     return status_ok();
 }
 
-struct status class_score(struct score_list *out, enum label_problem problem, int64_t n, int64_t n_labels,
-                          const float *logits, const int32_t *labels)
+/* ---- tables ---- */
+
+static const char *name_of(const struct scoring *s, int64_t label)
 {
-    struct scoring s = {.out = out, .n_labels = n_labels};
-    struct status status = status_ok();
-    *out = (struct score_list){0};
-    s.tallies = calloc((size_t)n_labels, sizeof *s.tallies);
-    if (s.tallies == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the counts of %lld labels",
-                            (long long)n_labels);
+    return label_names_get(s->labels->names, label);
+}
+
+static void add_measures(json_t *rows, const char *name, struct tally t, struct measures m)
+{
+    json_array_append_new(rows, json_pack("[o, f, f, f, I, I]", json_text(name), m.precision, m.recall, m.f1,
+                                          (json_int_t)t.meant, (json_int_t)t.said));
+}
+
+static int by_labels(const void *a, const void *b)
+{
+    const struct decision *x = a, *y = b;
+    return x->meant != y->meant ? (x->meant > y->meant) - (x->meant < y->meant)
+                                : (x->said > y->said) - (x->said < y->said);
+}
+
+/* Most first; those that are as many by their labels. */
+static int by_count(const void *a, const void *b)
+{
+    const struct decision *x = a, *y = b;
+    return x->count == y->count ? by_labels(a, b) : (x->count < y->count) - (x->count > y->count);
+}
+
+/* The labels in the order of their rows: as they are, or if there are many, the most frequent first. */
+static struct decision *order_labels(const struct scoring *s)
+{
+    struct decision *order = calloc((size_t)s->n_labels, sizeof *order);
+    for (int64_t k = 0; order != NULL && k < s->n_labels; k++) {
+        order[k] = (struct decision){k, k, (int64_t)s->tallies[k].meant};
     }
-    if (problem == PROBLEM_SINGLE_LABEL) {
-        score_one_label(&s, n, logits, labels);
-    } else if (problem == PROBLEM_MULTI_LABEL) {
-        score_any_labels(&s, n, logits, labels);
-    } else {
-        status = score_numbers(&s, n * n_labels, logits, labels);
+    if (order != NULL && s->n_labels > MATRIX_LABELS) {
+        qsort(order, (size_t)s->n_labels, sizeof *order, by_count);
+    }
+    return order;
+}
+
+static struct status add_label_table(const struct scoring *s, json_t *tables)
+{
+    json_t *rows = json_array();
+    struct decision *order = order_labels(s);
+    if (order == NULL) {
+        json_decref(rows);
+        return status_error(STATUS_MEMORY, "out of memory for a table of %lld labels",
+                            (long long)s->n_labels);
+    }
+    struct tally sum = sum_of(s);
+    char note[160] = "";
+    add_measures(rows, "macro average", sum, mean_of(s));
+    add_measures(rows, "micro average", sum, measures_of(sum));
+    for (int64_t i = 0; i < s->n_labels && i < MOST_ROWS; i++) {
+        struct tally t = s->tallies[order[i].meant];
+        add_measures(rows, name_of(s, order[i].meant), t, measures_of(t));
+    }
+    free(order);
+    if (s->n_labels > MATRIX_LABELS) {
+        snprintf(note, sizeof note, "%lld of %lld labels, the most frequent first",
+                 (long long)(s->n_labels < MOST_ROWS ? s->n_labels : MOST_ROWS), (long long)s->n_labels);
+    }
+    json_array_append_new(tables, json_pack("{s:s, s:s, s:[s, s, s, s, s, s], s:o}", "title", "Labels",
+                                            "note", note, "columns", "label", "precision", "recall", "F1",
+                                            "true", "predicted", "rows", rows));
+    return status_ok();
+}
+
+static void add_matrix(const struct scoring *s, json_t *tables)
+{
+    int64_t counts[MATRIX_LABELS][MATRIX_LABELS] = {0};
+    json_t *columns = json_pack("[s]", "true label"), *rows = json_array();
+    for (int64_t i = 0; i < (int64_t)s->n; i++) {
+        counts[s->decisions[i].meant][s->decisions[i].said]++;
+    }
+    for (int64_t k = 0; k < s->n_labels; k++) {
+        json_t *row = json_pack("[o]", json_text(name_of(s, k)));
+        json_array_append_new(columns, json_text(name_of(s, k)));
+        for (int64_t said = 0; said < s->n_labels; said++) {
+            json_array_append_new(row, json_integer(counts[k][said]));
+        }
+        json_array_append_new(rows, row);
+    }
+    json_array_append_new(tables, json_pack("{s:s, s:s, s:b, s:o, s:o}", "title", "Confusion matrix", "note",
+                                            "a row for each true label, a column for each predicted one",
+                                            "shaded", 1, "columns", columns, "rows", rows));
+}
+
+/* Moves each pair of different labels to the front, with its count; returns how many there are. */
+static int64_t count_confusions(const struct scoring *s)
+{
+    int64_t n = (int64_t)s->n, n_pairs = 0;
+    struct decision *d = s->decisions;
+    qsort(d, (size_t)n, sizeof *d, by_labels);
+    for (int64_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && by_labels(&d[i], &d[end]) == 0;) {
+            end++;
+        }
+        if (d[i].meant != d[i].said) {
+            d[n_pairs++] = (struct decision){d[i].meant, d[i].said, end - i};
+        }
+    }
+    return n_pairs;
+}
+
+static void add_confused_pairs(const struct scoring *s, json_t *tables)
+{
+    int64_t n_pairs = count_confusions(s);
+    json_t *rows = json_array();
+    char note[160];
+    qsort(s->decisions, (size_t)n_pairs, sizeof *s->decisions, by_count);
+    for (int64_t i = 0; i < n_pairs && i < MOST_PAIRS; i++) {
+        struct decision d = s->decisions[i];
+        json_array_append_new(rows, json_pack("[o, o, I, f]", json_text(name_of(s, d.meant)),
+                                              json_text(name_of(s, d.said)), (json_int_t)d.count,
+                                              quotient((double)d.count, s->tallies[d.meant].meant)));
+    }
+    snprintf(note, sizeof note, "%lld of %lld pairs of labels that were confused, the most frequent first",
+             (long long)(n_pairs < MOST_PAIRS ? n_pairs : MOST_PAIRS), (long long)n_pairs);
+    json_array_append_new(tables, json_pack("{s:s, s:s, s:[s, s, s, s], s:o}", "title", "Confused labels",
+                                            "note", note, "columns", "true label", "predicted label", "times",
+                                            "fraction of the true label", "rows", rows));
+}
+
+static struct status add_tables(const struct scoring *s, json_t *tables)
+{
+    if (s->labels->problem == PROBLEM_REGRESSION) {
+        return status_ok();
+    }
+    TRY(add_label_table(s, tables));
+    if (s->labels->problem == PROBLEM_SINGLE_LABEL) {
+        (s->n_labels <= MATRIX_LABELS ? add_matrix : add_confused_pairs)(s, tables);
+    }
+    return status_ok();
+}
+
+static struct status score(struct scoring *s, int64_t n, const float *logits, const int32_t *truth)
+{
+    enum label_problem problem = s->labels->problem;
+    if (problem == PROBLEM_REGRESSION) {
+        return score_numbers(s, n * s->n_labels, logits, truth);
+    }
+    s->tallies = calloc((size_t)s->n_labels, sizeof *s->tallies);
+    s->decisions = calloc(problem == PROBLEM_SINGLE_LABEL ? (size_t)n + 1 : 1, sizeof *s->decisions);
+    if (s->tallies == NULL || s->decisions == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the counts of %lld labels and %lld rows",
+                            (long long)s->n_labels, (long long)n);
+    }
+    (problem == PROBLEM_SINGLE_LABEL ? score_one_label : score_any_labels)(s, n, logits, truth);
+    return status_ok();
+}
+
+struct status class_score(struct score_list *out, json_t *tables, const struct model_labels *labels,
+                          int64_t n, const float *logits, const int32_t *truth)
+{
+    struct scoring s = {.out = out, .labels = labels, .n_labels = labels->n};
+    *out = (struct score_list){0};
+    struct status status = score(&s, n, logits, truth);
+    if (!failed(status) && s.n == 0) {
+        status = status_error(STATUS_DATA, "no row has a label to score against");
+    }
+    if (!failed(status) && tables != NULL) {
+        status = add_tables(&s, tables);
     }
     free(s.tallies);
-    TRY(status);
-    return s.n > 0 ? status_ok() : status_error(STATUS_DATA, "no row has a label to score against");
+    free(s.decisions);
+    return status;
 }

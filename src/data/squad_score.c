@@ -178,27 +178,48 @@ static struct status score_question(struct scorer *s, double *exact, double *f1,
     return status_ok();
 }
 
+static void add_to_part(struct squad_part *part, double exact, double f1)
+{
+    part->n++;
+    part->exact_match += exact;
+    part->f1 += f1;
+}
+
+/* Makes percentages of sums. */
+static void end_part(struct squad_part *part)
+{
+    if (part->n > 0) {
+        part->exact_match = 100.0 * part->exact_match / (double)part->n;
+        part->f1 = 100.0 * part->f1 / (double)part->n;
+    }
+}
+
 static struct status score_all(struct scorer *s, struct squad_scores *scores, const struct squad_examples *e,
                                const json_t *predictions, const char *source)
 {
-    double sum_exact = 0, sum_f1 = 0;
+    struct squad_part all = {0};
     for (int64_t i = 0; i < e->n; i++) {
         const char *id = squad_example_id(e, i);
         const char *text = NULL;
+        double exact = 0, f1 = 0;
+        struct squad_part *part = e->examples[i].n_answers > 0 ? &scores->answerable : &scores->unanswerable;
         TRY(json_get_string(predictions, source, id, false, &text));
         if (text == NULL) {
             scores->n_missing++;
             log_warning("Unanswered question %s will receive score 0.", id);
-            continue;
+        } else {
+            TRY(score_question(s, &exact, &f1, e, i, text));
         }
-        double exact, f1;
-        TRY(score_question(s, &exact, &f1, e, i, text));
-        sum_exact += exact;
-        sum_f1 += f1;
+        add_to_part(&all, exact, f1);
+        add_to_part(part, exact, f1);
     }
-    scores->n = e->n;
-    scores->exact_match = 100.0 * sum_exact / (double)e->n;
-    scores->f1 = 100.0 * sum_f1 / (double)e->n;
+    end_part(&all);
+    end_part(&scores->answerable);
+    end_part(&scores->unanswerable);
+    scores->n = all.n;
+    scores->exact_match = all.exact_match;
+    scores->f1 = all.f1;
+    scores->version_2 = s->version_2;
     return status_ok();
 }
 
@@ -243,4 +264,22 @@ void squad_score_to_text(struct buf *out, const struct squad_scores *s)
     buf_puts(out, ", \"f1\": ");
     squad_text_json_real(out, s->f1);
     buf_puts(out, "}");
+}
+
+static void add_row(json_t *rows, const char *name, struct squad_part part)
+{
+    json_array_append_new(rows,
+                          json_pack("[s, f, f, I]", name, part.exact_match, part.f1, (json_int_t)part.n));
+}
+
+void squad_score_tables(json_t *tables, const struct squad_scores *s)
+{
+    json_t *rows = json_array();
+    add_row(rows, "all", (struct squad_part){s->exact_match, s->f1, s->n});
+    if (s->version_2) {
+        add_row(rows, "with an answer", s->answerable);
+        add_row(rows, "without an answer", s->unanswerable);
+    }
+    json_array_append_new(tables, json_pack("{s:s, s:[s, s, s, s], s:o}", "title", "Questions", "columns",
+                                            "questions", "exact match", "F1", "number", "rows", rows));
 }

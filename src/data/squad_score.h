@@ -9,10 +9,18 @@
 #include "core/json.h"
 #include "data/squad_examples.h"
 
+/* The scores of some questions, 0 to 100. */
+struct squad_part {
+    double exact_match, f1;
+    int64_t n; /* questions */
+};
+
 struct squad_scores {
     double exact_match, f1; /* 0 to 100 */
     int64_t n;              /* questions */
     int64_t n_missing;      /* without a prediction: each is a warning */
+    bool version_2;         /* questions may have no answer */
+    struct squad_part answerable, unanswerable;
 };
 
 /* Scores {id: text} against examples that were not read for training (reading for training leaves some out);
@@ -26,5 +34,9 @@ struct status squad_score_files(struct squad_scores *s, const char *dataset_path
 
 /* Appends `{"exact_match": 86.2, "f1": 92.1}`, as the official script prints it. */
 void squad_score_to_text(struct buf *out, const struct squad_scores *s);
+
+/* Appends a table to the array `tables`, as report/report_table draws it: the scores of all questions and, in
+ * v2, of those with and without an answer. */
+void squad_score_tables(json_t *tables, const struct squad_scores *s);
 
 #endif

@@ -7,6 +7,8 @@
 #ifndef KILN_DATA_TAG_SCORE_H
 #define KILN_DATA_TAG_SCORE_H
 
+#include "core/buf.h"
+#include "core/json.h"
 #include "data/score_list.h"
 
 #include <stdint.h>
@@ -19,14 +21,21 @@ struct tag_walk {
     int64_t at;       /* labels so far, with one 'O' after each sentence */
 };
 
+/* The entities of one type. */
+struct tag_type {
+    const char *type;
+    int64_t n_truth, n_said, n_hit;
+};
+
 struct tag_counts {
     struct tag_walk truth, said;
     int64_t n_truth, n_said, n_hit; /* entities */
     int64_t n_tokens, n_right;
+    struct buf types; /* struct tag_type, in the order of their first entity */
 };
 
 /* Adds a sentence to the counts, which are zeroed before the first one: its n labels by name, none of them
- * "".  The names must stay valid until the next sentence has been added. */
+ * "".  The names must stay valid as long as the counts. */
 void tag_score_add(struct tag_counts *c, const char *const *truth, const char *const *said, int64_t n);
 
 /* Words [begin, end) of a sentence, by the type of what they name. */
@@ -39,5 +48,11 @@ struct tag_entity {
 int64_t tag_score_entities(struct tag_entity *out, const char *const *labels, int64_t n);
 
 struct score_list tag_score(const struct tag_counts *c);
+
+/* Appends a table of the scores of each type to the array `tables`, as report/report_table draws it.
+ * STATUS_MEMORY. */
+struct status tag_score_tables(json_t *tables, const struct tag_counts *c);
+
+void tag_counts_fini(struct tag_counts *c);
 
 #endif

@@ -4,6 +4,7 @@
 #include "core/progress.h"
 #include "io/file.h"
 #include "report/report_chart.h"
+#include "report/report_table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -132,34 +133,25 @@ static void append_date(struct buf *b, double wall_s)
     buf_puts(b, text);
 }
 
-static double latest_of(const struct run_log *log, const char *event, const char *key)
-{
-    const json_t *value = json_object_get(json_object_get(log->latest, event), key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 /* A row of the summary: one cell for each run. */
-enum summary_kind { SUMMARY_LOG, SUMMARY_STEPS, SUMMARY_TIME, SUMMARY_NUMBER, SUMMARY_MEAN, SUMMARY_SCORE };
+enum summary_kind { SUMMARY_LOG, SUMMARY_STEPS, SUMMARY_TIME, SUMMARY_NUMBER, SUMMARY_MEAN };
 
 static const struct {
     const char *label;
     enum summary_kind kind;
     enum chart_style from; /* whether the column is of training or of evaluations */
     enum run_column column;
-    const char *event, *key; /* of a score */
 } summary[] = {
     {.label = "log", .kind = SUMMARY_LOG},
     {.label = "steps", .kind = SUMMARY_STEPS},
     {.label = "time in training", .kind = SUMMARY_TIME},
-    {"training loss", SUMMARY_NUMBER, CHART_LINE, RUN_LOSS, NULL, NULL},
-    {"held-out: loss of masked words", SUMMARY_NUMBER, CHART_DOTS, RUN_MLM_LOSS, NULL, NULL},
-    {"that of word frequencies alone", SUMMARY_NUMBER, CHART_FLOOR, RUN_UNIGRAM_LOSS, NULL, NULL},
-    {"held-out: accuracy of masked words", SUMMARY_NUMBER, CHART_DOTS, RUN_MLM_ACCURACY, NULL, NULL},
-    {"held-out: accuracy of next sentence", SUMMARY_NUMBER, CHART_DOTS, RUN_NSP_ACCURACY, NULL, NULL},
-    {"mean tokens/s", SUMMARY_MEAN, CHART_LINE, RUN_TOKENS_PER_SECOND, NULL, NULL},
-    {"mean sequences/s", SUMMARY_MEAN, CHART_LINE, RUN_SEQUENCES_PER_SECOND, NULL, NULL},
-    {.label = "exact match", .kind = SUMMARY_SCORE, .event = "score", .key = "exact_match"},
-    {.label = "F1", .kind = SUMMARY_SCORE, .event = "score", .key = "F1"},
+    {"training loss", SUMMARY_NUMBER, CHART_LINE, RUN_LOSS},
+    {"held-out: loss of masked words", SUMMARY_NUMBER, CHART_DOTS, RUN_MLM_LOSS},
+    {"that of word frequencies alone", SUMMARY_NUMBER, CHART_FLOOR, RUN_UNIGRAM_LOSS},
+    {"held-out: accuracy of masked words", SUMMARY_NUMBER, CHART_DOTS, RUN_MLM_ACCURACY},
+    {"held-out: accuracy of next sentence", SUMMARY_NUMBER, CHART_DOTS, RUN_NSP_ACCURACY},
+    {"mean tokens/s", SUMMARY_MEAN, CHART_LINE, RUN_TOKENS_PER_SECOND},
+    {"mean sequences/s", SUMMARY_MEAN, CHART_LINE, RUN_SEQUENCES_PER_SECOND},
 };
 
 static void append_cell(struct buf *b, size_t row, const struct run_log *log)
@@ -175,7 +167,6 @@ static void append_cell(struct buf *b, size_t row, const struct run_log *log)
     case SUMMARY_TIME: buf_puts(b, progress_time(fmin(log->seconds, 1e12)).text); return;
     case SUMMARY_NUMBER: value = last_of(rows_of(log, summary[row].from), summary[row].column); break;
     case SUMMARY_MEAN: value = mean_of(rows_of(log, summary[row].from), summary[row].column); break;
-    case SUMMARY_SCORE: value = latest_of(log, summary[row].event, summary[row].key); break;
     }
     if (isfinite(value)) {
         buf_puts(b, number_text(value).text);
@@ -202,6 +193,59 @@ static void append_summary_row(struct buf *b, size_t row, const struct run_log *
     buf_fini(&cells);
 }
 
+/* The numbers of the last event "score" under their keys, without underscores. */
+static void append_score_rows(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    json_t *keys = json_object(), *value;
+    const char *key;
+    for (int r = 0; r < n_logs; r++) {
+        json_object_update_missing(keys, json_object_get(logs[r].latest, "score"));
+    }
+    json_object_foreach(keys, key, value)
+    {
+        if (!json_is_number(value) || strcmp(key, "time") == 0 || strcmp(key, "phase") == 0) {
+            continue;
+        }
+        struct buf label = {0};
+        buf_puts(&label, key);
+        for (size_t i = 0; i < label.n; i++) {
+            label.data[i] = label.data[i] == '_' ? ' ' : label.data[i];
+        }
+        buf_puts(b, "<tr><th>");
+        html_append(b, buf_text(&label));
+        buf_puts(b, "</th>");
+        buf_fini(&label);
+        for (int r = 0; r < n_logs; r++) {
+            const json_t *score = json_object_get(json_object_get(logs[r].latest, "score"), key);
+            bool number = json_is_number(score) && isfinite(json_number_value(score));
+            buf_printf(b, "<td>%s</td>", number ? number_text(json_number_value(score)).text : "");
+        }
+        buf_puts(b, "</tr>\n");
+    }
+    json_decref(keys);
+}
+
+/* The tables of a run's events. */
+static void append_tables(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    for (int r = 0; r < n_logs; r++) {
+        const char *name;
+        json_t *event;
+        json_object_foreach(logs[r].latest, name, event)
+        {
+            const json_t *tables = json_object_get(event, "tables");
+            if (n_logs > 1 && json_array_size(tables) > 0) {
+                buf_printf(b, "<h1><i class=\"r%d swatch\"></i>", r);
+                html_append(b, logs[r].name);
+                buf_puts(b, "</h1>\n");
+            }
+            for (size_t i = 0; i < json_array_size(tables); i++) {
+                report_table_append(b, json_array_get(tables, i));
+            }
+        }
+    }
+}
+
 static void append_summary(struct buf *b, const struct run_log *logs, int n_logs)
 {
     buf_puts(b, "<div class=\"scroll\"><table>\n<tr><th></th>");
@@ -214,6 +258,7 @@ static void append_summary(struct buf *b, const struct run_log *logs, int n_logs
     for (size_t i = 0; i < sizeof summary / sizeof summary[0]; i++) {
         append_summary_row(b, i, logs, n_logs);
     }
+    append_score_rows(b, logs, n_logs);
     buf_puts(b, "</table></div>\n");
     for (int r = 0; r < n_logs; r++) {
         if (logs[r].n_unreadable > 0) {
@@ -398,6 +443,7 @@ void report_append(struct buf *b, const struct run_log *logs, int n_logs)
     CHECK(n_logs >= 1 && n_logs <= REPORT_MAX_RUNS, "%d runs", n_logs);
     append_head(b, logs, n_logs);
     append_summary(b, logs, n_logs);
+    append_tables(b, logs, n_logs);
     append_key(b, logs, n_logs);
     append_charts(b, logs, n_logs);
     append_configuration(b, logs, n_logs);

@@ -196,11 +196,11 @@ static struct status write(void *self, struct buf *names)
     return buf_status(names);
 }
 
-static struct status score(void *self, struct score_list *scores)
+static struct status score(void *self, struct score_list *scores, json_t *tables)
 {
     const struct classify_task *c = self;
     const struct labelled_texts *texts = &c->predict.texts;
-    return status_context(class_score(scores, c->labels->problem, texts->n, c->labels->n, c->logits.values,
+    return status_context(class_score(scores, tables, c->labels, texts->n, c->logits.values,
                                       (const int32_t *)(const void *)texts->labels.data),
                           "%s", c->predict.table.path);
 }

@@ -301,21 +301,23 @@ static struct status score(struct job *j)
 {
     struct score_list scores = {0};
     struct buf line = {0};
-    TRY(j->task->score(j->open.self, &scores));
-    json_t *fields = json_object();
+    json_t *fields = json_object(), *tables = json_array();
+    struct status scored = j->task->score(j->open.self, &scores, tables);
     for (int i = 0; i < scores.n; i++) {
         const struct score *s = &scores.scores[i];
         buf_printf(&line, "%s%s %.4f", i == 0 ? "" : ", ", s->name, s->value);
         json_object_set_new(fields, s->name, json_real(s->value));
         keep_score(j, s->name, s->value);
     }
-    if (scores.n > 0) {
+    if (!failed(scored) && scores.n > 0) {
         log_info("%s", buf_text(&line));
+        json_object_set(fields, "tables", tables);
         metrics_event(&j->log, "score", json_incref(fields));
     }
     json_decref(fields);
+    json_decref(tables);
     buf_fini(&line);
-    return status_ok();
+    return scored;
 }
 
 static struct status predict(struct job *j)

@@ -41,8 +41,8 @@ struct finetune_task {
     /* Writes the predictions, and appends the names of the files. */
     struct status (*write)(void *self, struct buf *names);
 
-    /* Scores the predictions; the job logs the scores. */
-    struct status (*score)(void *self, struct score_list *scores);
+    /* Scores the predictions, and appends tables of the scores (report/report_table); the job logs both. */
+    struct status (*score)(void *self, struct score_list *scores, json_t *tables);
 };
 
 /* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved.  The

@@ -193,7 +193,7 @@ static struct status run_eval_script(struct score_list *scores, const struct squ
     return ran ? status_ok() : status_error(STATUS_DATA, "--eval_script %s failed", o->eval_script);
 }
 
-static struct status score(void *self, struct score_list *scores)
+static struct status score(void *self, struct score_list *scores, json_t *tables)
 {
     const struct squad_task *q = self;
     const struct squad_options *o = q->options;
@@ -206,6 +206,7 @@ static struct status score(void *self, struct score_list *scores)
     TRY(squad_score_files(&score, o->run.predict_file, o->run.encoding, predictions));
     score_list_add(scores, "exact_match", score.exact_match);
     score_list_add(scores, "F1", score.f1);
+    squad_score_tables(tables, &score);
     return status_ok();
 }
 

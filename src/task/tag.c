@@ -163,7 +163,7 @@ static void count_entities(const struct tag_task *t, struct tag_counts *counts, 
     }
 }
 
-static struct status score(void *self, struct score_list *scores)
+static struct status score(void *self, struct score_list *scores, json_t *tables)
 {
     const struct tag_task *t = self;
     struct tag_counts counts = {0};
@@ -174,10 +174,12 @@ static struct status score(void *self, struct score_list *scores)
         count_entities(t, &counts, truth, said);
         *scores = tag_score(&counts);
     }
+    struct status s = room ? tag_score_tables(tables, &counts)
+                           : status_error(STATUS_MEMORY, "out of memory for the labels of %zu words", most);
+    tag_counts_fini(&counts);
     free(truth);
     free(said);
-    return room ? status_ok()
-                : status_error(STATUS_MEMORY, "out of memory for the labels of %zu words", most);
+    return s;
 }
 
 static const struct finetune_task task = {

@@ -54,6 +54,9 @@ grep -q '"river": 2' "$dir/whole/model/config.json" || fail "no label2id"
 grep -q '"problem_type": "single_label_classification"' "$dir/whole/model/config.json" || fail "no problem_type"
 grep -q BertForSequenceClassification "$dir/whole/model/config.json" || fail "another class"
 grep -q '"event": *"score"' "$dir/whole/log.jsonl" || fail "no score in the log"
+for part in '<h2>Confusion matrix</h2>' '<tr><td>river</td><td class="n">' '<tr><td>macro average</td>' '<tr><th>accuracy</th>'; do
+    grep -q "$part" "$dir/whole/report.html" || fail "the page has no $part"
+done
 
 classify_command pairs pairs.tsv --predict_file "$dir/pairs.tsv" --do_eval
 learns f1 0.9
@@ -62,6 +65,7 @@ learns f1_micro 0.9
 grep -q '"label":\["[a-z]*","[a-z]*"\]' "$dir/many/predictions.jsonl" || fail "never two labels"
 classify_command numbers numbers.json --predict_file "$dir/numbers.json" --do_eval --autocast
 learns pearson 0.9
+grep -q '<tr><th>pearson</th><td>[01]' "$dir/numbers/report.html" || fail "the page has no correlation"
 grep -q '"problem_type": "regression"' "$dir/numbers/model/config.json" || fail "no regression"
 
 # what is finished is not replaced without a word

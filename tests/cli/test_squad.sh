@@ -21,6 +21,7 @@ squad_command()
 # learns the rule, and its own score is the score of `kiln score`
 squad_command whole --do_predict --predict_file "$dir/questions.json" --do_eval
 "${command[@]}" 2>"$dir/log" || { cat "$dir/log" >&2; exit 1; }
+grep -q '<h2>Questions</h2>' "$dir/whole/report.html" && grep -q '<tr><th>exact match</th>' "$dir/whole/report.html" || fail "the page has no score"
 awk '/^exact_match/ { found = 1; exit !($2 + 0 > 80) } END { if (!found) exit 1 }' "$dir/log" ||
     fail "the rule was not learnt: $(grep exact_match "$dir/log")"
 "$kiln" score "$dir/questions.json" "$dir/whole/predictions.json" >"$dir/score"

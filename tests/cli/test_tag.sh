@@ -41,6 +41,7 @@ tag_command()
 tag_command whole names.conll --validation_file "$dir/names.conll" --do_eval
 learns f1 0.95
 grep -q "3 labels: B-PLACE, I-PLACE, O" "$dir/log" || fail "other labels: $(cat "$dir/log")"
+grep -q '<tr><td>PLACE</td><td class="n">' "$dir/whole/report.html" || fail "the page has no score of the type"
 grep -q BertForTokenClassification "$dir/whole/model/config.json" || fail "another class"
 grep -q '"2": "O"' "$dir/whole/model/config.json" || fail "no id2label"
 diff <(awk '{ print $1 }' "$dir/names.conll") <(awk '{ print $1 }' "$dir/whole/predictions.conll") >/dev/null ||

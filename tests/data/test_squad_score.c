@@ -99,6 +99,31 @@ static void test_errors(void)
     squad_examples_fini(&e);
 }
 
+/* One of two questions with an answer is right, and so is one without. */
+static void test_parts(void)
+{
+    static const char dataset[] =
+        "{\"data\": [{\"paragraphs\": [{\"context\": \"in the ark\", \"qas\": ["
+        "{\"id\": \"a\", \"question\": \"?\", \"answers\": [{\"text\": \"ark\", \"answer_start\": 7}]},"
+        "{\"id\": \"b\", \"question\": \"?\", \"answers\": [{\"text\": \"ark\", \"answer_start\": 7}]},"
+        "{\"id\": \"c\", \"question\": \"?\", \"answers\": [], \"is_impossible\": true}]}]}]}";
+    struct squad_examples e;
+    struct squad_scores s;
+    EXPECT_OK(squad_examples_parse(&e, dataset, sizeof dataset - 1, "data",
+                                   (struct squad_read_options){.version_2 = true}));
+    json_t *said = json_pack("{s:s, s:s, s:s}", "a", "ark", "b", "", "c", ""), *tables = json_array();
+    EXPECT_OK(squad_score(&s, &e, said, "p.json"));
+    squad_score_tables(tables, &s);
+    char *text = json_dumps(tables, JSON_COMPACT | JSON_REAL_PRECISION(4));
+    EXPECT(text != NULL && strstr(text, "[[\"all\",66.67,66.67,3],[\"with an answer\",50.0,50.0,2],"
+                                        "[\"without an answer\",100.0,100.0,1]]") != NULL,
+           "%s", text);
+    free(text);
+    json_decref(tables);
+    json_decref(said);
+    squad_examples_fini(&e);
+}
+
 static void test_systems(void)
 {
     const char *file = "";
@@ -130,6 +155,7 @@ int main(void)
     test_made_up();
     test_pairs();
     test_errors();
+    test_parts();
     test_systems();
     json_decref(golden);
     return 0;

@@ -135,6 +135,32 @@ static void what_is_quoted_is_escaped(void)
     run_log_close(&log);
 }
 
+/* What an event says in tables is drawn as it is, but for markup; what is no table is passed over. */
+static void tables_are_drawn(void)
+{
+    struct run_log log = parse(
+        "a",
+        "{\"event\":\"score\",\"time\":21,\"phase\":1,\"accuracy\":0.75,\"f1_macro\":0.6125,\"tables\":["
+        "{\"title\":\"Confusion <b>\",\"note\":\"rows & columns\",\"shaded\":true,"
+        "\"columns\":[\"true\",\"</th><script>\"],\"rows\":[[\"<i>\",3,1],[\"none\",0,0]]},"
+        "{\"title\":\"Labels\",\"columns\":[\"label\",\"F1\",\"true\"],\"rows\":[[\"x\",0.98765,12345]]},"
+        "{\"title\":7},{\"title\":\"cut\",\"columns\":[[]],\"rows\":[7,[null,{}]]},null]}\n");
+    struct buf page = page_of(&log, 1);
+    EXPECT(n_of(&page, "<script>") == 1 && n_of(&page, "<b>") == 0 && n_of(&page, "<i>") == 0, "markup");
+    EXPECT(n_of(&page, "<tr><th>accuracy</th><td>0.75</td></tr>") == 1, "the score is in the summary");
+    EXPECT(n_of(&page, "<tr><th>f1 macro</th><td>0.6125</td></tr>") == 1, "the other, too");
+    EXPECT(n_of(&page, "<h2>Confusion &lt;b&gt;</h2>") == 1 && n_of(&page, "rows &amp; columns") == 1,
+           "title");
+    EXPECT(n_of(&page, "<tr><td>&lt;i&gt;</td><td class=\"n\" style=\"--shade:0.750\">3</td>") == 1, "shade");
+    EXPECT(n_of(&page, "<tr><td>none</td><td class=\"n\">0</td><td class=\"n\">0</td></tr>") == 1,
+           "no shade");
+    EXPECT(n_of(&page, "<tr><td>x</td><td class=\"n\">0.9877</td><td class=\"n\">12345</td></tr>") == 1,
+           "row");
+    EXPECT(n_of(&page, "<h2>") == 3, "%d tables", n_of(&page, "<h2>"));
+    buf_fini(&page);
+    run_log_close(&log);
+}
+
 static void empty_and_tiny_runs_have_pages(void)
 {
     struct run_log logs[2] = {parse("empty", ""),
@@ -249,6 +275,7 @@ int main(void)
     phases_share_an_axis();
     a_start_without_training_keeps_the_curves();
     what_is_quoted_is_escaped();
+    tables_are_drawn();
     empty_and_tiny_runs_have_pages();
     odd_values_are_drawn();
     long_runs_stay_small();

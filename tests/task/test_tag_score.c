@@ -37,6 +37,7 @@ static void check_entities(const char *const *truth, const char *const *said, in
     EXPECT(n_t == c.n_truth && n_s == c.n_said && count_both(t, n_t, s, n_s) == c.n_hit,
            "%lld, %lld entities, not %lld, %lld", (long long)n_t, (long long)n_s, (long long)c.n_truth,
            (long long)c.n_said);
+    tag_counts_fini(&c);
     for (int64_t i = 0; i < n_t; i++) {
         EXPECT(t[i].begin >= 0 && t[i].begin < t[i].end && t[i].end <= n && t[i].type[0] != '\0',
                "entity %lld", (long long)i);
@@ -52,6 +53,26 @@ static void test_entities(void)
     struct tag_entity e[9];
     EXPECT(tag_score_entities(e, labels, 9) == 5 && count_both(e, 5, wanted, 5) == 5, "other entities");
     EXPECT(tag_score_entities(e, labels, 0) == 0, "entities of nothing");
+}
+
+/* PER: 1 of 1 said, of 2 true; LOC: 1 of 2 said, of 1 true; ORG is said alone. */
+static void test_types(void)
+{
+    const char *const truth[] = {"B-PER", "I-PER", "O", "B-LOC", "O", "B-PER", "O"};
+    const char *const said[] = {"B-PER", "I-PER", "O", "B-LOC", "B-LOC", "B-ORG", "O"};
+    struct tag_counts c = {0};
+    json_t *tables = json_array();
+    tag_score_add(&c, truth, said, 7);
+    EXPECT_OK(tag_score_tables(tables, &c));
+    char *text = json_dumps(tables, JSON_COMPACT | JSON_REAL_PRECISION(4));
+    EXPECT(text != NULL &&
+               strstr(text,
+                      "\"rows\":[[\"micro average\",0.5,0.6667,0.5714,3,4],[\"LOC\",0.5,1.0,0.6667,1,2],"
+                      "[\"ORG\",0.0,0.0,0.0,0,1],[\"PER\",1.0,0.5,0.6667,2,1]]") != NULL,
+           "%s", text);
+    free(text);
+    json_decref(tables);
+    tag_counts_fini(&c);
 }
 
 int main(void)
@@ -81,7 +102,9 @@ int main(void)
                    "case %zu: %s is %.17g, not %.17g", i, s.scores[m].name, s.scores[m].value,
                    json_real_value(wanted));
         }
+        tag_counts_fini(&counts);
     }
     json_decref(golden);
+    test_types();
     return 0;
 }

@@ -10,13 +10,15 @@ set(KILN_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfm
   -mprefer-vector-width=512)
 set(KILN_ISA_FLAGS_avx512bf16 ${KILN_ISA_FLAGS_avx512} -mavx512bf16)
 
-# Moves the kernel sources from the list variable into objects, one set per instruction set: KILN_KERNEL_OBJECTS.
+# Moves the kernel sources from the list variable into objects, one set per instruction set: KILN_KERNEL_OBJECTS
+# of KILN_KERNEL_TARGETS.
 function(kiln_take_kernels list)
   set(kernels ${${list}})
   list(FILTER kernels INCLUDE REGEX "_kernels\\.c$")
   set(rest ${${list}})
   list(FILTER rest EXCLUDE REGEX "_kernels\\.c$")
   set(objects)
+  set(targets)
   if(kernels)
     # fast: overrides kiln_flags' "off". Floating-point exceptions are not used; GCC 12 vectorises a choice
     # between two results for AVX2 only if it knows that
@@ -26,9 +28,11 @@ function(kiln_take_kernels list)
       target_link_libraries(kiln_kernels_${isa} PRIVATE kiln_flags)
       target_compile_definitions(kiln_kernels_${isa} PRIVATE KILN_ISA=${isa})
       target_compile_options(kiln_kernels_${isa} PRIVATE ${KILN_ISA_FLAGS_${isa}})
+      list(APPEND targets kiln_kernels_${isa})
       list(APPEND objects $<TARGET_OBJECTS:kiln_kernels_${isa}>)
     endforeach()
   endif()
   set(${list} ${rest} PARENT_SCOPE)
   set(KILN_KERNEL_OBJECTS ${objects} PARENT_SCOPE)
+  set(KILN_KERNEL_TARGETS ${targets} PARENT_SCOPE)
 endfunction()

@@ -4,6 +4,7 @@
  * With arguments it is a tool for tests/cli: `test_api unpack DIR` writes the models of tests/golden/hf_dirs.safetensors
  * and classify.safetensors into DIR. */
 #define _GNU_SOURCE
+#include "expect_kiln.h"
 #include "session_case.h"
 
 #include "api/api.h"
@@ -26,20 +27,6 @@ static const char context[] =
     "no home, in a lake of ice and black ink. A child made a cake.";
 
 static char directory[128]; /* a model in each folder of it */
-
-#define EXPECT_KILN_OK(call)                                                                                 \
-    do {                                                                                                     \
-        struct kiln_status test_kiln = (call);                                                               \
-        EXPECT(test_kiln.code == KILN_OK && test_kiln.message[0] == '\0', "%s", test_kiln.message);          \
-    } while (0)
-
-#define EXPECT_KILN_ERROR(call, expected_code, part)                                                         \
-    do {                                                                                                     \
-        struct kiln_status test_kiln = (call);                                                               \
-        EXPECT(test_kiln.code == (expected_code), "code %d, message '%s'", (int)test_kiln.code,              \
-               test_kiln.message);                                                                           \
-        EXPECT(strstr(test_kiln.message, part) != NULL, "message '%s' lacks '%s'", test_kiln.message, part); \
-    } while (0)
 
 static void make_models(void)
 {

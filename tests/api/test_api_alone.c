@@ -1,9 +1,8 @@
 /* Nothing of the public library is of the whole process: of two models in two threads one is cancelled and the other goes on to
  * the same bits, and signals, their handlers and masks stay the program's. */
 #define _GNU_SOURCE
+#include "expect_kiln.h"
 #include "session_case.h"
-
-#include <kiln/kiln.h>
 
 #include <pthread.h>
 #include <signal.h>
@@ -22,10 +21,8 @@ static struct kiln_session *open_session(const char *name, enum kiln_task task, 
     struct kiln_session *s;
     struct kiln_model_options o = {.device = "cpu", .dtype = dtype};
     snprintf(path, sizeof path, "%s/%s", directory, name);
-    struct kiln_status status = kiln_model_open_on(&m, path, &o);
-    EXPECT(status.code == KILN_OK, "%s", status.message);
-    status = kiln_session_open(&s, m, task);
-    EXPECT(status.code == KILN_OK, "%s", status.message);
+    EXPECT_KILN_OK(kiln_model_open_on(&m, path, &o));
+    EXPECT_KILN_OK(kiln_session_open(&s, m, task));
     kiln_model_close(m);
     return s;
 }

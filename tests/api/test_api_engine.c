@@ -1,8 +1,8 @@
 /* include/kiln/engine.h on one rank: a network of two parameters learns by the file's optimizer, schedule and clipping, is saved and goes
  * on; and everything that a program or its file can get wrong.  Several ranks: tests/train/test_param_engine.c, tests/cli/test_train_own.sh. */
 #define _GNU_SOURCE
+#include "expect_kiln.h"
 #include "io/file.h"
-#include "test.h"
 
 #include <kiln/engine.h>
 
@@ -10,12 +10,6 @@
 
 static char directory[] = "/tmp/kiln_api_engine.XXXXXX";
 static char file[64];
-
-#define KILN_EXPECT(call)                                                                                    \
-    do {                                                                                                     \
-        struct kiln_status kiln_expected = (call);                                                           \
-        EXPECT(kiln_expected.code == KILN_OK, "%s", kiln_expected.message);                                  \
-    } while (0)
 
 static const struct kiln_parameter line[] = {
     {.name = "slope", .n_dims = 2, .dims = {1, 2}, .decay = true, .values = (const float[]){0.5F, -0.5F}},
@@ -27,19 +21,13 @@ static void write_file(const char *text)
     EXPECT_OK(file_write_atomic(file, text, strlen(text)));
 }
 
-static void expect_error(struct kiln_status s, enum kiln_code code, const char *part)
-{
-    EXPECT(s.code == code && strstr(s.message, part) != NULL, "code %d instead of %d, '%s' lacks '%s'",
-           (int)s.code, (int)code, s.message, part);
-}
-
 /* ---- what cannot be opened ---- */
 
 static void expect_refused(const char *text, enum kiln_code code, const char *part)
 {
     struct kiln_engine *e;
     write_file(text);
-    expect_error(kiln_engine_open(&e, file, line, 2, NULL), code, part);
+    EXPECT_KILN_ERROR(kiln_engine_open(&e, file, line, 2, NULL), code, part);
     EXPECT(e == NULL, "an engine of a file that is refused");
 }
 
@@ -48,7 +36,8 @@ static void expect_refused(const char *text, enum kiln_code code, const char *pa
 static void test_files(void)
 {
     struct kiln_engine *e;
-    expect_error(kiln_engine_open(&e, "/nonexistent.json", line, 2, NULL), KILN_DATA, "/nonexistent.json");
+    EXPECT_KILN_ERROR(kiln_engine_open(&e, "/nonexistent.json", line, 2, NULL), KILN_DATA,
+                      "/nonexistent.json");
     expect_refused("{\"train_batch_size\": 4}", KILN_DATA, "has no \"optimizer\"");
     expect_refused("{" ADAM "}", KILN_DATA, "train_batch_size");
     expect_refused("{\"train_batch_size\": 4, \"train_micro_batch_size_per_gpu\": 3, " ADAM "}", KILN_DATA,
@@ -75,19 +64,19 @@ static void test_parameters(void)
     struct kiln_engine_options options = kiln_engine_defaults();
     struct kiln_engine *e;
     write_file("{\"train_batch_size\": 4, " ADAM "}");
-    expect_error(kiln_engine_open(&e, file, twice, 2, NULL), KILN_USAGE, "parameter 1, 'a'");
-    expect_error(kiln_engine_open(&e, file, &p, 0, NULL), KILN_USAGE, "n_parameters is 0");
-    expect_error(kiln_engine_open(&e, file, &p, 10001, NULL), KILN_USAGE, "n_parameters is 10001");
+    EXPECT_KILN_ERROR(kiln_engine_open(&e, file, twice, 2, NULL), KILN_USAGE, "parameter 1, 'a'");
+    EXPECT_KILN_ERROR(kiln_engine_open(&e, file, &p, 0, NULL), KILN_USAGE, "n_parameters is 0");
+    EXPECT_KILN_ERROR(kiln_engine_open(&e, file, &p, 10001, NULL), KILN_USAGE, "n_parameters is 10001");
     static const char *const names[] = {"", "a b", "\"", "\xc3\xa4"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         p.name = names[i];
-        expect_error(kiln_engine_open(&e, file, &p, 1, NULL), KILN_USAGE, "the name of parameter 0");
+        EXPECT_KILN_ERROR(kiln_engine_open(&e, file, &p, 1, NULL), KILN_USAGE, "the name of parameter 0");
     }
     char longest[97];
     memset(longest, 'x', 96);
     longest[96] = '\0';
     p.name = longest;
-    expect_error(kiln_engine_open(&e, file, &p, 1, NULL), KILN_USAGE, "the name of parameter 0");
+    EXPECT_KILN_ERROR(kiln_engine_open(&e, file, &p, 1, NULL), KILN_USAGE, "the name of parameter 0");
     static const struct kiln_parameter shapes[] = {
         {.name = "w", .n_dims = 0, .dims = {1}},
         {.name = "w", .n_dims = 3, .dims = {1, 1}},
@@ -96,14 +85,15 @@ static void test_parameters(void)
         {.name = "w", .n_dims = 2, .dims = {(int64_t)1 << 40, 2}},
         {.name = "w", .n_dims = 2, .dims = {INT64_MAX, INT64_MAX}}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        expect_error(kiln_engine_open(&e, file, &shapes[i], 1, NULL), KILN_USAGE,
-                     "parameter w must have 1 or 2 dims");
+        EXPECT_KILN_ERROR(kiln_engine_open(&e, file, &shapes[i], 1, NULL), KILN_USAGE,
+                          "parameter w must have 1 or 2 dims");
     }
     p = (struct kiln_parameter){.name = "huge", .n_dims = 1, .dims = {(int64_t)1 << 40}};
-    expect_error(kiln_engine_open(&e, file, &p, 1, NULL), KILN_MEMORY, "");
+    EXPECT_KILN_ERROR(kiln_engine_open(&e, file, &p, 1, NULL), KILN_MEMORY, "");
     p = line[0];
     options.reproducible_ranks = 2;
-    expect_error(kiln_engine_open(&e, file, &p, 1, &options), KILN_USAGE, "1 micro-batches of all ranks");
+    EXPECT_KILN_ERROR(kiln_engine_open(&e, file, &p, 1, &options), KILN_USAGE,
+                      "1 micro-batches of all ranks");
 }
 
 /* ---- learning ---- */
@@ -137,8 +127,8 @@ static void learn(struct kiln_engine *e, int64_t first, int64_t last)
     for (int64_t step = first; step <= last; step++) {
         for (int i = 0; i < 2; i++) {
             bool updated = i == 0;
-            KILN_EXPECT(kiln_engine_backward(e, give(e, 2 * step + i)));
-            KILN_EXPECT(kiln_engine_step(e, &updated));
+            EXPECT_KILN_OK(kiln_engine_backward(e, give(e, 2 * step + i)));
+            EXPECT_KILN_OK(kiln_engine_step(e, &updated));
             EXPECT(updated == (i == 1), "step %lld, micro-batch %d", (long long)step, i);
         }
     }
@@ -149,7 +139,7 @@ static void test_learning(void)
     struct kiln_engine *e, *again;
     bool found = true;
     write_file(LEARNS);
-    KILN_EXPECT(kiln_engine_open(&e, file, line, 2, NULL));
+    EXPECT_KILN_OK(kiln_engine_open(&e, file, line, 2, NULL));
     struct kiln_engine_info info = kiln_engine_info(e);
     EXPECT(info.rank == 0 && info.n_ranks == 1 && info.micro_batch_size == 4 &&
                info.gradient_accumulation_steps == 2 && info.train_batch_size == 8 && info.zero_stage == 1 &&
@@ -158,14 +148,14 @@ static void test_learning(void)
     EXPECT(kiln_engine_weights(e, 0)[1] == -0.5F && kiln_engine_weights(e, 1)[0] == 0, "other values");
     EXPECT(kiln_engine_weights(e, 2) == NULL && kiln_engine_gradient(e, -1) == NULL,
            "a parameter that is not there");
-    KILN_EXPECT(kiln_engine_load(e, directory, &found));
+    EXPECT_KILN_OK(kiln_engine_load(e, directory, &found));
     EXPECT(!found, "a checkpoint in an empty directory");
     learn(e, 1, 1);
     info = kiln_engine_info(e);
     EXPECT(info.step == 1 && info.loss > 1 && info.gradient_norm > 1 && fabs(info.learning_rate) < 1e-12,
            "loss %g, rate %g", info.loss, info.learning_rate);
     learn(e, 2, 300);
-    KILN_EXPECT(kiln_engine_save(e, directory));
+    EXPECT_KILN_OK(kiln_engine_save(e, directory));
     learn(e, 301, 600);
     info = kiln_engine_info(e);
     EXPECT(info.step == 600 && info.loss < 1e-3, "loss %g", info.loss);
@@ -175,8 +165,8 @@ static void test_learning(void)
     memcpy(&bits, kiln_engine_weights(e, 1), sizeof bits);
     EXPECT(abs((int)kiln_engine_weights_bf16(e, 1)[0] - (int)(bits >> 16)) <= 1, "the rounded copy");
 
-    KILN_EXPECT(kiln_engine_open(&again, file, line, 2, NULL)); /* a single process may have several */
-    KILN_EXPECT(kiln_engine_load(again, directory, &found));
+    EXPECT_KILN_OK(kiln_engine_open(&again, file, line, 2, NULL)); /* a single process may have several */
+    EXPECT_KILN_OK(kiln_engine_load(again, directory, &found));
     EXPECT(found && kiln_engine_info(again).step == 300, "not found");
     learn(again, 301, 600);
     const void *whole = kiln_engine_weights(e, 0), *resumed = kiln_engine_weights(again, 0);
@@ -195,22 +185,22 @@ static void test_decay(void)
     struct kiln_engine *e;
     write_file("{\"train_batch_size\": 1, \"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": 0.5, "
                "\"weight_decay\": 0.1}}}");
-    KILN_EXPECT(kiln_engine_open(&e, file, p, 2, NULL));
-    KILN_EXPECT(kiln_engine_backward(e, 0)); /* a gradient of 0 */
-    expect_error(kiln_engine_backward(e, 0), KILN_USAGE, "end it before the next one");
-    KILN_EXPECT(kiln_engine_step(e, NULL));
+    EXPECT_KILN_OK(kiln_engine_open(&e, file, p, 2, NULL));
+    EXPECT_KILN_OK(kiln_engine_backward(e, 0)); /* a gradient of 0 */
+    EXPECT_KILN_ERROR(kiln_engine_backward(e, 0), KILN_USAGE, "end it before the next one");
+    EXPECT_KILN_OK(kiln_engine_step(e, NULL));
     EXPECT_NEAR(kiln_engine_weights(e, 0)[0], 2 * (1 - 0.5 * 0.1), 1e-6);
     EXPECT(kiln_engine_weights(e, 1)[0] == 2, "decay of a parameter without it");
     EXPECT_NEAR(kiln_engine_info(e).learning_rate, 0.5, 0);
-    expect_error(kiln_engine_step(e, NULL), KILN_USAGE, "without a micro-batch");
+    EXPECT_KILN_ERROR(kiln_engine_step(e, NULL), KILN_USAGE, "without a micro-batch");
     kiln_engine_gradient(e, 1)[0] = INFINITY;
-    KILN_EXPECT(kiln_engine_backward(e, 0));
-    expect_error(kiln_engine_step(e, NULL), KILN_NUMERIC, "the gradient of b");
+    EXPECT_KILN_OK(kiln_engine_backward(e, 0));
+    EXPECT_KILN_ERROR(kiln_engine_step(e, NULL), KILN_NUMERIC, "the gradient of b");
     EXPECT(kiln_engine_weights(e, 1)[0] == 2 && kiln_engine_info(e).step == 1 &&
                kiln_engine_gradient(e, 1)[0] == 0,
            "an update by infinity");
-    expect_error(kiln_engine_save(e, "/dev/null/x"), KILN_IO, "/dev/null");
-    KILN_EXPECT(kiln_engine_backward(e, 0)); /* it goes on */
+    EXPECT_KILN_ERROR(kiln_engine_save(e, "/dev/null/x"), KILN_IO, "/dev/null");
+    EXPECT_KILN_OK(kiln_engine_backward(e, 0)); /* it goes on */
     kiln_engine_close(e);
 }
 

@@ -2,14 +2,13 @@
  * they say what the prediction files of `kiln classify` and `kiln tag` say, in every order of texts, cut and split as those
  * are; and what is wrong is an error. */
 #define _GNU_SOURCE
+#include "expect_kiln.h"
 #include "session_case.h"
 
 #include "core/json.h"
 #include "data/tag_score.h"
 #include "task/classify.h"
 #include "task/tag.h"
-
-#include <kiln/kiln.h>
 
 #define ROUNDING 1e-5
 enum { N_TEXTS = 6, N_WORDS = 21, PATH = SESSION_CASE_PATH + 64 };
@@ -28,19 +27,6 @@ static const char *const words[N_WORDS + 2] = {"a",    "mad", "xyz", "",      "h
                                                "lake", "and", "a",   "child", "made", "",    "cake"};
 
 static char directory[SESSION_CASE_PATH];
-
-#define EXPECT_KILN_OK(call)                                                                                 \
-    do {                                                                                                     \
-        struct kiln_status test_kiln = (call);                                                               \
-        EXPECT(test_kiln.code == KILN_OK && test_kiln.message[0] == '\0', "%s", test_kiln.message);          \
-    } while (0)
-
-#define EXPECT_KILN_ERROR(call, expected_code, part)                                                         \
-    do {                                                                                                     \
-        struct kiln_status test_kiln = (call);                                                               \
-        EXPECT(test_kiln.code == (expected_code) && strstr(test_kiln.message, part) != NULL,                 \
-               "code %d, message '%s' lacks '%s'", (int)test_kiln.code, test_kiln.message, part);            \
-    } while (0)
 
 static struct kiln_session *open_session(const char *name, enum kiln_task task)
 {

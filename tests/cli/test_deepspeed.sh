@@ -70,6 +70,9 @@ json_train=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config
 expect 0 "fp32, adamw" "${json_train[@]}" --output_dir "$dir/c"
 [ "$(rates "$dir/c")" = "0.0002 0 0.0005 0.001 0.000875 0.00075 " ] || fail "rates: $(rates "$dir/c")"
 grep -q '"adam_beta2": *0.95' "$dir/c/log.jsonl" || fail "betas of the file"
+sed 's/"warmup_num_steps": 2/"warmup_num_steps": 1/' "$dir/ds.json" >"$dir/ds_1.json" # DeepSpeed warms up for at least 2 steps
+expect 0 "fp32, adamw" "${json_train[@]}" --deepspeed_config "$dir/ds_1.json" --output_dir "$dir/c_1"
+[ "$(rates "$dir/c_1")" = "$(rates "$dir/c")" ] || fail "a warm-up of one step: $(rates "$dir/c_1")"
 expect 0 'optimizer replaces "optimizer"' "${json_train[@]}" --output_dir "$dir/d" --optimizer lamb --betas 0.9 0.98 --dry_run
 expect 0 'the schedule of the flags replaces "scheduler"' "${json_train[@]}" --output_dir "$dir/d" --use_lr_scheduler --dry_run
 json '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 2e-4}}}'

@@ -48,6 +48,35 @@ static void facts_are_of_the_text(void)
     document_fini(&d);
 }
 
+/* A document stays if at least half of its letters are of the wanted scripts; one without letters goes. */
+static void half_of_the_letters_is_enough(void)
+{
+    struct document d = {0};
+    struct cleaning c;
+    struct cleaning_config config = {.scripts = UINT64_C(1) << script_find("cyrillic", 8)};
+    enum document_fate fate;
+    static const struct {
+        const char *text;
+        bool kept;
+    } cases[] = {{"\xd0\x94\xd0\xb0", true},
+                 {"\xd0\x94\xd0\xb0 ab", true},
+                 {"\xd0\x94\xd0\xb0 abc", false},
+                 {"\xd0\x94\xd0\xb0 a", true},
+                 {"\xd0\x94 ab", false},
+                 {"abcd", false},
+                 {"1 2 3", false},
+                 {"\xd0\x94 1, 2, 3!", true}};
+    EXPECT_OK(cleaning_open(&c, config, NULL, &BEGINNING, NULL));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct document_facts facts = facts_of(&d, cases[i].text, &config);
+        EXPECT_OK(cleaning_judge(&c, &fate, &facts, true));
+        EXPECT((fate == DOCUMENT_KEPT) == cases[i].kept, "'%s' is %s", cases[i].text,
+               cases[i].kept ? "dropped" : "kept");
+    }
+    cleaning_close(&c);
+    document_fini(&d);
+}
+
 static void pieces_follow_the_first(void)
 {
     struct document d = {0};
@@ -143,6 +172,7 @@ int main(void)
     char directory[512];
     snprintf(directory, sizeof directory, "%s", fixture_path("."));
     facts_are_of_the_text();
+    half_of_the_letters_is_enough();
     pieces_follow_the_first();
     interruptions_change_nothing(directory);
     damaged_states_are_refused(directory);

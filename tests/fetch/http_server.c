@@ -51,6 +51,7 @@ struct request {
     char path[512], if_range[256];
     int64_t from;
     enum habit habit;
+    int code;      /* to answer the first request by; 0: the file */
     bool is_first; /* of its path and habit, since the counter was set to 0 */
 };
 
@@ -97,6 +98,10 @@ static void strip_host(struct request *r)
 
 static void find_habit(struct request *r)
 {
+    int n_code = 0;
+    if (sscanf(r->path, "/~code%3d%n", &r->code, &n_code) == 1) {
+        memmove(r->path, r->path + n_code, strlen(r->path + n_code) + 1);
+    }
     for (int i = 1; i < N_HABITS && r->path[1] == '~'; i++) {
         size_t n = strlen(names[i]);
         if (strncmp(r->path + 2, names[i], n) == 0 && r->path[2 + n] == '/') {
@@ -189,6 +194,10 @@ static bool refuse(int fd, const struct request *r, const struct body *b)
 {
     if (r->habit == HABIT_GONE || b->bytes == NULL) {
         send_text(fd, "HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\ngone\n");
+        return true;
+    }
+    if (r->code != 0 && r->is_first) {
+        send_text(fd, "HTTP/1.1 %d Code\r\nContent-Length: 0\r\n\r\n", r->code);
         return true;
     }
     if (r->habit == HABIT_CLOSED || (r->habit == HABIT_BUSY && r->is_first)) {

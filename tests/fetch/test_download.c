@@ -45,14 +45,19 @@ static void make_root(void)
 static const struct download_manner manner = {.tries = 2, .retry_wait_s = 0.01, .stall_s = 1};
 
 /* Fetches the file from a server with that habit, of which nothing but its length or checksum is known before, if that. */
-static struct status fetch(enum habit habit, const char *checksum, int64_t length)
+static struct status fetch_by(const char *habit, const char *checksum, int64_t length)
 {
     char url[128];
     bool was_there;
-    const char *name = http_server_habit_name(habit);
-    snprintf(url, sizeof url, "http://127.0.0.1:%d%s%s/file", server.port, name[0] == '\0' ? "" : "/~", name);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d%s%s/file", server.port, habit[0] == '\0' ? "" : "/~",
+             habit);
     struct download d = {.url = url, .path = path, .bytes = length, .sum = checksum};
     return download_file(&d, &manner, &was_there);
+}
+
+static struct status fetch(enum habit habit, const char *checksum, int64_t length)
+{
+    return fetch_by(http_server_habit_name(habit), checksum, length);
 }
 
 static void begin_case(void)
@@ -103,6 +108,31 @@ static void test_success(void)
     EXPECT_OK(fetch(HABIT_CUT, sum.text, -1));
     EXPECT(server.n_requests > 5 && server.from > N_BYTES / 2, "%d requests, the last from %lld",
            server.n_requests, (long long)server.from);
+}
+
+/* Which codes of errors are asked again (RFC 9110 section 15, RFC 6585 section 4), each answered once. */
+static void test_codes(void)
+{
+    static const struct {
+        int code;
+        bool is_temporary;
+    } cases[] = {{400, false}, {401, false}, {403, false}, {404, false}, {407, false}, {408, true},
+                 {409, false}, {410, false}, {428, false}, {429, true},  {431, false}, {500, true},
+                 {501, false}, {502, true},  {503, true},  {504, true},  {505, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char name[16], part_of_message[16];
+        snprintf(name, sizeof name, "code%d", cases[i].code);
+        snprintf(part_of_message, sizeof part_of_message, "code %d", cases[i].code);
+        begin_case();
+        if (cases[i].is_temporary) {
+            EXPECT_OK(fetch_by(name, NULL, -1));
+            expect_whole(name);
+        } else {
+            EXPECT_ERROR(fetch_by(name, NULL, -1), STATUS_DATA, part_of_message);
+            expect_none(name, false);
+        }
+        EXPECT(server.n_requests == 1 + cases[i].is_temporary, "%s: %d requests", name, server.n_requests);
+    }
 }
 
 static void test_changed_file(void)
@@ -318,6 +348,7 @@ int main(void)
     make_root();
     http_server_begin(&server, root);
     test_success();
+    test_codes();
     test_changed_file();
     test_failure();
     test_later();

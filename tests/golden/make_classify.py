@@ -21,41 +21,17 @@ from seqeval.metrics import accuracy_score as token_accuracy
 from seqeval.metrics import f1_score as entity_f1
 from seqeval.metrics import precision_score, recall_score
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef, mean_squared_error
-from transformers import BertConfig, BertForSequenceClassification, BertForTokenClassification, BertTokenizer
+from small_models import LENGTHS, PIECES, S, batch_tensors, file_tensors, make_batch, make_model
+from transformers import BertForSequenceClassification, BertForTokenClassification, BertTokenizer
 
 HERE = pathlib.Path(__file__).parent
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + list("abcdefghijklmnop") + ["##" + c for c in "abcdefghijklmnop"]
-LENGTHS, S = [9, 24, 5], 24
-
-
-def make_model(cls, names, problem):
-    config = BertConfig(vocab_size=len(PIECES), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-                        intermediate_size=20, max_position_embeddings=S, attn_implementation="eager",
-                        id2label=dict(enumerate(names)), label2id={n: i for i, n in enumerate(names)},
-                        problem_type=problem, classifier_dropout=0.25)
-    model = cls(config).eval()
-    with torch.no_grad():
-        for name, p in model.named_parameters():
-            p.copy_(torch.randn_like(p) * 0.2 + (1.0 if "LayerNorm.weight" in name else 0.0))
-    return model
-
-
-def make_batch():
-    ids = torch.randint(5, len(PIECES), (len(LENGTHS), S))
-    types, mask = torch.zeros_like(ids), torch.zeros_like(ids)
-    for i, n in enumerate(LENGTHS):
-        mask[i, :n] = 1
-        types[i, n // 2 : n] = 1
-        ids[i, n:] = 0
-    return ids, types, mask
 
 
 def write_models():
     torch.manual_seed(5)
     batch = make_batch()
     real = batch[2].bool()
-    tensors = {"lengths": torch.tensor(LENGTHS, dtype=torch.int32)}
-    tensors["ids"], tensors["types"] = (t.to(torch.int32) for t in batch[:2])
+    tensors = batch_tensors(batch)
     n = len(LENGTHS)
     token_labels = torch.randint(0, 5, (n, S))
     token_labels[~real] = -100
@@ -71,11 +47,11 @@ def write_models():
     for name, cls, names, problem, labels in cases:
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)
-            model = make_model(cls, names, problem)
+            model = make_model(cls, len(PIECES), id2label=dict(enumerate(names)), label2id={n: i for i, n in enumerate(names)},
+                               problem_type=problem, classifier_dropout=0.25)
             model.save_pretrained(directory)
             BertTokenizer(vocab={p: i for i, p in enumerate(PIECES)}).save_pretrained(directory)
-            for f in sorted(directory.iterdir()):
-                tensors[f"{name}/{f.name}"] = torch.frombuffer(bytearray(f.read_bytes()), dtype=torch.uint8)
+            tensors |= file_tensors(name, directory)
         with torch.no_grad():
             out = model.double()(input_ids=batch[0], token_type_ids=batch[1], attention_mask=batch[2],
                                  labels=labels.double() if labels.is_floating_point() else labels)

@@ -13,31 +13,10 @@ import tempfile
 
 import torch
 from safetensors.torch import save_file
-from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, BertForQuestionAnswering, BertModel, BertTokenizer
+from small_models import PIECES, S, batch_tensors, file_tensors, make_batch, make_model
+from transformers import BertForMaskedLM, BertForPreTraining, BertForQuestionAnswering, BertModel, BertTokenizer
 
 torch.manual_seed(3)
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + list("abcdefghijklmnop") + ["##" + c for c in "abcdefghijklmnop"]
-LENGTHS, S = [9, 24, 5], 24
-
-
-def make_model(cls, rows):
-    config = BertConfig(vocab_size=rows, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=20,
-                        max_position_embeddings=S, attn_implementation="eager")
-    model = cls(config).eval()
-    with torch.no_grad():
-        for name, p in model.named_parameters():
-            p.copy_(torch.randn_like(p) * 0.2 + (1.0 if "LayerNorm.weight" in name else 0.0))
-    return model
-
-
-def make_batch():
-    ids = torch.randint(5, len(PIECES), (len(LENGTHS), S))
-    types, mask = torch.zeros_like(ids), torch.zeros_like(ids)
-    for i, n in enumerate(LENGTHS):
-        mask[i, :n] = 1
-        types[i, n // 2 : n] = 1
-        ids[i, n:] = 0
-    return ids, types, mask
 
 
 def outputs(model, batch):
@@ -99,15 +78,13 @@ def main():
              ("encoder", BertModel, torch.float16, 40, {}), ("nvidia", BertForPreTraining, torch.float32, 40, {}),
              ("fp16_shards", BertModel, torch.float16, 37, {"max_shard_size": "4KB"}),
              ("bf16_shards", BertForPreTraining, torch.bfloat16, 37, {"max_shard_size": "4KB"})]
-    tensors = {"lengths": torch.tensor(LENGTHS, dtype=torch.int32)}
     batch = make_batch()
-    tensors["ids"], tensors["types"] = (t.to(torch.int32) for t in batch[:2])
+    tensors = batch_tensors(batch)
     for name, cls, dtype, rows, save in cases:
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)
             model = write_case(name, cls, dtype, rows, directory, **save)
-            for f in sorted(directory.iterdir()):
-                tensors[f"{name}/{f.name}"] = torch.frombuffer(bytearray(f.read_bytes()), dtype=torch.uint8)
+            tensors |= file_tensors(name, directory)
         tensors |= {f"{name}:{k}": v for k, v in outputs(model, batch).items()}
     save_file(tensors, pathlib.Path(__file__).with_name("hf_dirs.safetensors"))
 

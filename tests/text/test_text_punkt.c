@@ -205,6 +205,27 @@ static void english_abbreviations_stay_known(void)
     punkt_fini(&p);
 }
 
+/* A word with a full stop inside a sentence is an abbreviation if it is rare, which is fewer than five times (PunktTrainer.ABBREV_BACKOFF). */
+static void rare_words_may_be_abbreviations(void)
+{
+    static const char *const lines[] = {"they saw a xylograph., and left", "the xylograph was old",
+                                        "no xylograph was new", "one xylograph fell",
+                                        "a last xylograph stood"};
+    for (int n = 4; n <= 5; n++) {
+        struct punkt p = {0};
+        struct punkt_trainer t = {0};
+        for (int i = 0; i < n; i++) {
+            EXPECT_OK(punkt_trainer_add(&t, lines[i], strlen(lines[i])));
+        }
+        EXPECT_OK(punkt_trainer_finish(&t, &p));
+        punkt_trainer_fini(&t);
+        bool is_learned = (word_counts_find(&p.words, "xylograph", 9) & PUNKT_ABBREVIATION) != 0;
+        EXPECT(is_learned == (n < 5), "a word seen %d times is %s", n,
+               is_learned ? "learned" : "not learned");
+        punkt_fini(&p);
+    }
+}
+
 /* Nothing learned: the English list, as without any struct. */
 static void nothing_is_learned_from_nothing(void)
 {
@@ -244,6 +265,7 @@ int main(int argc, char **argv)
     learns_what_nltk_learns();
     words_without_case_are_no_abbreviations();
     english_abbreviations_stay_known();
+    rare_words_may_be_abbreviations();
     nothing_is_learned_from_nothing();
     memory_is_bounded();
     return 0;

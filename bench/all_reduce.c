@@ -1,6 +1,6 @@
-/* all_reduce: how long a sum over ranks takes, kiln's and MPI's own in turn, in the same run.  Start it by mpirun:
- * `mpirun -n 2 build/tests/all_reduce`, and with KILN_COMM_WINDOW=0 for messages.  Prints the best of 21 rounds; of kiln's
- * times the agreement before each sum is a part. */
+/* all_reduce: how long a sum over ranks takes, kiln's and MPI's own in turn, in the same run.  Start it by
+ * mpirun: `mpirun -n 2 build/tests/all_reduce`, and with KILN_COMM_WINDOW=0 for messages.  Prints the best of
+ * 21 rounds; of kiln's times the agreement before each sum is a part. */
 #include "core/clock.h"
 #include "dist/world.h"
 

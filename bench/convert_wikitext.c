@@ -1,9 +1,9 @@
-/* convert_wikitext: converts pages for tools/compare_wikitext.py, and times that with a number of rounds over all pages,
- * of which the fastest counts.
+/* convert_wikitext: converts pages for tools/compare_wikitext.py, and times that with a number of rounds over
+ * all pages, of which the fastest counts.
  *
- * Standard input is lines: "language LANGUAGE", "namespace NUMBER NAME", "page BYTES TITLE", and behind the last
- * so many bytes of markup.  Standard output is the bytes of each page's text on a line, then the text, a paragraph a
- * line; with rounds, the rate. */
+ * Standard input is lines: "language LANGUAGE", "namespace NUMBER NAME", "page BYTES TITLE", and behind the
+ * last so many bytes of markup.  Standard output is the bytes of each page's text on a line, then the text, a
+ * paragraph a line; with rounds, the rate. */
 #include "core/clock.h"
 #include "corpus/wikitext.h"
 

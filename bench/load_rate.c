@@ -2,10 +2,10 @@
  *
  * usage: load_rate VOCAB PLACE LENGTH PREDICTIONS BATCH STEPS
  *
- * PLACE is the prefix of a store (DIR/train) or a directory of HDF5 files, of this length.  Steps of BATCH records are made one after
- * the other, as the thread does that makes batches ahead of training; HDF5 files are unpacked in a process of their own meanwhile.
- * Prints sequences a second of the clock and of processor time, that process's included: a shared machine changes the latter
- * less. */
+ * PLACE is the prefix of a store (DIR/train) or a directory of HDF5 files, of this length.  Steps of BATCH
+ * records are made one after the other, as the thread does that makes batches ahead of training; HDF5 files
+ * are unpacked in a process of their own meanwhile. Prints sequences a second of the clock and of processor
+ * time, that process's included: a shared machine changes the latter less. */
 #include "core/clock.h"
 #include "data/bert/bert_loader.h"
 #include "data/shard_loader.h"

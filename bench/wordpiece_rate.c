@@ -3,8 +3,8 @@
  * usage: wordpiece_rate VOCAB cased|uncased REPEATS FILE
  *
  * Each repeat has a new scratch, so filling its caches is in the time.  Lines are encoded one by one, as
- * bench/peers/hf_tokenizers.py does.  The rate is of processor time: a shared machine changes it less than the time
- * of day.  Prints the median in MB/s, and a hash of the ids on standard error. */
+ * bench/peers/hf_tokenizers.py does.  The rate is of processor time: a shared machine changes it less than
+ * the time of day.  Prints the median in MB/s, and a hash of the ids on standard error. */
 #include "core/hash.h"
 #include "io/file.h"
 #include "text/tokenizer_open.h"

@@ -1,5 +1,5 @@
-/* fuzz_onnx_file: any bytes as an ONNX file, and as the file of its data: refused, or every tensor lies inside one of the two
- * and can be read. */
+/* fuzz_onnx_file: any bytes as an ONNX file, and as the file of its data: refused, or every tensor lies
+ * inside one of the two and can be read. */
 #include "io/onnx_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

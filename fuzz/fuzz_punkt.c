@@ -1,5 +1,5 @@
-/* fuzz_punkt: any bytes as text that sentences are learned from.  Words come in order and lose only white space, learning twice
- * gives the same, and the sentences of the text by what it taught come in order. */
+/* fuzz_punkt: any bytes as text that sentences are learned from.  Words come in order and lose only white
+ * space, learning twice gives the same, and the sentences of the text by what it taught come in order. */
 #include "text/punkt_trainer.h"
 #include "text/sentence.h"
 

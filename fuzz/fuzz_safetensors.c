@@ -1,5 +1,5 @@
-/* Any bytes as a .safetensors file: refused, or every tensor of it lies inside them and can be read; and as a set of slices
- * of tensors: refused, or each is there from its first element to its last. */
+/* Any bytes as a .safetensors file: refused, or every tensor of it lies inside them and can be read; and as a
+ * set of slices of tensors: refused, or each is there from its first element to its last. */
 #include "io/tensor_set.h"
 
 #include <stdlib.h>

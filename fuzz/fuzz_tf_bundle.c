@@ -1,5 +1,5 @@
-/* fuzz_tf_bundle: any bytes as the index of a TensorFlow checkpoint, as a block of one whose checksums hold, and as the
- * entry of one of its tensors: refused, or every tensor of it lies inside its shard. */
+/* fuzz_tf_bundle: any bytes as the index of a TensorFlow checkpoint, as a block of one whose checksums hold,
+ * and as the entry of one of its tensors: refused, or every tensor of it lies inside its shard. */
 #include "fixture_table.h"
 #include "io/tf_bundle.h"
 

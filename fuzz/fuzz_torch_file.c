@@ -1,5 +1,6 @@
-/* fuzz_torch_file: any bytes as a file of torch.save, and as the pickle in a file that is otherwise whole: refused, or every
- * tensor of it lies inside it and can be read; and what is "optimizer" in it is refused, or has moments or none. */
+/* fuzz_torch_file: any bytes as a file of torch.save, and as the pickle in a file that is otherwise whole:
+ * refused, or every tensor of it lies inside it and can be read; and what is "optimizer" in it is refused, or
+ * has moments or none. */
 #include "fixture_zip.h"
 #include "io/torch_file.h"
 #include "io/torch_optimizer.h"

@@ -1,5 +1,5 @@
-/* fuzz_vocab: any bytes as vocab.txt.  What is accepted finds each of its pieces again, but for the empty ones,
- * which nothing matches, and the first of two that are the same. */
+/* fuzz_vocab: any bytes as vocab.txt.  What is accepted finds each of its pieces again, but for the empty
+ * ones, which nothing matches, and the first of two that are the same. */
 #include "core/log.h"
 #include "text/vocab.h"
 

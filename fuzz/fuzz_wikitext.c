@@ -1,6 +1,6 @@
-/* fuzz_wikitext: any markup, made well-formed UTF-8, in three languages.  What comes out is trimmed, valid UTF-8
- * without line ends or control characters, costs a limited amount of work, and is the same again after another page.
- * Input: one byte for the language, the rest is a page. */
+/* fuzz_wikitext: any markup, made well-formed UTF-8, in three languages.  What comes out is trimmed, valid
+ * UTF-8 without line ends or control characters, costs a limited amount of work, and is the same again after
+ * another page. Input: one byte for the language, the rest is a page. */
 #include "corpus/text_reader.h"
 #include "corpus/wikitext.h"
 #include "text/utf8.h"

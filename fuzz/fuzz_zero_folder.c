@@ -1,5 +1,5 @@
-/* fuzz_zero_folder: any pickles as DeepSpeed's states and as the files of its first two ranks: refused, or every parameter and
- * every moment can be read. */
+/* fuzz_zero_folder: any pickles as DeepSpeed's states and as the files of its first two ranks: refused, or
+ * every parameter and every moment can be read. */
 #include "fixture_zip.h"
 #include "io/file.h"
 #include "io/zero_folder.h"

@@ -1,11 +1,14 @@
-/* train_own: a network that is no BERT, trained by kiln's engine.  It needs only the files that `make install` put under a prefix.
+/* train_own: a network that is no BERT, trained by kiln's engine.  It needs only the files that `make
+ * install` put under a prefix.
  *
- *     train_own --deepspeed_config ds.json [--max_steps 400] [--output_dir DIR] [--reproducible_ranks N] [--weights FILE]
+ *     train_own --deepspeed_config ds.json [--max_steps 400] [--output_dir DIR]
+ *               [--reproducible_ranks N] [--weights FILE]
  *     mpirun -n 2 train_own --deepspeed_config ds.json ...
  *
- * The network is a perceptron of two layers that finds the class of a point in a plane: the arm of a spiral that it lies on.  Points are
- * drawn by their number, so that a global batch is the same whatever the number of ranks.  It goes on from what is in DIR, saves there at the end, and writes all
- * weights to FILE, as fp32. */
+ * The network is a perceptron of two layers that finds the class of a point in a plane: the arm of a spiral
+ * that it lies on.  Points are drawn by their number, so that a global batch is the same whatever the number
+ * of ranks.  It goes on from what is in DIR, saves there at the end, and writes all weights to FILE, as
+ * fp32. */
 #include <kiln/engine.h>
 #include <math.h>
 #include <stdio.h>
@@ -125,7 +128,8 @@ static struct kiln_status open_engine(struct kiln_engine **e, const struct flags
     return kiln_engine_open(e, f->config, parameters, N_PARAMETERS, &f->options);
 }
 
-/* Micro-batch i of a step on this rank is number rank * gradient_accumulation_steps + i of the global batch. */
+/* Micro-batch i of a step on this rank is number rank * gradient_accumulation_steps + i of the global
+ * batch. */
 static struct kiln_status train(struct kiln_engine *e, const struct flags *f)
 {
     struct kiln_engine_info info = kiln_engine_info(e);

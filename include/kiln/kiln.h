@@ -13,8 +13,8 @@
  * where n is 0.  Positions in them are byte ranges [start, end).  Results belong to the
  * caller until their kiln_..._free; freeing an empty or zeroed one does nothing.  A model may be used by any
  * number of threads, a session by one at a time, except for kiln_session_cancel.  The same call on the same
- * model gives the same bits in every session.  What a text gets does not depend on the other texts of the call, but for
- * rounding: the order of sums within a matrix product depends on its size.
+ * model gives the same bits in every session.  What a text gets does not depend on the other texts of the
+ * call, but for rounding: the order of sums within a matrix product depends on its size.
  *
  * A network of your own is trained by engine.h, beside this.
  *
@@ -164,8 +164,8 @@ struct kiln_ask_options {
     int64_t doc_stride;        /* tokens from one window of the context to the next */
     int64_t max_query_length;  /* tokens of the question that are read */
     int64_t max_answer_length; /* tokens */
-    bool may_be_none;          /* the model was trained on questions without an answer, and may answer that
-                                * there is none */
+    /* the model was trained on questions without an answer, and may answer that there is none */
+    bool may_be_none;
 };
 
 /* 1, 128, 64, 30, false: as the models were trained. */
@@ -294,8 +294,8 @@ struct kiln_tags {
     int64_t n;
     struct kiln_entity *entities; /* [n_entities], in the order of the text */
     int64_t n_entities;
-    int64_t
-        n_cut; /* sentences with too many tokens, which were read in parts: none of their words is left out */
+    /* sentences with too many tokens, which were read in parts: none of their words is left out */
+    int64_t n_cut;
 };
 
 /* Labels each word of the sentences by the label of its first token. */

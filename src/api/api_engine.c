@@ -1,4 +1,5 @@
-/* api_engine: include/kiln/engine.h on train/param_engine.  Nothing of a session is used here, and sessions use nothing of this. */
+/* api_engine: include/kiln/engine.h on train/param_engine.  Nothing of a session is used here, and sessions
+ * use nothing of this. */
 #include "api/api.h"
 #include "core/parallel.h"
 #include "dist/world.h"

@@ -9,7 +9,8 @@ static void count(struct blimp_tally *t, double good, double bad)
     t->n_ties += good == bad;
 }
 
-/* The scores of a pair.  Sentences with the same tokens have the same one, whatever rounding made of them in their batches. */
+/* The scores of a pair.  Sentences with the same tokens have the same one, whatever rounding made of them in
+ * their batches. */
 static double good_of(const struct likelihood *texts, int64_t pair)
 {
     return likelihood_get(texts, 2 * pair);

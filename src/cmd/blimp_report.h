@@ -1,5 +1,5 @@
-/* blimp_report: how often a model finds the right sentence of a pair more likely: the results of `kiln blimp`, for people and as
- * JSON.  A tie is wrong. */
+/* blimp_report: how often a model finds the right sentence of a pair more likely: the results of `kiln
+ * blimp`, for people and as JSON.  A tie is wrong. */
 #ifndef KILN_CMD_BLIMP_REPORT_H
 #define KILN_CMD_BLIMP_REPORT_H
 

@@ -1,5 +1,5 @@
-/* kiln convert: writes any model that kiln reads in a form that other programs read, reads it back, and says by how much its
- * logits differ. */
+/* kiln convert: writes any model that kiln reads in a form that other programs read, reads it back, and says
+ * by how much its logits differ. */
 #include "cmd/commands.h"
 #include "cmd/model_writing.h"
 #include "io/onnx_graph.h"
@@ -36,8 +36,8 @@ static enum model_dir_kind kind_of(const char *format)
                                          : MODEL_DIR_HUGGING_FACE;
 }
 
-/* Prints the largest difference of each output.  The weights are the same, so a difference means that the files beside them
- * say something else. */
+/* Prints the largest difference of each output.  The weights are the same, so a difference means that the
+ * files beside them say something else. */
 static struct status compare(const struct model_outputs *before, const struct model_outputs *after,
                              const char *path)
 {

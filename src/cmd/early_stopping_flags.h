@@ -1,5 +1,5 @@
-/* early_stopping_flags: the flags of task/early_stop.h, of every command that trains; AT(field) is the offset of a field of its
- * options. */
+/* early_stopping_flags: the flags of task/early_stop.h, of every command that trains; AT(field) is the offset
+ * of a field of its options. */
 #ifndef KILN_CMD_EARLY_STOPPING_FLAGS_H
 #define KILN_CMD_EARLY_STOPPING_FLAGS_H
 

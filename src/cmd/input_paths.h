@@ -1,5 +1,5 @@
-/* input_paths: the inputs of a command that takes `--input PATH...`: the flag's path, those that follow, and those of
- * another flag, which is a list with commas. */
+/* input_paths: the inputs of a command that takes `--input PATH...`: the flag's path, those that follow, and
+ * those of another flag, which is a list with commas. */
 #ifndef KILN_CMD_INPUT_PATHS_H
 #define KILN_CMD_INPUT_PATHS_H
 

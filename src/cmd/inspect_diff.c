@@ -1,8 +1,9 @@
-/* Each side is a list of groups of tensors: the files of a directory, or the weights and the moments of a model.
+/* Each side is a list of groups of tensors: the files of a directory, or the weights and the moments of a
+ * model.
  *
- * Where both sides are safetensors files that are no model's, names are compared as they are, in the order of the
- * files, in which a log of tensors has them in the order of computation.  Otherwise both are read as models: under kiln's
- * names, whatever program wrote them, sorted so that layer 2 comes before layer 10. */
+ * Where both sides are safetensors files that are no model's, names are compared as they are, in the order of
+ * the files, in which a log of tensors has them in the order of computation.  Otherwise both are read as
+ * models: under kiln's names, whatever program wrote them, sorted so that layer 2 comes before layer 10. */
 #define _GNU_SOURCE
 #include "cmd/inspect_diff.h"
 

@@ -1,4 +1,5 @@
-/* inspect_diff: `kiln inspect --diff A B`: the first tensor in which two logs of tensors, checkpoints or models differ. */
+/* inspect_diff: `kiln inspect --diff A B`: the first tensor in which two logs of tensors, checkpoints or
+ * models differ. */
 #ifndef KILN_CMD_INSPECT_DIFF_H
 #define KILN_CMD_INSPECT_DIFF_H
 

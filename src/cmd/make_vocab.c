@@ -58,8 +58,8 @@ static const struct option options[] = {
     {0},
 };
 
-/* The pass over documents.  Each thread counts words in tables of its own; sums do not depend on who counted what, so
- * the tally is the same for any number of threads. */
+/* The pass over documents.  Each thread counts words in tables of its own; sums do not depend on who counted
+ * what, so the tally is the same for any number of threads. */
 struct word_pass {
     struct word_tally *tally;
     bool lower_case;
@@ -149,8 +149,8 @@ static struct status count_words(struct word_tally *tally, const struct vocab_ar
     return failed(s) ? s : p.ended;
 }
 
-/* Where counted words go that memory has no room for: beside the vocabulary, which has room for files of the size of
- * the text more likely than /tmp, unless it goes to a pipe or a device. */
+/* Where counted words go that memory has no room for: beside the vocabulary, which has room for files of the
+ * size of the text more likely than /tmp, unless it goes to a pipe or a device. */
 static struct status find_place(char path[FILE_PATH_BYTES], const char *vocab_file)
 {
     bool in_place;

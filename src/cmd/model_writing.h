@@ -1,4 +1,5 @@
-/* model_writing: what `kiln export` and `kiln convert` have in common: any model that kiln reads is written as a directory. */
+/* model_writing: what `kiln export` and `kiln convert` have in common: any model that kiln reads is written
+ * as a directory. */
 #ifndef KILN_CMD_MODEL_WRITING_H
 #define KILN_CMD_MODEL_WRITING_H
 
@@ -40,8 +41,8 @@ struct model_writing_flags {
         OPTION_FLAG_ROW("dry_run", (at) + offsetof(struct model_writing_flags, dry_run),                     \
                         "read and check everything, write nothing")
 
-/* Opens the model and writes it in a form, unless it is a dry run; and with `verify` reads the weights back.  Says what it
- * wrote.  Then calls `after`, if it is not NULL, with the model that was read. */
+/* Opens the model and writes it in a form, unless it is a dry run; and with `verify` reads the weights back.
+ * Says what it wrote.  Then calls `after`, if it is not NULL, with the model that was read. */
 struct model_writing {
     const struct model_writing_flags *flags;
     struct model_dir_form form;

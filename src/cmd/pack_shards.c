@@ -88,7 +88,8 @@ static void show(void *context, int64_t file)
     }
 }
 
-/* Puts the vocabulary that lies with the padded files to the packed ones, so that training on these finds it. */
+/* Puts the vocabulary that lies with the padded files to the packed ones, so that training on these finds
+ * it. */
 static struct status copy_vocabulary(const struct pack_args *a)
 {
     struct tokenizer t;

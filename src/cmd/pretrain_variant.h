@@ -1,5 +1,5 @@
-/* pretrain_variant: the two scripts run_pretraining.py that `kiln pretrain` stands for, and all in which they differ: for
- * BERT-large, and with --deepspeed for BERT-1.5B and 5B.  docs/quirks.md. */
+/* pretrain_variant: the two scripts run_pretraining.py that `kiln pretrain` stands for, and all in which they
+ * differ: for BERT-large, and with --deepspeed for BERT-1.5B and 5B.  docs/quirks.md. */
 #ifndef KILN_CMD_PRETRAIN_VARIANT_H
 #define KILN_CMD_PRETRAIN_VARIANT_H
 
@@ -15,8 +15,9 @@ struct pretrain_args {
     const char *recipe; /* pretrain_recipe's; NULL: none */
 };
 
-/* Gives the flags that were not given the defaults of the variant that was asked for, reads --deepspeed_config, and
- * finds kiln's name of the optimizer.  STATUS_USAGE names a flag of the other variant. */
+/* Gives the flags that were not given the defaults of the variant that was asked for, reads
+ * --deepspeed_config, and finds kiln's name of the optimizer.  STATUS_USAGE names a flag of the other
+ * variant. */
 struct status pretrain_variant_apply(const struct command *c, struct pretrain_args *a);
 
 #endif

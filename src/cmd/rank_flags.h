@@ -1,5 +1,5 @@
-/* rank_flags: the flags of task/rank_options.h, for the option tables of the training commands; `at` is the offset of a struct
- * rank_options in the command's own struct. */
+/* rank_flags: the flags of task/rank_options.h, for the option tables of the training commands; `at` is the
+ * offset of a struct rank_options in the command's own struct. */
 #ifndef KILN_CMD_RANK_FLAGS_H
 #define KILN_CMD_RANK_FLAGS_H
 

@@ -7,8 +7,8 @@
 
 extern char **environ; /* environ(7) */
 
-/* Variables of Gaudi's software and of PyTorch, by the beginnings of their names, and the single ones that the
- * documents set.  RANK, WORLD_SIZE and their kin do have a meaning (core/launcher.h). */
+/* Variables of Gaudi's software and of PyTorch, by the beginnings of their names, and the single ones that
+ * the documents set.  RANK, WORLD_SIZE and their kin do have a meaning (core/launcher.h). */
 static const char *const prefixes[] = {"PT_",
                                        "HCCL_",
                                        "HCL_",

@@ -1,5 +1,5 @@
-/* kiln glue: fine-tunes and scores a model on GLUE's small tasks, each by `kiln classify --seeds`, and prints each task's measure and
- * their mean. */
+/* kiln glue: fine-tunes and scores a model on GLUE's small tasks, each by `kiln classify --seeds`, and prints
+ * each task's measure and their mean. */
 #define _GNU_SOURCE
 #include "cmd/command_run.h"
 #include "cmd/commands.h"

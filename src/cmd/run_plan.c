@@ -1,5 +1,5 @@
-/* kiln plan: what a training step takes on devices that need not be here, alone or together: memory, work, traffic and a
- * predicted time, beside what others have published. */
+/* kiln plan: what a training step takes on devices that need not be here, alone or together: memory, work,
+ * traffic and a predicted time, beside what others have published. */
 #include "cmd/commands.h"
 #include "cmd/plan_report.h"
 #include "cmd/precision_flags.h"

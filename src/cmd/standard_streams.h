@@ -18,7 +18,8 @@ struct status standard_streams_flush(void);
 /* After a read that returned nothing: STATUS_IO or STATUS_MEMORY, unless standard input is at its end. */
 struct status standard_streams_check_input(void);
 
-/* STATUS_DATA: a line of standard input, or an argument, both counted from 1, is not UTF-8: the message names the byte. */
+/* STATUS_DATA: a line of standard input, or an argument, both counted from 1, is not UTF-8: the message names
+ * the byte. */
 struct status standard_streams_check_line(const char *line, size_t n, int64_t number);
 struct status standard_streams_check_argument(const char *text, int number);
 

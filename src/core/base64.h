@@ -4,8 +4,8 @@
 
 #include "core/buf.h"
 
-/* Appends what the text stands for, in either alphabet (RFC 4648 sections 4 and 5), up to its padding; false at another
- * character. */
+/* Appends what the text stands for, in either alphabet (RFC 4648 sections 4 and 5), up to its padding; false
+ * at another character. */
 bool base64_decode(struct buf *out, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* batch: one micro-batch on the host, as a model sees it: sequences laid end to end with no padding between them, and
- * named arrays of integers beside them.
+/* batch: one micro-batch on the host, as a model sees it: sequences laid end to end with no padding between
+ * them, and named arrays of integers beside them.
  *
  * What every model reads is here by name: ids, positions, dropout addresses, bounds of sequences.  Whatever
  * else a model reads is listed in its layout (nn/text_batch_layout.h), which says how large each array is,
@@ -64,12 +64,13 @@ struct batch {
     void *memory;               /* of all arrays; owned */
 };
 
-/* The global batch of one optimizer step: its micro-batches, and the counts that its losses are divided by. */
+/* The global batch of one optimizer step: its micro-batches, and the counts that its losses are divided
+ * by. */
 struct batch_step {
     int64_t n_micro;
     struct batch *micro; /* [n_micro] */
-    int64_t n_all_micro; /* of the whole global batch: more than n_micro where other ranks have some of
-                          * them */
+    /* of the whole global batch: more than n_micro where other ranks have some of them */
+    int64_t n_all_micro;
     int64_t first_micro; /* the number, in the global batch, of the first that is here */
     int64_t apart;       /* how much larger the number of the next is: 1, or ranks take turns */
     int64_t n_to_fill;   /* of n_all_micro the first that are to have sequences: fewer while batches grow */
@@ -96,8 +97,8 @@ struct status batch_init(struct batch *b, const struct batch_layout *layout, str
 void batch_fini(struct batch *b);
 void batch_clear(struct batch *b);
 
-/* Appends a sequence of n tokens with the key of its dropout rows and returns its first row; ids[row .. row + n) and the
- * fields are the caller's to fill. */
+/* Appends a sequence of n tokens with the key of its dropout rows and returns its first row; ids[row .. row +
+ * n) and the fields are the caller's to fill. */
 int64_t batch_add(struct batch *b, int64_t n, int32_t sequence_key);
 
 /* Rounds tokens and picked rows up to their buckets.  The stream's tail is one more sequence of `pad_id`s
@@ -109,8 +110,8 @@ struct status batch_step_init(struct batch_step *step, int64_t n_micro, const st
                               struct batch_limits limits);
 void batch_step_fini(struct batch_step *step);
 
-/* The same for part `part` of n_parts of a global batch of n_all_micro: consecutive ones, or with `in_turn` numbers part, part + n_parts,
- * ... */
+/* The same for part `part` of n_parts of a global batch of n_all_micro: consecutive ones, or with `in_turn`
+ * numbers part, part + n_parts, ... */
 struct status batch_step_init_part(struct batch_step *step, int64_t n_all_micro, int part, int n_parts,
                                    bool in_turn, const struct batch_layout *layout,
                                    struct batch_limits limits);
@@ -121,7 +122,8 @@ void batch_step_count(struct batch_step *step);
 /* The number, in the global batch, of the k-th micro-batch that is here. */
 int64_t batch_step_number(const struct batch_step *step, int64_t k);
 
-/* Part `part` of n_parts of the global batch: a view of consecutive micro-batches, which must be here, with the counts of all. */
+/* Part `part` of n_parts of the global batch: a view of consecutive micro-batches, which must be here, with
+ * the counts of all. */
 struct batch_step batch_step_part(const struct batch_step *step, int part, int n_parts);
 
 /* The micro-batches of part `part` of n_parts of n: [first, first + returned count). */

@@ -36,8 +36,8 @@ uint64_t bytes_read_u64(struct span *s);
 int32_t bytes_read_i32(struct span *s);
 int64_t bytes_read_i64(struct span *s);
 
-/* A number in groups of 7 bits, the lowest first, each byte but the last with its highest bit set: the varint of Protocol
- * Buffers.  A failed span for one of more than 64 bits. */
+/* A number in groups of 7 bits, the lowest first, each byte but the last with its highest bit set: the varint
+ * of Protocol Buffers.  A failed span for one of more than 64 bits. */
 uint64_t bytes_read_varint(struct span *s);
 
 /* Fields at any address, aligned or not. */

@@ -19,7 +19,8 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* The process's own group below the root of a controller's tree; the root where the file of groups does not say. */
+/* The process's own group below the root of a controller's tree; the root where the file of groups does not
+ * say. */
 static void own_group(char path[PATH_BYTES + ROOT_BYTES], const char *root, const char *controller)
 {
     char line[PATH_BYTES];

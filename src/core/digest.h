@@ -1,5 +1,6 @@
-/* digest: the checksums under which others publish their files: MD5 (RFC 1321) and SHA-256 (FIPS 180-4).  MD5 finds accidents,
- * SHA-256 strangers too.  And SHA-256 with a key (HMAC), by which messages prove who sent them. */
+/* digest: the checksums under which others publish their files: MD5 (RFC 1321) and SHA-256 (FIPS 180-4).  MD5
+ * finds accidents, SHA-256 strangers too.  And SHA-256 with a key (HMAC), by which messages prove who sent
+ * them. */
 #ifndef KILN_CORE_DIGEST_H
 #define KILN_CORE_DIGEST_H
 

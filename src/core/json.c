@@ -37,7 +37,8 @@ static long code_unit(const char *text, size_t n)
     return strspn(digits, "0123456789abcdefABCDEF") == 4 ? strtol(digits, NULL, 16) : -1;
 }
 
-/* What the escape at text[0..n) is replaced by, of the same length; NULL: it stays.  *n_escape is its length. */
+/* What the escape at text[0..n) is replaced by, of the same length; NULL: it stays.  *n_escape is its
+ * length. */
 static const char *replacement(const char *text, size_t n, size_t *n_escape)
 {
     long unit = code_unit(text, n);

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Variables that each launcher sets in every process it starts, in the order in which they are believed: processes
- * that mpirun starts in a job of Slurm have Slurm's too.  SLURM_NTASKS is not one of them: it is also
- * set in a batch script, which runs once.  Processes started by srun have the variables of its job step
+/* Variables that each launcher sets in every process it starts, in the order in which they are believed:
+ * processes that mpirun starts in a job of Slurm have Slurm's too.  SLURM_NTASKS is not one of them: it is
+ * also set in a batch script, which runs once.  Processes started by srun have the variables of its job step
  * (srun(1), OUTPUT ENVIRONMENT VARIABLES). */
 enum variable_kind { COUNT, RANK, LOCAL_RANK }; /* numbers of ranks, or this one's number, from 0 */
 

@@ -34,19 +34,20 @@ struct launcher_ranks {
 /* STATUS_USAGE names a variable that is not a number. */
 struct status launcher_find_ranks(struct launcher_ranks *ranks);
 
-/* Whether the launcher's server is there, without which MPI cannot find the other ranks: it is not if somebody set the other
- * variables. */
+/* Whether the launcher's server is there, without which MPI cannot find the other ranks: it is not if
+ * somebody set the other variables. */
 bool launcher_serves_mpi(void);
 
-/* How long ranks wait for each other: KILN_COMM_TIMEOUT seconds, by default LAUNCHER_TIMEOUT_S.  STATUS_USAGE. */
+/* How long ranks wait for each other: KILN_COMM_TIMEOUT seconds, by default LAUNCHER_TIMEOUT_S.
+ * STATUS_USAGE. */
 struct status launcher_timeout(double *seconds);
 
-/* After how many seconds without a heartbeat a rank is lost: KILN_COMM_SILENCE, by default LAUNCHER_SILENCE_S; 0: they do not beat.
- * STATUS_USAGE. */
+/* After how many seconds without a heartbeat a rank is lost: KILN_COMM_SILENCE, by default
+ * LAUNCHER_SILENCE_S; 0: they do not beat. STATUS_USAGE. */
 struct status launcher_silence(double *seconds);
 
-/* How many ranks of a node may share memory: KILN_COMM_WINDOW, by default INT_MAX; with 0 they send messages, as those of several nodes do.
- * STATUS_USAGE. */
+/* How many ranks of a node may share memory: KILN_COMM_WINDOW, by default INT_MAX; with 0 they send messages,
+ * as those of several nodes do. STATUS_USAGE. */
 struct status launcher_most_sharing(int *most);
 
 enum { LAUNCHER_SILENCE_S = 10 };
@@ -55,8 +56,8 @@ enum { LAUNCHER_TIMEOUT_S = 600 }; /* PyTorch's for NCCL: torch/csrc/distributed
 /* This process's rank, as its launcher tells; 0 without one. */
 int64_t launcher_rank(void);
 
-/* For the only process of a command that may run on several ranks.  STATUS_UNAVAILABLE names the flag that says there should be
- * more, STATUS_USAGE one that is not readable. */
+/* For the only process of a command that may run on several ranks.  STATUS_UNAVAILABLE names the flag that
+ * says there should be more, STATUS_USAGE one that is not readable. */
 struct status launcher_check_flags(const struct launcher_flags *flags);
 
 #endif

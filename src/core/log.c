@@ -23,8 +23,8 @@ void log_set_rank(int rank)
     }
 }
 
-/* Writes a text that may have names from outside: what a terminal would obey (control characters of ASCII, and those that
- * UTF-8 spells with 0xC2) is shown as an escape, but for ends of lines and tabs. */
+/* Writes a text that may have names from outside: what a terminal would obey (control characters of ASCII,
+ * and those that UTF-8 spells with 0xC2) is shown as an escape, but for ends of lines and tabs. */
 static void put_text(const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {

@@ -17,7 +17,8 @@ static int least(int a, int b, int c)
     return d < c ? d : c;
 }
 
-/* Optimal string alignment (Damerau 1964): rows of the table by letters of a, of which the last three are kept. */
+/* Optimal string alignment (Damerau 1964): rows of the table by letters of a, of which the last three are
+ * kept. */
 static int distance(const char *a, size_t n_a, const char *b, size_t n_b)
 {
     int rows[3][LONGEST + 1];

@@ -343,8 +343,8 @@ bool option_give(const struct command *c, void *args, const char *name, const ch
     return !given;
 }
 
-/* What is left of a word without the blanks and backslashes before a flag, or of a word that has nothing else; NULL: the
- * word is neither. */
+/* What is left of a word without the blanks and backslashes before a flag, or of a word that has nothing
+ * else; NULL: the word is neither. */
 static const char *without_backslash(const struct command *c, const char *word)
 {
     const char *rest = word + strspn(word, "\\ \t\r\n");
@@ -377,12 +377,14 @@ static struct status missing_value(const struct option *o, const char *next)
                         next != NULL ? ", not the flag " : "", next != NULL ? next : "", o->help);
 }
 
-/* What was given for each row of a command, or for another row that stores in the same place; NULL: nothing. */
+/* What was given for each row of a command, or for another row that stores in the same place; NULL:
+ * nothing. */
 struct given_texts {
     const char *of[sizeof(((struct option_given *)0)->rows) * 8];
 };
 
-/* Of what is given twice the last counts, so that a script may append to a command line; but of two contents one would be lost. */
+/* Of what is given twice the last counts, so that a script may append to a command line; but of two contents
+ * one would be lost. */
 static struct status give(struct given_texts *texts, const struct command *c, const struct option *o,
                           const char *text, void *args)
 {

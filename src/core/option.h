@@ -1,10 +1,11 @@
 /* option: one table per command; a row makes the flag, its checks, its environment variable, its help and its
  * docs.
  *
- * Accepted: `--name value`, `--name=value`, `-` and `_` alike; `--` ends the flags.  Of a flag that is given twice the last counts,
- * with a warning; one whose value is the work itself, such as a question, is refused.
+ * Accepted: `--name value`, `--name=value`, `-` and `_` alike; `--` ends the flags.  Of a flag that is given
+ * twice the last counts, with a warning; one whose value is the work itself, such as a question, is refused.
  *
- * A command that starts other programs (ends_at_word) leaves all words from the first positional one on as they are.
+ * A command that starts other programs (ends_at_word) leaves all words from the first positional one on as
+ * they are.
  *
  * Two rules keep a flag from swallowing its neighbour.  A flag that takes a value takes the next word unless
  * that begins with `--` (`--name=--value` gives such a value; a negative number has one dash).  A prefix of a
@@ -24,14 +25,16 @@
 #include <stdint.h>
 
 enum option_kind {
-    OPTION_FLAG,  /* bool; no value, or --flag=false, which takes back what another flag would give */
-    OPTION_BOOL,  /* bool; true, yes, 1 or false, no, 0, upper or lower case; true if another flag or nothing
-                    * follows, or, where there are positional arguments, any other word */
+    OPTION_FLAG, /* bool; no value, or --flag=false, which takes back what another flag would give */
+    /* bool; true, yes, 1 or false, no, 0, upper or lower case; true if another flag or nothing follows, or,
+     * where there are positional arguments, any other word */
+    OPTION_BOOL,
     OPTION_INT,   /* int64_t; "1e3" is accepted where it is a whole number */
     OPTION_REAL,  /* double */
     OPTION_PAIR,  /* double [2]: two words, or one with commas between them */
     OPTION_RANGE, /* double [2]: one number, which is both, or two with a colon between them */
-    OPTION_STRING, /* const char *, borrowed from argv, environment or table; "" is NULL if the default is "" */
+    /* const char *, borrowed from argv, environment or table; "" is NULL if the default is "" */
+    OPTION_STRING,
     OPTION_MEANS,         /* no value; stores `means` in the string of another flag */
     OPTION_IGNORED,       /* takes no value, has no meaning here; a log line says so */
     OPTION_IGNORED_VALUE, /* the same, with an optional value */
@@ -39,7 +42,8 @@ enum option_kind {
     OPTION_REFUSED, /* asks for something that kiln lacks and must not silently ignore; `help` says why */
 };
 
-/* The choices of an OPTION_BOOL that is true for all words but those for false, as in the replaced scripts. */
+/* The choices of an OPTION_BOOL that is true for all words but those for false, as in the replaced
+ * scripts. */
 #define OPTION_ANY_WORD "*"
 
 struct option {
@@ -162,13 +166,16 @@ enum { OPTION_ARGS_BYTES = 4096 };
 struct status option_parse(const struct command *c, int argc, const char **argv, void *args,
                            int *n_positional, bool *wants_help);
 
-/* Whether the command line of a command with a struct option_given had this flag, or another for the same value. */
+/* Whether the command line of a command with a struct option_given had this flag, or another for the same
+ * value. */
 bool option_was_given(const struct command *c, const void *args, const char *name);
 
-/* Sets the value of a flag that was not given, for a default that depends on other flags.  The text must be valid. */
+/* Sets the value of a flag that was not given, for a default that depends on other flags.  The text must be
+ * valid. */
 void option_set_default(const struct command *c, void *args, const char *name, const char *text);
 
-/* Gives a flag a value as if it were on the command line, unless it was.  True: it was not.  The text must be valid. */
+/* Gives a flag a value as if it were on the command line, unless it was.  True: it was not.  The text must be
+ * valid. */
 bool option_give(const struct command *c, void *args, const char *name, const char *text);
 
 /* A flag's name with '_' for '-'. */

@@ -20,21 +20,23 @@ enum param_init {
     PARAM_INIT_ONE,
     PARAM_INIT_UNIFORM, /* U(-scale, scale) */
 
-    /* Of a matrix of n columns: scale * sin(row / 10000^(2i / n)) in column 2i, and the cosine in column 2i + 1 (Vaswani et al. 2017,
-     * section 3.5). */
+    /* Of a matrix of n columns: scale * sin(row / 10000^(2i / n)) in column 2i, and the cosine in column 2i +
+     * 1 (Vaswani et al. 2017, section 3.5). */
     PARAM_INIT_SINUSOIDS,
 
-    /* Query and key projections [H, n] of n_heads heads that begin as positional heads (Voita et al. 2019, arXiv:1905.09418): head 0
-     * looks one row back, head 1 one row ahead, head 2 two back, and so on.  They read a sum with sinusoids p as above.  A head's key
-     * projection is random, A, and its query projection A R, where R turns sinusoids by d rows: R p(i) = p(i + d).  So the product of
-     * query i and key j, p(i + d)^T A^T A p(j), is largest at j = i + d.  That holds for the columns that turn by
-     * PARAM_NEIGHBOUR_RADIANS a row or more, of which near rows differ most; the others begin as PARAM_INIT_NORMAL. */
+    /* Query and key projections [H, n] of n_heads heads that begin as positional heads (Voita et al. 2019,
+     * arXiv:1905.09418): head 0 looks one row back, head 1 one row ahead, head 2 two back, and so on.  They
+     * read a sum with sinusoids p as above.  A head's key projection is random, A, and its query projection A
+     * R, where R turns sinusoids by d rows: R p(i) = p(i + d).  So the product of query i and key j, p(i +
+     * d)^T A^T A p(j), is largest at j = i + d.  That holds for the columns that turn by
+     * PARAM_NEIGHBOUR_RADIANS a row or more, of which near rows differ most; the others begin as
+     * PARAM_INIT_NORMAL. */
     PARAM_INIT_NEIGHBOUR_QUERY,
     PARAM_INIT_NEIGHBOUR_KEY,
 };
 
-/* The attention logit with which a positional head looks at its neighbour, about, and the slowest columns that it reads: docs/numbers.md has
- * others. */
+/* The attention logit with which a positional head looks at its neighbour, about, and the slowest columns
+ * that it reads: docs/numbers.md has others. */
 #define PARAM_NEIGHBOUR_LOGIT   12.0
 #define PARAM_NEIGHBOUR_RADIANS (1.0 / 32)
 

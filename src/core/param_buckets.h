@@ -6,8 +6,8 @@
 
 #include "core/param.h"
 
-/* The default size is that of PyTorch's DDP, 25 MiB of fp32 (Li et al. 2020, arXiv:2006.15704).  Buckets by size are fewer than
- * buckets by layer may be: 65 layers of BERT-5B. */
+/* The default size is that of PyTorch's DDP, 25 MiB of fp32 (Li et al. 2020, arXiv:2006.15704).  Buckets by
+ * size are fewer than buckets by layer may be: 65 layers of BERT-5B. */
 enum { PARAM_MOST_BUCKETS = 96, PARAM_MOST_SIZED = 32, PARAM_BUCKET_ELEMENTS = 25 * 1024 * 1024 / 4 };
 
 struct param_buckets {
@@ -20,8 +20,8 @@ struct param_buckets {
 struct param_buckets param_buckets_of(const struct param_table *t, int64_t first, int64_t end,
                                       int64_t elements);
 
-/* A bucket for each layer of [first, end), so that none is larger than it must be; of some layers each where there would be more
- * than PARAM_MOST_BUCKETS. */
+/* A bucket for each layer of [first, end), so that none is larger than it must be; of some layers each where
+ * there would be more than PARAM_MOST_BUCKETS. */
 struct param_buckets param_buckets_of_layers(int64_t first, int64_t end);
 
 /* The bucket whose lowest layer this is; -1: none. */

@@ -1,5 +1,5 @@
-/* Initial values.  Each is a function of the seed, the parameter and the element's index, so that any part of a flat buffer is
- * initialised alone. */
+/* Initial values.  Each is a function of the seed, the parameter and the element's index, so that any part of
+ * a flat buffer is initialised alone. */
 #include "core/hash.h"
 #include "core/param.h"
 #include "core/parallel.h"
@@ -34,8 +34,9 @@ static double columns_that_turn(uint64_t n_cols)
     return (double)n_cols * log(PARAM_NEIGHBOUR_RADIANS) / log(1e-4);
 }
 
-/* An element of A R, where R turns sinusoids by `distance` rows; so of A itself where that is 0.  A's deviation makes the expected
- * logit, q k / sqrt(D), PARAM_NEIGHBOUR_LOGIT where the query looks, for inputs of mean square 1. */
+/* An element of A R, where R turns sinusoids by `distance` rows; so of A itself where that is 0.  A's
+ * deviation makes the expected logit, q k / sqrt(D), PARAM_NEIGHBOUR_LOGIT where the query looks, for inputs
+ * of mean square 1. */
 static double neighbour(const struct param *p, uint64_t seed, uint64_t index, int64_t distance)
 {
     uint64_t n_cols = (uint64_t)p->dims[1], pair = index - index % 2;

@@ -1,8 +1,9 @@
 /* param_shard: which elements of a flat buffer each rank owns, where several share the work on them.
  *
- * Shards lie side by side, in the order of ranks, and cover the buffer.  They begin at multiples of PARAM_ALIGNMENT and cut no
- * chunk of a parameter, nor one that must be whole.  Chunks are PARAM_ALIGNMENT elements, counted from the parameter's first, and the last may be shorter:
- * what ordered reductions add up first.  So a sum has the same bits whoever owns which chunks. */
+ * Shards lie side by side, in the order of ranks, and cover the buffer.  They begin at multiples of
+ * PARAM_ALIGNMENT and cut no chunk of a parameter, nor one that must be whole.  Chunks are PARAM_ALIGNMENT
+ * elements, counted from the parameter's first, and the last may be shorter: what ordered reductions add up
+ * first.  So a sum has the same bits whoever owns which chunks. */
 #ifndef KILN_CORE_PARAM_SHARD_H
 #define KILN_CORE_PARAM_SHARD_H
 
@@ -19,7 +20,8 @@ struct param_shard param_shard_of(const struct param_table *t, int rank, int n_r
 /* The part of a parameter that lies in a shard, as elements of the flat buffer; empty: begin == end. */
 struct param_shard param_shard_cut(const struct param *p, struct param_shard shard);
 
-/* Whether some parameter has elements on both sides of this one's beginning, so that a shard that begins there cuts it. */
+/* Whether some parameter has elements on both sides of this one's beginning, so that a shard that begins
+ * there cuts it. */
 bool param_is_cut_at(const struct param_table *t, int64_t element);
 
 /* Chunks of a parameter of so many elements. */

@@ -1,7 +1,7 @@
 /* ramp: a number that changes with the part of a run that is done.
  *
- * What changes while a run goes on - the batch, the rate of masks - is one of these, so that the contents of a step stay a
- * function of the configuration and its number. */
+ * What changes while a run goes on - the batch, the rate of masks - is one of these, so that the contents of
+ * a step stay a function of the configuration and its number. */
 #ifndef KILN_CORE_RAMP_H
 #define KILN_CORE_RAMP_H
 
@@ -25,8 +25,8 @@ static inline double ramp_at(const struct ramp *r, double part)
     return part >= r->share ? r->to : r->from + (r->to - r->from) * (part / r->share);
 }
 
-/* The part of a run that is done before step `step`, from 1, in [0, 1].  A function of the step alone, unless the run ends by
- * the clock.  Threads may call it. */
+/* The part of a run that is done before step `step`, from 1, in [0, 1].  A function of the step alone, unless
+ * the run ends by the clock.  Threads may call it. */
 struct run_part {
     double (*before)(const void *context, int64_t step);
     const void *context; /* borrowed */

@@ -1,5 +1,5 @@
-/* shared_library: libraries that are loaded when they are first needed, since few commands need them and each start of the
- * program would pay for them and all that they lean on. */
+/* shared_library: libraries that are loaded when they are first needed, since few commands need them and each
+ * start of the program would pay for them and all that they lean on. */
 #ifndef KILN_CORE_SHARED_LIBRARY_H
 #define KILN_CORE_SHARED_LIBRARY_H
 
@@ -12,12 +12,13 @@ struct shared_symbol {
     void **address; /* of the pointer to the function */
 };
 
-/* Loads the library by the name that it was built against and finds the symbols, of which a row without a name is the end.
- * STATUS_UNAVAILABLE if it, or one of them, is not on this machine; `package` says what to install. */
+/* Loads the library by the name that it was built against and finds the symbols, of which a row without a
+ * name is the end. STATUS_UNAVAILABLE if it, or one of them, is not on this machine; `package` says what to
+ * install. */
 struct status shared_library_open(const char *name, const char *package, const struct shared_symbol *symbols);
 
-/* Writes to `path` [n] where a library of kiln's is: in the program's directory, the one above it, or ../lib; else its bare name, for
- * the system's paths. */
+/* Writes to `path` [n] where a library of kiln's is: in the program's directory, the one above it, or ../lib;
+ * else its bare name, for the system's paths. */
 void shared_library_of_kiln(char *path, size_t n, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
-/* stop: SIGTERM, SIGINT, SIGHUP and SIGUSR1 ask the training loop to save and exit; a second one, other than SIGUSR1, ends the
- * process at once.  SIGUSR1 is what mpirun and srun pass on, and what Slurm sends ahead of a preemption, perhaps to several
- * processes of a job that pass it on to the same rank.
+/* stop: SIGTERM, SIGINT, SIGHUP and SIGUSR1 ask the training loop to save and exit; a second one, other than
+ * SIGUSR1, ends the process at once.  SIGUSR1 is what mpirun and srun pass on, and what Slurm sends ahead of
+ * a preemption, perhaps to several processes of a job that pass it on to the same rank.
  *
  * Before the first step there is nothing to save, so a signal makes a blocking call, such as opening a pipe
  * that nobody reads, fail.  Inside the loop such calls are restarted, and the loop checks for a signal

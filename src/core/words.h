@@ -1,5 +1,5 @@
-/* words: the words of a command line that is being built; it grows, and ends with a NULL as execv wants.  Failure is sticky, as in
- * core/buf.h: whoever builds it checks once, with words_status. */
+/* words: the words of a command line that is being built; it grows, and ends with a NULL as execv wants.
+ * Failure is sticky, as in core/buf.h: whoever builds it checks once, with words_status. */
 #ifndef KILN_CORE_WORDS_H
 #define KILN_CORE_WORDS_H
 
@@ -27,8 +27,8 @@ struct status words_status(const struct words *w);
 /* Whether one of the words, NAME=VALUE, sets the variable of `entry`, which is NAME=VALUE too. */
 bool words_set_variable(const struct words *w, const char *entry);
 
-/* Appends the words to a text as a shell would read them back: a word with other characters than those of paths and flags is
- * quoted. */
+/* Appends the words to a text as a shell would read them back: a word with other characters than those of
+ * paths and flags is quoted. */
 void words_print(struct buf *out, const struct words *w);
 
 #endif

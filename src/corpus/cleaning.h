@@ -1,11 +1,12 @@
 /* cleaning: which documents and lines are left out because the user asked for it; by default none.
  *
- * The rule: decisions are made in the order of the corpus, by one thread at a time, and what they depend on can be
- * saved and loaded, so they are the same for any number of threads and however often a run was interrupted.
+ * The rule: decisions are made in the order of the corpus, by one thread at a time, and what they depend on
+ * can be saved and loaded, so they are the same for any number of threads and however often a run was
+ * interrupted.
  *
- * Of a document that comes in pieces (of about DOCUMENT_BYTES), the first decides for all.  Memory is bounded: lines
- * are counted by corpus/repeats.h, and CLEANING_MOST_DOCUMENTS documents are remembered; those behind them are still
- * compared with these. */
+ * Of a document that comes in pieces (of about DOCUMENT_BYTES), the first decides for all.  Memory is
+ * bounded: lines are counted by corpus/repeats.h, and CLEANING_MOST_DOCUMENTS documents are remembered; those
+ * behind them are still compared with these. */
 #ifndef KILN_CORPUS_CLEANING_H
 #define KILN_CORPUS_CLEANING_H
 
@@ -50,8 +51,8 @@ struct cleaning_place {
 /* The facts that the decisions need. */
 struct document_facts_config cleaning_facts(const struct cleaning_config *config);
 
-/* `directory` is where the hashes of documents are kept between runs; NULL: nowhere.  `in` has what cleaning_save
- * appended; NULL: the beginning.  STATUS_MEMORY, STATUS_IO, STATUS_DATA. */
+/* `directory` is where the hashes of documents are kept between runs; NULL: nowhere.  `in` has what
+ * cleaning_save appended; NULL: the beginning.  STATUS_MEMORY, STATUS_IO, STATUS_DATA. */
 struct status cleaning_open(struct cleaning *c, struct cleaning_config config, const char *directory,
                             const struct cleaning_place *from, struct span *in);
 void cleaning_close(struct cleaning *c);

@@ -27,15 +27,15 @@ struct corpus {
     int64_t fates[DOCUMENT_N_FATES]; /* of raw documents, as corpus_pass counts them */
 };
 
-/* Lists the files of `inputs`, and finds the indexes of dumps among them, which are not read (corpus/dump_index.h).
- * `c` must not be moved while it is open.  STATUS_DATA: input_files_list. */
+/* Lists the files of `inputs`, and finds the indexes of dumps among them, which are not read
+ * (corpus/dump_index.h). `c` must not be moved while it is open.  STATUS_DATA: input_files_list. */
 struct status corpus_open(struct corpus *c, const char *const *inputs, int n_inputs,
                           struct source_options options);
 void corpus_close(struct corpus *c);
 
-/* Fills `out` with the next document, or piece of one, or raw document; *end is true after the last.  STATUS_DATA: invalid
- * UTF-8, or a file that is not in its format or is not text; STATUS_IO: a file that cannot be read, or was
- * truncated. */
+/* Fills `out` with the next document, or piece of one, or raw document; *end is true after the last.
+ * STATUS_DATA: invalid UTF-8, or a file that is not in its format or is not text; STATUS_IO: a file that
+ * cannot be read, or was truncated. */
 struct status corpus_next(struct corpus *c, struct document *out, bool *end);
 
 /* The place after what corpus_next returned last. */
@@ -56,8 +56,8 @@ uint64_t corpus_unpacked_bytes(const struct corpus *c);
 /* Documents with text so far. */
 int64_t corpus_n_documents(const struct corpus *c);
 
-/* Unpacks a piece of the current file ahead of the thread that reads; any thread may call it.  False: there is
- * nothing to do now. */
+/* Unpacks a piece of the current file ahead of the thread that reads; any thread may call it.  False: there
+ * is nothing to do now. */
 bool corpus_help(struct corpus *c);
 
 #endif

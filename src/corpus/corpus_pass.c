@@ -149,8 +149,8 @@ static struct status take_batch(struct pass *p, struct batch *b)
 
 enum job { JOB_NONE, JOB_READ, JOB_TRANSFORM, JOB_TAKE, JOB_HELP };
 
-/* The sink comes first, so that there is room; then reading, as long as a thread may run out of work.  Who finds
- * nothing to do helps to unpack, or waits. */
+/* The sink comes first, so that there is room; then reading, as long as a thread may run out of work.  Who
+ * finds nothing to do helps to unpack, or waits. */
 static enum job choose_job(struct pass *p)
 {
     if (p->stopped || (p->read_ended && p->n_taken == p->n_read)) {

@@ -1,13 +1,14 @@
 /* corpus_pass: the loop over the user's text, on all threads, in order.
  *
- * Threads share four jobs: reading documents, transforming them, passing documents and results to the sink, and
- * unpacking compressed files ahead of the reader.  Any thread takes whichever job is due.  One thread at a time
- * reads, and one at a time passes to the sink, in the order of the corpus; in between, several threads transform.
- * Raw documents are converted first; those that are left out are counted and never reach transform or sink.
+ * Threads share four jobs: reading documents, transforming them, passing documents and results to the sink,
+ * and unpacking compressed files ahead of the reader.  Any thread takes whichever job is due.  One thread at
+ * a time reads, and one at a time passes to the sink, in the order of the corpus; in between, several threads
+ * transform. Raw documents are converted first; those that are left out are counted and never reach transform
+ * or sink.
  *
- * The rule: what the sink gets, and the error that ends a pass, do not depend on the number of threads or on their speed.
- * That holds because a transform is a function of its document alone, and because an error keeps its position
- * in the order.  Memory is bounded: a few batches of about CORPUS_PASS_BATCH_BYTES a thread. */
+ * The rule: what the sink gets, and the error that ends a pass, do not depend on the number of threads or on
+ * their speed. That holds because a transform is a function of its document alone, and because an error keeps
+ * its position in the order.  Memory is bounded: a few batches of about CORPUS_PASS_BATCH_BYTES a thread. */
 #ifndef KILN_CORPUS_CORPUS_PASS_H
 #define KILN_CORPUS_CORPUS_PASS_H
 

@@ -1,5 +1,5 @@
-/* document_facts: what cleaning (corpus/cleaning.h) has to know of a document, computed by any thread.  A function of
- * the document alone; of a document in pieces, of the first piece. */
+/* document_facts: what cleaning (corpus/cleaning.h) has to know of a document, computed by any thread.  A
+ * function of the document alone; of a document in pieces, of the first piece. */
 #ifndef KILN_CORPUS_DOCUMENT_FACTS_H
 #define KILN_CORPUS_DOCUMENT_FACTS_H
 

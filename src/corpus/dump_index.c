@@ -77,8 +77,8 @@ static size_t plain_bytes(const char *name)
     return is_packed ? (size_t)(end - name) : strlen(name);
 }
 
-/* x-multistream-index.txt.bz2 is the index of x-multistream.xml.bz2, x-multistream-index1.txt-p1p41242.bz2 that of
- * x-multistream1.xml-p1p41242.bz2; "" if the index has no such name. */
+/* x-multistream-index.txt.bz2 is the index of x-multistream.xml.bz2, x-multistream-index1.txt-p1p41242.bz2
+ * that of x-multistream1.xml-p1p41242.bz2; "" if the index has no such name. */
 static void name_dump(char name[NAME_BYTES], const char *index)
 {
     static const char mark[] = "-index", kind[] = ".txt";
@@ -135,7 +135,8 @@ static bool share_directory(const char *a, const char *b)
     return (size_t)(base_name(b) - b) == n && memcmp(a, b, n) == 0;
 }
 
-/* The dump that the index is of by its name, in the same directory rather than in another; or else the only file; NULL. */
+/* The dump that the index is of by its name, in the same directory rather than in another; or else the only
+ * file; NULL. */
 static struct input_file *find_dump(const struct input_files *f, const struct input_file *index)
 {
     char name[NAME_BYTES];

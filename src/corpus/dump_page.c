@@ -147,7 +147,8 @@ void dump_page_fini(void *state)
     free(p);
 }
 
-/* Parses one element, or the head of a file, which ends inside <mediawiki>; false if it is not well-formed. */
+/* Parses one element, or the head of a file, which ends inside <mediawiki>; false if it is not
+ * well-formed. */
 static bool parse(struct dump_page *p, const char *text, size_t n, bool is_whole)
 {
     for (int i = 0; i < N_FIELDS; i++) {

@@ -1,8 +1,8 @@
 /* dump_source: a MediaWiki export (XML), such as Wikipedia's pages-articles.
  *
- * Reading only finds <siteinfo> at the head, and where pages begin and end; corpus/dump_page.h parses them, in any thread.
- * That is safe because text inside XML has no "<": <page> and </page> are never part of it.  So a damaged part,
- * or a page that is not well-formed, costs that page and no other. */
+ * Reading only finds <siteinfo> at the head, and where pages begin and end; corpus/dump_page.h parses them,
+ * in any thread. That is safe because text inside XML has no "<": <page> and </page> are never part of it.
+ * So a damaged part, or a page that is not well-formed, costs that page and no other. */
 #define _GNU_SOURCE /* memmem */
 #include "corpus/dump_page.h"
 #include "corpus/source_formats.h"

@@ -24,7 +24,8 @@ struct input_files {
     uint64_t total_bytes; /* of text */
 };
 
-/* STATUS_DATA: an input that is missing, empty or neither file nor directory, or a directory without files. */
+/* STATUS_DATA: an input that is missing, empty or neither file nor directory, or a directory without
+ * files. */
 struct status input_files_list(struct input_files *f, const char *const *inputs, int n_inputs);
 void input_files_fini(struct input_files *f);
 

@@ -140,7 +140,8 @@ static int32_t unit_at(const char *text, const char *end)
     return unit;
 }
 
-/* The character of \uXXXX, or of two for a surrogate pair; returns the bytes behind the first u that it took. */
+/* The character of \uXXXX, or of two for a surrogate pair; returns the bytes behind the first u that it
+ * took. */
 static size_t take_unicode(uint32_t *c, const char *text, const char *end)
 {
     int32_t unit = unit_at(text, end);

@@ -1,8 +1,9 @@
 /* json_fields: a few fields of a line of JSON Lines, whatever the others hold.
  *
- * Published corpora have lines that a whole parser refuses for fields that nobody reads: NaN and 1e999 (Python writes the first),
- * integers beyond 63 bits, a key twice, objects a thousand levels deep, \u0000 and half surrogate pairs.  So the values of other
- * fields are only stepped over, by quotation marks and brackets. */
+ * Published corpora have lines that a whole parser refuses for fields that nobody reads: NaN and 1e999
+ * (Python writes the first), integers beyond 63 bits, a key twice, objects a thousand levels deep, \u0000 and
+ * half surrogate pairs.  So the values of other fields are only stepped over, by quotation marks and
+ * brackets. */
 #ifndef KILN_CORPUS_JSON_FIELDS_H
 #define KILN_CORPUS_JSON_FIELDS_H
 
@@ -16,15 +17,17 @@ struct json_slice {
     size_t n;
 };
 
-/* Finds the values of n keys in a line that is one object; of a key that stands twice the last one, as Python does.  False if
- * the line is no object, or does not end with it. */
+/* Finds the values of n keys in a line that is one object; of a key that stands twice the last one, as Python
+ * does.  False if the line is no object, or does not end with it. */
 bool json_fields_find(struct json_slice *values, const char *const *keys, int n, const char *line,
                       size_t n_line);
 
-/* Appends a string; what is no character (\u0000, half a surrogate pair) becomes U+FFFD.  False if the value is no string. */
+/* Appends a string; what is no character (\u0000, half a surrogate pair) becomes U+FFFD.  False if the value
+ * is no string. */
 bool json_fields_string(struct buf *out, struct json_slice value);
 
-/* Takes the next item of an array, from *at = 0 on; false after the last, and for a value that is no array. */
+/* Takes the next item of an array, from *at = 0 on; false after the last, and for a value that is no
+ * array. */
 bool json_fields_item(struct json_slice *item, struct json_slice array, size_t *at);
 
 #endif

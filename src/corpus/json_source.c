@@ -1,7 +1,8 @@
 /* json_source: JSON lines, as OSCAR and others publish text: each line is an object with the text in a field.
  *
- * Only the fields that are read are judged (corpus/json_fields).  The text is a string, or a list of strings as in OSCAR's newer form, and each line of it is a paragraph.  "id",
- * "title" and "url" are used if they are there. */
+ * Only the fields that are read are judged (corpus/json_fields).  The text is a string, or a list of strings
+ * as in OSCAR's newer form, and each line of it is a paragraph.  "id", "title" and "url" are used if they are
+ * there. */
 #include "corpus/json_fields.h"
 #include "corpus/source_formats.h"
 

@@ -4,8 +4,9 @@
  *   DIR/.prepare/state.json   how far it is: the place in the inputs, marks of the files that grow, counts
  *   DIR/.prepare/memory.0, memory.1   in turn: what is too large for JSON
  *
- * The rule: everything that a state refers to is durable before the state is; states replace each other whole.  So
- * whenever a run is killed, the last state and the files before their marks are there.  docs/formats.md. */
+ * The rule: everything that a state refers to is durable before the state is; states replace each other
+ * whole.  So whenever a run is killed, the last state and the files before their marks are there.
+ * docs/formats.md. */
 #ifndef KILN_CORPUS_PASS_STATE_H
 #define KILN_CORPUS_PASS_STATE_H
 

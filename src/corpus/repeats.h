@@ -37,8 +37,8 @@ void repeats_fini(struct repeats *r);
 /* The hash that identifies a line. */
 uint64_t repeats_hash(const char *line, size_t n);
 
-/* Counts a line of n bytes of UTF-8, by its hash; returns how often it occurred, this time included, as far as is
- * remembered. */
+/* Counts a line of n bytes of UTF-8, by its hash; returns how often it occurred, this time included, as far
+ * as is remembered. */
 uint32_t repeats_add(struct repeats *r, uint64_t hash, const char *line, size_t n);
 
 /* Appends all that is remembered; and the way back, into an empty one.  STATUS_DATA: it is damaged. */

@@ -69,13 +69,13 @@ struct source_format {
     /* Reads what stands before the first document; NULL: nothing does. */
     struct status (*open)(struct source *s);
 
-    /* Adds paragraphs to the empty document, with the functions below, until the user's document ends and has text,
-     * until it is full, or until the file ends, where it leaves no document open.  A format that converts sets
-     * out->format, and out->raw or a fate, and counts nothing. */
+    /* Adds paragraphs to the empty document, with the functions below, until the user's document ends and has
+     * text, until it is full, or until the file ends, where it leaves no document open.  A format that
+     * converts sets out->format, and out->raw or a fate, and counts nothing. */
     struct status (*read)(struct source *s, struct document *out);
 
-    /* Makes the paragraphs, id and title of a raw document, or sets its fate; NULL: its documents are not raw.
-     * *state is the calling thread's own, NULL at first, and convert_fini frees it. */
+    /* Makes the paragraphs, id and title of a raw document, or sets its fate; NULL: its documents are not
+     * raw. *state is the calling thread's own, NULL at first, and convert_fini frees it. */
     struct status (*convert)(void **state, const struct source_options *o, struct document *d);
     void (*convert_fini)(void *state);
 };
@@ -89,8 +89,8 @@ struct status source_open(struct source *s, const char *path, uint64_t n_bytes,
                           const struct source_options *o);
 void source_close(struct source *s);
 
-/* The next document with text, or piece of one, or raw document; *end is true after the last.  STATUS_DATA: invalid UTF-8, or
- * a file that is not in its format; STATUS_IO. */
+/* The next document with text, or piece of one, or raw document; *end is true after the last.  STATUS_DATA:
+ * invalid UTF-8, or a file that is not in its format; STATUS_IO. */
 struct status source_next(struct source *s, struct document *out, bool *end);
 
 /* The place after what source_next returned last; and a seek to such a place, in the same file opened
@@ -103,7 +103,8 @@ struct status source_seek(struct source *s, struct source_place place);
 void source_begin_document(struct source *s);
 void source_end_document(struct source *s); /* does nothing outside a document */
 
-/* Appends a line, or a part of one, to a document's text or raw text; repairs its UTF-8 if asked to, and counts that. */
+/* Appends a line, or a part of one, to a document's text or raw text; repairs its UTF-8 if asked to, and
+ * counts that. */
 void source_append(struct source *s, struct buf *to, struct text_line line);
 
 /* Ends the paragraph, if anything was appended to it. */

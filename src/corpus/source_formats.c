@@ -49,7 +49,8 @@ static struct status check_text(const struct source_format *wanted, const char *
                                                     : "");
 }
 
-/* The last row, of those that convert or of the others, that recognises the beginning of a file; NULL: none. */
+/* The last row, of those that convert or of the others, that recognises the beginning of a file; NULL:
+ * none. */
 static const struct source_format *recognise(const char *head, size_t n, bool converts)
 {
     for (int i = SOURCE_N_FORMATS - 1; i > 0; i--) {

@@ -6,10 +6,10 @@
  *   json   JSON lines: a line is an object, its text is in a field
  *   dump   a MediaWiki export (XML), such as Wikipedia's pages-articles: a page is a document
  *
- * Without a choice the beginning of each file decides: dump if it begins with <mediawiki, json if its first line is an
- * object, wiki if it begins with <doc id=, lines if most lines end like a sentence and are consecutive, else text.
- * Files that corpus/not_text.h recognises are refused by name, except that XML, HTML and JSON are read as prose
- * if `text` or `lines` is asked for. */
+ * Without a choice the beginning of each file decides: dump if it begins with <mediawiki, json if its first
+ * line is an object, wiki if it begins with <doc id=, lines if most lines end like a sentence and are
+ * consecutive, else text. Files that corpus/not_text.h recognises are refused by name, except that XML, HTML
+ * and JSON are read as prose if `text` or `lines` is asked for. */
 #ifndef KILN_CORPUS_SOURCE_FORMATS_H
 #define KILN_CORPUS_SOURCE_FORMATS_H
 

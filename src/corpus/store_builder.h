@@ -5,8 +5,9 @@
  * one of the stores would have no documents, the part goes there, so both have some whenever there are two
  * parts (and the fraction is above 0).
  *
- * The rule: the same text, vocabulary and settings give the same bytes, however often the builder was saved and
- * continued.  The directory is the builder's own; without DIR/train.json what is in it is not finished. */
+ * The rule: the same text, vocabulary and settings give the same bytes, however often the builder was saved
+ * and continued.  The directory is the builder's own; without DIR/train.json what is in it is not
+ * finished. */
 #ifndef KILN_CORPUS_STORE_BUILDER_H
 #define KILN_CORPUS_STORE_BUILDER_H
 
@@ -57,8 +58,8 @@ const char *store_builder_find_existing(const char *directory);
 /* `b` must not be moved while it is open. */
 struct status store_builder_open(struct store_builder *b, struct store_builder_config config);
 
-/* Continues where store_builder_save was called, in the same directory; `part` is what it appended.  STATUS_DATA if
- * the files are others. */
+/* Continues where store_builder_save was called, in the same directory; `part` is what it appended.
+ * STATUS_DATA if the files are others. */
 struct status store_builder_continue(struct store_builder *b, struct store_builder_config config,
                                      const struct store_builder_place *from, struct span *part);
 
@@ -74,8 +75,9 @@ struct status store_builder_add_sentences(struct store_builder *b, const struct 
 struct status store_builder_save(struct store_builder *b, struct store_builder_place *place,
                                  struct buf *part);
 
-/* Completes the stores; with holdout_fraction 0, or a single part, only the train store.  STATUS_DATA if there was
- * no sentence.  After a failure the builder is still open, else all but `infos` and `n_parts` is freed. */
+/* Completes the stores; with holdout_fraction 0, or a single part, only the train store.  STATUS_DATA if
+ * there was no sentence.  After a failure the builder is still open, else all but `infos` and `n_parts` is
+ * freed. */
 struct status store_builder_commit(struct store_builder *b);
 
 /* Removes what was written; or leaves it for a later run.  Both are safe after a commit. */

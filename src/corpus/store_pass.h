@@ -1,7 +1,8 @@
-/* store_pass: the pass over the user's text that fills token stores and the file of cleaned text, or only reads.
+/* store_pass: the pass over the user's text that fills token stores and the file of cleaned text, or only
+ * reads.
  *
- * The rule: what it writes depends on the inputs and the configuration alone, not on the number of threads, nor on how
- * often it was stopped or killed and continued from its last state (corpus/pass_state.h). */
+ * The rule: what it writes depends on the inputs and the configuration alone, not on the number of threads,
+ * nor on how often it was stopped or killed and continued from its last state (corpus/pass_state.h). */
 #ifndef KILN_CORPUS_STORE_PASS_H
 #define KILN_CORPUS_STORE_PASS_H
 
@@ -30,8 +31,9 @@ struct store_pass_report {
     bool is_whole;                               /* the end of the text was reached */
 };
 
-/* Continues from *state, {0} at the beginning, to the end, and leaves it at PASS_READ, saved.  STATUS_PREEMPTED after a
- * signal; then, and whenever reading or writing fails, the last state that was saved is in the directory. */
+/* Continues from *state, {0} at the beginning, to the end, and leaves it at PASS_READ, saved.
+ * STATUS_PREEMPTED after a signal; then, and whenever reading or writing fails, the last state that was saved
+ * is in the directory. */
 struct status store_pass_run(struct store_pass_report *report, struct corpus *c,
                              const struct store_pass_config *config, struct pass_state *state);
 

@@ -1,8 +1,8 @@
 /* text_file: a whole file of text in memory, as UTF-8, and its lines.
  *
- * The rule: what is no text is refused by name, and a byte that is not of the encoding by line and byte, before anything is read
- * from it.  A byte order mark at the beginning is skipped.  Lines end in LF or CR LF or, in a file without any LF, in CR.
- * (Larger text is read in blocks by corpus/text_reader.) */
+ * The rule: what is no text is refused by name, and a byte that is not of the encoding by line and byte,
+ * before anything is read from it.  A byte order mark at the beginning is skipped.  Lines end in LF or CR LF
+ * or, in a file without any LF, in CR. (Larger text is read in blocks by corpus/text_reader.) */
 #ifndef KILN_CORPUS_TEXT_FILE_H
 #define KILN_CORPUS_TEXT_FILE_H
 
@@ -20,8 +20,8 @@ struct text_file {
     struct buf converted; /* empty for a file of UTF-8 */
 };
 
-/* Reads the file; `encoding` is text/encoding.h's, NULL: UTF-8.  STATUS_DATA: it is missing, is no text, or is not of the encoding;
- * STATUS_USAGE: there is no such encoding. */
+/* Reads the file; `encoding` is text/encoding.h's, NULL: UTF-8.  STATUS_DATA: it is missing, is no text, or
+ * is not of the encoding; STATUS_USAGE: there is no such encoding. */
 struct status text_file_open(struct text_file *f, const char *path, const char *encoding);
 void text_file_close(struct text_file *f);
 
@@ -35,7 +35,8 @@ struct status text_file_refuse_nul(const struct text_file *f);
 /* After reading: io/file's file_map_check. */
 struct status text_file_check(const struct text_file *f);
 
-/* The next line, without its end, borrowed from the file; false after the last.  Its number is then f->line - 1. */
+/* The next line, without its end, borrowed from the file; false after the last.  Its number is then f->line -
+ * 1. */
 bool text_file_next(struct text_file *f, const char **line, size_t *n);
 
 #endif

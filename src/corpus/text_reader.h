@@ -1,10 +1,10 @@
-/* text_reader: the lines of a file of text, unpacked if it is compressed (io/byte_stream.h), made UTF-8 if it is in another encoding
- * (text/encoding.h) and read in blocks, so that memory does not grow with the file.
+/* text_reader: the lines of a file of text, unpacked if it is compressed (io/byte_stream.h), made UTF-8 if it
+ * is in another encoding (text/encoding.h) and read in blocks, so that memory does not grow with the file.
  *
  * The rule: a line is returned only after its bytes were checked.  Ill-formed bytes are an error with file
  * and offset or, if asked for, left in the lines for text_reader_repair.  A byte order mark at the beginning
- * is dropped.  A file that becomes shorter while it is read is an error (docs/decisions/0037_corpus.md).  Where
- * the stream has a gap, the line that was cut and the rest of the line behind it are left out.
+ * is dropped.  A file that becomes shorter while it is read is an error (docs/decisions/0037_corpus.md).
+ * Where the stream has a gap, the line that was cut and the rest of the line behind it are left out.
  *
  * A line longer than TEXT_READER_LINE_BYTES is returned in parts, cut after white space if there is any. */
 #ifndef KILN_CORPUS_TEXT_READER_H
@@ -55,7 +55,8 @@ void text_reader_init(struct text_reader *r);
 void text_reader_fini(struct text_reader *r);
 
 /* Opens a file and reads its head, unchecked.  `wanted_bytes` is its size when it was listed: STATUS_IO if it
- * is now shorter.  STATUS_DATA if it cannot be opened; STATUS_USAGE: there is no such encoding (NULL: UTF-8). */
+ * is now shorter.  STATUS_DATA if it cannot be opened; STATUS_USAGE: there is no such encoding (NULL:
+ * UTF-8). */
 struct status text_reader_open(struct text_reader *r, const char *path, uint64_t wanted_bytes,
                                const char *encoding, bool replace_invalid_utf8);
 void text_reader_close(struct text_reader *r);
@@ -75,8 +76,8 @@ uint64_t text_reader_offset(const struct text_reader *r);
 /* Bytes of the file that were read: of a compressed one, including blocks whose lines are still to come. */
 uint64_t text_reader_done_bytes(const struct text_reader *r);
 
-/* The next line, trimmed unless `keeps_blanks`, borrowed until the next call; *end is true after the last.  STATUS_DATA: not UTF-8;
- * STATUS_IO: it cannot be read, or was truncated. */
+/* The next line, trimmed unless `keeps_blanks`, borrowed until the next call; *end is true after the last.
+ * STATUS_DATA: not UTF-8; STATUS_IO: it cannot be read, or was truncated. */
 struct status text_reader_next(struct text_reader *r, struct text_line *line, bool *end);
 
 /* The line that was returned last, a whole one, comes again. */

@@ -1,9 +1,9 @@
 /* wiki_site: what a wiki says of itself at the head of its dump, in <siteinfo>: the numbers and names of its
- * namespaces, and its language.  From these a link is told from a file, a category or a page elsewhere, in any
- * language.
+ * namespaces, and its language.  From these a link is told from a file, a category or a page elsewhere, in
+ * any language.
  *
- * The rule: names come from the dump.  MediaWiki's English names hold everywhere; the only other words in here are
- * old names of a few languages, which a dump does not list though its pages still use them.
+ * The rule: names come from the dump.  MediaWiki's English names hold everywhere; the only other words in
+ * here are old names of a few languages, which a dump does not list though its pages still use them.
  * Source: MediaWiki's manual, Manual:Namespace and Manual:Interwiki. */
 #ifndef KILN_CORPUS_WIKI_SITE_H
 #define KILN_CORPUS_WIKI_SITE_H
@@ -47,13 +47,13 @@ void wiki_site_free_list(struct wiki_site *first);
 /* The attribute xml:lang of <mediawiki>.  STATUS_MEMORY. */
 struct status wiki_site_set_language(struct wiki_site *site, const char *language, size_t n);
 
-/* One more name of namespace `number`; an empty name, and one longer than WIKI_SITE_NAME_BYTES, are passed over.
- * A name that is known already gets the new number.  STATUS_MEMORY. */
+/* One more name of namespace `number`; an empty name, and one longer than WIKI_SITE_NAME_BYTES, are passed
+ * over. A name that is known already gets the new number.  STATUS_MEMORY. */
 struct status wiki_site_add_namespace(struct wiki_site *site, int number, const char *name, size_t n);
 
-/* The namespace that the title or target of a link text[0..n) names before its first colon, whatever the case,
- * with underscores for spaces; WIKI_SITE_NO_NAMESPACE without a colon, or if nothing of that name is known.
- * A colon in front of the name is a matter of the caller. */
+/* The namespace that the title or target of a link text[0..n) names before its first colon, whatever the
+ * case, with underscores for spaces; WIKI_SITE_NO_NAMESPACE without a colon, or if nothing of that name is
+ * known. A colon in front of the name is a matter of the caller. */
 int wiki_site_namespace(const struct wiki_site *site, const char *text, size_t n);
 
 /* Whether prefix[0..n), what is before a colon, leads to another wiki: a language ("de", "zh-min-nan") or

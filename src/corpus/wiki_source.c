@@ -1,7 +1,8 @@
 /* wiki_source: what WikiExtractor writes: <doc id= url= title=>, the title's line, paragraphs, </doc>.
  *
- * Its version 3 escapes &, < and > as HTML does, older ones do not: a line where none of these stands alone is read back, once.
- * A document without </doc>, at the end of a file that was cut or before the next <doc>, is used as far as it goes and counted. */
+ * Its version 3 escapes &, < and > as HTML does, older ones do not: a line where none of these stands alone
+ * is read back, once. A document without </doc>, at the end of a file that was cut or before the next <doc>,
+ * is used as far as it goes and counted. */
 #define _GNU_SOURCE /* memmem */
 #include "core/log.h"
 #include "corpus/source_formats.h"
@@ -19,8 +20,8 @@ static bool recognises(const char *text, size_t n)
     return text_line_starts_with(line, BEGIN);
 }
 
-/* Appends the value of an attribute, " id=" for example, which ends at the next quotation mark; nothing if it is
- * written in another way. */
+/* Appends the value of an attribute, " id=" for example, which ends at the next quotation mark; nothing if it
+ * is written in another way. */
 static void take_attribute(struct buf *out, struct text_line line, const char *name)
 {
     const char *limit = line.text + line.n, *begin = memmem(line.text, line.n, name, strlen(name));

@@ -1,7 +1,8 @@
 /* wikitext: the markup of a page of a wiki becomes the paragraphs of its text.
  *
- * Three passes, each of linear time: wikitext_spans.c finds what belongs together ({{ }}, [[ ]], {| |}, elements),
- * wikitext_emit.c writes text without what is dropped, wikitext_lines.c makes paragraphs of its lines.
+ * Three passes, each of linear time: wikitext_spans.c finds what belongs together ({{ }}, [[ ]], {| |},
+ * elements), wikitext_emit.c writes text without what is dropped, wikitext_lines.c makes paragraphs of its
+ * lines.
  *
  * The rule: bytes out are a function of bytes in.  Nothing goes back in the text; nesting and work are
  * limited by counts, never by a clock; markup that is not closed is text without its marks.
@@ -57,8 +58,8 @@ struct wikitext *wikitext_create(const struct wiki_site *site);
 void wikitext_destroy(struct wikitext *w);
 
 /* Appends to `out` the paragraphs of markup[0..n), valid UTF-8 as it is between <text> and </text> with XML's
- * entities decoded; id and title of the document are left alone.  No paragraph is appended to a page that has no
- * text or is dropped: *counts says why.  `title` is what {{PAGENAME}} stands for.
+ * entities decoded; id and title of the document are left alone.  No paragraph is appended to a page that has
+ * no text or is dropped: *counts says why.  `title` is what {{PAGENAME}} stands for.
  * STATUS_MEMORY. */
 struct status wikitext_convert(struct wikitext *w, struct document *out, struct wikitext_counts *counts,
                                const char *title, size_t title_bytes, const char *markup, size_t n);

@@ -20,8 +20,8 @@ static bool is_yes(struct wikitext_value value)
     return value.n > 0 && (value.text[0] == 'y' || value.text[0] == 'Y' || value.text[0] == '1');
 }
 
-/* "14 March 1879" or "March 14, 1879", from the arguments first, first + 1 and first + 2; what is missing is left
- * out. */
+/* "14 March 1879" or "March 14, 1879", from the arguments first, first + 1 and first + 2; what is missing is
+ * left out. */
 static void write_date(struct wikitext_emit *e, int first, bool day_first)
 {
     struct buf *out = &e->scratch;

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes at which the pass looks: control characters, and marks; bars and equals signs matter in frames only. */
+/* Bytes at which the pass looks: control characters, and marks; bars and equals signs matter in frames
+ * only. */
 enum { PLAIN, MARK, FRAME_MARK };
 static const unsigned char byte_kind[256] = {
     [0] = MARK,         [1] = MARK,         [2] = MARK,    [3] = MARK,    [4] = MARK,    [5] = MARK,

@@ -1,9 +1,10 @@
 /* wikitext_emit: the second pass over a page: writes its text, line for line, without what is dropped, and
  * with the common templates expanded.  Links are in wikitext_links.c, templates in wikitext_templates.c.
  *
- * The rule: markup is read once, from left to right; the spans of the first pass say where things end.  What is
- * inside a link or an expanded template is written behind where that began, and replaced at its end.
- * Control characters cannot occur in the text, so some stand for marks that only the next pass can resolve. */
+ * The rule: markup is read once, from left to right; the spans of the first pass say where things end.  What
+ * is inside a link or an expanded template is written behind where that began, and replaced at its end.
+ * Control characters cannot occur in the text, so some stand for marks that only the next pass can
+ * resolve. */
 #ifndef KILN_CORPUS_WIKITEXT_EMIT_H
 #define KILN_CORPUS_WIKITEXT_EMIT_H
 
@@ -62,15 +63,16 @@ struct wikitext_emit {
 
 void wikitext_emit_fini(struct wikitext_emit *e);
 
-/* Writes e->text; sets too_deep or too_much, and stops, where counts->n_work reaches `most_work`.  Memory stays from page to
- * page.  STATUS_MEMORY. */
+/* Writes e->text; sets too_deep or too_much, and stops, where counts->n_work reaches `most_work`.  Memory
+ * stays from page to page.  STATUS_MEMORY. */
 struct status wikitext_emit_page(struct wikitext_emit *e, struct wikitext_counts *counts,
                                  const struct wikitext_spans *spans, const char *title, size_t title_bytes,
                                  int64_t most_work);
 
 /* ---- for links and templates ---- */
 
-/* Opens a frame for the span, whose content begins at markup[content] and ends `mark_bytes` before its end. */
+/* Opens a frame for the span, whose content begins at markup[content] and ends `mark_bytes` before its
+ * end. */
 struct wikitext_frame *wikitext_emit_push(struct wikitext_emit *e, const struct wikitext_span *span,
                                           size_t content, size_t mark_bytes);
 

@@ -1,5 +1,5 @@
-/* wikitext_lines: the third pass over a page: its lines become paragraphs.  Titles of sections, items of lists,
- * indented lines and what is left of tables are dropped; blanks, dots and quotes are put in order.
+/* wikitext_lines: the third pass over a page: its lines become paragraphs.  Titles of sections, items of
+ * lists, indented lines and what is left of tables are dropped; blanks, dots and quotes are put in order.
  *
  * The rule: a line is a paragraph, as in WikiExtractor, whose function `compact` this is. */
 #ifndef KILN_CORPUS_WIKITEXT_LINES_H

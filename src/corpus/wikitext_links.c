@@ -1,5 +1,6 @@
 /* wikitext_links: what of a link is text: the label, or the name of the page; nothing of links to files,
- * categories, other namespaces and other wikis.  Source: WikiExtractor's makeInternalLink, MediaWiki's Help:Links. */
+ * categories, other namespaces and other wikis.  Source: WikiExtractor's makeInternalLink, MediaWiki's
+ * Help:Links. */
 #include "corpus/wikitext_emit.h"
 
 #include "corpus/text_line.h"

@@ -1,5 +1,5 @@
-/* wikitext_quantities: {{convert}}, a quantity in two units, and {{val}}, a number with its error and unit.  What
- * cannot be converted is written as it is. */
+/* wikitext_quantities: {{convert}}, a quantity in two units, and {{val}}, a number with its error and unit.
+ * What cannot be converted is written as it is. */
 #include "corpus/wikitext_templates.h"
 #include "corpus/wikitext_units.h"
 
@@ -116,7 +116,8 @@ static int read_part(const struct wikitext_emit *e, struct conversion *c, int at
     return at + 2;
 }
 
-/* The target and the digits that were asked for: arguments `at` and the next, either of which may be left out. */
+/* The target and the digits that were asked for: arguments `at` and the next, either of which may be left
+ * out. */
 static void read_target(const struct wikitext_emit *e, struct conversion *c, int at)
 {
     const char *power;

@@ -1,10 +1,10 @@
 /* wikitext_spans: the first pass over a page: which marks belong together.  It finds comments, elements,
- * templates, links and tables with the ends of each, so that the next pass can leave out what is dropped without
- * looking inside, and never has to go back.
+ * templates, links and tables with the ends of each, so that the next pass can leave out what is dropped
+ * without looking inside, and never has to go back.
  *
- * The rule: one stack of what is open, as in MediaWiki's preprocessor; each byte is pushed, popped and passed over at
- * most once.  {{ }} closes over links, tables and elements that are open inside; a link ends with its paragraph,
- * unless it is a file; an element is closed by its own end tag inside the same template or table.
+ * The rule: one stack of what is open, as in MediaWiki's preprocessor; each byte is pushed, popped and passed
+ * over at most once.  {{ }} closes over links, tables and elements that are open inside; a link ends with its
+ * paragraph, unless it is a file; an element is closed by its own end tag inside the same template or table.
  * Source: MediaWiki's Preprocessor_Hash.php and Preprocessor ABNF. */
 #ifndef KILN_CORPUS_WIKITEXT_SPANS_H
 #define KILN_CORPUS_WIKITEXT_SPANS_H
@@ -62,7 +62,8 @@ struct wikitext_spans {
 
 void wikitext_spans_fini(struct wikitext_spans *s);
 
-/* Finds the spans of a page; sets too_deep, and stops, where more than WIKITEXT_DEPTH are open.  STATUS_MEMORY. */
+/* Finds the spans of a page; sets too_deep, and stops, where more than WIKITEXT_DEPTH are open.
+ * STATUS_MEMORY. */
 struct status wikitext_spans_find(struct wikitext_spans *s, const struct wiki_site *site, const char *markup,
                                   size_t n);
 

@@ -1,5 +1,5 @@
-/* wikitext_template_rows: which templates are expanded, and how.  They are those that occur in sentences: of the
- * sample dump of 106 articles all that occur twice, and their like.  Names in the order of strcmp. */
+/* wikitext_template_rows: which templates are expanded, and how.  They are those that occur in sentences: of
+ * the sample dump of 106 articles all that occur twice, and their like.  Names in the order of strcmp. */
 #include "corpus/wikitext_templates.h"
 
 /* clang-format off */

@@ -112,7 +112,8 @@ static const struct wikitext_template *find(const char *name)
     return NULL;
 }
 
-/* Whether a row holds in other languages too: it writes no English words, and no sign that only English gives this name. */
+/* Whether a row holds in other languages too: it writes no English words, and no sign that only English gives
+ * this name. */
 static bool is_of_any_language(const struct wikitext_template *row)
 {
     switch (row->action) {

@@ -39,7 +39,8 @@ const struct wikitext_unit *wikitext_units_find(const char *code, size_t n);
 /* Reads digits, commas, a point and a sign; false for anything else. */
 bool wikitext_units_read(struct wikitext_quantity *q, const char *text, size_t length);
 
-/* The value rounded to so many digits behind the point, or before it where `decimals` is negative, with commas. */
+/* The value rounded to so many digits behind the point, or before it where `decimals` is negative, with
+ * commas. */
 void wikitext_units_write(struct buf *out, double value, int decimals);
 
 /* Digits with commas between every three of the whole part; anything else as it is. */

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Names of the languages of {{lang-xx}}, in the order of strcmp; ISO 639 with the English Wikipedia's additions. */
+/* Names of the languages of {{lang-xx}}, in the order of strcmp; ISO 639 with the English Wikipedia's
+ * additions. */
 static const struct {
     const char *code, *name;
 } languages[] = {

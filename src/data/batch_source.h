@@ -1,5 +1,5 @@
-/* batch_source: the interface of anything that makes batches. data/bert/bert_loader makes them from a token store,
- * data/shard_loader from HDF5 shards.
+/* batch_source: the interface of anything that makes batches. data/bert/bert_loader makes them from a token
+ * store, data/shard_loader from HDF5 shards.
  *
  * The rule: the contents of step s and of held-out batch i depend only on the source's configuration and on s
  * or
@@ -15,8 +15,9 @@ struct batch_source {
     struct batch_limits limits;        /* of every micro-batch and held-out batch */
     int64_t n_micro;                   /* micro-batches of a step */
 
-    /* Fills `out`, whose micro-batches have these limits, with those of step `step` (from 1) from out->first_micro on: the
-     * whole step or, where ranks share it, a part.  Counts those.  One thread at a time. */
+    /* Fills `out`, whose micro-batches have these limits, with those of step `step` (from 1) from
+     * out->first_micro on: the whole step or, where ranks share it, a part.  Counts those.  One thread at a
+     * time. */
     struct status (*fill)(const void *self, int64_t step, struct batch_step *out);
 
     /* How many held-out batches the first min(n, all) samples make, in a fixed order that is the same in

@@ -8,8 +8,8 @@
 #include "data/table_file.h"
 #include "nn/label_names.h"
 
-/* Columns by name, where upper and lower case are alike, or by number from 1.  NULL: those with a usual name or, of two columns
- * without names, the one with fewer different cells for the labels, and the other. */
+/* Columns by name, where upper and lower case are alike, or by number from 1.  NULL: those with a usual name
+ * or, of two columns without names, the one with fewer different cells for the labels, and the other. */
 struct class_columns {
     const char *text, *pair, *label;
     char separator;       /* of labels in a cell */
@@ -38,13 +38,13 @@ void class_examples_describe(struct buf *out, const struct class_examples *e);
  * regression, everything else is single-label. */
 enum label_problem class_examples_problem(const struct class_examples *e);
 
-/* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: there is no column of labels; a row
- * has no label, or an empty one. */
+/* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: there is no
+ * column of labels; a row has no label, or an empty one. */
 struct status class_examples_names(const struct class_examples *e, enum label_problem problem,
                                    struct label_names *names);
 
-/* Fills e->texts, with labels by the configuration's names (data/label_match.h), or without labels.  STATUS_DATA: as above, or a
- * label is not among the names. */
+/* Fills e->texts, with labels by the configuration's names (data/label_match.h), or without labels.
+ * STATUS_DATA: as above, or a label is not among the names. */
 struct status class_examples_encode(struct class_examples *e, const struct tokenizer *tokenizer,
                                     int64_t max_seq_length, const struct model_labels *model,
                                     bool with_labels);

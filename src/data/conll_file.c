@@ -121,7 +121,8 @@ static bool ends_like_sentence(struct conll_span word)
     return has_small_letter(word) && strchr(".!?", word.text[word.n - 1]) != NULL;
 }
 
-/* Whether a row that is a whole sentence may be a line of prose: no label like O, B-PER or NN at its end, or words before it. */
+/* Whether a row that is a whole sentence may be a line of prose: no label like O, B-PER or NN at its end, or
+ * words before it. */
 static bool may_be_prose(const struct conll_span *columns, int n_columns)
 {
     struct conll_span last = columns[n_columns - 1];
@@ -311,7 +312,8 @@ void conll_file_describe(struct buf *out, const struct conll_file *f)
 
 /* ---- the second pass ---- */
 
-/* A line that begins with # before a sentence: a row like the others has their columns and a label of theirs. */
+/* A line that begins with # before a sentence: a row like the others has their columns and a label of
+ * theirs. */
 static bool is_comment(const struct conll_file *f, const struct conll_span *columns, int n_columns)
 {
     if (f->is_numbered || n_columns != f->n_columns) {

@@ -1,11 +1,13 @@
-/* conll_file: sentences as lines of columns, one word a line: the tables of CoNLL-2003 and their kin, CoNLL-U and CoNLL-U Plus.
+/* conll_file: sentences as lines of columns, one word a line: the tables of CoNLL-2003 and their kin, CoNLL-U
+ * and CoNLL-U Plus.
  *
- * The rule: the file itself says what it is, and every row has the same columns or is refused by line.  Columns are separated by
- * tabs or, in a file whose first row has none, by spaces.  An empty line ends a sentence, and so does -DOCSTART-.  The word is in
- * the first column and the label in the last.  In a file whose rows begin with their number in the sentence, the word is in the
- * second; with ten columns that is CoNLL-U, whose label is UPOS; ranges (1-2) and empty nodes (3.1) are no words there.
- * A line that begins with # and stands before a sentence is a comment, unless it is a row like the others.
- * Source: https://universaldependencies.org/format.html; Tjong Kim Sang and De Meulder 2003. */
+ * The rule: the file itself says what it is, and every row has the same columns or is refused by line.
+ * Columns are separated by tabs or, in a file whose first row has none, by spaces.  An empty line ends a
+ * sentence, and so does -DOCSTART-.  The word is in the first column and the label in the last.  In a file
+ * whose rows begin with their number in the sentence, the word is in the second; with ten columns that is
+ * CoNLL-U, whose label is UPOS; ranges (1-2) and empty nodes (3.1) are no words there. A line that begins
+ * with # and stands before a sentence is a comment, unless it is a row like the others. Source:
+ * https://universaldependencies.org/format.html; Tjong Kim Sang and De Meulder 2003. */
 #ifndef KILN_DATA_CONLL_FILE_H
 #define KILN_DATA_CONLL_FILE_H
 
@@ -43,8 +45,8 @@ struct conll_file {
     bool inside;                /* a row of the sentence was read */
 };
 
-/* Reads the file and finds its columns.  STATUS_DATA: it is not text, a row is not like the first or is a sentence; STATUS_USAGE:
- * there is no such column. */
+/* Reads the file and finds its columns.  STATUS_DATA: it is not text, a row is not like the first or is a
+ * sentence; STATUS_USAGE: there is no such column. */
 struct status conll_file_open(struct conll_file *f, const char *path, const struct conll_columns *c);
 void conll_file_close(struct conll_file *f);
 

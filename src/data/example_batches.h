@@ -1,7 +1,7 @@
 /* example_batches: examples as ragged batches for training, in a keyed random order.
  *
- * The examples of step s are a pure function of (seed, s), as in data/bert/bert_loader.h: the examples of epoch e
- * are those of a permutation keyed by (seed, e), batch after batch, the last one smaller. */
+ * The examples of step s are a pure function of (seed, s), as in data/bert/bert_loader.h: the examples of
+ * epoch e are those of a permutation keyed by (seed, e), batch after batch, the last one smaller. */
 #ifndef KILN_DATA_EXAMPLE_BATCHES_H
 #define KILN_DATA_EXAMPLE_BATCHES_H
 

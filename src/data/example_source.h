@@ -1,5 +1,5 @@
-/* example_source: examples that somebody made, for batches of training (data/example_batches) and of prediction
- * (data/sorted_batches). */
+/* example_source: examples that somebody made, for batches of training (data/example_batches) and of
+ * prediction (data/sorted_batches). */
 #ifndef KILN_DATA_EXAMPLE_SOURCE_H
 #define KILN_DATA_EXAMPLE_SOURCE_H
 

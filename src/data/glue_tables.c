@@ -9,8 +9,9 @@
 #include <string.h>
 #include <strings.h>
 
-/* Rates, epochs and batches are of the ranges of Devlin et al. 2018 (arXiv:1810.04805) appendix A.3; the smaller tables get the
- * larger number of epochs.  CoLA's development set is that of GLUE: both of its authors' files. */
+/* Rates, epochs and batches are of the ranges of Devlin et al. 2018 (arXiv:1810.04805) appendix A.3; the
+ * smaller tables get the larger number of epochs.  CoLA's development set is that of GLUE: both of its
+ * authors' files. */
 const struct glue_task glue_tasks[GLUE_N_TASKS] = {
     {"cola",
      "CoLA",

@@ -1,8 +1,8 @@
-/* glue_tables: the tables of GLUE's small tasks (Wang et al. 2018, arXiv:1804.07461) as their authors publish them, turned into JSON
- * lines that `kiln classify` reads, and what is known of each task.
+/* glue_tables: the tables of GLUE's small tasks (Wang et al. 2018, arXiv:1804.07461) as their authors publish
+ * them, turned into JSON lines that `kiln classify` reads, and what is known of each task.
  *
- * The rule: a task is a row of data.  The tables are tab-separated without quotes; a first line of names is recognised by the name
- * of the column of labels. */
+ * The rule: a task is a row of data.  The tables are tab-separated without quotes; a first line of names is
+ * recognised by the name of the column of labels. */
 #ifndef KILN_DATA_GLUE_TABLES_H
 #define KILN_DATA_GLUE_TABLES_H
 
@@ -33,9 +33,10 @@ struct glue_task {
 
 extern const struct glue_task glue_tasks[GLUE_N_TASKS];
 
-/* Appends a part of a task from data_dir/DIRECTORY as lines {"sentence1": ..., "sentence2": ..., "label": ...}, or {"sentence":
- * ..., "label": ...} for single texts.  STATUS_DATA names the file and the line: too few columns, an empty text, a label that the task does not have,
- * bytes that are not of the encoding (corpus/text_file.h; NULL: UTF-8). */
+/* Appends a part of a task from data_dir/DIRECTORY as lines {"sentence1": ..., "sentence2": ..., "label":
+ * ...}, or {"sentence": ..., "label": ...} for single texts.  STATUS_DATA names the file and the line: too
+ * few columns, an empty text, a label that the task does not have, bytes that are not of the encoding
+ * (corpus/text_file.h; NULL: UTF-8). */
 struct status glue_tables_read(struct buf *lines, const struct glue_task *task, enum glue_part part,
                                const char *data_dir, const char *encoding);
 

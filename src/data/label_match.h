@@ -1,7 +1,7 @@
 /* label_match: which of a model's labels a label of a file is.
  *
- * The rule: by name.  A model whose labels are LABEL_0, LABEL_1, ..., as `transformers` calls them where nobody named them, takes
- * the label i of a file as LABEL_i. */
+ * The rule: by name.  A model whose labels are LABEL_0, LABEL_1, ..., as `transformers` calls them where
+ * nobody named them, takes the label i of a file as LABEL_i. */
 #ifndef KILN_DATA_LABEL_MATCH_H
 #define KILN_DATA_LABEL_MATCH_H
 
@@ -13,7 +13,8 @@ struct label_match {
     bool by_number;
 };
 
-/* Takes the sorted names of a file, `file`, which is zeroed, and logs a match by number; `path` names the file there. */
+/* Takes the sorted names of a file, `file`, which is zeroed, and logs a match by number; `path` names the
+ * file there. */
 void label_match_init(struct label_match *m, const struct label_names *model, struct label_names *file,
                       const char *path);
 void label_match_fini(struct label_match *m);

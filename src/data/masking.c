@@ -100,8 +100,8 @@ static int compare_units(const void *a, const void *b)
 static int64_t choose_by_turns(const struct masking_rules *rules, const int32_t *ids, int64_t n,
                                int64_t wanted, int32_t *positions)
 {
-    uint64_t
-        units[MASKING_MOST_TURNS]; /* what is drawn for the first token, and its number in the lowest bits */
+    /* what is drawn for the first token, and its number in the lowest bits */
+    uint64_t units[MASKING_MOST_TURNS];
     CHECK(n <= MASKING_MOST_TURNS, "turns of %lld tokens", (long long)n);
     int64_t n_units = 0, m = 0;
     for (int64_t i = 0; i < n; i++) {

@@ -2,14 +2,15 @@
  *
  * Of the n tokens, min(max_predictions, max(1, round(n * prob))) are chosen uniformly among those other than
  * [CLS] and [SEP] (fewer if there are fewer); of these 80 % become [MASK], 10 % stay, and 10 % become a token
- * drawn uniformly from the whole vocabulary, special tokens included.  With another rate of those that stay, the others but that
- * last tenth become [MASK].
+ * drawn uniformly from the whole vocabulary, special tokens included.  With another rate of those that stay,
+ * the others but that last tenth become [MASK].
  *
- * With whole words, words are drawn in place of tokens, in random order, and all tokens of a word are chosen or none: a word
- * that would be more than is left of that number is passed over, so there may be fewer.  Each token is replaced on its own.
+ * With whole words, words are drawn in place of tokens, in random order, and all tokens of a word are chosen
+ * or none: a word that would be more than is left of that number is passed over, so there may be fewer.  Each
+ * token is replaced on its own.
  *
- * With turns, the tokens or words whose turn it is are chosen in place of drawn ones (Zheng et al. 2020, arXiv:2010.06040, mask
- * parts of a sequence that do not overlap).
+ * With turns, the tokens or words whose turn it is are chosen in place of drawn ones (Zheng et al. 2020,
+ * arXiv:2010.06040, mask parts of a sequence that do not overlap).
  *
  * Source: Devlin et al. 2018 (arXiv:1810.04805) section 3.1; the count and its rounding (half to even) as in
  * the replaced create_pretraining_data; whole words as in that of google-research/bert. */
@@ -25,9 +26,10 @@ enum {
     MASKING_MOST_TURNS = 8192,   /* of a sequence whose tokens take turns */
 };
 
-/* Tokens take turns over a cycle of epochs: in an order drawn under `key`, the same for the whole cycle, those are chosen that
- * come next from the part `turn` of the order on.  So in 1 / rate epochs each token is chosen about once.  The order is of places in
- * the store, so sequences that overlap have it in common: token i of the sequence is at i + shift[i > n_first]. */
+/* Tokens take turns over a cycle of epochs: in an order drawn under `key`, the same for the whole cycle,
+ * those are chosen that come next from the part `turn` of the order on.  So in 1 / rate epochs each token is
+ * chosen about once.  The order is of places in the store, so sequences that overlap have it in common: token
+ * i of the sequence is at i + shift[i > n_first]. */
 struct masking_turns {
     uint64_t key;
     double turn; /* of the epoch, in [0, 1) */
@@ -36,14 +38,14 @@ struct masking_turns {
 
 struct masking_rules {
     double masked_lm_prob;
-    const double *
-        keep_rate; /* the part of the chosen tokens that stays, at most 0.9; NULL: a tenth, drawn as the reference's */
+    /* the part of the chosen tokens that stays, at most 0.9; NULL: a tenth, drawn as the reference's */
+    const double *keep_rate;
     int64_t max_predictions; /* per sequence, >= 1 */
     int32_t cls_id, sep_id, mask_id;
     int32_t vocab_size;                /* real words: no padded rows */
     const struct masking_turns *turns; /* NULL: a new draw each time */
-    const uint8_t
-        *continues; /* [vocab_size] whether a token goes on with the word before it; NULL: no whole words */
+    /* [vocab_size] whether a token goes on with the word before it; NULL: no whole words */
+    const uint8_t *continues;
 };
 
 /* Masks ids[n] in place; returns the number of predictions m and writes their places, ascending, to

@@ -1,7 +1,8 @@
-/* pair_encoder: a text, or a pair of them, as a classifier reads it: [CLS] a [SEP], and b [SEP] behind it as segment 1.
+/* pair_encoder: a text, or a pair of them, as a classifier reads it: [CLS] a [SEP], and b [SEP] behind it as
+ * segment 1.
  *
- * The rule: a pair that is too long loses the ends of its longer text, both where both are, as `transformers`' truncation
- * "longest_first" cuts. */
+ * The rule: a pair that is too long loses the ends of its longer text, both where both are, as
+ * `transformers`' truncation "longest_first" cuts. */
 #ifndef KILN_DATA_PAIR_ENCODER_H
 #define KILN_DATA_PAIR_ENCODER_H
 
@@ -20,8 +21,8 @@ struct status pair_encoder_init(struct pair_encoder *e, struct tokenizer_scratch
                                 int64_t max_length);
 void pair_encoder_fini(struct pair_encoder *e);
 
-/* Appends text a, with `b` behind it unless that is NULL, and its labels (labelled_texts_add).  STATUS_USAGE: max_length leaves
- * no room for the special tokens. */
+/* Appends text a, with `b` behind it unless that is NULL, and its labels (labelled_texts_add).  STATUS_USAGE:
+ * max_length leaves no room for the special tokens. */
 struct status pair_encoder_add(struct pair_encoder *e, struct labelled_texts *out, struct text_bytes a,
                                const struct text_bytes *b, const int32_t *labels);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Distances, each on two sides; and rounds of the iteration.  With 256 columns and 10 million words the fifth turns the middle
- * one of the subspace's directions by 6 degrees, the weakest by 13. */
+/* Distances, each on two sides; and rounds of the iteration.  With 256 columns and 10 million words the fifth
+ * turns the middle one of the subspace's directions by 6 degrees, the weakest by 13. */
 enum { N_DISTANCES = 2, N_SIDES = 2 * N_DISTANCES, N_ROUNDS = 5 };
 
 enum { NO_TOKEN = -1 };
@@ -191,7 +191,8 @@ static struct status weigh_distance(struct ppmi *p, int side)
     return status_ok();
 }
 
-/* ---- Q: columns that become orthonormal and span those of W W^T Q; Q L with L L^T = Q^T W W^T Q: the vectors ---- */
+/* ---- Q: columns that become orthonormal and span those of W W^T Q; Q L with L L^T = Q^T W W^T Q: the
+ * vectors ---- */
 
 struct product {
     struct ppmi *p;
@@ -250,7 +251,8 @@ static void add_squares(void *context, int part, int n_parts)
     }
 }
 
-/* In place: the lower half becomes L with L L^T as it was.  Where a text has fewer directions than columns, the others are 0. */
+/* In place: the lower half becomes L with L L^T as it was.  Where a text has fewer directions than columns,
+ * the others are 0. */
 static void factorize(double *m, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -320,9 +322,9 @@ static struct status find_subspace(struct ppmi *p, uint64_t seed)
     return s;
 }
 
-/* L C, with C orthogonal, that of a discrete cosine transform.  Columns of Q are nearly the singular vectors, the leading ones first, so
- * the first columns of Q L have most of the vectors' squares; in Q L C all have about as many, as optimizers that scale each element by
- * itself want it. */
+/* L C, with C orthogonal, that of a discrete cosine transform.  Columns of Q are nearly the singular vectors,
+ * the leading ones first, so the first columns of Q L have most of the vectors' squares; in Q L C all have
+ * about as many, as optimizers that scale each element by itself want it. */
 static void spread_columns(void *context, int part, int n_parts)
 {
     const struct ppmi *p = context;

@@ -1,7 +1,7 @@
 /* sample_map: where the training samples of one sequence length begin in a token store.
  *
- * Inside a document sentences accumulate until they have the tokens of a sequence, less its special tokens, or the document
- * ends; these sentences are one sample.  So the samples tile the store: sample i
+ * Inside a document sentences accumulate until they have the tokens of a sequence, less its special tokens,
+ * or the document ends; these sentences are one sample.  So the samples tile the store: sample i
  * is the sentences [first[i], first[i + 1]), and the map takes 4 bytes a sample.  Everything random about
  * a sample (split point, next sentence, masks) is drawn when it is used.
  *
@@ -23,8 +23,9 @@ struct sample {
     int64_t n_sentences; /* at least 1, all of `document` */
 };
 
-/* Builds the map of a store, of samples of max_tokens tokens without special ones, which must outlive it, in O(sentences).  STATUS_DATA if the store is empty, has
- * an empty document or sentence, or 2^32 sentences and more. */
+/* Builds the map of a store, of samples of max_tokens tokens without special ones, which must outlive it, in
+ * O(sentences).  STATUS_DATA if the store is empty, has an empty document or sentence, or 2^32 sentences and
+ * more. */
 struct status sample_map_build(struct sample_map *m, const struct indexed *store, int64_t max_tokens);
 void sample_map_fini(struct sample_map *m);
 

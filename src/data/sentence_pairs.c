@@ -28,8 +28,8 @@ static struct pair_group *groups_of(const struct sentence_pairs *p, enum pair_le
     return (struct pair_group *)(void *)p->groups[level].data;
 }
 
-/* The number of the group of this name, a new one if there was none.  Pairs of a group follow each other in most files, so the search
- * begins with the newest. */
+/* The number of the group of this name, a new one if there was none.  Pairs of a group follow each other in
+ * most files, so the search begins with the newest. */
 static struct status find_group(struct sentence_pairs *p, int64_t *group, enum pair_level level,
                                 const char *name)
 {

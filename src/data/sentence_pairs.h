@@ -1,7 +1,9 @@
-/* sentence_pairs: minimal pairs, a sentence that is right and one that is wrong, from files of JSON lines as BLiMP's (Warstadt et
- * al. 2020, arXiv:1912.00582) or other tables (data/table_file.h), with the names by which results are grouped.
+/* sentence_pairs: minimal pairs, a sentence that is right and one that is wrong, from files of JSON lines as
+ * BLiMP's (Warstadt et al. 2020, arXiv:1912.00582) or other tables (data/table_file.h), with the names by
+ * which results are grouped.
  *
- * A paradigm is the pair's "UID" or, without one, the name of its file; "linguistics_term" and "field" may be missing. */
+ * A paradigm is the pair's "UID" or, without one, the name of its file; "linguistics_term" and "field" may be
+ * missing. */
 #ifndef KILN_DATA_SENTENCE_PAIRS_H
 #define KILN_DATA_SENTENCE_PAIRS_H
 
@@ -44,8 +46,9 @@ struct sentence_pairs {
     int64_t n_paths;
 };
 
-/* Reads the files; `paths` must outlive `p`.  STATUS_DATA names file and line: JSON that is broken, a sentence that is missing or
- * empty; a file without pairs, or with none whose sentences differ (in 7 of BLiMP's they do not). */
+/* Reads the files; `paths` must outlive `p`.  STATUS_DATA names file and line: JSON that is broken, a
+ * sentence that is missing or empty; a file without pairs, or with none whose sentences differ (in 7 of
+ * BLiMP's they do not). */
 struct status sentence_pairs_open(struct sentence_pairs *p, const char *const *paths, int64_t n_paths,
                                   const struct pair_options *o);
 void sentence_pairs_close(struct sentence_pairs *p);

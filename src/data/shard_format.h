@@ -6,9 +6,9 @@
  *   packed  input_ids, input_mask, segment_ids, positions [N, S]; masked_lm_positions, masked_lm_ids [N, P];
  *           next_sentence_positions, next_sentence_labels, next_sentence_weights [N, 3]
  *
- * In memory a shard is these arrays end to end, each at a multiple of 64 bytes, in the types that the replaced
- * system writes; files with other integer types are read all the same.  What the values mean, and their
- * checks, is data/bert/bert_records.h.
+ * In memory a shard is these arrays end to end, each at a multiple of 64 bytes, in the types that the
+ * replaced system writes; files with other integer types are read all the same.  What the values mean, and
+ * their checks, is data/bert/bert_records.h.
  *
  * Source: create_pretraining_data and pack_pretraining_data_pytorch of HabanaAI/Model-References 1.15.0. */
 #ifndef KILN_DATA_SHARD_FORMAT_H

@@ -1,7 +1,9 @@
-/* shard_packer: padded HDF5 shards, however they were made, to packed ones: what pack_pretraining_data_pytorch.py does.
+/* shard_packer: padded HDF5 shards, however they were made, to packed ones: what
+ * pack_pretraining_data_pytorch.py does.
  *
- * Each file's sequences are packed together (data/pack.h), and rows go to files of SHARD_PACKER_ROWS, the last of which
- * has what is left.  The rule: the same files and configuration give the same bytes, and no sequence is left out. */
+ * Each file's sequences are packed together (data/pack.h), and rows go to files of SHARD_PACKER_ROWS, the
+ * last of which has what is left.  The rule: the same files and configuration give the same bytes, and no
+ * sequence is left out. */
 #ifndef KILN_DATA_SHARD_PACKER_H
 #define KILN_DATA_SHARD_PACKER_H
 
@@ -34,8 +36,8 @@ struct status shard_packer_open(struct shard_packer *p, struct shard_packer_conf
 /* Safe on a zeroed struct. */
 void shard_packer_close(struct shard_packer *p);
 
-/* Writes OUTPUT_DIR/mixed_strategies_part_0.hdf5 and so on, then the metadata beside the directory: all, or nothing new.
- * STATUS_DATA names a record that cannot be packed. */
+/* Writes OUTPUT_DIR/mixed_strategies_part_0.hdf5 and so on, then the metadata beside the directory: all, or
+ * nothing new. STATUS_DATA names a record that cannot be packed. */
 struct status shard_packer_run(struct shard_packer *p, struct shard_packing *packing, int64_t *n_files);
 
 #endif

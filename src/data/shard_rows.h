@@ -11,7 +11,8 @@ struct shard_place {
     int64_t at, masked_at;
 };
 
-/* Writes the one sequence of `b` into the arrays of a shard in `memory`, which are zero where nothing was written. */
+/* Writes the one sequence of `b` into the arrays of a shard in `memory`, which are zero where nothing was
+ * written. */
 void shard_rows_put(void *memory, const struct shard_shape *shape, const struct shard_place *t,
                     const struct batch *b);
 

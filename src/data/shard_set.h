@@ -4,8 +4,8 @@
  *   training_metadata.json, test_metadata.json   packed only: data/shard_directory.h
  *   vocab.txt (the files of the vocabulary), tokenizer_config.json
  *
- * or, with the replaced scripts' names, DATASET_training_0.hdf5 and DATASET_test_0.hdf5 and so on: padded ones in the
- * directory itself. */
+ * or, with the replaced scripts' names, DATASET_training_0.hdf5 and DATASET_test_0.hdf5 and so on: padded
+ * ones in the directory itself. */
 #ifndef KILN_DATA_SHARD_SET_H
 #define KILN_DATA_SHARD_SET_H
 
@@ -25,11 +25,12 @@ struct shard_set_config {
     uint64_t seed;
 };
 
-/* STATUS_USAGE if a flag is out of its range; STATUS_DATA if the tokenizer lacks a special token of samples. */
+/* STATUS_USAGE if a flag is out of its range; STATUS_DATA if the tokenizer lacks a special token of
+ * samples. */
 struct status shard_set_check(const struct shard_set_config *c);
 
-/* Writes the shards of the stores, and the vocabulary.  reports[STORE_HELDOUT].n_shards is 0 if nothing was held out.
- * STATUS_PREEMPTED after a signal. */
+/* Writes the shards of the stores, and the vocabulary.  reports[STORE_HELDOUT].n_shards is 0 if nothing was
+ * held out. STATUS_PREEMPTED after a signal. */
 struct status shard_set_write(const struct shard_set_config *c,
                               struct shard_writer_report reports[STORE_COUNT]);
 

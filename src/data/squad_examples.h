@@ -37,8 +37,8 @@ struct squad_example {
     int64_t first_answer;
     int32_t n_answers;
     bool is_impossible; /* the context does not answer it */
-    int32_t start_word,
-        end_word; /* of the first answer, both included; -1 if impossible or not for training */
+    /* of the first answer, both included; -1 if impossible or not for training */
+    int32_t start_word, end_word;
 };
 
 struct squad_examples {

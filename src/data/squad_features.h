@@ -31,8 +31,8 @@ struct squad_features {
     struct squad_feature *features; /* [n] */
     int64_t n;
     int64_t n_examples, n_contexts;
-    int64_t
-        *first_features; /* [n_examples + 1] features of example x: from [x] up to [x + 1]; may be empty */
+    /* [n_examples + 1] features of example x: from [x] up to [x + 1]; may be empty */
+    int64_t *first_features;
     int64_t *question_starts;  /* [n_examples + 1] in question_ids */
     int32_t *question_ids;     /* already cut */
     int32_t *example_contexts; /* [n_examples] */
@@ -44,8 +44,9 @@ struct squad_features {
 };
 
 /* Borrows nothing.  STATUS_USAGE: lengths outside their limits; STATUS_DATA: a question leaves no room for
- * its context, or the tokenizer has no token to begin or separate texts.  A context whose words all vanish in tokenization has no features.  Warns of a doc_stride
- * longer than a window: windows then follow each other without overlap. */
+ * its context, or the tokenizer has no token to begin or separate texts.  A context whose words all vanish in
+ * tokenization has no features.  Warns of a doc_stride longer than a window: windows then follow each other
+ * without overlap. */
 struct status squad_features_build(struct squad_features *f, const struct squad_examples *e,
                                    const struct tokenizer *tokenizer, struct squad_feature_options o);
 void squad_features_fini(struct squad_features *f);

@@ -28,8 +28,8 @@ struct store_check {
 /* Adds a store to be checked; `prefix` is that of token_store_open. */
 struct status store_check_add(struct store_check *c, const struct token_store *store, const char *prefix);
 
-/* Begins, unless DIRECTORY/.data_checked, or for a rank that reads files of its own .data_checked_by_rank_N, says that these files
- * passed.  `c` was zeroed before, and must not be moved. */
+/* Begins, unless DIRECTORY/.data_checked, or for a rank that reads files of its own .data_checked_by_rank_N,
+ * says that these files passed.  `c` was zeroed before, and must not be moved. */
 struct status store_check_begin(struct store_check *c, const char *directory, int rank);
 
 /* STATUS_DATA if a file is known to be damaged; with `wait` it first waits until everything has been read.

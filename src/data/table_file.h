@@ -1,8 +1,8 @@
 /* table_file: rows with named columns, from CSV, TSV and JSON lines.
  *
- * CSV and TSV: data/separated_table.h.  Each line of JSON lines is an object whose keys are the columns; an array becomes a list of
- * items, and numbers and booleans become their JSON text.  null is a cell that is not there, as an absent key is; an object is no
- * text. */
+ * CSV and TSV: data/separated_table.h.  Each line of JSON lines is an object whose keys are the columns; an
+ * array becomes a list of items, and numbers and booleans become their JSON text.  null is a cell that is not
+ * there, as an absent key is; an object is no text. */
 #ifndef KILN_DATA_TABLE_FILE_H
 #define KILN_DATA_TABLE_FILE_H
 
@@ -36,7 +36,8 @@ struct table_options {
     bool no_header; /* the first line is a row */
 };
 
-/* Reads the file, whose name ends in .csv, .tsv, .json, .jsonl or .ndjson (STATUS_USAGE).  STATUS_DATA names the line. */
+/* Reads the file, whose name ends in .csv, .tsv, .json, .jsonl or .ndjson (STATUS_USAGE).  STATUS_DATA names
+ * the line. */
 struct status table_file_open(struct table_file *t, const char *path, const struct table_options *o);
 void table_file_close(struct table_file *t);
 
@@ -52,7 +53,8 @@ const char *table_file_name(const struct table_file *t, int64_t column);
 /* Column -1 has no cells. */
 struct table_cell table_file_cell(const struct table_file *t, int64_t row, int64_t column);
 
-/* A cell that is one text, of any length.  STATUS_DATA names the line: it is not there, null, a list or an object. */
+/* A cell that is one text, of any length.  STATUS_DATA names the line: it is not there, null, a list or an
+ * object. */
 struct status table_file_text(const struct table_file *t, int64_t row, int64_t column,
                               struct table_cell *cell);
 

@@ -1,4 +1,5 @@
-/* table_rows: how a table keeps its rows, for the readers of its forms (data/table_file.c, data/separated_table.c) and nobody else. */
+/* table_rows: how a table keeps its rows, for the readers of its forms (data/table_file.c,
+ * data/separated_table.c) and nobody else. */
 #ifndef KILN_DATA_TABLE_ROWS_H
 #define KILN_DATA_TABLE_ROWS_H
 
@@ -21,10 +22,12 @@ const struct stored_row *table_rows_view(const struct table_file *t);
 /* Appends a row, whose cells were appended, and says whether memory ran out anywhere.  STATUS_MEMORY. */
 struct status table_rows_add(struct table_file *t, const struct stored_row *row);
 
-/* Appends a column; `line` is where its name was met.  STATUS_DATA: there is one of this name, or there are too many. */
+/* Appends a column; `line` is where its name was met.  STATUS_DATA: there is one of this name, or there are
+ * too many. */
 struct status table_rows_add_column(struct table_file *t, const char *name, int64_t line);
 
-/* Whether a text is this name, where upper and lower case are alike and blanks around the text do not count. */
+/* Whether a text is this name, where upper and lower case are alike and blanks around the text do not
+ * count. */
 bool table_rows_is_called(const char *text, const char *name);
 
 /* STATUS_DATA: "PATH line LINE: WHAT". */

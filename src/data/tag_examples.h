@@ -30,8 +30,8 @@ struct tag_examples {
     int64_t n_cut;               /* sentences that were too long */
 };
 
-/* Begins as an empty list; `name` is for messages.  Then sentences are added, and words to the last one, with a label that may be
- * NULL and the line they stand in, or 0.  STATUS_MEMORY. */
+/* Begins as an empty list; `name` is for messages.  Then sentences are added, and words to the last one, with
+ * a label that may be NULL and the line they stand in, or 0.  STATUS_MEMORY. */
 void tag_examples_init(struct tag_examples *e, const char *name);
 struct status tag_examples_add_sentence(struct tag_examples *e);
 struct status tag_examples_add_word(struct tag_examples *e, const char *word, size_t n, const char *label,
@@ -43,11 +43,12 @@ struct tag_word *tag_examples_word(const struct tag_examples *e, int64_t i);
 /* The first word of sentence i; its words are those up to tag_examples_first(e, i + 1). */
 int64_t tag_examples_first(const struct tag_examples *e, int64_t i);
 
-/* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: a word has no label. */
+/* Appends the names of all labels to `names`, which is zeroed, and sorts them.  STATUS_DATA: a word has no
+ * label. */
 struct status tag_examples_names(const struct tag_examples *e, struct label_names *names);
 
-/* Fills e->texts, with labels by the configuration's names (data/label_match.h), or without labels.  STATUS_DATA: a word has no
- * label, or one that is not among the names.
+/* Fills e->texts, with labels by the configuration's names (data/label_match.h), or without labels.
+ * STATUS_DATA: a word has no label, or one that is not among the names.
  * STATUS_USAGE: max_seq_length leaves no room for a word. */
 struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer *tokenizer,
                                   int64_t max_seq_length, const struct model_labels *model, bool with_labels);

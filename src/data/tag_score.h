@@ -1,9 +1,9 @@
 /* tag_score: precision, recall and F1 of the entities that the labels of words mark, and the fraction of
  * labels that are correct.
  *
- * The rule: every entity and every count is that of seqeval's default (1.2.2, no mode, no scheme), over labels like "B-PER" in
- * any order.  An entity begins at B or S, at I or E after O, E or S, and where the type changes.  Source:
- * get_entities, start_of_chunk and end_of_chunk of seqeval. */
+ * The rule: every entity and every count is that of seqeval's default (1.2.2, no mode, no scheme), over
+ * labels like "B-PER" in any order.  An entity begins at B or S, at I or E after O, E or S, and where the
+ * type changes.  Source: get_entities, start_of_chunk and end_of_chunk of seqeval. */
 #ifndef KILN_DATA_TAG_SCORE_H
 #define KILN_DATA_TAG_SCORE_H
 

@@ -1,5 +1,5 @@
-/* text_batch: fills a batch (core/batch.h) for a model of text, front to back: batch_clear, then for each sequence text_batch_add
- * and its labels, then batch_finish. */
+/* text_batch: fills a batch (core/batch.h) for a model of text, front to back: batch_clear, then for each
+ * sequence text_batch_add and its labels, then batch_finish. */
 #ifndef KILN_DATA_TEXT_BATCH_H
 #define KILN_DATA_TEXT_BATCH_H
 

@@ -64,22 +64,25 @@ enum { DEVICE_MOST_BESIDE = 3 };
 
 enum { DEVICE_CHIP_BYTES = 64 };
 
-/* A stream beside the context's own, to which a library queues work itself: NCCL its sums.  The functions only queue what
- * orders its work and the context's; the host does not wait.  Not while something is recorded. */
+/* A stream beside the context's own, to which a library queues work itself: NCCL its sums.  The functions
+ * only queue what orders its work and the context's; the host does not wait.  Not while something is
+ * recorded. */
 struct device_streams {
-    /* Opens a stream with marks 0 to n_marks - 1.  It does not outlive the context.  Closing it does not wait. */
+    /* Opens a stream with marks 0 to n_marks - 1.  It does not outlive the context.  Closing it does not
+     * wait. */
     struct status (*open)(void **stream, void *context, int n_marks);
     void (*close)(void *stream);
 
     /* What the library calls it: a cudaStream_t. */
     void *(*handle)(void *stream);
 
-    /* What the stream is given from here on runs after all that the context was given so far; and the other way round. */
+    /* What the stream is given from here on runs after all that the context was given so far; and the other
+     * way round. */
     struct status (*follow)(void *stream);
     struct status (*lead)(void *stream);
 
-    /* Sets mark `i` behind the work that the stream was given so far; and whether it has been reached since it was last set,
-     * which any thread may ask. */
+    /* Sets mark `i` behind the work that the stream was given so far; and whether it has been reached since
+     * it was last set, which any thread may ask. */
     struct status (*mark)(void *stream, int i);
     struct status (*reached)(void *stream, int i, bool *is_reached);
 
@@ -92,8 +95,8 @@ struct device {
     bool is_host;              /* its memory is the host's: the host may read and write it */
     bool computes_in_f16;      /* its ops also take matrices in fp16, not only fp32 and bf16 */
     bool takes_rounded_biases; /* its products add a bias that has the result's dtype without an extra pass */
-    bool computes_in_fp8;      /* its products take factors in fp8; else fp8 values are kept in bf16
-                           * (core/fp8.h) */
+    /* its products take factors in fp8; else fp8 values are kept in bf16 (core/fp8.h) */
+    bool computes_in_fp8;
 
     /* Its attention_backward sums the bias gradient while it has the columns; else linear_backward_weight
      * does, which reads them anyway (ops/ops.h, dbias). */
@@ -136,8 +139,8 @@ struct device {
     /* Waits for all work of the context; returns its first failure since the last wait. */
     struct status (*synchronize)(void *context);
 
-    const struct device_clock
-        *clock; /* NULL: calls end before they return, and the host's clock times them */
+    /* NULL: calls end before they return, and the host's clock times them */
+    const struct device_clock *clock;
 
     /* Bytes that can be allocated now. */
     size_t (*free_bytes)(void);

@@ -35,8 +35,9 @@ struct exec {
     int64_t layer_index; /* -1: not a numbered layer */
     const char *file;    /* the source that entered it, and its line; NULL: none was entered */
     int line;
-    const uint64_t *dropout_key; /* rng_key(seed, step), the same for every split of the work.  It is in
-                                  * device memory, so that a replay can use another key; NULL: 0 */
+    /* rng_key(seed, step), the same for every split of the work. It is in device memory, so that a replay can
+     * use another key; NULL: 0 */
+    const uint64_t *dropout_key;
     bool allow_tf32; /* products of fp32 matrices may keep only 10 bits of each factor's fraction */
     void *workspace; /* scratch of one op at a time */
     size_t workspace_bytes;
@@ -80,7 +81,8 @@ static inline uint64_t exec_dropout_key(const struct exec *x)
 void exec_fail(struct exec *x, enum status_code code, const char *op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* For tables of devices whose calls return before their work is done: `op` was queued in the current layer. */
+/* For tables of devices whose calls return before their work is done: `op` was queued in the current
+ * layer. */
 void exec_queued(struct exec *x, const char *op);
 
 /* Waits for what was queued.  A failure sticks in the exec and names the op it belongs to, or the first and

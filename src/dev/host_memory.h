@@ -16,13 +16,15 @@ size_t host_memory_free(void);
 /* Bytes of address space left to the process; SIZE_MAX without a limit. */
 size_t host_memory_addresses(void);
 
-/* Bytes of addresses that the libraries of the cpu's operations and kiln's threads will take: code, stacks, files. */
+/* Bytes of addresses that the libraries of the cpu's operations and kiln's threads will take: code, stacks,
+ * files. */
 size_t host_memory_library_addresses(void);
 
 /* Memory that the process holds now, without mapped files. */
 size_t host_memory_taken(void);
 
-/* The most that it has held since the last reset, or since it began; 0 if the system does not say (proc(5), clear_refs). */
+/* The most that it has held since the last reset, or since it began; 0 if the system does not say (proc(5),
+ * clear_refs). */
 size_t host_memory_peak(void);
 void host_memory_reset_peak(void);
 

@@ -21,8 +21,8 @@ void queue_graph_end(struct exec *x);
 
 /* Work in segments, for a host that queues other work between them; the key says where they end.  While ops
  * are given, queue_graph_cut ends a segment: what was given so far is queued, with all pieces that run
- * beside, and no op may be given before queue_graph_resume.  When queue_graph_begin has returned false without a
- * failure, the first segment was replayed, and each queue_graph_replay replays the next. */
+ * beside, and no op may be given before queue_graph_resume.  When queue_graph_begin has returned false
+ * without a failure, the first segment was replayed, and each queue_graph_replay replays the next. */
 void queue_graph_cut(struct exec *x);
 void queue_graph_resume(struct exec *x);
 void queue_graph_replay(struct exec *x);

@@ -1,15 +1,16 @@
 /* comm: collectives and messages between ranks.  A communicator is a table of functions and this rank's
- * state. comm_self is a single rank, comm_threads are ranks in one process, for tests, and comm_emulated is one rank that
- * stands for many; dist/world.h finds the ranks of a run.
+ * state. comm_self is a single rank, comm_threads are ranks in one process, for tests, and comm_emulated is
+ * one rank that stands for many; dist/world.h finds the ranks of a run.
  *
  * The rules, for every table (docs/decisions/0039_ranks.md):
- *   - All ranks make the same calls in the same order, whatever has happened to them.  A rank that has failed makes them
- *     too: then no data moves, its error goes instead, and sticks in the exec of every rank that hears of it, with the
- *     failing rank's number in front.  So one rank's error ends all of them, and none waits for another for ever.
+ *   - All ranks make the same calls in the same order, whatever has happened to them.  A rank that has failed
+ *     makes them too: then no data moves, its error goes instead, and sticks in the exec of every rank that
+ *     hears of it, with the failing rank's number in front.  So one rank's error ends all of them, and none
+ *     waits for another for ever.
  *   - The first error that a rank has heard of stays: every later call returns it.
  *   - Every wait ends at a deadline, with an error that names the ranks that did not come.
- *   - A sum is a tree over the ranks in their order (dist/reduce.h): the same bits on all ranks, at any time, and whether a
- *     rank adds up neighbouring leaves of the tree itself or several ranks have them. */
+ *   - A sum is a tree over the ranks in their order (dist/reduce.h): the same bits on all ranks, at any time,
+ *     and whether a rank adds up neighbouring leaves of the tree itself or several ranks have them. */
 #ifndef KILN_DIST_COMM_H
 #define KILN_DIST_COMM_H
 
@@ -19,14 +20,14 @@
 /* The functions of a kind of communicator; `state` is this rank's. */
 struct comm_type {
     const char *name; /* "threads" */
-    bool
-        sums_in_another_order; /* than the rule says: the bits depend on the number of ranks and where they are */
+    /* than the rule says: the bits depend on the number of ranks and where they are */
+    bool sums_in_another_order;
 
     /* comm_agree. */
     struct status (*agree)(void *state, struct status mine);
 
-    /* On a dense tensor in the memory of the exec's device.  The ranks first agree on the execs' statuses; no data moves if
-     * one has failed. */
+    /* On a dense tensor in the memory of the exec's device.  The ranks first agree on the execs' statuses; no
+     * data moves if one has failed. */
     struct status (*all_reduce_sum)(void *state, struct exec *x, tensor t);
     struct status (*all_reduce_max)(void *state, struct exec *x, tensor t);
     struct status (*all_gather)(void *state, struct exec *x, tensor t, const int64_t *bounds);
@@ -52,10 +53,10 @@ struct comm_type {
 struct comm {
     const struct comm_type *type;
     int rank, size;
-    int local_rank,
-        n_local; /* this rank among those of its node, which share its processor's threads and its devices */
-    struct comm_emulated
-        *emulated; /* not NULL: this rank is the only one that is there (comm_emulated.h).  Borrowed */
+    /* this rank among those of its node, which share its processor's threads and its devices */
+    int local_rank, n_local;
+    /* not NULL: this rank is the only one that is there (comm_emulated.h). Borrowed */
+    struct comm_emulated *emulated;
     void *state;
 };
 
@@ -66,30 +67,33 @@ struct status comm_agree(const struct comm *c, struct status mine);
 /* Returns when all ranks have called it. */
 struct status comm_barrier(const struct comm *c);
 
-/* t = the sum of t over all ranks, in place.  Dense fp32, fp64, or bf16, which is summed in fp32 and rounded once. */
+/* t = the sum of t over all ranks, in place.  Dense fp32, fp64, or bf16, which is summed in fp32 and rounded
+ * once. */
 void comm_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
 
-/* The same, but t may be neither read nor written before comm_join: on a GPU the sum may run beside the ops after it. */
+/* The same, but t may be neither read nor written before comm_join: on a GPU the sum may run beside the ops
+ * after it. */
 void comm_queue_all_reduce_sum(const struct comm *c, struct exec *x, tensor t);
 
-/* Elements [bounds[r], bounds[r + 1]) of t = their sum over all ranks, with the bits of comm_all_reduce_sum, on rank r only; its other
- * elements are then anything.  bounds [size + 1] as of comm_all_gather, t [n].  Half the bytes of comm_all_reduce_sum.  Queued as
- * that is: t may be neither read nor written before comm_join. */
+/* Elements [bounds[r], bounds[r + 1]) of t = their sum over all ranks, with the bits of comm_all_reduce_sum,
+ * on rank r only; its other elements are then anything.  bounds [size + 1] as of comm_all_gather, t [n].
+ * Half the bytes of comm_all_reduce_sum.  Queued as that is: t may be neither read nor written before
+ * comm_join. */
 void comm_queue_reduce_scatter_sum(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds);
 
 /* The ops after it run after all collectives so far.  Every other collective does the same at its end. */
 void comm_join(const struct comm *c, struct exec *x);
 
-/* Call it after a wait for the exec, before anything is made of what was computed: an error if a collective so far was
- * given up, so that tensors hold anything.  Of this rank; others hear of it in their next call. */
+/* Call it after a wait for the exec, before anything is made of what was computed: an error if a collective
+ * so far was given up, so that tensors hold anything.  Of this rank; others hear of it in their next call. */
 struct status comm_check(const struct comm *c);
 
-/* t = the largest of each element over all ranks, in place; a NaN is larger than all numbers.  Dense fp32, of magnitudes:
- * the sign is not set. */
+/* t = the largest of each element over all ranks, in place; a NaN is larger than all numbers.  Dense fp32, of
+ * magnitudes: the sign is not set. */
 void comm_all_reduce_max(const struct comm *c, struct exec *x, tensor t);
 
-/* Rows [bounds[r], bounds[r + 1]) of the slowest dim of t = those of rank r, for all r.  bounds [size + 1], the same on all
- * ranks, from 0 to t.dims[0]; ranks may have none.  Dense, any dtype. */
+/* Rows [bounds[r], bounds[r + 1]) of the slowest dim of t = those of rank r, for all r.  bounds [size + 1],
+ * the same on all ranks, from 0 to t.dims[0]; ranks may have none.  Dense, any dtype. */
 void comm_all_gather(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds);
 
 /* t = t of rank `root`.  Dense, any dtype. */
@@ -101,7 +105,8 @@ void comm_broadcast(const struct comm *c, struct exec *x, tensor t, int root);
 void comm_send(const struct comm *c, struct exec *x, tensor t, int to);
 void comm_receive(const struct comm *c, struct exec *x, tensor t, int from);
 
-/* An error that names a rank which was found to be lost, although no call has noticed.  Any thread may ask. */
+/* An error that names a rank which was found to be lost, although no call has noticed.  Any thread may
+ * ask. */
 struct status comm_lost(const struct comm *c);
 
 /* Says that this rank makes no more calls; `why` is OK at the end of its work.  Ranks that wait for it now or

@@ -120,8 +120,8 @@ static struct status find_other(const struct comm *control, const struct comm_ca
     return s;
 }
 
-/* Hashes of the calls, as numbers that fp32 holds, and what they lack of 2^23: the largest of both add up to it
- * if all are the same.  One small collective, which tells of failures too. */
+/* Hashes of the calls, as numbers that fp32 holds, and what they lack of 2^23: the largest of both add up to
+ * it if all are the same.  One small collective, which tells of failures too. */
 struct status comm_call_agree(const struct comm *control, const struct comm_call *mine)
 {
     int64_t what[] = {mine->kind, mine->root, mine->dtype, mine->count, (int64_t)mine->bounds_hash};

@@ -1,5 +1,5 @@
-/* comm_call: what a rank says of the call that it is in, so that all learn whether they are in the same, and whether one has
- * failed.  For the tables of communicators (comm.h). */
+/* comm_call: what a rank says of the call that it is in, so that all learn whether they are in the same, and
+ * whether one has failed.  For the tables of communicators (comm.h). */
 #ifndef KILN_DIST_COMM_CALL_H
 #define KILN_DIST_COMM_CALL_H
 
@@ -24,8 +24,8 @@ struct comm_call {
     struct status status; /* of this rank */
 };
 
-/* The call of rank r of a collective on t, which must be in host memory and of a dtype that the call takes: else, and if
- * the exec has failed, its status is an error. */
+/* The call of rank r of a collective on t, which must be in host memory and of a dtype that the call takes:
+ * else, and if the exec has failed, its status is an error. */
 struct comm_call comm_call_of(enum comm_call_kind kind, const struct exec *x, tensor t);
 
 /* The same of a sum in parts by `bounds` [size + 1], a gathering by such, and a broadcast. */
@@ -33,8 +33,8 @@ struct comm_call comm_call_scatter(const struct exec *x, tensor t, const int64_t
 struct comm_call comm_call_gather(const struct exec *x, tensor t, const int64_t *bounds, int size);
 struct comm_call comm_call_broadcast(const struct exec *x, tensor t, int root);
 
-/* For tables that move data by other means than `control`, a communicator of the same ranks on the host: OK if all ranks are in
- * the same call and none has failed; else all return the same error. */
+/* For tables that move data by other means than `control`, a communicator of the same ranks on the host: OK
+ * if all ranks are in the same call and none has failed; else all return the same error. */
 struct status comm_call_agree(const struct comm *control, const struct comm_call *mine);
 
 /* OK if tensors of the exec are in host memory. */
@@ -43,7 +43,8 @@ struct status comm_call_host(const struct exec *x);
 /* "a sum" */
 const char *comm_call_name(enum comm_call_kind kind);
 
-/* What all ranks return: the worst of their own errors, else that of the first whose call is not that of rank 0. */
+/* What all ranks return: the worst of their own errors, else that of the first whose call is not that of rank
+ * 0. */
 struct status comm_call_judge(const struct comm_call *calls, int size);
 
 #endif

@@ -14,7 +14,8 @@ struct facts {
     int32_t version;
 };
 
-/* The same for all that see the same chips, also from containers with other host names (proc_sys_kernel(5)). */
+/* The same for all that see the same chips, also from containers with other host names
+ * (proc_sys_kernel(5)). */
 static void put_machine(char text[64])
 {
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");

@@ -1,5 +1,5 @@
-/* comm_device: the communicator for an exec's tensors, wherever they are: the host's own, NCCL where each rank has a GPU of
- * its own, else through the host's memory, and why. */
+/* comm_device: the communicator for an exec's tensors, wherever they are: the host's own, NCCL where each
+ * rank has a GPU of its own, else through the host's memory, and why. */
 #ifndef KILN_DIST_COMM_DEVICE_H
 #define KILN_DIST_COMM_DEVICE_H
 
@@ -12,8 +12,8 @@ struct comm_device {
     struct comm_staged *staged;
 };
 
-/* Chooses and opens; `control` is a communicator of the ranks on the host, borrowed.  All ranks call it and choose alike; rank 0
- * logs the choice.  It serves the exec `x` alone.  All ranks return the same error. */
+/* Chooses and opens; `control` is a communicator of the ranks on the host, borrowed.  All ranks call it and
+ * choose alike; rank 0 logs the choice.  It serves the exec `x` alone.  All ranks return the same error. */
 struct status comm_device_open(struct comm_device *d, const struct comm *control, const struct exec *x,
                                const struct comm_nccl_config *config);
 

@@ -1,20 +1,24 @@
-/* comm_emulated: one rank of many, the others of which are not there: to see what a rank of a large run takes without having one.
+/* comm_emulated: one rank of many, the others of which are not there: to see what a rank of a large run takes
+ * without having one.
  *
- * The rank runs the same code on tensors of the same sizes, and every call returns at once, as if the others were ranks without a
- * sequence:
- *   - a sum is this rank's own: the others give zeros.  So the gradients of a step are the mean over this rank's own samples;
+ * The rank runs the same code on tensors of the same sizes, and every call returns at once, as if the others
+ * were ranks without a sequence:
+ *   - a sum is this rank's own: the others give zeros.  So the gradients of a step are the mean over this
+ *     rank's own samples;
  *   - so is a maximum, and an agreement;
  *   - of a sum in parts this rank's part is its own;
- *   - in a gathering this rank's own copy stands for what the others have: their rows stay as they are.  So weights of other
- *     shards never change, and a norm has the chunks of this rank alone;
+ *   - in a gathering this rank's own copy stands for what the others have: their rows stay as they are.  So
+ *     weights of other shards never change, and a norm has the chunks of this rank alone;
  *   - what another rank broadcasts is what this one has.
- * Messages to one rank are an error.  Nothing moves, so devices are all alike; what would have moved is counted. */
+ * Messages to one rank are an error.  Nothing moves, so devices are all alike; what would have moved is
+ * counted. */
 #ifndef KILN_DIST_COMM_EMULATED_H
 #define KILN_DIST_COMM_EMULATED_H
 
 #include "dist/comm.h"
 
-/* The bytes of tensors that went into calls, whole: each once, whatever a ring or tree sends of it.  Of calls without a failure. */
+/* The bytes of tensors that went into calls, whole: each once, whatever a ring or tree sends of it.  Of calls
+ * without a failure. */
 struct comm_traffic {
     int64_t n_calls;
     double reduced_bytes;  /* sums, in parts or not, of fp32 and bf16: gradients */
@@ -24,8 +28,8 @@ struct comm_traffic {
 
 struct comm_emulated {
     int rank, size;
-    struct comm_traffic
-        numbers; /* of calls of comm_emulated_rank: what ranks tell each other between steps */
+    /* of calls of comm_emulated_rank: what ranks tell each other between steps */
+    struct comm_traffic numbers;
     struct comm_traffic tensors; /* of calls of comm_emulated_tensors */
 };
 

@@ -12,7 +12,8 @@ struct comm_nccl {
     struct comm_staged *messages;
 };
 
-/* Whatever one rank heard of ends its part of NCCL's communicator, in which it would otherwise wait for ranks that do not come. */
+/* Whatever one rank heard of ends its part of NCCL's communicator, in which it would otherwise wait for ranks
+ * that do not come. */
 static struct status heard(const struct comm_nccl *n, struct status s)
 {
     if (failed(s)) {
@@ -78,7 +79,8 @@ static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
     return queue(n, x, &call, reduce, (struct arguments){.t = t, .op = NCCL_SUM, .dtype = dtype_of(t.dtype)});
 }
 
-/* Of magnitudes as integers of the same bits, since NCCL's maximum of numbers drops a NaN, and here it is the largest. */
+/* Of magnitudes as integers of the same bits, since NCCL's maximum of numbers drops a NaN, and here it is the
+ * largest. */
 static struct status all_reduce_max(void *state, struct exec *x, tensor t)
 {
     const struct comm_nccl *n = state;

@@ -1,6 +1,7 @@
-/* comm_nccl: ranks that each have a GPU, over NVIDIA's NCCL (docs/decisions/0061_nccl.md).  Tensors move by NCCL on a stream of its
- * own, beside the exec's work; what ranks agree on, and messages between two of them, go over a communicator on the host.
- * NCCL adds in its own order: the same ranks on the same machines get the same bits, others need not. */
+/* comm_nccl: ranks that each have a GPU, over NVIDIA's NCCL (docs/decisions/0061_nccl.md).  Tensors move by
+ * NCCL on a stream of its own, beside the exec's work; what ranks agree on, and messages between two of them,
+ * go over a communicator on the host. NCCL adds in its own order: the same ranks on the same machines get the
+ * same bits, others need not. */
 #ifndef KILN_DIST_COMM_NCCL_H
 #define KILN_DIST_COMM_NCCL_H
 
@@ -15,8 +16,9 @@ struct comm_nccl_config {
 
 struct comm_nccl;
 
-/* A communicator of the ranks of `control`, which is borrowed: leaving one is leaving the other.  All ranks call it, each with
- * its own chip.  It serves the exec `x` alone, whose device has streams (dev/device.h).  All ranks return the same error. */
+/* A communicator of the ranks of `control`, which is borrowed: leaving one is leaving the other.  All ranks
+ * call it, each with its own chip.  It serves the exec `x` alone, whose device has streams (dev/device.h).
+ * All ranks return the same error. */
 struct status comm_nccl_create(struct comm_nccl **nccl, const struct comm *control,
                                const struct nccl_library *library, const struct exec *x,
                                const struct comm_nccl_config *config);

@@ -27,7 +27,8 @@ static void max(const struct comm *inner, struct exec *x, tensor piece, int othe
     comm_all_reduce_max(inner, x, piece);
 }
 
-/* A failed copy is an error that all ranks hear of in the exchange of the piece, and the last one's in their next call. */
+/* A failed copy is an error that all ranks hear of in the exchange of the piece, and the last one's in their
+ * next call. */
 static struct status exchange_piece(const struct comm_staged *s, struct exec *x, tensor piece,
                                     const struct exchange *e)
 {

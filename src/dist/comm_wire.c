@@ -156,7 +156,8 @@ static struct status all_reduce_max(void *state, struct exec *x, tensor t)
     return reduce_all(state, comm_call_of(CALL_ALL_REDUCE_MAX, x, t), t, reduce_max);
 }
 
-/* Where nodes are blocks, first between nodes, so that each node has what one of its ranks got from all; and then within. */
+/* Where nodes are blocks, first between nodes, so that each node has what one of its ranks got from all; and
+ * then within. */
 static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
 {
     struct comm_wire *c = state;
@@ -354,7 +355,8 @@ static int place_on_node(const struct comm_wire *c, int r)
     return n;
 }
 
-/* Ranks share memory with those of their node, or, as if a node had only so many, with the next `most` ones. */
+/* Ranks share memory with those of their node, or, as if a node had only so many, with the next `most`
+ * ones. */
 static void find_place(struct comm *comm, struct comm_wire *c, int most)
 {
     struct wire_ranks *w = &c->ranks;
@@ -371,7 +373,8 @@ static void find_place(struct comm *comm, struct comm_wire *c, int most)
     w->is_crowded = comm->n_local > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* Whether the memory of each node is that of n_seats neighbours, so that sums of nodes are subtrees of the sum of all. */
+/* Whether the memory of each node is that of n_seats neighbours, so that sums of nodes are subtrees of the
+ * sum of all. */
 static bool nodes_are_blocks(const struct comm_wire *c, int most)
 {
     const struct wire_ranks *w = &c->ranks;

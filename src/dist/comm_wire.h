@@ -1,7 +1,8 @@
-/* comm_wire: the communicator of processes that exchange messages by a wire (dist/wire.h): tensors in host memory.  Ranks of one node
- * share memory (dist/node_calls).  Of several nodes, if each has as many neighbouring ranks, a power of two, sums and gatherings go
- * within the nodes by memory, and between them by messages of each rank to those in the same place of the other nodes; else all
- * ranks send to all (dist/wire_group). */
+/* comm_wire: the communicator of processes that exchange messages by a wire (dist/wire.h): tensors in host
+ * memory.  Ranks of one node share memory (dist/node_calls).  Of several nodes, if each has as many
+ * neighbouring ranks, a power of two, sums and gatherings go within the nodes by memory, and between them by
+ * messages of each rank to those in the same place of the other nodes; else all ranks send to all
+ * (dist/wire_group). */
 #ifndef KILN_DIST_COMM_WIRE_H
 #define KILN_DIST_COMM_WIRE_H
 
@@ -10,9 +11,10 @@
 
 struct comm_wire_options {
     double deadline_s; /* how long ranks wait for each other */
-    double
-        silence_s; /* after which a rank that does not beat is lost (dist/heartbeat.h); 0: they do not beat */
-    int most_sharing; /* how many ranks of a node may share memory (dist/node_window.h): 0 none, INT_MAX all */
+    /* after which a rank that does not beat is lost (dist/heartbeat.h); 0: they do not beat */
+    double silence_s;
+    /* how many ranks of a node may share memory (dist/node_window.h): 0 none, INT_MAX all */
+    int most_sharing;
 };
 
 /* The ranks of an open wire, which it takes over and closes, also if it fails.  All ranks call it.

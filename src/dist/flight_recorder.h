@@ -1,5 +1,5 @@
-/* flight_recorder: the last collectives of a rank, and how far each has come, for whoever asks after a hang which rank was where:
- * each rank writes its own, and they are compared. */
+/* flight_recorder: the last collectives of a rank, and how far each has come, for whoever asks after a hang
+ * which rank was where: each rank writes its own, and they are compared. */
 #ifndef KILN_DIST_FLIGHT_RECORDER_H
 #define KILN_DIST_FLIGHT_RECORDER_H
 
@@ -27,9 +27,9 @@ struct flight_recorder {
 struct flight *flight_recorder_add(struct flight_recorder *r, const struct comm_call *call);
 struct flight *flight_recorder_at(struct flight_recorder *r, int64_t number);
 
-/* {"rank": 0, "ranks": 2, "error": "...", "collectives": [{"number": 7, "kind": "a sum", "dtype": "fp32", "elements": 512, "bytes":
- * 2048, "root": 0, "state": "ended", "given_s": ..., "started_s": ..., "ended_s": ...}]}, the oldest first.  Seconds are since 1970; null: not yet.
- * STATUS_IO, STATUS_MEMORY. */
+/* {"rank": 0, "ranks": 2, "error": "...", "collectives": [{"number": 7, "kind": "a sum", "dtype": "fp32",
+ * "elements": 512, "bytes": 2048, "root": 0, "state": "ended", "given_s": ..., "started_s": ..., "ended_s":
+ * ...}]}, the oldest first.  Seconds are since 1970; null: not yet. STATUS_IO, STATUS_MEMORY. */
 struct status flight_recorder_write(const struct flight_recorder *r, const char *path, int rank, int n_ranks,
                                     struct status why);
 

@@ -18,7 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* So many beats may be lost on the way before a rank counts as silent; and no rank needs to beat more often than once a second. */
+/* So many beats may be lost on the way before a rank counts as silent; and no rank needs to beat more often
+ * than once a second. */
 enum { BEATS_OF_SILENCE = 5 };
 
 /* A flood of packets must not keep the thread from judging: after so many it looks at the clock. */

@@ -1,10 +1,11 @@
-/* heartbeat: each rank's process says every second that it lives, whatever its training does, so that one that is stopped, or whose
- * host or cable is gone, is told from one that is only slow.
+/* heartbeat: each rank's process says every second that it lives, whatever its training does, so that one
+ * that is stopped, or whose host or cable is gone, is told from one that is only slow.
  *
- * A thread of each rank sends small UDP packets to rank 0, which answers them.  Rank 0 watches all others, and they watch rank 0; who was
- * never heard is not watched, so a network without UDP ends no run.  Packets of strangers change nothing: each has a hash whose key
- * only the run's ranks have, and a number that grows, and comes from where its rank is.  The thread calls no collective and nothing
- * of MPI; waits of dist/wire_ranks ask what it found.  Why: docs/decisions/0067_heartbeat.md. */
+ * A thread of each rank sends small UDP packets to rank 0, which answers them.  Rank 0 watches all others,
+ * and they watch rank 0; who was never heard is not watched, so a network without UDP ends no run.  Packets
+ * of strangers change nothing: each has a hash whose key only the run's ranks have, and a number that grows,
+ * and comes from where its rank is.  The thread calls no collective and nothing of MPI; waits of
+ * dist/wire_ranks ask what it found.  Why: docs/decisions/0067_heartbeat.md. */
 #ifndef KILN_DIST_HEARTBEAT_H
 #define KILN_DIST_HEARTBEAT_H
 
@@ -48,7 +49,8 @@ struct heartbeat {
     atomic_int silent; /* the first rank that was silent for too long; -1: none */
 };
 
-/* Opens the socket.  With silence_s 0 there is no heartbeat; where there is no network for it a warning says so.  STATUS_MEMORY. */
+/* Opens the socket.  With silence_s 0 there is no heartbeat; where there is no network for it a warning says
+ * so.  STATUS_MEMORY. */
 struct status heartbeat_open(struct heartbeat *h, int rank, int size, double silence_s);
 
 /* Begins to beat, once places[] has those of all ranks; the secret is the same on all of them. */

@@ -1,5 +1,5 @@
-/* nccl_library: NVIDIA's NCCL, which is loaded when ranks first need it, so that a kiln built without it uses it.  Types and
- * values are those of nccl.h of version 2.14, which later versions of the library still take
+/* nccl_library: NVIDIA's NCCL, which is loaded when ranks first need it, so that a kiln built without it uses
+ * it.  Types and values are those of nccl.h of version 2.14, which later versions of the library still take
  * (https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api.html). */
 #ifndef KILN_DIST_NCCL_LIBRARY_H
 #define KILN_DIST_NCCL_LIBRARY_H
@@ -49,8 +49,9 @@ struct nccl_library {
     int (*group_end)(void);
 };
 
-/* Loads the library file that KILN_NCCL_LIBRARY names, else libnccl.so.2 as the loader finds it or beside CUDA's libraries
- * (ops/library_search.h).  It stays loaded.  STATUS_UNAVAILABLE: there is none, or it is too old. */
+/* Loads the library file that KILN_NCCL_LIBRARY names, else libnccl.so.2 as the loader finds it or beside
+ * CUDA's libraries (ops/library_search.h).  It stays loaded.  STATUS_UNAVAILABLE: there is none, or it is too
+ * old. */
 struct status nccl_library_load(struct nccl_library *l);
 
 /* "2.28.9" */

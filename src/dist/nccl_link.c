@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Two locks: `mutex` for the fields, held for moments; `calls` while NCCL is called, since it is one thread at a time that
- * may.  Who ends the communicator waits for `calls` only a while: a call that never returns is a hang too. */
+/* Two locks: `mutex` for the fields, held for moments; `calls` while NCCL is called, since it is one thread
+ * at a time that may.  Who ends the communicator waits for `calls` only a while: a call that never returns is
+ * a hang too. */
 struct nccl_link {
     struct nccl_link_config config;
     char record[512];
@@ -68,7 +69,8 @@ struct status nccl_link_check(struct nccl_link *link)
 
 /* ---- the end ---- */
 
-/* The error that stays, with the place of the recorder; and what has not ended never will.  False: there was one before. */
+/* The error that stays, with the place of the recorder; and what has not ended never will.  False: there was
+ * one before. */
 static bool take_failure(struct nccl_link *l, struct status why)
 {
     pthread_mutex_lock(&l->mutex);
@@ -108,8 +110,8 @@ static void cancel_comm(struct nccl_link *l)
     }
 }
 
-/* Once, by whoever finds the first error: the file is there before others hear of it.  The error is told here too, since this rank
- * may be waiting for one that never comes, and then returns another error. */
+/* Once, by whoever finds the first error: the file is there before others hear of it.  The error is told here
+ * too, since this rank may be waiting for one that never comes, and then returns another error. */
 void nccl_link_end(struct nccl_link *link, struct status why)
 {
     if (take_failure(link, why)) {
@@ -173,8 +175,8 @@ static struct status look_at_mark(struct nccl_link *l, const struct flight *f, i
     return status_ok();
 }
 
-/* How far the oldest collective that has not ended has come; time runs from its start, or while the host is still in the
- * call, from when it was given. */
+/* How far the oldest collective that has not ended has come; time runs from its start, or while the host is
+ * still in the call, from when it was given. */
 static struct status look_at_oldest(struct nccl_link *l, bool *has_ended)
 {
     struct flight *f = flight_recorder_at(&l->flights, l->n_ended + 1);
@@ -203,7 +205,8 @@ static struct status look(struct nccl_link *l)
     return status_ok();
 }
 
-/* An error that NCCL has found: a connection that was closed, a rank that is gone.  Not while NCCL is called. */
+/* An error that NCCL has found: a connection that was closed, a rank that is gone.  Not while NCCL is
+ * called. */
 static struct status look_at_errors(struct nccl_link *l)
 {
     struct status s = status_ok();

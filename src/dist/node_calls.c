@@ -21,8 +21,8 @@ static void copy_others(char *to, const char *from, int64_t n, int64_t first, in
     memcpy(to + (size_t)end * bytes, from + (size_t)end * bytes, (size_t)(n - end) * bytes);
 }
 
-/* What this rank adds up itself, it reads and writes in place.  Others read its slot until the meeting after the sums, and its
- * result until the next meeting of any kind. */
+/* What this rank adds up itself, it reads and writes in place.  Others read its slot until the meeting after
+ * the sums, and its result until the next meeting of any kind. */
 static struct status reduce_piece(struct wire_ranks *w, char *data, int64_t n, enum dtype dtype,
                                   reduction *reduce, const void **from, const struct node_between *between,
                                   const char *doing)

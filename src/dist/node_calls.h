@@ -1,5 +1,6 @@
-/* node_calls: sums, gatherings and broadcasts of ranks that share the memory of a node (dist/node_window.h), after they have met.  All go
- * piece by piece: each rank copies its part to its slot, and the ranks then read each other's.  A sum has the tree of dist/reduce. */
+/* node_calls: sums, gatherings and broadcasts of ranks that share the memory of a node (dist/node_window.h),
+ * after they have met.  All go piece by piece: each rank copies its part to its slot, and the ranks then read
+ * each other's.  A sum has the tree of dist/reduce. */
 #ifndef KILN_DIST_NODE_CALLS_H
 #define KILN_DIST_NODE_CALLS_H
 
@@ -17,7 +18,8 @@ struct node_between {
 struct status node_calls_reduce(struct wire_ranks *w, tensor t, reduction *reduce, const void **from,
                                 const struct node_between *between, const char *doing);
 
-/* The sums over the node's ranks of parts [first, first + n_seats) of t [n], of which the rank in seat i gets that of rank first + i. */
+/* The sums over the node's ranks of parts [first, first + n_seats) of t [n], of which the rank in seat i gets
+ * that of rank first + i. */
 struct status node_calls_scatter(struct wire_ranks *w, tensor t, const int64_t *bounds, int first,
                                  const void **from);
 

@@ -16,7 +16,8 @@
 
 enum { LINE_BYTES = 64 };
 
-/* How long a rank looks again and again before it sleeps: longer than a meeting of ranks that run takes, shorter than waking up. */
+/* How long a rank looks again and again before it sleeps: longer than a meeting of ranks that run takes,
+ * shorter than waking up. */
 static const int64_t SPIN_NS = 30000;
 static const int64_t SLEEP_NS = 5000000;
 

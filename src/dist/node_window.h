@@ -1,9 +1,10 @@
-/* node_window: memory that the ranks of a node share, where they meet, and add up without messages; and by which a rank sees that
- * another has ended, however it ended.
+/* node_window: memory that the ranks of a node share, where they meet, and add up without messages; and by
+ * which a rank sees that another has ended, however it ended.
  *
- * Each rank has a slot that only it writes, and there is room for results.  A meeting ends when all ranks have come; what was written
- * before it can be read after it.  A rank that waits spins briefly and then sleeps (futex(2)).  While a rank lives it holds a lock of
- * a byte of the memory's file, which the kernel gives back when the process ends (fcntl(2)). */
+ * Each rank has a slot that only it writes, and there is room for results.  A meeting ends when all ranks
+ * have come; what was written before it can be read after it.  A rank that waits spins briefly and then
+ * sleeps (futex(2)).  While a rank lives it holds a lock of a byte of the memory's file, which the kernel
+ * gives back when the process ends (fcntl(2)). */
 #ifndef KILN_DIST_NODE_WINDOW_H
 #define KILN_DIST_NODE_WINDOW_H
 
@@ -22,8 +23,9 @@ struct node_window {
     uint32_t n_meetings; /* that this rank has come to */
 };
 
-/* The first rank creates it by a name that no other run of the machine has, the others then open it, and when all have it the first
- * removes the name.  STATUS_MEMORY: /dev/shm is too small.  Whoever has failed closes it. */
+/* The first rank creates it by a name that no other run of the machine has, the others then open it, and when
+ * all have it the first removes the name.  STATUS_MEMORY: /dev/shm is too small.  Whoever has failed closes
+ * it. */
 struct status node_window_create(struct node_window *w, const char *name, int size);
 struct status node_window_join(struct node_window *w, const char *name, int rank, int size);
 void node_window_remove_name(const char *name);
@@ -33,12 +35,13 @@ void node_window_close(struct node_window *w);
 void *node_window_slot(const struct node_window *w, int rank);
 void *node_window_result(const struct node_window *w, int i);
 
-/* What this rank says in the meeting that it comes to next, and what `rank` has said in the last one, which stays until this rank comes
- * to the next [NODE_WINDOW_CALL_BYTES]. */
+/* What this rank says in the meeting that it comes to next, and what `rank` has said in the last one, which
+ * stays until this rank comes to the next [NODE_WINDOW_CALL_BYTES]. */
 void *node_window_next_call(const struct node_window *w);
 const void *node_window_call(const struct node_window *w, int rank);
 
-/* Comes to the next meeting; then waits until all have come, or a few milliseconds.  `idle_ns`: how long it has waited so far. */
+/* Comes to the next meeting; then waits until all have come, or a few milliseconds.  `idle_ns`: how long it
+ * has waited so far. */
 void node_window_come(struct node_window *w);
 bool node_window_wait(struct node_window *w, int64_t idle_ns, bool is_crowded);
 

@@ -21,7 +21,8 @@ struct pipeline_action {
 /* Action i of 2 n_micro, of stage `stage` of n_stages. */
 struct pipeline_action pipeline_action(int64_t i, int stage, int n_stages, int64_t n_micro);
 
-/* The most micro-batches between their forward and the end of their backward.  Micro-batch m may use slot m modulo this. */
+/* The most micro-batches between their forward and the end of their backward.  Micro-batch m may use slot m
+ * modulo this. */
 int64_t pipeline_in_flight(int stage, int n_stages, int64_t n_micro);
 
 /* The first layer of a stage; for stage == n_stages the number of layers.  Stages differ by at most one

@@ -45,8 +45,8 @@ static void add_bf16(float *sum, const void *from, int64_t first, int64_t n, boo
     }
 }
 
-/* Elements [first, first + n) of the tree of n_from: a rank is added to what is left of it at once, so only branches need room
- * of their own. */
+/* Elements [first, first + n) of the tree of n_from: a rank is added to what is left of it at once, so only
+ * branches need room of their own. */
 static void tree_f64(double *sum, const void *const *from, int n_from, int64_t first, int64_t n)
 {
     if (n_from == 1) {

@@ -1,6 +1,7 @@
-/* same_run: whether all ranks of a run do the same.  A rank adds what decides its work as named values: settings, what its input
- * files hold, the instruction set of its kernels.  Ranks then compare them before any work begins, so that ranks with
- * different command lines, models or data never train one model together (docs/decisions/0070_same_run.md). */
+/* same_run: whether all ranks of a run do the same.  A rank adds what decides its work as named values:
+ * settings, what its input files hold, the instruction set of its kernels.  Ranks then compare them before
+ * any work begins, so that ranks with different command lines, models or data never train one model together
+ * (docs/decisions/0070_same_run.md). */
 #ifndef KILN_DIST_SAME_RUN_H
 #define KILN_DIST_SAME_RUN_H
 
@@ -16,8 +17,8 @@ struct same_run {
 void same_run_add(struct same_run *r, const char *name, const char *value);
 void same_run_add_hash(struct same_run *r, const char *name, uint64_t hash);
 
-/* All ranks call it.  An error with `code`, the same on all ranks, names the first value in which the lowest rank that differs from
- * rank 0 does so, with both values.  A rank alone is like itself. */
+/* All ranks call it.  An error with `code`, the same on all ranks, names the first value in which the lowest
+ * rank that differs from rank 0 does so, with both values.  A rank alone is like itself. */
 struct status same_run_check(struct same_run *r, const struct comm *world, enum status_code code);
 
 #endif

@@ -19,8 +19,8 @@ static int count_words(const char *list)
     return n;
 }
 
-/* CUDA shows those before the first that it does not know (CUDA C Programming Guide, environment variables), so a list of fewer words
- * than it seems is the user's to mend. */
+/* CUDA shows those before the first that it does not know (CUDA C Programming Guide, environment variables),
+ * so a list of fewer words than it seems is the user's to mend. */
 bool visible_devices_choose(char *chosen, size_t n, const char *list, int n_chips, int local_rank)
 {
     if (list == NULL) {

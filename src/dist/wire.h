@@ -1,7 +1,8 @@
-/* wire: messages between processes that were started together, and nothing more: what a library for messages, such as MPI, must
- * give so that dist/comm_wire can make a communicator of it.  Nothing here waits.
+/* wire: messages between processes that were started together, and nothing more: what a library for messages,
+ * such as MPI, must give so that dist/comm_wire can make a communicator of it.  Nothing here waits.
  *
- * Messages from one rank to another with the same tag arrive in order.  A wire is used by one thread at a time. */
+ * Messages from one rank to another with the same tag arrive in order.  A wire is used by one thread at a
+ * time. */
 #ifndef KILN_DIST_WIRE_H
 #define KILN_DIST_WIRE_H
 
@@ -31,7 +32,8 @@ struct wire_type {
     /* Gives up a receive that nobody needs any more, so that its memory may be freed. */
     void (*drop)(void *state, struct wire_op *op);
 
-    /* Ends the wire.  In peace: all ranks do, and it may wait for them.  Else the process is about to end with an error. */
+    /* Ends the wire.  In peace: all ranks do, and it may wait for them.  Else the process is about to end
+     * with an error. */
     void (*close)(void *state, bool in_peace);
 };
 
@@ -42,7 +44,8 @@ struct wire {
     char library[64]; /* "Open MPI 4.1.4" */
 };
 
-/* The symbol `kiln_mpi_entry` of libkiln_mpi.so, which only works with a program of the same version and layout. */
+/* The symbol `kiln_mpi_entry` of libkiln_mpi.so, which only works with a program of the same version and
+ * layout. */
 struct wire_entry {
     char version[32];
     size_t entry_bytes, wire_bytes, op_bytes, status_bytes;

@@ -71,7 +71,8 @@ static struct status reduce_piece(struct wire_ranks *w, const struct wire_group 
     return share_parts(w, g, p, -1, doing);
 }
 
-/* Elements [first, ...) of n: as many that the parts of all, the largest of which is rounded up, fit into the scratch. */
+/* Elements [first, ...) of n: as many that the parts of all, the largest of which is rounded up, fit into the
+ * scratch. */
 static struct piece piece_at(const struct wire_group *g, void *data, int64_t n, int64_t first,
                              size_t element_bytes)
 {
@@ -92,7 +93,8 @@ struct status wire_group_reduce(struct wire_ranks *w, const struct wire_group *g
     return status_ok();
 }
 
-/* The sum of this rank's elements [first, end), of which the others send theirs; they get the same of their parts. */
+/* The sum of this rank's elements [first, end), of which the others send theirs; they get the same of their
+ * parts. */
 static struct status scatter_some(struct wire_ranks *w, const struct wire_group *g,
                                   const struct wire_scratch *scratch, tensor t, const int64_t *bounds,
                                   int64_t done, int64_t most)

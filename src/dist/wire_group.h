@@ -1,8 +1,9 @@
-/* wire_group: sums, gatherings and broadcasts by messages, of all ranks or of every k-th one, which all of them have met to make.
+/* wire_group: sums, gatherings and broadcasts by messages, of all ranks or of every k-th one, which all of
+ * them have met to make.
  *
- * A sum goes piece by piece.  Of each piece a rank gets its own part from all others, adds up by the tree of dist/reduce, and
- * sends the result to all: each rank sends 2 (n - 1) / n of the bytes, which is the least there is, in two rounds.  A broadcast is
- * the same with a part for each rank in place of the sum. */
+ * A sum goes piece by piece.  Of each piece a rank gets its own part from all others, adds up by the tree of
+ * dist/reduce, and sends the result to all: each rank sends 2 (n - 1) / n of the bytes, which is the least
+ * there is, in two rounds.  A broadcast is the same with a part for each rank in place of the sum. */
 #ifndef KILN_DIST_WIRE_GROUP_H
 #define KILN_DIST_WIRE_GROUP_H
 

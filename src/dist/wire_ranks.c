@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-/* A rank that waits looks again at once, then lets others run first, and at last sleeps, an eighth of the time that it has waited
- * so far: short waits end soon, and long ones cost no processor. */
+/* A rank that waits looks again at once, then lets others run first, and at last sleeps, an eighth of the
+ * time that it has waited so far: short waits end soon, and long ones cost no processor. */
 static const int64_t SPIN_NS = 30000, YIELD_NS = 300000, SHORTEST_SLEEP_NS = 50000,
                      LONGEST_SLEEP_NS = 1000000;
 
@@ -22,7 +22,8 @@ static const int64_t LOOK_NS = 5000000;
 /* A rank that waits for rank 0's answer lets rank 0 find out first who did not come. */
 static const int64_t ANSWER_NS = 1000000000;
 
-/* How long a failing rank tries to tell those that do not listen; mpirun may end it a second after it has lost another. */
+/* How long a failing rank tries to tell those that do not listen; mpirun may end it a second after it has
+ * lost another. */
 static const double TELL_S = 0.3;
 
 static void pause_after(const struct wire_ranks *w, int64_t idle_ns)
@@ -171,7 +172,8 @@ static void look_who_lives(struct wire_ranks *w, struct wait *t, int64_t now)
     }
 }
 
-/* One that has ended without a word ends the wait for any other too, which may be gone as well, on a node where nobody sees it. */
+/* One that has ended without a word ends the wait for any other too, which may be gone as well, on a node
+ * where nobody sees it. */
 static void judge_left(struct wire_ranks *w, const struct wait *t, int64_t now)
 {
     for (int r = 0; r < w->wire.size; r++) {

@@ -1,8 +1,11 @@
-/* wire_ranks: ranks that exchange messages by a wire, wait for each other with a deadline, and tell each other of errors.
+/* wire_ranks: ranks that exchange messages by a wire, wait for each other with a deadline, and tell each
+ * other of errors.
  *
- * Every call between ranks begins with a meeting: each rank tells rank 0 which call it is in and whether it has failed, and
- * rank 0 answers all alike; on one node, each writes it where all can read it.  An error outside of a meeting (a rank that waited too long, or leaves) is sent to all as a
- * note, which every wait looks for; so does it for ranks whose heartbeat has stopped.  The first error that a rank has heard of stays. */
+ * Every call between ranks begins with a meeting: each rank tells rank 0 which call it is in and whether it
+ * has failed, and rank 0 answers all alike; on one node, each writes it where all can read it.  An error
+ * outside of a meeting (a rank that waited too long, or leaves) is sent to all as a note, which every wait
+ * looks for; so does it for ranks whose heartbeat has stopped.  The first error that a rank has heard of
+ * stays. */
 #ifndef KILN_DIST_WIRE_RANKS_H
 #define KILN_DIST_WIRE_RANKS_H
 
@@ -44,7 +47,8 @@ struct wire_ranks {
 struct status wire_ranks_init(struct wire_ranks *w, const struct wire *wire, double deadline_s);
 void wire_ranks_fini(struct wire_ranks *w);
 
-/* Begin a message, at most INT_MAX bytes, of those that the next wait is for; nothing if there are no bytes.  An error sticks. */
+/* Begin a message, at most INT_MAX bytes, of those that the next wait is for; nothing if there are no bytes.
+ * An error sticks. */
 void wire_ranks_send(struct wire_ranks *w, int to, enum wire_tag tag, const void *bytes, size_t n);
 void wire_ranks_receive(struct wire_ranks *w, int from, enum wire_tag tag, void *bytes, size_t n);
 

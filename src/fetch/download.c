@@ -92,8 +92,8 @@ static void read_boot(char boot[64])
     fclose(file);
 }
 
-/* Five lines: URL, length, version, boot, bytes that an fsync followed.  Returns how many bytes of the partial file can be
- * trusted: none if the file holds anything else. */
+/* Five lines: URL, length, version, boot, bytes that an fsync followed.  Returns how many bytes of the
+ * partial file can be trusted: none if the file holds anything else. */
 static int64_t read_from(struct partial *f)
 {
     enum { URL, TOTAL, VALIDATOR, BOOT, SYNCED, N_LINES };
@@ -405,7 +405,8 @@ static struct status try_once(struct partial *f, enum http_end *end, struct http
     return s;
 }
 
-/* Retries until all bytes are there.  Only attempts without a byte beyond all earlier ones count towards the limit. */
+/* Retries until all bytes are there.  Only attempts without a byte beyond all earlier ones count towards the
+ * limit. */
 static struct status get_bytes(struct partial *f)
 {
     int64_t furthest = f->have, failures = 0;
@@ -464,8 +465,8 @@ static struct status put_in_place(struct partial *f)
     return file_sync_directory(parent);
 }
 
-/* Bytes from several answers may belong to several versions of the file, whatever the server said: if the checksum is wrong,
- * one download from the start follows. */
+/* Bytes from several answers may belong to several versions of the file, whatever the server said: if the
+ * checksum is wrong, one download from the start follows. */
 static struct status get_and_check(struct partial *f)
 {
     TRY(get_bytes(f));

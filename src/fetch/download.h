@@ -1,8 +1,9 @@
 /* download: a file from the network appears under its name only when it is complete and checked.
  *
- * Bytes collect in PATH.part; PATH.part.from records the URL and the version (ETag or Last-Modified) that they belong to, so that
- * a later process can resume.  PATH.part is renamed to PATH when its length is the one that the server announced and its checksum,
- * where known, is right.  It is locked, so that two processes never write the same file. */
+ * Bytes collect in PATH.part; PATH.part.from records the URL and the version (ETag or Last-Modified) that
+ * they belong to, so that a later process can resume.  PATH.part is renamed to PATH when its length is the
+ * one that the server announced and its checksum, where known, is right.  It is locked, so that two processes
+ * never write the same file. */
 #ifndef KILN_FETCH_DOWNLOAD_H
 #define KILN_FETCH_DOWNLOAD_H
 
@@ -27,9 +28,9 @@ struct download {
 
 /* Creates missing directories.  An existing file is checked and kept (*was_there); STATUS_DATA if it does not
  * match.  STATUS_UNAVAILABLE: no network, no such server, or a server that is busy; STATUS_DATA: the server
- * does not have the file, or its length or checksum is wrong; STATUS_IO: gave up after too many interruptions, disk full, or
- * another process downloads it; STATUS_PREEMPTED: a signal.  Bytes that arrived are kept where they can be resumed, except after a
- * wrong checksum. */
+ * does not have the file, or its length or checksum is wrong; STATUS_IO: gave up after too many
+ * interruptions, disk full, or another process downloads it; STATUS_PREEMPTED: a signal.  Bytes that arrived
+ * are kept where they can be resumed, except after a wrong checksum. */
 struct status download_file(const struct download *d, const struct download_manner *manner, bool *was_there);
 
 /* Whether an existing file has the length and the checksum; STATUS_DATA says what is wrong. */

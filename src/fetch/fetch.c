@@ -298,7 +298,8 @@ static struct status tell_missing(const struct fetch_plan *plan, struct status w
 
 /* ---- fetching ---- */
 
-/* Downloads the list of checksums again: it changes with the file.  The older list stays until the new one is complete. */
+/* Downloads the list of checksums again: it changes with the file.  The older list stays until the new one is
+ * complete. */
 static struct status renew_sums(const struct fetch_plan *plan, const struct fetch_item *item,
                                 const char *path)
 {
@@ -315,8 +316,8 @@ static struct status renew_sums(const struct fetch_plan *plan, const struct fetc
                : status_error(STATUS_IO, "cannot rename %s to %s: %s", renewed, path, strerror(errno));
 }
 
-/* The checksum of a file that changes, from the published list.  Without a list, or a line for the file, only the length is
- * checked.  An existing file is checked with the existing list. */
+/* The checksum of a file that changes, from the published list.  Without a list, or a line for the file, only
+ * the length is checked.  An existing file is checked with the existing list. */
 static struct status find_published_sum(const struct fetch_plan *plan, struct fetch_item *item)
 {
     char path[FILE_PATH_BYTES];

@@ -46,7 +46,8 @@ void fetch_plan_fini(struct fetch_plan *plan);
 /* STATUS_USAGE, with a list of the sources, if there is none of this name. */
 struct status fetch_plan_source(struct fetch_plan *plan, const char *name);
 
-/* A file by its URL, under its last name; `sum` may be NULL.  STATUS_USAGE: neither http:// nor https://, or without a name. */
+/* A file by its URL, under its last name; `sum` may be NULL.  STATUS_USAGE: neither http:// nor https://, or
+ * without a name. */
 struct status fetch_plan_url(struct fetch_plan *plan, const char *url, const char *sum);
 
 /* Whether the file, or the result of unpacking it, exists. */

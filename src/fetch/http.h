@@ -1,4 +1,5 @@
-/* http: one GET over HTTP or HTTPS.  libcurl does it (http_curl.c); a build without it says so (http_absent.c). */
+/* http: one GET over HTTP or HTTPS.  libcurl does it (http_curl.c); a build without it says so
+ * (http_absent.c). */
 #ifndef KILN_FETCH_HTTP_H
 #define KILN_FETCH_HTTP_H
 
@@ -8,8 +9,8 @@ struct http_get {
     const char *url;
     int64_t from;          /* first byte wanted; 0: all */
     const char *validator; /* of the version of the bytes before `from` (If-Range, RFC 9110 section 13.1.5) */
-    const char *
-        proxy; /* for every host; NULL: from the environment, by libcurl's rules (http_proxy, no_proxy ...) */
+    /* for every host; NULL: from the environment, by libcurl's rules (http_proxy, no_proxy ...) */
+    const char *proxy;
     int64_t stall_s; /* less than a KiB a second for so long ends the transfer */
     void *context;   /* of the two functions below, whose errors end the transfer */
     struct status (*begin)(void *context,
@@ -25,7 +26,8 @@ enum http_end {
     HTTP_FAILED,      /* permanent: redirects, the caller's error, a signal (core/stop.h) */
 };
 
-/* Follows up to 10 redirects, to HTTP and HTTPS only, and from HTTPS to HTTPS only.  OK only with HTTP_WHOLE. */
+/* Follows up to 10 redirects, to HTTP and HTTPS only, and from HTTPS to HTTPS only.  OK only with
+ * HTTP_WHOLE. */
 struct status http_get(const struct http_get *get, enum http_end *end, struct http_answer *answer);
 
 /* libcurl's version and its libraries; NULL if it is not built in or not installed. */

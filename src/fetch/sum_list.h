@@ -1,5 +1,5 @@
-/* sum_list: lists of checksums by file name, as md5sum and sha256sum write them ("SUM  NAME"), or with the name first, as OSCAR
- * publishes them. */
+/* sum_list: lists of checksums by file name, as md5sum and sha256sum write them ("SUM  NAME"), or with the
+ * name first, as OSCAR publishes them. */
 #ifndef KILN_FETCH_SUM_LIST_H
 #define KILN_FETCH_SUM_LIST_H
 
@@ -20,8 +20,8 @@ struct status sum_list_parse(struct sum_list *list, const void *bytes, size_t n,
 
 void sum_list_fini(struct sum_list *list);
 
-/* The checksum of a file, borrowed; NULL if the list has none.  Lists of dumps have a date where the name of a download has
- * "latest": both match. */
+/* The checksum of a file, borrowed; NULL if the list has none.  Lists of dumps have a date where the name of
+ * a download has "latest": both match. */
 const char *sum_list_find(const struct sum_list *list, const char *name);
 
 /* Walks the list: sets *name and returns its sum; *at is 0 at first.  NULL at the end. */

@@ -111,8 +111,9 @@ static struct status read_block(struct unpacking *u, size_t *n)
                : status_ok();
 }
 
-/* Reads all of a compressed or tar file, before what was unpacked gets its name: libarchive checks neither gzip's CRC nor that a tar has its end,
- * two blocks of zeros (POSIX.1-2017, pax, "ustar Interchange Format"). */
+/* Reads all of a compressed or tar file, before what was unpacked gets its name: libarchive checks neither
+ * gzip's CRC nor that a tar has its end, two blocks of zeros (POSIX.1-2017, pax, "ustar Interchange
+ * Format"). */
 static struct status check_stream(struct byte_stream *s, unsigned char *block, bool is_tar, const char *path)
 {
     enum { TAR_END = 1024 };

@@ -1,8 +1,8 @@
 /* append_file: a file that grows over several runs.
  *
- * The rule: what counts is a mark, a length and a checksum that the caller keeps elsewhere.  Bytes before the mark
- * are kept, and compared with its checksum when the file is opened again; bytes behind it are of a run that died,
- * and are dropped. */
+ * The rule: what counts is a mark, a length and a checksum that the caller keeps elsewhere.  Bytes before the
+ * mark are kept, and compared with its checksum when the file is opened again; bytes behind it are of a run
+ * that died, and are dropped. */
 #ifndef KILN_IO_APPEND_FILE_H
 #define KILN_IO_APPEND_FILE_H
 
@@ -24,8 +24,8 @@ struct append_file {
     struct status status;    /* the first failure */
 };
 
-/* Opens a file for the bytes behind the mark; {0} makes a new file or empties an old one.  STATUS_DATA: the file is
- * shorter than the mark, or its bytes are others; STATUS_IO. */
+/* Opens a file for the bytes behind the mark; {0} makes a new file or empties an old one.  STATUS_DATA: the
+ * file is shorter than the mark, or its bytes are others; STATUS_IO. */
 struct status append_file_open(struct append_file *f, const char *path, struct append_mark from);
 void append_file_put(struct append_file *f, const void *bytes, size_t n);
 
@@ -35,8 +35,8 @@ struct status append_file_sync(struct append_file *f);
 /* Closes without writing out what is buffered.  Safe on a zeroed struct and a second time. */
 void append_file_close(struct append_file *f);
 
-/* Calls visit(context, bytes, n) for the first n_bytes of a file, in order, in pieces that are a multiple of 8 bytes
- * but for the last.  STATUS_IO if it is shorter. */
+/* Calls visit(context, bytes, n) for the first n_bytes of a file, in order, in pieces that are a multiple of
+ * 8 bytes but for the last.  STATUS_IO if it is shorter. */
 struct status append_file_read(const char *path, uint64_t n_bytes,
                                void (*visit)(void *context, const unsigned char *bytes, size_t n),
                                void *context);

@@ -1,5 +1,5 @@
-/* bump: an allocator that only grows, up to a limit, and is freed as a whole.  Readers of untrusted files allocate from
- * it, so that no file can make them use more memory than the limit. */
+/* bump: an allocator that only grows, up to a limit, and is freed as a whole.  Readers of untrusted files
+ * allocate from it, so that no file can make them use more memory than the limit. */
 #ifndef KILN_IO_BUMP_H
 #define KILN_IO_BUMP_H
 

@@ -2,9 +2,9 @@
  * kind of file is a table in its own file (plain_stream.c, gzip_stream.c, bzip2_stream.c); byte_stream.c has
  * the list.
  *
- * The rule: a stream reads forward in bounded memory, and its bytes depend on the file alone, not on the number
- * of threads that help to unpack it.  Damaged parts of a bzip2 file are left out, named and counted; there the
- * stream has a gap. */
+ * The rule: a stream reads forward in bounded memory, and its bytes depend on the file alone, not on the
+ * number of threads that help to unpack it.  Damaged parts of a bzip2 file are left out, named and counted;
+ * there the stream has a gap. */
 #ifndef KILN_IO_BYTE_STREAM_H
 #define KILN_IO_BYTE_STREAM_H
 
@@ -17,8 +17,8 @@
 /* A place in the unpacked bytes; {0} is the beginning. */
 struct byte_place {
     uint64_t offset;
-    uint64_t from_bit,
-        from_offset; /* unpacking can begin at this bit of the file, with the byte at this offset */
+    /* unpacking can begin at this bit of the file, with the byte at this offset */
+    uint64_t from_bit, from_offset;
 };
 
 struct byte_stream {
@@ -63,16 +63,16 @@ void byte_stream_fini(struct byte_stream *s);
 struct status byte_stream_open(struct byte_stream *s, const char *path, uint64_t wanted_bytes);
 void byte_stream_close(struct byte_stream *s);
 
-/* Reads at most n > 0 bytes; *got is 0 only at the end and, with `at_gap` set, before a gap.  STATUS_IO: the file
- * cannot be read, or was truncated since it was opened; STATUS_DATA: a gzip file that is damaged, or a file that
- * unpacks to 100 times its size, over 64 MiB. */
+/* Reads at most n > 0 bytes; *got is 0 only at the end and, with `at_gap` set, before a gap.  STATUS_IO: the
+ * file cannot be read, or was truncated since it was opened; STATUS_DATA: a gzip file that is damaged, or a
+ * file that unpacks to 100 times its size, over 64 MiB. */
 struct status byte_stream_read(struct byte_stream *s, void *to, size_t n, size_t *got);
 
 /* Goes on behind a gap. */
 void byte_stream_pass_gap(struct byte_stream *s);
 
-/* The place of a byte that was read, at most BYTE_STREAM_PLACES blocks ago, or else one from which unpacking takes
- * longer; and a seek to such a place of the same file.  STATUS_DATA if the file has no such place. */
+/* The place of a byte that was read, at most BYTE_STREAM_PLACES blocks ago, or else one from which unpacking
+ * takes longer; and a seek to such a place of the same file.  STATUS_DATA if the file has no such place. */
 enum { BYTE_STREAM_PLACES = 256 };
 struct byte_place byte_stream_place(const struct byte_stream *s, uint64_t offset);
 struct status byte_stream_seek(struct byte_stream *s, struct byte_place place);

@@ -1,7 +1,7 @@
 /* bzip2_block: unpacks one block of a bzip2 file, by libbz2.
  *
- * libbz2 unpacks streams that begin at a byte.  So the bits of the block are moved to a byte's beginning, between the header and
- * the end of a stream of one block, whose check sum is the block's own. */
+ * libbz2 unpacks streams that begin at a byte.  So the bits of the block are moved to a byte's beginning,
+ * between the header and the end of a stream of one block, whose check sum is the block's own. */
 #ifndef KILN_IO_BZIP2_BLOCK_H
 #define KILN_IO_BZIP2_BLOCK_H
 

@@ -19,8 +19,8 @@ static struct shifts find_shifts(void)
     return shifts;
 }
 
-/* The number of bits, 0 to 7, between the end of a magic and the end of the window, the largest if there are two;
- * -1: there is none. */
+/* The number of bits, 0 to 7, between the end of a magic and the end of the window, the largest if there are
+ * two; -1: there is none. */
 static int find_in_window(uint64_t window, unsigned maybe, enum bzip2_mark *mark)
 {
     for (int s = 7; s >= 0; s--) {

@@ -1,7 +1,7 @@
 /* bzip2_scan: where the blocks of a bzip2 file begin and end, found without unpacking them.
  *
- * A block begins with the 48 bits 0x314159265359 at any bit of the file; a stream ends with 0x177245385090.  By
- * chance such bits are also inside a block, about once in 10^14 bits; whoever unpacks a block that fails
+ * A block begins with the 48 bits 0x314159265359 at any bit of the file; a stream ends with 0x177245385090.
+ * By chance such bits are also inside a block, about once in 10^14 bits; whoever unpacks a block that fails
  * must try it with the end of the next one (bzip2_stream.c). */
 #ifndef KILN_IO_BZIP2_SCAN_H
 #define KILN_IO_BZIP2_SCAN_H

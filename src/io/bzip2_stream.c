@@ -1,8 +1,8 @@
 /* bzip2_stream: a bzip2 file of one or many streams, unpacked in several threads.
  *
- * Marks in the file show where blocks begin (io/bzip2_scan.h).  Blocks found wait in a ring; any thread unpacks the
- * next that nobody has begun, and the reading thread takes them in order.  If the one it needs is not ready and
- * nobody has begun it, it unpacks that block itself, so it never depends on helpers. */
+ * Marks in the file show where blocks begin (io/bzip2_scan.h).  Blocks found wait in a ring; any thread
+ * unpacks the next that nobody has begun, and the reading thread takes them in order.  If the one it needs is
+ * not ready and nobody has begun it, it unpacks that block itself, so it never depends on helpers. */
 #include "core/parallel.h"
 #include "io/bzip2_block.h"
 #include "io/bzip2_scan.h"
@@ -82,8 +82,8 @@ static struct status read_stream_crc(const struct byte_stream *s, uint64_t mark,
     return status_ok();
 }
 
-/* Whether the file, in which no block follows the end of the stream at this bit, ends within that end or in the
- * head of another stream.  Other bytes, such as padding, are ignored, as bunzip2 does. */
+/* Whether the file, in which no block follows the end of the stream at this bit, ends within that end or in
+ * the head of another stream.  Other bytes, such as padding, are ignored, as bunzip2 does. */
 static struct status check_tail(struct bzip2 *z, uint64_t stream_end)
 {
     uint64_t tail = (stream_end + 7) / 8, n_bytes = z->stream->file_bytes;
@@ -180,8 +180,8 @@ static bool help_bzip2(struct byte_stream *s)
     return did;
 }
 
-/* Works, or waits for a helper, until block `number` is found and, if `done`, unpacked; *there is false if the
- * file has no such block. */
+/* Works, or waits for a helper, until block `number` is found and, if `done`, unpacked; *there is false if
+ * the file has no such block. */
 static struct status wait_for_block(struct bzip2 *z, int64_t number, bool done, bool *there)
 {
     struct status s = status_ok();
@@ -411,7 +411,8 @@ static struct status open_bzip2(struct byte_stream *s)
     pthread_mutex_init(&z->mutex, NULL);
     pthread_cond_init(&z->changed, NULL);
     s->state = z;
-    /* for each thread a block that it unpacks and one that waits to be read, and one more that is being read */
+    /* for each thread a block that it unpacks and one that waits to be read, and one more that is being
+     * read */
     z->n_blocks = 2 * (int64_t)parallel_n_parts() + 1;
     z->blocks = calloc((size_t)z->n_blocks, sizeof *z->blocks);
     struct status status = z->blocks == NULL

@@ -82,7 +82,8 @@ static struct status pass_on(const struct row *r, deflate_blocks_take *take, voi
     return status_ok();
 }
 
-/* The strategy by which the first block becomes small; nearly the same is not worth twice the time.  Without memory either will do. */
+/* The strategy by which the first block becomes small; nearly the same is not worth twice the time.  Without
+ * memory either will do. */
 static int choose_strategy(struct row *r)
 {
     static const int strategies[] = {Z_RLE, Z_DEFAULT_STRATEGY};

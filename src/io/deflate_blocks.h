@@ -1,12 +1,13 @@
-/* deflate_blocks: equal blocks of an array of integers, each compressed by itself on all cores, as HDF5's filters "shuffle" and "deflate"
- * (zlib's format, RFC 1950) have it.
+/* deflate_blocks: equal blocks of an array of integers, each compressed by itself on all cores, as HDF5's
+ * filters "shuffle" and "deflate" (zlib's format, RFC 1950) have it.
  *
  * The rule: what a block becomes depends on the array alone, not on the number of threads.
  *
- * The first bytes of all integers come first, then the second ones, and so on: the high bytes are then long runs of zeros.  In samples
- * of pre-training little but such runs repeats, so deflate looks for runs only (Z_RLE): that takes a quarter of the time of
- * level 4 without either, and the result is a fifth smaller.  Positions, which count up again and again, are the exception: an array
- * whose first block becomes much smaller if deflate looks for all that repeats is deflated so. */
+ * The first bytes of all integers come first, then the second ones, and so on: the high bytes are then long
+ * runs of zeros.  In samples of pre-training little but such runs repeats, so deflate looks for runs only
+ * (Z_RLE): that takes a quarter of the time of level 4 without either, and the result is a fifth smaller.
+ * Positions, which count up again and again, are the exception: an array whose first block becomes much
+ * smaller if deflate looks for all that repeats is deflated so. */
 #ifndef KILN_IO_DEFLATE_BLOCKS_H
 #define KILN_IO_DEFLATE_BLOCKS_H
 
@@ -25,7 +26,8 @@ struct deflate_blocks {
 /* Gets block `index`, compressed; `packed` is borrowed until it returns. */
 typedef struct status deflate_blocks_take(void *context, int64_t index, const void *packed, size_t n);
 
-/* Compresses all blocks, some at a time, and calls `take` for each, in order, in the calling thread, until it fails.  STATUS_MEMORY. */
+/* Compresses all blocks, some at a time, and calls `take` for each, in order, in the calling thread, until it
+ * fails.  STATUS_MEMORY. */
 struct status deflate_blocks_run(const struct deflate_blocks *b, deflate_blocks_take *take, void *context);
 
 #endif

@@ -1,8 +1,9 @@
 /* dllog: the logs that the replaced scripts write with NVIDIA's dllogger, so that programs which read them
  * need no change.
  *
- * The file has a line `DLLL {...}` for each record, standard output a line `DLL <date> - <step> key : value`.  Both
- * spell values as Python does: str() on standard output, json.dumps in the file.  Source: NVIDIA/dllogger. */
+ * The file has a line `DLLL {...}` for each record, standard output a line `DLL <date> - <step> key :
+ * value`.  Both spell values as Python does: str() on standard output, json.dumps in the file.  Source:
+ * NVIDIA/dllogger. */
 #ifndef KILN_IO_DLLOG_H
 #define KILN_IO_DLLOG_H
 
@@ -33,8 +34,8 @@ struct dllog_step {
 struct status dllog_open(struct dllog *d, const char *path, bool append, bool print);
 void dllog_close(struct dllog *d);
 
-/* Writes one record of the members of the object `data`, in their order.  STATUS_MEMORY; what cannot be written is left out
- * (io/record_log.h). */
+/* Writes one record of the members of the object `data`, in their order.  STATUS_MEMORY; what cannot be
+ * written is left out (io/record_log.h). */
 struct status dllog_write(struct dllog *d, struct dllog_step step, const json_t *data);
 
 /* Prints a line that is no record, of the same programs, on standard output. */

@@ -186,8 +186,8 @@ static bool is_in_place(const struct file_writer *w)
     return w->temporary.fd < 0;
 }
 
-/* fsync is not retried: after a failure the kernel may have dropped the pages (Rebello et al., ATC 2020).  A pipe
- * or a device has none. */
+/* fsync is not retried: after a failure the kernel may have dropped the pages (Rebello et al., ATC 2020).  A
+ * pipe or a device has none. */
 static struct status write_and_sync(struct file_writer *w)
 {
     write_out(w, w->buffer, w->buffered);

@@ -63,8 +63,8 @@ static struct status damaged(const struct byte_stream *s, const struct gzip *g)
         (unsigned long long)(s->file_at - g->z.avail_in), g->z.msg == NULL ? "invalid data" : g->z.msg);
 }
 
-/* One call of inflate, which may have bytes to give when the file has ended: the end is where it has none left.  After a
- * member another may begin; anything else, such as padding, is ignored, as gunzip does. */
+/* One call of inflate, which may have bytes to give when the file has ended: the end is where it has none
+ * left.  After a member another may begin; anything else, such as padding, is ignored, as gunzip does. */
 static struct status unpack(struct byte_stream *s, struct gzip *g)
 {
     if (!g->inside && (g->z.avail_in == 0 || *g->z.next_in != 0x1f)) {

@@ -66,9 +66,9 @@ extern const char indexed_magic[INDEXED_MAGIC_BYTES];
 
 /* ---- writing (indexed_writer.c) ---- */
 
-/* The files that a store grows in: PREFIX.bin, and PREFIX.sizes (i32 each) and PREFIX.bounds (i64 each, without the
- * first, 0), of which the index is made.  The caller removes the latter two with their directory, once nothing can
- * have to continue them. */
+/* The files that a store grows in: PREFIX.bin, and PREFIX.sizes (i32 each) and PREFIX.bounds (i64 each,
+ * without the first, 0), of which the index is made.  The caller removes the latter two with their directory,
+ * once nothing can have to continue them. */
 enum indexed_part { INDEXED_BIN, INDEXED_SIZES, INDEXED_BOUNDS, INDEXED_N_PARTS };
 
 /* How far a store has come: writing can continue there, in another run too. {0} is the beginning. */
@@ -92,8 +92,8 @@ struct indexed_writer {
     int64_t n_documents;
 };
 
-/* Writes in a directory that is the caller's own: what is there is not finished.  A token takes 2 bytes if the vocabulary has
- * fewer than 65,500 pieces, else 4. */
+/* Writes in a directory that is the caller's own: what is there is not finished.  A token takes 2 bytes if
+ * the vocabulary has fewer than 65,500 pieces, else 4. */
 struct status indexed_writer_open(struct indexed_writer *w, const char *prefix, int64_t vocab_size);
 
 /* The same from a place that indexed_writer_save returned.  STATUS_DATA: the files are others. */

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The path, cut to n - 1 bytes, of the file that is mapped at `address`, as /proc/self/maps has it; false if none is,
- * or /proc is not there.  For signal handlers: calls nothing but open, read and close. */
+/* The path, cut to n - 1 bytes, of the file that is mapped at `address`, as /proc/self/maps has it; false if
+ * none is, or /proc is not there.  For signal handlers: calls nothing but open, read and close. */
 bool map_fault_find(char *path, size_t n, const void *address);
 
 #endif

@@ -1,7 +1,8 @@
 /* onnx_file: ONNX models in files: writes a graph with its weights, and lists the weights of a file.
  *
- * A message of Protocol Buffers has less than 2 GiB.  The weights of a larger model are in a second file beside the first, NAME.data,
- * each at a multiple of 4,096 bytes so that it can be mapped (onnx.ai/onnx: external data). */
+ * A message of Protocol Buffers has less than 2 GiB.  The weights of a larger model are in a second file
+ * beside the first, NAME.data, each at a multiple of 4,096 bytes so that it can be mapped (onnx.ai/onnx:
+ * external data). */
 #ifndef KILN_IO_ONNX_FILE_H
 #define KILN_IO_ONNX_FILE_H
 
@@ -13,11 +14,12 @@
 #define ONNX_DATA_SUFFIX    ".data"
 #define ONNX_MOST_ONE_BYTES 2000000000U /* of weights in the first file: the graph needs room too */
 
-/* Gives the value of a weight of the graph: fp32, host, dense, one or two dims, valid until the end of the write. */
+/* Gives the value of a weight of the graph: fp32, host, dense, one or two dims, valid until the end of the
+ * write. */
 typedef tensor onnx_source(const void *context, const char *name);
 
-/* Writes the model PATH, and PATH.data if its weights have more than `most_bytes`, at most ONNX_MOST_ONE_BYTES.  Each file is
- * whole or not there. */
+/* Writes the model PATH, and PATH.data if its weights have more than `most_bytes`, at most
+ * ONNX_MOST_ONE_BYTES.  Each file is whole or not there. */
 struct status onnx_file_write(const char *path, const struct onnx_graph *g, uint64_t most_bytes,
                               onnx_source *source, const void *context);
 
@@ -32,7 +34,8 @@ struct onnx_file {
 /* STATUS_DATA: missing, damaged, or its data is elsewhere than in PATH.data. */
 struct status onnx_file_open(struct onnx_file *f, const char *path);
 
-/* The same over bytes that the caller keeps; `data` is the content of the second file, of 0 bytes if there is none. */
+/* The same over bytes that the caller keeps; `data` is the content of the second file, of 0 bytes if there is
+ * none. */
 struct status onnx_file_parse(struct onnx_file *f, const void *bytes, size_t n, const void *data,
                               size_t data_bytes, const char *source);
 

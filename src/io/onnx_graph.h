@@ -1,7 +1,9 @@
-/* onnx_graph: builds a graph of ONNX operators (onnx.ai/onnx: the IR and the operators), which knows no model.
+/* onnx_graph: builds a graph of ONNX operators (onnx.ai/onnx: the IR and the operators), which knows no
+ * model.
  *
- * A value is the result of a node, an input, a constant or a weight, by its name.  Weights are named here and written later
- * (io/onnx_file.h), so a graph is small whatever the model.  A failure, which only missing memory causes, is sticky. */
+ * A value is the result of a node, an input, a constant or a weight, by its name.  Weights are named here and
+ * written later (io/onnx_file.h), so a graph is small whatever the model.  A failure, which only missing
+ * memory causes, is sticky. */
 #ifndef KILN_IO_ONNX_GRAPH_H
 #define KILN_IO_ONNX_GRAPH_H
 
@@ -69,7 +71,8 @@ struct onnx_value onnx_graph_weight(struct onnx_graph *g, const char *name, bool
 struct onnx_value onnx_graph_real(struct onnx_graph *g, double value);                     /* f32 [] */
 struct onnx_value onnx_graph_integers(struct onnx_graph *g, int n, const int64_t *values); /* i64 [n] */
 
-/* The result of an operator of one, two or three inputs; with an attribute, or several until one without a name. */
+/* The result of an operator of one, two or three inputs; with an attribute, or several until one without a
+ * name. */
 struct onnx_value onnx_graph_1(struct onnx_graph *g, const char *op, struct onnx_value a,
                                const struct onnx_attribute *attributes);
 struct onnx_value onnx_graph_2(struct onnx_graph *g, const char *op, struct onnx_value a, struct onnx_value b,

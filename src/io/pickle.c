@@ -115,7 +115,8 @@ static void fail_for_limit(struct machine *m)
     fail(m, "the objects in its pickle need more than the limit of %d MiB", PICKLE_MAX_BYTES >> 20);
 }
 
-/* Makes room for `n` items of `item_bytes` in the array that `array` points to; false, and failed, if it cannot. */
+/* Makes room for `n` items of `item_bytes` in the array that `array` points to; false, and failed, if it
+ * cannot. */
 static bool reserve(struct machine *m, void *array, size_t *capacity, size_t n, size_t item_bytes)
 {
     if (n <= *capacity) {
@@ -374,7 +375,8 @@ static void op_stack(struct machine *m, int op)
     }
 }
 
-/* Picklers number memo entries from 0 up, so an index is never larger than the bytes read so far: this limits memory. */
+/* Picklers number memo entries from 0 up, so an index is never larger than the bytes read so far: this limits
+ * memory. */
 static void op_put(struct machine *m, int op)
 {
     size_t index = op == BINPUT        ? bytes_read_u8(&m->in)

@@ -1,10 +1,10 @@
 /* pickle: reads a Python pickle as a tree of plain nodes, without running any of it.
  *
- * A pickle is a program for a stack machine (CPython, Lib/pickletools.py) and may call any function of Python.  This
- * machine only makes nodes: a call becomes an object node with the name of the function and its arguments.
- * Names must also be on the caller's list; a pickle that uses any other is refused, and the message has the
- * name.  Supported are the opcodes of protocols 2 to 5, except those for data outside the pickle; the text
- * opcodes of protocols 0 and 1 are refused.
+ * A pickle is a program for a stack machine (CPython, Lib/pickletools.py) and may call any function of
+ * Python.  This machine only makes nodes: a call becomes an object node with the name of the function and its
+ * arguments. Names must also be on the caller's list; a pickle that uses any other is refused, and the
+ * message has the name.  Supported are the opcodes of protocols 2 to 5, except those for data outside the
+ * pickle; the text opcodes of protocols 0 and 1 are refused.
  *
  * The rule: no recursion, texts are borrowed from the pickle, and all nodes of one pickle fit into
  * PICKLE_MAX_BYTES.  Nodes may be shared and may even contain themselves, so code that walks the tree must
@@ -74,7 +74,8 @@ struct pickle_node {
     };
 };
 
-/* A name that a pickle may use.  "*" at the end of `module`, and at either end of `name`, matches anything. */
+/* A name that a pickle may use.  "*" at the end of `module`, and at either end of `name`, matches
+ * anything. */
 struct pickle_allowed {
     const char *module;
     const char *name;
@@ -97,7 +98,8 @@ struct status pickle_parse(struct pickle *p, const void *bytes, size_t n,
 /* Safe on a zeroed struct and after a failed parse. */
 void pickle_close(struct pickle *p);
 
-/* The value of a key of a dict, the last if it has several; NULL if there is none, or `dict` is NULL or none. */
+/* The value of a key of a dict, the last if it has several; NULL if there is none, or `dict` is NULL or
+ * none. */
 const struct pickle_node *pickle_find(const struct pickle_node *dict, const char *key);
 
 /* The same for a key that is an int. */

@@ -1,8 +1,8 @@
-/* pickle_writer: appends opcodes of a Python pickle, protocol 2 (CPython, Lib/pickletools.py), to a buffer: what a dict of
- * tensors needs, and no more.  io/pickle.h reads it.
+/* pickle_writer: appends opcodes of a Python pickle, protocol 2 (CPython, Lib/pickletools.py), to a buffer:
+ * what a dict of tensors needs, and no more.  io/pickle.h reads it.
  *
- * A pickle is a program for a stack machine: each function below leaves one value on its stack, except those that end or join
- * what lies above a mark. */
+ * A pickle is a program for a stack machine: each function below leaves one value on its stack, except those
+ * that end or join what lies above a mark. */
 #ifndef KILN_IO_PICKLE_WRITER_H
 #define KILN_IO_PICKLE_WRITER_H
 
@@ -25,7 +25,8 @@ void pickle_put_dict(struct buf *b);
 void pickle_put_ordered_dict(struct buf *b);
 void pickle_put_items(struct buf *b);
 
-/* Calls the function below the tuple of its arguments; and refers to something outside the pickle, by the tuple of its id. */
+/* Calls the function below the tuple of its arguments; and refers to something outside the pickle, by the
+ * tuple of its id. */
 void pickle_put_call(struct buf *b);
 void pickle_put_outside(struct buf *b);
 

@@ -1,5 +1,6 @@
-/* protobuf: fields of Protocol Buffers messages in the wire format (protobuf.dev/programming-guides/encoding), read from
- * untrusted bytes, and appended to a buffer.  TensorFlow's bundles and events and ONNX files consist of such messages; docs/decisions/
+/* protobuf: fields of Protocol Buffers messages in the wire format
+ * (protobuf.dev/programming-guides/encoding), read from untrusted bytes, and appended to a buffer.
+ * TensorFlow's bundles and events and ONNX files consist of such messages; docs/decisions/
  * 0043_foreign_checkpoints.md and 0045_convert.md say why no library does it. */
 #ifndef KILN_IO_PROTOBUF_H
 #define KILN_IO_PROTOBUF_H
@@ -28,7 +29,8 @@ void protobuf_put_text(struct buf *b, int field, const char *text);
 void protobuf_put_bytes(struct buf *b, int field, const void *bytes, size_t n);
 void protobuf_put_message(struct buf *b, int field, const struct buf *message);
 
-/* The beginning of a field of `n` bytes, which the caller writes behind it: the content of a large one is never copied. */
+/* The beginning of a field of `n` bytes, which the caller writes behind it: the content of a large one is
+ * never copied. */
 void protobuf_put_length(struct buf *b, int field, uint64_t n);
 
 #endif

@@ -1,5 +1,6 @@
-/* record_log: a log that a run appends records to, lines or binary ones, and that a full disk does not end: a record is there whole or not
- * at all, records that cannot be written are counted, and the log goes on with the first that can be written again. */
+/* record_log: a log that a run appends records to, lines or binary ones, and that a full disk does not end: a
+ * record is there whole or not at all, records that cannot be written are counted, and the log goes on with
+ * the first that can be written again. */
 #ifndef KILN_IO_RECORD_LOG_H
 #define KILN_IO_RECORD_LOG_H
 
@@ -15,8 +16,8 @@ struct record_log {
 /* As file_lines_open. */
 struct status record_log_open(struct record_log *l, const char *path, bool append);
 
-/* Appends a record.  The first one that cannot be written is warned of, and so is the end of the loss.  Returns how many were lost
- * before this one, if this one was written; does nothing to a closed log. */
+/* Appends a record.  The first one that cannot be written is warned of, and so is the end of the loss.
+ * Returns how many were lost before this one, if this one was written; does nothing to a closed log. */
 int64_t record_log_append(struct record_log *l, const void *bytes, size_t n);
 
 /* Safe on a zeroed struct. */

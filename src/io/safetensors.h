@@ -54,10 +54,12 @@ struct stored_tensor safetensors_view(const struct safetensors_entry *e);
  * the same type copies bit for bit.  STATUS_DATA if the shape or the kind of number differs. */
 struct status safetensors_read(const struct safetensors_entry *e, tensor out);
 
-/* Copies the elements from `first` on of the flattened entry into `out`, as many as it has; types convert as above. */
+/* Copies the elements from `first` on of the flattened entry into `out`, as many as it has; types convert as
+ * above. */
 struct status safetensors_read_elements(const struct safetensors_entry *e, int64_t first, tensor out);
 
-/* What the metadata says of which slice of a tensor an entry is (io/tensor_set.h); NULL: nothing, so it is whole. */
+/* What the metadata says of which slice of a tensor an entry is (io/tensor_set.h); NULL: nothing, so it is
+ * whole. */
 const char *safetensors_slice_text(const struct safetensors *f, const struct safetensors_entry *e);
 
 /* What the writer's header says of one tensor; the tensor's data pointer is not looked at. */

@@ -39,7 +39,8 @@ static bool expand_literal(struct span *out, unsigned char *to, struct span *in,
     return true;
 }
 
-/* Copies bytes from `offset` back in the output; source and destination may overlap, which repeats a pattern. */
+/* Copies bytes from `offset` back in the output; source and destination may overlap, which repeats a
+ * pattern. */
 static bool expand_copy(struct span *out, unsigned char *to, struct span *in, unsigned tag)
 {
     size_t n = (tag >> 2) + 1;

@@ -1,5 +1,5 @@
-/* snappy: decompresses Snappy (google/snappy, format_description.txt), which the index of a TensorFlow checkpoint may use.
- * docs/decisions/0043_foreign_checkpoints.md says why kiln does not use the library. */
+/* snappy: decompresses Snappy (google/snappy, format_description.txt), which the index of a TensorFlow
+ * checkpoint may use. docs/decisions/0043_foreign_checkpoints.md says why kiln does not use the library. */
 #ifndef KILN_IO_SNAPPY_H
 #define KILN_IO_SNAPPY_H
 

@@ -1,10 +1,12 @@
-/* sorted_table: reads a file of sorted keys and values as LevelDB and TensorFlow write it (LevelDB, doc/table_format.md).
+/* sorted_table: reads a file of sorted keys and values as LevelDB and TensorFlow write it (LevelDB,
+ * doc/table_format.md).
  *
  * A table consists of blocks of entries, an index block that lists them, and a footer that points to the
  * index.  A key is stored without the prefix that it shares with the previous key.  Blocks may be compressed
  * with Snappy; each has a checksum.
  *
- * The rule: blocks do not overlap, so that their decompressed size is limited by the size of the file, and keys ascend. */
+ * The rule: blocks do not overlap, so that their decompressed size is limited by the size of the file, and
+ * keys ascend. */
 #ifndef KILN_IO_SORTED_TABLE_H
 #define KILN_IO_SORTED_TABLE_H
 

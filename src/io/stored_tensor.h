@@ -1,5 +1,5 @@
-/* stored_tensor: a tensor inside a mapped file of any format.  Every reader of tensor files lists these, and all are read
- * by stored_tensor_read.
+/* stored_tensor: a tensor inside a mapped file of any format.  Every reader of tensor files lists these, and
+ * all are read by stored_tensor_read.
  *
  * The rule: code that creates one has checked that all its elements are inside the file.  It may be strided,
  * as torch.save writes a transposed matrix; reading makes it dense. */
@@ -29,8 +29,8 @@ struct stored_tensor {
     size_t bytes;                     /* of its elements, without gaps */
     const unsigned char *storage;     /* the bytes it is a view of; tensors of one storage share values */
     size_t storage_bytes;
-    const struct stored_piece *pieces; /* a dense tensor whose elements lie in several places, in their order;
-                                        * NULL: they lie at `data` */
+    /* a dense tensor whose elements lie in several places, in their order; NULL: they lie at `data` */
+    const struct stored_piece *pieces;
     bool has_crc;
     uint32_t crc; /* CRC-32C of the storage, checked by reading */
 };
@@ -49,15 +49,17 @@ bool stored_tensor_is_dense(const struct stored_tensor *t);
 /* A matrix with its dims exchanged, over the same data. */
 struct stored_tensor stored_tensor_transpose(const struct stored_tensor *t);
 
-/* Copies it into `out`, a dense host tensor of the same shape; floating-point types convert to `out`'s, the same type
- * copies bit for bit.  STATUS_DATA if the shape or the kind of number differs, or a checksum is wrong. */
+/* Copies it into `out`, a dense host tensor of the same shape; floating-point types convert to `out`'s, the
+ * same type copies bit for bit.  STATUS_DATA if the shape or the kind of number differs, or a checksum is
+ * wrong. */
 struct status stored_tensor_read(const struct stored_tensor *t, tensor out);
 
-/* Copies elements [first, first + count of out) of the flattened tensor into `out`, whatever its shape; types convert as
- * above.  The tensor must have enough elements.  STATUS_DATA if it is strided. */
+/* Copies elements [first, first + count of out) of the flattened tensor into `out`, whatever its shape; types
+ * convert as above.  The tensor must have enough elements.  STATUS_DATA if it is strided. */
 struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t first, tensor out);
 
-/* Whether both have the same type, shape and values, bit for bit.  A tensor that cannot be read is the same as none. */
+/* Whether both have the same type, shape and values, bit for bit.  A tensor that cannot be read is the same
+ * as none. */
 struct status stored_tensor_compare(bool *same, const struct stored_tensor *a, const struct stored_tensor *b);
 
 /* Whether one type converts to the other: the types are equal, or both floating-point. */

@@ -19,8 +19,8 @@ struct temporary {
     int fd; /* open on it and holding its lock: a file for writing, a directory for reading; -1: none */
 };
 
-/* Creates an empty file, or an empty directory, beside `final`, with the permissions that the umask leaves; no
- * link is followed and nothing that exists is touched.  STATUS_IO if that fails. */
+/* Creates an empty file, or an empty directory, beside `final`, with the permissions that the umask leaves;
+ * no link is followed and nothing that exists is touched.  STATUS_IO if that fails. */
 struct status temporary_create_file(struct temporary *t, const char *final);
 struct status temporary_create_directory(struct temporary *t, const char *final);
 

@@ -11,8 +11,8 @@ enum tensor_file_format { TENSOR_FILE_SAFETENSORS, TENSOR_FILE_TORCH, TENSOR_FIL
 
 struct tensor_file {
     enum tensor_file_format format;
-    const struct stored_tensor
-        *tensors; /* [n], in the order of the file; io/stored_tensor.h reads and finds them */
+    /* [n], in the order of the file; io/stored_tensor.h reads and finds them */
+    const struct stored_tensor *tensors;
     int n;
     struct stored_tensor *own; /* owns the list, for formats whose reader lists something else */
     union {

@@ -1,8 +1,9 @@
-/* tf_bundle: reads a TensorFlow checkpoint, which is named by a prefix: PREFIX.index lists the tensors, and files
- * PREFIX.data-SSSSS-of-NNNNN hold their bytes (tensorflow/core/util/tensor_bundle, protobuf/tensor_bundle.proto).
+/* tf_bundle: reads a TensorFlow checkpoint, which is named by a prefix: PREFIX.index lists the tensors, and
+ * files PREFIX.data-SSSSS-of-NNNNN hold their bytes (tensorflow/core/util/tensor_bundle,
+ * protobuf/tensor_bundle.proto).
  *
- * The index is a table (io/sorted_table.h) from names to Protocol Buffers messages.  Reading a tensor checks its
- * checksum.  Strings and tensors stored in slices are listed, but cannot be read. */
+ * The index is a table (io/sorted_table.h) from names to Protocol Buffers messages.  Reading a tensor checks
+ * its checksum.  Strings and tensors stored in slices are listed, but cannot be read. */
 #ifndef KILN_IO_TF_BUNDLE_H
 #define KILN_IO_TF_BUNDLE_H
 
@@ -22,7 +23,8 @@ struct tf_bundle {
     int n;
 };
 
-/* Maps PREFIX.index and the shards that hold tensors.  STATUS_DATA names the file and the tensor that are wrong. */
+/* Maps PREFIX.index and the shards that hold tensors.  STATUS_DATA names the file and the tensor that are
+ * wrong. */
 struct status tf_bundle_open(struct tf_bundle *b, const char *prefix);
 
 /* The same over the bytes of an index and all its shards, which the caller keeps until the close. */

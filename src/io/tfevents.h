@@ -1,8 +1,8 @@
 /* tfevents: event files that TensorBoard reads, scalars only.
  *
- * A file is a sequence of TFRecords (u64 length, masked CRC-32C of it, the bytes, masked CRC-32C of them), each an
- * Event in Protocol Buffers' encoding; the first one names the version, "brain.Event:2".  Files are only ever
- * appended to, and TensorBoard merges all files of a directory, so a resumed run opens another one.
+ * A file is a sequence of TFRecords (u64 length, masked CRC-32C of it, the bytes, masked CRC-32C of them),
+ * each an Event in Protocol Buffers' encoding; the first one names the version, "brain.Event:2".  Files are
+ * only ever appended to, and TensorBoard merges all files of a directory, so a resumed run opens another one.
  * Source: tensorboard/compat/proto/{event,summary}.proto, tensorflow/core/lib/io/record_writer. */
 #ifndef KILN_IO_TFEVENTS_H
 #define KILN_IO_TFEVENTS_H
@@ -23,8 +23,8 @@ struct tfevents_scalar {
 struct status tfevents_open(struct tfevents *t, const char *directory);
 void tfevents_close(struct tfevents *t);
 
-/* Appends n scalars of one step as one event; `wall_s` is in seconds since 1970.  STATUS_MEMORY; what cannot be written is
- * left out (io/record_log.h). */
+/* Appends n scalars of one step as one event; `wall_s` is in seconds since 1970.  STATUS_MEMORY; what cannot
+ * be written is left out (io/record_log.h). */
 struct status tfevents_write(struct tfevents *t, int64_t step, double wall_s,
                              const struct tfevents_scalar *scalars, size_t n);
 

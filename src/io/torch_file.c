@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Files before PyTorch 1.6 begin with this pickle of the magic number 0x1950a86a20f9469cfc6c; a version follows. */
+/* Files before PyTorch 1.6 begin with this pickle of the magic number 0x1950a86a20f9469cfc6c; a version
+ * follows. */
 static const unsigned char magic[] = {0x80, 2,    0x8a, 10,   0x6c, 0xfc, 0x9c, 0x46,
                                       0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, '.'};
 enum { LEGACY_VERSION = 1001 };

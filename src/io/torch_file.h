@@ -1,10 +1,10 @@
 /* torch_file: reads files that torch.save wrote: .pt, .pth, .bin.
  *
- * Since PyTorch 1.6 such a file is a ZIP archive: ARCHIVE/data.pkl is the pickled object, ARCHIVE/data/KEY are its
- * storages.  Before, it was five pickles followed by the storages (torch/serialization.py).  Both forms are
- * mapped and read in place, and nothing in them is run (io/pickle.h).  `root` is the saved object as a tree of nodes,
- * usually the dict of a checkpoint; `tensors` lists all tensors in it.  docs/decisions/0043_foreign_checkpoints.md has the
- * reasons. */
+ * Since PyTorch 1.6 such a file is a ZIP archive: ARCHIVE/data.pkl is the pickled object, ARCHIVE/data/KEY
+ * are its storages.  Before, it was five pickles followed by the storages (torch/serialization.py).  Both
+ * forms are mapped and read in place, and nothing in them is run (io/pickle.h).  `root` is the saved object
+ * as a tree of nodes, usually the dict of a checkpoint; `tensors` lists all tensors in it.
+ * docs/decisions/0043_foreign_checkpoints.md has the reasons. */
 #ifndef KILN_IO_TORCH_FILE_H
 #define KILN_IO_TORCH_FILE_H
 

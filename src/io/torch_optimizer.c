@@ -83,7 +83,8 @@ static struct status take(struct torch_optimizer *o, const struct pickle_node *s
     return status_ok();
 }
 
-/* The items of a group.  apex counts steps in the group, and what its scripts then leave in the state is stale. */
+/* The items of a group.  apex counts steps in the group, and what its scripts then leave in the state is
+ * stale. */
 static struct status take_group(struct torch_optimizer *o, const struct pickle_node *state,
                                 const struct pickle_node *group, int g, const char *source)
 {

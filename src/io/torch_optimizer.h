@@ -1,6 +1,7 @@
-/* torch_optimizer: what Optimizer.state_dict() of PyTorch left in a pickle (torch/optim/optimizer.py): "state", a dict from the
- * numbers of parameters to what the optimizer keeps of each, and "param_groups", which say in what order the numbers were
- * given.  apex's and Habana's optimizers save the same, but count their steps in the group.
+/* torch_optimizer: what Optimizer.state_dict() of PyTorch left in a pickle (torch/optim/optimizer.py):
+ * "state", a dict from the numbers of parameters to what the optimizer keeps of each, and "param_groups",
+ * which say in what order the numbers were given.  apex's and Habana's optimizers save the same, but count
+ * their steps in the group.
  *
  * The rule: whatever is used was checked when it was opened; what kiln has no use for is not looked at. */
 #ifndef KILN_IO_TORCH_OPTIMIZER_H
@@ -24,8 +25,8 @@ struct torch_optimizer {
 
 enum { TORCH_OPTIMIZER_MOST_GROUPS = 4096, TORCH_OPTIMIZER_MOST_ITEMS = 1 << 14 };
 
-/* STATUS_DATA says what is wrong in `source`: no such dict, moments of some parameters only, counts of steps that differ. `root` may
- * also be the list of the state of each group, as early DeepSpeeds save it. */
+/* STATUS_DATA says what is wrong in `source`: no such dict, moments of some parameters only, counts of steps
+ * that differ. `root` may also be the list of the state of each group, as early DeepSpeeds save it. */
 struct status torch_optimizer_open(struct torch_optimizer *o, const struct pickle_node *root,
                                    const char *source);
 

@@ -354,7 +354,8 @@ static struct status add_tensor(struct walk *w, const struct stored_tensor *t)
     return status_ok();
 }
 
-/* Appends a key or index to the path; a key that is neither text nor an int is named by its position, "#2". */
+/* Appends a key or index to the path; a key that is neither text nor an int is named by its position,
+ * "#2". */
 static struct status enter(struct walk *w, const struct pickle_node *key, size_t place)
 {
     char number[32];

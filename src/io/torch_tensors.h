@@ -1,7 +1,8 @@
 /* torch_tensors: finds the tensors in a pickle that PyTorch wrote (torch/_utils.py, torch/serialization.py).
  *
- * PyTorch pickles a tensor as a call of a rebuild function with a storage outside the pickle, an offset, sizes and strides.
- * Here these calls become tensors, checked to be inside their storages; other objects stay objects. */
+ * PyTorch pickles a tensor as a call of a rebuild function with a storage outside the pickle, an offset,
+ * sizes and strides. Here these calls become tensors, checked to be inside their storages; other objects stay
+ * objects. */
 #ifndef KILN_IO_TORCH_TENSORS_H
 #define KILN_IO_TORCH_TENSORS_H
 

@@ -1,5 +1,5 @@
-/* torch_writer: writes tensors as torch.save writes {KEY: state_dict} (torch/serialization.py, since PyTorch 1.6):
- * torch.load(weights_only=True) reads it, and so does io/torch_file.h. */
+/* torch_writer: writes tensors as torch.save writes {KEY: state_dict} (torch/serialization.py, since PyTorch
+ * 1.6): torch.load(weights_only=True) reads it, and so does io/torch_file.h. */
 #ifndef KILN_IO_TORCH_WRITER_H
 #define KILN_IO_TORCH_WRITER_H
 
@@ -8,8 +8,8 @@
 
 struct torch_item {
     const char *name;
-    tensor
-        value; /* dense, host, fp32; items with the same address and shape share a storage, as tied parameters do */
+    /* dense, host, fp32; items with the same address and shape share a storage, as tied parameters do */
+    tensor value;
 };
 
 /* Writes the dict `key` of the items, in their order.  Nothing is at `path` before it is whole. */

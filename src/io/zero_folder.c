@@ -271,8 +271,8 @@ static struct status take_shape(struct zero_folder *z, struct stored_tensor *t, 
     return t->name == NULL ? bump_status(&z->memory, f->directory) : status_ok();
 }
 
-/* The parts have room for all parameters, and not for many more: padding makes the buffer a multiple of twice the number of
- * ranks.  Weights may be saved without it. */
+/* The parts have room for all parameters, and not for many more: padding makes the buffer a multiple of twice
+ * the number of ranks.  Weights may be saved without it. */
 static struct status check_parts(const struct flat *f, enum zero_kept kept)
 {
     int64_t part = f->part, padding = part * f->z->n_ranks - f->total;

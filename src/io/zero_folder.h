@@ -1,13 +1,14 @@
 /* zero_folder: what DeepSpeed leaves in a folder where ZeRO 1 or 2 shares the optimizer among ranks (its
- * runtime/zero/stage_1_and_2.py and runtime/bf16_optimizer.py): mp_rank_00_model_states.pt, written by one rank, and
- * [bf16_]zero_pp_rank_R_mp_rank_00_optim_states.pt of each.
+ * runtime/zero/stage_1_and_2.py and runtime/bf16_optimizer.py): mp_rank_00_model_states.pt, written by one
+ * rank, and [bf16_]zero_pp_rank_R_mp_rank_00_optim_states.pt of each.
  *
- * The parameters of a group lie one after the other in one flat buffer of fp32, in the order of "param_shapes"; it is padded
- * and cut into as many equal parts as there are ranks, and the moments the same.  Here each parameter, and each of its
- * moments, is a stored_tensor over the mapped files, in pieces where it crosses from one rank's part to the next: nothing
- * is copied.  No idea of a model.
+ * The parameters of a group lie one after the other in one flat buffer of fp32, in the order of
+ * "param_shapes"; it is padded and cut into as many equal parts as there are ranks, and the moments the
+ * same.  Here each parameter, and each of its moments, is a stored_tensor over the mapped files, in pieces
+ * where it crosses from one rank's part to the next: nothing is copied.  No idea of a model.
  *
- * The rule: the files of all ranks are there, say the same number of ranks and steps, and have room for all parameters. */
+ * The rule: the files of all ranks are there, say the same number of ranks and steps, and have room for all
+ * parameters. */
 #ifndef KILN_IO_ZERO_FOLDER_H
 #define KILN_IO_ZERO_FOLDER_H
 
@@ -36,17 +37,17 @@ struct zero_folder {
 /* Whether a folder has the file of any rank. */
 bool zero_folder_is_one(const char *directory);
 
-/* `states` is the root of its ZERO_FOLDER_STATES and stays open as long as the folder.  STATUS_DATA names the file that is
- * missing, damaged, or contradicts the others. */
+/* `states` is the root of its ZERO_FOLDER_STATES and stays open as long as the folder.  STATUS_DATA names the
+ * file that is missing, damaged, or contradicts the others. */
 struct status zero_folder_open(struct zero_folder *z, const char *directory,
                                const struct pickle_node *states);
 
 /* Safe on a zeroed struct and after a failed open. */
 void zero_folder_close(struct zero_folder *z);
 
-/* Whether the weights of the ranks, rounded to the type of the model's copies in `states`, are these, bit by bit: a rank's file under another
- * rank's name, or of another step, has the right sizes.  Reads all of them.  STATUS_DATA names the rank and the first element that
- * differs; STATUS_MEMORY. */
+/* Whether the weights of the ranks, rounded to the type of the model's copies in `states`, are these, bit by
+ * bit: a rank's file under another rank's name, or of another step, has the right sizes.  Reads all of them.
+ * STATUS_DATA names the rank and the first element that differs; STATUS_MEMORY. */
 struct status zero_folder_compare(const struct zero_folder *z, const char *directory,
                                   const struct pickle_node *states);
 

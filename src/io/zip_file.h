@@ -30,8 +30,9 @@ struct zip_file {
 /* Lists the members.  The caller keeps the bytes until the close; `source` names them in messages. */
 struct status zip_file_parse(struct zip_file *z, const void *bytes, size_t n, const char *source);
 
-/* Reads all stored members: STATUS_DATA names one whose CRC-32 is wrong while another's is right.  If all are wrong, whoever wrote the
- * archive computed none, as PyTorch does if it is told to (torch.serialization.set_crc32_options). */
+/* Reads all stored members: STATUS_DATA names one whose CRC-32 is wrong while another's is right.  If all are
+ * wrong, whoever wrote the archive computed none, as PyTorch does if it is told to
+ * (torch.serialization.set_crc32_options). */
 struct status zip_file_check_sums(const struct zip_file *z, const char *source);
 
 /* Safe on a zeroed struct. */

@@ -1,6 +1,6 @@
-/* zip_writer: writes a ZIP archive of stored members as torch.save does (APPNOTE.TXT of PKWARE, 4.3, with the ZIP64 fields of
- * 4.5.3 where sizes and places need them): every member's data at a multiple of 64 bytes, so that readers can map it.
- * io/zip_file.h reads it. */
+/* zip_writer: writes a ZIP archive of stored members as torch.save does (APPNOTE.TXT of PKWARE, 4.3, with the
+ * ZIP64 fields of 4.5.3 where sizes and places need them): every member's data at a multiple of 64 bytes, so
+ * that readers can map it. io/zip_file.h reads it. */
 #ifndef KILN_IO_ZIP_WRITER_H
 #define KILN_IO_ZIP_WRITER_H
 
@@ -29,8 +29,8 @@ struct status zip_writer_commit(struct zip_writer *w);
 /* Abandons the file.  Safe after a commit. */
 void zip_writer_abandon(struct zip_writer *w);
 
-/* The header in front of a member's data that begins at `place`, and its entry in the directory: for tests of archives larger
- * than a disk. */
+/* The header in front of a member's data that begins at `place`, and its entry in the directory: for tests of
+ * archives larger than a disk. */
 void zip_writer_describe(struct buf *header, struct buf *entry, const char *name, uint64_t place, uint64_t n,
                          uint32_t crc);
 

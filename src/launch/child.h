@@ -7,14 +7,16 @@
 
 #include <sys/types.h>
 
-/* Starts a program in a process group of its own, so that a Ctrl-C reaches only this process, which decides.  It reads
- * /dev/null and has no signal blocked.  Of its standard output and standard error those whose descriptor is asked for (not NULL)
- * become pipes, whose reading end the caller closes; asked for as one, they share a pipe.  `variables` (NULL: none) are set on
- * top of this process's own.  STATUS_UNAVAILABLE: there is no such program. */
+/* Starts a program in a process group of its own, so that a Ctrl-C reaches only this process, which decides.
+ * It reads /dev/null and has no signal blocked.  Of its standard output and standard error those whose
+ * descriptor is asked for (not NULL) become pipes, whose reading end the caller closes; asked for as one,
+ * they share a pipe.  `variables` (NULL: none) are set on top of this process's own.  STATUS_UNAVAILABLE:
+ * there is no such program. */
 struct status child_start(pid_t *pid, int *out, int *err, const struct words *line,
                           const struct words *variables);
 
-/* Starts a program in this process's own group, with its input and output: what ends the group ends it too. */
+/* Starts a program in this process's own group, with its input and output: what ends the group ends it
+ * too. */
 struct status child_start_rank(pid_t *pid, const struct words *line);
 
 /* A program that is run for what it prints. */
@@ -26,7 +28,8 @@ struct child_job {
     double seconds;
 };
 
-/* Runs the jobs, at most n_parallel at a time, each for at most limit_s; all are ended deadline_s after the call. */
+/* Runs the jobs, at most n_parallel at a time, each for at most limit_s; all are ended deadline_s after the
+ * call. */
 struct status child_jobs_run(struct child_job *jobs, int n, int n_parallel, double limit_s,
                              double deadline_s);
 void child_jobs_fini(struct child_job *jobs, int n);

@@ -1,5 +1,5 @@
-/* host_check: asks every host of a list, over ssh, how many cores it has: so that one that cannot be reached is named before
- * anything starts. */
+/* host_check: asks every host of a list, over ssh, how many cores it has: so that one that cannot be reached
+ * is named before anything starts. */
 #ifndef KILN_LAUNCH_HOST_CHECK_H
 #define KILN_LAUNCH_HOST_CHECK_H
 
@@ -15,7 +15,8 @@ struct ssh_cause host_check_explain(const char *ssh_output, const char *host, in
 /* Whether the name is this machine's. */
 bool host_check_is_here(const char *name);
 
-/* Warns where this machine's own name has no address: mpirun then asks the resolver again and again, for minutes. */
+/* Warns where this machine's own name has no address: mpirun then asks the resolver again and again, for
+ * minutes. */
 void host_check_own_name(void);
 
 struct host_answer {

@@ -1,9 +1,11 @@
-/* host_list: the hosts of a job and the slots, one for each rank, that it may use on them, in the order of their ranks.
+/* host_list: the hosts of a job and the slots, one for each rank, that it may use on them, in the order of
+ * their ranks.
  *
- * Names come from files and flags and end up in command lines of ssh and mpirun, so only letters, digits and .-_ are accepted, and
- * no '-' in front: a name can be neither a flag nor a piece of shell.
+ * Names come from files and flags and end up in command lines of ssh and mpirun, so only letters, digits and
+ * .-_ are accepted, and no '-' in front: a name can be neither a flag nor a piece of shell.
  *
- * Sources: DeepSpeed's hostfile (launcher/runner.py, fetch_hostfile) and Open MPI's (mpirun(1), "Specifying Host Nodes"). */
+ * Sources: DeepSpeed's hostfile (launcher/runner.py, fetch_hostfile) and Open MPI's (mpirun(1), "Specifying
+ * Host Nodes"). */
 #ifndef KILN_LAUNCH_HOST_LIST_H
 #define KILN_LAUNCH_HOST_LIST_H
 
@@ -29,11 +31,12 @@ void host_list_fini(struct host_list *l);
 /* STATUS_USAGE if the text cannot be the name of a host; `source` begins the message. */
 struct status host_list_check_name(const char *name, const char *source);
 
-/* Appends a host with the slots 0 to n_slots - 1.  STATUS_USAGE: a bad or second name, or a number of slots that is out of
- * range; `source` begins the message. */
+/* Appends a host with the slots 0 to n_slots - 1.  STATUS_USAGE: a bad or second name, or a number of slots
+ * that is out of range; `source` begins the message. */
 struct status host_list_add(struct host_list *l, const char *name, int64_t n_slots, const char *source);
 
-/* Lines "HOST slots=N"; blank lines and what follows '#' are left out.  STATUS_DATA: no such file; STATUS_USAGE names the line. */
+/* Lines "HOST slots=N"; blank lines and what follows '#' are left out.  STATUS_DATA: no such file;
+ * STATUS_USAGE names the line. */
 struct status host_list_read(struct host_list *l, const char *path);
 
 /* DeepSpeed's --world_info: base64 of {"HOST": [SLOT, ...], ...}. */

@@ -148,7 +148,8 @@ static bool read_guard(struct job_watch *w, const char *line)
     return true;
 }
 
-/* "kiln: error: rank 2 of 4 on h3 has been silent for 10.0 s": the one that was lost, and not the one that says so and then ends. */
+/* "kiln: error: rank 2 of 4 on h3 has been silent for 10.0 s": the one that was lost, and not the one that
+ * says so and then ends. */
 static void read_silence(struct job_watch *w, const char *cause)
 {
     char host[HOST_NAME_BYTES];
@@ -276,7 +277,8 @@ int64_t job_watch_newest_checkpoint(const char *output_dir)
     return newest;
 }
 
-/* srun ends with the highest code, which is that of the ranks that it ended itself; and with 0 if it could start none. */
+/* srun ends with the highest code, which is that of the ranks that it ended itself; and with 0 if it could
+ * start none. */
 int job_watch_code(const struct job_watch *w, int code)
 {
     if (code == 0 && w->has_not_begun) {

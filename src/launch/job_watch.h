@@ -1,8 +1,8 @@
 /* job_watch: what a job of several ranks said before it ended: which rank failed, on which host, why.
  *
- * Read from standard error: kiln's own `kiln: error: ...`, the lines of launch/rank_guard.h, and the sentences of Open MPI 4.1 (orte/tools/orterun/help-orterun.txt,
- * orte/mca/errmgr/base/help-errmgr-base.txt) and of srun (slurm's launch plug-in).  A rank tells its step by its log,
- * OUTPUT_DIR/log.jsonl. */
+ * Read from standard error: kiln's own `kiln: error: ...`, the lines of launch/rank_guard.h, and the
+ * sentences of Open MPI 4.1 (orte/tools/orterun/help-orterun.txt, orte/mca/errmgr/base/help-errmgr-base.txt)
+ * and of srun (slurm's launch plug-in).  A rank tells its step by its log, OUTPUT_DIR/log.jsonl. */
 #ifndef KILN_LAUNCH_JOB_WATCH_H
 #define KILN_LAUNCH_JOB_WATCH_H
 
@@ -21,8 +21,8 @@ struct job_watch {
     bool is_settled;            /* rank and host are sure: its guard's, or those of a host that was lost */
     bool has_not_begun;         /* srun could not start it */
     bool is_certain;            /* the cause is a rank's own */
-    bool
-        is_hopeless; /* the line cannot work, however often it is started: a program is missing, too few slots */
+    /* the line cannot work, however often it is started: a program is missing, too few slots */
+    bool is_hopeless;
     int64_t failed_ns; /* when the first sign of failure came; 0: none yet */
 };
 
@@ -31,18 +31,21 @@ void job_watch_fini(struct job_watch *w);
 /* Takes more of the job's standard error. */
 void job_watch_take(struct job_watch *w, const char *bytes, size_t n);
 
-/* Fills in the host of a rank that only its number was told of, from the hosts in the order of their ranks. */
+/* Fills in the host of a rank that only its number was told of, from the hosts in the order of their
+ * ranks. */
 void job_watch_find_host(struct job_watch *w, const struct host_list *hosts);
 
-/* The size of OUTPUT_DIR/log.jsonl, 0 if there is none; and the last step behind its byte `begin`; -1: none. */
+/* The size of OUTPUT_DIR/log.jsonl, 0 if there is none; and the last step behind its byte `begin`; -1:
+ * none. */
 int64_t job_watch_log_bytes(const char *output_dir);
 int64_t job_watch_last_step(const char *output_dir, int64_t begin);
 
 /* The highest N of OUTPUT_DIR/ckpt_N; -1: none. */
 int64_t job_watch_newest_checkpoint(const char *output_dir);
 
-/* The exit code to judge by, of a job that ended with `code`: that of the first rank that failed, if `code` is of ranks that were
- * ended because of it; STATUS_IO if ranks could not be started, and the launcher ended with 0. */
+/* The exit code to judge by, of a job that ended with `code`: that of the first rank that failed, if `code`
+ * is of ranks that were ended because of it; STATUS_IO if ranks could not be started, and the launcher ended
+ * with 0. */
 int job_watch_code(const struct job_watch *w, int code);
 
 /* What a supervisor does after this exit code (docs/exit_codes.md). */

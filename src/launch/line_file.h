@@ -1,4 +1,5 @@
-/* line_file: files of lines, hostfiles and environment files, read with the number of the line in every error. */
+/* line_file: files of lines, hostfiles and environment files, read with the number of the line in every
+ * error. */
 #ifndef KILN_LAUNCH_LINE_FILE_H
 #define KILN_LAUNCH_LINE_FILE_H
 
@@ -7,8 +8,8 @@
 /* Takes a line, without its end, which it may cut up; `source` is "PATH, line N". */
 typedef struct status line_file_body(void *context, char *line, const char *source);
 
-/* Calls the body for every line up to its first error.  STATUS_DATA: `what` PATH cannot be read, is no regular file, or is far too large;
- * STATUS_USAGE: a line has a NUL byte. */
+/* Calls the body for every line up to its first error.  STATUS_DATA: `what` PATH cannot be read, is no
+ * regular file, or is far too large; STATUS_USAGE: a line has a NUL byte. */
 struct status line_file_read(const char *path, const char *what, line_file_body *body, void *context);
 
 #endif

@@ -154,7 +154,8 @@ static void add_exports(struct words *line, const struct launch_job *job)
     }
 }
 
-/* Hosts of which all slots are used are one part of the line; otherwise each is a part of its own, which names its devices. */
+/* Hosts of which all slots are used are one part of the line; otherwise each is a part of its own, which
+ * names its devices. */
 static void add_hosts(struct words *line, const struct launch_job *job, bool resume)
 {
     struct buf hosts = {0};

@@ -1,11 +1,13 @@
-/* mpi_command: the command line that starts a job's ranks, by mpirun (Open MPI 4.1, mpirun(1)) or srun (srun(1)).
+/* mpi_command: the command line that starts a job's ranks, by mpirun (Open MPI 4.1, mpirun(1)) or srun
+ * (srun(1)).
  *
  * What it always says, and why (docs/decisions/0060_launch.md):
  *   - ssh never asks for a password, and gives up after 5 s;
- *   - names of hosts keep their domains, which Open MPI cuts off: w.1.foo.net and w.2.foo.net would both be "w" (Open MPI 5 is told by
- *     a variable, launch/launcher_guard.c);
+ *   - names of hosts keep their domains, which Open MPI cuts off: w.1.foo.net and w.2.foo.net would both be
+ *     "w" (Open MPI 5 is told by a variable, launch/launcher_guard.c);
  *   - a host that went silent is noticed after 10 s, not after 480 s (oob_tcp_keepalive_*);
- *   - when one rank ends, the others are killed at once: a job restarts from a checkpoint, it is not repaired;
+ *   - when one rank ends, the others are killed at once: a job restarts from a checkpoint, it is not
+ *     repaired;
  *   - each rank has its own cores, and waits without spinning where ranks have to share them. */
 #ifndef KILN_LAUNCH_MPI_COMMAND_H
 #define KILN_LAUNCH_MPI_COMMAND_H
@@ -26,8 +28,8 @@ struct launch_job {
     struct host_list hosts;
     bool is_remote; /* a host of the list is another machine */
     int64_t cores;  /* of the host that has fewest; 0: unknown */
-    int64_t n_nodes,
-        n_tasks; /* of srun without hosts: nodes, and ranks on each; 0 or -1: as the job of Slurm has them */
+    /* of srun without hosts: nodes, and ranks on each; 0 or -1: as the job of Slurm has them */
+    int64_t n_nodes, n_tasks;
     int64_t ssh_port;       /* 0: ssh's own */
     const char *interface;  /* the network to use; NULL: all */
     const char *more;       /* words for mpirun or srun, with blanks between; NULL: none */

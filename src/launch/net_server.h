@@ -1,5 +1,6 @@
-/* net_server: the end of a connection test that answers.  It listens on a port that the kernel chooses, on every address, for a few
- * seconds.  Only who knows its token, which went over ssh, is answered; nothing that is received is kept.
+/* net_server: the end of a connection test that answers.  It listens on a port that the kernel chooses, on
+ * every address, for a few seconds.  Only who knows its token, which went over ssh, is answered; nothing that
+ * is received is kept.
  *
  * A client sends the token, then any number of requests, each answered by its one letter:
  *     'P'                                      a ping
@@ -26,7 +27,8 @@ struct status net_server_open(struct net_server *s, int port);
 /* Answers until n_clients have come and gone, or the time is over; closes the server. */
 void net_server_run(struct net_server *s, int n_clients, double seconds);
 
-/* Whether the network interface is up; STATUS_UNAVAILABLE says that it is down or not there, and what to type. */
+/* Whether the network interface is up; STATUS_UNAVAILABLE says that it is down or not there, and what to
+ * type. */
 struct status net_server_check_interface(const char *name);
 
 #endif

@@ -62,8 +62,8 @@ static bool was_slow(const struct child_job *job)
     return job->timed_out || strstr(buf_text(&job->output), "timed out") != NULL;
 }
 
-/* Logs in to n peers at once and prints what came of it; those that were slow stay in `peers`, *n of them, for a second
- * time, since all hosts log in to all at the same moment. */
+/* Logs in to n peers at once and prints what came of it; those that were slow stay in `peers`, *n of them,
+ * for a second time, since all hosts log in to all at the same moment. */
 static struct status log_in(struct peer *peers, int *n, int64_t ssh_port, int n_parallel, bool is_last)
 {
     struct child_job *jobs = calloc((size_t)*n + 1, sizeof *jobs);

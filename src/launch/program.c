@@ -100,7 +100,8 @@ static int find_flags(const struct words *w)
     return 0;
 }
 
-/* What follows the name of this flag in a word, in which '-' and '_' are alike: "", or "=" and a value; NULL: it is another word. */
+/* What follows the name of this flag in a word, in which '-' and '_' are alike: "", or "=" and a value; NULL:
+ * it is another word. */
 static const char *after_flag(const char *word, const char *name)
 {
     while (*name != '\0' && (*word == *name || (*word == '-' && *name == '_'))) {

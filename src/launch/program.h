@@ -1,5 +1,5 @@
-/* program: the command line that is to run as ranks: kiln's own, one of the replaced scripts', a line of mpirun or srun that is
- * only supervised, or any other program. */
+/* program: the command line that is to run as ranks: kiln's own, one of the replaced scripts', a line of
+ * mpirun or srun that is only supervised, or any other program. */
 #ifndef KILN_LAUNCH_PROGRAM_H
 #define KILN_LAUNCH_PROGRAM_H
 
@@ -16,7 +16,7 @@ struct program {
 
 /* Reads the words behind the flags of `kiln launch`:
  *
- *     kiln pretrain ... | pretrain ...                    this program, by its whole path, as every host must have it
+ *     kiln pretrain ... | pretrain ...             this program, by its whole path, as every host must have it
  *     [python3 [-u]] [DIR/]run_pretraining.py ...         kiln pretrain; run_squad.py is kiln squad
  *     mpirun ... kiln pretrain ... | srun ...             as typed
  *     PROGRAM ...                                         as typed

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* As far as kiln and what it loads read them: NCCL, UCX and libfabric, OpenMP and BLAS, CUDA, kiln's own.  Which devices are
- * visible is each host's own affair. */
+/* As far as kiln and what it loads read them: NCCL, UCX and libfabric, OpenMP and BLAS, CUDA, kiln's own.
+ * Which devices are visible is each host's own affair. */
 static const char *const prefixes[] = {"NCCL_",     "UCX_",  "FI_",   "OMP_",
                                        "OPENBLAS_", "CUDA_", "KILN_", "LD_LIBRARY_PATH="};
 static const char *const left_out[] = {"CUDA_VISIBLE_DEVICES=", "CUDA_DEVICE_ORDER="};
@@ -34,7 +34,8 @@ static struct status read_one(struct words *variables, const char *path)
     return status_ok();
 }
 
-/* Nobody has named ./.deepspeed_env: in a folder that others write to, it could be anyone's, and LD_PRELOAD runs code. */
+/* Nobody has named ./.deepspeed_env: in a folder that others write to, it could be anyone's, and LD_PRELOAD
+ * runs code. */
 static struct status check_owner(const char *path)
 {
     struct stat info;

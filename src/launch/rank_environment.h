@@ -1,5 +1,5 @@
-/* rank_environment: the environment variables that ranks on other hosts get: those of files, and those of this process whose names
- * say that they are for what ranks use. */
+/* rank_environment: the environment variables that ranks on other hosts get: those of files, and those of
+ * this process whose names say that they are for what ranks use. */
 #ifndef KILN_LAUNCH_RANK_ENVIRONMENT_H
 #define KILN_LAUNCH_RANK_ENVIRONMENT_H
 
@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-/* Appends NAME=VALUE of ~/.deepspeed_env, ./.deepspeed_env, where they exist, and `path` (NULL: none), and says which were read. */
+/* Appends NAME=VALUE of ~/.deepspeed_env, ./.deepspeed_env, where they exist, and `path` (NULL: none), and
+ * says which were read. */
 struct status rank_environment_read(struct words *variables, const char *path);
 
 /* Appends the names of this process's variables that remote ranks get too, unless `variables` set them. */

@@ -22,8 +22,8 @@
 /* After a request to end: until SIGKILL. */
 static const double kill_after_s = 2;
 
-/* mpirun dies of a SIGUSR1 that comes before all its hosts have answered, and ranks before they handle it; there is nothing to save
- * so early. */
+/* mpirun dies of a SIGUSR1 that comes before all its hosts have answered, and ranks before they handle it;
+ * there is nothing to save so early. */
 static const double start_s = 1, remote_start_s = 5;
 
 /* One start of the job. */
@@ -68,8 +68,8 @@ static void pass_on(struct attempt *a)
     }
 }
 
-/* The first signal asks the ranks to save and leave; mpirun and srun pass SIGUSR1 on to them.  SIGTERM would not do: mpirun kills
- * its ranks a second later.  The second signal ends the job at once. */
+/* The first signal asks the ranks to save and leave; mpirun and srun pass SIGUSR1 on to them.  SIGTERM would
+ * not do: mpirun kills its ranks a second later.  The second signal ends the job at once. */
 static void hear(struct attempt *a)
 {
     struct signalfd_siginfo info;
@@ -120,8 +120,8 @@ static void end_overdue(struct attempt *a, double grace_s)
     }
 }
 
-/* Ranks of a launcher that was killed have become children of this process (PR_SET_CHILD_SUBREAPER).  They must not go on: the
- * next start needs their devices and the lock of the output directory. */
+/* Ranks of a launcher that was killed have become children of this process (PR_SET_CHILD_SUBREAPER).  They
+ * must not go on: the next start needs their devices and the lock of the output directory. */
 static void end_orphans(void)
 {
     char path[64];

@@ -1,5 +1,5 @@
-/* supervise: runs a job until it is done: passes its output on, turns a signal into "save and leave", says who failed and why, and
- * starts it again from the newest checkpoint. */
+/* supervise: runs a job until it is done: passes its output on, turns a signal into "save and leave", says
+ * who failed and why, and starts it again from the newest checkpoint. */
 #ifndef KILN_LAUNCH_SUPERVISE_H
 #define KILN_LAUNCH_SUPERVISE_H
 
@@ -11,14 +11,14 @@ struct supervise {
     bool can_resume;        /* the program takes --resume_from_checkpoint */
     int64_t max_restarts;   /* in a row without a new checkpoint */
     int64_t min_hosts;      /* with as many the job goes on when others are lost; 0: all are needed */
-    double
-        backoff_s; /* before the second restart in a row; the first is at once, each further one waits twice as long */
+    /* before the second restart in a row; the first is at once, each further one waits twice as long */
+    double backoff_s;
     double grace_s;    /* for the launcher to end by itself after a rank's error */
     bool checks_hosts; /* ask them over ssh before a restart */
 };
 
-/* Returns when the job is done (OK), was told to leave (STATUS_PREEMPTED), or cannot go on: a status with the job's own exit
- * code, whose message names rank, host, step and cause. */
+/* Returns when the job is done (OK), was told to leave (STATUS_PREEMPTED), or cannot go on: a status with the
+ * job's own exit code, whose message names rank, host, step and cause. */
 struct status supervise_run(const struct supervise *s);
 
 #endif

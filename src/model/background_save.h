@@ -32,11 +32,11 @@ struct background_save {
     char directory[CHECKPOINT_PATH_BYTES];
     int64_t keep_last;
     struct checkpoint_contents contents; /* of the copy */
-    const char
-        *part_of; /* one of several ranks: the directory that it writes its part into; else NULL.  Borrowed */
+    /* one of several ranks: the directory that it writes its part into; else NULL. Borrowed */
+    const char *part_of;
     struct checkpoint_part part; /* what it wrote there */
-    const char
-        *average_of; /* of several ranks: the directory of its part of the mean; NULL: none.  Borrowed */
+    /* of several ranks: the directory of its part of the mean; NULL: none. Borrowed */
+    const char *average_of;
     struct checkpoint_part average_part;
     struct background_save_result result;
     pthread_t thread;
@@ -54,18 +54,18 @@ struct status background_save_init(struct background_save *b, size_t bytes);
 /* Waits for the save in flight and frees everything; safe on a zeroed struct. */
 void background_save_fini(struct background_save *b);
 
-/* Copies the state from the device of `x`, takes c->config, c->tokenizer, c->state and c->owned (freed with the
- * result, or here on failure), and begins to save it as checkpoint_save and checkpoint_dir_prune do; params
- * and vocab must live until the result is taken.  No save may be in flight.  `since_ns` is the time at which
- * training stopped, `wait_s` how long it waited for an earlier save.  STATUS_IO if the disk has no room: then
- * nothing was copied or begun. */
+/* Copies the state from the device of `x`, takes c->config, c->tokenizer, c->state and c->owned (freed with
+ * the result, or here on failure), and begins to save it as checkpoint_save and checkpoint_dir_prune do;
+ * params and vocab must live until the result is taken.  No save may be in flight.  `since_ns` is the time at
+ * which training stopped, `wait_s` how long it waited for an earlier save.  STATUS_IO if the disk has no
+ * room: then nothing was copied or begun. */
 struct status background_save_begin(struct background_save *b, const char *directory, struct exec *x,
                                     const struct checkpoint_contents *c, int64_t keep_last, int64_t since_ns,
                                     double wait_s);
 
-/* The same for one of several ranks: writes only its part, c->part of c->n_parts, into the directory `path`, and unless `average` is
- * NULL its part of the mean with DIRECTORY's earlier checkpoints into that one; both are borrowed until the result is taken.
- * Pruning is the caller's. */
+/* The same for one of several ranks: writes only its part, c->part of c->n_parts, into the directory `path`,
+ * and unless `average` is NULL its part of the mean with DIRECTORY's earlier checkpoints into that one; both
+ * are borrowed until the result is taken. Pruning is the caller's. */
 struct status background_save_begin_part(struct background_save *b, const char *directory, const char *path,
                                          const char *average, struct exec *x,
                                          const struct checkpoint_contents *c, int64_t since_ns,

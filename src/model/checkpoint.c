@@ -220,7 +220,8 @@ void checkpoint_overlap(const struct param *p, int64_t begin, int64_t n, int64_t
     *to = end < *from ? *from : end > count ? count : end;
 }
 
-/* Reads PREFIX + name of every parameter into its place in `flat`, which begins at element `begin` of the layout. */
+/* Reads PREFIX + name of every parameter into its place in `flat`, which begins at element `begin` of the
+ * layout. */
 static struct status read_flat(const struct checkpoint *c, const struct tensor_set *set, const char *set_name,
                                const char *prefix, const struct param_table *params, int64_t begin,
                                tensor flat)

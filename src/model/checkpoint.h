@@ -3,9 +3,10 @@
  * A checkpoint does not depend on the layout in memory: each parameter has its Hugging Face name and its
  * full, real shape, whatever slabs, padding or devices it had in memory.  It is whole in one file, or in
  * slices in the files of several ranks; a reader assembles the slice that it wants from whatever slices were
- * written.  All files but run.json (host, time, command line) depend only on the state, so equal runs write equal
- * bytes.  A directory named ckpt_STEP is complete: it was written under another name, every file and directory
- * fsynced, then renamed.  The checksums in its manifest, never its name or time, tell whether it is still whole.
+ * written.  All files but run.json (host, time, command line) depend only on the state, so equal runs write
+ * equal bytes.  A directory named ckpt_STEP is complete: it was written under another name, every file and
+ * directory fsynced, then renamed.  The checksums in its manifest, never its name or time, tell whether it is
+ * still whole.
  *
  * The functions on an output directory need its lock (io/dir_lock.h), which the caller holds. */
 #ifndef KILN_MODEL_CHECKPOINT_H
@@ -22,8 +23,8 @@ enum { CHECKPOINT_PATH_BYTES = 1024, CHECKPOINT_MOST_EXTRAS = 4 };
 /* A file that only some checkpoints have, and that readers may ignore. */
 struct checkpoint_extra {
     const char *file; /* its name */
-    const char
-        *tensor; /* of a safetensors file, its only tensor; NULL: the file is the bytes of `data`, u8 */
+    /* of a safetensors file, its only tensor; NULL: the file is the bytes of `data`, u8 */
+    const char *tensor;
     tensor data;
 };
 
@@ -38,8 +39,8 @@ struct checkpoint_average {
 struct checkpoint_contents {
     const struct param_table *params;
 
-    /* Elements [begin, begin + count) of flat buffers of the table's layout, host, fp32 or fp64; null where this rank
-     * writes none.  Both moments are the same slice. */
+    /* Elements [begin, begin + count) of flat buffers of the table's layout, host, fp32 or fp64; null where
+     * this rank writes none.  Both moments are the same slice. */
     tensor master, exp_avg, exp_avg_sq;
     int64_t master_begin, moments_begin;
     int part, n_parts; /* of the ranks that have slices; read if a slice is not the whole buffer */
@@ -56,8 +57,9 @@ struct checkpoint_contents {
     int64_t step;
     bool phase_end;
     int64_t best_step; /* of another checkpoint, which pruning keeps; 0: there is none */
-    const char *
-        model_name; /* not NULL: the directory is this and the step, and holds the model alone, with a manifest if it is in slices */
+    /* not NULL: the directory is this and the step, and holds the model alone, with a manifest if it is in
+     * slices */
+    const char *model_name;
     struct checkpoint_average average; /* for the saver: checkpoint_save does not look at it */
 };
 
@@ -175,8 +177,8 @@ struct status checkpoint_dir_remove_between(const char *directory, int64_t after
 struct status checkpoint_dir_open_step(struct checkpoint *c, const char *directory, int64_t step);
 
 /* Removes checkpoints before `step`, the one just saved, but keeps it and its predecessors, `keep_last` in
- * all, that of best_step (0: none), those that end a phase, and those whose manifest is unreadable (with a warning).  keep_last 0
- * keeps all. */
+ * all, that of best_step (0: none), those that end a phase, and those whose manifest is unreadable (with a
+ * warning).  keep_last 0 keeps all. */
 struct status checkpoint_dir_prune(const char *directory, int64_t step, int64_t keep_last, int64_t best_step);
 
 /* Formats a path into `out` [CHECKPOINT_PATH_BYTES]; STATUS_USAGE if it is too long. */

@@ -44,8 +44,8 @@ struct checkpoint_manifest {
 /* Safe on a zeroed struct. */
 void checkpoint_manifest_fini(struct checkpoint_manifest *m);
 
-/* Whether a checkpoint may hold a file of this name: letters, digits, '.', '_' and '-', no '.' first, shorter than
- * CHECKPOINT_NAME_BYTES, and neither the manifest's own nor that of run.json. */
+/* Whether a checkpoint may hold a file of this name: letters, digits, '.', '_' and '-', no '.' first, shorter
+ * than CHECKPOINT_NAME_BYTES, and neither the manifest's own nor that of run.json. */
 bool checkpoint_manifest_is_name(const char *name);
 
 /* Adds a file to the list.  STATUS_USAGE: a name that is not allowed, or listed already; STATUS_MEMORY. */

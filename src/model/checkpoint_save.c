@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A flat buffer, or a slice of one from element `begin` on, whose parameters are written under PREFIX + name. */
+/* A flat buffer, or a slice of one from element `begin` on, whose parameters are written under PREFIX +
+ * name. */
 struct section {
     const char *prefix;
     tensor flat;

@@ -1,8 +1,9 @@
 /* foreign_moments: which moments in another program's checkpoint belong to which parameter.
  *
- * DeepSpeed's folders say it by name.  PyTorch's optimizers number their parameters in the order of the groups that they were
- * given.  The replaced scripts give two, in the order of the model: parameters whose names have none of "bias", "gamma",
- * "beta" and "LayerNorm", which are decayed, and the rest; a script of one's own may give one. */
+ * DeepSpeed's folders say it by name.  PyTorch's optimizers number their parameters in the order of the
+ * groups that they were given.  The replaced scripts give two, in the order of the model: parameters whose
+ * names have none of "bias", "gamma", "beta" and "LayerNorm", which are decayed, and the rest; a script of
+ * one's own may give one. */
 #ifndef KILN_MODEL_FOREIGN_MOMENTS_H
 #define KILN_MODEL_FOREIGN_MOMENTS_H
 
@@ -12,8 +13,8 @@
 struct foreign_moment {
     char name[PARAM_NAME_BYTES];        /* kiln's, of the parameter */
     const struct stored_tensor *weight; /* of fp16 runs, in fp32; NULL: the model's is meant */
-    const struct stored_tensor *exp_avg,
-        *exp_avg_sq; /* of the shape of the stored weight; NULL without moments */
+    /* of the shape of the stored weight; NULL without moments */
+    const struct stored_tensor *exp_avg, *exp_avg_sq;
 };
 
 struct foreign_moments {

@@ -16,7 +16,8 @@ struct foreign {
 
 /* ---- the table's functions ---- */
 
-/* The rows that a tensor and a parameter have in common, as elements of both: the number of padded rows may differ. */
+/* The rows that a tensor and a parameter have in common, as elements of both: the number of padded rows may
+ * differ. */
 static int64_t common(const struct stored_tensor *t, const struct param *p)
 {
     int64_t n = param_count(p), stored = (int64_t)(t->bytes / dtype_bytes(t->dtype));
@@ -133,8 +134,8 @@ static const struct training_state_kind foreign_kind = {.read_weights = read_wei
 
 /* ---- the position ---- */
 
-/* Of a file named by step N whose optimizer counted c steps in its phase, or by a tag of DeepSpeed, which has both: the rest was
- * in the phase before. */
+/* Of a file named by step N whose optimizer counted c steps in its phase, or by a tag of DeepSpeed, which has
+ * both: the rest was in the phase before. */
 struct position {
     int64_t named;   /* -1: the name says nothing */
     int64_t counted; /* -1: nothing counted */
@@ -251,7 +252,8 @@ static struct status open_foreign(struct training_state *s, const char *path, in
     return status_ok();
 }
 
-/* The step in a tag: "200" and "200_phase2_adjusted" of Habana's script, "global_step200" of DeepSpeed; -1: none. */
+/* The step in a tag: "200" and "200_phase2_adjusted" of Habana's script, "global_step200" of DeepSpeed; -1:
+ * none. */
 static int64_t step_of_tag(const char *tag)
 {
     static const char prefix[] = "global_step";

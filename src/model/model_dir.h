@@ -34,8 +34,8 @@ struct model_dir {
  * file, the key or the tensor. */
 struct status model_dir_open(struct model_dir *m, const char *path);
 
-/* What a command was told of the model; NULL: nothing.  It is used where the model has no such file, and not looked at where
- * it has. */
+/* What a command was told of the model; NULL: nothing.  It is used where the model has no such file, and not
+ * looked at where it has. */
 struct model_dir_given {
     const char *config_file, *vocab_file;
 };
@@ -98,8 +98,8 @@ struct model_dir_contents {
 enum { MODEL_DIR_LONGEST_SUFFIX = 64 };
 
 /* Whether model_dir_save could write there, as far as can be checked without writing: STATUS_USAGE if the
- * directory holds anything but a model of this form, is the current one or the top of a file system, or is not a
- * directory; STATUS_IO if it cannot be replaced. */
+ * directory holds anything but a model of this form, is the current one or the top of a file system, or is
+ * not a directory; STATUS_IO if it cannot be replaced. */
 struct status model_dir_check_place(const char *path, struct model_dir_form form);
 
 /* The same with a trial write (file_check_output_directory), for before the work. */
@@ -109,8 +109,8 @@ struct status model_dir_check_output(const char *path, struct model_dir_form for
  * replaces a directory that holds nothing but such a model (io/temporary.h); a link to a directory stays. */
 struct status model_dir_save(const char *path, const struct model_dir_contents *c);
 
-/* Reads the weights of what was saved there and compares them with c->master, bit by bit: STATUS_IO names the first that
- * differs. */
+/* Reads the weights of what was saved there and compares them with c->master, bit by bit: STATUS_IO names the
+ * first that differs. */
 struct status model_dir_verify(const char *path, const struct model_dir_contents *c);
 
 /* The path by which commands name what was saved there: the directory, or the file of the weights in it. */

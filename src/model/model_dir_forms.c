@@ -58,8 +58,8 @@ static int64_t script_rows(const struct model_dir_contents *c)
     return (rows + multiple - 1) / multiple * multiple;
 }
 
-/* A vocabulary that is larger than its pieces already keeps its number of rows, rounded up; else the number of pieces is
- * written, which readers round up themselves. */
+/* A vocabulary that is larger than its pieces already keeps its number of rows, rounded up; else the number
+ * of pieces is written, which readers round up themselves. */
 struct status model_dir_script_config(void **config, const struct model_dir_contents *c)
 {
     *config = NULL;
@@ -77,7 +77,8 @@ struct status model_dir_script_config(void **config, const struct model_dir_cont
     return status_ok();
 }
 
-/* A parameter with its vocabulary rounded up; the rows after it are zeros, which the flat buffer has there. */
+/* A parameter with its vocabulary rounded up; the rows after it are zeros, which the flat buffer has
+ * there. */
 static tensor script_value(const struct model_dir_contents *c, const struct param *p)
 {
     struct param rounded = *p;

@@ -1,4 +1,5 @@
-/* model_dir_forms: the weights of a model in other forms than Hugging Face's, for model_dir_save and model_dir_verify. */
+/* model_dir_forms: the weights of a model in other forms than Hugging Face's, for model_dir_save and
+ * model_dir_verify. */
 #ifndef KILN_MODEL_MODEL_DIR_FORMS_H
 #define KILN_MODEL_MODEL_DIR_FORMS_H
 
@@ -7,11 +8,12 @@
 /* For messages: "a model in PyTorch's form". */
 const char *model_dir_form_name(struct model_dir_form form);
 
-/* Whether a save in this form, which is not Hugging Face's, writes a file of that name beside those of the tokenizer. */
+/* Whether a save in this form, which is not Hugging Face's, writes a file of that name beside those of the
+ * tokenizer. */
 bool model_dir_form_has(struct model_dir_form form, const char *name);
 
-/* The configuration that goes along with the weights of MODEL_DIR_SCRIPT, whose vocabulary is rounded up; the caller frees
- * it. */
+/* The configuration that goes along with the weights of MODEL_DIR_SCRIPT, whose vocabulary is rounded up; the
+ * caller frees it. */
 struct status model_dir_script_config(void **config, const struct model_dir_contents *c);
 
 /* Write the weights to the file `path`.  STATUS_UNAVAILABLE: the family has no such form. */

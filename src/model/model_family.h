@@ -66,11 +66,12 @@ struct model_family {
     /* Those of a classifier, in the configuration. */
     struct model_labels *(*labels)(void *config);
 
-    /* The model of a configuration, which it copies but for names of labels; model_type.destroy frees it.  STATUS_MEMORY. */
+    /* The model of a configuration, which it copies but for names of labels; model_type.destroy frees it.
+     * STATUS_MEMORY. */
     struct status (*create)(struct model **model, const void *config, enum model_task task);
 
-    /* STATUS_DATA naming the first field in which two architectures differ; dropout, initialisation and the vocabulary may
-     * differ. */
+    /* STATUS_DATA naming the first field in which two architectures differ; dropout, initialisation and the
+     * vocabulary may differ. */
     struct status (*same_architecture)(const void *a, const void *b);
 
     const char *(*class_of)(enum model_task task); /* as "architectures" in config.json has it */
@@ -93,15 +94,17 @@ struct model_family {
     const char *patterns[NAMES_N_PARTS]; /* the same, for messages */
 
     const struct model_family_script *script; /* NULL: they have none */
-    /* Adds the network of a task to an empty graph, its weights under the names of the parameter table; NULL: kiln cannot. */
+    /* Adds the network of a task to an empty graph, its weights under the names of the parameter table; NULL:
+     * kiln cannot. */
     void (*to_onnx)(struct onnx_graph *g, const void *config, enum model_task task);
 };
 
-/* The family of a configuration; without "model_type", as in files of 2018, the first in the list.  STATUS_DATA names a type that
- * no family has. */
+/* The family of a configuration; without "model_type", as in files of 2018, the first in the list.
+ * STATUS_DATA names a type that no family has. */
 struct status model_family_find(const struct model_family **family, const json_t *config, const char *source);
 
-/* Reads a config.json.  The caller frees the configuration and json_decref's *root; both are NULL after a failure. */
+/* Reads a config.json.  The caller frees the configuration and json_decref's *root; both are NULL after a
+ * failure. */
 struct status model_family_read_config(const struct model_family **family, void **config, json_t **root,
                                        const char *path);
 

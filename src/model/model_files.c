@@ -11,8 +11,8 @@ static struct status out_of_memory(const char *directory)
     return status_error(STATUS_MEMORY, "out of memory for the list of tensors of %s", directory);
 }
 
-/* A shard is in the directory itself: an index must not point anywhere else.  Its ending is the one in the index's name,
- * STEM.ENDING.index.json. */
+/* A shard is in the directory itself: an index must not point anywhere else.  Its ending is the one in the
+ * index's name, STEM.ENDING.index.json. */
 static struct status check_file_name(const char *index, const json_t *value)
 {
     const char *wanted = strstr(index, ".safetensors.index.json") != NULL ? ".safetensors" : ".bin";
@@ -236,8 +236,8 @@ static bool is_below(const struct stored_tensor *t, const char *root)
     return strncmp(t->name, root, strlen(root)) == 0;
 }
 
-/* The prefix of the model's tensors in what a script saved: "model." in those of NVIDIA and Habana, "module." in DeepSpeed;
- * "": there is only the model. */
+/* The prefix of the model's tensors in what a script saved: "model." in those of NVIDIA and Habana, "module."
+ * in DeepSpeed; "": there is only the model. */
 static const char *root_of(const struct tensor_file *f)
 {
     static const char *const roots[] = {"model.", "module."};

@@ -1,9 +1,9 @@
-/* model_files: the tensors of a model under kiln's names.  They are in one file of any format that io/tensor_file opens, or in
- * a directory: in model.safetensors, in shards that model.safetensors.index.json lists, in slices that several ranks wrote
- * into a checkpoint, or in the files of other programs.
+/* model_files: the tensors of a model under kiln's names.  They are in one file of any format that
+ * io/tensor_file opens, or in a directory: in model.safetensors, in shards that model.safetensors.index.json
+ * lists, in slices that several ranks wrote into a checkpoint, or in the files of other programs.
  *
- * The rule: an index and its shards agree: each tensor is in the one shard that the index names for it.  Readers in io check
- * whatever a file claims before anything is read. */
+ * The rule: an index and its shards agree: each tensor is in the one shard that the index names for it.
+ * Readers in io check whatever a file claims before anything is read. */
 #ifndef KILN_MODEL_MODEL_FILES_H
 #define KILN_MODEL_MODEL_FILES_H
 
@@ -21,11 +21,12 @@ struct model_files {
     const struct model_family *family; /* whose names they are */
     struct tensor_file *files;         /* [n_files] */
     int n_files;
-    struct stored_tensor
-        *joined; /* [n_joined] tensors that were joined from slices; NULL: the files have them whole */
+    /* [n_joined] tensors that were joined from slices; NULL: the files have them whole */
+    struct stored_tensor *joined;
     int n_joined;
-    struct zero_folder *zero; /* owned; the weights in fp32 of DeepSpeed's ranks, which stand for those of the
-                               * only file; NULL: there are none */
+    /* owned; the weights in fp32 of DeepSpeed's ranks, which stand for those of the only file; NULL: there
+     * are none */
+    struct zero_folder *zero;
     struct model_tensor *tensors; /* [n_tensors] sorted by name, tied copies last */
     int n_tensors;
     int n_beside; /* tensors that scripts saved with the model's, such as an optimizer's */

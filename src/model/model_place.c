@@ -77,7 +77,8 @@ static bool has_weights(const char *path)
     return has;
 }
 
-/* An output directory stands for its newest checkpoint, kiln's or else DeepSpeed's; any other directory for itself. */
+/* An output directory stands for its newest checkpoint, kiln's or else DeepSpeed's; any other directory for
+ * itself. */
 static struct status find_in_directory(struct model_place *p, const char *path)
 {
     char file[CHECKPOINT_PATH_BYTES], latest[CHECKPOINT_PATH_BYTES];

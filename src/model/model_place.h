@@ -1,5 +1,5 @@
-/* model_place: from the path that a user names a model by to the directory of its configuration and vocabulary, and to the
- * files of its tensors.  The one place that knows what may be named:
+/* model_place: from the path that a user names a model by to the directory of its configuration and
+ * vocabulary, and to the files of its tensors.  The one place that knows what may be named:
  *
  *   a model directory, or a checkpoint of kiln   its own files
  *   an output directory with checkpoints         the newest whole one
@@ -16,7 +16,8 @@ struct model_place {
     char tensors[CHECKPOINT_PATH_BYTES]; /* a file or a prefix; empty: those of the directory */
 };
 
-/* STATUS_DATA if there is no such thing, STATUS_NO_CHECKPOINT if a directory has checkpoints, but none is whole. */
+/* STATUS_DATA if there is no such thing, STATUS_NO_CHECKPOINT if a directory has checkpoints, but none is
+ * whole. */
 struct status model_place_find(struct model_place *p, const char *path);
 
 /* config.json of a directory, or the name that another release of a family has for it. */
@@ -25,7 +26,8 @@ bool model_place_find_config(char path[CHECKPOINT_PATH_BYTES], const char *direc
 /* Whether a directory has a file; its path. */
 bool model_place_has(char path[CHECKPOINT_PATH_BYTES], const char *directory, const char *name);
 
-/* The folder that the file "latest" of DeepSpeed names; empty: there is no such file.  STATUS_DATA if it names none. */
+/* The folder that the file "latest" of DeepSpeed names; empty: there is no such file.  STATUS_DATA if it
+ * names none. */
 struct status model_place_latest(char folder[CHECKPOINT_PATH_BYTES], const char *directory);
 
 #endif

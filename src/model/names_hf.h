@@ -1,8 +1,8 @@
-/* names_hf: kiln's names for the tensors of other programs' files.  kiln's are those of Hugging Face's classes with a head,
- * as the model's family has them (model_family.h).
+/* names_hf: kiln's names for the tensors of other programs' files.  kiln's are those of Hugging Face's
+ * classes with a head, as the model's family has them (model_family.h).
  *
- * A name may have wrappers of PyTorch ("module.", "_orig_mod."), lack the prefix of classes with a head, be separated by
- * TensorFlow's "/", or be an older one that the family lists. */
+ * A name may have wrappers of PyTorch ("module.", "_orig_mod."), lack the prefix of classes with a head, be
+ * separated by TensorFlow's "/", or be an older one that the family lists. */
 #ifndef KILN_MODEL_NAMES_HF_H
 #define KILN_MODEL_NAMES_HF_H
 
@@ -20,8 +20,8 @@ struct names_hf {
  * and its part is NAMES_OTHER. */
 struct names_hf names_hf_canonical(const struct model_family *f, const char *name);
 
-/* Applies renames in order, of which the last has no `old`; whether one of them transposes.  A name that would grow past the
- * limit stays as it is. */
+/* Applies renames in order, of which the last has no `old`; whether one of them transposes.  A name that
+ * would grow past the limit stays as it is. */
 bool names_hf_rename(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames);
 
 /* The part of a name in kiln's parameter table. */

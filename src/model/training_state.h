@@ -1,8 +1,9 @@
-/* training_state: what a run goes on from: weights, both moments and a position, as a checkpoint of kiln or of another program
- * has them.
+/* training_state: what a run goes on from: weights, both moments and a position, as a checkpoint of kiln or
+ * of another program has them.
  *
- * The rule: who resumes from one does not know which program wrote it; the difference is in the table.  All are looked for
- * here: kiln's own come first, since a run that went on from another program's writes its own from then on. */
+ * The rule: who resumes from one does not know which program wrote it; the difference is in the table.  All
+ * are looked for here: kiln's own come first, since a run that went on from another program's writes its own
+ * from then on. */
 #ifndef KILN_MODEL_TRAINING_STATE_H
 #define KILN_MODEL_TRAINING_STATE_H
 
@@ -35,15 +36,15 @@ struct training_state {
 struct training_state_place {
     const char *directory;
     int64_t step; /* of the checkpoint; -1: the newest */
-    int64_t
-        phase_began; /* the step before the first of the run's phase: of files that say nothing of phases */
-    bool others;     /* those of other programs, too */
+    /* the step before the first of the run's phase: of files that say nothing of phases */
+    int64_t phase_began;
+    bool others; /* those of other programs, too */
     struct model_dir_given given;
     enum model_task task; /* for the tensors of other programs */
 };
 
-/* kind stays NULL if the directory has no checkpoint, and none of `step` was wanted.  STATUS_NO_CHECKPOINT if there is none of
- * that step, or none that is whole. */
+/* kind stays NULL if the directory has no checkpoint, and none of `step` was wanted.  STATUS_NO_CHECKPOINT if
+ * there is none of that step, or none that is whole. */
 struct status training_state_open(struct training_state *s, const struct training_state_place *place);
 
 /* Views an open checkpoint of kiln, which the caller closes. */

@@ -51,7 +51,8 @@ static struct status add_earlier(const char *directory, const struct checkpoint_
     return s;
 }
 
-/* The rows and gaps of a buffer that checkpoints do not have are not read, so they must be as those of the sum: 0. */
+/* The rows and gaps of a buffer that checkpoints do not have are not read, so they must be as those of the
+ * sum: 0. */
 static void clear(tensor t)
 {
     float *values = t.data;

@@ -1,5 +1,5 @@
-/* label_names: the labels of a classifier: how many, of which kind, and their names in order, "problem_type", "id2label" and
- * "label2id" of Hugging Face's config.json. */
+/* label_names: the labels of a classifier: how many, of which kind, and their names in order, "problem_type",
+ * "id2label" and "label2id" of Hugging Face's config.json. */
 #ifndef KILN_NN_LABEL_NAMES_H
 #define KILN_NN_LABEL_NAMES_H
 

@@ -1,8 +1,8 @@
-/* layer: what the layers of all transformers have alike: their sizes, the arguments of a pass, the addresses of their dropouts, their
- * factors in fp8, and the memory that all layers of a model share.
+/* layer: what the layers of all transformers have alike: their sizes, the arguments of a pass, the addresses
+ * of their dropouts, their factors in fp8, and the memory that all layers of a model share.
  *
- * A layer is sublayers (nn/self_attention.h, nn/feed_forward.h) that a family's file wires together: its equations.  T tokens, H
- * hidden, N attention heads, F feed-forward size. */
+ * A layer is sublayers (nn/self_attention.h, nn/feed_forward.h) that a family's file wires together: its
+ * equations.  T tokens, H hidden, N attention heads, F feed-forward size. */
 #ifndef KILN_NN_LAYER_H
 #define KILN_NN_LAYER_H
 
@@ -52,8 +52,7 @@ struct layer_call {
     int64_t layer;                 /* its number, for dropout addresses */
     bool training;                 /* dropout on */
     const struct fp8_factor *next; /* the fp8 factor that its forward rounds its output into; NULL: none */
-    tensor histories; /* f32 [LAYER_N_FACTORS, 2] of the layer; null: scales are computed from the
-                                    * tensors */
+    tensor histories; /* f32 [LAYER_N_FACTORS, 2] of the layer; null: scales are computed from the tensors */
     bool adds;        /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
 };
 
@@ -100,8 +99,8 @@ void norm_forward(struct exec *x, tensor out, const struct norm_acts *a, tensor 
                   tensor residual, const struct norm_weights *w, const struct layer_call *call,
                   enum layer_site site);
 
-/* dresidual = the gradient of `sum`, or += with `adds`; dbranch = that of the branch.  dbias and the gradients of the norm are added
- * to; dout may be dresidual. */
+/* dresidual = the gradient of `sum`, or += with `adds`; dbranch = that of the branch.  dbias and the
+ * gradients of the norm are added to; dout may be dresidual. */
 void norm_backward(struct exec *x, tensor dresidual, bool adds, tensor dbranch, tensor dbias,
                    const struct norm_weights *g, tensor dout, const struct norm_acts *a,
                    const struct norm_weights *w, const struct layer_call *call, enum layer_site site);

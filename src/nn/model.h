@@ -71,21 +71,21 @@ struct model_pass {
     const void *weights;
     const void *grads; /* backward only */
     const struct stream *stream;
-    tensor loss_scales; /* f64, one for each loss in the order of model->sums: factors of the gradients of its
-                      * logits */
-    tensor histories;   /* f32 [n_layers * n_factors, 2] of factors in fp8, or null (ops.h, quantize) */
-    int64_t first, end; /* consecutive layers of this pass: each except the last rounds its output for the
-                         * next */
-    bool training;      /* dropout on */
-    bool adds; /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
+    /* f64, one for each loss in the order of model->sums: factors of the gradients of its logits */
+    tensor loss_scales;
+    tensor histories; /* f32 [n_layers * n_factors, 2] of factors in fp8, or null (ops.h, quantize) */
+    /* consecutive layers of this pass: each except the last rounds its output for the next */
+    int64_t first, end;
+    bool training; /* dropout on */
+    bool adds;     /* gradients are added to those of earlier micro-batches; else matrices' are assigned */
 };
 
 enum { MODEL_MODULE_BYTES = PARAM_NAME_BYTES };
 
 /* Gets an activation: its name for messages, or NULL for a part of the activation before; the module whose
- * output it is, a path as in names of parameters ("bert.encoder.layer.3.intermediate"), or NULL if it is none's;
- * what its rows belong to; and its value, a matrix that may have strided rows: a null tensor if the model does not
- * have it. */
+ * output it is, a path as in names of parameters ("bert.encoder.layer.3.intermediate"), or NULL if it is
+ * none's; what its rows belong to; and its value, a matrix that may have strided rows: a null tensor if the
+ * model does not have it. */
 typedef void model_visitor(void *context, const char *name, const char *module, enum batch_rows rows,
                            tensor value);
 
@@ -136,8 +136,8 @@ struct model_type {
                           const struct batch *sizes);
 
     /* The output of the input layer or a layer, [T, hidden_size], which the next one reads; the model may
-     * pass on other tensors internally.  Where activations are kept for a backward, that of the last layer may be for its heads
-     * only. */
+     * pass on other tensors internally.  Where activations are kept for a backward, that of the last layer
+     * may be for its heads only. */
     tensor (*output)(const void *acts, int64_t layer);
 
     /* Forward. */
@@ -160,8 +160,8 @@ struct model_type {
     void (*visit)(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
                   void *context);
 
-    /* Visits the gradients that the backward of the heads, a layer or the input layer has left, before the next
-     * overwrites them; dx is what it returned. */
+    /* Visits the gradients that the backward of the heads, a layer or the input layer has left, before the
+     * next overwrites them; dx is what it returned. */
     void (*visit_gradients)(const struct model *m, const void *acts, int64_t layer, tensor dx,
                             model_gradient_visitor *visitor, void *context);
 
@@ -180,9 +180,8 @@ struct model {
     struct model_labels labels;  /* of a classifier */
     int64_t vocab_size, n_words; /* rows of the word embeddings, and how many of them can be predicted */
     struct batch_layout layout;
-    const char
-        *tied; /* a parameter of the input layer that the heads read and add gradients to as well; NULL:
-               * none */
+    /* a parameter of the input layer that the heads read and add gradients to as well; NULL: none */
+    const char *tied;
     int n_sums;
     struct model_sum sums[MODEL_MOST_SUMS];
 };

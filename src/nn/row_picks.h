@@ -1,8 +1,9 @@
-/* row_picks: the rows of the last layer's output that the heads read, where they read few of them: masked positions, [CLS].
+/* row_picks: the rows of the last layer's output that the heads read, where they read few of them: masked
+ * positions, [CLS].
  *
- * Behind its attention a layer computes each row from that row alone, and rows of the last layer that no head reads have no part in
- * the loss.  So in training it computes the picked rows only, R of T: gathered from what its attention left, lists laid one after the
- * other, a row as often as a list names it. */
+ * Behind its attention a layer computes each row from that row alone, and rows of the last layer that no head
+ * reads have no part in the loss.  So in training it computes the picked rows only, R of T: gathered from
+ * what its attention left, lists laid one after the other, a row as often as a list names it. */
 #ifndef KILN_NN_ROW_PICKS_H
 #define KILN_NN_ROW_PICKS_H
 

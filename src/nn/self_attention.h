@@ -1,11 +1,12 @@
-/* self_attention: the attention sublayer of a transformer layer, without its last bias, x its input and D = H / N:
+/* self_attention: the attention sublayer of a transformer layer, without its last bias, x its input and D = H
+ * / N:
  *
  *     [Q K V] = x W_qkv^T + b_qkv
  *     A = concat over heads of dropout(softmax(Q K^T / sqrt(D))) V
  *     branch = A W_o^T
  *
- * Vaswani et al. 2017 (arXiv:1706.03762) section 3.2.  Attention computes all rows; its projection only those that
- * follow (nn/row_picks.h). */
+ * Vaswani et al. 2017 (arXiv:1706.03762) section 3.2.  Attention computes all rows; its projection only those
+ * that follow (nn/row_picks.h). */
 #ifndef KILN_NN_SELF_ATTENTION_H
 #define KILN_NN_SELF_ATTENTION_H
 
@@ -19,16 +20,16 @@ struct self_attention_weights {
 
 /* Results of the forward that the backward reads. */
 struct self_attention_acts {
-    tensor qkv;   /* [T, 3H] */
-    tensor lse;   /* [T, N] */
-    tensor bits;  /* which probabilities dropout keeps (ops/attention_bits.h); null if the backward draws them
-                   * again */
-    tensor heads; /* [T, H] the heads' outputs, side by side: A */
+    tensor qkv; /* [T, 3H] */
+    tensor lse; /* [T, N] */
+    /* which probabilities dropout keeps (ops/attention_bits.h); null if the backward draws them again */
+    tensor bits;
+    tensor heads;                     /* [T, H] the heads' outputs, side by side: A */
     struct linear_fp8 fp8_qkv, fp8_o; /* null without fp8 */
 };
 
-/* Carves activations, but leaves the weights in fp8 as they are; and, for a backward, room for dropout's bits if the device keeps them
- * for batches of these sizes. */
+/* Carves activations, but leaves the weights in fp8 as they are; and, for a backward, room for dropout's bits
+ * if the device keeps them for batches of these sizes. */
 void self_attention_carve(struct self_attention_acts *a, struct arena *arena, const struct layer_form *form,
                           struct layer_memory memory);
 void self_attention_carve_bits(struct self_attention_acts *a, struct arena *arena,
@@ -53,10 +54,10 @@ tensor self_attention_forward(struct exec *x, const struct layer_scratch *s,
                               const struct self_attention_acts *a, tensor in, tensor residual,
                               const struct self_attention_weights *w, const struct layer_call *call);
 
-/* dbranch is the gradient of the branch, with the fp8 factor that the op before rounded it into.  Where rows were picked, all rows of
- * `dresidual` are assigned from the gradient of those, picks->residual.  Then din, the gradient of the input, is
- * assigned, or added to with `adds`.  The gradients of the weights are added to g; those of matrices are assigned unless
- * call->adds. */
+/* dbranch is the gradient of the branch, with the fp8 factor that the op before rounded it into.  Where rows
+ * were picked, all rows of `dresidual` are assigned from the gradient of those, picks->residual.  Then din,
+ * the gradient of the input, is assigned, or added to with `adds`.  The gradients of the weights are added to
+ * g; those of matrices are assigned unless call->adds. */
 void self_attention_backward(struct exec *x, tensor din, bool adds, tensor dresidual, tensor dbranch,
                              const struct self_attention_weights *g, const struct layer_scratch *s,
                              const struct self_attention_acts *a, tensor in,

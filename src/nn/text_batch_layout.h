@@ -13,7 +13,8 @@ enum text_field {
     TEXT_CLS_KEYS,      /* [B, 2] its dropout address */
     TEXT_PAIR_LABELS,   /* [B] 0 = next, 1 = random, -1 = none */
     TEXT_SPAN_LABELS,   /* [B, 2] first and last position of the answer in the sequence, -1 = none */
-    TEXT_CLASS_LABELS, /* of a classifier only: [B] or [T] class, -1 = none; or [B, C] f32 targets, NaN = none */
+    /* of a classifier only: [B] or [T] class, -1 = none; or [B, C] f32 targets, NaN = none */
+    TEXT_CLASS_LABELS,
     TEXT_N_FIELDS,
 };
 

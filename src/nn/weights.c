@@ -47,7 +47,8 @@ static double init_scale(enum param_init init, const struct weight_sizes *sizes)
     }
 }
 
-/* Positions that begin as sinusoids do not decay: those that no sequence has reached yet have no gradient, and would only fade. */
+/* Positions that begin as sinusoids do not decay: those that no sequence has reached yet have no gradient,
+ * and would only fade. */
 static bool decays(const struct weight_row *row, enum param_init init)
 {
     return row->decay && init != PARAM_INIT_SINUSOIDS;

@@ -29,14 +29,15 @@ struct weight_sizes {
     int64_t padded[DIM_COUNT]; /* as in memory: only the vocabulary differs */
     double initializer_range;  /* standard deviation of PARAM_INIT_NORMAL */
     bool sinusoidal_positions; /* rows of DIM_POSITIONS begin as PARAM_INIT_SINUSOIDS */
-    int64_t
-        positional_heads; /* heads that begin as PARAM_INIT_NEIGHBOUR_QUERY and _KEY: all of a layer, or 0 */
+    /* heads that begin as PARAM_INIT_NEIGHBOUR_QUERY and _KEY: all of a layer, or 0 */
+    int64_t positional_heads;
 };
 
 enum { WEIGHT_MAX_PARTS = 3 };
 
-/* Root mean square of sinusoids over initializer_range, so over that of the words that they are added to.  With 1 a BERT-mini needs a
- * sixth more steps to leave the plateau of word frequencies, with 4 as many (docs/numbers.md). */
+/* Root mean square of sinusoids over initializer_range, so over that of the words that they are added to.
+ * With 1 a BERT-mini needs a sixth more steps to leave the plateau of word frequencies, with 4 as many
+ * (docs/numbers.md). */
 enum { WEIGHT_SINUSOIDS_OF_RANGE = 2 };
 
 /* One field.  A matrix is [rows, cols].  A vector has cols DIM_ONE, or DIM_BIAS if a product adds it to a
@@ -51,8 +52,9 @@ struct weight_row {
     const char *names[WEIGHT_MAX_PARTS]; /* after the prefix; NULL-terminated unless full */
 };
 
-/* Rows of a table, one a line; WEIGHTS is the struct, defined before the table: WEIGHT_MATRIX(w_2, HIDDEN, FEED_FORWARD, NORMAL, BY_COL,
- * "output.dense.weight").  Matrices decay, vectors do not.  WEIGHT_BIAS is added by a product, WEIGHT_VECTOR by another op. */
+/* Rows of a table, one a line; WEIGHTS is the struct, defined before the table: WEIGHT_MATRIX(w_2, HIDDEN,
+ * FEED_FORWARD, NORMAL, BY_COL, "output.dense.weight").  Matrices decay, vectors do not.  WEIGHT_BIAS is
+ * added by a product, WEIGHT_VECTOR by another op. */
 #define WEIGHT_MATRIX(field_, rows_, cols_, init_, split_, ...)                                              \
     {                                                                                                        \
         offsetof(WEIGHTS, field_), DIM_##rows_, DIM_##cols_, PARAM_INIT_##init_, true, PARAM_##split_,       \

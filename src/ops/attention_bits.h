@@ -8,10 +8,11 @@
  *
  *     word r % 8 * 4 + c % 8 / 2, bit c / 16 * 8 + c % 16 / 8 * 4 + r / 8 * 2 + c % 2
  *
- * so that a lane whose rows are queries has its elements in order, byte n those of square n.  A 1 is kept.  The tensor has
+ * so that a lane whose rows are queries has its elements in order, byte n those of square n.  A 1 is kept.
+ * The tensor has
  *
  *     a row for each head and each chunk of the longest sequence: head * chunks + key / 64
- *     32 columns for each tile: first / 16 + sequence + query / 16, `first` the sequence's first row of the stream
+ *     32 columns for each tile: first / 16 + sequence + query / 16, `first` being the sequence's first row
  *
  * Tiles of different sequences do not overlap, and three more follow the last, so that 64 queries can be read
  * from any query on.  Bits of a query or key that does not exist or is masked are undefined. */
@@ -29,7 +30,8 @@ bool attention_bits_are_kept(const struct device *device, struct dropout dropout
 int64_t attention_bits_rows(int64_t n_heads, int64_t max_seqlen_kv);
 int64_t attention_bits_cols(int64_t n_rows_q, int64_t n_sequences);
 
-/* An element: `first` is the first row of its sequence in the stream, query and key count within the sequence. */
+/* An element: `first` is the first row of its sequence in the stream, query and key count within the
+ * sequence. */
 struct attention_element {
     int64_t sequence, first, head, query, key;
 };

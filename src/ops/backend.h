@@ -19,11 +19,12 @@ struct backend {
  * STATUS_USAGE says why cuda is not available, or that the name is not one of these. */
 struct status backend_find(struct backend *b, const char *name);
 
-/* Logs which device computes and why, so that nobody reserves cards and trains on processors unawares: `name` is that of backend_find.  A
- * warning says that an accelerator is there which "auto" does not take. */
+/* Logs which device computes and why, so that nobody reserves cards and trains on processors unawares: `name`
+ * is that of backend_find.  A warning says that an accelerator is there which "auto" does not take. */
 void backend_announce(const struct backend *b, const char *name);
 
-/* The kind of an accelerator whose driver is in a root's /dev ("" is this machine's): "a GPU of NVIDIA", "a Gaudi"; NULL: none. */
+/* The kind of an accelerator whose driver is in a root's /dev ("" is this machine's): "a GPU of NVIDIA", "a
+ * Gaudi"; NULL: none. */
 const char *backend_visible(const char *root);
 
 /* Describes the GPU in `text` [n], or fails with the reason why there is none. */

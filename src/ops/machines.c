@@ -7,8 +7,8 @@
 
 const double MACHINE_LINK_SHARE = 0.8;
 
-/* Products of BERT-Large's layers by cuBLASLt 13.1 and copies, measured on one H200; no product of fp32 or TF32 was: assumed.  The H100 (SXM)
- * has the same multiprocessors, clock and power. */
+/* Products of BERT-Large's layers by cuBLASLt 13.1 and copies, measured on one H200; no product of fp32 or
+ * TF32 was: assumed.  The H100 (SXM) has the same multiprocessors, clock and power. */
 #define HOPPER_PRODUCTS .half = 706e12, .fp8 = 1180e12, .tf32 = 380e12, .fp32 = 50e12
 static const double H200_COPY = 4.29e12, HOPPER_REACHED = 0.734;
 #define HOPPER_SOURCE                                                                                        \
@@ -16,7 +16,8 @@ static const double H200_COPY = 4.29e12, HOPPER_REACHED = 0.734;
     "that "                                                                                                  \
     "tuned PyTorch did there (BERT-Large, 128 tokens, 1,861 sequences/s)"
 
-/* docs/decisions/0046_plan.md has the sources at length, and how `reached` and the Gaudi's rate were found. */
+/* docs/decisions/0046_plan.md has the sources at length, and how `reached` and the Gaudi's rate were
+ * found. */
 static const struct machine machines[] = {
     {.name = "h200",
      .title = "NVIDIA H200 SXM",

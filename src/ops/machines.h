@@ -1,6 +1,8 @@
-/* machines: devices to plan for, as rows of data: memory, rates, and the links between them, each with its source.
+/* machines: devices to plan for, as rows of data: memory, rates, and the links between them, each with its
+ * source.
  *
- * A step is predicted by ops/roofline.h, divided by the share of the roofline that a whole step reaches there. */
+ * A step is predicted by ops/roofline.h, divided by the share of the roofline that a whole step reaches
+ * there. */
 #ifndef KILN_OPS_MACHINES_H
 #define KILN_OPS_MACHINES_H
 
@@ -19,8 +21,8 @@ struct machine {
     struct machine_rates rates;
     double memory_bytes; /* 0: that of the machine here */
     int64_t per_node;    /* devices of a node */
-    double within,
-        between; /* bytes a second, sent and received at once, of a device in a node, and from node to node */
+    /* bytes a second, sent and received at once, of a device in a node, and from node to node */
+    double within, between;
     bool computes_in_f16, computes_in_fp8;
     const char *memory_source, *rates_source, *links_source;
 };

@@ -17,8 +17,7 @@ struct op_event {
     const char *layer; /* of the exec when it was called; may be NULL */
     int64_t layer_index;
     int64_t called_ns, returned_ns; /* on the host */
-    int64_t start_ns, end_ns;       /* on the device; the same as on the host if calls end before they
-                                     * return */
+    int64_t start_ns, end_ns; /* on the device; the same as on the host if calls end before they return */
 };
 
 /* Sums over all calls of one op; copies are not counted. */
@@ -33,12 +32,12 @@ struct op_timer {
     struct exec *x;
     struct op_event *events; /* [n_events] in order of time */
     int64_t n_events, capacity;
-    int64_t
-        n_left_out; /* calls after the events were full, which the totals include, or whose marks were lost */
+    /* calls after the events were full, which the totals include, or whose marks were lost */
+    int64_t n_left_out;
     struct op_total totals[OP_WATCH_N_OPS];
 
-    struct op_event
-        *pending; /* [n_pending] calls whose marks are not read yet; NULL: the device has no clock */
+    /* [n_pending] calls whose marks are not read yet; NULL: the device has no clock */
+    struct op_event *pending;
     int64_t n_pending;
     int64_t origin_ns; /* of mark 0 on the host's clock */
     int64_t last_ns;   /* the end of the previous call */

@@ -20,8 +20,8 @@ struct op_call {
     int slot; /* number of the op, from 0 to OP_WATCH_N_OPS - 1 */
     double flops, bytes;
     int n_shapes;
-    struct op_shape shapes[OP_WATCH_MAX_SHAPES]; /* outputs first; the last one is an input, whose dtype
-                                                  * counts as the op's */
+    /* outputs first; the last one is an input, whose dtype counts as the op's */
+    struct op_shape shapes[OP_WATCH_MAX_SHAPES];
 };
 
 struct op_watch {

@@ -43,13 +43,13 @@ struct attention {
     tensor cu_seqlens_q;  /* i32 [B + 1]: the queries of sequence b are rows [cu[b], cu[b + 1]) */
     tensor cu_seqlens_kv; /* i32 [B + 1]: the same for keys and values */
     int64_t max_seqlen_q, max_seqlen_kv;
-    double n_pairs;      /* pairs of queries and keys, only to count work; 0: assumes the longest length for
-                          * each sequence */
-    double scale;        /* of the scores: 1 / sqrt(D) */
-    bool causal;         /* query i sees keys j <= i + (kv length - q length) */
-    tensor alibi_slopes; /* f32 [N] or null: slope * j is added to the scores */
-    tensor block_table;  /* null: keys and values are in the stream; paged generation will use it */
-    tensor row_keys;     /* i32 [T, 2], of the query rows */
+    /* pairs of queries and keys, only to count work; 0: assumes the longest length for each sequence */
+    double n_pairs;
+    double scale;           /* of the scores: 1 / sqrt(D) */
+    bool causal;            /* query i sees keys j <= i + (kv length - q length) */
+    tensor alibi_slopes;    /* f32 [N] or null: slope * j is added to the scores */
+    tensor block_table;     /* null: keys and values are in the stream; paged generation will use it */
+    tensor row_keys;        /* i32 [T, 2], of the query rows */
     struct dropout dropout; /* of the probabilities; column = head * 65536 + key position in its sequence */
 
     /* i32 bits of ops/attention_bits.h, or null.  With dropout the forward writes which probabilities it
@@ -67,13 +67,13 @@ struct optim_buffers {
     tensor exp_avg_sq; /* W [n]: v */
 };
 
-/* A run of elements that is updated alike: one logical parameter, or the part of it that one rank updates.  Its sums are
- * those of chunks of OPTIM_CHUNK elements, the last of which may be shorter. */
+/* A run of elements that is updated alike: one logical parameter, or the part of it that one rank updates.
+ * Its sums are those of chunks of OPTIM_CHUNK elements, the last of which may be shorter. */
 struct optim_span {
     int64_t offset, n;
     double weight_decay;
-    double
-        rate; /* the learning rate of its elements, as a part of OPTIM_LR: lr in the formulas below is their product */
+    /* the learning rate of its elements, as a part of OPTIM_LR: lr in the formulas below is their product */
+    double rate;
     int64_t first_chunk, n_chunks; /* of the whole parameter, in arrays of sums of all parameters */
     int64_t rows; /* of a matrix whose update is orthogonal (optim/optimizer_muon.c); 0: of anything else */
 };
@@ -94,7 +94,8 @@ enum optim_scalar {
     OPTIM_CORRECTION2, /* 1 - beta2^t, or 1 */
     OPTIM_MAX_NORM,    /* gradients are divided by max(1, norm / MAX_NORM); 0: never */
     OPTIM_GRAD_SCALE,  /* gradients, and their norm, are multiplied by it first: 1 / the loss scale */
-    OPTIM_COUPLED, /* 1: decay is added to the gradient, as Adam has it; 0: it is taken from the weight, as AdamW has it */
+    /* 1: decay is added to the gradient, as Adam has it; 0: it is taken from the weight, as AdamW has it */
+    OPTIM_COUPLED,
     OPTIM_RATIO_OF_ALL, /* 1: parameters without decay have a trust ratio, too; 0: theirs is 1 */
     OPTIM_MIN_RATIO,    /* the bounds of trust ratios: 0 and infinity are none */
     OPTIM_MAX_RATIO,
@@ -121,20 +122,25 @@ struct ops {
      * allowed. */
     void (*cast)(struct exec *x, tensor out, tensor in);
 
-    /* Rounds a factor of products to fp8 (core/fp8.h; Micikevicius et al. 2022, arXiv:2209.05433), with one scale:
-     *     scale = fp8_scale(format, max |in|);  rows = columns = scale round(in / scale);  dbias += sum over rows of in
+    /* Rounds a factor of products to fp8 (core/fp8.h; Micikevicius et al. 2022, arXiv:2209.05433), with one
+     * scale:
+     *     scale = fp8_scale(format, max |in|);  rows = columns = scale round(in / scale)
+     *     dbias += sum over rows of in
      * With a history, which holds the largest magnitudes of this factor in the step before and in this one:
      *     history[1] = max(history[1], max |in|);  scale = fp8_scale_after(format, history[0], history[1])
-     * This scale hardly ever depends on max |in|, so `in` is read only once.  A NaN counts as the largest number.
+     * This scale hardly ever depends on max |in|, so `in` is read only once.  A NaN counts as the largest
+     * number.
      *
-     * rows and columns [T, I] have dtype `format` and this scale.  columns is stored by columns (tensor_transpose), for
-     * products that sum over its rows.  On a device that does not compute in fp8, rows is A, bf16 or
-     * fp32, and columns is null.  scale f32 [1], history f32 [2] or null, dbias [I] W or null, in [T, I] A.
+     * rows and columns [T, I] have dtype `format` and this scale.  columns is stored by columns
+     * (tensor_transpose), for products that sum over its rows.  On a device that does not compute in fp8,
+     * rows is A, bf16 or fp32, and columns is null.  scale f32 [1], history f32 [2] or null, dbias [I] W or
+     * null, in [T, I] A.
      *
-     * Only tables of devices that compute in fp8 use maxima and `rounded` (core/tensor.h).  Slots that say "notes
-     * maxima" assign the maxima of a result together with it; if `in` has maxima, quantize takes the largest from them.
-     * Slots that say "rounds" also round a result whose `rounded` points to a factor, with columns and a history, as
-     * quantize does.  With "rounds in place of it" the result itself is then not stored. */
+     * Only tables of devices that compute in fp8 use maxima and `rounded` (core/tensor.h).  Slots that say
+     * "notes maxima" assign the maxima of a result together with it; if `in` has maxima, quantize takes the
+     * largest from them. Slots that say "rounds" also round a result whose `rounded` points to a factor, with
+     * columns and a history, as quantize does.  With "rounds in place of it" the result itself is then not
+     * stored. */
     void (*quantize)(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history, tensor dbias,
                      tensor in, enum dtype format);
 
@@ -148,12 +154,13 @@ struct ops {
      * shape. */
     void (*find_nonfinite)(struct exec *x, tensor index, tensor in);
 
-    /* out = in w^T + bias.  out [T, O] A or W, in [T, I] A, w [O, I] A, bias [O] W, or of the dtype of out on a
-     * device that takes_rounded_biases, or null.  in and out may have strided rows.
+    /* out = in w^T + bias.  out [T, O] A or W, in [T, I] A, w [O, I] A, bias [O] W, or of the dtype of out on
+     * a device that takes_rounded_biases, or null.  in and out may have strided rows.
      *
-     * Here and in the next three, on a device that computes in fp8, both factors of a product may be fp8: in and w
-     * e4m3, dout e5m2.  They are stored by rows, except w in linear_backward_input and both factors of
-     * linear_backward_weight, which are stored by columns.  T, I and O are then multiples of 16, and dbias is null. */
+     * Here and in the next three, on a device that computes in fp8, both factors of a product may be fp8: in
+     * and w e4m3, dout e5m2.  They are stored by rows, except w in linear_backward_input and both factors of
+     * linear_backward_weight, which are stored by columns.  T, I and O are then multiples of 16, and dbias is
+     * null. */
     void (*linear)(struct exec *x, tensor out, tensor in, tensor w, tensor bias);
 
     /* Here and in the layer norms below, tensors that only a backward reads may be null: pre; sum; mean and
@@ -165,8 +172,8 @@ struct ops {
     /* din = dout w, or din += dout w if `accumulate`.  din [T, I] A, dout [T, O] A, w [O, I] A. */
     void (*linear_backward_input)(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate);
 
-    /* dw = dout^T in, or dw += dout^T in if `accumulate`;  dbias += sum over rows of dout.  dw [O, I] W, dbias [O] W or null, dout [T, O] A, in
-     * [T, I] A. */
+    /* dw = dout^T in, or dw += dout^T in if `accumulate`;  dbias += sum over rows of dout.  dw [O, I] W,
+     * dbias [O] W or null, dout [T, O] A, in [T, I] A. */
     void (*linear_backward_weight)(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in,
                                    bool accumulate);
 
@@ -209,8 +216,8 @@ struct ops {
                                tensor in, tensor mean, tensor rstd, tensor gamma);
 
     /* sum = residual + dropout(in + bias);  out = LN(sum).  One pass for the end of both halves of a
-     * transformer layer. out, sum, in, residual [T, H] A; mean, rstd [T], bias, gamma, beta [H] W.  out notes maxima, and
-     * rounds. */
+     * transformer layer. out, sum, in, residual [T, H] A; mean, rstd [T], bias, gamma, beta [H] W.  out notes
+     * maxima, and rounds. */
     void (*bias_dropout_add_layernorm)(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd,
                                        tensor in, tensor bias, tensor residual, tensor gamma, tensor beta,
                                        double eps, tensor row_keys, struct dropout drop);
@@ -235,8 +242,9 @@ struct ops {
     /* With P recomputed from lse (Dao 2023, arXiv:2307.08691, algorithm 2), all assigned:
      *     dv = dropout(P)^T dout;  dP = dropout'(dout v^T);  dS = P (dP - rowsum(dout out))
      *     dq = scale dS k;  dk = scale dS^T q
-     * and 0 in rows after the last sequence;  dbias += sums over rows of dq, dk and dv.  dbias [3 N D] W, the three
-     * side by side, or null; only if q and k have rows of the same size.  a.bits, if not null, may be read. */
+     * and 0 in rows after the last sequence;  dbias += sums over rows of dq, dk and dv.  dbias [3 N D] W, the
+     * three side by side, or null; only if q and k have rows of the same size.  a.bits, if not null, may be
+     * read. */
     void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
                                tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a);
 
@@ -265,20 +273,23 @@ struct ops {
     void (*span_cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                                tensor cu_seqlens, tensor labels, tensor scale);
 
-    /* For each element with target y, not a NaN: loss as above; correct = ((z > 0) == (y > 1/2)) of sigmoid, 0 of squared;
+    /* For each element with target y, not a NaN: loss as above; correct = ((z > 0) == (y > 1/2)) of sigmoid,
+     * 0 of squared;
      *     dlogits = scale times the gradient of the loss: 2 (z - y), or sigmoid(z) - y
-     * For targets that are NaN: loss 0, correct 0, dlogits 0.  loss W, correct i32, logits W, targets f32 of one shape
-     * [R, C]; dlogits [R, C] A, or null to skip it; scale f64 [1]. */
+     * For targets that are NaN: loss 0, correct 0, dlogits 0.  loss W, correct i32, logits W, targets f32 of
+     * one shape [R, C]; dlogits [R, C] A, or null to skip it; scale f64 [1]. */
     void (*pointwise)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                       tensor targets, enum pointwise_loss kind, tensor scale);
 
     /* flat[i] = 0 for i in the spans.  flat W [n]. */
     void (*clear)(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans);
 
-    /* sums[k] = the sum of in[i]^2 over chunk k of the spans, in double.  sums f64 [optim_chunks], in W [n]. */
+    /* sums[k] = the sum of in[i]^2 over chunk k of the spans, in double.  sums f64 [optim_chunks], in W
+     * [n]. */
     void (*squares)(struct exec *x, tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans);
 
-    /* norm[0] = sqrt(sums[0] + sums[1] + ...), added in an order that n alone decides.  norm f64 [1], sums f64 [n]. */
+    /* norm[0] = sqrt(sums[0] + sums[1] + ...), added in an order that n alone decides.  norm f64 [1], sums
+     * f64 [n]. */
     void (*norm_of)(struct exec *x, tensor norm, tensor sums);
 
     /* LAMB (You et al. 2020, arXiv:1904.00962, algorithm 2; the variant of docs/math/optimizers.md).  For
@@ -286,25 +297,26 @@ struct ops {
      *     g = s grad / max(1, s norm / max_norm)
      *     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
      *     u = (m / c1) / (sqrt(v / c2) + eps) + wd w
-     *     r = max(min_ratio, min(|w| / |u|, max_ratio)) if both > 0 and (wd != 0 or ratio_of_all), else 1;  w -= lr r u
-     * in two halves, between which ranks that update parts of parameters tell each other their sums.  The first leaves u in
-     * the place of the gradient, and in sums f64 [optim_chunks, 2] those of w^2 and of u^2 of each chunk of the spans; the
-     * second takes |w| and |u| of each span's whole parameter from sums f64 [all chunks, 2], added in order.
-     * norm f64 [n], n >= 1: the first from norm_of, then whatever else must be finite; scalars f64
-     * [OPTIM_N_SCALARS].  Where one of norm is not finite nothing is written, gradients included: the update can
-     * be queued before anybody has looked. */
+     *     r = max(min_ratio, min(|w| / |u|, max_ratio)) if both > 0 and (wd != 0 or ratio_of_all), else 1
+     *     w -= lr r u
+     * in two halves, between which ranks that update parts of parameters tell each other their sums.  The
+     * first leaves u in the place of the gradient, and in sums f64 [optim_chunks, 2] those of w^2 and of u^2
+     * of each chunk of the spans; the second takes |w| and |u| of each span's whole parameter from sums f64
+     * [all chunks, 2], added in order. norm f64 [n], n >= 1: the first from norm_of, then whatever else must
+     * be finite; scalars f64 [OPTIM_N_SCALARS].  Where one of norm is not finite nothing is written,
+     * gradients included: the update can be queued before anybody has looked. */
     void (*lamb_direction)(struct exec *x, tensor sums, struct optim_buffers b,
                            const struct optim_span *spans, int64_t n_spans, tensor norm, tensor scalars);
     void (*lamb_apply)(struct exec *x, struct optim_buffers b, const struct optim_span *spans,
                        int64_t n_spans, tensor sums, tensor norm, tensor scalars);
 
-    /* LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), with g as in lamb_direction, and n = |g| of each span's whole
-     * parameter from squares f64 [all chunks], which `squares` has left:
+    /* LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), with g as in lamb_direction, and n = |g| of
+     * each span's whole parameter from squares f64 [all chunks], which `squares` has left:
      *     g = g / (n + eps) if n > 0;  m, v as in lamb_direction, of this g;  d = sqrt(v / c2) + eps
      *     r = (m / c1) / d + wd w;  c = g / d + wd w
-     *     w -= lr (b1 |w| / |r| r + (1 - b1) |w| / |c| c), with both ratios as LAMB's; the paper's are ratios of all
-     * in two halves as LAMB.  The first leaves the normalised g in the place of the gradient, and in sums f64 [optim_chunks, 3]
-     * those of w^2, r^2 and c^2; the second makes r and c again from m, v and g. */
+     *     w -= lr (b1 |w| / |r| r + (1 - b1) |w| / |c| c), both ratios as LAMB's; the paper has ratios of all
+     * in two halves as LAMB.  The first leaves the normalised g in the place of the gradient, and in sums f64
+     * [optim_chunks, 3] those of w^2, r^2 and c^2; the second makes r and c again from m, v and g. */
     void (*lans_direction)(struct exec *x, tensor sums, struct optim_buffers b,
                            const struct optim_span *spans, int64_t n_spans, tensor squares, tensor norm,
                            tensor scalars);
@@ -314,27 +326,31 @@ struct ops {
     /* AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101; the variant of docs/math/optimizers.md), g, m and
      * v, norm and scalars as in lamb_direction:
      *     w = w (1 - lr wd) - lr sqrt(c2) / c1 * m / (sqrt(v) + eps)
-     * or, coupled, g += wd w, and w has no factor: Adam (Kingma and Ba 2015, arXiv:1412.6980) with L2 regularisation. */
+     * or, coupled, g += wd w, and w has no factor: Adam (Kingma and Ba 2015, arXiv:1412.6980) with L2
+     * regularisation. */
     void (*adamw)(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                   tensor norm, tensor scalars);
 
-    /* The pieces of Muon (Jordan et al. 2024; optim/optimizer_muon.c) that are not products.  Nesterov momentum, with g, norm and
-     * scalars as in lamb_direction, and mu of the scalars:
+    /* The pieces of Muon (Jordan et al. 2024; optim/optimizer_muon.c) that are not products.  Nesterov
+     * momentum, with g, norm and scalars as in lamb_direction, and mu of the scalars:
      *     m = mu m + (1 - mu) g;  u = mu m + (1 - mu) g
-     * u takes the place of the gradient.  sums f64 [optim_chunks, 1]: of u^2, of each chunk of the spans.  v is not touched. */
+     * u takes the place of the gradient.  sums f64 [optim_chunks, 1]: of u^2, of each chunk of the spans.  v
+     * is not touched. */
     void (*nesterov)(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
                      int64_t n_spans, tensor norm, tensor scalars);
 
-    /* out = in / sqrt(sums[0] + sums[1] + ...), or 0 if that is 0.  out [R, C] A or W, in [R, C] W, sums f64 [n, 1], added in an
-     * order that n alone decides. */
+    /* out = in / sqrt(sums[0] + sums[1] + ...), or 0 if that is 0.  out [R, C] A or W, in [R, C] W, sums f64
+     * [n, 1], added in an order that n alone decides. */
     void (*unit)(struct exec *x, tensor out, tensor in, tensor sums);
 
-    /* out = a I + b in + c square: a polynomial of a symmetric matrix.  All [M, M], A or W; out may alias either. */
+    /* out = a I + b in + c square: a polynomial of a symmetric matrix.  All [M, M], A or W; out may alias
+     * either. */
     void (*matrix_polynomial)(struct exec *x, tensor out, tensor in, tensor square, double a, double b,
                               double c);
 
-    /* w = w (1 - lr wd) - lr in, with lr the span's part of OPTIM_LR: gradient descent with decoupled decay, of the matrix
-     * of one span.  in [R, C] A or W; of b, master and working.  Nothing is written where one of norm is not finite. */
+    /* w = w (1 - lr wd) - lr in, with lr the span's part of OPTIM_LR: gradient descent with decoupled decay,
+     * of the matrix of one span.  in [R, C] A or W; of b, master and working.  Nothing is written where one
+     * of norm is not finite. */
     void (*descend)(struct exec *x, struct optim_buffers b, const struct optim_span *span, tensor in,
                     tensor norm, tensor scalars);
 };

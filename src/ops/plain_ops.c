@@ -13,8 +13,8 @@ static const char ASKED_FOR[] = "--plain_ops asks for it";
 
 enum { MOST_REGIONS = 40 }; /* tensors of one call: embed_backward has 15, attention's struct adds 6 */
 
-/* Memory of the device that some tensors view, and its copy.  Views that overlap share a region, so that parts of one
- * matrix and results in the place of inputs stay what they are. */
+/* Memory of the device that some tensors view, and its copy.  Views that overlap share a region, so that
+ * parts of one matrix and results in the place of inputs stay what they are. */
 struct region {
     char *device, *end;
     char *host;
@@ -152,9 +152,10 @@ static void copy_back(struct mirror *m)
 /* ---- the ops ---- */
 
 /* clang-format off */
-#define MIRRORED(m, argument) _Generic((argument), tensor: mirror_tensor, struct attention: mirror_attention, \
-    struct optim_buffers: mirror_buffers, struct dropout: keep_dropout, span_list: keep_spans, double: keep_real, \
-    int64_t: keep_int, bool: keep_bool, enum dtype: keep_dtype, enum pointwise_loss: keep_loss)(m, argument)
+#define MIRRORED(m, argument) _Generic((argument), tensor: mirror_tensor, \
+    struct attention: mirror_attention, struct optim_buffers: mirror_buffers, struct dropout: keep_dropout, \
+    span_list: keep_spans, double: keep_real, int64_t: keep_int, bool: keep_bool, enum dtype: keep_dtype, \
+    enum pointwise_loss: keep_loss)(m, argument)
 
 /* MIRRORED of each argument. */
 #define EACH_1(m, a) MIRRORED(m, a)
@@ -175,8 +176,8 @@ static void copy_back(struct mirror *m)
 #define EACH_16(m, a, ...) MIRRORED(m, a), EACH_15(m, __VA_ARGS__)
 #define EACH_17(m, a, ...) MIRRORED(m, a), EACH_16(m, __VA_ARGS__)
 #define PICK(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, each, ...) each
-#define EACH(m, ...) PICK(__VA_ARGS__, EACH_17, EACH_16, EACH_15, EACH_14, EACH_13, EACH_12, EACH_11, EACH_10, EACH_9, \
-    EACH_8, EACH_7, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, )(m, __VA_ARGS__)
+#define EACH(m, ...) PICK(__VA_ARGS__, EACH_17, EACH_16, EACH_15, EACH_14, EACH_13, EACH_12, EACH_11, \
+    EACH_10, EACH_9, EACH_8, EACH_7, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, )(m, __VA_ARGS__)
 /* clang-format on */
 
 #define PLAIN(slot, parameters, arguments, ...)                                                              \

@@ -382,8 +382,8 @@ static void add_head(tensor t, int64_t row, int64_t head, int64_t i, double valu
     tensor_store(t, offset, tensor_load(t, offset) + value);
 }
 
-/* One query of one head: its row of the stream, its sequence and where that begins, and the keys [k0, k0 + n_keys) that
- * it sees. */
+/* One query of one head: its row of the stream, its sequence and where that begins, and the keys [k0, k0 +
+ * n_keys) that it sees. */
 struct query {
     int64_t row, head, k0, n_keys, sequence, q0;
 };

@@ -1,8 +1,8 @@
-/* roofline: predicts the time of ops on a device of which only two rates are known: each op takes as long as its FLOPs, or as
- * its bytes, whichever is longer (Williams et al. 2009, doi:10.1145/1498765.1498785).
+/* roofline: predicts the time of ops on a device of which only two rates are known: each op takes as long as
+ * its FLOPs, or as its bytes, whichever is longer (Williams et al. 2009, doi:10.1145/1498765.1498785).
  *
- * It is an op table that computes nothing, over the plan's.  What a whole step reaches of a roofline is a number
- * of the machine (ops/machines.h). */
+ * It is an op table that computes nothing, over the plan's.  What a whole step reaches of a roofline is a
+ * number of the machine (ops/machines.h). */
 #ifndef KILN_OPS_ROOFLINE_H
 #define KILN_OPS_ROOFLINE_H
 

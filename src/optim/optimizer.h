@@ -1,23 +1,26 @@
-/* optimizer: the rule of an update, its constants, and which parameters have weight decay.  Each rule is a struct
- * optimizer_kind in a file of its own, which calls the ops that do the arithmetic (docs/howto/add_an_optimizer.md). */
+/* optimizer: the rule of an update, its constants, and which parameters have weight decay.  Each rule is a
+ * struct optimizer_kind in a file of its own, which calls the ops that do the arithmetic
+ * (docs/howto/add_an_optimizer.md). */
 #ifndef KILN_OPTIM_OPTIMIZER_H
 #define KILN_OPTIM_OPTIMIZER_H
 
 #include "core/param_shard.h"
 #include "ops/ops.h"
 
-/* The operands of an update.  Buffers and spans are those of the elements that this rank updates: all, or its shard. */
+/* The operands of an update.  Buffers and spans are those of the elements that this rank updates: all, or its
+ * shard. */
 struct optimizer_step {
     struct optim_buffers buffers;
     const struct optim_span *spans;
     int64_t n_spans;
-    const struct optim_span
-        *parted; /* [n_spans] the same, with n_matrices matrices behind all others, if the kind takes them */
+    /* [n_spans] the same, with n_matrices matrices behind all others, if the kind takes them */
+    const struct optim_span *parted;
     int64_t n_matrices;
     tensor scratch; /* u8 [scratch_bytes] */
     tensor squares; /* f64 [all chunks] sums of squares of the gradients, of all ranks */
-    tensor sums; /* f64 [all chunks, n_sums] of what `direction` leaves, at least for the chunks of the spans'
-                  * whole parameters, whichever rank has them; null if n_sums is 0 */
+    /* f64 [all chunks, n_sums] of what `direction` leaves, at least for the chunks of the spans' whole
+     * parameters, whichever rank has them; null if n_sums is 0 */
+    tensor sums;
     tensor own_sums; /* [chunks of the spans, n_sums] the rows of it that `direction` writes */
     tensor norm;     /* f64 [n] the norm of all gradients, then other numbers that must be finite */
     tensor scalars;  /* f64 [OPTIM_N_SCALARS] */
@@ -26,8 +29,9 @@ struct optimizer_step {
 struct optimizer_kind {
     const char *name; /* a value of --optimizer; checkpoints have it too */
 
-    /* The sums, in fp64, that `direction` computes for each chunk: for norms of whole parameters other than those of their
-     * gradients.  Ranks that share a parameter exchange them before `apply`; matrices that are taken whole have one rank.  0: there are none, and no `direction`. */
+    /* The sums, in fp64, that `direction` computes for each chunk: for norms of whole parameters other than
+     * those of their gradients.  Ranks that share a parameter exchange them before `apply`; matrices that are
+     * taken whole have one rank.  0: there are none, and no `direction`. */
     int n_sums;
 
     bool couples_decay;          /* decay is added to the gradient (L2), not subtracted from the weight */
@@ -69,18 +73,21 @@ struct optimizer {
  * correction. */
 struct optimizer optimizer_defaults(const struct optimizer_kind *kind);
 
-/* Marks the parameters that the optimizer updates as matrices as whole ones, before shards are cut.  Without a kind there are none. */
+/* Marks the parameters that the optimizer updates as matrices as whole ones, before shards are cut.  Without
+ * a kind there are none. */
 void optimizer_keep_whole(const struct optimizer *o, struct param_table *table);
 
-/* A span for each parameter that is not frozen and has elements in the shard, in the table's order; offsets count from the shard's first
- * element.  The caller frees them.  NULL: out of memory. */
+/* A span for each parameter that is not frozen and has elements in the shard, in the table's order; offsets
+ * count from the shard's first element.  The caller frees them.  NULL: out of memory. */
 struct optim_span *optimizer_spans(const struct optimizer *o, const struct param_table *table,
                                    struct param_shard shard, int64_t *n_spans);
 
-/* A copy of the spans, with the n_matrices of them that have rows behind all others.  The caller frees it.  NULL: out of memory. */
+/* A copy of the spans, with the n_matrices of them that have rows behind all others.  The caller frees it.
+ * NULL: out of memory. */
 struct optim_span *optimizer_part_spans(const struct optim_span *spans, int64_t n_spans, int64_t *n_matrices);
 
-/* The scalars of update t, 1 for the first, at this learning rate.  Gradients are multiplied by grad_scale. */
+/* The scalars of update t, 1 for the first, at this learning rate.  Gradients are multiplied by
+ * grad_scale. */
 void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double grad_scale,
                        double scalars[OPTIM_N_SCALARS]);
 

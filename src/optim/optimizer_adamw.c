@@ -1,4 +1,5 @@
-/* AdamW, and Adam as in PyTorch (docs/math/optimizers.md).  The only norm is that of all gradients, so an update is one op. */
+/* AdamW, and Adam as in PyTorch (docs/math/optimizers.md).  The only norm is that of all gradients, so an
+ * update is one op. */
 #include "optim/optimizer.h"
 
 static void apply(struct exec *x, const struct optimizer_step *s)

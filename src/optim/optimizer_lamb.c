@@ -1,5 +1,5 @@
-/* LAMB: the step of a parameter is proportional to its norm (docs/math/optimizers.md).  So the norms of weights and directions
- * are computed between the two halves of the update. */
+/* LAMB: the step of a parameter is proportional to its norm (docs/math/optimizers.md).  So the norms of
+ * weights and directions are computed between the two halves of the update. */
 #include "optim/optimizer.h"
 
 static void direction(struct exec *x, const struct optimizer_step *s)
@@ -19,7 +19,8 @@ const struct optimizer_kind optimizer_lamb = {
     .apply = apply,
 };
 
-/* The experimental LAMB of the replaced DeepSpeed script: all parameters have trust ratios, and these are bounded. */
+/* The experimental LAMB of the replaced DeepSpeed script: all parameters have trust ratios, and these are
+ * bounded. */
 const struct optimizer_kind optimizer_nvlamb_exp = {
     .name = "nvlamb_exp",
     .n_sums = 2,
@@ -30,7 +31,8 @@ const struct optimizer_kind optimizer_nvlamb_exp = {
     .apply = apply,
 };
 
-/* DeepSpeed's own, its "Lamb": the same with bias correction of whole steps.  Source: csrc/lamb/fused_lamb_cuda_kernel.cu. */
+/* DeepSpeed's own, its "Lamb": the same with bias correction of whole steps.  Source:
+ * csrc/lamb/fused_lamb_cuda_kernel.cu. */
 const struct optimizer_kind optimizer_ds_fused_lamb = {
     .name = "ds_fused_lamb",
     .n_sums = 2,

@@ -1,5 +1,5 @@
-/* LANS: the gradient of each parameter is normalised, and a step is the sum of two directions, each with its own trust ratio
- * (docs/math/optimizers.md). */
+/* LANS: the gradient of each parameter is normalised, and a step is the sum of two directions, each with its
+ * own trust ratio (docs/math/optimizers.md). */
 #include "optim/optimizer.h"
 
 static void direction(struct exec *x, const struct optimizer_step *s)

@@ -1,11 +1,14 @@
-/* Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"; Liu et al. 2025, arXiv:2502.16982): the update of a
- * layer's matrix is the orthogonal matrix nearest to its momentum u, found by the iteration of Newton and Schulz,
+/* Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"; Liu et al. 2025,
+ * arXiv:2502.16982): the update of a layer's matrix is the orthogonal matrix nearest to its momentum u, found
+ * by the iteration of Newton and Schulz,
  *
- *     X = u / |u|;   5 times  X = a X + b (X X^T) X + c (X X^T)^2 X;   w = w (1 - lr wd) - lr 0.2 sqrt(max(rows, columns)) X
+ *     X = u / |u|;   5 times  X = a X + b (X X^T) X + c (X X^T)^2 X
+ *     w = w (1 - lr wd) - lr 0.2 sqrt(max(rows, columns)) X
  *
- * which carries X's singular values to about 1, and its length to that of an update of AdamW's, so that both take the same rate.
- * Everything else - embeddings, vectors, heads - is updated as AdamW has it.  The products are over the shorter side of X, in the dtype
- * of the model's products.  The same rule is torch.optim.Muon with adjust_lr_fn="match_rms_adamw". */
+ * which carries X's singular values to about 1, and its length to that of an update of AdamW's, so that both
+ * take the same rate. Everything else - embeddings, vectors, heads - is updated as AdamW has it.  The
+ * products are over the shorter side of X, in the dtype of the model's products.  The same rule is
+ * torch.optim.Muon with adjust_lr_fn="match_rms_adamw". */
 #include "core/arena.h"
 #include "optim/optimizer.h"
 

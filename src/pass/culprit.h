@@ -10,8 +10,8 @@ struct culprit {
     int64_t index; /* of its first element that is an infinity or NaN; -1: none found yet */
 };
 
-/* The first in the order of computation: weights, then activations of the last batch, which is run again for that, with dropout
- * if it was `training`. */
+/* The first in the order of computation: weights, then activations of the last batch, which is run again for
+ * that, with dropout if it was `training`. */
 struct culprit culprit_find(struct network *n, bool training);
 
 /* If none is found yet, searches the parameters in a flat buffer, which may be null; `kind` begins their

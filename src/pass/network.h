@@ -1,6 +1,6 @@
-/* network: a model in memory, ready to run: its weights, the layer loop (pass/stage.h) and room for batches, in one planned block.
- * It is all that inference needs, and belongs to one thread; networks in several threads may share the
- * weights of one.
+/* network: a model in memory, ready to run: its weights, the layer loop (pass/stage.h) and room for batches,
+ * in one planned block. It is all that inference needs, and belongs to one thread; networks in several
+ * threads may share the weights of one.
  *
  * A caller with more in the same block, such as a trainer, calls the steps of network_init, which are
  * below. */
@@ -28,8 +28,8 @@ struct network_config {
 /* Its memory and work, known before anything is allocated. */
 struct network_plan {
     int64_t n_params;
-    size_t
-        weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 the layers' in fp8 too */
+    /* fp32 master and, in bf16 or fp16, the working copy; in fp8 the layers' in fp8 too */
+    size_t weight_bytes;
     size_t activation_bytes;              /* of all batches in flight */
     size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside it (dev/queue.h) */
     size_t library_bytes; /* used by the device's context, or the host's libraries and threads */
@@ -52,7 +52,8 @@ struct network {
     struct stage stage;
 };
 
-/* Validates the configuration by running the largest batch forward on the plan table; allocates nothing that stays. */
+/* Validates the configuration by running the largest batch forward on the plan table; allocates nothing that
+ * stays. */
 struct status network_plan(struct network_plan *plan, const struct network_config *config);
 
 /* Allocates what is planned.  The weights are zero. */
@@ -71,8 +72,8 @@ void network_weights_changed(struct network *n);
 
 /* ---- the steps of network_init ---- */
 
-/* Table of parameters, exec and stage, without memory.  `owner` may be NULL.  STATUS_USAGE: the precision does not fit the
- * model. */
+/* Table of parameters, exec and stage, without memory.  `owner` may be NULL.  STATUS_USAGE: the precision
+ * does not fit the model. */
 struct status network_declare(struct network *n, const struct network_config *config,
                               const struct network *owner);
 

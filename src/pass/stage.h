@@ -21,9 +21,9 @@ struct stage_slot {
     struct batch capacity;    /* of the carving */
 };
 
-/* Looks at what a training pass leaves: at the activations of the input layer, of a layer or of the heads once
- * their forward is queued, and at the gradients once their backward is.  Later layers may overwrite them.  A
- * recomputation in a backward shows its activations again. */
+/* Looks at what a training pass leaves: at the activations of the input layer, of a layer or of the heads
+ * once their forward is queued, and at the gradients once their backward is.  Later layers may overwrite
+ * them.  A recomputation in a backward shows its activations again. */
 struct stage_tap {
     void (*activations)(struct stage_tap *tap, int64_t layer);
     void (*gradients)(struct stage_tap *tap, int64_t layer);
@@ -38,15 +38,15 @@ struct stage {
     bool learns;          /* there is a backward; else inference only */
     enum dtype dtype;     /* of activations */
     enum fp8_factors fp8; /* of the products of layers */
-    int64_t
-        recompute; /* layers of a chunk; only its input is kept, its activations are recomputed in backward
-                    * (Chen et al. 2016, arXiv:1604.06174); 0: the activations of all layers are kept */
+    /* layers of a chunk; only its input is kept, its activations are recomputed in backward (Chen et al.
+     * 2016, arXiv:1604.06174); 0: the activations of all layers are kept */
+    int64_t recompute;
     struct batch_limits limits; /* of every batch */
-    int64_t first,
-        end; /* of the model's layers, [first, end) run here; the input layer runs with the model's first
-              * layer, the heads with its last; otherwise another stage computes them */
-    int64_t
-        n_frozen; /* of the input layer and the layers above it, from below: no backward runs through them */
+    /* of the model's layers, [first, end) run here; the input layer runs with the model's first layer, the
+     * heads with its last; otherwise another stage computes them */
+    int64_t first, end;
+    /* of the input layer and the layers above it, from below: no backward runs through them */
+    int64_t n_frozen;
     int64_t n_slots;          /* micro-batches in flight */
     struct stage_slot *slots; /* [n_slots] */
     struct stage_slot *slot;  /* used by the calls below: the first until stage_select */
@@ -59,9 +59,9 @@ struct stage {
     void (*layer_done)(void *context, int64_t layer);
     void *layer_done_context;
 
-    /* Called in a backward for each bucket in order, from the heads down, once the gradients of its layers are
-     * queued.  What it queues runs after them; so a recording has a segment for each bucket.  NULL: nobody
-     * asks, and a recording is one segment. */
+    /* Called in a backward for each bucket in order, from the heads down, once the gradients of its layers
+     * are queued.  What it queues runs after them; so a recording has a segment for each bucket.  NULL:
+     * nobody asks, and a recording is one segment. */
     void (*gradient_done)(void *context, int bucket);
     void *gradient_done_context;
     struct param_buckets buckets; /* of the layers of this range; they do not change while it is used */
@@ -128,8 +128,9 @@ void stage_round_changed(struct stage *s);
 /* The passes, after stage_begin.  Forward; `training` turns dropout on.  Logits stay in the slot. */
 tensor stage_head_output(const struct stage *s, enum model_output output);
 
-/* The output of the range's last layer, [T, H] (with `learns`, of the model's last layer maybe only what the heads read), and the
- * input of its first: where the range does not begin with the model's first layer, the caller fills it before stage_forward. */
+/* The output of the range's last layer, [T, H] (with `learns`, of the model's last layer maybe only what the
+ * heads read), and the input of its first: where the range does not begin with the model's first layer, the
+ * caller fills it before stage_forward. */
 tensor stage_output(const struct stage *s);
 tensor stage_input(const struct stage *s);
 void stage_forward(struct stage *s, bool training);
@@ -141,8 +142,8 @@ void stage_loss(struct stage *s, tensor sums);
 /* Adds the gradients of the range's weights to s->grads; after stage_loss of the same batch.  If the range
  * has no heads, slot->dx must hold the gradient of its output before the call; after it, if the range has no
  * input layer, slot->dx is the gradient of its input.  In the first micro-batch of a step `adds` is false,
- * and gradients that are products are assigned (param.by_product).  gradient_done is called for all buckets but
- * the last, for which stage_graph_end calls it. */
+ * and gradients that are products are assigned (param.by_product).  gradient_done is called for all buckets
+ * but the last, for which stage_graph_end calls it. */
 void stage_backward(struct stage *s, bool training, bool adds);
 
 /* Inference: begins with the batch and runs forward without dropout. */

@@ -13,8 +13,8 @@
 /* Numbers that change from step to step, in memory that ops read. */
 struct stage_numbers {
     uint64_t dropout_key;
-    double loss_scales
-        [MODEL_MOST_SUMS]; /* of each loss of the model: gradients of the logits are multiplied by them */
+    /* of each loss of the model: gradients of the logits are multiplied by them */
+    double loss_scales[MODEL_MOST_SUMS];
     double scalars[OPTIM_N_SCALARS]; /* of the update that ends the step; zero where there is none */
 };
 

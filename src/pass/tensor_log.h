@@ -1,5 +1,5 @@
-/* tensor_log: writes the tensors of training passes to files: `--log_model_inputs`, `--log_fwd_activations` and
- * `--log_bwd_grads`, for TensorLogger of the replaced script (docs/decisions/0047_tensor_log.md).
+/* tensor_log: writes the tensors of training passes to files: `--log_model_inputs`, `--log_fwd_activations`
+ * and `--log_bwd_grads`, for TensorLogger of the replaced script (docs/decisions/0047_tensor_log.md).
  *
  * Each micro-batch has a safetensors file, DIRECTORY/tensor_logger_rank_R_step_S_micro_M.safetensors, whose
  * tensors are in the order in which they were computed; docs/formats.md lists their names.  A tensor is
@@ -54,9 +54,10 @@ struct tensor_log {
     struct status status; /* the first failure: nothing is logged after it */
 };
 
-/* Prepares a log of what `stage` computes; off if the options ask for nothing.  Carves the stage's slot for the
- * largest batch, to learn sizes.  STATUS_USAGE or STATUS_IO if the directory cannot be written or its disk lacks
- * room for all files; STATUS_USAGE if the device does not store what is asked for, or `grad` is null and gradients are. */
+/* Prepares a log of what `stage` computes; off if the options ask for nothing.  Carves the stage's slot for
+ * the largest batch, to learn sizes.  STATUS_USAGE or STATUS_IO if the directory cannot be written or its
+ * disk lacks room for all files; STATUS_USAGE if the device does not store what is asked for, or `grad` is
+ * null and gradients are. */
 struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_options *o,
                               const char *output_dir, struct stage *stage, const struct param_table *params,
                               tensor grad);
@@ -64,9 +65,9 @@ struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_opti
 /* Says what was written, then frees everything; safe on a zeroed struct. */
 void tensor_log_close(struct tensor_log *l);
 
-/* All of these do nothing on NULL or on a log that is off.  The step of the passes that follow; the pass begins,
- * its batch carved and on the device; it has ended, and after the last of a step `grad` holds the step's
- * gradients. */
+/* All of these do nothing on NULL or on a log that is off.  The step of the passes that follow; the pass
+ * begins, its batch carved and on the device; it has ended, and after the last of a step `grad` holds the
+ * step's gradients. */
 void tensor_log_step(struct tensor_log *l, int64_t step);
 void tensor_log_begin(struct tensor_log *l, const struct tensor_log_pass *pass);
 void tensor_log_end(struct tensor_log *l);

@@ -1,9 +1,9 @@
-/* deepspeed_log: what the replaced DeepSpeed script leaves besides dllogger's records: lines on standard output, and the
- * scalars of DeepSpeed's event files.
+/* deepspeed_log: what the replaced DeepSpeed script leaves besides dllogger's records: lines on standard
+ * output, and the scalars of DeepSpeed's event files.
  *
- * The rule: each line has the original's words and fields, which programs look for; where the original names its source file in
- * brackets, kiln names itself.  A log never ends training.  docs/formats.md lists the lines.
- * Sources: the replaced run_pretraining.py, DeepSpeed 0.7's runtime/engine.py and utils/timer.py. */
+ * The rule: each line has the original's words and fields, which programs look for; where the original names
+ * its source file in brackets, kiln names itself.  A log never ends training.  docs/formats.md lists the
+ * lines. Sources: the replaced run_pretraining.py, DeepSpeed 0.7's runtime/engine.py and utils/timer.py. */
 #ifndef KILN_REPORT_DEEPSPEED_LOG_H
 #define KILN_REPORT_DEEPSPEED_LOG_H
 
@@ -41,8 +41,8 @@ struct deepspeed_log {
     int64_t first_step, window_first; /* done before them */
 };
 
-/* Without `on` all calls do nothing.  With `prints` lines go to standard output; the first ones now.  `step` is the in-phase step
- * that the run begins at. */
+/* Without `on` all calls do nothing.  With `prints` lines go to standard output; the first ones now.  `step`
+ * is the in-phase step that the run begins at. */
 void deepspeed_log_open(struct deepspeed_log *l, const struct deepspeed_log_options *o, bool prints,
                         int64_t step);
 void deepspeed_log_close(struct deepspeed_log *l);

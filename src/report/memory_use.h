@@ -1,4 +1,5 @@
-/* memory_use: the memory that a run has taken, of the host and of its device, for its logs: `--log_memory_usage`. */
+/* memory_use: the memory that a run has taken, of the host and of its device, for its logs:
+ * `--log_memory_usage`. */
 #ifndef KILN_REPORT_MEMORY_USE_H
 #define KILN_REPORT_MEMORY_USE_H
 
@@ -17,14 +18,16 @@ struct memory_use {
     struct memory_amount of_device;
 };
 
-/* Asks now.  The device's peak is the most that was seen so far; its memory is in one block, so that hardly changes. */
+/* Asks now.  The device's peak is the most that was seen so far; its memory is in one block, so that hardly
+ * changes. */
 void memory_use_ask(struct memory_use *m);
 
-/* Adds the numbers of the last question to an event: memory_bytes, memory_peak_bytes, memory_limit_bytes, and the same with
- * device_ in front for a device with memory of its own. */
+/* Adds the numbers of the last question to an event: memory_bytes, memory_peak_bytes, memory_limit_bytes, and
+ * the same with device_ in front for a device with memory of its own. */
 void memory_use_put(json_t *fields, const struct memory_use *m);
 
-/* "0.521 GiB, at most 0.613 GiB (2.6 % of 23.4 GiB)"; of a device with its own memory, with the host's behind it. */
+/* "0.521 GiB, at most 0.613 GiB (2.6 % of 23.4 GiB)"; of a device with its own memory, with the host's behind
+ * it. */
 enum { MEMORY_USE_TEXT = 200 };
 void memory_use_text(char text[MEMORY_USE_TEXT], const struct memory_use *m);
 

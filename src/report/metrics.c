@@ -210,7 +210,8 @@ static double window_loss(const struct metrics *m)
     return loss / (double)m->window_steps;
 }
 
-/* "mlm 3.210 nsp 0.690 acc 0.400": every loss, or the first alone, and the first accuracy; means over `n` values. */
+/* "mlm 3.210 nsp 0.690 acc 0.400": every loss, or the first alone, and the first accuracy; means over `n`
+ * values. */
 static void put_sums(char *text, size_t size, const struct model *model, const double *means, double n,
                      bool first_alone)
 {

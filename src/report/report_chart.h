@@ -1,5 +1,5 @@
-/* report_chart: a chart of a report as HTML: curves as SVG paths that stretch with the page, ticks as text that does
- * not.
+/* report_chart: a chart of a report as HTML: curves as SVG paths that stretch with the page, ticks as text
+ * that does not.
  *
  * However long a run was, a curve has as many points as its style has columns.  A column with several rows
  * shows their mean, over a band from the least to the greatest of them. */

@@ -28,10 +28,10 @@ struct predict_options class_logits_prediction(struct class_logits *l);
 /* A model's prediction for one of its labels. */
 struct class_reading {
     int64_t label;
-    double
-        score; /* the probability among all labels, or of this one alone (PROBLEM_MULTI_LABEL), or the number itself */
-    bool holds; /* the most probable label, the first of equals; or a probability over one half; or a
-                 * number */
+    /* the probability among all labels, or of this one alone (PROBLEM_MULTI_LABEL), or the number itself */
+    double score;
+    /* the most probable label, the first of equals; or a probability over one half; or a number */
+    bool holds;
 };
 
 /* Turns the logits of a text, or of a token, into the predictions of the configuration's problem: out

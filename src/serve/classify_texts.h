@@ -14,8 +14,8 @@ struct classify_result {
 
 /* Classifies `texts`, with pairs[i] after texts[i] unless `pairs` is NULL, in a session of
  * MODEL_TASK_SEQUENCE_CLASSIFICATION.  The labels of a text are sorted by score, the highest first; numbers
- * (PROBLEM_REGRESSION) are in the model's order.  A text does not depend on its neighbours.  STATUS_NUMERIC if
- * the model computes something that is not finite. */
+ * (PROBLEM_REGRESSION) are in the model's order.  A text does not depend on its neighbours.  STATUS_NUMERIC
+ * if the model computes something that is not finite. */
 struct status classify_texts(struct session *s, struct classify_result *result,
                              const struct text_bytes *texts, const struct text_bytes *pairs, size_t n);
 void classify_result_fini(struct classify_result *r);

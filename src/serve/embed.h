@@ -40,9 +40,9 @@ struct status embed_plan_make(struct embed_plan *p, const struct session *s, con
 void embed_plan_describe(struct buf *out, const struct embed_plan *p);
 
 /* Computes vectors [n_texts, plan->width], in the plan's session.  Texts are sorted by length, and as many
- * run at once as fit a batch; a vector does not depend on the other texts but for rounding.  A text of more than
- * plan->max_length tokens is cut, and *n_cut counts those.  STATUS_NUMERIC if the model computes something
- * that is not finite. */
+ * run at once as fit a batch; a vector does not depend on the other texts but for rounding.  A text of more
+ * than plan->max_length tokens is cut, and *n_cut counts those.  STATUS_NUMERIC if the model computes
+ * something that is not finite. */
 struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct text_bytes *texts,
                           size_t n_texts, const struct embed_plan *plan);
 

@@ -130,7 +130,8 @@ static void fill_batch(struct likelihood_job *j, struct cursor *c)
     batch_finish(b, tokenizer_tail_id(j->l->session->tokenizer));
 }
 
-/* The losses of the batch that ran, -log p of each label, are computed where the logits are, and only they are fetched. */
+/* The losses of the batch that ran, -log p of each label, are computed where the logits are, and only they
+ * are fetched. */
 static struct status take_losses(struct likelihood_job *j)
 {
     struct session *s = j->l->session;

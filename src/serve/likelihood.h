@@ -1,8 +1,9 @@
-/* likelihood: how probable a model finds texts: the sum, over the tokens of a text, of the log-probability of each.
+/* likelihood: how probable a model finds texts: the sum, over the tokens of a text, of the log-probability of
+ * each.
  *
- * A masked model predicts a token from those on both sides of it, so its sum is a pseudo-log-likelihood: each token in turn is
- * replaced by [MASK] and predicted from all others (Salazar et al. 2020, arXiv:1910.14659, equation 1).  Special tokens are
- * read, but not predicted. */
+ * A masked model predicts a token from those on both sides of it, so its sum is a pseudo-log-likelihood: each
+ * token in turn is replaced by [MASK] and predicted from all others (Salazar et al. 2020, arXiv:1910.14659,
+ * equation 1).  Special tokens are read, but not predicted. */
 #ifndef KILN_SERVE_LIKELIHOOD_H
 #define KILN_SERVE_LIKELIHOOD_H
 
@@ -10,8 +11,10 @@
 
 /* What is masked besides the token that is predicted. */
 enum likelihood_masking {
-    LIKELIHOOD_TOKEN,      /* nothing */
-    LIKELIHOOD_WITHIN_WORD /* the later tokens of its word, which would give it away (Kauf & Ivanova 2023, arXiv:2305.10588, PLL-word-l2r) */
+    LIKELIHOOD_TOKEN, /* nothing */
+    /* the later tokens of its word, which would give it away (Kauf & Ivanova 2023, arXiv:2305.10588,
+     * PLL-word-l2r) */
+    LIKELIHOOD_WITHIN_WORD
 };
 
 /* Texts are added, then computed together, sorted by length, in batches without padding. */
@@ -23,16 +26,17 @@ struct likelihood {
     int64_t n;          /* texts */
 };
 
-/* In a session of MODEL_TASK_MASKED_LM; with session_options.one_mask_each a batch has many sequences.  STATUS_DATA: the
- * tokenizer has no mask token. */
+/* In a session of MODEL_TASK_MASKED_LM; with session_options.one_mask_each a batch has many sequences.
+ * STATUS_DATA: the tokenizer has no mask token. */
 struct status likelihood_init(struct likelihood *l, struct session *s, enum likelihood_masking masking);
 void likelihood_fini(struct likelihood *l);
 
 /* Adds text number l->n.  STATUS_DATA: it has no token, or more than the model reads. */
 struct status likelihood_add(struct likelihood *l, const char *text, size_t n);
 
-/* Computes all texts.  `done`, if not NULL, is called after each batch with the part of the work that is done.  A text does not
- * depend on the others but for rounding.  STATUS_NUMERIC if the model computes something that is not finite. */
+/* Computes all texts.  `done`, if not NULL, is called after each batch with the part of the work that is
+ * done.  A text does not depend on the others but for rounding.  STATUS_NUMERIC if the model computes
+ * something that is not finite. */
 struct status likelihood_run(struct likelihood *l, void (*done)(void *self, double part), void *self);
 
 /* After likelihood_run: the natural logarithm for text i. */

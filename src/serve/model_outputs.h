@@ -1,5 +1,5 @@
-/* model_outputs: everything that a model computes for a small batch, in host memory: so that two forms of a model can be
- * compared, here or by another program. */
+/* model_outputs: everything that a model computes for a small batch, in host memory: so that two forms of a
+ * model can be compared, here or by another program. */
 #ifndef KILN_SERVE_MODEL_OUTPUTS_H
 #define KILN_SERVE_MODEL_OUTPUTS_H
 
@@ -11,8 +11,9 @@ struct outputs_input {
     int32_t *ids, *types, *lengths; /* [B, S], [B, S], [B] the real tokens of each */
 };
 
-/* Three sequences of different lengths, up to 64 tokens, of pieces spread over the vocabulary: the same for the same
- * vocabulary and length.  outputs_input_fini frees it, and is safe on a zeroed struct.  STATUS_MEMORY. */
+/* Three sequences of different lengths, up to 64 tokens, of pieces spread over the vocabulary: the same for
+ * the same vocabulary and length.  outputs_input_fini frees it, and is safe on a zeroed struct.
+ * STATUS_MEMORY. */
 struct status outputs_input_fixed(struct outputs_input *in, const struct model_dir *m);
 void outputs_input_fini(struct outputs_input *in);
 
@@ -33,8 +34,8 @@ struct model_outputs {
     tensor values[OUTPUTS_N]; /* fp32, dense; null where the task has no such output */
 };
 
-/* Computes them on the CPU in fp32, with the weights of the task that the directory's files have.  STATUS_NUMERIC: one is
- * not finite. */
+/* Computes them on the CPU in fp32, with the weights of the task that the directory's files have.
+ * STATUS_NUMERIC: one is not finite. */
 struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, enum model_task task,
                                     const struct outputs_input *in);
 

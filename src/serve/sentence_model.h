@@ -30,7 +30,8 @@ enum sentence_pooling sentence_pooling_find(const char *name);
 
 enum sentence_activation { SENTENCE_IDENTITY, SENTENCE_TANH, SENTENCE_RELU, SENTENCE_GELU, SENTENCE_SIGMOID };
 
-/* A module after the pooling: x / |x|, or the first n_out numbers of x, or f(W x + b), plus x or R x if the file says so. */
+/* A module after the pooling: x / |x|, or the first n_out numbers of x, or f(W x + b), plus x or R x if the
+ * file says so. */
 struct sentence_layer {
     bool normalize, truncates;
     enum sentence_activation activation;
@@ -44,9 +45,8 @@ struct sentence_layer {
 enum { SENTENCE_MAX_LAYERS = 8 };
 
 struct sentence_model {
-    bool found;                              /* there is a modules.json; else everything below is kiln's
-                                              * default */
-    char transformer[CHECKPOINT_PATH_BYTES]; /* the directory of the BERT */
+    bool found; /* there is a modules.json; else everything below is kiln's default */
+    char transformer[CHECKPOINT_PATH_BYTES];             /* the directory of the BERT */
     enum sentence_pooling poolings[SENTENCE_N_POOLINGS]; /* whose vectors are concatenated */
     int n_poolings;
     bool skips_prompt; /* the tokens of a prompt, [CLS] included, are not pooled */

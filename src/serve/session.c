@@ -37,8 +37,8 @@ static int64_t batch_tokens_on(const struct device *device)
     return device->is_host ? HOST_BATCH_TOKENS : DEVICE_BATCH_TOKENS;
 }
 
-/* A text has at least 2 tokens, [CLS] and [SEP].  With a mask in each, logits are most of the memory: room for texts of
- * MASKED_TEXT_TOKENS; a batch of shorter ones is smaller. */
+/* A text has at least 2 tokens, [CLS] and [SEP].  With a mask in each, logits are most of the memory: room
+ * for texts of MASKED_TEXT_TOKENS; a batch of shorter ones is smaller. */
 static struct batch_limits limits_of(int64_t length, enum model_task task, int64_t batch_tokens,
                                      bool one_mask_each)
 {

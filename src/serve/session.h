@@ -40,9 +40,9 @@ struct session {
 };
 
 /* Opens a checkpoint or any model directory (model/model_dir.h) for a task, whose head it must have; the
- * pooler of MODEL_TASK_ENCODER may be missing, since nothing reads it.  A batch of MODEL_TASK_MASKED_LM is one
- * text with any number of masks, or with one_mask_each many texts with one mask each; of the other tasks, as many texts as fit
- * batch_tokens.  For MODEL_TASK_ENCODER the files of a sentence model
+ * pooler of MODEL_TASK_ENCODER may be missing, since nothing reads it.  A batch of MODEL_TASK_MASKED_LM is
+ * one text with any number of masks, or with one_mask_each many texts with one mask each; of the other tasks,
+ * as many texts as fit batch_tokens.  For MODEL_TASK_ENCODER the files of a sentence model
  * are read too, and refused as sentence_model_open does. */
 struct status session_open(struct session *s, const char *path, enum model_task task,
                            const struct session_options *o);

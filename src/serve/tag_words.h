@@ -15,15 +15,15 @@ struct tag_sentence {
 
 struct tag_result {
     struct class_reading *words; /* [n] the label of each word, over all sentences, and its probability */
-    struct tag_entity
-        *entities; /* [n_entities]; words are counted as above.  Types are the model's, or constant */
+    /* [n_entities]; words are counted as above. Types are the model's, or constant */
+    struct tag_entity *entities;
     int64_t n, n_entities;
     int64_t n_cut; /* sentences with too many tokens, which were read in parts */
 };
 
-/* Labels the words of sentences, in a session of MODEL_TASK_TOKEN_CLASSIFICATION.  The label of a word is that of its first
- * piece; entities are what data/tag_score.h finds in each sentence.  STATUS_NUMERIC if the model computes something that is
- * not finite. */
+/* Labels the words of sentences, in a session of MODEL_TASK_TOKEN_CLASSIFICATION.  The label of a word is
+ * that of its first piece; entities are what data/tag_score.h finds in each sentence.  STATUS_NUMERIC if the
+ * model computes something that is not finite. */
 struct status tag_words(struct session *s, struct tag_result *result, const struct tag_sentence *sentences,
                         size_t n_sentences);
 void tag_result_fini(struct tag_result *r);

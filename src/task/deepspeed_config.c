@@ -174,7 +174,8 @@ static struct status read_betas(const struct reader *r, const json_t *params)
                 : status_error(STATUS_DATA, "%s: \"betas\" must be two numbers from 0 to below 1", r->path);
 }
 
-/* DeepSpeed's own names: its Adam decays as AdamW unless "adam_w_mode" is false, its Lamb bounds the ratio. */
+/* DeepSpeed's own names: its Adam decays as AdamW unless "adam_w_mode" is false, its Lamb bounds the
+ * ratio. */
 static const char *optimizer_of(const char *type, bool decoupled)
 {
     return strcasecmp(type, "adam") == 0 && decoupled ? "adamw"

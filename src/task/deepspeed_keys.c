@@ -11,7 +11,8 @@ enum use {
     BLOCK,    /* an object whose keys have their own rows */
     NEUTRAL,  /* changes nothing here: `why` */
     NOT_DONE, /* decides how much memory is left, and kiln does not do it: a warning says `why` */
-    NOT_YET, /* kiln does not have it, so it must be off: absent, false, 0, null, or a block with "enabled": false */
+    /* kiln does not have it, so it must be off: absent, false, 0, null, or a block with "enabled": false */
+    NOT_YET,
 };
 
 #define OWN_WAY "ranks share the optimizer's state in kiln's own buckets"

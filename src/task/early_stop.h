@@ -1,9 +1,10 @@
-/* early_stop: when a run ends before its last step, since the loss of held-out data no longer falls, and which of its
- * checkpoints is the best.
+/* early_stop: when a run ends before its last step, since the loss of held-out data no longer falls, and
+ * which of its checkpoints is the best.
  *
- * As EarlyStoppingCallback with load_best_model_at_end of `transformers`: the best evaluation is that of the lowest loss; one is
- * without improvement unless its loss is below the best before it by more than `delta`; after `patience` of those in a row the
- * run ends.  The counts are part of the position (task/run_state.h), so a resumed run ends where an uninterrupted one does. */
+ * As EarlyStoppingCallback with load_best_model_at_end of `transformers`: the best evaluation is that of the
+ * lowest loss; one is without improvement unless its loss is below the best before it by more than `delta`;
+ * after `patience` of those in a row the run ends.  The counts are part of the position (task/run_state.h),
+ * so a resumed run ends where an uninterrupted one does. */
 #ifndef KILN_TASK_EARLY_STOP_H
 #define KILN_TASK_EARLY_STOP_H
 

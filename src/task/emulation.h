@@ -1,6 +1,6 @@
-/* emulation: a pre-training run that is one rank of many, without the others (dist/comm_emulated.h): it takes the memory and does the work
- * of that rank, and counts what it would exchange.  What it learns is of its own samples, with parts of the weights that nobody
- * updates: so it saves nothing, and says so. */
+/* emulation: a pre-training run that is one rank of many, without the others (dist/comm_emulated.h): it takes
+ * the memory and does the work of that rank, and counts what it would exchange.  What it learns is of its own
+ * samples, with parts of the weights that nobody updates: so it saves nothing, and says so. */
 #ifndef KILN_TASK_EMULATION_H
 #define KILN_TASK_EMULATION_H
 
@@ -16,13 +16,13 @@ struct emulation_options {
 
 struct pretrain_options;
 
-/* Makes `world`, of `e`, for the ranks that were asked for; or leaves both alone.  `started`: those that a launcher has started.  STATUS_USAGE:
- * several were, or the flags do not fit each other. */
+/* Makes `world`, of `e`, for the ranks that were asked for; or leaves both alone.  `started`: those that a
+ * launcher has started.  STATUS_USAGE: several were, or the flags do not fit each other. */
 struct status emulation_open(struct comm_emulated *e, struct comm *world, const struct emulation_options *o,
                              const struct comm *started);
 
-/* Turns off the saving of an emulated run.  STATUS_USAGE names a flag that needs checkpoints or other ranks, a machine without a row,
- * or a directory that has some of a real run. */
+/* Turns off the saving of an emulated run.  STATUS_USAGE names a flag that needs checkpoints or other ranks,
+ * a machine without a row, or a directory that has some of a real run. */
 struct status emulation_take(struct pretrain_options *o, const struct comm *world);
 
 /* What a run has taken. */
@@ -37,8 +37,8 @@ struct emulation_result {
     const char *links;
 };
 
-/* Logs it, beside what `kiln plan` says of the rank with the largest shard, and the time of a step with what the exchange would take.  `config`: this rank's.
- * *event: the same as JSON, for log.jsonl. */
+/* Logs it, beside what `kiln plan` says of the rank with the largest shard, and the time of a step with what
+ * the exchange would take.  `config`: this rank's. *event: the same as JSON, for log.jsonl. */
 struct status emulation_tell(const struct emulation_result *r, const struct trainer_config *config,
                              const struct comm *world, json_t **event);
 

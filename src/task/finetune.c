@@ -477,7 +477,8 @@ static struct status run_job(struct job *j)
     return status_ok();
 }
 
-/* Then the others end, and the first rank predicts: they would have to wait for it longer than ranks wait for each other. */
+/* Then the others end, and the first rank predicts: they would have to wait for it longer than ranks wait for
+ * each other. */
 static struct status run_all(struct job *j)
 {
     TRY(comm_agree(&j->world, stop_explain(run_job(j))));

@@ -10,7 +10,8 @@
 /* True if not all is there, and each that is not is named. */
 bool finetune_find_missing(const struct finetune_options *o, struct missing *m);
 
-/* The model as --config_file says it or, without one, --init_checkpoint: NULL where neither is there.  The caller destroys it. */
+/* The model as --config_file says it or, without one, --init_checkpoint: NULL where neither is there.  The
+ * caller destroys it. */
 struct status finetune_assume_model(struct model **model, const struct finetune_options *o,
                                     enum model_task task);
 

@@ -51,8 +51,8 @@ int64_t finetune_train_steps(const struct finetune_data *data, const struct fine
     return o->max_steps > 0 ? (int64_t)o->max_steps : per_epoch * (int64_t)o->num_train_epochs;
 }
 
-/* In the replaced script for questions the schedule's length counts examples, not features, so the last few steps run
- * at rate 0 (docs/quirks.md). */
+/* In the replaced script for questions the schedule's length counts examples, not features, so the last few
+ * steps run at rate 0 (docs/quirks.md). */
 static int64_t schedule_steps(const struct finetune_options *o, const struct finetune_data *data)
 {
     if (o->max_steps > 0 || !data->counts_examples) {

@@ -26,12 +26,12 @@ struct finetune_trained {
     double seconds;
     double sequences_per_second; /* after throughput_warmup_steps */
     double final_loss;           /* mean of the last log_freq steps */
-    double
-        heldout_loss; /* of the last evaluation or, with early stopping, of the best; NAN without eval_file */
+    /* of the last evaluation or, with early stopping, of the best; NAN without eval_file */
+    double heldout_loss;
 };
 
-/* Trains `t`, whose weights are loaded; with early stopping the best it had are then its weights.  `heldout` is without examples
- * unless there is an eval_file.  Saves checkpoints and resumes as the options say. */
+/* Trains `t`, whose weights are loaded; with early stopping the best it had are then its weights.  `heldout`
+ * is without examples unless there is an eval_file.  Saves checkpoints and resumes as the options say. */
 struct status finetune_train(struct trainer *t, const struct finetune_data *data,
                              const struct finetune_data *heldout, const struct tokenizer *tokenizer,
                              const struct finetune_options *o, struct metrics *log,

@@ -87,7 +87,8 @@ static struct status open_ranks(struct loop *l)
     return comm_device_open(&l->tensors, l->world, &l->trainer->net.x, &config);
 }
 
-/* Before the first step and before each save, whatever the flag's interval: a checkpoint is of weights that all ranks have. */
+/* Before the first step and before each save, whatever the flag's interval: a checkpoint is of weights that
+ * all ranks have. */
 static struct status compare_ranks(struct loop *l, bool begins)
 {
     if (!begins && l->compared_step == l->state.global_step) {
@@ -214,8 +215,8 @@ static void end_of_step_time(struct loop *l)
     }
 }
 
-/* *stopping: some rank was asked to stop.  Beside that all ranks take the first one's time, of which the run ends, and all there is of
- * it to resume from. */
+/* *stopping: some rank was asked to stop.  Beside that all ranks take the first one's time, of which the run
+ * ends, and all there is of it to resume from. */
 static struct status agree_on_end(struct loop *l, bool *stopping)
 {
     if (l->clock == NULL) {
@@ -240,7 +241,8 @@ static void leave_out_step(struct loop *l)
     save_run_tell(&l->save_run);
 }
 
-/* The newest whole checkpoint of steps of this phase before in-phase step `first`; *step is -1, and nothing open, without. */
+/* The newest whole checkpoint of steps of this phase before in-phase step `first`; *step is -1, and nothing
+ * open, without. */
 static struct status open_before(struct loop *l, struct checkpoint *c, int64_t first, int64_t *step)
 {
     struct checkpoint_steps list;
@@ -410,7 +412,8 @@ static struct status evaluate(struct loop *l, bool *best)
     return status_ok();
 }
 
-/* What is due after a step: evaluation, checkpoint.  The best checkpoint, and that of a run that ends early, are due too. */
+/* What is due after a step: evaluation, checkpoint.  The best checkpoint, and that of a run that ends early,
+ * are due too. */
 static struct status end_step(struct loop *l, bool stopping)
 {
     bool last = is_last_step(l), best = false;

@@ -18,9 +18,9 @@
 
 /* Each function gets the loop's `self`.  Those that may be NULL say so. */
 struct loop_task {
-    /* This rank's part of in-phase step `step`, with the counts of that part, borrowed until the next call.  Steps come in
-     * order, but with `health` some are left out, and some come again.  A failure ends the run, after its weights are
-     * saved. */
+    /* This rank's part of in-phase step `step`, with the counts of that part, borrowed until the next call.
+     * Steps come in order, but with `health` some are left out, and some come again.  A failure ends the run,
+     * after its weights are saved. */
     struct status (*next_batch)(void *self, int64_t step, const struct batch_step **batch);
 
     /* After each step; the batch has the counts of all ranks. */
@@ -46,15 +46,15 @@ struct loop {
     const struct loop_task *task;
     void *self;
     struct trainer *trainer;
-    const struct comm
-        *world; /* the ranks that run it together: each has the same loop, and its part of each batch */
+    /* the ranks that run it together: each has the same loop, and its part of each batch */
+    const struct comm *world;
     struct metrics *log;
     const char *directory;
     const char *data_flag; /* the flag of the training data, for messages: "--input_dir" */
     const struct tokenizer *tokenizer;
     struct schedule schedule;
-    int64_t
-        warmup_tokens; /* the rate rises from 0 over so many tokens, besides what the schedule does; 0: it does not */
+    /* the rate rises from 0 over so many tokens, besides what the schedule does; 0: it does not */
+    int64_t warmup_tokens;
     struct run_clock *clock; /* the run is planned and ends by the clock; NULL: by steps */
     struct run_state state;  /* position and settings; the caller sets those of a fresh run */
     int64_t last_step;       /* in-phase step after which this run ends */
@@ -62,10 +62,11 @@ struct loop {
     int64_t eval_steps;      /* between evaluations; 0: none between */
     struct early_stop_options early;
     struct health_options health;
-    int64_t
-        replica_check_steps; /* between comparisons of all ranks' weights, besides those before the first step and each save; 0: no others */
-    int64_t keep_last;       /* checkpoints; 0: all */
-    int64_t average_last;    /* checkpoints whose mean is saved beside each; 0: none is */
+    /* between comparisons of all ranks' weights, besides those before the first step and each save; 0: no
+     * others */
+    int64_t replica_check_steps;
+    int64_t keep_last;                 /* checkpoints; 0: all */
+    int64_t average_last;              /* checkpoints whose mean is saved beside each; 0: none is */
     struct training_state_place place; /* which checkpoint to resume from; its directory is set here */
     bool resume, allow_other_data;
     bool saves, saves_at_end; /* whether to save at all, and after the last step */
@@ -88,13 +89,15 @@ struct status loop_restore(struct loop *l, bool *found);
 /* Opens the output: checkpoints and the profile. */
 struct status loop_open(struct loop *l);
 
-/* Whether the run is at its end: at last_step, out of time, or before it, since the loss of held-out data no longer fell. */
+/* Whether the run is at its end: at last_step, out of time, or before it, since the loss of held-out data no
+ * longer fell. */
 bool loop_is_over(const struct loop *l);
 
 /* With early.patience, after the last step: gives the trainer the weights of the best checkpoint. */
 struct status loop_take_best(struct loop *l);
 
-/* Runs the steps up to last_step, or until held-out data says enough; STATUS_PREEMPTED after a signal, with the state saved. */
+/* Runs the steps up to last_step, or until held-out data says enough; STATUS_PREEMPTED after a signal, with
+ * the state saved. */
 struct status loop_run(struct loop *l);
 
 /* Waits for the save in flight; safe on a zeroed struct. */

@@ -11,7 +11,8 @@ struct missing {
 /* Whether nothing is at this path. */
 bool missing_is(const char *path);
 
-/* True if --FLAG names a path where nothing is: a log line says so, and what makes it.  NULL: not asked for. */
+/* True if --FLAG names a path where nothing is: a log line says so, and what makes it.  NULL: not asked
+ * for. */
 bool missing_path(struct missing *m, const char *flag, const char *path, const char *made_by);
 
 /* The same for weights to start from, which the prefix of a TensorFlow checkpoint may name. */

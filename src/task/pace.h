@@ -1,4 +1,5 @@
-/* pace: tells once, when a run has trained for a while, how fast this machine is and what the run will therefore take. */
+/* pace: tells once, when a run has trained for a while, how fast this machine is and what the run will
+ * therefore take. */
 #ifndef KILN_TASK_PACE_H
 #define KILN_TASK_PACE_H
 
@@ -6,7 +7,8 @@
 
 enum { PACE_SECONDS = 10 }; /* that are measured, after the first step */
 
-/* What a whole run has, in micro-batches of all ranks: they keep their tokens while sequences and batches grow. */
+/* What a whole run has, in micro-batches of all ranks: they keep their tokens while sequences and batches
+ * grow. */
 struct pace_run {
     double n_micro;           /* of a run by steps; 0: it ends by the clock */
     double total_s;           /* of a run by the clock */

@@ -12,8 +12,8 @@ enum {
     N_PACKINGS = 3
 };
 
-/* Without a sample.  English prose has 4.2 bytes a token and 110 a sentence; dumps and compressed text vary, and bzip2
- * makes of Wikipedia's XML about what is left of it as text. */
+/* Without a sample.  English prose has 4.2 bytes a token and 110 a sentence; dumps and compressed text vary,
+ * and bzip2 makes of Wikipedia's XML about what is left of it as text. */
 static const double TEXT_PER_BYTE[N_PACKINGS] = {1, 2.5, 1.2};
 static const double TOKENS_PER_TEXT = 1 / 4.2, SENTENCES_PER_TEXT = 1 / 110.0;
 

@@ -1,6 +1,8 @@
-/* prepare_plan: what `kiln prepare` says before it begins: what it will read, and what memory, disk and time that takes.
+/* prepare_plan: what `kiln prepare` says before it begins: what it will read, and what memory, disk and time
+ * that takes.
  *
- * The rule: figures come from a sample of the user's own text where there is one, and are called estimates. */
+ * The rule: figures come from a sample of the user's own text where there is one, and are called
+ * estimates. */
 #ifndef KILN_TASK_PREPARE_PLAN_H
 #define KILN_TASK_PREPARE_PLAN_H
 
@@ -15,7 +17,8 @@ struct prepare_plan {
     bool sample_is_whole;     /* it was all of the text */
 };
 
-/* Looks at the files, and reads text for up to `sample_seconds` (0: no sample).  STATUS_DATA: a file is not text. */
+/* Looks at the files, and reads text for up to `sample_seconds` (0: no sample).  STATUS_DATA: a file is not
+ * text. */
 struct status prepare_plan_make(struct prepare_plan *p, const struct prepare_config *c,
                                 const struct corpus *corpus, double sample_seconds);
 

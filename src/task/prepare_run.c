@@ -27,8 +27,8 @@ struct run {
     struct corpus *corpus;
     char work[FILE_PATH_BYTES]; /* OUTPUT_DIR/.prepare */
     char what[FILE_PATH_BYTES]; /* in it: run.json */
-    char done
-        [FILE_PATH_BYTES]; /* OUTPUT_DIR/.prepared.json: what run.json was of the outputs that are there */
+    /* OUTPUT_DIR/.prepared.json: what run.json was of the outputs that are there */
+    char done[FILE_PATH_BYTES];
     struct pass_state at;
 };
 

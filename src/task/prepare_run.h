@@ -1,9 +1,9 @@
-/* prepare_run: text into everything that training reads, in one pass: token stores, HDF5 shards of one or more phases, and
- * the cleaned text itself.
+/* prepare_run: text into everything that training reads, in one pass: token stores, HDF5 shards of one or
+ * more phases, and the cleaned text itself.
  *
- * All is made in OUTPUT_DIR/.prepare and moved from there when it is complete, so nothing has its final name before.
- * A run that was stopped, killed or could not write goes on from its last state, which is in there too
- * (corpus/pass_state.h).  docs/decisions/0051_prepare.md. */
+ * All is made in OUTPUT_DIR/.prepare and moved from there when it is complete, so nothing has its final name
+ * before. A run that was stopped, killed or could not write goes on from its last state, which is in there
+ * too (corpus/pass_state.h).  docs/decisions/0051_prepare.md. */
 #ifndef KILN_TASK_PREPARE_RUN_H
 #define KILN_TASK_PREPARE_RUN_H
 

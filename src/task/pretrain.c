@@ -133,8 +133,8 @@ static struct status before_save(void *self, bool due, bool stopping)
 {
     struct pretrain_run *r = self;
     bool wait = due && !stopping, others_wait = wait && r->world.size > 1;
-    while (
-        others_wait) { /* they may wait for this rank for a short time only, so they are told that it still reads */
+    /* others may wait for this rank for a short time only, so this rank tells them that it still reads */
+    while (others_wait) {
         TRY(together_any(&r->world, store_check_is_pending(&r->check), &others_wait));
         nanosleep(others_wait ? &between_looks : &(struct timespec){0}, NULL);
     }
@@ -245,7 +245,8 @@ static struct status open_outputs(struct pretrain_run *r, const struct trainer_p
     return comm_agree(&r->world, s);
 }
 
-/* With --average_last, once the phase is over: the loss of the mean on held-out text.  The trainer has its weights then. */
+/* With --average_last, once the phase is over: the loss of the mean on held-out text.  The trainer has its
+ * weights then. */
 static struct status evaluate_average(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;

@@ -1,5 +1,6 @@
 /* pretrain: `kiln pretrain` without its command line: masked language modelling and next-sentence prediction,
- * or the first alone, over a token store, in two phases, with held-out evaluation, checkpoints and exact resumption. */
+ * or the first alone, over a token store, in two phases, with held-out evaluation, checkpoints and exact
+ * resumption. */
 #ifndef KILN_TASK_PRETRAIN_H
 #define KILN_TASK_PRETRAIN_H
 
@@ -69,8 +70,8 @@ struct pretrain_options {
     bool sinusoidal_positions, positional_heads; /* bert_config's */
     bool ppmi_embeddings;  /* a new model's word embeddings begin as data/ppmi_vectors */
     const char *mask_flag; /* the flag given that says how samples of a store are drawn; NULL: none was */
-    bool
-        use_ds_lamb_bias_correction; /* of nvlamb_exp: the correction multiplies whole steps, not the moments */
+    /* of nvlamb_exp: the correction multiplies whole steps, not the moments */
+    bool use_ds_lamb_bias_correction;
     bool checkpoint_activations, in_order; /* in_order: samples as they lie in their file */
     struct profile_options profile;
     struct tensor_log_options tensor_log;

@@ -257,8 +257,9 @@ struct status pretrain_inputs_check_length(const struct pretrain_inputs *in, con
     return status_ok();
 }
 
-/* Identifies the training data: by the checksums of a store and how samples are drawn from it where that is not as usual, or by a hash of the shards' names and numbers of
- * records, since reading all their bytes would take too long. */
+/* Identifies the training data: by the checksums of a store and how samples are drawn from it where that is
+ * not as usual, or by a hash of the shards' names and numbers of records, since reading all their bytes would
+ * take too long. */
 static struct status name_data(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     const struct shard_loader *shards = &in->train.shards;

@@ -40,7 +40,8 @@ struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pret
 /* For a dry run.  True if not all is there, and each that is not is named. */
 bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missing *m);
 
-/* In place of opening: limits and model as the flags alone say.  model.hidden_size is 0 where there is no --config_file. */
+/* In place of opening: limits and model as the flags alone say.  model.hidden_size is 0 where there is no
+ * --config_file. */
 struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pretrain_options *o);
 
 /* Safe on a zeroed struct and after a failed open. */

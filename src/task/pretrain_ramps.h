@@ -1,5 +1,5 @@
-/* pretrain_ramps: what changes while a pre-training run goes on, from the words of its flags; and the part of the run that is
- * done, which it changes with. */
+/* pretrain_ramps: what changes while a pre-training run goes on, from the words of its flags; and the part of
+ * the run that is done, which it changes with. */
 #ifndef KILN_TASK_PRETRAIN_RAMPS_H
 #define KILN_TASK_PRETRAIN_RAMPS_H
 
@@ -15,8 +15,9 @@ struct pretrain_ramps_given {
     bool warmup_proportion;
 };
 
-/* Reads o->length_schedule into o->shorter and o->batch_ramp into o->n_micro, sets the sizes of the batch that it asks for and that were not given, and checks what
- * changes against the run.  STATUS_USAGE names the flags. */
+/* Reads o->length_schedule into o->shorter and o->batch_ramp into o->n_micro, sets the sizes of the batch
+ * that it asks for and that were not given, and checks what changes against the run.  STATUS_USAGE names the
+ * flags. */
 struct status pretrain_ramps_read(struct pretrain_options *o, const struct pretrain_ramps_given *given);
 
 /* How much of a run is done: by its clock, or else by its steps.  Does not move while a loader uses it. */

@@ -82,7 +82,8 @@ static struct status announce_emulation(struct pretrain_run *r, size_t peak, siz
     return status_ok();
 }
 
-/* Logs the memory that the run has taken on its device, that of the rank which has taken the most, and the plan. */
+/* Logs the memory that the run has taken on its device, that of the rank which has taken the most, and the
+ * plan. */
 struct status pretrain_announce_peak(struct pretrain_run *r, size_t free_before)
 {
     const struct device *d = r->backend.device;

@@ -1,5 +1,6 @@
-/* pretrain_run: what a run of pre-training owns, and the parts of it that have a file of their own: where it starts from
- * (pretrain_start.c) and what it says (pretrain_report.c).  Only pretrain.c and those two include this. */
+/* pretrain_run: what a run of pre-training owns, and the parts of it that have a file of their own: where it
+ * starts from (pretrain_start.c) and what it says (pretrain_report.c).  Only pretrain.c and those two include
+ * this. */
 #ifndef KILN_TASK_PRETRAIN_RUN_H
 #define KILN_TASK_PRETRAIN_RUN_H
 
@@ -37,8 +38,8 @@ struct pretrain_run {
     struct dir_lock lock;
     int64_t start_ns;
     size_t taken_bytes; /* of host memory, before the model's is allocated */
-    int64_t first_step_ns,
-        last_step_ns; /* when the first step of this run ended, and the last so far; 0: none has */
+    /* when the first step of this run ended, and the last so far; 0: none has */
+    int64_t first_step_ns, last_step_ns;
     bool prefetching;
 };
 
@@ -49,10 +50,12 @@ struct status pretrain_restore(struct pretrain_run *r);
 struct status pretrain_check_checkpoint(void *self, const struct training_state *from);
 struct status pretrain_begin_phase(void *self, const struct run_state *saved, const char *path);
 
-/* Opens the logs and writes what the run begins with.  `free_before`: bytes of its device, before the model was allocated. */
+/* Opens the logs and writes what the run begins with.  `free_before`: bytes of its device, before the model
+ * was allocated. */
 struct status pretrain_open_logs(struct pretrain_run *r, size_t free_before);
 
-/* Logs what is going to happen; and what has: the gain of --balance_tokens, the memory taken, or that all is done. */
+/* Logs what is going to happen; and what has: the gain of --balance_tokens, the memory taken, or that all is
+ * done. */
 void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *p);
 void pretrain_tell_balance(struct pretrain_run *r);
 struct status pretrain_announce_peak(struct pretrain_run *r, size_t free_before);

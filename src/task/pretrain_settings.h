@@ -1,4 +1,5 @@
-/* pretrain_settings: what the flags of a pre-training run mean to its loop and its trainer, and which of them cannot go together. */
+/* pretrain_settings: what the flags of a pre-training run mean to its loop and its trainer, and which of them
+ * cannot go together. */
 #ifndef KILN_TASK_PRETRAIN_SETTINGS_H
 #define KILN_TASK_PRETRAIN_SETTINGS_H
 
@@ -25,7 +26,8 @@ int64_t pretrain_last_step(const struct pretrain_options *o);
 /* bert_loader_config's n_groups. */
 int64_t pretrain_groups(const struct pretrain_options *o);
 
-/* STATUS_USAGE names flags that contradict each other; and, of the first rank, the status of the output directory. */
+/* STATUS_USAGE names flags that contradict each other; and, of the first rank, the status of the output
+ * directory. */
 struct status pretrain_check(const struct pretrain_options *o);
 
 /* STATUS_USAGE names a flag that cannot be with these ranks.  The batch is still that of one rank. */

@@ -9,23 +9,25 @@
 /* The flags of a command; all ranks have the same. */
 struct rank_options {
     const struct comm *world; /* the ranks that train together; NULL: this process alone.  Borrowed */
-    int64_t
-        global_batch_size; /* of all ranks, in gradient_accumulation_steps micro-batches of all; 0: not given, and both flags are
-                                 * of one rank */
+    /* of all ranks, in gradient_accumulation_steps micro-batches of all; 0: not given, and both flags are of
+     * one rank */
+    int64_t global_batch_size;
     int64_t reproducible_ranks; /* as many ranks or fewer give the same bits; 0: only the same number does */
     int64_t zero_stage;         /* 0, 1: ranks share the update and its moments, or 2: gradients too */
-    int64_t
-        replica_check_steps; /* between comparisons of all ranks' weights; 0: only before the first step and each save */
+    /* between comparisons of all ranks' weights; 0: only before the first step and each save */
+    int64_t replica_check_steps;
 };
 
 /* The ranks; comm_self without any. */
 struct comm rank_options_world(const struct rank_options *o);
 
-/* Makes the batch of one rank that of all.  STATUS_USAGE or STATUS_UNAVAILABLE names a flag that cannot be. */
+/* Makes the batch of one rank that of all.  STATUS_USAGE or STATUS_UNAVAILABLE names a flag that cannot
+ * be. */
 struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t *train_batch_size,
                                 int64_t *gradient_accumulation_steps);
 
-/* Whether ranks take turns at the micro-batches of a step (batch_step_init_part): a round of them is then a part of the tree of sums. */
+/* Whether ranks take turns at the micro-batches of a step (batch_step_init_part): a round of them is then a
+ * part of the tree of sums. */
 bool rank_options_in_turn(const struct rank_options *o);
 
 /* Sets the parts of this rank: of the update, of the sums of gradients, of checkpoints. */

@@ -1,14 +1,16 @@
 /* run_clock: a run that is planned, and ends, by seconds (--total_training_time) in place of steps.
  *
- * The seconds are those from the first step on, evaluations and saves between steps included; of a resumed run also those of
- * the runs before it, but not the time between.  The part of the run that is done is their share of the total: schedules are
- * functions of it, and the run ends before a step that is not expected to end in time, so the rate is close to 0 at the last.
+ * The seconds are those from the first step on, evaluations and saves between steps included; of a resumed
+ * run also those of the runs before it, but not the time between.  The part of the run that is done is their
+ * share of the total: schedules are functions of it, and the run ends before a step that is not expected to
+ * end in time, so the rate is close to 0 at the last.
  *
- * Several ranks go by the first one's clock: after each reading that something hangs on, the others hear it (run_clock_hear).
+ * Several ranks go by the first one's clock: after each reading that something hangs on, the others hear it
+ * (run_clock_hear).
  *
- * Times are of the monotonic clock, which nobody sets.  Where it jumps all the same - the machine slept, the process was
- * stopped - the time does not count: a reading before the last counts as nothing, and one that is later than
- * RUN_CLOCK_MOST_STEPS steps take, and than RUN_CLOCK_LONGEST_S, as one step.  Both are logged. */
+ * Times are of the monotonic clock, which nobody sets.  Where it jumps all the same - the machine slept, the
+ * process was stopped - the time does not count: a reading before the last counts as nothing, and one that is
+ * later than RUN_CLOCK_MOST_STEPS steps take, and than RUN_CLOCK_LONGEST_S, as one step.  Both are logged. */
 #ifndef KILN_TASK_RUN_CLOCK_H
 #define KILN_TASK_RUN_CLOCK_H
 
@@ -42,8 +44,9 @@ bool run_clock_is_over(const struct run_clock *c);
 /* The part of the run that will be done after the step that has begun, in [0, 1]. */
 double run_clock_part_after_step(const struct run_clock *c);
 
-/* The part of the run that the batch of step `step` is for: what was done when the step before it began, but for the time since that
- * one's predecessor.  Known, and the same on all ranks, from then on until the step ends.  Any thread may ask. */
+/* The part of the run that the batch of step `step` is for: what was done when the step before it began, but
+ * for the time since that one's predecessor.  Known, and the same on all ranks, from then on until the step
+ * ends.  Any thread may ask. */
 double run_clock_part(const struct run_clock *c, int64_t step);
 
 #endif

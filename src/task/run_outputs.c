@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* The longest name below --output_dir, rounded up: worker_0/eval/events.out.tfevents.TIME.HOST.PID.0 with a host of 64
- * letters. */
+/* The longest name below --output_dir, rounded up: worker_0/eval/events.out.tfevents.TIME.HOST.PID.0 with a
+ * host of 64 letters. */
 enum { LONGEST_NAME = 128 };
 
 struct status run_outputs_check(const char *directory)

@@ -56,7 +56,8 @@ static void end_average(struct save_run *s, struct status saved)
     s->averages = false;
 }
 
-/* Of several ranks: once all have written their parts, which is waited for with `wait`, they become a checkpoint, or none. */
+/* Of several ranks: once all have written their parts, which is waited for with `wait`, they become a
+ * checkpoint, or none. */
 static void end_shared(struct save_run *s, bool wait)
 {
     struct background_save *b = &s->saver;
@@ -110,7 +111,8 @@ void save_run_fini(struct save_run *s)
     background_save_fini(&s->saver);
 }
 
-/* The part of a flat buffer, which begins at element `begin` of the whole, that lies in a shard; it may be empty. */
+/* The part of a flat buffer, which begins at element `begin` of the whole, that lies in a shard; it may be
+ * empty. */
 static tensor slice_of(tensor flat, int64_t begin, struct param_shard shard)
 {
     return tensor_slice(flat, shard.begin - begin, shard.end - shard.begin);

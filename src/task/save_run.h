@@ -1,6 +1,6 @@
 /* save_run: the checkpoints of a trainer, for any task: begun between two steps, written in the background,
- * and logged.  Of several ranks each writes its slices, and between two later steps, once all have, the first one makes a
- * checkpoint of them: so all ranks call these functions together. */
+ * and logged.  Of several ranks each writes its slices, and between two later steps, once all have, the first
+ * one makes a checkpoint of them: so all ranks call these functions together. */
 #ifndef KILN_TASK_SAVE_RUN_H
 #define KILN_TASK_SAVE_RUN_H
 
@@ -35,8 +35,8 @@ struct save_run {
 /* Allocates the copy of the state, trainer->plan.saving_bytes.  The caller's fields must be set. */
 struct status save_run_init(struct save_run *s);
 
-/* Waits for the save in flight and, of a single rank, logs it; safe on a zeroed struct.  Ranks that have not finished one together
- * leave nothing of it. */
+/* Waits for the save in flight and, of a single rank, logs it; safe on a zeroed struct.  Ranks that have not
+ * finished one together leave nothing of it. */
 void save_run_fini(struct save_run *s);
 
 /* Begins to save DIRECTORY/ckpt_STEP; takes `state`, for trainer_state.json, which is NULL if memory ran out.

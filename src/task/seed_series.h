@@ -1,8 +1,9 @@
 /* seed_series: the same fine-tuning under several seeds, and the spread of what the runs score: `--seeds K`.
  *
- * Run k of K has the seed --seed + k and is a whole run of its own in OUTPUT_DIR/seed_S: with logs, checkpoints and a model.  Its
- * result.json is written last; a series goes on (--resume_from_checkpoint) with the runs that lack one.  Devlin et al. 2018
- * (arXiv:1810.04805) section 4.1 says why: small data sets differ from seed to seed. */
+ * Run k of K has the seed --seed + k and is a whole run of its own in OUTPUT_DIR/seed_S: with logs,
+ * checkpoints and a model.  Its result.json is written last; a series goes on (--resume_from_checkpoint) with
+ * the runs that lack one.  Devlin et al. 2018 (arXiv:1810.04805) section 4.1 says why: small data sets differ
+ * from seed to seed. */
 #ifndef KILN_TASK_SEED_SERIES_H
 #define KILN_TASK_SEED_SERIES_H
 
@@ -16,8 +17,9 @@ struct seed_series {
     const void *self;
 };
 
-/* Prints the table to standard output and writes it as OUTPUT_DIR/seeds.json: of each score its values, their mean, and their
- * sample standard deviation (K - 1 in the denominator).  With --dry_run it plans one run.  The first run that fails ends it. */
+/* Prints the table to standard output and writes it as OUTPUT_DIR/seeds.json: of each score its values, their
+ * mean, and their sample standard deviation (K - 1 in the denominator).  With --dry_run it plans one run.
+ * The first run that fails ends it. */
 struct status seed_series_run(const struct seed_series *s);
 
 #endif

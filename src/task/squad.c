@@ -135,7 +135,8 @@ static struct status write(void *self, struct buf *names)
     return buf_status(names);
 }
 
-/* Takes the scores that an evaluation script has printed as JSON: "exact_match" (SQuAD 1.1) or "exact" (2.0), and "f1". */
+/* Takes the scores that an evaluation script has printed as JSON: "exact_match" (SQuAD 1.1) or "exact" (2.0),
+ * and "f1". */
 static bool take_scores(struct score_list *scores, const char *printed)
 {
     const char *begin = strchr(printed, '{'), *end = strrchr(printed, '}');

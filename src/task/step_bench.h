@@ -26,9 +26,9 @@ struct step_bench {
 struct step_latency {
     int64_t n;
     double median_s, p99_s; /* of a step until its end; for answers, until the logits are in host memory */
-    double
-        passes_s; /* for training, the median of forward and backward only, to compare with benchmarks without
-                   * an optimizer */
+    /* for training, the median of forward and backward only, to compare with benchmarks without an
+     * optimizer */
+    double passes_s;
 };
 
 /* The fastest step with its ops timed one by one, and the highest ceilings measured between the steps. */

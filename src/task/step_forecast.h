@@ -12,8 +12,8 @@ struct step_forecast {
     struct op_ceilings ceilings;
 };
 
-/* Predicts a bench that was planned for machine_device, by the machine's rates; f must not move while f->ops is
- * used.  STATUS_USAGE: the rate of products in the bench's precision is not known. */
+/* Predicts a bench that was planned for machine_device, by the machine's rates; f must not move while f->ops
+ * is used.  STATUS_USAGE: the rate of products in the bench's precision is not known. */
 struct status step_forecast_run(struct step_forecast *f, const struct step_bench *b,
                                 const struct machine_rates *rates);
 

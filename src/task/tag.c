@@ -106,7 +106,8 @@ static const char *label_of(const struct tag_task *t, const struct tag_word *w)
     return label_names_get(t->labels->names, class_score_best(logits, t->labels->n));
 }
 
-/* Appends a word and what separates it from the next, if anything does; what would break the line is escaped, as in C. */
+/* Appends a word and what separates it from the next, if anything does; what would break the line is escaped,
+ * as in C. */
 static void put_column(struct buf *out, const char *text, char separator)
 {
     static const char breaks[] = "\n\r\t\v\f", letters[] = "nrtvf";

@@ -1,5 +1,6 @@
-/* together: what the ranks of a run tell each other between its steps.  All make the same calls; with a single rank nothing is
- * exchanged.  A rank that has given up agrees on its error (comm_agree) instead, and each call of the others returns it. */
+/* together: what the ranks of a run tell each other between its steps.  All make the same calls; with a
+ * single rank nothing is exchanged.  A rank that has given up agrees on its error (comm_agree) instead, and
+ * each call of the others returns it. */
 #ifndef KILN_TASK_TOGETHER_H
 #define KILN_TASK_TOGETHER_H
 
@@ -15,15 +16,17 @@ struct status together_any_beside(const struct comm *world, bool mine, bool *any
 /* The largest of all ranks' numbers, in fp32. */
 struct status together_largest(const struct comm *world, double mine, double *largest);
 
-/* The counts of a step's parts become those of the global batch.  `lacks`: this rank could not make its part. *any_lacks: some rank
- * could not.  *of_first becomes the first rank's. */
+/* The counts of a step's parts become those of the global batch.  `lacks`: this rank could not make its part.
+ * *any_lacks: some rank could not.  *of_first becomes the first rank's. */
 struct status together_count(const struct comm *world, struct batch_step *part, bool lacks, bool *any_lacks,
                              double *of_first);
 
-/* STATUS_DATA unless all ranks have the same number, such as the step that they go on from; `what` names it. */
+/* STATUS_DATA unless all ranks have the same number, such as the step that they go on from; `what` names
+ * it. */
 struct status together_same(const struct comm *world, int64_t mine, const char *what);
 
-/* Whether this rank, the first one or an emulated one, is the one that writes logs and reports, and checks and cleans what the run writes to. */
+/* Whether this rank, the first one or an emulated one, is the one that writes logs and reports, and checks
+ * and cleans what the run writes to. */
 bool together_is_first(const struct comm *world);
 
 #endif

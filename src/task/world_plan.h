@@ -1,10 +1,10 @@
-/* world_plan: what a pre-training step of `world` devices takes: bytes of a device, what it sends, and a predicted time.  Nothing
- * is measured, but for the rates of the cpu, and nothing is run.
+/* world_plan: what a pre-training step of `world` devices takes: bytes of a device, what it sends, and a
+ * predicted time.  Nothing is measured, but for the rates of the cpu, and nothing is run.
  *
- * The time of a step is that of its micro-batches, the update of a device's shard, the sums of gradients and the
- * gathering of what the update left elsewhere.  Two times are given: `slow` as if nothing overlapped, and
- * `fast` with sums behind the backward of the last micro-batch (at stage 2 of each), which is two thirds of its
- * passes. */
+ * The time of a step is that of its micro-batches, the update of a device's shard, the sums of gradients and
+ * the gathering of what the update left elsewhere.  Two times are given: `slow` as if nothing overlapped, and
+ * `fast` with sums behind the backward of the last micro-batch (at stage 2 of each), which is two thirds of
+ * its passes. */
 #ifndef KILN_TASK_WORLD_PLAN_H
 #define KILN_TASK_WORLD_PLAN_H
 
@@ -17,8 +17,8 @@ struct world_setup {
     const struct machine *machine;
     struct machine_rates rates; /* the machine's, or measured, or given */
     struct ring_links links;
-    struct step_bench
-        bench; /* of one micro-batch, planned by step_bench_plan for one rank that shares nothing */
+    /* of one micro-batch, planned by step_bench_plan for one rank that shares nothing */
+    struct step_bench bench;
 };
 
 struct world_range {
@@ -36,14 +36,16 @@ struct world_plan {
     struct world_range sequences; /* a second, of all devices */
 };
 
-/* Of the machine's devices, at the share of their rate that collectives reach.  `given`: bytes a second of all of them; 0: the machine's. */
+/* Of the machine's devices, at the share of their rate that collectives reach.  `given`: bytes a second of
+ * all of them; 0: the machine's. */
 struct ring_links world_links(const struct machine *machine, double given);
 
 /* Memory and traffic. */
 struct status world_plan_bytes(struct world_plan *p, const struct world_setup *s, int64_t world, int stage,
                                int64_t n_micro);
 
-/* Seconds of the step's sums of gradients that are left when those of a micro-batch, whose passes take so long, are behind its backward. */
+/* Seconds of the step's sums of gradients that are left when those of a micro-batch, whose passes take so
+ * long, are behind its backward. */
 double world_plan_left_s(const struct world_plan *p, double passes_s);
 
 /* Then the times.  STATUS_USAGE: the rate of such products is not known. */

@@ -1,12 +1,14 @@
-/* added_tokens: tokens that were given to a tokenizer after its vocabulary was made, such as "<url>" or "[E1]": they are found in a text
- * before it is split into words, and have rows of their own in the embeddings.
+/* added_tokens: tokens that were given to a tokenizer after its vocabulary was made, such as "<url>" or
+ * "[E1]": they are found in a text before it is split into words, and have rows of their own in the
+ * embeddings.
  *
- * As Hugging Face's BertTokenizerFast: the leftmost match counts, of several the longest; a token with single_word matches where
- * no letter, digit or underscore touches it; one that is `normalized` matches the folded text, so "<URL>" too in an uncased model.
- * Difference: folding knows ASCII only. White space that lstrip and rstrip take has no ids anyway.
+ * As Hugging Face's BertTokenizerFast: the leftmost match counts, of several the longest; a token with
+ * single_word matches where no letter, digit or underscore touches it; one that is `normalized` matches the
+ * folded text, so "<URL>" too in an uncased model. Difference: folding knows ASCII only. White space that
+ * lstrip and rstrip take has no ids anyway.
  *
- * The special tokens of the vocabulary are in the list too, but a user's text is text: they are found only where the tokenizer
- * is told to (tokenizer.parses_special). */
+ * The special tokens of the vocabulary are in the list too, but a user's text is text: they are found only
+ * where the tokenizer is told to (tokenizer.parses_special). */
 #ifndef KILN_TEXT_ADDED_TOKENS_H
 #define KILN_TEXT_ADDED_TOKENS_H
 
@@ -30,8 +32,8 @@ struct added_tokens {
 /* Safe on a zeroed struct. */
 void added_tokens_fini(struct added_tokens *l);
 
-/* Adds the tokens of a file that the list does not have yet: the earlier file counts.  STATUS_DATA for ids that cannot be. `source`
- * names the file in messages. */
+/* Adds the tokens of a file that the list does not have yet: the earlier file counts.  STATUS_DATA for ids
+ * that cannot be. `source` names the file in messages. */
 struct status added_tokens_read_json(struct added_tokens *l, const json_t *added,
                                      const char *source); /* tokenizer.json */
 struct status added_tokens_read_decoder(struct added_tokens *l, const json_t *decoder,
@@ -46,7 +48,8 @@ struct status added_tokens_add(struct added_tokens *l, const char *content, size
 /* Call it once all are there: sorts them. */
 void added_tokens_close(struct added_tokens *l);
 
-/* The first token in text[0..n) that begins at `from` or behind it; false: there is none.  Special ones count only if `special`; `folds`: text loses its upper case. */
+/* The first token in text[0..n) that begins at `from` or behind it; false: there is none.  Special ones count
+ * only if `special`; `folds`: text loses its upper case. */
 struct added_match {
     size_t at, n;
     const struct added_token *token;
@@ -58,8 +61,8 @@ bool added_tokens_find(const struct added_tokens *l, struct added_match *match, 
 const struct added_token *added_tokens_of(const struct added_tokens *l, int32_t id);
 const char *added_tokens_text(const struct added_tokens *l, const struct added_token *t);
 
-/* The list as "added_tokens" of tokenizer.json and "added_tokens_decoder" of tokenizer_config.json; and those that are not special as
- * added_tokens.json.  NULL if memory runs out. */
+/* The list as "added_tokens" of tokenizer.json and "added_tokens_decoder" of tokenizer_config.json; and those
+ * that are not special as added_tokens.json.  NULL if memory runs out. */
 json_t *added_tokens_json(const struct added_tokens *l);
 json_t *added_tokens_decoder(const struct added_tokens *l);
 json_t *added_tokens_map(const struct added_tokens *l);

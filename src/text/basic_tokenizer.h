@@ -64,9 +64,9 @@ void basic_tokenizer_fini(struct basic_tokenizer *b);
 bool basic_tokenizer_words(struct basic_tokenizer *b, const char *text, size_t n, size_t offset,
                            void (*on_word)(void *context, const struct basic_word *word), void *context);
 
-/* The word of text[0..n), for the common case: a run of letters of which none is to be ordered, so the result is one
- * word, or none, of at most BASIC_WORD_MAX_CHARS characters.  False for all other text; basic_tokenizer_words is for
- * that. */
+/* The word of text[0..n), for the common case: a run of letters of which none is to be ordered, so the result
+ * is one word, or none, of at most BASIC_WORD_MAX_CHARS characters.  False for all other text;
+ * basic_tokenizer_words is for that. */
 enum { BASIC_FOLD_BYTES = BASIC_WORD_MAX_CHARS * 4 };
 bool basic_tokenizer_fold(struct basic_tokenizer *b, char out[BASIC_FOLD_BYTES], size_t *n_out,
                           const char *text, size_t n);

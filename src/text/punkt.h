@@ -1,8 +1,8 @@
 /* punkt: where sentences end, as learned from text without labels.
  *
  * A full stop belongs to an abbreviation, an initial or a number, or it ends a sentence, or both.  What was
- * learned of the words on its two sides decides: which words are abbreviations, which often begin a sentence, which
- * pairs belong together, and whether a word occurs with a small letter.
+ * learned of the words on its two sides decides: which words are abbreviations, which often begin a sentence,
+ * which pairs belong together, and whether a word occurs with a small letter.
  * Source: Kiss & Strunk 2006, "Unsupervised Multilingual Sentence Boundary Detection", Computational
  * Linguistics 32, sections 3 and 4 (doi:10.1162/coli.2006.32.4.485), as NLTK's PunktSentenceTokenizer has it.
  *

@@ -9,8 +9,8 @@
 /* Whether a sentence ends behind `word`, which ends in a full stop, when `next` follows. */
 bool punkt_english_ends(const struct punkt_word *word, const struct punkt_word *next);
 
-/* Whether a word, in lower case and without its full stop, is such an abbreviation whatever was learned.  Text that
- * writes both Mr and Mr. teaches that mr is a word. */
+/* Whether a word, in lower case and without its full stop, is such an abbreviation whatever was learned.
+ * Text that writes both Mr and Mr. teaches that mr is a word. */
 bool punkt_english_knows(const char *word, size_t n);
 
 /* Whether it is a title or the like, behind which a name follows: a capital says nothing there. */

@@ -412,8 +412,8 @@ static struct status find_pairs(const struct punkt_trainer *t, struct punkt *p)
 
 /* ---- the result ---- */
 
-/* Words that were never seen with a small letter, and are neither abbreviations nor begin sentences, answer as
- * words that were never seen at all. */
+/* Words that were never seen with a small letter, and are neither abbreviations nor begin sentences, answer
+ * as words that were never seen at all. */
 static struct status keep_words(const struct punkt_trainer *t, struct punkt *p)
 {
     for (uint32_t i = 0; i < t->words.n; i++) {

@@ -4,9 +4,9 @@
  * abbreviations, pairs that belong together, and words that begin sentences.
  * Source: Kiss & Strunk 2006 (doi:10.1162/coli.2006.32.4.485), with the constants of NLTK's PunktTrainer.
  *
- * The rule: what is learned depends on the text alone, not on addresses or threads.  Memory is bounded: at most
- * PUNKT_TRAINER_WORDS different words, twice that with their stems, and PUNKT_TRAINER_PAIRS pairs, so under
- * 500 MB for any text.  Words that come when a table is full are counted, but nothing is learned of
+ * The rule: what is learned depends on the text alone, not on addresses or threads.  Memory is bounded: at
+ * most PUNKT_TRAINER_WORDS different words, twice that with their stems, and PUNKT_TRAINER_PAIRS pairs, so
+ * under 500 MB for any text.  Words that come when a table is full are counted, but nothing is learned of
  * them. */
 #ifndef KILN_TEXT_PUNKT_TRAINER_H
 #define KILN_TEXT_PUNKT_TRAINER_H

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A longer word is known only as long: no language has an abbreviation of this length.  In lower case it may be
- * longer: an ill-formed byte becomes U+FFFD, of three bytes. */
+/* A longer word is known only as long: no language has an abbreviation of this length.  In lower case it may
+ * be longer: an ill-formed byte becomes U+FFFD, of three bytes. */
 enum { PUNKT_WORD_BYTES = 64, PUNKT_LOWER_BYTES = 3 * PUNKT_WORD_BYTES };
 
 /* What every number is counted as. */

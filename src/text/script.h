@@ -1,7 +1,7 @@
 /* script: the script that a code point belongs to, by Unicode's property Script (Scripts.txt, UAX #24).
  *
- * The table has the scripts that text is commonly written in by name, and all others as one; characters that several
- * scripts share (digits, punctuation, marks without a script of their own) have none. */
+ * The table has the scripts that text is commonly written in by name, and all others as one; characters that
+ * several scripts share (digits, punctuation, marks without a script of their own) have none. */
 #ifndef KILN_TEXT_SCRIPT_H
 #define KILN_TEXT_SCRIPT_H
 

@@ -225,13 +225,15 @@ static size_t trim(const char *text, size_t end)
 
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Bytes at which a mark or a letter of Thai or Lao may begin.  None is inside a character, ill-formed or not. */
+/* Bytes at which a mark or a letter of Thai or Lao may begin.  None is inside a character, ill-formed or
+ * not. */
 static const bool may_matter[256] = {
     ['.'] = true,  ['!'] = true,  ['?'] = true,  [0xD6] = true, [0xD8] = true, [0xDB] = true,
     [0xE0] = true, [0xE1] = true, [0xE2] = true, [0xE3] = true, [0xEF] = true,
 };
 
-/* Whether eight bytes of text are ASCII without marks.  A byte below 128 plus 127 has its highest bit set unless it is 0. */
+/* Whether eight bytes of text are ASCII without marks.  A byte below 128 plus 127 has its highest bit set
+ * unless it is 0. */
 static bool is_plain(const char *text)
 {
     uint64_t w;

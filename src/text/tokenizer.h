@@ -3,8 +3,8 @@
  * Vocabulary, special tokens, files and their hash are read once, and threads share them; encoding writes to
  * a scratch that belongs to one thread.  The rule: code above this room asks what a tokenizer has, never for
  * its kind.  A special token that it lacks is -1; code that needs one calls tokenizer_require.  Special
- * tokens are added by the code that builds a model's input: encoding yields none, whatever the text says, unless parses_special
- * is set. */
+ * tokens are added by the code that builds a model's input: encoding yields none, whatever the text says,
+ * unless parses_special is set. */
 #ifndef KILN_TEXT_TOKENIZER_H
 #define KILN_TEXT_TOKENIZER_H
 
@@ -52,8 +52,8 @@ struct tokenizer {
 
     struct added_tokens added; /* the special tokens, and those that were given later */
     char *added_file;          /* the bytes of added_tokens.json; NULL: none were given later */
-    bool
-        parses_special; /* special tokens that a text spells, such as "[SEP]", are found: as in transformers */
+    /* special tokens that a text spells, such as "[SEP]", are found: as in transformers */
+    bool parses_special;
 };
 
 /* The functions of a kind of tokenizer.  Callers have checked that ids are in [0, n). */
@@ -99,10 +99,12 @@ void tokenizer_fini(struct tokenizer *t);
 /* STATUS_USAGE if this kind has no letter case to choose; call it before any scratch exists. */
 struct status tokenizer_set_lower_case(struct tokenizer *t, bool lower_case);
 
-/* STATUS_DATA unless it has a special token for each bit 1 << enum special_token of `wanted`; `what` needs them. */
+/* STATUS_DATA unless it has a special token for each bit 1 << enum special_token of `wanted`; `what` needs
+ * them. */
 struct status tokenizer_require(const struct tokenizer *t, unsigned wanted, const char *what);
 
-/* The id for the tail of a stream, which nothing attends to: the padding token's, or 0 where there is none. */
+/* The id for the tail of a stream, which nothing attends to: the padding token's, or 0 where there is
+ * none. */
 int32_t tokenizer_tail_id(const struct tokenizer *t);
 
 /* The piece of an id in [0, n); borrowed, not NUL-terminated. */
@@ -121,8 +123,8 @@ struct tokenizer_scratch {
     void *own; /* the kind's */
 };
 
-/* Borrows the tokenizer, which must neither move nor end before it.  Fini is safe on a zeroed struct and after a failed
- * init. */
+/* Borrows the tokenizer, which must neither move nor end before it.  Fini is safe on a zeroed struct and
+ * after a failed init. */
 struct status tokenizer_scratch_init(struct tokenizer_scratch *s, const struct tokenizer *t);
 void tokenizer_scratch_fini(struct tokenizer_scratch *s);
 

@@ -1,5 +1,5 @@
-/* tokenizer_files: the files of a tokenizer in the directories that kiln writes: those of its vocabulary, whose hash
- * goes along, tokenizer_config.json, and what else `transformers` wants in a model directory. */
+/* tokenizer_files: the files of a tokenizer in the directories that kiln writes: those of its vocabulary,
+ * whose hash goes along, tokenizer_config.json, and what else `transformers` wants in a model directory. */
 #ifndef KILN_TEXT_TOKENIZER_FILES_H
 #define KILN_TEXT_TOKENIZER_FILES_H
 

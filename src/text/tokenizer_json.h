@@ -25,8 +25,8 @@ struct status tokenizer_json_parse(struct tokenizer_json *t, const char *text, s
 /* Safe on a zeroed struct and after a failed parse. */
 void tokenizer_json_fini(struct tokenizer_json *t);
 
-/* The contents of the file for a vocabulary and tokens that were added, its special ones among them; the caller json_decref's it.  STATUS_DATA for a piece that JSON
- * cannot hold as a key (U+0000). */
+/* The contents of the file for a vocabulary and tokens that were added, its special ones among them; the
+ * caller json_decref's it.  STATUS_DATA for a piece that JSON cannot hold as a key (U+0000). */
 struct status tokenizer_json_make(json_t **root, const struct vocab *v, bool lower_case,
                                   const struct added_tokens *added);
 

@@ -94,7 +94,8 @@ struct status tokenizer_open_beside(struct tokenizer *t, const char *path)
     return s;
 }
 
-/* Two files of a directory say which pieces there are; tokenizer.json may have some more at the end, which were added. */
+/* Two files of a directory say which pieces there are; tokenizer.json may have some more at the end, which
+ * were added. */
 static void warn_of_other_pieces(const struct tokenizer *t, const char *pieces, const char *path)
 {
     for (int32_t id = 0; t != NULL && id < t->n; id++) {

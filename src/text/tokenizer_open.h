@@ -6,8 +6,8 @@
 #include "io/file.h"
 #include "text/tokenizer.h"
 
-/* Opens the tokenizer of a vocabulary file.  STATUS_DATA if the file is missing or no vocabulary, STATUS_USAGE if its
- * kind cannot lower the case of text. */
+/* Opens the tokenizer of a vocabulary file.  STATUS_DATA if the file is missing or no vocabulary,
+ * STATUS_USAGE if its kind cannot lower the case of text. */
 struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, bool lower_case);
 
 /* The same with the letter case that tokenizer_config.json beside the vocabulary file says. */
@@ -17,8 +17,8 @@ struct status tokenizer_open_beside(struct tokenizer *t, const char *path);
  * looked for.  STATUS_USAGE: the path is too long. */
 struct status tokenizer_open_find(char path[FILE_PATH_BYTES], bool *found, const char *directory);
 
-/* The tokenizer of shards: of the vocabulary file in their directory or beside it, where `kiln prepare` puts it.  *found is false, and
- * `t` is not opened, if there is none; `path` gets its name. */
+/* The tokenizer of shards: of the vocabulary file in their directory or beside it, where `kiln prepare` puts
+ * it.  *found is false, and `t` is not opened, if there is none; `path` gets its name. */
 struct status tokenizer_open_near(struct tokenizer *t, char path[FILE_PATH_BYTES], bool *found,
                                   const char *directory);
 

@@ -34,8 +34,8 @@ static uint32_t round_up(size_t n)
     return power;
 }
 
-/* The hash of a piece, byte by byte: that of a prefix is on the way to that of the whole.  The same multiplicative
- * hash as in word_cache.h; its highest bits are the best. */
+/* The hash of a piece, byte by byte: that of a prefix is on the way to that of the whole.  The same
+ * multiplicative hash as in word_cache.h; its highest bits are the best. */
 static uint64_t hash_begin(bool continues)
 {
     return continues ? UINT64_C(0xD6E8FEB86659FD93) : UINT64_C(0xBF58476D1CE4E5B9);
@@ -86,7 +86,8 @@ static struct vocab_slot *find_slot(const struct vocab *v, uint64_t hash, bool c
     }
 }
 
-/* A bit for each piece, so that most of what is no piece is turned away in the cache (Bloom 1970, with one hash). */
+/* A bit for each piece, so that most of what is no piece is turned away in the cache (Bloom 1970, with one
+ * hash). */
 static uint64_t *filter_word(const struct vocab *v, uint64_t hash)
 {
     return &v->filter[hash >> (64 - VOCAB_FILTER_BITS) >> 6];

@@ -1,11 +1,12 @@
 /* vocab: the pieces of a WordPiece model, read from vocab.txt: one piece a line, its id is the line number
  * from 0.
  *
- * The rule: ids are those that Hugging Face's BertTokenizer gives.  A carriage return before the line feed is not part of the piece, a
- * byte-order mark at the beginning not part of the first one; the last line feed may be missing.  An empty line has an id and is never
- * matched; of a piece that stands twice the last id counts.  A warning says so.  Pieces that begin a word and pieces
- * that continue one (written with "##" in front) are found by the hash of their bytes.  The longest match tries the
- * prefixes of a text from the longest on: unlike the steps of a trie, these do not wait for each other. */
+ * The rule: ids are those that Hugging Face's BertTokenizer gives.  A carriage return before the line feed is
+ * not part of the piece, a byte-order mark at the beginning not part of the first one; the last line feed may
+ * be missing.  An empty line has an id and is never matched; of a piece that stands twice the last id
+ * counts.  A warning says so.  Pieces that begin a word and pieces that continue one (written with "##" in
+ * front) are found by the hash of their bytes.  The longest match tries the prefixes of a text from the
+ * longest on: unlike the steps of a trie, these do not wait for each other. */
 #ifndef KILN_TEXT_VOCAB_H
 #define KILN_TEXT_VOCAB_H
 
@@ -24,8 +25,8 @@ struct vocab {
     uint32_t *starts;  /* [n] offset of each piece in text */
     uint16_t *lengths; /* [n] its bytes */
     int32_t n;         /* pieces */
-    int32_t pad, unk, cls, sep,
-        mask;                 /* ids of [PAD] [UNK] [CLS] [SEP] [MASK]; -1: there is none, but for [UNK] */
+    /* ids of [PAD] [UNK] [CLS] [SEP] [MASK]; -1: there is none, but for [UNK] */
+    int32_t pad, unk, cls, sep, mask;
     uint64_t hash;            /* FNV-1a of the file's bytes: goes into every artefact made with it */
     struct vocab_slot *slots; /* [n_slots] the hash table of pieces */
     uint32_t n_slots;         /* a power of two */
@@ -33,7 +34,8 @@ struct vocab {
     uint16_t longest[2];      /* bytes of the longest piece that begins and that continues a word */
 };
 
-/* Reads vocab.txt.  STATUS_DATA, with the line numbers: no pieces, a too long line, invalid UTF-8, or no [UNK]. */
+/* Reads vocab.txt.  STATUS_DATA, with the line numbers: no pieces, a too long line, invalid UTF-8, or no
+ * [UNK]. */
 struct status vocab_open(struct vocab *v, const char *path);
 
 /* The same from memory, which is copied; `source` names it in messages. */

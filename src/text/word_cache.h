@@ -1,15 +1,17 @@
 /* word_cache: from the bytes of a run of text to the ids of its tokens, for one thread.
  *
- * On natural text few words make most of the text (Zipf's law), so nearly all runs are found here.  The rule: what is
- * found is what encoding the run gives, whatever was cached before: an entry holds the whole run and is compared with
- * it.  The size is fixed; a new entry takes the place of an older one with the same hash.  Of a pair, the first entry was
- * found last: a new one takes the place of the second, and one that is found there becomes the first.  So words that occur
- * once do not drive out those that are found, and nearly all that is found is first.
+ * On natural text few words make most of the text (Zipf's law), so nearly all runs are found here.  The rule:
+ * what is found is what encoding the run gives, whatever was cached before: an entry holds the whole run and
+ * is compared with it.  The size is fixed; a new entry takes the place of an older one with the same hash.
+ * Of a pair, the first entry was found last: a new one takes the place of the second, and one that is found
+ * there becomes the first.  So words that occur once do not drive out those that are found, and nearly all
+ * that is found is first.
  *
- * Two tables, both of pairs of entries: short ones for runs of up to 16 bytes and up to 3 ids, long ones for up to 32
- * bytes and 7 ids.  A run is kept with zeros behind it.  A short entry with more ids than it
+ * Two tables, both of pairs of entries: short ones for runs of up to 16 bytes and up to 3 ids, long ones for
+ * up to 32 bytes and 7 ids.  A run is kept with zeros behind it.  A short entry with more ids than it
  * holds says that they are in a long one.  Runs that differ only in NUL bytes at their end have the same
- * ids, because the tokenizer drops NUL; so an empty entry, whose run is zeros, is right too: it has no ids. */
+ * ids, because the tokenizer drops NUL; so an empty entry, whose run is zeros, is right too: it has no
+ * ids. */
 #ifndef KILN_TEXT_WORD_CACHE_H
 #define KILN_TEXT_WORD_CACHE_H
 
@@ -52,8 +54,8 @@ void word_cache_fini(struct word_cache *c);
 /* Remembers a run of n bytes, at most WORD_CACHE_LONG_BYTES, and its ids, if they are not too many. */
 void word_cache_add(struct word_cache *c, const char *run, size_t n, const int32_t *ids, size_t n_ids);
 
-/* The ids of a run of n bytes, at most WORD_CACHE_LONG_BYTES, and their number; NULL if they are not known.  No byte
- * behind the run is read. */
+/* The ids of a run of n bytes, at most WORD_CACHE_LONG_BYTES, and their number; NULL if they are not known.
+ * No byte behind the run is read. */
 const int32_t *word_cache_find(struct word_cache *c, const char *run, size_t n, size_t *n_ids);
 
 /* The functions below are in the header because they run for each token. */
@@ -61,8 +63,8 @@ const int32_t *word_cache_find(struct word_cache *c, const char *run, size_t n, 
 /* [32] -1 in the first 16 bytes: 16 bytes from 16 - n on keep the first n bytes of a run. */
 extern const uint8_t word_cache_keep[2 * WORD_CACHE_SHORT_BYTES];
 
-/* The hash of a run, of which `part` are 16 bytes; its highest bits are the best (multiplicative hashing: Knuth, The
- * Art of Computer Programming, vol. 3, section 6.4). */
+/* The hash of a run, of which `part` are 16 bytes; its highest bits are the best (multiplicative hashing:
+ * Knuth, The Art of Computer Programming, vol. 3, section 6.4). */
 static inline uint64_t word_cache_hash(const uint64_t part[2])
 {
     return part[0] * UINT64_C(0xD6E8FEB86659FD93) + (part[1] ^ part[1] >> 32) * UINT64_C(0x9E3779B97F4A7C15);
@@ -76,7 +78,8 @@ static inline bool word_cache_is_short(const struct word_cache_short *e, const u
 /* The run's entry if it is the second of the pair, where the first one is then; else NULL. */
 const struct word_cache_short *word_cache_find_second(struct word_cache_short pair[2], const uint64_t run[2]);
 
-/* The entry of a run of n bytes, 1 to WORD_CACHE_SHORT_BYTES, or NULL; WORD_CACHE_SHORT_BYTES of text are read. */
+/* The entry of a run of n bytes, 1 to WORD_CACHE_SHORT_BYTES, or NULL; WORD_CACHE_SHORT_BYTES of text are
+ * read. */
 static inline const struct word_cache_short *word_cache_find_short(struct word_cache *c, const char *text,
                                                                    size_t n)
 {

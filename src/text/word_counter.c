@@ -5,11 +5,12 @@
 /* Longer runs (text without spaces) hardly ever repeat: they are split into words at once. */
 static const size_t RUN_MAX_BYTES = 64;
 
-/* Distinct runs in memory, about 20 MB.  More would save folding a rare run twice, which takes less time than missing
- * the processor's caches. */
+/* Distinct runs in memory, about 20 MB.  More would save folding a rare run twice, which takes less time than
+ * missing the processor's caches. */
 enum { MOST_RUNS = 1 << 18 };
 
-/* A thread's share of as many words as the tally keeps in memory, but not so few that the file has very many parts. */
+/* A thread's share of as many words as the tally keeps in memory, but not so few that the file has very many
+ * parts. */
 enum { LEAST_WORDS = 1 << 16 };
 
 struct status word_counter_init(struct word_counter *c, struct word_tally *tally, bool lower_case,

@@ -1,7 +1,7 @@
 /* word_counter: counts the words of a text as BERT's tokenizer sees them, for one thread.
  *
- * Runs of raw text are counted first, so that each distinct one is folded once and not as often as it occurs.  Both
- * tables, of runs and of words, are bounded: full ones are emptied into the next. */
+ * Runs of raw text are counted first, so that each distinct one is folded once and not as often as it
+ * occurs.  Both tables, of runs and of words, are bounded: full ones are emptied into the next. */
 #ifndef KILN_TEXT_WORD_COUNTER_H
 #define KILN_TEXT_WORD_COUNTER_H
 
@@ -25,8 +25,8 @@ struct status word_counter_init(struct word_counter *c, struct word_tally *tally
                                 int n_threads);
 void word_counter_fini(struct word_counter *c);
 
-/* Counts the words of text[0..n), any bytes; a word does not continue from one call to the next.  STATUS_MEMORY, or
- * the error of word_tally_take. */
+/* Counts the words of text[0..n), any bytes; a word does not continue from one call to the next.
+ * STATUS_MEMORY, or the error of word_tally_take. */
 struct status word_counter_add(struct word_counter *c, const char *text, size_t n);
 
 /* Hands all counts to the tally.  Call it once, after the last text. */

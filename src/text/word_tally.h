@@ -1,9 +1,10 @@
-/* word_tally: how often each word occurred in a text of any size, from the counts of many threads, in bounded memory.
+/* word_tally: how often each word occurred in a text of any size, from the counts of many threads, in bounded
+ * memory.
  *
- * Threads count words in tables of their own (text/word_counter.h) and hand over each table that is full.  It is
- * sorted; up to WORD_TALLY_MEMORY_WORDS stay in memory, further tables go to a file without a name.  Reading merges all of
- * them.  The rule: the words come in the order of their bytes, each once, with its exact count, so neither the number
- * of threads nor what was written to the file changes anything. */
+ * Threads count words in tables of their own (text/word_counter.h) and hand over each table that is full.  It
+ * is sorted; up to WORD_TALLY_MEMORY_WORDS stay in memory, further tables go to a file without a name.
+ * Reading merges all of them.  The rule: the words come in the order of their bytes, each once, with its
+ * exact count, so neither the number of threads nor what was written to the file changes anything. */
 #ifndef KILN_TEXT_WORD_TALLY_H
 #define KILN_TEXT_WORD_TALLY_H
 
@@ -35,8 +36,8 @@ void word_tally_fini(struct word_tally *t);
 /* Forgets all words, and frees the memory and the file that they took. */
 void word_tally_empty(struct word_tally *t);
 
-/* Takes the words of a table, which is empty afterwards, whatever is returned.  Any thread may call it.  STATUS_IO:
- * the file cannot be written. */
+/* Takes the words of a table, which is empty afterwards, whatever is returned.  Any thread may call it.
+ * STATUS_IO: the file cannot be written. */
 struct status word_tally_take(struct word_tally *t, struct word_counts *table);
 
 /* Reads all words; nothing may be taken meanwhile, but it can be read more than once. */

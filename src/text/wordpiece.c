@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The roles of code points (enum basic_role) with the id of those that stand alone: ROLE_ALONE + id.  0: not met yet. */
+/* The roles of code points (enum basic_role) with the id of those that stand alone: ROLE_ALONE + id.  0: not
+ * met yet. */
 enum { ROLE_PART = 1, ROLE_SPACE, ROLE_ALONE };
 enum { N_ROLES = 0x10000 };
 
@@ -197,8 +198,9 @@ static void encode_part(struct wordpiece_scratch *t, const char *part, size_t n)
 }
 
 /* Encodes a run that the cache lacks.  It is cut at code points above ASCII that are white
- * space or stand alone: what is on either side of them does not depend on the other.  So text without white space,
- * such as Chinese, costs a table's look-up a character, and the quotes of a word do not make it another word. */
+ * space or stand alone: what is on either side of them does not depend on the other.  So text without white
+ * space, such as Chinese, costs a table's look-up a character, and the quotes of a word do not make it
+ * another word. */
 static __attribute__((noinline)) void encode_unknown(struct wordpiece_scratch *t, const char *run, size_t n)
 {
     size_t start = 0;
@@ -244,8 +246,8 @@ static bool make_room(struct wordpiece_scratch *t)
     return true;
 }
 
-/* Encodes the tokens that end in the first 64 bytes of text[0..n), n >= BLOCK_READS, and returns how many bytes need not
- * be read again, at least 1.  A run at the start that is longer than that is encoded whole. */
+/* Encodes the tokens that end in the first 64 bytes of text[0..n), n >= BLOCK_READS, and returns how many
+ * bytes need not be read again, at least 1.  A run at the start that is longer than that is encoded whole. */
 static size_t encode_block(struct wordpiece_scratch *t, const char *text, size_t n)
 {
     struct text_split split = text_split_block(text);

@@ -13,8 +13,8 @@ struct merge_pair {
         uint32_t *many;
         uint32_t few[FEW_WORDS];
     } words; /* [n_words] words that contain it, or did; some twice */
-    uint32_t n_words,
-        words_capacity; /* a capacity of 0: part of first_lists, which is full; FEW_WORDS: `few` */
+    /* a capacity of 0: part of first_lists, which is full; FEW_WORDS: `few` */
+    uint32_t n_words, words_capacity;
     bool touched;
 };
 
@@ -260,7 +260,8 @@ static void count_first(struct wordpiece_merge *m, struct merge_pair *p, uint32_
     p->n_words = word;
 }
 
-/* The lists of the first pairs have their exact lengths: together they are as long as the text's distinct words. */
+/* The lists of the first pairs have their exact lengths: together they are as long as the text's distinct
+ * words. */
 void wordpiece_merge_begin(struct wordpiece_merge *m, int64_t min_frequency)
 {
     m->min_frequency = min_frequency;
@@ -288,8 +289,8 @@ static void touch(struct wordpiece_merge *m, struct merge_pair *p)
     }
 }
 
-/* A pair of a word has gone.  One that is in no word needs its list no more: if it comes back, then in words that are
- * noted again. */
+/* A pair of a word has gone.  One that is in no word needs its list no more: if it comes back, then in words
+ * that are noted again. */
 static void subtract_pair(struct wordpiece_merge *m, int32_t left, int32_t right, int64_t count)
 {
     struct merge_pair *p = find_pair(m, left, right);

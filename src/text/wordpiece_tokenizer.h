@@ -1,5 +1,5 @@
-/* wordpiece_tokenizer: WordPiece (text/wordpiece.h) as a tokenizer (text/tokenizer.h).  Its vocabulary is vocab.txt; its
- * special tokens are BERT's. */
+/* wordpiece_tokenizer: WordPiece (text/wordpiece.h) as a tokenizer (text/tokenizer.h).  Its vocabulary is
+ * vocab.txt; its special tokens are BERT's. */
 #ifndef KILN_TEXT_WORDPIECE_TOKENIZER_H
 #define KILN_TEXT_WORDPIECE_TOKENIZER_H
 

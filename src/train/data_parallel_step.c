@@ -25,7 +25,8 @@ static void reduce_bucket(const struct reduction *r, int bucket)
     }
 }
 
-/* The same of one micro-batch of each rank.  The rank's part is taken out of the room, which is then the next bucket's. */
+/* The same of one micro-batch of each rank.  The rank's part is taken out of the room, which is then the next
+ * bucket's. */
 static void reduce_room(const struct reduction *r, int bucket)
 {
     struct trainer *t = r->t;
@@ -68,7 +69,8 @@ static void check_rounds(const struct reduction *r, const struct batch_step *par
     }
 }
 
-/* No rank has more micro-batches than n_all_micro over ranks, rounded up (batch_step_init_part); so all know of as many rounds. */
+/* No rank has more micro-batches than n_all_micro over ranks, rounded up (batch_step_init_part); so all know
+ * of as many rounds. */
 static void sum_in_rounds(struct reduction *r, const struct batch_step *part, struct stage_numbers *numbers,
                           bool mean_of_micro_batches)
 {

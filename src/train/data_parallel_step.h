@@ -1,11 +1,11 @@
-/* data_parallel_step: one optimizer step that the ranks of a communicator take together, each over its own micro-batches of
- * the global batch.  All hold the same weights before and after it.
+/* data_parallel_step: one optimizer step that the ranks of a communicator take together, each over its own
+ * micro-batches of the global batch.  All hold the same weights before and after it.
  *
  * The gradients of a bucket of layers (core/param_buckets.h) are summed over ranks, in rank order, as soon as
  * this rank's last micro-batch has queued them, from the heads to the input; so its recording has a segment
  * for each bucket.  Every rank makes the same list of sums, even after a failure.
- * Where ranks share gradients (config.shares_gradients) that is so in every micro-batch: the sum is over ranks first, and over
- * rounds of one micro-batch each second.
+ * Where ranks share gradients (config.shares_gradients) that is so in every micro-batch: the sum is over
+ * ranks first, and over rounds of one micro-batch each second.
  * In fp8 the ranks also take the maximum of their largest magnitudes, for the scales of the next step.
  *
  * Each rank does the whole update, or the ranks share it (train/update.h): config.n_shards of the trainer
@@ -16,13 +16,13 @@
 #include "dist/comm.h"
 #include "train/trainer.h"
 
-/* The gradients and sums of the whole step, on every rank; of ranks that share the update each has only the gradients of its shard, and
- * elsewhere anything.  The input of trainer_update. */
+/* The gradients and sums of the whole step, on every rank; of ranks that share the update each has only the
+ * gradients of its shard, and elsewhere anything.  The input of trainer_update. */
 void data_parallel_gradients(struct trainer *t, const struct comm *c, const struct batch_step *part,
                              struct stage_numbers *numbers, bool mean_of_micro_batches);
 
-/* trainer_step over `part`, this rank's micro-batches with the counts of the global batch (batch_step_part).  The result is
- * that of the global batch, on every rank; so is an error. */
+/* trainer_step over `part`, this rank's micro-batches with the counts of the global batch (batch_step_part).
+ * The result is that of the global batch, on every rank; so is an error. */
 struct status data_parallel_step(struct trainer *t, const struct comm *c, const struct batch_step *part,
                                  int64_t step, int64_t update, double lr, bool mean_of_micro_batches,
                                  struct trainer_result *result);

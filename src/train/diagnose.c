@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-/* The gradients of all shards, a bucket at a time, through the bucket's room: from the input layer up, as they are in one buffer. */
+/* The gradients of all shards, a bucket at a time, through the bucket's room: from the input layer up, as
+ * they are in one buffer. */
 static void look_at_shards(struct culprit *culprit, struct trainer *t, const struct comm *c)
 {
     struct update *u = &t->update;

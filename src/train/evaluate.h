@@ -18,8 +18,8 @@ struct evaluation {
     struct unigram unigram;
 };
 
-/* Draws the first `n_samples` samples of the source `heldout` and measures the baseline, counting the words of
- * the source `train`; `labels` is the batch's field that holds the words to predict (model.sums). */
+/* Draws the first `n_samples` samples of the source `heldout` and measures the baseline, counting the words
+ * of the source `train`; `labels` is the batch's field that holds the words to predict (model.sums). */
 struct status evaluation_init(struct evaluation *e, const struct batch_source *heldout, int64_t n_samples,
                               const struct batch_source *train, int labels, int64_t vocab_size);
 void evaluation_fini(struct evaluation *e);

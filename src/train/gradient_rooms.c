@@ -29,8 +29,8 @@ static int64_t find_rooms(struct gradient_rooms *r, const struct param_table *pa
     return end;
 }
 
-/* Layers without a backward are in no bucket.  Nothing is written to their places, but to that of a tied parameter, by heads:
- * its layer comes after all rooms. */
+/* Layers without a backward are in no bucket.  Nothing is written to their places, but to that of a tied
+ * parameter, by heads: its layer comes after all rooms. */
 static void place_frozen(struct gradient_rooms *r, const struct param_table *params, int64_t lowest,
                          const char *tied)
 {

@@ -1,10 +1,11 @@
-/* gradient_rooms: where a backward leaves its gradients if no rank keeps all of them (ZeRO's second stage, Rajbhandari et al.
- * 2020, arXiv:1910.02054, section 5.2).
+/* gradient_rooms: where a backward leaves its gradients if no rank keeps all of them (ZeRO's second stage,
+ * Rajbhandari et al. 2020, arXiv:1910.02054, section 5.2).
  *
- * Buckets of layers (core/param_buckets.h) take turns in one room as large as the largest of them: when the ranks have summed a
- * bucket, and each has taken its part, the next bucket's gradients come there.  The input layer has a room of its own where the
- * heads add to one of its parameters too: its gradients come first, and are complete last.
- * A parameter's place in the rooms is its offset in a second table, so models need not know. */
+ * Buckets of layers (core/param_buckets.h) take turns in one room as large as the largest of them: when the
+ * ranks have summed a bucket, and each has taken its part, the next bucket's gradients come there.  The input
+ * layer has a room of its own where the heads add to one of its parameters too: its gradients come first, and
+ * are complete last. A parameter's place in the rooms is its offset in a second table, so models need not
+ * know. */
 #ifndef KILN_TRAIN_GRADIENT_ROOMS_H
 #define KILN_TRAIN_GRADIENT_ROOMS_H
 
@@ -15,8 +16,8 @@
 
 struct gradient_rooms {
     struct param_table places; /* the parameters, with offsets in the rooms; n_elements: of the rooms */
-    struct optim_span *
-        cleared; /* in the rooms: of parameters whose gradients are sums, so they begin at 0, and frozen ones */
+    /* in the rooms: of parameters whose gradients are sums, so they begin at 0, and frozen ones */
+    struct optim_span *cleared;
     struct gradient_room {
         int64_t at, n;                 /* elements [at, at + n) of the rooms are the bucket's */
         int64_t first_param, n_params; /* of the table */
@@ -27,8 +28,8 @@ struct gradient_rooms {
     tensor flat;        /* the rooms; set by gradient_rooms_carve */
 };
 
-/* Of the layers in `buckets`; those below have no gradients.  `tied`: a parameter of the input layer that heads add to, or NULL.
- * STATUS_MEMORY. */
+/* Of the layers in `buckets`; those below have no gradients.  `tied`: a parameter of the input layer that
+ * heads add to, or NULL. STATUS_MEMORY. */
 struct status gradient_rooms_init(struct gradient_rooms *r, const struct param_table *params,
                                   const struct param_buckets *buckets, const char *tied);
 void gradient_rooms_fini(struct gradient_rooms *r);

@@ -1,9 +1,10 @@
 /* gradient_tree: the sum of a step's gradients that does not depend on how many ranks compute it.
  *
- * The micro-batches of a global batch are cut into blocks, a power of two of them, of consecutive ones.  In a block each
- * micro-batch adds to the sum of those before it (`+=`); the sums of blocks are added in pairs, those in pairs, and so on, in the
- * order of blocks: ((b0 + b1) + (b2 + b3)) + ...  Ranks that are a smaller power of two have a subtree each, and the communicator
- * adds these in the same manner (dist/comm.h).  So 1, 2, 4 ... ranks get the same bits, up to as many as there are blocks.
+ * The micro-batches of a global batch are cut into blocks, a power of two of them, of consecutive ones.  In a
+ * block each micro-batch adds to the sum of those before it (`+=`); the sums of blocks are added in pairs,
+ * those in pairs, and so on, in the order of blocks: ((b0 + b1) + (b2 + b3)) + ...  Ranks that are a smaller
+ * power of two have a subtree each, and the communicator adds these in the same manner (dist/comm.h).  So 1,
+ * 2, 4 ... ranks get the same bits, up to as many as there are blocks.
  *
  * A rank with k blocks keeps at most log2(k) finished sums besides the one that it computes. */
 #ifndef KILN_TRAIN_GRADIENT_TREE_H
@@ -34,8 +35,8 @@ int gradient_tree_levels(struct gradient_blocks blocks);
 void gradient_tree_carve(struct gradient_tree *t, struct arena *a, struct gradient_blocks blocks,
                          enum dtype dtype, int64_t n);
 
-/* Takes the sum of this rank's block number `block` (from 0; in order), which is in grad.  After the last `grad` has the sum of all;
- * before that the next block may overwrite it. */
+/* Takes the sum of this rank's block number `block` (from 0; in order), which is in grad.  After the last
+ * `grad` has the sum of all; before that the next block may overwrite it. */
 void gradient_tree_add(struct gradient_tree *t, struct exec *x, struct gradient_blocks blocks, int block,
                        tensor grad);
 

@@ -1,7 +1,7 @@
 /* memory_fit: whether a planned trainer fits into the memory that is free, and if not, what would.
  *
- * Activations grow with the sequences of a micro-batch, so the answer is found by bisection over plans: nothing is
- * allocated to find it. */
+ * Activations grow with the sequences of a micro-batch, so the answer is found by bisection over plans:
+ * nothing is allocated to find it. */
 #ifndef KILN_TRAIN_MEMORY_FIT_H
 #define KILN_TRAIN_MEMORY_FIT_H
 
@@ -13,9 +13,8 @@ struct memory_cut {
     int64_t batch_size; /* sequences in a step */
     int64_t n_micro;    /* micro-batches, by --gradient_accumulation_steps; 1 without such a flag */
     bool can_cut;       /* there is such a flag */
-    int64_t
-        recompute; /* trainer_config.recompute with --checkpoint_activations; 0: it is on, or there is no such
-                    * flag */
+    /* trainer_config.recompute with --checkpoint_activations; 0: it is on, or there is no such flag */
+    int64_t recompute;
     int n_processes; /* with the same plan that share the host's memory; 0: one */
 };
 

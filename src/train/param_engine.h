@@ -1,9 +1,11 @@
-/* param_engine: the update of parameters whose gradients somebody else computes: a step's sums over micro-batches and ranks,
- * clipping, the optimizer, the schedule of its rate, checkpoints.  It knows no model, only a table of parameters: the part of
- * a trainer that a program with a network of its own needs (include/kiln/engine.h, docs/decisions/0065_engine.md).
+/* param_engine: the update of parameters whose gradients somebody else computes: a step's sums over
+ * micro-batches and ranks, clipping, the optimizer, the schedule of its rate, checkpoints.  It knows no
+ * model, only a table of parameters: the part of a trainer that a program with a network of its own needs
+ * (include/kiln/engine.h, docs/decisions/0065_engine.md).
  *
- * The caller adds (+=) the gradients of each micro-batch into `grad`, which is 0 when a step begins.  All are on the host.
- * Collectives are calls between ranks like all others (dist/comm.h): all ranks make them, and the first failure stays. */
+ * The caller adds (+=) the gradients of each micro-batch into `grad`, which is 0 when a step begins.  All are
+ * on the host. Collectives are calls between ranks like all others (dist/comm.h): all ranks make them, and
+ * the first failure stays. */
 #ifndef KILN_TRAIN_PARAM_ENGINE_H
 #define KILN_TRAIN_PARAM_ENGINE_H
 
@@ -15,7 +17,8 @@ struct param_engine_config {
     struct optimizer optimizer;
     struct schedule schedule;
     int64_t n_micro; /* micro-batches of a step, of each rank */
-    int reproducible_ranks; /* as many ranks or fewer give the same bits (train/gradient_tree.h); 0: only the same number does */
+    /* as many ranks or fewer give the same bits (train/gradient_tree.h); 0: only the same number does */
+    int reproducible_ranks;
     bool shares; /* each rank has the moments of its shard: ZeRO's first stage */
     bool rounds; /* a copy of the weights in bf16 is kept */
 };
@@ -36,30 +39,30 @@ struct param_engine {
     struct update update;
     int64_t n_given; /* micro-batches of the step that has begun */
     int64_t step;    /* updates so far */
-    double loss,
-        norm; /* of the latest step: the mean of its losses, the norm of the mean gradient before clipping */
+    /* of the latest step: the mean of its losses, the norm of the mean gradient before clipping */
+    double loss, norm;
     double rate; /* and the learning rate that it took */
 };
 
-/* Takes the table, also on failure, and sets its memory to 0.  All ranks call it with the same table.  STATUS_USAGE: the sums cannot be
- * cut as reproducible_ranks wants; STATUS_MEMORY. */
+/* Takes the table, also on failure, and sets its memory to 0.  All ranks call it with the same table.
+ * STATUS_USAGE: the sums cannot be cut as reproducible_ranks wants; STATUS_MEMORY. */
 struct status param_engine_init(struct param_engine *e, struct param_table *params,
                                 const struct param_engine_config *config, const struct comm *world);
 
 /* Safe on a zeroed struct. */
 void param_engine_fini(struct param_engine *e);
 
-/* Gives all ranks the weights that rank 0 has in `master`.  STATUS_USAGE, on all ranks, if a rank has another table or another
- * configuration than rank 0. */
+/* Gives all ranks the weights that rank 0 has in `master`.  STATUS_USAGE, on all ranks, if a rank has another
+ * table or another configuration than rank 0. */
 struct status param_engine_start(struct param_engine *e);
 
-/* Takes one more micro-batch: its gradients have been added to `grad`, and its loss is this.  STATUS_USAGE if the step
- * has all of its own already. */
+/* Takes one more micro-batch: its gradients have been added to `grad`, and its loss is this.  STATUS_USAGE if
+ * the step has all of its own already. */
 struct status param_engine_take(struct param_engine *e, double loss);
 
-/* Updates the weights if the step has all of its micro-batches, which `*updated` says: by the mean over the micro-batches of
- * all ranks.  STATUS_USAGE without any.  STATUS_NUMERIC, on all ranks: a loss or gradient is not finite, and the first such
- * parameter is named; nothing was updated, and the step begins anew. */
+/* Updates the weights if the step has all of its micro-batches, which `*updated` says: by the mean over the
+ * micro-batches of all ranks.  STATUS_USAGE without any.  STATUS_NUMERIC, on all ranks: a loss or gradient is
+ * not finite, and the first such parameter is named; nothing was updated, and the step begins anew. */
 struct status param_engine_step(struct param_engine *e, bool *updated);
 
 /* After the weights were changed by anything but an update: rounds their copy, and begins the step anew. */
@@ -71,8 +74,10 @@ double param_engine_rate(const struct param_engine *e, int64_t k);
 /* Writes DIRECTORY/ckpt_STEP, each rank its slices, and returns when it is durable; makes the directory. */
 struct status param_engine_save(struct param_engine *e, const char *directory);
 
-/* Goes on from DIRECTORY/ckpt_STEP, or with step -1 from the newest that is whole; *found is false, and nothing changed, if the
- * directory has none.  An error is the engine's last: some of its weights may be those of the file.  Any number of ranks may have written it, at any stage of ZeRO.  A step that has begun is dropped. */
+/* Goes on from DIRECTORY/ckpt_STEP, or with step -1 from the newest that is whole; *found is false, and
+ * nothing changed, if the directory has none.  An error is the engine's last: some of its weights may be
+ * those of the file.  Any number of ranks may have written it, at any stage of ZeRO.  A step that has begun
+ * is dropped. */
 struct status param_engine_load(struct param_engine *e, const char *directory, int64_t step, bool *found);
 
 #endif

@@ -1,4 +1,5 @@
-/* Checkpoints of an engine: those of model/checkpoint.h, whose config.json lists the parameters in place of a model. */
+/* Checkpoints of an engine: those of model/checkpoint.h, whose config.json lists the parameters in place of a
+ * model. */
 #include "io/dir_lock.h"
 #include "io/file.h"
 #include "train/param_engine.h"

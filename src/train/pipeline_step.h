@@ -22,8 +22,8 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
                         struct stage_numbers *numbers, bool mean_of_micro_batches);
 
 /* trainer_step over the stages of a communicator; every rank has the whole batch.  The result is the same on
- * every rank, and so is an error before the norm of the gradients is known; other ranks find a later one when they
- * make their next call. */
+ * every rank, and so is an error before the norm of the gradients is known; other ranks find a later one when
+ * they make their next call. */
 struct status pipeline_step(struct trainer *t, const struct comm *c, const struct batch_step *batch,
                             int64_t step, int64_t update, double lr, bool mean_of_micro_batches,
                             struct trainer_result *result);

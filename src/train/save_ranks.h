@@ -1,7 +1,7 @@
 /* save_ranks: a checkpoint that several ranks write together, each its own slices (model/checkpoint.h).
  *
- * A rank that cannot write ends the save, not the ranks: what they tell each other here are data, so all hear of the failure and
- * may go on with their work.  Only a failure of the communicator itself stays in it. */
+ * A rank that cannot write ends the save, not the ranks: what they tell each other here are data, so all hear
+ * of the failure and may go on with their work.  Only a failure of the communicator itself stays in it. */
 #ifndef KILN_TRAIN_SAVE_RANKS_H
 #define KILN_TRAIN_SAVE_RANKS_H
 
@@ -16,13 +16,15 @@ struct save_ranks {
     char path[TEMPORARY_PATH_BYTES]; /* of the directory that all fill, each by checkpoint_save_part */
 };
 
-/* Begins to write DIRECTORY/ckpt_STEP.  All ranks call it, with the same directory, table and step, and see the same file
- * system; only the first needs the configuration, the vocabulary and the extras.  `mine`: whether this rank can save.  All return
- * the same error, whichever rank failed, and nothing is left behind. */
+/* Begins to write DIRECTORY/ckpt_STEP.  All ranks call it, with the same directory, table and step, and see
+ * the same file system; only the first needs the configuration, the vocabulary and the extras.  `mine`:
+ * whether this rank can save.  All return the same error, whichever rank failed, and nothing is left
+ * behind. */
 struct status save_ranks_begin(struct save_ranks *r, const struct comm *comm, const char *directory,
                                const struct checkpoint_contents *c, struct status mine);
 
-/* Ends it, on all ranks, once each has written its part or failed to, as `mine` says.  The same error on all. */
+/* Ends it, on all ranks, once each has written its part or failed to, as `mine` says.  The same error on
+ * all. */
 struct status save_ranks_end(struct save_ranks *r, const struct comm *comm, struct status mine,
                              const struct checkpoint_part *part, const struct checkpoint_contents *c);
 

@@ -27,15 +27,15 @@ struct trainer_config {
     int64_t end_layer;
     int64_t n_slots;     /* micro-batches in flight; 0: one */
     int n_shards, shard; /* ranks that share the update, and this one's number (train/update.h); 0: none do */
-    bool
-        shares_gradients; /* ranks that share the update have only the gradients of their shards; with several of them, not in
-                            * stages or blocks */
+    /* ranks that share the update have only the gradients of their shards; with several of them, not in
+     * stages or blocks */
+    bool shares_gradients;
     bool shards_are_stages;        /* a shard is the layers of a pipeline's stage; shards are not equal */
     struct gradient_blocks blocks; /* this rank's of a sum of gradients that does not depend on the ranks */
     int64_t bucket_elements;       /* of a sum of gradients (core/param_buckets.h); 0: the default */
     bool saving;                   /* checkpoints will be written (task/save_run.h) */
-    int n_savers,
-        saver; /* ranks that write them together, each a slice, and this one\'s number; 0: it writes all */
+    /* ranks that write them together, each a slice, and this one\'s number; 0: it writes all */
+    int n_savers, saver;
     uint64_t seed;           /* of the initial weights and of dropout */
     double loss_scale;       /* fp16 only: the fixed loss scale; 0: dynamic */
     double first_loss_scale; /* and begins at this; 0: LOSS_SCALE_FIRST */
@@ -44,8 +44,8 @@ struct trainer_config {
 /* The memory and work of a trainer, known before anything is allocated. */
 struct trainer_plan {
     int64_t n_params, n_frozen; /* n_frozen: of them that no update touches */
-    size_t
-        weight_bytes; /* fp32 master and, in bf16 or fp16, the working copy; in fp8 the layers' in fp8 too */
+    /* fp32 master and, in bf16 or fp16, the working copy; in fp8 the layers' in fp8 too */
+    size_t weight_bytes;
     size_t gradient_bytes;                /* with the sums of blocks */
     size_t optimizer_bytes;               /* both moments, sums for norms, and histories of factors in fp8 */
     size_t activation_bytes;              /* of all micro-batches in flight */
@@ -61,22 +61,22 @@ struct trainer {
     struct trainer_config config;
     struct trainer_plan plan;
     struct network net; /* weights, passes, and the memory of all of this */
-    tensor grad, exp_avg,
-        exp_avg_sq; /* flat buffers, as net.master; the moments are of the shard, and so are the gradients where
-                                       * ranks share them */
+    /* flat buffers, as net.master; the moments are of the shard, and so are the gradients where ranks share
+     * them */
+    tensor grad, exp_avg, exp_avg_sq;
     struct gradient_rooms rooms; /* then those of a micro-batch are here, a bucket at a time */
-    tensor
-        tied_part; /* [n] the part of the gradient of model->tied from heads on another stage; null where the
-                    * input layer and the heads are on one stage */
+    /* [n] the part of the gradient of model->tied from heads on another stage; null where the input layer and
+     * the heads are on one stage */
+    tensor tied_part;
     struct gradient_tree tree; /* sums of blocks of micro-batches */
     tensor results;            /* f64 [1 + MODEL_MOST_SUMS] the numbers of a step's result: */
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */
     struct loss_scale loss_scale;
     void *grads; /* the model's views */
-    struct update
-        update; /* which elements of the buffers this rank updates; the moments are those of its shard */
-    struct optim_span
-        *added; /* [n_added] parameters whose gradients are sums, so they begin at 0, and frozen ones */
+    /* which elements of the buffers this rank updates; the moments are those of its shard */
+    struct update update;
+    /* [n_added] parameters whose gradients are sums, so they begin at 0, and frozen ones */
+    struct optim_span *added;
     int64_t n_added;
 
     /* Called when the gradients of a bucket of net.stage.buckets are those of the whole step, like
@@ -117,23 +117,25 @@ struct status trainer_initialize(struct trainer *t);
 struct status trainer_step(struct trainer *t, const struct batch_step *batch, int64_t step, int64_t update,
                            double lr, bool mean_of_micro_batches, struct trainer_result *result);
 
-/* The parts of trainer_step, for steps that several ranks take together (train/data_parallel_step.h, train/pipeline_step.h).
- * First the numbers of the step, which the losses of all micro-batches need; then the gradients of the
- * micro-batches and their sums, queued; and, when those are of the whole step, its update and the wait for
- * its result.  c: of the config.n_shards ranks that share the update; NULL: the update is not shared. */
+/* The parts of trainer_step, for steps that several ranks take together (train/data_parallel_step.h,
+ * train/pipeline_step.h). First the numbers of the step, which the losses of all micro-batches need; then the
+ * gradients of the micro-batches and their sums, queued; and, when those are of the whole step, its update
+ * and the wait for its result.  c: of the config.n_shards ranks that share the update; NULL: the update is
+ * not shared. */
 struct stage_numbers trainer_numbers(const struct trainer *t, int64_t step, int64_t update, double lr);
 void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
                              bool mean_of_micro_batches);
 struct status trainer_update(struct trainer *t, const struct comm *c, const struct batch_step *batch,
                              int64_t step, struct trainer_result *result);
 
-/* The same where ranks share gradients: the gradients of the part's micro-batch k, which pass through t->rooms; nothing if there is none
- * or it has no sequences.  trainer_clear comes before the first. */
+/* The same where ranks share gradients: the gradients of the part's micro-batch k, which pass through
+ * t->rooms; nothing if there is none or it has no sequences.  trainer_clear comes before the first. */
 void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int64_t k,
                          struct stage_numbers *numbers, bool mean_of_micro_batches);
 
-/* Sets t->update.cut to the bounds of the shards within a bucket.  Where ranks share gradients: false if this rank's shard has none of
- * it; else *kept is the rank's part in t->grad, and *passing the same elements in the bucket's room. */
+/* Sets t->update.cut to the bounds of the shards within a bucket.  Where ranks share gradients: false if this
+ * rank's shard has none of it; else *kept is the rank's part in t->grad, and *passing the same elements in
+ * the bucket's room. */
 bool trainer_cut_bucket(const struct trainer *t, int bucket, tensor *kept, tensor *passing);
 
 /* Gathers the weights of all shards on every rank that shares the update. */
@@ -143,8 +145,8 @@ void trainer_gather_weights(struct trainer *t, const struct comm *c);
 tensor trainer_tied(const struct trainer *t, tensor flat);
 void trainer_add_tied(struct trainer *t);
 
-/* The parts of trainer_queue_gradients: zeroes sums and gradients before the first micro-batch, but for those that pass through rooms;
- * the factors of one micro-batch's losses. */
+/* The parts of trainer_queue_gradients: zeroes sums and gradients before the first micro-batch, but for those
+ * that pass through rooms; the factors of one micro-batch's losses. */
 void trainer_clear(struct trainer *t);
 void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, const struct batch_step *batch,
                           const struct batch *micro, bool mean_of_micro_batches);

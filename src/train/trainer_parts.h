@@ -1,4 +1,5 @@
-/* trainer_parts: what setting a trainer up (trainer_setup.c) and its steps (trainer.c) share; for these two alone. */
+/* trainer_parts: what setting a trainer up (trainer_setup.c) and its steps (trainer.c) share; for these two
+ * alone. */
 #ifndef KILN_TRAIN_TRAINER_PARTS_H
 #define KILN_TRAIN_TRAINER_PARTS_H
 

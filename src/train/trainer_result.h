@@ -1,4 +1,5 @@
-/* trainer_result: the numbers that a step or an evaluation leaves: the model's sums over labels, and the norm of the gradients. */
+/* trainer_result: the numbers that a step or an evaluation leaves: the model's sums over labels, and the norm
+ * of the gradients. */
 #ifndef KILN_TRAIN_TRAINER_RESULT_H
 #define KILN_TRAIN_TRAINER_RESULT_H
 

@@ -131,7 +131,8 @@ struct network_config trainer_network(const struct trainer_config *c)
     };
 }
 
-/* The input layer is run with the first layer, the heads with the last.  Layers without a backward are in no bucket. */
+/* The input layer is run with the first layer, the heads with the last.  Layers without a backward are in no
+ * bucket. */
 static struct param_buckets buckets_of(const struct trainer *t)
 {
     const struct stage *s = &t->net.stage;

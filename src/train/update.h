@@ -20,8 +20,8 @@ struct update {
     int64_t *chunk_bounds;    /* the same, in chunks of all parameters */
     int64_t *cut;             /* [n_ranks + 1] scratch: the bounds of the shards' parts of a bucket */
     struct param_shard shard; /* this rank's */
-    bool
-        cuts; /* some parameter, of which the optimizer needs sums, is in several shards; the same on all ranks */
+    /* some parameter, of which the optimizer needs sums, is in several shards; the same on all ranks */
+    bool cuts;
     struct optim_span *spans; /* [n_spans] of the shard; offsets count from its beginning */
     int64_t n_spans;
     struct optim_span *parted; /* as in struct optimizer_step */
@@ -42,8 +42,8 @@ void update_carve(struct update *u, struct arena *a, enum dtype dtype);
 /* The part of a flat buffer that is this rank's shard. */
 tensor update_own(const struct update *u, tensor flat);
 
-/* In the following `flat` has gradients and moments of the shard, and weights whole.  c NULL: the ranks exchange
- * nothing, as for a single rank or a plan. */
+/* In the following `flat` has gradients and moments of the shard, and weights whole.  c NULL: the ranks
+ * exchange nothing, as for a single rank or a plan. */
 
 /* norm[0] = the norm of all gradients; `grad` has those of the shard. */
 void update_norm(const struct update *u, const struct comm *c, struct exec *x, tensor grad, tensor norm);

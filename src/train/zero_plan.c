@@ -75,8 +75,9 @@ static void share(struct zero_plan *z, const struct shape *s, size_t vector)
     }
 }
 
-/* Weights are gathered in the dtype that products read, and vectors in fp32 as well; norms need sums of chunks in
- * fp64: of squares always, and the optimizer's where ranks have parts of a parameter (train/update.h). */
+/* Weights are gathered in the dtype that products read, and vectors in fp32 as well; norms need sums of
+ * chunks in fp64: of squares always, and the optimizer's where ranks have parts of a parameter
+ * (train/update.h). */
 static void count_traffic(struct zero_plan *z, const struct shape *s, const struct trainer_config *c,
                           int stage, int64_t n_micro)
 {

@@ -1,12 +1,13 @@
-/* zero_plan: the bytes of a device, and what it sends in a step, if `world` devices train a model together and share as a stage
- * of ZeRO says (Rajbhandari et al. 2020, arXiv:1910.02054, section 5):
+/* zero_plan: the bytes of a device, and what it sends in a step, if `world` devices train a model together
+ * and share as a stage of ZeRO says (Rajbhandari et al. 2020, arXiv:1910.02054, section 5):
  *
  *   0: each has everything, and gradients are summed on all of them;
- *   1: each has the moments and the fp32 master of its shard; gradients are summed there, and weights gathered from there;
- *   2: each also has the gradients of its shard only, which are summed after each micro-batch.
+ *   1: each has the moments and the fp32 master of its shard; gradients are summed there, and weights
+ *   gathered from there; 2: each also has the gradients of its shard only, which are summed after each
+ *   micro-batch.
  *
- * The bytes are those of trainer_plan, the plan that a run is made from, less what the stage leaves to others; shards
- * are those of core/param_shard.  docs/decisions/0046_plan.md says what of this runs. */
+ * The bytes are those of trainer_plan, the plan that a run is made from, less what the stage leaves to
+ * others; shards are those of core/param_shard.  docs/decisions/0046_plan.md says what of this runs. */
 #ifndef KILN_TRAIN_ZERO_PLAN_H
 #define KILN_TRAIN_ZERO_PLAN_H
 
@@ -16,11 +17,11 @@ enum { ZERO_STAGES = 3 };
 
 /* Of the device that has the largest shard. */
 struct zero_plan {
-    struct trainer_plan
-        trainer; /* as ranks run today: they share moments from stage 1 on, gradients at stage 2, and no weights */
+    /* as ranks run today: they share moments from stage 1 on, gradients at stage 2, and no weights */
+    struct trainer_plan trainer;
     int64_t shard_elements, all_elements; /* of flat buffers */
-    size_t
-        master_bytes; /* fp32; at stages 1 and 2 of the shard, and of the vectors that passes read in fp32 */
+    /* fp32; at stages 1 and 2 of the shard, and of the vectors that passes read in fp32 */
+    size_t master_bytes;
     size_t working_bytes;  /* the copy that products read; 0: they read the master, which is then whole */
     size_t gradient_bytes; /* at stage 2 of the shard, and rooms for the layers that are not summed yet */
     size_t optimizer_bytes, activation_bytes, scratch_bytes, library_bytes; /* scratch: of ops */
@@ -44,8 +45,8 @@ size_t zero_plan_today(const struct zero_plan *z);
 /* What must be free on the device: on the host also the copy for a save. */
 size_t zero_plan_needed(const struct zero_plan *z, const struct device *device);
 
-/* The fewest devices, a power of two up to ZERO_MOST_WORLD, and then the lowest stage, that need at most so many bytes
- * each; *world is 0 if none do. */
+/* The fewest devices, a power of two up to ZERO_MOST_WORLD, and then the lowest stage, that need at most so
+ * many bytes each; *world is 0 if none do. */
 enum { ZERO_MOST_WORLD = 4096 };
 struct status zero_plan_smallest(const struct trainer_config *config, double bytes, int64_t *world,
                                  int *stage);

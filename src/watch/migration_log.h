@@ -1,9 +1,10 @@
 /* migration_log: which kernel served each op of a run: `--migration-log FILE`.
  *
  * It replaces the log of the replaced platform's migration toolkit, for every device.  Each op with its
- * dtypes and shapes has an entry, with the place in the source that entered its layer, tagged `match` if the device's
- * first choice of kernel computed it.  The tag is `modified`, with the reason, if another kernel did or if it computes
- * otherwise than the cpu, and `mismatch` if the device did not compute it.  docs/formats.md. */
+ * dtypes and shapes has an entry, with the place in the source that entered its layer, tagged `match` if the
+ * device's first choice of kernel computed it.  The tag is `modified`, with the reason, if another kernel did
+ * or if it computes otherwise than the cpu, and `mismatch` if the device did not compute it.
+ * docs/formats.md. */
 #ifndef KILN_WATCH_MIGRATION_LOG_H
 #define KILN_WATCH_MIGRATION_LOG_H
 

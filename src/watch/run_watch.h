@@ -1,5 +1,5 @@
-/* run_watch: the wrappers that a run's flags put around its backend's op table: `--plain_ops`, `--migration-log` and
- * `--sync_ops`. */
+/* run_watch: the wrappers that a run's flags put around its backend's op table: `--plain_ops`,
+ * `--migration-log` and `--sync_ops`. */
 #ifndef KILN_WATCH_RUN_WATCH_H
 #define KILN_WATCH_RUN_WATCH_H
 
@@ -10,8 +10,8 @@
 /* The flags of a command. */
 struct run_watch_options {
     const char *plain_ops; /* NULL: none */
-    const char
-        *migration_log;    /* which kernel served each op; NULL: none, or at a level, below RUN_WATCH_LOGS */
+    /* which kernel served each op; NULL: none, or at a level, below RUN_WATCH_LOGS */
+    const char *migration_log;
     const char *log_level; /* "1", "2" or "3" (enum migration_tag); NULL: 1 */
     bool sync_ops;         /* wait after every op, so that a device's error is named with it */
 };
@@ -26,8 +26,8 @@ struct run_watch {
     struct op_watch sync;
 };
 
-/* Wraps b->ops, which the run then uses.  STATUS_IO if the log cannot be written, STATUS_USAGE if there is no op that
- * --plain_ops names. */
+/* Wraps b->ops, which the run then uses.  STATUS_IO if the log cannot be written, STATUS_USAGE if there is no
+ * op that --plain_ops names. */
 struct status run_watch_open(struct run_watch *w, struct backend *b, const char *command,
                              const struct run_watch_options *o);
 

@@ -1,8 +1,8 @@
 /* The public library (include/kiln): the same answers as from serve, the same bits from threads that share a
  * model, calls that are cancelled at every layer, and arguments that are wrong.
  *
- * With arguments it is a tool for tests/cli: `test_api unpack DIR` writes the models of tests/golden/hf_dirs.safetensors
- * and classify.safetensors into DIR. */
+ * With arguments it is a tool for tests/cli: `test_api unpack DIR` writes the models of
+ * tests/golden/hf_dirs.safetensors and classify.safetensors into DIR. */
 #define _GNU_SOURCE
 #include "expect_kiln.h"
 #include "session_case.h"

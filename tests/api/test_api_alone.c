@@ -1,5 +1,5 @@
-/* Nothing of the public library is of the whole process: of two models in two threads one is cancelled and the other goes on to
- * the same bits, and signals, their handlers and masks stay the program's. */
+/* Nothing of the public library is of the whole process: of two models in two threads one is cancelled and
+ * the other goes on to the same bits, and signals, their handlers and masks stay the program's. */
 #define _GNU_SOURCE
 #include "expect_kiln.h"
 #include "session_case.h"

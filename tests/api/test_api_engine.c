@@ -1,5 +1,6 @@
-/* include/kiln/engine.h on one rank: a network of two parameters learns by the file's optimizer, schedule and clipping, is saved and goes
- * on; and everything that a program or its file can get wrong.  Several ranks: tests/train/test_param_engine.c, tests/cli/test_train_own.sh. */
+/* include/kiln/engine.h on one rank: a network of two parameters learns by the file's optimizer, schedule and
+ * clipping, is saved and goes on; and everything that a program or its file can get wrong.  Several ranks:
+ * tests/train/test_param_engine.c, tests/cli/test_train_own.sh. */
 #define _GNU_SOURCE
 #include "expect_kiln.h"
 #include "io/file.h"

@@ -1,6 +1,6 @@
-/* kiln_classify and kiln_tag of the public library, on classifiers of Hugging Face's classes (tests/golden/make_classify.py):
- * they say what the prediction files of `kiln classify` and `kiln tag` say, in every order of texts, cut and split as those
- * are; and what is wrong is an error. */
+/* kiln_classify and kiln_tag of the public library, on classifiers of Hugging Face's classes
+ * (tests/golden/make_classify.py): they say what the prediction files of `kiln classify` and `kiln tag` say,
+ * in every order of texts, cut and split as those are; and what is wrong is an error. */
 #define _GNU_SOURCE
 #include "expect_kiln.h"
 #include "session_case.h"

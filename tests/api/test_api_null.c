@@ -1,6 +1,6 @@
-/* NULL for each pointer of each function of include/kiln/kiln.h and engine.h: an error, 0, NULL or nothing, as the
- * header's rule has it, and a result that was passed is empty afterwards.  A function that the table below
- * lacks fails the test. */
+/* NULL for each pointer of each function of include/kiln/kiln.h and engine.h: an error, 0, NULL or nothing,
+ * as the header's rule has it, and a result that was passed is empty afterwards.  A function that the table
+ * below lacks fails the test. */
 #define _GNU_SOURCE
 #include "session_case.h"
 

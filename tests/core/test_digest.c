@@ -1,4 +1,5 @@
-/* MD5 and SHA-256: the vectors of their standards, every way to cut the input, and which digits are a digest. */
+/* MD5 and SHA-256: the vectors of their standards, every way to cut the input, and which digits are a
+ * digest. */
 #include "test.h"
 
 #include "core/digest.h"

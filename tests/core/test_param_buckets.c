@@ -1,4 +1,5 @@
-/* Buckets of layers: adjacent, over all layers from the last to the first, as large as asked for, and never too many. */
+/* Buckets of layers: adjacent, over all layers from the last to the first, as large as asked for, and never
+ * too many. */
 #include "core/param_buckets.h"
 #include "test.h"
 

@@ -1,4 +1,5 @@
-/* Shards of a flat buffer: side by side, over all of it, at places that cut no chunk of a parameter, and about as large. */
+/* Shards of a flat buffer: side by side, over all of it, at places that cut no chunk of a parameter, and
+ * about as large. */
 #include "core/param_shard.h"
 #include "test.h"
 
@@ -9,7 +10,8 @@ static void declare(struct param_table *t, int64_t slab, int64_t first, int64_t 
     param_table_add(t, (struct param){.name = "x", .n_dims = 1, .dims = {n}, .offset = slab + first});
 }
 
-/* A large matrix, a slab of three whose bounds are no chunks, one of three that are, small vectors, padding. */
+/* A large matrix, a slab of three whose bounds are no chunks, one of three that are, small vectors,
+ * padding. */
 static struct param_table make_table(void)
 {
     struct param_table t = {0};

@@ -18,8 +18,8 @@ static volatile sig_atomic_t n_handled, n_elsewhere;
 static pthread_t main_thread;
 static const char *main_top;
 
-/* Whether the handler's own frame lies below the top of the thread's stack: glibc keeps what pthread_self points at
- * there, but for the first thread. */
+/* Whether the handler's own frame lies below the top of the thread's stack: glibc keeps what pthread_self
+ * points at there, but for the first thread. */
 static void on_signal(int number)
 {
     char here;

@@ -1,5 +1,5 @@
-/* Tests of corpus/cleaning and corpus/document_facts: what is left out, and that saving and continuing at any document
- * changes no decision. */
+/* Tests of corpus/cleaning and corpus/document_facts: what is left out, and that saving and continuing at any
+ * document changes no decision. */
 #include "fixture_store.h"
 
 #include "corpus/cleaning.h"

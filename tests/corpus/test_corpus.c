@@ -1,5 +1,5 @@
-/* Tests of corpus/corpus: what each format reads, how it is recognised, what is refused, and that reading goes on from
- * any place and holds little. */
+/* Tests of corpus/corpus: what each format reads, how it is recognised, what is refused, and that reading
+ * goes on from any place and holds little. */
 #include "fixture_store.h"
 
 #include "corpus/converter.h"
@@ -485,7 +485,8 @@ static void long_lines_are_cut(void)
     buf_fini(&text);
 }
 
-/* A file that loses bytes, between the listing and the opening or between two blocks, is an error with its name. */
+/* A file that loses bytes, between the listing and the opening or between two blocks, is an error with its
+ * name. */
 static void cut_files_are_noticed(void)
 {
     struct buf text = repeat("A line of 20 bytes.\n", 4 * TEXT_READER_BLOCK_BYTES);

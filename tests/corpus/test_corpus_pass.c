@@ -1,5 +1,6 @@
-/* Tests of corpus/corpus_pass: whatever the number of threads and their speed, the sink gets the same documents and
- * results in the same order, the same error ends the pass, and little is held; and a pass goes on from a place. */
+/* Tests of corpus/corpus_pass: whatever the number of threads and their speed, the sink gets the same
+ * documents and results in the same order, the same error ends the pass, and little is held; and a pass goes
+ * on from a place. */
 #include "fixture_store.h"
 
 #include "core/parallel.h"
@@ -233,8 +234,8 @@ static struct status measure(void *context, const struct corpus_item *item)
     return status_ok();
 }
 
-/* Long documents at every place of a batch: what they leave behind must not add up.  mallinfo2 sees the main thread's
- * memory, and none under a sanitizer. */
+/* Long documents at every place of a batch: what they leave behind must not add up.  mallinfo2 sees the main
+ * thread's memory, and none under a sanitizer. */
 static void little_is_held(void)
 {
     enum { LONG_BYTES = 400000, N_LONG = 120, BOUND = 24000000 };

@@ -1,5 +1,5 @@
-/* Tests of corpus/sentence_learning: what is learned is that of the beginning of the corpus, on any number of threads and from any
- * place, and the pass behind it finds the corpus as it was. */
+/* Tests of corpus/sentence_learning: what is learned is that of the beginning of the corpus, on any number of
+ * threads and from any place, and the pass behind it finds the corpus as it was. */
 #include "fixture_store.h"
 
 #include "core/parallel.h"

@@ -1,5 +1,5 @@
-/* Pages made to take long, or much memory: the work on a page, counted in bytes that are looked at or moved, is at most
- * a small multiple of its length, and nesting is limited. */
+/* Pages made to take long, or much memory: the work on a page, counted in bytes that are looked at or moved,
+ * is at most a small multiple of its length, and nesting is limited. */
 #include "wikitext_fixture.h"
 
 enum {

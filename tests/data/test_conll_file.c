@@ -1,4 +1,5 @@
-/* CoNLL columns as they are published: what the words and labels are, what is a comment, and what is refused by its line. */
+/* CoNLL columns as they are published: what the words and labels are, what is a comment, and what is refused
+ * by its line. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,5 +1,6 @@
-/* Tests of data/bert/bert_loader and data/text_batch: steps are a pure function, cuts into micro-batches change
- * only the cut, an epoch visits every sample once, and every field of a batch is what its head says. */
+/* Tests of data/bert/bert_loader and data/text_batch: steps are a pure function, cuts into micro-batches
+ * change only the cut, an epoch visits every sample once, and every field of a batch is what its head
+ * says. */
 #include "data/bert/bert_form.h"
 #include "fixture_loader.h"
 
@@ -364,8 +365,8 @@ static void tokens_outside_the_vocabulary_are_refused(const struct indexed *stor
     bert_loader_close(&l);
 }
 
-/* Without next sentences: [CLS] A [SEP], all of segment 0, consecutive words of the store, and no label; the rate is that of
- * the configuration. */
+/* Without next sentences: [CLS] A [SEP], all of segment 0, consecutive words of the store, and no label; the
+ * rate is that of the configuration. */
 static void windows_are_one_segment(const struct indexed *store)
 {
     struct bert_loader_config c = config_of(store);
@@ -410,8 +411,8 @@ static void windows_are_one_segment(const struct indexed *store)
     bert_loader_close(&l);
 }
 
-/* Of the tokens that are in each of 7 epochs from `epoch` on, the part that is predicted once or twice; *first_two: how many of the
- * first epoch are predicted in the eighth, too. */
+/* Of the tokens that are in each of 7 epochs from `epoch` on, the part that is predicted once or twice;
+ * *first_two: how many of the first epoch are predicted in the eighth, too. */
 static double predicted_once_or_twice(struct bert_loader_config c, int64_t *first_two)
 {
     enum { EPOCHS = 7 };
@@ -449,8 +450,8 @@ static double predicted_once_or_twice(struct bert_loader_config c, int64_t *firs
     return (double)n_even / (double)n;
 }
 
-/* Drawn anew, a token is predicted once or twice in 7 epochs with a probability of 0.61; by turns, nearly always, and the next
- * cycle has another order. */
+/* Drawn anew, a token is predicted once or twice in 7 epochs with a probability of 0.61; by turns, nearly
+ * always, and the next cycle has another order. */
 static void masks_take_turns(const struct indexed *store)
 {
     struct bert_loader_config c = config_of(store);
@@ -474,8 +475,8 @@ static int32_t first_position(const struct batch *b, int64_t k)
     return first;
 }
 
-/* Half of the sequences begin at 0, the others anywhere that they end below n_positions; nothing else changes, and held-out samples do
- * not. */
+/* Half of the sequences begin at 0, the others anywhere that they end below n_positions; nothing else
+ * changes, and held-out samples do not. */
 static void positions_are_shifted(const struct indexed *store)
 {
     enum { POSITIONS = 64, STEPS = 40 };
@@ -535,8 +536,8 @@ static int64_t ramped_step(const struct bert_loader *l, struct batch_step *step,
     return step->n_sequences;
 }
 
-/* The batch grows by micro-batches and the masks fall, as functions of the step; what a step has of the whole batch is what it
- * had without a ramp, and held-out samples have the last rate. */
+/* The batch grows by micro-batches and the masks fall, as functions of the step; what a step has of the whole
+ * batch is what it had without a ramp, and held-out samples have the last rate. */
 static void ramps_change_with_the_run(const struct indexed *store)
 {
     struct bert_loader_config c = config_of(store);
@@ -580,8 +581,8 @@ static void ramps_change_with_the_run(const struct indexed *store)
     bert_loader_close(&constant);
 }
 
-/* A schedule of lengths: the batch keeps its tokens, each length has the samples of a loader of that length, and held-out
- * samples have the last. */
+/* A schedule of lengths: the batch keeps its tokens, each length has the samples of a loader of that length,
+ * and held-out samples have the last. */
 static void lengths_change_with_the_run(const struct indexed *store)
 {
     struct bert_loader_config c = config_of(store), alone = c;

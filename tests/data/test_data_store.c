@@ -287,7 +287,8 @@ static void expect_same(const char *a, const char *b, const char *name)
     file_map_close(&maps[1]);
 }
 
-/* Saved and continued in the middle of parts, between them and at once again: the bytes are those of one run. */
+/* Saved and continued in the middle of parts, between them and at once again: the bytes are those of one
+ * run. */
 static void continuing_changes_nothing(const char *directory)
 {
     static const char *const names[] = {"train.bin",   "train.idx",   "train.json",

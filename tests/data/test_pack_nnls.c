@@ -1,5 +1,5 @@
-/* Packing against the strategies of the replaced tool, which are chosen by least squares (tests/golden/make_pack_nnls.py):
- * it needs at
+/* Packing against the strategies of the replaced tool, which are chosen by least squares
+ * (tests/golden/make_pack_nnls.py): it needs at
  * most seven rows in a thousand more, and where many are short far fewer. */
 #include "test.h"
 

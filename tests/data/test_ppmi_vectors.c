@@ -1,4 +1,5 @@
-/* Tests of data/ppmi_vectors on stores whose words have classes: what stands in the same places has the same vector. */
+/* Tests of data/ppmi_vectors on stores whose words have classes: what stands in the same places has the same
+ * vector. */
 #include "fixture_store.h"
 
 #include "data/ppmi_vectors.h"

@@ -1,6 +1,7 @@
-/* What test_h5py holds with h5py at hand, from goldens, everywhere: the files that kiln writes have the names, types,
- * compression and values that h5py found in them when each record had passed tests/golden/check_h5py.py, which
- * then wrote tests/golden/kiln_padded.hdf5 and kiln_packed.hdf5; the metadata are those it looked at.
+/* What test_h5py holds with h5py at hand, from goldens, everywhere: the files that kiln writes have the
+ * names, types, compression and values that h5py found in them when each record had passed
+ * tests/golden/check_h5py.py, which then wrote tests/golden/kiln_padded.hdf5 and kiln_packed.hdf5; the
+ * metadata are those it looked at.
  *
  * With arguments it is that script's tool: `test_shard_goldens write DIR` writes the files into DIR. */
 #include "fixture_store.h"

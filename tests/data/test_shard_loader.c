@@ -1,6 +1,6 @@
-/* Tests of HDF5 shards, both ways: files that h5py wrote in the replaced system's layouts (tests/golden), files
- * that kiln writes, the order of an epoch, what damaged and contradictory files lead to, and the end of the
- * process that reads. */
+/* Tests of HDF5 shards, both ways: files that h5py wrote in the replaced system's layouts (tests/golden),
+ * files that kiln writes, the order of an epoch, what damaged and contradictory files lead to, and the end of
+ * the process that reads. */
 #include "fixture_loader.h"
 
 #include "data/pack.h"
@@ -492,8 +492,8 @@ static void wrong_contents_are_told(void)
     free(directory);
 }
 
-/* The process that reads may end at any time: an error once a file is wanted that is not in memory yet, and the
- * next call too. */
+/* The process that reads may end at any time: an error once a file is wanted that is not in memory yet, and
+ * the next call too. */
 static void the_readers_end_is_an_error(const char *directory, int signal)
 {
     struct shard_loader l;

@@ -1,4 +1,5 @@
-/* Batches for prediction: every example once, longest first, within the limits, and as full as they can be. */
+/* Batches for prediction: every example once, longest first, within the limits, and as full as they can
+ * be. */
 #include "test.h"
 
 #include "data/sorted_batches.h"

@@ -1,5 +1,5 @@
-/* Tables: CSV by RFC 4180, TSV and JSON lines with named columns, and what is wrong with them; and how texts, pairs and
- * labels are found in them and cut. */
+/* Tables: CSV by RFC 4180, TSV and JSON lines with named columns, and what is wrong with them; and how texts,
+ * pairs and labels are found in them and cut. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,5 +1,6 @@
-/* data/token_balance: ranks have nearly equal tokens and equal counts, each sequence once, by lengths alone; and the batches that
- * bert_loader makes with it: the same sequences with the same masks and dropout, whoever has them. */
+/* data/token_balance: ranks have nearly equal tokens and equal counts, each sequence once, by lengths alone;
+ * and the batches that bert_loader makes with it: the same sequences with the same masks and dropout, whoever
+ * has them. */
 #include "data/token_balance.h"
 #include "fixture_loader.h"
 

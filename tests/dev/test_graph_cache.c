@@ -1,5 +1,5 @@
-/* Which work is recorded and which is replayed, with a runtime that only counts: first met, second met, later;
- * recordings in segments; recordings that give way, and that do not; failures on the way. */
+/* Which work is recorded and which is replayed, with a runtime that only counts: first met, second met,
+ * later; recordings in segments; recordings that give way, and that do not; failures on the way. */
 #include "dev/graph_cache.h"
 
 #include "test.h"
@@ -138,7 +138,8 @@ static double replayed(struct graph_cache *c, int64_t first, int64_t n_keys, int
     return (double)n / (double)n_turns;
 }
 
-/* Work of a few more sizes than there are recordings comes back in the worst order: each is met when all others were. */
+/* Work of a few more sizes than there are recordings comes back in the worst order: each is met when all
+ * others were. */
 static void more_sizes_than_recordings(void)
 {
     enum { N_KEYS = GRAPH_CACHE_GRAPHS + GRAPH_CACHE_GRAPHS / 8, N_TURNS = 100 * N_KEYS };

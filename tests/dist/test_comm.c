@@ -1,5 +1,6 @@
-/* Communicators, of threads, and of processes if a launcher starts this several times: sums of a fixed shape, to the bit, whoever comes first; maxima, gathers, broadcasts; messages in order; and that one
- * rank's error, or its absence, ends all of them with its name, and soon. */
+/* Communicators, of threads, and of processes if a launcher starts this several times: sums of a fixed shape,
+ * to the bit, whoever comes first; maxima, gathers, broadcasts; messages in order; and that one rank's error,
+ * or its absence, ends all of them with its name, and soon. */
 #include "dist/comm_self.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -35,8 +36,8 @@ static void dawdle(int rank, int round)
     nanosleep(&t, NULL);
 }
 
-/* The sum of ranks [first, first + n) in fp32 or fp64, of numbers as the dtype holds them: that of the first half, which is the
- * largest power of two below n, plus that of the rest. */
+/* The sum of ranks [first, first + n) in fp32 or fp64, of numbers as the dtype holds them: that of the first
+ * half, which is the largest power of two below n, plus that of the rest. */
 static double tree_sum(enum dtype dtype, int first, int n, int round, int64_t i)
 {
     char memory[8];
@@ -558,7 +559,8 @@ static bool needs_processes(const struct comm_case *k)
     return is_gone(k, k->how.failing) || k->how.how == IS_BUSY;
 }
 
-/* A process that ends without the others may end them too, so each waits until all have written their file. */
+/* A process that ends without the others may end them too, so each waits until all have written their
+ * file. */
 static void await_all(const struct comm *world, const struct comm_case *k, const char *directory)
 {
     char path[512];
@@ -592,9 +594,11 @@ static void end_world(struct comm *world, const char *name, const char *director
     EXPECT(false, "there is no case %s", name);
 }
 
-/* usage: test_comm: all cases in threads, or if a launcher starts it several times, in processes all that end without an error.
- * test_comm --list: the others, and what they need.  test_comm CASE DIRECTORY: one of them, with an empty directory. */
-/* The cases over NCCL, on ranks that are threads.  Who is late is late for what ranks agree on first, which has another name. */
+/* usage: test_comm: all cases in threads, or if a launcher starts it several times, in processes all that end
+ * without an error. test_comm --list: the others, and what they need.  test_comm CASE DIRECTORY: one of them,
+ * with an empty directory. */
+/* The cases over NCCL, on ranks that are threads.  Who is late is late for what ranks agree on first, which
+ * has another name. */
 static void run_cases_over_nccl(void)
 {
     struct comm one = comm_self();

@@ -1,4 +1,5 @@
-/* comm_emulated: every call returns at once, with what its header says, and is counted once; errors pass as they do between ranks. */
+/* comm_emulated: every call returns at once, with what its header says, and is counted once; errors pass as
+ * they do between ranks. */
 #include "dist/comm_device.h"
 #include "dist/comm_emulated.h"
 

@@ -1,6 +1,6 @@
-/* Ranks over NCCL, the fake library of tests/fake_nccl on a device whose streams are threads: collectives run beside the
- * exec's work and are joined; every call of NCCL fails or hangs once, and then all ranks end with the reason, soon; and where
- * NCCL cannot be used, ranks say why and go through the host. */
+/* Ranks over NCCL, the fake library of tests/fake_nccl on a device whose streams are threads: collectives run
+ * beside the exec's work and are joined; every call of NCCL fails or hangs once, and then all ranks end with
+ * the reason, soon; and where NCCL cannot be used, ranks say why and go through the host. */
 #include "dist/comm_device.h"
 
 #include "core/clock.h"
@@ -56,8 +56,8 @@ static void add_slowly(void *argument)
     atomic_store(&s->has_run, true);
 }
 
-/* Each rank's gradients are written slowly, summed, and read by slow work; meanwhile other work runs, since the last rank is late to queue
- * its sum. */
+/* Each rank's gradients are written slowly, summed, and read by slow work; meanwhile other work runs, since
+ * the last rank is late to queue its sum. */
 static void beside_body(const struct comm *control, void *context)
 {
     struct comm_device d;
@@ -110,8 +110,8 @@ static void wait_until_overtaken(void *argument)
     }
 }
 
-/* A sum that waits for another rank does not hold up the work behind it before the join: here that rank comes to its sum only
- * when that work has run. */
+/* A sum that waits for another rank does not hold up the work behind it before the join: here that rank comes
+ * to its sum only when that work has run. */
 static void overlap_body(const struct comm *control, void *context)
 {
     struct comm_device d;
@@ -166,7 +166,8 @@ struct fate {
     double deadline_s;
 };
 
-/* The collectives of a step, and the error that a rank ends with: in one of them, at the check, or at the next agreement. */
+/* The collectives of a step, and the error that a rank ends with: in one of them, at the check, or at the
+ * next agreement. */
 static struct status step(const struct comm_device *d, struct exec *x, float *v)
 {
     int64_t equal[RANKS + 1] = {0, 10, 20, 30}, unequal[RANKS + 1] = {0, 5, 5, 30};
@@ -211,8 +212,8 @@ static void expect_fate(const struct fate *f)
     run_ranks(RANKS, DEADLINE_S, fated_body, (void *)f);
 }
 
-/* Each call of each rank fails: those of a step and those at its ends.  Others hear of it in their next call; if there is none, or
- * they are at the start, where they wait for that rank, at the deadline. */
+/* Each call of each rank fails: those of a step and those at its ends.  Others hear of it in their next call;
+ * if there is none, or they are at the start, where they wait for that rank, at the deadline. */
 static void every_call_fails(void)
 {
     enum { CALLS = 7 }; /* a start, a sum, a maximum, a gathering, one as two broadcasts, a broadcast */
@@ -239,7 +240,8 @@ static struct status lost(void *state)
     return status_error(STATUS_IO, "rank 1 of 3 on h2 has been silent for 10.0 s");
 }
 
-/* A communicator on the host that knows of a lost rank: the wait for a collective ends long before its deadline. */
+/* A communicator on the host that knows of a lost rank: the wait for a collective ends long before its
+ * deadline. */
 static void lost_body(const struct comm *control, void *context)
 {
     struct comm_type type = *control->type;

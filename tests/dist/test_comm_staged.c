@@ -1,5 +1,5 @@
-/* Ranks whose tensors are in a device's memory: through the host's they exchange what the host's own tensors do, also in several
- * pieces, and a copy that fails on one rank is heard by all. */
+/* Ranks whose tensors are in a device's memory: through the host's they exchange what the host's own tensors
+ * do, also in several pieces, and a copy that fails on one rank is heard by all. */
 #include "dist/comm_staged.h"
 
 #include "ranks.h"

@@ -1,5 +1,5 @@
-/* Heartbeats count only where they come from the run's own rank, with the run's secret, and once: whatever strangers send, a rank
- * that is silent is found. */
+/* Heartbeats count only where they come from the run's own rank, with the run's secret, and once: whatever
+ * strangers send, a rank that is silent is found. */
 #include "test.h"
 
 #include "core/clock.h"
@@ -28,7 +28,8 @@ static int udp_socket(struct heartbeat_place *place)
     return fd;
 }
 
-/* Rank 0, and rank 1 whose packets pass through the test: it sends them to `far` and they go on from `near`. */
+/* Rank 0, and rank 1 whose packets pass through the test: it sends them to `far` and they go on from
+ * `near`. */
 struct line {
     struct heartbeat ranks[2];
     int near, far, stranger;

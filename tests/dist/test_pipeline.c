@@ -1,5 +1,5 @@
-/* The list of 1F1B: every micro-batch once forward and once, later, backward, in order; no more in flight than stages are
- * left; and it runs to its end however little a message may wait. */
+/* The list of 1F1B: every micro-batch once forward and once, later, backward, in order; no more in flight
+ * than stages are left; and it runs to its end however little a message may wait. */
 #include "dist/pipeline.h"
 
 #include "test.h"
@@ -53,8 +53,8 @@ static bool step(struct arrived *at, int64_t *next, int stage, int n_stages, int
     return true;
 }
 
-/* With all stages working side by side, an action a turn, it takes 2 (M + S - 1) turns: no bubble but the one of its ends
- * (Narayanan et al. 2021, section 2.2.1). */
+/* With all stages working side by side, an action a turn, it takes 2 (M + S - 1) turns: no bubble but the one
+ * of its ends (Narayanan et al. 2021, section 2.2.1). */
 static void it_runs_to_its_end(int n_stages, int64_t n_micro)
 {
     struct arrived at[MOST_STAGES] = {{0, 0}};

@@ -15,8 +15,8 @@ static struct status counting_gather(void *state, struct exec *x, tensor t, cons
     return gather_inside(state, x, t, bounds);
 }
 
-/* One step: those of the gradients' squares, of the sums of directions if shards cut parameters, and of weights that other
- * ranks need. */
+/* One step: those of the gradients' squares, of the sums of directions if shards cut parameters, and of
+ * weights that other ranks need. */
 static void count_gathers(const struct comm *c, void *context)
 {
     const struct run *r = context;

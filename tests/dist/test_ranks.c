@@ -1,5 +1,6 @@
-/* Steps that ranks take together, each rank a thread, against one trainer alone, to the bit: 1F1B over 1, 2 and 4 stages,
- * and data parallel over 1, 2 and 4 ranks, which are threads, or processes if a launcher starts them; gradients, sums, norms, weights and moments of several steps, with dropout. */
+/* Steps that ranks take together, each rank a thread, against one trainer alone, to the bit: 1F1B over 1, 2
+ * and 4 stages, and data parallel over 1, 2 and 4 ranks, which are threads, or processes if a launcher starts
+ * them; gradients, sums, norms, weights and moments of several steps, with dropout. */
 #include "rank_steps.h"
 #include "train/data_parallel_step.h"
 #include "train/pipeline_step.h"
@@ -13,8 +14,8 @@ static float *copy_of(tensor t)
     return memcpy(copy, t.data, tensor_bytes(t));
 }
 
-/* The parameters of a slice of a flat buffer, which is all that is there; what is between them is nobody's, nor are gradients of
- * frozen ones. */
+/* The parameters of a slice of a flat buffer, which is all that is there; what is between them is nobody's,
+ * nor are gradients of frozen ones. */
 static void expect_same_slice(const struct run *r, const char *what, int step, int rank, tensor got,
                               const float *wanted, struct param_shard slice)
 {
@@ -138,8 +139,8 @@ static void add_parts(struct part *parts, int n_parts, bool in_a_row, int64_t n)
     }
 }
 
-/* As ranks that share gradients add up those of single micro-batches: in each round those of one of each rank, and then the
- * rounds in a row.  Sums of losses are as of other ranks. */
+/* As ranks that share gradients add up those of single micro-batches: in each round those of one of each
+ * rank, and then the rounds in a row.  Sums of losses are as of other ranks. */
 static void add_rounds(struct part *parts, const struct batch_step *batch, int n_ranks, int64_t n)
 {
     size_t bytes = (size_t)n * sizeof(float);
@@ -182,9 +183,10 @@ static bool begins_rank(const struct batch_step *batch, int micro, int n_ranks)
     return rank < n_ranks;
 }
 
-/* The same with each part of the micro-batches added up for itself, and then the parts: in a row, as ranks do, or as so many ranks do
- * that share gradients.
- * Of factors in fp8 each rank sees the largest magnitudes of the step before, and its own; the next step those of all. */
+/* The same with each part of the micro-batches added up for itself, and then the parts: in a row, as ranks
+ * do, or as so many ranks do that share gradients.
+ * Of factors in fp8 each rank sees the largest magnitudes of the step before, and its own; the next step
+ * those of all. */
 enum { AS_RANKS = 0, IN_A_ROW = -1 };
 static void run_alone_in_parts(struct run *r, int n_parts, int how)
 {
@@ -326,8 +328,9 @@ static bool is_table(const struct param *p)
     return p->layer == MODEL_INPUT_LAYER && p->n_dims == 2;
 }
 
-/* What += adds is a finished sum: gradients of micro-batches that are added up one after the other in one buffer are those
- * that were made apart, and then added.  All but tables, in batches as short as these (docs/decisions/0039_ranks.md). */
+/* What += adds is a finished sum: gradients of micro-batches that are added up one after the other in one
+ * buffer are those that were made apart, and then added.  All but tables, in batches as short as these
+ * (docs/decisions/0039_ranks.md). */
 static void gradients_are_finished_sums(struct run *r)
 {
     float *together = copy_of(tensor_1d(r->states[0].grad, DTYPE_F32, r->params.n_elements));
@@ -345,7 +348,8 @@ static void gradients_are_finished_sums(struct run *r)
     free(together);
 }
 
-/* Ranks that share gradients, too, in the order of theirs; with one micro-batch each that is the order of all ranks. */
+/* Ranks that share gradients, too, in the order of theirs; with one micro-batch each that is the order of all
+ * ranks. */
 static void shared_gradients_give_the_same_bits(const struct comm *world, struct run *r, int size)
 {
     forget(r);
@@ -388,7 +392,8 @@ static void ranks_give_the_bits_of_one(const struct comm *world, const struct ra
     printf("%s: the same bits\n", k->name);
 }
 
-/* Shards of the wide case cut parameters, or the cases above would not tell whether norms of parts of parameters are right. */
+/* Shards of the wide case cut parameters, or the cases above would not tell whether norms of parts of
+ * parameters are right. */
 static void shards_cut_parameters(const struct rank_case *k)
 {
     struct run r;

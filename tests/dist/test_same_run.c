@@ -1,4 +1,5 @@
-/* Named values are equal on all ranks, or the first that is not is named with both values, by the lowest rank that differs. */
+/* Named values are equal on all ranks, or the first that is not is named with both values, by the lowest rank
+ * that differs. */
 #include "dist/same_run.h"
 #include "ranks.h"
 

@@ -1,5 +1,5 @@
-/* What a launcher's variables make of a process: alone, or one of several, which are refused with what to type instead if MPI cannot find
- * the others.  That they are found is tested by test_mpi.sh. */
+/* What a launcher's variables make of a process: alone, or one of several, which are refused with what to
+ * type instead if MPI cannot find the others.  That they are found is tested by test_mpi.sh. */
 #include "dist/world.h"
 #include "core/shared_library.h"
 

@@ -1,6 +1,6 @@
-/* emulated_counts: what was launched on the emulated device, in order, and which memory of the device each launch has
- * touched in pieces of 16 bytes, as kernels that memory bounds do: each piece counts once as read and once as written,
- * however often it is met, for what is met again comes from the caches. */
+/* emulated_counts: what was launched on the emulated device, in order, and which memory of the device each
+ * launch has touched in pieces of 16 bytes, as kernels that memory bounds do: each piece counts once as read
+ * and once as written, however often it is met, for what is met again comes from the caches. */
 #ifndef KILN_TESTS_EMULATED_COUNTS_H
 #define KILN_TESTS_EMULATED_COUNTS_H
 
@@ -17,7 +17,8 @@ struct emulated_count {
     bool early; /* LAUNCH_EARLY */
 };
 
-/* From here on launches are counted, and until the end of the counting, which says how many there were at most `most`. */
+/* From here on launches are counted, and until the end of the counting, which says how many there were at
+ * most `most`. */
 void emulated_counts_begin(void);
 int emulated_counts_end(struct emulated_count *counts, int most);
 

@@ -1,5 +1,5 @@
-/* What libkiln_cuda.so shows, for the library of emulated kernels: the whole program with --device cuda, where there is
- * no GPU. */
+/* What libkiln_cuda.so shows, for the library of emulated kernels: the whole program with --device cuda,
+ * where there is no GPU. */
 #include "ops/backend.h"
 #include "ops/cuda/table/cuda_log.h"
 #include "ops/cuda/table/cuda_ops.h"

@@ -1,5 +1,5 @@
-/* emulated_graphs: recordings of emulated kernels and products: what is given while one is made is kept with its
- * arguments, as a stream that is captured does, and done when it is replayed. */
+/* emulated_graphs: recordings of emulated kernels and products: what is given while one is made is kept with
+ * its arguments, as a stream that is captured does, and done when it is replayed. */
 #ifndef KILN_TESTS_EMULATED_GRAPHS_H
 #define KILN_TESTS_EMULATED_GRAPHS_H
 
@@ -17,8 +17,9 @@ void emulated_forget(void *graph);
 
 bool emulated_is_recording(void);
 
-/* While recording: what is given from `begins` to its end is a piece of work beside (dev/queue.h), and where all pieces
- * but the last `n_left` are waited for.  Replays take turns: pieces are done at once, and as late as they may be. */
+/* While recording: what is given from `begins` to its end is a piece of work beside (dev/queue.h), and where
+ * all pieces but the last `n_left` are waited for.  Replays take turns: pieces are done at once, and as late
+ * as they may be. */
 void emulated_record_beside(bool begins);
 void emulated_record_join(int n_left);
 

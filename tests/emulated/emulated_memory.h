@@ -1,5 +1,6 @@
-/* emulated_memory: device memory that only what runs on the emulated device may touch: a host that follows a pointer
- * into it ends with a segmentation fault.  And the other way round: a kernel is given no pointer to other memory. */
+/* emulated_memory: device memory that only what runs on the emulated device may touch: a host that follows a
+ * pointer into it ends with a segmentation fault.  And the other way round: a kernel is given no pointer to
+ * other memory. */
 #ifndef KILN_TESTS_EMULATED_MEMORY_H
 #define KILN_TESTS_EMULATED_MEMORY_H
 

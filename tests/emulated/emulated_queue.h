@@ -1,5 +1,5 @@
-/* emulated_queue: the slots of ops/cuda/table/cuda_queue.h for the emulated device: copies at once, recordings by the
- * emulator. */
+/* emulated_queue: the slots of ops/cuda/table/cuda_queue.h for the emulated device: copies at once,
+ * recordings by the emulator. */
 #ifndef KILN_TESTS_EMULATED_QUEUE_H
 #define KILN_TESTS_EMULATED_QUEUE_H
 

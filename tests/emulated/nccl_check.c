@@ -1,6 +1,6 @@
-/* Data parallel steps of ranks that each have an emulated GPU: over NCCL (the fake library) they have the bits of the same steps
- * through the host's memory; the sums of buckets are queued one by one between the segments of a recording, and joined once, before the
- * update.  Each rank is a process of mpirun. */
+/* Data parallel steps of ranks that each have an emulated GPU: over NCCL (the fake library) they have the
+ * bits of the same steps through the host's memory; the sums of buckets are queued one by one between the
+ * segments of a recording, and joined once, before the update.  Each rank is a process of mpirun. */
 #include "train/data_parallel_step.h"
 
 #include "bert_fixture.h"
@@ -69,8 +69,8 @@ static struct trainer_config config_of(const struct steps_case *k, const struct 
     return config;
 }
 
-/* All sums of buckets and that of the losses come before the first join: then nothing was waited for during the backward.  But where
- * ranks share gradients the room of a bucket is the next one's. */
+/* All sums of buckets and that of the losses come before the first join: then nothing was waited for during
+ * the backward.  But where ranks share gradients the room of a bucket is the next one's. */
 static void expect_order(const struct steps_case *k, const struct comm *c)
 {
     if (k->shares_gradients) {

@@ -6,8 +6,8 @@
 
 extern const struct device device_emulated;
 
-/* The form of product (product_forms.h) to take where it fits.  -1: shapes take turns, so that the cases of a test meet
- * all of them. */
+/* The form of product (product_forms.h) to take where it fits.  -1: shapes take turns, so that the cases of a
+ * test meet all of them. */
 extern int emulated_form;
 
 #endif

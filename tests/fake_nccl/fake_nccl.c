@@ -1,13 +1,13 @@
-/* fake_nccl: a library with the functions of NCCL that kiln calls, for tests where there is no GPU.  Ranks are threads or
- * processes of one machine, memory is the host's, a stream is a struct fake_stream.  Sums are those of dist/reduce.h, so
- * that the bits can be compared; NCCL's own order is another.
+/* fake_nccl: a library with the functions of NCCL that kiln calls, for tests where there is no GPU.  Ranks
+ * are threads or processes of one machine, memory is the host's, a stream is a struct fake_stream.  Sums are
+ * those of dist/reduce.h, so that the bits can be compared; NCCL's own order is another.
  *
- * As NCCL does, it says ncclInProgress before each success of a communicator that does not block, and a rank that does not come leaves the others waiting in their streams until
- * they abort.
+ * As NCCL does, it says ncclInProgress before each success of a communicator that does not block, and a rank
+ * that does not come leaves the others waiting in their streams until they abort.
  *
- * FAKE_NCCL="id;version=21300;KIND:NAME:n@r;..." makes it misbehave: KIND is fail, hang, remote (it succeeds, and the
- * communicator then has an error of another rank), delay (100 ms) or kill (the process); NAME a function or "any"; n counts that rank's
- * calls from 1.  Another id begins to count again. */
+ * FAKE_NCCL="id;version=21300;KIND:NAME:n@r;..." makes it misbehave: KIND is fail, hang, remote (it succeeds,
+ * and the communicator then has an error of another rank), delay (100 ms) or kill (the process); NAME a
+ * function or "any"; n counts that rank's calls from 1.  Another id begins to count again. */
 #include "dist/nccl_library.h"
 #include "dist/reduce.h"
 #include "fake_stream.h"

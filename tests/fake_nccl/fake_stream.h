@@ -1,5 +1,5 @@
-/* fake_stream: what a cudaStream_t points to where there is no CUDA: the devices of tests make them, and the fake NCCL
- * library queues its collectives on them. */
+/* fake_stream: what a cudaStream_t points to where there is no CUDA: the devices of tests make them, and the
+ * fake NCCL library queues its collectives on them. */
 #ifndef KILN_TESTS_FAKE_STREAM_H
 #define KILN_TESTS_FAKE_STREAM_H
 

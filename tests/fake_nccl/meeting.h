@@ -1,4 +1,5 @@
-/* meeting: ranks that are threads or processes meet in memory that they share, and leave bytes for each other there. */
+/* meeting: ranks that are threads or processes meet in memory that they share, and leave bytes for each other
+ * there. */
 #ifndef KILN_TESTS_MEETING_H
 #define KILN_TESTS_MEETING_H
 

@@ -1,4 +1,5 @@
-/* over_nccl: ranks that are threads, each with a GPU of its own: thread_device, and the fake library of NCCL. */
+/* over_nccl: ranks that are threads, each with a GPU of its own: thread_device, and the fake library of
+ * NCCL. */
 #ifndef KILN_TESTS_OVER_NCCL_H
 #define KILN_TESTS_OVER_NCCL_H
 
@@ -21,8 +22,8 @@ static inline const char *over_nccl_chip(int rank)
     return chips[rank];
 }
 
-/* A communicator for tensors of the host, as other tables are tested with: each call runs on the rank's device, and is waited
- * for.  The device's memory is the host's. */
+/* A communicator for tensors of the host, as other tables are tested with: each call runs on the rank's
+ * device, and is waited for.  The device's memory is the host's. */
 struct over_nccl {
     struct comm_device device;
     struct exec x;

@@ -1,5 +1,6 @@
-/* thread_device: a device whose streams are threads over the host's memory: as on a GPU, what is queued runs later, in the order
- * of its stream alone, and what is not waited for is not there yet.  Its fence: the host may not read it; nothing checks that. */
+/* thread_device: a device whose streams are threads over the host's memory: as on a GPU, what is queued runs
+ * later, in the order of its stream alone, and what is not waited for is not there yet.  Its fence: the host
+ * may not read it; nothing checks that. */
 #ifndef KILN_TESTS_THREAD_DEVICE_H
 #define KILN_TESTS_THREAD_DEVICE_H
 

@@ -1,5 +1,5 @@
-/* serve_files: tests/fetch/http_server as a program, for tests that are scripts.  usage: serve_files ROOT PORT_FILE: the port
- * stands in that file once the server listens; a signal ends it. */
+/* serve_files: tests/fetch/http_server as a program, for tests that are scripts.  usage: serve_files ROOT
+ * PORT_FILE: the port stands in that file once the server listens; a signal ends it. */
 #include "http_server.h"
 
 #include "test.h"

@@ -1,4 +1,5 @@
-/* Unpacking: archives made here, byte by byte, good and hostile.  Nothing is ever written outside the archive's own place. */
+/* Unpacking: archives made here, byte by byte, good and hostile.  Nothing is ever written outside the
+ * archive's own place. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -81,7 +82,8 @@ static uint32_t crc32_of(const char *text)
     return ~crc;
 }
 
-/* What the local header and the central directory share: from the version that is needed on to the length of extras. */
+/* What the local header and the central directory share: from the version that is needed on to the length of
+ * extras. */
 static void put_common(struct buf *b, const struct file *f)
 {
     put_u16(b, 20);
@@ -198,7 +200,8 @@ static void test_hostile_zip(void)
     expect_refused(good, missing, "is missing");
 }
 
-/* Every length of a good archive but its own, and every byte changed: an error or the right bytes, and never a crash. */
+/* Every length of a good archive but its own, and every byte changed: an error or the right bytes, and never
+ * a crash. */
 static void test_damage(void)
 {
     static const struct file good[] = {{"bert/vocab.txt", "abc", 0}, {0}};

@@ -1,9 +1,10 @@
-/* save_faults: a library that is loaded before the C library into the ranks of a run, and lets the n-th system call of one rank's saves
- * fail, or kills the rank at it (tests/hosts/test_save_faults.sh).
+/* save_faults: a library that is loaded before the C library into the ranks of a run, and lets the n-th
+ * system call of one rank's saves fail, or kills the rank at it (tests/hosts/test_save_faults.sh).
  *
- * SAVE_FAULTS="KIND N RANK DIRECTORY MARK": counted are calls on DIRECTORY itself and on names below it that begin with "ckpt_" or ".ckpt_".
- * KIND: kill (instead of the call), torn (after it, a write after its half), error (EIO), full (this and all later calls that need room: ENOSPC). The
- * file MARK then has the call's name. */
+ * SAVE_FAULTS="KIND N RANK DIRECTORY MARK": counted are calls on DIRECTORY itself and on names below it that
+ * begin with "ckpt_" or ".ckpt_". KIND: kill (instead of the call), torn (after it, a write after its half),
+ * error (EIO), full (this and all later calls that need room: ENOSPC). The file MARK then has the call's
+ * name. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

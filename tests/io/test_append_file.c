@@ -1,4 +1,5 @@
-/* Tests of io/append_file: what is behind the mark is dropped, what is before it is compared, and failure is told. */
+/* Tests of io/append_file: what is behind the mark is dropped, what is before it is compared, and failure is
+ * told. */
 #include "fixture_store.h"
 
 #include "core/hash.h"

@@ -1,5 +1,5 @@
-/* Tests of io/byte_stream: compressed files read as what was compressed, with and without helpers, from any place;
- * damage leaves a gap, and a file that was cut is read up to there. */
+/* Tests of io/byte_stream: compressed files read as what was compressed, with and without helpers, from any
+ * place; damage leaves a gap, and a file that was cut is read up to there. */
 #include "fixture_store.h"
 
 #include "core/buf.h"

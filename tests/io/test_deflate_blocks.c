@@ -1,4 +1,5 @@
-/* Blocks unpack to what they were, in order, whatever the number of threads; the last one is filled up with zeros. */
+/* Blocks unpack to what they were, in order, whatever the number of threads; the last one is filled up with
+ * zeros. */
 #include "io/deflate_blocks.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
-/* Tests of io/dllog: the lines that dllogger writes, to the byte, with values spelt as Python spells them; and the file,
- * begun anew or gone on with. */
+/* Tests of io/dllog: the lines that dllogger writes, to the byte, with values spelt as Python spells them;
+ * and the file, begun anew or gone on with. */
 #include "test.h"
 
 #include "io/dllog.h"

@@ -213,8 +213,8 @@ static void test_dead_writer(void)
     EXPECT(count_entries() == before, "what a dead writer left is still there");
 }
 
-/* Stands in for the C library's: the first time that a "child" is made, its parent goes just before, as by the check of
- * another run, which removes the directories that it made. */
+/* Stands in for the C library's: the first time that a "child" is made, its parent goes just before, as by
+ * the check of another run, which removes the directories that it made. */
 int mkdir(const char *path, mode_t mode)
 {
     static bool done;

@@ -1,5 +1,6 @@
-/* ONNX files: the wire format against its published examples, graphs and weights read back, in one file and in two; cut,
- * damaged, and onto a full disk.  tests/cli/test_convert.sh has onnx and onnxruntime read whole models. */
+/* ONNX files: the wire format against its published examples, graphs and weights read back, in one file and
+ * in two; cut, damaged, and onto a full disk.  tests/cli/test_convert.sh has onnx and onnxruntime read whole
+ * models. */
 #include "test.h"
 
 #include "io/onnx_fields.h"

@@ -1,5 +1,5 @@
-/* pickle: trees are what Python would have made, and whatever a pickle asks for that is not allowed, or is wrong with it,
- * is refused by name, in bounded time and memory; nothing is run. */
+/* pickle: trees are what Python would have made, and whatever a pickle asks for that is not allowed, or is
+ * wrong with it, is refused by name, in bounded time and memory; nothing is run. */
 #include "test.h"
 
 #include "core/buf.h"

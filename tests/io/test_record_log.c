@@ -1,4 +1,5 @@
-/* A log whose disk is full for a while loses whole records only, counts them, and goes on.  The disk is a limit of the file's size. */
+/* A log whose disk is full for a while loses whole records only, counts them, and goes on.  The disk is a
+ * limit of the file's size. */
 #include "test.h"
 
 #include "io/record_log.h"

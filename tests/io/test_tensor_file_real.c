@@ -21,7 +21,8 @@ static void fetch(const char *member, const char *name)
     buf_fini(&b);
 }
 
-/* The sum of a tensor's elements and the last of them, in double; no tensor of these files has more than 2^17. */
+/* The sum of a tensor's elements and the last of them, in double; no tensor of these files has more than
+ * 2^17. */
 static void expect_values(const struct stored_tensor *t, double sum, double last)
 {
     static double values[1 << 17];

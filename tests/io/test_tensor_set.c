@@ -1,5 +1,5 @@
-/* tensor_set: slices in several files make the tensor that one file would hold, any part of it can be read alone, and slices
- * that overlap, leave a hole or disagree are refused with the file and the tensor. */
+/* tensor_set: slices in several files make the tensor that one file would hold, any part of it can be read
+ * alone, and slices that overlap, leave a hole or disagree are refused with the file and the tensor. */
 #include "test.h"
 
 #include "core/bytes.h"

@@ -1,5 +1,5 @@
-/* tf_bundle: checkpoints that TensorFlow wrote read as TensorFlow has them, in one shard and in several, with and without
- * Snappy; damage is seen, and what is made to harm is refused in a sentence. */
+/* tf_bundle: checkpoints that TensorFlow wrote read as TensorFlow has them, in one shard and in several, with
+ * and without Snappy; damage is seen, and what is made to harm is refused in a sentence. */
 #include "test.h"
 
 #include "fixture_table.h"

@@ -1,5 +1,5 @@
-/* Tests of io/tfevents: bytes that TensorBoard's own writer gave for the same events, the framing of a real event file,
- * and files that cannot be written. */
+/* Tests of io/tfevents: bytes that TensorBoard's own writer gave for the same events, the framing of a real
+ * event file, and files that cannot be written. */
 #include "fixture_shared.h"
 
 #include "core/bytes.h"

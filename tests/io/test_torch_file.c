@@ -1,5 +1,5 @@
-/* torch_file: what PyTorch wrote reads as PyTorch has it, dense or strided, in every form; what is damaged, or made to harm,
- * is refused in a sentence. */
+/* torch_file: what PyTorch wrote reads as PyTorch has it, dense or strided, in every form; what is damaged,
+ * or made to harm, is refused in a sentence. */
 #include "test.h"
 
 #include "fixture_pickle.h"
@@ -107,7 +107,8 @@ static void test_types(void)
     torch_file_close(&f);
 }
 
-/* Tied tensors have one storage; which are dense is told; a converted read of a strided one is of its values. */
+/* Tied tensors have one storage; which are dense is told; a converted read of a strided one is of its
+ * values. */
 static void test_strides(void)
 {
     struct torch_file f;
@@ -204,7 +205,8 @@ static struct status try_file(const void *bytes, size_t n)
     return s;
 }
 
-/* Damage at every byte: a cut never passes, a flip is refused in one sentence or changes a value or a name. */
+/* Damage at every byte: a cut never passes, a flip is refused in one sentence or changes a value or a
+ * name. */
 static void damage(const char *name)
 {
     const struct safetensors_entry *e = golden_file(name);
@@ -244,7 +246,8 @@ static struct status open_written(const unsigned char *bytes, size_t n)
     return s;
 }
 
-/* A file on disk is checked by its own sums: a flipped bit of a value is damage, but a writer may have computed none. */
+/* A file on disk is checked by its own sums: a flipped bit of a value is damage, but a writer may have
+ * computed none. */
 static void test_sums(void)
 {
     const struct safetensors_entry *e = golden_file("kinds.pt");
@@ -595,7 +598,8 @@ static void write_at(int fd, const void *bytes, size_t n, uint64_t place)
            (unsigned long long)place);
 }
 
-/* A storage of 5 GB, which is a hole but for its last number, in an archive whose sizes and places need 64 bits. */
+/* A storage of 5 GB, which is a hole but for its last number, in an archive whose sizes and places need 64
+ * bits. */
 static void test_large(void)
 {
     const uint64_t bytes = UINT64_C(5) << 30;

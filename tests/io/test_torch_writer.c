@@ -1,5 +1,5 @@
-/* What kiln writes as torch.save would: CRC-32, ZIP archives and pickles, read back by the readers of PyTorch's files; larger
- * than 4 GiB, cut, and onto a full disk. */
+/* What kiln writes as torch.save would: CRC-32, ZIP archives and pickles, read back by the readers of
+ * PyTorch's files; larger than 4 GiB, cut, and onto a full disk. */
 #include "test.h"
 
 #include "io/pickle_writer.h"
@@ -21,7 +21,8 @@ static const char *path_of(const char *name)
     return path;
 }
 
-/* The check value of the CRC catalogue (CRC-32/ISO-HDLC), and the same bit by bit for every length and cut. */
+/* The check value of the CRC catalogue (CRC-32/ISO-HDLC), and the same bit by bit for every length and
+ * cut. */
 static void test_crc(void)
 {
     struct hash_crc32_tables tables;

@@ -1,4 +1,5 @@
-/* Hostfiles, --world_info, DeepSpeed's filters and environment files: what is read, and what is refused with which words. */
+/* Hostfiles, --world_info, DeepSpeed's filters and environment files: what is read, and what is refused with
+ * which words. */
 #include "launch/env_file.h"
 #include "launch/host_filter.h"
 #include "test.h"

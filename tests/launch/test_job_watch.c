@@ -1,4 +1,5 @@
-/* What is understood of what mpirun, srun and ranks print, which exit codes mean "again", and the lines of mpirun and srun. */
+/* What is understood of what mpirun, srun and ranks print, which exit codes mean "again", and the lines of
+ * mpirun and srun. */
 #include "launch/host_check.h"
 #include "launch/job_watch.h"
 #include "launch/mpi_command.h"

@@ -307,8 +307,8 @@ static void test_replace_and_clean(void)
     case_fini(&k);
 }
 
-/* What a device has chosen is a file like the others, of checkpoints that have it; those without are of version 1, as
- * they were before there was such a file. */
+/* What a device has chosen is a file like the others, of checkpoints that have it; those without are of
+ * version 1, as they were before there was such a file. */
 static void test_choices(void)
 {
     static const char choices[] = "kiln products 1\n";

@@ -1,6 +1,7 @@
-/* A save, one in the background, one over an older one of the same step, and a prune: each is cut short at every system call, by
- * death, by a power cut, by an error and by a full disk.  Whatever happens, the newest whole checkpoint is
- * the old or the new one, and a run that lives through an error leaves nothing half done. */
+/* A save, one in the background, one over an older one of the same step, and a prune: each is cut short at
+ * every system call, by death, by a power cut, by an error and by a full disk.  Whatever happens, the newest
+ * whole checkpoint is the old or the new one, and a run that lives through an error leaves nothing half
+ * done. */
 #define _GNU_SOURCE
 #include "faults.h"
 

@@ -1,5 +1,5 @@
-/* Checkpoints that earlier builds wrote, in every version of the format (tests/golden/make_checkpoints.sh), are read to the
- * bit, and the same state gives the same files today. */
+/* Checkpoints that earlier builds wrote, in every version of the format (tests/golden/make_checkpoints.sh),
+ * are read to the bit, and the same state gives the same files today. */
 #include "checkpoint_case.h"
 
 static const char golden_path[] = KILN_SOURCE_DIR "/tests/golden/checkpoints.safetensors";

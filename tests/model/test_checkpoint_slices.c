@@ -1,5 +1,6 @@
-/* The open list of a checkpoint: files that nobody knew before, and the state in slices of several files: any cut is read back
- * by any other cut, and what does not make whole tensors is refused with the file and the tensor. */
+/* The open list of a checkpoint: files that nobody knew before, and the state in slices of several files: any
+ * cut is read back by any other cut, and what does not make whole tensors is refused with the file and the
+ * tensor. */
 #define _GNU_SOURCE
 #include "checkpoint_case.h"
 
@@ -7,7 +8,8 @@
 
 enum { MOST_PARTS = 4 };
 
-/* The first element of part `part` of `n`: inside a row, at no end of a tensor; one of four parts has only padding. */
+/* The first element of part `part` of `n`: inside a row, at no end of a tensor; one of four parts has only
+ * padding. */
 static int64_t cut_at(int part, int n)
 {
     static const int64_t cuts[][MOST_PARTS + 1] = {[1] = {0, CASE_ELEMENTS},

@@ -1,5 +1,5 @@
-/* Models as other programs leave them (tests/golden/make_imports.py: torch.save, DeepSpeed, TensorFlow): every form has the
- * same parameters to the bit, and what cannot be read is named. */
+/* Models as other programs leave them (tests/golden/make_imports.py: torch.save, DeepSpeed, TensorFlow):
+ * every form has the same parameters to the bit, and what cannot be read is named. */
 #include "core/log.h"
 #include "model/bert/bert_family.h"
 #include "test.h"

@@ -1,6 +1,7 @@
-/* A model that replaces an older one, cut short at every system call by death, by a power cut and by an error.
- * Where the file system can exchange two names, a whole model stands in the place at every instant; where it
- * cannot, the next save puts the older one back.  Either way nothing is left behind it.  The same in every form. */
+/* A model that replaces an older one, cut short at every system call by death, by a power cut and by an
+ * error. Where the file system can exchange two names, a whole model stands in the place at every instant;
+ * where it cannot, the next save puts the older one back.  Either way nothing is left behind it.  The same in
+ * every form. */
 #define _GNU_SOURCE
 #include "faults.h"
 

@@ -1,5 +1,5 @@
-/* The table of families: a configuration finds its row, each row is whole, and the names of tensors are read by the row alone:
- * shown with a family that kiln does not have. */
+/* The table of families: a configuration finds its row, each row is whole, and the names of tensors are read
+ * by the row alone: shown with a family that kiln does not have. */
 #include "model/bert/bert_family.h"
 #include "model/names_hf.h"
 

@@ -1,5 +1,6 @@
-/* Models in the forms of other programs: the names and shapes that PyTorch's scripts know, weights that are read back bit by
- * bit, a changed byte that is named, and directories of one form that another does not replace. */
+/* Models in the forms of other programs: the names and shapes that PyTorch's scripts know, weights that are
+ * read back bit by bit, a changed byte that is named, and directories of one form that another does not
+ * replace. */
 #include "test.h"
 
 #include "core/log.h"

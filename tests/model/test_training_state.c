@@ -1,5 +1,5 @@
-/* What runs go on from, as other programs left it (tests/golden/make_resumed.py: torch, and DeepSpeed itself): every weight and
- * both moments to the bit, the position, and what is refused. */
+/* What runs go on from, as other programs left it (tests/golden/make_resumed.py: torch, and DeepSpeed
+ * itself): every weight and both moments to the bit, the position, and what is refused. */
 #include "core/log.h"
 #include "model/bert/bert_family.h"
 #include "model/training_state.h"

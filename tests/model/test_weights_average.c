@@ -1,5 +1,6 @@
-/* model/weights_average: the mean is of the newest checkpoint and of those before it on the grid, of one phase; it is saved in
- * the background beside each checkpoint, as a model without moments, and goes with it. */
+/* model/weights_average: the mean is of the newest checkpoint and of those before it on the grid, of one
+ * phase; it is saved in the background beside each checkpoint, as a model without moments, and goes with
+ * it. */
 #include "checkpoint_case.h"
 
 #include "core/clock.h"

@@ -1,5 +1,5 @@
-/* The gradients of a small BERT with dropout, of either wiring, on the reference ops in fp64, against central differences of
- * its loss: within 1e-7 of the largest gradient, in sampled elements of every parameter. */
+/* The gradients of a small BERT with dropout, of either wiring, on the reference ops in fp64, against central
+ * differences of its loss: within 1e-7 of the largest gradient, in sampled elements of every parameter. */
 #include "bert_fixture.h"
 
 static double loss_of(struct trainer *t, const struct batch_step *step)

@@ -1,6 +1,7 @@
-/* Parity with Hugging Face's BertForPreTraining on the same weights (tests/golden/make_bert_parity.py), and of pre-LN layers
- * and a vocabulary with more rows than words with torch (make_bert_pre_parity.py): logits within 1e-5 x max(1, max |logit|) of its fp64 values, gradients, and the losses of 10 optimizer
- * steps to 6 digits; on the reference ops in fp64 and on the cpu ops in fp32. */
+/* Parity with Hugging Face's BertForPreTraining on the same weights (tests/golden/make_bert_parity.py), and
+ * of pre-LN layers and a vocabulary with more rows than words with torch (make_bert_pre_parity.py): logits
+ * within 1e-5 x max(1, max |logit|) of its fp64 values, gradients, and the losses of 10 optimizer steps to 6
+ * digits; on the reference ops in fp64 and on the cpu ops in fp32. */
 #include "bert_fixture.h"
 
 #include "io/safetensors.h"

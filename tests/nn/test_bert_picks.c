@@ -1,5 +1,6 @@
-/* A last layer that computes only the rows its heads read has the loss and the gradients of one that computes all: the same sequences
- * as one micro-batch, which has more picks than tokens, and as two, which have fewer.  On the reference ops in fp64, with dropout. */
+/* A last layer that computes only the rows its heads read has the loss and the gradients of one that computes
+ * all: the same sequences as one micro-batch, which has more picks than tokens, and as two, which have
+ * fewer.  On the reference ops in fp64, with dropout. */
 #include "bert_fixture.h"
 
 #include "nn/bert/bert_acts.h"

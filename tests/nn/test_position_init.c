@@ -1,5 +1,6 @@
-/* How position embeddings begin: as random numbers of the seed, or as sinusoids (Vaswani et al. 2017, section 3.5) of twice their root
- * mean square, whatever the seed; and heads that look at neighbours from the first step. */
+/* How position embeddings begin: as random numbers of the seed, or as sinusoids (Vaswani et al. 2017, section
+ * 3.5) of twice their root mean square, whatever the seed; and heads that look at neighbours from the first
+ * step. */
 #include "nn/bert/bert.h"
 #include "test.h"
 

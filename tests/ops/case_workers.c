@@ -16,7 +16,8 @@ void case_workers_begin(int i)
     EXPECT(report < 0 || write(report, &i, sizeof i) == sizeof i, "nobody listens to case %d", i);
 }
 
-/* Follows a process to its end; `last` receives the case that it had begun.  False: it was killed for its time. */
+/* Follows a process to its end; `last` receives the case that it had begun.  False: it was killed for its
+ * time. */
 static bool follow(int from, pid_t pid, int seconds, int *last)
 {
     struct pollfd p = {.fd = from, .events = POLLIN};
@@ -43,8 +44,8 @@ static void describe_end(char text[64], bool in_time, int seconds, int status)
     }
 }
 
-/* One process from case `first` on.  True if it did all of them, else `last` is the case that it ended in, below
- * `first` if it began none, and `code` its exit code. */
+/* One process from case `first` on.  True if it did all of them, else `last` is the case that it ended in,
+ * below `first` if it began none, and `code` its exit code. */
 static bool run_worker(const struct case_workers *w, int first, int *last, int *code, char how[64])
 {
     int ends[2], status = 0;

@@ -1,5 +1,6 @@
-/* case_workers: runs the numbered cases of a test in a process of its own, so that one that fails, crashes, hangs or
- * leaves a device that no longer answers costs no other case its verdict: the next process begins behind it. */
+/* case_workers: runs the numbered cases of a test in a process of its own, so that one that fails, crashes,
+ * hangs or leaves a device that no longer answers costs no other case its verdict: the next process begins
+ * behind it. */
 #ifndef KILN_TESTS_CASE_WORKERS_H
 #define KILN_TESTS_CASE_WORKERS_H
 
@@ -11,8 +12,9 @@ struct case_workers {
     int seconds; /* of one case; it is killed then; 0: no limit */
 };
 
-/* Runs all cases and returns how many failed.  Ends the program, as the process did, where one ends before its first
- * case: what ended it would end every other.  The caller has started no thread and opened no device. */
+/* Runs all cases and returns how many failed.  Ends the program, as the process did, where one ends before
+ * its first case: what ended it would end every other.  The caller has started no thread and opened no
+ * device. */
 int case_workers_run(const struct case_workers *w);
 
 /* Case i begins, in the process that runs it; nothing where cases are run without case_workers_run. */

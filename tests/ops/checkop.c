@@ -8,10 +8,10 @@
  *   checkop bench fp32 [OP]      times, GF/s and GB/s at the sizes of BERT; FLOPs and bytes are the plan's
  *   checkop ops                  the names of the ops that have cases
  *
- * --large takes cases with the columns, heads and words of BERT-Large instead, whose products and attention are held
- * against the cpu's in fp32, where another device is tested; --seconds=N gives each case that long.  A case that fails is
- * printed and the next one runs, in another process (case_workers.h); for debuggers and sanitizers, --one-process ends at
- * the first.
+ * --large takes cases with the columns, heads and words of BERT-Large instead, whose products and attention
+ * are held against the cpu's in fp32, where another device is tested; --seconds=N gives each case that long.
+ * A case that fails is printed and the next one runs, in another process (case_workers.h); for debuggers and
+ * sanitizers, --one-process ends at the first.
  *
  * A slot of struct ops without a case fails the test.  Cases that do not apply to a device and dtype are left
  * out; the last line names the ops that were not tested for that, and an OP that was asked for fails. */
@@ -152,9 +152,9 @@ static void fill_scalars(tensor t, double amount)
     }
 }
 
-/* The largest magnitude of the step before, and of this one so far, of tensors whose own is about 90: none, one that
- * gives them room, one that they have outgrown, one that is no number; room for them, but not for those before them; and
- * nothing known but a number of this step that is none. */
+/* The largest magnitude of the step before, and of this one so far, of tensors whose own is about 90: none,
+ * one that gives them room, one that they have outgrown, one that is no number; room for them, but not for
+ * those before them; and nothing known but a number of this step that is none. */
 static const double histories[][2] = {{0, 0},           {60, 0.5}, {0x1p-9, 0.5},
                                       {(double)NAN, 0}, {60, 1e6}, {0, (double)INFINITY}};
 
@@ -271,7 +271,8 @@ static void end_exec(struct exec *x)
     }
 }
 
-/* What results are held against: ref on fp64 copies, or, where that takes minutes, the cpu's table on fp32 copies. */
+/* What results are held against: ref on fp64 copies, or, where that takes minutes, the cpu's table on fp32
+ * copies. */
 static bool is_by_cpu(const struct checkop_case *c)
 {
     return c->shape.by_cpu && !tested.device->is_host;

@@ -85,13 +85,14 @@ static inline int64_t total(const int64_t *lens, int n, int64_t *max)
 /* A line for each file. */
 /* clang-format off */
 #define CHECKOP_OPS(OP) \
-    OP(fill) OP(cast) OP(quantize) OP(add) OP(sum) OP(find_nonfinite) OP(dropout) OP(gather_rows) OP(scatter_add_rows) \
-    OP(linear) OP(linear_gelu) OP(linear_backward_input) OP(linear_backward_weight) OP(gelu_backward) OP(tanh) OP(tanh_backward) \
-    OP(embed) OP(embed_backward) OP(layernorm) OP(layernorm_backward) OP(bias_dropout_add_layernorm) OP(bias_dropout_add_layernorm_backward) \
+    OP(fill) OP(cast) OP(quantize) OP(add) OP(sum) OP(find_nonfinite) OP(dropout) OP(gather_rows) \
+    OP(scatter_add_rows) OP(linear) OP(linear_gelu) OP(linear_backward_input) OP(linear_backward_weight) \
+    OP(gelu_backward) OP(tanh) OP(tanh_backward) OP(embed) OP(embed_backward) OP(layernorm) \
+    OP(layernorm_backward) OP(bias_dropout_add_layernorm) OP(bias_dropout_add_layernorm_backward) \
     OP(attention) OP(attention_backward) \
     OP(cross_entropy) OP(span_cross_entropy) OP(pointwise) \
-    OP(clear) OP(squares) OP(norm_of) OP(lamb_direction) OP(lamb_apply) OP(lans_direction) OP(lans_apply) OP(adamw) \
-    OP(nesterov) OP(unit) OP(matrix_polynomial) OP(descend)
+    OP(clear) OP(squares) OP(norm_of) OP(lamb_direction) OP(lamb_apply) OP(lans_direction) OP(lans_apply) \
+    OP(adamw) OP(nesterov) OP(unit) OP(matrix_polynomial) OP(descend)
 /* clang-format on */
 
 /* Fills a case of the op from a row of the table of shapes. */

@@ -61,15 +61,16 @@ struct checkop_shape {
     const int32_t *lens_q; /* -1 ends; NULL: one sequence of t */
     const int32_t *lens_kv;
     int64_t rest; /* rows of the stream behind its last sequence */
-    bool causal, alibi, strided, plain,
-        shared; /* plain: without bias, not accumulating, without dlogits or what a backward reads; shared: in place, or dw assigned */
-    bool bits;  /* attention leaves and reads bits of dropout, on devices that keep them */
-    bool adds;  /* the gradient of the residual is added to */
+    /* plain: without bias, not accumulating, without dlogits or what a backward reads; shared: in place, or
+     * dw assigned */
+    bool causal, alibi, strided, plain, shared;
+    bool bits;    /* attention leaves and reads bits of dropout, on devices that keep them */
+    bool adds;    /* the gradient of the residual is added to */
     bool rounded; /* the bias is of the dtype of out, on devices that take such */
     bool fp8;     /* factors of products are fp8, in bf16 runs of devices that compute in it */
     bool by_cpu;  /* too large for ref: other devices are held against the cpu's table in fp32 */
-    bool
-        wide; /* columns that a GPU has another kernel for; a sum in order, as a plain cpu has it, is less exact */
+    /* columns that a GPU has another kernel for; a sum in order, as a plain cpu has it, is less exact */
+    bool wide;
 };
 
 struct checkop_case;
@@ -98,8 +99,8 @@ struct checkop_case {
 /* The case of a row of the table; fails the program for an unknown op. */
 void checkop_make(struct checkop_case *c, const struct checkop_shape *s);
 
-/* checkop_shapes.c: for tests, for tests of a GPU (BERT-Large), for central differences (small), and for the benchmark
- * (BERT-base, and a small model); `n` receives their number. */
+/* checkop_shapes.c: for tests, for tests of a GPU (BERT-Large), for central differences (small), and for the
+ * benchmark (BERT-base, and a small model); `n` receives their number. */
 const struct checkop_shape *checkop_test_shapes(int *n);
 const struct checkop_shape *checkop_large_shapes(int *n);
 const struct checkop_shape *checkop_gradient_shapes(int *n);

@@ -1,8 +1,8 @@
 /* Clearing, norms and optimizers: ops over spans of flat buffers. */
 #include "checkop_args.h"
 
-/* Spans with holes between them, of less than a chunk, of several, with and without decay.  Each is the middle of a parameter
- * with f more chunks at both ends, which other ranks have. */
+/* Spans with holes between them, of less than a chunk, of several, with and without decay.  Each is the
+ * middle of a parameter with f more chunks at both ends, which other ranks have. */
 static void add_spans(struct checkop_case *c, const struct checkop_shape *s)
 {
     int64_t n = s->t, third = n / 3, chunk = 0;

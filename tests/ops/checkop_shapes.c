@@ -273,8 +273,8 @@ static const struct checkop_shape test_shapes[] = {
     {"descend", .t = 30, .h = 100, .shared = true},
 };
 
-/* With BERT-Large's 1,024 columns, 16 heads of 64, 4,096 inner columns and 30,528 words, and for attention also with heads of
- * 128 columns; fp8 has few tokens, since only ref multiplies it. */
+/* With BERT-Large's 1,024 columns, 16 heads of 64, 4,096 inner columns and 30,528 words, and for attention
+ * also with heads of 128 columns; fp8 has few tokens, since only ref multiplies it. */
 static const struct checkop_shape large_shapes[] = {
     {"attention", .h = 1024, .heads = 16, .lens_q = LENS(EIGHT(128)), .p = 0.1, .strided = true,
      .by_cpu = true},

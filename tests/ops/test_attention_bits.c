@@ -1,5 +1,5 @@
-/* The layout of bits of dropout: every element has a bit of its own in the tensor, wherever sequences begin; words are those
- * of ops/attention_bits.h; and who keeps them. */
+/* The layout of bits of dropout: every element has a bit of its own in the tensor, wherever sequences begin;
+ * words are those of ops/attention_bits.h; and who keeps them. */
 #include "ops/attention_bits.h"
 
 #include "test.h"

@@ -1,5 +1,6 @@
-/* The choice of a kernel of attention without a device: who competes, how a shape is named, what the environment asks for,
- * which winner is kept, what doctor says.  Which kernels fit, and how long they take, is said by this test. */
+/* The choice of a kernel of attention without a device: who competes, how a shape is named, what the
+ * environment asks for, which winner is kept, what doctor says.  Which kernels fit, and how long they take,
+ * is said by this test. */
 #include "test.h"
 
 #include "ops/cuda/choice/cuda_attention_choice.h"

@@ -66,7 +66,8 @@ int main(void)
     for (int i = 0; i < N; i++) {
         EXPECT(passed[i] == (kinds[i] == GOOD), "case %d passed %d times", i, passed[i]);
     }
-    /* what ends a process before its first case ends the program: here at once, and behind a failure, which counts */
+    /* what ends a process before its first case ends the program: here at once, and behind a failure, which
+     * counts */
     EXPECT(code_of((struct case_workers){work, title, &(int){0}, 2}) == TEST_SKIPPED, "no skip");
     EXPECT(code_of((struct case_workers){work, title, &(int){2}, 2}) == 1, "a failure is forgotten");
     return 0;

@@ -1,5 +1,6 @@
-/* The timing of candidates on a device of this test's own, which does what makes short work hard to time: each launch
- * costs the host more than the work costs the device, and the device runs slowly until it has been busy for a while. */
+/* The timing of candidates on a device of this test's own, which does what makes short work hard to time:
+ * each launch costs the host more than the work costs the device, and the device runs slowly until it has
+ * been busy for a while. */
 #include "test.h"
 
 #include "ops/cuda/choice/choice_timing.h"
@@ -104,7 +105,8 @@ int main(void)
 {
     struct choice_stream s = stream_of_idle_device();
     double shorter = 2, longer = 3, long_work = 900, refused = -1;
-    /* both are shorter than a launch: by marks around launches they would be alike, and the first five times as long */
+    /* both are shorter than a launch: by marks around launches they would be alike, and the first five times
+     * as long */
     expect_near(choice_timing_run(&s, run, &longer), longer);
     expect_near(choice_timing_run(&s, run, &shorter), shorter);
     EXPECT(gpu.n_recordings == 0, "%d recordings are left", gpu.n_recordings);

@@ -1,6 +1,6 @@
-/* Bits of dropout (ops/attention_bits.h), by each kernel of attention that the device has: the forward leaves those of the
- * addresses, and a backward that reads them gives dq, dk, dv and dbias of one that draws, to the bit; it reads indeed.
- * Training with them has the results of training without, and more memory in its plan.
+/* Bits of dropout (ops/attention_bits.h), by each kernel of attention that the device has: the forward leaves
+ * those of the addresses, and a backward that reads them gives dq, dk, dv and dbias of one that draws, to the
+ * bit; it reads indeed. Training with them has the results of training without, and more memory in its plan.
  * Linked twice, as test_cuda_training is. */
 #include "checkop_backend.h"
 #include "bert_fixture.h"

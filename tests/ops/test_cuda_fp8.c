@@ -1,6 +1,6 @@
-/* Rounding to fp8: that of core/fp8 by the definition, and that of the cuda table like it: every number of both formats
- * and every tie with its neighbours, by rows and by columns, under several scales.  Linked twice, as test_cuda_training
- * is. */
+/* Rounding to fp8: that of core/fp8 by the definition, and that of the cuda table like it: every number of
+ * both formats and every tie with its neighbours, by rows and by columns, under several scales.  Linked
+ * twice, as test_cuda_training is. */
 #include "checkop_backend.h"
 #include "test.h"
 #include "core/fp8.h"
@@ -33,7 +33,8 @@ static float value_of(enum dtype format, int code)
                          : ldexpf((float)((1 << bits) + fraction), exponent - bias - bits);
 }
 
-/* Each number, and its tie with the next one, just below the tie and just above, in both signs; then zeros. */
+/* Each number, and its tie with the next one, just below the tie and just above, in both signs; then
+ * zeros. */
 static void fill_values(enum dtype format, float scale)
 {
     int n = 0, last = last_number(format);

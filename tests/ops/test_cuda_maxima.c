@@ -1,5 +1,6 @@
-/* Maxima of tensors (core/tensor.h): every slot that notes them notes the largest magnitude that it stores, of any shape,
- * a NaN above all; and quantize rounds by them as it does by those that it finds.  Linked twice, as test_cuda_training is. */
+/* Maxima of tensors (core/tensor.h): every slot that notes them notes the largest magnitude that it stores,
+ * of any shape, a NaN above all; and quantize rounds by them as it does by those that it finds.  Linked
+ * twice, as test_cuda_training is. */
 #include "core/fp8.h"
 #include "device_tensors.h"
 

@@ -1,6 +1,6 @@
-/* Tensors that are rounded to fp8 where they are made (core/tensor.h, `rounded`): to the bit what quantize makes of what the
- * same op stores, with every history, of any shape, and nothing else is changed by it.  Linked twice, as test_cuda_training
- * is. */
+/* Tensors that are rounded to fp8 where they are made (core/tensor.h, `rounded`): to the bit what quantize
+ * makes of what the same op stores, with every history, of any shape, and nothing else is changed by it.
+ * Linked twice, as test_cuda_training is. */
 #include "device_tensors.h"
 
 /* Of every factor, before it is made. */

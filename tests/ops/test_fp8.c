@@ -1,5 +1,5 @@
-/* The two formats of fp8: every code against the table of the paper (arXiv:2209.05433, table 1), rounding against a search
- * for the nearest code, and scales at the edges of what fits. */
+/* The two formats of fp8: every code against the table of the paper (arXiv:2209.05433, table 1), rounding
+ * against a search for the nearest code, and scales at the edges of what fits. */
 #include "test.h"
 
 #include "core/fp8.h"
@@ -100,7 +100,8 @@ static void test_scales(enum dtype format)
     }
 }
 
-/* Under the scale of the step before, with room for twice its largest, as long as that holds what there is now. */
+/* Under the scale of the step before, with room for twice its largest, as long as that holds what there is
+ * now. */
 static void test_scales_after(enum dtype format)
 {
     float largest = 1.75F * (float)(1 << fp8_format_of(format).margin);

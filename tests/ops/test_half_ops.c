@@ -1,4 +1,5 @@
-/* The cpu's operations that round to fp16: the rounding is that of core/dtype.h, and what they give are values of fp16. */
+/* The cpu's operations that round to fp16: the rounding is that of core/dtype.h, and what they give are
+ * values of fp16. */
 #include "ops/half_ops.h"
 #include "test.h"
 

@@ -1,5 +1,6 @@
-/* Tables around tables: a device that fails behind the host's back is named with its op and layer, exactly where
- * every op is waited for, else as a range; the log of kernels counts every call once and says what served it. */
+/* Tables around tables: a device that fails behind the host's back is named with its op and layer, exactly
+ * where every op is waited for, else as a range; the log of kernels counts every call once and says what
+ * served it. */
 #define _GNU_SOURCE
 #include "bert_fixture.h"
 

@@ -1,6 +1,6 @@
-/* Plain ops: a trainer in which all ops are plain has the bits of the reference table, on the cpu and on a device whose
- * memory the host may not touch; any single op can be plain, and then a step is the kernels' within rounding; wrong
- * names are refused. */
+/* Plain ops: a trainer in which all ops are plain has the bits of the reference table, on the cpu and on a
+ * device whose memory the host may not touch; any single op can be plain, and then a step is the kernels'
+ * within rounding; wrong names are refused. */
 #define _GNU_SOURCE
 #include "bert_fixture.h"
 #include "fenced_device.h"
@@ -73,8 +73,8 @@ static void all_are_the_reference(enum dtype dtype, const struct optimizer_kind 
     free(c);
 }
 
-/* The first step is that of the kernels within rounding, whichever op is plain; at least one result differs in its last
- * bits, so the definitions were asked. */
+/* The first step is that of the kernels within rounding, whichever op is plain; at least one result differs
+ * in its last bits, so the definitions were asked. */
 static void each_can_be_plain(void)
 {
     struct trainer_result wanted, r;

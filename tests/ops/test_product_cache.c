@@ -1,5 +1,5 @@
-/* Files of chosen algorithms: what one process keeps another finds; damaged files and rows are left out; concurrent
- * processes lose no rows of one another; a run's own file goes before the shared one. */
+/* Files of chosen algorithms: what one process keeps another finds; damaged files and rows are left out;
+ * concurrent processes lose no rows of one another; a run's own file goes before the shared one. */
 #define _GNU_SOURCE
 #include "test.h"
 

@@ -1,4 +1,5 @@
-/* The stated errors of ops/cpu/vmath.h, over every 97th fp32 number, against libm in fp64; and the same of tile_vector's exponential. */
+/* The stated errors of ops/cpu/vmath.h, over every 97th fp32 number, against libm in fp64; and the same of
+ * tile_vector's exponential. */
 #include "ops/cpu/tile_vector.h"
 #include "ops/cpu/vmath.h"
 #include "test.h"

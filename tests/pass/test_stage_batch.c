@@ -1,5 +1,5 @@
-/* A batch on its way to the device: as it is on a device that records nothing; rounded up to few sizes, with a tail
- * that changes nothing, on one that does. */
+/* A batch on its way to the device: as it is on a device that records nothing; rounded up to few sizes, with
+ * a tail that changes nothing, on one that does. */
 #include "pass/stage_batch.h"
 
 #include "core/rng.h"
@@ -151,8 +151,8 @@ static void nothing_is_destroyed(void *self, void *graph)
     (void)self, (void)graph;
 }
 
-/* Micro-batches of few sequences have the most sizes: nearly all of their work is replayed nonetheless, once half of
- * it is over. */
+/* Micro-batches of few sequences have the most sizes: nearly all of their work is replayed nonetheless, once
+ * half of it is over. */
 static void small_batches_are_replayed(void)
 {
     enum { FEW = 4, LONG = 512, LABELS = 77, MANY = 4000 };

@@ -1,6 +1,6 @@
-/* Tests of report/deepspeed_log: the event file is DeepSpeed's scalars of each step, by samples, to the byte, and the scale of
- * the loss where there is one; skipped steps are counted; lines name the optimizer and the schedule as the script does; without
- * DeepSpeed nothing is printed or written. */
+/* Tests of report/deepspeed_log: the event file is DeepSpeed's scalars of each step, by samples, to the byte,
+ * and the scale of the loss where there is one; skipped steps are counted; lines name the optimizer and the
+ * schedule as the script does; without DeepSpeed nothing is printed or written. */
 #include "test.h"
 
 #include "core/buf.h"

@@ -1,5 +1,5 @@
-/* Tests of report/run_log and report/report_page: logs that a crash cut, runs that were resumed, both phases on one axis,
- * and pages of none, one and many points that stay small and escape what they quote. */
+/* Tests of report/run_log and report/report_page: logs that a crash cut, runs that were resumed, both phases
+ * on one axis, and pages of none, one and many points that stay small and escape what they quote. */
 #include "test.h"
 
 #include "io/file.h"

@@ -1,5 +1,5 @@
-/* Sessions on the cuda table answer as on the cpu, to its rounding.  Linked twice: with the library for a GPU,
- * and with the kernels emulated on the cpu. */
+/* Sessions on the cuda table answer as on the cpu, to its rounding.  Linked twice: with the library for a
+ * GPU, and with the kernels emulated on the cpu. */
 #define _GNU_SOURCE
 #include "session_case.h"
 

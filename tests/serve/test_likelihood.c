@@ -1,4 +1,5 @@
-/* Pseudo-log-likelihoods against masking by hand: a batch of one sequence for each token, and the logits read one by one. */
+/* Pseudo-log-likelihoods against masking by hand: a batch of one sequence for each token, and the logits read
+ * one by one. */
 #define _GNU_SOURCE
 #include "session_case.h"
 

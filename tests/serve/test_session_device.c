@@ -1,6 +1,6 @@
-/* Sessions on a device whose memory the host cannot read answer with the bits of the cpu: questions, words for
- * [MASK] and vectors, with weights of their own and over those of a model that several sessions share, each in
- * a context of its own. */
+/* Sessions on a device whose memory the host cannot read answer with the bits of the cpu: questions, words
+ * for [MASK] and vectors, with weights of their own and over those of a model that several sessions share,
+ * each in a context of its own. */
 #define _GNU_SOURCE
 #include "fenced_device.h"
 

@@ -1,5 +1,5 @@
-/* Metrics of classifiers are those of scikit-learn and scipy (tests/golden/make_classify.py), to 1e-12; rows without a label
- * do not count. */
+/* Metrics of classifiers are those of scikit-learn and scipy (tests/golden/make_classify.py), to 1e-12; rows
+ * without a label do not count. */
 #include "test.h"
 
 #include "core/json.h"

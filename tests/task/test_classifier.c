@@ -1,6 +1,6 @@
-/* Classifiers of Hugging Face's classes (tests/golden/make_classify.py): their directories are read with task, problem and
- * names of labels; logits and losses are those of `transformers` within 1e-5, of every problem; and what is saved is read
- * as the same. */
+/* Classifiers of Hugging Face's classes (tests/golden/make_classify.py): their directories are read with
+ * task, problem and names of labels; logits and losses are those of `transformers` within 1e-5, of every
+ * problem; and what is saved is read as the same. */
 #define _GNU_SOURCE
 #include "model/bert/bert_family.h"
 #include "session_case.h"

@@ -1,5 +1,5 @@
-/* The benchmark of a step on the cuda table: every op has a time, bytes and work, both ceilings are found, and the
- * migration log tells of its kernels.
+/* The benchmark of a step on the cuda table: every op has a time, bytes and work, both ceilings are found,
+ * and the migration log tells of its kernels.
  * Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
 #define _GNU_SOURCE
 #include "bert_fixture.h"
@@ -64,7 +64,8 @@ static struct bert_model one_layer(enum model_task task)
     return bert_model(&c, task);
 }
 
-/* Questions one after the other: recorded once, then replayed, however often; what is timed inside is not among them. */
+/* Questions one after the other: recorded once, then replayed, however often; what is timed inside is not
+ * among them. */
 static void expect_answers(const struct checkop_backend *gpu)
 {
     struct step_bench b = {

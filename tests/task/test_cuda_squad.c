@@ -1,6 +1,6 @@
-/* Fine-tuning on answer spans in fp16: from a scale of the loss that is too high, a run learns after steps that
- * leave no trace in the weights; stopped and resumed after every step, it comes to the same bits.  Linked twice: with
- * the library for a GPU, and with the kernels emulated on the cpu. */
+/* Fine-tuning on answer spans in fp16: from a scale of the loss that is too high, a run learns after steps
+ * that leave no trace in the weights; stopped and resumed after every step, it comes to the same bits.
+ * Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
 #define _GNU_SOURCE
 #include "model/bert/bert_family.h"
 #include "session_case.h"
@@ -136,7 +136,8 @@ static void *loaded_weights(const struct tuning_case *c)
     return weights;
 }
 
-/* A process for each step, as far as the run can tell, of which the last has a rate of 0; leaves its trainer in `t`. */
+/* A process for each step, as far as the run can tell, of which the last has a rate of 0; leaves its trainer
+ * in `t`. */
 static void tune_step_by_step(struct trainer *t, const struct tuning_case *c, struct finetune_trained *result)
 {
     double first_loss = 0, scale = LOSS_SCALE_FIRST;

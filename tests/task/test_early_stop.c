@@ -1,5 +1,6 @@
-/* Early stopping on sequences of held-out losses: against tests/golden/make_early_stops.py, which runs the classes of
- * `transformers`, and what those leave open: losses that are not finite, and no early stopping at all. */
+/* Early stopping on sequences of held-out losses: against tests/golden/make_early_stops.py, which runs the
+ * classes of `transformers`, and what those leave open: losses that are not finite, and no early stopping at
+ * all. */
 #include "task/early_stop.h"
 
 #include "core/json.h"

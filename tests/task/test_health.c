@@ -1,5 +1,5 @@
-/* Spikes in sequences of losses and norms with known deviations, ranges of steps that are left out, the state through JSON text,
- * damaged states, and weights of ranks that differ by one bit. */
+/* Spikes in sequences of losses and norms with known deviations, ranges of steps that are left out, the state
+ * through JSON text, damaged states, and weights of ranks that differ by one bit. */
 #include "task/health.h"
 
 #include "ranks.h"

@@ -1,4 +1,5 @@
-/* The plateau of word frequencies is told once when it is reached, once when it lasts, once when it is left. */
+/* The plateau of word frequencies is told once when it is reached, once when it lasts, once when it is
+ * left. */
 #include "task/plateau.h"
 
 #include "test.h"

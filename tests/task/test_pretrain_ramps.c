@@ -1,4 +1,5 @@
-/* task/pretrain_ramps: the part of a run that is done, by steps and by the clock; and the sizes that a ramp sets. */
+/* task/pretrain_ramps: the part of a run that is done, by steps and by the clock; and the sizes that a ramp
+ * sets. */
 #include "task/pretrain_ramps.h"
 
 #include "test.h"

@@ -7,7 +7,8 @@
 
 enum { SECOND = 1000000000 };
 
-/* Steps of this many seconds with this much between them until the run is over; returns the time at the end. */
+/* Steps of this many seconds with this much between them until the run is over; returns the time at the
+ * end. */
 static int64_t run(struct run_clock *c, int64_t now, double step_s, double between_s, int *n_steps)
 {
     *n_steps = 0;

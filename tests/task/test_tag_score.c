@@ -1,4 +1,5 @@
-/* Scores of entities are those of seqeval (tests/golden/make_classify.py), to 1e-12, for labels in any order. */
+/* Scores of entities are those of seqeval (tests/golden/make_classify.py), to 1e-12, for labels in any
+ * order. */
 #include "test.h"
 
 #include "core/json.h"

@@ -1,5 +1,5 @@
-/* Plans of the documents' models: the bytes of BERT-5B counted by hand, times against what was published, and a step as the sum
- * of its parts. */
+/* Plans of the documents' models: the bytes of BERT-5B counted by hand, times against what was published, and
+ * a step as the sum of its parts. */
 #include "test.h"
 
 #include "task/config_file.h"
@@ -59,9 +59,10 @@ static int64_t slab(int64_t n)
     return (n + 1023) / 1024 * 1024;
 }
 
-/* 63 layers of 2,560, with feed-forward layers of 10,240 and 512,035 words in 512,064 rows: 25.1e9 bytes of fp32.  On 128
- * devices with ZeRO-2 a device has 12.6e9 of the bf16 copy, a 128th of the fp32 weights and moments, and of the gradients a
- * 128th, the input layer's, which wait for the whole backward, and a layer's. */
+/* 63 layers of 2,560, with feed-forward layers of 10,240 and 512,035 words in 512,064 rows: 25.1e9 bytes of
+ * fp32.  On 128 devices with ZeRO-2 a device has 12.6e9 of the bf16 copy, a 128th of the fp32 weights and
+ * moments, and of the gradients a 128th, the input layer's, which wait for the whole backward, and a
+ * layer's. */
 static void test_5b(void)
 {
     enum { H = 2560, F = 10240, LAYERS = 63, ROWS = 512064, WORLD = 128 };
@@ -87,12 +88,15 @@ static void test_5b(void)
     EXPECT_NEAR((double)shared.zero.master_bytes, 4.0 * (double)(a_128th + vectors), 4 * 2048);
     EXPECT_NEAR((double)shared.zero.gradient_bytes, 4.0 * (double)(a_128th + input + layer), 4 * 2048);
     EXPECT_NEAR((double)shared.zero.host_bytes, 12.0 * (double)a_128th, 12 * 2048);
-    /* three sums of a chunk for LANS and one for the norm, of which there are about as many as 1,024 elements */
+    /* three sums of a chunk for LANS and one for the norm, of which there are about as many as 1,024
+     * elements */
     EXPECT_NEAR((double)shared.zero.optimizer_bytes, 8.0 * (double)a_128th + 32.0 * (double)all / 1024, 1e6);
-    /* what document 002's text says of ZeRO, of its larger model: alone it does not fit, shared out it does */
+    /* what document 002's text says of ZeRO, of its larger model: alone it does not fit, shared out it
+     * does */
     EXPECT((double)whole.zero.device_bytes > 3 * p.setup.machine->memory_bytes, "it fits alone");
     EXPECT((double)shared.zero.device_bytes < p.setup.machine->memory_bytes, "it does not fit on 128");
-    /* gradients are summed four times, 127 of 128 parts of 4 bytes an element each; 2 bytes come back, and vectors in fp32 */
+    /* gradients are summed four times, 127 of 128 parts of 4 bytes an element each; 2 bytes come back, and
+     * vectors in fp32 */
     double sent = shared.reduce.within_bytes + shared.reduce.between_bytes;
     EXPECT_NEAR(sent, 4 * 4.0 * (double)all * 127 / 128, 1);
     sent = shared.gather.within_bytes + shared.gather.between_bytes;
@@ -100,8 +104,9 @@ static void test_5b(void)
                 1e6);
 }
 
-/* The shares that rows assume were found so; BERT-1.5B's rate was not used for it.  The published runs computed all rows of the last
- * layer, of which kiln leaves five in six out: by FLOPs 2.6 % of BERT-Large's work, 1.3 % of BERT-1.5B's. */
+/* The shares that rows assume were found so; BERT-1.5B's rate was not used for it.  The published runs
+ * computed all rows of the last layer, of which kiln leaves five in six out: by FLOPs 2.6 % of BERT-Large's
+ * work, 1.3 % of BERT-1.5B's. */
 static void test_published(void)
 {
     static const double large = 1.026, of_1_5b = 1.013;

@@ -162,8 +162,8 @@ static void learn_text(struct punkt *p, const char *text, int times)
     punkt_trainer_fini(&t);
 }
 
-/* In Korean every sentence ends in a verb, which seldom has no full stop: none of them is an abbreviation, and that of
- * the same text in letters with case is. */
+/* In Korean every sentence ends in a verb, which seldom has no full stop: none of them is an abbreviation,
+ * and that of the same text in letters with case is. */
 static void words_without_case_are_no_abbreviations(void)
 {
     struct punkt p = {0};
@@ -178,8 +178,8 @@ static void words_without_case_are_no_abbreviations(void)
     punkt_fini(&p);
 }
 
-/* Text in which mr often has no full stop teaches that it is a word; English knows better.  A word that is one unless a
- * number follows is learned as any other. */
+/* Text in which mr often has no full stop teaches that it is a word; English knows better.  A word that is
+ * one unless a number follows is learned as any other. */
 static void english_abbreviations_stay_known(void)
 {
     struct punkt p = {0};

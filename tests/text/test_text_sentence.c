@@ -67,7 +67,8 @@ static void sentences_end_where_readers_end_them(void)
     EXPECT(!sentence_next(&s, &at, NULL, "", at = 0), "nothing is no sentence");
 }
 
-/* Bytes are skipped in words of 8: each mark is found at each place of one, and none of the bytes that differ from it in a bit is. */
+/* Bytes are skipped in words of 8: each mark is found at each place of one, and none of the bytes that differ
+ * from it in a bit is. */
 static void marks_are_found_at_every_place(void)
 {
     static const char *const marks[] = {".", "!", "?", "\xE3\x80\x82"};

@@ -92,7 +92,8 @@ static void text_is_seen_as_the_tokenizer_sees_it(void)
 
 static void the_alphabet_can_be_limited(void)
 {
-    /* an alphabet by coverage, where there is no limit: all of few characters, and of many the frequent ones */
+    /* an alphabet by coverage, where there is no limit: all of few characters, and of many the frequent
+     * ones */
     expect_vocab(false, "aa ab b a c", (struct wordpiece_train_options){100, 1, 0, 0.5},
                  "a\nb\nc\n##a\n##b\n##c\naa\nab\n");
     expect_vocab(false, "aa ab b a c", (struct wordpiece_train_options){100, 1, 2, 0},

@@ -56,7 +56,8 @@ static void bad_vocabularies_are_refused(void)
     EXPECT_ERROR(vocab_open(&v, "/nonexistent/vocab.txt"), STATUS_DATA, "/nonexistent/vocab.txt");
 }
 
-/* Lines that published files have, and Hugging Face's BertTokenizer takes: a line keeps its id, the last of two pieces counts. */
+/* Lines that published files have, and Hugging Face's BertTokenizer takes: a line keeps its id, the last of
+ * two pieces counts. */
 static void odd_vocabularies_keep_their_ids(void)
 {
     static const char text[] = "\xEF\xBB\xBF[UNK]\n[CLS]\r\n\n[SEP]\na\nb\n\n##a\na\n\xE2\x80\xA8\nc";

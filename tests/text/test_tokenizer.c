@@ -1,5 +1,5 @@
-/* Tests of text/tokenizer: WordPiece and a tokenizer of another kind behind one interface, their hashes and their files
- * in directories. */
+/* Tests of text/tokenizer: WordPiece and a tokenizer of another kind behind one interface, their hashes and
+ * their files in directories. */
 #include "fixture_bytes.h"
 #include "fixture_store.h"
 
@@ -82,7 +82,8 @@ static void put_file(const char *directory, const char *name, const char *text)
     EXPECT_OK(file_write_atomic(path, text, strlen(text)));
 }
 
-/* added_tokens.json and "added_tokens_decoder" are read, the latter first, and what kiln writes is read back alike. */
+/* added_tokens.json and "added_tokens_decoder" are read, the latter first, and what kiln writes is read back
+ * alike. */
 static void added_tokens_stay(void)
 {
     char directory[] = "test_tokenizer.XXXXXX", again[64];

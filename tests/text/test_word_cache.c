@@ -1,5 +1,5 @@
-/* Tests of splitting by blocks and of the cache of words: what is found is what encoding without a cache gives, in
- * any order, for runs of any bytes and lengths. */
+/* Tests of splitting by blocks and of the cache of words: what is found is what encoding without a cache
+ * gives, in any order, for runs of any bytes and lengths. */
 #include "test.h"
 
 #include "core/rng.h"

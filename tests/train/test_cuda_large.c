@@ -1,8 +1,10 @@
-/* Two steps of LAMB on the cuda table beside the cpu's, at the sizes of a real model: losses, the gradient's norm, and of every
- * parameter the first moment, in which gradients stand as they are, and of matrices what they changed by.
+/* Two steps of LAMB on the cuda table beside the cpu's, at the sizes of a real model: losses, the gradient's
+ * norm, and of every parameter the first moment, in which gradients stand as they are, and of matrices what
+ * they changed by.
  *
  *   test_cuda_large                        of a small model
- *   test_cuda_large 24 1024 16 128 [bf16]  layers, hidden size, sequences, tokens: BERT-Large, in fp32 and bf16 or one of both
+ *   test_cuda_large 24 1024 16 128 [bf16]  layers, hidden size, sequences, tokens: BERT-Large, in fp32 and
+ *   bf16 or one of both
  *
  * Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
 #include "checkop_backend.h"
@@ -14,8 +16,8 @@
 
 enum { STEPS = 2 };
 
-/* What cuda may be off by, relative to the cpu's: both round to bf16 at the same places, but sum in another order, so that some
- * numbers round the other way. */
+/* What cuda may be off by, relative to the cpu's: both round to bf16 at the same places, but sum in another
+ * order, so that some numbers round the other way. */
 static const struct bounds {
     enum dtype dtype;
     double loss, norm, moment, change;
@@ -110,8 +112,8 @@ static double relative(double got, double wanted)
     return fabs(got - wanted) / fabs(wanted);
 }
 
-/* How far a parameter's numbers are from the cpu's, relative to their norm; a thousandth of all parameters' norm counts too, since
- * some gradients, as that of the bias of keys, are nothing but rounding. */
+/* How far a parameter's numbers are from the cpu's, relative to their norm; a thousandth of all parameters'
+ * norm counts too, since some gradients, as that of the bias of keys, are nothing but rounding. */
 static double off_by(const float *got, const float *wanted, const float *from, const struct param *p,
                      double all)
 {

@@ -1,6 +1,6 @@
-/* Training in fp16: a scale of the loss that is too high overflows and is halved, without a trace in the weights,
- * until the model learns; a run that is resumed has the scale that it had; a number that no scale can save is
- * named.  Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
+/* Training in fp16: a scale of the loss that is too high overflows and is halved, without a trace in the
+ * weights, until the model learns; a run that is resumed has the scale that it had; a number that no scale
+ * can save is named.  Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
 #include "bert_fixture.h"
 #include "checkop_backend.h"
 #include "trainer_copy.h"

@@ -1,8 +1,8 @@
-/* Steps that are recorded once for each size of micro-batch and replayed give the bits of steps that are given
- * op by op, whatever changes from step to step: batches, dropout masks, learning rate; and although work beside
- * (dev/queue.h) runs as late as it may in every other replay on the emulator; and in fp8 although the steps given op by
- * op look for the largest element of each factor, which those that are replayed have from its maker.  Linked twice: with the
- * library for a GPU, and with the kernels emulated on the cpu. */
+/* Steps that are recorded once for each size of micro-batch and replayed give the bits of steps that are
+ * given op by op, whatever changes from step to step: batches, dropout masks, learning rate; and although
+ * work beside (dev/queue.h) runs as late as it may in every other replay on the emulator; and in fp8 although
+ * the steps given op by op look for the largest element of each factor, which those that are replayed have
+ * from its maker.  Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
 #include "bert_fixture.h"
 #include "checkop_backend.h"
 #include "counted_graphs.h"
@@ -113,7 +113,8 @@ static void recomputed_is_the_same(struct batch_step *step, struct checkop_backe
            "other losses where layers are recomputed");
 }
 
-/* Work that fails while it is recorded leaves an error that names the op, and nothing that could be replayed. */
+/* Work that fails while it is recorded leaves an error that names the op, and nothing that could be
+ * replayed. */
 static void failures_are_named(struct checkop_backend backend)
 {
     struct batch_step step;

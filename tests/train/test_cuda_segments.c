@@ -1,7 +1,7 @@
-/* Steps whose gradients are summed bucket by bucket are replayed too: recordings with a segment for each bucket
- * give the bits of steps that are given op by op, and when a bucket is summed its gradients are complete,
- * although work beside runs as late as it may in every other replay on the emulator.  Linked twice: with the
- * library for a GPU, and with the kernels emulated on the cpu. */
+/* Steps whose gradients are summed bucket by bucket are replayed too: recordings with a segment for each
+ * bucket give the bits of steps that are given op by op, and when a bucket is summed its gradients are
+ * complete, although work beside runs as late as it may in every other replay on the emulator.  Linked twice:
+ * with the library for a GPU, and with the kernels emulated on the cpu. */
 #include "train/data_parallel_step.h"
 
 #include "bert_fixture.h"

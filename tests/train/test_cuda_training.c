@@ -1,12 +1,13 @@
 /* The cuda table as a whole: a few steps of both optimizers give the losses of the cpu table, with the same
- * dropout masks; in fp16, with a loss that is not scaled, and in TF32 they stay beside those of the cpu's fp32;
- * in fp8, beside the cpu's, which keeps the same numbers in bf16.
+ * dropout masks; in fp16, with a loss that is not scaled, and in TF32 they stay beside those of the cpu's
+ * fp32; in fp8, beside the cpu's, which keeps the same numbers in bf16.
  * Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
 #include "bert_fixture.h"
 #include "checkop_backend.h"
 #include "dev/precision.h"
 
-/* In fp8 the losses of both tables are 0.1 % apart before the first update, up to 0.8 % after one, and up to 2.4 % after two (lamb, pre-LN). */
+/* In fp8 the losses of both tables are 0.1 % apart before the first update, up to 0.8 % after one, and up to
+ * 2.4 % after two (lamb, pre-LN). */
 enum { LONGEST = 14, STEPS = 3, STEPS_IN_FP8 = 2 };
 
 static bool pre_ln; /* the wiring of all models here */

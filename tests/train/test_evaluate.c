@@ -1,5 +1,5 @@
-/* The unigram baseline of held-out batches: the loss and the hits of a model that knows only how often each word occurs, by
- * hand. */
+/* The unigram baseline of held-out batches: the loss and the hits of a model that knows only how often each
+ * word occurs, by hand. */
 #include "train/evaluate.h"
 
 #include "test.h"

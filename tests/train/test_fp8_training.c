@@ -1,5 +1,6 @@
-/* Training with products in fp8 on a device that keeps it in bf16: gradients lie beside those of bf16, the loss falls as
- * bf16's does, the bits do not depend on threads, histories are kept from step to step, changed weights are rounded anew, and dims that no product in fp8 has are refused. */
+/* Training with products in fp8 on a device that keeps it in bf16: gradients lie beside those of bf16, the
+ * loss falls as bf16's does, the bits do not depend on threads, histories are kept from step to step, changed
+ * weights are rounded anew, and dims that no product in fp8 has are refused. */
 #include "bert_fixture.h"
 
 #include <math.h>
@@ -39,8 +40,8 @@ static double distance(tensor a, tensor b)
     return sqrt(apart / size);
 }
 
-/* e5m2 rounds by up to an eighth and e4m3 by up to a sixteenth, in each of the products between a weight and the loss;
- * in bf16 these gradients are a twentieth of their norm away from fp32's. */
+/* e5m2 rounds by up to an eighth and e4m3 by up to a sixteenth, in each of the products between a weight and
+ * the loss; in bf16 these gradients are a twentieth of their norm away from fp32's. */
 static void test_gradients(const struct batch_step *step)
 {
     struct trainer bf16, fp8;
@@ -97,8 +98,8 @@ static const float *histories_of(const struct trainer *t)
     return t->net.stage.histories.data;
 }
 
-/* Histories: a step notes the largest magnitudes and keeps them for the next; evaluations neither read nor change them;
- * recomputed layers and second looks at the same batch round alike; other scales, other bits. */
+/* Histories: a step notes the largest magnitudes and keeps them for the next; evaluations neither read nor
+ * change them; recomputed layers and second looks at the same batch round alike; other scales, other bits. */
 static void test_histories(const struct batch_step *step)
 {
     struct trainer t, recomputing, forgetful;
@@ -140,7 +141,8 @@ static void test_histories(const struct batch_step *step)
     trainer_fini(&t);
 }
 
-/* Weights are rounded once for all that runs on them; whatever has changed them, nothing runs on those before. */
+/* Weights are rounded once for all that runs on them; whatever has changed them, nothing runs on those
+ * before. */
 static void test_changed_weights(const struct batch_step *step, int64_t recompute)
 {
     struct trainer trained, fresh;

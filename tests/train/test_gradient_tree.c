@@ -1,5 +1,6 @@
-/* Gradients in blocks: one trainer, and 2 and 4 ranks with and without shared updates, take the same steps to the bit; so do ranks that
- * share gradients and take turns at blocks of one micro-batch; and the plan counts the sums that one of them keeps. */
+/* Gradients in blocks: one trainer, and 2 and 4 ranks with and without shared updates, take the same steps to
+ * the bit; so do ranks that share gradients and take turns at blocks of one micro-batch; and the plan counts
+ * the sums that one of them keeps. */
 #include "train/data_parallel_step.h"
 
 #include "bert_fixture.h"

@@ -1,4 +1,5 @@
-/* What does not fit is refused before anything is allocated, with flags that do fit: on a device of any size. */
+/* What does not fit is refused before anything is allocated, with flags that do fit: on a device of any
+ * size. */
 #include "bert_fixture.h"
 
 #include "train/memory_fit.h"

@@ -1,5 +1,6 @@
-/* param_engine: steps over gradients that somebody else computes have the same bits on 1, 2 and 4 ranks, with ZeRO's first stage and
- * without, and after a checkpoint that another number of ranks wrote; AdamW's by its formula; gradients that are not finite. */
+/* param_engine: steps over gradients that somebody else computes have the same bits on 1, 2 and 4 ranks, with
+ * ZeRO's first stage and without, and after a checkpoint that another number of ranks wrote; AdamW's by its
+ * formula; gradients that are not finite. */
 #define _GNU_SOURCE
 #include "train/param_engine.h"
 

@@ -1,5 +1,6 @@
-/* Rates of parameters: what --freeze may say; what is frozen keeps its bits and its moments, and everything else changes; a
- * backward ends above frozen layers; steps of layers are their parts of the rate; and 1 everywhere gives the bits of no rates. */
+/* Rates of parameters: what --freeze may say; what is frozen keeps its bits and its moments, and everything
+ * else changes; a backward ends above frozen layers; steps of layers are their parts of the rate; and 1
+ * everywhere gives the bits of no rates. */
 #include "bert_fixture.h"
 
 #include <inttypes.h>
@@ -90,7 +91,8 @@ static void frozen_ones_stay(const struct batch_step *step, const struct optimiz
     }
 }
 
-/* Neither gradient nor norm of what is below the lowest trained layer is computed: fewer operations are planned. */
+/* Neither gradient nor norm of what is below the lowest trained layer is computed: fewer operations are
+ * planned. */
 static void backward_ends_early(const struct batch_step *step)
 {
     struct trainer_plan all, upper, head;

@@ -1,4 +1,5 @@
-/* What --autocast, --fp16, --fp8 and --tf32 come to, alone and together, on the cpu and on a device that knows fp16. */
+/* What --autocast, --fp16, --fp8 and --tf32 come to, alone and together, on the cpu and on a device that
+ * knows fp16. */
 #include "test.h"
 
 #include "dev/precision.h"

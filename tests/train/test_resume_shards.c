@@ -1,5 +1,6 @@
-/* Ranks that share the update save the moments of their shards, or of their stages, as one checkpoint; whoever resumes from it,
- * alone, in shards or in stages, has the weights and moments that were saved, each what it needs of them. */
+/* Ranks that share the update save the moments of their shards, or of their stages, as one checkpoint;
+ * whoever resumes from it, alone, in shards or in stages, has the weights and moments that were saved, each
+ * what it needs of them. */
 #include "train/data_parallel_step.h"
 #include "train/pipeline_step.h"
 #include "train/save_ranks.h"
@@ -25,8 +26,8 @@ struct run {
     struct checkpoint_contents contents; /* all but tensors and table */
     struct way way;
     int64_t step;
-    float
-        *saved[N_FLAT]; /* [elements of the table] weights and moments, put together of what each rank has */
+    /* [elements of the table] weights and moments, put together of what each rank has */
+    float *saved[N_FLAT];
 };
 
 static struct trainer_config config_of(const struct run *r, const struct comm *c)

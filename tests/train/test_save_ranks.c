@@ -1,5 +1,6 @@
-/* A checkpoint that 1, 2 and 4 ranks write together, each its slice, is one checkpoint: read back by 1, 2 and 4 ranks it has
- * the same bytes, opened as a model it has the same tensors, and one rank's failure fails all and leaves nothing. */
+/* A checkpoint that 1, 2 and 4 ranks write together, each its slice, is one checkpoint: read back by 1, 2 and
+ * 4 ranks it has the same bytes, opened as a model it has the same tensors, and one rank's failure fails all
+ * and leaves nothing. */
 #include "checkpoint_case.h"
 #include "ranks.h"
 

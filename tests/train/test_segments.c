@@ -1,6 +1,7 @@
-/* Where a host that sums gradients gets its turn: between the segments of a recording, after the one that computes
- * them.  A device of the host's memory, whose recorder runs ops as they are given and notes what it is told; so
- * replays compute nothing, and their order is all that is compared.  And errors of the host at its turn, and of ops. */
+/* Where a host that sums gradients gets its turn: between the segments of a recording, after the one that
+ * computes them.  A device of the host's memory, whose recorder runs ops as they are given and notes what it
+ * is told; so replays compute nothing, and their order is all that is compared.  And errors of the host at
+ * its turn, and of ops. */
 #include "bert_fixture.h"
 
 #include "dev/graph_cache.h"
@@ -194,8 +195,8 @@ static void nobody_asks(struct trainer *t, const struct batch_step *batch)
     EXPECT_OK(t->net.x.status);
 }
 
-/* The host fails at its second turn: no further work is queued, it still has all its turns, and after an error
- * while a step is recorded nothing of it is left. */
+/* The host fails at its second turn: no further work is queued, it still has all its turns, and after an
+ * error while a step is recorded nothing of it is left. */
 static void an_error_ends_the_step(struct trainer *t, const struct batch_step *batch)
 {
     static const struct turn {

@@ -1,6 +1,6 @@
-/* A log of tensors holds what a step computed: the batch; activations and gradients that fit the weights and each
- * other by formulas written here; the gradients of parameters that another trainer computes.  And it changes no
- * bit of the step, in any window, with and without recomputation. */
+/* A log of tensors holds what a step computed: the batch; activations and gradients that fit the weights and
+ * each other by formulas written here; the gradients of parameters that another trainer computes.  And it
+ * changes no bit of the step, in any window, with and without recomputation. */
 #include "bert_fixture.h"
 #include "ranks.h"
 
@@ -332,7 +332,8 @@ static const char *first_difference(const char *a, const char *b, struct tensor_
     return found ? name : NULL;
 }
 
-/* As docs/howto/debug_a_run.md goes about it: the log says where it begins, and plain ops say which op it is. */
+/* As docs/howto/debug_a_run.md goes about it: the log says where it begins, and plain ops say which op it
+ * is. */
 static void a_wrong_op_is_found(void)
 {
     struct ops backward = *ops_cpu(), forward = *ops_cpu();

@@ -1,10 +1,10 @@
-/* The bytes of a device, by kind, are the parameter table's arithmetic for every stage and number of devices, and with one
- * device those of trainer_plan, to the byte.
+/* The bytes of a device, by kind, are the parameter table's arithmetic for every stage and number of devices,
+ * and with one device those of trainer_plan, to the byte.
  *
- * By hand, of the fixture's model: 39 slabs of 1,024 elements: 6 of the input layer, 12 of each of two layers, 9 of the heads.
- * Shards end where slabs do: 20 of 39 slabs are the larger half, 10 the largest quarter.  LayerNorms and biases: 32
- * elements of the input layer, 48 + 16 + 32 + 24 + 16 + 32 of each layer, 16 + 16 + 32 + 70 + 2 of the heads.
- * 46 parameters are 47 chunks, since the words' 70 x 16 are two. */
+ * By hand, of the fixture's model: 39 slabs of 1,024 elements: 6 of the input layer, 12 of each of two
+ * layers, 9 of the heads. Shards end where slabs do: 20 of 39 slabs are the larger half, 10 the largest
+ * quarter.  LayerNorms and biases: 32 elements of the input layer, 48 + 16 + 32 + 24 + 16 + 32 of each layer,
+ * 16 + 16 + 32 + 70 + 2 of the heads. 46 parameters are 47 chunks, since the words' 70 x 16 are two. */
 #include "bert_fixture.h"
 
 #include "train/zero_plan.h"
@@ -98,8 +98,8 @@ static void test_shared(void)
     }
 }
 
-/* Ranks of today share moments and gradients, and what trainer_plan says of such a rank is what they take: in fp32, where the scheme
- * shares out no weights either, to the byte what is announced. */
+/* Ranks of today share moments and gradients, and what trainer_plan says of such a rank is what they take: in
+ * fp32, where the scheme shares out no weights either, to the byte what is announced. */
 static void test_today(enum dtype dtype)
 {
     for (int stage = 1; stage < ZERO_STAGES; stage++) {

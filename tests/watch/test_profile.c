@@ -1,6 +1,6 @@
-/* The profiler: a timed table computes the same bits as the table inside it, counts every call and keeps to its
- * room; a window of micro-steps gives a trace that keeps the rules of the Chrome trace event format, and shows the
- * copies of batches where there are any. */
+/* The profiler: a timed table computes the same bits as the table inside it, counts every call and keeps to
+ * its room; a window of micro-steps gives a trace that keeps the rules of the Chrome trace event format, and
+ * shows the copies of batches where there are any. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 
 #include "bert_fixture.h"
@@ -61,8 +61,8 @@ static void timed_ops_compute_the_same(const struct batch_step *step)
     trainer_fini(&plain);
 }
 
-/* A device that runs behind the host: what lies between two marks takes it TICK_NS, and a wait ends when it is
- * done. */
+/* A device that runs behind the host: what lies between two marks takes it TICK_NS, and a wait ends when it
+ * is done. */
 enum { TICK_NS = 7000, MAX_MARKS = 1 << 16 };
 
 static struct {
@@ -349,8 +349,8 @@ static size_t bytes_of(const struct batch_step *step)
     return bytes;
 }
 
-/* A device of its own memory, which a watch does not look into, and whose clock is its own or the host's: copies are
- * timed as ops are. */
+/* A device of its own memory, which a watch does not look into, and whose clock is its own or the host's:
+ * copies are timed as ops are. */
 static void copies_are_shown(const struct batch_step *step, const char *directory, struct device device)
 {
     struct trainer_config config = fixture_trainer(&ops_fenced, DTYPE_F32, step->micro[0].limits);

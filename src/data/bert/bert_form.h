@@ -1,5 +1,5 @@
-/* bert_form: what the sequences of a step of bert_loader are like, and how many there are: the arithmetic of its configuration, without
- * a token of the store. */
+/* bert_form: what the sequences of a step of bert_loader are like, and how many there are: the arithmetic of
+ * its configuration, without a token of the store. */
 #ifndef KILN_DATA_BERT_FORM_H
 #define KILN_DATA_BERT_FORM_H
 
@@ -24,7 +24,8 @@ struct bert_form {
     double mask_rate;
 };
 
-/* The form of a step, by the part of the run that is done before it; and that of the end of the run, which held-out text has. */
+/* The form of a step, by the part of the run that is done before it; and that of the end of the run, which
+ * held-out text has. */
 struct bert_form bert_form_of(const struct bert_loader *l, int64_t step);
 struct bert_form bert_form_last(const struct bert_loader *l);
 

@@ -185,8 +185,9 @@ static struct status add_window(const struct bert_loader *l, struct batch *b, co
     return status_ok();
 }
 
-/* The turns of a sequence of `epoch`: a cycle has as many epochs as the last rate needs to mask each token once, and each cycle
- * draws an order of its own.  The first part begins behind [CLS], the second behind [SEP]. */
+/* The turns of a sequence of `epoch`: a cycle has as many epochs as the last rate needs to mask each token
+ * once, and each cycle draws an order of its own.  The first part begins behind [CLS], the second behind
+ * [SEP]. */
 static struct masking_turns turns_of(const struct bert_loader_config *c, struct draw draw,
                                      struct nsp_range first, struct nsp_range second)
 {
@@ -228,8 +229,8 @@ static struct status add_sequence(const struct bert_loader *l, struct batch *b, 
     return status_ok();
 }
 
-/* Every second sequence begins at a random position (Kiyono et al. 2021, arXiv:2109.05644), so that positions behind the longest one are
- * trained too; the others begin at 0, as text does when the model is used. */
+/* Every second sequence begins at a random position (Kiyono et al. 2021, arXiv:2109.05644), so that positions
+ * behind the longest one are trained too; the others begin at 0, as text does when the model is used. */
 static void shift_last(const struct bert_loader *l, struct batch *b, struct draw draw)
 {
     int64_t begin = b->fields[TEXT_CLS_ROWS][b->n_sequences - 1],
@@ -268,7 +269,8 @@ static void deal(const struct bert_loader *l, const struct bert_form *f, uint64_
     token_balance_deal(l->balance, n);
 }
 
-/* Which of the step's micro-batches with sequences is the k-th of those here; -1: it has none.  Balanced ones are numbered rank by rank. */
+/* Which of the step's micro-batches with sequences is the k-th of those here; -1: it has none.  Balanced ones
+ * are numbered rank by rank. */
 static int64_t filled_number(const struct bert_loader *l, const struct bert_form *f,
                              const struct batch_step *out, int64_t k)
 {

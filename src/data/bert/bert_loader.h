@@ -7,15 +7,15 @@
  * run sees what an uninterrupted one sees, and the number of micro-batches changes only how the sequences are
  * grouped.
  *
- * Under a ramp of the batch a step fills only its first micro-batches; the places of the others stay empty, and their samples
- * are not used in that epoch.  So numbers need no count of what earlier steps took.
+ * Under a ramp of the batch a step fills only its first micro-batches; the places of the others stay empty,
+ * and their samples are not used in that epoch.  So numbers need no count of what earlier steps took.
  *
- * Shorter sequences are samples of another map of the same store, of which a micro-batch has as many more, with as many fewer
- * predictions in each; numbers are counted as if the whole run had that length.
+ * Shorter sequences are samples of another map of the same store, of which a micro-batch has as many more,
+ * with as many fewer predictions in each; numbers are counted as if the whole run had that length.
  *
- * Where several ranks share a step, the micro-batches of each may be a group.  Under a ramp each group fills its first ones, equally
- * many; with `balance_tokens` the sequences of a step are dealt out to the groups by length (data/token_balance), and keep the
- * numbers that their masks and dropout are drawn by.
+ * Where several ranks share a step, the micro-batches of each may be a group.  Under a ramp each group fills
+ * its first ones, equally many; with `balance_tokens` the sequences of a step are dealt out to the groups by
+ * length (data/token_balance), and keep the numbers that their masks and dropout are drawn by.
  *
  * Phase 2 is another loader with another length, whose steps count from 1 again. */
 #ifndef KILN_DATA_BERT_LOADER_H
@@ -48,10 +48,10 @@ struct bert_loader_config {
     double masked_lm_prob;        /* of the reference: 0.15; with `mask_rate` of held-out samples only */
     const double *mask_keep_rate; /* masking_rules'; borrowed */
     double short_seq_prob;        /* of the reference: 0.1 */
-    bool
-        no_nsp; /* one segment, [CLS] A [SEP], of consecutive sentences of a document, and no next-sentence label */
-    const struct tokenizer
-        *whole_words;    /* whose words are masked as a whole; borrowed until it is open; NULL: none are */
+    /* one segment, [CLS] A [SEP], of consecutive sentences of a document, and no next-sentence label */
+    bool no_nsp;
+    /* whose words are masked as a whole; borrowed until it is open; NULL: none are */
+    const struct tokenizer *whole_words;
     bool even_masks;     /* tokens take turns over the epochs in place of being drawn (masking_turns) */
     bool in_order;       /* samples of an epoch as they lie in the store, without the permutation */
     int64_t n_positions; /* at a random one of which every second sequence begins in training; 0: none does */
@@ -79,14 +79,15 @@ struct bert_loader {
 struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config config);
 void bert_loader_close(struct bert_loader *l);
 
-/* Sets vocab_size and the special tokens of a configuration.  STATUS_DATA if the tokenizer lacks one of them. */
+/* Sets vocab_size and the special tokens of a configuration.  STATUS_DATA if the tokenizer lacks one of
+ * them. */
 struct status bert_loader_set_tokens(struct bert_loader_config *config, const struct tokenizer *t);
 
 /* Allocates a step with the micro-batches of this configuration; batch_step_fini frees it. */
 struct status bert_loader_init_step(const struct bert_loader_config *config, struct batch_step *step);
 
-/* Fills `out` with step `step` (from 1).  Allocates nothing; threads may share a loader that does not balance tokens.
- * STATUS_DATA if the store has a token outside the vocabulary. */
+/* Fills `out` with step `step` (from 1).  Allocates nothing; threads may share a loader that does not balance
+ * tokens. STATUS_DATA if the store has a token outside the vocabulary. */
 struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out);
 
 /* Evaluation on a held-out store: its first min(n, n_samples) samples in a fixed order with fixed draws,

@@ -1,5 +1,6 @@
-/* wire_mpi: the wire of MPI, in libkiln_mpi.so, so that the program itself does not need MPI.  Only point-to-point messages
- * are used, non-blocking: MPI's collectives cannot be given a deadline, and add in an order of their own. */
+/* wire_mpi: the wire of MPI, in libkiln_mpi.so, so that the program itself does not need MPI.  Only
+ * point-to-point messages are used, non-blocking: MPI's collectives cannot be given a deadline, and add in an
+ * order of their own. */
 #include "dist/wire.h"
 
 #include <mpi.h>

@@ -51,8 +51,9 @@ static bool names_class(const json_t *config, enum model_task task)
     return false;
 }
 
-/* The heads in the files decide, since programs forget to update "architectures".  But a classifier may be of sequences or of
- * tokens: "architectures" says which; if it does not, there is a pooler only for sequences. */
+/* The heads in the files decide, since programs forget to update "architectures".  But a classifier may be of
+ * sequences or of tokens: "architectures" says which; if it does not, there is a pooler only for
+ * sequences. */
 static enum model_task task_of(const bool has[NAMES_N_PARTS], const json_t *config)
 {
     if (has[NAMES_CLASSIFIER]) {
@@ -93,8 +94,8 @@ static const char *const tied[][2] = {
     {NULL, NULL},
 };
 
-/* Names of TensorFlow's LayerNorms, of NVIDIA's layers that contain their activation, and of google-research/bert, whose
- * matrices are [in, out]. */
+/* Names of TensorFlow's LayerNorms, of NVIDIA's layers that contain their activation, and of
+ * google-research/bert, whose matrices are [in, out]. */
 static const struct model_family_rename renames[] = {
     {"LayerNorm.gamma", "LayerNorm.weight", true, false},
     {"LayerNorm.beta", "LayerNorm.bias", true, false},

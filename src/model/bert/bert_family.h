@@ -1,5 +1,5 @@
-/* bert_family: the files of BERT models, as a row of model_family.h.  Its tasks are enum model_task, its configuration is
- * struct bert_config. */
+/* bert_family: the files of BERT models, as a row of model_family.h.  Its tasks are enum model_task, its
+ * configuration is struct bert_config. */
 #ifndef KILN_MODEL_BERT_FAMILY_H
 #define KILN_MODEL_BERT_FAMILY_H
 

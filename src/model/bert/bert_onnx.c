@@ -1,5 +1,5 @@
-/* The equations are those of nn/bert/bert_embed.c, bert_layer.c, bert_layer_pre.c and bert_heads.c, without dropout, on padded
- * batches [B, S]: padding is masked in the attention, as `transformers` does. */
+/* The equations are those of nn/bert/bert_embed.c, bert_layer.c, bert_layer_pre.c and bert_heads.c, without
+ * dropout, on padded batches [B, S]: padding is masked in the attention, as `transformers` does. */
 #include "model/bert/bert_onnx.h"
 
 #include <float.h>
@@ -64,7 +64,8 @@ static value layer_norm(struct building *b, value x, const char *prefix)
     return onnx_graph_n(b->g, "LayerNormalization", 3, inputs, attributes);
 }
 
-/* x Phi(x) = x / 2 (1 + erf(x / sqrt(2))), with Erf, since Gelu is only in opset 20; runtimes fuse the five nodes. */
+/* x Phi(x) = x / 2 (1 + erf(x / sqrt(2))), with Erf, since Gelu is only in opset 20; runtimes fuse the five
+ * nodes. */
 static value gelu(struct building *b, value x)
 {
     value erf = onnx_graph_1(b->g, "Erf", multiply(b, x, sqrt(0.5)), NULL);
@@ -140,7 +141,8 @@ static value feed_forward(struct building *b, value h, const char *prefix)
     return linear(b, gelu(b, linear(b, h, prefix, "intermediate.dense")), prefix, "output.dense");
 }
 
-/* What a layer passes to the next; `sum` is the residual stream of pre-LN layers, which begins in the first. */
+/* What a layer passes to the next; `sum` is the residual stream of pre-LN layers, which begins in the
+ * first. */
 struct passed {
     value out, sum;
     bool has_sum;

@@ -27,8 +27,8 @@ struct bert_config {
     bool layer_norm_large_model; /* pre-LN layers (nn/bert/bert_layer_pre.c), not post-LN */
     bool sinusoidal_positions;   /* how position embeddings begin; not in the file */
     bool positional_heads;       /* how query and key projections begin: core/param.h; not in the file */
-    int64_t n_words; /* pieces in the vocabulary, not in the file: ids from there on are never predicted; 0:
-                  * vocab_size */
+    /* pieces in the vocabulary, not in the file: ids from there on are never predicted; 0: vocab_size */
+    int64_t n_words;
 
     /* For a classifier (nn/bert/bert_classifier.h); other models have the defaults. */
     struct model_labels labels;

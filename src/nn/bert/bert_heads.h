@@ -22,7 +22,8 @@ _Static_assert((BERT_POOLER_N_ROWS + BERT_MLM_N_ROWS + BERT_NSP_N_ROWS) * sizeof
                    sizeof(struct bert_head_weights),
                "a row for every field");
 
-/* M masked positions, B sequences.  Where the last layer picks rows (nn/row_picks.h), `masked` and `cls` are not used. */
+/* M masked positions, B sequences.  Where the last layer picks rows (nn/row_picks.h), `masked` and `cls` are
+ * not used. */
 struct bert_head_acts {
     tensor masked;                  /* [M, H] hidden states at the masked positions; later their gradient */
     tensor t_pre, t_act, t_out;     /* [M, H] */
@@ -41,8 +42,8 @@ void bert_heads_carve_mlm(struct bert_head_acts *a, struct arena *arena, const s
 void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
                           enum dtype dtype, int64_t n_sequences);
 
-/* Computes a->logits of the masked positions from the last layer's output h, [T, H] or its picked rows [R, H], and the word
- * embeddings [V, H]. */
+/* Computes a->logits of the masked positions from the last layer's output h, [T, H] or its picked rows [R,
+ * H], and the word embeddings [V, H]. */
 void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tensor h, tensor word,
                             const struct bert_head_weights *w, const struct layer_call *call);
 
@@ -50,8 +51,8 @@ void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tens
 void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
                      const struct bert_head_weights *w, const struct layer_call *call);
 
-/* Adds the pooler's part to dh, the gradient of h, or assigns its picked rows, from a->dpooled, and adds the gradients of the weights
- * to g. */
+/* Adds the pooler's part to dh, the gradient of h, or assigns its picked rows, from a->dpooled, and adds the
+ * gradients of the weights to g. */
 void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
                               const struct bert_head_acts *a, tensor h, const struct bert_head_weights *w,
                               const struct layer_call *call);
@@ -67,8 +68,8 @@ void bert_heads_mlm_loss(struct exec *x, tensor sums, const struct bert_head_act
 void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
                          const struct layer_call *call);
 
-/* The MLM head adds its part to dh, the gradient of h, or assigns its picked rows; the NSP head assigns a->dpooled.  The gradients
- * of the weights are added to g and dword. */
+/* The MLM head adds its part to dh, the gradient of h, or assigns its picked rows; the NSP head assigns
+ * a->dpooled.  The gradients of the weights are added to g and dword. */
 void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
                              const struct bert_head_acts *a, tensor h, tensor word,
                              const struct bert_head_weights *w, const struct layer_call *call);

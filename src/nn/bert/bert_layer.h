@@ -1,5 +1,5 @@
-/* bert_layer: a layer of BERT: its weights and activations, and the two ways in which its sublayers are wired: post-LN
- * (nn/bert/bert_layer_post.c) and pre-LN (nn/bert/bert_layer_pre.c).
+/* bert_layer: a layer of BERT: its weights and activations, and the two ways in which its sublayers are
+ * wired: post-LN (nn/bert/bert_layer_post.c) and pre-LN (nn/bert/bert_layer_pre.c).
  *
  * Vaswani et al. 2017 (arXiv:1706.03762) section 3.1; Devlin et al. 2018 (arXiv:1810.04805). */
 #ifndef KILN_NN_BERT_LAYER_H
@@ -31,7 +31,8 @@ struct bert_layer_acts {
     tensor out; /* [T, H] */
 };
 
-/* Carve a layer's activations, the norms' apart; and only its output, if it shares the others with another layer. */
+/* Carve a layer's activations, the norms' apart; and only its output, if it shares the others with another
+ * layer. */
 void bert_layer_carve(struct bert_layer_acts *a, struct arena *arena, const struct layer_form *form,
                       struct layer_memory memory);
 void bert_layer_carve_norms(struct bert_layer_acts *a, struct arena *arena, const struct layer_form *form,
@@ -75,8 +76,8 @@ struct bert_layer_wiring {
                      const struct bert_layer_weights *w, const struct layer_call *call);
 };
 
-/* In pre-LN layers the gradient of the residual stream stays in the scratch, as dh, from the last layer to the first: a
- * backward must run over all layers, from the last down. */
+/* In pre-LN layers the gradient of the residual stream stays in the scratch, as dh, from the last layer to
+ * the first: a backward must run over all layers, from the last down. */
 extern const struct bert_layer_wiring bert_layer_post, bert_layer_pre;
 
 #endif

@@ -1,10 +1,10 @@
-/* The pre-LN wiring of BERT's layers, as the DeepSpeed scripts build their large models ("layer_norm_large_model": BERT-1.5B and 5B):
- * the sublayers read normalised sums, while the residual stream itself is never normalised.  Xiong et al. 2020 (arXiv:2002.04745)
- * figure 1 b, with the LayerNorms of a layer moved to the ends of its sublayers, so that the parameters are those of a
- * post-LN layer.
+/* The pre-LN wiring of BERT's layers, as the DeepSpeed scripts build their large models
+ * ("layer_norm_large_model": BERT-1.5B and 5B): the sublayers read normalised sums, while the residual stream
+ * itself is never normalised.  Xiong et al. 2020 (arXiv:2002.04745) figure 1 b, with the LayerNorms of a
+ * layer moved to the ends of its sublayers, so that the parameters are those of a post-LN layer.
  *
- * The equations, x the layer's input, which is normalised, and r the sum of all sublayers below it, 0 under the first (the
- * embeddings are not in it):
+ * The equations, x the layer's input, which is normalised, and r the sum of all sublayers below it, 0 under
+ * the first (the embeddings are not in it):
  *
  *     r_1 = r + dropout(attention(x) W_o^T + b_o),  h = LN_1(r_1)
  *     r_2 = r_1 + dropout(gelu(h W_1^T + b_1) W_2^T + b_2),  y = LN_2(r_2)

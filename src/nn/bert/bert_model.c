@@ -150,8 +150,8 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
                                      layer_memory(memory, sizes));
 }
 
-/* Factors in fp8 are of whole streams; and streams of a few tokens may have more picks than tokens, some of which only round their
- * number up. */
+/* Factors in fp8 are of whole streams; and streams of a few tokens may have more picks than tokens, some of
+ * which only round their number up. */
 static void carve_picks(struct row_picks *p, struct arena *arena, const struct bert_model *m,
                         struct model_memory memory, const struct batch *sizes)
 {

@@ -1,4 +1,5 @@
-/* bert_model: BERT, as the engine sees a model (nn/model.h): layers of one wiring, and the heads of a task. */
+/* bert_model: BERT, as the engine sees a model (nn/model.h): layers of one wiring, and the heads of a
+ * task. */
 #ifndef KILN_NN_BERT_MODEL_H
 #define KILN_NN_BERT_MODEL_H
 

@@ -21,8 +21,8 @@ static const size_t OPENING_BYTES = (size_t)80 << 20;
 const char gemm_no_memory[] = "no memory";
 
 static struct {
-    const struct gemm_backend
-        *on[MAX_BACKENDS]; /* fastest first; the last is the plain one, which supports everything */
+    /* fastest first; the last is the plain one, which supports everything */
+    const struct gemm_backend *on[MAX_BACKENDS];
     int n_on;
     int first[2][2]; /* of `on`, for ab and c in fp32 (0) or bf16 (1) */
     char lines[MAX_BACKENDS][160];
@@ -109,8 +109,8 @@ struct gemm_call {
     int64_t tile_m, tile_n, tile_k; /* full tiles; those at the edges are smaller */
     int64_t tiles_m, tiles_n;
     const void *forms
-        [GEMM_MAX_FORMS]; /* handle of a tile that is smaller (1) or full (0) in k, n and m: index 4 k + 2 n +
-                           * m */
+        /* handle of a tile that is smaller (1) or full (0) in k, n and m: index 4 k + 2 n + m */
+        [GEMM_MAX_FORMS];
     atomic_bool *failed;
     bool no_memory; /* for the memory that the backend needs */
 };

@@ -25,7 +25,8 @@ struct gemm {
 /* Of a tile. */
 enum { GEMM_MAX_TILE_ROWS = 256, GEMM_MAX_TILE_COLS = 1024 };
 
-/* Part of a product: rows [row, row + rows) and columns [col, col + cols) of C, summed over [inner, inner + depth). */
+/* Part of a product: rows [row, row + rows) and columns [col, col + cols) of C, summed over [inner, inner +
+ * depth). */
 struct gemm_part {
     int64_t row, rows, col, cols, inner, depth;
 };

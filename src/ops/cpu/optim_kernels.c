@@ -1,5 +1,5 @@
-/* Optimizers over flat buffers.  A span is split into chunks of 1,024 elements.  Each chunk's sums have their own
- * place and are added in order, so norms have the same bits for any number of threads and of ranks. */
+/* Optimizers over flat buffers.  A span is split into chunks of 1,024 elements.  Each chunk's sums have their
+ * own place and are added in order, so norms have the same bits for any number of threads and of ranks. */
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/workspace.h"

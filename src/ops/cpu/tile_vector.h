@@ -63,7 +63,8 @@ static inline tile_vector tile_choose(tile_ints mask, tile_vector a, tile_vector
     return (tile_vector)((mask & (tile_ints)a) | (~mask & (tile_ints)b));
 }
 
-/* 2^x, relative error below 2e-7; almost 0 below -126, and for minus infinity; infinity from 128 on, where a run that diverges gets. */
+/* 2^x, relative error below 2e-7; almost 0 below -126, and for minus infinity; infinity from 128 on, where a
+ * run that diverges gets. */
 static inline tile_vector tile_exp2(tile_vector x)
 {
 #if defined(__AVX512F__)

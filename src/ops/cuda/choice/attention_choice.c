@@ -108,8 +108,8 @@ bool attention_is_candidate(const struct attention_candidates *a, int kernel)
     return found;
 }
 
-/* "MACHINE\tattention backward bf16, 16 heads of 64, 8192x8192 rows, 64 sequences up to 128x128, dropout, aligned, of
- * mma.sync wgmma" */
+/* "MACHINE\tattention backward bf16, 16 heads of 64, 8192x8192 rows, 64 sequences up to 128x128, dropout,
+ * aligned, of mma.sync wgmma" */
 void attention_key(char key[PRODUCT_KEY_BYTES], const char *machine, const struct attention_call *c,
                    const struct attention_candidates *a)
 {
@@ -204,8 +204,8 @@ static void describe_rows(struct text *t, const struct product_cache *cache, con
     }
 }
 
-/* What competes for rows that begin at 16 bytes, forward and, where it differs, backward: most for sequences of one tile to
- * four. */
+/* What competes for rows that begin at 16 bytes, forward and, where it differs, backward: most for sequences
+ * of one tile to four. */
 static void list_candidates(struct text *t, int64_t head_size, int asked_for)
 {
     const int64_t longest = LAUNCH_ATTENTION_CLUSTER_ROWS;

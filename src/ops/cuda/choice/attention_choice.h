@@ -1,6 +1,6 @@
-/* attention_choice: which kernel computes a call of attention, as far as it can be said without a device: the kernels
- * that compete, the one that the environment asks for, the name of a shape among what is kept (product_cache.h), and
- * what `kiln doctor` says.  The clock is cuda_attention_choice.c's. */
+/* attention_choice: which kernel computes a call of attention, as far as it can be said without a device: the
+ * kernels that compete, the one that the environment asks for, the name of a shape among what is kept
+ * (product_cache.h), and what `kiln doctor` says.  The clock is cuda_attention_choice.c's. */
 #ifndef KILN_OPS_CUDA_CHOICE_ATTENTION_CHOICE_H
 #define KILN_OPS_CUDA_CHOICE_ATTENTION_CHOICE_H
 
@@ -35,7 +35,8 @@ struct status attention_kernel_asked_for(int *kernel);
 /* Whether rows of all tensors begin at multiples of 16 bytes. */
 bool attention_is_aligned(const struct attention_call *c);
 
-/* The kernel that was asked for where it fits; else those that fit, without the plain one if there is another. */
+/* The kernel that was asked for where it fits; else those that fit, without the plain one if there is
+ * another. */
 struct attention_candidates attention_candidates_of(enum launch_type type, int64_t head_size, int64_t longest,
                                                     bool aligned, bool backward, int asked_for);
 bool attention_is_candidate(const struct attention_candidates *a, int kernel);
@@ -44,7 +45,8 @@ bool attention_is_candidate(const struct attention_candidates *a, int kernel);
 void attention_key(char key[PRODUCT_KEY_BYTES], const char *machine, const struct attention_call *c,
                    const struct attention_candidates *a);
 
-/* exec.served_by of a kernel, and exec.served_why of a call: NULL if the kernel is one with matrix instructions. */
+/* exec.served_by of a kernel, and exec.served_why of a call: NULL if the kernel is one with matrix
+ * instructions. */
 const char *attention_served_by(enum launch_attention_kernel kernel);
 const char *attention_served_why(const struct attention_call *c, enum launch_attention_kernel kernel,
                                  int asked_for);
@@ -52,8 +54,8 @@ const char *attention_served_why(const struct attention_call *c, enum launch_att
 /* How many shapes of attention are kept for a machine. */
 int64_t attention_count_kept(const struct product_cache *cache, const char *machine);
 
-/* Lines in `text` [n]: which kernels won on a machine, the first shapes of them, and what competes by type and head
- * size. */
+/* Lines in `text` [n]: which kernels won on a machine, the first shapes of them, and what competes by type
+ * and head size. */
 void attention_describe(char *text, size_t n, const struct product_cache *cache, const char *machine);
 
 static inline void attention_launch(const struct launch *l, enum launch_attention_kernel kernel,

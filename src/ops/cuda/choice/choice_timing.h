@@ -1,9 +1,9 @@
 /* choice_timing: measures how long a candidate takes on a device, to compare candidates (cuda_choices.h).
  * Plain C: the device is behind a table of functions, so that tests run this without a GPU.
  *
- * A device that has been idle runs slowly at first, and a launch costs the host more than a short kernel costs the device.
- * So the very first timing waits until clocks have risen.  Short work is recorded several times in a row, and
- * the replay is timed; steps and answers are replayed too. */
+ * A device that has been idle runs slowly at first, and a launch costs the host more than a short kernel
+ * costs the device. So the very first timing waits until clocks have risen.  Short work is recorded several
+ * times in a row, and the replay is timed; steps and answers are replayed too. */
 #ifndef KILN_OPS_CUDA_CHOICE_CHOICE_TIMING_H
 #define KILN_OPS_CUDA_CHOICE_CHOICE_TIMING_H
 
@@ -13,9 +13,9 @@ enum { CHOICE_TIMING_RUNS = 7 }; /* of which the median counts */
 
 /* A CUDA stream.  A failure returns false, NULL or a negative time. */
 struct choice_stream {
-    bool (*mark)(void *self, int i); /* queues mark i, at most CHOICE_TIMING_RUNS, after the work given so
-                                      * far */
-    bool (*wait)(void *self);        /* for all work given so far */
+    /* queues mark i, at most CHOICE_TIMING_RUNS, after the work given so far */
+    bool (*mark)(void *self, int i);
+    bool (*wait)(void *self);                        /* for all work given so far */
     double (*elapsed)(void *self, int from, int to); /* microseconds between two marks that were reached */
     bool (*record_begin)(void *self);                /* from now on work is recorded instead of run */
     void *(*record_end)(void *self);

@@ -108,8 +108,8 @@ static cublasStatus_t set_scales(const struct product_plan *p, const float *a_sc
                                       : e;
 }
 
-/* Sums of products of gradients are promoted to fp32 every few steps of k, those of forward products are not: as
- * Transformer Engine has it (_2X_ACC_FPROP, _2X_ACC_DGRAD and _2X_ACC_WGRAD of its module/base.py).  Until
+/* Sums of products of gradients are promoted to fp32 every few steps of k, those of forward products are not:
+ * as Transformer Engine has it (_2X_ACC_FPROP, _2X_ACC_DGRAD and _2X_ACC_WGRAD of its module/base.py).  Until
  * the product runs, the address of `room` stands in for its scales. */
 static cublasStatus_t set_fp8(const struct product_plan *p, const float *room)
 {

@@ -124,8 +124,8 @@ double cuda_choices_time(struct cuda_choices *c, cudaStream_t stream, bool (*run
 {
     c->stream = stream;
     double micros = choice_timing_run(&c->timing, run, self);
-    cudaGetLastError(); /* clears the error of a candidate that did not run; an error of the device itself
-                         * would come again */
+    /* clears the error of a candidate that did not run; an error of the device itself would come again */
+    cudaGetLastError();
     return micros;
 }
 

@@ -15,8 +15,8 @@ enum { CUDA_CHOICES_MACHINE_BYTES = 160 };
 
 struct cuda_choices {
     struct product_cache cache;
-    char machine[CUDA_CHOICES_MACHINE_BYTES];          /* what choices depend on besides the shape; keys begin
-                                                        * with it */
+    /* what choices depend on besides the shape; keys begin with it */
+    char machine[CUDA_CHOICES_MACHINE_BYTES];
     struct CUevent_st *events[CHOICE_TIMING_RUNS + 1]; /* around timed runs */
     struct CUstream_st *stream;                        /* of the work being timed */
     struct choice_stream timing;                       /* of that stream */
@@ -33,8 +33,8 @@ void cuda_choices_keep_in(struct cuda_choices *choices, const char *directory);
  * GPU, driver or library, the log says so. */
 void cuda_choices_take(struct cuda_choices *choices, const void *text, size_t n, const char *source);
 
-/* Median microseconds of a run (choice_timing.h); infinite if one is refused.  Waits for the device, so never while a
- * graph is captured. */
+/* Median microseconds of a run (choice_timing.h); infinite if one is refused.  Waits for the device, so never
+ * while a graph is captured. */
 double cuda_choices_time(struct cuda_choices *choices, struct CUstream_st *stream, bool (*run)(void *self),
                          void *self);
 bool cuda_choices_is_capturing(struct CUstream_st *stream);

@@ -22,10 +22,10 @@ enum {
 };
 
 struct product_choice {
-    int form;      /* how bias and activation are added: enum product_form; for attention enum
-               * launch_attention_kernel */
-    double micros; /* median time when it won; 0: there was no memory to time it, so only the run's file keeps
-                 * it */
+    /* how bias and activation are added: enum product_form; for attention enum launch_attention_kernel */
+    int form;
+    /* median time when it won; 0: there was no memory to time it, so only the run's file keeps it */
+    double micros;
     unsigned char algorithm[PRODUCT_ALGORITHM_BYTES]; /* zeros for attention */
 };
 

@@ -410,7 +410,8 @@ __device__ static inline void soften(square (&scores)[N], square (&sums)[M], sof
 }
 
 /* a / total, correctly rounded, for totals of 1 and more (Markstein 1990, "Computation of elementary
- * functions on the IBM RISC System/6000 processor", theorem 8.3), without a call for the ends of the range. */
+ * functions on the IBM RISC System/6000 processor", theorem 8.3), without a call for the ends of the
+ * range. */
 __device__ static inline float divide_by_total(float a, float total)
 {
     float reciprocal = reciprocal_approx(total);

@@ -1,5 +1,5 @@
-/* cuda_attention: scaled dot-product attention over ragged sequences, forward (Dao 2023, arXiv:2307.08691, algorithm 1)
- * and backward (algorithm 2), with addressed dropout.
+/* cuda_attention: scaled dot-product attention over ragged sequences, forward (Dao 2023, arXiv:2307.08691,
+ * algorithm 1) and backward (algorithm 2), with addressed dropout.
  *
  * A block owns 32 queries of one head of one sequence (backward: also 32 keys, in its own kernel), walks over
  * the keys (queries) 32 at a time, and keeps everything in shared memory as fp32; nothing of size T x T

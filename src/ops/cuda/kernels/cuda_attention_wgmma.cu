@@ -2,10 +2,11 @@
  * arXiv:2307.08691, algorithm 1), for bf16 and fp16 and heads of 64 or 128 columns; its gradient is in
  * cuda_attention_wgmma_backward.cu.
  *
- * A block owns 128 queries of one head of one sequence, a warpgroup 64 of them, and walks over the keys 128 at a time,
- * while the next ones are copied into the other half of a double buffer.  Scores and sums are in registers,
- * where the softmax reads them and rounded probabilities become the left factor of P v; the instructions read
- * q, k and v from shared memory.  The last keys of a sequence, if 64 or fewer, need half the work.
+ * A block owns 128 queries of one head of one sequence, a warpgroup 64 of them, and walks over the keys 128
+ * at a time, while the next ones are copied into the other half of a double buffer.  Scores and sums are in
+ * registers, where the softmax reads them and rounded probabilities become the left factor of P v; the
+ * instructions read q, k and v from shared memory.  The last keys of a sequence, if 64 or fewer, need half
+ * the work.
  *
  * For sequences that one block holds, blocks compute one head after the other, and copy the rows of the next
  * meanwhile (attention_wgmma_short_kernel).

@@ -13,8 +13,8 @@
  * The kernels by keys and by queries: for other sequences a block owns 128 keys or 128 queries, and the
  * others are streamed 64 at a time.  Scores are computed twice, and no sum needs several blocks.
  *
- * Deterministic: no atomic, and a fixed order of sums.  P and dS are rounded to the element type before products; scores,
- * differences and sums are fp32. */
+ * Deterministic: no atomic, and a fixed order of sums.  P and dS are rounded to the element type before
+ * products; scores, differences and sums are fp32. */
 #include "ops/cuda/kernels/attention_pieces_code.cuh"
 #include "ops/cuda/kernels/warpgroup_gradient_code.cuh"
 

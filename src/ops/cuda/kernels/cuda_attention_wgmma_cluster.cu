@@ -1,6 +1,6 @@
-/* cuda_attention_wgmma_cluster: the gradient of attention in one pass with the matrix instructions of sm_90a, for bf16 and
- * fp16, heads of 64 or 128 columns and up to 512 keys: scores, P and dS are computed once, five products in
- * all, where the kernels by keys and by queries (cuda_attention_wgmma_backward.cu) need seven.
+/* cuda_attention_wgmma_cluster: the gradient of attention in one pass with the matrix instructions of sm_90a,
+ * for bf16 and fp16, heads of 64 or 128 columns and up to 512 keys: scores, P and dS are computed once, five
+ * products in all, where the kernels by keys and by queries (cuda_attention_wgmma_backward.cu) need seven.
  *
  * A cluster of blocks computes one head of one sequence, a block 128 of its keys: K and V are in its shared
  * memory, dk and dv in its registers.  Queries are streamed 64 at a time.  Only dq is a sum over all keys: it

@@ -1,6 +1,7 @@
 /* cuda_elements: elementwise kernels: fill, cast, biases, activations, gathers, and checks of every element.
  *
- * A thread owns eight columns of a row, twice eight elements, or one element; all are bound by memory: each element is read and written once. */
+ * A thread owns eight columns of a row, twice eight elements, or one element; all are bound by memory: each
+ * element is read and written once. */
 #include "ops/cuda/kernels/gelu_code.cuh"
 #include "ops/cuda/kernels/maxima_code.cuh"
 

@@ -1,8 +1,8 @@
 /* cuda_loss: cross-entropy with its gradient, over the columns of a row, and over the rows of a sequence.
  *
- * A block owns a row (a column of a sequence) and reads it twice, the second time from the cache: largest value and sum of
- * exponentials at once (Milakov and Gimelshein 2018, arXiv:1805.02867), then the gradient.  Bound by memory:
- * logits are read once, gradients written once. */
+ * A block owns a row (a column of a sequence) and reads it twice, the second time from the cache: largest
+ * value and sum of exponentials at once (Milakov and Gimelshein 2018, arXiv:1805.02867), then the gradient.
+ * Bound by memory: logits are read once, gradients written once. */
 #include "ops/cuda/kernels/device_code.cuh"
 
 /* Over the values seen so far: the largest, its first index, and the sum of exponentials relative to it. */

@@ -1,8 +1,10 @@
-/* cuda_optim: clearing, norms, LAMB, LANS and AdamW over flat buffers of many spans at once (docs/math/optimizers.md).
+/* cuda_optim: clearing, norms, LAMB, LANS and AdamW over flat buffers of many spans at once
+ * (docs/math/optimizers.md).
  *
- * A block owns a chunk of 1,024 elements of one span, a thread eight of them.  Sums of chunks are doubles that are
- * added in an order of their own, so the bits do not depend on scheduling.  Bound by memory: LAMB reads w, g, m, v and writes m, v, u,
- * then reads w, u and writes w and its copy; LANS reads all four both times. */
+ * A block owns a chunk of 1,024 elements of one span, a thread eight of them.  Sums of chunks are doubles
+ * that are added in an order of their own, so the bits do not depend on scheduling.  Bound by memory: LAMB
+ * reads w, g, m, v and writes m, v, u, then reads w, u and writes w and its copy; LANS reads all four both
+ * times. */
 #include "ops/cuda/kernels/device_code.cuh"
 
 static_assert(LAUNCH_SPAN_CHUNK == BLOCK * EIGHT, "a chunk is what the threads of a block have");
@@ -307,7 +309,8 @@ __global__ static void lans_factor_kernel(launch_optim o)
     }
 }
 
-/* Both directions of a thread's elements, by their moments and their normalised gradients: those of r, then those of c. */
+/* Both directions of a thread's elements, by their moments and their normalised gradients: those of r, then
+ * those of c. */
 struct lans_directions {
     eight r, c;
 };

@@ -1,4 +1,5 @@
-/* cuda_quantize: a tensor rounded to fp8 under one scale, by rows and, transposed through shared memory, by columns.
+/* cuda_quantize: a tensor rounded to fp8 under one scale, by rows and, transposed through shared memory, by
+ * columns.
  *
  * A tensor with a history is rounded with the scale of the step before, while the kernel finds the largest
  * element.  If that does not fit the scale, a second kernel rounds again; else its blocks exit at once.

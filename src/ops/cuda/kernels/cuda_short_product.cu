@@ -1,6 +1,6 @@
-/* cuda_short_product: products of few rows with the matrix instructions of sm_90a, C = A B^T + bias and gelu(C) in one
- * launch, for bf16 and fp16.  The library computes all other matrix products; why this one exists:
- * docs/decisions/0034_own_product_for_few_tokens.md.
+/* cuda_short_product: products of few rows with the matrix instructions of sm_90a, C = A B^T + bias and
+ * gelu(C) in one launch, for bf16 and fp16.  The library computes all other matrix products; why this one
+ * exists: docs/decisions/0034_own_product_for_few_tokens.md.
  *
  * A block owns a tile of C, a warpgroup 64 rows of it, whose sums it keeps in registers.  Both factors are
  * stored along k and are read 64 columns at a time, through a ring of tiles in shared memory that cp.async

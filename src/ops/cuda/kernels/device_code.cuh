@@ -322,7 +322,8 @@ __device__ inline float warp_max(float v)
     return v;
 }
 
-/* The sum over the threads of a block of up to 1,024, the same in all of them; `partial` is shared memory, [32]. */
+/* The sum over the threads of a block of up to 1,024, the same in all of them; `partial` is shared memory,
+ * [32]. */
 template <typename T> __device__ inline T block_sum(T v, T *partial)
 {
     int warp = threadIdx.x / WARP, n_warps = (blockDim.x + WARP - 1) / WARP;

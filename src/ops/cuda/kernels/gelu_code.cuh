@@ -36,9 +36,9 @@ __device__ static inline float gelu_at(float z, float)
     return z * normal_at(z, float()).distribution;
 }
 
-/* max(z, 0) - |z| Phi(-|z|), where the logarithm of Phi(-|z|) is a polynomial: one exponential, and no quotient.  It is the
- * one of degree 7 whose largest error over 0 to 7 is least (Lawson's iteration); the relative error of
- * Phi(-|z|) is at most 1.3e-5 there, the error of gelu 1.5e-6; beyond, it keeps falling. */
+/* max(z, 0) - |z| Phi(-|z|), where the logarithm of Phi(-|z|) is a polynomial: one exponential, and no
+ * quotient.  It is the one of degree 7 whose largest error over 0 to 7 is least (Lawson's iteration); the
+ * relative error of Phi(-|z|) is at most 1.3e-5 there, the error of gelu 1.5e-6; beyond, it keeps falling. */
 template <typename H> __device__ static inline float gelu_at(float z, H)
 {
     float a = fabsf(z), power = -1.58822161e-06f;

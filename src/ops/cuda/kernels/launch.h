@@ -15,8 +15,8 @@ extern "C" {
 
 struct CUstream_st;
 
-/* What a block takes of a span, of sums, and of rows sorted by index, and the parts of a tensor that have a maximum each
- * (ops/workspace.h); and the longest sequences of a kernel of attention. */
+/* What a block takes of a span, of sums, and of rows sorted by index, and the parts of a tensor that have a
+ * maximum each (ops/workspace.h); and the longest sequences of a kernel of attention. */
 enum {
     LAUNCH_SPAN_CHUNK = 1024,
     LAUNCH_RUN_OF_SUMS = 1024,
@@ -40,8 +40,8 @@ struct launch {
     float *scratch;              /* of one op at a time, as large as ops/workspace.h says */
     int32_t *fault;              /* [LAUNCH_FAULT_WORDS], host memory that the device can write */
     const uint64_t *dropout_key; /* device memory; NULL: 0 */
-    int begins_early;            /* kernels with `early_start` may begin before the previous launch has ended
-                       * (device_code.cuh) */
+    /* kernels with `early_start` may begin before the previous launch has ended (device_code.cuh) */
+    int begins_early;
 };
 
 /* Rows of a matrix or of heads. */
@@ -85,13 +85,13 @@ struct launch_attention {
     float scale;
     int causal;
     struct launch_dropout dropout;
-    uint32_t
-        *bits; /* ops/attention_bits.h: the forward writes them, the backward reads them; NULL: both draw */
+    /* ops/attention_bits.h: the forward writes them, the backward reads them; NULL: both draw */
+    uint32_t *bits;
     int64_t bit_cols;
 };
 
-/* One span of optim_span, the number of its first chunk of LAUNCH_SPAN_CHUNK elements here, and the chunks of its whole
- * parameter in sums of all. */
+/* One span of optim_span, the number of its first chunk of LAUNCH_SPAN_CHUNK elements here, and the chunks of
+ * its whole parameter in sums of all. */
 struct launch_span {
     int64_t offset, n, first_chunk;
     double weight_decay, rate;
@@ -280,8 +280,8 @@ struct launch_attention_rows {
     float *lse;     /* [T, N] */
     float *dbias;   /* [3 N D] += sums over rows of dq, dk, dv; or NULL */
     float *instead; /* replaces dbias while kernels are timed */
-    float *
-        partial_sums; /* [3, n_sequences, tiles, N D], for kernels that sum columns of their tiles; or NULL */
+    /* [3, n_sequences, tiles, N D], for kernels that sum columns of their tiles; or NULL */
+    float *partial_sums;
     int64_t runs_q, runs_kv; /* of rows, for those that do not */
     int64_t tiles;           /* of LAUNCH_ATTENTION_TILE rows, of the longest sequence */
 };
@@ -335,7 +335,8 @@ void cuda_launch_lans_direction(const struct launch *l, const struct launch_opti
 void cuda_launch_lans_apply(const struct launch *l, const struct launch_optim *o);
 void cuda_launch_adamw(const struct launch *l, const struct launch_optim *o);
 void cuda_launch_nesterov(const struct launch *l, const struct launch_optim *o);
-/* Of n elements at the beginning of the master and the working copy; spans, moments and gradients are not used. */
+/* Of n elements at the beginning of the master and the working copy; spans, moments and gradients are not
+ * used. */
 void cuda_launch_descend(const struct launch *l, const struct launch_optim *o, const void *in,
                          enum launch_type type, int64_t n, double rate, double weight_decay);
 /* norm: [1] in device memory. */

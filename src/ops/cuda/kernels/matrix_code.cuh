@@ -2,9 +2,9 @@
  * holds in its registers, products of squares, and tiles of rows in shared memory.
  *
  * The instructions are those that sm_80 brought and later chips keep: mma.sync m16n8k16, ldmatrix, movmatrix,
- * cp.async (PTX ISA 8.7, "Matrix Fragments for mma.m16n8k16 with floating point type", "ldmatrix", "movmatrix", "cp.async").  They
- * are wrapped here and nowhere else; tests/emulated has functions of the same names that follow the
- * documented layouts.
+ * cp.async (PTX ISA 8.7, "Matrix Fragments for mma.m16n8k16 with floating point type", "ldmatrix",
+ * "movmatrix", "cp.async").  They are wrapped here and nowhere else; tests/emulated has functions of the same
+ * names that follow the documented layouts.
  *
  * Who holds what: with g = lane / 4 and t = lane % 4, element i of the eight that a lane has of a square is
  * in row g + 8 (i / 2 % 2) and column 2 t + i % 2 + 8 (i / 4).  So mma leaves its sums (one instruction for
@@ -57,8 +57,8 @@ __device__ inline void mma_m16n8k16(float *sums, factor a, uint32_t b0, uint32_t
     MMA("f16");
 }
 
-/* Four matrices of 8 x 8: lane 8 m + r says where row r of matrix m starts, and receives as word m the elements 2 t and
- * 2 t + 1 of its row g; transposed, of its column g. */
+/* Four matrices of 8 x 8: lane 8 m + r says where row r of matrix m starts, and receives as word m the
+ * elements 2 t and 2 t + 1 of its row g; transposed, of its column g. */
 #    define LDMATRIX(transposed)                                                                             \
         factor f;                                                                                            \
         asm volatile("ldmatrix.sync.aligned.m8n8.x4" transposed ".shared.b16 {%0, %1, %2, %3}, [%4];"        \
@@ -213,8 +213,8 @@ __device__ inline void store_left(E *tile, int row, int column, factor f)
 }
 
 /* All threads of the block: starts to copy COLUMNS columns of rows [row, row + ROWS) into a tile, zero
- * from row + n on.  Where each turn is a multiple of eight rows further, addresses are made once, and grow; nothing is
- * read of a row that is not there. */
+ * from row + n on.  Where each turn is a multiple of eight rows further, addresses are made once, and grow;
+ * nothing is read of a row that is not there. */
 template <int ROWS, int COLUMNS, int THREADS, typename LAYOUT = plain_rows<COLUMNS + TILE_GAP>, typename E>
 __device__ inline void start_copy(E *tile, launch_rows from, int row, int n, int column)
 {
@@ -239,8 +239,8 @@ __device__ inline void start_copy(E *tile, launch_rows from, int row, int n, int
     }
 }
 
-/* A warp: writes its 16 rows of sums as rows [row, row + n) from `column` on, at most n_columns of them, by way of 16
- * rows of a tile that no other warp uses. */
+/* A warp: writes its 16 rows of sums as rows [row, row + n) from `column` on, at most n_columns of them, by
+ * way of 16 rows of a tile that no other warp uses. */
 template <typename LAYOUT, typename E, int N>
 __device__ inline void store_rows(launch_rows to, int row, int n, int column, const square (&sums)[N],
                                   E *tile, int n_columns = N * SIDE)
@@ -286,8 +286,8 @@ template <int N> __device__ inline void scale_squares(square (&sums)[N], float b
     }
 }
 
-/* Sums over the 16 rows of a square of a tile, by a product with ones: lane t of the first four has those of the columns
- * square_column(0), (1), (4) and (5) in these elements of what is returned. */
+/* Sums over the 16 rows of a square of a tile, by a product with ones: lane t of the first four has those of
+ * the columns square_column(0), (1), (4) and (5) in these elements of what is returned. */
 template <typename LAYOUT, typename E> __device__ inline square sum_over_rows(const E *tile, int column)
 {
     uint32_t two = pack_two(1.0f, 1.0f, E());

@@ -27,8 +27,8 @@ template <int TEAM_, int GROUPS_, bool WHOLE_> struct row_shape {
     }
 };
 
-/* N sums over a team, the same in all of its threads.  `partial` is shared memory, [warps][N]; two calls in a row need
- * different memory. */
+/* N sums over a team, the same in all of its threads.  `partial` is shared memory, [warps][N]; two calls in a
+ * row need different memory. */
 template <typename S, int N> __device__ static inline void team_sums(float (&sums)[N], float (*partial)[N])
 {
     UNROLL

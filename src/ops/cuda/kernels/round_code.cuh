@@ -6,8 +6,8 @@
  * launches round the same number, the A that is or would be stored, so the result does not depend on which
  * ran last.
  *
- * A block owns 64 x 64 elements at a time, a thread four rows of eight columns: a row of it is read in segments of 128 bytes
- * of bf16, and rows and columns are written in segments of 64 bytes. */
+ * A block owns 64 x 64 elements at a time, a thread four rows of eight columns: a row of it is read in
+ * segments of 128 bytes of bf16, and rows and columns are written in segments of 64 bytes. */
 #ifndef KILN_OPS_CUDA_KERNELS_ROUND_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_ROUND_CODE_CUH
 
@@ -151,9 +151,9 @@ __device__ inline void transpose_bytes(uint32_t w[4])
     w[2] = __byte_perm(c, d, 0x5410), w[3] = __byte_perm(c, d, 0x7632);
 }
 
-/* Where a column of the tile begins in shared memory, in words.  Four words of room behind every eight columns put the
- * words that a warp writes at once, one of each of four rows in columns eight apart, into 32 banks; the pieces of
- * 16 bytes that eight threads read at once lie one after the other. */
+/* Where a column of the tile begins in shared memory, in words.  Four words of room behind every eight
+ * columns put the words that a warp writes at once, one of each of four rows in columns eight apart, into 32
+ * banks; the pieces of 16 bytes that eight threads read at once lie one after the other. */
 __device__ inline int column_word(int column)
 {
     return column * COLUMN_WORDS + column / EIGHT * 4;
@@ -176,8 +176,8 @@ __device__ inline void store_columns(const launch_rows &columns, const uint4 *tr
     }
 }
 
-/* The four rows of a patch, in a word each for the left and the right four columns.  NOTES: also the largest magnitude, and
- * sums over rows where the source wants them. */
+/* The four rows of a patch, in a word each for the left and the right four columns.  NOTES: also the largest
+ * magnitude, and sums over rows where the source wants them. */
 template <typename Source, typename F, bool NOTES>
 __device__ inline void round_patch(uint32_t left[4], uint32_t right[4], float *largest, eight *sum,
                                    const Source &source, const patch<Source> &p, float inverse)
@@ -237,8 +237,8 @@ __device__ inline void store_patch(const round_to &to, const tiling &t, uint4 *t
     store_columns(to.columns, transposed, t, row - row % TILE, column - column % TILE);
 }
 
-/* Rows and cols are multiples of 16, and rows of both results begin at such.  `p` is the block's first patch, at `w`.  Of two
- * tiles in shared memory one is written while slow threads read the other. */
+/* Rows and cols are multiples of 16, and rows of both results begin at such.  `p` is the block's first patch,
+ * at `w`.  Of two tiles in shared memory one is written while slow threads read the other. */
 template <typename Source, typename F, bool NOTES>
 __device__ inline noted round_tiles(const round_to &to, const Source &source, const tiling &t, tile_walk w,
                                     patch<Source> p, float inverse)

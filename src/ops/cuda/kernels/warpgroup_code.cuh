@@ -1,28 +1,30 @@
-/* warpgroup_code: products of tiles in shared memory by the matrix instructions that only sm_90a has: four warps, a
- * warpgroup, multiply 64 rows at a time while they do something else, and the right factor comes from shared memory.
+/* warpgroup_code: products of tiles in shared memory by the matrix instructions that only sm_90a has: four
+ * warps, a warpgroup, multiply 64 rows at a time while they do something else, and the right factor comes
+ * from shared memory.
  *
- * The instructions are wrapped here and nowhere else; tests/emulated/warpgroup_emulator.hpp has functions of the
- * same names that follow the documented layouts.  For other chips than sm_90a they compile to a trap, and
+ * The instructions are wrapped here and nowhere else; tests/emulated/warpgroup_emulator.hpp has functions of
+ * the same names that follow the documented layouts.  For other chips than sm_90a they compile to a trap, and
  * warpgroup_is_there() says so before anything is launched.
  *
- * Who holds what (PTX ISA 9.0, "Matrix Fragments for wgmma.mma_async.m64nNk16"): warp w of the group has rows 16 w to
- * 16 w + 15 of the sums and of a left factor in registers, and in it a lane has what it has of squares
- * (matrix_code.cuh): squares side by side are the sums of one instruction.
+ * Who holds what (PTX ISA 9.0, "Matrix Fragments for wgmma.mma_async.m64nNk16"): warp w of the group has rows
+ * 16 w to 16 w + 15 of the sums and of a left factor in registers, and in it a lane has what it has of
+ * squares (matrix_code.cuh): squares side by side are the sums of one instruction.
  *
- * A tile: rows of 64 elements, 128 bytes, lie one behind the other and make a panel; wider tiles are panels one behind
- * the other.  The 16-byte piece c of row r lies at place c XOR r % 8 of its row, so that eight rows of a column of
- * pieces lie in different banks: "128-Byte swizzle", whose pattern repeats every 1,024 bytes, to which tiles are
- * aligned.  An instruction is told of a tile by a descriptor (PTX ISA 9.0, "Matrix Descriptor Format" and "Canonical
- * Layouts"; the same in CUTLASS, cute/atom/mma_traits_sm90_gmma.hpp, "make_gmma_desc"):
+ * A tile: rows of 64 elements, 128 bytes, lie one behind the other and make a panel; wider tiles are panels
+ * one behind the other.  The 16-byte piece c of row r lies at place c XOR r % 8 of its row, so that eight
+ * rows of a column of pieces lie in different banks: "128-Byte swizzle", whose pattern repeats every 1,024
+ * bytes, to which tiles are aligned.  An instruction is told of a tile by a descriptor (PTX ISA 9.0, "Matrix
+ * Descriptor Format" and "Canonical Layouts"; the same in CUTLASS, cute/atom/mma_traits_sm90_gmma.hpp,
+ * "make_gmma_desc"):
  *
  *   bits 0 to 13   the tile's address / 16
- *   bits 16 to 29  the bytes from one panel to the next / 16 where sums run over rows; otherwise not used, and 1
- *   bits 32 to 45  the bytes from eight rows to the next eight / 16
+ *   bits 16 to 29  the bytes from one panel to the next / 16 where sums run over rows; otherwise not used,
+ *   and 1 bits 32 to 45  the bytes from eight rows to the next eight / 16
  *   bits 49 to 51  where in the pattern the tile begins: 0
  *   bits 62, 63    1: this swizzle
  *
- * Sums run over 16 columns an instruction ("K-major", the next 16 are 32 bytes on) or over 16 rows ("MN-major", 2,048
- * bytes on).  So one tile serves as a factor and as its transpose. */
+ * Sums run over 16 columns an instruction ("K-major", the next 16 are 32 bytes on) or over 16 rows
+ * ("MN-major", 2,048 bytes on).  So one tile serves as a factor and as its transpose. */
 #ifndef KILN_OPS_CUDA_KERNELS_WARPGROUP_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_WARPGROUP_CODE_CUH
 
@@ -69,15 +71,15 @@ __device__ inline uint32_t shared_address(const void *shared)
     return (uint32_t)__cvta_generic_to_shared(shared);
 }
 
-/* What this thread wrote to shared memory, copies that it waited for included, is there for matrix instructions behind
- * the next barrier. */
+/* What this thread wrote to shared memory, copies that it waited for included, is there for matrix
+ * instructions behind the next barrier. */
 __device__ inline void fence_for_products(void)
 {
     WARPGROUP_ASM("fence.proxy.async.shared::cta;" : : : "memory");
 }
 
-/* Writes the transposes of four matrices of 8 x 8, which a warp has as a left factor: lane 8 m + r says where row r of the
- * m-th is put (PTX ISA 9.0, "stmatrix"). */
+/* Writes the transposes of four matrices of 8 x 8, which a warp has as a left factor: lane 8 m + r says where
+ * row r of the m-th is put (PTX ISA 9.0, "stmatrix"). */
 __device__ inline void stmatrix_x4_trans(void *row, factor f)
 {
     WARPGROUP_ASM("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
@@ -86,8 +88,8 @@ __device__ inline void stmatrix_x4_trans(void *row, factor f)
                   : "memory");
 }
 
-/* The barrier of a cluster of blocks, in two halves (PTX ISA 9.0, "barrier.cluster"): what a thread wrote before it
- * arrived is there for those that have waited.  Blocks that have ended are not waited for. */
+/* The barrier of a cluster of blocks, in two halves (PTX ISA 9.0, "barrier.cluster"): what a thread wrote
+ * before it arrived is there for those that have waited.  Blocks that have ended are not waited for. */
 __device__ inline void cluster_arrive(void)
 {
     WARPGROUP_ASM("barrier.cluster.arrive.release.aligned;" : : : "memory");
@@ -98,7 +100,8 @@ __device__ inline void cluster_wait(void)
     WARPGROUP_ASM("barrier.cluster.wait.acquire.aligned;" : : : "memory");
 }
 
-/* The address of the same place in the shared memory of another block of the cluster, for put_in_cluster alone. */
+/* The address of the same place in the shared memory of another block of the cluster, for put_in_cluster
+ * alone. */
 __device__ inline uint32_t address_in_cluster(const void *shared, uint32_t block)
 {
     uint32_t address = 0;
@@ -122,8 +125,8 @@ __device__ inline void renew(int &number)
     asm volatile("" : "+r"(number));
 }
 
-/* Values are in their registers here, and what uses them does not move up: the compiler does not know that products
- * are still under way behind their instructions. */
+/* Values are in their registers here, and what uses them does not move up: the compiler does not know that
+ * products are still under way behind their instructions. */
 template <int N> __device__ inline void pin(square (&sums)[N])
 {
     UNROLL
@@ -166,7 +169,8 @@ template <int PENDING, int N> __device__ inline void wait_for_products(square (&
     pin(sums);
 }
 
-/* Returns when all groups but the last PENDING are done with their tiles; their sums are not to be used yet. */
+/* Returns when all groups but the last PENDING are done with their tiles; their sums are not to be used
+ * yet. */
 template <int PENDING> __device__ inline void wait_for_tiles(void)
 {
     WARPGROUP_ASM("wgmma.wait_group.sync.aligned %0;" : : "n"(PENDING) : "memory");
@@ -189,8 +193,8 @@ template <int PENDING> __device__ inline void wait_for_tiles(void)
         PLACES_8 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, "   \
                  "%81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 
-/* The operands behind the sums: the left factor, the right one's descriptor, whether to add to the sums, and for each
- * descriptor whether sums run over rows. */
+/* The operands behind the sums: the left factor, the right one's descriptor, whether to add to the sums, and
+ * for each descriptor whether sums run over rows. */
 #    define WGMMA_TEXT(places, columns, type, left, right, add, over_rows)                                   \
         "{ .reg .pred p; setp.ne.b32 p, " add ", 0; wgmma.mma_async.sync.aligned.m64n" columns               \
         "k16.f32." type "." type " {" places "}, " left ", " right ", p, 1, 1, " over_rows "; }"
@@ -260,7 +264,8 @@ static inline bool warpgroup_is_there(void)
     return there;
 }
 
-/* The number of this thread's warpgroup: the same in all lanes, which the compiler cannot know of threadIdx. */
+/* The number of this thread's warpgroup: the same in all lanes, which the compiler cannot know of
+ * threadIdx. */
 __device__ inline int warpgroup_of_block(void)
 {
     return __shfl_sync(0xffffffffU, (int)(threadIdx.x / WARPGROUP), 0);
@@ -294,7 +299,8 @@ __device__ inline uint64_t at_row(int row)
     return (uint64_t)(row * PANEL_ROW_BYTES) >> 4;
 }
 
-/* sums = left right^T, or sums += left right^T, over COLUMNS columns of both, which are tiles of so many rows. */
+/* sums = left right^T, or sums += left right^T, over COLUMNS columns of both, which are tiles of so many
+ * rows. */
 template <typename E, int COLUMNS, int LEFT_ROWS, int RIGHT_ROWS, int N>
 __device__ inline void multiply_over_columns(square (&sums)[N], uint64_t left, uint64_t right,
                                              bool add = false)
@@ -316,7 +322,8 @@ __device__ inline void multiply_factors(square (&sums)[N], const factor (&left)[
     }
 }
 
-/* A block of attention is two warpgroups.  Sums of one panel leave room for a second block on a multiprocessor. */
+/* A block of attention is two warpgroups.  Sums of one panel leave room for a second block on a
+ * multiprocessor. */
 enum { OWN = 2 * GROUP_ROWS, THREADS = 2 * WARPGROUP };
 
 template <int D> struct room {
@@ -345,7 +352,8 @@ __device__ inline void store_transposed(E *tile, int column, const factor (&f)[N
     }
 }
 
-/* The same, of which the compiler knows nothing: what a loop makes of it is made there, and not kept from before. */
+/* The same, of which the compiler knows nothing: what a loop makes of it is made there, and not kept from
+ * before. */
 __device__ inline rows_of_warp anew(rows_of_warp rows)
 {
     renew(rows.group);

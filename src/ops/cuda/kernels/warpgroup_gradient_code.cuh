@@ -1,6 +1,6 @@
-/* warpgroup_gradient_code: what the kernels of attention's gradient with the matrix instructions of sm_90a share
- * (cuda_attention_wgmma_backward.cu, cuda_attention_wgmma_cluster.cu): the statistics of queries in shared memory, the
- * gradients of 64 queries for 64 keys a warpgroup, and sums of columns. */
+/* warpgroup_gradient_code: what the kernels of attention's gradient with the matrix instructions of sm_90a
+ * share (cuda_attention_wgmma_backward.cu, cuda_attention_wgmma_cluster.cu): the statistics of queries in
+ * shared memory, the gradients of 64 queries for 64 keys a warpgroup, and sums of columns. */
 #ifndef KILN_OPS_CUDA_KERNELS_WARPGROUP_GRADIENT_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_WARPGROUP_GRADIENT_CODE_CUH
 
@@ -10,8 +10,8 @@
 enum { STREAM = GROUP_ROWS, STEPS = STREAM / SIDE };
 static_assert((int)OWN == (int)LAUNCH_ATTENTION_TILE, "a place for each tile's sums");
 
-/* What a step has to know of its queries, N of them in shared memory: read from global memory there, each number would be
- * waited for. */
+/* What a step has to know of its queries, N of them in shared memory: read from global memory there, each
+ * number would be waited for. */
 template <int N> struct statistics {
     float lse[N], delta[N];
     row_key keys[N];
@@ -67,8 +67,8 @@ struct key_step {
     uint64_t douts_over_rows;
 };
 
-/* Starts dv += P^T dout, less its scale, for 64 keys and 64 queries; what is returned in `ds` is dS^T, less its scale.  `query`
- * is the first one, which lse and delta begin with. */
+/* Starts dv += P^T dout, less its scale, for 64 keys and 64 queries; what is returned in `ds` is dS^T, less
+ * its scale.  `query` is the first one, which lse and delta begin with. */
 template <typename E, int D, int ROWS, int N>
 __device__ static inline void pass_queries(square (&dv)[D / SIDE], factor (&ds)[N], const key_step &t,
                                            const float *lse, const float *delta, const score_rule &rule,
@@ -106,8 +106,9 @@ template <typename E> struct query_tile {
     const statistics<STREAM> *known;
 };
 
-/* dk += dS^T q and dv += P^T dout, less their scales, for 64 keys a warpgroup and a tile of queries, the first of which is
- * number `query`; `read` is what read_by_key found of them; spread(n, ds) is given dS^T of the queries from n on. */
+/* dk += dS^T q and dv += P^T dout, less their scales, for 64 keys a warpgroup and a tile of queries, the
+ * first of which is number `query`; `read` is what read_by_key found of them; spread(n, ds) is given dS^T of
+ * the queries from n on. */
 template <typename E, int D, typename SPREAD>
 __device__ static inline void pass_tile(square (&dk)[D / SIDE], square (&dv)[D / SIDE],
                                         const query_tile<E> &tile, uint64_t keys, uint64_t values,
@@ -133,8 +134,9 @@ __device__ static inline void pass_tile(square (&dk)[D / SIDE], square (&dv)[D /
     }
 }
 
-/* Sums of columns of a block's gradients, as they are rounded.  Each warp puts those of its 16 rows, zeros behind the last
- * one, where no product reads any more; when all have, one thread a column adds them in order. */
+/* Sums of columns of a block's gradients, as they are rounded.  Each warp puts those of its 16 rows, zeros
+ * behind the last one, where no product reads any more; when all have, one thread a column adds them in
+ * order. */
 template <int D> struct column_sums {
     float *of_warps; /* [tensors, warps, D] of shared memory */
     static const int BYTES = 3 * (THREADS / WARP) * D * (int)sizeof(float);

@@ -1,4 +1,5 @@
-/* cuda_overhead: device memory that a CUDA context takes for itself; without CUDA's headers, so that a plan may count it too. */
+/* cuda_overhead: device memory that a CUDA context takes for itself; without CUDA's headers, so that a plan
+ * may count it too. */
 #ifndef KILN_OPS_CUDA_TABLE_CUDA_OVERHEAD_H
 #define KILN_OPS_CUDA_TABLE_CUDA_OVERHEAD_H
 

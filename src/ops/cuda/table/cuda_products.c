@@ -120,9 +120,9 @@ static struct status make_place(struct cuda_products *p)
     return status_ok();
 }
 
-/* "MACHINE\t8192x4096x1024 bf16 = bf16 nt, strides 4096 1024 1024, aligned 256, bias gelu"; "bias in fp32" where it is
- * rounded first, "e5m2 e4m3" where the factors differ, "or own" where the own kernel competes: a kiln without it has timed
- * fewer candidates. */
+/* "MACHINE\t8192x4096x1024 bf16 = bf16 nt, strides 4096 1024 1024, aligned 256, bias gelu"; "bias in fp32"
+ * where it is rounded first, "e5m2 e4m3" where the factors differ, "or own" where the own kernel competes: a
+ * kiln without it has timed fewer candidates. */
 static void make_key(char key[PRODUCT_KEY_BYTES], const char *machine, const struct product_shape *s)
 {
     bool differ = s->a_dtype != s->b_dtype;

@@ -1,5 +1,5 @@
-/* cuda_products: matrix products on the device, by cuBLASLt, with the algorithm and the form (product_forms.h)
- * that were fastest when the shape was first met. */
+/* cuda_products: matrix products on the device, by cuBLASLt, with the algorithm and the form
+ * (product_forms.h) that were fastest when the shape was first met. */
 #ifndef KILN_OPS_CUDA_TABLE_CUDA_PRODUCTS_H
 #define KILN_OPS_CUDA_TABLE_CUDA_PRODUCTS_H
 

@@ -8,9 +8,9 @@
 struct stream {
     const struct cuda_context *of;
     cudaStream_t stream;
-    cudaEvent_t before,
-        after;   /* the end of the context's work, and of this stream's, when they were last waited for */
-    int n_marks; /* created */
+    /* the end of the context's work, and of this stream's, when they were last waited for */
+    cudaEvent_t before, after;
+    int n_marks;         /* created */
     cudaEvent_t marks[]; /* [n_marks] */
 };
 

@@ -1,8 +1,8 @@
 /* label_lines: labels each line of standard input, or each of its words, with a fine-tuned model.  It needs
  * only the files that `make install` put under a prefix.
  *
- *     label_lines classify MODEL_DIR <FILE  prints label and score of each line: a text, or two with a tab between
- *     label_lines tag MODEL_DIR <FILE       prints each word of each line, words between spaces, and its label */
+ *     label_lines classify MODEL_DIR <FILE  a line is a text, or two and a tab; prints label and score
+ *     label_lines tag MODEL_DIR <FILE       a line is a sentence; prints each word and its label */
 #define _GNU_SOURCE
 #include <kiln/kiln.h>
 #include <stdio.h>

@@ -55,8 +55,7 @@ static struct status declare(struct param_table *t, const struct kiln_parameter 
         if (p->name == NULL || !is_name(p->name) || param_table_find(t, p->name) != NULL) {
             return status_error(STATUS_USAGE,
                                 "the name of parameter %d, '%.100s', must be one of its own of 1 to %d "
-                                "letters, digits, '.', '_', "
-                                "'-' and '/'",
+                                "letters, digits, '.', '_', '-' and '/'",
                                 i, p->name == NULL ? "NULL" : p->name, PARAM_NAME_BYTES - 1);
         }
         TRY(check_shape(p));
@@ -94,17 +93,15 @@ static struct status check_file(const struct deepspeed_config *c, const char *pa
             path);
     }
     if (optimizer_find(c->optimizer)->takes_matrices) {
-        return status_error(
-            STATUS_UNAVAILABLE,
-            "%s: \"optimizer\" %s needs to know which parameters are matrices of layers, which kiln knows "
-            "of its own models only",
-            path, c->optimizer);
+        return status_error(STATUS_UNAVAILABLE,
+                            "%s: \"optimizer\" %s needs to know which parameters are matrices of layers, "
+                            "which kiln knows of its own models only",
+                            path, c->optimizer);
     }
     if (c->log.zero_stage > 1) {
         return status_error(STATUS_UNAVAILABLE,
                             "%s: \"zero_optimization.stage\" %lld is not there for a program's own network, "
-                            "whose gradients are "
-                            "in one buffer: use 0 or 1",
+                            "whose gradients are in one buffer: use 0 or 1",
                             path, (long long)c->log.zero_stage);
     }
     return status_ok();

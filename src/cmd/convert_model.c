@@ -17,15 +17,13 @@ struct convert_args {
 
 static const struct option options[] = {
     MODEL_WRITING_ROWS(offsetof(struct convert_args, writing)),
-    OPTION_CHOICE_ROW(
-        "format", offsetof(struct convert_args, format), "huggingface", "huggingface|pt|onnx",
-        "what to write: config.json and model.safetensors; ckpt_N.pt and bert_config.json, as NVIDIA's "
-        "and Habana's scripts keep a model; or config.json and model.onnx"),
+    OPTION_CHOICE_ROW("format", offsetof(struct convert_args, format), "huggingface", "huggingface|pt|onnx",
+                      "what to write: config.json and model.safetensors; ckpt_N.pt and bert_config.json, as "
+                      "NVIDIA's and Habana's scripts keep a model; or config.json and model.onnx"),
     OPTION_INT_ROW("step", offsetof(struct convert_args, step), "0", 0, 1e15, "the N of ckpt_N.pt"),
-    OPTION_STRING_ROW(
-        "logits", offsetof(struct convert_args, logits), NULL, "FILE",
-        "also write the tokens that the logits are compared on, and the logits, as safetensors: for "
-        "other programs to compare theirs with, such as tools/check_onnx.py"),
+    OPTION_STRING_ROW("logits", offsetof(struct convert_args, logits), NULL, "FILE",
+                      "also write the tokens that the logits are compared on, and the logits, as "
+                      "safetensors: for other programs to compare theirs with, such as tools/check_onnx.py"),
     {0},
 };
 
@@ -72,10 +70,9 @@ static struct status compare_written(const struct model_writing *w, enum model_t
     struct model_outputs after;
     TRY(model_dir_written_path(path, w->flags->output_dir, w->form));
     if (w->form.kind == MODEL_DIR_ONNX) {
-        printf(
-            "opset %d; kiln does not run ONNX: tools/check_onnx.py %s FILE compares it with the logits that "
-            "--logits FILE writes\n",
-            ONNX_OPSET, path);
+        printf("opset %d; kiln does not run ONNX: tools/check_onnx.py %s FILE compares it with the logits "
+               "that --logits FILE writes\n",
+               ONNX_OPSET, path);
         return status_ok();
     }
     TRY(model_dir_open(&m, path));
@@ -140,17 +137,13 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_convert = {
     .name = "convert",
     .summary = "write a model for PyTorch's scripts, `transformers` or ONNX, and compare the logits",
-    .details = "Reads what `kiln export` reads, and writes a directory: for `transformers` and kiln (as "
-               "`kiln export` does), for "
-               "the training scripts of NVIDIA and Habana (ckpt_N.pt with a state dict under \"model\", "
-               "their names of layers, "
-               "the vocabulary rounded up to a multiple of 8), or for ONNX runtimes (opset 17; input_ids, "
-               "attention_mask and "
-               "token_type_ids of any batch and length). All weights are read back and compared bit by bit; "
-               "the logits of both "
-               "are compared on fixed tokens, except those of ONNX, which kiln does not run. The state of an "
-               "optimizer is not "
-               "written.",
+    .details =
+        "Reads what `kiln export` reads, and writes a directory: for `transformers` and kiln (as `kiln "
+        "export` does), for the training scripts of NVIDIA and Habana (ckpt_N.pt with a state dict under "
+        "\"model\", their names of layers, the vocabulary rounded up to a multiple of 8), or for ONNX "
+        "runtimes (opset 17; input_ids, attention_mask and token_type_ids of any batch and length). All "
+        "weights are read back and compared bit by bit; the logits of both are compared on fixed tokens, "
+        "except those of ONNX, which kiln does not run. The state of an optimizer is not written.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct convert_args),

@@ -36,10 +36,9 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("no_prompt", offsetof(struct embed_args, no_prompt), "put nothing before a text"),
     OPTION_STRING_ROW("prompt_name", offsetof(struct embed_args, prompt_name), NULL, "NAME",
                       "the same, by its name in config_sentence_transformers.json"),
-    OPTION_FLAG_ROW(
-        "parse_special_tokens", offsetof(struct embed_args, parse_special_tokens),
-        "read \"[SEP]\" and other special tokens that a text spells as such, as sentence-transformers does; "
-        "by default a text is text"),
+    OPTION_FLAG_ROW("parse_special_tokens", offsetof(struct embed_args, parse_special_tokens),
+                    "read \"[SEP]\" and other special tokens that a text spells as such, as "
+                    "sentence-transformers does; by default a text is text"),
     {0},
 };
 
@@ -99,8 +98,7 @@ static void warn_of_special(struct group *g, const char *text, size_t n)
     if (!g->has_warned && !g->s->tokenizer->parses_special &&
         tokenizer_spells_special(g->s->tokenizer, &m, text, n)) {
         log_warning("a text has %.*s, which is read as text; --parse_special_tokens reads it as the special "
-                    "token, as "
-                    "sentence-transformers does",
+                    "token, as sentence-transformers does",
                     (int)m.n, text + m.at);
         g->has_warned = true;
     }
@@ -221,14 +219,12 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_embed = {
     .name = "embed",
     .summary = "compute vectors of texts, for search and comparison",
-    .details =
-        "Texts are arguments, or lines of standard input; an empty line is a text too. Each becomes a "
-        "line of "
-        "output: a JSON array with all digits of fp32. The scalar product of two normalised vectors is the "
-        "cosine of their angle. How vectors are made is read from the files of sentence-transformers beside "
-        "the model (modules.json, 1_Pooling, sentence_bert_config.json, config_sentence_transformers.json); "
-        "without them it is the normalised mean over all tokens. A line on standard error says which. Longer "
-        "texts are cut, and counted in a warning.",
+    .details = "Texts are arguments, or lines of standard input; an empty line is a text too. Each becomes a "
+               "line of output: a JSON array with all digits of fp32. The scalar product of two normalised "
+               "vectors is the cosine of their angle. How vectors are made is read from the files of "
+               "sentence-transformers beside the model (modules.json, 1_Pooling, sentence_bert_config.json, "
+               "config_sentence_transformers.json); without them it is the normalised mean over all tokens. "
+               "A line on standard error says which. Longer texts are cut, and counted in a warning.",
     .positional_usage = "[TEXT...]",
     .max_positional = 1000,
     .options = options,

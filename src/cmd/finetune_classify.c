@@ -35,11 +35,10 @@ static const struct option options[] = {
                     "the first line of a .csv or .tsv is a row; columns are called 1, 2, ..."),
     OPTION_STRING_ROW("label_separator", OWN(label_separator), NULL, "CHARACTER",
                       "separates several labels of a text; default: a comma; not used for JSON lists"),
-    OPTION_STRING_ROW(
-        "problem_type", OWN(problem_type), "auto", "NAME",
-        "kind of labels: single_label_classification, multi_label_classification or regression; "
-        "auto: that of the model's config.json, or for a new classifier lists are several labels, "
-        "numbers with a decimal point regression, all else one label"),
+    OPTION_STRING_ROW("problem_type", OWN(problem_type), "auto", "NAME",
+                      "kind of labels: single_label_classification, multi_label_classification or "
+                      "regression; auto: that of the model's config.json, or for a new classifier lists are "
+                      "several labels, numbers with a decimal point regression, all else one label"),
     FINETUNE_MODEL_ROWS,
     FINETUNE_DO_ROWS("classify --predict_file",
                      "score the predictions by GLUE's metrics; implies --do_predict"),
@@ -80,8 +79,7 @@ const struct command command_classify = {
     .name = "classify",
     .summary = "fine-tune BERT on labelled texts or pairs of texts, and classify texts",
     .details = "The fine-tuned model goes to OUTPUT_DIR/model, for `transformers` too.  Labels are those of "
-               "the model, or "
-               "for a new classifier those of --train_file: sorted, numbers by value.",
+               "the model, or for a new classifier those of --train_file: sorted, numbers by value.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct classify_args),

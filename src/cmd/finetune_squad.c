@@ -82,8 +82,7 @@ const struct command command_squad = {
     .name = "squad",
     .summary = "fine-tune BERT to find answers in a text, and answer questions",
     .details = "Takes the flags of run_squad.py.  The fine-tuned model goes to OUTPUT_DIR/model, for `kiln "
-               "ask` and for "
-               "`transformers`.",
+               "ask` and for `transformers`.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct squad_args),

@@ -24,13 +24,11 @@ static const struct option options[] = {
     FINETUNE_PREDICT_ROWS("sentences to label, in the same form"),
     OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
                       "column of the words: a key of JSON lines (default: tokens or words), a number of "
-                      "CoNLL's from 1, or a "
-                      "name of CoNLL-U's"),
+                      "CoNLL's from 1, or a name of CoNLL-U's"),
     OPTION_STRING_ROW("text_column", OWN(text_column_name), NULL, "NAME", "the same as --text_column_name"),
-    OPTION_STRING_ROW(
-        "label_column_name", OWN(label_column_name), NULL, "NAME",
-        "column of the labels; default: labels, ner_tags or tags of JSON lines, the last of CoNLL's, UPOS of "
-        "CoNLL-U's"),
+    OPTION_STRING_ROW("label_column_name", OWN(label_column_name), NULL, "NAME",
+                      "column of the labels; default: labels, ner_tags or tags of JSON lines, the last of "
+                      "CoNLL's, UPOS of CoNLL-U's"),
     OPTION_STRING_ROW("label_column", OWN(label_column_name), NULL, "NAME",
                       "the same as --label_column_name"),
     FINETUNE_MODEL_ROWS,
@@ -72,8 +70,7 @@ const struct command command_tag = {
     .summary = "fine-tune BERT to label the words of sentences, such as names, and label them",
     .details = "The fine-tuned model goes to OUTPUT_DIR/model, for `transformers` too.  The first piece of a "
                "word has its label.  Labels are those of the model, or for a new classifier those of "
-               "--train_file, "
-               "sorted.",
+               "--train_file, sorted.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct tag_args),

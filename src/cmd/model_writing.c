@@ -74,22 +74,20 @@ static void warn_of_modules(const char *model)
 {
     char modules[CHECKPOINT_PATH_BYTES];
     if (!failed(checkpoint_path(modules, "%s/modules.json", model)) && file_exists(modules)) {
-        log_warning(
-            "%s and the files it names are not exported: vectors of the export are another model's until "
-            "they are copied beside it",
-            modules);
+        log_warning("%s and the files it names are not exported: vectors of the export are another model's "
+                    "until they are copied beside it",
+                    modules);
     }
 }
 
 /* `from` is the model, or the directory that its files are in. */
 static struct status check_own(const struct model_writing_flags *f, const char *from)
 {
-    return file_is_same(from, f->output_dir)
-               ? status_error(STATUS_USAGE,
-                              "--output_dir %s is the --model %s, which the export would replace: choose "
-                              "another directory",
-                              f->output_dir, f->model)
-               : status_ok();
+    return file_is_same(from, f->output_dir) ? status_error(STATUS_USAGE,
+                                                            "--output_dir %s is the --model %s, which the "
+                                                            "export would replace: choose another directory",
+                                                            f->output_dir, f->model)
+                                             : status_ok();
 }
 
 struct status model_writing_run(const struct model_writing *w)

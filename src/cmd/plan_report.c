@@ -140,14 +140,14 @@ static void append_times(struct buf *b, const struct plan_report *r)
     append_time_row(b, "update", p->update_s, p->update_s, p);
     append_time_row(b, "weights to all", rest, rest, p);
     append_time_row(b, "step", p->step_s.fast, p->step_s.slow, p);
-    buf_printf(b,
-               "expected: %.1f to %.1f sequences/s, %.1f to %.1f a device; %.4g TFLOP/s a device at best\n"
-               "fast: the sums run behind the last backward%s; slow: nothing overlaps, as with kiln's ranks "
-               "today\n"
-               "rates: %s\n",
-               p->sequences.slow, p->sequences.fast, p->sequences.slow / (double)p->world,
-               p->sequences.fast / (double)p->world, 1e-12 * rate, p->stage > 1 ? " of each micro-batch" : "",
-               r->setup->machine->rates_source);
+    buf_printf(
+        b,
+        "expected: %.1f to %.1f sequences/s, %.1f to %.1f a device; %.4g TFLOP/s a device at best\n"
+        "fast: the sums run behind the last backward%s; slow: nothing overlaps, as with kiln's ranks today\n"
+        "rates: %s\n",
+        p->sequences.slow, p->sequences.fast, p->sequences.slow / (double)p->world,
+        p->sequences.fast / (double)p->world, 1e-12 * rate, p->stage > 1 ? " of each micro-batch" : "",
+        r->setup->machine->rates_source);
 }
 
 /* By how much the rate of a device is less than in one node. */
@@ -192,9 +192,8 @@ static void append_rows(struct buf *b, const struct plan_report *r)
         append_row(b, r, &r->rows[i]);
     }
     buf_printf(b,
-               "%s of a device by stage, ! where they do not fit; sequences/s at stage %d, at best; "
-               "scaling: a device's "
-               "rate, of that in one node\n",
+               "%s of a device by stage, ! where they do not fit; sequences/s at stage %d, at best; scaling: "
+               "a device's rate, of that in one node\n",
                unit_of(r).name, r->stage);
     const struct published_figure *f;
     for (int i = 0; (f = figure_at(r, i, 0)) != NULL; i++) {

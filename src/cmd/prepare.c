@@ -45,10 +45,9 @@ static const struct option options[] = {
                     "lower case and strip accents: for the vocabulary of an uncased model"),
     OPTION_CHOICE_ROW(
         "input_format", AT(input_format), "auto", SOURCE_FORMATS_NAMES,
-        "text: each file is a document, blank lines end paragraphs; lines: blank lines end documents, "
-        "each line is a paragraph; wiki: the output of WikiExtractor; json: each line is an object; dump: "
-        "a MediaWiki export; auto looks at each file. All may be compressed with gzip or bzip2. The index of "
-        "a "
+        "text: each file is a document, blank lines end paragraphs; lines: blank lines end documents, each "
+        "line is a paragraph; wiki: the output of WikiExtractor; json: each line is an object; dump: a "
+        "MediaWiki export; auto looks at each file. All may be compressed with gzip or bzip2. The index of a "
         "multistream dump among the inputs is no text: it shows whether the dump is whole"),
     OPTION_STRING_ROW("text_field", AT(text_field), "text", "NAME", "json: the field that has the text"),
     OPTION_FLAG_ROW("one_sentence_per_line", AT(one_sentence_per_line),
@@ -80,10 +79,9 @@ static const struct option options[] = {
         "samples and masks anew in each epoch; hdf5: samples with masks drawn now, in the layout of "
         "create_pretraining_data; packed: the same, up to three sequences per row, in the layout of "
         "pack_pretraining_data_pytorch; text: the cleaned documents as lines of JSON"),
-    OPTION_STRING_ROW(
-        "max_seq_length", AT(max_seq_length), "128", "LIST",
-        "hdf5: longest sequence in tokens, [CLS] and [SEP] included; a list, such as 128,512, makes one "
-        "directory each"),
+    OPTION_STRING_ROW("max_seq_length", AT(max_seq_length), "128", "LIST",
+                      "hdf5: longest sequence in tokens, [CLS] and [SEP] included; a list, such as 128,512, "
+                      "makes one directory each"),
     OPTION_STRING_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", "LIST",
                       "hdf5: most masked positions of a sequence; a number for each of --max_seq_length"),
     OPTION_REAL_ROW("masked_lm_prob", AT(masked_lm_prob), "0.15", 0, 1,
@@ -168,12 +166,11 @@ static struct status choose_scripts(const struct prepare_args *a, uint64_t *scri
     for (const char *rest = a->keep_script; prepare_word_next(&word, &rest);) {
         int script = script_find(word.text, word.n);
         if (script == SCRIPT_NONE) {
-            return status_error(
-                STATUS_USAGE,
-                "--keep_script has '%.*s', which is none of the scripts that kiln knows: "
-                "latin, greek, cyrillic, arabic, hebrew, devanagari, han, hiragana, katakana, "
-                "hangul, thai and others of src/text/script_table.c",
-                (int)word.n, word.text);
+            return status_error(STATUS_USAGE,
+                                "--keep_script has '%.*s', which is none of the scripts that kiln knows: "
+                                "latin, greek, cyrillic, arabic, hebrew, devanagari, han, hiragana, "
+                                "katakana, hangul, thai and others of src/text/script_table.c",
+                                (int)word.n, word.text);
         }
         *scripts |= UINT64_C(1) << script;
     }
@@ -332,11 +329,9 @@ const struct command command_prepare = {
     .summary = "turn text into the token stores or HDF5 files that training reads",
     .details =
         "Splits text into documents and sentences, turns them into token ids once, and writes DIR/train.* "
-        "and "
-        "DIR/heldout.* with vocab.txt beside them. Long documents are cut into parts of 128 sentences; a "
-        "fraction "
-        "of the parts is held out. The same input gives the same bytes, on any number of cores and however "
-        "often the run was interrupted. docs/howto/prepare_text.md.",
+        "and DIR/heldout.* with vocab.txt beside them. Long documents are cut into parts of 128 sentences; a "
+        "fraction of the parts is held out. The same input gives the same bytes, on any number of cores and "
+        "however often the run was interrupted. docs/howto/prepare_text.md.",
     .positional_usage = "[PATH...]",
     .max_positional = 1 << 20,
     .options = options,

@@ -18,9 +18,9 @@ struct recipe {
 static const struct recipe recipes[] = {
     {"modern",
      "Jordan et al. 2024 and Liu et al. 2025 (arXiv:2502.16982): optimizer; Izsak et al. 2021 "
-     "(arXiv:2104.07705): schedule, no pairs; Ankner et al. 2024 (arXiv:2305.15096): masks; "
-     "Kiyono et al. 2021 (arXiv:2109.05644): shifted positions; docs/numbers.md: small batches, positions "
-     "that begin as sinusoids, words that begin as what stands beside them",
+     "(arXiv:2104.07705): schedule, no pairs; Ankner et al. 2024 (arXiv:2305.15096): masks; Kiyono et al. "
+     "2021 (arXiv:2109.05644): shifted positions; docs/numbers.md: small batches, positions that begin as "
+     "sinusoids, words that begin as what stands beside them",
      {{"optimizer", "muon", NULL},
       {"learning_rate", "2e-3", NULL},
       {"adam_beta2", "0.98", "betas"},

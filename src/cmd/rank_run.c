@@ -18,8 +18,7 @@ static void share_threads(int n_local)
     log_info("threads: %d of each rank", s.threads);
     if (!s.given && s.threads < s.share) {
         log_warning("the launcher lets this rank run on %d of the %d processors that are its share: mpirun's "
-                    "--bind-to none "
-                    "or --map-by slot:PE=%d gives it all",
+                    "--bind-to none or --map-by slot:PE=%d gives it all",
                     s.threads, s.share, s.share);
     }
 }

@@ -24,17 +24,15 @@ struct ask_args {
 #define AT(field) offsetof(struct ask_args, field)
 
 static const struct option options[] = {
-    SESSION_FLAG_ROWS(AT(session),
-                      "a model for question answering: what `kiln squad` saved, or a directory as "
-                      "`transformers` writes it"),
+    SESSION_FLAG_ROWS(AT(session), "a model for question answering: what `kiln squad` saved, or a directory "
+                                   "as `transformers` writes it"),
     OPTION_INPUT_ROW("context", AT(context), "FILE",
                      "the text, of any length; without it standard input is the text", false),
     ENCODING_ROW(AT(encoding), "the text"),
     OPTION_INT_ROW("top_k", AT(top_k), "1", 1, 100, "answers to each question"),
-    OPTION_INT_ROW(
-        "doc_stride", AT(doc_stride), "128", 1, 65536,
-        "tokens from one window of the text to the next; where the model reads fewer than twice as many, a "
-        "quarter of what it reads"),
+    OPTION_INT_ROW("doc_stride", AT(doc_stride), "128", 1, 65536,
+                   "tokens from one window of the text to the next; where the model reads fewer than twice "
+                   "as many, a quarter of what it reads"),
     OPTION_INT_ROW("max_answer_length", AT(max_answer_length), "30", 1, 65536, "longest answer in tokens"),
     OPTION_FLAG_ROW("version_2_with_negative", AT(version_2_with_negative),
                     "the model was trained on questions without an answer, and may say so"),
@@ -157,9 +155,8 @@ static struct status run(const void *args, int n_positional, const char *const *
         return session_flags_plan(&a->session, MODEL_TASK_QUESTION_ANSWERING);
     }
     if (a->context == NULL && n_positional == 0) {
-        return status_error(STATUS_USAGE,
-                            "standard input cannot be both the text and the questions: give --context "
-                            "FILE, or the questions as arguments");
+        return status_error(STATUS_USAGE, "standard input cannot be both the text and the questions: give "
+                                          "--context FILE, or the questions as arguments");
     }
     struct reading r = {.options = ask_defaults()};
     r.options.top_k = a->top_k;
@@ -178,11 +175,10 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_ask = {
     .name = "ask",
     .summary = "answer questions about a text of any length",
-    .details =
-        "Questions are arguments, or lines of standard input when --context names the text; on a "
-        "terminal there "
-        "is a prompt.  Each answer comes with its probability and its place in the text, of at most 1 GiB. "
-        "A long text takes its time, which a line on standard error shows; a larger --doc_stride takes less.",
+    .details = "Questions are arguments, or lines of standard input when --context names the text; on a "
+               "terminal there is a prompt.  Each answer comes with its probability and its place in the "
+               "text, of at most 1 GiB. A long text takes its time, which a line on standard error shows; a "
+               "larger --doc_stride takes less.",
     .positional_usage = "[QUESTION...]",
     .max_positional = 1000,
     .options = options,

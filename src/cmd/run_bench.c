@@ -54,10 +54,9 @@ static const struct option options[] = {
     PRECISION_ROWS,
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
                       "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
-    OPTION_STRING_ROW(
-        "predict", AT(predict), NULL, "DEVICE",
-        "measure nothing: predict the same table for this device (h200, h100, a100, gaudi1) from the FLOPs "
-        "and bytes of each op and the rates of the device"),
+    OPTION_STRING_ROW("predict", AT(predict), NULL, "DEVICE",
+                      "measure nothing: predict the same table for this device (h200, h100, a100, gaudi1) "
+                      "from the FLOPs and bytes of each op and the rates of the device"),
     OPTION_STRING_ROW("migration_log", AT(migration_log), NULL, "FILE",
                       "write to this file which kernel computed each op, by dtype and shape"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run), "print the planned work and memory"),
@@ -283,13 +282,11 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_bench = {
     .name = "bench",
     .summary = "measure where the time of a training step goes, compared with this machine's peak",
-    .details =
-        "Needs no files.  Steps and ceilings are measured in turn on the same device.  The fastest step is "
-        "shown: each op with its rate and the percentage of the highest ceiling seen, which is that of "
-        "matrix "
-        "products for GF/s and of copies for GB/s; ops with data in the caches exceed the latter.  On a GPU, "
-        "and for answers, a line gives the time of a step in steady state, without timing of ops.  "
-        "--predict prints the same rows for a device that is not here.",
+    .details = "Needs no files.  Steps and ceilings are measured in turn on the same device.  The fastest "
+               "step is shown: each op with its rate and the percentage of the highest ceiling seen, which "
+               "is that of matrix products for GF/s and of copies for GB/s; ops with data in the caches "
+               "exceed the latter.  On a GPU, and for answers, a line gives the time of a step in steady "
+               "state, without timing of ops.  --predict prints the same rows for a device that is not here.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct bench_args),

@@ -199,14 +199,11 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_blimp = {
     .name = "blimp",
     .summary = "measure how often a model prefers the right sentence of minimal pairs, such as BLiMP's",
-    .details =
-        "A file has a pair on each line, as JSON: {\"sentence_good\": ..., \"sentence_bad\": ...}; BLiMP's "
-        "keys UID, "
-        "linguistics_term and field group the pairs. A sentence's score is its pseudo-log-likelihood: each "
-        "token is masked, one at a time, and predicted; the logarithms of the probabilities are added. The "
-        "sentence "
-        "with the higher score is the model's choice; a tie is wrong. Prints a table by paradigm, class and "
-        "field.",
+    .details = "A file has a pair on each line, as JSON: {\"sentence_good\": ..., \"sentence_bad\": ...}; "
+               "BLiMP's keys UID, linguistics_term and field group the pairs. A sentence's score is its "
+               "pseudo-log-likelihood: each token is masked, one at a time, and predicted; the logarithms of "
+               "the probabilities are added. The sentence with the higher score is the model's choice; a tie "
+               "is wrong. Prints a table by paradigm, class and field.",
     .positional_usage = "[PATH...]",
     .max_positional = 1 << 20,
     .options = options,

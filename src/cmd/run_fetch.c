@@ -51,10 +51,9 @@ static const struct option options[] = {
                     "seconds before the second attempt; doubles each time, up to 60"),
     OPTION_INT_ROW("stall_timeout", AT(stall_timeout), "60", 1, 86400,
                    "seconds below 1 KiB/s after which an attempt ends"),
-    OPTION_INT_ROW(
-        "max_bytes", AT(max_bytes), "0", 0, 1e15,
-        "refuse a file with more bytes than this; 0: up to what the disk holds, and a file of unknown "
-        "length leaves a twentieth of it free"),
+    OPTION_INT_ROW("max_bytes", AT(max_bytes), "0", 0, 1e15,
+                   "refuse a file with more bytes than this; 0: up to what the disk holds, and a file of "
+                   "unknown length leaves a twentieth of it free"),
     OPTION_FLAG_ROW("dry-run", AT(dry_run),
                     "list the files, their sizes and where they go; no network access"),
     {0},
@@ -141,12 +140,10 @@ const struct command command_fetch = {
     .name = "fetch",
     .summary = "download Wikipedia's dump, Google's archives, SQuAD, OSCAR or any URL",
     .details = "Sources: wikipedia, google, squad, oscar. A download resumes where it stopped, also when the "
-               "command is started again, "
-               "and a file gets its name only when it is complete and its published length and checksum are "
-               "right. Files that are "
-               "there already are checked and kept. Without a network the command lists which files are "
-               "missing and where they "
-               "belong, and ends with 69: put them there and start it again.",
+               "command is started again, and a file gets its name only when it is complete and its "
+               "published length and checksum are right. Files that are there already are checked and kept. "
+               "Without a network the command lists which files are missing and where they belong, and ends "
+               "with 69: put them there and start it again.",
     .positional_usage = "SOURCE...",
     .min_positional = 0,
     .max_positional = 16,

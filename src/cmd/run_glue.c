@@ -316,13 +316,11 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_glue = {
     .name = "glue",
     .summary = "fine-tune and score a model on GLUE's small tasks, with the mean of their measures",
-    .details = "Runs kiln classify on CoLA, SST-2, MRPC, RTE and STS-B, and prints Matthews' correlation, "
-               "accuracy, F1, accuracy and "
-               "Spearman's correlation on the development sets, in percent, and their mean. A setting "
-               "changes a flag of kiln "
-               "classify for all tasks or for one: num_train_epochs=1 cola.learning_rate=3e-5. By default "
-               "runs have batches of 32, "
-               "a rate of 5e-5 and 4 epochs, SST-2 3.",
+    .details =
+        "Runs kiln classify on CoLA, SST-2, MRPC, RTE and STS-B, and prints Matthews' correlation, accuracy, "
+        "F1, accuracy and Spearman's correlation on the development sets, in percent, and their mean. A "
+        "setting changes a flag of kiln classify for all tasks or for one: num_train_epochs=1 "
+        "cola.learning_rate=3e-5. By default runs have batches of 32, a rate of 5e-5 and 4 epochs, SST-2 3.",
     .positional_usage = "[[TASK.]FLAG[=VALUE]...]",
     .max_positional = 100,
     .options = options,

@@ -313,13 +313,12 @@ const struct command command_launch = {
     .name = "launch",
     .summary = "start a command as several ranks on one or many machines, and restart it after failures",
     .details = "COMMAND is `kiln pretrain ...`, `pretrain ...`, a replaced script (`python "
-               "run_pretraining.py ...`), or a line of mpirun or "
-               "srun, which is then only supervised.  Everything behind its first word belongs to it.\n"
+               "run_pretraining.py ...`), or a line of mpirun or srun, which is then only supervised.  "
+               "Everything behind its first word belongs to it.\n"
                "The line of mpirun or srun is printed, then run.  When a rank fails, its number, host, step "
-               "and error are named, and the "
-               "command starts again with --resume_from_checkpoint where its exit code allows it "
-               "(docs/exit_codes.md).  SIGTERM, SIGINT "
-               "and SIGUSR1 make all ranks save and leave; a second signal ends them at once.",
+               "and error are named, and the command starts again with --resume_from_checkpoint where its "
+               "exit code allows it (docs/exit_codes.md).  SIGTERM, SIGINT and SIGUSR1 make all ranks save "
+               "and leave; a second signal ends them at once.",
     .positional_usage = "COMMAND...",
     .min_positional = 1,
     .max_positional = 100000,

@@ -31,9 +31,9 @@ static const struct option options[] = {
                       "model configuration (JSON, Hugging Face's keys; see configs/)"),
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE", "the same"),
     OPTION_INT_ROW("world", AT(world), "1", 1, ZERO_MOST_WORLD, "devices that train together"),
-    OPTION_INT_ROW("zero", AT(zero), "0", 0, 99,
-                   "ZeRO's stage: 0, each device has all; 1, moments and fp32 weights are shared out; 2, "
-                   "gradients too"),
+    OPTION_INT_ROW(
+        "zero", AT(zero), "0", 0, 99,
+        "ZeRO's stage: 0, each device has all; 1, moments and fp32 weights are shared out; 2, gradients too"),
     OPTION_STRING_ROW("device", AT(device), "h200", "NAME",
                       "h200, h100, a100, gaudi1, or cpu: this machine, whose rates are measured"),
     OPTION_GROUP_ROW("a step"),
@@ -314,12 +314,11 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_plan = {
     .name = "plan",
     .summary = "estimate memory, traffic and time of a model on machines you do not have",
-    .details =
-        "Needs no data and runs nothing.  Bytes are those of the plan that `kiln pretrain` allocates; ZeRO's "
-        "stages leave out what other devices hold.  The time of a step is predicted by a roofline: each op "
-        "takes as long as its FLOPs or its bytes at the device's rates.  Then follows a table for 1 to 128 "
-        "devices, with published figures of the same model.  Ends with 71 if the model does not fit, and "
-        "says where it would.",
+    .details = "Needs no data and runs nothing.  Bytes are those of the plan that `kiln pretrain` allocates; "
+               "ZeRO's stages leave out what other devices hold.  The time of a step is predicted by a "
+               "roofline: each op takes as long as its FLOPs or its bytes at the device's rates.  Then "
+               "follows a table for 1 to 128 devices, with published figures of the same model.  Ends with "
+               "71 if the model does not fit, and says where it would.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct plan_args),

@@ -32,8 +32,8 @@ static const struct option options[] = {
     OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", "where checkpoints and log.jsonl are written"),
     OPTION_STRING_ROW(
         "init_checkpoint", AT(init_checkpoint), NULL, "PATH",
-        "start at step 0 from the weights of this model or checkpoint: kiln's, a directory as "
-        "`transformers` writes it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),
+        "start at step 0 from the weights of this model or checkpoint: kiln's, a directory as `transformers` "
+        "writes it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),
     OPTION_STRING_ROW("model", AT(init_checkpoint), NULL, "PATH", "the same as --init_checkpoint"),
     OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
                       "vocab.txt of the data; default: the one in --input_dir, or beside it"),
@@ -52,34 +52,28 @@ static const struct option options[] = {
                       "docs/howto/train_your_own.md"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
                    "longest sequence in tokens, [CLS] and [SEP] included"),
-    OPTION_STRING_ROW(
-        "length_schedule", AT(length_schedule), NULL, "N:SHARE,...",
-        "sequences of a token store grow within the run, as 128:0.7,256:0.2,512:0.1 (Devlin et al. 2018, "
-        "arXiv:1810.04805, appendix A.2, train 0.9 of the steps on 128 tokens); batches keep their tokens, "
-        "and the last is "
-        "--max_seq_length"),
+    OPTION_STRING_ROW("length_schedule", AT(length_schedule), NULL, "N:SHARE,...",
+                      "sequences of a token store grow within the run, as 128:0.7,256:0.2,512:0.1 (Devlin et "
+                      "al. 2018, arXiv:1810.04805, appendix A.2, train 0.9 of the steps on 128 tokens); "
+                      "batches keep their tokens, and the last is --max_seq_length"),
     OPTION_INT_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", 1, 65536,
                    "most masked positions of a sequence"),
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9,
                    "sequences of an optimizer step, of each rank"),
     OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,
                    "micro-batches of an optimizer step, of each rank; must divide --train_batch_size"),
-    OPTION_STRING_ROW(
-        "batch_ramp", AT(batch_ramp), NULL, "FROM:TO:SHARE",
-        "batches of a token store grow from FROM to TO tokens in that part of the run, by "
-        "micro-batches; TO is "
-        "--train_batch_size of all ranks times --max_seq_length, which need not be given (Charpentier & "
-        "Samuel 2024, GPT-BERT, "
-        "arXiv:2410.24159)"),
+    OPTION_STRING_ROW("batch_ramp", AT(batch_ramp), NULL, "FROM:TO:SHARE",
+                      "batches of a token store grow from FROM to TO tokens in that part of the run, by "
+                      "micro-batches; TO is --train_batch_size of all ranks times --max_seq_length, which "
+                      "need not be given (Charpentier & Samuel 2024, GPT-BERT, arXiv:2410.24159)"),
     OPTION_INT_ROW("max_steps", AT(max_steps), "1000", 1, 1e12,
                    "optimizer steps of this phase: the length of the schedule, and the last step"),
     OPTION_INT_ROW("steps_this_run", AT(steps_this_run), "-1", -1, 1e12,
                    "stop after step N of the phase; -1: after max_steps"),
-    OPTION_REAL_ROW(
-        "total_training_time", AT(total_training_time), "0", 0, 1e9,
-        "seconds of the whole run in place of --max_steps: schedules go by the clock, and the rate reaches 0 "
-        "as they "
-        "end; a resumed run goes on with what is left (Izsak et al. 2021, arXiv:2104.07705); 0: by steps"),
+    OPTION_REAL_ROW("total_training_time", AT(total_training_time), "0", 0, 1e9,
+                    "seconds of the whole run in place of --max_steps: schedules go by the clock, and the "
+                    "rate reaches 0 as they end; a resumed run goes on with what is left (Izsak et al. 2021, "
+                    "arXiv:2104.07705); 0: by steps"),
     OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,
                     "learning rate at the end of the warm-up"),
     OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.01", 0, 1,
@@ -87,10 +81,9 @@ static const struct option options[] = {
     OPTION_INT_ROW(
         "warmup_tokens", AT(warmup_tokens), "0", 0, 1e15,
         "the rate rises from 0 over so many tokens, in place of --warmup_proportion; 0: it does not"),
-    OPTION_CHOICE_ROW(
-        "lr_schedule", AT(schedule), "poly", "poly|poly_constant|linear|constant",
-        "after the warm-up: poly (1 - p)^degree, poly_constant with a constant part before that of "
-        "what is left, linear to 0, or constant"),
+    OPTION_CHOICE_ROW("lr_schedule", AT(schedule), "poly", "poly|poly_constant|linear|constant",
+                      "after the warm-up: poly (1 - p)^degree, poly_constant with a constant part before "
+                      "that of what is left, linear to 0, or constant"),
     OPTION_REAL_ROW("scheduler_degree", AT(scheduler_degree), "0.5", 0, 10,
                     "degree of the poly schedules; 1 with --deepspeed"),
     OPTION_REAL_ROW("constant_proportion", AT(constant_proportion), "0", 0, 1,
@@ -110,46 +103,40 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW(
         "loss_norm", AT(loss_norm), "global", "global|micro",
         "divide losses by the counts of the global batch, or take the mean of each micro-batch's mean"),
-    OPTION_RANGE_ROW("mask_rate", AT(mask_rate), "0.15", 0, 1,
-                     "fraction of the tokens that is predicted, of a token store; 0.3:0.15 goes on a line "
-                     "from one to the other over "
-                     "the run (Ankner et al. 2024, arXiv:2305.15096), and held-out text has the last"),
+    OPTION_RANGE_ROW(
+        "mask_rate", AT(mask_rate), "0.15", 0, 1,
+        "fraction of the tokens that is predicted, of a token store; 0.3:0.15 goes on a line from one to the "
+        "other over the run (Ankner et al. 2024, arXiv:2305.15096), and held-out text has the last"),
     OPTION_RANGE_ROW("masked_lm_prob", AT(mask_rate), "0.15", 0, 1, "the same as --mask_rate"),
     OPTION_REAL_ROW(
         "mask_keep_rate", AT(mask_keep_rate), "0.1", 0, 0.9,
         "part of the predicted tokens that stays as it is; a tenth becomes random ones, the rest [MASK] "
         "(Devlin et al. 2018, arXiv:1810.04805; Wettig et al. 2023, arXiv:2202.08005, compare others)"),
-    OPTION_FLAG_ROW("even_masks", AT(even_masks),
-                    "of a token store: tokens take turns over the epochs, so that each is predicted about "
-                    "once in 1 / rate "
-                    "of them, in place of new draws (after Zheng et al. 2020, arXiv:2010.06040)"),
+    OPTION_FLAG_ROW(
+        "even_masks", AT(even_masks),
+        "of a token store: tokens take turns over the epochs, so that each is predicted about once in 1 / "
+        "rate of them, in place of new draws (after Zheng et al. 2020, arXiv:2010.06040)"),
     OPTION_FLAG_ROW("whole_word_masks", AT(whole_word_masks),
                     "of a token store: mask all pieces of a word, or none"),
-    OPTION_FLAG_ROW(
-        "no_nsp", AT(no_nsp),
-        "of a token store: no next sentences; a sequence is one segment of a document, and the model has "
-        "neither pooler nor their head"),
+    OPTION_FLAG_ROW("no_nsp", AT(no_nsp),
+                    "of a token store: no next sentences; a sequence is one segment of a document, and the "
+                    "model has neither pooler nor their head"),
     OPTION_FLAG_ROW(
         "sinusoidal_positions", AT(sinusoidal_positions),
-        "a new model's position embeddings begin as sinusoids (Vaswani et al. 2017, "
-        "arXiv:1706.03762), not as random "
-        "numbers, and are trained without weight decay: short runs learn to use positions sooner"),
-    OPTION_FLAG_ROW(
-        "shifted_positions", AT(shifted_positions),
-        "of a token store: every second sequence begins at a random position instead of 0, so that "
-        "positions behind --max_seq_length are trained too, and longer text can be read later "
-        "(Kiyono et al. 2021, arXiv:2109.05644)"),
+        "a new model's position embeddings begin as sinusoids (Vaswani et al. 2017, arXiv:1706.03762), not "
+        "as random numbers, and are trained without weight decay: short runs learn to use positions sooner"),
+    OPTION_FLAG_ROW("shifted_positions", AT(shifted_positions),
+                    "of a token store: every second sequence begins at a random position instead of 0, so "
+                    "that positions behind --max_seq_length are trained too, and longer text can be read "
+                    "later (Kiyono et al. 2021, arXiv:2109.05644)"),
     OPTION_FLAG_ROW("positional_heads", AT(positional_heads),
                     "a new model's attention heads begin by looking at the tokens at distance -1, 1, -2, 2 "
-                    "and so on (positional heads, "
-                    "Voita et al. 2019, arXiv:1905.09418), not anywhere, and are trained as always; with "
-                    "--sinusoidal_positions"),
+                    "and so on (positional heads, Voita et al. 2019, arXiv:1905.09418), not anywhere, and "
+                    "are trained as always; with --sinusoidal_positions"),
     OPTION_FLAG_ROW("ppmi_embeddings", AT(ppmi_embeddings),
                     "of a token store: a new model's word embeddings begin as vectors of what stands beside "
-                    "each word, by singular "
-                    "values of positive pointwise mutual information (Levy & Goldberg 2014), not as random "
-                    "numbers; takes "
-                    "seconds, which count"),
+                    "each word, by singular values of positive pointwise mutual information (Levy & Goldberg "
+                    "2014), not as random numbers; takes seconds, which count"),
     OPTION_REAL_ROW("short_seq_prob", AT(short_seq_prob), "0.1", 0, 1,
                     "fraction of the sequences that is cut to a random length"),
     OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),
@@ -160,8 +147,8 @@ static const struct option options[] = {
     OPTION_REAL_ROW("init_loss_scale", AT(init_loss_scale), "1048576", 1, 1e10,
                     "first value of that scale, which an overflow halves and 2000 steps without one double"),
     OPTION_FLAG_ROW("checkpoint_activations", AT(checkpoint_activations),
-                    "keep the activations of few layers and recompute the others in backward: less memory, "
-                    "a third more work, the same bits"),
+                    "keep the activations of few layers and recompute the others in backward: less memory, a "
+                    "third more work, the same bits"),
     OPTION_INT_ROW("checkpoint_activations_interval", AT(checkpoint_activations_interval), "0", 0, 1e6,
                    "layers that are recomputed together; 0: the square root of the number of layers"),
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
@@ -214,11 +201,10 @@ static const struct option options[] = {
                     "of a token store: deal the sequences of a step out by length, so that each rank has as "
                     "many with nearly equal tokens; the same sequences, sums in another order"),
     OPTION_GROUP_ROW("one rank of many, without the others"),
-    OPTION_INT_ROW(
-        "emulate_world", AT(emulation.world), "0", 0, 4096,
-        "take the memory and do the work of one rank of so many, at the --zero_stage asked for, on samples "
-        "of its own; "
-        "nothing is exchanged or saved, and what it would exchange is counted; not under mpirun; 0: not"),
+    OPTION_INT_ROW("emulate_world", AT(emulation.world), "0", 0, 4096,
+                   "take the memory and do the work of one rank of so many, at the --zero_stage asked for, "
+                   "on samples of its own; nothing is exchanged or saved, and what it would exchange is "
+                   "counted; not under mpirun; 0: not"),
     OPTION_INT_ROW("distributed_emulation_rank", AT(emulation.rank), "-1", -1, 4095,
                    "which of them it is; -1: the first"),
     OPTION_STRING_ROW("emulate_links", AT(emulation.links), "cpu", "NAME",
@@ -313,13 +299,10 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_pretrain = {
     .name = "pretrain",
     .summary = "pre-train BERT on a token store or HDF5 files: masked words and next sentences",
-    .details =
-        "Reads what `kiln prepare` wrote, or HDF5 files of the replaced scripts.  Phase 1 trains on short "
-        "sequences; phase 2 (--phase2) continues "
-        "with "
-        "longer ones, another batch and rate.  Ctrl-C, SIGTERM or SIGHUP saves and ends with exit code 75; "
-        "the same "
-        "command with --resume_from_checkpoint continues as if it had never stopped.",
+    .details = "Reads what `kiln prepare` wrote, or HDF5 files of the replaced scripts.  Phase 1 trains on "
+               "short sequences; phase 2 (--phase2) continues with longer ones, another batch and rate.  "
+               "Ctrl-C, SIGTERM or SIGHUP saves and ends with exit code 75; the same command with "
+               "--resume_from_checkpoint continues as if it had never stopped.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct pretrain_args),

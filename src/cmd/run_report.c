@@ -62,10 +62,9 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_report = {
     .name = "report",
     .summary = "write a page with the curves of one or several runs side by side",
-    .details =
-        "RUN is the output directory of `kiln pretrain` or `kiln squad`, or its log.jsonl; up to 8 are shown "
-        "together.  The page needs no network and no other file.  Each run also keeps its own page up to "
-        "date, OUTPUT_DIR/report.html.",
+    .details = "RUN is the output directory of `kiln pretrain` or `kiln squad`, or its log.jsonl; up to 8 "
+               "are shown together.  The page needs no network and no other file.  Each run also keeps its "
+               "own page up to date, OUTPUT_DIR/report.html.",
     .positional_usage = "RUN...",
     .min_positional = 1,
     .max_positional = REPORT_MAX_RUNS,

@@ -60,10 +60,9 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_score = {
     .name = "score",
     .summary = "compute exact match and F1 of answers, as the official SQuAD scripts",
-    .details =
-        "DATASET.json is a SQuAD file, v1.1 or v2.0; PREDICTIONS.json is {\"id\": \"answer\"}. Prints "
-        "{\"exact_match\": ..., \"f1\": ...} in percent.  A question without a prediction counts 0 and is "
-        "named on standard error.",
+    .details = "DATASET.json is a SQuAD file, v1.1 or v2.0; PREDICTIONS.json is {\"id\": \"answer\"}. Prints "
+               "{\"exact_match\": ..., \"f1\": ...} in percent.  A question without a prediction counts 0 "
+               "and is named on standard error.",
     .positional_usage = "DATASET.json PREDICTIONS.json",
     .min_positional = 2,
     .max_positional = 2,

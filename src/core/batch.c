@@ -9,11 +9,10 @@ struct status batch_check_cut(int64_t train_batch_size, int64_t gradient_accumul
 {
     if (train_batch_size < 1 || gradient_accumulation_steps < 1 ||
         train_batch_size % gradient_accumulation_steps != 0) {
-        return status_error(
-            STATUS_USAGE,
-            "train_batch_size %lld is not a positive multiple of gradient_accumulation_steps %lld: "
-            "micro-batches must be equal",
-            (long long)train_batch_size, (long long)gradient_accumulation_steps);
+        return status_error(STATUS_USAGE,
+                            "train_batch_size %lld is not a positive multiple of gradient_accumulation_steps "
+                            "%lld: micro-batches must be equal",
+                            (long long)train_batch_size, (long long)gradient_accumulation_steps);
     }
     return status_ok();
 }

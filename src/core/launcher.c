@@ -75,11 +75,10 @@ struct status launcher_most_sharing(int *most)
     *most = (int)number;
     return *end == '\0' && number >= 0 && number <= INT_MAX
                ? status_ok()
-               : status_error(
-                     STATUS_USAGE,
-                     "environment variable KILN_COMM_WINDOW is '%s', but must be how many ranks of a "
-                     "node share memory, or 0",
-                     value);
+               : status_error(STATUS_USAGE,
+                              "environment variable KILN_COMM_WINDOW is '%s', but must be how many ranks of "
+                              "a node share memory, or 0",
+                              value);
 }
 
 struct status launcher_timeout(double *seconds)
@@ -95,8 +94,7 @@ struct status launcher_timeout(double *seconds)
                ? status_ok()
                : status_error(STATUS_USAGE,
                               "environment variable KILN_COMM_TIMEOUT is '%s', but must be the seconds that "
-                              "ranks wait "
-                              "for each other, more than 0",
+                              "ranks wait for each other, more than 0",
                               value);
 }
 
@@ -159,11 +157,10 @@ int64_t launcher_rank(void)
 
 static struct status several(const char *name, const char *value)
 {
-    return status_error(
-        STATUS_UNAVAILABLE,
-        "%s is %s, but no launcher has started this process as one of several: start the ranks by "
-        "`mpirun -n N kiln ...` or `srun --mpi=pmix kiln ...`, or leave %s out",
-        name, value, name);
+    return status_error(STATUS_UNAVAILABLE,
+                        "%s is %s, but no launcher has started this process as one of several: start the "
+                        "ranks by `mpirun -n N kiln ...` or `srun --mpi=pmix kiln ...`, or leave %s out",
+                        name, value, name);
 }
 
 static struct status check_world_info(const char *text)

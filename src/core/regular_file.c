@@ -16,12 +16,11 @@ static struct status check_pointer(int fd, size_t n, const char *path)
     char head[N_BEGIN];
     bool is_pointer = n > N_BEGIN && n < MOST_BYTES && pread(fd, head, N_BEGIN, 0) == N_BEGIN &&
                       memcmp(head, begin, N_BEGIN) == 0;
-    return is_pointer
-               ? status_error(STATUS_DATA,
-                              "%s is a pointer of Git LFS, not the file itself: run \"git lfs pull\" in the "
-                              "directory that was cloned, or download the file",
-                              path)
-               : status_ok();
+    return is_pointer ? status_error(STATUS_DATA,
+                                     "%s is a pointer of Git LFS, not the file itself: run \"git lfs pull\" "
+                                     "in the directory that was cloned, or download the file",
+                                     path)
+                      : status_ok();
 }
 
 struct status regular_file_open(int *fd, size_t *n, const char *path)

@@ -39,8 +39,8 @@ struct status shared_library_open(const char *name, const char *package, const s
         *s->address = dlsym(library, s->name);
         if (*s->address == NULL) {
             return status_error(STATUS_UNAVAILABLE,
-                                "%s has no %s: it is another version than this kiln was built with; "
-                                "install %s and build again",
+                                "%s has no %s: it is another version than this kiln was built with; install "
+                                "%s and build again",
                                 name, s->name, package);
         }
     }

@@ -182,9 +182,8 @@ static struct status not_its_dump(const struct reading *r)
 {
     return status_error(
         STATUS_DATA,
-        "%s is not the index of %s: by its line %lld a bzip2 stream begins at byte %llu of the "
-        "dump, where none does; give the index of the same date, and the dump with "
-        "\"multistream\" in its name, %s",
+        "%s is not the index of %s: by its line %lld a bzip2 stream begins at byte %llu of the dump, where "
+        "none does; give the index of the same date, and the dump with \"multistream\" in its name, %s",
         r->index->path, r->dump->path, (long long)r->reader.line, (unsigned long long)r->offset, leave_out);
 }
 
@@ -198,9 +197,8 @@ static struct status check_offset(struct reading *r)
     if (r->offset + STREAM_HEAD > r->stream.file_bytes) {
         return status_error(
             STATUS_DATA,
-            "%s is cut: by line %lld of its index %s a stream of pages begins at byte %llu, and "
-            "the file has only %llu bytes; download the rest, or leave the index out of the inputs "
-            "to use what is there",
+            "%s is cut: by line %lld of its index %s a stream of pages begins at byte %llu, and the file has "
+            "only %llu bytes; download the rest, or leave the index out of the inputs to use what is there",
             r->dump->path, (long long)r->reader.line, r->index->path, (unsigned long long)r->offset,
             (unsigned long long)r->stream.file_bytes);
     }
@@ -226,12 +224,11 @@ static struct status take_line(struct reading *r, struct text_line line)
     if (!parse_line(&offset, line.text, line.n)) {
         return r->reader.stream.ends_early
                    ? not_whole(r, "ends in the middle of its data")
-                   : status_error(
-                         STATUS_DATA,
-                         "line %lld of the index %s is not OFFSET:PAGE_ID:TITLE: '%.*s'; download it "
-                         "again, %s",
-                         (long long)r->reader.line, r->index->path, (int)(line.n < SHOWN ? line.n : SHOWN),
-                         line.text, leave_out);
+                   : status_error(STATUS_DATA,
+                                  "line %lld of the index %s is not OFFSET:PAGE_ID:TITLE: '%.*s'; download "
+                                  "it again, %s",
+                                  (long long)r->reader.line, r->index->path,
+                                  (int)(line.n < SHOWN ? line.n : SHOWN), line.text, leave_out);
     }
     r->n_pages++;
     if (offset == r->offset) {

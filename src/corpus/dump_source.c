@@ -90,12 +90,12 @@ static struct status append_line(struct source *s, struct document *out, struct 
     *ends = close != NULL;
     line.n -= n;
     line.text += n;
-    return *ends && find(line, PAGE) != NULL ? status_error(STATUS_DATA,
-                                                            "%s line %lld has the end of a page and the "
-                                                            "beginning of another; give each <page> a line "
-                                                            "of its own, as MediaWiki does",
-                                                            s->reader.path, (long long)s->reader.line)
-                                             : buf_status(&out->raw);
+    return *ends && find(line, PAGE) != NULL
+               ? status_error(STATUS_DATA,
+                              "%s line %lld has the end of a page and the beginning of another; give each "
+                              "<page> a line of its own, as MediaWiki does",
+                              s->reader.path, (long long)s->reader.line)
+               : buf_status(&out->raw);
 }
 
 static struct status read(struct source *s, struct document *out)

@@ -25,11 +25,10 @@ struct status input_guard_check_file(const struct input_files *f, const char *fl
 
 static struct status inside(const char *flag, const char *path, const char *input)
 {
-    return status_error(
-        STATUS_USAGE,
-        "%s %s is inside the input %s, so that the next run would read what this one writes: choose "
-        "a place outside it",
-        flag, path, input);
+    return status_error(STATUS_USAGE,
+                        "%s %s is inside the input %s, so that the next run would read what this one writes: "
+                        "choose a place outside it",
+                        flag, path, input);
 }
 
 /* Whether the walk from `input` would enter the directory `real`, a path without links.  The walk skips names

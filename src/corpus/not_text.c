@@ -46,8 +46,7 @@ static const struct not_text
     mediawiki = {"a MediaWiki dump (XML)", "it is read as one by --input_format dump, or auto", true},
     xml = {"XML", "take its text out first", true}, html = {"HTML", "take its text out first", true},
     json = {"JSON, but not in lines",
-            "write each object to a line of its own first (jq -c '.[]'), with its text "
-            "in a field \"text\"",
+            "write each object to a line of its own first (jq -c '.[]'), with its text in a field \"text\"",
             true},
     binary = {"binary data", "give plain text in UTF-8", false};
 

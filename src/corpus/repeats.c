@@ -137,8 +137,8 @@ void repeats_tell(const struct repeats *r)
     enum { ONE_IN = 20 };
     if (r->n_repeated * ONE_IN > r->n_bytes) {
         log_warning("%.1f %% of the text is repeated lines, most often \"%s\" (%" PRIu32
-                    " times); a model memorises such lines, and its losses look better than it is: "
-                    "remove the repeats",
+                    " times); a model memorises such lines, and its losses look better than it is: remove "
+                    "the repeats",
                     100.0 * (double)r->n_repeated / (double)r->n_bytes, r->example, r->most_count);
     }
 }

@@ -157,12 +157,11 @@ static struct status scan_row(struct scan *s, const char *line, size_t n)
         return wrong(f, number, "has more than 64 columns, but each line must be one word and its columns");
     }
     if (n_columns != f->n_columns) {
-        return status_error(
-            STATUS_DATA,
-            "%s line %lld has %d column%s, but line %lld has %d: each line must be one word and its "
-            "columns, and an empty line ends a sentence",
-            f->file.path, (long long)number, n_columns, n_columns == 1 ? "" : "s", (long long)f->first_line,
-            f->n_columns);
+        return status_error(STATUS_DATA,
+                            "%s line %lld has %d column%s, but line %lld has %d: each line must be one word "
+                            "and its columns, and an empty line ends a sentence",
+                            f->file.path, (long long)number, n_columns, n_columns == 1 ? "" : "s",
+                            (long long)f->first_line, f->n_columns);
     }
     struct conll_span last = s->columns[n_columns - 1];
     bool many = n_columns > 2 && !f->has_tabs;

@@ -47,10 +47,10 @@ struct status pair_encoder_add(struct pair_encoder *e, struct labelled_texts *ou
     bool pair = b != NULL;
     int64_t room = e->max_length - (pair ? 3 : 2);
     if (room < 0) {
-        return status_error(STATUS_USAGE,
-                            "%lld tokens leave no room for a text between the special ones, of which "
-                            "there are %d",
-                            (long long)e->max_length, pair ? 3 : 2);
+        return status_error(
+            STATUS_USAGE,
+            "%lld tokens leave no room for a text between the special ones, of which there are %d",
+            (long long)e->max_length, pair ? 3 : 2);
     }
     e->a.n = e->b.n = e->whole.n = 0;
     TRY(tokenizer_encode_ids(e->scratch, &e->a, a.bytes, a.n));

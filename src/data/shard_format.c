@@ -105,11 +105,10 @@ struct status shard_format_check(const struct shard_shape *shape, const char *pa
     }
     uint64_t row_bytes = (uint64_t)(13 * s + 8 * p + 9 * BERT_RECORDS_MAX_PACKED); /* of the larger layout */
     if (shape->n < 1 || (uint64_t)shape->n > MAX_BYTES / row_bytes) {
-        return status_error(
-            STATUS_DATA,
-            "%s has %lld records of %lld tokens; a file must have at least one, and less than "
-            "%llu GiB of them",
-            path, (long long)shape->n, (long long)s, (unsigned long long)(MAX_BYTES >> 30));
+        return status_error(STATUS_DATA,
+                            "%s has %lld records of %lld tokens; a file must have at least one, and less "
+                            "than %llu GiB of them",
+                            path, (long long)shape->n, (long long)s, (unsigned long long)(MAX_BYTES >> 30));
     }
     return status_ok();
 }
@@ -131,10 +130,9 @@ static struct status take_shape(struct shard_shape *shape, const char *path, con
         if (found[i].dims[0] != wanted[i].dims[0] || columns != wanted[i].dims[1]) {
             return status_error(
                 STATUS_DATA,
-                "%s: the dataset %s has %lld x %lld values, but %lld x %lld go with the other "
-                "datasets",
-                path, found[i].name, (long long)found[i].dims[0], (long long)columns,
-                (long long)wanted[i].dims[0], (long long)wanted[i].dims[1]);
+                "%s: the dataset %s has %lld x %lld values, but %lld x %lld go with the other datasets", path,
+                found[i].name, (long long)found[i].dims[0], (long long)columns, (long long)wanted[i].dims[0],
+                (long long)wanted[i].dims[1]);
         }
     }
     return status_ok();

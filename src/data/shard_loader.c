@@ -236,13 +236,13 @@ static struct status measure_files(struct shard_loader *l, int64_t *largest)
         l->shape = i == 0 ? shape : l->shape;
         if (shape.seq_length != l->shape.seq_length || shape.n_predictions != l->shape.n_predictions ||
             shape.packed != l->shape.packed) {
-            return status_error(
-                STATUS_DATA,
-                "%s has %lld tokens and %lld predictions %s, but %s has %lld and %lld %s: they cannot be "
-                "trained on together",
-                l->files.paths[i], (long long)shape.seq_length, (long long)shape.n_predictions,
-                shape.packed ? "packed" : "padded", l->files.paths[0], (long long)l->shape.seq_length,
-                (long long)l->shape.n_predictions, l->shape.packed ? "packed" : "padded");
+            return status_error(STATUS_DATA,
+                                "%s has %lld tokens and %lld predictions %s, but %s has %lld and %lld %s: "
+                                "they cannot be trained on together",
+                                l->files.paths[i], (long long)shape.seq_length,
+                                (long long)shape.n_predictions, shape.packed ? "packed" : "padded",
+                                l->files.paths[0], (long long)l->shape.seq_length,
+                                (long long)l->shape.n_predictions, l->shape.packed ? "packed" : "padded");
         }
     }
     return status_ok();
@@ -270,11 +270,10 @@ static struct status check_packing(const struct shard_loader *l, bool has_metada
 {
     const char *directory = l->config.directory;
     if (has_metadata && !l->shape.packed) {
-        return status_error(
-            STATUS_DATA,
-            "%s is padded, not packed: it has no dataset next_sentence_positions; but there is "
-            "%s_metadata.json, which belongs to packed data; remove or rename one of them",
-            directory, directory);
+        return status_error(STATUS_DATA,
+                            "%s is padded, not packed: it has no dataset next_sentence_positions; but there "
+                            "is %s_metadata.json, which belongs to packed data; remove or rename one of them",
+                            directory, directory);
     }
     if (l->shape.packed && !l->config.allow_packed) {
         return status_error(STATUS_USAGE, "%s is packed data, but --enable_packed_data_mode is False",

@@ -104,12 +104,11 @@ static struct status measure(struct packing_run *r, struct input *in)
         in->lengths[i] = (int32_t)r->one.n_real_tokens;
         in->masked[i] = (int32_t)r->one.n_real_labels;
         if (in->lengths[i] > c->row_length || in->masked[i] > c->max_predictions) {
-            return status_error(
-                STATUS_DATA,
-                "%s: record %lld has %d tokens and %d predictions, but --max_sequence_length is %lld and "
-                "--max_predictions_per_sequence %lld",
-                in->path, (long long)i, (int)in->lengths[i], (int)in->masked[i], (long long)c->row_length,
-                (long long)c->max_predictions);
+            return status_error(STATUS_DATA,
+                                "%s: record %lld has %d tokens and %d predictions, but --max_sequence_length "
+                                "is %lld and --max_predictions_per_sequence %lld",
+                                in->path, (long long)i, (int)in->lengths[i], (int)in->masked[i],
+                                (long long)c->row_length, (long long)c->max_predictions);
         }
         r->sum.n_tokens += in->lengths[i];
     }

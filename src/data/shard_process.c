@@ -142,19 +142,17 @@ static struct status describe_end(struct shard_process *p)
 {
     int how = reap(p);
     if (!WIFSIGNALED(how)) {
-        return status_error(
-            STATUS_DATA,
-            "%s: the process that reads HDF5 files ended with exit code %d while it read this "
-            "file, which is probably damaged",
-            p->pending, WIFEXITED(how) ? WEXITSTATUS(how) : -1);
+        return status_error(STATUS_DATA,
+                            "%s: the process that reads HDF5 files ended with exit code %d while it read "
+                            "this file, which is probably damaged",
+                            p->pending, WIFEXITED(how) ? WEXITSTATUS(how) : -1);
     }
     int signal = WTERMSIG(how);
     bool broken =
         signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGILL || signal == SIGFPE;
     return status_error(
         broken ? STATUS_DATA : STATUS_IO,
-        "%s: the process that reads HDF5 files was ended by signal %d (%s) while it read this "
-        "file%s",
+        "%s: the process that reads HDF5 files was ended by signal %d (%s) while it read this file%s",
         p->pending, signal, strsignal(signal),
         broken ? ", which is damaged" : "; if memory was short, use smaller files");
 }
@@ -186,10 +184,10 @@ static struct status take_answer(struct shard_process *p, uint32_t kind, struct 
     bool whole = n == (ssize_t)sizeof answer && answer.magic == SHARD_MESSAGE_MAGIC && answer.kind == kind;
     if (!whole || memchr(answer.status.message, '\0', sizeof answer.status.message) == NULL) {
         reap(p);
-        return status_error(STATUS_DATA,
-                            "%s: the process that reads HDF5 files sent an invalid answer; the file is "
-                            "probably damaged",
-                            p->pending);
+        return status_error(
+            STATUS_DATA,
+            "%s: the process that reads HDF5 files sent an invalid answer; the file is probably damaged",
+            p->pending);
     }
     *shape = answer.shape;
     return answer.status;

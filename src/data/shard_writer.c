@@ -249,11 +249,10 @@ static struct status write_each(struct writer *w, struct shard_writer_report *re
     int64_t start_ns = clock_ns();
     for (int64_t k = 0; k < report->n_shards; k++) {
         if (stop_requested()) {
-            return status_error(
-                STATUS_PREEMPTED,
-                "stopped by a signal after %lld of %lld files of %s; the same command with --resume "
-                "continues there",
-                (long long)k, (long long)report->n_shards, w->config->directory);
+            return status_error(STATUS_PREEMPTED,
+                                "stopped by a signal after %lld of %lld files of %s; the same command with "
+                                "--resume continues there",
+                                (long long)k, (long long)report->n_shards, w->config->directory);
         }
         show_progress(w, progress, start_ns, k, report->n_shards);
         int64_t first = k * w->n_samples / report->n_shards;

@@ -16,10 +16,9 @@ struct status precision_find(struct precision *p, const struct precision_flags *
         return status_error(STATUS_USAGE, "--fp8 computes all but products in bf16: leave out --fp16");
     }
     if (f->fp8 && !device->computes_in_fp8) {
-        log_warning(
-            "--fp8: the %s has no products in fp8; the same numbers are multiplied in bf16, which is slower "
-            "than --autocast alone",
-            device->name);
+        log_warning("--fp8: the %s has no products in fp8; the same numbers are multiplied in bf16, which is "
+                    "slower than --autocast alone",
+                    device->name);
     }
     if (f->fp16 && !device->computes_in_f16) {
         return status_error(STATUS_USAGE,

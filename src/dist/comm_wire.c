@@ -290,11 +290,10 @@ static struct status compare_builds(const struct comm_wire *c)
     for (int r = 1; r < c->ranks.wire.size; r++) {
         const struct hello *first = &c->hellos[0], *h = &c->hellos[r];
         if (strcmp(h->version, first->version) != 0 || h->call_bytes != first->call_bytes) {
-            return status_error(
-                STATUS_UNAVAILABLE,
-                "rank %d is kiln %s, but rank 0 is kiln %s, or of another build: all nodes need "
-                "the same program",
-                r, h->version, first->version);
+            return status_error(STATUS_UNAVAILABLE,
+                                "rank %d is kiln %s, but rank 0 is kiln %s, or of another build: all nodes "
+                                "need the same program",
+                                r, h->version, first->version);
         }
     }
     return status_ok();

@@ -158,12 +158,11 @@ static struct status too_long(const struct nccl_link *l, const struct flight *f)
     if (l->record[0] != '\0') {
         snprintf(named, sizeof named, "; the last collectives are in %s", l->record);
     }
-    return status_error(
-        STATUS_INTERNAL,
-        "rank %d of %d waited %.1f s in %s of %lld elements of %s over NCCL for ranks 0 to %d: one of them "
-        "did not come, or its connection is lost%s",
-        l->config.rank, l->config.size, l->config.deadline_s, comm_call_name(f->call.kind),
-        (long long)f->call.count, dtype_name(f->call.dtype), l->config.size - 1, named);
+    return status_error(STATUS_INTERNAL,
+                        "rank %d of %d waited %.1f s in %s of %lld elements of %s over NCCL for ranks 0 to "
+                        "%d: one of them did not come, or its connection is lost%s",
+                        l->config.rank, l->config.size, l->config.deadline_s, comm_call_name(f->call.kind),
+                        (long long)f->call.count, dtype_name(f->call.dtype), l->config.size - 1, named);
 }
 
 /* Whether a mark has been reached, and when that was seen first. */

@@ -23,22 +23,18 @@ static struct status check_launcher(const struct launcher_ranks *told)
     case LAUNCHER_PMIX:
         return launcher_serves_mpi()
                    ? status_ok()
-                   : status_error(
-                         STATUS_UNAVAILABLE,
-                         "%s is %" PRId64
-                         ", so this process is one of several, but no launcher serves it (PMIX_NAMESPACE "
-                         "is not set): %s, or unset %s",
-                         told->variable, told->value, start, told->variable);
+                   : status_error(STATUS_UNAVAILABLE,
+                                  "%s is %" PRId64 ", so this process is one of several, but no launcher "
+                                                   "serves it (PMIX_NAMESPACE is not set): %s, or unset %s",
+                                  told->variable, told->value, start, told->variable);
     case LAUNCHER_OTHER_MPI:
     case LAUNCHER_TORCH:
     case LAUNCHER_SLURM: break;
     }
-    return status_error(
-        STATUS_UNAVAILABLE,
-        "%s is %" PRId64
-        ": this process is one of several, but the launcher that set it is not one under which MPI finds "
-        "the others: %s, or unset %s",
-        told->variable, told->value, start, told->variable);
+    return status_error(STATUS_UNAVAILABLE,
+                        "%s is %" PRId64 ": this process is one of several, but the launcher that set it is "
+                                         "not one under which MPI finds the others: %s, or unset %s",
+                        told->variable, told->value, start, told->variable);
 }
 
 static struct status load(const struct wire_entry **entry)
@@ -48,11 +44,10 @@ static struct status load(const struct wire_entry **entry)
     /* MPI loads parts of its own that look for its symbols */
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (library == NULL) {
-        return status_error(
-            STATUS_UNAVAILABLE,
-            "this process is one of several, which needs MPI: %.200s; this build has none, or this "
-            "machine lacks it: %s",
-            dlerror(), INSTALL);
+        return status_error(STATUS_UNAVAILABLE,
+                            "this process is one of several, which needs MPI: %.200s; this build has none, "
+                            "or this machine lacks it: %s",
+                            dlerror(), INSTALL);
     }
     const struct wire_entry *e = dlsym(library, "kiln_mpi_entry");
     if (e == NULL || strcmp(e->version, KILN_VERSION) != 0 || e->entry_bytes != sizeof *e ||

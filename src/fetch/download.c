@@ -192,11 +192,10 @@ static struct status check_space(const struct partial *f)
     int64_t wanted = f->total - f->have;
     return f->total < 0 || wanted <= 0 || (uint64_t)wanted <= available
                ? status_ok()
-               : status_error(
-                     STATUS_IO,
-                     "%s needs %lld more bytes, but its file system has only %llu free; free some, or "
-                     "choose another --output_dir",
-                     f->d->path, (long long)wanted, (unsigned long long)available);
+               : status_error(STATUS_IO,
+                              "%s needs %lld more bytes, but its file system has only %llu free; free some, "
+                              "or choose another --output_dir",
+                              f->d->path, (long long)wanted, (unsigned long long)available);
 }
 
 static struct status too_long(const struct partial *f)
@@ -223,8 +222,7 @@ static struct status check_endless(struct partial *f)
                ? status_ok()
                : status_error(STATUS_IO,
                               "%s: stopped after %lld bytes: the server does not say how many there are, and "
-                              "only %llu bytes are "
-                              "free; free some, or give --max_bytes",
+                              "only %llu bytes are free; free some, or give --max_bytes",
                               f->d->url, (long long)f->have, (unsigned long long)available);
 }
 
@@ -244,8 +242,7 @@ static struct status judge(struct partial *f, const struct http_answer *answer)
     if (!answer->marks_end && d->bytes < 0 && d->sum == NULL) {
         return status_error(STATUS_DATA,
                             "%s: the server does not say how long the file is, so kiln cannot tell whether "
-                            "it is complete; give its "
-                            "--sha256 or --md5",
+                            "it is complete; give its --sha256 or --md5",
                             d->url);
     }
     if (answer->code == 206 && (answer->begin != f->have || (f->total >= 0 && answer->total != f->total))) {

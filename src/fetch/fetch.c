@@ -291,8 +291,7 @@ static struct status tell_missing(const struct fetch_plan *plan, struct status w
     }
     return status_error(why.code,
                         "%.300s; download the files listed above (%d) elsewhere and put them there: the same "
-                        "command checks them "
-                        "and continues",
+                        "command checks them and continues",
                         why.message, n);
 }
 

@@ -5,11 +5,10 @@ struct status http_get(const struct http_get *get, enum http_end *end, struct ht
 {
     *end = HTTP_FAILED;
     http_answer_init(answer);
-    return status_error(
-        STATUS_UNAVAILABLE,
-        "%s: this kiln was built without libcurl, so it fetches nothing; install libcurl4-openssl-dev "
-        "(tools/install_deps.sh) and build again with -DKILN_CURL=ON",
-        get->url);
+    return status_error(STATUS_UNAVAILABLE,
+                        "%s: this kiln was built without libcurl, so it fetches nothing; install "
+                        "libcurl4-openssl-dev (tools/install_deps.sh) and build again with -DKILN_CURL=ON",
+                        get->url);
 }
 
 const char *http_version(void)

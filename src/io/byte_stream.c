@@ -137,11 +137,10 @@ static struct status check_ratio(const struct byte_stream *s)
 {
     enum { MOST_TIMES = 100, FREE_BYTES = 64 << 20 /* a small file may be one sentence, over and over */ };
     bool is_bomb = byte_stream_is_packed(s) && s->offset > FREE_BYTES && s->offset / MOST_TIMES > s->file_at;
-    return is_bomb ? status_error(
-                         STATUS_DATA,
-                         "%s: its first %llu bytes unpack to more than %d times their size, which no text "
-                         "does; if that is meant, unpack it first",
-                         s->path, (unsigned long long)s->file_at, MOST_TIMES)
+    return is_bomb ? status_error(STATUS_DATA,
+                                  "%s: its first %llu bytes unpack to more than %d times their size, which "
+                                  "no text does; if that is meant, unpack it first",
+                                  s->path, (unsigned long long)s->file_at, MOST_TIMES)
                    : status_ok();
 }
 

@@ -265,8 +265,7 @@ static void check_stream(struct byte_stream *s, struct bzip2 *z, const struct bl
         if (z->stream_is_whole && z->stream_crc != b->stream_crc) {
             byte_stream_warn(s,
                              "the check sum of the bzip2 stream that ends at byte %llu does not match its "
-                             "blocks; blocks may be "
-                             "missing",
+                             "blocks; blocks may be missing",
                              (unsigned long long)(b->end / 8));
             s->n_damaged++;
         }

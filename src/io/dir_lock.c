@@ -21,8 +21,7 @@ static struct status refused(const char *directory, int fd)
     owner[n > 0 ? n : 0] = '\0';
     owner[strcspn(owner, "\n")] = '\0';
     return status_error(STATUS_IO,
-                        "%s is in use by another run (%s); wait for it, stop it, or choose another "
-                        "directory",
+                        "%s is in use by another run (%s); wait for it, stop it, or choose another directory",
                         directory, *owner != '\0' ? owner : "which has just started");
 }
 

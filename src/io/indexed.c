@@ -43,11 +43,10 @@ static struct status read_index(struct indexed *x, const char *path)
     x->pointers = bytes_take_items(&s, n_sequences, sizeof(int64_t));
     x->boundaries = bytes_take_items(&s, n_bounds, sizeof(int64_t));
     if (s.failed || bytes_left(&s) != 0 || n_bounds == 0) {
-        return status_error(
-            STATUS_DATA,
-            "%s has %zu bytes, which does not fit the %llu sequences and %llu document bounds of "
-            "its header: it is cut short or damaged",
-            path, x->idx.n, (unsigned long long)n_sequences, (unsigned long long)n_bounds);
+        return status_error(STATUS_DATA,
+                            "%s has %zu bytes, which does not fit the %llu sequences and %llu document "
+                            "bounds of its header: it is cut short or damaged",
+                            path, x->idx.n, (unsigned long long)n_sequences, (unsigned long long)n_bounds);
     }
     x->token_bytes = dtype == INDEXED_CODE_U16 ? 2 : 4;
     x->n_sequences = (int64_t)n_sequences;
@@ -66,8 +65,7 @@ static struct status check_sequences(struct indexed *x, const char *path)
         if (size < 0 || pointer != end) {
             return status_error(
                 STATUS_DATA,
-                "%s: sequence %lld has %d tokens at byte %lld of the .bin, where byte %lld was "
-                "expected",
+                "%s: sequence %lld has %d tokens at byte %lld of the .bin, where byte %lld was expected",
                 path, (long long)i, (int)size, (long long)pointer, (long long)end);
         }
         end += (int64_t)size * x->token_bytes;

@@ -35,8 +35,7 @@ static struct status parse_dtype(struct safetensors_entry *e, const json_t *valu
         }
     }
     return status_error(STATUS_DATA,
-                        "%s: tensor %.80s: unknown dtype; known are F64 F32 F16 BF16 I64 I32 U8 "
-                        "and BOOL",
+                        "%s: tensor %.80s: unknown dtype; known are F64 F32 F16 BF16 I64 I32 U8 and BOOL",
                         source, e->name);
 }
 
@@ -72,8 +71,8 @@ static struct status parse_range(struct safetensors_entry *e, const json_t *valu
     if (json_array_size(value) != 2 || !json_is_integer(first) || !json_is_integer(last) || begin < 0 ||
         end < begin || (uint64_t)end > buffer.n) {
         return status_error(STATUS_DATA,
-                            "%s: tensor %.80s: data_offsets must be [begin, end) in the %zu bytes "
-                            "after the header (is the file cut short?)",
+                            "%s: tensor %.80s: data_offsets must be [begin, end) in the %zu bytes after the "
+                            "header (is the file cut short?)",
                             source, e->name, buffer.n);
     }
     e->data = buffer.data + begin;
@@ -101,10 +100,9 @@ static struct status parse_entry(struct safetensors_entry *e, const char *name, 
     TRY(parse_shape(e, shape, source, &count));
     TRY(parse_range(e, range, source, buffer));
     if (!bytes_multiply(count, dtype_bytes(e->dtype), &bytes) || bytes != e->bytes) {
-        return status_error(STATUS_DATA,
-                            "%s: tensor %.80s: its data_offsets hold %zu bytes, which its shape "
-                            "does not need",
-                            source, name, e->bytes);
+        return status_error(
+            STATUS_DATA, "%s: tensor %.80s: its data_offsets hold %zu bytes, which its shape does not need",
+            source, name, e->bytes);
     }
     return status_ok();
 }
@@ -129,10 +127,10 @@ static struct status check_tiling(struct safetensors *f, const char *source, str
     for (int i = 0; i < f->n; i++) {
         const struct safetensors_entry *e = &f->entries[i];
         if (e->data != expected) {
-            return status_error(STATUS_DATA,
-                                "%s: tensor %.80s begins at byte %td of the data, but the one before "
-                                "it ends at %td",
-                                source, e->name, e->data - buffer.data, expected - buffer.data);
+            return status_error(
+                STATUS_DATA,
+                "%s: tensor %.80s begins at byte %td of the data, but the one before it ends at %td", source,
+                e->name, e->data - buffer.data, expected - buffer.data);
         }
         expected += e->bytes;
     }

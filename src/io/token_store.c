@@ -168,8 +168,7 @@ static struct status verify_file(const struct file_map *map, uint32_t crc, const
             if (found != wanted) {
                 return status_error(STATUS_DATA,
                                     "%s is damaged: the CRC-32C of its bytes %zu to %zu is %08x, not %08x; "
-                                    "make it again with "
-                                    "`kiln prepare`",
+                                    "make it again with `kiln prepare`",
                                     path, at, at + n - 1, found, wanted);
             }
         }

@@ -73,11 +73,10 @@ static struct status check_archive(const struct zip_file *z, const struct zip_me
     for (size_t i = 0; i < z->n; i++) {
         if (!z->members[i].is_stored) {
             int shown = z->members[i].name_bytes < 80 ? (int)z->members[i].name_bytes : 80;
-            return status_error(
-                STATUS_DATA,
-                "%s: its member %.*s is compressed or encrypted, which torch.save never does; unpack "
-                "the archive, and pack it again with zip -0",
-                source, shown, z->members[i].name);
+            return status_error(STATUS_DATA,
+                                "%s: its member %.*s is compressed or encrypted, which torch.save never "
+                                "does; unpack the archive, and pack it again with zip -0",
+                                source, shown, z->members[i].name);
         }
     }
     const struct zip_member *order = find_member(z, pickle, "byteorder");
@@ -261,11 +260,10 @@ static struct status parse(struct torch_file *f, const void *bytes, size_t n, co
     } else if (begins_with(bytes, n, magic, sizeof magic)) {
         TRY(parse_legacy(f, bytes, n, source));
     } else {
-        return status_error(
-            STATUS_DATA,
-            "%s is not a file of torch.save: it begins neither as a ZIP archive nor as files before "
-            "PyTorch 1.6",
-            source);
+        return status_error(STATUS_DATA,
+                            "%s is not a file of torch.save: it begins neither as a ZIP archive nor as files "
+                            "before PyTorch 1.6",
+                            source);
     }
     f->root = f->pickle.root;
     return torch_tensors_list(&f->tensors, &f->n, &f->pickle, source);

@@ -74,10 +74,10 @@ static struct status take(struct torch_optimizer *o, const struct pickle_node *s
     struct torch_optimizer_item *item = &o->items[o->n++];
     *item = (struct torch_optimizer_item){group, has ? m->tensor : NULL, has ? v->tensor : NULL};
     if (o->n > 1 && has != o->has_moments) {
-        return status_error(STATUS_DATA,
-                            "%s: its optimizer has the moments \"exp_avg\" and \"exp_avg_sq\" of some "
-                            "parameters only",
-                            source);
+        return status_error(
+            STATUS_DATA,
+            "%s: its optimizer has the moments \"exp_avg\" and \"exp_avg_sq\" of some parameters only",
+            source);
     }
     o->has_moments = has;
     return status_ok();

@@ -396,11 +396,10 @@ static struct status walk(struct walk *w, const struct pickle_node *node, int de
                             w->source, MAX_DEPTH);
     }
     if (w->n_steps > MAX_STEPS) {
-        return status_error(
-            STATUS_DATA,
-            "%s: its pickle repeats its parts, so that there are more paths to them than the limit "
-            "of %d steps allows",
-            w->source, MAX_STEPS);
+        return status_error(STATUS_DATA,
+                            "%s: its pickle repeats its parts, so that there are more paths to them than the "
+                            "limit of %d steps allows",
+                            w->source, MAX_STEPS);
     }
     if (node->kind == PICKLE_TENSOR) {
         if (w->path_bytes > 0 && !stored_tensor_name_is_printable(w->path, w->path_bytes)) {

@@ -95,11 +95,10 @@ static struct status open_rank(struct zero_folder *z, const struct naming *f, in
                             (int)sizeof path - 1);
     }
     if (!file_exists(path)) {
-        return status_error(
-            STATUS_DATA,
-            "%s is half a checkpoint: it has %d of the files of its %d ranks, but no %s%d%s; copy it "
-            "from the machine of that rank",
-            f->directory, f->n_files, n_ranks, f->prefix, rank, f->ending);
+        return status_error(STATUS_DATA,
+                            "%s is half a checkpoint: it has %d of the files of its %d ranks, but no %s%d%s; "
+                            "copy it from the machine of that rank",
+                            f->directory, f->n_files, n_ranks, f->prefix, rank, f->ending);
     }
     TRY(torch_file_open(&z->ranks[z->n_ranks], path));
     z->n_ranks++;
@@ -151,11 +150,10 @@ static struct status check_first(const struct zero_folder *z, const struct namin
                             f->directory, (long long)n_ranks, ZERO_FOLDER_MOST_RANKS);
     }
     if (f->highest >= n_ranks) {
-        return status_error(
-            STATUS_DATA,
-            "%s has the file of rank %d, but that of rank 0 is of %lld ranks: they are of different "
-            "checkpoints",
-            f->directory, f->highest, (long long)n_ranks);
+        return status_error(STATUS_DATA,
+                            "%s has the file of rank %d, but that of rank 0 is of %lld ranks: they are of "
+                            "different checkpoints",
+                            f->directory, f->highest, (long long)n_ranks);
     }
     return status_ok();
 }
@@ -198,12 +196,11 @@ static struct status open_optimizers(struct zero_folder *z, const char *director
         }
         if (o->n_steps != z->optimizers[0].n_steps || o->n != z->optimizers[0].n ||
             o->has_moments != z->optimizers[0].has_moments) {
-            return status_error(
-                STATUS_DATA,
-                "%s: the optimizer of rank %d is at step %lld, with %d groups, that of rank 0 at step "
-                "%lld, with %d: they are of different checkpoints",
-                directory, r, (long long)o->n_steps, o->n, (long long)z->optimizers[0].n_steps,
-                z->optimizers[0].n);
+            return status_error(STATUS_DATA,
+                                "%s: the optimizer of rank %d is at step %lld, with %d groups, that of rank "
+                                "0 at step %lld, with %d: they are of different checkpoints",
+                                directory, r, (long long)o->n_steps, o->n,
+                                (long long)z->optimizers[0].n_steps, z->optimizers[0].n);
         }
     }
     z->n_steps = z->optimizers[0].n_steps;
@@ -285,12 +282,11 @@ static struct status check_parts(const struct flat *f, enum zero_kept kept)
                                 f->directory, r, f->group);
         }
         if (t->dims[0] < needed || t->dims[0] > part || padding < 0 || padding >= 2 * f->z->n_ranks) {
-            return status_error(
-                STATUS_DATA,
-                "%s: rank %d has %lld elements of group %d, whose parameters have %lld in parts of %lld "
-                "for %d ranks: they are of different checkpoints",
-                f->directory, r, (long long)t->dims[0], f->group, (long long)f->total, (long long)part,
-                f->z->n_ranks);
+            return status_error(STATUS_DATA,
+                                "%s: rank %d has %lld elements of group %d, whose parameters have %lld in "
+                                "parts of %lld for %d ranks: they are of different checkpoints",
+                                f->directory, r, (long long)t->dims[0], f->group, (long long)f->total,
+                                (long long)part, f->z->n_ranks);
         }
     }
     return status_ok();
@@ -427,21 +423,20 @@ static struct status check_layout(const struct zero_folder *z, const char *direc
                             (long long)n);
     }
     if (torch_optimizer_number(&n, pickle_find(states, "dp_world_size")) && n != z->n_ranks) {
-        return status_error(STATUS_DATA,
-                            "%s: " ZERO_FOLDER_STATES
-                            " is of %lld ranks, the files of the optimizer of %d: they are of "
-                            "different checkpoints",
-                            directory, (long long)n, z->n_ranks);
+        return status_error(
+            STATUS_DATA,
+            "%s: " ZERO_FOLDER_STATES
+            " is of %lld ranks, the files of the optimizer of %d: they are of different checkpoints",
+            directory, (long long)n, z->n_ranks);
     }
     for (size_t g = 0; g < torch_optimizer_length(paddings); g++) {
         const struct pickle_node *group = paddings->list.items[g];
         for (size_t i = 0; i < torch_optimizer_length(group); i++) {
             if (!torch_optimizer_number(&n, group->list.items[i]) || n != 0) {
-                return status_error(
-                    STATUS_UNAVAILABLE,
-                    "%s has padding between its parameters (\"parameter_alignment\"), which kiln does not "
-                    "read",
-                    directory);
+                return status_error(STATUS_UNAVAILABLE,
+                                    "%s has padding between its parameters (\"parameter_alignment\"), which "
+                                    "kiln does not read",
+                                    directory);
             }
         }
     }

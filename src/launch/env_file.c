@@ -15,10 +15,10 @@ static struct status add_line(void *context, char *line, const char *source)
     }
     size_t n = strspn(line, letters);
     if (n == 0 || line[n] != '=' || (line[0] >= '0' && line[0] <= '9')) {
-        return status_error(STATUS_USAGE,
-                            "%s: '%.60s' is not NAME=VALUE; a name has letters, digits and _, and "
-                            "no blank before '='",
-                            source, line);
+        return status_error(
+            STATUS_USAGE,
+            "%s: '%.60s' is not NAME=VALUE; a name has letters, digits and _, and no blank before '='",
+            source, line);
     }
     if (strncmp(line, "OMPI_COMM_WORLD_", 16) == 0 || strncmp(line, "PMIX_", 5) == 0) {
         return status_error(STATUS_USAGE, "%s: %.*s is set by mpirun for each rank; remove the line", source,

@@ -14,8 +14,8 @@
 
 /* Processors that a process may use, processors in all, and cores: siblings of a core have one list. */
 static const char ask_cores[] =
-    "nproc; cat /sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list | wc -l; "
-    "sort -u /sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list | wc -l";
+    "nproc; cat /sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list | wc -l; sort -u "
+    "/sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list | wc -l";
 
 bool host_check_is_here(const char *name)
 {
@@ -35,8 +35,7 @@ void host_check_own_name(void)
         return;
     }
     log_warning("this machine's name, %s, has no address (%s): mpirun may ask for it for minutes; add a line "
-                "\"127.0.1.1 %s\" to "
-                "/etc/hosts",
+                "\"127.0.1.1 %s\" to /etc/hosts",
                 own.text, gai_strerror(error), own.text);
 }
 
@@ -49,8 +48,7 @@ static const struct explanation {
      "no address for @: correct the hostfile, or add a line \"ADDRESS @\" to /etc/hosts of every host"},
     {"Connection refused", "port closed",
      "nothing listens on port # of @: start it there (service ssh start), with \"Port #\" in "
-     "/etc/ssh/sshd_config, or "
-     "give the right --ssh_port"},
+     "/etc/ssh/sshd_config, or give the right --ssh_port"},
     {"Network is unreachable", "no network",
      "this machine has no way to @: bring its interface up: ip link set dev eth0 up"},
     {"No route to host", "no route",
@@ -60,8 +58,7 @@ static const struct explanation {
      "port #"},
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", "host key changed",
      "@ has another key than known_hosts says; if it was reinstalled: ssh-keygen -R '[@]:#' && ssh-keyscan "
-     "-p # -H @ "
-     ">> ~/.ssh/known_hosts"},
+     "-p # -H @ >> ~/.ssh/known_hosts"},
     {"Host key verification failed", "unknown host key",
      "@ is not in known_hosts: ssh-keyscan -p # -H @ >> ~/.ssh/known_hosts"},
     {"Permission denied", "login refused",

@@ -22,11 +22,10 @@ struct status host_list_check_name(const char *name, const char *source)
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     size_t n = strlen(name);
     if (n == 0 || n >= HOST_NAME_BYTES || name[0] == '-' || name[strspn(name, allowed)] != '\0') {
-        return status_error(
-            STATUS_USAGE,
-            "%s: '%.80s' cannot be a host: a name of 1 to %d letters, digits and .-_, or an IPv4 "
-            "address; the user and the port are set by ssh_config or --ssh_port",
-            source, name, HOST_NAME_BYTES - 1);
+        return status_error(STATUS_USAGE,
+                            "%s: '%.80s' cannot be a host: a name of 1 to %d letters, digits and .-_, or an "
+                            "IPv4 address; the user and the port are set by ssh_config or --ssh_port",
+                            source, name, HOST_NAME_BYTES - 1);
     }
     return status_ok();
 }

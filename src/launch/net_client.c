@@ -35,11 +35,10 @@ static struct status refused(int error, const char *host, int port)
             "%s refuses port %d: a firewall there rejects it; open the ports above 1024 between the hosts",
             host, port);
     }
-    return status_error(
-        STATUS_UNAVAILABLE,
-        "port %d of %s: %s; a firewall drops it, or an interface is down (on it: ip link; ip link set dev "
-        "eth0 up); open the ports above 1024 between the hosts",
-        port, host, error == EINPROGRESS ? "no answer in 3 s" : strerror(error));
+    return status_error(STATUS_UNAVAILABLE,
+                        "port %d of %s: %s; a firewall drops it, or an interface is down (on it: ip link; ip "
+                        "link set dev eth0 up); open the ports above 1024 between the hosts",
+                        port, host, error == EINPROGRESS ? "no answer in 3 s" : strerror(error));
 }
 
 static struct status connect_to(int *out, const char *host, int port)

@@ -74,11 +74,10 @@ static struct status add_begin(struct words *w, const char *self, int n, const c
         return words_status(w);
     }
     if (i > 0) {
-        return status_error(
-            STATUS_USAGE,
-            "%.80s is none of the scripts that kiln replaces, run_pretraining.py and run_squad.py; type the "
-            "command as kiln pretrain ...",
-            i < n ? words[i] : words[i - 1]);
+        return status_error(STATUS_USAGE,
+                            "%.80s is none of the scripts that kiln replaces, run_pretraining.py and "
+                            "run_squad.py; type the command as kiln pretrain ...",
+                            i < n ? words[i] : words[i - 1]);
     }
     *n_read = 0;
     bool is_kiln = strcmp(words[0], "kiln") == 0;

@@ -16,7 +16,7 @@ struct program {
 
 /* Reads the words behind the flags of `kiln launch`:
  *
- *     kiln pretrain ... | pretrain ...             this program, by its whole path, as every host must have it
+ *     kiln pretrain ... | pretrain ...             this program, by its full path, which every host must have
  *     [python3 [-u]] [DIR/]run_pretraining.py ...         kiln pretrain; run_squad.py is kiln squad
  *     mpirun ... kiln pretrain ... | srun ...             as typed
  *     PROGRAM ...                                         as typed

@@ -47,8 +47,7 @@ static struct status check_owner(const char *path)
                ? status_ok()
                : status_error(STATUS_USAGE,
                               "./%s %s: it would set variables of all ranks, LD_PRELOAD too; remove it, or "
-                              "take it over (chown, chmod "
-                              "go-w), or name it by --env_file",
+                              "take it over (chown, chmod go-w), or name it by --env_file",
                               path, is_own ? "can be written by other users" : "belongs to another user");
 }
 

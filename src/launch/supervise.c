@@ -335,9 +335,8 @@ static struct status run_attempts(struct course *c, const struct supervise *s)
         }
         if (a.n_told > 0) {
             return a.code == STATUS_PREEMPTED
-                       ? status_error(STATUS_PREEMPTED,
-                                      "stopped by a signal; the state is saved, start again with "
-                                      "--resume_from_checkpoint to go on")
+                       ? status_error(STATUS_PREEMPTED, "stopped by a signal; the state is saved, start "
+                                                        "again with --resume_from_checkpoint to go on")
                        : failure;
         }
         TRY(prepare_restart(c, s, failure));

@@ -258,8 +258,8 @@ struct status checkpoint_read_moments(const struct checkpoint *c, const struct p
 {
     if (c->optimizer.n != 2 * params->n) {
         return status_error(STATUS_DATA,
-                            "%s/optimizer.safetensors has %d tensors, but the model has %d "
-                            "parameters with 2 moments each: is it from another model?",
+                            "%s/optimizer.safetensors has %d tensors, but the model has %d parameters with 2 "
+                            "moments each: is it from another model?",
                             c->path, c->optimizer.n, params->n);
     }
     TRY(read_flat(c, &c->optimizer, CHECKPOINT_OPTIMIZER, "exp_avg.", params, begin, exp_avg));

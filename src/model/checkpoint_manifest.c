@@ -163,11 +163,10 @@ static struct status read_file(struct checkpoint_manifest *m, const char *name, 
     int64_t bytes = 0;
     uint64_t crc = 0;
     if (!checkpoint_manifest_is_name(name) || m->n == CHECKPOINT_MAX_FILES || !json_is_object(entry)) {
-        return status_error(
-            STATUS_DATA,
-            "%s: \"files\" must map at most %d names of files in its directory to their sizes, but has "
-            "'%.60s'",
-            source, CHECKPOINT_MAX_FILES, name);
+        return status_error(STATUS_DATA,
+                            "%s: \"files\" must map at most %d names of files in its directory to their "
+                            "sizes, but has '%.60s'",
+                            source, CHECKPOINT_MAX_FILES, name);
     }
     snprintf(file.name, sizeof file.name, "%s", name);
     TRY(json_get_int(entry, source, "bytes", true, &bytes));

@@ -35,11 +35,10 @@ static struct status check(const struct model_dir *m, const struct foreign_momen
     const struct stored_tensor *all[] = {kept->exp_avg, kept->exp_avg_sq, kept->weight};
     for (int i = 0; i < 3 && t != NULL; i++) {
         if (all[i] != NULL && (!same_shape(all[i], &t->stored) || !is_real(all[i]))) {
-            return status_error(
-                STATUS_DATA,
-                "%s: what its optimizer has for %s is not of that weight's shape: it is of another "
-                "model, or its parameters were in another order",
-                m->path, kept->name);
+            return status_error(STATUS_DATA,
+                                "%s: what its optimizer has for %s is not of that weight's shape: it is of "
+                                "another model, or its parameters were in another order",
+                                m->path, kept->name);
         }
     }
     return status_ok();
@@ -139,8 +138,7 @@ static struct status take_optimizer(struct foreign_moments *o, const struct mode
     if (o->optimizer.n_groups > 2 || in_first != n_first || o->optimizer.n != o->n) {
         return status_error(STATUS_DATA,
                             "%s: its optimizer has %d parameters in %d group(s), %d of them in the first, "
-                            "but its model %d, of "
-                            "which %d are decayed: the moments cannot be told apart",
+                            "but its model %d, of which %d are decayed: the moments cannot be told apart",
                             m->path, o->optimizer.n, o->optimizer.n_groups, in_first, o->n, n_first);
     }
     o->has = o->optimizer.has_moments;

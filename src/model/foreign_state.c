@@ -152,8 +152,7 @@ static struct status set_position(struct foreign *f, struct position at,
     if (step > named) {
         return status_error(
             STATUS_DATA,
-            "%s is named after step %lld, but counts %lld steps: was it renamed? name it after its "
-            "step",
+            "%s is named after step %lld, but counts %lld steps: was it renamed? name it after its step",
             path, (long long)named, (long long)step);
     }
     /* Moments that begin at zero are corrected as those of a first step. */
@@ -213,8 +212,7 @@ static void tell(const struct foreign *f, bool has_scale, const char *path)
             path);
     }
     log_info("%s: its place in the data%s and its random states%s cannot be taken over: batches and dropout "
-             "are those that "
-             "--seed gives for the steps after it",
+             "are those that --seed gives for the steps after it",
              path, file, has_scale ? "" : ", and a loss scale if it had one,");
 }
 

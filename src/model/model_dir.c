@@ -84,11 +84,10 @@ static struct status check_vocab_size(struct model_dir *m)
     int64_t rows = t->stored.dims[0], says = m->family->sizes(m->config).vocab_size, n = m->tokenizer.n;
     bool fits = says == rows ? rows >= n : (says == 0 || says == n) && fits_padded(rows, n);
     if (!fits) {
-        return status_error(
-            STATUS_DATA,
-            "%s: config.json has \"vocab_size\" %lld, %s has %lld rows, and the vocabulary has %lld "
-            "pieces: they are from different models",
-            m->path, (long long)says, t->stored.name, (long long)rows, (long long)n);
+        return status_error(STATUS_DATA,
+                            "%s: config.json has \"vocab_size\" %lld, %s has %lld rows, and the vocabulary "
+                            "has %lld pieces: they are from different models",
+                            m->path, (long long)says, t->stored.name, (long long)rows, (long long)n);
     }
     if (rows > n && !fits_padded(rows, n)) {
         log_warning(

@@ -68,11 +68,10 @@ static struct status check_tied(const struct reading *r, const struct param *p, 
     bool same;
     TRY(status_context(stored_tensor_compare(&same, &copy->stored, &t->stored), "%s", r->m->path));
     if (!same) {
-        return status_error(
-            STATUS_DATA,
-            "%s: %.80s differs from %.80s; only models whose decoder is tied to the word embeddings "
-            "are supported",
-            r->m->path, copy->stored.name, t->stored.name);
+        return status_error(STATUS_DATA,
+                            "%s: %.80s differs from %.80s; only models whose decoder is tied to the word "
+                            "embeddings are supported",
+                            r->m->path, copy->stored.name, t->stored.name);
     }
     return status_ok();
 }
@@ -98,12 +97,11 @@ static struct status read_param(const struct reading *r, const struct param *p, 
     struct stored_tensor cut = cut_rows(&t->stored, &values);
     TRY(status_context(stored_tensor_read(&cut, values), "%s", r->m->path));
     int64_t i = tensor_find_nonfinite(values);
-    return i < 0
-               ? status_ok()
-               : status_error(STATUS_NUMERIC,
-                              "%s: the weight %.80s is not finite (element %lld is %g): the file is damaged, "
-                              "or its training had diverged; use an earlier checkpoint",
-                              r->m->path, t->stored.name, (long long)i, tensor_get(values, i));
+    return i < 0 ? status_ok()
+                 : status_error(STATUS_NUMERIC,
+                                "%s: the weight %.80s is not finite (element %lld is %g): the file is "
+                                "damaged, or its training had diverged; use an earlier checkpoint",
+                                r->m->path, t->stored.name, (long long)i, tensor_get(values, i));
 }
 
 static struct status read_all(struct reading *r)
@@ -131,12 +129,11 @@ static struct status account_for(const struct reading *r, const struct model_ten
         return status_ok();
     }
     if (r->n_wanted[part] > 0) {
-        return status_error(
-            STATUS_DATA,
-            "%s: the files hold %.80s, but the %s that config.json describes (%lld layers) has no such "
-            "tensor",
-            r->m->path, t->stored.name, r->m->family->class_of(r->report->task),
-            (long long)r->m->family->sizes(r->m->config).n_layers);
+        return status_error(STATUS_DATA,
+                            "%s: the files hold %.80s, but the %s that config.json describes (%lld layers) "
+                            "has no such tensor",
+                            r->m->path, t->stored.name, r->m->family->class_of(r->report->task),
+                            (long long)r->m->family->sizes(r->m->config).n_layers);
     }
     if (part == NAMES_OTHER && r->report->n[LOAD_IGNORED][part] == 0) {
         memcpy(r->report->other, t->as.name, sizeof r->report->other);

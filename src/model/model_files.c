@@ -20,10 +20,10 @@ static struct status check_file_name(const char *index, const json_t *value)
     const char *ending = strrchr(name, '.');
     if (ending == NULL || ending == name || strcmp(ending, wanted) != 0 || strchr(name, '/') != NULL ||
         name[0] == '.') {
-        return status_error(STATUS_DATA,
-                            "%s: \"weight_map\" must map tensors to names of %s files beside it, but has "
-                            "'%.60s'",
-                            index, wanted, name);
+        return status_error(
+            STATUS_DATA,
+            "%s: \"weight_map\" must map tensors to names of %s files beside it, but has '%.60s'", index,
+            wanted, name);
     }
     return status_ok();
 }
@@ -353,11 +353,10 @@ static struct status open_prefix(struct model_files *m, const char *directory)
             return open_file(m, directory, prefix);
         }
     }
-    return status_error(
-        STATUS_DATA,
-        "%s has neither model.safetensors nor pytorch_model.bin, no index of shards of them, and no "
-        "other weights that kiln finds by name",
-        directory);
+    return status_error(STATUS_DATA,
+                        "%s has neither model.safetensors nor pytorch_model.bin, no index of shards of them, "
+                        "and no other weights that kiln finds by name",
+                        directory);
 }
 
 static struct status open_directory(struct model_files *m, const char *directory)

@@ -116,11 +116,10 @@ struct status model_place_find(struct model_place *p, const char *path)
     }
     TRY(checkpoint_path(index, "%s.index", path));
     if (!file_exists(path) && !file_exists(index)) {
-        return status_error(
-            STATUS_DATA,
-            "%s is no directory with a config.json, no file of tensors (.pt, .bin, .safetensors) and no "
-            "prefix of a TensorFlow checkpoint",
-            path);
+        return status_error(STATUS_DATA,
+                            "%s is no directory with a config.json, no file of tensors (.pt, .bin, "
+                            ".safetensors) and no prefix of a TensorFlow checkpoint",
+                            path);
     }
     const char *slash = strrchr(path, '/');
     TRY(checkpoint_path(p->tensors, "%s", path));

@@ -120,8 +120,7 @@ void backend_announce(const struct backend *b, const char *name)
     bool is_auto = strcmp(name, "auto") == 0;
     if (is_auto && visible != NULL) {
         log_warning("the %s computes: --device auto is the cpu, since cuda has not been tested on a GPU yet; "
-                    "this machine has %s: "
-                    "--device cuda asks for GPUs of NVIDIA, others are not built",
+                    "this machine has %s: --device cuda asks for GPUs of NVIDIA, others are not built",
                     b->device->name, visible);
     } else {
         log_info("the %s computes%s", b->device->name, is_auto ? ": --device auto is the cpu" : "");

@@ -52,9 +52,8 @@ static const struct machine machines[] = {
      .between = 25e9,
      .computes_in_f16 = true,
      .memory_source = "NVIDIA's datasheet, 80 GB",
-     .rates_source =
-         "roofline of the datasheet's 312 TFLOP/s (bf16) and 2.039 TB/s, of which a step is assumed to "
-         "reach the share that NVIDIA's BERT-Large did (phase 1, 580 sequences/s)",
+     .rates_source = "roofline of the datasheet's 312 TFLOP/s (bf16) and 2.039 TB/s, of which a step is "
+                     "assumed to reach the share that NVIDIA's BERT-Large did (phase 1, 580 sequences/s)",
      .links_source = "NVLink 600 GB/s both ways (datasheet); one 200 Gb/s adapter a device (DGX A100)"},
     {.name = "gaudi1",
      .title = "Habana Gaudi, first generation (HL-205)",
@@ -65,9 +64,8 @@ static const struct machine machines[] = {
      .between = 6.25e9,
      .memory_source =
          "32 GB, Hugging Face's pages on Gaudi; kiln does not run on it: bytes are as on its GPUs",
-     .rates_source =
-         "roofline; its makers publish no rate of products: assumed is the one by which BERT-Large reaches "
-         "what is published (phase 1, 1,489 sequences/s on 8); memory 1 TB/s",
+     .rates_source = "roofline; its makers publish no rate of products: assumed is the one by which "
+                     "BERT-Large reaches what is published (phase 1, 1,489 sequences/s on 8); memory 1 TB/s",
      .links_source = "AWS dl1.24xlarge: 700 Gb/s in the node, 400 Gb/s from node to node for 8 devices"},
     {.name = "cpu",
      .title = "this machine's processor",

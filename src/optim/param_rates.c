@@ -61,11 +61,10 @@ static struct status freeze_word(struct param_table *t, int64_t n_layers, const 
         n += matches;
     }
     return n > 0 ? status_ok()
-                 : status_error(
-                       STATUS_USAGE,
-                       "--freeze: \"%s\" matches no parameter; it may be embeddings, a layer as 3, layers "
-                       "as 0-5, or names as `kiln inspect` lists them, with * for any part",
-                       word);
+                 : status_error(STATUS_USAGE,
+                                "--freeze: \"%s\" matches no parameter; it may be embeddings, a layer as 3, "
+                                "layers as 0-5, or names as `kiln inspect` lists them, with * for any part",
+                                word);
 }
 
 static struct status freeze(struct param_table *t, int64_t n_layers, const char *words)
@@ -75,10 +74,10 @@ static struct status freeze(struct param_table *t, int64_t n_layers, const char 
         char word[WORD_BYTES];
         size_t n = strcspn(at, ",");
         if (n == 0 || n >= sizeof word) {
-            return status_error(STATUS_USAGE,
-                                "--freeze \"%s\" has a word that is empty or too long; words have one "
-                                "comma between them",
-                                words);
+            return status_error(
+                STATUS_USAGE,
+                "--freeze \"%s\" has a word that is empty or too long; words have one comma between them",
+                words);
         }
         memcpy(word, at, n);
         word[n] = '\0';

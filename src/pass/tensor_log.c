@@ -266,8 +266,8 @@ static bool is_wanted(const struct tensor_log_options *o)
     if (kinds && o->max_iterations == 0) {
         log_info("no tensors are logged: --tensor_logger_max_iterations says of how many micro-batches");
     } else if (!kinds && o->max_iterations > 0) {
-        log_info("no tensors are logged: --log_model_inputs, --log_fwd_activations and --log_bwd_grads say "
-                 "which");
+        log_info(
+            "no tensors are logged: --log_model_inputs, --log_fwd_activations and --log_bwd_grads say which");
     }
     return kinds && o->max_iterations > 0;
 }
@@ -318,10 +318,8 @@ struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_opti
                             stage->x->device->name);
     }
     if (o->gradients && tensor_is_null(grad)) {
-        return status_error(
-            STATUS_USAGE,
-            "--log_bwd_grads with --zero_stage 2: no rank has all gradients of parameters; log the "
-            "run with --zero_stage 1");
+        return status_error(STATUS_USAGE, "--log_bwd_grads with --zero_stage 2: no rank has all gradients of "
+                                          "parameters; log the run with --zero_stage 1");
     }
     l->stage = stage;
     l->params = params;

@@ -109,10 +109,10 @@ void deepspeed_log_saved(struct deepspeed_log *l, int64_t global_step)
         return;
     }
     if (l->options.settings.zero_stage > 0) {
-        buf_printf(&b,
-                   "[INFO] [kiln:_save_zero_checkpoint] zero checkpoint saved "
-                   "%s/ckpt_%lld/optimizer.safetensors",
-                   l->options.output_dir, (long long)global_step);
+        buf_printf(
+            &b,
+            "[INFO] [kiln:_save_zero_checkpoint] zero checkpoint saved %s/ckpt_%lld/optimizer.safetensors",
+            l->options.output_dir, (long long)global_step);
         put_line(&b);
     }
     buf_printf(&b, "[INFO] [kiln:commit] Checkpoint %lld is ready now!", (long long)global_step);

@@ -48,8 +48,7 @@ static struct status plan_widths(struct embed_plan *p, int64_t hidden_size)
         if (!l->normalize && !l->truncates && l->n_in != p->width) {
             return status_error(
                 STATUS_USAGE,
-                "the model's Dense module takes vectors of %lld numbers, but %d poolings of %lld "
-                "make %lld",
+                "the model's Dense module takes vectors of %lld numbers, but %d poolings of %lld make %lld",
                 (long long)l->n_in, p->n_poolings, (long long)hidden_size, (long long)p->width);
         }
         p->width = sentence_layer_width(l, p->width);

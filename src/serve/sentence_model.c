@@ -322,11 +322,10 @@ static struct status read_module(struct sentence_model *m, size_t i, const json_
     TRY(folder_of(folder, directory, in, source));
     enum module_kind kind = kind_of(type);
     if (kind == N_MODULES || (i < 2 ? (size_t)kind != i : kind < MODULE_DENSE)) {
-        return status_error(
-            STATUS_DATA,
-            "%s: module %zu is %.120s; kiln computes Transformer, then Pooling, then any of Dense, "
-            "Normalize and Dropout: these vectors need sentence-transformers",
-            source, i, type);
+        return status_error(STATUS_DATA,
+                            "%s: module %zu is %.120s; kiln computes Transformer, then Pooling, then any of "
+                            "Dense, Normalize and Dropout: these vectors need sentence-transformers",
+                            source, i, type);
     }
     if (m->n_layers == SENTENCE_MAX_LAYERS) {
         return status_error(STATUS_DATA, "%s has more than %d modules after the pooling", source,

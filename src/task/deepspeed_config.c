@@ -70,11 +70,11 @@ static struct status read_batch(const struct reader *r)
             r->path, (long long)train, n > 1 ? ranks : "one rank");
     }
     if (micro * steps * n != train) {
-        return status_error(
-            STATUS_DATA,
-            "%s: \"train_batch_size\" %lld is not \"train_micro_batch_size_per_gpu\" %lld times "
-            "\"gradient_accumulation_steps\" %lld times %s",
-            r->path, (long long)train, (long long)micro, (long long)steps, n > 1 ? ranks : "one rank");
+        return status_error(STATUS_DATA,
+                            "%s: \"train_batch_size\" %lld is not \"train_micro_batch_size_per_gpu\" %lld "
+                            "times \"gradient_accumulation_steps\" %lld times %s",
+                            r->path, (long long)train, (long long)micro, (long long)steps,
+                            n > 1 ? ranks : "one rank");
     }
     r->c->train_batch_size = micro * steps;
     r->c->gradient_accumulation_steps = steps;
@@ -119,8 +119,7 @@ static struct status read_zero(const struct reader *r)
     if (stage == 3) {
         return status_error(STATUS_UNAVAILABLE,
                             "%s: \"zero_optimization.stage\" 3 is not offered: every rank keeps all weights; "
-                            "stage 2 shares out "
-                            "moments and gradients",
+                            "stage 2 shares out moments and gradients",
                             r->path);
     }
     r->c->log.zero_stage = stage;
@@ -153,10 +152,10 @@ static struct status read_logs(const struct reader *r)
                                 *path == '\0' ? "" : "/", *name == '\0' ? "." : name);
     return n < (int)sizeof l->tensorboard
                ? status_ok()
-               : status_error(STATUS_DATA,
-                              "%s: \"tensorboard.output_path\" and \"tensorboard.job_name\" are longer than "
-                              "%zu bytes",
-                              r->path, sizeof l->tensorboard - 1);
+               : status_error(
+                     STATUS_DATA,
+                     "%s: \"tensorboard.output_path\" and \"tensorboard.job_name\" are longer than %zu bytes",
+                     r->path, sizeof l->tensorboard - 1);
 }
 
 static struct status read_betas(const struct reader *r, const json_t *params)

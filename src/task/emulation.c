@@ -23,9 +23,8 @@ struct status emulation_open(struct comm_emulated *e, struct comm *world, const 
     }
     if (started->size > 1) {
         return status_error(STATUS_USAGE,
-                            "--emulate_world %" PRId64
-                            " is one process that stands for many, but %d were started: leave out "
-                            "mpirun or srun, or the flag",
+                            "--emulate_world %" PRId64 " is one process that stands for many, but %d were "
+                                                       "started: leave out mpirun or srun, or the flag",
                             o->world, started->size);
     }
     if (rank >= o->world) {
@@ -48,8 +47,7 @@ static struct status check_directory(const char *directory)
     return n == 0 ? status_ok()
                   : status_error(STATUS_USAGE,
                                  "--emulate_world: %s has checkpoints of a real run, whose logs this one "
-                                 "would go on: give "
-                                 "another --output_dir",
+                                 "would go on: give another --output_dir",
                                  directory);
 }
 
@@ -76,8 +74,7 @@ struct status emulation_take(struct pretrain_options *o, const struct comm *worl
     TRY(status_context(machine_find(&links, o->emulation.links), "--emulate_links"));
     o->skip_checkpoint = true;
     log_warning("emulation: this is rank %d of %d, and the others are not there: what it learns is "
-                "meaningless, and no checkpoint "
-                "is written",
+                "meaningless, and no checkpoint is written",
                 world->rank, world->size);
     return check_directory(o->output_dir);
 }
@@ -110,19 +107,17 @@ struct status emulation_tell(const struct emulation_result *r, const struct trai
     double whole_s = p.reduce.seconds + p.gather.seconds,
            left_s = world_plan_left_s(&p, r->step_s / (double)r->n_micro) + p.gather.seconds;
     log_info("emulation: memory of rank %d of %d, ZeRO stage %d: %.1f MiB; planned %.1f, and %.1f of the "
-             "rank with the most "
-             "(`kiln plan --world %d`)",
+             "rank with the most (`kiln plan --world %d`)",
              world->rank, world->size, r->zero_stage, mib((double)r->peak), mib((double)r->planned),
              mib(largest), world->size);
     log_info("emulation: exchanged a step, whole: gradients %.3f MiB, weights and sums for norms %.3f MiB; "
-             "`kiln plan`: %.3f "
-             "and %.3f",
+             "`kiln plan`: %.3f and %.3f",
              mib(reduced), mib(gathered), mib(plan_reduced), mib(p.zero.gathered_bytes));
-    log_info("emulation: %.4f s a step of %" PRId64
-             " micro-batches on this rank, and %.4f to %.4f s with what the exchange between %d would take, "
-             "predicted for the "
-             "links of %s (--emulate_links), behind the backward and not; nothing was saved",
-             r->step_s, r->n_micro, r->step_s + left_s, r->step_s + whole_s, world->size, r->links);
+    log_info(
+        "emulation: %.4f s a step of %" PRId64
+        " micro-batches on this rank, and %.4f to %.4f s with what the exchange between %d would take, "
+        "predicted for the links of %s (--emulate_links), behind the backward and not; nothing was saved",
+        r->step_s, r->n_micro, r->step_s + left_s, r->step_s + whole_s, world->size, r->links);
     *event =
         json_pack("{s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "rank", world->rank,
                   "world", world->size, "zero_stage", r->zero_stage, "peak_bytes", (json_int_t)r->peak,

@@ -46,9 +46,8 @@ static struct status check_evaluation(const struct finetune_options *o)
                             o->early.patience > 0 ? "early_stopping_patience" : "eval_steps");
     }
     if (o->early.patience > 0 && o->skip_checkpoint) {
-        return status_error(STATUS_USAGE,
-                            "--early_stopping_patience takes the weights of the best checkpoint: "
-                            "leave out --skip_checkpoint");
+        return status_error(STATUS_USAGE, "--early_stopping_patience takes the weights of the best "
+                                          "checkpoint: leave out --skip_checkpoint");
     }
     return status_ok();
 }
@@ -498,9 +497,8 @@ static struct status find_means(struct job *j)
     TRY((o->do_train ? precision_find : precision_find_prediction)(&j->precision, &o->precision,
                                                                    j->backend.device));
     if (j->precision.rounds_to_f16 && o->watch.plain_ops != NULL) {
-        return status_error(STATUS_USAGE,
-                            "--plain_ops: the definitions of ops do not round to fp16 as --fp16 does on "
-                            "the cpu; without --fp16 they can be used");
+        return status_error(STATUS_USAGE, "--plain_ops: the definitions of ops do not round to fp16 as "
+                                          "--fp16 does on the cpu; without --fp16 they can be used");
     }
     if (j->precision.rounds_to_f16) {
         j->half = half_ops();

@@ -10,13 +10,11 @@ static struct status refuse_file(const struct finetune_options *o, const char *n
 {
     char path[MODEL_DIR_PATH_BYTES];
     TRY(finetune_output_path(path, o, name));
-    return !file_exists(path)
-               ? status_ok()
-               : status_error(
-                     STATUS_USAGE,
-                     "%.300s already has %s; add --overwrite_output_dir to replace what is there, or give "
-                     "another --output_dir",
-                     o->output_dir, what);
+    return !file_exists(path) ? status_ok()
+                              : status_error(STATUS_USAGE,
+                                             "%.300s already has %s; add --overwrite_output_dir to replace "
+                                             "what is there, or give another --output_dir",
+                                             o->output_dir, what);
 }
 
 struct status finetune_finished_check(const struct finetune_options *o, const char *predictions)

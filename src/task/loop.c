@@ -62,11 +62,10 @@ struct status loop_restore(struct loop *l, bool *found)
     *found = from.kind != NULL;
     if (*found) {
         s = l->resume ? resume_from(l, &from)
-                      : status_error(
-                            STATUS_USAGE,
-                            "%s already has checkpoints; add --resume_from_checkpoint to continue, or give "
-                            "another --output_dir",
-                            l->directory);
+                      : status_error(STATUS_USAGE,
+                                     "%s already has checkpoints; add --resume_from_checkpoint to continue, "
+                                     "or give another --output_dir",
+                                     l->directory);
     }
     training_state_close(&from);
     l->first_step = l->state.step;
@@ -283,11 +282,11 @@ static void tell_spike(const struct loop *l, struct health_score score, const st
                        int64_t to)
 {
     if (together_is_first(l->world)) {
-        log_warning(
-            "step %lld: a spike: log(loss) is %.2f, the gradient's norm %.2f deviations above the last %lld "
-            "steps; steps %lld to %lld are left out, from ckpt_%lld on",
-            (long long)l->state.step, score.log_loss, score.grad_norm, (long long)l->health.spike_window,
-            (long long)left_out->first, (long long)left_out->last, (long long)to);
+        log_warning("step %lld: a spike: log(loss) is %.2f, the gradient's norm %.2f deviations above the "
+                    "last %lld steps; steps %lld to %lld are left out, from ckpt_%lld on",
+                    (long long)l->state.step, score.log_loss, score.grad_norm,
+                    (long long)l->health.spike_window, (long long)left_out->first, (long long)left_out->last,
+                    (long long)to);
     }
     metrics_event(l->log, "spike",
                   json_pack("{s:f, s:f, s:I, s:I, s:I}", "log_loss_z", score.log_loss, "grad_norm_z",
@@ -301,26 +300,24 @@ static struct status roll_back(struct loop *l, struct health_score score)
     struct checkpoint c;
     int64_t to;
     if (!health_leave_out(&known, &l->health, l->state.step)) {
-        return status_error(
-            STATUS_NUMERIC,
-            "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above the mean), "
-            "after %lld that were left out (--spike_rollbacks): lower the learning rate, look at the "
-            "data, or raise --spike_z %g",
-            (long long)l->state.step, score.log_loss, score.grad_norm, (long long)known.n_left_out,
-            l->health.spike_z);
+        return status_error(STATUS_NUMERIC,
+                            "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above "
+                            "the mean), after %lld that were left out (--spike_rollbacks): lower the "
+                            "learning rate, look at the data, or raise --spike_z %g",
+                            (long long)l->state.step, score.log_loss, score.grad_norm,
+                            (long long)known.n_left_out, l->health.spike_z);
     }
     const struct health_range *left_out = &known.left_out[known.n_left_out - 1];
     save_run_finish(&l->save_run); /* the checkpoint in flight may be the one; a failure was logged */
     TRY(comm_agree(l->world, open_before(l, &c, left_out->first, &to)));
     struct status s = together_same(l->world, to, "the step of the checkpoint before a spike");
     if (!failed(s) && to < 0) {
-        return status_error(
-            STATUS_NUMERIC,
-            "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above the mean), "
-            "and %s has no checkpoint of this phase from before step %lld to go back to: save more often "
-            "(--num_steps_per_checkpoint), or raise --spike_z %g",
-            (long long)l->state.step, score.log_loss, score.grad_norm, l->directory,
-            (long long)left_out->first, l->health.spike_z);
+        return status_error(STATUS_NUMERIC,
+                            "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above "
+                            "the mean), and %s has no checkpoint of this phase from before step %lld to go "
+                            "back to: save more often (--num_steps_per_checkpoint), or raise --spike_z %g",
+                            (long long)l->state.step, score.log_loss, score.grad_norm, l->directory,
+                            (long long)left_out->first, l->health.spike_z);
     }
     if (!failed(s)) {
         tell_spike(l, score, left_out, to);
@@ -461,10 +458,9 @@ struct status loop_run(struct loop *l)
     }
     save_run_finish(&l->save_run); /* its failure was logged; only a failed save at the end fails the run */
     profile_close(&l->profile);
-    return stopping && !loop_is_over(l)
-               ? status_error(STATUS_PREEMPTED,
-                              "stopped by a signal after step %lld; the same command with "
-                              "--resume_from_checkpoint continues it",
-                              (long long)l->state.step)
-               : status_ok();
+    return stopping && !loop_is_over(l) ? status_error(STATUS_PREEMPTED,
+                                                       "stopped by a signal after step %lld; the same "
+                                                       "command with --resume_from_checkpoint continues it",
+                                                       (long long)l->state.step)
+                                        : status_ok();
 }

@@ -203,8 +203,7 @@ void prepare_plan_tell(const struct prepare_plan *p, const struct prepare_config
         snprintf(time, sizeof time, "about %s to read", progress_time(p->seconds).text);
     }
     log_info("plan: memory at most about %.0f MB on %d threads; disk about %.1f MB, with what is needed "
-             "meanwhile "
-             "(%.1f MB free); time %s%s",
+             "meanwhile (%.1f MB free); time %s%s",
              (double)p->memory_bytes / 1e6, parallel_n_parts(), (double)p->disk_bytes / 1e6,
              (double)free / 1e6, time, c->n_sets > 0 ? ", and more for HDF5 files" : "");
     if (p->has_sample && !p->sample_is_whole) {
@@ -220,7 +219,6 @@ struct status prepare_plan_check_disk(const struct prepare_plan *p, const struct
                ? status_ok()
                : status_error(STATUS_IO,
                               "%s has %.1f MB free, and the output is estimated to take %.1f MB: choose "
-                              "another place, or "
-                              "fewer outputs",
+                              "another place, or fewer outputs",
                               c->output_dir, (double)free / 1e6, (double)p->disk_bytes / 1e6);
 }

@@ -110,11 +110,10 @@ static struct status begin(struct run *r, bool *is_done)
         return status_error(s.code, "%s; --overwrite begins anew", s.message);
     }
     if (found && !c->resume) {
-        return status_error(
-            STATUS_USAGE,
-            "%s is of a run that was not finished, after %.1f %% of the text: --resume continues it, "
-            "--overwrite begins anew",
-            r->work, percent_done(r));
+        return status_error(STATUS_USAGE,
+                            "%s is of a run that was not finished, after %.1f %% of the text: --resume "
+                            "continues it, --overwrite begins anew",
+                            r->work, percent_done(r));
     }
     if (!found) {
         return begin_without_state(r, is_done);

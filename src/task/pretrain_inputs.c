@@ -27,28 +27,26 @@ static uint64_t unknown_vocab(void)
 static struct status check_model(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     if (in->tokenizer.n == 0 && in->model.vocab_size == 0) {
-        return status_error(STATUS_USAGE,
-                            "neither %s says \"vocab_size\" nor is there a vocab.txt in or beside %s; give "
-                            "--vocab_file",
-                            o->config_file, o->input_dir);
+        return status_error(
+            STATUS_USAGE,
+            "neither %s says \"vocab_size\" nor is there a vocab.txt in or beside %s; give --vocab_file",
+            o->config_file, o->input_dir);
     }
     if (in->model.vocab_size == 0) {
         in->model.vocab_size = in->tokenizer.n;
     }
     if (in->model.vocab_size < in->tokenizer.n) {
-        return status_error(
-            STATUS_DATA,
-            "%s says \"vocab_size\" %lld, but the vocabulary has %d pieces; leave \"vocab_size\" out or "
-            "use the vocabulary that the configuration was made for",
-            o->config_file, (long long)in->model.vocab_size, in->tokenizer.n);
+        return status_error(STATUS_DATA,
+                            "%s says \"vocab_size\" %lld, but the vocabulary has %d pieces; leave "
+                            "\"vocab_size\" out or use the vocabulary that the configuration was made for",
+                            o->config_file, (long long)in->model.vocab_size, in->tokenizer.n);
     }
     in->model.n_words = in->tokenizer.n;
     if (in->tokenizer.n > 0 && in->model.vocab_size > in->tokenizer.n) {
-        log_info(
-            "%s says \"vocab_size\" %lld, and the vocabulary has %d pieces: the other %lld rows are trained "
-            "with the rest and never predicted",
-            o->config_file, (long long)in->model.vocab_size, in->tokenizer.n,
-            (long long)(in->model.vocab_size - in->tokenizer.n));
+        log_info("%s says \"vocab_size\" %lld, and the vocabulary has %d pieces: the other %lld rows are "
+                 "trained with the rest and never predicted",
+                 o->config_file, (long long)in->model.vocab_size, in->tokenizer.n,
+                 (long long)(in->model.vocab_size - in->tokenizer.n));
     }
     return status_ok();
 }
@@ -94,22 +92,20 @@ static struct status find_vocab_of_shards(struct pretrain_inputs *in, const stru
     in->vocab_path[0] = '\0';
     tokenizer_open_unknown(&in->tokenizer);
     log_warning("there is no vocab.txt in or beside %s: checkpoints will have an empty one; --vocab_file "
-                "gives it, now, when "
-                "the run is resumed, or to the commands that read the model",
+                "gives it, now, when the run is resumed, or to the commands that read the model",
                 o->input_dir);
     return status_ok();
 }
 
 static struct status no_data(const struct pretrain_options *o)
 {
-    return status_error(
-        STATUS_DATA,
-        "--input_dir %s %s: it wants a directory made by `kiln prepare` (of HDF5 files that of training/ and "
-        "test/, or one of the two), or one with .hdf5 files",
-        o->input_dir,
-        file_is_directory(o->input_dir) ? "has no token store and no .hdf5 files"
-        : file_exists(o->input_dir)     ? "is not a directory"
-                                        : "does not exist");
+    return status_error(STATUS_DATA,
+                        "--input_dir %s %s: it wants a directory made by `kiln prepare` (of HDF5 files that "
+                        "of training/ and test/, or one of the two), or one with .hdf5 files",
+                        o->input_dir,
+                        file_is_directory(o->input_dir) ? "has no token store and no .hdf5 files"
+                        : file_exists(o->input_dir)     ? "is not a directory"
+                                                        : "does not exist");
 }
 
 /* --vocab_file, or that of the training data. */
@@ -230,11 +226,12 @@ static struct status open_heldout(struct pretrain_inputs *in, const struct pretr
         return open_shards(&in->heldout, in->heldout_dir, "test", in, o);
     }
     if (directory != NULL) {
-        return in->tokenizer.n > 0 ? open_store(&in->heldout, directory, "heldout", in, o)
-                                   : status_error(STATUS_USAGE,
-                                                  "--eval_input_dir %s is a token store, which wants a "
-                                                  "vocabulary: add --vocab_file",
-                                                  directory);
+        return in->tokenizer.n > 0
+                   ? open_store(&in->heldout, directory, "heldout", in, o)
+                   : status_error(
+                         STATUS_USAGE,
+                         "--eval_input_dir %s is a token store, which wants a vocabulary: add --vocab_file",
+                         directory);
     }
     if (in->train.shards.files.n > 0) {
         return open_test_shards(in, o);
@@ -304,24 +301,22 @@ static struct status refuse_drawing(const struct pretrain_inputs *in, const stru
     if (o->balance_tokens && rank_options_world(&o->ranks).size > 1) {
         return status_error(
             STATUS_USAGE,
-            "--balance_tokens cannot be: the .hdf5 files of %s are read in whole micro-batches; "
-            "leave it out, or train on a token store, which `kiln prepare` makes",
+            "--balance_tokens cannot be: the .hdf5 files of %s are read in whole micro-batches; leave it "
+            "out, or train on a token store, which `kiln prepare` makes",
             in->train_dir);
     }
     if (o->ppmi_embeddings) {
-        return status_error(
-            STATUS_USAGE,
-            "--ppmi_embeddings cannot be: the .hdf5 files of %s have no text to count in; leave it out, "
-            "or train on a token store, which `kiln prepare` makes",
-            in->train_dir);
+        return status_error(STATUS_USAGE,
+                            "--ppmi_embeddings cannot be: the .hdf5 files of %s have no text to count in; "
+                            "leave it out, or train on a token store, which `kiln prepare` makes",
+                            in->train_dir);
     }
     return o->mask_flag == NULL
                ? status_ok()
-               : status_error(
-                     STATUS_USAGE,
-                     "--%s cannot be: the .hdf5 files of %s have pairs and masks that were drawn already; "
-                     "leave it out, or train on a token store, which `kiln prepare` makes",
-                     o->mask_flag, in->train_dir);
+               : status_error(STATUS_USAGE,
+                              "--%s cannot be: the .hdf5 files of %s have pairs and masks that were drawn "
+                              "already; leave it out, or train on a token store, which `kiln prepare` makes",
+                              o->mask_flag, in->train_dir);
 }
 
 static struct status open_all(struct pretrain_inputs *in, const struct pretrain_options *o)
@@ -404,18 +399,16 @@ static void announce_shards(const struct shard_loader *l, const struct pretrain_
 {
     const char *unit = l->shape.packed ? "packs" : "sequences";
     int64_t batch = l->micro_size * l->n_micro;
-    log_info(
-        "data: %s: %lld files, %lld %s of up to %lld tokens, two files in %.1f MiB of memory; an epoch is "
-        "%.1f steps of %lld %s",
-        l->config.directory, (long long)l->files.n, (long long)l->n_total, unit,
-        (long long)l->shape.seq_length, (double)(SHARD_PROCESS_SLOTS * l->process->slot_bytes) / 0x1p20,
-        (double)l->n_total / (double)batch, (long long)batch, unit);
+    log_info("data: %s: %lld files, %lld %s of up to %lld tokens, two files in %.1f MiB of memory; an epoch "
+             "is %.1f steps of %lld %s",
+             l->config.directory, (long long)l->files.n, (long long)l->n_total, unit,
+             (long long)l->shape.seq_length, (double)(SHARD_PROCESS_SLOTS * l->process->slot_bytes) / 0x1p20,
+             (double)l->n_total / (double)batch, (long long)batch, unit);
     if (l->shape.packed) {
-        log_info(
-            "packed data: %.4g sequences a pack, so a step has %lld micro-batches of %lld packs in place of "
-            "--gradient_accumulation_steps %lld",
-            l->sequences_per_record, (long long)l->n_micro, (long long)l->micro_size,
-            (long long)o->gradient_accumulation_steps);
+        log_info("packed data: %.4g sequences a pack, so a step has %lld micro-batches of %lld packs in "
+                 "place of --gradient_accumulation_steps %lld",
+                 l->sequences_per_record, (long long)l->n_micro, (long long)l->micro_size,
+                 (long long)o->gradient_accumulation_steps);
     } else if (o->enable_packed_data_mode) {
         log_info("the data is not packed: --enable_packed_data_mode has no effect");
     }

@@ -73,11 +73,10 @@ static struct status read_length_schedule(struct pretrain_options *o,
     }
     o->n_shorter = n - 1;
     if (given->max_seq_length && o->max_seq_length != last) {
-        return status_error(
-            STATUS_USAGE,
-            "--length_schedule %s ends with sequences of %lld tokens, and --max_seq_length is %lld: "
-            "leave one of the two out",
-            o->length_schedule, (long long)last, (long long)o->max_seq_length);
+        return status_error(STATUS_USAGE,
+                            "--length_schedule %s ends with sequences of %lld tokens, and --max_seq_length "
+                            "is %lld: leave one of the two out",
+                            o->length_schedule, (long long)last, (long long)o->max_seq_length);
     }
     o->max_seq_length = last;
     return status_ok();
@@ -91,11 +90,10 @@ static struct status check_lengths(const struct pretrain_options *o)
     for (int i = 0; i < o->n_shorter; i++) {
         int64_t length = o->shorter[i].max_seq_length;
         if (length < 5 || micro % length != 0) {
-            return status_error(
-                STATUS_USAGE,
-                "--length_schedule %s: a micro-batch of %lld tokens is not a whole number of sequences "
-                "of %lld, at least 5",
-                o->length_schedule, (long long)micro, (long long)length);
+            return status_error(STATUS_USAGE,
+                                "--length_schedule %s: a micro-batch of %lld tokens is not a whole number of "
+                                "sequences of %lld, at least 5",
+                                o->length_schedule, (long long)micro, (long long)length);
         }
     }
     return status_ok();
@@ -114,8 +112,8 @@ static struct status read_words(const char *text, struct ramp *tokens)
         if (end == at || *end != (i < 2 ? ':' : '\0') || !isfinite(*fields[i])) {
             return status_error(
                 STATUS_USAGE,
-                "--batch_ramp wants FROM:TO:SHARE, as 4096:16384:0.5: tokens of the first and of "
-                "the largest batch, and the part of the run in which it grows; not '%s'",
+                "--batch_ramp wants FROM:TO:SHARE, as 4096:16384:0.5: tokens of the first and of the largest "
+                "batch, and the part of the run in which it grows; not '%s'",
                 text);
         }
         at = end + 1;
@@ -169,9 +167,8 @@ static struct status check_end(const struct pretrain_options *o, const struct ra
         snprintf(of_ranks, sizeof of_ranks, " on %lld ranks", (long long)all.n_ranks);
     }
     return status_error(STATUS_USAGE,
-                        "--batch_ramp %s ends with batches of %.0f tokens, but --%s %lld%s "
-                        "of --max_seq_length %lld "
-                        "are %.0f; leave one of the two out",
+                        "--batch_ramp %s ends with batches of %.0f tokens, but --%s %lld%s of "
+                        "--max_seq_length %lld are %.0f; leave one of the two out",
                         o->batch_ramp, tokens->to,
                         o->ranks.global_batch_size > 0 ? "global_batch_size" : "train_batch_size",
                         (long long)(all.batch / all.n_ranks), of_ranks, (long long)o->max_seq_length,
@@ -206,13 +203,12 @@ static struct status check_shares(const struct pretrain_options *o, double micro
     const double sizes[] = {o->n_micro.from, o->n_micro.to};
     for (int i = 0; i < 2; i++) {
         if (!is_multiple(sizes[i], (double)n)) {
-            return status_error(STATUS_USAGE,
-                                "--batch_ramp %s: a batch of %.0f tokens is %.0f micro-batches, which %lld "
-                                "ranks%s cannot share: "
-                                "give a multiple of %.0f, or other --gradient_accumulation_steps",
-                                o->batch_ramp, sizes[i] * micro, sizes[i], (long long)n,
-                                o->ranks.reproducible_ranks > 0 ? " (--reproducible_ranks)" : "",
-                                (double)n * micro);
+            return status_error(
+                STATUS_USAGE,
+                "--batch_ramp %s: a batch of %.0f tokens is %.0f micro-batches, which %lld ranks%s cannot "
+                "share: give a multiple of %.0f, or other --gradient_accumulation_steps",
+                o->batch_ramp, sizes[i] * micro, sizes[i], (long long)n,
+                o->ranks.reproducible_ranks > 0 ? " (--reproducible_ranks)" : "", (double)n * micro);
         }
     }
     return status_ok();
@@ -226,12 +222,12 @@ static struct status read_batch_ramp(struct pretrain_options *o, const struct pr
     struct whole all = whole_of(o);
     double micro = tokens.to / (double)all.n_micro;
     if (!is_multiple(tokens.from, micro)) {
-        return status_error(STATUS_USAGE,
-                            "--batch_ramp %s begins with batches of %.0f tokens, which micro-batches of %lld "
-                            "sequences of %lld tokens "
-                            "cannot make: give a multiple of %.0f, or other --gradient_accumulation_steps",
-                            o->batch_ramp, tokens.from, (long long)(all.batch / all.n_micro),
-                            (long long)o->max_seq_length, micro);
+        return status_error(
+            STATUS_USAGE,
+            "--batch_ramp %s begins with batches of %.0f tokens, which micro-batches of %lld sequences of "
+            "%lld tokens cannot make: give a multiple of %.0f, or other --gradient_accumulation_steps",
+            o->batch_ramp, tokens.from, (long long)(all.batch / all.n_micro), (long long)o->max_seq_length,
+            micro);
     }
     o->n_micro = (struct ramp){tokens.from / micro, tokens.to / micro, tokens.share};
     return check_shares(o, micro);
@@ -247,11 +243,10 @@ static struct status check_time(struct pretrain_options *o, const struct pretrai
             given->max_steps ? "max_steps" : "steps_this_run");
     }
     if (strcmp(o->schedule, "warmup") == 0) {
-        return status_error(
-            STATUS_USAGE,
-            "--total_training_time plans by the clock, and the \"scheduler\" of %s counts steps: give "
-            "--lr_schedule",
-            o->deepspeed_config);
+        return status_error(STATUS_USAGE,
+                            "--total_training_time plans by the clock, and the \"scheduler\" of %s counts "
+                            "steps: give --lr_schedule",
+                            o->deepspeed_config);
     }
     o->max_steps = PRETRAIN_MOST_STEPS;
     return status_ok();
@@ -271,12 +266,11 @@ static struct status check_warmup(const struct pretrain_options *o, const struct
                             o->deepspeed_config);
     }
     if ((double)o->warmup_tokens > all) {
-        return status_error(
-            STATUS_USAGE,
-            "--warmup_tokens %lld is longer than the run: %lld steps of %lld sequences of up to %lld "
-            "tokens are %.0f",
-            (long long)o->warmup_tokens, (long long)o->max_steps, (long long)batch,
-            (long long)o->max_seq_length, all);
+        return status_error(STATUS_USAGE,
+                            "--warmup_tokens %lld is longer than the run: %lld steps of %lld sequences of up "
+                            "to %lld tokens are %.0f",
+                            (long long)o->warmup_tokens, (long long)o->max_steps, (long long)batch,
+                            (long long)o->max_seq_length, all);
     }
     return status_ok();
 }

@@ -29,11 +29,10 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
              r->loop.state.dtype, o->optimizer);
     rank_options_announce(&o->ranks, o->train_batch_size, o->gradient_accumulation_steps);
     pretrain_inputs_announce(&r->in, o);
-    log_info(
-        "memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + saving "
-        "%.1f + libraries %.1f = %.1f MiB",
-        mib(p->weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes), mib(p->activation_bytes),
-        mib(p->workspace_bytes), mib(p->saving_bytes), mib(p->library_bytes), mib(p->total_bytes));
+    log_info("memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + "
+             "saving %.1f + libraries %.1f = %.1f MiB",
+             mib(p->weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes), mib(p->activation_bytes),
+             mib(p->workspace_bytes), mib(p->saving_bytes), mib(p->library_bytes), mib(p->total_bytes));
     if (o->total_training_time > 0) {
         log_info("work: phase %lld, %g seconds, at most %.3g GFLOP a step", (long long)r->loop.state.phase,
                  o->total_training_time, step_flops / 1e9);
@@ -52,10 +51,9 @@ void pretrain_tell_balance(struct pretrain_run *r)
         return;
     }
     double with = b->fullest / b->mean, without = b->fullest_in_order / b->mean;
-    log_info(
-        "balance: the fullest rank of a step had %.4f times the mean tokens, and would have %.4f without "
-        "--balance_tokens (%lld steps)",
-        with, without, (long long)b->n_batches);
+    log_info("balance: the fullest rank of a step had %.4f times the mean tokens, and would have %.4f "
+             "without --balance_tokens (%lld steps)",
+             with, without, (long long)b->n_batches);
     metrics_event(&r->metrics, "balance",
                   json_pack("{s:f, s:f, s:I}", "fullest_over_mean", with, "without", without, "steps",
                             (json_int_t)b->n_batches));

@@ -112,9 +112,8 @@ static struct status check_health(const struct pretrain_options *o)
         return status_ok();
     }
     if (o->skip_checkpoint || o->num_steps_per_checkpoint == 0) {
-        return status_error(STATUS_USAGE,
-                            "--spike_z goes back to checkpoints: leave out --skip_checkpoint, and give "
-                            "--num_steps_per_checkpoint above 0");
+        return status_error(STATUS_USAGE, "--spike_z goes back to checkpoints: leave out --skip_checkpoint, "
+                                          "and give --num_steps_per_checkpoint above 0");
     }
     if (o->total_training_time > 0 || o->average_last > 0) {
         return status_error(STATUS_USAGE, "--spike_z cannot be with --%s: leave out one of the two",
@@ -122,12 +121,11 @@ static struct status check_health(const struct pretrain_options *o)
     }
     int64_t kept = (o->keep_checkpoints - 1) * o->num_steps_per_checkpoint;
     if (o->keep_checkpoints > 0 && h->spike_skip > kept) {
-        return status_error(
-            STATUS_USAGE,
-            "--spike_skip %lld goes back further than --keep_checkpoints %lld keep: %lld steps, "
-            "with one every %lld",
-            (long long)h->spike_skip, (long long)o->keep_checkpoints, (long long)kept,
-            (long long)o->num_steps_per_checkpoint);
+        return status_error(STATUS_USAGE,
+                            "--spike_skip %lld goes back further than --keep_checkpoints %lld keep: %lld "
+                            "steps, with one every %lld",
+                            (long long)h->spike_skip, (long long)o->keep_checkpoints, (long long)kept,
+                            (long long)o->num_steps_per_checkpoint);
     }
     return status_ok();
 }
@@ -158,13 +156,12 @@ struct status pretrain_check(const struct pretrain_options *o)
         return status_error(STATUS_USAGE,
                             o->eval_steps == 0
                                 ? "--early_stopping_patience counts evaluations: give --eval_steps above 0"
-                                : "--early_stopping_patience takes the weights of the best "
-                                  "checkpoint: leave out --skip_checkpoint");
+                                : "--early_stopping_patience takes the weights of the best checkpoint: leave "
+                                  "out --skip_checkpoint");
     }
     if (o->average_last > 0 && (o->skip_checkpoint || o->num_steps_per_checkpoint == 0)) {
-        return status_error(STATUS_USAGE,
-                            "--average_last is a mean of checkpoints: leave out --skip_checkpoint, and give "
-                            "--num_steps_per_checkpoint above 0");
+        return status_error(STATUS_USAGE, "--average_last is a mean of checkpoints: leave out "
+                                          "--skip_checkpoint, and give --num_steps_per_checkpoint above 0");
     }
     if (o->keep_checkpoints > 0 && o->keep_checkpoints < o->average_last) {
         return status_error(
@@ -199,8 +196,8 @@ struct status pretrain_check_ranks(const struct pretrain_options *o)
         o->gradient_accumulation_steps % n_ranks != 0) {
         return status_error(
             STATUS_USAGE,
-            "--balance_tokens gives %d ranks as many sequences each, and "
-            "--gradient_accumulation_steps %lld of --global_batch_size %lld are not a multiple of %d",
+            "--balance_tokens gives %d ranks as many sequences each, and --gradient_accumulation_steps %lld "
+            "of --global_batch_size %lld are not a multiple of %d",
             n_ranks, (long long)o->gradient_accumulation_steps, (long long)o->ranks.global_batch_size,
             n_ranks);
     }

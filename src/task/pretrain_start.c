@@ -31,11 +31,10 @@ static struct status check_task(const struct pretrain_options *o, const struct t
     if (class == NULL || alone == o->no_nsp) {
         return status_ok();
     }
-    return status_error(
-        STATUS_USAGE,
-        "%s is of a run %s --no_nsp: go on %s it, or start from its weights with --init_checkpoint in "
-        "another --output_dir",
-        from->path, alone ? "with" : "without", alone ? "with" : "without");
+    return status_error(STATUS_USAGE,
+                        "%s is of a run %s --no_nsp: go on %s it, or start from its weights with "
+                        "--init_checkpoint in another --output_dir",
+                        from->path, alone ? "with" : "without", alone ? "with" : "without");
 }
 
 struct status pretrain_check_checkpoint(void *self, const struct training_state *from)
@@ -56,12 +55,11 @@ struct status pretrain_begin_phase(void *self, const struct run_state *saved, co
                             path);
     }
     if (saved->global_step != o->phase1_end_step) {
-        return status_error(
-            STATUS_USAGE,
-            "%s is at step %lld of phase 1, but --phase1_end_step is %lld; finish phase 1 first, or "
-            "pass --phase1_end_step=%lld",
-            path, (long long)saved->global_step, (long long)o->phase1_end_step,
-            (long long)saved->global_step);
+        return status_error(STATUS_USAGE,
+                            "%s is at step %lld of phase 1, but --phase1_end_step is %lld; finish phase 1 "
+                            "first, or pass --phase1_end_step=%lld",
+                            path, (long long)saved->global_step, (long long)o->phase1_end_step,
+                            (long long)saved->global_step);
     }
     return status_ok();
 }

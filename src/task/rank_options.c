@@ -11,11 +11,10 @@ struct comm rank_options_world(const struct rank_options *o)
 static struct status check_batch(const struct rank_options *o, int n_ranks, int64_t n_micro)
 {
     if (n_micro < n_ranks) {
-        return status_error(
-            STATUS_USAGE,
-            "--gradient_accumulation_steps %lld are all micro-batches of --global_batch_size %lld: %d "
-            "ranks need one each at least",
-            (long long)n_micro, (long long)o->global_batch_size, n_ranks);
+        return status_error(STATUS_USAGE,
+                            "--gradient_accumulation_steps %lld are all micro-batches of --global_batch_size "
+                            "%lld: %d ranks need one each at least",
+                            (long long)n_micro, (long long)o->global_batch_size, n_ranks);
     }
     return status_ok();
 }
@@ -35,10 +34,8 @@ static struct status check_reproducible(const struct rank_options *o, int n_rank
                             "--reproducible_ranks %lld is for numbers of ranks that divide it, not %d",
                             (long long)n, n_ranks);
     }
-    return fp8 ? status_error(
-                     STATUS_USAGE,
-                     "--reproducible_ranks cannot be with --fp8, whose factors a rank also finds from "
-                     "its own micro-batches: leave out one of the two")
+    return fp8 ? status_error(STATUS_USAGE, "--reproducible_ranks cannot be with --fp8, whose factors a rank "
+                                            "also finds from its own micro-batches: leave out one of the two")
                : status_ok();
 }
 
@@ -59,12 +56,11 @@ static struct status check_order(const struct rank_options *o, int n_ranks, int6
     if (o->reproducible_ranks == 0 || !shares_gradients(o, n_ranks) || n_micro == o->reproducible_ranks) {
         return status_ok();
     }
-    return status_error(
-        STATUS_USAGE,
-        "--reproducible_ranks %lld with --zero_stage 2 is for as many micro-batches of all ranks, not %lld: "
-        "stage 2 sums after each of them; give --reproducible_ranks %lld if that is a power of two, or "
-        "--zero_stage 1",
-        (long long)o->reproducible_ranks, (long long)n_micro, (long long)n_micro);
+    return status_error(STATUS_USAGE,
+                        "--reproducible_ranks %lld with --zero_stage 2 is for as many micro-batches of all "
+                        "ranks, not %lld: stage 2 sums after each of them; give --reproducible_ranks %lld if "
+                        "that is a power of two, or --zero_stage 1",
+                        (long long)o->reproducible_ranks, (long long)n_micro, (long long)n_micro);
 }
 
 /* What each rank has, for the log. */
@@ -81,11 +77,10 @@ struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t 
 {
     int n = rank_options_world(o).size;
     if (o->zero_stage > 2) {
-        return status_error(
-            STATUS_UNAVAILABLE,
-            "ZeRO stage %lld is not offered: every rank keeps all weights; stage 2 shares out moments and "
-            "gradients",
-            (long long)o->zero_stage);
+        return status_error(STATUS_UNAVAILABLE,
+                            "ZeRO stage %lld is not offered: every rank keeps all weights; stage 2 shares "
+                            "out moments and gradients",
+                            (long long)o->zero_stage);
     }
     TRY(check_reproducible(o, n, fp8));
     if (o->global_batch_size > 0) {
@@ -119,8 +114,7 @@ void rank_options_announce(const struct rank_options *o, int64_t train_batch_siz
     struct comm world = rank_options_world(o);
     if (world.size > 1) {
         log_info("ranks: %d over %s, %d on this node; a step has %lld sequences in %lld micro-batches, of "
-                 "all ranks "
-                 "together; %s",
+                 "all ranks together; %s",
                  world.size, world.type->name, world.n_local, (long long)train_batch_size,
                  (long long)gradient_accumulation_steps, shared_by(o));
     }

@@ -17,10 +17,9 @@ static double counted(const struct run_clock *c, double since_s)
     bool jumped =
         since_s > RUN_CLOCK_LONGEST_S && c->step_s > 0 && since_s > RUN_CLOCK_MOST_STEPS * c->step_s;
     if (jumped) {
-        log_warning(
-            "%.0f s passed between two readings of the clock, and a step takes %.3g s: the machine slept or "
-            "the process was stopped, so they do not count as training",
-            since_s, c->step_s);
+        log_warning("%.0f s passed between two readings of the clock, and a step takes %.3g s: the machine "
+                    "slept or the process was stopped, so they do not count as training",
+                    since_s, c->step_s);
     }
     return jumped ? c->step_s : since_s;
 }

@@ -181,11 +181,10 @@ struct status run_state_check_data(const struct run_state *saved, const struct r
                     now->data);
         return status_ok();
     }
-    return status_error(
-        STATUS_DATA,
-        "%s was trained on other data (%s) than %s gives now (%s), so this would not be the run "
-        "that was interrupted; --allow_other_data resumes anyway",
-        path, saved->data, flag, now->data);
+    return status_error(STATUS_DATA,
+                        "%s was trained on other data (%s) than %s gives now (%s), so this would not be the "
+                        "run that was interrupted; --allow_other_data resumes anyway",
+                        path, saved->data, flag, now->data);
 }
 
 static const char *text_or_none(const void *field)

@@ -33,13 +33,11 @@ struct status same_inputs_directory(const struct comm *world, const char *flag, 
     if (world->size == 1 || world->emulated != NULL) {
         return status_ok();
     }
-    struct status s =
-        stat(path, &info) == 0
-            ? status_ok()
-            : status_error(STATUS_DATA,
-                           "--%s %s: %s; rank 0 has made it, so this is another directory: all ranks need "
-                           "the same one",
-                           flag, path, strerror(errno));
+    struct status s = stat(path, &info) == 0 ? status_ok()
+                                             : status_error(STATUS_DATA,
+                                                            "--%s %s: %s; rank 0 has made it, so this is "
+                                                            "another directory: all ranks need the same one",
+                                                            flag, path, strerror(errno));
     TRY(comm_agree(world, s));
     bool one_node = world->n_local == world->size; /* numbers of devices are each node's own */
     snprintf(name, sizeof name, "the directory of --%s", flag);

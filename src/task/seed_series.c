@@ -16,9 +16,8 @@ static const int64_t LARGEST_SEED = INT32_MAX; /* of the flag --seed */
 static struct status check(const struct finetune_options *o)
 {
     if (!o->do_train || !(o->do_eval || o->eval_file != NULL)) {
-        return status_error(STATUS_USAGE,
-                            "--seeds compares what runs score: it wants --do_train, and --do_eval with "
-                            "--predict_file, or --eval_file");
+        return status_error(STATUS_USAGE, "--seeds compares what runs score: it wants --do_train, and "
+                                          "--do_eval with --predict_file, or --eval_file");
     }
     if (o->skip_checkpoint) {
         return status_error(STATUS_USAGE,
@@ -89,11 +88,10 @@ static struct status find_result(json_t **scores, const struct finetune_options 
         return status_ok();
     }
     if (!o->resume_from_checkpoint) {
-        return status_error(
-            STATUS_USAGE,
-            "%s is there already; add --resume_from_checkpoint to go on with the seeds that are "
-            "missing, --overwrite_output_dir to replace it, or give another --output_dir",
-            path);
+        return status_error(STATUS_USAGE,
+                            "%s is there already; add --resume_from_checkpoint to go on with the seeds that "
+                            "are missing, --overwrite_output_dir to replace it, or give another --output_dir",
+                            path);
     }
     TRY(json_read_object(&root, path));
     struct status s = json_get_string(root, path, "flags", true, &with);

@@ -39,11 +39,10 @@ static struct status parse_normalizer(struct tokenizer_json *t, const json_t *ro
     TRY(json_get_bool(normalizer, source, "lowercase", false, &t->lower_case));
     const json_t *strip = json_object_get(normalizer, "strip_accents");
     if (json_is_boolean(strip) && json_is_true(strip) != t->lower_case) {
-        return status_error(
-            STATUS_DATA,
-            "%s: the normalizer's \"strip_accents\" is %s and \"lowercase\" is %s; only both the "
-            "same are supported",
-            source, json_is_true(strip) ? "true" : "false", t->lower_case ? "true" : "false");
+        return status_error(STATUS_DATA,
+                            "%s: the normalizer's \"strip_accents\" is %s and \"lowercase\" is %s; only both "
+                            "the same are supported",
+                            source, json_is_true(strip) ? "true" : "false", t->lower_case ? "true" : "false");
     }
     return status_ok();
 }
@@ -251,13 +250,11 @@ struct status tokenizer_json_make(json_t **root, const struct vocab *v, bool low
 {
     if (memchr(v->text, '\0', v->text_bytes) != NULL) {
         *root = NULL;
-        return status_error(STATUS_DATA,
-                            "a piece of the vocabulary has the character U+0000, which the keys of "
-                            "tokenizer.json cannot hold");
+        return status_error(STATUS_DATA, "a piece of the vocabulary has the character U+0000, which the keys "
+                                         "of tokenizer.json cannot hold");
     }
     *root = json_pack("{s:s, s:n, s:n, s:o, s:{s:s, s:b, s:b, s:n, s:b}, s:{s:s}, s:o, s:{s:s, s:s, s:b}, "
-                      "s:{s:s, s:s, s:s, "
-                      "s:i, s:o}}",
+                      "s:{s:s, s:s, s:s, s:i, s:o}}",
                       "version", "1.0", "truncation", "padding", "added_tokens", added_tokens_json(added),
                       "normalizer", "type", "BertNormalizer", "clean_text", 1, "handle_chinese_chars", 1,
                       "strip_accents", "lowercase", (int)lower_case, "pre_tokenizer", "type",

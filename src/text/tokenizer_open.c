@@ -102,10 +102,9 @@ static void warn_of_other_pieces(const struct tokenizer *t, const char *pieces, 
         size_t n, n_here = strcspn(pieces, "\n");
         const char *piece = tokenizer_piece(t, id, &n);
         if (*pieces == '\0' || n != n_here || memcmp(piece, pieces, n) != 0) {
-            log_warning(
-                "%s and vocab.txt beside it disagree: id %d is '%.*s' there, and '%.*s' in vocab.txt, "
-                "which is used",
-                path, id, (int)n_here, pieces, (int)n, piece);
+            log_warning("%s and vocab.txt beside it disagree: id %d is '%.*s' there, and '%.*s' in "
+                        "vocab.txt, which is used",
+                        path, id, (int)n_here, pieces, (int)n, piece);
             return;
         }
         pieces += n_here + 1;

@@ -241,12 +241,11 @@ static struct status find_special(struct vocab *v, const char *source)
     for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++) {
         *specials[i].id = vocab_find(v, specials[i].piece, strlen(specials[i].piece));
     }
-    return v->unk >= 0
-               ? status_ok()
-               : status_error(STATUS_DATA,
-                              "%s lacks the piece [UNK], which stands for words that no piece covers; "
-                              "is it the vocabulary of a BERT?",
-                              source);
+    return v->unk >= 0 ? status_ok()
+                       : status_error(STATUS_DATA,
+                                      "%s lacks the piece [UNK], which stands for words that no piece "
+                                      "covers; is it the vocabulary of a BERT?",
+                                      source);
 }
 
 static bool allocate(struct vocab *v, const char *text, size_t n)

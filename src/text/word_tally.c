@@ -128,12 +128,11 @@ static struct status write_all(struct word_tally *t, const char *bytes, size_t n
             continue;
         }
         if (written <= 0) {
-            return status_error(
-                STATUS_IO,
-                "writing the words of the text to a file beside %s failed after %.1f MB: %s; make "
-                "room there, or write the vocabulary elsewhere",
-                t->beside, (double)t->file_bytes / 1e6,
-                written < 0 ? strerror(errno) : "nothing was written");
+            return status_error(STATUS_IO,
+                                "writing the words of the text to a file beside %s failed after %.1f MB: %s; "
+                                "make room there, or write the vocabulary elsewhere",
+                                t->beside, (double)t->file_bytes / 1e6,
+                                written < 0 ? strerror(errno) : "nothing was written");
         }
         bytes += written;
         n -= (size_t)written;

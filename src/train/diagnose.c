@@ -42,9 +42,8 @@ struct status diagnose_nonfinite(struct trainer *t, const struct comm *c, int64_
     }
     return status_error(
         STATUS_NUMERIC,
-        "step %lld: %sgradient norm %g; the first tensor that is not "
-        "finite is the %s (element %lld); the last checkpoint is intact: lower the learning rate or lengthen "
-        "the warm-up",
+        "step %lld: %sgradient norm %g; the first tensor that is not finite is the %s (element %lld); the "
+        "last checkpoint is intact: lower the learning rate or lengthen the warm-up",
         (long long)step, losses, r->grad_norm, culprit.index < 0 ? "loss alone" : culprit.name,
         (long long)culprit.index);
 }

@@ -65,11 +65,10 @@ static struct status cut_blocks(struct param_engine *e)
             GRADIENT_TREE_MOST_BLOCKS, size);
     }
     if (e->config.n_micro * size % n != 0) {
-        return status_error(
-            STATUS_USAGE,
-            "reproducible_ranks is %d, but a step has %lld micro-batches of all ranks, which must be a "
-            "multiple of it",
-            n, (long long)(e->config.n_micro * size));
+        return status_error(STATUS_USAGE,
+                            "reproducible_ranks is %d, but a step has %lld micro-batches of all ranks, which "
+                            "must be a multiple of it",
+                            n, (long long)(e->config.n_micro * size));
     }
     e->blocks = gradient_blocks_of(n, e->world->rank, size);
     return status_ok();

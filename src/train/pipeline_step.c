@@ -11,11 +11,10 @@ struct status pipeline_configure(struct trainer_config *config, int stage, int n
                             n_stages, (long long)n_layers);
     }
     if (n_stages > 1 && config->model->hands_on_more) {
-        return status_error(
-            STATUS_USAGE,
-            "a pipeline of %d stages for a model of pre-LN layers: stages pass on the output of a "
-            "layer, but not its sum",
-            n_stages);
+        return status_error(STATUS_USAGE,
+                            "a pipeline of %d stages for a model of pre-LN layers: stages pass on the output "
+                            "of a layer, but not its sum",
+                            n_stages);
     }
     config->first_layer = pipeline_first_layer(n_layers, stage, n_stages);
     config->end_layer = pipeline_first_layer(n_layers, stage + 1, n_stages);

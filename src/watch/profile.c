@@ -34,11 +34,10 @@ struct status profile_check(const struct profile_options *o)
     int64_t first, last;
     return parse_steps(o->steps, &first, &last)
                ? status_ok()
-               : status_error(
-                     STATUS_USAGE,
-                     "--profile_steps is '%s', but must be x:y, the first and the last micro-step to "
-                     "profile, counted from 1",
-                     o->steps);
+               : status_error(STATUS_USAGE,
+                              "--profile_steps is '%s', but must be x:y, the first and the last micro-step "
+                              "to profile, counted from 1",
+                              o->steps);
 }
 
 static struct status allocate(struct profile *p)

@@ -1,6 +1,7 @@
-/* What the emulator says of clusters of blocks: barriers that are not met in pairs, and what is written into a block that may
- * not be there, end the program.  And what it makes of attention's gradient in clusters (cuda_attention_wgmma_cluster.cu): the
- * same bits again, and other bits, or an end, if any wait for the cluster is left out. */
+/* What the emulator says of clusters of blocks: barriers that are not met in pairs, and what is written into
+ * a block that may not be there, end the program.  And what it makes of attention's gradient in clusters
+ * (cuda_attention_wgmma_cluster.cu): the same bits again, and other bits, or an end, if any wait for the
+ * cluster is left out. */
 #include "ending.hpp"
 #include "ops/cuda/kernels/attention_code.cuh"
 #include "ops/cuda/kernels/warpgroup_code.cuh"

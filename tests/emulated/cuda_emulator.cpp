@@ -196,8 +196,8 @@ static void run_fiber(fiber *f)
     setcontext(&f->context);
 }
 
-/* Runs a warp until all of its fibers are done or wait for the block, or for each other in vain: the first lane first or,
- * every other time, the last, so that what lanes do to each other without a barrier shows. */
+/* Runs a warp until all of its fibers are done or wait for the block, or for each other in vain: the first
+ * lane first or, every other time, the last, so that what lanes do to each other without a barrier shows. */
 static void run_warp(unsigned first, unsigned end_of_block)
 {
     unsigned end = first + WARP_THREADS < end_of_block ? first + WARP_THREADS : end_of_block;

@@ -1,12 +1,13 @@
-/* cuda_emulator: enough of CUDA C for the kernels of ops/cuda to run on the cpu, one block, or cluster of blocks, at a
- * time, so that their arithmetic, indices and barriers are tested where there is no GPU.
+/* cuda_emulator: enough of CUDA C for the kernels of ops/cuda to run on the cpu, one block, or cluster of
+ * blocks, at a time, so that their arithmetic, indices and barriers are tested where there is no GPU.
  *
- * A thread of a block is a fiber.  It runs until it meets a barrier, of its block or of its warp.  A warp runs
- * from one barrier of the block to the next before other warps do, so that what is missing between them shows;
- * a barrier that some threads never reach ends the program.  So do blocks of a cluster between two of its barriers; one
- * that writes into another which has not begun, or has ended, ends the program.  Shared memory is static memory; it is filled
- * with NaN before each block.  Lanes of a warp run in turn, forwards and backwards by
- * turns.  What is not tested: memory consistency beyond what these orders show, and speed. */
+ * A thread of a block is a fiber.  It runs until it meets a barrier, of its block or of its warp.  A warp
+ * runs from one barrier of the block to the next before other warps do, so that what is missing between them
+ * shows; a barrier that some threads never reach ends the program.  So do blocks of a cluster between two of
+ * its barriers; one that writes into another which has not begun, or has ended, ends the program.  Shared
+ * memory is static memory; it is filled with NaN before each block.  Lanes of a warp run in turn, forwards
+ * and backwards by turns.  What is not tested: memory consistency beyond what these orders show, and
+ * speed. */
 #ifndef KILN_TESTS_CUDA_EMULATOR_HPP
 #define KILN_TESTS_CUDA_EMULATOR_HPP
 
@@ -85,8 +86,8 @@ enum { EMULATED_NO_WAIT = -1 };
 
 void emulated_forget_wait(int number);
 
-/* What a kernel is given must not point to the host's memory: pointers, classes of pointers and integers without gaps word
- * by word, and those of launch.h that have gaps by their fields. */
+/* What a kernel is given must not point to the host's memory: pointers, classes of pointers and integers
+ * without gaps word by word, and those of launch.h that have gaps by their fields. */
 template <typename T> static inline void emulated_check(const T &value)
 {
     if constexpr (std::is_pointer_v<T>) {
@@ -155,8 +156,8 @@ static inline std::function<void()> emulated_call(void (*kernel)(P...), T... arg
 #define LAUNCH_CLUSTERS(l, kernel, grid, block, shared, ...)                                                 \
     emulated_launch(#kernel, grid, dim3(block), shared, emulated_call(kernel, __VA_ARGS__), false, (grid).x)
 
-/* As in device_code.cuh.  Until its first thread has waited the kernel finds no device memory; a thread that never waits
- * ends the program. */
+/* As in device_code.cuh.  Until its first thread has waited the kernel finds no device memory; a thread that
+ * never waits ends the program. */
 struct early_start {
     void wait(void) const
     {
@@ -278,7 +279,8 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
 
-/* Few, so that blocks which stay as long as there is work have several pieces of it; tests of them have other numbers too. */
+/* Few, so that blocks which stay as long as there is work have several pieces of it; tests of them have other
+ * numbers too. */
 extern int emulated_multiprocessors;
 
 static inline cudaError_t cudaGetDevice(int *device)

@@ -1,5 +1,5 @@
-/* What the emulator says of kernels that begin before the launch before them has ended (device_code.cuh): each thread must
- * wait, and none may touch device memory before the first has. */
+/* What the emulator says of kernels that begin before the launch before them has ended (device_code.cuh):
+ * each thread must wait, and none may touch device memory before the first has. */
 #include "ending.hpp"
 #include "ops/cuda/kernels/device_code.cuh"
 

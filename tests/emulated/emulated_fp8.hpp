@@ -1,6 +1,7 @@
-/* emulated_fp8: the conversion to fp8 in software.  e4m3 is sign, 4 bits of exponent with the bias 7, 3 bits of fraction;
- * e5m2 is 5 bits with the bias 15, and 2.  Subnormals are as in IEEE 754.  e4m3 has no infinity: of its codes that would be
- * one, all but the last, a NaN, are numbers (Micikevicius et al. 2022, arXiv:2209.05433, table 1). */
+/* emulated_fp8: the conversion to fp8 in software.  e4m3 is sign, 4 bits of exponent with the bias 7, 3 bits
+ * of fraction; e5m2 is 5 bits with the bias 15, and 2.  Subnormals are as in IEEE 754.  e4m3 has no infinity:
+ * of its codes that would be one, all but the last, a NaN, are numbers (Micikevicius et al. 2022,
+ * arXiv:2209.05433, table 1). */
 #ifndef KILN_TESTS_EMULATED_FP8_HPP
 #define KILN_TESTS_EMULATED_FP8_HPP
 

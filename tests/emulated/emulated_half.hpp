@@ -1,5 +1,6 @@
-/* emulated_half: the conversions of cuda_fp16.h, and that to bf16, in software.  A binary16 is sign, 5 bits of exponent with the
- * bias 15, 10 bits of fraction; a binary32 has 8 with the bias 127, and 23 (IEEE 754-2019, section 3.4). */
+/* emulated_half: the conversions of cuda_fp16.h, and that to bf16, in software.  A binary16 is sign, 5 bits
+ * of exponent with the bias 15, 10 bits of fraction; a binary32 has 8 with the bias 127, and 23 (IEEE
+ * 754-2019, section 3.4). */
 #ifndef KILN_TESTS_EMULATED_HALF_HPP
 #define KILN_TESTS_EMULATED_HALF_HPP
 

@@ -1,4 +1,5 @@
-/* gelu of each element type (ops/cuda/kernels/gelu_code.cuh) against its definition: z Phi(z), and what is no number stays none. */
+/* gelu of each element type (ops/cuda/kernels/gelu_code.cuh) against its definition: z Phi(z), and what is no
+ * number stays none. */
 #include "ops/cuda/kernels/gelu_code.cuh"
 
 #include <stdio.h>

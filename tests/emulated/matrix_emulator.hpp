@@ -1,6 +1,6 @@
-/* matrix_emulator: the instructions that ops/cuda/kernels/matrix_code.cuh wraps, between fibers, with the layouts of
- * fragments that the PTX ISA documents (8.7, "Matrix Fragments for mma.m16n8k16 with floating point type",
- * "ldmatrix", "movmatrix", "cp.async"), written from there and not from their use.
+/* matrix_emulator: the instructions that ops/cuda/kernels/matrix_code.cuh wraps, between fibers, with the
+ * layouts of fragments that the PTX ISA documents (8.7, "Matrix Fragments for mma.m16n8k16 with floating
+ * point type", "ldmatrix", "movmatrix", "cp.async"), written from there and not from their use.
  *
  * An instruction of a warp needs all of its 32 lanes: one that another lane meets with another instruction
  * ends the program, as `.aligned` asks.  A copy into shared memory takes place when its thread waits for its
@@ -37,8 +37,8 @@ const emulated_operand *emulated_meet(const emulated_operand *own);
 /* Ends the program unless these 16 bytes lie in shared memory, aligned to 16. */
 void emulated_check_shared(const void *p);
 
-/* The running thread has written 16 aligned bytes of shared memory, or some of them: what reads them otherwise than
- * threads do must wait for it (warpgroup_emulator.cpp). */
+/* The running thread has written 16 aligned bytes of shared memory, or some of them: what reads them
+ * otherwise than threads do must wait for it (warpgroup_emulator.cpp). */
 void emulated_wrote(const void *p);
 
 static inline void put_word(void *at, uint32_t word)

@@ -42,8 +42,8 @@ static struct {
     std::vector<const float *> fenced; /* sums that products may use */
 } threads[MOST_THREADS];
 
-/* Time passes with every write and fence.  A write is there for products once its thread has fenced it and the block
- * has met after that. */
+/* Time passes with every write and fence.  A write is there for products once its thread has fenced it and
+ * the block has met after that. */
 static uint64_t now, fenced_at[MOST_THREADS], there_at[MOST_THREADS];
 static struct {
     uint64_t at; /* 0: never */
@@ -184,9 +184,9 @@ static void check_descriptor(uint64_t descriptor, bool over_rows)
     }
 }
 
-/* Element k of row, or column, mn of a factor: the canonical layouts of 128-byte swizzle with 16-byte units of T = 8
- * elements, ((T,8,m),(8,k)):((1,T,LBO),(8T,SBO)) over rows and ((8,m),(T,2k)):((8T,SBO),(1,T)) over columns;
- * Swizzle<3,4,3> then exchanges bits 4 to 6 of the address for their XOR with bits 7 to 9. */
+/* Element k of row, or column, mn of a factor: the canonical layouts of 128-byte swizzle with 16-byte units
+ * of T = 8 elements, ((T,8,m),(8,k)):((1,T,LBO),(8T,SBO)) over rows and ((8,m),(T,2k)):((8T,SBO),(1,T)) over
+ * columns; Swizzle<3,4,3> then exchanges bits 4 to 6 of the address for their XOR with bits 7 to 9. */
 static uint16_t element(uint64_t descriptor, bool over_rows, int mn, int k)
 {
     uint32_t address = decode(descriptor, 0), leading = decode(descriptor, 16),
@@ -242,8 +242,8 @@ static void give_sums(const sums_under_way &s)
     }
 }
 
-/* A word of a left factor has elements 2 t and 2 t + 1 of row g, the second eight rows further down; the other two words
- * are those of eight columns further on. */
+/* A word of a left factor has elements 2 t and 2 t + 1 of row g, the second eight rows further down; the
+ * other two words are those of eight columns further on. */
 void emulated_issue_product(const emulated_product &product, float *sums, factor left)
 {
     unsigned i = emulated_index();
@@ -269,7 +269,8 @@ void emulated_issue_product(const emulated_product &product, float *sums, factor
     threads[i].products.push_back(p);
 }
 
-/* Sum i of a thread is in row 16 w + g, for i & 2 eight further down, and in column 2 t + (i & 1) + 8 (i / 4). */
+/* Sum i of a thread is in row 16 w + g, for i & 2 eight further down, and in column 2 t + (i & 1) + 8 (i /
+ * 4). */
 static void multiply(const issued &p, float *sums)
 {
     unsigned i = emulated_index() % GROUP;

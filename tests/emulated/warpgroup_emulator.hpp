@@ -1,13 +1,15 @@
-/* warpgroup_emulator: the instructions that ops/cuda/kernels/warpgroup_code.cuh wraps, between the fibers of a warpgroup, with
- * the fragments, descriptors and layouts that the PTX ISA documents (9.0, "Register Fragments and Shared Memory Matrix
- * Layouts", "wgmma.fence", "wgmma.mma_async"), written from there and not from their use.
+/* warpgroup_emulator: the instructions that ops/cuda/kernels/warpgroup_code.cuh wraps, between the fibers of
+ * a warpgroup, with the fragments, descriptors and layouts that the PTX ISA documents (9.0, "Register
+ * Fragments and Shared Memory Matrix Layouts", "wgmma.fence", "wgmma.mma_async"), written from there and not
+ * from their use.
  *
- * An instruction needs all 128 threads, with the same operands, as `.aligned` asks.  A product takes place as late as
- * it may, when its thread waits for its group: it reads shared memory then, through descriptors, and until then the
- * sums hold a NaN, so that what reads them early shows, and what writes them ends the program.  So does
- * a product whose sums no fence went before; a descriptor of another layout than 128-byte swizzle, of a place where no
- * pattern begins, or of more memory than there is; and a product that reads what a thread wrote without its
- * fence.proxy.async and then a barrier of the block.  Not imitated: other swizzles, and the chip's order of sums.
+ * An instruction needs all 128 threads, with the same operands, as `.aligned` asks.  A product takes place as
+ * late as it may, when its thread waits for its group: it reads shared memory then, through descriptors, and
+ * until then the sums hold a NaN, so that what reads them early shows, and what writes them ends the
+ * program.  So does a product whose sums no fence went before; a descriptor of another layout than 128-byte
+ * swizzle, of a place where no pattern begins, or of more memory than there is; and a product that reads what
+ * a thread wrote without its fence.proxy.async and then a barrier of the block.  Not imitated: other
+ * swizzles, and the chip's order of sums.
  *
  * Included by warpgroup_code.cuh, whose types it uses. */
 #ifndef KILN_TESTS_WARPGROUP_EMULATOR_HPP

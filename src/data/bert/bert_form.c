@@ -26,11 +26,10 @@ static struct status check_sizes(const struct bert_loader_config *c)
     int64_t n = c->train_batch_size / c->gradient_accumulation_steps;
     int64_t most = (INT32_MAX - BATCH_TOKEN_BUCKET) / c->max_seq_length;
     if (n > most || c->train_batch_size > INT32_MAX) {
-        return status_error(
-            STATUS_USAGE,
-            "a micro-batch of %lld sequences of %lld tokens is too large (at most %lld); raise "
-            "gradient_accumulation_steps",
-            (long long)n, (long long)c->max_seq_length, (long long)most);
+        return status_error(STATUS_USAGE,
+                            "a micro-batch of %lld sequences of %lld tokens is too large (at most %lld); "
+                            "raise gradient_accumulation_steps",
+                            (long long)n, (long long)c->max_seq_length, (long long)most);
     }
     return status_ok();
 }

@@ -111,11 +111,10 @@ static struct status copy_tokens(const struct bert_loader *l, int32_t *ids, stru
     indexed_copy(l->config.store, ids, range.begin, n);
     for (int64_t i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= l->config.vocab_size) {
-            return status_error(
-                STATUS_DATA,
-                "token %lld of the store has id %d, but the vocabulary has %d words; it belongs to "
-                "another vocabulary or is damaged",
-                (long long)(range.begin + i), (int)ids[i], (int)l->config.vocab_size);
+            return status_error(STATUS_DATA,
+                                "token %lld of the store has id %d, but the vocabulary has %d words; it "
+                                "belongs to another vocabulary or is damaged",
+                                (long long)(range.begin + i), (int)ids[i], (int)l->config.vocab_size);
         }
     }
     return status_ok();

@@ -12,10 +12,10 @@ static struct status parse_config(void *config, const json_t *object, const char
     TRY(json_get_bool(object, source, "is_decoder", false, &decoder));
     TRY(json_get_bool(object, source, "add_cross_attention", false, &cross));
     return decoder || cross
-               ? status_error(STATUS_DATA,
-                              "%s: \"is_decoder\" or \"add_cross_attention\" is true; kiln's BERT is an "
-                              "encoder",
-                              source)
+               ? status_error(
+                     STATUS_DATA,
+                     "%s: \"is_decoder\" or \"add_cross_attention\" is true; kiln's BERT is an encoder",
+                     source)
                : status_ok();
 }
 

@@ -10,7 +10,8 @@
  * Inputs, i64 [batch, sequence]: input_ids; attention_mask, 1 for tokens and 0 for padding; token_type_ids.
  * Outputs, fp32, under the names of Hugging Face's classes:
  *
- *     BertForPreTraining            prediction_logits [batch, sequence, V], seq_relationship_logits [batch, 2]
+ *     BertForPreTraining            prediction_logits [batch, sequence, V],
+ *                                   seq_relationship_logits [batch, 2]
  *     BertForMaskedLM               logits [batch, sequence, V]
  *     BertForQuestionAnswering      start_logits, end_logits [batch, sequence]
  *     BertForSequenceClassification logits [batch, C]

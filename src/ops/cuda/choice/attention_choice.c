@@ -117,8 +117,8 @@ void attention_key(char key[PRODUCT_KEY_BYTES], const char *machine, const struc
     char names[NAMES_BYTES];
     join_names(names, a, " ");
     snprintf(key, PRODUCT_KEY_BYTES,
-             "%s\tattention %s %s, %lld heads of %lld, %lldx%lld rows, %lld sequences up to %lldx%lld"
-             "%s%s%s%s%s%s, of %s",
+             "%s\tattention %s %s, %lld heads of %lld, %lldx%lld rows, %lld sequences up to "
+             "%lldx%lld%s%s%s%s%s%s, of %s",
              machine, c->backward ? "backward" : "forward", TYPES[c->type], (long long)s->n_heads,
              (long long)s->head_size, (long long)s->n_rows_q, (long long)s->n_rows_kv,
              (long long)s->n_sequences, (long long)s->max_seqlen_q, (long long)s->max_seqlen_kv,

@@ -490,8 +490,7 @@ void product_cache_tell_of_machine(const struct product_cache *c, const char *ma
     }
     if (other != NULL && !found) {
         log_warning("%s: its algorithms were chosen on %.*s, and this is %s; they are timed anew, so results "
-                    "may differ "
-                    "in their last bits from those of a run that stayed there",
+                    "may differ in their last bits from those of a run that stayed there",
                     source, (int)strcspn(other, "\t"), other, machine);
     }
 }

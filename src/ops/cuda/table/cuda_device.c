@@ -30,8 +30,8 @@ static struct status cuda_allocate(void **memory, size_t bytes, const char *what
     if (bytes > available) {
         return status_error(
             STATUS_MEMORY,
-            "%s needs %.2f GiB, but only %.2f GiB of the GPU's memory are free; lower the micro-batch "
-            "(raise --gradient_accumulation_steps), or add --checkpoint_activations",
+            "%s needs %.2f GiB, but only %.2f GiB of the GPU's memory are free; lower the micro-batch (raise "
+            "--gradient_accumulation_steps), or add --checkpoint_activations",
             what, (double)bytes / 0x1p30, (double)available / 0x1p30);
     }
     cudaError_t e = cudaMalloc(memory, bytes > 0 ? bytes : 1);
@@ -202,11 +202,10 @@ struct status cuda_device_probe(const struct device **device, char *text, size_t
         return failure(STATUS_USAGE, "the GPU cannot be asked", e);
     }
     if (!cuda_launch_is_possible()) {
-        return status_error(
-            STATUS_USAGE,
-            "%s has compute capability %d.%d, for which this kiln has no kernels; configure with "
-            "-DKILN_CUDA_ARCHITECTURES=%d%d",
-            p.name, p.major, p.minor, p.major, p.minor);
+        return status_error(STATUS_USAGE,
+                            "%s has compute capability %d.%d, for which this kiln has no kernels; configure "
+                            "with -DKILN_CUDA_ARCHITECTURES=%d%d",
+                            p.name, p.major, p.minor, p.major, p.minor);
     }
     *device = cuda_launch_fp8_is_possible() ? &with_fp8 : &without_fp8;
     snprintf(text, n, "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB", p.name, p.major, p.minor,

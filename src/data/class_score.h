@@ -15,9 +15,9 @@
 #include "data/score_list.h"
 #include "nn/label_names.h"
 
-/* Scores logits [n, labels->n] against the truth as a batch holds it, [n] classes or [n, labels->n] in the bits
- * of fp32; rows without a label do not count.  Appends tables to the array `tables`, which takes labels->names;
- * NULL: no tables.  STATUS_DATA if no row has a label. */
+/* Scores logits [n, labels->n] against the truth as a batch holds it, [n] classes or [n, labels->n] in the
+ * bits of fp32; rows without a label do not count.  Appends tables to the array `tables`, which takes
+ * labels->names; NULL: no tables.  STATUS_DATA if no row has a label. */
 struct status class_score(struct score_list *out, json_t *tables, const struct model_labels *labels,
                           int64_t n, const float *logits, const int32_t *truth);
 

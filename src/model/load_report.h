@@ -37,8 +37,8 @@ void load_report_add_new(struct load_report *r, const struct param *p, tensor va
 /* Whether nothing is new and nothing unusual was ignored: then no table is printed unless asked for. */
 bool load_report_is_plain(const struct load_report *r);
 
-/* One table with a line for each part and outcome, and the reason; `path` names the files.  Each parameter that is
- * new has a line with its shape and its values. */
+/* One table with a line for each part and outcome, and the reason; `path` names the files.  Each parameter
+ * that is new has a line with its shape and its values. */
 void load_report_print(const struct load_report *r, const char *path);
 
 #endif

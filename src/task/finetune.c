@@ -196,18 +196,18 @@ static bool lacks_head(const struct job *j)
     return (j->task->may_be_new & ~present) != 0;
 }
 
-/* Gives a model that nobody trains a random head in place of one that its files lack.  A trainer that learns has drawn all
- * weights already. */
+/* Gives a model that nobody trains a random head in place of one that its files lack.  A trainer that learns
+ * has drawn all weights already. */
 static struct status draw_head(struct job *j)
 {
     const struct model_dir *m = &j->open.model;
     if (j->options->do_train || !j->task->predicts_untrained || !lacks_head(j)) {
         return status_ok();
     }
-    log_warning(
-        "%s is a %s: the head of a %s is new and random, and without --do_train nothing trains it, so "
-        "the predictions are random; for good ones give a fine-tuned model",
-        j->options->init_checkpoint, m->family->class_of(m->task), m->family->class_of(j->task->task));
+    log_warning("%s is a %s: the head of a %s is new and random, and without --do_train nothing trains it, "
+                "so the predictions are random; for good ones give a fine-tuned model",
+                j->options->init_checkpoint, m->family->class_of(m->task),
+                m->family->class_of(j->task->task));
     return trainer_initialize(&j->trainer);
 }
 

@@ -25,12 +25,12 @@ struct finetune_task {
     const char *command;     /* "squad" */
     const char *predictions; /* the file that `write` makes in --output_dir */
     enum model_task task;
-    unsigned may_be_new; /* 1 << enum names_part: the parts that may be missing in the model, to be trained
-                          * from scratch */
+    /* 1 << enum names_part: the parts that may be missing in the model, to be trained from scratch */
+    unsigned may_be_new;
     bool predicts_untrained; /* whether --do_predict without training draws these parts, with a warning */
 
-    /* Reads the files that the options ask for, and sets f->train, f->heldout and f->predict.  It may keep pointers into
-     * `f`, which does not move until the end. */
+    /* Reads the files that the options ask for, and sets f->train, f->heldout and f->predict.  It may keep
+     * pointers into `f`, which does not move until the end. */
     struct status (*read)(void *self, struct finetune *f);
 
     void (*set_optimizer)(const void *self, struct optimizer *o);

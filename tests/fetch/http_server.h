@@ -1,7 +1,8 @@
 /* http_server: a server of files on this machine that can misbehave, for tests of src/fetch.
  *
- * /PATH is the file below its root, served as it should be: Range, If-Range, ETag, Content-Length.  /~NAME/PATH is the same file
- * by a server that has the habit of that name; /~codeNNN/PATH is answered by the code NNN the first time.  The habits: */
+ * /PATH is the file below its root, served as it should be: Range, If-Range, ETag, Content-Length.
+ * /~NAME/PATH is the same file by a server that has the habit of that name; /~codeNNN/PATH is answered by the
+ * code NNN the first time.  The habits: */
 #ifndef KILN_TESTS_FETCH_HTTP_SERVER_H
 #define KILN_TESTS_FETCH_HTTP_SERVER_H
 

@@ -1,5 +1,6 @@
-/* Downloads from a server on this machine that breaks off, ignores Range, lies about lengths, changes its files, redirects,
- * refuses, sends wrong bytes, falls silent and vanishes (http_server.h): the file is whole or not there. */
+/* Downloads from a server on this machine that breaks off, ignores Range, lies about lengths, changes its
+ * files, redirects, refuses, sends wrong bytes, falls silent and vanishes (http_server.h): the file is whole
+ * or not there. */
 #define _GNU_SOURCE
 #include "http_server.h"
 #include "test.h"
@@ -44,7 +45,8 @@ static void make_root(void)
 
 static const struct download_manner manner = {.tries = 2, .retry_wait_s = 0.01, .stall_s = 1};
 
-/* Fetches the file from a server with that habit, of which nothing but its length or checksum is known before, if that. */
+/* Fetches the file from a server with that habit, of which nothing but its length or checksum is known
+ * before, if that. */
 static struct status fetch_by(const char *habit, const char *checksum, int64_t length)
 {
     char url[128];

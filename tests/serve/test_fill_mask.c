@@ -1,10 +1,12 @@
-/* Tests of serve/fill_mask: among words that are equally probable the lower id comes first, inside the list and at its end. */
+/* Tests of serve/fill_mask: among words that are equally probable the lower id comes first, inside the list
+ * and at its end. */
 #define _GNU_SOURCE
 #include "session_case.h"
 
 #include "core/dtype.h"
 
-/* Makes every weight zero but the bias of two words: the model finds these two equally probable, and all others too. */
+/* Makes every weight zero but the bias of two words: the model finds these two equally probable, and all
+ * others too. */
 static void make_equal(const char *path, int32_t a, int32_t b)
 {
     struct safetensors weights;

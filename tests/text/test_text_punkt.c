@@ -205,7 +205,8 @@ static void english_abbreviations_stay_known(void)
     punkt_fini(&p);
 }
 
-/* A word with a full stop inside a sentence is an abbreviation if it is rare, which is fewer than five times (PunktTrainer.ABBREV_BACKOFF). */
+/* A word with a full stop inside a sentence is an abbreviation if it is rare, which is fewer than five times
+ * (PunktTrainer.ABBREV_BACKOFF). */
 static void rare_words_may_be_abbreviations(void)
 {
     static const char *const lines[] = {"they saw a xylograph., and left", "the xylograph was old",

@@ -26,20 +26,24 @@ struct pack_args {
 #define AT(field) offsetof(struct pack_args, field)
 
 static const struct option options[] = {
-    OPTION_REQUIRED_ROW("input_dir", AT(input_dir), "DIR",
-                        "padded .hdf5 files; those with \"training\" in their names, if there are any"),
-    OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR",
-                        "where the packed files go; DIR_metadata.json goes beside it; made if missing"),
-    OPTION_INT_ROW("max_sequence_length", AT(max_sequence_length), "512", 5, 65536, "tokens of a pack"),
+    OPTION_REQUIRED_ROW(
+        "input_dir", AT(input_dir), "DIR",
+        "directory of padded .hdf5 files; if some have \"training\" in their names, only those are read"),
+    OPTION_REQUIRED_ROW(
+        "output_dir", AT(output_dir), "DIR",
+        "directory for the packed files, made if missing; DIR_metadata.json is written beside it"),
+    OPTION_INT_ROW("max_sequence_length", AT(max_sequence_length), "512", 5, 65536,
+                   "number of tokens per pack"),
     OPTION_INT_ROW("max_predictions_per_sequence", AT(max_predictions_per_sequence), "80", 1, 65536,
-                   "most predictions of a sequence"),
+                   "maximum number of predictions per sequence"),
     OPTION_INT_ROW("max_sequences_per_pack", AT(max_sequences_per_pack), "3", 1, PACK_MOST,
-                   "most sequences of a pack; the layout has room for 3"),
-    OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "of the order of packs"),
-    OPTION_FLAG_ROW("overwrite", AT(overwrite), "replace the packed files that are there"),
-    OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar), "no live line on a terminal"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run), "check everything, say what would be packed, and write nothing"),
-    OPTION_GROUP_ROW("of the replaced script"),
+                   "maximum number of sequences per pack; the layout has room for 3"),
+    OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of the order of packs"),
+    OPTION_FLAG_ROW("overwrite", AT(overwrite), "replace packed files of an earlier run"),
+    OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar), "do not show the live line"),
+    OPTION_FLAG_ROW("dry_run", AT(dry_run),
+                    "check everything, print what would be packed, and write nothing"),
+
     OPTION_IGNORED_VALUE_ROW("train_batch_size", "N", "the replaced script does not use it either"),
     OPTION_IGNORED_VALUE_ROW("local_rank", "N", "there is one process"),
     {0},

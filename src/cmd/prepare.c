@@ -47,13 +47,12 @@ static const struct option options[] = {
         "input_format", AT(input_format), "auto", SOURCE_FORMATS_NAMES,
         "text: each file is a document, blank lines end paragraphs; lines: blank lines end documents, each "
         "line is a paragraph; wiki: the output of WikiExtractor; json: each line is an object; dump: a "
-        "MediaWiki export; auto looks at each file. All may be compressed with gzip or bzip2. The index of a "
-        "multistream dump among the inputs is no text: it shows whether the dump is whole"),
+        "MediaWiki export; auto looks at each file. All may be compressed with gzip or bzip2. If the inputs "
+        "contain the index of a multistream dump, it is used to check that the dump is whole"),
     OPTION_STRING_ROW("text_field", AT(text_field), "text", "NAME", "json: the field that has the text"),
-    OPTION_FLAG_ROW("one_sentence_per_line", AT(one_sentence_per_line),
-                    "each line is a sentence: do not split lines"),
+    OPTION_FLAG_ROW("one_sentence_per_line", AT(one_sentence_per_line), "take each line as one sentence"),
     OPTION_REAL_ROW("holdout_fraction", AT(holdout_fraction), "0.02", 0, 0.9,
-                    "fraction of the text held out from training, for evaluation; 0: none"),
+                    "fraction of the text held out from training, for evaluation; 0: off"),
     OPTION_INT_ROW("seed", AT(seed), "12345", 0, 0,
                    "seed of the choice of held-out text, and of samples for --format hdf5"),
     ENCODING_ROW(AT(encoding), "--input"),
@@ -67,51 +66,50 @@ static const struct option options[] = {
         "resume", AT(resume),
         "continue a run that was stopped, killed or could not write, with the same flags and inputs"),
     OPTION_REAL_ROW("save_seconds", AT(save_seconds), "60", 0.001, 1e6,
-                    "time between two states that --resume can continue from"),
+                    "seconds between two saved states, from which --resume continues"),
     OPTION_FLAG_ROW(
         "dry-run", AT(dry_run),
-        "say what would be read and written, and what that takes, from a sample of a second; write nothing"),
+        "print what would be read and written, with time and space estimated from a sample; write nothing"),
     OPTION_FLAG_ROW("check", AT(check), "read and check all of the text, and write nothing"),
     OPTION_GROUP_ROW("output"),
     OPTION_STRING_ROW(
         "format", AT(format), "store", "LIST",
-        "one or more of these, with commas between them. store: tokens, from which `kiln pretrain` draws "
-        "samples and masks anew in each epoch; hdf5: samples with masks drawn now, in the layout of "
-        "create_pretraining_data; packed: the same, up to three sequences per row, in the layout of "
-        "pack_pretraining_data_pytorch; text: the cleaned documents as lines of JSON"),
+        "comma-separated list. store: tokens, from which `kiln pretrain` draws samples and masks anew in "
+        "each epoch; hdf5: samples with masks drawn now, in the layout of create_pretraining_data; packed: "
+        "the same, up to three sequences per row, in the layout of pack_pretraining_data_pytorch; text: the "
+        "cleaned documents as lines of JSON"),
     OPTION_STRING_ROW("max_seq_length", AT(max_seq_length), "128", "LIST",
-                      "hdf5: longest sequence in tokens, [CLS] and [SEP] included; a list, such as 128,512, "
-                      "makes one directory each"),
+                      "hdf5: maximum number of tokens per sequence, [CLS] and [SEP] included; a list, such "
+                      "as 128,512, makes one directory each"),
     OPTION_STRING_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", "LIST",
-                      "hdf5: most masked positions of a sequence; a number for each of --max_seq_length"),
-    OPTION_REAL_ROW("masked_lm_prob", AT(masked_lm_prob), "0.15", 0, 1,
-                    "hdf5: fraction of the tokens that is masked"),
+                      "hdf5: maximum number of masked positions per sequence; a list has one number for each "
+                      "--max_seq_length"),
+    OPTION_REAL_ROW("masked_lm_prob", AT(masked_lm_prob), "0.15", 0, 1, "hdf5: fraction of tokens to mask"),
     OPTION_FLAG_ROW("whole_word_masks", AT(whole_word_masks), "hdf5: mask all pieces of a word, or none"),
     OPTION_REAL_ROW("short_seq_prob", AT(short_seq_prob), "0.1", 0, 1,
-                    "hdf5: fraction of the sequences that is cut to a random length"),
+                    "hdf5: fraction of sequences to cut to a random length"),
     OPTION_INT_ROW("dupe_factor", AT(dupe_factor), "5", 1, 1000,
-                   "hdf5: times that each sample is written, each time with other masks"),
+                   "hdf5: number of copies of each sample, each with masks of its own"),
     OPTION_INT_ROW(
         "n_shards", AT(n_shards), "0", 0, 100000,
-        "hdf5: number of files for training, and for testing; 0: files of about 64 MiB uncompressed"),
+        "hdf5: number of training files, and of test files; 0: files of about 64 MiB uncompressed"),
     OPTION_INT_ROW("n_test_shards", AT(n_test_shards), "0", 0, 100000,
-                   "hdf5: number of files for testing; 0: --n_shards"),
-    OPTION_FLAG_ROW("packed", AT(packed), "hdf5: packed rows instead of padded ones"),
+                   "hdf5: number of test files; 0: --n_shards"),
+    OPTION_FLAG_ROW("packed", AT(packed), "hdf5: write packed rows instead of padded ones"),
     OPTION_FLAG_ROW("reference_names", AT(reference_names),
-                    "hdf5: directories and files named as by create_datasets_from_start.sh"),
+                    "hdf5: name directories and files as create_datasets_from_start.sh does"),
     OPTION_STRING_ROW("dataset", AT(dataset), "corpus", "NAME",
-                      "the name in --reference_names, such as wikicorpus_en"),
+                      "name of the corpus in --reference_names, such as wikicorpus_en"),
     OPTION_GROUP_ROW("cleaning"),
-    OPTION_FLAG_ROW(
-        "drop_duplicates", AT(drop_duplicates),
-        "leave out documents whose text is that of an earlier one; 16,777,216 documents are remembered"),
+    OPTION_FLAG_ROW("drop_duplicates", AT(drop_duplicates),
+                    "drop documents whose text repeats an earlier one; 16,777,216 documents are remembered"),
     OPTION_INT_ROW("drop_repeated_lines", AT(drop_repeated_lines), "0", 0, 1000000000,
-                   "leave out a line that has occurred this often; 0: none"),
+                   "drop further occurrences of a line that has occurred N times; 0: off"),
     OPTION_INT_ROW("min_document_chars", AT(min_document_chars), "0", 0, 1000000000,
-                   "leave out documents of fewer characters"),
+                   "drop documents of fewer characters; 0: off"),
     OPTION_STRING_ROW(
         "keep_script", AT(keep_script), "", "LIST",
-        "leave out documents of whose letters less than half are of these scripts: latin, cyrillic, han ..."),
+        "drop documents with less than half of their letters in these scripts: latin, cyrillic, han ..."),
     OPTION_GROUP_ROW("flags of bertPrep.py and create_pretraining_data.py"),
     OPTION_STRING_ROW("input_file", AT(input), NULL, "PATH", "--input"),
     OPTION_STRING_ROW("input_files", AT(input_files), NULL, "LIST", "--input, with commas between the paths"),

@@ -18,19 +18,21 @@ struct fetch_args {
 #define AT(field) offsetof(struct fetch_args, field)
 
 static const struct option options[] = {
-    OPTION_STRING_ROW("output_dir", AT(output_dir), "download", "DIR", "where all files go"),
+    OPTION_STRING_ROW("output_dir", AT(output_dir), "download", "DIR", "directory for all files"),
     OPTION_STRING_ROW("language", AT(language), "en", "CODE",
-                      "of a dump or a corpus, as Wikimedia abbreviates it: en, de, simple"),
+                      "language of the dump or corpus, by Wikimedia's code: en, de, simple"),
     OPTION_STRING_ROW("only", AT(only), "", "PATTERN",
-                      "only files whose name matches, such as '*-v1.1*' or 'uncased_L-24*'"),
+                      "download only files whose name matches, such as '*-v1.1*' or 'uncased_L-24*'"),
     OPTION_CHOICE_ROW("unpack", AT(unpack), "auto", "auto|yes|no",
-                      "unpack archives, beside them; auto: only Google's, since a dump is read as it is"),
+                      "unpack archives into their directory; auto: Google's archives only, since kiln reads "
+                      "compressed dumps"),
     OPTION_GROUP_ROW("other files"),
-    OPTION_STRING_ROW("url", AT(url), "", "URL", "a file by its address; it keeps its name"),
-    OPTION_STRING_ROW("sha256", AT(sha256), "", "HEX", "its checksum"),
-    OPTION_STRING_ROW("md5", AT(md5), "", "HEX", "the same, as MD5"),
-    OPTION_STRING_ROW("sums", AT(sums), "", "FILE",
-                      "checksums that replace the published ones: lines of sha256sum or md5sum"),
+    OPTION_STRING_ROW("url", AT(url), "", "URL", "download this file; it keeps its name"),
+    OPTION_STRING_ROW("sha256", AT(sha256), "", "HEX", "SHA-256 of the file at --url"),
+    OPTION_STRING_ROW("md5", AT(md5), "", "HEX", "MD5 of the file at --url"),
+    OPTION_STRING_ROW(
+        "sums", AT(sums), "", "FILE",
+        "read checksums from this file, lines of sha256sum or md5sum, in place of the published ones"),
     OPTION_GROUP_ROW("the network"),
     {.name = "proxy",
      .kind = OPTION_STRING,
@@ -43,19 +45,19 @@ static const struct option options[] = {
      .offset = AT(mirror),
      .default_text = "",
      .value_name = "URL",
-     .help = "where to take https://HOST/PATH from: URL/HOST/PATH, the layout of `wget -x`",
+     .help = "download https://HOST/PATH from URL/HOST/PATH instead, the layout of `wget -x`",
      .env = "KILN_MIRROR"},
     OPTION_INT_ROW("tries", AT(tries), "5", 1, 1000,
-                   "consecutive attempts without a new byte before giving up"),
+                   "number of consecutive attempts without a new byte before giving up"),
     OPTION_REAL_ROW("retry_wait", AT(retry_wait), "1", 0, 3600,
                     "seconds before the second attempt; doubles each time, up to 60"),
     OPTION_INT_ROW("stall_timeout", AT(stall_timeout), "60", 1, 86400,
                    "seconds below 1 KiB/s after which an attempt ends"),
     OPTION_INT_ROW("max_bytes", AT(max_bytes), "0", 0, 1e15,
-                   "refuse a file with more bytes than this; 0: up to what the disk holds, and a file of "
-                   "unknown length leaves a twentieth of it free"),
+                   "refuse a file of more bytes; 0: limited by the disk only, of which a file of unknown "
+                   "length leaves a twentieth free"),
     OPTION_FLAG_ROW("dry-run", AT(dry_run),
-                    "list the files, their sizes and where they go; no network access"),
+                    "list the files, their sizes and where they go, without using the network"),
     {0},
 };
 

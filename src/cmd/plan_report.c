@@ -51,21 +51,21 @@ static const struct published_figure *figure_at(const struct plan_report *r, int
     const struct step_bench *b = &r->setup->bench;
     return b->config.precision.dtype == DTYPE_F32 || b->config.precision.fp8
                ? NULL
-               : published_figure_at(i, &b->bert.config, r->setup->machine->name, b->length, world);
+               : published_figure_at(i, b->config.model, r->setup->machine->name, b->length, world);
 }
 
 static void append_head(struct buf *b, const struct plan_report *r)
 {
     const struct step_bench *s = &r->setup->bench;
-    const struct bert_config *m = &s->bert.config;
+    const struct model *m = s->config.model;
     const struct machine *d = r->setup->machine;
     const struct world_plan *p = &r->stages[r->stage];
     buf_printf(b,
-               "model    %s: %" PRId64 " layers x %" PRId64 "%s, %" PRId64 " heads, feed-forward %" PRId64
+               "model    %s: %" PRId64 " layers x %" PRId64 "%s%s, %" PRId64 " heads, feed-forward %" PRId64
                ", vocabulary %" PRId64 ": %.2f M parameters\n",
-               r->config_file, m->num_hidden_layers, m->hidden_size,
-               m->layer_norm_large_model ? ", pre-LN" : "", m->num_attention_heads, m->intermediate_size,
-               m->vocab_size, (double)p->zero.trainer.n_params / 1e6);
+               r->config_file, m->n_layers, m->hidden_size, m->form != NULL ? ", " : "",
+               m->form != NULL ? m->form : "", m->n_heads, m->feed_forward_size, m->vocab_size,
+               (double)p->zero.trainer.n_params / 1e6);
     buf_printf(b, "device   %s, %s: %.2f GiB (%s)\n", d->name, d->title, r->memory_bytes / 0x1p30,
                d->memory_source);
     buf_printf(b,

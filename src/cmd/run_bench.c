@@ -7,6 +7,7 @@
 #include "watch/migration_log.h"
 #include "dev/precision.h"
 #include "optim/optimizer.h"
+#include "model/model_family.h"
 #include "task/step_bench.h"
 #include "task/step_forecast.h"
 
@@ -63,50 +64,27 @@ static const struct option options[] = {
     {0},
 };
 
-/* Devlin et al. 2018 (arXiv:1810.04805) section 3; Turc et al. 2019 (arXiv:1908.08962) table 1. */
+#define BERT_OF(layers, hidden, heads, feed_forward)                                                         \
+    "{\"model_type\": \"bert\", \"num_hidden_layers\": " layers ", \"hidden_size\": " hidden                 \
+    ", \"num_attention_heads\": " heads ", \"intermediate_size\": " feed_forward "}"
+
+/* Built-in sizes, each as its config.json.  Devlin et al. 2018 (arXiv:1810.04805) section 3; Turc et al. 2019
+ * (arXiv:1908.08962) table 1. */
 static const struct size {
-    const char *name;
-    int64_t layers, hidden;
-} sizes[] = {{"tiny", 2, 128}, {"mini", 4, 256}, {"base", 12, 768}, {"large", 24, 1024}};
-
-static struct bert_config config_of_size(const struct size *s)
-{
-    return (struct bert_config){
-        .vocab_size = 30522,
-        .hidden_size = s->hidden,
-        .num_hidden_layers = s->layers,
-        .num_attention_heads = s->hidden / 64,
-        .intermediate_size = 4 * s->hidden,
-        .max_position_embeddings = 512,
-        .type_vocab_size = 2,
-        .hidden_dropout_prob = 0.1,
-        .attention_probs_dropout_prob = 0.1,
-        .initializer_range = 0.02,
-        .layer_norm_eps = 1e-12,
-    };
-}
-
-static struct status config_of_file(struct bert_config *config, const char *path)
-{
-    json_t *object;
-    TRY(json_read_object(&object, path));
-    struct status s = bert_config_parse(config, object, path);
-    json_decref(object);
-    if (!failed(s) && config->vocab_size == 0) {
-        config->vocab_size = 30522;
-    }
-    return s;
-}
+    const char *name, *config;
+} sizes[] = {{"tiny", BERT_OF("2", "128", "2", "512")},
+             {"mini", BERT_OF("4", "256", "4", "1024")},
+             {"base", BERT_OF("12", "768", "12", "3072")},
+             {"large", BERT_OF("24", "1024", "16", "4096")}};
 
 /* The number of tokens in a step that keeps the device busy and still ends soon. */
-static int64_t usual_tokens(const struct bert_config *model, const struct device *device)
+static int64_t usual_tokens(const struct model *model, const struct device *device)
 {
     return !device->is_host ? 32768 : model->hidden_size < 768 ? 4096 : 1024;
 }
 
 static struct status plan_bench(struct step_bench *s, const struct bench_args *a,
-                                const struct bench_place *at, const char *name,
-                                const struct bert_config *model)
+                                const struct bench_place *at, const char *name, const struct model *model)
 {
     int64_t tokens = usual_tokens(model, at->plain.device);
     if (a->min_seq_length > a->max_seq_length) {
@@ -114,19 +92,18 @@ static struct status plan_bench(struct step_bench *s, const struct bench_args *a
                             "--min_seq_length %" PRId64 " is more than --max_seq_length %" PRId64,
                             a->min_seq_length, a->max_seq_length);
     }
-    if (a->max_seq_length > model->max_position_embeddings) {
+    if (a->max_seq_length > model->max_length) {
         return status_error(STATUS_USAGE,
                             "--max_seq_length %" PRId64 " is more than the %" PRId64 " positions of %s",
-                            a->max_seq_length, model->max_position_embeddings, name);
+                            a->max_seq_length, model->max_length, name);
     }
-    bool answers = strcmp(a->task, "squad") == 0;
     *s = (struct step_bench){
-        .bert = bert_model(model, answers ? MODEL_TASK_QUESTION_ANSWERING : MODEL_TASK_PRETRAINING),
-        .config = {.device = at->watched.device,
+        .config = {.model = model,
+                   .device = at->watched.device,
                    .ops = at->watched.ops,
                    .precision = at->precision,
                    .optimizer = optimizer_defaults(optimizer_find(a->optimizer)),
-                   .training = !answers,
+                   .training = model->task == MODEL_TASK_PRETRAINING,
                    .recompute = a->recompute ? 1 : 0,
                    .seed = 42},
         .plain = at->plain,
@@ -202,7 +179,7 @@ static struct status predict(const struct step_bench *s, const struct machine *m
 }
 
 static struct status bench(const struct bench_args *a, const struct bench_place *at, const char *name,
-                           const struct bert_config *model)
+                           const struct model *model)
 {
     struct step_bench s;
     struct step_times t;
@@ -221,17 +198,33 @@ static struct status bench(const struct bench_args *a, const struct bench_place 
     return print_times(&t, &s, at->precision);
 }
 
+static struct status bench_config(const struct bench_args *a, const struct bench_place *at, const char *name,
+                                  const json_t *config)
+{
+    bool answers = strcmp(a->task, "squad") == 0;
+    struct model *model;
+    TRY(model_family_create(&model, config, name,
+                            answers ? MODEL_TASK_QUESTION_ANSWERING : MODEL_TASK_PRETRAINING));
+    struct status s = bench(a, at, name, model);
+    model->type->destroy(model);
+    return s;
+}
+
 static struct status bench_models(const struct bench_args *a, const struct bench_place *at)
 {
+    json_t *config;
     if (a->config_file != NULL) {
-        struct bert_config config;
-        TRY(config_of_file(&config, a->config_file));
-        return bench(a, at, a->config_file, &config);
+        TRY(json_read_object(&config, a->config_file));
+        struct status s = bench_config(a, at, a->config_file, config);
+        json_decref(config);
+        return s;
     }
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         if (strstr(a->model, sizes[i].name) != NULL) {
-            struct bert_config config = config_of_size(&sizes[i]);
-            TRY(bench(a, at, sizes[i].name, &config));
+            TRY(json_parse(&config, sizes[i].config, strlen(sizes[i].config), sizes[i].name));
+            struct status s = bench_config(a, at, sizes[i].name, config);
+            json_decref(config);
+            TRY(s);
         }
     }
     return status_ok();

@@ -6,7 +6,7 @@
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "ops/backend.h"
-#include "task/config_file.h"
+#include "model/model_family.h"
 #include "task/optimizer_names.h"
 #include "task/pretrain_settings.h"
 #include "watch/ceilings.h"
@@ -105,19 +105,19 @@ static int64_t micro_batches(const struct plan_args *a, int64_t world)
     return batch % whole == 0 ? batch / whole : 0;
 }
 
-static struct status read_config(struct bert_config *config, const struct plan_args *a)
+/* The caller destroys *model, which is NULL if there is none. */
+static struct status create_model(struct model **model, const struct plan_args *a)
 {
-    enum { USUAL_VOCABULARY = 30522 }; /* of Google's BERT, uncased */
-    TRY(config_file_read(config, a->config_file));
-    if (config->vocab_size == 0) {
-        config->vocab_size = USUAL_VOCABULARY;
-    }
-    if (a->max_seq_length > config->max_position_embeddings) {
-        return status_error(STATUS_USAGE, "--max_seq_length %lld is more than the %lld positions of %s",
-                            (long long)a->max_seq_length, (long long)config->max_position_embeddings,
-                            a->config_file);
-    }
-    return status_ok();
+    json_t *root;
+    *model = NULL;
+    TRY(json_read_object(&root, a->config_file));
+    struct status s = model_family_create(model, root, a->config_file, MODEL_TASK_PRETRAINING);
+    json_decref(root);
+    TRY(s);
+    return a->max_seq_length <= (*model)->max_length
+               ? status_ok()
+               : status_error(STATUS_USAGE, "--max_seq_length %lld is more than the %lld positions of %s",
+                              (long long)a->max_seq_length, (long long)(*model)->max_length, a->config_file);
 }
 
 /* Rates that were given, that the row has, or, of the cpu, that are measured now. */
@@ -141,26 +141,24 @@ static struct status find_rates(struct world_setup *s, const struct plan_args *a
     return ceiling_copy(&here, size, &r->copy);
 }
 
-/* `device` is filled, and must live as long as the set-up. */
-static struct status set_up(struct world_setup *s, struct device *device, const struct plan_args *a)
+/* `device` is filled; it and the model must live as long as the set-up. */
+static struct status set_up(struct world_setup *s, struct device *device, const struct model *model,
+                            const struct plan_args *a)
 {
-    struct bert_config config;
     struct step_bench *b = &s->bench;
     const char *optimizer;
     TRY(status_context(machine_find(&s->machine, a->device), "--device"));
     TRY(optimizer_names_find(&optimizer, a->optimizer, "--optimizer"));
-    TRY(read_config(&config, a));
     *device = machine_device(s->machine);
     s->links = world_links(s->machine, 1e9 * a->link_gb_s);
     *b = (struct step_bench){
-        .bert = bert_model(&config, MODEL_TASK_PRETRAINING),
-        .config = {.device = device,
+        .config = {.model = model,
+                   .device = device,
                    .ops = &ops_plan,
                    .optimizer = optimizer_defaults(optimizer_find(optimizer)),
                    .training = true,
                    .saving = !a->skip_checkpoint,
-                   .recompute =
-                       a->recompute ? pretrain_recomputed_layers(a->interval, config.num_hidden_layers) : 0,
+                   .recompute = a->recompute ? pretrain_recomputed_layers(a->interval, model->n_layers) : 0,
                    .seed = 42},
         .length = a->max_seq_length,
         .n_sequences = a->micro_batch_size,
@@ -246,7 +244,7 @@ static struct status put_smallest(struct buf *text, bool *found, const struct pl
 static struct status put_advice(struct buf *text, const struct plan_report *r)
 {
     const struct step_bench *b = &r->setup->bench;
-    int64_t layers = b->bert.config.num_hidden_layers;
+    int64_t layers = b->config.model->n_layers;
     struct buf plain = {0}, recomputed = {0};
     bool fits_plain = false, fits_recomputed = false;
     struct status s = put_smallest(&plain, &fits_plain, r, b->config.recompute);
@@ -283,22 +281,11 @@ static struct status check_fit(const struct plan_report *r)
     return s;
 }
 
-static struct status run(const void *args, int n_positional, const char *const *positional)
+static struct status plan(const struct plan_args *a, const struct model *model)
 {
-    const struct plan_args *a = args;
     struct world_setup setup = {0};
     struct device device;
-    (void)n_positional, (void)positional;
-    TRY(check(a));
-    int64_t n_micro = micro_batches(a, a->world);
-    if (n_micro == 0) {
-        return status_error(
-            STATUS_USAGE, "%s %lld cannot be divided into micro-batches of %lld on %lld devices",
-            a->global_batch_size > 0 ? "--global_batch_size" : "--train_batch_size",
-            (long long)(a->global_batch_size > 0 ? a->global_batch_size : a->train_batch_size),
-            (long long)a->micro_batch_size, (long long)a->world);
-    }
-    TRY(set_up(&setup, &device, a));
+    TRY(set_up(&setup, &device, model, a));
     struct plan_report r = {.config_file = a->config_file,
                             .setup = &setup,
                             .memory_bytes = a->memory_gb > 0                  ? 1e9 * a->memory_gb
@@ -309,6 +296,27 @@ static struct status run(const void *args, int n_positional, const char *const *
     TRY(plan_rows(&r, a));
     TRY(print_report(&r, a->json));
     return check_fit(&r);
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct plan_args *a = args;
+    struct model *model;
+    (void)n_positional, (void)positional;
+    TRY(check(a));
+    if (micro_batches(a, a->world) == 0) {
+        return status_error(
+            STATUS_USAGE, "%s %lld cannot be divided into micro-batches of %lld on %lld devices",
+            a->global_batch_size > 0 ? "--global_batch_size" : "--train_batch_size",
+            (long long)(a->global_batch_size > 0 ? a->global_batch_size : a->train_batch_size),
+            (long long)a->micro_batch_size, (long long)a->world);
+    }
+    struct status s = create_model(&model, a);
+    s = failed(s) ? s : plan(a, model);
+    if (model != NULL) {
+        model->type->destroy(model);
+    }
+    return s;
 }
 
 const struct command command_plan = {

@@ -56,21 +56,45 @@ struct status model_family_find(const struct model_family **family, const json_t
     return refuse(type, source);
 }
 
+struct status model_family_parse_config(const struct model_family **family, void **config, const json_t *root,
+                                        const char *source)
+{
+    *config = NULL;
+    TRY(model_family_find(family, root, source));
+    *config = calloc(1, (*family)->config_bytes);
+    struct status s = *config == NULL ? status_error(STATUS_MEMORY, "out of memory for %s", source)
+                                      : (*family)->parse_config(*config, root, source);
+    if (failed(s)) {
+        free(*config);
+        *config = NULL;
+    }
+    return s;
+}
+
 struct status model_family_read_config(const struct model_family **family, void **config, json_t **root,
                                        const char *path)
 {
     *config = NULL;
+    *root = NULL;
     TRY(json_read_object(root, path));
-    struct status s = model_family_find(family, *root, path);
-    if (!failed(s)) {
-        *config = calloc(1, (*family)->config_bytes);
-        s = *config == NULL ? status_error(STATUS_MEMORY, "out of memory for %s", path)
-                            : (*family)->parse_config(*config, *root, path);
-    }
+    struct status s = model_family_parse_config(family, config, *root, path);
     if (failed(s)) {
-        free(*config);
         json_decref(*root);
-        *config = *root = NULL;
+        *root = NULL;
     }
+    return s;
+}
+
+struct status model_family_create(struct model **model, const json_t *root, const char *source,
+                                  enum model_task task)
+{
+    const struct model_family *family;
+    void *config;
+    TRY(model_family_parse_config(&family, &config, root, source));
+    if (family->sizes(config).vocab_size == 0) {
+        family->set_words(config, family->usual_words, family->usual_words);
+    }
+    struct status s = family->create(model, config, task);
+    free(config);
     return s;
 }

@@ -54,6 +54,7 @@ struct model_family {
     const char *old_config;         /* the name of config.json in other releases; NULL: none */
     const char *old_prefix;         /* of the TensorFlow checkpoint beside it; NULL: none */
     size_t config_bytes;            /* of the family's configuration, plain memory */
+    int64_t usual_words; /* of its published models: a plan's vocabulary where nothing says another */
 
     /* STATUS_DATA for a config.json that does not describe a model of the family. */
     struct status (*parse_config)(void *config, const json_t *object, const char *source);
@@ -107,6 +108,15 @@ struct status model_family_find(const struct model_family **family, const json_t
  * failure. */
 struct status model_family_read_config(const struct model_family **family, void **config, json_t **root,
                                        const char *path);
+
+/* The same of a config.json that was read before, which the caller keeps. */
+struct status model_family_parse_config(const struct model_family **family, void **config, const json_t *root,
+                                        const char *source);
+
+/* The model of a config.json, for a plan or a measurement without files: its vocabulary is the family's usual_words
+ * where the file says none.  model_type.destroy frees it. */
+struct status model_family_create(struct model **model, const json_t *root, const char *source,
+                                  enum model_task task);
 
 /* The families in order; NULL after the last. */
 const struct model_family *model_family_at(size_t i);

@@ -171,11 +171,13 @@ struct model_type {
 
 struct model {
     const struct model_type *type;
-    int64_t n_layers, hidden_size;
+    int64_t n_layers, hidden_size, n_heads;
     int64_t max_length;        /* tokens of the longest sequence */
     int64_t feed_forward_size; /* the widest of a layer's products */
     int n_factors;             /* factors of a layer's products that have histories in fp8 */
-    bool hands_on_more;        /* layers pass on more than outputs, so one stage must run all of them */
+    const char
+        *form; /* of its layers, for messages, where a family has several: "pre-LN"; NULL: the usual one */
+    bool hands_on_more; /* layers pass on more than outputs, so one stage must run all of them */
     enum model_task task;
     struct model_labels labels;  /* of a classifier */
     int64_t vocab_size, n_words; /* rows of the word embeddings, and how many of them can be predicted */

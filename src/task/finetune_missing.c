@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-enum { USUAL_WORDS = 30522 }; /* Google's uncased vocabulary, of the documents' models */
-
 bool finetune_find_missing(const struct finetune_options *o, struct missing *m)
 {
     missing_config(m, o->config_file);
@@ -29,8 +27,8 @@ static struct status create(struct model **model, const struct model_family *fam
 {
     struct model_family_sizes sizes = family->sizes(config);
     if (sizes.vocab_size == 0) {
-        log_info("planned with a vocabulary of %d pieces", USUAL_WORDS);
-        family->set_words(config, USUAL_WORDS, USUAL_WORDS);
+        log_info("planned with a vocabulary of %lld pieces", (long long)family->usual_words);
+        family->set_words(config, family->usual_words, family->usual_words);
     }
     if (sizes.max_length < o->max_seq_length) {
         return status_error(STATUS_USAGE,

@@ -21,7 +21,8 @@ static int64_t length_of(const struct step_bench *b, int64_t i)
 
 static bool predicts_words(const struct step_bench *b)
 {
-    return b->bert.task == MODEL_TASK_PRETRAINING || b->bert.task == MODEL_TASK_MASKED_LM;
+    enum model_task task = b->config.model->task;
+    return task == MODEL_TASK_PRETRAINING || task == MODEL_TASK_MASKED_LM;
 }
 
 static int64_t masked_of(const struct step_bench *b, int64_t length)
@@ -59,21 +60,20 @@ struct status step_bench_plan(struct step_bench *b)
     struct trainer_config exact;
     struct count c = count_sequences(b);
     double tokens = (double)c.tokens, passes = b->config.training ? 3 : 1;
-    b->config.model = &b->bert.model;
     b->config.limits = text_batch_limits(b->n_sequences, b->length, masked_of(b, b->length));
     exact = b->config;
     exact.limits = (struct batch_limits){c.tokens, b->n_sequences, c.masked, b->length};
     TRY(trainer_plan(&b->plan, &exact));
     /* the plan assumes the longest length for each sequence */
     b->useful_flops = b->plan.micro_flops - passes * 4 * (tokens * (double)b->length - c.pairs) *
-                                                (double)b->bert.config.hidden_size *
-                                                (double)b->bert.config.num_hidden_layers;
+                                                (double)b->config.model->hidden_size *
+                                                (double)b->config.model->n_layers;
     return trainer_plan(&b->plan, &b->config);
 }
 
 static void add_sequence(struct batch *b, const struct step_bench *s, int64_t i, struct rng_stream *r)
 {
-    uint32_t n_words = (uint32_t)s->bert.config.vocab_size;
+    uint32_t n_words = (uint32_t)s->config.model->vocab_size;
     int64_t length = length_of(s, i), n_masked = masked_of(s, length);
     int32_t *ids = text_batch_add(b, length, length / 2, (int32_t)(i % 2), (int32_t)i);
     for (int64_t k = 0; k < length; k++) {
@@ -88,7 +88,7 @@ static void add_sequence(struct batch *b, const struct step_bench *s, int64_t i,
 
 struct status step_bench_make(struct batch_step *step, const struct step_bench *s)
 {
-    TRY(batch_step_init(step, 1, &s->bert.model.layout, s->config.limits));
+    TRY(batch_step_init(step, 1, &s->config.model->layout, s->config.limits));
     struct batch *b = step->micro;
     struct rng_stream r = rng_stream(rng_key(s->config.seed, 1));
     for (int64_t i = 0; i < s->n_sequences; i++) {

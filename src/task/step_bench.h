@@ -5,14 +5,13 @@
 
 #include "watch/ceilings.h"
 #include "watch/op_report.h"
-#include "nn/bert/bert_model.h"
 #include "train/trainer.h"
 
 /* A model to measure on sequences of random tokens, and its planned work. */
 struct step_bench {
-    struct bert_model bert;
-    struct trainer_config config; /* of `bert` once planned */
-    struct backend plain;         /* for the ceilings: without the wrappers around config.ops */
+    struct trainer_config
+        config;           /* with its model, which the caller owns; limits are set by step_bench_plan */
+    struct backend plain; /* for the ceilings: without the wrappers around config.ops */
     struct ceiling_size ceiling_size;
     struct trainer_plan plan;
     int64_t n_sequences, length; /* the longest sequence */

@@ -79,7 +79,8 @@ static void expect_answers(const struct checkop_backend *gpu)
     struct step_times t;
     b.config.device = gpu->device;
     b.config.training = false;
-    b.bert = one_layer(MODEL_TASK_QUESTION_ANSWERING);
+    struct bert_model answers = one_layer(MODEL_TASK_QUESTION_ANSWERING);
+    b.config.model = &answers.model;
     EXPECT_OK(step_bench_plan(&b));
     int64_t tokens = step_bench_tokens(&b);
     EXPECT(tokens > 8 && tokens < 24 && b.useful_flops > 0, "%lld tokens, %g useful", (long long)tokens,
@@ -114,7 +115,8 @@ int main(void)
     b.config.device = watched.device;
     b.config.ops = watched.ops;
     b.config.optimizer = optimizer_defaults(&optimizer_adamw);
-    b.bert = one_layer(MODEL_TASK_PRETRAINING);
+    struct bert_model trained = one_layer(MODEL_TASK_PRETRAINING);
+    b.config.model = &trained.model;
     EXPECT_OK(step_bench_plan(&b));
     EXPECT(b.useful_flops > 0 && b.useful_flops <= b.plan.micro_flops, "%g useful of %g", b.useful_flops,
            b.plan.micro_flops);

@@ -2,12 +2,13 @@
  * a step as the sum of its parts. */
 #include "test.h"
 
-#include "task/config_file.h"
+#include "model/model_family.h"
 #include "task/step_forecast.h"
 #include "task/world_plan.h"
 
 /* The set-up must not move: its configuration points into it. */
 struct planned {
+    struct model *model;
     struct device device;
     struct world_setup setup;
 };
@@ -21,18 +22,22 @@ struct wanted {
 static void set_up(struct planned *p, struct wanted w)
 {
     char path[512];
-    struct bert_config config;
+    json_t *config;
     struct world_setup *s = &p->setup;
     snprintf(path, sizeof path, "%s/configs/%s.json", KILN_SOURCE_DIR, w.file);
-    EXPECT_OK(config_file_read(&config, path));
-    config.vocab_size = config.vocab_size == 0 ? 30522 : config.vocab_size;
+    if (p->model != NULL) {
+        p->model->type->destroy(p->model); /* of the set-up before */
+    }
+    EXPECT_OK(json_read_object(&config, path));
+    EXPECT_OK(model_family_create(&p->model, config, path, MODEL_TASK_PRETRAINING));
+    json_decref(config);
     *s = (struct world_setup){0};
     EXPECT_OK(machine_find(&s->machine, w.device));
     p->device = machine_device(s->machine);
     s->rates = s->machine->rates;
     s->links = (struct ring_links){s->machine->per_node, s->machine->within, s->machine->between};
-    s->bench = (struct step_bench){.bert = bert_model(&config, MODEL_TASK_PRETRAINING),
-                                   .config = {.device = &p->device,
+    s->bench = (struct step_bench){.config = {.model = p->model,
+                                              .device = &p->device,
                                               .ops = &ops_plan,
                                               .precision = {.dtype = w.dtype},
                                               .optimizer = optimizer_defaults(&optimizer_lans),

@@ -130,6 +130,7 @@ const struct model_family bert_family = {
     .old_config = "bert_config.json",
     .old_prefix = "bert_model.ckpt",
     .config_bytes = sizeof(struct bert_config),
+    .usual_words = 30522, /* Google's uncased vocabulary */
     .parse_config = parse_config,
     .config_to_json = config_to_json,
     .sizes = sizes,

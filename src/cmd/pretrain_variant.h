@@ -5,10 +5,11 @@
 
 #include "core/launcher.h"
 #include "core/option.h"
-#include "task/pretrain.h"
+#include "task/bert/bert_pretrain.h"
 
 struct pretrain_args {
     struct pretrain_options run;
+    struct bert_pretrain_options bert;
     struct launcher_flags launcher;
     struct option_given given;
     bool deepspeed, use_zero_optimizer;

@@ -25,8 +25,16 @@ static inline double ramp_at(const struct ramp *r, double part)
     return part >= r->share ? r->to : r->from + (r->to - r->from) * (part / r->share);
 }
 
-/* The part of a run that is done before step `step`, from 1, in [0, 1].  A function of the step alone, unless
- * the run ends by the clock.  Threads may call it. */
+/* A length of sequences, in tokens, while less than `until` of the run is done. */
+struct ramp_length {
+    int64_t max_seq_length; /* below the run's, and a divisor of the tokens of a micro-batch */
+    double until;
+};
+
+enum { RAMP_MOST_SHORTER = 7 }; /* lengths before the last */
+
+/* The part of a run that is done before step `step`, from 1, in [0, 1].  A function of the step alone, unless the run ends by
+ * the clock.  Threads may call it. */
 struct run_part {
     double (*before)(const void *context, int64_t step);
     const void *context; /* borrowed */

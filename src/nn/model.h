@@ -96,6 +96,9 @@ typedef void model_gradient_visitor(void *context, const char *module, enum batc
 struct model_type {
     const char *name; /* "bert" */
 
+    /* Its configuration, of its family: the model's own.  NULL for a network that has no family. */
+    const void *(*config)(const struct model *m);
+
     /* Frees a model of model_family.create. */
     void (*destroy)(struct model *m);
 

@@ -1,5 +1,6 @@
 #include "report/metrics.h"
 
+#include "core/buf.h"
 #include "core/clock.h"
 #include "core/host.h"
 #include "core/log.h"
@@ -352,27 +353,48 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
     }
 }
 
+/* "mlm loss 3.2100 (unigram 6.1000), accuracy 0.4000 (unigram 0.0600), nsp loss 0.6900, accuracy 0.500"; u may be NULL. */
+static void put_heldout(struct buf *b, const struct trainer_result *r, const struct unigram *u)
+{
+    for (int i = 0; i < r->n_sums; i++) {
+        const struct trainer_sum *s = &r->sums[i];
+        bool of_words = i < 2; /* the first loss and its accuracy, which word frequencies have as well */
+        struct trainer_sum_words words = trainer_sum_words(s);
+        buf_puts(b, i > 0 ? ", " : "");
+        buf_printf(b, "%s %.*f", s->of->is_loss ? words.text : "accuracy", of_words || s->of->is_loss ? 4 : 3,
+                   trainer_sum_mean(s));
+        if (u != NULL && of_words) {
+            buf_printf(b, " (unigram %.4f)", s->of->is_loss ? u->loss : u->accuracy);
+        }
+    }
+}
+
+/* Under the names of the sums with which the first ones are compared. */
+static void add_unigram(json_t *event, const struct trainer_result *r, const struct unigram *u)
+{
+    for (int i = 0; i < 2 && i < r->n_sums; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "unigram_%s", r->sums[i].of->name);
+        json_object_set_new(event, name, json_real(r->sums[i].of->is_loss ? u->loss : u->accuracy));
+    }
+}
+
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
                         const struct unigram *u, int64_t evaluation_ns)
 {
     json_t *event = json_pack("{s:I, s:I}", "step", (json_int_t)step, "global_step",
                               (json_int_t)(m->phase_offset + step));
-    char nsp[80] = "";
+    struct buf text = {0};
     for (int i = 0; i < r->n_sums; i++) {
         m->heldout_means[i] = trainer_sum_mean(&r->sums[i]);
         json_object_set_new(event, r->sums[i].of->name, json_real(m->heldout_means[i]));
     }
-    json_object_set_new(event, "unigram_mlm_loss", json_real(u->loss));
-    json_object_set_new(event, "unigram_mlm_accuracy", json_real(u->accuracy));
+    add_unigram(event, r, u);
     m->evaluated = true;
     metrics_event(m, "evaluation", event);
-    if (trainer_result_has(r, "nsp_loss")) {
-        snprintf(nsp, sizeof nsp, ", nsp loss %.4f, accuracy %.3f", trainer_result_mean(r, "nsp_loss"),
-                 trainer_result_mean(r, "nsp_accuracy"));
-    }
-    log_info("phase %d step %lld held-out: mlm loss %.4f (unigram %.4f), accuracy %.4f (unigram %.4f)%s",
-             m->phase, (long long)step, trainer_result_mean(r, "mlm_loss"), u->loss,
-             trainer_result_mean(r, "mlm_accuracy"), u->accuracy, nsp);
+    put_heldout(&text, r, u);
+    log_info("phase %d step %lld held-out: %s", m->phase, (long long)step, buf_text(&text));
+    buf_fini(&text);
     draw_report(m, false);
     m->evaluation_ns += evaluation_ns;
     m->window_start_ns = m->window_steps == 0 ? clock_ns() : m->window_start_ns + evaluation_ns;
@@ -382,12 +404,14 @@ void metrics_average(struct metrics *m, const char *path, const struct trainer_r
 {
     json_t *event = json_pack("{s:I, s:o}", "global_step", (json_int_t)(m->phase_offset + m->step), "model",
                               json_text(path));
+    struct buf text = {0};
     for (int i = 0; i < r->n_sums; i++) {
         json_object_set_new(event, r->sums[i].of->name, json_real(trainer_sum_mean(&r->sums[i])));
     }
     metrics_event(m, "average", event);
-    log_info("%s held-out: mlm loss %.4f, accuracy %.4f", path, trainer_result_mean(r, "mlm_loss"),
-             trainer_result_mean(r, "mlm_accuracy"));
+    put_heldout(&text, r, NULL);
+    log_info("%s held-out: %s", path, buf_text(&text));
+    buf_fini(&text);
 }
 
 void metrics_summary(struct metrics *m, int64_t step)

@@ -6,7 +6,6 @@
 #include "core/stop.h"
 #include "ops/half_ops.h"
 #include "pass/network_files.h"
-#include "task/config_file.h"
 #include "task/finetune_finished.h"
 #include "task/finetune_missing.h"
 #include "task/run_outputs.h"

@@ -18,37 +18,41 @@ static enum plateau_stage next_stage(enum plateau_stage stage, int64_t step, dou
     return loss < ABOVE * floor || stage == PLATEAU_ON ? PLATEAU_ON : PLATEAU_UNKNOWN;
 }
 
-static void tell_on(const struct plateau *p, double loss, double floor)
+static void tell_on(const struct plateau *p, const char *what, double loss, double floor)
 {
-    log_info("held-out mlm loss %.2f is about that of word frequencies alone (%.2f): the model knows which "
-             "words are frequent, not yet what surrounds them. This is normal at first and ends suddenly, "
-             "for small models after %d to %d steps; shorter sequences, more steps of smaller batches and a "
-             "higher rate leave it sooner%s%s",
-             loss, floor, USUAL_FROM, USUAL_TO, p->advice == NULL ? "" : ", and so does a new model with ",
-             p->advice == NULL ? "" : p->advice);
+    log_info("held-out %s %.2f is about that of word frequencies alone (%.2f): the model knows which "
+             "words are frequent, not yet "
+             "what surrounds them. This is normal at first and ends suddenly, for small models after %d to "
+             "%d steps; shorter sequences, "
+             "more steps of smaller batches and a higher rate leave it sooner%s%s",
+             what, loss, floor, USUAL_FROM, USUAL_TO,
+             p->advice == NULL ? "" : ", and so does a new model with ", p->advice == NULL ? "" : p->advice);
 }
 
 void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result *heldout,
                    const struct unigram *unigram)
 {
     enum plateau_stage before = p->stage;
-    double loss = trainer_result_mean(heldout, "mlm_loss"), floor = unigram->loss;
+    struct trainer_sum_words words = trainer_sum_words(&heldout->sums[0]);
+    const char *what = words.text;
+    double loss = trainer_sum_mean(&heldout->sums[0]), floor = unigram->loss;
     p->stage = next_stage(before, step, loss, floor);
     if (p->stage == before) {
         return;
     }
     switch (p->stage) {
-    case PLATEAU_ON: tell_on(p, loss, floor); break;
+    case PLATEAU_ON: tell_on(p, what, loss, floor); break;
     case PLATEAU_LONG:
-        log_warning("held-out mlm loss %.2f is %s that of word frequencies alone (%.2f) after %lld steps, "
-                    "which is longer than usual: look at --learning_rate (too low, or so high that grad_norm "
-                    "is always clipped), at the batch (very large ones take as many steps), and at what "
-                    "`kiln prepare` said of the text",
-                    loss, loss > ABOVE * floor ? "above" : "still", floor, (long long)step);
+        log_warning("held-out %s %.2f is %s that of word frequencies alone (%.2f) after %lld steps, "
+                    "which is longer than usual: look at "
+                    "--learning_rate (too low, or so high that grad_norm is always clipped), at the batch "
+                    "(very large ones take as many "
+                    "steps), and at what `kiln prepare` said of the text",
+                    what, loss, loss > ABOVE * floor ? "above" : "still", floor, (long long)step);
         break;
     case PLATEAU_BEHIND:
         if (before != PLATEAU_UNKNOWN) {
-            log_info("held-out mlm loss %.2f: it has left the plateau of word frequencies (%.2f)", loss,
+            log_info("held-out %s %.2f: it has left the plateau of word frequencies (%.2f)", what, loss,
                      floor);
         }
         break;

@@ -4,7 +4,6 @@
 #include "core/log.h"
 #include "core/stop.h"
 #include "dev/host_memory.h"
-#include "model/bert/bert_family.h"
 #include "model/weights_average.h"
 #include "pass/network_files.h"
 #include "task/pretrain_run.h"
@@ -22,9 +21,8 @@
 static struct trainer_config trainer_config_of(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
-    r->bert = bert_model(&r->in.model, pretrain_task(o));
     struct trainer_config config = {
-        .model = &r->bert.model,
+        .model = r->in.model,
         .device = r->backend.device,
         .ops = r->backend.ops,
         .precision = r->precision,
@@ -34,31 +32,18 @@ static struct trainer_config trainer_config_of(struct pretrain_run *r)
         .limits = r->in.limits,
         .training = true,
         .saving = !o->skip_checkpoint,
-        .recompute = o->checkpoint_activations ? pretrain_recompute(o, &r->in.model) : 0,
+        .recompute = o->checkpoint_activations ? pretrain_recompute(o, r->in.model) : 0,
         .seed = (uint64_t)o->seed,
     };
     rank_options_configure(&o->ranks, &config);
     return config;
 }
 
-/* Names the flags by which a new model leaves the plateau sooner, but for those that the run has. */
+/* Names what the kind knows against the plateau. */
 static void advise(struct pretrain_run *r)
 {
-    const struct pretrain_options *o = r->options;
-    const struct {
-        bool given;
-        const char *flag;
-    } flags[] = {{o->sinusoidal_positions, "--sinusoidal_positions"},
-                 {o->positional_heads, "--positional_heads"},
-                 {o->ppmi_embeddings, "--ppmi_embeddings"}};
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
-        if (!flags[i].given) {
-            used += (size_t)snprintf(r->advice + used, sizeof r->advice - used, "%s%s", used > 0 ? ", " : "",
-                                     flags[i].flag);
-        }
-    }
-    r->plateau.advice = used > 0 ? r->advice : NULL;
+    r->options->kind->advise(r->advice, sizeof r->advice, r->options);
+    r->plateau.advice = r->advice[0] != '\0' ? r->advice : NULL;
 }
 
 static struct status evaluate(void *self, double *loss)
@@ -118,7 +103,7 @@ static struct pace pace_of(const struct pretrain_run *r)
     double share =
         ramp_is_given(ramp) ? 1 - ramp->share * (1 - ramp->from / ramp->to) / 2 : 1; /* of full batches */
     double n_micro = (double)o->gradient_accumulation_steps;
-    double epoch = pretrain_inputs_steps_per_epoch(&r->in, o) * n_micro;
+    double epoch = r->in.train.steps_per_epoch * n_micro;
     return (struct pace){
         .run = {.n_micro = r->loop.clock != NULL ? 0 : n_micro * (double)o->max_steps * share,
                 .total_s = o->total_training_time,
@@ -216,7 +201,7 @@ static struct memory_cut memory_cut_of(const struct pretrain_run *r)
                                .can_cut = true,
                                .n_processes = r->world.n_local,
                                .recompute =
-                                   o->checkpoint_activations ? 0 : pretrain_recompute(o, &r->in.model)};
+                                   o->checkpoint_activations ? 0 : pretrain_recompute(o, r->in.model)};
 }
 
 /* A resumed run has checkpoints already, one of which is removed for each new one. */
@@ -259,7 +244,7 @@ static struct status evaluate_average(struct pretrain_run *r)
     }
     TRY(weights_average_path(path, o->output_dir, r->loop.state.global_step));
     TRY(model_dir_open(&m, path));
-    struct status s = network_files_load(&r->trainer.net, &m, pretrain_task(o), 0, &report);
+    struct status s = network_files_load(&r->trainer.net, &m, o->kind->task(o), 0, &report);
     model_dir_close(&m);
     TRY(s);
     TRY(evaluation_run(&r->evaluation, &r->trainer, &result));
@@ -280,9 +265,10 @@ static struct status export_best(struct pretrain_run *r)
     }
     TRY(checkpoint_path(path, "%s/best", o->output_dir));
     TRY(loop_take_best(l));
-    struct model_dir_contents contents = {.family = &bert_family,
-                                          .task = pretrain_task(o),
-                                          .config = &r->bert.config,
+    const struct model *model = r->in.model;
+    struct model_dir_contents contents = {.family = o->kind->family,
+                                          .task = model->task,
+                                          .config = model->type->config(model),
                                           .tokenizer = &r->in.tokenizer};
     TRY(comm_agree(&r->world, together_is_first(&r->world)
                                   ? network_files_export(&r->trainer.net, path, &contents)
@@ -296,12 +282,12 @@ static struct status begin_check(struct pretrain_run *r)
 {
     char path[CHECKPOINT_PATH_BYTES];
     bool reads;
-    TRY(checkpoint_path(path, "%s/train.bin", r->options->input_dir));
+    TRY(checkpoint_path(path, "%s/train.bin", r->in.train.place));
     TRY(same_inputs_reader(&r->world, path, &reads));
     if (!reads) {
         return status_ok();
     }
-    TRY(pretrain_inputs_add_checks(&r->in, r->options, &r->check));
+    TRY(pretrain_inputs_add_checks(&r->in, &r->check));
     return store_check_begin(&r->check, r->options->output_dir,
                              together_is_first(&r->world) ? 0 : r->world.rank);
 }
@@ -310,10 +296,11 @@ static struct status begin_check(struct pretrain_run *r)
 static struct status compare_inputs(struct pretrain_run *r)
 {
     struct same_run same = {0};
-    const struct token_store_info *heldout = &r->in.heldout.store.info;
-    same_inputs_add_model(&same, &r->bert.model, &r->in.tokenizer);
-    same_run_add(&same, "the data of --input_dir", r->in.data_id);
-    same_run_add_hash(&same, "the held-out data", (uint64_t)heldout->bin_crc << 32 | heldout->idx_crc);
+    const struct token_store *heldout = r->in.heldout.store;
+    uint64_t hash = heldout == NULL ? 0 : (uint64_t)heldout->info.bin_crc << 32 | heldout->info.idx_crc;
+    same_inputs_add_model(&same, r->in.model, &r->in.tokenizer);
+    same_run_add(&same, "the data of --input_dir", r->in.train.id);
+    same_run_add_hash(&same, "the held-out data", hash);
     return same_run_check(&same, &r->world, STATUS_DATA);
 }
 
@@ -339,8 +326,8 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     TRY(begin_check(r));
     if (r->in.heldout.source.self != NULL) {
         TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, o->eval_samples, &r->in.train.source,
-                            r->bert.model.sums[BERT_MLM_LOSS].labels, r->in.model.vocab_size));
-        pretrain_inputs_close_heldout(&r->in);
+                            r->in.model->sums[0].labels, r->in.model->vocab_size));
+        pretrain_inputs_release_heldout(&r->in);
     }
     TRY(stop_before_work());
     TRY(pretrain_open_logs(r, free_before));
@@ -428,8 +415,8 @@ struct status pretrain_run(const struct pretrain_options *of_one)
         close_run(&r);
         return s;
     }
-    r.loop.state.data = r.in.data_id;
-    bool has_model = r.in.model.hidden_size > 0;
+    r.loop.state.data = r.in.train.id;
+    bool has_model = r.in.model != NULL;
     if (!has_model) {
         pretrain_inputs_announce(&r.in, o);
         log_info("work: phase %d, %lld steps", o->phase2 ? 2 : 1, (long long)o->max_steps);

@@ -1,13 +1,15 @@
-/* pretrain: `kiln pretrain` without its command line: masked language modelling and next-sentence prediction,
- * or the first alone, over a token store, in two phases, with held-out evaluation, checkpoints and exact
- * resumption. */
+/* pretrain: the pre-training of any family, without its command line: a run in two phases, with held-out evaluation,
+ * checkpoints and exact resumption.
+ *
+ * The rule: what a family predicts, and of which files its batches are made, is its own (struct pretrain_kind); the run
+ * knows it only through that table. */
 #ifndef KILN_TASK_PRETRAIN_H
 #define KILN_TASK_PRETRAIN_H
 
 #include "core/json.h"
 #include "core/ramp.h"
-#include "data/bert/bert_loader.h"
 #include "dev/precision.h"
+#include "nn/model.h"
 #include "optim/schedule.h"
 #include "pass/tensor_log.h"
 #include "report/deepspeed_log.h"
@@ -22,12 +24,15 @@
 
 #define PRETRAIN_MOST_STEPS ((int64_t)1000000000000) /* of a phase */
 
-/* The flags of the command, by the names of the script that it replaces. */
+struct pretrain_kind; /* task/pretrain_kind.h */
+
+/* The flags of every pre-training command. */
 struct pretrain_options {
-    const char *input_dir;      /* made by `kiln prepare`, or with .hdf5 files of the replaced scripts */
+    const struct pretrain_kind *kind; /* whose pre-training it is */
+    const void *own;                  /* the kind's own flags */
+    const char *input_dir;            /* of one of the kind's sources */
     const char *eval_input_dir; /* the same, to evaluate on; NULL: the held-out data of input_dir, if any */
     const char *vocab_file;     /* NULL: that of input_dir */
-    bool enable_packed_data_mode;
     const char *config_file;
     const char *output_dir;
     const char *init_checkpoint;  /* weights to start from; NULL: fresh ones */
@@ -38,7 +43,7 @@ struct pretrain_options {
     struct schedule warmup;       /* of "warmup": all but its base */
     const char *deepspeed_config; /* already read; to be named if it is missing */
     struct deepspeed_log_settings deepspeed_log; /* what it says of logs; not `on` without it */
-    int64_t max_seq_length, max_predictions_per_seq;
+    int64_t max_seq_length;
     int64_t train_batch_size, gradient_accumulation_steps; /* of one rank */
     struct rank_options ranks;
     struct emulation_options emulation; /* read by the command, which makes ranks.world of it */
@@ -55,23 +60,17 @@ struct pretrain_options {
     double learning_rate, warmup_proportion, constant_proportion, scheduler_degree, weight_decay,
         max_grad_norm;
     double beta1, beta2, eps;
-    double min_ratio, max_ratio; /* of ds_fused_lamb; max_ratio 0: its own */
-    double mask_rate[2];         /* at the beginning of the run, and at its end and of held-out samples */
-    double mask_keep_rate, short_seq_prob;
-    const char *batch_ramp;                                      /* the flag's words; NULL: none */
-    struct ramp n_micro;                                         /* of batch_ramp: pretrain_ramps_read */
-    const char *length_schedule;                                 /* the flag's words; NULL: none */
-    struct bert_loader_length shorter[BERT_LOADER_MOST_SHORTER]; /* of length_schedule; [n_shorter] */
+    double min_ratio, max_ratio;                   /* of ds_fused_lamb; max_ratio 0: its own */
+    const char *batch_ramp;                        /* the flag's words; NULL: none */
+    struct ramp n_micro;                           /* of batch_ramp: pretrain_ramps_read */
+    const char *length_schedule;                   /* the flag's words; NULL: none */
+    struct ramp_length shorter[RAMP_MOST_SHORTER]; /* of length_schedule; [n_shorter] */
     int n_shorter;
-    int64_t warmup_tokens;                       /* 0: warmup_proportion */
-    double total_training_time;                  /* seconds; 0: max_steps */
-    bool no_nsp, whole_word_masks, even_masks;   /* bert_loader_config's */
-    bool shifted_positions;                      /* its n_positions are the model's */
-    bool sinusoidal_positions, positional_heads; /* bert_config's */
-    bool ppmi_embeddings;  /* a new model's word embeddings begin as data/ppmi_vectors */
-    const char *mask_flag; /* the flag given that says how samples of a store are drawn; NULL: none was */
-    /* of nvlamb_exp: the correction multiplies whole steps, not the moments */
-    bool use_ds_lamb_bias_correction;
+    int64_t warmup_tokens;      /* 0: warmup_proportion */
+    double total_training_time; /* seconds; 0: max_steps */
+    bool ppmi_embeddings;       /* a new model's word embeddings begin as data/ppmi_vectors */
+    bool
+        use_ds_lamb_bias_correction; /* of nvlamb_exp: the correction multiplies whole steps, not the moments */
     bool checkpoint_activations, in_order; /* in_order: samples as they lie in their file */
     struct profile_options profile;
     struct tensor_log_options tensor_log;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LENGTHS = BERT_LOADER_MOST_SHORTER + 1, MOST_LENGTH = 65536 };
+enum { MOST_LENGTHS = RAMP_MOST_SHORTER + 1, MOST_LENGTH = 65536 };
 
 /* The batch of all ranks, as --global_batch_size or what is of each of them says. */
 struct whole {
@@ -25,7 +25,7 @@ static struct whole whole_of(const struct pretrain_options *o)
 /* ---- lengths ---- */
 
 /* LENGTH:SHARE,LENGTH:SHARE,...  into *n lengths and the shares before and with each. */
-static struct status read_lengths(const char *text, struct bert_loader_length *lengths, int *n)
+static struct status read_lengths(const char *text, struct ramp_length *lengths, int *n)
 {
     const char *at = text;
     double until = 0;
@@ -46,7 +46,7 @@ static struct status read_lengths(const char *text, struct bert_loader_length *l
         }
         at = end;
         until += share;
-        lengths[*n] = (struct bert_loader_length){(int64_t)length, until};
+        lengths[*n] = (struct ramp_length){(int64_t)length, until};
     }
     return fabs(until - 1) < 1e-9
                ? status_ok()
@@ -59,7 +59,7 @@ static struct status read_lengths(const char *text, struct bert_loader_length *l
 static struct status read_length_schedule(struct pretrain_options *o,
                                           const struct pretrain_ramps_given *given)
 {
-    struct bert_loader_length lengths[MOST_LENGTHS];
+    struct ramp_length lengths[MOST_LENGTHS];
     int n;
     TRY(read_lengths(o->length_schedule, lengths, &n));
     int64_t last = lengths[n - 1].max_seq_length;
@@ -277,9 +277,6 @@ static struct status check_warmup(const struct pretrain_options *o, const struct
 
 struct status pretrain_ramps_read(struct pretrain_options *o, const struct pretrain_ramps_given *given)
 {
-    if (!(o->mask_rate[0] > 0 && o->mask_rate[1] > 0)) {
-        return status_error(STATUS_USAGE, "--mask_rate must be above 0, and at most 1");
-    }
     if (o->length_schedule != NULL) {
         TRY(read_length_schedule(o, given));
     }

@@ -18,15 +18,14 @@ static double mib(size_t bytes)
 void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *p)
 {
     const struct pretrain_options *o = r->options;
-    const struct bert_config *m = &r->in.model;
+    const struct model *m = r->in.model;
     double step_flops = p->micro_flops * (double)r->in.train.source.n_micro;
     const char *slash = strrchr(o->config_file, '/'), *name = slash != NULL ? slash + 1 : o->config_file;
-    log_info("model: %s: %lld layers x %lld%s, %lld heads, feed-forward %lld, vocabulary %lld: %.2f M "
+    log_info("model: %s: %lld layers x %lld%s%s, %lld heads, feed-forward %lld, vocabulary %lld: %.2f M "
              "parameters, %s, %s",
-             name, (long long)m->num_hidden_layers, (long long)m->hidden_size,
-             m->layer_norm_large_model ? ", pre-LN" : "", (long long)m->num_attention_heads,
-             (long long)m->intermediate_size, (long long)m->vocab_size, (double)p->n_params / 1e6,
-             r->loop.state.dtype, o->optimizer);
+             name, (long long)m->n_layers, (long long)m->hidden_size, m->form != NULL ? ", " : "",
+             m->form != NULL ? m->form : "", (long long)m->n_heads, (long long)m->feed_forward_size,
+             (long long)m->vocab_size, (double)p->n_params / 1e6, r->loop.state.dtype, o->optimizer);
     rank_options_announce(&o->ranks, o->train_batch_size, o->gradient_accumulation_steps);
     pretrain_inputs_announce(&r->in, o);
     log_info("memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + "
@@ -46,7 +45,7 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
 /* What dealing by length has gained: with ranks, the step takes as long as the one with the most tokens. */
 void pretrain_tell_balance(struct pretrain_run *r)
 {
-    const struct token_balance *b = r->in.train.loader.balance;
+    const struct token_balance *b = r->in.train.balance;
     if (b == NULL || b->n_batches == 0) {
         return;
     }
@@ -139,7 +138,7 @@ struct status pretrain_open_logs(struct pretrain_run *r, size_t free_before)
         .last_step = r->loop.last_step,
         .total_s = r->progress.clock.total_s,
         .elapsed_s = r->progress.clock.elapsed_s,
-        .steps_per_epoch = pretrain_inputs_steps_per_epoch(&r->in, o),
+        .steps_per_epoch = r->in.train.steps_per_epoch,
         .trainer = &r->trainer,
         .n_ranks = r->world.size,
         .flags = o->flags,

@@ -6,7 +6,6 @@
 
 #include "data/prefetch.h"
 #include "io/dir_lock.h"
-#include "nn/bert/bert_model.h"
 #include "ops/backend.h"
 #include "report/metrics.h"
 #include "task/loop.h"
@@ -22,7 +21,6 @@ struct pretrain_run {
     struct comm world;
     struct pretrain_inputs in;
     struct pretrain_progress progress;
-    struct bert_model bert;
     struct backend backend;
     struct precision precision;
     struct run_watch watch;

@@ -1,6 +1,7 @@
 #include "task/pretrain_settings.h"
 
 #include "ops/plain_ops.h"
+#include "task/pretrain_kind.h"
 #include "task/run_outputs.h"
 #include "task/together.h"
 
@@ -54,11 +55,6 @@ struct optimizer pretrain_optimizer(const struct pretrain_options *o)
     return optimizer;
 }
 
-enum model_task pretrain_task(const struct pretrain_options *o)
-{
-    return o->no_nsp ? MODEL_TASK_MASKED_LM : MODEL_TASK_PRETRAINING;
-}
-
 /* The default is the square root of the number of layers, rounded up, which keeps the fewest activations. */
 int64_t pretrain_recomputed_layers(int64_t interval, int64_t n_layers)
 {
@@ -69,21 +65,20 @@ int64_t pretrain_recomputed_layers(int64_t interval, int64_t n_layers)
     return interval > 0 ? interval : n;
 }
 
-int64_t pretrain_recompute(const struct pretrain_options *o, const struct bert_config *model)
+int64_t pretrain_recompute(const struct pretrain_options *o, const struct model *model)
 {
-    return pretrain_recomputed_layers(o->checkpoint_activations_interval, model->num_hidden_layers);
+    return pretrain_recomputed_layers(o->checkpoint_activations_interval, model->n_layers);
 }
 
 struct run_state pretrain_state(const struct pretrain_options *o, struct precision precision)
 {
-    return (struct run_state){
+    struct run_state s = {
         .phase = o->phase2 ? 2 : 1,
         .global_step = o->phase2 ? o->phase1_end_step : 0,
         .seed = o->seed,
         .dtype = precision_name(precision),
         .optimizer = o->optimizer,
         .max_seq_length = o->max_seq_length,
-        .max_predictions_per_seq = o->max_predictions_per_seq,
         .train_batch_size = o->train_batch_size,
         .gradient_accumulation_steps = o->gradient_accumulation_steps,
         .max_steps = o->max_steps,
@@ -95,6 +90,8 @@ struct run_state pretrain_state(const struct pretrain_options *o, struct precisi
         .warmup_tokens = o->warmup_tokens,
         .spike_z = o->health.spike_z,
     };
+    o->kind->set_state(&s, o);
+    return s;
 }
 
 int64_t pretrain_last_step(const struct pretrain_options *o)
@@ -132,10 +129,7 @@ static struct status check_health(const struct pretrain_options *o)
 
 struct status pretrain_check(const struct pretrain_options *o)
 {
-    if (o->positional_heads && !o->sinusoidal_positions) {
-        return status_error(STATUS_USAGE,
-                            "--positional_heads turn sinusoids: add --sinusoidal_positions, or leave it out");
-    }
+    TRY(o->kind->check(o));
     if (o->phase2 && o->phase1_end_step < 1) {
         return status_error(STATUS_USAGE,
                             "--phase2 wants --phase1_end_step, the last step of phase 1, at least 1");

@@ -3,7 +3,6 @@
 #ifndef KILN_TASK_PRETRAIN_SETTINGS_H
 #define KILN_TASK_PRETRAIN_SETTINGS_H
 
-#include "nn/bert/bert_model.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "task/pretrain.h"
@@ -11,11 +10,10 @@
 
 struct schedule pretrain_schedule(const struct pretrain_options *o);
 struct optimizer pretrain_optimizer(const struct pretrain_options *o);
-enum model_task pretrain_task(const struct pretrain_options *o);
 
 /* Layers that --checkpoint_activations recomputes together, at this --checkpoint_activations_interval. */
 int64_t pretrain_recomputed_layers(int64_t interval, int64_t n_layers);
-int64_t pretrain_recompute(const struct pretrain_options *o, const struct bert_config *model);
+int64_t pretrain_recompute(const struct pretrain_options *o, const struct model *model);
 
 /* Of a fresh run, without its data. */
 struct run_state pretrain_state(const struct pretrain_options *o, struct precision precision);
@@ -23,7 +21,7 @@ struct run_state pretrain_state(const struct pretrain_options *o, struct precisi
 /* In-phase step after which this run ends. */
 int64_t pretrain_last_step(const struct pretrain_options *o);
 
-/* bert_loader_config's n_groups. */
+/* Groups of micro-batches that ranks share a step in. */
 int64_t pretrain_groups(const struct pretrain_options *o);
 
 /* STATUS_USAGE names flags that contradict each other; and, of the first rank, the status of the output

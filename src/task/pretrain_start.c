@@ -5,7 +5,6 @@
 #include "core/log.h"
 #include "data/ppmi_vectors.h"
 #include "dev/host_view.h"
-#include "model/bert/bert_family.h"
 #include "pass/network_files.h"
 #include "task/pretrain_settings.h"
 
@@ -13,37 +12,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run accepts weights only of the same architecture and vocabulary. */
-static struct status check_same_model(const struct pretrain_run *r, const struct bert_config *config,
+/* A run accepts weights only of the same architecture and vocabulary.  `rows`: of the word embeddings. */
+static struct status check_same_model(const struct pretrain_run *r, const void *config, int64_t rows,
                                       uint64_t vocab_hash, const char *path)
 {
-    TRY(status_context(bert_config_same_architecture(config, &r->in.model),
-                       "%s has another architecture than --config_file", path));
+    const struct model *m = r->in.model;
+    struct status s = rows == m->vocab_size
+                          ? r->options->kind->family->same_architecture(config, m->type->config(m))
+                          : status_error(STATUS_DATA, "\"vocab_size\" is %lld in one and %lld in the other",
+                                         (long long)rows, (long long)m->vocab_size);
+    TRY(status_context(s, "%s has another architecture than --config_file", path));
     return pretrain_inputs_check_vocab(&r->in, vocab_hash, path);
 }
 
-/* A model without next sentences has other tensors, so neither kind of run goes on from the other. */
-static struct status check_task(const struct pretrain_options *o, const struct training_state *from)
+static struct status other_family(const struct pretrain_run *r, const struct model_family *family,
+                                  const char *path)
 {
-    const json_t *classes = json_object_get(from->config, "architectures");
-    const char *class = json_string_value(json_array_get(classes, 0));
-    bool alone = class != NULL && strcmp(class, bert_task_class(MODEL_TASK_MASKED_LM)) == 0;
-    if (class == NULL || alone == o->no_nsp) {
-        return status_ok();
-    }
-    return status_error(STATUS_USAGE,
-                        "%s is of a run %s --no_nsp: go on %s it, or start from its weights with "
-                        "--init_checkpoint in another --output_dir",
-                        from->path, alone ? "with" : "without", alone ? "with" : "without");
+    return status_error(STATUS_DATA, "%s is a %s model, and this run trains %s", path, family->name,
+                        r->options->kind->family->name);
 }
 
 struct status pretrain_check_checkpoint(void *self, const struct training_state *from)
 {
     const struct pretrain_run *r = self;
-    struct bert_config saved = r->in.model;
-    TRY(check_task(r->options, from));
-    TRY(from->config == NULL ? status_ok() : bert_config_parse(&saved, from->config, from->path));
-    return check_same_model(r, &saved, from->vocab_hash, from->path);
+    const struct model_family *ours = r->options->kind->family, *family;
+    void *config;
+    TRY(r->options->kind->check_checkpoint(r->options, from));
+    if (from->config == NULL) {
+        return pretrain_inputs_check_vocab(&r->in, from->vocab_hash, from->path);
+    }
+    TRY(model_family_parse_config(&family, &config, from->config, from->path));
+    struct status s = family == ours ? check_same_model(r, config, ours->sizes(config).vocab_size,
+                                                        from->vocab_hash, from->path)
+                                     : other_family(r, family, from->path);
+    free(config);
+    return s;
 }
 
 /* Phase 2 begins where phase 1 ended, with its own step 0. */
@@ -71,20 +74,27 @@ static struct model_dir_given given_of(const struct pretrain_run *r)
     return (struct model_dir_given){r->options->config_file, vocabulary};
 }
 
+/* The number of rows that pad the vocabulary may differ. */
+static struct status check_start(const struct pretrain_run *r, const struct model_dir *m, const char *path)
+{
+    int64_t rows = r->in.model->vocab_size;
+    if (m->family != r->options->kind->family) {
+        return other_family(r, m->family, path);
+    }
+    rows = rows >= m->tokenizer.n ? rows : model_dir_sizes(m).vocab_size;
+    return check_same_model(r, m->config, rows, m->tokenizer.hash, path);
+}
+
 /* Loads the weights of any model directory; heads that it lacks are new. */
 static struct status start_from_model(struct pretrain_run *r, const char *path)
 {
+    const struct pretrain_kind *kind = r->options->kind;
     struct model_dir m;
     struct load_report report;
     TRY(model_dir_open_given(&m, path, given_of(r)));
-    struct bert_config config = *bert_family_config(&m);
-    if (r->in.model.vocab_size >= m.tokenizer.n) {
-        config.vocab_size = r->in.model.vocab_size; /* the number of padding rows may differ */
-    }
-    struct status s = check_same_model(r, &config, m.tokenizer.hash, path);
+    struct status s = check_start(r, &m, path);
     if (!failed(s)) {
-        unsigned may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP;
-        s = network_files_load(&r->trainer.net, &m, pretrain_task(r->options), may_be_new, &report);
+        s = network_files_load(&r->trainer.net, &m, kind->task(r->options), kind->may_be_new, &report);
     }
     if (!failed(s)) {
         load_report_print(&report, path);
@@ -112,20 +122,20 @@ static void set_words(tensor rows, const float *vectors, double length)
 static struct status start_from_neighbours(struct pretrain_run *r)
 {
     struct network *net = &r->trainer.net;
-    const struct param *words = param_table_find(&net->params, r->bert.model.tied);
-    const struct bert_config *c = &r->in.model;
+    const struct model *m = r->in.model;
+    const struct param *words = param_table_find(&net->params, m->tied);
     struct host_view master = {0};
-    int64_t start_ns = clock_ns(), n_words = bert_config_n_words(c);
-    float *vectors = malloc((size_t)(n_words * c->hidden_size) * sizeof *vectors);
+    int64_t start_ns = clock_ns(), n_words = m->n_words;
+    float *vectors = malloc((size_t)(n_words * m->hidden_size) * sizeof *vectors);
     struct status s = vectors == NULL ? status_error(STATUS_MEMORY, "out of memory for %lld word vectors",
                                                      (long long)n_words)
-                                      : ppmi_vectors(vectors, &r->in.train.store.index, n_words,
-                                                     c->hidden_size, (uint64_t)r->options->seed);
+                                      : ppmi_vectors(vectors, &r->in.train.store->index, n_words,
+                                                     m->hidden_size, (uint64_t)r->options->seed);
     s = failed(s) ? s : host_view_open(&master, &net->x, net->master);
     if (!failed(s)) {
         tensor rows = param_view(words, master.host);
         rows.dims[0] = n_words;
-        set_words(rows, vectors, words->init_scale * sqrt((double)c->hidden_size));
+        set_words(rows, vectors, words->init_scale * sqrt((double)m->hidden_size));
         host_view_commit(&master, &net->x, net->master);
         network_weights_changed(net);
         exec_synchronize(&net->x);
@@ -151,7 +161,7 @@ static struct training_state_place place_of(const struct pretrain_run *r)
     return (struct training_state_place){.step = o->resume_step,
                                          .others = o->resume_from_checkpoint && o->init_checkpoint == NULL,
                                          .given = given_of(r),
-                                         .task = MODEL_TASK_PRETRAINING};
+                                         .task = o->kind->foreign_task};
 }
 
 /* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */

@@ -1,5 +1,6 @@
 #include "train/trainer_result.h"
 
+#include <stdio.h>
 #include <string.h>
 
 double trainer_sum_mean(const struct trainer_sum *sum)
@@ -7,23 +8,22 @@ double trainer_sum_mean(const struct trainer_sum *sum)
     return sum->count > 0 ? sum->sum * (1.0 / (double)sum->count) : 0;
 }
 
-static int sum_named(const struct trainer_result *r, const char *name)
+struct trainer_sum_words trainer_sum_words(const struct trainer_sum *sum)
+{
+    struct trainer_sum_words words;
+    snprintf(words.text, sizeof words.text, "%s", sum->of->name);
+    for (char *at = words.text; *at != '\0'; at++) {
+        *at = (char)(*at == '_' ? ' ' : *at);
+    }
+    return words;
+}
+
+double trainer_result_mean(const struct trainer_result *r, const char *name)
 {
     int i = 0;
     while (i < r->n_sums && strcmp(r->sums[i].of->name, name) != 0) {
         i++;
     }
-    return i;
-}
-
-bool trainer_result_has(const struct trainer_result *r, const char *name)
-{
-    return sum_named(r, name) < r->n_sums;
-}
-
-double trainer_result_mean(const struct trainer_result *r, const char *name)
-{
-    int i = sum_named(r, name);
     CHECK(i < r->n_sums, "a step has no sum named %s", name);
     return trainer_sum_mean(&r->sums[i]);
 }

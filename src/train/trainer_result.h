@@ -20,7 +20,11 @@ struct trainer_result {
 /* The mean of a sum over its labels, 0 without labels; `name` must be one of the model's sums. */
 double trainer_sum_mean(const struct trainer_sum *sum);
 double trainer_result_mean(const struct trainer_result *r, const char *name);
-bool trainer_result_has(const struct trainer_result *r, const char *name);
+
+/* The name of a sum for people: "mlm loss". */
+struct trainer_sum_words {
+    char text[48];
+} trainer_sum_words(const struct trainer_sum *sum);
 
 /* What is minimised: the sum of the means of all losses. */
 double trainer_result_loss(const struct trainer_result *r);

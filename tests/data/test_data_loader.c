@@ -591,7 +591,7 @@ static void lengths_change_with_the_run(const struct indexed *store)
     struct batch held;
     c.no_nsp = alone.no_nsp = true;
     c.short_seq_prob = alone.short_seq_prob = 0;
-    c.shorter[0] = (struct bert_loader_length){16, 0.5};
+    c.shorter[0] = (struct ramp_length){16, 0.5};
     c.n_shorter = 1;
     c.part = (struct run_part){hundredths, NULL};
     alone.max_seq_length = 16;

@@ -21,8 +21,7 @@ static void parts_are_of_steps_or_seconds(void)
 
 static struct pretrain_options options(void)
 {
-    return (struct pretrain_options){.mask_rate = {0.15, 0.15},
-                                     .schedule = "linear",
+    return (struct pretrain_options){.schedule = "linear",
                                      .max_seq_length = 128,
                                      .train_batch_size = 32,
                                      .gradient_accumulation_steps = 1,

@@ -93,7 +93,7 @@ void bert_loader_close(struct bert_loader *l)
 {
     token_balance_destroy(l->balance);
     sample_map_fini(&l->map);
-    for (int i = 0; i < BERT_LOADER_MOST_SHORTER; i++) {
+    for (int i = 0; i < RAMP_MOST_SHORTER; i++) {
         sample_map_fini(&l->shorter[i]);
     }
     free(l->continues);

@@ -28,14 +28,6 @@
 #include "data/token_balance.h"
 #include "text/tokenizer.h"
 
-enum { BERT_LOADER_MOST_SHORTER = 7 };
-
-/* A length of sequences while less than `until` of the run is done. */
-struct bert_loader_length {
-    int64_t max_seq_length; /* below the configuration's, and a divisor of the tokens of a micro-batch */
-    double until;
-};
-
 struct bert_loader_config {
     const struct indexed *store; /* borrowed; outlives the loader */
     int32_t vocab_size;          /* real words */
@@ -59,7 +51,7 @@ struct bert_loader_config {
     /* What changes as the run goes on, and what it changes with, which must be set if one of them is. */
     struct ramp mask_rate; /* in place of masked_lm_prob */
     struct ramp n_micro; /* micro-batches of a step, rounded down; the last is gradient_accumulation_steps */
-    struct bert_loader_length shorter[BERT_LOADER_MOST_SHORTER]; /* [n_shorter] until rises */
+    struct ramp_length shorter[RAMP_MOST_SHORTER]; /* [n_shorter] until rises */
     int n_shorter;
     struct run_part part;
 
@@ -70,7 +62,7 @@ struct bert_loader_config {
 struct bert_loader {
     struct bert_loader_config config;
     struct sample_map map; /* of max_seq_length */
-    struct sample_map shorter[BERT_LOADER_MOST_SHORTER];
+    struct sample_map shorter[RAMP_MOST_SHORTER];
     uint8_t *continues;            /* masking_rules' */
     struct token_balance *balance; /* owned; NULL: sequences stay in their order */
 };

@@ -370,8 +370,14 @@ static void destroy(struct model *m)
     free(m);
 }
 
+static const void *config(const struct model *m)
+{
+    return &bert_of(m)->config;
+}
+
 static const struct model_type bert_type = {
     .name = "bert",
+    .config = config,
     .destroy = destroy,
     .to_json = to_json,
     .declare = declare,

@@ -1,0 +1,121 @@
+#include "task/bert/bert_pretrain.h"
+
+#include "data/bert/bert_form.h"
+#include "model/bert/bert_family.h"
+#include "task/bert/bert_sources.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum model_task task(const struct pretrain_options *o)
+{
+    const struct bert_pretrain_options *own = o->own;
+    return own->no_nsp ? MODEL_TASK_MASKED_LM : MODEL_TASK_PRETRAINING;
+}
+
+static struct status check(const struct pretrain_options *o)
+{
+    const struct bert_pretrain_options *own = o->own;
+    if (!(own->mask_rate[0] > 0 && own->mask_rate[1] > 0)) {
+        return status_error(STATUS_USAGE, "--mask_rate must be above 0, and at most 1");
+    }
+    if (own->positional_heads && !own->sinusoidal_positions) {
+        return status_error(STATUS_USAGE,
+                            "--positional_heads turn sinusoids: add --sinusoidal_positions, or leave it out");
+    }
+    return status_ok();
+}
+
+static void configure(void *config, const struct pretrain_options *o)
+{
+    const struct bert_pretrain_options *own = o->own;
+    struct bert_config *c = config;
+    c->sinusoidal_positions = own->sinusoidal_positions;
+    c->positional_heads = own->positional_heads;
+}
+
+static void set_state(struct run_state *state, const struct pretrain_options *o)
+{
+    const struct bert_pretrain_options *own = o->own;
+    state->max_predictions_per_seq = own->max_predictions_per_seq;
+}
+
+/* A model without next sentences has other tensors, so neither kind of run goes on from the other. */
+static struct status check_checkpoint(const struct pretrain_options *o, const struct training_state *from)
+{
+    const json_t *classes = json_object_get(from->config, "architectures");
+    const char *class = json_string_value(json_array_get(classes, 0));
+    const struct bert_pretrain_options *own = o->own;
+    bool alone = class != NULL && strcmp(class, bert_task_class(MODEL_TASK_MASKED_LM)) == 0;
+    if (class == NULL || alone == own->no_nsp) {
+        return status_ok();
+    }
+    return status_error(
+        STATUS_USAGE,
+        "%s is of a run %s --no_nsp: go on %s it, or start from its weights with --init_checkpoint in "
+        "another --output_dir",
+        from->path, alone ? "with" : "without", alone ? "with" : "without");
+}
+
+/* With the special tokens of Google's uncased vocabulary. */
+static struct status assume(struct batch_limits *limits, const struct pretrain_options *o)
+{
+    enum { PAD = 0, CLS = 101, SEP = 102, MASK = 103 };
+    const struct bert_pretrain_options *own = o->own;
+    struct bert_loader_config c = {
+        .vocab_size = (int32_t)bert_family.usual_words,
+        .pad_id = PAD,
+        .cls_id = CLS,
+        .sep_id = SEP,
+        .mask_id = MASK,
+        .max_seq_length = o->max_seq_length,
+        .max_predictions_per_seq = own->max_predictions_per_seq,
+        .train_batch_size = o->train_batch_size,
+        .gradient_accumulation_steps = o->gradient_accumulation_steps,
+        .masked_lm_prob = own->mask_rate[1],
+        .short_seq_prob = own->short_seq_prob,
+        .no_nsp = own->no_nsp,
+        .n_shorter = o->n_shorter,
+    };
+    memcpy(c.shorter, o->shorter, sizeof c.shorter);
+    TRY(bert_form_check(&c));
+    *limits = bert_form_limits(&c);
+    return status_ok();
+}
+
+static void advise(char *text, size_t text_bytes, const struct pretrain_options *o)
+{
+    const struct bert_pretrain_options *own = o->own;
+    const struct {
+        bool given;
+        const char *flag;
+    } flags[] = {{own->sinusoidal_positions, "--sinusoidal_positions"},
+                 {own->positional_heads, "--positional_heads"},
+                 {o->ppmi_embeddings, "--ppmi_embeddings"}};
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (!flags[i].given) {
+            used +=
+                (size_t)snprintf(text + used, text_bytes - used, "%s%s", used > 0 ? ", " : "", flags[i].flag);
+        }
+    }
+}
+
+const struct pretrain_kind bert_pretrain = {
+    .family = &bert_family,
+    .foreign_task = MODEL_TASK_PRETRAINING,
+    .may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP,
+    .sources = bert_sources,
+    .lacks = "has no token store and no .hdf5 files",
+    .wants = "a directory made by `kiln prepare` (of HDF5 files that of training/ and test/, or one of the "
+             "two), or "
+             "one with .hdf5 files",
+    .task = task,
+    .check = check,
+    .configure = configure,
+    .set_state = set_state,
+    .check_checkpoint = check_checkpoint,
+    .assume = assume,
+    .advise = advise,
+};

@@ -1,0 +1,21 @@
+/* bert_pretrain: the pre-training of BERT: masked language modelling and next-sentence prediction, or the first alone. */
+#ifndef KILN_TASK_BERT_PRETRAIN_H
+#define KILN_TASK_BERT_PRETRAIN_H
+
+#include "task/pretrain_kind.h"
+
+/* Its own flags of `kiln pretrain`, by the names of the script that it replaces: pretrain_options.own. */
+struct bert_pretrain_options {
+    bool enable_packed_data_mode;
+    int64_t max_predictions_per_seq;
+    double mask_rate[2]; /* at the beginning of the run, and at its end and of held-out samples */
+    double mask_keep_rate, short_seq_prob;
+    bool no_nsp, whole_word_masks, even_masks;   /* bert_loader_config's */
+    bool shifted_positions;                      /* its n_positions are the model's */
+    bool sinusoidal_positions, positional_heads; /* bert_config's */
+    const char *mask_flag; /* the flag given that says how samples of a store are drawn; NULL: none was */
+};
+
+extern const struct pretrain_kind bert_pretrain;
+
+#endif

@@ -1,0 +1,90 @@
+/* pretrain_kind: what is a family's own in a run of pre-training: its settings, and where its batches come from.  A new
+ * family fills one; task/bert/bert_pretrain.c is BERT's. */
+#ifndef KILN_TASK_PRETRAIN_KIND_H
+#define KILN_TASK_PRETRAIN_KIND_H
+
+#include "data/batch_source.h"
+#include "data/token_balance.h"
+#include "io/token_store.h"
+#include "model/model_family.h"
+#include "model/training_state.h"
+#include "task/pretrain.h"
+#include "task/run_state.h"
+
+struct pretrain_inputs;
+struct pretrain_source;
+
+enum { PRETRAIN_PATH_BYTES = 1024 };
+
+/* The samples of one directory, as a row of pretrain_kind.sources opened them.  Does not move while it is open. */
+struct pretrain_data {
+    const struct pretrain_source *from;  /* NULL: there is no such data */
+    char place[PRETRAIN_PATH_BYTES];     /* the directory in which they lie: that of the flag, or one in it */
+    struct batch_source source;          /* its self is NULL if there is no such data */
+    void *self;                          /* the row's own */
+    const struct token_store *store;     /* that it draws from, checked while training begins; NULL: none */
+    const struct token_balance *balance; /* how it deals sequences out to ranks; NULL: it does not */
+    char id[160];                        /* equal for equal samples; of training data it is run_state's */
+    bool has_length;                     /* its files say how long samples are, not --max_seq_length */
+    double steps_per_epoch;              /* not a whole number */
+};
+
+/* A kind of directory to train on. */
+struct pretrain_source {
+    const char *name;      /* for messages: "token store" */
+    bool needs_vocabulary; /* else a run can do without */
+
+    /* Whether the directory holds such data, to train on or held out; sets where it lies. */
+    bool (*recognises)(char place[PRETRAIN_PATH_BYTES], const char *directory, bool heldout);
+
+    /* Whether held-out data lies beside the training data; sets where.  STATUS_DATA. */
+    struct status (*find_heldout)(bool *found, char place[PRETRAIN_PATH_BYTES],
+                                  const struct pretrain_data *train);
+
+    /* Opens what lies in d->place, and sets the rest of *d, which is &in->train or &in->heldout; vocabulary and model
+     * are open, and so is in->train when held-out data is.  After a failure `close` follows.  STATUS_USAGE names a flag that
+     * cannot be with such data. */
+    struct status (*open)(struct pretrain_data *d, const struct pretrain_inputs *in,
+                          const struct pretrain_options *o);
+
+    /* Frees what only the making of batches needs; the store stays open.  Then everything.  Safe after each other, and where self
+     * is NULL. */
+    void (*release)(struct pretrain_data *d);
+    void (*close)(struct pretrain_data *d);
+
+    /* Logs what the training data is, and the flags that it overrides. */
+    void (*announce)(const struct pretrain_data *train, const struct pretrain_options *o);
+};
+
+/* Each function finds its flags in o->own. */
+struct pretrain_kind {
+    const struct model_family *family;
+    enum model_task foreign_task; /* whose tensors the runs of other programs have */
+    unsigned may_be_new; /* 1 << part for each head that a model to start from may lack (enum names_part) */
+    const struct pretrain_source *const *sources; /* in the order in which they are asked; NULL ends them */
+    const char *lacks,
+        *wants; /* for the message about a directory that none recognises: what it has not, and what it should be */
+
+    enum model_task (*task)(const struct pretrain_options *o);
+
+    /* STATUS_USAGE names flags of its own that cannot be. */
+    struct status (*check)(const struct pretrain_options *o);
+
+    /* Sets what flags say of the family's configuration, beside its file. */
+    void (*configure)(void *config, const struct pretrain_options *o);
+
+    /* Sets its settings in the state of a fresh run. */
+    void (*set_state)(struct run_state *state, const struct pretrain_options *o);
+
+    /* STATUS_USAGE: a run of these flags does not go on from such a state, though the architecture is the same. */
+    struct status (*check_checkpoint)(const struct pretrain_options *o, const struct training_state *from);
+
+    /* Upper bounds of the batches that the flags alone ask for, for a dry run without data. */
+    struct status (*assume)(struct batch_limits *limits, const struct pretrain_options *o);
+
+    /* Flags, as a list, with which a new model leaves the plateau of word frequencies sooner, but for those that are given; empty:
+     * none. */
+    void (*advise)(char *text, size_t text_bytes, const struct pretrain_options *o);
+};
+
+#endif

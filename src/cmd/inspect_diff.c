@@ -117,7 +117,7 @@ static struct status find_family(const struct model_family **family, const char 
 {
     char path[CHECKPOINT_PATH_BYTES];
     json_t *config;
-    *family = model_family_at(0);
+    *family = model_families[0];
     if (model_place_find_config(path, directory)) {
         TRY(json_read_object(&config, path));
         (void)failed(model_family_find(

@@ -17,7 +17,7 @@ static struct status read_config(struct model_dir *m, json_t **root, const char 
             return status_error(STATUS_DATA,
                                 "there is no config.json or %s beside %s: put it there, or name it by "
                                 "--config_file where the command has that flag",
-                                model_family_at(0)->old_config, m->path);
+                                model_families[0]->old_config, m->path);
         }
         if (given == NULL) {
             return status_error(STATUS_DATA, "%s has no config.json: is it a model?", m->path);

@@ -35,8 +35,8 @@ bool model_dir_form_has(struct model_dir_form form, const char *name)
                strcmp(name, "config.json") == 0;
     }
     snprintf(file, sizeof file, "ckpt_%" PRId64 ".pt", form.step);
-    for (size_t i = 0; model_family_at(i) != NULL; i++) {
-        const char *config = model_family_at(i)->old_config;
+    for (size_t i = 0; model_families[i] != NULL; i++) {
+        const char *config = model_families[i]->old_config;
         if (config != NULL && strcmp(name, config) == 0) {
             return true;
         }

@@ -1,18 +1,9 @@
 #include "model/model_family.h"
 
 #include "core/buf.h"
-#include "model/bert/bert_family.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* All families; add a new one here. */
-static const struct model_family *const families[] = {&bert_family, NULL};
-
-const struct model_family *model_family_at(size_t i)
-{
-    return families[i];
-}
 
 static bool has_type(const struct model_family *f, const char *type)
 {
@@ -26,8 +17,8 @@ static bool has_type(const struct model_family *f, const char *type)
 static struct status refuse(const char *type, const char *source)
 {
     struct buf known = {0};
-    for (size_t i = 0; families[i] != NULL; i++) {
-        for (const char *const *t = families[i]->model_types; *t != NULL; t++) {
+    for (size_t i = 0; model_families[i] != NULL; i++) {
+        for (const char *const *t = model_families[i]->model_types; *t != NULL; t++) {
             buf_printf(&known, "%s%s", known.n > 0 ? ", " : "", *t);
         }
     }
@@ -40,16 +31,16 @@ static struct status refuse(const char *type, const char *source)
 struct status model_family_find(const struct model_family **family, const json_t *config, const char *source)
 {
     const char *type = NULL;
-    *family = families[0];
+    *family = model_families[0];
     if (!json_is_null(json_object_get(config, "model_type"))) {
         TRY(json_get_string(config, source, "model_type", false, &type));
     }
     if (type == NULL) {
         return status_ok();
     }
-    for (size_t i = 0; families[i] != NULL; i++) {
-        if (has_type(families[i], type)) {
-            *family = families[i];
+    for (size_t i = 0; model_families[i] != NULL; i++) {
+        if (has_type(model_families[i], type)) {
+            *family = model_families[i];
             return status_ok();
         }
     }

@@ -118,7 +118,8 @@ struct status model_family_parse_config(const struct model_family **family, void
 struct status model_family_create(struct model **model, const json_t *root, const char *source,
                                   enum model_task task);
 
-/* The families in order; NULL after the last. */
-const struct model_family *model_family_at(size_t i);
+/* All families, in order; NULL ends them (model_families.c).  A program that is linked with the library may have a table of its
+ * own, as tests/toy has. */
+extern const struct model_family *const model_families[];
 
 #endif

@@ -17,8 +17,8 @@ bool model_place_has(char path[CHECKPOINT_PATH_BYTES], const char *directory, co
 bool model_place_find_config(char path[CHECKPOINT_PATH_BYTES], const char *directory)
 {
     bool found = model_place_has(path, directory, "config.json");
-    for (size_t i = 0; !found && model_family_at(i) != NULL; i++) {
-        const char *name = model_family_at(i)->old_config;
+    for (size_t i = 0; !found && model_families[i] != NULL; i++) {
+        const char *name = model_families[i]->old_config;
         found = name != NULL && model_place_has(path, directory, name);
     }
     return found;

@@ -21,6 +21,7 @@
 enum model_task {
     MODEL_TASK_PRETRAINING,             /* masked words, and whether a pair of texts belongs together */
     MODEL_TASK_MASKED_LM,               /* masked words */
+    MODEL_TASK_CAUSAL_LM,               /* the next word at each place */
     MODEL_TASK_QUESTION_ANSWERING,      /* where an answer begins and ends */
     MODEL_TASK_ENCODER,                 /* the last layer's output, and a vector of each sequence */
     MODEL_TASK_SEQUENCE_CLASSIFICATION, /* labels of a sequence */

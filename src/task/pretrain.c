@@ -42,7 +42,9 @@ static struct trainer_config trainer_config_of(struct pretrain_run *r)
 /* Names what the kind knows against the plateau. */
 static void advise(struct pretrain_run *r)
 {
-    r->options->kind->advise(r->advice, sizeof r->advice, r->options);
+    if (r->options->kind->advise != NULL) {
+        r->options->kind->advise(r->advice, sizeof r->advice, r->options);
+    }
     r->plateau.advice = r->advice[0] != '\0' ? r->advice : NULL;
 }
 

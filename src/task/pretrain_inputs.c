@@ -51,7 +51,9 @@ struct status pretrain_inputs_read_config(void **config, const struct pretrain_o
     TRY(model_family_read_config(&family, config, &root, o->config_file));
     json_decref(root);
     if (family == o->kind->family) {
-        o->kind->configure(*config, o);
+        if (o->kind->configure != NULL) {
+            o->kind->configure(*config, o);
+        }
         return status_ok();
     }
     free(*config);
@@ -235,7 +237,6 @@ struct status pretrain_inputs_add_checks(const struct pretrain_inputs *in, struc
 static void close_data(struct pretrain_data *d)
 {
     if (d->from != NULL) {
-        d->from->release(d);
         d->from->close(d);
     }
     *d = (struct pretrain_data){0};
@@ -243,7 +244,9 @@ static void close_data(struct pretrain_data *d)
 
 void pretrain_inputs_release_heldout(struct pretrain_inputs *in)
 {
-    in->heldout.from->release(&in->heldout);
+    if (in->heldout.from->release != NULL) {
+        in->heldout.from->release(&in->heldout);
+    }
     in->heldout.source = (struct batch_source){0};
 }
 
@@ -271,7 +274,9 @@ void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pre
         log_info("no evaluation on held-out text: %s has none, and there is no --eval_input_dir",
                  o->input_dir);
     }
-    in->train.from->announce(&in->train, o);
+    if (in->train.from->announce != NULL) {
+        in->train.from->announce(&in->train, o);
+    }
 }
 
 struct status pretrain_inputs_check_vocab(const struct pretrain_inputs *in, uint64_t vocab_hash,

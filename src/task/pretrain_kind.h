@@ -47,16 +47,17 @@ struct pretrain_source {
     struct status (*open)(struct pretrain_data *d, const struct pretrain_inputs *in,
                           const struct pretrain_options *o);
 
-    /* Frees what only the making of batches needs; the store stays open.  Then everything.  Safe after each other, and where self
-     * is NULL. */
+    /* Frees what only the making of batches needs, once they are made; the store stays open.  NULL: nothing. */
     void (*release)(struct pretrain_data *d);
+
+    /* Frees everything, after `release` too; self may be NULL. */
     void (*close)(struct pretrain_data *d);
 
-    /* Logs what the training data is, and the flags that it overrides. */
+    /* Logs what the training data is, and the flags that it overrides.  NULL: nothing. */
     void (*announce)(const struct pretrain_data *train, const struct pretrain_options *o);
 };
 
-/* Each function finds its flags in o->own. */
+/* Each function finds its flags in o->own; those from `check` on may be NULL, where there is nothing to do. */
 struct pretrain_kind {
     const struct model_family *family;
     enum model_task foreign_task; /* whose tensors the runs of other programs have */
@@ -66,6 +67,9 @@ struct pretrain_kind {
         *wants; /* for the message about a directory that none recognises: what it has not, and what it should be */
 
     enum model_task (*task)(const struct pretrain_options *o);
+
+    /* Upper bounds of the batches that the flags alone ask for, for a dry run without data. */
+    struct status (*assume)(struct batch_limits *limits, const struct pretrain_options *o);
 
     /* STATUS_USAGE names flags of its own that cannot be. */
     struct status (*check)(const struct pretrain_options *o);
@@ -78,9 +82,6 @@ struct pretrain_kind {
 
     /* STATUS_USAGE: a run of these flags does not go on from such a state, though the architecture is the same. */
     struct status (*check_checkpoint)(const struct pretrain_options *o, const struct training_state *from);
-
-    /* Upper bounds of the batches that the flags alone ask for, for a dry run without data. */
-    struct status (*assume)(struct batch_limits *limits, const struct pretrain_options *o);
 
     /* Flags, as a list, with which a new model leaves the plateau of word frequencies sooner, but for those that are given; empty:
      * none. */

@@ -90,7 +90,9 @@ struct run_state pretrain_state(const struct pretrain_options *o, struct precisi
         .warmup_tokens = o->warmup_tokens,
         .spike_z = o->health.spike_z,
     };
-    o->kind->set_state(&s, o);
+    if (o->kind->set_state != NULL) {
+        o->kind->set_state(&s, o);
+    }
     return s;
 }
 
@@ -129,7 +131,7 @@ static struct status check_health(const struct pretrain_options *o)
 
 struct status pretrain_check(const struct pretrain_options *o)
 {
-    TRY(o->kind->check(o));
+    TRY(o->kind->check != NULL ? o->kind->check(o) : status_ok());
     if (o->phase2 && o->phase1_end_step < 1) {
         return status_error(STATUS_USAGE,
                             "--phase2 wants --phase1_end_step, the last step of phase 1, at least 1");

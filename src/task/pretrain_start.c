@@ -35,9 +35,10 @@ static struct status other_family(const struct pretrain_run *r, const struct mod
 struct status pretrain_check_checkpoint(void *self, const struct training_state *from)
 {
     const struct pretrain_run *r = self;
-    const struct model_family *ours = r->options->kind->family, *family;
+    const struct pretrain_kind *kind = r->options->kind;
+    const struct model_family *ours = kind->family, *family;
     void *config;
-    TRY(r->options->kind->check_checkpoint(r->options, from));
+    TRY(kind->check_checkpoint != NULL ? kind->check_checkpoint(r->options, from) : status_ok());
     if (from->config == NULL) {
         return pretrain_inputs_check_vocab(&r->in, from->vocab_hash, from->path);
     }

@@ -29,8 +29,8 @@ static void test_find(void)
 static void test_rows(void)
 {
     size_t n = 0;
-    for (; model_family_at(n) != NULL; n++) {
-        const struct model_family *f = model_family_at(n);
+    for (; model_families[n] != NULL; n++) {
+        const struct model_family *f = model_families[n];
         EXPECT(f->model_types[0] != NULL && f->config_bytes > 0, "%s has no configuration", f->name);
         EXPECT(names_hf_part(f, f->words) == NAMES_EMBEDDINGS, "%s: %s", f->name, f->words);
         EXPECT(strncmp(f->words, f->root, strlen(f->root)) == 0, "%s: %s", f->name, f->root);

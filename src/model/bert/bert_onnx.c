@@ -227,6 +227,7 @@ static void outputs(struct building *b, value h, enum model_task task)
                           linear(b, pooled(b, h), "cls.", "seq_relationship"), of_sequences(2));
         break;
     case MODEL_TASK_MASKED_LM: onnx_graph_output(b->g, "logits", words(b, h), of_tokens(v)); break;
+    case MODEL_TASK_CAUSAL_LM: break; /* no task of BERT's */
     case MODEL_TASK_QUESTION_ANSWERING: spans(b, h); break;
     case MODEL_TASK_SEQUENCE_CLASSIFICATION:
         onnx_graph_output(b->g, "logits", linear(b, pooled(b, h), "", "classifier"), of_sequences(n));

@@ -142,6 +142,7 @@ static void release_shards(struct pretrain_data *d)
 
 static void close_shards(struct pretrain_data *d)
 {
+    release_shards(d);
     free(d->self);
 }
 
@@ -297,6 +298,7 @@ static void release_store(struct pretrain_data *d)
 static void close_store(struct pretrain_data *d)
 {
     struct drawn *drawn = d->self;
+    release_store(d);
     if (drawn != NULL) {
         token_store_close(&drawn->store);
     }

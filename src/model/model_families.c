@@ -1,0 +1,4 @@
+/* model_families: the table of all families of models.  A new one is a row. */
+#include "model/bert/bert_family.h"
+
+const struct model_family *const model_families[] = {&bert_family, NULL};

@@ -166,12 +166,24 @@ check_words() {
     list '^src/' | grep -vE '^src/(core/cgroup|launch/supervise)\.c$' | search '\bfopen\(' | grep -vE 'fopen\("/(proc|sys)/' || true
 }
 
-# A family of models stands in folders of its own name; elsewhere, only the table of families names it.
+# A family of models stands in folders of its own name: each folder of src/model is one. Elsewhere the tables of families
+# name it, the commands that are one family's own, and texts that name classes or files of other programs.
 check_models() {
-    list '^src/(dist|model|pass|report|train|watch)/' | { grep -vE '^src/[a-z]+/bert/|^src/model/model_family\.c$' || true; } |
-        search 'bert' -io | while IFS=: read -r file line word; do
-        echo "$file:$line: only the tables of models name $word here (nn/model.h, model/model_family.h)"
-    done
+    local families own others
+    families=$(list '^src/model/[a-z]+/' | cut -d/ -f3 | sort -u | paste -sd'|' -)
+    [ -n "$families" ] || return 0
+    own='^src/model/model_families\.c$|^src/task/published_figures\.c$|^src/cmd/(run_bench|run_pretrain|pretrain_recipe)\.c$|^src/cmd/pretrain_variant\.[ch]$'
+    others='bert_[A-Za-z0-9._]*json|bertPrep\.py|sbert\.net|"bert_model"|Bert(For[A-Za-z]+|Model|TokenizerFast)'
+    list '^src/(api|cmd|dist|model|pass|report|serve|task|train|watch)/' |
+        { grep -vE "^src/[a-z]+/($families)/|$own" || true; } | search "$families" -i |
+        awk -v families="$families" -v others="$others" '
+            match($0, /^[^:]*:[0-9]+:/) {
+                text = substr($0, RLENGTH + 1)
+                gsub(others, "", text)
+                if (match(tolower(text), families))
+                    print substr($0, 1, index($0, ":")) line($0) ": only tables of models, and what is one family'"'"'s own, name " substr(text, RSTART, RLENGTH) " here (nn/model.h, model/model_family.h)"
+            }
+            function line(found) { split(found, part, ":"); return part[2] }'
 }
 
 # Pages that comments and documents name exist.

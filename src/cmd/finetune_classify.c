@@ -77,7 +77,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_classify = {
     .name = "classify",
-    .summary = "fine-tune BERT on labelled texts or pairs of texts, and classify texts",
+    .summary = "fine-tune a model on labelled texts or pairs of texts, and classify texts",
     .details = "The fine-tuned model goes to OUTPUT_DIR/model, for `transformers` too.  Labels are those of "
                "the model, or for a new classifier those of --train_file: sorted, numbers by value.",
     .positional_usage = "",

@@ -17,7 +17,7 @@ struct squad_args {
 #define AT(field)  offsetof(struct squad_args, run.run.field)
 #define OWN(field) offsetof(struct squad_args, run.field)
 
-/* run_squad.py keeps the features of a --train_file in a file beside it, named after the --bert_model. */
+/* run_squad.py keeps the features of a --train_file in a file beside it, named after its model. */
 #define NO_CACHE "features are computed in each run, in seconds; there is no cache"
 
 static const struct option options[] = {
@@ -80,7 +80,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_squad = {
     .name = "squad",
-    .summary = "fine-tune BERT to find answers in a text, and answer questions",
+    .summary = "fine-tune a model to find answers in a text, and answer questions",
     .details = "Takes the flags of run_squad.py.  The fine-tuned model goes to OUTPUT_DIR/model, for `kiln "
                "ask` and for `transformers`.",
     .positional_usage = "",

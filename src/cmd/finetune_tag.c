@@ -67,7 +67,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_tag = {
     .name = "tag",
-    .summary = "fine-tune BERT to label the words of sentences, such as names, and label them",
+    .summary = "fine-tune a model to label the words of sentences, such as names, and label them",
     .details = "The fine-tuned model goes to OUTPUT_DIR/model, for `transformers` too.  The first piece of a "
                "word has its label.  Labels are those of the model, or for a new classifier those of "
                "--train_file, sorted.",

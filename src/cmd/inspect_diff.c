@@ -282,7 +282,7 @@ static void leave_out_moments(struct side *s, const struct side *other)
     }
 }
 
-/* "weights: bert.pooler.dense.bias" */
+/* "weights: NAME" */
 static json_t *name_in(const char *group, const char *name)
 {
     char text[CHECKPOINT_PATH_BYTES];

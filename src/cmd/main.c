@@ -49,7 +49,7 @@ static const struct command *const commands[] = {
 
 static void print_usage(void)
 {
-    puts("kiln trains, fine-tunes and runs BERT from raw text.\n\nusage: kiln COMMAND [flags]\n");
+    puts("kiln trains, fine-tunes and runs transformers from raw text.\n\nusage: kiln COMMAND [flags]\n");
     for (int i = 0; commands[i] != NULL; i++) {
         printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
     }

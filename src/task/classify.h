@@ -1,4 +1,4 @@
-/* classify: `kiln classify` without its command line: fine-tuning BERT to classify texts or pairs of texts,
+/* classify: `kiln classify` without its command line: fine-tuning a model to classify texts or pairs of texts,
  * and predicting their labels.  Devlin et al. 2018 (arXiv:1810.04805) section 4.1; it does the work of
  * run_glue.py and run_classification.py of `transformers`. */
 #ifndef KILN_TASK_CLASSIFY_H

@@ -1,5 +1,5 @@
 /* pretrain_kind: what is a family's own in a run of pre-training: its settings, and where its batches come from.  A new
- * family fills one; task/bert/bert_pretrain.c is BERT's. */
+ * family fills one; task/ has a folder for each. */
 #ifndef KILN_TASK_PRETRAIN_KIND_H
 #define KILN_TASK_PRETRAIN_KIND_H
 

@@ -1,4 +1,4 @@
-/* squad: `kiln squad` without its command line: fine-tuning BERT on questions whose answers are spans of a
+/* squad: `kiln squad` without its command line: fine-tuning a model on questions whose answers are spans of a
  * text, and predicting such answers.  A drop-in for run_squad.py; Devlin et al. 2018 (arXiv:1810.04805)
  * section 4.2. */
 #ifndef KILN_TASK_SQUAD_H

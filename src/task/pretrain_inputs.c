@@ -177,9 +177,9 @@ static struct status open_heldout(struct pretrain_inputs *in, const struct pretr
 
 struct status pretrain_inputs_check_length(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    int64_t of_files = int_larger(in->train.has_length ? in->train.source.limits.max_seqlen : 0,
-                                  in->heldout.has_length ? in->heldout.source.limits.max_seqlen : 0);
-    int64_t longest = in->limits.max_seqlen;
+    int64_t of_files = int_larger(in->train.has_length ? in->train.longest : 0,
+                                  in->heldout.has_length ? in->heldout.longest : 0);
+    int64_t longest = int_larger(in->train.longest, in->heldout.longest);
     return longest <= in->model->max_length
                ? status_ok()
                : status_error(STATUS_DATA, "%s has %lld positions, fewer than %s %lld", o->config_file,

@@ -25,6 +25,7 @@ struct pretrain_data {
     const struct token_store *store;     /* that it draws from, checked while training begins; NULL: none */
     const struct token_balance *balance; /* how it deals sequences out to ranks; NULL: it does not */
     char id[160];                        /* equal for equal samples; of training data it is run_state's */
+    int64_t longest;                     /* tokens of a sample */
     bool has_length;                     /* its files say how long samples are, not --max_seq_length */
     double steps_per_epoch;              /* not a whole number */
 };

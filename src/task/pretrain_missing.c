@@ -53,5 +53,6 @@ struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pr
     *in = (struct pretrain_inputs){.assumed = true};
     TRY(o->kind->assume(&in->limits, o));
     in->train.source.n_micro = o->gradient_accumulation_steps;
+    in->train.longest = o->max_seq_length;
     return missing_is(o->config_file) ? status_ok() : assume_model(in, o);
 }

@@ -82,6 +82,7 @@ static struct pretrain_options options(const char *input_dir, const char *config
                                      .seed = 1,
                                      .learning_rate = 1e-2,
                                      .max_grad_norm = 1,
+                                     .profile = {.steps = "0"},
                                      .beta1 = 0.9,
                                      .beta2 = 0.999,
                                      .eps = 1e-8,
@@ -98,8 +99,8 @@ static void expect_same_file(const char *a, const char *b, const char *name)
         snprintf(path[i], sizeof path[i], "%s/ckpt_60/%s", directories[i], name);
         EXPECT_OK(file_map_open(&map[i], path[i]));
     }
-    EXPECT(map[0].n == map[1].n && memcmp(map[0].data, map[1].data, map[0].n) == 0,
-           "%s differs from %s", path[0], path[1]);
+    EXPECT(map[0].n == map[1].n && memcmp(map[0].data, map[1].data, map[0].n) == 0, "%s differs from %s",
+           path[0], path[1]);
     for (int i = 0; i < 2; i++) {
         file_map_close(&map[i]);
     }

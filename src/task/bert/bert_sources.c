@@ -129,6 +129,7 @@ static struct status open_shards(struct pretrain_data *d, const struct pretrain_
                 }));
     d->source = shard_loader_source(shards);
     d->has_length = true;
+    d->longest = shards->shape.seq_length;
     d->steps_per_epoch = (double)shards->n_total / (double)(shards->micro_size * shards->n_micro);
     return name_shards(d, shards);
 }
@@ -282,6 +283,7 @@ static struct status open_store(struct pretrain_data *d, const struct pretrain_i
     d->source = bert_loader_source(&drawn->loader);
     d->store = &drawn->store;
     d->balance = drawn->loader.balance;
+    d->longest = drawn->loader.config.max_seq_length;
     d->steps_per_epoch = (double)drawn->loader.map.n_samples / (double)o->train_batch_size;
     name_store(d, o->own);
     return status_ok();

@@ -33,8 +33,8 @@ struct ramp_length {
 
 enum { RAMP_MOST_SHORTER = 7 }; /* lengths before the last */
 
-/* The part of a run that is done before step `step`, from 1, in [0, 1].  A function of the step alone, unless the run ends by
- * the clock.  Threads may call it. */
+/* The part of a run that is done before step `step`, from 1, in [0, 1].  A function of the step alone, unless
+ * the run ends by the clock.  Threads may call it. */
 struct run_part {
     double (*before)(const void *context, int64_t step);
     const void *context; /* borrowed */

@@ -113,13 +113,13 @@ struct status model_family_read_config(const struct model_family **family, void 
 struct status model_family_parse_config(const struct model_family **family, void **config, const json_t *root,
                                         const char *source);
 
-/* The model of a config.json, for a plan or a measurement without files: its vocabulary is the family's usual_words
- * where the file says none.  model_type.destroy frees it. */
+/* The model of a config.json, for a plan or a measurement without files: its vocabulary is the family's
+ * usual_words where the file says none.  model_type.destroy frees it. */
 struct status model_family_create(struct model **model, const json_t *root, const char *source,
                                   enum model_task task);
 
-/* All families, in order; NULL ends them (model_families.c).  A program that is linked with the library may have a table of its
- * own, as tests/toy has. */
+/* All families, in order; NULL ends them (model_families.c).  A program that is linked with the library may
+ * have a table of its own, as tests/toy has. */
 extern const struct model_family *const model_families[];
 
 #endif

@@ -353,7 +353,8 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
     }
 }
 
-/* "mlm loss 3.2100 (unigram 6.1000), accuracy 0.4000 (unigram 0.0600), nsp loss 0.6900, accuracy 0.500"; u may be NULL. */
+/* "mlm loss 3.2100 (unigram 6.1000), accuracy 0.4000 (unigram 0.0600), nsp loss 0.6900, accuracy 0.500"; u
+ * may be NULL. */
 static void put_heldout(struct buf *b, const struct trainer_result *r, const struct unigram *u)
 {
     for (int i = 0; i < r->n_sums; i++) {

@@ -1,5 +1,5 @@
-/* classify: `kiln classify` without its command line: fine-tuning a model to classify texts or pairs of texts,
- * and predicting their labels.  Devlin et al. 2018 (arXiv:1810.04805) section 4.1; it does the work of
+/* classify: `kiln classify` without its command line: fine-tuning a model to classify texts or pairs of
+ * texts, and predicting their labels.  Devlin et al. 2018 (arXiv:1810.04805) section 4.1; it does the work of
  * run_glue.py and run_classification.py of `transformers`. */
 #ifndef KILN_TASK_CLASSIFY_H
 #define KILN_TASK_CLASSIFY_H

@@ -21,7 +21,8 @@ struct plateau {
     const char *advice; /* flags that the run has not, as a part of a sentence; NULL: none */
 };
 
-/* After an evaluation at optimizer step `step` of the run, whose first sum is the loss of words: logs a line when the state changes. */
+/* After an evaluation at optimizer step `step` of the run, whose first sum is the loss of words: logs a line
+ * when the state changes. */
 void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result *heldout,
                    const struct unigram *unigram);
 

@@ -1,15 +1,14 @@
-/* pretrain: the pre-training of any family, without its command line: a run in two phases, with held-out evaluation,
- * checkpoints and exact resumption.
+/* pretrain: the pre-training of any family, without its command line: a run in two phases, with held-out
+ * evaluation, checkpoints and exact resumption.
  *
- * The rule: what a family predicts, and of which files its batches are made, is its own (struct pretrain_kind); the run
- * knows it only through that table. */
+ * The rule: what a family predicts, and of which files its batches are made, is its own (struct
+ * pretrain_kind); the run knows it only through that table. */
 #ifndef KILN_TASK_PRETRAIN_H
 #define KILN_TASK_PRETRAIN_H
 
 #include "core/json.h"
 #include "core/ramp.h"
 #include "dev/precision.h"
-#include "nn/model.h"
 #include "optim/schedule.h"
 #include "pass/tensor_log.h"
 #include "report/deepspeed_log.h"
@@ -69,8 +68,8 @@ struct pretrain_options {
     int64_t warmup_tokens;      /* 0: warmup_proportion */
     double total_training_time; /* seconds; 0: max_steps */
     bool ppmi_embeddings;       /* a new model's word embeddings begin as data/ppmi_vectors */
-    bool
-        use_ds_lamb_bias_correction; /* of nvlamb_exp: the correction multiplies whole steps, not the moments */
+    /* of nvlamb_exp: the correction multiplies whole steps, not the moments */
+    bool use_ds_lamb_bias_correction;
     bool checkpoint_activations, in_order; /* in_order: samples as they lie in their file */
     struct profile_options profile;
     struct tensor_log_options tensor_log;

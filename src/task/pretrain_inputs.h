@@ -1,5 +1,5 @@
-/* pretrain_inputs: what a pre-training run reads - samples, vocabulary, model configuration - opened and checked against
- * each other before anything is allocated. */
+/* pretrain_inputs: what a pre-training run reads - samples, vocabulary, model configuration - opened and
+ * checked against each other before anything is allocated. */
 #ifndef KILN_TASK_PRETRAIN_INPUTS_H
 #define KILN_TASK_PRETRAIN_INPUTS_H
 
@@ -37,8 +37,8 @@ void pretrain_inputs_release_heldout(struct pretrain_inputs *in);
 /* Adds the token stores to the check that runs while training begins. */
 struct status pretrain_inputs_add_checks(const struct pretrain_inputs *in, struct store_check *check);
 
-/* The configuration of --config_file, with what the flags say of it; the caller frees it.  STATUS_DATA if it is of another family
- * than the run trains. */
+/* The configuration of --config_file, with what the flags say of it; the caller frees it.  STATUS_DATA if it
+ * is of another family than the run trains. */
 struct status pretrain_inputs_read_config(void **config, const struct pretrain_options *o);
 
 /* STATUS_DATA if the model has fewer positions than the data. */

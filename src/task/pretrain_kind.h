@@ -1,5 +1,5 @@
-/* pretrain_kind: what is a family's own in a run of pre-training: its settings, and where its batches come from.  A new
- * family fills one; task/ has a folder for each. */
+/* pretrain_kind: what is a family's own in a run of pre-training: its settings, and where its batches come
+ * from.  A new family fills one; task/ has a folder for each. */
 #ifndef KILN_TASK_PRETRAIN_KIND_H
 #define KILN_TASK_PRETRAIN_KIND_H
 
@@ -16,7 +16,8 @@ struct pretrain_source;
 
 enum { PRETRAIN_PATH_BYTES = 1024 };
 
-/* The samples of one directory, as a row of pretrain_kind.sources opened them.  Does not move while it is open. */
+/* The samples of one directory, as a row of pretrain_kind.sources opened them.  Does not move while it is
+ * open. */
 struct pretrain_data {
     const struct pretrain_source *from;  /* NULL: there is no such data */
     char place[PRETRAIN_PATH_BYTES];     /* the directory in which they lie: that of the flag, or one in it */
@@ -42,13 +43,14 @@ struct pretrain_source {
     struct status (*find_heldout)(bool *found, char place[PRETRAIN_PATH_BYTES],
                                   const struct pretrain_data *train);
 
-    /* Opens what lies in d->place, and sets the rest of *d, which is &in->train or &in->heldout; vocabulary and model
-     * are open, and so is in->train when held-out data is.  After a failure `close` follows.  STATUS_USAGE names a flag that
-     * cannot be with such data. */
+    /* Opens what lies in d->place, and sets the rest of *d, which is &in->train or &in->heldout; vocabulary
+     * and model are open, and so is in->train when held-out data is.  After a failure `close`
+     * follows.  STATUS_USAGE names a flag that cannot be with such data. */
     struct status (*open)(struct pretrain_data *d, const struct pretrain_inputs *in,
                           const struct pretrain_options *o);
 
-    /* Frees what only the making of batches needs, once they are made; the store stays open.  NULL: nothing. */
+    /* Frees what only the making of batches needs, once they are made; the store stays open.
+     * NULL: nothing. */
     void (*release)(struct pretrain_data *d);
 
     /* Frees everything, after `release` too; self may be NULL. */
@@ -58,14 +60,16 @@ struct pretrain_source {
     void (*announce)(const struct pretrain_data *train, const struct pretrain_options *o);
 };
 
-/* Each function finds its flags in o->own; those from `check` on may be NULL, where there is nothing to do. */
+/* Each function finds its flags in o->own; those from `check` on may be NULL, where there is
+ * nothing to do. */
 struct pretrain_kind {
     const struct model_family *family;
     enum model_task foreign_task; /* whose tensors the runs of other programs have */
     unsigned may_be_new; /* 1 << part for each head that a model to start from may lack (enum names_part) */
     const struct pretrain_source *const *sources; /* in the order in which they are asked; NULL ends them */
-    const char *lacks,
-        *wants; /* for the message about a directory that none recognises: what it has not, and what it should be */
+
+    /* For the message about a directory that none recognises: what it has not, and what it should be. */
+    const char *lacks, *wants;
 
     enum model_task (*task)(const struct pretrain_options *o);
 
@@ -81,11 +85,12 @@ struct pretrain_kind {
     /* Sets its settings in the state of a fresh run. */
     void (*set_state)(struct run_state *state, const struct pretrain_options *o);
 
-    /* STATUS_USAGE: a run of these flags does not go on from such a state, though the architecture is the same. */
+    /* STATUS_USAGE: a run of these flags does not go on from such a state, though the architecture is the
+     * same. */
     struct status (*check_checkpoint)(const struct pretrain_options *o, const struct training_state *from);
 
-    /* Flags, as a list, with which a new model leaves the plateau of word frequencies sooner, but for those that are given; empty:
-     * none. */
+    /* Flags, as a list, with which a new model leaves the plateau of word frequencies sooner, but for those
+     * that are given; empty: none. */
     void (*advise)(char *text, size_t text_bytes, const struct pretrain_options *o);
 };
 

@@ -1,6 +1,6 @@
-/* tag: `kiln tag` without its command line: fine-tuning a model to label the words of sentences, such as names of people and
- * places, and predicting such labels.  Devlin et al. 2018 (arXiv:1810.04805) section 5.3; it does the work of
- * run_ner.py of `transformers`. */
+/* tag: `kiln tag` without its command line: fine-tuning a model to label the words of sentences, such as
+ * names of people and places, and predicting such labels.  Devlin et al. 2018 (arXiv:1810.04805) section 5.3;
+ * it does the work of run_ner.py of `transformers`. */
 #ifndef KILN_TASK_TAG_H
 #define KILN_TASK_TAG_H
 

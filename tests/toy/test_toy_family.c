@@ -1,5 +1,5 @@
-/* A family that no generic room knows (toy_model.h): it is trained by the run that all families share, goes on after an
- * interruption with the same bits, and answers from what was saved. */
+/* A family that no generic room knows (toy_model.h): it is trained by the run that all families share, goes
+ * on after an interruption with the same bits, and answers from what was saved. */
 #include "toy_family.h"
 
 #include "fixture_store.h"

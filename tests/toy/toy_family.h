@@ -1,4 +1,5 @@
-/* toy_family: what files say of a toy model, and its pre-training: steps 5 to 8 of docs/howto/add_a_model.md. */
+/* toy_family: what files say of a toy model, and its pre-training: steps 5 to 8 of docs/howto/add_a_model.md.
+ * */
 #ifndef KILN_TESTS_TOY_FAMILY_H
 #define KILN_TESTS_TOY_FAMILY_H
 

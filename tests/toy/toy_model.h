@@ -1,5 +1,5 @@
-/* toy_model: the smallest model that trains: an embedding, one layer and a head for the next token.  It is the example of
- * docs/howto/add_a_model.md, steps 1 to 4.
+/* toy_model: the smallest model that trains: an embedding, one layer and a head for the next token.  It is
+ * the example of docs/howto/add_a_model.md, steps 1 to 4.
  *
  *     x = E[id],  y = LN(x + gelu(x W_1^T + b_1) W_2^T + b_2),  logits = y E^T
  *

@@ -1,4 +1,5 @@
-/* bert_pretrain: the pre-training of BERT: masked language modelling and next-sentence prediction, or the first alone. */
+/* bert_pretrain: the pre-training of BERT: masked language modelling and next-sentence prediction, or the
+ * first alone. */
 #ifndef KILN_TASK_BERT_PRETRAIN_H
 #define KILN_TASK_BERT_PRETRAIN_H
 

@@ -1,4 +1,5 @@
-/* bert_sources: the directories that BERT is pre-trained on: token stores, and HDF5 files of the replaced scripts. */
+/* bert_sources: the directories that BERT is pre-trained on: token stores, and HDF5 files of the replaced
+ * scripts. */
 #ifndef KILN_TASK_BERT_SOURCES_H
 #define KILN_TASK_BERT_SOURCES_H
 

@@ -43,14 +43,11 @@ static const char *replacement(const char *text, size_t n, size_t *n_escape)
 {
     long unit = code_unit(text, n);
     *n_escape = unit < 0 ? 2 : 6;
-    if (unit == 0) {
-        return "\\u0020";
-    }
-    if (unit < 0xD800 || unit > 0xDFFF) {
+    if (unit != 0 && (unit < 0xD800 || unit > 0xDFFF)) {
         return NULL;
     }
     long next = code_unit(text + 6, n - 6);
-    bool pair = unit < 0xDC00 && next >= 0xDC00 && next <= 0xDFFF;
+    bool pair = unit != 0 && unit < 0xDC00 && next >= 0xDC00 && next <= 0xDFFF;
     *n_escape += pair ? 6 : 0;
     return pair ? NULL : "\\ufffd";
 }

@@ -12,8 +12,8 @@
 /* Parses `n` bytes; `source` names them in messages.  The caller json_decref's the result. */
 struct status json_parse(json_t **root, const char *text, size_t n, const char *source);
 
-/* The same for text of people, where a string may hold what is no character: the escape of U+0000 reads as a
- * space, half of a surrogate pair as U+FFFD. */
+/* The same for text of people, where a string may hold escapes of what is no character: U+0000 and half of a
+ * surrogate pair read as U+FFFD, which tokenizers leave out. */
 struct status json_parse_text(json_t **root, const char *text, size_t n, const char *source);
 
 /* Reads and parses a file of at most 256 MiB whose top is an object. */

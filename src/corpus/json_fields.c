@@ -1,7 +1,6 @@
 #include "corpus/json_fields.h"
 
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "core/json.h"
 
 #include <string.h>
 
@@ -125,69 +124,24 @@ bool json_fields_find(struct json_slice *values, const char *const *keys, int n,
     return c.at == c.end;
 }
 
-/* Four hexadecimal digits; -1: they are none. */
-static int32_t unit_at(const char *text, const char *end)
-{
-    int32_t unit = 0;
-    for (int i = 0; i < 4; i++) {
-        char digit = text + i < end ? text[i] : '\0', letter = (char)(digit | 32);
-        bool is_digit = digit >= '0' && digit <= '9', is_letter = letter >= 'a' && letter <= 'f';
-        if (!is_digit && !is_letter) {
-            return -1;
-        }
-        unit = 16 * unit + (is_digit ? digit - '0' : letter - 'a' + 10);
-    }
-    return unit;
-}
-
-/* The character of \uXXXX, or of two for a surrogate pair; returns the bytes behind the first u that it
- * took. */
-static size_t take_unicode(uint32_t *c, const char *text, const char *end)
-{
-    int32_t unit = unit_at(text, end);
-    *c = UNICODE_REPLACEMENT;
-    if (unit < 0) {
-        return 0;
-    }
-    if (unit >= 0xD800 && unit < 0xDC00 && end - text >= 10 && text[4] == '\\' && text[5] == 'u') {
-        int32_t low = unit_at(text + 6, end);
-        if (low >= 0xDC00 && low < 0xE000) {
-            *c = 0x10000 + ((uint32_t)(unit - 0xD800) << 10) + (uint32_t)(low - 0xDC00);
-            return 10;
-        }
-    }
-    *c = unit == 0 || (unit >= 0xD800 && unit < 0xE000) ? UNICODE_REPLACEMENT : (uint32_t)unit;
-    return 4;
-}
-
-/* Appends what a backslash and the letter behind it stand for; returns where the next character is. */
-static const char *put_escape(struct buf *out, const char *letter, const char *end)
-{
-    static const char letters[] = "bfnrt", controls[] = "\b\f\n\r\t";
-    const char *known = strchr(letters, *letter);
-    if (*letter == 'u') {
-        char bytes[UTF8_MAX_BYTES];
-        uint32_t c;
-        size_t taken = take_unicode(&c, letter + 1, end);
-        buf_append(out, bytes, (size_t)utf8_write(bytes, c));
-        return letter + 1 + taken;
-    }
-    buf_putc(out, known != NULL && *letter != '\0' ? controls[known - letters] : *letter);
-    return letter + 1;
-}
-
 bool json_fields_string(struct buf *out, struct json_slice value)
 {
-    if (value.text == NULL || value.n < 2 || value.text[0] != '"') {
+    if (value.text == NULL || value.text[0] != '"') {
         return false;
     }
-    const char *end = value.text + value.n - 1;
-    for (const char *at = value.text + 1; at < end;) {
-        const char *escape = memchr(at, '\\', (size_t)(end - at));
-        buf_append(out, at, (size_t)((escape == NULL ? end : escape) - at));
-        at = escape == NULL ? end : put_escape(out, escape + 1, end);
+    struct buf array = {0};
+    json_t *root = NULL;
+    buf_putc(&array, '[');
+    buf_append(&array, value.text, value.n);
+    buf_putc(&array, ']');
+    bool is = !array.failed && !failed(json_parse_text(&root, array.data, array.n, "a field"));
+    if (is) {
+        const json_t *string = json_array_get(root, 0);
+        buf_append(out, json_string_value(string), json_string_length(string));
     }
-    return true;
+    json_decref(root);
+    buf_fini(&array);
+    return is;
 }
 
 bool json_fields_item(struct json_slice *item, struct json_slice array, size_t *at)

@@ -22,8 +22,8 @@ struct json_slice {
 bool json_fields_find(struct json_slice *values, const char *const *keys, int n, const char *line,
                       size_t n_line);
 
-/* Appends a string; what is no character (\u0000, half a surrogate pair) becomes U+FFFD.  False if the value
- * is no string. */
+/* Appends a string, as json_parse_text reads it.  False, and nothing is appended, if the value is no string,
+ * or one that breaks the rules of JSON, such as with the escape \q. */
 bool json_fields_string(struct buf *out, struct json_slice value);
 
 /* Takes the next item of an array, from *at = 0 on; false after the last, and for a value that is no

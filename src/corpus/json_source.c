@@ -51,33 +51,37 @@ static struct status add_lines(struct document *d, const char *text, size_t n)
     return status_ok();
 }
 
-static struct status add_string(struct document *d, struct json_slice value)
+/* Appends a string and the end of a line; what is no string is left out.  False: it is one that breaks the
+ * rules of JSON. */
+static bool take_string(struct buf *text, struct json_slice value)
 {
-    struct buf text = {0};
-    struct status s = json_fields_string(&text, value) ? buf_status(&text) : status_ok();
-    if (!failed(s)) {
-        s = add_lines(d, text.data, text.n);
-    }
-    buf_fini(&text);
-    return s;
+    bool is_string = json_fields_string(text, value);
+    buf_putc(text, '\n');
+    return is_string || value.text[0] != '"';
 }
 
 /* Adds the value of the field: a string, or a list of them. */
 static struct status add_field(struct document *d, struct json_slice value)
 {
+    struct buf text = {0};
     struct json_slice item;
     char first = value.text == NULL ? '\0' : value.text[0];
     if (first != '"' && first != '[') {
         d->fate = DOCUMENT_WITHOUT_FIELD;
         return status_ok();
     }
-    if (first == '"') {
-        return add_string(d, value);
+    bool valid = first == '[' || take_string(&text, value);
+    for (size_t at = 0; valid && json_fields_item(&item, value, &at);) {
+        valid = take_string(&text, item);
     }
-    for (size_t at = 0; json_fields_item(&item, value, &at);) {
-        TRY(add_string(d, item));
+    struct status s = buf_status(&text);
+    if (!valid) {
+        d->fate = DOCUMENT_MALFORMED;
+    } else if (!failed(s)) {
+        s = add_lines(d, text.data, text.n);
     }
-    return status_ok();
+    buf_fini(&text);
+    return s;
 }
 
 /* A string, or a whole number of any size. */

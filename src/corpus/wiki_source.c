@@ -5,6 +5,7 @@
  * is used as far as it goes and counted. */
 #define _GNU_SOURCE /* memmem */
 #include "core/log.h"
+#include "corpus/html_entities.h"
 #include "corpus/source_formats.h"
 
 #include <string.h>
@@ -51,22 +52,16 @@ static struct status begin_article(struct source *s, struct document *out, struc
     return status_ok();
 }
 
-/* The character of an escape at the beginning of text[0..n), and its bytes; 0 if there is none. */
+/* The character of an escape of &, <, >, " or ' at the beginning of text[0..n), and its bytes; 0 if there is none. */
 static size_t escape_at(char *c, const char *text, size_t n)
 {
-    static const struct {
-        const char *escape;
-        char c;
-    } escapes[] = {{"&amp;", '&'},  {"&lt;", '<'},    {"&gt;", '>'},
-                   {"&quot;", '"'}, {"&#x27;", '\''}, {"&#39;", '\''}};
-    for (size_t i = 0; i < sizeof escapes / sizeof escapes[0]; i++) {
-        size_t n_escape = strlen(escapes[i].escape);
-        if (n >= n_escape && memcmp(text, escapes[i].escape, n_escape) == 0) {
-            *c = escapes[i].c;
-            return n_escape;
-        }
+    char decoded[HTML_ENTITY_TEXT_BYTES];
+    size_t n_decoded, n_escape = html_entities_decode(decoded, &n_decoded, text, n);
+    if (n_escape == 0 || n_decoded != 1 || strchr("&<>\"'", decoded[0]) == NULL) {
+        return 0;
     }
-    return 0;
+    *c = decoded[0];
+    return n_escape;
 }
 
 static bool is_escaped(const char *text, size_t n)

@@ -127,6 +127,9 @@ static void wiki_drops_titles(void)
     expect_read("<doc id=\"1\">\nA &amp; B\nAT&amp;T: 5 &lt; 6 &gt; 4.\n&amp;amp; "
                 "&amp;lt;\n&quot;it&#39;s&quot;\n</doc>\n",
                 "wiki", "<AT&T: 5 < 6 > 4.|&amp; &lt;|\"it's\"|");
+    expect_read(
+        "<doc id=\"1\">\nT\n&#38;&#x26;&AMP;&apos;&#x0027;\n&lt;i&gt; caf&eacute;\n&lt;&#60\n</doc>\n",
+        "wiki", "<&&&''|&lt;i&gt; caf&eacute;|&lt;&#60|");
     expect_read("<doc id=\"1\">\nT\n&lt; and <\n&amp; and & b\n&nbsp;\n&amp\n</doc>\n", "wiki",
                 "<&lt; and <|&amp; and & b|&nbsp;|&amp|");
     expect_refused("Hello.\n", "wiki", "one line 1 is outside of <doc>");
@@ -149,6 +152,9 @@ static void lines_of_json_are_documents(void)
                 "<a\xef\xbf\xbd"
                 "b \xef\xbf\xbd"
                 "c \xef\xbf\xbd \xf0\x9f\x98\x80 \xc3\xa9 \t/\"\\|");
+    expect_read(
+        "{\"text\": \"a \\q\"}\n{\"text\": [\"b\", \"\\u00g0\"]}\n{\"id\": \"\\q\", \"text\": \"c\"}\n",
+        "json", "(malformed)(malformed)<c|");
     expect_read("{\"text\": [1, \"a\", null, [\"no\"], \"b\"]}", "json", "<a|b|");
     expect_read("{\"text\": \"a\"\n{\"text\": \"a}\n{\"text\": \"a\"} b\n{\"text\" "
                 "\"a\"}\n{\"text\":}\n{,}\n[\"a\"]\n",

@@ -377,11 +377,35 @@ static struct status missing_value(const struct option *o, const char *next)
                         next != NULL ? ", not the flag " : "", next != NULL ? next : "", o->help);
 }
 
-/* What was given for each row of a command, or for another row that stores in the same place; NULL:
- * nothing. */
+/* What was given for each row of a command, or for another row that stores in the same place, and by which;
+ * NULL: nothing. */
 struct given_texts {
-    const char *of[sizeof(((struct option_given *)0)->rows) * 8];
+    struct {
+        const char *text;
+        const struct option *by;
+    } of[sizeof(((struct option_given *)0)->rows) * 8];
 };
+
+static struct status given_again(const struct option *o, const char *text, const struct option *first,
+                                 const char *before)
+{
+    if (o->once && first == o) {
+        return status_error(STATUS_USAGE, "--%s is given twice, as '%.80s' and as '%.80s': give it once",
+                            o->name, before, text);
+    }
+    if (o->once) {
+        return status_error(STATUS_USAGE,
+                            "--%s '%.80s' and --%s '%.80s' are two names of one flag: give one of them",
+                            first->name, before, o->name, text);
+    }
+    if (first == o) {
+        log_warning("--%s is given twice: '%.80s' is used, not '%.80s'", o->name, text, before);
+    } else {
+        log_warning("--%s and --%s are two names of one flag: '%.80s' of --%s is used, not '%.80s'",
+                    first->name, o->name, text, o->name, before);
+    }
+    return status_ok();
+}
 
 /* Of what is given twice the last counts, so that a script may append to a command line; but of two contents
  * one would be lost. */
@@ -389,19 +413,18 @@ static struct status give(struct given_texts *texts, const struct command *c, co
                           const char *text, void *args)
 {
     const char *before = NULL;
+    const struct option *first = NULL;
     for (const struct option *other = c->options; takes_value(o) && other->name != NULL; other++) {
-        const char **given = &texts->of[other - c->options];
+        ptrdiff_t row = other - c->options;
         if (stores(other) && stores(o) && other->offset == o->offset) {
-            before = *given;
-            *given = text;
+            before = texts->of[row].text;
+            first = texts->of[row].by;
+            texts->of[row].text = text;
+            texts->of[row].by = o;
         }
     }
     if (before != NULL && strcmp(before, text) != 0) {
-        if (o->once) {
-            return status_error(STATUS_USAGE, "--%s is given twice, as '%.80s' and as '%.80s': give it once",
-                                o->name, before, text);
-        }
-        log_warning("--%s is given twice: '%.80s' is used, not '%.80s'", o->name, text, before);
+        TRY(given_again(o, text, first, before));
     }
     return store(o, text, args);
 }
@@ -498,7 +521,7 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
                            int *n_positional, bool *wants_help)
 {
     bool only_positional = false; /* "--" was seen */
-    struct given_texts texts = {{0}};
+    struct given_texts texts = {{{0}}};
     *n_positional = 0;
     *wants_help = false;
     memset(args, 0, c->args_bytes);

@@ -31,5 +31,7 @@ cp "$dir/out" "$dir/answer"
 expect 0 "$(cat "$dir/answer")" ask --context "$dir/wide" --encoding utf-16 'had a man?'
 expect 65 'give --encoding utf-16' ask --context "$dir/wide" 'had a man?'
 expect 64 "--context is given twice, as 'a' and as 'b'" "$kiln" ask --init_checkpoint "$dir/question_answering" --context a --context b 'had a man?'
+expect 65 "--init_checkpoint and --model are two names of one flag: '$dir/none' of --model is used, not '$dir/question_answering'" \
+    "$kiln" ask --init_checkpoint "$dir/question_answering" --model "$dir/none" --context a 'had a man?'
 expect 64 "unknown command 'aks'; did you mean ask?" "$kiln" aks
 expect 0 "usage: kiln ask" "$kiln" help ask

@@ -146,6 +146,7 @@ static const struct option test_options[] = {
     OPTION_MEANS_ROW("canine", offsetof(struct parsed, mode), "dog", "h"),
     OPTION_IGNORED_VALUE_ROW("use_graphs", "BOOL", "h"),
     OPTION_INPUT_ROW("text", offsetof(struct parsed, text), "TEXT", "h", false),
+    OPTION_INPUT_ROW("words", offsetof(struct parsed, text), "TEXT", "h", false),
     {0},
 };
 
@@ -183,6 +184,9 @@ static void options_parse_and_refuse(void)
     EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--text=a", "--text=a"}));
     EXPECT_ERROR(parse(&p, &n, 3, (const char *[]){"--text=a", "--text", "b"}), STATUS_USAGE,
                  "--text is given twice, as 'a' and as 'b'");
+    EXPECT_ERROR(parse(&p, &n, 3, (const char *[]){"--text=a", "--words", "b"}), STATUS_USAGE,
+                 "--text 'a' and --words 'b' are two names of one flag");
+    EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--text=a", "--words=a"}));
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=11"}), STATUS_USAGE, "between 1 and 10");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=1.5"}), STATUS_USAGE, "whole number");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_rate=x"}), STATUS_USAGE, "wants a number");

@@ -135,25 +135,34 @@ static struct status write(void *self, struct buf *names)
     return buf_status(names);
 }
 
-/* Takes the scores that an evaluation script has printed as JSON: "exact_match" (SQuAD 1.1) or "exact" (2.0),
- * and "f1". */
-static bool take_scores(struct score_list *scores, const char *printed)
+struct printed_scores {
+    double exact_match, f1;
+    int n; /* objects with both */
+};
+
+/* Takes the scores of an object that has both: "exact_match" (SQuAD 1.1) or "exact" (2.0), and "f1". */
+static bool take_object(struct printed_scores *scores, const json_t *object)
 {
-    const char *begin = strchr(printed, '{'), *end = strrchr(printed, '}');
-    json_t *root = NULL;
-    if (begin == NULL || end == NULL || end < begin ||
-        failed(json_parse(&root, begin, (size_t)(end + 1 - begin), "--eval_script"))) {
-        return false;
-    }
-    const json_t *exact = json_object_get(root, "exact_match"), *f1 = json_object_get(root, "f1");
-    exact = exact == NULL ? json_object_get(root, "exact") : exact;
+    const json_t *exact = json_object_get(object, "exact_match"), *f1 = json_object_get(object, "f1");
+    exact = exact == NULL ? json_object_get(object, "exact") : exact;
     bool has = json_is_number(exact) && json_is_number(f1);
     if (has) {
-        score_list_add(scores, "exact_match", json_number_value(exact));
-        score_list_add(scores, "F1", json_number_value(f1));
+        *scores = (struct printed_scores){json_number_value(exact), json_number_value(f1), scores->n + 1};
     }
-    json_decref(root);
     return has;
+}
+
+/* The scores of the last object of JSON that has any, whatever an evaluation script has printed around it. */
+static struct printed_scores find_scores(const char *printed)
+{
+    struct printed_scores scores = {0};
+    for (const char *at = printed; (at = strchr(at, '{')) != NULL;) {
+        json_error_t error; /* also says how many bytes were read */
+        json_t *object = json_loads(at, JSON_DISABLE_EOF_CHECK, &error);
+        at += object != NULL && take_object(&scores, object) ? error.position : 1;
+        json_decref(object);
+    }
+    return scores;
 }
 
 /* Runs a command and appends what it prints, which the user sees too; whether it has succeeded. */
@@ -185,7 +194,16 @@ static struct status run_eval_script(struct score_list *scores, const struct squ
     int n = snprintf(command, sizeof command, "python3 '%s' '%s' '%s'", o->eval_script, o->run.predict_file,
                      predictions);
     bool ran = n < (int)sizeof command && run_command(&printed, command);
-    if (ran && !take_scores(scores, buf_text(&printed))) {
+    struct printed_scores found = ran ? find_scores(buf_text(&printed)) : (struct printed_scores){0};
+    if (found.n > 0) {
+        score_list_add(scores, "exact_match", found.exact_match);
+        score_list_add(scores, "F1", found.f1);
+    }
+    if (found.n > 1) {
+        log_warning("--eval_script %s printed %d objects with scores: the last one counts", o->eval_script,
+                    found.n);
+    }
+    if (ran && found.n == 0) {
         log_warning("--eval_script %s printed no \"exact_match\" and \"f1\" as JSON: logs and the report "
                     "have no score",
                     o->eval_script);

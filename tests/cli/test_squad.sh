@@ -30,6 +30,22 @@ grep -q "$(sed -n 's/^exact_match \([0-9]*\).*/"exact_match": \1/p' "$dir/log")"
 "$kiln" ask --model "$dir/whole/model" --context "$dir/corpus.txt" "in the" >"$dir/answer" 2>/dev/null
 grep -Eq '^0\.[0-9]+  .+  \[bytes [0-9]+ to [0-9]+\]$' "$dir/answer" || fail "no answer: $(cat "$dir/answer")"
 
+# scores that an --eval_script prints among other things are found, and of two the last
+mkdir "$dir/bin"
+printf '#!/bin/sh\ncat "%s"\n' "$dir/printed" >"$dir/bin/python3" # which runs an --eval_script
+chmod +x "$dir/bin/python3"
+# scored SAYS LINES...
+scored()
+{
+    printf '%s\n' "${@:2}" >"$dir/printed"
+    expect 0 "$1" env PATH="$dir/bin:$PATH" "$kiln" squad --init_checkpoint "$dir/whole/model" --output_dir "$dir/scored" --do_predict \
+        --predict_file "$dir/questions.json" --max_seq_length 48 --do_eval --eval_script any.py --overwrite_output_dir
+}
+two=('{"exact_match": 1, "f1": 2}' 'the {set} of {"a": [1]} {' '{"all": {"exact": 12.5, "f1": 34.75, "total": {"exact": 5, "f1": 6}}} }')
+scored "printed 2 objects with scores: the last one counts" "${two[@]}"
+grep -q '"F1": *34.75' "$dir/scored/log.jsonl" || fail "the score is lost: $(tail -n 1 "$dir/scored/log.jsonl")"
+scored 'printed no "exact_match" and "f1"' '{"exact_match": "1", "f1": 2}' '{"f1": 3}' '{'
+
 expect 64 "whole already has a fine-tuned model; add --overwrite_output_dir" "${command[@]}"
 expect 64 "whole already has predictions" "${command[@]}" --skip_checkpoint
 

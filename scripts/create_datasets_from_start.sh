@@ -5,7 +5,7 @@
 #   scripts/create_datasets_from_start.sh wiki_books   with BooksCorpus
 #   ... --dry-run                                      what it would run, and what is missing
 #
-# All files go to DATA_DIR (default: data, or the current folder if it is called data), in the documents' layout:
+# All files go to HL_DATA_DIR_ROOT (by default data, or the current folder if it is called data), in the documents' layout:
 #
 #   download/wikicorpus_en     the dump
 #   download/bookscorpus       *.txt, a book each: they can no longer be downloaded, so provide them
@@ -26,8 +26,7 @@ for word in "$@"; do
     *) usage "[wiki_only|wiki_books] [--dry-run]" ;;
     esac
 done
-data=${DATA_DIR:-data}
-[ -n "${DATA_DIR:-}" ] || [ "${PWD##*/}" != data ] || data=.
+data=$(data_folder data .)
 download=$data/download
 extracted=$data/extracted/wikicorpus_en
 books=$download/bookscorpus

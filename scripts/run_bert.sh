@@ -1,7 +1,8 @@
 # Pre-training of BERT-1.5B and 5B with the settings of the DeepSpeed scripts; sourced with name, model_config, ds_config, results,
 # num_nodes, max_steps, steps_per_checkpoint, log_freq and more_flags set.  The variables of the documents:
 #
-#   HL_DATA_DIR_ROOT   the folder of the HDF5 datasets; DATA_DIR is the one to read
+#   HL_DATA_DIR_ROOT   the folder of all data, as create_datasets_from_start.sh makes it
+#   DATA_DIR           the one dataset to read (by default the one of phase 1 in HL_DATA_DIR_ROOT)
 #   HL_MODEL_CONFIG, HL_DS_CONFIG, HL_HOSTSFILE, HL_NUM_NODES, HL_NGPU_PER_NODE
 #   HL_RESULTS_DIR, HL_CHECKPOINTS_DIR, LOG_FILE
 #   HL_RUN_STEPS, HL_NUM_STEPS_PER_CP
@@ -45,7 +46,7 @@ elif [ "$per_node" -gt 1 ]; then
 fi
 
 need_kiln
-need "$data" "the HDF5 files of phase 1; $here/create_datasets_from_start.sh wiki_books makes them, and DATA_DIR names other ones"
+need "$data" "the HDF5 files of phase 1; HL_DATA_DIR_ROOT=$data_root $here/create_datasets_from_start.sh wiki_books makes them, and DATA_DIR names other ones"
 need "$model_config" "the model, by HL_MODEL_CONFIG"
 need "$ds_config" "the settings of DeepSpeed, by HL_DS_CONFIG"
 if [ "$num_nodes" -gt 1 ]; then

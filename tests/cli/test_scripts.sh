@@ -63,6 +63,14 @@ KILN=/nowhere/kiln expect 65 "missing: /nowhere/kiln: the program" "$scripts/squ
 unset "${!HL_@}"
 rmdir data
 
+# where data is made is where training looks for it; one dataset is not that place
+for script in squad_download create_datasets_from_start; do
+    HL_DATA_DIR_ROOT=root expect 0 "--output_dir root" "$scripts/$script.sh" --dry-run
+    DATA_DIR=root expect 64 "give HL_DATA_DIR_ROOT, the folder of all data" "$scripts/$script.sh" --dry-run
+done
+HL_DATA_DIR_ROOT=root expect 0 "missing: root/hdf5_lower_case_1_seq_len_128" "$scripts/run_bert_1.5b_32x.sh" --dry-run
+says "HL_DATA_DIR_ROOT=root $scripts/create_datasets_from_start.sh wiki_books makes them"
+
 # one process: the command runs, its log is kept, and its end is the script's
 cat >kiln <<'SH'
 #!/bin/sh
@@ -131,5 +139,5 @@ mkdir squad
 (cd squad && KILN_MIRROR=$server expect 65 "it should have 30288272" bash "$scripts/squad_download.sh")
 (cd squad && KILN_MIRROR=$server/~cut expect 0 "evaluate-v2.0.py: downloaded, its checksum is right" bash "$scripts/squad_download.sh" --sums ../sums)
 [ "$(cat squad/v1.1/evaluate-v1.1.py)" = "# evaluate-v1.1.py" ] || fail "not where the documents have it: $(find squad)"
-KILN_MIRROR=http://127.0.0.1:1 DATA_DIR=other expect 69 "put them there" "$scripts/squad_download.sh"
+KILN_MIRROR=http://127.0.0.1:1 HL_DATA_DIR_ROOT=other expect 69 "put them there" "$scripts/squad_download.sh"
 echo "test_scripts: six scripts under the documents' names"

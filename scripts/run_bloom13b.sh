@@ -89,5 +89,5 @@ need "$data/gpt2-vocab.json" "the vocabulary of GPT-2"
 need "$data/gpt2-merges.txt" "the merges of GPT-2"
 [ "$nodes" -le 1 ] || need "$hostsfile" "the hosts, by HL_HOSTSFILE"
 later "GPT: its model, its byte-pair tokenizer and its data in kiln"
-[ "$devices" -le 1 ] || later "training with $nodes x $per_node devices: kiln trains in one process"
+[ $((tp * pp)) -eq 1 ] || later "layers in parts (HL_TP $tp) and in stages (HL_PP $pp) on several devices: each rank of kiln has a whole model"
 tell

@@ -45,7 +45,7 @@ static const struct option options[] = {
                     "check everything, print what would be packed, and write nothing"),
 
     OPTION_IGNORED_VALUE_ROW("train_batch_size", "N", "the replaced script does not use it either"),
-    OPTION_IGNORED_VALUE_ROW("local_rank", "N", "there is one process"),
+    OPTION_IGNORED_VALUE_ROW("local_rank", "N", "one process packs"),
     {0},
 };
 
@@ -101,7 +101,9 @@ static struct status copy_vocabulary(const struct pack_args *a)
     bool found;
     TRY(tokenizer_open_near(&t, path, &found, a->input_dir));
     if (!found) {
-        log_warning("there is no vocab.txt in or beside %s: training on %s will ask for --vocab_file",
+        log_warning("there is no vocab.txt in or beside %s, so %s has none either: give --vocab_file to "
+                    "`kiln pretrain`, or later to "
+                    "each command that reads the model",
                     a->input_dir, a->output_dir);
         return status_ok();
     }

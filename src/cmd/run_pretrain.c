@@ -166,7 +166,7 @@ static const struct option options[] = {
         "deepspeed", OWN(deepspeed),
         "take batch, precision and more from --deepspeed_config, as the script for BERT-1.5B does"),
     OPTION_STRING_ROW("deepspeed_config", AT(deepspeed_config), NULL, "FILE",
-                      "DeepSpeed's JSON; of one process"),
+                      "read DeepSpeed's settings from this JSON; wants --deepspeed"),
     OPTION_FLAG_ROW("deepscale", OWN(deepspeed), "the old name of --deepspeed"),
     OPTION_STRING_ROW("deepscale_config", AT(deepspeed_config), NULL, "FILE",
                       "the old name of --deepspeed_config"),
@@ -236,7 +236,7 @@ static const struct option options[] = {
     OPTION_IGNORED_ROW("use_jit_trace", "everything is compiled already"),
     OPTION_IGNORED_ROW("run_loss_in_fp32", "losses are always computed in fp32"),
     OPTION_IGNORED_ROW("allow_loss_in_bit16", "losses are always computed in fp32"),
-    OPTION_IGNORED_ROW("deepspeed_mpi", "there is one process"),
+    OPTION_IGNORED_ROW("deepspeed_mpi", "mpirun and srun are recognized without it"),
     LAUNCHER_FLAG_ROWS(offsetof(struct pretrain_args, launcher)),
     {0},
 };

@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "io/dllog.h"
+#include "model/checkpoint_manifest.h"
 
 #include <string.h>
 
@@ -28,7 +29,9 @@ static void put_ranks(const struct deepspeed_log_options *o)
     struct buf b = {0};
     buf_printf(&b, "Distributed training with backend=%s, device=%s, local_rank=0", o->backend, o->device);
     put_line(&b);
-    buf_printf(&b, "[INFO] [kiln:init_distributed] Initializing one rank with backend %s", o->backend);
+    buf_puts(&b, "[INFO] [kiln:init_distributed] Initializing ");
+    buf_printf(&b, o->n_ranks == 1 ? "one rank" : "%d ranks", o->n_ranks);
+    buf_printf(&b, " with backend %s", o->backend);
     put_line(&b);
 }
 
@@ -109,10 +112,10 @@ void deepspeed_log_saved(struct deepspeed_log *l, int64_t global_step)
         return;
     }
     if (l->options.settings.zero_stage > 0) {
-        buf_printf(
-            &b,
-            "[INFO] [kiln:_save_zero_checkpoint] zero checkpoint saved %s/ckpt_%lld/optimizer.safetensors",
-            l->options.output_dir, (long long)global_step);
+        char name[CHECKPOINT_NAME_BYTES];
+        checkpoint_manifest_part_name(name, "optimizer", 0, l->options.n_ranks);
+        buf_printf(&b, "[INFO] [kiln:_save_zero_checkpoint] zero checkpoint saved %s/ckpt_%lld/%s",
+                   l->options.output_dir, (long long)global_step, name);
         put_line(&b);
     }
     buf_printf(&b, "[INFO] [kiln:commit] Checkpoint %lld is ready now!", (long long)global_step);

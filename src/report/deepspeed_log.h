@@ -29,6 +29,7 @@ struct deepspeed_log_options {
     struct optimizer optimizer;
     struct schedule schedule;
     int64_t batch_size, n_micro;
+    int n_ranks;
     bool has_loss_scale;
 };
 

@@ -1,5 +1,5 @@
-/* deepspeed_config: reads DeepSpeed's JSON of a run, for one process.  A table in deepspeed_keys.c says which
- * keys are used, and what happens to the others. */
+/* deepspeed_config: reads DeepSpeed's JSON of a run, for each of its ranks.  A table in deepspeed_keys.c says
+ * which keys are used, and what happens to the others. */
 #ifndef KILN_TASK_DEEPSPEED_CONFIG_H
 #define KILN_TASK_DEEPSPEED_CONFIG_H
 

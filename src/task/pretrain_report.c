@@ -110,6 +110,7 @@ static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *
         .schedule = r->loop.schedule,
         .batch_size = o->train_batch_size,
         .n_micro = o->gradient_accumulation_steps,
+        .n_ranks = r->world.size,
         .has_loss_scale = c->precision.dtype == DTYPE_F16,
     };
 }

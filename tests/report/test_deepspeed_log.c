@@ -27,6 +27,7 @@ static struct deepspeed_log_options options_of(const struct optimizer_kind *kind
         .schedule = {.kind = schedule, .warmup = 0.05, .constant = 0.25, .degree = 1, .n_steps = 155000},
         .batch_size = BATCH,
         .n_micro = 96,
+        .n_ranks = 1,
         .has_loss_scale = has_loss_scale,
     };
     snprintf(o.settings.tensorboard, sizeof o.settings.tensorboard, "%s", writes ? DIRECTORY : "");
@@ -156,8 +157,15 @@ static void lines_are_the_scripts(void)
     };
     static const char *const of_lamb[] = {"Using NVLamb\n"}, *const of_fused[] = {
                                                                  "Using DeepSpeed FusedLamb\n"};
+    static const char *const of_ranks[] = {
+        "Initializing 12 ranks with backend mpi\n",
+        "zero checkpoint saved run/ckpt_4/optimizer-00001-of-00012.safetensors\n",
+    };
     struct deepspeed_log_options o = options_of(&optimizer_lans, SCHEDULE_POLY_CONSTANT, false, false);
     expect_lines(&o, of_lans, sizeof of_lans / sizeof of_lans[0]);
+    o.n_ranks = 12;
+    o.backend = "mpi";
+    expect_lines(&o, of_ranks, sizeof of_ranks / sizeof of_ranks[0]);
     o = options_of(&optimizer_nvlamb_exp, SCHEDULE_WARMUP, false, false);
     expect_lines(&o, of_nvlamb_exp, 2);
     o = options_of(&optimizer_lamb, SCHEDULE_CONSTANT, false, false);

@@ -51,6 +51,16 @@ static struct status resume_from(struct loop *l, const struct training_state *fr
     return status_ok();
 }
 
+static struct status refuse_checkpoints(const struct loop *l, const struct training_state *from)
+{
+    const char *class = json_string_value(json_array_get(json_object_get(from->config, "architectures"), 0));
+    return status_error(
+        STATUS_USAGE,
+        "%s already has checkpoints%s%s; add --resume_from_checkpoint to continue, or give another "
+        "--output_dir",
+        l->directory, class == NULL ? "" : " of a ", class == NULL ? "" : class);
+}
+
 struct status loop_restore(struct loop *l, bool *found)
 {
     struct training_state from;
@@ -61,11 +71,7 @@ struct status loop_restore(struct loop *l, bool *found)
     struct status s = status_ok();
     *found = from.kind != NULL;
     if (*found) {
-        s = l->resume ? resume_from(l, &from)
-                      : status_error(STATUS_USAGE,
-                                     "%s already has checkpoints; add --resume_from_checkpoint to continue, "
-                                     "or give another --output_dir",
-                                     l->directory);
+        s = l->resume ? resume_from(l, &from) : refuse_checkpoints(l, &from);
     }
     training_state_close(&from);
     l->first_step = l->state.step;

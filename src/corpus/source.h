@@ -18,7 +18,7 @@ struct source_options {
     const char *encoding;               /* text/encoding.h's; NULL: UTF-8 */
     const char *text_field;             /* of a line of JSON; NULL: "text" */
     bool keep_gutenberg;                /* what Project Gutenberg puts around a book */
-    bool quiet;                         /* what is wrong with compressed files is only counted */
+    bool quiet;                         /* what is wrong with files is only counted */
 };
 
 /* Counts of what was read so far. */

@@ -35,8 +35,10 @@ static void take_attribute(struct buf *out, struct text_line line, const char *n
 
 static void end_unclosed(struct source *s, const char *by)
 {
-    log_warning("%s line %lld: %s before the </doc> of the document: it is used as far as it goes",
-                s->reader.path, (long long)s->reader.line, by);
+    if (!s->reader.stream.quiet) {
+        log_warning("%s line %lld: %s before the </doc> of the document: it is used as far as it goes",
+                    s->reader.path, (long long)s->reader.line, by);
+    }
     s->counts->n_unclosed++;
     s->title_next = false;
     source_end_document(s);
@@ -52,7 +54,7 @@ static struct status begin_article(struct source *s, struct document *out, struc
     return status_ok();
 }
 
-/* The character of an escape of &, <, >, " or ' at the beginning of text[0..n), and its bytes; 0 if there is none. */
+/* The character of an escape of &, <, >, " or ' at text[0..n), and its bytes; 0 if there is none. */
 static size_t escape_at(char *c, const char *text, size_t n)
 {
     char decoded[HTML_ENTITY_TEXT_BYTES];

@@ -125,7 +125,21 @@ void prepare_report_stores(const struct prepare_config *c, const struct token_st
     }
 }
 
-void prepare_report_set(const struct prepare_set *set, const struct shard_writer_report reports[STORE_COUNT])
+/* The names of a set's files: DATASET_training_*.hdf5 of the replaced scripts, or training/ and *.hdf5. */
+static void name_files(struct buf *out, const struct prepare_config *c, const struct prepare_set *set,
+                       const char *word)
+{
+    bool is_flat = set->shards.dataset != NULL && !set->shards.packed;
+    buf_printf(out, "%s/%s%s", c->output_dir, set->name, set->name[0] == '\0' ? "" : "/");
+    if (is_flat) {
+        buf_printf(out, "%s_%s_*.hdf5", set->shards.dataset, word);
+    } else {
+        buf_printf(out, "%s/*.hdf5", word);
+    }
+}
+
+void prepare_report_set(const struct prepare_config *c, const struct prepare_set *set,
+                        const struct shard_writer_report reports[STORE_COUNT])
 {
     static const char *const words[STORE_COUNT] = {"training", "test"};
     for (int k = 0; k < STORE_COUNT; k++) {
@@ -134,10 +148,13 @@ void prepare_report_set(const struct prepare_set *set, const struct shard_writer
             log_warning("nothing is held out, so there are no files for testing");
             continue;
         }
-        log_info("%s%s%s/*.hdf5: %" PRId64 " files, %" PRId64 " sequences in %" PRId64 " %s of %" PRId64
+        struct buf files = {0};
+        name_files(&files, c, set, words[k]);
+        log_info("%s: %" PRId64 " files, %" PRId64 " sequences in %" PRId64 " %s of %" PRId64
                  " tokens, %.1f %% of them text",
-                 set->name, set->name[0] == '\0' ? "" : "/", words[k], reports[k].n_shards, p->n_sequences,
-                 p->n_packs, set->shards.packed ? "packs" : "rows", p->seq_length,
+                 buf_text(&files), reports[k].n_shards, p->n_sequences, p->n_packs,
+                 set->shards.packed ? "packs" : "rows", p->seq_length,
                  100 * (double)p->n_tokens / ((double)p->n_packs * (double)p->seq_length));
+        buf_fini(&files);
     }
 }

@@ -10,6 +10,7 @@ void prepare_report_text(const struct prepare_config *c, const struct pass_state
 
 void prepare_report_stores(const struct prepare_config *c, const struct token_store_info infos[STORE_COUNT]);
 
-void prepare_report_set(const struct prepare_set *set, const struct shard_writer_report reports[STORE_COUNT]);
+void prepare_report_set(const struct prepare_config *c, const struct prepare_set *set,
+                        const struct shard_writer_report reports[STORE_COUNT]);
 
 #endif

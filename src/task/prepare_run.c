@@ -150,12 +150,31 @@ static struct status learn_and_read(struct run *r, struct store_pass_report *rep
     return s;
 }
 
+/* Text of which something was kept. */
+static struct status check_has_text(const struct pass_state *s)
+{
+    int64_t without = s->fates[DOCUMENT_WITHOUT_FIELD];
+    if (s->counts.n_documents + s->fates[DOCUMENT_KEPT] > 0) {
+        return status_ok();
+    }
+    if (without == 0) {
+        return status_error(STATUS_DATA, "the input has no text");
+    }
+    return status_error(
+        STATUS_DATA, "the input has no text: %lld lines of JSON lack its field, whose name is --text_field",
+        (long long)without);
+}
+
 static struct status read_text(struct run *r)
 {
-    struct store_pass_report report;
+    struct store_pass_report report = {0};
     bool was_read = r->at.stage >= PASS_READ;
-    TRY(was_read ? status_ok() : learn_and_read(r, &report));
-    prepare_report_text(r->config, &r->at, r->corpus->files.total_bytes);
+    struct status s = was_read ? status_ok() : learn_and_read(r, &report);
+    if (!failed(s) || report.is_whole) {
+        prepare_report_text(r->config, &r->at, r->corpus->files.total_bytes);
+        TRY(check_has_text(&r->at));
+    }
+    TRY(s);
     if (r->config->wants_store && !was_read) {
         prepare_report_stores(r->config, report.infos);
     }
@@ -172,7 +191,7 @@ static struct status write_set(struct run *r, const struct prepare_set *set)
     shards.directory = directory;
     shards.keeps_existing = true;
     TRY(shard_set_write(&shards, reports));
-    prepare_report_set(set, reports);
+    prepare_report_set(r->config, set, reports);
     return status_ok();
 }
 
@@ -252,9 +271,7 @@ static struct status check_text(const struct prepare_config *c, struct corpus *c
     TRY(store_pass_run(&report, corpus, &c->pass, &state));
     prepare_report_text(c, &state, corpus->files.total_bytes);
     const struct source_counts *n = &state.counts;
-    if (n->n_documents + state.fates[DOCUMENT_KEPT] == 0) {
-        return status_error(STATUS_DATA, "the input has no text");
-    }
+    TRY(check_has_text(&state));
     bool is_whole = n->n_damaged_parts + n->n_cut_files + n->n_unclosed + n->n_missing_pages == 0;
     log_info("%s; nothing was written",
              is_whole ? "all of the text was read" : "what is there of the text was read");

@@ -83,6 +83,12 @@ expect_error 64 'one_sentence_per_line' $prepare --output_dir no --input_format 
 expect_error 64 'holdout_fraction' $prepare --output_dir no --holdout_fraction 1
 expect_error 74 'text' $prepare --output_dir text/no
 printf ' \n' >blank
+printf '{"body": "One."}\n{"body": "Two."}\n' >bodies
+for format in text store; do
+    expect_error 65 'the input has no text: 2 lines of JSON lack its field, whose name is --text_field' $kiln prepare --input bodies \
+        --format $format --vocab_file vocab.txt --output_dir no
+    [ -z "$(ls no)" ] || fail "an error left $(ls no)"
+done
 expect_error 65 'no text' $kiln prepare --input blank --vocab_file vocab.txt --output_dir no
 for encoding in latin-1 utf-16 UTF-16BE; do # the store is that of the same text in UTF-8, unpacked or not
     printf 'Caf\303\251 of the king. The caf\303\251.\n\nA café again.\n' >utf8.txt

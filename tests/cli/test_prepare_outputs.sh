@@ -134,7 +134,7 @@ else
     # the replaced scripts' names, beside those of another corpus
     reference=hdf5_lower_case_1_seq_len_32_max_pred_5_masked_lm_prob_0.15_random_seed_12345_dupe_factor_2
     for set in wikicorpus_en bookscorpus; do
-        expect 0 "files" "${prepare[@]}" "${lines[@]}" --format hdf5,packed "${phases[@]}" --reference_names --dataset $set \
+        expect 0 "data/$reference/$set/${set}_training_*.hdf5: 2 files" "${prepare[@]}" "${lines[@]}" --format hdf5,packed "${phases[@]}" --reference_names --dataset $set \
             --output_dir data
     done
     for file in wikicorpus_en/wikicorpus_en_training_1.hdf5 wikicorpus_en/wikicorpus_en_test_0.hdf5 \

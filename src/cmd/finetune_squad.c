@@ -17,7 +17,7 @@ struct squad_args {
 #define AT(field)  offsetof(struct squad_args, run.run.field)
 #define OWN(field) offsetof(struct squad_args, run.field)
 
-/* run_squad.py keeps the features of a --train_file in a file beside it, named after its model. */
+/* run_squad.py keeps the features of a --train_file in a file beside it. */
 #define NO_CACHE "features are computed in each run, in seconds; there is no cache"
 
 static const struct option options[] = {
@@ -27,7 +27,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("train_file", AT(train_file), NULL, "FILE", "SQuAD-format questions to train on"),
     OPTION_STRING_ROW("predict_file", AT(predict_file), NULL, "FILE", "SQuAD-format questions to answer"),
     FINETUNE_MODEL_ROWS,
-    OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", NO_CACHE),
+    OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "the model is --init_checkpoint"),
     FINETUNE_DO_ROWS("answer --predict_file", "score the predictions: exact match and F1"),
     OPTION_STRING_ROW("eval_script", OWN(eval_script), NULL, "FILE",
                       "score with this Python script instead of the built-in metric: it prints "

@@ -150,6 +150,18 @@ static size_t skip_mark(const struct vocab *v, const char *source)
     return n;
 }
 
+/* What to do about a file that was saved in another form than lines of UTF-8; "": it is not known. */
+static const char *form_advice(const struct vocab *v)
+{
+    bool is_utf16 =
+        v->text_bytes >= 2 && (memcmp(v->text, "\xff\xfe", 2) == 0 || memcmp(v->text, "\xfe\xff", 2) == 0);
+    bool ends_by_cr =
+        memchr(v->text, '\n', v->text_bytes) == NULL && memchr(v->text, '\r', v->text_bytes) != NULL;
+    return is_utf16     ? ": it is UTF-16; convert it (iconv -f UTF-16 -t UTF-8)"
+           : ends_by_cr ? ": its lines end in CR alone; convert them (tr '\\r' '\\n')"
+                        : "";
+}
+
 /* Finds the pieces: one a line.  Errors name the line, from 1. */
 static struct status split_lines(struct vocab *v, const char *source)
 {
@@ -166,13 +178,14 @@ static struct status split_lines(struct vocab *v, const char *source)
         }
         if (n > VOCAB_PIECE_MAX_BYTES) {
             return status_error(STATUS_DATA,
-                                "%s: the piece of line %d has %zu bytes, but at most %d are allowed", source,
-                                v->n + 1, n, VOCAB_PIECE_MAX_BYTES);
+                                "%s: the piece of line %d has %zu bytes, but at most %d are allowed%s",
+                                source, v->n + 1, n, VOCAB_PIECE_MAX_BYTES, form_advice(v));
         }
         size_t invalid = utf8_find_invalid(line, n);
         if (invalid < n) {
-            return status_error(STATUS_DATA, "%s: line %d is not valid UTF-8 at its byte %zu (value 0x%02x)",
-                                source, v->n + 1, invalid + 1, (unsigned char)line[invalid]);
+            return status_error(STATUS_DATA,
+                                "%s: line %d is not valid UTF-8 at its byte %zu (value 0x%02x)%s", source,
+                                v->n + 1, invalid + 1, (unsigned char)line[invalid], form_advice(v));
         }
         v->starts[v->n] = (uint32_t)at;
         v->lengths[v->n++] = (uint16_t)n;

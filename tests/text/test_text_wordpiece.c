@@ -38,9 +38,16 @@ static void bad_vocabularies_are_refused(void)
 {
     char long_line[VOCAB_PIECE_MAX_BYTES + 64] = SPECIALS;
     memset(long_line + strlen(SPECIALS), 'x', VOCAB_PIECE_MAX_BYTES + 1);
+    char cr_ends[VOCAB_PIECE_MAX_BYTES + 64] = "";
+    for (size_t i = 0; i + 2 < sizeof cr_ends; i += 2) {
+        memcpy(cr_ends + i, "x\r", 3);
+    }
     const struct {
         const char *text, *message;
     } cases[] = {
+        {cr_ends, "its lines end in CR alone; convert them (tr '\\r' '\\n')"},
+        {"\xFF\xFE" SPECIALS, "it is UTF-16; convert it (iconv -f UTF-16 -t UTF-8)"},
+        {"\xFE\xFF" SPECIALS, "it is UTF-16; convert it"},
         {"", "is empty"},
         {"\n\n", "is empty"},
         {"[PAD]\n[CLS]\n[SEP]\na\n", "lacks the piece [UNK]"},

@@ -60,6 +60,11 @@ cmp "$dir/qa-1/nbest_predictions.json" "$dir/qa-2/nbest_predictions.json" || fai
 same_weights qa-1/model qa-2/model
 same_weights qa-1/ckpt_10 qa-2/ckpt_10
 
+# a head that nobody trains is the same on all ranks, which one rank warns of
+expect 0 "the predictions are random" timeout -k 5 60 "${mpi[@]}" -n 2 "$kiln" squad --init_checkpoint "$dir/one/ckpt_6" \
+    --output_dir "$dir/random" --do_predict --predict_file "$dir/questions.json" --max_seq_length 48
+[ "$(grep -c "the predictions are random" "$dir/err")" -eq 1 ] || fail "each rank has warned: $(cat "$dir/err")"
+
 # one rank's error ends all, and is said once
 pretrain_command 1 broken "${all[@]}"
 expect 65 "kiln: error: rank 1 of 2: --input_dir $dir/none does not exist" timeout -k 5 60 "${mpi[@]}" -n 1 "${command[@]}" \

@@ -163,7 +163,7 @@ check_words() {
     list '^src/' | grep -vE '^src/(core/(launcher|option|parallel|user_dir)|dist/(nccl_library|visible_devices)|launch/rank_environment|ops/(cuda/choice/(attention_choice|product_forms)|cpu/gemm_blas|library_search))\.c$' | search '\bgetenv\('
     list '^src/' | search '\balloca\('
     # a path from outside may be a pipe, which blocks, or a device without an end: core/regular_file, io/file; the kernel's files may be opened
-    list '^src/' | grep -vE '^src/(core/cgroup|launch/supervise)\.c$' | search '\bfopen\(' | grep -vE 'fopen\("/(proc|sys)/' || true
+    list '^src/' | grep -vE '^src/(core/(cgroup|kernel_file)|launch/supervise)\.c$' | search '\bfopen\(' | grep -vE 'fopen\("/(proc|sys)/' || true
 }
 
 # A family of models stands in folders of its own name: each folder of src/model is one. Elsewhere the tables of families

@@ -1,5 +1,7 @@
 #include "core/cgroup.h"
 
+#include "core/kernel_file.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,22 +55,6 @@ void cgroup_visit(const char *controller, cgroup_visitor *visitor, void *context
     }
 }
 
-unsigned long long cgroup_read(const char *path, const char *key)
-{
-    char line[256];
-    unsigned long long value = 0;
-    FILE *f = fopen(path, "r");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        if (strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), " %llu", &value) == 1) {
-            break;
-        }
-    }
-    if (f != NULL) {
-        fclose(f);
-    }
-    return value;
-}
-
 double cgroup_processors_of(const char *directory)
 {
     char path[PATH_BYTES + 64], line[64] = "";
@@ -81,9 +67,9 @@ double cgroup_processors_of(const char *directory)
         return read && sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0 ? quota / period : 0;
     }
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
-    period = (double)cgroup_read(path, "");
+    period = (double)kernel_file_read(path, "");
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory); /* -1: no limit, which reads as none */
-    quota = (double)cgroup_read(path, "");
+    quota = (double)kernel_file_read(path, "");
     return period > 0 && quota < 1e15 ? quota / period : 0;
 }
 

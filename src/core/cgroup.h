@@ -8,10 +8,6 @@
 typedef void cgroup_visitor(void *context, const char *directory);
 void cgroup_visit(const char *controller, cgroup_visitor *visitor, void *context);
 
-/* The value of a key in a file of lines "KEY VALUE", in the file's unit, or with the key "" its first number;
- * 0 if there is none. */
-unsigned long long cgroup_read(const char *path, const char *key);
-
 /* The processors whose time the process may use, as a number that may have a fraction: the least quota of its
  * groups; 0: no limit. */
 double cgroup_processors(void);

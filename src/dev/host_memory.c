@@ -2,6 +2,7 @@
 #include "dev/host_memory.h"
 
 #include "core/cgroup.h"
+#include "core/kernel_file.h"
 
 #include <malloc.h>
 #include <omp.h>
@@ -26,14 +27,14 @@ static size_t cgroup_left(const char *directory, const char *limit_name, const c
 {
     char path[PATH_BYTES + 64];
     snprintf(path, sizeof path, "%s/%s", directory, limit_name);
-    unsigned long long limit = cgroup_read(path, "");
+    unsigned long long limit = kernel_file_read(path, "");
     if (limit == 0 || limit >= (unsigned long long)INT64_MAX / 2) { /* "max", or no such file */
         return SIZE_MAX;
     }
     snprintf(path, sizeof path, "%s/%s", directory, usage_name);
-    unsigned long long usage = cgroup_read(path, "");
+    unsigned long long usage = kernel_file_read(path, "");
     snprintf(path, sizeof path, "%s/memory.stat", directory);
-    unsigned long long files = cgroup_read(path, cached);
+    unsigned long long files = kernel_file_read(path, cached);
     usage = usage > files ? usage - files : 0;
     return limit > usage ? (size_t)(limit - usage) : 0;
 }
@@ -55,7 +56,7 @@ static size_t all_cgroups_left(void)
 
 size_t host_memory_free(void)
 {
-    size_t kib = (size_t)cgroup_read("/proc/meminfo", "MemAvailable:"); /* the kernel's own estimate */
+    size_t kib = (size_t)kernel_file_read("/proc/meminfo", "MemAvailable:"); /* the kernel's own estimate */
     size_t bytes = kib == 0 ? (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) : kib * 1024;
     size_t allowed = all_cgroups_left();
     return bytes < allowed ? bytes : allowed;
@@ -67,7 +68,7 @@ size_t host_memory_addresses(void)
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
         return SIZE_MAX;
     }
-    size_t used = (size_t)cgroup_read("/proc/self/statm", "") * (size_t)sysconf(_SC_PAGESIZE);
+    size_t used = (size_t)kernel_file_read("/proc/self/statm", "") * (size_t)sysconf(_SC_PAGESIZE);
     return limit.rlim_cur > used ? (size_t)limit.rlim_cur - used : 0;
 }
 
@@ -82,15 +83,16 @@ size_t host_memory_library_addresses(void)
 
 size_t host_memory_taken(void)
 {
-    return (size_t)cgroup_read("/proc/self/status", "RssAnon:") * 1024;
+    return (size_t)kernel_file_read("/proc/self/status", "RssAnon:") * 1024;
 }
 
 /* The peak is of all resident memory, so what is mapped from files now is taken from it. */
 size_t host_memory_peak(void)
 {
     static const char status[] = "/proc/self/status";
-    unsigned long long peak = cgroup_read(status, "VmHWM:"), of_files = cgroup_read(status, "RssFile:");
-    of_files += cgroup_read(status, "RssShmem:");
+    unsigned long long peak = kernel_file_read(status, "VmHWM:"),
+                       of_files = kernel_file_read(status, "RssFile:");
+    of_files += kernel_file_read(status, "RssShmem:");
     return (size_t)(peak > of_files ? peak - of_files : 0) * 1024;
 }
 

@@ -1,7 +1,7 @@
 /* Any bytes as a list of checksums, and their lines as the headers of a server: what is kept of them can be a
  * file's name, and a line that is said to a server again. */
 #include "fetch/http_answer.h"
-#include "fetch/sum_list.h"
+#include "io/sum_list.h"
 
 #include <string.h>
 

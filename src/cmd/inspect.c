@@ -12,6 +12,7 @@
 #include "io/token_store.h"
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
+#include "model/model_sums.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -167,15 +168,30 @@ static struct status report_checkpoint(json_t **out, const char *path)
     return complete(*out);
 }
 
+/* Whether the tensors of a model have checksums, and hold. */
+static struct status check_sums(const char **found, const struct checkpoint *c)
+{
+    const struct checkpoint_file *weights = checkpoint_find(c, CHECKPOINT_MODEL ".safetensors");
+    *found = safetensors_has_sums(&weights->tensors) ? "hold" : "there are none: no manifest.json";
+    return safetensors_check_sums(&weights->tensors, weights->path);
+}
+
 static struct status report_model(json_t **out, const char *path)
 {
     struct checkpoint c;
+    const char *checksums;
+    TRY(model_sums_check(path));
     TRY(checkpoint_open_model(&c, path));
+    struct status s = check_sums(&checksums, &c);
+    if (failed(s)) {
+        checkpoint_close(&c);
+        return s;
+    }
     const struct file_map *vocab = &checkpoint_find(&c, "vocab.txt")->map;
     *out = json_pack("{s:o, s:s, s:I, s:I, s:O, s:o}", "vocab_hash", hex(hash_fnv1a(vocab->data, vocab->n)),
-                     "checksums", "there are none: no manifest.json", "parameters", count_weights(&c),
-                     "bytes", (json_int_t)checkpoint_find(&c, CHECKPOINT_MODEL ".safetensors")->map.n,
-                     "config", c.config, "tensors", describe_weights(&c));
+                     "checksums", checksums, "parameters", count_weights(&c), "bytes",
+                     (json_int_t)checkpoint_find(&c, CHECKPOINT_MODEL ".safetensors")->map.n, "config",
+                     c.config, "tensors", describe_weights(&c));
     checkpoint_close(&c);
     return complete(*out);
 }
@@ -252,6 +268,10 @@ static struct status report_shard(json_t **out, const char *path)
     struct shard_shape shape;
     TRY(shard_process_open(&p));
     struct status s = shard_process_measure(&p, path, &shape);
+    s = failed(s) ? s : shard_format_check(&shape, path);
+    s = failed(s) ? s : shard_process_make_room(&p, shard_format_bytes(&shape));
+    s = failed(s) ? s : shard_process_ask(&p, path, &shape, 0);
+    s = failed(s) ? s : shard_process_wait(&p);
     shard_process_close(&p);
     if (failed(s)) {
         return s;
@@ -383,6 +403,7 @@ static json_t *describe_member(const char *directory, const char *name, int *n_d
 static struct status report_collection(json_t **out, const char *path)
 {
     struct dirent **names;
+    TRY(model_sums_check(path));
     int n = scandir(path, &names, is_listed, versionsort);
     if (n < 0) {
         return status_error(STATUS_IO, "cannot read the directory %s: %s", path, strerror(errno));

@@ -7,7 +7,7 @@
 #include "core/progress.h"
 #include "core/stop.h"
 #include "fetch/http.h"
-#include "fetch/sum_list.h"
+#include "io/sum_list.h"
 #include "io/file.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #define KILN_FETCH_FETCH_H
 
 #include "fetch/download.h"
-#include "fetch/sum_list.h"
+#include "io/sum_list.h"
 #include "fetch/unpack.h"
 
 enum fetch_unpack { FETCH_UNPACK_AUTO, FETCH_UNPACK_YES, FETCH_UNPACK_NO };

@@ -1,7 +1,7 @@
 /* unpack: the part that needs no libarchive. */
 #include "fetch/unpack.h"
 
-#include "fetch/sum_list.h"
+#include "io/sum_list.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 #include "io/hdf5_file.h"
 
+#include "core/hash.h"
 #include "core/regular_file.h"
 #include "io/deflate_blocks.h"
 #include "io/file.h"
@@ -11,6 +12,9 @@
 #if !H5_VERSION_GE(1, 10, 3)
 #    error "kiln needs libhdf5 1.10.3 or later, which has H5Dwrite_chunk; or configure with -DKILN_HDF5=OFF"
 #endif
+
+/* The CRC-32C of a dataset's values, as an attribute of it; files of other programs have none. */
+static const char SUM[] = "kiln_crc32c";
 
 enum { DEFLATE_LEVEL = 1 }; /* as a note for readers, who do not need it */
 
@@ -149,6 +153,45 @@ static hid_t type_of(const struct hdf5_array *a)
     return a->type == HDF5_I8 ? H5T_STD_I8LE : H5T_STD_I32LE;
 }
 
+static size_t integer_bytes(const struct hdf5_array *a)
+{
+    return a->type == HDF5_I8 ? 1 : 4;
+}
+
+static size_t row_bytes(const struct hdf5_array *a)
+{
+    return integer_bytes(a) * (a->n_dims == 2 ? (size_t)a->dims[1] : 1);
+}
+
+static uint32_t sum_of(const struct hdf5_array *a)
+{
+    return hash_crc32c(0, a->data, (size_t)a->dims[0] * row_bytes(a));
+}
+
+/* Compares what was read with the attribute, if there is one. */
+static struct status check_sum(hid_t dataset, const char *path, const struct hdf5_array *a)
+{
+    uint32_t wanted = 0;
+    htri_t has_sum = H5Aexists(dataset, SUM);
+    if (has_sum == 0) {
+        return status_ok();
+    }
+    hid_t attribute = has_sum < 0 ? -1 : H5Aopen(dataset, SUM, H5P_DEFAULT);
+    hid_t space = attribute < 0 ? -1 : H5Aget_space(attribute);
+    bool is_one = space >= 0 && H5Sget_simple_extent_npoints(space) == 1;
+    bool was_read = is_one && H5Aread(attribute, H5T_NATIVE_UINT32, &wanted) >= 0;
+    H5Sclose(space);
+    H5Aclose(attribute);
+    return was_read && wanted == sum_of(a)
+               ? status_ok()
+               : status_error(
+                     STATUS_DATA,
+                     "%s: the values of the dataset %s are not those of its checksum: the file is damaged, "
+                     "so "
+                     "copy it or make it again; a program that changed them must delete the attribute %s",
+                     path, a->name, SUM);
+}
+
 static struct status read_dataset(hid_t file, const char *path, const struct hdf5_array *a)
 {
     struct hdf5_array there = *a;
@@ -162,6 +205,8 @@ static struct status read_dataset(hid_t file, const char *path, const struct hdf
     struct status s = status_ok();
     if (H5Dread(dataset, type_of(a), H5S_ALL, H5S_ALL, H5P_DEFAULT, a->data) < 0) {
         s = status_context(library_error(STATUS_DATA, path, "read a dataset"), "%s", a->name);
+    } else {
+        s = check_sum(dataset, path, a);
     }
     H5Dclose(dataset);
     return s;
@@ -177,16 +222,6 @@ struct status hdf5_file_read(const char *path, const struct hdf5_array *arrays, 
     }
     H5Fclose(file);
     return s;
-}
-
-static size_t integer_bytes(const struct hdf5_array *a)
-{
-    return a->type == HDF5_I8 ? 1 : 4;
-}
-
-static size_t row_bytes(const struct hdf5_array *a)
-{
-    return integer_bytes(a) * (a->n_dims == 2 ? (size_t)a->dims[1] : 1);
 }
 
 /* The rows of a chunk: chunks are of whole rows. */
@@ -240,6 +275,19 @@ static struct status write_chunks(hid_t dataset, const char *path, const struct 
     return deflate_blocks_run(&blocks, take_chunk, &w);
 }
 
+static struct status write_sum(hid_t dataset, const char *path, const struct hdf5_array *a)
+{
+    uint32_t sum = sum_of(a);
+    hid_t space = H5Screate(H5S_SCALAR);
+    hid_t attribute =
+        space < 0 ? -1 : H5Acreate2(dataset, SUM, H5T_STD_U32LE, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool written = attribute >= 0 && H5Awrite(attribute, H5T_NATIVE_UINT32, &sum) >= 0;
+    struct status s = written ? status_ok() : not_made(path, a);
+    H5Aclose(attribute);
+    H5Sclose(space);
+    return s;
+}
+
 static struct status write_dataset(hid_t file, const char *path, const struct hdf5_array *a)
 {
     hsize_t dims[2] = {(hsize_t)a->dims[0], (hsize_t)a->dims[1]};
@@ -250,6 +298,7 @@ static struct status write_dataset(hid_t file, const char *path, const struct hd
         dataset = H5Dcreate2(file, a->name, type_of(a), space, H5P_DEFAULT, layout, H5P_DEFAULT);
     }
     struct status s = dataset < 0 ? not_made(path, a) : write_chunks(dataset, path, a);
+    s = failed(s) ? s : write_sum(dataset, path, a);
     H5Dclose(dataset);
     H5Sclose(space);
     H5Pclose(layout);

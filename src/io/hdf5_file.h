@@ -5,6 +5,9 @@
  * through memory: the library makes the file's image, and io/file.h writes it whole or not at all. The same
  * arrays give the same bytes.
  *
+ * A dataset that kiln writes has the CRC-32C of its values, in little-endian order and in the type of struct
+ * hdf5_array, as the attribute kiln_crc32c; it is compared when they are read.
+ *
  * In a build without libhdf5 (KILN_HDF5=OFF) every function returns an error that says so (hdf5_absent.c). */
 #ifndef KILN_IO_HDF5_FILE_H
 #define KILN_IO_HDF5_FILE_H
@@ -35,7 +38,7 @@ struct status hdf5_file_has(const char *path, const char *name, bool *has);
 struct status hdf5_file_measure(const char *path, struct hdf5_array *arrays, int n);
 
 /* Reads arrays[n], whose `dims` must be those of the file, into `data`.  Values outside the type's range
- * become its nearest one. */
+ * become its nearest one.  STATUS_DATA if they are not those of the dataset's checksum, where it has one. */
 struct status hdf5_file_read(const char *path, const struct hdf5_array *arrays, int n);
 
 /* Writes arrays[n], compressed with deflate, as the file `path`, whole or not at all. */

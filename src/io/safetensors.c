@@ -1,18 +1,24 @@
 #include "io/safetensors.h"
 
 #include "core/bytes.h"
+#include "core/hash.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LENGTH_BYTES = 8, SLICE_KEY_BYTES = 256 };
+enum { LENGTH_BYTES = 8, KEY_BYTES = 256, SUM_BYTES = 9 };
+
+/* What the metadata has of a tensor, before its name. */
+static const char SLICE[] = "slice.", SUM[] = SAFETENSORS_SUM;
 
 static const struct {
     const char *label;
     enum dtype dtype;
 } labels[] = {
-    {"F64", DTYPE_F64}, {"F32", DTYPE_F32}, {"F16", DTYPE_F16}, {"BF16", DTYPE_BF16},
-    {"I64", DTYPE_I64}, {"I32", DTYPE_I32}, {"U8", DTYPE_U8},   {"BOOL", DTYPE_U8},
+    {"F64", DTYPE_F64},      {"F32", DTYPE_F32},      {"F16", DTYPE_F16}, {"BF16", DTYPE_BF16},
+    {"I64", DTYPE_I64},      {"I32", DTYPE_I32},      {"U8", DTYPE_U8},   {"BOOL", DTYPE_U8},
+    {"F8_E4M3", DTYPE_E4M3}, {"F8_E5M2", DTYPE_E5M2},
 };
 
 static const char *label_of(enum dtype dtype)
@@ -35,7 +41,8 @@ static struct status parse_dtype(struct safetensors_entry *e, const json_t *valu
         }
     }
     return status_error(STATUS_DATA,
-                        "%s: tensor %.80s: unknown dtype; known are F64 F32 F16 BF16 I64 I32 U8 and BOOL",
+                        "%s: tensor %.80s: unknown dtype; known are F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 "
+                        "U8 and BOOL",
                         source, e->name);
 }
 
@@ -218,6 +225,10 @@ struct status safetensors_open(struct safetensors *f, const char *path)
         return s;
     }
     f->map = map;
+    s = safetensors_check_sums(f, path);
+    if (failed(s)) {
+        safetensors_close(f);
+    }
     return s;
 }
 
@@ -266,18 +277,62 @@ struct status safetensors_read_elements(const struct safetensors_entry *e, int64
 }
 
 /* The key of the metadata; false if a name is too long to have one. */
-static bool slice_key(char out[SLICE_KEY_BYTES], const char *name)
+static bool make_key(char out[KEY_BYTES], const char *kind, const char *name)
 {
-    int n = snprintf(out, SLICE_KEY_BYTES, "slice.%s", name);
-    return n > 0 && n < SLICE_KEY_BYTES;
+    int n = snprintf(out, KEY_BYTES, "%s%s", kind, name);
+    return n > 0 && n < KEY_BYTES;
+}
+
+/* What the metadata has of a tensor under a key; NULL: nothing. */
+static const char *find_text(const struct safetensors *f, const char *kind, const char *name)
+{
+    char key[KEY_BYTES];
+    return f->metadata != NULL && make_key(key, kind, name)
+               ? json_string_value(json_object_get(f->metadata, key))
+               : NULL;
 }
 
 const char *safetensors_slice_text(const struct safetensors *f, const struct safetensors_entry *e)
 {
-    char key[SLICE_KEY_BYTES];
-    return f->metadata != NULL && slice_key(key, e->name)
-               ? json_string_value(json_object_get(f->metadata, key))
-               : NULL;
+    return find_text(f, SLICE, e->name);
+}
+
+static void format_sum(char out[SUM_BYTES], const void *bytes, size_t n)
+{
+    snprintf(out, SUM_BYTES, "%08" PRIx32, hash_crc32c(0, bytes, n));
+}
+
+bool safetensors_has_sums(const struct safetensors *f)
+{
+    const char *key;
+    json_t *text;
+    json_object_foreach((json_t *)f->metadata, key, text)
+    {
+        if (strncmp(key, SUM, sizeof SUM - 1) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct status safetensors_check_sums(const struct safetensors *f, const char *source)
+{
+    char sum[SUM_BYTES];
+    bool has_sums = safetensors_has_sums(f);
+    for (int i = 0; i < f->n && has_sums; i++) {
+        const struct safetensors_entry *e = &f->entries[i];
+        const char *wanted = find_text(f, SUM, e->name);
+        format_sum(sum, e->data, e->bytes);
+        if (wanted == NULL || strcmp(sum, wanted) != 0) {
+            return status_error(
+                STATUS_DATA,
+                "%s: the CRC-32C of tensor %.80s is %s, but its metadata says %.20s: the file is "
+                "damaged, so copy it or make it again; a program that changed the tensors must "
+                "save them without the metadata \"%s*\"",
+                source, e->name, sum, wanted == NULL ? "nothing" : wanted, SUM);
+        }
+    }
+    return status_ok();
 }
 
 static json_t *describe(const struct safetensors_item *item, uint64_t begin)
@@ -294,11 +349,24 @@ static json_t *describe(const struct safetensors_item *item, uint64_t begin)
                      (json_int_t)begin, (json_int_t)(begin + tensor_bytes(t)));
 }
 
-static bool describe_slice(json_t *metadata, const struct safetensors_item *item)
+static bool describe_text(json_t *metadata, const char *kind, const struct safetensors_item *item,
+                          const char *text)
 {
-    char key[SLICE_KEY_BYTES];
-    CHECK(slice_key(key, item->name), "a name too long: %s", item->name);
-    return json_object_set_new(metadata, key, json_string(item->slice)) == 0;
+    char key[KEY_BYTES];
+    CHECK(make_key(key, kind, item->name), "a name too long: %s", item->name);
+    return json_object_set_new(metadata, key, json_string(text)) == 0;
+}
+
+static bool describe_more(json_t *metadata, const struct safetensors_item *item)
+{
+    char sum[SUM_BYTES];
+    bool complete = item->slice == NULL || describe_text(metadata, SLICE, item, item->slice);
+    if (item->summed) {
+        CHECK(tensor_is_dense(item->shape), "%s is not dense", item->name);
+        format_sum(sum, item->shape.data, tensor_bytes(item->shape));
+        complete &= describe_text(metadata, SUM, item, sum);
+    }
+    return complete;
 }
 
 /* The length and the header, padded so that the data starts at a multiple of 8; free() it. */
@@ -311,8 +379,7 @@ static struct status make_header(char **header, size_t *header_bytes, const stru
     for (int i = 0; i < n; i++) {
         CHECK(items[i].shape.n_dims > 0, "%s has no shape", items[i].name);
         complete &= json_object_set_new(root, items[i].name, describe(&items[i], begin)) == 0;
-        complete &=
-            items[i].slice == NULL || describe_slice(json_object_get(root, "__metadata__"), &items[i]);
+        complete &= describe_more(json_object_get(root, "__metadata__"), &items[i]);
         begin += tensor_bytes(items[i].shape);
     }
     size_t text_bytes = complete ? json_dumpb(root, NULL, 0, JSON_COMPACT) : 0;

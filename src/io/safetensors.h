@@ -6,7 +6,11 @@
  * The reader is stricter than the reference reader: a header of at most 16 MiB, no duplicate and no unknown
  * key, no control character in a name, shapes whose size is checked for overflow, and byte ranges that tile
  * the buffer exactly.  The reference reader and `transformers` read the writer's files, whose bytes depend
- * only on the tensors.  Neither reader nor writer knows what a model is. */
+ * only on the tensors.  Neither reader nor writer knows what a model is.
+ *
+ * The format has no checksums.  The writer puts them into the text of "__metadata__", as "kiln_crc32c.NAME":
+ * eight hexadecimal digits of the CRC-32C of the tensor's bytes.  A program that saves the tensors again
+ * leaves them out, unless it copies the metadata. */
 #ifndef KILN_IO_SAFETENSORS_H
 #define KILN_IO_SAFETENSORS_H
 
@@ -16,6 +20,8 @@
 #include "io/stored_tensor.h"
 
 enum { SAFETENSORS_MAX_HEADER_BYTES = 16 << 20 };
+
+#define SAFETENSORS_SUM "kiln_crc32c." /* before a name: the key of the tensor's sum in the metadata */
 
 struct safetensors_entry {
     const char *name;        /* borrowed from the header */
@@ -35,11 +41,17 @@ struct safetensors {
     int n;
 };
 
-/* Maps the file and checks all of its header.  STATUS_DATA names the tensor and what is wrong with it. */
+/* Maps the file and checks all of its header, and where it has sums all of its data.  STATUS_DATA names the
+ * tensor and what is wrong with it. */
 struct status safetensors_open(struct safetensors *f, const char *path);
 
-/* The same for bytes in memory, which the caller keeps until the close; `source` names them in messages. */
+/* The header of bytes in memory, which the caller keeps until the close; `source` names them in messages. */
 struct status safetensors_parse(struct safetensors *f, const void *bytes, size_t n, const char *source);
+
+/* Whether the metadata has sums; and STATUS_DATA if it has, but not of every tensor, or one that is not the
+ * tensor's.  Sums of tensors that are not there are ignored. */
+bool safetensors_has_sums(const struct safetensors *f);
+struct status safetensors_check_sums(const struct safetensors *f, const char *source);
 
 /* Safe on a zeroed struct and after a failed open. */
 void safetensors_close(struct safetensors *f);
@@ -62,11 +74,12 @@ struct status safetensors_read_elements(const struct safetensors_entry *e, int64
  * whole. */
 const char *safetensors_slice_text(const struct safetensors *f, const struct safetensors_entry *e);
 
-/* What the writer's header says of one tensor; the tensor's data pointer is not looked at. */
+/* What the writer's header says of one tensor; the tensor's data pointer is looked at for a sum only. */
 struct safetensors_item {
     const char *name;
     tensor shape;      /* dtype and dims, 1 to 4 */
     const char *slice; /* of which it is (tensor_slice_format); NULL: a whole tensor */
+    bool summed;       /* the header gets a sum of the data, which must then be there, and dense */
 };
 
 /* A file being written.  The header is written first, then one put per item, in the order of the items. */

@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "io/json_file.h"
 #include "model/checkpoint.h"
+#include "model/model_sums.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -128,16 +129,17 @@ static struct status write_items(struct checkpoint_listed *file, const char *dir
 
 /* ---- what one rank writes ---- */
 
-/* The elements of a parameter that the section has; false if it has none. */
+/* The elements of a parameter that the section has; false if it has none.  Files that no manifest lists are
+ * summed. */
 static bool fill_item(struct safetensors_item *item, struct tensor_text *text, const struct section *s,
-                      const struct param *p)
+                      const struct param *p, bool summed)
 {
     int64_t from, to;
     checkpoint_overlap(p, s->begin, tensor_count(s->flat), &from, &to);
     bool whole = to - from == param_count(p);
     tensor values = from < to ? tensor_slice(s->flat, p->offset + from - s->begin, to - from) : NULL_TENSOR;
     snprintf(text->name, sizeof text->name, "%s%s", s->prefix, p->name);
-    *item = (struct safetensors_item){.name = text->name, .shape = values};
+    *item = (struct safetensors_item){.name = text->name, .shape = values, .summed = summed};
     if (whole && p->n_dims == 2) {
         item->shape = tensor_2d(values.data, values.dtype, p->dims[0], p->dims[1]);
     } else if (!whole) {
@@ -168,7 +170,7 @@ static struct status write_sections(struct checkpoint_part *part, const char *di
     int n = 0;
     for (size_t k = 0; k < most && !failed(status); k++) {
         n += fill_item(&items[n], &texts[n], &sections[k / (size_t)params->n],
-                       &params->params[k % (size_t)params->n]);
+                       &params->params[k % (size_t)params->n], c->model_name != NULL);
     }
     if (!failed(status)) {
         checkpoint_manifest_part_name(name, set, all ? 0 : c->part, all ? 1 : c->n_parts);
@@ -279,7 +281,7 @@ static struct status add_progress(struct filling *f, const struct checkpoint_con
 }
 
 /* The manifest comes last, but no reader relies on that: the directory still has a name that no reader looks
- * for.  A model has one if it is in slices, which it lists. */
+ * for.  A model has one if it is in slices, which it lists; else it has model_sums. */
 static struct status fill(struct filling *f, const struct checkpoint_contents *c,
                           const struct checkpoint_part *parts, int n_parts)
 {
@@ -298,7 +300,7 @@ static struct status fill(struct filling *f, const struct checkpoint_contents *c
     if (c->model_name == NULL) {
         TRY(add_progress(f, c));
     } else if (n_parts == 1) {
-        return status_ok();
+        return model_sums_write(f->directory);
     }
     TRY(checkpoint_path(path, "%s/manifest.json", f->directory));
     return checkpoint_manifest_write(&f->manifest, path);

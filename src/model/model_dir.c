@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
+#include "model/model_sums.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,7 @@ static struct status open_all(struct model_dir *m, struct model_dir_given given)
 {
     char manifest[CHECKPOINT_PATH_BYTES];
     TRY(model_place_find(&m->place, m->path));
+    TRY(model_sums_check(m->place.directory));
     if (m->place.tensors[0] == '\0' && model_place_has(manifest, m->place.directory, "manifest.json")) {
         struct checkpoint c;
         TRY(checkpoint_open_model(&c, m->place.directory));

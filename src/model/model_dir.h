@@ -29,9 +29,9 @@ struct model_dir {
     struct model_files files;
 };
 
-/* Reads and checks everything but the values of the weights; a checkpoint with a manifest is verified against
- * it. The old_config of a family replaces a missing config.json.  STATUS_DATA names the
- * file, the key or the tensor. */
+/* Reads and checks everything but the values of the weights; a checkpoint with a manifest is verified
+ * against it, a directory with checksums against them (model_sums.h). The old_config of a family replaces a
+ * missing config.json.  STATUS_DATA names the file, the key or the tensor. */
 struct status model_dir_open(struct model_dir *m, const char *path);
 
 /* What a command was told of the model; NULL: nothing.  It is used where the model has no such file, and not

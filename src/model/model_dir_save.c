@@ -6,6 +6,7 @@
 #include "model/checkpoint.h"
 #include "model/model_dir.h"
 #include "model/model_dir_forms.h"
+#include "model/model_sums.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -73,7 +74,7 @@ static struct status plan_shards(struct saving *s)
     }
     for (int i = 0; i < t->n; i++) {
         s->items[i] = (struct safetensors_item){file_name_of(s, &t->params[i]),
-                                                param_view(&t->params[i], s->c->master), NULL};
+                                                param_view(&t->params[i], s->c->master), .summed = true};
         uint64_t bytes = tensor_bytes(s->items[i].shape);
         if (used > 0 && used + bytes > limit) {
             s->n_shards++;
@@ -159,7 +160,8 @@ static bool is_of_hugging_face(const char *name)
 
 static bool is_of_model(const char *name, struct model_dir_form form)
 {
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || tokenizer_open_writes(name)) {
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || tokenizer_open_writes(name) ||
+        model_sums_is_list(name)) {
         return true;
     }
     return form.kind == MODEL_DIR_HUGGING_FACE ? is_of_hugging_face(name) : model_dir_form_has(form, name);
@@ -273,6 +275,9 @@ struct status model_dir_save(const char *path, const struct model_dir_contents *
     struct status status = temporary_create_directory(&s.temporary, final);
     if (!failed(status)) {
         status = fill(&s);
+    }
+    if (!failed(status)) {
+        status = model_sums_write(s.temporary.path);
     }
     if (!failed(status)) {
         status = temporary_put_directory(&s.temporary, final);

@@ -69,8 +69,7 @@ static void log_tensor(struct tensor_log *l, const char *kind, const char *name,
     CHECK(t.n_dims == 2 || tensor_is_dense(t), "%s %s has %d dims and gaps", kind, name, t.n_dims);
     if (make_room(l)) {
         snprintf(l->names[l->n], sizeof l->names[l->n], "%s%s", kind, name);
-        l->items[l->n].shape = t;
-        l->items[l->n++].slice = NULL;
+        l->items[l->n++] = (struct safetensors_item){.shape = t};
         l->bytes += tensor_bytes(t);
         size_t span = on_host ? 0 : span_bytes(t);
         l->copy_bytes = span > l->copy_bytes ? span : l->copy_bytes;

@@ -11,7 +11,7 @@
 #include "core/stop.h"
 #include "fetch/download.h"
 #include "fetch/http.h"
-#include "fetch/sum_list.h"
+#include "io/sum_list.h"
 #include "io/file.h"
 
 #include <fcntl.h>

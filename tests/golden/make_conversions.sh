@@ -17,4 +17,4 @@ for model in from/*; do
         "$kiln" convert --format $format --model "$model" --output_dir "$format/${model#*/}" >/dev/null 2>&1
     done
 done
-find pt onnx -type f | LC_ALL=C sort | xargs sha256sum >"$here/conversions.sha256"
+find pt onnx -type f ! -name kiln.sha256 | LC_ALL=C sort | xargs sha256sum >"$here/conversions.sha256"

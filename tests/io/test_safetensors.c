@@ -92,7 +92,7 @@ static void test_malformed(void)
         {"{", "not valid JSON"},
         {ONE("U8", "[8]", "[0,8]") "x", "not valid JSON"},
         {"{}", "8 bytes of data, of which its tensors use the first 0"},
-        {ONE("F8_E4M3", "[8]", "[0,8]"), "unknown dtype"},
+        {ONE("F8_E8M0", "[8]", "[0,8]"), "unknown dtype"},
         {ONE("u8", "[8]", "[0,8]"), "unknown dtype"},
         {ONE("U8", "8", "[0,8]"), "the shape must be a list"},
         {ONE("U8", "[1,1,1,1,8]", "[0,8]"), "at most 4"},
@@ -164,14 +164,15 @@ static void test_writer(void)
     for (int i = 0; i < 5000; i++) {
         f64[i] = i / 3.0;
     }
-    const struct safetensors_item items[] = {{"single", tensor_2d(NULL, DTYPE_F32, 2, 3), NULL},
-                                             {"brain", tensor_2d(NULL, DTYPE_BF16, 2, 3), NULL},
-                                             {"half \"quoted\"", tensor_2d(NULL, DTYPE_F16, 2, 3), NULL},
-                                             {"double", tensor_1d(NULL, DTYPE_F64, 5000), NULL},
-                                             {"narrowed", tensor_1d(NULL, DTYPE_F32, 5000), NULL},
-                                             {"int", tensor_1d(NULL, DTYPE_I32, 2), NULL},
-                                             {"byte", tensor_1d(NULL, DTYPE_U8, 1), NULL},
-                                             {"empty", tensor_1d(NULL, DTYPE_F32, 0), NULL}};
+    const struct safetensors_item items[] = {
+        {"single", tensor_2d(NULL, DTYPE_F32, 2, 3), NULL, false},
+        {"brain", tensor_2d(NULL, DTYPE_BF16, 2, 3), NULL, false},
+        {"half \"quoted\"", tensor_2d(NULL, DTYPE_F16, 2, 3), NULL, false},
+        {"double", tensor_1d(NULL, DTYPE_F64, 5000), NULL, false},
+        {"narrowed", tensor_1d(NULL, DTYPE_F32, 5000), NULL, false},
+        {"int", tensor_1d(NULL, DTYPE_I32, 2), NULL, false},
+        {"byte", tensor_1d(NULL, DTYPE_U8, 1), NULL, false},
+        {"empty", tensor_1d(NULL, DTYPE_F32, 0), NULL, false}};
     struct safetensors_writer w;
     EXPECT_OK(safetensors_writer_open(&w, path, items, 8));
     tensor single = tensor_2d(f32, DTYPE_F32, 2, 3);
@@ -210,6 +211,55 @@ static void test_writer(void)
     EXPECT_ERROR(safetensors_open(&f, path), STATUS_DATA, "cannot open");
 }
 
+/* With sums, a file with any one bit turned is refused, or has the same tensors. */
+static void test_sums(void)
+{
+    char path[] = "/tmp/kiln_test_sums_XXXXXX";
+    float a[4] = {1, -2, 3.5f, 0}, b[4] = {0.25f, 7, -1, 9};
+    int32_t c[3] = {1, 2, 3};
+    struct safetensors_item items[] = {{"layer.0.w", tensor_2d(a, DTYPE_F32, 2, 2), NULL, true},
+                                       {"layer.1.w", tensor_2d(b, DTYPE_F32, 2, 2), NULL, true},
+                                       {"c", tensor_1d(c, DTYPE_I32, 3), NULL, true}};
+    struct safetensors_writer w;
+    struct safetensors f, flipped;
+    close(mkstemp(path));
+    EXPECT_OK(safetensors_writer_open(&w, path, items, 3));
+    for (int i = 0; i < 3; i++) {
+        safetensors_writer_put(&w, items[i].shape);
+    }
+    EXPECT_OK(safetensors_writer_commit(&w));
+    EXPECT_OK(safetensors_open(&f, path));
+    EXPECT(safetensors_has_sums(&f), "no sums");
+    unsigned char *bytes = malloc(f.map.n);
+    EXPECT(bytes != NULL, "memory");
+    memcpy(bytes, f.map.data, f.map.n);
+    int n_refused = 0;
+    for (size_t bit = 0; bit < 8 * f.map.n; bit++) {
+        bytes[bit / 8] ^= (unsigned char)(1U << bit % 8);
+        struct status s = safetensors_parse(&flipped, bytes, f.map.n, "flipped");
+        s = failed(s) ? s : safetensors_check_sums(&flipped, "flipped");
+        n_refused += failed(s);
+        EXPECT(s.code == STATUS_OK || s.code == STATUS_DATA, "bit %zu: %s", bit, s.message);
+        for (int i = 0; i < f.n && !failed(s); i++) {
+            const struct safetensors_entry *is = safetensors_find(&flipped, f.entries[i].name);
+            EXPECT(is != NULL && is->dtype == f.entries[i].dtype && is->n_dims == f.entries[i].n_dims &&
+                       memcmp(is->dims, f.entries[i].dims, sizeof is->dims) == 0 &&
+                       memcmp(is->data, f.entries[i].data, is->bytes) == 0,
+                   "bit %zu: %s is another", bit, f.entries[i].name);
+        }
+        safetensors_close(&flipped);
+        bytes[bit / 8] ^= (unsigned char)(1U << bit % 8);
+    }
+    EXPECT(n_refused > 8 * 44, "%d were refused", n_refused);
+    bytes[f.map.n - 1] ^= 1;
+    FILE *file = fopen(path, "wb");
+    EXPECT(file != NULL && fwrite(bytes, 1, f.map.n, file) == f.map.n && fclose(file) == 0, "%s", path);
+    free(bytes);
+    safetensors_close(&f);
+    EXPECT_ERROR(safetensors_open(&f, path), STATUS_DATA, "the CRC-32C of tensor c is");
+    EXPECT(unlink(path) == 0, "unlink");
+}
+
 int main(void)
 {
     test_golden();
@@ -217,5 +267,6 @@ int main(void)
     test_malformed();
     test_long_header();
     test_writer();
+    test_sums();
     return 0;
 }

@@ -131,6 +131,23 @@ static void test_library(void)
     }
 }
 
+/* Takes the keys of checksums from a file: what is written into it then is not found as damage. */
+static void forget_sums(const char *path)
+{
+    struct safetensors f;
+    EXPECT_OK(safetensors_open(&f, path));
+    size_t n = f.map.n;
+    char *bytes = malloc(n), *at = bytes;
+    EXPECT(bytes != NULL, "memory");
+    memcpy(bytes, f.map.data, n);
+    safetensors_close(&f);
+    while ((at = memmem(at, n - (size_t)(at - bytes), SAFETENSORS_SUM, strlen(SAFETENSORS_SUM))) != NULL) {
+        *at = '_';
+    }
+    EXPECT_OK(file_write_atomic(path, bytes, n));
+    free(bytes);
+}
+
 static void test_files(void)
 {
     static const float bad = NAN;
@@ -140,6 +157,7 @@ static void test_files(void)
     struct kiln_model *m;
     struct session_options o = session_defaults();
     snprintf(path, sizeof path, "%s", path_of("pretraining/model.safetensors"));
+    forget_sums(path);
     EXPECT_OK(safetensors_open(&files, path));
     const struct safetensors_entry *e = safetensors_find(&files, INTERMEDIATE);
     long offset = (long)(e->data - files.map.data) + 3 * (long)sizeof bad;

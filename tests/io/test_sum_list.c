@@ -1,7 +1,7 @@
 /* Lists of checksums: every form in which they are published, and names that would lead elsewhere. */
 #include "test.h"
 
-#include "fetch/sum_list.h"
+#include "io/sum_list.h"
 #include "io/file.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* sum_list: lists of checksums by file name, as md5sum and sha256sum write them ("SUM  NAME"), or with the
  * name first, as OSCAR publishes them. */
-#ifndef KILN_FETCH_SUM_LIST_H
-#define KILN_FETCH_SUM_LIST_H
+#ifndef KILN_IO_SUM_LIST_H
+#define KILN_IO_SUM_LIST_H
 
 #include "core/buf.h"
 #include "core/digest.h"

@@ -1,4 +1,4 @@
-#include "fetch/sum_list.h"
+#include "io/sum_list.h"
 
 #include "core/regular_file.h"
 #include "core/stop.h"

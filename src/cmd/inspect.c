@@ -8,6 +8,7 @@
 #include "cmd/report.h"
 #include "core/hash.h"
 #include "data/shard_process.h"
+#include "io/stored_reader.h"
 #include "io/tensor_file.h"
 #include "io/token_store.h"
 #include "text/tokenizer_open.h"
@@ -19,6 +20,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The key under which a report lists tensors with NaN or infinity. */
+static const char NOT_FINITE[] = "not_finite";
 
 struct inspect_args {
     bool json;
@@ -105,6 +109,58 @@ static json_t *describe_foreign(const struct tensor_file *f, json_int_t *n_eleme
     return rows;
 }
 
+/* Where an element is: [3, 17]. */
+static json_t *describe_place(const struct stored_tensor *t, int64_t element)
+{
+    json_t *place = json_array();
+    for (int i = t->n_dims - 1; i >= 0; i--) {
+        json_array_insert_new(place, 0, json_integer(element % t->dims[i]));
+        element /= t->dims[i];
+    }
+    return place;
+}
+
+/* Adds a row to the report if the tensor has NaN or infinity. */
+static struct status add_nonfinite(json_t *report, const struct stored_tensor *t)
+{
+    struct stored_nonfinite found;
+    char value[32];
+    TRY(stored_reader_find_nonfinite(&found, t));
+    if (found.first < 0) {
+        return status_ok();
+    }
+    json_t *rows = json_object_get(report, NOT_FINITE);
+    if (rows == NULL) {
+        rows = json_array();
+        json_object_set_new(report, NOT_FINITE, rows);
+    }
+    snprintf(value, sizeof value, "%g", found.value);
+    json_t *row = json_pack("{s:I, s:I, s:o, s:s, s:s}", "nan", (json_int_t)found.n_nan, "infinity",
+                            (json_int_t)found.n_infinite, "first", describe_place(t, found.first), "value",
+                            value, "name", t->name);
+    return json_array_append_new(rows, row) == 0 ? status_ok() : complete(NULL);
+}
+
+static struct status add_nonfinite_of(json_t *report, const struct safetensors *f)
+{
+    TRY(complete(report));
+    for (int i = 0; i < f->n; i++) {
+        const struct stored_tensor t = safetensors_view(&f->entries[i]);
+        TRY(add_nonfinite(report, &t));
+    }
+    return status_ok();
+}
+
+/* Of all files, moments too. */
+static struct status add_nonfinite_in(json_t *report, const struct checkpoint *c)
+{
+    struct status s = complete(report);
+    for (int i = 0; i < c->n_files && !failed(s); i++) {
+        s = add_nonfinite_of(report, &c->files[i].tensors);
+    }
+    return s;
+}
+
 /* The same of all files of weights. */
 static json_t *describe_weights(const struct checkpoint *c)
 {
@@ -164,8 +220,9 @@ static struct status report_checkpoint(json_t **out, const char *path)
                      hex(c.manifest.vocab_hash), "checksums", "hold", "parameters", count_weights(&c),
                      "optimizer_tensors", (json_int_t)c.optimizer.n, "file_bytes", describe_files(&c),
                      "config", c.config, "trainer_state", c.state, "tensors", describe_weights(&c));
+    struct status s = add_nonfinite_in(*out, &c);
     checkpoint_close(&c);
-    return complete(*out);
+    return s;
 }
 
 /* Whether the tensors of a model have checksums, and hold. */
@@ -192,19 +249,33 @@ static struct status report_model(json_t **out, const char *path)
                      "checksums", checksums, "parameters", count_weights(&c), "bytes",
                      (json_int_t)checkpoint_find(&c, CHECKPOINT_MODEL ".safetensors")->map.n, "config",
                      c.config, "tensors", describe_weights(&c));
+    s = add_nonfinite_in(*out, &c);
     checkpoint_close(&c);
-    return complete(*out);
+    return s;
+}
+
+/* What the metadata says, but for checksums, which were compared. */
+static json_t *describe_metadata(const struct safetensors *f)
+{
+    json_t *metadata = f->metadata == NULL ? json_object() : json_deep_copy(f->metadata);
+    for (int i = 0; i < f->n; i++) {
+        char key[256];
+        snprintf(key, sizeof key, SAFETENSORS_SUM "%s", f->entries[i].name);
+        json_object_del(metadata, key);
+    }
+    return metadata;
 }
 
 static struct status report_safetensors(json_t **out, const char *path)
 {
     struct safetensors f;
     TRY(safetensors_open(&f, path));
-    json_t *metadata = f.metadata == NULL ? json_object() : json_deep_copy(f.metadata);
-    *out = json_pack("{s:I, s:I, s:o, s:o}", "bytes", (json_int_t)f.map.n, "parameters", count_elements(&f),
-                     "metadata", metadata, "tensors", describe_tensors(&f));
+    *out = json_pack("{s:I, s:s, s:I, s:o, s:o}", "bytes", (json_int_t)f.map.n, "checksums",
+                     safetensors_has_sums(&f) ? "hold" : "there are none", "parameters", count_elements(&f),
+                     "metadata", describe_metadata(&f), "tensors", describe_tensors(&f));
+    struct status s = add_nonfinite_of(*out, &f);
     safetensors_close(&f);
-    return complete(*out);
+    return s;
 }
 
 static struct status report_foreign(json_t **out, const char *path)
@@ -215,8 +286,12 @@ static struct status report_foreign(json_t **out, const char *path)
     json_t *tensors = describe_foreign(&f, &n_elements);
     *out = json_pack("{s:s, s:I, s:o}", "format", tensor_file_format_name(f.format), "elements", n_elements,
                      "tensors", tensors);
+    struct status s = complete(*out);
+    for (int i = 0; i < f.n && !failed(s); i++) {
+        s = add_nonfinite(*out, &f.tensors[i]);
+    }
     tensor_file_close(&f);
-    return complete(*out);
+    return s;
 }
 
 static json_t *describe_index(const struct indexed *x)
@@ -283,6 +358,12 @@ static struct status report_shard(json_t **out, const char *path)
 }
 
 static struct status report_collection(json_t **out, const char *path);
+
+/* The name of the first tensor of a report that has NaN or infinity; NULL: none. */
+static const char *first_nonfinite(const json_t *report)
+{
+    return json_string_value(json_object_get(json_array_get(json_object_get(report, NOT_FINITE), 0), "name"));
+}
 
 static const struct kind checkpoint_kind = {"checkpoint", report_checkpoint};
 static const struct kind model_kind = {"model", report_model};
@@ -381,7 +462,11 @@ static int is_listed(const struct dirent *e)
             strncmp(e->d_name, "pytorch_model", strlen("pytorch_model")) == 0);
 }
 
-static json_t *describe_member(const char *directory, const char *name, int *n_damaged)
+struct member_counts {
+    int n_damaged, n_not_finite;
+};
+
+static json_t *describe_member(const char *directory, const char *name, struct member_counts *counts)
 {
     char path[CHECKPOINT_PATH_BYTES];
     const struct kind *kind = NULL;
@@ -393,10 +478,16 @@ static json_t *describe_member(const char *directory, const char *name, int *n_d
     if (!failed(s)) {
         s = kind->report(&report, path);
     }
+    const char *first = first_nonfinite(report);
+    char state[160] = "whole";
+    if (first != NULL) {
+        snprintf(state, sizeof state, "whole, but %.100s has NaN or infinity", first);
+    }
+    counts->n_damaged += failed(s);
+    counts->n_not_finite += first != NULL;
     json_decref(report);
-    *n_damaged += failed(s);
     return json_pack("{s:s, s:o, s:o}", "kind", kind == NULL ? "unknown" : kind->name, "name",
-                     json_text(name), "state", json_text(failed(s) ? s.message : "whole"));
+                     json_text(name), "state", json_text(failed(s) ? s.message : state));
 }
 
 /* A directory with stores, checkpoints or tensor files: one line for each. */
@@ -408,15 +499,17 @@ static struct status report_collection(json_t **out, const char *path)
     if (n < 0) {
         return status_error(STATUS_IO, "cannot read the directory %s: %s", path, strerror(errno));
     }
-    int n_damaged = 0;
+    struct member_counts counts = {0, 0};
     json_t *members = json_array();
     bool stored = members != NULL;
     for (int i = 0; i < n; i++) {
-        stored &= json_array_append_new(members, describe_member(path, names[i]->d_name, &n_damaged)) == 0;
+        stored &= json_array_append_new(members, describe_member(path, names[i]->d_name, &counts)) == 0;
         free(names[i]);
     }
     free(names);
-    *out = stored ? json_pack("{s:i, s:O}", "damaged", n_damaged, "members", members) : NULL;
+    *out = stored ? json_pack("{s:i, s:i, s:O}", "damaged", counts.n_damaged, "with_nan_or_infinity",
+                              counts.n_not_finite, "members", members)
+                  : NULL;
     json_decref(members);
     if (n == 0) {
         return status_error(STATUS_DATA,
@@ -451,6 +544,24 @@ static struct status run_diff(const struct inspect_args *a, const char *const *p
     return s;
 }
 
+/* What the exit code says of a report. */
+static struct status judge(const json_t *details, const char *path)
+{
+    int64_t n_damaged = json_integer_value(json_object_get(details, "damaged"));
+    int64_t n_not_finite = json_integer_value(json_object_get(details, "with_nan_or_infinity"));
+    const char *first = first_nonfinite(details);
+    if (n_damaged > 0) {
+        return status_error(STATUS_DATA, "%s holds %" PRId64 " damaged, named above", path, n_damaged);
+    }
+    if (n_not_finite > 0) {
+        return status_error(STATUS_NUMERIC, "%s holds %" PRId64 " with NaN or infinity, named above", path,
+                            n_not_finite);
+    }
+    return first == NULL
+               ? status_ok()
+               : status_error(STATUS_NUMERIC, "%s has NaN or infinity, first in %.80s", path, first);
+}
+
 static struct status run_one(const struct inspect_args *a, const char *given)
 {
     const struct kind *kind;
@@ -465,11 +576,8 @@ static struct status run_one(const struct inspect_args *a, const char *given)
         s = print(report, a->json);
         json_decref(report);
     }
-    int64_t n_damaged = json_integer_value(json_object_get(details, "damaged"));
+    s = failed(s) ? s : judge(details, path);
     json_decref(details);
-    if (!failed(s) && n_damaged > 0) {
-        s = status_error(STATUS_DATA, "%s holds %" PRId64 " damaged, named above", path, n_damaged);
-    }
     return s;
 }
 
@@ -497,7 +605,9 @@ const struct command command_inspect = {
     .details = "PATH is a checkpoint (ckpt_STEP), a directory with config.json, vocab.txt and "
                "model.safetensors, a .safetensors file, a file of torch.save (.pt, .bin), the prefix of a "
                "TensorFlow checkpoint, an .hdf5 shard, a token store (its prefix, or one of its files), or a "
-               "directory with several of these.  The exit code is 65 if a checksum does not match.\n\n"
+               "directory with several of these.  The exit code is 65 if a checksum does not match, and 99 "
+               "if a tensor has NaN or infinity: not_finite lists those, with their numbers and the "
+               "first.\n\n"
                "--diff compares two logs of tensors (files or directories of --tensor_logger_path), "
                "checkpoints or models, also of different programs, in the order of computation.  The exit "
                "code is 1 if they differ.",

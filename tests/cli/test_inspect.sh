@@ -39,6 +39,29 @@ echo '{"event": "start", "time": 1.0, "phase": 1}' >"$odd/log.jsonl"
 iconv -f utf-8 -t utf-8 "$dir/report.html" >/dev/null || fail "a report that is not UTF-8"
 rm -r "$odd" "$dir/report.html"
 
+# NaN and infinity, in every type that has them: how many, and the first; integers have none.
+nan='{"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"b":{"dtype":"BF16","shape":[3],"data_offsets":[16,22]},
+"c":{"dtype":"F16","shape":[2],"data_offsets":[22,26]},"d":{"dtype":"F64","shape":[1],"data_offsets":[26,34]},
+"e":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[34,36]},"f":{"dtype":"F8_E5M2","shape":[2],"data_offsets":[36,38]},
+"g":{"dtype":"I32","shape":[1],"data_offsets":[38,42]},"h":{"dtype":"F32","shape":[1],"data_offsets":[42,46]}}'
+mkdir "$dir/nan"
+{
+    printf "\\x$(printf %02x $((${#nan} & 255)))\\x$(printf %02x $((${#nan} >> 8)))\\0\\0\\0\\0\\0\\0%s" "$nan"
+    printf '\0\0\200\077\0\0\300\177\0\0\200\377\0\0\0\0'                   # 1, NaN, -infinity, 0
+    printf '\200\077\200\077\200\177\0\074\001\174'                           # 1, 1, infinity; 1, NaN
+    printf '\0\0\0\0\0\0\360\177\070\177\074\174\377\377\377\177\0\0\200\077' # infinity; 1, NaN; 1, infinity; an integer; 1
+} >"$dir/nan/t.safetensors"
+expect 99 't.safetensors has NaN or infinity, first in a' "$dir/nan/t.safetensors"
+expect 99 '^ +1 +1 +\[0, 1\] +nan +a$' "$dir/nan/t.safetensors"
+expect 99 '^ +0 +1 +\[2\] +inf +b$' "$dir/nan/t.safetensors"
+expect 99 '^ +1 +0 +\[1\] +-?nan +c$' "$dir/nan/t.safetensors"
+expect 99 '^ +0 +1 +\[0\] +inf +d$' "$dir/nan/t.safetensors"
+expect 99 '^ +1 +0 +\[1\] +nan +e$' "$dir/nan/t.safetensors"
+expect 99 '^ +0 +1 +\[1\] +inf +f$' "$dir/nan/t.safetensors"
+expect 99 'whole, but a has NaN or infinity' "$dir/nan"
+"$kiln" inspect --json "$dir/nan/t.safetensors" 2>/dev/null | grep -c '"infinity"' | grep -qx 6 || fail "not six tensors"
+rm -r "$dir/nan"
+
 mkdir "$dir/model"
 mv "$dir/t.safetensors" "$dir/model/model.safetensors"
 echo '{}' >"$dir/model/tokenizer_config.json"

@@ -1,0 +1,91 @@
+#include "io/stored_reader.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t PIECE = 1 << 16;
+
+int64_t stored_reader_count(const struct stored_tensor *t)
+{
+    return (int64_t)(t->bytes / dtype_bytes(t->dtype));
+}
+
+/* Its shape over the room, in which it is dense; a scalar has one dim. */
+static tensor dense_room(void *data, const struct stored_tensor *t)
+{
+    tensor out = {.data = data, .dtype = t->dtype, .n_dims = t->n_dims > 0 ? t->n_dims : 1, .dims = {1}};
+    memcpy(out.dims, t->dims, (size_t)t->n_dims * sizeof *t->dims);
+    for (int64_t i = out.n_dims - 1, stride = 1; i >= 0; i--) {
+        out.strides[i] = stride;
+        stride *= out.dims[i];
+    }
+    return out;
+}
+
+struct status stored_reader_open(struct stored_reader *r, const struct stored_tensor *t)
+{
+    *r = (struct stored_reader){.from = t, .whole = t->has_crc || !stored_tensor_is_dense(t)};
+    if (t->unreadable != NULL || (r->whole && t->n_dims > TENSOR_MAX_DIMS)) {
+        return status_error(STATUS_DATA, "tensor %.80s cannot be read: it %s", t->name,
+                            t->unreadable != NULL ? t->unreadable : "has too many dims");
+    }
+    int64_t n = stored_reader_count(t), most = r->whole || n < PIECE ? n : PIECE;
+    void *data = malloc((size_t)most * dtype_bytes(t->dtype) + 1);
+    r->values = tensor_1d(data, t->dtype, most);
+    if (data == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the tensor %s", t->name);
+    }
+    return r->whole ? stored_tensor_read(t, dense_room(data, t)) : status_ok();
+}
+
+struct status stored_reader_next(struct stored_reader *r, tensor *piece)
+{
+    int64_t first = r->next, left = stored_reader_count(r->from) - first, n = left < PIECE ? left : PIECE;
+    *piece = tensor_slice(r->values, r->whole ? first : 0, n);
+    r->next += n;
+    return r->whole ? status_ok() : stored_tensor_read_elements(r->from, first, *piece);
+}
+
+void stored_reader_close(struct stored_reader *r)
+{
+    free(r->values.data);
+}
+
+static bool is_real(enum dtype dtype)
+{
+    return dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2 || stored_tensor_converts(dtype, DTYPE_F32);
+}
+
+static void count_piece(struct stored_nonfinite *found, int64_t first, tensor piece)
+{
+    int64_t at = tensor_find_nonfinite(piece);
+    for (int64_t i = at; i >= 0 && i < tensor_count(piece); i++) {
+        double value = tensor_get(piece, i);
+        found->n_nan += isnan(value) != 0;
+        found->n_infinite += isinf(value) != 0;
+        if (found->first < 0) {
+            found->first = first + i;
+            found->value = value;
+        }
+    }
+}
+
+struct status stored_reader_find_nonfinite(struct stored_nonfinite *found, const struct stored_tensor *t)
+{
+    struct stored_reader r;
+    tensor piece;
+    *found = (struct stored_nonfinite){.first = -1};
+    if (t->unreadable != NULL || !is_real(t->dtype)) {
+        return status_ok();
+    }
+    struct status s = stored_reader_open(&r, t);
+    for (int64_t first = 0; !failed(s) && first < stored_reader_count(t); first += tensor_count(piece)) {
+        s = stored_reader_next(&r, &piece);
+        if (!failed(s)) {
+            count_piece(found, first, piece);
+        }
+    }
+    stored_reader_close(&r);
+    return s;
+}

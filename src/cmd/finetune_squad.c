@@ -85,6 +85,11 @@ const struct command command_squad = {
                "ask` and for `transformers`.",
     .positional_usage = "",
     .options = options,
+    .usual = "init_checkpoint|output_dir|train_file|predict_file|version_2_with_negative|do_train|"
+             "do_predict|do_eval|max_seq_length|do_lower_case|train_batch_size|"
+             "gradient_accumulation_steps|learning_rate|num_train_epochs|eval_file|"
+             "early_stopping_patience|seed|seeds|autocast|device|num_steps_per_checkpoint|"
+             "resume_from_checkpoint|overwrite_output_dir|predict_batch_size|log_freq|dry_run",
     .args_bytes = sizeof(struct squad_args),
     .run = run,
     .of_ranks = true,

@@ -53,7 +53,9 @@ static void print_usage(void)
     for (int i = 0; commands[i] != NULL; i++) {
         printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
     }
-    puts("\n`kiln help COMMAND` explains the flags of a command; every command has --dry-run.");
+    puts("\n`kiln help COMMAND` explains the usual flags of a command, `kiln help COMMAND all` all of them; "
+         "every "
+         "command has --dry-run.");
 }
 
 static const struct command *find_command(const char *name)
@@ -92,7 +94,7 @@ static struct status run(int argc, char **argv)
         return status_error(STATUS_USAGE, "a command is missing");
     }
     if (asks_for_help(argv[1]) && argc > 2) {
-        return run_command(argv[2], 1, (const char *[]){"--help"});
+        return run_command(argv[2], argc > 3 ? 2 : 1, (const char *[]){"--help", argv[3]});
     }
     if (asks_for_help(argv[1])) {
         print_usage();

@@ -333,6 +333,9 @@ const struct command command_prepare = {
     .positional_usage = "[PATH...]",
     .max_positional = 1 << 20,
     .options = options,
+    .usual = "input|vocab_file|output_dir|do_lower_case|input_format|text_field|holdout_fraction|seed|"
+             "encoding|overwrite|resume|dry-run|check|format|max_seq_length|max_predictions_per_seq|"
+             "n_shards|drop_duplicates|drop_repeated_lines",
     .args_bytes = sizeof(struct prepare_args),
     .run = run,
 };

@@ -28,8 +28,9 @@ static const struct option options[] = {
     OPTION_REQUIRED_ROW(
         "input_dir", AT(input_dir), "DIR",
         "token store or HDF5 files made by `kiln prepare`, or .hdf5 files of the replaced scripts"),
-    OPTION_REQUIRED_ROW("config_file", AT(config_file), "FILE",
-                        "model configuration (JSON, Hugging Face's keys; see configs/)"),
+    OPTION_REQUIRED_ROW(
+        "config_file", AT(config_file), "FILE",
+        "model configuration (JSON, Hugging Face's keys), or the name of one in configs/, such as mini"),
     OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", "where checkpoints and log.jsonl are written"),
     OPTION_STRING_ROW(
         "init_checkpoint", AT(init_checkpoint), NULL, "PATH",
@@ -315,6 +316,11 @@ const struct command command_pretrain = {
                "--resume_from_checkpoint continues as if it had never stopped.",
     .positional_usage = "",
     .options = options,
+    .usual = "input_dir|config_file|output_dir|init_checkpoint|eval_input_dir|recipe|max_seq_length|"
+             "train_batch_size|gradient_accumulation_steps|max_steps|total_training_time|learning_rate|"
+             "warmup_proportion|optimizer|seed|autocast|checkpoint_activations|device|deepspeed_config|"
+             "phase2|phase1_end_step|resume_from_checkpoint|num_steps_per_checkpoint|eval_steps|log_freq|"
+             "dry_run|global_batch_size|zero_stage",
     .args_bytes = sizeof(struct pretrain_args),
     .given = OWN(given),
     .run = run,

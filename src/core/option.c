@@ -518,12 +518,12 @@ static struct status check_positional(const struct command *c, int n, const char
 }
 
 struct status option_parse(const struct command *c, int argc, const char **argv, void *args,
-                           int *n_positional, bool *wants_help)
+                           int *n_positional, enum option_help *help)
 {
     bool only_positional = false; /* "--" was seen */
     struct given_texts texts = {{{0}}};
     *n_positional = 0;
-    *wants_help = false;
+    *help = OPTION_NO_HELP;
     memset(args, 0, c->args_bytes);
     TRY(store_defaults(c, args));
     for (int i = 0; i < argc; i++) {
@@ -539,7 +539,11 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
             argv[(*n_positional)++] = word;
             only_positional = only_positional || c->ends_at_word;
         } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-            *wants_help = true;
+            bool all = i + 1 < argc && strcmp(argv[i + 1], "all") == 0;
+            *help = all ? OPTION_ALL_HELP : OPTION_USUAL_HELP;
+            return status_ok();
+        } else if (strcmp(word, "--help=all") == 0) {
+            *help = OPTION_ALL_HELP;
             return status_ok();
         } else if (strcmp(word, "--") == 0) {
             only_positional = true;
@@ -636,8 +640,35 @@ static void print_option(const struct option *o)
     buf_fini(&text);
 }
 
-void option_print_help(const struct command *c)
+/* Prints the flags in their groups, without headings of empty groups; returns how many were left out. */
+static int print_options(const struct command *c, bool all)
 {
+    const char *heading = NULL;
+    int n_shown = 0, n_left_out = 0, n_usual = 1;
+    for (const struct option *o = c->options; o->name != NULL; o++) {
+        if (o->name[0] == '\0') {
+            heading = o->help;
+        } else if (!all && !is_choice(c->usual, o->name)) {
+            n_left_out++;
+        } else if (!is_ignored(o)) {
+            if (heading != NULL) {
+                printf("\n%s:\n", heading);
+                heading = NULL;
+            }
+            print_option(o);
+            n_shown++;
+        }
+    }
+    for (const char *p = c->usual; p != NULL && *p != '\0'; p++) {
+        n_usual += *p == '|';
+    }
+    CHECK(all || n_shown == n_usual, "kiln %s has %d of its %d usual flags", c->name, n_shown, n_usual);
+    return n_left_out;
+}
+
+void option_print_help(const struct command *c, enum option_help which)
+{
+    bool all = which == OPTION_ALL_HELP || c->usual == NULL;
     printf("usage: kiln %s [flags]%s%s\n\n", c->name, c->positional_usage[0] == '\0' ? "" : " ",
            c->positional_usage);
     print_wrapped(c->summary, 0, 0);
@@ -648,12 +679,10 @@ void option_print_help(const struct command *c)
     if (c->options->name != NULL && c->options->name[0] != '\0') {
         putchar('\n');
     }
-    for (const struct option *o = c->options; o->name != NULL; o++) {
-        if (o->name[0] == '\0') {
-            printf("\n%s:\n", o->help);
-        } else if (!is_ignored(o)) {
-            print_option(o);
-        }
+    int n_left_out = print_options(c, all);
+    if (all) {
+        print_ignored(c);
+    } else {
+        printf("\n%d more flags: kiln help %s all\n", n_left_out, c->name);
     }
-    print_ignored(c);
 }

@@ -144,6 +144,13 @@ struct option_given {
     uint64_t rows[4];
 };
 
+/* What a command line asks to be told about its command. */
+enum option_help {
+    OPTION_NO_HELP,
+    OPTION_USUAL_HELP, /* --help, -h */
+    OPTION_ALL_HELP,   /* --help all */
+};
+
 struct command {
     const char *name;
     const char *summary;          /* one line, for `kiln help` */
@@ -152,6 +159,7 @@ struct command {
     int min_positional, max_positional;
     bool ends_at_word; /* the first positional argument ends the flags: what follows is another program's */
     const struct option *options;
+    const char *usual; /* "a|b|c": the flags that --help explains, by their rows' names; NULL: all of them */
     size_t given;      /* offset of a struct option_given in the argument struct; 0: the command has none */
     size_t args_bytes; /* size of the argument struct, at most OPTION_ARGS_BYTES */
     struct status (*run)(const void *args, int n_positional, const char *const *positional);
@@ -161,10 +169,10 @@ struct command {
 enum { OPTION_ARGS_BYTES = 4096 };
 
 /* Parses argv[0..argc) into `args` (args_bytes, zeroed first) and compacts positional arguments to the front
- * of argv. STATUS_USAGE names the flag, the value and the limit; *wants_help is set by --help, and then
- * nothing else is checked. */
+ * of argv. STATUS_USAGE names the flag, the value and the limit; after --help, which sets *help, nothing else
+ * is checked. */
 struct status option_parse(const struct command *c, int argc, const char **argv, void *args,
-                           int *n_positional, bool *wants_help);
+                           int *n_positional, enum option_help *help);
 
 /* Whether the command line of a command with a struct option_given had this flag, or another for the same
  * value. */
@@ -188,7 +196,8 @@ struct option_key option_key(const struct option *o);
  * string is null.  The caller json_decref's it; NULL if memory runs out. */
 json_t *option_values(const struct command *c, const void *args);
 
-/* Writes the help of a command to standard output, wrapped to 100 columns. */
-void option_print_help(const struct command *c);
+/* Writes the help of a command to standard output, wrapped to 100 columns: with all flags, or the usual ones
+ * only. */
+void option_print_help(const struct command *c, enum option_help which);
 
 #endif

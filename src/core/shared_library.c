@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The directory of the program, without the last slash; "" if unknown. */
-static void program_directory(char *path, size_t n)
+void shared_library_program_directory(char *path, size_t n)
 {
     ssize_t length = readlink("/proc/self/exe", path, n - 1);
     path[length < 0 ? 0 : length] = '\0';
@@ -18,7 +17,7 @@ void shared_library_of_kiln(char *path, size_t n, const char *name)
 {
     char directory[1024];
     static const char *const places[] = {"", "/..", "/../lib"};
-    program_directory(directory, sizeof directory);
+    shared_library_program_directory(directory, sizeof directory);
     for (int i = 0; i < 3; i++) {
         snprintf(path, n, "%s%s/%s", directory, places[i], name);
         if (access(path, R_OK) == 0) {

@@ -21,4 +21,7 @@ struct status shared_library_open(const char *name, const char *package, const s
  * else its bare name, for the system's paths. */
 void shared_library_of_kiln(char *path, size_t n, const char *name);
 
+/* Writes the directory of the program to `path` [n], without the last slash; "" if it is unknown. */
+void shared_library_program_directory(char *path, size_t n);
+
 #endif

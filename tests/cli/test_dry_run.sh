@@ -78,6 +78,9 @@ for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
     silent $command --dry_run ${words[$command]} </dev/null
     expect 0 "usage: kiln $command [flags]" "$kiln" $command --help
     ! grep -nE ' $|.{101}' "$dir/out" || fail "kiln $command --help is not laid out"
+    [ "$(grep -c '^  --' "$dir/out")" -le 40 ] || fail "kiln $command --help has too many flags to be read"
+    expect 0 "usage: kiln $command [flags]" "$kiln" help $command all
+    ! grep -nE ' $|.{101}' "$dir/out" || fail "kiln help $command all is not laid out"
     n=$((n + 1))
 done
 [ $n -eq 23 ] || fail "$n commands"
@@ -90,5 +93,9 @@ expect 64 "micro-batches" "$kiln" squad --init_checkpoint none --output_dir new 
 expect 65 "none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 --do_train --train_file none.json
 expect 65 "qa_outputs" "$kiln" ask --model "$model" --dry_run
 expect 0 "(fp32|bf16|fp16, default" "$kiln" ask --help
-expect 0 "refused: gradients" "$kiln" squad --help
+expect 0 "refused: gradients" "$kiln" squad --help all
+expect 0 "--learning_rate X" "$kiln" pretrain --help
+! grep -qE -e '--emulate_world|ignored|one rank of many' "$dir/out" || fail "the usual help has unusual flags"
+grep -q '^[0-9]* more flags: kiln help pretrain all$' "$dir/out" || fail "nothing names the other flags"
+"$kiln" pretrain --help=all | cmp - <("$kiln" help pretrain all) || fail "two helps with all flags"
 echo "test_dry_run: $n commands write nothing"

@@ -75,7 +75,7 @@ expect 64 "--enable_packed_data_mode is 'nan', but must be true or false" "$kiln
 expect 64 "--output_dir is empty" "$kiln" pretrain --input_dir x --config_file x --output_dir=
 expect 64 "--init_checkpoint is empty" "$kiln" pretrain --init_checkpoint "" # a variable that is not set is no wish to start anew
 expect 0 "cpu" "$kiln" pretrain "${reference[@]}" --dry_run --tensorboard_logdir ""
-expect 0 "--use_habana, --use_hpu" "$kiln" pretrain --help
+expect 0 "--use_habana, --use_hpu" "$kiln" pretrain --help all
 expect 64 "clipped at their global norm" "$kiln" squad --per_param_grad_clipping
 
 flags=(--input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5

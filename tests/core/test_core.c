@@ -157,7 +157,7 @@ static struct status parse(struct parsed *p, int *n_positional, int argc, const 
                                      .args_bytes = sizeof(struct parsed),
                                      .positional_usage = "FILE",
                                      .max_positional = 1};
-    bool help;
+    enum option_help help;
     return option_parse(&c, argc, argv, p, n_positional, &help);
 }
 
@@ -267,7 +267,7 @@ static const struct command meant_command = {
 
 static struct status parse_meant(struct meant *p, int argc, const char **argv)
 {
-    bool help;
+    enum option_help help;
     int n;
     return option_parse(&meant_command, argc, argv, p, &n, &help);
 }

@@ -3,7 +3,7 @@ SECONDS := 60# of each fuzz target
 SEED := 0# of its inputs; 0: others in each run
 CTEST :=# more arguments for the ctest of `make test`
 
-.PHONY: all help deps demo demo-long test check test-hosts test-kills test-slow bench asan tsan portable tidy format format-check fuzz doctor install clean
+.PHONY: all help deps demo demo-long test check test-hosts test-kills test-slow bench asan tsan portable tidy format format-check fuzz doctor commands install clean
 
 all: deps ## build the program: build/kiln
 	@cmake --preset release >/dev/null && cmake --build build
@@ -63,8 +63,11 @@ fuzz: ## every fuzz target for SECONDS=60
 doctor: all ## what this machine and this build have
 	@build/kiln doctor
 
-install: all ## install program and library under PREFIX (default /usr/local)
-	@cmake --install build --prefix $(or $(PREFIX),/usr/local)
+commands: all ## write docs/commands.md from the help of the program
+	@tools/make_commands.sh build/kiln docs/commands.md
+
+install: ## install what `make` has built under PREFIX (default /usr/local); DESTDIR stands in front of it
+	@tools/install.sh $(or $(PREFIX),/usr/local)
 
 clean: ## remove the builds
 	@rm -rf build build-asan build-bare build-fuzz build-portable build-tidy build-tsan

@@ -1,4 +1,5 @@
-# What `make install` puts under a prefix: the program, include/kiln, the library and its pkg-config file.
+# What `make install` puts under a prefix: the program and its manual page, include/kiln, the library and its pkg-config file;
+# configurations and examples in share/kiln; licence and documents in share/doc/kiln.
 # The installed library is the part of libkiln.a that src/api needs, as one object that exports only kiln_...:
 # programs that link it may use a name like log_error.
 set(public ${CMAKE_BINARY_DIR}/public)
@@ -9,7 +10,10 @@ add_custom_command(OUTPUT ${public}/libkiln.a
   COMMAND ${CMAKE_COMMAND} -E rm -f ${public}/libkiln.a
   COMMAND ${CMAKE_AR} qcs ${public}/libkiln.a ${public}/kiln.o
   DEPENDS kiln COMMAND_EXPAND_LISTS VERBATIM)
-add_custom_target(kiln_public ALL DEPENDS ${public}/libkiln.a)
+add_custom_command(OUTPUT ${public}/kiln.1
+  COMMAND ${CMAKE_SOURCE_DIR}/tools/make_commands.sh --man $<TARGET_FILE:kiln_program> ${public}/kiln.1
+  DEPENDS kiln_program ${CMAKE_SOURCE_DIR}/tools/make_commands.sh VERBATIM)
+add_custom_target(kiln_public ALL DEPENDS ${public}/libkiln.a ${public}/kiln.1)
 
 # What a program links besides: jansson and utf8proc have pkg-config files of their own.
 set(private)
@@ -31,3 +35,8 @@ install(TARGETS kiln_program RUNTIME DESTINATION bin)
 install(DIRECTORY include/kiln DESTINATION include)
 install(FILES ${public}/libkiln.a DESTINATION lib)
 install(FILES ${public}/kiln.pc DESTINATION lib/pkgconfig)
+install(FILES ${public}/kiln.1 DESTINATION share/man/man1)
+install(DIRECTORY configs DESTINATION share/kiln)
+install(DIRECTORY examples DESTINATION share/kiln FILES_MATCHING PATTERN "*.[ch]" PATTERN Makefile)
+install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md STYLE.md DESTINATION share/doc/kiln)
+install(DIRECTORY docs DESTINATION share/doc/kiln)

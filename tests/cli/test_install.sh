@@ -8,9 +8,34 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 export OMP_NUM_THREADS=1 PKG_CONFIG_PATH=$dir/prefix/lib/pkgconfig
 unset MAKEFLAGS CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH
 
+# into a folder that stands for the root, by a user who may not write into the build; then the prefix is moved
+before=$(find "$build" -maxdepth 1 -type f -printf '%p %T@\n' | sort)
+(cd / && DESTDIR=$dir/root "$source/tools/install.sh" /opt/kiln "$build") >"$dir/log" || fail "$(cat "$dir/log")"
+[ "$before" = "$(find "$build" -maxdepth 1 -type f -printf '%p %T@\n' | sort)" ] || fail "installing changed the build"
+mv "$dir/root/opt/kiln" "$dir/prefix"
+[ -z "$(find "$dir/root" -type f)" ] || fail "files outside the prefix: $(find "$dir/root" -type f)"
+for file in bin/kiln lib/libkiln.a include/kiln/kiln.h share/man/man1/kiln.1 share/kiln/configs/bert_mini.json \
+    share/kiln/examples/ask_file/Makefile share/doc/kiln/LICENSE share/doc/kiln/docs/howto/finetune.md; do
+    [ -s "$dir/prefix/$file" ] || fail "$file is not installed"
+done
+[ -z "$(find "$dir/prefix/share/kiln/examples" -type f ! -name '*.[ch]' ! -name Makefile)" ] || fail "built examples were installed"
+! "$source/tools/install.sh" "$dir/none" "$dir/empty" 2>"$dir/log" || fail "nothing was installed"
+grep -q 'run make first' "$dir/log" || fail "$(cat "$dir/log")"
 
-cmake --install "$build" --prefix "$dir/first" >/dev/null
-mv "$dir/first" "$dir/prefix"
+# a configuration by its name: beside the installed program, and beside the one in its build
+for program in "$dir/prefix/bin/kiln" "$kiln"; do
+    by_name() { (cd "$dir" && "$program" plan --dry_run --device a100 --config_file "$1" 2>&1); }
+    by_name mini >"$dir/short" || fail "$(cat "$dir/short")"
+    by_name bert_mini | cmp - "$dir/short" || fail "mini is not bert_mini"
+    grep -q /configs/bert_mini.json "$dir/short" || fail "another configuration: $(cat "$dir/short")"
+    ! by_name mimi >"$dir/log" || fail "mimi is a configuration"
+    grep -q 'did you mean mini? there are .*1.2b.* large,.* tiny' "$dir/log" || fail "$(cat "$dir/log")"
+done
+rm -r "$dir/prefix/share/kiln/configs"
+! "$dir/prefix/bin/kiln" plan --config_file mini 2>"$dir/log" || fail "a configuration that is not there"
+grep -q 'share/kiln/configs is no directory\|/configs is no directory' "$dir/log" || fail "$(cat "$dir/log")"
+cp "$source/configs/bert_tiny.json" "$dir/mini" # a file of this name is what is meant
+(cd "$dir" && "$kiln" plan --dry_run --device a100 --config_file mini) 2>/dev/null | grep -q 'model *mini: 2 layers' || fail "the file was passed over"
 [ "$("$dir/prefix/bin/kiln" --version)" = "kiln $(pkg-config --modversion kiln)" ] || fail "two versions"
 strangers=$(nm -g --defined-only "$dir/prefix/lib/libkiln.a" | awk 'NF == 3 && $3 !~ /^kiln_/ { print $3 }')
 [ -z "$strangers" ] || fail "the library also shows $strangers"

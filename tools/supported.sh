@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every mode of kiln in every number format of a device, on a small model and text of its own, and prints a table in Markdown:
-# what runs, and what is refused with a sentence.  README.md's table "Supported configurations" is made by it, and test_supported
+# what runs, and what is refused with a sentence.  docs/supported.md is made by it, and test_supported
 # holds the two together.
 # usage: tools/supported.sh KILN [cpu|cuda [MODES]]      MODES: an extended regular expression of the rows to run
 # On cuda with a GPU, or with the kernels emulated on the cpu (build/tests/emulated_kiln/kiln, 10 minutes for all rows).

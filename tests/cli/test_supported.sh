@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# README's table of supported configurations says of the cpu what tools/supported.sh finds, cell by cell.
+# docs/supported.md says of the cpu what tools/supported.sh finds, cell by cell.
 set -euo pipefail
 kiln=$1
 dir=$(mktemp -d)
@@ -8,8 +8,8 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/expect.sh"
 need_hdf5
 "$root/tools/supported.sh" "$kiln" cpu >"$dir/found"
-sed -n '/^| on cpu |/,/^$/p' "$root/README.md" | sed '/^$/d' >"$dir/said"
-[ -s "$dir/said" ] || fail "README.md has no table of the cpu"
+sed -n '/^| on cpu |/,/^$/p' "$root/docs/supported.md" | sed '/^$/d' >"$dir/said"
+[ -s "$dir/said" ] || fail "docs/supported.md has no table of the cpu"
 [ "$(wc -l <"$dir/found")" -eq 16 ] || fail "$(cat "$dir/found")"
 ! grep -q fails "$dir/found" || fail "$(cat "$dir/found")"
-diff "$dir/said" "$dir/found" || fail "README.md's table is not what runs"
+diff "$dir/said" "$dir/found" || fail "docs/supported.md is not what runs"

@@ -7,7 +7,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 export OMP_NUM_THREADS=1 PKG_CONFIG_PATH=$dir/prefix/lib/pkgconfig
 unset MAKEFLAGS CPATH C_INCLUDE_PATH LIBRARY_PATH
 
-cmake --install "$build" --prefix "$dir/prefix" >/dev/null
+"$(dirname "$0")/../../tools/install.sh" "$dir/prefix" "$build" >/dev/null
 cp -r "$source/examples/train_own" "$dir/example"
 make -s -C "$dir/example" clean train_own
 # libkiln_mpi.so is found by the path that pkg-config gives the program, unless a sanitizer opens libraries in its place

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char family[] = "bert_", suffix[] = ".json";
+static const char suffix[] = ".json";
 
 static bool ends_in_json(const char *name)
 {
@@ -38,33 +38,40 @@ static bool find_folder(char folder[SHIPPED_CONFIG_BYTES])
     return false;
 }
 
-/* The name that people use for a file: without the suffix and, of most, the family. */
-static char *name_of(char *file)
+/* What is enough to name a configuration: what follows the first '_' of its name, if anything does. */
+static const char *short_name(const char *name)
 {
-    file[strlen(file) - (sizeof suffix - 1)] = '\0';
-    return strncmp(file, family, sizeof family - 1) == 0 ? file + sizeof family - 1 : file;
+    const char *dash = strchr(name, '_');
+    return dash == NULL ? name : dash + 1;
 }
 
-static struct status unknown(const char *name, const char *folder)
+/* Takes the suffix from the names, and returns the index of the one that is meant; -1: none is. */
+static int find_name(struct dirent *const *files, int n, const char *name)
 {
-    struct dirent **files = NULL;
+    int found = -1;
+    for (int i = 0; i < n; i++) {
+        char *known = files[i]->d_name;
+        known[strlen(known) - (sizeof suffix - 1)] = '\0';
+        if (strcmp(known, name) == 0 || (found < 0 && strcmp(short_name(known), name) == 0)) {
+            found = i;
+        }
+    }
+    return found;
+}
+
+static struct status unknown(struct dirent *const *files, int n, const char *name)
+{
     struct nearest best = {0};
     struct buf names = {0};
-    int n = scandir(folder, &files, is_config, alphasort);
     for (int i = 0; i < n; i++) {
-        char *known = name_of(files[i]->d_name);
-        nearest_try(&best, known, name, strlen(name));
-        buf_printf(&names, "%s%s", i == 0 ? "" : ", ", known);
+        nearest_try(&best, files[i]->d_name, name, strlen(name));
+        nearest_try(&best, short_name(files[i]->d_name), name, strlen(name));
+        buf_printf(&names, "%s%s", i == 0 ? "" : ", ", files[i]->d_name);
     }
-    struct status s =
-        status_error(STATUS_USAGE,
-                     "--config_file %s is no file, and no configuration of this name comes with "
-                     "kiln%s there are %s",
-                     name, best.word == NULL ? ":" : nearest_question(&best, "").text, buf_text(&names));
-    for (int i = 0; i < n; i++) {
-        free(files[i]);
-    }
-    free(files);
+    struct status s = status_error(
+        STATUS_USAGE,
+        "--config_file %s is no file, and no configuration of this name comes with kiln%s there are %s", name,
+        best.word == NULL ? ":" : nearest_question(&best, "").text, buf_text(&names));
     buf_fini(&names);
     return s;
 }
@@ -73,21 +80,26 @@ struct status shipped_config_find(char path[SHIPPED_CONFIG_BYTES], const char **
 {
     const char *name = *config_file;
     char folder[SHIPPED_CONFIG_BYTES];
+    struct dirent **files = NULL;
     if (strchr(name, '/') != NULL || ends_in_json(name) || name[0] == '<' || file_exists(name)) {
         return status_ok();
     }
-    if (!find_folder(folder)) {
+    int n = find_folder(folder) ? scandir(folder, &files, is_config, alphasort) : -1;
+    if (n < 0) {
         return status_error(STATUS_USAGE,
                             "--config_file %s is no file, and the configurations that come with kiln are not "
                             "there: %s is no directory",
                             name, folder);
     }
-    for (int i = 0; i < 2; i++) {
-        int n = snprintf(path, SHIPPED_CONFIG_BYTES, "%s/%s%s%s", folder, i == 0 ? "" : family, name, suffix);
-        if (n < SHIPPED_CONFIG_BYTES && file_exists(path)) {
-            *config_file = path;
-            return status_ok();
-        }
+    int found = find_name(files, n, name);
+    struct status s = found < 0 ? unknown(files, n, name) : status_ok();
+    if (found >= 0) {
+        snprintf(path, SHIPPED_CONFIG_BYTES, "%s/%s%s", folder, files[found]->d_name, suffix);
+        *config_file = path;
     }
-    return unknown(name, folder);
+    for (int i = 0; i < n; i++) {
+        free(files[i]);
+    }
+    free(files);
+    return s;
 }

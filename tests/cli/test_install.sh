@@ -29,7 +29,7 @@ for program in "$dir/prefix/bin/kiln" "$kiln"; do
     by_name bert_mini | cmp - "$dir/short" || fail "mini is not bert_mini"
     grep -q /configs/bert_mini.json "$dir/short" || fail "another configuration: $(cat "$dir/short")"
     ! by_name mimi >"$dir/log" || fail "mimi is a configuration"
-    grep -q 'did you mean mini? there are .*1.2b.* large,.* tiny' "$dir/log" || fail "$(cat "$dir/log")"
+    grep -q 'did you mean mini? there are bert_1.2b, .*bert_large, .*bert_tiny, ' "$dir/log" || fail "$(cat "$dir/log")"
 done
 rm -r "$dir/prefix/share/kiln/configs"
 ! "$dir/prefix/bin/kiln" plan --config_file mini 2>"$dir/log" || fail "a configuration that is not there"

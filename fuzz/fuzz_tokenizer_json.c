@@ -29,7 +29,7 @@ static void check_round_trip(const struct tokenizer_json *t)
     if (failed(vocab_init(&v, t->vocab.data, t->vocab.n, "input"))) {
         return;
     }
-    CHECK(!failed(tokenizer_json_make(&root, &v, t->lower_case, &t->added)),
+    CHECK(!failed(tokenizer_json_make(&root, &v, t->lower_case, &t->added, &t->frame)),
           "kiln cannot write what it has read");
     char *text = json_to_text(root);
     CHECK(text != NULL && !failed(tokenizer_json_parse(&again, text, strlen(text), "own")),

@@ -3,8 +3,7 @@
 struct status pair_encoder_init(struct pair_encoder *e, struct tokenizer_scratch *scratch, int64_t max_length)
 {
     *e = (struct pair_encoder){.scratch = scratch, .max_length = max_length};
-    return tokenizer_require(scratch->tokenizer, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR,
-                             "a text to classify");
+    return tokenizer_frame(&e->frame, scratch->tokenizer, "a text to classify");
 }
 
 void pair_encoder_fini(struct pair_encoder *e)
@@ -31,38 +30,54 @@ void pair_encoder_cut(int64_t *a, int64_t *b, int64_t room)
     *b = swap ? shorter : longer;
 }
 
-static bool put(struct id_list *out, const struct id_list *ids, int64_t n, int32_t separator)
+static bool make_room(struct id_list *l, int64_t n)
 {
     bool room = true;
-    for (int64_t i = 0; i < n; i++) {
-        room = room && id_list_append(out, ids->ids[i]);
+    for (l->n = 0; room && (int64_t)l->n < n;) {
+        room = id_list_append(l, 0);
     }
-    return room && id_list_append(out, separator);
+    return room;
+}
+
+/* Lays out the first n_a and n_b tokens of both texts. */
+static struct status put(struct pair_encoder *e, struct labelled_texts *out, const struct input_form *form,
+                         int64_t n_a, int64_t n_b, const int32_t *labels)
+{
+    int64_t n = input_form_n_special(form) + n_a + n_b;
+    if (n == 0) {
+        return status_error(STATUS_DATA, "a text has no tokens, and the tokenizer adds none");
+    }
+    if (!make_room(&e->whole, n)) {
+        return status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
+    }
+    input_form_write(form, e->whole.ids, n_a, n_b);
+    for (int64_t i = 0; i < n_a; i++) {
+        e->whole.ids[form->before.n + i] = e->a.ids[i];
+    }
+    for (int64_t i = 0; i < n_b; i++) {
+        e->whole.ids[input_form_second_at(form, n_a) + i] = e->b.ids[i];
+    }
+    return labelled_texts_add(out, e->whole.ids, n, input_form_n_first(form, n_a, n_b), labels);
 }
 
 struct status pair_encoder_add(struct pair_encoder *e, struct labelled_texts *out, struct text_bytes a,
                                const struct text_bytes *b, const int32_t *labels)
 {
-    const int32_t *special = e->scratch->tokenizer->special;
-    bool pair = b != NULL;
-    int64_t room = e->max_length - (pair ? 3 : 2);
+    const struct input_form *form = b != NULL ? &e->frame.pair : &e->frame.one;
+    int64_t room = e->max_length - input_form_n_special(form);
     if (room < 0) {
-        return status_error(
-            STATUS_USAGE,
-            "%lld tokens leave no room for a text between the special ones, of which there are %d",
-            (long long)e->max_length, pair ? 3 : 2);
+        return status_error(STATUS_USAGE,
+                            "%lld tokens leave no room for a text between the special ones, of which "
+                            "there are %lld",
+                            (long long)e->max_length, (long long)input_form_n_special(form));
     }
-    e->a.n = e->b.n = e->whole.n = 0;
+    e->a.n = e->b.n = 0;
     TRY(tokenizer_encode_ids(e->scratch, &e->a, a.bytes, a.n));
-    if (pair) {
+    if (b != NULL) {
         TRY(tokenizer_encode_ids(e->scratch, &e->b, b->bytes, b->n));
     }
     int64_t n_a = (int64_t)e->a.n, n_b = (int64_t)e->b.n;
     e->n_cut += n_a + n_b > room;
     pair_encoder_cut(&n_a, &n_b, room);
-    bool has_room = id_list_append(&e->whole, special[SPECIAL_BEGIN]) &&
-                    put(&e->whole, &e->a, n_a, special[SPECIAL_SEPARATOR]) &&
-                    (!pair || put(&e->whole, &e->b, n_b, special[SPECIAL_SEPARATOR]));
-    return has_room ? labelled_texts_add(out, e->whole.ids, (int64_t)e->whole.n, n_a + 2, labels)
-                    : status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
+    return put(e, out, form, n_a, n_b, labels);
 }

@@ -11,6 +11,7 @@
 
 struct pair_encoder {
     struct tokenizer_scratch *scratch; /* borrowed */
+    struct input_frame frame;          /* of the tokenizer */
     int64_t max_length;                /* tokens of a text, special ones included */
     int64_t n_cut;                     /* texts that were too long */
     struct id_list a, b, whole;        /* of the text under way */

@@ -123,7 +123,7 @@ static struct status place_span(struct squad_answers *a, struct squad_candidate 
     const struct squad_context *context = squad_example_context(a->examples, w->example);
     const struct squad_word *words = a->examples->words + context->first_word;
     int64_t token = f->context_starts[f->example_contexts[w->example]] + w->window_start + s->start -
-                    squad_feature_first_length(f, feature);
+                    squad_feature_window_at(f, feature);
     c->start = words[squad_feature_word(f, feature, s->start)].start;
     c->end = words[squad_feature_word(f, feature, s->end)].end;
     return squad_align_find(&a->align, &c->start, &c->end, squad_context_text(a->examples, context),

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_SPECIAL = 3, MAX_SEQ_LENGTH = 1 << 20 };
+enum { MAX_SEQ_LENGTH = 1 << 20 };
 
 struct builder {
     struct squad_features *f;
@@ -21,15 +21,25 @@ struct builder {
     bool warned;
 };
 
-int64_t squad_feature_first_length(const struct squad_features *f, int64_t i)
+static int64_t question_length(const struct squad_features *f, int64_t i)
 {
     int32_t x = f->features[i].example;
-    return f->question_starts[x + 1] - f->question_starts[x] + 2;
+    return f->question_starts[x + 1] - f->question_starts[x];
+}
+
+int64_t squad_feature_first_length(const struct squad_features *f, int64_t i)
+{
+    return input_form_n_first(&f->form, question_length(f, i), f->features[i].window_length);
+}
+
+int64_t squad_feature_window_at(const struct squad_features *f, int64_t i)
+{
+    return input_form_second_at(&f->form, question_length(f, i));
 }
 
 int64_t squad_feature_length(const struct squad_features *f, int64_t i)
 {
-    return squad_feature_first_length(f, i) + f->features[i].window_length + 1;
+    return squad_feature_window_at(f, i) + f->features[i].window_length + f->form.after.n;
 }
 
 /* The first token of a feature's window. */
@@ -42,27 +52,26 @@ static int64_t window_token(const struct squad_features *f, int64_t i)
 void squad_feature_fill(const struct squad_features *f, int64_t i, int32_t *ids)
 {
     const struct squad_feature *w = &f->features[i];
-    int64_t n_question = squad_feature_first_length(f, i) - 2;
-    *ids++ = f->cls;
+    int64_t n_question = question_length(f, i);
+    input_form_write(&f->form, ids, n_question, w->window_length);
     if (n_question > 0) { /* without any question_ids is NULL */
-        memcpy(ids, f->question_ids + f->question_starts[w->example], (size_t)n_question * sizeof *ids);
-        ids += n_question;
+        memcpy(ids + f->form.before.n, f->question_ids + f->question_starts[w->example],
+               (size_t)n_question * sizeof *ids);
     }
-    *ids++ = f->sep;
-    memcpy(ids, f->context_ids + window_token(f, i), (size_t)w->window_length * sizeof *ids);
-    ids[w->window_length] = f->sep;
+    memcpy(ids + squad_feature_window_at(f, i), f->context_ids + window_token(f, i),
+           (size_t)w->window_length * sizeof *ids);
 }
 
 int32_t squad_feature_word(const struct squad_features *f, int64_t i, int64_t position)
 {
-    int64_t at = position - squad_feature_first_length(f, i);
+    int64_t at = position - squad_feature_window_at(f, i);
     bool inside = at >= 0 && at < f->features[i].window_length;
     return inside ? f->token_words[window_token(f, i) + at] : -1;
 }
 
 bool squad_feature_is_max_context(const struct squad_features *f, int64_t i, int64_t position)
 {
-    int64_t token = f->features[i].window_start + position - squad_feature_first_length(f, i);
+    int64_t token = f->features[i].window_start + position - squad_feature_window_at(f, i);
     int32_t x = f->features[i].example;
     int64_t best = -1;
     double best_score = 0;
@@ -152,7 +161,7 @@ static void add_window(struct builder *b, struct squad_feature w, int64_t first,
         w.start = (int32_t)(first - w.window_start + n_before);
         w.end = (int32_t)(last - w.window_start + n_before);
     }
-    int64_t length = n_before + w.window_length + 1;
+    int64_t length = n_before + w.window_length + b->f->form.after.n;
     b->f->max_length = length > b->f->max_length ? length : b->f->max_length;
     buf_append(&b->features, &w, sizeof w);
 }
@@ -161,7 +170,7 @@ static struct status add_windows(struct builder *b, int64_t index)
 {
     const struct squad_example *x = &b->e->examples[index];
     int64_t n_question = b->f->question_starts[index + 1] - b->f->question_starts[index];
-    int64_t room = b->options.max_seq_length - n_question - N_SPECIAL;
+    int64_t room = b->options.max_seq_length - n_question - input_form_n_special(&b->f->form);
     if (room < 1) {
         return status_error(STATUS_DATA,
                             "the question %.100s has %lld pieces, which leaves no room for its context in "
@@ -182,7 +191,7 @@ static struct status add_windows(struct builder *b, int64_t index)
     for (int64_t at = 0; at < n; at += step) {
         int64_t length = n - at < room ? n - at : room;
         struct squad_feature w = {(int32_t)index, (int32_t)at, (int32_t)length, 0, 0};
-        add_window(b, w, first, last, n_question + 2);
+        add_window(b, w, first, last, input_form_second_at(&b->f->form, n_question));
         if (at + length == n) {
             break;
         }
@@ -214,11 +223,11 @@ static struct status build(struct builder *b)
     return status_ok();
 }
 
-static struct status check_options(const struct squad_feature_options *o)
+static struct status check_options(const struct squad_feature_options *o, int64_t n_special)
 {
-    if (o->max_seq_length < N_SPECIAL + 2 || o->max_seq_length > MAX_SEQ_LENGTH) {
-        return status_error(STATUS_USAGE, "max_seq_length is %lld; it must be from %d to %d",
-                            (long long)o->max_seq_length, N_SPECIAL + 2, MAX_SEQ_LENGTH);
+    if (o->max_seq_length < n_special + 2 || o->max_seq_length > MAX_SEQ_LENGTH) {
+        return status_error(STATUS_USAGE, "max_seq_length is %lld; it must be from %lld to %d",
+                            (long long)o->max_seq_length, (long long)n_special + 2, MAX_SEQ_LENGTH);
     }
     if (o->doc_stride < 1 || o->max_query_length < 1) {
         return status_error(STATUS_USAGE,
@@ -231,13 +240,11 @@ static struct status check_options(const struct squad_feature_options *o)
 struct status squad_features_build(struct squad_features *f, const struct squad_examples *e,
                                    const struct tokenizer *tokenizer, struct squad_feature_options o)
 {
-    *f = (struct squad_features){.n_examples = e->n,
-                                 .n_contexts = e->n_contexts,
-                                 .cls = tokenizer->special[SPECIAL_BEGIN],
-                                 .sep = tokenizer->special[SPECIAL_SEPARATOR]};
-    TRY(check_options(&o));
-    TRY(tokenizer_require(tokenizer, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR,
-                          "a question with its context"));
+    struct input_frame frame;
+    *f = (struct squad_features){.n_examples = e->n, .n_contexts = e->n_contexts};
+    TRY(tokenizer_frame(&frame, tokenizer, "a question with its context"));
+    f->form = frame.pair;
+    TRY(check_options(&o, input_form_n_special(&f->form)));
     struct builder b = {.f = f, .e = e, .options = o};
     TRY(tokenizer_scratch_init(&b.scratch, tokenizer));
     f->first_features = calloc((size_t)e->n + 1, sizeof *f->first_features);

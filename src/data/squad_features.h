@@ -39,8 +39,8 @@ struct squad_features {
     int64_t *context_starts;   /* [n_contexts + 1] in context_ids */
     int32_t *context_ids;      /* tokens of all contexts */
     int32_t *token_words;      /* [context_starts[n_contexts]] word of its context that a token is from */
-    int32_t cls, sep;
-    int64_t max_length; /* of the longest feature */
+    struct input_form form;    /* of a question and a window */
+    int64_t max_length;        /* of the longest feature */
 };
 
 /* Borrows nothing.  STATUS_USAGE: lengths outside their limits; STATUS_DATA: a question leaves no room for
@@ -51,9 +51,11 @@ struct status squad_features_build(struct squad_features *f, const struct squad_
                                    const struct tokenizer *tokenizer, struct squad_feature_options o);
 void squad_features_fini(struct squad_features *f);
 
-/* Tokens of a feature, and how many of them are segment 0: [CLS] question [SEP]. */
+/* Tokens of a feature, how many of them are segment 0, such as [CLS] question [SEP], and the place of its
+ * window. */
 int64_t squad_feature_length(const struct squad_features *f, int64_t i);
 int64_t squad_feature_first_length(const struct squad_features *f, int64_t i);
+int64_t squad_feature_window_at(const struct squad_features *f, int64_t i);
 
 /* Writes ids[length]. */
 void squad_feature_fill(const struct squad_features *f, int64_t i, int32_t *ids);

@@ -91,6 +91,7 @@ struct status tag_examples_names(const struct tag_examples *e, struct label_name
 struct encoding {
     const struct label_match *match; /* NULL: without labels */
     struct tokenizer_scratch scratch;
+    struct input_form form;
     struct id_list word, ids, labels; /* of a text: labels of all pieces */
     int64_t max_length;
 };
@@ -100,6 +101,15 @@ static bool put(struct encoding *x, int32_t id, int32_t label)
     return id_list_append(&x->ids, id) && id_list_append(&x->labels, label);
 }
 
+static bool put_specials(struct encoding *x, const struct input_specials *s)
+{
+    bool room = true;
+    for (int i = 0; i < s->n; i++) {
+        room = room && put(x, s->ids[i], -1);
+    }
+    return room;
+}
+
 static struct status out_of_memory(void)
 {
     return status_error(STATUS_MEMORY, "out of memory for the tokens of sentences");
@@ -107,10 +117,12 @@ static struct status out_of_memory(void)
 
 static struct status end_text(struct tag_examples *e, struct encoding *x)
 {
-    if (!put(x, x->scratch.tokenizer->special[SPECIAL_SEPARATOR], -1)) {
+    int64_t n = (int64_t)x->ids.n - x->form.before.n;
+    if (!put_specials(x, &x->form.after)) {
         return out_of_memory();
     }
-    TRY(labelled_texts_add(&e->texts, x->ids.ids, (int64_t)x->ids.n, (int64_t)x->ids.n, x->labels.ids));
+    TRY(labelled_texts_add(&e->texts, x->ids.ids, (int64_t)x->ids.n, input_form_n_first(&x->form, n, 0),
+                           x->labels.ids));
     x->ids.n = x->labels.n = 0;
     return status_ok();
 }
@@ -127,21 +139,20 @@ static struct status find_label(const struct tag_examples *e, const struct encod
 /* Appends a word to the current text, or ends that text first if the word does not fit. */
 static struct status encode_word(struct tag_examples *e, struct encoding *x, struct tag_word *w, bool *cut)
 {
-    const int32_t *special = x->scratch.tokenizer->special;
-    int64_t room = x->max_length - 2;
+    int64_t room = x->max_length - input_form_n_special(&x->form);
     int32_t label;
     x->word.n = 0;
     TRY(find_label(e, x, w, &label));
     TRY(tokenizer_encode_ids(&x->scratch, &x->word, e->text.data + w->text, w->n));
-    if (x->word.n == 0 && !id_list_append(&x->word, special[SPECIAL_UNKNOWN])) {
+    if (x->word.n == 0 && !id_list_append(&x->word, x->scratch.tokenizer->special[SPECIAL_UNKNOWN])) {
         return out_of_memory();
     }
     int64_t n = (int64_t)x->word.n < room ? (int64_t)x->word.n : room;
-    if (x->ids.n > 0 && (int64_t)x->ids.n + n + 1 > x->max_length) {
+    if (x->ids.n > 0 && (int64_t)x->ids.n + n + x->form.after.n > x->max_length) {
         *cut = true;
         TRY(end_text(e, x));
     }
-    bool has_room = x->ids.n > 0 || put(x, special[SPECIAL_BEGIN], -1);
+    bool has_room = x->ids.n > 0 || put_specials(x, &x->form.before);
     w->model_label = label;
     w->example = e->texts.n;
     w->piece = (int64_t)x->ids.n;
@@ -168,12 +179,14 @@ static struct status encode(struct tag_examples *e, const struct tokenizer *toke
                             const struct label_match *match)
 {
     struct encoding x = {.match = match, .max_length = max_seq_length};
-    if (max_seq_length < 3) {
+    struct input_frame frame;
+    TRY(tokenizer_frame(&frame, tokenizer, "a sentence to label"));
+    x.form = frame.one;
+    if (max_seq_length < input_form_n_special(&x.form) + 1) {
         return status_error(STATUS_USAGE, "%lld tokens leave no room for a word between the special ones",
                             (long long)max_seq_length);
     }
-    TRY(tokenizer_require(tokenizer, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR | 1U << SPECIAL_UNKNOWN,
-                          "a sentence to label"));
+    TRY(tokenizer_require(tokenizer, 1U << SPECIAL_UNKNOWN, "a sentence to label"));
     struct status s = tokenizer_scratch_init(&x.scratch, tokenizer);
     s = failed(s) ? s : encode_all(e, &x);
     tokenizer_scratch_fini(&x.scratch);

@@ -138,6 +138,16 @@ struct status tokenizer_require(const struct tokenizer *t, unsigned wanted, cons
     return status_ok();
 }
 
+struct status tokenizer_frame(struct input_frame *f, const struct tokenizer *t, const char *what)
+{
+    *f = t->frame;
+    if (f->given) {
+        return status_ok();
+    }
+    *f = input_frame_bert(t->special[SPECIAL_BEGIN], t->special[SPECIAL_SEPARATOR]);
+    return tokenizer_require(t, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR, what);
+}
+
 int32_t tokenizer_tail_id(const struct tokenizer *t)
 {
     return t->special[SPECIAL_PAD] >= 0 ? t->special[SPECIAL_PAD] : 0;

@@ -12,6 +12,7 @@
 #include "core/json.h"
 #include "core/status.h"
 #include "text/added_tokens.h"
+#include "text/input_frame.h"
 #include "text/token_list.h"
 
 /* A caller's text or word. */
@@ -50,6 +51,7 @@ struct tokenizer {
     uint64_t hash;    /* of the files: goes into every artefact made with them */
     void *vocabulary; /* the kind's own */
 
+    struct input_frame frame;  /* of tokenizer.json; tokenizer_frame says which one holds */
     struct added_tokens added; /* the special tokens, and those that were given later */
     char *added_file;          /* the bytes of added_tokens.json; NULL: none were given later */
     /* special tokens that a text spells, such as "[SEP]", are found: as in transformers */
@@ -102,6 +104,10 @@ struct status tokenizer_set_lower_case(struct tokenizer *t, bool lower_case);
 /* STATUS_DATA unless it has a special token for each bit 1 << enum special_token of `wanted`; `what` needs
  * them. */
 struct status tokenizer_require(const struct tokenizer *t, unsigned wanted, const char *what);
+
+/* The frame of a model's input: the tokenizer's own, or BERT's with its special tokens.  STATUS_DATA: it has
+ * neither, and `what` needs one. */
+struct status tokenizer_frame(struct input_frame *f, const struct tokenizer *t, const char *what);
 
 /* The id for the tail of a stream, which nothing attends to: the padding token's, or 0 where there is
  * none. */

@@ -195,6 +195,9 @@ struct status tokenizer_json_parse(struct tokenizer_json *t, const char *text, s
     if (!failed(s)) {
         s = added_tokens_read_json(&t->added, json_object_get(root, "added_tokens"), source);
     }
+    if (!failed(s)) {
+        s = input_frame_parse(&t->frame, json_object_get(root, "post_processor"), source);
+    }
     json_decref(root);
     if (failed(s)) {
         tokenizer_json_fini(t);
@@ -223,30 +226,36 @@ static json_t *make_vocab(const struct vocab *v)
     return object;
 }
 
-static json_t *piece_of_template(const char *kind, const char *id, int type_id)
+/* All pieces of a file. */
+struct named_pieces {
+    const struct vocab *vocab;
+    const struct added_tokens *added;
+};
+
+static const char *piece_of(const void *self, int32_t id, size_t *n)
 {
-    return json_pack("{s:{s:s, s:i}}", kind, "id", id, "type_id", type_id);
+    const struct named_pieces *p = self;
+    const struct added_token *token = added_tokens_of(p->added, id);
+    if (id < p->vocab->n) {
+        return vocab_piece(p->vocab, id, n);
+    }
+    *n = token == NULL ? 0 : token->n;
+    return token == NULL ? "" : added_tokens_text(p->added, token);
 }
 
-/* [CLS] A [SEP], and [CLS] A [SEP] B [SEP] with B and its [SEP] of the second type. */
-static json_t *make_post_processor(const struct vocab *v)
+static json_t *make_post_processor(const struct vocab *v, const struct added_tokens *added,
+                                   const struct input_frame *frame)
 {
-    const char *special = "SpecialToken";
-    const char *sequence = "Sequence";
-    if (v->cls < 0 || v->sep < 0) {
-        return json_null();
+    const struct named_pieces pieces = {v, added};
+    struct input_frame bert = input_frame_bert(v->cls, v->sep);
+    if (frame->given) {
+        return input_frame_to_json(frame, piece_of, &pieces);
     }
-    return json_pack("{s:s, s:[o,o,o], s:[o,o,o,o,o], s:{s:{s:s, s:[i], s:[s]}, s:{s:s, s:[i], s:[s]}}}",
-                     "type", "TemplateProcessing", "single", piece_of_template(special, "[CLS]", 0),
-                     piece_of_template(sequence, "A", 0), piece_of_template(special, "[SEP]", 0), "pair",
-                     piece_of_template(special, "[CLS]", 0), piece_of_template(sequence, "A", 0),
-                     piece_of_template(special, "[SEP]", 0), piece_of_template(sequence, "B", 1),
-                     piece_of_template(special, "[SEP]", 1), "special_tokens", "[CLS]", "id", "[CLS]", "ids",
-                     v->cls, "tokens", "[CLS]", "[SEP]", "id", "[SEP]", "ids", v->sep, "tokens", "[SEP]");
+    return v->cls < 0 || v->sep < 0 ? json_null() : input_frame_to_json(&bert, piece_of, &pieces);
 }
 
 struct status tokenizer_json_make(json_t **root, const struct vocab *v, bool lower_case,
-                                  const struct added_tokens *added)
+                                  const struct added_tokens *added, const struct input_frame *frame)
 {
     if (memchr(v->text, '\0', v->text_bytes) != NULL) {
         *root = NULL;
@@ -258,9 +267,9 @@ struct status tokenizer_json_make(json_t **root, const struct vocab *v, bool low
                       "version", "1.0", "truncation", "padding", "added_tokens", added_tokens_json(added),
                       "normalizer", "type", "BertNormalizer", "clean_text", 1, "handle_chinese_chars", 1,
                       "strip_accents", "lowercase", (int)lower_case, "pre_tokenizer", "type",
-                      "BertPreTokenizer", "post_processor", make_post_processor(v), "decoder", "type",
-                      "WordPiece", "prefix", "##", "cleanup", 1, "model", "type", "WordPiece", "unk_token",
-                      "[UNK]", "continuing_subword_prefix", "##", "max_input_chars_per_word",
+                      "BertPreTokenizer", "post_processor", make_post_processor(v, added, frame), "decoder",
+                      "type", "WordPiece", "prefix", "##", "cleanup", 1, "model", "type", "WordPiece",
+                      "unk_token", "[UNK]", "continuing_subword_prefix", "##", "max_input_chars_per_word",
                       BASIC_WORD_MAX_CHARS, "vocab", make_vocab(v));
     return *root == NULL ? status_error(STATUS_MEMORY, "out of memory for tokenizer.json") : status_ok();
 }

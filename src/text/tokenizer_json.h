@@ -10,12 +10,14 @@
 #include "core/buf.h"
 #include "core/json.h"
 #include "text/added_tokens.h"
+#include "text/input_frame.h"
 #include "text/vocab.h"
 
 struct tokenizer_json {
     bool lower_case;  /* also strips accents */
     struct buf vocab; /* the pieces as vocab.txt would hold them: one a line, in the order of their ids */
     struct added_tokens added;
+    struct input_frame frame; /* of the post_processor */
 };
 
 /* Checks all of the settings.  STATUS_DATA names the first that is not BERT's, and for the vocabulary an id
@@ -25,9 +27,10 @@ struct status tokenizer_json_parse(struct tokenizer_json *t, const char *text, s
 /* Safe on a zeroed struct and after a failed parse. */
 void tokenizer_json_fini(struct tokenizer_json *t);
 
-/* The contents of the file for a vocabulary and tokens that were added, its special ones among them; the
- * caller json_decref's it.  STATUS_DATA for a piece that JSON cannot hold as a key (U+0000). */
+/* The contents of the file for a vocabulary, tokens that were added, its special ones among them, and a
+ * frame, or BERT's where none is given; the caller json_decref's it.  STATUS_DATA for a piece that JSON
+ * cannot hold as a key (U+0000). */
 struct status tokenizer_json_make(json_t **root, const struct vocab *v, bool lower_case,
-                                  const struct added_tokens *added);
+                                  const struct added_tokens *added, const struct input_frame *frame);
 
 #endif

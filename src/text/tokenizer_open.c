@@ -95,20 +95,22 @@ struct status tokenizer_open_beside(struct tokenizer *t, const char *path)
 }
 
 /* Two files of a directory say which pieces there are; tokenizer.json may have some more at the end, which
- * were added. */
-static void warn_of_other_pieces(const struct tokenizer *t, const char *pieces, const char *path)
+ * were added.  Warns and returns false where they disagree. */
+static bool has_same_pieces(const struct tokenizer *t, const char *pieces, const char *path)
 {
     for (int32_t id = 0; t != NULL && id < t->n; id++) {
         size_t n, n_here = strcspn(pieces, "\n");
         const char *piece = tokenizer_piece(t, id, &n);
         if (*pieces == '\0' || n != n_here || memcmp(piece, pieces, n) != 0) {
-            log_warning("%s and vocab.txt beside it disagree: id %d is '%.*s' there, and '%.*s' in "
-                        "vocab.txt, which is used",
-                        path, id, (int)n_here, pieces, (int)n, piece);
-            return;
+            log_warning(
+                "%s and vocab.txt beside it disagree: id %d is '%.*s' there, and '%.*s' in vocab.txt, "
+                "which is used",
+                path, id, (int)n_here, pieces, (int)n, piece);
+            return false;
         }
         pieces += n_here + 1;
     }
+    return true;
 }
 
 /* Reads the vocabulary of tokenizer.json, if wanted, and its letter case, which tokenizer_config.json may
@@ -131,11 +133,12 @@ static struct status read_json(struct tokenizer *t, struct tokenizer_config *c, 
     file_map_close(&map);
     if (!failed(s)) {
         c->lower_case = json.lower_case;
-        warn_of_other_pieces(wants_vocabulary ? NULL : t, buf_text(&json.vocab), path);
+        bool same = has_same_pieces(wants_vocabulary ? NULL : t, buf_text(&json.vocab), path);
         s = wants_vocabulary
                 ? wordpiece_tokenizer_init(t, json.vocab.data, json.vocab.n, path, json.lower_case)
                 : s;
-        *c->added = json.added; /* moved */
+        t->frame = same && !failed(s) ? json.frame : t->frame; /* its ids are those of its pieces */
+        *c->added = json.added;                                /* moved */
         json.added = (struct added_tokens){0};
         tokenizer_json_fini(&json);
     }
@@ -164,7 +167,8 @@ static struct status read_directory(struct tokenizer *t, struct tokenizer_config
     TRY(find_file(path, &has_added, directory, "added_tokens.json"));
     TRY(read_added_map(c->added, path));
     TRY(tokenizer_set_lower_case(t, c->lower_case));
-    return tokenizer_take_added(t, c->added);
+    TRY(tokenizer_take_added(t, c->added));
+    return input_frame_check(&t->frame, t->n, directory);
 }
 
 struct status tokenizer_open_near(struct tokenizer *t, char path[FILE_PATH_BYTES], bool *found,

@@ -71,7 +71,7 @@ static json_t *config(const struct tokenizer *t, int64_t max_length)
 static struct status documents(json_t **documents, const struct tokenizer *t)
 {
     json_t *tokenizer;
-    TRY(tokenizer_json_make(&tokenizer, t->vocabulary, t->lower_case, &t->added));
+    TRY(tokenizer_json_make(&tokenizer, t->vocabulary, t->lower_case, &t->added, &t->frame));
     *documents = json_pack("{s:{s:s, s:s, s:s, s:s, s:s}, s:o}", "special_tokens_map.json", "unk_token",
                            "[UNK]", "sep_token", "[SEP]", "pad_token", "[PAD]", "cls_token", "[CLS]",
                            "mask_token", "[MASK]", "tokenizer.json", tokenizer);

@@ -5,7 +5,10 @@
 
 #include "core/hash.h"
 #include "data/shard_set.h"
+#include "data/pair_encoder.h"
 #include "data/squad_features.h"
+#include "data/tag_examples.h"
+#include "io/json_file.h"
 #include "text/tokenizer_files.h"
 #include "text/tokenizer_open.h"
 #include "text/wordpiece_tokenizer.h"
@@ -362,6 +365,145 @@ static void directories_are_opened(void)
     EXPECT(read.kind == NULL, "what failed is closed");
 }
 
+/* A model directory of VOCAB whose tokenizer.json has this post_processor. */
+static struct status open_framed(struct tokenizer *t, const char *post_processor)
+{
+    char path[256];
+    json_t *root;
+    int64_t max_length;
+    struct tokenizer plain;
+    EXPECT_OK(file_make_directories(fixture_path("framed")));
+    wordpiece(&plain, false);
+    EXPECT_OK(tokenizer_files_write_all(&plain, fixture_path("framed"), 32));
+    tokenizer_fini(&plain);
+    snprintf(path, sizeof path, "%s/tokenizer.json", fixture_path("framed"));
+    EXPECT_OK(json_read_object(&root, path));
+    json_object_set_new(root, "post_processor", json_loads(post_processor, JSON_DECODE_ANY, NULL));
+    EXPECT_OK(json_file_write(path, root));
+    return tokenizer_open_directory(t, &max_length, fixture_path("framed"));
+}
+
+static void expect_frame(const struct labelled_texts *texts, const char *wanted, int64_t n_first)
+{
+    struct buf line = {0};
+    const struct labelled_text *x = labelled_texts_get(texts, texts->n - 1);
+    for (int64_t i = 0; i < x->n; i++) {
+        buf_printf(&line, "%s%d", i == 0 ? "" : " ", texts->ids.ids[x->first + i]);
+    }
+    EXPECT(strcmp(buf_text(&line), wanted) == 0 && x->n_first == n_first,
+           "%s, %lld of segment 0; not %s, %lld", buf_text(&line), (long long)x->n_first, wanted,
+           (long long)n_first);
+    buf_fini(&line);
+}
+
+/* The window "A a" of the question "un". */
+static void expect_window(const struct tokenizer *t, const char *wanted, int64_t n_first)
+{
+    static const char *const question = "un";
+    struct squad_examples e;
+    struct squad_features f;
+    struct labelled_texts texts = {.width = 1};
+    int32_t ids[32];
+    EXPECT_OK(squad_examples_ask(&e, "A a", 3, &question, 1));
+    EXPECT_OK(squad_features_build(&f, &e, t, (struct squad_feature_options){32, 16, 8, false}));
+    squad_feature_fill(&f, 0, ids);
+    EXPECT_OK(labelled_texts_add(&texts, ids, squad_feature_length(&f, 0), squad_feature_first_length(&f, 0),
+                                 NULL));
+    expect_frame(&texts, wanted, n_first);
+    EXPECT(squad_feature_word(&f, 0, squad_feature_window_at(&f, 0) + 1) == 1, "the place of the window");
+    labelled_texts_fini(&texts);
+    squad_features_fini(&f);
+    squad_examples_fini(&e);
+}
+
+/* Texts and pairs as the frame lays them out, and so again once kiln has written it. */
+static void frame_is(const char *post_processor, const char *one, int64_t one_first, const char *pair,
+                     int64_t pair_first)
+{
+    struct tokenizer t, back;
+    EXPECT_OK(open_framed(&t, post_processor));
+    for (int again = 0; again < 2; again++) {
+        struct tokenizer_scratch scratch;
+        struct pair_encoder e;
+        struct labelled_texts texts = {.width = 1};
+        struct text_bytes a = {"un", 2}, b = {"A a", 3};
+        int64_t max_length;
+        EXPECT_OK(tokenizer_scratch_init(&scratch, &t));
+        EXPECT_OK(pair_encoder_init(&e, &scratch, 32));
+        EXPECT_OK(pair_encoder_add(&e, &texts, a, NULL, NULL));
+        expect_frame(&texts, one, one_first);
+        EXPECT_OK(pair_encoder_add(&e, &texts, a, &b, NULL));
+        expect_frame(&texts, pair, pair_first);
+        expect_window(&t, pair, pair_first);
+        labelled_texts_fini(&texts);
+        pair_encoder_fini(&e);
+        tokenizer_scratch_fini(&scratch);
+        EXPECT_OK(tokenizer_files_write_all(&t, fixture_path("framed"), 32));
+        EXPECT_OK(tokenizer_open_directory(&back, &max_length, fixture_path("framed")));
+        EXPECT(back.frame.given && (!t.frame.given || input_frame_equal(&t.frame, &back.frame)),
+               "read back otherwise");
+        tokenizer_fini(&t);
+        t = back;
+    }
+    tokenizer_fini(&t);
+}
+
+#define A(type)    "{\"Sequence\": {\"id\": \"A\", \"type_id\": " #type "}}"
+#define B(type)    "{\"Sequence\": {\"id\": \"B\", \"type_id\": " #type "}}"
+#define CLS(type)  "{\"SpecialToken\": {\"id\": \"[CLS]\", \"type_id\": " #type "}}"
+#define SEP(type)  "{\"SpecialToken\": {\"id\": \"[SEP]\", \"type_id\": " #type "}}"
+#define TOKENS     "{\"[CLS]\": {\"id\": \"[CLS]\", \"ids\": [2]}, " LAST_TOKEN "}"
+#define LAST_TOKEN "\"[SEP]\": {\"id\": \"[SEP]\", \"ids\": [3]}"
+#define TEMPLATE(single, pair)                                                                               \
+    "{\"type\": \"TemplateProcessing\", \"single\": [" single "], \"pair\": [" pair                          \
+    "], \"special_tokens\": " TOKENS "}"
+#define PAIR CLS(0) "," A(0) "," SEP(0) "," B(1) "," SEP(1)
+
+static void frames_are_honoured(void)
+{
+    frame_is("null", "2 5 3", 3, "2 5 3 7 8 3", 3);
+    frame_is(TEMPLATE(CLS(0) "," A(0) "," SEP(0), PAIR), "2 5 3", 3, "2 5 3 7 8 3", 3);
+    frame_is("{\"type\": \"BertProcessing\", \"cls\": [\"[CLS]\", 2], \"sep\": [\"[SEP]\", 3]}", "2 5 3", 3,
+             "2 5 3 7 8 3", 3);
+    frame_is("{\"type\": \"RobertaProcessing\", \"cls\": [\"[CLS]\", 2], \"sep\": [\"[SEP]\", 3]}", "2 5 3",
+             3, "2 5 3 3 7 8 3", 7);
+    frame_is(TEMPLATE(A(0), A(0) "," B(1)), "5", 1, "5 7 8", 1);
+    frame_is(TEMPLATE(A(0) "," SEP(0) "," CLS(1), A(0) "," SEP(0) "," B(0) "," SEP(0) "," CLS(1)), "5 3 2", 2,
+             "5 3 7 8 3 2", 5);
+    frame_is(TEMPLATE(CLS(0) "," CLS(0) "," A(1) "," SEP(1), CLS(0) "," A(0) "," SEP(1) "," B(1)), "2 2 5 3",
+             2, "2 5 3 7 8", 2);
+}
+
+static void strange_frames_are_named(void)
+{
+    static const struct {
+        const char *processor, *message;
+    } cases[] = {
+        {"{\"type\": \"ByteLevel\"}", "post_processor is a ByteLevel"},
+        {"{\"cls\": 1}", "\"type\""},
+        {"{\"type\": \"RobertaProcessing\", \"cls\": [\"[CLS]\", 2]}", "\"sep\" must be a token and its id"},
+        {"{\"type\": \"BertProcessing\", \"cls\": [\"[CLS]\", -2], \"sep\": [\"[SEP]\", 3]}",
+         "\"cls\" must be"},
+        {"{\"type\": \"BertProcessing\", \"cls\": [\"[CLS]\", 99], \"sep\": [\"[SEP]\", 3]}", "the id 99"},
+        {"{\"type\": \"TemplateProcessing\"}", "\"single\" must be a list"},
+        {TEMPLATE(CLS(0), PAIR), "\"single\" must have the text A"},
+        {TEMPLATE(A(0), A(0)), "\"pair\" must have the texts A and B"},
+        {TEMPLATE(B(0), PAIR), "it has B"},
+        {TEMPLATE(A(0), B(0) "," A(1)), "it has B"},
+        {TEMPLATE(A(0), A(0) "," B(1) "," A(1)), "it has A"},
+        {TEMPLATE(A(0) "," CLS(2), PAIR), "type_id 2"},
+        {TEMPLATE(A(1) "," SEP(0), PAIR), "type_id 0 behind a 1"},
+        {TEMPLATE("{\"SpecialToken\": {\"id\": \"<s>\"}}," A(0), PAIR), "does not list: <s>"},
+        {TEMPLATE("{}," A(0), PAIR), "neither a Sequence nor a SpecialToken"},
+        {TEMPLATE(CLS(0) "," CLS(0) "," CLS(0) "," CLS(0) "," CLS(0) "," A(0), PAIR),
+         "more than 4 special tokens"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tokenizer t;
+        EXPECT_ERROR(open_framed(&t, cases[i].processor), STATUS_DATA, cases[i].message);
+    }
+}
+
 static void unknown_vocabularies_encode_nothing(void)
 {
     struct tokenizer t;
@@ -386,6 +528,8 @@ int main(void)
     questions_want_a_separator();
     files_are_written_by_their_list();
     directories_are_opened();
+    frames_are_honoured();
+    strange_frames_are_named();
     unknown_vocabularies_encode_nothing();
     fixture_remove();
     return 0;

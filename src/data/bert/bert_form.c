@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { MIN_SEQ_LENGTH = BERT_PAIR_SPECIAL_TOKENS + 2 }; /* one token in each segment */
+enum { MIN_SEQ_LENGTH = 5 }; /* one token in each segment of [CLS] A [SEP] B [SEP] */
 
 static int64_t micro_size(const struct bert_loader_config *c)
 {
@@ -67,9 +67,16 @@ struct status bert_form_check(const struct bert_loader_config *c)
     return status_ok();
 }
 
+struct input_form bert_form_frame(const struct bert_loader_config *c)
+{
+    struct input_frame frame = input_frame_bert(c->cls_id, c->sep_id);
+    return c->no_nsp ? frame.one : frame.pair;
+}
+
 int64_t bert_form_most_tokens(const struct bert_loader_config *c, int64_t max_seq_length)
 {
-    return max_seq_length - (c->no_nsp ? BERT_WINDOW_SPECIAL_TOKENS : BERT_PAIR_SPECIAL_TOKENS);
+    struct input_form frame = bert_form_frame(c);
+    return max_seq_length - input_form_n_special(&frame);
 }
 
 /* As many tokens a micro-batch, whatever the length. */

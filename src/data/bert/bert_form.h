@@ -5,11 +5,6 @@
 
 #include "data/bert/bert_loader.h"
 
-enum {
-    BERT_PAIR_SPECIAL_TOKENS = 3,
-    BERT_WINDOW_SPECIAL_TOKENS = 2
-}; /* [CLS] A [SEP] B [SEP]; [CLS] A [SEP] */
-
 /* Checks a configuration without a store.  STATUS_USAGE names the flag. */
 struct status bert_form_check(const struct bert_loader_config *c);
 
@@ -28,6 +23,10 @@ struct bert_form {
  * held-out text has. */
 struct bert_form bert_form_of(const struct bert_loader *l, int64_t step);
 struct bert_form bert_form_last(const struct bert_loader *l);
+
+/* The special tokens of a sequence: around a pair of ranges or, without next-sentence prediction, around
+ * one. */
+struct input_form bert_form_frame(const struct bert_loader_config *c);
 
 /* Tokens of a sequence of this length without the special ones. */
 int64_t bert_form_most_tokens(const struct bert_loader_config *c, int64_t max_seq_length);

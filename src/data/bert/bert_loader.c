@@ -34,6 +34,15 @@ struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct 
 {
     TRY(tokenizer_require(t, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR | 1U << SPECIAL_MASK,
                           "predicting masked tokens"));
+    if (t->frame.given) {
+        struct input_frame bert = input_frame_bert(t->special[SPECIAL_BEGIN], t->special[SPECIAL_SEPARATOR]);
+        if (!input_frame_equal(&t->frame, &bert)) {
+            return status_error(
+                STATUS_DATA,
+                "pre-training frames text as [CLS] A [SEP] B [SEP], but the post_processor of the "
+                "tokenizer.json has other special tokens or segments");
+        }
+    }
     c->vocab_size = t->n;
     c->pad_id = tokenizer_tail_id(t);
     c->cls_id = t->special[SPECIAL_BEGIN];
@@ -144,64 +153,53 @@ static struct nsp_range draw_window(const struct bert_loader *l, const struct be
 /* Tokens of the sequence of this draw: its bounds are drawn, and nothing is read. */
 static int64_t sequence_length(const struct bert_loader *l, const struct bert_form *f, struct draw draw)
 {
+    struct input_form frame = bert_form_frame(&l->config);
+    int64_t n_special = input_form_n_special(&frame);
     if (l->config.no_nsp) {
-        return length(draw_window(l, f, draw)) + BERT_WINDOW_SPECIAL_TOKENS;
+        return length(draw_window(l, f, draw)) + n_special;
     }
     struct nsp_pair pair = draw_pair(l, f, draw);
-    return length(pair.a) + length(pair.b) + BERT_PAIR_SPECIAL_TOKENS;
+    return length(pair.a) + length(pair.b) + n_special;
 }
 
-/* Appends [CLS] A [SEP] B [SEP] of one sample. */
-static struct status add_pair(const struct bert_loader *l, struct batch *b, const struct bert_form *f,
-                              struct draw draw, int32_t sequence_key, struct nsp_range *parts)
+/* The ranges of one sample; without next-sentence prediction the second is empty. */
+static struct nsp_pair draw_parts(const struct bert_loader *l, const struct bert_form *f, struct draw draw)
 {
-    const struct bert_loader_config *c = &l->config;
-    struct nsp_pair pair = draw_pair(l, f, draw);
-    int64_t n_a = length(pair.a), n = n_a + length(pair.b) + BERT_PAIR_SPECIAL_TOKENS;
-    int32_t *ids = text_batch_add(b, n, n_a + 2, pair.label, sequence_key);
-    ids[0] = c->cls_id;
-    TRY(copy_tokens(l, ids + 1, pair.a));
-    ids[n_a + 1] = c->sep_id;
-    parts[0] = pair.a;
-    parts[1] = pair.b;
-    TRY(copy_tokens(l, ids + n_a + 2, pair.b));
-    ids[n - 1] = c->sep_id;
-    return status_ok();
+    return l->config.no_nsp ? (struct nsp_pair){.a = draw_window(l, f, draw), .label = NSP_NO_LABEL}
+                            : draw_pair(l, f, draw);
 }
 
-/* Appends [CLS] A [SEP] of one sample. */
-static struct status add_window(const struct bert_loader *l, struct batch *b, const struct bert_form *f,
-                                struct draw draw, int32_t sequence_key, struct nsp_range *parts)
+/* Appends these parts of the store and the special tokens around them. */
+static struct status add_parts(const struct bert_loader *l, struct batch *b, const struct nsp_pair *parts,
+                               int32_t sequence_key)
 {
-    const struct bert_loader_config *c = &l->config;
-    struct nsp_range window = draw_window(l, f, draw);
-    int64_t n = length(window) + BERT_WINDOW_SPECIAL_TOKENS;
-    int32_t *ids = text_batch_add(b, n, n, NSP_NO_LABEL, sequence_key);
-    ids[0] = c->cls_id;
-    parts[0] = window;
-    TRY(copy_tokens(l, ids + 1, window));
-    ids[n - 1] = c->sep_id;
-    return status_ok();
+    struct input_form frame = bert_form_frame(&l->config);
+    int64_t n_a = length(parts->a), n_b = length(parts->b), n = n_a + n_b + input_form_n_special(&frame);
+    int32_t *ids = text_batch_add(b, n, input_form_n_first(&frame, n_a, n_b), parts->label, sequence_key);
+    input_form_write(&frame, ids, n_a, n_b);
+    TRY(copy_tokens(l, ids + frame.before.n, parts->a));
+    return copy_tokens(l, ids + input_form_second_at(&frame, n_a), parts->b);
 }
 
 /* The turns of a sequence of `epoch`: a cycle has as many epochs as the last rate needs to mask each token
- * once, and each cycle draws an order of its own.  The first part begins behind [CLS], the second behind
- * [SEP]. */
+ * once, and each cycle draws an order of its own. */
 static struct masking_turns turns_of(const struct bert_loader_config *c, struct draw draw,
                                      struct nsp_range first, struct nsp_range second)
 {
+    struct input_form frame = bert_form_frame(c);
     uint64_t n = (uint64_t)fmax(nearbyint(1 / c->masked_lm_prob), 1);
-    return (struct masking_turns){.key = rng_key(rng_key(draw.seed, PURPOSE_TURN), draw.epoch / n),
-                                  .turn = (double)(draw.epoch % n) / (double)n,
-                                  .n_first = length(first),
-                                  .shift = {first.begin - 1, second.begin - length(first) - 2}};
+    return (struct masking_turns){
+        .key = rng_key(rng_key(draw.seed, PURPOSE_TURN), draw.epoch / n),
+        .turn = (double)(draw.epoch % n) / (double)n,
+        .n_first = length(first),
+        .shift = {first.begin - frame.before.n, second.begin - input_form_second_at(&frame, length(first))}};
 }
 
 /* Masks the batch's last sequence, of these parts of the store. */
 static void mask_last(const struct bert_loader *l, struct batch *b, const struct bert_form *f,
-                      struct draw draw, const struct nsp_range *parts)
+                      struct draw draw, const struct nsp_pair *parts)
 {
-    struct masking_turns turns = turns_of(&l->config, draw, parts[0], parts[1]);
+    struct masking_turns turns = turns_of(&l->config, draw, parts->a, parts->b);
     const struct bert_loader_config *c = &l->config;
     int64_t begin = b->fields[TEXT_CLS_ROWS][b->n_sequences - 1], n = b->n_real_tokens - begin;
     const struct masking_rules rules = {.masked_lm_prob = f->mask_rate,
@@ -222,9 +220,9 @@ static void mask_last(const struct bert_loader *l, struct batch *b, const struct
 static struct status add_sequence(const struct bert_loader *l, struct batch *b, const struct bert_form *f,
                                   struct draw draw, int32_t sequence_key)
 {
-    struct nsp_range parts[2] = {{0, 0}, {0, 0}};
-    TRY((l->config.no_nsp ? add_window : add_pair)(l, b, f, draw, sequence_key, parts));
-    mask_last(l, b, f, draw, parts);
+    struct nsp_pair parts = draw_parts(l, f, draw);
+    TRY(add_parts(l, b, &parts, sequence_key));
+    mask_last(l, b, f, draw, &parts);
     return status_ok();
 }
 

@@ -103,7 +103,7 @@ static struct status plan_bench(struct step_bench *s, const struct bench_args *a
                    .ops = at->watched.ops,
                    .precision = at->precision,
                    .optimizer = optimizer_defaults(optimizer_find(a->optimizer)),
-                   .training = model->task == MODEL_TASK_PRETRAINING,
+                   .training = strcmp(a->task, "pretraining") == 0,
                    .recompute = a->recompute ? 1 : 0,
                    .seed = 42},
         .plain = at->plain,

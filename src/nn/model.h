@@ -19,7 +19,8 @@
 
 /* What a model is for: its heads.  Hugging Face has a class for each. */
 enum model_task {
-    MODEL_TASK_PRETRAINING,             /* masked words, and whether a pair of texts belongs together */
+    /* What the family is pre-trained for: BERT for masked words, and pairs of texts. */
+    MODEL_TASK_PRETRAINING,
     MODEL_TASK_MASKED_LM,               /* masked words */
     MODEL_TASK_CAUSAL_LM,               /* the next word at each place */
     MODEL_TASK_QUESTION_ANSWERING,      /* where an answer begins and ends */

@@ -22,11 +22,14 @@ static int64_t length_of(const struct step_bench *b, int64_t i)
 static bool predicts_words(const struct step_bench *b)
 {
     enum model_task task = b->config.model->task;
-    return task == MODEL_TASK_PRETRAINING || task == MODEL_TASK_MASKED_LM;
+    return task == MODEL_TASK_PRETRAINING || task == MODEL_TASK_MASKED_LM || task == MODEL_TASK_CAUSAL_LM;
 }
 
 static int64_t masked_of(const struct step_bench *b, int64_t length)
 {
+    if (b->config.model->task == MODEL_TASK_CAUSAL_LM) {
+        return length - 1; /* all tokens but the first */
+    }
     double share = b->n_masked > 0 ? (double)b->n_masked / (double)b->length : 0.15;
     return predicts_words(b) ? lround(share * (double)length) : 0;
 }

@@ -16,7 +16,7 @@ struct step_bench {
     struct trainer_plan plan;
     int64_t n_sequences, length; /* the longest sequence */
     int64_t min_length;          /* lengths are spread evenly from here to `length`; 0: all are `length` */
-    int64_t n_masked;            /* labels of a sequence of `length`; 0: 15 % of its tokens */
+    int64_t n_masked;            /* masked words of a sequence of `length`; 0: 15 % of its tokens */
     double useful_flops;         /* products of one step over its real tokens and labels */
 };
 

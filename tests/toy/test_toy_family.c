@@ -9,6 +9,7 @@
 #include "ops/backend.h"
 #include "pass/network_files.h"
 #include "task/pretrain.h"
+#include "task/step_bench.h"
 #include "text/tokenizer_open.h"
 
 #include <stdlib.h>
@@ -148,6 +149,32 @@ static void answer(int32_t *next, const char *directory, const int32_t *ids, int
     model_dir_close(&m);
 }
 
+/* `kiln plan` and `kiln bench` take it by its config.json: every token but the first is a label. */
+static void expect_plan(const char *config_file)
+{
+    json_t *root;
+    struct model *model;
+    struct backend backend;
+    EXPECT_OK(json_read_object(&root, config_file));
+    EXPECT_OK(model_family_create(&model, root, config_file, MODEL_TASK_PRETRAINING));
+    EXPECT_OK(backend_find(&backend, "cpu"));
+    EXPECT(model->vocab_size == toy_family.usual_words, "%lld rows", (long long)model->vocab_size);
+    struct step_bench b = {.config = {.model = model,
+                                      .device = backend.device,
+                                      .ops = &ops_plan,
+                                      .optimizer = optimizer_defaults(&optimizer_adamw),
+                                      .training = true},
+                           .length = LENGTH,
+                           .n_sequences = 4};
+    EXPECT_OK(step_bench_plan(&b));
+    /* two products of a layer and one of the head, forward and twice backward */
+    double layer = 2.0 * 4 * LENGTH * 16 * 32 * 2, head = 2.0 * 4 * (LENGTH - 1) * 16 * 64;
+    EXPECT(b.useful_flops > 3 * (layer + head) * 0.99 && b.useful_flops < 3 * (layer + head) * 1.2,
+           "%g FLOPs, of products %g", b.useful_flops, 3 * (layer + head));
+    model->type->destroy(model);
+    json_decref(root);
+}
+
 int main(void)
 {
     char input[512], config[512], whole[512], halves[512], saved[600];
@@ -157,6 +184,7 @@ int main(void)
     snprintf(whole, sizeof whole, "%s", fixture_path("whole"));
     snprintf(halves, sizeof halves, "%s", fixture_path("halves"));
 
+    expect_plan(config);
     struct pretrain_options o = options(input, config, whole);
     EXPECT_OK(pretrain_run(&o));
 

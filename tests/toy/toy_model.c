@@ -357,7 +357,7 @@ struct status toy_model_create(struct model **model, const void *config, enum mo
                   .hidden_size = c->hidden_size,
                   .max_length = c->max_position_embeddings,
                   .feed_forward_size = c->intermediate_size,
-                  .task = task,
+                  .task = task == MODEL_TASK_PRETRAINING ? MODEL_TASK_CAUSAL_LM : task,
                   .vocab_size = c->vocab_size,
                   .n_words = c->n_words > 0 ? c->n_words : c->vocab_size,
                   .layout = text_batch_layout,

@@ -8,7 +8,7 @@
  * time, that process's included: a shared machine changes the latter less. */
 #include "core/clock.h"
 #include "data/bert/bert_loader.h"
-#include "data/shard_loader.h"
+#include "data/bert/shard_loader.h"
 #include "io/token_store.h"
 #include "text/tokenizer_open.h"
 

@@ -1,5 +1,5 @@
 /* batch_source: the interface of anything that makes batches. data/bert/bert_loader makes them from a token
- * store, data/shard_loader from HDF5 shards.
+ * store, data/bert/shard_loader from HDF5 shards.
  *
  * The rule: the contents of step s and of held-out batch i depend only on the source's configuration and on s
  * or

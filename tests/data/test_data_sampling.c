@@ -1,10 +1,10 @@
-/* Tests of data/sample_map, data/nsp and data/masking: exact invariants on random stores, and statistics
- * within four standard deviations. */
+/* Tests of data/bert/sample_map, data/bert/nsp and data/bert/masking: exact invariants on random stores, and
+ * statistics within four standard deviations. */
 #include "fixture_store.h"
 
-#include "data/masking.h"
-#include "data/nsp.h"
-#include "data/sample_map.h"
+#include "data/bert/masking.h"
+#include "data/bert/nsp.h"
+#include "data/bert/sample_map.h"
 
 enum { VOCAB = 60000 };
 

@@ -4,7 +4,7 @@
 #include "fixture_loader.h"
 
 #include "data/pack.h"
-#include "data/shard_loader.h"
+#include "data/bert/shard_loader.h"
 #include "data/shard_writer.h"
 
 #include <signal.h>

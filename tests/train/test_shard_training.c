@@ -4,7 +4,7 @@
 #include "bert_fixture.h"
 #include "fixture_loader.h"
 
-#include "data/shard_loader.h"
+#include "data/bert/shard_loader.h"
 #include "data/shard_writer.h"
 
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 #include "data/bert/bert_form.h"
 
 #include "core/integers.h"
-#include "data/masking.h"
+#include "data/bert/masking.h"
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
 
 #include "core/rng.h"
 #include "data/bert/bert_form.h"
-#include "data/masking.h"
-#include "data/nsp.h"
+#include "data/bert/masking.h"
+#include "data/bert/nsp.h"
 
 #include <math.h>
 #include <stdlib.h>

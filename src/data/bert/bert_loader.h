@@ -24,7 +24,7 @@
 #include "core/ramp.h"
 #include "data/batch_source.h"
 #include "data/text_batch.h"
-#include "data/sample_map.h"
+#include "data/bert/sample_map.h"
 #include "data/token_balance.h"
 #include "text/tokenizer.h"
 

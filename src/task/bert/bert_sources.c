@@ -5,7 +5,7 @@
 #include "core/log.h"
 #include "data/bert/bert_loader.h"
 #include "data/bert/bert_records.h"
-#include "data/shard_loader.h"
+#include "data/bert/shard_loader.h"
 #include "model/checkpoint.h"
 #include "task/bert/bert_pretrain.h"
 #include "task/pretrain_settings.h"

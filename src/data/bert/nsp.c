@@ -1,4 +1,4 @@
-#include "data/nsp.h"
+#include "data/bert/nsp.h"
 
 static int64_t length(struct nsp_range range)
 {

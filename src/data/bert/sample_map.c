@@ -1,4 +1,4 @@
-#include "data/sample_map.h"
+#include "data/bert/sample_map.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "data/masking.h"
+#include "data/bert/masking.h"
 
 #include "core/status.h"
 

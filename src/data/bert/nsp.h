@@ -12,7 +12,7 @@
 #define KILN_DATA_NSP_H
 
 #include "core/rng.h"
-#include "data/sample_map.h"
+#include "data/bert/sample_map.h"
 
 enum { NSP_NO_LABEL = -1, NSP_IS_NEXT = 0, NSP_IS_RANDOM = 1 };
 

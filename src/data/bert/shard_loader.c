@@ -1,4 +1,4 @@
-#include "data/shard_loader.h"
+#include "data/bert/shard_loader.h"
 
 #include "core/rng.h"
 #include "data/bert/bert_records.h"

@@ -58,7 +58,7 @@ struct status pretrain_inputs_read_config(void **config, const struct pretrain_o
     }
     free(*config);
     *config = NULL;
-    return status_error(STATUS_DATA, "%s is the configuration of a %s model, and this command trains %s",
+    return status_error(STATUS_DATA, "%s is the configuration of a %s model, and this run trains %s",
                         o->config_file, family->name, o->kind->family->name);
 }
 

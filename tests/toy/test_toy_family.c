@@ -188,6 +188,12 @@ int main(void)
     struct pretrain_options o = options(input, config, whole);
     EXPECT_OK(pretrain_run(&o));
 
+    /* a configuration of another family is refused by name */
+    fixture_write("bert.json", "{}", 2);
+    o = options(input, fixture_path("bert.json"), halves);
+    EXPECT_ERROR(pretrain_run(&o), STATUS_DATA,
+                 "is the configuration of a BERT model, and this run trains toy");
+
     o = options(input, config, halves);
     o.steps_this_run = 25;
     EXPECT_OK(pretrain_run(&o));

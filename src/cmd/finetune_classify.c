@@ -10,6 +10,7 @@
 struct classify_args {
     struct classify_options run;
     struct launcher_flags launcher;
+    struct option_given given;
 };
 
 #define AT(field)  offsetof(struct classify_args, run.run.field)
@@ -69,6 +70,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     o.run.ranks.world = &world;
     json_t *flags = option_values(&command_classify, args);
     o.run.flags = flags;
+    o.run.log_freq_given = option_was_given(&command_classify, args, "log_freq");
     o.run.do_predict = o.run.do_predict || o.run.do_eval;
     struct status s = classify_run(&o);
     json_decref(flags);
@@ -87,6 +89,7 @@ const struct command command_classify = {
              "gradient_accumulation_steps|learning_rate|num_train_epochs|eval_file|"
              "early_stopping_patience|seed|seeds|autocast|device|num_steps_per_checkpoint|"
              "resume_from_checkpoint|overwrite_output_dir|predict_batch_size|log_freq|dry_run",
+    .given = offsetof(struct classify_args, given),
     .args_bytes = sizeof(struct classify_args),
     .run = run,
     .of_ranks = true,

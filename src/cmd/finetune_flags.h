@@ -81,7 +81,7 @@
 
 #define FINETUNE_LOG_ROWS                                                                                    \
     RANK_ROWS(AT(ranks)), OPTION_GROUP_ROW("logs"),                                                          \
-        OPTION_INT_ROW("log_freq", AT(log_freq), "50", 1, 1e9, "steps between log lines"),                   \
+        OPTION_INT_ROW("log_freq", AT(log_freq), "50", 1, 1e9, LOG_FREQ_HELP),                               \
         OPTION_INT_ROW("throughput_warmup_steps", AT(throughput_warmup_steps), "0", 0, 1e9,                  \
                        "first steps that training_sequences_per_second does not count"),                     \
         RUN_LOG_ROWS,                                                                                        \

@@ -12,6 +12,7 @@
 struct squad_args {
     struct squad_options run;
     struct launcher_flags launcher;
+    struct option_given given;
 };
 
 #define AT(field)  offsetof(struct squad_args, run.run.field)
@@ -73,6 +74,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     replaced_environment_tell();
     json_t *flags = option_values(&command_squad, args);
     o.run.flags = flags;
+    o.run.log_freq_given = option_was_given(&command_squad, args, "log_freq");
     struct status s = squad_run(&o);
     json_decref(flags);
     return rank_run_leave(&world, s);
@@ -90,6 +92,7 @@ const struct command command_squad = {
              "gradient_accumulation_steps|learning_rate|num_train_epochs|eval_file|"
              "early_stopping_patience|seed|seeds|autocast|device|num_steps_per_checkpoint|"
              "resume_from_checkpoint|overwrite_output_dir|predict_batch_size|log_freq|dry_run",
+    .given = offsetof(struct squad_args, given),
     .args_bytes = sizeof(struct squad_args),
     .run = run,
     .of_ranks = true,

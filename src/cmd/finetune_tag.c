@@ -10,6 +10,7 @@
 struct tag_args {
     struct tag_options run;
     struct launcher_flags launcher;
+    struct option_given given;
 };
 
 #define AT(field)  offsetof(struct tag_args, run.run.field)
@@ -59,6 +60,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     o.run.ranks.world = &world;
     json_t *flags = option_values(&command_tag, args);
     o.run.flags = flags;
+    o.run.log_freq_given = option_was_given(&command_tag, args, "log_freq");
     o.run.do_predict = o.run.do_predict || o.run.do_eval;
     struct status s = tag_run(&o);
     json_decref(flags);
@@ -78,6 +80,7 @@ const struct command command_tag = {
              "gradient_accumulation_steps|learning_rate|num_train_epochs|eval_file|"
              "early_stopping_patience|seed|seeds|autocast|device|num_steps_per_checkpoint|"
              "resume_from_checkpoint|overwrite_output_dir|predict_batch_size|log_freq|dry_run",
+    .given = offsetof(struct tag_args, given),
     .args_bytes = sizeof(struct tag_args),
     .run = run,
     .of_ranks = true,

@@ -3,6 +3,10 @@
 #ifndef KILN_CMD_RUN_LOG_FLAGS_H
 #define KILN_CMD_RUN_LOG_FLAGS_H
 
+#define LOG_FREQ_HELP                                                                                        \
+    "steps between lines of log.jsonl; if given, also between lines on standard error, which by default "    \
+    "come every 10 seconds"
+
 #define RUN_LOG_ROWS                                                                                         \
     OPTION_STRING_ROW(                                                                                       \
         "json-summary", AT(json_summary), NULL, "FILE",                                                      \

@@ -198,7 +198,7 @@ static const struct option options[] = {
                    "steps between evaluations on the held-out text; 0: never"),
     EARLY_STOPPING_ROWS,
     OPTION_INT_ROW("eval_samples", AT(eval_samples), "512", 1, 1e9, "held-out sequences of an evaluation"),
-    OPTION_INT_ROW("log_freq", AT(log_freq), "1", 1, 1e9, "steps between log lines"),
+    OPTION_INT_ROW("log_freq", AT(log_freq), "1", 1, 1e9, LOG_FREQ_HELP),
     RUN_LOG_ROWS,
     OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
                     "do not show a live line on a terminal"),
@@ -284,6 +284,7 @@ static struct status train(struct pretrain_args *a, const struct comm *world)
     TRY(pretrain_variant_apply(&command_pretrain, a));
     TRY(read_ramps(a));
     find_mask_flags(a);
+    a->run.log_freq_given = option_was_given(&command_pretrain, a, "log_freq");
     if (a->use_zero_optimizer && a->run.ranks.zero_stage == 0) {
         a->run.ranks.zero_stage = 1;
     }

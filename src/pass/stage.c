@@ -91,6 +91,13 @@ void stage_advance_histories(struct stage *s)
     }
 }
 
+void stage_forget_histories(struct stage *s)
+{
+    if (!tensor_is_null(s->histories)) {
+        s->x->ops->fill(s->x, tensor_columns(s->histories, 1, 1), 0);
+    }
+}
+
 /* The number of layers with their own activations; layer i uses those of layer i minus this number. */
 static int64_t layers_kept(const struct stage *s)
 {

@@ -88,6 +88,9 @@ void stage_carve_histories(struct stage *s, struct arena *arena);
 /* At the end of a step: its largest magnitudes become those of the step before. */
 void stage_advance_histories(struct stage *s);
 
+/* Of a step that is not taken: its largest magnitudes are forgotten. */
+void stage_forget_histories(struct stage *s);
+
 /* Carves the slot for the largest batch; on a measuring arena, only counts: no batch needs more. */
 void stage_carve_largest(struct stage *s);
 

@@ -17,8 +17,8 @@ struct status metrics_open(struct metrics *m, const struct metrics_options *o)
         .options = *o,
         .progress = progress_begin(o->progress),
         .phase = 1,
+        .lines = {.every = o->lines_every},
         .start_ns = clock_ns(),
-        .window_start_ns = clock_ns(),
     };
     if (snprintf(m->directory, sizeof m->directory, "%s", o->directory) >= (int)sizeof m->directory) {
         return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", o->directory,
@@ -63,6 +63,11 @@ static json_t *start_fields(const struct metrics *m, const struct metrics_start 
     return fields;
 }
 
+static struct metrics_window begin_window(void)
+{
+    return (struct metrics_window){.start_ns = clock_ns()};
+}
+
 void metrics_start(struct metrics *m, const struct metrics_start *s)
 {
     struct drop_in_options o = {
@@ -87,7 +92,8 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
         drop_in_logs_open(&m->drop_in, &o);
     }
     metrics_event(m, "start", start_fields(m, s));
-    m->start_ns = m->window_start_ns = clock_ns();
+    m->start_ns = clock_ns();
+    m->logged = m->told = begin_window();
 }
 
 /* Drawing report.html may take at most a hundredth of a run's time. */
@@ -166,21 +172,22 @@ void metrics_at(struct metrics *m, int64_t step)
     m->step = step;
 }
 
-static void add_result(struct metrics *m, const struct trainer_result *r)
+static void add_result(struct metrics_window *w, const struct batch_step *batch,
+                       const struct trainer_result *r)
 {
+    w->steps++;
+    w->sequences += (double)batch->n_sequences;
+    w->tokens += (double)batch->n_tokens;
     for (int i = 0; i < r->n_sums; i++) {
-        m->window_means[i] += trainer_sum_mean(&r->sums[i]);
+        w->means[i] += trainer_sum_mean(&r->sums[i]);
     }
-    m->window_grad_norm += r->grad_norm;
+    w->grad_norm += r->grad_norm;
 }
 
-static void clear_window(struct metrics *m)
+/* Its rates do not count the time of an evaluation. */
+static void leave_out_evaluation(struct metrics_window *w, int64_t evaluation_ns)
 {
-    memset(m->window_means, 0, sizeof m->window_means);
-    m->window_grad_norm = 0;
-    m->window_sequences = m->window_tokens = 0;
-    m->window_steps = 0;
-    m->window_start_ns = clock_ns();
+    w->start_ns = w->steps == 0 ? clock_ns() : w->start_ns + evaluation_ns;
 }
 
 /* "12.3k", for rates. */
@@ -201,14 +208,14 @@ static struct rate_text rate_text(double rate)
     return t;
 }
 
-/* Means and rates over the steps of the window. */
-static double window_loss(const struct metrics *m)
+/* The mean over the steps of the window. */
+static double window_loss(const struct model *model, const struct metrics_window *w)
 {
     double loss = 0;
-    for (int i = 0; i < m->model->n_sums; i++) {
-        loss += m->model->sums[i].is_loss ? m->window_means[i] : 0;
+    for (int i = 0; i < model->n_sums; i++) {
+        loss += model->sums[i].is_loss ? w->means[i] : 0;
     }
-    return loss / (double)m->window_steps;
+    return loss / (double)w->steps;
 }
 
 /* "mlm 3.210 nsp 0.690 acc 0.400": every loss, or the first alone, and the first accuracy; means over `n`
@@ -255,18 +262,18 @@ static void put_position(char *text, size_t size, const struct metrics *m, int64
 /* The most important values come first: a terminal cuts the line. */
 static void format_line(const struct metrics *m, int64_t step, double lr, char *line, size_t n)
 {
-    double steps = (double)m->window_steps;
-    double seconds = clock_since_s(m->window_start_ns);
+    const struct metrics_window *w = &m->told;
+    double steps = (double)w->steps, seconds = clock_since_s(w->start_ns);
     char heldout[64] = "", sums[160] = "", position[64];
     put_position(position, sizeof position, m, step);
     if (m->evaluated) {
         put_sums(heldout, sizeof heldout, m->model, m->heldout_means, 1, true);
     }
-    put_sums(sums, sizeof sums, m->model, m->window_means, steps, false);
+    put_sums(sums, sizeof sums, m->model, w->means, steps, false);
     snprintf(line, n, "phase %d %s loss %.3f %s seq/s %s tok/s lr %.2e %s left |%s%s%s norm %.2f", m->phase,
-             position, window_loss(m), rate_text(m->window_sequences / seconds).text,
-             rate_text(m->window_tokens / seconds).text, lr, progress_time(left_s(m, step)).text,
-             m->evaluated ? " held-out" : "", heldout, sums, m->window_grad_norm / steps);
+             position, window_loss(m->model, w), rate_text(w->sequences / seconds).text,
+             rate_text(w->tokens / seconds).text, lr, progress_time(left_s(m, step)).text,
+             m->evaluated ? " held-out" : "", heldout, sums, w->grad_norm / steps);
 }
 
 /* The losses, then what else the model adds up. */
@@ -283,16 +290,16 @@ static void put_means(json_t *fields, const struct model *model, const double *m
 
 static void log_window(struct metrics *m, int64_t step, double lr, const struct trainer_result *r)
 {
-    double steps = (double)m->window_steps, seconds = clock_since_s(m->window_start_ns);
-    m->final_loss = window_loss(m);
+    const struct metrics_window *w = &m->logged;
+    double steps = (double)w->steps, seconds = clock_since_s(w->start_ns);
+    m->final_loss = window_loss(m->model, w);
     json_t *fields = json_pack("{s:I, s:I, s:f, s:f}", "step", (json_int_t)step, "global_step",
                                (json_int_t)(m->phase_offset + step), "loss", m->final_loss, "step_loss",
                                trainer_result_loss(r));
-    put_means(fields, m->model, m->window_means, steps);
-    json_t *rates =
-        json_pack("{s:f, s:f, s:f, s:f, s:f}", "grad_norm", m->window_grad_norm / steps, "learning_rate", lr,
-                  "seconds_per_step", seconds / steps, "sequences_per_second", m->window_sequences / seconds,
-                  "tokens_per_second", m->window_tokens / seconds);
+    put_means(fields, m->model, w->means, steps);
+    json_t *rates = json_pack("{s:f, s:f, s:f, s:f, s:f}", "grad_norm", w->grad_norm / steps, "learning_rate",
+                              lr, "seconds_per_step", seconds / steps, "sequences_per_second",
+                              w->sequences / seconds, "tokens_per_second", w->tokens / seconds);
     json_object_update(fields, rates);
     json_decref(rates);
     if (r->loss_scale != 1) {
@@ -309,6 +316,51 @@ void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_resul
     metrics_event(m, "step",
                   json_pack("{s:I, s:I, s:b, s:f}", "step", (json_int_t)step, "global_step",
                             (json_int_t)(m->phase_offset + step), "skipped", 1, "loss_scale", r->loss_scale));
+}
+
+/* Whether a terminal shows a line that is rewritten in place. */
+static bool has_live_line(const struct metrics *m)
+{
+    return m->progress.terminal && m->progress.enabled;
+}
+
+bool metrics_line_is_due(struct metrics *m, int64_t step)
+{
+    bool is_last = step == m->last_step, is_end = is_last || step == m->first_step;
+    return has_live_line(m) ? is_last || progress_due(&m->progress)
+                            : line_pace_after_step(&m->lines, step, is_end, clock_ns());
+}
+
+void metrics_line(struct metrics *m, const char *text)
+{
+    if (has_live_line(m)) {
+        progress_show(&m->progress, "%s", text);
+    } else {
+        log_info("%s", text);
+    }
+}
+
+/* On a terminal a step that ends soon shows nothing but its result. */
+void metrics_in_step(struct metrics *m, int64_t step, int64_t n_done, int64_t n, double n_tokens,
+                     int64_t begin_ns)
+{
+    static const double LIVE_AFTER_S = 2;
+    double seconds = clock_since_s(begin_ns), part = n > 0 ? (double)n_done / (double)n : 0;
+    bool due = has_live_line(m) ? seconds >= LIVE_AFTER_S && progress_due(&m->progress)
+                                : line_pace_in_step(&m->lines, begin_ns, clock_ns());
+    char line[160];
+    if (m->options.silent || !due || n_done == 0) {
+        return;
+    }
+    snprintf(line, sizeof line, "step %lld: micro-batch %lld of %lld, %s tok/s, the step ends in %s",
+             (long long)step, (long long)n_done, (long long)n, rate_text(part * n_tokens / seconds).text,
+             progress_time(seconds * (1 / part - 1)).text);
+    metrics_line(m, line);
+}
+
+void metrics_give_up_step(struct metrics *m, int64_t begin_ns)
+{
+    m->given_up_ns += clock_ns() - begin_ns;
 }
 
 void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batch, double lr,
@@ -329,27 +381,17 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
         metrics_skipped(m, step, r);
         return;
     }
-    m->window_sequences += (double)batch->n_sequences;
-    m->window_tokens += (double)batch->n_tokens;
-    m->window_steps++;
-    add_result(m, r);
-    bool at_line = step % m->options.log_every == 0 || step == m->last_step;
-    bool live = m->progress.terminal && progress_due(&m->progress);
-    if (!at_line && !live) {
-        return;
+    add_result(&m->logged, batch, r);
+    add_result(&m->told, batch, r);
+    if (metrics_line_is_due(m, step)) {
+        char line[320];
+        format_line(m, step, lr, line, sizeof line);
+        metrics_line(m, line);
+        m->told = begin_window();
     }
-    char line[320];
-    format_line(m, step, lr, line, sizeof line);
-    if (at_line) {
+    if (step % m->options.log_every == 0 || step == m->last_step) {
         log_window(m, step, lr, r);
-    }
-    if (m->progress.terminal) {
-        progress_show(&m->progress, "%s", line);
-    } else if (at_line) {
-        log_info("%s", line);
-    }
-    if (at_line) {
-        clear_window(m);
+        m->logged = begin_window();
     }
 }
 
@@ -398,7 +440,8 @@ void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_re
     buf_fini(&text);
     draw_report(m, false);
     m->evaluation_ns += evaluation_ns;
-    m->window_start_ns = m->window_steps == 0 ? clock_ns() : m->window_start_ns + evaluation_ns;
+    leave_out_evaluation(&m->logged, evaluation_ns);
+    leave_out_evaluation(&m->told, evaluation_ns);
 }
 
 void metrics_average(struct metrics *m, const char *path, const struct trainer_result *r)
@@ -417,8 +460,12 @@ void metrics_average(struct metrics *m, const char *path, const struct trainer_r
 
 void metrics_summary(struct metrics *m, int64_t step)
 {
+    if (step < m->first_step) { /* stopped before the first step was whole: there are no rates */
+        progress_end(&m->progress);
+        return;
+    }
     double seconds = clock_since_s(m->start_ns), evaluation = (double)m->evaluation_ns * 1e-9,
-           training = seconds - evaluation;
+           training = seconds - evaluation - (double)m->given_up_ns * 1e-9;
     progress_end(&m->progress);
     metrics_event(
         m, "end",

@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/progress.h"
 #include "report/drop_in_logs.h"
+#include "report/line_pace.h"
 #include "report/memory_use.h"
 #include "train/evaluate.h"
 
@@ -21,7 +22,8 @@ struct metrics_options {
     bool tensorboard;          /* --enable-tensorboard-logging */
     bool progress;             /* a live line on a terminal */
     struct memory_use memory;  /* --log_memory_usage: asked at each of these lines, too; device NULL: not */
-    int64_t log_every;         /* steps between plain lines and between JSON lines */
+    int64_t log_every;         /* steps between JSON lines */
+    int64_t lines_every;       /* steps between lines where no terminal shows a live one; 0: by the clock */
     int64_t process_start_ns;  /* when the command began */
 };
 
@@ -40,6 +42,14 @@ struct metrics_start {
     const json_t *flags; /* as given, for the logs; may be NULL */
 };
 
+/* Steps since a line; those that were skipped are not in it. */
+struct metrics_window {
+    int64_t start_ns, steps;
+    double sequences, tokens;
+    double means[MODEL_MOST_SUMS]; /* of the model's sums, added up over the steps */
+    double grad_norm;
+};
+
 struct metrics {
     struct metrics_options options;
     char directory[1024];
@@ -47,6 +57,7 @@ struct metrics {
     struct record_log log;     /* the JSON lines; closed: none */
     struct drop_in_logs drop_in;
     struct progress progress;
+    struct line_pace lines;
     int phase;
     int64_t first_step, last_step; /* in-phase steps of this run */
     int64_t step, phase_offset;    /* latest in-phase step; global step of the phase's step 0 */
@@ -55,15 +66,12 @@ struct metrics {
     bool started;
     int64_t start_ns;
     int64_t evaluation_ns;        /* of all evaluations: rates are of training alone */
+    int64_t given_up_ns;          /* in a step that was not taken */
     int64_t next_report_ns;       /* report.html is not drawn before this */
     double n_sequences, n_tokens; /* trained on in this run */
     double final_loss;            /* mean of the last line's steps */
-    /* since the last line */
-    int64_t window_start_ns;
-    int64_t window_steps;
-    double window_sequences, window_tokens;
-    double window_means[MODEL_MOST_SUMS]; /* of the model's sums, added up over its steps */
-    double window_grad_norm;
+    struct metrics_window logged; /* since the last JSON line */
+    struct metrics_window told;   /* since the last line for people */
     bool evaluated;
     double heldout_means[MODEL_MOST_SUMS]; /* of the latest evaluation */
     struct unigram unigram;
@@ -83,6 +91,19 @@ void metrics_event(struct metrics *m, const char *event, json_t *fields);
 
 /* The in-phase step that following events belong to; metrics_step sets it too. */
 void metrics_at(struct metrics *m, int64_t step);
+
+/* Whether a line for people is due after a step: on a terminal the live one, elsewhere by line_pace; and
+ * that line. */
+bool metrics_line_is_due(struct metrics *m, int64_t step);
+void metrics_line(struct metrics *m, const char *text);
+
+/* Within a step that began at begin_ns: n_done of n micro-batches are computed, of n_tokens tokens in all.
+ * A line if one is due. */
+void metrics_in_step(struct metrics *m, int64_t step, int64_t n_done, int64_t n, double n_tokens,
+                     int64_t begin_ns);
+
+/* The step that began at begin_ns is not taken: rates do not count its time. */
+void metrics_give_up_step(struct metrics *m, int64_t begin_ns);
 
 /* After each optimizer step: updates the live line, and logs every log_every steps. */
 void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batch, double lr,

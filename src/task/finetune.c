@@ -359,6 +359,7 @@ static struct status open_logs(struct job *j)
         .tensorboard = o->enable_tensorboard_logging,
         .progress = !o->disable_progress_bar,
         .log_every = o->log_freq,
+        .lines_every = o->log_freq_given ? o->log_freq : 0,
         .memory = {o->log_memory_usage ? device : NULL, device->free_bytes(), {0}, {0}},
         .process_start_ns = clock_ns(),
     };

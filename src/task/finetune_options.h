@@ -27,6 +27,7 @@ struct finetune_options {
     int64_t train_batch_size, gradient_accumulation_steps, predict_batch_size; /* the first two of one rank */
     struct rank_options ranks;
     int64_t log_freq, seed, throughput_warmup_steps, num_steps_per_checkpoint;
+    bool log_freq_given;       /* so lines for people come as often, too */
     double loss_scale;         /* fp16 only: trainer_config's */
     const char *freeze;        /* optim/param_rates.h */
     double layerwise_lr_decay; /* and its layer_decay */

@@ -111,7 +111,6 @@ static struct status name_data(struct tuning *t)
 static void log_step(struct tuning *t, int64_t n_sequences, double lr, const struct trainer_result *r)
 {
     const struct finetune_options *o = t->options;
-    struct progress *progress = &t->log->progress;
     if (r->skipped) {
         metrics_skipped(t->log, t->loop.state.step, r);
         return;
@@ -120,7 +119,8 @@ static void log_step(struct tuning *t, int64_t n_sequences, double lr, const str
     t->window_steps++;
     t->window_sequences += n_sequences;
     bool at_line = t->loop.state.step % o->log_freq == 0 || t->loop.state.step == t->loop.last_step;
-    if (!at_line && !(progress->terminal && progress_due(progress))) {
+    bool shows = metrics_line_is_due(t->log, t->loop.state.step);
+    if (!at_line && !shows) {
         return;
     }
     double loss = t->window_loss / (double)t->window_steps;
@@ -129,12 +129,11 @@ static void log_step(struct tuning *t, int64_t n_sequences, double lr, const str
     double rate = done * (double)o->train_batch_size / seconds;
     struct progress_time left =
         progress_time(seconds / done * (double)(t->loop.last_step - t->loop.state.step));
-    if (progress->terminal) {
-        progress_show(progress, "step %lld/%lld loss %.4f %.1f seq/s lr %.2e %s left",
-                      (long long)t->loop.state.step, (long long)t->loop.last_step, loss, rate, lr, left.text);
-    } else {
-        log_info("step %lld/%lld loss %.4f %.1f seq/s lr %.2e %s left", (long long)t->loop.state.step,
-                 (long long)t->loop.last_step, loss, rate, lr, left.text);
+    if (shows) {
+        char line[160];
+        snprintf(line, sizeof line, "step %lld/%lld loss %.4f %.1f seq/s lr %.2e %s left",
+                 (long long)t->loop.state.step, (long long)t->loop.last_step, loss, rate, lr, left.text);
+        metrics_line(t->log, line);
     }
     if (at_line) {
         double window_s = clock_since_s(t->window_start_ns);

@@ -133,6 +133,10 @@ struct status loop_open(struct loop *l)
                         &l->trainer->net.params,
                         l->trainer->config.shares_gradients ? NULL_TENSOR : l->trainer->grad));
     l->trainer->tensor_log = &l->tensor_log;
+    l->saved_step = l->state.global_step;
+    l->within = (struct within_step){.world = l->world, .log = l->log, .stops = stop_requested};
+    l->micro_hook = (struct micro_hook){within_step_next, &l->within};
+    l->trainer->micro_hook = &l->micro_hook;
     return status_ok();
 }
 
@@ -145,6 +149,7 @@ void loop_close(struct loop *l)
     if (l->trainer != NULL) {
         l->trainer->net.profile = NULL;
         l->trainer->tensor_log = NULL;
+        l->trainer->micro_hook = NULL;
     }
 }
 
@@ -157,6 +162,7 @@ static struct status save(struct loop *l, bool wait)
     TRY(compare_ranks(l, false));
     bool phase_end = l->saves_at_end && (l->state.step == l->state.max_steps || loop_is_over(l));
     l->save_run.best_step = l->state.early.best_step;
+    l->saved_step = l->state.global_step;
     profile_phase(&l->profile, "save");
     save_run_begin(&l->save_run, run_state_to_json(&l->state), l->state.global_step, phase_end);
     struct status s = wait ? save_run_finish(&l->save_run) : status_ok();
@@ -279,6 +285,7 @@ static struct status go_back(struct loop *l, const struct checkpoint *c, const s
     l->state.health.n_left_out = known->n_left_out;
     memcpy(l->state.health.left_out, known->left_out, sizeof known->left_out);
     l->compared_step = 0; /* the same steps come with other weights */
+    l->saved_step = -1;   /* and this one's checkpoint does not know what is left out */
     return together_is_first(l->world)
                ? checkpoint_dir_remove_between(l->directory, l->state.global_step, spike)
                : status_ok();
@@ -352,9 +359,21 @@ static struct status look_for_spike(struct loop *l, const struct trainer_result 
     return status_ok();
 }
 
+/* The run stands where it stood before the step. */
+static void give_up_step(struct loop *l, const struct run_state *before)
+{
+    log_info("step %lld is given up after %lld of %lld micro-batches, since the run is asked to stop",
+             (long long)l->state.step, (long long)l->trainer->turn.n_done - 1, (long long)l->trainer->turn.n);
+    metrics_give_up_step(l->log, l->within.begin_ns);
+    l->state = *before;
+    l->abandoned = true;
+    profile_phase(&l->profile, NULL);
+}
+
 /* *back: see look_for_spike. */
 static struct status one_step(struct loop *l, bool *back)
 {
+    struct run_state before = l->state;
     struct batch_step part;
     struct trainer_result result;
     *back = false;
@@ -371,7 +390,12 @@ static struct status one_step(struct loop *l, bool *back)
     l->state.step++;
     l->state.global_step++;
     double lr = rate(l, &part);
+    within_step_begin(&l->within, l->state.step, &part);
     TRY(step_of_ranks(l, &part, lr, &result));
+    if (result.abandoned) {
+        give_up_step(l, &before);
+        return status_ok();
+    }
     run_state_keep_scale(&l->state, &l->trainer->loss_scale, &result);
     end_of_step_time(l);
     profile_phase(&l->profile, NULL);
@@ -452,21 +476,46 @@ struct status loop_take_best(struct loop *l)
     return s;
 }
 
+/* The checkpoint of the last whole step, unless it is there, or this run goes on from it and has come no
+ * further. */
+static struct status save_whole_step(struct loop *l)
+{
+    bool lacks, failed_before = failed(save_run_finish(&l->save_run));
+    TRY(together_any(l->world, failed_before || l->saved_step != l->state.global_step, &lacks));
+    if (!lacks) {
+        return status_ok();
+    }
+    TRY(before_save(l, false, true));
+    return save(l, true);
+}
+
+static struct status stopped(const struct loop *l)
+{
+    if (l->state.step == 0) {
+        return status_error(STATUS_PREEMPTED, "stopped by a signal within the first step; the same command "
+                                              "begins where this one did");
+    }
+    return status_error(STATUS_PREEMPTED,
+                        "stopped by a signal after step %lld; the same command with "
+                        "--resume_from_checkpoint continues it",
+                        (long long)l->state.step);
+}
+
 struct status loop_run(struct loop *l)
 {
     bool stopping = false, back;
     stop_begin_work();
-    while (!loop_is_over(l) && !stopping) {
+    while (!loop_is_over(l) && !stopping && !l->abandoned) {
         TRY(one_step(l, &back));
+        if (l->abandoned) {
+            TRY(save_whole_step(l));
+            continue;
+        }
         TRY(agree_on_end(l, &stopping));
         TRY(back && !stopping ? status_ok()
                               : end_step(l, stopping)); /* what was due at a checkpoint was done */
     }
     save_run_finish(&l->save_run); /* its failure was logged; only a failed save at the end fails the run */
     profile_close(&l->profile);
-    return stopping && !loop_is_over(l) ? status_error(STATUS_PREEMPTED,
-                                                       "stopped by a signal after step %lld; the same "
-                                                       "command with --resume_from_checkpoint continues it",
-                                                       (long long)l->state.step)
-                                        : status_ok();
+    return l->abandoned || (stopping && !loop_is_over(l)) ? stopped(l) : status_ok();
 }

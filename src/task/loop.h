@@ -15,6 +15,7 @@
 #include "task/run_state.h"
 #include "model/training_state.h"
 #include "task/save_run.h"
+#include "task/within_step.h"
 
 /* Each function gets the loop's `self`.  Those that may be NULL say so. */
 struct loop_task {
@@ -77,6 +78,11 @@ struct loop {
     int64_t first_step;         /* done before this run */
     int64_t compared_step;      /* the last, over all phases, after which ranks compared their weights */
     struct comm_device tensors; /* of the same ranks, for what the trainer's device holds */
+    /* the last, over all phases, whose checkpoint was begun; at first that from which the run goes on */
+    int64_t saved_step;
+    struct within_step within;
+    struct micro_hook micro_hook; /* of the trainer: within */
+    bool abandoned;               /* the run was asked to stop within a step, which is not taken */
     struct save_run save_run;
     struct profile profile;
     struct tensor_log tensor_log;
@@ -96,8 +102,9 @@ bool loop_is_over(const struct loop *l);
 /* With early.patience, after the last step: gives the trainer the weights of the best checkpoint. */
 struct status loop_take_best(struct loop *l);
 
-/* Runs the steps up to last_step, or until held-out data says enough; STATUS_PREEMPTED after a signal, with
- * the state saved. */
+/* Runs the steps up to last_step, or until held-out data says enough; STATUS_PREEMPTED after a signal,
+ * with the state of the last whole step saved: the step that runs then is given up before its next
+ * micro-batch, and taken by the run that goes on. */
 struct status loop_run(struct loop *l);
 
 /* Waits for the save in flight; safe on a zeroed struct. */

@@ -54,6 +54,7 @@ struct pretrain_options {
     struct early_stop_options early;
     struct health_options health;
     int64_t log_freq, seed;
+    bool log_freq_given;                     /* so lines for people come as often, too */
     int64_t checkpoint_activations_interval; /* layers in a chunk; 0: the square root of their number */
     double loss_scale, init_loss_scale;      /* fp16 only: trainer_config's */
     double learning_rate, warmup_proportion, constant_proportion, scheduler_degree, weight_decay,

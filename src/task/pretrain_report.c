@@ -126,6 +126,7 @@ struct status pretrain_open_logs(struct pretrain_run *r, size_t free_before)
         .tensorboard = o->enable_tensorboard_logging,
         .progress = !o->disable_progress_bar,
         .log_every = o->log_freq,
+        .lines_every = o->log_freq_given ? o->log_freq : 0,
         .memory = {o->log_memory_usage ? r->backend.device : NULL, free_before, {0}, {0}},
         .process_start_ns = r->start_ns,
     };

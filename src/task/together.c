@@ -15,9 +15,10 @@ bool together_is_first(const struct comm *world)
     return world->rank == 0 || world->emulated != NULL;
 }
 
-static struct status sum(const struct comm *world, double *numbers, int64_t n)
+static struct status sum(const struct comm *world, struct status so_far, double *numbers, int64_t n)
 {
     struct exec x = host_exec();
+    x.status = so_far;
     if (world->size > 1) {
         comm_all_reduce_sum(world, &x, tensor_1d(numbers, DTYPE_F64, n));
     }
@@ -30,19 +31,31 @@ struct status together_any(const struct comm *world, bool mine, bool *any)
 }
 
 /* The sum with zeros is exact. */
-struct status together_any_beside(const struct comm *world, bool mine, bool *any, double *of_first, int n)
+static struct status any_beside(const struct comm *world, struct status so_far, bool mine, bool *any,
+                                double *of_first, int n)
 {
     double numbers[1 + MOST_BESIDE] = {mine};
     CHECK(n <= MOST_BESIDE, "%d numbers", n);
     for (int i = 0; i < n; i++) {
         numbers[1 + i] = together_is_first(world) ? of_first[i] : 0;
     }
-    TRY(sum(world, numbers, 1 + n));
+    TRY(sum(world, so_far, numbers, 1 + n));
     for (int i = 0; i < n; i++) {
         of_first[i] = numbers[1 + i];
     }
     *any = numbers[0] > 0;
     return status_ok();
+}
+
+struct status together_any_beside(const struct comm *world, bool mine, bool *any, double *of_first, int n)
+{
+    return any_beside(world, status_ok(), mine, any, of_first, n);
+}
+
+struct status together_go_on(const struct comm *world, struct status so_far, bool stops, bool *any,
+                             double *of_first)
+{
+    return any_beside(world, so_far, stops, any, of_first, 1);
 }
 
 struct status together_largest(const struct comm *world, double mine, double *largest)
@@ -71,7 +84,7 @@ struct status together_count(const struct comm *world, struct batch_step *part, 
         }
     }
     numbers[FIRST] = together_is_first(world) ? *of_first : 0;
-    TRY(sum(world, numbers, FIRST + 1));
+    TRY(sum(world, status_ok(), numbers, FIRST + 1));
     *any_lacks = numbers[0] > 0;
     part->n_tokens = (int64_t)numbers[1];
     part->n_sequences = (int64_t)numbers[2];

@@ -13,6 +13,10 @@ struct status together_any(const struct comm *world, bool mine, bool *any);
 /* The same with numbers of the first rank, which the others get beside it. */
 struct status together_any_beside(const struct comm *world, bool mine, bool *any, double *of_first, int n);
 
+/* The same with one number, within a step: where so_far is a failure on some rank, all return it. */
+struct status together_go_on(const struct comm *world, struct status so_far, bool stops, bool *any,
+                             double *of_first);
+
 /* The largest of all ranks' numbers, in fp32. */
 struct status together_largest(const struct comm *world, double mine, double *largest);
 

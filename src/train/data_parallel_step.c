@@ -76,9 +76,9 @@ static void sum_in_rounds(struct reduction *r, const struct batch_step *part, st
 {
     struct trainer *t = r->t;
     int64_t n_rounds = (part->n_all_micro + r->c->size - 1) / r->c->size;
-    trainer_clear(t);
+    trainer_clear(t, n_rounds);
     check_rounds(r, part, n_rounds);
-    for (r->round = 0; r->round < n_rounds; r->round++) {
+    for (r->round = 0; r->round < n_rounds && !trainer_abandons(t); r->round++) {
         r->n_done = 0;
         r->is_empty = r->round >= part->n_micro || part->micro[r->round].n_sequences == 0;
         trainer_queue_micro(t, part, r->round, numbers, mean_of_micro_batches);
@@ -102,6 +102,10 @@ void data_parallel_gradients(struct trainer *t, const struct comm *c, const stru
         trainer_queue_gradients(t, part, numbers, mean_of_micro_batches);
     }
     t->gradient_done = NULL;
+    if (t->turn.abandoned) { /* on all ranks, before the same round */
+        comm_join(c, &t->net.x);
+        return;
+    }
     reduce_up_to(&r, t->net.stage.buckets.n - 1);  /* without micro-batches, or after a failure */
     comm_all_reduce_sum(c, &t->net.x, t->sums);    /* what is given from here on waits for all sums */
     if (!tensor_is_null(t->net.stage.histories)) { /* all ranks use the same scales in the next step */
@@ -115,7 +119,9 @@ struct status data_parallel_step(struct trainer *t, const struct comm *c, const 
 {
     struct stage_numbers numbers = trainer_numbers(t, step, update, lr);
     data_parallel_gradients(t, c, part, &numbers, mean_of_micro_batches);
-    struct status s = trainer_update(t, t->config.n_shards > 1 ? c : NULL, part, step, result);
+    struct status s = t->turn.abandoned
+                          ? trainer_abandon(t, result)
+                          : trainer_update(t, t->config.n_shards > 1 ? c : NULL, part, step, result);
     struct status sums =
         comm_check(c); /* of the step's sums: those of one that was given up are no reason for the rest */
     return failed(sums) ? sums : s;

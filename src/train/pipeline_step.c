@@ -123,7 +123,7 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
     if (p.n_micro == 0) {
         trainer_queue_gradients(t, batch, numbers, mean_of_micro_batches);
     } else {
-        trainer_clear(t);
+        trainer_clear(t, p.n_micro);
     }
     for (int64_t i = 0; i < 2 * p.n_micro; i++) {
         struct pipeline_action a = pipeline_action(i, c->rank, c->size, p.n_micro);

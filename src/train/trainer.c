@@ -119,11 +119,35 @@ static void micro_step(struct trainer *t, const struct batch *micro, const struc
     t->net.stage.rounded = failed(t->net.x.status) ? 0 : t->net.version;
 }
 
-void trainer_clear(struct trainer *t)
+void trainer_clear(struct trainer *t, int64_t n)
 {
+    t->turn = (struct trainer_turn){.n = n};
     exec_enter(&t->net.x, "gradients", -1);
     t->net.x.ops->fill(&t->net.x, t->results, 0);
     trainer_clear_added(t);
+}
+
+bool trainer_abandons(struct trainer *t)
+{
+    const struct micro_hook *hook = t->micro_hook;
+    struct trainer_turn *turn = &t->turn;
+    if (hook == NULL) {
+        return false;
+    }
+    struct status s = hook->next(hook->self, t->net.x.status, turn->n_done++, turn->n, &turn->abandoned);
+    if (failed(s)) {
+        t->net.x.status = failed(t->net.x.status) ? t->net.x.status : s;
+        turn->abandoned = true;
+    }
+    return turn->abandoned;
+}
+
+struct status trainer_abandon(struct trainer *t, struct trainer_result *result)
+{
+    stage_forget_histories(&t->net.stage);
+    exec_synchronize(&t->net.x);
+    *result = (struct trainer_result){.abandoned = true};
+    return t->net.x.status;
 }
 
 /* The gradients of some micro-batches that are added to one another; `last`: none follow in this step. */
@@ -132,7 +156,7 @@ static void queue_block(struct trainer *t, const struct batch_step *batch, struc
 {
     struct exec *x = &t->net.x;
     int64_t n = batch_step_n_filled(batch);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !trainer_abandons(t); i++) {
         const struct batch *micro = batch_step_filled(batch, i);
         if (i > 0) {
             profile_micro_step(t->net.profile);
@@ -151,7 +175,7 @@ static void queue_tree(struct trainer *t, const struct batch_step *batch, struct
                        bool mean_of_micro_batches)
 {
     struct gradient_blocks blocks = t->config.blocks;
-    for (int i = 0; i < blocks.n; i++) {
+    for (int i = 0; i < blocks.n && !t->turn.abandoned; i++) {
         struct batch_step block = batch_step_part(batch, blocks.first + i, blocks.n_all);
         if (i > 0) {
             trainer_clear_added(t);
@@ -165,7 +189,11 @@ void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, 
                              bool mean_of_micro_batches)
 {
     CHECK(!t->config.shares_gradients, "nobody sums the gradients of micro-batches");
-    trainer_clear(t);
+    int64_t n = batch_step_n_filled(batch);
+    trainer_clear(t, n);
+    if (n == 0 && trainer_abandons(t)) {
+        return;
+    }
     if (t->tree.n_levels > 0) {
         queue_tree(t, batch, numbers, mean_of_micro_batches);
     } else {
@@ -244,7 +272,7 @@ struct status trainer_step(struct trainer *t, const struct batch_step *batch, in
     struct stage_numbers n = trainer_numbers(t, step, update_number, lr);
     profile_phase(t->net.profile, "forward");
     trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
-    return trainer_update(t, NULL, batch, step, result);
+    return t->turn.abandoned ? trainer_abandon(t, result) : trainer_update(t, NULL, batch, step, result);
 }
 
 struct status trainer_update(struct trainer *t, const struct comm *c, const struct batch_step *batch,

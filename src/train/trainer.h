@@ -57,6 +57,15 @@ struct trainer_plan {
     double micro_bytes;   /* moved by its ops, each tensor once */
 };
 
+/* Asked before each micro-batch of a step; a step without micro-batches asks once, with n 0. */
+struct micro_hook {
+    /* n_done of the rank's n micro-batches are queued; so_far is the state of its exec.  *abandons, which
+     * all ranks must set before the same round of micro-batches, ends the step without an update; a
+     * failure does, too, and becomes the exec's. */
+    struct status (*next)(void *self, struct status so_far, int64_t n_done, int64_t n, bool *abandons);
+    void *self;
+};
+
 struct trainer {
     struct trainer_config config;
     struct trainer_plan plan;
@@ -85,6 +94,12 @@ struct trainer {
     void *gradient_done_context;
 
     struct tensor_log *tensor_log; /* of what the steps compute; NULL: none */
+
+    const struct micro_hook *micro_hook; /* NULL: nobody asks.  Borrowed */
+    struct trainer_turn {
+        int64_t n, n_done; /* micro-batches of this rank in the running step */
+        bool abandoned;    /* micro_hook has ended it */
+    } turn;
 };
 
 /* Validates the configuration by running a whole micro-step on the plan table; allocates nothing that
@@ -108,12 +123,14 @@ void trainer_fini(struct trainer *t);
 /* Replaces the weights by random ones, drawn from the seed. */
 struct status trainer_initialize(struct trainer *t);
 
-/* One optimizer step: gradients of the global batch, clipping, update number `update` (1 for the first of a
- * phase) at rate lr.  `step` counts over all phases and addresses the dropout masks.  Losses are normalised
- * by the counts of the global batch, or with `mean_of_micro_batches` as the mean of each micro-batch's mean,
- * as the replaced scripts do.  It queues everything and then waits once, for the result.  STATUS_NUMERIC
- * names the first tensor that is not finite; the weights are then unchanged.  In fp16 the loss scale is
- * lowered and the step skipped instead, until the scale can be no lower. */
+/* One optimizer step: gradients of the global batch, clipping, update number `update` (1 for the first of
+ * a phase) at rate lr.  `step` counts over all phases and addresses the dropout masks.  Losses are
+ * normalised by the counts of the global batch, or with `mean_of_micro_batches` as the mean of each
+ * micro-batch's mean, as the replaced scripts do.  It queues everything and then waits once, for the
+ * result.  STATUS_NUMERIC names the first tensor that is not finite; the weights are then unchanged.  In
+ * fp16 the loss scale is lowered and the step skipped instead, until the scale can be no lower.  A step
+ * that the micro_hook ends leaves weights, moments and all else that the next step reads as they were
+ * (result->abandoned). */
 struct status trainer_step(struct trainer *t, const struct batch_step *batch, int64_t step, int64_t update,
                            double lr, bool mean_of_micro_batches, struct trainer_result *result);
 
@@ -141,13 +158,19 @@ bool trainer_cut_bucket(const struct trainer *t, int bucket, tensor *kept, tenso
 /* Gathers the weights of all shards on every rank that shares the update. */
 void trainer_gather_weights(struct trainer *t, const struct comm *c);
 
+/* Before the next micro-batch of the step that trainer_clear began: asks the micro_hook.  True: the step
+ * ends here, by trainer_abandon, which waits for what was queued and makes everything as it was before the
+ * step; *result says so. */
+bool trainer_abandons(struct trainer *t);
+struct status trainer_abandon(struct trainer *t, struct trainer_result *result);
+
 /* In a pipeline: the elements of `flat` that hold model->tied; and adding t->tied_part to its gradient. */
 tensor trainer_tied(const struct trainer *t, tensor flat);
 void trainer_add_tied(struct trainer *t);
 
-/* The parts of trainer_queue_gradients: zeroes sums and gradients before the first micro-batch, but for those
- * that pass through rooms; the factors of one micro-batch's losses. */
-void trainer_clear(struct trainer *t);
+/* The parts of trainer_queue_gradients: zeroes sums and gradients before the first of n micro-batches of
+ * this rank, but for those that pass through rooms; the factors of one micro-batch's losses. */
+void trainer_clear(struct trainer *t, int64_t n);
 void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, const struct batch_step *batch,
                           const struct batch *micro, bool mean_of_micro_batches);
 

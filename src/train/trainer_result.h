@@ -15,6 +15,7 @@ struct trainer_result {
     double grad_norm;        /* before clipping, without the loss scale; steps only */
     double loss_scale;       /* used in this step; 1 except in fp16 */
     int64_t skipped;         /* 1: something was not finite at this scale, so nothing was updated */
+    bool abandoned; /* the step ended before its last micro-batch: nothing was updated, no sum is whole */
 };
 
 /* The mean of a sum over its labels, 0 without labels; `name` must be one of the model's sums. */

@@ -83,7 +83,7 @@ pretrain_command 1 stopped "${all[@]}" --num_steps_per_checkpoint 0 --max_steps 
 timeout -k 5 60 "${mpi[@]}" -n 1 "${command[@]}" : -n 1 bash -c 'echo $$ >"$0"; exec "$@"' "$dir/pid" "${command[@]}" \
     </dev/null >"$dir/out" 2>"$dir/err" &
 for ((i = 0; i < 300; i++)); do
-    ! grep -q "^phase 1 3/" "$dir/err" || break
+    ! grep -qs '"event":"step".*"step":3,' "$dir/stopped/log.jsonl" || break
     sleep 0.05
 done
 kill -TERM "$(cat "$dir/pid")"

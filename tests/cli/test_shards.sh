@@ -84,7 +84,7 @@ expect 65 "of training/ and test/" pretrain empty run-empty
 pretrain_command padded/training killed --max_steps 100000 --num_steps_per_checkpoint 0 --eval_steps 0
 "${command[@]}" >/dev/null 2>"$dir/err" &
 pid=$!
-await $pid grep -q "phase 1 5/" "$dir/err"
+await $pid grep -qs '"step":5,' "$dir/killed/log.jsonl"
 reader=$(cat /proc/$pid/task/*/children)
 kill -KILL $reader || fail "there is no process that reads: '$reader'"
 wait $pid && status=0 || status=$?

@@ -2,6 +2,7 @@
  * and 4 stages, and data parallel over 1, 2 and 4 ranks, which are threads, or processes if a launcher starts
  * them; gradients, sums, norms, weights and moments of several steps, with dropout. */
 #include "rank_steps.h"
+#include "task/within_step.h"
 #include "train/data_parallel_step.h"
 #include "train/pipeline_step.h"
 
@@ -283,6 +284,33 @@ static void pipeline_body(const struct comm *c, void *context)
     trainer_fini(&t);
 }
 
+/* Decisions of this rank until it is asked to stop. */
+static _Thread_local int until_stop;
+
+static bool stops(void)
+{
+    return until_stop-- == 0;
+}
+
+/* A step leaves nothing that the last rank is asked to give up: at the first decision of several ranks, at a later one of a single rank. */
+static void give_up_step(struct trainer *t, const struct comm *c, const struct run *r,
+                         const struct batch_step *mine, int i)
+{
+    struct metrics silent = {.options.silent = true};
+    struct within_step within = {.world = c, .log = &silent, .stops = stops};
+    struct micro_hook hook = {within_step_next, &within};
+    struct trainer_result result;
+    until_stop = c->rank < c->size - 1 ? -1 : c->size > 1 ? 0 : i;
+    within_step_begin(&within, i + 1, mine);
+    if (within.n_rounds <= (c->size > 1 ? 1 : i + 1)) { /* there is no such place in the step */
+        return;
+    }
+    t->micro_hook = &hook;
+    EXPECT_OK(data_parallel_step(t, c, mine, i + 1, i + 1, 7 * LR, r->of->mean_of_micro_batches, &result));
+    t->micro_hook = NULL;
+    EXPECT(result.abandoned, "rank %d has taken step %d", c->rank, i + 1);
+}
+
 static void data_parallel_body(const struct comm *c, void *context)
 {
     const struct run *r = context;
@@ -298,6 +326,9 @@ static void data_parallel_body(const struct comm *c, void *context)
                           r->config.shares_gradients ? t.grad : slice_of(t.grad, t.update.shard),
                           r->states[i].grad, t.update.shard); /* of all, where nobody shares */
         forget_maxima(&t);
+        if (i == 1) {
+            give_up_step(&t, c, r, &mine, i);
+        }
         EXPECT_OK(data_parallel_step(&t, c, &mine, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
         expect_state(r, i, c->rank, &t, &result, all_of(r));
     }

@@ -1,0 +1,42 @@
+#include "task/within_step.h"
+
+#include "core/clock.h"
+#include "task/together.h"
+
+int64_t within_step_stride(int64_t before, int64_t rounds, double seconds)
+{
+    double wanted = seconds > 0 ? (double)rounds * WITHIN_STEP_SECONDS / seconds : (double)rounds;
+    double most = 2 * (double)before;
+    return wanted < 1 ? 1 : (int64_t)(wanted < most ? wanted : most);
+}
+
+void within_step_begin(struct within_step *w, int64_t step, const struct batch_step *batch)
+{
+    w->step = step;
+    w->n_tokens = (double)batch->n_tokens;
+    w->begin_ns = clock_ns();
+    w->n_rounds = (batch->n_all_micro + w->world->size - 1) / w->world->size;
+    w->stride = w->stride < 1 ? 1 : w->stride;
+    w->next = w->stride;
+}
+
+static struct status decide(struct within_step *w, struct status so_far, bool *abandons)
+{
+    double seconds = clock_since_s(w->begin_ns);
+    TRY(together_go_on(w->world, so_far, w->stops(), abandons, &seconds));
+    w->stride = w->world->size == 1 ? 1 : within_step_stride(w->stride, w->next, seconds);
+    w->next += w->stride;
+    return status_ok();
+}
+
+struct status within_step_next(void *self, struct status so_far, int64_t n_done, int64_t n, bool *abandons)
+{
+    struct within_step *w = self;
+    int64_t until = n_done + 1 < n ? n_done : w->n_rounds - 1;
+    *abandons = false;
+    metrics_in_step(w->log, w->step, n_done, n, w->n_tokens, w->begin_ns);
+    while (w->next <= until && !*abandons) {
+        TRY(decide(w, so_far, abandons));
+    }
+    return status_ok();
+}

@@ -186,6 +186,15 @@ check_models() {
             function line(found) { split(found, part, ":"); return part[2] }'
 }
 
+# What a loss is called is the model's own (model_sum of nn/model.h): who logs results goes over the model's sums.
+check_sums() {
+    list '^src/(pass|report|train)/|^src/task/(early_stop|loop|plateau|together|within_step)\.' |
+        { grep -vE '^src/report/(report_page|run_log)\.' || true; } |
+        search '\b(mlm|nsp)(_|\b)|"span_' -io | while IFS=: read -r file line word; do
+        echo "$file:$line: only a model names $word (model_sum of nn/model.h); these are its sums"
+    done
+}
+
 # Pages that comments and documents name exist.
 check_links() {
     list '^(src|tests|fuzz|tools|scripts|docs)/|^[^/]*\.md$' | search '\b(docs/[a-z0-9_/]+|[A-Z]+)\.md\b' -o |
@@ -215,7 +224,7 @@ check_layers() {
 }
 
 left_out=
-for check in check_arrows check_libraries check_widths check_names check_lengths check_headers check_words check_models check_links check_decisions check_layers; do
+for check in check_arrows check_libraries check_widths check_names check_lengths check_headers check_words check_models check_sums check_links check_decisions check_layers; do
     "$check" >>"$breaches" || echo "$check itself failed" >>"$breaches"
 done
 if [ -s "$breaches" ]; then

@@ -12,6 +12,7 @@ struct dllog_name {
     const char *name;
 };
 
+/* A row without a key is all sums of the model, by their names behind the tag. */
 struct tfevents_name {
     const char *event, *key, *tag;
     enum drop_in_stream stream;
@@ -90,15 +91,9 @@ static const struct tfevents_name pretraining_tfevents_names[] = {
     {"step", "sequences_per_second", "performance", STREAM_TRAIN},
     {"step", "learning_rate", "learning_rate", STREAM_TRAIN},
     {"step", "grad_norm", "grad_norm", STREAM_TRAIN},
-    {"step", "mlm_loss", "train/mlm_loss", STREAM_TRAIN},
-    {"step", "mlm_accuracy", "train/mlm_accuracy", STREAM_TRAIN},
-    {"step", "nsp_loss", "train/nsp_loss", STREAM_TRAIN},
-    {"step", "nsp_accuracy", "train/nsp_accuracy", STREAM_TRAIN},
+    {"step", NULL, "train/", STREAM_TRAIN},
     {"step", "tokens_per_second", "tokens_per_second", STREAM_TRAIN},
-    {"evaluation", "mlm_loss", "heldout/mlm_loss", STREAM_TRAIN},
-    {"evaluation", "mlm_accuracy", "heldout/mlm_accuracy", STREAM_TRAIN},
-    {"evaluation", "nsp_loss", "heldout/nsp_loss", STREAM_TRAIN},
-    {"evaluation", "nsp_accuracy", "heldout/nsp_accuracy", STREAM_TRAIN},
+    {"evaluation", NULL, "heldout/", STREAM_TRAIN},
     {NULL, NULL, NULL, STREAM_TRAIN},
 };
 
@@ -135,6 +130,7 @@ void drop_in_logs_open(struct drop_in_logs *l, const struct drop_in_options *o)
     *l = (struct drop_in_logs){
         .dllog_names = pretraining ? pretraining_dllog_names : finetuning_dllog_names,
         .tfevents_names = pretraining ? pretraining_tfevents_names : finetuning_tfevents_names,
+        .model = o->model,
     };
     warn(dllog_open(&l->dllog, o->dllogger_file, o->append, o->dllogger_file != NULL));
     if (o->tensorboard_in != NULL) {
@@ -202,22 +198,47 @@ static struct tfevents *open_stream(struct drop_in_logs *l, enum drop_in_stream 
     return &l->streams[stream];
 }
 
+enum { MOST_SCALARS = 16 };
+
+struct scalars {
+    struct tfevents_scalar scalars[MOST_SCALARS];
+    char tags[MODEL_MOST_SUMS][80]; /* of the model's sums */
+    size_t n;
+};
+
+static void add_scalar(struct scalars *s, const char *tag, const json_t *value)
+{
+    if (json_is_number(value)) {
+        CHECK(s->n < MOST_SCALARS, "an event has more than %d scalars", MOST_SCALARS);
+        s->scalars[s->n++] = (struct tfevents_scalar){tag, json_number_value(value)};
+    }
+}
+
+static void add_row(struct scalars *s, const struct tfevents_name *t, const struct model *model,
+                    const json_t *fields)
+{
+    if (t->key != NULL) {
+        add_scalar(s, t->tag, json_object_get(fields, t->key));
+        return;
+    }
+    for (int i = 0; i < model->n_sums; i++) {
+        snprintf(s->tags[i], sizeof s->tags[i], "%s%s", t->tag, model->sums[i].name);
+        add_scalar(s, s->tags[i], json_object_get(fields, model->sums[i].name));
+    }
+}
+
 static void tell_tensorboard(struct drop_in_logs *l, const char *event, const json_t *fields, int64_t step)
 {
-    enum { MAX_SCALARS = 16 };
     double wall_s = json_number_value(json_object_get(fields, "time"));
     for (int stream = 0; stream < N_STREAMS; stream++) {
-        struct tfevents_scalar scalars[MAX_SCALARS];
-        size_t n = 0;
+        struct scalars s = {.n = 0};
         for (const struct tfevents_name *t = l->tfevents_names; t->event != NULL; t++) {
-            const json_t *value = json_object_get(fields, t->key);
-            if ((int)t->stream == stream && strcmp(t->event, event) == 0 && json_is_number(value)) {
-                CHECK(n < MAX_SCALARS, "event %s has more than %d scalars", event, MAX_SCALARS);
-                scalars[n++] = (struct tfevents_scalar){t->tag, json_number_value(value)};
+            if ((int)t->stream == stream && strcmp(t->event, event) == 0) {
+                add_row(&s, t, l->model, fields);
             }
         }
-        if (n > 0) {
-            warn(tfevents_write(open_stream(l, (enum drop_in_stream)stream), step, wall_s, scalars, n));
+        if (s.n > 0) {
+            warn(tfevents_write(open_stream(l, (enum drop_in_stream)stream), step, wall_s, s.scalars, s.n));
         }
     }
 }

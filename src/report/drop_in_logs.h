@@ -8,6 +8,7 @@
 
 #include "io/dllog.h"
 #include "io/tfevents.h"
+#include "nn/model.h"
 #include "report/deepspeed_log.h"
 
 /* The script that was replaced. */
@@ -18,6 +19,7 @@ enum drop_in_stream { STREAM_TRAIN, STREAM_EVAL, N_STREAMS };
 struct drop_in_logs {
     const struct dllog_name *dllog_names; /* end in a row of NULL */
     const struct tfevents_name *tfevents_names;
+    const struct model *model; /* whose sums are logged */
     struct dllog dllog;
     char directory[1024]; /* of the event files; "": none */
     struct tfevents streams[N_STREAMS];
@@ -30,6 +32,7 @@ struct drop_in_options {
     const char *dllogger_file;                     /* NULL: none, and nothing on standard output */
     const char *tensorboard_in;                    /* event files go to DIRECTORY/worker_0; NULL: none */
     bool append;                                   /* the run is resumed: append to the dllogger file */
+    const struct model *model;                     /* borrowed */
     const struct deepspeed_log_options *deepspeed; /* NULL: the run is not one of the DeepSpeed script */
     int64_t step;                                  /* in-phase, done before this run */
 };

@@ -76,6 +76,7 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
         .tensorboard_in = m->options.tensorboard ? m->directory : NULL,
         .append = s->global_step > 0,
         .deepspeed = s->deepspeed,
+        .model = s->trainer->config.model,
         .step = s->step,
     };
     m->phase = s->phase;
@@ -218,8 +219,8 @@ static double window_loss(const struct model *model, const struct metrics_window
     return loss / (double)w->steps;
 }
 
-/* "mlm 3.210 nsp 0.690 acc 0.400": every loss, or the first alone, and the first accuracy; means over `n`
- * values. */
+/* " a 3.210 b 0.690 acc 0.400": every loss by the first part of its name, or the first alone, and the first
+ * accuracy; means over `n` values. */
 static void put_sums(char *text, size_t size, const struct model *model, const double *means, double n,
                      bool first_alone)
 {
@@ -395,8 +396,7 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
     }
 }
 
-/* "mlm loss 3.2100 (unigram 6.1000), accuracy 0.4000 (unigram 0.0600), nsp loss 0.6900, accuracy 0.500"; u
- * may be NULL. */
+/* "words loss 3.2100 (unigram 6.1000), accuracy 0.4000 (unigram 0.0600), ..."; u may be NULL. */
 static void put_heldout(struct buf *b, const struct trainer_result *r, const struct unigram *u)
 {
     for (int i = 0; i < r->n_sums; i++) {

@@ -22,7 +22,7 @@ struct trainer_result {
 double trainer_sum_mean(const struct trainer_sum *sum);
 double trainer_result_mean(const struct trainer_result *r, const char *name);
 
-/* The name of a sum for people: "mlm loss". */
+/* The name of a sum for people: "answer loss". */
 struct trainer_sum_words {
     char text[48];
 } trainer_sum_words(const struct trainer_sum *sum);

@@ -50,10 +50,15 @@ static void look_at_activation(void *context, const char *name, const char *modu
     look_at(l->culprit, value, "activation", strncat(place, name, sizeof place - strlen(place) - 1));
 }
 
+struct culprit_tap {
+    struct stage_tap tap; /* first */
+    struct culprit *culprit;
+};
+
 /* Layers may share the memory of their activations, so each is looked at before the next is computed. */
-static void look_at_layer(void *context, int64_t layer)
+static void look_at_layer(struct stage_tap *tap, int64_t layer)
 {
-    struct culprit *c = context;
+    struct culprit *c = ((struct culprit_tap *)tap)->culprit;
     const struct stage *s = &c->network->stage;
     struct looking l = {c, layer, s->model->n_layers};
     s->model->type->visit(s->model, s->slot->acts, layer, look_at_activation, &l);
@@ -62,11 +67,12 @@ static void look_at_layer(void *context, int64_t layer)
 static void look_at_activations(struct culprit *c, bool training)
 {
     struct stage *s = &c->network->stage;
-    s->layer_done = look_at_layer;
-    s->layer_done_context = c;
+    struct culprit_tap looks = {{.activations = look_at_layer, .finds_scales = true}, c};
+    struct stage_tap *others = s->tap;
+    s->tap = &looks.tap;
     stage_round_changed(s);
     stage_forward(s, training);
-    s->layer_done = NULL;
+    s->tap = others;
 }
 
 struct culprit culprit_find(struct network *n, bool training)

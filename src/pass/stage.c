@@ -217,16 +217,17 @@ void stage_graph_end(struct stage *s, enum stage_work work)
  * diagnosis, which reads every layer of a step that was not finite, does not use them either. */
 static struct model_pass pass_of(const struct stage *s, bool training, bool adds)
 {
-    return (struct model_pass){.x = s->x,
-                               .model = s->model,
-                               .acts = s->slot->acts,
-                               .weights = s->weights,
-                               .grads = s->grads,
-                               .stream = &s->slot->block.stream,
-                               .loss_scales = s->slot->block.loss_scales,
-                               .histories = training && s->layer_done == NULL ? s->histories : NULL_TENSOR,
-                               .training = training,
-                               .adds = adds};
+    return (struct model_pass){
+        .x = s->x,
+        .model = s->model,
+        .acts = s->slot->acts,
+        .weights = s->weights,
+        .grads = s->grads,
+        .stream = &s->slot->block.stream,
+        .loss_scales = s->slot->block.loss_scales,
+        .histories = training && !(s->tap != NULL && s->tap->finds_scales) ? s->histories : NULL_TENSOR,
+        .training = training,
+        .adds = adds};
 }
 
 void stage_round_weights(struct stage *s)
@@ -247,9 +248,6 @@ void stage_round_changed(struct stage *s)
 
 static void tell_done(const struct stage *s, int64_t layer)
 {
-    if (s->layer_done != NULL) {
-        s->layer_done(s->layer_done_context, layer);
-    }
     if (s->tap != NULL) {
         s->tap->activations(s->tap, layer);
     }

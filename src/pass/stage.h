@@ -21,12 +21,14 @@ struct stage_slot {
     struct batch capacity;    /* of the carving */
 };
 
-/* Looks at what a training pass leaves: at the activations of the input layer, of a layer or of the heads
- * once their forward is queued, and at the gradients once their backward is.  Later layers may overwrite
- * them.  A recomputation in a backward shows its activations again. */
+/* Looks at what a pass leaves: at the activations of the input layer (as layer -1), of a layer or of the
+ * heads (as the layer after the last) once their forward is queued, and at the gradients once their
+ * backward is.  Later layers may overwrite them.  A recomputation in a backward shows its activations
+ * again. */
 struct stage_tap {
     void (*activations)(struct stage_tap *tap, int64_t layer);
     void (*gradients)(struct stage_tap *tap, int64_t layer);
+    bool finds_scales; /* of fp8, without the histories: they are of steps before one that was not finite */
 };
 
 /* A model and the memory to run it: all that a training step and an evaluation need. */
@@ -53,11 +55,6 @@ struct stage {
     tensor histories;         /* f32 [n_layers * n_factors, 2] fp8 histories; null: scales are found */
     const int64_t *version;   /* of the weights: changes with them */
     int64_t rounded;          /* the version rounded to fp8; 0: none */
-
-    /* Called for the model's input layer, as layer -1, for each layer once its forward is queued, and for the
-     * heads, as the layer after the last; NULL: nobody asks. */
-    void (*layer_done)(void *context, int64_t layer);
-    void *layer_done_context;
 
     /* Called in a backward for each bucket in order, from the heads down, once the gradients of its layers
      * are queued.  What it queues runs after them; so a recording has a segment for each bucket.  NULL:

@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "core/integers.h"
 #include "core/log.h"
+#include "core/slow_work.h"
 #include "core/stop.h"
 #include "ops/half_ops.h"
 #include "pass/network_files.h"
@@ -32,6 +33,7 @@ struct job {
     struct metrics log;
     struct dir_lock lock;
     bool ready; /* the model is there */
+    struct slow_work start;
 };
 
 static struct status check_evaluation(const struct finetune_options *o)
@@ -444,11 +446,14 @@ static struct status run_job(struct job *j)
     if (o->dry_run && finetune_find_missing(o, &missing)) {
         return plan_without_inputs(j, &missing);
     }
+    slow_work_phase(&j->start, "opening %s", o->init_checkpoint);
     TRY(open_model(j));
+    slow_work_phase(&j->start, "reading and tokenizing the texts");
     TRY(j->task->read(j->open.self, &j->open));
     TRY(limits_of(j, &train_limits, &limits));
     TRY(j->open.model.family->create(&j->model, j->open.model.config, j->task->task));
     struct trainer_config config = trainer_config_of(j, train_limits, limits);
+    slow_work_phase(&j->start, "planning the memory of a step");
     TRY(plan_job(j, &config, &plan));
     if (o->dry_run) {
         return status_ok();
@@ -460,11 +465,13 @@ static struct status run_job(struct job *j)
     TRY(open_logs(j));
     TRY(rank_options_open_watch(&o->ranks, &j->watch, &j->backend, j->task->command, &o->watch));
     config.ops = j->backend.ops;
+    slow_work_phase(&j->start, "allocating the model, and reading the weights of %s,", o->init_checkpoint);
     TRY(trainer_init(&j->trainer, &config));
     if (together_is_first(&j->world)) {
         exec_keep_in(&j->trainer.net.x, o->output_dir);
     }
     TRY(load_weights(j));
+    slow_work_end(&j->start);
     TRY(stop_before_work());
     j->ready = true;
     if (o->do_train) {
@@ -532,6 +539,7 @@ struct status finetune_run(const struct finetune_task *task, void *self,
         j.model->type->destroy(j.model);
     }
     model_dir_close(&j.open.model);
+    slow_work_end(&j.start);
     dir_lock_release(&j.lock);
     run_watch_close(&j.watch, s);
     return s;

@@ -134,7 +134,8 @@ struct status loop_open(struct loop *l)
                         l->trainer->config.shares_gradients ? NULL_TENSOR : l->trainer->grad));
     l->trainer->tensor_log = &l->tensor_log;
     l->saved_step = l->state.global_step;
-    l->within = (struct within_step){.world = l->world, .log = l->log, .stops = stop_requested};
+    l->within =
+        (struct within_step){.world = l->world, .log = l->log, .stops = stop_requested, .start = &l->start};
     l->micro_hook = (struct micro_hook){within_step_next, &l->within};
     l->trainer->micro_hook = &l->micro_hook;
     return status_ok();
@@ -142,6 +143,7 @@ struct status loop_open(struct loop *l)
 
 void loop_close(struct loop *l)
 {
+    slow_work_end(&l->start);
     save_run_fini(&l->save_run);
     comm_device_close(&l->tensors);
     profile_close(&l->profile);
@@ -505,8 +507,10 @@ struct status loop_run(struct loop *l)
 {
     bool stopping = false, back;
     stop_begin_work();
+    slow_work_phase(&l->start, "making the first batch");
     while (!loop_is_over(l) && !stopping && !l->abandoned) {
         TRY(one_step(l, &back));
+        slow_work_end(&l->start);
         if (l->abandoned) {
             TRY(save_whole_step(l));
             continue;

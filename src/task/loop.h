@@ -6,6 +6,7 @@
 #ifndef KILN_TASK_LOOP_H
 #define KILN_TASK_LOOP_H
 
+#include "core/slow_work.h"
 #include "dist/comm_device.h"
 #include "optim/schedule.h"
 #include "task/early_stop.h"
@@ -80,6 +81,7 @@ struct loop {
     struct comm_device tensors; /* of the same ranks, for what the trainer's device holds */
     /* the last, over all phases, whose checkpoint was begun; at first that from which the run goes on */
     int64_t saved_step;
+    struct slow_work start; /* until the first step; its task may say what comes before the loop */
     struct within_step within;
     struct micro_hook micro_hook; /* of the trainer: within */
     bool abandoned;               /* the run was asked to stop within a step, which is not taken */

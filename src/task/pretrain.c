@@ -316,17 +316,23 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     struct trainer_config config = trainer_config_of(r);
     size_t free_before = config.device->free_bytes();
     r->taken_bytes = host_memory_taken();
+    slow_work_phase(&r->loop.start, "drawing the weights of a new model, %.1f M parameters,",
+                    (double)plan->n_params / 1e6);
     TRY(trainer_init(&r->trainer, &config));
     if (together_is_first(&r->world)) {
         exec_keep_in(&r->trainer.net.x, o->output_dir);
     }
+    slow_work_phase(&r->loop.start, "looking for weights to start from, and checking their checksums,");
     TRY(pretrain_restore(r));
+    slow_work_phase(&r->loop.start, NULL);
     if (loop_is_over(&r->loop)) {
         pretrain_tell_complete(&r->loop);
         return export_best(r);
     }
     TRY(begin_check(r));
     if (r->in.heldout.source.self != NULL) {
+        slow_work_phase(&r->loop.start, "drawing held-out samples, and counting the words of %s,",
+                        r->options->input_dir);
         TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, o->eval_samples, &r->in.train.source,
                             r->in.model->sums[0].labels, r->in.model->vocab_size));
         pretrain_inputs_release_heldout(&r->in);
@@ -370,6 +376,7 @@ static struct status open_inputs(struct pretrain_run *r, struct missing *missing
 {
     const struct pretrain_options *o = r->options;
     if (!o->dry_run || !pretrain_inputs_find_missing(o, missing)) {
+        slow_work_phase(&r->loop.start, "opening the data of %s", o->input_dir);
         return stop_explain(pretrain_inputs_open(&r->in, o, pretrain_progress_part(&r->progress)));
     }
     if (o->phase2) {
@@ -382,6 +389,7 @@ static struct status open_inputs(struct pretrain_run *r, struct missing *missing
 static struct status plan_run(struct pretrain_run *r, struct trainer_plan *plan)
 {
     struct trainer_config config = trainer_config_of(r);
+    slow_work_phase(&r->loop.start, "planning the memory of a step");
     TRY(trainer_plan(plan, &config));
     pretrain_announce(r, plan);
     return memory_fit_require(&config, plan, memory_cut_of(r), r->options->dry_run);

@@ -18,6 +18,10 @@ void within_step_begin(struct within_step *w, int64_t step, const struct batch_s
     w->n_rounds = (batch->n_all_micro + w->world->size - 1) / w->world->size;
     w->stride = w->stride < 1 ? 1 : w->stride;
     w->next = w->stride;
+    if (w->start != NULL && w->start->has_thread) {
+        slow_work_phase(w->start,
+                        "computing the first micro-batch, whose products also choose their algorithms,");
+    }
 }
 
 static struct status decide(struct within_step *w, struct status so_far, bool *abandons)
@@ -34,6 +38,9 @@ struct status within_step_next(void *self, struct status so_far, int64_t n_done,
     struct within_step *w = self;
     int64_t until = n_done + 1 < n ? n_done : w->n_rounds - 1;
     *abandons = false;
+    if (n_done > 0 && w->start != NULL && w->start->has_thread) {
+        slow_work_phase(w->start, NULL); /* metrics tells the rest of the step */
+    }
     metrics_in_step(w->log, w->step, n_done, n, w->n_tokens, w->begin_ns);
     while (w->next <= until && !*abandons) {
         TRY(decide(w, so_far, abandons));

@@ -9,16 +9,18 @@
 #define KILN_TASK_WITHIN_STEP_H
 
 #include "core/batch.h"
+#include "core/slow_work.h"
 #include "dist/comm.h"
 #include "report/metrics.h"
 
 enum { WITHIN_STEP_SECONDS = 1 };
 
 struct within_step {
-    const struct comm *world; /* set by the caller, with log and stops, once.  Borrowed */
+    const struct comm *world; /* set by the caller, with those up to stops, once.  Borrowed */
     struct metrics *log;
-    bool (*stops)(void); /* whether this rank is asked to stop: stop_requested */
-    int64_t step;        /* that runs */
+    struct slow_work *start; /* of the run's first step; NULL: nobody waits for that */
+    bool (*stops)(void);     /* whether this rank is asked to stop: stop_requested */
+    int64_t step;            /* that runs */
     double n_tokens;
     int64_t begin_ns;
     int64_t n_rounds;

@@ -4,7 +4,7 @@
  *
  * Before the first step there is nothing to save, so a signal makes a blocking call, such as opening a pipe
  * that nobody reads, fail.  Inside the loop such calls are restarted, and the loop checks for a signal
- * between steps. */
+ * between the micro-batches of a step and between steps. */
 #ifndef KILN_CORE_STOP_H
 #define KILN_CORE_STOP_H
 

@@ -24,6 +24,14 @@ make_store()
 JSON
 }
 
+# A model of this store after five steps: $model.
+make_model()
+{
+    "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/pre" --max_seq_length 32 \
+        --max_predictions_per_seq 5 --train_batch_size 16 --max_steps 5 --learning_rate 1e-3 --eval_steps 0 2>/dev/null
+    model=$dir/pre/ckpt_5
+}
+
 # Questions whose answer is the one place in a text about people and things.
 make_questions()
 {
@@ -56,7 +64,8 @@ learns()
         END { exit !found }' "$dir/log" || fail "$1 is not above $2: $(tail -1 "$dir/log")"
 }
 
-# resumes_to WHOLE FLAGS...: `pretrain` with these flags, killed at its first checkpoint and resumed as the run "killed", ends its 30
+# resumes_to WHOLE FLAGS...: `pretrain` with these flags, killed at its first checkpoint and resumed as the run "killed", ends its
+# 30
 # steps with the bytes of the run WHOLE.  Wants expect.sh, pretrain, and pretrain_command, which sets the array `command`.
 resumes_to()
 {

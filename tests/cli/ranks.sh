@@ -3,7 +3,8 @@
 # need_mpirun: skips without MPI, and sets $mpi, the launcher.
 need_mpirun()
 {
-    [ -e "$(dirname "$kiln")/libkiln_mpi.so" ] || skip mpi "this build has no MPI; install libopenmpi-dev, and build without KILN_MPI=OFF"
+    [ -e "$(dirname "$kiln")/libkiln_mpi.so" ] ||
+        skip mpi "this build has no MPI; install libopenmpi-dev, and build without KILN_MPI=OFF"
     command -v mpirun >/dev/null || skip mpi "there is no mpirun; install openmpi-bin"
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1
     export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # MPI leaks a little, which is not ours
@@ -29,7 +30,8 @@ same_weights() { "$kiln" inspect --diff "$dir/$1" "$dir/$2" >"$dir/out" 2>&1 || 
 
 steps=(--max_steps 6) # of all runs
 
-# pretrain_command N OUT flag...: sets the array `command`, a run as N ranks into $dir/OUT; N 1: without a launcher.  pretrain runs it.
+# pretrain_command N OUT flag...: sets the array `command`, a run as N ranks into $dir/OUT; N 1: without a launcher.  pretrain
+# runs it.
 pretrain_command()
 {
     local n=$1 out=$2
@@ -44,7 +46,8 @@ pretrain()
     runs
 }
 
-# goes_on FROM N STAGE flag...: N ranks, at that stage of ZeRO, go on from ckpt_3 of the run FROM and end with the weights of the run "one".
+# goes_on FROM N STAGE flag...: N ranks, at that stage of ZeRO, go on from ckpt_3 of the run FROM and end with the weights of the
+# run "one".
 goes_on()
 {
     local from=$1 n=$2 stage=$3

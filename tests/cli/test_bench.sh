@@ -1,10 +1,6 @@
 #!/usr/bin/env bash
 # `kiln bench` needs no files, and shows every op of a training step beside the ceilings of the same run.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 
 expect 0 "base: s128 B8 fp32 adamw: 110.11 M parameters" "$kiln" bench --dry-run
 expect 0 "mini: s512 B2 bf16 lamb" "$kiln" bench --model mini --max_seq_length 512 --train_batch_size 2 --autocast \

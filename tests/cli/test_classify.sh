@@ -29,9 +29,7 @@ awk -v dir="$dir" 'BEGIN {
     }
 }'
 
-"$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/pre" --max_seq_length 32 \
-    --max_predictions_per_seq 5 --train_batch_size 16 --max_steps 5 --learning_rate 1e-3 --eval_steps 0 2>/dev/null
-model=$dir/pre/ckpt_5
+make_model
 
 classify_command()
 {

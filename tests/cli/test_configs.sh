@@ -1,12 +1,8 @@
 #!/usr/bin/env bash
 # The models of configs/ are what their names say, and a configuration that asks for another model than kiln computes is
 # refused by the name of the key.
-set -euo pipefail
-kiln=$1
+. "$(dirname "$0")/begin.sh"
 configs=$(dirname "$0")/../../configs
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
 
 plan() { "$kiln" bench --config_file "$1" --dry_run --train_batch_size 1; }
 

@@ -23,14 +23,13 @@ awk -v dir="$dir" 'BEGIN {
         print text "," (s % 2 ? "yes" : "no") >out ".csv"
     }
 }'
-"$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/pre" --max_seq_length 32 \
-    --max_predictions_per_seq 5 --train_batch_size 16 --max_steps 5 --learning_rate 1e-3 --eval_steps 0 2>/dev/null
+make_model
 
 tune_command()
 {
     local command_name=$1 out=$2 suffix=$3
     shift 3
-    command=("$kiln" "$command_name" --init_checkpoint "$dir/pre/ckpt_5" --output_dir "$dir/$out" --do_train
+    command=("$kiln" "$command_name" --init_checkpoint "$model" --output_dir "$dir/$out" --do_train
         --train_file "$dir/train.$suffix" --max_seq_length 32 --train_batch_size 16 --learning_rate 3e-3
         --num_train_epochs 40 --warmup_proportion 0 --log_freq 1 --disable-progress-bar "$@")
 }

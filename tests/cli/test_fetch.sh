@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # kiln fetch as a user runs it: from a mirror on this machine, checked, unpacked, without a network, and stopped.  How single
 # transfers go wrong is in tests/fetch.
-set -euo pipefail
-kiln=$(realpath "$1")
-dir=$(mktemp -d)
-server_pid=
-trap '[ -z "$server_pid" ] || kill "$server_pid"; rm -rf "$dir"' EXIT
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 . "$(dirname "$0")/server.sh"
 work=$dir/work
 mkdir "$work"

@@ -1,15 +1,8 @@
 #!/usr/bin/env bash
 # What a run cannot write is named before the work: names that are empty, the root, too long, not a directory, and places that
 # are missing or too small.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-mounted=
-trap '[ -z "$mounted" ] || umount "$mounted"; rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 long=$dir/$(printf 'a%.0s/' {1..480})
 
 flags=(--config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8 --eval_steps 0

@@ -1,14 +1,7 @@
 #!/usr/bin/env bash
 # What `kiln pretrain` and `kiln fill` say when the world is wrong: exit code, the file or flag, and the way out.
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-mounted=
-trap '[ -z "$mounted" ] || umount "$mounted"; rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
-export OMP_NUM_THREADS=1
 
 flags=(--input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5
     --train_batch_size 8 --learning_rate 1e-3 --eval_steps 0 --disable_progress_bar)

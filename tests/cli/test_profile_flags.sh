@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # `kiln pretrain --profile`: the flags as the replaced scripts have them, and a trace that keeps the rules
 # (tools/check_trace.py, where there is a python3; tests/watch/test_profile.c checks them in any case).
-set -euo pipefail
-kiln=$1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/begin.sh"
 make_store
 pretrain=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32
     --max_predictions_per_seq 5 --train_batch_size 8 --gradient_accumulation_steps 2 --max_steps 4

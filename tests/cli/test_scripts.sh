@@ -1,16 +1,10 @@
 #!/usr/bin/env bash
 # The scripts under the names of the documents: what each says with --dry-run in an empty folder, where it writes nothing, what
 # it refuses, and those that kiln can carry out, carried out.
-set -euo pipefail
-kiln=$(realpath "$1")
+. "$(dirname "$0")/begin.sh"
 scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
-dir=$(mktemp -d)
-server_pid=
-trap '[ -z "$server_pid" ] || kill "$server_pid"; rm -rf "$dir"' EXIT
-. "$(dirname "$0")/corpus.sh"
-. "$(dirname "$0")/expect.sh"
 . "$(dirname "$0")/server.sh"
-export KILN=$kiln OMP_NUM_THREADS=1
+export KILN=$kiln
 unset "${!HL_@}" DATA_DIR LOG_FILE VOCAB_FILE N_SHARDS KILN_MIRROR
 mkdir "$dir/empty"
 cd "$dir/empty"

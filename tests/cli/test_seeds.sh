@@ -17,15 +17,14 @@ awk -v dir="$dir" 'BEGIN {
         print text "," (k % 2 ? "odd" : "even") >dir "/texts.csv"
     }
 }'
-"$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/pre" --max_seq_length 32 \
-    --max_predictions_per_seq 5 --train_batch_size 16 --max_steps 5 --learning_rate 1e-3 --eval_steps 0 2>/dev/null
+make_model
 make_questions
 
 tune_command()
 {
     local command_name=$1 out=$2 data=$3
     shift 3
-    command=("$kiln" "$command_name" --init_checkpoint "$dir/pre/ckpt_5" --output_dir "$dir/$out" --do_train
+    command=("$kiln" "$command_name" --init_checkpoint "$model" --output_dir "$dir/$out" --do_train
         --train_file "$dir/$data" --predict_file "$dir/$data" --do_predict --do_eval --max_seq_length 48
         --train_batch_size 16 --learning_rate 3e-3 --max_steps 24 --log_freq 1 --disable-progress-bar "$@")
 }
@@ -112,6 +111,6 @@ expect 0 "--seeds 5: so many runs" "${command[@]}" --seeds 5 --dry_run
 expect 64 "--seeds" "${command[@]}" --seeds 0
 expect 64 "go beyond 2147483647" "${command[@]}" --seeds 2 --seed 2147483647
 expect 64 "leave out --skip_checkpoint" "${command[@]}" --seeds 2 --skip_checkpoint
-expect 64 "--seeds compares what runs score" "$kiln" classify --init_checkpoint "$dir/pre/ckpt_5" --output_dir "$dir/dry" \
+expect 64 "--seeds compares what runs score" "$kiln" classify --init_checkpoint "$model" --output_dir "$dir/dry" \
     --do_train --train_file "$dir/texts.csv" --seeds 2
 tune_command squad dry questions.json

@@ -26,9 +26,7 @@ function add(word, label) {
     words = words (count > 0 ? ", " : "") "\"" word "\""; labels = labels (count++ > 0 ? ", " : "") "\"" label "\""
 }'
 
-"$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/pre" --max_seq_length 32 \
-    --max_predictions_per_seq 5 --train_batch_size 16 --max_steps 5 --learning_rate 1e-3 --eval_steps 0 2>/dev/null
-model=$dir/pre/ckpt_5
+make_model
 
 tag_command()
 {
@@ -83,12 +81,12 @@ expect 0 "words in tokens, labels in tags; the first is" "$kiln" tag --init_chec
 [ "$(grep -c . "$dir/breaks/predictions.conll")" -eq 3 ] && grep -q '^a\\nb	O	' "$dir/breaks/predictions.conll" ||
     fail "rows are broken: $(cat "$dir/breaks/predictions.conll")"
 printf '# text = a cité\n1\ta\ta\tDET\t_\t_\t2\tdet\t_\t_\n2\tcité\tcité\tNOUN\t_\t_\t0\troot\t_\t_\n' | iconv -f UTF-8 -t LATIN1 >"$dir/u.conllu"
-expect 65 "u.conllu line 1 is not UTF-8: byte 15 of the line is 0xe9" "$kiln" tag --init_checkpoint "$dir/pre/ckpt_5" \
+expect 65 "u.conllu line 1 is not UTF-8: byte 15 of the line is 0xe9" "$kiln" tag --init_checkpoint "$model" \
     --output_dir "$dir/u" --do_train --train_file "$dir/u.conllu" --max_seq_length 32
 expect 0 "words in column 2 (FORM), labels in column 4 (UPOS); the first is a, label DET" "$kiln" tag --dry_run --encoding latin-1 \
-    --init_checkpoint "$dir/pre/ckpt_5" --output_dir "$dir/u" --do_train --train_file "$dir/u.conllu" --max_seq_length 32
+    --init_checkpoint "$model" --output_dir "$dir/u" --do_train --train_file "$dir/u.conllu" --max_seq_length 32
 expect 0 "2 labels: det, root" "$kiln" tag --dry_run --encoding latin-1 --label_column deprel \
-    --init_checkpoint "$dir/pre/ckpt_5" --output_dir "$dir/u" --do_train --train_file "$dir/u.conllu" --max_seq_length 32
+    --init_checkpoint "$model" --output_dir "$dir/u" --do_train --train_file "$dir/u.conllu" --max_seq_length 32
 
 # what is wrong is said
 tag_command none words.conll

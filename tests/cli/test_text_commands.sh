@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `kiln tokenize` and `kiln vocab` as a user runs them: $1 is the program.
+# `kiln tokenize` and `kiln vocab` as a user runs them: ids of lines, also long, binary and empty ones; vocabularies as published and as learned.
 . "$(dirname "$0")/begin.sh"
 cd "$dir"
 

@@ -229,7 +229,7 @@ static void several_runs_are_told_apart(void)
         "{\"event\":\"start\",\"time\":0,\"phase\":1,\"step\":0,\"global_step\":0,\"last_step\":9,"
         "\"flags\":{\"learning_rate\":%s,\"seed\":42}}\n{\"event\":\"step\",\"time\":10,"
         "\"phase\":1,\"step\":1,\"loss\":5}\n";
-    char directory[] = "test_run_report.XXXXXX", path[2][64], output[64], text[512];
+    char directory[] = "test_report_page.XXXXXX", path[2][64], output[64], text[512];
     EXPECT(mkdtemp(directory) != NULL, "a directory");
     for (int i = 0; i < 2; i++) {
         snprintf(path[i], sizeof path[i], "%s/%d/run", directory, i);

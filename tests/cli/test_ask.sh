@@ -5,11 +5,14 @@
 tests=$(dirname "$kiln")/tests
 
 "$tests/test_api" unpack "$dir"
-for _ in $(seq 40); do echo 'A man had a dog. A big dog had bad food and ran off, and a mad man had an old cab.'; done >"$dir/text"
+for _ in $(seq 40); do
+    echo 'A man had a dog. A big dog had bad food and ran off, and a mad man had an old cab.'
+done >"$dir/text"
 "$kiln" ask --model "$dir/question_answering" --context "$dir/text" 'had a man?' >"$dir/answer" 2>"$dir/log"
 [ "$(wc -l <"$dir/answer")" = 1 ] && [ ! -s "$dir/log" ] || fail "said: $(cat "$dir/answer" "$dir/log")"
 if command -v script >/dev/null; then
-    script -qec "'$kiln' ask --model '$dir/question_answering' --context '$dir/text' 'had a man?'" "$dir/typescript" </dev/null >"$dir/screen"
+    script -qec "'$kiln' ask --model '$dir/question_answering' --context '$dir/text' 'had a man?'" "$dir/typescript" </dev/null \
+        >"$dir/screen"
     grep -q 'predicting [0-9]* %.*left' "$dir/screen" || fail "no sign of life: $(cat "$dir/screen")"
     tail -n 1 "$dir/screen" | tr -d '\r' | sed 's/.*\x1b\[K//' | cmp - "$dir/answer" || fail "the line stands in the answer's way"
 else
@@ -30,8 +33,10 @@ iconv -f LATIN1 -t UTF-16 "$dir/latin" >"$dir/wide"
 cp "$dir/out" "$dir/answer"
 expect 0 "$(cat "$dir/answer")" ask --context "$dir/wide" --encoding utf-16 'had a man?'
 expect 65 'give --encoding utf-16' ask --context "$dir/wide" 'had a man?'
-expect 64 "--context is given twice, as 'a' and as 'b'" "$kiln" ask --init_checkpoint "$dir/question_answering" --context a --context b 'had a man?'
-expect 65 "--init_checkpoint and --model are two names of one flag: '$dir/none' of --model is used, not '$dir/question_answering'" \
+expect 64 "--context is given twice, as 'a' and as 'b'" "$kiln" ask --init_checkpoint "$dir/question_answering" --context a \
+    --context b 'had a man?'
+expect 65 \
+    "--init_checkpoint and --model are two names of one flag: '$dir/none' of --model is used, not '$dir/question_answering'" \
     "$kiln" ask --init_checkpoint "$dir/question_answering" --model "$dir/none" --context a 'had a man?'
 expect 64 "unknown command 'aks'; did you mean ask?" "$kiln" aks
 expect 0 "usage: kiln ask" "$kiln" help ask

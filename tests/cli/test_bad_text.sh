@@ -10,7 +10,10 @@ limit=unlimited # a sanitizer's build takes terabytes of addresses
 if (ulimit -v 2000000 && "$kiln" --version >/dev/null 2>&1); then limit=1000000; fi
 
 # prepare FLAGS...: in at most a minute and 1 GB of addresses
-prepare() { (ulimit -v $limit && exec timeout -s KILL 60 "$kiln" prepare --vocab_file vocab.txt --do_lower_case --output_dir store "$@"); }
+prepare()
+{
+    (ulimit -v $limit && exec timeout -s KILL 60 "$kiln" prepare --vocab_file vocab.txt --do_lower_case --output_dir store "$@")
+}
 
 # said N TEXT: what the last command printed has the text so often
 said() { [ "$(grep -cF -- "$2" err)" = "$1" ] || fail "'$2' is not said $1 times: $(cat err)"; }
@@ -18,11 +21,16 @@ said() { [ "$(grep -cF -- "$2" err)" = "$1" ] || fail "'$2' is not said $1 times
 # page TITLE: around standard input
 page()
 {
-    printf '  <page>\n    <title>%s</title>\n    <ns>0</ns>\n    <id>1</id>\n    <revision>\n      <text xml:space="preserve">' "$1"
+    printf '  <page>\n    <title>%s</title>\n    <ns>0</ns>\n    <id>1</id>\n    <revision>\n      <text xml:space="preserve">' \
+        "$1"
     cat
     printf '</text>\n    </revision>\n  </page>\n'
 }
-pages() { awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) printf "The old king number %d saw a river and the city of stone.\n\n", i * 7919 }'; }
+pages()
+{
+    awk -v n="$1" \
+        'BEGIN { for (i = 0; i < n; i++) printf "The old king number %d saw a river and the city of stone.\n\n", i * 7919 }'
+}
 # dump FILE: pages of standard input between two good ones
 dump()
 {
@@ -64,7 +72,8 @@ damage()
 {
     local at=$(($(stat -c %s "$1") / 2))
     cp "$1" "$2"
-    dd if="$1" bs=1 skip=$at count=1 2>/dev/null | tr '\000-\377' '\001-\377\000' | dd of="$2" bs=1 seek=$at conv=notrunc 2>/dev/null
+    dd if="$1" bs=1 skip=$at count=1 2>/dev/null | tr '\000-\377' '\001-\377\000' |
+        dd of="$2" bs=1 seek=$at conv=notrunc 2>/dev/null
 }
 damage whole.xml.gz bad.gz
 expect 65 "bad.gz" prepare --input bad.gz --overwrite

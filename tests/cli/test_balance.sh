@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `kiln pretrain --balance_tokens`: two ranks with nearly equal tokens of the same sequences train almost the same weights as without,
-# and a run that goes on from a checkpoint the same bits; one rank is as it was; what cannot be is refused.
+# `kiln pretrain --balance_tokens`: two ranks with nearly equal tokens of the same sequences train almost the same weights as
+# without, and a run that goes on from a checkpoint the same bits; one rank is as it was; what cannot be is refused.
 . "$(dirname "$0")/begin_ranks.sh"
 
 pretrain_command()
@@ -17,7 +17,8 @@ pretrain 2 plain
 pretrain 2 balanced --balance_tokens
 grep -q '"event":"balance"' "$dir/balanced/log.jsonl" || fail "nothing tells what it gained"
 read -r with without < <(sed -n 's/.*"fullest_over_mean":\([0-9.]*\),"without":\([0-9.]*\).*/\1 \2/p' "$dir/balanced/log.jsonl")
-awk -v a="$with" -v b="$without" 'BEGIN { exit !(a >= 1 && a < 1.02 && b > 1.04) }' || fail "the fullest rank has $with, without $without"
+awk -v a="$with" -v b="$without" 'BEGIN { exit !(a >= 1 && a < 1.02 && b > 1.04) }' ||
+    fail "the fullest rank has $with, without $without"
 grep -q "^balance: the fullest rank of a step had $(printf %.4f "$with") times" "$dir/err" || fail "$(cat "$dir/err")"
 [ "$(grep -c '^balance:' "$dir/err")" -eq 1 ] || fail "each rank tells it: $(cat "$dir/err")"
 paste <(loss plain) <(loss balanced) | awk '{ n++; d = $1 - $2; if (d * d > 1e-8) exit 1 } END { exit n != 6 }' ||

@@ -13,10 +13,12 @@ for precision in "" --autocast --fp8; do
     # what the ops took is no more than the step
     awk '/^all ops/ { found = 1; bad = $5 <= 0 || $5 > 100.5 } END { exit !found || bad }' "$dir/out" ||
         fail "the ops are not the step: $(cat "$dir/out")"
-    grep -qE "^step [0-9.]+ ms, [0-9]+ tokens/s; [0-9.]+ GFLOP of it useful: [0-9.]+ GF/s, [0-9]+ % of the products$" "$dir/out" ||
+    grep -qE "^step [0-9.]+ ms, [0-9]+ tokens/s; [0-9.]+ GFLOP of it useful: [0-9.]+ GF/s, [0-9]+ % of the products$" \
+        "$dir/out" ||
         fail "no total: $(cat "$dir/out")"
 done
-expect 0 "ops by dtype and shape" "$kiln" bench --model tiny --max_seq_length 32 --train_batch_size 2 --steps 1 --migration-log "$dir/log"
+expect 0 "ops by dtype and shape" "$kiln" bench --model tiny --max_seq_length 32 --train_batch_size 2 --steps 1 \
+    --migration-log "$dir/log"
 grep -q "run        kiln bench, complete" "$dir/log" || fail "no migration log"
 if "$kiln" bench --device cuda --dry-run >"$dir/out" 2>"$dir/err"; then
     grep -q "^device     cuda: " "$dir/out" || fail "the GPU has no name"
@@ -24,8 +26,10 @@ else
     [ "$(wc -l <"$dir/err")" = 1 ] && grep -q "kiln: error: --device cuda: " "$dir/err" || fail "no sentence: $(cat "$dir/err")"
 fi
 # Answers are measured warm: thousands of small ones, whose median and slowest are told.
-expect 0 "warm, nothing timed inside: median" "$kiln" bench --model tiny --task squad --max_seq_length 32 --train_batch_size 1 --steps 2
-grep -qE "^warm, .*: median [0-9.]+ ms, 99 % of [0-9]+ within [0-9.]+ ms, [0-9.]+ sequences/s$" "$dir/out" || fail "$(cat "$dir/out")"
+expect 0 "warm, nothing timed inside: median" "$kiln" bench --model tiny --task squad --max_seq_length 32 --train_batch_size 1 \
+    --steps 2
+grep -qE "^warm, .*: median [0-9.]+ ms, 99 % of [0-9]+ within [0-9.]+ ms, [0-9.]+ sequences/s$" "$dir/out" ||
+    fail "$(cat "$dir/out")"
 ! grep -q "^adamw" "$dir/out" || fail "answers learn: $(cat "$dir/out")"
 
 # What a GPU that is not here would take: rows of the same names, and the rates that tuned PyTorch was measured to have on an H200

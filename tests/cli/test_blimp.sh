@@ -5,7 +5,8 @@
 tests=$(dirname "$kiln")/tests
 make_store
 "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/run" --max_seq_length 32 \
-    --max_predictions_per_seq 5 --train_batch_size 8 --max_steps 3 --learning_rate 1e-3 --eval_steps 0 --disable_progress_bar 2>/dev/null
+    --max_predictions_per_seq 5 --train_batch_size 8 --max_steps 3 --learning_rate 1e-3 --eval_steps 0 --disable_progress_bar \
+    2>/dev/null
 model=$dir/run/ckpt_3
 blimp() { "$kiln" blimp --model "$model" --disable_progress_bar "$@"; }
 
@@ -26,7 +27,8 @@ awk -v dir="$dir/pairs" 'BEGIN {
     print "{\"sentence_good\": \"The king\", \"sentence_bad\": \"the KING\"}" >dir "/nouns.jsonl"
     print "{\"sentence_good\": \"men\", \"sentence_bad\": \"men\"}" >dir "/nouns.jsonl"
 }'
-blimp --input "$dir/pairs" --json "$dir/table.json" --scores "$dir/scores.jsonl" >"$dir/table" 2>"$dir/log" || fail "$(cat "$dir/log")"
+blimp --input "$dir/pairs" --json "$dir/table.json" --scores "$dir/scores.jsonl" >"$dir/table" 2>"$dir/log" ||
+    fail "$(cat "$dir/log")"
 grep -q '^2 pairs\|2 pairs have two sentences with the same tokens' "$dir/log" || fail "nothing about ties: $(cat "$dir/log")"
 [ "$(wc -l <"$dir/scores.jsonl")" -eq 52 ] || fail "$(wc -l <"$dir/scores.jsonl") scores"
 # right FILE: the percentage of the lines with the better right sentence
@@ -38,9 +40,11 @@ row() { awk -v name="$1" 'index($0, name " ") == 1 { print $(NF - 2), $(NF - 1),
 [ "$(row syntax)" = "$(row verbs)" ] || fail "the field differs from its only paradigm"
 [ "$(row nouns)" = "22 $(right nouns.jsonl) 2" ] || fail "nouns: $(row nouns), $(right nouns.jsonl)"
 [ "$(row 'all pairs')" = "52 $(right .) 2" ] || fail "all: $(row 'all pairs'), $(right .)"
-tail -1 "$dir/scores.jsonl" | grep -q '"file":"[^"]*nouns.jsonl","line":23,.*"good_tokens":1,"bad_tokens":1' || fail "$(tail -1 "$dir/scores.jsonl")"
+tail -1 "$dir/scores.jsonl" | grep -q '"file":"[^"]*nouns.jsonl","line":23,.*"good_tokens":1,"bad_tokens":1' ||
+    fail "$(tail -1 "$dir/scores.jsonl")"
 tr -d ' \n' <"$dir/table.json" >"$dir/flat.json"
-for part in '{"pairs":52,' '"ties":2,' '"same_tokens":2,' '"paradigm":{"verbs":{"pairs":30,' '"class":"agreement","field":"syntax"}' \
+for part in '{"pairs":52,' '"ties":2,' '"same_tokens":2,' '"paradigm":{"verbs":{"pairs":30,' \
+    '"class":"agreement","field":"syntax"}' \
     '"masking":"token","limit":null}'; do
     grep -qF "$part" "$dir/flat.json" || fail "$part is not in $(cat "$dir/table.json")"
 done
@@ -53,7 +57,8 @@ done
 blimp --input "$dir/nouns.csv" --good_field right --bad_field wrong >"$dir/other" 2>/dev/null
 grep '^nouns ' "$dir/table" | cmp - <(grep '^nouns ' "$dir/other") || fail "CSV: $(cat "$dir/other")"
 blimp --input "$dir/pairs/nouns.jsonl" "$dir/pairs/a.jsonl" --limit 4 --scores "$dir/few.jsonl" >/dev/null 2>&1
-[ "$(sed 's/.*"line":\([0-9]*\),.*/\1/' "$dir/few.jsonl" | tr '\n' ' ')" = "1 2 3 4 1 2 3 4 " ] || fail "--limit: $(cat "$dir/few.jsonl")"
+[ "$(sed 's/.*"line":\([0-9]*\),.*/\1/' "$dir/few.jsonl" | tr '\n' ' ')" = "1 2 3 4 1 2 3 4 " ] ||
+    fail "--limit: $(cat "$dir/few.jsonl")"
 same_numbers <(head -1 "$dir/few.jsonl") <(grep -m 1 nouns "$dir/scores.jsonl") || fail "a score depends on other pairs"
 blimp --input "$dir/pairs" --masking within_word --scores "$dir/words.jsonl" >/dev/null 2>&1
 ! cmp -s "$dir/words.jsonl" "$dir/scores.jsonl" || fail "--masking within_word changes nothing"
@@ -93,5 +98,6 @@ if [ -z "${KILN_PYTHON:-}" ]; then
     lack transformers "KILN_PYTHON names no Python with torch and transformers: sums are not compared with theirs"
 else
     need_python transformers torch transformers safetensors
-    "$python" "$(dirname "$0")/../../tools/check_blimp.py" "$kiln" "$dir/pairs/a.jsonl" "$dir/pairs/nouns.jsonl" --model "$dir/exported"
+    "$python" "$(dirname "$0")/../../tools/check_blimp.py" "$kiln" "$dir/pairs/a.jsonl" "$dir/pairs/nouns.jsonl" \
+        --model "$dir/exported"
 fi

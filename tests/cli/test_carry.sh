@@ -14,7 +14,8 @@ fi
 if [ -f "$build/libkiln_cuda.so" ]; then
     files+=(libkiln_cuda.so)
 fi
-[ ${#files[@]} -gt 0 ] || skip nvcc "this build is neither static nor has it libkiln_cuda.so; install nvcc (tools/install_nvcc.sh)"
+[ ${#files[@]} -gt 0 ] ||
+    skip nvcc "this build is neither static nor has it libkiln_cuda.so; install nvcc (tools/install_nvcc.sh)"
 for file in "${files[@]}"; do
     strip -o "$dir/$(basename "$file")" "$build/$file"
 done

@@ -36,7 +36,8 @@ cases="echo '<testcase name=\"test_a\" status=\"notrun\">'; echo '<testcase name
 stub tools/bare_root.sh "$(results 60 0 20 build-bare/results.xml)" "{ $cases; } >>build-bare/results.xml"
 counted 0 "154 passed, 0 failed, 36 skipped"
 grep -q "the demo ran" "$dir/out" && fail "the demo ran again outside of the bare root"
-grep -qF "make test CTEST=-R '^(test_a|test_c)\$\$'" "$dir/out" || fail "other tests than those that were skipped ran again outside of the bare root"
+grep -qF "make test CTEST=-R '^(test_a|test_c)\$\$'" "$dir/out" ||
+    fail "other tests than those that were skipped ran again outside of the bare root"
 stub tools/bare_root.sh "exit 77"
 counted 0 "114 passed, 0 failed, 17 skipped"
 grep -q "the demo ran" "$dir/out" || fail "the demo ran nowhere"

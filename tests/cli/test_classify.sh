@@ -52,7 +52,8 @@ grep -q '"river": 2' "$dir/whole/model/config.json" || fail "no label2id"
 grep -q '"problem_type": "single_label_classification"' "$dir/whole/model/config.json" || fail "no problem_type"
 grep -q BertForSequenceClassification "$dir/whole/model/config.json" || fail "another class"
 grep -q '"event": *"score"' "$dir/whole/log.jsonl" || fail "no score in the log"
-for part in '<h2>Confusion matrix</h2>' '<tr><td>river</td><td class="n">' '<tr><td>macro average</td>' '<tr><th>accuracy</th>'; do
+for part in '<h2>Confusion matrix</h2>' '<tr><td>river</td><td class="n">' '<tr><td>macro average</td>' \
+    '<tr><th>accuracy</th>'; do
     grep -q "$part" "$dir/whole/report.html" || fail "the page has no $part"
 done
 
@@ -78,7 +79,8 @@ expect 64 "already has predictions" "${command[@]}"
 cp -r "$dir/whole" "$dir/replaced"
 classify_command replaced one.csv --max_steps 2 --num_steps_per_checkpoint 1 --overwrite_output_dir
 expect 0 "saved" "${command[@]}"
-[ "$sum" != "$(cksum <"$dir/replaced/model/model.safetensors")" ] && [ ! -e "$dir/replaced/predictions.jsonl" ] || fail "the old run is still there"
+[ "$sum" != "$(cksum <"$dir/replaced/model/model.safetensors")" ] && [ ! -e "$dir/replaced/predictions.jsonl" ] ||
+    fail "the old run is still there"
 expect 0 "saved" "${command[@]}" # its checkpoints go too
 expect 0 "resumed from" "${command[@]}" --resume_from_checkpoint # as kiln launch adds it
 
@@ -114,7 +116,8 @@ expect 0 "memory" "${command[@]}"
 [ ! -e "$dir/dry" ] || fail "--dry_run wrote something"
 sed 's/,city$/,town/' "$dir/one.csv" >"$dir/other.csv"
 classify_command none other.csv
-expect 65 "the model has no label town; the model's labels are city, house, river; the file's are house, river, town" "${command[@]}"
+expect 65 "the model has no label town; the model's labels are city, house, river; the file's are house, river, town" \
+    "${command[@]}"
 model=$dir/pre/ckpt_5
 expect 65 "classifier" "$kiln" classify --init_checkpoint "$model" --output_dir "$dir/none" --do_predict \
     --predict_file "$dir/one.csv" --max_seq_length 32

@@ -4,15 +4,18 @@
 
 # by the clock of the first rank: all end at the same step and rate, beside a ramp; what was stopped has the rest
 steps=()
-timed=(--eval_steps 0 --total_training_time 1 --lr_schedule linear --batch_ramp 128:512:0.6 --balance_tokens --num_steps_per_checkpoint 0 --replica_check_steps 1)
+timed=(--eval_steps 0 --total_training_time 1 --lr_schedule linear --batch_ramp 128:512:0.6 --balance_tokens
+    --num_steps_per_checkpoint 0 --replica_check_steps 1)
 state() { sed -n "s/.*\"$1\": \([-0-9.e]*\).*/\1/p" "$(ls -dv "$dir/$2"/ckpt_* | tail -1)/trainer_state.json"; }
 pretrain 2 timed "${timed[@]}"
-awk -v a="$(state elapsed_seconds timed)" 'BEGIN { exit !(a > 0.4 && a <= 2) }' || fail "it took $(state elapsed_seconds timed) s in place of 1"
+awk -v a="$(state elapsed_seconds timed)" 'BEGIN { exit !(a > 0.4 && a <= 2) }' ||
+    fail "it took $(state elapsed_seconds timed) s in place of 1"
 [ -e "$dir/timed/ckpt_$(state step timed)/optimizer-00002-of-00002.safetensors" ] || fail "rank 1 has ended at another step"
 pretrain_command 2 timed "${timed[@]}" --resume_from_checkpoint
 expect 0 "phase 1 is complete: $(state step timed) steps in" "${command[@]}"
 was=$(state step timed) spent=$(state elapsed_seconds timed)
 pretrain 2 timed "${timed[@]}" --total_training_time 2 --resume_from_checkpoint
-awk -v a="$(state step timed)" -v b="$was" -v t="$(state elapsed_seconds timed)" -v s="$spent" 'BEGIN { exit !(a > b && t > s && t < 3) }' ||
+awk -v a="$(state step timed)" -v b="$was" -v t="$(state elapsed_seconds timed)" -v s="$spent" \
+    'BEGIN { exit !(a > b && t > s && t < 3) }' ||
     fail "from step $was at $spent s to step $(state step timed) at $(state elapsed_seconds timed) s"
 echo "test_clock_ranks: all as it should be"

@@ -25,8 +25,10 @@ for file in "$configs"/*.json; do
     expect 0 "$(published "$name") M parameters" plan "$file"
     ! grep -q "unknown here" "$dir/err" || fail "$name has a key that nobody knows: $(cat "$dir/err")"
 done
-# the documents' models have their published vocabulary, so shards without one can be trained on; the others take the size of yours
-[ "$(grep -l '"vocab_size": 30522' "$configs"/*.json | xargs -n 1 basename | tr '\n' ' ')" = "bert_1.2b.json bert_1.5b.json bert_large.json " ] ||
+# the documents' models have their published vocabulary, so shards without one can be trained on; the others take the size of
+# yours
+[ "$(grep -l '"vocab_size": 30522' "$configs"/*.json | xargs -n 1 basename | tr '\n' ' ')" = \
+    "bert_1.2b.json bert_1.5b.json bert_large.json " ] ||
     fail "published vocabularies: $(grep -l '"vocab_size"' "$configs"/*.json)"
 # a name that a pre-LN model has elsewhere is not given to a post-LN one
 [ "$(grep -l '"layer_norm_large_model": true' "$configs"/*.json | xargs -n 1 basename | tr '\n' ' ')" = \

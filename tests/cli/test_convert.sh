@@ -11,12 +11,14 @@ cd "$dir"
 # convert FORMAT MODEL OUT flags...
 convert()
 {
-    expect 0 "read back: all weights are the same, bit by bit" "$kiln" convert --format "$1" --model "$2" --output_dir "$3" "${@:4}"
+    expect 0 "read back: all weights are the same, bit by bit" "$kiln" convert --format "$1" --model "$2" --output_dir "$3" \
+        "${@:4}"
     [ "$1" = onnx ] || grep -q '^largest difference of logits before and after: 0 (' out || fail "$2 as $1: $(cat out)"
 }
 
 # The same bytes from every form, and back.
-for model in pretraining_safetensors pretraining_bin pretraining_ckpt/ckpt_20.pt pretraining_states pretraining_tf/bert_model.ckpt; do
+for model in pretraining_safetensors pretraining_bin pretraining_ckpt/ckpt_20.pt pretraining_states \
+    pretraining_tf/bert_model.ckpt; do
     convert huggingface "$model" a_huggingface
     convert pt "$model" a_pt --step 20
     convert onnx "$model" a_onnx
@@ -29,7 +31,8 @@ for model in pretraining_safetensors pretraining_bin pretraining_ckpt/ckpt_20.pt
         diff -r a_$format first_$format || fail "$model becomes another $format"
     done
 done
-[ "$(cd a_pt && echo *)" = "bert_config.json ckpt_20.pt kiln.sha256 special_tokens_map.json tokenizer.json tokenizer_config.json vocab.txt" ] ||
+[ "$(cd a_pt && echo *)" = \
+    "bert_config.json ckpt_20.pt kiln.sha256 special_tokens_map.json tokenizer.json tokenizer_config.json vocab.txt" ] ||
     fail "$(ls a_pt)"
 "$kiln" export --model a_pt/ckpt_20.pt --output_dir back >/dev/null 2>&1
 diff -r a_huggingface back || fail "the way there and back"
@@ -71,7 +74,8 @@ done
 # A configuration that is not beside the weights.
 mkdir alone
 cp pretraining_ckpt/ckpt_20.pt alone/
-expect 65 "no config.json or bert_config.json beside alone/ckpt_20.pt" "$kiln" convert --model alone/ckpt_20.pt --format pt --output_dir x
+expect 65 "no config.json or bert_config.json beside alone/ckpt_20.pt" "$kiln" convert --model alone/ckpt_20.pt --format pt \
+    --output_dir x
 convert pt alone/ckpt_20.pt a_pt --step 20 --config_file pretraining_ckpt/bert_config.json --vocab_file pretraining_ckpt/vocab.txt
 diff -r a_pt first_pt || fail "a configuration from elsewhere"
 
@@ -82,13 +86,16 @@ expect 64 "--format" "$kiln" convert --model pretraining_bin --format tflite --o
 expect 64 "--model" "$kiln" convert --output_dir x
 expect 64 "which the export would replace" "$kiln" convert --model a_huggingface --output_dir a_huggingface
 expect 64 "which the export would replace" "$kiln" convert --model a_pt/ckpt_20.pt --format pt --step 20 --output_dir a_pt
-expect 64 "is a file of the --model" "$kiln" convert --model pretraining_bin --logits pretraining_bin/pytorch_model.bin --output_dir x
-expect 64 "is a file of the --model" "$kiln" convert --model pretraining_ckpt/ckpt_20.pt --logits pretraining_ckpt/ckpt_20.pt --output_dir x --dry_run
+expect 64 "is a file of the --model" "$kiln" convert --model pretraining_bin --logits pretraining_bin/pytorch_model.bin \
+    --output_dir x
+expect 64 "is a file of the --model" "$kiln" convert --model pretraining_ckpt/ckpt_20.pt --logits pretraining_ckpt/ckpt_20.pt \
+    --output_dir x --dry_run
 expect 64 "no part of a model in ONNX" "$kiln" convert --model pretraining_bin --format onnx --output_dir a_huggingface
 expect 64 "no part of a model in PyTorch's form" "$kiln" convert --model pretraining_bin --format pt --step 21 --output_dir a_pt
 expect 64 "no part of a model" "$kiln" convert --model pretraining_bin --output_dir a_onnx
 expect 64 "--step" "$kiln" convert --model pretraining_bin --format pt --step -3 --output_dir x
-expect 65 "lacks 2 of the 2 tensors of qa_outputs.*" "$kiln" convert --model pretraining_bin --format onnx --task question_answering --output_dir x
+expect 65 "lacks 2 of the 2 tensors of qa_outputs.*" "$kiln" convert --model pretraining_bin --format onnx \
+    --task question_answering --output_dir x
 expect 65 "nothing.pt" "$kiln" convert --model nothing.pt --output_dir x
 expect 65 "has neither model.safetensors nor pytorch_model.bin" "$kiln" convert --model a_onnx --output_dir x
 head -c 20000 pretraining_ckpt/ckpt_20.pt >pretraining_ckpt/cut.pt
@@ -98,10 +105,12 @@ expect 74 "/dev/full" "$kiln" convert --model pretraining_bin --output_dir y --l
 
 # A disk that takes 8 KiB a file: nothing is left, and what was there stays.
 for format in huggingface pt onnx; do
-    expect 74 "File too large" bash -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' _ "$kiln" convert --model pretraining_bin --format $format --output_dir x
+    expect 74 "File too large" bash -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' _ "$kiln" convert --model pretraining_bin \
+        --format $format --output_dir x
     [ ! -e x ] || fail "$format: half a model"
 done
-expect 74 "File too large" bash -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' _ "$kiln" convert --model pretraining_bin --format onnx --output_dir first_onnx
+expect 74 "File too large" bash -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' _ "$kiln" convert --model pretraining_bin \
+    --format onnx --output_dir first_onnx
 diff -r a_onnx first_onnx || fail "a failed conversion changed the older model"
 [ -z "$(find . -name '*.kiln-*')" ] || fail "left behind: $(find . -name '*.kiln-*')"
 echo "test_convert: the same in every form"

@@ -6,7 +6,10 @@ make_store
 
 flags=(--config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8
     --learning_rate 1e-3 --eval_steps 2 --disable_progress_bar --num_steps_per_checkpoint 2)
-pretrain() { local store=$1 out=$2; shift 2; "$kiln" pretrain --input_dir "$dir/$store" --output_dir "$dir/$out" "${flags[@]}" "$@"; }
+pretrain()
+{
+    local store=$1 out=$2; shift 2; "$kiln" pretrain --input_dir "$dir/$store" --output_dir "$dir/$out" "${flags[@]}" "$@"
+}
 
 # copy NAME: the store again, as $dir/NAME
 copy() { rm -rf "${dir:?}/$1" "$dir/out-$1"; cp -r "$dir/store" "$dir/$1"; }

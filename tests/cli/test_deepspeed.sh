@@ -87,7 +87,8 @@ json '{"train_batch_size": 8, "optimizer": {"type": "Lamb", "params": {"lr": 1e-
 expect 0 "fp32, ds_fused_lamb" "${json_train[@]}" --output_dir "$dir/lamb_file"
 expect 0 "optimizer replaces" "${json_train[@]}" --output_dir "$dir/lamb_flag" --optimizer ds_fused_lamb --learning_rate 1e-3
 cmp "$dir/lamb_file/ckpt_6/model.safetensors" "$dir/lamb_flag/ckpt_6/model.safetensors" || fail "two ways to DeepSpeed's Lamb"
-expect 0 "saved" "${json_train[@]}" --output_dir "$dir/lamb_exp" --optimizer nvlamb_exp --use_ds_lamb_bias_correction --learning_rate 1e-3
+expect 0 "saved" "${json_train[@]}" --output_dir "$dir/lamb_exp" --optimizer nvlamb_exp --use_ds_lamb_bias_correction \
+    --learning_rate 1e-3
 cmp "$dir/lamb_file/ckpt_6/model.safetensors" "$dir/lamb_exp/ckpt_6/model.safetensors" || fail "the script's copy of it"
 json '{"train_batch_size": 8, "optimizer": {"type": "Lamb", "params": {"lr": 1e-3, "max_coeff": 0.3}}}'
 expect 0 "saved" "${json_train[@]}" --output_dir "$dir/lamb_bound"
@@ -102,8 +103,10 @@ json '{ // of a line
   several */ "bf16": {"enabled": "auto"}, "gradient_clipping": 1.0, "wall_clock_breakdown": "auto",
   "tensorboard": {"enabled": false, "job_name": "a // b # c /* d"}, "optimizer": {"type": "AdamW", "params": {"lr": "auto"}},
   "zero_optimization": {"stage": 1, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "none"}}}'
-expect 0 'as if they were not given: train_micro_batch_size_per_gpu, enabled, wall_clock_breakdown, lr' "${train[@]}" --output_dir "$dir/auto" --dry_run
-grep -q '"zero_optimization.offload_optimizer.device" is not done' "$dir/err" || fail "offloading is passed over: $(cat "$dir/err")"
+expect 0 'as if they were not given: train_micro_batch_size_per_gpu, enabled, wall_clock_breakdown, lr' "${train[@]}" \
+    --output_dir "$dir/auto" --dry_run
+grep -q '"zero_optimization.offload_optimizer.device" is not done' "$dir/err" ||
+    fail "offloading is passed over: $(cat "$dir/err")"
 ! grep -q '"zero_optimization.offload_param.device" is not done' "$dir/err" || fail "what is off is no loss"
 
 refused() # CODE TEXT JSON
@@ -114,14 +117,16 @@ refused() # CODE TEXT JSON
 refused 65 '"train_batch_size" 16 is not "train_micro_batch_size_per_gpu" 4 times' \
     '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 3}'
 refused 65 '"train_batch_size" 18 is not' '{"train_batch_size": 18, "train_micro_batch_size_per_gpu": 4}'
-refused 65 '"train_batch_size" 2 is less than one sequence for each micro-batch of one rank' '{"train_batch_size": 2, "gradient_accumulation_steps": 4}'
+refused 65 '"train_batch_size" 2 is less than one sequence for each micro-batch of one rank' \
+    '{"train_batch_size": 2, "gradient_accumulation_steps": 4}'
 refused 65 'has no batch size' '{"gradient_accumulation_steps": 4}'
 refused 65 '"bf16" and "fp16" are both enabled' '{"train_batch_size": 8, "bf16": {"enabled": true}, "fp16": {"enabled": true}}'
 refused 65 'unknown key "gradient_cliping"' '{"train_batch_size": 8, "gradient_cliping": 1.0}'
 refused 65 'unknown key "zero_optimization.stages"' '{"train_batch_size": 8, "zero_optimization": {"stages": 1}}'
 refused 65 '"zero_optimization.stage" is 4' '{"train_batch_size": 8, "zero_optimization": {"stage": 4}}'
 refused 65 '"train_batch_size" is 0' '{"train_batch_size": 0}'
-refused 65 'has no batch size: give "train_batch_size" and "train_micro_batch_size_per_gpu" as numbers instead of "auto"' '{"train_batch_size": "auto"}'
+refused 65 'has no batch size: give "train_batch_size" and "train_micro_batch_size_per_gpu" as numbers instead of "auto"' \
+    '{"train_batch_size": "auto"}'
 refused 69 '"zero_optimization.stage" 3 is not offered' '{"train_batch_size": 8, "zero_optimization": {"stage": 3}}'
 refused 65 '"train_batch_size" must be a whole number' '{"train_batch_size": "eight"}'
 refused 65 'ds.json is not valid JSON' '{"train_batch_size": 8 /* and no end }'
@@ -131,8 +136,10 @@ refused 65 '"tensorboard.job_name" are longer than 1023 bytes' \
 refused 65 '"job_name" must be a string' '{"train_batch_size": 8, "tensorboard": {"enabled": true, "job_name": 5}}'
 refused 65 '"steps_per_print" is 0, but must be at least 1' '{"train_batch_size": 8, "steps_per_print": 0}'
 refused 65 'ds.json' '{"train_batch_size": 8,, "bf16": {"enabled": true}}'
-refused 65 '"warmup_type" is "cosine"' '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cosine"}}}'
-refused 65 '"total_num_steps" belongs to WarmupDecayLR' '{"train_batch_size": 8, "scheduler": {"type": "WarmupDecayLR", "params": {}}}'
+refused 65 '"warmup_type" is "cosine"' \
+    '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cosine"}}}'
+refused 65 '"total_num_steps" belongs to WarmupDecayLR' \
+    '{"train_batch_size": 8, "scheduler": {"type": "WarmupDecayLR", "params": {}}}'
 refused 69 'scheduler OneCycle is not there yet' '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {}}}'
 refused 69 '"curriculum_learning" is not there yet' '{"train_batch_size": 8, "curriculum_learning": {"enabled": true}}'
 refused 64 'the cpu does not compute in fp16; --autocast' '{"train_batch_size": 8, "fp16": {"enabled": true}}'
@@ -146,7 +153,8 @@ json '{"train_batch_size": 8, "optimizer": {"type": "Madam", "params": {}}}'
 expect 65 'optimizer Madam is not an optimizer' "${json_train[@]}" --output_dir "$dir/none" --dry_run
 json '{"train_batch_size": 8}'
 expect 64 'so --optimizer must choose one' "${json_train[@]}" --output_dir "$dir/none" --dry_run
-expect 0 "M parameters" "${train[@]}" --output_dir "$dir/none" --optimizer fused_adamw --profile pt-full --profile_steps 2,3 --dry_run
+expect 0 "M parameters" "${train[@]}" --output_dir "$dir/none" --optimizer fused_adamw --profile pt-full --profile_steps 2,3 \
+    --dry_run
 
 # every key of the documents' files, BERT-5B's first one with its scheduler
 json '{"steps_per_print": 4, "train_batch_size": 16, "train_micro_batch_size_per_gpu": 8, "tensorboard": {"enabled": false,
@@ -172,7 +180,8 @@ expect 0 "no tensors are logged: --tensor_logger_max_iterations" "${train[@]}" -
 [ ! -e "$dir/not_logged/tensor_logger" ] || fail "tensors were logged"
 
 # flags: of the other script, of the launcher, and what is not there yet
-expect 64 "--train_batch_size is a flag of the script without --deepspeed" "${train[@]}" --output_dir "$dir/none" --train_batch_size 8
+expect 64 "--train_batch_size is a flag of the script without --deepspeed" "${train[@]}" --output_dir "$dir/none" \
+    --train_batch_size 8
 expect 64 "--autocast is a flag of the script without --deepspeed" "${train[@]}" --output_dir "$dir/none" --autocast
 expect 64 "--deepspeed_config is a flag of the script with --deepspeed" "$kiln" pretrain --input_dir x --config_file x \
     --output_dir x --deepspeed_config "$dir/ds.json"
@@ -182,6 +191,7 @@ expect 64 "--constant_proportion goes with --use_lr_scheduler" "${train[@]}" --o
     --constant_proportion 0.5
 expect 64 "are more than all steps" "${train[@]}" --output_dir "$dir/none" --optimizer lamb --use_lr_scheduler \
     --constant_proportion 0.9 --warmup_proportion 0.2
-expect 64 "--profile is 'xyz', but must be true or false, yes or no, 1 or 0, or one of pt|pt-full|hltv" "${train[@]}" --profile=xyz
+expect 64 "--profile is 'xyz', but must be true or false, yes or no, 1 or 0, or one of pt|pt-full|hltv" "${train[@]}" \
+    --profile=xyz
 [ ! -e "$dir/none" ] || fail "something refused was written"
 echo "test_deepspeed: what the file says is done, or named"

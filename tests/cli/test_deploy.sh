@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# deploy: every command of the manifests and of the Slurm script is one that kiln takes (a dry run), each edit point is in one place,
-# no host, user or home is inside; and with Python's yaml the manifests have the fields that Kubernetes and the MPIJob's CRD have.
+# deploy: every command of the manifests and of the Slurm script is one that kiln takes (a dry run), each edit point is in one
+# place, no host, user or home is inside; and with Python's yaml the manifests have the fields that Kubernetes and the MPIJob's
+# CRD have.
 . "$(dirname "$0")/begin.sh"
 shopt -s extglob
 tests=$(cd "$(dirname "$0")" && pwd)
@@ -57,13 +58,17 @@ done
 [ $n = 8 ] || fail "$n manifests"
 
 # every volume that is claimed is the one that deploy makes, and no pod is started again for a wrong flag
-[ "$(sed -n 's/^ *claimName: //p' "$deploy"/kubernetes/*.yaml | sort -u)" = "$(sed -n 's/^  name: //p' "$deploy/claim.yaml")" ] || fail "claims"
-if grep -n 'restartPolicy: OnFailure\|restartPolicy: Always' "$deploy"/kubernetes/*.yaml >"$dir/loops"; then fail "pods that loop: $(cat "$dir/loops")"; fi
+[ "$(sed -n 's/^ *claimName: //p' "$deploy"/kubernetes/*.yaml | sort -u)" = "$(sed -n 's/^  name: //p' "$deploy/claim.yaml")" ] ||
+    fail "claims"
+if grep -n 'restartPolicy: OnFailure\|restartPolicy: Always' "$deploy"/kubernetes/*.yaml >"$dir/loops"; then
+    fail "pods that loop: $(cat "$dir/loops")"
+fi
 
 # both phases of the Slurm script
 for phase in 1 2; do
     : >"$dir/commands"
-    expect 0 "srun --mpi=pmix --kill-on-bad-exit=1 --cpu-bind=cores" env PATH="$dir/bin:$PATH" SLURM_JOB_ID=1 RUN_PATH="$dir/run" dataset="$dir/d" \
+    expect 0 "srun --mpi=pmix --kill-on-bad-exit=1 --cpu-bind=cores" env PATH="$dir/bin:$PATH" SLURM_JOB_ID=1 \
+        RUN_PATH="$dir/run" dataset="$dir/d" \
         output="$dir/o" dllog="$dir/l" phase=$phase /bin/bash "$deploy/slurm/pretrain.sbatch"
     grep -q -- "--phase2" "$dir/commands" && [ $phase = 1 ] && fail "phase 1 is phase 2"
 done
@@ -76,6 +81,7 @@ for script in "$deploy"/slurm/*.sbatch; do bash -n "$script"; done
 if [ -n "${KILN_PYTHON:-}" ] && "$KILN_PYTHON" -c 'import yaml' 2>/dev/null; then
     "$KILN_PYTHON" "$tests/../deploy/check_manifests.py" "$deploy"/claim.yaml "$deploy"/kubernetes/*.yaml
 else
-    lack yaml "the fields of the manifests: KILN_PYTHON names no Python with yaml; make it by: python3 -m venv V; V/bin/pip install pyyaml; export KILN_PYTHON=V/bin/python"
+    lack yaml \
+        "the fields of the manifests: KILN_PYTHON names no Python with yaml; make it by: python3 -m venv V; V/bin/pip install pyyaml; export KILN_PYTHON=V/bin/python"
 fi
 echo "test_deploy: $n manifests"

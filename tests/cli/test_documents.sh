@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every command line of the five documents that kiln replaces, in kiln's form, as a dry run: in an empty folder, and in one
-# with the documents' configurations.  What asks for several ranks without a launcher that serves them says so; what is inside passes alone.
-# docs/migrating has each of them.
+# with the documents' configurations.  What asks for several ranks without a launcher that serves them says so; what is inside
+# passes alone. docs/migrating has each of them.
 . "$(dirname "$0")/begin.sh"
 shopt -s extglob
 tests=$(cd "$(dirname "$0")" && pwd)
@@ -86,7 +86,8 @@ for i in "${!numbers[@]}"; do
     split_command "${lines[i]}"
     walk "$command"
 done
-echo "test_documents: $n_lines command lines: ${n_of[pretrain]} pretrain, ${n_of[squad]} squad, ${n_of[pack]} pack, $n_launched of them" \
+echo \
+    "test_documents: $n_lines command lines: ${n_of[pretrain]} pretrain, ${n_of[squad]} squad, ${n_of[pack]} pack, $n_launched of them" \
     "for a launcher, $n_lans for LANS; $n_scripts scripts have tests of their own"
 # the slips of the documents were met
 grep -q "^a backslash before '--num_steps_per_checkpoint=200' is left out" "$dir/said" || fail "no backslash"

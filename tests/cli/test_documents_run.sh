@@ -36,7 +36,8 @@ run_small()
     run_pretraining)
         local small=(--config_file "$dir/config.json" --output_dir "$out" --input_dir "$dir/packed" --vocab_file "$dir/vocab.txt"
             --max_steps 4 --eval_steps 0 --json-summary "$out.json")
-        [[ $all != *" --enable_packed_data_mode False "* && $all != *" --deepspeed "* ]] || small+=(--input_dir "$dir/padded/training")
+        [[ $all != *" --enable_packed_data_mode False "* && $all != *" --deepspeed "* ]] ||
+            small+=(--input_dir "$dir/padded/training")
         [[ $all != *" --phase2 "* ]] || { small+=(--phase1_end_step 2 --allow_other_data); cp -r "$dir/first" "$out"; }
         if [[ $all == *" --deepspeed "* ]]; then
             small+=(--deepspeed_config "$dir/ds.json")
@@ -56,8 +57,10 @@ run_small()
             small+=(--init_checkpoint "$dir/qa/model")
         fi
         expect 0 "wrote $out/predictions.json" env "${exports[@]}" "$kiln" squad "${words[@]}" "${small[@]}"
-        grep -qF "scored $dir/evaluate.py $dir/questions.json $out/predictions.json" "$dir/out" || fail "$1: the eval script was not run: $(cat "$dir/out")"
-        grep -q '"exact_match": *12.5' "$out.json" && grep -q '"F1": *34.75' "$out.json" && grep -q '"F1": *34.75' "$out/log.jsonl" ||
+        grep -qF "scored $dir/evaluate.py $dir/questions.json $out/predictions.json" "$dir/out" ||
+            fail "$1: the eval script was not run: $(cat "$dir/out")"
+        grep -q '"exact_match": *12.5' "$out.json" && grep -q '"F1": *34.75' "$out.json" &&
+            grep -q '"F1": *34.75' "$out/log.jsonl" ||
             fail "$1: the script's score is lost: $(tail -3 "$out.json")"
         ;;
     pack*)

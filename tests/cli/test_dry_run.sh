@@ -85,12 +85,14 @@ for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
 done
 [ $n -eq 23 ] || fail "$n commands"
 # what is not there yet is listed, and the rest is planned; what is there is checked as ever
-expect 0 "missing: --train_file none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 --do_train \
+expect 0 "missing: --train_file none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 \
+    --do_train \
     --train_file none.json --dry_run
 grep -q "M parameters" "$dir/err" || fail "nothing was planned: $(cat "$dir/err")"
 expect 64 "micro-batches" "$kiln" squad --init_checkpoint none --output_dir new --do_train --train_file none.json --dry_run \
     --train_batch_size 24 --gradient_accumulation_steps 7
-expect 65 "none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 --do_train --train_file none.json
+expect 65 "none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 --do_train \
+    --train_file none.json
 expect 65 "qa_outputs" "$kiln" ask --model "$model" --dry_run
 expect 0 "(fp32|bf16|fp16, default" "$kiln" ask --help
 expect 0 "refused: gradients" "$kiln" squad --help all

@@ -102,7 +102,8 @@ refused() # refused TEXT INPUT...
     said "leave the index out of the inputs: the text is the same without it"
 }
 make_dump ywiki-multistream 50 empress
-refused "$index is not the index of ywiki-multistream.xml.bz2: by its line 11 a bzip2 stream begins" $index ywiki-multistream.xml.bz2
+refused "$index is not the index of ywiki-multistream.xml.bz2: by its line 11 a bzip2 stream begins" $index \
+    ywiki-multistream.xml.bz2
 sed '250s/.*/<html>/' lines >bad.txt
 refused "line 250 of the index bad.txt is not OFFSET:PAGE_ID:TITLE: '<html>'" bad.txt $dump
 sed '250s/^[0-9]*/99999999999999999999/' lines >bad.txt
@@ -121,7 +122,8 @@ refused "the index lost/${index##*/} has damaged parts: download it again" lost 
 echo "The old king." >book.txt
 cp alone/cut.xml.bz2 alone/other.xml.bz2
 for others in book.txt alone; do
-    refused "$index is the index of a multistream dump, xwiki-latest-pages-articles-multistream.xml.bz2, which is not among the inputs" \
+    refused \
+        "$index is the index of a multistream dump, xwiki-latest-pages-articles-multistream.xml.bz2, which is not among the inputs" \
         $index $others
 done
 refused "plain.txt is the index of a multistream dump, which is not among the inputs" plain.txt

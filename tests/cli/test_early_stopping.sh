@@ -114,7 +114,8 @@ grep -q "phase 1 is complete: $ended of 60" "$dir/log" || fail "a run that ended
 tune_command classify none csv
 expect 64 "--early_stopping_patience wants --eval_file" "${command[@]}" --early_stopping_patience 2
 expect 64 "--eval_steps wants --eval_file" "${command[@]}" --eval_steps 2
-expect 64 "leave out --skip_checkpoint" "${command[@]}" --eval_file "$dir/heldout.csv" --early_stopping_patience 2 --skip_checkpoint
+expect 64 "leave out --skip_checkpoint" "${command[@]}" --eval_file "$dir/heldout.csv" --early_stopping_patience 2 \
+    --skip_checkpoint
 expect 65 "nowhere.csv" "${command[@]}" --eval_file "$dir/nowhere.csv"
 expect 64 "--early_stopping_patience" "${command[@]}" --early_stopping_patience -1
 expect 64 "counts evaluations: give --eval_steps" pretrain none --eval_steps 0

@@ -27,7 +27,8 @@ mv "$dir/mean/aside" "$dir/mean/modules.json"
 
 # Matryoshka vectors: the first numbers, by the model's file or by a flag, behind all modules; scaled again if asked for.
 said prompts 'pooling mean, normalised, the first 5 numbers, at most 40 tokens' --no_prompt --truncate_dim 5
-said prompts 'pooling mean, normalised, the first 5 numbers, normalised, at most 40 tokens' --no_prompt --truncate_dim 5 --normalize
+said prompts 'pooling mean, normalised, the first 5 numbers, normalised, at most 40 tokens' --no_prompt --truncate_dim 5 \
+    --normalize
 said prompts 'pooling mean, the first 5 numbers, at most 40 tokens' --no_prompt --truncate_dim 5 --no_normalize
 numbers() { tr -d '[]' <"$dir/vector" | tr ',' '\n' | wc -l; }
 sed -i 's/{/{"truncate_dim": 7,/' "$dir/prompts/config_sentence_transformers.json"

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# `kiln pretrain --emulate_world`: one process takes the memory of one rank of many, to the planned byte, and counts the bytes that the plan announces; it
-# saves nothing and says so; and what it is not for is refused.
+# `kiln pretrain --emulate_world`: one process takes the memory of one rank of many, to the planned byte, and counts the bytes
+# that the plan announces; it saves nothing and says so; and what it is not for is refused.
 . "$(dirname "$0")/begin.sh"
 make_store
 
 flags=(--input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5 --max_steps 4
     --learning_rate 1e-3 --eval_steps 0 --disable_progress_bar --train_batch_size 8 --gradient_accumulation_steps 2)
 # emulate OUT FLAG...: into $dir/OUT; its log is $dir/OUT.err
-emulate() { "$kiln" pretrain "${flags[@]}" --output_dir "$dir/$1" "${@:2}" 2>"$dir/$1.err" || fail "exit code $?: $(cat "$dir/$1.err")"; }
+emulate()
+{
+    "$kiln" pretrain "${flags[@]}" --output_dir "$dir/$1" "${@:2}" 2>"$dir/$1.err" || fail "exit code $?: $(cat "$dir/$1.err")"
+}
 # number KEY OUT: of the event at the end
 number() { grep '"event":"emulation"' "$dir/$2/log.jsonl" | grep -o "\"$1\":[0-9.]*" | cut -d: -f2; }
 
@@ -15,20 +18,26 @@ for stage in 0 1 2; do
     for rank in 0 3; do
         out=stage$stage.$rank
         emulate $out --emulate_world 4 --distributed_emulation_rank $rank --zero_stage $stage
-        [ "$(number rank $out)" = "$rank" ] && [ "$(number world $out)" = 4 ] || fail "the event: $(tail -n 1 "$dir/$out/log.jsonl")"
+        [ "$(number rank $out)" = "$rank" ] && [ "$(number world $out)" = 4 ] ||
+            fail "the event: $(tail -n 1 "$dir/$out/log.jsonl")"
         for what in reduced gathered; do
-            [ -n "$(number plan_${what}_bytes $out)" ] && [ "$(number ${what}_bytes_a_step $out)" = "$(number plan_${what}_bytes $out)" ] ||
+            [ -n "$(number plan_${what}_bytes $out)" ] &&
+                [ "$(number ${what}_bytes_a_step $out)" = "$(number plan_${what}_bytes $out)" ] ||
                 fail "stage $stage: $what: $(cat "$dir/$out.err")"
         done
-        grep -q "^warning: emulation: this is rank $rank of 4, .*meaningless, and no checkpoint is written" "$dir/$out.err" || fail "no warning: $(cat "$dir/$out.err")"
-        grep -q "^emulation: memory of rank $rank of 4, ZeRO stage $stage: .*kiln plan --world 4" "$dir/$out.err" || fail "no memory: $(cat "$dir/$out.err")"
-        grep -q '^emulation: [0-9.]* s a step of 2 micro-batches on this rank, and [0-9.]* to [0-9.]* s with what the exchange between 4 ' "$dir/$out.err" || fail "no time: $(cat "$dir/$out.err")"
+        grep -q "^warning: emulation: this is rank $rank of 4, .*meaningless, and no checkpoint is written" "$dir/$out.err" ||
+            fail "no warning: $(cat "$dir/$out.err")"
+        grep -q "^emulation: memory of rank $rank of 4, ZeRO stage $stage: .*kiln plan --world 4" "$dir/$out.err" ||
+            fail "no memory: $(cat "$dir/$out.err")"
+        grep \
+            -q '^emulation: [0-9.]* s a step of 2 micro-batches on this rank, and [0-9.]* to [0-9.]* s with what the exchange between 4 ' "$dir/$out.err" || fail "no time: $(cat "$dir/$out.err")"
         ! compgen -G "$dir/$out/*ckpt*" >/dev/null || fail "a checkpoint was written: $(ls "$dir/$out")"
     done
 done
 [ "$(number gathered_bytes_a_step stage0.0)" = 0.0 ] || fail "stage 0 gathers"
 # a sum of n bytes that 4 ranks all have sends 3/4 of them twice, at 0.8 of 10 Gb/s
-awk "BEGIN { e = $(number plan_reduced_bytes stage0.0) * 1.5 / 1e9; d = $(number exchange_seconds stage0.0) / e; exit !(d > 0.999 && d < 1.001) }" ||
+awk \
+    "BEGIN { e = $(number plan_reduced_bytes stage0.0) * 1.5 / 1e9; d = $(number exchange_seconds stage0.0) / e; exit !(d > 0.999 && d < 1.001) }" ||
     fail "the exchange: $(cat "$dir/stage0.0.err")"
 # what the others have, this one has not
 [ "$(number planned_bytes stage1.0)" -lt "$(number planned_bytes stage0.0)" ] || fail "stage 1 takes as much as stage 0"
@@ -42,15 +51,19 @@ refuse 'emulate_links: nothing is known of a device "abacus"' --emulate_world 4 
 refuse 'give --emulate_world N too' --distributed_emulation_rank 0
 refuse 'is not one of the ranks 0 to 3' --emulate_world 4 --distributed_emulation_rank 4
 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/whole" 2>/dev/null || fail "a run alone"
-expect 64 'has checkpoints of a real run' "$kiln" pretrain "${flags[@]}" --output_dir "$dir/whole" --resume_from_checkpoint --emulate_world 4
+expect 64 'has checkpoints of a real run' "$kiln" pretrain "${flags[@]}" --output_dir "$dir/whole" --resume_from_checkpoint \
+    --emulate_world 4
 
 . "$(dirname "$0")/ranks.sh"
 need_mpirun
 code=0
-timeout -k 5 60 "${mpi[@]}" -n 2 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" --emulate_world 4 >"$dir/out" 2>&1 </dev/null || code=$?
-[ "$code" -ne 0 ] && grep -q 'is one process that stands for many, but 2 were started' "$dir/out" || fail "under mpirun: exit code $code: $(cat "$dir/out")"
+timeout -k 5 60 "${mpi[@]}" -n 2 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" --emulate_world 4 >"$dir/out" 2>&1 \
+    </dev/null || code=$?
+[ "$code" -ne 0 ] && grep -q 'is one process that stands for many, but 2 were started' "$dir/out" ||
+    fail "under mpirun: exit code $code: $(cat "$dir/out")"
 
 # the memory that 4 real ranks plan, kind by kind
-timeout -k 5 60 "${mpi[@]}" -n 4 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/real" --zero_stage 1 --skip_checkpoint >"$dir/out" 2>&1 </dev/null || fail "4 ranks: $(cat "$dir/out")"
+timeout -k 5 60 "${mpi[@]}" -n 4 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/real" --zero_stage 1 --skip_checkpoint \
+    >"$dir/out" 2>&1 </dev/null || fail "4 ranks: $(cat "$dir/out")"
 wanted=$(grep '^memory: weights' "$dir/out") got=$(grep '^memory: weights' "$dir/stage1.0.err")
 [ -n "$wanted" ] && [ "$wanted" = "$got" ] || fail "planned: $got, and of 4 real ranks: $wanted"

@@ -19,7 +19,8 @@ model=$dir/run/ckpt_20
 
 expect_match 0 'would write .*BertForPreTraining' export --model "$model" --output_dir "$dir/out" --dry_run
 [ ! -e "$dir/out" ] || fail "a dry run wrote something"
-expect_match 0 'ignored +2  bert.pooler.*BertForMaskedLM has none' export --model "$model" --output_dir "$dir/mlm" --task masked_lm
+expect_match 0 'ignored +2  bert.pooler.*BertForMaskedLM has none' export --model "$model" --output_dir "$dir/mlm" \
+    --task masked_lm
 expect_match 0 'BertModel, .* 39 tensors' export --model "$model" --output_dir "$dir/encoder" --task encoder
 expect_match 0 'wrote' export --model "$model" --output_dir "$dir/out"
 expect_match 0 'wrote' export --model "$model" --output_dir "$dir/out/" --max_shard_size 50e3

@@ -38,7 +38,8 @@ echo '<html>' >page
 expect 65 "is not an MD5 or SHA-256" fetch squad --sums page --dry-run
 rm page
 expect 0 "-> download/wikicorpus_zh_yue/wikicorpus_zh_yue.xml.bz2" fetch wikipedia --language zh-yue --dry-run
-expect 0 "-> d/google_pretrained_weights/chinese_L-12_H-768_A-12.zip, unpacked to d/google_pretrained_weights/chinese_L-12_H-768_A-12" \
+expect 0 \
+    "-> d/google_pretrained_weights/chinese_L-12_H-768_A-12.zip, unpacked to d/google_pretrained_weights/chinese_L-12_H-768_A-12" \
     fetch google --output_dir d --dry-run
 [ "$(ls)" = sums ] || fail "left something behind: $(ls)"
 
@@ -53,7 +54,8 @@ expect 65 "it should have 4854279" fetch squad --only 'dev-v1.1*' --mirror "$ser
 [ ! -e download/squad/v1.1/dev-v1.1.json ] || fail "a wrong file has its name"
 (cd "$dir/www/rajpurkar.github.io/SQuAD-explorer/dataset" && sha256sum ./*) | sed 's# \./# #' >sums
 expect 0 "dev-v1.1.json: downloaded, its checksum is right" fetch squad --only '*-v1.1.json' --mirror "$server" --sums sums
-expect 0 "dev-v1.1.json: already there, its checksum is right" fetch squad --only '*-v1.1.json' --mirror "$server/~gone" --sums sums
+expect 0 "dev-v1.1.json: already there, its checksum is right" fetch squad --only '*-v1.1.json' --mirror "$server/~gone" \
+    --sums sums
 # one that the server does not have does not keep the others away
 rm -r download
 expect 65 "code 404" fetch squad --mirror "$server" --sums sums
@@ -115,7 +117,8 @@ done
 tar -tf whole/in.tar >/dev/null
 head -c $(($(wc -c <whole/in/numbers) / 512 * 512 + 1536)) whole/in.tar | publish https://host/cut.tar
 expect 65 "its end is missing" fetch --url "$server/host/cut.tar" --output_dir damaged --unpack yes
-[ ! -e damaged/bad_numbers ] && [ ! -e damaged/bad_in ] && [ ! -e damaged/cut ] || fail "damaged files were unpacked: $(ls damaged)"
+[ ! -e damaged/bad_numbers ] && [ ! -e damaged/bad_in ] && [ ! -e damaged/cut ] ||
+    fail "damaged files were unpacked: $(ls damaged)"
 publish https://host/in.tar <whole/in.tar
 expect 0 "unpacked" fetch --url "$server/host/in.tar" --output_dir damaged --unpack yes
 

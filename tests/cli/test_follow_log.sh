@@ -37,7 +37,8 @@ for line in 'optimizer=lans' '^Distributed' 'init_distributed' '^Using LANS' '^U
     changed sed "/$line/d"
 done
 for change in 's/average_loss/mean_loss/' 's/\(average_loss : [^ ]*\)  \(step_loss : [^ ]*\)/\2  \1/' 's/  step_loss : [^ ]*//' \
-    's/total_steps.: 155000.0/total_steps'"'"': 155000/' 's/, skipped=0//' 's/ is ready now!/ is ready/' 's/Checkpoint 20/Checkpoint 30/' \
+    's/total_steps.: 155000.0/total_steps'"'"': 155000/' 's/, skipped=0//' 's/ is ready now!/ is ready/' \
+    's/Checkpoint 20/Checkpoint 30/' \
     's/\(average dps: \)/\11/' 's/second:/second: /' 's/^1 card/8 card/' 's/raw_train_time/train_time/' 's/device=cpu, //' \
     's/^DLL \(....-..-..\) /DLL \1T/' 's/\(e2e_train_time : [^ ]*\)  \(.*\)  raw/\2  \1  raw/'; do
     changed sed "$change"
@@ -64,11 +65,13 @@ Pretraining phase1 results
 8 card(s) average sentences per second:308.0000
 average dps: 38.5000
 LOG
-[ "$(forms "$dir/original")" = "ranks backend optimizer SEED interval progress zero ready summary log_file topology results sentences dps " ] ||
+[ "$(forms "$dir/original")" = \
+    "ranks backend optimizer SEED interval progress zero ready summary log_file topology results sentences dps " ] ||
     fail "of the original's lines only: $(forms "$dir/original")"
 document=${KILN_SHARED:-$lans_root/../shared}/seeds/002.txt
 if [ -r "$document" ]; then
-    [ "$(forms "$document")" = "command ranks backend optimizer schedule zero ready summary log_file topology results sentences dps " ] ||
+    [ "$(forms "$document")" = \
+        "command ranks backend optimizer schedule zero ready summary log_file topology results sentences dps " ] ||
         fail "of the document's lines only: $(forms "$document")"
     echo "the document's own lines are known"
 else

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# --freeze and --layerwise_lr_decay of every fine-tuning command: what is frozen has the bytes of the model that it came from, also
-# behind a resumption, and the rest changes; defaults change nothing; wrong lists and rates get a sentence.
+# --freeze and --layerwise_lr_decay of every fine-tuning command: what is frozen has the bytes of the model that it came from,
+# also behind a resumption, and the rest changes; defaults change nothing; wrong lists and rates get a sentence.
 . "$(dirname "$0")/begin.sh"
 make_store
 awk -v dir="$dir" 'BEGIN {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kiln glue on small tables in the forms in which GLUE's tasks are published: runs of kiln classify for each task and seed, a table
-# and JSON with the means, settings for one task or all, resumption, and errors that name file and line.
+# kiln glue on small tables in the forms in which GLUE's tasks are published: runs of kiln classify for each task and seed, a
+# table and JSON with the means, settings for one task or all, resumption, and errors that name file and line.
 . "$(dirname "$0")/begin.sh"
 make_store
 "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/run" --max_seq_length 32 \
@@ -32,7 +32,8 @@ quick=(max_seq_length=16 train_batch_size=8 learning_rate=3e-3 num_train_epochs=
 
 expect 0 '--learning_rate=5e-5 --num_train_epochs=3 --train_batch_size=32' glue --output_dir "$dir/dry" --tasks sst-2 --dry_run
 [ ! -e "$dir/dry" ] || fail "a dry run wrote something"
-glue --output_dir "$dir/scores" --seeds 2 --seed 7 "${quick[@]}" cola.num_train_epochs=6 >"$dir/table" 2>"$dir/log" || fail "$(tail -3 "$dir/log")"
+glue --output_dir "$dir/scores" --seeds 2 --seed 7 "${quick[@]}" cola.num_train_epochs=6 >"$dir/table" 2>"$dir/log" ||
+    fail "$(tail -3 "$dir/log")"
 for row in 'CoLA *MCC' 'SST-2 *accuracy' 'MRPC *F1' 'RTE *accuracy' 'STS-B *Spearman' 'mean *of five'; do
     grep -qE "^$row +[0-9.]+$" "$dir/table" || fail "no row $row: $(cat "$dir/table")"
 done
@@ -43,13 +44,15 @@ all=
 for pair in CoLA:matthews_correlation SST-2:accuracy MRPC:f1 RTE:accuracy STS-B:spearmanr; do
     value=$(mean_in "${pair%:*}" "${pair#*:}")
     all="$all $value"
-    [ "$(awk -v t="${pair%:*}" '$1 == t { v = $3 } END { print v }' "$dir/table")" = "$value" ] || fail "$pair is $value: $(tail -6 "$dir/table")"
+    [ "$(awk -v t="${pair%:*}" '$1 == t { v = $3 } END { print v }' "$dir/table")" = "$value" ] ||
+        fail "$pair is $value: $(tail -6 "$dir/table")"
 done
 awk -v all="$all" -v m="$(awk '$1 == "mean" { v = $NF } END { print v }' "$dir/table")" 'BEGIN {
     n = split(all, a, " "); for (i in a) s += a[i]; exit !(n == 5 && s / n - m < .011 && m - s / n < .011) }' || fail "the mean of $all"
 awk '$1 == "RTE" { v = $3 } END { exit !(v > 80) }' "$dir/table" || fail "one word decides RTE here: $(tail -6 "$dir/table")"
 [ "$(wc -l <"$dir/scores/CoLA/dev.jsonl")" -eq 40 ] || fail "CoLA's development set has both files"
-grep -qx '{"sentence1":"[^"]*","sentence2":"[^"]*","label":4.5}' <(sed 's/\\"//g' "$dir/scores/STS-B/train.jsonl") || fail "$(head -2 "$dir/scores/STS-B/train.jsonl")"
+grep -qx '{"sentence1":"[^"]*","sentence2":"[^"]*","label":4.5}' <(sed 's/\\"//g' "$dir/scores/STS-B/train.jsonl") ||
+    fail "$(head -2 "$dir/scores/STS-B/train.jsonl")"
 grep -q '"n_seeds": 2' "$dir/scores/glue.json" || fail "$(cat "$dir/scores/glue.json")"
 ls "$dir/scores/CoLA/seed_7/model" "$dir/scores/STS-B/seed_8/model" >/dev/null || fail "no model of each run"
 grep -qE '"num_train_epochs": ?6' "$dir/scores/CoLA/seed_7/log.jsonl" ||
@@ -58,11 +61,13 @@ grep -qE '"num_train_epochs": ?6' "$dir/scores/CoLA/seed_7/log.jsonl" ||
 # goes on with what is missing, and keeps the rest
 expect 64 'add --resume_from_checkpoint' glue --output_dir "$dir/scores" --tasks rte --seeds 2 --seed 7 "${quick[@]}"
 rm -r "$dir/scores/RTE/seed_8"
-glue --output_dir "$dir/scores" --seeds 2 --seed 7 --resume_from_checkpoint "${quick[@]}" cola.num_train_epochs=6 >"$dir/again" 2>"$dir/log" ||
+glue --output_dir "$dir/scores" --seeds 2 --seed 7 --resume_from_checkpoint "${quick[@]}" cola.num_train_epochs=6 >"$dir/again" \
+    2>"$dir/log" ||
     fail "$(tail -3 "$dir/log")"
 cmp "$dir/table" "$dir/again" || fail "resumed, the table differs"
 [ "$(grep -c 'its result is there already' "$dir/log")" -eq 9 ] || fail "not one run was made again: $(cat "$dir/log")"
-expect 64 'is the result of other flags' glue --output_dir "$dir/scores" --tasks rte --seeds 2 --seed 7 --resume_from_checkpoint max_steps=9
+expect 64 'is the result of other flags' glue --output_dir "$dir/scores" --tasks rte --seeds 2 --seed 7 \
+    --resume_from_checkpoint max_steps=9
 sed 's/city/stone/' -i "$dir/data/RTE/train.tsv"
 expect 64 'train.jsonl was made from other data' glue --output_dir "$dir/scores" --tasks rte --resume_from_checkpoint
 

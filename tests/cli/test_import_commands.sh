@@ -57,7 +57,8 @@ named=(--config_file pretraining_ckpt/bert_config.json --vocab_file pretraining_
 expect 65 "no config.json or bert_config.json beside alone/ckpt_20.pt" "$kiln" squad --init_checkpoint alone/ckpt_20.pt \
     --output_dir run "${short[@]}"
 for model in alone/ckpt_20.pt alone/bert_model.ckpt; do
-    expect 0 "weights of $model" "$kiln" squad --init_checkpoint "$model" --output_dir "run_${model##*/}" "${short[@]}" "${named[@]}"
+    expect 0 "weights of $model" "$kiln" squad --init_checkpoint "$model" --output_dir "run_${model##*/}" "${short[@]}" \
+        "${named[@]}"
     expect 0 "model: $model" "$kiln" squad --init_checkpoint "$model" --output_dir planned "${short[@]}" "${named[@]}" --dry_run
     cmp "run_${model##*/}/model/model.safetensors" run_ckpt_20.pt/model/model.safetensors || fail "$model trains otherwise"
 done
@@ -81,7 +82,8 @@ for model in alone/ckpt_20.pt alone/bert_model.ckpt pretraining_states pretraini
 done
 expect 0 "" "${command[@]}" --init_checkpoint alone/bert_model.ckpt --output_dir planned --dry_run
 ! grep -q "missing:" err || fail "a prefix is no missing file: $(cat err)"
-expect 0 "missing: --init_checkpoint alone/none.ckpt" "${command[@]}" --init_checkpoint alone/none.ckpt --output_dir planned --dry_run
+expect 0 "missing: --init_checkpoint alone/none.ckpt" "${command[@]}" --init_checkpoint alone/none.ckpt --output_dir planned \
+    --dry_run
 mkdir replaced
 cp alone/ckpt_20.pt replaced/
 cp alone/ckpt_20.pt replaced/ckpt_3.pt

@@ -77,8 +77,10 @@ expect 0 "only weights are compared" "${diff[@]}" "$dir/one/ckpt_2" "$dir/export
 
 # fine-tuning has a log of its own head
 make_questions
-expect 0 "wrote the tensors of 1 micro-batches" "$kiln" squad --init_checkpoint "$dir/one/ckpt_2" --output_dir "$dir/qa" --do_train \
-    --train_file "$dir/questions.json" --max_seq_length 32 --train_batch_size 4 --max_steps 1 --skip_checkpoint --log_model_inputs \
+expect 0 "wrote the tensors of 1 micro-batches" "$kiln" squad --init_checkpoint "$dir/one/ckpt_2" --output_dir "$dir/qa" \
+    --do_train \
+    --train_file "$dir/questions.json" --max_seq_length 32 --train_batch_size 4 --max_steps 1 --skip_checkpoint \
+    --log_model_inputs \
     --log_fwd_activations --log_bwd_grads --tensor_logger_max_iterations 1
 "$kiln" inspect "$dir/qa/tensor_logger/tensor_logger_rank_0_step_1_micro_0.safetensors" >"$dir/names"
 for name in model_inputs/span_labels fwd_act/model.qa_outputs bwd_grad_out/model.qa_outputs param_grad/qa_outputs.weight; do

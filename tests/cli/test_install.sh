@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make install` and the examples as a user meets them: under a prefix that was moved, with nothing else of kiln in
-# sight, they build and say what `kiln ask`, `kiln classify` and `kiln tag` say; the headers compile alone, as C17 and as C++17; the library
-# shows no name but kiln_....
+# sight, they build and say what `kiln ask`, `kiln classify` and `kiln tag` say; the headers compile alone, as C17 and as C++17;
+# the library shows no name but kiln_....
 . "$(dirname "$0")/begin.sh"
 build=$(dirname "$kiln")
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -42,7 +42,8 @@ strangers=$(nm -g --defined-only "$dir/prefix/lib/libkiln.a" | awk 'NF == 3 && $
 
 # the headers alone; engine.h includes kiln.h
 echo '#include <kiln/engine.h>' >"$dir/alone.c"
-echo 'int main() { kiln_session_close(nullptr); kiln_engine_close(nullptr); return kiln_version()[0] == 0; }' | cat "$dir/alone.c" - >"$dir/alone.cc"
+echo 'int main() { kiln_session_close(nullptr); kiln_engine_close(nullptr); return kiln_version()[0] == 0; }' |
+    cat "$dir/alone.c" - >"$dir/alone.cc"
 read -ra cflags <<<"$(pkg-config --cflags kiln)"
 read -ra libs <<<"$(pkg-config --static --libs kiln)"
 ${CC:-cc} -std=c17 -pedantic -Wall -Wextra -Werror "${cflags[@]}" -fsyntax-only "$dir/alone.c" || fail "headers in C17"
@@ -78,7 +79,8 @@ cp -r "$source/examples/label_lines" "$dir/labels"
 make -s -C "$dir/labels" clean label_lines
 printf 'sentence1,sentence2\na mad dog,had a man\nno home,a cab\n' >"$dir/pairs.csv"
 printf 'a\nmad\ndog\n\nno\nhome\n\n' >"$dir/words.conll"
-predict() { "$dir/prefix/bin/kiln" "$1" --init_checkpoint "$dir/models/$2" --output_dir "$dir/$2" --do_predict --predict_file "$3" \
+predict() { "$dir/prefix/bin/kiln" "$1" --init_checkpoint "$dir/models/$2" --output_dir "$dir/$2" --do_predict \
+    --predict_file "$3" \
     --max_seq_length 24 2>/dev/null; }
 predict classify single "$dir/pairs.csv"
 predict tag tokens "$dir/words.conll"
@@ -89,7 +91,8 @@ printf 'a mad dog\nno home\n' | "$dir/labels/label_lines" tag "$dir/models/token
 cmp "$dir/tokens/predictions.conll" "$dir/actual" || fail "label_lines and kiln tag differ"
 [ ! -s "$dir/log" ] || fail "the library talks: $(cat "$dir/log")"
 ! "$dir/labels/label_lines" tag "$dir/models/single" </dev/null 2>"$dir/log" || fail "words are labelled by a classifier of texts"
-grep -q 'is a BertForSequenceClassification and has no head of a BertForTokenClassification' "$dir/log" || fail "$(cat "$dir/log")"
+grep -q 'is a BertForSequenceClassification and has no head of a BertForTokenClassification' "$dir/log" ||
+    fail "$(cat "$dir/log")"
 
 # expect CODE PATTERN ARGUMENT...: what the example's errors look like
 expect() {

@@ -29,19 +29,23 @@ dry=("${launch[@]}" --dry-run --cores_per_host 48)
 line " --bind-to core --map-by ppr:2:node:PE=24 -n 2 -H localhost:2 $kiln launch --as_rank $kiln pretrain ${flags[*]}" \
     "${dry[@]}" --num_ranks 2 kiln pretrain "${flags[@]}"
 grep -q '^1 host, 2 ranks; each rank is bound to 24 of its host.s 48 cores$' err || fail "no binding: $(cat err)"
-line "-n 16 $ranks $kiln launch --as_rank $kiln pretrain --do_train" "${dry[@]}" --hostfile hosts -- pretrain --do_train "${flags[@]}"
-line "--mca plm_rsh_args '-o BatchMode=yes -o ConnectTimeout=5 -p 3022'" "${dry[@]}" --hostfile hosts --ssh_port 3022 pretrain "${flags[@]}"
+line "-n 16 $ranks $kiln launch --as_rank $kiln pretrain --do_train" "${dry[@]}" --hostfile hosts -- pretrain --do_train \
+    "${flags[@]}"
+line "--mca plm_rsh_args '-o BatchMode=yes -o ConnectTimeout=5 -p 3022'" "${dry[@]}" --hostfile hosts --ssh_port 3022 pretrain \
+    "${flags[@]}"
 line "env CUDA_VISIBLE_DEVICES=0,2 $kiln launch" "${dry[@]}" --hostfile hosts --include h2:0,2 pretrain "${flags[@]}"
 line "-n 15 -H h1:8,h2:7" "${dry[@]}" --hostfile hosts --exclude h2:7 pretrain "${flags[@]}"
 line "--ntasks-per-node=8 --cpu-bind=cores" "${launch[@]}" --dry-run --launcher slurm --num_gpus 8 pretrain "${flags[@]}"
 line "srun --mpi=pmix" env SLURM_JOB_ID=7 "${launch[@]}" --dry-run pretrain "${flags[@]}"
 line "-n 16 $ranks" env OMPI_MCA_orte_default_hostfile=hosts "${dry[@]}" pretrain "${flags[@]}"
-line "mpirun -n 8 --bind-to core $kiln pretrain" "${launch[@]}" --dry-run mpirun -n 8 --bind-to core "$kiln" pretrain "${flags[@]}"
+line "mpirun -n 8 --bind-to core $kiln pretrain" "${launch[@]}" --dry-run mpirun -n 8 --bind-to core "$kiln" pretrain \
+    "${flags[@]}"
 line "$kiln launch --as_rank ./a.out -n" "${dry[@]}" --num_ranks 2 ./a.out -n
 
 # the documents' lines: 002's as it is logged, the scripts' with a hostfile
 line "-n 8 -H localhost:8 -x MASTER_PORT $kiln launch --as_rank $kiln pretrain --use_hpu" "${dry[@]}" \
-    --world_info=eyJsb2NhbGhvc3QiOiBbMCwgMSwgMiwgMywgNCwgNSwgNiwgN119 --master_addr= --master_port=29500 --no_python --no_local_rank \
+    --world_info=eyJsb2NhbGhvc3QiOiBbMCwgMSwgMiwgMywgNCwgNSwgNiwgN119 --master_addr= --master_port=29500 --no_python \
+    --no_local_rank \
     python -u ./run_pretraining.py --use_hpu "${flags[@]}"
 line "-n 8 -H h1:4,h2:4 -x MASTER_ADDR $kiln launch --as_rank $kiln pretrain" "${dry[@]}" --num_nodes 2 --num_gpus 4 \
     --no_local_rank --no_python --hostfile hosts --master_addr h1 python3 -u run_pretraining.py "${flags[@]}"
@@ -152,7 +156,8 @@ done
 # hosts are asked first; a lost one is left out of a restart if enough remain
 : >asked
 echo 'exit 0' >script
-expect 0 "2 hosts, 16 ranks; not bound to cores: a host has fewer cores than ranks" "${run[@]}" --hostfile hosts pretrain "${flags[@]}"
+expect 0 "2 hosts, 16 ranks; not bound to cores: a host has fewer cores than ranks" "${run[@]}" --hostfile hosts pretrain \
+    "${flags[@]}"
 [ "$(grep -c . asked)" = 2 ] || fail "asked: $(cat asked)"
 printf 'h2\n' >lost
 expect 69 "h2: timeout: h2 does not answer" "${run[@]}" --hostfile hosts pretrain "${flags[@]}"
@@ -163,13 +168,15 @@ expect 0 "h2 does not answer" "${run[@]}" --hostfile hosts --min_hosts 1 pretrai
 sed -n 3p words | grep -qF -- '-n 8 -H h1:8 ' || fail "the lost host is still used: $(cat words)"
 rm lost
 printf 'echo h2 >lost; exit 205\nexit 0\n' >script
-expect 69 "1 of 2 hosts answer, and 2 are needed; --min_hosts" "${run[@]}" --hostfile hosts --max_restarts 1 pretrain "${flags[@]}"
+expect 69 "1 of 2 hosts answer, and 2 are needed; --min_hosts" "${run[@]}" --hostfile hosts --max_restarts 1 pretrain \
+    "${flags[@]}"
 
 # the rank's guard says how it ended, and passes signals on
 expect 3 "kiln: error: rank 5 on " env OMPI_COMM_WORLD_RANK=5 "$kiln" launch --as_rank sh -c 'exit 3'
 expect 137 "ended by signal 9, Killed" env OMPI_COMM_WORLD_RANK=0 "$kiln" launch --as_rank sh -c 'kill -9 $$'
 expect 69 "cannot start ./none" "$kiln" launch --as_rank ./none
-OMPI_COMM_WORLD_RANK=0 "$kiln" launch --as_rank bash -c 'trap "exit 75" USR1; touch up; for i in {1..200}; do sleep 0.05; done' 2>err.txt &
+OMPI_COMM_WORLD_RANK=0 "$kiln" launch --as_rank bash -c 'trap "exit 75" USR1; touch up; for i in {1..200}; do sleep 0.05; done' \
+    2>err.txt &
 await $! test -e up
 kill -USR1 $!
 wait $! && code=0 || code=$?

@@ -31,7 +31,8 @@ expect 65 "none" "${pretrain[@]}" --local_rank=-1
 expect 65 "none" "${pretrain[@]}" --local-rank 0
 expect 69 "--local_rank is 1, but no launcher has started this process" "${pretrain[@]}" --local_rank 1
 expect 65 "none" "${squad[@]}" --world_info eyJsb2NhbGhvc3QiOiBbMF19                     # {"localhost": [0]}
-expect 69 "--world_info is for 3 ranks, but no launcher" "${squad[@]}" --world_info eyJhIjogWzAsIDFdLCAiYiI6IFswXX0= # {"a": [0, 1], "b": [0]}
+expect 69 "--world_info is for 3 ranks, but no launcher" "${squad[@]}" --world_info eyJhIjogWzAsIDFdLCAiYiI6IFswXX0= \
+    # {"a": [0, 1], "b": [0]}
 expect 64 "--world_info, decoded from base64" "${squad[@]}" --world_info '*'
 expect 69 "--num_nodes is 2, but no launcher" "${pretrain[@]}" --num_nodes=2
 expect 69 "--num_gpus is 8, but no launcher" "${pretrain[@]}" --num_nodes=1 --num_gpus 8

@@ -42,7 +42,8 @@ line="$line  average_training_time_step : $number  average_perf_per_step : $numb
 for tag in Loss performance learning_rate grad_norm train/mlm_loss train/mlm_accuracy train/nsp_loss train/nsp_accuracy \
     tokens_per_second; do
     size=$(printf '\\x%02x' ${#tag}) # of the tag, which stands before it
-    [ "$(cat "$dir"/run/worker_0/events.out.tfevents.* | LC_ALL=C grep -aoP "$size$tag\x15" | wc -l)" = 4 ] || fail "TensorBoard's $tag"
+    [ "$(cat "$dir"/run/worker_0/events.out.tfevents.* | LC_ALL=C grep -aoP "$size$tag\x15" | wc -l)" = 4 ] ||
+        fail "TensorBoard's $tag"
 done
 [ "$(count '"event":"step"' "$dir/run/log.jsonl")" = 4 ] || fail "the torn line took another with it"
 grep -q '1 lines could not be read' "$dir/run/report.html" || fail "the page is silent on the torn line"

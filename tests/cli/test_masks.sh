@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How samples are drawn from a store, by flags: --mask_rate, --whole_word_masks, --no_nsp.  Runs resume to the bit, and only as they
-# were drawn; room for predictions follows the rate; the model without next sentences is one that other commands take; files
+# How samples are drawn from a store, by flags: --mask_rate, --whole_word_masks, --no_nsp.  Runs resume to the bit, and only as
+# they were drawn; room for predictions follows the rate; the model without next sentences is one that other commands take; files
 # whose masks were drawn already refuse the flags.
 . "$(dirname "$0")/begin.sh"
 make_store
@@ -28,9 +28,12 @@ cmp "$dir/plain/ckpt_30/trainer_state.json" "$dir/spelled/ckpt_30/trainer_state.
 
 drawn=(--mask_rate 0.4 --whole_word_masks --no_nsp)
 pretrain whole "${drawn[@]}" 2>"$dir/log"
-grep -q "samples: one segment each, without next sentences, masks of 0.4 of the tokens, in whole words" "$dir/log" || fail "$(cat "$dir/log")"
-grep -q '"max_predictions_per_seq": 13' "$dir/whole/ckpt_30/trainer_state.json" || fail "room for predictions does not follow the rate"
-grep -q '"data": ".*, no pairs, whole words, masks 0.4"' "$dir/whole/ckpt_30/trainer_state.json" || fail "the data does not say how it was drawn"
+grep -q "samples: one segment each, without next sentences, masks of 0.4 of the tokens, in whole words" "$dir/log" ||
+    fail "$(cat "$dir/log")"
+grep -q '"max_predictions_per_seq": 13' "$dir/whole/ckpt_30/trainer_state.json" ||
+    fail "room for predictions does not follow the rate"
+grep -q '"data": ".*, no pairs, whole words, masks 0.4"' "$dir/whole/ckpt_30/trainer_state.json" ||
+    fail "the data does not say how it was drawn"
 grep -q "mlm_loss" "$dir/whole/log.jsonl" || fail "no losses"
 ! grep -q "nsp" "$dir/whole/log.jsonl" || grep -q '"no_nsp"' "$dir/whole/log.jsonl" || fail "a loss of next sentences"
 ! grep -q "nsp_loss\|nsp loss" "$dir/whole/log.jsonl" "$dir/log" || fail "a loss of next sentences"
@@ -71,7 +74,8 @@ need_hdf5
     --one_sentence_per_line --holdout_fraction 0.1 --output_dir "$dir/files" --format hdf5 --max_seq_length 32 \
     --max_predictions_per_seq 5 --whole_word_masks --packed 2>/dev/null
 expect 0 "" pretrain files --input_dir "$dir/files" --max_steps 3
-for flag in "--mask_rate 0.2" "--mask_rate 0.3:0.15" "--mask_keep_rate 0.2" --even_masks --whole_word_masks --no_nsp --ppmi_embeddings "--batch_ramp 256:512:0.5" \
+for flag in "--mask_rate 0.2" "--mask_rate 0.3:0.15" "--mask_keep_rate 0.2" --even_masks --whole_word_masks --no_nsp \
+    --ppmi_embeddings "--batch_ramp 256:512:0.5" \
     "--length_schedule 16:0.5,32:0.5"; do
     expect 64 "${flag%% *} cannot be: the .hdf5 files of" pretrain files2 --input_dir "$dir/files" $flag
 done

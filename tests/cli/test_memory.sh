@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The memory that `kiln pretrain` announces is the memory it takes, within 5 %, for BERT-base in bf16,
-# and for small models, in fp32 and fp8 too, of which libraries and threads are a larger part; and of each of several ranks, at every stage of ZeRO.
+# and for small models, in fp32 and fp8 too, of which libraries and threads are a larger part; and of each of several ranks, at
+# every stage of ZeRO.
 set -euo pipefail
 kiln=$1
 dir=$(mktemp -d)
@@ -16,7 +17,8 @@ within_plan()
 {
     local model=$1
     shift
-    "${launch[@]}" "$kiln" pretrain --input_dir "$dir/store" --config_file "$configs/bert_$model.json" --output_dir "$dir/out" --max_seq_length 128 \
+    "${launch[@]}" "$kiln" pretrain --input_dir "$dir/store" --config_file "$configs/bert_$model.json" --output_dir "$dir/out" \
+        --max_seq_length 128 \
         --max_predictions_per_seq 20 --train_batch_size 8 --max_steps 2 --learning_rate 1e-4 --eval_steps 0 \
         --skip_checkpoint --disable_progress_bar "$@" 2>"$dir/log" </dev/null
     grep '^memory:' "$dir/log"

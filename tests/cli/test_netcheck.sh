@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kiln netcheck between two names of this machine, with an ssh that is a script of this test: the table, each failure with what mends
-# it, and the two ends of a test.  make test-hosts does it between hosts that are apart.
+# kiln netcheck between two names of this machine, with an ssh that is a script of this test: the table, each failure with what
+# mends it, and the two ends of a test.  make test-hosts does it between hosts that are apart.
 . "$(dirname "$0")/begin.sh"
 cd "$dir"
 unset "${!OMPI_@}"
@@ -24,7 +24,8 @@ expect 0 "2 hosts, 2 pairs" "${check[@]}" --dry_run
 
 # a login that fails from one host to the other: named in its direction
 echo 'Host key verification failed.' >127.0.0.1.broken
-expect 69 "localhost -> 127.0.0.1: unknown host key: 127.0.0.1 is not in known_hosts: ssh-keyscan -p 3022 -H 127.0.0.1" "${check[@]}"
+expect 69 "localhost -> 127.0.0.1: unknown host key: 127.0.0.1 is not in known_hosts: ssh-keyscan -p 3022 -H 127.0.0.1" \
+    "${check[@]}"
 grep -q '^1 of 2 pairs are whole$' out || fail "the table: $(cat out)"
 rm 127.0.0.1.broken
 

@@ -59,20 +59,25 @@ mkdir folder && cp text folder/a && cp text.json folder/b
 expect 65 "folder/b is JSON" "$kiln" vocab --input folder --vocab_file new.txt --vocab_size 60
 
 # what git leaves where `git lfs` has not fetched a file
-printf 'version https://git-lfs.github.com/spec/v1\noid sha256:4665a5ea423c2713d436b5ee50593a9640e0018c1550b5a0002f74190d6caea8\nsize 133466304\n' >pointer
+printf \
+    'version https://git-lfs.github.com/spec/v1\noid sha256:4665a5ea423c2713d436b5ee50593a9640e0018c1550b5a0002f74190d6caea8\nsize 133466304\n' >pointer
 for name in model.safetensors weights.pt shard.hdf5 vocab_lfs.txt text.jsonl; do cp pointer $name; done
-for name in model.safetensors weights.pt; do expect 65 "$name is a pointer of Git LFS, not the file itself" "$kiln" inspect $name; done
+for name in model.safetensors weights.pt; do
+    expect 65 "$name is a pointer of Git LFS, not the file itself" "$kiln" inspect $name
+done
 expect 65 'run "git lfs pull"' "$kiln" prepare --input text.jsonl --vocab_file vocab.txt --output_dir store
 expect 65 'run "git lfs pull"' "$kiln" prepare --input text --vocab_file vocab_lfs.txt --output_dir store
 # a name cannot drive the terminal
-expect 65 'no\x1b[2Jfile\x07\u0085 caf' "$kiln" prepare --input $'no\e[2Jfile\a\xc2\x85 café' --vocab_file vocab.txt --output_dir store
+expect 65 'no\x1b[2Jfile\x07\u0085 caf' "$kiln" prepare --input $'no\e[2Jfile\a\xc2\x85 café' --vocab_file vocab.txt \
+    --output_dir store
 ! grep -q $'\e' "$dir/err" || fail "control characters reach the terminal"
 # half a packed file is not all of the text, and nothing of one is none
 seq 20000 | gzip >numbers.gz
 head -c 20000 numbers.gz >half.txt.gz
 head -c 12 numbers.gz >none.txt.gz
 expect 0 "all of the text was read" "$kiln" prepare --input numbers.gz --vocab_file vocab.txt --output_dir store --check
-expect 0 "what is there of the text was read" "$kiln" prepare --input half.txt.gz --vocab_file vocab.txt --output_dir store --check
+expect 0 "what is there of the text was read" "$kiln" prepare --input half.txt.gz --vocab_file vocab.txt --output_dir store \
+    --check
 expect 65 "the input has no text" "$kiln" prepare --input none.txt.gz --vocab_file vocab.txt --output_dir store --check
 
 dump=$shared/data/enwiki-206-pages-truncated.xml.bz2

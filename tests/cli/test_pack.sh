@@ -24,10 +24,12 @@ n=$(sed -n "s/.*: 3 files, \([0-9]*\) sequences$/\1/p" "$dir/err")
 [ "$(value original_number_of_samples "$meta")" -eq "$n" ] || fail "$n sequences, but $(cat "$meta")"
 [ "$(value number_of_sequences_dropped "$meta")" -eq 0 ] || fail "sequences were dropped"
 packs=$(value new_number_of_samples "$meta") sequences=$(value original_number_of_samples "$meta")
-awk -v a="$(value avg_seq_per_sample "$meta")" -v n="$sequences" -v p="$packs" 'BEGIN { exit !(a > 1.2 && (a - n / p)^2 < 1e-9) }' ||
+awk -v a="$(value avg_seq_per_sample "$meta")" -v n="$sequences" -v p="$packs" \
+    'BEGIN { exit !(a > 1.2 && (a - n / p)^2 < 1e-9) }' ||
     fail "sequences a pack: $(cat "$meta")"
 # rows go to files of 4480, and those that are left to one of their own
-[ "$(find "$dir/packed" -name 'mixed_strategies_part_*.hdf5' | wc -l)" -eq $(((packs + 4479) / 4480)) ] || fail "files: $(ls "$dir/packed")"
+[ "$(find "$dir/packed" -name 'mixed_strategies_part_*.hdf5' | wc -l)" -eq $(((packs + 4479) / 4480)) ] ||
+    fail "files: $(ls "$dir/packed")"
 [ "$packs" -gt 4480 ] || fail "one file only"
 expect 0 '"layout": "packed"' "$kiln" inspect --json "$dir/packed/mixed_strategies_part_0.hdf5"
 [ -z "$(find "$dir/packed" -name '.pack*')" ] || fail "the temporary directory remains"
@@ -36,14 +38,17 @@ expect 0 '"layout": "packed"' "$kiln" inspect --json "$dir/packed/mixed_strategi
 expect 0 "sequences a pack" pack --output_dir "$dir/again/"
 cmp "$dir/packed/mixed_strategies_part_0.hdf5" "$dir/again/mixed_strategies_part_0.hdf5" || fail "other bytes"
 cmp "$meta" "$dir/again_metadata.json" || fail "other metadata"
-expect 0 "vocabulary: $dir/packed/vocab.txt" "$kiln" pretrain --dry_run --input_dir "$dir/packed" --config_file "$dir/config.json" \
+expect 0 "vocabulary: $dir/packed/vocab.txt" "$kiln" pretrain --dry_run --input_dir "$dir/packed" \
+    --config_file "$dir/config.json" \
     --output_dir "$dir/run" --max_seq_length 48
 cmp "$dir/vocab.txt" "$dir/packed/vocab.txt" || fail "another vocabulary"
-expect 0 "packed data: $(awk -v n="$sequences" -v p="$packs" 'BEGIN { printf "%.4g", n / p }') sequences a pack" "$kiln" pretrain \
+expect 0 "packed data: $(awk -v n="$sequences" -v p="$packs" 'BEGIN { printf "%.4g", n / p }') sequences a pack" "$kiln" \
+    pretrain \
     --input_dir "$dir/packed" --vocab_file "$dir/vocab.txt" --config_file "$dir/config.json" --output_dir "$dir/run" \
     --max_seq_length 48 --train_batch_size 8 --max_steps 3 --eval_steps 0
 # an epoch of packs has the tokens of an epoch of rows
-[ "$(value padding_tokens_original_dataset "$meta")" -eq $((sequences * 48 - packs * 48 + $(value padding_tokens_packed_dataset "$meta"))) ] ||
+[ "$(value padding_tokens_original_dataset "$meta")" \
+    -eq $((sequences * 48 - packs * 48 + $(value padding_tokens_packed_dataset "$meta"))) ] ||
     fail "tokens were lost: $(cat "$meta")"
 # two in a pack at most, and one
 expect 0 "sequences a pack" pack --output_dir "$dir/two" --max_sequences_per_pack 2
@@ -72,7 +77,8 @@ expect 65 "kiln_training_cut.hdf5" "$kiln" pack --input_dir "$dir/damaged" --out
 before=$(find "$dir" ! -path "$dir/out" ! -path "$dir/err" -printf '%p %s %T@\n' | sort)
 expect 0 "files, $sequences sequences" pack --output_dir "$dir/new" --dry_run
 expect 0 "missing: --input_dir $dir/none" "$kiln" pack --input_dir "$dir/none" --output_dir "$dir/new" --dry-run
-[ "$(find "$dir" ! -path "$dir/out" ! -path "$dir/err" ! -path "$dir" -printf '%p %s %T@\n' | sort)" = "$(grep -v "^$dir " <<<"$before")" ] ||
+[ "$(find "$dir" ! -path "$dir/out" ! -path "$dir/err" ! -path "$dir" -printf '%p %s %T@\n' | sort)" = \
+    "$(grep -v "^$dir " <<<"$before")" ] ||
     fail "a dry run wrote something"
 # a dead run's directory goes, and no file of it is taken for a whole one
 mkdir "$dir/new" "$dir/new/.pack.kiln-0123456789abcdef.tmp"
@@ -85,7 +91,8 @@ mkdir "$dir/bare" "$dir/bare/data"
 cp "$dir/packed/mixed_strategies_part_0.hdf5" "$dir/bare/data"
 n_words=$(wc -l <"$dir/vocab.txt")
 sed "0,/{/s//{\"vocab_size\": $n_words,/" "$dir/config.json" >"$dir/sized.json"
-train() { "$kiln" pretrain --input_dir "$dir/bare/data" --config_file "$dir/sized.json" --output_dir "$dir/bare/run" --max_seq_length 48 \
+train() { "$kiln" pretrain --input_dir "$dir/bare/data" --config_file "$dir/sized.json" --output_dir "$dir/bare/run" \
+    --max_seq_length 48 \
     --train_batch_size 8 --eval_steps 0 "$@"; }
 expect 0 "checkpoints will have an empty one" train --max_steps 1
 [ ! -s "$dir/bare/run/ckpt_1/vocab.txt" ] || fail "a vocabulary from nowhere"
@@ -95,9 +102,11 @@ expect 0 "" "$kiln" fill --model "$model" --vocab_file "$dir/vocab.txt" "the [MA
 expect 0 "" "$kiln" embed --model "$model" --vocab_file "$dir/vocab.txt" "the king"
 expect 0 "wrote" "$kiln" export --model "$model" --vocab_file "$dir/vocab.txt" --output_dir "$dir/bare/exported"
 expect 0 "" "$kiln" fill --model "$dir/bare/exported" "the [MASK]"
-expect 0 "largest difference" "$kiln" convert --model "$model" --vocab_file "$dir/vocab.txt" --format pt --output_dir "$dir/bare/pt"
+expect 0 "largest difference" "$kiln" convert --model "$model" --vocab_file "$dir/vocab.txt" --format pt \
+    --output_dir "$dir/bare/pt"
 printf 'text,label\nthe king,1\na god,0\n' >"$dir/bare/c.csv"
-expect 0 "saved" "$kiln" classify --init_checkpoint "$model" --vocab_file "$dir/vocab.txt" --train_file "$dir/bare/c.csv" --do_train \
+expect 0 "saved" "$kiln" classify --init_checkpoint "$model" --vocab_file "$dir/vocab.txt" --train_file "$dir/bare/c.csv" \
+    --do_train \
     --max_steps 1 --max_seq_length 16 --output_dir "$dir/bare/classify"
 expect 0 "" train --max_steps 2 --resume_from_checkpoint --vocab_file "$dir/vocab.txt"
 expect 0 "vocabulary: $model/ckpt_2/vocab.txt" train --max_steps 3 --resume_from_checkpoint

@@ -9,7 +9,8 @@ golden=$(cd "$(dirname "$0")/../golden" && pwd)
 for case in "$dir"/from/*; do
     name=${case##*/}
     "$kiln" export --model "$case" --output_dir "$dir/whole/$name" >/dev/null 2>&1 || fail "no export of $name"
-    "$kiln" export --model "$case" --output_dir "$dir/shards/$name" --max_shard_size 8000 >/dev/null 2>&1 || fail "no shards of $name"
+    "$kiln" export --model "$case" --output_dir "$dir/shards/$name" --max_shard_size 8000 >/dev/null 2>&1 ||
+        fail "no shards of $name"
 done
 cd "$dir"
 sha256sum --check --strict --quiet "$golden/exports.sha256" || fail "these files are not those that \`transformers\` has" \

@@ -30,7 +30,8 @@ for flags in "" "--autocast" "--autocast --checkpoint_activations --optimizer ad
             --train_batch_size 24 --gradient_accumulation_steps 3 --max_seq_length 128 --dry-run $flags
         memory=$(grep '^memory: ' "$dir/err")
         # shellcheck disable=SC2086
-        expect 0 '"world": 1' plan --config "$configs/$config.json" --device cpu "${rates[@]}" --train_batch_size 24 --micro_batch_size 8 \
+        expect 0 '"world": 1' plan --config "$configs/$config.json" --device cpu "${rates[@]}" --train_batch_size 24 \
+            --micro_batch_size 8 \
             --json $flags
         same weights working_bytes master_bytes
         same gradients gradient_bytes
@@ -44,14 +45,16 @@ for flags in "" "--autocast" "--autocast --checkpoint_activations --optimizer ad
 done
 
 # the table of document 002: without ZeRO its model does not fit, with it it does; what was published has its source
-expect 0 "302.5 sequences/s, ZeRO-1 [document 002" plan --config "$configs/bert_1.5b.json" --world 8 --zero 1 --device gaudi1 --autocast \
+expect 0 "302.5 sequences/s, ZeRO-1 [document 002" plan --config "$configs/bert_1.5b.json" --world 8 --zero 1 --device gaudi1 \
+    --autocast \
     --optimizer lans --global_batch_size 12288
 grep -qE '^fits into 29.80 +no +yes +yes$' "$dir/out" || fail "who fits: $(cat "$dir/out")"
 grep -qE '^weights, the copy that products read +2.85 +2.85 +2.85$' "$dir/out" || fail "the working copy: $(cat "$dir/out")"
 grep -qE '^weights, fp32 +5.70 +0.72 +0.72$' "$dir/out" || fail "the master: $(cat "$dir/out")"
 grep -q "^ *128 .*scaling 82.7 %, ZeRO-1" "$dir/out" || fail "no row of 128: $(cat "$dir/out")"
 grep -q "^published: Figure 3: without ZeRO out of memory" "$dir/out" || fail "no figure 3"
-grep -q "^Ranks of \`kiln pretrain\` have all weights: .* with --zero_stage 1, .* with --zero_stage 2" "$dir/out" || fail "what runs today is not said"
+grep -q "^Ranks of \`kiln pretrain\` have all weights: .* with --zero_stage 1, .* with --zero_stage 2" "$dir/out" ||
+    fail "what runs today is not said"
 [ "$(grep -cE '^ +(1|8|16|32|64|128) ' "$dir/out")" -eq 6 ] || fail "six numbers of devices: $(cat "$dir/out")"
 expect 0 '"devices": 128' plan --config "$configs/bert_1.5b.json" --world 8 --zero 1 --device gaudi1 --autocast --optimizer lans \
     --global_batch_size 12288 --json
@@ -60,15 +63,18 @@ grep -q '"source": "document 002' "$dir/out" || fail "no source in JSON"
 
 # BERT-5B alone and on 128: 6,282.4 M parameters of 18 bytes and their activations; a 128th of 12 bytes with ZeRO-2, and the
 # gradients of the embedding, which wait for the whole backward (tests/task/test_world_plan.c has them counted)
-expect 0 "6282.38 M parameters" plan --config "$configs/bert_5b.json" --world 128 --zero 2 --device gaudi1 --autocast --optimizer lans \
+expect 0 "6282.38 M parameters" plan --config "$configs/bert_5b.json" --world 128 --zero 2 --device gaudi1 --autocast \
+    --optimizer lans \
     --global_batch_size 12288 --micro_batch_size 24 --checkpoint_activations --checkpoint_activations_interval 1
 grep -qE '^weights, fp32 +23.40 +0.19 +0.19$' "$dir/out" || fail "the master: $(cat "$dir/out")"
 grep -qE '^gradients, fp32 +23.40 +23.40 +5.36$' "$dir/out" || fail "gradients: $(cat "$dir/out")"
 grep -qE '^fits into 29.80 +no +no +yes$' "$dir/out" || fail "who fits: $(cat "$dir/out")"
-expect 71 "it fits with --world 64 --zero 2, or with --checkpoint_activations --world 16 --zero 2" plan --config "$configs/bert_5b.json" \
+expect 71 "it fits with --world 64 --zero 2, or with --checkpoint_activations --world 16 --zero 2" plan \
+    --config "$configs/bert_5b.json" \
     --device gaudi1 --autocast
 grep -q "^fits into" "$dir/out" || fail "no table where it does not fit"
-expect 71 "it does not fit even on 4096 devices with --zero 2 --checkpoint_activations;" plan --config "$configs/bert_5b.json" --device gaudi1 --autocast --memory_gb 1 --dry-run
+expect 71 "it does not fit even on 4096 devices with --zero 2 --checkpoint_activations;" plan --config "$configs/bert_5b.json" \
+    --device gaudi1 --autocast --memory_gb 1 --dry-run
 ! grep -q "^time of a step" "$dir/out" || fail "a dry run predicts times"
 expect 0 "fits into" plan --config_file "$configs/bert_5b.json" --device h100 --autocast --world 8 --zero 2 --link_gb_s 100
 
@@ -88,7 +94,8 @@ expect 64 "--zero is 4" "${tiny[@]}" --zero 4
 expect 64 "--config is missing" plan
 expect 65 "none.json" plan --config "$dir/none.json"
 expect 64 "give one of them" "${tiny[@]}" --train_batch_size 32 --global_batch_size 32
-expect 64 "--global_batch_size 48 cannot be divided into micro-batches of 16 on 2 devices" "${tiny[@]}" --global_batch_size 48 --world 2
+expect 64 "--global_batch_size 48 cannot be divided into micro-batches of 16 on 2 devices" "${tiny[@]}" --global_batch_size 48 \
+    --world 2
 expect 64 "add --autocast" "${tiny[@]}" --device gaudi1
 expect 64 "gaudi1 does not compute in fp16" "${tiny[@]}" --device gaudi1 --fp16
 expect 64 "--products_tflops and --copy_gb_s go together" "${tiny[@]}" --device cpu --copy_gb_s 10
@@ -107,8 +114,10 @@ for announced in "bert_1.2b: 40 layers x 1536, 16 heads, feed-forward 6144, voca
     grep -A2 '^model: ' "$dir/err" | tail -1 | grep -q '^memory: weights ' || fail "bytes are not announced: $(cat "$dir/err")"
     sed -E 's/("hidden_size": )[0-9]+/\132/; s/("num_attention_heads": )[0-9]+/\12/; s/("intermediate_size": )[0-9]+/\164/
         s/("vocab_size": )[0-9]+/\1300/' "$configs/$name.json" >"$dir/$name.json"
-    expect 0 "saved" "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/$name.json" --output_dir "$dir/$name" --autocast \
-        --optimizer lans --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8 --gradient_accumulation_steps 2 --max_steps 3 \
+    expect 0 "saved" "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/$name.json" --output_dir "$dir/$name" \
+        --autocast \
+        --optimizer lans --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8 --gradient_accumulation_steps 2 \
+        --max_steps 3 \
         --checkpoint_activations --eval_steps 0 --disable_progress_bar
     grep -m 1 'layers x' "$dir/err" | grep -q "^model: $name.json: ${announced#*: }" && fail "$name is not small"
     [ -s "$dir/$name/ckpt_3/model.safetensors" ] || fail "$name did not train"

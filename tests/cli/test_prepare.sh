@@ -85,25 +85,31 @@ expect_error 74 'text' $prepare --output_dir text/no
 printf ' \n' >blank
 printf '{"body": "One."}\n{"body": "Two."}\n' >bodies
 for format in text store; do
-    expect_error 65 'the input has no text: 2 lines of JSON lack its field, whose name is --text_field' $kiln prepare --input bodies \
+    expect_error 65 'the input has no text: 2 lines of JSON lack its field, whose name is --text_field' $kiln prepare \
+        --input bodies \
         --format $format --vocab_file vocab.txt --output_dir no
     [ -z "$(ls no)" ] || fail "an error left $(ls no)"
 done
 expect_error 65 'no text' $kiln prepare --input blank --vocab_file vocab.txt --output_dir no
 for encoding in latin-1 utf-16 UTF-16BE; do # the store is that of the same text in UTF-8, unpacked or not
     printf 'Caf\303\251 of the king. The caf\303\251.\n\nA café again.\n' >utf8.txt
-    { [ $encoding != UTF-16BE ] || printf '\376\377'; iconv -f UTF-8 -t "${encoding/latin-1/latin1}" utf8.txt; } | gzip >other.txt.gz
+    { [ $encoding != UTF-16BE ] || printf '\376\377'; iconv -f UTF-8 -t "${encoding/latin-1/latin1}" utf8.txt; } |
+        gzip >other.txt.gz
     for input in utf8.txt "other.txt.gz --encoding $encoding"; do
         # shellcheck disable=SC2086
-        $kiln prepare --input $input --vocab_file vocab.txt --output_dir "encoded.${input%% *}" --overwrite 2>log || fail "$(cat log)"
+        $kiln prepare --input $input --vocab_file vocab.txt --output_dir "encoded.${input%% *}" --overwrite 2>log ||
+            fail "$(cat log)"
         # shellcheck disable=SC2086
         $kiln vocab --input $input --vocab_file "words.${input%% *}" --vocab_size 40 2>log || fail "$(cat log)"
     done
-    cmp encoded.utf8.txt/train.bin encoded.other.txt.gz/train.bin && cmp words.utf8.txt words.other.txt.gz || fail "$encoding is read otherwise"
+    cmp encoded.utf8.txt/train.bin encoded.other.txt.gz/train.bin && cmp words.utf8.txt words.other.txt.gz ||
+        fail "$encoding is read otherwise"
 done
 printf 'the \201 king' >odd
-expect_error 65 'odd is not cp1252: byte 4 is 0x81' "$kiln" prepare --input odd --encoding cp1252 --vocab_file vocab.txt --output_dir never
-expect_error 64 'which this machine does not know' "$kiln" prepare --input odd --encoding klingon --vocab_file vocab.txt --output_dir never
+expect_error 65 'odd is not cp1252: byte 4 is 0x81' "$kiln" prepare --input odd --encoding cp1252 --vocab_file vocab.txt \
+    --output_dir never
+expect_error 64 'which this machine does not know' "$kiln" prepare --input odd --encoding klingon --vocab_file vocab.txt \
+    --output_dir never
 $kiln prepare --input bad --replace_invalid_utf8 --vocab_file vocab.txt --output_dir yes 2>log || fail "$(cat log)"
 grep -q '1 ill-formed' log || fail "no count of replacements: $(cat log)"
 

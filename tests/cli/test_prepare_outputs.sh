@@ -35,11 +35,14 @@ cat >page.xml <<'XML'
 </page>
 </mediawiki>
 XML
-printf '<doc id="7" url="https://x.example/wiki?curid=7" title="A &quot;title&quot;">\nA "title"\n\nThe king went to the city.\n</doc>\n' >page.wiki
-printf '{"text": "The king went to the city.", "id": 7, "title": "A \\"title\\"", "url": "https://x.example/wiki?curid=7"}\n' >page.json
+printf \
+    '<doc id="7" url="https://x.example/wiki?curid=7" title="A &quot;title&quot;">\nA "title"\n\nThe king went to the city.\n</doc>\n' >page.wiki
+printf '{"text": "The king went to the city.", "id": 7, "title": "A \\"title\\"", "url": "https://x.example/wiki?curid=7"}\n' \
+    >page.json
 for page in page.xml page.wiki page.json; do
     "$kiln" prepare --input $page --format text --output_dir $page.out 2>err || fail "$(cat err)"
-    [ "$(cat $page.out/documents.jsonl)" = '{"id": "7", "url": "https://x.example/wiki?curid=7", "title": "A \"title\"", "text": "The king went to the city."}' ] ||
+    [ "$(cat $page.out/documents.jsonl)" = \
+        '{"id": "7", "url": "https://x.example/wiki?curid=7", "title": "A \"title\"", "text": "The king went to the city."}' ] ||
         fail "$page: $(cat $page.out/documents.jsonl)"
 done
 
@@ -88,7 +91,8 @@ book() { "$kiln" prepare --input books --input_format text --format text --outpu
 expect 0 "left out of 2 books" book
 told "1 documents have no text"
 for line in 1 3; do
-    sed -n ${line}p book/documents.jsonl | grep -qF '"text": "It was a night. The king came."}' || fail "$(cat book/documents.jsonl)"
+    sed -n ${line}p book/documents.jsonl | grep -qF '"text": "It was a night. The king came."}' ||
+        fail "$(cat book/documents.jsonl)"
 done
 sed -n 2p book/documents.jsonl | grep -q 'START OF' || fail "a file with one mark was cut"
 expect 0 "3 documents" book --keep_gutenberg
@@ -107,7 +111,8 @@ mkfifo pipe
 expect 65 "pipe is neither a file nor a directory" "${prepare[@]}" --input pipe --output_dir none
 
 # flags of the replaced scripts
-expect 0 "--action has no meaning here and is ignored" "${prepare[@]}" --action create_hdf5_files --input_files corpus.txt,dirty.txt \
+expect 0 "--action has no meaning here and is ignored" "${prepare[@]}" --action create_hdf5_files \
+    --input_files corpus.txt,dirty.txt \
     --do_lower_case 1 --random_seed 12345 --fraction_test_set 0.1 --n_processes 4 --segmentation_method nltk \
     --skip_wikiextractor 0 --bert_model bert-large-uncased --interactive_json_config_generator --output_dir flags --check
 told "read 2 files"
@@ -134,14 +139,16 @@ else
     # the replaced scripts' names, beside those of another corpus
     reference=hdf5_lower_case_1_seq_len_32_max_pred_5_masked_lm_prob_0.15_random_seed_12345_dupe_factor_2
     for set in wikicorpus_en bookscorpus; do
-        expect 0 "data/$reference/$set/${set}_training_*.hdf5: 2 files" "${prepare[@]}" "${lines[@]}" --format hdf5,packed "${phases[@]}" --reference_names --dataset $set \
+        expect 0 "data/$reference/$set/${set}_training_*.hdf5: 2 files" "${prepare[@]}" "${lines[@]}" --format hdf5,packed \
+            "${phases[@]}" --reference_names --dataset $set \
             --output_dir data
     done
     for file in wikicorpus_en/wikicorpus_en_training_1.hdf5 wikicorpus_en/wikicorpus_en_test_0.hdf5 \
         bookscorpus/bookscorpus_training_0.hdf5; do
         [ -s data/$reference/$file ] || fail "$file is missing: $(find data -type f)"
     done
-    cmp data/$reference/wikicorpus_en/wikicorpus_en_training_1.hdf5 all/hdf5_seq_len_32_max_pred_5/training/kiln_training_1.hdf5 ||
+    cmp data/$reference/wikicorpus_en/wikicorpus_en_training_1.hdf5 \
+        all/hdf5_seq_len_32_max_pred_5/training/kiln_training_1.hdf5 ||
         fail "other names have other bytes"
     [ -s data/${reference}_packed/wikicorpus_en/training_metadata.json ] || fail "no metadata: $(find data)"
     expect 64 "already has $reference/bookscorpus" "${prepare[@]}" "${lines[@]}" --format hdf5 --max_seq_length 32 \
@@ -152,7 +159,8 @@ else
     # lists that do not fit each other
     expect 64 "fewer numbers" "${prepare[@]}" "${lines[@]}" --format hdf5 --max_seq_length 32,64 --output_dir none
     expect 64 "more numbers" "${prepare[@]}" "${lines[@]}" --format hdf5 --max_predictions_per_seq 5,6 --output_dir none
-    expect 64 "a phase twice" "${prepare[@]}" "${lines[@]}" --format hdf5 --max_seq_length 32,32 --max_predictions_per_seq 5,5 --output_dir none
+    expect 64 "a phase twice" "${prepare[@]}" "${lines[@]}" --format hdf5 --max_seq_length 32,32 --max_predictions_per_seq 5,5 \
+        --output_dir none
     expect 64 "must lie between 5 and 65536" "${prepare[@]}" "${lines[@]}" --format hdf5 --max_seq_length 4 --output_dir none
     expect 64 "wants a whole number" "${prepare[@]}" "${lines[@]}" --format hdf5 --max_seq_length 32x --output_dir none
 fi

@@ -25,7 +25,8 @@ expect 64 "must be one of lamb|nvlamb_exp|ds_fused_lamb|lans|adam|adamw" pretrai
 expect 64 "--phase2 continues phase 1" pretrain --phase2
 expect 66 "for --resume_step 3; without that flag" pretrain --resume_from_checkpoint --resume_step 3
 expect 66 "has no checkpoint" pretrain --phase2 --phase1_end_step 4 --resume_from_checkpoint
-echo '{"hidden_size": 65536, "num_attention_heads": 64, "num_hidden_layers": 64, "intermediate_size": 262144, "max_position_embeddings": 64}' >"$dir/bad.json"
+echo \
+    '{"hidden_size": 65536, "num_attention_heads": 64, "num_hidden_layers": 64, "intermediate_size": 262144, "max_position_embeddings": 64}' >"$dir/bad.json"
 expect 71 "not even one sequence at a time would fit" pretrain --config_file "$dir/bad.json"
 expect 71 "it fits with --gradient_accumulation_steps" pretrain --train_batch_size 16000000
 expect 0 "it fits with --gradient_accumulation_steps" pretrain --train_batch_size 16000000 --dry_run

@@ -34,12 +34,15 @@ expect 64 "--profile_steps is '4:2'" "${pretrain[@]}" --output_dir "$dir/d" --pr
 expect 0 "nothing was profiled" "${pretrain[@]}" --output_dir "$dir/d" --profile --profile_steps 40:50
 
 # which kernel served what; waiting after every op changes nothing either
-expect 0 "ops by dtype and shape" "${pretrain[@]}" --output_dir "$dir/e" --migration-log "$dir/migration.log" --sync_ops --profile --profile_steps 2
+expect 0 "ops by dtype and shape" "${pretrain[@]}" --output_dir "$dir/e" --migration-log "$dir/migration.log" --sync_ops \
+    --profile --profile_steps 2
 cmp "$dir/a/ckpt_4/model.safetensors" "$dir/e/ckpt_4/model.safetensors" || fail "watching ops changed the weights"
-for line in "run        kiln pretrain, complete" "\[cpu_match\]: lamb_direction(fp32 \[" "\[cpu_match\]: attention(fp32 \[" "    \[context\]: 8 calls of "; do
+for line in "run        kiln pretrain, complete" "\[cpu_match\]: lamb_direction(fp32 \[" "\[cpu_match\]: attention(fp32 \[" \
+    "    \[context\]: 8 calls of "; do
     grep -q "$line" "$dir/migration.log" || fail "'$line' is not in the migration log"
 done
-awk 'NR > 1 && /^\[/ && !/^\[[-0-9]* [:0-9]*\] (src\/[a-z_\/]*\.c:[0-9]+|before any layer)$/ { bad++; print } END { exit bad > 0 }' \
+awk \
+    'NR > 1 && /^\[/ && !/^\[[-0-9]* [:0-9]*\] (src\/[a-z_\/]*\.c:[0-9]+|before any layer)$/ { bad++; print } END { exit bad > 0 }' \
     "$dir/migration.log" || fail "an entry without its place in the source"
 grep -q "\] src/nn/bert/bert_layer_post.c:[0-9]*$" "$dir/migration.log" || fail "no entry of a layer"
 grep -q "calls of .*, first in layer 0" "$dir/migration.log" || fail "no layer is named"

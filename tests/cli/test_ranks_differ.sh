@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ranks are one run: where one of them has another setting, model, start, data, directory or kernels, all end before the first step, and
-# the error names the rank, the thing and both values; a rank never ends without a word.
+# Ranks are one run: where one of them has another setting, model, start, data, directory or kernels, all end before the first
+# step, and the error names the rank, the thing and both values; a rank never ends without a word.
 . "$(dirname "$0")/begin_ranks.sh"
 sed 's/"intermediate_size": *[0-9]*/"intermediate_size": 48/' "$dir/config.json" >"$dir/wide.json"
 train=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5
@@ -11,7 +11,8 @@ differ()
 {
     local code=$1 message=$2
     shift 2
-    expect "$code" "$message" timeout -k 5 60 "${mpi[@]}" -n 1 "${train[@]}" --output_dir "$dir/o" : -n 1 "${train[@]}" --output_dir "$dir/o" "$@"
+    expect "$code" "$message" timeout -k 5 60 "${mpi[@]}" -n 1 "${train[@]}" --output_dir "$dir/o" : -n 1 "${train[@]}" \
+        --output_dir "$dir/o" "$@"
     [ -z "$(find "$dir/o" -name 'ckpt_*' 2>/dev/null)" ] || fail "a checkpoint was saved with rank 1 as $*"
     [ "$(grep -c 'kiln: error' "$dir/err")" -eq 1 ] || fail "not one error: $(cat "$dir/err")"
 }

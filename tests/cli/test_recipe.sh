@@ -30,14 +30,17 @@ field()
 is() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(d < 0 ? -d <= 1e-9 : d <= 1e-9) }' || fail "$3: $1, not $2"; }
 
 # a ramp is a function of the step: killed and gone on, it ends with the same bytes
-ramped=(--optimizer muon --batch_ramp 128:512:0.5 --mask_rate 0.3:0.15 --mask_keep_rate 0.2 --warmup_tokens 2000 --max_steps 30 --no_nsp)
+ramped=(--optimizer muon --batch_ramp 128:512:0.5 --mask_rate 0.3:0.15 --mask_keep_rate 0.2 --warmup_tokens 2000 --max_steps 30
+    --no_nsp)
 pretrain ramped "${ramped[@]}" 2>"$dir/log"
 grep -q "batch: from 1 to 4 micro-batches of 4 sequences in the first 0.5 of the run" "$dir/log" || fail "$(cat "$dir/log")"
 grep -q "masks of 0.3, and at the end 0.15 of the tokens" "$dir/log" || fail "$(cat "$dir/log")"
-grep -q '"data": ".*, masks 0.3:0.15, keep 0.2"' "$dir/ramped/ckpt_30/trainer_state.json" || fail "the data does not say how it was drawn"
+grep -q '"data": ".*, masks 0.3:0.15, keep 0.2"' "$dir/ramped/ckpt_30/trainer_state.json" ||
+    fail "the data does not say how it was drawn"
 for of in "1 128" "15 384" "16 512" "30 512"; do
     tokens=$(awk -v a="$(field tokens_per_second "${of% *}" ramped)" -v s="$(field seconds_per_step "${of% *}" ramped)" 'BEGIN { printf "%.0f", a * s }')
-    [ "$tokens" -le "${of#* }" ] && [ "$tokens" -gt $((${of#* } / 2)) ] || fail "step ${of% *} has $tokens tokens, not about ${of#* }"
+    [ "$tokens" -le "${of#* }" ] && [ "$tokens" -gt $((${of#* } / 2)) ] ||
+        fail "step ${of% *} has $tokens tokens, not about ${of#* }"
 done
 first=$(field learning_rate 1 ramped)
 awk -v a="$first" 'BEGIN { exit !(a > 1e-5 && a < 1e-4) }' || fail "the rate begins at $first"
@@ -49,10 +52,12 @@ expect 0 "batch_ramp was 128:512:0.5 in the checkpoint and is 256:512:0.5 now" \
     pretrain killed "${ramped[@]}" --batch_ramp 256:512:0.5 --gradient_accumulation_steps 4 --resume_from_checkpoint
 
 # so is a schedule of lengths, beside a ramp; batches keep their tokens
-lengths=(--length_schedule 16:0.5,64:0.5 --batch_ramp 256:512:0.5 --no_nsp --even_masks --shifted_positions --short_seq_prob 0 --max_steps 30)
+lengths=(--length_schedule 16:0.5,64:0.5 --batch_ramp 256:512:0.5 --no_nsp --even_masks --shifted_positions --short_seq_prob 0
+    --max_steps 30)
 pretrain lengths "${lengths[@]}" 2>"$dir/log"
 grep -q "length: up to 16 tokens until 0.5 of the run" "$dir/log" || fail "$(cat "$dir/log")"
-grep -q '"data": ".*, in turns, shifted"' "$dir/lengths/ckpt_30/trainer_state.json" || fail "the data does not say how it was drawn"
+grep -q '"data": ".*, in turns, shifted"' "$dir/lengths/ckpt_30/trainer_state.json" ||
+    fail "the data does not say how it was drawn"
 grep -q '"max_seq_length": 64' "$dir/lengths/ckpt_30/trainer_state.json" || fail "another length"
 short=$(awk -v a="$(field sequences_per_second 15 lengths)" -v s="$(field seconds_per_step 15 lengths)" 'BEGIN { printf "%.0f", a * s }')
 long=$(awk -v a="$(field sequences_per_second 16 lengths)" -v s="$(field seconds_per_step 16 lengths)" 'BEGIN { printf "%.0f", a * s }')
@@ -64,7 +69,8 @@ pretrain lengths-killed "${lengths[@]}" --resume_from_checkpoint 2>/dev/null
 cmp "$dir/lengths/ckpt_30/model.safetensors" "$dir/lengths-killed/ckpt_30/model.safetensors" || fail "lengths by schedule differ"
 
 # a rate that stays is the same run, however it is written
-pretrain same --train_batch_size 8 --max_steps 3 --mask_rate 0.15:0.15 --mask_keep_rate 0.1 --max_predictions_per_seq 20 2>/dev/null
+pretrain same --train_batch_size 8 --max_steps 3 --mask_rate 0.15:0.15 --mask_keep_rate 0.1 --max_predictions_per_seq 20 \
+    2>/dev/null
 pretrain plain --train_batch_size 8 --max_steps 3 2>/dev/null
 cmp "$dir/same/ckpt_3/model.safetensors" "$dir/plain/ckpt_3/model.safetensors" || fail "0.15:0.15 is not 0.15"
 pretrain kept --train_batch_size 8 --max_steps 3 --mask_keep_rate 0.5 2>/dev/null
@@ -99,7 +105,8 @@ state=$dir/timed/ckpt_*/trainer_state.json
 elapsed=$(sed -n 's/.*"elapsed_seconds": \([0-9.]*\).*/\1/p' $state)
 awk -v a="$elapsed" 'BEGIN { exit !(a > 1 && a <= 3) }' || fail "it took $elapsed s in place of 2"
 last=$(sed -n 's/.*"step": \([0-9]*\),.*/\1/p' $state)
-awk -v a="$(field learning_rate "$last" timed)" 'BEGIN { exit !(a < 3e-4) }' || fail "the last rate is $(field learning_rate "$last" timed)"
+awk -v a="$(field learning_rate "$last" timed)" 'BEGIN { exit !(a < 3e-4) }' ||
+    fail "the last rate is $(field learning_rate "$last" timed)"
 awk -v a="$(field learning_rate $((last / 4)) timed)" 'BEGIN { exit !(a > 3e-4) }' || fail "the rate falls at once"
 expect 0 "phase 1 is complete: $last steps in" pretrain timed "${timed[@]}" --resume_from_checkpoint
 pretrain_command stopped "${timed[@]}" --total_training_time 1e6 --num_steps_per_checkpoint 10
@@ -111,7 +118,8 @@ total=$(awk -v a="$before" 'BEGIN { print a + 0.5 }')
 pretrain stopped "${timed[@]}" --total_training_time "$total" --resume_from_checkpoint 2>"$dir/log"
 grep -q "total_training_time was 1e+06 in the checkpoint and is" "$dir/log" || fail "$(cat "$dir/log")"
 after=$(sed -n 's/.*"elapsed_seconds": \([0-9.]*\).*/\1/p' "$(ls -dv "$dir"/stopped/ckpt_* | tail -1)/trainer_state.json")
-awk -v a="$after" -v b="$before" -v t="$total" 'BEGIN { exit !(a > b && a < t + 0.5) }' || fail "$before s, then $after, of $total"
+awk -v a="$after" -v b="$before" -v t="$total" 'BEGIN { exit !(a > b && a < t + 0.5) }' ||
+    fail "$before s, then $after, of $total"
 
 # the mean of the last checkpoints lies beside each, is the same after a kill, and is a model
 mean=(--train_batch_size 8 --max_steps 50 --average_last 3 --keep_checkpoints 3)
@@ -157,7 +165,8 @@ expect 64 "wants FROM:TO:SHARE" pretrain no --batch_ramp 128:512
 expect 64 "the batch grows" pretrain no --batch_ramp 512:128:0.5
 expect 64 "above 0 and at most 1, not 1.5" pretrain no --batch_ramp 128:512:1.5
 expect 64 "not a whole number of sequences of --max_seq_length 32" pretrain no --batch_ramp 128:500:0.5
-expect 64 "give a multiple, or --train_batch_size without a ramp" pretrain no --recipe modern --batch_ramp 2048:16384:0.5 --max_seq_length 48
+expect 64 "give a multiple, or --train_batch_size without a ramp" pretrain no --recipe modern --batch_ramp 2048:16384:0.5 \
+    --max_seq_length 48
 expect 64 "but --train_batch_size 8 of --max_seq_length 32 are 256" pretrain no --batch_ramp 128:512:0.5 --train_batch_size 8
 expect 64 "which micro-batches of 4 sequences of 32 tokens cannot make: give a multiple of 128" \
     pretrain no --batch_ramp 160:512:0.5 --gradient_accumulation_steps 4

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What changes while a run of several ranks goes on: a ramp of the batch has the bits of one rank, with --reproducible_ranks, and goes on
-# from a checkpoint to the same; sizes that ranks cannot share are refused by name.
+# What changes while a run of several ranks goes on: a ramp of the batch has the bits of one rank, with --reproducible_ranks, and
+# goes on from a checkpoint to the same; sizes that ranks cannot share are refused by name.
 . "$(dirname "$0")/begin_ranks.sh"
 
 pretrain_command()
@@ -32,7 +32,8 @@ grep -q "batch: from 2 to 8 micro-batches of 2 sequences" "$dir/err" || fail "$(
 pretrain 2 two "${schedule[@]}" --zero_stage 1
 same_weights one/ckpt_8 two/ckpt_8
 for key in step_loss learning_rate; do
-    [ "$(grep -o "\"$key\":[^,]*" "$dir/one/log.jsonl")" = "$(grep -o "\"$key\":[^,]*" "$dir/two/log.jsonl")" ] || fail "$key differs"
+    [ "$(grep -o "\"$key\":[^,]*" "$dir/one/log.jsonl")" = "$(grep -o "\"$key\":[^,]*" "$dir/two/log.jsonl")" ] ||
+        fail "$key differs"
 done
 resumes 2 two 4 "${schedule[@]}"
 
@@ -47,6 +48,7 @@ expect 64 "which 4 ranks (--reproducible_ranks) cannot share" "${command[@]}"
 pretrain_command 2 refused --batch_ramp 128:512:0.6 --train_batch_size 16
 expect 64 "but --train_batch_size 16 on 2 ranks of --max_seq_length 32 are 1024" "${command[@]}"
 pretrain_command 2 refused --batch_ramp 96:384:0.6
-expect 64 "batches of 96 tokens, which 2 ranks cannot share in whole sequences of 32 tokens: give a multiple of 64" "${command[@]}"
+expect 64 "batches of 96 tokens, which 2 ranks cannot share in whole sequences of 32 tokens: give a multiple of 64" \
+    "${command[@]}"
 [ ! -e "$dir/refused" ] || fail "a refused run wrote something"
 echo "test_recipe_ranks: all as it should be"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Two ranks of mpirun that would begin with other weights, by one bit, in the files that each reads: the run ends before the first step.
-# Ranks that are alike go on; they go back from spikes together, and end with the bits of a single process.
+# Two ranks of mpirun that would begin with other weights, by one bit, in the files that each reads: the run ends before the first
+# step. Ranks that are alike go on; they go back from spikes together, and end with the bits of a single process.
 . "$(dirname "$0")/begin.sh"
-[ -e "$(dirname "$kiln")/libkiln_mpi.so" ] || skip mpi "this build has no MPI; install libopenmpi-dev, and build without KILN_MPI=OFF"
+[ -e "$(dirname "$kiln")/libkiln_mpi.so" ] ||
+    skip mpi "this build has no MPI; install libopenmpi-dev, and build without KILN_MPI=OFF"
 command -v mpirun >/dev/null || skip mpi "there is no mpirun; install openmpi-bin"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 OMP_NUM_THREADS=1
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # MPI leaks a little, which is not ours
@@ -17,7 +18,11 @@ pretrain_command()
         --learning_rate 1e-3 --num_steps_per_checkpoint 3 --eval_steps 0 --disable_progress_bar "$@")
 }
 # each rank reads the model of its own directory
-both() { timeout -k 5 60 mpirun --oversubscribe -n 1 -wdir "$dir/a" "${command[@]}" : -n 1 -wdir "$dir/$other" "${command[@]}" </dev/null; }
+both()
+{
+    timeout -k 5 60 mpirun --oversubscribe -n 1 -wdir "$dir/a" "${command[@]}" : -n 1 -wdir "$dir/$other" "${command[@]}" \
+        </dev/null
+}
 
 pretrain_command first --max_steps 1
 "${command[@]}" 2>"$dir/err" || fail "$(cat "$dir/err")"
@@ -44,6 +49,7 @@ for stage in 1 2; do
     pretrain_command $two "${spikes[@]}" --zero_stage $stage --replica_check_steps 3
     both >"$dir/out" 2>"$dir/err" || fail "$(cat "$dir/err")"
     [ "$(grep -o "step [0-9]*: a spike.*" "$dir/err")" = "$told" ] || fail "other spikes than $told: $(cat "$dir/err")"
-    "$kiln" inspect --diff "$dir/one/ckpt_20" "$dir/$two/ckpt_20" >"$dir/out" 2>&1 || fail "one and two ranks differ: $(cat "$dir/out")"
+    "$kiln" inspect --diff "$dir/one/ckpt_20" "$dir/$two/ckpt_20" >"$dir/out" 2>&1 ||
+        fail "one and two ranks differ: $(cat "$dir/out")"
     cmp "$dir/one/ckpt_20/trainer_state.json" "$dir/$two/ckpt_20/trainer_state.json" || fail "they stand elsewhere"
 done

@@ -100,7 +100,8 @@ same runfp8 runfp8-killed $((last + 8))
 
 # what cannot be resumed says why
 pretrain run 2>"$dir/log" && fail "an output directory with checkpoints was written over"
-grep -q "already has checkpoints of a BertForPreTraining; add --resume_from_checkpoint" "$dir/log" || fail "no reason: $(cat "$dir/log")"
+grep -q "already has checkpoints of a BertForPreTraining; add --resume_from_checkpoint" "$dir/log" ||
+    fail "no reason: $(cat "$dir/log")"
 sed 's/"intermediate_size": 128/"intermediate_size": 64/' "$dir/config.json" >"$dir/other.json"
 pretrain run --resume_from_checkpoint --phase2 --phase1_end_step $last --config_file "$dir/other.json" 2>"$dir/log" &&
     fail "another architecture was accepted"

@@ -54,7 +54,8 @@ expect 0 "resumed from begun/ckpt_6.pt: phase 2, 0 steps done" "${command[@]}" -
 mkdir begun_2 && cp begun/ckpt_6.pt begun_2/
 expect 64 "is at step 6 of phase 1, but --phase1_end_step is 7038" "${command[@]}" --output_dir begun_2 --optimizer lamb \
     --resume_from_checkpoint --phase2
-expect 66 "there is no begun_2/ckpt_5 for --resume_step 5" "${command[@]}" --output_dir begun_2 --resume_from_checkpoint --resume_step 5
+expect 66 "there is no begun_2/ckpt_5 for --resume_step 5" "${command[@]}" --output_dir begun_2 --resume_from_checkpoint \
+    --resume_step 5
 mkdir second && cp adamw/ckpt_15.pt second/
 expect 64 "is a checkpoint of phase 2; add --phase2" "${command[@]}" --output_dir second --resume_from_checkpoint
 

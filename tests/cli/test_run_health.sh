@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Spikes of the gradient's norm in a small model, by a low bound: `kiln pretrain` goes back and leaves their batches out; runs that
-# were interrupted before and behind them end with the same bits; too many end the run; wrong flags get a sentence.
+# Spikes of the gradient's norm in a small model, by a low bound: `kiln pretrain` goes back and leaves their batches out; runs
+# that were interrupted before and behind them end with the same bits; too many end the run; wrong flags get a sentence.
 . "$(dirname "$0")/begin.sh"
 make_store
 
@@ -29,7 +29,8 @@ n=$(grep -c "a spike: log(loss) is" "$dir/err")
 [ "$(grep -c '"event":"spike".*"left_out_from":' "$dir/whole/log.jsonl")" -eq "$n" ] || fail "the log has other spikes"
 grep -q "\"left_out_from\":$((step - 1)),\"left_out_to\":$step,\"back_to_global_step\":$back" "$dir/whole/log.jsonl" ||
     fail "$(grep spike "$dir/whole/log.jsonl")"
-grep -q "\"n_skipped\": $((2 * n))" "$dir/whole/ckpt_28/trainer_state.json" || fail "$(cat "$dir/whole/ckpt_28/trainer_state.json")"
+grep -q "\"n_skipped\": $((2 * n))" "$dir/whole/ckpt_28/trainer_state.json" ||
+    fail "$(cat "$dir/whole/ckpt_28/trainer_state.json")"
 # what is left out is met once, before the run goes back, and what comes before it twice, with the same loss
 of_step() { grep -o "\"step\":$1,.*\"step_loss\":[^,]*" "$dir/whole/log.jsonl" | sed 's/.*step_loss"://'; }
 [ "$(of_step "$step" | wc -l)" -eq 1 ] && [ "$(of_step $((step + 1)) | wc -l)" -ge 1 ] || fail "steps met: $(of_step "$step")"
@@ -49,7 +50,8 @@ for stop in $((step - 1)) $((step + 3)); do
     done
 done
 
-[ $(((step - 1) % 4)) -eq 0 ] || [ ! -e "$dir/to-$((step - 1))/ckpt_$((step - 1))" ] || fail "a checkpoint of the range is still there"
+[ $(((step - 1) % 4)) -eq 0 ] || [ ! -e "$dir/to-$((step - 1))/ckpt_$((step - 1))" ] ||
+    fail "a checkpoint of the range is still there"
 
 pretrain_command none "${spikes[@]}" --spike_rollbacks 0
 expect 99 "after 0 that were left out (--spike_rollbacks)" "${command[@]}"

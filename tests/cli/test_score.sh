@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `kiln score` as a user runs it: the scores of answers to SQuAD v1.1 and v2.0, with a warning for a missing one, and errors for damaged files.
+# `kiln score` as a user runs it: the scores of answers to SQuAD v1.1 and v2.0, with a warning for a missing one, and errors for
+# damaged files.
 . "$(dirname "$0")/begin.sh"
 cd "$dir"
 

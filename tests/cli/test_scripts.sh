@@ -20,19 +20,22 @@ says()
 expect 0 "fetch squad --output_dir data --dry-run" "$scripts/squad_download.sh" --dry-run
 says "-> data/squad/v1.1/train-v1.1.json" "-> data/squad/v2.0/evaluate-v2.0.py"
 expect 0 "missing: data/download/wikicorpus_en/wikicorpus_en.xml.bz2" "$scripts/create_datasets_from_start.sh" --dry-run
-says "fetch wikipedia --output_dir data/download" "--max_seq_length 128\\,512 --max_predictions_per_seq 20\\,80" "uncased_L-24_H-1024_A-16/vocab.txt: Google's vocabulary"
+says "fetch wikipedia --output_dir data/download" "--max_seq_length 128\\,512 --max_predictions_per_seq 20\\,80" \
+    "uncased_L-24_H-1024_A-16/vocab.txt: Google's vocabulary"
 expect 0 "missing: data/download/bookscorpus: BooksCorpus" "$scripts/create_datasets_from_start.sh" wiki_books --dry-run
 says "--reference_names --dataset books_wiki_en_corpus"
 expect 0 "kiln launch --num_ranks=8 kiln pretrain --disable_progress_bar" "$scripts/run_bert_1.5b_8x.sh" --dry-run
 says "--optimizer=lans" "--config_file=$scripts/bert_1.5b_config.json" "--max_steps=155000 --steps_this_run=-1" \
     "--num_steps_per_checkpoint=200" "--output_dir=./results/bert_1.5b/checkpoints" \
     "missing: /data/pytorch/bert_pretraining/hdf5_lower_case_1_seq_len_128_max_pred_20_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/books_wiki_en_corpus"
-expect 0 "kiln launch --hostfile=$scripts/hostsfile --num_nodes=4 --num_gpus=8 kiln pretrain" "$scripts/run_bert_1.5b_32x.sh" --dry-run
+expect 0 "kiln launch --hostfile=$scripts/hostsfile --num_nodes=4 --num_gpus=8 kiln pretrain" "$scripts/run_bert_1.5b_32x.sh" \
+    --dry-run
 ! grep -F "missing: $scripts/hostsfile" "$dir/out" || fail "the hosts are four"
 expect 0 "it has 4 hosts, and HL_NUM_NODES is 16" "$scripts/run_bert_5b_128x.sh" --dry-run
 says "--checkpoint_activations" "--max_steps=75000" "--deepspeed_config=$scripts/deepspeed_config_bert_5b.json"
 expect 69 "not there yet: GPT" "$scripts/run_bloom13b.sh" --dry-run
-says "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 1" "missing: /data/bigscience/oscar-en/meg-gpt2_text_document.bin"
+says "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 1" \
+    "missing: /data/bigscience/oscar-en/meg-gpt2_text_document.bin"
 HL_HOSTSFILE=$scripts/hostsfile HL_NUM_NODES=1 HL_PP=2 HL_TP=4 HL_DP=1 expect 69 "_mb1_D1_T4_P2_GPUs8" "$scripts/run_bloom13b.sh"
 for script in "$scripts"/{create_datasets_from_start,run_bert_1.5b_8x,run_bloom13b}.sh; do
     expect 64 "usage: $(basename "$script")" "$script" --now
@@ -104,8 +107,10 @@ datasets()
     (cd data && VOCAB_FILE=../vocab.txt N_SHARDS=2 expect 0 "" bash "$scripts/create_datasets_from_start.sh" wiki_books)
     for phase in seq_len_128_max_pred_20 seq_len_512_max_pred_80; do
         data=data/hdf5_lower_case_1_${phase}_masked_lm_prob_0.15_random_seed_12345_dupe_factor_5/books_wiki_en_corpus
-        [ "$(ls $data/books_wiki_en_corpus_training_[01].hdf5 | wc -l)" -eq 2 ] || fail "$phase has other files than two: $(find $data)"
-        expect 0 "" "$kiln" pretrain --input_dir $data --config_file "$scripts/../configs/bert_tiny.json" --output_dir run --max_steps 1 --dry-run \
+        [ "$(ls $data/books_wiki_en_corpus_training_[01].hdf5 | wc -l)" -eq 2 ] ||
+            fail "$phase has other files than two: $(find $data)"
+        expect 0 "" "$kiln" pretrain --input_dir $data --config_file "$scripts/../configs/bert_tiny.json" --output_dir run \
+            --max_steps 1 --dry-run \
             --enable_packed_data_mode False --max_seq_length "$(cut -d _ -f 3 <<<"$phase")" --train_batch_size 1
     done
     (cd data && VOCAB_FILE=../vocab.txt expect 0 "books_wiki_en_corpus is there" bash "$scripts/create_datasets_from_start.sh" wiki_books)

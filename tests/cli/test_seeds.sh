@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `--seeds K`: K whole runs, the same as those runs alone, and a table whose means and deviations are those of awk; a series that was
-# killed goes on with what is missing; wrong flags and foreign results get a sentence.
+# `--seeds K`: K whole runs, the same as those runs alone, and a table whose means and deviations are those of awk; a series that
+# was killed goes on with what is missing; wrong flags and foreign results get a sentence.
 . "$(dirname "$0")/begin.sh"
 make_store
 

@@ -9,7 +9,8 @@ pretrain 1 one "${all[@]}"
 pretrain 2 two "${all[@]}"
 grep -q "^ranks: 2 over MPI" "$dir/err" || fail "the ranks are not announced: $(cat "$dir/err")"
 grep -q "^threads: 1 of each rank" "$dir/err" || fail "the threads are not announced: $(cat "$dir/err")"
-grep -q '"micro_batch_size":2,.*"ranks":2' "$dir/two/log.jsonl" || grep -q '"ranks":2.*"micro_batch_size":2,' "$dir/two/log.jsonl" ||
+grep -q '"micro_batch_size":2,.*"ranks":2' "$dir/two/log.jsonl" ||
+    grep -q '"ranks":2.*"micro_batch_size":2,' "$dir/two/log.jsonl" ||
     fail "the log: $(head -1 "$dir/two/log.jsonl")"
 [ "$(grep -c '^phase 1 6/6' "$dir/err")" -eq 1 ] || fail "a line of each rank: $(cat "$dir/err")"
 grep -q "^memory: peak .* of the rank with the most" "$dir/err" || fail "no peak of all ranks: $(cat "$dir/err")"
@@ -40,7 +41,8 @@ goes_on two 4 1 "${all[@]}"
 cmp "$dir/one/ckpt_6/optimizer.safetensors" "$dir/on-1/ckpt_6/optimizer.safetensors" || fail "the moments differ"
 
 # DeepSpeed's JSON: the batch is of all ranks, and the stage is taken
-echo '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 1}, "gradient_clipping": 1.0}' \
+echo \
+    '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 1}, "gradient_clipping": 1.0}' \
     >"$dir/ds.json"
 pretrain 2 json --deepspeed --deepspeed_config "$dir/ds.json" --optimizer lamb --reproducible_ranks 4
 grep -q "a step has 16 sequences in 8 micro-batches, of all ranks together; each has a part of the moments" "$dir/err" ||

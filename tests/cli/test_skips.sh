@@ -79,7 +79,8 @@ skipped[cuda]: no &apos;GPU&apos; &amp; no nvcc
 </testsuite>
 XML
 expect 0 "1 passed, 1 failed, 3 skipped: GPU 2, Python peers 1" tools/sum_tests.sh "$dir/results.xml"
-for part in "left out of good, for want of c++: only C was tried; install g++" "skipped for want of cuda: gpu_a" "no 'GPU' & no nvcc"; do
+for part in "left out of good, for want of c++: only C was tried; install g++" "skipped for want of cuda: gpu_a" \
+    "no 'GPU' & no nvcc"; do
     grep -F -- "$part" "$dir/out" >/dev/null || fail "not told: $part: $(cat "$dir/out")"
 done
 [ "$(tail -n 1 "$dir/out")" = "1 passed, 1 failed, 3 skipped: GPU 2, Python peers 1" ] || fail "the count is not the last line"

@@ -19,7 +19,8 @@ squad_command()
 # learns the rule, and its own score is the score of `kiln score`
 squad_command whole --do_predict --predict_file "$dir/questions.json" --do_eval
 "${command[@]}" 2>"$dir/log" || { cat "$dir/log" >&2; exit 1; }
-grep -q '<h2>Questions</h2>' "$dir/whole/report.html" && grep -q '<tr><th>exact match</th>' "$dir/whole/report.html" || fail "the page has no score"
+grep -q '<h2>Questions</h2>' "$dir/whole/report.html" && grep -q '<tr><th>exact match</th>' "$dir/whole/report.html" ||
+    fail "the page has no score"
 awk '/^exact_match/ { found = 1; exit !($2 + 0 > 80) } END { if (!found) exit 1 }' "$dir/log" ||
     fail "the rule was not learnt: $(grep exact_match "$dir/log")"
 "$kiln" score "$dir/questions.json" "$dir/whole/predictions.json" >"$dir/score"
@@ -36,7 +37,8 @@ chmod +x "$dir/bin/python3"
 scored()
 {
     printf '%s\n' "${@:2}" >"$dir/printed"
-    expect 0 "$1" env PATH="$dir/bin:$PATH" "$kiln" squad --init_checkpoint "$dir/whole/model" --output_dir "$dir/scored" --do_predict \
+    expect 0 "$1" env PATH="$dir/bin:$PATH" "$kiln" squad --init_checkpoint "$dir/whole/model" --output_dir "$dir/scored" \
+        --do_predict \
         --predict_file "$dir/questions.json" --max_seq_length 48 --do_eval --eval_script any.py --overwrite_output_dir
 }
 two=('{"exact_match": 1, "f1": 2}' 'the {set} of {"a": [1]} {' '{"all": {"exact": 12.5, "f1": 34.75, "total": {"exact": 5, "f1": 6}}} }')
@@ -84,14 +86,16 @@ n=$(diff "$dir/fp32/predictions.json" "$dir/fp16/predictions.json" | grep -c '^<
 # a checkpoint of pre-training answers with a random head, the same for a seed, and says what is new and what is unused
 random=("$kiln" squad --init_checkpoint "$model" --do_predict --predict_file "$dir/questions.json" --max_seq_length 48)
 expect 0 "the predictions are random" "${random[@]}" --output_dir "$dir/random"
-for line in "new         2  qa_outputs.*: not in the files" "qa_outputs.weight [2, 64]: drawn from the seed, normal with a deviation of 0.02" \
+for line in "new         2  qa_outputs.*: not in the files" \
+    "qa_outputs.weight [2, 64]: drawn from the seed, normal with a deviation of 0.02" \
     "qa_outputs.bias [2]: zeros" "ignored     5  cls.predictions.*: BertForQuestionAnswering has none"; do
     grep -qF "$line" "$dir/err" || fail "the table lacks '$line': $(cat "$dir/err")"
 done
 expect 0 "" "${random[@]}" --output_dir "$dir/random_again"
 expect 0 "" "${random[@]}" --output_dir "$dir/random_other" --seed 7
 cmp "$dir/random/nbest_predictions.json" "$dir/random_again/nbest_predictions.json" || fail "one seed, two heads"
-cmp -s "$dir/random/nbest_predictions.json" "$dir/random_other/nbest_predictions.json" && fail "the head is not drawn from the seed"
+cmp -s "$dir/random/nbest_predictions.json" "$dir/random_other/nbest_predictions.json" &&
+    fail "the head is not drawn from the seed"
 
 # what is wrong is said
 expect 64 "nothing to do" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none"

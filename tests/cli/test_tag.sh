@@ -71,19 +71,23 @@ expect 0 "and are split" "$kiln" tag --init_checkpoint "$dir/whole/model" --outp
     --predict_file "$dir/words.conll" --max_seq_length 32
 diff "$dir/words.conll" <(awk 'NF { print $1 }' "$dir/again/predictions.conll") >/dev/null || fail "words are missing"
 [ "$(awk 'NF == 2' "$dir/again/predictions.conll" | wc -l)" -eq "$(wc -l <"$dir/words.conll")" ] || fail "labels are missing"
-expect 65 "words.conll line 1: there is no label after the word" "$kiln" tag --init_checkpoint "$dir/whole/model" --output_dir "$dir/again" --do_eval \
+expect 65 "words.conll line 1: there is no label after the word" "$kiln" tag --init_checkpoint "$dir/whole/model" \
+    --output_dir "$dir/again" --do_eval \
     --predict_file "$dir/words.conll" --max_seq_length 32
 
 # a word with a line end or a tab stays in its row, and CoNLL-U is read as it is published
 printf '{"tokens": ["a\\nb", "c\\td", "\\r"], "tags": ["O", "O", "O"]}\n' >"$dir/breaks.json"
-expect 0 "words in tokens, labels in tags; the first is" "$kiln" tag --init_checkpoint "$dir/whole/model" --output_dir "$dir/breaks" \
+expect 0 "words in tokens, labels in tags; the first is" "$kiln" tag --init_checkpoint "$dir/whole/model" \
+    --output_dir "$dir/breaks" \
     --do_predict --predict_file "$dir/breaks.json" --max_seq_length 32
 [ "$(grep -c . "$dir/breaks/predictions.conll")" -eq 3 ] && grep -q '^a\\nb	O	' "$dir/breaks/predictions.conll" ||
     fail "rows are broken: $(cat "$dir/breaks/predictions.conll")"
-printf '# text = a cité\n1\ta\ta\tDET\t_\t_\t2\tdet\t_\t_\n2\tcité\tcité\tNOUN\t_\t_\t0\troot\t_\t_\n' | iconv -f UTF-8 -t LATIN1 >"$dir/u.conllu"
+printf '# text = a cité\n1\ta\ta\tDET\t_\t_\t2\tdet\t_\t_\n2\tcité\tcité\tNOUN\t_\t_\t0\troot\t_\t_\n' |
+    iconv -f UTF-8 -t LATIN1 >"$dir/u.conllu"
 expect 65 "u.conllu line 1 is not UTF-8: byte 15 of the line is 0xe9" "$kiln" tag --init_checkpoint "$model" \
     --output_dir "$dir/u" --do_train --train_file "$dir/u.conllu" --max_seq_length 32
-expect 0 "words in column 2 (FORM), labels in column 4 (UPOS); the first is a, label DET" "$kiln" tag --dry_run --encoding latin-1 \
+expect 0 "words in column 2 (FORM), labels in column 4 (UPOS); the first is a, label DET" "$kiln" tag --dry_run \
+    --encoding latin-1 \
     --init_checkpoint "$model" --output_dir "$dir/u" --do_train --train_file "$dir/u.conllu" --max_seq_length 32
 expect 0 "2 labels: det, root" "$kiln" tag --dry_run --encoding latin-1 --label_column deprel \
     --init_checkpoint "$model" --output_dir "$dir/u" --do_train --train_file "$dir/u.conllu" --max_seq_length 32

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `kiln tokenize` and `kiln vocab` as a user runs them: ids of lines, also long, binary and empty ones; vocabularies as published and as learned.
+# `kiln tokenize` and `kiln vocab` as a user runs them: ids of lines, also long, binary and empty ones; vocabularies as published
+# and as learned.
 . "$(dirname "$0")/begin.sh"
 cd "$dir"
 
@@ -24,7 +25,8 @@ expect 0 "odd.txt: line 2 is empty" "$kiln" tokenize --vocab_file odd.txt <<<'he
 [ "$(grep -c warning err)" = 3 ] || fail "not three warnings: $(cat err)"
 if [ -e /dev/full ]; then
     echo hello >text
-    expect 74 'writing to standard output failed: No space' bash -c '"$1" tokenize --vocab_file vocab.txt <text >/dev/full' _ "$kiln"
+    expect 74 'writing to standard output failed: No space' bash -c '"$1" tokenize --vocab_file vocab.txt <text >/dev/full' _ \
+        "$kiln"
 fi
 
 mkdir corpus

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# examples/train_own as a user meets it: built from installed files alone, it learns by a DeepSpeed file with ZeRO's first stage, alone and as 2
-# ranks of mpirun, with the same bits; and goes on alone from what 2 ranks saved.  Commands do not take its checkpoints for models.
+# examples/train_own as a user meets it: built from installed files alone, it learns by a DeepSpeed file with ZeRO's first stage,
+# alone and as 2 ranks of mpirun, with the same bits; and goes on alone from what 2 ranks saved.  Commands do not take its
+# checkpoints for models.
 . "$(dirname "$0")/begin.sh"
 build=$(dirname "$kiln")
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -11,12 +12,17 @@ unset MAKEFLAGS CPATH C_INCLUDE_PATH LIBRARY_PATH
 cp -r "$source/examples/train_own" "$dir/example"
 make -s -C "$dir/example" clean train_own
 # libkiln_mpi.so is found by the path that pkg-config gives the program, unless a sanitizer opens libraries in its place
-! grep -q fsanitize "$dir/prefix/lib/pkgconfig/kiln.pc" || export LD_LIBRARY_PATH=$dir/prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+! grep -q fsanitize "$dir/prefix/lib/pkgconfig/kiln.pc" ||
+    export LD_LIBRARY_PATH=$dir/prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 cd "$dir"
 
 # own [ARGUMENT...]: alone; ranks N [ARGUMENT...]: N ranks
 own() { "$dir/example/train_own" --deepspeed_config "$dir/example/ds.json" "$@"; }
-ranks() { TMPDIR=$(mktemp -d -p "$dir") timeout -k 5 60 "${mpi[@]}" -n "$1" "$dir/example/train_own" --deepspeed_config "$dir/example/ds.json" "${@:2}" </dev/null; }
+ranks()
+{
+    TMPDIR=$(mktemp -d -p "$dir") timeout -k 5 60 "${mpi[@]}" -n "$1" "$dir/example/train_own" \
+        --deepspeed_config "$dir/example/ds.json" "${@:2}" </dev/null
+}
 
 own --reproducible_ranks 4 --weights alone >alone.log 2>err || fail "alone: $(cat err)"
 [ ! -s err ] || fail "the library talks: $(cat err)"
@@ -38,7 +44,8 @@ WORLD_SIZE=2 RANK=0 own 2>err || code=$?
 own --max_steps 20 --output_dir engine >/dev/null
 code=0
 "$kiln" export --model engine/ckpt_20 --output_dir exported 2>err || code=$?
-[ "$code" = 65 ] && grep -q '"model_type" is "kiln_engine"' err || fail "kiln export of an engine's checkpoint: exit code $code: $(cat err)"
+[ "$code" = 65 ] && grep -q '"model_type" is "kiln_engine"' err ||
+    fail "kiln export of an engine's checkpoint: exit code $code: $(cat err)"
 
 . "$source/tests/cli/ranks.sh"
 need_mpirun
@@ -61,4 +68,5 @@ cmp alone resumed || fail "what 2 ranks saved goes on otherwise"
 code=0
 TMPDIR=$dir timeout -k 5 60 "${mpi[@]}" -n 1 "$dir/example/train_own" --deepspeed_config example/ds.json : \
     -n 1 "$dir/example/train_own" --deepspeed_config none.json >/dev/null 2>err </dev/null || code=$?
-[ "$code" -ne 0 ] && [ "$(grep -c '^train_own: rank 1 of 2: cannot open none.json' err)" -eq 2 ] || fail "one rank without a file: exit code $code: $(cat err)"
+[ "$code" -ne 0 ] && [ "$(grep -c '^train_own: rank 1 of 2: cannot open none.json' err)" -eq 2 ] ||
+    fail "one rank without a file: exit code $code: $(cat err)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # kiln's models in `transformers` and its models in kiln: tests/golden/check_transformers.py and check_classifiers.py, with the
-# Python that KILN_PYTHON names, which has torch and transformers, and the goldens of test_peer_goldens made again.  KILN_MODELS names
-# more model directories to check.
+# Python that KILN_PYTHON names, which has torch and transformers, and the goldens of test_peer_goldens made again.  KILN_MODELS
+# names more model directories to check.
 set -euo pipefail
 kiln=$1
 . "$(dirname "$0")/expect.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ZeRO's second stage over ranks of mpirun: in blocks of one micro-batch the weights of one process, of stages 0 and 1; without blocks, the
-# same in every run; what it saves, others go on with, and back; and what it refuses.
+# ZeRO's second stage over ranks of mpirun: in blocks of one micro-batch the weights of one process, of stages 0 and 1; without
+# blocks, the same in every run; what it saves, others go on with, and back; and what it refuses.
 . "$(dirname "$0")/begin_ranks.sh"
 
 # blocks of one micro-batch, one or two of each rank: the order of sums of all stages

@@ -3,7 +3,7 @@ SECONDS := 60# of each fuzz target
 SEED := 0# of its inputs; 0: others in each run
 CTEST :=# more arguments for the ctest of `make test`
 
-.PHONY: all help deps demo demo-long test check test-hosts test-kills test-slow bench asan tsan portable tidy format format-check fuzz doctor commands install clean
+.PHONY: all help deps demo demo-long test check mutate test-hosts test-kills test-slow bench asan tsan portable tidy format format-check fuzz doctor commands install clean
 
 all: deps ## build the program: build/kiln
 	@cmake --preset release >/dev/null && cmake --build build
@@ -25,6 +25,9 @@ test: deps ## build with warnings as errors and run the tests; those of kernels 
 
 check: deps ## build and run the tests of one room: make check ROOM=nn
 	@tools/test.sh check "$(ROOM)"
+
+mutate: deps ## change N=50 random places of a room, one at a time, and list those that no test notices: make mutate ROOM=nn SEED=1
+	@tools/mutate.py "$(ROOM)" --number $(or $(N),50) --seed $(or $(SEED),1)
 
 test-hosts: all ## kiln launch and netcheck over hosts that are namespaces of this machine: as root, 6 minutes
 	@tools/install_deps.sh openssh-server iproute2 openmpi-bin procps && tests/hosts/test_hosts.sh build/kiln

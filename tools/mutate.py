@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""Finds what no test notices: changes one place of a room at a time (an operator, a constant, a negated condition, a call left
+out), builds the tests, and runs those of the room until one fails. Changes that none notices are listed at the end: each is a
+missing test, or code without an effect. The tree that is changed is a copy, build-mutate/.
+
+What the compiler refuses, warnings included, is not counted. Where the system lets it (unshare), each test runs where it can write
+only a /tmp of its own; a function that removes files or ends processes is never changed.
+
+usage: tools/mutate.py ROOM [--number 50] [--seed 1] [--limit 60] [--tests REGEX] [--files REGEX]
+"""
+import argparse
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+COPY = os.path.join(ROOT, "build-mutate")
+BUILD = os.path.join(COPY, "build")
+
+OPERATORS = [("==", "!="), ("!=", "=="), ("<=", "<"), (">=", ">"), ("&&", "||"), ("||", "&&"), ("<", "<="), (">", ">="),
+             ("+", "-"), ("-", "+"), ("*", "/"), ("/", "*"), ("%", "/"), ("+=", "-="), ("-=", "+="), ("<<", ">>"), (">>", "<<"),
+             ("&", "|"), ("|", "&")]
+OPERATOR = re.compile(r"(?<= )(" + "|".join(re.escape(a) for a, _ in sorted(OPERATORS, key=lambda o: -len(o[0]))) + r")(?= )")
+NUMBER = re.compile(r"(?<![\w.])(\d+)(?![\w.])")
+CALL = re.compile(r"^\s+[a-z_][a-z_0-9>.-]*\(.*\);$")
+CONDITION = re.compile(r"^(\s*(?:\} else )?(?:if|while) \()(.*)(\) \{)$")
+# A function with one of these is left as it is: a changed one could remove files or end processes that are not the test's.
+DANGER = re.compile(r"\b(unlink|unlinkat|rmdir|remove|rename|renameat|kill|killpg|execvp?|execve|fork|posix_spawn|file_remove_tree)\(")
+
+
+def quiet(text):
+    """The text with comments, strings and characters blanked, every column where it was."""
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'',
+                  lambda m: re.sub(r"[^\n]", "\x01", m.group(0)), text, flags=re.S)
+
+
+def changes_of_line(line, blanked):
+    """(what, changed line) of each change of one line."""
+    for m in OPERATOR.finditer(blanked):
+        for new in [b for a, b in OPERATORS if a == m.group(1)]:
+            if m.group(1) == "*" and blanked[m.end():m.end() + 1] != " ":
+                continue
+            yield f"{m.group(1)} -> {new}", line[:m.start()] + new + line[m.end():]
+    for m in NUMBER.finditer(blanked):
+        value = int(m.group(1))
+        new = str(value + 1) if value < 2 or value % 2 == 0 else str(value - 1)
+        yield f"{value} -> {new}", line[:m.start()] + new + line[m.end():]
+    m = CONDITION.match(blanked)
+    if m:
+        yield "condition negated", line[:m.end(1)] + "!(" + line[m.start(2):m.end(2)] + ")" + line[m.start(3):]
+    if CALL.match(blanked) and not re.match(r"\s+(return|free|CHECK|log_\w+)\b", blanked):
+        yield "call left out", re.match(r"\s*", line).group(0) + ";"
+    for old, new in (("true", "false"), ("false", "true")):
+        for m in re.finditer(rf"\b{old}\b", blanked):
+            yield f"{old} -> {new}", line[:m.start()] + new + line[m.end():]
+
+
+def changes_of_file(path):
+    """(path, line number, what, changed line) of each change of the functions in one file."""
+    with open(os.path.join(ROOT, path)) as f:
+        text = f.read()
+    lines, blanked = text.split("\n"), quiet(text).split("\n")
+    start = 0
+    for i, line in enumerate(blanked):
+        if line == "{":
+            start = i
+        if line == "}" and start:
+            if not any(DANGER.search(b) for b in blanked[start:i]):
+                for k in range(start + 1, i):
+                    for what, changed in changes_of_line(lines[k], blanked[k]):
+                        yield path, k + 1, what, changed
+            start = 0
+
+
+def run(command, **options):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+
+
+def copy_tree():
+    """Makes the copy what the tree is now, and leaves the times of files that are the same."""
+    files = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).split("\0")
+    kept = set()
+    for name in filter(None, files):
+        source, target = os.path.join(ROOT, name), os.path.join(COPY, name)
+        if not os.path.isfile(source):
+            continue
+        kept.add(target)
+        with open(source, "rb") as f:
+            data = f.read()
+        if os.path.exists(target):
+            with open(target, "rb") as f:
+                if f.read() == data:
+                    continue
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy(source, target)
+    for folder, folders, names in os.walk(COPY):
+        folders[:] = [f for f in folders if os.path.join(folder, f) != BUILD]
+        for name in names:
+            if os.path.join(folder, name) not in kept:
+                os.remove(os.path.join(folder, name))
+
+
+def configure():
+    launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    done = run(["cmake", "--preset", "ci", "-DKILN_CUDA=OFF", "-DKILN_EMULATE_CUDA=OFF", *launcher], cwd=COPY)
+    if done.returncode != 0:
+        sys.exit(done.stdout)
+
+
+def build(targets):
+    """None, or what the compiler says."""
+    done = run(["cmake", "--build", BUILD, "--target", *targets])
+    return None if done.returncode == 0 else done.stdout
+
+
+def limit_resources():
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 30, 4 << 30))
+    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+
+
+def can_isolate():
+    return shutil.which("unshare") is not None and run(["unshare", "-rmpf", "--mount-proc", "true"]).returncode == 0
+
+
+def isolated(command, isolates):
+    """The command where only /tmp can be written, a folder of its own, and no other process is seen."""
+    if not isolates or BUILD.startswith("/tmp/"):
+        return command
+    script = f'mount -o remount,bind,ro / && mount -t tmpfs none /tmp && cd {BUILD}/tests && exec "$@"'
+    return ["unshare", "-rmpf", "--mount-proc", "--kill-child", "sh", "-c", script, "sh", *command]
+
+
+class Test:
+    def __init__(self, entry, isolates):
+        self.name = entry["name"]
+        self.command = isolated(entry["command"], isolates)
+        properties = {p["name"]: p["value"] for p in entry.get("properties", [])}
+        self.environment = dict(e.split("=", 1) for e in properties.get("ENVIRONMENT", []))
+        self.seconds = None
+
+    def passes(self, limit):
+        """Whether it passes or is skipped within `limit` seconds."""
+        child = subprocess.Popen(self.command, cwd=os.path.join(BUILD, "tests"), env=dict(os.environ, **self.environment),
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                 preexec_fn=limit_resources)
+        begun = time.monotonic()
+        try:
+            code = child.wait(limit)
+        except subprocess.TimeoutExpired:
+            code = None
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        child.wait()
+        if self.seconds is None:
+            self.seconds = time.monotonic() - begun
+        return code in (0, 77)
+
+
+def tests_of(regex):
+    """The tests that match, those of the room if there is no regex."""
+    told = json.loads(subprocess.check_output(["ctest", "--test-dir", BUILD, "--show-only=json-v1", *regex], text=True))
+    isolates = can_isolate()
+    return [Test(t, isolates) for t in told["tests"] if "command" in t]
+
+
+def object_of(path):
+    """The file that a source is compiled to, or None (of kernels there are several)."""
+    known = os.path.join(BUILD, "CMakeFiles", "kiln.dir", path + ".o")
+    return known if os.path.exists(known) else None
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def try_change(change, targets, tests, limit):
+    """'no effect' (the compiler makes the same code, or refuses it), 'survives', or the test that noticed it."""
+    path, number, _, changed = change
+    file = os.path.join(COPY, path)
+    original = read(file)
+    compiled = object_of(path)
+    before = read(compiled) if compiled else None
+    lines = original.decode().split("\n")
+    lines[number - 1] = changed
+    with open(file, "w") as f:
+        f.write("\n".join(lines))
+    try:
+        if build(targets) is not None or (compiled and read(compiled) == before):
+            return "no effect"
+        end = time.monotonic() + limit
+        for test in tests:
+            allowed = min(max(5, 5 * test.seconds), end - time.monotonic())
+            if allowed <= 0 or not test.passes(allowed):
+                return test.name
+        return "survives"
+    finally:
+        with open(file, "wb") as f:
+            f.write(original)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("room")
+    p.add_argument("--number", type=int, default=50, help="number of changes to try")
+    p.add_argument("--seed", type=int, default=1, help="seed of the choice")
+    p.add_argument("--limit", type=float, default=60, help="seconds of tests for each change; one that needs more counts as noticed")
+    p.add_argument("--tests", help="regex of the tests to run instead of the room's, as of ctest -R")
+    p.add_argument("--files", default="", help="regex of the files to change")
+    o = p.parse_args()
+    sources = [f for f in subprocess.check_output(["git", "ls-files", f"src/{o.room}"], cwd=ROOT, text=True).split()
+               if f.endswith(".c") and not f.endswith("_table.c") and "/cuda/" not in f and re.search(o.files, f)]
+    if not sources:
+        sys.exit(f"there are no sources in src/{o.room} to change")
+    copy_tree()
+    configure()
+    tests = tests_of(["-R", o.tests] if o.tests else ["-L", f"^{o.room}$"])
+    programs = {os.path.basename(part) for t in tests for part in t.command if part.startswith(BUILD)}
+    known = run(["ninja", "-C", BUILD, "-t", "targets", "all"]).stdout
+    targets = ["kiln_program"] + sorted(name for name in programs if f"\n{name}: phony" in known)
+    failure = build(targets)
+    if failure:
+        sys.exit(failure)
+    for test in tests:
+        if not test.passes(o.limit):
+            sys.exit(f"{test.name} fails before any change")
+    tests.sort(key=lambda t: t.seconds)
+    if not tests:
+        sys.exit(f"no test is of {o.room}")
+    every = [c for f in sources for c in changes_of_file(f)]
+    random.Random(o.seed).shuffle(every)
+    print(f"{o.room}: {o.number} of {len(every)} changes in {len(sources)} files, {len(tests)} tests, seed {o.seed}", flush=True)
+    tried, survivors = 0, []
+    for change in every:
+        if tried == o.number:
+            break
+        outcome = try_change(change, targets, tests, o.limit)
+        if outcome == "no effect":
+            continue
+        tried += 1
+        path, number, what, changed = change
+        print(f"{path}:{number}: {what}: {outcome}", flush=True)
+        if outcome == "survives":
+            survivors.append(f"{path}:{number}: {what}: {changed.strip()}")
+    build(targets)
+    print(f"\n{o.room}: {tried - len(survivors)} of {tried} changes were noticed" + ("; not:" if survivors else ""))
+    print("\n".join(survivors))
+
+
+if __name__ == "__main__":
+    main()

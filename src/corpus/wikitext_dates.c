@@ -1,5 +1,6 @@
-/* wikitext_dates: templates for dates, in English. */
-#include "corpus/wikitext_templates.h"
+#include "corpus/wikitext_dates.h"
+
+#include "corpus/wikitext_values.h"
 
 #include <inttypes.h>
 
@@ -11,7 +12,7 @@ static const char *const months[N_MONTHS] = {"January",   "February", "March",  
 
 static const char *month_name(struct wikitext_value value)
 {
-    int64_t number = wikitext_templates_number(value);
+    int64_t number = wikitext_values_number(value);
     return number >= 1 && number <= N_MONTHS ? months[number - 1] : NULL;
 }
 
@@ -25,10 +26,10 @@ static bool is_yes(struct wikitext_value value)
 static void write_date(struct wikitext_emit *e, int first, bool day_first)
 {
     struct buf *out = &e->scratch;
-    struct wikitext_value year = wikitext_templates_argument(e, first),
-                          day = wikitext_templates_argument(e, first + 2);
-    const char *month = month_name(wikitext_templates_argument(e, first + 1));
-    int64_t day_number = wikitext_templates_number(day);
+    struct wikitext_value year = wikitext_values_argument(e, first),
+                          day = wikitext_values_argument(e, first + 2);
+    const char *month = month_name(wikitext_values_argument(e, first + 1));
+    int64_t day_number = wikitext_values_number(day);
     bool has_day = month != NULL && day_number >= 1 && day_number <= 31;
     if (has_day && day_first) {
         buf_printf(out, "%" PRId64 " %s ", day_number, month);
@@ -37,7 +38,7 @@ static void write_date(struct wikitext_emit *e, int first, bool day_first)
     } else if (month != NULL) {
         buf_printf(out, "%s ", month);
     }
-    wikitext_templates_put(e, year);
+    wikitext_values_put(e, year);
 }
 
 /* Birthdays passed between the dates that begin at arguments 1 and 4; -1 if they are not all numbers. */
@@ -45,7 +46,7 @@ static int64_t age_at_death(const struct wikitext_emit *e)
 {
     int64_t n[6];
     for (int i = 0; i < 6; i++) {
-        n[i] = wikitext_templates_number(wikitext_templates_argument(e, i + 1));
+        n[i] = wikitext_values_number(wikitext_values_argument(e, i + 1));
         if (n[i] < 0) {
             return -1;
         }
@@ -56,12 +57,12 @@ static int64_t age_at_death(const struct wikitext_emit *e)
 
 void wikitext_dates_date(struct wikitext_emit *e, bool death)
 {
-    struct wikitext_value year = wikitext_templates_argument(e, 1);
-    if (wikitext_templates_number(year) < 0) { /* written out */
-        wikitext_templates_put(e, year);
+    struct wikitext_value year = wikitext_values_argument(e, 1);
+    if (wikitext_values_number(year) < 0) { /* written out */
+        wikitext_values_put(e, year);
         return;
     }
-    write_date(e, 1, is_yes(wikitext_templates_value(e, "df")));
+    write_date(e, 1, is_yes(wikitext_values_find(e, "df")));
     int64_t age = death ? age_at_death(e) : -1;
     if (age >= 0) {
         buf_printf(&e->scratch, " (aged %" PRId64 ")", age);
@@ -71,32 +72,30 @@ void wikitext_dates_date(struct wikitext_emit *e, bool death)
 /* {{as of|2010|3|lc=y}}. */
 void wikitext_dates_as_of(struct wikitext_emit *e)
 {
-    struct wikitext_value alternative = wikitext_templates_value(e, "alt"),
-                          us = wikitext_templates_value(e, "df");
+    struct wikitext_value alternative = wikitext_values_find(e, "alt"), us = wikitext_values_find(e, "df");
     if (alternative.n > 0) {
-        wikitext_templates_put(e, alternative);
+        wikitext_values_put(e, alternative);
         return;
     }
-    bool lower = is_yes(wikitext_templates_value(e, "lc")),
-         since = is_yes(wikitext_templates_value(e, "since"));
-    bool bare = is_yes(wikitext_templates_value(e, "bare"));
+    bool lower = is_yes(wikitext_values_find(e, "lc")), since = is_yes(wikitext_values_find(e, "since"));
+    bool bare = is_yes(wikitext_values_find(e, "bare"));
     if (!bare) {
         buf_puts(&e->scratch, since ? (lower ? "since " : "Since ") : lower ? "as of " : "As of ");
     }
-    write_date(e, 1, !wikitext_templates_equals(us, "US") && !wikitext_templates_equals(us, "us"));
-    wikitext_templates_put(e, wikitext_templates_value(e, "post"));
+    write_date(e, 1, !wikitext_values_equal(us, "US") && !wikitext_values_equal(us, "us"));
+    wikitext_values_put(e, wikitext_values_find(e, "post"));
 }
 
 /* {{OldStyleDate|February 2|1905|January 20}}. */
 void wikitext_dates_old_style(struct wikitext_emit *e)
 {
-    struct wikitext_value old = wikitext_templates_argument(e, 3);
-    wikitext_templates_put(e, wikitext_templates_argument(e, 1));
+    struct wikitext_value old = wikitext_values_argument(e, 3);
+    wikitext_values_put(e, wikitext_values_argument(e, 1));
     if (old.n > 0) {
         buf_puts(&e->scratch, " [O.S. ");
-        wikitext_templates_put(e, old);
+        wikitext_values_put(e, old);
         buf_puts(&e->scratch, "]");
     }
     buf_puts(&e->scratch, " ");
-    wikitext_templates_put(e, wikitext_templates_argument(e, 2));
+    wikitext_values_put(e, wikitext_values_argument(e, 2));
 }

@@ -1,7 +1,7 @@
-/* wikitext_quantities: {{convert}}, a quantity in two units, and {{val}}, a number with its error and unit.
- * What cannot be converted is written as it is. */
-#include "corpus/wikitext_templates.h"
+#include "corpus/wikitext_quantities.h"
+
 #include "corpus/wikitext_units.h"
+#include "corpus/wikitext_values.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,7 +25,7 @@ struct conversion {
 
 static bool option_is(const struct wikitext_emit *e, const char *key, const char *value)
 {
-    return wikitext_templates_equals(wikitext_templates_value(e, key), value);
+    return wikitext_values_equal(wikitext_values_find(e, key), value);
 }
 
 /* ---- reading ---- */
@@ -46,7 +46,7 @@ static const char *joining(struct wikitext_value value)
                                            {"&", " & "},
                                            {",", ", "}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (wikitext_templates_equals(value, words[i][0])) {
+        if (wikitext_values_equal(value, words[i][0])) {
             return words[i][1];
         }
     }
@@ -75,8 +75,8 @@ static int read_values(const struct wikitext_emit *e, struct conversion *c)
     int at = 1;
     c->between[0] = "";
     for (;;) {
-        c->written[c->n++] = wikitext_templates_argument(e, at++);
-        const char *between = joining(wikitext_templates_argument(e, at));
+        c->written[c->n++] = wikitext_values_argument(e, at++);
+        const char *between = joining(wikitext_values_argument(e, at));
         if (between == NULL || c->n == MOST_VALUES) {
             return at;
         }
@@ -89,7 +89,7 @@ static int read_values(const struct wikitext_emit *e, struct conversion *c)
 static bool read_decimals(struct wikitext_value value, int *decimals)
 {
     bool minus = value.n > 1 && value.text[0] == '-';
-    int64_t number = wikitext_templates_number((struct wikitext_value){value.text + minus, value.n - minus});
+    int64_t number = wikitext_values_number((struct wikitext_value){value.text + minus, value.n - minus});
     if (number < 0 || number > 9) {
         return false;
     }
@@ -100,9 +100,9 @@ static bool read_decimals(struct wikitext_value value, int *decimals)
 /* {{convert|5|ft|11|in|m}}: five feet are 60 inches more.  Returns the number of the argument behind. */
 static int read_part(const struct wikitext_emit *e, struct conversion *c, int at)
 {
-    struct wikitext_value written = wikitext_templates_argument(e, at);
+    struct wikitext_value written = wikitext_values_argument(e, at);
     const char *power;
-    const struct wikitext_unit *part = read_unit(wikitext_templates_argument(e, at + 1), &power);
+    const struct wikitext_unit *part = read_unit(wikitext_values_argument(e, at + 1), &power);
     struct wikitext_quantity q;
     bool is_part = c->n == 1 && part != NULL && part->dimension == c->from->dimension &&
                    part->scale < c->from->scale && wikitext_units_read(&q, written.text, written.n);
@@ -121,7 +121,7 @@ static int read_part(const struct wikitext_emit *e, struct conversion *c, int at
 static void read_target(const struct wikitext_emit *e, struct conversion *c, int at)
 {
     const char *power;
-    struct wikitext_value target = wikitext_templates_argument(e, at);
+    struct wikitext_value target = wikitext_values_argument(e, at);
     const struct wikitext_unit *to = read_unit(target, &power);
     if (to != NULL && to->dimension == c->from->dimension) {
         c->to = to;
@@ -129,10 +129,10 @@ static void read_target(const struct wikitext_emit *e, struct conversion *c, int
     } else {
         c->to = wikitext_units_find(c->from->target, strlen(c->from->target));
     }
-    c->has_decimals = read_decimals(wikitext_templates_argument(e, at), &c->decimals);
+    c->has_decimals = read_decimals(wikitext_values_argument(e, at), &c->decimals);
     at += c->has_decimals;
     if (option_is(e, "adj", "mid")) {
-        c->middle = wikitext_templates_argument(e, at);
+        c->middle = wikitext_values_argument(e, at);
     }
 }
 
@@ -172,12 +172,12 @@ static void write_given(struct buf *out, const struct conversion *c, bool symbol
         buf_puts(out, minus ? "\342\210\222" : "");
         wikitext_units_group(out, c->written[i].text + minus, c->written[i].n - minus);
     }
-    bool one = c->adjective || (c->n == 1 && wikitext_templates_equals(c->written[0], "1"));
+    bool one = c->adjective || (c->n == 1 && wikitext_values_equal(c->written[0], "1"));
     write_name(out, c, c->from, symbols, one);
     if (c->part != NULL) {
         buf_puts(out, c->adjective ? "-" : " ");
         wikitext_units_group(out, c->written[1].text, c->written[1].n);
-        write_name(out, c, c->part, symbols, c->adjective || wikitext_templates_equals(c->written[1], "1"));
+        write_name(out, c, c->part, symbols, c->adjective || wikitext_values_equal(c->written[1], "1"));
     }
 }
 
@@ -224,7 +224,7 @@ static void write_both(struct wikitext_emit *e, const struct conversion *c)
     } else {
         write_given(out, c, c->symbols);
     }
-    wikitext_templates_put(e, c->middle);
+    wikitext_values_put(e, c->middle);
     if (!hidden) {
         buf_puts(out, either ? " or " : " (");
         if (c->flipped) {
@@ -241,10 +241,10 @@ static void write_as_it_is(struct wikitext_emit *e, const struct conversion *c, 
 {
     for (int i = 0; i < c->n; i++) {
         buf_puts(&e->scratch, c->between[i]);
-        wikitext_templates_put(e, c->written[i]);
+        wikitext_values_put(e, c->written[i]);
     }
     buf_puts(&e->scratch, " ");
-    wikitext_templates_put(e, code);
+    wikitext_values_put(e, code);
 }
 
 void wikitext_quantities_convert(struct wikitext_emit *e, bool symbols)
@@ -255,11 +255,11 @@ void wikitext_quantities_convert(struct wikitext_emit *e, bool symbols)
         .adjective = option_is(e, "adj", "on") || option_is(e, "adj", "mid"),
         .american = option_is(e, "sp", "us"),
         .flipped = option_is(e, "order", "flip") || option_is(e, "disp", "flip"),
-        .digits = wikitext_templates_number(wikitext_templates_value(e, "sigfig")),
+        .digits = wikitext_values_number(wikitext_values_find(e, "sigfig")),
         .middle = {"", 0},
     };
     int at = read_values(e, &c);
-    struct wikitext_value code = wikitext_templates_argument(e, at);
+    struct wikitext_value code = wikitext_values_argument(e, at);
     c.from = read_unit(code, &c.power);
     bool numbers = true;
     for (int i = 0; i < c.n; i++) {
@@ -278,20 +278,18 @@ void wikitext_quantities_convert(struct wikitext_emit *e, bool symbols)
 void wikitext_quantities_value(struct wikitext_emit *e)
 {
     static const char *const names[] = {"u", "ul"};
-    struct wikitext_value number = wikitext_templates_argument(e, 1),
-                          error = wikitext_templates_argument(e, 2),
-                          exponent = wikitext_templates_value(e, "e"),
-                          per = wikitext_templates_value(e, "up");
+    struct wikitext_value number = wikitext_values_argument(e, 1), error = wikitext_values_argument(e, 2),
+                          exponent = wikitext_values_find(e, "e"), per = wikitext_values_find(e, "up");
     wikitext_units_group(&e->scratch, number.text, number.n);
     buf_puts(&e->scratch, error.n > 0 ? "\302\261" : "");
-    wikitext_templates_put(e, error);
+    wikitext_values_put(e, error);
     buf_puts(&e->scratch, exponent.n > 0 ? "\303\22710^" : "");
-    wikitext_templates_put(e, exponent);
+    wikitext_values_put(e, exponent);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct wikitext_value unit = wikitext_templates_value(e, names[i]);
+        struct wikitext_value unit = wikitext_values_find(e, names[i]);
         buf_puts(&e->scratch, unit.n > 0 ? " " : "");
-        wikitext_templates_put(e, unit);
+        wikitext_values_put(e, unit);
     }
     buf_puts(&e->scratch, per.n > 0 ? "/" : "");
-    wikitext_templates_put(e, per);
+    wikitext_values_put(e, per);
 }

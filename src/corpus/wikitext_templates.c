@@ -1,101 +1,17 @@
 #include "corpus/wikitext_templates.h"
 
 #include "corpus/text_line.h"
+#include "corpus/wikitext_dates.h"
+#include "corpus/wikitext_quantities.h"
 #include "corpus/wikitext_units.h"
+#include "corpus/wikitext_values.h"
+#include "corpus/wikitext_words.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { NAME_BYTES = 64 }; /* of a row's name: longer ones are none */
 
-/* ---- arguments ---- */
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\n' || c == '\t' || c == WIKITEXT_SIGN_LITERAL;
-}
-
-static struct wikitext_value trim(const char *text, size_t n)
-{
-    while (n > 0 && is_blank(text[0])) {
-        text++;
-        n--;
-    }
-    while (n > 0 && is_blank(text[n - 1])) {
-        n--;
-    }
-    return (struct wikitext_value){text, n};
-}
-
-bool wikitext_templates_equals(struct wikitext_value value, const char *text)
-{
-    return value.n == strlen(text) && (value.n == 0 || memcmp(value.text, text, value.n) == 0);
-}
-
-/* Part `i` of the frame, after its name if it has one. */
-static struct wikitext_value part_value(const struct wikitext_emit *e, size_t i, bool named)
-{
-    const struct wikitext_part *part = &e->parts[i];
-    size_t begin = named && part->name_end > 0 ? part->name_end : part->begin;
-    return trim(e->text.data + begin, part->end - begin);
-}
-
-struct wikitext_value wikitext_templates_value(const struct wikitext_emit *e, const char *key)
-{
-    size_t first = e->frames[e->n_frames - 1].first_part;
-    int64_t number = key[0] >= '0' && key[0] <= '9' ? strtol(key, NULL, 10) : -1, position = 0;
-    struct wikitext_value found = {"", 0};
-    if (number == 0) {
-        return part_value(e, first, false);
-    }
-    for (size_t i = first + 1; i < e->n_parts; i++) {
-        const struct wikitext_part *part = &e->parts[i];
-        bool is_it;
-        if (part->name_end > 0) {
-            struct wikitext_value name = trim(e->text.data + part->begin, part->name_end - 1 - part->begin);
-            is_it = wikitext_templates_equals(name, key);
-        } else {
-            is_it = ++position == number;
-        }
-        found = is_it ? part_value(e, i, true) : found;
-    }
-    return found;
-}
-
-struct wikitext_value wikitext_templates_argument(const struct wikitext_emit *e, int number)
-{
-    char key[2] = {(char)('0' + number % 10), '\0'};
-    return wikitext_templates_value(e, key);
-}
-
-void wikitext_templates_put(struct wikitext_emit *e, struct wikitext_value value)
-{
-    buf_append(&e->scratch, value.text, value.n);
-}
-
-int64_t wikitext_templates_number(struct wikitext_value value)
-{
-    enum { MOST_DIGITS = 9 };
-    int64_t number = 0;
-    if (value.n == 0 || value.n > MOST_DIGITS) {
-        return -1;
-    }
-    for (size_t i = 0; i < value.n; i++) {
-        if (value.text[i] < '0' || value.text[i] > '9') {
-            return -1;
-        }
-        number = 10 * number + (value.text[i] - '0');
-    }
-    return number;
-}
-
 /* ---- which template it is ---- */
-
-bool wikitext_templates_are_english(const struct wikitext_emit *e)
-{
-    const char *language = buf_text(&e->site->language);
-    return language[0] == '\0' || strcmp(language, "en") == 0 || strcmp(language, "simple") == 0;
-}
 
 static const struct wikitext_template *find(const char *name)
 {
@@ -139,13 +55,13 @@ struct name {
 static struct name read_name(const struct wikitext_emit *e, size_t at, size_t limit)
 {
     struct name name = {.n = 0};
-    while (at < limit && is_blank(e->markup[at])) {
+    while (at < limit && wikitext_values_is_blank(e->markup[at])) {
         at++;
     }
     name.begin = at;
     for (; at < limit && name.n < NAME_BYTES && !text_line_is_one_of(e->markup[at], "|:<[{"); at++) {
         char c = e->markup[at];
-        bool space = is_blank(c) || c == '_';
+        bool space = wikitext_values_is_blank(c) || c == '_';
         if (!space || (name.n > 0 && name.text[name.n - 1] != ' ')) {
             name.text[name.n++] = (char)(space ? ' ' : c >= 'A' && c <= 'Z' ? c | 0x20 : c);
         }
@@ -181,7 +97,7 @@ void wikitext_templates_open(struct wikitext_emit *e, const struct wikitext_span
     static const struct wikitext_template language = {"lang-", WIKITEXT_LANGUAGE, 0, NULL};
     const struct wikitext_template *row = find(name.text);
     row = row == NULL && known_language ? &language : row;
-    row = row == NULL || wikitext_templates_are_english(e) || is_of_any_language(row) ? row : NULL;
+    row = row == NULL || wikitext_values_are_english(e) || is_of_any_language(row) ? row : NULL;
     e->counts->n_work += (int64_t)(content - span->begin);
     if (row == NULL) {
         e->counts->n_templates_dropped++;
@@ -207,7 +123,7 @@ static void write_last(struct wikitext_emit *e)
     size_t first = e->frames[e->n_frames - 1].first_part;
     for (size_t i = e->n_parts - 1; i > first; i--) {
         if (e->parts[i].name_end == 0) {
-            wikitext_templates_put(e, part_value(e, i, false));
+            wikitext_values_put(e, wikitext_values_part(e, i, false));
             return;
         }
     }
@@ -217,24 +133,24 @@ static void write_joined(struct wikitext_emit *e, const char *between)
 {
     size_t first = e->frames[e->n_frames - 1].first_part;
     for (size_t i = first + 1; i < e->n_parts; i++) {
-        struct wikitext_value value = part_value(e, i, false);
+        struct wikitext_value value = wikitext_values_part(e, i, false);
         if (e->parts[i].name_end == 0 && value.n > 0) {
             put_text(e, e->scratch.n > 0 ? between : "");
-            wikitext_templates_put(e, value);
+            wikitext_values_put(e, value);
         }
     }
 }
 
 static void write_if(struct wikitext_emit *e)
 {
-    bool is_true = wikitext_templates_argument(e, 0).n > 0;
-    wikitext_templates_put(e, wikitext_templates_argument(e, is_true ? 1 : 2));
+    bool is_true = wikitext_values_argument(e, 0).n > 0;
+    wikitext_values_put(e, wikitext_values_argument(e, is_true ? 1 : 2));
 }
 
 /* 'l' and 'u': all letters; 'L' and 'U': the first.  Letters outside ASCII stay as they are. */
 static void write_case(struct wikitext_emit *e, char how)
 {
-    wikitext_templates_put(e, wikitext_templates_argument(e, 0));
+    wikitext_values_put(e, wikitext_values_argument(e, 0));
     size_t n = how == 'l' || how == 'u' ? e->scratch.n : e->scratch.n > 0;
     bool upper = how == 'u' || how == 'U';
     for (size_t i = 0; i < n; i++) {
@@ -246,43 +162,42 @@ static void write_case(struct wikitext_emit *e, char how)
 
 static void write_number(struct wikitext_emit *e, int argument)
 {
-    struct wikitext_value value = wikitext_templates_argument(e, argument);
-    if (wikitext_templates_are_english(e)) {
+    struct wikitext_value value = wikitext_values_argument(e, argument);
+    if (wikitext_values_are_english(e)) {
         wikitext_units_group(&e->scratch, value.text, value.n);
     } else { /* other languages group digits in other ways */
-        wikitext_templates_put(e, value);
+        wikitext_values_put(e, value);
     }
 }
 
 static void write_quote(struct wikitext_emit *e)
 {
-    struct wikitext_value value = wikitext_templates_value(e, "1");
-    value = value.n > 0 ? value : wikitext_templates_value(e, "text");
-    value = value.n > 0 ? value : wikitext_templates_value(e, "quote");
+    struct wikitext_value value = wikitext_values_find(e, "1");
+    value = value.n > 0 ? value : wikitext_values_find(e, "text");
+    value = value.n > 0 ? value : wikitext_values_find(e, "quote");
     put_text(e, "\n");
-    wikitext_templates_put(e, value);
+    wikitext_values_put(e, value);
     put_text(e, "\n");
 }
 
 /* {{ill|Name|de|Name dort}}, and before 2016 {{ill|de|Name|Name dort}}. */
 static void write_ill(struct wikitext_emit *e)
 {
-    struct wikitext_value label = wikitext_templates_value(e, "lt");
-    struct wikitext_value name = wikitext_templates_argument(e, 1),
-                          second = wikitext_templates_argument(e, 2);
+    struct wikitext_value label = wikitext_values_find(e, "lt");
+    struct wikitext_value name = wikitext_values_argument(e, 1), second = wikitext_values_argument(e, 2);
     bool is_code = name.n == 2 && name.text[0] >= 'a' && name.text[0] <= 'z' && second.n > 3;
     name = is_code ? second : name;
-    name = name.n > 0 ? name : wikitext_templates_value(e, "en");
-    wikitext_templates_put(e, label.n > 0 ? label : name);
+    name = name.n > 0 ? name : wikitext_values_find(e, "en");
+    wikitext_values_put(e, label.n > 0 ? label : name);
 }
 
 /* {{frac|1|2}} and {{frac|3|1|2}}; {{frac|2}} is a half. */
 static void write_fraction(struct wikitext_emit *e)
 {
-    struct wikitext_value a = wikitext_templates_argument(e, 1), b = wikitext_templates_argument(e, 2),
-                          c = wikitext_templates_argument(e, 3);
+    struct wikitext_value a = wikitext_values_argument(e, 1), b = wikitext_values_argument(e, 2),
+                          c = wikitext_values_argument(e, 3);
     if (c.n > 0) {
-        wikitext_templates_put(e, a);
+        wikitext_values_put(e, a);
         put_text(e, " ");
         a = b;
         b = c;
@@ -293,30 +208,30 @@ static void write_fraction(struct wikitext_emit *e)
     if (b.n == 0) {
         put_text(e, "1");
     } else {
-        wikitext_templates_put(e, a);
+        wikitext_values_put(e, a);
     }
     put_text(e, "/");
-    wikitext_templates_put(e, b.n == 0 ? a : b);
+    wikitext_values_put(e, b.n == 0 ? a : b);
 }
 
 static void write_two(struct wikitext_emit *e, struct wikitext_value first, const char *between,
                       struct wikitext_value second, const char *after)
 {
-    wikitext_templates_put(e, first);
+    wikitext_values_put(e, first);
     put_text(e, between);
-    wikitext_templates_put(e, second);
+    wikitext_values_put(e, second);
     put_text(e, after);
 }
 
 static void write_argument(struct wikitext_emit *e, const struct wikitext_template *row)
 {
-    struct wikitext_value value = wikitext_templates_argument(e, row->number);
+    struct wikitext_value value = wikitext_values_argument(e, row->number);
     static const char *const names[] = {"text", "content"};
     for (size_t i = 0; i < sizeof names / sizeof *names && value.n == 0; i++) {
-        value = wikitext_templates_value(e, names[i]);
+        value = wikitext_values_find(e, names[i]);
     }
     put_text(e, row->text != NULL && value.n > 0 ? row->text : "");
-    wikitext_templates_put(e, value);
+    wikitext_values_put(e, value);
 }
 
 /* {{lang-fr|mot}} and {{langx|fr|mot}}. */
@@ -327,7 +242,7 @@ static void write_language(struct wikitext_emit *e, const struct wikitext_frame 
         wikitext_words_language(e, e->markup + frame->name + PREFIX_BYTES, frame->name_bytes - PREFIX_BYTES,
                                 1);
     } else {
-        struct wikitext_value code = wikitext_templates_argument(e, 1);
+        struct wikitext_value code = wikitext_values_argument(e, 1);
         wikitext_words_language(e, code.text, code.n, 2);
     }
 }
@@ -340,14 +255,14 @@ static bool write_words(struct wikitext_emit *e, const struct wikitext_frame *fr
     case WIKITEXT_LANGUAGE: write_language(e, frame); return true;
     case WIKITEXT_NIHONGO: wikitext_words_nihongo(e, row->number == 2); return true;
     case WIKITEXT_LABELS: wikitext_words_labels(e, row->number == 2); return true;
-    case WIKITEXT_SHIP: wikitext_words_ship(e, row); return true;
+    case WIKITEXT_SHIP: wikitext_words_ship(e, row->name, row->number); return true;
     case WIKITEXT_SHIP_CLASS: wikitext_words_ship_class(e); return true;
     case WIKITEXT_MUSIC: wikitext_words_music(e); return true;
     case WIKITEXT_DATE: wikitext_dates_date(e, row->number == 2); return true;
     case WIKITEXT_AS_OF: wikitext_dates_as_of(e); return true;
     case WIKITEXT_OLD_STYLE: wikitext_dates_old_style(e); return true;
     case WIKITEXT_CONVERT:
-        wikitext_quantities_convert(e, row->number == 1 || !wikitext_templates_are_english(e));
+        wikitext_quantities_convert(e, row->number == 1 || !wikitext_values_are_english(e));
         return true;
     case WIKITEXT_VALUE: wikitext_quantities_value(e); return true;
     default: return false;
@@ -375,10 +290,10 @@ static void write_arguments(struct wikitext_emit *e, const struct wikitext_templ
     case WIKITEXT_QUOTE: write_quote(e); break;
     case WIKITEXT_ILL: write_ill(e); break;
     case WIKITEXT_SORTNAME:
-        write_two(e, wikitext_templates_argument(e, 1), " ", wikitext_templates_argument(e, 2), "");
+        write_two(e, wikitext_values_argument(e, 1), " ", wikitext_values_argument(e, 2), "");
         break;
     case WIKITEXT_LITERALLY:
-        write_two(e, (struct wikitext_value){"", 0}, "lit. '", wikitext_templates_argument(e, 1), "'");
+        write_two(e, (struct wikitext_value){"", 0}, "lit. '", wikitext_values_argument(e, 1), "'");
         break;
     case WIKITEXT_FRACTION: write_fraction(e); break;
     default: write_argument(e, row);

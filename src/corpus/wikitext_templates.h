@@ -55,39 +55,4 @@ void wikitext_templates_open(struct wikitext_emit *e, const struct wikitext_span
 /* Closes the frame of a template: its text becomes what the template stands for. */
 void wikitext_templates_expand(struct wikitext_emit *e);
 
-/* ---- for what expands them ---- */
-
-/* Whether the wiki is in English, or its language is not known; else no English words are written. */
-bool wikitext_templates_are_english(const struct wikitext_emit *e);
-
-struct wikitext_value {
-    const char *text; /* [n] borrowed until the text grows; without spaces at its ends */
-    size_t n;         /* 0: it is not given */
-};
-
-/* The value of the parameter "lc", or "2"; of a function, "0" is what follows its colon. */
-struct wikitext_value wikitext_templates_value(const struct wikitext_emit *e, const char *key);
-
-/* The same of parameter 1, 2, ... */
-struct wikitext_value wikitext_templates_argument(const struct wikitext_emit *e, int number);
-
-void wikitext_templates_put(struct wikitext_emit *e, struct wikitext_value value);
-bool wikitext_templates_equals(struct wikitext_value value, const char *text);
-
-/* A whole number of at most 9 digits; -1 for anything else. */
-int64_t wikitext_templates_number(struct wikitext_value value);
-
-/* wikitext_words.c, wikitext_dates.c and wikitext_quantities.c: write to e->scratch. */
-void wikitext_words_language(struct wikitext_emit *e, const char *code, size_t n, int first);
-void wikitext_words_nihongo(struct wikitext_emit *e, bool romaji_first);
-void wikitext_words_labels(struct wikitext_emit *e, bool korean);
-void wikitext_words_ship(struct wikitext_emit *e, const struct wikitext_template *row);
-void wikitext_words_ship_class(struct wikitext_emit *e);
-void wikitext_words_music(struct wikitext_emit *e);
-void wikitext_dates_date(struct wikitext_emit *e, bool death);
-void wikitext_dates_as_of(struct wikitext_emit *e);
-void wikitext_dates_old_style(struct wikitext_emit *e);
-void wikitext_quantities_convert(struct wikitext_emit *e, bool symbols);
-void wikitext_quantities_value(struct wikitext_emit *e);
-
 #endif

@@ -1,5 +1,6 @@
-/* wikitext_words: templates for words of other languages, ships and notes. */
-#include "corpus/wikitext_templates.h"
+#include "corpus/wikitext_words.h"
+
+#include "corpus/wikitext_values.h"
 
 #include <string.h>
 
@@ -198,7 +199,7 @@ static void put_after(struct wikitext_emit *e, const char *label, struct wikitex
 {
     if (value.n > 0) {
         put(e, label);
-        wikitext_templates_put(e, value);
+        wikitext_values_put(e, value);
         put(e, after);
     }
 }
@@ -209,29 +210,29 @@ void wikitext_words_language(struct wikitext_emit *e, const char *code, size_t n
     while (n > 0 && (code[n - 1] == ' ' || code[n - 1] == '\n')) {
         n--;
     }
-    struct wikitext_value label = wikitext_templates_value(e, "label");
+    struct wikitext_value label = wikitext_values_find(e, "label");
     const char *name = language_name(code, n);
-    if (label.n > 0 && !wikitext_templates_equals(label, "none")) {
+    if (label.n > 0 && !wikitext_values_equal(label, "none")) {
         put_after(e, "", label, ": ");
-    } else if (label.n == 0 && name != NULL && wikitext_templates_are_english(e)) {
+    } else if (label.n == 0 && name != NULL && wikitext_values_are_english(e)) {
         put(e, name);
         put(e, ": ");
     }
-    struct wikitext_value text = wikitext_templates_argument(e, first);
-    wikitext_templates_put(e, text.n > 0 ? text : wikitext_templates_value(e, "text"));
-    if (!wikitext_templates_are_english(e)) {
+    struct wikitext_value text = wikitext_values_argument(e, first);
+    wikitext_values_put(e, text.n > 0 ? text : wikitext_values_find(e, "text"));
+    if (!wikitext_values_are_english(e)) {
         return;
     }
-    put_after(e, ", romanized: ", wikitext_templates_argument(e, first + 1), "");
-    put_after(e, ", lit. '", wikitext_templates_value(e, "lit"), "'");
+    put_after(e, ", romanized: ", wikitext_values_argument(e, first + 1), "");
+    put_after(e, ", lit. '", wikitext_values_find(e, "lit"), "'");
 }
 
 void wikitext_words_nihongo(struct wikitext_emit *e, bool romaji_first)
 {
-    struct wikitext_value english = wikitext_templates_argument(e, romaji_first ? 3 : 1);
-    struct wikitext_value kanji = wikitext_templates_argument(e, 2);
-    struct wikitext_value romaji = wikitext_templates_argument(e, romaji_first ? 1 : 3);
-    struct wikitext_value extra = wikitext_templates_argument(e, 4);
+    struct wikitext_value english = wikitext_values_argument(e, romaji_first ? 3 : 1);
+    struct wikitext_value kanji = wikitext_values_argument(e, 2);
+    struct wikitext_value romaji = wikitext_values_argument(e, romaji_first ? 1 : 3);
+    struct wikitext_value extra = wikitext_values_argument(e, 4);
     struct wikitext_value words[] = {romaji_first ? romaji : english, kanji, romaji_first ? english : romaji,
                                      extra};
     bool inside = false;
@@ -240,7 +241,7 @@ void wikitext_words_nihongo(struct wikitext_emit *e, bool romaji_first)
             bool first = e->scratch.n == 0;
             put(e, first ? "" : inside ? ", " : " (");
             inside = inside || !first;
-            wikitext_templates_put(e, words[i]);
+            wikitext_values_put(e, words[i]);
         }
     }
     put(e, inside ? ")" : "");
@@ -263,40 +264,39 @@ void wikitext_words_labels(struct wikitext_emit *e, bool korean)
     const char *const(*labels)[2] = korean ? of_korea : chinese;
     size_t n = korean ? sizeof of_korea / sizeof *of_korea : sizeof chinese / sizeof *chinese;
     for (size_t i = 0; i < n; i++) {
-        struct wikitext_value value = wikitext_templates_value(e, labels[i][0]);
+        struct wikitext_value value = wikitext_values_find(e, labels[i][0]);
         if (value.n > 0) {
             put(e, e->scratch.n > 0 ? "; " : "");
             put_after(e, labels[i][1], value, "");
         }
     }
     if (e->scratch.n == 0) {
-        wikitext_templates_put(e, wikitext_templates_argument(e, 1));
+        wikitext_values_put(e, wikitext_values_argument(e, 1));
     }
 }
 
 /* {{USS|Hornet|CV-12|6}}: the last says which parts are shown. */
-void wikitext_words_ship(struct wikitext_emit *e, const struct wikitext_template *row)
+void wikitext_words_ship(struct wikitext_emit *e, const char *template, int first)
 {
-    int first = row->number; /* of the name */
-    struct wikitext_value name = wikitext_templates_argument(e, first),
-                          hull = wikitext_templates_argument(e, first + 1);
-    int64_t parts = wikitext_templates_number(wikitext_templates_argument(e, first + 2));
+    struct wikitext_value name = wikitext_values_argument(e, first),
+                          hull = wikitext_values_argument(e, first + 1);
+    int64_t parts = wikitext_values_number(wikitext_values_argument(e, first + 2));
     enum { HULL = 1, NAME = 2, PREFIX_AND_NAME = 3, NAME_AND_HULL = 6 };
     if (parts == HULL && hull.n > 0) {
-        wikitext_templates_put(e, hull);
+        wikitext_values_put(e, hull);
         return;
     }
     if (parts != NAME && parts != NAME_AND_HULL) {
         if (first == 2) {
-            put_after(e, "", wikitext_templates_argument(e, 1), " ");
+            put_after(e, "", wikitext_values_argument(e, 1), " ");
         } else {
-            for (const char *c = row->name; *c != '\0'; c++) {
+            for (const char *c = template; *c != '\0'; c++) {
                 buf_putc(&e->scratch, (char)(*c & ~0x20));
             }
             put(e, " ");
         }
     }
-    wikitext_templates_put(e, name);
+    wikitext_values_put(e, name);
     if (parts != NAME && parts != PREFIX_AND_NAME) {
         put_after(e, " (", hull, ")");
     }
@@ -304,8 +304,8 @@ void wikitext_words_ship(struct wikitext_emit *e, const struct wikitext_template
 
 void wikitext_words_ship_class(struct wikitext_emit *e)
 {
-    put_after(e, "", wikitext_templates_argument(e, 1), "-class");
-    put_after(e, " ", wikitext_templates_argument(e, 2), "");
+    put_after(e, "", wikitext_values_argument(e, 1), "-class");
+    put_after(e, " ", wikitext_values_argument(e, 2), "");
 }
 
 void wikitext_words_music(struct wikitext_emit *e)
@@ -319,12 +319,12 @@ void wikitext_words_music(struct wikitext_emit *e)
         {"doubleflat", "\342\231\255\342\231\255"},
         {"doublesharp", "\360\235\204\252"},
     };
-    struct wikitext_value sign = wikitext_templates_argument(e, 1);
+    struct wikitext_value sign = wikitext_values_argument(e, 1);
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
-        if (wikitext_templates_equals(sign, signs[i][0])) {
+        if (wikitext_values_equal(sign, signs[i][0])) {
             put(e, signs[i][1]);
             return;
         }
     }
-    wikitext_templates_put(e, sign);
+    wikitext_values_put(e, sign);
 }

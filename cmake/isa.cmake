@@ -1,4 +1,4 @@
-# Kernels (*_kernels.c) are compiled once per instruction set; ops/cpu/cpu.c picks one at run time.  Each object sees
+# Kernels (*_kernels.c) are compiled once per instruction set; ops/cpu/cpu_isa.c says which runs.  Each object sees
 # KILN_ISA, the suffix of the one function it exports.
 set(KILN_ISAS baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

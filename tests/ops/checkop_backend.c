@@ -2,13 +2,13 @@
 #include "checkop_backend.h"
 
 #include "ops/backend.h"
-#include "ops/cpu/cpu_isa.h"
+#include "ops/cpu/cpu.h"
 #include "test.h"
 
 struct checkop_backend checkop_find_backend(const char *name)
 {
     if (strncmp(name, "cpu-", 4) == 0) {
-        const struct ops *o = cpu_isa_table(name + 4);
+        const struct ops *o = cpu_table(name + 4);
         if (o == NULL) {
             test_skip(name, "this processor lacks %s; one that has it runs this", name + 4);
         }

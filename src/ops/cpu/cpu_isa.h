@@ -1,13 +1,29 @@
-/* cpu_isa: the cpu table of one instruction set, for tests; other code uses ops_cpu. */
+/* cpu_isa: the instruction sets that kernels are compiled for (cmake/isa.cmake), and which of them the processor has. */
 #ifndef KILN_OPS_CPU_CPU_ISA_H
 #define KILN_OPS_CPU_CPU_ISA_H
 
-#include "ops/ops.h"
+#include <stdbool.h>
 
-/* "baseline", "avx2", "avx512" or "avx512bf16"; NULL if this processor or this build lacks it. */
-const struct ops *cpu_isa_table(const char *isa);
+/* X(isa) for each, from the slowest to the fastest. */
+#if defined(__x86_64__)
+#    define CPU_ISAS(X) X(baseline) X(avx2) X(avx512) X(avx512bf16)
+#else
+#    define CPU_ISAS(X) X(baseline)
+#endif
 
-/* Whether the processor has one of the last two. */
+#define CPU_ISA_NUMBER(isa) CPU_ISA_##isa,
+enum cpu_isa { CPU_ISAS(CPU_ISA_NUMBER) N_CPU_ISAS };
+
+/* "baseline", "avx2", "avx512" or "avx512bf16". */
+const char *cpu_isa_name(enum cpu_isa isa);
+
+/* Whether the processor can run kernels of this set. */
+bool cpu_isa_is_there(enum cpu_isa isa);
+
+/* The fastest that the processor can run. */
+enum cpu_isa cpu_isa_best(void);
+
+/* Whether the fastest is one of the last two. */
 bool cpu_isa_has_avx512(void);
 
 #endif

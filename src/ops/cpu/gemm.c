@@ -1,5 +1,6 @@
 #include "core/signals.h"
 #include "dev/host_memory.h"
+#include "ops/cpu/cpu_isa.h"
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/lanes.h"
 
@@ -31,6 +32,44 @@ static struct {
 static atomic_bool backends_are_open;
 static pthread_once_t backends_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t product_lock = PTHREAD_MUTEX_INITIALIZER; /* handles live for one product */
+
+/* ---- the plain backend and conversions, compiled for each instruction set ---- */
+
+#define GEMM_DECLARE(isa)                                                                                    \
+    void gemm_plain_kernels_fill_##isa(struct gemm_backend *t);                                              \
+    void gemm_convert_kernels_fill_##isa(struct gemm_convert *t);
+#define GEMM_ROW(isa) {gemm_plain_kernels_fill_##isa, gemm_convert_kernels_fill_##isa},
+
+CPU_ISAS(GEMM_DECLARE)
+
+static const struct {
+    void (*plain)(struct gemm_backend *t);
+    void (*convert)(struct gemm_convert *t);
+} fills[] = {CPU_ISAS(GEMM_ROW)};
+
+static struct gemm_backend plain;
+static struct gemm_convert convert;
+static pthread_once_t fill_once = PTHREAD_ONCE_INIT;
+
+static void fill(void)
+{
+    fills[cpu_isa_best()].plain(&plain);
+    fills[cpu_isa_best()].convert(&convert);
+}
+
+const struct gemm_backend *gemm_plain(void)
+{
+    pthread_once(&fill_once, fill);
+    return &plain;
+}
+
+const struct gemm_convert *gemm_convert(void)
+{
+    pthread_once(&fill_once, fill);
+    return &convert;
+}
+
+/* ---- which backend ---- */
 
 static void consider(int line, const char *name, const struct gemm_backend *b)
 {

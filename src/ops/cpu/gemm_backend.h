@@ -39,7 +39,7 @@ struct gemm_convert {
     void (*to_bf16)(uint16_t *out, const float *in, int64_t stride, int64_t rows, int64_t cols);
 };
 
-/* The backends that are compiled in.  cpu.c fills in the plain one, and conversions, for the processor. */
+/* The backends that are compiled in.  gemm.c fills in the plain one, and conversions, for the processor. */
 extern const struct gemm_backend gemm_onednn;
 extern const struct gemm_backend gemm_blas;
 const struct gemm_backend *gemm_plain(void);

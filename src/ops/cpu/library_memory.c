@@ -1,6 +1,7 @@
 /* Measured: resident memory of training steps beyond the plan, for 1, 2, 4 and 8 threads, BERT-tiny,
  * BERT-mini and BERT-base, in fp32 and bf16: on Zen 5 with oneDNN 2.6, on Zen 3 with OpenBLAS 0.3.21. */
 #include "ops/cpu/cpu_isa.h"
+#include "ops/ops.h"
 
 #include <omp.h>
 

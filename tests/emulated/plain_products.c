@@ -12,6 +12,7 @@
 #include "ops/cuda/choice/attention_choice.h"
 #include "ops/cuda/choice/cuda_choices.h"
 #include "ops/cuda/table/cuda_context.h"
+#include "ops/cuda/table/cuda_memory.h"
 #include "ops/cuda/choice/product_forms.h"
 #include "ops/workspace.h"
 
@@ -43,13 +44,13 @@ static struct status emulated_copy(void *context, void *to, const void *from, si
     return context == NULL ? status_ok() : cuda_context_fault(context);
 }
 
-struct status cuda_context_upload(void **on_device, const void *on_host, size_t bytes)
+struct status cuda_memory_upload(void **on_device, const void *on_host, size_t bytes)
 {
     struct status s = emulated_allocate(on_device, bytes, "a table");
     return failed(s) ? s : emulated_copy(NULL, *on_device, on_host, bytes);
 }
 
-void cuda_context_free(void *on_device)
+void cuda_memory_free(void *on_device)
 {
     emulated_memory_give_back(on_device);
 }

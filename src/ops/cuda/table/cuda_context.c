@@ -1,4 +1,6 @@
 #include "ops/cuda/table/cuda_context.h"
+
+#include "ops/cuda/table/cuda_memory.h"
 #include "ops/workspace.h"
 
 #include <stdlib.h>
@@ -23,8 +25,8 @@ struct status cuda_context_fault(struct cuda_context *c)
 
 static void free_spans(struct cuda_spans *s)
 {
-    cuda_context_free((void *)s->table.spans);
-    cuda_context_free((void *)s->table.span_of_chunk);
+    cuda_memory_free((void *)s->table.spans);
+    cuda_memory_free((void *)s->table.span_of_chunk);
     *s = (struct cuda_spans){0};
 }
 
@@ -62,10 +64,10 @@ static struct status upload_tables(struct cuda_spans *s, const struct span_table
                                    int64_t n_chunks)
 {
     void *spans = NULL, *span_of_chunk = NULL;
-    struct status status = cuda_context_upload(&spans, t->spans, ((size_t)n + 1) * sizeof *t->spans);
+    struct status status = cuda_memory_upload(&spans, t->spans, ((size_t)n + 1) * sizeof *t->spans);
     if (!failed(status)) {
-        status = cuda_context_upload(&span_of_chunk, t->span_of_chunk,
-                                     ((size_t)n_chunks + 1) * sizeof *t->span_of_chunk);
+        status = cuda_memory_upload(&span_of_chunk, t->span_of_chunk,
+                                    ((size_t)n_chunks + 1) * sizeof *t->span_of_chunk);
     }
     s->table = (struct launch_spans){spans, span_of_chunk, n, n_chunks};
     return status;

@@ -37,10 +37,6 @@ struct cuda_context {
 /* STATUS_DATA if a kernel has met an index outside of its table since the last call. */
 struct status cuda_context_fault(struct cuda_context *c);
 
-/* Allocates device memory and copies host data into it; STATUS_MEMORY. */
-struct status cuda_context_upload(void **on_device, const void *on_host, size_t bytes);
-void cuda_context_free(void *on_device);
-
 /* The device's table for these spans, which must not change while the context lives; NULL after exec_fail. */
 const struct cuda_spans *cuda_spans_of(struct exec *x, const char *op, const struct optim_span *spans,
                                        int64_t n);

@@ -130,23 +130,6 @@ static struct status cuda_copy_out(void *context, void *on_host, const void *on_
     return copy(context, on_host, on_device, bytes, cudaMemcpyDeviceToHost);
 }
 
-struct status cuda_context_upload(void **on_device, const void *on_host, size_t bytes)
-{
-    cudaError_t e = cudaMalloc(on_device, bytes);
-    if (e == cudaSuccess) {
-        e = cudaMemcpy(*on_device, on_host, bytes, cudaMemcpyHostToDevice);
-    }
-    if (e == cudaSuccess) {
-        e = cudaDeviceSynchronize(); /* a copy from pageable memory returns before it has ended */
-    }
-    return e == cudaSuccess ? status_ok() : failure(STATUS_MEMORY, "a table of an op", e);
-}
-
-void cuda_context_free(void *on_device)
-{
-    cudaFree(on_device);
-}
-
 static void cuda_keep_in(void *context, const char *directory)
 {
     cuda_choices_keep_in(((struct cuda_context *)context)->choices, directory);

@@ -3,11 +3,13 @@
 #include "text/utf8.h"
 
 #include <float.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool squad_text_is_space(uint32_t c)
+/* Whether str.split() separates at this code point. */
+static bool is_space(uint32_t c)
 {
     return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
            (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
@@ -20,7 +22,7 @@ void squad_text_join_words(struct buf *out, const char *text, size_t n)
     for (size_t at = 0; at < n;) {
         uint32_t c;
         size_t n_bytes = (size_t)utf8_decode(&c, text + at, n - at);
-        bool space = squad_text_is_space(c);
+        bool space = is_space(c);
         if (!space) {
             if (!in_word && any) {
                 buf_putc(out, ' ');

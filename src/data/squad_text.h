@@ -6,12 +6,8 @@
 
 #include "core/buf.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Whether str.split() separates at this code point. */
-bool squad_text_is_space(uint32_t c);
 
 /* Appends " ".join(text.split()). */
 void squad_text_join_words(struct buf *out, const char *text, size_t n);

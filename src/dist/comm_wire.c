@@ -489,9 +489,3 @@ void comm_wire_close(struct comm *comm)
     free(c->hellos);
     free(c);
 }
-
-const char *comm_wire_library(const struct comm *comm)
-{
-    const struct comm_wire *c = comm->state;
-    return c->ranks.wire.library;
-}

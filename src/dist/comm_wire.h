@@ -25,7 +25,4 @@ struct status comm_wire_open(struct comm *c, const struct wire *wire,
 /* Call it after comm_leave. */
 void comm_wire_close(struct comm *c);
 
-/* "Open MPI v4.1.4" */
-const char *comm_wire_library(const struct comm *c);
-
 #endif

@@ -6,7 +6,8 @@
 
 enum { AT_ONCE = 1024 }; /* elements, so that partial sums stay in the nearest cache */
 
-int reduce_tree_split(int n)
+/* The largest power of two below n, which is at least 2: what the first branch of the tree of n has. */
+static int tree_split(int n)
 {
     int p = 1;
     while (2 * p < n) {
@@ -53,7 +54,7 @@ static void tree_f64(double *sum, const void *const *from, int n_from, int64_t f
         add_f64(sum, from[0], first, n, true);
         return;
     }
-    int left = reduce_tree_split(n_from);
+    int left = tree_split(n_from);
     tree_f64(sum, from, left, first, n);
     if (n_from - left == 1) {
         add_f64(sum, from[left], first, n, false);
@@ -73,7 +74,7 @@ static void tree_f32(float *sum, const void *const *from, int n_from, int64_t fi
         add(sum, from[0], first, n, true);
         return;
     }
-    int left = reduce_tree_split(n_from);
+    int left = tree_split(n_from);
     tree_f32(sum, from, left, first, n, dtype);
     if (n_from - left == 1) {
         add(sum, from[left], first, n, false);

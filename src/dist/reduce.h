@@ -11,9 +11,6 @@
 
 #include <stdbool.h>
 
-/* The largest power of two below n, which is at least 2: what the first branch of the tree of n has. */
-int reduce_tree_split(int n);
-
 /* Whether there are sums of this dtype: fp32, fp64, and bf16, which is summed in fp32 and rounded once. */
 bool reduce_can_sum(enum dtype dtype);
 

@@ -14,9 +14,3 @@ struct ring_cost ring_cost_times(struct ring_cost c, double n)
 {
     return (struct ring_cost){n * c.within_bytes, n * c.between_bytes, n * c.seconds};
 }
-
-struct ring_cost ring_cost_add(struct ring_cost a, struct ring_cost b)
-{
-    return (struct ring_cost){a.within_bytes + b.within_bytes, a.between_bytes + b.between_bytes,
-                              a.seconds + b.seconds};
-}

@@ -24,8 +24,7 @@ struct ring_cost {
 /* Of `bytes` that are gathered from `world` devices, or summed and left in parts. */
 struct ring_cost ring_cost_of(const struct ring_links *links, double bytes, int64_t world);
 
-/* The same `n` times; and one after the other. */
+/* The same `n` times. */
 struct ring_cost ring_cost_times(struct ring_cost c, double n);
-struct ring_cost ring_cost_add(struct ring_cost a, struct ring_cost b);
 
 #endif

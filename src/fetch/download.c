@@ -42,7 +42,8 @@ struct partial {
 
 /* ---- existing files ---- */
 
-struct status download_check(const struct download *d)
+/* Whether an existing file has the length and the checksum; STATUS_DATA says what is wrong. */
+static struct status check_file(const struct download *d)
 {
     struct stat info;
     if (stat(d->path, &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -57,7 +58,7 @@ struct status download_check(const struct download *d)
 
 static struct status check_existing(const struct download *d)
 {
-    struct status s = download_check(d);
+    struct status s = check_file(d);
     return s.code == STATUS_DATA ? status_error(STATUS_DATA, "%s; remove it to download it again", s.message)
                                  : s;
 }
@@ -448,7 +449,7 @@ static struct status check_part(struct partial *f)
     if (fsync(f->fd) != 0) {
         return status_error(STATUS_IO, "fsync of %s failed: %s", f->part, strerror(errno));
     }
-    return download_check(&part);
+    return check_file(&part);
 }
 
 static struct status put_in_place(struct partial *f)

@@ -33,7 +33,4 @@ struct download {
  * are kept where they can be resumed, except after a wrong checksum. */
 struct status download_file(const struct download *d, const struct download_manner *manner, bool *was_there);
 
-/* Whether an existing file has the length and the checksum; STATUS_DATA says what is wrong. */
-struct status download_check(const struct download *d);
-
 #endif

@@ -251,7 +251,8 @@ static struct status plan_list(struct fetch_plan *plan, size_t of)
 
 /* ---- messages ---- */
 
-bool fetch_item_is_there(const struct fetch_item *item)
+/* Whether the file, or the result of unpacking it, exists. */
+static bool item_is_there(const struct fetch_item *item)
 {
     return file_exists(item->path) || (item->kind != UNPACK_NONE && file_exists(item->target));
 }
@@ -276,7 +277,7 @@ void fetch_print_item(const struct fetch_item *item)
                item->inside != NULL ? ", whose files are checked by SHA-256" : "");
     }
     printf("%s%s\n", item->is_list ? ", and the files that it names" : "",
-           fetch_item_is_there(item) ? " (already there)" : "");
+           item_is_there(item) ? " (already there)" : "");
 }
 
 /* Lists what is missing, for users without a network on this machine. */
@@ -284,7 +285,7 @@ static struct status tell_missing(const struct fetch_plan *plan, struct status w
 {
     int n = 0;
     for (size_t i = 0; i < plan->n; i++) {
-        if (!fetch_item_is_there(&plan->items[i])) {
+        if (!item_is_there(&plan->items[i])) {
             fetch_print_item(&plan->items[i]);
             n++;
         }

@@ -50,9 +50,6 @@ struct status fetch_plan_source(struct fetch_plan *plan, const char *name);
  * without a name. */
 struct status fetch_plan_url(struct fetch_plan *plan, const char *url, const char *sum);
 
-/* Whether the file, or the result of unpacking it, exists. */
-bool fetch_item_is_there(const struct fetch_item *item);
-
 /* A line for messages: source, target, length, and how the file is checked. */
 void fetch_print_item(const struct fetch_item *item);
 

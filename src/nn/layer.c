@@ -16,7 +16,8 @@ struct fp8_factor layer_factor_of(const struct fp8_factor *f, const struct layer
     return with;
 }
 
-tensor layer_row_keys(const struct layer_call *call)
+/* The dropout addresses of the rows behind attention. */
+static tensor row_keys_of(const struct layer_call *call)
 {
     return call->picks != NULL ? call->picks->row_keys : call->stream->row_keys;
 }
@@ -68,7 +69,7 @@ void norm_forward(struct exec *x, tensor out, const struct norm_acts *a, tensor 
                   enum layer_site site)
 {
     x->ops->bias_dropout_add_layernorm(x, out, a->sum, a->mean, a->rstd, branch, bias, residual, w->gamma,
-                                       w->beta, call->form->norm_eps, layer_row_keys(call),
+                                       w->beta, call->form->norm_eps, row_keys_of(call),
                                        layer_dropout(call, site, call->form->dropout));
 }
 
@@ -77,6 +78,6 @@ void norm_backward(struct exec *x, tensor dresidual, bool adds, tensor dbranch, 
                    const struct norm_weights *w, const struct layer_call *call, enum layer_site site)
 {
     x->ops->bias_dropout_add_layernorm_backward(x, dresidual, dbranch, dbias, g->gamma, g->beta, dout, a->sum,
-                                                a->mean, a->rstd, w->gamma, layer_row_keys(call),
+                                                a->mean, a->rstd, w->gamma, row_keys_of(call),
                                                 layer_dropout(call, site, call->form->dropout), adds);
 }

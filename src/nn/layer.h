@@ -63,9 +63,6 @@ struct dropout layer_dropout(const struct layer_call *call, enum layer_site site
 struct fp8_factor layer_factor_of(const struct fp8_factor *f, const struct layer_call *call,
                                   enum layer_factor factor);
 
-/* The dropout addresses of the rows behind attention. */
-tensor layer_row_keys(const struct layer_call *call);
-
 /* Temporary tensors, shared by all layers. */
 struct layer_scratch {
     tensor branch; /* [T, H] a sublayer's output before the residual; its gradient */

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "ops/library_search.h"
 
+#include "core/buf.h"
+
 #include <dlfcn.h>
 #include <glob.h>
 #include <stdio.h>
@@ -94,7 +96,8 @@ bool library_search_find(char *path, size_t n, const char *name)
     return found;
 }
 
-void library_search_describe(struct buf *text)
+/* Appends the places as patterns, separated by ", ". */
+static void describe_places(struct buf *text)
 {
     char folder[PATH_BYTES];
     const char *between = "";
@@ -144,7 +147,7 @@ void *library_search_open(const char *path, char *why, size_t n)
         }
         if (!library_search_find(found, sizeof found, name)) {
             struct buf looked = {0};
-            library_search_describe(&looked);
+            describe_places(&looked);
             snprintf(
                 why, n,
                 "%s was not found: name its folder in LD_LIBRARY_PATH, or CUDA's in CUDA_HOME; looked in %s",

@@ -167,11 +167,18 @@ class Test:
         return code in (0, 77)
 
 
-def tests_of(regex):
-    """The tests that match, those of the room if there is no regex."""
-    told = json.loads(subprocess.check_output(["ctest", "--test-dir", BUILD, "--show-only=json-v1", *regex], text=True))
+def ask_ctest(wanted):
+    """What ctest knows of the tests that `wanted`, its arguments, selects; those that are not built have no command."""
+    return json.loads(subprocess.check_output(["ctest", "--test-dir", BUILD, "--show-only=json-v1", *wanted], text=True))["tests"]
+
+
+def names_of(wanted):
+    return [t["name"] for t in ask_ctest(wanted)]
+
+
+def tests_of(wanted):
     isolates = can_isolate()
-    return [Test(t, isolates) for t in told["tests"] if "command" in t]
+    return [Test(t, isolates) for t in ask_ctest(wanted) if "command" in t]
 
 
 def object_of(path):
@@ -225,13 +232,13 @@ def main():
         sys.exit(f"there are no sources in src/{o.room} to change")
     copy_tree()
     configure()
-    tests = tests_of(["-R", o.tests] if o.tests else ["-L", f"^{o.room}$"])
-    programs = {os.path.basename(part) for t in tests for part in t.command if part.startswith(BUILD)}
+    wanted = ["-R", o.tests] if o.tests else ["-L", f"^{o.room}$"]
     known = run(["ninja", "-C", BUILD, "-t", "targets", "all"]).stdout
-    targets = ["kiln_program"] + sorted(name for name in programs if f"\n{name}: phony" in known)
+    targets = ["kiln_program"] + [name for name in names_of(wanted) if f"\n{name}: phony" in known]
     failure = build(targets)
     if failure:
         sys.exit(failure)
+    tests = tests_of(wanted)
     for test in tests:
         if not test.passes(o.limit):
             sys.exit(f"{test.name} fails before any change")

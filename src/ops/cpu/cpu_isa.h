@@ -1,4 +1,5 @@
-/* cpu_isa: the instruction sets that kernels are compiled for (cmake/isa.cmake), and which of them the processor has. */
+/* cpu_isa: the instruction sets that kernels are compiled for (cmake/isa.cmake), and which of them the
+ * processor has. */
 #ifndef KILN_OPS_CPU_CPU_ISA_H
 #define KILN_OPS_CPU_CPU_ISA_H
 

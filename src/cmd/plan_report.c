@@ -43,21 +43,21 @@ static struct unit unit_of(const struct plan_report *r)
 
 static bool fits(const struct plan_report *r, const struct world_plan *p)
 {
-    return (double)zero_plan_needed(&p->zero, r->setup->bench.config.device) <= r->memory_bytes;
+    return (double)zero_plan_needed(&p->zero, r->setup->bench.config.net.device) <= r->memory_bytes;
 }
 
 static const struct published_figure *figure_at(const struct plan_report *r, int i, int64_t world)
 {
     const struct step_bench *b = &r->setup->bench;
-    return b->config.precision.dtype == DTYPE_F32 || b->config.precision.fp8
+    return b->config.net.precision.dtype == DTYPE_F32 || b->config.net.precision.fp8
                ? NULL
-               : published_figure_at(i, b->config.model, r->setup->machine->name, b->length, world);
+               : published_figure_at(i, b->config.net.model, r->setup->machine->name, b->length, world);
 }
 
 static void append_head(struct buf *b, const struct plan_report *r)
 {
     const struct step_bench *s = &r->setup->bench;
-    const struct model *m = s->config.model;
+    const struct model *m = s->config.net.model;
     const struct machine *d = r->setup->machine;
     const struct world_plan *p = &r->stages[r->stage];
     buf_printf(b,
@@ -65,15 +65,15 @@ static void append_head(struct buf *b, const struct plan_report *r)
                ", vocabulary %" PRId64 ": %.2f M parameters\n",
                r->config_file, m->n_layers, m->hidden_size, m->form != NULL ? ", " : "",
                m->form != NULL ? m->form : "", m->n_heads, m->feed_forward_size, m->vocab_size,
-               (double)p->zero.trainer.n_params / 1e6);
+               (double)p->zero.trainer.net.n_params / 1e6);
     buf_printf(b, "device   %s, %s: %.2f GiB (%s)\n", d->name, d->title, r->memory_bytes / 0x1p30,
                d->memory_source);
     buf_printf(b,
                "step     world %" PRId64 ", ZeRO stage %d, %s, %s: %" PRId64 " sequences of %" PRId64
                " tokens, %" PRId64 " predicted; micro-batches of %" PRId64 ", %" PRId64 " on each device%s\n",
-               p->world, p->stage, precision_name(s->config.precision), s->config.optimizer.kind->name,
+               p->world, p->stage, precision_name(s->config.net.precision), s->config.optimizer.kind->name,
                p->world * p->n_micro * s->n_sequences, s->length, s->n_masked, s->n_sequences, p->n_micro,
-               s->config.recompute > 0 ? ", checkpointed activations" : "");
+               s->config.net.recompute > 0 ? ", checkpointed activations" : "");
     buf_puts(b, "Nothing of this was run: bytes are those of the plan that a run is made from, times are "
                 "predicted.\n");
 }
@@ -111,7 +111,7 @@ static void append_traffic(struct buf *b, const struct plan_report *r)
     buf_printf(b,
                "\nwork of a step: %.4g TFLOP a device, %.4g in all (products of tokens and predictions%s)\n",
                1e-12 * flops, 1e-12 * flops * (double)p->world,
-               r->setup->bench.config.recompute > 0 ? "; some twice" : "");
+               r->setup->bench.config.net.recompute > 0 ? "; some twice" : "");
     buf_printf(b, "%-40s%10s%10s%10s\n", "a device sends in a step, GB", "in node", "between", "s");
     buf_printf(b, "%-40s%10.3f%10.3f%10.4f\n", "sums of gradients, fp32", 1e-9 * p->reduce.within_bytes,
                1e-9 * p->reduce.between_bytes, p->reduce.seconds);
@@ -277,12 +277,12 @@ json_t *plan_report_json(const struct plan_report *r)
     const struct step_bench *s = &r->setup->bench;
     json_t *o = json_object(), *memory = json_array(), *rows = json_array();
     put(o, "config", json_text(r->config_file));
-    put(o, "parameters", json_integer(p->zero.trainer.n_params));
+    put(o, "parameters", json_integer(p->zero.trainer.net.n_params));
     put(o, "device", json_string(r->setup->machine->name));
     put(o, "device_memory_bytes", json_real(r->memory_bytes));
     put(o, "world", json_integer(p->world));
     put(o, "zero", json_integer(p->stage));
-    put(o, "precision", json_string(precision_name(s->config.precision)));
+    put(o, "precision", json_string(precision_name(s->config.net.precision)));
     put(o, "optimizer", json_string(s->config.optimizer.kind->name));
     put(o, "micro_batch_size", json_integer(s->n_sequences));
     put(o, "micro_batches", json_integer(p->n_micro));

@@ -98,13 +98,13 @@ static struct status plan_bench(struct step_bench *s, const struct bench_args *a
                             a->max_seq_length, model->max_length, name);
     }
     *s = (struct step_bench){
-        .config = {.model = model,
-                   .device = at->watched.device,
-                   .ops = at->watched.ops,
-                   .precision = at->precision,
+        .config = {.net = {.model = model,
+                           .device = at->watched.device,
+                           .ops = at->watched.ops,
+                           .precision = at->precision,
+                           .learns = strcmp(a->task, "pretraining") == 0,
+                           .recompute = a->recompute ? 1 : 0},
                    .optimizer = optimizer_defaults(optimizer_find(a->optimizer)),
-                   .training = strcmp(a->task, "pretraining") == 0,
-                   .recompute = a->recompute ? 1 : 0,
                    .seed = 42},
         .plain = at->plain,
         .ceiling_size = ceiling_size_of(at->plain.device),
@@ -138,7 +138,7 @@ static struct status print_times(const struct step_times *t, const struct step_b
     struct buf b = {0};
     double rate = s->useful_flops / t->seconds;
     buf_printf(&b, "ceilings in this run: products of %s %.1f GF/s, copies %.1f GB/s read and written\n\n",
-               precision.allow_tf32 ? "tf32" : dtype_name(precision_factor(precision, s->config.device)),
+               precision.allow_tf32 ? "tf32" : dtype_name(precision_factor(precision, s->config.net.device)),
                t->ceilings.products * 1e-9, t->ceilings.copy * 1e-9);
     op_report_append(&b, t->totals, t->seconds, &t->ceilings);
     buf_printf(&b,
@@ -167,10 +167,10 @@ static struct status predict(const struct step_bench *s, const struct machine *m
     op_report_append(&b, f.ops.totals, roofline_seconds(&f.ops), &f.ceilings);
     buf_printf(&b, "\nAt the rates above; a step reaches %.0f %% of them (docs/decisions/0046_plan.md):\n",
                100 * machine->rates.reached);
-    if (s->config.training) {
+    if (s->config.net.learns) {
         append_prediction(&b, "forward and backward", f.passes_s, s->n_sequences);
     }
-    append_prediction(&b, s->config.training ? "step" : "answers", f.step_s, s->n_sequences);
+    append_prediction(&b, s->config.net.learns ? "step" : "answers", f.step_s, s->n_sequences);
     buf_putc(&b, '\n');
     struct status status = buf_status(&b);
     fputs(buf_text(&b), stdout);
@@ -186,7 +186,7 @@ static struct status bench(const struct bench_args *a, const struct bench_place 
     TRY(plan_bench(&s, a, at, name, model));
     printf("%s: s%" PRId64 " B%" PRId64 " %s %s: %.2f M parameters, %.1f MiB, %.1f GFLOP a step\n", name,
            s.length, s.n_sequences, precision_name(at->precision), a->optimizer,
-           (double)s.plan.n_params / 1e6, (double)s.plan.total_bytes / 0x1p20, s.useful_flops * 1e-9);
+           (double)s.plan.net.n_params / 1e6, (double)s.plan.total_bytes / 0x1p20, s.useful_flops * 1e-9);
     TRY(standard_streams_flush());
     if (a->dry_run) {
         return status_ok();

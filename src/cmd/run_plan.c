@@ -131,12 +131,12 @@ static struct status find_rates(struct world_setup *s, const struct plan_args *a
         r->copy = 1e9 * a->copy_gb_s;
         return status_ok();
     }
-    if (!s->bench.config.device->is_host || a->dry_run) {
+    if (!s->bench.config.net.device->is_host || a->dry_run) {
         return status_ok();
     }
     TRY(backend_find(&here, s->machine->name));
     struct ceiling_size size = ceiling_size_of(here.device);
-    TRY(ceiling_products(&here, size, s->bench.config.precision, &r->half));
+    TRY(ceiling_products(&here, size, s->bench.config.net.precision, &r->half));
     r->tf32 = r->fp32 = r->fp8 = r->half;
     return ceiling_copy(&here, size, &r->copy);
 }
@@ -152,19 +152,20 @@ static struct status set_up(struct world_setup *s, struct device *device, const 
     *device = machine_device(s->machine);
     s->links = world_links(s->machine, 1e9 * a->link_gb_s);
     *b = (struct step_bench){
-        .config = {.model = model,
-                   .device = device,
-                   .ops = &ops_plan,
+        .config = {.net = {.model = model,
+                           .device = device,
+                           .ops = &ops_plan,
+                           .learns = true,
+                           .recompute =
+                               a->recompute ? pretrain_recomputed_layers(a->interval, model->n_layers) : 0},
                    .optimizer = optimizer_defaults(optimizer_find(optimizer)),
-                   .training = true,
                    .saving = !a->skip_checkpoint,
-                   .recompute = a->recompute ? pretrain_recomputed_layers(a->interval, model->n_layers) : 0,
                    .seed = 42},
         .length = a->max_seq_length,
         .n_sequences = a->micro_batch_size,
         .n_masked = a->max_predictions_per_seq,
     };
-    TRY(precision_find(&b->config.precision, &a->precision, device));
+    TRY(precision_find(&b->config.net.precision, &a->precision, device));
     TRY(find_rates(s, a));
     return step_bench_plan(b);
 }
@@ -230,7 +231,7 @@ static struct status put_smallest(struct buf *text, bool *found, const struct pl
     struct trainer_config c = r->setup->bench.config;
     int64_t world;
     int stage;
-    c.recompute = recompute;
+    c.net.recompute = recompute;
     TRY(zero_plan_smallest(&c, r->memory_bytes, &world, &stage));
     *found = world > 0;
     if (*found) {
@@ -244,11 +245,11 @@ static struct status put_smallest(struct buf *text, bool *found, const struct pl
 static struct status put_advice(struct buf *text, const struct plan_report *r)
 {
     const struct step_bench *b = &r->setup->bench;
-    int64_t layers = b->config.model->n_layers;
+    int64_t layers = b->config.net.model->n_layers;
     struct buf plain = {0}, recomputed = {0};
     bool fits_plain = false, fits_recomputed = false;
-    struct status s = put_smallest(&plain, &fits_plain, r, b->config.recompute);
-    if (!failed(s) && b->config.recompute == 0) {
+    struct status s = put_smallest(&plain, &fits_plain, r, b->config.net.recompute);
+    if (!failed(s) && b->config.net.recompute == 0) {
         s = put_smallest(&recomputed, &fits_recomputed, r, pretrain_recomputed_layers(0, layers));
     }
     if (fits_plain || fits_recomputed) {
@@ -256,7 +257,7 @@ static struct status put_advice(struct buf *text, const struct plan_report *r)
                    fits_plain && fits_recomputed ? ", or with " : "", buf_text(&recomputed));
     } else {
         buf_printf(text, "it does not fit even on %d devices with --zero 2%s", ZERO_MOST_WORLD,
-                   b->config.recompute == 0 ? " --checkpoint_activations" : "");
+                   b->config.net.recompute == 0 ? " --checkpoint_activations" : "");
     }
     buf_fini(&plain);
     buf_fini(&recomputed);
@@ -265,7 +266,7 @@ static struct status put_advice(struct buf *text, const struct plan_report *r)
 
 static struct status check_fit(const struct plan_report *r)
 {
-    double needed = (double)zero_plan_needed(&r->stages[r->stage].zero, r->setup->bench.config.device);
+    double needed = (double)zero_plan_needed(&r->stages[r->stage].zero, r->setup->bench.config.net.device);
     struct buf advice = {0};
     if (needed <= r->memory_bytes) {
         return status_ok();

@@ -27,6 +27,8 @@ struct status network_declare(struct network *n, const struct network_config *co
                               const struct network *owner)
 {
     *n = (struct network){.config = *config, .owner = owner, .version = 1};
+    n->config.end_layer = config->end_layer > 0 ? config->end_layer : config->model->n_layers;
+    n->config.n_slots = config->n_slots > 0 ? config->n_slots : 1;
     n->x = (struct exec){.device = config->device,
                          .ops = config->ops,
                          .layer_index = -1,
@@ -36,15 +38,8 @@ struct status network_declare(struct network *n, const struct network_config *co
     n->plan.n_params = param_table_count(&n->params);
     n->stage = (struct stage){
         .x = &n->x,
-        .model = config->model,
-        .learns = config->learns,
-        .dtype = config->precision.dtype,
+        .config = &n->config,
         .fp8 = fp8_factors_of(config),
-        .recompute = config->recompute,
-        .limits = config->limits,
-        .first = config->first_layer,
-        .end = config->end_layer > 0 ? config->end_layer : config->model->n_layers,
-        .n_slots = config->n_slots > 0 ? config->n_slots : 1,
         .version = owner == NULL ? &n->version : &owner->version,
     };
     return stage_init(&n->stage);

@@ -7,25 +7,9 @@
 #ifndef KILN_PASS_NETWORK_H
 #define KILN_PASS_NETWORK_H
 
-#include "dev/precision.h"
 #include "pass/stage.h"
 
-struct network_config {
-    const struct model *model; /* borrowed */
-    const struct device *device;
-    const struct ops *ops;
-    struct precision precision;
-    struct batch_limits limits; /* of every batch */
-
-    /* For training; all zero otherwise. */
-    bool learns;         /* there is a backward */
-    int64_t recompute;   /* stage.recompute */
-    int64_t first_layer; /* the range that passes run over, stage.first and stage.end; 0 and 0: all layers */
-    int64_t end_layer;
-    int64_t n_slots; /* micro-batches in flight; 0: one */
-};
-
-/* Its memory and work, known before anything is allocated. */
+/* The memory and work of a network, known before anything is allocated. */
 struct network_plan {
     int64_t n_params;
     /* fp32 master and, in bf16 or fp16, the working copy; in fp8 the layers' in fp8 too */
@@ -38,7 +22,7 @@ struct network_plan {
 };
 
 struct network {
-    struct network_config config;
+    struct network_config config; /* with the numbers that 0 stands for: end_layer, n_slots */
     struct network_plan plan;
     struct exec x;
     struct profile *profile; /* told of progress; NULL: nobody asks */

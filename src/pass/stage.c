@@ -9,23 +9,23 @@ _Static_assert((int)PARAM_MOST_BUCKETS <= (int)DEVICE_MOST_SEGMENTS, "a segment 
 
 struct status stage_init(struct stage *s)
 {
-    s->slots = calloc((size_t)s->n_slots, sizeof *s->slots);
+    s->slots = calloc((size_t)s->config->n_slots, sizeof *s->slots);
     if (s->slots == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for %lld micro-batches in flight",
-                            (long long)s->n_slots);
+                            (long long)s->config->n_slots);
     }
     s->slot = s->slots;
-    for (int64_t i = 0; i < s->n_slots; i++) {
-        TRY(s->model->type->create_acts(s->model, &s->slots[i].acts));
+    for (int64_t i = 0; i < s->config->n_slots; i++) {
+        TRY(s->config->model->type->create_acts(s->config->model, &s->slots[i].acts));
     }
     return status_ok();
 }
 
 void stage_fini(struct stage *s)
 {
-    for (int64_t i = 0; s->slots != NULL && i < s->n_slots; i++) {
+    for (int64_t i = 0; s->slots != NULL && i < s->config->n_slots; i++) {
         if (s->slots[i].acts != NULL) {
-            s->model->type->destroy_acts(s->slots[i].acts);
+            s->config->model->type->destroy_acts(s->slots[i].acts);
         }
     }
     free(s->slots);
@@ -35,42 +35,43 @@ void stage_fini(struct stage *s)
 
 void stage_share_arena(struct stage *s, struct arena arena)
 {
-    size_t bytes = arena.capacity / (size_t)s->n_slots;
-    for (int64_t i = 0; i < s->n_slots; i++) {
+    size_t bytes = arena.capacity / (size_t)s->config->n_slots;
+    for (int64_t i = 0; i < s->config->n_slots; i++) {
         s->slots[i].arena = arena.base == NULL ? arena : arena_over(arena.base + (size_t)i * bytes, bytes);
     }
 }
 
 void stage_select(struct stage *s, int64_t slot)
 {
-    CHECK(slot >= 0 && slot < s->n_slots, "slot %lld of %lld", (long long)slot, (long long)s->n_slots);
+    CHECK(slot >= 0 && slot < s->config->n_slots, "slot %lld of %lld", (long long)slot,
+          (long long)s->config->n_slots);
     s->slot = &s->slots[slot];
     s->x->dropout_key = s->slot->block.dropout_key.data;
 }
 
 size_t stage_bytes(const struct stage *s)
 {
-    return (size_t)s->n_slots * s->slot->arena.used;
+    return (size_t)s->config->n_slots * s->slot->arena.used;
 }
 
 static bool has_input(const struct stage *s)
 {
-    return s->first == 0;
+    return s->config->first_layer == 0;
 }
 
 static bool has_heads(const struct stage *s)
 {
-    return s->end == s->model->n_layers;
+    return s->config->end_layer == s->config->model->n_layers;
 }
 
 /* All slots view the same memory. */
 void stage_carve_weights(struct stage *s, struct arena *arena)
 {
     const struct arena before = *arena;
-    for (int64_t k = 0; k < s->n_slots; k++) {
+    for (int64_t k = 0; k < s->config->n_slots; k++) {
         *arena = before;
-        for (int64_t i = s->first; i < s->end; i++) {
-            s->model->type->carve_weights(s->model, s->slots[k].acts, i, arena, s->fp8);
+        for (int64_t i = s->config->first_layer; i < s->config->end_layer; i++) {
+            s->config->model->type->carve_weights(s->config->model, s->slots[k].acts, i, arena, s->fp8);
         }
     }
 }
@@ -78,7 +79,8 @@ void stage_carve_weights(struct stage *s, struct arena *arena)
 void stage_carve_histories(struct stage *s, struct arena *arena)
 {
     if (s->fp8 != FP8_NONE) {
-        s->histories = arena_carve_2d(arena, DTYPE_F32, s->model->n_layers * s->model->n_factors, 2);
+        s->histories =
+            arena_carve_2d(arena, DTYPE_F32, s->config->model->n_layers * s->config->model->n_factors, 2);
     }
 }
 
@@ -101,38 +103,39 @@ void stage_forget_histories(struct stage *s)
 /* The number of layers with their own activations; layer i uses those of layer i minus this number. */
 static int64_t layers_kept(const struct stage *s)
 {
-    if (!s->learns) {
+    if (!s->config->learns) {
         return 2; /* without a backward, all layers share the activations of two, in turn */
     }
-    return s->recompute > 0 ? s->recompute : s->end - s->first;
+    return s->config->recompute > 0 ? s->config->recompute : s->config->end_layer - s->config->first_layer;
 }
 
 static bool ends_chunk(const struct stage *s, int64_t layer)
 {
-    return s->learns && s->recompute > 0 && (layer - s->first + 1) % s->recompute == 0;
+    return s->config->learns && s->config->recompute > 0 &&
+           (layer - s->config->first_layer + 1) % s->config->recompute == 0;
 }
 
 static void carve_layers(struct stage *s, struct model_memory memory, const struct batch *sizes)
 {
-    const struct model_type *type = s->model->type;
+    const struct model_type *type = s->config->model->type;
     int64_t kept = layers_kept(s);
-    for (int64_t i = s->first; i < s->end; i++) {
-        if (i - s->first < kept) {
-            type->carve_layer(s->model, s->slot->acts, i, &s->slot->arena, memory, sizes);
+    for (int64_t i = s->config->first_layer; i < s->config->end_layer; i++) {
+        if (i - s->config->first_layer < kept) {
+            type->carve_layer(s->config->model, s->slot->acts, i, &s->slot->arena, memory, sizes);
             continue;
         }
         type->share_layer(s->slot->acts, i, i - kept);
         if (ends_chunk(s, i)) { /* the input of the next chunk */
-            type->carve_output(s->model, s->slot->acts, i, &s->slot->arena, memory, sizes);
+            type->carve_output(s->config->model, s->slot->acts, i, &s->slot->arena, memory, sizes);
         }
     }
 }
 
 static void carve(struct stage *s, const struct batch *sizes)
 {
-    const struct model *m = s->model;
+    const struct model *m = s->config->model;
     struct stage_slot *slot = s->slot;
-    struct model_memory memory = {s->dtype, s->fp8, s->learns, s->x->device};
+    struct model_memory memory = {s->config->precision.dtype, s->fp8, s->config->learns, s->x->device};
     slot->capacity = *sizes;
     slot->arena.used = 0;
     stage_batch_carve(&slot->block, &slot->arena, &m->layout, sizes);
@@ -140,19 +143,19 @@ static void carve(struct stage *s, const struct batch *sizes)
     if (has_input(s)) {
         m->type->carve_layer(m, slot->acts, MODEL_INPUT_LAYER, &slot->arena, memory, sizes);
     } else { /* from the previous stage */
-        m->type->carve_output(m, slot->acts, s->first - 1, &slot->arena, memory, sizes);
+        m->type->carve_output(m, slot->acts, s->config->first_layer - 1, &slot->arena, memory, sizes);
     }
     carve_layers(s, memory, sizes);
     if (has_heads(s)) {
         m->type->carve_heads(m, slot->acts, &slot->arena, memory, sizes);
     }
     m->type->carve_scratch(m, slot->acts, &slot->arena, memory, sizes);
-    slot->dx = arena_carve_2d(&slot->arena, s->dtype, sizes->n_tokens, m->hidden_size);
+    slot->dx = arena_carve_2d(&slot->arena, s->config->precision.dtype, sizes->n_tokens, m->hidden_size);
 }
 
 void stage_carve_largest(struct stage *s)
 {
-    struct batch largest = stage_batch_largest(s->x->device, s->limits);
+    struct batch largest = stage_batch_largest(s->x->device, s->config->limits);
     carve(s, &largest);
 }
 
@@ -164,7 +167,7 @@ void stage_reserve(struct stage *s)
 
 void stage_begin(struct stage *s, const struct batch *batch, const struct stage_numbers *numbers)
 {
-    struct batch capacity = stage_batch_capacity(s->x->device, s->limits, batch);
+    struct batch capacity = stage_batch_capacity(s->x->device, s->config->limits, batch);
     exec_enter(s->x, "a batch", -1);
     carve(s, &capacity);
     stage_batch_send(&s->slot->block, s->x, batch, numbers);
@@ -219,7 +222,7 @@ static struct model_pass pass_of(const struct stage *s, bool training, bool adds
 {
     return (struct model_pass){
         .x = s->x,
-        .model = s->model,
+        .model = s->config->model,
         .acts = s->slot->acts,
         .weights = s->weights,
         .grads = s->grads,
@@ -233,8 +236,8 @@ static struct model_pass pass_of(const struct stage *s, bool training, bool adds
 void stage_round_weights(struct stage *s)
 {
     struct model_pass p = pass_of(s, false, false);
-    for (int64_t i = s->first; s->fp8 != FP8_NONE && i < s->end; i++) {
-        s->model->type->round_weights(&p, i);
+    for (int64_t i = s->config->first_layer; s->fp8 != FP8_NONE && i < s->config->end_layer; i++) {
+        s->config->model->type->round_weights(&p, i);
     }
 }
 
@@ -259,7 +262,7 @@ static void layers_forward(const struct stage *s, struct model_pass *p, int64_t 
 {
     p->first = first, p->end = end;
     for (int64_t i = first; i < end; i++) {
-        s->model->type->layer_forward(p, i);
+        s->config->model->type->layer_forward(p, i);
         tell_done(s, i);
     }
 }
@@ -268,36 +271,36 @@ void stage_forward(struct stage *s, bool training)
 {
     struct model_pass p = pass_of(s, training, false);
     if (has_input(s)) {
-        s->model->type->input_forward(&p);
+        s->config->model->type->input_forward(&p);
         tell_done(s, MODEL_INPUT_LAYER);
     }
-    layers_forward(s, &p, s->first, s->end);
+    layers_forward(s, &p, s->config->first_layer, s->config->end_layer);
     if (has_heads(s)) {
-        s->model->type->heads_forward(&p);
-        tell_done(s, s->model->n_layers);
+        s->config->model->type->heads_forward(&p);
+        tell_done(s, s->config->model->n_layers);
     }
 }
 
 tensor stage_head_output(const struct stage *s, enum model_output output)
 {
-    return s->model->type->head_output(s->slot->acts, output);
+    return s->config->model->type->head_output(s->slot->acts, output);
 }
 
 tensor stage_output(const struct stage *s)
 {
-    return s->model->type->output(s->slot->acts, s->end - 1);
+    return s->config->model->type->output(s->slot->acts, s->config->end_layer - 1);
 }
 
 tensor stage_input(const struct stage *s)
 {
-    return s->model->type->output(s->slot->acts, s->first - 1);
+    return s->config->model->type->output(s->slot->acts, s->config->first_layer - 1);
 }
 
 void stage_loss(struct stage *s, tensor sums)
 {
     struct model_pass p = pass_of(s, false, false);
     if (has_heads(s)) {
-        s->model->type->loss(&p, sums);
+        s->config->model->type->loss(&p, sums);
     }
 }
 
@@ -322,17 +325,17 @@ static bool has_backward(const struct stage *s, int64_t layer)
 
 void stage_backward(struct stage *s, bool training, bool adds)
 {
-    const struct model_type *type = s->model->type;
+    const struct model_type *type = s->config->model->type;
     struct model_pass p = pass_of(s, training, adds);
     tensor dx = s->slot->dx;
     if (has_heads(s)) {
         type->heads_backward(&p, dx);
-        tell_gradient(s, s->model->n_layers);
+        tell_gradient(s, s->config->model->n_layers);
     }
-    for (int64_t i = s->end - 1; i >= s->first && has_backward(s, i); i--) {
-        if (ends_chunk(s, i) && i < s->end - 1) {
+    for (int64_t i = s->config->end_layer - 1; i >= s->config->first_layer && has_backward(s, i); i--) {
+        if (ends_chunk(s, i) && i < s->config->end_layer - 1) {
             queue_join(s->x, 0); /* the chunk above no longer needs the activations */
-            layers_forward(s, &p, i + 1 - s->recompute, i + 1);
+            layers_forward(s, &p, i + 1 - s->config->recompute, i + 1);
         }
         type->layer_backward(&p, i, dx);
         tell_gradient(s, i);

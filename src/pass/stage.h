@@ -9,7 +9,7 @@
 #define KILN_PASS_STAGE_H
 
 #include "core/param_buckets.h"
-#include "nn/model.h"
+#include "pass/network_config.h"
 #include "pass/stage_batch.h"
 
 /* The activations of one micro-batch in flight. */
@@ -34,23 +34,13 @@ struct stage_tap {
 /* A model and the memory to run it: all that a training step and an evaluation need. */
 struct stage {
     struct exec *x;
-    const struct model *model;
+    const struct network_config *config; /* of its network, with the numbers that 0 stands for */
     const void *weights;
-    const void *grads;    /* with `learns` */
-    bool learns;          /* there is a backward; else inference only */
-    enum dtype dtype;     /* of activations */
+    const void *grads;    /* with config->learns */
     enum fp8_factors fp8; /* of the products of layers */
-    /* layers of a chunk; only its input is kept, its activations are recomputed in backward (Chen et al.
-     * 2016, arXiv:1604.06174); 0: the activations of all layers are kept */
-    int64_t recompute;
-    struct batch_limits limits; /* of every batch */
-    /* of the model's layers, [first, end) run here; the input layer runs with the model's first layer, the
-     * heads with its last; otherwise another stage computes them */
-    int64_t first, end;
     /* of the input layer and the layers above it, from below: no backward runs through them */
     int64_t n_frozen;
-    int64_t n_slots;          /* micro-batches in flight */
-    struct stage_slot *slots; /* [n_slots] */
+    struct stage_slot *slots; /* [config->n_slots] */
     struct stage_slot *slot;  /* used by the calls below: the first until stage_select */
     tensor histories;         /* f32 [n_layers * n_factors, 2] fp8 histories; null: scales are found */
     const int64_t *version;   /* of the weights: changes with them */

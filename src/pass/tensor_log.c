@@ -93,7 +93,7 @@ static void log_array(struct tensor_log *l, const char *name, enum dtype dtype, 
 static void log_inputs(struct tensor_log *l)
 {
     const struct batch *b = l->pass.batch;
-    const struct batch_layout *layout = &l->stage->model->layout;
+    const struct batch_layout *layout = &l->stage->config->model->layout;
     if (!l->options.inputs) {
         return;
     }
@@ -130,7 +130,7 @@ static void log_activations(struct stage_tap *tap, int64_t layer)
     struct tensor_log *l = (struct tensor_log *)tap;
     const struct stage *s = l->stage;
     if (l->options.activations && !l->backward) {
-        s->model->type->visit(s->model, s->slot->acts, layer, log_activation, l);
+        s->config->model->type->visit(s->config->model, s->slot->acts, layer, log_activation, l);
     }
 }
 
@@ -146,7 +146,8 @@ static void log_gradients(struct stage_tap *tap, int64_t layer)
     const struct stage *s = l->stage;
     l->backward = true;
     if (l->options.gradients) {
-        s->model->type->visit_gradients(s->model, s->slot->acts, layer, s->slot->dx, log_gradient, l);
+        s->config->model->type->visit_gradients(s->config->model, s->slot->acts, layer, s->slot->dx,
+                                                log_gradient, l);
     }
 }
 
@@ -173,10 +174,10 @@ static void declare(struct tensor_log *l)
     l->bytes = 0;
     l->backward = false;
     log_inputs(l);
-    for (int64_t i = MODEL_INPUT_LAYER; i <= s->model->n_layers; i++) {
+    for (int64_t i = MODEL_INPUT_LAYER; i <= s->config->model->n_layers; i++) {
         log_activations(&l->tap, i);
     }
-    for (int64_t i = s->model->n_layers; i >= MODEL_INPUT_LAYER; i--) {
+    for (int64_t i = s->config->model->n_layers; i >= MODEL_INPUT_LAYER; i--) {
         log_gradients(&l->tap, i);
     }
     log_param_gradients(l);

@@ -46,8 +46,8 @@ static json_t *start_fields(const struct metrics *m, const struct metrics_start 
                                "step", (json_int_t)s->step, "global_step", (json_int_t)s->global_step,
                                "last_step", (json_int_t)s->last_step, "kiln_version", KILN_VERSION, "host",
                                host_name().text, "cpu", host_cpu_name().text, "threads",
-                               omp_get_max_threads(), "dtype", precision_name(c->precision), "parameters",
-                               (json_int_t)s->trainer->plan.n_params, "seed", (json_int_t)c->seed);
+                               omp_get_max_threads(), "dtype", precision_name(c->net.precision), "parameters",
+                               (json_int_t)s->trainer->plan.net.n_params, "seed", (json_int_t)c->seed);
     json_int_t n_micro = flag_int(s->flags, "gradient_accumulation_steps");
     json_int_t of_all = flag_int(s->flags, "global_batch_size"),
                of_one = flag_int(s->flags, "train_batch_size");
@@ -58,7 +58,7 @@ static json_t *start_fields(const struct metrics *m, const struct metrics_start 
     }
     json_object_set(fields, "learning_rate", json_object_get(s->flags, "learning_rate"));
     json_object_set_new(fields, "tensorboard", json_boolean(m->options.tensorboard));
-    json_object_set_new(fields, "model", c->model->type->to_json(c->model));
+    json_object_set_new(fields, "model", c->net.model->type->to_json(c->net.model));
     json_object_set(fields, "flags", (json_t *)s->flags);
     return fields;
 }
@@ -88,7 +88,7 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
     m->total_s = s->total_s;
     m->left_s = s->total_s - s->elapsed_s;
     m->started = true;
-    m->model = s->trainer->config.model;
+    m->model = s->trainer->config.net.model;
     if (!m->options.silent) {
         drop_in_logs_open(&m->drop_in, &o);
     }

@@ -144,15 +144,18 @@ static struct trainer_config trainer_config_of(const struct job *j, struct batch
 {
     const struct finetune_options *o = j->options;
     struct trainer_config config = {
-        .model = j->model,
-        .device = j->backend.device,
-        .ops = j->backend.ops,
-        .precision = j->precision,
+        .net =
+            {
+                .model = j->model,
+                .device = j->backend.device,
+                .ops = j->backend.ops,
+                .precision = j->precision,
+                .limits = both_of(train, predict),
+                .learns = o->do_train,
+            },
         .loss_scale = o->loss_scale,
         .optimizer = optimizer_defaults(&optimizer_adamw),
         .rates = {.freeze = o->do_train ? o->freeze : NULL, .layer_decay = o->layerwise_lr_decay},
-        .limits = both_of(train, predict),
-        .training = o->do_train,
         .saving = o->do_train && !o->skip_checkpoint,
         .seed = (uint64_t)o->seed,
     };
@@ -388,7 +391,7 @@ static struct status open_outputs(struct job *j, const struct trainer_plan *plan
         .json_summary = o->json_summary,
         .migration_log = o->watch.migration_log,
         .trace_dir = o->profile.enabled ? o->profile.directory : NULL,
-        .bytes = saves ? checkpoints + (uint64_t)plan->n_params * sizeof(float) : 0,
+        .bytes = saves ? checkpoints + (uint64_t)plan->net.n_params * sizeof(float) : 0,
     };
     struct status s = together_is_first(&j->world) ? run_outputs_open(&outputs, &j->lock) : status_ok();
     if (!failed(s) && together_is_first(&j->world)) {
@@ -403,7 +406,8 @@ static struct status plan_job(const struct job *j, const struct trainer_config *
     const struct finetune_options *o = j->options;
     TRY(trainer_plan(plan, config));
     log_info("model: %s: %.2f M parameters, %s; memory %.1f MiB", o->init_checkpoint,
-             (double)plan->n_params / 1e6, precision_name(j->precision), (double)plan->total_bytes / 0x1p20);
+             (double)plan->net.n_params / 1e6, precision_name(j->precision),
+             (double)plan->total_bytes / 0x1p20);
     if (plan->n_frozen > 0) {
         log_info("frozen: %.2f M parameters stay as they are", (double)plan->n_frozen / 1e6);
     }
@@ -464,7 +468,7 @@ static struct status run_job(struct job *j)
     TRY(stop_before_work());
     TRY(open_logs(j));
     TRY(rank_options_open_watch(&o->ranks, &j->watch, &j->backend, j->task->command, &o->watch));
-    config.ops = j->backend.ops;
+    config.net.ops = j->backend.ops;
     slow_work_phase(&j->start, "allocating the model, and reading the weights of %s,", o->init_checkpoint);
     TRY(trainer_init(&j->trainer, &config));
     if (together_is_first(&j->world)) {

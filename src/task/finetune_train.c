@@ -68,7 +68,7 @@ static struct run_state state_of(const struct finetune_options *o, const struct 
     return (struct run_state){
         .phase = 1,
         .seed = o->seed,
-        .dtype = precision_name(config->precision),
+        .dtype = precision_name(config->net.precision),
         .optimizer = config->optimizer.kind->name,
         .max_seq_length = o->max_seq_length,
         .max_predictions_per_seq = 0,
@@ -295,10 +295,10 @@ struct status finetune_train(struct trainer *trainer, const struct finetune_data
     t.loop = loop_of(&t);
     struct status s = batch_step_init_part(
         &t.step, o->gradient_accumulation_steps, t.world.rank, t.world.size, rank_options_in_turn(&o->ranks),
-        &trainer->config.model->layout, example_batches_limits(&t.batches));
+        &trainer->config.net.model->layout, example_batches_limits(&t.batches));
     if (!failed(s) && heldout->source.n > 0) {
         s = finetune_heldout_init(&t.heldout, &heldout->source, o->predict_batch_size,
-                                  &trainer->config.model->layout, tokenizer_tail_id(tokenizer));
+                                  &trainer->config.net.model->layout, tokenizer_tail_id(tokenizer));
     }
     if (!failed(s)) {
         s = run(&t);

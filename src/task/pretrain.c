@@ -22,17 +22,17 @@ static struct trainer_config trainer_config_of(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     struct trainer_config config = {
-        .model = r->in.model,
-        .device = r->backend.device,
-        .ops = r->backend.ops,
-        .precision = r->precision,
+        .net = {.model = r->in.model,
+                .device = r->backend.device,
+                .ops = r->backend.ops,
+                .precision = r->precision,
+                .limits = r->in.limits,
+                .learns = true,
+                .recompute = o->checkpoint_activations ? pretrain_recompute(o, r->in.model) : 0},
         .loss_scale = o->loss_scale,
         .first_loss_scale = o->init_loss_scale,
         .optimizer = pretrain_optimizer(o),
-        .limits = r->in.limits,
-        .training = true,
         .saving = !o->skip_checkpoint,
-        .recompute = o->checkpoint_activations ? pretrain_recompute(o, r->in.model) : 0,
         .seed = (uint64_t)o->seed,
     };
     rank_options_configure(&o->ranks, &config);
@@ -222,7 +222,7 @@ static struct status open_outputs(struct pretrain_run *r, const struct trainer_p
         .bytes = run_outputs_checkpoint_bytes(n_saves + best,
                                               o->keep_checkpoints + (o->keep_checkpoints > 0 ? best : 0),
                                               (uint64_t)r->world.size * plan->saving_bytes) +
-                 (uint64_t)best * (uint64_t)plan->n_params * sizeof(float),
+                 (uint64_t)best * (uint64_t)plan->net.n_params * sizeof(float),
     };
     struct status s = status_ok();
     if (together_is_first(&r->world)) { /* the others write into what it has made */
@@ -314,7 +314,7 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     TRY(same_inputs_directory(&r->world, "output_dir", o->output_dir));
     TRY(rank_options_open_watch(&o->ranks, &r->watch, &r->backend, "pretrain", &o->watch));
     struct trainer_config config = trainer_config_of(r);
-    size_t free_before = config.device->free_bytes();
+    size_t free_before = config.net.device->free_bytes();
     r->taken_bytes = host_memory_taken();
     slow_work_phase(&r->loop.start, "drawing the weights of a new model, %.1f M parameters,",
                     (double)plan->n_params / 1e6);

@@ -25,13 +25,14 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
              "parameters, %s, %s",
              name, (long long)m->n_layers, (long long)m->hidden_size, m->form != NULL ? ", " : "",
              m->form != NULL ? m->form : "", (long long)m->n_heads, (long long)m->feed_forward_size,
-             (long long)m->vocab_size, (double)p->n_params / 1e6, r->loop.state.dtype, o->optimizer);
+             (long long)m->vocab_size, (double)p->net.n_params / 1e6, r->loop.state.dtype, o->optimizer);
     rank_options_announce(&o->ranks, o->train_batch_size, o->gradient_accumulation_steps);
     pretrain_inputs_announce(&r->in, o);
     log_info("memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + "
              "saving %.1f + libraries %.1f = %.1f MiB",
-             mib(p->weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes), mib(p->activation_bytes),
-             mib(p->workspace_bytes), mib(p->saving_bytes), mib(p->library_bytes), mib(p->total_bytes));
+             mib(p->net.weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes),
+             mib(p->net.activation_bytes), mib(p->net.workspace_bytes), mib(p->saving_bytes),
+             mib(p->net.library_bytes), mib(p->total_bytes));
     if (o->total_training_time > 0) {
         log_info("work: phase %lld, %g seconds, at most %.3g GFLOP a step", (long long)r->loop.state.phase,
                  o->total_training_time, step_flops / 1e9);
@@ -103,7 +104,7 @@ static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *
     const struct trainer_config *c = &r->trainer.config;
     return (struct deepspeed_log_options){
         .settings = o->deepspeed_log,
-        .device = c->device->name,
+        .device = c->net.device->name,
         .backend = r->world.type->name,
         .output_dir = o->output_dir,
         .optimizer = c->optimizer,
@@ -111,7 +112,7 @@ static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *
         .batch_size = o->train_batch_size,
         .n_micro = o->gradient_accumulation_steps,
         .n_ranks = r->world.size,
-        .has_loss_scale = c->precision.dtype == DTYPE_F16,
+        .has_loss_scale = c->net.precision.dtype == DTYPE_F16,
     };
 }
 

@@ -153,7 +153,7 @@ static struct status begin(struct save_run *s, struct checkpoint_contents *c, st
 void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_end)
 {
     struct trainer *t = s->trainer;
-    const struct model *model = t->config.model;
+    const struct model *model = t->config.net.model;
     const struct tokenizer *tokenizer = s->tokenizer;
     int64_t since = clock_ns();
     struct param_shard own = trainer_saved(t);

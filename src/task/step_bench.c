@@ -21,7 +21,7 @@ static int64_t length_of(const struct step_bench *b, int64_t i)
 
 static bool predicts_words(const struct step_bench *b)
 {
-    enum model_task task = b->config.model->task;
+    enum model_task task = b->config.net.model->task;
     return task == MODEL_TASK_PRETRAINING || task == MODEL_TASK_MASKED_LM || task == MODEL_TASK_CAUSAL_LM;
 }
 
@@ -62,21 +62,21 @@ struct status step_bench_plan(struct step_bench *b)
 {
     struct trainer_config exact;
     struct count c = count_sequences(b);
-    double tokens = (double)c.tokens, passes = b->config.training ? 3 : 1;
-    b->config.limits = text_batch_limits(b->n_sequences, b->length, masked_of(b, b->length));
+    double tokens = (double)c.tokens, passes = b->config.net.learns ? 3 : 1;
+    b->config.net.limits = text_batch_limits(b->n_sequences, b->length, masked_of(b, b->length));
     exact = b->config;
-    exact.limits = (struct batch_limits){c.tokens, b->n_sequences, c.masked, b->length};
+    exact.net.limits = (struct batch_limits){c.tokens, b->n_sequences, c.masked, b->length};
     TRY(trainer_plan(&b->plan, &exact));
     /* the plan assumes the longest length for each sequence */
     b->useful_flops = b->plan.micro_flops - passes * 4 * (tokens * (double)b->length - c.pairs) *
-                                                (double)b->config.model->hidden_size *
-                                                (double)b->config.model->n_layers;
+                                                (double)b->config.net.model->hidden_size *
+                                                (double)b->config.net.model->n_layers;
     return trainer_plan(&b->plan, &b->config);
 }
 
 static void add_sequence(struct batch *b, const struct step_bench *s, int64_t i, struct rng_stream *r)
 {
-    uint32_t n_words = (uint32_t)s->config.model->vocab_size;
+    uint32_t n_words = (uint32_t)s->config.net.model->vocab_size;
     int64_t length = length_of(s, i), n_masked = masked_of(s, length);
     int32_t *ids = text_batch_add(b, length, length / 2, (int32_t)(i % 2), (int32_t)i);
     for (int64_t k = 0; k < length; k++) {
@@ -91,7 +91,7 @@ static void add_sequence(struct batch *b, const struct step_bench *s, int64_t i,
 
 struct status step_bench_make(struct batch_step *step, const struct step_bench *s)
 {
-    TRY(batch_step_init(step, 1, &s->config.model->layout, s->config.limits));
+    TRY(batch_step_init(step, 1, &s->config.net.model->layout, s->config.net.limits));
     struct batch *b = step->micro;
     struct rng_stream r = rng_stream(rng_key(s->config.seed, 1));
     for (int64_t i = 0; i < s->n_sequences; i++) {
@@ -105,7 +105,7 @@ struct status step_bench_make(struct batch_step *step, const struct step_bench *
 static struct status raise_ceilings(struct op_ceilings *c, const struct step_bench *b)
 {
     double products, copy;
-    TRY(ceiling_products(&b->plain, b->ceiling_size, b->config.precision, &products));
+    TRY(ceiling_products(&b->plain, b->ceiling_size, b->config.net.precision, &products));
     TRY(ceiling_copy(&b->plain, b->ceiling_size, &copy));
     c->products = products > c->products ? products : c->products;
     c->copy = copy > c->copy ? copy : c->copy;
@@ -128,7 +128,7 @@ static struct status take_step(struct trainer *t, const struct batch_step *step,
     struct trainer_result unused;
     struct status s;
     int64_t start = clock_ns();
-    if (t->config.training) {
+    if (t->config.net.learns) {
         s = trainer_step(t, step, number, number, 1e-4, false, &unused);
         exec_synchronize(&t->net.x);
     } else {
@@ -203,12 +203,12 @@ static struct status run_plain(struct step_latency *l, struct trainer *t, const 
     }
     l->median_s = sorted_at(seconds, l->n, l->n / 2);
     l->p99_s = sorted_at(seconds, l->n, (99 * l->n + 99) / 100 - 1);
-    for (int64_t k = 0; k < l->n && t->config.training; k++) { /* recorded by the steps before */
+    for (int64_t k = 0; k < l->n && t->config.net.learns; k++) { /* recorded by the steps before */
         int64_t start = clock_ns();
         TRY(trainer_passes(t, step, ++i));
         seconds[k] = clock_since_s(start);
     }
-    l->passes_s = t->config.training ? sorted_at(seconds, l->n, l->n / 2) : 0;
+    l->passes_s = t->config.net.learns ? sorted_at(seconds, l->n, l->n / 2) : 0;
     return status_ok();
 }
 
@@ -217,7 +217,7 @@ static struct status run_all(struct step_times *times, const struct step_bench *
                              const struct batch_step *step, int64_t n_steps)
 {
     TRY(run_timed(times, b, t, step, n_steps));
-    return b->config.device->graphs != NULL || !b->config.training
+    return b->config.net.device->graphs != NULL || !b->config.net.learns
                ? run_plain(&times->latency, t, step, n_steps)
                : status_ok();
 }
@@ -228,7 +228,7 @@ struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct
     struct batch_step step = {0};
     TRY(trainer_init(&t, &b->config));
     struct status s =
-        b->config.training ? status_ok() : trainer_initialize(&t); /* zeros would cost less power */
+        b->config.net.learns ? status_ok() : trainer_initialize(&t); /* zeros would cost less power */
     if (!failed(s)) {
         s = step_bench_make(&step, b);
     }

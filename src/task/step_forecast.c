@@ -11,11 +11,11 @@ struct status step_forecast_run(struct step_forecast *f, const struct step_bench
                                 const struct machine_rates *rates)
 {
     struct batch_step step = {0};
-    double products = machine_product_rate(rates, b->config.precision);
+    double products = machine_product_rate(rates, b->config.net.precision);
     *f = (struct step_forecast){.ceilings = {.products = products, .copy = rates->copy}};
     if (products <= 0) {
         return status_error(STATUS_USAGE, "the rate of products in %s is not known for %s: add --autocast",
-                            precision_name(b->config.precision), b->config.device->name);
+                            precision_name(b->config.net.precision), b->config.net.device->name);
     }
     struct status s = step_bench_make(&step, b);
     if (!failed(s)) {
@@ -23,7 +23,7 @@ struct status step_forecast_run(struct step_forecast *f, const struct step_bench
         f->passes_s = roofline_seconds(&f->ops) / rates->reached;
     }
     if (!failed(s)) {
-        s = count(f, b, step.micro, b->config.training);
+        s = count(f, b, step.micro, b->config.net.learns);
         f->step_s = roofline_seconds(&f->ops) / rates->reached;
     }
     batch_step_fini(&step);

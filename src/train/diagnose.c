@@ -25,7 +25,7 @@ static void look_at_shards(struct culprit *culprit, struct trainer *t, const str
 struct status diagnose_nonfinite(struct trainer *t, const struct comm *c, int64_t step,
                                  const struct trainer_result *r)
 {
-    struct culprit culprit = culprit_find(&t->net, t->config.training);
+    struct culprit culprit = culprit_find(&t->net, t->config.net.learns);
     char losses[200] = "";
     size_t used = 0;
     if (t->config.shares_gradients) {

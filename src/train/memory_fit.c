@@ -46,8 +46,8 @@ static size_t bytes_of(const struct trainer_config *config, int64_t part, int64_
 {
     struct trainer_config c = *config;
     struct trainer_plan plan;
-    c.limits = scaled(config->limits, part, whole);
-    return failed(trainer_plan(&plan, &c)) ? SIZE_MAX : memory_fit_device_bytes(&plan, c.device);
+    c.net.limits = scaled(config->net.limits, part, whole);
+    return failed(trainer_plan(&plan, &c)) ? SIZE_MAX : memory_fit_device_bytes(&plan, c.net.device);
 }
 
 int64_t memory_fit_micro_size(const struct trainer_config *config, int64_t n_sequences, size_t budget)
@@ -88,7 +88,7 @@ static void put_cut(char text[160], const struct memory_cut *cut, int64_t most)
 /* Whether it would fit without the copy for a save. */
 static bool fits_unsaved(const struct trainer_config *config, const struct trainer_plan *plan, size_t budget)
 {
-    return config->saving && memory_fit_device_bytes(plan, config->device) - plan->saving_bytes <= budget;
+    return config->saving && memory_fit_device_bytes(plan, config->net.device) - plan->saving_bytes <= budget;
 }
 
 static void put_advice(struct buf *text, const struct trainer_config *config, const struct trainer_plan *plan,
@@ -97,10 +97,10 @@ static void put_advice(struct buf *text, const struct trainer_config *config, co
     char plain[160], recomputed[160];
     int64_t n = cut->batch_size / cut->n_micro;
     int64_t most = memory_fit_micro_size(config, n, budget), most_recomputing = 0;
-    bool unsaved = config->device->is_host && fits_unsaved(config, plan, budget);
+    bool unsaved = config->net.device->is_host && fits_unsaved(config, plan, budget);
     if (cut->recompute > 0) {
         struct trainer_config c = *config;
-        c.recompute = cut->recompute;
+        c.net.recompute = cut->recompute;
         most_recomputing = memory_fit_micro_size(&c, n, budget);
     }
     put_cut(plain, cut, most > 0 ? most : 1);
@@ -138,7 +138,7 @@ static void put_limit(struct buf *text, const struct device *device, int n_proce
 struct status memory_fit_check(const struct trainer_config *config, const struct trainer_plan *plan,
                                struct memory_cut cut)
 {
-    const struct device *device = config->device;
+    const struct device *device = config->net.device;
     size_t needed = memory_fit_device_bytes(plan, device);
     size_t n_sharing = cut.n_processes > 1 ? (size_t)cut.n_processes : 1;
     size_t available = device->free_bytes() / (device->is_host ? n_sharing : 1);

@@ -4,21 +4,21 @@
 
 struct status pipeline_configure(struct trainer_config *config, int stage, int n_stages, int64_t n_micro)
 {
-    int64_t n_layers = config->model->n_layers;
+    int64_t n_layers = config->net.model->n_layers;
     if (n_stages > n_layers) {
         return status_error(STATUS_USAGE,
                             "a pipeline of %d stages for a model of %lld layers: each stage needs a layer",
                             n_stages, (long long)n_layers);
     }
-    if (n_stages > 1 && config->model->hands_on_more) {
+    if (n_stages > 1 && config->net.model->hands_on_more) {
         return status_error(STATUS_USAGE,
                             "a pipeline of %d stages for a model of pre-LN layers: stages pass on the output "
                             "of a layer, but not its sum",
                             n_stages);
     }
-    config->first_layer = pipeline_first_layer(n_layers, stage, n_stages);
-    config->end_layer = pipeline_first_layer(n_layers, stage + 1, n_stages);
-    config->n_slots = pipeline_in_flight(stage, n_stages, n_micro);
+    config->net.first_layer = pipeline_first_layer(n_layers, stage, n_stages);
+    config->net.end_layer = pipeline_first_layer(n_layers, stage + 1, n_stages);
+    config->net.n_slots = pipeline_in_flight(stage, n_stages, n_micro);
     config->n_shards = n_stages;
     config->shard = stage;
     config->shards_are_stages = true;
@@ -117,8 +117,8 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
                          .mean_of_micro_batches = mean_of_micro_batches,
                          .n_micro = batch_step_n_filled(batch),
                          .last = c->size - 1,
-                         .is_tied = t->config.model->tied != NULL && c->size > 1};
-    CHECK(t->net.stage.first == pipeline_first_layer(t->config.model->n_layers, c->rank, c->size),
+                         .is_tied = t->config.net.model->tied != NULL && c->size > 1};
+    CHECK(t->net.config.first_layer == pipeline_first_layer(t->config.net.model->n_layers, c->rank, c->size),
           "the trainer is not for stage %d of %d", c->rank, c->size);
     if (p.n_micro == 0) {
         trainer_queue_gradients(t, batch, numbers, mean_of_micro_batches);
@@ -156,7 +156,7 @@ struct status pipeline_step(struct trainer *t, const struct comm *c, const struc
     struct stage_numbers numbers = trainer_numbers(t, step, update, lr);
     pipeline_gradients(t, c, batch, &numbers, mean_of_micro_batches);
     struct status s = trainer_update(t, c->size > 1 ? c : NULL, batch, step, result);
-    bool is_tied = t->config.model->tied != NULL && c->size > 1;
+    bool is_tied = t->config.net.model->tied != NULL && c->size > 1;
     if (is_tied) { /* after a failure, too: the other stage makes the call */
         share_tied(t, c);
     }

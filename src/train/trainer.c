@@ -10,7 +10,7 @@ enum { KEY_DROPOUT = 0x64726f70 };
 
 tensor trainer_tied(const struct trainer *t, tensor flat)
 {
-    const struct param *p = param_table_find(&t->net.params, t->config.model->tied);
+    const struct param *p = param_table_find(&t->net.params, t->config.net.model->tied);
     return tensor_slice(flat, p->offset, param_count(p));
 }
 
@@ -76,7 +76,7 @@ static double reciprocal(int64_t n)
 void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, const struct batch_step *batch,
                           const struct batch *micro, bool mean_of_micro_batches)
 {
-    const struct model *m = t->config.model;
+    const struct model *m = t->config.net.model;
     double scale = t->loss_scale.value, share = reciprocal(batch->n_to_fill);
     for (int i = 0, loss = 0; i < m->n_sums; i++) {
         int labels = m->sums[i].labels;
@@ -235,7 +235,7 @@ struct status trainer_passes(struct trainer *t, const struct batch_step *batch, 
 /* Waits for all earlier work. */
 static struct status read_results(struct trainer *t, const struct batch_step *batch, struct trainer_result *r)
 {
-    const struct model *m = t->config.model;
+    const struct model *m = t->config.net.model;
     double results[1 + MODEL_MOST_SUMS] = {0};
     exec_copy_out(&t->net.x, results, t->results.data, sizeof results);
     *r = (struct trainer_result){.n_sums = m->n_sums,

@@ -14,18 +14,9 @@
 #include "train/update.h"
 
 struct trainer_config {
-    const struct model *model; /* borrowed */
-    const struct device *device;
-    const struct ops *ops;
-    struct precision precision;
+    struct network_config net; /* its limits are those of every micro-batch, evaluation included */
     struct optimizer optimizer;
     struct param_rates rates;
-    struct batch_limits limits; /* of every micro-batch, evaluation included */
-    bool training;              /* false: weights and activations only */
-    int64_t recompute;          /* stage.recompute; 0: none */
-    int64_t first_layer; /* the range that passes run over, stage.first and stage.end; 0 and 0: all layers */
-    int64_t end_layer;
-    int64_t n_slots;     /* micro-batches in flight; 0: one */
     int n_shards, shard; /* ranks that share the update, and this one's number (train/update.h); 0: none do */
     /* ranks that share the update have only the gradients of their shards; with several of them, not in
      * stages or blocks */
@@ -43,18 +34,14 @@ struct trainer_config {
 
 /* The memory and work of a trainer, known before anything is allocated. */
 struct trainer_plan {
-    int64_t n_params, n_frozen; /* n_frozen: of them that no update touches */
-    /* fp32 master and, in bf16 or fp16, the working copy; in fp8 the layers' in fp8 too */
-    size_t weight_bytes;
-    size_t gradient_bytes;                /* with the sums of blocks */
-    size_t optimizer_bytes;               /* both moments, sums for norms, and histories of factors in fp8 */
-    size_t activation_bytes;              /* of all micro-batches in flight */
-    size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside it (dev/queue.h) */
-    size_t saving_bytes;  /* copy of master and moments for a save: host memory, not the trainer's */
-    size_t library_bytes; /* used by the device's context, or the host's libraries and threads */
-    size_t total_bytes;   /* of everything above */
-    double micro_flops;   /* forward and backward of the largest micro-batch */
-    double micro_bytes;   /* moved by its ops, each tensor once */
+    struct network_plan net; /* its total_bytes are of the device's memory: of all here but saving_bytes */
+    int64_t n_frozen;        /* of net.n_params, parameters that no update touches */
+    size_t gradient_bytes;   /* with the sums of blocks */
+    size_t optimizer_bytes;  /* both moments, sums for norms, and histories of factors in fp8 */
+    size_t saving_bytes;     /* copy of master and moments for a save: host memory, not the trainer's */
+    size_t total_bytes;      /* of everything above */
+    double micro_flops;      /* forward and backward of the largest micro-batch */
+    double micro_bytes;      /* moved by its ops, each tensor once */
 };
 
 /* Asked before each micro-batch of a step; a step without micro-batches asks once, with n 0. */
@@ -105,9 +92,6 @@ struct trainer {
 /* Validates the configuration by running a whole micro-step on the plan table; allocates nothing that
  * stays. */
 struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config);
-
-/* The network's part of a configuration. */
-struct network_config trainer_network(const struct trainer_config *config);
 
 /* Passes the ops of one micro-batch to `ops`, a table that computes nothing (ops/roofline.h), in the sizes
  * that the batch has on config->device: forward and, for training, loss and backward, as a recording; with

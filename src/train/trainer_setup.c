@@ -9,8 +9,8 @@
 /* On the first stage of a pipeline, if the last stage reads the parameter too. */
 static void carve_tied(struct trainer *t, struct arena *a)
 {
-    const struct model *m = t->config.model;
-    if (m->tied != NULL && t->net.stage.first == 0 && t->net.stage.end < m->n_layers) {
+    const struct model *m = t->config.net.model;
+    if (m->tied != NULL && t->net.config.first_layer == 0 && t->net.config.end_layer < m->n_layers) {
         t->tied_part =
             arena_carve_1d(a, t->grad.dtype, param_count(param_table_find(&t->net.params, m->tied)));
     }
@@ -18,7 +18,7 @@ static void carve_tied(struct trainer *t, struct arena *a)
 
 static void carve_gradients(struct trainer *t, struct arena *a)
 {
-    enum dtype vector = dtype_of_vectors(t->config.precision.dtype);
+    enum dtype vector = dtype_of_vectors(t->config.net.precision.dtype);
     int64_t n = t->net.params.n_elements;
     if (t->config.shares_gradients) {
         n = t->update.shard.end - t->update.shard.begin;
@@ -36,16 +36,15 @@ static void carve_gradients(struct trainer *t, struct arena *a)
 static void carve_state(struct trainer *t, struct arena *a)
 {
     const struct trainer_config *c = &t->config;
-    enum dtype vector = dtype_of_vectors(c->precision.dtype);
+    enum dtype vector = dtype_of_vectors(c->net.precision.dtype);
     size_t before = a->used;
-    t->plan.weight_bytes = t->net.plan.weight_bytes;
-    if (c->training) {
+    if (c->net.learns) {
         int64_t n_moments = t->update.shard.end - t->update.shard.begin;
         carve_gradients(t, a);
         t->plan.gradient_bytes = a->used - before;
         t->exp_avg = arena_carve_1d(a, vector, n_moments);
         t->exp_avg_sq = arena_carve_1d(a, vector, n_moments);
-        update_carve(&t->update, a, c->precision.dtype);
+        update_carve(&t->update, a, c->net.precision.dtype);
         stage_carve_histories(&t->net.stage, a);
         t->plan.optimizer_bytes = a->used - before - t->plan.gradient_bytes;
     }
@@ -56,7 +55,7 @@ static void carve_state(struct trainer *t, struct arena *a)
 
 static struct loss_scale loss_scale_of_config(const struct trainer_config *c)
 {
-    if (c->precision.dtype != DTYPE_F16) {
+    if (c->net.precision.dtype != DTYPE_F16) {
         return loss_scale_of(1, 1);
     }
     return loss_scale_of(c->loss_scale, c->first_loss_scale > 0 ? c->first_loss_scale : LOSS_SCALE_FIRST);
@@ -80,7 +79,7 @@ static struct status find_added(struct trainer *t)
 /* The input layer is on the first stage, the heads on the last. */
 static struct param_shard layers_of_stage(const struct trainer *t, int stage, int n_stages)
 {
-    int64_t n = t->config.model->n_layers;
+    int64_t n = t->config.net.model->n_layers;
     int64_t first = stage == 0 ? MODEL_INPUT_LAYER : pipeline_first_layer(n, stage, n_stages);
     int64_t end = stage == n_stages - 1 ? n + 1 : pipeline_first_layer(n, stage + 1, n_stages);
     struct param_shard s;
@@ -115,29 +114,14 @@ struct param_shard trainer_saved(const struct trainer *t)
     return param_shard_of(&t->net.params, c->saver, c->n_savers > 0 ? c->n_savers : 1);
 }
 
-struct network_config trainer_network(const struct trainer_config *c)
-{
-    return (struct network_config){
-        .model = c->model,
-        .device = c->device,
-        .ops = c->ops,
-        .precision = c->precision,
-        .limits = c->limits,
-        .learns = c->training,
-        .recompute = c->recompute,
-        .first_layer = c->first_layer,
-        .end_layer = c->end_layer,
-        .n_slots = c->n_slots,
-    };
-}
-
 /* The input layer is run with the first layer, the heads with the last.  Layers without a backward are in no
  * bucket. */
 static struct param_buckets buckets_of(const struct trainer *t)
 {
     const struct stage *s = &t->net.stage;
-    int64_t n = t->config.model->n_layers, lowest = s->n_frozen + MODEL_INPUT_LAYER;
-    int64_t first = s->first == 0 ? MODEL_INPUT_LAYER : s->first, end = s->end == n ? n + 1 : s->end;
+    int64_t n = t->config.net.model->n_layers, lowest = s->n_frozen + MODEL_INPUT_LAYER;
+    int64_t first = s->config->first_layer == 0 ? MODEL_INPUT_LAYER : s->config->first_layer,
+            end = s->config->end_layer == n ? n + 1 : s->config->end_layer;
     first = lowest > first && lowest < end ? lowest : first;
     return t->config.shares_gradients
                ? param_buckets_of_layers(first, end) /* the room of the largest is memory */
@@ -151,20 +135,19 @@ static struct status find_rooms(struct trainer *t)
         return status_ok();
     }
     CHECK(c->n_shards > 1 && !c->shards_are_stages, "gradients in %d shards", c->n_shards);
-    return gradient_rooms_init(&t->rooms, &t->net.params, &t->net.stage.buckets, c->model->tied);
+    return gradient_rooms_init(&t->rooms, &t->net.params, &t->net.stage.buckets, c->net.model->tied);
 }
 
 /* The set-up that planning and running share, once the network has its parameters. */
 static struct status declare(struct trainer *t)
 {
-    TRY(param_rates_apply(&t->net.params, t->config.model->n_layers, &t->config.rates));
+    TRY(param_rates_apply(&t->net.params, t->config.net.model->n_layers, &t->config.rates));
     optimizer_keep_whole(&t->config.optimizer, &t->net.params);
     t->net.stage.n_frozen = param_rates_lowest(&t->net.params) - MODEL_INPUT_LAYER;
     t->net.stage.buckets = buckets_of(t);
     TRY(share_update(t));
     TRY(find_added(t));
     TRY(find_rooms(t));
-    t->plan.n_params = t->net.plan.n_params;
     t->plan.n_frozen = param_rates_count_frozen(&t->net.params);
     t->loss_scale = loss_scale_of_config(&t->config);
     return status_ok();
@@ -172,11 +155,11 @@ static struct status declare(struct trainer *t)
 
 static struct status view_gradients(struct trainer *t)
 {
-    const struct model *m = t->config.model;
+    const struct model *m = t->config.net.model;
     bool shares = t->config.shares_gradients;
     const struct param_table *layout = shares ? &t->rooms.places : &t->net.params;
     tensor flat = shares ? t->rooms.flat : t->grad;
-    if (t->config.training) {
+    if (t->config.net.learns) {
         TRY(m->type->create_weights(m, &t->grads, layout, flat, flat, flat));
     }
     t->net.stage.grads = t->grads;
@@ -188,9 +171,9 @@ static void plan_micro_step(struct trainer *t)
 {
     stage_carve_largest(&t->net.stage);
     stage_round_weights(&t->net.stage);
-    stage_forward(&t->net.stage, t->config.training);
+    stage_forward(&t->net.stage, t->config.net.learns);
     stage_loss(&t->net.stage, t->sums);
-    if (t->config.training) {
+    if (t->config.net.learns) {
         stage_backward(&t->net.stage, true, false);
     }
     if (!tensor_is_null(t->tied_part)) {
@@ -198,7 +181,7 @@ static void plan_micro_step(struct trainer *t)
     }
     t->plan.micro_flops = t->net.x.totals.flops;
     t->plan.micro_bytes = t->net.x.totals.bytes;
-    if (t->config.training) {
+    if (t->config.net.learns) {
         trainer_run_update(t, NULL);
     }
 }
@@ -207,9 +190,8 @@ static void plan_micro_step(struct trainer *t)
 static struct status declare_planned(struct trainer *t, struct arena *block,
                                      const struct trainer_config *config, const struct ops *ops)
 {
-    struct network_config net = trainer_network(config);
     *t = (struct trainer){.config = *config};
-    TRY(network_declare_planned(&t->net, block, &net, ops, NULL));
+    TRY(network_declare_planned(&t->net, block, &config->net, ops, NULL));
     TRY(declare(t));
     carve_state(t, block);
     return view_gradients(t);
@@ -222,16 +204,13 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     plan_micro_step(t);
     TRY(t->net.x.status);
     network_plan_end(&t->net, &block);
-    t->plan.activation_bytes = t->net.plan.activation_bytes;
-    t->plan.workspace_bytes = t->net.plan.workspace_bytes;
-    t->plan.beside_bytes = t->net.plan.beside_bytes;
-    t->plan.library_bytes = t->net.plan.library_bytes;
+    t->plan.net = t->net.plan;
     struct param_shard saved = trainer_saved(t);
     t->plan.saving_bytes = config->saving
                                ? background_save_bytes(saved.end - saved.begin, t->net.master.dtype) +
                                      tensor_bytes(t->net.stage.histories)
                                : 0;
-    t->plan.total_bytes = t->net.plan.total_bytes + t->plan.saving_bytes;
+    t->plan.total_bytes = t->plan.net.total_bytes + t->plan.saving_bytes;
     return status_ok();
 }
 
@@ -249,11 +228,11 @@ static struct status count_over(struct trainer *t, const struct trainer_config *
         trainer_clear_added(t);
     }
     queue_graph_begin(x, key, sizeof key);
-    if (config->training) { /* else they are rounded once for all batches */
+    if (config->net.learns) { /* else they are rounded once for all batches */
         stage_round_weights(&t->net.stage);
     }
-    stage_forward(&t->net.stage, config->training);
-    if (config->training) {
+    stage_forward(&t->net.stage, config->net.learns);
+    if (config->net.learns) {
         stage_loss(&t->net.stage, t->sums);
         stage_backward(&t->net.stage, true, false);
     }
@@ -268,41 +247,31 @@ struct status trainer_count(const struct trainer_config *config, const struct op
                             const struct batch *batch, bool whole_step)
 {
     struct trainer t;
-    CHECK(config->training || !whole_step, "a training step with a trainer that does not learn");
+    CHECK(config->net.learns || !whole_step, "a training step with a trainer that does not learn");
     struct status s = count_over(&t, config, ops, batch, whole_step);
-    trainer_fini(&t);
-    return s;
-}
-
-static struct status plan_both(struct trainer_plan *plan, struct network_plan *net,
-                               const struct trainer_config *config)
-{
-    struct trainer t;
-    struct status s = measure(&t, config);
-    *plan = t.plan;
-    *net = t.net.plan;
     trainer_fini(&t);
     return s;
 }
 
 struct status trainer_plan(struct trainer_plan *plan, const struct trainer_config *config)
 {
-    struct network_plan net;
-    return plan_both(plan, &net, config);
+    struct trainer t;
+    struct status s = measure(&t, config);
+    *plan = t.plan;
+    trainer_fini(&t);
+    return s;
 }
 
-static struct status init_planned(struct trainer *t, const struct trainer_plan *plan,
-                                  const struct network_plan *net_plan)
+static struct status init_planned(struct trainer *t, const struct trainer_plan *plan)
 {
-    struct network_config net = trainer_network(&t->config);
     struct arena block;
-    TRY(network_declare(&t->net, &net, NULL));
-    t->net.plan = *net_plan;
+    TRY(network_declare(&t->net, &t->config.net, NULL));
     TRY(declare(t));
+    t->plan = *plan;
+    t->net.plan = plan->net;
     TRY(network_allocate(&t->net, &block));
     network_carve(&t->net, &block);
     carve_state(t, &block);
-    t->plan = *plan;
     TRY(network_carve_end(&t->net, &block));
     return view_gradients(t);
 }
@@ -310,12 +279,11 @@ static struct status init_planned(struct trainer *t, const struct trainer_plan *
 struct status trainer_init(struct trainer *t, const struct trainer_config *config)
 {
     struct trainer_plan plan;
-    struct network_plan net;
     *t = (struct trainer){0};
-    TRY(plan_both(&plan, &net, config));
+    TRY(trainer_plan(&plan, config));
     t->config = *config;
-    struct status s = init_planned(t, &plan, &net);
-    if (!failed(s) && config->training) {
+    struct status s = init_planned(t, &plan);
+    if (!failed(s) && config->net.learns) {
         s = trainer_initialize(t); /* elsewhere they are read from files */
     }
     if (failed(s)) {
@@ -337,8 +305,8 @@ struct status trainer_initialize(struct trainer *t)
 
 void trainer_fini(struct trainer *t)
 {
-    if (t->config.model != NULL) {
-        t->config.model->type->destroy_weights(t->grads);
+    if (t->config.net.model != NULL) {
+        t->config.net.model->type->destroy_weights(t->grads);
     }
     update_fini(&t->update);
     gradient_rooms_fini(&t->rooms);

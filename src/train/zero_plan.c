@@ -34,7 +34,7 @@ static struct shape shape_of(const struct param_table *t, int64_t world)
 static struct status find_shape(struct shape *s, const struct trainer_config *c, int64_t world)
 {
     struct param_table t = {0};
-    struct status status = c->model->type->declare(c->model, &t);
+    struct status status = c->net.model->type->declare(c->net.model, &t);
     if (!failed(status)) {
         optimizer_keep_whole(&c->optimizer, &t);
         *s = shape_of(&t, world);
@@ -57,12 +57,12 @@ static void take_plan(struct zero_plan *z, const struct shape *s, enum dtype dty
     z->shard_elements = s->shard;
     z->all_elements = s->n_elements;
     z->master_bytes = (size_t)s->n_elements * vector;
-    z->working_bytes = p->weight_bytes - z->master_bytes;
+    z->working_bytes = p->net.weight_bytes - z->master_bytes;
     z->gradient_bytes = p->gradient_bytes;
     z->optimizer_bytes = p->optimizer_bytes;
-    z->activation_bytes = p->activation_bytes;
-    z->scratch_bytes = p->workspace_bytes + p->beside_bytes;
-    z->library_bytes = p->library_bytes;
+    z->activation_bytes = p->net.activation_bytes;
+    z->scratch_bytes = p->net.workspace_bytes + p->net.beside_bytes;
+    z->library_bytes = p->net.library_bytes;
     z->host_bytes = p->saving_bytes;
     z->rest_bytes = zero_plan_today(z) - sum_of_kinds(z);
 }
@@ -81,8 +81,8 @@ static void share(struct zero_plan *z, const struct shape *s, size_t vector)
 static void count_traffic(struct zero_plan *z, const struct shape *s, const struct trainer_config *c,
                           int stage, int64_t n_micro)
 {
-    size_t vector = dtype_bytes(dtype_of_vectors(c->precision.dtype)),
-           matrix = dtype_bytes(c->precision.dtype);
+    size_t vector = dtype_bytes(dtype_of_vectors(c->net.precision.dtype)),
+           matrix = dtype_bytes(c->net.precision.dtype);
     double n = (double)s->n_elements, vectors = matrix < vector ? (double)s->n_vectors : 0;
     double sums =
         (double)(1 + (s->cuts && !c->optimizer.kind->takes_matrices ? c->optimizer.kind->n_sums : 0)) *
@@ -108,7 +108,7 @@ struct status zero_plan(struct zero_plan *z, const struct trainer_config *config
     c.n_savers = (int)world; /* each writes its slice of a checkpoint, whatever it has */
     c.saver = (int)s.rank;
     TRY(trainer_plan(&z->trainer, &c));
-    enum dtype dtype = c.precision.dtype;
+    enum dtype dtype = c.net.precision.dtype;
     take_plan(z, &s, dtype);
     if (shares) {
         share(z, &s, dtype_bytes(dtype_of_vectors(dtype)));
@@ -135,7 +135,7 @@ struct status zero_plan_smallest(const struct trainer_config *config, double byt
     for (*world = 1; *world <= ZERO_MOST_WORLD; *world *= 2) {
         for (*stage = 0; *stage < (*world > 1 ? ZERO_STAGES : 1); (*stage)++) {
             TRY(zero_plan(&z, config, *world, *stage, 1));
-            if ((double)zero_plan_needed(&z, config->device) <= bytes) {
+            if ((double)zero_plan_needed(&z, config->net.device) <= bytes) {
                 return status_ok();
             }
         }

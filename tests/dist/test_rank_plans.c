@@ -18,8 +18,8 @@ static void plans_count_shards(void)
         config.n_shards = i < 4 ? 4 : 1000;
         config.shard = i;
         EXPECT_OK(trainer_plan(&part, &config));
-        EXPECT(part.weight_bytes == whole.weight_bytes && part.gradient_bytes == whole.gradient_bytes,
-               "%zu and %zu", part.weight_bytes, part.gradient_bytes);
+        EXPECT(part.net.weight_bytes == whole.net.weight_bytes && part.gradient_bytes == whole.gradient_bytes,
+               "%zu and %zu", part.net.weight_bytes, part.gradient_bytes);
         of_moments += i < 4 ? part.optimizer_bytes - sums : 0;
     }
     EXPECT(of_moments == moments, "%zu of %zu bytes", of_moments, moments);
@@ -42,10 +42,12 @@ static void plans_count_slots_and_layers(void)
     EXPECT_OK(trainer_plan(&two, &config));
     EXPECT_OK(pipeline_configure(&config, 1, 2, N_MICRO));
     EXPECT_OK(trainer_plan(&last, &config));
-    EXPECT(two.activation_bytes == 2 * one.activation_bytes, "%zu and %zu", two.activation_bytes,
-           one.activation_bytes);
-    EXPECT(one.activation_bytes < whole.activation_bytes && last.activation_bytes < whole.activation_bytes,
-           "%zu and %zu of %zu", one.activation_bytes, last.activation_bytes, whole.activation_bytes);
+    EXPECT(two.net.activation_bytes == 2 * one.net.activation_bytes, "%zu and %zu", two.net.activation_bytes,
+           one.net.activation_bytes);
+    EXPECT(one.net.activation_bytes < whole.net.activation_bytes &&
+               last.net.activation_bytes < whole.net.activation_bytes,
+           "%zu and %zu of %zu", one.net.activation_bytes, last.net.activation_bytes,
+           whole.net.activation_bytes);
     size_t sums = whole.optimizer_bytes - 2 * (size_t)r.params.n_elements * sizeof(float);
     EXPECT(one.optimizer_bytes + last.optimizer_bytes == whole.optimizer_bytes + sums,
            "%zu and %zu bytes of moments, of %zu", one.optimizer_bytes, last.optimizer_bytes,
@@ -53,13 +55,14 @@ static void plans_count_slots_and_layers(void)
     EXPECT(one.micro_flops + last.micro_flops < 1.001 * whole.micro_flops &&
                one.micro_flops + last.micro_flops > 0.999 * whole.micro_flops,
            "%g and %g of %g", one.micro_flops, last.micro_flops, whole.micro_flops);
-    config.precision =
+    config.net.precision =
         (struct precision){.dtype = DTYPE_BF16, .fp8 = true}; /* all slots read the same weights in fp8 */
     EXPECT_OK(pipeline_configure(&config, 0, 2, 1));
     EXPECT_OK(trainer_plan(&one, &config));
     EXPECT_OK(pipeline_configure(&config, 0, 2, N_MICRO));
     EXPECT_OK(trainer_plan(&two, &config));
-    EXPECT(two.weight_bytes == one.weight_bytes, "%zu and %zu", two.weight_bytes, one.weight_bytes);
+    EXPECT(two.net.weight_bytes == one.net.weight_bytes, "%zu and %zu", two.net.weight_bytes,
+           one.net.weight_bytes);
     EXPECT_ERROR(pipeline_configure(&config, 0, 5, 1), STATUS_USAGE, "5 stages for a model of 4 layers");
     struct bert_model *bert = fixture_bert(&config);
     bert->config.layer_norm_large_model = true;

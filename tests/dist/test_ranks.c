@@ -237,10 +237,10 @@ static void run_alone_in_parts(struct run *r, int n_parts, int how)
 /* The elements of the layers of a stage, the input with the first and the heads with the last. */
 static struct param_shard layers_of(const struct run *r, const struct stage *s)
 {
-    int64_t n = s->model->n_layers;
+    int64_t n = s->config->model->n_layers;
     struct param_shard own;
-    param_table_range(&r->params, s->first == 0 ? MODEL_INPUT_LAYER : s->first, s->end == n ? n + 1 : s->end,
-                      &own.begin, &own.end);
+    param_table_range(&r->params, s->config->first_layer == 0 ? MODEL_INPUT_LAYER : s->config->first_layer,
+                      s->config->end_layer == n ? n + 1 : s->config->end_layer, &own.begin, &own.end);
     return own;
 }
 
@@ -249,7 +249,7 @@ static void expect_tied(const struct run *r, int step, const struct trainer *t)
 {
     const struct param *p = param_table_find(&r->params, "bert.embeddings.word_embeddings.weight");
     struct param_shard tied = {p->offset, p->offset + param_count(p)};
-    if (t->config.model->tied != NULL) {
+    if (t->config.net.model->tied != NULL) {
         expect_same_slice(r, "the tied weight", step, -1, slice_of(t->net.master, tied),
                           r->states[step].master, tied);
     }
@@ -263,7 +263,7 @@ static void pipeline_body(const struct comm *c, void *context)
     struct trainer_result result;
     EXPECT_OK(pipeline_configure(&config, c->rank, c->size, r->batch.n_micro));
     EXPECT_OK(trainer_init(&t, &config));
-    EXPECT(t.net.stage.n_slots == c->size - c->rank, "%lld slots", (long long)t.net.stage.n_slots);
+    EXPECT(t.net.config.n_slots == c->size - c->rank, "%lld slots", (long long)t.net.config.n_slots);
     struct param_shard own = layers_of(r, &t.net.stage);
     EXPECT(tensor_count(t.exp_avg) == own.end - own.begin, "moments of %lld elements",
            (long long)tensor_count(t.exp_avg));

@@ -4,7 +4,7 @@
 
 static double loss_of(struct trainer *t, const struct batch_step *step)
 {
-    const struct model *m = t->config.model;
+    const struct model *m = t->config.net.model;
     const struct stage_numbers numbers = {.dropout_key = *t->net.x.dropout_key}; /* as for the gradients */
     double loss = 0;
     t->net.x.ops->fill(&t->net.x, t->sums, 0);
@@ -72,8 +72,8 @@ static void check_gradients(const struct gradient_case *g)
     bert->config.layer_norm_large_model = g->pre_ln;
     bert->config.classifier_dropout = 0.2;
     fixture_bert_changed(bert);
-    config.recompute = g->recompute;
-    fixture_step_of(&step, &config.model->layout, 1, SEQUENCES, LONGEST);
+    config.net.recompute = g->recompute;
+    fixture_step_of(&step, &config.net.model->layout, 1, SEQUENCES, LONGEST);
     if (model_task_has_labels(g->task)) {
         add_class_labels(step.micro);
         batch_step_count(&step);

@@ -111,7 +111,7 @@ static void check_logits(struct trainer *t, const struct golden *g, double bound
                                         mlm_row, b->n_real_labels);
         EXPECT(error <= bound, "%s: MLM logits differ by %g", t->net.x.ops->name, error);
         printf("%s %s micro-batch %lld: MLM logits within %.2g", t->net.x.ops->name,
-               dtype_name(t->config.precision.dtype), (long long)i, error);
+               dtype_name(t->config.net.precision.dtype), (long long)i, error);
         error = worst_difference(stage_head_output(&t->net.stage, MODEL_PAIR_LOGITS), wanted_nsp, nsp_row,
                                  b->n_sequences);
         EXPECT(error <= bound, "%s: NSP logits differ by %g", t->net.x.ops->name, error);
@@ -154,7 +154,7 @@ static void check_losses(struct trainer *t, const struct golden *g, const char *
                tensor_get(wanted, step - 1));
         worst = fmax(worst, error);
     }
-    printf("%s %s: 10 %s within %.2g\n", t->net.x.ops->name, dtype_name(t->config.precision.dtype), name,
+    printf("%s %s: 10 %s within %.2g\n", t->net.x.ops->name, dtype_name(t->config.net.precision.dtype), name,
            worst);
 }
 

@@ -191,13 +191,13 @@ static size_t train(struct trainer_result results[STEPS], const struct batch_ste
     bert->config.max_position_embeddings = LONG;
     fixture_bert_changed(bert);
     device.keeps_dropout_bits = keeps_bits;
-    config.device = &device;
-    config.recompute = recompute;
+    config.net.device = &device;
+    config.net.recompute = recompute;
     EXPECT_OK(trainer_init(&t, &config));
     for (int64_t i = 0; i < STEPS; i++) {
         EXPECT_OK(trainer_step(&t, step, i + 1, i + 1, 1e-2, false, &results[i]));
     }
-    size_t bytes = t.plan.activation_bytes;
+    size_t bytes = t.plan.net.activation_bytes;
     trainer_fini(&t);
     return bytes;
 }

@@ -67,11 +67,11 @@ static void fail_at(const struct batch_step *step, int64_t bad, bool waits)
     faulty.bad = INT64_MAX;
     op_watch_init(&faulty.table, ops_cpu());
     faulty.table.after = faulty_after;
-    config.device = &device;
-    config.ops = &faulty.table.table;
+    config.net.device = &device;
+    config.net.ops = &faulty.table.table;
     if (waits) {
-        op_sync_init(&sync, config.ops);
-        config.ops = &sync.table;
+        op_sync_init(&sync, config.net.ops);
+        config.net.ops = &sync.table;
     }
     EXPECT_OK(trainer_init(&t, &config));
     faulty.n_queued = 0;
@@ -150,7 +150,7 @@ static void kernels_are_listed(const struct batch_step *step, const char *direct
     EXPECT_OK(trainer_init(&plain, &config));
     EXPECT_OK(trainer_step(&plain, step, 1, 1, 1e-3, false, &r));
     EXPECT_OK(migration_log_open(&log, path, "test", &b));
-    config.ops = b.ops;
+    config.net.ops = b.ops;
     EXPECT_OK(trainer_init(&logged, &config));
     EXPECT_OK(op_timer_init(&timer, &logged.net.x, 0));
     op_timer_attach(&timer); /* tables around tables around tables */

@@ -21,7 +21,7 @@ static float *train(struct backend backend, const char *plain, enum dtype dtype,
     fixture_step(&step, 2, SEQUENCES, LONGEST);
     EXPECT_OK(plain_ops_init(&table, &backend, plain));
     struct trainer_config config = fixture_trainer(backend.ops, dtype, step.micro[0].limits);
-    config.device = backend.device;
+    config.net.device = backend.device;
     config.optimizer = optimizer_defaults(kind);
     EXPECT_OK(trainer_init(&t, &config));
     int64_t before = fenced.n_copies;

@@ -73,7 +73,7 @@ static void frozen_ones_stay(const struct batch_step *step, const struct optimiz
         struct trainer t, fresh;
         struct trainer_config config =
             config_of(step, ops_cpu(), dtype, kind, (struct param_rates){cases[c].freeze, 0});
-        config.recompute = recompute;
+        config.net.recompute = recompute;
         EXPECT_OK(trainer_init(&fresh, &config));
         train(&t, &config, step);
         int n = 0;

@@ -215,7 +215,7 @@ static void train(const char *folder, const struct tensor_log_options *o, int64_
     struct bert_model *bert = fixture_bert(&config);
     bert->config.num_hidden_layers = 5;
     fixture_bert_changed(bert);
-    config.recompute = recompute;
+    config.net.recompute = recompute;
     EXPECT_OK(trainer_init(&t, &config));
     if (o != NULL) {
         struct tensor_log_options here = *o;

@@ -102,16 +102,21 @@ static void check_directory(const struct safetensors *file, const struct golden 
     EXPECT(strcmp(label_names_get(m.labels, g->n_labels - 1), g->last) == 0, "%s: the last label is %s", path,
            label_names_get(m.labels, g->n_labels - 1));
     struct bert_model bert = bert_model(held, m.task);
-    struct trainer_config config = {.model = &bert.model,
-                                    .device = &device_cpu,
-                                    .ops = ops_cpu(),
-                                    .precision = {.dtype = DTYPE_F32},
-                                    .optimizer = optimizer_defaults(&optimizer_adamw),
-                                    .limits = text_batch_limits(B, S, 0),
-                                    .training = true};
+    struct trainer_config config = {
+        .net =
+            {
+                .model = &bert.model,
+                .device = &device_cpu,
+                .ops = ops_cpu(),
+                .precision = {.dtype = DTYPE_F32},
+                .limits = text_batch_limits(B, S, 0),
+                .learns = true,
+            },
+        .optimizer = optimizer_defaults(&optimizer_adamw),
+    };
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(network_files_load(&t.net, &m, m.task, 0, &report));
-    EXPECT_OK(batch_step_init(&step, 1, &bert.model.layout, config.limits));
+    EXPECT_OK(batch_step_init(&step, 1, &bert.model.layout, config.net.limits));
     fill(&step, file, g);
     expect_golden(&t, &step, file, g);
     if (to != NULL) {

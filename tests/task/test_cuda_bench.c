@@ -77,10 +77,10 @@ static void expect_answers(const struct checkop_backend *gpu)
         .min_length = 4,
     };
     struct step_times t;
-    b.config.device = gpu->device;
-    b.config.training = false;
+    b.config.net.device = gpu->device;
+    b.config.net.learns = false;
     struct bert_model answers = one_layer(MODEL_TASK_QUESTION_ANSWERING);
-    b.config.model = &answers.model;
+    b.config.net.model = &answers.model;
     EXPECT_OK(step_bench_plan(&b));
     int64_t tokens = step_bench_tokens(&b);
     EXPECT(tokens > 8 && tokens < 24 && b.useful_flops > 0, "%lld tokens, %g useful", (long long)tokens,
@@ -112,11 +112,11 @@ int main(void)
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     snprintf(path, sizeof path, "%s/log", directory);
     EXPECT_OK(migration_log_open(&log, path, "test", &watched));
-    b.config.device = watched.device;
-    b.config.ops = watched.ops;
+    b.config.net.device = watched.device;
+    b.config.net.ops = watched.ops;
     b.config.optimizer = optimizer_defaults(&optimizer_adamw);
     struct bert_model trained = one_layer(MODEL_TASK_PRETRAINING);
-    b.config.model = &trained.model;
+    b.config.net.model = &trained.model;
     EXPECT_OK(step_bench_plan(&b));
     EXPECT(b.useful_flops > 0 && b.useful_flops <= b.plan.micro_flops, "%g useful of %g", b.useful_flops,
            b.plan.micro_flops);

@@ -83,16 +83,19 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
     };
     c->bert = bert_model(bert_family_config(&c->model), MODEL_TASK_QUESTION_ANSWERING);
     c->config = (struct trainer_config){
-        .model = &c->bert.model,
-        .device = backend.device,
-        .ops = backend.ops,
-        .precision = {.dtype = DTYPE_F16},
+        .net =
+            {
+                .model = &c->bert.model,
+                .device = backend.device,
+                .ops = backend.ops,
+                .precision = {.dtype = DTYPE_F16},
+                .learns = true,
+            },
         .optimizer = optimizer_defaults(&optimizer_adamw),
-        .training = true,
         .saving = true,
         .seed = 3,
     };
-    EXPECT_OK(finetune_train_limits(&c->data, &c->options, &c->config.limits));
+    EXPECT_OK(finetune_train_limits(&c->data, &c->options, &c->config.net.limits));
 }
 
 static void close_case(struct tuning_case *c)

@@ -36,14 +36,14 @@ static void set_up(struct planned *p, struct wanted w)
     p->device = machine_device(s->machine);
     s->rates = s->machine->rates;
     s->links = (struct ring_links){s->machine->per_node, s->machine->within, s->machine->between};
-    s->bench = (struct step_bench){.config = {.model = p->model,
-                                              .device = &p->device,
-                                              .ops = &ops_plan,
-                                              .precision = {.dtype = w.dtype},
+    s->bench = (struct step_bench){.config = {.net = {.model = p->model,
+                                                      .device = &p->device,
+                                                      .ops = &ops_plan,
+                                                      .precision = {.dtype = w.dtype},
+                                                      .learns = true,
+                                                      .recompute = w.recompute},
                                               .optimizer = optimizer_defaults(&optimizer_lans),
-                                              .training = true,
-                                              .saving = true,
-                                              .recompute = w.recompute},
+                                              .saving = true},
                                    .length = 128,
                                    .n_sequences = w.micro,
                                    .n_masked = 20};
@@ -83,8 +83,8 @@ static void test_5b(void)
     EXPECT_OK(world_plan_bytes(&shared, &p.setup, WORLD, 2, 4));
     EXPECT(whole.zero.all_elements == all, "%lld elements, by hand %lld", (long long)whole.zero.all_elements,
            (long long)all);
-    EXPECT(whole.zero.trainer.n_params == 6282383397, "%lld parameters",
-           (long long)whole.zero.trainer.n_params);
+    EXPECT(whole.zero.trainer.net.n_params == 6282383397, "%lld parameters",
+           (long long)whole.zero.trainer.net.n_params);
     EXPECT(whole.zero.working_bytes == 2 * (size_t)all && shared.zero.working_bytes == 2 * (size_t)all,
            "the copy that products read");
     EXPECT(whole.zero.master_bytes == 4 * (size_t)all && whole.zero.gradient_bytes == 4 * (size_t)all,

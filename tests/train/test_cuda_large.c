@@ -49,13 +49,16 @@ static struct trainer_config config_of(const int64_t sizes[4], struct checkop_ba
     static struct bert_model bert; /* of the latest sizes */
     bert = bert_model(&model, MODEL_TASK_PRETRAINING);
     return (struct trainer_config){
-        .model = &bert.model,
-        .device = b.device,
-        .ops = b.ops,
-        .precision = {.dtype = dtype},
+        .net =
+            {
+                .model = &bert.model,
+                .device = b.device,
+                .ops = b.ops,
+                .precision = {.dtype = dtype},
+                .limits = text_batch_limits(sizes[2], length, n_masked),
+                .learns = true,
+            },
         .optimizer = optimizer_defaults(&optimizer_lamb),
-        .limits = text_batch_limits(sizes[2], length, n_masked),
-        .training = true,
         .seed = 3,
     };
 }
@@ -64,8 +67,8 @@ static struct trainer_config config_of(const int64_t sizes[4], struct checkop_ba
 static void make_step(struct batch_step *step, const struct trainer_config *c, const int64_t sizes[4])
 {
     struct rng_stream r = rng_stream(rng_key(7, 7));
-    int64_t n_words = ((const struct bert_model *)c->model)->config.vocab_size;
-    EXPECT_OK(batch_step_init(step, 1, &text_batch_layout, c->limits));
+    int64_t n_words = ((const struct bert_model *)c->net.model)->config.vocab_size;
+    EXPECT_OK(batch_step_init(step, 1, &text_batch_layout, c->net.limits));
     struct batch *b = step->micro;
     for (int64_t i = 0; i < sizes[2]; i++) {
         int64_t n = i % 4 == 3 ? sizes[3] / 2 : sizes[3], m = 0;

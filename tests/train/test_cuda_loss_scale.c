@@ -11,7 +11,7 @@ enum { LONGEST = 14, SEQUENCES = 4, LEARNT = 6, MORE = 2, MOST_SKIPPED = 16 };
 static struct trainer_config config_of(struct checkop_backend backend, const struct batch_step *step)
 {
     struct trainer_config config = fixture_trainer(backend.ops, DTYPE_F16, step->micro[0].limits);
-    config.device = backend.device;
+    config.net.device = backend.device;
     config.optimizer = optimizer_defaults(&optimizer_adamw);
     config.first_loss_scale = 1 << 24;
     return config;

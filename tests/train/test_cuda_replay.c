@@ -45,8 +45,8 @@ static void quantize_by_finding(struct exec *x, tensor rows, tensor columns, ten
 
 static struct trainer_config config_in_fp8(struct trainer_config config)
 {
-    config.precision.dtype = DTYPE_BF16;
-    config.precision.fp8 = true;
+    config.net.precision.dtype = DTYPE_BF16;
+    config.net.precision.fp8 = true;
     struct bert_model *bert = fixture_bert(&config);
     bert->config.intermediate_size = 32;
     fixture_bert_changed(bert);
@@ -65,7 +65,7 @@ static void compare(struct batch_step *step, struct checkop_backend backend, int
     plain_device.graphs = &graphs_none; /* rounds batches up, but records nothing */
     counting_device.graphs = &graphs_counted;
     graphs_count(backend.device->graphs);
-    config.recompute = recompute;
+    config.net.recompute = recompute;
     struct bert_model *bert = fixture_bert(&config);
     bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0.2;
     bert->config.layer_norm_large_model = pre_ln;
@@ -73,11 +73,11 @@ static void compare(struct batch_step *step, struct checkop_backend backend, int
     config = fp8 ? config_in_fp8(config) : config;
     noting = backend.ops;
     finding.quantize = quantize_by_finding;
-    config.device = &plain_device;
-    config.ops = &finding;
+    config.net.device = &plain_device;
+    config.net.ops = &finding;
     EXPECT_OK(trainer_init(&plain, &config));
-    config.device = &counting_device;
-    config.ops = backend.ops;
+    config.net.device = &counting_device;
+    config.net.ops = backend.ops;
     EXPECT_OK(trainer_init(&replaying, &config));
     train(&plain, step, wanted);
     train(&replaying, step, results);
@@ -101,10 +101,10 @@ static void recomputed_is_the_same(struct batch_step *step, struct checkop_backe
     struct trainer_result results[2][STEPS];
     struct trainer_config config =
         config_in_fp8(fixture_trainer(backend.ops, DTYPE_F32, step->micro[0].limits));
-    config.device = backend.device;
+    config.net.device = backend.device;
     for (int64_t recompute = 0; recompute < 2; recompute++) {
         struct trainer t;
-        config.recompute = recompute;
+        config.net.recompute = recompute;
         EXPECT_OK(trainer_init(&t, &config));
         train(&t, step, results[recompute]);
         trainer_fini(&t);
@@ -122,7 +122,7 @@ static void failures_are_named(struct checkop_backend backend)
     struct trainer_result r;
     fixture_step(&step, 1, SEQUENCES, LONGEST);
     struct trainer_config config = fixture_trainer(backend.ops, DTYPE_F32, step.micro[0].limits);
-    config.device = backend.device;
+    config.net.device = backend.device;
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &r));
     enum dtype *dtype = &((struct bert_weights *)t.net.weights)->layers[1].attention.w_qkv.dtype,

@@ -30,10 +30,10 @@ static struct trainer_config config_of(const struct segments_case *k, const stru
     bert->config.num_hidden_layers = LAYERS;
     bert->config.intermediate_size = 32;
     fixture_bert_changed(bert);
-    config.device = device;
-    config.recompute = k->recompute;
+    config.net.device = device;
+    config.net.recompute = k->recompute;
     config.bucket_elements = k->bucket_elements;
-    config.precision = (struct precision){.dtype = k->fp8 ? DTYPE_BF16 : DTYPE_F32, .fp8 = k->fp8};
+    config.net.precision = (struct precision){.dtype = k->fp8 ? DTYPE_BF16 : DTYPE_F32, .fp8 = k->fp8};
     return config;
 }
 
@@ -123,7 +123,7 @@ static void steps_are_replayed(const struct segments_case *k, const struct check
     graphs_count(backend->device->graphs);
     struct trainer_config config = config_of(k, backend, &plain_device, batch->micro[0].limits);
     EXPECT_OK(trainer_init(&plain, &config));
-    config.device = &counting_device;
+    config.net.device = &counting_device;
     EXPECT_OK(trainer_init(&replaying, &config));
     EXPECT(replaying.net.stage.buckets.n == k->n_buckets, "%d buckets", replaying.net.stage.buckets.n);
     struct seen seen = {.t = &replaying, .grad = malloc(tensor_bytes(replaying.grad))};

@@ -24,7 +24,7 @@ static double loss_of(const struct batch_step *step, struct checkop_backend back
     struct trainer t;
     struct trainer_result r;
     struct trainer_config config = fixture_trainer(ops_cpu(), precision.dtype, step->micro[0].limits);
-    config.precision = precision;
+    config.net.precision = precision;
     config.optimizer = optimizer_defaults(kind);
     if (pre_ln && kind == &optimizer_adamw) {
         config.optimizer.eps = PRE_LN_ADAMW_EPS;
@@ -37,8 +37,8 @@ static double loss_of(const struct batch_step *step, struct checkop_backend back
     bert->config.layer_norm_large_model = pre_ln;
     fixture_bert_changed(bert);
     config.loss_scale = 1;
-    config.device = backend.device;
-    config.ops = backend.ops;
+    config.net.device = backend.device;
+    config.net.ops = backend.ops;
     EXPECT_OK(trainer_init(&t, &config));
     for (int64_t i = 1; i <= (precision.fp8 ? STEPS_IN_FP8 : STEPS); i++) {
         EXPECT_OK(trainer_step(&t, step, i, i, 1e-2, false, &r));

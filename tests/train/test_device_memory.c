@@ -21,8 +21,8 @@ static struct trainer_config config_of(const struct batch_step *step, bool is_fe
     fixture_bert_changed(bert);
     config.saving = true;
     if (is_fenced) {
-        config.device = &device_fenced;
-        config.ops = &ops_fenced;
+        config.net.device = &device_fenced;
+        config.net.ops = &ops_fenced;
     }
     return config;
 }

@@ -13,7 +13,7 @@ static bool pre_ln; /* the wiring of all models here */
 static struct trainer_config config_of(bool fp8, struct batch_limits limits)
 {
     struct trainer_config c = fixture_trainer(ops_cpu(), DTYPE_BF16, limits);
-    c.precision.fp8 = fp8;
+    c.net.precision.fp8 = fp8;
     struct bert_model *bert = fixture_bert(&c);
     bert->config.hidden_size = 32;
     bert->config.intermediate_size = 64;
@@ -107,10 +107,10 @@ static void test_histories(const struct batch_step *step)
     struct trainer_config c = config_of(true, step->micro[0].limits);
     EXPECT_OK(trainer_init(&t, &c));
     EXPECT_OK(trainer_init(&forgetful, &c));
-    c.recompute = 1;
+    c.net.recompute = 1;
     EXPECT_OK(trainer_init(&recomputing, &c));
     int64_t n = tensor_count(t.net.stage.histories);
-    EXPECT(n == 2 * LAYER_N_FACTORS * t.net.stage.model->n_layers, "%lld numbers", (long long)n);
+    EXPECT(n == 2 * LAYER_N_FACTORS * t.net.config.model->n_layers, "%lld numbers", (long long)n);
     for (int64_t i = 1; i <= 4; i++) {
         EXPECT_OK(trainer_step(&t, step, i, i, 5e-3, false, &r));
         EXPECT_OK(trainer_step(&recomputing, step, i, i, 5e-3, false, &of_recomputing));
@@ -152,13 +152,12 @@ static void test_changed_weights(const struct batch_step *step, int64_t recomput
     struct bert_model *bert = fixture_bert(&c);
     bert->config.num_hidden_layers = 3; /* two share activations where there is no backward */
     fixture_bert_changed(bert);
-    c.recompute = recompute;
+    c.net.recompute = recompute;
     reading = c;
-    reading.training = false;
-    struct network_config viewing = trainer_network(&reading);
+    reading.net.learns = false;
     EXPECT_OK(trainer_init(&trained, &c));
     EXPECT_OK(trainer_init(&fresh, &c));
-    EXPECT_OK(network_init_shared(&shared, &viewing, &trained.net));
+    EXPECT_OK(network_init_shared(&shared, &reading.net, &trained.net));
     for (int64_t i = 1; i <= 3; i++) {
         EXPECT_OK(trainer_step(&trained, step, i, i, 1e-2, false, &of_trained));
         memcpy(fresh.net.master.data, trained.net.master.data, tensor_bytes(trained.net.master));

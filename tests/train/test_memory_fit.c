@@ -30,8 +30,8 @@ static struct trainer_config config_of(int64_t n_sequences)
     struct bert_model *bert = fixture_bert(&c);
     bert->config.num_hidden_layers = 9;
     fixture_bert_changed(bert);
-    c.device = &device_small;
-    c.training = true;
+    c.net.device = &device_small;
+    c.net.learns = true;
     return c;
 }
 
@@ -39,10 +39,10 @@ static size_t bytes_of(int64_t n_sequences, int64_t recompute)
 {
     struct trainer_config c = config_of(n_sequences);
     struct trainer_plan plan;
-    c.recompute = recompute;
+    c.net.recompute = recompute;
     EXPECT_OK(trainer_plan(&plan, &c));
-    EXPECT(plan.library_bytes == OVERHEAD, "the device's own part");
-    return memory_fit_device_bytes(&plan, c.device);
+    EXPECT(plan.net.library_bytes == OVERHEAD, "the device's own part");
+    return memory_fit_device_bytes(&plan, c.net.device);
 }
 
 /* The verdict on one step of BATCH sequences at once. */
@@ -104,7 +104,7 @@ static void test_saving(void)
     EXPECT_OK(trainer_plan(&plan, &c));
     EXPECT(plan.saving_bytes > 0, "nothing to save");
     EXPECT_OK(memory_fit_check(&c, &plan, (struct memory_cut){"--train_batch_size", BATCH, 1, true, 0, 0}));
-    c.device = &device_cpu;
+    c.net.device = &device_cpu;
     EXPECT(memory_fit_device_bytes(&plan, &device_cpu) == plan.total_bytes, "on the host all of it counts");
 }
 
@@ -116,7 +116,7 @@ static void test_saving_on_the_host(void)
     struct trainer_plan plan;
     struct memory_cut cut = {"--train_batch_size", BATCH, 1, true, 0, 0};
     host.is_host = true;
-    c.device = &host;
+    c.net.device = &host;
     c.saving = true;
     EXPECT_OK(trainer_plan(&plan, &c));
     free_bytes = plan.total_bytes;

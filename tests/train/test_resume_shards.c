@@ -121,7 +121,7 @@ int main(void)
     bert->config.num_hidden_layers = 4;
     fixture_bert_changed(bert);
     struct param_table params = {0};
-    EXPECT_OK(r.config.model->type->declare(r.config.model, &params));
+    EXPECT_OK(r.config.net.model->type->declare(r.config.net.model, &params));
     for (int f = 0; f < N_FLAT; f++) {
         r.saved[f] = calloc((size_t)params.n_elements, sizeof *r.saved[f]);
         EXPECT(r.saved[f] != NULL, "out of memory");

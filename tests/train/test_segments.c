@@ -142,7 +142,7 @@ static void open_trainer(struct trainer *t, const struct device *device, const s
                          const struct batch_step *batch)
 {
     struct trainer_config config = fixture_trainer(ops, DTYPE_F32, batch->micro[0].limits);
-    config.device = device;
+    config.net.device = device;
     config.bucket_elements = 1;
     EXPECT_OK(trainer_init(t, &config));
     EXPECT(t->net.stage.buckets.n == BUCKETS, "%d buckets", t->net.stage.buckets.n);

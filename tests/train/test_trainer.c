@@ -94,7 +94,7 @@ static void nonfinite_activations_are_named(struct batch_step *step)
         bert->task = tasks[i];
         bert->config.num_hidden_layers = 7;
         fixture_bert_changed(bert);
-        config.recompute = i == 1 ? 2 : 0;
+        config.net.recompute = i == 1 ? 2 : 0;
         for (int64_t k = 0; i == 2 && k < 2 * step->micro[1].n_sequences; k++) {
             step->micro[1].fields[TEXT_SPAN_LABELS][k] = 1 + k % 2;
         }
@@ -126,7 +126,7 @@ static void same_seed_same_weights(const struct batch_step *step)
     struct trainer a, b;
     struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
     EXPECT_OK(trainer_init(&a, &config));
-    config.ops = &ops_ref;
+    config.net.ops = &ops_ref;
     EXPECT_OK(trainer_init(&b, &config));
     EXPECT(memcmp(a.net.master.data, b.net.master.data, tensor_bytes(a.net.master)) == 0,
            "weights depend on the device");
@@ -149,7 +149,7 @@ static void dropout_masks_are_the_same_on_every_table(const struct batch_step *s
     bert->config.hidden_dropout_prob = bert->config.attention_probs_dropout_prob = 0.5;
     fixture_bert_changed(bert);
     EXPECT_OK(trainer_init(&a, &config));
-    config.ops = &ops_ref;
+    config.net.ops = &ops_ref;
     EXPECT_OK(trainer_init(&b, &config));
     EXPECT_OK(trainer_gradients(&a, step, 3, false, &ra));
     EXPECT_OK(trainer_gradients(&b, step, 3, false, &rb));
@@ -174,13 +174,13 @@ static void recomputation_changes_no_bit(const struct batch_step *step, enum dty
     for (int i = 0; i < 4; i++) {
         struct trainer t;
         struct trainer_result r;
-        config.recompute = chunks[i];
+        config.net.recompute = chunks[i];
         EXPECT_OK(trainer_init(&t, &config));
         EXPECT_OK(trainer_gradients(&t, step, 3, false, &r));
         EXPECT(memcmp(t.grad.data, all.grad.data, tensor_bytes(t.grad)) == 0,
                "other gradients with chunks of %d layers", (int)chunks[i]);
-        EXPECT(chunks[i] == 7 || t.plan.activation_bytes < all.plan.activation_bytes, "%zu of %zu bytes",
-               t.plan.activation_bytes, all.plan.activation_bytes);
+        EXPECT(chunks[i] == 7 || t.plan.net.activation_bytes < all.plan.net.activation_bytes,
+               "%zu of %zu bytes", t.plan.net.activation_bytes, all.plan.net.activation_bytes);
         trainer_fini(&t);
     }
     trainer_fini(&all);
@@ -193,11 +193,10 @@ static void inference_keeps_two_layers(const struct batch_step *step, enum dtype
     struct trainer all, two;
     struct network viewing;
     struct trainer_result expected, r;
-    reading.training = false;
-    struct network_config net = trainer_network(&reading);
+    reading.net.learns = false;
     EXPECT_OK(trainer_init(&all, &config));
     EXPECT_OK(trainer_init(&two, &reading));
-    EXPECT_OK(network_init_shared(&viewing, &net, &all.net));
+    EXPECT_OK(network_init_shared(&viewing, &reading.net, &all.net));
     memcpy(two.net.master.data, all.net.master.data, tensor_bytes(all.net.master));
     network_weights_changed(&two.net);
     EXPECT_OK(trainer_evaluate(&all, step, &expected));
@@ -206,10 +205,10 @@ static void inference_keeps_two_layers(const struct batch_step *step, enum dtype
         EXPECT_NEAR(r.sums[i].sum, expected.sums[i].sum,
                     fixture_rounding(dtype) * (1 + fabs(expected.sums[i].sum)));
     }
-    EXPECT(two.plan.activation_bytes < all.plan.activation_bytes, "%zu of %zu bytes",
-           two.plan.activation_bytes, all.plan.activation_bytes);
+    EXPECT(two.plan.net.activation_bytes < all.plan.net.activation_bytes, "%zu of %zu bytes",
+           two.plan.net.activation_bytes, all.plan.net.activation_bytes);
     fixture_expect_same_answers(&viewing, &all.net, &step->micro[1], "a network on a trainer's weights");
-    EXPECT(viewing.plan.weight_bytes == 0 && viewing.plan.activation_bytes == two.plan.activation_bytes,
+    EXPECT(viewing.plan.weight_bytes == 0 && viewing.plan.activation_bytes == two.plan.net.activation_bytes,
            "%zu bytes of weights, %zu of activations", viewing.plan.weight_bytes,
            viewing.plan.activation_bytes);
     network_fini(&viewing);
@@ -225,8 +224,9 @@ static void wirings_take_the_same_memory(const struct batch_step *step)
     struct trainer_plan of_post, of_pre;
     EXPECT_OK(trainer_plan(&of_post, &post));
     EXPECT_OK(trainer_plan(&of_pre, &pre));
-    EXPECT(of_pre.activation_bytes == of_post.activation_bytes && of_pre.n_params == of_post.n_params,
-           "%zu and %zu bytes", of_pre.activation_bytes, of_post.activation_bytes);
+    EXPECT(of_pre.net.activation_bytes == of_post.net.activation_bytes &&
+               of_pre.net.n_params == of_post.net.n_params,
+           "%zu and %zu bytes", of_pre.net.activation_bytes, of_post.net.activation_bytes);
 }
 
 int main(void)

@@ -40,15 +40,15 @@ static void test_alone(enum dtype dtype)
     for (int stage = 0; stage < ZERO_STAGES; stage++) {
         struct zero_plan z = plan_of(dtype, 1, stage);
         expect_bytes("all", z.device_bytes + z.host_bytes, p.total_bytes);
-        expect_bytes("weights", z.master_bytes + z.working_bytes, p.weight_bytes);
+        expect_bytes("weights", z.master_bytes + z.working_bytes, p.net.weight_bytes);
         expect_bytes("gradients", z.gradient_bytes, p.gradient_bytes);
         expect_bytes("moments", z.optimizer_bytes, p.optimizer_bytes);
-        expect_bytes("activations", z.activation_bytes, p.activation_bytes);
-        expect_bytes("scratch", z.scratch_bytes, p.workspace_bytes + p.beside_bytes);
-        expect_bytes("libraries", z.library_bytes, p.library_bytes);
+        expect_bytes("activations", z.activation_bytes, p.net.activation_bytes);
+        expect_bytes("scratch", z.scratch_bytes, p.net.workspace_bytes + p.net.beside_bytes);
+        expect_bytes("libraries", z.library_bytes, p.net.library_bytes);
         expect_bytes("host", z.host_bytes, p.saving_bytes);
         expect_bytes("today", zero_plan_today(&z), z.device_bytes);
-        expect_bytes("needed", zero_plan_needed(&z, c.device), p.total_bytes);
+        expect_bytes("needed", zero_plan_needed(&z, c.net.device), p.total_bytes);
         EXPECT(z.rest_bytes < 1024, "%zu bytes are of no kind", z.rest_bytes);
     }
 }
@@ -141,7 +141,7 @@ static bool fits(int64_t world, int stage, double bytes)
 {
     struct trainer_config c = config_of(DTYPE_BF16);
     struct zero_plan z = plan_of(DTYPE_BF16, world, stage);
-    return (double)zero_plan_needed(&z, c.device) <= bytes;
+    return (double)zero_plan_needed(&z, c.net.device) <= bytes;
 }
 
 static void test_smallest(void)
@@ -152,7 +152,7 @@ static void test_smallest(void)
     for (size_t i = 0; i < sizeof by_hand / sizeof by_hand[0]; i++) {
         const struct by_hand *h = &by_hand[i];
         struct zero_plan z = plan_of(DTYPE_BF16, h->world, h->stage);
-        double bytes = (double)zero_plan_needed(&z, c.device);
+        double bytes = (double)zero_plan_needed(&z, c.net.device);
         EXPECT_OK(zero_plan_smallest(&c, bytes, &world, &stage));
         EXPECT(world >= 1 && fits(world, stage, bytes), "%lld devices at stage %d do not fit",
                (long long)world, stage);

@@ -361,7 +361,7 @@ static void copies_are_shown(const struct batch_step *step, const char *director
     struct trainer t;
     struct profile p;
     char path[512];
-    config.device = &device;
+    config.net.device = &device;
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(
         profile_open(&p, &(struct profile_options){.enabled = true, .steps = "1:2"}, directory, &t.net.x));

@@ -1,0 +1,31 @@
+/* network_config: what a network is made of, said once: the network, its layer loop (pass/stage.h) and a trainer
+ * read this struct and copy none of it. */
+#ifndef KILN_PASS_NETWORK_CONFIG_H
+#define KILN_PASS_NETWORK_CONFIG_H
+
+#include "core/batch.h"
+#include "dev/precision.h"
+#include "nn/model.h"
+
+struct network_config {
+    const struct model *model; /* borrowed */
+    const struct device *device;
+    const struct ops *ops;
+    struct precision precision;
+    struct batch_limits limits; /* of every batch */
+
+    /* For training; all zero otherwise. */
+    bool learns; /* there is a backward; else inference only */
+
+    /* Layers of a chunk: only its input is kept, and the backward computes its activations again (Chen et al.
+     * 2016, arXiv:1604.06174).  0: the activations of all layers are kept. */
+    int64_t recompute;
+
+    /* Layers [first_layer, end_layer) of the model run here: the input layer with the model's first layer, the heads
+     * with its last.  Another stage computes the others.  end_layer 0: all. */
+    int64_t first_layer, end_layer;
+
+    int64_t n_slots; /* micro-batches in flight; 0: one */
+};
+
+#endif

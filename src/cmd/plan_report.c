@@ -94,12 +94,9 @@ static void append_memory(struct buf *b, const struct plan_report *r)
         buf_printf(b, "%10s", fits(r, &r->stages[i]) ? "yes" : "no");
     }
     buf_putc(b, '\n');
-    if (r->stages[0].world > 1) {
-        buf_printf(b,
-                   "Ranks of `kiln pretrain` have all weights: %.2f %s with --zero_stage 1, %.2f with "
-                   "--zero_stage 2.\n",
-                   (double)zero_plan_today(&r->stages[1].zero) / u.bytes, u.name,
-                   (double)zero_plan_today(&r->stages[2].zero) / u.bytes);
+    if (r->stages[0].world > 1 && r->stages[0].zero.working_bytes == 0) {
+        buf_puts(b, "In fp32 products read the master, so each device has all of it; with --autocast it is "
+                    "in shards.\n");
     }
 }
 
@@ -226,7 +223,6 @@ static json_t *json_of_memory(const struct plan_report *r, const struct world_pl
     for (int k = 0; k < N_KINDS; k++) {
         put(o, kinds[k].key, json_integer((json_int_t)bytes_of(&kinds[k], &p->zero)));
     }
-    put(o, "today_bytes", json_integer((json_int_t)zero_plan_today(&p->zero)));
     put(o, "fits", json_boolean(fits(r, p)));
     return o;
 }

@@ -60,6 +60,7 @@ struct param {
     double rate;     /* of the learning rate: 1 until somebody says else; 0: frozen, no update touches it */
     bool whole;      /* no shard cuts it: its update needs all of it */
     enum param_split split;
+    bool is_bias;    /* a product adds it to its result, in the dtype of activations */
     bool by_product; /* its gradient is one product, so the first micro-batch of a step assigns it */
     int64_t layer;   /* the layer (nn/model.h) whose backward is the last to add to its gradient */
     int64_t offset;  /* first element in the flat buffer */

@@ -66,20 +66,41 @@ static struct status fill(const struct foreign *f, const struct stored_tensor *t
                        f->m.path, p->name, (long long)i, tensor_get(values, i));
 }
 
-static struct status read_weights(const void *self, const struct param_table *params, int64_t begin,
-                                  tensor master)
+/* A sink before another: the optimizer's fp32 weight, where it has one, takes the place of the model's. */
+struct replacing {
+    const struct foreign *f;
+    const struct weight_sink *to;
+};
+
+static struct status replace_place(void *self, const struct param *p, tensor *values)
 {
-    const struct foreign *f = self;
-    struct load_report report;
-    CHECK(begin == 0, "weights from element %lld on", (long long)begin);
-    TRY(model_dir_read_weights(&f->m, params, master, f->task, 0, &report));
-    for (int i = 0; i < params->n; i++) {
-        const struct foreign_moment *m = foreign_moments_find(&f->moments, params->params[i].name);
-        if (m != NULL && m->weight != NULL) {
-            TRY(fill(f, m->weight, &params->params[i], begin, master));
-        }
+    const struct replacing *r = self;
+    return r->to->place(r->to->self, p, values);
+}
+
+static struct status replace_put(void *self, const struct param *p, tensor values)
+{
+    const struct replacing *r = self;
+    const struct foreign_moment *m = foreign_moments_find(&r->f->moments, p->name);
+    if (m != NULL && m->weight != NULL) {
+        TRY(fill(r->f, m->weight, p, p->offset, tensor_1d(values.data, values.dtype, tensor_count(values))));
     }
-    return status_ok();
+    return r->to->put(r->to->self, p, values);
+}
+
+static struct status replace_current(void *self, const struct param *p, tensor *values)
+{
+    const struct replacing *r = self;
+    return r->to->current(r->to->self, p, values);
+}
+
+static struct status read_weights(const void *self, const struct param_table *params,
+                                  const struct weight_sink *sink)
+{
+    struct load_report report;
+    struct replacing r = {self, sink};
+    struct weight_sink before = {&r, replace_place, replace_put, replace_current};
+    return model_dir_read_into(&r.f->m, params, &before, r.f->task, 0, &report);
 }
 
 static struct status read_moments(const void *self, const struct param_table *params, int64_t begin,

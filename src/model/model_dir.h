@@ -11,6 +11,7 @@
 #define KILN_MODEL_MODEL_DIR_H
 
 #include "text/tokenizer.h"
+#include "model/weight_sink.h"
 #include "model/load_report.h"
 #include "model/model_files.h"
 
@@ -67,6 +68,11 @@ struct status model_dir_declare(const struct model_dir *m, struct param_table *p
 struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
                                      tensor master, enum model_task task, unsigned may_be_new,
                                      struct load_report *report);
+
+/* The same, a tensor at a time, into any sink. */
+struct status model_dir_read_into(const struct model_dir *m, const struct param_table *params,
+                                  const struct weight_sink *sink, enum model_task task, unsigned may_be_new,
+                                  struct load_report *report);
 
 /* In which form a save writes the weights; the configuration and the tokenizer's files lie beside them. */
 enum model_dir_kind {

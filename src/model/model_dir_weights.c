@@ -1,4 +1,4 @@
-/* model_dir_weights: copies the tensors of a model's files to the flat buffer of a task's parameters, and
+/* model_dir_weights: copies the tensors of a model's files to where a task's parameters are kept, and
  * accounts for every tensor on both sides. */
 #include "model/model_dir.h"
 
@@ -8,7 +8,7 @@
 struct reading {
     const struct model_dir *m;
     const struct param_table *params;
-    tensor master;
+    const struct weight_sink *sink;
     struct load_report *report;
     int n_wanted[NAMES_N_PARTS]; /* parameters of the table */
 };
@@ -93,11 +93,12 @@ static struct status read_param(const struct reading *r, const struct param *p, 
                             r->m->path, t->stored.name, t->stored.dtype_label);
     }
     TRY(check_tied(r, p, t));
-    tensor values = param_view(p, r->master);
+    tensor values;
+    TRY(r->sink->place(r->sink->self, p, &values));
     struct stored_tensor cut = cut_rows(&t->stored, &values);
     TRY(status_context(stored_tensor_read(&cut, values), "%s", r->m->path));
     int64_t i = tensor_find_nonfinite(values);
-    return i < 0 ? status_ok()
+    return i < 0 ? r->sink->put(r->sink->self, p, values)
                  : status_error(STATUS_NUMERIC,
                                 "%s: the weight %.80s is not finite (element %lld is %g): the file is "
                                 "damaged, or its training had diverged; use an earlier checkpoint",
@@ -113,7 +114,9 @@ static struct status read_all(struct reading *r)
         if (found) {
             r->report->n[LOAD_LOADED][names_hf_part(r->m->family, p->name)]++;
         } else {
-            load_report_add_new(r->report, p, param_view(p, r->master));
+            tensor values;
+            TRY(r->sink->current(r->sink->self, p, &values));
+            load_report_add_new(r->report, p, values);
         }
     }
     return status_ok();
@@ -166,11 +169,11 @@ static struct status check_new(const struct reading *r, unsigned may_be_new)
     return status_ok();
 }
 
-struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
-                                     tensor master, enum model_task task, unsigned may_be_new,
-                                     struct load_report *report)
+struct status model_dir_read_into(const struct model_dir *m, const struct param_table *params,
+                                  const struct weight_sink *sink, enum model_task task, unsigned may_be_new,
+                                  struct load_report *report)
 {
-    struct reading r = {.m = m, .params = params, .master = master, .report = report};
+    struct reading r = {.m = m, .params = params, .sink = sink, .report = report};
     *report = (struct load_report){.family = m->family,
                                    .task = task,
                                    .n_rows = m->family->sizes(m->config).vocab_size,
@@ -188,4 +191,12 @@ struct status model_dir_read_weights(const struct model_dir *m, const struct par
         TRY(tensor_file_check(&m->files.files[i], m->path));
     }
     return check_new(&r, may_be_new);
+}
+
+struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
+                                     tensor master, enum model_task task, unsigned may_be_new,
+                                     struct load_report *report)
+{
+    struct weight_sink sink = weight_sink_of(&master);
+    return model_dir_read_into(m, params, &sink, task, may_be_new, report);
 }

@@ -5,10 +5,18 @@
 
 #include <stdlib.h>
 
-static struct status read_weights(const void *self, const struct param_table *params, int64_t begin,
-                                  tensor master)
+static struct status read_weights(const void *self, const struct param_table *params,
+                                  const struct weight_sink *sink)
 {
-    return checkpoint_read_weights(self, params, begin, master);
+    for (int i = 0; i < params->n; i++) {
+        const struct param *p = &params->params[i];
+        tensor values;
+        TRY(sink->place(sink->self, p, &values));
+        TRY(checkpoint_read_weights(self, params, p->offset,
+                                    tensor_1d(values.data, values.dtype, param_count(p))));
+        TRY(sink->put(sink->self, p, values));
+    }
+    return status_ok();
 }
 
 static struct status read_moments(const void *self, const struct param_table *params, int64_t begin,

@@ -11,9 +11,9 @@
 #include "model/model_dir.h"
 
 struct training_state_kind {
-    /* As checkpoint_read_weights and checkpoint_read_moments. */
-    struct status (*read_weights)(const void *self, const struct param_table *params, int64_t begin,
-                                  tensor master);
+    /* All weights, a parameter at a time; and the moments of a slice, as checkpoint_read_moments. */
+    struct status (*read_weights)(const void *self, const struct param_table *params,
+                                  const struct weight_sink *sink);
     struct status (*read_moments)(const void *self, const struct param_table *params, int64_t begin,
                                   tensor exp_avg, tensor exp_avg_sq);
 

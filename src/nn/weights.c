@@ -77,6 +77,7 @@ void weights_declare(struct param_table *table, const char *prefix, int64_t laye
                 .n_heads = sizes->positional_heads,
                 .decay = decays(row, init),
                 .split = row->split,
+                .is_bias = row->cols == DIM_BIAS,
                 .by_product = !is_vector(row) && !is_table(row),
                 .layer = layer,
                 .offset = offset + i * part_elements,

@@ -75,11 +75,28 @@ static void look_at_activations(struct culprit *c, bool training)
     s->tap = others;
 }
 
+/* Of weights that this rank has not all in fp32: what all ranks have, so they name the same tensor. */
+static void look_at_vectors(struct culprit *c, const struct network *of)
+{
+    const struct vector_places *v = &of->places;
+    for (int i = 0; i < v->table.n && c->index < 0; i++) {
+        const struct param *p = &v->table.params[i];
+        if (vector_places_has(v, p)) {
+            look_at(c, param_view(p, of->vectors), "weight", p->name);
+        }
+    }
+}
+
 struct culprit culprit_find(struct network *n, bool training)
 {
-    const struct param_table *params = n->owner == NULL ? &n->params : &n->owner->params;
+    const struct network *of = n->owner == NULL ? n : n->owner;
+    const struct param_table *params = &of->params;
     struct culprit c = {.network = n, .index = -1};
-    culprit_look_at_params(&c, params, n->master, "weight");
+    if (network_has_master(n)) {
+        culprit_look_at_params(&c, params, n->master, "weight");
+    } else {
+        look_at_vectors(&c, of);
+    }
     culprit_look_at_params(&c, params, n->working, "rounded weight");
     look_at_activations(&c, training);
     return c;

@@ -23,6 +23,12 @@ static struct status check_fp8(const struct network_config *c)
     return status_ok();
 }
 
+/* Whether products read a copy of the master. */
+static bool has_working(const struct network_config *c)
+{
+    return c->precision.dtype != dtype_of_vectors(c->precision.dtype);
+}
+
 struct status network_declare(struct network *n, const struct network_config *config,
                               const struct network *owner)
 {
@@ -35,7 +41,10 @@ struct status network_declare(struct network *n, const struct network_config *co
                          .allow_tf32 = config->precision.allow_tf32};
     TRY(check_fp8(config));
     TRY(config->model->type->declare(config->model, &n->params));
+    TRY(vector_places_init(&n->places, &n->params, config->device));
     n->plan.n_params = param_table_count(&n->params);
+    bool whole = config->learns || !has_working(config);
+    n->owned = (struct param_shard){0, whole ? n->params.n_elements : 0};
     n->stage = (struct stage){
         .x = &n->x,
         .config = &n->config,
@@ -45,16 +54,45 @@ struct status network_declare(struct network *n, const struct network_config *co
     return stage_init(&n->stage);
 }
 
-void network_carve(struct network *n, struct arena *arena)
+/* Whose weights these are. */
+static const struct network *holder_of(const struct network *n)
+{
+    return n->owner == NULL ? n : n->owner;
+}
+
+bool network_has_master(const struct network *n)
+{
+    const struct network *of = holder_of(n);
+    return of->owned.end - of->owned.begin == of->params.n_elements;
+}
+
+void network_share_master(struct network *n, struct param_shard shard)
+{
+    if (n->config.learns && has_working(&n->config)) {
+        n->owned = shard;
+    }
+}
+
+static void carve_weights(struct network *n, struct arena *arena)
 {
     enum dtype dtype = n->config.precision.dtype, vector = dtype_of_vectors(dtype);
-    int64_t n_elements = n->params.n_elements;
+    bool whole = network_has_master(n);
+    n->master = whole || n->config.learns ? arena_carve_1d(arena, vector, n->owned.end - n->owned.begin)
+                                          : NULL_TENSOR;
+    n->vectors = whole ? NULL_TENSOR : arena_carve_1d(arena, vector, n->places.n);
+    n->plan.master_bytes = arena->used;
+    n->working = has_working(&n->config) ? arena_carve_1d(arena, dtype, n->params.n_elements) : NULL_TENSOR;
+}
+
+void network_carve(struct network *n, struct arena *arena)
+{
     if (n->owner == NULL) {
-        n->master = arena_carve_1d(arena, vector, n_elements);
-        n->working = dtype != vector ? arena_carve_1d(arena, dtype, n_elements) : NULL_TENSOR;
+        carve_weights(n, arena);
     } else {
+        n->owned = n->owner->owned;
         n->master = n->owner->master;
         n->working = n->owner->working;
+        n->vectors = n->owner->vectors;
     }
     stage_carve_weights(&n->stage, arena);
     n->plan.weight_bytes = arena->used;
@@ -63,22 +101,20 @@ void network_carve(struct network *n, struct arena *arena)
 
 struct status network_view(struct network *n)
 {
-    const struct param_table *layout = n->owner == NULL ? &n->params : &n->owner->params;
+    const struct network *of = holder_of(n);
+    bool whole = network_has_master(n);
+    const struct param_table *layout = whole ? &of->params : &of->places.table;
     tensor matrices = tensor_is_null(n->working) ? n->master : n->working;
-    tensor biases = n->config.device->takes_rounded_biases ? matrices : n->master;
+    tensor vectors = whole ? n->master : n->vectors;
+    tensor biases = n->config.device->takes_rounded_biases ? matrices : vectors;
     const struct model *m = n->config.model;
-    TRY(m->type->create_weights(m, &n->weights, layout, matrices, n->master, biases));
+    TRY(m->type->create_weights(m, &n->weights, layout, matrices, vectors, biases));
     n->stage.weights = n->weights;
     return status_ok();
 }
 
-struct status network_declare_planned(struct network *n, struct arena *block,
-                                      const struct network_config *config, const struct ops *ops,
-                                      const struct network *owner)
+struct status network_carve_planned(struct network *n, struct arena *block)
 {
-    struct network_config planned = *config;
-    planned.ops = ops;
-    TRY(network_declare(n, &planned, owner));
     *block = arena_measuring();
     network_carve(n, block);
     stage_share_arena(&n->stage, arena_measuring());
@@ -111,7 +147,10 @@ static struct status measure(struct network *n, const struct network_config *con
                              const struct network *owner)
 {
     struct arena block;
-    TRY(network_declare_planned(n, &block, config, &ops_plan, owner));
+    struct network_config planned = *config;
+    planned.ops = &ops_plan;
+    TRY(network_declare(n, &planned, owner));
+    TRY(network_carve_planned(n, &block));
     stage_carve_largest(&n->stage);
     stage_round_weights(&n->stage);
     stage_forward(&n->stage, false);
@@ -220,6 +259,7 @@ void network_fini(struct network *n)
     if (n->config.model != NULL) {
         n->config.model->type->destroy_weights(n->weights);
     }
+    vector_places_fini(&n->places);
     param_table_fini(&n->params);
     if (n->memory != NULL) {
         n->config.device->release(n->memory, block_bytes(n));
@@ -233,7 +273,17 @@ void network_fini(struct network *n)
 void network_weights_changed(struct network *n)
 {
     n->version++;
-    if (!tensor_is_null(n->working)) {
+    if (!tensor_is_null(n->working) && network_has_master(n)) {
         n->x.ops->cast(&n->x, n->working, n->master);
+    }
+}
+
+void network_copy_vectors(struct network *n)
+{
+    struct param_shard left = n->owned;
+    int64_t from, at, count;
+    while (vector_places_next(&n->places, &n->params, &left, &from, &at, &count)) {
+        n->x.ops->cast(&n->x, tensor_slice(n->vectors, at, count),
+                       tensor_slice(n->master, from - n->owned.begin, count));
     }
 }

@@ -8,13 +8,14 @@
 #define KILN_PASS_NETWORK_H
 
 #include "pass/stage.h"
+#include "pass/vector_places.h"
 
 /* The memory and work of a network, known before anything is allocated. */
 struct network_plan {
     int64_t n_params;
-    /* fp32 master and, in bf16 or fp16, the working copy; in fp8 the layers' in fp8 too */
-    size_t weight_bytes;
-    size_t activation_bytes;              /* of all batches in flight */
+    size_t weight_bytes;     /* master, vectors and working copy; in fp8 the layers' weights in fp8 too */
+    size_t master_bytes;     /* of them master and vectors, in fp32 */
+    size_t activation_bytes; /* of all batches in flight */
     size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside it (dev/queue.h) */
     size_t library_bytes; /* used by the device's context, or the host's libraries and threads */
     size_t total_bytes;   /* of everything above, and of the rest of the block */
@@ -29,10 +30,19 @@ struct network {
     struct param_table params;
     const struct network *owner; /* of the weights; NULL: they are this network's own */
     void *memory;                /* holds everything below except an owner's weights */
-    tensor master, working;      /* flat buffers; working is null where the master serves as both */
-    tensor index;                /* i64 [1], result of a search (pass/culprit.h) */
-    void *weights;               /* the model's views */
-    int64_t version;             /* of the weights: counts their changes */
+
+    /* Weights are kept in up to three flat buffers.  In fp32 there is the master alone, and passes read
+     * it.  In bf16 and fp16 matrices are read from the working copy, and vectors in fp32: from the master
+     * where it is whole, else from `vectors`. The master is whole for training, a shard where ranks share
+     * it (network_share_master), and empty without a backward. */
+    struct param_shard owned; /* elements that the master has */
+    tensor master;            /* [owned] */
+    tensor working;           /* [all elements]; null where the master serves as both */
+    tensor vectors;           /* [places.n]; null where the master is whole */
+    struct vector_places places;
+    tensor index;    /* i64 [1], result of a search (pass/culprit.h) */
+    void *weights;   /* the model's views */
+    int64_t version; /* of the weights: counts their changes */
     struct stage stage;
 };
 
@@ -51,8 +61,16 @@ struct status network_init_shared(struct network *n, const struct network_config
 /* Safe on a zeroed struct and after a failed init. */
 void network_fini(struct network *n);
 
-/* To be called after the master weights were changed from outside: refreshes their copies. */
+/* Whether the fp32 master has all elements; a network of borrowed weights answers for their owner. */
+bool network_has_master(const struct network *n);
+
+/* To be called after the weights were changed from outside: where the master is whole, makes their copies
+ * from it. */
 void network_weights_changed(struct network *n);
+
+/* Where ranks share the master: copies the vectors of this rank's shard to `vectors`, for ranks to gather
+ * there. */
+void network_copy_vectors(struct network *n);
 
 /* ---- the steps of network_init ---- */
 
@@ -61,16 +79,17 @@ void network_weights_changed(struct network *n);
 struct status network_declare(struct network *n, const struct network_config *config,
                               const struct network *owner);
 
+/* Before memory is carved: of the master only these elements are this rank's, where passes do not read it. */
+void network_share_master(struct network *n, struct param_shard shard);
+
 /* Carves the beginning of the block: weights, and the result of searches in them. */
 void network_carve(struct network *n, struct arena *arena);
 
 /* The model's views of the weights, once they are carved. */
 struct status network_view(struct network *n);
 
-/* Declared, carved and viewed with shapes and no memory, for an `ops` that computes nothing. */
-struct status network_declare_planned(struct network *n, struct arena *block,
-                                      const struct network_config *config, const struct ops *ops,
-                                      const struct network *owner);
+/* Instead, with shapes and no memory, for an `ops` that computes nothing: carves and views. */
+struct status network_carve_planned(struct network *n, struct arena *block);
 
 /* Completes n->plan except flops and bytes, after the plan table has seen all ops of a batch, and carves the
  * end of the block. */

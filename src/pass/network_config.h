@@ -1,5 +1,5 @@
-/* network_config: what a network is made of, said once: the network, its layer loop (pass/stage.h) and a trainer
- * read this struct and copy none of it. */
+/* network_config: what a network is made of, said once: the network, its layer loop (pass/stage.h) and a
+ * trainer read this struct and copy none of it. */
 #ifndef KILN_PASS_NETWORK_CONFIG_H
 #define KILN_PASS_NETWORK_CONFIG_H
 
@@ -21,8 +21,8 @@ struct network_config {
      * 2016, arXiv:1604.06174).  0: the activations of all layers are kept. */
     int64_t recompute;
 
-    /* Layers [first_layer, end_layer) of the model run here: the input layer with the model's first layer, the heads
-     * with its last.  Another stage computes the others.  end_layer 0: all. */
+    /* Layers [first_layer, end_layer) of the model run here: the input layer with the model's first layer,
+     * the heads with its last.  Another stage computes the others.  end_layer 0: all. */
     int64_t first_layer, end_layer;
 
     int64_t n_slots; /* micro-batches in flight; 0: one */

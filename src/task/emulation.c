@@ -103,7 +103,7 @@ struct status emulation_tell(const struct emulation_result *r, const struct trai
     double n = r->n_steps > 0 ? (double)r->n_steps : 1, reduced = r->traffic.reduced_bytes / n,
            gathered = r->traffic.gathered_bytes / n;
     double plan_reduced = p.zero.reduced_bytes * (double)p.zero.n_reductions,
-           largest = (double)(zero_plan_today(&p.zero) + r->base);
+           largest = (double)(p.zero.device_bytes + r->base);
     double whole_s = p.reduce.seconds + p.gather.seconds,
            left_s = world_plan_left_s(&p, r->step_s / (double)r->n_micro) + p.gather.seconds;
     log_info("emulation: memory of rank %d of %d, ZeRO stage %d: %.1f MiB; planned %.1f, and %.1f of the "

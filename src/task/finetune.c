@@ -14,6 +14,7 @@
 #include "task/together.h"
 #include "text/tokenizer_open.h"
 #include "train/memory_fit.h"
+#include "train/trainer_state.h"
 #include "watch/run_watch.h"
 
 #include <stdio.h>
@@ -277,9 +278,7 @@ static struct status train(struct job *j)
         .config = j->open.model.config,
         .tokenizer = &j->open.model.tokenizer,
     };
-    if (together_is_first(&j->world)) {
-        TRY(network_files_export(&j->trainer.net, path, &contents));
-    }
+    TRY(trainer_state_export(&j->trainer, &j->world, path, &contents));
     log_info("saved %s", path);
     return status_ok();
 }

@@ -92,16 +92,21 @@ static struct status open_ranks(struct loop *l)
     return comm_device_open(&l->tensors, l->world, &l->trainer->net.x, &config);
 }
 
-/* Before the first step and before each save, whatever the flag's interval: a checkpoint is of weights that
- * all ranks have. */
+/* Of the weights that all ranks have: where the master is in shards, of the copies that passes read.
+ * Before the first step and before each save, whatever the flag's interval: a checkpoint is of weights
+ * that all ranks have. */
 static struct status compare_ranks(struct loop *l, bool begins)
 {
     if (!begins && l->compared_step == l->state.global_step) {
         return status_ok();
     }
     l->compared_step = l->state.global_step;
-    return health_check_replicas(l->world, &l->trainer->net.x, l->trainer->net.master, l->state.global_step,
-                                 begins);
+    struct network *n = &l->trainer->net;
+    if (network_has_master(n)) {
+        return health_check_replicas(l->world, &n->x, n->master, l->state.global_step, begins);
+    }
+    TRY(health_check_replicas(l->world, &n->x, n->working, l->state.global_step, begins));
+    return health_check_replicas(l->world, &n->x, n->vectors, l->state.global_step, begins);
 }
 
 struct status loop_open(struct loop *l)

@@ -12,6 +12,7 @@
 #include "task/same_inputs.h"
 #include "task/together.h"
 #include "train/memory_fit.h"
+#include "train/trainer_state.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -272,9 +273,7 @@ static struct status export_best(struct pretrain_run *r)
                                           .task = model->task,
                                           .config = model->type->config(model),
                                           .tokenizer = &r->in.tokenizer};
-    TRY(comm_agree(&r->world, together_is_first(&r->world)
-                                  ? network_files_export(&r->trainer.net, path, &contents)
-                                  : status_ok()));
+    TRY(trainer_state_export(&r->trainer, &r->world, path, &contents));
     log_info("saved %s, of ckpt_%lld", path, (long long)l->state.early.best_step);
     return status_ok();
 }

@@ -4,8 +4,8 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "data/ppmi_vectors.h"
-#include "dev/host_view.h"
 #include "pass/network_files.h"
+#include "pass/weight_window.h"
 #include "task/pretrain_settings.h"
 
 #include <math.h>
@@ -119,30 +119,37 @@ static void set_words(tensor rows, const float *vectors, double length)
     }
 }
 
+/* Words without a vector begin as without the flag. */
+static struct status write_words(struct pretrain_run *r, const struct param *words, const float *vectors,
+                                 int64_t n_words)
+{
+    struct weight_window window;
+    tensor rows;
+    TRY(weight_window_open(&window, &r->trainer.net));
+    struct weight_sink sink = weight_window_sink(&window);
+    struct status s = weight_window_draw(&window, words, r->trainer.config.seed, &rows);
+    if (!failed(s)) {
+        rows.dims[0] = n_words;
+        set_words(rows, vectors, words->init_scale * sqrt((double)words->dims[1]));
+        s = sink.put(sink.self, words, rows);
+    }
+    struct status written = weight_window_close(&window);
+    return failed(s) ? s : written;
+}
+
 /* --ppmi_embeddings, whose seconds count. */
 static struct status start_from_neighbours(struct pretrain_run *r)
 {
     struct network *net = &r->trainer.net;
     const struct model *m = r->in.model;
     const struct param *words = param_table_find(&net->params, m->tied);
-    struct host_view master = {0};
     int64_t start_ns = clock_ns(), n_words = m->n_words;
     float *vectors = malloc((size_t)(n_words * m->hidden_size) * sizeof *vectors);
     struct status s = vectors == NULL ? status_error(STATUS_MEMORY, "out of memory for %lld word vectors",
                                                      (long long)n_words)
                                       : ppmi_vectors(vectors, &r->in.train.store->index, n_words,
                                                      m->hidden_size, (uint64_t)r->options->seed);
-    s = failed(s) ? s : host_view_open(&master, &net->x, net->master);
-    if (!failed(s)) {
-        tensor rows = param_view(words, master.host);
-        rows.dims[0] = n_words;
-        set_words(rows, vectors, words->init_scale * sqrt((double)m->hidden_size));
-        host_view_commit(&master, &net->x, net->master);
-        network_weights_changed(net);
-        exec_synchronize(&net->x);
-        s = net->x.status;
-    }
-    host_view_close(&master);
+    s = failed(s) ? s : write_words(r, words, vectors, n_words);
     free(vectors);
     TRY(s);
     double seconds = (double)(clock_ns() - start_ns) * 1e-9;

@@ -162,7 +162,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
     double wait_s = clock_since_s(since);
     struct checkpoint_contents contents = {
         .params = &t->net.params,
-        .master = slice_of(t->net.master, 0, own),
+        .master = slice_of(t->net.master, t->net.owned.begin, own),
         .exp_avg = slice_of(t->exp_avg, moments, own),
         .exp_avg_sq = slice_of(t->exp_avg_sq, moments, own),
         .master_begin = own.begin,

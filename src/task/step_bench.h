@@ -45,9 +45,9 @@ struct status step_bench_plan(struct step_bench *b);
 struct status step_bench_make(struct batch_step *step, const struct step_bench *s);
 int64_t step_bench_tokens(const struct step_bench *b);
 
-/* Runs n_steps training steps, or batches of answers if b->config.net.learns is false, after one that warms up.
- * Steps and ceilings are measured in turn, so that both see the same state of the machine.  Then, if work is
- * recorded, or for answers, latency is measured over as many steps and at least a second. */
+/* Runs n_steps training steps, or batches of answers if b->config.net.learns is false, after one that
+ * warms up. Steps and ceilings are measured in turn, so that both see the same state of the machine.
+ * Then, if work is recorded, or for answers, latency is measured over as many steps and at least a second. */
 struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct step_times *times);
 
 #endif

@@ -27,10 +27,11 @@ static void carve(struct param_engine *e, struct arena *a)
 static void update(struct param_engine *e, const struct comm *c)
 {
     tensor own = update_own(&e->update, e->grad);
-    struct optim_buffers flat = {e->master, e->working, own, e->exp_avg, e->exp_avg_sq};
+    struct optim_buffers buffers = {update_own(&e->update, e->master), update_own(&e->update, e->working),
+                                    own, e->exp_avg, e->exp_avg_sq};
     exec_enter(&e->x, "optimizer", -1);
     update_norm(&e->update, c, &e->x, own, tensor_slice(e->results, NORM, 1));
-    update_shard(&e->update, c, &e->x, flat, e->results, e->scalars);
+    update_shard(&e->update, c, &e->x, buffers, e->results, e->scalars);
     update_gather(&e->update, c, &e->x, e->master, e->working);
 }
 

@@ -27,7 +27,10 @@ static tensor own_gradients(const struct trainer *t)
 
 static struct optim_buffers buffers_of(const struct trainer *t)
 {
-    return (struct optim_buffers){t->net.master, t->net.working, own_gradients(t), t->exp_avg, t->exp_avg_sq};
+    bool whole = network_has_master(&t->net);
+    tensor master = whole ? update_own(&t->update, t->net.master) : t->net.master;
+    return (struct optim_buffers){master, update_own(&t->update, t->net.working), own_gradients(t),
+                                  t->exp_avg, t->exp_avg_sq};
 }
 
 void trainer_clear_added(struct trainer *t)
@@ -52,8 +55,22 @@ bool trainer_cut_bucket(const struct trainer *t, int bucket, tensor *kept, tenso
     return true;
 }
 
+/* Where no rank has the whole master: what passes read, as they read it. */
+static void gather_copies(struct trainer *t, const struct comm *c)
+{
+    network_copy_vectors(&t->net);
+    if (c != NULL) {
+        comm_all_gather(c, &t->net.x, t->net.working, t->update.bounds);
+        comm_all_gather(c, &t->net.x, t->net.vectors, t->vector_bounds);
+    }
+}
+
 void trainer_gather_weights(struct trainer *t, const struct comm *c)
 {
+    if (!network_has_master(&t->net)) {
+        gather_copies(t, c);
+        return;
+    }
     update_gather(&t->update, c, &t->net.x, t->net.master, t->net.working);
 }
 

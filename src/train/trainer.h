@@ -71,6 +71,9 @@ struct trainer {
     void *grads; /* the model's views */
     /* which elements of the buffers this rank updates; the moments are those of its shard */
     struct update update;
+    /* [ranks + 1] elements at which the shards' vectors begin in net.vectors; NULL where the master is
+     * whole */
+    int64_t *vector_bounds;
     /* [n_added] parameters whose gradients are sums, so they begin at 0, and frozen ones */
     struct optim_span *added;
     int64_t n_added;

@@ -1,7 +1,7 @@
-#include "dev/host_view.h"
 #include "dev/queue.h"
 #include "dist/pipeline.h"
 #include "model/background_save.h"
+#include "pass/weight_window.h"
 #include "train/trainer_parts.h"
 
 #include <stdlib.h>
@@ -128,6 +128,28 @@ static struct param_buckets buckets_of(const struct trainer *t)
                : param_buckets_of(&t->net.params, first, end, t->config.bucket_elements);
 }
 
+/* Ranks that share the update keep the fp32 master of their shards alone, where products read another
+ * copy.  A stage of a pipeline reads only its own layers, so nothing is gathered there. */
+static struct status share_master(struct trainer *t)
+{
+    const struct update *u = &t->update;
+    if (u->n_ranks == 1 || t->config.shards_are_stages) {
+        return status_ok();
+    }
+    network_share_master(&t->net, u->shard);
+    if (network_has_master(&t->net)) {
+        return status_ok();
+    }
+    t->vector_bounds = malloc(((size_t)u->n_ranks + 1) * sizeof *t->vector_bounds);
+    if (t->vector_bounds == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the shards of %d ranks", u->n_ranks);
+    }
+    for (int r = 0; r <= u->n_ranks; r++) {
+        t->vector_bounds[r] = vector_places_before(&t->net.places, &t->net.params, u->bounds[r]);
+    }
+    return status_ok();
+}
+
 static struct status find_rooms(struct trainer *t)
 {
     const struct trainer_config *c = &t->config;
@@ -146,6 +168,7 @@ static struct status declare(struct trainer *t)
     t->net.stage.n_frozen = param_rates_lowest(&t->net.params) - MODEL_INPUT_LAYER;
     t->net.stage.buckets = buckets_of(t);
     TRY(share_update(t));
+    TRY(share_master(t));
     TRY(find_added(t));
     TRY(find_rooms(t));
     t->plan.n_frozen = param_rates_count_frozen(&t->net.params);
@@ -190,9 +213,12 @@ static void plan_micro_step(struct trainer *t)
 static struct status declare_planned(struct trainer *t, struct arena *block,
                                      const struct trainer_config *config, const struct ops *ops)
 {
+    struct network_config net = config->net;
+    net.ops = ops;
     *t = (struct trainer){.config = *config};
-    TRY(network_declare_planned(&t->net, block, &config->net, ops, NULL));
+    TRY(network_declare(&t->net, &net, NULL));
     TRY(declare(t));
+    TRY(network_carve_planned(&t->net, block));
     carve_state(t, block);
     return view_gradients(t);
 }
@@ -206,10 +232,11 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     network_plan_end(&t->net, &block);
     t->plan.net = t->net.plan;
     struct param_shard saved = trainer_saved(t);
-    t->plan.saving_bytes = config->saving
-                               ? background_save_bytes(saved.end - saved.begin, t->net.master.dtype) +
-                                     tensor_bytes(t->net.stage.histories)
-                               : 0;
+    t->plan.saving_bytes =
+        config->saving
+            ? background_save_bytes(saved.end - saved.begin, dtype_of_vectors(config->net.precision.dtype)) +
+                  tensor_bytes(t->net.stage.histories)
+            : 0;
     t->plan.total_bytes = t->plan.net.total_bytes + t->plan.saving_bytes;
     return status_ok();
 }
@@ -294,13 +321,18 @@ struct status trainer_init(struct trainer *t, const struct trainer_config *confi
 
 struct status trainer_initialize(struct trainer *t)
 {
-    struct host_view master;
-    TRY(host_view_open_blank(&master, &t->net.x, t->net.master));
-    param_table_initialize(master.host, &t->net.params, t->config.seed);
-    host_view_commit(&master, &t->net.x, t->net.master);
-    host_view_close(&master);
-    network_weights_changed(&t->net);
-    return t->net.x.status;
+    struct weight_window window;
+    TRY(weight_window_open(&window, &t->net));
+    struct weight_sink sink = weight_window_sink(&window);
+    struct status s = status_ok();
+    for (int i = 0; i < t->net.params.n && !failed(s); i++) {
+        const struct param *p = &t->net.params.params[i];
+        tensor values;
+        s = weight_window_draw(&window, p, t->config.seed, &values);
+        s = failed(s) ? s : sink.put(sink.self, p, values);
+    }
+    struct status written = weight_window_close(&window);
+    return failed(s) ? s : written;
 }
 
 void trainer_fini(struct trainer *t)
@@ -311,6 +343,7 @@ void trainer_fini(struct trainer *t)
     update_fini(&t->update);
     gradient_rooms_fini(&t->rooms);
     free(t->added);
+    free(t->vector_bounds);
     network_fini(&t->net);
     *t = (struct trainer){0};
 }

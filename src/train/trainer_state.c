@@ -1,6 +1,10 @@
 #include "train/trainer_state.h"
 
 #include "dev/host_view.h"
+#include "pass/weight_window.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents *contents)
 {
@@ -38,38 +42,90 @@ static struct status resume_histories(struct trainer *t, const struct training_s
     return s;
 }
 
-struct status trainer_state_resume(struct trainer *t, const struct training_state *from)
+static struct status resume_weights(struct trainer *t, const struct training_state *from)
 {
-    struct host_view master = {0}, m = {0}, v = {0};
-    const struct file_map *choices = from->kind->find_file(from->self, TRAINER_STATE_CHOICES_FILE);
-    if (choices != NULL && choices->n > 0) { /* before anything is timed */
-        exec_take_choices(&t->net.x, choices->data, choices->n, from->path);
-    }
-    struct status s = host_view_open(&master, &t->net.x, t->net.master);
-    if (!failed(s)) {
-        s = host_view_open(&m, &t->net.x, t->exp_avg);
-    }
+    struct weight_window window;
+    TRY(weight_window_open(&window, &t->net));
+    struct weight_sink sink = weight_window_sink(&window);
+    struct status s = from->kind->read_weights(from->self, &t->net.params, &sink);
+    struct status written = weight_window_close(&window);
+    return failed(s) ? s : written;
+}
+
+static struct status resume_moments(struct trainer *t, const struct training_state *from)
+{
+    struct host_view m = {0}, v = {0};
+    struct status s = host_view_open(&m, &t->net.x, t->exp_avg);
     if (!failed(s)) {
         s = host_view_open(&v, &t->net.x, t->exp_avg_sq);
-    }
-    if (!failed(s)) {
-        s = from->kind->read_weights(from->self, &t->net.params, 0, master.host);
     }
     if (!failed(s)) {
         s = from->kind->read_moments(from->self, &t->net.params, t->update.shard.begin, m.host, v.host);
     }
     if (!failed(s)) {
-        s = resume_histories(t, from);
-    }
-    if (!failed(s)) {
-        host_view_commit(&master, &t->net.x, t->net.master);
         host_view_commit(&m, &t->net.x, t->exp_avg);
         host_view_commit(&v, &t->net.x, t->exp_avg_sq);
-        network_weights_changed(&t->net);
         s = t->net.x.status;
     }
     host_view_close(&v);
     host_view_close(&m);
-    host_view_close(&master);
+    return s;
+}
+
+struct status trainer_state_resume(struct trainer *t, const struct training_state *from)
+{
+    const struct file_map *choices = from->kind->find_file(from->self, TRAINER_STATE_CHOICES_FILE);
+    if (choices != NULL && choices->n > 0) { /* before anything is timed */
+        exec_take_choices(&t->net.x, choices->data, choices->n, from->path);
+    }
+    TRY(resume_weights(t, from));
+    TRY(resume_moments(t, from));
+    return resume_histories(t, from);
+}
+
+/* The master's shards of all ranks on the first one, in `flat` [all elements] of its memory. */
+static struct status collect_master(struct trainer *t, const struct comm *world, tensor flat)
+{
+    struct exec host = {.device = &device_cpu, .layer_index = -1};
+    struct host_view mine;
+    const int64_t *bounds = t->update.bounds;
+    TRY(comm_agree(world, host_view_open(&mine, &t->net.x, t->net.master)));
+    if (world->rank > 0 && tensor_count(mine.host) > 0) {
+        comm_send(world, &host, mine.host, 0);
+    }
+    for (int r = 1; r < world->size && world->rank == 0; r++) {
+        if (bounds[r + 1] > bounds[r]) {
+            comm_receive(world, &host, tensor_slice(flat, bounds[r], bounds[r + 1] - bounds[r]), r);
+        }
+    }
+    if (world->rank == 0) {
+        memcpy(tensor_slice(flat, bounds[0], bounds[1] - bounds[0]).data, mine.host.data,
+               tensor_bytes(mine.host));
+    }
+    host_view_close(&mine);
+    return host.status;
+}
+
+struct status trainer_state_export(struct trainer *t, const struct comm *world, const char *path,
+                                   struct model_dir_contents *contents)
+{
+    int64_t n = t->net.params.n_elements;
+    enum dtype vector = dtype_of_vectors(t->config.net.precision.dtype);
+    if (network_has_master(&t->net)) {
+        return comm_agree(world,
+                          world->rank == 0 ? network_files_export(&t->net, path, contents) : status_ok());
+    }
+    tensor flat = tensor_1d(world->rank == 0 ? calloc((size_t)n, dtype_bytes(vector)) : NULL, vector, n);
+    bool lacks = world->rank == 0 && flat.data == NULL;
+    struct status s = comm_agree(
+        world, lacks ? status_error(STATUS_MEMORY, "out of memory for %lld weights in fp32", (long long)n)
+                     : status_ok());
+    if (!failed(s)) {
+        s = collect_master(t, world, flat);
+        contents->params = &t->net.params;
+        contents->master = flat;
+        s = comm_agree(world, failed(s) || world->rank > 0 ? s : model_dir_save(path, contents));
+    }
+    free(flat.data);
     return s;
 }

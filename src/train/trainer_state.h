@@ -3,6 +3,7 @@
 #define KILN_TRAIN_TRAINER_STATE_H
 
 #include "model/training_state.h"
+#include "pass/network_files.h"
 #include "train/trainer.h"
 
 /* Files that only some checkpoints have. */
@@ -15,5 +16,11 @@ struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents
 
 /* Loads the weights, moments and fp8 histories of a state of the same parameters. */
 struct status trainer_state_resume(struct trainer *t, const struct training_state *from);
+
+/* Saves the weights as the model directory PATH, which the first rank of `world` writes; contents->params
+ * and ->master are set here.  All ranks call it and return the same.  Where they share the fp32 master,
+ * the first one collects it in its host's memory meanwhile, 4 bytes a parameter. */
+struct status trainer_state_export(struct trainer *t, const struct comm *world, const char *path,
+                                   struct model_dir_contents *contents);
 
 #endif

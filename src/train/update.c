@@ -87,14 +87,10 @@ void update_norm(const struct update *u, const struct comm *c, struct exec *x, t
     x->ops->norm_of(x, norm, u->squares);
 }
 
-void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers flat,
+void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers own,
                   tensor norm, tensor scalars)
 {
-    struct optimizer_step s = {.buffers = {.master = update_own(u, flat.master),
-                                           .working = update_own(u, flat.working),
-                                           .grad = flat.grad,
-                                           .exp_avg = flat.exp_avg,
-                                           .exp_avg_sq = flat.exp_avg_sq},
+    struct optimizer_step s = {.buffers = own,
                                .spans = u->spans,
                                .n_spans = u->n_spans,
                                .parted = u->parted,

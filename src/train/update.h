@@ -42,17 +42,17 @@ void update_carve(struct update *u, struct arena *a, enum dtype dtype);
 /* The part of a flat buffer that is this rank's shard. */
 tensor update_own(const struct update *u, tensor flat);
 
-/* In the following `flat` has gradients and moments of the shard, and weights whole.  c NULL: the ranks
- * exchange nothing, as for a single rank or a plan. */
+/* In the following all buffers are of the shard.  c NULL: the ranks exchange
+ * nothing, as for a single rank or a plan. */
 
 /* norm[0] = the norm of all gradients; `grad` has those of the shard. */
 void update_norm(const struct update *u, const struct comm *c, struct exec *x, tensor grad, tensor norm);
 
 /* Updates the shard, after update_norm.  `norm` and `scalars` are those of struct optimizer_step. */
-void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers flat,
+void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers own,
                   tensor norm, tensor scalars);
 
-/* Then gathers the weights of all shards on every rank. */
+/* Then gathers the weights of all shards on every rank that has them whole in fp32. */
 void update_gather(const struct update *u, const struct comm *c, struct exec *x, tensor master,
                    tensor working);
 

@@ -3,23 +3,15 @@
 /* What the stage needs to know of the model's parameters. */
 struct shape {
     int64_t n_elements; /* of a flat buffer */
-    int64_t n_vectors;  /* elements of LayerNorms and biases */
+    int64_t n_vectors;  /* elements of vectors that passes read in fp32 (pass/vector_places.h) */
     int64_t n_chunks;
     int64_t shard, rank; /* the largest shard, and whose it is */
     bool cuts;           /* some parameter is in several shards */
 };
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static struct shape shape_of(const struct param_table *t, int64_t world)
 {
     struct shape s = {.n_elements = t->n_elements, .n_chunks = param_chunks_before(t, t->n_elements)};
-    for (int i = 0; i < t->n; i++) {
-        s.n_vectors += t->params[i].n_dims == 1 ? param_count(&t->params[i]) : 0;
-    }
     for (int rank = 0; rank < world; rank++) {
         struct param_shard shard = param_shard_of(t, rank, (int)world);
         s.cuts = s.cuts || param_is_cut_at(t, shard.begin);
@@ -31,6 +23,15 @@ static struct shape shape_of(const struct param_table *t, int64_t world)
     return s;
 }
 
+static struct status count_vectors(struct shape *s, const struct param_table *t, const struct device *device)
+{
+    struct vector_places places;
+    struct status status = vector_places_init(&places, t, device);
+    s->n_vectors = places.n;
+    vector_places_fini(&places);
+    return status;
+}
+
 static struct status find_shape(struct shape *s, const struct trainer_config *c, int64_t world)
 {
     struct param_table t = {0};
@@ -38,6 +39,7 @@ static struct status find_shape(struct shape *s, const struct trainer_config *c,
     if (!failed(status)) {
         optimizer_keep_whole(&c->optimizer, &t);
         *s = shape_of(&t, world);
+        status = count_vectors(s, &t, c->net.device);
     }
     param_table_fini(&t);
     return status;
@@ -49,30 +51,21 @@ static size_t sum_of_kinds(const struct zero_plan *z)
            z->scratch_bytes + z->library_bytes;
 }
 
-/* The kinds as the engine has them today. */
-static void take_plan(struct zero_plan *z, const struct shape *s, enum dtype dtype)
+static void take_plan(struct zero_plan *z, const struct shape *s)
 {
     const struct trainer_plan *p = &z->trainer;
-    size_t vector = dtype_bytes(dtype_of_vectors(dtype));
     z->shard_elements = s->shard;
     z->all_elements = s->n_elements;
-    z->master_bytes = (size_t)s->n_elements * vector;
-    z->working_bytes = p->net.weight_bytes - z->master_bytes;
+    z->master_bytes = p->net.master_bytes;
+    z->working_bytes = p->net.weight_bytes - p->net.master_bytes;
     z->gradient_bytes = p->gradient_bytes;
     z->optimizer_bytes = p->optimizer_bytes;
     z->activation_bytes = p->net.activation_bytes;
     z->scratch_bytes = p->net.workspace_bytes + p->net.beside_bytes;
     z->library_bytes = p->net.library_bytes;
     z->host_bytes = p->saving_bytes;
-    z->rest_bytes = zero_plan_today(z) - sum_of_kinds(z);
-}
-
-/* Leaves out what the stage leaves to other devices. */
-static void share(struct zero_plan *z, const struct shape *s, size_t vector)
-{
-    if (z->working_bytes > 0) {
-        z->master_bytes = smaller(z->master_bytes, ((size_t)s->shard + (size_t)s->n_vectors) * vector);
-    }
+    z->device_bytes = p->net.total_bytes;
+    z->rest_bytes = z->device_bytes - sum_of_kinds(z);
 }
 
 /* Weights are gathered in the dtype that products read, and vectors in fp32 as well; norms need sums of
@@ -108,19 +101,9 @@ struct status zero_plan(struct zero_plan *z, const struct trainer_config *config
     c.n_savers = (int)world; /* each writes its slice of a checkpoint, whatever it has */
     c.saver = (int)s.rank;
     TRY(trainer_plan(&z->trainer, &c));
-    enum dtype dtype = c.net.precision.dtype;
-    take_plan(z, &s, dtype);
-    if (shares) {
-        share(z, &s, dtype_bytes(dtype_of_vectors(dtype)));
-    }
-    z->device_bytes = sum_of_kinds(z) + z->rest_bytes;
+    take_plan(z, &s);
     count_traffic(z, &s, &c, stage, n_micro);
     return status_ok();
-}
-
-size_t zero_plan_today(const struct zero_plan *z)
-{
-    return z->trainer.total_bytes - z->trainer.saving_bytes;
 }
 
 size_t zero_plan_needed(const struct zero_plan *z, const struct device *device)

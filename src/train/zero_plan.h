@@ -6,8 +6,8 @@
  *   gathered from there; 2: each also has the gradients of its shard only, which are summed after each
  *   micro-batch.
  *
- * The bytes are those of trainer_plan, the plan that a run is made from, less what the stage leaves to
- * others; shards are those of core/param_shard.  docs/decisions/0046_plan.md says what of this runs. */
+ * In fp32 passes read the master, so it is whole at every stage.  The bytes are those of trainer_plan, the
+ * plan that a rank of a run is made from. */
 #ifndef KILN_TRAIN_ZERO_PLAN_H
 #define KILN_TRAIN_ZERO_PLAN_H
 
@@ -17,8 +17,7 @@ enum { ZERO_STAGES = 3 };
 
 /* Of the device that has the largest shard. */
 struct zero_plan {
-    /* as ranks run today: they share moments from stage 1 on, gradients at stage 2, and no weights */
-    struct trainer_plan trainer;
+    struct trainer_plan trainer;          /* what such a rank of a run takes */
     int64_t shard_elements, all_elements; /* of flat buffers */
     /* fp32; at stages 1 and 2 of the shard, and of the vectors that passes read in fp32 */
     size_t master_bytes;
@@ -38,9 +37,6 @@ struct zero_plan {
 /* `config`: of one rank that shares nothing.  n_micro: micro-batches of a device in a step. */
 struct status zero_plan(struct zero_plan *z, const struct trainer_config *config, int64_t world, int stage,
                         int64_t n_micro);
-
-/* What ranks of today's engine would take, on the device. */
-size_t zero_plan_today(const struct zero_plan *z);
 
 /* What must be free on the device: on the host also the copy for a save. */
 size_t zero_plan_needed(const struct zero_plan *z, const struct device *device);

@@ -137,5 +137,9 @@ int main(void)
         &(struct rank_case){.name = "wide, lamb", .hidden_size = 48}); /* shards cut parameters */
     ranks_exchange_what_is_planned(
         &(struct rank_case){.name = "wide, lans", .optimizer = &optimizer_lans, .hidden_size = 48});
+    ranks_exchange_what_is_planned(&(struct rank_case){.name = "wide, lans, bf16",
+                                                       .precision = {.dtype = DTYPE_BF16},
+                                                       .optimizer = &optimizer_lans,
+                                                       .hidden_size = 48});
     return 0;
 }

@@ -47,12 +47,45 @@ static tensor slice_of(tensor flat, struct param_shard slice)
     return tensor_slice(flat, slice.begin, slice.end - slice.begin);
 }
 
+/* Of a master in shards: the rank's own, and of all weights what passes read, as the whole master would be
+ * rounded. */
+static void expect_copies(const struct run *r, int step, int rank, const struct trainer *t)
+{
+    const struct network *n = &t->net;
+    const float *wanted = r->states[step].master;
+    expect_same_slice(r, "the master's shard", step, rank, n->master, wanted, t->update.shard);
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *p = &r->params.params[i];
+        tensor working = param_view(p, n->working);
+        bool in_fp32 = vector_places_has(&n->places, p);
+        tensor vector = in_fp32 ? param_view(&n->places.table.params[i], n->vectors) : NULL_TENSOR;
+        for (int64_t k = 0; k < param_count(p); k++) {
+            uint16_t bits;
+            float value = wanted[p->offset + k];
+            tensor rounded = tensor_1d(&bits, working.dtype, 1);
+            tensor_set(rounded, 0, (double)value);
+            EXPECT(tensor_get(working, k) == tensor_get(rounded, 0),
+                   "%s, %d ranks, step %d, rank %d: the copy of %s, element %lld: %g, not %g", r->of->name,
+                   r->n_ranks, step, rank, p->name, (long long)k, tensor_get(working, k),
+                   tensor_get(rounded, 0));
+            EXPECT(!in_fp32 || memcmp((const float *)vector.data + k, &value, sizeof value) == 0,
+                   "%s, step %d, rank %d: the vector %s, element %lld", r->of->name, step, rank, p->name,
+                   (long long)k);
+        }
+    }
+}
+
 /* `weights`: those that the rank must have. */
 static void expect_state(const struct run *r, int step, int rank, const struct trainer *t,
                          const struct trainer_result *result, struct param_shard weights)
 {
     const struct state *wanted = &r->states[step];
-    expect_same_slice(r, "weights", step, rank, slice_of(t->net.master, weights), wanted->master, weights);
+    if (network_has_master(&t->net)) {
+        expect_same_slice(r, "weights", step, rank, slice_of(t->net.master, weights), wanted->master,
+                          weights);
+    } else {
+        expect_copies(r, step, rank, t);
+    }
     expect_same_slice(r, "first moments", step, rank, t->exp_avg, wanted->exp_avg, t->update.shard);
     expect_same_slice(r, "second moments", step, rank, t->exp_avg_sq, wanted->exp_avg_sq, t->update.shard);
     EXPECT(result->grad_norm == wanted->result.grad_norm, "norm %.17g, not %.17g", result->grad_norm,

@@ -118,7 +118,8 @@ static void check(const struct expected *x)
     EXPECT_OK(training_state_open(&s, &place));
     EXPECT(s.kind != NULL && strcmp(s.path, path_of(x->path)) == 0, "%s, not %s", s.path, x->path);
     expect_position(x, s.position);
-    EXPECT_OK(s.kind->read_weights(s.self, &params, 0, weights));
+    struct weight_sink sink = weight_sink_of(&weights);
+    EXPECT_OK(s.kind->read_weights(s.self, &params, &sink));
     EXPECT_OK(s.kind->read_moments(s.self, &params, 0, m, v));
     expect_same(x, "weight", &params, weights);
     if (x->has_moments) {

@@ -61,7 +61,7 @@ static void train_and_save(const struct comm *c, void *context)
                                : data_parallel_step(&t, c, &mine, 1, 1, 1e-2, false, &result));
     struct checkpoint_contents contents = r->contents;
     contents.params = &t.net.params;
-    contents.master = own_part(&t, t.net.master);
+    contents.master = network_has_master(&t.net) ? own_part(&t, t.net.master) : t.net.master;
     contents.exp_avg = t.exp_avg;
     contents.exp_avg_sq = t.exp_avg_sq;
     contents.master_begin = contents.moments_begin = t.update.shard.begin;
@@ -85,6 +85,27 @@ static void expect_saved(const struct run *r, const struct trainer *t, int f, te
     }
 }
 
+/* What passes read of all weights, whichever rank has them in fp32. */
+static void expect_copies(const struct run *r, const struct trainer *t)
+{
+    const struct network *n = &t->net;
+    bool whole = network_has_master(n);
+    for (int i = 0; i < n->params.n; i++) {
+        const struct param *p = &n->params.params[i];
+        const float *saved = r->saved[0] + p->offset;
+        tensor working = param_view(p, n->working);
+        bool in_fp32 = !whole && vector_places_has(&n->places, p);
+        tensor vector = in_fp32 ? param_view(&n->places.table.params[i], n->vectors) : NULL_TENSOR;
+        for (int64_t k = 0; k < param_count(p); k++) {
+            uint16_t bits;
+            tensor rounded = tensor_1d(&bits, working.dtype, 1);
+            tensor_set(rounded, 0, (double)saved[k]);
+            EXPECT(tensor_get(working, k) == tensor_get(rounded, 0), "the copy of %s", p->name);
+            EXPECT(!in_fp32 || ((const float *)vector.data)[k] == saved[k], "the vector %s", p->name);
+        }
+    }
+}
+
 static void resume(const struct comm *c, void *context)
 {
     const struct run *r = context;
@@ -98,7 +119,8 @@ static void resume(const struct comm *c, void *context)
     struct training_state state = training_state_of(&checkpoint);
     EXPECT_OK(trainer_state_resume(&t, &state));
     checkpoint_close(&checkpoint);
-    expect_saved(r, &t, 0, t.net.master, 0);
+    expect_saved(r, &t, 0, t.net.master, t.net.owned.begin);
+    expect_copies(r, &t);
     expect_saved(r, &t, 1, t.exp_avg, t.update.shard.begin);
     expect_saved(r, &t, 2, t.exp_avg_sq, t.update.shard.begin);
     trainer_fini(&t);

@@ -79,7 +79,7 @@ static tensor weight_of(struct network *n, const char *name)
 {
     const struct param *p = param_table_find(&n->params, name);
     EXPECT(p != NULL, "no %s", name);
-    return param_view(p, n->master);
+    return param_view(p, network_has_master(n) ? n->master : n->working);
 }
 
 static const char INTERMEDIATE[] = "bert.encoder.layer.0.intermediate.dense.weight";

@@ -198,6 +198,12 @@ static void inference_keeps_two_layers(const struct batch_step *step, enum dtype
     EXPECT_OK(trainer_init(&two, &reading));
     EXPECT_OK(network_init_shared(&viewing, &reading.net, &all.net));
     EXPECT_OK(trainer_initialize(&two)); /* from the same seed */
+    /* nothing reads a master there, but vectors */
+    size_t working = (size_t)two.net.params.n_elements * dtype_bytes(dtype);
+    EXPECT(dtype == DTYPE_F32 || tensor_is_null(two.net.master), "a master that nothing reads");
+    EXPECT(dtype == DTYPE_F32 || (two.plan.net.weight_bytes == two.plan.net.master_bytes + working &&
+                                  two.plan.net.master_bytes == tensor_bytes(two.net.vectors)),
+           "%zu bytes of weights, %zu in fp32", two.plan.net.weight_bytes, two.plan.net.master_bytes);
     EXPECT_OK(trainer_evaluate(&all, step, &expected));
     EXPECT_OK(trainer_evaluate(&two, step, &r));
     for (int i = 0; i < r.n_sums; i++) {

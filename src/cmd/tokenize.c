@@ -11,14 +11,17 @@
 #include <string.h>
 
 struct tokenize_args {
-    const char *vocab_file;
+    const char *vocab_file, *merge_file;
     bool do_lower_case, parse_special_tokens;
     bool dry_run;
 };
 
 static const struct option options[] = {
-    OPTION_REQUIRED_ROW("vocab_file", offsetof(struct tokenize_args, vocab_file), "FILE",
-                        "vocab.txt, one piece per line"),
+    OPTION_REQUIRED_ROW(
+        "vocab_file", offsetof(struct tokenize_args, vocab_file), "FILE",
+        "vocab.txt of WordPiece, tokenizer.json of a byte-level BPE, or vocab.json with --merge_file"),
+    OPTION_STRING_ROW("merge_file", offsetof(struct tokenize_args, merge_file), NULL, "FILE",
+                      "merges.txt of a byte-level BPE, whose --vocab_file is vocab.json"),
     OPTION_FLAG_ROW("do_lower_case", offsetof(struct tokenize_args, do_lower_case),
                     "lower case and strip accents: for the vocabulary of an uncased model"),
     OPTION_FLAG_ROW(
@@ -91,12 +94,25 @@ static struct status tokenize_lines(struct tokenizer_scratch *scratch)
     return s;
 }
 
+static struct status open_tokenizer(struct tokenizer *t, const struct tokenize_args *a)
+{
+    if (a->merge_file == NULL) {
+        return tokenizer_open_vocabulary(t, a->vocab_file, a->do_lower_case);
+    }
+    TRY(tokenizer_open_merges(t, a->vocab_file, a->merge_file));
+    struct status s = tokenizer_set_lower_case(t, a->do_lower_case);
+    if (failed(s)) {
+        tokenizer_fini(t);
+    }
+    return s;
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
     const struct tokenize_args *a = args;
     struct tokenizer t;
-    TRY(tokenizer_open_vocabulary(&t, a->vocab_file, a->do_lower_case));
+    TRY(open_tokenizer(&t, a));
     if (a->dry_run) {
         log_info("%s is valid: %d pieces, hash %016llx; would write %s ids of each line of standard input",
                  a->vocab_file, t.n, (unsigned long long)t.hash, a->do_lower_case ? "uncased" : "cased");
@@ -119,8 +135,10 @@ const struct command command_tokenize = {
     .summary = "turn lines of text into lines of token ids",
     .details =
         "Reads lines of text from standard input and writes the ids of each as a line, separated by spaces, "
-        "without special tokens. The ids are those of Hugging Face's BertTokenizerFast; text such as [SEP] "
-        "is text, unless --parse_special_tokens is given. A line that is not UTF-8 is an error.",
+        "without special tokens. The ids are those of Hugging Face's BertTokenizerFast, or of "
+        "GPT2TokenizerFast and BloomTokenizerFast; text such as [SEP] is text, unless --parse_special_tokens "
+        "is "
+        "given. A line that is not UTF-8 is an error.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct tokenize_args),

@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const special_names[SPECIAL_COUNT] = {[SPECIAL_PAD] = "padding",
-                                                         [SPECIAL_UNKNOWN] = "unknown",
-                                                         [SPECIAL_BEGIN] = "begin",
-                                                         [SPECIAL_SEPARATOR] = "separator",
-                                                         [SPECIAL_MASK] = "mask"};
+static const char *const special_names[SPECIAL_COUNT] = {
+    [SPECIAL_PAD] = "padding",         [SPECIAL_UNKNOWN] = "unknown", [SPECIAL_BEGIN] = "begin",
+    [SPECIAL_SEPARATOR] = "separator", [SPECIAL_MASK] = "mask",       [SPECIAL_END] = "end"};
 
 /* Names are short and files few, so their list fits on the stack and hashing cannot fail. */
 static uint64_t hash_files(const struct tokenizer_file *files, int n_files)
@@ -182,7 +180,7 @@ struct status tokenizer_decode(const struct tokenizer *t, struct buf *out, const
         while (end < n && ids[end] < n_own(t)) {
             end++;
         }
-        if (begin > 0) {
+        if (begin > 0 && !t->kind->decodes_bytes) {
             buf_putc(out, ' ');
         }
         if (end > begin) {

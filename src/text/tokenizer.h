@@ -28,6 +28,7 @@ enum special_token {
     SPECIAL_BEGIN,     /* before the first text: [CLS] */
     SPECIAL_SEPARATOR, /* after each text: [SEP] */
     SPECIAL_MASK,      /* where a token is to be predicted: [MASK] */
+    SPECIAL_END,       /* after a document: <|endoftext|>, </s> */
     SPECIAL_COUNT
 };
 
@@ -38,7 +39,7 @@ struct tokenizer_file {
     size_t n;
 };
 
-enum { TOKENIZER_MAX_FILES = 2 }; /* byte-level BPE has two: pieces and merges */
+enum { TOKENIZER_MAX_FILES = 3 }; /* byte-level BPE has two, pieces and merges, and added tokens are one */
 
 struct tokenizer {
     const struct tokenizer_kind *kind;
@@ -63,6 +64,7 @@ struct tokenizer_kind {
     const char *name;              /* for messages */
     const char *const *file_names; /* all files that it writes to a model directory; ends with NULL */
     bool has_letter_case;          /* lower_case may be set; else it is false */
+    bool decodes_bytes;            /* decoding gives the text's bytes; else words with spaces between them */
 
     /* The scratch of a thread, which may read `t` until it is destroyed. */
     struct status (*scratch_create)(void **scratch, const struct tokenizer *t);

@@ -1,6 +1,8 @@
 #include "text/tokenizer_open.h"
 
 #include "core/log.h"
+#include "text/bpe_json.h"
+#include "text/bpe_tokenizer.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_files.h"
 #include "text/tokenizer_json.h"
@@ -8,22 +10,93 @@
 
 #include <string.h>
 
-static const struct tokenizer_kind *const kinds[] = {&wordpiece_tokenizer_kind};
+static const struct tokenizer_kind *const kinds[] = {&wordpiece_tokenizer_kind, &bpe_tokenizer_kind};
 
 static struct status too_long(const char *path)
 {
     return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path, FILE_PATH_BYTES - 1);
 }
 
-struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, bool lower_case)
+/* Opens tokenizer.json if it is of a byte-level BPE; else *found is false. */
+static struct status open_bpe_json(struct tokenizer *t, struct added_tokens *added, bool *found,
+                                   const char *path)
 {
-    struct added_tokens none = {0};
-    TRY(wordpiece_tokenizer_open(t, path, lower_case));
-    struct status s = tokenizer_take_added(t, &none);
+    struct file_map map;
+    json_t *root;
+    TRY(file_map_open(&map, path));
+    const char *text = map.n == 0 ? "" : (const char *)map.data;
+    struct status s = json_parse(&root, text, map.n, path);
+    if (!failed(s)) {
+        *found = bpe_json_is_bpe(root);
+        s = *found ? bpe_tokenizer_init(t, added, root, text, map.n, path) : s;
+        json_decref(root);
+    }
+    file_map_close(&map);
+    return s;
+}
+
+/* Whether a file of a vocabulary is JSON: no vocab.txt begins so and has a line for [UNK] too. */
+static struct status is_json(bool *json, const char *path)
+{
+    struct file_map map;
+    TRY(file_map_open(&map, path));
+    size_t blanks = 0;
+    while (blanks < map.n && strchr(" \t\r\n", map.data[blanks]) != NULL) {
+        blanks++;
+    }
+    *json =
+        blanks + 1 < map.n && map.data[blanks] == '{' && strchr(" \t\r\n\"", map.data[blanks + 1]) != NULL;
+    file_map_close(&map);
+    return status_ok();
+}
+
+static struct status open_file(struct tokenizer *t, struct added_tokens *added, const char *path,
+                               bool lower_case)
+{
+    bool json, found;
+    TRY(is_json(&json, path));
+    if (!json) {
+        return wordpiece_tokenizer_open(t, path, lower_case);
+    }
+    TRY(open_bpe_json(t, added, &found, path));
+    if (!found) {
+        return status_error(
+            STATUS_DATA,
+            "%s is JSON, but no tokenizer.json of a byte-level BPE; vocab.json needs merges.txt "
+            "beside it (--merge_file), WordPiece its vocab.txt",
+            path);
+    }
+    struct status s = tokenizer_set_lower_case(t, lower_case);
     if (failed(s)) {
         tokenizer_fini(t);
     }
     return s;
+}
+
+/* Gives it the added tokens, or ends it. */
+static struct status take_added(struct tokenizer *t, struct added_tokens *added)
+{
+    struct status s = tokenizer_take_added(t, added);
+    if (failed(s)) {
+        tokenizer_fini(t);
+    }
+    return s;
+}
+
+struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, bool lower_case)
+{
+    struct added_tokens added = {0};
+    struct status s = open_file(t, &added, path, lower_case);
+    s = failed(s) ? s : take_added(t, &added);
+    added_tokens_fini(&added);
+    return s;
+}
+
+struct status tokenizer_open_merges(struct tokenizer *t, const char *vocab_path, const char *merges_path)
+{
+    struct added_tokens none = {0};
+    TRY(bpe_tokenizer_open(t, vocab_path, merges_path));
+    return take_added(t, &none);
 }
 
 /* added_tokens.json, which says least of them, so what other files say counts. */
@@ -145,19 +218,42 @@ static struct status read_json(struct tokenizer *t, struct tokenizer_config *c, 
     return s;
 }
 
+/* Opens a byte-level BPE by tokenizer.json, which also says the pattern, or by vocab.json and merges.txt. */
+static struct status find_bpe(struct tokenizer *t, struct added_tokens *added, bool *found,
+                              const char *directory)
+{
+    char path[FILE_PATH_BYTES], merges[FILE_PATH_BYTES];
+    bool has_json, has_merges;
+    *found = false;
+    TRY(find_file(path, &has_json, directory, "tokenizer.json"));
+    if (has_json) {
+        TRY(open_bpe_json(t, added, found, path));
+    }
+    TRY(find_file(merges, &has_merges, directory, "merges.txt"));
+    if (*found || has_json || !has_merges) {
+        return status_ok();
+    }
+    TRY(find_file(path, found, directory, "vocab.json"));
+    return *found ? bpe_tokenizer_open(t, path, merges) : status_ok();
+}
+
 static struct status read_directory(struct tokenizer *t, struct tokenizer_config *c, const char *directory)
 {
     char path[FILE_PATH_BYTES];
-    bool has_vocabulary, has_json, has_config, has_added;
+    bool has_vocabulary, is_bpe = false, has_json = false, has_config, has_added;
     TRY(tokenizer_open_find(path, &has_vocabulary, directory));
     if (has_vocabulary) {
         TRY(wordpiece_tokenizer_open(t, path, false));
+    } else {
+        TRY(find_bpe(t, c->added, &is_bpe, directory));
     }
-    TRY(read_json(t, c, &has_json, directory));
+    if (!is_bpe) {
+        TRY(read_json(t, c, &has_json, directory));
+    }
     TRY(find_file(path, &has_config, directory, TOKENIZER_CONFIG_NAME));
     if (has_config) {
         bool lower_case = c->lower_case;
-        TRY(read_config(c, path, has_json));
+        TRY(read_config(c, path, has_json || is_bpe));
         if (has_json && c->lower_case != lower_case) {
             log_warning("%s says \"do_lower_case\": %s, but the normalizer of tokenizer.json beside it "
                         "\"lowercase\": %s; the former is used",
@@ -166,7 +262,7 @@ static struct status read_directory(struct tokenizer *t, struct tokenizer_config
     }
     TRY(find_file(path, &has_added, directory, "added_tokens.json"));
     TRY(read_added_map(c->added, path));
-    TRY(tokenizer_set_lower_case(t, c->lower_case));
+    TRY(tokenizer_set_lower_case(t, !is_bpe && c->lower_case));
     TRY(tokenizer_take_added(t, c->added));
     return input_frame_check(&t->frame, t->n, directory);
 }

@@ -1,5 +1,5 @@
-/* tokenizer_open: the one place that chooses a kind of tokenizer, by the files that exist.  So far every
- * vocabulary is WordPiece's. */
+/* tokenizer_open: the one place that chooses a kind of tokenizer, by the files that exist: WordPiece by
+ * vocab.txt, byte-level BPE by tokenizer.json, or by vocab.json and merges.txt. */
 #ifndef KILN_TEXT_TOKENIZER_OPEN_H
 #define KILN_TEXT_TOKENIZER_OPEN_H
 
@@ -10,7 +10,11 @@
  * STATUS_USAGE if its kind cannot lower the case of text. */
 struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, bool lower_case);
 
-/* The same with the letter case that tokenizer_config.json beside the vocabulary file says. */
+/* Opens a byte-level BPE by vocab.json and merges.txt.  STATUS_DATA. */
+struct status tokenizer_open_merges(struct tokenizer *t, const char *vocab_path, const char *merges_path);
+
+/* The same as tokenizer_open_vocabulary with the letter case that tokenizer_config.json beside the vocabulary
+ * file says. */
 struct status tokenizer_open_beside(struct tokenizer *t, const char *path);
 
 /* The vocabulary file of a directory; if there is none, *found is false and the path is the one that was
@@ -22,9 +26,9 @@ struct status tokenizer_open_find(char path[FILE_PATH_BYTES], bool *found, const
 struct status tokenizer_open_near(struct tokenizer *t, char path[FILE_PATH_BYTES], bool *found,
                                   const char *directory);
 
-/* Opens the tokenizer of a model directory: vocab.txt or tokenizer.json, with the settings of the latter and
- * of tokenizer_config.json. *max_length gets the number of tokens that the model can read; INT64_MAX if no
- * file says. */
+/* Opens the tokenizer of a model directory: vocab.txt, tokenizer.json, or vocab.json and merges.txt, with the
+ * settings of the latter and of tokenizer_config.json. *max_length gets the number of tokens that the model
+ * can read; INT64_MAX if no file says. */
 struct status tokenizer_open_directory(struct tokenizer *t, int64_t *max_length, const char *directory);
 
 /* For tokens that another program made with an unknown vocabulary: n is 0, its file is empty. */

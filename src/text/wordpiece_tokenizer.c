@@ -121,7 +121,8 @@ static struct status take(struct tokenizer *t, struct vocab *v, struct status op
                                         [SPECIAL_UNKNOWN] = v->unk,
                                         [SPECIAL_BEGIN] = v->cls,
                                         [SPECIAL_SEPARATOR] = v->sep,
-                                        [SPECIAL_MASK] = v->mask},
+                                        [SPECIAL_MASK] = v->mask,
+                                        [SPECIAL_END] = -1},
                             .lower_case = lower_case,
                             .vocabulary = v};
     tokenizer_set_files(t, &(struct tokenizer_file){vocabulary_name, v->text, v->text_bytes}, 1);
@@ -159,7 +160,8 @@ void wordpiece_tokenizer_init_unknown(struct tokenizer *t, bool lower_case)
                                         [SPECIAL_UNKNOWN] = -1,
                                         [SPECIAL_BEGIN] = -1,
                                         [SPECIAL_SEPARATOR] = -1,
-                                        [SPECIAL_MASK] = -1},
+                                        [SPECIAL_MASK] = -1,
+                                        [SPECIAL_END] = -1},
                             .lower_case = lower_case};
     tokenizer_set_files(t, &(struct tokenizer_file){vocabulary_name, "", 0}, 1);
 }

@@ -1,9 +1,12 @@
 /* Tests of the tokenizer against ids that others published: Hugging Face's of all SQuAD questions, and the
- * nasty texts of llama.cpp (vocab-oracles.tar.xz of the shared data, bert-base-uncased). */
+ * nasty texts of llama.cpp, of BERT and of GPT-2 (vocab-oracles.tar.xz of the shared data). */
 #include "fixture_shared.h"
 
 #include "core/json.h"
+#include "text/tokenizer_open.h"
 #include "text/wordpiece_tokenizer.h"
+
+#include <unistd.h>
 
 #define MARK "\n__ggml_vocab_test__\n"
 
@@ -41,10 +44,14 @@ static void questions_have_the_ids_of_hugging_face(struct tokenizer_scratch *t)
     json_decref(wanted);
 }
 
-static void nasty_texts_have_the_ids_of_llama_cpp(struct tokenizer_scratch *t)
+/* `name` is that of the vocabulary in llama.cpp. */
+static void nasty_texts_have_the_ids_of_llama_cpp(struct tokenizer_scratch *t, const char *name)
 {
-    struct buf in = shared_read_member("vocab-oracles.tar.xz", "oracles/llama.cpp-tokenizer/bert-bge.inp");
-    struct buf out = shared_read_member("vocab-oracles.tar.xz", "oracles/llama.cpp-tokenizer/bert-bge.out");
+    char path[128];
+    snprintf(path, sizeof path, "oracles/llama.cpp-tokenizer/%s.inp", name);
+    struct buf in = shared_read_member("vocab-oracles.tar.xz", path);
+    snprintf(path, sizeof path, "oracles/llama.cpp-tokenizer/%s.out", name);
+    struct buf out = shared_read_member("vocab-oracles.tar.xz", path);
     struct id_list ids = {0};
     const char *text = in.data;
     char *wanted = out.data;
@@ -66,6 +73,34 @@ static void nasty_texts_have_the_ids_of_llama_cpp(struct tokenizer_scratch *t)
     buf_fini(&out);
 }
 
+static void write_member(const char *path, const char *name)
+{
+    struct buf text = shared_read_member("vocab-oracles.tar.xz", name);
+    EXPECT_OK(file_write_atomic(path, text.data, text.n));
+    buf_fini(&text);
+}
+
+static void nasty_texts_have_the_ids_of_gpt2(void)
+{
+    char directory[] = "test_text_oracles.XXXXXX", vocab[64], merges[64];
+    struct tokenizer t;
+    struct tokenizer_scratch scratch;
+    EXPECT(mkdtemp(directory) != NULL, "%s", directory);
+    snprintf(vocab, sizeof vocab, "%s/vocab.json", directory);
+    snprintf(merges, sizeof merges, "%s/merges.txt", directory);
+    write_member(vocab, "vocab/gpt2-vocab.json");
+    write_member(merges, "vocab/gpt2-merges.txt");
+    EXPECT_OK(tokenizer_open_merges(&t, vocab, merges));
+    EXPECT(t.n == 50257 && t.special[SPECIAL_END] == 50256, "%d pieces", t.n);
+    EXPECT_OK(tokenizer_scratch_init(&scratch, &t));
+    nasty_texts_have_the_ids_of_llama_cpp(&scratch, "gpt-2");
+    tokenizer_scratch_fini(&scratch);
+    tokenizer_fini(&t);
+    unlink(vocab);
+    unlink(merges);
+    rmdir(directory);
+}
+
 int main(void)
 {
     struct buf text = shared_read_member("vocab-oracles.tar.xz", "vocab/bert-base-uncased-vocab.txt");
@@ -74,9 +109,10 @@ int main(void)
     EXPECT_OK(wordpiece_tokenizer_init(&t, text.data, text.n, "bert-base-uncased-vocab.txt", true));
     EXPECT_OK(tokenizer_scratch_init(&scratch, &t));
     questions_have_the_ids_of_hugging_face(&scratch);
-    nasty_texts_have_the_ids_of_llama_cpp(&scratch);
+    nasty_texts_have_the_ids_of_llama_cpp(&scratch, "bert-bge");
     tokenizer_scratch_fini(&scratch);
     tokenizer_fini(&t);
     buf_fini(&text);
+    nasty_texts_have_the_ids_of_gpt2();
     return 0;
 }

@@ -153,14 +153,15 @@ static void bytes_go_both_ways(void)
 
 static void wordpiece_says_what_it_has(void)
 {
-    static const int32_t special[SPECIAL_COUNT] = {0, 1, 2, 3, 4};
+    static const int32_t special[SPECIAL_COUNT] = {0, 1, 2, 3, 4, -1};
     struct tokenizer t;
     wordpiece(&t, true);
     EXPECT(t.n == 9 && memcmp(t.special, special, sizeof special) == 0, "%d pieces", t.n);
     EXPECT(tokenizer_continues_word(&t, 6) && !tokenizer_continues_word(&t, 5) &&
                !tokenizer_continues_word(&t, t.special[SPECIAL_MASK]),
            "words go on with ## only");
-    EXPECT_OK(tokenizer_require(&t, (1U << SPECIAL_COUNT) - 1, "everything"));
+    EXPECT_OK(tokenizer_require(&t, (1U << SPECIAL_END) - 1, "BERT"));
+    EXPECT_ERROR(tokenizer_require(&t, 1U << SPECIAL_END, "a decoder"), STATUS_DATA, "no end token");
     tokenizer_fini(&t);
 }
 

@@ -1,0 +1,42 @@
+/* bpe: text to the ids of a GPT-2 or BLOOM model, by byte-level BPE.
+ *
+ * The rule: ids are those of Hugging Face's `tokenizers` for every text, except that text which spells a
+ * special token is text; and decoding gives back the bytes, whatever they are.
+ *
+ * A piece of n bytes takes O(n log n) time: the merge of lowest rank, of several the leftmost, is taken from
+ * a heap, whose entries are checked when they come up (for pieces of few bytes a scan is faster).  Pieces
+ * that occurred before are found in a cache of fixed size (text/word_cache.h). */
+#ifndef KILN_TEXT_BPE_H
+#define KILN_TEXT_BPE_H
+
+#include "text/bpe_merges.h"
+#include "text/bpe_split.h"
+#include "text/token_list.h"
+#include "text/word_cache.h"
+
+struct bpe {
+    enum bpe_pattern pattern;
+    struct bpe_merges merges;
+};
+
+/* The memory that encoding writes to.  Belongs to one thread; several may share a vocabulary. */
+struct bpe_scratch {
+    const struct bpe *bpe;
+    struct word_cache cache;
+    struct id_list piece;   /* the ids of the piece that is being merged */
+    struct bpe_part *parts; /* [capacity] its parts */
+    struct bpe_entry *heap; /* [3 capacity] merges that may be possible */
+    size_t capacity;
+};
+
+/* Borrows the vocabulary, which must outlive it.  STATUS_MEMORY.  Fini is safe on a zeroed struct and after a
+ * failed init. */
+struct status bpe_scratch_init(struct bpe_scratch *s, const struct bpe *bpe);
+void bpe_scratch_fini(struct bpe_scratch *s);
+
+/* Appends the tokens of text[0..n), any bytes, with their offsets; or only the ids, many times faster.
+ * STATUS_MEMORY is their only failure. */
+struct status bpe_encode(struct bpe_scratch *s, struct token_list *out, const char *text, size_t n);
+struct status bpe_encode_ids(struct bpe_scratch *s, struct id_list *out, const char *text, size_t n);
+
+#endif

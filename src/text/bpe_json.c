@@ -1,0 +1,182 @@
+#include "text/bpe_json.h"
+
+#include <string.h>
+
+/* The regular expressions of bpe_split.h as tokenizer.json writes them. */
+static const char gpt2_pattern[] =
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+static const char bloom_pattern[] = " ?[^(\\s|[.,!?…。，、।۔،])]+";
+
+/* ---- merges.txt ---- */
+
+static struct status read_line(struct bpe_merges *m, const char *line, size_t n, const char *source,
+                               int64_t number)
+{
+    const char *space = memchr(line, ' ', n);
+    size_t n_left = space == NULL ? 0 : (size_t)(space - line);
+    if (n_left == 0 || n_left + 1 == n || memchr(space + 1, ' ', n - n_left - 1) != NULL) {
+        return status_error(STATUS_DATA,
+                            "%s:%lld: a line must be two pieces with a space between, but it is '%.*s'",
+                            source, (long long)number, n > 60 ? 60 : (int)n, line);
+    }
+    return bpe_merges_add(m, (struct text_bytes){line, n_left},
+                          (struct text_bytes){space + 1, n - n_left - 1}, source, number);
+}
+
+struct status bpe_json_read_merges(struct bpe_merges *m, const char *text, size_t n, const char *source)
+{
+    static const char version[] = "#version";
+    int64_t number = 0;
+    for (size_t at = 0, end; at < n; at = end + 1) {
+        const char *feed = memchr(text + at, '\n', n - at);
+        end = feed == NULL ? n : (size_t)(feed - text);
+        size_t length = end - at - (end > at && text[end - 1] == '\r');
+        bool is_version = ++number == 1 && length >= sizeof version - 1 &&
+                          memcmp(text + at, version, sizeof version - 1) == 0;
+        if (length > 0 && !is_version) {
+            TRY(read_line(m, text + at, length, source, number));
+        }
+    }
+    return status_ok();
+}
+
+/* ---- tokenizer.json ---- */
+
+bool bpe_json_is_bpe(const json_t *root)
+{
+    const json_t *model = json_object_get(root, "model");
+    const char *type = json_string_value(json_object_get(model, "type"));
+    /* files of 2020 do not say the type, but only this one has merges */
+    return type == NULL ? json_object_get(model, "merges") != NULL : strcmp(type, "BPE") == 0;
+}
+
+static bool is_type(const json_t *part, const char *wanted)
+{
+    const char *type = json_string_value(json_object_get(part, "type"));
+    return type != NULL && strcmp(type, wanted) == 0;
+}
+
+static struct status check_neutral(const json_t *model, const char *source)
+{
+    static const char *const keys[] = {
+        "dropout",       "unk_token",    "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+        "byte_fallback", "ignore_merges"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const json_t *value = json_object_get(model, keys[i]);
+        bool is_neutral = value == NULL || json_is_null(value) || json_is_false(value) ||
+                          (json_is_string(value) && json_string_length(value) == 0) ||
+                          (json_is_number(value) && json_number_value(value) == 0);
+        if (!is_neutral) {
+            return status_error(
+                STATUS_DATA,
+                "%s: the model's \"%s\" is set, which would give other ids than kiln's byte-level "
+                "BPE; only its absence is supported",
+                source, keys[i]);
+        }
+    }
+    return status_ok();
+}
+
+/* ByteLevel, which also splits by GPT-2's pattern unless "use_regex" is false. */
+static struct status read_byte_level(bool *splits, const json_t *part, const char *source)
+{
+    bool prefix = false;
+    *splits = true;
+    TRY(json_get_bool(part, source, "add_prefix_space", false, &prefix));
+    TRY(json_get_bool(part, source, "use_regex", false, splits));
+    return prefix ? status_error(
+                        STATUS_DATA,
+                        "%s: \"add_prefix_space\" is true, but only false is supported: text is encoded "
+                        "as it is",
+                        source)
+                  : status_ok();
+}
+
+static struct status read_split(enum bpe_pattern *pattern, const json_t *part, const char *source)
+{
+    const char *regex = "", *behavior = "";
+    bool invert = false;
+    TRY(json_get_string(json_object_get(part, "pattern"), source, "Regex", true, &regex));
+    TRY(json_get_string(part, source, "behavior", true, &behavior));
+    TRY(json_get_bool(part, source, "invert", false, &invert));
+    bool is_gpt2 = strcmp(regex, gpt2_pattern) == 0;
+    *pattern = is_gpt2 ? BPE_GPT2 : BPE_BLOOM;
+    if (invert || strcmp(behavior, "Isolated") != 0 || (!is_gpt2 && strcmp(regex, bloom_pattern) != 0)) {
+        return status_error(
+            STATUS_DATA,
+            "%s: the pre_tokenizer splits by '%.200s', but kiln knows only the patterns of GPT-2 "
+            "and BLOOM, with the behavior Isolated",
+            source, regex);
+    }
+    return status_ok();
+}
+
+static struct status refuse_splitting(const char *source)
+{
+    return status_error(STATUS_DATA,
+                        "%s: the pre_tokenizer must be ByteLevel, or a Sequence of Split and ByteLevel with "
+                        "\"use_regex\": false",
+                        source);
+}
+
+static struct status read_pre_tokenizer(enum bpe_pattern *pattern, const json_t *part, const char *source)
+{
+    bool splits;
+    *pattern = BPE_GPT2;
+    if (is_type(part, "ByteLevel")) {
+        TRY(read_byte_level(&splits, part, source));
+        return splits ? status_ok() : refuse_splitting(source);
+    }
+    const json_t *steps = json_object_get(part, "pretokenizers");
+    const json_t *split = json_array_get(steps, 0), *bytes = json_array_get(steps, 1);
+    if (!is_type(part, "Sequence") || json_array_size(steps) != 2 || !is_type(split, "Split") ||
+        !is_type(bytes, "ByteLevel")) {
+        return refuse_splitting(source);
+    }
+    TRY(read_split(pattern, split, source));
+    TRY(read_byte_level(&splits, bytes, source));
+    return splits ? refuse_splitting(source) : status_ok();
+}
+
+/* Merges are pairs, or texts with a space between them in older files. */
+static struct status read_merge_list(struct bpe_merges *m, const json_t *merges, const char *source)
+{
+    for (size_t i = 0; i < json_array_size(merges); i++) {
+        const json_t *merge = json_array_get(merges, i), *left = json_array_get(merge, 0),
+                     *right = json_array_get(merge, 1);
+        int64_t number = (int64_t)i + 1;
+        if (json_is_string(merge)) {
+            TRY(read_line(m, json_string_value(merge), json_string_length(merge), source, number));
+        } else if (json_array_size(merge) == 2 && json_is_string(left) && json_is_string(right)) {
+            TRY(bpe_merges_add(m, (struct text_bytes){json_string_value(left), json_string_length(left)},
+                               (struct text_bytes){json_string_value(right), json_string_length(right)},
+                               source, number));
+        } else {
+            return status_error(STATUS_DATA, "%s: entry %lld of \"merges\" is not two pieces", source,
+                                (long long)number);
+        }
+    }
+    return status_ok();
+}
+
+struct status bpe_json_read(struct bpe *bpe, struct added_tokens *added, const json_t *root,
+                            const char *source)
+{
+    const json_t *model = json_object_get(root, "model"), *normalizer = json_object_get(root, "normalizer");
+    *bpe = (struct bpe){0};
+    if (normalizer != NULL && !json_is_null(normalizer)) {
+        return status_error(STATUS_DATA,
+                            "%s has a normalizer, which would change the text; byte-level BPE is supported "
+                            "without one",
+                            source);
+    }
+    TRY(check_neutral(model, source));
+    TRY(read_pre_tokenizer(&bpe->pattern, json_object_get(root, "pre_tokenizer"), source));
+    TRY(bpe_merges_init(&bpe->merges, json_object_get(model, "vocab"), source));
+    struct status s = read_merge_list(&bpe->merges, json_object_get(model, "merges"), source);
+    s = failed(s) ? s : added_tokens_read_json(added, json_object_get(root, "added_tokens"), source);
+    if (failed(s)) {
+        bpe_merges_fini(&bpe->merges);
+    }
+    return s;
+}

@@ -1,0 +1,23 @@
+/* bpe_json: the files of a byte-level BPE vocabulary: vocab.json with merges.txt (Radford et al. 2019), or
+ * tokenizer.json, which holds both (https://github.com/huggingface/tokenizers).
+ *
+ * The rule: a setting that would give other ids than text/bpe.h is refused, and the error names it. */
+#ifndef KILN_TEXT_BPE_JSON_H
+#define KILN_TEXT_BPE_JSON_H
+
+#include "text/added_tokens.h"
+#include "text/bpe.h"
+
+/* Reads the lines of merges.txt, of which the first may be "#version: ...", into merges whose pieces are
+ * there. STATUS_DATA with the number of the line. */
+struct status bpe_json_read_merges(struct bpe_merges *m, const char *text, size_t n, const char *source);
+
+/* Whether tokenizer.json, whose top is `root`, is of a byte-level BPE. */
+bool bpe_json_is_bpe(const json_t *root);
+
+/* Reads tokenizer.json with the tokens that were added.  STATUS_DATA: the first setting that is not honoured,
+ * or what bpe_merges.h says of the vocabulary. */
+struct status bpe_json_read(struct bpe *bpe, struct added_tokens *added, const json_t *root,
+                            const char *source);
+
+#endif

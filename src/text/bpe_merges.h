@@ -1,0 +1,64 @@
+/* bpe_merges: the pieces of a byte-level BPE vocabulary and the order in which bytes are merged into them
+ * (Sennrich et al. 2016, arXiv:1508.07909; over bytes: Radford et al. 2019, "Language Models are Unsupervised
+ * Multitask Learners", section 2.2).
+ *
+ * Files write a byte as a printable character: those of ASCII and Latin-1 that are printable stand for
+ * themselves, the other 68 bytes for U+0100 and the characters behind it, in their order. */
+#ifndef KILN_TEXT_BPE_MERGES_H
+#define KILN_TEXT_BPE_MERGES_H
+
+#include "core/buf.h"
+#include "core/json.h"
+#include "core/status.h"
+#include "text/tokenizer.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BPE_MOST_PIECES = 1 << 24, BPE_PIECE_MAX_BYTES = 65535 };
+
+/* The merge of two neighbours; the lower the rank, the earlier it is done. */
+struct bpe_merge {
+    int32_t left, right; /* ids; left -1: the slot is empty */
+    int32_t rank, id;    /* of the merged piece */
+};
+
+struct bpe_merges {
+    struct buf bytes;            /* of all pieces, by id */
+    uint32_t *starts;            /* [n + 1] where a piece begins in `bytes` */
+    int32_t n;                   /* pieces, of the ids 0 to n - 1 */
+    int32_t byte[256];           /* the id of each byte */
+    int16_t of_character[0x200]; /* the byte that a character stands for; -1: none */
+    int32_t *names;              /* [n_names] hash table of ids by the pieces' bytes; -1: empty */
+    struct bpe_merge *slots;     /* [n_slots] hash table of merges by their two neighbours */
+    uint32_t n_names, n_slots;   /* powers of two; n_slots is 0 before the first merge */
+    int32_t n_merges;
+};
+
+/* Reads the pieces, an object from texts to ids as in vocab.json.  A text with a character that stands for no
+ * byte, such as a special token's, is found in no text.  STATUS_DATA: ids are not 0 to n - 1, each once; two
+ * pieces have the same bytes; a byte has no piece.  `source` names the file in messages. */
+struct status bpe_merges_init(struct bpe_merges *m, const json_t *pieces, const char *source);
+
+/* Adds the next merge, of the pieces of two texts as files write them, with the number `line` of its line or
+ * entry in `source`.  STATUS_DATA: one of them, or both together, is no piece, or the merge is there
+ * already. */
+struct status bpe_merges_add(struct bpe_merges *m, struct text_bytes left, struct text_bytes right,
+                             const char *source, int64_t line);
+
+/* Safe on a zeroed struct and after a failed init. */
+void bpe_merges_fini(struct bpe_merges *m);
+
+/* The merge of two neighbours, NULL if there is none. */
+const struct bpe_merge *bpe_merges_find(const struct bpe_merges *m, int32_t left, int32_t right);
+
+/* The id of the piece of these bytes, -1 if there is none. */
+int32_t bpe_merges_id(const struct bpe_merges *m, const char *bytes, size_t n);
+
+/* The bytes of a piece, of an id in [0, n); borrowed. */
+const char *bpe_merges_piece(const struct bpe_merges *m, int32_t id, size_t *n);
+
+/* Appends bytes as files write them. */
+void bpe_merges_write(struct buf *out, const char *bytes, size_t n);
+
+#endif

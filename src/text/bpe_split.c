@@ -1,0 +1,152 @@
+#include "text/bpe_split.h"
+
+#include "text/utf8.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <utf8proc.h>
+
+enum class { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };
+
+/* White space beyond ASCII. */
+static bool is_space(uint32_t c)
+{
+    switch (c) {
+    case 0x85:
+    case 0xA0:
+    case 0x1680:
+    case 0x2028:
+    case 0x2029:
+    case 0x202F:
+    case 0x205F:
+    case 0x3000: return true;
+    default: return c >= 0x2000 && c <= 0x200A;
+    }
+}
+
+static enum class class_of(uint32_t c) { if (is_space(c)){return CLASS_SPACE;}
+switch (utf8proc_category((utf8proc_int32_t)c))
+{
+case UTF8PROC_CATEGORY_LU:
+case UTF8PROC_CATEGORY_LL:
+case UTF8PROC_CATEGORY_LT:
+case UTF8PROC_CATEGORY_LM:
+case UTF8PROC_CATEGORY_LO: return CLASS_LETTER;
+case UTF8PROC_CATEGORY_ND:
+case UTF8PROC_CATEGORY_NL:
+case UTF8PROC_CATEGORY_NO: return CLASS_NUMBER;
+default: return CLASS_OTHER;
+}
+}
+
+static enum class ascii_class(unsigned char byte) {
+    unsigned char lower = byte | 0x20; if (lower >= 'a' && lower <= 'z'){return CLASS_LETTER;}
+if (byte == ' ' || (byte >= '\t' && byte <= '\r'))
+{
+    return CLASS_SPACE;
+}
+return byte >= '0' && byte <= '9' ? CLASS_NUMBER : CLASS_OTHER;
+}
+
+/* The class of the character at text[at] and its bytes. */
+static enum class class_at(const char *text, size_t n, size_t at, size_t *n_bytes) {
+    unsigned char byte = (unsigned char)text[at]; uint32_t c; *n_bytes = 1;
+    if (byte < 0x80){return ascii_class(byte);}
+size_t length = (size_t)utf8_decode(&c, text + at, n - at);
+bool is_character = c != 0xFFFD || (length == 3 && memcmp(text + at, "\xEF\xBF\xBD", 3) == 0);
+*n_bytes = is_character ? length : 1;
+return is_character ? class_of(c) : CLASS_OTHER;
+}
+
+static size_t end_of_run(const char *text, size_t n, size_t at, enum class class)
+{
+    size_t n_bytes;
+    while (at < n && class_at(text, n, at, &n_bytes) == class) {
+        at += n_bytes;
+    }
+    return at;
+}
+
+/* The bytes of a contraction at text[at], an apostrophe; 0: there is none. */
+static size_t contraction(const char *text, size_t n, size_t at)
+{
+    static const char *const endings[] = {"s", "t", "re", "ve", "m", "ll", "d"};
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t length = strlen(endings[i]);
+        if (n - at > length && memcmp(text + at + 1, endings[i], length) == 0) {
+            return length + 1;
+        }
+    }
+    return 0;
+}
+
+/* White space from `at` on up to `end` or to the last character before it: \s+(?!\S)|\s+ */
+static size_t end_of_space(const char *text, size_t n, size_t at)
+{
+    size_t n_bytes, last = at, end = at;
+    while (end < n && class_at(text, n, end, &n_bytes) == CLASS_SPACE) {
+        last = end;
+        end += n_bytes;
+    }
+    return end == n || last == at ? end : last;
+}
+
+static size_t end_gpt2(const char *text, size_t n, size_t at)
+{
+    size_t n_bytes, n_contracted = text[at] == '\'' ? contraction(text, n, at) : 0;
+    if (n_contracted > 0) {
+        return at + n_contracted;
+    }
+    size_t first = at + (text[at] == ' ' && at + 1 < n);
+    enum class class = class_at(text, n, first, &n_bytes);
+    return class == CLASS_SPACE ? end_of_space(text, n, at) : end_of_run(text, n, first, class);
+}
+
+/* Whether BLOOM's class has the character at text[at], of so many bytes. */
+static bool is_in_word(const char *text, size_t n, size_t at, size_t *n_bytes)
+{
+    static const char ascii[] = {'(', '|', ')', '.', ',', '!', '?'};
+    static const char *const others[] = {"…", "。", "，", "、", "।", "۔", "،"};
+    if (class_at(text, n, at, n_bytes) == CLASS_SPACE) {
+        return false;
+    }
+    if (*n_bytes == 1) {
+        return memchr(ascii, text[at], sizeof ascii) == NULL;
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strlen(others[i]) == *n_bytes && memcmp(text + at, others[i], *n_bytes) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether a match begins at text[at]: a character of the class, or a blank and then one. */
+static bool begins_word(const char *text, size_t n, size_t at)
+{
+    size_t n_bytes;
+    return is_in_word(text, n, at, &n_bytes) ||
+           (text[at] == ' ' && at + 1 < n && is_in_word(text, n, at + 1, &n_bytes));
+}
+
+static size_t end_bloom(const char *text, size_t n, size_t at)
+{
+    size_t n_bytes, end = at;
+    if (begins_word(text, n, at)) {
+        end += text[at] == ' ';
+        while (end < n && is_in_word(text, n, end, &n_bytes)) {
+            end += n_bytes;
+        }
+        return end;
+    }
+    do {
+        is_in_word(text, n, end, &n_bytes);
+        end += n_bytes;
+    } while (end < n && !begins_word(text, n, end));
+    return end;
+}
+
+size_t bpe_split_end(enum bpe_pattern pattern, const char *text, size_t n, size_t at)
+{
+    return pattern == BPE_BLOOM ? end_bloom(text, n, at) : end_gpt2(text, n, at);
+}

@@ -1,0 +1,21 @@
+/* bpe_split: where byte-level BPE cuts a text into pieces before it merges bytes inside each of them.
+ *
+ * The rule: the pieces are those that Hugging Face's `tokenizers` finds with the same regular expression.
+ *   GPT-2 (Radford et al. 2019, encoder.py):
+ *     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+ *   BLOOM (tokenizer.json of bigscience/bloom), where what lies between two matches is a piece too:
+ *      ?[^(\s|[.,!?…。，、।۔،])]+
+ *     whose class excludes white space, the three characters ( | ) and the punctuation in brackets.
+ * The expressions are written out as code, so a piece takes time in proportion to its bytes.  A byte that is
+ * part of no character is a character of its own, neither letter, number nor space. */
+#ifndef KILN_TEXT_BPE_SPLIT_H
+#define KILN_TEXT_BPE_SPLIT_H
+
+#include <stddef.h>
+
+enum bpe_pattern { BPE_GPT2, BPE_BLOOM };
+
+/* The end of the piece of text[0..n) that begins at `at` < n. */
+size_t bpe_split_end(enum bpe_pattern pattern, const char *text, size_t n, size_t at);
+
+#endif

@@ -1,0 +1,223 @@
+#include "text/bpe_tokenizer.h"
+
+#include "io/file.h"
+#include "text/bpe_json.h"
+#include "text/tokenizer_files.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct vocabulary {
+    struct bpe bpe;
+    struct buf files[2]; /* the bytes of the files */
+};
+
+static struct status scratch_create(void **scratch, const struct tokenizer *t)
+{
+    const struct vocabulary *v = t->vocabulary;
+    struct bpe_scratch *own = malloc(sizeof *own);
+    *scratch = NULL;
+    if (own == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a tokenizer");
+    }
+    struct status s = bpe_scratch_init(own, &v->bpe);
+    if (failed(s)) {
+        free(own);
+        return s;
+    }
+    *scratch = own;
+    return s;
+}
+
+static void scratch_destroy(void *scratch)
+{
+    if (scratch != NULL) {
+        bpe_scratch_fini(scratch);
+        free(scratch);
+    }
+}
+
+static struct status encode(void *scratch, struct token_list *out, const char *text, size_t n)
+{
+    return bpe_encode(scratch, out, text, n);
+}
+
+static struct status encode_ids(void *scratch, struct id_list *out, const char *text, size_t n)
+{
+    return bpe_encode_ids(scratch, out, text, n);
+}
+
+static const char *piece(const struct tokenizer *t, int32_t id, size_t *n)
+{
+    const struct vocabulary *v = t->vocabulary;
+    return bpe_merges_piece(&v->bpe.merges, id, n);
+}
+
+static void decode(const struct tokenizer *t, struct buf *out, const int32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t n_bytes;
+        const char *bytes = piece(t, ids[i], &n_bytes);
+        buf_append(out, bytes, n_bytes);
+    }
+}
+
+static bool continues_word(const struct tokenizer *t, int32_t id)
+{
+    size_t n;
+    const char *bytes = piece(t, id, &n);
+    return n > 0 && bytes[0] != ' ';
+}
+
+/* The texts of special tokens, by their use; those of GPT-2, then those of BLOOM. */
+static const char *const special_texts[SPECIAL_COUNT][2] = {
+    [SPECIAL_PAD] = {"<pad>", "<pad>"},
+    [SPECIAL_UNKNOWN] = {"<unk>", "<unk>"},
+    [SPECIAL_BEGIN] = {"<|endoftext|>", "<s>"},
+    [SPECIAL_END] = {"<|endoftext|>", "</s>"},
+};
+
+static const char *const special_keys[SPECIAL_COUNT] = {[SPECIAL_PAD] = "pad_token",
+                                                        [SPECIAL_UNKNOWN] = "unk_token",
+                                                        [SPECIAL_BEGIN] = "bos_token",
+                                                        [SPECIAL_END] = "eos_token"};
+
+static void find_specials(struct tokenizer *t)
+{
+    const struct vocabulary *v = t->vocabulary;
+    for (int i = 0; i < SPECIAL_COUNT; i++) {
+        t->special[i] = -1;
+        for (int k = 0; k < 2 && t->special[i] < 0; k++) {
+            const char *text = special_texts[i][k];
+            t->special[i] = text == NULL ? -1 : bpe_merges_id(&v->bpe.merges, text, strlen(text));
+        }
+    }
+}
+
+/* The special tokens as Hugging Face's files name them. */
+static json_t *specials(const struct tokenizer *t)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < SPECIAL_COUNT; i++) {
+        if (special_keys[i] != NULL && t->special[i] >= 0) {
+            size_t n;
+            const char *text = piece(t, t->special[i], &n);
+            json_object_set_new(object, special_keys[i], json_stringn(text, n));
+        }
+    }
+    return object;
+}
+
+static json_t *config(const struct tokenizer *t, int64_t max_length)
+{
+    const struct vocabulary *v = t->vocabulary;
+    json_t *object = specials(t);
+    json_object_set_new(object, "tokenizer_class",
+                        json_string(v->bpe.pattern == BPE_BLOOM ? "BloomTokenizerFast" : "GPT2Tokenizer"));
+    json_object_set_new(object, "add_prefix_space", json_false());
+    json_object_set_new(object, "model_max_length", json_integer(max_length));
+    return object;
+}
+
+static struct status documents(json_t **documents, const struct tokenizer *t)
+{
+    *documents = json_pack("{s:o}", "special_tokens_map.json", specials(t));
+    return *documents != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for a tokenizer");
+}
+
+static void destroy(void *vocabulary)
+{
+    struct vocabulary *v = vocabulary;
+    if (v != NULL) {
+        bpe_merges_fini(&v->bpe.merges);
+        buf_fini(&v->files[0]);
+        buf_fini(&v->files[1]);
+        free(v);
+    }
+}
+
+static const char vocab_name[] = "vocab.json", merges_name[] = "merges.txt", json_name[] = "tokenizer.json";
+
+static const char *const file_names[] = {
+    vocab_name,          merges_name, json_name, TOKENIZER_CONFIG_NAME, "special_tokens_map.json",
+    "added_tokens.json", NULL};
+
+const struct tokenizer_kind bpe_tokenizer_kind = {
+    .name = "byte-level BPE",
+    .file_names = file_names,
+    .decodes_bytes = true,
+    .scratch_create = scratch_create,
+    .scratch_destroy = scratch_destroy,
+    .encode = encode,
+    .encode_ids = encode_ids,
+    .decode = decode,
+    .piece = piece,
+    .continues_word = continues_word,
+    .config = config,
+    .documents = documents,
+    .destroy = destroy,
+};
+
+static struct status allocate(struct tokenizer *t)
+{
+    struct vocabulary *v = calloc(1, sizeof *v);
+    *t = (struct tokenizer){.kind = &bpe_tokenizer_kind, .vocabulary = v};
+    return v != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for a vocabulary");
+}
+
+/* Completes a tokenizer whose vocabulary was read, and its files; or ends it. */
+static struct status complete(struct tokenizer *t, struct status s, const char *const names[2], int n_files)
+{
+    struct vocabulary *v = t->vocabulary;
+    struct tokenizer_file files[2];
+    for (int i = 0; i < n_files; i++) {
+        s = failed(s) ? s : buf_status(&v->files[i]);
+        files[i] = (struct tokenizer_file){names[i], v->files[i].data, v->files[i].n};
+    }
+    if (failed(s)) {
+        tokenizer_fini(t);
+        return s;
+    }
+    t->n = v->bpe.merges.n;
+    find_specials(t);
+    tokenizer_set_files(t, files, n_files);
+    return status_ok();
+}
+
+static struct status read_file(struct buf *bytes, const char *path)
+{
+    struct file_map map;
+    TRY(file_map_open(&map, path));
+    buf_append(bytes, map.n == 0 ? "" : (const char *)map.data, map.n);
+    file_map_close(&map);
+    return buf_status(bytes);
+}
+
+static struct status read_files(struct vocabulary *v, const char *vocab_path, const char *merges_path)
+{
+    json_t *pieces;
+    TRY(read_file(&v->files[0], vocab_path));
+    TRY(read_file(&v->files[1], merges_path));
+    TRY(json_parse(&pieces, buf_text(&v->files[0]), v->files[0].n, vocab_path));
+    struct status s = bpe_merges_init(&v->bpe.merges, pieces, vocab_path);
+    json_decref(pieces);
+    TRY(s);
+    return bpe_json_read_merges(&v->bpe.merges, buf_text(&v->files[1]), v->files[1].n, merges_path);
+}
+
+struct status bpe_tokenizer_open(struct tokenizer *t, const char *vocab_path, const char *merges_path)
+{
+    TRY(allocate(t));
+    return complete(t, read_files(t->vocabulary, vocab_path, merges_path),
+                    (const char *const[2]){vocab_name, merges_name}, 2);
+}
+
+struct status bpe_tokenizer_init(struct tokenizer *t, struct added_tokens *added, const json_t *root,
+                                 const char *text, size_t n, const char *source)
+{
+    TRY(allocate(t));
+    struct vocabulary *v = t->vocabulary;
+    struct status s = bpe_json_read(&v->bpe, added, root, source);
+    buf_append(&v->files[0], text, n);
+    return complete(t, s, (const char *const[2]){json_name}, 1);
+}

@@ -76,7 +76,7 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
         .tensorboard_in = m->options.tensorboard ? m->directory : NULL,
         .append = s->global_step > 0,
         .deepspeed = s->deepspeed,
-        .model = s->trainer->config.model,
+        .model = s->trainer->config.net.model,
         .step = s->step,
     };
     m->phase = s->phase;

@@ -316,7 +316,7 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     size_t free_before = config.net.device->free_bytes();
     r->taken_bytes = host_memory_taken();
     slow_work_phase(&r->loop.start, "drawing the weights of a new model, %.1f M parameters,",
-                    (double)plan->n_params / 1e6);
+                    (double)plan->net.n_params / 1e6);
     TRY(trainer_init(&r->trainer, &config));
     if (together_is_first(&r->world)) {
         exec_keep_in(&r->trainer.net.x, o->output_dir);

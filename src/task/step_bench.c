@@ -27,7 +27,7 @@ static bool predicts_words(const struct step_bench *b)
 
 static int64_t masked_of(const struct step_bench *b, int64_t length)
 {
-    if (b->config.model->task == MODEL_TASK_CAUSAL_LM) {
+    if (b->config.net.model->task == MODEL_TASK_CAUSAL_LM) {
         return length - 1; /* all tokens but the first */
     }
     double share = b->n_masked > 0 ? (double)b->n_masked / (double)b->length : 0.15;

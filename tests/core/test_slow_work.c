@@ -1,4 +1,5 @@
-/* core/slow_work: a phase that takes long is told once, a short one is not, nor is what comes after the end. */
+/* core/slow_work: a phase that takes long is told once, a short one is not, nor is what comes after the
+ * end. */
 #include "core/log.h"
 #include "core/slow_work.h"
 

@@ -325,7 +325,8 @@ static bool stops(void)
     return until_stop-- == 0;
 }
 
-/* A step leaves nothing that the last rank is asked to give up: at the first decision of several ranks, at a later one of a single rank. */
+/* A step leaves nothing that the last rank is asked to give up: at the first decision of several ranks, at a
+ * later one of a single rank. */
 static void give_up_step(struct trainer *t, const struct comm *c, const struct run *r,
                          const struct batch_step *mine, int i)
 {

@@ -60,9 +60,9 @@ static struct trainer_config config_of(const struct steps_case *k, const struct 
     bert->config.num_hidden_layers = LAYERS;
     bert->config.intermediate_size = 32;
     fixture_bert_changed(bert);
-    config.device = backend->device;
+    config.net.device = backend->device;
     config.bucket_elements = 1;
-    config.precision = (struct precision){.dtype = k->fp8 ? DTYPE_BF16 : DTYPE_F32, .fp8 = k->fp8};
+    config.net.precision = (struct precision){.dtype = k->fp8 ? DTYPE_BF16 : DTYPE_F32, .fp8 = k->fp8};
     config.n_shards = k->shares ? c->size : 1;
     config.shard = k->shares ? c->rank : 0;
     config.shares_gradients = k->shares_gradients;

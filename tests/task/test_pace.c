@@ -1,5 +1,5 @@
-/* task/pace: one line after ten seconds, from what was measured after the first step; report/line_pace: lines of steps that take
- * milliseconds and minutes; task/within_step: how often ranks decide within a step. */
+/* task/pace: one line after ten seconds, from what was measured after the first step; report/line_pace: lines
+ * of steps that take milliseconds and minutes; task/within_step: how often ranks decide within a step. */
 #include "report/line_pace.h"
 #include "task/pace.h"
 #include "task/within_step.h"
@@ -25,7 +25,8 @@ static int told_after(struct pace *p, char *text, size_t size)
 
 static const int64_t MS = 1000000;
 
-/* The lines of so many steps, each of n_micro micro-batches that take micro_ms: *within of them come within a step. */
+/* The lines of so many steps, each of n_micro micro-batches that take micro_ms: *within of them come within a
+ * step. */
 static int lines_of(struct line_pace p, int n_steps, int n_micro, int64_t micro_ms, int *within)
 {
     int64_t now = 5000 * MS;

@@ -159,13 +159,11 @@ static void expect_plan(const char *config_file)
     EXPECT_OK(model_family_create(&model, root, config_file, MODEL_TASK_PRETRAINING));
     EXPECT_OK(backend_find(&backend, "cpu"));
     EXPECT(model->vocab_size == toy_family.usual_words, "%lld rows", (long long)model->vocab_size);
-    struct step_bench b = {.config = {.model = model,
-                                      .device = backend.device,
-                                      .ops = &ops_plan,
-                                      .optimizer = optimizer_defaults(&optimizer_adamw),
-                                      .training = true},
-                           .length = LENGTH,
-                           .n_sequences = 4};
+    struct step_bench b = {
+        .config = {.net = {.model = model, .device = backend.device, .ops = &ops_plan, .learns = true},
+                   .optimizer = optimizer_defaults(&optimizer_adamw)},
+        .length = LENGTH,
+        .n_sequences = 4};
     EXPECT_OK(step_bench_plan(&b));
     /* two products of a layer and one of the head, forward and twice backward */
     double layer = 2.0 * 4 * LENGTH * 16 * 32 * 2, head = 2.0 * 4 * (LENGTH - 1) * 16 * 64;

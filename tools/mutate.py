@@ -135,7 +135,7 @@ def isolated(command, isolates):
     """The command where only /tmp can be written, a folder of its own, and no other process is seen."""
     if not isolates or BUILD.startswith("/tmp/"):
         return command
-    script = f'mount -o remount,bind,ro / && mount -t tmpfs none /tmp && cd {BUILD}/tests && exec "$@"'
+    script = 'mount -o remount,bind,ro / && mount -t tmpfs none /tmp && cd /tmp && exec "$@"'
     return ["unshare", "-rmpf", "--mount-proc", "--kill-child", "sh", "-c", script, "sh", *command]
 
 

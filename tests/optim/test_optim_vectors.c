@@ -278,9 +278,30 @@ static void every_name_has_a_row(void)
     EXPECT(n == 7 && optimizer_find("sgd") == NULL, "%d names", n);
 }
 
+/* Spans without rows come first, matrices behind them, both in their order, from the first on. */
+static void matrices_come_last(void)
+{
+    static const int64_t rows[] = {4, 0, 0, 7, 2}, wanted[] = {1, 2, 0, 3, 4};
+    enum { N_SPANS = sizeof rows / sizeof rows[0] };
+    struct optim_span spans[N_SPANS] = {0};
+    int64_t n_matrices = 0;
+    for (int64_t i = 0; i < N_SPANS; i++) {
+        spans[i].rows = rows[i];
+        spans[i].first_chunk = i;
+    }
+    struct optim_span *parted = optimizer_part_spans(spans, N_SPANS, &n_matrices);
+    EXPECT(parted != NULL && n_matrices == 3, "%lld matrices", (long long)n_matrices);
+    for (int64_t i = 0; i < N_SPANS; i++) {
+        EXPECT(parted[i].first_chunk == wanted[i], "span %lld is at %lld", (long long)parted[i].first_chunk,
+               (long long)i);
+    }
+    free(parted);
+}
+
 int main(void)
 {
     every_name_has_a_row();
+    matrices_come_last();
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
         check(&ops_ref, DTYPE_F64, 1e-8, &vectors[i]);
         check(ops_cpu(), DTYPE_F32, 1e-6, &vectors[i]);

@@ -16,7 +16,7 @@ static enum model_task task_of(const struct model_writing_flags *f, const struct
         [MODEL_TASK_ENCODER] = "encoder",
     };
     for (size_t i = 0; f->task != NULL && i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(f->task, names[i]) == 0) {
+        if (names[i] != NULL && strcmp(f->task, names[i]) == 0) {
             return (enum model_task)i;
         }
     }

@@ -40,7 +40,8 @@ refused()
     echo "{\"hidden_size\": 64, \"num_attention_heads\": 2, \"num_hidden_layers\": 1, \"$1\": $2}" >"$dir/config.json"
     expect 65 "\"$1\" is $2, but must be" plan "$dir/config.json"
 }
-refused model_type '"electra"'
+echo '{"hidden_size": 64, "num_attention_heads": 2, "num_hidden_layers": 1, "model_type": "electra"}' >"$dir/config.json"
+expect 65 '"model_type" is "electra", but kiln knows only: bert, bert_pre_ln' plan "$dir/config.json"
 refused model_type '"bert_pre_ln"' # without the wiring that it stands for
 refused hidden_act '"relu"'
 refused hidden_act '"gelu_new"'

@@ -183,9 +183,9 @@ expect 0 "no tensors are logged: --tensor_logger_max_iterations" "${train[@]}" -
 expect 64 "--train_batch_size is a flag of the script without --deepspeed" "${train[@]}" --output_dir "$dir/none" \
     --train_batch_size 8
 expect 64 "--autocast is a flag of the script without --deepspeed" "${train[@]}" --output_dir "$dir/none" --autocast
-expect 64 "--deepspeed_config is a flag of the script with --deepspeed" "$kiln" pretrain --input_dir x --config_file x \
+expect 64 "--deepspeed_config is a flag of the script with --deepspeed" "$kiln" pretrain --input_dir x --config_file x.json \
     --output_dir x --deepspeed_config "$dir/ds.json"
-expect 64 "--deepspeed needs --deepspeed_config" "$kiln" pretrain --input_dir x --config_file x --output_dir x --deepspeed
+expect 64 "--deepspeed needs --deepspeed_config" "$kiln" pretrain --input_dir x --config_file x.json --output_dir x --deepspeed
 expect 64 "goes with --optimizer nvlamb_exp only" "${train[@]}" --output_dir "$dir/none" --use_ds_lamb_bias_correction
 expect 64 "--constant_proportion goes with --use_lr_scheduler" "${train[@]}" --output_dir "$dir/none" --optimizer lamb \
     --constant_proportion 0.5

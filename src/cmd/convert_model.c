@@ -2,6 +2,8 @@
  * by how much its logits differ. */
 #include "cmd/commands.h"
 #include "cmd/model_writing.h"
+#include "core/log.h"
+#include "data/shard_directory.h"
 #include "io/onnx_graph.h"
 #include "serve/model_outputs.h"
 
@@ -11,16 +13,28 @@
 
 struct convert_args {
     struct model_writing_flags writing;
-    const char *format, *logits;
-    int64_t step;
+    const char *format, *logits, *input_dir;
+    int64_t step, ranks;
+    bool optimizer;
 };
 
 static const struct option options[] = {
     MODEL_WRITING_ROWS(offsetof(struct convert_args, writing)),
-    OPTION_CHOICE_ROW("format", offsetof(struct convert_args, format), "huggingface", "huggingface|pt|onnx",
+    OPTION_CHOICE_ROW("format", offsetof(struct convert_args, format), "huggingface",
+                      "huggingface|pt|deepspeed|onnx",
                       "what to write: config.json and model.safetensors; ckpt_N.pt and bert_config.json, as "
-                      "NVIDIA's and Habana's scripts keep a model; or config.json and model.onnx"),
-    OPTION_INT_ROW("step", offsetof(struct convert_args, step), "0", 0, 1e15, "the N of ckpt_N.pt"),
+                      "NVIDIA's and Habana's scripts keep a model; a folder of DeepSpeed's ZeRO 1 with the "
+                      "state of the run, latest and bert_config.json; or config.json and model.onnx"),
+    OPTION_FLAG_ROW("optimizer", offsetof(struct convert_args, optimizer),
+                    "with --format pt, also write the moments and the step of a checkpoint of kiln, so that "
+                    "the scripts resume from it; --format deepspeed always does"),
+    OPTION_INT_ROW("ranks", offsetof(struct convert_args, ranks), "1", 1, 4096,
+                   "number of ranks that resume from --format deepspeed"),
+    OPTION_STRING_ROW("input_dir", offsetof(struct convert_args, input_dir), NULL, "DIR",
+                      "list these HDF5 files as those that the run goes on with"),
+    OPTION_INT_ROW(
+        "step", offsetof(struct convert_args, step), "0", 0, 1e15,
+        "the N of ckpt_N.pt, or the folder of DeepSpeed; with the state of a run, 0 is the checkpoint's"),
     OPTION_STRING_ROW("logits", offsetof(struct convert_args, logits), NULL, "FILE",
                       "also write the tokens that the logits are compared on, and the logits, as "
                       "safetensors: for other programs to compare theirs with, such as tools/check_onnx.py"),
@@ -29,9 +43,10 @@ static const struct option options[] = {
 
 static enum model_dir_kind kind_of(const char *format)
 {
-    return strcmp(format, "pt") == 0     ? MODEL_DIR_SCRIPT
-           : strcmp(format, "onnx") == 0 ? MODEL_DIR_ONNX
-                                         : MODEL_DIR_HUGGING_FACE;
+    return strcmp(format, "pt") == 0          ? MODEL_DIR_SCRIPT
+           : strcmp(format, "deepspeed") == 0 ? MODEL_DIR_DEEPSPEED
+           : strcmp(format, "onnx") == 0      ? MODEL_DIR_ONNX
+                                              : MODEL_DIR_HUGGING_FACE;
 }
 
 /* Prints the largest difference of each output.  The weights are the same, so a difference means that the
@@ -119,6 +134,34 @@ static struct status check_logits(const struct convert_args *a)
     return a->writing.dry_run ? status_ok() : file_check_output(a->logits, 0);
 }
 
+static struct status check_progress(const struct convert_args *a, enum model_dir_kind kind)
+{
+    if (a->optimizer && kind != MODEL_DIR_SCRIPT && kind != MODEL_DIR_DEEPSPEED) {
+        return status_error(STATUS_USAGE, "--optimizer goes with --format pt or deepspeed, not with %s",
+                            a->format);
+    }
+    if (a->input_dir == NULL && a->optimizer && kind == MODEL_DIR_SCRIPT) {
+        log_warning(
+            "no --input_dir: the scripts go on within a phase only if ckpt_N.pt lists the HDF5 files");
+    }
+    return status_ok();
+}
+
+static struct status list_files(struct shard_list *files, const char *directory)
+{
+    char found[SHARD_DIRECTORY_PATH_BYTES];
+    (void)shard_directory_find(found, directory, "training");
+    return shard_directory_list(files, found, "training");
+}
+
+/* What a run of the scripts looks for that no checkpoint of kiln has. */
+static void tell_what_is_left_out(void)
+{
+    puts("left out: the place in the data and the states of random generators, which kiln does not have, so "
+         "the run goes on with other batches and dropout; a loss scale; rates and decay are the scripts' "
+         "defaults where the checkpoint does not say");
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
@@ -126,24 +169,39 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct model_writing w = {.flags = &a->writing,
                               .form = {.kind = kind_of(a->format), .step = a->step},
                               .verify = true,
+                              .n_ranks = (int)a->ranks,
                               .after = compare_logits,
                               .context = a};
     if (a->logits != NULL) {
         TRY(check_logits(a));
     }
-    return model_writing_run(&w);
+    w.with_progress = a->optimizer || w.form.kind == MODEL_DIR_DEEPSPEED;
+    TRY(check_progress(a, w.form.kind));
+    struct shard_list files = {0};
+    if (w.with_progress && a->input_dir != NULL) {
+        TRY(list_files(&files, a->input_dir));
+        w.files = (const char *const *)files.paths;
+        w.n_files = files.n;
+    }
+    struct status s = model_writing_run(&w);
+    shard_list_fini(&files);
+    if (!failed(s) && w.with_progress) {
+        tell_what_is_left_out();
+    }
+    return s;
 }
 
 const struct command command_convert = {
     .name = "convert",
     .summary = "write a model for PyTorch's scripts, `transformers` or ONNX, and compare the logits",
-    .details =
-        "Reads what `kiln export` reads, and writes a directory: for `transformers` and kiln (as `kiln "
-        "export` does), for the training scripts of NVIDIA and Habana (ckpt_N.pt with a state dict under "
-        "\"model\", their names of layers, the vocabulary rounded up to a multiple of 8), or for ONNX "
-        "runtimes (opset 17; input_ids, attention_mask and token_type_ids of any batch and length). All "
-        "weights are read back and compared bit by bit; the logits of both are compared on fixed tokens, "
-        "except those of ONNX, which kiln does not run. The state of an optimizer is not written.",
+    .details = "Reads what `kiln export` reads, and writes a directory: for `transformers` and kiln (as "
+               "`kiln export` does), for the training scripts of NVIDIA and Habana (ckpt_N.pt with a state "
+               "dict under \"model\", their names of layers, the vocabulary rounded up to a multiple of 8), "
+               "or for ONNX runtimes (opset 17; input_ids, attention_mask and token_type_ids of any batch "
+               "and length). All weights are read back and compared bit by bit; the logits of both are "
+               "compared on fixed tokens, except those of ONNX, which kiln does not run.\n\n"
+               "With --optimizer, and to DeepSpeed, the state of a run goes along: moments and steps. The "
+               "place in the data, random states and a loss scale do not.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct convert_args),

@@ -2,7 +2,9 @@
 
 #include "core/log.h"
 #include "model/checkpoint.h"
+#include "model/model_progress.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +27,8 @@ static enum model_task task_of(const struct model_writing_flags *f, const struct
 
 /* Reads the weights into `master`, [params->n_elements] of fp32, and writes them. */
 static struct status write_weights(const struct model_writing *w, const struct model_dir *m,
-                                   enum model_task task, const struct param_table *params, tensor master)
+                                   enum model_task task, const struct param_table *params, tensor master,
+                                   const struct model_progress *progress)
 {
     const struct model_writing_flags *f = w->flags;
     struct load_report report;
@@ -38,6 +41,7 @@ static struct status write_weights(const struct model_writing *w, const struct m
         .tokenizer = &m->tokenizer,
         .max_shard_bytes = (uint64_t)f->max_shard_size,
         .form = w->form,
+        .progress = progress,
     };
     TRY(model_dir_read_weights(m, params, master, task, 0, &report));
     load_report_print(&report, m->path);
@@ -48,9 +52,28 @@ static struct status write_weights(const struct model_writing *w, const struct m
            m->family->class_of(task), (long long)param_table_count(params), params->n);
     if (w->verify && !f->dry_run) {
         TRY(model_dir_verify(f->output_dir, &contents));
-        puts("read back: all weights are the same, bit by bit");
+        puts(progress == NULL ? "read back: all weights are the same, bit by bit"
+                              : "read back: all weights, moments and steps are the same, bit by bit");
     }
     return status_ok();
+}
+
+/* The same, with the state of the run. */
+static struct status write_run(const struct model_writing *w, const struct model_dir *m, enum model_task task,
+                               const struct param_table *params, tensor master)
+{
+    struct model_progress progress;
+    TRY(model_progress_open(&progress, m->place.directory, params));
+    progress.n_ranks = w->n_ranks;
+    progress.files = w->files;
+    progress.n_files = w->n_files;
+    if (progress.n_skipped > 0 && w->form.kind == MODEL_DIR_SCRIPT) {
+        log_warning("%" PRId64 " steps of the phase were skipped; a ckpt_N.pt counts them as taken",
+                    progress.n_skipped);
+    }
+    struct status s = write_weights(w, m, task, params, master, &progress);
+    model_progress_close(&progress);
+    return s;
 }
 
 static struct status write_model(const struct model_writing *w, const struct model_dir *m,
@@ -63,7 +86,12 @@ static struct status write_model(const struct model_writing *w, const struct mod
         flat = calloc((size_t)params.n_elements, sizeof *flat);
         s = flat == NULL ? status_error(STATUS_MEMORY, "out of memory for %lld parameters",
                                         (long long)params.n_elements)
-                         : write_weights(w, m, task, &params, tensor_1d(flat, DTYPE_F32, params.n_elements));
+                         : status_ok();
+    }
+    if (!failed(s)) {
+        tensor master = tensor_1d(flat, DTYPE_F32, params.n_elements);
+        s = w->with_progress ? write_run(w, m, task, &params, master)
+                             : write_weights(w, m, task, &params, master, NULL);
     }
     free(flat);
     param_table_fini(&params);
@@ -90,17 +118,40 @@ static struct status check_own(const struct model_writing_flags *f, const char *
                                              : status_ok();
 }
 
-struct status model_writing_run(const struct model_writing *w)
+static struct status check_output(const struct model_writing *w)
+{
+    return w->flags->dry_run ? model_dir_check_place(w->flags->output_dir, w->form)
+                             : model_dir_check_output(w->flags->output_dir, w->form, 0);
+}
+
+/* A file or folder that is named by no --step is named by the checkpoint's. */
+static struct status name_step(struct model_dir_form *form, const char *directory)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    struct checkpoint_manifest manifest;
+    TRY(checkpoint_path(path, "%s/manifest.json", directory));
+    if (form->step == 0 && file_exists(path)) {
+        TRY(checkpoint_manifest_read(&manifest, path));
+        form->step = manifest.step;
+        checkpoint_manifest_fini(&manifest);
+    }
+    return status_ok();
+}
+
+struct status model_writing_run(struct model_writing *w)
 {
     const struct model_writing_flags *f = w->flags;
     struct model_dir_given given = {f->config_file, f->vocab_file};
     struct model_dir m;
     TRY(check_own(f, f->model));
-    TRY(f->dry_run ? model_dir_check_place(f->output_dir, w->form)
-                   : model_dir_check_output(f->output_dir, w->form, 0));
+    TRY(w->with_progress ? status_ok() : check_output(w));
     TRY(model_dir_open_given(&m, f->model, given));
     enum model_task task = task_of(f, &m);
     struct status s = check_own(f, m.place.directory);
+    if (!failed(s) && w->with_progress) {
+        s = name_step(&w->form, m.place.directory);
+        s = failed(s) ? s : check_output(w);
+    }
     if (!failed(s)) {
         s = write_model(w, &m, task);
     }

@@ -47,10 +47,14 @@ struct model_writing {
     const struct model_writing_flags *flags;
     struct model_dir_form form;
     bool verify;
+    bool with_progress;       /* the state of the run goes along: the model must be a checkpoint of kiln */
+    int n_ranks;              /* with it, in DeepSpeed's form */
+    const char *const *files; /* [n_files] the data that the run goes on with */
+    int64_t n_files;
     struct status (*after)(const struct model_writing *w, const struct model_dir *m, enum model_task task);
     const void *context; /* of `after` */
 };
 
-struct status model_writing_run(const struct model_writing *w);
+struct status model_writing_run(struct model_writing *w);
 
 #endif

@@ -18,7 +18,12 @@ enum {
     BINUNICODE = 'X',
     BININT = 'J',
     LONG1 = 0x8a,
+    NEWTRUE = 0x88,
     NEWFALSE = 0x89,
+    NONE = 'N',
+    BINFLOAT = 'G',
+    EMPTY_LIST = ']',
+    APPENDS = 'e',
 };
 
 static void put(struct buf *b, int opcode)
@@ -58,6 +63,38 @@ void pickle_put_int(struct buf *b, int64_t value)
         put(b, sizeof bytes);
         buf_append(b, bytes, sizeof bytes);
     }
+}
+
+/* The only number that is big-endian. */
+void pickle_put_real(struct buf *b, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put(b, BINFLOAT);
+    for (int shift = 56; shift >= 0; shift -= 8) {
+        buf_putc(b, (char)(bits >> shift & 0xff));
+    }
+}
+
+void pickle_put_true(struct buf *b)
+{
+    put(b, NEWTRUE);
+}
+
+void pickle_put_none(struct buf *b)
+{
+    put(b, NONE);
+}
+
+void pickle_put_list(struct buf *b)
+{
+    put(b, EMPTY_LIST);
+    put(b, MARK);
+}
+
+void pickle_put_list_end(struct buf *b)
+{
+    put(b, APPENDS);
 }
 
 void pickle_put_false(struct buf *b)

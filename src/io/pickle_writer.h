@@ -13,7 +13,10 @@ void pickle_put_end(struct buf *b); /* the value left is the result */
 
 void pickle_put_text(struct buf *b, const char *text);
 void pickle_put_int(struct buf *b, int64_t value);
+void pickle_put_real(struct buf *b, double value);
 void pickle_put_false(struct buf *b);
+void pickle_put_true(struct buf *b);
+void pickle_put_none(struct buf *b);
 void pickle_put_global(struct buf *b, const char *module, const char *name); /* a function or a class */
 
 /* A mark, and the tuple of all values above it. */
@@ -24,6 +27,10 @@ void pickle_put_tuple(struct buf *b);
 void pickle_put_dict(struct buf *b);
 void pickle_put_ordered_dict(struct buf *b);
 void pickle_put_items(struct buf *b);
+
+/* A list of all values that are put between them. */
+void pickle_put_list(struct buf *b);
+void pickle_put_list_end(struct buf *b);
 
 /* Calls the function below the tuple of its arguments; and refers to something outside the pickle, by the
  * tuple of its id. */

@@ -4,16 +4,25 @@
 #include "io/zip_writer.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* The folder inside the archive; readers take any. */
 #define ARCHIVE "archive"
 
-/* The number of the storage of an item: of the first item that has it. */
-static int storage_of(const struct torch_item *items, int i)
+static tensor tensor_at(const struct torch_writer *w, int i)
+{
+    tensor t;
+    memcpy(&t, w->tensors.data + (size_t)i * sizeof t, sizeof t);
+    return t;
+}
+
+/* The number of the storage of a tensor: of the first that has it. */
+static int storage_of(const struct torch_writer *w, int i)
 {
     int k = 0;
-    while (items[k].value.data != items[i].value.data || !tensor_same_shape(items[k].value, items[i].value)) {
-        k++;
+    tensor wanted = tensor_at(w, i), t = tensor_at(w, 0);
+    while (t.data != wanted.data || !tensor_same_shape(t, wanted)) {
+        t = tensor_at(w, ++k);
     }
     return k;
 }
@@ -43,11 +52,18 @@ static void put_sizes(struct buf *b, const int64_t *sizes, int n)
 }
 
 /* torch._utils._rebuild_tensor_v2(storage, first element, sizes, strides, requires_grad, hooks) */
-static void put_tensor(struct buf *b, tensor t, int storage)
+void torch_writer_put_tensor(struct torch_writer *w, tensor t)
 {
+    struct buf *b = &w->pickle;
+    int n = (int)(w->tensors.n / sizeof t);
+    CHECK(tensor_is_dense(t) && t.dtype == DTYPE_F32, "tensor %d is not dense and fp32", n);
+    buf_append(&w->tensors, &t, sizeof t);
+    if (failed(buf_status(&w->tensors))) {
+        return;
+    }
     pickle_put_global(b, "torch._utils", "_rebuild_tensor_v2");
     pickle_put_mark(b);
-    put_storage(b, storage, tensor_count(t));
+    put_storage(b, storage_of(w, n), tensor_count(t));
     pickle_put_int(b, 0);
     put_sizes(b, t.dims, t.n_dims);
     put_sizes(b, t.strides, t.n_dims);
@@ -57,46 +73,61 @@ static void put_tensor(struct buf *b, tensor t, int storage)
     pickle_put_call(b);
 }
 
-static void put_pickle(struct buf *b, const char *key, const struct torch_item *items, int n)
+void torch_writer_init(struct torch_writer *w)
 {
-    pickle_put_begin(b);
-    pickle_put_dict(b);
-    pickle_put_mark(b);
-    pickle_put_text(b, key);
-    pickle_put_ordered_dict(b);
-    pickle_put_mark(b);
+    *w = (struct torch_writer){0};
+    pickle_put_begin(&w->pickle);
+}
+
+void torch_writer_put_dict(struct torch_writer *w, const struct torch_item *items, int n)
+{
+    pickle_put_ordered_dict(&w->pickle);
+    pickle_put_mark(&w->pickle);
     for (int i = 0; i < n; i++) {
-        pickle_put_text(b, items[i].name);
-        put_tensor(b, items[i].value, storage_of(items, i));
+        pickle_put_text(&w->pickle, items[i].name);
+        torch_writer_put_tensor(w, items[i].value);
     }
-    pickle_put_items(b);
-    pickle_put_items(b);
-    pickle_put_end(b);
+    pickle_put_items(&w->pickle);
+}
+
+static struct status write_archive(const struct torch_writer *w, const char *path)
+{
+    struct zip_writer zip;
+    int n = (int)(w->tensors.n / sizeof(tensor));
+    TRY(buf_status(&w->pickle));
+    TRY(buf_status(&w->tensors));
+    TRY(zip_writer_open(&zip, path));
+    zip_writer_put(&zip, ARCHIVE "/data.pkl", w->pickle.data, w->pickle.n);
+    zip_writer_put(&zip, ARCHIVE "/byteorder", "little", 6);
+    for (int i = 0; i < n; i++) {
+        char name[64];
+        tensor t = tensor_at(w, i);
+        snprintf(name, sizeof name, ARCHIVE "/data/%d", i);
+        if (storage_of(w, i) == i) {
+            zip_writer_put(&zip, name, t.data, tensor_bytes(t));
+        }
+    }
+    zip_writer_put(&zip, ARCHIVE "/version", "3\n", 2);
+    return zip_writer_commit(&zip);
+}
+
+struct status torch_writer_commit(struct torch_writer *w, const char *path)
+{
+    pickle_put_end(&w->pickle);
+    struct status s = write_archive(w, path);
+    buf_fini(&w->pickle);
+    buf_fini(&w->tensors);
+    return s;
 }
 
 struct status torch_writer_save(const char *path, const char *key, const struct torch_item *items, int n)
 {
-    struct buf pickle = {0};
-    struct zip_writer zip;
-    put_pickle(&pickle, key, items, n);
-    struct status s = buf_status(&pickle);
-    if (!failed(s)) {
-        s = zip_writer_open(&zip, path);
-    }
-    if (!failed(s)) {
-        zip_writer_put(&zip, ARCHIVE "/data.pkl", pickle.data, pickle.n);
-        zip_writer_put(&zip, ARCHIVE "/byteorder", "little", 6);
-        for (int i = 0; i < n; i++) {
-            char name[64];
-            CHECK(tensor_is_dense(items[i].value) && items[i].value.dtype == DTYPE_F32, "%s", items[i].name);
-            snprintf(name, sizeof name, ARCHIVE "/data/%d", i);
-            if (storage_of(items, i) == i) {
-                zip_writer_put(&zip, name, items[i].value.data, tensor_bytes(items[i].value));
-            }
-        }
-        zip_writer_put(&zip, ARCHIVE "/version", "3\n", 2);
-        s = zip_writer_commit(&zip);
-    }
-    buf_fini(&pickle);
-    return s;
+    struct torch_writer w;
+    torch_writer_init(&w);
+    pickle_put_dict(&w.pickle);
+    pickle_put_mark(&w.pickle);
+    pickle_put_text(&w.pickle, key);
+    torch_writer_put_dict(&w, items, n);
+    pickle_put_items(&w.pickle);
+    return torch_writer_commit(&w, path);
 }

@@ -1,18 +1,33 @@
-/* torch_writer: writes tensors as torch.save writes {KEY: state_dict} (torch/serialization.py, since PyTorch
- * 1.6): torch.load(weights_only=True) reads it, and so does io/torch_file.h. */
+/* torch_writer: writes tensors, and what lies around them, as torch.save does (torch/serialization.py, since
+ * PyTorch 1.6): torch.load(weights_only=True) reads it, and so does io/torch_file.h. */
 #ifndef KILN_IO_TORCH_WRITER_H
 #define KILN_IO_TORCH_WRITER_H
 
-#include "core/status.h"
+#include "core/buf.h"
 #include "core/tensor.h"
 
 struct torch_item {
     const char *name;
-    /* dense, host, fp32; items with the same address and shape share a storage, as tied parameters do */
-    tensor value;
+    tensor value; /* dense, host, fp32; items with the same address and shape share a storage, as tied
+                   * parameters do */
 };
 
-/* Writes the dict `key` of the items, in their order.  Nothing is at `path` before it is whole. */
+/* A file in the making: the values that are put with io/pickle_writer.h and below, one around them. */
+struct torch_writer {
+    struct buf pickle;
+    struct buf tensors; /* tensor each, in their order */
+};
+
+void torch_writer_init(struct torch_writer *w);
+
+/* A tensor, whose data must stay until the commit; and an OrderedDict of tensors. */
+void torch_writer_put_tensor(struct torch_writer *w, tensor t);
+void torch_writer_put_dict(struct torch_writer *w, const struct torch_item *items, int n);
+
+/* Writes all to `path`, where nothing is before it is whole, and frees the writer either way. */
+struct status torch_writer_commit(struct torch_writer *w, const char *path);
+
+/* Writes the dict `key` of the items, in their order, in a dict of its own. */
 struct status torch_writer_save(const char *path, const char *key, const struct torch_item *items, int n);
 
 #endif

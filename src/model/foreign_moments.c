@@ -61,7 +61,7 @@ static struct status take_zero(struct foreign_moments *o, const struct model_dir
 
 /* ---- a whole file ---- */
 
-static bool is_decayed(const char *name)
+bool foreign_moments_is_decayed(const char *name)
 {
     static const char *const not_decayed[] = {"bias", "gamma", "beta", "LayerNorm"};
     for (int i = 0; i < 4; i++) {
@@ -91,7 +91,7 @@ static void add_group(struct foreign_moments *o, const struct model_dir *m, bool
     const struct tensor_file *f = &m->files.files[0];
     for (int i = 0; i < f->n; i++) {
         const char *name = parameter_name(m, &f->tensors[i]);
-        if (name != NULL && (is_decayed(name) ? decayed : others)) {
+        if (name != NULL && (foreign_moments_is_decayed(name) ? decayed : others)) {
             add(o, m, name);
         }
     }

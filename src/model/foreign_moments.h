@@ -31,6 +31,9 @@ struct status foreign_moments_init(struct foreign_moments *o, const struct model
 /* Safe on a zeroed struct. */
 void foreign_moments_fini(struct foreign_moments *o);
 
+/* Whether the replaced scripts decay a parameter, by its name. */
+bool foreign_moments_is_decayed(const char *name);
+
 /* NULL if there are none of this parameter. */
 const struct foreign_moment *foreign_moments_find(const struct foreign_moments *o, const char *name);
 

@@ -17,6 +17,8 @@
 
 enum { MODEL_DIR_PATH_BYTES = 1024 };
 
+struct model_progress;
+
 struct model_dir {
     char path[MODEL_DIR_PATH_BYTES]; /* as it was given */
     struct model_place place;
@@ -79,11 +81,13 @@ enum model_dir_kind {
     MODEL_DIR_HUGGING_FACE, /* model.safetensors, or shards and their index, and config.json */
     MODEL_DIR_SCRIPT, /* ckpt_STEP.pt of the scripts that kiln replaces, and the older name of config.json */
     MODEL_DIR_ONNX,   /* model.onnx, for a large model with model.onnx.data, and config.json */
+    /* with the state of a run: latest, the folder of ZeRO 1 that it names, and the older name of config.json */
+    MODEL_DIR_DEEPSPEED,
 };
 
 struct model_dir_form {
     enum model_dir_kind kind;
-    int64_t step; /* of MODEL_DIR_SCRIPT */
+    int64_t step; /* of MODEL_DIR_SCRIPT and MODEL_DIR_DEEPSPEED */
 };
 
 /* What a save writes; everything is borrowed for the call. */
@@ -96,6 +100,7 @@ struct model_dir_contents {
     const struct tokenizer *tokenizer;
     uint64_t max_shard_bytes; /* of tensors in one file; 0: MODEL_DIR_SHARD_BYTES */
     struct model_dir_form form;
+    const struct model_progress *progress; /* of a run, in those two forms; NULL: the weights alone */
 };
 
 #define MODEL_DIR_SHARD_BYTES 5000000000U /* as in `transformers` before its version 5 */

@@ -1,8 +1,11 @@
 #include "model/model_dir_forms.h"
 
 #include "io/onnx_file.h"
-#include "io/torch_writer.h"
+#include "io/pickle_writer.h"
 #include "model/checkpoint.h"
+#include "model/foreign_moments.h"
+#include "model/model_progress.h"
+#include "model/script_optimizer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,9 +15,10 @@ static const char ONNX_NAME[] = "model.onnx";
 
 const char *model_dir_form_name(struct model_dir_form form)
 {
-    return form.kind == MODEL_DIR_SCRIPT ? "a model in PyTorch's form"
-           : form.kind == MODEL_DIR_ONNX ? "a model in ONNX"
-                                         : "a model";
+    return form.kind == MODEL_DIR_SCRIPT      ? "a model in PyTorch's form"
+           : form.kind == MODEL_DIR_DEEPSPEED ? "a checkpoint of DeepSpeed"
+           : form.kind == MODEL_DIR_ONNX      ? "a model in ONNX"
+                                              : "a model";
 }
 
 struct status model_dir_written_path(char out[MODEL_DIR_PATH_BYTES], const char *path,
@@ -34,14 +38,15 @@ bool model_dir_form_has(struct model_dir_form form, const char *name)
         return strcmp(name, ONNX_NAME) == 0 || strcmp(name, "model.onnx" ONNX_DATA_SUFFIX) == 0 ||
                strcmp(name, "config.json") == 0;
     }
-    snprintf(file, sizeof file, "ckpt_%" PRId64 ".pt", form.step);
+    bool is_folder = form.kind == MODEL_DIR_DEEPSPEED;
+    snprintf(file, sizeof file, is_folder ? "%" PRId64 : "ckpt_%" PRId64 ".pt", form.step);
     for (size_t i = 0; model_families[i] != NULL; i++) {
         const char *config = model_families[i]->old_config;
         if (config != NULL && strcmp(name, config) == 0) {
             return true;
         }
     }
-    return strcmp(name, file) == 0;
+    return strcmp(name, file) == 0 || (is_folder && strcmp(name, "latest") == 0);
 }
 
 static struct status no_form(const struct model_dir_contents *c, const char *what)
@@ -51,12 +56,6 @@ static struct status no_form(const struct model_dir_contents *c, const char *wha
 }
 
 /* ---- ckpt_STEP.pt ---- */
-
-static int64_t script_rows(const struct model_dir_contents *c)
-{
-    int64_t rows = c->family->sizes(c->config).vocab_size, multiple = c->family->script->word_multiple;
-    return (rows + multiple - 1) / multiple * multiple;
-}
 
 /* A vocabulary that is larger than its pieces already keeps its number of rows, rounded up; else the number
  * of pieces is written, which readers round up themselves. */
@@ -72,77 +71,37 @@ struct status model_dir_script_config(void **config, const struct model_dir_cont
     }
     memcpy(*config, c->config, c->family->config_bytes);
     if (c->family->sizes(c->config).vocab_size != c->tokenizer->n) {
-        c->family->set_words(*config, script_rows(c), c->tokenizer->n);
+        c->family->set_words(*config, script_params_rows(c), c->tokenizer->n);
     }
     return status_ok();
 }
 
-/* A parameter with its vocabulary rounded up; the rows after it are zeros, which the flat buffer has
- * there. */
-static tensor script_value(const struct model_dir_contents *c, const struct param *p)
-{
-    struct param rounded = *p;
-    if (p->split == PARAM_BY_WORD) {
-        rounded.dims[0] = script_rows(c);
-    }
-    return param_view(&rounded, c->master);
-}
-
-/* Whether the model has the head that a copy belongs to. */
-static bool has_part_of(const struct model_dir_contents *c, const char *name)
-{
-    for (int i = 0; i < c->params->n; i++) {
-        if (names_hf_part(c->family, c->params->params[i].name) == names_hf_part(c->family, name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The tensors of a state dict. */
-struct state_dict {
-    struct torch_item *items; /* [n] */
-    char (*names)[PARAM_NAME_BYTES];
-    int n;
-};
-
-static void append(struct state_dict *d, const struct model_dir_contents *c, const char *name,
-                   const struct param *p)
-{
-    snprintf(d->names[d->n], sizeof d->names[d->n], "%s", name);
-    names_hf_rename(d->names[d->n], c->family->script->renames);
-    d->items[d->n] = (struct torch_item){d->names[d->n], script_value(c, p)};
-    d->n++;
-}
-
-static void fill(struct state_dict *d, const struct model_dir_contents *c)
-{
-    for (int i = 0; i < c->params->n; i++) {
-        append(d, c, c->params->params[i].name, &c->params->params[i]);
-    }
-    for (const char *const(*copy)[2] = c->family->script->copies; (*copy)[0] != NULL; copy++) {
-        if (has_part_of(c, (*copy)[0])) {
-            append(d, c, (*copy)[0], param_table_find(c->params, (*copy)[1]));
-        }
-    }
-}
-
 struct status model_dir_write_script(const char *path, const struct model_dir_contents *c)
 {
-    size_t most = (size_t)c->params->n;
-    for (const char *const(*copy)[2] = c->family->script->copies; (*copy)[0] != NULL; copy++) {
-        most++;
+    struct script_params params;
+    struct torch_writer w;
+    TRY(script_params_init(&params, c, c->progress != NULL));
+    torch_writer_init(&w);
+    pickle_put_dict(&w.pickle);
+    pickle_put_mark(&w.pickle);
+    pickle_put_text(&w.pickle, "model");
+    struct status made = script_optimizer_put_model(&w, &params);
+    if (c->progress != NULL) {
+        script_optimizer_put(&w, &params);
     }
-    struct state_dict d = {calloc(most, sizeof *d.items), calloc(most, sizeof *d.names), 0};
-    struct status s;
-    if (d.items == NULL || d.names == NULL) {
-        s = status_error(STATUS_MEMORY, "out of memory for the list of tensors");
-    } else {
-        fill(&d, c);
-        s = torch_writer_save(path, "model", d.items, d.n);
-    }
-    free(d.items);
-    free(d.names);
+    pickle_put_items(&w.pickle);
+    struct status written = torch_writer_commit(&w, path);
+    script_params_fini(&params);
+    return failed(made) ? made : written;
+}
+
+struct status model_dir_write_deepspeed(const char *path, const struct model_dir_contents *c)
+{
+    struct script_params params;
+    CHECK(c->progress != NULL, "a folder of DeepSpeed without a state of a run");
+    TRY(script_params_init(&params, c, true));
+    struct status s = script_optimizer_write_folder(path, &params);
+    script_params_fini(&params);
     return s;
 }
 
@@ -184,12 +143,13 @@ struct status model_dir_write_onnx(const char *path, const struct model_dir_cont
 
 /* ---- reading back ---- */
 
-/* Rows after the parameter's are padding. */
-static struct status compare(const struct model_dir_contents *c, const struct param *p,
-                             const struct stored_tensor *read, const char *path)
+/* Compares what was read with a parameter's elements in a flat buffer.  Rows after the parameter's are
+ * padding. */
+static struct status compare(tensor flat, const struct param *p, const struct stored_tensor *read,
+                             const char *path)
 {
     bool same = false;
-    tensor t = param_view(p, c->master);
+    tensor t = param_view(p, flat);
     struct stored_tensor own = {.name = p->name, .dtype = t.dtype, .n_dims = t.n_dims, .data = t.data};
     memcpy(own.dims, p->dims, sizeof p->dims);
     CHECK(stored_tensor_make_dense(&own, dtype_bytes(t.dtype)), "%s", p->name);
@@ -221,10 +181,34 @@ static struct status verify_onnx(const char *path, const struct model_dir_conten
             turned = stored_tensor_transpose(read);
             read = &turned;
         }
-        s = compare(c, param_table_find(c->params, w->name), read, path);
+        s = compare(c->master, param_table_find(c->params, w->name), read, path);
     }
     onnx_file_close(&f);
     onnx_graph_fini(&g);
+    return s;
+}
+
+/* The moments, and where there are some the weights of the optimizer, as a run that goes on reads them. */
+static struct status verify_progress(const struct model_dir *m, const struct model_dir_contents *c,
+                                     const char *path)
+{
+    struct foreign_moments moments;
+    TRY(foreign_moments_init(&moments, m));
+    struct status s = status_ok();
+    int64_t wanted = c->progress->step - (c->form.kind == MODEL_DIR_DEEPSPEED ? c->progress->n_skipped : 0);
+    if (!moments.has || moments.n_steps != wanted) {
+        s = status_error(STATUS_IO,
+                         "%s was not written as it was read: its optimizer counts %lld steps, not %lld", path,
+                         (long long)moments.n_steps, (long long)wanted);
+    }
+    for (int i = 0; i < c->params->n && !failed(s); i++) {
+        const struct param *p = &c->params->params[i];
+        const struct foreign_moment *read = foreign_moments_find(&moments, p->name);
+        s = compare(c->progress->exp_avg, p, read == NULL ? NULL : read->exp_avg, path);
+        s = failed(s) ? s : compare(c->progress->exp_avg_sq, p, read == NULL ? NULL : read->exp_avg_sq, path);
+        s = failed(s) || read == NULL || read->weight == NULL ? s : compare(c->master, p, read->weight, path);
+    }
+    foreign_moments_fini(&moments);
     return s;
 }
 
@@ -241,7 +225,10 @@ struct status model_dir_verify(const char *path, const struct model_dir_contents
     for (int i = 0; i < c->params->n && !failed(s); i++) {
         const struct param *p = &c->params->params[i];
         const struct model_tensor *t = model_files_find(&m.files, p->name, false);
-        s = compare(c, p, t == NULL ? NULL : &t->stored, written);
+        s = compare(c->master, p, t == NULL ? NULL : &t->stored, written);
+    }
+    if (!failed(s) && c->progress != NULL) {
+        s = verify_progress(&m, c, written);
     }
     model_dir_close(&m);
     return s;

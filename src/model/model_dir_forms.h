@@ -18,6 +18,8 @@ struct status model_dir_script_config(void **config, const struct model_dir_cont
 
 /* Write the weights to the file `path`.  STATUS_UNAVAILABLE: the family has no such form. */
 struct status model_dir_write_script(const char *path, const struct model_dir_contents *c);
+struct status model_dir_write_deepspeed(const char *path,
+                                        const struct model_dir_contents *c); /* a directory */
 struct status model_dir_write_onnx(const char *path, const struct model_dir_contents *c);
 
 #endif

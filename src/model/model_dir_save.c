@@ -250,12 +250,15 @@ static struct status fill(struct saving *s)
     TRY(tokenizer_files_write_all(c->tokenizer, s->temporary.path, c->family->sizes(c->config).max_length));
     TRY(model_dir_written_path(path, s->temporary.path, c->form));
     switch (c->form.kind) {
-    case MODEL_DIR_SCRIPT: {
+    case MODEL_DIR_SCRIPT:
+    case MODEL_DIR_DEEPSPEED: {
         void *config;
         TRY(model_dir_script_config(&config, c));
         struct status status = write_config(s, c->family->old_config, config);
         free(config);
-        return failed(status) ? status : model_dir_write_script(path, c);
+        return failed(status)                     ? status
+               : c->form.kind == MODEL_DIR_SCRIPT ? model_dir_write_script(path, c)
+                                                  : model_dir_write_deepspeed(path, c);
     }
     case MODEL_DIR_ONNX: TRY(write_config(s, "config.json", c->config)); return model_dir_write_onnx(path, c);
     default: TRY(write_config(s, "config.json", c->config)); return write_weights(s);

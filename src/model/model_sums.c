@@ -30,12 +30,7 @@ static int is_safetensors(const struct dirent *e)
 
 static int is_listed(const struct dirent *e)
 {
-    static const char *const tensors[] = {".safetensors", ".pt", ".onnx", ".onnx.data"};
-    bool has_tensors = false;
-    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
-        has_tensors |= ends_with(e->d_name, tensors[i]);
-    }
-    return e->d_name[0] != '.' && !has_tensors && !model_sums_is_list(e->d_name);
+    return e->d_name[0] != '.' && (ends_with(e->d_name, ".json") || ends_with(e->d_name, ".txt"));
 }
 
 /* Calls `visit` with the path of each chosen file, in the order of names, until one fails. */

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-/* Lists all files of a directory but those of tensors.  The same files give the same list. */
+/* Lists the .json and .txt files of a directory.  The same files give the same list. */
 struct status model_sums_write(const char *directory);
 
 /* Whether this is the name of the list. */

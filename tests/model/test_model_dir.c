@@ -156,7 +156,13 @@ static void save_case(const struct fixture *f, const char *from, const char *to,
     struct param_table params;
     EXPECT_OK(model_dir_open(&m, path_of(f, from)));
     tensor flat = read_flat(&m, &params, task);
-    struct model_dir_contents c = {&bert_family, task, &params, flat, m.config, &m.tokenizer, shard, {0}};
+    struct model_dir_contents c = {.family = &bert_family,
+                                   .task = task,
+                                   .params = &params,
+                                   .master = flat,
+                                   .config = m.config,
+                                   .tokenizer = &m.tokenizer,
+                                   .max_shard_bytes = shard};
     EXPECT_OK(model_dir_save(path_of(f, to), &c));
     free(flat.data);
     param_table_fini(&params);
@@ -212,8 +218,12 @@ static void test_replacing(const struct fixture *f)
     struct param_table params;
     EXPECT_OK(model_dir_open(&m, path_of(f, "encoder")));
     tensor flat = read_flat(&m, &params, MODEL_TASK_ENCODER);
-    struct model_dir_contents c = {&bert_family, MODEL_TASK_ENCODER, &params, flat,
-                                   m.config,     &m.tokenizer,       0,       {0}};
+    struct model_dir_contents c = {.family = &bert_family,
+                                   .task = MODEL_TASK_ENCODER,
+                                   .params = &params,
+                                   .master = flat,
+                                   .config = m.config,
+                                   .tokenizer = &m.tokenizer};
     EXPECT_OK(file_make_directories(path_of(f, "mine")));
     EXPECT_OK(model_dir_save(path_of(f, "mine/"), &c));
     EXPECT_OK(file_write_atomic(path_of(f, "mine/notes.txt"), "x", 1));

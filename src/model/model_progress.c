@@ -1,0 +1,74 @@
+#include "model/model_progress.h"
+
+#include "model/checkpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct status take_position(struct model_progress *p, const json_t *state, const char *path)
+{
+    static const char *const optimizers[] = {"lamb", "lans", "adam", "adamw"};
+    const char *name = json_string_value(json_object_get(state, "optimizer"));
+    bool known = false;
+    for (size_t i = 0; name != NULL && i < sizeof optimizers / sizeof optimizers[0]; i++) {
+        known |= strcmp(name, optimizers[i]) == 0;
+    }
+    if (!known) {
+        return status_error(
+            STATUS_UNAVAILABLE,
+            "%s was trained with the optimizer %.20s, which the scripts do not have: its moments "
+            "mean nothing to theirs",
+            path, name == NULL ? "of an unknown name" : name);
+    }
+    p->n_ranks = 1;
+    p->weight_decay = 0.01;
+    p->learning_rate = json_number_value(json_object_get(state, "learning_rate"));
+    p->global_step = json_integer_value(json_object_get(state, "global_step"));
+    p->step = json_integer_value(json_object_get(state, "step"));
+    p->n_skipped = json_integer_value(json_object_get(state, "n_skipped"));
+    return p->step >= 0 && p->step <= p->global_step && p->n_skipped >= 0 && p->n_skipped <= p->step
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s: its trainer_state.json has no possible \"step\"", path);
+}
+
+static struct status take_moments(struct model_progress *p, const struct checkpoint *c,
+                                  const struct param_table *params)
+{
+    float *both = calloc(2 * (size_t)params->n_elements, sizeof *both);
+    if (both == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the moments of %lld parameters",
+                            (long long)params->n_elements);
+    }
+    p->exp_avg = tensor_1d(both, DTYPE_F32, params->n_elements);
+    p->exp_avg_sq = tensor_1d(both + params->n_elements, DTYPE_F32, params->n_elements);
+    return checkpoint_read_moments(c, params, 0, p->exp_avg, p->exp_avg_sq);
+}
+
+struct status model_progress_open(struct model_progress *p, const char *directory,
+                                  const struct param_table *params)
+{
+    struct checkpoint c;
+    char manifest[CHECKPOINT_PATH_BYTES];
+    *p = (struct model_progress){0};
+    TRY(checkpoint_path(manifest, "%s/manifest.json", directory));
+    if (!file_exists(manifest)) {
+        return status_error(
+            STATUS_DATA,
+            "%s is no checkpoint of kiln, so there is no state of a run to write: name a ckpt_STEP",
+            directory);
+    }
+    TRY(checkpoint_open(&c, directory));
+    struct status s = take_position(p, c.state, directory);
+    s = failed(s) ? s : take_moments(p, &c, params);
+    checkpoint_close(&c);
+    if (failed(s)) {
+        model_progress_close(p);
+    }
+    return s;
+}
+
+void model_progress_close(struct model_progress *p)
+{
+    free(p->exp_avg.data);
+    *p = (struct model_progress){0};
+}

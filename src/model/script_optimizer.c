@@ -1,0 +1,383 @@
+#include "model/script_optimizer.h"
+
+#include "io/pickle_writer.h"
+#include "io/zero_folder.h"
+#include "model/checkpoint.h"
+#include "model/model_progress.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The release whose layout is written; those before 0.3.17 are refused by its reader. */
+static const char DEEPSPEED_VERSION[] = "0.9.4";
+
+/* DeepSpeed pads a group to a multiple of this many elements for each rank (its
+ * nccl_start_alignment_factor). */
+enum { ALIGNMENT = 2, N_GROUPS = 2 };
+
+struct status script_optimizer_put_model(struct torch_writer *w, const struct script_params *s)
+{
+    struct torch_item *items = calloc((size_t)s->n, sizeof *items);
+    if (items == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the list of tensors");
+    }
+    for (int i = 0; i < s->n; i++) {
+        items[i] = (struct torch_item){s->list[i].name, script_params_view(s, i, s->c->master)};
+    }
+    torch_writer_put_dict(w, items, s->n);
+    free(items);
+    return status_ok();
+}
+
+static void put_key_int(struct buf *b, const char *key, int64_t value)
+{
+    pickle_put_text(b, key);
+    pickle_put_int(b, value);
+}
+
+static void put_key_real(struct buf *b, const char *key, double value)
+{
+    pickle_put_text(b, key);
+    pickle_put_real(b, value);
+}
+
+/* A dict, and the mark above which its keys and values are put. */
+static void begin_dict(struct buf *b)
+{
+    pickle_put_dict(b);
+    pickle_put_mark(b);
+}
+
+static void put_moments(struct torch_writer *w, tensor exp_avg, tensor exp_avg_sq, int64_t n_steps)
+{
+    begin_dict(&w->pickle);
+    put_key_int(&w->pickle, "step", n_steps);
+    pickle_put_text(&w->pickle, "exp_avg");
+    torch_writer_put_tensor(w, exp_avg);
+    pickle_put_text(&w->pickle, "exp_avg_sq");
+    torch_writer_put_tensor(w, exp_avg_sq);
+    pickle_put_items(&w->pickle);
+}
+
+/* A group of parameters [first, first + n), with all that the scripts' LAMB, LANS and AdamW look up in it:
+ * loading replaces the group of the new run. */
+static void put_group(struct buf *b, const struct model_progress *p, bool decayed, int first, int n,
+                      int64_t n_steps)
+{
+    begin_dict(b);
+    put_key_real(b, "lr", p->learning_rate);
+    put_key_real(b, "initial_lr", p->learning_rate);
+    pickle_put_text(b, "betas");
+    pickle_put_mark(b);
+    pickle_put_real(b, 0.9);
+    pickle_put_real(b, 0.999);
+    pickle_put_tuple(b);
+    put_key_real(b, "eps", 1e-6);
+    put_key_real(b, "weight_decay", decayed ? p->weight_decay : 0);
+    pickle_put_text(b, "bias_correction");
+    pickle_put_true(b);
+    pickle_put_text(b, "grad_averaging");
+    pickle_put_true(b);
+    put_key_real(b, "max_grad_norm", 1);
+    put_key_int(b, "step", n_steps);
+    pickle_put_text(b, "params");
+    pickle_put_list(b);
+    for (int i = 0; i < n; i++) {
+        pickle_put_int(b, first + i);
+    }
+    pickle_put_list_end(b);
+    pickle_put_items(b);
+}
+
+static bool is_of_group(const struct script_param *p, int group)
+{
+    return !p->copy && p->decayed == (group == 0);
+}
+
+static int group_size(const struct script_params *s, int group)
+{
+    int n = 0;
+    for (int i = 0; i < s->n; i++) {
+        n += is_of_group(&s->list[i], group);
+    }
+    return n;
+}
+
+/* Parameters are numbered in the order of the groups. */
+static void put_state_dict(struct torch_writer *w, const struct script_params *s)
+{
+    const struct model_progress *p = s->c->progress;
+    int number = 0, n_first = group_size(s, 0);
+    begin_dict(&w->pickle);
+    pickle_put_text(&w->pickle, "state");
+    begin_dict(&w->pickle);
+    for (int group = 0; group < N_GROUPS; group++) {
+        for (int i = 0; i < s->n; i++) {
+            if (is_of_group(&s->list[i], group)) {
+                pickle_put_int(&w->pickle, number++);
+                put_moments(w, script_params_view(s, i, p->exp_avg), script_params_view(s, i, p->exp_avg_sq),
+                            p->step);
+            }
+        }
+    }
+    pickle_put_items(&w->pickle);
+    pickle_put_text(&w->pickle, "param_groups");
+    pickle_put_list(&w->pickle);
+    put_group(&w->pickle, p, true, 0, n_first, p->step);
+    put_group(&w->pickle, p, false, n_first, number - n_first, p->step);
+    pickle_put_list_end(&w->pickle);
+    pickle_put_items(&w->pickle);
+}
+
+/* The scripts begin with the file of the first number in the list behind it. */
+static void put_files(struct buf *b, const struct model_progress *p)
+{
+    pickle_put_text(b, "files");
+    pickle_put_list(b);
+    pickle_put_int(b, 0);
+    for (int64_t i = 0; i < p->n_files; i++) {
+        pickle_put_text(b, p->files[i]);
+    }
+    pickle_put_list_end(b);
+    put_key_int(b, "epoch", 0);
+}
+
+void script_optimizer_put(struct torch_writer *w, const struct script_params *s)
+{
+    pickle_put_text(&w->pickle, "optimizer");
+    put_state_dict(w, s);
+    pickle_put_text(&w->pickle, "master params");
+    pickle_put_list(&w->pickle);
+    for (int group = 0; group < N_GROUPS; group++) {
+        for (int i = 0; i < s->n; i++) {
+            if (is_of_group(&s->list[i], group)) {
+                torch_writer_put_tensor(w, script_params_view(s, i, s->c->master));
+            }
+        }
+    }
+    pickle_put_list_end(&w->pickle);
+    put_files(&w->pickle, s->c->progress);
+    pickle_put_text(&w->pickle, "data_loader");
+    pickle_put_none(&w->pickle);
+}
+
+/* ---- DeepSpeed ---- */
+
+/* torch.Size(dims) */
+static void put_size(struct buf *b, tensor t)
+{
+    pickle_put_global(b, "torch", "Size");
+    pickle_put_mark(b);
+    pickle_put_mark(b);
+    for (int i = 0; i < t.n_dims; i++) {
+        pickle_put_int(b, t.dims[i]);
+    }
+    pickle_put_tuple(b);
+    pickle_put_tuple(b);
+    pickle_put_call(b);
+}
+
+static void put_shapes(struct buf *b, const struct script_params *s)
+{
+    pickle_put_text(b, "param_shapes");
+    pickle_put_list(b);
+    for (int group = 0; group < N_GROUPS; group++) {
+        pickle_put_ordered_dict(b);
+        pickle_put_mark(b);
+        for (int i = 0; i < s->n; i++) {
+            if (is_of_group(&s->list[i], group)) {
+                pickle_put_text(b, s->list[i].name);
+                put_size(b, script_params_view(s, i, s->c->master));
+            }
+        }
+        pickle_put_items(b);
+    }
+    pickle_put_list_end(b);
+}
+
+static void put_empty_list(struct buf *b, const char *key)
+{
+    pickle_put_text(b, key);
+    pickle_put_list(b);
+    pickle_put_list_end(b);
+}
+
+/* What the first rank writes of the model and the position. */
+static struct status write_states(const char *path, const struct script_params *s)
+{
+    const struct model_progress *p = s->c->progress;
+    struct torch_writer w;
+    torch_writer_init(&w);
+    struct buf *b = &w.pickle;
+    begin_dict(b);
+    pickle_put_text(b, "module");
+    struct status made = script_optimizer_put_model(&w, s);
+    put_empty_list(b, "buffer_names");
+    pickle_put_text(b, "optimizer");
+    pickle_put_none(b);
+    put_shapes(b, s);
+    pickle_put_text(b, "lr_scheduler");
+    begin_dict(b);
+    put_key_int(b, "last_epoch", p->step);
+    put_key_int(b, "_step_count", p->step + 1);
+    pickle_put_items(b);
+    put_empty_list(b, "sparse_tensor_module_names");
+    put_key_int(b, "skipped_steps", p->n_skipped);
+    put_key_int(b, "global_steps", p->step);
+    put_key_int(b, "dp_world_size", p->n_ranks);
+    put_key_int(b, "mp_world_size", 1);
+    pickle_put_text(b, "ds_config");
+    begin_dict(b);
+    pickle_put_items(b);
+    pickle_put_text(b, "ds_version");
+    pickle_put_text(b, DEEPSPEED_VERSION);
+    put_files(b, p);
+    pickle_put_items(b);
+    struct status written = torch_writer_commit(&w, path);
+    return failed(made) ? made : written;
+}
+
+/* The flat buffers of a group: weights and both moments, each padded so that all ranks have equal parts. */
+struct flat_group {
+    float *kept[ZERO_N_KEPT]; /* [part * n_ranks] */
+    int64_t n, part;          /* elements of the parameters; of a rank */
+};
+
+static struct status fill_group(struct flat_group *g, const struct script_params *s, int group)
+{
+    const struct model_progress *p = s->c->progress;
+    const tensor from[ZERO_N_KEPT] = {s->c->master, p->exp_avg, p->exp_avg_sq};
+    *g = (struct flat_group){0};
+    for (int i = 0; i < s->n; i++) {
+        g->n += is_of_group(&s->list[i], group) ? tensor_count(script_params_view(s, i, s->c->master)) : 0;
+    }
+    int64_t unit = ALIGNMENT * p->n_ranks;
+    g->part = (g->n + unit - 1) / unit * ALIGNMENT;
+    for (int kept = 0; kept < ZERO_N_KEPT; kept++) {
+        int64_t at = 0;
+        g->kept[kept] = calloc((size_t)(g->part * p->n_ranks) + 1, sizeof(float));
+        if (g->kept[kept] == NULL) {
+            return status_error(STATUS_MEMORY, "out of memory for %lld elements of the optimizer",
+                                (long long)g->n);
+        }
+        for (int i = 0; i < s->n; i++) {
+            if (is_of_group(&s->list[i], group)) {
+                tensor t = script_params_view(s, i, from[kept]);
+                memcpy(g->kept[kept] + at, t.data, tensor_bytes(t));
+                at += tensor_count(t);
+            }
+        }
+    }
+    return status_ok();
+}
+
+static tensor part_of(const struct flat_group *g, enum zero_kept kept, int rank, int64_t n)
+{
+    return tensor_1d(g->kept[kept] + g->part * rank, DTYPE_F32, n);
+}
+
+/* Elements of a rank that are no padding. */
+static int64_t own_part(const struct flat_group *g, int rank)
+{
+    int64_t left = g->n - g->part * rank;
+    return left < 0 ? 0 : left < g->part ? left : g->part;
+}
+
+static void put_base(struct torch_writer *w, const struct model_progress *p,
+                     const struct flat_group groups[N_GROUPS], int rank)
+{
+    begin_dict(&w->pickle);
+    pickle_put_text(&w->pickle, "state");
+    begin_dict(&w->pickle);
+    for (int g = 0; g < N_GROUPS; g++) {
+        pickle_put_int(&w->pickle, g);
+        put_moments(w, part_of(&groups[g], ZERO_EXP_AVG, rank, groups[g].part),
+                    part_of(&groups[g], ZERO_EXP_AVG_SQ, rank, groups[g].part), p->step - p->n_skipped);
+    }
+    pickle_put_items(&w->pickle);
+    pickle_put_text(&w->pickle, "param_groups");
+    pickle_put_list(&w->pickle);
+    for (int g = 0; g < N_GROUPS; g++) {
+        put_group(&w->pickle, p, g == 0, g, 1, p->step - p->n_skipped);
+    }
+    pickle_put_list_end(&w->pickle);
+    pickle_put_items(&w->pickle);
+}
+
+static void put_group_ints(struct buf *b, const char *key, int64_t first, int64_t second)
+{
+    pickle_put_text(b, key);
+    pickle_put_list(b);
+    pickle_put_int(b, first);
+    pickle_put_int(b, second);
+    pickle_put_list_end(b);
+}
+
+static struct status write_rank(const char *path, const struct model_progress *p,
+                                const struct flat_group groups[N_GROUPS], int rank)
+{
+    struct torch_writer w;
+    torch_writer_init(&w);
+    struct buf *b = &w.pickle;
+    begin_dict(b);
+    pickle_put_text(b, "optimizer_state_dict");
+    begin_dict(b);
+    pickle_put_text(b, "dynamic_loss_scale");
+    pickle_put_false(b);
+    pickle_put_text(b, "overflow");
+    pickle_put_false(b);
+    pickle_put_text(b, "base_optimizer_state");
+    put_base(&w, p, groups, rank);
+    pickle_put_text(b, "single_partition_of_fp32_groups");
+    pickle_put_list(b);
+    for (int g = 0; g < N_GROUPS; g++) {
+        torch_writer_put_tensor(&w, part_of(&groups[g], ZERO_WEIGHT, rank, own_part(&groups[g], rank)));
+    }
+    pickle_put_list_end(b);
+    put_key_int(b, "zero_stage", 1);
+    put_group_ints(b, "group_paddings", groups[0].part - own_part(&groups[0], rank),
+                   groups[1].part - own_part(&groups[1], rank));
+    put_group_ints(b, "partition_count", p->n_ranks, p->n_ranks);
+    pickle_put_text(b, "ds_version");
+    pickle_put_text(b, DEEPSPEED_VERSION);
+    pickle_put_items(b);
+    pickle_put_text(b, "ds_version");
+    pickle_put_text(b, DEEPSPEED_VERSION);
+    pickle_put_items(b);
+    return torch_writer_commit(&w, path);
+}
+
+static struct status write_ranks(const char *folder, const struct script_params *s)
+{
+    struct flat_group groups[N_GROUPS] = {{.n = 0}};
+    struct status status = status_ok();
+    for (int g = 0; g < N_GROUPS && !failed(status); g++) {
+        status = fill_group(&groups[g], s, g);
+    }
+    for (int r = 0; r < s->c->progress->n_ranks && !failed(status); r++) {
+        char path[CHECKPOINT_PATH_BYTES];
+        status = checkpoint_path(path, "%s/bf16_zero_pp_rank_%d_mp_rank_00_optim_states.pt", folder, r);
+        status = failed(status) ? status : write_rank(path, s->c->progress, groups, r);
+    }
+    for (int g = 0; g < N_GROUPS; g++) {
+        for (int kept = 0; kept < ZERO_N_KEPT; kept++) {
+            free(groups[g].kept[kept]);
+        }
+    }
+    return status;
+}
+
+struct status script_optimizer_write_folder(const char *directory, const struct script_params *s)
+{
+    char folder[CHECKPOINT_PATH_BYTES], path[CHECKPOINT_PATH_BYTES], tag[32];
+    int n = snprintf(tag, sizeof tag, "%" PRId64, s->c->progress->global_step);
+    TRY(checkpoint_path(folder, "%s/%s", directory, tag));
+    TRY(file_make_directories(folder));
+    TRY(checkpoint_path(path, "%s/" ZERO_FOLDER_STATES, folder));
+    TRY(write_states(path, s));
+    TRY(write_ranks(folder, s));
+    TRY(file_sync_directory(folder));
+    TRY(checkpoint_path(path, "%s/latest", directory));
+    return file_write_atomic(path, tag, (size_t)n);
+}

@@ -19,8 +19,9 @@
             "number of ranks gives the same bits"),                                                          \
         OPTION_INT_ROW(                                                                                      \
             "zero_stage", (at) + offsetof(struct rank_options, zero_stage), "0", 0, 3,                       \
-            "1: ranks share the update, each with the moments of its part; the same bits; 2: and with the "  \
-            "gradients of its part only, which are then summed after each micro-batch"),                     \
+            "1: ranks share the update, each with the moments and, in 16 bits, the fp32 weights of its "     \
+            "part; the same bits; 2: and with the gradients of its part only, which are then summed after "  \
+            "each micro-batch"),                                                                             \
         OPTION_INT_ROW(                                                                                      \
             "replica_check_steps", (at) + offsetof(struct rank_options, replica_check_steps), "0", 0, 1e12,  \
             "compare a hash of all ranks' weights every N steps as well as before the first step and each "  \

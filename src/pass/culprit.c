@@ -61,7 +61,7 @@ static void look_at_layer(struct stage_tap *tap, int64_t layer)
     struct culprit *c = ((struct culprit_tap *)tap)->culprit;
     const struct stage *s = &c->network->stage;
     struct looking l = {c, layer, s->config->model->n_layers};
-    s->config->model->type->visit(s->config->model, s->slot->acts, layer, look_at_activation, &l);
+    stage_visit(s, layer, look_at_activation, &l);
 }
 
 static void look_at_activations(struct culprit *c, bool training)

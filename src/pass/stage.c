@@ -173,6 +173,26 @@ void stage_begin(struct stage *s, const struct batch *batch, const struct stage_
     stage_batch_send(&s->slot->block, s->x, batch, numbers);
 }
 
+void stage_send_numbers(struct stage *s, const struct stage_numbers *numbers)
+{
+    stage_batch_send(&s->slot->block, s->x, NULL, numbers);
+}
+
+tensor stage_scalars(const struct stage *s)
+{
+    return s->slot->block.scalars;
+}
+
+tensor stage_loss_scales(const struct stage *s)
+{
+    return s->slot->block.loss_scales;
+}
+
+tensor stage_field(const struct stage *s, int field)
+{
+    return s->slot->block.stream.fields[field];
+}
+
 /* Whether gradient_done is called in this work, so that a recording of it has segments. */
 static bool tells_gradients(const struct stage *s, enum stage_work work)
 {
@@ -241,11 +261,16 @@ void stage_round_weights(struct stage *s)
     }
 }
 
+void stage_weights_rounded(struct stage *s)
+{
+    s->rounded = failed(s->x->status) ? 0 : *s->version;
+}
+
 void stage_round_changed(struct stage *s)
 {
     if (s->rounded != *s->version) {
         stage_round_weights(s);
-        s->rounded = failed(s->x->status) ? 0 : *s->version;
+        stage_weights_rounded(s);
     }
 }
 
@@ -284,6 +309,24 @@ void stage_forward(struct stage *s, bool training)
 tensor stage_head_output(const struct stage *s, enum model_output output)
 {
     return s->config->model->type->head_output(s->slot->acts, output);
+}
+
+void stage_visit(const struct stage *s, int64_t layer, model_visitor *visitor, void *context)
+{
+    const struct model *m = s->config->model;
+    m->type->visit(m, s->slot->acts, layer, visitor, context);
+}
+
+void stage_visit_gradients(const struct stage *s, int64_t layer, model_gradient_visitor *visitor,
+                           void *context)
+{
+    const struct model *m = s->config->model;
+    m->type->visit_gradients(m, s->slot->acts, layer, s->slot->dx, visitor, context);
+}
+
+tensor stage_gradient(const struct stage *s)
+{
+    return s->slot->dx;
 }
 
 tensor stage_output(const struct stage *s)

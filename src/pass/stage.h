@@ -91,6 +91,15 @@ void stage_reserve(struct stage *s);
 /* Carves the slot for a batch and sends it to the device with the numbers of its step. */
 void stage_begin(struct stage *s, const struct batch *batch, const struct stage_numbers *numbers);
 
+/* Instead, for a step without a batch: sends the numbers alone, to where the last batch had its own. */
+void stage_send_numbers(struct stage *s, const struct stage_numbers *numbers);
+
+/* On the device, of the selected slot: the scalars of the update, f64 [OPTIM_N_SCALARS]; the factors of
+ * losses, f64 [MODEL_MOST_SUMS]; and a field of the batch. */
+tensor stage_scalars(const struct stage *s);
+tensor stage_loss_scales(const struct stage *s);
+tensor stage_field(const struct stage *s, int field);
+
 /* Begins the work of a batch, or the update after the last, as one recording.  True: the caller must run its
  * ops and then call stage_graph_end; false: they were replayed, and gradient_done was called.  Where ops are
  * watched it is always true. */
@@ -112,11 +121,23 @@ void stage_graph_end(struct stage *s, enum stage_work work);
  * micro-batch of a step; nothing without fp8. */
 void stage_round_weights(struct stage *s);
 
-/* The same if the weights changed since they were rounded last; never part of a recording. */
+/* Notes that they were, for the version of now, by the work that has been queued, recorded or replayed. */
+void stage_weights_rounded(struct stage *s);
+
+/* Rounds them if they changed since they were rounded last; never part of a recording. */
 void stage_round_changed(struct stage *s);
 
 /* The passes, after stage_begin.  Forward; `training` turns dropout on.  Logits stay in the slot. */
 tensor stage_head_output(const struct stage *s, enum model_output output);
+
+/* Shows a layer's activations, or the gradients that its backward leaves, those of the input layer and the
+ * heads included (model_type.visit). */
+void stage_visit(const struct stage *s, int64_t layer, model_visitor *visitor, void *context);
+void stage_visit_gradients(const struct stage *s, int64_t layer, model_gradient_visitor *visitor,
+                           void *context);
+
+/* The gradient that flows back through the layers, [T, H]. */
+tensor stage_gradient(const struct stage *s);
 
 /* The output of the range's last layer, [T, H] (with `learns`, of the model's last layer maybe only what the
  * heads read), and the input of its first: where the range does not begin with the model's first layer, the

@@ -130,7 +130,7 @@ static void log_activations(struct stage_tap *tap, int64_t layer)
     struct tensor_log *l = (struct tensor_log *)tap;
     const struct stage *s = l->stage;
     if (l->options.activations && !l->backward) {
-        s->config->model->type->visit(s->config->model, s->slot->acts, layer, log_activation, l);
+        stage_visit(s, layer, log_activation, l);
     }
 }
 
@@ -146,8 +146,7 @@ static void log_gradients(struct stage_tap *tap, int64_t layer)
     const struct stage *s = l->stage;
     l->backward = true;
     if (l->options.gradients) {
-        s->config->model->type->visit_gradients(s->config->model, s->slot->acts, layer, s->slot->dx,
-                                                log_gradient, l);
+        stage_visit_gradients(s, layer, log_gradient, l);
     }
 }
 

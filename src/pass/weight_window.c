@@ -20,9 +20,10 @@ struct status weight_window_open(struct weight_window *w, struct network *n)
     }
     if (!w->in_place) {
         w->memory = malloc((size_t)most * dtype_bytes(vector_of(n)));
-        w->rounded = malloc((size_t)most * dtype_bytes(n->config.precision.dtype));
+        w->rounded =
+            n->x.device->is_host ? NULL : malloc((size_t)most * dtype_bytes(n->config.precision.dtype));
     }
-    if (!w->in_place && (w->memory == NULL || w->rounded == NULL)) {
+    if (!w->in_place && (w->memory == NULL || (w->rounded == NULL && !n->x.device->is_host))) {
         free(w->memory);
         free(w->rounded);
         *w = (struct weight_window){0};
@@ -63,10 +64,14 @@ static void write_rounded(struct weight_window *w, int64_t at, tensor values)
 {
     struct network *n = w->n;
     struct exec host = {.device = &device_cpu, .ops = ops_cpu(), .layer_index = -1};
-    struct param_shard all = {0, n->params.n_elements};
-    tensor rounded = tensor_1d(w->rounded, n->config.precision.dtype, tensor_count(values));
+    tensor to = tensor_slice(n->working, at, tensor_count(values)), rounded = to;
+    if (w->rounded != NULL) {
+        rounded.data = w->rounded;
+    }
     host.ops->cast(&host, rounded, values);
-    write_part(&n->x, n->working, all, at, rounded);
+    if (w->rounded != NULL) {
+        exec_copy_in(&n->x, to.data, rounded.data, tensor_bytes(to));
+    }
 }
 
 static struct status put(void *self, const struct param *p, tensor values)

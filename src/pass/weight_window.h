@@ -12,7 +12,7 @@ struct weight_window {
     struct network *n;
     bool in_place;
     void *memory;  /* owned; [the largest parameter] in the dtype of vectors */
-    void *rounded; /* owned; the same in that of matrices */
+    void *rounded; /* owned; the same in that of matrices, for a device; else NULL */
 };
 
 /* STATUS_MEMORY. */

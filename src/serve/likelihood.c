@@ -136,14 +136,13 @@ static struct status take_losses(struct likelihood_job *j)
 {
     struct session *s = j->l->session;
     struct stage *stage = &s->net.stage;
-    const struct stage_block *block = &stage->slot->block;
     tensor losses = stage_head_output(stage, MODEL_WORD_LOSSES);
     struct host_view view;
     exec_enter(&s->net.x, "likelihood", -1);
     s->net.x.ops->cross_entropy(&s->net.x, losses, stage_head_output(stage, MODEL_WORD_CORRECT), NULL_TENSOR,
                                 stage_head_output(stage, MODEL_WORD_LOGITS),
-                                block->stream.fields[TEXT_MASKED_LABELS], s->model->n_words,
-                                tensor_slice(block->loss_scales, 0, 1));
+                                stage_field(stage, TEXT_MASKED_LABELS), s->model->n_words,
+                                tensor_slice(stage_loss_scales(stage), 0, 1));
     TRY(host_view_open(&view, &s->net.x, losses));
     struct status status = culprit_of_result(&s->net, tensor_slice(view.host, 0, s->batch.n_real_labels),
                                              "the likelihood of a text");

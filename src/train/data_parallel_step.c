@@ -18,7 +18,9 @@ static void reduce_bucket(const struct reduction *r, int bucket)
     const struct update *u = &r->t->update;
     tensor grad = param_buckets_view(&n->stage.buckets, bucket, &n->params, r->t->grad);
     if (u->n_ranks > 1) {
-        trainer_cut_bucket(r->t, bucket, NULL, NULL);
+        int64_t from, to;
+        param_buckets_range(&n->stage.buckets, bucket, &n->params, &from, &to);
+        update_cut(u, from, to);
         comm_queue_reduce_scatter_sum(r->c, &n->x, grad, u->cut);
     } else {
         comm_queue_all_reduce_sum(r->c, &n->x, grad);
@@ -32,7 +34,7 @@ static void reduce_room(const struct reduction *r, int bucket)
     struct trainer *t = r->t;
     struct exec *x = &t->net.x;
     tensor room = gradient_rooms_view(&t->rooms, bucket), kept, passing;
-    bool has_part = trainer_cut_bucket(t, bucket, &kept, &passing);
+    bool has_part = gradient_rooms_cut(&t->rooms, bucket, &t->update, t->grad, &kept, &passing);
     if (r->is_empty) {
         x->ops->fill(x, room, 0);
     }

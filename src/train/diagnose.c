@@ -14,7 +14,7 @@ static void look_at_shards(struct culprit *culprit, struct trainer *t, const str
         struct param_table params = {.params = t->rooms.places.params + room->first_param,
                                      .n = (int)room->n_params};
         tensor all = gradient_rooms_view(&t->rooms, i), own, part;
-        if (trainer_cut_bucket(t, i, &own, &part)) {
+        if (gradient_rooms_cut(&t->rooms, i, u, t->grad, &own, &part)) {
             t->net.x.ops->cast(&t->net.x, part, own); /* a copy */
         }
         comm_all_gather(c, &t->net.x, all, u->cut);

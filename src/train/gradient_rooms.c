@@ -23,6 +23,7 @@ static int64_t find_rooms(struct gradient_rooms *r, const struct param_table *pa
         bool apart = r->last_is_apart && i == b->n - 1;
         r->rooms[i].at = apart ? shared : 0;
         r->rooms[i].n = to - from;
+        r->rooms[i].from = from;
         shared = int_larger(shared, to - from);
         end = int_larger(end, r->rooms[i].at + r->rooms[i].n);
     }
@@ -102,6 +103,20 @@ void gradient_rooms_carve(struct gradient_rooms *r, struct arena *a, enum dtype 
 tensor gradient_rooms_view(const struct gradient_rooms *r, int bucket)
 {
     return tensor_slice(r->flat, r->rooms[bucket].at, r->rooms[bucket].n);
+}
+
+bool gradient_rooms_cut(const struct gradient_rooms *r, int bucket, const struct update *update, tensor grad,
+                        tensor *kept, tensor *passing)
+{
+    const struct gradient_room *room = &r->rooms[bucket];
+    update_cut(update, room->from, room->from + room->n);
+    int64_t begin = update->cut[update->rank], n = update->cut[update->rank + 1] - begin;
+    if (n == 0) {
+        return false;
+    }
+    *kept = tensor_slice(grad, room->from + begin - update->shard.begin, n);
+    *passing = tensor_slice(gradient_rooms_view(r, bucket), begin, n);
+    return true;
 }
 
 static void clear(const struct gradient_rooms *r, struct exec *x, int bucket)

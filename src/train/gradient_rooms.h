@@ -11,15 +11,15 @@
 
 #include "core/arena.h"
 #include "core/param_buckets.h"
-#include "dev/exec.h"
-#include "ops/ops.h"
+#include "train/update.h"
 
 struct gradient_rooms {
     struct param_table places; /* the parameters, with offsets in the rooms; n_elements: of the rooms */
     /* in the rooms: of parameters whose gradients are sums, so they begin at 0, and frozen ones */
     struct optim_span *cleared;
     struct gradient_room {
-        int64_t at, n;                 /* elements [at, at + n) of the rooms are the bucket's */
+        int64_t at, n;                 /* elements [at, at + n) of the rooms are the bucket's, */
+        int64_t from;                  /* which begins at this one of the flat buffers */
         int64_t first_param, n_params; /* of the table */
         int64_t first_cleared, n_cleared;
     } rooms[PARAM_MOST_BUCKETS]; /* [n_rooms] by bucket */
@@ -37,6 +37,12 @@ void gradient_rooms_carve(struct gradient_rooms *r, struct arena *a, enum dtype 
 
 /* The gradients of a bucket, in the order of the flat buffers. */
 tensor gradient_rooms_view(const struct gradient_rooms *r, int bucket);
+
+/* Sets update->cut to the bounds of the shards within a bucket.  False if this rank's shard has none of
+ * it; else *kept is the rank's part in `grad`, the gradients of its shard, and *passing the same elements
+ * in the bucket's room. */
+bool gradient_rooms_cut(const struct gradient_rooms *r, int bucket, const struct update *update, tensor grad,
+                        tensor *kept, tensor *passing);
 
 /* Before a micro-batch: zeroes what its backward adds to, in the rooms that it comes to first. */
 void gradient_rooms_begin(const struct gradient_rooms *r, struct exec *x);

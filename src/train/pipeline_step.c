@@ -72,7 +72,7 @@ static void receive_gradients(const struct pipeline *p)
 {
     struct trainer *t = p->t;
     if (p->c->rank < p->last) {
-        comm_receive(p->c, &t->net.x, t->net.stage.slot->dx, p->c->rank + 1);
+        comm_receive(p->c, &t->net.x, stage_gradient(&t->net.stage), p->c->rank + 1);
     }
     if (p->is_tied && p->c->rank == p->last) {
         t->net.x.ops->fill(&t->net.x, trainer_tied(t, t->grad), 0);
@@ -87,7 +87,7 @@ static void send_gradients(const struct pipeline *p)
 {
     struct trainer *t = p->t;
     if (p->c->rank > 0) {
-        comm_send(p->c, &t->net.x, t->net.stage.slot->dx, p->c->rank - 1);
+        comm_send(p->c, &t->net.x, stage_gradient(&t->net.stage), p->c->rank - 1);
     }
     if (p->is_tied && p->c->rank == p->last) {
         comm_send(p->c, &t->net.x, trainer_tied(t, t->grad), 0);
@@ -130,7 +130,7 @@ void pipeline_gradients(struct trainer *t, const struct comm *c, const struct ba
         (a.work == PIPELINE_FORWARD ? forward : backward)(&p, a.micro);
     }
     comm_broadcast(c, &t->net.x, t->sums, p.last);
-    t->net.stage.rounded = failed(t->net.x.status) ? 0 : t->net.version;
+    stage_weights_rounded(&t->net.stage);
 }
 
 /* The heads of the last stage read the weights that the first has updated: sending them costs as many bytes

@@ -40,21 +40,6 @@ void trainer_clear_added(struct trainer *t)
     }
 }
 
-bool trainer_cut_bucket(const struct trainer *t, int bucket, tensor *kept, tensor *passing)
-{
-    const struct update *u = &t->update;
-    int64_t from, to;
-    param_buckets_range(&t->net.stage.buckets, bucket, &t->net.params, &from, &to);
-    comm_cut_bounds(u->cut, u->bounds, u->n_ranks, from, to);
-    int64_t begin = u->cut[u->rank], n = u->cut[u->rank + 1] - begin;
-    if (!t->config.shares_gradients || n == 0) {
-        return false;
-    }
-    *kept = tensor_slice(t->grad, from + begin - u->shard.begin, n);
-    *passing = tensor_slice(gradient_rooms_view(&t->rooms, bucket), begin, n);
-    return true;
-}
-
 /* Where no rank has the whole master: what passes read, as they read it. */
 static void gather_copies(struct trainer *t, const struct comm *c)
 {
@@ -78,7 +63,7 @@ void trainer_run_update(struct trainer *t, const struct comm *c)
 {
     exec_enter(&t->net.x, "optimizer", -1);
     update_norm(&t->update, c, &t->net.x, own_gradients(t), t->norm);
-    update_shard(&t->update, c, &t->net.x, buffers_of(t), t->results, t->net.stage.slot->block.scalars);
+    update_shard(&t->update, c, &t->net.x, buffers_of(t), t->results, stage_scalars(&t->net.stage));
     if (!t->config.shards_are_stages) {
         trainer_gather_weights(t, c);
     }
@@ -133,7 +118,7 @@ static void micro_step(struct trainer *t, const struct batch *micro, const struc
     }
     t->net.stage.gradient_done = NULL;
     tensor_log_end(t->tensor_log);
-    t->net.stage.rounded = failed(t->net.x.status) ? 0 : t->net.version;
+    stage_weights_rounded(&t->net.stage);
 }
 
 void trainer_clear(struct trainer *t, int64_t n)
@@ -184,7 +169,7 @@ static void queue_block(struct trainer *t, const struct batch_step *batch, struc
     }
     if (n == 0) {
         x->ops->fill(x, t->grad, 0);
-        stage_batch_send(&t->net.stage.slot->block, x, NULL, numbers);
+        stage_send_numbers(&t->net.stage, numbers);
     }
 }
 
@@ -226,7 +211,7 @@ void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int6
     before.n_micro = k < batch->n_micro ? k : batch->n_micro;
     int64_t n = batch_step_n_filled(batch), n_before = batch_step_n_filled(&before);
     if (k == 0 && n == 0) { /* the update reads its numbers there */
-        stage_batch_send(&t->net.stage.slot->block, &t->net.x, NULL, numbers);
+        stage_send_numbers(&t->net.stage, numbers);
     }
     if (k >= batch->n_micro || batch->micro[k].n_sequences == 0) {
         return;

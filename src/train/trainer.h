@@ -137,11 +137,6 @@ struct status trainer_update(struct trainer *t, const struct comm *c, const stru
 void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int64_t k,
                          struct stage_numbers *numbers, bool mean_of_micro_batches);
 
-/* Sets t->update.cut to the bounds of the shards within a bucket.  Where ranks share gradients: false if this
- * rank's shard has none of it; else *kept is the rank's part in t->grad, and *passing the same elements in
- * the bucket's room. */
-bool trainer_cut_bucket(const struct trainer *t, int bucket, tensor *kept, tensor *passing);
-
 /* Gathers the weights of all shards on every rank that shares the update. */
 void trainer_gather_weights(struct trainer *t, const struct comm *c);
 

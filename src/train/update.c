@@ -61,6 +61,11 @@ void update_carve(struct update *u, struct arena *a, enum dtype dtype)
     u->scratch = scratch > 0 ? arena_carve_1d(a, DTYPE_U8, (int64_t)scratch) : NULL_TENSOR;
 }
 
+void update_cut(const struct update *u, int64_t from, int64_t to)
+{
+    comm_cut_bounds(u->cut, u->bounds, u->n_ranks, from, to);
+}
+
 tensor update_own(const struct update *u, tensor flat)
 {
     return tensor_is_null(flat) ? flat : tensor_slice(flat, u->shard.begin, u->shard.end - u->shard.begin);

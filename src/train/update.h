@@ -39,6 +39,9 @@ void update_fini(struct update *u);
 /* With products in this dtype. */
 void update_carve(struct update *u, struct arena *a, enum dtype dtype);
 
+/* Sets u->cut to the bounds of the shards within elements [from, to), counted from `from`. */
+void update_cut(const struct update *u, int64_t from, int64_t to);
+
 /* The part of a flat buffer that is this rank's shard. */
 tensor update_own(const struct update *u, tensor flat);
 

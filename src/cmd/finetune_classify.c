@@ -1,8 +1,8 @@
 /* kiln classify: the command line of task/classify.h. */
 #include "cmd/commands.h"
+#include "cmd/finetune_command.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/launcher_flags.h"
-#include "cmd/rank_run.h"
 #include "task/classify.h"
 
 #include <stddef.h>
@@ -62,19 +62,9 @@ static const struct option options[] = {
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
-    (void)n_positional, (void)positional;
     const struct classify_args *a = args;
-    struct classify_options o = a->run;
-    struct comm world;
-    TRY(rank_run_begin(&world, &command_classify, args, &a->launcher));
-    o.run.ranks.world = &world;
-    json_t *flags = option_values(&command_classify, args);
-    o.run.flags = flags;
-    o.run.log_freq_given = option_was_given(&command_classify, args, "log_freq");
-    o.run.do_predict = o.run.do_predict || o.run.do_eval;
-    struct status s = classify_run(&o);
-    json_decref(flags);
-    return rank_run_leave(&world, s);
+    (void)n_positional, (void)positional;
+    return finetune_command_run(&command_classify, &classify_task, args, &a->launcher, NULL);
 }
 
 const struct command command_classify = {

@@ -1,8 +1,8 @@
 /* kiln squad: the command line of task/squad.h. */
 #include "cmd/commands.h"
+#include "cmd/finetune_command.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/launcher_flags.h"
-#include "cmd/rank_run.h"
 #include "cmd/replaced_environment.h"
 #include "cmd/replaced_flags.h"
 #include "task/squad.h"
@@ -65,19 +65,9 @@ static const struct option options[] = {
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
-    (void)n_positional, (void)positional;
     const struct squad_args *a = args;
-    struct squad_options o = a->run;
-    struct comm world;
-    TRY(rank_run_begin(&world, &command_squad, args, &a->launcher));
-    o.run.ranks.world = &world;
-    replaced_environment_tell();
-    json_t *flags = option_values(&command_squad, args);
-    o.run.flags = flags;
-    o.run.log_freq_given = option_was_given(&command_squad, args, "log_freq");
-    struct status s = squad_run(&o);
-    json_decref(flags);
-    return rank_run_leave(&world, s);
+    (void)n_positional, (void)positional;
+    return finetune_command_run(&command_squad, &squad_task, args, &a->launcher, replaced_environment_tell);
 }
 
 const struct command command_squad = {

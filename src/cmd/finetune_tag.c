@@ -1,8 +1,8 @@
 /* kiln tag: the command line of task/tag.h. */
 #include "cmd/commands.h"
+#include "cmd/finetune_command.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/launcher_flags.h"
-#include "cmd/rank_run.h"
 #include "task/tag.h"
 
 #include <stddef.h>
@@ -52,19 +52,9 @@ static const struct option options[] = {
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
-    (void)n_positional, (void)positional;
     const struct tag_args *a = args;
-    struct tag_options o = a->run;
-    struct comm world;
-    TRY(rank_run_begin(&world, &command_tag, args, &a->launcher));
-    o.run.ranks.world = &world;
-    json_t *flags = option_values(&command_tag, args);
-    o.run.flags = flags;
-    o.run.log_freq_given = option_was_given(&command_tag, args, "log_freq");
-    o.run.do_predict = o.run.do_predict || o.run.do_eval;
-    struct status s = tag_run(&o);
-    json_decref(flags);
-    return rank_run_leave(&world, s);
+    (void)n_positional, (void)positional;
+    return finetune_command_run(&command_tag, &tag_task, args, &a->launcher, NULL);
 }
 
 const struct command command_tag = {

@@ -5,7 +5,6 @@
 #include "data/class_score.h"
 #include "io/file.h"
 #include "task/classifier.h"
-#include "task/seed_series.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -205,8 +204,22 @@ static struct status score(void *self, struct score_list *scores, json_t *tables
                           "%s", c->predict.table.path);
 }
 
-static const struct finetune_task task = {
+static void close_task(void *self)
+{
+    struct classify_task *c = self;
+    class_logits_fini(&c->logits);
+    free(c->readings);
+    class_examples_fini(&c->predict);
+    class_examples_fini(&c->heldout);
+    class_examples_fini(&c->train);
+    label_names_fini(&c->new_labels);
+}
+
+const struct finetune_task classify_task = {
     .command = "classify",
+    .options_bytes = sizeof(struct classify_options),
+    .self_bytes = sizeof(struct classify_task),
+    .eval_predicts = true,
     .predictions = "predictions.jsonl",
     .task = MODEL_TASK_SEQUENCE_CLASSIFICATION,
     .may_be_new = 1U << NAMES_CLASSIFIER | 1U << NAMES_POOLER,
@@ -215,30 +228,5 @@ static const struct finetune_task task = {
     .prediction = prediction,
     .write = write,
     .score = score,
+    .close = close_task,
 };
-
-static struct status run_alone(const struct classify_options *o)
-{
-    struct classify_task c = {.options = o};
-    struct status s = finetune_run(&task, &c, &o->run);
-    class_logits_fini(&c.logits);
-    free(c.readings);
-    class_examples_fini(&c.predict);
-    class_examples_fini(&c.heldout);
-    class_examples_fini(&c.train);
-    label_names_fini(&c.new_labels);
-    return s;
-}
-
-static struct status run_one(const void *self, const struct finetune_options *one)
-{
-    struct classify_options o = *(const struct classify_options *)self;
-    o.run = *one;
-    return run_alone(&o);
-}
-
-struct status classify_run(const struct classify_options *o)
-{
-    const struct seed_series series = {.options = &o->run, .run = run_one, .self = o};
-    return o->run.seeds > 0 ? seed_series_run(&series) : run_alone(o);
-}

@@ -4,7 +4,7 @@
 #ifndef KILN_TASK_CLASSIFY_H
 #define KILN_TASK_CLASSIFY_H
 
-#include "task/finetune_options.h"
+#include "task/finetune.h"
 
 struct classify_options {
     struct finetune_options run;
@@ -15,7 +15,7 @@ struct classify_options {
     double weight_decay;
 };
 
-/* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved. */
-struct status classify_run(const struct classify_options *o);
+/* For finetune_run. */
+extern const struct finetune_task classify_task;
 
 #endif

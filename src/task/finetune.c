@@ -11,6 +11,7 @@
 #include "task/finetune_missing.h"
 #include "task/run_outputs.h"
 #include "task/same_inputs.h"
+#include "task/seed_series.h"
 #include "task/together.h"
 #include "text/tokenizer_open.h"
 #include "train/memory_fit.h"
@@ -18,6 +19,8 @@
 #include "watch/run_watch.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The state of a running command. */
 struct job {
@@ -519,8 +522,8 @@ static struct status find_means(struct job *j)
     return status_ok();
 }
 
-struct status finetune_run(const struct finetune_task *task, void *self,
-                           const struct finetune_options *of_one)
+static struct status run_task(const struct finetune_task *task, void *self,
+                              const struct finetune_options *of_one)
 {
     struct finetune_options all = *of_one;
     struct job j = {.options = &all,
@@ -546,4 +549,50 @@ struct status finetune_run(const struct finetune_task *task, void *self,
     dir_lock_release(&j.lock);
     run_watch_close(&j.watch, s);
     return s;
+}
+
+static struct status run_alone(const struct finetune_task *task, const void *options)
+{
+    const struct finetune_options *o = options;
+    const void **self = calloc(1, task->self_bytes);
+    struct missing missing = {0};
+    if (self == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a command");
+    }
+    *self = options;
+    if (o->dry_run && task->find_missing != NULL) {
+        task->find_missing(options, &missing);
+    }
+    struct status s = run_task(task, self, o);
+    task->close(self);
+    free(self);
+    return s;
+}
+
+/* A task with the options of all runs of its series. */
+struct series_task {
+    const struct finetune_task *task;
+    const void *options;
+};
+
+static struct status run_one(const void *self, const struct finetune_options *one)
+{
+    const struct series_task *t = self;
+    void *options = malloc(t->task->options_bytes);
+    if (options == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a run");
+    }
+    memcpy(options, t->options, t->task->options_bytes);
+    *(struct finetune_options *)options = *one;
+    struct status s = run_alone(t->task, options);
+    free(options);
+    return s;
+}
+
+struct status finetune_run(const struct finetune_task *task, const void *options)
+{
+    const struct finetune_options *o = options;
+    const struct series_task self = {task, options};
+    const struct seed_series series = {.options = o, .run = run_one, .self = &self};
+    return o->seeds > 0 ? seed_series_run(&series) : run_alone(task, options);
 }

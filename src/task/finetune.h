@@ -10,6 +10,7 @@
 #include "task/finetune_train.h"
 #include "model/model_dir.h"
 #include "serve/predict.h"
+#include "task/missing.h"
 
 /* The part of a job that its task sees.  The model is open; task->read may still change its configuration,
  * and sets `train`, `heldout` and `predict`. */
@@ -20,14 +21,20 @@ struct finetune {
     struct finetune_data train, heldout, predict;
 };
 
-/* Each gets the task's `self`. */
+/* A row of the table of fine-tuning commands.  Each function gets the task's `self`, a struct that begins
+ * with the pointer to its options, all else zero at first; the options begin with struct finetune_options. */
 struct finetune_task {
-    const char *command;     /* "squad" */
+    const char *command; /* "squad" */
+    size_t options_bytes, self_bytes;
+    bool eval_predicts;      /* --do_eval implies --do_predict */
     const char *predictions; /* the file that `write` makes in --output_dir */
     enum model_task task;
     /* 1 << enum names_part: the parts that may be missing in the model, to be trained from scratch */
     unsigned may_be_new;
     bool predicts_untrained; /* whether --do_predict without training draws these parts, with a warning */
+
+    /* For a dry run: adds the files of the task's own options that are not there; NULL: it has none. */
+    void (*find_missing)(const void *options, struct missing *missing);
 
     /* Reads the files that the options ask for, and sets f->train, f->heldout and f->predict.  It may keep
      * pointers into `f`, which does not move until the end. */
@@ -43,11 +50,14 @@ struct finetune_task {
 
     /* Scores the predictions, and appends tables of the scores (report/report_table); the job logs both. */
     struct status (*score)(void *self, struct score_list *scores, json_t *tables);
+
+    /* Frees what `read` and the others allocated in `self`. */
+    void (*close)(void *self);
 };
 
-/* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved.  The
- * caller frees what `read` allocated. */
-struct status finetune_run(const struct finetune_task *task, void *self, const struct finetune_options *o);
+/* Runs a task with its options, or with --seeds a series of it.  STATUS_OK when everything asked for is done;
+ * STATUS_PREEMPTED after a signal, with the state saved. */
+struct status finetune_run(const struct finetune_task *task, const void *options);
 
 /* OUTPUT_DIR/NAME. */
 struct status finetune_output_path(char path[MODEL_DIR_PATH_BYTES], const struct finetune_options *o,

@@ -7,7 +7,6 @@
 #include "data/squad_score.h"
 #include "task/finetune.h"
 #include "task/missing.h"
-#include "task/seed_series.h"
 #include "serve/squad_predict.h"
 
 #include <stdio.h>
@@ -235,44 +234,35 @@ static void questions_fini(struct questions *q)
     squad_examples_fini(&q->examples);
 }
 
-static const struct finetune_task task = {
+static void find_missing(const void *options, struct missing *missing)
+{
+    const struct squad_options *o = options;
+    missing_path(missing, "eval_script", o->eval_script, "leave it out: kiln scores without it");
+}
+
+static void close_task(void *self)
+{
+    struct squad_task *q = self;
+    squad_predict_fini(&q->prediction);
+    squad_answers_fini(&q->answers);
+    questions_fini(&q->predict);
+    questions_fini(&q->heldout);
+    questions_fini(&q->train);
+}
+
+const struct finetune_task squad_task = {
     .command = "squad",
+    .options_bytes = sizeof(struct squad_options),
+    .self_bytes = sizeof(struct squad_task),
     .predictions = "predictions.json",
     .task = MODEL_TASK_QUESTION_ANSWERING,
     .may_be_new = 1U << NAMES_QA,
     .predicts_untrained = true, /* as the replaced script does (docs/quirks.md) */
+    .find_missing = find_missing,
     .read = read,
     .set_optimizer = set_optimizer,
     .prediction = prediction,
     .write = write,
     .score = score,
+    .close = close_task,
 };
-
-static struct status run_alone(const struct squad_options *o)
-{
-    struct squad_task q = {.options = o};
-    struct missing missing = {0};
-    if (o->run.dry_run) {
-        missing_path(&missing, "eval_script", o->eval_script, "leave it out: kiln scores without it");
-    }
-    struct status s = finetune_run(&task, &q, &o->run);
-    squad_predict_fini(&q.prediction);
-    squad_answers_fini(&q.answers);
-    questions_fini(&q.predict);
-    questions_fini(&q.heldout);
-    questions_fini(&q.train);
-    return s;
-}
-
-static struct status run_one(const void *self, const struct finetune_options *one)
-{
-    struct squad_options o = *(const struct squad_options *)self;
-    o.run = *one;
-    return run_alone(&o);
-}
-
-struct status squad_run(const struct squad_options *o)
-{
-    const struct seed_series series = {.options = &o->run, .run = run_one, .self = o};
-    return o->run.seeds > 0 ? seed_series_run(&series) : run_alone(o);
-}

@@ -4,7 +4,7 @@
 #ifndef KILN_TASK_SQUAD_H
 #define KILN_TASK_SQUAD_H
 
-#include "task/finetune_options.h"
+#include "task/finetune.h"
 
 /* The flags of the command, by the names of the script that it replaces. */
 struct squad_options {
@@ -16,7 +16,7 @@ struct squad_options {
     bool version_2_with_negative;
 };
 
-/* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved. */
-struct status squad_run(const struct squad_options *o);
+/* For finetune_run. */
+extern const struct finetune_task squad_task;
 
 #endif

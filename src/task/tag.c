@@ -6,7 +6,6 @@
 #include "io/file.h"
 #include "serve/tag_words.h"
 #include "task/classifier.h"
-#include "task/seed_series.h"
 #include "text/excerpt.h"
 
 #include <stdlib.h>
@@ -183,8 +182,21 @@ static struct status score(void *self, struct score_list *scores, json_t *tables
     return s;
 }
 
-static const struct finetune_task task = {
+static void close_task(void *self)
+{
+    struct tag_task *t = self;
+    class_logits_fini(&t->logits);
+    tag_examples_fini(&t->predict);
+    tag_examples_fini(&t->heldout);
+    tag_examples_fini(&t->train);
+    label_names_fini(&t->new_labels);
+}
+
+const struct finetune_task tag_task = {
     .command = "tag",
+    .options_bytes = sizeof(struct tag_options),
+    .self_bytes = sizeof(struct tag_task),
+    .eval_predicts = true,
     .predictions = "predictions.conll",
     .task = MODEL_TASK_TOKEN_CLASSIFICATION,
     .may_be_new = 1U << NAMES_CLASSIFIER,
@@ -193,29 +205,5 @@ static const struct finetune_task task = {
     .prediction = prediction,
     .write = write,
     .score = score,
+    .close = close_task,
 };
-
-static struct status run_alone(const struct tag_options *o)
-{
-    struct tag_task t = {.options = o};
-    struct status s = finetune_run(&task, &t, &o->run);
-    class_logits_fini(&t.logits);
-    tag_examples_fini(&t.predict);
-    tag_examples_fini(&t.heldout);
-    tag_examples_fini(&t.train);
-    label_names_fini(&t.new_labels);
-    return s;
-}
-
-static struct status run_one(const void *self, const struct finetune_options *one)
-{
-    struct tag_options o = *(const struct tag_options *)self;
-    o.run = *one;
-    return run_alone(&o);
-}
-
-struct status tag_run(const struct tag_options *o)
-{
-    const struct seed_series series = {.options = &o->run, .run = run_one, .self = o};
-    return o->run.seeds > 0 ? seed_series_run(&series) : run_alone(o);
-}

@@ -4,7 +4,7 @@
 #ifndef KILN_TASK_TAG_H
 #define KILN_TASK_TAG_H
 
-#include "task/finetune_options.h"
+#include "task/finetune.h"
 
 struct tag_options {
     struct finetune_options run;
@@ -12,7 +12,7 @@ struct tag_options {
     double weight_decay;
 };
 
-/* STATUS_OK when everything asked for is done; STATUS_PREEMPTED after a signal, with the state saved. */
-struct status tag_run(const struct tag_options *o);
+/* For finetune_run. */
+extern const struct finetune_task tag_task;
 
 #endif

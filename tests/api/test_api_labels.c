@@ -96,7 +96,7 @@ static json_t *command_labels(const char *name, bool with_pairs)
     }
     write_file(p.input, &text);
     struct classify_options o = {.run = options_of(&p), .problem_type = "auto"};
-    EXPECT_OK(classify_run(&o));
+    EXPECT_OK(finetune_run(&classify_task, &o));
     struct file_map map;
     json_t *lines = json_array();
     EXPECT_OK(file_map_open(&map, p.output));
@@ -202,7 +202,7 @@ static struct buf command_tags(void)
     }
     write_file(p.input, &text);
     struct tag_options o = {.run = options_of(&p)};
-    EXPECT_OK(tag_run(&o));
+    EXPECT_OK(finetune_run(&tag_task, &o));
     EXPECT_OK(file_map_open(&map, p.output));
     buf_clear(&text);
     buf_append(&text, map.data, map.n);

@@ -16,51 +16,57 @@ static int longest_first(const void *a, const void *b)
     return x->example < y->example ? -1 : x->example > y->example;
 }
 
-/* The limits count the sequence that fills up the last bucket of tokens. */
-static void cut(struct sorted_batches *b, const struct sized *sorted, struct batch_limits limits)
-{
-    int64_t n_tokens = 0;
-    for (int64_t i = 0; i < b->source.n; i++) {
-        b->order[i] = sorted[i].example;
-        n_tokens += sorted[i].length;
-        bool begins =
-            i == 0 || n_tokens > limits.n_tokens || i - b->firsts[b->n - 1] >= limits.n_sequences - 1;
-        if (begins) {
-            b->firsts[b->n++] = i;
-            n_tokens = sorted[i].length;
-        }
-    }
-    b->firsts[b->n] = b->source.n;
-}
-
-struct batch_limits sorted_batches_limits(int64_t batch_size, int64_t max_length)
-{
-    enum { SHORTEST = 2 }; /* tokens: what begins and what ends a sequence */
-    struct batch_limits limits = text_batch_limits(batch_size, max_length, 0);
-    limits.n_sequences = limits.n_tokens / SHORTEST + 1;
-    return limits;
-}
-
-struct status sorted_batches_init(struct sorted_batches *b, const struct example_source *source,
-                                  struct batch_limits limits, int32_t pad_id)
+struct status sorted_batches_order(int64_t **order, const struct example_source *source)
 {
     size_t n = (size_t)source->n;
     struct sized *sorted = malloc((n + 1) * sizeof *sorted);
-    *b = (struct sorted_batches){.source = *source,
-                                 .pad_id = pad_id,
-                                 .order = malloc((n + 1) * sizeof *b->order),
-                                 .firsts = malloc((n + 1) * sizeof *b->firsts)};
-    if (sorted == NULL || b->order == NULL || b->firsts == NULL) {
+    *order = malloc((n + 1) * sizeof **order);
+    if (sorted == NULL || *order == NULL) {
         free(sorted);
-        sorted_batches_fini(b);
+        free(*order);
+        *order = NULL;
         return status_error(STATUS_MEMORY, "out of memory for the order of %zu %s", n, source->name);
     }
     for (int64_t i = 0; i < source->n; i++) {
         sorted[i] = (struct sized){source->length(source->self, i), i};
     }
     qsort(sorted, n, sizeof *sorted, longest_first);
-    cut(b, sorted, limits);
+    for (int64_t i = 0; i < source->n; i++) {
+        (*order)[i] = sorted[i].example;
+    }
     free(sorted);
+    return status_ok();
+}
+
+/* The limits count the sequence that fills up the last bucket of tokens. */
+static void cut(struct sorted_batches *b, struct batch_limits limits)
+{
+    int64_t n_tokens = 0;
+    for (int64_t i = 0; i < b->source.n; i++) {
+        int64_t length = b->source.length(b->source.self, b->order[i]);
+        n_tokens += length;
+        bool begins =
+            i == 0 || n_tokens > limits.n_tokens || i - b->firsts[b->n - 1] >= limits.n_sequences - 1;
+        if (begins) {
+            b->firsts[b->n++] = i;
+            n_tokens = length;
+        }
+    }
+    b->firsts[b->n] = b->source.n;
+}
+
+struct status sorted_batches_init(struct sorted_batches *b, const struct example_source *source,
+                                  struct batch_limits limits, int32_t pad_id)
+{
+    *b = (struct sorted_batches){.source = *source, .pad_id = pad_id};
+    TRY(sorted_batches_order(&b->order, source));
+    b->firsts = malloc(((size_t)source->n + 1) * sizeof *b->firsts);
+    if (b->firsts == NULL) {
+        sorted_batches_fini(b);
+        return status_error(STATUS_MEMORY, "out of memory for the batches of %lld %s", (long long)source->n,
+                            source->name);
+    }
+    cut(b, limits);
     return status_ok();
 }
 

@@ -13,8 +13,9 @@ struct sorted_batches {
     int32_t pad_id;
 };
 
-/* The limits of batches that hold `batch_size` examples of max_length tokens, or more that are shorter. */
-struct batch_limits sorted_batches_limits(int64_t batch_size, int64_t max_length);
+/* Allocates the numbers of the examples [source->n], longest first, of equal ones the first; the caller frees
+ * it.  STATUS_MEMORY. */
+struct status sorted_batches_order(int64_t **order, const struct example_source *source);
 
 /* Sorts and cuts.  An example must fit the limits.  STATUS_MEMORY. */
 struct status sorted_batches_init(struct sorted_batches *b, const struct example_source *source,

@@ -1,5 +1,6 @@
 #include "serve/ask.h"
 
+#include "serve/predict.h"
 #include "serve/squad_predict.h"
 
 #include <stdlib.h>
@@ -30,9 +31,8 @@ static struct status predict(struct session *s, struct asking *a, struct progres
     struct squad_prediction p;
     struct status status = squad_predict_init(&p, &a->answers);
     if (!failed(status)) {
-        struct predict_options how = squad_predict_options(&p);
-        how.progress = progress;
-        status = session_predict(s, how);
+        struct request r = squad_predict_request(&p);
+        status = predict_run(&s->packer, &r, &(struct predict_options){.progress = progress});
     }
     squad_predict_fini(&p);
     return failed(status) ? status : squad_answers_finish(&a->answers);

@@ -27,22 +27,25 @@ float *class_logits_get(const struct class_logits *l, int64_t i)
     return l->values + row * l->n_labels;
 }
 
-static struct status take(void *self, int64_t example, const float *logits, int64_t n_rows)
+static enum request_output output_of(const struct class_logits *l)
+{
+    return l->texts->of_tokens ? REQUEST_TOKEN_LOGITS : REQUEST_TEXT_LOGITS;
+}
+
+static struct status take(void *self, int64_t example, const tensor outputs[REQUEST_N_OUTPUTS])
 {
     const struct class_logits *l = self;
-    memcpy(class_logits_get(l, example), logits, (size_t)(n_rows * l->n_labels) * sizeof *logits);
+    tensor logits = outputs[output_of(l)];
+    memcpy(class_logits_get(l, example), logits.data, tensor_bytes(logits));
     return status_ok();
 }
 
-struct predict_options class_logits_prediction(struct class_logits *l)
+struct request class_logits_request(struct class_logits *l)
 {
-    return (struct predict_options){.source = labelled_texts_source(l->texts, "texts"),
-                                    .output = MODEL_CLASS_LOGITS,
-                                    .rows = l->texts->of_tokens ? BATCH_OF_TOKENS : BATCH_OF_SEQUENCES,
-                                    .n_logits = l->n_labels,
-                                    .what = "the scores of the labels",
-                                    .take = take,
-                                    .self = l};
+    return (struct request){.source = labelled_texts_source(l->texts, "texts"),
+                            .outputs = 1U << output_of(l),
+                            .take = take,
+                            .self = l};
 }
 
 void class_logits_read(struct class_reading *out, const float *logits, const struct model_labels *model)

@@ -5,7 +5,7 @@
 
 #include "data/labelled_texts.h"
 #include "nn/label_names.h"
-#include "serve/predict.h"
+#include "serve/request.h"
 
 /* Logits of all texts, [n_labels] for each or for each of its tokens. */
 struct class_logits {
@@ -22,8 +22,8 @@ void class_logits_fini(struct class_logits *l);
 /* The logits of text i. */
 float *class_logits_get(const struct class_logits *l, int64_t i);
 
-/* Fills the arguments of predict_run, except limits, padding and progress. */
-struct predict_options class_logits_prediction(struct class_logits *l);
+/* The request that fills them. */
+struct request class_logits_request(struct class_logits *l);
 
 /* A model's prediction for one of its labels. */
 struct class_reading {

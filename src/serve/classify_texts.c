@@ -1,6 +1,7 @@
 #include "serve/classify_texts.h"
 
 #include "data/pair_encoder.h"
+#include "serve/predict.h"
 
 #include <stdlib.h>
 
@@ -52,7 +53,8 @@ static struct status classify(struct session *s, struct classify_result *r,
     struct class_logits logits;
     struct status status = class_logits_init(&logits, texts, s->model->labels.n);
     if (!failed(status)) {
-        status = session_predict(s, class_logits_prediction(&logits));
+        struct request request = class_logits_request(&logits);
+        status = predict_run(&s->packer, &request, &(struct predict_options){0});
     }
     if (!failed(status)) {
         status = read_all(r, &logits, &s->model->labels);

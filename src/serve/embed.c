@@ -1,10 +1,8 @@
 #include "serve/embed.h"
 
 #include "data/text_batch.h"
-#include "dev/host_view.h"
 #include "text/letter_case.h"
 #include "text/utf8.h"
-#include "pass/culprit.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,12 +26,6 @@ struct job {
     double *v, *next;     /* [max_width] */
     float *row;           /* [H] */
 };
-
-static struct status append_id(struct id_list *ids, int32_t id)
-{
-    return id_list_append(ids, id) ? status_ok()
-                                   : status_error(STATUS_MEMORY, "out of memory for the tokens of texts");
-}
 
 /* Lower-cases each code point by itself, as Rust's str does except for a final sigma; one code point becomes
  * two. */
@@ -72,30 +64,33 @@ static struct status encode_text(struct job *j, const char *prompt, const char *
     return tokenizer_encode_ids(&j->s->scratch, &j->ids, text, n);
 }
 
-/* [CLS], the prompt and as much of the text as fits, [SEP]. */
+/* The prompt and as much of the text as fits, between the special tokens. */
 static struct status encode(struct job *j, struct piece *p, const struct text_bytes *text, int64_t *n_cut)
 {
-    size_t limit = (size_t)j->plan->max_length;
+    const struct input_form *form = &j->s->frame.one;
+    size_t most = (size_t)(j->plan->max_length - form->after.n);
     p->start = j->ids.n;
-    TRY(append_id(&j->ids, j->s->tokenizer->special[SPECIAL_BEGIN]));
+    TRY(input_specials_append(&j->ids, &form->before));
     TRY(encode_text(j, j->plan->prompt, text->bytes, text->n));
-    if (j->ids.n - p->start > limit - 1) {
-        j->ids.n = p->start + limit - 1;
+    if (j->ids.n - p->start > most) {
+        j->ids.n = p->start + most;
         ++*n_cut;
     }
-    TRY(append_id(&j->ids, j->s->tokenizer->special[SPECIAL_SEPARATOR]));
+    TRY(input_specials_append(&j->ids, &form->after));
     p->n = j->ids.n - p->start;
-    return status_ok();
+    return p->n > 0 ? status_ok()
+                    : status_error(STATUS_DATA, "a text has no tokens, and the tokenizer adds none");
 }
 
-/* [CLS] and the tokens that the prompt has alone. */
+/* The special tokens before a text, and the tokens that the prompt has alone. */
 static struct status count_skipped(struct job *j)
 {
+    const struct input_form *form = &j->s->frame.one;
     if (!j->plan->skips_prompt || j->plan->prompt[0] == '\0') {
         return status_ok();
     }
     TRY(encode_text(j, j->plan->prompt, "", 0));
-    int64_t n = (int64_t)j->ids.n + 1, most = j->plan->max_length - 1;
+    int64_t n = (int64_t)j->ids.n + form->before.n, most = j->plan->max_length - form->after.n;
     j->n_skipped = n < most ? n : most;
     j->ids.n = 0;
     return status_ok();
@@ -108,20 +103,19 @@ static int by_length(const void *a, const void *b)
     return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->text > y->text) - (x->text < y->text);
 }
 
-/* The number of next texts that fit a batch: at least one. */
-static size_t fill_batch(struct job *j, const struct piece *next, const struct piece *end)
+/* The pieces as a source of sequences. */
+static int64_t length(const void *self, int64_t i)
 {
-    struct batch *b = &j->s->batch;
-    size_t n = 0, n_tokens = 0;
-    batch_clear(b);
-    while (next + n < end && n_tokens + next[n].n <= (size_t)b->limits.n_tokens &&
-           (int64_t)n + 1 < b->limits.n_sequences) {
-        int32_t *ids = text_batch_add(b, (int64_t)next[n].n, (int64_t)next[n].n, -1, 0);
-        memcpy(ids, j->ids.ids + next[n].start, next[n].n * sizeof *ids);
-        n_tokens += next[n++].n;
-    }
-    batch_finish(b, tokenizer_tail_id(j->s->tokenizer));
-    return n;
+    return (int64_t)((const struct job *)self)->pieces[i].n;
+}
+
+static void add(const void *self, int64_t i, int32_t key, struct batch *out)
+{
+    const struct job *j = self;
+    const struct piece *p = &j->pieces[i];
+    int64_t n = (int64_t)p->n, n_text = n - input_form_n_special(&j->s->frame.one);
+    int32_t *ids = text_batch_add(out, n, input_form_n_first(&j->s->frame.one, n_text, 0), -1, key);
+    memcpy(ids, j->ids.ids + p->start, p->n * sizeof *ids);
 }
 
 /* Row `i` of h in fp32. */
@@ -137,12 +131,11 @@ static const float *row_of(const struct job *j, tensor h, int64_t i)
     return j->row;
 }
 
-/* v [H] = one pooling of the n rows of h from `first` on, except skipped ones; if all are skipped, CLS takes
- * the first, and other poolings give 0, as in sentence-transformers.  Summed in double. */
-static void pool(const struct job *j, double *v, enum sentence_pooling pooling, tensor h, int64_t first,
-                 int64_t n)
+/* v [H] = one pooling of the rows of h, except skipped ones; if all are skipped, CLS takes the first, and
+ * other poolings give 0, as in sentence-transformers.  Summed in double. */
+static void pool(const struct job *j, double *v, enum sentence_pooling pooling, tensor h)
 {
-    int64_t width = h.dims[1], from = j->n_skipped < n ? j->n_skipped : n, end = n;
+    int64_t n = h.dims[0], width = h.dims[1], from = j->n_skipped < n ? j->n_skipped : n, end = n;
     double total = 0;
     if (pooling == SENTENCE_CLS) {
         from = from < n ? from : 0;
@@ -152,7 +145,7 @@ static void pool(const struct job *j, double *v, enum sentence_pooling pooling, 
     }
     memset(v, 0, (size_t)width * sizeof *v);
     for (int64_t r = from; r < end; r++) {
-        const float *row = row_of(j, h, first + r);
+        const float *row = row_of(j, h, r);
         double weight = pooling == SENTENCE_WEIGHTED_MEAN ? (double)(r + 1) : 1;
         total += weight;
         for (int64_t c = 0; c < width; c++) {
@@ -209,40 +202,27 @@ static int64_t apply(const struct sentence_layer *l, double *v, double *next, in
     return l->n_out;
 }
 
-static struct status take_vector(struct job *j, float *vector, tensor h, int64_t first, int64_t n)
+static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
 {
+    struct job *j = self;
     const struct embed_plan *plan = j->plan;
+    tensor h = outputs[REQUEST_HIDDEN];
+    float *vector = j->vectors + (int64_t)j->pieces[i].text * plan->width;
     int64_t width = plan->n_poolings * h.dims[1];
-    for (int i = 0; i < plan->n_poolings; i++) {
-        pool(j, j->v + i * h.dims[1], plan->poolings[i], h, first, n);
+    for (int k = 0; k < plan->n_poolings; k++) {
+        pool(j, j->v + k * h.dims[1], plan->poolings[k], h);
     }
-    for (int i = 0; i < plan->n_layers; i++) {
-        width = apply(plan->layers[i], j->v, j->next, width);
+    for (int k = 0; k < plan->n_layers; k++) {
+        width = apply(plan->layers[k], j->v, j->next, width);
     }
     for (int64_t c = 0; c < width; c++) {
         vector[c] = (float)j->v[c];
     }
-    return culprit_of_result(&j->s->net, tensor_1d(vector, DTYPE_F32, width), "the vectors");
-}
-
-static struct status run(struct job *j, size_t n_texts)
-{
-    struct stage *stage = &j->s->net.stage;
-    struct host_view rows;
-    struct status status = status_ok();
-    for (size_t i = 0; i < n_texts && !failed(status);) {
-        size_t n = fill_batch(j, j->pieces + i, j->pieces + n_texts);
-        stage_infer(stage, &j->s->batch);
-        TRY(host_view_open(&rows, &j->s->net.x, stage_output(stage)));
-        for (size_t k = 0; k < n && !failed(status); k++) {
-            const struct piece *p = &j->pieces[i + k];
-            status = take_vector(j, j->vectors + (int64_t)p->text * j->plan->width, rows.host,
-                                 j->s->batch.cu_seqlens[k], (int64_t)p->n);
-        }
-        host_view_close(&rows);
-        i += n;
-    }
-    return status;
+    return tensor_find_nonfinite(tensor_1d(vector, DTYPE_F32, width)) < 0
+               ? status_ok()
+               : status_error(STATUS_NUMERIC,
+                              "the vectors are not finite, but the transformer's output is: the "
+                              "modules after it are damaged");
 }
 
 static struct status encode_and_run(struct job *j, int64_t *n_cut, const struct text_bytes *texts,
@@ -254,7 +234,12 @@ static struct status encode_and_run(struct job *j, int64_t *n_cut, const struct 
         TRY(encode(j, &j->pieces[i], &texts[i], n_cut));
     }
     qsort(j->pieces, n_texts, sizeof *j->pieces, by_length);
-    return run(j, n_texts);
+    struct request r = {
+        .source = {.name = "texts", .self = j, .n = (int64_t)n_texts, .length = length, .add = add},
+        .outputs = 1U << REQUEST_HIDDEN,
+        .take = take,
+        .self = j};
+    return packer_answer(&j->s->packer, &r);
 }
 
 struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct text_bytes *texts,

@@ -5,12 +5,12 @@ static const struct sentence_layer normalize_layer = {.normalize = true};
 
 static struct status plan_length(struct embed_plan *p, const struct session *s, int64_t wanted)
 {
-    int64_t positions = s->net.config.model->max_length;
+    int64_t positions = s->net.config.model->max_length, least = input_form_n_special(&s->frame.one);
     p->max_length = wanted == 0 ? s->text_length : wanted;
-    return wanted == 0 || (wanted >= 2 && wanted <= positions)
+    return p->max_length >= least && p->max_length <= positions
                ? status_ok()
-               : status_error(STATUS_USAGE, "max_seq_length is %lld; this model reads 2 to %lld tokens",
-                              (long long)wanted, (long long)positions);
+               : status_error(STATUS_USAGE, "max_seq_length is %lld; this model reads %lld to %lld tokens",
+                              (long long)p->max_length, (long long)least, (long long)positions);
 }
 
 /* The place of the last layer but for a truncation, which comes after all modules; -1: there is none. */

@@ -2,8 +2,6 @@
 #include "serve/fill_mask.h"
 
 #include "data/text_batch.h"
-#include "dev/host_view.h"
-#include "pass/culprit.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,12 +15,12 @@ static struct status append_id(struct id_list *ids, int32_t id)
                                    : status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
 }
 
-/* [CLS], the text with the mask token for each "[MASK]", [SEP]. */
+/* The text, with the mask token for each "[MASK]", between the special tokens. */
 static struct status encode(struct session *s, struct id_list *ids, const char *text, size_t n)
 {
     const char *end = text + n;
     TRY(tokenizer_require(s->tokenizer, 1U << SPECIAL_MASK, "filling a [MASK]"));
-    TRY(append_id(ids, s->tokenizer->special[SPECIAL_BEGIN]));
+    TRY(input_specials_append(ids, &s->frame.one.before));
     for (;;) {
         const char *mask = memmem(text, (size_t)(end - text), MASK, sizeof MASK - 1);
         TRY(tokenizer_encode_ids(&s->scratch, ids, text, (size_t)((mask == NULL ? end : mask) - text)));
@@ -32,32 +30,44 @@ static struct status encode(struct session *s, struct id_list *ids, const char *
         TRY(append_id(ids, s->tokenizer->special[SPECIAL_MASK]));
         text = mask + sizeof MASK - 1;
     }
-    return append_id(ids, s->tokenizer->special[SPECIAL_SEPARATOR]);
+    return input_specials_append(ids, &s->frame.one.after);
 }
 
-/* Makes a batch of one sequence; its mask tokens are the positions to predict. */
-static struct status make_batch(struct session *s, const struct id_list *ids)
+/* A text as a request of one sequence, whose mask tokens are asked for. */
+struct filling {
+    const struct session *s;
+    struct id_list ids;
+    struct fill_result *result;
+};
+
+static int64_t length(const void *self, int64_t i)
 {
-    int64_t m = 0;
-    if ((int64_t)ids->n > s->max_length) {
-        return status_error(STATUS_DATA, "the text has %zu tokens, but the model reads at most %lld", ids->n,
-                            (long long)s->max_length);
-    }
-    batch_clear(&s->batch);
-    int32_t *out = text_batch_add(&s->batch, (int64_t)ids->n, (int64_t)ids->n, -1, 0);
-    memcpy(out, ids->ids, ids->n * sizeof *out);
-    for (size_t i = 0; i < ids->n; i++) {
-        if (ids->ids[i] == s->tokenizer->special[SPECIAL_MASK]) {
-            text_batch_masked_positions(&s->batch)[m] = (int32_t)i;
-            text_batch_masked_labels(&s->batch)[m++] = -1;
+    (void)i;
+    return (int64_t)((const struct filling *)self)->ids.n;
+}
+
+static void add(const void *self, int64_t i, int32_t key, struct batch *out)
+{
+    const struct filling *f = self;
+    int64_t n = length(f, i), n_text = n - input_form_n_special(&f->s->frame.one), m = 0;
+    int32_t *ids = text_batch_add(out, n, input_form_n_first(&f->s->frame.one, n_text, 0), -1, key);
+    memcpy(ids, f->ids.ids, f->ids.n * sizeof *ids);
+    for (int64_t k = 0; k < n; k++) {
+        if (ids[k] == f->s->tokenizer->special[SPECIAL_MASK]) {
+            text_batch_masked_positions(out)[m] = (int32_t)k;
+            text_batch_masked_labels(out)[m++] = -1;
         }
     }
-    if (m == 0) {
-        return status_error(STATUS_DATA, "the text has no [MASK] to fill");
+    text_batch_take_masked(out, m);
+}
+
+static int64_t count_masks(const struct filling *f)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < f->ids.n; i++) {
+        n += f->ids.ids[i] == f->s->tokenizer->special[SPECIAL_MASK];
     }
-    text_batch_take_masked(&s->batch, m);
-    batch_finish(&s->batch, tokenizer_tail_id(s->tokenizer));
-    return status_ok();
+    return n;
 }
 
 /* The k largest of the logits, as probabilities, by insertion into a sorted list. */
@@ -85,42 +95,52 @@ static void take_best(const float *logits, int64_t n_words, struct fill_candidat
     }
 }
 
-static struct status predict(struct session *s, int64_t top_k, struct fill_result *r)
+static struct status take(void *self, int64_t sequence, const tensor outputs[REQUEST_N_OUTPUTS])
 {
-    stage_infer(&s->net.stage, &s->batch);
-    struct host_view logits;
-    TRY(host_view_open(&logits, &s->net.x, stage_head_output(&s->net.stage, MODEL_WORD_LOGITS)));
-    *r = (struct fill_result){.n_masks = s->batch.n_real_labels,
+    struct filling *f = self;
+    struct fill_result *r = f->result;
+    tensor logits = outputs[REQUEST_WORD_LOGITS];
+    (void)sequence;
+    for (int64_t m = 0; m < r->n_masks; m++) {
+        take_best((const float *)logits.data + m * logits.strides[0], f->s->tokenizer->n,
+                  r->candidates + m * r->top_k, r->top_k);
+    }
+    return status_ok();
+}
+
+static struct status predict(struct session *s, struct filling *f, int64_t top_k)
+{
+    struct fill_result *r = f->result;
+    if ((int64_t)f->ids.n > s->max_length) {
+        return status_error(STATUS_DATA, "the text has %zu tokens, but the model reads at most %lld",
+                            f->ids.n, (long long)s->max_length);
+    }
+    *r = (struct fill_result){.n_masks = count_masks(f),
                               .top_k = top_k < s->tokenizer->n ? top_k : s->tokenizer->n};
+    if (r->n_masks == 0) {
+        return status_error(STATUS_DATA, "the text has no [MASK] to fill");
+    }
     r->candidates = calloc((size_t)(r->n_masks * r->top_k), sizeof *r->candidates);
     if (r->candidates == NULL) {
-        host_view_close(&logits);
         return status_error(STATUS_MEMORY, "out of memory for %lld candidates",
                             (long long)(r->n_masks * r->top_k));
     }
-    struct status status =
-        culprit_of_result(&s->net, tensor_slice(logits.host, 0, r->n_masks), "the scores of the words");
-    for (int64_t m = 0; m < r->n_masks && !failed(status); m++) {
-        take_best((const float *)logits.host.data + m * logits.host.strides[0], s->tokenizer->n,
-                  r->candidates + m * r->top_k, r->top_k);
-    }
-    host_view_close(&logits);
-    return status;
+    struct request request = {.source = {.name = "texts", .self = f, .n = 1, .length = length, .add = add},
+                              .n_asked = r->n_masks,
+                              .outputs = 1U << REQUEST_WORD_LOGITS,
+                              .take = take,
+                              .self = f};
+    return packer_answer(&s->packer, &request);
 }
 
 struct status fill_mask(struct session *s, const char *text, size_t n, int64_t top_k,
                         struct fill_result *result)
 {
-    struct id_list ids = {0};
+    struct filling f = {.s = s, .result = result};
     *result = (struct fill_result){0};
-    struct status status = encode(s, &ids, text, n);
-    if (!failed(status)) {
-        status = make_batch(s, &ids);
-    }
-    if (!failed(status)) {
-        status = predict(s, top_k, result);
-    }
-    id_list_fini(&ids);
+    struct status status = encode(s, &f.ids, text, n);
+    status = failed(status) ? status : predict(s, &f, top_k);
+    id_list_fini(&f.ids);
     if (failed(status)) {
         fill_result_fini(result);
     }

@@ -1,27 +1,20 @@
 #include "serve/likelihood.h"
 
 #include "data/text_batch.h"
-#include "dev/host_view.h"
-#include "pass/culprit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct likelihood_text {
     size_t start, n; /* in the ids, special tokens included */
+    int64_t first;   /* the number of its first sequence, among those of all texts by length */
     double sum;
 };
 
-/* The next sequence: a text with one position to predict. */
-struct cursor {
-    struct likelihood_text **text, **end; /* of the texts by length */
-    size_t position;                      /* counted from [CLS] */
-};
-
+/* The texts as a source of sequences: each text once for each of its tokens, which is masked. */
 struct likelihood_job {
     struct likelihood *l;
     struct likelihood_text **order; /* [n] longest first */
-    int64_t *owners;                /* [sequences of a batch] the numbers of their texts */
     double work, done;              /* tokens of all sequences, and of those computed */
 };
 
@@ -43,21 +36,14 @@ void likelihood_fini(struct likelihood *l)
     *l = (struct likelihood){0};
 }
 
-static struct status append_id(struct likelihood *l, enum special_token token)
-{
-    return id_list_append(&l->ids, l->session->tokenizer->special[token])
-               ? status_ok()
-               : status_error(STATUS_MEMORY, "out of memory for the tokens of texts");
-}
-
 static struct status check_length(const struct likelihood *l, size_t n)
 {
-    if (n == 2) {
+    if ((int64_t)n == input_form_n_special(&l->session->frame.one)) {
         return status_error(STATUS_DATA, "the text has no token to predict");
     }
     if ((int64_t)n > l->session->max_length) {
         return status_error(STATUS_DATA,
-                            "the text has %zu tokens with [CLS] and [SEP], but the model reads at most %lld",
+                            "the text has %zu tokens with the special ones, but the model reads at most %lld",
                             n, (long long)l->session->max_length);
     }
     return status_ok();
@@ -66,9 +52,9 @@ static struct status check_length(const struct likelihood *l, size_t n)
 struct status likelihood_add(struct likelihood *l, const char *text, size_t n)
 {
     struct likelihood_text t = {.start = l->ids.n};
-    TRY(append_id(l, SPECIAL_BEGIN));
+    TRY(input_specials_append(&l->ids, &l->session->frame.one.before));
     TRY(tokenizer_encode_ids(&l->session->scratch, &l->ids, text, n));
-    TRY(append_id(l, SPECIAL_SEPARATOR));
+    TRY(input_specials_append(&l->ids, &l->session->frame.one.after));
     t.n = l->ids.n - t.start;
     struct status status = check_length(l, t.n);
     if (failed(status)) {
@@ -87,105 +73,102 @@ static int by_length(const void *a, const void *b)
     return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : (x->start > y->start) - (x->start < y->start);
 }
 
-/* Appends the text with the mask at `position`, which is to be predicted. */
-static void add_sequence(const struct likelihood *l, const struct likelihood_text *t, size_t position)
+static int64_t n_predicted(const struct likelihood *l, const struct likelihood_text *t)
 {
-    struct batch *b = &l->session->batch;
+    return (int64_t)t->n - input_form_n_special(&l->session->frame.one);
+}
+
+/* The text of sequence i. */
+static struct likelihood_text *text_at(const struct likelihood_job *j, int64_t i)
+{
+    int64_t low = 0, high = j->l->n;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        *(j->order[middle]->first <= i ? &low : &high) = middle;
+    }
+    return j->order[low];
+}
+
+static int64_t length(const void *self, int64_t i)
+{
+    return (int64_t)text_at(self, i)->n;
+}
+
+/* Appends the text with the mask at the token that is to be predicted. */
+static void add(const void *self, int64_t i, int32_t key, struct batch *out)
+{
+    const struct likelihood *l = ((const struct likelihood_job *)self)->l;
+    const struct likelihood_text *t = text_at(self, i);
     const struct tokenizer *tokenizer = l->session->tokenizer;
+    const struct input_form *form = &l->session->frame.one;
     const int32_t *ids = l->ids.ids + t->start;
-    int32_t *out = text_batch_add(b, (int64_t)t->n, (int64_t)t->n, -1, 0),
+    int64_t n = (int64_t)t->n, position = form->before.n + i - t->first;
+    int32_t *to = text_batch_add(out, n, input_form_n_first(form, n_predicted(l, t), 0), -1, key),
             mask = tokenizer->special[SPECIAL_MASK];
-    memcpy(out, ids, t->n * sizeof *out);
-    out[position] = mask;
-    for (size_t i = position + 1;
-         l->masking == LIKELIHOOD_WITHIN_WORD && i + 1 < t->n && tokenizer_continues_word(tokenizer, ids[i]);
-         i++) {
-        out[i] = mask;
+    memcpy(to, ids, t->n * sizeof *to);
+    to[position] = mask;
+    for (int64_t k = position + 1; l->masking == LIKELIHOOD_WITHIN_WORD && k < n - form->after.n &&
+                                   tokenizer_continues_word(tokenizer, ids[k]);
+         k++) {
+        to[k] = mask;
     }
-    text_batch_masked_positions(b)[0] = (int32_t)position;
-    text_batch_masked_labels(b)[0] = ids[position];
-    text_batch_take_masked(b, 1);
+    text_batch_masked_positions(out)[0] = (int32_t)position;
+    text_batch_masked_labels(out)[0] = ids[position];
+    text_batch_take_masked(out, 1);
 }
 
-static bool fits(const struct batch *b, size_t n_tokens)
+static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
 {
-    return b->n_real_tokens + (int64_t)n_tokens <= b->limits.n_tokens &&
-           b->n_sequences + 1 < b->limits.n_sequences && b->n_real_labels < b->limits.n_labels;
+    struct likelihood_job *j = self;
+    struct likelihood_text *t = text_at(j, i);
+    t->sum -= tensor_load(outputs[REQUEST_WORD_LOSSES], 0);
+    j->done += (double)t->n;
+    return status_ok();
 }
 
-/* Fills the batch with the next sequences: at least one. */
-static void fill_batch(struct likelihood_job *j, struct cursor *c)
+static struct request request_of(struct likelihood_job *j)
 {
-    struct batch *b = &j->l->session->batch;
-    batch_clear(b);
-    while (c->text < c->end && fits(b, (*c->text)->n)) {
-        j->owners[b->n_sequences] = *c->text - text_of(j->l, 0);
-        add_sequence(j->l, *c->text, c->position++);
-        if (c->position + 1 == (*c->text)->n) { /* [SEP] */
-            c->text++;
-            c->position = 1;
-        }
+    const struct likelihood *l = j->l;
+    int64_t n = 0;
+    for (int64_t i = 0; i < l->n; i++) {
+        j->order[i] = text_of(l, i);
     }
-    j->done += (double)b->n_real_tokens;
-    batch_finish(b, tokenizer_tail_id(j->l->session->tokenizer));
-}
-
-/* The losses of the batch that ran, -log p of each label, are computed where the logits are, and only they
- * are fetched. */
-static struct status take_losses(struct likelihood_job *j)
-{
-    struct session *s = j->l->session;
-    struct stage *stage = &s->net.stage;
-    tensor losses = stage_head_output(stage, MODEL_WORD_LOSSES);
-    struct host_view view;
-    exec_enter(&s->net.x, "likelihood", -1);
-    s->net.x.ops->cross_entropy(&s->net.x, losses, stage_head_output(stage, MODEL_WORD_CORRECT), NULL_TENSOR,
-                                stage_head_output(stage, MODEL_WORD_LOGITS),
-                                stage_field(stage, TEXT_MASKED_LABELS), s->model->n_words,
-                                tensor_slice(stage_loss_scales(stage), 0, 1));
-    TRY(host_view_open(&view, &s->net.x, losses));
-    struct status status = culprit_of_result(&s->net, tensor_slice(view.host, 0, s->batch.n_real_labels),
-                                             "the likelihood of a text");
-    for (int64_t i = 0; i < s->batch.n_real_labels && !failed(status); i++) {
-        text_of(j->l, j->owners[i])->sum -= tensor_load(view.host, i);
+    qsort(j->order, (size_t)l->n, sizeof(struct likelihood_text *), by_length);
+    for (int64_t i = 0; i < l->n; i++) {
+        struct likelihood_text *t = j->order[i];
+        t->sum = 0;
+        t->first = n;
+        n += n_predicted(l, t);
+        j->work += (double)t->n * (double)n_predicted(l, t);
     }
-    host_view_close(&view);
-    return status;
+    return (struct request){.source = {.name = "texts", .self = j, .n = n, .length = length, .add = add},
+                            .n_asked = 1,
+                            .outputs = 1U << REQUEST_WORD_LOSSES,
+                            .take = take,
+                            .self = j};
 }
 
 static struct status run(struct likelihood_job *j, void (*done)(void *self, double part), void *self)
 {
-    struct likelihood *l = j->l;
-    for (int64_t i = 0; i < l->n; i++) {
-        struct likelihood_text *t = j->order[i] = text_of(l, i);
-        t->sum = 0;
-        j->work += (double)t->n * (double)(t->n - 2);
-    }
-    qsort(j->order, (size_t)l->n, sizeof(struct likelihood_text *), by_length);
-    struct cursor c = {.text = j->order, .end = j->order + l->n, .position = 1};
-    while (c.text < c.end) {
-        fill_batch(j, &c);
-        stage_infer(&l->session->net.stage, &l->session->batch);
-        TRY(take_losses(j));
-        if (done != NULL) {
+    struct packer *p = &j->l->session->packer;
+    struct request r = request_of(j);
+    packer_add(p, &r);
+    for (bool more = true; more && !r.ended;) {
+        TRY(packer_step(p, &more));
+        if (done != NULL && j->done > 0) {
             done(self, j->done / j->work);
         }
     }
-    return status_ok();
+    return r.status;
 }
 
 struct status likelihood_run(struct likelihood *l, void (*done)(void *self, double part), void *self)
 {
-    struct likelihood_job j = {
-        .l = l,
-        .order = calloc((size_t)l->n + 1, sizeof(struct likelihood_text *)),
-        .owners = calloc((size_t)l->session->batch.limits.n_sequences, sizeof(int64_t)),
-    };
-    struct status s = j.order == NULL || j.owners == NULL
+    struct likelihood_job j = {.l = l, .order = calloc((size_t)l->n + 1, sizeof(struct likelihood_text *))};
+    struct status s = j.order == NULL
                           ? status_error(STATUS_MEMORY, "out of memory for %lld texts", (long long)l->n)
                           : run(&j, done, self);
     free(j.order);
-    free(j.owners);
     return s;
 }
 
@@ -196,7 +179,7 @@ double likelihood_get(const struct likelihood *l, int64_t i)
 
 int64_t likelihood_tokens(const struct likelihood *l, int64_t i)
 {
-    return (int64_t)text_of(l, i)->n - 2;
+    return n_predicted(l, text_of(l, i));
 }
 
 bool likelihood_same_tokens(const struct likelihood *l, int64_t i, int64_t k)

@@ -1,11 +1,10 @@
 #include "serve/model_outputs.h"
 
 #include "data/text_batch.h"
-#include "dev/host_view.h"
 #include "io/safetensors.h"
 #include "ops/backend.h"
-#include "pass/culprit.h"
 #include "pass/network_files.h"
+#include "serve/packer.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,23 +19,25 @@ static struct status no_memory(void)
 
 /* ---- the batch ---- */
 
-/* A special token where there is one, else the piece. */
-static int32_t special_or(const struct tokenizer *t, enum special_token special, int32_t piece)
-{
-    return t->special[special] >= 0 ? t->special[special] : piece;
-}
-
-/* [CLS] a [SEP] b [SEP], one token in seven masked; the multipliers are primes without meaning. */
-static int32_t fixed_id(const struct tokenizer *t, int64_t sequence, int64_t place, int64_t n)
+/* One token in seven masked; the multipliers are primes without meaning. */
+static int32_t fixed_id(const struct tokenizer *t, int64_t sequence, int64_t place)
 {
     int32_t piece = (int32_t)((place * 7919 + sequence * 104729 + 11) % t->n);
-    if (place == 0) {
-        return special_or(t, SPECIAL_BEGIN, piece);
+    bool masked = place % 7 == 3 && t->special[SPECIAL_MASK] >= 0;
+    return masked ? t->special[SPECIAL_MASK] : piece;
+}
+
+/* The special tokens around a pair, if the tokenizer has them and the sequence has room. */
+static void put_frame(const struct tokenizer *t, int32_t *ids, int64_t n)
+{
+    struct input_frame frame;
+    if (failed(tokenizer_frame(&frame, t, "a pair of texts"))) {
+        return;
     }
-    if (place == n - 1 || place == n / 2) {
-        return special_or(t, SPECIAL_SEPARATOR, piece);
+    int64_t room = n - input_form_n_special(&frame.pair);
+    if (room >= 0) {
+        input_form_write(&frame.pair, ids, (room + 1) / 2, room / 2);
     }
-    return place % 7 == 3 ? special_or(t, SPECIAL_MASK, piece) : piece;
 }
 
 struct status outputs_input_fixed(struct outputs_input *in, const struct model_dir *m)
@@ -56,9 +57,10 @@ struct status outputs_input_fixed(struct outputs_input *in, const struct model_d
         for (int64_t s = 0; s < length; s++) {
             int32_t pad = tokenizer_tail_id(&m->tokenizer);
             bool real = s < lengths[b];
-            in->ids[b * length + s] = real ? fixed_id(&m->tokenizer, b, s, lengths[b]) : pad;
+            in->ids[b * length + s] = real ? fixed_id(&m->tokenizer, b, s) : pad;
             in->types[b * length + s] = real && s > lengths[b] / 2;
         }
+        put_frame(&m->tokenizer, in->ids + b * length, lengths[b]);
     }
     return status_ok();
 }
@@ -71,98 +73,112 @@ void outputs_input_fini(struct outputs_input *in)
     *in = (struct outputs_input){0};
 }
 
-/* Every token is asked for its word. */
-static void fill_batch(struct batch *b, const struct outputs_input *in, int32_t pad)
+/* The sequences as a source; every token is asked for its word. */
+static int64_t length(const void *self, int64_t i)
 {
-    batch_clear(b);
-    for (int64_t i = 0; i < in->n_sequences; i++) {
-        const int32_t *types = in->types + i * in->length;
-        int64_t n = in->lengths[i], n_first = 0;
-        while (n_first < n && types[n_first] == 0) {
-            n_first++;
-        }
-        memcpy(text_batch_add(b, n, n_first, -1, 0), in->ids + i * in->length, (size_t)n * sizeof *in->ids);
-        for (int64_t p = 0; p < n; p++) {
-            text_batch_masked_positions(b)[p] = (int32_t)p;
-            text_batch_masked_labels(b)[p] = -1;
-        }
-        text_batch_take_masked(b, n);
+    return ((const struct outputs_input *)self)->lengths[i];
+}
+
+static void add(const void *self, int64_t i, int32_t key, struct batch *out)
+{
+    const struct outputs_input *in = self;
+    const int32_t *types = in->types + i * in->length;
+    int64_t n = in->lengths[i], n_first = 0;
+    while (n_first < n && types[n_first] == 0) {
+        n_first++;
     }
-    batch_finish(b, pad);
+    memcpy(text_batch_add(out, n, n_first, -1, key), in->ids + i * in->length, (size_t)n * sizeof *in->ids);
+    for (int64_t p = 0; p < n; p++) {
+        text_batch_masked_positions(out)[p] = (int32_t)p;
+        text_batch_masked_labels(out)[p] = -1;
+    }
+    text_batch_take_masked(out, n);
 }
 
 /* ---- the outputs ---- */
 
-/* An output where the network has it, the rounding of the stream and of the vocabulary included. */
-static tensor output_of(const struct network *net, int output)
+static const enum request_output requested[OUTPUTS_N] = {
+    [OUTPUTS_MLM] = REQUEST_WORD_LOGITS,    [OUTPUTS_NSP] = REQUEST_PAIR_LOGITS,
+    [OUTPUTS_QA] = REQUEST_SPAN_LOGITS,     [OUTPUTS_HIDDEN] = REQUEST_HIDDEN,
+    [OUTPUTS_POOLED] = REQUEST_POOLED,      [OUTPUTS_TEXTS] = REQUEST_TEXT_LOGITS,
+    [OUTPUTS_WORDS] = REQUEST_TOKEN_LOGITS,
+};
+
+/* Values that are filled row by row. */
+struct taking {
+    struct model_outputs *values;
+    int64_t n_rows[OUTPUTS_N]; /* so far */
+};
+
+static struct status take(void *self, int64_t sequence, const tensor outputs[REQUEST_N_OUTPUTS])
 {
-    static const enum model_output heads[] = {
-        [OUTPUTS_MLM] = MODEL_WORD_LOGITS,    [OUTPUTS_NSP] = MODEL_PAIR_LOGITS,
-        [OUTPUTS_QA] = MODEL_SPAN_LOGITS,     [OUTPUTS_POOLED] = MODEL_POOLED,
-        [OUTPUTS_TEXTS] = MODEL_CLASS_LOGITS, [OUTPUTS_WORDS] = MODEL_CLASS_LOGITS};
+    struct taking *t = self;
+    (void)sequence;
+    for (int k = 0; k < OUTPUTS_N; k++) {
+        tensor from = outputs[requested[k]], to = t->values->values[k];
+        for (int64_t r = 0; !tensor_is_null(from) && r < from.dims[0]; r++) {
+            memcpy((float *)to.data + t->n_rows[k]++ * to.dims[1],
+                   (const float *)from.data + r * from.strides[0], (size_t)to.dims[1] * sizeof(float));
+        }
+    }
+    return status_ok();
+}
+
+/* The outputs that the network has. */
+static unsigned outputs_of(const struct network *net)
+{
     bool texts = net->config.model->task == MODEL_TASK_SEQUENCE_CLASSIFICATION;
-    if (output == OUTPUTS_HIDDEN) {
-        return stage_output(&net->stage);
-    }
-    if ((output == OUTPUTS_TEXTS && !texts) || (output == OUTPUTS_WORDS && texts)) {
-        return NULL_TENSOR;
-    }
-    return stage_head_output(&net->stage, heads[output]);
+    unsigned all = packer_outputs(net);
+    return all & ~(1U << (texts ? REQUEST_TOKEN_LOGITS : REQUEST_TEXT_LOGITS) | 1U << REQUEST_WORD_LOSSES);
 }
 
-static struct status copy_output(tensor *out, struct network *net, tensor from, int64_t rows, int64_t cols,
-                                 int output)
-{
-    struct host_view view;
-    float *to = malloc((size_t)(rows * cols + 1) * sizeof *to);
-    if (to == NULL) {
-        return no_memory();
-    }
-    *out = tensor_2d(to, DTYPE_F32, rows, cols);
-    TRY(host_view_open(&view, &net->x, from));
-    for (int64_t r = 0; r < rows; r++) {
-        memcpy(to + r * cols, (const float *)view.host.data + r * view.host.strides[0],
-               (size_t)cols * sizeof *to);
-    }
-    host_view_close(&view);
-    return culprit_of_result(net, *out, outputs_names[output]);
-}
-
-static struct status copy_outputs(struct model_outputs *o, struct network *net,
-                                  const struct outputs_input *in)
+static struct status allocate(struct model_outputs *o, const struct packer *p, const struct outputs_input *in)
 {
     int64_t n_tokens = 0;
     for (int64_t i = 0; i < in->n_sequences; i++) {
         n_tokens += in->lengths[i];
     }
     for (int k = 0; k < OUTPUTS_N; k++) {
-        tensor from = output_of(net, k);
+        tensor largest = p->rows[requested[k]];
         bool of_sequences = k == OUTPUTS_NSP || k == OUTPUTS_POOLED || k == OUTPUTS_TEXTS;
-        int64_t cols = k == OUTPUTS_MLM       ? net->config.model->vocab_size
-                       : tensor_is_null(from) ? 0
-                                              : from.dims[1];
-        if (!tensor_is_null(from)) {
-            TRY(copy_output(&o->values[k], net, from, of_sequences ? in->n_sequences : n_tokens, cols, k));
+        if (tensor_is_null(largest)) {
+            continue;
         }
+        int64_t rows = of_sequences ? in->n_sequences : n_tokens,
+                cols = k == OUTPUTS_MLM ? p->net->config.model->vocab_size : largest.dims[1];
+        float *to = malloc((size_t)(rows * cols + 1) * sizeof *to);
+        if (to == NULL) {
+            return no_memory();
+        }
+        o->values[k] = tensor_2d(to, DTYPE_F32, rows, cols);
     }
     return status_ok();
+}
+
+static struct status compute(struct model_outputs *o, struct packer *p, const struct outputs_input *in)
+{
+    struct taking t = {.values = o};
+    struct request r = {
+        .source = {.name = "sequences", .self = in, .n = in->n_sequences, .length = length, .add = add},
+        .n_asked = in->length,
+        .outputs = outputs_of(p->net),
+        .take = take,
+        .self = &t};
+    TRY(allocate(o, p, in));
+    return packer_answer(p, &r);
 }
 
 static struct status run(struct model_outputs *o, struct network *net, const struct model_dir *m,
                          const struct outputs_input *in)
 {
-    const struct model *model = net->config.model;
     struct load_report report;
-    struct batch b = {0};
-    TRY(network_files_load(net, m, model->task, 0, &report));
-    struct status s = batch_init(&b, &model->layout, net->config.limits);
-    if (!failed(s)) {
-        fill_batch(&b, in, tokenizer_tail_id(&m->tokenizer));
-        stage_infer(&net->stage, &b);
-        s = net->x.status;
-    }
-    batch_fini(&b);
-    return failed(s) ? s : copy_outputs(o, net, in);
+    struct packer p;
+    TRY(network_files_load(net, m, net->config.model->task, 0, &report));
+    struct status s =
+        packer_init(&p, net, net->config.limits, tokenizer_tail_id(&m->tokenizer), outputs_of(net));
+    s = failed(s) ? s : compute(o, &p, in);
+    packer_fini(&p);
+    return s;
 }
 
 struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, enum model_task task,

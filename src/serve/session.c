@@ -1,5 +1,6 @@
 #include "serve/session.h"
 
+#include "core/integers.h"
 #include "data/text_batch.h"
 #include "pass/network_files.h"
 
@@ -37,22 +38,23 @@ static int64_t batch_tokens_on(const struct device *device)
     return device->is_host ? HOST_BATCH_TOKENS : DEVICE_BATCH_TOKENS;
 }
 
-/* A text has at least 2 tokens, [CLS] and [SEP].  With a mask in each, logits are most of the memory: room
- * for texts of MASKED_TEXT_TOKENS; a batch of shorter ones is smaller. */
+static bool is_masked(enum model_task task)
+{
+    return task == MODEL_TASK_MASKED_LM || task == MODEL_TASK_PRETRAINING;
+}
+
+/* With a mask in each text, logits are most of the memory: room for texts of MASKED_TEXT_TOKENS; a batch of
+ * shorter ones is smaller. */
 static struct batch_limits limits_of(int64_t length, enum model_task task, int64_t batch_tokens,
                                      bool one_mask_each)
 {
     enum { MASKED_TEXT_TOKENS = 8 };
-    bool masked = task == MODEL_TASK_MASKED_LM || task == MODEL_TASK_PRETRAINING;
-    struct batch_limits limits = text_batch_limits(1, length, masked ? length : 0);
-    if (masked && !one_mask_each) {
-        return limits;
+    if (is_masked(task) && !one_mask_each) {
+        return text_batch_limits(1, length, length);
     }
-    limits.n_tokens = limits.n_tokens > batch_tokens ? limits.n_tokens : batch_tokens;
-    limits.n_sequences = limits.n_tokens / 2 + 1;
-    if (masked) {
-        int64_t n = limits.n_tokens / MASKED_TEXT_TOKENS;
-        limits.n_labels = (n + BATCH_LABEL_BUCKET - 1) / BATCH_LABEL_BUCKET * BATCH_LABEL_BUCKET;
+    struct batch_limits limits = packer_limits(batch_tokens, length);
+    if (is_masked(task)) {
+        limits.n_labels = int_round_up(limits.n_tokens / MASKED_TEXT_TOKENS, BATCH_LABEL_BUCKET);
         limits.n_sequences = limits.n_labels + 1;
     }
     return limits;
@@ -93,8 +95,7 @@ static int64_t text_length_of(const struct sentence_model *s, const struct model
 
 static struct status init_scratch(struct session *s)
 {
-    TRY(tokenizer_require(s->tokenizer, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR,
-                          "the input of the model"));
+    TRY(tokenizer_frame(&s->frame, s->tokenizer, "the input of the model"));
     return tokenizer_scratch_init(&s->scratch, s->tokenizer);
 }
 
@@ -133,8 +134,13 @@ static struct status open_network(struct session *s, enum model_task task, struc
     TRY(s->dir.family->create(&s->model, s->dir.config, task));
     struct network_config config = config_of(s->model, limits, o);
     TRY(network_init(&s->net, &config));
-    TRY(load(s, task));
-    return batch_init(&s->batch, &s->model->layout, limits);
+    return load(s, task);
+}
+
+static struct status init_packer(struct session *s)
+{
+    return packer_init(&s->packer, &s->net, s->net.config.limits, tokenizer_tail_id(s->tokenizer),
+                       packer_outputs(&s->net));
 }
 
 struct status session_open(struct session *s, const char *path, enum model_task task,
@@ -144,6 +150,9 @@ struct status session_open(struct session *s, const char *path, enum model_task 
     struct status status = open_dir(s, path, task, o);
     if (!failed(status)) {
         status = open_network(s, task, limits_in(&s->dir, task, o), o);
+    }
+    if (!failed(status)) {
+        status = init_packer(s);
     }
     if (failed(status)) {
         session_close(s);
@@ -193,7 +202,7 @@ static struct status open_over(struct session *s, const struct session *model, e
     struct network_config config = config_of(s->model, limits, &o);
     TRY(init_scratch(s));
     TRY(network_init_shared(&s->net, &config, &model->net));
-    return batch_init(&s->batch, &s->model->layout, limits);
+    return init_packer(s);
 }
 
 struct status session_open_shared(struct session *s, const struct session *model, enum model_task task)
@@ -210,18 +219,9 @@ struct status session_open_shared(struct session *s, const struct session *model
     return status;
 }
 
-struct status session_predict(struct session *s, struct predict_options o)
-{
-    struct progress quiet = progress_begin(false);
-    o.limits = s->net.config.limits;
-    o.pad_id = tokenizer_tail_id(s->tokenizer);
-    o.progress = o.progress == NULL ? &quiet : o.progress;
-    return predict_run(&s->net, &o);
-}
-
 void session_close(struct session *s)
 {
-    batch_fini(&s->batch);
+    packer_fini(&s->packer);
     network_fini(&s->net);
     if (s->model != NULL) {
         s->model->type->destroy(s->model);

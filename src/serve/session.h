@@ -5,7 +5,7 @@
 
 #include "model/model_dir.h"
 #include "ops/backend.h"
-#include "serve/predict.h"
+#include "serve/packer.h"
 #include "serve/sentence_model.h"
 #include "text/tokenizer.h"
 
@@ -28,11 +28,12 @@ struct session {
     struct model_dir dir;              /* without its files; empty where the session is shared */
     const struct tokenizer *tokenizer; /* of the model */
     struct tokenizer_scratch scratch;
-    int64_t max_length;   /* tokens of a sequence, special ones included */
-    int64_t batch_tokens; /* tokens of a batch, unless one text alone needs more */
-    struct model *model;  /* owned */
-    struct network net;   /* of `model` */
-    struct batch batch;
+    struct input_frame frame; /* of the model's input */
+    int64_t max_length;       /* tokens of a sequence, special ones included */
+    int64_t batch_tokens;     /* tokens of a batch, unless one text alone needs more */
+    struct model *model;      /* owned */
+    struct network net;       /* of `model` */
+    struct packer packer;
     int64_t text_length;                   /* the part of max_length that serve/embed reads of a text */
     struct sentence_model files;           /* viewed by `sentence`, unless the session is shared */
     const struct sentence_model *sentence; /* how the model makes vectors */
@@ -58,9 +59,6 @@ struct status session_open_shared(struct session *s, const struct session *model
 
 /* Safe on a zeroed struct and after a failed open. */
 void session_close(struct session *s);
-
-/* predict_run in the session's batches; `o` has no limits and no padding yet, and progress may be NULL. */
-struct status session_predict(struct session *s, struct predict_options o);
 
 /* The plan of a session on this model, without reading weights. */
 struct status session_plan(struct network_plan *plan, const char *path, enum model_task task,

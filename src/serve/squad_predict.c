@@ -22,23 +22,21 @@ void squad_predict_fini(struct squad_prediction *p)
     *p = (struct squad_prediction){0};
 }
 
-static struct status take(void *self, int64_t feature, const float *logits, int64_t n)
+static struct status take(void *self, int64_t feature, const tensor outputs[REQUEST_N_OUTPUTS])
 {
     struct squad_prediction *p = self;
-    for (int64_t k = 0; k < n; k++) {
+    const float *logits = outputs[REQUEST_SPAN_LOGITS].data;
+    for (int64_t k = 0; k < outputs[REQUEST_SPAN_LOGITS].dims[0]; k++) {
         p->start[k] = logits[2 * k];
         p->end[k] = logits[2 * k + 1];
     }
     return squad_answers_add(p->answers, feature, p->start, p->end);
 }
 
-struct predict_options squad_predict_options(struct squad_prediction *p)
+struct request squad_predict_request(struct squad_prediction *p)
 {
-    return (struct predict_options){.source = squad_batches_source(p->answers->features),
-                                    .output = MODEL_SPAN_LOGITS,
-                                    .rows = BATCH_OF_TOKENS,
-                                    .n_logits = 2,
-                                    .what = "the scores of the answers",
-                                    .take = take,
-                                    .self = p};
+    return (struct request){.source = squad_batches_source(p->answers->features),
+                            .outputs = 1U << REQUEST_SPAN_LOGITS,
+                            .take = take,
+                            .self = p};
 }

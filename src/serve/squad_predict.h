@@ -3,7 +3,7 @@
 #define KILN_SERVE_SQUAD_PREDICT_H
 
 #include "data/squad_answers.h"
-#include "serve/predict.h"
+#include "serve/request.h"
 
 /* The logits of one feature as starts and ends, for the answers. */
 struct squad_prediction {
@@ -15,8 +15,7 @@ struct squad_prediction {
 struct status squad_predict_init(struct squad_prediction *p, struct squad_answers *answers);
 void squad_predict_fini(struct squad_prediction *p);
 
-/* Fills the arguments of predict_run, except limits, padding and progress; the caller then finishes the
- * answers. */
-struct predict_options squad_predict_options(struct squad_prediction *p);
+/* The request for the logits of all features; the caller then finishes the answers. */
+struct request squad_predict_request(struct squad_prediction *p);
 
 #endif

@@ -1,6 +1,7 @@
 #include "serve/tag_words.h"
 
 #include "data/class_score.h"
+#include "serve/predict.h"
 
 #include <stdlib.h>
 
@@ -75,7 +76,8 @@ static struct status run(struct session *s, struct tag_result *r, struct tag_exa
     TRY(tag_examples_encode(e, s->tokenizer, s->max_length, model, false));
     struct status status = class_logits_init(&logits, &e->texts, model->n);
     if (!failed(status)) {
-        status = session_predict(s, class_logits_prediction(&logits));
+        struct request request = class_logits_request(&logits);
+        status = predict_run(&s->packer, &request, &(struct predict_options){0});
     }
     if (!failed(status)) {
         status = take(r, e, &logits, model);

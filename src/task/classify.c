@@ -118,10 +118,10 @@ static void set_optimizer(const void *self, struct optimizer *o)
     classifier_set_optimizer(o, c->options->weight_decay);
 }
 
-static struct predict_options prediction(void *self)
+static struct request prediction(void *self)
 {
     struct classify_task *c = self;
-    return class_logits_prediction(&c->logits);
+    return class_logits_request(&c->logits);
 }
 
 /* ---- predictions.jsonl ---- */

@@ -7,6 +7,7 @@
 #include "core/stop.h"
 #include "ops/half_ops.h"
 #include "pass/network_files.h"
+#include "serve/predict.h"
 #include "task/finetune_finished.h"
 #include "task/finetune_missing.h"
 #include "task/run_outputs.h"
@@ -126,6 +127,11 @@ static struct batch_limits both_of(struct batch_limits a, struct batch_limits b)
                                  int_larger(a.n_labels, b.n_labels), int_larger(a.max_seqlen, b.max_seqlen)};
 }
 
+static struct batch_limits predict_limits(const struct finetune_options *o, const struct finetune_data *data)
+{
+    return packer_limits(o->predict_batch_size * data->source.max_length, data->source.max_length);
+}
+
 static struct status limits_of(const struct job *j, struct batch_limits *train, struct batch_limits *predict)
 {
     const struct finetune_options *o = j->options;
@@ -137,7 +143,7 @@ static struct status limits_of(const struct job *j, struct batch_limits *train, 
             both_of(*train, text_batch_limits(o->predict_batch_size, j->open.heldout.source.max_length, 0));
     }
     if (o->do_predict) {
-        *predict = sorted_batches_limits(o->predict_batch_size, j->open.predict.source.max_length);
+        *predict = predict_limits(o, &j->open.predict);
     }
     return status_ok();
 }
@@ -286,20 +292,31 @@ static struct status train(struct job *j)
     return status_ok();
 }
 
-static struct status compute(struct job *j, const struct predict_options *how)
+/* With training, training is what is timed. */
+static struct status run_request(struct job *j, struct packer *p, struct request *r)
 {
     const struct finetune_options *o = j->options;
     struct profile profile = {0};
     struct profile_options times = o->profile;
-    times.enabled = times.enabled && !o->do_train; /* with training, training is what is timed */
+    times.enabled = times.enabled && !o->do_train;
     struct status s = profile_open(&profile, &times, o->output_dir, &j->trainer.net.x);
     j->trainer.net.profile = &profile;
     if (!failed(s)) {
         stop_begin_work();
-        s = predict_run(&j->trainer.net, how);
+        s = predict_run(p, r, &(struct predict_options){&j->log.progress, stop_requested});
     }
     profile_close(&profile);
     j->trainer.net.profile = NULL;
+    return s;
+}
+
+static struct status compute(struct job *j, struct request *r)
+{
+    struct packer p;
+    struct status s = packer_init(&p, &j->trainer.net, predict_limits(j->options, &j->open.predict),
+                                  tokenizer_tail_id(&j->open.model.tokenizer), r->outputs);
+    s = failed(s) ? s : run_request(j, &p, r);
+    packer_fini(&p);
     return s;
 }
 
@@ -332,16 +349,12 @@ static struct status predict(struct job *j)
     const struct finetune_options *o = j->options;
     const struct finetune_data *data = &j->open.predict;
     struct buf written = {0};
-    struct predict_options how = j->task->prediction(j->open.self);
-    how.limits = sorted_batches_limits(o->predict_batch_size, data->source.max_length);
-    how.pad_id = tokenizer_tail_id(&j->open.model.tokenizer);
-    how.progress = &j->log.progress;
-    how.stopped = stop_requested;
+    struct request request = j->task->prediction(j->open.self);
     metrics_event(&j->log, "predicting",
                   json_pack("{s:I, s:I, s:I}", data->unit, (json_int_t)data->n_examples, "features",
                             (json_int_t)data->source.n, "batch_size", (json_int_t)o->predict_batch_size));
     int64_t start = clock_ns();
-    TRY(compute(j, &how));
+    TRY(compute(j, &request));
     double seconds = clock_since_s(start), rate = (double)data->source.n / seconds;
     struct status s = j->task->write(j->open.self, &written);
     if (!failed(s)) {

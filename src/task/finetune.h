@@ -9,7 +9,7 @@
 #include "ops/backend.h"
 #include "task/finetune_train.h"
 #include "model/model_dir.h"
-#include "serve/predict.h"
+#include "serve/request.h"
 #include "task/missing.h"
 
 /* The part of a job that its task sees.  The model is open; task->read may still change its configuration,
@@ -42,8 +42,8 @@ struct finetune_task {
 
     void (*set_optimizer)(const void *self, struct optimizer *o);
 
-    /* How to predict f->predict; the job sets batch size, padding and progress. */
-    struct predict_options (*prediction)(void *self);
+    /* The request for the outputs of f->predict. */
+    struct request (*prediction)(void *self);
 
     /* Writes the predictions, and appends the names of the files. */
     struct status (*write)(void *self, struct buf *names);

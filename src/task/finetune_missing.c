@@ -1,7 +1,7 @@
 #include "task/finetune_missing.h"
 
 #include "core/log.h"
-#include "data/sorted_batches.h"
+#include "serve/packer.h"
 #include "model/model_dir.h"
 
 #include <stdlib.h>
@@ -81,7 +81,7 @@ struct status finetune_assume_limits(const struct finetune_options *o, struct ba
             text_batch_limits(o->train_batch_size / o->gradient_accumulation_steps, o->max_seq_length, 0);
     }
     if (o->do_predict) {
-        *predict = sorted_batches_limits(o->predict_batch_size, o->max_seq_length);
+        *predict = packer_limits(o->predict_batch_size * o->max_seq_length, o->max_seq_length);
     }
     return status_ok();
 }

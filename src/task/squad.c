@@ -116,10 +116,10 @@ static void set_optimizer(const void *self, struct optimizer *o)
     o->bias_correction = false;
 }
 
-static struct predict_options prediction(void *self)
+static struct request prediction(void *self)
 {
     struct squad_task *q = self;
-    return squad_predict_options(&q->prediction);
+    return squad_predict_request(&q->prediction);
 }
 
 static struct status write(void *self, struct buf *names)

@@ -93,10 +93,10 @@ static void set_optimizer(const void *self, struct optimizer *o)
     classifier_set_optimizer(o, t->options->weight_decay);
 }
 
-static struct predict_options prediction(void *self)
+static struct request prediction(void *self)
 {
     struct tag_task *t = self;
-    return class_logits_prediction(&t->logits);
+    return class_logits_request(&t->logits);
 }
 
 static const char *label_of(const struct tag_task *t, const struct tag_word *w)

@@ -73,7 +73,7 @@ bad '"sentence_bad" is missing; each line has a pair of sentences' '{"sentence_g
 bad '"sentence_good" is empty' '{"sentence_good": " ", "sentence_bad": "the king"}'
 bad '"sentence_good" is a list' '{"sentence_good": ["a"], "sentence_bad": "the king"}'
 bad 'each line must be a JSON object' '[1]'
-bad 'the text has 82 tokens with [CLS] and [SEP], but the model reads at most' \
+bad 'the text has 82 tokens with the special ones, but the model reads at most' \
     "{\"sentence_good\": \"the$(printf ' king%.0s' {1..79})\", \"sentence_bad\": \"the king\"}"
 printf '%s\n{"sentence_good": "the ki' "$(head -1 "$dir/pairs/a.jsonl")" >"$dir/bad.jsonl"
 expect 65 "bad.jsonl line 2" blimp --input "$dir/bad.jsonl"

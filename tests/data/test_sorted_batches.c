@@ -38,6 +38,14 @@ static void check_batch(const struct batch *b, const int64_t *examples, int seen
     }
 }
 
+/* Room for n texts of `longest` tokens, or for more that are shorter. */
+static struct batch_limits shared_limits(int64_t n, int64_t longest)
+{
+    struct batch_limits limits = text_batch_limits(n, longest, 0);
+    limits.n_sequences = limits.n_tokens / 2 + 1;
+    return limits;
+}
+
 /* The number of batches. */
 static int64_t check(int64_t n, struct batch_limits limits)
 {
@@ -66,16 +74,16 @@ int main(void)
     for (int i = 0; i < MOST; i++) {
         lengths[i] = 8;
     }
-    EXPECT(check(256, sorted_batches_limits(4, 512)) == 1, "short examples run at once");
+    EXPECT(check(256, shared_limits(4, 512)) == 1, "short examples run at once");
     lengths[17] = 512;
-    EXPECT(check(256, sorted_batches_limits(4, 512)) == 2, "a long one takes no more than its own room");
+    EXPECT(check(256, shared_limits(4, 512)) == 2, "a long one takes no more than its own room");
     EXPECT(check(256, text_batch_limits(4, 512, 0)) == 64, "unless a batch may have 4 examples only");
-    EXPECT(check(1, sorted_batches_limits(1, 512)) == 1, "one");
-    EXPECT(check(0, sorted_batches_limits(1, 512)) == 0, "none");
+    EXPECT(check(1, shared_limits(1, 512)) == 1, "one");
+    EXPECT(check(0, shared_limits(1, 512)) == 0, "none");
     for (int i = 0; i < MOST; i++) {
         lengths[i] = 2 + i * 7919 % 127;
     }
-    int64_t n = check(MOST, sorted_batches_limits(1, 128));
+    int64_t n = check(MOST, shared_limits(1, 128));
     EXPECT(n >= 150 && n <= 200, "lengths of all kinds make %lld batches of 128 tokens", (long long)n);
     return 0;
 }

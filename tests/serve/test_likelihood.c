@@ -16,17 +16,18 @@ static const char *const texts[N_TEXTS] = {"a mad dog", "a man and a dog, in a b
 static double predict_by_hand(struct session *s, const struct id_list *ids, size_t position, size_t end)
 {
     struct host_view view;
-    batch_clear(&s->batch);
-    int32_t *out = text_batch_add(&s->batch, (int64_t)ids->n, (int64_t)ids->n, -1, 0);
+    struct batch batch;
+    EXPECT_OK(batch_init(&batch, &s->model->layout, s->net.config.limits));
+    int32_t *out = text_batch_add(&batch, (int64_t)ids->n, (int64_t)ids->n, -1, 0);
     memcpy(out, ids->ids, ids->n * sizeof *out);
     for (size_t i = position; i < end; i++) {
         out[i] = s->tokenizer->special[SPECIAL_MASK];
     }
-    text_batch_masked_positions(&s->batch)[0] = (int32_t)position;
-    text_batch_masked_labels(&s->batch)[0] = -1;
-    text_batch_take_masked(&s->batch, 1);
-    batch_finish(&s->batch, s->tokenizer->special[SPECIAL_PAD]);
-    stage_infer(&s->net.stage, &s->batch);
+    text_batch_masked_positions(&batch)[0] = (int32_t)position;
+    text_batch_masked_labels(&batch)[0] = -1;
+    text_batch_take_masked(&batch, 1);
+    batch_finish(&batch, s->tokenizer->special[SPECIAL_PAD]);
+    stage_infer(&s->net.stage, &batch);
     EXPECT_OK(host_view_open(&view, &s->net.x, stage_head_output(&s->net.stage, MODEL_WORD_LOGITS)));
     const float *logits = view.host.data;
     double sum = 0, wanted = logits[ids->ids[position]];
@@ -34,6 +35,7 @@ static double predict_by_hand(struct session *s, const struct id_list *ids, size
         sum += exp((double)logits[i]);
     }
     host_view_close(&view);
+    batch_fini(&batch);
     return wanted - log(sum);
 }
 
@@ -111,7 +113,7 @@ static void what_is_wrong_is_said(const char *path)
     EXPECT_OK(likelihood_init(&l, &s, LIKELIHOOD_TOKEN));
     EXPECT_ERROR(likelihood_add(&l, " ", 1), STATUS_DATA, "no token to predict");
     EXPECT_ERROR(likelihood_add(&l, longer, sizeof longer - 1), STATUS_DATA,
-                 "25 tokens with [CLS] and [SEP], but the model reads at most 24");
+                 "25 tokens with the special ones, but the model reads at most 24");
     EXPECT(l.n == 0 && l.ids.n == 0, "texts that were refused are kept");
     EXPECT_OK(likelihood_add(&l, longer, sizeof longer - 3));
     EXPECT_OK(likelihood_run(&l, NULL, NULL));

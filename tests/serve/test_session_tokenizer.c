@@ -24,6 +24,7 @@ static void a_mask_is_wanted_where_one_is_filled(const char *path)
     session_close(&s);
     EXPECT_OK(session_open_shared(&s, &owner, MODEL_TASK_ENCODER));
     session_close(&s);
+    owner.dir.tokenizer.frame.given = false;
     owner.dir.tokenizer.special[SPECIAL_SEPARATOR] = -1;
     EXPECT_ERROR(session_open_shared(&s, &owner, MODEL_TASK_ENCODER), STATUS_DATA,
                  "has no separator token, which the input of the model needs");

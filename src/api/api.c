@@ -1,5 +1,7 @@
 #include "api/api.h"
 
+#include "serve/answer_kind.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,11 @@ _Static_assert((int)KILN_USAGE == STATUS_USAGE && (int)KILN_DATA == STATUS_DATA 
                    (int)KILN_MEMORY == STATUS_MEMORY && (int)KILN_IO == STATUS_IO &&
                    (int)KILN_CANCELLED == STATUS_PREEMPTED && (int)KILN_NUMERIC == STATUS_NUMERIC,
                "public codes are those of core/status.h");
+
+_Static_assert((int)KILN_FILL == ANSWER_FILL && (int)KILN_ASK == ANSWER_ASK &&
+                   (int)KILN_EMBED == ANSWER_EMBED && (int)KILN_CLASSIFY == ANSWER_CLASSIFY &&
+                   (int)KILN_TAG == ANSWER_TAG,
+               "public tasks are the first rows of serve/answer_kind.h");
 
 _Static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "kiln_session_cancel is for signal handlers");
 
@@ -39,14 +46,11 @@ struct status api_begin(struct kiln_session *s)
 
 struct status api_begin_task(struct kiln_session *s, enum kiln_task task)
 {
-    static const char *const names[] = {[KILN_FILL] = "fill",
-                                        [KILN_ASK] = "ask",
-                                        [KILN_EMBED] = "embed",
-                                        [KILN_CLASSIFY] = "classify",
-                                        [KILN_TAG] = "tag"};
     TRY(api_begin(s));
     if (s->task != task) {
-        return status_error(STATUS_USAGE, "a session opened to %s cannot %s", names[s->task], names[task]);
+        return status_error(STATUS_USAGE, "a session opened to %s cannot %s",
+                            answer_kind_of((enum answer)s->task)->name,
+                            answer_kind_of((enum answer)task)->name);
     }
     return status_ok();
 }
@@ -180,17 +184,13 @@ static bool is_cancelled(const void *context)
 static struct status open_session(struct kiln_session **session, struct kiln_model *model,
                                   enum kiln_task task)
 {
-    static const enum model_task tasks[] = {[KILN_FILL] = MODEL_TASK_MASKED_LM,
-                                            [KILN_ASK] = MODEL_TASK_QUESTION_ANSWERING,
-                                            [KILN_EMBED] = MODEL_TASK_ENCODER,
-                                            [KILN_CLASSIFY] = MODEL_TASK_SEQUENCE_CLASSIFICATION,
-                                            [KILN_TAG] = MODEL_TASK_TOKEN_CLASSIFICATION};
     TRY(api_check_range("task", (int64_t)task, KILN_FILL, KILN_TAG));
     struct kiln_session *s = calloc(1, sizeof *s);
     if (s == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for a session");
     }
-    struct status status = session_open_shared(&s->session, &model->weights, tasks[task]);
+    struct status status =
+        session_open_shared(&s->session, &model->weights, answer_kind_of((enum answer)task)->task);
     if (failed(status)) {
         free(s);
         return status;

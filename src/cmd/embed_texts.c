@@ -5,6 +5,7 @@
 #include "cmd/standard_streams.h"
 #include "core/buf.h"
 #include "core/log.h"
+#include "serve/answer_json.h"
 #include "serve/embed.h"
 
 #include <stdlib.h>
@@ -58,15 +59,10 @@ struct group {
     bool has_warned; /* of a special token in a text */
 };
 
-/* With nine digits a float is read back bit for bit. */
 static struct status print_vector(struct buf *line, const float *v, int64_t n)
 {
     buf_clear(line);
-    for (int64_t i = 0; i < n; i++) {
-        buf_printf(line, "%s%.9g", i == 0 ? "[" : ",", (double)v[i]);
-    }
-    buf_puts(line, "]\n");
-    TRY(buf_status(line));
+    TRY(answer_json_append_vector(line, v, n));
     return fwrite(line->data, 1, line->n, stdout) == line->n ? status_ok() : standard_streams_flush();
 }
 
@@ -193,10 +189,10 @@ static struct status run(const void *args, int n_positional, const char *const *
     const struct embed_args *a = args;
     TRY(check(a));
     if (a->session.dry_run) {
-        return session_flags_plan(&a->session, MODEL_TASK_ENCODER);
+        return session_flags_plan(&a->session, ANSWER_EMBED);
     }
     struct session s;
-    TRY(session_flags_open(&s, &a->session, MODEL_TASK_ENCODER));
+    TRY(session_flags_open(&s, &a->session, ANSWER_EMBED));
     s.dir.tokenizer.parses_special = a->parse_special_tokens;
     struct group *g = calloc(1, sizeof *g);
     struct status status = g == NULL ? status_error(STATUS_MEMORY, "out of memory for texts") : status_ok();

@@ -4,7 +4,7 @@
 #include "cmd/session_flags.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
-#include "serve/fill_mask.h"
+#include "serve/answer_json.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -14,11 +14,13 @@
 struct fill_args {
     struct session_flags session;
     int64_t top_k;
+    bool json;
 };
 
 static const struct option options[] = {
     SESSION_FLAG_ROWS(offsetof(struct fill_args, session), "a checkpoint or model directory"),
     OPTION_INT_ROW("top_k", offsetof(struct fill_args, top_k), "5", 1, 1000, "candidates for each [MASK]"),
+    OPTION_FLAG_ROW("json", offsetof(struct fill_args, json), "print a JSON object for each text"),
     {0},
 };
 
@@ -32,23 +34,45 @@ static void print_candidates(const struct session *s, const struct fill_result *
     }
 }
 
-static struct status fill_text(struct session *s, const char *text, size_t n, int64_t top_k)
+static struct status print_json(const struct session *s, const char *text, size_t n,
+                                const struct fill_result *r)
+{
+    struct buf line = {0};
+    struct status status = answer_json_append(&line, answer_json_fill(text, n, r, s->tokenizer));
+    if (!failed(status)) {
+        fputs(buf_text(&line), stdout);
+    }
+    buf_fini(&line);
+    return status;
+}
+
+static void print_text(const struct session *s, const char *text, size_t n, const struct fill_result *r)
+{
+    printf("%.*s\n", (int)n, text);
+    for (int64_t m = 0; m < r->n_masks; m++) {
+        if (r->n_masks > 1) {
+            printf(" [MASK] %lld of %lld\n", (long long)(m + 1), (long long)r->n_masks);
+        }
+        print_candidates(s, r, m);
+    }
+}
+
+static struct status fill_text(struct session *s, const char *text, size_t n, const struct fill_args *a)
 {
     struct fill_result r;
-    TRY(fill_mask(s, text, n, top_k, &r));
-    printf("%.*s\n", (int)n, text);
-    for (int64_t m = 0; m < r.n_masks; m++) {
-        if (r.n_masks > 1) {
-            printf(" [MASK] %lld of %lld\n", (long long)(m + 1), (long long)r.n_masks);
-        }
-        print_candidates(s, &r, m);
+    struct status status = status_ok();
+    TRY(fill_mask(s, text, n, a->top_k, &r));
+    if (a->json) {
+        status = print_json(s, text, n, &r);
+    } else {
+        print_text(s, text, n, &r);
     }
     fill_result_fini(&r);
-    return status_ok();
+    return status;
 }
 
 /* A line that cannot be filled is reported, and the next one is read. */
-static struct status fill_lines(struct session *s, int64_t top_k)
+static struct status fill_lines(struct session *s, const struct fill_args *a)
 {
     char *line = NULL;
     size_t capacity = 0;
@@ -57,7 +81,7 @@ static struct status fill_lines(struct session *s, int64_t top_k)
     for (ssize_t n; (n = getline(&line, &capacity, stdin)) >= 0;) {
         n -= n > 0 && line[n - 1] == '\n';
         struct status status = standard_streams_check_line(line, (size_t)n, ++n_lines);
-        status = failed(status) ? status : fill_text(s, line, (size_t)n, top_k);
+        status = failed(status) ? status : fill_text(s, line, (size_t)n, a);
         if (failed(status)) {
             log_warning("%s", status.message);
             last = status;
@@ -77,14 +101,14 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct fill_args *a = args;
     if (a->session.dry_run) {
-        return session_flags_plan(&a->session, MODEL_TASK_MASKED_LM);
+        return session_flags_plan(&a->session, ANSWER_FILL);
     }
     struct session s;
-    TRY(session_flags_open(&s, &a->session, MODEL_TASK_MASKED_LM));
-    struct status status = n_positional == 0 ? fill_lines(&s, a->top_k) : status_ok();
+    TRY(session_flags_open(&s, &a->session, ANSWER_FILL));
+    struct status status = n_positional == 0 ? fill_lines(&s, a) : status_ok();
     for (int i = 0; i < n_positional && !failed(status); i++) {
         status = standard_streams_check_argument(positional[i], i + 1);
-        status = failed(status) ? status : fill_text(&s, positional[i], strlen(positional[i]), a->top_k);
+        status = failed(status) ? status : fill_text(&s, positional[i], strlen(positional[i]), a);
         status = failed(status) ? status : standard_streams_flush();
     }
     session_close(&s);

@@ -13,7 +13,9 @@
 #include "io/token_store.h"
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
+#include "model/model_dir.h"
 #include "model/model_sums.h"
+#include "serve/answer_kind.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -562,6 +564,22 @@ static struct status judge(const json_t *details, const char *path)
                : status_error(STATUS_NUMERIC, "%s has NaN or infinity, first in %.80s", path, first);
 }
 
+/* The commands that a directory with a model answers, NULL for other paths. */
+static json_t *answers_of(const struct kind *kind, const char *path)
+{
+    struct model_dir m;
+    struct buf list = {0};
+    bool may_be = kind == &checkpoint_kind || kind == &model_kind || kind == &collection_kind;
+    if (!may_be || failed(model_dir_open(&m, path))) {
+        return NULL;
+    }
+    answer_kind_list(&list, m.task);
+    json_t *answers = json_string(buf_text(&list));
+    buf_fini(&list);
+    model_dir_close(&m);
+    return answers;
+}
+
 static struct status run_one(const struct inspect_args *a, const char *given)
 {
     const struct kind *kind;
@@ -571,7 +589,8 @@ static struct status run_one(const struct inspect_args *a, const char *given)
     TRY(detect(&kind, path));
     struct status s = a->dry_run ? status_ok() : kind->report(&details, path);
     if (!failed(s)) {
-        json_t *report = json_pack("{s:s, s:o}", "kind", kind->name, "path", json_text(path));
+        json_t *report = json_pack("{s:s, s:o, s:o*}", "kind", kind->name, "path", json_text(path), "answers",
+                                   a->dry_run ? NULL : answers_of(kind, path));
         json_object_update(report, details);
         s = print(report, a->json);
         json_decref(report);

@@ -6,7 +6,7 @@
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "corpus/text_file.h"
-#include "serve/ask.h"
+#include "serve/answer_json.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct ask_args {
     struct session_flags session;
     const char *context, *encoding;
     int64_t top_k, doc_stride, max_answer_length;
-    bool version_2_with_negative;
+    bool version_2_with_negative, json;
 };
 
 #define AT(field) offsetof(struct ask_args, field)
@@ -36,6 +36,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("max_answer_length", AT(max_answer_length), "30", 1, 65536, "longest answer in tokens"),
     OPTION_FLAG_ROW("version_2_with_negative", AT(version_2_with_negative),
                     "the model was trained on questions without an answer, and may say so"),
+    OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each question"),
     {0},
 };
 
@@ -43,9 +44,31 @@ static const struct option options[] = {
 struct reading {
     struct session session;
     struct ask_options options;
+    bool json;
     const char *context;
     size_t n;
 };
+
+static struct status print_answers(const struct reading *r, const char *question,
+                                   const struct ask_result *result)
+{
+    struct buf line = {0};
+    struct status s = r->json ? answer_json_append(&line, answer_json_ask(question, result)) : status_ok();
+    if (r->json && !failed(s)) {
+        fputs(buf_text(&line), stdout);
+    }
+    buf_fini(&line);
+    for (int64_t k = 0; !r->json && k < result->n; k++) {
+        const struct ask_answer *a = &result->answers[k];
+        if (a->start < 0) {
+            printf("%.4f  (no answer)\n", a->probability);
+        } else {
+            printf("%.4f  %s  [bytes %d to %d]\n", a->probability, result->texts.data + a->text, a->start,
+                   a->end);
+        }
+    }
+    return s;
+}
 
 static struct status answer(struct reading *r, const char *question)
 {
@@ -55,14 +78,8 @@ static struct status answer(struct reading *r, const char *question)
     struct status s = ask_question(&r->session, question, r->context, r->n, &r->options, &result);
     progress_end(&progress);
     r->options.progress = NULL;
-    for (int64_t k = 0; !failed(s) && k < result.n; k++) {
-        const struct ask_answer *a = &result.answers[k];
-        const char *text = result.texts.data + a->text;
-        if (a->start < 0) {
-            printf("%.4f  (no answer)\n", a->probability);
-        } else {
-            printf("%.4f  %s  [bytes %d to %d]\n", a->probability, text, a->start, a->end);
-        }
+    if (!failed(s)) {
+        s = print_answers(r, question, &result);
     }
     ask_result_fini(&result);
     return s;
@@ -108,7 +125,7 @@ static struct status answer_all(struct reading *r, int n_questions, const char *
         return answer_lines(r);
     }
     for (int i = 0; i < n_questions; i++) {
-        if (n_questions > 1) {
+        if (n_questions > 1 && !r->json) {
             printf("%s\n", questions[i]);
         }
         TRY(answer(r, questions[i]));
@@ -152,13 +169,13 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct ask_args *a = args;
     if (a->session.dry_run) {
-        return session_flags_plan(&a->session, MODEL_TASK_QUESTION_ANSWERING);
+        return session_flags_plan(&a->session, ANSWER_ASK);
     }
     if (a->context == NULL && n_positional == 0) {
         return status_error(STATUS_USAGE, "standard input cannot be both the text and the questions: give "
                                           "--context FILE, or the questions as arguments");
     }
-    struct reading r = {.options = ask_defaults()};
+    struct reading r = {.options = ask_defaults(), .json = a->json};
     r.options.top_k = a->top_k;
     r.options.doc_stride = a->doc_stride;
     r.options.max_answer_length = a->max_answer_length;
@@ -166,7 +183,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     for (int i = 0; i < n_positional; i++) {
         TRY(standard_streams_check_argument(positional[i], i + 1));
     }
-    TRY(session_flags_open(&r.session, &a->session, MODEL_TASK_QUESTION_ANSWERING));
+    TRY(session_flags_open(&r.session, &a->session, ANSWER_ASK));
     struct status s = ask(a, &r, n_positional, positional);
     session_close(&r.session);
     return s;

@@ -126,11 +126,9 @@ static struct status score_texts(const struct blimp_args *a, struct likelihood *
 
 static struct status score_pairs(const struct blimp_args *a, const struct sentence_pairs *pairs)
 {
-    struct session_flags flags = a->session;
     struct session s;
     struct likelihood l = {0};
-    flags.one_mask_each = true;
-    TRY(session_flags_open(&s, &flags, MODEL_TASK_MASKED_LM));
+    TRY(session_flags_open(&s, &a->session, ANSWER_BLIMP));
     struct status status =
         likelihood_init(&l, &s, strcmp(a->masking, "token") == 0 ? LIKELIHOOD_TOKEN : LIKELIHOOD_WITHIN_WORD);
     if (!failed(status)) {
@@ -182,9 +180,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct input_files files = {0};
     struct input_paths inputs;
     if (a->session.dry_run) {
-        struct session_flags flags = a->session;
-        flags.one_mask_each = true;
-        return session_flags_plan(&flags, MODEL_TASK_MASKED_LM);
+        return session_flags_plan(&a->session, ANSWER_BLIMP);
     }
     TRY(input_paths_init(&inputs, a->input, NULL, n_positional, positional));
     struct status s = input_files_list(&files, inputs.paths, inputs.n);

@@ -2,19 +2,19 @@
 
 #include <stdio.h>
 
-static struct status options_of(struct session_options *o, const struct session_flags *f)
+static struct status options_of(struct session_options *o, const struct session_flags *f, enum answer answer)
 {
     TRY(session_options_find(o, f->device, f->dtype));
-    o->one_mask_each = f->one_mask_each;
+    o->one_mask_each = answer_kind_of(answer)->one_mask_each;
     o->vocab_file = f->vocab_file;
     return status_ok();
 }
 
-struct status session_flags_open(struct session *s, const struct session_flags *f, enum model_task task)
+struct status session_flags_open(struct session *s, const struct session_flags *f, enum answer answer)
 {
     struct session_options o;
-    TRY(options_of(&o, f));
-    return session_open(s, f->model, task, &o);
+    TRY(options_of(&o, f, answer));
+    return session_open(s, f->model, answer_kind_of(answer)->task, &o);
 }
 
 /* Names the first parameter of the task that the files lack, on which opening the model would fail. */
@@ -41,16 +41,17 @@ static struct status check_head(const struct session_flags *f, enum model_task t
         return status_ok(); /* every model has one */
     }
     TRY(model_dir_open_given(&m, f->model, (struct model_dir_given){NULL, f->vocab_file}));
-    struct status s = check_names(&m, task);
+    struct status s = answer_kind_explain(check_names(&m, task), m.task, task);
     model_dir_close(&m);
     return s;
 }
 
-struct status session_flags_plan(const struct session_flags *f, enum model_task task)
+struct status session_flags_plan(const struct session_flags *f, enum answer answer)
 {
+    enum model_task task = answer_kind_of(answer)->task;
     struct network_plan plan;
     struct session_options o;
-    TRY(options_of(&o, f));
+    TRY(options_of(&o, f, answer));
     TRY(session_plan(&plan, f->model, task, &o));
     TRY(check_head(f, task));
     printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a batch\n", f->model,

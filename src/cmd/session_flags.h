@@ -2,12 +2,12 @@
 #ifndef KILN_CMD_SESSION_FLAGS_H
 #define KILN_CMD_SESSION_FLAGS_H
 
+#include "serve/answer_kind.h"
 #include "serve/session.h"
 
 struct session_flags {
     const char *model, *vocab_file, *device, *dtype;
     bool dry_run;
-    bool one_mask_each; /* no flag: the command's, of session_options */
 };
 
 /* `at` is the offset of the struct in the command's own struct. */
@@ -25,10 +25,10 @@ struct session_flags {
                         "check the model and say what it needs, read no text")
 
 /* session_open as the flags say. */
-struct status session_flags_open(struct session *s, const struct session_flags *f, enum model_task task);
+struct status session_flags_open(struct session *s, const struct session_flags *f, enum answer answer);
 
-/* For --dry-run: checks the model directory for the task and prints its parameters, memory and work; reads no
- * weights. */
-struct status session_flags_plan(const struct session_flags *f, enum model_task task);
+/* For --dry-run: checks the model directory for the answers and prints its parameters, memory and work; reads
+ * no weights. */
+struct status session_flags_plan(const struct session_flags *f, enum answer answer);
 
 #endif

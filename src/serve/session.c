@@ -3,6 +3,7 @@
 #include "core/integers.h"
 #include "data/text_batch.h"
 #include "pass/network_files.h"
+#include "serve/answer_kind.h"
 
 #include <string.h>
 
@@ -149,7 +150,8 @@ struct status session_open(struct session *s, const char *path, enum model_task 
     *s = (struct session){0};
     struct status status = open_dir(s, path, task, o);
     if (!failed(status)) {
-        status = open_network(s, task, limits_in(&s->dir, task, o), o);
+        status =
+            answer_kind_explain(open_network(s, task, limits_in(&s->dir, task, o), o), s->dir.task, task);
     }
     if (!failed(status)) {
         status = init_packer(s);
@@ -178,14 +180,12 @@ struct status session_open_model(struct session *s, const char *path, const stru
  * these are taken below the heads. */
 static struct status task_on(enum model_task *task, const struct model_dir *m)
 {
-    if (*task == m->task || (m->task == MODEL_TASK_PRETRAINING && *task != MODEL_TASK_QUESTION_ANSWERING)) {
-        return status_ok();
+    if (!answer_kind_fits(m->task, *task)) {
+        struct status no_head = status_error(STATUS_DATA, "the model is a %s and has no head of a %s",
+                                             m->family->class_of(m->task), m->family->class_of(*task));
+        return answer_kind_explain(no_head, m->task, *task);
     }
-    if (*task != MODEL_TASK_ENCODER) {
-        return status_error(STATUS_DATA, "the model is a %s and has no head of a %s",
-                            m->family->class_of(m->task), m->family->class_of(*task));
-    }
-    *task = m->task;
+    *task = *task == MODEL_TASK_ENCODER && m->task != MODEL_TASK_PRETRAINING ? m->task : *task;
     return status_ok();
 }
 

@@ -4,6 +4,7 @@
 #include "data/class_examples.h"
 #include "data/class_score.h"
 #include "io/file.h"
+#include "serve/answer_json.h"
 #include "task/classifier.h"
 
 #include <stdlib.h>
@@ -126,49 +127,15 @@ static struct request prediction(void *self)
 
 /* ---- predictions.jsonl ---- */
 
-static json_t *scores_of(const struct model_labels *model, const struct class_reading *readings)
-{
-    json_t *scores = json_object();
-    for (int64_t k = 0; k < model->n; k++) {
-        json_object_set_new(scores, label_names_get(model->names, k), json_real(readings[k].score));
-    }
-    return scores;
-}
-
-/* One label or number, or a list of them. */
-static json_t *answer_of(const struct model_labels *model, const struct class_reading *readings)
-{
-    bool numbers = model->problem == PROBLEM_REGRESSION;
-    json_t *list = json_array();
-    for (int64_t k = 0; k < model->n; k++) {
-        if (readings[k].holds) {
-            json_array_append_new(list, numbers ? json_real(readings[k].score)
-                                                : json_string(label_names_get(model->names, k)));
-        }
-    }
-    if (model->problem == PROBLEM_MULTI_LABEL || (numbers && model->n > 1)) {
-        return list;
-    }
-    json_t *one = json_incref(json_array_get(list, 0));
-    json_decref(list);
-    return one;
-}
-
-static struct status put_line(struct file_writer *w, const struct classify_task *c, int64_t i)
+static struct status put_line(struct file_writer *w, struct buf *line, const struct classify_task *c,
+                              int64_t i)
 {
     class_logits_read(c->readings, class_logits_get(&c->logits, i), c->labels);
     struct table_cell id = table_file_cell(&c->predict.table, i, c->predict.id);
-    json_t *line =
-        json_pack("{s:o, s:o, s:o}", "id", id.is_there ? json_text(id.text) : json_integer(i), "label",
-                  answer_of(c->labels, c->readings), "scores", scores_of(c->labels, c->readings));
-    char *text = line == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    json_decref(line);
-    if (text == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a prediction");
-    }
-    file_writer_put(w, text, strlen(text));
-    file_writer_put(w, "\n", 1);
-    free(text);
+    buf_clear(line);
+    TRY(answer_json_append(line, answer_json_labels(id.is_there ? json_text(id.text) : json_integer(i),
+                                                    c->readings, c->labels)));
+    file_writer_put(w, line->data, line->n);
     return status_ok();
 }
 
@@ -177,18 +144,21 @@ static struct status write(void *self, struct buf *names)
     struct classify_task *c = self;
     char path[MODEL_DIR_PATH_BYTES];
     struct file_writer w;
+    struct buf line = {0};
     TRY(finetune_output_path(path, &c->options->run, "predictions.jsonl"));
     c->readings = calloc((size_t)c->labels->n, sizeof *c->readings);
     if (c->readings == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for a prediction");
     }
     TRY(file_writer_open(&w, path));
-    for (int64_t i = 0; i < c->predict.texts.n; i++) {
-        struct status s = put_line(&w, c, i);
-        if (failed(s)) {
-            file_writer_abandon(&w);
-            return s;
-        }
+    struct status s = status_ok();
+    for (int64_t i = 0; i < c->predict.texts.n && !failed(s); i++) {
+        s = put_line(&w, &line, c, i);
+    }
+    buf_fini(&line);
+    if (failed(s)) {
+        file_writer_abandon(&w);
+        return s;
     }
     TRY(file_writer_commit(&w));
     buf_puts(names, path);

@@ -40,3 +40,17 @@ expect 65 \
     "$kiln" ask --init_checkpoint "$dir/question_answering" --model "$dir/none" --context a 'had a man?'
 expect 64 "unknown command 'aks'; did you mean ask?" "$kiln" aks
 expect 0 "usage: kiln ask" "$kiln" help ask
+
+# the same as JSON, and what a model does not answer
+expect 0 '{"question":"had a man?","answers":[{"text":"' ask --json --context "$dir/text" 'had a man?'
+python3 - "$dir/out" "$dir/text" <<'PY' || fail "JSON: $(cat "$dir/out")"
+import json, sys
+answer = json.loads(open(sys.argv[1]).readlines()[0])["answers"][0]
+sys.exit(open(sys.argv[2]).read()[answer["start"]:answer["end"]] != answer["text"])
+PY
+fill() { "$kiln" fill --model "$dir/masked_lm" "$@"; }
+expect 0 '{"text":"a [MASK]","masks":[[{"token":"' fill --json --top_k 2 'a [MASK]'
+expect 65 'this model answers: fill, embed, blimp' "$kiln" ask --model "$dir/masked_lm" --context "$dir/text" 'had a man?'
+expect 65 'this model answers: ask, embed' "$kiln" fill --model "$dir/question_answering" 'a [MASK]'
+expect 65 'this model answers: ask, embed' "$kiln" blimp --dry_run --model "$dir/question_answering" --input "$dir/text"
+expect 0 'answers                         fill, embed, blimp' "$kiln" inspect "$dir/masked_lm"

@@ -416,11 +416,13 @@ struct status pretrain_run(const struct pretrain_options *of_one)
     r.progress = (struct pretrain_progress){o->max_steps, {.total_s = o->total_training_time}};
     r.loop = loop_of(&r);
     advise(&r);
-    TRY(open_inputs(&r, &missing));
-    if (o->early.patience > 0 && !r.in.assumed && r.in.heldout.source.self == NULL) {
-        struct status s = status_error(
-            STATUS_USAGE, "--early_stopping_patience wants held-out text: %s has none; give --eval_input_dir",
-            o->input_dir);
+    struct status s = open_inputs(&r, &missing);
+    if (!failed(s) && o->early.patience > 0 && !r.in.assumed && r.in.heldout.source.self == NULL) {
+        s = status_error(STATUS_USAGE,
+                         "--early_stopping_patience wants held-out text: %s has none; give --eval_input_dir",
+                         o->input_dir);
+    }
+    if (failed(s)) {
         close_run(&r);
         return s;
     }
@@ -430,7 +432,7 @@ struct status pretrain_run(const struct pretrain_options *of_one)
         pretrain_inputs_announce(&r.in, o);
         log_info("work: phase %d, %lld steps", o->phase2 ? 2 : 1, (long long)o->max_steps);
     }
-    struct status s = has_model ? plan_run(&r, &plan) : status_ok();
+    s = has_model ? plan_run(&r, &plan) : status_ok();
     if (!failed(s) && missing.n > 0) {
         missing_end(&missing);
     }

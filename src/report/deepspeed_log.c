@@ -30,7 +30,7 @@ static void put_ranks(const struct deepspeed_log_options *o)
     buf_printf(&b, "Distributed training with backend=%s, device=%s, local_rank=0", o->backend, o->device);
     put_line(&b);
     buf_puts(&b, "[INFO] [kiln:init_distributed] Initializing ");
-    buf_printf(&b, o->n_ranks == 1 ? "one rank" : "%d ranks", o->n_ranks);
+    buf_printf(&b, o->n_ranks == 1 ? "one rank" : o->emulates ? "%d emulated ranks" : "%d ranks", o->n_ranks);
     buf_printf(&b, " with backend %s", o->backend);
     put_line(&b);
 }
@@ -59,6 +59,11 @@ static void put_schedule(const struct schedule *s)
                 {"degree", s->degree},
                 {"constant", s->constant}};
     struct buf b = {0};
+    if (s->kind == SCHEDULE_LINEAR || s->kind == SCHEDULE_POLY) { /* the script has neither */
+        dllog_print(s->kind == SCHEDULE_LINEAR ? "Using the linear schedule of --lr_schedule"
+                                               : "Using the poly schedule of --lr_schedule");
+        return;
+    }
     if (s->kind != SCHEDULE_POLY_CONSTANT) {
         dllog_print("LR Scheduler is expected to be configured in deepspeed configuration file");
         return;
@@ -87,6 +92,7 @@ void deepspeed_log_open(struct deepspeed_log *l, const struct deepspeed_log_opti
                                 .prints = prints,
                                 .start_ns = now,
                                 .window_ns = now,
+                                .n_skipped = o->n_skipped,
                                 .first_step = step,
                                 .window_first = step};
     if (l->prints) {
@@ -155,6 +161,12 @@ static void put_progress(struct deepspeed_log *l, const struct deepspeed_step *s
     put_line(&b);
     l->window_ns = clock_ns();
     l->window_first = s->step;
+}
+
+void deepspeed_log_leave_out(struct deepspeed_log *l, int64_t evaluation_ns)
+{
+    l->start_ns += evaluation_ns;
+    l->window_ns += evaluation_ns;
 }
 
 void deepspeed_log_step(struct deepspeed_log *l, const struct deepspeed_step *s)

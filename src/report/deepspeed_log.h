@@ -28,8 +28,11 @@ struct deepspeed_log_options {
     const char *output_dir;
     struct optimizer optimizer;
     struct schedule schedule;
-    int64_t batch_size, n_micro;
+    int64_t batch_size; /* of all ranks */
+    int64_t n_micro;    /* of the first rank */
+    int64_t n_skipped;  /* steps of the phase, before the run goes on */
     int n_ranks;
+    bool emulates; /* a single rank stands for all */
     bool has_loss_scale;
 };
 
@@ -50,6 +53,9 @@ void deepspeed_log_close(struct deepspeed_log *l);
 
 /* A checkpoint is whole. */
 void deepspeed_log_saved(struct deepspeed_log *l, int64_t global_step);
+
+/* The time of an evaluation counts in no rate. */
+void deepspeed_log_leave_out(struct deepspeed_log *l, int64_t evaluation_ns);
 
 /* One optimizer step, in-phase; `skipped` if its gradients overflowed, and the loss says nothing. */
 struct deepspeed_step {

@@ -442,6 +442,7 @@ void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_re
     m->evaluation_ns += evaluation_ns;
     leave_out_evaluation(&m->logged, evaluation_ns);
     leave_out_evaluation(&m->told, evaluation_ns);
+    deepspeed_log_leave_out(&m->drop_in.deepspeed, evaluation_ns);
 }
 
 void metrics_average(struct metrics *m, const char *path, const struct trainer_result *r)

@@ -157,15 +157,23 @@ static void lines_are_the_scripts(void)
     };
     static const char *const of_lamb[] = {"Using NVLamb\n"}, *const of_fused[] = {
                                                                  "Using DeepSpeed FusedLamb\n"};
+    static const char *const of_emulated = "Initializing 12 emulated ranks with backend mpi\n";
+    static const char *const of_linear = "Using the linear schedule of --lr_schedule\n";
     static const char *const of_ranks[] = {
         "Initializing 12 ranks with backend mpi\n",
+        "[Rank 0] step=4, skipped=4, ", /* three of them before the run went on */
         "zero checkpoint saved run/ckpt_4/optimizer-00001-of-00012.safetensors\n",
     };
     struct deepspeed_log_options o = options_of(&optimizer_lans, SCHEDULE_POLY_CONSTANT, false, false);
     expect_lines(&o, of_lans, sizeof of_lans / sizeof of_lans[0]);
     o.n_ranks = 12;
     o.backend = "mpi";
+    o.n_skipped = 3;
     expect_lines(&o, of_ranks, sizeof of_ranks / sizeof of_ranks[0]);
+    o.emulates = true;
+    expect_lines(&o, &of_emulated, 1);
+    o = options_of(&optimizer_lamb, SCHEDULE_LINEAR, false, false);
+    expect_lines(&o, &of_linear, 1);
     o = options_of(&optimizer_nvlamb_exp, SCHEDULE_WARMUP, false, false);
     expect_lines(&o, of_nvlamb_exp, 2);
     o = options_of(&optimizer_lamb, SCHEDULE_CONSTANT, false, false);
@@ -191,8 +199,22 @@ static void what_is_not_there_is_not_told(void)
     deepspeed_log_close(&none);
 }
 
+/* Of two seconds, one of which was an evaluation, the steps took one. */
+static void evaluations_count_in_no_rate(void)
+{
+    static const int64_t SECOND = 1000000000;
+    struct deepspeed_log_options o = options_of(&optimizer_lans, SCHEDULE_POLY_CONSTANT, false, false);
+    struct deepspeed_log l;
+    deepspeed_log_open(&l, &o, false, 0);
+    int64_t began = l.start_ns, window = l.window_ns;
+    deepspeed_log_leave_out(&l, SECOND);
+    EXPECT(l.start_ns == began + SECOND && l.window_ns == window + SECOND, "it counts");
+    deepspeed_log_close(&l);
+}
+
 int main(void)
 {
+    evaluations_count_in_no_rate();
     event_files_are_deepspeeds(false);
     event_files_are_deepspeeds(true);
     lines_are_the_scripts();

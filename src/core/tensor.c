@@ -216,13 +216,29 @@ static bool any_nonfinite_f32(const float *v, int64_t n)
     return found != 0;
 }
 
+static bool any_nonfinite_bf16(const uint16_t *v, int64_t n)
+{
+    uint32_t found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        found |= (v[i] & 0x7f80U) == 0x7f80U;
+    }
+    return found != 0;
+}
+
+/* A row of a tensor of one of these two dtypes, from element `first` on. */
+static bool any_nonfinite(tensor t, int64_t first, int64_t n)
+{
+    return t.dtype == DTYPE_F32 ? any_nonfinite_f32((const float *)t.data + first, n)
+                                : any_nonfinite_bf16((const uint16_t *)t.data + first, n);
+}
+
 int64_t tensor_find_nonfinite(tensor t)
 {
     int64_t n = tensor_count(t), cols = tensor_cols(t);
-    bool has_rows = t.dtype == DTYPE_F32 && t.n_dims >= 1 && t.n_dims <= 2 && t.strides[t.n_dims - 1] == 1;
+    bool has_rows = (t.dtype == DTYPE_F32 || t.dtype == DTYPE_BF16) && t.n_dims >= 1 && t.n_dims <= 2 &&
+                    t.strides[t.n_dims - 1] == 1;
     for (int64_t i = 0; i < n; i++) {
-        if (has_rows && i % cols == 0 &&
-            !any_nonfinite_f32((const float *)t.data + i / cols * t.strides[0], cols)) {
+        if (has_rows && i % cols == 0 && !any_nonfinite(t, i / cols * t.strides[0], cols)) {
             i += cols - 1;
         } else if (!isfinite(tensor_get(t, i))) {
             return i;

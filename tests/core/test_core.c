@@ -342,6 +342,10 @@ static void test_find_nonfinite(void)
     EXPECT(tensor_find_nonfinite(tensor_slice(t, 3, 2)) == -1, "rows 3 and 4");
     EXPECT(tensor_find_nonfinite(tensor_1d(d, DTYPE_F64, 3)) == 1, "fp64");
     EXPECT(tensor_find_nonfinite(tensor_1d(h, DTYPE_F16, 4)) == 2, "fp16");
+    uint16_t b[6] = {0x3f80, 0x7f7f, 0xff7f, 0, 0xff80, 0x7fc0}; /* 1, the largest, -infinity, NaN */
+    EXPECT(tensor_find_nonfinite(tensor_2d(b, DTYPE_BF16, 2, 3)) == 4 &&
+               tensor_find_nonfinite(tensor_1d(b, DTYPE_BF16, 4)) == -1,
+           "bf16");
 }
 
 static void expect_json_text(const char *text, const char *wanted)

@@ -134,6 +134,34 @@ static struct status read_token(int32_t *id, const json_t *processor, const char
     return status_ok();
 }
 
+/* ByteLevel moves offsets and adds nothing, so a frame of it alone has bare texts. */
+static struct input_frame bare(void)
+{
+    return (struct input_frame){.one = {.a_first = true}, .pair = {.a_first = true, .b_first = true}};
+}
+
+/* Steps one after the other, of which one adds tokens at most. */
+static struct status read_sequence(struct input_frame *f, const json_t *steps, const char *source)
+{
+    struct input_frame none = bare(), step;
+    if (!json_is_array(steps) || json_array_size(steps) == 0) {
+        return status_error(STATUS_DATA, "%s: the post_processor's \"processors\" must be a list", source);
+    }
+    *f = none;
+    for (size_t i = 0; i < json_array_size(steps); i++) {
+        TRY(input_frame_parse(&step, json_array_get(steps, i), source));
+        if (!step.given || input_frame_equal(&step, &none)) {
+            continue;
+        }
+        if (!input_frame_equal(f, &none)) {
+            return status_error(
+                STATUS_DATA, "%s: two steps of the post_processor add tokens; only one is supported", source);
+        }
+        *f = step;
+    }
+    return status_ok();
+}
+
 struct status input_frame_parse(struct input_frame *f, const json_t *post_processor, const char *source)
 {
     const char *type = "";
@@ -150,10 +178,14 @@ struct status input_frame_parse(struct input_frame *f, const json_t *post_proces
         TRY(read_token(&begin, post_processor, source, "cls"));
         TRY(read_token(&separator, post_processor, source, "sep"));
         *f = (type[0] == 'B' ? input_frame_bert : roberta)(begin, separator);
+    } else if (strcmp(type, "ByteLevel") == 0) {
+        *f = bare();
+    } else if (strcmp(type, "Sequence") == 0) {
+        TRY(read_sequence(f, json_object_get(post_processor, "processors"), source));
     } else {
         return status_error(STATUS_DATA,
-                            "%s: its post_processor is a %.60s; only TemplateProcessing, BertProcessing and "
-                            "RobertaProcessing are supported",
+                            "%s: its post_processor is a %.60s; only TemplateProcessing, BertProcessing, "
+                            "RobertaProcessing, ByteLevel and a Sequence of them are supported",
                             source, type);
     }
     f->given = true;

@@ -34,8 +34,9 @@ struct input_frame {
 /* BERT's, with the ids of [CLS] and [SEP]. */
 struct input_frame input_frame_bert(int32_t begin, int32_t separator);
 
-/* Reads a post_processor: a TemplateProcessing, BertProcessing or RobertaProcessing; NULL or JSON's null
- * gives none.  STATUS_DATA names what kiln does not know; `source` is the file. */
+/* Reads a post_processor: a TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, or a Sequence
+ * of them; NULL or JSON's null gives none.  STATUS_DATA names what kiln does not know; `source` is the
+ * file. */
 struct status input_frame_parse(struct input_frame *f, const json_t *post_processor, const char *source);
 
 /* STATUS_DATA unless all ids are below `n`, the number of pieces. */

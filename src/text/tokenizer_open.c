@@ -29,6 +29,9 @@ static struct status open_bpe_json(struct tokenizer *t, struct added_tokens *add
     if (!failed(s)) {
         *found = bpe_json_is_bpe(root);
         s = *found ? bpe_tokenizer_init(t, added, root, text, map.n, path) : s;
+        s = failed(s) || !*found
+                ? s
+                : input_frame_parse(&t->frame, json_object_get(root, "post_processor"), path);
         json_decref(root);
     }
     file_map_close(&map);

@@ -296,6 +296,7 @@ static void files_are_opened(void)
     struct tokenizer t;
     struct tokenizer_scratch s;
     struct buf lines = {0};
+    struct input_frame frame;
     int64_t max_length;
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     snprintf(vocab_path, sizeof vocab_path, "%s/vocab.json", directory);
@@ -327,6 +328,17 @@ static void files_are_opened(void)
     EXPECT(t.hash != hash && t.n_files == 1, "%d files", t.n_files);
     tokenizer_fini(&t);
     EXPECT_ERROR(tokenizer_open_vocabulary(&t, json_path, true), STATUS_USAGE, "cannot lower");
+
+    /* the frame of a RoBERTa */
+    json_object_set_new(
+        root, "post_processor",
+        json_pack("{s:s, s:[s, i], s:[s, i]}", "type", "RobertaProcessing", "cls", "a", 97, "sep", "b", 98));
+    EXPECT(json_dump_file(root, json_path, 0) == 0, "%s", json_path);
+    EXPECT_OK(tokenizer_open_directory(&t, &max_length, directory));
+    EXPECT_OK(tokenizer_frame(&frame, &t, "a text"));
+    EXPECT(frame.given && frame.pair.before.ids[0] == 97 && frame.pair.between.n == 2 && frame.pair.b_first,
+           "%d tokens between", frame.pair.between.n);
+    tokenizer_fini(&t);
 
     json_decref(pieces);
     json_decref(root);

@@ -460,14 +460,18 @@ static void frame_is(const char *post_processor, const char *one, int64_t one_fi
     "], \"special_tokens\": " TOKENS "}"
 #define PAIR CLS(0) "," A(0) "," SEP(0) "," B(1) "," SEP(1)
 
+#define ROBERTA "{\"type\": \"RobertaProcessing\", \"cls\": [\"[CLS]\", 2], \"sep\": [\"[SEP]\", 3]}"
+
 static void frames_are_honoured(void)
 {
     frame_is("null", "2 5 3", 3, "2 5 3 7 8 3", 3);
     frame_is(TEMPLATE(CLS(0) "," A(0) "," SEP(0), PAIR), "2 5 3", 3, "2 5 3 7 8 3", 3);
     frame_is("{\"type\": \"BertProcessing\", \"cls\": [\"[CLS]\", 2], \"sep\": [\"[SEP]\", 3]}", "2 5 3", 3,
              "2 5 3 7 8 3", 3);
-    frame_is("{\"type\": \"RobertaProcessing\", \"cls\": [\"[CLS]\", 2], \"sep\": [\"[SEP]\", 3]}", "2 5 3",
-             3, "2 5 3 3 7 8 3", 7);
+    frame_is(ROBERTA, "2 5 3", 3, "2 5 3 3 7 8 3", 7);
+    frame_is("{\"type\": \"ByteLevel\"}", "5", 1, "5 7 8", 3);
+    frame_is("{\"type\": \"Sequence\", \"processors\": [{\"type\": \"ByteLevel\"}, " ROBERTA "]}", "2 5 3", 3,
+             "2 5 3 3 7 8 3", 7);
     frame_is(TEMPLATE(A(0), A(0) "," B(1)), "5", 1, "5 7 8", 1);
     frame_is(TEMPLATE(A(0) "," SEP(0) "," CLS(1), A(0) "," SEP(0) "," B(0) "," SEP(0) "," CLS(1)), "5 3 2", 2,
              "5 3 7 8 3 2", 5);
@@ -480,7 +484,9 @@ static void strange_frames_are_named(void)
     static const struct {
         const char *processor, *message;
     } cases[] = {
-        {"{\"type\": \"ByteLevel\"}", "post_processor is a ByteLevel"},
+        {"{\"type\": \"Digits\"}", "post_processor is a Digits"},
+        {"{\"type\": \"Sequence\"}", "\"processors\" must be a list"},
+        {"{\"type\": \"Sequence\", \"processors\": [" ROBERTA ", " ROBERTA "]}", "two steps"},
         {"{\"cls\": 1}", "\"type\""},
         {"{\"type\": \"RobertaProcessing\", \"cls\": [\"[CLS]\", 2]}", "\"sep\" must be a token and its id"},
         {"{\"type\": \"BertProcessing\", \"cls\": [\"[CLS]\", -2], \"sep\": [\"[SEP]\", 3]}",

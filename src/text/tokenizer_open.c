@@ -34,6 +34,9 @@ static struct status open_bpe_json(struct tokenizer *t, struct added_tokens *add
                 : input_frame_parse(&t->frame, json_object_get(root, "post_processor"), path);
         json_decref(root);
     }
+    if (failed(s)) {
+        tokenizer_fini(t);
+    }
     file_map_close(&map);
     return s;
 }
@@ -57,6 +60,7 @@ static struct status open_file(struct tokenizer *t, struct added_tokens *added, 
                                bool lower_case)
 {
     bool json, found;
+    *t = (struct tokenizer){0};
     TRY(is_json(&json, path));
     if (!json) {
         return wordpiece_tokenizer_open(t, path, lower_case);

@@ -27,6 +27,7 @@ both()
 pretrain_command first --max_steps 1
 "${command[@]}" 2>"$dir/err" || fail "$(cat "$dir/err")"
 "$kiln" export --model "$dir/first/ckpt_1" --output_dir "$dir/a/model" >"$dir/out" 2>&1 || fail "$(cat "$dir/out")"
+LC_ALL=C sed -i 's/kiln_crc32c[.]/else_crc32c./g' "$dir/a/model/model.safetensors" # as of a program that has no checksums
 cp -r "$dir/a" "$dir/b"
 file=$dir/b/model/model.safetensors
 at=$(($(stat -c %s "$file") / 8 * 4 + 2)) # in the fraction of a number

@@ -20,7 +20,7 @@ struct status sorted_batches_order(int64_t **order, const struct example_source 
 {
     size_t n = (size_t)source->n;
     struct sized *sorted = malloc((n + 1) * sizeof *sorted);
-    *order = malloc((n + 1) * sizeof **order);
+    *order = calloc(n + 1, sizeof **order);
     if (sorted == NULL || *order == NULL) {
         free(sorted);
         free(*order);

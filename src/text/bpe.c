@@ -71,7 +71,9 @@ static size_t merge_few(const struct bpe_merges *m, int32_t *ids, size_t n)
         ids[best] = merges[best]->id;
         n--;
         memmove(ids + best + 1, ids + best + 2, (n - best - 1) * sizeof *ids);
-        memmove(merges + best, merges + best + 1, (n - best - 1) * sizeof(merges[0]));
+        for (size_t i = best; i + 1 < n; i++) {
+            merges[i] = merges[i + 1];
+        }
         if (best + 1 < n) {
             merges[best] = bpe_merges_find(m, ids[best], ids[best + 1]);
         }

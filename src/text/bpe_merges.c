@@ -73,7 +73,7 @@ static int32_t *find_name(const struct bpe_merges *m, const char *bytes, size_t 
         int32_t *slot = &m->names[h & (m->n_names - 1)];
         size_t n_here = 0;
         const char *here = *slot < 0 ? NULL : bpe_merges_piece(m, *slot, &n_here);
-        if (here == NULL || (n_here == n && memcmp(here, bytes, n) == 0)) {
+        if (here == NULL || (n_here == n && (n == 0 || memcmp(here, bytes, n) == 0))) {
             return slot;
         }
     }

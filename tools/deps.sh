@@ -92,9 +92,17 @@ check_libraries() {
     done
 }
 
-# STYLE.md's limit; clang-format keeps code within it, but not comments.
-check_widths() {
+# What clang-format leaves: comments wider than STYLE.md's limit, declarations cut in two before a comment that does not fit beside
+# them, and blanks at the end of a comment's line.
+check_layout() {
     list_sources | { grep -v '_table\.c$' || true; } | LC_ALL=C search '^[ -~]{111,}' | cut -c-150 | sed 's/$/: more than 110 columns/'
+    list_sources | search '[[:blank:]]$' | sed 's/[[:blank:]]*$/: a blank at the end/'
+    list_sources | xargs -r awk '
+        FNR == 1 { before = "" }
+        before ~ /^[ ]+((const|struct|enum|static) )*[A-Za-z_][A-Za-z_0-9]*( [*]+)?$/ && before !~ /^ *(do|else|return)$/ && /;[ ]+\/[*]/ {
+            print FILENAME ":" FNR - 1 ": a declaration cut before its comment; put the comment above"
+        }
+        { before = $0 }'
 }
 
 check_names() {
@@ -224,7 +232,7 @@ check_layers() {
 }
 
 left_out=
-for check in check_arrows check_libraries check_widths check_names check_lengths check_headers check_words check_models check_sums check_links check_decisions check_layers; do
+for check in check_arrows check_libraries check_layout check_names check_lengths check_headers check_words check_models check_sums check_links check_decisions check_layers; do
     "$check" >>"$breaches" || echo "$check itself failed" >>"$breaches"
 done
 if [ -s "$breaches" ]; then

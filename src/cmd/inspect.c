@@ -621,15 +621,15 @@ static struct status run_inspect(const void *args, int n_positional, const char 
 const struct command command_inspect = {
     .name = "inspect",
     .summary = "show what is in a model, checkpoint, tensor file or token store, and whether it is whole",
-    .details = "PATH is a checkpoint (ckpt_STEP), a directory with config.json, vocab.txt and "
-               "model.safetensors, a .safetensors file, a file of torch.save (.pt, .bin), the prefix of a "
-               "TensorFlow checkpoint, an .hdf5 shard, a token store (its prefix, or one of its files), or a "
-               "directory with several of these.  The exit code is 65 if a checksum does not match, and 99 "
-               "if a tensor has NaN or infinity: not_finite lists those, with their numbers and the "
-               "first.\n\n"
-               "--diff compares two logs of tensors (files or directories of --tensor_logger_path), "
-               "checkpoints or models, also of different programs, in the order of computation.  The exit "
-               "code is 1 if they differ.",
+    .details =
+        "PATH is a checkpoint (ckpt_STEP), a directory with config.json, vocab.txt and model.safetensors, a "
+        ".safetensors file, a file of torch.save (.pt, .bin), the prefix of a TensorFlow checkpoint, an "
+        ".hdf5 shard, a token store (its prefix, or one of its files), or a directory with several of these. "
+        " The exit code is 65 if a checksum does not match, and 99 if a tensor has NaN or infinity: "
+        "not_finite lists those, with their numbers and the first.\n\n"
+        "--diff compares two logs of tensors (files or directories of --tensor_logger_path), checkpoints or "
+        "models, also of different programs, in the order of computation.  The exit code is 1 if they "
+        "differ.",
     .positional_usage = "PATH, or --diff PATH PATH",
     .min_positional = 1,
     .max_positional = 2,

@@ -54,8 +54,7 @@ static void print_usage(void)
         printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
     }
     puts("\n`kiln help COMMAND` explains the usual flags of a command, `kiln help COMMAND all` all of them; "
-         "every "
-         "command has --dry-run.");
+         "every command has --dry-run.");
 }
 
 static const struct command *find_command(const char *name)

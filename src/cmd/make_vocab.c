@@ -250,9 +250,9 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_vocab = {
     .name = "vocab",
     .summary = "build a WordPiece vocabulary from text",
-    .details = "Counts the words of the text as WordPiece's tokenizer sees them and merges the most frequent "
-               "neighbouring "
-               "pieces until the vocabulary is full. The same text always gives the same vocabulary.",
+    .details =
+        "Counts the words of the text as WordPiece's tokenizer sees them and merges the most frequent "
+        "neighbouring pieces until the vocabulary is full. The same text always gives the same vocabulary.",
     .positional_usage = "[PATH...]",
     .max_positional = 100000,
     .options = options,

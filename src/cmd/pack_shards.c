@@ -102,8 +102,7 @@ static struct status copy_vocabulary(const struct pack_args *a)
     TRY(tokenizer_open_near(&t, path, &found, a->input_dir));
     if (!found) {
         log_warning("there is no vocab.txt in or beside %s, so %s has none either: give --vocab_file to "
-                    "`kiln pretrain`, or later to "
-                    "each command that reads the model",
+                    "`kiln pretrain`, or later to each command that reads the model",
                     a->input_dir, a->output_dir);
         return status_ok();
     }

@@ -54,12 +54,10 @@ static const struct option options[] = {
                       "docs/howto/train_your_own.md"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
                    "longest sequence in tokens, [CLS] and [SEP] included"),
-    OPTION_STRING_ROW(
-        "length_schedule", AT(length_schedule), NULL, "N:SHARE,...",
-        "sequences of a token store grow within the run, as 128:0.7,256:0.2,512:0.1 (Devlin et al. 2018, "
-        "arXiv:1810.04805, appendix A.2, train 0.9 of the steps on 128 tokens); batches keep their tokens, "
-        "and the last is "
-        "--max_seq_length"),
+    OPTION_STRING_ROW("length_schedule", AT(length_schedule), NULL, "N:SHARE,...",
+                      "sequences of a token store grow within the run, as 128:0.7,256:0.2,512:0.1 (Devlin et "
+                      "al. 2018, arXiv:1810.04805, appendix A.2, train 0.9 of the steps on 128 tokens); "
+                      "batches keep their tokens, and the last is --max_seq_length"),
     OPTION_INT_ROW("max_predictions_per_seq", BERT(max_predictions_per_seq), "20", 1, 65536,
                    "most masked positions of a sequence"),
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9,
@@ -107,45 +105,40 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW(
         "loss_norm", AT(loss_norm), "global", "global|micro",
         "divide losses by the counts of the global batch, or take the mean of each micro-batch's mean"),
-    OPTION_RANGE_ROW("mask_rate", BERT(mask_rate), "0.15", 0, 1,
-                     "fraction of the tokens that is predicted, of a token store; 0.3:0.15 goes on a line "
-                     "from one to the other over "
-                     "the run (Ankner et al. 2024, arXiv:2305.15096), and held-out text has the last"),
+    OPTION_RANGE_ROW(
+        "mask_rate", BERT(mask_rate), "0.15", 0, 1,
+        "fraction of the tokens that is predicted, of a token store; 0.3:0.15 goes on a line from one to the "
+        "other over the run (Ankner et al. 2024, arXiv:2305.15096), and held-out text has the last"),
     OPTION_RANGE_ROW("masked_lm_prob", BERT(mask_rate), "0.15", 0, 1, "the same as --mask_rate"),
     OPTION_REAL_ROW(
         "mask_keep_rate", BERT(mask_keep_rate), "0.1", 0, 0.9,
         "part of the predicted tokens that stays as it is; a tenth becomes random ones, the rest [MASK] "
         "(Devlin et al. 2018, arXiv:1810.04805; Wettig et al. 2023, arXiv:2202.08005, compare others)"),
-    OPTION_FLAG_ROW("even_masks", BERT(even_masks),
-                    "of a token store: tokens take turns over the epochs, so that each is predicted about "
-                    "once in 1 / rate "
-                    "of them, in place of new draws (after Zheng et al. 2020, arXiv:2010.06040)"),
+    OPTION_FLAG_ROW(
+        "even_masks", BERT(even_masks),
+        "of a token store: tokens take turns over the epochs, so that each is predicted about once in 1 / "
+        "rate of them, in place of new draws (after Zheng et al. 2020, arXiv:2010.06040)"),
     OPTION_FLAG_ROW("whole_word_masks", BERT(whole_word_masks),
                     "of a token store: mask all pieces of a word, or none"),
-    OPTION_FLAG_ROW(
-        "no_nsp", BERT(no_nsp),
-        "of a token store: no next sentences; a sequence is one segment of a document, and the model has "
-        "neither pooler nor their head"),
+    OPTION_FLAG_ROW("no_nsp", BERT(no_nsp),
+                    "of a token store: no next sentences; a sequence is one segment of a document, and the "
+                    "model has neither pooler nor their head"),
     OPTION_FLAG_ROW(
         "sinusoidal_positions", BERT(sinusoidal_positions),
-        "a new model's position embeddings begin as sinusoids (Vaswani et al. 2017, "
-        "arXiv:1706.03762), not as random "
-        "numbers, and are trained without weight decay: short runs learn to use positions sooner"),
-    OPTION_FLAG_ROW(
-        "shifted_positions", BERT(shifted_positions),
-        "of a token store: every second sequence begins at a random position instead of 0, so that "
-        "positions behind --max_seq_length are trained too, and longer text can be read later "
-        "(Kiyono et al. 2021, arXiv:2109.05644)"),
+        "a new model's position embeddings begin as sinusoids (Vaswani et al. 2017, arXiv:1706.03762), not "
+        "as random numbers, and are trained without weight decay: short runs learn to use positions sooner"),
+    OPTION_FLAG_ROW("shifted_positions", BERT(shifted_positions),
+                    "of a token store: every second sequence begins at a random position instead of 0, so "
+                    "that positions behind --max_seq_length are trained too, and longer text can be read "
+                    "later (Kiyono et al. 2021, arXiv:2109.05644)"),
     OPTION_FLAG_ROW("positional_heads", BERT(positional_heads),
                     "a new model's attention heads begin by looking at the tokens at distance -1, 1, -2, 2 "
                     "and so on (positional heads, Voita et al. 2019, arXiv:1905.09418), not anywhere, and "
                     "are trained as always; with --sinusoidal_positions"),
     OPTION_FLAG_ROW("ppmi_embeddings", AT(ppmi_embeddings),
                     "of a token store: a new model's word embeddings begin as vectors of what stands beside "
-                    "each word, by singular "
-                    "values of positive pointwise mutual information (Levy & Goldberg 2014), not as random "
-                    "numbers; takes "
-                    "seconds, which count"),
+                    "each word, by singular values of positive pointwise mutual information (Levy & Goldberg "
+                    "2014), not as random numbers; takes seconds, which count"),
     OPTION_REAL_ROW("short_seq_prob", BERT(short_seq_prob), "0.1", 0, 1,
                     "fraction of the sequences that is cut to a random length"),
     OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),

@@ -133,12 +133,10 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_tokenize = {
     .name = "tokenize",
     .summary = "turn lines of text into lines of token ids",
-    .details =
-        "Reads lines of text from standard input and writes the ids of each as a line, separated by spaces, "
-        "without special tokens. The ids are those of Hugging Face's BertTokenizerFast, or of "
-        "GPT2TokenizerFast and BloomTokenizerFast; text such as [SEP] is text, unless --parse_special_tokens "
-        "is "
-        "given. A line that is not UTF-8 is an error.",
+    .details = "Reads lines of text from standard input and writes the ids of each as a line, separated by "
+               "spaces, without special tokens. The ids are those of Hugging Face's BertTokenizerFast, or of "
+               "GPT2TokenizerFast and BloomTokenizerFast; text such as [SEP] is text, unless "
+               "--parse_special_tokens is given. A line that is not UTF-8 is an error.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct tokenize_args),

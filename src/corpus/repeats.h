@@ -1,6 +1,6 @@
 /* repeats: how much of a text is repeated lines.
  *
- * A model memorises what it reads a thousand times, and its loss looks good for the wrong reason. 
+ * A model memorises what it reads a thousand times, and its loss looks good for the wrong reason.
  * Lines are known by a 64-bit hash; when the table is full, those seen least often are forgotten (after the
  * lossy counting of Manku and Motwani 2002), so memory is fixed, and the counts are exact for small texts and
  * lower bounds for large ones. */

@@ -187,8 +187,7 @@ static struct status check_sum(hid_t dataset, const char *path, const struct hdf
                : status_error(
                      STATUS_DATA,
                      "%s: the values of the dataset %s are not those of its checksum: the file is damaged, "
-                     "so "
-                     "copy it or make it again; a program that changed them must delete the attribute %s",
+                     "so copy it or make it again; a program that changed them must delete the attribute %s",
                      path, a->name, SUM);
 }
 

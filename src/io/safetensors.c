@@ -40,10 +40,10 @@ static struct status parse_dtype(struct safetensors_entry *e, const json_t *valu
             return status_ok();
         }
     }
-    return status_error(STATUS_DATA,
-                        "%s: tensor %.80s: unknown dtype; known are F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 "
-                        "U8 and BOOL",
-                        source, e->name);
+    return status_error(
+        STATUS_DATA,
+        "%s: tensor %.80s: unknown dtype; known are F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 U8 and BOOL",
+        source, e->name);
 }
 
 /* Fills dims and sets *count to their product. */
@@ -324,12 +324,11 @@ struct status safetensors_check_sums(const struct safetensors *f, const char *so
         const char *wanted = find_text(f, SUM, e->name);
         format_sum(sum, e->data, e->bytes);
         if (wanted == NULL || strcmp(sum, wanted) != 0) {
-            return status_error(
-                STATUS_DATA,
-                "%s: the CRC-32C of tensor %.80s is %s, but its metadata says %.20s: the file is "
-                "damaged, so copy it or make it again; a program that changed the tensors must "
-                "save them without the metadata \"%s*\"",
-                source, e->name, sum, wanted == NULL ? "nothing" : wanted, SUM);
+            return status_error(STATUS_DATA,
+                                "%s: the CRC-32C of tensor %.80s is %s, but its metadata says %.20s: the "
+                                "file is damaged, so copy it or make it again; a program that changed the "
+                                "tensors must save them without the metadata \"%s*\"",
+                                source, e->name, sum, wanted == NULL ? "nothing" : wanted, SUM);
         }
     }
     return status_ok();

@@ -8,8 +8,8 @@
 
 struct torch_item {
     const char *name;
-    tensor value; /* dense, host, fp32; items with the same address and shape share a storage, as tied
-                   * parameters do */
+    /* dense, host, fp32; items with the same address and shape share a storage, as tied parameters do */
+    tensor value;
 };
 
 /* A file in the making: the values that are put with io/pickle_writer.h and below, one around them. */

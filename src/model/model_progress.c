@@ -14,11 +14,10 @@ static struct status take_position(struct model_progress *p, const json_t *state
         known |= strcmp(name, optimizers[i]) == 0;
     }
     if (!known) {
-        return status_error(
-            STATUS_UNAVAILABLE,
-            "%s was trained with the optimizer %.20s, which the scripts do not have: its moments "
-            "mean nothing to theirs",
-            path, name == NULL ? "of an unknown name" : name);
+        return status_error(STATUS_UNAVAILABLE,
+                            "%s was trained with the optimizer %.20s, which the scripts do not have: its "
+                            "moments mean nothing to theirs",
+                            path, name == NULL ? "of an unknown name" : name);
     }
     p->n_ranks = 1;
     p->weight_decay = 0.01;

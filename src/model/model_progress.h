@@ -10,8 +10,8 @@ struct model_progress {
     tensor exp_avg, exp_avg_sq; /* [params->n_elements] fp32, owned */
     int64_t global_step;        /* over both phases */
     int64_t step, n_skipped;    /* of the phase; those of them without an update */
-    double learning_rate,
-        weight_decay;         /* the rate's peak; the decay of the scripts, which no checkpoint has */
+    /* the rate's peak; the decay of the scripts, which no checkpoint has */
+    double learning_rate, weight_decay;
     int n_ranks;              /* that the run goes on with, of DeepSpeed's folder */
     const char *const *files; /* [n_files] the data of the run that goes on; borrowed */
     int64_t n_files;

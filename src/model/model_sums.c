@@ -101,11 +101,10 @@ static struct status check_listed(const struct sum_list *list, const char *direc
         TRY(checkpoint_path(path, "%s/%s", directory, name));
         struct status s = file_exists(path) ? sum_check_file(path, sum) : status_ok();
         if (s.code == STATUS_DATA) {
-            return status_error(
-                STATUS_DATA,
-                "%s is not the file that kiln saved: its checksum is not the one in %s; if it was "
-                "changed on purpose, remove %s/%s, else copy it or make it again",
-                path, LIST, directory, LIST);
+            return status_error(STATUS_DATA,
+                                "%s is not the file that kiln saved: its checksum is not the one in %s; if "
+                                "it was changed on purpose, remove %s/%s, else copy it or make it again",
+                                path, LIST, directory, LIST);
         }
         TRY(s);
     }

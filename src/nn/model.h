@@ -180,8 +180,8 @@ struct model {
     int64_t max_length;        /* tokens of the longest sequence */
     int64_t feed_forward_size; /* the widest of a layer's products */
     int n_factors;             /* factors of a layer's products that have histories in fp8 */
-    const char
-        *form; /* of its layers, for messages, where a family has several: "pre-LN"; NULL: the usual one */
+    /* of its layers, for messages, where a family has several: "pre-LN"; NULL: the usual one */
+    const char *form;
     bool hands_on_more; /* layers pass on more than outputs, so one stage must run all of them */
     enum model_task task;
     struct model_labels labels;  /* of a classifier */

@@ -5,7 +5,7 @@
  *   ops_plan   computes nothing: checks shapes and dtypes, sums bytes, FLOPs and scratch
  *   ops_cpu    oneDNN (or BLAS, or plain loops) and fused vectorised kernels, fp32 and bf16
  *
- * Rules that hold for every slot.  No slot is NULL.  Outputs come first, then inputs, then scalars. 
+ * Rules that hold for every slot.  No slot is NULL.  Outputs come first, then inputs, then scalars.
  * Activations are assigned (=), parameter gradients are added to (+=).  Tensors are dense unless the slot
  * says otherwise. `A` below is the dtype of activations and matrices (fp32, bf16, fp64); `W` that of vectors,
  * statistics and parameter gradients: fp32, or fp64 where A is fp64.  Index tensors are i32.  Outputs never

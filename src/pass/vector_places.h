@@ -11,8 +11,8 @@
 #include "dev/device.h"
 
 struct vector_places {
-    struct param_table
-        table;          /* the parameters: offsets of vectors in their buffer, all others as they were */
+    /* the parameters: offsets of vectors in their buffer, all others as they were */
+    struct param_table table;
     int64_t n;          /* elements of that buffer */
     bool rounds_biases; /* biases of products are read with the matrices */
 };

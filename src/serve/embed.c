@@ -220,9 +220,8 @@ static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_
     }
     return tensor_find_nonfinite(tensor_1d(vector, DTYPE_F32, width)) < 0
                ? status_ok()
-               : status_error(STATUS_NUMERIC,
-                              "the vectors are not finite, but the transformer's output is: the "
-                              "modules after it are damaged");
+               : status_error(STATUS_NUMERIC, "the vectors are not finite, but the transformer's output is: "
+                                              "the modules after it are damaged");
 }
 
 static struct status encode_and_run(struct job *j, int64_t *n_cut, const struct text_bytes *texts,

@@ -178,12 +178,11 @@ static void fill(struct packer *p, struct packed_batch *turn)
 static void compute_losses(struct packer *p)
 {
     struct stage *s = &p->net->stage;
-    const struct stage_block *block = &s->slot->block;
     exec_enter(&p->net->x, "the losses of words", -1);
-    p->net->x.ops->cross_entropy(
-        &p->net->x, output_of(p->net, REQUEST_WORD_LOSSES), stage_head_output(s, MODEL_WORD_CORRECT),
-        NULL_TENSOR, output_of(p->net, REQUEST_WORD_LOGITS), block->stream.fields[TEXT_MASKED_LABELS],
-        s->config->model->n_words, tensor_slice(block->loss_scales, 0, 1));
+    p->net->x.ops->cross_entropy(&p->net->x, output_of(p->net, REQUEST_WORD_LOSSES),
+                                 stage_head_output(s, MODEL_WORD_CORRECT), NULL_TENSOR,
+                                 output_of(p->net, REQUEST_WORD_LOGITS), stage_field(s, TEXT_MASKED_LABELS),
+                                 s->config->model->n_words, tensor_slice(stage_loss_scales(s), 0, 1));
 }
 
 static unsigned wanted_of(const struct packed_batch *turn)

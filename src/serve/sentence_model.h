@@ -45,9 +45,8 @@ struct sentence_layer {
 enum { SENTENCE_MAX_LAYERS = 8 };
 
 struct sentence_model {
-    bool found;                              /* there is a modules.json; else everything below is kiln's
-                                              * default */
-    char transformer[CHECKPOINT_PATH_BYTES]; /* the directory of the model */
+    bool found; /* there is a modules.json; else everything below is kiln's default */
+    char transformer[CHECKPOINT_PATH_BYTES];             /* the directory of the model */
     enum sentence_pooling poolings[SENTENCE_N_POOLINGS]; /* whose vectors are concatenated */
     int n_poolings;
     bool skips_prompt; /* the tokens of a prompt, [CLS] included, are not pooled */

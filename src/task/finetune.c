@@ -219,10 +219,10 @@ static struct status draw_head(struct job *j)
         return status_ok();
     }
     if (rank_options_world(&j->options->ranks).rank == 0) {
-        log_warning(
-            "%s is a %s: the head of a %s is new and random, and without --do_train nothing trains it, "
-            "so the predictions are random; for good ones give a fine-tuned model",
-            j->options->init_checkpoint, m->family->class_of(m->task), m->family->class_of(j->task->task));
+        log_warning("%s is a %s: the head of a %s is new and random, and without --do_train nothing trains "
+                    "it, so the predictions are random; for good ones give a fine-tuned model",
+                    j->options->init_checkpoint, m->family->class_of(m->task),
+                    m->family->class_of(j->task->task));
     }
     return trainer_initialize(&j->trainer);
 }

@@ -54,11 +54,10 @@ static struct status resume_from(struct loop *l, const struct training_state *fr
 static struct status refuse_checkpoints(const struct loop *l, const struct training_state *from)
 {
     const char *class = json_string_value(json_array_get(json_object_get(from->config, "architectures"), 0));
-    return status_error(
-        STATUS_USAGE,
-        "%s already has checkpoints%s%s; add --resume_from_checkpoint to continue, or give another "
-        "--output_dir",
-        l->directory, class == NULL ? "" : " of a ", class == NULL ? "" : class);
+    return status_error(STATUS_USAGE,
+                        "%s already has checkpoints%s%s; add --resume_from_checkpoint to continue, or give "
+                        "another --output_dir",
+                        l->directory, class == NULL ? "" : " of a ", class == NULL ? "" : class);
 }
 
 struct status loop_restore(struct loop *l, bool *found)
@@ -499,13 +498,14 @@ static struct status save_whole_step(struct loop *l)
 static struct status stopped(const struct loop *l)
 {
     if (l->state.step == 0) {
-        return status_error(STATUS_PREEMPTED, "stopped by a signal within the first step; the same command "
-                                              "begins where this one did");
+        return status_error(
+            STATUS_PREEMPTED,
+            "stopped by a signal within the first step; the same command begins where this one did");
     }
-    return status_error(STATUS_PREEMPTED,
-                        "stopped by a signal after step %lld; the same command with "
-                        "--resume_from_checkpoint continues it",
-                        (long long)l->state.step);
+    return status_error(
+        STATUS_PREEMPTED,
+        "stopped by a signal after step %lld; the same command with --resume_from_checkpoint continues it",
+        (long long)l->state.step);
 }
 
 struct status loop_run(struct loop *l)

@@ -20,11 +20,10 @@ static enum plateau_stage next_stage(enum plateau_stage stage, int64_t step, dou
 
 static void tell_on(const struct plateau *p, const char *what, double loss, double floor)
 {
-    log_info("held-out %s %.2f is about that of word frequencies alone (%.2f): the model knows which "
-             "words are frequent, not yet "
-             "what surrounds them. This is normal at first and ends suddenly, for small models after %d to "
-             "%d steps; shorter sequences, "
-             "more steps of smaller batches and a higher rate leave it sooner%s%s",
+    log_info("held-out %s %.2f is about that of word frequencies alone (%.2f): the model knows which words "
+             "are frequent, not yet what surrounds them. This is normal at first and ends suddenly, for "
+             "small models after %d to %d steps; shorter sequences, more steps of smaller batches and a "
+             "higher rate leave it sooner%s%s",
              what, loss, floor, USUAL_FROM, USUAL_TO,
              p->advice == NULL ? "" : ", and so does a new model with ", p->advice == NULL ? "" : p->advice);
 }
@@ -43,12 +42,11 @@ void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result 
     switch (p->stage) {
     case PLATEAU_ON: tell_on(p, what, loss, floor); break;
     case PLATEAU_LONG:
-        log_warning("held-out %s %.2f is %s that of word frequencies alone (%.2f) after %lld steps, "
-                    "which is longer than usual: look at "
-                    "--learning_rate (too low, or so high that grad_norm is always clipped), at the batch "
-                    "(very large ones take as many "
-                    "steps), and at what `kiln prepare` said of the text",
-                    what, loss, loss > ABOVE * floor ? "above" : "still", floor, (long long)step);
+        log_warning(
+            "held-out %s %.2f is %s that of word frequencies alone (%.2f) after %lld steps, which is longer "
+            "than usual: look at --learning_rate (too low, or so high that grad_norm is always clipped), at "
+            "the batch (very large ones take as many steps), and at what `kiln prepare` said of the text",
+            what, loss, loss > ABOVE * floor ? "above" : "still", floor, (long long)step);
         break;
     case PLATEAU_BEHIND:
         if (before != PLATEAU_UNKNOWN) {

@@ -21,24 +21,22 @@ static struct status set_words(const struct pretrain_inputs *in, void *config,
 {
     int64_t rows = o->kind->family->sizes(config).vocab_size, n = in->tokenizer.n;
     if (n == 0 && rows == 0) {
-        return status_error(STATUS_USAGE,
-                            "neither %s says \"vocab_size\" nor is there a vocab.txt in or beside %s; give "
-                            "--vocab_file",
-                            o->config_file, o->input_dir);
+        return status_error(
+            STATUS_USAGE,
+            "neither %s says \"vocab_size\" nor is there a vocab.txt in or beside %s; give --vocab_file",
+            o->config_file, o->input_dir);
     }
     rows = rows == 0 ? n : rows;
     if (rows < n) {
-        return status_error(
-            STATUS_DATA,
-            "%s says \"vocab_size\" %lld, but the vocabulary has %lld pieces; leave \"vocab_size\" out or "
-            "use the vocabulary that the configuration was made for",
-            o->config_file, (long long)rows, (long long)n);
+        return status_error(STATUS_DATA,
+                            "%s says \"vocab_size\" %lld, but the vocabulary has %lld pieces; leave "
+                            "\"vocab_size\" out or use the vocabulary that the configuration was made for",
+                            o->config_file, (long long)rows, (long long)n);
     }
     o->kind->family->set_words(config, rows, n);
     if (n > 0 && rows > n) {
         log_info("%s says \"vocab_size\" %lld, and the vocabulary has %lld pieces: the other %lld rows are "
-                 "trained "
-                 "with the rest and never predicted",
+                 "trained with the rest and never predicted",
                  o->config_file, (long long)rows, (long long)n, (long long)(rows - n));
     }
     return status_ok();

@@ -10,8 +10,8 @@
 
 static const struct published_figure figures[] = {
     {"bert", "gaudi1", 48, 1600, 128, 0,
-     "Figure 3: without ZeRO out of memory, with ZeRO-1 it trains; its bars and Table 1 are "
-     "pictures, whose numbers the text does not have",
+     "Figure 3: without ZeRO out of memory, with ZeRO-1 it trains; its bars and Table 1 are pictures, whose "
+     "numbers the text does not have",
      OF_002},
     {"bert", "gaudi1", 48, 1600, 128, 8, "302.5 sequences/s, ZeRO-1", OF_002},
     {"bert", "gaudi1", 48, 1600, 128, 128, "scaling 82.7 %, ZeRO-1, 384 sequences a device and step", OF_AWS},

@@ -9,8 +9,8 @@
 
 /* A model to measure on sequences of random tokens, and its planned work. */
 struct step_bench {
-    struct trainer_config
-        config;           /* with its model, which the caller owns; limits are set by step_bench_plan */
+    /* with its model, which the caller owns; limits are set by step_bench_plan */
+    struct trainer_config config;
     struct backend plain; /* for the ceilings: without the wrappers around config.ops */
     struct ceiling_size ceiling_size;
     struct trainer_plan plan;

@@ -67,11 +67,10 @@ static struct status check_neutral(const json_t *model, const char *source)
                           (json_is_string(value) && json_string_length(value) == 0) ||
                           (json_is_number(value) && json_number_value(value) == 0);
         if (!is_neutral) {
-            return status_error(
-                STATUS_DATA,
-                "%s: the model's \"%s\" is set, which would give other ids than kiln's byte-level "
-                "BPE; only its absence is supported",
-                source, keys[i]);
+            return status_error(STATUS_DATA,
+                                "%s: the model's \"%s\" is set, which would give other ids than kiln's "
+                                "byte-level BPE; only its absence is supported",
+                                source, keys[i]);
         }
     }
     return status_ok();
@@ -84,11 +83,10 @@ static struct status read_byte_level(bool *splits, const json_t *part, const cha
     *splits = true;
     TRY(json_get_bool(part, source, "add_prefix_space", false, &prefix));
     TRY(json_get_bool(part, source, "use_regex", false, splits));
-    return prefix ? status_error(
-                        STATUS_DATA,
-                        "%s: \"add_prefix_space\" is true, but only false is supported: text is encoded "
-                        "as it is",
-                        source)
+    return prefix ? status_error(STATUS_DATA,
+                                 "%s: \"add_prefix_space\" is true, but only false is supported: text is "
+                                 "encoded as it is",
+                                 source)
                   : status_ok();
 }
 
@@ -102,11 +100,10 @@ static struct status read_split(enum bpe_pattern *pattern, const json_t *part, c
     bool is_gpt2 = strcmp(regex, gpt2_pattern) == 0;
     *pattern = is_gpt2 ? BPE_GPT2 : BPE_BLOOM;
     if (invert || strcmp(behavior, "Isolated") != 0 || (!is_gpt2 && strcmp(regex, bloom_pattern) != 0)) {
-        return status_error(
-            STATUS_DATA,
-            "%s: the pre_tokenizer splits by '%.200s', but kiln knows only the patterns of GPT-2 "
-            "and BLOOM, with the behavior Isolated",
-            source, regex);
+        return status_error(STATUS_DATA,
+                            "%s: the pre_tokenizer splits by '%.200s', but kiln knows only the patterns of "
+                            "GPT-2 and BLOOM, with the behavior Isolated",
+                            source, regex);
     }
     return status_ok();
 }
@@ -165,10 +162,10 @@ struct status bpe_json_read(struct bpe *bpe, struct added_tokens *added, const j
     const json_t *model = json_object_get(root, "model"), *normalizer = json_object_get(root, "normalizer");
     *bpe = (struct bpe){0};
     if (normalizer != NULL && !json_is_null(normalizer)) {
-        return status_error(STATUS_DATA,
-                            "%s has a normalizer, which would change the text; byte-level BPE is supported "
-                            "without one",
-                            source);
+        return status_error(
+            STATUS_DATA,
+            "%s has a normalizer, which would change the text; byte-level BPE is supported without one",
+            source);
     }
     TRY(check_neutral(model, source));
     TRY(read_pre_tokenizer(&bpe->pattern, json_object_get(root, "pre_tokenizer"), source));

@@ -93,11 +93,10 @@ static struct status sort_by_id(const char **texts, int32_t n, const json_t *pie
     {
         json_int_t id = json_integer_value(value);
         if (!json_is_integer(value) || id < 0 || id >= n) {
-            return status_error(
-                STATUS_DATA,
-                "%s: the id of piece '%.60s' must be a whole number from 0 to %d, the number of "
-                "pieces less one",
-                source, text, n - 1);
+            return status_error(STATUS_DATA,
+                                "%s: the id of piece '%.60s' must be a whole number from 0 to %d, the number "
+                                "of pieces less one",
+                                source, text, n - 1);
         }
         if (texts[id] != NULL) {
             return status_error(STATUS_DATA, "%s: the pieces '%.60s' and '%.60s' have the same id %lld",
@@ -142,8 +141,7 @@ static struct status find_bytes(struct bpe_merges *m, const char *source)
         if (m->byte[b] < 0) {
             return status_error(
                 STATUS_DATA,
-                "%s has no piece for the byte 0x%02x; a byte-level vocabulary has one for each "
-                "of the 256",
+                "%s has no piece for the byte 0x%02x; a byte-level vocabulary has one for each of the 256",
                 source, b);
         }
     }

@@ -42,11 +42,10 @@ static struct status read_type(struct reading *r, const json_t *piece, bool *is_
     int64_t type = 0;
     TRY(json_get_int(piece, r->source, "type_id", false, &type));
     if (type < 0 || type > 1 || (type == 0 && r->is_second)) {
-        return status_error(
-            STATUS_DATA,
-            "%s: the post_processor's \"%s\" has a type_id %lld%s; only segment 0, then segment 1, "
-            "is supported",
-            r->source, r->key, (long long)type, type == 0 ? " behind a 1" : "");
+        return status_error(STATUS_DATA,
+                            "%s: the post_processor's \"%s\" has a type_id %lld%s; only segment 0, then "
+                            "segment 1, is supported",
+                            r->source, r->key, (long long)type, type == 0 ? " behind a 1" : "");
     }
     *is_first = type == 0;
     r->is_second = type == 1;
@@ -221,8 +220,7 @@ struct status input_frame_check(const struct input_frame *f, int32_t n, const ch
             if (s->ids[k] >= n) {
                 return status_error(
                     STATUS_DATA,
-                    "%s: its post_processor adds a token with the id %d, but the vocabulary has %d "
-                    "pieces",
+                    "%s: its post_processor adds a token with the id %d, but the vocabulary has %d pieces",
                     source, s->ids[k], n);
             }
         }

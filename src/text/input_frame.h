@@ -42,7 +42,7 @@ struct status input_frame_parse(struct input_frame *f, const json_t *post_proces
 /* STATUS_DATA unless all ids are below `n`, the number of pieces. */
 struct status input_frame_check(const struct input_frame *f, int32_t n, const char *source);
 
-/* The frame as a TemplateProcessing; `name` gives the piece of an id, NUL-terminated or cut at *n bytes. 
+/* The frame as a TemplateProcessing; `name` gives the piece of an id, NUL-terminated or cut at *n bytes.
  * NULL if memory runs out. */
 json_t *input_frame_to_json(const struct input_frame *f,
                             const char *(*name)(const void *self, int32_t id, size_t *n), const void *self);

@@ -67,11 +67,10 @@ static struct status open_file(struct tokenizer *t, struct added_tokens *added, 
     }
     TRY(open_bpe_json(t, added, &found, path));
     if (!found) {
-        return status_error(
-            STATUS_DATA,
-            "%s is JSON, but no tokenizer.json of a byte-level BPE; vocab.json needs merges.txt "
-            "beside it (--merge_file), WordPiece its vocab.txt",
-            path);
+        return status_error(STATUS_DATA,
+                            "%s is JSON, but no tokenizer.json of a byte-level BPE; vocab.json needs "
+                            "merges.txt beside it (--merge_file), WordPiece its vocab.txt",
+                            path);
     }
     struct status s = tokenizer_set_lower_case(t, lower_case);
     if (failed(s)) {
@@ -182,10 +181,9 @@ static bool has_same_pieces(const struct tokenizer *t, const char *pieces, const
         size_t n, n_here = strcspn(pieces, "\n");
         const char *piece = tokenizer_piece(t, id, &n);
         if (*pieces == '\0' || n != n_here || memcmp(piece, pieces, n) != 0) {
-            log_warning(
-                "%s and vocab.txt beside it disagree: id %d is '%.*s' there, and '%.*s' in vocab.txt, "
-                "which is used",
-                path, id, (int)n_here, pieces, (int)n, piece);
+            log_warning("%s and vocab.txt beside it disagree: id %d is '%.*s' there, and '%.*s' in "
+                        "vocab.txt, which is used",
+                        path, id, (int)n_here, pieces, (int)n, piece);
             return false;
         }
         pieces += n_here + 1;

@@ -32,6 +32,7 @@ echo 'int an_OPT;' >"$dir/src/task/knows_another.c"
 echo '/* bert_config.json of a BertForMaskedLM */' >"$dir/src/task/quotes.c"
 echo "/* TO""DO: later; see docs/""nowhere.md */" >"$dir/src/core/later.c"
 printf '/* %0120d */\n' 0 >"$dir/src/core/wide.c"
+printf 'struct s {\n    int64_t\n        n; /* cut */\n};\n/* blank \n */\n' >"$dir/src/core/cut.c"
 seq 1001 | sed 's/.*/int x;/' >"$dir/src/core/big.c"
 { printf 'int f(void)\n{\n'; seq 61 | sed 's/.*/;/'; echo '}'; } >"$dir/src/core/long.c"
 cp "$dir/src/core/long.c" "$dir/src/ops/kernel.cu"
@@ -50,6 +51,7 @@ for breach in "climbs.c.*core must not include nn/up.h" "peeks.c.*private" "borr
     "knows_train.c:1: only tables of models.*name Bert" "knows_serve.c:1: only tables of models.*name Bert" \
     "knows_api.c:1: only tables of models.*name Bert" "knows_cmd.c:1: only tables of models.*name Bert" \
     "knows_task.c:1: only tables of models.*name Bert" "knows_another.c:1: only tables of models.*name OPT" \
+    "wide.c:1.*110 columns" "cut.c:2: a declaration cut" "cut.c:5.*a blank at the end" \
     "no docs/no""where.md" "big.c: 1001 lines" \
     "0001_unlisted.md: docs/decisions/README.md does not list" "nn includes dev, but is not drawn above" \
     "the layers do not show launch" \

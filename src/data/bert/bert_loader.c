@@ -37,10 +37,9 @@ struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct 
     if (t->frame.given) {
         struct input_frame bert = input_frame_bert(t->special[SPECIAL_BEGIN], t->special[SPECIAL_SEPARATOR]);
         if (!input_frame_equal(&t->frame, &bert)) {
-            return status_error(
-                STATUS_DATA,
-                "pre-training frames text as [CLS] A [SEP] B [SEP], but the post_processor of the "
-                "tokenizer.json has other special tokens or segments");
+            return status_error(STATUS_DATA,
+                                "pre-training frames text as [CLS] A [SEP] B [SEP], but the post_processor "
+                                "of the tokenizer.json has other special tokens or segments");
         }
     }
     c->vocab_size = t->n;

@@ -50,11 +50,10 @@ static struct status check_checkpoint(const struct pretrain_options *o, const st
     if (class == NULL || alone == own->no_nsp) {
         return status_ok();
     }
-    return status_error(
-        STATUS_USAGE,
-        "%s is of a run %s --no_nsp: go on %s it, or start from its weights with --init_checkpoint in "
-        "another --output_dir",
-        from->path, alone ? "with" : "without", alone ? "with" : "without");
+    return status_error(STATUS_USAGE,
+                        "%s is of a run %s --no_nsp: go on %s it, or start from its weights with "
+                        "--init_checkpoint in another --output_dir",
+                        from->path, alone ? "with" : "without", alone ? "with" : "without");
 }
 
 /* With the special tokens of Google's uncased vocabulary. */
@@ -109,8 +108,7 @@ const struct pretrain_kind bert_pretrain = {
     .sources = bert_sources,
     .lacks = "has no token store and no .hdf5 files",
     .wants = "a directory made by `kiln prepare` (of HDF5 files that of training/ and test/, or one of the "
-             "two), or "
-             "one with .hdf5 files",
+             "two), or one with .hdf5 files",
     .task = task,
     .check = check,
     .configure = configure,

@@ -89,24 +89,22 @@ static struct status refuse_drawing(const char *place, const struct pretrain_opt
     if (o->balance_tokens && rank_options_world(&o->ranks).size > 1) {
         return status_error(
             STATUS_USAGE,
-            "--balance_tokens cannot be: the .hdf5 files of %s are read in whole micro-batches; "
-            "leave it out, or train on a token store, which `kiln prepare` makes",
+            "--balance_tokens cannot be: the .hdf5 files of %s are read in whole micro-batches; leave it "
+            "out, or train on a token store, which `kiln prepare` makes",
             place);
     }
     if (o->ppmi_embeddings) {
-        return status_error(
-            STATUS_USAGE,
-            "--ppmi_embeddings cannot be: the .hdf5 files of %s have no text to count in; leave it out, "
-            "or train on a token store, which `kiln prepare` makes",
-            place);
+        return status_error(STATUS_USAGE,
+                            "--ppmi_embeddings cannot be: the .hdf5 files of %s have no text to count in; "
+                            "leave it out, or train on a token store, which `kiln prepare` makes",
+                            place);
     }
     return mask_flag == NULL
                ? status_ok()
-               : status_error(
-                     STATUS_USAGE,
-                     "--%s cannot be: the .hdf5 files of %s have pairs and masks that were drawn already; "
-                     "leave it out, or train on a token store, which `kiln prepare` makes",
-                     mask_flag, place);
+               : status_error(STATUS_USAGE,
+                              "--%s cannot be: the .hdf5 files of %s have pairs and masks that were drawn "
+                              "already; leave it out, or train on a token store, which `kiln prepare` makes",
+                              mask_flag, place);
 }
 
 static struct status open_shards(struct pretrain_data *d, const struct pretrain_inputs *in,
@@ -153,18 +151,16 @@ static void announce_shards(const struct pretrain_data *train, const struct pret
     bool packs = ((const struct bert_pretrain_options *)o->own)->enable_packed_data_mode;
     const char *unit = l->shape.packed ? "packs" : "sequences";
     int64_t batch = l->micro_size * l->n_micro;
-    log_info(
-        "data: %s: %lld files, %lld %s of up to %lld tokens, two files in %.1f MiB of memory; an epoch is "
-        "%.1f steps of %lld %s",
-        l->config.directory, (long long)l->files.n, (long long)l->n_total, unit,
-        (long long)l->shape.seq_length, (double)(SHARD_PROCESS_SLOTS * l->process->slot_bytes) / 0x1p20,
-        train->steps_per_epoch, (long long)batch, unit);
+    log_info("data: %s: %lld files, %lld %s of up to %lld tokens, two files in %.1f MiB of memory; an epoch "
+             "is %.1f steps of %lld %s",
+             l->config.directory, (long long)l->files.n, (long long)l->n_total, unit,
+             (long long)l->shape.seq_length, (double)(SHARD_PROCESS_SLOTS * l->process->slot_bytes) / 0x1p20,
+             train->steps_per_epoch, (long long)batch, unit);
     if (l->shape.packed) {
-        log_info(
-            "packed data: %.4g sequences a pack, so a step has %lld micro-batches of %lld packs in place of "
-            "--gradient_accumulation_steps %lld",
-            l->sequences_per_record, (long long)l->n_micro, (long long)l->micro_size,
-            (long long)o->gradient_accumulation_steps);
+        log_info("packed data: %.4g sequences a pack, so a step has %lld micro-batches of %lld packs in "
+                 "place of --gradient_accumulation_steps %lld",
+                 l->sequences_per_record, (long long)l->n_micro, (long long)l->micro_size,
+                 (long long)o->gradient_accumulation_steps);
     } else if (packs) {
         log_info("the data is not packed: --enable_packed_data_mode has no effect");
     }

@@ -24,7 +24,7 @@ struct status emulation_open(struct comm_emulated *e, struct comm *world, const 
     if (started->size > 1) {
         return status_error(STATUS_USAGE,
                             "--emulate_world %" PRId64 " is one process that stands for many, but %d were "
-                                                       "started: leave out mpirun or srun, or the flag",
+                            "started: leave out mpirun or srun, or the flag",
                             o->world, started->size);
     }
     if (rank >= o->world) {

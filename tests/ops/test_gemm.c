@@ -129,14 +129,50 @@ static void check_backend(const struct gemm_backend *b)
     printf("%s: right\n", b->name);
 }
 
+static void run(const struct gemm *g)
+{
+    struct exec x = {.device = &device_cpu, .layer_index = -1};
+    gemm_run(&x, "test", g, NULL, 0, NULL);
+    EXPECT(!failed(x.status), "%s", x.status.message);
+}
+
+/* C += A B adds a finished sum: the bits of A B that was made apart, and then added
+ * (docs/decisions/0039_ranks.md). */
+static void check_finished_sum(int64_t m, int64_t n, int64_t k, enum dtype ab)
+{
+    struct product added = product_make(m, n, k, 1 | 4, ab, DTYPE_F32);
+    struct product apart = product_make(m, n, k, 1, ab, DTYPE_F32);
+    struct matrix begin = matrix_random(m, n, DTYPE_F32, 3); /* as in `added` */
+    run(&added.g);
+    run(&apart.g);
+    for (int64_t i = 0; i < m * n; i++) {
+        int64_t row = i / n, col = i % n;
+        float want = (float)get(&begin, row, col) + (float)get(&apart.c, row, col);
+        EXPECT((float)get(&added.c, row, col) == want,
+               "[%lld, %lld, %lld] in %s: element %lld is another sum", (long long)m, (long long)n,
+               (long long)k, dtype_name(ab), (long long)i);
+    }
+    free(begin.data);
+    product_free(&added);
+    product_free(&apart);
+}
+
+static void check_finished_sums(void)
+{
+    static const int64_t sizes[][3] = {{64, 48, 64}, {64, 48, 80}, {128, 16, 16}, {192, 256, 300}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        check_finished_sum(sizes[i][0], sizes[i][1], sizes[i][2], DTYPE_F32);
+        check_finished_sum(sizes[i][0], sizes[i][1], sizes[i][2], DTYPE_BF16);
+    }
+}
+
 /* More forms than the cache of primitives holds, twice. */
 static void check_many_forms(void)
 {
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t m = 1; m <= 1200; m++) {
             struct product p = product_make(m, 2, 1, 0, DTYPE_F32, DTYPE_F32);
-            struct exec x = {.device = &device_cpu, .layer_index = -1};
-            gemm_run(&x, "test", &p.g, NULL, 0, NULL);
+            run(&p.g);
             product_check(&p, "gemm_run");
             product_free(&p);
         }
@@ -159,12 +195,11 @@ int main(void)
 #endif
     for (int flags = 0; flags < 16; flags++) {
         struct product p = product_make(300, 1100, 9, flags, DTYPE_F32, DTYPE_F32);
-        struct exec x = {.device = &device_cpu, .layer_index = -1};
-        gemm_run(&x, "test", &p.g, NULL, 0, NULL);
-        EXPECT(!failed(x.status), "%s", x.status.message);
+        run(&p.g);
         product_check(&p, "gemm_run");
         product_free(&p);
     }
+    check_finished_sums();
     check_many_forms();
     return 0;
 }

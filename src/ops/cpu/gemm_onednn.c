@@ -32,6 +32,7 @@ struct entry {
     dnnl_primitive_t primitive; /* NULL: this way of the set is empty */
     dnnl_memory_desc_t a, b, c, bias, scratch;
     bool has_bias;
+    bool adds_after; /* the primitive computes A B into scratch, dense, and C is added to afterwards */
     uint64_t last_use;
 };
 
@@ -89,7 +90,33 @@ static bool make_attributes(dnnl_primitive_attr_t attributes, bool accumulate)
     return ok;
 }
 
-/* Fills an entry; false, and the entry is empty, if oneDNN has only its slow reference code for it. */
+/* Whether this code of a product of bf16 loads C into its accumulators and begins the sum with it: AMX's
+ * does. The name "gemm" does not tell which instructions the code is made of. */
+static bool loads_c_first(const char *implementation)
+{
+    bool has_amx = dnnl_get_effective_cpu_isa() == dnnl_cpu_isa_avx512_core_amx;
+    return has_amx && (strstr(implementation, "amx") != NULL || strncmp(implementation, "gemm", 4) == 0);
+}
+
+static bool compile(struct entry *e, const struct gemm *t);
+
+/* The same, for a product that goes to scratch first. */
+static bool compile_apart(struct entry *e, const struct gemm *t)
+{
+    struct gemm apart = *t;
+    apart.accumulate = false;
+    apart.c_stride = t->n;
+    dnnl_primitive_destroy(e->primitive);
+    bool ok = compile(e, &apart);
+    e->adds_after = ok;
+    return ok;
+}
+
+/* Fills an entry; false, and the entry is empty, if oneDNN has only its slow reference code for it.
+ *
+ * C += A B has to add a finished sum: a run of several ranks, which adds up gradients that were made apart,
+ * gives the bits of one process (docs/decisions/0039_ranks.md). Where oneDNN would begin the sum with C
+ * instead, the product goes to scratch first. */
 static bool compile(struct entry *e, const struct gemm *t)
 {
     dnnl_primitive_attr_t attributes = NULL;
@@ -99,6 +126,7 @@ static bool compile(struct entry *e, const struct gemm *t)
     const char *implementation = "";
     e->primitive = NULL;
     e->has_bias = t->bias != NULL;
+    e->adds_after = false;
     bool ok =
         describe(&e->a, t->m, t->k, t->a_stride, t->a_transposed, t->ab_dtype) &&
         describe(&e->b, t->k, t->n, t->b_stride, t->b_transposed, t->ab_dtype) &&
@@ -115,9 +143,11 @@ static bool compile(struct entry *e, const struct gemm *t)
     } else {
         e->primitive = NULL;
     }
+    bool begins_with_c = ok && t->accumulate && t->ab_dtype == DTYPE_BF16 && t->c_dtype == DTYPE_F32 &&
+                         loads_c_first(implementation);
     dnnl_primitive_desc_destroy(desc);
     dnnl_primitive_attr_destroy(attributes);
-    return ok;
+    return begins_with_c ? compile_apart(e, t) : ok;
 }
 
 static struct form form_of(const struct gemm *t)
@@ -143,6 +173,12 @@ static struct entry *find(const struct form *f, bool *found)
     return oldest;
 }
 
+/* Of the library, rounded up to whole cache lines. */
+static size_t scratch_bytes(const struct entry *e)
+{
+    return (dnnl_memory_desc_get_size(&e->scratch) + 63) / 64 * 64;
+}
+
 static const void *onednn_prepare(const struct gemm *t, size_t *lane_bytes)
 {
     struct form f = form_of(t);
@@ -164,7 +200,7 @@ static const void *onednn_prepare(const struct gemm *t, size_t *lane_bytes)
             return NULL;
         }
     }
-    *lane_bytes = dnnl_memory_desc_get_size(&e->scratch);
+    *lane_bytes = scratch_bytes(e) + (e->adds_after ? sizeof(float) * (size_t)(t->m * t->n) : 0);
     return e;
 }
 
@@ -177,20 +213,34 @@ static bool add_argument(dnnl_exec_arg_t *args, int *n, int id, const dnnl_memor
     return ok;
 }
 
+static void add_rows(const struct gemm *t, const float *product)
+{
+    for (int64_t i = 0; i < t->m; i++) {
+        float *restrict c = (float *)t->c + i * t->c_stride;
+        for (int64_t j = 0; j < t->n; j++) {
+            c[j] += product[i * t->n + j];
+        }
+    }
+}
+
 static bool onednn_tile(const void *handle, const struct gemm *t, void *lane)
 {
     const struct entry *e = handle;
+    float *product = e->adds_after ? (float *)((char *)lane + scratch_bytes(e)) : t->c;
     dnnl_exec_arg_t args[5];
     int n = 0;
     bool ok = add_argument(args, &n, DNNL_ARG_SRC, &e->a, t->a) &&
               add_argument(args, &n, DNNL_ARG_WEIGHTS, &e->b, t->b) &&
-              add_argument(args, &n, DNNL_ARG_DST, &e->c, t->c) &&
+              add_argument(args, &n, DNNL_ARG_DST, &e->c, product) &&
               add_argument(args, &n, DNNL_ARG_SCRATCHPAD, &e->scratch, lane) &&
               (!e->has_bias || add_argument(args, &n, DNNL_ARG_BIAS, &e->bias, t->bias)) &&
               dnnl_primitive_execute(e->primitive, lib.stream, n, args) == dnnl_success &&
               dnnl_stream_wait(lib.stream) == dnnl_success;
     for (int i = 0; i < n; i++) {
         dnnl_memory_destroy(args[i].memory);
+    }
+    if (ok && e->adds_after) {
+        add_rows(t, product);
     }
     return ok;
 }

@@ -62,6 +62,7 @@ struct model_memory {
     enum dtype dtype;
     enum fp8_factors fp8;        /* of the products of layers */
     bool kept;                   /* kept for a backward; else only what the forward reads */
+    bool whole_logits;           /* the logits of all words at once; else a chunk of rows at a time */
     const struct device *device; /* that runs all passes over them */
 };
 
@@ -148,20 +149,23 @@ struct model_type {
     /* Forward. */
     void (*input_forward)(const struct model_pass *p);
     void (*layer_forward)(const struct model_pass *p, int64_t layer);
+
+    /* The heads read the last layer's output.  Each of these runs all of their forward:
+     * heads_forward leaves the outputs of head_output;
+     * heads_measure adds losses and correct answers to `sums`, f64 [n_sums];
+     * heads_learn does so too, sets dx to the gradient of the last layer's output, of losses times
+     * loss_scales, and adds the gradients of the heads' weights to grads. */
     void (*heads_forward)(const struct model_pass *p);
+    void (*heads_measure)(const struct model_pass *p, tensor sums);
+    void (*heads_learn)(const struct model_pass *p, tensor dx, tensor sums);
 
-    /* Adds to `sums`, f64 [n_sums], and computes the gradients of the logits, times loss_scales. */
-    void (*loss)(const struct model_pass *p, tensor sums);
-
-    /* Backward: heads_backward sets dx to the gradient of the last layer's output. layer_backward, called
-     * from the last layer down, replaces dx by the gradient of the layer's input; input_backward reads it.
-     * Gradients of the weights are added to grads. */
-    void (*heads_backward)(const struct model_pass *p, tensor dx);
+    /* Backward: layer_backward, called from the last layer down, replaces dx by the gradient of the layer's
+     * input; input_backward reads it.  Gradients of the weights are added to grads. */
     void (*layer_backward)(const struct model_pass *p, int64_t layer, tensor dx);
     void (*input_backward)(const struct model_pass *p, tensor dx);
 
     /* Visits the activations of the input layer, a layer or, for n_layers, the heads, in the order of
-     * computation. */
+     * computation.  Logits of words are shown where they are whole. */
     void (*visit)(const struct model *m, const void *acts, int64_t layer, model_visitor *visitor,
                   void *context);
 

@@ -72,6 +72,7 @@ static void look_at_activations(struct culprit *c, bool training)
     s->tap = &looks.tap;
     stage_round_changed(s);
     stage_forward(s, training);
+    stage_heads(s, training);
     s->tap = others;
 }
 

@@ -26,6 +26,10 @@ struct network_config {
     int64_t first_layer, end_layer;
 
     int64_t n_slots; /* micro-batches in flight; 0: one */
+
+    /* The heads keep the logits of all words at once, for someone who reads them; else there is room for a
+     * chunk of them (nn/word_head.h). */
+    bool whole_logits;
 };
 
 #endif

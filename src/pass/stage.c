@@ -135,7 +135,8 @@ static void carve(struct stage *s, const struct batch *sizes)
 {
     const struct model *m = s->config->model;
     struct stage_slot *slot = s->slot;
-    struct model_memory memory = {s->config->precision.dtype, s->fp8, s->config->learns, s->x->device};
+    struct model_memory memory = {s->config->precision.dtype, s->fp8, s->config->learns,
+                                  s->config->whole_logits, s->x->device};
     slot->capacity = *sizes;
     slot->arena.used = 0;
     stage_batch_carve(&slot->block, &slot->arena, &m->layout, sizes);
@@ -300,9 +301,22 @@ void stage_forward(struct stage *s, bool training)
         tell_done(s, MODEL_INPUT_LAYER);
     }
     layers_forward(s, &p, s->config->first_layer, s->config->end_layer);
+}
+
+void stage_heads(struct stage *s, bool training)
+{
+    struct model_pass p = pass_of(s, training, false);
     if (has_heads(s)) {
         s->config->model->type->heads_forward(&p);
         tell_done(s, s->config->model->n_layers);
+    }
+}
+
+void stage_measure(struct stage *s, tensor sums, bool training)
+{
+    struct model_pass p = pass_of(s, training, false);
+    if (has_heads(s)) {
+        s->config->model->type->heads_measure(&p, sums);
     }
 }
 
@@ -339,14 +353,6 @@ tensor stage_input(const struct stage *s)
     return s->config->model->type->output(s->slot->acts, s->config->first_layer - 1);
 }
 
-void stage_loss(struct stage *s, tensor sums)
-{
-    struct model_pass p = pass_of(s, false, false);
-    if (has_heads(s)) {
-        s->config->model->type->loss(&p, sums);
-    }
-}
-
 /* The last bucket ends with the work, so stage_graph_end tells of it. */
 static void tell_gradient(const struct stage *s, int64_t layer)
 {
@@ -366,15 +372,24 @@ static bool has_backward(const struct stage *s, int64_t layer)
     return layer - MODEL_INPUT_LAYER >= s->n_frozen;
 }
 
+void stage_learn(struct stage *s, tensor sums, bool adds)
+{
+    struct model_pass p = pass_of(s, true, adds);
+    if (!has_heads(s)) {
+        return;
+    }
+    if (s->tap != NULL) { /* the backward would overwrite what it looks at */
+        stage_heads(s, true);
+    }
+    s->config->model->type->heads_learn(&p, s->slot->dx, sums);
+    tell_gradient(s, s->config->model->n_layers);
+}
+
 void stage_backward(struct stage *s, bool training, bool adds)
 {
     const struct model_type *type = s->config->model->type;
     struct model_pass p = pass_of(s, training, adds);
     tensor dx = s->slot->dx;
-    if (has_heads(s)) {
-        type->heads_backward(&p, dx);
-        tell_gradient(s, s->config->model->n_layers);
-    }
     for (int64_t i = s->config->end_layer - 1; i >= s->config->first_layer && has_backward(s, i); i--) {
         if (ends_chunk(s, i) && i < s->config->end_layer - 1) {
             queue_join(s->x, 0); /* the chunk above no longer needs the activations */
@@ -395,6 +410,7 @@ void stage_infer(struct stage *s, const struct batch *batch)
     stage_round_changed(s);
     if (stage_graph_begin(s, STAGE_INFER)) {
         stage_forward(s, false);
+        stage_heads(s, false);
         stage_graph_end(s, STAGE_INFER);
     }
 }

@@ -127,7 +127,7 @@ void stage_weights_rounded(struct stage *s);
 /* Rounds them if they changed since they were rounded last; never part of a recording. */
 void stage_round_changed(struct stage *s);
 
-/* The passes, after stage_begin.  Forward; `training` turns dropout on.  Logits stay in the slot. */
+/* An output of the heads, after stage_heads; null if the model has no such head. */
 tensor stage_head_output(const struct stage *s, enum model_output output);
 
 /* Shows a layer's activations, or the gradients that its backward leaves, those of the input layer and the
@@ -144,15 +144,21 @@ tensor stage_gradient(const struct stage *s);
  * caller fills it before stage_forward. */
 tensor stage_output(const struct stage *s);
 tensor stage_input(const struct stage *s);
+
+/* The passes, after stage_begin.  Forward: the input layer and the layers; `training` turns dropout on. */
 void stage_forward(struct stage *s, bool training);
 
-/* Adds losses and correct answers to `sums` (f64 [MODEL_MOST_SUMS], those of the model) and leaves the
- * gradients of the logits.  Does nothing if the range has no heads. */
-void stage_loss(struct stage *s, tensor sums);
+/* The heads, after stage_forward; all three do nothing if the range has none.  The first leaves their
+ * outputs in the slot; the second adds losses and correct answers to `sums` (f64 [MODEL_MOST_SUMS], those of
+ * the model); the third does so too, and begins the backward: it leaves the gradient of the last layer's
+ * output in slot->dx. */
+void stage_heads(struct stage *s, bool training);
+void stage_measure(struct stage *s, tensor sums, bool training);
+void stage_learn(struct stage *s, tensor sums, bool adds);
 
-/* Adds the gradients of the range's weights to s->grads; after stage_loss of the same batch.  If the range
- * has no heads, slot->dx must hold the gradient of its output before the call; after it, if the range has no
- * input layer, slot->dx is the gradient of its input.  In the first micro-batch of a step `adds` is false,
+/* Adds the gradients of the range's weights to s->grads; after stage_learn of the same batch, or with the
+ * gradient of the range's output in slot->dx.  After it, if the range has no input layer, slot->dx is the
+ * gradient of its input.  In the first micro-batch of a step `adds` is false, here and in stage_learn,
  * and gradients that are products are assigned (param.by_product).  gradient_done is called for all buckets
  * but the last, for which stage_graph_end calls it. */
 void stage_backward(struct stage *s, bool training, bool adds);

@@ -258,17 +258,27 @@ void tensor_log_end(struct tensor_log *l)
 
 /* ---- open and close ---- */
 
+static bool names_kinds(const struct tensor_log_options *o)
+{
+    return o->inputs || o->activations || o->gradients;
+}
+
+bool tensor_log_wants(const struct tensor_log_options *o)
+{
+    return names_kinds(o) && o->max_iterations > 0;
+}
+
 /* Whether the options ask for a log; says what is missing if they ask for half of one. */
 static bool is_wanted(const struct tensor_log_options *o)
 {
-    bool kinds = o->inputs || o->activations || o->gradients;
+    bool kinds = names_kinds(o);
     if (kinds && o->max_iterations == 0) {
         log_info("no tensors are logged: --tensor_logger_max_iterations says of how many micro-batches");
     } else if (!kinds && o->max_iterations > 0) {
         log_info(
             "no tensors are logged: --log_model_inputs, --log_fwd_activations and --log_bwd_grads say which");
     }
-    return kinds && o->max_iterations > 0;
+    return tensor_log_wants(o);
 }
 
 static struct status set_directory(struct tensor_log *l, const char *output_dir)

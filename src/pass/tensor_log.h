@@ -22,6 +22,9 @@ struct tensor_log_options {
     int rank;               /* whose passes they are, in the names of files */
 };
 
+/* Whether they ask for a log of anything. */
+bool tensor_log_wants(const struct tensor_log_options *o);
+
 enum { TENSOR_LOG_NAME_BYTES = MODEL_MODULE_BYTES + 32 };
 
 /* One forward and backward. */

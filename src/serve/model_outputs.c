@@ -194,6 +194,7 @@ struct status model_outputs_compute(struct model_outputs *o, const struct model_
         .ops = ops_cpu(),
         .precision = {.dtype = DTYPE_F32},
         .limits = text_batch_limits(in->n_sequences, in->length, in->length),
+        .whole_logits = true,
     };
     struct status s = network_init(&net, &config);
     if (!failed(s)) {

@@ -83,6 +83,7 @@ static struct network_config config_of(const struct model *model, struct batch_l
         .ops = o->backend.ops,
         .precision = {.dtype = o->dtype},
         .limits = limits,
+        .whole_logits = true,
     };
 }
 

@@ -162,6 +162,7 @@ static struct trainer_config trainer_config_of(const struct job *j, struct batch
                 .precision = j->precision,
                 .limits = both_of(train, predict),
                 .learns = o->do_train,
+                .whole_logits = tensor_log_wants(&o->tensor_log),
             },
         .loss_scale = o->loss_scale,
         .optimizer = optimizer_defaults(&optimizer_adamw),

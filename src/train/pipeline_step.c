@@ -52,13 +52,16 @@ static void forward(const struct pipeline *p, int64_t micro)
     if (p->c->rank > 0) {
         comm_receive(p->c, &t->net.x, stage_input(s), p->c->rank - 1);
     }
+    if (p->is_tied && p->c->rank == p->last) { /* the heads' part is that of one micro-batch */
+        t->net.x.ops->fill(&t->net.x, trainer_tied(t, t->grad), 0);
+    }
     enum stage_work work = micro == 0 ? STAGE_FORWARD_FIRST : STAGE_FORWARD_NEXT;
     if (stage_graph_begin(s, work)) {
         if (micro == 0) {
             stage_round_weights(s);
         }
         stage_forward(s, true);
-        stage_loss(s, t->sums);
+        stage_learn(s, t->sums, micro > 0);
         stage_graph_end(s, work);
     }
     if (p->c->rank < p->last) {
@@ -66,16 +69,13 @@ static void forward(const struct pipeline *p, int64_t micro)
     }
 }
 
-/* Before a backward.  On the heads' stage the shared gradient is that of one micro-batch; on the input
- * layer's it is added to those of the earlier ones. */
+/* Before a backward.  On the input layer's stage the shared gradient is added to those of the earlier
+ * micro-batches. */
 static void receive_gradients(const struct pipeline *p)
 {
     struct trainer *t = p->t;
     if (p->c->rank < p->last) {
         comm_receive(p->c, &t->net.x, stage_gradient(&t->net.stage), p->c->rank + 1);
-    }
-    if (p->is_tied && p->c->rank == p->last) {
-        t->net.x.ops->fill(&t->net.x, trainer_tied(t, t->grad), 0);
     }
     if (p->is_tied && p->c->rank == 0) {
         comm_receive(p->c, &t->net.x, t->tied_part, p->last);

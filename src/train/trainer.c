@@ -111,7 +111,7 @@ static void micro_step(struct trainer *t, const struct batch *micro, const struc
             stage_round_weights(&t->net.stage);
         }
         stage_forward(&t->net.stage, true);
-        stage_loss(&t->net.stage, t->sums);
+        stage_learn(&t->net.stage, t->sums, !first && !in_rooms);
         profile_phase(t->net.profile, "backward");
         stage_backward(&t->net.stage, true, !first && !in_rooms);
         stage_graph_end(&t->net.stage, work);
@@ -315,7 +315,7 @@ struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch
         stage_round_changed(&t->net.stage);
         if (stage_graph_begin(&t->net.stage, STAGE_EVALUATE)) {
             stage_forward(&t->net.stage, false);
-            stage_loss(&t->net.stage, t->sums);
+            stage_measure(&t->net.stage, t->sums, false);
             stage_graph_end(&t->net.stage, STAGE_EVALUATE);
         }
     }

@@ -195,9 +195,11 @@ static void plan_micro_step(struct trainer *t)
     stage_carve_largest(&t->net.stage);
     stage_round_weights(&t->net.stage);
     stage_forward(&t->net.stage, t->config.net.learns);
-    stage_loss(&t->net.stage, t->sums);
     if (t->config.net.learns) {
+        stage_learn(&t->net.stage, t->sums, false);
         stage_backward(&t->net.stage, true, false);
+    } else {
+        stage_measure(&t->net.stage, t->sums, false);
     }
     if (!tensor_is_null(t->tied_part)) {
         trainer_add_tied(t);
@@ -260,8 +262,10 @@ static struct status count_over(struct trainer *t, const struct trainer_config *
     }
     stage_forward(&t->net.stage, config->net.learns);
     if (config->net.learns) {
-        stage_loss(&t->net.stage, t->sums);
+        stage_learn(&t->net.stage, t->sums, false);
         stage_backward(&t->net.stage, true, false);
+    } else {
+        stage_heads(&t->net.stage, false);
     }
     queue_graph_end(x);
     if (whole_step) {

@@ -11,7 +11,7 @@ static double loss_of(struct trainer *t, const struct batch_step *step)
     for (int64_t i = 0; i < step->n_micro; i++) {
         stage_begin(&t->net.stage, &step->micro[i], &numbers);
         stage_forward(&t->net.stage, true);
-        stage_loss(&t->net.stage, t->sums);
+        stage_measure(&t->net.stage, t->sums, true);
     }
     EXPECT_OK(t->net.x.status);
     for (int i = 0; i < m->n_sums; i++) {

@@ -121,8 +121,11 @@ static void answer(int32_t *next, const char *directory, const int32_t *ids, int
     EXPECT(m.family == &toy_family && m.task == MODEL_TASK_CAUSAL_LM, "a %s model", m.family->name);
     EXPECT_OK(m.family->create(&model, m.config, m.task));
     EXPECT_OK(backend_find(&backend, "cpu"));
-    struct network_config config = {
-        .model = model, .device = backend.device, .ops = backend.ops, .limits = text_batch_limits(1, n, n)};
+    struct network_config config = {.model = model,
+                                    .device = backend.device,
+                                    .ops = backend.ops,
+                                    .limits = text_batch_limits(1, n, n),
+                                    .whole_logits = true};
     EXPECT_OK(network_init(&net, &config));
     EXPECT_OK(network_files_load(&net, &m, m.task, 0, &report));
     EXPECT_OK(text_batch_init(&b, config.limits));

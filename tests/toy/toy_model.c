@@ -3,6 +3,7 @@
 #include "nn/feed_forward.h"
 #include "nn/text_batch_layout.h"
 #include "nn/weights.h"
+#include "nn/word_head.h"
 
 #include <stdlib.h>
 
@@ -85,9 +86,8 @@ struct toy_acts {
     tensor in, out; /* [T, H] of the layer */
     struct feed_forward_acts ff;
     struct norm_acts norm;
-    tensor read, dread;     /* [M, H] the rows that the head reads, and their gradient */
-    tensor logits, dlogits; /* [M, V] */
-    tensor loss, correct;   /* [M] */
+    tensor read, dread; /* [M, H] the rows that the head reads, and their gradient */
+    struct word_head_acts words;
     struct layer_scratch scratch;
 };
 
@@ -129,14 +129,10 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
                         const struct batch *sizes)
 {
     struct toy_acts *a = acts;
-    enum dtype vector = dtype_of_vectors(memory.dtype);
-    int64_t n = sizes->n_labels;
+    int64_t n = sizes->n_labels, v = m->vocab_size;
     a->read = arena_carve_2d(arena, memory.dtype, n, m->hidden_size);
     a->dread = arena_carve_2d(arena, memory.dtype, n, m->hidden_size);
-    a->logits = arena_carve_2d(arena, vector, n, m->vocab_size);
-    a->dlogits = memory.dtype == vector ? a->logits : arena_carve_2d(arena, memory.dtype, n, m->vocab_size);
-    a->loss = arena_carve_1d(arena, vector, n);
-    a->correct = arena_carve_1d(arena, DTYPE_I32, n);
+    word_head_carve(&a->words, arena, memory.dtype, n, v, memory.whole_logits ? n : word_head_chunk(n, v));
 }
 
 static void carve_scratch(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
@@ -226,37 +222,39 @@ static void layer_backward(const struct model_pass *p, int64_t layer, tensor dx)
                           &call);
 }
 
-static void heads_forward(const struct model_pass *p)
+/* logits = y E^T, of the rows with a label */
+static struct word_head head_of(const struct model_pass *p)
 {
     const struct toy_acts *a = p->acts;
     const struct toy_weights *w = p->weights;
     exec_enter(p->x, "next-token head", -1);
-
-    /* logits = y E^T */
     p->x->ops->gather_rows(p->x, a->read, a->out, p->stream->fields[TEXT_MASKED_ROWS]);
-    p->x->ops->linear(p->x, a->logits, a->read, w->word, NULL_TENSOR);
+    return (struct word_head){.rows = a->read,
+                              .word = w->word,
+                              .labels = p->stream->fields[TEXT_MASKED_LABELS],
+                              .scale = tensor_slice(p->loss_scales, 0, 1),
+                              .n_words = p->model->n_words};
 }
 
-static void loss(const struct model_pass *p, tensor sums)
+static void heads_forward(const struct model_pass *p)
 {
-    const struct toy_acts *a = p->acts;
-    exec_enter(p->x, "next-token loss", -1);
-    p->x->ops->cross_entropy(p->x, a->loss, a->correct, a->dlogits, a->logits,
-                             p->stream->fields[TEXT_MASKED_LABELS], p->model->n_words,
-                             tensor_slice(p->loss_scales, 0, 1));
-    p->x->ops->sum(p->x, tensor_slice(sums, 0, 1), a->loss);
-    p->x->ops->sum(p->x, tensor_slice(sums, 1, 1), a->correct);
+    struct word_head h = head_of(p);
+    word_head_forward(p->x, &((const struct toy_acts *)p->acts)->words, &h);
 }
 
-static void heads_backward(const struct model_pass *p, tensor dx)
+static void heads_measure(const struct model_pass *p, tensor sums)
+{
+    struct word_head h = head_of(p);
+    word_head_measure(p->x, sums, &((const struct toy_acts *)p->acts)->words, &h);
+}
+
+static void heads_learn(const struct model_pass *p, tensor dx, tensor sums)
 {
     const struct toy_acts *a = p->acts;
-    const struct toy_weights *w = p->weights, *g = p->grads;
-    exec_enter(p->x, "next-token head", -1);
-
-    /* logits = y E^T; the embeddings get gradients here and at the input, so both add */
-    p->x->ops->linear_backward_weight(p->x, g->word, NULL_TENSOR, a->dlogits, a->read, true);
-    p->x->ops->linear_backward_input(p->x, a->dread, a->dlogits, w->word, false);
+    const struct toy_weights *g = p->grads;
+    struct word_head h = head_of(p);
+    struct word_head_gradients gradients = {a->dread, g->word, NULL_TENSOR};
+    word_head_learn(p->x, sums, &gradients, &a->words, &h);
     p->x->ops->fill(p->x, dx, 0);
     p->x->ops->scatter_add_rows(p->x, dx, a->dread, p->stream->fields[TEXT_MASKED_ROWS]);
 }
@@ -272,7 +270,7 @@ static void visit(const struct model *m, const void *acts, int64_t layer, model_
     } else if (layer < m->n_layers) {
         visitor(context, "output of layer 0", "toy.layer.0", BATCH_OF_TOKENS, a->out);
     } else {
-        visitor(context, "logits", NULL, BATCH_OF_LABELS, a->logits);
+        visitor(context, "logits", NULL, BATCH_OF_LABELS, a->words.logits);
     }
 }
 
@@ -289,9 +287,9 @@ static void visit_gradients(const struct model *m, const void *acts, int64_t lay
 static tensor head_output(const void *acts, enum model_output output)
 {
     const struct toy_acts *a = acts;
-    return output == MODEL_WORD_LOGITS    ? a->logits
-           : output == MODEL_WORD_LOSSES  ? a->loss
-           : output == MODEL_WORD_CORRECT ? a->correct
+    return output == MODEL_WORD_LOGITS    ? a->words.logits
+           : output == MODEL_WORD_LOSSES  ? a->words.loss
+           : output == MODEL_WORD_CORRECT ? a->words.correct
                                           : NULL_TENSOR;
 }
 
@@ -335,8 +333,8 @@ static const struct model_type toy_type = {
     .input_forward = input_forward,
     .layer_forward = layer_forward,
     .heads_forward = heads_forward,
-    .loss = loss,
-    .heads_backward = heads_backward,
+    .heads_measure = heads_measure,
+    .heads_learn = heads_learn,
     .layer_backward = layer_backward,
     .input_backward = input_backward,
     .visit = visit,

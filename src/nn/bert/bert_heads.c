@@ -1,6 +1,6 @@
 /* The equations, h the last layer's output, E the word embeddings:
  *
- *     z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab
+ *     z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab (nn/word_head.h)
  *     p = tanh(h_cls W_pool^T + b_pool),   NSP logits = p W_nsp^T + b_nsp
  */
 #include "nn/bert/bert_heads.h"
@@ -34,21 +34,18 @@ const struct weight_row bert_nsp_rows[] = {
 _Static_assert(sizeof bert_nsp_rows / sizeof bert_nsp_rows[0] == BERT_NSP_N_ROWS, "the declared number");
 
 void bert_heads_carve_mlm(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
-                          enum dtype dtype, int64_t n_masked)
+                          struct model_memory memory, int64_t n_masked)
 {
     int64_t m = n_masked, h = c->hidden_size, v = bert_config_padded_vocab(c);
-    enum dtype vector = dtype_of_vectors(dtype);
+    enum dtype dtype = memory.dtype, vector = dtype_of_vectors(dtype);
     a->masked = arena_carve_2d(arena, dtype, m, h);
     a->t_pre = arena_carve_2d(arena, dtype, m, h);
     a->t_act = arena_carve_2d(arena, dtype, m, h);
     a->t_out = arena_carve_2d(arena, dtype, m, h);
     a->t_mean = arena_carve_1d(arena, vector, m);
     a->t_rstd = arena_carve_1d(arena, vector, m);
-    a->logits = arena_carve_2d(arena, vector, m, v);
-    a->dlogits = dtype == vector ? a->logits : arena_carve_2d(arena, dtype, m, v);
     a->dtransform = arena_carve_2d(arena, dtype, m, h);
-    a->mlm_loss = arena_carve_1d(arena, vector, m);
-    a->mlm_correct = arena_carve_1d(arena, DTYPE_I32, m);
+    word_head_carve(&a->words, arena, dtype, m, v, memory.whole_logits ? m : word_head_chunk(m, v));
 }
 
 void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
@@ -87,17 +84,16 @@ static void add_rows(struct exec *x, tensor dh, tensor own, int field, const str
     }
 }
 
-void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tensor h, tensor word,
-                            const struct bert_head_weights *w, const struct layer_call *call)
+void bert_heads_transform(struct exec *x, const struct bert_head_acts *a, tensor h,
+                          const struct bert_head_weights *w, const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     exec_enter(x, "MLM head", -1);
 
-    /* z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab */
+    /* z = LN(gelu(h_masked W_t^T + b_t)) */
     tensor masked = read_rows(x, a->masked, h, TEXT_MASKED_ROWS, call);
     op->linear_gelu(x, a->t_act, a->t_pre, masked, w->w_t, w->b_t);
     op->layernorm(x, a->t_out, a->t_mean, a->t_rstd, a->t_act, w->gamma_t, w->beta_t, call->form->norm_eps);
-    op->linear(x, a->logits, a->t_out, word, w->b_vocab);
 }
 
 void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
@@ -118,17 +114,6 @@ void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a, cons
 
     /* NSP logits = p W_nsp^T + b_nsp */
     x->ops->linear(x, a->nsp_logits, a->pooled, w->w_nsp, w->b_nsp);
-}
-
-void bert_heads_mlm_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
-                         int64_t n_words, const struct layer_call *call)
-{
-    const struct ops *op = x->ops;
-    exec_enter(x, "MLM loss", -1);
-    op->cross_entropy(x, a->mlm_loss, a->mlm_correct, a->dlogits, a->logits,
-                      call->stream->fields[TEXT_MASKED_LABELS], n_words, scale);
-    op->sum(x, tensor_slice(sums, 0, 1), a->mlm_loss);
-    op->sum(x, tensor_slice(sums, 1, 1), a->mlm_correct);
 }
 
 void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
@@ -169,18 +154,16 @@ void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_
     add_rows(x, dh, dcls, TEXT_CLS_ROWS, call);
 }
 
-void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
-                             const struct bert_head_acts *a, tensor h, tensor word,
-                             const struct bert_head_weights *w, const struct layer_call *call)
+void bert_heads_transform_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
+                                   const struct bert_head_acts *a, tensor h,
+                                   const struct bert_head_weights *w, const struct layer_call *call)
 {
     const struct ops *op = x->ops;
     tensor masked = rows_in(a->masked, h, TEXT_MASKED_ROWS, call),
            dmasked = rows_in(a->masked, dh, TEXT_MASKED_ROWS, call);
     exec_enter(x, "MLM head", -1);
 
-    /* z = LN(gelu(h_masked W_t^T + b_t)),  MLM logits = z E^T + b_vocab */
-    op->linear_backward_weight(x, dword, g->b_vocab, a->dlogits, a->t_out, true);
-    op->linear_backward_input(x, a->dtransform, a->dlogits, word, false);
+    /* z = LN(gelu(h_masked W_t^T + b_t)) */
     op->layernorm_backward(x, a->dtransform, g->gamma_t, g->beta_t, a->dtransform, a->t_act, a->t_mean,
                            a->t_rstd, w->gamma_t);
     op->gelu_backward(x, a->dtransform, g->b_t, a->dtransform, a->t_pre);

@@ -5,6 +5,8 @@
 
 #include "nn/bert/bert_config.h"
 #include "nn/bert/bert_embed.h"
+#include "nn/model.h"
+#include "nn/word_head.h"
 
 struct bert_head_weights {
     tensor w_pool, b_pool;  /* [H, H], [H] the pooler */
@@ -28,24 +30,22 @@ struct bert_head_acts {
     tensor masked;                  /* [M, H] hidden states at the masked positions; later their gradient */
     tensor t_pre, t_act, t_out;     /* [M, H] */
     tensor t_mean, t_rstd;          /* [M] */
-    tensor logits;                  /* [M, V], in the dtype of vectors */
-    tensor dlogits;                 /* [M, V]; in the memory of logits if the dtypes agree */
-    tensor dtransform;              /* [M, H] */
-    tensor mlm_loss, mlm_correct;   /* [M] */
+    struct word_head_acts words;    /* of t_out */
+    tensor dtransform;              /* [M, H] the gradient of t_out, and of what lies before it */
     tensor cls, pooled, dpooled;    /* [B, H] */
     tensor nsp_logits, dnsp_logits; /* [B, 2] */
     tensor nsp_loss, nsp_correct;   /* [B] */
 };
 
 void bert_heads_carve_mlm(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
-                          enum dtype dtype, int64_t n_masked);
+                          struct model_memory memory, int64_t n_masked);
 void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
                           enum dtype dtype, int64_t n_sequences);
 
-/* Computes a->logits of the masked positions from the last layer's output h, [T, H] or its picked rows [R,
- * H], and the word embeddings [V, H]. */
-void bert_heads_mlm_forward(struct exec *x, const struct bert_head_acts *a, tensor h, tensor word,
-                            const struct bert_head_weights *w, const struct layer_call *call);
+/* Computes a->t_out, whose rows a word head reads, from the masked positions of the last layer's output h,
+ * [T, H] or its picked rows [R, H]. */
+void bert_heads_transform(struct exec *x, const struct bert_head_acts *a, tensor h,
+                          const struct bert_head_weights *w, const struct layer_call *call);
 
 /* Computes a->pooled from the hidden state of each [CLS]. */
 void bert_heads_pool(struct exec *x, const struct bert_head_acts *a, tensor h,
@@ -61,18 +61,16 @@ void bert_heads_pool_backward(struct exec *x, tensor dh, const struct bert_head_
 void bert_heads_nsp_forward(struct exec *x, const struct bert_head_acts *a,
                             const struct bert_head_weights *w);
 
-/* Adds a head's loss and number of correct answers to `sums`, f64 [2], and computes the gradients of its
- * logits, times scale, f64 [1].  Ids from n_words on are never predicted. */
-void bert_heads_mlm_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
-                         int64_t n_words, const struct layer_call *call);
+/* Adds the loss and the number of correct answers to `sums`, f64 [2], and computes the gradients of the
+ * logits, times scale, f64 [1]. */
 void bert_heads_nsp_loss(struct exec *x, tensor sums, const struct bert_head_acts *a, tensor scale,
                          const struct layer_call *call);
 
-/* The MLM head adds its part to dh, the gradient of h, or assigns its picked rows; the NSP head assigns
- * a->dpooled.  The gradients of the weights are added to g and dword. */
-void bert_heads_mlm_backward(struct exec *x, tensor dh, tensor dword, const struct bert_head_weights *g,
-                             const struct bert_head_acts *a, tensor h, tensor word,
-                             const struct bert_head_weights *w, const struct layer_call *call);
+/* The transform, from a->dtransform, adds its part to dh, the gradient of h, or assigns its picked rows; the
+ * NSP head assigns a->dpooled.  The gradients of the weights are added to g. */
+void bert_heads_transform_backward(struct exec *x, tensor dh, const struct bert_head_weights *g,
+                                   const struct bert_head_acts *a, tensor h,
+                                   const struct bert_head_weights *w, const struct layer_call *call);
 void bert_heads_nsp_backward(struct exec *x, const struct bert_head_weights *g,
                              const struct bert_head_acts *a, const struct bert_head_weights *w,
                              const struct layer_call *call);

@@ -179,7 +179,7 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     enum model_task task = bert_of(m)->task;
     carve_picks(&a->picks, arena, bert_of(m), memory, sizes);
     if (has_mlm(task)) {
-        bert_heads_carve_mlm(&a->heads, arena, c, memory.dtype, sizes->n_labels);
+        bert_heads_carve_mlm(&a->heads, arena, c, memory, sizes->n_labels);
     }
     if (bert_task_has_pooler(task)) {
         bert_heads_carve_nsp(&a->heads, arena, c, memory.dtype, sizes->n_sequences);
@@ -250,18 +250,18 @@ static tensor keys_of(const struct model_pass *p)
     return tokens ? p->stream->row_keys : p->stream->fields[TEXT_CLS_KEYS];
 }
 
-static void heads_forward(const struct model_pass *p)
+/* The heads up to their logits, but for those of words. */
+static void heads_begin(const struct model_pass *p, const struct layer_call *call)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights;
     enum model_task task = bert_of(p->model)->task;
     tensor h = output(a, p->model->n_layers - 1);
-    struct layer_call call = call_of(p, p->model->n_layers - 1);
     if (has_mlm(task)) {
-        bert_heads_mlm_forward(p->x, &a->heads, h, w->embed.word, &w->heads, &call);
+        bert_heads_transform(p->x, &a->heads, h, &w->heads, call);
     }
     if (bert_task_has_pooler(task)) {
-        bert_heads_pool(p->x, &a->heads, h, &w->heads, &call);
+        bert_heads_pool(p->x, &a->heads, h, &w->heads, call);
     }
     if (has_nsp(task)) {
         bert_heads_nsp_forward(p->x, &a->heads, &w->heads);
@@ -272,68 +272,114 @@ static void heads_forward(const struct model_pass *p)
     if (model_task_has_labels(task)) {
         bool tokens = task == MODEL_TASK_TOKEN_CLASSIFICATION;
         bert_classifier_forward(p->x, &a->classifier, tokens ? h : a->heads.pooled, keys_of(p),
-                                &w->classifier, &bert_of(p->model)->config, &call);
+                                &w->classifier, &bert_of(p->model)->config, call);
     }
 }
 
-static void loss(const struct model_pass *p, tensor sums)
+/* MLM logits = z E^T + b_vocab */
+static struct word_head word_head_of(const struct model_pass *p)
 {
     const struct bert_acts *a = p->acts;
-    const struct bert_config *c = &bert_of(p->model)->config;
-    enum model_task task = bert_of(p->model)->task;
-    struct layer_call call = call_of(p, 0);
-    tensor first = tensor_slice(p->loss_scales, 0, 1);
-    if (has_mlm(task)) {
-        bert_heads_mlm_loss(p->x, tensor_slice(sums, BERT_MLM_LOSS, 2), &a->heads, first,
-                            bert_config_n_words(c), &call);
+    const struct bert_weights *w = p->weights;
+    exec_enter(p->x, "MLM head", -1);
+    return (struct word_head){.rows = a->heads.t_out,
+                              .word = w->embed.word,
+                              .bias = w->heads.b_vocab,
+                              .labels = p->stream->fields[TEXT_MASKED_LABELS],
+                              .scale = tensor_slice(p->loss_scales, 0, 1),
+                              .n_words = p->model->n_words};
+}
+
+static void heads_forward(const struct model_pass *p)
+{
+    const struct bert_acts *a = p->acts;
+    struct layer_call call = call_of(p, p->model->n_layers - 1);
+    heads_begin(p, &call);
+    if (has_mlm(bert_of(p->model)->task)) {
+        struct word_head words = word_head_of(p);
+        word_head_forward(p->x, &a->heads.words, &words);
     }
+}
+
+/* The losses of all heads but that of words, and the gradients of their logits. */
+static void losses(const struct model_pass *p, tensor sums, const struct layer_call *call)
+{
+    const struct bert_acts *a = p->acts;
+    enum model_task task = bert_of(p->model)->task;
+    tensor first = tensor_slice(p->loss_scales, 0, 1);
     if (has_nsp(task)) {
         bert_heads_nsp_loss(p->x, tensor_slice(sums, BERT_NSP_LOSS, 2), &a->heads,
-                            tensor_slice(p->loss_scales, 1, 1), &call);
+                            tensor_slice(p->loss_scales, 1, 1), call);
     }
     if (has_qa(task)) {
-        bert_qa_loss(p->x, tensor_slice(sums, 0, 2), &a->qa, first, &call);
+        bert_qa_loss(p->x, tensor_slice(sums, 0, 2), &a->qa, first, call);
     }
     if (model_task_has_labels(task)) {
         bert_classifier_loss(p->x, tensor_slice(sums, 0, 2), &a->classifier,
-                             p->stream->fields[TEXT_CLASS_LABELS], first, c);
+                             p->stream->fields[TEXT_CLASS_LABELS], first, &bert_of(p->model)->config);
     }
 }
 
-static void heads_backward(const struct model_pass *p, tensor dx)
+static void heads_measure(const struct model_pass *p, tensor sums)
+{
+    const struct bert_acts *a = p->acts;
+    struct layer_call call = call_of(p, p->model->n_layers - 1);
+    heads_begin(p, &call);
+    if (has_mlm(bert_of(p->model)->task)) {
+        struct word_head words = word_head_of(p);
+        word_head_measure(p->x, tensor_slice(sums, BERT_MLM_LOSS, 2), &a->heads.words, &words);
+    }
+    losses(p, sums, &call);
+}
+
+/* From the gradients of the logits, and of z, to that of the last layer's output. */
+static void heads_backward(const struct model_pass *p, tensor dx, const struct layer_call *call)
 {
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights, *g = p->grads;
     const struct bert_config *c = &bert_of(p->model)->config;
     enum model_task task = bert_of(p->model)->task;
     tensor h = output(a, p->model->n_layers - 1);
-    struct layer_call call = call_of(p, p->model->n_layers - 1);
     if (has_qa(task)) {
         bert_qa_backward(p->x, dx, &g->qa, &a->qa, h, &w->qa, p->adds);
         return;
     }
     if (task == MODEL_TASK_TOKEN_CLASSIFICATION) {
         bert_classifier_backward(p->x, dx, &g->classifier, &a->classifier, keys_of(p), &w->classifier, c,
-                                 &call);
+                                 call);
         return;
     }
-    if (call.picks == NULL) {
+    if (call->picks == NULL) {
         p->x->ops->fill(p->x, dx, 0);
     }
     if (task == MODEL_TASK_SEQUENCE_CLASSIFICATION) {
         bert_classifier_backward(p->x, a->heads.dpooled, &g->classifier, &a->classifier, keys_of(p),
-                                 &w->classifier, c, &call);
+                                 &w->classifier, c, call);
     }
     if (has_nsp(task)) {
-        bert_heads_nsp_backward(p->x, &g->heads, &a->heads, &w->heads, &call);
+        bert_heads_nsp_backward(p->x, &g->heads, &a->heads, &w->heads, call);
     }
     if (bert_task_has_pooler(task)) {
-        bert_heads_pool_backward(p->x, dx, &g->heads, &a->heads, h, &w->heads, &call);
+        bert_heads_pool_backward(p->x, dx, &g->heads, &a->heads, h, &w->heads, call);
     }
     if (has_mlm(task)) {
-        bert_heads_mlm_backward(p->x, dx, g->embed.word, &g->heads, &a->heads, h, w->embed.word, &w->heads,
-                                &call);
+        bert_heads_transform_backward(p->x, dx, &g->heads, &a->heads, h, &w->heads, call);
     }
+}
+
+static void heads_learn(const struct model_pass *p, tensor dx, tensor sums)
+{
+    const struct bert_acts *a = p->acts;
+    const struct bert_weights *g = p->grads;
+    struct layer_call call = call_of(p, p->model->n_layers - 1);
+    heads_begin(p, &call);
+    if (has_mlm(bert_of(p->model)->task)) {
+        struct word_head words = word_head_of(p);
+        struct word_head_gradients gradients = {a->heads.dtransform, g->embed.word, g->heads.b_vocab};
+        word_head_learn(p->x, tensor_slice(sums, BERT_MLM_LOSS, 2), &gradients, &a->heads.words, &words);
+    }
+    losses(p, sums, &call);
+    heads_backward(p, dx, &call);
 }
 
 static void layer_backward(const struct model_pass *p, int64_t layer, tensor dx)
@@ -356,12 +402,12 @@ static void input_backward(const struct model_pass *p, tensor dx)
 static tensor head_output(const void *acts, enum model_output output)
 {
     const struct bert_acts *a = acts;
-    return output == MODEL_WORD_LOGITS    ? a->heads.logits
+    return output == MODEL_WORD_LOGITS    ? a->heads.words.logits
            : output == MODEL_PAIR_LOGITS  ? a->heads.nsp_logits
            : output == MODEL_SPAN_LOGITS  ? a->qa.logits
            : output == MODEL_POOLED       ? a->heads.pooled
-           : output == MODEL_WORD_LOSSES  ? a->heads.mlm_loss
-           : output == MODEL_WORD_CORRECT ? a->heads.mlm_correct
+           : output == MODEL_WORD_LOSSES  ? a->heads.words.loss
+           : output == MODEL_WORD_CORRECT ? a->heads.words.correct
                                           : a->classifier.logits;
 }
 
@@ -396,8 +442,8 @@ static const struct model_type bert_type = {
     .input_forward = input_forward,
     .layer_forward = layer_forward,
     .heads_forward = heads_forward,
-    .loss = loss,
-    .heads_backward = heads_backward,
+    .heads_measure = heads_measure,
+    .heads_learn = heads_learn,
     .layer_backward = layer_backward,
     .input_backward = input_backward,
     .visit = bert_visit,

@@ -65,6 +65,13 @@ static void visit_parts(const struct visiting *v, const char *name, const char *
     }
 }
 
+/* Logits of all words, or null where there is room for a chunk of them only (network_config.whole_logits). */
+static tensor whole(const struct bert_acts *a, tensor logits)
+{
+    bool is_chunk = !tensor_is_null(logits) && logits.dims[0] < a->heads.t_out.dims[0];
+    return is_chunk ? NULL_TENSOR : logits;
+}
+
 static void visit_layer(const struct bert_layer_acts *l, const struct visiting *v)
 {
     v->visitor(v->context, "query, key, value", NULL, BATCH_OF_TOKENS, l->attention.qkv);
@@ -87,7 +94,7 @@ void bert_visit(const struct model *m, const void *acts, int64_t layer, model_vi
     if (layer == MODEL_INPUT_LAYER) {
         visitor(context, "embeddings", "bert.embeddings", BATCH_OF_TOKENS, a->embed.out);
     } else if (layer == m->n_layers) {
-        visitor(context, "MLM logits", "cls.predictions", BATCH_OF_LABELS, a->heads.logits);
+        visitor(context, "MLM logits", "cls.predictions", BATCH_OF_LABELS, whole(a, a->heads.words.logits));
         visitor(context, "pooled output", "bert.pooler", BATCH_OF_SEQUENCES, a->heads.pooled);
         visitor(context, "NSP logits", "cls.seq_relationship", BATCH_OF_SEQUENCES, a->heads.nsp_logits);
         visitor(context, "logits of answers", "qa_outputs", BATCH_OF_TOKENS, a->qa.logits);
@@ -115,7 +122,7 @@ void bert_visit_gradients(const struct model *m, const void *acts, int64_t layer
     const struct bert_acts *a = acts;
     enum batch_rows rows = bert_acts_classified(((const struct bert_model *)m)->task);
     if (layer == m->n_layers) {
-        visitor(context, "cls.predictions", BATCH_OF_LABELS, false, a->heads.dlogits);
+        visitor(context, "cls.predictions", BATCH_OF_LABELS, false, whole(a, a->heads.words.dlogits));
         visitor(context, "cls.seq_relationship", BATCH_OF_SEQUENCES, false, a->heads.dnsp_logits);
         visitor(context, "qa_outputs", BATCH_OF_TOKENS, false, a->qa.dlogits);
         visitor(context, "classifier", rows, false, a->classifier.dlogits);

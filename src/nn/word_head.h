@@ -1,0 +1,53 @@
+/* word_head: the last product of a language model, logits = z E^T + b, its loss and its gradients.
+ *
+ * With V = 250,880 words the logits of 2,048 rows take 2 GB, and their gradients as much again.  So the
+ * rows are worked on in chunks: the logits of a chunk are computed, compared with the labels, turned into
+ * gradients and multiplied back before the next chunk takes their place.  Nothing is computed twice. */
+#ifndef KILN_NN_WORD_HEAD_H
+#define KILN_NN_WORD_HEAD_H
+
+#include "core/arena.h"
+#include "dev/exec.h"
+
+/* What a pass reads: M rows, H numbers each, V words. */
+struct word_head {
+    tensor rows;     /* [M, H] z */
+    tensor word;     /* [V, H] E */
+    tensor bias;     /* [V] b, or null */
+    tensor labels;   /* i32 [M]; -1: none */
+    tensor scale;    /* f64 [1] the factor of the gradients of the losses */
+    int64_t n_words; /* ids from here on fill up the table: they are in no softmax and no loss */
+};
+
+struct word_head_acts {
+    tensor logits;        /* [C, V] of a chunk of C rows, in the dtype of vectors */
+    tensor dlogits;       /* [C, V]; in the memory of logits if the dtypes agree */
+    tensor loss, correct; /* [M] -log p of the label, and whether it has the largest logit */
+};
+
+/* Rows of a chunk: logits of at most 64 MiB, in chunks of nearly one size. */
+int64_t word_head_chunk(int64_t n_rows, int64_t vocab_rows);
+
+/* Carves room for `chunk` of n_rows rows at a time. */
+void word_head_carve(struct word_head_acts *a, struct arena *arena, enum dtype dtype, int64_t n_rows,
+                     int64_t vocab_rows, int64_t chunk);
+
+/* Computes a->logits, those of the last chunk if there are several. */
+void word_head_forward(struct exec *x, const struct word_head_acts *a, const struct word_head *h);
+
+/* Computes a->loss and a->correct, and adds their sums to `sums`, f64 [2], unless it is null. */
+void word_head_measure(struct exec *x, tensor sums, const struct word_head_acts *a,
+                       const struct word_head *h);
+
+/* The gradients that word_head_learn leaves. */
+struct word_head_gradients {
+    tensor rows; /* [M, H] assigned */
+    tensor word; /* [V, H] added to: the input layer adds its own where the table is shared */
+    tensor bias; /* [V] added to, or null */
+};
+
+/* The same, and the gradients of scale * sum(loss). */
+void word_head_learn(struct exec *x, tensor sums, const struct word_head_gradients *g,
+                     const struct word_head_acts *a, const struct word_head *h);
+
+#endif

@@ -64,6 +64,18 @@ static void tanh_rounded(struct exec *x, tensor out, tensor in)
     half_ops_round_tensor(out);
 }
 
+static void gelu_tanh(struct exec *x, tensor out, tensor pre)
+{
+    ops_cpu()->gelu_tanh(x, out, pre);
+    half_ops_round_tensor(out);
+}
+
+static void residual_add(struct exec *x, tensor out, tensor residual, tensor branch)
+{
+    ops_cpu()->residual_add(x, out, residual, branch);
+    half_ops_round_tensor(out);
+}
+
 static void embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids, tensor types,
                   tensor positions, tensor word, tensor position, tensor type, tensor gamma, tensor beta,
                   double eps, tensor row_keys, struct dropout drop)
@@ -103,6 +115,8 @@ struct ops half_ops(void)
     table.linear = linear;
     table.linear_gelu = linear_gelu;
     table.tanh = tanh_rounded;
+    table.gelu_tanh = gelu_tanh;
+    table.residual_add = residual_add;
     table.embed = embed;
     table.layernorm = layernorm;
     table.bias_dropout_add_layernorm = bias_dropout_add_layernorm;

@@ -29,6 +29,9 @@
     _(gelu_backward, (tensor dpre, tensor dbias, tensor dout, tensor pre), (dpre, dbias, dout, pre), dpre) \
     _(tanh, (tensor out, tensor in), (out, in), out) \
     _(tanh_backward, (tensor din, tensor dout, tensor out), (din, dout, out), din) \
+    _(gelu_tanh, (tensor out, tensor pre), (out, pre), out) \
+    _(gelu_tanh_backward, (tensor dpre, tensor dout, tensor pre), (dpre, dout, pre), dpre) \
+    _(residual_add, (tensor out, tensor residual, tensor branch), (out, residual, branch), out) \
     _(dropout, (tensor out, tensor in, tensor row_keys, struct dropout drop), \
       (out, in, row_keys, drop), out) \
     _(embed, (tensor out, tensor sum, tensor mean, tensor rstd, tensor ids, tensor types, tensor positions, \

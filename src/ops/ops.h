@@ -186,6 +186,16 @@ struct ops {
     void (*tanh)(struct exec *x, tensor out, tensor in);
     void (*tanh_backward)(struct exec *x, tensor din, tensor dout, tensor out);
 
+    /* The tanh approximation of GELU, as GPT-2 and BLOOM have it (Hendrycks and Gimpel 2016, section 2), with
+     * u = sqrt(2 / pi) (z + 0.044715 z^3):
+     *     out = z (1 + tanh u) / 2;  dpre = dout gelu'(z), z = pre
+     * out may alias pre, and dpre dout.  Any shape, A. */
+    void (*gelu_tanh)(struct exec *x, tensor out, tensor pre);
+    void (*gelu_tanh_backward)(struct exec *x, tensor dpre, tensor dout, tensor pre);
+
+    /* out = residual + branch; out may alias either.  Any shape, A. */
+    void (*residual_add)(struct exec *x, tensor out, tensor residual, tensor branch);
+
     /* out = dropout(in); row i has the address row_keys[i].  Applied to dout it is the gradient.  out, in [R,
      * C] A, out may alias in; row_keys i32 [R, 2].  Srivastava et al. 2014. */
     void (*dropout)(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop);

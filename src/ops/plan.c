@@ -202,6 +202,26 @@ static void plan_tanh_backward(struct exec *x, tensor din, tensor dout, tensor o
          {"dout", dout, (int)out.dtype, rows, cols}, {"out", out, ANY, rows, cols});
 }
 
+static void plan_gelu_tanh(struct exec *x, tensor out, tensor pre)
+{
+    int64_t rows = tensor_rows(pre), cols = tensor_cols(pre);
+    PLAN(x, "gelu_tanh", 0, 0, {"out", out, (int)pre.dtype, rows, cols}, {"pre", pre, ANY, rows, cols});
+}
+
+static void plan_gelu_tanh_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+{
+    int64_t rows = tensor_rows(pre), cols = tensor_cols(pre);
+    PLAN(x, "gelu_tanh_backward", 0, 0, {"dpre", dpre, (int)pre.dtype, rows, cols},
+         {"dout", dout, (int)pre.dtype, rows, cols}, {"pre", pre, ANY, rows, cols});
+}
+
+static void plan_residual_add(struct exec *x, tensor out, tensor residual, tensor branch)
+{
+    int64_t rows = tensor_rows(out), cols = tensor_cols(out);
+    PLAN(x, "residual_add", 0, 0, {"out", out, ANY, rows, cols},
+         {"residual", residual, (int)out.dtype, rows, cols}, {"branch", branch, (int)out.dtype, rows, cols});
+}
+
 /* A tensor for the backward, which may be null. */
 static void plan_statistics(struct exec *x, const char *op, tensor mean, tensor rstd, int64_t rows,
                             int vector)
@@ -597,6 +617,9 @@ const struct ops ops_plan = {
     .gelu_backward = plan_gelu_backward,
     .tanh = plan_tanh,
     .tanh_backward = plan_tanh_backward,
+    .gelu_tanh = plan_gelu_tanh,
+    .gelu_tanh_backward = plan_gelu_tanh_backward,
+    .residual_add = plan_residual_add,
     .dropout = plan_dropout,
     .embed = plan_embed,
     .embed_backward = plan_embed_backward,

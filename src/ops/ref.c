@@ -294,6 +294,37 @@ static void ref_layernorm_backward(struct exec *x, tensor din, tensor dgamma, te
     add_layernorm_gradient(x, din, dgamma, dbeta, dout, in, mean, rstd, gamma, false);
 }
 
+static double gelu_tanh_argument(double z)
+{
+    const double sqrt_2_over_pi = 0.79788456080286535588;
+    return sqrt_2_over_pi * (z + 0.044715 * z * z * z);
+}
+
+static void ref_gelu_tanh(struct exec *x, tensor out, tensor pre)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        double z = tensor_get(pre, i);
+        tensor_set(out, i, 0.5 * z * (1 + tanh(gelu_tanh_argument(z))));
+    }
+}
+
+static void ref_gelu_tanh_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+{
+    const double sqrt_2_over_pi = 0.79788456080286535588;
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(pre); i++) {
+        double z = tensor_get(pre, i), t = tanh(gelu_tanh_argument(z));
+        double slope = 0.5 * (1 + t) + 0.5 * z * (1 - t * t) * sqrt_2_over_pi * (1 + 3 * 0.044715 * z * z);
+        tensor_set(dpre, i, tensor_get(dout, i) * slope);
+    }
+}
+
+static void ref_residual_add(struct exec *x, tensor out, tensor residual, tensor branch)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        tensor_set(out, i, tensor_get(residual, i) + tensor_get(branch, i));
+    }
+}
+
 static void ref_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop)
 {
     for (int64_t t = 0; !stopped(x) && t < tensor_rows(in); t++) {
@@ -639,6 +670,9 @@ const struct ops ops_ref = {
     .gelu_backward = ref_gelu_backward,
     .tanh = ref_tanh,
     .tanh_backward = ref_tanh_backward,
+    .gelu_tanh = ref_gelu_tanh,
+    .gelu_tanh_backward = ref_gelu_tanh_backward,
+    .residual_add = ref_residual_add,
     .dropout = ref_dropout,
     .embed = ref_embed,
     .embed_backward = ref_embed_backward,

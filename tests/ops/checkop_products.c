@@ -175,3 +175,57 @@ void checkop_make_tanh_backward(struct checkop_case *c, const struct checkop_sha
     c->run = run_tanh_backward;
     c->forward = forward_tanh;
 }
+
+RUN(gelu_tanh)
+{
+    (void)c;
+    o->gelu_tanh(x, t[0], t[1]);
+}
+
+void checkop_make_gelu_tanh(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
+    add(c, filled(matrix("pre", ROLE_IN, KIND_A, s->t, s->h), FILL_SPREAD, 1));
+    c->args[0].shares = s->shared ? 1 + 1 : 0;
+    c->run = run_gelu_tanh;
+}
+
+RUN(gelu_tanh_backward)
+{
+    (void)c;
+    o->gelu_tanh_backward(x, t[0], t[1], t[2]);
+}
+
+static void forward_gelu_tanh(const struct checkop_case *c, const struct ops *o, struct exec *x,
+                              const tensor *t)
+{
+    (void)c;
+    o->gelu_tanh(x, t[3], t[2]);
+}
+
+void checkop_make_gelu_tanh_backward(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, gradient(matrix("dpre", ROLE_OUT, KIND_A, s->t, s->h), 2));
+    add(c, matrix("dout", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, filled(matrix("pre", ROLE_IN, KIND_A, s->t, s->h), FILL_SPREAD, 1));
+    c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->h));
+    c->args[0].shares = s->shared ? 1 + 1 : 0;
+    c->seed = 1;
+    c->run = run_gelu_tanh_backward;
+    c->forward = forward_gelu_tanh;
+}
+
+RUN(residual_add)
+{
+    (void)c;
+    o->residual_add(x, t[0], t[1], t[2]);
+}
+
+void checkop_make_residual_add(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
+    add(c, matrix("residual", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, matrix("branch", ROLE_IN, KIND_A, s->t, s->h));
+    c->args[0].shares = s->shared ? 1 + 1 : 0;
+    c->run = run_residual_add;
+}

@@ -33,6 +33,39 @@ static void tanh_backward_block(float *out, const float *a, const float *b, int6
     }
 }
 
+/* sqrt(2 / pi) (z + 0.044715 z^3) */
+static inline float gelu_tanh_argument(float z)
+{
+    return 0.79788456f * (z + 0.044715f * z * z * z);
+}
+
+static void gelu_tanh_block(float *out, const float *a, const float *b, int64_t n)
+{
+    (void)b;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = 0.5f * a[i] * (1.0f + vmath_tanh(gelu_tanh_argument(a[i])));
+    }
+}
+
+static void gelu_tanh_backward_block(float *out, const float *a, const float *b, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        float z = b[i], t = vmath_tanh(gelu_tanh_argument(z));
+        float inner = 0.79788456f * (1.0f + 3.0f * 0.044715f * z * z);
+        out[i] = a[i] * (0.5f * (1.0f + t) + 0.5f * z * (1.0f - t * t) * inner);
+    }
+}
+
+static void add_block(float *out, const float *a, const float *b, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = a[i] + b[i];
+    }
+}
+
 /* The tensor as one long row. */
 static tensor flat(tensor t)
 {
@@ -150,6 +183,21 @@ static void cpu_tanh_backward(struct exec *x, tensor din, tensor dout, tensor ou
     run(x, "tanh_backward", din, dout, out, tanh_backward_block);
 }
 
+static void cpu_gelu_tanh(struct exec *x, tensor out, tensor pre)
+{
+    run(x, "gelu_tanh", out, pre, NULL_TENSOR, gelu_tanh_block);
+}
+
+static void cpu_gelu_tanh_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+{
+    run(x, "gelu_tanh_backward", dpre, dout, pre, gelu_tanh_backward_block);
+}
+
+static void cpu_residual_add(struct exec *x, tensor out, tensor residual, tensor branch)
+{
+    run(x, "residual_add", out, residual, branch, add_block);
+}
+
 struct dropout_call {
     tensor out, in;
     struct dropout_bits bits;
@@ -192,6 +240,9 @@ static void cpu_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, 
 
 KERNEL_FILL(activation, struct ops)
 {
+    t->gelu_tanh = cpu_gelu_tanh;
+    t->gelu_tanh_backward = cpu_gelu_tanh_backward;
+    t->residual_add = cpu_residual_add;
     t->dropout = cpu_dropout;
     t->gelu_backward = cpu_gelu_backward;
     t->tanh = cpu_tanh;

@@ -188,6 +188,29 @@ struct tanh_backward_of {
     }
 };
 
+/* u = sqrt(2 / pi) (z + 0.044715 z^3), and its slope. */
+__device__ static inline float gelu_tanh_argument(float z)
+{
+    return 0.79788456f * (z + 0.044715f * z * z * z);
+}
+
+struct gelu_tanh_of {
+    static const bool TWO = false, HAS_MAXIMA = false;
+    template <typename A> __device__ static float apply(float z, float)
+    {
+        return 0.5f * z * (1.0f + tanhf(gelu_tanh_argument(z)));
+    }
+};
+
+struct gelu_tanh_backward_of {
+    static const bool TWO = true, HAS_MAXIMA = false;
+    template <typename A> __device__ static float apply(float dout, float z)
+    {
+        float t = tanhf(gelu_tanh_argument(z)), inner = 0.79788456f * (1.0f + 3.0f * 0.044715f * z * z);
+        return dout * (0.5f * (1.0f + t) + 0.5f * z * (1.0f - t * t) * inner);
+    }
+};
+
 struct sum_of {
     static const bool TWO = true, HAS_MAXIMA = false;
     template <typename A> __device__ static float apply(float a, float b)
@@ -341,6 +364,23 @@ void cuda_launch_tanh_backward(const launch *l, void *din, const void *dout, con
                                launch_type type, int64_t n)
 {
     BY_TYPE(type, (launch_elements<tanh_backward_of, A>(l, din, dout, out, n, NULL)));
+}
+
+void cuda_launch_gelu_tanh(const launch *l, void *out, const void *pre, launch_type type, int64_t n)
+{
+    BY_TYPE(type, (launch_elements<gelu_tanh_of, A>(l, out, pre, pre, n, NULL)));
+}
+
+void cuda_launch_gelu_tanh_backward(const launch *l, void *dpre, const void *dout, const void *pre,
+                                    launch_type type, int64_t n)
+{
+    BY_TYPE(type, (launch_elements<gelu_tanh_backward_of, A>(l, dpre, dout, pre, n, NULL)));
+}
+
+void cuda_launch_residual_add(const launch *l, void *out, const void *residual, const void *branch,
+                              launch_type type, int64_t n)
+{
+    BY_TYPE(type, (launch_elements<sum_of, A>(l, out, residual, branch, n, NULL)));
 }
 
 template <typename A>

@@ -209,6 +209,13 @@ void cuda_launch_gelu_backward_rounded(const struct launch *l, const struct laun
 void cuda_launch_dropout(const struct launch *l, void *out, const void *in, enum launch_type type,
                          int64_t rows, int64_t cols, const struct launch_dropout *d);
 void cuda_launch_tanh(const struct launch *l, void *out, const void *in, enum launch_type type, int64_t n);
+/* out = gelu(pre), dpre = dout gelu'(pre), in their tanh form; out = residual + branch. */
+void cuda_launch_gelu_tanh(const struct launch *l, void *out, const void *pre, enum launch_type type,
+                           int64_t n);
+void cuda_launch_gelu_tanh_backward(const struct launch *l, void *dpre, const void *dout, const void *pre,
+                                    enum launch_type type, int64_t n);
+void cuda_launch_residual_add(const struct launch *l, void *out, const void *residual, const void *branch,
+                              enum launch_type type, int64_t n);
 void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *dout, const void *out,
                                enum launch_type type, int64_t n);
 

@@ -208,6 +208,33 @@ static void cuda_tanh_backward(struct exec *x, tensor din, tensor dout, tensor o
     }
 }
 
+static void cuda_gelu_tanh(struct exec *x, tensor out, tensor pre)
+{
+    if (accept_tensors(x, "gelu_tanh", ACCEPT_LIST(out, pre), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_gelu_tanh(&l, out.data, pre.data, type_of(pre), tensor_count(pre));
+        finish(x, "gelu_tanh");
+    }
+}
+
+static void cuda_gelu_tanh_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+{
+    if (accept_tensors(x, "gelu_tanh_backward", ACCEPT_LIST(dpre, dout, pre), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_gelu_tanh_backward(&l, dpre.data, dout.data, pre.data, type_of(pre), tensor_count(pre));
+        finish(x, "gelu_tanh_backward");
+    }
+}
+
+static void cuda_residual_add(struct exec *x, tensor out, tensor residual, tensor branch)
+{
+    if (accept_tensors(x, "residual_add", ACCEPT_LIST(out, residual, branch), NULL, 0)) {
+        struct launch l = launch_of(x, 0);
+        cuda_launch_residual_add(&l, out.data, residual.data, branch.data, type_of(out), tensor_count(out));
+        finish(x, "residual_add");
+    }
+}
+
 static struct launch_norm norm_of(tensor in, tensor mean, tensor rstd, tensor gamma, tensor beta, double eps)
 {
     return (struct launch_norm){tensor_rows(in), tensor_cols(in), gamma.data, beta.data,
@@ -715,6 +742,9 @@ const struct ops ops_cuda = {
     .gelu_backward = cuda_gelu_backward,
     .tanh = cuda_tanh,
     .tanh_backward = cuda_tanh_backward,
+    .gelu_tanh = cuda_gelu_tanh,
+    .gelu_tanh_backward = cuda_gelu_tanh_backward,
+    .residual_add = cuda_residual_add,
     .dropout = cuda_dropout,
     .embed = cuda_embed,
     .embed_backward = cuda_embed_backward,

@@ -15,7 +15,8 @@
 enum { PARAM_ALIGNMENT = 1024, PARAM_NAME_BYTES = 96 };
 
 enum param_init {
-    PARAM_INIT_NORMAL, /* N(0, scale^2) */
+    PARAM_INIT_NORMAL,   /* N(0, scale^2) */
+    PARAM_INIT_RESIDUAL, /* the same, of a product that adds to the residual stream: its scale is smaller */
     PARAM_INIT_ZERO,
     PARAM_INIT_ONE,
     PARAM_INIT_UNIFORM, /* U(-scale, scale) */

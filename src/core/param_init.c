@@ -63,6 +63,7 @@ static double positional_head(const struct param *p, uint64_t seed, uint64_t key
 static double initial_value(const struct param *p, uint64_t seed, uint64_t key, uint64_t index)
 {
     switch (p->init) {
+    case PARAM_INIT_RESIDUAL:
     case PARAM_INIT_NORMAL: return p->init_scale * rng_normal(key, index);
     case PARAM_INIT_UNIFORM: return p->init_scale * (2.0 * rng_uniform_at(key, index) - 1.0);
     case PARAM_INIT_SINUSOIDS: return p->init_scale * sinusoid(p, index);

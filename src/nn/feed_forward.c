@@ -50,30 +50,51 @@ struct fp8_factor feed_forward_input(const struct feed_forward_acts *a, const st
     return layer_factor_of(&a->fp8_1.in, call, LAYER_IN_1);
 }
 
-void feed_forward_forward(struct exec *x, const struct layer_scratch *s, const struct feed_forward_acts *a,
-                          tensor h, const struct feed_forward_weights *w, const struct layer_call *call)
+/* act = gelu(h W_1^T + b_1).  Where nothing is kept, act is computed in its own memory. */
+static void activate(struct exec *x, tensor act, const struct feed_forward_acts *a, tensor h,
+                     const struct feed_forward_weights *w, const struct layer_call *call)
 {
-    const struct fp8_factor h_fp8 = feed_forward_input(a, call),
-                            act_fp8 = layer_factor_of(&a->fp8_2.in, call, LAYER_IN_2);
+    const struct fp8_factor h_fp8 = feed_forward_input(a, call);
+    if (call->form->gelu == LAYER_GELU_EXACT) {
+        linear_gelu_forward(x, act, a->pre, h, w->w_1, w->b_1, &a->fp8_1, &h_fp8);
+        return;
+    }
+    tensor pre = tensor_is_null(a->pre) ? act : a->pre;
+    linear_forward(x, pre, h, w->w_1, w->b_1, &a->fp8_1, &h_fp8);
+    x->ops->gelu_tanh(x, act, pre);
+}
+
+void feed_forward_forward(struct exec *x, const struct layer_scratch *s, const struct feed_forward_acts *a,
+                          tensor h, const struct feed_forward_weights *w, tensor last_bias,
+                          const struct layer_call *call)
+{
+    const struct fp8_factor act_fp8 = layer_factor_of(&a->fp8_2.in, call, LAYER_IN_2);
     tensor act = fp8_rounded_by_maker(a->act, &act_fp8);
 
-    /* gelu(h W_1^T + b_1) W_2^T */
-    linear_gelu_forward(x, act, a->pre, h, w->w_1, w->b_1, &a->fp8_1, &h_fp8);
-    linear_forward(x, s->branch, act, w->w_2, NULL_TENSOR, &a->fp8_2, &act_fp8);
+    /* gelu(h W_1^T + b_1) W_2^T + b_2 */
+    activate(x, act, a, h, w, call);
+    linear_forward(x, s->branch, act, w->w_2, last_bias, &a->fp8_2, &act_fp8);
 }
 
 void feed_forward_backward(struct exec *x, tensor dh, bool adds, tensor dbranch,
-                           const struct feed_forward_weights *g, const struct layer_scratch *s,
-                           const struct feed_forward_acts *a, tensor h, const struct feed_forward_weights *w,
-                           const struct layer_call *call)
+                           const struct feed_forward_weights *g, tensor dlast_bias,
+                           const struct layer_scratch *s, const struct feed_forward_acts *a, tensor h,
+                           const struct feed_forward_weights *w, const struct layer_call *call)
 {
     const struct fp8_factor dbranch_fp8 = layer_factor_of(&s->fp8_branch, call, LAYER_DOUT_2),
                             dpre_fp8 = layer_factor_of(&s->fp8_dff, call, LAYER_DOUT_1);
     tensor dpre = fp8_rounded_by_maker(s->dff, &dpre_fp8);
 
-    /* gelu(h W_1^T + b_1) W_2^T */
-    linear_backward(x, s->dff, false, g->w_2, call->adds, NULL_TENSOR, dbranch, a->act, w->w_2, &a->fp8_2,
+    bool is_exact = call->form->gelu == LAYER_GELU_EXACT;
+
+    /* gelu(h W_1^T + b_1) W_2^T + b_2 */
+    linear_backward(x, s->dff, false, g->w_2, call->adds, dlast_bias, dbranch, a->act, w->w_2, &a->fp8_2,
                     &dbranch_fp8);
-    x->ops->gelu_backward(x, dpre, g->b_1, s->dff, a->pre);
-    linear_backward(x, dh, adds, g->w_1, call->adds, NULL_TENSOR, dpre, h, w->w_1, &a->fp8_1, &dpre_fp8);
+    if (is_exact) {
+        x->ops->gelu_backward(x, dpre, g->b_1, s->dff, a->pre);
+    } else {
+        x->ops->gelu_tanh_backward(x, dpre, s->dff, a->pre);
+    }
+    linear_backward(x, dh, adds, g->w_1, call->adds, is_exact ? NULL_TENSOR : g->b_1, dpre, h, w->w_1,
+                    &a->fp8_1, &dpre_fp8);
 }

@@ -1,5 +1,5 @@
-/* feed_forward: the feed-forward sublayer of a transformer layer, without its last bias: branch = gelu(h
- * W_1^T + b_1) W_2^T. Vaswani et al. 2017 (arXiv:1706.03762) section 3.3, with the exact GELU.  All its
+/* feed_forward: the feed-forward sublayer of a transformer layer: branch = gelu(h W_1^T + b_1) W_2^T, and b_2
+ * where no op behind it adds that. Vaswani et al. 2017 (arXiv:1706.03762) section 3.3, with a GELU.  All its
  * tensors have the rows that follow attention (nn/row_picks.h). */
 #ifndef KILN_NN_FEED_FORWARD_H
 #define KILN_NN_FEED_FORWARD_H
@@ -38,16 +38,18 @@ struct feed_forward_acts feed_forward_picked(const struct feed_forward_acts *a,
 /* The factor in fp8 of the sublayer's input. */
 struct fp8_factor feed_forward_input(const struct feed_forward_acts *a, const struct layer_call *call);
 
-/* Computes s->branch from h, which has the fp8 factor that the op before rounded it into. */
+/* Computes s->branch from h, which has the fp8 factor that the op before rounded it into.  last_bias is b_2,
+ * or null. */
 void feed_forward_forward(struct exec *x, const struct layer_scratch *s, const struct feed_forward_acts *a,
-                          tensor h, const struct feed_forward_weights *w, const struct layer_call *call);
+                          tensor h, const struct feed_forward_weights *w, tensor last_bias,
+                          const struct layer_call *call);
 
 /* dbranch is the gradient of the branch, with the fp8 factor that the op before rounded it into.  dh, the
- * gradient of the input, is assigned, or added to with `adds`.  The gradients of the weights are added to g;
- * those of matrices are assigned unless call->adds. */
+ * gradient of the input, is assigned, or added to with `adds`.  The gradients of the weights are added to g,
+ * and that of b_2 to dlast_bias unless it is null; those of matrices are assigned unless call->adds. */
 void feed_forward_backward(struct exec *x, tensor dh, bool adds, tensor dbranch,
-                           const struct feed_forward_weights *g, const struct layer_scratch *s,
-                           const struct feed_forward_acts *a, tensor h, const struct feed_forward_weights *w,
-                           const struct layer_call *call);
+                           const struct feed_forward_weights *g, tensor dlast_bias,
+                           const struct layer_scratch *s, const struct feed_forward_acts *a, tensor h,
+                           const struct feed_forward_weights *w, const struct layer_call *call);
 
 #endif

@@ -81,3 +81,24 @@ void norm_backward(struct exec *x, tensor dresidual, bool adds, tensor dbranch, 
                                                 a->mean, a->rstd, w->gamma, row_keys_of(call),
                                                 layer_dropout(call, site, call->form->dropout), adds);
 }
+
+void residual_forward(struct exec *x, tensor out, tensor branch, tensor residual,
+                      const struct layer_call *call, enum layer_site site)
+{
+    struct dropout drop = layer_dropout(call, site, call->form->dropout);
+    if (drop.p > 0) {
+        x->ops->dropout(x, branch, branch, row_keys_of(call), drop);
+    }
+    x->ops->residual_add(x, out, residual, branch);
+}
+
+tensor residual_backward(struct exec *x, tensor dbranch, tensor dout, const struct layer_call *call,
+                         enum layer_site site)
+{
+    struct dropout drop = layer_dropout(call, site, call->form->dropout);
+    if (drop.p == 0) {
+        return dout;
+    }
+    x->ops->dropout(x, dbranch, dout, row_keys_of(call), drop);
+    return dbranch;
+}

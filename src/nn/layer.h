@@ -10,6 +10,9 @@
 #include "nn/row_picks.h"
 #include "nn/stream.h"
 
+/* The exact GELU, or its tanh approximation (ops.h, gelu_tanh). */
+enum layer_gelu { LAYER_GELU_EXACT, LAYER_GELU_TANH };
+
 /* What is the same in all layers of a model. */
 struct layer_form {
     int64_t n_layers;
@@ -17,6 +20,8 @@ struct layer_form {
     double dropout;           /* of a sublayer's output */
     double attention_dropout; /* of the probabilities */
     double norm_eps;
+    enum layer_gelu gelu;
+    bool is_causal; /* a token attends to itself and those before it */
 };
 
 /* How a layer's tensors are stored. */
@@ -50,6 +55,7 @@ struct layer_call {
     const struct stream *stream;
     const struct row_picks *picks; /* the rows that follow its attention; NULL: all */
     int64_t layer;                 /* its number, for dropout addresses */
+    tensor alibi_slopes;           /* f32 [N] (ops.h, attention), or null */
     bool training;                 /* dropout on */
     const struct fp8_factor *next; /* the fp8 factor that its forward rounds its output into; NULL: none */
     tensor histories; /* f32 [LAYER_N_FACTORS, 2] of the layer; null: scales are computed from the tensors */
@@ -101,5 +107,14 @@ void norm_forward(struct exec *x, tensor out, const struct norm_acts *a, tensor 
 void norm_backward(struct exec *x, tensor dresidual, bool adds, tensor dbranch, tensor dbias,
                    const struct norm_weights *g, tensor dout, const struct norm_acts *a,
                    const struct norm_weights *w, const struct layer_call *call, enum layer_site site);
+
+/* The end of a sublayer without a norm: out = residual + dropout(branch); the branch is overwritten. */
+void residual_forward(struct exec *x, tensor out, tensor branch, tensor residual,
+                      const struct layer_call *call, enum layer_site site);
+
+/* The gradient of the branch, from that of the output, which is the residual's too: in dbranch, or dout
+ * itself where nothing is dropped. */
+tensor residual_backward(struct exec *x, tensor dbranch, tensor dout, const struct layer_call *call,
+                         enum layer_site site);
 
 #endif

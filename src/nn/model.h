@@ -128,6 +128,9 @@ struct model_type {
                           enum fp8_factors fp8);
     void (*round_weights)(const struct model_pass *p, int64_t layer);
 
+    /* Fills what carve_weights carved beside the weights and no pass changes; NULL: there is nothing. */
+    void (*fill_constants)(const struct model *m, void *acts, struct exec *x);
+
     /* Carve the activations of a batch of these sizes: those of the input layer or a layer; only those that a
      * layer passes to the next, if it shares the others with another layer; those of the heads; and temporary
      * tensors. */

@@ -14,6 +14,8 @@ static struct attention attention_of(const struct layer_call *call, const struct
         .max_seqlen_kv = call->stream->max_seqlen,
         .n_pairs = call->stream->n_pairs,
         .scale = 1.0 / sqrt((double)f->hidden / (double)f->n_heads),
+        .causal = f->is_causal,
+        .alibi_slopes = call->alibi_slopes,
         .row_keys = call->stream->row_keys,
         .dropout = layer_dropout(call, LAYER_PROBABILITIES, f->attention_dropout),
         .bits = call->training ? a->bits : NULL_TENSOR,

@@ -1,5 +1,5 @@
-/* self_attention: the attention sublayer of a transformer layer, without its last bias, x its input and D = H
- * / N:
+/* self_attention: the attention sublayer of a transformer layer, causal or not, without its last bias, x its
+ * input and D = H / N:
  *
  *     [Q K V] = x W_qkv^T + b_qkv
  *     A = concat over heads of dropout(softmax(Q K^T / sqrt(D))) V

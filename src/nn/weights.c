@@ -42,6 +42,8 @@ static double init_scale(enum param_init init, const struct weight_sizes *sizes)
     switch (init) {
     case PARAM_INIT_UNIFORM:
         return 1.0 / sqrt((double)sizes->real[DIM_HIDDEN]); /* all such layers read the hidden state */
+    case PARAM_INIT_RESIDUAL:
+        return sizes->initializer_range / sqrt(2.0 * (double)sizes->n_layers); /* Radford et al. 2019, 2.3 */
     case PARAM_INIT_SINUSOIDS: return sqrt(2.0) * WEIGHT_SINUSOIDS_OF_RANGE * sizes->initializer_range;
     default: return sizes->initializer_range;
     }

@@ -216,6 +216,7 @@ struct status network_carve_end(struct network *n, struct arena *block)
     stage_share_arena(&n->stage, arena_over(parts[2], n->plan.activation_bytes));
     TRY(network_view(n));
     stage_reserve(&n->stage);
+    stage_fill_constants(&n->stage);
     return n->x.status;
 }
 

@@ -76,6 +76,14 @@ void stage_carve_weights(struct stage *s, struct arena *arena)
     }
 }
 
+void stage_fill_constants(struct stage *s)
+{
+    const struct model *m = s->config->model;
+    if (m->type->fill_constants != NULL) {
+        m->type->fill_constants(m, s->slots[0].acts, s->x);
+    }
+}
+
 void stage_carve_histories(struct stage *s, struct arena *arena)
 {
     if (s->fp8 != FP8_NONE) {

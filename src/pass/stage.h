@@ -69,6 +69,9 @@ void stage_select(struct stage *s, int64_t slot);
 /* Carves room for the weights in fp8, which outlives batches. */
 void stage_carve_weights(struct stage *s, struct arena *arena);
 
+/* Fills what was carved with them and never changes (model_type.fill_constants). */
+void stage_fill_constants(struct stage *s);
+
 /* Carves room for the histories of factors in fp8, which outlives steps; nothing without fp8. */
 void stage_carve_histories(struct stage *s, struct arena *arena);
 

@@ -203,7 +203,7 @@ static void layer_forward(const struct model_pass *p, int64_t layer)
     exec_enter(p->x, "layer", layer);
 
     /* y = LN(x + gelu(x W_1^T + b_1) W_2^T + b_2) */
-    feed_forward_forward(p->x, &a->scratch, &a->ff, a->in, &w->ff, &call);
+    feed_forward_forward(p->x, &a->scratch, &a->ff, a->in, &w->ff, NULL_TENSOR, &call);
     norm_forward(p->x, a->out, &a->norm, a->scratch.branch, w->ff.b_2, a->in, &w->norm, &call,
                  LAYER_FEED_FORWARD_OUT);
 }
@@ -218,8 +218,8 @@ static void layer_backward(const struct model_pass *p, int64_t layer, tensor dx)
     /* y = LN(x + gelu(x W_1^T + b_1) W_2^T + b_2) */
     norm_backward(p->x, dx, false, a->scratch.branch, g->ff.b_2, &g->norm, dx, &a->norm, &w->norm, &call,
                   LAYER_FEED_FORWARD_OUT);
-    feed_forward_backward(p->x, dx, true, a->scratch.branch, &g->ff, &a->scratch, &a->ff, a->in, &w->ff,
-                          &call);
+    feed_forward_backward(p->x, dx, true, a->scratch.branch, &g->ff, NULL_TENSOR, &a->scratch, &a->ff, a->in,
+                          &w->ff, &call);
 }
 
 /* logits = y E^T, of the rows with a label */

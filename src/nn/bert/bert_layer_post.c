@@ -33,7 +33,7 @@ static void forward(struct exec *x, const struct bert_layer_acts *all, const str
                  LAYER_ATTENTION_OUT);
 
     /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
-    feed_forward_forward(x, &s, &a.ff, h, &w->ff, call);
+    feed_forward_forward(x, &s, &a.ff, h, &w->ff, NULL_TENSOR, call);
     norm_forward(x, bert_layer_output(&a, call), &a.norm_2, s.branch, w->ff.b_2, h, &w->norm_2, call,
                  LAYER_FEED_FORWARD_OUT);
 }
@@ -58,7 +58,7 @@ static void backward(struct exec *x, tensor dx, const struct bert_layer_weights 
     queue_join(x, 1); /* all but w_qkv of the layer above: `branch` and `dff` are free */
     norm_backward(x, s.dh, false, dff, g->ff.b_2, &g->norm_2, dy, &a.norm_2, &w->norm_2, call,
                   LAYER_FEED_FORWARD_OUT);
-    feed_forward_backward(x, s.dh, true, dff, &g->ff, &s, &a.ff, a.h, &w->ff, call);
+    feed_forward_backward(x, s.dh, true, dff, &g->ff, NULL_TENSOR, &s, &a.ff, a.h, &w->ff, call);
 
     /* h = LN_1(x + dropout(attention(x) W_o^T + b_o)) */
     queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */

@@ -57,7 +57,7 @@ static void forward(struct exec *x, const struct bert_layer_acts *all, const str
     norm_forward(x, h, &a.norm_1, s.branch, w->attention.b_o, r, &w->norm_1, call, LAYER_ATTENTION_OUT);
 
     /* r_2 = r_1 + dropout(gelu(h W_1^T + b_1) W_2^T + b_2),  y = LN_2(r_2) */
-    feed_forward_forward(x, &s, &a.ff, h, &w->ff, call);
+    feed_forward_forward(x, &s, &a.ff, h, &w->ff, NULL_TENSOR, call);
     norm_forward(x, bert_layer_output(&a, call), &a.norm_2, s.branch, w->ff.b_2, a.norm_1.sum, &w->norm_2,
                  call, LAYER_FEED_FORWARD_OUT);
 }
@@ -85,7 +85,7 @@ static void backward(struct exec *x, tensor dx, const struct bert_layer_weights 
     queue_join(x, 1); /* all but w_qkv of the layer above: `branch` and `dff` are free */
     norm_backward(x, dr, !is_last, dff, g->ff.b_2, &g->norm_2, dy, &a.norm_2, &w->norm_2, call,
                   LAYER_FEED_FORWARD_OUT);
-    feed_forward_backward(x, dy, false, dff, &g->ff, &s, &a.ff, a.h, &w->ff, call);
+    feed_forward_backward(x, dy, false, dff, &g->ff, NULL_TENSOR, &s, &a.ff, a.h, &w->ff, call);
 
     /* r_1 = r + dropout(attention(x) W_o^T + b_o),  h = LN_1(r_1) */
     queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */

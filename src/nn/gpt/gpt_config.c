@@ -1,0 +1,223 @@
+#include "nn/gpt/gpt_config.h"
+
+#include <string.h>
+
+/* One row a number: its key in both formats, where it is kept, and its limits. */
+struct field {
+    const char *gpt2, *bloom; /* NULL: the format has no such key */
+    size_t offset;
+    bool is_real;
+    double standard, min, max;
+    bool architecture; /* two models that differ here cannot share weights */
+};
+
+#define INT(gpt2, bloom, field, standard, min, max)                                                          \
+    {                                                                                                        \
+        gpt2, bloom, offsetof(struct gpt_config, field), false, standard, min, max, true                     \
+    }
+#define REAL(gpt2, bloom, field, standard, min, max)                                                         \
+    {                                                                                                        \
+        gpt2, bloom, offsetof(struct gpt_config, field), true, standard, min, max, false                     \
+    }
+
+static const struct field fields[] = {
+    INT("vocab_size", "vocab_size", vocab_size, 0, 0, 1 << 24),
+    INT("n_positions", "seq_length", n_positions, 1024, 1, 65536),
+    INT("n_embd", "hidden_size", hidden_size, 768, 8, 1 << 16),
+    INT("n_layer", "n_layer", n_layers, 12, 1, 1024),
+    INT("n_head", "n_head", n_heads, 12, 1, 1024),
+    INT("n_inner", NULL, feed_forward_size, 0, 0, 1 << 18),
+    REAL("embd_pdrop", NULL, embedding_dropout, 0.1, 0, 0.99),
+    REAL("resid_pdrop", "hidden_dropout", hidden_dropout, 0.1, 0, 0.99),
+    REAL("attn_pdrop", "attention_dropout", attention_dropout, 0.1, 0, 0.99),
+    REAL("layer_norm_epsilon", "layer_norm_epsilon", norm_eps, 1e-5, 0, 1),
+    REAL("initializer_range", "initializer_range", initializer_range, 0.02, 0, 10),
+};
+
+enum { N_FIELDS = sizeof fields / sizeof fields[0], BLOOM_POSITIONS = 2048 };
+
+static double *real_field(const struct gpt_config *c, const struct field *f)
+{
+    return (double *)((char *)c + f->offset);
+}
+
+static int64_t *int_field(const struct gpt_config *c, const struct field *f)
+{
+    return (int64_t *)((char *)c + f->offset);
+}
+
+static const char *key_of(const struct field *f, bool bloom)
+{
+    return bloom ? f->bloom : f->gpt2;
+}
+
+static struct status parse_field(struct gpt_config *c, const struct field *f, const json_t *object,
+                                 const char *source)
+{
+    const char *key = key_of(f, c->alibi);
+    double value = f->standard;
+    bool given = key != NULL && !json_is_null(json_object_get(object, key)); /* null counts as absent */
+    if (f->is_real) {
+        *real_field(c, f) = f->standard;
+        TRY(given ? json_get_real(object, source, key, true, real_field(c, f)) : status_ok());
+        value = *real_field(c, f);
+    } else {
+        *int_field(c, f) = (int64_t)f->standard;
+        TRY(given ? json_get_int(object, source, key, true, int_field(c, f)) : status_ok());
+        value = (double)*int_field(c, f);
+    }
+    return value >= f->min && value <= f->max
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s: \"%s\" is %g, but must lie between %g and %g", source, key,
+                              value, f->min, f->max);
+}
+
+/* Keys with one supported value: another one is another network, which must not be computed silently. */
+struct constant {
+    const char *key;
+    bool wanted;
+    const char *why;
+};
+
+static const struct constant gpt2_constants[] = {
+    {"scale_attn_weights", true, "scores that are not divided by the root of a head's size"},
+    {"scale_attn_by_inverse_layer_idx", false, "scores that are divided by the layer's number"},
+    {"add_cross_attention", false, "attention to another network"},
+    {"tie_word_embeddings", true, "a decoder of its own"},
+};
+
+static const struct constant bloom_constants[] = {
+    {"apply_residual_connection_post_layernorm", false, "a residual stream behind the norm"},
+    {"tie_word_embeddings", true, "a decoder of its own"},
+};
+
+static struct status check_constants(const struct constant *rows, size_t n, const json_t *object,
+                                     const char *source)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool value = rows[i].wanted;
+        if (!json_is_null(json_object_get(object, rows[i].key))) {
+            TRY(json_get_bool(object, source, rows[i].key, false, &value));
+        }
+        if (value != rows[i].wanted) {
+            return status_error(STATUS_DATA, "%s: \"%s\" is %s: kiln has no decoder with %s", source,
+                                rows[i].key, value ? "true" : "false", rows[i].why);
+        }
+    }
+    return status_ok();
+}
+
+static struct status parse_numbers(struct gpt_config *c, const json_t *object, const char *source)
+{
+    for (int i = 0; i < N_FIELDS; i++) {
+        TRY(parse_field(c, &fields[i], object, source));
+    }
+    if (c->feed_forward_size == 0) {
+        c->feed_forward_size = 4 * c->hidden_size;
+    }
+    return c->hidden_size % c->n_heads == 0
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s: a width of %lld does not divide into %lld heads", source,
+                              (long long)c->hidden_size, (long long)c->n_heads);
+}
+
+struct status gpt2_config_parse(struct gpt_config *c, const json_t *object, const char *source)
+{
+    const char *activation = "gelu_new";
+    *c = (struct gpt_config){0};
+    TRY(parse_numbers(c, object, source));
+    TRY(check_constants(gpt2_constants, sizeof gpt2_constants / sizeof gpt2_constants[0], object, source));
+    TRY(json_get_string(object, source, "activation_function", false, &activation));
+    bool is_exact = strcmp(activation, "gelu") == 0;
+    if (!is_exact && strcmp(activation, "gelu_new") != 0 && strcmp(activation, "gelu_pytorch_tanh") != 0) {
+        return status_error(STATUS_DATA,
+                            "%s: \"activation_function\" is \"%.40s\": kiln has \"gelu\" and \"gelu_new\"",
+                            source, activation);
+    }
+    c->gelu = is_exact ? LAYER_GELU_EXACT : LAYER_GELU_TANH;
+    return status_ok();
+}
+
+struct status bloom_config_parse(struct gpt_config *c, const json_t *object, const char *source)
+{
+    *c = (struct gpt_config){.alibi = true};
+    TRY(parse_numbers(c, object, source));
+    TRY(check_constants(bloom_constants, sizeof bloom_constants / sizeof bloom_constants[0], object, source));
+    if (json_is_null(json_object_get(object, "hidden_size"))) { /* the key of BLOOM's first releases */
+        TRY(json_get_int(object, source, "n_embed", false, &c->hidden_size));
+        c->feed_forward_size = 4 * c->hidden_size;
+    }
+    if (json_is_null(json_object_get(object, "seq_length"))) {
+        c->n_positions = BLOOM_POSITIONS;
+    }
+    c->embedding_dropout = 0;
+    c->gelu = LAYER_GELU_TANH;
+    return status_ok();
+}
+
+static json_t *numbers_to_json(const struct gpt_config *c)
+{
+    json_t *root = json_object();
+    bool complete = root != NULL;
+    for (int i = 0; i < N_FIELDS; i++) {
+        const struct field *f = &fields[i];
+        const char *key = key_of(f, c->alibi);
+        json_t *value = f->is_real ? json_real(*real_field(c, f)) : json_integer(*int_field(c, f));
+        if (key == NULL) {
+            json_decref(value);
+        } else {
+            complete &= json_object_set_new(root, key, value) == 0;
+        }
+    }
+    if (!complete) {
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}
+
+/* Adds what `more` has; takes it. */
+static json_t *with(json_t *root, json_t *more)
+{
+    bool complete = root != NULL && more != NULL && json_object_update(root, more) == 0;
+    json_decref(more);
+    if (!complete) {
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}
+
+json_t *gpt2_config_to_json(const struct gpt_config *c)
+{
+    const char *activation = c->gelu == LAYER_GELU_EXACT ? "gelu" : "gelu_new";
+    return with(numbers_to_json(c),
+                json_pack("{s:s, s:[s], s:s, s:I, s:b}", "model_type", "gpt2", "architectures",
+                          "GPT2LMHeadModel", "activation_function", activation, "n_ctx",
+                          (json_int_t)c->n_positions, "tie_word_embeddings", 1));
+}
+
+json_t *bloom_config_to_json(const struct gpt_config *c)
+{
+    return with(numbers_to_json(c),
+                json_pack("{s:s, s:[s], s:b, s:b}", "model_type", "bloom", "architectures",
+                          "BloomForCausalLM", "apply_residual_connection_post_layernorm", 0,
+                          "tie_word_embeddings", 1));
+}
+
+struct status gpt_config_same_architecture(const struct gpt_config *a, const struct gpt_config *b)
+{
+    for (int i = 0; i < N_FIELDS; i++) {
+        const struct field *f = &fields[i];
+        if (!f->architecture || f->offset == offsetof(struct gpt_config, vocab_size)) {
+            continue;
+        }
+        if (*int_field(a, f) != *int_field(b, f)) {
+            return status_error(STATUS_DATA, "\"%s\" is %lld, but was %lld", f->gpt2,
+                                (long long)*int_field(a, f), (long long)*int_field(b, f));
+        }
+    }
+    return a->gelu == b->gelu && a->alibi == b->alibi
+               ? status_ok()
+               : status_error(STATUS_DATA, "the activation or the positions differ");
+}

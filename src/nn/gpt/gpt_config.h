@@ -1,0 +1,36 @@
+/* gpt_config: the architecture of a decoder, and its config.json in Hugging Face's format, of GPT-2 (Radford et
+ * al. 2019) and of BLOOM (arXiv:2211.05100).
+ *
+ * Both are pre-LN decoders with tied embeddings. GPT-2 learns its positions; BLOOM has none: ALiBi biases the
+ * scores of attention, and a LayerNorm stands behind the embeddings. */
+#ifndef KILN_NN_GPT_CONFIG_H
+#define KILN_NN_GPT_CONFIG_H
+
+#include "core/json.h"
+#include "nn/label_names.h"
+#include "nn/layer.h"
+
+struct gpt_config {
+    int64_t vocab_size; /* rows of the word embeddings; 0: not given */
+    int64_t n_words;    /* rows that are pieces of the vocabulary; 0: all */
+    int64_t
+        n_positions; /* tokens of the longest sequence; BLOOM has no limit of its own, this one is kiln's */
+    int64_t hidden_size, n_layers, n_heads;
+    int64_t feed_forward_size;
+    double embedding_dropout, hidden_dropout, attention_dropout;
+    double initializer_range, norm_eps;
+    enum layer_gelu gelu;
+    bool alibi; /* BLOOM: no learned positions, and a norm of the embeddings */
+    struct model_labels labels;
+};
+
+/* Parse and write the config.json of either.  STATUS_DATA names a field whose value makes another network. */
+struct status gpt2_config_parse(struct gpt_config *c, const json_t *object, const char *source);
+struct status bloom_config_parse(struct gpt_config *c, const json_t *object, const char *source);
+json_t *gpt2_config_to_json(const struct gpt_config *c);
+json_t *bloom_config_to_json(const struct gpt_config *c);
+
+/* STATUS_DATA names the first size in which the two differ. */
+struct status gpt_config_same_architecture(const struct gpt_config *a, const struct gpt_config *b);
+
+#endif

@@ -181,7 +181,7 @@ check_models() {
     families=$(list '^src/model/[a-z]+/' | cut -d/ -f3 | sort -u | paste -sd'|' -)
     [ -n "$families" ] || return 0
     own='^src/model/model_families\.c$|^src/task/published_figures\.c$|^src/cmd/(run_bench|run_pretrain|pretrain_recipe)\.c$|^src/cmd/pretrain_variant\.[ch]$'
-    others='bert_[A-Za-z0-9._]*json|bertPrep\.py|sbert\.net|"bert_model"|Bert(For[A-Za-z]+|Model|TokenizerFast)'
+    others='bert_[A-Za-z0-9._]*json|bertPrep\.py|sbert\.net|"bert_model"|Bert(For[A-Za-z]+|Model|TokenizerFast)|GPT2TokenizerFast|GPT-BERT'
     list '^src/(api|cmd|dist|model|pass|report|serve|task|train|watch)/' |
         { grep -vE "^src/[a-z]+/($families)/|$own" || true; } | search "$families" -i |
         awk -v families="$families" -v others="$others" '

@@ -76,6 +76,50 @@ static struct status check_tied(const struct reading *r, const struct param *p, 
     return status_ok();
 }
 
+/* A tensor of [N, D, ...] seen as [N D, ...]. */
+static struct stored_tensor without_heads(const struct stored_tensor *part)
+{
+    struct stored_tensor rows = *part;
+    rows.n_dims--;
+    rows.dims[0] = part->dims[0] * part->dims[1];
+    memmove(rows.dims + 1, part->dims + 2, sizeof rows.dims - 2 * sizeof rows.dims[0]);
+    return rows;
+}
+
+/* The values of a parameter in the shape of a part of a join. */
+static tensor with_heads(tensor values, const struct stored_tensor *part)
+{
+    tensor t = {.data = values.data, .dtype = values.dtype, .n_dims = part->n_dims};
+    int64_t stride = 1;
+    for (int i = part->n_dims - 1; i >= 0; i--) {
+        t.dims[i] = part->dims[i];
+        t.strides[i] = stride;
+        stride *= part->dims[i];
+    }
+    return t;
+}
+
+/* Checks a tensor against its parameter, and leaves what is to be read, and where to. */
+static struct status fit(const struct reading *r, const struct param *p, const struct model_tensor *t,
+                         struct stored_tensor *stored)
+{
+    *stored = t->stored;
+    if (t->join != NULL && !model_tensor_part(stored, t, r->m->family->sizes(r->m->config).n_heads)) {
+        return wrong_shape(r, &t->stored, p);
+    }
+    struct stored_tensor rows = stored->n_dims > t->stored.n_dims ? without_heads(stored) : *stored;
+    return shape_fits(r, &rows, p) ? status_ok() : wrong_shape(r, &rows, p);
+}
+
+static struct status read_values(const struct stored_tensor *stored, tensor *values)
+{
+    if (stored->n_dims > values->n_dims) {
+        return stored_tensor_read(stored, with_heads(*values, stored));
+    }
+    struct stored_tensor cut = cut_rows(stored, values);
+    return stored_tensor_read(&cut, *values);
+}
+
 static struct status read_param(const struct reading *r, const struct param *p, bool *found)
 {
     const struct model_tensor *t = model_files_find(&r->m->files, p->name, false);
@@ -84,9 +128,8 @@ static struct status read_param(const struct reading *r, const struct param *p, 
     if (t == NULL) {
         return status_ok();
     }
-    if (!shape_fits(r, &t->stored, p)) {
-        return wrong_shape(r, &t->stored, p);
-    }
+    struct stored_tensor stored;
+    TRY(fit(r, p, t, &stored));
     if (t->stored.unreadable == NULL && !is_real(t->stored.dtype)) {
         return status_error(STATUS_DATA,
                             "%s: the tensor %.80s has the dtype %s; weights are F32, F16, BF16 or F64",
@@ -95,8 +138,7 @@ static struct status read_param(const struct reading *r, const struct param *p, 
     TRY(check_tied(r, p, t));
     tensor values;
     TRY(r->sink->place(r->sink->self, p, &values));
-    struct stored_tensor cut = cut_rows(&t->stored, &values);
-    TRY(status_context(stored_tensor_read(&cut, values), "%s", r->m->path));
+    TRY(status_context(read_values(&stored, &values), "%s", r->m->path));
     int64_t i = tensor_find_nonfinite(values);
     return i < 0 ? r->sink->put(r->sink->self, p, values)
                  : status_error(STATUS_NUMERIC,

@@ -32,11 +32,19 @@ struct model_family_rename {
     bool transposes; /* the matrix of the old name is the transpose of the new one's */
 };
 
+/* One tensor in files that is three parameters, those of query, key and value: the ends of its name and of
+ * theirs.  Its rows are [3, N, D], or by_head [N, 3, D], N heads of D. */
+struct model_family_join {
+    const char *whole, *parts[3]; /* whole NULL ends a list */
+    bool by_head;
+    bool transposed; /* the file has the transpose */
+};
+
 /* The numbers of a configuration that a model directory needs. */
 struct model_family_sizes {
     int64_t vocab_size; /* rows of the word embeddings; 0: not given */
     int64_t max_length; /* tokens that it has positions for */
-    int64_t n_layers;
+    int64_t n_layers, n_heads;
 };
 
 /* How the training scripts that kiln replaces keep a model of the family in their ckpt_N.pt. */
@@ -85,6 +93,7 @@ struct model_family {
     const char *root;
     const char *const *bare;                   /* NULL ends them */
     const struct model_family_rename *renames; /* in order; NULL as `old` ends them */
+    const struct model_family_join *joins;     /* NULL: it has none */
     const char *const (*tied)[2];              /* copies, and the tensors they are tied to; NULL ends them */
     const char *tied_pattern;                  /* of copies, for messages */
     enum names_part tied_part;                 /* the head that reads them */

@@ -3,8 +3,11 @@
 #include "core/log.h"
 #include "model/model_place.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { WHOLE_PARTS = 3 }; /* of a join */
 
 static struct status out_of_memory(const char *directory)
 {
@@ -222,13 +225,68 @@ static int compare(const void *a, const void *b)
     return x->as.tied != y->as.tied ? x->as.tied - y->as.tied : strcmp(x->as.name, y->as.name);
 }
 
-static void add_tensor(struct model_files *m, const struct stored_tensor *t, const char *name)
+/* The join of which a name is the whole, or NULL; *end is where the name's end begins. */
+static const struct model_family_join *join_of(const struct model_family *f, const char *name, size_t *end)
+{
+    for (const struct model_family_join *j = f->joins; j != NULL && j->whole != NULL; j++) {
+        size_t n = strlen(name), n_whole = strlen(j->whole);
+        if (n >= n_whole && strcmp(name + n - n_whole, j->whole) == 0) {
+            *end = n - n_whole;
+            return j;
+        }
+    }
+    return NULL;
+}
+
+static void add_as(struct model_files *m, const struct stored_tensor *t, const struct names_hf *as,
+                   const struct model_family_join *join, int part)
 {
     struct model_tensor *added = &m->tensors[m->n_tensors++];
-    *added = (struct model_tensor){names_hf_canonical(m->family, name), *t};
-    if (added->as.transposed && t->n_dims == 2) {
+    *added = (struct model_tensor){*as, *t, join, part};
+    if (t->n_dims == 2 && (join == NULL ? as->transposed : join->transposed)) {
         added->stored = stored_tensor_transpose(t);
     }
+}
+
+static void add_tensor(struct model_files *m, const struct stored_tensor *t, const char *name)
+{
+    struct names_hf as = names_hf_canonical(m->family, name);
+    size_t end;
+    const struct model_family_join *join = join_of(m->family, as.name, &end);
+    if (join == NULL) {
+        add_as(m, t, &as, NULL, 0);
+        return;
+    }
+    for (int part = 0; part < WHOLE_PARTS; part++) {
+        snprintf(as.name + end, sizeof as.name - end, "%s", join->parts[part]);
+        add_as(m, t, &as, join, part);
+    }
+}
+
+bool model_tensor_part(struct stored_tensor *part, const struct model_tensor *t, int64_t n_heads)
+{
+    const struct stored_tensor *whole = &t->stored;
+    int64_t blocks = t->join->by_head ? n_heads : 1;
+    if (whole->n_dims < 1 || whole->n_dims > 2 || n_heads < 1 ||
+        whole->dims[0] % (WHOLE_PARTS * blocks) != 0) {
+        return false;
+    }
+    int64_t rows = whole->dims[0] / (WHOLE_PARTS * blocks), row = whole->strides[0];
+    size_t item = dtype_bytes(whole->dtype);
+    *part = *whole;
+    if (t->join->by_head) {
+        part->n_dims = whole->n_dims + 1;
+        memmove(part->dims + 1, whole->dims, sizeof whole->dims - sizeof whole->dims[0]);
+        memmove(part->strides + 1, whole->strides, sizeof whole->strides - sizeof whole->strides[0]);
+        part->dims[0] = blocks;
+        part->strides[0] = WHOLE_PARTS * rows * row;
+        part->dims[1] = rows;
+    } else {
+        part->dims[0] = rows;
+    }
+    part->data += (size_t)(t->part * rows * row) * item;
+    part->bytes = whole->bytes / WHOLE_PARTS;
+    return true;
 }
 
 static bool is_below(const struct stored_tensor *t, const char *root)
@@ -290,7 +348,7 @@ static struct status list_tensors(struct model_files *m, const char *directory)
     for (int i = 0; i < m->n_files; i++) {
         n += (size_t)m->files[i].n;
     }
-    m->tensors = calloc(n + 1, sizeof *m->tensors);
+    m->tensors = calloc(WHOLE_PARTS * n + 1, sizeof *m->tensors);
     if (m->tensors == NULL) {
         return out_of_memory(directory);
     }

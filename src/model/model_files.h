@@ -13,8 +13,10 @@
 #include "model/names_hf.h"
 
 struct model_tensor {
-    struct names_hf as;          /* what it stands for */
-    struct stored_tensor stored; /* what the file has, transposed if necessary */
+    struct names_hf as;                   /* what it stands for */
+    struct stored_tensor stored;          /* what the file has, transposed if necessary */
+    const struct model_family_join *join; /* of which it is one part; NULL: it is the whole tensor */
+    int part;
 };
 
 struct model_files {
@@ -39,6 +41,10 @@ struct status model_files_open(struct model_files *m, const struct model_place *
 
 /* Safe on a zeroed struct. */
 void model_files_close(struct model_files *m);
+
+/* The part that a tensor of a join stands for, of n_heads heads, as a view; by_head its dims are [N, D] or
+ * [N, D, H].  False if the rows do not divide so. */
+bool model_tensor_part(struct stored_tensor *part, const struct model_tensor *t, int64_t n_heads);
 
 /* The tensor of a name, or the tied copy of it; NULL if there is none. */
 const struct model_tensor *model_files_find(const struct model_files *m, const char *name, bool tied);

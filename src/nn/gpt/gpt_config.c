@@ -46,6 +46,13 @@ static int64_t *int_field(const struct gpt_config *c, const struct field *f)
     return (int64_t *)((char *)c + f->offset);
 }
 
+/* null counts as absent. */
+static bool has(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return value != NULL && !json_is_null(value);
+}
+
 static const char *key_of(const struct field *f, bool bloom)
 {
     return bloom ? f->bloom : f->gpt2;
@@ -56,7 +63,7 @@ static struct status parse_field(struct gpt_config *c, const struct field *f, co
 {
     const char *key = key_of(f, c->alibi);
     double value = f->standard;
-    bool given = key != NULL && !json_is_null(json_object_get(object, key)); /* null counts as absent */
+    bool given = key != NULL && has(object, key);
     if (f->is_real) {
         *real_field(c, f) = f->standard;
         TRY(given ? json_get_real(object, source, key, true, real_field(c, f)) : status_ok());
@@ -96,7 +103,7 @@ static struct status check_constants(const struct constant *rows, size_t n, cons
 {
     for (size_t i = 0; i < n; i++) {
         bool value = rows[i].wanted;
-        if (!json_is_null(json_object_get(object, rows[i].key))) {
+        if (has(object, rows[i].key)) {
             TRY(json_get_bool(object, source, rows[i].key, false, &value));
         }
         if (value != rows[i].wanted) {
@@ -141,13 +148,13 @@ struct status gpt2_config_parse(struct gpt_config *c, const json_t *object, cons
 struct status bloom_config_parse(struct gpt_config *c, const json_t *object, const char *source)
 {
     *c = (struct gpt_config){.alibi = true};
-    TRY(parse_numbers(c, object, source));
     TRY(check_constants(bloom_constants, sizeof bloom_constants / sizeof bloom_constants[0], object, source));
-    if (json_is_null(json_object_get(object, "hidden_size"))) { /* the key of BLOOM's first releases */
+    TRY(parse_numbers(c, object, source));
+    if (!has(object, "hidden_size")) { /* the key of BLOOM's first releases */
         TRY(json_get_int(object, source, "n_embed", false, &c->hidden_size));
         c->feed_forward_size = 4 * c->hidden_size;
     }
-    if (json_is_null(json_object_get(object, "seq_length"))) {
+    if (!has(object, "seq_length")) {
         c->n_positions = BLOOM_POSITIONS;
     }
     c->embedding_dropout = 0;

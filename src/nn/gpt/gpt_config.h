@@ -1,5 +1,5 @@
-/* gpt_config: the architecture of a decoder, and its config.json in Hugging Face's format, of GPT-2 (Radford et
- * al. 2019) and of BLOOM (arXiv:2211.05100).
+/* gpt_config: the architecture of a decoder, and its config.json in Hugging Face's format, of GPT-2 (Radford
+ * et al. 2019) and of BLOOM (arXiv:2211.05100).
  *
  * Both are pre-LN decoders with tied embeddings. GPT-2 learns its positions; BLOOM has none: ALiBi biases the
  * scores of attention, and a LayerNorm stands behind the embeddings. */
@@ -13,8 +13,8 @@
 struct gpt_config {
     int64_t vocab_size; /* rows of the word embeddings; 0: not given */
     int64_t n_words;    /* rows that are pieces of the vocabulary; 0: all */
-    int64_t
-        n_positions; /* tokens of the longest sequence; BLOOM has no limit of its own, this one is kiln's */
+    /* tokens of the longest sequence; ALiBi has no limit of its own, and this one is kiln's */
+    int64_t n_positions;
     int64_t hidden_size, n_layers, n_heads;
     int64_t feed_forward_size;
     double embedding_dropout, hidden_dropout, attention_dropout;

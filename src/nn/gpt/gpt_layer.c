@@ -10,8 +10,8 @@
 
 #define WEIGHTS struct gpt_layer_weights
 
-/* Names as Hugging Face has them, but for tensors that its files hold in another form: query, key and value are
- * one tensor there, and GPT-2's matrices are transposed (model/gpt/gpt_family.c). */
+/* Names as Hugging Face has them, but for tensors that its files hold in another form: query, key and value
+ * are one tensor there, and GPT-2's matrices are transposed (model/gpt/gpt_family.c). */
 const struct weight_row gpt2_layer_rows[] = {
     WEIGHT_VECTOR(norm_1.gamma, HIDDEN, ONE, WHOLE, "ln_1.weight"),
     WEIGHT_VECTOR(norm_1.beta, HIDDEN, ZERO, WHOLE, "ln_1.bias"),

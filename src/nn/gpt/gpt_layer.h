@@ -1,5 +1,5 @@
-/* gpt_layer: a layer of a pre-LN decoder: its weights, its activations and its equations.  Radford et al. 2019
- * section 2.3; BLOOM (arXiv:2211.05100) section 3.2.  The two differ by ALiBi (Press et al. 2021,
+/* gpt_layer: a layer of a pre-LN decoder: its weights, its activations and its equations.  Radford et al.
+ * 2019 section 2.3; BLOOM (arXiv:2211.05100) section 3.2.  The two differ by ALiBi (Press et al. 2021,
  * arXiv:2108.12409), which is a bias of the scores of attention and no part of the layer's wiring. */
 #ifndef KILN_NN_GPT_LAYER_H
 #define KILN_NN_GPT_LAYER_H
@@ -41,8 +41,8 @@ void gpt_layer_share(struct gpt_layer_acts *a, const struct gpt_layer_acts *of);
 void gpt_layer_forward(struct exec *x, const struct gpt_layer_acts *a, const struct layer_scratch *s,
                        tensor in, const struct gpt_layer_weights *w, const struct layer_call *call);
 
-/* On entry dx is the gradient of a->out, on return that of `in`.  The gradients of the weights are added to g;
- * those of matrices are assigned unless call->adds. */
+/* On entry dx is the gradient of a->out, on return that of `in`.  The gradients of the weights are added to
+ * g; those of matrices are assigned unless call->adds. */
 void gpt_layer_backward(struct exec *x, tensor dx, const struct gpt_layer_weights *g,
                         const struct layer_scratch *s, const struct gpt_layer_acts *a, tensor in,
                         const struct gpt_layer_weights *w, const struct layer_call *call);

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Makes tests/golden/decoders.safetensors: directories of small GPT-2 and BLOOM models as `transformers` writes them, and what it computes.
+
+The tensor "CASE/FILE" (U8) is a file of a directory; "ids" and "lengths" are the batch; "CASE:mlm" are the logits of its tokens, "CASE:loss" the
+mean loss of the next token, and "CASE:grad:NAME" gradients of it, under the names of `transformers`, all computed in float64.
+Cases: gpt2 (tanh GELU), gpt2_exact (erf GELU, whole files without the prefix "transformer.", as the published GPT-2), bloom (six heads: not a
+power of two), bloom_half (its weights in bfloat16, in shards).
+
+Run: python make_decoders.py   (needs torch, transformers, tokenizers, safetensors; made with torch 2.15 and transformers 5)
+"""
+import pathlib
+import tempfile
+
+import torch
+from safetensors.torch import save_file
+from small_models import file_tensors
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel
+
+LENGTHS, S, V = [9, 24, 5], 24, 263
+torch.manual_seed(5)
+
+
+def write_tokenizer(directory, end):
+    """Byte-level BPE of all bytes, five merges and the end of a text."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("a", "n"), ("an", "d")]
+    pieces = alphabet + ["".join(m) for m in merges] + [end]
+    tokenizer = Tokenizer(models.BPE(vocab={p: i for i, p in enumerate(pieces)}, merges=merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([end])
+    tokenizer.save(str(directory / "tokenizer.json"))
+    assert tokenizer.get_vocab_size() == V - 1  # one row of the table is no piece
+
+
+def randomized(model):
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            is_norm = any(part in name for part in ("ln_", "layernorm")) and name.endswith("weight")
+            p.copy_(torch.randn_like(p) * 0.2 + (1.0 if is_norm else 0.0))
+    return model.eval()
+
+
+def make_gpt2(activation):
+    return randomized(GPT2LMHeadModel(GPT2Config(vocab_size=V, n_positions=S, n_embd=24, n_layer=3, n_head=3, resid_pdrop=0.0, embd_pdrop=0.0,
+                                                 attn_pdrop=0.0, activation_function=activation, attn_implementation="eager")))
+
+
+def make_bloom(dtype=torch.float32):
+    model = BloomForCausalLM(BloomConfig(vocab_size=V, hidden_size=24, n_layer=2, n_head=6, hidden_dropout=0.0, attention_dropout=0.0,
+                                         attn_implementation="eager"))
+    return randomized(model).to(dtype)
+
+
+def next_token_loss(logits, ids):
+    """Without the row that is no piece: kiln keeps such rows out of the softmax."""
+    return torch.nn.functional.cross_entropy(logits[:-1, : V - 1], ids[1:], reduction="sum")
+
+
+def outputs(model, ids):
+    """Sequence by sequence, so that nothing is padded."""
+    model = model.double()
+    rows, total = [], 0
+    for i, n in enumerate(LENGTHS):
+        logits = model(ids[i : i + 1, :n]).logits[0]
+        rows.append(logits.detach())
+        total = total + next_token_loss(logits, ids[i, :n])
+    loss = total / (sum(LENGTHS) - len(LENGTHS))
+    loss.backward()
+    found = {"mlm": torch.cat(rows), "loss": loss.detach().reshape(1)}
+    return found | {f"grad:{k}": p.grad for k, p in model.named_parameters() if p.grad is not None}
+
+
+def without_prefix(directory):
+    from safetensors.torch import load_file
+    tensors = load_file(directory / "model.safetensors")
+    save_file({k.removeprefix("transformer."): t for k, t in tensors.items()} | {"h.0.attn.bias": torch.ones(1, 1, S, S)},
+              directory / "model.safetensors")
+
+
+def main():
+    ids = torch.randint(0, V - 1, (len(LENGTHS), S))
+    tensors = {"ids": ids.to(torch.int32), "types": torch.zeros(len(LENGTHS), S, dtype=torch.int32),
+               "lengths": torch.tensor(LENGTHS, dtype=torch.int32)}
+    cases = {"gpt2": make_gpt2("gelu_new"), "gpt2_exact": make_gpt2("gelu"), "bloom": make_bloom(), "bloom_half": make_bloom(torch.bfloat16)}
+    for name, model in cases.items():
+        with tempfile.TemporaryDirectory() as d:
+            directory = pathlib.Path(d)
+            model.save_pretrained(directory, **({"max_shard_size": "20KB"} if name == "bloom_half" else {}))
+            write_tokenizer(directory, "</s>" if name.startswith("bloom") else "<|endoftext|>")
+            if name == "gpt2_exact":
+                without_prefix(directory)
+            tensors |= file_tensors(name, directory)
+        keep = {k: v for k, v in outputs(model, ids).items() if not k.startswith("grad:") or name in ("gpt2", "bloom")}
+        tensors |= {f"{name}:{k}": v.float().contiguous() for k, v in keep.items()}
+    save_file(tensors, pathlib.Path(__file__).with_name("decoders.safetensors"))
+
+
+main()

@@ -1,0 +1,271 @@
+/* Directories of GPT-2 and BLOOM that `transformers` wrote (tests/golden/make_decoders.py): kiln reads their
+ * weights, and computes the same logits, loss and gradients; another network is refused by name. */
+#include "test.h"
+
+#include "core/buf.h"
+#include "data/text_batch.h"
+#include "io/file.h"
+#include "ops/backend.h"
+#include "pass/network_files.h"
+#include "serve/model_outputs.h"
+#include "train/trainer.h"
+
+#include <unistd.h>
+
+enum { PATH = 512 };
+
+static struct safetensors golden;
+static struct outputs_input in;
+static char directory[128]; /* CASE below it is a model directory */
+
+static const char *path_of(const char *name)
+{
+    static char paths[4][PATH];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, PATH, "%s/%s", directory, name);
+    return path;
+}
+
+static tensor read_tensor(const char *name, enum dtype dtype)
+{
+    const struct safetensors_entry *e = safetensors_find(&golden, name);
+    EXPECT(e != NULL, "there is no %s", name);
+    void *data = calloc((size_t)(e->bytes + 8) * 2, 1);
+    tensor t =
+        e->n_dims == 1 ? tensor_1d(data, dtype, e->dims[0]) : tensor_2d(data, dtype, e->dims[0], e->dims[1]);
+    EXPECT_OK(safetensors_read(e, t));
+    return t;
+}
+
+static void unpack(const char *name)
+{
+    size_t n = strlen(name);
+    EXPECT_OK(file_make_directories(path_of(name)));
+    for (int i = 0; i < golden.n; i++) {
+        const struct safetensors_entry *e = &golden.entries[i];
+        if (strncmp(e->name, name, n) == 0 && e->name[n] == '/') {
+            EXPECT_OK(file_write_atomic(path_of(e->name), e->data, e->bytes));
+        }
+    }
+}
+
+static void check_logits(const char *name)
+{
+    struct model_dir m;
+    struct model_outputs o;
+    char key[64];
+    snprintf(key, sizeof key, "%s:mlm", name);
+    EXPECT_OK(model_dir_open(&m, path_of(name)));
+    EXPECT(m.task == MODEL_TASK_CAUSAL_LM, "%s is taken for another task", name);
+    EXPECT_OK(model_outputs_compute(&o, &m, m.task, &in));
+    tensor wanted = read_tensor(key, DTYPE_F64), actual = o.values[OUTPUTS_MLM];
+    double worst = 0, scale = 1;
+    EXPECT(tensor_same_shape(actual, wanted), "%s has other logits", name);
+    for (int64_t i = 0; i < tensor_count(wanted); i++) {
+        double w = tensor_get(wanted, i);
+        worst = fmax(worst, fabs(w - tensor_get(actual, i)));
+        scale = fmax(scale, fabs(w));
+    }
+    printf("%s: logits within %.2g of %.3g\n", name, worst, scale);
+    EXPECT(worst <= 1e-5 * scale, "%s differs by %g", name, worst);
+    free(wanted.data);
+    model_outputs_fini(&o);
+    model_dir_close(&m);
+}
+
+/* ---- the loss of the next token, and its gradients ---- */
+
+static void fill_step(struct batch_step *step)
+{
+    for (int64_t s = 0; s < in.n_sequences; s++) {
+        int64_t n = in.lengths[s];
+        const int32_t *ids = in.ids + s * in.length;
+        memcpy(text_batch_add(step->micro, n, n, -1, (int32_t)s), ids, (size_t)n * sizeof *ids);
+        for (int32_t i = 0; i + 1 < n; i++) {
+            text_batch_masked_positions(step->micro)[i] = i;
+            text_batch_masked_labels(step->micro)[i] = ids[i + 1];
+        }
+        text_batch_take_masked(step->micro, n - 1);
+    }
+    batch_finish(step->micro, 0);
+    batch_step_count(step);
+}
+
+/* Where transformers keeps a gradient: a parameter of kiln, and a tensor, of which it is the rows or columns
+ * first + i / size * stride + i % size. */
+struct gradient {
+    const char *param, *theirs;
+    bool transposed;
+    int64_t first, size, stride;
+};
+
+static void check_gradient(const struct trainer *t, const char *name, const struct gradient *g)
+{
+    char key[128];
+    snprintf(key, sizeof key, "%s:grad:%s", name, g->theirs);
+    const struct param *p = param_table_find(&t->net.params, g->param);
+    EXPECT(p != NULL, "there is no %s", g->param);
+    tensor wanted = read_tensor(key, DTYPE_F64), actual = param_view(p, t->grad);
+    double worst = 0, scale = 0;
+    int64_t cols = tensor_cols(actual), their_cols = tensor_cols(wanted), rows = tensor_count(actual) / cols;
+    if (p->n_dims == 1) {
+        rows = cols, cols = 1;
+        their_cols = 1;
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t row = g->size == 0 ? r : g->first + r / g->size * g->stride + r % g->size;
+        for (int64_t c = 0; c < cols; c++) {
+            double w = tensor_get(wanted, g->transposed ? c * their_cols + row : row * their_cols + c);
+            worst = fmax(worst, fabs(w - tensor_get(actual, r * cols + c)));
+            scale = fmax(scale, fabs(w));
+        }
+    }
+    EXPECT(worst <= 2e-5 * scale, "the gradient of %s differs by %g of %g", g->param, worst, scale);
+    free(wanted.data);
+}
+
+static void check_training(const char *name, const struct gradient *gradients, size_t n)
+{
+    struct model_dir m;
+    struct model *model;
+    struct backend backend;
+    struct trainer t;
+    struct trainer_result r;
+    struct load_report report;
+    struct batch_step step;
+    char key[64];
+    struct batch_limits limits = text_batch_limits(in.n_sequences, in.length, in.length);
+    EXPECT_OK(backend_find(&backend, "cpu"));
+    EXPECT_OK(model_dir_open(&m, path_of(name)));
+    EXPECT_OK(m.family->create(&model, m.config, m.task));
+    struct trainer_config config = {.net = {.model = model,
+                                            .device = backend.device,
+                                            .ops = backend.ops,
+                                            .limits = limits,
+                                            .learns = true},
+                                    .optimizer = optimizer_defaults(&optimizer_adamw)};
+    EXPECT_OK(trainer_init(&t, &config));
+    EXPECT_OK(network_files_load(&t.net, &m, m.task, 0, &report));
+    EXPECT_OK(batch_step_init(&step, 1, &model->layout, limits));
+    fill_step(&step);
+    EXPECT_OK(trainer_gradients(&t, &step, 1, false, &r));
+    snprintf(key, sizeof key, "%s:loss", name);
+    tensor loss = read_tensor(key, DTYPE_F64);
+    EXPECT_NEAR(tensor_get(t.sums, 0) / (double)step.n_labels[model->sums[0].labels], tensor_get(loss, 0),
+                1e-5);
+    for (size_t i = 0; i < n; i++) {
+        check_gradient(&t, name, &gradients[i]);
+    }
+    printf("%s: loss %.6f, and %zu gradients\n", name, tensor_get(loss, 0), n);
+    free(loss.data);
+    batch_step_fini(&step);
+    trainer_fini(&t);
+    model->type->destroy(model);
+    model_dir_close(&m);
+}
+
+#define PLAIN(name)                                                                                          \
+    {                                                                                                        \
+        name, name, false, 0, 0, 0                                                                           \
+    }
+
+static void test_training(void)
+{
+    static const struct gradient gpt2[] = {
+        PLAIN("transformer.wte.weight"),
+        PLAIN("transformer.wpe.weight"),
+        PLAIN("transformer.h.0.ln_1.weight"),
+        PLAIN("transformer.h.2.ln_2.bias"),
+        PLAIN("transformer.ln_f.weight"),
+        {"transformer.h.1.attn.query.weight", "transformer.h.1.attn.c_attn.weight", true, 0, 24, 0},
+        {"transformer.h.1.attn.key.weight", "transformer.h.1.attn.c_attn.weight", true, 24, 24, 0},
+        {"transformer.h.1.attn.value.weight", "transformer.h.1.attn.c_attn.weight", true, 48, 24, 0},
+        {"transformer.h.1.attn.value.bias", "transformer.h.1.attn.c_attn.bias", false, 48, 24, 0},
+        {"transformer.h.0.attn.out.weight", "transformer.h.0.attn.c_proj.weight", true, 0, 0, 0},
+        {"transformer.h.0.attn.out.bias", "transformer.h.0.attn.c_proj.bias", false, 0, 0, 0},
+        {"transformer.h.2.mlp.in.weight", "transformer.h.2.mlp.c_fc.weight", true, 0, 0, 0},
+        {"transformer.h.2.mlp.in.bias", "transformer.h.2.mlp.c_fc.bias", false, 0, 0, 0},
+        {"transformer.h.0.mlp.out.weight", "transformer.h.0.mlp.c_proj.weight", true, 0, 0, 0},
+        {"transformer.h.0.mlp.out.bias", "transformer.h.0.mlp.c_proj.bias", false, 0, 0, 0},
+    };
+    static const struct gradient bloom[] = {
+        PLAIN("transformer.word_embeddings.weight"),
+        PLAIN("transformer.word_embeddings_layernorm.weight"),
+        PLAIN("transformer.h.0.input_layernorm.bias"),
+        PLAIN("transformer.h.1.mlp.dense_h_to_4h.weight"),
+        PLAIN("transformer.h.1.mlp.dense_4h_to_h.bias"),
+        PLAIN("transformer.h.0.self_attention.dense.weight"),
+        {"transformer.h.0.self_attention.query.weight",
+         "transformer.h.0.self_attention.query_key_value.weight", false, 0, 4, 12},
+        {"transformer.h.0.self_attention.key.weight", "transformer.h.0.self_attention.query_key_value.weight",
+         false, 4, 4, 12},
+        {"transformer.h.0.self_attention.value.bias", "transformer.h.0.self_attention.query_key_value.bias",
+         false, 8, 4, 12},
+    };
+    check_training("gpt2", gpt2, sizeof gpt2 / sizeof gpt2[0]);
+    check_training("bloom", bloom, sizeof bloom / sizeof bloom[0]);
+}
+
+/* ---- networks that kiln does not compute ---- */
+
+/* The config.json of a case with a text in it replaced. */
+static void write_config(const char *name, const char *from, const char *to)
+{
+    char file[PATH];
+    snprintf(file, sizeof file, "%s/config.json", name);
+    const struct safetensors_entry *e = safetensors_find(&golden, file);
+    struct buf text = {0}, changed = {0};
+    buf_append(&text, e->data, e->bytes);
+    const char *at = strstr(buf_text(&text), from);
+    EXPECT(at != NULL, "no %s in %s", from, file);
+    buf_append(&changed, text.data, (size_t)(at - text.data));
+    buf_puts(&changed, to);
+    buf_puts(&changed, at + strlen(from));
+    EXPECT_OK(file_write_atomic(path_of(file), changed.data, changed.n));
+    buf_fini(&text);
+    buf_fini(&changed);
+}
+
+static void expect_refused(const char *name, const char *from, const char *to, const char *message)
+{
+    struct model_dir m;
+    unpack(name);
+    write_config(name, from, to);
+    struct status s = model_dir_open(&m, path_of(name));
+    EXPECT_ERROR(s, STATUS_DATA, message);
+    model_dir_close(&m);
+    unpack(name);
+}
+
+static void test_refused(void)
+{
+    expect_refused("gpt2", "\"gelu_new\"", "\"relu\"", "\"activation_function\" is \"relu\"");
+    expect_refused("gpt2", "\"scale_attn_by_inverse_layer_idx\": false",
+                   "\"scale_attn_by_inverse_layer_idx\": true", "by the layer's number");
+    expect_refused("gpt2", "\"n_head\": 3", "\"n_head\": 5", "does not divide into 5 heads");
+    expect_refused("bloom", "\"apply_residual_connection_post_layernorm\": false",
+                   "\"apply_residual_connection_post_layernorm\": true", "behind the norm");
+}
+
+int main(void)
+{
+    static const char *const cases[] = {"gpt2", "gpt2_exact", "bloom", "bloom_half"};
+    EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors"));
+    tensor ids = read_tensor("ids", DTYPE_I32);
+    in = (struct outputs_input){ids.dims[0], ids.dims[1], ids.data, read_tensor("types", DTYPE_I32).data,
+                                read_tensor("lengths", DTYPE_I32).data};
+    const char *parent = getenv("TMPDIR");
+    snprintf(directory, sizeof directory, "%s/kiln_decoders_XXXXXX", parent == NULL ? "/tmp" : parent);
+    EXPECT(mkdtemp(directory) != NULL, "%s", directory);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        unpack(cases[i]);
+        check_logits(cases[i]);
+    }
+    test_training();
+    test_refused();
+    EXPECT_OK(file_remove_tree(directory));
+    outputs_input_fini(&in);
+    safetensors_close(&golden);
+    return 0;
+}

@@ -1,0 +1,85 @@
+/* The gradients of small decoders with dropout, GPT-2's and BLOOM's, with either GELU and with layers that
+ * are recomputed, on the reference ops in fp64, against central differences of their loss: within 1e-7 of the
+ * largest gradient. */
+#include "gradient_check.h"
+
+#include "data/text_batch.h"
+#include "nn/gpt/gpt_model.h"
+
+enum { SEQUENCES = 3, LONGEST = 10, WORDS = 21 };
+
+static struct gpt_config small(bool alibi, enum layer_gelu gelu)
+{
+    return (struct gpt_config){.vocab_size = 24,
+                               .n_words = WORDS,
+                               .n_positions = 16,
+                               .hidden_size = 12,
+                               .n_layers = 3,
+                               .n_heads = 3,
+                               .feed_forward_size = 20,
+                               .embedding_dropout = alibi ? 0 : 0.1,
+                               .hidden_dropout = 0.1,
+                               .attention_dropout = 0.1,
+                               .initializer_range = 0.3,
+                               .norm_eps = 1e-5,
+                               .gelu = gelu,
+                               .alibi = alibi};
+}
+
+/* The label of a token is the next one; the last has none. */
+static void add_sequence(struct batch *b, int32_t key)
+{
+    struct rng_stream r = rng_stream(rng_key(78, (uint64_t)key));
+    int64_t n = 4 + rng_below(&r, LONGEST - 3);
+    int32_t *ids = text_batch_add(b, n, n, -1, key);
+    for (int64_t i = 0; i < n; i++) {
+        ids[i] = (int32_t)rng_below(&r, WORDS);
+    }
+    for (int32_t i = 0; i + 1 < n; i++) {
+        text_batch_masked_positions(b)[i] = i;
+        text_batch_masked_labels(b)[i] = ids[i + 1];
+    }
+    text_batch_take_masked(b, n - 1);
+}
+
+static void check(bool alibi, enum layer_gelu gelu, int64_t recompute)
+{
+    struct gpt_config c = small(alibi, gelu);
+    struct model *model;
+    struct batch_step step;
+    struct trainer t;
+    char what[64];
+    EXPECT_OK((alibi ? bloom_model_create : gpt2_model_create)(&model, &c, MODEL_TASK_CAUSAL_LM));
+    struct batch_limits limits = text_batch_limits(SEQUENCES, LONGEST, LONGEST);
+    struct trainer_config config = {.net = {.model = model,
+                                            .device = &device_cpu,
+                                            .ops = &ops_ref,
+                                            .precision = {.dtype = DTYPE_F64},
+                                            .limits = limits,
+                                            .learns = true,
+                                            .recompute = recompute},
+                                    .optimizer = optimizer_defaults(&optimizer_adamw),
+                                    .seed = 5};
+    EXPECT_OK(batch_step_init(&step, 1, &model->layout, limits));
+    for (int32_t i = 0; i < SEQUENCES; i++) {
+        add_sequence(step.micro, i);
+    }
+    batch_finish(step.micro, 0);
+    batch_step_count(&step);
+    EXPECT_OK(trainer_init(&t, &config));
+    snprintf(what, sizeof what, "%s, %s GELU, chunks of %lld layers", model->type->name,
+             gelu == LAYER_GELU_EXACT ? "exact" : "tanh", (long long)recompute);
+    gradient_check(&t, &step, what);
+    trainer_fini(&t);
+    batch_step_fini(&step);
+    model->type->destroy(model);
+}
+
+int main(void)
+{
+    check(false, LAYER_GELU_EXACT, 0);
+    check(false, LAYER_GELU_TANH, 0);
+    check(true, LAYER_GELU_TANH, 0);
+    check(true, LAYER_GELU_TANH, 2);
+    return 0;
+}

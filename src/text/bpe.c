@@ -51,34 +51,56 @@ static bool reserve(struct bpe_scratch *s, size_t n)
 
 /* ---- short pieces ---- */
 
-/* Merges ids[0..n) in place, the lowest rank first, and returns how many are left. */
-static size_t merge_few(const struct bpe_merges *m, int32_t *ids, size_t n)
+/* Neighbours that merge: the ids, and of the merge of each with the next one its id, and its rank in front of
+ * its index, so that the least number is the merge to do. */
+struct neighbours {
+    int32_t ids[FEW_BYTES];
+    int32_t merged[FEW_BYTES];
+    uint32_t ranks[FEW_BYTES];
+};
+
+enum { INDEX_BITS = 6, NO_RANK = 1 << 24 }; /* no rank is as high */
+_Static_assert((int)BPE_MOST_PIECES <= (int)NO_RANK, "a rank and an index are 32 bits");
+_Static_assert((int)FEW_BYTES <= 1 << INDEX_BITS, "a rank and an index are 32 bits");
+
+static void find_merge(struct neighbours *p, const struct bpe_merges *m, size_t i)
 {
-    const struct bpe_merge *merges[FEW_BYTES];
+    const struct bpe_merge *merge = bpe_merges_find(m, p->ids[i], p->ids[i + 1]);
+    p->ranks[i] = merge != NULL ? (uint32_t)merge->rank : NO_RANK;
+    p->merged[i] = merge != NULL ? merge->id : -1;
+}
+
+/* Merges ids[0..n) in place, the lowest rank first, and returns how many are left. */
+static size_t merge_few(struct neighbours *p, const struct bpe_merges *m, size_t n)
+{
     for (size_t i = 0; i + 1 < n; i++) {
-        merges[i] = bpe_merges_find(m, ids[i], ids[i + 1]);
+        bpe_merges_prefetch(m, p->ids[i], p->ids[i + 1]);
+    }
+    for (size_t i = 0; i + 1 < n; i++) {
+        find_merge(p, m, i);
     }
     for (;;) {
-        size_t best = n;
-        for (size_t i = 0; i + 1 < n; i++) {
-            if (merges[i] != NULL && (best == n || merges[i]->rank < merges[best]->rank)) {
-                best = i;
-            }
+        uint32_t least = (uint32_t)NO_RANK << INDEX_BITS;
+        for (uint32_t i = 0; i + 1 < n; i++) {
+            uint32_t here = p->ranks[i] << INDEX_BITS | i;
+            least = here < least ? here : least;
         }
-        if (best == n) {
+        size_t best = least & ((1U << INDEX_BITS) - 1);
+        if (least >> INDEX_BITS == NO_RANK) {
             return n;
         }
-        ids[best] = merges[best]->id;
+        p->ids[best] = p->merged[best];
         n--;
-        memmove(ids + best + 1, ids + best + 2, (n - best - 1) * sizeof *ids);
-        for (size_t i = best; i + 1 < n; i++) {
-            merges[i] = merges[i + 1];
+        for (size_t i = best + 1; i < n; i++) {
+            p->ids[i] = p->ids[i + 1];
+            p->ranks[i - 1] = p->ranks[i];
+            p->merged[i - 1] = p->merged[i];
         }
         if (best + 1 < n) {
-            merges[best] = bpe_merges_find(m, ids[best], ids[best + 1]);
+            find_merge(p, m, best);
         }
         if (best > 0) {
-            merges[best - 1] = bpe_merges_find(m, ids[best - 1], ids[best]);
+            find_merge(p, m, best - 1);
         }
     }
 }
@@ -187,13 +209,13 @@ static struct status merge_long(struct bpe_scratch *s, const char *piece, size_t
 
 static struct status merge_short(struct bpe_scratch *s, const char *piece, size_t n)
 {
-    int32_t ids[FEW_BYTES];
+    struct neighbours p;
     for (size_t i = 0; i < n; i++) {
-        ids[i] = s->bpe->merges.byte[(unsigned char)piece[i]];
+        p.ids[i] = s->bpe->merges.byte[(unsigned char)piece[i]];
     }
-    size_t n_ids = merge_few(&s->bpe->merges, ids, n);
+    size_t n_ids = merge_few(&p, &s->bpe->merges, n);
     for (size_t i = 0; i < n_ids; i++) {
-        if (!id_list_append(&s->piece, ids[i])) {
+        if (!id_list_append(&s->piece, p.ids[i])) {
             return out_of_memory(n);
         }
     }
@@ -221,17 +243,92 @@ static struct status encode_piece(struct bpe_scratch *s, const char *piece, size
     return status_ok();
 }
 
+/* The last bytes of a text and zeros behind them, where a short piece at the end can be read as 16 bytes. */
+struct tail {
+    char bytes[2 * WORD_CACHE_SHORT_BYTES];
+    size_t start; /* of the text, the first byte in it */
+};
+
+static void take_tail(struct tail *tail, const char *text, size_t n)
+{
+    size_t n_kept = n < WORD_CACHE_SHORT_BYTES ? n : WORD_CACHE_SHORT_BYTES;
+    memset(tail->bytes, 0, sizeof tail->bytes);
+    memcpy(tail->bytes, text + n - n_kept, n_kept);
+    tail->start = n - n_kept;
+}
+
+/* Pieces that bpe_split_quick found one behind the other. */
+struct quick_piece {
+    struct word_cache_probe probe; /* if it is short */
+    size_t n_bytes;
+};
+
+enum { QUICK_PIECES = 32 };
+
+static size_t find_quick(struct quick_piece *pieces, const struct bpe_scratch *s, const struct tail *tail,
+                         const char *text, size_t n, size_t at)
+{
+    size_t n_pieces = 0;
+    for (size_t end; n_pieces < QUICK_PIECES && at < n; at = end) {
+        struct quick_piece *p = &pieces[n_pieces];
+        end = bpe_split_quick(text, n, at);
+        if (end == 0) {
+            break;
+        }
+        p->n_bytes = end - at;
+        if (p->n_bytes <= WORD_CACHE_SHORT_BYTES) {
+            const char *bytes = at >= tail->start ? tail->bytes + (at - tail->start) : text + at;
+            p->probe = word_cache_probe(&s->cache, bytes, p->n_bytes);
+            __builtin_prefetch(p->probe.pair);
+        }
+        n_pieces++;
+    }
+    return n_pieces;
+}
+
+/* Appends the ids of a piece that the cache of short ones has; false: it has not. */
+static bool append_known(struct id_list *out, const struct quick_piece *p)
+{
+    const struct word_cache_short *e =
+        p->n_bytes <= WORD_CACHE_SHORT_BYTES ? word_cache_find_probe(&p->probe) : NULL;
+    if (e == NULL || e->n_ids > WORD_CACHE_SHORT_IDS || out->capacity - out->n < WORD_CACHE_SHORT_IDS) {
+        return false;
+    }
+    memcpy(out->ids + out->n, e->ids, sizeof e->ids); /* all three, since a fixed number is faster */
+    out->n += e->n_ids;
+    return true;
+}
+
+static struct status append_piece(struct bpe_scratch *s, struct id_list *out, const char *piece, size_t n)
+{
+    const int32_t *ids;
+    size_t n_ids;
+    TRY(encode_piece(s, piece, n, &ids, &n_ids));
+    for (size_t i = 0; i < n_ids; i++) {
+        if (!id_list_append(out, ids[i])) {
+            return out_of_memory(n);
+        }
+    }
+    return status_ok();
+}
+
 struct status bpe_encode_ids(struct bpe_scratch *s, struct id_list *out, const char *text, size_t n)
 {
-    for (size_t at = 0, end; at < n; at = end) {
-        const int32_t *ids;
-        size_t n_ids;
-        end = bpe_split_end(s->bpe->pattern, text, n, at);
-        TRY(encode_piece(s, text + at, end - at, &ids, &n_ids));
-        for (size_t i = 0; i < n_ids; i++) {
-            if (!id_list_append(out, ids[i])) {
-                return out_of_memory(n);
+    struct quick_piece pieces[QUICK_PIECES];
+    struct tail tail;
+    take_tail(&tail, text, n);
+    for (size_t at = 0; at < n;) {
+        size_t n_pieces = s->bpe->pattern == BPE_GPT2 ? find_quick(pieces, s, &tail, text, n, at) : 0;
+        for (size_t i = 0; i < n_pieces; i++) {
+            if (!append_known(out, &pieces[i])) {
+                TRY(append_piece(s, out, text + at, pieces[i].n_bytes));
             }
+            at += pieces[i].n_bytes;
+        }
+        if (n_pieces < QUICK_PIECES && at < n) {
+            size_t end = bpe_split_end(s->bpe->pattern, text, n, at);
+            TRY(append_piece(s, out, text + at, end - at));
+            at = end;
         }
     }
     return status_ok();

@@ -190,10 +190,15 @@ void bpe_merges_fini(struct bpe_merges *m)
 
 /* ---- merges ---- */
 
-static struct bpe_merge *find_slot(const struct bpe_merges *m, int32_t left, int32_t right)
+static uint64_t hash_of(int32_t left, int32_t right)
 {
     uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    for (uint64_t h = key * UINT64_C(0x9E3779B97F4A7C15) >> 32;; h++) {
+    return key * UINT64_C(0x9E3779B97F4A7C15) >> 32;
+}
+
+static struct bpe_merge *find_slot(const struct bpe_merges *m, int32_t left, int32_t right)
+{
+    for (uint64_t h = hash_of(left, right);; h++) {
         struct bpe_merge *slot = &m->slots[h & (m->n_slots - 1)];
         if (slot->left < 0 || (slot->left == left && slot->right == right)) {
             return slot;
@@ -208,6 +213,13 @@ const struct bpe_merge *bpe_merges_find(const struct bpe_merges *m, int32_t left
     }
     const struct bpe_merge *slot = find_slot(m, left, right);
     return slot->left < 0 ? NULL : slot;
+}
+
+void bpe_merges_prefetch(const struct bpe_merges *m, int32_t left, int32_t right)
+{
+    if (m->n_slots > 0) {
+        __builtin_prefetch(&m->slots[hash_of(left, right) & (m->n_slots - 1)]);
+    }
 }
 
 /* Doubles the table when it is half full. */

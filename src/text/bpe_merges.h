@@ -52,6 +52,9 @@ void bpe_merges_fini(struct bpe_merges *m);
 /* The merge of two neighbours, NULL if there is none. */
 const struct bpe_merge *bpe_merges_find(const struct bpe_merges *m, int32_t left, int32_t right);
 
+/* Loads what bpe_merges_find will read, beside other work. */
+void bpe_merges_prefetch(const struct bpe_merges *m, int32_t left, int32_t right);
+
 /* The id of the piece of these bytes, -1 if there is none. */
 int32_t bpe_merges_id(const struct bpe_merges *m, const char *bytes, size_t n);
 

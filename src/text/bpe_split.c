@@ -3,6 +3,7 @@
 #include "text/utf8.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -144,6 +145,73 @@ static size_t end_bloom(const char *text, size_t n, size_t at)
         end += n_bytes;
     } while (end < n && !begins_word(text, n, end));
     return end;
+}
+
+/* ---- ASCII, which most text is ---- */
+
+/* The classes of ASCII, by byte; X: NUL and the bytes of other characters, which are for class_at. */
+enum { O = CLASS_OTHER, L = CLASS_LETTER, N = CLASS_NUMBER, S = CLASS_SPACE, X };
+
+// clang-format off
+static const uint8_t ascii_classes[128] = {
+    X, O, O, O, O, O, O, O, O, S, S, S, S, S, O, O,
+    O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O,
+    S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O,
+    N, N, N, N, N, N, N, N, N, N, O, O, O, O, O, O,
+    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L,
+    L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O,
+    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L,
+    L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O,
+};
+// clang-format on
+
+static int quick_class(unsigned char byte)
+{
+    return byte < 0x80 ? ascii_classes[byte] : X;
+}
+
+/* The number of letters of ASCII at the beginning of 8 bytes, little-endian: a byte's high bit is set by
+ * adding what lacks from 'a', or from the character behind 'z', to 0x80. */
+static size_t count_letters(uint64_t bytes)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = 0x80 * ones;
+    uint64_t lower = (bytes | 0x20 * ones) & ~high;
+    uint64_t letters = (lower + (0x80 - 'a') * ones) & ~(lower + (0x80 - 'z' - 1) * ones) & ~bytes & high;
+    uint64_t others = letters ^ high;
+    return others == 0 ? 8 : (size_t)__builtin_ctzll(others) / 8;
+}
+
+static size_t end_of_letters(const char *text, size_t n, size_t at)
+{
+    while (n - at >= sizeof(uint64_t)) {
+        uint64_t bytes;
+        memcpy(&bytes, text + at, sizeof bytes);
+        size_t n_letters = count_letters(bytes);
+        at += n_letters;
+        if (n_letters < sizeof bytes) {
+            return at;
+        }
+    }
+    while (at < n && quick_class((unsigned char)text[at]) == L) {
+        at++;
+    }
+    return at;
+}
+
+size_t bpe_split_quick(const char *text, size_t n, size_t at)
+{
+    size_t end = at + (text[at] == ' ' && at + 1 < n);
+    int class = quick_class((unsigned char)text[end]);
+    if (class == L) {
+        end = end_of_letters(text, n, end);
+    } else if (class == S || class == X || text[at] == '\'') {
+        return 0;
+    } else {
+        do {
+            end++;
+        } while (end < n && quick_class((unsigned char)text[end]) == class);
+    }
+    return end < n && quick_class((unsigned char)text[end]) == X ? 0 : end;
 }
 
 size_t bpe_split_end(enum bpe_pattern pattern, const char *text, size_t n, size_t at)

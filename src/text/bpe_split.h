@@ -18,4 +18,8 @@ enum bpe_pattern { BPE_GPT2, BPE_BLOOM };
 /* The end of the piece of text[0..n) that begins at `at` < n. */
 size_t bpe_split_end(enum bpe_pattern pattern, const char *text, size_t n, size_t at);
 
+/* The same end by GPT-2's pattern, sooner, of a piece of ASCII without a NUL that is no contraction and no
+ * white space, as most pieces are; 0: only bpe_split_end tells. */
+size_t bpe_split_quick(const char *text, size_t n, size_t at);
+
 #endif

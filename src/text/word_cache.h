@@ -78,19 +78,39 @@ static inline bool word_cache_is_short(const struct word_cache_short *e, const u
 /* The run's entry if it is the second of the pair, where the first one is then; else NULL. */
 const struct word_cache_short *word_cache_find_second(struct word_cache_short pair[2], const uint64_t run[2]);
 
+/* A short run and the pair of entries that may have it.  Who looks up several runs makes their probes first,
+ * and prefetches the pairs: waiting for memory is most of the time of a lookup. */
+struct word_cache_probe {
+    uint64_t run[2];
+    struct word_cache_short *pair;
+};
+
+/* Of a run of n bytes, 1 to WORD_CACHE_SHORT_BYTES; WORD_CACHE_SHORT_BYTES of text are read. */
+static inline struct word_cache_probe word_cache_probe(const struct word_cache *c, const char *text, size_t n)
+{
+    struct word_cache_probe p;
+    uint64_t keep[2];
+    memcpy(p.run, text, sizeof p.run);
+    memcpy(keep, word_cache_keep + WORD_CACHE_SHORT_BYTES - n, sizeof keep);
+    p.run[0] &= keep[0];
+    p.run[1] &= keep[1];
+    p.pair = c->shorts + 2 * (word_cache_hash(p.run) >> (64 - WORD_CACHE_SHORT_BITS));
+    return p;
+}
+
+/* The entry of a probe's run, or NULL. */
+static inline const struct word_cache_short *word_cache_find_probe(const struct word_cache_probe *p)
+{
+    return word_cache_is_short(p->pair, p->run) ? p->pair : word_cache_find_second(p->pair, p->run);
+}
+
 /* The entry of a run of n bytes, 1 to WORD_CACHE_SHORT_BYTES, or NULL; WORD_CACHE_SHORT_BYTES of text are
  * read. */
 static inline const struct word_cache_short *word_cache_find_short(struct word_cache *c, const char *text,
                                                                    size_t n)
 {
-    uint64_t run[2];
-    uint64_t keep[2];
-    memcpy(run, text, sizeof run);
-    memcpy(keep, word_cache_keep + WORD_CACHE_SHORT_BYTES - n, sizeof keep);
-    run[0] &= keep[0];
-    run[1] &= keep[1];
-    struct word_cache_short *pair = c->shorts + 2 * (word_cache_hash(run) >> (64 - WORD_CACHE_SHORT_BITS));
-    return word_cache_is_short(pair, run) ? pair : word_cache_find_second(pair, run);
+    struct word_cache_probe p = word_cache_probe(c, text, n);
+    return word_cache_find_probe(&p);
 }
 
 #endif

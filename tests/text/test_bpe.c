@@ -54,6 +54,28 @@ static void texts_are_cut_as_by_the_patterns(void)
     }
 }
 
+/* Wherever a piece begins, whatever the text: the quick way ends where the other does, or leaves it to it. */
+static void quick_pieces_end_as_others(void)
+{
+    static const char alphabet[] = " aZz\x60{@[09.'st\n\t\xC3\xA9\x00\x80";
+    char text[64];
+    struct rng_stream random = rng_stream(rng_key(8, 0));
+    int64_t n_quick = 0;
+    for (int round = 0; round < 20000; round++) {
+        size_t n = 1 + (size_t)rng_below(&random, sizeof text);
+        for (size_t i = 0; i < n; i++) {
+            bool is_any = rng_below(&random, 3) == 0;
+            text[i] = is_any ? alphabet[rng_below(&random, sizeof alphabet - 1)] : 'e';
+        }
+        for (size_t at = 0; at < n; at++) {
+            size_t quick = bpe_split_quick(text, n, at), end = bpe_split_end(BPE_GPT2, text, n, at);
+            EXPECT(quick == 0 || quick == end, "text %d, at %zu: %zu, not %zu", round, at, quick, end);
+            n_quick += quick > 0;
+        }
+    }
+    EXPECT(n_quick > 100000, "%lld pieces were quick", (long long)n_quick);
+}
+
 /* A vocabulary of all bytes, whose ids are their values, and of these merges, in their order. */
 static const char *const merges[] = {"l o", "lo w",  "e r", "\xC4\xA0 low",  "low er",
                                      "a a", "aa aa", "n e", "\xC4\xA0low er"};
@@ -352,6 +374,7 @@ static void files_are_opened(void)
 int main(void)
 {
     texts_are_cut_as_by_the_patterns();
+    quick_pieces_end_as_others();
     merges_go_by_rank();
     pieces_of_all_lengths_are_merged_alike();
     bytes_come_back();

@@ -51,11 +51,10 @@ enum { TEST_SKIPPED = 77 };
                test_wanted, (double)(bound));                                                                \
     } while (0)
 
-/* Exits with a skip that says "skipped[feature]: " and what would enable the test, printf-formatted (a
- * package, a file, a device); tools/test.sh counts skips by feature.  A failure if KILN_REQUIRE names the
- * feature (a comma-separated list).  tests/cli/expect.sh has the same for scripts. */
-__attribute__((format(printf, 2, 3), noreturn)) static inline void test_skip(const char *feature,
-                                                                             const char *format, ...)
+/* Prints "LEFT[feature]: " and what would enable what is left out; if KILN_REQUIRE, a comma-separated list,
+ * names the feature, it is a failure. */
+__attribute__((format(printf, 3, 0))) static inline void
+test_say_left_out(const char *left, const char *feature, const char *format, va_list arguments)
 {
     const char *required = getenv("KILN_REQUIRE");
     bool is_required = false;
@@ -64,13 +63,35 @@ __attribute__((format(printf, 2, 3), noreturn)) static inline void test_skip(con
         is_required = is_required || (strncmp(p, feature, n) == 0 && (p[n] == ',' || p[n] == '\0'));
     }
     FILE *out = is_required ? stderr : stdout;
-    fprintf(out, is_required ? "%s is required, but: " : "skipped[%s]: ", feature);
+    fprintf(out, is_required ? "%s is required, but: " : "%s[%s]: ", is_required ? feature : left, feature);
+    vfprintf(out, format, arguments);
+    fputc('\n', out);
+    if (is_required) {
+        exit(1);
+    }
+}
+
+/* Exits with a skip that says "skipped[feature]: " and what would enable the test, printf-formatted (a
+ * package, a file, a device); tools/test.sh counts skips by feature.  A failure if KILN_REQUIRE names the
+ * feature.  tests/cli/expect.sh has the same for scripts. */
+__attribute__((format(printf, 2, 3), noreturn)) static inline void test_skip(const char *feature,
+                                                                             const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    vfprintf(out, format, arguments);
+    test_say_left_out("skipped", feature, format, arguments);
     va_end(arguments);
-    fputc('\n', out);
-    exit(is_required ? 1 : TEST_SKIPPED);
+    exit(TEST_SKIPPED);
+}
+
+/* Says "left out[feature]: " of a part of a test that goes on. */
+__attribute__((format(printf, 2, 3))) static inline void test_leave_out(const char *feature,
+                                                                        const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    test_say_left_out("left out", feature, format, arguments);
+    va_end(arguments);
 }
 
 #endif

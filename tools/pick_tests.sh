@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 build=${1:?a build} kernels=${2:?one in how many} rest=${3:?one in how many}
 [ "${KILN_TESTS:-}" != all ] || exit 0
 
-is_kernel='^(checkop_(emulated_|cpu-|cuda_)|test_emulated_|test_gpu_scripts$)'
+is_kernel='^(checkop_(emulated_|cuda_)|test_emulated_|test_gpu_scripts$)'
 what_kernels_are='^(src/ops/(cuda/(kernels|table|choice)/|cpu/|(ops|ref|accept|attention_bits|half_ops)[a-z_]*\.[ch]$)|tests/(emulated|ops/(checkop|test_cuda))|tools/gpu_)'
 git() { command git -c safe.directory='*' "$@"; }
 changed=

@@ -29,6 +29,7 @@ nvcc          tools
 addresses     build
 cpu-avx2      processor
 cpu-avx512    processor
+cpu-avx512bf16 processor
 '
 if [ "${1:?a JUnit file of ctest, or --features}" = --features ]; then
     awk 'NF { print $1 }' <<<"$features"

@@ -41,12 +41,12 @@ ci)
         settings=("-DCMAKE_CUDA_COMPILER=$PWD/$build/nvcc/bin/nvcc")
     fi
     ;;
-asan) # the plan does not include a sanitizer's memory; of kernels compiled for four instruction sets two are tried
-    left_out='^(test_memory|checkop_cpu-(baseline|avx512)_.*)$'
+asan) # the plan does not include a sanitizer's memory
+    left_out='^test_memory$'
     ! $sampled || one_in=(10 2)
     ;;
-portable) # slow tests of what is not another here: the kernels of each instruction set, and the passes that use them
-    left_out='^(checkop_cpu-|test_bert_gradients$)'
+portable) # a slow test of what is not another here
+    left_out='^test_bert_gradients$'
     ! $sampled || one_in=(10 4)
     ;;
 tsan) # what has threads: prefetch, the pass over text, the pool of the cpu table, sessions over one model

@@ -4,12 +4,14 @@
  *   checkop cpu bf16 [OP]        give the same bits; nothing is written between rows; the plan accepts the
  *   checkop cuda fp16 [OP]       call and its workspace is enough
  *   checkop cpu-avx2 fp32 [OP]   the same for the kernels of one instruction set (ops/cpu/cpu.h)
+ *   checkop cpu-each fp32 [OP]   the same for every instruction set of this processor, against one run of ref
  *   checkop ref-gradients [OP]   every backward of ref against central differences of its forward, in fp64
  *   checkop bench fp32 [OP]      times, GF/s and GB/s at the sizes of BERT; FLOPs and bytes are the plan's
  *   checkop ops                  the names of the ops that have cases
  *
  * --large takes cases with the columns, heads and words of BERT-Large instead, whose products and attention
- * are held against the cpu's in fp32, where another device is tested; --seconds=N gives each case that long.
+ * are held against the cpu's in fp32, where another device is tested; --seconds=N gives each case that long;
+ * --one-in=N takes one in N of the cases of each op, from the last on.
  * A case that fails is printed and the next one runs, in another process (case_workers.h); for debuggers and
  * sanitizers, --one-process ends at the first.
  *
@@ -21,6 +23,8 @@
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/rng.h"
+#include "ops/cpu/cpu.h"
+#include "ops/cpu/cpu_isa.h"
 #include "test.h"
 
 #include <omp.h>
@@ -215,7 +219,14 @@ static void instance_fill(struct instance *exact, struct instance *rounded)
     }
 }
 
-static struct checkop_backend tested = {.device = &device_cpu};
+static struct checkop_backend tested = {.device = &device_cpu}; /* the one that a case is run on */
+
+/* All that are tested; names that stand behind a case's title where there are several. */
+static struct {
+    struct checkop_backend backend;
+    const char *name;
+} tables[N_CPU_ISAS];
+static int n_tables;
 
 static uint64_t dropout_key;
 
@@ -456,27 +467,41 @@ static void expect_same_bits(const struct instance *a, const struct instance *b,
     }
 }
 
-static void test_case(const struct checkop_case *c, const struct ops *o, enum dtype dtype)
+/* Holds one table against what the oracle gave, and against itself on more threads. */
+static void test_table(const struct instance *inputs, const struct instance *exact, enum dtype dtype)
 {
-    struct instance exact, inputs, first;
+    const struct checkop_case *c = inputs->c;
+    struct instance first;
+    run_copy(&first, inputs, tested.ops, dtype, 1);
+    double share = compare(&first, exact, dtype);
+    expect_guards(&first);
+    int most = tested.device->is_host ? MAX_THREADS : 2; /* elsewhere: once more, for the same bits */
+    for (int threads = 2; threads <= most; threads++) {
+        struct instance again;
+        run_copy(&again, inputs, tested.ops, dtype, threads);
+        expect_same_bits(&first, &again, threads);
+        instance_fini(&again);
+    }
+    printf("%-72s %5.1f %% of its bound\n", c->title, 100 * share);
+    instance_fini(&first);
+}
+
+static void test_case(struct checkop_case *c, enum dtype dtype)
+{
+    struct instance exact, inputs;
+    size_t n_title = strlen(c->title);
     omp_set_num_threads(omp_get_num_procs());
     instance_init(&exact, c, dtype, is_by_cpu(c) ? DTYPE_F32 : DTYPE_F64);
     instance_init(&inputs, c, dtype, dtype);
     instance_fill(&exact, &inputs);
     fill_dependents(&exact, &inputs);
     run_oracle(&exact, c->run);
-    run_copy(&first, &inputs, o, dtype, 1);
-    double share = compare(&first, &exact, dtype);
-    expect_guards(&first);
-    int most = tested.device->is_host ? MAX_THREADS : 2; /* elsewhere: once more, for the same bits */
-    for (int threads = 2; threads <= most; threads++) {
-        struct instance again;
-        run_copy(&again, &inputs, o, dtype, threads);
-        expect_same_bits(&first, &again, threads);
-        instance_fini(&again);
+    for (int i = 0; i < n_tables; i++) {
+        tested = tables[i].backend;
+        snprintf(c->title + n_title, sizeof c->title - n_title, "%s%s", n_tables > 1 ? ", " : "",
+                 n_tables > 1 ? tables[i].name : "");
+        test_table(&inputs, &exact, dtype);
     }
-    printf("%-72s %5.1f %% of its bound\n", c->title, 100 * share);
-    instance_fini(&first);
     instance_fini(&inputs);
     instance_fini(&exact);
 }
@@ -619,18 +644,37 @@ struct request {
     int n;
     bool large, one_process;
     int seconds; /* of one case; 0: no limit */
+    int one_in;  /* how many cases of an op that apply there are to one that runs */
 };
 
-static void run_case(const struct request *q, const struct checkop_case *c)
+/* Whether case i, which applies, is one of those that run: the last of its op is. */
+static bool takes_turn(const struct request *q, int i)
 {
+    int n_behind = 0;
+    for (int k = i + 1; k < q->n; k++) {
+        struct checkop_case c;
+        if (strcmp(q->shapes[k].op, q->shapes[i].op) == 0) {
+            checkop_make(&c, &q->shapes[k]);
+            n_behind += applies(&c, parse_dtype(q->dtype));
+        }
+    }
+    return n_behind % q->one_in == 0;
+}
+
+static void run_case(const struct request *q, int i)
+{
+    struct checkop_case c;
+    checkop_make(&c, &q->shapes[i]);
     if (q->mode == MODE_GRADIENTS) {
-        test_gradients(c);
+        test_gradients(&c);
     } else if (q->mode == MODE_BENCH) {
-        bench_case(c, tested.ops, parse_dtype(q->dtype));
-    } else if (applies(c, parse_dtype(q->dtype))) {
-        test_case(c, tested.ops, parse_dtype(q->dtype));
+        bench_case(&c, tested.ops, parse_dtype(q->dtype));
+    } else if (!applies(&c, parse_dtype(q->dtype))) {
+        printf("%-72s not on this device in this dtype\n", c.title);
+    } else if (!takes_turn(q, i)) {
+        printf("%-72s not among the cases asked for\n", c.title);
     } else {
-        printf("%-72s not on this device in this dtype\n", c->title);
+        test_case(&c, parse_dtype(q->dtype));
     }
 }
 
@@ -649,7 +693,7 @@ static bool is_first_of_op(const struct request *q, int i)
     return true;
 }
 
-/* How many cases of an op apply here; *n_left_out grows by the others. */
+/* How many cases of an op run here; *n_left_out grows by the others. */
 static int count_of_op(const struct request *q, const char *op, int *n_left_out)
 {
     int n_run = 0;
@@ -657,7 +701,7 @@ static int count_of_op(const struct request *q, const char *op, int *n_left_out)
         if (strcmp(op, q->shapes[i].op) == 0) {
             struct checkop_case c;
             checkop_make(&c, &q->shapes[i]);
-            bool runs = q->mode != MODE_TEST || applies(&c, parse_dtype(q->dtype));
+            bool runs = q->mode != MODE_TEST || (applies(&c, parse_dtype(q->dtype)) && takes_turn(q, i));
             n_run += runs;
             *n_left_out += !runs;
         }
@@ -689,19 +733,42 @@ static void report(const struct request *q)
     EXPECT(n_run > 0, "no case of %s applies to this device in this dtype", q->op == NULL ? "any op" : q->op);
 }
 
+/* The tables of every instruction set that this processor has. */
+static void find_each_of_cpu(void)
+{
+    for (enum cpu_isa isa = 0; isa < N_CPU_ISAS; isa++) {
+        if (cpu_isa_is_there(isa)) {
+            tables[n_tables].backend = (struct checkop_backend){cpu_table(cpu_isa_name(isa)), &device_cpu};
+            tables[n_tables++].name = cpu_isa_name(isa);
+        } else {
+            char feature[32];
+            snprintf(feature, sizeof feature, "cpu-%s", cpu_isa_name(isa));
+            test_leave_out(feature, "this processor lacks %s; one that has it runs this", cpu_isa_name(isa));
+        }
+    }
+}
+
+static void find_tested(const char *backend)
+{
+    if (strcmp(backend, "cpu-each") == 0) {
+        find_each_of_cpu();
+    } else {
+        tables[n_tables++].backend = checkop_find_backend(backend);
+    }
+    tested = tables[0].backend;
+}
+
 /* In a process of its own: a device is opened here. */
 static void run_cases(void *context, int first)
 {
     const struct request *q = context;
-    struct checkop_case c;
     if (q->mode != MODE_GRADIENTS) {
-        tested = checkop_find_backend(q->mode == MODE_BENCH ? "cpu" : q->backend);
+        find_tested(q->mode == MODE_BENCH ? "cpu" : q->backend);
     }
     for (int i = first; i < q->n; i++) {
         if (is_wanted(q, i)) {
             case_workers_begin(i);
-            checkop_make(&c, &q->shapes[i]);
-            run_case(q, &c);
+            run_case(q, i);
         }
     }
     if (first <= q->n) {
@@ -744,7 +811,7 @@ static int count_cases(const struct request *q)
 
 static struct request parse_request(int argc, char **argv)
 {
-    struct request q = {.op = NULL};
+    struct request q = {.one_in = 1};
     const char *words[3] = {NULL};
     int n_words = 0;
     for (int i = 1; i < argc; i++) {
@@ -754,15 +821,18 @@ static struct request parse_request(int argc, char **argv)
             q.one_process = true;
         } else if (strncmp(argv[i], "--seconds=", 10) == 0) {
             q.seconds = atoi(argv[i] + 10);
+        } else if (strncmp(argv[i], "--one-in=", 9) == 0) {
+            q.one_in = atoi(argv[i] + 9);
+            EXPECT(q.one_in > 0, "%s: wanted at least 1", argv[i]);
         } else {
             EXPECT(n_words < 3, "one op at a time: %s", argv[i]);
             words[n_words++] = argv[i];
         }
     }
-    EXPECT(
-        n_words > 0,
-        "usage: checkop [--large] [--seconds=N] [--one-process] BACKEND DTYPE [OP], checkop [--large] ops, "
-        "checkop ref-gradients [OP], checkop bench DTYPE [OP]");
+    EXPECT(n_words > 0,
+           "usage: checkop [--large] [--seconds=N] [--one-in=N] [--one-process] BACKEND DTYPE [OP], "
+           "checkop [--large] ops, "
+           "checkop ref-gradients [OP], checkop bench DTYPE [OP]");
     q.backend = words[0];
     q.mode = strcmp(words[0], "ref-gradients") == 0 ? MODE_GRADIENTS
              : strcmp(words[0], "bench") == 0       ? MODE_BENCH

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { N_BYTES = 300000 };
@@ -43,7 +44,7 @@ static void make_root(void)
     snprintf(from, sizeof from, "%s.part.from", path);
 }
 
-static const struct download_manner manner = {.tries = 2, .retry_wait_s = 0.01, .stall_s = 1};
+static struct download_manner manner = {.tries = 2, .retry_wait_s = 0.01, .stall_s = 1};
 
 /* Fetches the file from a server with that habit, of which nothing but its length or checksum is known
  * before, if that. */
@@ -86,7 +87,7 @@ static void expect_none(const char *what, bool is_kept)
     EXPECT(file_exists(part) == is_kept, "%s: what came is %s", what, is_kept ? "lost" : "left");
 }
 
-static void test_success(void)
+static void test_success(bool with_sum)
 {
     static const struct {
         enum habit habit;
@@ -99,13 +100,27 @@ static void test_success(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *name = http_server_habit_name(cases[i].habit);
-        for (int with_sum = cases[i].needs_sum; with_sum < 2; with_sum++) {
+        if (with_sum || !cases[i].needs_sum) {
             begin_case();
             struct status s = fetch(cases[i].habit, with_sum ? sum.text : NULL, with_sum ? N_BYTES : -1);
             EXPECT(!failed(s), "%s: %s", name, s.message);
             expect_whole(name);
         }
     }
+}
+
+static void test_success_without_sum(void)
+{
+    test_success(false);
+}
+
+static void test_success_with_sum(void)
+{
+    test_success(true);
+}
+
+static void test_progress(void)
+{
     begin_case();
     EXPECT_OK(fetch(HABIT_CUT, sum.text, -1));
     EXPECT(server.n_requests > 5 && server.from > N_BYTES / 2, "%d requests, the last from %lld",
@@ -222,6 +237,7 @@ static void change_from(const char *boot, int64_t synced)
 /* Another process, here another call, goes on where one broke off, and only there. */
 static void test_later(void)
 {
+    manner.tries = 1; /* each waits for a silent server */
     begin_case();
     EXPECT(failed(fetch(HABIT_SILENT, NULL, -1)) && file_exists(part) && file_exists(from),
            "the part is lost");
@@ -237,8 +253,12 @@ static void test_later(void)
     EXPECT_OK(fetch(HABIT_NONE, NULL, -1)); /* another URL, so from its beginning */
     EXPECT(server.from == 0, "gone on with what another URL gave, at %lld", (long long)server.from);
     expect_whole("later");
+}
 
-    begin_case(); /* a part of which nobody knows what it is of, and one longer than the file */
+/* A part of which nobody knows what it is of, and one whose note is damaged. */
+static void test_strange_parts(void)
+{
+    begin_case();
     EXPECT_OK(file_write_atomic(part, bytes, 1000));
     EXPECT_OK(fetch(HABIT_NONE, NULL, -1));
     expect_whole("a strange part");
@@ -337,6 +357,31 @@ static void test_signal(void)
     EXPECT_ERROR(fetch(HABIT_SILENT, NULL, -1), STATUS_PREEMPTED, "stopped by a signal");
 }
 
+typedef void test(void);
+
+/* Each in a process with a server of its own, all at once: most of their time is waits for silence. */
+enum { N_GROUPS = 6, MOST_OF_GROUP = 9 };
+static test *const groups[N_GROUPS][MOST_OF_GROUP] = {
+    {test_success_without_sum},
+    {test_success_with_sum},
+    {test_failure},
+    {test_later},
+    {test_signal},
+    {test_progress, test_codes, test_changed_file, test_strange_parts, test_what_is_there, test_limit,
+     test_two_at_once, test_proxy, test_vanishing},
+};
+
+static void run_group(test *const *tests)
+{
+    make_root();
+    http_server_begin(&server, root);
+    for (int i = 0; i < MOST_OF_GROUP && tests[i] != NULL; i++) {
+        tests[i]();
+    }
+    http_server_end(&server);
+    EXPECT_OK(file_remove_tree(root));
+}
+
 int main(void)
 {
     if (http_version() == NULL) {
@@ -347,20 +392,21 @@ int main(void)
     for (int i = 0; i < 3; i++) {
         unsetenv(variables[i]);
     }
-    make_root();
-    http_server_begin(&server, root);
-    test_success();
-    test_codes();
-    test_changed_file();
-    test_failure();
-    test_later();
-    test_what_is_there();
-    test_limit();
-    test_two_at_once();
-    test_proxy();
-    test_vanishing();
-    test_signal();
-    http_server_end(&server);
-    EXPECT_OK(file_remove_tree(root));
+    pid_t children[N_GROUPS];
+    for (int i = 0; i < N_GROUPS; i++) {
+        children[i] = fork();
+        EXPECT(children[i] >= 0, "no process");
+        if (children[i] == 0) {
+            run_group(groups[i]);
+            return 0;
+        }
+    }
+    int n_failed = 0;
+    for (int i = 0; i < N_GROUPS; i++) {
+        int status;
+        EXPECT(waitpid(children[i], &status, 0) == children[i], "a process is lost");
+        n_failed += status != 0;
+    }
+    EXPECT(n_failed == 0, "%d of %d groups of tests failed", n_failed, N_GROUPS);
     return 0;
 }

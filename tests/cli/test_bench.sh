@@ -6,7 +6,10 @@ expect 0 "base: s128 B8 fp32 adamw: 110.11 M parameters" "$kiln" bench --dry-run
 expect 0 "mini: s512 B2 bf16 lamb" "$kiln" bench --model mini --max_seq_length 512 --train_batch_size 2 --autocast \
     --optimizer lamb --dry-run
 for precision in "" --autocast --fp8; do
-    expect 0 "ceilings in this run" "$kiln" bench --model tiny --max_seq_length 32 --train_batch_size 4 --steps 1 $precision
+    expect 0 "ceilings in this run" "$kiln" bench --model tiny --max_seq_length 32 --train_batch_size 4 --steps 1 $precision \
+        --migration-log "$dir/log"
+    grep -qF "ops by dtype and shape" "$dir/err" || fail "no ops by dtype and shape: $(cat "$dir/err")"
+    grep -q "run        kiln bench, complete" "$dir/log" || fail "no migration log"
     for op in embed attention attention_backward linear_gelu linear_backward_weight cross_entropy squares norm_of adamw; do
         grep -qE "^$op +[0-9]+ +[0-9.]+ +[0-9.]+ %.* %$" "$dir/out" || fail "$op has no row: $(cat "$dir/out")"
     done
@@ -17,9 +20,6 @@ for precision in "" --autocast --fp8; do
         "$dir/out" ||
         fail "no total: $(cat "$dir/out")"
 done
-expect 0 "ops by dtype and shape" "$kiln" bench --model tiny --max_seq_length 32 --train_batch_size 2 --steps 1 \
-    --migration-log "$dir/log"
-grep -q "run        kiln bench, complete" "$dir/log" || fail "no migration log"
 if "$kiln" bench --device cuda --dry-run >"$dir/out" 2>"$dir/err"; then
     grep -q "^device     cuda: " "$dir/out" || fail "the GPU has no name"
 else

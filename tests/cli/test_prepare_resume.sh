@@ -3,7 +3,7 @@
 # text, bzip2 and a dump, on 1, 2 and 3 threads, with every kind of output and with cleaning.  A signal saves at once.  What
 # has changed meanwhile is refused by name.  SEED and ROUNDS in the environment try other moments, and more of them.
 . "$(dirname "$0")/begin.sh"
-seed=${SEED:-$RANDOM} rounds=${ROUNDS:-4}
+seed=${SEED:-$RANDOM} rounds=${ROUNDS:-2}
 echo "test_prepare_resume: seed $seed"
 RANDOM=$seed
 cd "$dir"
@@ -110,7 +110,7 @@ for input in "${inputs[@]}"; do
     [ -s whole/documents.jsonl ] && [ -s whole/heldout.json ] || fail "$input: outputs are missing"
     stopped=0 saved=0
     interrupted KILL "$rounds" $input again "${flags[@]}"
-    interrupted TERM 3 $input again "${flags[@]}"
+    interrupted TERM 2 $input again "${flags[@]}"
     for more in 1 2 3; do # on a busy machine the first may all come too early
         [ $saved -gt 0 ] || interrupted KILL $((more * rounds)) $input again "${flags[@]}"
     done

@@ -61,7 +61,7 @@ done
 mv "$BUILD/kiln" "$BUILD/real"
 printf '#!/bin/sh\n[ "$1" != pretrain ] || sleep 1000\nexec "%s" "$@"\n' "$BUILD/real" >"$BUILD/kiln"
 chmod +x "$BUILD/kiln"
-DEVICE=cpu SIZES=tiny OUT=$dir/rows ROWS='^BERT-base s128|^ops of BERT-Large s512' ROW_SECONDS=30 expect 0 "not done in time" \
+DEVICE=cpu SIZES=tiny OUT=$dir/rows ROWS='^BERT-base s128|^ops of BERT-Large s512' ROW_SECONDS=15 expect 0 "not done in time" \
     tools/gpu_bench.sh goals tables
 grep -qE '^all ops' "$dir/rows/gpu_ops.txt" || fail "a row that hangs hides a table: $(cat "$dir/rows/gpu_bench.log")"
 grep -qE '^BERT-base s128 B256, whole step +- ' "$dir/rows/gpu_bench.txt" || fail "no row of what ran out of time"

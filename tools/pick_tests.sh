@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Chooses which tests of a build a run leaves out: prints a regex for `ctest -E`, nothing if all run, and says on standard error what is left
 # out.  The tests of kernels (each op by each kernel, instruction set and dtype, the CUDA ones on the emulator) take more time than all
-# others together. One in KERNELS of them runs, and all if the commits of the last four hours have changed kernels or what they are tested by. Of
+# others together. One in KERNELS of them runs; in the build of `make test` all of them,
+# if the commits of the last four hours have changed kernels or what they are tested by. Of
 # the other tests one in REST runs. Which ones depends on the commit: over the commits all take their turn.
 # KILN_TESTS=all leaves out nothing (`make test-slow`).  usage: tools/pick_tests.sh BUILD KERNELS REST
 set -euo pipefail
@@ -18,7 +19,7 @@ if now=$(git show -s --format=%ct HEAD 2>/dev/null); then
     changed=$(git log --since="$((now - 14400))" --name-only --format= | sort -u)
     turn=$((16#$(git rev-parse HEAD | cut -c1-6)))
 fi
-if grep -qE "$what_kernels_are" <<<"$changed"; then
+if grep -qE "$what_kernels_are" <<<"$changed" && [ "$build" = build ]; then
     kernels=1
 fi
 

@@ -38,13 +38,18 @@ counted 0 "154 passed, 0 failed, 36 skipped"
 grep -q "the demo ran" "$dir/out" && fail "the demo ran again outside of the bare root"
 grep -qF "make test CTEST=-R '^(test_a|test_c)\$\$'" "$dir/out" ||
     fail "other tests than those that were skipped ran again outside of the bare root"
+failing="echo '<testcase name=\"test_d\" status=\"fail\">'"
+stub tools/bare_root.sh "$(results 60 1 20 build-bare/results.xml)" "{ $cases; $failing; } >>build-bare/results.xml" "exit 1"
+counted 1 "153 passed, 1 failed, 36 skipped"
+grep -qF "make test CTEST=-R '^(test_a|test_c|test_d)\$\$'" "$dir/out" ||
+    fail "other tests than those that failed or were skipped ran again outside of the bare root"
 stub tools/bare_root.sh "exit 77"
 counted 0 "114 passed, 0 failed, 17 skipped"
 grep -q "the demo ran" "$dir/out" || fail "the demo ran nowhere"
 grep -qx "make test" "$dir/out" || fail "the tests ran nowhere"
 stub tools/bare_root.sh "$(results 60 2 20 build-bare/results.xml)" "exit 1"
 counted 1 "152 passed, 2 failed, 36 skipped"
-grep -qx "make test" "$dir/out" || fail "all tests ran only in a bare root that failed"
+grep -qx "make test" "$dir/out" || fail "nothing says what failed in the bare root, and not all tests ran again"
 stub tools/bare_root.sh "$(results 60 0 20 build-bare/results.xml)" "exit 1" # the demo failed, no test
 counted 1 "154 passed, 1 failed, 36 skipped"
 stub tools/bare_root.sh "exit 1" # counts of an older run are no counts

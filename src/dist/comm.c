@@ -1,5 +1,8 @@
+/* Checks arguments and passes each call to the communicator's table. A call is made even if this
+ * rank's exec has failed: without it the other ranks would wait, and would not hear of the error. */
 #include "dist/comm.h"
 
+/* A request to stop is returned only if no rank has an error. */
 struct status comm_worse(struct status a, struct status b)
 {
     bool only_b = !failed(a) || (a.code == STATUS_PREEMPTED && failed(b) && b.code != STATUS_PREEMPTED);
@@ -11,6 +14,7 @@ struct status comm_named(struct status s, int rank, int size)
     return status_context(s, "rank %d of %d", rank, size);
 }
 
+/* Parts that lie outside the elements become empty. */
 void comm_cut_bounds(int64_t *cut, const int64_t *bounds, int size, int64_t begin, int64_t end)
 {
     for (int r = 0; r <= size; r++) {

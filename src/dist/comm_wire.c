@@ -1,3 +1,8 @@
+/* Sums over several nodes take two stages where the ranks of each node are neighbours and a power of
+ * two of them: the ranks of a node add up through shared memory (dist/node_calls.h), then the ranks
+ * with the same place on each node add up over the wire (the column). Both stages are levels of one
+ * tree over all ranks, so the bits do not depend on how ranks are placed on nodes.  Sums in bf16 take
+ * one stage, since they are rounded once. */
 #include "dist/comm_wire.h"
 
 #include "core/clock.h"
@@ -70,6 +75,8 @@ static void forget(struct outgoing *m)
     free(m);
 }
 
+/* A send does not wait for its receiver, so its copy is freed at a later call, once the receiver has
+ * it. */
 static void forget_arrived(struct comm_wire *c)
 {
     struct outgoing **place = &c->first;
@@ -101,6 +108,8 @@ static struct outgoing *outgoing_of(tensor t)
     return m;
 }
 
+/* The size goes first, under a tag of its own, so that the receiver can compare it; the data follow
+ * in pieces, since a wire sends at most INT_MAX bytes at once. */
 static struct status begin_message(struct comm_wire *c, struct outgoing *m, int to)
 {
     const struct wire *wire = &c->ranks.wire;

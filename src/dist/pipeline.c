@@ -7,6 +7,8 @@ int64_t pipeline_in_flight(int stage, int n_stages, int64_t n_micro)
     return int_smaller(n_stages - stage, n_micro);
 }
 
+/* Of the 2 n_micro actions the first warm_up are forwards and the last warm_up are backwards;
+ * between them a forward and a backward take turns. */
 struct pipeline_action pipeline_action(int64_t i, int stage, int n_stages, int64_t n_micro)
 {
     int64_t warm_up = int_smaller(n_stages - stage - 1, n_micro);

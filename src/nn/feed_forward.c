@@ -4,6 +4,7 @@ void feed_forward_carve(struct feed_forward_acts *a, struct arena *arena, const 
                         struct layer_memory m)
 {
     int64_t t = m.n_tokens, f = form->feed_forward;
+    /* Clears all but the weights in fp8, which were carved earlier and outlive the batch. */
     feed_forward_share(a, &(struct feed_forward_acts){0});
     a->act = fp8_source_carve(arena, m.fp8, m.dtype, t, f);
     if (m.kept) {
@@ -90,6 +91,8 @@ void feed_forward_backward(struct exec *x, tensor dh, bool adds, tensor dbranch,
     /* gelu(h W_1^T + b_1) W_2^T + b_2 */
     linear_backward(x, s->dff, false, g->w_2, call->adds, dlast_bias, dbranch, a->act, w->w_2, &a->fp8_2,
                     &dbranch_fp8);
+    /* The op of the exact form sums b_1's gradient on its way; after the op of the tanh form the
+     * product below does. */
     if (is_exact) {
         x->ops->gelu_backward(x, dpre, g->b_1, s->dff, a->pre);
     } else {

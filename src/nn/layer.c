@@ -1,5 +1,6 @@
 #include "nn/layer.h"
 
+/* No two dropouts of a model have one site number, so no two draw the same bits for a token. */
 struct dropout layer_dropout(const struct layer_call *call, enum layer_site site, double p)
 {
     return (struct dropout){.p = call->training ? p : 0.0,

@@ -53,6 +53,7 @@ tensor fp8_rounded_by_maker(tensor t, const struct fp8_factor *f)
     return t;
 }
 
+/* Rounds a factor, unless the op that wrote it has done so already. */
 static void quantize(struct exec *x, const struct fp8_factor *f, tensor dbias, tensor from, enum dtype format)
 {
     if (from.rounded == NULL) {
@@ -105,11 +106,15 @@ void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool 
     tensor dout_by_columns = dout;
     if (is_fp8(l)) {
         CHECK(dout.rounded == NULL || tensor_is_null(dbias), "sums of a gradient that may not be there");
+        /* Gradients take e5m2, which has the wider range.  The op that rounds them also sums dbias, of the
+         * values before rounding. */
         quantize(x, dout_fp8, dbias, dout, DTYPE_E5M2);
         dbias = NULL_TENSOR;
         dout = dout_fp8->rows, dout_by_columns = by_columns(dout_fp8);
         in = by_columns(&l->in), w = by_columns(&l->w);
     }
+    /* No op of the backward reads the gradient of the weight, so it runs beside the gradient of the
+     * input, for which the layer below waits (docs/decisions/0030_work_beside.md). */
     queue_beside(x);
     x->ops->linear_backward_weight(x, dw, dbias, dout_by_columns, in, dw_adds);
     queue_back(x);

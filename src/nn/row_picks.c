@@ -30,6 +30,8 @@ void row_picks_gather(struct exec *x, const struct row_picks *p, tensor to, tens
     }
 }
 
+/* A row may be named by both lists, so its gradients are added; a row that no list names has the
+ * gradient 0. */
 void row_picks_scatter(struct exec *x, const struct row_picks *p, tensor to, tensor from,
                        const struct stream *stream)
 {

@@ -1,9 +1,14 @@
+/* The matrix of probabilities is never stored. Of each row and head the forward keeps the logarithm of
+ * the softmax's denominator (lse), from which the backward computes the probabilities again (Dao et
+ * al. 2022, arXiv:2205.14135, section 3.1). */
 #include "nn/self_attention.h"
 
 #include "ops/attention_bits.h"
 
 #include <math.h>
 
+/* Queries and keys are cut into sequences at the same bounds, so each sequence attends to itself
+ * alone. */
 static struct attention attention_of(const struct layer_call *call, const struct self_attention_acts *a)
 {
     const struct layer_form *f = call->form;
@@ -32,6 +37,7 @@ void self_attention_carve(struct self_attention_acts *a, struct arena *arena, co
                           struct layer_memory m)
 {
     int64_t t = m.n_tokens, h = form->hidden;
+    /* Clears all but the weights in fp8, which were carved earlier and outlive the batch. */
     self_attention_share(a, &(struct self_attention_acts){0});
     a->qkv = arena_carve_2d(arena, m.dtype, t, 3 * h);
     a->lse = arena_carve_2d(arena, dtype_of_vectors(m.dtype), t, form->n_heads);
@@ -86,6 +92,7 @@ static tensor followed(const struct self_attention_acts *a, const struct layer_c
     return call->picks != NULL ? call->picks->heads : a->heads;
 }
 
+/* Rows are picked after attention, since a picked row attends to the keys and values of all rows. */
 static void pick(struct exec *x, tensor heads, tensor residual, const struct layer_call *call)
 {
     const struct row_picks *p = call->picks;
@@ -94,6 +101,8 @@ static void pick(struct exec *x, tensor heads, tensor residual, const struct lay
     row_picks_gather(x, p, p->residual, residual, call->stream);
 }
 
+/* Rows that no head reads get a zero gradient here; their keys and values still get one from the
+ * rows that attend to them. */
 static void spread(struct exec *x, tensor dheads, tensor dresidual, const struct layer_call *call)
 {
     const struct row_picks *p = call->picks;

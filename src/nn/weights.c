@@ -56,6 +56,7 @@ static bool decays(const struct weight_row *row, enum param_init init)
     return row->decay && init != PARAM_INIT_SINUSOIDS;
 }
 
+/* The prefix is that of the part in the model's files, such as that of layer 3. */
 static void full_name(char name[PARAM_NAME_BYTES], const char *prefix, const char *rest)
 {
     int n = snprintf(name, PARAM_NAME_BYTES, "%s%s", prefix, rest);
@@ -90,6 +91,8 @@ void weights_declare(struct param_table *table, const char *prefix, int64_t laye
     }
 }
 
+/* A row of several parts was declared as one slab, so the place of its first part is the place of
+ * the whole tensor. */
 void weights_view(void *part, const struct param_table *table, const char *prefix,
                   const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes,
                   tensor matrices, tensor vectors, tensor biases)

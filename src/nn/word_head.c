@@ -5,6 +5,7 @@
 
 enum { CHUNK_BYTES = 64 << 20, ROW_GRAIN = 16 };
 
+/* All chunks have nearly one size, because a last chunk of a few rows would be a slow product. */
 int64_t word_head_chunk(int64_t n_rows, int64_t vocab_rows)
 {
     int64_t most = int_larger(CHUNK_BYTES / (vocab_rows * (int64_t)sizeof(float)), 1);
@@ -77,6 +78,7 @@ void word_head_measure(struct exec *x, tensor sums, const struct word_head_acts 
     add_sums(x, sums, a);
 }
 
+/* Both products read the gradients of the logits before the next chunk takes their memory. */
 static void chunk_backward(struct exec *x, const struct word_head_gradients *g, const struct chunk *c,
                            const struct word_head *h)
 {

@@ -139,6 +139,7 @@ static void carve_layers(struct stage *s, struct model_memory memory, const stru
     }
 }
 
+/* Planning and running carve by this function alone, so a plan counts the bytes that a run takes. */
 static void carve(struct stage *s, const struct batch *sizes)
 {
     const struct model *m = s->config->model;
@@ -210,6 +211,7 @@ static bool tells_gradients(const struct stage *s, enum stage_work work)
     return has_backward && s->gradient_done != NULL;
 }
 
+/* A recording has one segment for each bucket. queue_graph_begin has replayed the first. */
 static void replay_segments(struct stage *s)
 {
     for (int i = 0; i < s->buckets.n; i++) {
@@ -220,6 +222,9 @@ static void replay_segments(struct stage *s)
     }
 }
 
+/* The key names everything that a recording depends on: the work, the slot whose memory it uses, and
+ * the sizes by which that memory was carved. Numbers that change with the step are not in it: they
+ * are read from the slot's block. */
 bool stage_graph_begin(struct stage *s, enum stage_work work)
 {
     static const struct batch none;
@@ -393,6 +398,9 @@ void stage_learn(struct stage *s, tensor sums, bool adds)
     tell_gradient(s, s->config->model->n_layers);
 }
 
+/* With recomputation the layers of a chunk use the memory of the chunk above. When the backward has
+ * passed that chunk, the forward of the next one runs again, from the kept output of the chunk below
+ * it. */
 void stage_backward(struct stage *s, bool training, bool adds)
 {
     const struct model_type *type = s->config->model->type;

@@ -40,6 +40,8 @@ static void reduce_room(const struct reduction *r, int bucket)
     }
     comm_queue_reduce_scatter_sum(r->c, x, room, t->update.cut);
     comm_join(r->c, x);
+    /* The first round assigns this rank's part and later rounds add to it; with a tree every round
+     * assigns, and the tree adds. */
     if (has_part) {
         (r->round == 0 || t->tree.n_levels > 0 ? x->ops->cast : x->ops->add)(x, kept, passing);
     }

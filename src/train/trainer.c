@@ -1,3 +1,14 @@
+/* The order of a step, all of it queued on the device:
+ *
+ * 1. the numbers of the step: key of dropout, scalars of the update (trainer_numbers);
+ * 2. zeros in the sums and in the gradients that are sums (trainer_clear);
+ * 3. for each micro-batch: send, forward, heads with loss, backward (micro_step);
+ * 4. norm of all gradients, update, weights to the ranks that share the update (trainer_run_update);
+ * 5. the step's only wait, for the norm and the sums (read_results).
+ *
+ * Losses are divided by the counts of the global batch, and multiplied by the loss scale, before their
+ * backward. So gradients of micro-batches and ranks are only added, and the update divides by the loss
+ * scale. */
 #include "core/rng.h"
 #include "train/diagnose.h"
 #include "train/trainer_parts.h"
@@ -59,6 +70,7 @@ void trainer_gather_weights(struct trainer *t, const struct comm *c)
     update_gather(&t->update, c, &t->net.x, t->net.master, t->net.working);
 }
 
+/* The norm comes first: clipping needs it, and the update reads it on the device, without a wait. */
 void trainer_run_update(struct trainer *t, const struct comm *c)
 {
     exec_enter(&t->net.x, "optimizer", -1);
@@ -97,6 +109,10 @@ static struct stage_numbers numbers_of(const struct trainer *t, int64_t step)
                                       rng_key(rng_key(t->config.seed, KEY_DROPOUT), (uint64_t)step)};
 }
 
+/* The first micro-batch of a step has a recording of its own: it rounds the weights to fp8 and
+ * assigns the gradients that are products, to which the others add. Ranks sum a bucket once the last
+ * micro-batch has queued it, or every micro-batch where ranks share gradients; with a tree of blocks only
+ * after the tree is summed. */
 static void micro_step(struct trainer *t, const struct batch *micro, const struct stage_numbers *n,
                        bool first, bool last)
 {
@@ -144,6 +160,8 @@ bool trainer_abandons(struct trainer *t)
     return turn->abandoned;
 }
 
+/* Until its update a step changes no weight and no moment. Only the largest magnitudes for fp8 have
+ * been written, so these are forgotten. */
 struct status trainer_abandon(struct trainer *t, struct trainer_result *result)
 {
     stage_forget_histories(&t->net.stage);

@@ -1,3 +1,5 @@
+/* The equation: out = dropout(LN(E[id] + P[position] + S[segment])). The MLM head reads E too, so the
+ * gradient of E is a sum of two parts: the heads' part comes first in a backward, this one last. */
 #include "nn/bert/bert_embed.h"
 
 #include "nn/text_batch_layout.h"

@@ -38,6 +38,8 @@ static void forward(struct exec *x, const struct bert_layer_acts *all, const str
                  LAYER_FEED_FORWARD_OUT);
 }
 
+/* One buffer, dx, holds three things in turn: the gradient of y on entry, that of the residual x
+ * after LN_1, and that of the layer's input once attention has added its part. */
 static void backward(struct exec *x, tensor dx, const struct bert_layer_weights *g,
                      const struct layer_scratch *scratch, const struct bert_layer_acts *all, tensor in,
                      const struct bert_layer_weights *w, const struct layer_call *call)

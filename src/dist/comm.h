@@ -20,7 +20,7 @@
 /* The functions of a kind of communicator; `state` is this rank's. */
 struct comm_type {
     const char *name; /* "threads" */
-    /* than the rule says: the bits depend on the number of ranks and where they are */
+    /* sums do not follow the rule's order: their bits depend on the number of ranks and where they are */
     bool sums_in_another_order;
 
     /* comm_agree. */

@@ -165,8 +165,8 @@ static struct status all_reduce_max(void *state, struct exec *x, tensor t)
     return reduce_all(state, comm_call_of(CALL_ALL_REDUCE_MAX, x, t), t, reduce_max);
 }
 
-/* Where nodes are blocks, first between nodes, so that each node has what one of its ranks got from all; and
- * then within. */
+/* Where nodes are blocks, the first step is between nodes: after it each node has the rows of all ranks,
+ * spread over its own ranks.  The second step is within the node. */
 static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
 {
     struct comm_wire *c = state;
@@ -184,7 +184,8 @@ static struct status all_gather(void *state, struct exec *x, tensor t, const int
     return status_ok();
 }
 
-/* The other way round: within nodes, each seat the parts of all ranks in it, and then between nodes. */
+/* The reverse of a gathering: the first step is within nodes, where each rank adds up the parts of all ranks
+ * with its place, and the second is between nodes. */
 static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, const int64_t *bounds)
 {
     struct comm_wire *c = state;

@@ -21,6 +21,7 @@ static const struct {
     {"F8_E4M3", DTYPE_E4M3}, {"F8_E5M2", DTYPE_E5M2},
 };
 
+/* The first label that fits: a tensor of u8 is written as U8, not as BOOL. */
 static const char *label_of(enum dtype dtype)
 {
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {

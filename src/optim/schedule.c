@@ -1,3 +1,5 @@
+/* A rate is computed in fp64 from the step, or from the part of the run that is over, and from nothing
+ * else. So a resumed run has the rates of an uninterrupted one. */
 #include "optim/schedule.h"
 
 #include <math.h>
@@ -17,6 +19,8 @@ static double warmup_rate(const struct schedule *s, int64_t k)
     return k < 2 ? s->base : s->min + (s->max - s->min) * warmup_part(s, (double)(k - 2));
 }
 
+/* The rate is base until the end of the constant part, and then base * ((1 - p) / rest)^degree: p is the part
+ * of the run that is over, rest the part in which the rate decays. */
 static double poly_constant_rate(const struct schedule *s, double p)
 {
     double rest = 1 - s->warmup - s->constant;

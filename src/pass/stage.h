@@ -75,10 +75,10 @@ void stage_fill_constants(struct stage *s);
 /* Carves room for the histories of factors in fp8, which outlives steps; nothing without fp8. */
 void stage_carve_histories(struct stage *s, struct arena *arena);
 
-/* At the end of a step: its largest magnitudes become those of the step before. */
+/* Ends a step: its largest magnitudes become those of the step before. */
 void stage_advance_histories(struct stage *s);
 
-/* Of a step that is not taken: its largest magnitudes are forgotten. */
+/* Forgets the largest magnitudes of a step that is not taken. */
 void stage_forget_histories(struct stage *s);
 
 /* Carves the slot for the largest batch; on a measuring arena, only counts: no batch needs more. */
@@ -94,7 +94,7 @@ void stage_reserve(struct stage *s);
 /* Carves the slot for a batch and sends it to the device with the numbers of its step. */
 void stage_begin(struct stage *s, const struct batch *batch, const struct stage_numbers *numbers);
 
-/* Instead, for a step without a batch: sends the numbers alone, to where the last batch had its own. */
+/* Sends the numbers of a step that has no batch on this rank, to where the last batch had its own. */
 void stage_send_numbers(struct stage *s, const struct stage_numbers *numbers);
 
 /* On the device, of the selected slot: the scalars of the update, f64 [OPTIM_N_SCALARS]; the factors of
@@ -124,7 +124,7 @@ void stage_graph_end(struct stage *s, enum stage_work work);
  * micro-batch of a step; nothing without fp8. */
 void stage_round_weights(struct stage *s);
 
-/* Notes that they were, for the version of now, by the work that has been queued, recorded or replayed. */
+/* Notes that the queued work has rounded the weights of the present version. */
 void stage_weights_rounded(struct stage *s);
 
 /* Rounds them if they changed since they were rounded last; never part of a recording. */

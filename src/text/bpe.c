@@ -107,6 +107,8 @@ static size_t merge_few(struct neighbours *p, const struct bpe_merges *m, size_t
 
 /* ---- long pieces ---- */
 
+/* The lowest rank comes first and, of equal ranks, the leftmost pair: only this order gives the ids
+ * of the reference. */
 static bool is_before(struct bpe_entry a, struct bpe_entry b)
 {
     return a.rank < b.rank || (a.rank == b.rank && a.at < b.at);

@@ -52,6 +52,8 @@ static void alphabet_fini(struct alphabet *a)
     free(a->chars);
 }
 
+/* Of characters that are equally frequent the one with the lower code point is kept, on every
+ * machine. */
 static int by_count(const void *left, const void *right)
 {
     const struct alphabet_char *a = left;
@@ -122,6 +124,7 @@ static struct status choose_alphabet(struct alphabet *a, struct wordpiece_train_
     }
     qsort(a->chars, a->n, sizeof *a->chars, by_count);
     a->n = n_to_keep(a, o, total);
+    /* Ids of characters follow their code points, not their counts. */
     qsort(a->chars, a->n, sizeof *a->chars, by_code_point);
     for (size_t i = 0; i < a->n; i++) {
         a->kept[a->chars[i].c] = true;

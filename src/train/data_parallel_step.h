@@ -16,8 +16,8 @@
 #include "dist/comm.h"
 #include "train/trainer.h"
 
-/* The gradients and sums of the whole step, on every rank; of ranks that share the update each has only the
- * gradients of its shard, and elsewhere anything.  The input of trainer_update. */
+/* Computes what trainer_update reads: the gradients and sums of the whole step, on every rank.  Where ranks
+ * share the update, only a rank's shard of the gradients is defined. */
 void data_parallel_gradients(struct trainer *t, const struct comm *c, const struct batch_step *part,
                              struct stage_numbers *numbers, bool mean_of_micro_batches);
 

@@ -1,7 +1,7 @@
 /* save_ranks: a checkpoint that several ranks write together, each its own slices (model/checkpoint.h).
  *
- * A rank that cannot write ends the save, not the ranks: what they tell each other here are data, so all hear
- * of the failure and may go on with their work.  Only a failure of the communicator itself stays in it. */
+ * If one rank cannot write, the save fails on all ranks and training continues: ranks exchange the outcome as
+ * data, not as an error of the communicator.  Only a failure of the communicator itself stays in it. */
 #ifndef KILN_TRAIN_SAVE_RANKS_H
 #define KILN_TRAIN_SAVE_RANKS_H
 

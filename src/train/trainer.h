@@ -25,11 +25,11 @@ struct trainer_config {
     struct gradient_blocks blocks; /* this rank's of a sum of gradients that does not depend on the ranks */
     int64_t bucket_elements;       /* of a sum of gradients (core/param_buckets.h); 0: the default */
     bool saving;                   /* checkpoints will be written (task/save_run.h) */
-    /* ranks that write them together, each a slice, and this one\'s number; 0: it writes all */
+    /* ranks that write them together, each a slice, and this one's number; 0: it writes all */
     int n_savers, saver;
     uint64_t seed;           /* of the initial weights and of dropout */
     double loss_scale;       /* fp16 only: the fixed loss scale; 0: dynamic */
-    double first_loss_scale; /* and begins at this; 0: LOSS_SCALE_FIRST */
+    double first_loss_scale; /* the dynamic scale begins at this; 0: LOSS_SCALE_FIRST */
 };
 
 /* The memory and work of a trainer, known before anything is allocated. */
@@ -60,7 +60,7 @@ struct trainer {
     /* flat buffers, as net.master; the moments are of the shard, and so are the gradients where ranks share
      * them */
     tensor grad, exp_avg, exp_avg_sq;
-    struct gradient_rooms rooms; /* then those of a micro-batch are here, a bucket at a time */
+    struct gradient_rooms rooms; /* where ranks share them: those of a micro-batch, a bucket at a time */
     /* [n] the part of the gradient of model->tied from heads on another stage; null where the input layer and
      * the heads are on one stage */
     tensor tied_part;

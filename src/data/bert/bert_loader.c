@@ -113,6 +113,7 @@ struct status bert_loader_init_step(const struct bert_loader_config *c, struct b
     return batch_step_init(step, c->gradient_accumulation_steps, &text_batch_layout, bert_form_limits(c));
 }
 
+/* Opening a store does not check its ids (io/indexed.h), so they are checked where they are copied. */
 static struct status copy_tokens(const struct bert_loader *l, int32_t *ids, struct nsp_range range)
 {
     int64_t n = range.end - range.begin;

@@ -12,6 +12,7 @@ static bool is_candidate(const struct masking_rules *rules, int32_t id)
     return id != rules->cls_id && id != rules->sep_id;
 }
 
+/* nearbyint rounds half to even, as round() of the replaced Python script does. */
 static int64_t count_predictions(const struct masking_rules *rules, int64_t n, int64_t n_candidates)
 {
     int64_t wanted = (int64_t)nearbyint((double)n * rules->masked_lm_prob);
@@ -36,7 +37,8 @@ static bool continues(const struct masking_rules *rules, const int32_t *ids, int
     return is_candidate(rules, ids[i]) && rules->continues[ids[i]];
 }
 
-/* The first token of each word.  What goes on with a word that is not in the sequence is a word. */
+/* The first token of each word.  A piece that continues a word whose beginning is not in the sequence counts
+ * as a word. */
 static int64_t find_words(const struct masking_rules *rules, const int32_t *ids, int64_t n, uint16_t *first)
 {
     int64_t n_words = 0;

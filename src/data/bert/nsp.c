@@ -22,7 +22,7 @@ static int64_t reach(const struct indexed *store, int64_t first, int64_t end, in
     return sentence;
 }
 
-/* Up to 10 tries for a document other than `current`. */
+/* Up to 10 tries for a document other than `current`.  If all fail, the pair is labelled as "next". */
 static int64_t draw_document(const struct indexed *store, int64_t current, struct rng_stream *r)
 {
     enum { TRIES = 10 };
@@ -42,6 +42,8 @@ static struct nsp_range draw_random_segment(const struct indexed *store, int64_t
     return tokens_of(store, first, reach(store, first, end, target));
 }
 
+/* Each token is taken from the front or the back of the longer segment by the toss of a coin, so
+ * that neither end is always kept. */
 void nsp_truncate(struct nsp_range *a, struct nsp_range *b, int64_t max_tokens, struct rng_stream *r)
 {
     while (length(*a) + length(*b) > max_tokens) {

@@ -39,6 +39,7 @@ static int64_t walk_samples(const struct indexed *store, int64_t max_tokens, uin
             }
             n++;
             int64_t full = indexed_offset(store, sentence) + max_tokens;
+            /* A sentence that is longer than a sequence is a sample by itself. */
             do {
                 sentence++;
             } while (sentence < end && indexed_offset(store, sentence) < full);

@@ -37,6 +37,7 @@ static uint64_t order_key(uint64_t seed, uint64_t epoch)
     return rng_key(rng_key(seed, PURPOSE_FILES), epoch);
 }
 
+/* A keyed permutation gives the order of any epoch without those of the epochs before it. */
 static void order_files(const struct shard_loader *l, uint64_t seed, uint64_t epoch)
 {
     struct shard_cursor *c = l->cursor;

@@ -1,4 +1,4 @@
-/* make_vocab: `kiln vocab` builds a WordPiece vocabulary from text. */
+/* make_vocab: `kiln vocab` builds a vocabulary of WordPiece or of byte-level BPE from text. */
 #include "cmd/commands.h"
 #include "cmd/encoding_flag.h"
 #include "cmd/input_paths.h"
@@ -10,6 +10,7 @@
 #include "corpus/input_guard.h"
 #include "corpus/source_formats.h"
 #include "io/file.h"
+#include "text/bpe_train.h"
 #include "text/vocab.h"
 #include "text/word_counter.h"
 #include "text/wordpiece_train.h"
@@ -17,10 +18,12 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct vocab_args {
     const char *input;
-    const char *vocab_file;
+    const char *kind, *pattern;
+    const char *vocab_file, *merge_file;
     const char *format, *encoding;
     int64_t vocab_size;
     int64_t min_frequency;
@@ -35,8 +38,16 @@ static const struct option options[] = {
     OPTION_INPUT_ROW("input", offsetof(struct vocab_args, input), "PATH...",
                      "text files or directories; further ones may follow", true),
     OPTION_REQUIRED_ROW("vocab_file", offsetof(struct vocab_args, vocab_file), "FILE", "file to write"),
+    OPTION_CHOICE_ROW(
+        "kind", offsetof(struct vocab_args, kind), "wordpiece", "wordpiece|bpe",
+        "wordpiece: vocab.txt; bpe: byte-level BPE as vocab.json, with merges.txt and tokenizer.json "
+        "beside it"),
+    OPTION_STRING_ROW("merge_file", offsetof(struct vocab_args, merge_file), NULL, "FILE",
+                      "bpe: file for the merges; else merges.txt beside --vocab_file"),
+    OPTION_CHOICE_ROW("pattern", offsetof(struct vocab_args, pattern), BPE_PATTERN_DEFAULT, BPE_PATTERN_NAMES,
+                      "bpe: where text is cut before bytes are merged; also decides the special tokens"),
     OPTION_INT_ROW("vocab_size", offsetof(struct vocab_args, vocab_size), "30522", 6, 1000000,
-                   "number of pieces, the five special ones included"),
+                   "number of pieces, the special ones included"),
     OPTION_FLAG_ROW("do_lower_case", offsetof(struct vocab_args, do_lower_case),
                     "lower-case the text and strip accents, for an uncased model"),
     OPTION_INT_ROW("min_frequency", offsetof(struct vocab_args, min_frequency), "2", 1, 1e15,
@@ -56,11 +67,18 @@ static const struct option options[] = {
     {0},
 };
 
+static bool is_bpe(const struct vocab_args *a)
+{
+    return strcmp(a->kind, "bpe") == 0;
+}
+
 /* The pass over documents.  Each thread counts words in tables of its own; sums do not depend on who counted
  * what, so the tally is the same for any number of threads. */
 struct word_pass {
     struct word_tally *tally;
     bool lower_case;
+    bool cuts_pieces; /* by the pattern */
+    enum bpe_pattern pattern;
     struct progress *progress;
     uint64_t total_bytes;
     int64_t start_ns;
@@ -81,7 +99,10 @@ static struct status worker_create(void **worker, const void *context)
         return status_error(STATUS_MEMORY, "out of memory for the words of the text");
     }
     w->pass = *pass;
-    struct status s = word_counter_init(&w->counter, w->pass->tally, w->pass->lower_case, parallel_n_parts());
+    const struct word_pass *p = w->pass;
+    struct status s = p->cuts_pieces
+                          ? word_counter_init_pieces(&w->counter, p->tally, p->pattern, parallel_n_parts())
+                          : word_counter_init(&w->counter, p->tally, p->lower_case, parallel_n_parts());
     if (failed(s)) {
         free(w);
         return s;
@@ -130,6 +151,8 @@ static struct status count_words(struct word_tally *tally, const struct vocab_ar
 {
     struct word_pass p = {.tally = tally,
                           .lower_case = a->do_lower_case,
+                          .cuts_pieces = is_bpe(a),
+                          .pattern = bpe_pattern_find(a->pattern),
                           .progress = progress,
                           .total_bytes = c->files.total_bytes,
                           .start_ns = clock_ns(),
@@ -183,6 +206,101 @@ static void tell_alphabet(const struct wordpiece_train_result *made)
     }
 }
 
+static void tell_size(const struct vocab_args *a, int64_t n_pieces)
+{
+    if (n_pieces < a->vocab_size) {
+        log_info("no more pairs are as frequent as --min_frequency %lld, so there are fewer pieces than %lld",
+                 (long long)a->min_frequency, (long long)a->vocab_size);
+    }
+}
+
+static struct status train_wordpiece(const struct vocab_args *a, struct word_tally *tally, int64_t *n_words,
+                                     struct progress *progress)
+{
+    struct buf text = {0};
+    struct wordpiece_train_result made = {0};
+    struct wordpiece_train_options o = {a->vocab_size, a->min_frequency, a->limit_alphabet,
+                                        a->alphabet_coverage};
+    struct status s = wordpiece_train(&text, &made, tally, &o, progress);
+    progress_end(progress);
+    if (!failed(s)) {
+        *n_words = made.n_words;
+        tell_alphabet(&made);
+        tell_size(a, made.n_pieces);
+        s = write_vocab(a, &text);
+    }
+    buf_fini(&text);
+    return s;
+}
+
+/* ---- byte-level BPE ---- */
+
+struct bpe_paths {
+    char merges[FILE_PATH_BYTES], tokenizer[FILE_PATH_BYTES];
+};
+
+/* The files beside --vocab_file. */
+static struct status find_bpe_paths(struct bpe_paths *p, const struct vocab_args *a)
+{
+    const char *slash = strrchr(a->vocab_file, '/');
+    int n = slash == NULL ? 0 : (int)(slash + 1 - a->vocab_file);
+    if (n > FILE_PATH_BYTES - 20 || (a->merge_file != NULL && strlen(a->merge_file) >= FILE_PATH_BYTES)) {
+        return status_error(STATUS_USAGE, "--vocab_file or --merge_file is longer than %d bytes",
+                            FILE_PATH_BYTES - 20);
+    }
+    snprintf(p->tokenizer, sizeof p->tokenizer, "%.*stokenizer.json", n, a->vocab_file);
+    if (a->merge_file != NULL) {
+        snprintf(p->merges, sizeof p->merges, "%s", a->merge_file);
+    } else {
+        snprintf(p->merges, sizeof p->merges, "%.*smerges.txt", n, a->vocab_file);
+    }
+    return status_ok();
+}
+
+static struct status check_bpe_paths(const struct bpe_paths *p, const struct vocab_args *a,
+                                     const struct corpus *c)
+{
+    TRY(input_guard_check_file(&c->files, "--merge_file", p->merges));
+    TRY(input_guard_check_file(&c->files, "--vocab_file", p->tokenizer));
+    bool same = strcmp(p->merges, a->vocab_file) == 0 || strcmp(p->tokenizer, a->vocab_file) == 0 ||
+                strcmp(p->merges, p->tokenizer) == 0;
+    if (same) {
+        return status_error(STATUS_USAGE,
+                            "--vocab_file %s would be written over: --kind bpe writes three files, %s and %s "
+                            "beside it",
+                            a->vocab_file, p->merges, p->tokenizer);
+    }
+    return a->dry_run ? status_ok() : file_check_output(p->merges, 0);
+}
+
+static struct status write_bpe(const struct vocab_args *a, const struct bpe_train_result *made)
+{
+    struct bpe_paths p;
+    TRY(find_bpe_paths(&p, a));
+    TRY(file_write_atomic(p.merges, made->merges.data, made->merges.n));
+    TRY(file_write_atomic(p.tokenizer, made->tokenizer.data, made->tokenizer.n));
+    TRY(file_write_atomic(a->vocab_file, made->vocab.data, made->vocab.n));
+    log_info("wrote %s, %s and %s: %lld pieces", a->vocab_file, p.merges, p.tokenizer,
+             (long long)made->n_pieces);
+    return status_ok();
+}
+
+static struct status train_bpe(const struct vocab_args *a, struct word_tally *tally, int64_t *n_words,
+                               struct progress *progress)
+{
+    struct bpe_train_result made;
+    struct bpe_train_options o = {a->vocab_size, a->min_frequency, bpe_pattern_find(a->pattern)};
+    struct status s = bpe_train(&made, tally, &o, progress);
+    progress_end(progress);
+    if (!failed(s)) {
+        *n_words = made.n_words;
+        tell_size(a, made.n_pieces);
+        s = write_bpe(a, &made);
+    }
+    bpe_train_fini(&made);
+    return s;
+}
+
 static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
 {
     int64_t start = clock_ns();
@@ -192,29 +310,18 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
     TRY(find_place(place, a->vocab_file));
     TRY(word_tally_init(&tally, place, WORD_TALLY_MEMORY_WORDS));
     struct progress progress = progress_begin(true);
-    struct buf text = {0};
-    struct wordpiece_train_result made = {0};
-    struct wordpiece_train_options o = {a->vocab_size, a->min_frequency, a->limit_alphabet,
-                                        a->alphabet_coverage};
+    int64_t n_words = 0;
     struct status s = count_words(&tally, a, c, &progress);
     double counted_s = clock_since_s(start);
     if (!failed(s)) {
-        s = wordpiece_train(&text, &made, &tally, &o, &progress);
+        s = (is_bpe(a) ? train_bpe : train_wordpiece)(a, &tally, &n_words, &progress);
     }
     progress_end(&progress);
     if (!failed(s)) {
         log_info("%lld documents, %.1f MB, %lld distinct words, %.1f s, %.1f of them counting",
-                 (long long)corpus_n_documents(c), (double)c->files.total_bytes / 1e6,
-                 (long long)made.n_words, clock_since_s(start), counted_s);
-        tell_alphabet(&made);
-        if (made.n_pieces < a->vocab_size) {
-            log_info(
-                "no more pairs are as frequent as --min_frequency %lld, so there are fewer pieces than %lld",
-                (long long)a->min_frequency, (long long)a->vocab_size);
-        }
-        s = write_vocab(a, &text);
+                 (long long)corpus_n_documents(c), (double)c->files.total_bytes / 1e6, (long long)n_words,
+                 clock_since_s(start), counted_s);
     }
-    buf_fini(&text);
     word_tally_fini(&tally);
     return s;
 }
@@ -223,6 +330,10 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct vocab_args *a = args;
     struct input_paths inputs;
+    if (is_bpe(a) && a->do_lower_case) {
+        return status_error(STATUS_USAGE,
+                            "--do_lower_case does not go with --kind bpe, which keeps all bytes");
+    }
     TRY(input_paths_init(&inputs, a->input, NULL, n_positional, positional));
     struct source_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8, .encoding = a->encoding};
     CHECK(source_formats_find(&o.format, a->format), "no format %s", a->format);
@@ -233,6 +344,11 @@ static struct status run(const void *args, int n_positional, const char *const *
         return s;
     }
     s = input_guard_check_file(&c.files, "--vocab_file", a->vocab_file);
+    struct bpe_paths paths;
+    if (!failed(s) && is_bpe(a)) {
+        s = find_bpe_paths(&paths, a);
+        s = failed(s) ? s : check_bpe_paths(&paths, a, &c);
+    }
     if (!failed(s) && !a->dry_run) {
         s = file_check_output(a->vocab_file, 0);
     }
@@ -249,9 +365,9 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_vocab = {
     .name = "vocab",
-    .summary = "build a WordPiece vocabulary from text",
+    .summary = "build a vocabulary of WordPiece or byte-level BPE from text",
     .details =
-        "Counts the words of the text as WordPiece's tokenizer sees them and merges the most frequent "
+        "Counts the words of the text as the tokenizer sees them and merges the most frequent "
         "neighbouring pieces until the vocabulary is full. The same text always gives the same vocabulary.",
     .positional_usage = "[PATH...]",
     .max_positional = 100000,

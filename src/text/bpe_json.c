@@ -177,3 +177,45 @@ struct status bpe_json_read(struct bpe *bpe, struct added_tokens *added, const j
     }
     return s;
 }
+
+/* ---- writing tokenizer.json ---- */
+
+/* ByteLevel, as a pre_tokenizer and as a decoder. */
+static json_t *make_byte_level(bool splits)
+{
+    return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1,
+                     "use_regex", splits);
+}
+
+static json_t *make_pre_tokenizer(enum bpe_pattern pattern)
+{
+    if (pattern == BPE_GPT2) {
+        return make_byte_level(true);
+    }
+    return json_pack("{s:s, s:[{s:s, s:{s:s}, s:s, s:b}, o]}", "type", "Sequence", "pretokenizers", "type",
+                     "Split", "pattern", "Regex", bloom_pattern, "behavior", "Isolated", "invert", 0,
+                     make_byte_level(false));
+}
+
+static json_t *make_added(const json_t *pieces, const char *const *specials)
+{
+    json_t *added = json_array();
+    for (; *specials != NULL; specials++) {
+        json_array_append_new(added, json_pack("{s:O, s:s, s:b, s:b, s:b, s:b, s:b}", "id",
+                                               json_object_get(pieces, *specials), "content", *specials,
+                                               "single_word", 0, "lstrip", 0, "rstrip", 0, "normalized", 0,
+                                               "special", 1));
+    }
+    return added;
+}
+
+json_t *bpe_json_make(json_t *pieces, json_t *merges, const char *const *specials, enum bpe_pattern pattern)
+{
+    return json_pack(
+        "{s:s, s:n, s:n, s:o, s:n, s:o, s:n, s:o, s:{s:s, s:n, s:n, s:n, s:n, s:b, s:b, s:b, s:O, "
+        "s:O}}",
+        "version", "1.0", "truncation", "padding", "added_tokens", make_added(pieces, specials), "normalizer",
+        "pre_tokenizer", make_pre_tokenizer(pattern), "post_processor", "decoder", make_byte_level(true),
+        "model", "type", "BPE", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+        "fuse_unk", 0, "byte_fallback", 0, "ignore_merges", 0, "vocab", pieces, "merges", merges);
+}

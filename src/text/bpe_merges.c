@@ -21,6 +21,18 @@ static uint32_t character_of(unsigned char byte)
     return is_printable(byte) ? byte : shifted;
 }
 
+void bpe_merges_byte_order(unsigned char order[256])
+{
+    int n = 0;
+    for (int printable = 1; printable >= 0; printable--) {
+        for (unsigned byte = 0; byte < 256; byte++) {
+            if (is_printable(byte) == (printable == 1)) {
+                order[n++] = (unsigned char)byte;
+            }
+        }
+    }
+}
+
 void bpe_merges_write(struct buf *out, const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

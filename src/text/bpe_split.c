@@ -7,6 +7,11 @@
 #include <string.h>
 #include <utf8proc.h>
 
+enum bpe_pattern bpe_pattern_find(const char *name)
+{
+    return strcmp(name, "bloom") == 0 ? BPE_BLOOM : BPE_GPT2;
+}
+
 enum class { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };
 
 /* White space beyond ASCII. */

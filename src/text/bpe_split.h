@@ -15,6 +15,13 @@
 
 enum bpe_pattern { BPE_GPT2, BPE_BLOOM };
 
+/* Their names, for a flag's values. */
+#define BPE_PATTERN_NAMES   "gpt2|bloom"
+#define BPE_PATTERN_DEFAULT "gpt2"
+
+/* The pattern of one of these names. */
+enum bpe_pattern bpe_pattern_find(const char *name);
+
 /* The end of the piece of text[0..n) that begins at `at` < n. */
 size_t bpe_split_end(enum bpe_pattern pattern, const char *text, size_t n, size_t at);
 

@@ -23,6 +23,15 @@ struct status word_counter_init(struct word_counter *c, struct word_tally *tally
     return basic_tokenizer_init(&c->basic, lower_case);
 }
 
+struct status word_counter_init_pieces(struct word_counter *c, struct word_tally *tally,
+                                       enum bpe_pattern pattern, int n_threads)
+{
+    TRY(word_counter_init(c, tally, false, n_threads));
+    c->cuts_pieces = true;
+    c->pattern = pattern;
+    return status_ok();
+}
+
 void word_counter_fini(struct word_counter *c)
 {
     basic_tokenizer_fini(&c->basic);
@@ -74,8 +83,27 @@ static struct status count_run(struct word_counter *c, const char *text, size_t 
     return c->runs.n < MOST_RUNS ? status_ok() : count_runs(c);
 }
 
+static struct status count_pieces(struct word_counter *c, const char *text, size_t n)
+{
+    for (size_t at = 0, end; at < n; at = end) {
+        size_t index;
+        end = c->pattern == BPE_GPT2 ? bpe_split_quick(text, n, at) : 0;
+        end = end > 0 ? end : bpe_split_end(c->pattern, text, n, at);
+        if (end - at <= WORD_TALLY_MAX_BYTES) {
+            TRY(memory_status(!word_counts_add(&c->words, &index, text + at, end - at, 1)));
+        }
+        if (c->words.n >= c->most_words) {
+            TRY(word_tally_take(c->tally, &c->words));
+        }
+    }
+    return status_ok();
+}
+
 struct status word_counter_add(struct word_counter *c, const char *text, size_t n)
 {
+    if (c->cuts_pieces) {
+        return count_pieces(c, text, n);
+    }
     for (size_t at = 0; at < n;) {
         size_t start = at;
         while (at < n && basic_kinds[(unsigned char)text[at]] == BASIC_RUN) {

@@ -1,4 +1,5 @@
-/* word_counter: counts the words of a text as BERT's tokenizer sees them, for one thread.
+/* word_counter: counts the words of a text as BERT's tokenizer sees them, or its pieces as byte-level BPE
+ * cuts it, for one thread.
  *
  * Runs of raw text are counted first, so that each distinct one is folded once and not as often as it
  * occurs.  Both tables, of runs and of words, are bounded: full ones are emptied into the next. */
@@ -6,6 +7,7 @@
 #define KILN_TEXT_WORD_COUNTER_H
 
 #include "text/basic_tokenizer.h"
+#include "text/bpe_split.h"
 #include "text/word_counts.h"
 #include "text/word_tally.h"
 
@@ -15,6 +17,8 @@ struct word_counter {
     struct word_counts words; /* as the tokenizer sees them */
     int64_t n_punctuation[128];
     struct word_tally *tally;
+    bool cuts_pieces; /* by the pattern; else words are counted */
+    enum bpe_pattern pattern;
     size_t most_words; /* before `words` is full */
     bool out_of_memory;
     int64_t multiplicity; /* of the run whose words are being counted */
@@ -23,6 +27,12 @@ struct word_counter {
 /* Borrows the tally, which gets the counts of `n_threads` counters.  STATUS_MEMORY is its only failure. */
 struct status word_counter_init(struct word_counter *c, struct word_tally *tally, bool lower_case,
                                 int n_threads);
+
+/* The same for the pieces of a pattern.  Pieces of more than WORD_TALLY_MAX_BYTES are not counted. */
+struct status word_counter_init_pieces(struct word_counter *c, struct word_tally *tally,
+                                       enum bpe_pattern pattern, int n_threads);
+
+/* Safe on a zeroed struct and after a failed init. */
 void word_counter_fini(struct word_counter *c);
 
 /* Counts the words of text[0..n), any bytes; a word does not continue from one call to the next.

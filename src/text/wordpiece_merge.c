@@ -367,16 +367,16 @@ static void close_gaps(struct wordpiece_merge *m)
     m->symbols_capacity = n + 1;
 }
 
-/* The piece that two pieces make: the right one without its "##". */
+/* The piece that two pieces make: the right one without its prefix. */
 static int32_t join(struct wordpiece_merge *m, int32_t left, int32_t right)
 {
     const struct word_count *a = &m->pieces.words[left];
     const struct word_count *b = &m->pieces.words[right];
     char joined[1024];
-    size_t n = (size_t)a->n_bytes + b->n_bytes - 2;
+    size_t n = (size_t)a->n_bytes + b->n_bytes - m->prefix_bytes;
     CHECK(n <= sizeof joined, "a piece of %zu bytes", n);
     memcpy(joined, m->pieces.text + a->start, a->n_bytes);
-    memcpy(joined + a->n_bytes, m->pieces.text + b->start + 2, b->n_bytes - 2);
+    memcpy(joined + a->n_bytes, m->pieces.text + b->start + m->prefix_bytes, b->n_bytes - m->prefix_bytes);
     return wordpiece_merge_piece(m, joined, n);
 }
 
@@ -388,6 +388,8 @@ static void merge_pair(struct wordpiece_merge *m, uint32_t pair)
     if (merged < 0) {
         return;
     }
+    m->newest_left = left;
+    m->newest_right = right;
     struct merge_pair list = m->pairs[pair]; /* taken: the pair disappears from all these words */
     m->pairs[pair].words.many = NULL;
     m->pairs[pair].n_words = m->pairs[pair].words_capacity = 0;

@@ -1,5 +1,5 @@
 /* wordpiece_merge: words with counts, each a sequence of pieces, of which the most frequent adjacent pair is
- * merged repeatedly.
+ * merged repeatedly: for WordPiece, and for byte-level BPE, whose pieces have no prefix.
  *
  * The rule: the counts of all pairs are exact after every merge, and only words that contain the merged pair
  * are visited.  The heap may hold outdated entries: an entry is valid only if its count equals the pair's. */
@@ -32,7 +32,9 @@ struct wordpiece_merge {
     uint32_t *touched; /* pairs with the newest piece, whose counts grew */
     size_t n_touched, touched_capacity;
     int64_t min_frequency;
-    bool out_of_memory; /* sticky: check it at the end */
+    size_t prefix_bytes;               /* of a piece that continues a word: 2 for "##", 0 for none */
+    int32_t newest_left, newest_right; /* the pair that was merged last */
+    bool out_of_memory;                /* sticky: check it at the end */
 };
 
 /* A zeroed struct is empty. */

@@ -251,7 +251,7 @@ struct status wordpiece_train(struct buf *out, struct wordpiece_train_result *re
                               struct word_tally *tally, const struct wordpiece_train_options *o,
                               struct progress *progress)
 {
-    struct wordpiece_merge m = {0};
+    struct wordpiece_merge m = {.prefix_bytes = 2};
     *result = (struct wordpiece_train_result){0};
     struct status s = take_words(&m, result, tally, o);
     s = failed(s) ? s : merge(&m, o, progress);

@@ -58,3 +58,18 @@ expect 64 'has no room' "$kiln" vocab --input b.txt --vocab_file small.txt --voc
 expect 74 'no/such/dir' "$kiln" vocab --input b.txt --vocab_file no/such/dir/v.txt
 expect 65 'nothing.txt' "$kiln" vocab --input nothing.txt --vocab_file v.txt
 [ ! -e small.txt ] && [ -z "$(find . -name '*.tmp*')" ] || fail "something half-written was left"
+
+# byte-level BPE: three files, the same ids from each form, and refusals
+"$kiln" vocab --input corpus --kind bpe --vocab_file bpe/vocab.json --vocab_size 300 2>err && fail "a directory that is missing"
+mkdir bpe
+"$kiln" vocab --input corpus b.txt --kind bpe --vocab_file bpe/vocab.json --vocab_size 300 2>err || fail "vocab of bpe: $(cat err)"
+[ "$(head -2 bpe/merges.txt)" = "$(printf '#version: 0.2\na t')" ] || fail "merges: $(head -3 bpe/merges.txt)"
+echo "The cats sat, <|endoftext|>" | "$kiln" tokenize --vocab_file bpe/tokenizer.json >one || fail "ids by tokenizer.json"
+echo "The cats sat, <|endoftext|>" | "$kiln" tokenize --vocab_file bpe/vocab.json --merge_file bpe/merges.txt >two
+[ -s one ] && cmp -s one two || fail "other ids by the two files: $(cat one two)"
+"$kiln" vocab --input corpus --kind bpe --pattern bloom --vocab_file bpe/v.json --merge_file bpe/m.txt --vocab_size 280 2>err ||
+    fail "vocab of bloom: $(cat err)"
+grep -q 'Isolated' bpe/tokenizer.json || fail "tokenizer.json has BLOOM's pattern"
+expect 64 'does not go with --kind bpe' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/v.json --do_lower_case
+expect 64 'written over' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/merges.txt
+expect 64 'ask for at least 257' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/v.json --vocab_size 200

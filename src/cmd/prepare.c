@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/encoding_flag.h"
 #include "cmd/input_paths.h"
+#include "cmd/prepare_documents.h"
 #include "cmd/prepare_lists.h"
 #include "corpus/source_formats.h"
 #include "task/prepare_run.h"
@@ -20,6 +21,7 @@ struct prepare_args {
     const char *format;                                   /* a list of "store", "hdf5", "packed", "text" */
     const char *max_seq_length, *max_predictions_per_seq; /* lists */
     const char *keep_script, *dataset;
+    struct prepare_documents_args documents;
     bool do_lower_case;
     bool one_sentence_per_line;
     bool replace_invalid_utf8, keep_gutenberg;
@@ -39,8 +41,8 @@ static const struct option options[] = {
                      "text files, or directories of them; more paths may follow", false),
     OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
                       "vocab.txt, one piece per line; not needed for --format text alone"),
-    OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR",
-                        "directory for all output, vocab.txt included; made if missing"),
+    OPTION_STRING_ROW("output_dir", AT(output_dir), NULL, "DIR",
+                      "directory for all output, vocab.txt included; made if missing"),
     OPTION_BOOL_ROW("do_lower_case", AT(do_lower_case), NULL,
                     "lower case and strip accents: for the vocabulary of an uncased model"),
     OPTION_CHOICE_ROW(
@@ -77,7 +79,8 @@ static const struct option options[] = {
         "comma-separated list. store: tokens, from which `kiln pretrain` draws samples and masks anew in "
         "each epoch; hdf5: samples with masks drawn now, in the layout of create_pretraining_data; packed: "
         "the same, up to three sequences per row, in the layout of pack_pretraining_data_pytorch; text: the "
-        "cleaned documents as lines of JSON"),
+        "cleaned documents as lines of JSON; " DOCUMENT_STORE_FORMAT
+        ", alone: whole documents in the .bin and .idx of preprocess_data.py"),
     OPTION_STRING_ROW("max_seq_length", AT(max_seq_length), "128", "LIST",
                       "hdf5: maximum number of tokens per sequence, [CLS] and [SEP] included; a list, such "
                       "as 128,512, makes one directory each"),
@@ -100,6 +103,28 @@ static const struct option options[] = {
                     "hdf5: name directories and files as create_datasets_from_start.sh does"),
     OPTION_STRING_ROW("dataset", AT(dataset), "corpus", "NAME",
                       "name of the corpus in --reference_names, such as wikicorpus_en"),
+    OPTION_GROUP_ROW("flags of preprocess_data.py, for --format " DOCUMENT_STORE_FORMAT),
+    OPTION_STRING_ROW(
+        "output_prefix", AT(documents.output_prefix), NULL, "PATH",
+        "how the names of the files begin, in place of --output_dir: PATH_KEY_document.bin, .idx "
+        "and .json"),
+    OPTION_STRING_ROW("merge_file", AT(documents.merge_file), NULL, "FILE",
+                      "merges.txt, if --vocab_file is vocab.json"),
+    OPTION_STRING_ROW("json_keys", AT(documents.json_keys), "text", "LIST",
+                      "keys of a line whose texts are written, each to files of its own"),
+    OPTION_FLAG_ROW("append_eod", AT(documents.append_eod),
+                    "end each document with the tokenizer's end-of-text token"),
+    OPTION_INT_ROW(
+        "max_bad_lines", AT(documents.max_bad_lines), "0", 0, 1e15,
+        "number of lines that are left out, each with a warning, because they are no JSON, lack the "
+        "key or are not UTF-8"),
+    OPTION_CHOICE_ROW("tokenizer_type", AT(documents.tokenizer_type), DOCUMENT_STORE_TOKENIZERS,
+                      DOCUMENT_STORE_TOKENIZERS, "tokenizer; the vocabulary says which one it is"),
+    OPTION_CHOICE_ROW("dataset_impl", AT(documents.dataset_impl), "mmap", "mmap", "form of the files"),
+    OPTION_REFUSED_ROW("split_sentences", "a document is one sequence; sentences are for --format store"),
+    OPTION_REFUSED_ROW("keep_newlines", "it belongs to --split_sentences; line ends are always kept"),
+    OPTION_IGNORED_VALUE_ROW("workers", "N", "all cores are used, or as many as OMP_NUM_THREADS says"),
+    OPTION_IGNORED_VALUE_ROW("log_interval", "N", "progress is shown by time"),
     OPTION_GROUP_ROW("cleaning"),
     OPTION_FLAG_ROW("drop_duplicates", AT(drop_duplicates),
                     "drop documents whose text repeats an earlier one; 16,777,216 documents are remembered"),
@@ -247,6 +272,9 @@ static json_t *make_settings(const struct prepare_args *a, const struct tokenize
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         json_object_del(settings, others[i]);
     }
+    for (const char *const *flag = prepare_documents_flags; *flag != NULL; flag++) {
+        json_object_del(settings, *flag);
+    }
     if (t != NULL) {
         snprintf(hash, sizeof hash, "%016" PRIx64, t->hash);
         json_object_set_new(settings, "vocabulary", json_string(hash));
@@ -292,13 +320,52 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
     return s;
 }
 
+/* STATUS_USAGE: a flag of preprocess_data.py that another format would pass over in silence. */
+static struct status check_other_format(const struct prepare_args *a)
+{
+    const struct prepare_documents_args *d = &a->documents;
+    const char *flag = d->output_prefix != NULL ? "output_prefix"
+                       : d->merge_file != NULL  ? "merge_file"
+                       : d->append_eod          ? "append_eod"
+                       : d->max_bad_lines > 0   ? "max_bad_lines"
+                                                : NULL;
+    return flag == NULL
+               ? status_ok()
+               : status_error(STATUS_USAGE, "--%s goes with --format " DOCUMENT_STORE_FORMAT " only", flag);
+}
+
+static struct status run_documents(const struct prepare_args *a, int n_inputs, const char *const *inputs)
+{
+    struct document_store_config c = {.inputs = inputs,
+                                      .n_inputs = n_inputs,
+                                      .lines = {.replace_invalid_utf8 = a->replace_invalid_utf8},
+                                      .overwrite = a->overwrite,
+                                      .dry_run = a->dry_run};
+    if (a->resume || a->check || a->output_dir != NULL || a->do_lower_case) {
+        return status_error(STATUS_USAGE, "--%s does not go with --format " DOCUMENT_STORE_FORMAT,
+                            a->resume               ? "resume"
+                            : a->check              ? "check"
+                            : a->output_dir != NULL ? "output_dir"
+                                                    : "do_lower_case");
+    }
+    return n_inputs == 0 ? missing("input", "PATH...", "files of JSON lines, or directories of them")
+                         : prepare_documents(&a->documents, a->vocab_file, &c);
+}
+
 static struct status run_on(const struct prepare_args *a, int n_inputs, const char *const *inputs)
 {
     struct prepare_formats formats;
     struct tokenizer t;
+    if (strcmp(a->format, DOCUMENT_STORE_FORMAT) == 0) {
+        return run_documents(a, n_inputs, inputs);
+    }
+    TRY(check_other_format(a));
     TRY(prepare_formats_parse(&formats, a->format, a->packed));
     if (n_inputs == 0) {
         return missing("input", "PATH...", "text files, or directories of them");
+    }
+    if (a->output_dir == NULL) {
+        return missing("output_dir", "DIR", "directory for all output; made if missing");
     }
     if (!formats.store && !formats.hdf5 && !formats.packed) {
         return run_with(a, &formats, NULL, n_inputs, inputs);
@@ -335,7 +402,7 @@ const struct command command_prepare = {
     .options = options,
     .usual = "input|vocab_file|output_dir|do_lower_case|input_format|text_field|holdout_fraction|seed|"
              "encoding|overwrite|resume|dry-run|check|format|max_seq_length|max_predictions_per_seq|"
-             "n_shards|drop_duplicates|drop_repeated_lines",
+             "n_shards|drop_duplicates|drop_repeated_lines|output_prefix|merge_file|append_eod",
     .args_bytes = sizeof(struct prepare_args),
     .run = run,
 };

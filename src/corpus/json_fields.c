@@ -144,6 +144,20 @@ bool json_fields_string(struct buf *out, struct json_slice value)
     return is;
 }
 
+bool json_fields_exact(struct buf *out, struct json_slice value)
+{
+    if (value.text == NULL || value.text[0] != '"') {
+        return false;
+    }
+    json_t *string = json_loadb(value.text, value.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    if (string == NULL) {
+        return json_fields_string(out, value); /* half a surrogate pair, or no string */
+    }
+    buf_append(out, json_string_value(string), json_string_length(string));
+    json_decref(string);
+    return true;
+}
+
 bool json_fields_item(struct json_slice *item, struct json_slice array, size_t *at)
 {
     struct cursor c = {array.text + *at, array.text + array.n};

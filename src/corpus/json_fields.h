@@ -26,6 +26,9 @@ bool json_fields_find(struct json_slice *values, const char *const *keys, int n,
  * or one that breaks the rules of JSON, such as with the escape \q. */
 bool json_fields_string(struct buf *out, struct json_slice value);
 
+/* The same, but U+0000 stays what it is. */
+bool json_fields_exact(struct buf *out, struct json_slice value);
+
 /* Takes the next item of an array, from *at = 0 on; false after the last, and for a value that is no
  * array. */
 bool json_fields_item(struct json_slice *item, struct json_slice array, size_t *at);

@@ -1,0 +1,75 @@
+#include "cmd/prepare_documents.h"
+
+#include "cmd/prepare_lists.h"
+#include "text/tokenizer_open.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const prepare_documents_flags[] = {
+    "merge_file",   "tokenizer_type", "json_keys",     "output_prefix",
+    "dataset_impl", "append_eod",     "max_bad_lines", NULL};
+
+enum { KEY_BYTES = 64 };
+
+struct keys {
+    char texts[DOCUMENT_LINES_MOST_KEYS][KEY_BYTES];
+    const char *list[DOCUMENT_LINES_MOST_KEYS];
+    int n;
+};
+
+static struct status parse_keys(struct keys *k, const char *list)
+{
+    struct prepare_word word;
+    k->n = 0;
+    for (const char *rest = list; prepare_word_next(&word, &rest); k->n++) {
+        if (k->n == DOCUMENT_LINES_MOST_KEYS || word.n == 0 || word.n >= KEY_BYTES ||
+            memchr(word.text, '/', word.n) != NULL) {
+            return status_error(STATUS_USAGE,
+                                "--json_keys is '%.60s', but must be a list of at most %d names of up to %d "
+                                "bytes without a slash",
+                                list, DOCUMENT_LINES_MOST_KEYS, KEY_BYTES - 1);
+        }
+        snprintf(k->texts[k->n], KEY_BYTES, "%.*s", (int)word.n, word.text);
+        k->list[k->n] = k->texts[k->n];
+        for (int i = 0; i < k->n; i++) {
+            if (strcmp(k->list[i], k->list[k->n]) == 0) {
+                return status_error(STATUS_USAGE, "--json_keys has '%s' twice", k->list[i]);
+            }
+        }
+    }
+    return status_ok();
+}
+
+static struct status open_tokenizer(struct tokenizer *t, const char *vocab_file, const char *merge_file)
+{
+    if (vocab_file == NULL) {
+        return status_error(
+            STATUS_USAGE, "kiln prepare needs --vocab_file FILE: vocab.json with --merge_file merges.txt, or "
+                          "tokenizer.json");
+    }
+    return merge_file != NULL ? tokenizer_open_merges(t, vocab_file, merge_file)
+                              : tokenizer_open_vocabulary(t, vocab_file, false);
+}
+
+struct status prepare_documents(const struct prepare_documents_args *a, const char *vocab_file,
+                                struct document_store_config *c)
+{
+    struct keys keys;
+    struct tokenizer t;
+    if (a->output_prefix == NULL) {
+        return status_error(STATUS_USAGE, "kiln prepare --format " DOCUMENT_STORE_FORMAT
+                                          " needs --output_prefix PATH: how the names of its files begin");
+    }
+    TRY(parse_keys(&keys, a->json_keys));
+    TRY(open_tokenizer(&t, vocab_file, a->merge_file));
+    c->output_prefix = a->output_prefix;
+    c->max_bad_lines = a->max_bad_lines;
+    c->lines.tokenizer = &t;
+    c->lines.keys = keys.list;
+    c->lines.n_keys = keys.n;
+    c->lines.append_end = a->append_eod;
+    struct status s = document_store_write(c);
+    tokenizer_fini(&t);
+    return s;
+}

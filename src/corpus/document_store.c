@@ -1,0 +1,289 @@
+#include "corpus/document_store.h"
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/progress.h"
+#include "core/stop.h"
+#include "corpus/input_guard.h"
+#include "corpus/source_formats.h"
+#include "io/token_store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { SUFFIX_ROOM = 40 }; /* bytes that are appended to a store's path */
+
+struct output {
+    char prefix[FILE_PATH_BYTES]; /* PREFIX_KEY_document */
+    char work[FILE_PATH_BYTES];   /* where it grows */
+    struct indexed_writer writer;
+    struct indexed_sums sums;
+    bool is_committed;
+};
+
+struct run {
+    const struct document_store_config *config;
+    struct input_files files;
+    struct document_lines lines;
+    struct text_reader reader;
+    struct output outputs[DOCUMENT_LINES_MOST_KEYS];
+    int64_t n_lines, n_bad;
+    uint64_t done_bytes; /* of the files before the current one */
+    int64_t start_ns;
+    struct progress progress;
+};
+
+/* ---- outputs ---- */
+
+static const char *const suffixes[] = {".bin", ".idx", ".json"};
+enum { N_SUFFIXES = sizeof suffixes / sizeof suffixes[0] };
+
+static void make_path(char path[FILE_PATH_BYTES], const char *prefix, const char *suffix)
+{
+    snprintf(path, FILE_PATH_BYTES, "%.*s%s", FILE_PATH_BYTES - SUFFIX_ROOM, prefix, suffix);
+}
+
+static struct status name_outputs(struct run *r)
+{
+    const struct document_store_config *c = r->config;
+    for (int k = 0; k < c->lines.n_keys; k++) {
+        struct output *o = &r->outputs[k];
+        int n = snprintf(o->prefix, sizeof o->prefix, "%s_%s_document", c->output_prefix, c->lines.keys[k]);
+        if (n + SUFFIX_ROOM >= FILE_PATH_BYTES) {
+            return status_error(STATUS_USAGE, "--output_prefix %.60s... is longer than %d bytes with its key",
+                                c->output_prefix, FILE_PATH_BYTES - SUFFIX_ROOM);
+        }
+        make_path(o->work, o->prefix, ".unfinished");
+    }
+    return status_ok();
+}
+
+static struct status check_output(const struct run *r, const char *path)
+{
+    TRY(input_guard_check_file(&r->files, "--output_prefix", path));
+    if (!r->config->overwrite && access(path, F_OK) == 0) {
+        return status_error(STATUS_USAGE, "%s is there already; --overwrite replaces it", path);
+    }
+    return r->config->dry_run ? status_ok() : file_check_output(path, 0);
+}
+
+static struct status check_outputs(const struct run *r)
+{
+    char path[FILE_PATH_BYTES];
+    for (int k = 0; k < r->config->lines.n_keys; k++) {
+        for (int i = 0; i < N_SUFFIXES; i++) {
+            make_path(path, r->outputs[k].prefix, suffixes[i]);
+            TRY(check_output(r, path));
+        }
+    }
+    return status_ok();
+}
+
+static struct status open_outputs(struct run *r)
+{
+    for (int k = 0; k < r->config->lines.n_keys; k++) {
+        TRY(indexed_writer_open(&r->outputs[k].writer, r->outputs[k].work, r->config->lines.tokenizer->n));
+    }
+    return status_ok();
+}
+
+static void remove_work(const struct output *o)
+{
+    static const char *const parts[] = {".bin", ".idx", ".sizes", ".bounds"};
+    char path[FILE_PATH_BYTES];
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        make_path(path, o->work, parts[i]);
+        unlink(path);
+    }
+}
+
+static struct status move(const struct output *o, const char *suffix)
+{
+    char from[FILE_PATH_BYTES], to[FILE_PATH_BYTES];
+    make_path(from, o->work, suffix);
+    make_path(to, o->prefix, suffix);
+    return rename(from, to) == 0
+               ? status_ok()
+               : status_error(STATUS_IO, "renaming %s to %s failed: %s", from, to, strerror(errno));
+}
+
+static struct status sync_directory_of(const char *path)
+{
+    char directory[FILE_PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    snprintf(directory, sizeof directory, "%.*s", slash == NULL ? 1 : (int)(slash + 1 - path),
+             slash == NULL ? "." : path);
+    return file_sync_directory(directory);
+}
+
+/* An old description goes first and the new one comes last, so no store is described by another's. */
+static struct status finish(struct run *r, struct output *o)
+{
+    const struct tokenizer *t = r->config->lines.tokenizer;
+    struct indexed_writer *w = &o->writer;
+    struct token_store_info info = {.kiln_version = KILN_VERSION,
+                                    .vocab_hash = t->hash,
+                                    .vocab_size = t->n,
+                                    .lower_case = t->lower_case,
+                                    .n_documents = w->n_documents,
+                                    .n_sentences = w->n_sequences,
+                                    .n_tokens = w->n_tokens};
+    char path[FILE_PATH_BYTES];
+    TRY(indexed_writer_commit(w, &o->sums));
+    o->is_committed = true;
+    info.bin_crc = w->parts[INDEXED_BIN].mark.crc;
+    info.idx_crc = w->idx.crc;
+    make_path(path, o->prefix, ".json");
+    unlink(path);
+    TRY(move(o, ".bin"));
+    TRY(move(o, ".idx"));
+    TRY(sync_directory_of(o->prefix));
+    TRY(token_store_write_info(o->prefix, &info, &o->sums));
+    log_info("wrote %s.bin and .idx: %" PRId64 " documents, %" PRId64 " tokens of %d bytes", o->prefix,
+             info.n_documents, info.n_tokens, w->token_bytes);
+    return status_ok();
+}
+
+/* ---- lines ---- */
+
+static struct status judge(struct run *r, const char *path, const struct document_line *line)
+{
+    const char *what = document_fault_texts[line->fault];
+    if (++r->n_bad > r->config->max_bad_lines) {
+        return status_error(STATUS_DATA,
+                            "%s:%" PRId64
+                            ": the line %s; --max_bad_lines N passes over N such lines, and this "
+                            "is number %" PRId64,
+                            path, line->number, what, r->n_bad);
+    }
+    log_warning("%s:%" PRId64 ": the line %s; it is left out", path, line->number, what);
+    return status_ok();
+}
+
+static void add_documents(struct run *r, const struct document_line *line)
+{
+    for (int k = 0; k < r->config->lines.n_keys; k++) {
+        size_t n;
+        const int32_t *ids = document_lines_ids(&r->lines, line, k, &n);
+        if (n > 0) {
+            indexed_writer_add(&r->outputs[k].writer, ids, (int64_t)n);
+            indexed_writer_end_document(&r->outputs[k].writer);
+        }
+    }
+}
+
+static void show_progress(struct run *r)
+{
+    double done = (double)(r->done_bytes + text_reader_done_bytes(&r->reader)) / 1e6;
+    progress_show(&r->progress, "prepare: %.1f of %.1f MB, %.1f MB/s", done,
+                  (double)r->files.total_bytes / 1e6, done / (clock_since_s(r->start_ns) + 1e-9));
+}
+
+static struct status add_block(struct run *r, const char *path)
+{
+    for (size_t i = 0; i < r->lines.n; i++) {
+        const struct document_line *line = &r->lines.lines[i];
+        r->n_lines++;
+        if (line->fault != DOCUMENT_LINE_GOOD) {
+            TRY(judge(r, path, line));
+        } else {
+            add_documents(r, line);
+        }
+    }
+    for (int k = 0; k < r->config->lines.n_keys; k++) {
+        TRY(indexed_writer_status(&r->outputs[k].writer));
+    }
+    if (progress_due(&r->progress)) {
+        show_progress(r);
+    }
+    return stop_requested() ? status_error(STATUS_PREEMPTED, "stopped by a signal; nothing was written")
+                            : status_ok();
+}
+
+/* Bytes that are no UTF-8 are let through: they are a fault of their line, not of the file. */
+static struct status read_file(struct run *r, const struct input_file *f)
+{
+    const struct source_format *format;
+    size_t n_head;
+    TRY(text_reader_open(&r->reader, f->path, f->n_bytes, NULL, true));
+    const char *head = text_reader_head(&r->reader, &n_head);
+    struct status s = source_formats_choose(&format, &json_source, f->path, head, n_head);
+    do {
+        s = failed(s) ? s : document_lines_next(&r->lines, &r->reader);
+        s = failed(s) ? s : add_block(r, f->path);
+    } while (!failed(s) && r->lines.n > 0);
+    text_reader_close(&r->reader);
+    r->done_bytes += f->n_bytes;
+    return s;
+}
+
+static struct status read_files(struct run *r)
+{
+    for (int64_t i = 0; i < r->files.n; i++) {
+        TRY(read_file(r, &r->files.files[i]));
+    }
+    for (int k = 0; k < r->config->lines.n_keys; k++) {
+        if (r->outputs[k].writer.n_documents == 0) {
+            return status_error(STATUS_DATA, "no line of the input has a text with tokens for the key %s",
+                                r->config->lines.keys[k]);
+        }
+    }
+    return status_ok();
+}
+
+/* ---- the run ---- */
+
+static struct status write_all(struct run *r)
+{
+    struct status s = open_outputs(r);
+    s = failed(s) ? s : document_lines_init(&r->lines, r->config->lines);
+    s = failed(s) ? s : read_files(r);
+    progress_end(&r->progress);
+    for (int k = 0; k < r->config->lines.n_keys; k++) {
+        struct output *o = &r->outputs[k];
+        s = failed(s) ? s : finish(r, o);
+        if (!o->is_committed) {
+            indexed_writer_abandon(&o->writer);
+        }
+        remove_work(o);
+        block_sums_fini(&o->sums.bin);
+        block_sums_fini(&o->sums.idx);
+    }
+    document_lines_fini(&r->lines);
+    return s;
+}
+
+struct status document_store_write(const struct document_store_config *c)
+{
+    struct run *r = calloc(1, sizeof *r);
+    if (r == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for documents");
+    }
+    r->config = c;
+    r->start_ns = clock_ns();
+    r->progress = progress_begin(!c->dry_run);
+    text_reader_init(&r->reader);
+    struct status s = input_files_list(&r->files, c->inputs, c->n_inputs);
+    s = failed(s) ? s : name_outputs(r);
+    s = failed(s) ? s : check_outputs(r);
+    if (!failed(s) && c->dry_run) {
+        log_info("would read %" PRId64 " files, %.1f MB, and write %s.bin and .idx; nothing was written",
+                 r->files.n, (double)r->files.total_bytes / 1e6, r->outputs[0].prefix);
+    } else if (!failed(s)) {
+        stop_install();
+        stop_begin_work();
+        s = write_all(r);
+    }
+    if (!failed(s) && !c->dry_run) {
+        double seconds = clock_since_s(r->start_ns);
+        log_info("%" PRId64 " lines, %" PRId64 " bad, %.1f MB, %.1f s, %.0f MB/s", r->n_lines, r->n_bad,
+                 (double)r->files.total_bytes / 1e6, seconds, (double)r->files.total_bytes / 1e6 / seconds);
+    }
+    text_reader_fini(&r->reader);
+    input_files_fini(&r->files);
+    free(r);
+    return s;
+}

@@ -1,0 +1,30 @@
+/* document_store: JSON lines to the stores of whole documents that Megatron-LM's preprocess_data.py writes,
+ * byte for byte: PREFIX_KEY_document.bin and .idx for each key, in which a document is one sequence
+ * (io/indexed.h), and .json beside them, which says with which tokenizer (io/token_store.h).
+ *
+ * The rule: the same lines and tokenizer give the same bytes on any number of threads; a text without tokens
+ * writes nothing; files have their names only when they are complete. */
+#ifndef KILN_CORPUS_DOCUMENT_STORE_H
+#define KILN_CORPUS_DOCUMENT_STORE_H
+
+#include "corpus/document_lines.h"
+
+/* The name of this format and the tokenizers of preprocess_data.py that kiln has, for flags. */
+#define DOCUMENT_STORE_FORMAT     "gpt"
+#define DOCUMENT_STORE_TOKENIZERS "GPT2BPETokenizer"
+
+struct document_store_config {
+    const char *const *inputs; /* [n_inputs] files of JSON lines, or directories of them */
+    int n_inputs;
+    const char *output_prefix;
+    struct document_lines_config lines;
+    int64_t max_bad_lines; /* that are passed over, with a warning each */
+    bool overwrite;
+    bool dry_run; /* list the input and check the output, but write nothing */
+};
+
+/* STATUS_USAGE: the output is there already, or is an input.  STATUS_DATA, naming file and line: one bad line
+ * too many, or no document at all; STATUS_PREEMPTED after a signal.  Then nothing is left. */
+struct status document_store_write(const struct document_store_config *config);
+
+#endif

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# `kiln prepare --format gpt` as a user of preprocess_data.py runs it: its files, byte for byte (tests/golden/make_documents.py), from
+# plain and compressed lines, on one thread and several; bad lines by file and line; nothing half written.
+. "$(dirname "$0")/begin.sh"
+golden=$(realpath "$(dirname "$0")/../golden/documents")
+cd "$dir"
+vocab=(--vocab-file "$golden/vocab.json" --merge-file "$golden/merges.txt")
+prepare=("$kiln" prepare --format gpt --tokenizer-type GPT2BPETokenizer --dataset-impl mmap --workers 4)
+
+expect_golden() {
+    for key in text title; do
+        for end in bin idx; do
+            cmp "$1_${key}_document.$end" "$golden/$key.$end" || fail "$1: $key.$end is other than preprocess_data.py's"
+        done
+    done
+}
+"${prepare[@]}" --input "$golden/lines.jsonl" "${vocab[@]}" --json-keys text,title --append-eod --output-prefix one 2>err ||
+    fail "$(cat err)"
+expect_golden one
+grep -q '"documents": 7' one_text_document.json && grep -q 'vocab_hash' one_text_document.json || fail "the description: $(cat one*.json)"
+gzip -c "$golden/lines.jsonl" >lines.gz
+OMP_NUM_THREADS=3 "${prepare[@]}" --input lines.gz "${vocab[@]}" --json_keys text,title --append_eod --output_prefix two 2>err ||
+    fail "$(cat err)"
+expect_golden two
+bzip2 -c "$golden/lines.jsonl" >lines.bz2
+"${prepare[@]}" --input lines.bz2 "${vocab[@]}" --json_keys text,title --append_eod --output_prefix two --overwrite 2>err || fail "$(cat err)"
+expect_golden two
+
+# without ends of text: a token less for each document
+"${prepare[@]}" --input "$golden/lines.jsonl" "${vocab[@]}" --output_prefix bare 2>err || fail "$(cat err)"
+[ $(($(stat -c %s "$golden/text.bin") - $(stat -c %s bare_text_document.bin))) = 14 ] || fail "a document's end without --append_eod"
+
+# 65,500 pieces or more: four bytes a token, the same ids
+{
+    head -c -1 "$golden/vocab.json" | sed '$ s/}$//'
+    seq $((256 + $(wc -l <"$golden/merges.txt"))) 65500 | sed 's/.*/,"q#&":&/'
+    echo '}'
+} | tr -d '\n' >large.json
+"${prepare[@]}" --input "$golden/lines.jsonl" --vocab_file large.json --merge_file "$golden/merges.txt" --append_eod --output_prefix large 2>err ||
+    fail "$(cat err)"
+od -An -v -w4 -td4 large_text_document.bin | tr -d ' ' >wide
+od -An -v -w2 -tu2 "$golden/text.bin" | tr -d ' ' >narrow
+cmp wide narrow || fail "other ids with four bytes a token"
+[ "$(od -An -j17 -N1 -tu1 large_text_document.idx | tr -d ' ')" = 4 ] || fail "the type of four bytes"
+
+# bad lines
+{
+    head -2 "$golden/lines.jsonl"
+    echo '{"text": "cut'
+    echo '{"other": "x"}'
+    echo '{"text": 3}'
+    printf '{"text": "\xff"}\n\n'
+    tail -1 "$golden/lines.jsonl"
+} >bad.jsonl
+expect 65 'bad.jsonl:3: the line is no JSON object' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix bad
+expect 65 'bad.jsonl:6: the line is not UTF-8' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix bad --max_bad_lines 3
+grep -q 'bad.jsonl:4: the line lacks the key' err && grep -q 'bad.jsonl:5: the line has another value' err || fail "$(cat err)"
+[ -z "$(find . -name 'bad_*')" ] || fail "something half written was left: $(ls)"
+"${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix bad --max_bad_lines 4 2>err || fail "$(cat err)"
+grep -q '7 lines, 4 bad' err && grep -q '"documents": 3' bad_text_document.json || fail "bad lines are counted: $(cat err)"
+expect 64 'there already' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix bad --max_bad_lines 4
+echo '{"text": ""}' >none.jsonl
+expect 65 'no line of the input' "${prepare[@]}" --input none.jsonl "${vocab[@]}" --output_prefix none
+expect 64 'needs --output_prefix' "${prepare[@]}" --input bad.jsonl "${vocab[@]}"
+expect 64 'goes with --format gpt' "$kiln" prepare --input bad.jsonl --vocab_file v --output_dir o --append_eod
+expect 64 'a document is one sequence' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x --split-sentences
+"${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix dry --dry-run 2>err || fail "$(cat err)"
+[ -z "$(find . -name 'dry*')" ] || fail "a dry run wrote something"

@@ -298,9 +298,15 @@ const char *safetensors_slice_text(const struct safetensors *f, const struct saf
     return find_text(f, SLICE, e->name);
 }
 
-static void format_sum(char out[SUM_BYTES], const void *bytes, size_t n)
+static void format_sum(char out[SUM_BYTES], uint32_t sum)
 {
-    snprintf(out, SUM_BYTES, "%08" PRIx32, hash_crc32c(0, bytes, n));
+    snprintf(out, SUM_BYTES, "%08" PRIx32, sum);
+}
+
+uint32_t safetensors_sum(tensor t)
+{
+    CHECK(tensor_is_dense(t), "a sum of strided values");
+    return hash_crc32c(0, t.data, tensor_bytes(t));
 }
 
 bool safetensors_has_sums(const struct safetensors *f)
@@ -323,7 +329,7 @@ struct status safetensors_check_sums(const struct safetensors *f, const char *so
     for (int i = 0; i < f->n && has_sums; i++) {
         const struct safetensors_entry *e = &f->entries[i];
         const char *wanted = find_text(f, SUM, e->name);
-        format_sum(sum, e->data, e->bytes);
+        format_sum(sum, hash_crc32c(0, e->data, e->bytes));
         if (wanted == NULL || strcmp(sum, wanted) != 0) {
             return status_error(STATUS_DATA,
                                 "%s: the CRC-32C of tensor %.80s is %s, but its metadata says %.20s: the "
@@ -362,8 +368,7 @@ static bool describe_more(json_t *metadata, const struct safetensors_item *item)
     char sum[SUM_BYTES];
     bool complete = item->slice == NULL || describe_text(metadata, SLICE, item, item->slice);
     if (item->summed) {
-        CHECK(tensor_is_dense(item->shape), "%s is not dense", item->name);
-        format_sum(sum, item->shape.data, tensor_bytes(item->shape));
+        format_sum(sum, item->sum);
         complete &= describe_text(metadata, SUM, item, sum);
     }
     return complete;

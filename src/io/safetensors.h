@@ -79,8 +79,12 @@ struct safetensors_item {
     const char *name;
     tensor shape;      /* dtype and dims, 1 to 4 */
     const char *slice; /* of which it is (tensor_slice_format); NULL: a whole tensor */
-    bool summed;       /* the header gets a sum of the data, which must then be there, and dense */
+    bool summed;       /* the header gets `sum` */
+    uint32_t sum;      /* safetensors_sum of the values */
 };
+
+/* The CRC-32C of the values of a dense host tensor. */
+uint32_t safetensors_sum(tensor t);
 
 /* A file being written.  The header is written first, then one put per item, in the order of the items. */
 struct safetensors_writer {

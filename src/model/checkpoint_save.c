@@ -140,6 +140,7 @@ static bool fill_item(struct safetensors_item *item, struct tensor_text *text, c
     tensor values = from < to ? tensor_slice(s->flat, p->offset + from - s->begin, to - from) : NULL_TENSOR;
     snprintf(text->name, sizeof text->name, "%s%s", s->prefix, p->name);
     *item = (struct safetensors_item){.name = text->name, .shape = values, .summed = summed};
+    item->sum = summed && from < to ? safetensors_sum(values) : 0;
     if (whole && p->n_dims == 2) {
         item->shape = tensor_2d(values.data, values.dtype, p->dims[0], p->dims[1]);
     } else if (!whole) {

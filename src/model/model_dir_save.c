@@ -4,6 +4,7 @@
 #include "text/tokenizer_files.h"
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
+#include "model/file_tensors.h"
 #include "model/model_dir.h"
 #include "model/model_dir_forms.h"
 #include "model/model_sums.h"
@@ -20,10 +21,12 @@ enum { SHARD_NAME_BYTES = 64 };
 
 struct saving {
     const struct model_dir_contents *c;
-    struct temporary temporary;     /* the directory being filled */
-    struct safetensors_item *items; /* [params->n] */
-    int *shards;                    /* [params->n] of each item, from 0 */
+    struct temporary temporary; /* the directory being filled */
+    struct file_tensors tensors;
+    struct safetensors_item *items; /* [tensors.n] */
+    int *shards;                    /* [tensors.n] of each item, from 0 */
     int n_shards;
+    void *room; /* for a tensor that is no parameter as it stands */
 };
 
 static struct status out_of_memory(const char *what)
@@ -55,26 +58,28 @@ static struct status write_config(const struct saving *s, const char *name, cons
 }
 
 /* The files of a bare encoder have no prefix. */
-static const char *file_name_of(const struct saving *s, const struct param *p)
+static const char *file_name_of(const struct saving *s, const char *name)
 {
     const struct model_family *f = s->c->family;
     size_t n = strlen(f->root);
-    return s->c->task == f->bare_task && strncmp(p->name, f->root, n) == 0 ? p->name + n : p->name;
+    return s->c->task == f->bare_task && strncmp(name, f->root, n) == 0 ? name + n : name;
 }
 
 /* Fills shards in order; a tensor larger than a shard gets its own. */
 static struct status plan_shards(struct saving *s)
 {
-    const struct param_table *t = s->c->params;
+    const struct file_tensors *t = &s->tensors;
     uint64_t limit = s->c->max_shard_bytes == 0 ? MODEL_DIR_SHARD_BYTES : s->c->max_shard_bytes, used = 0;
     s->items = calloc((size_t)t->n, sizeof *s->items);
     s->shards = calloc((size_t)t->n, sizeof *s->shards);
-    if (s->items == NULL || s->shards == NULL) {
+    s->room = malloc(t->most_bytes + 1);
+    if (s->items == NULL || s->shards == NULL || s->room == NULL) {
         return out_of_memory("the list of tensors");
     }
     for (int i = 0; i < t->n; i++) {
-        s->items[i] = (struct safetensors_item){file_name_of(s, &t->params[i]),
-                                                param_view(&t->params[i], s->c->master), .summed = true};
+        tensor values = file_tensors_values(t, i, s->c->master, s->room);
+        s->items[i] = (struct safetensors_item){file_name_of(s, t->tensors[i].name), t->tensors[i].shape,
+                                                .summed = true, .sum = safetensors_sum(values)};
         uint64_t bytes = tensor_bytes(s->items[i].shape);
         if (used > 0 && used + bytes > limit) {
             s->n_shards++;
@@ -105,7 +110,7 @@ static struct status write_shard(const struct saving *s, int shard, int first, i
     TRY(checkpoint_path(path, "%s/%s", s->temporary.path, name));
     TRY(safetensors_writer_open(&w, path, s->items + first, last - first));
     for (int i = first; i < last; i++) {
-        safetensors_writer_put(&w, s->items[i].shape);
+        safetensors_writer_put(&w, file_tensors_values(&s->tensors, i, s->c->master, s->room));
     }
     return safetensors_writer_commit(&w);
 }
@@ -115,7 +120,7 @@ static struct status write_index(const struct saving *s)
     json_t *map = json_object();
     uint64_t total = 0;
     bool complete = map != NULL;
-    for (int i = 0; i < s->c->params->n; i++) {
+    for (int i = 0; i < s->tensors.n; i++) {
         char name[SHARD_NAME_BYTES];
         shard_name(name, s, s->shards[i]);
         complete &= json_object_set_new(map, s->items[i].name, json_string(name)) == 0;
@@ -132,7 +137,8 @@ static struct status write_index(const struct saving *s)
 
 static struct status write_weights(struct saving *s)
 {
-    int n = s->c->params->n;
+    TRY(file_tensors_init(&s->tensors, s->c->family, s->c->config, s->c->params, s->c->master.dtype));
+    int n = s->tensors.n;
     TRY(plan_shards(s));
     for (int first = 0; first < n;) {
         int last = first + 1;
@@ -286,7 +292,9 @@ struct status model_dir_save(const char *path, const struct model_dir_contents *
         status = temporary_put_directory(&s.temporary, final);
     }
     temporary_remove(&s.temporary);
+    file_tensors_fini(&s.tensors);
     free(s.items);
     free(s.shards);
+    free(s.room);
     return status_context(status, "cannot save the model %s", path);
 }

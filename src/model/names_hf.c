@@ -116,6 +116,7 @@ struct names_hf names_hf_canonical(const struct model_family *f, const char *nam
         *slash = '.';
     }
     r.transposed = names_hf_rename(r.name, f->renames);
+    r.transposed |= f->forms != NULL && names_hf_rename(r.name, f->forms);
     r.tied = take_tied(f, r.name);
     r.part = names_hf_part(f, r.name);
     return r;

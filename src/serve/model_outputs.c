@@ -236,15 +236,15 @@ struct status model_outputs_save(const char *path, const struct outputs_input *i
                                  const struct model_outputs *o)
 {
     struct safetensors_item items[3 + OUTPUTS_N] = {
-        {"ids", tensor_2d(in->ids, DTYPE_I32, in->n_sequences, in->length), NULL, false},
-        {"types", tensor_2d(in->types, DTYPE_I32, in->n_sequences, in->length), NULL, false},
-        {"lengths", tensor_1d(in->lengths, DTYPE_I32, in->n_sequences), NULL, false},
+        {"ids", tensor_2d(in->ids, DTYPE_I32, in->n_sequences, in->length), NULL, false, 0},
+        {"types", tensor_2d(in->types, DTYPE_I32, in->n_sequences, in->length), NULL, false, 0},
+        {"lengths", tensor_1d(in->lengths, DTYPE_I32, in->n_sequences), NULL, false, 0},
     };
     int n = 3;
     struct safetensors_writer w;
     for (int k = 0; k < OUTPUTS_N; k++) {
         if (!tensor_is_null(o->values[k])) {
-            items[n++] = (struct safetensors_item){outputs_names[k], o->values[k], NULL, false};
+            items[n++] = (struct safetensors_item){outputs_names[k], o->values[k], NULL, false, 0};
         }
     }
     TRY(safetensors_writer_open(&w, path, items, n));

@@ -9,17 +9,20 @@ struct tokenizer_config tokenizer_config_defaults(void)
 
 static struct status check_class(const json_t *object, bool any_class, const char *source)
 {
-    static const char *const classes[] = {"BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast",
-                                          "TokenizersBackend"};
+    enum { N_CLASSES = 7, N_BERT_CLASSES = 2 };
+    static const char *const classes[N_CLASSES] = {
+        "BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast", "TokenizersBackend",
+        "GPT2Tokenizer", "GPT2TokenizerFast", "BloomTokenizerFast"};
     const char *name = classes[0];
     TRY(json_get_string(object, source, "tokenizer_class", false, &name));
-    for (int i = 0; i < (any_class ? 4 : 2); i++) {
+    for (int i = 0; i < (any_class ? N_CLASSES : N_BERT_CLASSES); i++) {
         if (strcmp(name, classes[i]) == 0) {
             return status_ok();
         }
     }
-    return status_error(STATUS_DATA, "%s: \"tokenizer_class\" is \"%.60s\"; only BertTokenizer is supported",
-                        source, name);
+    return status_error(STATUS_DATA, "%s: \"tokenizer_class\" is \"%.60s\"; %s", source, name,
+                        any_class ? "kiln has those of BERT, GPT-2 and BLOOM"
+                                  : "only BertTokenizer is supported");
 }
 
 /* "No limit" is written as 1e30, which no integer type of ours holds. */
@@ -61,6 +64,7 @@ static struct status parse_object(struct tokenizer_config *c, const json_t *obje
     TRY(check_flag(object, source, "strip_accents", c->lower_case));
     TRY(check_flag(object, source, "do_basic_tokenize", true));
     TRY(check_flag(object, source, "tokenize_chinese_chars", true));
+    TRY(check_flag(object, source, "add_prefix_space", false));
     const json_t *decoder = json_object_get(object, "added_tokens_decoder");
     return c->added == NULL ? status_ok() : added_tokens_read_decoder(c->added, decoder, source);
 }

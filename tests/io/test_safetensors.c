@@ -165,14 +165,14 @@ static void test_writer(void)
         f64[i] = i / 3.0;
     }
     const struct safetensors_item items[] = {
-        {"single", tensor_2d(NULL, DTYPE_F32, 2, 3), NULL, false},
-        {"brain", tensor_2d(NULL, DTYPE_BF16, 2, 3), NULL, false},
-        {"half \"quoted\"", tensor_2d(NULL, DTYPE_F16, 2, 3), NULL, false},
-        {"double", tensor_1d(NULL, DTYPE_F64, 5000), NULL, false},
-        {"narrowed", tensor_1d(NULL, DTYPE_F32, 5000), NULL, false},
-        {"int", tensor_1d(NULL, DTYPE_I32, 2), NULL, false},
-        {"byte", tensor_1d(NULL, DTYPE_U8, 1), NULL, false},
-        {"empty", tensor_1d(NULL, DTYPE_F32, 0), NULL, false}};
+        {"single", tensor_2d(NULL, DTYPE_F32, 2, 3), NULL, false, 0},
+        {"brain", tensor_2d(NULL, DTYPE_BF16, 2, 3), NULL, false, 0},
+        {"half \"quoted\"", tensor_2d(NULL, DTYPE_F16, 2, 3), NULL, false, 0},
+        {"double", tensor_1d(NULL, DTYPE_F64, 5000), NULL, false, 0},
+        {"narrowed", tensor_1d(NULL, DTYPE_F32, 5000), NULL, false, 0},
+        {"int", tensor_1d(NULL, DTYPE_I32, 2), NULL, false, 0},
+        {"byte", tensor_1d(NULL, DTYPE_U8, 1), NULL, false, 0},
+        {"empty", tensor_1d(NULL, DTYPE_F32, 0), NULL, false, 0}};
     struct safetensors_writer w;
     EXPECT_OK(safetensors_writer_open(&w, path, items, 8));
     tensor single = tensor_2d(f32, DTYPE_F32, 2, 3);
@@ -217,9 +217,12 @@ static void test_sums(void)
     char path[] = "/tmp/kiln_test_sums_XXXXXX";
     float a[4] = {1, -2, 3.5f, 0}, b[4] = {0.25f, 7, -1, 9};
     int32_t c[3] = {1, 2, 3};
-    struct safetensors_item items[] = {{"layer.0.w", tensor_2d(a, DTYPE_F32, 2, 2), NULL, true},
-                                       {"layer.1.w", tensor_2d(b, DTYPE_F32, 2, 2), NULL, true},
-                                       {"c", tensor_1d(c, DTYPE_I32, 3), NULL, true}};
+    struct safetensors_item items[] = {
+        {"layer.0.w", tensor_2d(a, DTYPE_F32, 2, 2), NULL, true,
+         safetensors_sum(tensor_2d(a, DTYPE_F32, 2, 2))},
+        {"layer.1.w", tensor_2d(b, DTYPE_F32, 2, 2), NULL, true,
+         safetensors_sum(tensor_2d(b, DTYPE_F32, 2, 2))},
+        {"c", tensor_1d(c, DTYPE_I32, 3), NULL, true, safetensors_sum(tensor_1d(c, DTYPE_I32, 3))}};
     struct safetensors_writer w;
     struct safetensors f, flipped;
     close(mkstemp(path));

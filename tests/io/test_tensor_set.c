@@ -165,8 +165,8 @@ static void test_written(void)
     EXPECT(fd >= 0 && close(fd) == 0, "no file");
     const struct tensor_slice slice = {.n_dims = 2, .dims = {3, 4}, .begin = 5, .end = 8};
     tensor_slice_format(words, &slice);
-    const struct safetensors_item items[] = {{"whole", tensor_1d(data, DTYPE_F32, 2), NULL, false},
-                                             {"part", tensor_1d(data, DTYPE_F32, 3), words, false}};
+    const struct safetensors_item items[] = {{"whole", tensor_1d(data, DTYPE_F32, 2), NULL, false, 0},
+                                             {"part", tensor_1d(data, DTYPE_F32, 3), words, false, 0}};
     struct safetensors_writer w;
     EXPECT_OK(safetensors_writer_open(&w, path, items, 2));
     safetensors_writer_put(&w, items[0].shape);

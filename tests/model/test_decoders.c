@@ -207,6 +207,59 @@ static void test_training(void)
     check_training("bloom", bloom, sizeof bloom / sizeof bloom[0]);
 }
 
+/* ---- what kiln writes ---- */
+
+/* Every tensor of the directory that was saved is, bit by bit, that of the one that was read. */
+static void check_files(const char *name, const char *saved)
+{
+    char path[PATH];
+    struct safetensors ours, theirs;
+    snprintf(path, sizeof path, "%s/model.safetensors", saved);
+    EXPECT_OK(safetensors_open(&ours, path));
+    snprintf(path, sizeof path, "%s/model.safetensors", path_of(name));
+    EXPECT_OK(safetensors_open(&theirs, path));
+    EXPECT(ours.n == theirs.n && safetensors_has_sums(&ours), "%d tensors, not %d", ours.n, theirs.n);
+    for (int i = 0; i < ours.n; i++) {
+        const struct safetensors_entry *e = &ours.entries[i], *wanted = safetensors_find(&theirs, e->name);
+        EXPECT(wanted != NULL && e->n_dims == wanted->n_dims && e->bytes == wanted->bytes &&
+                   memcmp(e->dims, wanted->dims, sizeof e->dims) == 0 &&
+                   memcmp(e->data, wanted->data, e->bytes) == 0,
+               "%s of %s was written otherwise", e->name, name);
+    }
+    printf("%s: %d tensors, written as they were read\n", name, ours.n);
+    safetensors_close(&ours);
+    safetensors_close(&theirs);
+}
+
+static void check_saved(const char *name)
+{
+    struct model_dir m;
+    struct param_table params = {0};
+    struct load_report report;
+    char saved[PATH];
+    snprintf(saved, sizeof saved, "%s_saved", path_of(name));
+    EXPECT_OK(model_dir_open(&m, path_of(name)));
+    EXPECT_OK(model_dir_declare(&m, &params, m.task));
+    float *flat = calloc((size_t)params.n_elements, sizeof *flat);
+    EXPECT(flat != NULL, "no memory");
+    tensor master = tensor_1d(flat, DTYPE_F32, params.n_elements);
+    struct model_dir_contents contents = {.family = m.family,
+                                          .task = m.task,
+                                          .params = &params,
+                                          .master = master,
+                                          .config = m.config,
+                                          .tokenizer = &m.tokenizer};
+    EXPECT_OK(model_dir_read_weights(&m, &params, master, m.task, 0, &report));
+    EXPECT_OK(model_dir_save(saved, &contents));
+    EXPECT_OK(model_dir_verify(saved, &contents));
+    flat[params.params[3].offset] += 1; /* a part of a joined tensor, or beside one */
+    EXPECT_ERROR(model_dir_verify(saved, &contents), STATUS_IO, params.params[3].name);
+    check_files(name, saved);
+    free(flat);
+    param_table_fini(&params);
+    model_dir_close(&m);
+}
+
 /* ---- networks that kiln does not compute ---- */
 
 /* The config.json of a case with a text in it replaced. */
@@ -263,6 +316,8 @@ int main(void)
         check_logits(cases[i]);
     }
     test_training();
+    check_saved("gpt2");
+    check_saved("bloom");
     test_refused();
     EXPECT_OK(file_remove_tree(directory));
     outputs_input_fini(&in);

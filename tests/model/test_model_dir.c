@@ -449,8 +449,8 @@ static void test_conflicts(const struct fixture *f)
     struct load_report r;
     float one[37 * 16] = {1};
     struct safetensors_item items[] = {
-        {"bert.pooler.dense.weight", tensor_2d(one, DTYPE_F32, 16, 16), NULL, false},
-        {"module.bert.pooler.dense_act.weight", tensor_2d(one, DTYPE_F32, 16, 16), NULL, false}};
+        {"bert.pooler.dense.weight", tensor_2d(one, DTYPE_F32, 16, 16), NULL, false, 0},
+        {"module.bert.pooler.dense_act.weight", tensor_2d(one, DTYPE_F32, 16, 16), NULL, false, 0}};
     struct safetensors_writer w;
     EXPECT_OK(safetensors_writer_open(&w, path_of(f, "encoder/model.safetensors"), items, 2));
     safetensors_writer_put(&w, items[0].shape);

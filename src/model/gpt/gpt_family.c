@@ -73,9 +73,13 @@ static const char *const states[] = {"masked_bias", NULL};
 static const char *const gpt2_bare[] = {"wte.", "wpe.", "h.", "ln_f.", NULL};
 static const char *const gpt2_tied[][2] = {{"lm_head.weight", "transformer.wte.weight"}, {NULL, NULL}};
 
-/* GPT-2's linear layers are Conv1D, whose matrices are [in, out]. */
 static const struct model_family_rename gpt2_renames[] = {
     {".attn.bias", ".attn.masked_bias", true, false},
+    {NULL, NULL, false, false},
+};
+
+/* GPT-2's linear layers are Conv1D, whose matrices are [in, out]. */
+static const struct model_family_rename gpt2_forms[] = {
     {".attn.c_proj.weight", ".attn.out.weight", true, true},
     {".attn.c_proj.bias", ".attn.out.bias", true, false},
     {".mlp.c_fc.weight", ".mlp.in.weight", true, true},
@@ -135,6 +139,7 @@ const struct model_family gpt2_family = {
     .bare = gpt2_bare,
     .renames = gpt2_renames,
     .joins = gpt2_joins,
+    .forms = gpt2_forms,
     .tied = gpt2_tied,
     .words = "transformer.wte.weight",
     .parts = {[NAMES_EMBEDDINGS] = "transformer.w", [NAMES_ENCODER] = "transformer."},

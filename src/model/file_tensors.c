@@ -1,0 +1,129 @@
+#include "model/file_tensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where `end` begins if the name ends so, or NULL. */
+static const char *end_of(const char *name, const char *end)
+{
+    size_t n = strlen(name), n_end = strlen(end);
+    return n >= n_end && strcmp(name + n - n_end, end) == 0 ? name + n - n_end : NULL;
+}
+
+/* The name with the part from `at` on replaced. */
+static void replace(char out[PARAM_NAME_BYTES], const char *name, const char *at, const char *end)
+{
+    int n = snprintf(out, PARAM_NAME_BYTES, "%.*s%s", (int)(at - name), name, end);
+    CHECK(n < PARAM_NAME_BYTES, "the name of %s in files is too long", name);
+}
+
+/* Whether p is a part of a join; the first part adds the whole to the list. */
+static bool add_joined(struct file_tensors *f, const struct model_family *family,
+                       const struct param_table *params, const struct param *p)
+{
+    for (const struct model_family_join *j = family->joins; j != NULL && j->whole != NULL; j++) {
+        for (int k = 0; k < 3; k++) {
+            const char *at = end_of(p->name, j->parts[k]);
+            if (at == NULL) {
+                continue;
+            }
+            struct file_tensor *t = &f->tensors[f->n];
+            if (k > 0) {
+                return true;
+            }
+            *t = (struct file_tensor){.n_parts = 3, .transposed = j->transposed, .by_head = j->by_head};
+            replace(t->name, p->name, at, j->whole);
+            for (int part = 0; part < 3; part++) {
+                char name[PARAM_NAME_BYTES];
+                replace(name, p->name, at, j->parts[part]);
+                t->parts[part] = param_table_find(params, name);
+                CHECK(t->parts[part] != NULL, "%s is no parameter", name);
+            }
+            f->n++;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_param(struct file_tensors *f, const struct model_family *family, const struct param *p)
+{
+    struct file_tensor *t = &f->tensors[f->n++];
+    *t = (struct file_tensor){.parts = {p}, .n_parts = 1};
+    memcpy(t->name, p->name, sizeof t->name);
+    for (const struct model_family_rename *r = family->forms; r != NULL && r->old != NULL; r++) {
+        const char *at = end_of(p->name, r->new);
+        if (at != NULL) {
+            replace(t->name, p->name, at, r->old);
+            t->transposed = r->transposes;
+            return;
+        }
+    }
+}
+
+static tensor shape_of(const struct file_tensor *t, enum dtype dtype)
+{
+    const struct param *p = t->parts[0];
+    int64_t rows = t->n_parts * p->dims[0];
+    return p->n_dims == 1  ? tensor_1d(NULL, dtype, rows)
+           : t->transposed ? tensor_2d(NULL, dtype, p->dims[1], rows)
+                           : tensor_2d(NULL, dtype, rows, p->dims[1]);
+}
+
+struct status file_tensors_init(struct file_tensors *f, const struct model_family *family, const void *config,
+                                const struct param_table *params, enum dtype dtype)
+{
+    *f = (struct file_tensors){.tensors = calloc((size_t)params->n + 1, sizeof *f->tensors),
+                               .n_heads = family->sizes(config).n_heads};
+    if (f->tensors == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the list of tensors");
+    }
+    for (int i = 0; i < params->n; i++) {
+        if (!add_joined(f, family, params, &params->params[i])) {
+            add_param(f, family, &params->params[i]);
+        }
+    }
+    for (int i = 0; i < f->n; i++) {
+        struct file_tensor *t = &f->tensors[i];
+        t->shape = shape_of(t, dtype);
+        size_t bytes = t->n_parts > 1 || t->transposed ? tensor_bytes(t->shape) : 0;
+        f->most_bytes = bytes > f->most_bytes ? bytes : f->most_bytes;
+    }
+    return status_ok();
+}
+
+void file_tensors_fini(struct file_tensors *f)
+{
+    free(f->tensors);
+    *f = (struct file_tensors){0};
+}
+
+/* The row of the whole tensor, before it is transposed, that row r of a part is. */
+static int64_t row_of(const struct file_tensors *f, const struct file_tensor *t, int part, int64_t r)
+{
+    int64_t rows = t->parts[0]->dims[0], size = t->by_head ? rows / f->n_heads : rows;
+    return r / size * t->n_parts * size + part * size + r % size;
+}
+
+tensor file_tensors_values(const struct file_tensors *f, int i, tensor flat, void *room)
+{
+    const struct file_tensor *t = &f->tensors[i];
+    if (t->n_parts == 1 && !t->transposed) {
+        return param_view(t->parts[0], flat);
+    }
+    tensor out = t->shape;
+    int64_t rows = t->parts[0]->dims[0], cols = t->parts[0]->n_dims == 1 ? 1 : t->parts[0]->dims[1];
+    float *to = out.data = room;
+    for (int part = 0; part < t->n_parts; part++) {
+        const float *from = param_view(t->parts[part], flat).data;
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t row = row_of(f, t, part, r);
+            for (int64_t c = 0; c < cols; c++) {
+                int64_t at = t->transposed ? c * t->n_parts * rows + row : row * cols + c;
+                to[at] = from[r * cols + c];
+            }
+        }
+    }
+    return out;
+}

@@ -1,0 +1,33 @@
+/* file_tensors: the tensors of a model as Hugging Face's files hold them, made of kiln's parameters: most are a
+ * parameter, some its transpose (model_family.forms), some three of them (model_family.joins). */
+#ifndef KILN_MODEL_FILE_TENSORS_H
+#define KILN_MODEL_FILE_TENSORS_H
+
+#include "model/model_family.h"
+
+struct file_tensor {
+    char name[PARAM_NAME_BYTES];
+    tensor shape;                 /* without memory */
+    const struct param *parts[3]; /* the parameter, or those of query, key and value */
+    int n_parts;
+    bool transposed, by_head;
+};
+
+struct file_tensors {
+    struct file_tensor *tensors; /* [n], in the order of the parameter table, which must outlive them */
+    int n;
+    int64_t n_heads;
+    size_t most_bytes; /* of a tensor that is no parameter as it stands */
+};
+
+/* STATUS_MEMORY. */
+struct status file_tensors_init(struct file_tensors *f, const struct model_family *family, const void *config,
+                                const struct param_table *params, enum dtype dtype);
+
+/* Safe on a zeroed struct. */
+void file_tensors_fini(struct file_tensors *f);
+
+/* The values of tensor i: a view of `flat`, or made in `room`, which has most_bytes. */
+tensor file_tensors_values(const struct file_tensors *f, int i, tensor flat, void *room);
+
+#endif

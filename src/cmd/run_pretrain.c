@@ -11,11 +11,14 @@
 #include "cmd/replaced_environment.h"
 #include "cmd/replaced_flags.h"
 #include "cmd/run_log_flags.h"
+#include "model/model_family.h"
+#include "task/gpt/gpt_pretrain.h"
 #include "task/optimizer_names.h"
 #include "task/pretrain_ramps.h"
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #define AT(field)   offsetof(struct pretrain_args, run.field)
 #define BERT(field) offsetof(struct pretrain_args, bert.field)
@@ -267,11 +270,54 @@ static struct status read_ramps(struct pretrain_args *a)
     return pretrain_ramps_read(&a->run, &given);
 }
 
+/* Flags of masked words and of pairs, which a decoder does not have. */
+static struct status refuse_bert_flags(const struct pretrain_args *a, const char *family)
+{
+    static const char *const names[] = {"enable_packed_data_mode",
+                                        "max_predictions_per_seq",
+                                        "mask_rate",
+                                        "mask_keep_rate",
+                                        "short_seq_prob",
+                                        "no_nsp",
+                                        "whole_word_masks",
+                                        "even_masks",
+                                        "shifted_positions",
+                                        "sinusoidal_positions",
+                                        "positional_heads"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (option_was_given(&command_pretrain, a, names[i])) {
+            return status_error(STATUS_USAGE, "--%s is of BERT, but --config_file %s is of a %s model",
+                                names[i], a->run.config_file, family);
+        }
+    }
+    return status_ok();
+}
+
+/* What is trained, by the family of the configuration. */
+static struct status find_kind(struct pretrain_args *a)
+{
+    static const struct pretrain_kind *const kinds[] = {&bert_pretrain, &gpt2_pretrain, &bloom_pretrain};
+    const struct model_family *family;
+    void *config;
+    json_t *root;
+    a->run.kind = &bert_pretrain;
+    a->run.own = &a->bert;
+    if (a->run.config_file == NULL ||
+        failed(model_family_read_config(&family, &config, &root, a->run.config_file))) {
+        return status_ok(); /* what is wrong with it is said where it is read */
+    }
+    free(config);
+    json_decref(root);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        a->run.kind = kinds[i]->family == family ? kinds[i] : a->run.kind;
+    }
+    return a->run.kind == &bert_pretrain ? status_ok() : refuse_bert_flags(a, family->name);
+}
+
 static struct status train(struct pretrain_args *a, const struct comm *world)
 {
     a->run.ranks.world = world;
-    a->run.kind = &bert_pretrain;
-    a->run.own = &a->bert;
+    TRY(find_kind(a));
     replaced_environment_tell();
     TRY(pretrain_recipe_apply(&command_pretrain, a));
     TRY(pretrain_variant_apply(&command_pretrain, a));
@@ -303,11 +349,15 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_pretrain = {
     .name = "pretrain",
-    .summary = "pre-train BERT on a token store or HDF5 files: masked words and next sentences",
-    .details = "Reads what `kiln prepare` wrote, or HDF5 files of the replaced scripts.  Phase 1 trains on "
-               "short sequences; phase 2 (--phase2) continues with longer ones, another batch and rate.  "
-               "Ctrl-C, SIGTERM or SIGHUP saves and ends with exit code 75; the same command with "
-               "--resume_from_checkpoint continues as if it had never stopped.",
+    .summary = "pre-train BERT, GPT-2 or BLOOM from text that was prepared",
+    .details =
+        "BERT learns masked words and next sentences from what `kiln prepare` wrote, or from HDF5 files of "
+        "the replaced scripts. A --config_file of GPT-2 or BLOOM (\"model_type\": \"gpt2\" or \"bloom\") "
+        "trains a decoder on the next token, from a store in Megatron-LM's format (PREFIX.bin and "
+        "PREFIX.idx in --input_dir); --vocab_file is its tokenizer.json. Phase 1 trains on "
+        "short sequences; phase 2 (--phase2) continues with longer ones, another batch and rate.  "
+        "Ctrl-C, SIGTERM or SIGHUP saves and ends with exit code 75; the same command with "
+        "--resume_from_checkpoint continues as if it had never stopped.",
     .positional_usage = "",
     .options = options,
     .usual = "input_dir|config_file|output_dir|init_checkpoint|eval_input_dir|recipe|max_seq_length|"

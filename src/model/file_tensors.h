@@ -1,5 +1,5 @@
-/* file_tensors: the tensors of a model as Hugging Face's files hold them, made of kiln's parameters: most are a
- * parameter, some its transpose (model_family.forms), some three of them (model_family.joins). */
+/* file_tensors: the tensors of a model as Hugging Face's files hold them, made of kiln's parameters: most are
+ * a parameter, some its transpose (model_family.forms), some three of them (model_family.joins). */
 #ifndef KILN_MODEL_FILE_TENSORS_H
 #define KILN_MODEL_FILE_TENSORS_H
 

@@ -261,7 +261,8 @@ struct ops {
     /* out[i] = in[rows[i]].  out [M, H], in [T, H] A, or both i32; rows i32 [M]. */
     void (*gather_rows)(struct exec *x, tensor out, tensor in, tensor rows);
 
-    /* din[rows[i]] += dout[i], in the order of i.  din [T, H], dout [M, H] A; a row may occur twice. */
+    /* din[rows[i]] += dout[i], in the order of i.  din [T, H] A or W, dout [M, H] A; a row may occur
+     * twice. */
     void (*scatter_add_rows)(struct exec *x, tensor din, tensor dout, tensor rows);
 
     /* For each row with label y >= 0, over the first n_classes columns (the rest has probability zero):

@@ -396,7 +396,7 @@ static void plan_scatter_add_rows(struct exec *x, tensor din, tensor dout, tenso
 {
     move(x, 2, dout); /* the rows of din */
     PLAN(x, "scatter_add_rows", 0, workspace_scatter_add(tensor_cols(rows), tensor_cols(din)),
-         {"dout", dout, (int)din.dtype, tensor_cols(rows), tensor_cols(din)},
+         {"dout", dout, ANY, tensor_cols(rows), tensor_cols(din)},
          {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
 }
 

@@ -157,7 +157,7 @@ static struct status read_beside(struct tokenizer *t, const char *vocabulary)
     struct status s = file_exists(path) ? read_config(&c, path, true) : status_ok();
     snprintf(path, sizeof path, "%.*sadded_tokens.json", n_directory, vocabulary);
     s = failed(s) ? s : read_added_map(&added, path);
-    s = failed(s) ? s : tokenizer_set_lower_case(t, c.lower_case);
+    s = failed(s) ? s : tokenizer_set_lower_case(t, c.lower_case && !t->kind->decodes_bytes);
     s = failed(s) ? s : tokenizer_take_added(t, &added);
     added_tokens_fini(&added);
     return s;

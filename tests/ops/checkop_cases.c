@@ -154,7 +154,7 @@ static void forward_gather(const struct checkop_case *c, const struct ops *o, st
 
 void checkop_make_scatter_add_rows(struct checkop_case *c, const struct checkop_shape *s)
 {
-    add(c, gradient(matrix("din", ROLE_INOUT, KIND_A, s->t, s->h), 3));
+    add(c, gradient(matrix("din", ROLE_INOUT, s->plain ? KIND_W : KIND_A, s->t, s->h), 3));
     c->seed = add(c, matrix("dout", ROLE_IN, KIND_A, s->f, s->h));
     add(c, indices("rows", s->f, FILL_INDEX, s->t));
     add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));

@@ -220,6 +220,7 @@ static const struct checkop_shape test_shapes[] = {
     {"gather_rows", .t = 20, .h = 33, .f = 50},
     {"gather_rows", .t = 20, .h = 33, .f = 1},
     {"scatter_add_rows", .t = 20, .h = 333, .f = 50},
+    {"scatter_add_rows", .t = 21, .h = 333, .f = 50, .plain = true},
     {"scatter_add_rows", .t = 1, .h = 3, .f = 4},
     {"scatter_add_rows", .t = 200, .h = 1100, .f = 400},
     {"cross_entropy", .t = 9, .h = 2, .f = 2},

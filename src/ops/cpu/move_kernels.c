@@ -267,7 +267,8 @@ static void scatter_item(const void *context, int64_t item, void *lane)
 static void cpu_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
 {
     const char *op = "scatter_add_rows";
-    if (!accept_tensors(x, op, ACCEPT_LIST(din, dout), NULL, 0) ||
+    if (!accept_tensors(x, op, ACCEPT_LIST(dout), NULL, 0) ||
+        !accept_tensors(x, op, ACCEPT_LIST(din), NULL, 0) ||
         !accept_indices(x, op, "row", rows, 0, tensor_rows(din))) {
         return;
     }

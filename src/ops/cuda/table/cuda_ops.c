@@ -505,7 +505,8 @@ static void cuda_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 
 static void cuda_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
 {
-    if (accept_tensors(x, "scatter_add_rows", ACCEPT_LIST(din, dout), NULL, 0)) {
+    if (accept_tensors(x, "scatter_add_rows", ACCEPT_LIST(dout), NULL, 0) &&
+        accept_tensors(x, "scatter_add_rows", ACCEPT_LIST(din), NULL, 0)) {
         scatter(x, din, dout, rows);
         finish(x, "scatter_add_rows");
     }

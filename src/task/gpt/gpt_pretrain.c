@@ -1,0 +1,202 @@
+#include "task/gpt/gpt_pretrain.h"
+
+#include "core/hash.h"
+#include "core/log.h"
+#include "data/gpt/token_windows.h"
+#include "data/text_batch.h"
+#include "model/gpt/gpt_family.h"
+#include "task/pretrain_inputs.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Which documents are trained on, held out and kept for a test, where one store has all: as the 13B recipe
+ * splits them. */
+static const char SPLIT[] = "949,50,1";
+
+/* The samples of a directory, from one PREFIX.bin and PREFIX.idx in it. */
+struct gpt_data {
+    char prefix[PRETRAIN_PATH_BYTES];
+    struct indexed index;
+    struct token_windows windows;
+    bool is_open;
+};
+
+/* Whether the directory holds NAME.idx and NAME.bin; sets their prefix. */
+static bool has_store(char prefix[PRETRAIN_PATH_BYTES], const char *directory, const char *name,
+                      size_t n_name)
+{
+    char path[PRETRAIN_PATH_BYTES + 8];
+    int n = snprintf(prefix, PRETRAIN_PATH_BYTES, "%s/%.*s", directory, (int)n_name, name);
+    if (n >= PRETRAIN_PATH_BYTES) {
+        return false;
+    }
+    snprintf(path, sizeof path, "%s.bin", prefix);
+    bool has_bin = file_exists(path);
+    snprintf(path, sizeof path, "%s.idx", prefix);
+    return has_bin && file_exists(path);
+}
+
+/* The only store of a directory; false if there is none, or several. */
+static bool find_only_store(char prefix[PRETRAIN_PATH_BYTES], const char *directory)
+{
+    char found[PRETRAIN_PATH_BYTES];
+    int n = 0;
+    DIR *dir = opendir(directory);
+    for (const struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+        const char *dot = strrchr(e->d_name, '.');
+        if (dot != NULL && strcmp(dot, ".idx") == 0 &&
+            has_store(found, directory, e->d_name, (size_t)(dot - e->d_name))) {
+            memcpy(prefix, found, sizeof found);
+            n++;
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return n == 1;
+}
+
+/* train and heldout lie beside each other, or one store has both. */
+static bool find_store(char prefix[PRETRAIN_PATH_BYTES], const char *directory, bool heldout)
+{
+    const char *name = heldout ? "heldout" : "train";
+    return has_store(prefix, directory, name, strlen(name)) || find_only_store(prefix, directory);
+}
+
+static bool recognises(char place[PRETRAIN_PATH_BYTES], const char *directory, bool heldout)
+{
+    char prefix[PRETRAIN_PATH_BYTES];
+    snprintf(place, PRETRAIN_PATH_BYTES, "%s", directory);
+    return find_store(prefix, directory, heldout);
+}
+
+static struct status find_heldout(bool *found, char place[PRETRAIN_PATH_BYTES],
+                                  const struct pretrain_data *train)
+{
+    *found = recognises(place, train->place, true);
+    return status_ok();
+}
+
+/* The tokens of the sequences that are this part of the store. */
+static struct status set_range(struct gpt_data *g, bool is_heldout, bool is_shared)
+{
+    int64_t first = 0, end = g->index.n_sequences;
+    if (is_shared) {
+        TRY(token_windows_split(&first, &end, SPLIT, is_heldout, g->index.n_sequences));
+    }
+    g->windows.first = indexed_offset(&g->index, first);
+    g->windows.end = indexed_offset(&g->index, end);
+    if (token_windows_count(&g->windows) < g->windows.micro_size) {
+        return status_error(
+            STATUS_DATA,
+            "%s has %" PRId64 " %s tokens in %" PRId64 " documents%s: fewer than a batch of %" PRId64
+            " sequences of %" PRId64 " takes; give more text, or a smaller --max_seq_length",
+            g->prefix, g->windows.end - g->windows.first, is_heldout ? "held-out" : "training", end - first,
+            is_shared ? " by the split 949,50,1" : "", g->windows.micro_size, g->windows.length);
+    }
+    return status_ok();
+}
+
+/* Equal for equal samples: of the sizes, and the ends of the tokens. */
+static uint64_t id_of(const struct gpt_data *g)
+{
+    enum { MOST = 1 << 20 };
+    size_t n = g->index.bin.n < MOST ? g->index.bin.n : MOST;
+    uint64_t parts[] = {(uint64_t)g->index.n_sequences,
+                        (uint64_t)g->index.n_tokens,
+                        (uint64_t)g->windows.first,
+                        (uint64_t)g->windows.end,
+                        hash_fnv1a(g->index.bin.data, n),
+                        hash_fnv1a((const char *)g->index.bin.data + g->index.bin.n - n, n)};
+    return hash_fnv1a(parts, sizeof parts);
+}
+
+static struct status open(struct pretrain_data *d, const struct pretrain_inputs *in,
+                          const struct pretrain_options *o)
+{
+    bool is_heldout = d == &in->heldout;
+    char train[PRETRAIN_PATH_BYTES];
+    struct gpt_data *g = d->self = calloc(1, sizeof *g);
+    TRY(g == NULL ? status_error(STATUS_MEMORY, "out of memory for samples") : status_ok());
+    TRY(find_store(g->prefix, d->place, is_heldout)
+            ? status_ok()
+            : status_error(STATUS_DATA, "%s has no store of tokens", d->place));
+    TRY(indexed_open(&g->index, g->prefix));
+    g->is_open = true;
+    TRY(batch_check_cut(o->train_batch_size, o->gradient_accumulation_steps));
+    g->windows = (struct token_windows){.index = &g->index,
+                                        .path = g->prefix,
+                                        .length = o->max_seq_length,
+                                        .n_words = in->tokenizer.n > 0 ? in->tokenizer.n : in->model->n_words,
+                                        .batch_size = o->train_batch_size,
+                                        .micro_size = o->train_batch_size / o->gradient_accumulation_steps,
+                                        .seed = (uint64_t)o->seed};
+    bool is_shared = o->eval_steps > 0 && o->eval_input_dir == NULL &&
+                     find_store(train, d->place, !is_heldout) && strcmp(train, g->prefix) == 0;
+    TRY(set_range(g, is_heldout, is_shared));
+    d->longest = o->max_seq_length;
+    d->source = token_windows_source(&g->windows, o->gradient_accumulation_steps);
+    d->steps_per_epoch = (double)token_windows_count(&g->windows) / (double)o->train_batch_size;
+    snprintf(d->id, sizeof d->id, "tokens %016" PRIx64, id_of(g));
+    return status_ok();
+}
+
+static void close(struct pretrain_data *d)
+{
+    struct gpt_data *g = d->self;
+    if (g != NULL && g->is_open) {
+        indexed_close(&g->index);
+    }
+    free(g);
+}
+
+static void announce(const struct pretrain_data *train, const struct pretrain_options *o)
+{
+    const struct gpt_data *g = train->self;
+    log_info("data: %s: %" PRId64 " tokens in %" PRId64 " documents, %" PRId64 " windows of %" PRId64
+             " to train on",
+             g->prefix, g->index.n_tokens, g->index.n_documents, token_windows_count(&g->windows),
+             o->max_seq_length);
+}
+
+static const struct pretrain_source token_store = {.name = "store of tokens",
+                                                   .needs_vocabulary = false,
+                                                   .recognises = recognises,
+                                                   .find_heldout = find_heldout,
+                                                   .open = open,
+                                                   .close = close,
+                                                   .announce = announce};
+
+static const struct pretrain_source *const sources[] = {&token_store, NULL};
+
+static enum model_task task(const struct pretrain_options *o)
+{
+    (void)o;
+    return MODEL_TASK_CAUSAL_LM;
+}
+
+static struct status assume(struct batch_limits *limits, const struct pretrain_options *o)
+{
+    *limits = text_batch_limits(o->train_batch_size / o->gradient_accumulation_steps, o->max_seq_length,
+                                o->max_seq_length);
+    return status_ok();
+}
+
+/* Scales of the tanh form of GELU in fp8 are not built. */
+static struct status check(const struct pretrain_options *o)
+{
+    return o->precision.fp8 ? status_error(STATUS_USAGE, "decoders are not computed in fp8: leave out --fp8")
+                            : status_ok();
+}
+
+#define DECODER                                                                                              \
+    .foreign_task = MODEL_TASK_CAUSAL_LM, .sources = sources,                                                \
+    .lacks = "has no PREFIX.idx and PREFIX.bin, or several",                                                 \
+    .wants = "a store of tokens in Megatron-LM's format", .task = task, .assume = assume, .check = check
+
+const struct pretrain_kind gpt2_pretrain = {.family = &gpt2_family, DECODER};
+const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, DECODER};

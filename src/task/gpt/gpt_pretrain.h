@@ -1,0 +1,9 @@
+/* gpt_pretrain: the pre-training of decoders, GPT-2's and BLOOM's: the next token of one long text. */
+#ifndef KILN_TASK_GPT_PRETRAIN_H
+#define KILN_TASK_GPT_PRETRAIN_H
+
+#include "task/pretrain_kind.h"
+
+extern const struct pretrain_kind gpt2_pretrain, bloom_pretrain;
+
+#endif

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# `kiln pretrain` with the configuration of a decoder: GPT-2 and BLOOM learn to predict the next token of a store in Megatron-LM's
+# format, a stopped run goes on with the same bits, the export is Hugging Face's form, and flags of BERT and other data are refused.
+. "$(dirname "$0")/begin.sh"
+tests=$(dirname "$kiln")/tests
+mkdir "$dir/store"
+"$tests/test_token_windows" write "$dir/store" 200
+echo '{"model_type": "gpt2", "n_positions": 32, "n_embd": 32, "n_layer": 2, "n_head": 4}' >"$dir/gpt2.json"
+echo '{"model_type": "bloom", "seq_length": 32, "hidden_size": 24, "n_layer": 2, "n_head": 3}' >"$dir/bloom.json"
+
+train()
+{
+    local name=$1 out=$2
+    shift 2
+    "$kiln" pretrain --input_dir "$dir/store" --vocab_file "$dir/store/tokenizer.json" --config_file "$dir/$name.json" \
+        --output_dir "$dir/$out" --max_seq_length 32 --train_batch_size 8 --gradient_accumulation_steps 2 --max_steps 60 \
+        --optimizer adamw --learning_rate 1e-2 --warmup_proportion 0.1 --eval_steps 60 --disable_progress_bar "$@"
+}
+
+for name in gpt2 bloom; do
+    train $name $name >"$dir/log" 2>&1 || fail "$(tail -n 3 "$dir/log")"
+    grep -q 'windows of 32 to train on' "$dir/log" || fail "$(cat "$dir/log")"
+    awk '/held-out: lm loss/ { gsub(/[(,)]/, " "); loss = $8; unigram = $10 } END { exit !(loss > 0 && loss < unigram - 0.5) }' "$dir/log" ||
+        fail "$name learnt nothing: $(grep held-out "$dir/log")"
+    train $name $name-cut --steps_this_run 25 >/dev/null 2>&1
+    train $name $name-cut --resume_from_checkpoint >/dev/null 2>&1
+    for file in model.safetensors optimizer.safetensors tokenizer.json; do
+        cmp "$dir/$name/ckpt_60/$file" "$dir/$name-cut/ckpt_60/$file" || fail "$file of $name differs after a stop"
+    done
+    expect 0 "wrote $dir/$name-hf" "$kiln" export --model "$dir/$name/ckpt_60" --output_dir "$dir/$name-hf"
+    expect 0 "read back: all weights are the same" "$kiln" convert --model "$dir/$name-hf" --output_dir "$dir/$name-again"
+done
+grep -aq 'h.0.attn.c_attn.weight' "$dir/gpt2-hf/model.safetensors" || fail "GPT-2's joined tensor is not in the export"
+grep -aq 'h.0.self_attention.query_key_value.weight' "$dir/bloom-hf/model.safetensors" || fail "BLOOM's joined tensor is not in the export"
+train gpt2 bf16 --autocast --checkpoint_activations >"$dir/log" 2>&1 || fail "bf16: $(tail -n 3 "$dir/log")"
+
+expect 64 '--mask_rate is of BERT' train gpt2 none --mask_rate 0.2
+expect 64 'decoders are not computed in fp8' train gpt2 none --fp8
+expect 65 'fewer than a batch' train gpt2 none --train_batch_size 2000
+expect 65 'positions, fewer than' train gpt2 none --max_seq_length 64
+rm "$dir/store/train.bin"
+expect 65 'has no PREFIX.idx and PREFIX.bin, or several' train gpt2 none --eval_steps 0 --input_dir "$dir"

@@ -1,0 +1,177 @@
+/* Windows of a store of tokens: each is a sample once an epoch, in another order in the next; labels are the
+ * next tokens; splits are rounded as the reference rounds them; ids of another tokenizer are refused by
+ * place.
+ *
+ * `test_token_windows write DIR N` writes stores of N documents, DIR/train and DIR/heldout, and a
+ * tokenizer.json, for tests/cli/test_pretrain_decoder.sh. */
+#include "test.h"
+
+#include "core/rng.h"
+#include "data/gpt/token_windows.h"
+#include "io/file.h"
+#include "io/safetensors.h"
+#include "nn/text_batch_layout.h"
+
+#include <unistd.h>
+
+enum { WORDS = 262, LENGTH = 8, DOCUMENTS = 20 };
+
+/* Documents of random tokens, or in which each follows from the one before it, for a model to learn. */
+static void write_store(const char *prefix, int n_documents, uint64_t seed, bool is_regular)
+{
+    struct indexed_writer w;
+    EXPECT_OK(indexed_writer_open(&w, prefix, WORDS));
+    for (int d = 0; d < n_documents; d++) {
+        struct rng_stream r = rng_stream(rng_key(seed, (uint64_t)d));
+        int32_t ids[64];
+        int64_t n = 20 + rng_below(&r, 44);
+        for (int64_t i = 0; i < n; i++) {
+            ids[i] = is_regular && i > 0 ? (7 * ids[i - 1] + 3) % 50
+                                         : (int32_t)rng_below(&r, is_regular ? 50 : WORDS);
+        }
+        indexed_writer_add(&w, ids, n);
+        indexed_writer_end_document(&w);
+    }
+    EXPECT_OK(indexed_writer_commit(&w, NULL));
+    indexed_writer_close(&w);
+}
+
+static struct token_windows windows_of(const struct indexed *x, const char *path)
+{
+    return (struct token_windows){.index = x,
+                                  .path = path,
+                                  .end = x->n_tokens,
+                                  .length = LENGTH,
+                                  .n_words = WORDS,
+                                  .batch_size = 4,
+                                  .micro_size = 2,
+                                  .seed = 7};
+}
+
+/* The number of the window whose tokens these are, or -1. */
+static int64_t find_window(const struct token_windows *w, const int32_t *ids)
+{
+    for (int64_t i = 0; i < token_windows_count(w); i++) {
+        int32_t own[LENGTH];
+        indexed_copy(w->index, own, w->first + i * LENGTH, LENGTH);
+        if (memcmp(own, ids, sizeof own) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void test_epochs(const struct token_windows *w)
+{
+    struct batch_source source = token_windows_source(w, 2);
+    struct batch_step step;
+    int64_t n = token_windows_count(w), steps = n / w->batch_size;
+    int *seen = calloc((size_t)n, sizeof *seen);
+    EXPECT(seen != NULL && steps * w->batch_size == n, "%lld windows", (long long)n);
+    EXPECT_OK(batch_step_init(&step, 2, source.layout, source.limits));
+    int32_t first_of_epoch[2][LENGTH];
+    for (int64_t s = 1; s <= 2 * steps; s++) {
+        EXPECT_OK(source.fill(source.self, s, &step));
+        for (int k = 0; k < 2; k++) {
+            const struct batch *b = &step.micro[k];
+            EXPECT(b->n_sequences == 2 && b->n_real_labels == 2 * LENGTH, "%lld labels",
+                   (long long)b->n_real_labels);
+            for (int i = 0; i < 2; i++) {
+                const int32_t *ids = b->ids + i * LENGTH,
+                              *labels = b->fields[TEXT_MASKED_LABELS] + i * LENGTH;
+                int64_t window = find_window(w, ids);
+                int32_t next;
+                EXPECT(window >= 0, "a sample is no window");
+                indexed_copy(w->index, &next, w->first + (window + 1) * LENGTH, 1);
+                EXPECT(memcmp(labels, ids + 1, (LENGTH - 1) * sizeof *ids) == 0 && labels[LENGTH - 1] == next,
+                       "a label is not the next token");
+                seen[window]++;
+            }
+        }
+        if ((s - 1) % steps == 0) {
+            memcpy(first_of_epoch[(s - 1) / steps], step.micro[0].ids, sizeof first_of_epoch[0]);
+        }
+        for (int64_t i = 0; s == steps && i < n; i++) {
+            EXPECT(seen[i] == 1, "window %lld was %d samples of an epoch", (long long)i, seen[i]);
+        }
+    }
+    EXPECT(memcmp(first_of_epoch[0], first_of_epoch[1], sizeof first_of_epoch[0]) != 0,
+           "epochs have one order");
+    batch_step_fini(&step);
+    free(seen);
+}
+
+static void test_foreign(struct token_windows w)
+{
+    struct batch_source source = token_windows_source(&w, 2);
+    struct batch_step step;
+    EXPECT_OK(batch_step_init(&step, 2, source.layout, source.limits));
+    w.n_words = 40;
+    EXPECT_ERROR(source.fill(source.self, 1, &step), STATUS_DATA, "but the vocabulary has 40 pieces");
+    batch_step_fini(&step);
+}
+
+static void expect_split(const char *split, int k, int64_t n, int64_t wanted_first, int64_t wanted_end)
+{
+    int64_t first, end;
+    EXPECT_OK(token_windows_split(&first, &end, split, k, n));
+    EXPECT(first == wanted_first && end == wanted_end, "part %d of %s of %lld is [%lld, %lld)", k, split,
+           (long long)n, (long long)first, (long long)end);
+}
+
+static void test_splits(void)
+{
+    int64_t first, end;
+    expect_split("949,50,1", 0, 1000, 0, 949);
+    expect_split("949,50,1", 1, 1000, 949, 999);
+    expect_split("949,50,1", 2, 1000, 999, 1000);
+    expect_split("949,50,1", 0, 7, 0, 7); /* 6.643 */
+    expect_split("1,1", 0, 5, 0, 2);      /* 2.5, half to even */
+    expect_split("1,1", 1, 5, 2, 5);
+    expect_split("100", 0, 9, 0, 9); /* a single number: train only */
+    expect_split("3/1/0", 1, 8, 6, 8);
+    EXPECT_ERROR(token_windows_split(&first, &end, "a,b", 0, 10), STATUS_USAGE, "not \"a,b\"");
+    EXPECT_ERROR(token_windows_split(&first, &end, "0,0,0", 0, 10), STATUS_USAGE, "no part above 0");
+    EXPECT_ERROR(token_windows_split(&first, &end, "1,2,3,4", 0, 10), STATUS_USAGE, "more than three parts");
+    EXPECT_ERROR(token_windows_split(&first, &end, "1,-2", 0, 10), STATUS_USAGE, "not \"1,-2\"");
+}
+
+/* For the shell test. */
+static void write_directory(const char *directory, int n_documents)
+{
+    char path[512];
+    struct safetensors golden;
+    snprintf(path, sizeof path, "%s/train", directory);
+    write_store(path, n_documents, 1, true);
+    snprintf(path, sizeof path, "%s/heldout", directory);
+    write_store(path, n_documents / 4, 2, true);
+    EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors"));
+    const struct safetensors_entry *e = safetensors_find(&golden, "gpt2/tokenizer.json");
+    snprintf(path, sizeof path, "%s/tokenizer.json", directory);
+    EXPECT_OK(file_write_atomic(path, e->data, e->bytes));
+    safetensors_close(&golden);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "write") == 0) {
+        write_directory(argv[2], atoi(argv[3]));
+        return 0;
+    }
+    char directory[] = "/tmp/kiln_windows_XXXXXX", prefix[64];
+    struct indexed x;
+    EXPECT(mkdtemp(directory) != NULL, "%s", directory);
+    snprintf(prefix, sizeof prefix, "%s/train", directory);
+    write_store(prefix, DOCUMENTS, 1, false);
+    EXPECT_OK(indexed_open(&x, prefix));
+    struct token_windows w = windows_of(&x, prefix);
+    w.end = 4 * (token_windows_count(&w) / 4) * LENGTH + 1; /* whole batches */
+    test_epochs(&w);
+    test_foreign(w);
+    test_splits();
+    w.end = LENGTH;
+    EXPECT(token_windows_count(&w) == 0, "a window needs one more token");
+    indexed_close(&x);
+    EXPECT_OK(file_remove_tree(directory));
+    return 0;
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# BLOOM-13B with the settings of the Megatron-DeepSpeed document.  kiln has no GPT yet: this checks and prints the settings, says
+# BLOOM-13B with the settings of the Megatron-DeepSpeed document.  kiln does not run its ranks yet: this checks and prints the settings, says
 # which parts are missing, and ends with 69.  usage: scripts/run_bloom13b.sh [--dry-run]
 #
 # The variables of the document: HL_DATA_DIR_ROOT, HL_HOSTSFILE, HL_NUM_NODES, HL_NGPU_PER_NODE, HL_DP, HL_TP, HL_PP,
@@ -88,6 +88,6 @@ done
 need "$data/gpt2-vocab.json" "the vocabulary of GPT-2"
 need "$data/gpt2-merges.txt" "the merges of GPT-2"
 [ "$nodes" -le 1 ] || need "$hostsfile" "the hosts, by HL_HOSTSFILE"
-later "GPT: its model, its byte-pair tokenizer and its data in kiln"
+later "the flags of pretrain_gpt.py and the preprocessing of its data; docs/howto/train_a_decoder.md has what there is"
 [ $((tp * pp)) -eq 1 ] || later "layers in parts (HL_TP $tp) and in stages (HL_PP $pp) on several devices: each rank of kiln has a whole model"
 tell

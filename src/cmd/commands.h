@@ -14,6 +14,7 @@ extern const struct command command_embed;
 extern const struct command command_export;
 extern const struct command command_fetch;
 extern const struct command command_fill;
+extern const struct command command_generate;
 extern const struct command command_glue;
 extern const struct command command_inspect;
 extern const struct command command_launch;

@@ -27,6 +27,7 @@ static const struct command *const commands[] = {
     &command_pretrain,
     &command_report,
     &command_fill,
+    &command_generate,
     &command_squad,
     &command_ask,
     &command_score,

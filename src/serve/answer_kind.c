@@ -7,6 +7,7 @@ static const struct answer_kind kinds[ANSWER_N] = {
     [ANSWER_CLASSIFY] = {"classify", MODEL_TASK_SEQUENCE_CLASSIFICATION, false},
     [ANSWER_TAG] = {"tag", MODEL_TASK_TOKEN_CLASSIFICATION, false},
     [ANSWER_BLIMP] = {"blimp", MODEL_TASK_MASKED_LM, true},
+    [ANSWER_GENERATE] = {"generate", MODEL_TASK_CAUSAL_LM, false},
 };
 
 const struct answer_kind *answer_kind_of(enum answer a)
@@ -16,7 +17,7 @@ const struct answer_kind *answer_kind_of(enum answer a)
 
 bool answer_kind_fits(enum model_task held, enum model_task task)
 {
-    return held == task || task == MODEL_TASK_ENCODER ||
+    return held == task || (task == MODEL_TASK_ENCODER && held != MODEL_TASK_CAUSAL_LM) ||
            (held == MODEL_TASK_PRETRAINING && task == MODEL_TASK_MASKED_LM);
 }
 

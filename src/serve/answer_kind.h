@@ -7,7 +7,16 @@
 #include "nn/model.h"
 
 /* In the order of enum kiln_task, which has the first five. */
-enum answer { ANSWER_FILL, ANSWER_ASK, ANSWER_EMBED, ANSWER_CLASSIFY, ANSWER_TAG, ANSWER_BLIMP, ANSWER_N };
+enum answer {
+    ANSWER_FILL,
+    ANSWER_ASK,
+    ANSWER_EMBED,
+    ANSWER_CLASSIFY,
+    ANSWER_TAG,
+    ANSWER_BLIMP,
+    ANSWER_GENERATE,
+    ANSWER_N
+};
 
 struct answer_kind {
     const char *name;     /* of the command */
@@ -17,8 +26,8 @@ struct answer_kind {
 
 const struct answer_kind *answer_kind_of(enum answer a);
 
-/* Whether a model with the heads of `held` has those of `task`: each model makes vectors, and pre-training's
- * heads fill masks. */
+/* Whether a model with the heads of `held` has those of `task`: each encoder makes vectors, and
+ * pre-training's heads fill masks. */
 bool answer_kind_fits(enum model_task held, enum model_task task);
 
 /* Appends the names of the rows that such a model can answer: "fill, embed, blimp". */

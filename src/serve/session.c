@@ -49,11 +49,15 @@ static bool is_masked(enum model_task task)
 static struct batch_limits limits_of(int64_t length, enum model_task task, int64_t batch_tokens,
                                      bool one_mask_each)
 {
-    enum { MASKED_TEXT_TOKENS = 8 };
+    enum { MASKED_TEXT_TOKENS = 8, MOST_PROMPTS = 64 };
     if (is_masked(task) && !one_mask_each) {
         return text_batch_limits(1, length, length);
     }
     struct batch_limits limits = packer_limits(batch_tokens, length);
+    if (task == MODEL_TASK_CAUSAL_LM) { /* the word behind each text */
+        limits.n_labels = int_round_up(MOST_PROMPTS, BATCH_LABEL_BUCKET);
+        limits.n_sequences = limits.n_labels + 1;
+    }
     if (is_masked(task)) {
         limits.n_labels = int_round_up(limits.n_tokens / MASKED_TEXT_TOKENS, BATCH_LABEL_BUCKET);
         limits.n_sequences = limits.n_labels + 1;
@@ -95,9 +99,12 @@ static int64_t text_length_of(const struct sentence_model *s, const struct model
     return length < positions ? length : positions;
 }
 
-static struct status init_scratch(struct session *s)
+/* A decoder reads the text alone. */
+static struct status init_scratch(struct session *s, enum model_task task)
 {
-    TRY(tokenizer_frame(&s->frame, s->tokenizer, "the input of the model"));
+    if (task != MODEL_TASK_CAUSAL_LM) {
+        TRY(tokenizer_frame(&s->frame, s->tokenizer, "the input of the model"));
+    }
     return tokenizer_scratch_init(&s->scratch, s->tokenizer);
 }
 
@@ -132,7 +139,7 @@ static struct status open_network(struct session *s, enum model_task task, struc
     s->sentence = &s->files;
     s->text_length = text_length_of(&s->files, &s->dir);
     s->batch_tokens = batch_tokens_on(o->backend.device);
-    TRY(init_scratch(s));
+    TRY(init_scratch(s, task));
     TRY(s->dir.family->create(&s->model, s->dir.config, task));
     struct network_config config = config_of(s->model, limits, o);
     TRY(network_init(&s->net, &config));
@@ -201,7 +208,7 @@ static struct status open_over(struct session *s, const struct session *model, e
     TRY(task_on(&task, &model->dir));
     TRY(model->dir.family->create(&s->model, model->dir.config, task));
     struct network_config config = config_of(s->model, limits, &o);
-    TRY(init_scratch(s));
+    TRY(init_scratch(s, task));
     TRY(network_init_shared(&s->net, &config, &model->net));
     return init_packer(s);
 }

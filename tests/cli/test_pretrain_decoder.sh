@@ -30,6 +30,15 @@ for name in gpt2 bloom; do
     expect 0 "wrote $dir/$name-hf" "$kiln" export --model "$dir/$name/ckpt_60" --output_dir "$dir/$name-hf"
     expect 0 "read back: all weights are the same" "$kiln" convert --model "$dir/$name-hf" --output_dir "$dir/$name-again"
 done
+expect 0 'answers                         generate' "$kiln" inspect "$dir/gpt2-hf"
+expect 0 'the' "$kiln" generate --model "$dir/gpt2/ckpt_60" --prompt the --max_new_tokens 5
+expect 0 '' "$kiln" generate --model "$dir/gpt2-hf" --prompt the --max_new_tokens 5 --ids --seed 3
+[ "$(wc -w <"$dir/out")" = 5 ] || fail "not five ids: $(cat "$dir/out")"
+cp "$dir/out" "$dir/once"
+"$kiln" generate --model "$dir/gpt2-hf" --max_new_tokens 5 --ids --seed 3 <<<the >"$dir/lines"
+cmp "$dir/once" "$dir/lines" || fail "a prompt on standard input goes on otherwise"
+expect 65 'together 41, but the model reads at most 32' "$kiln" generate --model "$dir/gpt2-hf" --prompt a --max_new_tokens 40
+expect 65 'this model answers: generate' "$kiln" embed --model "$dir/gpt2-hf" a
 grep -aq 'h.0.attn.c_attn.weight' "$dir/gpt2-hf/model.safetensors" || fail "GPT-2's joined tensor is not in the export"
 grep -aq 'h.0.self_attention.query_key_value.weight' "$dir/bloom-hf/model.safetensors" || fail "BLOOM's joined tensor is not in the export"
 train gpt2 bf16 --autocast --checkpoint_activations >"$dir/log" 2>&1 || fail "bf16: $(tail -n 3 "$dir/log")"

@@ -2,7 +2,8 @@
 """Makes tests/golden/decoders.safetensors: directories of small GPT-2 and BLOOM models as `transformers` writes them, and what it computes.
 
 The tensor "CASE/FILE" (U8) is a file of a directory; "ids" and "lengths" are the batch; "CASE:mlm" are the logits of its tokens, "CASE:loss" the
-mean loss of the next token, and "CASE:grad:NAME" gradients of it, under the names of `transformers`, all computed in float64.
+mean loss of the next token, and "CASE:grad:NAME" gradients of it, under the names of `transformers`, all computed in float64; "CASE:greedy" and
+"CASE:penalized" are ids that `generate` puts behind the first ten of the second sequence.
 Cases: gpt2 (tanh GELU), gpt2_exact (erf GELU, whole files without the prefix "transformer.", as the published GPT-2), bloom (six heads: not a
 power of two), bloom_half (its weights in bfloat16, in shards).
 
@@ -72,6 +73,14 @@ def outputs(model, ids):
     return found | {f"grad:{k}": p.grad for k, p in model.named_parameters() if p.grad is not None}
 
 
+def continuations(model, ids):
+    """What follows the first ten tokens of the second sequence: greedily, and with a penalty for what was there."""
+    prompt = ids[1:2, :10]
+    kinds = {"greedy": 1.0, "penalized": 1.5}
+    return {k: model.generate(prompt, do_sample=False, max_new_tokens=12, min_new_tokens=12, repetition_penalty=p, pad_token_id=0,
+                              suppress_tokens=[V - 1])[0, 10:].to(torch.int32) for k, p in kinds.items()}
+
+
 def without_prefix(directory):
     from safetensors.torch import load_file
     tensors = load_file(directory / "model.safetensors")
@@ -94,6 +103,8 @@ def main():
             tensors |= file_tensors(name, directory)
         keep = {k: v for k, v in outputs(model, ids).items() if not k.startswith("grad:") or name in ("gpt2", "bloom")}
         tensors |= {f"{name}:{k}": v.float().contiguous() for k, v in keep.items()}
+        if name in ("gpt2", "bloom"):
+            tensors |= {f"{name}:{k}": v.contiguous() for k, v in continuations(model, ids).items()}
     save_file(tensors, pathlib.Path(__file__).with_name("decoders.safetensors"))
 
 

@@ -79,6 +79,7 @@ static struct status add_window(const struct token_windows *w, int64_t window, i
 static struct status add_sample(const struct token_windows *w, int64_t g, struct batch *b)
 {
     int64_t n = token_windows_count(w);
+    CHECK(n > 0, "a sample of %s, which has no window", w->path);
     uint64_t key = rng_key(rng_key(w->seed, KEY_EPOCH), (uint64_t)(g / n));
     return add_window(w, (int64_t)rng_permute(key, (uint64_t)n, (uint64_t)(g % n)), (int32_t)g, b);
 }

@@ -6,7 +6,7 @@
 #define EARLY_STOPPING_ROWS                                                                                  \
     OPTION_INT_ROW("early_stopping_patience", AT(early.patience), "0", 0, 1e9,                               \
                    "end after N evaluations in a row that do not lower the held-out loss, with the best "    \
-                   "weights; 0: never"),                                                                     \
+                   "weights; 0: off"),                                                                       \
         OPTION_REAL_ROW("early_stopping_delta", AT(early.delta), "0", 0, 1e9,                                \
                         "by how much an evaluation must lower it to count")
 

@@ -12,8 +12,8 @@
 #define FINETUNE_PLACE_ROWS(output_help)                                                                     \
     OPTION_REQUIRED_ROW(                                                                                     \
         "init_checkpoint", AT(init_checkpoint), "PATH",                                                      \
-        "the model to start from: a checkpoint, an output directory, a directory as `transformers` writes "  \
-        "it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),                                  \
+        "the model to start from: a checkpoint, an output directory, a directory as `transformers` "         \
+        "writes it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),                           \
         OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", output_help),                               \
         ENCODING_ROW(AT(encoding), "the files of text")
 
@@ -31,33 +31,35 @@
 #define FINETUNE_MODEL_ROWS                                                                                  \
     OPTION_STRING_ROW("model", AT(init_checkpoint), NULL, "PATH", "the same as --init_checkpoint"),          \
         OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",                                      \
-                          "of a model without a config.json; must match the model's own, which is used"),    \
+                          "config.json for a model that has none; if it has one, both must agree"),          \
         OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",                                        \
-                          "of a model without a vocab.txt; must match the model's own, which is used")
+                          "vocab.txt for a model that has none; if it has one, both must agree")
 
 #define FINETUNE_TRAINING_ROWS                                                                               \
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e6,                                   \
-                   "sequences of an optimizer step, of each rank"),                                          \
+                   "number of sequences in an optimizer step, per rank"),                                    \
         OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,          \
-                       "micro-batches of an optimizer step, of each rank; must divide --train_batch_size"),  \
+                       "number of micro-batches in an optimizer step, per rank; must divide "                \
+                       "--train_batch_size"),                                                                \
         OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,                                  \
                         "learning rate at the end of the warm-up; then it falls linearly to 0"),             \
         OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.1", 0, 1,                             \
                         "fraction of the steps in which the learning rate rises"),                           \
         OPTION_STRING_ROW("freeze", AT(freeze), NULL, "LIST",                                                \
-                          "what stays as it is, with commas between: embeddings, layers as 3 or 0-5, names " \
-                          "of parameters, or patterns of them with *"),                                      \
+                          "do not train these, separated by commas: embeddings, layers as 3 or 0-5, "        \
+                          "names of parameters, or patterns of names with *"),                               \
         OPTION_REAL_ROW("layerwise_lr_decay", AT(layerwise_lr_decay), "1", 1e-6, 1,                          \
-                        "layer l of L learns at this to the power of L - l, the embeddings as layer -1; "    \
-                        "the head at the whole rate"),                                                       \
+                        "multiply the rate of layer l of L by X^(L - l); embeddings are layer -1, and "      \
+                        "the head keeps the full rate"),                                                     \
         OPTION_REAL_ROW("num_train_epochs", AT(num_train_epochs), "3.0", 0, 1e6,                             \
                         "passes through --train_file; a whole number"),                                      \
         OPTION_REAL_ROW("max_steps", AT(max_steps), "-1.0", -1, 1e12,                                        \
-                        "number of steps, overrides --num_train_epochs"),                                    \
+                        "number of steps, in place of --num_train_epochs; -1: off"),                         \
         OPTION_STRING_ROW("eval_file", AT(eval_file), NULL, "FILE",                                          \
-                          "labelled data whose loss is computed as training goes on"),                       \
+                          "labelled data whose loss is computed during training"),                           \
         OPTION_INT_ROW("eval_steps", AT(eval_steps), "0", 0, 1e12,                                           \
-                       "steps between those; 0: at the end of each epoch"),                                  \
+                       "number of steps between evaluations on --eval_file; 0: at the end of each "          \
+                       "epoch"),                                                                             \
         EARLY_STOPPING_ROWS,                                                                                 \
         OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647,                                                \
                        "seed of the new head, data order and dropout"),                                      \
@@ -66,7 +68,8 @@
                        "table of their scores, also as seeds.json"),                                         \
         PRECISION_ROWS, LOSS_SCALE_ROW,                                                                      \
         OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",                                     \
-                          "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"), \
+                          "where to compute; auto is the cpu, since cuda has not been tested on a GPU "      \
+                          "yet"),                                                                            \
         OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint),                                              \
                         "save neither checkpoints nor the fine-tuned model"),                                \
         OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "1000", 0, 1e12,            \

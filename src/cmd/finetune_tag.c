@@ -46,6 +46,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("predict_batch_size", AT(predict_batch_size), "8", 1, 1e6,
                    "sentences in a batch, sorted by length"),
     FINETUNE_LOG_ROWS,
+    OPTION_GROUP_ROW("flags of the replaced scripts"),
     LAUNCHER_FLAG_ROWS(offsetof(struct tag_args, launcher)),
     {0},
 };

@@ -6,17 +6,17 @@
     OPTION_GROUP_ROW("spikes"),                                                                              \
         OPTION_REAL_ROW(                                                                                     \
             "spike_z", AT(health.spike_z), "0", 0, 1e6,                                                      \
-            "a step whose log(loss) or gradient norm is more than Z deviations above the mean of "           \
-            "the last --spike_window steps is a spike: go back to the newest checkpoint before "             \
-            "it, and leave its batch out (PaLM: Chowdhery et al. 2022, arXiv:2204.02311, section "           \
-            "5.1); 0: never"),                                                                               \
+            "a step whose log(loss) or gradient norm is more than Z deviations above the mean of the "       \
+            "last --spike_window steps is a spike: go back to the newest checkpoint before it, and "         \
+            "leave its batch out (PaLM: Chowdhery et al. 2022, arXiv:2204.02311, section 5.1); 0: off"),     \
         OPTION_INT_ROW(                                                                                      \
             "spike_window", AT(health.spike_window), "128", 2, HEALTH_MOST_WINDOW,                           \
-            "steps that a step is compared with, as in llm.c; before there are as many, nothing is "         \
-            "a spike"),                                                                                      \
+            "number of earlier steps that a step is compared with, as in llm.c; no spike is reported in "    \
+            "the first N steps"),                                                                            \
         OPTION_INT_ROW("spike_skip", AT(health.spike_skip), "0", 0, 1e6,                                     \
-                       "steps before a spike whose batches are left out with it"),                           \
+                       "number of steps before a spike whose batches are left out with its own"),            \
         OPTION_INT_ROW("spike_rollbacks", AT(health.spike_rollbacks), "3", 0, HEALTH_MOST_ROLLBACKS,         \
-                       "the spike after so many ends the run, with exit code 99")
+                       "number of returns to a checkpoint; the next spike ends the run with exit code "      \
+                       "99")
 
 #endif

@@ -9,23 +9,23 @@
     OPTION_GROUP_ROW("several ranks, started by mpirun or srun"),                                            \
         OPTION_INT_ROW(                                                                                      \
             "global_batch_size", (at) + offsetof(struct rank_options, global_batch_size), "0", 0, 1e9,       \
-            "sequences of an optimizer step of all ranks together, in "                                      \
-            "--gradient_accumulation_steps micro-batches of all ranks: the same work, however "              \
-            "many there are; 0: --train_batch_size is of each rank, and so are its micro-batches"),          \
+            "number of sequences in an optimizer step of all ranks together, in "                            \
+            "--gradient_accumulation_steps micro-batches of all ranks: the same work, however many "         \
+            "ranks there are; 0: off, --train_batch_size and its micro-batches are per rank"),               \
         OPTION_INT_ROW(                                                                                      \
             "reproducible_ranks", (at) + offsetof(struct rank_options, reproducible_ranks), "0", 0, 1024,    \
-            "the same bits on 1, 2, 4 ... N ranks, for the same global batch and micro-batches; "            \
-            "N / ranks = 2, 4, 8 take 1, 2, 3 more buffers of gradients on each; 0: only the same "          \
+            "give the same bits on 1, 2, 4 ... N ranks, for the same global batch and micro-batches; N "     \
+            "/ ranks = 2, 4, 8 take 1, 2, 3 more buffers of gradients on each; 0: off, only the same "       \
             "number of ranks gives the same bits"),                                                          \
         OPTION_INT_ROW(                                                                                      \
             "zero_stage", (at) + offsetof(struct rank_options, zero_stage), "0", 0, 3,                       \
-            "1: ranks share the update, each with the moments and, in 16 bits, the fp32 weights of its "     \
-            "part; the same bits; 2: and with the gradients of its part only, which are then summed after "  \
-            "each micro-batch"),                                                                             \
+            "0: off; 1: a rank keeps the moments and, in 16 bits, the fp32 weights of its shard only, "      \
+            "same bits; 2: and only the gradients of its shard, which costs a reduction each "               \
+            "micro-batch"),                                                                                  \
         OPTION_INT_ROW(                                                                                      \
             "replica_check_steps", (at) + offsetof(struct rank_options, replica_check_steps), "0", 0, 1e12,  \
-            "compare a hash of all ranks' weights every N steps as well as before the first step and each "  \
+            "compare a hash of all ranks' weights every N steps, beside before the first step and each "     \
             "checkpoint, and end if a bit differs (silent corruption: Dixit et al. 2021, "                   \
-            "arXiv:2102.11245); 0: off")
+            "arXiv:2102.11245); 0: only there")
 
 #endif

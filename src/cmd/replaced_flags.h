@@ -6,7 +6,7 @@
 #define KILN_CMD_REPLACED_FLAGS_H
 
 #define REPLACED_FLAG_ROWS                                                                                   \
-    OPTION_GROUP_ROW("of the replaced scripts"),                                                             \
+    OPTION_GROUP_ROW("flags of the replaced scripts"),                                                       \
         OPTION_IGNORED_ROW("use_env", "the replaced script does not use it either"),                         \
         OPTION_IGNORED_ROW(                                                                                  \
             "use_habana",                                                                                    \

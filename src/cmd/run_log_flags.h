@@ -30,9 +30,8 @@
          .default_text = "false",                                                                            \
          .value_name = "BOOL",                                                                               \
          .choices = OPTION_ANY_WORD,                                                                         \
-         .help =                                                                                             \
-             "log the memory in use and its peak with every line of steps; any word but false, no and 0 "    \
-             "is true"},                                                                                     \
+         .help = "log the memory in use and its peak with every line of steps; any word but false, no "      \
+                 "and 0 is true"},                                                                           \
         OPTION_FLAG_ROW("log_model_inputs", AT(tensor_log.inputs),                                           \
                         "write the batches of --tensor_logger_max_iterations to files"),                     \
         OPTION_FLAG_ROW("log_fwd_activations", AT(tensor_log.activations),                                   \
@@ -40,7 +39,7 @@
         OPTION_FLAG_ROW("log_bwd_grads", AT(tensor_log.gradients),                                           \
                         "write the gradients of modules and parameters to them"),                            \
         OPTION_INT_ROW("tensor_logger_max_iterations", AT(tensor_log.max_iterations), "0", 0, 1e6,           \
-                       "micro-batches whose tensors are written; 0: none"),                                  \
+                       "number of micro-batches whose tensors are written; 0: off"),                         \
         OPTION_INT_ROW("tensor_logger_start_step", AT(tensor_log.start_step), "1", 1, 1e12,                  \
                        "the first optimizer step, over both phases, whose tensors are written"),             \
         OPTION_STRING_ROW("tensor_logger_path", AT(tensor_log.path), NULL, "DIR",                            \
@@ -55,16 +54,14 @@
          .choices = "1|2|3",                                                                                 \
          .env = "GPU_MIGRATION_LOG_LEVEL",                                                                   \
          .help = "what is in it: 1 all, 2 modified and mismatch, 3 mismatch; without --migration_log it "    \
-                 "goes to "                                                                                  \
-                 "gpu_migration_logs/gpu_migration_PID.log"},                                                \
+                 "goes to gpu_migration_logs/gpu_migration_PID.log"},                                        \
         {.name = "plain_ops",                                                                                \
          .kind = OPTION_STRING,                                                                              \
          .offset = AT(watch.plain_ops),                                                                      \
          .value_name = "OPS",                                                                                \
          .env = "KILN_PLAIN_OPS",                                                                            \
-         .help = "compute these ops (names with commas between them, or all) by their definition instead "   \
-                 "of the device's kernels: "                                                                 \
-                 "slow; to find the one that makes a difference"},                                           \
+         .help = "compute these ops (names with commas between them, or all) by their definition "           \
+                 "instead of the device's kernels: slow; to find the one that makes a difference"},          \
         OPTION_FLAG_ROW("sync_ops", AT(watch.sync_ops),                                                      \
                         "wait after every op: slower, but a device's error names its op and layer")
 

@@ -31,9 +31,9 @@ static const struct option options[] = {
                       "model configuration (JSON, Hugging Face's keys; see configs/)"),
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE", "the same"),
     OPTION_INT_ROW("world", AT(world), "1", 1, ZERO_MOST_WORLD, "devices that train together"),
-    OPTION_INT_ROW(
-        "zero", AT(zero), "0", 0, 99,
-        "ZeRO's stage: 0, each device has all; 1, moments and fp32 weights are shared out; 2, gradients too"),
+    OPTION_INT_ROW("zero", AT(zero), "0", 0, 99,
+                   "ZeRO's stage: 0, each device has all; 1, moments and fp32 weights are shared out; "
+                   "2, gradients too"),
     OPTION_STRING_ROW("device", AT(device), "h200", "NAME",
                       "h200, h100, a100, gaudi1, or cpu: this machine, whose rates are measured"),
     OPTION_GROUP_ROW("a step"),
@@ -51,7 +51,8 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("checkpoint_activations", AT(recompute),
                     "keep the activations of few layers and recompute the others in backward"),
     OPTION_INT_ROW("checkpoint_activations_interval", AT(interval), "0", 0, 1e6,
-                   "layers that are recomputed together; 0: the square root of the number of layers"),
+                   "number of layers that are recomputed together; 0: the square root of the number of "
+                   "layers"),
     OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint), "nothing is saved"),
     OPTION_GROUP_ROW("what is known of the device, in place of what kiln knows"),
     OPTION_REAL_ROW("memory_gb", AT(memory_gb), "0", 0, 1e9, "its memory, in GB of 1e9 bytes"),
@@ -70,7 +71,8 @@ static const struct option options[] = {
 static struct status check(const struct plan_args *a)
 {
     if (a->config_file == NULL) {
-        return status_error(STATUS_USAGE, "--config is missing: a model's configuration, as in configs/");
+        return status_error(STATUS_USAGE, "--config is missing: a model's configuration, as in "
+                                          "configs/");
     }
     if (a->zero == ZERO_STAGES) {
         return status_error(
@@ -82,14 +84,17 @@ static struct status check(const struct plan_args *a)
                             (long long)a->zero);
     }
     if (a->train_batch_size > 0 && a->global_batch_size > 0) {
-        return status_error(
-            STATUS_USAGE, "--train_batch_size is of a device, --global_batch_size of all: give one of them");
+        return status_error(STATUS_USAGE,
+                            "--train_batch_size is of a device, --global_batch_size of all: give one of "
+                            "them");
     }
     if ((a->products_tflops > 0) != (a->copy_gb_s > 0)) {
         return status_error(STATUS_USAGE, "--products_tflops and --copy_gb_s go together");
     }
     if (a->max_predictions_per_seq > a->max_seq_length) {
-        return status_error(STATUS_USAGE, "--max_predictions_per_seq %lld is more than --max_seq_length %lld",
+        return status_error(STATUS_USAGE,
+                            "--max_predictions_per_seq %lld is more than "
+                            "--max_seq_length %lld",
                             (long long)a->max_predictions_per_seq, (long long)a->max_seq_length);
     }
     return status_ok();
@@ -116,7 +121,9 @@ static struct status create_model(struct model **model, const struct plan_args *
     TRY(s);
     return a->max_seq_length <= (*model)->max_length
                ? status_ok()
-               : status_error(STATUS_USAGE, "--max_seq_length %lld is more than the %lld positions of %s",
+               : status_error(STATUS_USAGE,
+                              "--max_seq_length %lld is more than the %lld positions of "
+                              "%s",
                               (long long)a->max_seq_length, (long long)(*model)->max_length, a->config_file);
 }
 
@@ -323,11 +330,11 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_plan = {
     .name = "plan",
     .summary = "estimate memory, traffic and time of a model on machines you do not have",
-    .details = "Needs no data and runs nothing.  Bytes are those of the plan that `kiln pretrain` allocates; "
-               "ZeRO's stages leave out what other devices hold.  The time of a step is predicted by a "
-               "roofline: each op takes as long as its FLOPs or its bytes at the device's rates.  Then "
-               "follows a table for 1 to 128 devices, with published figures of the same model.  Ends with "
-               "71 if the model does not fit, and says where it would.",
+    .details = "Needs no data and runs nothing.  Bytes are those of the plan that `kiln pretrain` "
+               "allocates; ZeRO's stages leave out what other devices hold.  The time of a step is "
+               "predicted by a roofline: each op takes as long as its FLOPs or its bytes at the "
+               "device's rates.  Then follows a table for 1 to 128 devices, with published figures of "
+               "the same model.  Ends with 71 if the model does not fit, and says where it would.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct plan_args),

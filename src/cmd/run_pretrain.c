@@ -35,10 +35,10 @@ static const struct option options[] = {
         "config_file", AT(config_file), "FILE",
         "model configuration (JSON, Hugging Face's keys), or the name of one in configs/, such as mini"),
     OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", "where checkpoints and log.jsonl are written"),
-    OPTION_STRING_ROW(
-        "init_checkpoint", AT(init_checkpoint), NULL, "PATH",
-        "start at step 0 from the weights of this model or checkpoint: kiln's, a directory as `transformers` "
-        "writes it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),
+    OPTION_STRING_ROW("init_checkpoint", AT(init_checkpoint), NULL, "PATH",
+                      "start at step 0 from the weights of this model or checkpoint: kiln's, a "
+                      "directory as `transformers` writes it, a file of PyTorch, or the prefix of a "
+                      "TensorFlow checkpoint"),
     OPTION_STRING_ROW("model", AT(init_checkpoint), NULL, "PATH", "the same as --init_checkpoint"),
     OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
                       "vocab.txt of the data; default: the one in --input_dir, or beside it"),
@@ -53,109 +53,119 @@ static const struct option options[] = {
      .help = "whether .hdf5 files may be packed; whether they are is read from them"},
     OPTION_GROUP_ROW("training"),
     OPTION_CHOICE_ROW("recipe", OWN(recipe), NULL, PRETRAIN_RECIPES,
-                      "give flags that go together, and print them; those on the command line stay: "
+                      "set flags that go together, and print them; flags on the command line stay: "
                       "docs/howto/train_your_own.md"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
                    "longest sequence in tokens, [CLS] and [SEP] included"),
     OPTION_STRING_ROW("length_schedule", AT(length_schedule), NULL, "N:SHARE,...",
-                      "sequences of a token store grow within the run, as 128:0.7,256:0.2,512:0.1 (Devlin et "
-                      "al. 2018, arXiv:1810.04805, appendix A.2, train 0.9 of the steps on 128 tokens); "
-                      "batches keep their tokens, and the last is --max_seq_length"),
+                      "let the sequences of a token store grow within the run, as "
+                      "128:0.7,256:0.2,512:0.1 (Devlin et al. 2018, arXiv:1810.04805, appendix A.2, "
+                      "train 0.9 of the steps on 128 tokens); batches keep their number of tokens, and "
+                      "the last length is --max_seq_length"),
     OPTION_INT_ROW("max_predictions_per_seq", BERT(max_predictions_per_seq), "20", 1, 65536,
-                   "most masked positions of a sequence"),
+                   "number of masked positions in a sequence, at most"),
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9,
-                   "sequences of an optimizer step, of each rank"),
+                   "number of sequences in an optimizer step, per rank"),
     OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,
-                   "micro-batches of an optimizer step, of each rank; must divide --train_batch_size"),
+                   "number of micro-batches in an optimizer step, per rank; must divide "
+                   "--train_batch_size"),
     OPTION_STRING_ROW("batch_ramp", AT(batch_ramp), NULL, "FROM:TO:SHARE",
-                      "batches of a token store grow from FROM to TO tokens in that part of the run, by "
-                      "micro-batches; TO is --train_batch_size of all ranks times --max_seq_length, which "
-                      "need not be given (Charpentier & Samuel 2024, GPT-BERT, arXiv:2410.24159)"),
+                      "let the batches of a token store grow from FROM to TO tokens in this share of "
+                      "the run, by micro-batches; TO is --train_batch_size of all ranks times "
+                      "--max_seq_length, which need not be given (Charpentier & Samuel 2024, GPT-BERT, "
+                      "arXiv:2410.24159)"),
     OPTION_INT_ROW("max_steps", AT(max_steps), "1000", 1, 1e12,
-                   "optimizer steps of this phase: the length of the schedule, and the last step"),
+                   "number of optimizer steps in this phase: the length of the schedule, and the last "
+                   "step"),
     OPTION_INT_ROW("steps_this_run", AT(steps_this_run), "-1", -1, 1e12,
-                   "stop after step N of the phase; -1: after max_steps"),
+                   "stop after step N of the phase; -1: after --max_steps"),
     OPTION_REAL_ROW("total_training_time", AT(total_training_time), "0", 0, 1e9,
-                    "seconds of the whole run in place of --max_steps: schedules go by the clock, and the "
-                    "rate reaches 0 as they end; a resumed run goes on with what is left (Izsak et al. 2021, "
-                    "arXiv:2104.07705); 0: by steps"),
+                    "number of seconds of the whole run, in place of --max_steps: schedules follow the "
+                    "clock, and the rate reaches 0 at its end; a resumed run has the seconds that are "
+                    "left (Izsak et al. 2021, arXiv:2104.07705); 0: off"),
     OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,
                     "learning rate at the end of the warm-up"),
     OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.01", 0, 1,
                     "fraction of max_steps in which the learning rate rises from 0"),
     OPTION_INT_ROW(
         "warmup_tokens", AT(warmup_tokens), "0", 0, 1e15,
-        "the rate rises from 0 over so many tokens, in place of --warmup_proportion; 0: it does not"),
+        "number of tokens in which the learning rate rises from 0, in place of --warmup_proportion; 0: "
+        "off"),
     OPTION_CHOICE_ROW("lr_schedule", AT(schedule), "poly", "poly|poly_constant|linear|constant",
-                      "after the warm-up: poly (1 - p)^degree, poly_constant with a constant part before "
-                      "that of what is left, linear to 0, or constant"),
+                      "after the warm-up: poly (1 - p)^degree, poly_constant with a constant part "
+                      "before that of what is left, linear to 0, or constant"),
     OPTION_REAL_ROW("scheduler_degree", AT(scheduler_degree), "0.5", 0, 10,
                     "degree of the poly schedules; 1 with --deepspeed"),
     OPTION_REAL_ROW("constant_proportion", AT(constant_proportion), "0", 0, 1,
-                    "poly_constant: part of max_steps in which the rate stays"),
+                    "fraction of max_steps in which the rate of poly_constant stays"),
     OPTION_MEANS_ROW("use_lr_scheduler", AT(schedule), "poly_constant",
                      "the same as --lr_schedule poly_constant"),
     OPTION_CHOICE_ROW("optimizer", AT(optimizer), "lamb", OPTIMIZER_ALL_NAMES,
-                      "the update of weights; names of the replaced scripts are understood"),
+                      "how weights are updated; names of the replaced scripts are understood"),
     OPTION_REAL_ROW("weight_decay", AT(weight_decay), "0.01", 0, 10,
                     "weight decay of matrices and embeddings; biases and LayerNorms have none"),
     OPTION_REAL_ROW("max_grad_norm", AT(max_grad_norm), "1.0", 0, 1e9,
-                    "clip the global gradient norm at this; 0: never"),
+                    "clip the global gradient norm at this; 0: off"),
     OPTION_REAL_ROW("adam_beta1", AT(beta1), "0.9", 0, 0.999999, "decay of the first moment"),
     OPTION_REAL_ROW("adam_beta2", AT(beta2), "0.999", 0, 0.999999, "decay of the second moment"),
-    OPTION_PAIR_ROW("betas", AT(beta1), 0, 0.999999, "both of them"),
+    OPTION_PAIR_ROW("betas", AT(beta1), 0, 0.999999, "the same as --adam_beta1 and --adam_beta2"),
     OPTION_REAL_ROW("adam_eps", AT(eps), "1e-6", 1e-30, 1, "added to the square root of the second moment"),
     OPTION_CHOICE_ROW(
         "loss_norm", AT(loss_norm), "global", "global|micro",
         "divide losses by the counts of the global batch, or take the mean of each micro-batch's mean"),
     OPTION_RANGE_ROW(
         "mask_rate", BERT(mask_rate), "0.15", 0, 1,
-        "fraction of the tokens that is predicted, of a token store; 0.3:0.15 goes on a line from one to the "
-        "other over the run (Ankner et al. 2024, arXiv:2305.15096), and held-out text has the last"),
+        "fraction of the tokens of a token store that is predicted; 0.3:0.15 moves on a line from one "
+        "to the other over the run (Ankner et al. 2024, arXiv:2305.15096), and held-out text has the "
+        "last"),
     OPTION_RANGE_ROW("masked_lm_prob", BERT(mask_rate), "0.15", 0, 1, "the same as --mask_rate"),
     OPTION_REAL_ROW(
         "mask_keep_rate", BERT(mask_keep_rate), "0.1", 0, 0.9,
-        "part of the predicted tokens that stays as it is; a tenth becomes random ones, the rest [MASK] "
-        "(Devlin et al. 2018, arXiv:1810.04805; Wettig et al. 2023, arXiv:2202.08005, compare others)"),
+        "fraction of the predicted tokens that stays as it is; a tenth becomes random ones, the rest "
+        "[MASK] (Devlin et al. 2018, arXiv:1810.04805; Wettig et al. 2023, arXiv:2202.08005, compare "
+        "others)"),
     OPTION_FLAG_ROW(
         "even_masks", BERT(even_masks),
-        "of a token store: tokens take turns over the epochs, so that each is predicted about once in 1 / "
-        "rate of them, in place of new draws (after Zheng et al. 2020, arXiv:2010.06040)"),
+        "let tokens take turns over the epochs, so that each is predicted about once in 1 / rate of "
+        "them, in place of new draws (after Zheng et al. 2020, arXiv:2010.06040); needs a token store"),
     OPTION_FLAG_ROW("whole_word_masks", BERT(whole_word_masks),
-                    "of a token store: mask all pieces of a word, or none"),
+                    "mask all pieces of a word, or none of them; needs a token store"),
     OPTION_FLAG_ROW("no_nsp", BERT(no_nsp),
-                    "of a token store: no next sentences; a sequence is one segment of a document, and the "
-                    "model has neither pooler nor their head"),
+                    "train on masked words alone: a sequence is one segment of a document, and the "
+                    "model has neither a pooler nor a head for next sentences; needs a token store"),
     OPTION_FLAG_ROW(
         "sinusoidal_positions", BERT(sinusoidal_positions),
-        "a new model's position embeddings begin as sinusoids (Vaswani et al. 2017, arXiv:1706.03762), not "
-        "as random numbers, and are trained without weight decay: short runs learn to use positions sooner"),
+        "begin a new model's position embeddings as sinusoids (Vaswani et al. 2017, arXiv:1706.03762), "
+        "not as random numbers, and train them without weight decay: short runs learn to use positions "
+        "sooner"),
     OPTION_FLAG_ROW("shifted_positions", BERT(shifted_positions),
-                    "of a token store: every second sequence begins at a random position instead of 0, so "
-                    "that positions behind --max_seq_length are trained too, and longer text can be read "
-                    "later (Kiyono et al. 2021, arXiv:2109.05644)"),
+                    "begin every second sequence at a random position instead of 0, so that positions "
+                    "behind --max_seq_length are trained too, and longer text can be read later (Kiyono "
+                    "et al. 2021, arXiv:2109.05644); needs a token store"),
     OPTION_FLAG_ROW("positional_heads", BERT(positional_heads),
-                    "a new model's attention heads begin by looking at the tokens at distance -1, 1, -2, 2 "
-                    "and so on (positional heads, Voita et al. 2019, arXiv:1905.09418), not anywhere, and "
-                    "are trained as always; with --sinusoidal_positions"),
+                    "let a new model's attention heads begin by looking at the tokens at distance -1, "
+                    "1, -2, 2 and so on (positional heads, Voita et al. 2019, arXiv:1905.09418), not "
+                    "anywhere; needs --sinusoidal_positions"),
     OPTION_FLAG_ROW("ppmi_embeddings", AT(ppmi_embeddings),
-                    "of a token store: a new model's word embeddings begin as vectors of what stands beside "
-                    "each word, by singular values of positive pointwise mutual information (Levy & Goldberg "
-                    "2014), not as random numbers; takes seconds, which count"),
+                    "begin a new model's word embeddings as vectors of what stands beside each word in "
+                    "the token store, by singular values of positive pointwise mutual information (Levy "
+                    "& Goldberg 2014), not as random numbers; takes seconds of --total_training_time"),
     OPTION_REAL_ROW("short_seq_prob", BERT(short_seq_prob), "0.1", 0, 1,
                     "fraction of the sequences that is cut to a random length"),
     OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),
-                    "samples in the order in which they lie in the store or in their file"),
+                    "take samples in the order in which they lie in the store or in their file"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of weights, data order, masks and dropout"),
     PRECISION_ROWS,
     LOSS_SCALE_ROW,
     OPTION_REAL_ROW("init_loss_scale", AT(init_loss_scale), "1048576", 1, 1e10,
-                    "first value of that scale, which an overflow halves and 2000 steps without one double"),
+                    "first value of the loss scale, which an overflow halves and 2000 steps without one "
+                    "double"),
     OPTION_FLAG_ROW("checkpoint_activations", AT(checkpoint_activations),
-                    "keep the activations of few layers and recompute the others in backward: less memory, a "
-                    "third more work, the same bits"),
+                    "keep the activations of few layers and recompute the others in backward: less "
+                    "memory, a third more work, the same bits"),
     OPTION_INT_ROW("checkpoint_activations_interval", AT(checkpoint_activations_interval), "0", 0, 1e6,
-                   "layers that are recomputed together; 0: the square root of the number of layers"),
+                   "number of layers that are recomputed together; 0: the square root of the number of "
+                   "layers"),
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
                       "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
     OPTION_GROUP_ROW("with DeepSpeed's JSON"),
@@ -163,7 +173,7 @@ static const struct option options[] = {
         "deepspeed", OWN(deepspeed),
         "take batch, precision and more from --deepspeed_config, as the script for BERT-1.5B does"),
     OPTION_STRING_ROW("deepspeed_config", AT(deepspeed_config), NULL, "FILE",
-                      "read DeepSpeed's settings from this JSON; wants --deepspeed"),
+                      "read DeepSpeed's settings from this JSON; needs --deepspeed"),
     OPTION_FLAG_ROW("deepscale", OWN(deepspeed), "the old name of --deepspeed"),
     OPTION_STRING_ROW("deepscale_config", AT(deepspeed_config), NULL, "FILE",
                       "the old name of --deepspeed_config"),
@@ -171,29 +181,31 @@ static const struct option options[] = {
                     "with --optimizer nvlamb_exp only"),
     OPTION_GROUP_ROW("phases, checkpoints and resumption"),
     OPTION_FLAG_ROW("phase2", AT(phase2),
-                    "phase 2: steps, schedule and optimizer counter restart; weights and moments are kept"),
+                    "phase 2: steps, schedule and optimizer counter restart; weights and moments are "
+                    "kept"),
     OPTION_INT_ROW("phase1_end_step", AT(phase1_end_step), "7038", 0, 1e12, "the last step of phase 1"),
     OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
-                    "resume from the newest valid checkpoint of --output_dir: kiln's, with the same bits, or "
-                    "another program's"),
+                    "resume from the newest valid checkpoint of --output_dir: kiln's, with the same "
+                    "bits, or another program's"),
     OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),
                     "resume although --input_dir does not hold what the checkpoint was trained on"),
     OPTION_INT_ROW("resume_step", AT(resume_step), "-1", -1, 1e12,
-                   "resume from ckpt_N instead of the newest"),
+                   "resume from ckpt_N instead of the newest; -1: the newest"),
     OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "100", 0, 1e12,
                    "steps between checkpoints; 0: only at the end"),
     OPTION_INT_ROW("keep_checkpoints", AT(keep_checkpoints), "3", 0, 1e6,
                    "keep the last N and every end of a phase; 0: all"),
-    OPTION_INT_ROW(
-        "average_last", AT(average_last), "0", 0, 1e6,
-        "beside each checkpoint, save the mean of the weights of the last N as the model average_STEP, which "
-        "every command takes, and evaluate the last (Kaddour 2022, arXiv:2209.14981); 0: none"),
-    OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint), "write none"),
+    OPTION_INT_ROW("average_last", AT(average_last), "0", 0, 1e6,
+                   "save the mean of the weights of the last N checkpoints beside each as the model "
+                   "average_STEP, which every command reads, and evaluate the last (Kaddour 2022, "
+                   "arXiv:2209.14981); 0: off"),
+    OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint), "write no checkpoints"),
     OPTION_GROUP_ROW("logs and evaluation"),
     OPTION_INT_ROW("eval_steps", AT(eval_steps), "500", 0, 1e12,
-                   "steps between evaluations on the held-out text; 0: never"),
+                   "number of steps between evaluations on the held-out text; 0: off"),
     EARLY_STOPPING_ROWS,
-    OPTION_INT_ROW("eval_samples", AT(eval_samples), "512", 1, 1e9, "held-out sequences of an evaluation"),
+    OPTION_INT_ROW("eval_samples", AT(eval_samples), "512", 1, 1e9,
+                   "number of held-out sequences in an evaluation"),
     OPTION_INT_ROW("log_freq", AT(log_freq), "1", 1, 1e9, LOG_FREQ_HELP),
     RUN_LOG_ROWS,
     OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
@@ -202,25 +214,26 @@ static const struct option options[] = {
                     "check everything, print the planned work and memory, write nothing"),
     HEALTH_ROWS,
     RANK_ROWS(AT(ranks)),
-    OPTION_FLAG_ROW("balance_tokens", AT(balance_tokens),
-                    "of a token store: deal the sequences of a step out by length, so that each rank has as "
-                    "many with nearly equal tokens; the same sequences, sums in another order"),
-    OPTION_GROUP_ROW("one rank of many, without the others"),
-    OPTION_INT_ROW("emulate_world", AT(emulation.world), "0", 0, 4096,
-                   "take the memory and do the work of one rank of so many, at the --zero_stage asked for, "
-                   "on samples of its own; nothing is exchanged or saved, and what it would exchange is "
-                   "counted; not under mpirun; 0: not"),
-    OPTION_INT_ROW("distributed_emulation_rank", AT(emulation.rank), "-1", -1, 4095,
-                   "which of them it is; -1: the first"),
-    OPTION_STRING_ROW("emulate_links", AT(emulation.links), "cpu", "NAME",
-                      "the machine whose links join the ranks, for the predicted time of the exchange: h200, "
-                      "h100, a100, gaudi1, or cpu: 10 Gb/s"),
     {.name = "use_zero_optimizer",
      .kind = OPTION_BOOL,
      .offset = OWN(use_zero_optimizer),
      .default_text = "False",
      .value_name = "BOOL",
      .help = "the same as --zero_stage 1"},
+    OPTION_FLAG_ROW("balance_tokens", AT(balance_tokens),
+                    "deal the sequences of a step out to the ranks by length, so that each has as many "
+                    "and nearly as many tokens; the same sequences, sums in another order; needs a "
+                    "token store"),
+    OPTION_GROUP_ROW("one rank of many, without the others"),
+    OPTION_INT_ROW("emulate_world", AT(emulation.world), "0", 0, 4096,
+                   "run as one rank of N at the given --zero_stage: its memory and its work, on samples "
+                   "of its own; messages are counted, not sent, and nothing is saved; not under mpirun; "
+                   "0: off"),
+    OPTION_INT_ROW("distributed_emulation_rank", AT(emulation.rank), "-1", -1, 4095,
+                   "number of the rank that --emulate_world runs as; -1: the first"),
+    OPTION_STRING_ROW("emulate_links", AT(emulation.links), "cpu", "NAME",
+                      "the machine whose links join the ranks, for the predicted time of the exchange: "
+                      "h200, h100, a100, gaudi1, or cpu: 10 Gb/s"),
     REPLACED_FLAG_ROWS,
     OPTION_IGNORED_ROW("do_train", "training is what this command does"),
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "--config_file says what the model is"),
@@ -350,21 +363,21 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_pretrain = {
     .name = "pretrain",
     .summary = "pre-train BERT, GPT-2 or BLOOM from text that was prepared",
-    .details =
-        "BERT learns masked words and next sentences from what `kiln prepare` wrote, or from HDF5 files of "
-        "the replaced scripts. A --config_file of GPT-2 or BLOOM (\"model_type\": \"gpt2\" or \"bloom\") "
-        "trains a decoder on the next token, from a store in Megatron-LM's format (PREFIX.bin and "
-        "PREFIX.idx in --input_dir); --vocab_file is its tokenizer.json. Phase 1 trains on "
-        "short sequences; phase 2 (--phase2) continues with longer ones, another batch and rate.  "
-        "Ctrl-C, SIGTERM or SIGHUP saves and ends with exit code 75; the same command with "
-        "--resume_from_checkpoint continues as if it had never stopped.",
+    .details = "BERT learns masked words and next sentences from what `kiln prepare` wrote, or from "
+               "HDF5 files of the replaced scripts. A --config_file of GPT-2 or BLOOM (\"model_type\": "
+               "\"gpt2\" or \"bloom\") trains a decoder on the next token, from a store in "
+               "Megatron-LM's format (PREFIX.bin and PREFIX.idx in --input_dir); --vocab_file is its "
+               "tokenizer.json. Phase 1 trains on short sequences; phase 2 (--phase2) continues with "
+               "longer ones, another batch and rate.  Ctrl-C, SIGTERM or SIGHUP saves and ends with "
+               "exit code 75; the same command with --resume_from_checkpoint continues as if it had "
+               "never stopped.",
     .positional_usage = "",
     .options = options,
-    .usual = "input_dir|config_file|output_dir|init_checkpoint|eval_input_dir|recipe|max_seq_length|"
-             "train_batch_size|gradient_accumulation_steps|max_steps|total_training_time|learning_rate|"
-             "warmup_proportion|optimizer|seed|autocast|checkpoint_activations|device|deepspeed_config|"
-             "phase2|phase1_end_step|resume_from_checkpoint|num_steps_per_checkpoint|eval_steps|log_freq|"
-             "dry_run|global_batch_size|zero_stage",
+    .usual = "input_dir|config_file|output_dir|init_checkpoint|eval_input_dir|recipe|max_seq_length|train_"
+             "batch_size|gradient_accumulation_steps|max_steps|total_training_time|learning_rate|warmup_"
+             "proportion|optimizer|seed|autocast|checkpoint_activations|device|deepspeed_config|phase2|"
+             "phase1_end_step|resume_from_checkpoint|num_steps_per_checkpoint|eval_steps|log_freq|dry_run|"
+             "global_batch_size|zero_stage",
     .args_bytes = sizeof(struct pretrain_args),
     .given = OWN(given),
     .run = run,

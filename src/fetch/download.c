@@ -47,7 +47,7 @@ static struct status check_file(const struct download *d)
 {
     struct stat info;
     if (stat(d->path, &info) != 0 || !S_ISREG(info.st_mode)) {
-        return status_error(STATUS_DATA, "%s is no file", d->path);
+        return status_error(STATUS_DATA, "%s is not a regular file", d->path);
     }
     if (d->bytes >= 0 && info.st_size != d->bytes) {
         return status_error(STATUS_DATA, "%s has %lld bytes, but should have %lld", d->path,
@@ -162,7 +162,7 @@ static struct status open_part(struct partial *f)
     f->fd = open(f->part, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (f->fd < 0 || fstat(f->fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         return status_error(STATUS_IO, "cannot write to %s: %s", f->part,
-                            f->fd < 0 ? strerror(errno) : "it is no file");
+                            f->fd < 0 ? strerror(errno) : "it is not a regular file");
     }
     if (flock(f->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         close(f->fd);

@@ -9,9 +9,7 @@ enum { CHUNK_BYTES = 64 << 20, ROW_GRAIN = 16 };
 int64_t word_head_chunk(int64_t n_rows, int64_t vocab_rows)
 {
     int64_t most = int_larger(CHUNK_BYTES / (vocab_rows * (int64_t)sizeof(float)), 1);
-    int64_t n_chunks = int_larger((n_rows + most - 1) / most, 1);
-    int64_t rows = int_round_up((n_rows + n_chunks - 1) / n_chunks, ROW_GRAIN);
-    return rows < most ? rows : most;
+    return int_smaller(n_rows, most < ROW_GRAIN ? most : most / ROW_GRAIN * ROW_GRAIN);
 }
 
 void word_head_carve(struct word_head_acts *a, struct arena *arena, enum dtype dtype, int64_t n_rows,
@@ -25,6 +23,14 @@ void word_head_carve(struct word_head_acts *a, struct arena *arena, enum dtype d
     a->correct = arena_carve_1d(arena, DTYPE_I32, n_rows);
 }
 
+/* Rows of each chunk but the last: nearly equal parts that fit the room, so that no product is small. */
+static int64_t rows_of_chunks(const struct word_head_acts *a, const struct word_head *h)
+{
+    int64_t n = h->rows.dims[0], room = int_larger(a->logits.dims[0], 1);
+    int64_t n_chunks = int_larger((n + room - 1) / room, 1);
+    return int_smaller(int_round_up((n + n_chunks - 1) / n_chunks, ROW_GRAIN), room);
+}
+
 /* Rows [first, first + n) of a pass, and their room. */
 struct chunk {
     int64_t first, n;
@@ -34,7 +40,7 @@ struct chunk {
 /* The chunk from row `first`, which is smaller than the others where the rows end. */
 static struct chunk chunk_at(const struct word_head_acts *a, const struct word_head *h, int64_t first)
 {
-    int64_t left = h->rows.dims[0] - first, full = a->logits.dims[0], n = left < full ? left : full;
+    int64_t n = int_smaller(h->rows.dims[0] - first, rows_of_chunks(a, h));
     return (struct chunk){first, n, tensor_slice(h->rows, first, n), tensor_slice(a->logits, 0, n),
                           tensor_slice(a->dlogits, 0, n)};
 }
@@ -62,7 +68,7 @@ static void add_sums(struct exec *x, tensor sums, const struct word_head_acts *a
 
 void word_head_forward(struct exec *x, const struct word_head_acts *a, const struct word_head *h)
 {
-    for (int64_t i = 0; i < h->rows.dims[0]; i += a->logits.dims[0]) {
+    for (int64_t i = 0; i < h->rows.dims[0]; i += rows_of_chunks(a, h)) {
         struct chunk c = chunk_at(a, h, i);
         chunk_forward(x, &c, h);
     }
@@ -70,7 +76,7 @@ void word_head_forward(struct exec *x, const struct word_head_acts *a, const str
 
 void word_head_measure(struct exec *x, tensor sums, const struct word_head_acts *a, const struct word_head *h)
 {
-    for (int64_t i = 0; i < h->rows.dims[0]; i += a->logits.dims[0]) {
+    for (int64_t i = 0; i < h->rows.dims[0]; i += rows_of_chunks(a, h)) {
         struct chunk c = chunk_at(a, h, i);
         chunk_forward(x, &c, h);
         chunk_loss(x, &c, NULL_TENSOR, a, h);
@@ -90,7 +96,7 @@ static void chunk_backward(struct exec *x, const struct word_head_gradients *g, 
 void word_head_learn(struct exec *x, tensor sums, const struct word_head_gradients *g,
                      const struct word_head_acts *a, const struct word_head *h)
 {
-    for (int64_t i = 0; i < h->rows.dims[0]; i += a->logits.dims[0]) {
+    for (int64_t i = 0; i < h->rows.dims[0]; i += rows_of_chunks(a, h)) {
         struct chunk c = chunk_at(a, h, i);
         chunk_forward(x, &c, h);
         chunk_loss(x, &c, c.dlogits, a, h);

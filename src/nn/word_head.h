@@ -20,15 +20,16 @@ struct word_head {
 };
 
 struct word_head_acts {
-    tensor logits;        /* [C, V] of a chunk of C rows, in the dtype of vectors */
+    tensor logits;        /* [C, V] room for a chunk of C rows, in the dtype of vectors */
     tensor dlogits;       /* [C, V]; in the memory of logits if the dtypes agree */
     tensor loss, correct; /* [M] -log p of the label, and whether it has the largest logit */
 };
 
-/* Rows of a chunk: logits of at most 64 MiB, in chunks of nearly one size. */
+/* Rows that there is room for at a time: logits of at most 64 MiB.  Of more rows there are never fewer, since
+ * memory is planned for the largest batch. */
 int64_t word_head_chunk(int64_t n_rows, int64_t vocab_rows);
 
-/* Carves room for `chunk` of n_rows rows at a time. */
+/* Carves room for `chunk` of n_rows rows at a time, which are worked on in chunks of nearly one size. */
 void word_head_carve(struct word_head_acts *a, struct arena *arena, enum dtype dtype, int64_t n_rows,
                      int64_t vocab_rows, int64_t chunk);
 

@@ -88,8 +88,11 @@ static void test_sizes(void)
 {
     EXPECT(word_head_chunk(640, 128) == 640, "a small vocabulary is cut");
     EXPECT(word_head_chunk(2048, 250880) == 64, "%lld rows", (long long)word_head_chunk(2048, 250880));
-    EXPECT(word_head_chunk(640, 30528) == 320, "chunks of other sizes: %lld",
-           (long long)word_head_chunk(640, 30528));
+    EXPECT(word_head_chunk(640, 30528) == 544, "%lld rows", (long long)word_head_chunk(640, 30528));
+    for (int64_t n = 1; n < 6000; n++) { /* a smaller batch fits the room of a larger one */
+        EXPECT(word_head_chunk(n, 30528) <= word_head_chunk(n + 1, 30528), "%lld rows need more than %lld",
+               (long long)n, (long long)n + 1);
+    }
     EXPECT(word_head_chunk(5, 1 << 25) == 1, "a row that is larger than a chunk");
     EXPECT(word_head_chunk(0, 100) >= 0, "no rows");
 }

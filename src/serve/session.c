@@ -119,6 +119,19 @@ static struct status open_dir(struct session *s, const char *path, enum model_ta
     return model_dir_open_given(&s->dir, path, (struct model_dir_given){NULL, o->vocab_file});
 }
 
+/* Other heads may be new, or lack tensors that are named; a decoder's is its word embeddings, which all
+ * models have. */
+static struct status check_decoder(const struct model_dir *m, enum model_task task)
+{
+    if (task != MODEL_TASK_CAUSAL_LM || m->task == task) {
+        return status_ok();
+    }
+    return answer_kind_explain(status_error(STATUS_DATA,
+                                            "%s holds a %s, which does not predict the next word", m->path,
+                                            m->family->class_of(m->task)),
+                               m->task, task);
+}
+
 static struct status load(struct session *s, enum model_task task)
 {
     struct load_report report;
@@ -157,6 +170,7 @@ struct status session_open(struct session *s, const char *path, enum model_task 
 {
     *s = (struct session){0};
     struct status status = open_dir(s, path, task, o);
+    status = failed(status) ? status : check_decoder(&s->dir, task);
     if (!failed(status)) {
         status =
             answer_kind_explain(open_network(s, task, limits_in(&s->dir, task, o), o), s->dir.task, task);
@@ -256,6 +270,7 @@ struct status session_plan(struct network_plan *p, const char *path, enum model_
 {
     struct session s = {0};
     struct status status = open_dir(&s, path, task, o);
+    status = failed(status) ? status : check_decoder(&s.dir, task);
     if (!failed(status)) {
         status = plan(p, &s.dir, task, o);
     }

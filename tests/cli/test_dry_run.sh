@@ -51,6 +51,7 @@ declare -A words=(
     [tag]="--init_checkpoint $model --output_dir new --max_seq_length 32 --do_train --train_file $dir/names.conll --do_predict
         --predict_file $dir/names.conll --json-summary new.json"
     [ask]="--model $model"
+    [generate]="--model $model"
     [score]="$dir/squad.json $dir/predictions.json"
     [embed]="--model $model"
     [blimp]="--model $model --input none"
@@ -70,8 +71,8 @@ printf "%s slots=1\n" localhost 127.0.0.1 >"$dir/hosts"
 n=0
 for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
     [ -n "${words[$command]+known}" ] || fail "kiln $command is not tried here"
-    # what a dry run of the question-answering commands reads must have that head
-    case $command in ask) continue ;; esac
+    # what a dry run of these commands reads must have their head
+    case $command in ask | generate) continue ;; esac
     # shellcheck disable=SC2086 # words
     silent $command ${words[$command]} --dry-run </dev/null
     # shellcheck disable=SC2086
@@ -94,6 +95,8 @@ expect 64 "micro-batches" "$kiln" squad --init_checkpoint none --output_dir new 
 expect 65 "none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 --do_train \
     --train_file none.json
 expect 65 "qa_outputs" "$kiln" ask --model "$model" --dry_run
+expect 65 "this model answers: fill, embed, blimp" "$kiln" generate --model "$model" --dry_run
+expect 65 "this model answers: fill, embed, blimp" "$kiln" generate --model "$model" --prompt a
 expect 0 "(fp32|bf16|fp16, default" "$kiln" ask --help
 expect 0 "refused: gradients" "$kiln" squad --help all
 expect 0 "--learning_rate X" "$kiln" pretrain --help

@@ -1,0 +1,193 @@
+#include "data/gpt/sample_order.h"
+
+#include "core/mt19937.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double LEAST_OF_LAST_EPOCH = 0.80; /* of an epoch's samples: else it is shuffled apart */
+
+static int64_t size_at(const struct sample_order_config *c, int64_t sequence)
+{
+    int32_t size;
+    memcpy(&size, c->sizes + 4 * sequence, sizeof size);
+    return size;
+}
+
+static int64_t count_tokens(const struct sample_order_config *c)
+{
+    int64_t n = 0;
+    for (int64_t i = c->first; i < c->end; i++) {
+        n += size_at(c, i);
+    }
+    return n;
+}
+
+/* Windows in so many tokens. */
+static int64_t n_windows(const struct sample_order_config *c, int64_t n_tokens)
+{
+    return (n_tokens - 1) / c->seq_length;
+}
+
+static struct status count_epochs(struct sample_order *o, const struct sample_order_config *c,
+                                  int64_t n_tokens)
+{
+    if (n_tokens == 0) {
+        return status_error(STATUS_DATA,
+                            "the split of %lld documents has no tokens, but %lld samples are wanted of it",
+                            (long long)(c->end - c->first), (long long)c->n_wanted);
+    }
+    /* the least e with (e n - 1) / S >= wanted */
+    int64_t needed = c->n_wanted * c->seq_length + 1;
+    o->n_epochs = needed <= n_tokens ? 1 : (needed + n_tokens - 1) / n_tokens;
+    int64_t most;
+    bool overflows = __builtin_mul_overflow(c->end - c->first, o->n_epochs, &most);
+    if (overflows || most > INT32_MAX || n_windows(c, o->n_epochs * n_tokens) >= UINT32_MAX - 1) {
+        return status_error(STATUS_USAGE,
+                            "%lld samples take %lld epochs of %lld documents, more than 32 bits number; use "
+                            "the order without index files",
+                            (long long)c->n_wanted, (long long)o->n_epochs, (long long)(c->end - c->first));
+    }
+    return status_ok();
+}
+
+/* Appends `n` epochs of the split's documents, shuffled together. */
+static void add_epochs(struct sample_order *o, const struct sample_order_config *c, int64_t n,
+                       struct mt19937 *random)
+{
+    int32_t *begin = o->document + o->n_documents;
+    for (int64_t e = 0; e < n; e++) {
+        for (int64_t i = c->first; i < c->end; i++) {
+            o->document[o->n_documents++] = (int32_t)i;
+        }
+    }
+    mt19937_shuffle_i32(random, begin, n * (c->end - c->first));
+}
+
+static void cut_windows(struct sample_order *o, const struct sample_order_config *c)
+{
+    int64_t document = 0, token = 0;
+    for (int64_t i = 0; i <= o->n_samples; i++) {
+        o->starts[2 * i] = (int32_t)document;
+        o->starts[2 * i + 1] = (int32_t)token;
+        if (i == o->n_samples) {
+            return;
+        }
+        /* the next window begins at this one's last token, which is in the document that has it */
+        token += c->seq_length;
+        while (token >= size_at(c, o->document[document])) {
+            token -= size_at(c, o->document[document++]);
+        }
+    }
+}
+
+static void shuffle_windows(struct sample_order *o, int64_t n_first, struct mt19937 *random)
+{
+    for (int64_t i = 0; i < o->n_samples; i++) {
+        o->shuffled[i] = (uint32_t)i;
+    }
+    mt19937_shuffle_u32(random, o->shuffled, n_first);
+    mt19937_shuffle_u32(random, o->shuffled + n_first, o->n_samples - n_first);
+}
+
+struct status sample_order_build(struct sample_order *o, const struct sample_order_config *c)
+{
+    *o = (struct sample_order){0};
+    int64_t n_tokens = count_tokens(c), n_sequences = c->end - c->first;
+    TRY(count_epochs(o, c, n_tokens));
+    int64_t per_epoch = n_windows(c, n_tokens), before = n_windows(c, (o->n_epochs - 1) * n_tokens);
+    o->last_apart =
+        o->n_epochs > 1 && c->n_wanted - before < (int64_t)(LEAST_OF_LAST_EPOCH * (double)per_epoch);
+    o->n_samples = n_windows(c, o->n_epochs * n_tokens);
+    o->document = malloc(((size_t)(n_sequences * o->n_epochs) + 1) * sizeof *o->document);
+    o->starts = malloc(2 * ((size_t)o->n_samples + 1) * sizeof *o->starts);
+    o->shuffled = malloc(((size_t)o->n_samples + 1) * sizeof *o->shuffled);
+    if (o->document == NULL || o->starts == NULL || o->shuffled == NULL) {
+        sample_order_fini(o);
+        return status_error(STATUS_MEMORY, "out of memory for the order of %lld samples",
+                            (long long)c->n_wanted);
+    }
+    struct mt19937 random;
+    mt19937_init(&random, c->seed);
+    add_epochs(o, c, o->last_apart ? o->n_epochs - 1 : o->n_epochs, &random);
+    if (o->last_apart) {
+        add_epochs(o, c, 1, &random);
+    }
+    cut_windows(o, c);
+    shuffle_windows(o, o->last_apart ? before : o->n_samples, &random);
+    return status_ok();
+}
+
+void sample_order_fini(struct sample_order *o)
+{
+    free(o->document);
+    free(o->starts);
+    free(o->shuffled);
+    *o = (struct sample_order){0};
+}
+
+/* ---- splits and blends ---- */
+
+struct status sample_order_split(int64_t bounds[4], const char *list, int64_t n_sequences)
+{
+    double parts[3] = {0}, sum = 0;
+    const char *at = list;
+    bool more = true;
+    for (int n = 0; more; n++) {
+        char *end;
+        double part = strtod(at, &end);
+        if (n == 3 || end == at || !(part >= 0) || !isfinite(part)) {
+            return status_error(STATUS_USAGE,
+                                "the split '%.40s' must be at most three numbers from 0 on, such as 949,50,1",
+                                list);
+        }
+        parts[n] = part;
+        sum += part;
+        more = *end == ',' || *end == '/';
+        if (!more && *end != '\0') {
+            return status_error(STATUS_USAGE, "the split '%.40s' has '%.10s' behind a number", list, end);
+        }
+        at = end + more;
+    }
+    if (sum <= 0) {
+        return status_error(STATUS_USAGE, "the split '%.40s' is all zeros", list);
+    }
+    bounds[0] = 0;
+    for (int i = 0; i < 3; i++) { /* rint rounds halves to even, as Python does */
+        bounds[i + 1] = bounds[i] + (int64_t)rint(parts[i] / sum * (double)n_sequences);
+    }
+    int64_t excess = bounds[3] - n_sequences;
+    for (int i = 1; i <= 3; i++) {
+        bounds[i] -= excess;
+    }
+    return status_ok();
+}
+
+struct status sample_order_blend(uint8_t *set, int64_t *sample, int64_t n, const double *weights, int n_sets)
+{
+    enum { MOST_SETS = 254 };
+    int64_t taken[MOST_SETS] = {0};
+    if (n_sets > MOST_SETS) {
+        return status_error(STATUS_USAGE, "%d sets are blended; at most %d are possible", n_sets, MOST_SETS);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double worst = 0;
+        int behind = 0;
+        for (int d = 0; d < n_sets; d++) {
+            double error = weights[d] * (double)(i > 1 ? i : 1) - (double)taken[d];
+            if (d == 0 || error > worst) {
+                worst = error;
+                behind = d;
+            }
+        }
+        set[i] = (uint8_t)behind;
+        sample[i] = taken[behind]++;
+    }
+    return status_ok();
+}
+
+int64_t sample_order_blend_wanted(int64_t n, double weight)
+{
+    return (int64_t)ceil((double)n * weight * 1.005);
+}

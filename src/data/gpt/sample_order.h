@@ -1,0 +1,52 @@
+/* sample_order: which tokens a sample of GPT pre-training is, in the order of Megatron-LM's index files: the
+ * documents of all epochs in a shuffled row, cut into windows, and the windows shuffled.
+ *
+ * The rule: all three arrays are those that the replaced system makes, number by number.  One generator,
+ * numpy's RandomState(seed), shuffles documents, then windows.  If the last epoch supplies less than four
+ * fifths of an epoch's samples, it is shuffled apart and comes last.
+ *
+ * Source: megatron/data/gpt_dataset.py and dataset_utils.py of Megatron-DeepSpeed. */
+#ifndef KILN_DATA_GPT_SAMPLE_ORDER_H
+#define KILN_DATA_GPT_SAMPLE_ORDER_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sample_order {
+    int64_t n_epochs;
+    bool last_apart;   /* the last epoch was shuffled apart */
+    int32_t *document; /* [n_documents] number of a sequence of the store */
+    int64_t n_documents;
+    int32_t *starts; /* [n_samples + 1, 2] of each window the index into `document` and the token in it */
+    int64_t n_samples;
+    uint32_t *shuffled; /* [n_samples] the window of each sample */
+};
+
+struct sample_order_config {
+    const unsigned char *sizes; /* of the store's sequences, i32 each, unaligned (io/indexed.h) */
+    int64_t first, end;         /* the sequences of this split */
+    int64_t n_wanted;           /* samples */
+    int64_t seq_length;         /* S; a window is S + 1 tokens, of which one is the next's first */
+    uint32_t seed;
+};
+
+/* STATUS_DATA: the split has no token or too few for a sample; STATUS_USAGE: more documents or windows than
+ * 32 bits number; STATUS_MEMORY. */
+struct status sample_order_build(struct sample_order *o, const struct sample_order_config *config);
+void sample_order_fini(struct sample_order *o);
+
+/* Bounds [4] of the sequences of training, validation and test by a list such as "949,50,1", with commas or
+ * slashes; a single number is all for training.  STATUS_USAGE. */
+struct status sample_order_split(int64_t bounds[4], const char *list, int64_t n_sequences);
+
+/* Which of n_sets sets, and which of its samples, sample i of a blend is, for i in [0, n): the set that is
+ * furthest behind its weight, of several the first.  The weights sum to 1.  STATUS_USAGE: more than 254
+ * sets. */
+struct status sample_order_blend(uint8_t *set, int64_t *sample, int64_t n, const double *weights, int n_sets);
+
+/* How many samples of a set with this weight a blend of n asks for: 0.5 % more than its share. */
+int64_t sample_order_blend_wanted(int64_t n, double weight);
+
+#endif

@@ -118,6 +118,10 @@ static const struct option options[] = {
         "max_bad_lines", AT(documents.max_bad_lines), "0", 0, 1e15,
         "number of lines that are left out, each with a warning, because they are no JSON, lack the "
         "key or are not UTF-8"),
+    OPTION_FLAG_ROW(
+        "merge", AT(documents.merge),
+        "join stores that were written so, of one tokenizer, into one: --input has how their names "
+        "begin, without .bin, and --output_prefix is how the new ones do"),
     OPTION_CHOICE_ROW("tokenizer_type", AT(documents.tokenizer_type), DOCUMENT_STORE_TOKENIZERS,
                       DOCUMENT_STORE_TOKENIZERS, "tokenizer; the vocabulary says which one it is"),
     OPTION_CHOICE_ROW("dataset_impl", AT(documents.dataset_impl), "mmap", "mmap", "form of the files"),
@@ -327,6 +331,7 @@ static struct status check_other_format(const struct prepare_args *a)
     const char *flag = d->output_prefix != NULL ? "output_prefix"
                        : d->merge_file != NULL  ? "merge_file"
                        : d->append_eod          ? "append_eod"
+                       : d->merge               ? "merge"
                        : d->max_bad_lines > 0   ? "max_bad_lines"
                                                 : NULL;
     return flag == NULL

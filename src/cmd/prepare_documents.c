@@ -1,14 +1,15 @@
 #include "cmd/prepare_documents.h"
 
 #include "cmd/prepare_lists.h"
+#include "corpus/document_merge.h"
 #include "text/tokenizer_open.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const char *const prepare_documents_flags[] = {
-    "merge_file",   "tokenizer_type", "json_keys",     "output_prefix",
-    "dataset_impl", "append_eod",     "max_bad_lines", NULL};
+const char *const prepare_documents_flags[] = {"merge_file",    "tokenizer_type", "json_keys",
+                                               "output_prefix", "dataset_impl",   "append_eod",
+                                               "max_bad_lines", "merge",          NULL};
 
 enum { KEY_BYTES = 64 };
 
@@ -60,6 +61,9 @@ struct status prepare_documents(const struct prepare_documents_args *a, const ch
     if (a->output_prefix == NULL) {
         return status_error(STATUS_USAGE, "kiln prepare --format " DOCUMENT_STORE_FORMAT
                                           " needs --output_prefix PATH: how the names of its files begin");
+    }
+    if (a->merge) {
+        return document_merge(a->output_prefix, c->inputs, c->n_inputs, c->overwrite, c->dry_run);
     }
     TRY(parse_keys(&keys, a->json_keys));
     TRY(open_tokenizer(&t, vocab_file, a->merge_file));

@@ -7,7 +7,7 @@
 
 struct prepare_documents_args {
     const char *merge_file, *tokenizer_type, *json_keys, *output_prefix, *dataset_impl;
-    bool append_eod;
+    bool append_eod, merge;
     int64_t max_bad_lines;
 };
 

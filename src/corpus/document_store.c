@@ -4,32 +4,19 @@
 #include "core/log.h"
 #include "core/progress.h"
 #include "core/stop.h"
-#include "corpus/input_guard.h"
+#include "corpus/document_output.h"
 #include "corpus/source_formats.h"
-#include "io/token_store.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
-
-enum { SUFFIX_ROOM = 40 }; /* bytes that are appended to a store's path */
-
-struct output {
-    char prefix[FILE_PATH_BYTES]; /* PREFIX_KEY_document */
-    char work[FILE_PATH_BYTES];   /* where it grows */
-    struct indexed_writer writer;
-    struct indexed_sums sums;
-    bool is_committed;
-};
 
 struct run {
     const struct document_store_config *config;
     struct input_files files;
     struct document_lines lines;
     struct text_reader reader;
-    struct output outputs[DOCUMENT_LINES_MOST_KEYS];
+    struct document_output outputs[DOCUMENT_LINES_MOST_KEYS];
     int64_t n_lines, n_bad;
     uint64_t done_bytes; /* of the files before the current one */
     int64_t start_ns;
@@ -38,46 +25,24 @@ struct run {
 
 /* ---- outputs ---- */
 
-static const char *const suffixes[] = {".bin", ".idx", ".json"};
-enum { N_SUFFIXES = sizeof suffixes / sizeof suffixes[0] };
-
-static void make_path(char path[FILE_PATH_BYTES], const char *prefix, const char *suffix)
-{
-    snprintf(path, FILE_PATH_BYTES, "%.*s%s", FILE_PATH_BYTES - SUFFIX_ROOM, prefix, suffix);
-}
-
 static struct status name_outputs(struct run *r)
 {
     const struct document_store_config *c = r->config;
     for (int k = 0; k < c->lines.n_keys; k++) {
-        struct output *o = &r->outputs[k];
-        int n = snprintf(o->prefix, sizeof o->prefix, "%s_%s_document", c->output_prefix, c->lines.keys[k]);
-        if (n + SUFFIX_ROOM >= FILE_PATH_BYTES) {
-            return status_error(STATUS_USAGE, "--output_prefix %.60s... is longer than %d bytes with its key",
-                                c->output_prefix, FILE_PATH_BYTES - SUFFIX_ROOM);
+        char prefix[FILE_PATH_BYTES];
+        int n = snprintf(prefix, sizeof prefix, "%s_%s_document", c->output_prefix, c->lines.keys[k]);
+        if (n >= FILE_PATH_BYTES) {
+            return status_error(STATUS_USAGE, "--output_prefix %.60s... is too long", c->output_prefix);
         }
-        make_path(o->work, o->prefix, ".unfinished");
+        TRY(document_output_name(&r->outputs[k], prefix));
     }
     return status_ok();
 }
 
-static struct status check_output(const struct run *r, const char *path)
-{
-    TRY(input_guard_check_file(&r->files, "--output_prefix", path));
-    if (!r->config->overwrite && access(path, F_OK) == 0) {
-        return status_error(STATUS_USAGE, "%s is there already; --overwrite replaces it", path);
-    }
-    return r->config->dry_run ? status_ok() : file_check_output(path, 0);
-}
-
 static struct status check_outputs(const struct run *r)
 {
-    char path[FILE_PATH_BYTES];
     for (int k = 0; k < r->config->lines.n_keys; k++) {
-        for (int i = 0; i < N_SUFFIXES; i++) {
-            make_path(path, r->outputs[k].prefix, suffixes[i]);
-            TRY(check_output(r, path));
-        }
+        TRY(document_output_check(&r->outputs[k], &r->files, r->config->overwrite, r->config->dry_run));
     }
     return status_ok();
 }
@@ -85,65 +50,8 @@ static struct status check_outputs(const struct run *r)
 static struct status open_outputs(struct run *r)
 {
     for (int k = 0; k < r->config->lines.n_keys; k++) {
-        TRY(indexed_writer_open(&r->outputs[k].writer, r->outputs[k].work, r->config->lines.tokenizer->n));
+        TRY(document_output_open(&r->outputs[k], r->config->lines.tokenizer->n));
     }
-    return status_ok();
-}
-
-static void remove_work(const struct output *o)
-{
-    static const char *const parts[] = {".bin", ".idx", ".sizes", ".bounds"};
-    char path[FILE_PATH_BYTES];
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        make_path(path, o->work, parts[i]);
-        unlink(path);
-    }
-}
-
-static struct status move(const struct output *o, const char *suffix)
-{
-    char from[FILE_PATH_BYTES], to[FILE_PATH_BYTES];
-    make_path(from, o->work, suffix);
-    make_path(to, o->prefix, suffix);
-    return rename(from, to) == 0
-               ? status_ok()
-               : status_error(STATUS_IO, "renaming %s to %s failed: %s", from, to, strerror(errno));
-}
-
-static struct status sync_directory_of(const char *path)
-{
-    char directory[FILE_PATH_BYTES];
-    const char *slash = strrchr(path, '/');
-    snprintf(directory, sizeof directory, "%.*s", slash == NULL ? 1 : (int)(slash + 1 - path),
-             slash == NULL ? "." : path);
-    return file_sync_directory(directory);
-}
-
-/* An old description goes first and the new one comes last, so no store is described by another's. */
-static struct status finish(struct run *r, struct output *o)
-{
-    const struct tokenizer *t = r->config->lines.tokenizer;
-    struct indexed_writer *w = &o->writer;
-    struct token_store_info info = {.kiln_version = KILN_VERSION,
-                                    .vocab_hash = t->hash,
-                                    .vocab_size = t->n,
-                                    .lower_case = t->lower_case,
-                                    .n_documents = w->n_documents,
-                                    .n_sentences = w->n_sequences,
-                                    .n_tokens = w->n_tokens};
-    char path[FILE_PATH_BYTES];
-    TRY(indexed_writer_commit(w, &o->sums));
-    o->is_committed = true;
-    info.bin_crc = w->parts[INDEXED_BIN].mark.crc;
-    info.idx_crc = w->idx.crc;
-    make_path(path, o->prefix, ".json");
-    unlink(path);
-    TRY(move(o, ".bin"));
-    TRY(move(o, ".idx"));
-    TRY(sync_directory_of(o->prefix));
-    TRY(token_store_write_info(o->prefix, &info, &o->sums));
-    log_info("wrote %s.bin and .idx: %" PRId64 " documents, %" PRId64 " tokens of %d bytes", o->prefix,
-             info.n_documents, info.n_tokens, w->token_bytes);
     return status_ok();
 }
 
@@ -238,19 +146,16 @@ static struct status read_files(struct run *r)
 
 static struct status write_all(struct run *r)
 {
+    const struct tokenizer *t = r->config->lines.tokenizer;
     struct status s = open_outputs(r);
     s = failed(s) ? s : document_lines_init(&r->lines, r->config->lines);
     s = failed(s) ? s : read_files(r);
     progress_end(&r->progress);
     for (int k = 0; k < r->config->lines.n_keys; k++) {
-        struct output *o = &r->outputs[k];
-        s = failed(s) ? s : finish(r, o);
-        if (!o->is_committed) {
-            indexed_writer_abandon(&o->writer);
-        }
-        remove_work(o);
-        block_sums_fini(&o->sums.bin);
-        block_sums_fini(&o->sums.idx);
+        struct token_store_info info = {
+            .vocab_hash = t->hash, .vocab_size = t->n, .lower_case = t->lower_case};
+        s = failed(s) ? s : document_output_finish(&r->outputs[k], &info);
+        document_output_close(&r->outputs[k]);
     }
     document_lines_fini(&r->lines);
     return s;

@@ -66,3 +66,21 @@ expect 64 'goes with --format gpt' "$kiln" prepare --input bad.jsonl --vocab_fil
 expect 64 'a document is one sequence' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x --split-sentences
 "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix dry --dry-run 2>err || fail "$(cat err)"
 [ -z "$(find . -name 'dry*')" ] || fail "a dry run wrote something"
+
+# two halves merged are the whole; stores of another tokenizer, damaged or not described are refused
+head -3 "$golden/lines.jsonl" >first.jsonl
+tail -n +4 "$golden/lines.jsonl" >second.jsonl
+for half in first second; do
+    "${prepare[@]}" --input $half.jsonl "${vocab[@]}" --append_eod --output_prefix $half 2>err || fail "$(cat err)"
+done
+merge=("${prepare[@]}" --merge --output_prefix)
+"${merge[@]}" merged --input first_text_document second_text_document 2>err || fail "$(cat err)"
+cmp merged.bin "$golden/text.bin" && cmp merged.idx "$golden/text.idx" && cmp merged.json one_text_document.json || fail "the merged store"
+expect 64 'merged.bin is there already' "${merge[@]}" merged --input first_text_document second_text_document
+expect 64 'is one of the stores' "${merge[@]}" merged --overwrite --input merged second_text_document
+expect 65 'vocab' "${merge[@]}" mixed --input first_text_document large_text_document
+truncate -s -2 second_text_document.bin
+expect 65 'second_text_document' "${merge[@]}" mixed --input first_text_document second_text_document
+rm first_text_document.json
+expect 65 'first_text_document.json' "${merge[@]}" mixed --input first_text_document
+[ -z "$(find . -name 'mixed*')" ] || fail "something half written was left: $(ls)"

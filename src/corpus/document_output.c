@@ -1,0 +1,105 @@
+#include "corpus/document_output.h"
+
+#include "core/log.h"
+#include "corpus/input_guard.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { SUFFIX_ROOM = 40 }; /* bytes that are appended to a store's path */
+
+static void make_path(char path[FILE_PATH_BYTES], const char *prefix, const char *suffix)
+{
+    snprintf(path, FILE_PATH_BYTES, "%.*s%s", FILE_PATH_BYTES - SUFFIX_ROOM, prefix, suffix);
+}
+
+struct status document_output_name(struct document_output *o, const char *prefix)
+{
+    if (strlen(prefix) + SUFFIX_ROOM >= FILE_PATH_BYTES) {
+        return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", prefix,
+                            FILE_PATH_BYTES - SUFFIX_ROOM);
+    }
+    make_path(o->prefix, prefix, "");
+    make_path(o->work, prefix, ".unfinished");
+    return status_ok();
+}
+
+struct status document_output_check(const struct document_output *o, const struct input_files *inputs,
+                                    bool overwrite, bool dry_run)
+{
+    static const char *const suffixes[] = {".bin", ".idx", ".json"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        char path[FILE_PATH_BYTES];
+        make_path(path, o->prefix, suffixes[i]);
+        TRY(input_guard_check_file(inputs, "--output_prefix", path));
+        if (!overwrite && access(path, F_OK) == 0) {
+            return status_error(STATUS_USAGE, "%s is there already; --overwrite replaces it", path);
+        }
+        TRY(dry_run ? status_ok() : file_check_output(path, 0));
+    }
+    return status_ok();
+}
+
+struct status document_output_open(struct document_output *o, int64_t vocab_size)
+{
+    return indexed_writer_open(&o->writer, o->work, vocab_size);
+}
+
+static struct status move(const struct document_output *o, const char *suffix)
+{
+    char from[FILE_PATH_BYTES], to[FILE_PATH_BYTES];
+    make_path(from, o->work, suffix);
+    make_path(to, o->prefix, suffix);
+    return rename(from, to) == 0
+               ? status_ok()
+               : status_error(STATUS_IO, "renaming %s to %s failed: %s", from, to, strerror(errno));
+}
+
+static struct status sync_directory_of(const char *path)
+{
+    char directory[FILE_PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    snprintf(directory, sizeof directory, "%.*s", slash == NULL ? 1 : (int)(slash + 1 - path),
+             slash == NULL ? "." : path);
+    return file_sync_directory(directory);
+}
+
+struct status document_output_finish(struct document_output *o, struct token_store_info *info)
+{
+    struct indexed_writer *w = &o->writer;
+    char path[FILE_PATH_BYTES];
+    snprintf(info->kiln_version, sizeof info->kiln_version, "%s", KILN_VERSION);
+    info->n_documents = w->n_documents;
+    info->n_sentences = w->n_sequences;
+    info->n_tokens = w->n_tokens;
+    TRY(indexed_writer_commit(w, &o->sums));
+    o->is_committed = true;
+    info->bin_crc = w->parts[INDEXED_BIN].mark.crc;
+    info->idx_crc = w->idx.crc;
+    make_path(path, o->prefix, ".json");
+    unlink(path);
+    TRY(move(o, ".bin"));
+    TRY(move(o, ".idx"));
+    TRY(sync_directory_of(o->prefix));
+    TRY(token_store_write_info(o->prefix, info, &o->sums));
+    log_info("wrote %s.bin and .idx: %" PRId64 " documents, %" PRId64 " tokens of %d bytes", o->prefix,
+             info->n_documents, info->n_tokens, w->token_bytes);
+    return status_ok();
+}
+
+void document_output_close(struct document_output *o)
+{
+    static const char *const parts[] = {".bin", ".idx", ".sizes", ".bounds"};
+    char path[FILE_PATH_BYTES];
+    if (!o->is_committed) {
+        indexed_writer_abandon(&o->writer);
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        make_path(path, o->work, parts[i]);
+        unlink(path);
+    }
+    block_sums_fini(&o->sums.bin);
+    block_sums_fini(&o->sums.idx);
+}

@@ -1,0 +1,35 @@
+/* document_output: a store of whole documents being written: PREFIX.bin, .idx and .json.
+ *
+ * The rule: it grows under other names in the same directory, and its files get their names when all is
+ * complete; an old description goes first and the new one comes last, so no store is described by
+ * another's. */
+#ifndef KILN_CORPUS_DOCUMENT_OUTPUT_H
+#define KILN_CORPUS_DOCUMENT_OUTPUT_H
+
+#include "corpus/input_files.h"
+#include "io/token_store.h"
+
+struct document_output {
+    char prefix[FILE_PATH_BYTES];
+    char work[FILE_PATH_BYTES]; /* where it grows */
+    struct indexed_writer writer;
+    struct indexed_sums sums;
+    bool is_committed;
+};
+
+/* In a zeroed struct.  STATUS_USAGE: the path is too long. */
+struct status document_output_name(struct document_output *o, const char *prefix);
+
+/* STATUS_USAGE: a file is there already, unless it may be replaced, or is one of the inputs; STATUS_IO. */
+struct status document_output_check(const struct document_output *o, const struct input_files *inputs,
+                                    bool overwrite, bool dry_run);
+
+struct status document_output_open(struct document_output *o, int64_t vocab_size);
+
+/* Completes the files; fills in the counts of `info`, whose vocabulary the caller has set. */
+struct status document_output_finish(struct document_output *o, struct token_store_info *info);
+
+/* Removes what is not complete.  Safe on a zeroed struct and after a finish. */
+void document_output_close(struct document_output *o);
+
+#endif

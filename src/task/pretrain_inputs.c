@@ -216,20 +216,15 @@ struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pret
     return s;
 }
 
-static struct status add_check(const struct pretrain_data *d, const char *name, struct store_check *check)
+static struct status add_check(const struct pretrain_data *d, struct store_check *check)
 {
-    char path[CHECKPOINT_PATH_BYTES];
-    if (d->store == NULL) {
-        return status_ok();
-    }
-    TRY(checkpoint_path(path, "%s/%s", d->place, name));
-    return store_check_add(check, d->store, path);
+    return d->store == NULL ? status_ok() : store_check_add(check, d->store, d->store_path);
 }
 
 struct status pretrain_inputs_add_checks(const struct pretrain_inputs *in, struct store_check *check)
 {
-    TRY(add_check(&in->train, "train", check));
-    return add_check(&in->heldout, "heldout", check);
+    TRY(add_check(&in->train, check));
+    return add_check(&in->heldout, check);
 }
 
 static void close_data(struct pretrain_data *d)

@@ -19,16 +19,17 @@ enum { PRETRAIN_PATH_BYTES = 1024 };
 /* The samples of one directory, as a row of pretrain_kind.sources opened them.  Does not move while it is
  * open. */
 struct pretrain_data {
-    const struct pretrain_source *from;  /* NULL: there is no such data */
-    char place[PRETRAIN_PATH_BYTES];     /* the directory in which they lie: that of the flag, or one in it */
-    struct batch_source source;          /* its self is NULL if there is no such data */
-    void *self;                          /* the row's own */
-    const struct token_store *store;     /* that it draws from, checked while training begins; NULL: none */
-    const struct token_balance *balance; /* how it deals sequences out to ranks; NULL: it does not */
-    char id[160];                        /* equal for equal samples; of training data it is run_state's */
-    int64_t longest;                     /* tokens of a sample */
-    bool has_length;                     /* its files say how long samples are, not --max_seq_length */
-    double steps_per_epoch;              /* not a whole number */
+    const struct pretrain_source *from; /* NULL: there is no such data */
+    char place[PRETRAIN_PATH_BYTES];    /* the directory in which they lie: that of the flag, or one in it */
+    struct batch_source source;         /* its self is NULL if there is no such data */
+    void *self;                         /* the row's own */
+    const struct token_store *store;    /* that it draws from, checked while training begins; NULL: none */
+    char store_path[PRETRAIN_PATH_BYTES]; /* the prefix of its files */
+    const struct token_balance *balance;  /* how it deals sequences out to ranks; NULL: it does not */
+    char id[160];                         /* equal for equal samples; of training data it is run_state's */
+    int64_t longest;                      /* tokens of a sample */
+    bool has_length;                      /* its files say how long samples are, not --max_seq_length */
+    double steps_per_epoch;               /* not a whole number */
 };
 
 /* A kind of directory to train on. */

@@ -43,6 +43,20 @@ grep -aq 'h.0.attn.c_attn.weight' "$dir/gpt2-hf/model.safetensors" || fail "GPT-
 grep -aq 'h.0.self_attention.query_key_value.weight' "$dir/bloom-hf/model.safetensors" || fail "BLOOM's joined tensor is not in the export"
 train gpt2 bf16 --autocast --checkpoint_activations >"$dir/log" 2>&1 || fail "bf16: $(tail -n 3 "$dir/log")"
 
+# from lines of JSON to a text: kiln's own tokenizer and store, whose PREFIX.json names the tokenizer
+for i in $(seq 120); do
+    echo "{\"text\": \"The king number $i went to the city, and the queen number $((i * 7 % 100)) came in from the garden.\"}"
+done >"$dir/lines.jsonl"
+mkdir "$dir/bpe" "$dir/own"
+"$kiln" vocab --input "$dir/lines.jsonl" --kind bpe --vocab_file "$dir/bpe/vocab.json" --vocab_size 300 >/dev/null 2>&1
+"$kiln" prepare --format gpt --input "$dir/lines.jsonl" --vocab_file "$dir/bpe/tokenizer.json" --append_eod \
+    --output_prefix "$dir/own/mine" >/dev/null 2>&1
+train gpt2 own-run --input_dir "$dir/own" --vocab_file "$dir/bpe/tokenizer.json" --train_batch_size 4 --eval_steps 60 >"$dir/log" 2>&1 ||
+    fail "own data: $(tail -n 3 "$dir/log")"
+grep -q 'checksums match' "$dir/log" && grep -q 'step 60 held-out: lm loss' "$dir/log" || fail "$(cat "$dir/log")"
+expect 0 'The king' "$kiln" generate --model "$dir/own-run/ckpt_60" --prompt 'The king' --max_new_tokens 8 --temperature 0
+expect 65 'vocabulary' train gpt2 none --input_dir "$dir/own"
+
 expect 64 '--mask_rate is of BERT' train gpt2 none --mask_rate 0.2
 expect 64 'decoders are not computed in fp8' train gpt2 none --fp8
 expect 65 'fewer than a batch' train gpt2 none --train_batch_size 2000

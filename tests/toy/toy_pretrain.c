@@ -114,6 +114,7 @@ static struct status open(struct pretrain_data *d, const struct pretrain_inputs 
     t->micro_size = o->train_batch_size / o->gradient_accumulation_steps;
     t->longest = o->max_seq_length;
     d->store = &t->store;
+    snprintf(d->store_path, sizeof d->store_path, "%s", path);
     d->longest = t->longest;
     d->source = (struct batch_source){.self = t,
                                       .layout = &text_batch_layout,

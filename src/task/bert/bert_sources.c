@@ -278,6 +278,7 @@ static struct status open_store(struct pretrain_data *d, const struct pretrain_i
     TRY(status_context(open_loader(d, in, o), "%s", path));
     d->source = bert_loader_source(&drawn->loader);
     d->store = &drawn->store;
+    snprintf(d->store_path, sizeof d->store_path, "%s", path);
     d->balance = drawn->loader.balance;
     d->longest = drawn->loader.config.max_seq_length;
     d->steps_per_epoch = (double)drawn->loader.map.n_samples / (double)o->train_batch_size;

@@ -20,10 +20,31 @@ static const char SPLIT[] = "949,50,1";
 /* The samples of a directory, from one PREFIX.bin and PREFIX.idx in it. */
 struct gpt_data {
     char prefix[PRETRAIN_PATH_BYTES];
-    struct indexed index;
+    struct token_store store; /* its index alone, of a store that has no PREFIX.json */
     struct token_windows windows;
-    bool is_open;
+    bool is_open, has_info;
 };
+
+/* `kiln prepare` says in PREFIX.json with which tokenizer a store was made; preprocess_data.py does not. */
+static struct status open_store(struct gpt_data *g, const struct tokenizer *t)
+{
+    char info[PRETRAIN_PATH_BYTES + 8];
+    snprintf(info, sizeof info, "%s.json", g->prefix);
+    g->has_info = file_exists(info);
+    TRY(g->has_info ? token_store_open(&g->store, g->prefix) : indexed_open(&g->store.index, g->prefix));
+    g->is_open = true;
+    return g->has_info && t->n > 0 ? token_store_check_vocab(&g->store, g->prefix, t->hash, t->n)
+                                   : status_ok();
+}
+
+static void close_store(struct gpt_data *g)
+{
+    if (g->is_open && g->has_info) {
+        token_store_close(&g->store);
+    } else if (g->is_open) {
+        indexed_close(&g->store.index);
+    }
+}
 
 /* Whether the directory holds NAME.idx and NAME.bin; sets their prefix. */
 static bool has_store(char prefix[PRETRAIN_PATH_BYTES], const char *directory, const char *name,
@@ -84,12 +105,12 @@ static struct status find_heldout(bool *found, char place[PRETRAIN_PATH_BYTES],
 /* The tokens of the sequences that are this part of the store. */
 static struct status set_range(struct gpt_data *g, bool is_heldout, bool is_shared)
 {
-    int64_t first = 0, end = g->index.n_sequences;
+    int64_t first = 0, end = g->store.index.n_sequences;
     if (is_shared) {
-        TRY(token_windows_split(&first, &end, SPLIT, is_heldout, g->index.n_sequences));
+        TRY(token_windows_split(&first, &end, SPLIT, is_heldout, g->store.index.n_sequences));
     }
-    g->windows.first = indexed_offset(&g->index, first);
-    g->windows.end = indexed_offset(&g->index, end);
+    g->windows.first = indexed_offset(&g->store.index, first);
+    g->windows.end = indexed_offset(&g->store.index, end);
     if (token_windows_count(&g->windows) < g->windows.micro_size) {
         return status_error(
             STATUS_DATA,
@@ -105,13 +126,13 @@ static struct status set_range(struct gpt_data *g, bool is_heldout, bool is_shar
 static uint64_t id_of(const struct gpt_data *g)
 {
     enum { MOST = 1 << 20 };
-    size_t n = g->index.bin.n < MOST ? g->index.bin.n : MOST;
-    uint64_t parts[] = {(uint64_t)g->index.n_sequences,
-                        (uint64_t)g->index.n_tokens,
+    size_t n = g->store.index.bin.n < MOST ? g->store.index.bin.n : MOST;
+    uint64_t parts[] = {(uint64_t)g->store.index.n_sequences,
+                        (uint64_t)g->store.index.n_tokens,
                         (uint64_t)g->windows.first,
                         (uint64_t)g->windows.end,
-                        hash_fnv1a(g->index.bin.data, n),
-                        hash_fnv1a((const char *)g->index.bin.data + g->index.bin.n - n, n)};
+                        hash_fnv1a(g->store.index.bin.data, n),
+                        hash_fnv1a((const char *)g->store.index.bin.data + g->store.index.bin.n - n, n)};
     return hash_fnv1a(parts, sizeof parts);
 }
 
@@ -125,10 +146,9 @@ static struct status open(struct pretrain_data *d, const struct pretrain_inputs 
     TRY(find_store(g->prefix, d->place, is_heldout)
             ? status_ok()
             : status_error(STATUS_DATA, "%s has no store of tokens", d->place));
-    TRY(indexed_open(&g->index, g->prefix));
-    g->is_open = true;
+    TRY(open_store(g, &in->tokenizer));
     TRY(batch_check_cut(o->train_batch_size, o->gradient_accumulation_steps));
-    g->windows = (struct token_windows){.index = &g->index,
+    g->windows = (struct token_windows){.index = &g->store.index,
                                         .path = g->prefix,
                                         .length = o->max_seq_length,
                                         .n_words = in->tokenizer.n > 0 ? in->tokenizer.n : in->model->n_words,
@@ -138,6 +158,8 @@ static struct status open(struct pretrain_data *d, const struct pretrain_inputs 
     bool is_shared = o->eval_steps > 0 && o->eval_input_dir == NULL &&
                      find_store(train, d->place, !is_heldout) && strcmp(train, g->prefix) == 0;
     TRY(set_range(g, is_heldout, is_shared));
+    d->store = g->has_info ? &g->store : NULL;
+    memcpy(d->store_path, g->prefix, sizeof g->prefix);
     d->longest = o->max_seq_length;
     d->source = token_windows_source(&g->windows, o->gradient_accumulation_steps);
     d->steps_per_epoch = (double)token_windows_count(&g->windows) / (double)o->train_batch_size;
@@ -148,8 +170,8 @@ static struct status open(struct pretrain_data *d, const struct pretrain_inputs 
 static void close(struct pretrain_data *d)
 {
     struct gpt_data *g = d->self;
-    if (g != NULL && g->is_open) {
-        indexed_close(&g->index);
+    if (g != NULL) {
+        close_store(g);
     }
     free(g);
 }
@@ -159,7 +181,7 @@ static void announce(const struct pretrain_data *train, const struct pretrain_op
     const struct gpt_data *g = train->self;
     log_info("data: %s: %" PRId64 " tokens in %" PRId64 " documents, %" PRId64 " windows of %" PRId64
              " to train on",
-             g->prefix, g->index.n_tokens, g->index.n_documents, token_windows_count(&g->windows),
+             g->prefix, g->store.index.n_tokens, g->store.index.n_documents, token_windows_count(&g->windows),
              o->max_seq_length);
 }
 

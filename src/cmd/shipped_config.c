@@ -59,6 +59,8 @@ static int find_name(struct dirent *const *files, int n, const char *name)
     return found;
 }
 
+/* A name that is nothing like one of these is a file that is missing: the command says so, once it has looked
+ * at what else is wrong. */
 static struct status unknown(struct dirent *const *files, int n, const char *name)
 {
     struct nearest best = {0};
@@ -68,10 +70,13 @@ static struct status unknown(struct dirent *const *files, int n, const char *nam
         nearest_try(&best, short_name(files[i]->d_name), name, strlen(name));
         buf_printf(&names, "%s%s", i == 0 ? "" : ", ", files[i]->d_name);
     }
-    struct status s = status_error(
-        STATUS_USAGE,
-        "--config_file %s is no file, and no configuration of this name comes with kiln%s there are %s", name,
-        best.word == NULL ? ":" : nearest_question(&best, "").text, buf_text(&names));
+    struct status s =
+        best.word == NULL
+            ? status_ok()
+            : status_error(STATUS_USAGE,
+                           "--config_file %s is not a file, and no configuration of this name comes with "
+                           "kiln%s there are %s",
+                           name, nearest_question(&best, "").text, buf_text(&names));
     buf_fini(&names);
     return s;
 }
@@ -86,10 +91,11 @@ struct status shipped_config_find(char path[SHIPPED_CONFIG_BYTES], const char **
     }
     int n = find_folder(folder) ? scandir(folder, &files, is_config, alphasort) : -1;
     if (n < 0) {
-        return status_error(STATUS_USAGE,
-                            "--config_file %s is no file, and the configurations that come with kiln are not "
-                            "there: %s is no directory",
-                            name, folder);
+        return status_error(
+            STATUS_USAGE,
+            "--config_file %s is not a file, and the configurations that come with kiln are not "
+            "there: %s is no directory",
+            name, folder);
     }
     int found = find_name(files, n, name);
     struct status s = found < 0 ? unknown(files, n, name) : status_ok();

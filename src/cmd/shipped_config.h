@@ -12,7 +12,7 @@ enum { SHIPPED_CONFIG_BYTES = 4096 };
 
 /* If *config_file is a name without '/' and .json, and no file is called so, writes the path of the
  * configuration of this name to `path` and points *config_file at it.  STATUS_USAGE names those that
- * exist. */
+ * exist, if one has a name like it. */
 struct status shipped_config_find(char path[SHIPPED_CONFIG_BYTES], const char **config_file);
 
 #endif

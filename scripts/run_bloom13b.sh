@@ -88,6 +88,6 @@ done
 need "$data/gpt2-vocab.json" "the vocabulary of GPT-2"
 need "$data/gpt2-merges.txt" "the merges of GPT-2"
 [ "$nodes" -le 1 ] || need "$hostsfile" "the hosts, by HL_HOSTSFILE"
-later "the flags of pretrain_gpt.py and the preprocessing of its data; docs/howto/train_a_decoder.md has what there is"
+later "the flags of pretrain_gpt.py; docs/howto/train_a_decoder.md has what there is"
 [ $((tp * pp)) -eq 1 ] || later "layers in parts (HL_TP $tp) and in stages (HL_PP $pp) on several devices: each rank of kiln has a whole model"
 tell

@@ -22,9 +22,14 @@ gzip -c "$golden/lines.jsonl" >lines.gz
 OMP_NUM_THREADS=3 "${prepare[@]}" --input lines.gz "${vocab[@]}" --json_keys text,title --append_eod --output_prefix two 2>err ||
     fail "$(cat err)"
 expect_golden two
-bzip2 -c "$golden/lines.jsonl" >lines.bz2
-"${prepare[@]}" --input lines.bz2 "${vocab[@]}" --json_keys text,title --append_eod --output_prefix two --overwrite 2>err || fail "$(cat err)"
-expect_golden two
+if command -v bzip2 >/dev/null; then
+    bzip2 -c "$golden/lines.jsonl" >lines.bz2
+    "${prepare[@]}" --input lines.bz2 "${vocab[@]}" --json_keys text,title --append_eod --output_prefix two --overwrite 2>err ||
+        fail "$(cat err)"
+    expect_golden two
+else
+    lack bzip2 "bzip2 is not installed: lines compressed by it were not tried"
+fi
 
 # without ends of text: a token less for each document
 "${prepare[@]}" --input "$golden/lines.jsonl" "${vocab[@]}" --output_prefix bare 2>err || fail "$(cat err)"

@@ -6,10 +6,12 @@
 #include "core/launcher.h"
 #include "core/option.h"
 #include "task/bert/bert_pretrain.h"
+#include "task/gpt/gpt_pretrain.h"
 
 struct pretrain_args {
     struct pretrain_options run;
     struct bert_pretrain_options bert;
+    struct gpt_pretrain_options gpt;
     struct launcher_flags launcher;
     struct option_given given;
     bool deepspeed, use_zero_optimizer;

@@ -22,6 +22,7 @@
 
 #define AT(field)   offsetof(struct pretrain_args, run.field)
 #define BERT(field) offsetof(struct pretrain_args, bert.field)
+#define GPT(field)  offsetof(struct pretrain_args, gpt.field)
 #define OWN(field)  offsetof(struct pretrain_args, field)
 
 _Static_assert(AT(beta2) == AT(beta1) + sizeof(double), "--betas stores both");
@@ -152,6 +153,9 @@ static const struct option options[] = {
                     "& Goldberg 2014), not as random numbers; takes seconds of --total_training_time"),
     OPTION_REAL_ROW("short_seq_prob", BERT(short_seq_prob), "0.1", 0, 1,
                     "fraction of the sequences that is cut to a random length"),
+    OPTION_FLAG_ROW("megatron_order", GPT(megatron_order),
+                    "take a decoder's samples in the order of Megatron-LM's index files, which follows "
+                    "from --seed and --max_steps"),
     OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),
                     "take samples in the order in which they lie in the store or in their file"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of weights, data order, masks and dropout"),
@@ -324,7 +328,15 @@ static struct status find_kind(struct pretrain_args *a)
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         a->run.kind = kinds[i]->family == family ? kinds[i] : a->run.kind;
     }
-    return a->run.kind == &bert_pretrain ? status_ok() : refuse_bert_flags(a, family->name);
+    if (a->run.kind == &bert_pretrain) {
+        return a->gpt.megatron_order
+                   ? status_error(STATUS_USAGE,
+                                  "--megatron_order is of decoders, but --config_file %s is of a %s model",
+                                  a->run.config_file, family->name)
+                   : status_ok();
+    }
+    a->run.own = &a->gpt;
+    return refuse_bert_flags(a, family->name);
 }
 
 static struct status train(struct pretrain_args *a, const struct comm *world)

@@ -41,6 +41,12 @@ expect 65 'together 41, but the model reads at most 32' "$kiln" generate --model
 expect 65 'this model answers: generate' "$kiln" embed --model "$dir/gpt2-hf" a
 grep -aq 'h.0.attn.c_attn.weight' "$dir/gpt2-hf/model.safetensors" || fail "GPT-2's joined tensor is not in the export"
 grep -aq 'h.0.self_attention.query_key_value.weight' "$dir/bloom-hf/model.safetensors" || fail "BLOOM's joined tensor is not in the export"
+train gpt2 ordered --megatron_order >"$dir/log" 2>&1 || fail "Megatron's order: $(tail -n 3 "$dir/log")"
+train gpt2 ordered-cut --megatron_order --steps_this_run 25 >/dev/null 2>&1
+expect 65 'order' train gpt2 ordered-cut --resume_from_checkpoint
+train gpt2 ordered-cut --megatron_order --resume_from_checkpoint >/dev/null 2>&1
+cmp "$dir/ordered/ckpt_60/model.safetensors" "$dir/ordered-cut/ckpt_60/model.safetensors" || fail "the order changes after a stop"
+! cmp -s "$dir/gpt2/ckpt_60/model.safetensors" "$dir/ordered/ckpt_60/model.safetensors" || fail "both orders are one"
 train gpt2 bf16 --autocast --checkpoint_activations >"$dir/log" 2>&1 || fail "bf16: $(tail -n 3 "$dir/log")"
 
 # from lines of JSON to a text: kiln's own tokenizer and store, whose PREFIX.json names the tokenizer

@@ -1,6 +1,5 @@
 /* Windows of a store of tokens: each is a sample once an epoch, in another order in the next; labels are the
- * next tokens; splits are rounded as the reference rounds them; ids of another tokenizer are refused by
- * place.
+ * next tokens; so it is in Megatron-LM's order; ids of another tokenizer are refused by place.
  *
  * `test_token_windows write DIR N` writes stores of N documents, DIR/train and DIR/heldout, and a
  * tokenizer.json, for tests/cli/test_pretrain_decoder.sh. */
@@ -111,29 +110,46 @@ static void test_foreign(struct token_windows w)
     batch_step_fini(&step);
 }
 
-static void expect_split(const char *split, int k, int64_t n, int64_t wanted_first, int64_t wanted_end)
+/* In Megatron-LM's order a sample is S + 1 tokens of its documents, one behind the other. */
+static void test_order(struct token_windows w)
 {
-    int64_t first, end;
-    EXPECT_OK(token_windows_split(&first, &end, split, k, n));
-    EXPECT(first == wanted_first && end == wanted_end, "part %d of %s of %lld is [%lld, %lld)", k, split,
-           (long long)n, (long long)first, (long long)end);
-}
-
-static void test_splits(void)
-{
-    int64_t first, end;
-    expect_split("949,50,1", 0, 1000, 0, 949);
-    expect_split("949,50,1", 1, 1000, 949, 999);
-    expect_split("949,50,1", 2, 1000, 999, 1000);
-    expect_split("949,50,1", 0, 7, 0, 7); /* 6.643 */
-    expect_split("1,1", 0, 5, 0, 2);      /* 2.5, half to even */
-    expect_split("1,1", 1, 5, 2, 5);
-    expect_split("100", 0, 9, 0, 9); /* a single number: train only */
-    expect_split("3/1/0", 1, 8, 6, 8);
-    EXPECT_ERROR(token_windows_split(&first, &end, "a,b", 0, 10), STATUS_USAGE, "not \"a,b\"");
-    EXPECT_ERROR(token_windows_split(&first, &end, "0,0,0", 0, 10), STATUS_USAGE, "no part above 0");
-    EXPECT_ERROR(token_windows_split(&first, &end, "1,2,3,4", 0, 10), STATUS_USAGE, "more than three parts");
-    EXPECT_ERROR(token_windows_split(&first, &end, "1,-2", 0, 10), STATUS_USAGE, "not \"1,-2\"");
+    struct sample_order order;
+    struct batch_step step;
+    EXPECT_OK(sample_order_build(&order, &(struct sample_order_config){.sizes = w.index->sizes,
+                                                                       .end = w.index->n_sequences,
+                                                                       .n_wanted = 300,
+                                                                       .seq_length = LENGTH,
+                                                                       .seed = 42}));
+    int32_t *text = malloc((size_t)w.index->n_tokens * (size_t)order.n_epochs * sizeof *text);
+    int64_t *begins = malloc((size_t)(order.n_documents + 1) * sizeof *begins), n = 0;
+    EXPECT(text != NULL && begins != NULL && order.n_epochs > 1, "%lld epochs", (long long)order.n_epochs);
+    for (int64_t d = 0; d < order.n_documents; d++) {
+        int64_t from = indexed_offset(w.index, order.document[d]),
+                end = indexed_offset(w.index, order.document[d] + 1);
+        begins[d] = n;
+        indexed_copy(w.index, text + n, from, end - from);
+        n += end - from;
+    }
+    w.order = &order;
+    struct batch_source source = token_windows_source(&w, 2);
+    EXPECT_OK(batch_step_init(&step, 2, source.layout, source.limits));
+    for (int64_t s = 1; s <= 75; s++) {
+        EXPECT_OK(source.fill(source.self, s, &step));
+        for (int64_t i = 0; i < 4; i++) {
+            const struct batch *b = &step.micro[i / 2];
+            const int32_t *ids = b->ids + i % 2 * LENGTH,
+                          *labels = b->fields[TEXT_MASKED_LABELS] + i % 2 * LENGTH;
+            const int32_t *start = order.starts + 2 * (int64_t)order.shuffled[4 * (s - 1) + i];
+            const int32_t *wanted = text + begins[start[0]] + start[1];
+            EXPECT(memcmp(ids, wanted, LENGTH * sizeof *ids) == 0 &&
+                       memcmp(labels, wanted + 1, LENGTH * sizeof *ids) == 0,
+                   "sample %lld is of other tokens", (long long)(4 * (s - 1) + i));
+        }
+    }
+    batch_step_fini(&step);
+    sample_order_fini(&order);
+    free(begins);
+    free(text);
 }
 
 /* For the shell test. */
@@ -168,7 +184,7 @@ int main(int argc, char **argv)
     w.end = 4 * (token_windows_count(&w) / 4) * LENGTH + 1; /* whole batches */
     test_epochs(&w);
     test_foreign(w);
-    test_splits();
+    test_order(w);
     w.end = LENGTH;
     EXPECT(token_windows_count(&w) == 0, "a window needs one more token");
     indexed_close(&x);

@@ -4,41 +4,9 @@
 #include "core/rng.h"
 #include "data/text_batch.h"
 
-#include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
-enum { MOST_PARTS = 3, KEY_EPOCH = 0x67707431 };
-
-struct status token_windows_split(int64_t *first, int64_t *end, const char *split, int k, int64_t n_sequences)
-{
-    double weights[MOST_PARTS] = {0}, total = 0, before = 0;
-    const char *at = split;
-    for (int i = 0; i < MOST_PARTS && *at != '\0'; i++) {
-        char *after;
-        weights[i] = strtod(at, &after);
-        bool ends = *after == '\0' || *after == ',' || *after == '/';
-        if (after == at || !ends || !(weights[i] >= 0 && weights[i] < INFINITY)) {
-            return status_error(STATUS_USAGE,
-                                "a split is three numbers with commas between, such as 949,50,1; not \"%s\"",
-                                split);
-        }
-        total += weights[i];
-        at = *after == '\0' ? after : after + 1;
-    }
-    if (*at != '\0' || total == 0) {
-        return status_error(STATUS_USAGE, "the split \"%s\" has %s", split,
-                            total == 0 ? "no part above 0" : "more than three parts");
-    }
-    for (int i = 0; i < k; i++) {
-        before += weights[i] / total;
-    }
-    /* Python's round: half to even, which is how C rounds too */
-    double n = (double)n_sequences, begins = nearbyint(before * n);
-    double ends = k == MOST_PARTS - 1 ? n : nearbyint((before + weights[k] / total) * n);
-    *first = (int64_t)begins;
-    *end = (int64_t)ends;
-    return status_ok();
-}
+enum { KEY_EPOCH = 0x67707431 };
 
 int64_t token_windows_count(const struct token_windows *w)
 {
@@ -62,22 +30,58 @@ static struct status read_tokens(const struct token_windows *w, int32_t *ids, in
     return status_ok();
 }
 
-/* Appends a window; `key` addresses its dropout. */
-static struct status add_window(const struct token_windows *w, int64_t window, int32_t key, struct batch *b)
+/* Appends an empty sample of S tokens; `key` addresses its dropout.  The caller fills both lists. */
+static void add_empty(const struct token_windows *w, int32_t key, struct batch *b, int32_t **ids,
+                      int32_t **labels)
 {
-    int64_t begin = w->first + window * w->length, s = w->length;
-    int32_t *ids = text_batch_add(b, s, s, -1, key), *labels = text_batch_masked_labels(b);
-    TRY(read_tokens(w, ids, begin, s));
-    TRY(read_tokens(w, labels, begin + 1, s));
-    for (int64_t i = 0; i < s; i++) {
+    *ids = text_batch_add(b, w->length, w->length, -1, key);
+    *labels = text_batch_masked_labels(b);
+    for (int64_t i = 0; i < w->length; i++) {
         text_batch_masked_positions(b)[i] = (int32_t)i;
     }
-    text_batch_take_masked(b, s);
+    text_batch_take_masked(b, w->length);
+}
+
+static struct status add_window(const struct token_windows *w, int64_t window, int32_t key, struct batch *b)
+{
+    int64_t begin = w->first + window * w->length;
+    int32_t *ids, *labels;
+    add_empty(w, key, b, &ids, &labels);
+    TRY(read_tokens(w, ids, begin, w->length));
+    return read_tokens(w, labels, begin + 1, w->length);
+}
+
+/* Reads n tokens from token `from` of document number `place` of the order on, across documents. */
+static struct status read_documents(const struct token_windows *w, int32_t *ids, int64_t n, int64_t place,
+                                    int64_t from)
+{
+    for (; n > 0; place++, from = 0) {
+        int64_t sequence = w->order->document[place], begin = indexed_offset(w->index, sequence) + from;
+        int64_t here = int_smaller(n, indexed_offset(w->index, sequence + 1) - begin);
+        TRY(read_tokens(w, ids, begin, here));
+        ids += here, n -= here;
+    }
     return status_ok();
+}
+
+static struct status add_ordered(const struct token_windows *w, int64_t g, struct batch *b)
+{
+    const struct sample_order *o = w->order;
+    const int32_t *start = o->starts + 2 * (int64_t)o->shuffled[g % o->n_samples];
+    int32_t *ids, *labels;
+    add_empty(w, (int32_t)g, b, &ids, &labels);
+    TRY(read_documents(w, ids, w->length, start[0], start[1]));
+    bool ends = indexed_offset(w->index, o->document[start[0]]) + start[1] + 1 ==
+                indexed_offset(w->index, o->document[start[0]] + 1);
+    return ends ? read_documents(w, labels, w->length, start[0] + 1, 0)
+                : read_documents(w, labels, w->length, start[0], start[1] + 1);
 }
 
 static struct status add_sample(const struct token_windows *w, int64_t g, struct batch *b)
 {
+    if (w->order != NULL) {
+        return add_ordered(w, g, b);
+    }
     int64_t n = token_windows_count(w);
     CHECK(n > 0, "a sample of %s, which has no window", w->path);
     uint64_t key = rng_key(rng_key(w->seed, KEY_EPOCH), (uint64_t)(g / n));

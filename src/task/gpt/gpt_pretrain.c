@@ -22,6 +22,7 @@ struct gpt_data {
     char prefix[PRETRAIN_PATH_BYTES];
     struct token_store store; /* its index alone, of a store that has no PREFIX.json */
     struct token_windows windows;
+    struct sample_order order; /* with megatron_order, of the training samples */
     bool is_open, has_info;
 };
 
@@ -103,12 +104,13 @@ static struct status find_heldout(bool *found, char place[PRETRAIN_PATH_BYTES],
 }
 
 /* The tokens of the sequences that are this part of the store. */
-static struct status set_range(struct gpt_data *g, bool is_heldout, bool is_shared)
+static struct status set_range(struct gpt_data *g, int64_t range[2], bool is_heldout, bool is_shared)
 {
-    int64_t first = 0, end = g->store.index.n_sequences;
+    int64_t bounds[4] = {0, g->store.index.n_sequences, 0, 0}, *part = bounds + (is_shared && is_heldout);
     if (is_shared) {
-        TRY(token_windows_split(&first, &end, SPLIT, is_heldout, g->store.index.n_sequences));
+        TRY(sample_order_split(bounds, SPLIT, g->store.index.n_sequences));
     }
+    int64_t first = range[0] = part[0], end = range[1] = part[1];
     g->windows.first = indexed_offset(&g->store.index, first);
     g->windows.end = indexed_offset(&g->store.index, end);
     if (token_windows_count(&g->windows) < g->windows.micro_size) {
@@ -157,13 +159,29 @@ static struct status open(struct pretrain_data *d, const struct pretrain_inputs 
                                         .seed = (uint64_t)o->seed};
     bool is_shared = o->eval_steps > 0 && o->eval_input_dir == NULL &&
                      find_store(train, d->place, !is_heldout) && strcmp(train, g->prefix) == 0;
-    TRY(set_range(g, is_heldout, is_shared));
+    int64_t range[2];
+    TRY(set_range(g, range, is_heldout, is_shared));
+    if (!is_heldout && ((const struct gpt_pretrain_options *)o->own)->megatron_order) {
+        TRY(sample_order_build(&g->order,
+                               &(struct sample_order_config){.sizes = g->store.index.sizes,
+                                                             .first = range[0],
+                                                             .end = range[1],
+                                                             .n_wanted = o->max_steps * o->train_batch_size,
+                                                             .seq_length = o->max_seq_length,
+                                                             .seed = (uint32_t)o->seed}));
+        g->windows.order = &g->order;
+    }
     d->store = g->has_info ? &g->store : NULL;
     memcpy(d->store_path, g->prefix, sizeof g->prefix);
     d->longest = o->max_seq_length;
     d->source = token_windows_source(&g->windows, o->gradient_accumulation_steps);
     d->steps_per_epoch = (double)token_windows_count(&g->windows) / (double)o->train_batch_size;
     snprintf(d->id, sizeof d->id, "tokens %016" PRIx64, id_of(g));
+    if (g->windows.order != NULL) {
+        size_t n = strlen(d->id);
+        snprintf(d->id + n, sizeof d->id - n, " in Megatron-LM's order of %" PRId64 " samples",
+                 g->order.n_samples);
+    }
     return status_ok();
 }
 
@@ -171,6 +189,7 @@ static void close(struct pretrain_data *d)
 {
     struct gpt_data *g = d->self;
     if (g != NULL) {
+        sample_order_fini(&g->order);
         close_store(g);
     }
     free(g);

@@ -170,6 +170,13 @@ struct status batch_step_init(struct batch_step *step, int64_t n_micro, const st
     return status_ok();
 }
 
+/* The micro-batches of part `part` of n_parts of n: [first, first + returned count). */
+static int64_t batch_part(int64_t n, int part, int n_parts, int64_t *first)
+{
+    *first = n * part / n_parts;
+    return n * (part + 1) / n_parts - *first;
+}
+
 struct status batch_step_init_part(struct batch_step *step, int64_t n_all_micro, int part, int n_parts,
                                    bool in_turn, const struct batch_layout *layout,
                                    struct batch_limits limits)
@@ -207,12 +214,6 @@ void batch_step_count(struct batch_step *step)
             step->n_labels[k] += b->layout->fields[k].is_label ? batch_count_labels(b, k) : 0;
         }
     }
-}
-
-int64_t batch_part(int64_t n, int part, int n_parts, int64_t *first)
-{
-    *first = n * part / n_parts;
-    return n * (part + 1) / n_parts - *first;
 }
 
 int64_t batch_step_number(const struct batch_step *step, int64_t k)

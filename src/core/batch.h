@@ -126,9 +126,6 @@ int64_t batch_step_number(const struct batch_step *step, int64_t k);
  * the counts of all. */
 struct batch_step batch_step_part(const struct batch_step *step, int part, int n_parts);
 
-/* The micro-batches of part `part` of n_parts of n: [first, first + returned count). */
-int64_t batch_part(int64_t n, int part, int n_parts, int64_t *first);
-
 /* The number of micro-batches that have sequences (at the end of an epoch some have none), and the k-th of
  * them. */
 int64_t batch_step_n_filled(const struct batch_step *step);

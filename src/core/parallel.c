@@ -37,7 +37,9 @@ static bool is_given(void)
     return threads != NULL && *threads != '\0';
 }
 
-int parallel_processors(void)
+/* The processors of this machine, or as many as the quota of a container or job allows (core/cgroup),
+ * rounded, 1 at least. */
+static int parallel_processors(void)
 {
     double quota = cgroup_processors();
     int online = (int)sysconf(_SC_NPROCESSORS_ONLN), allowed = quota < 1.5 ? 1 : (int)(quota + 0.5);

@@ -12,10 +12,6 @@ typedef void parallel_body(void *context, int part, int n_parts);
 /* The number of threads OpenMP would use (OMP_NUM_THREADS, or the processors), 256 at most. */
 int parallel_n_parts(void);
 
-/* The processors of this machine, or as many as the quota of a container or job allows (core/cgroup),
- * rounded, 1 at least. */
-int parallel_processors(void);
-
 /* Lets OpenMP start no more threads than that, unless OMP_NUM_THREADS says how many.  At the start of a
  * program. */
 void parallel_keep_to_quota(void);

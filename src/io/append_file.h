@@ -6,8 +6,27 @@
 #ifndef KILN_IO_APPEND_FILE_H
 #define KILN_IO_APPEND_FILE_H
 
-#include "io/block_sums.h"
+#include "core/buf.h"
 #include "io/file.h"
+
+/* A CRC-32C of every MiB of a file, so that damage can be located. */
+enum { BLOCK_SUMS_BYTES = 1 << 20 };
+
+struct block_sums {
+    struct buf crcs; /* u32 each: of the complete blocks, and after block_sums_end also of the last one */
+    uint32_t crc;    /* of the block that is being filled */
+    size_t filled;   /* its bytes */
+};
+
+/* Adds the next bytes of the file.  Failure is sticky: buf_status of `crcs`. */
+void block_sums_add(struct block_sums *b, const void *bytes, size_t n);
+
+/* Closes the last block. */
+void block_sums_end(struct block_sums *b);
+void block_sums_fini(struct block_sums *b);
+
+/* Blocks of a file of n bytes. */
+size_t block_sums_count(size_t n);
 
 struct append_mark {
     uint64_t n_bytes;

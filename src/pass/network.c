@@ -99,7 +99,8 @@ void network_carve(struct network *n, struct arena *arena)
     n->index = arena_carve_1d(arena, DTYPE_I64, 1);
 }
 
-struct status network_view(struct network *n)
+/* The model's views of the weights, once they are carved. */
+static struct status network_view(struct network *n)
 {
     const struct network *of = holder_of(n);
     bool whole = network_has_master(n);

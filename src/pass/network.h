@@ -85,9 +85,6 @@ void network_share_master(struct network *n, struct param_shard shard);
 /* Carves the beginning of the block: weights, and the result of searches in them. */
 void network_carve(struct network *n, struct arena *arena);
 
-/* The model's views of the weights, once they are carved. */
-struct status network_view(struct network *n);
-
 /* Instead, with shapes and no memory, for an `ops` that computes nothing: carves and views. */
 struct status network_carve_planned(struct network *n, struct arena *block);
 

@@ -3,11 +3,57 @@
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "data/sorted_batches.h"
 #include "dist/same_run.h"
-#include "task/finetune_heldout.h"
 #include "task/loop.h"
 
 #include <math.h>
+
+/* Labelled examples that are not trained on, for their loss. */
+struct heldout {
+    struct sorted_batches batches;
+    struct batch_step one; /* a batch at a time, so that memory does not depend on their number */
+};
+
+static void heldout_fini(struct heldout *h)
+{
+    batch_step_fini(&h->one);
+    sorted_batches_fini(&h->batches);
+    *h = (struct heldout){0};
+}
+
+/* Batches of these examples, whose limits must be within the trainer's. */
+static struct status heldout_init(struct heldout *h, const struct example_source *source, int64_t batch_size,
+                                  const struct batch_layout *layout, int32_t pad_id)
+{
+    struct batch_limits limits = text_batch_limits(batch_size, source->max_length, 0);
+    *h = (struct heldout){0};
+    TRY(sorted_batches_init(&h->batches, source, limits, pad_id));
+    struct status s = batch_step_init(&h->one, 1, layout, limits);
+    if (failed(s)) {
+        heldout_fini(h);
+    }
+    return s;
+}
+
+/* The sums of all examples, without dropout. */
+static struct status heldout_run(struct heldout *h, struct trainer *t, struct trainer_result *result)
+{
+    *result = (struct trainer_result){0};
+    for (int64_t i = 0; i < h->batches.n; i++) {
+        struct trainer_result r;
+        sorted_batches_fill(&h->batches, i, &h->one.micro[0]);
+        batch_step_count(&h->one);
+        TRY(trainer_evaluate(t, &h->one, &r));
+        result->n_sums = r.n_sums;
+        for (int k = 0; k < r.n_sums; k++) {
+            result->sums[k].of = r.sums[k].of;
+            result->sums[k].sum += r.sums[k].sum;
+            result->sums[k].count += r.sums[k].count;
+        }
+    }
+    return status_ok();
+}
 
 /* The state of a running fine-tuning. */
 struct tuning {
@@ -18,7 +64,7 @@ struct tuning {
     struct batch_step step; /* this rank's part */
     struct comm world;
     struct loop loop;
-    struct finetune_heldout heldout;
+    struct heldout heldout;
     char data_id[80]; /* run_state's */
     struct metrics *log;
     struct finetune_trained *result;
@@ -177,7 +223,7 @@ static struct status evaluate(void *self, double *loss)
     char line[160] = "";
     size_t used = 0;
     profile_phase(&t->loop.profile, "evaluation");
-    TRY(finetune_heldout_run(&t->heldout, t->trainer, &r));
+    TRY(heldout_run(&t->heldout, t->trainer, &r));
     profile_phase(&t->loop.profile, NULL);
     json_t *event = json_pack("{s:I}", "step", (json_int_t)t->loop.state.step);
     for (int i = 0; i < r.n_sums && used < sizeof line; i++) {
@@ -297,14 +343,14 @@ struct status finetune_train(struct trainer *trainer, const struct finetune_data
         &t.step, o->gradient_accumulation_steps, t.world.rank, t.world.size, rank_options_in_turn(&o->ranks),
         &trainer->config.net.model->layout, example_batches_limits(&t.batches));
     if (!failed(s) && heldout->source.n > 0) {
-        s = finetune_heldout_init(&t.heldout, &heldout->source, o->predict_batch_size,
-                                  &trainer->config.net.model->layout, tokenizer_tail_id(tokenizer));
+        s = heldout_init(&t.heldout, &heldout->source, o->predict_batch_size,
+                         &trainer->config.net.model->layout, tokenizer_tail_id(tokenizer));
     }
     if (!failed(s)) {
         s = run(&t);
     }
     loop_close(&t.loop);
-    finetune_heldout_fini(&t.heldout);
+    heldout_fini(&t.heldout);
     batch_step_fini(&t.step);
     return s;
 }

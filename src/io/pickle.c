@@ -1,68 +1,12 @@
 #include "io/pickle.h"
 
 #include "core/bytes.h"
+#include "io/pickle_opcodes.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Opcodes, as Lib/pickletools.py names them. */
-enum opcode {
-    MARK = '(',
-    STOP = '.',
-    POP = '0',
-    POP_MARK = '1',
-    DUP = '2',
-    NONE = 'N',
-    BININT = 'J',
-    BININT1 = 'K',
-    BININT2 = 'M',
-    BINFLOAT = 'G',
-    BINSTRING = 'T',
-    SHORT_BINSTRING = 'U',
-    BINUNICODE = 'X',
-    BINBYTES = 'B',
-    SHORT_BINBYTES = 'C',
-    BINPERSID = 'Q',
-    REDUCE = 'R',
-    BUILD = 'b',
-    GLOBAL = 'c',
-    APPEND = 'a',
-    APPENDS = 'e',
-    SETITEM = 's',
-    SETITEMS = 'u',
-    EMPTY_DICT = '}',
-    EMPTY_LIST = ']',
-    EMPTY_TUPLE = ')',
-    DICT = 'd',
-    LIST = 'l',
-    TUPLE = 't',
-    BINGET = 'h',
-    LONG_BINGET = 'j',
-    BINPUT = 'q',
-    LONG_BINPUT = 'r',
-    PROTO = 0x80,
-    NEWOBJ = 0x81,
-    TUPLE1 = 0x85,
-    TUPLE2 = 0x86,
-    TUPLE3 = 0x87,
-    NEWTRUE = 0x88,
-    NEWFALSE = 0x89,
-    LONG1 = 0x8a,
-    LONG4 = 0x8b,
-    SHORT_BINUNICODE = 0x8c,
-    BINUNICODE8 = 0x8d,
-    BINBYTES8 = 0x8e,
-    EMPTY_SET = 0x8f,
-    ADDITEMS = 0x90,
-    FROZENSET = 0x91,
-    NEWOBJ_EX = 0x92,
-    STACK_GLOBAL = 0x93,
-    MEMOIZE = 0x94,
-    FRAME = 0x95,
-    BYTEARRAY8 = 0x96,
-};
 
 enum { MIN_PROTOCOL = 2, MAX_PROTOCOL = 5, POINTER_BYTES = sizeof(struct pickle_node *) };
 

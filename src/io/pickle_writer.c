@@ -1,30 +1,9 @@
 #include "io/pickle_writer.h"
 
 #include "core/bytes.h"
+#include "io/pickle_opcodes.h"
 
 #include <string.h>
-
-enum {
-    PROTO = 0x80,
-    STOP = '.',
-    MARK = '(',
-    EMPTY_DICT = '}',
-    EMPTY_TUPLE = ')',
-    SET_ITEMS = 'u',
-    TUPLE = 't',
-    GLOBAL = 'c',
-    REDUCE = 'R',
-    BINPERSID = 'Q',
-    BINUNICODE = 'X',
-    BININT = 'J',
-    LONG1 = 0x8a,
-    NEWTRUE = 0x88,
-    NEWFALSE = 0x89,
-    NONE = 'N',
-    BINFLOAT = 'G',
-    EMPTY_LIST = ']',
-    APPENDS = 'e',
-};
 
 static void put(struct buf *b, int opcode)
 {
@@ -132,7 +111,7 @@ void pickle_put_ordered_dict(struct buf *b)
 
 void pickle_put_items(struct buf *b)
 {
-    put(b, SET_ITEMS);
+    put(b, SETITEMS);
 }
 
 void pickle_put_call(struct buf *b)

@@ -48,7 +48,7 @@ static struct status parse_number(int64_t *value, struct prepare_word word, cons
     memcpy(text, word.text, word.n < sizeof text ? word.n : 0);
     *value = strtoll(text, &end, 10);
     if (end == text || *end != '\0') {
-        return status_error(STATUS_USAGE, "--%s wants a whole number, or a list of them, not '%.*s'", flag,
+        return status_error(STATUS_USAGE, "--%s needs a whole number, or a list of them, not '%.*s'", flag,
                             (int)word.n, word.text);
     }
     return *value >= least && *value <= MOST

@@ -105,10 +105,10 @@ static struct status parse_number(const struct option *o, const char *text, doub
     errno = 0;
     *value = strtod(digits, &end);
     if (end == digits || *end != '\0' || strlen(text) > 60 || !isfinite(*value)) {
-        return status_error(STATUS_USAGE, "--%s wants a number, not '%s'", o->name, text);
+        return status_error(STATUS_USAGE, "--%s needs a number, not '%s'", o->name, text);
     }
     if (o->kind == OPTION_INT && (*value != floor(*value) || fabs(*value) > 0x1p53)) {
-        return status_error(STATUS_USAGE, "--%s wants a whole number, not '%s'", o->name, text);
+        return status_error(STATUS_USAGE, "--%s needs a whole number, not '%s'", o->name, text);
     }
     if ((o->min != 0 || o->max != 0) && (*value < o->min || *value > o->max)) {
         return status_error(STATUS_USAGE, "--%s is %s, but must lie between %g and %g", o->name, text, o->min,
@@ -155,7 +155,7 @@ static struct status parse_pair(const struct option *o, const char *text, const 
     size_t n = strcspn(text, between);
     const char *second = text + n + strspn(text + n, between);
     if (n >= sizeof words[0] || strlen(second) >= sizeof words[1] || *second == '\0') {
-        return status_error(STATUS_USAGE, "--%s wants two numbers, not '%s'", o->name, text);
+        return status_error(STATUS_USAGE, "--%s needs two numbers, not '%s'", o->name, text);
     }
     memcpy(words[0], text, n);
     memcpy(words[1], second, strlen(second));
@@ -368,12 +368,12 @@ static struct status store_pair(const struct command *c, const struct option *o,
     int n =
         snprintf(both, sizeof both, "%s%s%s", first, second != NULL ? "," : "", second != NULL ? second : "");
     return n < (int)sizeof both ? store(o, both, args)
-                                : status_error(STATUS_USAGE, "--%s wants two numbers", o->name);
+                                : status_error(STATUS_USAGE, "--%s needs two numbers", o->name);
 }
 
 static struct status missing_value(const struct option *o, const char *next)
 {
-    return status_error(STATUS_USAGE, "--%s wants a value%s%s: %s", o->name,
+    return status_error(STATUS_USAGE, "--%s needs a value%s%s: %s", o->name,
                         next != NULL ? ", not the flag " : "", next != NULL ? next : "", o->help);
 }
 

@@ -48,7 +48,7 @@ static struct status check_evaluation(const struct finetune_options *o)
                                           "give the file as --predict_file");
     }
     if (o->eval_file == NULL && (o->early.patience > 0 || o->eval_steps > 0)) {
-        return status_error(STATUS_USAGE, "--%s wants --eval_file, labelled data that is not trained on",
+        return status_error(STATUS_USAGE, "--%s needs --eval_file, labelled data that is not trained on",
                             o->early.patience > 0 ? "early_stopping_patience" : "eval_steps");
     }
     if (o->early.patience > 0 && o->skip_checkpoint) {
@@ -64,10 +64,10 @@ static struct status check_options(const struct finetune_options *o, const char 
         return status_error(STATUS_USAGE, "nothing to do: give --do_train, --do_predict or both");
     }
     if (o->do_train && o->train_file == NULL) {
-        return status_error(STATUS_USAGE, "--do_train wants --train_file");
+        return status_error(STATUS_USAGE, "--do_train needs --train_file");
     }
     if (o->do_predict && o->predict_file == NULL) {
-        return status_error(STATUS_USAGE, "--do_predict wants --predict_file");
+        return status_error(STATUS_USAGE, "--do_predict needs --predict_file");
     }
     if (o->do_eval && !o->do_predict) {
         return status_error(STATUS_USAGE, "--do_eval scores predictions: add --do_predict");

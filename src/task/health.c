@@ -107,7 +107,7 @@ static struct status find_list(const json_t **list, const json_t *object, const 
     *list = json_object_get(object, key);
     return json_is_array(*list) && json_array_size(*list) <= most
                ? status_ok()
-               : status_error(STATUS_DATA, "%s: \"health\" wants \"%s\", a list of at most %zu", source, key,
+               : status_error(STATUS_DATA, "%s: \"health\" needs \"%s\", a list of at most %zu", source, key,
                               most);
 }
 

@@ -420,7 +420,7 @@ struct status pretrain_run(const struct pretrain_options *of_one)
     struct status s = open_inputs(&r, &missing);
     if (!failed(s) && o->early.patience > 0 && !r.in.assumed && r.in.heldout.source.self == NULL) {
         s = status_error(STATUS_USAGE,
-                         "--early_stopping_patience wants held-out text: %s has none; give --eval_input_dir",
+                         "--early_stopping_patience needs held-out text: %s has none; give --eval_input_dir",
                          o->input_dir);
     }
     if (failed(s)) {

@@ -110,7 +110,7 @@ static struct status find_vocab_beside(struct pretrain_inputs *in, const struct 
 
 static struct status no_data(const struct pretrain_options *o)
 {
-    return status_error(STATUS_DATA, "--input_dir %s %s: it wants %s", o->input_dir,
+    return status_error(STATUS_DATA, "--input_dir %s %s: it needs %s", o->input_dir,
                         file_is_directory(o->input_dir) ? o->kind->lacks
                         : file_exists(o->input_dir)     ? "is not a directory"
                                                         : "does not exist",
@@ -148,12 +148,12 @@ static struct status open_heldout_of(struct pretrain_inputs *in, const struct pr
     const char *directory = o->eval_input_dir;
     find_source(&in->heldout, directory, true, o);
     if (in->heldout.from == NULL) {
-        return status_error(STATUS_DATA, "--eval_input_dir %s %s: it wants %s", directory, o->kind->lacks,
+        return status_error(STATUS_DATA, "--eval_input_dir %s %s: it needs %s", directory, o->kind->lacks,
                             o->kind->wants);
     }
     if (in->heldout.from->needs_vocabulary && in->tokenizer.n == 0) {
         return status_error(STATUS_USAGE,
-                            "--eval_input_dir %s is a %s, which wants a vocabulary: add --vocab_file",
+                            "--eval_input_dir %s is a %s, which needs a vocabulary: add --vocab_file",
                             directory, in->heldout.from->name);
     }
     return in->heldout.from->open(&in->heldout, in, o);

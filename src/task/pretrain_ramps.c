@@ -40,7 +40,7 @@ static struct status read_lengths(const char *text, struct ramp_length *lengths,
         }
         if (!whole || end == at || !(share > 0) || (*end != ',' && *end != '\0') || *n == MOST_LENGTHS) {
             return status_error(STATUS_USAGE,
-                                "--length_schedule wants at most %d lengths, each with a part of the run, as "
+                                "--length_schedule takes at most %d lengths, each with a part of the run, as "
                                 "128:0.7,256:0.2,512:0.1; not '%s'",
                                 MOST_LENGTHS, text);
         }
@@ -112,7 +112,7 @@ static struct status read_words(const char *text, struct ramp *tokens)
         if (end == at || *end != (i < 2 ? ':' : '\0') || !isfinite(*fields[i])) {
             return status_error(
                 STATUS_USAGE,
-                "--batch_ramp wants FROM:TO:SHARE, as 4096:16384:0.5: tokens of the first and of the largest "
+                "--batch_ramp needs FROM:TO:SHARE, as 4096:16384:0.5: tokens of the first and of the largest "
                 "batch, and the part of the run in which it grows; not '%s'",
                 text);
         }

@@ -115,7 +115,7 @@ static struct status check_health(const struct pretrain_options *o)
                                           "and give --num_steps_per_checkpoint above 0");
     }
     if (o->total_training_time > 0 || o->average_last > 0) {
-        return status_error(STATUS_USAGE, "--spike_z cannot be with --%s: leave out one of the two",
+        return status_error(STATUS_USAGE, "--spike_z cannot be combined with --%s: leave out one of the two",
                             o->average_last > 0 ? "average_last" : "total_training_time");
     }
     int64_t kept = (o->keep_checkpoints - 1) * o->num_steps_per_checkpoint;
@@ -134,7 +134,7 @@ struct status pretrain_check(const struct pretrain_options *o)
     TRY(o->kind->check != NULL ? o->kind->check(o) : status_ok());
     if (o->phase2 && o->phase1_end_step < 1) {
         return status_error(STATUS_USAGE,
-                            "--phase2 wants --phase1_end_step, the last step of phase 1, at least 1");
+                            "--phase2 needs --phase1_end_step, the last step of phase 1, at least 1");
     }
     if (o->phase2 && !o->resume_from_checkpoint && o->init_checkpoint == NULL) {
         return status_error(STATUS_USAGE, "--phase2 continues phase 1: add --resume_from_checkpoint, or "
@@ -186,7 +186,7 @@ struct status pretrain_check_ranks(const struct pretrain_options *o)
     if (o->balance_tokens && o->ranks.reproducible_ranks > 0) {
         return status_error(STATUS_USAGE,
                             "--balance_tokens deals sequences out by the number of ranks, and "
-                            "--reproducible_ranks wants the same sums on any: leave out one of the two");
+                            "--reproducible_ranks needs the same sums on any: leave out one of the two");
     }
     if (o->balance_tokens && o->ranks.global_batch_size > 0 &&
         o->gradient_accumulation_steps % n_ranks != 0) {

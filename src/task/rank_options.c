@@ -34,8 +34,9 @@ static struct status check_reproducible(const struct rank_options *o, int n_rank
                             "--reproducible_ranks %lld is for numbers of ranks that divide it, not %d",
                             (long long)n, n_ranks);
     }
-    return fp8 ? status_error(STATUS_USAGE, "--reproducible_ranks cannot be with --fp8, whose factors a rank "
-                                            "also finds from its own micro-batches: leave out one of the two")
+    return fp8 ? status_error(STATUS_USAGE,
+                              "--reproducible_ranks cannot be combined with --fp8, whose factors a rank "
+                              "also finds from its own micro-batches: leave out one of the two")
                : status_ok();
 }
 

@@ -16,7 +16,7 @@ static const int64_t LARGEST_SEED = INT32_MAX; /* of the flag --seed */
 static struct status check(const struct finetune_options *o)
 {
     if (!o->do_train || !(o->do_eval || o->eval_file != NULL)) {
-        return status_error(STATUS_USAGE, "--seeds compares what runs score: it wants --do_train, and "
+        return status_error(STATUS_USAGE, "--seeds compares what runs score: it needs --do_train, and "
                                           "--do_eval with --predict_file, or --eval_file");
     }
     if (o->skip_checkpoint) {

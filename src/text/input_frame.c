@@ -59,7 +59,7 @@ static struct status read_text(struct reading *r, const json_t *piece)
     bool is_first;
     TRY(json_get_string(piece, r->source, "id", true, &name));
     if (r->n_texts == 2 || strcmp(name, names[r->n_texts]) != 0) {
-        return wrong(r, "wants A once and then, of a pair, B; it has ", name);
+        return wrong(r, "needs A once and then, of a pair, B; it has ", name);
     }
     TRY(read_type(r, piece, &is_first));
     *(r->n_texts++ == 0 ? &r->form.a_first : &r->form.b_first) = is_first;

@@ -112,8 +112,8 @@ grep -q "phase 1 is complete: $ended of 60" "$dir/log" || fail "a run that ended
 
 # wrong flags
 tune_command classify none csv
-expect 64 "--early_stopping_patience wants --eval_file" "${command[@]}" --early_stopping_patience 2
-expect 64 "--eval_steps wants --eval_file" "${command[@]}" --eval_steps 2
+expect 64 "--early_stopping_patience needs --eval_file" "${command[@]}" --early_stopping_patience 2
+expect 64 "--eval_steps needs --eval_file" "${command[@]}" --eval_steps 2
 expect 64 "leave out --skip_checkpoint" "${command[@]}" --eval_file "$dir/heldout.csv" --early_stopping_patience 2 \
     --skip_checkpoint
 expect 65 "nowhere.csv" "${command[@]}" --eval_file "$dir/nowhere.csv"
@@ -122,5 +122,5 @@ expect 64 "counts evaluations: give --eval_steps" pretrain none --eval_steps 0
 expect 64 "leave out --skip_checkpoint" pretrain none --skip_checkpoint
 cp -r "$dir/store" "$dir/store2"
 rm "$dir"/store2/heldout.*
-expect 64 "wants held-out text" pretrain none --input_dir "$dir/store2"
+expect 64 "needs held-out text" pretrain none --input_dir "$dir/store2"
 expect 64 "--early_stopping_delta" pretrain none --early_stopping_delta -1

@@ -77,5 +77,5 @@ expect 0 "" pretrain files --input_dir "$dir/files" --max_steps 3
 for flag in "--mask_rate 0.2" "--mask_rate 0.3:0.15" "--mask_keep_rate 0.2" --even_masks --whole_word_masks --no_nsp \
     --ppmi_embeddings "--batch_ramp 256:512:0.5" \
     "--length_schedule 16:0.5,32:0.5"; do
-    expect 64 "${flag%% *} cannot be: the .hdf5 files of" pretrain files2 --input_dir "$dir/files" $flag
+    expect 64 "${flag%% *} needs a token store: the .hdf5 files of" pretrain files2 --input_dir "$dir/files" $flag
 done

@@ -162,7 +162,7 @@ else
     expect 64 "a phase twice" "${prepare[@]}" "${lines[@]}" --format hdf5 --max_seq_length 32,32 --max_predictions_per_seq 5,5 \
         --output_dir none
     expect 64 "must lie between 5 and 65536" "${prepare[@]}" "${lines[@]}" --format hdf5 --max_seq_length 4 --output_dir none
-    expect 64 "wants a whole number" "${prepare[@]}" "${lines[@]}" --format hdf5 --max_seq_length 32x --output_dir none
+    expect 64 "needs a whole number" "${prepare[@]}" "${lines[@]}" --format hdf5 --max_seq_length 32x --output_dir none
 fi
 [ ! -e none ] || fail "a mistake made a directory"
 echo "test_prepare_outputs: done"

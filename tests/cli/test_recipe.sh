@@ -161,7 +161,7 @@ expect 64 "--recipe modern and --deepspeed are two recipes" pretrain ds --recipe
 expect 64 "must be one of modern|reference|deepspeed" pretrain ds --recipe old
 
 # what cannot be
-expect 64 "wants FROM:TO:SHARE" pretrain no --batch_ramp 128:512
+expect 64 "needs FROM:TO:SHARE" pretrain no --batch_ramp 128:512
 expect 64 "the batch grows" pretrain no --batch_ramp 512:128:0.5
 expect 64 "above 0 and at most 1, not 1.5" pretrain no --batch_ramp 128:512:1.5
 expect 64 "not a whole number of sequences of --max_seq_length 32" pretrain no --batch_ramp 128:500:0.5
@@ -172,7 +172,7 @@ expect 64 "which micro-batches of 4 sequences of 32 tokens cannot make: give a m
     pretrain no --batch_ramp 160:512:0.5 --gradient_accumulation_steps 4
 expect 64 "is longer than the run: its parts are 1.1, not 1" pretrain no --length_schedule 16:0.9,32:0.2
 expect 64 "is shorter than the run" pretrain no --length_schedule 16:0.5,32:0.2
-expect 64 "--length_schedule wants at most 8 lengths" pretrain no --length_schedule 16,32:0.2
+expect 64 "--length_schedule takes at most 8 lengths" pretrain no --length_schedule 16,32:0.2
 expect 64 "lengths rise, and 64 is before 32" pretrain no --length_schedule 64:0.5,32:0.5
 expect 64 "and --max_seq_length is 32: leave one of the two out" pretrain no --length_schedule 16:0.5,64:0.5 --max_seq_length 32
 expect 64 "a micro-batch of 256 tokens is not a whole number of sequences of 24" \

@@ -69,7 +69,7 @@ for script in pretrain squad; do
     done
 done
 expect 64 "unknown flag --next" "$kiln" pretrain --use_hpu_graphs --next # a value that is missing takes no other flag
-expect 64 "wants a value, not the flag --phase2" "$kiln" pretrain --output_dir --phase2
+expect 64 "needs a value, not the flag --phase2" "$kiln" pretrain --output_dir --phase2
 expect 64 "--profile is 'abc', but must be true or false" "$kiln" pretrain --profile=abc
 expect 64 "--enable_packed_data_mode is 'nan', but must be true or false" "$kiln" pretrain --enable_packed_data_mode=nan
 expect 64 "--output_dir is empty" "$kiln" pretrain --input_dir x --config_file x --output_dir=

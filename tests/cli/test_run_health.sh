@@ -68,9 +68,9 @@ refused()
     expect 64 "$text" "${command[@]}"
 }
 refused "--spike_z goes back to checkpoints" --skip_checkpoint
-refused "--spike_z cannot be with --average_last" --average_last 2
+refused "--spike_z cannot be combined with --average_last" --average_last 2
 refused "--spike_skip 9 goes back further than --keep_checkpoints 3 keep: 8 steps, with one every 4" --spike_skip 9
 refused "spike_window" --spike_window 1
 refused "spike_rollbacks" --spike_rollbacks 17
-expect 64 "--spike_z cannot be with --total_training_time" "$kiln" pretrain --input_dir "$dir/store" --config_file \
+expect 64 "--spike_z cannot be combined with --total_training_time" "$kiln" pretrain --input_dir "$dir/store" --config_file \
     "$dir/config.json" --output_dir "$dir/refused" --total_training_time 60 --spike_z 3

@@ -77,7 +77,7 @@ expect 64 "2 ranks need one each at least" "${command[@]}"
 pretrain_command 1 refused --reproducible_ranks 6
 expect 64 "must be a power of two" "${command[@]}"
 pretrain_command 1 refused --reproducible_ranks 2 --fp8
-expect 64 "cannot be with --fp8" "${command[@]}"
+expect 64 "cannot be combined with --fp8" "${command[@]}"
 [ ! -e "$dir/refused" ] || fail "a refused run wrote something"
 
 # SIGTERM to one rank: all save the same step, and the run goes on from it

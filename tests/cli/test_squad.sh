@@ -99,7 +99,7 @@ cmp -s "$dir/random/nbest_predictions.json" "$dir/random_other/nbest_predictions
 
 # what is wrong is said
 expect 64 "nothing to do" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none"
-expect 64 "--do_predict wants --predict_file" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict
+expect 64 "--do_predict needs --predict_file" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict
 expect 64 "positions" "$kiln" squad --init_checkpoint "$model" --output_dir "$dir/none" --do_predict \
     --predict_file "$dir/questions.json"
 sed 's/^city$/cities/' "$dir/vocab.txt" >"$dir/other.txt"

@@ -177,8 +177,8 @@ static void options_parse_and_refuse(void)
                  "did you mean --max_count?");
     EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--max_count=1_0", "--max_rate=0.000_1"}));
     EXPECT(p.count == 10 && p.rate == 1e-4, "underscores between digits");
-    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=_7"}), STATUS_USAGE, "wants a number");
-    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=1__0"}), STATUS_USAGE, "wants a number");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=_7"}), STATUS_USAGE, "needs a number");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=1__0"}), STATUS_USAGE, "needs a number");
     EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--max_count=7", "--max_count=8"}));
     EXPECT(p.count == 8, "the last of two counts");
     EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--text=a", "--text=a"}));
@@ -189,9 +189,9 @@ static void options_parse_and_refuse(void)
     EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--text=a", "--words=a"}));
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=11"}), STATUS_USAGE, "between 1 and 10");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=1.5"}), STATUS_USAGE, "whole number");
-    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_rate=x"}), STATUS_USAGE, "wants a number");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_rate=x"}), STATUS_USAGE, "needs a number");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--mode=do"}), STATUS_USAGE, "cat|dog");
-    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--mode"}), STATUS_USAGE, "wants a value");
+    EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--mode"}), STATUS_USAGE, "needs a value");
     EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--flag", "--flag=false"}));
     EXPECT(!p.flag, "a flag that was taken back");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--flag=2"}), STATUS_USAGE, "must be true or false");
@@ -285,7 +285,7 @@ static void options_read_slips_as_meant(void)
     EXPECT_OK(parse_meant(&p, 4, (const char *[]){"--flag", " ", "\\", "\\ --count=6"}));
     EXPECT(p.count == 6 && p.flag, "a backslash that stands alone");
     EXPECT_ERROR(parse_meant(&p, 2, (const char *[]){"--place", " --count=5"}), STATUS_USAGE,
-                 "wants a value");
+                 "needs a value");
     EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){" word"}), STATUS_USAGE, "takes flags");
     EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){"--place=<path-to-it>"}), STATUS_USAGE,
                  "--place is <path-to-it>, a placeholder");
@@ -304,9 +304,9 @@ static void options_take_pairs(void)
     EXPECT_OK(parse_meant(&p, 2, (const char *[]){"--pair=0.7", "0.6"}));
     EXPECT(p.pair[0] == 0.7 && p.pair[1] == 0.6, "a word and the next");
     EXPECT_ERROR(parse_meant(&p, 3, (const char *[]){"--pair", "0.9", "--flag"}), STATUS_USAGE,
-                 "wants two numbers");
+                 "needs two numbers");
     EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){"--pair=0.9,2"}), STATUS_USAGE, "between 0 and 1");
-    EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){"--pair"}), STATUS_USAGE, "wants a value");
+    EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){"--pair"}), STATUS_USAGE, "needs a value");
 }
 
 static void options_tell_what_was_given(void)

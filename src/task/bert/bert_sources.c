@@ -81,30 +81,33 @@ static struct status refuse_drawing(const char *place, const struct pretrain_opt
 {
     const char *mask_flag = ((const struct bert_pretrain_options *)o->own)->mask_flag;
     if (o->batch_ramp != NULL || o->length_schedule != NULL) {
-        return status_error(STATUS_USAGE,
-                            "--%s cannot be: the .hdf5 files of %s are read in whole batches; leave it out, "
-                            "or train on a token store, which `kiln prepare` makes",
-                            o->batch_ramp != NULL ? "batch_ramp" : "length_schedule", place);
-    }
-    if (o->balance_tokens && rank_options_world(&o->ranks).size > 1) {
         return status_error(
             STATUS_USAGE,
-            "--balance_tokens cannot be: the .hdf5 files of %s are read in whole micro-batches; leave it "
-            "out, or train on a token store, which `kiln prepare` makes",
-            place);
+            "--%s needs a token store: the .hdf5 files of %s are read in whole batches; leave it out, "
+            "or train on a token store, which `kiln prepare` makes",
+            o->batch_ramp != NULL ? "batch_ramp" : "length_schedule", place);
+    }
+    if (o->balance_tokens && rank_options_world(&o->ranks).size > 1) {
+        return status_error(STATUS_USAGE,
+                            "--balance_tokens needs a token store: the .hdf5 files of %s are read in whole "
+                            "micro-batches; leave it "
+                            "out, or train on a token store, which `kiln prepare` makes",
+                            place);
     }
     if (o->ppmi_embeddings) {
-        return status_error(STATUS_USAGE,
-                            "--ppmi_embeddings cannot be: the .hdf5 files of %s have no text to count in; "
-                            "leave it out, or train on a token store, which `kiln prepare` makes",
-                            place);
+        return status_error(
+            STATUS_USAGE,
+            "--ppmi_embeddings needs a token store: the .hdf5 files of %s have no text to count in; "
+            "leave it out, or train on a token store, which `kiln prepare` makes",
+            place);
     }
     return mask_flag == NULL
                ? status_ok()
-               : status_error(STATUS_USAGE,
-                              "--%s cannot be: the .hdf5 files of %s have pairs and masks that were drawn "
-                              "already; leave it out, or train on a token store, which `kiln prepare` makes",
-                              mask_flag, place);
+               : status_error(
+                     STATUS_USAGE,
+                     "--%s needs a token store: the .hdf5 files of %s have pairs and masks that were drawn "
+                     "already; leave it out, or train on a token store, which `kiln prepare` makes",
+                     mask_flag, place);
 }
 
 static struct status open_shards(struct pretrain_data *d, const struct pretrain_inputs *in,

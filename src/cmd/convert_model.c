@@ -31,7 +31,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("ranks", offsetof(struct convert_args, ranks), "1", 1, 4096,
                    "number of ranks that resume from --format deepspeed"),
     OPTION_STRING_ROW("input_dir", offsetof(struct convert_args, input_dir), NULL, "DIR",
-                      "list these HDF5 files as those that the run goes on with"),
+                      "list these HDF5 files as those that the run resumes with"),
     OPTION_INT_ROW(
         "step", offsetof(struct convert_args, step), "0", 0, 1e15,
         "the N of ckpt_N.pt, or the folder of DeepSpeed; with the state of a run, 0 is the checkpoint's"),
@@ -142,7 +142,7 @@ static struct status check_progress(const struct convert_args *a, enum model_dir
     }
     if (a->input_dir == NULL && a->optimizer && kind == MODEL_DIR_SCRIPT) {
         log_warning(
-            "no --input_dir: the scripts go on within a phase only if ckpt_N.pt lists the HDF5 files");
+            "no --input_dir: the scripts resume within a phase only if ckpt_N.pt lists the HDF5 files");
     }
     return status_ok();
 }
@@ -158,7 +158,7 @@ static struct status list_files(struct shard_list *files, const char *directory)
 static void tell_what_is_left_out(void)
 {
     puts("left out: the place in the data and the states of random generators, which kiln does not have, so "
-         "the run goes on with other batches and dropout; a loss scale; rates and decay are the scripts' "
+         "the run resumes with other batches and dropout; a loss scale; rates and decay are the scripts' "
          "defaults where the checkpoint does not say");
 }
 

@@ -23,7 +23,7 @@ struct generate_args {
 static const struct option options[] = {
     SESSION_FLAG_ROWS(AT(session), "a checkpoint or model directory of a decoder"),
     OPTION_STRING_ROW("prompt", AT(prompt), NULL, "TEXT",
-                      "text to go on with; without it, lines of standard input"),
+                      "text to continue; without it, lines of standard input"),
     OPTION_INT_ROW("max_new_tokens", AT(max_new_tokens), "64", 1, 1 << 20,
                    "number of tokens after a prompt, at most"),
     OPTION_REAL_ROW("temperature", AT(temperature), "1.0", 0, 100,
@@ -35,7 +35,7 @@ static const struct option options[] = {
                     "make tokens that were there less probable; 1: off"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, INT64_MAX,
                    "seed of the choices; each prompt has its own stream of it"),
-    OPTION_FLAG_ROW("ignore_eos", AT(ignore_eos), "go on past the end of a text"),
+    OPTION_FLAG_ROW("ignore_eos", AT(ignore_eos), "continue past the end of a text"),
     OPTION_FLAG_ROW("ids", AT(ids), "print the new ids instead of text"),
     {0},
 };
@@ -141,7 +141,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_generate = {
     .name = "generate",
-    .summary = "let a decoder go on with a text",
+    .summary = "let a decoder continue a text",
     .details =
         "Prints each prompt and what follows it, token by token. The flags have the names and meanings of "
         "transformers. The same seed gives the same text.",

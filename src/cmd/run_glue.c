@@ -40,7 +40,7 @@ static const struct option options[] = {
                    "runs of each task, with the seeds --seed, --seed + 1, ...; results are means"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "the first seed"),
     OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
-                    "go on in --output_dir: finished runs are kept, a broken one is resumed"),
+                    "resume in --output_dir: finished runs are kept, a broken one is resumed"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "check model, tables and flags, print the command of each task, write nothing"),
     {0},

@@ -58,9 +58,10 @@ static void warn_of_the_end(struct byte_stream *s)
 
 static struct status damaged(const struct byte_stream *s, const struct gzip *g)
 {
-    return status_error(
-        STATUS_DATA, "%s is damaged: byte %llu does not go on as gzip (%s); fetch or make it again", s->path,
-        (unsigned long long)(s->file_at - g->z.avail_in), g->z.msg == NULL ? "invalid data" : g->z.msg);
+    return status_error(STATUS_DATA,
+                        "%s is damaged: byte %llu does not continue as gzip (%s); fetch or make it again",
+                        s->path, (unsigned long long)(s->file_at - g->z.avail_in),
+                        g->z.msg == NULL ? "invalid data" : g->z.msg);
 }
 
 /* One call of inflate, which may have bytes to give when the file has ended: the end is where it has none

@@ -67,7 +67,7 @@ int64_t record_log_append(struct record_log *l, const void *bytes, size_t n)
         take_back(l, end);
         if (l->n_lost++ == 0) {
             log_warning(
-                "cannot write %s: %s; the run goes on, and so does this log once it can be written again",
+                "cannot write %s: %s; the run continues, and so does this log once it can be written again",
                 l->path, strerror(errno));
         }
         return 0;

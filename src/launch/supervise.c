@@ -269,7 +269,8 @@ static struct status check_hosts(const struct supervise *s)
         log_warning("%s does not answer: %s", hosts->hosts[i].name, answers[i].problem);
         if (n_reached < needed) {
             t = status_error(STATUS_UNAVAILABLE, "%d of %d hosts answer, and %d are needed%s", n_reached, n,
-                             needed, s->min_hosts > 0 ? "" : "; --min_hosts lets the job go on with fewer");
+                             needed,
+                             s->min_hosts > 0 ? "" : "; --min_hosts lets the job continue with fewer");
         } else {
             host_list_remove(hosts, i);
         }
@@ -306,7 +307,7 @@ static struct status prepare_restart(struct course *c, const struct supervise *s
         }
         if (!wait_s(c, wait)) {
             return status_error(STATUS_PREEMPTED,
-                                "stopped by a signal before a restart; start again to go on");
+                                "stopped by a signal before a restart; start again to resume");
         }
         struct status t = check_hosts(s);
         if (t.code != STATUS_UNAVAILABLE) {
@@ -336,7 +337,7 @@ static struct status run_attempts(struct course *c, const struct supervise *s)
         if (a.n_told > 0) {
             return a.code == STATUS_PREEMPTED
                        ? status_error(STATUS_PREEMPTED, "stopped by a signal; the state is saved, start "
-                                                        "again with --resume_from_checkpoint to go on")
+                                                        "again with --resume_from_checkpoint to resume")
                        : failure;
         }
         TRY(prepare_restart(c, s, failure));

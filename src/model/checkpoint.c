@@ -110,7 +110,7 @@ static struct status open_all(struct checkpoint *c)
     TRY(checkpoint_manifest_read(&c->manifest, manifest));
     c->has_manifest = true;
     if (c->manifest.model_only) {
-        return status_error(STATUS_DATA, "%s is a model alone, from which no run goes on", c->path);
+        return status_error(STATUS_DATA, "%s is a model alone, from which no run resumes", c->path);
     }
     TRY(make_room(c, c->manifest.n));
     for (int i = 0; i < c->manifest.n; i++) {

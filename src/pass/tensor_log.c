@@ -215,7 +215,7 @@ static struct status open_file(struct tensor_log *l)
 static void give_up(struct tensor_log *l, struct status s)
 {
     if (failed(s)) {
-        log_warning("%s; training goes on without a log of tensors", s.message);
+        log_warning("%s; training continues without a log of tensors", s.message);
         l->status = s;
     }
 }

@@ -80,7 +80,7 @@ static void put_schedule(const struct schedule *s)
 static void warn(struct status s)
 {
     if (failed(s)) {
-        log_warning("%s; training goes on without this log", s.message);
+        log_warning("%s; training continues without this log", s.message);
     }
 }
 

@@ -120,7 +120,7 @@ static const struct tfevents_name finetuning_tfevents_names[] = {
 static void warn(struct status s)
 {
     if (failed(s)) {
-        log_warning("%s; training goes on without this log", s.message);
+        log_warning("%s; training continues without this log", s.message);
     }
 }
 

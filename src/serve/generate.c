@@ -104,7 +104,7 @@ struct status generation_init(struct generation *g, struct session *s, const cha
     TRY(tokenizer_encode_ids(&s->scratch, &g->ids, text, n));
     g->n_prompt = g->ids.n;
     if (g->ids.n == 0) {
-        return status_error(STATUS_DATA, "prompt %lld is empty: a decoder goes on with a text",
+        return status_error(STATUS_DATA, "prompt %lld is empty: a decoder continues a text",
                             (long long)number);
     }
     int64_t wanted = (int64_t)g->ids.n + o->max_new_tokens;

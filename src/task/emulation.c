@@ -47,7 +47,7 @@ static struct status check_directory(const char *directory)
     return n == 0 ? status_ok()
                   : status_error(STATUS_USAGE,
                                  "--emulate_world: %s has checkpoints of a real run, whose logs this one "
-                                 "would go on: give another --output_dir",
+                                 "would continue: give another --output_dir",
                                  directory);
 }
 

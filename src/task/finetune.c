@@ -44,7 +44,7 @@ struct job {
 static struct status check_evaluation(const struct finetune_options *o)
 {
     if (o->eval_file != NULL && !o->do_train) {
-        return status_error(STATUS_USAGE, "--eval_file is for a loss as training goes on: add --do_train, or "
+        return status_error(STATUS_USAGE, "--eval_file is for a loss during training: add --do_train, or "
                                           "give the file as --predict_file");
     }
     if (o->eval_file == NULL && (o->early.patience > 0 || o->eval_steps > 0)) {

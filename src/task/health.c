@@ -229,7 +229,7 @@ static struct status compare(const uint64_t *hashes, int n, int64_t step, bool b
                         "after step %" PRId64
                         " the weights of %s differ from %s: memory or a processor there may be bad, or "
                         "processors of different kinds round differently; nothing was saved since they were "
-                        "compared last, so --resume_from_checkpoint goes on from weights that were alike",
+                        "compared last, so --resume_from_checkpoint resumes from weights that were alike",
                         step, text, from);
 }
 

@@ -247,7 +247,7 @@ static struct status run_stages(struct run *r)
             log_warning("%s", removed.message);
         }
     } else if (failed(s)) {
-        log_info("%s is kept: --resume goes on from %.1f %% of the text", r->work, percent_done(r));
+        log_info("%s is kept: --resume continues from %.1f %% of the text", r->work, percent_done(r));
     }
     return s;
 }

@@ -381,7 +381,7 @@ static struct status open_inputs(struct pretrain_run *r, struct missing *missing
     }
     if (o->phase2) {
         missing_path(missing, "output_dir", o->output_dir,
-                     "phase 1 makes it, with the checkpoint to go on from");
+                     "phase 1 makes it, with the checkpoint to resume from");
     }
     return pretrain_inputs_assume(&r->in, o);
 }

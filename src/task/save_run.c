@@ -21,7 +21,7 @@ static void tell(struct save_run *s, const struct background_save_result *r)
         return; /* the first rank says it */
     }
     if (failed(r->status)) {
-        log_warning("%s; training goes on, older checkpoints are intact", r->status.message);
+        log_warning("%s; training continues, older checkpoints are intact", r->status.message);
         metrics_event(s->log, "save_failed",
                       json_pack("{s:I, s:o}", "global_step", (json_int_t)r->step, "message",
                                 json_text(r->status.message)));

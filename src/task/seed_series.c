@@ -88,10 +88,11 @@ static struct status find_result(json_t **scores, const struct finetune_options 
         return status_ok();
     }
     if (!o->resume_from_checkpoint) {
-        return status_error(STATUS_USAGE,
-                            "%s is there already; add --resume_from_checkpoint to go on with the seeds that "
-                            "are missing, --overwrite_output_dir to replace it, or give another --output_dir",
-                            path);
+        return status_error(
+            STATUS_USAGE,
+            "%s is there already; add --resume_from_checkpoint to continue with the seeds that "
+            "are missing, --overwrite_output_dir to replace it, or give another --output_dir",
+            path);
     }
     TRY(json_read_object(&root, path));
     struct status s = json_get_string(root, path, "flags", true, &with);

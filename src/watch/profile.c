@@ -144,7 +144,7 @@ static void end_window(struct profile *p)
              p->micro_step);
     struct status s = profile_trace_write(p, path);
     if (failed(s)) {
-        log_warning("%s; training goes on without a trace", s.message);
+        log_warning("%s; training continues without a trace", s.message);
     } else {
         log_info("profile: wrote %s; open it in https://ui.perfetto.dev or chrome://tracing", path);
     }

@@ -32,7 +32,7 @@ expect 0 "saved" "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/c
 cmp "$dir/a/ckpt_8/model.safetensors" "$dir/b/ckpt_8/model.safetensors" || fail "other weights than by flags"
 # event files that cannot be written are named, and end nothing
 json '{"train_batch_size": 16, "tensorboard": {"enabled": true, "output_path": "'"$dir"'/vocab.txt", "job_name": "j"}}'
-expect 0 'training goes on without this log' "${train[@]}" --output_dir "$dir/no_events" --optimizer nvlamb --max_steps 2
+expect 0 'training continues without this log' "${train[@]}" --output_dir "$dir/no_events" --optimizer nvlamb --max_steps 2
 [ ! -s "$dir/out" ] || fail "lines without --json-summary: $(cat "$dir/out")"
 json '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 4, "gradient_clipping": 1.0, "bf16": {"enabled": true}}'
 

@@ -55,8 +55,8 @@ pretrain anew --json-summary "$dir/logs/dllogger.json" >/dev/null 2>&1
 # What cannot be written is named once and ends nothing.
 mkdir "$dir/full" && touch "$dir/full/worker_0"
 pretrain full --json-summary /dev/full --enable-tensorboard-logging >/dev/null 2>"$dir/err" || fail "$(cat "$dir/err")"
-[ "$(count '/dev/full.*the run goes on' "$dir/err")" = 1 ] || fail "dllogger: $(cat "$dir/err")"
-[ "$(count 'worker_0.*training goes on' "$dir/err")" = 1 ] || fail "TensorBoard: $(cat "$dir/err")"
+[ "$(count '/dev/full.*the run continues' "$dir/err")" = 1 ] || fail "dllogger: $(cat "$dir/err")"
+[ "$(count 'worker_0.*training continues' "$dir/err")" = 1 ] || fail "TensorBoard: $(cat "$dir/err")"
 
 # A reader of standard output that leaves is no reason to stop.
 pretrain left --json-summary "$dir/left.json" 2>"$dir/err" | head -1 >/dev/null || true

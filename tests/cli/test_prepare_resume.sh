@@ -183,7 +183,7 @@ rm -rf whole cut
     (prepare 2 more.txt cut --format store,text --save_seconds 0.01 2>log) && status=0 || status=$?
     [ $status -eq 74 ] || fail "a full disk gave $status: $(cat log)"
 )
-grep -q 'cut/.prepare is kept: --resume goes on from' log || fail "not told how to go on: $(cat log)"
+grep -q 'cut/.prepare is kept: --resume continues from' log || fail "not told how to go on: $(cat log)"
 [ "$(ls cut)" = "" ] || fail "a full disk left $(ls cut)"
 (prepare 1 more.txt cut --format store,text --resume 2>log) || fail "$(cat log)"
 grep -q 'resumed after' log || fail "it began anew: $(cat log)"

@@ -51,7 +51,7 @@ static struct status check_checkpoint(const struct pretrain_options *o, const st
         return status_ok();
     }
     return status_error(STATUS_USAGE,
-                        "%s is of a run %s --no_nsp: go on %s it, or start from its weights with "
+                        "%s is of a run %s --no_nsp: resume %s it, or start from its weights with "
                         "--init_checkpoint in another --output_dir",
                         from->path, alone ? "with" : "without", alone ? "with" : "without");
 }

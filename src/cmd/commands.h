@@ -11,6 +11,7 @@ extern const struct command command_classify;
 extern const struct command command_convert;
 extern const struct command command_doctor;
 extern const struct command command_embed;
+extern const struct command command_eval;
 extern const struct command command_export;
 extern const struct command command_fetch;
 extern const struct command command_fill;

@@ -28,6 +28,7 @@ static const struct command *const commands[] = {
     &command_report,
     &command_fill,
     &command_generate,
+    &command_eval,
     &command_squad,
     &command_ask,
     &command_score,

@@ -6,6 +6,7 @@ static struct status options_of(struct session_options *o, const struct session_
 {
     TRY(session_options_find(o, f->device, f->dtype));
     o->one_mask_each = answer_kind_of(answer)->one_mask_each;
+    o->losses_only = answer_kind_of(answer)->losses_only;
     o->vocab_file = f->vocab_file;
     return status_ok();
 }

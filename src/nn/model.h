@@ -155,7 +155,7 @@ struct model_type {
 
     /* The heads read the last layer's output.  Each of these runs all of their forward:
      * heads_forward leaves the outputs of head_output;
-     * heads_measure adds losses and correct answers to `sums`, f64 [n_sums];
+     * heads_measure adds losses and correct answers to `sums`, f64 [n_sums], unless it is null;
      * heads_learn does so too, sets dx to the gradient of the last layer's output, of losses times
      * loss_scales, and adds the gradients of the heads' weights to grads. */
     void (*heads_forward)(const struct model_pass *p);

@@ -155,7 +155,7 @@ static struct status measure(struct network *n, const struct network_config *con
     stage_carve_largest(&n->stage);
     stage_round_weights(&n->stage);
     stage_forward(&n->stage, false);
-    stage_heads(&n->stage, false);
+    stage_answer(&n->stage);
     TRY(n->x.status);
     n->plan.flops = n->x.totals.flops;
     n->plan.bytes = n->x.totals.bytes;

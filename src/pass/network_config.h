@@ -30,6 +30,7 @@ struct network_config {
     /* The heads keep the logits of all words at once, for someone who reads them; else there is room for a
      * chunk of them (nn/word_head.h). */
     bool whole_logits;
+    bool losses_only; /* inference: the heads leave the losses of labels, and no other output */
 };
 
 #endif

@@ -385,6 +385,15 @@ static bool has_backward(const struct stage *s, int64_t layer)
     return layer - MODEL_INPUT_LAYER >= s->n_frozen;
 }
 
+void stage_answer(struct stage *s)
+{
+    if (s->config->losses_only) {
+        stage_measure(s, NULL_TENSOR, false);
+    } else {
+        stage_heads(s, false);
+    }
+}
+
 void stage_learn(struct stage *s, tensor sums, bool adds)
 {
     struct model_pass p = pass_of(s, true, adds);
@@ -426,7 +435,7 @@ void stage_infer(struct stage *s, const struct batch *batch)
     stage_round_changed(s);
     if (stage_graph_begin(s, STAGE_INFER)) {
         stage_forward(s, false);
-        stage_heads(s, false);
+        stage_answer(s);
         stage_graph_end(s, STAGE_INFER);
     }
 }

@@ -153,11 +153,14 @@ void stage_forward(struct stage *s, bool training);
 
 /* The heads, after stage_forward; all three do nothing if the range has none.  The first leaves their
  * outputs in the slot; the second adds losses and correct answers to `sums` (f64 [MODEL_MOST_SUMS], those of
- * the model); the third does so too, and begins the backward: it leaves the gradient of the last layer's
- * output in slot->dx. */
+ * the model; null where the loss of each label is enough); the third does so too, and begins the backward: it
+ * leaves the gradient of the last layer's output in slot->dx. */
 void stage_heads(struct stage *s, bool training);
 void stage_measure(struct stage *s, tensor sums, bool training);
 void stage_learn(struct stage *s, tensor sums, bool adds);
+
+/* What inference wants of the heads: their outputs or, with network_config.losses_only, labels' losses. */
+void stage_answer(struct stage *s);
 
 /* Adds the gradients of the range's weights to s->grads; after stage_learn of the same batch, or with the
  * gradient of the range's output in slot->dx.  After it, if the range has no input layer, slot->dx is the

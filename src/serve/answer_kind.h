@@ -15,6 +15,7 @@ enum answer {
     ANSWER_TAG,
     ANSWER_BLIMP,
     ANSWER_GENERATE,
+    ANSWER_EVAL,
     ANSWER_N
 };
 
@@ -22,6 +23,7 @@ struct answer_kind {
     const char *name;     /* of the command */
     enum model_task task; /* whose heads it needs */
     bool one_mask_each;   /* its batches have many texts with one mask each (serve/session.h) */
+    bool losses_only;     /* it reads losses of many tokens of a text, and no logits */
 };
 
 const struct answer_kind *answer_kind_of(enum answer a);

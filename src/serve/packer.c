@@ -193,7 +193,8 @@ static unsigned wanted_of(const struct packed_batch *turn)
 static void start(struct packer *p, struct packed_batch *turn)
 {
     stage_infer(&p->net->stage, &turn->batch);
-    if ((wanted_of(turn) >> REQUEST_WORD_LOSSES & 1) != 0) {
+    bool wants_losses = (wanted_of(turn) >> REQUEST_WORD_LOSSES & 1) != 0;
+    if (wants_losses && !p->net->config.losses_only) { /* else the heads have computed them */
         compute_losses(p);
     }
 }

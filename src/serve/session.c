@@ -47,14 +47,16 @@ static bool is_masked(enum model_task task)
 /* With a mask in each text, logits are most of the memory: room for texts of MASKED_TEXT_TOKENS; a batch of
  * shorter ones is smaller. */
 static struct batch_limits limits_of(int64_t length, enum model_task task, int64_t batch_tokens,
-                                     bool one_mask_each)
+                                     const struct session_options *o)
 {
     enum { MASKED_TEXT_TOKENS = 8, MOST_PROMPTS = 64 };
-    if (is_masked(task) && !one_mask_each) {
+    if (is_masked(task) && !o->one_mask_each) {
         return text_batch_limits(1, length, length);
     }
     struct batch_limits limits = packer_limits(batch_tokens, length);
-    if (task == MODEL_TASK_CAUSAL_LM) { /* the word behind each text */
+    if (task == MODEL_TASK_CAUSAL_LM && o->losses_only) {
+        limits.n_labels = int_round_up(limits.n_tokens, BATCH_LABEL_BUCKET);
+    } else if (task == MODEL_TASK_CAUSAL_LM) { /* the word behind each text */
         limits.n_labels = int_round_up(MOST_PROMPTS, BATCH_LABEL_BUCKET);
         limits.n_sequences = limits.n_labels + 1;
     }
@@ -75,7 +77,7 @@ static struct batch_limits limits_in(const struct model_dir *m, enum model_task 
                                      const struct session_options *o)
 {
     return limits_of(length_for(task, model_dir_sizes(m).max_length, m->max_length), task,
-                     batch_tokens_on(o->backend.device), o->one_mask_each);
+                     batch_tokens_on(o->backend.device), o);
 }
 
 static struct network_config config_of(const struct model *model, struct batch_limits limits,
@@ -87,7 +89,8 @@ static struct network_config config_of(const struct model *model, struct batch_l
         .ops = o->backend.ops,
         .precision = {.dtype = o->dtype},
         .limits = limits,
-        .whole_logits = true,
+        .whole_logits = !o->losses_only,
+        .losses_only = o->losses_only,
     };
 }
 

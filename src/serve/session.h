@@ -15,6 +15,7 @@ struct session_options {
     enum dtype dtype;       /* of activations and of the matrices that products read */
     const char *vocab_file; /* used where the model has none, or an empty one; NULL: none */
     bool one_mask_each;     /* for MODEL_TASK_MASKED_LM: as session_open says */
+    bool losses_only;       /* for MODEL_TASK_CAUSAL_LM: the losses of all tokens of a batch, and no logits */
 };
 
 /* The cpu, fp32. */

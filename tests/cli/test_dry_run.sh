@@ -52,6 +52,7 @@ declare -A words=(
         --predict_file $dir/names.conll --json-summary new.json"
     [ask]="--model $model"
     [generate]="--model $model"
+    [eval]="--model $model --input none"
     [score]="$dir/squad.json $dir/predictions.json"
     [embed]="--model $model"
     [blimp]="--model $model --input none"
@@ -72,7 +73,7 @@ n=0
 for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
     [ -n "${words[$command]+known}" ] || fail "kiln $command is not tried here"
     # what a dry run of these commands reads must have their head
-    case $command in ask | generate) continue ;; esac
+    case $command in ask | generate | eval) continue ;; esac
     # shellcheck disable=SC2086 # words
     silent $command ${words[$command]} --dry-run </dev/null
     # shellcheck disable=SC2086

@@ -37,6 +37,10 @@ expect 0 '' "$kiln" generate --model "$dir/gpt2-hf" --prompt the --max_new_token
 cp "$dir/out" "$dir/once"
 "$kiln" generate --model "$dir/gpt2-hf" --max_new_tokens 5 --ids --seed 3 <<<the >"$dir/lines"
 cmp "$dir/once" "$dir/lines" || fail "a prompt on standard input goes on otherwise"
+echo 'and the house of the king' >"$dir/text"
+expect 0 'context 32, stride 32: ' "$kiln" eval --model "$dir/gpt2-hf" --input "$dir/text"
+expect 64 'stride 9 is longer than the context, 8' "$kiln" eval --model "$dir/gpt2-hf" --input "$dir/text" --context 8 --stride 9
+expect 65 "$dir/none" "$kiln" eval --model "$dir/gpt2-hf" --input "$dir/none"
 expect 65 'together 41, but the model reads at most 32' "$kiln" generate --model "$dir/gpt2-hf" --prompt a --max_new_tokens 40
 expect 65 'this model answers: generate' "$kiln" embed --model "$dir/gpt2-hf" a
 grep -aq 'h.0.attn.c_attn.weight' "$dir/gpt2-hf/model.safetensors" || fail "GPT-2's joined tensor is not in the export"

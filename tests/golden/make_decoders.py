@@ -3,7 +3,8 @@
 
 The tensor "CASE/FILE" (U8) is a file of a directory; "ids" and "lengths" are the batch; "CASE:mlm" are the logits of its tokens, "CASE:loss" the
 mean loss of the next token, and "CASE:grad:NAME" gradients of it, under the names of `transformers`, all computed in float64; "CASE:greedy" and
-"CASE:penalized" are ids that `generate` puts behind the first ten of the second sequence.
+"CASE:penalized" are ids that `generate` puts behind the first ten of the second sequence.  "text" (U8) is a text of more tokens than a model has
+positions, "windows" [n, 2] are contexts and strides to read it in, and "CASE:nats" [n] the mean of -log p of its tokens then.
 Cases: gpt2 (tanh GELU), gpt2_exact (erf GELU, whole files without the prefix "transformer.", as the published GPT-2), bloom (six heads: not a
 power of two), bloom_half (its weights in bfloat16, in shards).
 
@@ -19,6 +20,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel
 
 LENGTHS, S, V = [9, 24, 5], 24, 263
+TEXT = "In the beginning and the end: the hand, and 1,234 \u00e9t\u00e9s of the sea.\n\nThen the tenth."
+WINDOWS = [(24, 24), (24, 8), (10, 3), (7, 7)]
 torch.manual_seed(5)
 
 
@@ -81,6 +84,26 @@ def continuations(model, ids):
                               suppress_tokens=[V - 1])[0, 10:].to(torch.int32) for k, p in kinds.items()}
 
 
+def nats(model, ids, context, stride):
+    """The mean of -log p of all tokens but the first, each in the first window of `context` inputs that predicts it."""
+    total, seen = 0.0, 1
+    for begin in range(0, len(ids), stride):
+        window = ids[begin : begin + context + 1]
+        log_p = model(window[None, :-1]).logits[0, :, : V - 1].log_softmax(-1)
+        new = slice(seen - 1 - begin, None)
+        total -= log_p.gather(1, window[1:, None])[new].sum().item()
+        seen = begin + len(window)
+        if seen == len(ids):
+            return total / (len(ids) - 1)
+
+
+def all_nats(model, directory):
+    ids = torch.tensor(Tokenizer.from_file(str(directory / "tokenizer.json")).encode(TEXT).ids)
+    assert len(ids) > 2 * S
+    with torch.no_grad():
+        return torch.tensor([nats(model, ids, *w) for w in WINDOWS], dtype=torch.float64)
+
+
 def without_prefix(directory):
     from safetensors.torch import load_file
     tensors = load_file(directory / "model.safetensors")
@@ -91,7 +114,8 @@ def without_prefix(directory):
 def main():
     ids = torch.randint(0, V - 1, (len(LENGTHS), S))
     tensors = {"ids": ids.to(torch.int32), "types": torch.zeros(len(LENGTHS), S, dtype=torch.int32),
-               "lengths": torch.tensor(LENGTHS, dtype=torch.int32)}
+               "lengths": torch.tensor(LENGTHS, dtype=torch.int32),
+               "text": torch.tensor(list(TEXT.encode()), dtype=torch.uint8), "windows": torch.tensor(WINDOWS, dtype=torch.int32)}
     cases = {"gpt2": make_gpt2("gelu_new"), "gpt2_exact": make_gpt2("gelu"), "bloom": make_bloom(), "bloom_half": make_bloom(torch.bfloat16)}
     for name, model in cases.items():
         with tempfile.TemporaryDirectory() as d:
@@ -101,6 +125,8 @@ def main():
             if name == "gpt2_exact":
                 without_prefix(directory)
             tensors |= file_tensors(name, directory)
+            if name in ("gpt2", "bloom"):
+                tensors[f"{name}:nats"] = all_nats(model.double(), directory)
         keep = {k: v for k, v in outputs(model, ids).items() if not k.startswith("grad:") or name in ("gpt2", "bloom")}
         tensors |= {f"{name}:{k}": v.float().contiguous() for k, v in keep.items()}
         if name in ("gpt2", "bloom"):

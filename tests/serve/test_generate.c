@@ -1,33 +1,16 @@
 /* Decoders go on with prompts as `transformers` does (tests/golden/make_decoders.py), greedily and with a
  * penalty; prompts beside each other get the tokens that each gets alone, drawn or not; and the cuts of a
  * distribution are what they say. */
-#include "test.h"
+#define _GNU_SOURCE
+#include "session_case.h"
 
 #include "core/rng.h"
-#include "io/file.h"
 #include "serve/generate.h"
-
-#include <unistd.h>
 
 enum { PATH = 256, NEW = 12 };
 
 static struct safetensors golden;
 static char directory[64];
-
-static void unpack(const char *name)
-{
-    char path[PATH];
-    size_t n = strlen(name);
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    EXPECT_OK(file_make_directories(path));
-    for (int i = 0; i < golden.n; i++) {
-        const struct safetensors_entry *e = &golden.entries[i];
-        if (strncmp(e->name, name, n) == 0 && e->name[n] == '/') {
-            snprintf(path, sizeof path, "%s/%s", directory, e->name);
-            EXPECT_OK(file_write_atomic(path, e->data, e->bytes));
-        }
-    }
-}
 
 static const int32_t *ids_of(const char *name)
 {
@@ -110,7 +93,6 @@ static void check_model(const char *name)
     struct session_options o = session_defaults();
     struct generation g;
     const struct generate_options too_long = {.max_new_tokens = 24, .top_p = 1, .repetition_penalty = 1};
-    unpack(name);
     snprintf(path, sizeof path, "%s/%s", directory, name);
     EXPECT_OK(session_open(&s, path, MODEL_TASK_CAUSAL_LM, &o));
     check_golden(&s, name, "greedy", 1);
@@ -177,9 +159,8 @@ static void test_penalty(void)
 int main(void)
 {
     EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors"));
-    const char *parent = getenv("TMPDIR");
-    snprintf(directory, sizeof directory, "%s/kiln_generate_XXXXXX", parent == NULL ? "/tmp" : parent);
-    EXPECT(mkdtemp(directory) != NULL, "%s", directory);
+    session_case_directory(directory, sizeof directory);
+    session_case_write(&golden, directory, NULL);
     test_cuts();
     test_penalty();
     check_model("gpt2");

@@ -1,0 +1,107 @@
+/* kiln eval: the perplexity of texts under a decoder. */
+#include "cmd/commands.h"
+#include "cmd/input_paths.h"
+#include "cmd/session_flags.h"
+#include "cmd/standard_streams.h"
+#include "io/file.h"
+#include "serve/perplexity.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct eval_args {
+    struct session_flags session;
+    const char *input;
+    int64_t context, stride;
+    bool json;
+};
+
+#define AT(field) offsetof(struct eval_args, field)
+
+static const struct option options[] = {
+    SESSION_FLAG_ROWS(AT(session), "a checkpoint or model directory of a decoder"),
+    OPTION_INPUT_ROW("input", AT(input), "PATH...",
+                     "files of text, each of which is one text; more paths may follow", true),
+    OPTION_INT_ROW("context", AT(context), "0", 0, 1 << 20,
+                   "number of tokens that the model reads at a time; 0: as many as it has positions"),
+    OPTION_INT_ROW(
+        "stride", AT(stride), "0", 0, 1 << 20,
+        "number of tokens between the beginnings of windows; fewer than the context give each token more "
+        "before it, at that many times the work; 0: the context"),
+    OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each text, and one for all"),
+    {0},
+};
+
+static void print(const struct perplexity *p, const char *name, bool json)
+{
+    double nats = perplexity_nats(p);
+    printf(json
+               ? "{\"text\": \"%s\", \"tokens\": %lld, \"bytes\": %lld, \"context\": %lld, \"stride\": %lld, "
+                 "\"nats_per_token\": %.6f, \"perplexity\": %.4f, \"bits_per_byte\": %.6f}\n"
+               : "%s: %lld tokens of %lld bytes, context %lld, stride %lld: %.4f nats a token, "
+                 "perplexity %.2f, %.4f bits a byte\n",
+           name, (long long)p->n_tokens, (long long)p->n_bytes, (long long)p->context, (long long)p->stride,
+           nats, exp(nats), perplexity_bits(p));
+}
+
+static struct status add_file(struct perplexity *all, struct session *s, const char *path,
+                              const struct eval_args *a)
+{
+    struct perplexity one;
+    struct file_map map;
+    TRY(perplexity_init(&one, s, a->context, a->stride));
+    TRY(file_map_open(&map, path));
+    struct status status = status_context(perplexity_add(&one, s, (const char *)map.data, map.n), "%s", path);
+    file_map_close(&map);
+    TRY(status);
+    print(&one, path, a->json);
+    all->n_tokens += one.n_tokens;
+    all->n_bytes += one.n_bytes;
+    all->nats += one.nats;
+    return standard_streams_flush();
+}
+
+static struct status eval_paths(struct session *s, const struct input_paths *paths, const struct eval_args *a)
+{
+    struct perplexity all;
+    TRY(perplexity_init(&all, s, a->context, a->stride));
+    for (int i = 0; i < paths->n; i++) {
+        TRY(add_file(&all, s, paths->paths[i], a));
+    }
+    if (paths->n > 1) {
+        print(&all, "all texts", a->json);
+    }
+    return standard_streams_flush();
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct eval_args *a = args;
+    struct input_paths paths;
+    struct session s;
+    if (a->session.dry_run) {
+        return session_flags_plan(&a->session, ANSWER_EVAL);
+    }
+    TRY(input_paths_init(&paths, a->input, NULL, n_positional, positional));
+    struct status status = session_flags_open(&s, &a->session, ANSWER_EVAL);
+    if (!failed(status)) {
+        status = eval_paths(&s, &paths, a);
+        session_close(&s);
+    }
+    input_paths_fini(&paths);
+    return status;
+}
+
+const struct command command_eval = {
+    .name = "eval",
+    .summary = "measure how well a decoder predicts texts: perplexity, bits a byte",
+    .details = "Prints the mean of -log p of the tokens of each file, each from those before it, in nats a "
+               "token, as perplexity, and in bits a byte, which compare models of different vocabularies. "
+               "The first token of a text does not count.",
+    .positional_usage = "",
+    .max_positional = 1000,
+    .options = options,
+    .args_bytes = sizeof(struct eval_args),
+    .run = run,
+};

@@ -1,0 +1,119 @@
+#include "serve/perplexity.h"
+
+#include "core/integers.h"
+#include "data/text_batch.h"
+
+#include <math.h>
+#include <string.h>
+
+struct status perplexity_init(struct perplexity *p, const struct session *s, int64_t context, int64_t stride)
+{
+    *p = (struct perplexity){.context = context > 0 ? context : s->max_length};
+    p->stride = stride > 0 ? stride : p->context;
+    if (p->context > s->max_length) {
+        return status_error(STATUS_USAGE, "--context is %lld tokens, but the model reads at most %lld",
+                            (long long)p->context, (long long)s->max_length);
+    }
+    return p->stride <= p->context
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "--stride %lld is longer than the context, %lld tokens: some would not count",
+                              (long long)p->stride, (long long)p->context);
+}
+
+/* A text as a request: its windows, of inputs [begin, end), which predict the tokens behind each. */
+struct reading {
+    struct perplexity *p;
+    const int32_t *ids;
+    int64_t n; /* tokens */
+};
+
+static int64_t begin_of(const struct reading *r, int64_t i)
+{
+    return i * r->p->stride;
+}
+
+static int64_t end_of(const struct reading *r, int64_t i)
+{
+    return int_smaller(begin_of(r, i) + r->p->context, r->n - 1);
+}
+
+/* The first token that window i counts. */
+static int64_t first_counted(const struct reading *r, int64_t i)
+{
+    return i == 0 ? 1 : end_of(r, i - 1) + 1;
+}
+
+static int64_t n_windows(const struct reading *r)
+{
+    int64_t behind = r->n - 1 - r->p->context;
+    return behind <= 0 ? 1 : (behind + r->p->stride - 1) / r->p->stride + 1;
+}
+
+static int64_t length(const void *self, int64_t i)
+{
+    const struct reading *r = self;
+    return end_of(r, i) - begin_of(r, i);
+}
+
+static void add(const void *self, int64_t i, int32_t key, struct batch *out)
+{
+    const struct reading *r = self;
+    int64_t begin = begin_of(r, i), n = length(self, i), m = 0;
+    memcpy(text_batch_add(out, n, n, -1, key), r->ids + begin, (size_t)n * sizeof *r->ids);
+    for (int64_t t = first_counted(r, i); t <= end_of(r, i); t++) {
+        text_batch_masked_positions(out)[m] = (int32_t)(t - 1 - begin);
+        text_batch_masked_labels(out)[m++] = r->ids[t];
+    }
+    text_batch_take_masked(out, m);
+}
+
+static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
+{
+    struct reading *r = self;
+    tensor losses = outputs[REQUEST_WORD_LOSSES];
+    (void)i;
+    for (int64_t k = 0; k < tensor_count(losses); k++) {
+        r->p->nats += tensor_load(losses, k);
+    }
+    r->p->n_tokens += tensor_count(losses);
+    return status_ok();
+}
+
+static struct status read(struct perplexity *p, struct session *s, const struct id_list *ids, size_t n_bytes)
+{
+    struct reading r = {p, ids->ids, (int64_t)ids->n};
+    struct buf first = {0};
+    if (r.n < 2) {
+        return status_error(STATUS_DATA, "a text of %zu tokens has none that another stands before", ids->n);
+    }
+    TRY(tokenizer_decode(s->tokenizer, &first, ids->ids, 1));
+    p->n_bytes += (int64_t)n_bytes - (int64_t)first.n;
+    buf_fini(&first);
+    struct request request = {
+        .source = {.name = "windows", .self = &r, .n = n_windows(&r), .length = length, .add = add},
+        .n_asked = p->context,
+        .outputs = 1U << REQUEST_WORD_LOSSES,
+        .take = take,
+        .self = &r};
+    return packer_answer(&s->packer, &request);
+}
+
+struct status perplexity_add(struct perplexity *p, struct session *s, const char *text, size_t n)
+{
+    struct id_list ids = {0};
+    struct status status = tokenizer_encode_ids(&s->scratch, &ids, text, n);
+    status = failed(status) ? status : read(p, s, &ids, n);
+    id_list_fini(&ids);
+    return status;
+}
+
+double perplexity_nats(const struct perplexity *p)
+{
+    return p->n_tokens > 0 ? p->nats / (double)p->n_tokens : 0;
+}
+
+double perplexity_bits(const struct perplexity *p)
+{
+    return p->n_bytes > 0 ? p->nats / log(2) / (double)p->n_bytes : 0;
+}

@@ -1,0 +1,31 @@
+/* perplexity: how well a decoder predicts a text: the mean of -log p of tokens, each from those before it.
+ *
+ * A text that is longer than the context is read in windows that begin every `stride` tokens; a token counts
+ * once, in the first window that predicts it.  With a stride below the context each token but the first ones
+ * has at least context - stride tokens before it, at context / stride times the work.  The first token of a
+ * text has none, and does not count.  Bits a byte compare models of different vocabularies.
+ */
+#ifndef KILN_SERVE_PERPLEXITY_H
+#define KILN_SERVE_PERPLEXITY_H
+
+#include "serve/session.h"
+
+struct perplexity {
+    int64_t context, stride; /* tokens */
+    int64_t n_tokens;        /* that were predicted */
+    int64_t n_bytes;         /* of them */
+    double nats;             /* the sum of -log p */
+};
+
+/* STATUS_USAGE: the context is longer than the model's positions, or the stride than the context. */
+struct status perplexity_init(struct perplexity *p, const struct session *s, int64_t context, int64_t stride);
+
+/* Adds a text, in a session with losses_only.  STATUS_DATA: it has fewer than two tokens; STATUS_NUMERIC: the
+ * model computes something that is not finite. */
+struct status perplexity_add(struct perplexity *p, struct session *s, const char *text, size_t n);
+
+/* Nats a token, and bits a byte. */
+double perplexity_nats(const struct perplexity *p);
+double perplexity_bits(const struct perplexity *p);
+
+#endif

@@ -4,6 +4,7 @@
 #include "cmd/session_flags.h"
 #include "cmd/standard_streams.h"
 #include "io/file.h"
+#include "serve/answer_json.h"
 #include "serve/perplexity.h"
 
 #include <math.h>
@@ -33,16 +34,32 @@ static const struct option options[] = {
     {0},
 };
 
-static void print(const struct perplexity *p, const char *name, bool json)
+static struct status print_json(const struct perplexity *p, const char *name)
 {
-    double nats = perplexity_nats(p);
-    printf(json
-               ? "{\"text\": \"%s\", \"tokens\": %lld, \"bytes\": %lld, \"context\": %lld, \"stride\": %lld, "
-                 "\"nats_per_token\": %.6f, \"perplexity\": %.4f, \"bits_per_byte\": %.6f}\n"
-               : "%s: %lld tokens of %lld bytes, context %lld, stride %lld: %.4f nats a token, "
-                 "perplexity %.2f, %.4f bits a byte\n",
+    struct buf line = {0};
+    struct status s = answer_json_append(
+        &line,
+        json_pack("{s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "text", json_text(name), "tokens",
+                  (json_int_t)p->n_tokens, "bytes", (json_int_t)p->n_bytes, "context", (json_int_t)p->context,
+                  "stride", (json_int_t)p->stride, "nats_per_token", perplexity_nats(p), "perplexity",
+                  exp(perplexity_nats(p)), "bits_per_byte", perplexity_bits(p)));
+    if (!failed(s)) {
+        fputs(buf_text(&line), stdout);
+    }
+    buf_fini(&line);
+    return s;
+}
+
+static struct status print(const struct perplexity *p, const char *name, bool json)
+{
+    if (json) {
+        return print_json(p, name);
+    }
+    printf("%s: %lld tokens of %lld bytes, context %lld, stride %lld: %.4f nats a token, perplexity %.2f, "
+           "%.4f bits a byte\n",
            name, (long long)p->n_tokens, (long long)p->n_bytes, (long long)p->context, (long long)p->stride,
-           nats, exp(nats), perplexity_bits(p));
+           perplexity_nats(p), exp(perplexity_nats(p)), perplexity_bits(p));
+    return status_ok();
 }
 
 static struct status add_file(struct perplexity *all, struct session *s, const char *path,
@@ -55,7 +72,7 @@ static struct status add_file(struct perplexity *all, struct session *s, const c
     struct status status = status_context(perplexity_add(&one, s, (const char *)map.data, map.n), "%s", path);
     file_map_close(&map);
     TRY(status);
-    print(&one, path, a->json);
+    TRY(print(&one, path, a->json));
     all->n_tokens += one.n_tokens;
     all->n_bytes += one.n_bytes;
     all->nats += one.nats;
@@ -70,7 +87,7 @@ static struct status eval_paths(struct session *s, const struct input_paths *pat
         TRY(add_file(&all, s, paths->paths[i], a));
     }
     if (paths->n > 1) {
-        print(&all, "all texts", a->json);
+        TRY(print(&all, "all texts", a->json));
     }
     return standard_streams_flush();
 }

@@ -87,9 +87,10 @@ static struct status read(struct perplexity *p, struct session *s, const struct 
     if (r.n < 2) {
         return status_error(STATUS_DATA, "a text of %zu tokens has none that another stands before", ids->n);
     }
-    TRY(tokenizer_decode(s->tokenizer, &first, ids->ids, 1));
+    struct status decoded = tokenizer_decode(s->tokenizer, &first, ids->ids, 1);
     p->n_bytes += (int64_t)n_bytes - (int64_t)first.n;
     buf_fini(&first);
+    TRY(decoded);
     struct request request = {
         .source = {.name = "windows", .self = &r, .n = n_windows(&r), .length = length, .add = add},
         .n_asked = p->context,

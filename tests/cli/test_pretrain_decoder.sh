@@ -39,6 +39,10 @@ cp "$dir/out" "$dir/once"
 cmp "$dir/once" "$dir/lines" || fail "a prompt on standard input goes on otherwise"
 echo 'and the house of the king' >"$dir/text"
 expect 0 'context 32, stride 32: ' "$kiln" eval --model "$dir/gpt2-hf" --input "$dir/text"
+cp "$dir/text" "$dir/a \"text\""
+expect 0 '\"text\"","tokens":' "$kiln" eval --model "$dir/gpt2-hf" --input "$dir/a \"text\"" --json
+: >"$dir/empty"
+expect 65 'a text of 0 tokens' "$kiln" eval --model "$dir/gpt2-hf" --input "$dir/empty"
 expect 64 'stride 9 is longer than the context, 8' "$kiln" eval --model "$dir/gpt2-hf" --input "$dir/text" --context 8 --stride 9
 expect 65 "$dir/none" "$kiln" eval --model "$dir/gpt2-hf" --input "$dir/none"
 expect 65 'together 41, but the model reads at most 32' "$kiln" generate --model "$dir/gpt2-hf" --prompt a --max_new_tokens 40

@@ -291,12 +291,25 @@ static void expect_refused(const char *name, const char *from, const char *to, c
     unpack(name);
 }
 
+/* Published BLOOM models have keys of its first releases. */
+static void test_other_keys(void)
+{
+    unpack("bloom");
+    write_config("bloom", "\"hidden_size\"", "\"n_embed\"");
+    check_logits("bloom");
+    write_config("bloom", "\"n_head\"", "\"num_attention_heads\"");
+    check_logits("bloom");
+    unpack("bloom");
+}
+
 static void test_refused(void)
 {
     expect_refused("gpt2", "\"gelu_new\"", "\"relu\"", "\"activation_function\" is \"relu\"");
     expect_refused("gpt2", "\"scale_attn_by_inverse_layer_idx\": false",
                    "\"scale_attn_by_inverse_layer_idx\": true", "by the layer's number");
     expect_refused("gpt2", "\"n_head\": 3", "\"n_head\": 5", "does not divide into 5 heads");
+    expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 0", "\"n_embed\" is 0, but must lie");
+    expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 25", "does not divide into 6 heads");
     expect_refused("bloom", "\"apply_residual_connection_post_layernorm\": false",
                    "\"apply_residual_connection_post_layernorm\": true", "behind the norm");
 }
@@ -318,6 +331,7 @@ int main(void)
     test_training();
     check_saved("gpt2");
     check_saved("bloom");
+    test_other_keys();
     test_refused();
     EXPECT_OK(file_remove_tree(directory));
     outputs_input_fini(&in);

@@ -2,39 +2,55 @@
 
 #include <string.h>
 
-/* One row a number: its key in both formats, where it is kept, and its limits. */
+/* How a format writes a number. */
+struct field_key {
+    const char *name, *other; /* NULL: the format has no such key; `other` is one that published files have */
+    double standard;          /* where a file has neither: what `transformers` takes then */
+};
+
+/* One row a number: its keys, where it is kept, and its limits. */
 struct field {
-    const char *gpt2, *bloom; /* NULL: the format has no such key */
+    struct field_key gpt2, bloom;
     size_t offset;
     bool is_real;
-    double standard, min, max;
+    double min, max;
     bool architecture; /* two models that differ here cannot share weights */
 };
 
-#define INT(gpt2, bloom, field, standard, min, max)                                                          \
+#define KEY(name, other, standard)                                                                           \
     {                                                                                                        \
-        gpt2, bloom, offsetof(struct gpt_config, field), false, standard, min, max, true                     \
+        name, other, standard                                                                                \
     }
-#define REAL(gpt2, bloom, field, standard, min, max)                                                         \
+#define NO_KEY                                                                                               \
     {                                                                                                        \
-        gpt2, bloom, offsetof(struct gpt_config, field), true, standard, min, max, false                     \
+        NULL, NULL, 0                                                                                        \
+    }
+#define INT(gpt2, bloom, field, min, max)                                                                    \
+    {                                                                                                        \
+        gpt2, bloom, offsetof(struct gpt_config, field), false, min, max, true                               \
+    }
+#define REAL(gpt2, bloom, field, min, max)                                                                   \
+    {                                                                                                        \
+        gpt2, bloom, offsetof(struct gpt_config, field), true, min, max, false                               \
     }
 
 static const struct field fields[] = {
-    INT("vocab_size", "vocab_size", vocab_size, 0, 0, 1 << 24),
-    INT("n_positions", "seq_length", n_positions, 1024, 1, 65536),
-    INT("n_embd", "hidden_size", hidden_size, 768, 8, 1 << 16),
-    INT("n_layer", "n_layer", n_layers, 12, 1, 1024),
-    INT("n_head", "n_head", n_heads, 12, 1, 1024),
-    INT("n_inner", NULL, feed_forward_size, 0, 0, 1 << 18),
-    REAL("embd_pdrop", NULL, embedding_dropout, 0.1, 0, 0.99),
-    REAL("resid_pdrop", "hidden_dropout", hidden_dropout, 0.1, 0, 0.99),
-    REAL("attn_pdrop", "attention_dropout", attention_dropout, 0.1, 0, 0.99),
-    REAL("layer_norm_epsilon", "layer_norm_epsilon", norm_eps, 1e-5, 0, 1),
-    REAL("initializer_range", "initializer_range", initializer_range, 0.02, 0, 10),
+    INT(KEY("vocab_size", NULL, 0), KEY("vocab_size", NULL, 0), vocab_size, 0, 1 << 24),
+    INT(KEY("n_positions", "max_position_embeddings", 1024), KEY("seq_length", NULL, 2048), n_positions, 1,
+        65536),
+    INT(KEY("n_embd", "hidden_size", 768), KEY("hidden_size", "n_embed", 64), hidden_size, 8, 1 << 16),
+    INT(KEY("n_layer", "num_hidden_layers", 12), KEY("n_layer", "num_hidden_layers", 2), n_layers, 1, 1024),
+    INT(KEY("n_head", "num_attention_heads", 12), KEY("n_head", "num_attention_heads", 8), n_heads, 1, 1024),
+    INT(KEY("n_inner", NULL, 0), NO_KEY, feed_forward_size, 0, 1 << 18),
+    REAL(KEY("embd_pdrop", NULL, 0.1), NO_KEY, embedding_dropout, 0, 0.99),
+    REAL(KEY("resid_pdrop", NULL, 0.1), KEY("hidden_dropout", NULL, 0), hidden_dropout, 0, 0.99),
+    REAL(KEY("attn_pdrop", NULL, 0.1), KEY("attention_dropout", NULL, 0), attention_dropout, 0, 0.99),
+    REAL(KEY("layer_norm_epsilon", NULL, 1e-5), KEY("layer_norm_epsilon", NULL, 1e-5), norm_eps, 0, 1),
+    REAL(KEY("initializer_range", NULL, 0.02), KEY("initializer_range", NULL, 0.02), initializer_range, 0,
+         10),
 };
 
-enum { N_FIELDS = sizeof fields / sizeof fields[0], BLOOM_POSITIONS = 2048 };
+enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
 static double *real_field(const struct gpt_config *c, const struct field *f)
 {
@@ -53,23 +69,24 @@ static bool has(const json_t *object, const char *key)
     return value != NULL && !json_is_null(value);
 }
 
-static const char *key_of(const struct field *f, bool bloom)
+static const struct field_key *key_of(const struct field *f, const struct gpt_config *c)
 {
-    return bloom ? f->bloom : f->gpt2;
+    return c->alibi ? &f->bloom : &f->gpt2;
 }
 
 static struct status parse_field(struct gpt_config *c, const struct field *f, const json_t *object,
                                  const char *source)
 {
-    const char *key = key_of(f, c->alibi);
-    double value = f->standard;
+    const struct field_key *k = key_of(f, c);
+    const char *key = k->name != NULL && k->other != NULL && !has(object, k->name) ? k->other : k->name;
+    double value = k->standard;
     bool given = key != NULL && has(object, key);
     if (f->is_real) {
-        *real_field(c, f) = f->standard;
+        *real_field(c, f) = k->standard;
         TRY(given ? json_get_real(object, source, key, true, real_field(c, f)) : status_ok());
         value = *real_field(c, f);
     } else {
-        *int_field(c, f) = (int64_t)f->standard;
+        *int_field(c, f) = (int64_t)k->standard;
         TRY(given ? json_get_int(object, source, key, true, int_field(c, f)) : status_ok());
         value = (double)*int_field(c, f);
     }
@@ -150,14 +167,6 @@ struct status bloom_config_parse(struct gpt_config *c, const json_t *object, con
     *c = (struct gpt_config){.alibi = true};
     TRY(check_constants(bloom_constants, sizeof bloom_constants / sizeof bloom_constants[0], object, source));
     TRY(parse_numbers(c, object, source));
-    if (!has(object, "hidden_size")) { /* the key of BLOOM's first releases */
-        TRY(json_get_int(object, source, "n_embed", false, &c->hidden_size));
-        c->feed_forward_size = 4 * c->hidden_size;
-    }
-    if (!has(object, "seq_length")) {
-        c->n_positions = BLOOM_POSITIONS;
-    }
-    c->embedding_dropout = 0;
     c->gelu = LAYER_GELU_TANH;
     return status_ok();
 }
@@ -168,7 +177,7 @@ static json_t *numbers_to_json(const struct gpt_config *c)
     bool complete = root != NULL;
     for (int i = 0; i < N_FIELDS; i++) {
         const struct field *f = &fields[i];
-        const char *key = key_of(f, c->alibi);
+        const char *key = key_of(f, c)->name;
         json_t *value = f->is_real ? json_real(*real_field(c, f)) : json_integer(*int_field(c, f));
         if (key == NULL) {
             json_decref(value);
@@ -220,7 +229,7 @@ struct status gpt_config_same_architecture(const struct gpt_config *a, const str
             continue;
         }
         if (*int_field(a, f) != *int_field(b, f)) {
-            return status_error(STATUS_DATA, "\"%s\" is %lld, but was %lld", f->gpt2,
+            return status_error(STATUS_DATA, "\"%s\" is %lld, but was %lld", key_of(f, a)->name,
                                 (long long)*int_field(a, f), (long long)*int_field(b, f));
         }
     }

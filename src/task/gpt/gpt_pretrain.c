@@ -15,7 +15,7 @@
 
 /* Which documents are trained on, held out and kept for a test, where one store has all: as the 13B recipe
  * splits them. */
-static const char SPLIT[] = "949,50,1";
+#define SPLIT "949,50,1"
 
 /* The samples of a directory, from one PREFIX.bin and PREFIX.idx in it. */
 struct gpt_data {
@@ -119,7 +119,7 @@ static struct status set_range(struct gpt_data *g, int64_t range[2], bool is_hel
             "%s has %" PRId64 " %s tokens in %" PRId64 " documents%s: fewer than a batch of %" PRId64
             " sequences of %" PRId64 " takes; give more text, or a smaller --max_seq_length",
             g->prefix, g->windows.end - g->windows.first, is_heldout ? "held-out" : "training", end - first,
-            is_shared ? " by the split 949,50,1" : "", g->windows.micro_size, g->windows.length);
+            is_shared ? " by the split " SPLIT : "", g->windows.micro_size, g->windows.length);
     }
     return status_ok();
 }

@@ -33,6 +33,7 @@ test-hosts: all ## kiln launch and netcheck over hosts that are namespaces of th
 	@tools/install_deps.sh openssh-server iproute2 openmpi-bin procps && tests/hosts/test_hosts.sh build/kiln
 
 test-kills: all ## 20 random ranks of one run are killed (ROUNDS=N), and each system call of a save over ranks fails (EVERY=N): 30 minutes
+	@cmake --build build --target save_faults
 	@ROUNDS=$${ROUNDS:-20} tests/hosts/test_kills.sh build/kiln
 	@tests/hosts/test_save_faults.sh build/kiln build/tests/libsave_faults.so
 
@@ -40,6 +41,7 @@ test-slow: export KILN_TESTS := all
 test-slow: test asan portable tsan tidy ## all tests, in every build that there is, and clang-tidy over all files: hours
 
 bench: all ## kiln beside PyTorch, transformers and tokenizers, in one run
+	@cmake --build build --target wordpiece_rate bpe_rate load_rate convert_wikitext
 	@bench/run.sh
 
 asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -6,6 +6,7 @@
 #include "report/report_chart.h"
 #include "report/report_table.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 
 enum { MAX_CURVES = 3 };
 
-/* The charts and their curves for one run; several runs repeat the curves in their colours. */
-static const struct {
+/* A chart and its curves for one run; several runs repeat the curves in their colours. */
+struct chart_form {
     const char *title, *unit;
     bool from_zero, log_if_wide;
     struct {
@@ -22,36 +23,14 @@ static const struct {
         enum chart_style style;
         enum run_column column;
     } curves[MAX_CURVES];
-} charts[] = {
-    {"Loss",
-     "total, in nats",
-     false,
-     false,
-     {{"training", CHART_LINE, RUN_LOSS}, {"held-out", CHART_DOTS, RUN_LOSS}}},
-    {"Masked words: loss",
-     "nats",
-     false,
-     false,
-     {{"training", CHART_LINE, RUN_MLM_LOSS},
-      {"held-out", CHART_DOTS, RUN_MLM_LOSS},
-      {"word frequencies", CHART_FLOOR, RUN_UNIGRAM_LOSS}}},
-    {"Masked words: accuracy",
-     "fraction correct",
-     true,
-     false,
-     {{"training", CHART_LINE, RUN_MLM_ACCURACY},
-      {"held-out", CHART_DOTS, RUN_MLM_ACCURACY},
-      {"word frequencies", CHART_FLOOR, RUN_UNIGRAM_ACCURACY}}},
-    {"Next sentence: loss",
-     "nats",
-     false,
-     false,
-     {{"training", CHART_LINE, RUN_NSP_LOSS}, {"held-out", CHART_DOTS, RUN_NSP_LOSS}}},
-    {"Next sentence: accuracy",
-     "fraction correct",
-     false,
-     false,
-     {{"training", CHART_LINE, RUN_NSP_ACCURACY}, {"held-out", CHART_DOTS, RUN_NSP_ACCURACY}}},
+};
+
+static const struct chart_form total_chart = {
+    "Loss", "total, in nats",
+    .curves = {{"training", CHART_LINE, RUN_LOSS}, {"held-out", CHART_DOTS, RUN_LOSS}}};
+
+/* They follow the charts of the measures. */
+static const struct chart_form last_charts[] = {
     {"Learning rate", "", true, false, {{"rate", CHART_EXACT, RUN_LEARNING_RATE}}},
     {"Gradient norm", "before clipping", true, true, {{"norm", CHART_LINE, RUN_GRAD_NORM}}},
     {"Throughput", "tokens/s", true, false, {{"tokens/s", CHART_LINE, RUN_TOKENS_PER_SECOND}}},
@@ -70,30 +49,75 @@ static int64_t last_step_of(const struct run_log *log)
     return e->n > 0 && e->rows[e->n - 1].step > last ? e->rows[e->n - 1].step : last;
 }
 
-static void append_charts(struct buf *b, const struct run_log *logs, int n_logs)
+/* What the charts of all runs share. */
+struct chart_frame {
+    const struct run_log *logs;
+    int n_logs;
+    int64_t last_step;
+    int64_t marks[REPORT_MAX_RUNS]; /* where phases begin */
+    size_t n_marks;
+};
+
+static struct chart_frame frame_of(const struct run_log *logs, int n_logs)
 {
-    int64_t marks[REPORT_MAX_RUNS], last_step = 0;
-    size_t n_marks = 0;
+    struct chart_frame f = {.logs = logs, .n_logs = n_logs};
     for (int r = 0; r < n_logs; r++) {
-        last_step = last_step_of(&logs[r]) > last_step ? last_step_of(&logs[r]) : last_step;
+        f.last_step = last_step_of(&logs[r]) > f.last_step ? last_step_of(&logs[r]) : f.last_step;
         if (logs[r].phase2_from > 0) {
-            marks[n_marks++] = logs[r].phase2_from;
+            f.marks[f.n_marks++] = logs[r].phase2_from;
         }
     }
-    buf_puts(b, "<div class=\"charts\">\n");
-    for (size_t i = 0; i < sizeof charts / sizeof charts[0]; i++) {
-        struct chart_curve curves[REPORT_MAX_RUNS * MAX_CURVES];
-        size_t n = 0;
-        for (int k = 0; k < MAX_CURVES && charts[i].curves[k].label != NULL; k++) {
-            for (int r = 0; r < n_logs; r++) {
-                enum chart_style style = charts[i].curves[k].style;
-                curves[n++] =
-                    (struct chart_curve){logs[r].name, charts[i].curves[k].label, r,
-                                         style,        rows_of(&logs[r], style),  charts[i].curves[k].column};
-            }
+    return f;
+}
+
+static void append_form(struct buf *b, const struct chart_frame *f, const struct chart_form *form)
+{
+    struct chart_curve curves[REPORT_MAX_RUNS * MAX_CURVES];
+    size_t n = 0;
+    for (int k = 0; k < MAX_CURVES && form->curves[k].label != NULL; k++) {
+        for (int r = 0; r < f->n_logs; r++) {
+            enum chart_style style = form->curves[k].style;
+            curves[n++] =
+                (struct chart_curve){f->logs[r].name, form->curves[k].label,       r,
+                                     style,           rows_of(&f->logs[r], style), form->curves[k].column};
         }
-        chart_append(b, &(struct chart){charts[i].title, charts[i].unit, charts[i].from_zero,
-                                        charts[i].log_if_wide, curves, n, last_step, marks, n_marks});
+    }
+    chart_append(b, &(struct chart){form->title, form->unit, form->from_zero, form->log_if_wide, curves, n,
+                                    f->last_step, f->marks, f->n_marks});
+}
+
+/* "Masked words: loss". */
+static void append_measure_chart(struct buf *b, const struct chart_frame *f, enum model_measure_id measure,
+                                 bool is_loss)
+{
+    enum run_column column = run_column_of(measure, is_loss ? RUN_MEASURE_LOSS : RUN_MEASURE_ACCURACY);
+    enum run_column baseline = run_column_of(measure, is_loss ? RUN_BASELINE_LOSS : RUN_BASELINE_ACCURACY);
+    char title[64];
+    if (column == RUN_LOSS) {
+        return; /* drawn as the total */
+    }
+    snprintf(title, sizeof title, "%s: %s", model_measures[measure].of, is_loss ? "loss" : "accuracy");
+    title[0] = (char)toupper((unsigned char)title[0]);
+    append_form(b, f,
+                &(struct chart_form){.title = title,
+                                     .unit = is_loss ? "nats" : "fraction correct",
+                                     .from_zero = !is_loss && model_measures[measure].of_words,
+                                     .curves = {{"training", CHART_LINE, column},
+                                                {"held-out", CHART_DOTS, column},
+                                                {"word frequencies", CHART_FLOOR, baseline}}});
+}
+
+static void append_charts(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    struct chart_frame f = frame_of(logs, n_logs);
+    buf_puts(b, "<div class=\"charts\">\n");
+    append_form(b, &f, &total_chart);
+    for (int m = 0; m < N_MEASURES; m++) {
+        append_measure_chart(b, &f, m, true);
+        append_measure_chart(b, &f, m, false);
+    }
+    for (size_t i = 0; i < sizeof last_charts / sizeof last_charts[0]; i++) {
+        append_form(b, &f, &last_charts[i]);
     }
     buf_puts(b, "</div>\n");
 }
@@ -125,56 +149,80 @@ static void append_date(struct buf *b, double wall_s)
 {
     char text[32] = "";
     struct tm local;
-    time_t seconds = wall_s >= 0 && wall_s < 1e11 ? (time_t)wall_s : -1; /* else it cannot be the time of a
-                                                                          * run */
+    /* else it cannot be the time of a run */
+    time_t seconds = wall_s >= 0 && wall_s < 1e11 ? (time_t)wall_s : -1;
     if (seconds >= 0 && localtime_r(&seconds, &local) != NULL) {
         strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
     }
     buf_puts(b, text);
 }
 
-/* A row of the summary: one cell for each run. */
-enum summary_kind { SUMMARY_LOG, SUMMARY_STEPS, SUMMARY_TIME, SUMMARY_NUMBER, SUMMARY_MEAN };
+/* The cell of one run in a row of the summary: nothing if the run has no value. */
+typedef void summary_cell(struct buf *b, const struct run_log *log, int column);
 
-static const struct {
-    const char *label;
-    enum summary_kind kind;
-    enum chart_style from; /* whether the column is of training or of evaluations */
-    enum run_column column;
-} summary[] = {
-    {.label = "log", .kind = SUMMARY_LOG},
-    {.label = "steps", .kind = SUMMARY_STEPS},
-    {.label = "time in training", .kind = SUMMARY_TIME},
-    {"training loss", SUMMARY_NUMBER, CHART_LINE, RUN_LOSS},
-    {"held-out: loss of masked words", SUMMARY_NUMBER, CHART_DOTS, RUN_MLM_LOSS},
-    {"that of word frequencies alone", SUMMARY_NUMBER, CHART_FLOOR, RUN_UNIGRAM_LOSS},
-    {"held-out: accuracy of masked words", SUMMARY_NUMBER, CHART_DOTS, RUN_MLM_ACCURACY},
-    {"held-out: accuracy of next sentence", SUMMARY_NUMBER, CHART_DOTS, RUN_NSP_ACCURACY},
-    {"mean tokens/s", SUMMARY_MEAN, CHART_LINE, RUN_TOKENS_PER_SECOND},
-    {"mean sequences/s", SUMMARY_MEAN, CHART_LINE, RUN_SEQUENCES_PER_SECOND},
-};
-
-static void append_cell(struct buf *b, size_t row, const struct run_log *log)
+static void put_number(struct buf *b, double value)
 {
-    double value = NAN;
-    switch (summary[row].kind) {
-    case SUMMARY_LOG:
-        append_date(b, log->first_s);
-        buf_puts(b, isnan(log->first_s) ? "" : " to ");
-        append_date(b, log->last_s);
-        return;
-    case SUMMARY_STEPS: buf_printf(b, "%lld", (long long)last_step_of(log)); return;
-    case SUMMARY_TIME: buf_puts(b, progress_time(fmin(log->seconds, 1e12)).text); return;
-    case SUMMARY_NUMBER: value = last_of(rows_of(log, summary[row].from), summary[row].column); break;
-    case SUMMARY_MEAN: value = mean_of(rows_of(log, summary[row].from), summary[row].column); break;
-    }
     if (isfinite(value)) {
         buf_puts(b, number_text(value).text);
     }
 }
 
+static void put_dates(struct buf *b, const struct run_log *log, int column)
+{
+    (void)column;
+    append_date(b, log->first_s);
+    buf_puts(b, isnan(log->first_s) ? "" : " to ");
+    append_date(b, log->last_s);
+}
+
+static void put_steps(struct buf *b, const struct run_log *log, int column)
+{
+    (void)column;
+    buf_printf(b, "%lld", (long long)last_step_of(log));
+}
+
+static void put_time(struct buf *b, const struct run_log *log, int column)
+{
+    (void)column;
+    buf_puts(b, progress_time(fmin(log->seconds, 1e12)).text);
+}
+
+static void put_last_step(struct buf *b, const struct run_log *log, int column)
+{
+    put_number(b, last_of(&log->steps, column));
+}
+
+static void put_heldout(struct buf *b, const struct run_log *log, int column)
+{
+    put_number(b, last_of(&log->evaluations, column));
+}
+
+static void put_mean(struct buf *b, const struct run_log *log, int column)
+{
+    put_number(b, mean_of(&log->steps, column));
+}
+
+/* The first measure of a run whose held-out values are in its log; N_MEASURES: there is none. */
+static int first_measure(const struct run_log *log)
+{
+    int m = 0;
+    while (m < N_MEASURES && !isfinite(last_of(&log->evaluations, run_column_of(m, RUN_MEASURE_ACCURACY)))) {
+        m++;
+    }
+    return m;
+}
+
+/* A run's first measure is what it is for; the losses of others are in the charts. */
+static void put_first_loss(struct buf *b, const struct run_log *log, int measure)
+{
+    if (first_measure(log) == measure) {
+        put_heldout(b, log, run_column_of(measure, RUN_MEASURE_LOSS));
+    }
+}
+
 /* A row without a value for any run is left out. */
-static void append_summary_row(struct buf *b, size_t row, const struct run_log *logs, int n_logs)
+static void append_summary_row(struct buf *b, const struct run_log *logs, int n_logs, const char *label,
+                               summary_cell *put, int column)
 {
     struct buf cells = {0};
     bool any = false;
@@ -182,15 +230,40 @@ static void append_summary_row(struct buf *b, size_t row, const struct run_log *
         size_t before;
         buf_puts(&cells, "<td>");
         before = cells.n;
-        append_cell(&cells, row, &logs[r]);
+        put(&cells, &logs[r], column);
         any |= cells.n > before;
         buf_puts(&cells, "</td>");
     }
     if (any) {
-        buf_printf(b, "<tr><th>%s</th>%s</tr>\n", summary[row].label, buf_text(&cells));
+        buf_printf(b, "<tr><th>%s</th>%s</tr>\n", label, buf_text(&cells));
     }
     b->failed |= cells.failed;
     buf_fini(&cells);
+}
+
+static void append_measure_rows(struct buf *b, const struct run_log *logs, int n_logs,
+                                enum model_measure_id measure)
+{
+    char label[80];
+    snprintf(label, sizeof label, "held-out: loss of %s", model_measures[measure].of);
+    append_summary_row(b, logs, n_logs, label, put_first_loss, measure);
+    append_summary_row(b, logs, n_logs, "that of word frequencies alone", put_heldout,
+                       run_column_of(measure, RUN_BASELINE_LOSS));
+    snprintf(label, sizeof label, "held-out: accuracy of %s", model_measures[measure].of);
+    append_summary_row(b, logs, n_logs, label, put_heldout, run_column_of(measure, RUN_MEASURE_ACCURACY));
+}
+
+static void append_summary_rows(struct buf *b, const struct run_log *logs, int n_logs)
+{
+    append_summary_row(b, logs, n_logs, "log", put_dates, 0);
+    append_summary_row(b, logs, n_logs, "steps", put_steps, 0);
+    append_summary_row(b, logs, n_logs, "time in training", put_time, 0);
+    append_summary_row(b, logs, n_logs, "training loss", put_last_step, RUN_LOSS);
+    for (int m = 0; m < N_MEASURES; m++) {
+        append_measure_rows(b, logs, n_logs, m);
+    }
+    append_summary_row(b, logs, n_logs, "mean tokens/s", put_mean, RUN_TOKENS_PER_SECOND);
+    append_summary_row(b, logs, n_logs, "mean sequences/s", put_mean, RUN_SEQUENCES_PER_SECOND);
 }
 
 /* The numbers of the last event "score" under their keys, without underscores. */
@@ -255,9 +328,7 @@ static void append_summary(struct buf *b, const struct run_log *logs, int n_logs
         buf_puts(b, "</td>");
     }
     buf_puts(b, "</tr>\n");
-    for (size_t i = 0; i < sizeof summary / sizeof summary[0]; i++) {
-        append_summary_row(b, i, logs, n_logs);
-    }
+    append_summary_rows(b, logs, n_logs);
     append_score_rows(b, logs, n_logs);
     buf_puts(b, "</table></div>\n");
     for (int r = 0; r < n_logs; r++) {
@@ -420,7 +491,9 @@ static void append_key(struct buf *b, const struct run_log *logs, int n_logs)
     bool heldout = false, floor = false, phase2 = false;
     for (int r = 0; r < n_logs; r++) {
         heldout |= logs[r].evaluations.n > 0;
-        floor |= isfinite(last_of(&logs[r].evaluations, RUN_UNIGRAM_LOSS));
+        for (int m = 0; m < N_MEASURES; m++) {
+            floor |= isfinite(last_of(&logs[r].evaluations, run_column_of(m, RUN_BASELINE_LOSS)));
+        }
         phase2 |= logs[r].phase2_from > 0;
     }
     buf_puts(b, "<p class=\"key\">\n");

@@ -3,6 +3,7 @@
 #include "io/file.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,17 +14,23 @@ static const struct {
 } columns[] = {
     {"step_loss", RUN_LOSS}, /* question answering has no other */
     {"loss", RUN_LOSS},
-    {"mlm_loss", RUN_MLM_LOSS},
-    {"mlm_accuracy", RUN_MLM_ACCURACY},
-    {"nsp_loss", RUN_NSP_LOSS},
-    {"nsp_accuracy", RUN_NSP_ACCURACY},
     {"grad_norm", RUN_GRAD_NORM},
     {"learning_rate", RUN_LEARNING_RATE},
     {"sequences_per_second", RUN_SEQUENCES_PER_SECOND},
     {"tokens_per_second", RUN_TOKENS_PER_SECOND},
-    {"unigram_mlm_loss", RUN_UNIGRAM_LOSS},
-    {"unigram_mlm_accuracy", RUN_UNIGRAM_ACCURACY},
 };
+
+static bool is_total(const char *name)
+{
+    return strcmp(name, "loss") == 0;
+}
+
+enum run_column run_column_of(enum model_measure_id measure, enum run_measured what)
+{
+    return what == RUN_MEASURE_LOSS && is_total(model_measures[measure].loss)
+               ? RUN_LOSS
+               : RUN_MEASURES + measure * RUN_N_MEASURED + what;
+}
 
 static void drop_from(struct run_rows *r, int64_t step)
 {
@@ -70,6 +77,41 @@ static int64_t global_step_of(struct run_log *log, const json_t *event, int phas
     return global >= 0 ? global : step + (phase == 2 ? log->phase2_from : 0);
 }
 
+static void take_value(float *value, const json_t *event, const char *key)
+{
+    const json_t *number = json_object_get(event, key);
+    if (json_is_number(number)) {
+        *value = (float)json_number_value(number);
+    }
+}
+
+static void take_measures(float values[RUN_N_COLUMNS], const json_t *event)
+{
+    for (int m = 0; m < N_MEASURES; m++) {
+        const char *const names[] = {model_measures[m].loss, model_measures[m].accuracy};
+        for (int i = 0; i < 2; i++) {
+            char baseline[64];
+            snprintf(baseline, sizeof baseline, "unigram_%s", names[i]);
+            take_value(&values[run_column_of(m, RUN_MEASURE_LOSS + i)], event, names[i]);
+            take_value(&values[run_column_of(m, RUN_BASELINE_LOSS + i)], event, baseline);
+        }
+    }
+}
+
+/* An evaluation's total: the sum of its losses, NaN if one of them is no number or there is none. */
+static float total_of(const float values[RUN_N_COLUMNS], const json_t *event)
+{
+    float total = 0;
+    bool any = false;
+    for (int m = 0; m < N_MEASURES; m++) {
+        if (json_object_get(event, model_measures[m].loss) != NULL) {
+            total += values[run_column_of(m, RUN_MEASURE_LOSS)];
+            any = true;
+        }
+    }
+    return any ? total : NAN;
+}
+
 static struct status take_row(struct run_log *log, const json_t *event, int phase, bool evaluation)
 {
     struct run_row row = {.step = global_step_of(log, event, phase), .phase = phase};
@@ -81,13 +123,11 @@ static struct status take_row(struct run_log *log, const json_t *event, int phas
         row.values[c] = NAN;
     }
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
-        const json_t *value = json_object_get(event, columns[i].key);
-        if (json_is_number(value)) {
-            row.values[columns[i].column] = (float)json_number_value(value);
-        }
+        take_value(&row.values[columns[i].column], event, columns[i].key);
     }
+    take_measures(row.values, event);
     if (evaluation) {
-        row.values[RUN_LOSS] = row.values[RUN_MLM_LOSS] + row.values[RUN_NSP_LOSS];
+        row.values[RUN_LOSS] = total_of(row.values, event);
     } else {
         drop_from(&log->steps, row.step);
     }

@@ -7,21 +7,29 @@
 #define KILN_REPORT_RUN_LOG_H
 
 #include "core/json.h"
+#include "nn/model_measures.h"
+
+/* What the log has of a measure of the model (nn/model_measures.h). */
+enum run_measured {
+    RUN_MEASURE_LOSS,
+    RUN_MEASURE_ACCURACY,
+    RUN_BASELINE_LOSS,     /* of word frequencies; evaluations only */
+    RUN_BASELINE_ACCURACY, /* evaluations only */
+    RUN_N_MEASURED,
+};
 
 enum run_column {
     RUN_LOSS, /* the total */
-    RUN_MLM_LOSS,
-    RUN_MLM_ACCURACY,
-    RUN_NSP_LOSS,
-    RUN_NSP_ACCURACY,
     RUN_GRAD_NORM,
     RUN_LEARNING_RATE,
     RUN_SEQUENCES_PER_SECOND,
     RUN_TOKENS_PER_SECOND,
-    RUN_UNIGRAM_LOSS,     /* evaluations only */
-    RUN_UNIGRAM_ACCURACY, /* evaluations only */
-    RUN_N_COLUMNS,
+    RUN_MEASURES, /* the columns of each measure follow */
+    RUN_N_COLUMNS = RUN_MEASURES + N_MEASURES * RUN_N_MEASURED,
 };
+
+/* The column of a measure.  The loss of a measure that has no name of its own in logs is the total. */
+enum run_column run_column_of(enum model_measure_id measure, enum run_measured what);
 
 struct run_row {
     int64_t step; /* global */

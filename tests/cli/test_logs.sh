@@ -21,7 +21,12 @@ pretrain plain >"$dir/out" 2>/dev/null
 [ "$(count '"event":"step"' "$dir/plain/log.jsonl")" = 4 ] || fail "steps in log.jsonl"
 [ "$(count '<figure>' "$dir/plain/report.html")" = 9 ] || fail "charts in report.html"
 
-# With them, in two runs of four steps: both logs go on.
+# Without pairs of sentences a held-out total is there as well.
+pretrain no_pairs --no_nsp >/dev/null 2>&1
+[ "$(count '<figure>' "$dir/no_pairs/report.html")" = 7 ] || fail "charts without pairs"
+[ "$(count 'data-what="held-out"' "$dir/no_pairs/report.html")" = 3 ] || fail "held-out curves without pairs"
+
+# With the flags of logs, in two runs of four steps: both logs go on.
 logs=(--json-summary "$dir/logs/dllogger.json" --enable-tensorboard-logging --resume_from_checkpoint)
 pretrain run "${logs[@]}" --steps_this_run 4 >"$dir/first" 2>/dev/null
 printf 'DLLL {"torn' >>"$dir/logs/dllogger.json"

@@ -18,10 +18,17 @@ train()
 }
 
 for name in gpt2 bloom; do
-    train $name $name >"$dir/log" 2>&1 || fail "$(tail -n 3 "$dir/log")"
+    train $name $name --enable-tensorboard-logging >"$dir/log" 2>&1 || fail "$(tail -n 3 "$dir/log")"
     grep -q 'windows of 32 to train on' "$dir/log" || fail "$(cat "$dir/log")"
     awk '/held-out: lm loss/ { gsub(/[(,)]/, " "); loss = $8; unigram = $10 } END { exit !(loss > 0 && loss < unigram - 0.5) }' "$dir/log" ||
         fail "$name learnt nothing: $(grep held-out "$dir/log")"
+    for part in 'Next token: loss' 'Next token: accuracy' 'held-out: loss of next token' 'that of word frequencies alone'; do
+        grep -q "$part" "$dir/$name/report.html" || fail "report.html of $name has no '$part'"
+    done
+    ! grep -q 'Masked words' "$dir/$name/report.html" || fail "report.html of $name shows a measure of another model"
+    for tag in train/lm_loss train/lm_accuracy heldout/lm_loss heldout/lm_accuracy; do
+        grep -aq "$tag" "$dir/$name"/worker_0/events.out.tfevents.* || fail "TensorBoard has no $tag of $name"
+    done
     train $name $name-cut --steps_this_run 25 >/dev/null 2>&1
     train $name $name-cut --resume_from_checkpoint >/dev/null 2>&1
     for file in model.safetensors optimizer.safetensors tokenizer.json; do

@@ -115,6 +115,49 @@ static void a_start_without_training_keeps_the_curves(void)
     run_log_close(&log);
 }
 
+/* Each kind of model has its own losses, accuracies and held-out total on its page, and no other's. */
+static void every_model_shows_its_own_columns(void)
+{
+    static const struct {
+        const char *step, *evaluation, *chart, *row, *none;
+        int n_charts, n_heldout;
+        double total;
+    } cases[] = {
+        {"\"loss\":5,\"lm_loss\":5,\"lm_accuracy\":0.1",
+         "\"lm_loss\":4.5,\"lm_accuracy\":0.2,\"unigram_lm_loss\":6,\"unigram_lm_accuracy\":0.05",
+         "Next token: accuracy", "<tr><th>held-out: loss of next token</th><td>4.5</td></tr>", "sentence", 3,
+         3, 4.5},
+        {"\"loss\":5,\"mlm_loss\":5,\"mlm_accuracy\":0.1", /* --no_nsp */
+         "\"mlm_loss\":4.5,\"mlm_accuracy\":0.2,\"unigram_mlm_loss\":6", "Masked words: loss",
+         "<tr><th>that of word frequencies alone</th><td>6</td></tr>", "sentence", 3, 3, 4.5},
+        {"\"step_loss\":2", "\"loss\":1.5,\"accuracy\":0.75", "Labels: accuracy",
+         "<tr><th>held-out: loss of labels</th><td>1.5</td></tr>", "masked", 2, 2, 1.5},
+        {"\"step_loss\":2", "\"span_loss\":1.5,\"span_accuracy\":0.75", "Answers: loss",
+         "<tr><th>held-out: accuracy of answers</th><td>0.75</td></tr>", "word frequencies", 3, 3, 1.5},
+        {"\"loss\":5", "\"mlm_loss\":4.5,\"nsp_loss\":null", "Masked words: loss", "training loss", "Next", 2,
+         1, NAN},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "{\"event\":\"step\",\"time\":1,\"phase\":1,\"step\":2,%s}\n"
+                 "{\"event\":\"evaluation\",\"time\":2,\"phase\":1,\"step\":2,%s}\n",
+                 cases[i].step, cases[i].evaluation);
+        struct run_log log = parse("a", text);
+        double total = (double)log.evaluations.rows[0].values[RUN_LOSS];
+        EXPECT(isnan(cases[i].total) ? isnan(total) : total == cases[i].total, "case %zu: total %g", i,
+               total);
+        struct buf page = page_of(&log, 1);
+        EXPECT(n_of(&page, "<figure>") == cases[i].n_charts, "case %zu: %d charts", i,
+               n_of(&page, "<figure>"));
+        EXPECT(n_of(&page, "data-what=\"held-out\"") == cases[i].n_heldout, "case %zu: held-out curves", i);
+        EXPECT(n_of(&page, cases[i].chart) > 0 && n_of(&page, cases[i].row) == 1, "case %zu: its columns", i);
+        EXPECT(n_of(&page, cases[i].none) == 0, "case %zu: another model's columns", i);
+        buf_fini(&page);
+        run_log_close(&log);
+    }
+}
+
 static void what_is_quoted_is_escaped(void)
 {
     struct run_log log = parse(
@@ -274,6 +317,7 @@ int main(void)
     later_lines_win();
     phases_share_an_axis();
     a_start_without_training_keeps_the_curves();
+    every_model_shows_its_own_columns();
     what_is_quoted_is_escaped();
     tables_are_drawn();
     empty_and_tiny_runs_have_pages();

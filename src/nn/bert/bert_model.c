@@ -2,6 +2,7 @@
 
 #include "nn/bert/bert_acts.h"
 #include "nn/bert/bert_visit.h"
+#include "nn/model_measures.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -451,13 +452,6 @@ static const struct model_type bert_type = {
     .head_output = head_output,
 };
 
-static void add_sums(struct model *m, const char *loss_name, const char *loss_text, const char *accuracy_name,
-                     const char *accuracy_text, int labels)
-{
-    m->sums[m->n_sums++] = (struct model_sum){loss_name, loss_text, labels, true};
-    m->sums[m->n_sums++] = (struct model_sum){accuracy_name, accuracy_text, labels, false};
-}
-
 static struct batch_field label_field(const struct bert_config *c, enum model_task task)
 {
     struct batch_field f = text_batch_layout.fields[TEXT_CLASS_LABELS];
@@ -499,17 +493,17 @@ struct bert_model bert_model(const struct bert_config *config, enum model_task t
     };
     if (has_mlm(task)) {
         b.model.tied = "bert.embeddings.word_embeddings.weight";
-        add_sums(&b.model, "mlm_loss", "MLM loss", "mlm_accuracy", "MLM accuracy", TEXT_MASKED_LABELS);
+        model_add_measure(&b.model, MEASURE_MASKED_WORDS, TEXT_MASKED_LABELS);
     }
     if (has_nsp(task)) {
-        add_sums(&b.model, "nsp_loss", "NSP loss", "nsp_accuracy", "NSP accuracy", TEXT_PAIR_LABELS);
+        model_add_measure(&b.model, MEASURE_NEXT_SENTENCE, TEXT_PAIR_LABELS);
     }
     if (has_qa(task)) {
-        add_sums(&b.model, "span_loss", "answer loss", "span_accuracy", "answer accuracy", TEXT_SPAN_LABELS);
+        model_add_measure(&b.model, MEASURE_ANSWER, TEXT_SPAN_LABELS);
     }
     if (model_task_has_labels(task)) {
         b.model.layout.fields[TEXT_CLASS_LABELS] = label_field(config, task);
-        add_sums(&b.model, "loss", "loss", "accuracy", "accuracy", TEXT_CLASS_LABELS);
+        model_add_measure(&b.model, MEASURE_LABEL, TEXT_CLASS_LABELS);
     }
     return b;
 }

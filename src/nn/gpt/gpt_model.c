@@ -3,6 +3,7 @@
 #include "core/integers.h"
 
 #include "nn/gpt/gpt_layer.h"
+#include "nn/model_measures.h"
 #include "nn/text_batch_layout.h"
 #include "nn/word_head.h"
 
@@ -520,10 +521,7 @@ static struct status create(struct model **model, const struct gpt_config *c, co
                   .vocab_size = c->vocab_size,
                   .n_words = c->n_words > 0 ? c->n_words : c->vocab_size,
                   .layout = text_batch_layout,
-                  .tied = tied,
-                  .n_sums = 2,
-                  .sums = {{"lm_loss", "LM loss", TEXT_MASKED_LABELS, true},
-                           {"lm_accuracy", "LM accuracy", TEXT_MASKED_LABELS, false}}},
+                  .tied = tied},
         .config = *c,
         .form = {.n_layers = c->n_layers,
                  .hidden = c->hidden_size,
@@ -535,6 +533,7 @@ static struct status create(struct model **model, const struct gpt_config *c, co
                  .gelu = c->gelu,
                  .is_causal = true},
     };
+    model_add_measure(&t->model, MEASURE_NEXT_TOKEN, TEXT_MASKED_LABELS);
     *model = &t->model;
     return status_ok();
 }

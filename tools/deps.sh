@@ -28,7 +28,7 @@ list_sources() { list '^(src|include|tests|fuzz|tools|bench|scripts|cmake|config
 rooms='
 core:
 dev:    core
-ops:    core dev
+ops:    core dev io
 io:     core
 text:   core io
 corpus: core io text
@@ -180,7 +180,7 @@ check_models() {
     local families own others
     families=$(list '^src/model/[a-z]+/' | cut -d/ -f3 | sort -u | paste -sd'|' -)
     [ -n "$families" ] || return 0
-    own='^src/model/model_families\.c$|^src/task/published_figures\.c$|^src/cmd/(run_bench|run_pretrain|pretrain_recipe)\.c$|^src/cmd/pretrain_variant\.[ch]$'
+    own='^src/model/model_families\.c$|^src/cmd/(plan_report|run_bench|run_pretrain)\.c$|^src/cmd/pretrain_variant\.[ch]$'
     others='bert_[A-Za-z0-9._]*json|bertPrep\.py|sbert\.net|"bert_model"|Bert(For[A-Za-z]+|Model|TokenizerFast)|GPT2TokenizerFast|GPT-BERT'
     list '^src/(api|cmd|dist|model|pass|report|serve|task|train|watch)/' |
         { grep -vE "^src/[a-z]+/($families)/|$own" || true; } | search "$families" -i |

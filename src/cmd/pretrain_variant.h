@@ -1,5 +1,6 @@
-/* pretrain_variant: the two scripts run_pretraining.py that `kiln pretrain` stands for, and all in which they
- * differ: for BERT-large, and with --deepspeed for BERT-1.5B and 5B.  docs/quirks.md. */
+/* pretrain_variant: tables of flags of `kiln pretrain`: the two scripts run_pretraining.py that it stands
+ * for, and all in which they differ, for BERT-large, and with --deepspeed for BERT-1.5B and 5B
+ * (docs/quirks.md); and --recipe, flags that go together. */
 #ifndef KILN_CMD_PRETRAIN_VARIANT_H
 #define KILN_CMD_PRETRAIN_VARIANT_H
 
@@ -8,6 +9,8 @@
 #include "task/bert/bert_pretrain.h"
 #include "task/gpt/gpt_pretrain.h"
 
+#define PRETRAIN_RECIPES "modern|reference|deepspeed"
+
 struct pretrain_args {
     struct pretrain_options run;
     struct bert_pretrain_options bert;
@@ -15,12 +18,16 @@ struct pretrain_args {
     struct launcher_flags launcher;
     struct option_given given;
     bool deepspeed, use_zero_optimizer;
-    const char *recipe; /* pretrain_recipe's; NULL: none */
+    const char *recipe; /* of PRETRAIN_RECIPES; NULL: none */
 };
 
 /* Gives the flags that were not given the defaults of the variant that was asked for, reads
  * --deepspeed_config, and finds kiln's name of the optimizer.  STATUS_USAGE names a flag of the other
  * variant. */
 struct status pretrain_variant_apply(const struct command *c, struct pretrain_args *a);
+
+/* Gives the flags of a->recipe, unless they were given themselves, as if they had been, and logs them.
+ * Without a recipe it does nothing.  STATUS_USAGE: --deepspeed is another recipe. */
+struct status pretrain_variant_apply_recipe(const struct command *c, struct pretrain_args *a);
 
 #endif

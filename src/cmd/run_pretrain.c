@@ -4,7 +4,6 @@
 #include "cmd/health_flags.h"
 #include "cmd/launcher_flags.h"
 #include "cmd/precision_flags.h"
-#include "cmd/pretrain_recipe.h"
 #include "cmd/pretrain_variant.h"
 #include "cmd/rank_flags.h"
 #include "cmd/rank_run.h"
@@ -344,7 +343,7 @@ static struct status train(struct pretrain_args *a, const struct comm *world)
     a->run.ranks.world = world;
     TRY(find_kind(a));
     replaced_environment_tell();
-    TRY(pretrain_recipe_apply(&command_pretrain, a));
+    TRY(pretrain_variant_apply_recipe(&command_pretrain, a));
     TRY(pretrain_variant_apply(&command_pretrain, a));
     TRY(read_ramps(a));
     find_mask_flags(a);

@@ -9,13 +9,13 @@
 #include "fetch/http.h"
 #include "io/sum_list.h"
 #include "io/file.h"
+#include "io/file_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -164,7 +164,7 @@ static struct status open_part(struct partial *f)
         return status_error(STATUS_IO, "cannot write to %s: %s", f->part,
                             f->fd < 0 ? strerror(errno) : "it is not a regular file");
     }
-    if (flock(f->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (!file_lock_try(f->fd) && errno == EWOULDBLOCK) {
         close(f->fd);
         f->fd = -1; /* it belongs to the other process */
         return status_error(STATUS_IO, "another process is fetching %s", f->d->path);

@@ -1,12 +1,11 @@
 #define _GNU_SOURCE
 #include "io/dir_lock.h"
 
+#include "io/file_lock.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { OWNER_BYTES = 300 };
@@ -45,16 +44,9 @@ struct status dir_lock_acquire(struct dir_lock *lock, const char *directory)
         return status_error(STATUS_USAGE, "the path %.60s... is longer than %zu bytes", directory,
                             sizeof path - 1);
     }
-    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        return status_error(STATUS_IO, "cannot create %s: %s", path, strerror(errno));
-    }
-    struct stat info;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        close(fd);
-        return status_error(STATUS_IO, "%s is not a regular file: remove it", path);
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    int fd;
+    TRY(file_lock_open(&fd, path));
+    if (!file_lock_try(fd)) {
         struct status s = refused(directory, fd);
         close(fd);
         return s;

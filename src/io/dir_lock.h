@@ -1,8 +1,7 @@
 /* dir_lock: one run per output directory.
  *
- * The lock is flock(2) on DIR/.lock, so the kernel releases it when its process dies, however it dies.  The
- * file's text, host and pid, is only for the error message of a second run.  The file is never removed:
- * otherwise two runs could lock two files of the same name. */
+ * The lock is a file_lock on DIR/.lock.  The file's text, host and pid, is only for the error message of a
+ * second run. */
 #ifndef KILN_IO_DIR_LOCK_H
 #define KILN_IO_DIR_LOCK_H
 
@@ -12,8 +11,7 @@ struct dir_lock {
     int fd; /* -1: not held */
 };
 
-/* Locks a directory that exists.  STATUS_IO names the owner if another process holds it.  A forked child also
- * holds the lock until it ends or executes another program. */
+/* Locks a directory that exists.  STATUS_IO names the owner if another process holds it. */
 struct status dir_lock_acquire(struct dir_lock *lock, const char *directory);
 
 void dir_lock_release(struct dir_lock *lock);

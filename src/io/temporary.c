@@ -4,6 +4,7 @@
 #include "core/entropy.h"
 #include "core/log.h"
 #include "io/file.h"
+#include "io/file_lock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ static bool is_there(int fd, const char *path)
  * clean-up either. */
 static bool keep(const struct temporary *t)
 {
-    return (flock(t->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && is_there(t->fd, t->path);
+    return (file_lock_try(t->fd) || errno != EWOULDBLOCK) && is_there(t->fd, t->path);
 }
 
 /* EEXIST means that another name must be tried: this one is taken, or a clean-up removed it at once. */
@@ -134,7 +134,7 @@ static struct status replace_in_two(const struct temporary *t, const char *final
     if (older < 0) {
         return status_error(STATUS_IO, "cannot open %s, which is to be replaced: %s", final, strerror(errno));
     }
-    flock(older, LOCK_EX | LOCK_NB);
+    (void)file_lock_try(older);
     if (rename(final, aside) != 0) {
         s = cannot_rename(final, aside);
     } else if (rename(t->path, final) != 0) {
@@ -259,7 +259,7 @@ static int lock_left(const char *path)
     if (fd < 0) {
         return -1;
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (!file_lock_try(fd)) {
         if (errno != EWOULDBLOCK) {
             log_warning("%s may be left by a run that died, but it cannot be locked: %s", path,
                         strerror(errno));

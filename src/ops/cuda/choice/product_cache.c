@@ -1,18 +1,15 @@
-#define _GNU_SOURCE
 #include "ops/cuda/choice/product_cache.h"
 
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/user_dir.h"
+#include "io/file.h"
+#include "io/file_lock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char HEAD[] = "kiln products 1\n";
@@ -127,43 +124,6 @@ static bool parse_row(struct product_row *row, char *line)
            is_possible(f, row->choice.micros) && parse_algorithm(row->choice.algorithm, algorithm);
 }
 
-/* Reads a whole file and adds a NUL; *text is NULL if there is no file. */
-static struct status read_file(char **text, size_t *n, const char *path)
-{
-    *text = NULL;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* never blocks on a pipe */
-    if (fd < 0) {
-        return errno == ENOENT ? status_ok() : status_error(STATUS_IO, "%s", strerror(errno));
-    }
-    struct stat info;
-    struct status s = status_ok();
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > MOST_FILE_BYTES) {
-        s = status_error(STATUS_DATA, "it is not a file of at most %d MiB", MOST_FILE_BYTES >> 20);
-    } else {
-        *n = (size_t)info.st_size;
-        *text = malloc(*n + 1);
-        s = *text == NULL ? status_error(STATUS_MEMORY, "out of memory") : s;
-    }
-    size_t done = 0;
-    while (!failed(s) && done < *n) {
-        ssize_t got = read(fd, *text + done, *n - done);
-        if (got == 0 || (got < 0 && errno != EINTR)) {
-            s = status_error(STATUS_IO, "it cannot be read to its end");
-        }
-        done += got > 0 ? (size_t)got : 0;
-    }
-    close(fd);
-    if (failed(s)) {
-        free(*text);
-        *text = NULL;
-        return s;
-    }
-    if (*text != NULL) {
-        (*text)[*n] = '\0';
-    }
-    return s;
-}
-
 /* Checks head and checksum; *end is where the rows end. */
 static struct status check_file(const char *text, size_t n, size_t *end)
 {
@@ -203,18 +163,34 @@ static struct status parse_rows(struct product_rows *r, char *text, size_t n, bo
     return status_ok();
 }
 
+/* The same for bytes [n] that it only reads. */
+static struct status parse_copy(struct product_rows *r, const void *bytes, size_t n, bool of_run,
+                                int64_t *n_malformed)
+{
+    char *copy = malloc(n + 1);
+    if (copy == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory");
+    }
+    memcpy(copy, bytes, n);
+    copy[n] = '\0';
+    struct status s = parse_rows(r, copy, n, of_run, n_malformed);
+    free(copy);
+    return s;
+}
+
 /* The same for a file, if it exists. */
 static struct status read_rows(struct product_rows *r, const char *path, bool of_run, int64_t *n_malformed)
 {
-    char *text;
-    size_t n = 0;
+    struct file_map m;
     *n_malformed = 0;
-    TRY(read_file(&text, &n, path));
-    if (text == NULL) {
+    if (!file_exists(path)) {
         return status_ok();
     }
-    struct status s = parse_rows(r, text, n, of_run, n_malformed);
-    free(text);
+    TRY(file_map_open(&m, path));
+    struct status s = m.n == 0 || m.n > MOST_FILE_BYTES
+                          ? status_error(STATUS_DATA, "it has %zu bytes, not 1 to %d", m.n, MOST_FILE_BYTES)
+                          : parse_copy(r, m.data, m.n, of_run, n_malformed);
+    file_map_close(&m);
     return s;
 }
 
@@ -265,16 +241,9 @@ void product_cache_follow(struct product_cache *c, const char *path)
 void product_cache_take(struct product_cache *c, const void *text, size_t n, const char *source)
 {
     int64_t n_malformed = 0;
-    char *copy = malloc(n + 1);
-    struct status s = status_error(STATUS_MEMORY, "out of memory");
-    if (copy != NULL) {
-        memcpy(copy, text, n);
-        copy[n] = '\0';
-        s = parse_rows(&c->rows, copy, n, true, &n_malformed);
-        c->run_changed = true;
-    }
+    struct status s = parse_copy(&c->rows, text, n, true, &n_malformed);
+    c->run_changed = true;
     tell_of(s, n_malformed, source);
-    free(copy);
 }
 
 void product_cache_close(struct product_cache *c)
@@ -309,21 +278,6 @@ struct status product_cache_keep(struct product_cache *c, const char *key,
         return status_error(STATUS_MEMORY, "out of memory for the choice of an algorithm");
     }
     c->shared_changed = c->run_changed = true;
-    return status_ok();
-}
-
-/* The directories above `path`. */
-static struct status make_parents(const char *path)
-{
-    char part[PRODUCT_PATH_BYTES];
-    snprintf(part, sizeof part, "%s", path);
-    for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST) {
-            return status_error(STATUS_IO, "cannot create %s: %s", part, strerror(errno));
-        }
-        *slash = '/';
-    }
     return status_ok();
 }
 
@@ -367,28 +321,6 @@ struct status product_cache_text_of_run(const struct product_cache *c, char **te
     return fits ? status_ok() : status_error(STATUS_MEMORY, "out of memory for the choices of a run");
 }
 
-/* Replaces `path`, whose lock is held, so that no other process uses the temporary name. */
-static struct status replace_file(const char *path, const char *text, size_t n)
-{
-    char temporary[PRODUCT_PATH_BYTES + 8];
-    snprintf(temporary, sizeof temporary, "%s.new", path);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    bool fine = fd >= 0;
-    for (size_t done = 0; fine && done < n;) {
-        ssize_t put = write(fd, text + done, n - done);
-        fine = put > 0 || (put < 0 && errno == EINTR);
-        done += put > 0 ? (size_t)put : 0;
-    }
-    fine = fine && fsync(fd) == 0;
-    fine = (fd < 0 || close(fd) == 0) && fine && rename(temporary, path) == 0;
-    if (!fine) {
-        struct status s = status_error(STATUS_IO, "%s", strerror(errno));
-        unlink(temporary);
-        return s;
-    }
-    return status_ok();
-}
-
 /* Merges the file's rows with ours: a row of the file is kept unless it could not be used. */
 static struct status merge(const struct product_cache *c, const char *path, bool shared)
 {
@@ -409,39 +341,22 @@ static struct status merge(const struct product_cache *c, const char *path, bool
     char *text = fits ? make_text(&all, &n) : NULL;
     free_rows(&all);
     struct status s =
-        text == NULL ? status_error(STATUS_MEMORY, "out of memory") : replace_file(path, text, n);
+        text == NULL ? status_error(STATUS_MEMORY, "out of memory") : file_write_atomic(path, text, n);
     free(text);
     return s;
 }
 
-/* Other processes hold the lock only while they write a file; one that was stopped meanwhile is not waited
- * for. */
-static bool lock_patiently(int fd)
-{
-    enum { TRIES = 500, PAUSE_MS = 10 };
-    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
-        if ((errno != EWOULDBLOCK && errno != EINTR) || i == TRIES) {
-            return false;
-        }
-        nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
-    }
-    return true;
-}
-
 static struct status merge_locked(const struct product_cache *c, const char *path, bool shared)
 {
-    char lock[PRODUCT_PATH_BYTES + 8];
+    char lock[PRODUCT_PATH_BYTES + 8], parent[FILE_PATH_BYTES];
+    int fd;
     snprintf(lock, sizeof lock, "%s.lock", path);
-    TRY(make_parents(path));
-    int fd = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (fd < 0 || !lock_patiently(fd)) {
-        struct status s = status_error(STATUS_IO, "cannot lock %s: %s", lock, strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-        }
-        return s;
-    }
-    struct status s = merge(c, path, shared);
+    file_parent(parent, path);
+    TRY(file_make_directories(parent));
+    TRY(file_lock_open(&fd, lock));
+    struct status s = file_lock_wait(fd)
+                          ? merge(c, path, shared)
+                          : status_error(STATUS_IO, "cannot lock %s: %s", lock, strerror(errno));
     close(fd);
     return s;
 }

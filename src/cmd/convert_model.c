@@ -13,18 +13,24 @@
 
 struct convert_args {
     struct model_writing_flags writing;
-    const char *format, *logits, *input_dir;
+    const char *format, *type, *logits, *input_dir;
     int64_t step, ranks;
     bool optimizer;
 };
 
+#define FORMATS "huggingface|pt|deepspeed|onnx|gguf"
+
 static const struct option options[] = {
     MODEL_WRITING_ROWS(offsetof(struct convert_args, writing)),
-    OPTION_CHOICE_ROW("format", offsetof(struct convert_args, format), "huggingface",
-                      "huggingface|pt|deepspeed|onnx",
+    OPTION_CHOICE_ROW("format", offsetof(struct convert_args, format), "huggingface", FORMATS,
                       "what to write: config.json and model.safetensors; ckpt_N.pt and bert_config.json, as "
                       "NVIDIA's and Habana's scripts keep a model; a folder of DeepSpeed's ZeRO 1 with the "
-                      "state of the run, latest and bert_config.json; or config.json and model.onnx"),
+                      "state of the run, latest and bert_config.json; config.json and model.onnx; or "
+                      "config.json and model.gguf, which llama.cpp loads"),
+    OPTION_CHOICE_ROW("to", offsetof(struct convert_args, format), "huggingface", FORMATS,
+                      "the same as --format"),
+    OPTION_CHOICE_ROW("type", offsetof(struct convert_args, type), "f32", "f32|f16|bf16|q8_0",
+                      "the type of the weights in --format gguf; vectors stay f32"),
     OPTION_FLAG_ROW("optimizer", offsetof(struct convert_args, optimizer),
                     "with --format pt, also write the moments and the step of a checkpoint of kiln, so that "
                     "the scripts resume from it; --format deepspeed always does"),
@@ -46,13 +52,31 @@ static enum model_dir_kind kind_of(const char *format)
     return strcmp(format, "pt") == 0          ? MODEL_DIR_SCRIPT
            : strcmp(format, "deepspeed") == 0 ? MODEL_DIR_DEEPSPEED
            : strcmp(format, "onnx") == 0      ? MODEL_DIR_ONNX
+           : strcmp(format, "gguf") == 0      ? MODEL_DIR_GGUF
                                               : MODEL_DIR_HUGGING_FACE;
 }
 
-/* Prints the largest difference of each output.  The weights are the same, so a difference means that the
- * files beside them say something else. */
+static enum model_dir_type type_of(const char *type)
+{
+    return strcmp(type, "f16") == 0    ? MODEL_DIR_F16
+           : strcmp(type, "bf16") == 0 ? MODEL_DIR_BF16
+           : strcmp(type, "q8_0") == 0 ? MODEL_DIR_Q8_0
+                                       : MODEL_DIR_F32;
+}
+
+/* By how much logits may differ, in parts of the largest: by rounding in another order, or by the type of the
+ * weights. */
+static double bound_of(enum model_dir_type type)
+{
+    static const double bounds[] = {
+        [MODEL_DIR_F32] = 1e-5, [MODEL_DIR_F16] = 1e-2, [MODEL_DIR_BF16] = 5e-2, [MODEL_DIR_Q8_0] = 1e-1};
+    return bounds[type];
+}
+
+/* Prints the largest difference of each output.  The weights are the same but for the rounding of their type,
+ * so a larger difference means that the files beside them say something else. */
 static struct status compare(const struct model_outputs *before, const struct model_outputs *after,
-                             const char *path)
+                             double bound, const char *path)
 {
     double worst = 0, scale = 1, difference, largest;
     char text[256] = "";
@@ -71,10 +95,12 @@ static struct status compare(const struct model_outputs *before, const struct mo
         scale = fmax(scale, largest);
     }
     printf("largest difference of logits before and after: %.3g (%s)\n", worst, text);
-    return worst <= 1e-5 * scale
+    return worst <= bound * scale
                ? status_ok()
-               : status_error(STATUS_INTERNAL, "%s computes something else than the model it was made from",
-                              path);
+               : status_error(STATUS_INTERNAL,
+                              "%s computes something else than the model it was made from: its logits may "
+                              "differ by %.3g",
+                              path, bound * scale);
 }
 
 static struct status compare_written(const struct model_writing *w, enum model_task task,
@@ -94,7 +120,7 @@ static struct status compare_written(const struct model_writing *w, enum model_t
     struct status s = model_outputs_compute(&after, &m, task, in);
     model_dir_close(&m);
     if (!failed(s)) {
-        s = compare(before, &after, path);
+        s = compare(before, &after, bound_of(w->form.type), path);
         model_outputs_fini(&after);
     }
     return s;
@@ -147,6 +173,14 @@ static struct status check_progress(const struct convert_args *a, enum model_dir
     return status_ok();
 }
 
+static struct status check_type(const struct convert_args *a, enum model_dir_kind kind)
+{
+    return type_of(a->type) == MODEL_DIR_F32 || kind == MODEL_DIR_GGUF
+               ? status_ok()
+               : status_error(STATUS_USAGE, "--type %s goes with --format gguf, not with %s", a->type,
+                              a->format);
+}
+
 static struct status list_files(struct shard_list *files, const char *directory)
 {
     char found[SHARD_DIRECTORY_PATH_BYTES];
@@ -167,7 +201,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     (void)n_positional, (void)positional;
     const struct convert_args *a = args;
     struct model_writing w = {.flags = &a->writing,
-                              .form = {.kind = kind_of(a->format), .step = a->step},
+                              .form = {.kind = kind_of(a->format), .step = a->step, .type = type_of(a->type)},
                               .verify = true,
                               .n_ranks = (int)a->ranks,
                               .after = compare_logits,
@@ -177,6 +211,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     }
     w.with_progress = a->optimizer || w.form.kind == MODEL_DIR_DEEPSPEED;
     TRY(check_progress(a, w.form.kind));
+    TRY(check_type(a, w.form.kind));
     struct shard_list files = {0};
     if (w.with_progress && a->input_dir != NULL) {
         TRY(list_files(&files, a->input_dir));

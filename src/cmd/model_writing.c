@@ -52,8 +52,9 @@ static struct status write_weights(const struct model_writing *w, const struct m
            m->family->class_of(task), (long long)param_table_count(params), params->n);
     if (w->verify && !f->dry_run) {
         TRY(model_dir_verify(f->output_dir, &contents));
-        puts(progress == NULL ? "read back: all weights are the same, bit by bit"
-                              : "read back: all weights, moments and steps are the same, bit by bit");
+        printf("read back: all weights%s are the same, bit by bit%s\n",
+               progress == NULL ? "" : ", moments and steps",
+               w->form.type == MODEL_DIR_F32 ? "" : ", in the type of the file");
     }
     return status_ok();
 }
@@ -146,6 +147,9 @@ struct status model_writing_run(struct model_writing *w)
     TRY(check_own(f, f->model));
     TRY(w->with_progress ? status_ok() : check_output(w));
     TRY(model_dir_open_given(&m, f->model, given));
+    if (model_dir_form_drops_rows(w->form)) {
+        model_dir_drop_rows(&m);
+    }
     enum model_task task = task_of(f, &m);
     struct status s = check_own(f, m.place.directory);
     if (!failed(s) && w->with_progress) {

@@ -9,7 +9,8 @@ const char *tensor_file_format_name(enum tensor_file_format format)
 {
     static const char *const names[] = {[TENSOR_FILE_SAFETENSORS] = "safetensors",
                                         [TENSOR_FILE_TORCH] = "torch.save",
-                                        [TENSOR_FILE_BUNDLE] = "TensorFlow checkpoint"};
+                                        [TENSOR_FILE_BUNDLE] = "TensorFlow checkpoint",
+                                        [TENSOR_FILE_GGUF] = "GGUF"};
     return names[format];
 }
 
@@ -65,13 +66,35 @@ static struct status open_safetensors(struct tensor_file *f, const char *path)
     return status_ok();
 }
 
+static struct status open_gguf(struct tensor_file *f, const char *path)
+{
+    f->format = TENSOR_FILE_GGUF;
+    TRY(gguf_file_open(&f->gguf, path));
+    f->tensors = f->gguf.tensors;
+    f->n = f->gguf.n;
+    return status_ok();
+}
+
+bool tensor_file_recognize(enum tensor_file_format *format, const void *bytes, size_t n)
+{
+    *format = torch_file_is_one(bytes, n)  ? TENSOR_FILE_TORCH
+              : gguf_file_is_one(bytes, n) ? TENSOR_FILE_GGUF
+                                           : TENSOR_FILE_SAFETENSORS;
+    return *format != TENSOR_FILE_SAFETENSORS;
+}
+
 static struct status open_by_beginning(struct tensor_file *f, const char *path)
 {
     struct file_map map;
+    enum tensor_file_format format;
     TRY(file_map_open(&map, path));
-    bool is_torch = torch_file_is_one(map.data, map.n);
+    (void)tensor_file_recognize(&format, map.data, map.n);
     file_map_close(&map);
-    return is_torch ? open_torch(f, path) : open_safetensors(f, path);
+    switch (format) {
+    case TENSOR_FILE_TORCH: return open_torch(f, path);
+    case TENSOR_FILE_GGUF: return open_gguf(f, path);
+    default: return open_safetensors(f, path);
+    }
 }
 
 struct status tensor_file_open(struct tensor_file *f, const char *path)
@@ -90,6 +113,7 @@ struct status tensor_file_check(const struct tensor_file *f, const char *path)
     switch (f->format) {
     case TENSOR_FILE_SAFETENSORS: return file_map_check(&f->safetensors.map, path);
     case TENSOR_FILE_TORCH: return file_map_check(&f->torch.map, path);
+    case TENSOR_FILE_GGUF: return file_map_check(&f->gguf.map, path);
     case TENSOR_FILE_BUNDLE: break;
     }
     TRY(file_map_check(&f->bundle.index, path));
@@ -107,6 +131,7 @@ void tensor_file_close(struct tensor_file *f)
     case TENSOR_FILE_SAFETENSORS: safetensors_close(&f->safetensors); break;
     case TENSOR_FILE_TORCH: torch_file_close(&f->torch); break;
     case TENSOR_FILE_BUNDLE: tf_bundle_close(&f->bundle); break;
+    case TENSOR_FILE_GGUF: gguf_file_close(&f->gguf); break;
     }
     free(f->own);
     *f = (struct tensor_file){0};

@@ -1,13 +1,14 @@
-/* tensor_file: opens a file of named tensors of any known format: safetensors, torch.save's, or a TensorFlow
- * checkpoint by its prefix.  The content decides which format, not the name. */
+/* tensor_file: opens a file of named tensors of any known format: safetensors, torch.save's, GGUF, or a
+ * TensorFlow checkpoint by its prefix.  The content decides which format, not the name. */
 #ifndef KILN_IO_TENSOR_FILE_H
 #define KILN_IO_TENSOR_FILE_H
 
+#include "io/gguf_file.h"
 #include "io/safetensors.h"
 #include "io/tf_bundle.h"
 #include "io/torch_file.h"
 
-enum tensor_file_format { TENSOR_FILE_SAFETENSORS, TENSOR_FILE_TORCH, TENSOR_FILE_BUNDLE };
+enum tensor_file_format { TENSOR_FILE_SAFETENSORS, TENSOR_FILE_TORCH, TENSOR_FILE_BUNDLE, TENSOR_FILE_GGUF };
 
 struct tensor_file {
     enum tensor_file_format format;
@@ -19,12 +20,16 @@ struct tensor_file {
         struct safetensors safetensors;
         struct torch_file torch; /* torch.root also has the objects that are not tensors */
         struct tf_bundle bundle;
+        struct gguf_file gguf;
     };
 };
 
 /* `path` is a file, or the prefix of a bundle (or its PREFIX.index).  STATUS_DATA: missing, damaged, or of an
  * unknown format. */
 struct status tensor_file_open(struct tensor_file *f, const char *path);
+
+/* The format of a file by how it begins; false: it may be safetensors, or nothing that is known. */
+bool tensor_file_recognize(enum tensor_file_format *format, const void *bytes, size_t n);
 
 /* Safe on a zeroed struct and after a failed open. */
 void tensor_file_close(struct tensor_file *f);

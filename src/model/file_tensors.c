@@ -1,5 +1,7 @@
 #include "model/file_tensors.h"
 
+#include "model/names_hf.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +21,10 @@ static void replace(char out[PARAM_NAME_BYTES], const char *name, const char *at
 }
 
 /* Whether p is a part of a join; the first part adds the whole to the list. */
-static bool add_joined(struct file_tensors *f, const struct model_family *family,
+static bool add_joined(struct file_tensors *f, const struct model_family_join *j,
                        const struct param_table *params, const struct param *p)
 {
-    for (const struct model_family_join *j = family->joins; j != NULL && j->whole != NULL; j++) {
+    for (; j != NULL && j->whole != NULL; j++) {
         for (int k = 0; k < 3; k++) {
             const char *at = end_of(p->name, j->parts[k]);
             if (at == NULL) {
@@ -47,19 +49,11 @@ static bool add_joined(struct file_tensors *f, const struct model_family *family
     return false;
 }
 
-static void add_param(struct file_tensors *f, const struct model_family *family, const struct param *p)
+static void add_param(struct file_tensors *f, const struct param *p)
 {
     struct file_tensor *t = &f->tensors[f->n++];
     *t = (struct file_tensor){.parts = {p}, .n_parts = 1};
     memcpy(t->name, p->name, sizeof t->name);
-    for (const struct model_family_rename *r = family->forms; r != NULL && r->old != NULL; r++) {
-        const char *at = end_of(p->name, r->new);
-        if (at != NULL) {
-            replace(t->name, p->name, at, r->old);
-            t->transposed = r->transposes;
-            return;
-        }
-    }
 }
 
 static tensor shape_of(const struct file_tensor *t, enum dtype dtype)
@@ -71,21 +65,28 @@ static tensor shape_of(const struct file_tensor *t, enum dtype dtype)
                            : tensor_2d(NULL, dtype, rows, p->dims[1]);
 }
 
-struct status file_tensors_init(struct file_tensors *f, const struct model_family *family, const void *config,
+struct model_family_layout file_tensors_hugging_face(const struct model_family *family)
+{
+    static const struct model_family_rename none[] = {{NULL, NULL, false, false}};
+    return (struct model_family_layout){family->forms == NULL ? none : family->forms, family->joins};
+}
+
+struct status file_tensors_init(struct file_tensors *f, struct model_family_layout layout, int64_t n_heads,
                                 const struct param_table *params, enum dtype dtype)
 {
     *f = (struct file_tensors){.tensors = calloc((size_t)params->n + 1, sizeof *f->tensors),
-                               .n_heads = family->sizes(config).n_heads};
+                               .n_heads = n_heads};
     if (f->tensors == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the list of tensors");
     }
     for (int i = 0; i < params->n; i++) {
-        if (!add_joined(f, family, params, &params->params[i])) {
-            add_param(f, family, &params->params[i]);
+        if (!add_joined(f, layout.joins, params, &params->params[i])) {
+            add_param(f, &params->params[i]);
         }
     }
     for (int i = 0; i < f->n; i++) {
         struct file_tensor *t = &f->tensors[i];
+        t->transposed |= names_hf_rename_back(t->name, layout.renames);
         t->shape = shape_of(t, dtype);
         size_t bytes = t->n_parts > 1 || t->transposed ? tensor_bytes(t->shape) : 0;
         f->most_bytes = bytes > f->most_bytes ? bytes : f->most_bytes;
@@ -97,6 +98,15 @@ void file_tensors_fini(struct file_tensors *f)
 {
     free(f->tensors);
     *f = (struct file_tensors){0};
+}
+
+int file_tensors_find(const struct file_tensors *f, const char *name)
+{
+    int i = 0;
+    while (i < f->n && strcmp(f->tensors[i].name, name) != 0) {
+        i++;
+    }
+    return i < f->n ? i : -1;
 }
 
 /* The row of the whole tensor, before it is transposed, that row r of a part is. */

@@ -1,5 +1,5 @@
-/* file_tensors: the tensors of a model as Hugging Face's files hold them, made of kiln's parameters: most are
- * a parameter, some its transpose (model_family.forms), some three of them (model_family.joins). */
+/* file_tensors: the tensors of a model as the files of a form hold them, made of kiln's parameters: most are
+ * a parameter, some its transpose, some three of them (model_family_layout). */
 #ifndef KILN_MODEL_FILE_TENSORS_H
 #define KILN_MODEL_FILE_TENSORS_H
 
@@ -20,9 +20,15 @@ struct file_tensors {
     size_t most_bytes; /* of a tensor that is no parameter as it stands */
 };
 
-/* STATUS_MEMORY. */
-struct status file_tensors_init(struct file_tensors *f, const struct model_family *family, const void *config,
+/* In Hugging Face's layout. */
+struct model_family_layout file_tensors_hugging_face(const struct model_family *family);
+
+/* Of a model of n_heads heads; the layout is read here only.  STATUS_MEMORY. */
+struct status file_tensors_init(struct file_tensors *f, struct model_family_layout layout, int64_t n_heads,
                                 const struct param_table *params, enum dtype dtype);
+
+/* The number of the tensor of a name; -1: there is none. */
+int file_tensors_find(const struct file_tensors *f, const char *name);
 
 /* Safe on a zeroed struct. */
 void file_tensors_fini(struct file_tensors *f);

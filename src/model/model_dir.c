@@ -120,6 +120,11 @@ struct model_labels *model_dir_labels(const struct model_dir *m)
     return m->family->labels(m->config);
 }
 
+void model_dir_drop_rows(struct model_dir *m)
+{
+    m->family->set_words(m->config, m->tokenizer.n, m->tokenizer.n);
+}
+
 struct status model_dir_declare(const struct model_dir *m, struct param_table *params, enum model_task task)
 {
     struct model *model;

@@ -83,11 +83,16 @@ enum model_dir_kind {
     MODEL_DIR_ONNX,   /* model.onnx, for a large model with model.onnx.data, and config.json */
     /* with the state of a run: latest, the folder of ZeRO 1 that it names, and the older config.json */
     MODEL_DIR_DEEPSPEED,
+    MODEL_DIR_GGUF, /* model.gguf, which llama.cpp loads, and config.json */
 };
+
+/* Of the elements of matrices, in forms that let one choose. */
+enum model_dir_type { MODEL_DIR_F32, MODEL_DIR_F16, MODEL_DIR_BF16, MODEL_DIR_Q8_0 };
 
 struct model_dir_form {
     enum model_dir_kind kind;
     int64_t step; /* of MODEL_DIR_SCRIPT and MODEL_DIR_DEEPSPEED */
+    enum model_dir_type type;
 };
 
 /* What a save writes; everything is borrowed for the call. */
@@ -107,6 +112,11 @@ struct model_dir_contents {
 
 /* More bytes than a save appends to the directory's path: its temporary name, and the names in it. */
 enum { MODEL_DIR_LONGEST_SUFFIX = 64 };
+
+/* Whether a form has rows for the pieces of a tokenizer alone.  Who writes it drops the others first:
+ * model_dir_drop_rows makes them no part of the model that is read. */
+bool model_dir_form_drops_rows(struct model_dir_form form);
+void model_dir_drop_rows(struct model_dir *m);
 
 /* Whether model_dir_save could write there, as far as can be checked without writing: STATUS_USAGE if the
  * directory holds anything but a model of this form, is the current one or the top of a file system, or is

@@ -1,5 +1,6 @@
 #include "model/model_dir_forms.h"
 
+#include "io/gguf_types.h"
 #include "io/onnx_file.h"
 #include "io/pickle_writer.h"
 #include "model/checkpoint.h"
@@ -11,13 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char ONNX_NAME[] = "model.onnx";
+static const char ONNX_NAME[] = "model.onnx", GGUF_NAME[] = "model.gguf";
 
 const char *model_dir_form_name(struct model_dir_form form)
 {
     return form.kind == MODEL_DIR_SCRIPT      ? "a model in PyTorch's form"
            : form.kind == MODEL_DIR_DEEPSPEED ? "a checkpoint of DeepSpeed"
            : form.kind == MODEL_DIR_ONNX      ? "a model in ONNX"
+           : form.kind == MODEL_DIR_GGUF      ? "a model in GGUF"
                                               : "a model";
 }
 
@@ -27,16 +29,32 @@ struct status model_dir_written_path(char out[MODEL_DIR_PATH_BYTES], const char 
     switch (form.kind) {
     case MODEL_DIR_SCRIPT: return checkpoint_path(out, "%s/ckpt_%" PRId64 ".pt", path, form.step);
     case MODEL_DIR_ONNX: return checkpoint_path(out, "%s/%s", path, ONNX_NAME);
+    case MODEL_DIR_GGUF: return checkpoint_path(out, "%s/%s", path, GGUF_NAME);
     default: return checkpoint_path(out, "%s", path);
+    }
+}
+
+bool model_dir_form_drops_rows(struct model_dir_form form)
+{
+    return form.kind == MODEL_DIR_GGUF;
+}
+
+/* The files of weights beside config.json, in the forms that keep that name. */
+static bool has_beside_config(enum model_dir_kind kind, const char *name)
+{
+    switch (kind) {
+    case MODEL_DIR_ONNX:
+        return strcmp(name, ONNX_NAME) == 0 || strcmp(name, "model.onnx" ONNX_DATA_SUFFIX) == 0;
+    case MODEL_DIR_GGUF: return strcmp(name, GGUF_NAME) == 0;
+    default: return false;
     }
 }
 
 bool model_dir_form_has(struct model_dir_form form, const char *name)
 {
     char file[64];
-    if (form.kind == MODEL_DIR_ONNX) {
-        return strcmp(name, ONNX_NAME) == 0 || strcmp(name, "model.onnx" ONNX_DATA_SUFFIX) == 0 ||
-               strcmp(name, "config.json") == 0;
+    if (form.kind != MODEL_DIR_SCRIPT && form.kind != MODEL_DIR_DEEPSPEED) {
+        return has_beside_config(form.kind, name) || strcmp(name, "config.json") == 0;
     }
     bool is_folder = form.kind == MODEL_DIR_DEEPSPEED;
     snprintf(file, sizeof file, is_folder ? "%" PRId64 : "ckpt_%" PRId64 ".pt", form.step);
@@ -143,8 +161,34 @@ struct status model_dir_write_onnx(const char *path, const struct model_dir_cont
 
 /* ---- reading back ---- */
 
-/* Compares what was read with a parameter's elements in a flat buffer.  Rows after the parameter's are
- * padding. */
+/* What `own`, of fp32, is in the type of another tensor: a copy in `room`, which the caller frees. */
+static struct status round_as(struct stored_tensor *own, void **room, const struct stored_tensor *read)
+{
+    bool is_quantized = strcmp(read->dtype_label, gguf_type_name(GGUF_Q8_0)) == 0;
+    int64_t n = (int64_t)(own->bytes / sizeof(float));
+    if (!is_quantized && (read->dtype == own->dtype || own->dtype != DTYPE_F32)) {
+        return status_ok();
+    }
+    *room = malloc(own->bytes + 1);
+    void *blocks = is_quantized ? malloc(own->bytes + 1) : NULL;
+    struct status s = *room == NULL || (is_quantized && blocks == NULL)
+                          ? status_error(STATUS_MEMORY, "out of memory for %s", own->name)
+                          : status_ok();
+    if (!failed(s) && is_quantized && n % GGUF_Q8_ITEMS == 0) {
+        gguf_encode(GGUF_Q8_0, blocks, (const float *)own->data, n);
+        gguf_decode_q8(*room, blocks, n);
+    } else if (!failed(s)) {
+        stored_tensor_convert(read->dtype, *room, DTYPE_F32, own->data, n);
+        own->dtype = read->dtype;
+        own->bytes = (size_t)n * dtype_bytes(own->dtype);
+    }
+    own->data = failed(s) ? own->data : *room;
+    free(blocks);
+    return s;
+}
+
+/* Compares what was read with a parameter's elements in a flat buffer, rounded as the file's are.  Rows after
+ * the parameter's are padding. */
 static struct status compare(tensor flat, const struct param *p, const struct stored_tensor *read,
                              const char *path)
 {
@@ -159,11 +203,15 @@ static struct status compare(tensor flat, const struct param *p, const struct st
     CHECK(stored_tensor_make_dense(&own, dtype_bytes(t.dtype)), "%s", p->name);
     if (read != NULL) {
         struct stored_tensor cut = *read;
+        void *room = NULL;
+        struct status s = round_as(&own, &room, read);
         if (cut.dims[0] > own.dims[0] && p->split == PARAM_BY_WORD) {
             cut.dims[0] = own.dims[0];
             cut.bytes = own.bytes;
         }
-        TRY(stored_tensor_compare(&same, &cut, &own));
+        s = failed(s) ? s : stored_tensor_compare(&same, &cut, &own);
+        free(room);
+        TRY(s);
     }
     return same ? status_ok()
                 : status_error(STATUS_IO,

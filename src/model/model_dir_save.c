@@ -7,6 +7,7 @@
 #include "model/file_tensors.h"
 #include "model/model_dir.h"
 #include "model/model_dir_forms.h"
+#include "model/model_gguf.h"
 #include "model/model_sums.h"
 
 #include <dirent.h>
@@ -137,7 +138,9 @@ static struct status write_index(const struct saving *s)
 
 static struct status write_weights(struct saving *s)
 {
-    TRY(file_tensors_init(&s->tensors, s->c->family, s->c->config, s->c->params, s->c->master.dtype));
+    const struct model_dir_contents *c = s->c;
+    TRY(file_tensors_init(&s->tensors, file_tensors_hugging_face(c->family),
+                          c->family->sizes(c->config).n_heads, c->params, c->master.dtype));
     int n = s->tensors.n;
     TRY(plan_shards(s));
     for (int first = 0; first < n;) {
@@ -267,6 +270,7 @@ static struct status fill(struct saving *s)
                                                   : model_dir_write_deepspeed(path, c);
     }
     case MODEL_DIR_ONNX: TRY(write_config(s, "config.json", c->config)); return model_dir_write_onnx(path, c);
+    case MODEL_DIR_GGUF: TRY(write_config(s, "config.json", c->config)); return model_gguf_write(path, c);
     default: TRY(write_config(s, "config.json", c->config)); return write_weights(s);
     }
 }

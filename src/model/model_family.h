@@ -40,6 +40,14 @@ struct model_family_join {
     bool transposed; /* the file has the transpose */
 };
 
+/* How the files of a form hold the tensors of a model: its names for them, which of them are transposed, and
+ * which are three parameters. */
+struct model_family_layout {
+    /* from the form's names to kiln's, which are turned back in the same order */
+    const struct model_family_rename *renames;
+    const struct model_family_join *joins; /* NULL: it has none */
+};
+
 /* The numbers of a configuration that a model directory needs. */
 struct model_family_sizes {
     int64_t vocab_size; /* rows of the word embeddings; 0: not given */
@@ -55,6 +63,16 @@ struct model_family_script {
 };
 
 struct onnx_graph;
+struct gguf_writer;
+
+/* What GGUF files say of a family. */
+struct model_family_gguf {
+    const char *architecture; /* llama.cpp's name of it */
+    const struct model_family_layout *layout;
+    const char *const *in_f32; /* matrices that are fp32 in files of any type; NULL ends them */
+    /* Puts the sizes of the architecture; says what the program that reads them will compute otherwise. */
+    void (*put)(struct gguf_writer *w, const void *config);
+};
 
 struct model_family {
     const char *name;               /* for messages */
@@ -109,6 +127,7 @@ struct model_family {
     /* Adds the network of a task to an empty graph, its weights under the names of the parameter table; NULL:
      * kiln cannot. */
     void (*to_onnx)(struct onnx_graph *g, const void *config, enum model_task task);
+    const struct model_family_gguf *gguf; /* NULL: kiln cannot */
 };
 
 /* The family of a configuration; without "model_type", as in files of 2018, the first in the list.

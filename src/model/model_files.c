@@ -399,6 +399,7 @@ static const struct form {
     {"pytorch_model.bin", open_file, true},
     {"pytorch_model.bin.index.json", open_indexed, true},
     {ZERO_FOLDER_STATES, open_states, true},
+    {"model.gguf", open_file, true},
 };
 
 static struct status open_prefix(struct model_files *m, const char *directory)

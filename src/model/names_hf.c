@@ -64,6 +64,16 @@ bool names_hf_rename(char name[PARAM_NAME_BYTES], const struct model_family_rena
     return transposes;
 }
 
+bool names_hf_rename_back(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames)
+{
+    bool transposes = false;
+    for (; renames->old != NULL; renames++) {
+        struct model_family_rename back = {renames->new, renames->old, renames->at_end, false};
+        transposes |= rename_one(name, &back) && renames->transposes;
+    }
+    return transposes;
+}
+
 static bool take_tied(const struct model_family *f, char *name)
 {
     for (size_t i = 0; f->tied[i][0] != NULL; i++) {

@@ -24,6 +24,9 @@ struct names_hf names_hf_canonical(const struct model_family *f, const char *nam
  * would grow past the limit stays as it is. */
 bool names_hf_rename(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames);
 
+/* The same from `new` to `old`. */
+bool names_hf_rename_back(char name[PARAM_NAME_BYTES], const struct model_family_rename *renames);
+
 /* The part of a name in kiln's parameter table. */
 enum names_part names_hf_part(const struct model_family *f, const char *name);
 

@@ -7,6 +7,11 @@
 #include <string.h>
 #include <utf8proc.h>
 
+const char *bpe_pattern_gguf_name(enum bpe_pattern pattern)
+{
+    return pattern == BPE_BLOOM ? "bloom" : "gpt-2";
+}
+
 enum bpe_pattern bpe_pattern_find(const char *name)
 {
     return strcmp(name, "bloom") == 0 ? BPE_BLOOM : BPE_GPT2;

@@ -19,6 +19,10 @@ enum bpe_pattern { BPE_GPT2, BPE_BLOOM };
 #define BPE_PATTERN_NAMES   "gpt2|bloom"
 #define BPE_PATTERN_DEFAULT "gpt2"
 
+/* GGUF's name of byte-level BPE, and llama.cpp's of a pattern. */
+#define BPE_GGUF_MODEL "gpt2"
+const char *bpe_pattern_gguf_name(enum bpe_pattern pattern);
+
 /* The pattern of one of these names. */
 enum bpe_pattern bpe_pattern_find(const char *name);
 

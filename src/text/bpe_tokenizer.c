@@ -221,3 +221,9 @@ struct status bpe_tokenizer_init(struct tokenizer *t, struct added_tokens *added
     buf_append(&v->files[0], text, n);
     return complete(t, s, (const char *const[2]){json_name}, 1);
 }
+
+const struct bpe *bpe_tokenizer_view(const struct tokenizer *t)
+{
+    const struct vocabulary *v = t->vocabulary;
+    return t->kind == &bpe_tokenizer_kind ? &v->bpe : NULL;
+}

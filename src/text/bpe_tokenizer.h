@@ -4,6 +4,7 @@
 #ifndef KILN_TEXT_BPE_TOKENIZER_H
 #define KILN_TEXT_BPE_TOKENIZER_H
 
+#include "text/bpe.h"
 #include "text/tokenizer.h"
 
 extern const struct tokenizer_kind bpe_tokenizer_kind;
@@ -15,5 +16,8 @@ struct status bpe_tokenizer_open(struct tokenizer *t, const char *vocab_path, co
  * added. */
 struct status bpe_tokenizer_init(struct tokenizer *t, struct added_tokens *added, const json_t *root,
                                  const char *text, size_t n, const char *source);
+
+/* Its pieces, merges and pattern; borrowed.  NULL: the tokenizer is of another kind. */
+const struct bpe *bpe_tokenizer_view(const struct tokenizer *t);
 
 #endif

@@ -69,7 +69,7 @@ unpack_golden()
     golden=$(dirname "${BASH_SOURCE[0]}")/../golden/$1.safetensors
     at=$((8 + $(od -An -t u8 -N 8 "$golden")))
     while read -r bytes type name; do
-        if [ "$type" = U8 ]; then
+        if [ "$type" = U8 ] && [[ $name == */* ]]; then
             mkdir -p "$dir/${name%/*}"
             tail -c +$((at + 1)) "$golden" | head -c "$bytes" >"$dir/$name" || true # the pipe is cut
             [ "$(stat -c %s "$dir/$name")" = "$bytes" ] || fail "$name was not unpacked"
@@ -78,7 +78,7 @@ unpack_golden()
             tail -c +$((at + 1)) "$golden" | head -c "$bytes" | od -An -v -t f8 -w8 >"$dir/numbers/$name" || true
         fi
         at=$((at + bytes))
-    done < <("$kiln" inspect "$golden" | awk '$1 ~ /^(U8|F32|F64)$/ { print $(NF - 1), $1, $NF }')
+    done < <("$kiln" inspect "$golden" | awk '$1 ~ /^(U8|I32|F32|F64)$/ { print $(NF - 1), $1, $NF }')
 }
 
 # start_held command...: runs it in the background as $pid, with a log that blocks it after one page: so it

@@ -1,31 +1,15 @@
 /* Directories of GPT-2 and BLOOM that `transformers` wrote (tests/golden/make_decoders.py): kiln reads their
  * weights, and computes the same logits, loss and gradients; another network is refused by name. */
-#include "test.h"
+#include "decoder_case.h"
 
 #include "core/buf.h"
 #include "data/text_batch.h"
-#include "io/file.h"
 #include "ops/backend.h"
 #include "pass/network_files.h"
 #include "serve/model_outputs.h"
 #include "train/trainer.h"
 
-#include <unistd.h>
-
-enum { PATH = 512 };
-
-static struct safetensors golden;
 static struct outputs_input in;
-static char directory[128]; /* CASE below it is a model directory */
-
-static const char *path_of(const char *name)
-{
-    static char paths[4][PATH];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, PATH, "%s/%s", directory, name);
-    return path;
-}
 
 static tensor read_tensor(const char *name, enum dtype dtype)
 {
@@ -36,18 +20,6 @@ static tensor read_tensor(const char *name, enum dtype dtype)
         e->n_dims == 1 ? tensor_1d(data, dtype, e->dims[0]) : tensor_2d(data, dtype, e->dims[0], e->dims[1]);
     EXPECT_OK(safetensors_read(e, t));
     return t;
-}
-
-static void unpack(const char *name)
-{
-    size_t n = strlen(name);
-    EXPECT_OK(file_make_directories(path_of(name)));
-    for (int i = 0; i < golden.n; i++) {
-        const struct safetensors_entry *e = &golden.entries[i];
-        if (strncmp(e->name, name, n) == 0 && e->name[n] == '/') {
-            EXPECT_OK(file_write_atomic(path_of(e->name), e->data, e->bytes));
-        }
-    }
 }
 
 static void check_logits(const char *name)
@@ -233,31 +205,17 @@ static void check_files(const char *name, const char *saved)
 
 static void check_saved(const char *name)
 {
-    struct model_dir m;
-    struct param_table params = {0};
-    struct load_report report;
+    struct decoder d;
     char saved[PATH];
     snprintf(saved, sizeof saved, "%s_saved", path_of(name));
-    EXPECT_OK(model_dir_open(&m, path_of(name)));
-    EXPECT_OK(model_dir_declare(&m, &params, m.task));
-    float *flat = calloc((size_t)params.n_elements, sizeof *flat);
-    EXPECT(flat != NULL, "no memory");
-    tensor master = tensor_1d(flat, DTYPE_F32, params.n_elements);
-    struct model_dir_contents contents = {.family = m.family,
-                                          .task = m.task,
-                                          .params = &params,
-                                          .master = master,
-                                          .config = m.config,
-                                          .tokenizer = &m.tokenizer};
-    EXPECT_OK(model_dir_read_weights(&m, &params, master, m.task, 0, &report));
-    EXPECT_OK(model_dir_save(saved, &contents));
-    EXPECT_OK(model_dir_verify(saved, &contents));
-    flat[params.params[3].offset] += 1; /* a part of a joined tensor, or beside one */
-    EXPECT_ERROR(model_dir_verify(saved, &contents), STATUS_IO, params.params[3].name);
+    decoder_open(&d, path_of(name), false);
+    EXPECT_OK(model_dir_save(saved, &d.contents));
+    EXPECT_OK(model_dir_verify(saved, &d.contents));
+    const struct param *p = &d.params.params[3]; /* a part of a joined tensor, or beside one */
+    ((float *)d.contents.master.data)[p->offset] += 1;
+    EXPECT_ERROR(model_dir_verify(saved, &d.contents), STATUS_IO, p->name);
     check_files(name, saved);
-    free(flat);
-    param_table_fini(&params);
-    model_dir_close(&m);
+    decoder_close(&d);
 }
 
 /* ---- networks that kiln does not compute ---- */
@@ -317,13 +275,10 @@ static void test_refused(void)
 int main(void)
 {
     static const char *const cases[] = {"gpt2", "gpt2_exact", "bloom", "bloom_half"};
-    EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors"));
+    cases_open();
     tensor ids = read_tensor("ids", DTYPE_I32);
     in = (struct outputs_input){ids.dims[0], ids.dims[1], ids.data, read_tensor("types", DTYPE_I32).data,
                                 read_tensor("lengths", DTYPE_I32).data};
-    const char *parent = getenv("TMPDIR");
-    snprintf(directory, sizeof directory, "%s/kiln_decoders_XXXXXX", parent == NULL ? "/tmp" : parent);
-    EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         unpack(cases[i]);
         check_logits(cases[i]);
@@ -333,8 +288,7 @@ int main(void)
     check_saved("bloom");
     test_other_keys();
     test_refused();
-    EXPECT_OK(file_remove_tree(directory));
     outputs_input_fini(&in);
-    safetensors_close(&golden);
+    cases_close();
     return 0;
 }

@@ -108,7 +108,7 @@ static void test_script_names(struct fixture *f)
     enum { N = sizeof wanted / sizeof wanted[0] };
     struct tensor_file file;
     model_init(f, 6, MODEL_TASK_PRETRAINING);
-    f->contents.form = (struct model_dir_form){MODEL_DIR_SCRIPT, 20};
+    f->contents.form = (struct model_dir_form){.kind = MODEL_DIR_SCRIPT, .step = 20};
     EXPECT_OK(model_dir_save(f->place, &f->contents));
     EXPECT_OK(tensor_file_open(&file, written_path(f)));
     EXPECT(strstr(written_path(f), "/ckpt_20.pt") != NULL && file.n == N, "%d tensors", file.n);
@@ -139,7 +139,7 @@ static void test_script_rows(struct fixture *f)
     static const int64_t rows[][2] = {{6, 6}, {8, 8}, {11, 16}};
     for (int i = 0; i < 3; i++) {
         model_init(f, rows[i][0], MODEL_TASK_MASKED_LM);
-        f->contents.form = (struct model_dir_form){MODEL_DIR_SCRIPT, 20};
+        f->contents.form = (struct model_dir_form){.kind = MODEL_DIR_SCRIPT, .step = 20};
         EXPECT_OK(model_dir_save(f->place, &f->contents));
         EXPECT_OK(model_dir_verify(f->place, &f->contents));
         EXPECT(rows_read(f) == rows[i][1], "%lld rows of %lld", (long long)rows_read(f),
@@ -208,11 +208,11 @@ static void test_replacing(struct fixture *f)
                                          "a model in ONNX"};
     model_init(f, 6, MODEL_TASK_ENCODER);
     for (int old = MODEL_DIR_HUGGING_FACE; old <= MODEL_DIR_ONNX; old++) {
-        f->contents.form = (struct model_dir_form){(enum model_dir_kind)old, 7};
+        f->contents.form = (struct model_dir_form){.kind = (enum model_dir_kind)old, .step = 7};
         EXPECT_OK(model_dir_save(f->place, &f->contents));
         EXPECT_OK(model_dir_save(f->place, &f->contents));
         for (int new = MODEL_DIR_HUGGING_FACE; new <= MODEL_DIR_ONNX; new ++) {
-            f->contents.form = (struct model_dir_form){(enum model_dir_kind) new, 8};
+            f->contents.form = (struct model_dir_form){.kind = (enum model_dir_kind) new, .step = 8};
             if (new != old || new == MODEL_DIR_SCRIPT) { /* a checkpoint of another step is another model */
                 EXPECT_ERROR(model_dir_save(f->place, &f->contents), STATUS_USAGE, errors[new]);
             }

@@ -1,5 +1,7 @@
 #include "model/gpt/gpt_family.h"
 
+#include "model/gpt/gpt_gguf.h"
+#include "model/gpt/gpt_names.h"
 #include "nn/gpt/gpt_model.h"
 
 static struct status parse_gpt2(void *config, const json_t *object, const char *source)
@@ -73,45 +75,10 @@ static const char *const states[] = {"masked_bias", NULL};
 static const char *const gpt2_bare[] = {"wte.", "wpe.", "h.", "ln_f.", NULL};
 static const char *const gpt2_tied[][2] = {{"lm_head.weight", "transformer.wte.weight"}, {NULL, NULL}};
 
-static const struct model_family_rename gpt2_renames[] = {
-    {".attn.bias", ".attn.masked_bias", true, false},
-    {NULL, NULL, false, false},
-};
-
-/* GPT-2's linear layers are Conv1D, whose matrices are [in, out]. */
-static const struct model_family_rename gpt2_forms[] = {
-    {".attn.c_proj.weight", ".attn.out.weight", true, true},
-    {".attn.c_proj.bias", ".attn.out.bias", true, false},
-    {".mlp.c_fc.weight", ".mlp.in.weight", true, true},
-    {".mlp.c_fc.bias", ".mlp.in.bias", true, false},
-    {".mlp.c_proj.weight", ".mlp.out.weight", true, true},
-    {".mlp.c_proj.bias", ".mlp.out.bias", true, false},
-    {NULL, NULL, false, false},
-};
-
-static const struct model_family_join gpt2_joins[] = {
-    {".attn.c_attn.weight", {".attn.query.weight", ".attn.key.weight", ".attn.value.weight"}, false, true},
-    {".attn.c_attn.bias", {".attn.query.bias", ".attn.key.bias", ".attn.value.bias"}, false, false},
-    {NULL, {NULL, NULL, NULL}, false, false},
-};
-
 static const char *const bloom_bare[] = {"word_embeddings.", "word_embeddings_layernorm.", "h.", "ln_f.",
                                          NULL};
 static const char *const bloom_tied[][2] = {{"lm_head.weight", "transformer.word_embeddings.weight"},
                                             {NULL, NULL}};
-static const struct model_family_rename bloom_renames[] = {{NULL, NULL, false, false}};
-
-static const struct model_family_join bloom_joins[] = {
-    {".self_attention.query_key_value.weight",
-     {".self_attention.query.weight", ".self_attention.key.weight", ".self_attention.value.weight"},
-     true,
-     false},
-    {".self_attention.query_key_value.bias",
-     {".self_attention.query.bias", ".self_attention.key.bias", ".self_attention.value.bias"},
-     true,
-     false},
-    {NULL, {NULL, NULL, NULL}, false, false},
-};
 
 static const char *const gpt2_types[] = {"gpt2", NULL};
 static const char *const bloom_types[] = {"bloom", NULL};
@@ -142,6 +109,7 @@ const struct model_family gpt2_family = {
     .forms = gpt2_forms,
     .tied = gpt2_tied,
     .words = "transformer.wte.weight",
+    .gguf = &gpt2_gguf,
     .parts = {[NAMES_EMBEDDINGS] = "transformer.w", [NAMES_ENCODER] = "transformer."},
     DECODER,
 };
@@ -159,6 +127,7 @@ const struct model_family bloom_family = {
     .joins = bloom_joins,
     .tied = bloom_tied,
     .words = "transformer.word_embeddings.weight",
+    .gguf = &bloom_gguf,
     .parts = {[NAMES_EMBEDDINGS] = "transformer.word_", [NAMES_ENCODER] = "transformer."},
     DECODER,
 };

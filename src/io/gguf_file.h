@@ -1,0 +1,35 @@
+/* gguf_file: reads GGUF files, versions 2 and 3 (github.com/ggml-org/ggml, "GGUF"): lists their tensors.
+ * Pairs of keys and values are checked and skipped.  No idea of a model.
+ *
+ * F32, F16 and BF16 are read in place; Q8_0 is decoded into memory when the file is opened; tensors of other
+ * types are listed as unreadable. */
+#ifndef KILN_IO_GGUF_FILE_H
+#define KILN_IO_GGUF_FILE_H
+
+#include "io/bump.h"
+#include "io/file.h"
+#include "io/gguf_types.h"
+#include "io/stored_tensor.h"
+
+struct gguf_file {
+    struct file_map map;           /* the file, if gguf_file_open mapped it */
+    struct stored_tensor *tensors; /* [n], in the order of the file */
+    int n;
+    struct bump memory; /* holds the names */
+    void **decoded;     /* [n_decoded] elements of Q8_0 as fp32 */
+    int n_decoded;
+};
+
+/* Whether the bytes begin like such a file. */
+bool gguf_file_is_one(const void *bytes, size_t n);
+
+/* Maps the file and checks all but the values of its tensors.  STATUS_DATA says what is wrong. */
+struct status gguf_file_open(struct gguf_file *f, const char *path);
+
+/* The same over bytes that the caller keeps until the close; `source` names them in messages. */
+struct status gguf_file_parse(struct gguf_file *f, const void *bytes, size_t n, const char *source);
+
+/* Safe on a zeroed struct and after a failed open. */
+void gguf_file_close(struct gguf_file *f);
+
+#endif

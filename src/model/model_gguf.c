@@ -1,0 +1,200 @@
+#include "model/model_gguf.h"
+
+#include "core/log.h"
+#include "io/gguf_writer.h"
+#include "model/file_tensors.h"
+#include "text/bpe_tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* llama.cpp's numbers (llama_token_type). */
+enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_USER_DEFINED = 4 };
+
+/* ---- the tokenizer ---- */
+
+/* A piece as the vocabulary's file writes it; tokens that were added are texts. */
+static void put_piece(struct gguf_writer *w, const struct tokenizer *t, int32_t id, struct buf *room)
+{
+    size_t n;
+    const char *bytes = tokenizer_piece(t, id, &n);
+    buf_clear(room);
+    if (added_tokens_of(&t->added, id) == NULL) {
+        bpe_merges_write(room, bytes, n);
+    } else {
+        buf_append(room, bytes, n);
+    }
+    gguf_put_list_text(w, buf_text(room), room->n);
+}
+
+static int32_t type_of(const struct tokenizer *t, int32_t id)
+{
+    const struct added_token *added = added_tokens_of(&t->added, id);
+    return added == NULL ? TOKEN_NORMAL : added->special ? TOKEN_CONTROL : TOKEN_USER_DEFINED;
+}
+
+static void put_pieces(struct gguf_writer *w, const struct tokenizer *t, struct buf *room)
+{
+    gguf_put_list(w, "tokenizer.ggml.tokens", GGUF_VALUE_TEXT, (uint64_t)t->n);
+    for (int32_t id = 0; id < t->n; id++) {
+        put_piece(w, t, id, room);
+    }
+    gguf_put_list(w, "tokenizer.ggml.token_type", GGUF_VALUE_I32, (uint64_t)t->n);
+    for (int32_t id = 0; id < t->n; id++) {
+        gguf_put_list_i32(w, type_of(t, id));
+    }
+}
+
+static void put_side(const struct bpe_merges *m, int32_t id, struct buf *room)
+{
+    size_t n;
+    const char *bytes = bpe_merges_piece(m, id, &n);
+    bpe_merges_write(room, bytes, n);
+}
+
+static void put_merges(struct gguf_writer *w, const struct bpe_merges *m,
+                       const struct bpe_merge *const *by_rank, struct buf *room)
+{
+    gguf_put_list(w, "tokenizer.ggml.merges", GGUF_VALUE_TEXT, (uint64_t)m->n_merges);
+    for (int32_t i = 0; i < m->n_merges; i++) {
+        buf_clear(room);
+        put_side(m, by_rank[i]->left, room);
+        buf_putc(room, ' ');
+        put_side(m, by_rank[i]->right, room);
+        gguf_put_list_text(w, buf_text(room), room->n);
+    }
+}
+
+static void put_specials(struct gguf_writer *w, const struct tokenizer *t)
+{
+    static const char *const keys[SPECIAL_COUNT] = {
+        [SPECIAL_BEGIN] = "tokenizer.ggml.bos_token_id",
+        [SPECIAL_END] = "tokenizer.ggml.eos_token_id",
+        [SPECIAL_UNKNOWN] = "tokenizer.ggml.unknown_token_id",
+        [SPECIAL_PAD] = "tokenizer.ggml.padding_token_id",
+    };
+    for (int i = 0; i < SPECIAL_COUNT; i++) {
+        if (keys[i] != NULL && t->special[i] >= 0) {
+            gguf_put_u32(w, keys[i], (uint32_t)t->special[i]);
+        }
+    }
+}
+
+static struct status put_tokenizer(struct gguf_writer *w, const struct model_dir_contents *c)
+{
+    const struct bpe *bpe = bpe_tokenizer_view(c->tokenizer);
+    if (bpe == NULL) {
+        return status_error(STATUS_UNAVAILABLE, "kiln writes GGUF with byte-level BPE, not with %s",
+                            c->tokenizer->kind->name);
+    }
+    const struct bpe_merge **by_rank = bpe_merges_by_rank(&bpe->merges);
+    struct buf room = {0};
+    if (by_rank == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the merges of a tokenizer");
+    }
+    gguf_put_text(w, "tokenizer.ggml.model", BPE_GGUF_MODEL);
+    gguf_put_text(w, "tokenizer.ggml.pre", bpe_pattern_gguf_name(bpe->pattern));
+    put_pieces(w, c->tokenizer, &room);
+    put_merges(w, &bpe->merges, by_rank, &room);
+    put_specials(w, c->tokenizer);
+    free((void *)by_rank);
+    struct status s = buf_status(&room);
+    buf_fini(&room);
+    return s;
+}
+
+/* ---- the weights ---- */
+
+static uint32_t file_type(enum model_dir_type type)
+{
+    static const uint32_t types[] = {
+        [MODEL_DIR_F32] = 0, [MODEL_DIR_F16] = 1, [MODEL_DIR_Q8_0] = 7, [MODEL_DIR_BF16] = 32};
+    return types[type];
+}
+
+static bool is_in(const char *const *names, const char *name)
+{
+    while (*names != NULL && strcmp(*names, name) != 0) {
+        names++;
+    }
+    return *names != NULL;
+}
+
+/* The type of a tensor's elements; *falls_back: Q8_0 has no blocks for its rows. */
+static enum gguf_type element_type(const struct model_dir_contents *c, const struct file_tensor *t,
+                                   bool *falls_back)
+{
+    static const enum gguf_type types[] = {[MODEL_DIR_F32] = GGUF_F32,
+                                           [MODEL_DIR_F16] = GGUF_F16,
+                                           [MODEL_DIR_Q8_0] = GGUF_Q8_0,
+                                           [MODEL_DIR_BF16] = GGUF_BF16};
+    *falls_back = false;
+    if (t->shape.n_dims == 1 || is_in(c->family->gguf->in_f32, t->name)) {
+        return GGUF_F32;
+    }
+    *falls_back = c->form.type == MODEL_DIR_Q8_0 && t->shape.dims[1] % GGUF_Q8_ITEMS != 0;
+    return *falls_back ? GGUF_F16 : types[c->form.type];
+}
+
+static void describe(struct gguf_item *items, const struct file_tensors *tensors,
+                     const struct model_dir_contents *c)
+{
+    int n_back = 0;
+    for (int i = 0; i < tensors->n; i++) {
+        const struct file_tensor *t = &tensors->tensors[i];
+        bool falls_back;
+        items[i] = (struct gguf_item){t->name, t->shape, element_type(c, t, &falls_back)};
+        n_back += falls_back;
+    }
+    if (n_back > 0) {
+        log_warning("%d matrices are written as F16: their rows are not whole blocks of %d elements, which "
+                    "Q8_0 needs",
+                    n_back, GGUF_Q8_ITEMS);
+    }
+}
+
+static struct status put_all(struct gguf_writer *w, const char *path, const struct file_tensors *tensors,
+                             const struct model_dir_contents *c)
+{
+    struct gguf_item *items = calloc((size_t)tensors->n, sizeof *items);
+    void *room = malloc(tensors->most_bytes + 1);
+    struct status s = items == NULL || room == NULL
+                          ? status_error(STATUS_MEMORY, "out of memory for the tensors of %s", path)
+                          : status_ok();
+    if (!failed(s)) {
+        describe(items, tensors, c);
+        s = gguf_writer_open(w, path, items, tensors->n);
+    }
+    for (int i = 0; i < tensors->n && !failed(s); i++) {
+        gguf_writer_put(w, file_tensors_values(tensors, i, c->master, room));
+    }
+    s = failed(s) ? s : gguf_writer_commit(w);
+    free(items);
+    free(room);
+    return s;
+}
+
+struct status model_gguf_write(const char *path, const struct model_dir_contents *c)
+{
+    struct gguf_writer w;
+    struct file_tensors tensors;
+    const struct model_family_gguf *of = c->family->gguf;
+    if (of == NULL) {
+        return status_error(STATUS_UNAVAILABLE, "kiln does not write models of the kind %s in GGUF",
+                            c->family->name);
+    }
+    TRY(file_tensors_init(&tensors, *of->layout, c->family->sizes(c->config).n_heads, c->params, DTYPE_F32));
+    gguf_writer_init(&w);
+    gguf_put_text(&w, "general.architecture", of->architecture);
+    gguf_put_text(&w, "general.name", c->family->name);
+    gguf_put_u32(&w, "general.file_type", file_type(c->form.type));
+    of->put(&w, c->config);
+    struct status s = put_tokenizer(&w, c);
+    if (failed(s)) {
+        gguf_writer_discard(&w);
+    } else {
+        s = put_all(&w, path, &tensors, c);
+    }
+    file_tensors_fini(&tensors);
+    return s;
+}

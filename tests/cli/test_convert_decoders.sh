@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# kiln convert of GPT-2 and BLOOM: every form is read back with the same weights, ends with the largest difference of the logits, and
+# becomes the same Hugging Face directory again; a file that says something else is refused.
+. "$(dirname "$0")/begin.sh"
+unpack_golden decoders
+unpack_golden imports
+cd "$dir"
+
+# convert FORMAT MODEL OUT flags...
+convert()
+{
+    expect 0 "read back: all weights are the same, bit by bit" "$kiln" convert --to "$1" --model "$2" --output_dir "$3" "${@:4}"
+    grep -q '^largest difference of logits before and after: ' out || fail "$2 as $1: $(cat out)"
+}
+
+# the_same A B: both directories have the same weights.
+the_same()
+{
+    cmp "$1/model.safetensors" "$2/model.safetensors" || fail "$2 has other weights than $1"
+}
+
+for model in gpt2 gpt2_exact bloom bloom_half; do
+    convert huggingface $model $model.hf
+    convert gguf $model $model.gguf
+    grep -q 'after: 0 (mlm 0 of' out || fail "$model in GGUF: $(cat out)"
+    grep -q 'only the tanh form' err && tanh=1 || tanh=0
+    [ $tanh = $([ $model = gpt2_exact ] && echo 1 || echo 0) ] || fail "$model and the form of GELU: $(cat err)"
+done
+
+# GGUF in every type is within the bound of its type, and a model.
+for type in f32 f16 bf16 q8_0; do
+    convert gguf gpt2 typed --type $type
+    expect 0 "GGUF" "$kiln" inspect typed/model.gguf
+done
+expect 0 "Q8_0" "$kiln" inspect typed/model.gguf
+grep -q 'blk.2.ffn_down.weight' out || fail "$(cat out)"
+# Rows without a piece are dropped: those of the other directories have one.
+convert huggingface gpt2.gguf cut
+convert gguf cut cut_again
+cmp cut_again/model.gguf gpt2.gguf/model.gguf || fail "GGUF there and back"
+
+# What cannot be.
+expect 64 "--type bf16 goes with --format gguf" "$kiln" convert --to pt --type bf16 --model gpt2 --output_dir x
+expect 69 "kiln does not write models of the kind BERT in GGUF" "$kiln" convert --to gguf --model pretraining_bin --output_dir x
+expect 69 "kiln does not write models of the kind GPT-2 for PyTorch's scripts" "$kiln" convert --to pt --model gpt2 --output_dir x
+expect 0 "would write x" "$kiln" convert --to gguf --model gpt2 --output_dir x --dry_run
+expect 74 "File too large" bash -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' _ "$kiln" convert --model gpt2 --to gguf --output_dir x
+[ ! -e x ] || fail "an error left something"
+
+# A directory with something else is not replaced.
+cp -r gpt2 other
+expect 64 "no part of a model" "$kiln" convert --to gguf --model gpt2 --output_dir other
+echo "test_convert_decoders: there and back"

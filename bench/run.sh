@@ -3,7 +3,8 @@
 #
 # Peers: PyTorch with Hugging Face transformers, and Hugging Face tokenizers, from PyPI in a virtual environment under
 # build/ (PEERS_PYTHON names another interpreter that has them).  Text: that of `make demo`, which is made if
-# missing. BENCH="mini" measures one model only, BENCH=squad question answering only (bench/squad.sh), BENCH=reference the
+# missing. BENCH="mini" measures one model only, BENCH=decoder GPT-2 only (bench/decoder.sh),
+# BENCH=squad question answering only (bench/squad.sh), BENCH=reference the
 # way from a dump to HDF5 files only (bench/reference.sh), BENCH=load the making of batches only (bench/load.sh),
 # BENCH=weak_scaling ranks only (bench/weak_scaling.sh, which needs no peers), BENCH=text WordPiece only, BENCH=learn what hours of training
 # teach, which nothing else includes (bench/learn.sh); LENGTHS="512" and
@@ -62,6 +63,7 @@ for shape in "tiny 128 32 12 0.33" "mini 128 32 8 0.33" "mini 512 8 8 1" "base 1
     done
 done
 
+[ -n "${BENCH:-}" ] && [ "$BENCH" != decoder ] || { echo; bench/decoder.sh; }
 [ -n "${BENCH:-}" ] && [ "$BENCH" != squad ] || { echo; bench/squad.sh; }
 [ -n "${BENCH:-}" ] && [ "$BENCH" != reference ] || { echo; bench/reference.sh; }
 [ -n "${BENCH:-}" ] && [ "$BENCH" != load ] || { echo; bench/load.sh; }

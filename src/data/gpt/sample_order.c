@@ -52,25 +52,22 @@ static struct status count_epochs(struct sample_order *o, const struct sample_or
     return status_ok();
 }
 
-/* Appends `n` epochs of the split's documents, shuffled together. */
-static void add_epochs(struct sample_order *o, const struct sample_order_config *c, int64_t n,
-                       struct mt19937 *random)
+/* Fills document[first, end) with whole epochs of the split's documents, and shuffles them together. */
+static void shuffle_documents(struct sample_order *o, const struct sample_order_config *c, int64_t first,
+                              int64_t end, struct mt19937 *random)
 {
-    int32_t *begin = o->document + o->n_documents;
-    for (int64_t e = 0; e < n; e++) {
-        for (int64_t i = c->first; i < c->end; i++) {
-            o->document[o->n_documents++] = (int32_t)i;
-        }
+    for (int64_t i = first; i < end; i++) {
+        o->document[i] = (int32_t)(c->first + (i - first) % (c->end - c->first));
     }
-    mt19937_shuffle_i32(random, begin, n * (c->end - c->first));
+    mt19937_shuffle_i32(random, o->document + first, end - first);
 }
 
-static void cut_windows(struct sample_order *o, const struct sample_order_config *c)
+static void cut_windows(int32_t *starts, const struct sample_order *o, const struct sample_order_config *c)
 {
     int64_t document = 0, token = 0;
     for (int64_t i = 0; i <= o->n_samples; i++) {
-        o->starts[2 * i] = (int32_t)document;
-        o->starts[2 * i + 1] = (int32_t)token;
+        starts[2 * i] = (int32_t)document;
+        starts[2 * i + 1] = (int32_t)token;
         if (i == o->n_samples) {
             return;
         }
@@ -82,16 +79,17 @@ static void cut_windows(struct sample_order *o, const struct sample_order_config
     }
 }
 
-static void shuffle_windows(struct sample_order *o, int64_t n_first, struct mt19937 *random)
+static void shuffle_windows(struct sample_order *o, struct mt19937 *random)
 {
     for (int64_t i = 0; i < o->n_samples; i++) {
         o->shuffled[i] = (uint32_t)i;
     }
-    mt19937_shuffle_u32(random, o->shuffled, n_first);
-    mt19937_shuffle_u32(random, o->shuffled + n_first, o->n_samples - n_first);
+    int64_t n = o->n_first_samples;
+    mt19937_shuffle_u32(random, o->shuffled, n);
+    mt19937_shuffle_u32(random, o->shuffled + n, o->n_samples - n);
 }
 
-struct status sample_order_build(struct sample_order *o, const struct sample_order_config *c)
+struct status sample_order_plan(struct sample_order *o, const struct sample_order_config *c)
 {
     *o = (struct sample_order){0};
     int64_t n_tokens = count_tokens(c), n_sequences = c->end - c->first;
@@ -100,7 +98,10 @@ struct status sample_order_build(struct sample_order *o, const struct sample_ord
     o->last_apart =
         o->n_epochs > 1 && c->n_wanted - before < (int64_t)(LEAST_OF_LAST_EPOCH * (double)per_epoch);
     o->n_samples = n_windows(c, o->n_epochs * n_tokens);
-    o->document = malloc(((size_t)(n_sequences * o->n_epochs) + 1) * sizeof *o->document);
+    o->n_first_samples = o->last_apart ? before : o->n_samples;
+    o->n_documents = n_sequences * o->n_epochs;
+    o->n_first_documents = n_sequences * (o->last_apart ? o->n_epochs - 1 : o->n_epochs);
+    o->document = malloc(((size_t)o->n_documents + 1) * sizeof *o->document);
     o->starts = malloc(2 * ((size_t)o->n_samples + 1) * sizeof *o->starts);
     o->shuffled = malloc(((size_t)o->n_samples + 1) * sizeof *o->shuffled);
     if (o->document == NULL || o->starts == NULL || o->shuffled == NULL) {
@@ -108,14 +109,18 @@ struct status sample_order_build(struct sample_order *o, const struct sample_ord
         return status_error(STATUS_MEMORY, "out of memory for the order of %lld samples",
                             (long long)c->n_wanted);
     }
+    return status_ok();
+}
+
+struct status sample_order_build(struct sample_order *o, const struct sample_order_config *c)
+{
+    TRY(sample_order_plan(o, c));
     struct mt19937 random;
     mt19937_init(&random, c->seed);
-    add_epochs(o, c, o->last_apart ? o->n_epochs - 1 : o->n_epochs, &random);
-    if (o->last_apart) {
-        add_epochs(o, c, 1, &random);
-    }
-    cut_windows(o, c);
-    shuffle_windows(o, o->last_apart ? before : o->n_samples, &random);
+    shuffle_documents(o, c, 0, o->n_first_documents, &random);
+    shuffle_documents(o, c, o->n_first_documents, o->n_documents, &random);
+    cut_windows(o->starts, o, c);
+    shuffle_windows(o, &random);
     return status_ok();
 }
 
@@ -125,6 +130,61 @@ void sample_order_fini(struct sample_order *o)
     free(o->starts);
     free(o->shuffled);
     *o = (struct sample_order){0};
+}
+
+/* ---- arrays that were read ---- */
+
+/* Whether each number of [first, end) is `times` times in row[0..n), n = times (end - first).  `counts` has a
+ * zero for each of these numbers, and is left so. */
+static bool has_all(const uint32_t *row, int64_t n, int64_t first, int64_t end, int64_t times,
+                    uint32_t *counts)
+{
+    bool good = true;
+    for (int64_t i = 0; i < n && good; i++) {
+        good = row[i] >= first && row[i] < end && counts[row[i] - first]++ < times;
+    }
+    memset(counts, 0, (size_t)(end - first) * sizeof *counts);
+    return good;
+}
+
+static bool documents_are_whole(const struct sample_order *o, const struct sample_order_config *c,
+                                uint32_t *counts)
+{
+    const uint32_t *row = (const uint32_t *)o->document;
+    int64_t n = c->end - c->first, n_first = o->n_first_documents;
+    return has_all(row, n_first, c->first, c->end, n_first / n, counts) &&
+           has_all(row + n_first, o->n_documents - n_first, c->first, c->end, 1, counts);
+}
+
+static bool windows_are_whole(const struct sample_order *o, uint32_t *counts)
+{
+    int64_t n = o->n_first_samples;
+    return has_all(o->shuffled, n, 0, n, 1, counts) &&
+           has_all(o->shuffled + n, o->n_samples - n, n, o->n_samples, 1, counts);
+}
+
+struct status sample_order_check(enum sample_order_array *wrong, const struct sample_order *o,
+                                 const struct sample_order_config *c)
+{
+    int64_t n = c->end - c->first > o->n_samples ? c->end - c->first : o->n_samples;
+    uint32_t *counts = calloc((size_t)n + 1, sizeof *counts);
+    int32_t *starts = malloc(2 * ((size_t)o->n_samples + 1) * sizeof *starts);
+    struct status status = status_ok();
+    *wrong = SAMPLE_ORDER_N_ARRAYS;
+    if (counts == NULL || starts == NULL) {
+        status = status_error(STATUS_MEMORY, "out of memory to check %lld samples", (long long)o->n_samples);
+    } else if (!documents_are_whole(o, c, counts)) {
+        *wrong = SAMPLE_ORDER_DOCUMENT;
+    } else if (!windows_are_whole(o, counts)) {
+        *wrong = SAMPLE_ORDER_SHUFFLED;
+    } else {
+        cut_windows(starts, o, c);
+        size_t bytes = 2 * ((size_t)o->n_samples + 1) * sizeof *starts;
+        *wrong = memcmp(starts, o->starts, bytes) == 0 ? SAMPLE_ORDER_N_ARRAYS : SAMPLE_ORDER_STARTS;
+    }
+    free(counts);
+    free(starts);
+    return status;
 }
 
 /* ---- splits and blends ---- */

@@ -18,10 +18,11 @@ struct sample_order {
     int64_t n_epochs;
     bool last_apart;   /* the last epoch was shuffled apart */
     int32_t *document; /* [n_documents] number of a sequence of the store */
-    int64_t n_documents;
+    /* all; and those that were shuffled first, without the last epoch if that is apart */
+    int64_t n_documents, n_first_documents;
     int32_t *starts; /* [n_samples + 1, 2] of each window the index into `document` and the token in it */
-    int64_t n_samples;
-    uint32_t *shuffled; /* [n_samples] the window of each sample */
+    int64_t n_samples, n_first_samples; /* the same of samples */
+    uint32_t *shuffled;                 /* [n_samples] the window of each sample */
 };
 
 struct sample_order_config {
@@ -36,6 +37,20 @@ struct sample_order_config {
  * 32 bits number; STATUS_MEMORY. */
 struct status sample_order_build(struct sample_order *o, const struct sample_order_config *config);
 void sample_order_fini(struct sample_order *o);
+
+/* The sizes alone, and room for the arrays, whose numbers are the caller's to fill in. */
+struct status sample_order_plan(struct sample_order *o, const struct sample_order_config *config);
+
+/* Finds which array is wrong, SAMPLE_ORDER_N_ARRAYS for none: documents and windows must be whole
+ * permutations of what the sizes say, and the starts follow from the documents.  STATUS_MEMORY. */
+enum sample_order_array {
+    SAMPLE_ORDER_DOCUMENT,
+    SAMPLE_ORDER_STARTS,
+    SAMPLE_ORDER_SHUFFLED,
+    SAMPLE_ORDER_N_ARRAYS,
+};
+struct status sample_order_check(enum sample_order_array *wrong, const struct sample_order *o,
+                                 const struct sample_order_config *config);
 
 /* Bounds [4] of the sequences of training, validation and test by a list such as "949,50,1", with commas or
  * slashes; a single number is all for training.  STATUS_USAGE. */

@@ -1,0 +1,31 @@
+/* npy_file: arrays in numpy's format, one to a file: numbers of one type in C order, behind a header of text.
+ *
+ * Source: numpy's "A simple file format for NumPy arrays", versions 1.0 and 2.0. */
+#ifndef KILN_IO_NPY_FILE_H
+#define KILN_IO_NPY_FILE_H
+
+#include "io/file.h"
+
+enum { NPY_MOST_DIMS = 2 };
+
+/* A file that is mapped. */
+struct npy_file {
+    struct file_map map;
+    const void *data; /* [dims[0], dims[1]], aligned to its numbers; dims[1] is 1 for one dimension */
+    int64_t dims[NPY_MOST_DIMS];
+};
+
+/* Opens an array of this type ("<i4": 4 bytes, little-endian, signed; "<u4": unsigned) with n_dims
+ * dimensions.  STATUS_DATA, naming what is there instead: no such file, another type, order or number of
+ * dimensions, or a file that is shorter or longer than its header says. */
+struct status npy_file_open(struct npy_file *f, const char *path, const char *type, int n_dims);
+void npy_file_close(struct npy_file *f);
+
+/* The same for the bytes that f->map holds. */
+struct status npy_file_parse(struct npy_file *f, const char *path, const char *type, int n_dims);
+
+/* Writes the bytes that numpy.save writes, to a file that appears whole or not at all. */
+struct status npy_file_write(const char *path, const char *type, int n_dims, const int64_t *dims,
+                             const void *data);
+
+#endif

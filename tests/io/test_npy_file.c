@@ -1,0 +1,104 @@
+/* npy_file: the bytes are numpy's, and headers of other arrays are refused with what they say. */
+#include "test.h"
+
+#include "io/npy_file.h"
+
+#include <unistd.h>
+
+static char directory[] = "/tmp/kiln-npy-XXXXXX";
+static char path[64];
+
+/* numpy 2.4.6 writes these headers; older ones, from 1.9 on, the same. */
+static const struct {
+    const char *type, *text;
+    int n_dims;
+    int64_t dims[2];
+} cases[] = {
+    {"<i4", "{'descr': '<i4', 'fortran_order': False, 'shape': (5,), }", 1, {5, 1}},
+    {"<i4", "{'descr': '<i4', 'fortran_order': False, 'shape': (0,), }", 1, {0, 1}},
+    {"<i4", "{'descr': '<i4', 'fortran_order': False, 'shape': (3, 2), }", 2, {3, 2}},
+    {"<u4", "{'descr': '<u4', 'fortran_order': False, 'shape': (6,), }", 1, {6, 1}},
+};
+
+static void bytes_are_numpys(void)
+{
+    static const int32_t numbers[6] = {1, -2, 3, 1 << 30, 5, 6};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        unsigned char wanted[128];
+        size_t n = (size_t)(cases[i].dims[0] * cases[i].dims[1]) * 4;
+        memset(wanted, ' ', sizeof wanted);
+        memcpy(wanted, "\x93NUMPY\x01\x00v\x00", 10);
+        memcpy(wanted + 10, cases[i].text, strlen(cases[i].text));
+        wanted[127] = '\n';
+        EXPECT_OK(npy_file_write(path, cases[i].type, cases[i].n_dims, cases[i].dims, numbers));
+        struct file_map map;
+        EXPECT_OK(file_map_open(&map, path));
+        EXPECT(map.n == 128 + n && memcmp(map.data, wanted, 128) == 0, "header of case %zu", i);
+        EXPECT(memcmp(map.data + 128, numbers, n) == 0, "numbers of case %zu", i);
+        file_map_close(&map);
+        struct npy_file f;
+        EXPECT_OK(npy_file_open(&f, path, cases[i].type, cases[i].n_dims));
+        EXPECT(f.dims[0] == cases[i].dims[0] && f.dims[1] == cases[i].dims[1], "shape of case %zu", i);
+        EXPECT(memcmp(f.data, numbers, n) == 0, "case %zu read back", i);
+        npy_file_close(&f);
+    }
+}
+
+/* A file with this header, of version 1 or 2, and n_numbers numbers. */
+static struct status open_made(int version, const char *text, size_t n_numbers)
+{
+    static const int32_t zeros[8];
+    unsigned char head[12] = "\x93NUMPY";
+    size_t n = strlen(text);
+    head[6] = (unsigned char)version;
+    head[8] = (unsigned char)n;
+    FILE *file = fopen(path, "wb");
+    EXPECT(file != NULL, "%s", path);
+    fwrite(head, 1, version == 1 ? 10 : 12, file);
+    fwrite(text, 1, n, file);
+    fwrite(zeros, 4, n_numbers, file);
+    fclose(file);
+    struct npy_file f;
+    struct status status = npy_file_open(&f, path, "<i4", 1);
+    if (!failed(status)) {
+        npy_file_close(&f);
+    }
+    return status;
+}
+
+static void others_are_refused(void)
+{
+    EXPECT_OK(open_made(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }\n", 2));
+    EXPECT_OK(open_made(2, "{'fortran_order': False, 'shape': ( 2,), 'descr': '<i4'}\n   ", 2));
+    EXPECT_ERROR(open_made(1, "{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }\n", 2), STATUS_DATA,
+                 "numbers of type '<i8'");
+    EXPECT_ERROR(open_made(1, "{'descr': '<i4', 'fortran_order': True, 'shape': (2,), } \n", 2), STATUS_DATA,
+                 "Fortran");
+    EXPECT_ERROR(open_made(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (1,2), }", 2), STATUS_DATA,
+                 "1 dimension");
+    EXPECT_ERROR(open_made(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (-2,), }", 2), STATUS_DATA,
+                 "the shape");
+    EXPECT_ERROR(open_made(1, "{'descr': '<i4', 'fortran_order': False,                  ", 2), STATUS_DATA,
+                 "lacks");
+    EXPECT_ERROR(open_made(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (9,), }\n", 2), STATUS_DATA,
+                 "36 bytes of numbers, but the file has 8");
+    EXPECT_ERROR(open_made(3, "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }\n", 2), STATUS_DATA,
+                 "version 3");
+    EXPECT(truncate(path, 40) == 0, "truncate");
+    struct npy_file f;
+    EXPECT_ERROR(npy_file_open(&f, path, "<i4", 1), STATUS_DATA, "version 3");
+    EXPECT(truncate(path, 5) == 0, "truncate");
+    EXPECT_ERROR(npy_file_open(&f, path, "<i4", 1), STATUS_DATA, "not an array of numpy");
+    EXPECT(unlink(path) == 0, "unlink");
+    EXPECT_ERROR(npy_file_open(&f, path, "<i4", 1), STATUS_DATA, path);
+}
+
+int main(void)
+{
+    EXPECT(mkdtemp(directory) != NULL, "%s", directory);
+    snprintf(path, sizeof path, "%s/a.npy", directory);
+    bytes_are_numpys();
+    others_are_refused();
+    EXPECT_OK(file_remove_tree(directory));
+    return 0;
+}

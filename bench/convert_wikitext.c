@@ -13,6 +13,14 @@
 
 enum { LINE_BYTES = 1024 };
 
+static const char *const outcome_names[WIKITEXT_N_OUTCOMES] = {
+    [WIKITEXT_KEPT] = "kept",
+    [WIKITEXT_EMPTY] = "without prose",
+    [WIKITEXT_TOO_LARGE] = "longer than 8 MiB",
+    [WIKITEXT_TOO_DEEP] = "nested more than 40 deep",
+    [WIKITEXT_TOO_MUCH_WORK] = "with templates that multiply its text",
+};
+
 struct page {
     char title[LINE_BYTES];
     char *markup; /* [n] */
@@ -94,7 +102,7 @@ int main(int n_arguments, char **arguments)
         printf("%.0f MB/s of markup\n", (double)counts.n_bytes * 1e3 / best_ns);
     }
     for (int i = 0; i < WIKITEXT_N_OUTCOMES; i++) {
-        fprintf(stderr, "%s %" PRId64 ", ", wikitext_outcome_names[i], counts.n_pages[i]);
+        fprintf(stderr, "%s %" PRId64 ", ", outcome_names[i], counts.n_pages[i]);
     }
     fprintf(stderr,
             "work %.2f a byte, %" PRId64 " -> %" PRId64 " bytes, templates %" PRId64 " expanded %" PRId64

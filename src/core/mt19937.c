@@ -39,7 +39,8 @@ static uint64_t draw(struct mt19937 *m, uint64_t most)
     return high | mt19937_u32(m);
 }
 
-uint64_t mt19937_up_to(struct mt19937 *m, uint64_t most)
+/* Uniform in [0, most]: 32 bits, or 64 where `most` needs them, are drawn and masked until they fit. */
+static uint64_t up_to(struct mt19937 *m, uint64_t most)
 {
     uint64_t mask = most, value = 0;
     if (most == 0) {
@@ -57,7 +58,7 @@ uint64_t mt19937_up_to(struct mt19937 *m, uint64_t most)
 void mt19937_shuffle_i32(struct mt19937 *m, int32_t *items, int64_t n)
 {
     for (int64_t i = n - 1; i > 0; i--) {
-        int64_t j = (int64_t)mt19937_up_to(m, (uint64_t)i);
+        int64_t j = (int64_t)up_to(m, (uint64_t)i);
         int32_t item = items[j];
         items[j] = items[i];
         items[i] = item;
@@ -67,7 +68,7 @@ void mt19937_shuffle_i32(struct mt19937 *m, int32_t *items, int64_t n)
 void mt19937_shuffle_u32(struct mt19937 *m, uint32_t *items, int64_t n)
 {
     for (int64_t i = n - 1; i > 0; i--) {
-        int64_t j = (int64_t)mt19937_up_to(m, (uint64_t)i);
+        int64_t j = (int64_t)up_to(m, (uint64_t)i);
         uint32_t item = items[j];
         items[j] = items[i];
         items[i] = item;

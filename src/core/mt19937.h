@@ -19,9 +19,6 @@ void mt19937_init(struct mt19937 *m, uint32_t seed);
 
 uint32_t mt19937_u32(struct mt19937 *m);
 
-/* Uniform in [0, most]: 32 bits, or 64 where `most` needs them, are drawn and masked until they fit. */
-uint64_t mt19937_up_to(struct mt19937 *m, uint64_t most);
-
 /* RandomState.shuffle of items[0..n) (Fisher and Yates, from the last item down). */
 void mt19937_shuffle_i32(struct mt19937 *m, int32_t *items, int64_t n);
 void mt19937_shuffle_u32(struct mt19937 *m, uint32_t *items, int64_t n);

@@ -4,15 +4,17 @@
 
 #include <stdlib.h>
 
-struct document_ids_worker {
+/* A thread's own. */
+struct worker {
     const struct document_ids_config *config;
     struct tokenizer_scratch scratch;
 };
 
-struct status document_ids_worker_create(struct document_ids_worker **worker,
-                                         const struct document_ids_config *config)
+static struct status create(void **worker, const void *context)
 {
-    struct document_ids_worker *w = calloc(1, sizeof *w);
+    const struct document_ids_config *config = context;
+    struct worker *w = calloc(1, sizeof *w);
+    *worker = NULL;
     if (w == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for a tokenizer");
     }
@@ -21,16 +23,17 @@ struct status document_ids_worker_create(struct document_ids_worker **worker,
         config->tokenizer == NULL ? status_ok() : tokenizer_scratch_init(&w->scratch, config->tokenizer);
     if (failed(s)) {
         free(w);
-        w = NULL;
+    } else {
+        *worker = w;
     }
-    *worker = w;
     return s;
 }
 
-void document_ids_worker_destroy(struct document_ids_worker *worker)
+static void destroy(void *worker)
 {
-    tokenizer_scratch_fini(&worker->scratch);
-    free(worker);
+    struct worker *w = worker;
+    tokenizer_scratch_fini(&w->scratch);
+    free(w);
 }
 
 void document_ids_fini(struct document_ids *ids)
@@ -58,8 +61,7 @@ static struct status make_room(void **items, size_t *capacity, size_t n, size_t 
     return status_ok();
 }
 
-static struct status add_sentence(struct document_ids_worker *w, struct document_ids *ids, const char *text,
-                                  size_t n)
+static struct status add_sentence(struct worker *w, struct document_ids *ids, const char *text, size_t n)
 {
     size_t before = ids->ids.n;
     TRY(tokenizer_encode_ids(&w->scratch, &ids->ids, text, n));
@@ -73,8 +75,7 @@ static struct status add_sentence(struct document_ids_worker *w, struct document
     return status_ok();
 }
 
-static struct status add_paragraph(struct document_ids_worker *w, struct document_ids *ids,
-                                   struct paragraph p)
+static struct status add_paragraph(struct worker *w, struct document_ids *ids, struct paragraph p)
 {
     if (w->config->one_sentence_per_line) {
         return add_sentence(w, ids, p.text, p.n);
@@ -86,9 +87,10 @@ static struct status add_paragraph(struct document_ids_worker *w, struct documen
     return status_ok();
 }
 
-struct status document_ids_make(struct document_ids_worker *worker, struct document_ids *ids,
-                                const struct document *d)
+static struct status run(void *worker, void *result, const struct document *d)
 {
+    struct worker *w = worker;
+    struct document_ids *ids = result;
     ids->ids.n = 0;
     ids->n_sentences = 0;
     void *hashes = ids->hashes;
@@ -101,31 +103,11 @@ struct status document_ids_make(struct document_ids_worker *worker, struct docum
     for (int64_t i = 0; i < d->n_paragraphs; i++) {
         struct paragraph p = document_paragraph(d, i);
         ids->hashes[i] = repeats_hash(p.text, p.n);
-        TRY(worker->config->tokenizer == NULL ? status_ok() : add_paragraph(worker, ids, p));
+        TRY(w->config->tokenizer == NULL ? status_ok() : add_paragraph(w, ids, p));
         ids->paragraph_ends[i] = ids->n_sentences;
     }
-    document_facts_make(&ids->facts, &worker->config->facts, d);
+    document_facts_make(&ids->facts, &w->config->facts, d);
     return status_ok();
-}
-
-/* ---- as a transform ---- */
-
-static struct status create(void **worker, const void *context)
-{
-    struct document_ids_worker *w = NULL;
-    struct status s = document_ids_worker_create(&w, context);
-    *worker = w;
-    return s;
-}
-
-static void destroy(void *worker)
-{
-    document_ids_worker_destroy(worker);
-}
-
-static struct status run(void *worker, void *result, const struct document *d)
-{
-    return document_ids_make(worker, result, d);
 }
 
 static void fini(void *result)

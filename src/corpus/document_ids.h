@@ -30,13 +30,6 @@ struct document_ids_config {
 /* The transform; its results are struct document_ids.  `config` is borrowed and must outlive it. */
 struct corpus_transform document_ids_transform(const struct document_ids_config *config);
 
-/* The same for one thread, with its own scratch; `ids` is zeroed before the first call, and may be reused. */
-struct document_ids_worker;
-struct status document_ids_worker_create(struct document_ids_worker **worker,
-                                         const struct document_ids_config *config);
-void document_ids_worker_destroy(struct document_ids_worker *worker);
-struct status document_ids_make(struct document_ids_worker *worker, struct document_ids *ids,
-                                const struct document *d);
 void document_ids_fini(struct document_ids *ids);
 
 #endif

@@ -195,14 +195,6 @@ struct status store_builder_add_sentences(struct store_builder *b, const struct 
     return status_ok();
 }
 
-struct status store_builder_add(struct store_builder *b, const struct document_ids *d, bool begins)
-{
-    if (begins) {
-        store_builder_begin_document(b);
-    }
-    return store_builder_add_sentences(b, d, 0, d->n_sentences);
-}
-
 /* Completes a store, its description last. */
 static struct status commit_store(struct store_builder *b, enum store_builder_store store)
 {

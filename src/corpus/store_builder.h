@@ -63,11 +63,10 @@ struct status store_builder_open(struct store_builder *b, struct store_builder_c
 struct status store_builder_continue(struct store_builder *b, struct store_builder_config config,
                                      const struct store_builder_place *from, struct span *part);
 
-/* Adds the sentences of a document or, unless `begins`, of the next piece of the previous document. */
-struct status store_builder_add(struct store_builder *b, const struct document_ids *d, bool begins);
-
-/* The same in steps: what follows is of another document; and the sentences [first, end) of `d`. */
+/* What follows is of another document. */
 void store_builder_begin_document(struct store_builder *b);
+
+/* Adds the sentences [first, end) of a document, or of a piece of one. */
 struct status store_builder_add_sentences(struct store_builder *b, const struct document_ids *d,
                                           int64_t first, int64_t end);
 

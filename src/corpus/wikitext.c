@@ -5,35 +5,11 @@
 
 #include <stdlib.h>
 
-const char *const wikitext_outcome_names[WIKITEXT_N_OUTCOMES] = {
-    [WIKITEXT_KEPT] = "kept",
-    [WIKITEXT_EMPTY] = "without prose",
-    [WIKITEXT_TOO_LARGE] = "longer than 8 MiB",
-    [WIKITEXT_TOO_DEEP] = "nested more than 40 deep",
-    [WIKITEXT_TOO_MUCH_WORK] = "with templates that multiply its text",
-};
-
 struct wikitext {
     const struct wiki_site *site;
     struct wikitext_spans spans;
     struct wikitext_emit emit;
 };
-
-void wikitext_add_counts(struct wikitext_counts *sum, const struct wikitext_counts *more)
-{
-    for (int i = 0; i < WIKITEXT_N_OUTCOMES; i++) {
-        sum->n_pages[i] += more->n_pages[i];
-    }
-    sum->n_bytes += more->n_bytes;
-    sum->n_text_bytes += more->n_text_bytes;
-    sum->n_paragraphs += more->n_paragraphs;
-    sum->n_work += more->n_work;
-    sum->n_templates_dropped += more->n_templates_dropped;
-    sum->n_templates_expanded += more->n_templates_expanded;
-    sum->n_tables += more->n_tables;
-    sum->n_refs += more->n_refs;
-    sum->n_unclosed += more->n_unclosed;
-}
 
 struct wikitext *wikitext_create(const struct wiki_site *site)
 {

@@ -32,9 +32,6 @@ enum wikitext_outcome {
     WIKITEXT_N_OUTCOMES,
 };
 
-/* "kept", "without text", "longer than 8 MiB", ...: for a report. */
-extern const char *const wikitext_outcome_names[WIKITEXT_N_OUTCOMES];
-
 /* Of all pages so far; sums of several threads are sums of their fields. */
 struct wikitext_counts {
     int64_t n_pages[WIKITEXT_N_OUTCOMES];
@@ -47,8 +44,6 @@ struct wikitext_counts {
     int64_t n_tables, n_refs; /* dropped */
     int64_t n_unclosed;       /* marks whose other half is missing */
 };
-
-void wikitext_add_counts(struct wikitext_counts *sum, const struct wikitext_counts *more);
 
 struct
     wikitext; /* the scratch memory of one thread; it allocates no more once it has seen its largest page */

@@ -44,14 +44,8 @@ static int start_thread(struct prefetch *p)
     return error;
 }
 
-struct status prefetch_open(struct prefetch *p, const struct batch_source *source, int64_t first,
-                            int64_t last)
-{
-    return prefetch_open_part(p, source, 0, 1, false, first, last);
-}
-
-struct status prefetch_open_part(struct prefetch *p, const struct batch_source *source, int part, int n_parts,
-                                 bool in_turn, int64_t first, int64_t last)
+struct status prefetch_open(struct prefetch *p, const struct batch_source *source, int part, int n_parts,
+                            bool in_turn, int64_t first, int64_t last)
 {
     CHECK(first >= 1, "step %lld", (long long)first);
     *p = (struct prefetch){.source = *source, .next = first, .last = last};

@@ -26,14 +26,10 @@ struct prefetch {
     pthread_cond_t changed;
 };
 
-/* Starts making steps first, first + 1, ... last.  The source's `self` must outlive the prefetch, which must
- * not be moved. */
-struct status prefetch_open(struct prefetch *p, const struct batch_source *source, int64_t first,
-                            int64_t last);
-
-/* The same of part `part` of n_parts of each step (batch_step_init_part). */
-struct status prefetch_open_part(struct prefetch *p, const struct batch_source *source, int part, int n_parts,
-                                 bool in_turn, int64_t first, int64_t last);
+/* Starts making part `part` of n_parts (batch_step_init_part) of the steps first, first + 1, ... last.  The
+ * source's `self` must outlive the prefetch, which must not be moved. */
+struct status prefetch_open(struct prefetch *p, const struct batch_source *source, int part, int n_parts,
+                            bool in_turn, int64_t first, int64_t last);
 
 /* Stops the thread, which first finishes its current step, and frees everything. */
 void prefetch_close(struct prefetch *p);

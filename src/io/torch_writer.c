@@ -119,15 +119,3 @@ struct status torch_writer_commit(struct torch_writer *w, const char *path)
     buf_fini(&w->tensors);
     return s;
 }
-
-struct status torch_writer_save(const char *path, const char *key, const struct torch_item *items, int n)
-{
-    struct torch_writer w;
-    torch_writer_init(&w);
-    pickle_put_dict(&w.pickle);
-    pickle_put_mark(&w.pickle);
-    pickle_put_text(&w.pickle, key);
-    torch_writer_put_dict(&w, items, n);
-    pickle_put_items(&w.pickle);
-    return torch_writer_commit(&w, path);
-}

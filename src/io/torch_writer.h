@@ -27,7 +27,4 @@ void torch_writer_put_dict(struct torch_writer *w, const struct torch_item *item
 /* Writes all to `path`, where nothing is before it is whole, and frees the writer either way. */
 struct status torch_writer_commit(struct torch_writer *w, const char *path);
 
-/* Writes the dict `key` of the items, in their order, in a dict of its own. */
-struct status torch_writer_save(const char *path, const char *key, const struct torch_item *items, int n);
-
 #endif

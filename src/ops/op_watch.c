@@ -73,16 +73,6 @@ const char *op_watch_name(int slot)
     return names[slot];
 }
 
-bool op_watch_knows(const char *op)
-{
-    for (int i = 0; i < OP_WATCH_N_OPS; i++) {
-        if (strcmp(names[i], op) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool op_watch_is(const struct ops *ops)
 {
     return ops->fill == watched.fill;

@@ -37,9 +37,6 @@ void op_watch_init(struct op_watch *w, const struct ops *inner);
 /* The name of a slot: "linear". */
 const char *op_watch_name(int slot);
 
-/* True for the name of a slot. */
-bool op_watch_knows(const char *op);
-
 /* True for the table of a watch: then every call must be made, and none replayed. */
 bool op_watch_is(const struct ops *ops);
 

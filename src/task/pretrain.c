@@ -70,8 +70,8 @@ static struct status evaluate(void *self, double *loss)
 
 static struct status open_prefetch(struct pretrain_run *r, int64_t first)
 {
-    TRY(prefetch_open_part(&r->prefetch, &r->in.train.source, r->world.rank, r->world.size,
-                           rank_options_in_turn(&r->options->ranks), first, r->loop.last_step));
+    TRY(prefetch_open(&r->prefetch, &r->in.train.source, r->world.rank, r->world.size,
+                      rank_options_in_turn(&r->options->ranks), first, r->loop.last_step));
     r->prefetching = true;
     return status_ok();
 }

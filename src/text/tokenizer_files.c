@@ -4,7 +4,6 @@
 #include "io/json_file.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static struct status make_path(char path[FILE_PATH_BYTES], const char *directory, const char *name)
 {
@@ -57,16 +56,6 @@ struct status tokenizer_files_write(const struct tokenizer *t, const char *direc
         TRY(file_write_atomic(path, t->files[i].bytes, t->files[i].n));
     }
     return status_ok();
-}
-
-void tokenizer_files_remove(const struct tokenizer *t, const char *directory)
-{
-    for (int i = 0; i < t->n_files; i++) {
-        char path[FILE_PATH_BYTES];
-        if (!failed(make_path(path, directory, t->files[i].name))) {
-            unlink(path);
-        }
-    }
 }
 
 struct status tokenizer_files_write_config(const struct tokenizer *t, const char *directory,

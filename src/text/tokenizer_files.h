@@ -15,9 +15,8 @@ enum tokenizer_copy { TOKENIZER_COPY_ABSENT, TOKENIZER_COPY_SAME, TOKENIZER_COPY
 struct status tokenizer_files_compare(enum tokenizer_copy *copy, const char **name, const struct tokenizer *t,
                                       const char *directory);
 
-/* Writes the files of the vocabulary, each whole or not at all; and removes those that exist. */
+/* Writes the files of the vocabulary, each whole or not at all. */
 struct status tokenizer_files_write(const struct tokenizer *t, const char *directory);
-void tokenizer_files_remove(const struct tokenizer *t, const char *directory);
 
 /* Writes tokenizer_config.json; max_length is the number of tokens that the model can read. */
 struct status tokenizer_files_write_config(const struct tokenizer *t, const char *directory,

@@ -310,13 +310,15 @@ static void heldout_batches_are_fixed(const struct indexed *store)
     struct batch x, y;
     EXPECT_OK(text_batch_init(&x, bert_form_limits(&c)));
     EXPECT_OK(text_batch_init(&y, bert_form_limits(&c)));
-    EXPECT(bert_loader_heldout_batches(&a, 10) == 3 && bert_loader_heldout_batches(&a, 8) == 2,
+    EXPECT(bert_loader_source(&a).heldout_batches(&a, 10) == 3 &&
+               bert_loader_source(&a).heldout_batches(&a, 8) == 2,
            "10 samples by 4");
-    EXPECT(bert_loader_heldout_batches(&a, INT64_MAX) == (a.map.n_samples + 3) / 4, "no more than there are");
+    EXPECT(bert_loader_source(&a).heldout_batches(&a, INT64_MAX) == (a.map.n_samples + 3) / 4,
+           "no more than there are");
     int64_t total = 0;
     for (int64_t i = 0; i < 3; i++) {
-        EXPECT_OK(bert_loader_heldout(&a, 10, i, &x));
-        EXPECT_OK(bert_loader_heldout(&b, 10, i, &y));
+        EXPECT_OK(bert_loader_source(&a).heldout(&a, 10, i, &x));
+        EXPECT_OK(bert_loader_source(&b).heldout(&b, 10, i, &y));
         check_batch(&x, &c);
         same_batches(&x, &y);
         total += x.n_sequences;
@@ -508,8 +510,8 @@ static void positions_are_shifted(const struct indexed *store)
     EXPECT(n_last > 0, "the last position is never reached");
     EXPECT_OK(text_batch_init(&heldout, bert_form_limits(&c)));
     EXPECT_OK(text_batch_init(&usual_heldout, bert_form_limits(&c)));
-    EXPECT_OK(bert_loader_heldout(&l, 4, 0, &heldout));
-    EXPECT_OK(bert_loader_heldout(&plain, 4, 0, &usual_heldout));
+    EXPECT_OK(bert_loader_source(&l).heldout(&l, 4, 0, &heldout));
+    EXPECT_OK(bert_loader_source(&plain).heldout(&plain, 4, 0, &usual_heldout));
     same_batches(&heldout, &usual_heldout);
     batch_fini(&heldout);
     batch_fini(&usual_heldout);
@@ -570,7 +572,7 @@ static void ramps_change_with_the_run(const struct indexed *store)
     EXPECT_NEAR(rate, 0.15, 0.01);
     for (int i = 0; i < 2; i++) {
         EXPECT_OK(text_batch_init(&held[i], bert_form_limits(&c)));
-        EXPECT_OK(bert_loader_heldout(i == 0 ? &l : &constant, 4, 0, &held[i]));
+        EXPECT_OK(bert_loader_source(&l).heldout(i == 0 ? &l : &constant, 4, 0, &held[i]));
     }
     same_batches(&held[0], &held[1]);
     batch_fini(&held[0]);
@@ -613,7 +615,7 @@ static void lengths_change_with_the_run(const struct indexed *store)
     EXPECT_OK(bert_loader_step(&l, 51, &step));
     EXPECT(step.n_sequences == 12, "%lld sequences of the last length", (long long)step.n_sequences);
     EXPECT_OK(text_batch_init(&held, bert_form_limits(&c)));
-    EXPECT_OK(bert_loader_heldout(&l, 4, 0, &held));
+    EXPECT_OK(bert_loader_source(&l).heldout(&l, 4, 0, &held));
     EXPECT(held.n_sequences == 4 && held.n_real_tokens > 4 * 16, "held-out samples of %lld tokens",
            (long long)held.n_real_tokens);
     batch_fini(&held);

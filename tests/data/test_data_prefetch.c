@@ -40,7 +40,7 @@ static void steps_are_the_same(const struct bert_loader *l)
     struct batch_step alone;
     struct batch_source source = bert_loader_source(l);
     EXPECT_OK(bert_loader_init_step(&l->config, &alone));
-    EXPECT_OK(prefetch_open(&p, &source, 7, 7 + N_STEPS));
+    EXPECT_OK(prefetch_open(&p, &source, 0, 1, false, 7, 7 + N_STEPS));
     for (int64_t number = 7; number <= 7 + N_STEPS; number++) {
         const struct batch_step *step;
         EXPECT_OK(prefetch_next(&p, &step));
@@ -60,7 +60,7 @@ static void it_can_end_at_any_moment(const struct bert_loader *l)
     struct batch_source source = bert_loader_source(l);
     for (int64_t taken = 0; taken < 20; taken++) {
         struct prefetch p;
-        EXPECT_OK(prefetch_open(&p, &source, 1, taken < 3 ? 3 : 1000000));
+        EXPECT_OK(prefetch_open(&p, &source, 0, 1, false, 1, taken < 3 ? 3 : 1000000));
         for (int64_t i = 0; i < taken && i < 3; i++) {
             const struct batch_step *step;
             EXPECT_OK(prefetch_next(&p, &step));
@@ -68,7 +68,7 @@ static void it_can_end_at_any_moment(const struct bert_loader *l)
         prefetch_close(&p);
     }
     struct prefetch none;
-    EXPECT_OK(prefetch_open(&none, &source, 5, 4));
+    EXPECT_OK(prefetch_open(&none, &source, 0, 1, false, 5, 4));
     prefetch_close(&none);
 }
 
@@ -79,7 +79,7 @@ static void errors_are_passed_on(const struct indexed *store)
     const struct batch_step *step;
     EXPECT_OK(bert_loader_open(&l, config_of(store, 50)));
     struct batch_source source = bert_loader_source(&l);
-    EXPECT_OK(prefetch_open(&p, &source, 1, 10));
+    EXPECT_OK(prefetch_open(&p, &source, 0, 1, false, 1, 10));
     EXPECT_ERROR(prefetch_next(&p, &step), STATUS_DATA, "the vocabulary has 50 words");
     EXPECT_ERROR(prefetch_next(&p, &step), STATUS_DATA, "the vocabulary has 50 words");
     prefetch_close(&p);

@@ -1,8 +1,8 @@
 /* Tests of corpus/store_builder and io/token_store: parts and what is held out, the description beside a
  * store, and every way in which the three files can disagree. */
+#include "built_store.h"
 #include "fixture_store.h"
 
-#include "corpus/store_builder.h"
 #include "data/store_check.h"
 #include "text/wordpiece_tokenizer.h"
 
@@ -19,36 +19,12 @@ static struct store_builder_config config_of(const char *directory, double holdo
         .tokenizer = &tokenizer, .holdout_fraction = holdout_fraction, .seed = 1, .directory = directory};
 }
 
-static struct document_ids_worker *open_worker(bool one_sentence_per_line)
-{
-    static const struct document_ids_config configs[2] = {
-        {.tokenizer = &tokenizer},
-        {.tokenizer = &tokenizer, .one_sentence_per_line = true},
-    };
-    struct document_ids_worker *worker;
-    EXPECT_OK(document_ids_worker_create(&worker, &configs[one_sentence_per_line]));
-    return worker;
-}
-
-/* Adds a paragraph, as a document or as the next piece of one. */
-static void add_with(struct store_builder *b, struct document_ids_worker *worker, const char *text,
-                     bool begins)
-{
-    struct document d = {.begins = begins};
-    struct document_ids ids = {0};
-    buf_puts(&d.text, text);
-    EXPECT_OK(document_end_paragraph(&d));
-    EXPECT_OK(document_ids_make(worker, &ids, &d));
-    EXPECT_OK(store_builder_add(b, &ids, d.begins));
-    document_ids_fini(&ids);
-    document_fini(&d);
-}
+static const struct document_ids_config sentences = {.tokenizer = &tokenizer},
+                                        lines = {.tokenizer = &tokenizer, .one_sentence_per_line = true};
 
 static void add(struct store_builder *b, const char *text, bool begins)
 {
-    static struct document_ids_worker *worker;
-    worker = worker == NULL ? open_worker(false) : worker;
-    add_with(b, worker, text, begins);
+    built_store_add(b, &sentences, text, begins);
 }
 
 /* Builds the stores of n_documents documents of n_sentences sentences each. */
@@ -90,12 +66,10 @@ static void paragraphs_become_sentences(const char *directory)
            "description");
     token_store_close(&s);
 
-    struct document_ids_worker *lines = open_worker(true);
     EXPECT_OK(store_builder_open(&b, config_of(directory, 0)));
-    add_with(&b, lines, "A. B c. A", true);
-    add_with(&b, lines, "\x01\x02", true); /* nothing is left of it */
+    built_store_add(&b, &lines, "A. B c. A", true);
+    built_store_add(&b, &lines, "\x01\x02", true); /* nothing is left of it */
     EXPECT_OK(store_builder_commit(&b));
-    document_ids_worker_destroy(lines);
     open_store(&s, directory, "train");
     EXPECT(s.index.n_sequences == 1 && s.index.n_tokens == 6, "one sentence");
     token_store_close(&s);

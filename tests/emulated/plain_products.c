@@ -131,12 +131,21 @@ int emulated_form = -1;
 
 static int asked_for = PRODUCT_ANY; /* KILN_PRODUCT */
 
+/* The form, or the next one that fits, the first after the last. */
+static enum product_form form_from(enum product_form form, const struct cuda_product *p)
+{
+    while (!product_form_fits(form, p)) {
+        form = (enum product_form)((form + 1) % PRODUCT_FORMS);
+    }
+    return form;
+}
+
 /* Shapes take turns, unless a test or KILN_PRODUCT asks for one. */
 static enum product_form form_of(const struct cuda_product *p)
 {
     int64_t turn = (p->m + p->n + p->k) % (asked_for == PRODUCT_LIBRARY ? PRODUCT_SHORT : PRODUCT_FORMS);
     int64_t form = emulated_form >= 0 ? emulated_form : asked_for >= 0 ? PRODUCT_SHORT : turn;
-    return product_form_from((enum product_form)form, p);
+    return form_from((enum product_form)form, p);
 }
 
 /* At tiles too. */

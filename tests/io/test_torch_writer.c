@@ -184,7 +184,14 @@ static struct status save(const char *path)
                                        {"decoder.w", tensor_2d(matrix, DTYPE_F32, 3, 2)},
                                        {"short.b", tensor_1d(vector, DTYPE_F32, 2)},
                                        {"empty", tensor_1d(vector + 5, DTYPE_F32, 0)}};
-    return torch_writer_save(path, "model", items, 5);
+    struct torch_writer w;
+    torch_writer_init(&w);
+    pickle_put_dict(&w.pickle);
+    pickle_put_mark(&w.pickle);
+    pickle_put_text(&w.pickle, "model");
+    torch_writer_put_dict(&w, items, 5);
+    pickle_put_items(&w.pickle);
+    return torch_writer_commit(&w, path);
 }
 
 static void expect_tensor(const struct torch_file *f, const char *name, const float *values, int64_t d0,

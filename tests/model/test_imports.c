@@ -43,7 +43,7 @@ static struct status read_given(tensor *flat, const char *path, struct model_dir
     struct param_table params = {0};
     *flat = (tensor){0};
     TRY(model_dir_open_given(&m, path, given));
-    EXPECT_OK(bert_declare(&params, bert_family_config(&m), task));
+    EXPECT_OK(bert_declare(&params, m.config, task));
     *flat = tensor_1d(calloc((size_t)params.n_elements, sizeof(float)), DTYPE_F32, params.n_elements);
     struct status s = model_dir_read_weights(&m, &params, *flat, task, 0, report);
     param_table_fini(&params);

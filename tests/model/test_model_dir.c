@@ -121,8 +121,9 @@ static void run_and_compare(const struct fixture *f, const char *directory, cons
     EXPECT(m.task == task, "%s was taken for a %s", directory, bert_task_class(m.task));
     int64_t rows =
         strcmp(name, "encoder") == 0 ? 40 : 37; /* what its config.json says; nvidia's says 37 and has 40 */
-    EXPECT(bert_family_config(&m)->vocab_size == rows && m.tokenizer.n == 37 && m.max_length == 24,
-           "%lld, %d, %lld", (long long)bert_family_config(&m)->vocab_size, m.tokenizer.n,
+    EXPECT(((const struct bert_config *)m.config)->vocab_size == rows && m.tokenizer.n == 37 &&
+               m.max_length == 24,
+           "%lld, %d, %lld", (long long)((const struct bert_config *)m.config)->vocab_size, m.tokenizer.n,
            (long long)m.max_length);
     EXPECT(m.tokenizer.lower_case == (strcmp(name, "masked_lm") != 0), "%s lower_case", name);
     EXPECT_OK(model_outputs_compute(&o, &m, task, &f->in));
@@ -143,7 +144,7 @@ static tensor read_flat(const struct model_dir *m, struct param_table *params, e
 {
     struct load_report report;
     *params = (struct param_table){0};
-    EXPECT_OK(bert_declare(params, bert_family_config(m), task));
+    EXPECT_OK(bert_declare(params, m->config, task));
     tensor flat = tensor_1d(calloc((size_t)params->n_elements, sizeof(float)), DTYPE_F32, params->n_elements);
     EXPECT_OK(model_dir_read_weights(m, params, flat, task, 0, &report));
     return flat;
@@ -256,7 +257,7 @@ static struct status read_as(const struct fixture *f, const char *name, enum mod
     struct model_dir m;
     struct param_table params = {0};
     TRY(model_dir_open(&m, path_of(f, name)));
-    EXPECT_OK(bert_declare(&params, bert_family_config(&m), task));
+    EXPECT_OK(bert_declare(&params, m.config, task));
     tensor flat = tensor_1d(calloc((size_t)params.n_elements, sizeof(float)), DTYPE_F32, params.n_elements);
     struct status s = model_dir_read_weights(&m, &params, flat, task, may_be_new, report);
     free(flat.data);

@@ -128,7 +128,7 @@ static int64_t rows_read(const struct fixture *f)
 {
     struct model_dir m;
     EXPECT_OK(model_dir_open(&m, written_path(f)));
-    int64_t rows = bert_family_config(&m)->vocab_size;
+    int64_t rows = ((const struct bert_config *)m.config)->vocab_size;
     model_dir_close(&m);
     return rows;
 }

@@ -94,7 +94,7 @@ static void check_directory(const struct safetensors *file, const struct golden 
     struct load_report report;
     struct batch_step step;
     EXPECT_OK(model_dir_open(&m, path));
-    const struct bert_config *held = bert_family_config(&m);
+    const struct bert_config *held = m.config;
     EXPECT(m.task == g->task && held->labels.problem == g->problem && held->labels.n == g->n_labels &&
                held->classifier_dropout == 0.25,
            "%s: %s, %s, %lld labels, dropout %g", path, bert_task_class(m.task),

@@ -81,7 +81,7 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
         .resume_from_checkpoint = true,
         .disable_progress_bar = true,
     };
-    c->bert = bert_model(bert_family_config(&c->model), MODEL_TASK_QUESTION_ANSWERING);
+    c->bert = bert_model(c->model.config, MODEL_TASK_QUESTION_ANSWERING);
     c->config = (struct trainer_config){
         .net =
             {

@@ -16,6 +16,15 @@
 
 enum { LONGEST = 14, N_MICRO = 2 };
 
+static bool is_op(const char *name)
+{
+    int i = 0;
+    while (i < OP_WATCH_N_OPS && strcmp(op_watch_name(i), name) != 0) {
+        i++;
+    }
+    return i < OP_WATCH_N_OPS;
+}
+
 static void init_trainer(struct trainer *t, const struct batch_step *step)
 {
     struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
@@ -47,7 +56,7 @@ static void timed_ops_compute_the_same(const struct batch_step *step)
     for (int i = 0; i < OP_WATCH_N_OPS; i++) {
         const struct op_total *o = &timer.totals[i];
         calls += o->n_calls;
-        EXPECT(op_watch_knows(o->op), "%s", o->op);
+        EXPECT(is_op(o->op), "%s", o->op);
         EXPECT(o->n_calls == 0 || (o->bytes > 0 && o->ns > 0), "%s: %g bytes, %lld ns", o->op, o->bytes,
                (long long)o->ns);
         EXPECT(strcmp(o->op, "linear") != 0 || o->n_calls == N_MICRO * (2 * 3 + 3), "%lld products",
@@ -55,7 +64,6 @@ static void timed_ops_compute_the_same(const struct batch_step *step)
     }
     EXPECT(timer.n_events == 5 && timer.n_left_out == calls - 5, "%lld of %lld events",
            (long long)timer.n_events, (long long)calls);
-    EXPECT(!op_watch_knows("name") && !op_watch_knows("linea"), "unknown ops are known");
     op_timer_fini(&timer);
     trainer_fini(&timed);
     trainer_fini(&plain);
@@ -204,7 +212,7 @@ static void expect_nesting(const json_t *events)
 static void expect_op(const json_t *event)
 {
     const json_t *args = json_object_get(event, "args");
-    EXPECT(op_watch_knows(json_string_value(json_object_get(event, "name"))), "unknown op");
+    EXPECT(is_op(json_string_value(json_object_get(event, "name"))), "unknown op");
     EXPECT(json_number_value(json_object_get(args, "bytes")) > 0, "no bytes");
     EXPECT(json_is_number(json_object_get(args, "flops")) && json_is_string(json_object_get(args, "layer")) &&
                json_is_string(json_object_get(args, "shapes")) &&

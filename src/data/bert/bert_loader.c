@@ -316,16 +316,18 @@ static int64_t heldout_samples(const struct bert_loader *l, int64_t n)
     return n < l->map.n_samples ? n : l->map.n_samples;
 }
 
-int64_t bert_loader_heldout_batches(const struct bert_loader *l, int64_t n)
+static int64_t source_heldout_batches(const void *self, int64_t n)
 {
+    const struct bert_loader *l = self;
     int64_t size = bert_form_last(l).micro_size;
     return (heldout_samples(l, n) + size - 1) / size;
 }
 
-struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_t index, struct batch *out)
+static struct status source_heldout(const void *self, int64_t n, int64_t index, struct batch *out)
 {
-    CHECK(index >= 0 && index < bert_loader_heldout_batches(l, n), "held-out batch %lld of %lld",
-          (long long)index, (long long)bert_loader_heldout_batches(l, n));
+    const struct bert_loader *l = self;
+    CHECK(index >= 0 && index < source_heldout_batches(l, n), "held-out batch %lld of %lld", (long long)index,
+          (long long)source_heldout_batches(l, n));
     int64_t size = bert_form_last(l).micro_size;
     int64_t begin = index * size;
     int64_t end = heldout_samples(l, n);
@@ -343,16 +345,6 @@ struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_
 static struct status source_fill(const void *self, int64_t step, struct batch_step *out)
 {
     return bert_loader_step(self, step, out);
-}
-
-static int64_t source_heldout_batches(const void *self, int64_t n)
-{
-    return bert_loader_heldout_batches(self, n);
-}
-
-static struct status source_heldout(const void *self, int64_t n, int64_t index, struct batch *out)
-{
-    return bert_loader_heldout(self, n, index, out);
 }
 
 static struct status source_count_words(const void *self, double *counts, int64_t vocab_size)

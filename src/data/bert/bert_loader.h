@@ -82,15 +82,9 @@ struct status bert_loader_init_step(const struct bert_loader_config *config, str
  * tokens. STATUS_DATA if the store has a token outside the vocabulary. */
 struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out);
 
-/* Evaluation on a held-out store: its first min(n, n_samples) samples in a fixed order with fixed draws,
- * whatever the seed.  Batches have a micro-batch's size; the last one may be smaller. */
-int64_t bert_loader_heldout_batches(const struct bert_loader *l, int64_t n);
-
-/* Fills `out`, a batch with room for bert_form_limits, with held-out batch `index` of
- * [0, bert_loader_heldout_batches(l, n)). */
-struct status bert_loader_heldout(const struct bert_loader *l, int64_t n, int64_t index, struct batch *out);
-
-/* The loader as a source, which it must outlive.  It counts the pieces of the whole store. */
+/* The loader as a source, which it must outlive.  It counts the pieces of the whole store.  Held-out samples
+ * have fixed draws, whatever the seed; their batches have the size of a micro-batch, but the last one may be
+ * smaller. */
 struct batch_source bert_loader_source(const struct bert_loader *l);
 
 #endif

@@ -171,8 +171,3 @@ const struct model_family bert_family = {
     .script = &script,
     .to_onnx = bert_onnx_build,
 };
-
-struct bert_config *bert_family_config(const struct model_dir *m)
-{
-    return m->family == &bert_family ? m->config : NULL;
-}

@@ -8,7 +8,4 @@
 
 extern const struct model_family bert_family;
 
-/* The configuration of an open directory, which owns it; NULL: the directory is of another family. */
-struct bert_config *bert_family_config(const struct model_dir *m);
-
 #endif

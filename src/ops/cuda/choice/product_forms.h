@@ -62,15 +62,6 @@ static inline bool product_form_fits(enum product_form form, const struct cuda_p
     }
 }
 
-/* The form, or the next one that fits, the first after the last. */
-static inline enum product_form product_form_from(enum product_form form, const struct cuda_product *p)
-{
-    while (!product_form_fits(form, p)) {
-        form = (enum product_form)((form + 1) % PRODUCT_FORMS);
-    }
-    return form;
-}
-
 /* Where the library finds the bias of PRODUCT_EPILOGUE. */
 static inline const void *product_form_bias(const struct cuda_product *p, const void *room)
 {

@@ -28,10 +28,27 @@ static double poly_constant_rate(const struct schedule *s, double p)
                                                     : s->base * pow(fmax(1 - p, 0) / rest, s->degree);
 }
 
+static double anneal_rate(const struct schedule *s, int64_t k)
+{
+    int64_t n = batch_growth_at(&s->growth, k).before;
+    double over = (double)(n - s->warmup_samples) / (double)(s->decay_samples - s->warmup_samples);
+    if (s->warmup_samples > 0 && n <= s->warmup_samples) {
+        return s->max * (double)n / (double)s->warmup_samples;
+    }
+    if (s->decay == SCHEDULE_DECAY_CONSTANT) {
+        return s->max;
+    }
+    double left = s->decay == SCHEDULE_DECAY_LINEAR ? 1 - over : (cos(acos(-1) * over) + 1) / 2;
+    return n > s->decay_samples ? s->min : s->min + left * (s->max - s->min);
+}
+
 double schedule_rate(const struct schedule *s, int64_t k)
 {
-    return s->kind == SCHEDULE_WARMUP ? warmup_rate(s, k)
-                                      : schedule_rate_at(s, (double)k / (double)s->n_steps);
+    switch (s->kind) {
+    case SCHEDULE_WARMUP: return warmup_rate(s, k);
+    case SCHEDULE_ANNEAL: return anneal_rate(s, k);
+    default: return schedule_rate_at(s, (double)k / (double)s->n_steps);
+    }
 }
 
 double schedule_rate_at(const struct schedule *s, double p)
@@ -45,7 +62,8 @@ double schedule_rate_at(const struct schedule *s, double p)
     case SCHEDULE_LINEAR: return s->warmup < 1.0 ? s->base * left / (1.0 - s->warmup) : 0.0;
     case SCHEDULE_POLY_CONSTANT: return poly_constant_rate(s, p);
     case SCHEDULE_CONSTANT:
-    case SCHEDULE_WARMUP: break;
+    case SCHEDULE_WARMUP:
+    case SCHEDULE_ANNEAL: break;
     }
     return s->base;
 }

@@ -85,6 +85,35 @@ static void warmup_counts_steps(void)
     EXPECT_NEAR(schedule_rate(&s, 10002), 1e-4, 1e-18);
 }
 
+/* The 13B recipe of Megatron-DeepSpeed: the rate of a step is that of the samples before it. */
+static void annealing_counts_samples(void)
+{
+    struct schedule s = {.kind = SCHEDULE_ANNEAL,
+                         .max = 1e-4,
+                         .min = 1e-5,
+                         .decay = SCHEDULE_DECAY_COSINE,
+                         .warmup_samples = 216320,
+                         .decay_samples = 126953125,
+                         .growth = {16, 16, 5000000, 1024}};
+    EXPECT_NEAR(schedule_rate(&s, 1), 0, 0);
+    EXPECT_NEAR(schedule_rate(&s, 2), 7.396e-9, 1e-12); /* published in its log, at step 1 */
+    s.growth = (struct batch_growth){.batch = 1000};
+    s.warmup_samples = 10000;
+    s.decay_samples = 110000;
+    EXPECT_NEAR(schedule_rate(&s, 6), 5e-5, 1e-18);
+    EXPECT_NEAR(schedule_rate(&s, 11), 1e-4, 1e-18);
+    EXPECT_NEAR(schedule_rate(&s, 36), 1e-5 + 9e-5 * (1 + sqrt(0.5)) / 2, 1e-15);
+    EXPECT_NEAR(schedule_rate(&s, 61), 5.5e-5, 1e-15);
+    EXPECT_NEAR(schedule_rate(&s, 111), 1e-5, 1e-15);
+    EXPECT_NEAR(schedule_rate(&s, 500), 1e-5, 0);
+    s.decay = SCHEDULE_DECAY_LINEAR;
+    EXPECT_NEAR(schedule_rate(&s, 36), 1e-5 + 9e-5 * 0.75, 1e-15);
+    s.decay = SCHEDULE_DECAY_CONSTANT;
+    EXPECT_NEAR(schedule_rate(&s, 500), 1e-4, 0);
+    s.warmup_samples = 0;
+    EXPECT_NEAR(schedule_rate(&s, 1), 1e-4, 0);
+}
+
 int main(void)
 {
     poly_schedule_has_its_published_rates();
@@ -92,5 +121,6 @@ int main(void)
     rates_of_parts_are_those_of_steps();
     constant_part_has_its_published_rates();
     warmup_counts_steps();
+    annealing_counts_samples();
     return 0;
 }

@@ -221,6 +221,15 @@ int64_t batch_step_number(const struct batch_step *step, int64_t k)
     return step->first_micro + k * step->apart;
 }
 
+int64_t batch_step_filled_number(const struct batch_step *step, int64_t k, int64_t n_groups, int64_t n_filled)
+{
+    int64_t m = batch_step_number(step, k), each = step->n_all_micro / n_groups, filled = n_filled / n_groups;
+    if (step->apart > 1) { /* ranks take turns */
+        return m < n_filled ? m : -1;
+    }
+    return m % each < filled ? m / each * filled + m % each : -1;
+}
+
 struct batch_step batch_step_part(const struct batch_step *step, int part, int n_parts)
 {
     struct batch_step p = *step;

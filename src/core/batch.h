@@ -122,6 +122,12 @@ void batch_step_count(struct batch_step *step);
 /* The number, in the global batch, of the k-th micro-batch that is here. */
 int64_t batch_step_number(const struct batch_step *step, int64_t k);
 
+/* Which of the n_filled micro-batches with sequences the k-th that is here is; -1: it has none.  n_groups
+ * ranks, or as many as ranks may be, have equal parts of them, and the first micro-batches of each are
+ * filled. */
+int64_t batch_step_filled_number(const struct batch_step *step, int64_t k, int64_t n_groups,
+                                 int64_t n_filled);
+
 /* Part `part` of n_parts of the global batch: a view of consecutive micro-batches, which must be here, with
  * the counts of all. */
 struct batch_step batch_step_part(const struct batch_step *step, int part, int n_parts);

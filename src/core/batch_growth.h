@@ -1,16 +1,17 @@
-/* batch_growth: the samples of each step of a run whose batches grow in steps of samples: what Megatron-LM calls
- * --rampup-batch-size START INCREMENT SAMPLES.
+/* batch_growth: the samples of each step of a run whose batches grow in steps of samples: what Megatron-LM
+ * calls --rampup-batch-size START INCREMENT SAMPLES.
  *
- * The rule: the batch of a step and the samples before it follow from the step's number alone, so that any step
- * can be made directly.  Source: megatron/microbatches.py of Megatron-LM, whose arithmetic in fp64 this is. */
+ * The rule: the batch of a step and the samples before it follow from the step's number alone, so that any
+ * step can be made directly.  Source: megatron/microbatches.py of Megatron-LM, whose arithmetic in fp64
+ * this is. */
 #ifndef KILN_CORE_BATCH_GROWTH_H
 #define KILN_CORE_BATCH_GROWTH_H
 
 #include <stdint.h>
 
-/* While at most n_samples were taken, a batch has start + increment floor(taken / (n_samples / n)) samples, with
- * n = (batch - start) / increment, a whole number; later, `batch`.  n_samples 0: always `batch`.  batch 0:
- * nothing is given. */
+/* While at most n_samples were taken, a batch has start + increment floor(taken / (n_samples / n))
+ * samples, with n = (batch - start) / increment, a whole number; later, `batch`.  n_samples 0: always
+ * `batch`.  batch 0: nothing is given. */
 struct batch_growth {
     int64_t start, increment, n_samples, batch;
 };

@@ -12,7 +12,9 @@
 
 /* Event and Summary, by their field numbers. */
 enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5 };
-enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2 };
+enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
+enum { METADATA_PLUGIN = 1, PLUGIN_NAME = 1 };
+enum { TENSOR_DTYPE = 1, TENSOR_SHAPE = 2, TENSOR_STRING = 8, SHAPE_DIM = 2, DIM_SIZE = 1, DTYPE_STRING = 7 };
 
 static void append_u32(struct buf *b, uint32_t v)
 {
@@ -52,10 +54,21 @@ void tfevents_append_version(struct buf *b, double wall_s)
     append_event(b, &event);
 }
 
+/* Frees the summary. */
+static void put_event(struct buf *b, int64_t step, double wall_s, struct buf *summary)
+{
+    struct buf event = {0};
+    protobuf_put_double(&event, EVENT_WALL_TIME, wall_s);
+    protobuf_put_int(&event, EVENT_STEP, step);
+    protobuf_put_message(&event, EVENT_SUMMARY, summary);
+    buf_fini(summary);
+    append_event(b, &event);
+}
+
 void tfevents_append_scalars(struct buf *b, int64_t step, double wall_s,
                              const struct tfevents_scalar *scalars, size_t n)
 {
-    struct buf event = {0}, summary = {0};
+    struct buf summary = {0};
     for (size_t i = 0; i < n; i++) {
         struct buf value = {0};
         protobuf_put_text(&value, VALUE_TAG, scalars[i].tag);
@@ -63,11 +76,38 @@ void tfevents_append_scalars(struct buf *b, int64_t step, double wall_s,
         protobuf_put_message(&summary, SUMMARY_VALUE, &value);
         buf_fini(&value);
     }
-    protobuf_put_double(&event, EVENT_WALL_TIME, wall_s);
-    protobuf_put_int(&event, EVENT_STEP, step);
-    protobuf_put_message(&event, EVENT_SUMMARY, &summary);
-    buf_fini(&summary);
-    append_event(b, &event);
+    put_event(b, step, wall_s, &summary);
+}
+
+/* A text is a tensor of one string, [1], with the name of the plugin that shows it. */
+static void put_text_value(struct buf *value, const char *text)
+{
+    struct buf plugin = {0}, metadata = {0}, dim = {0}, shape = {0}, t = {0};
+    protobuf_put_text(&plugin, PLUGIN_NAME, "text");
+    protobuf_put_message(&metadata, METADATA_PLUGIN, &plugin);
+    protobuf_put_int(&dim, DIM_SIZE, 1);
+    protobuf_put_message(&shape, SHAPE_DIM, &dim);
+    protobuf_put_int(&t, TENSOR_DTYPE, DTYPE_STRING);
+    protobuf_put_message(&t, TENSOR_SHAPE, &shape);
+    protobuf_put_text(&t, TENSOR_STRING, text);
+    protobuf_put_message(value, VALUE_TENSOR, &t);
+    protobuf_put_message(value, VALUE_METADATA, &metadata);
+    struct buf *const parts[] = {&plugin, &metadata, &dim, &shape, &t};
+    for (int i = 0; i < 5; i++) {
+        buf_fini(parts[i]);
+    }
+}
+
+void tfevents_append_text(struct buf *b, int64_t step, double wall_s, const char *name, const char *text)
+{
+    struct buf summary = {0}, value = {0}, tag = {0};
+    buf_printf(&tag, "%s/text_summary", name);
+    protobuf_put_text(&value, VALUE_TAG, tag.failed ? "" : buf_text(&tag));
+    put_text_value(&value, text);
+    protobuf_put_message(&summary, SUMMARY_VALUE, &value);
+    put_event(b, step, wall_s, &summary);
+    buf_fini(&tag);
+    buf_fini(&value);
 }
 
 /* Writes the contents of `b` and frees it. */
@@ -110,5 +150,16 @@ struct status tfevents_write(struct tfevents *t, int64_t step, double wall_s,
         return status_ok();
     }
     tfevents_append_scalars(&b, step, wall_s, scalars, n);
+    return write_records(t, &b);
+}
+
+struct status tfevents_write_text(struct tfevents *t, int64_t step, double wall_s, const char *name,
+                                  const char *text)
+{
+    struct buf b = {0};
+    if (t->log.file == NULL) {
+        return status_ok();
+    }
+    tfevents_append_text(&b, step, wall_s, name, text);
     return write_records(t, &b);
 }

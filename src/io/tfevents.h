@@ -1,4 +1,4 @@
-/* tfevents: event files that TensorBoard reads, scalars only.
+/* tfevents: event files that TensorBoard reads: scalars and texts.
  *
  * A file is a sequence of TFRecords (u64 length, masked CRC-32C of it, the bytes, masked CRC-32C of them),
  * each an Event in Protocol Buffers' encoding; the first one names the version, "brain.Event:2".  Files are
@@ -28,10 +28,15 @@ void tfevents_close(struct tfevents *t);
 struct status tfevents_write(struct tfevents *t, int64_t step, double wall_s,
                              const struct tfevents_scalar *scalars, size_t n);
 
+/* Appends a text under NAME/text_summary, as PyTorch's SummaryWriter does. */
+struct status tfevents_write_text(struct tfevents *t, int64_t step, double wall_s, const char *name,
+                                  const char *text);
+
 /* The parts of it, for tests: n bytes as a record, and one event as a whole record. */
 void tfevents_append_record(struct buf *b, const void *bytes, size_t n);
 void tfevents_append_version(struct buf *b, double wall_s);
 void tfevents_append_scalars(struct buf *b, int64_t step, double wall_s,
                              const struct tfevents_scalar *scalars, size_t n);
+void tfevents_append_text(struct buf *b, int64_t step, double wall_s, const char *name, const char *text);
 
 #endif

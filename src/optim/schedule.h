@@ -39,26 +39,17 @@ struct schedule {
     struct batch_growth growth; /* the samples of each step */
 };
 
-/* The rate of step k, 1 <= k <= T, with p = k / T and w the warm-up:
- *     p < w:     base p / w
- *     poly:      base (1 - p)^degree; not renormalised where the warm-up ends, so the rate drops there,
- *                and it is 0 at k = T, both as in the replaced script (docs/quirks.md)
- *     linear:    base (1 - p) / (1 - w)
- *     constant:  base
- *     poly, constant: base until p = w + c, then base ((1 - p) / (1 - w - c))^degree, without a jump
- * SCHEDULE_WARMUP counts steps: i = k - 2, W = warmup_steps, D = decay_steps.  As in DeepSpeed 0.7, the first
- * step has the optimizer's own rate, and the count begins after it (docs/quirks.md):
- *     k = 1:     base
- *     i < W:     min + (max - min) i / W, or log(i + 1) / log(W) for i / W
- *     D = 0:     max
- *     else:      min + (max - min) (D - i) / (D - W), at least min
- * SCHEDULE_ANNEAL counts samples: n before step k, W = warmup_samples, D = decay_samples, r = (n - W) / (D - W).
- * The count is moved after a step, so the first step has the rate 0 (docs/quirks.md):
- *     n <= W:    max n / W
- *     constant:  max
- *     n > D:     min
- *     linear:    min + (max - min) (1 - r)
- *     cosine:    min + (max - min) (1 + cos(pi r)) / 2 */
+/* The rate of step k, 1 <= k <= T, with p = k / T and w the warm-up: p < w:     base p / w poly:      base
+ * (1 - p)^degree; not renormalised where the warm-up ends, so the rate drops there, and it is 0 at k = T,
+ * both as in the replaced script (docs/quirks.md) linear:    base (1 - p) / (1 - w) constant:  base poly,
+ * constant: base until p = w + c, then base ((1 - p) / (1 - w - c))^degree, without a jump SCHEDULE_WARMUP
+ * counts steps: i = k - 2, W = warmup_steps, D = decay_steps.  As in DeepSpeed 0.7, the first step has the
+ * optimizer's own rate, and the count begins after it (docs/quirks.md): k = 1:     base i < W:     min +
+ * (max - min) i / W, or log(i + 1) / log(W) for i / W D = 0:     max else:      min + (max - min) (D - i)
+ * / (D - W), at least min SCHEDULE_ANNEAL counts samples: n before step k, W = warmup_samples, D =
+ * decay_samples, r = (n - W) / (D - W). The count is moved after a step, so the first step has the rate 0
+ * (docs/quirks.md): n <= W:    max n / W constant:  max n > D:     min linear:    min + (max - min) (1 -
+ * r) cosine:    min + (max - min) (1 + cos(pi r)) / 2 */
 double schedule_rate(const struct schedule *s, int64_t k);
 
 /* The rate after the part p of the run, in [0, 1]; for runs whose steps are not counted.  Not of

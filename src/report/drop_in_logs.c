@@ -139,12 +139,16 @@ void drop_in_logs_open(struct drop_in_logs *l, const struct drop_in_options *o)
     if (o->deepspeed != NULL) {
         deepspeed_log_open(&l->deepspeed, o->deepspeed, l->dllog.print, o->step);
     }
+    if (o->megatron != NULL) {
+        megatron_log_open(&l->megatron, o->megatron);
+    }
 }
 
 void drop_in_logs_close(struct drop_in_logs *l)
 {
     dllog_close(&l->dllog);
     deepspeed_log_close(&l->deepspeed);
+    megatron_log_close(&l->megatron);
     for (int i = 0; i < N_STREAMS; i++) {
         tfevents_close(&l->streams[i]);
     }
@@ -253,7 +257,11 @@ void drop_in_logs_event(struct drop_in_logs *l, const char *event, const json_t 
         tell_tensorboard(l, event, fields, global_step);
     }
     if (strcmp(event, "saved") == 0) {
-        deepspeed_log_saved(&l->deepspeed, json_integer_value(json_object_get(fields, "global_step")));
+        int64_t saved = json_integer_value(json_object_get(fields, "global_step"));
+        deepspeed_log_saved(&l->deepspeed, saved);
+        megatron_log_saved(&l->megatron, saved,
+                           json_number_value(json_object_get(fields, "stall_seconds")) +
+                               json_number_value(json_object_get(fields, "write_seconds")));
     }
 }
 

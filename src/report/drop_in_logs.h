@@ -10,6 +10,7 @@
 #include "io/tfevents.h"
 #include "nn/model.h"
 #include "report/deepspeed_log.h"
+#include "report/megatron_log.h"
 
 /* The script that was replaced. */
 enum drop_in_task { DROP_IN_PRETRAINING, DROP_IN_FINETUNING };
@@ -25,6 +26,7 @@ struct drop_in_logs {
     struct tfevents streams[N_STREAMS];
     bool stream_open[N_STREAMS];
     struct deepspeed_log deepspeed;
+    struct megatron_log megatron;
 };
 
 struct drop_in_options {
@@ -34,6 +36,7 @@ struct drop_in_options {
     bool append;                                   /* the run is resumed: append to the dllogger file */
     const struct model *model;                     /* borrowed */
     const struct deepspeed_log_options *deepspeed; /* NULL: the run is not one of the DeepSpeed script */
+    const struct megatron_log_options *megatron;   /* NULL: it is not one of Megatron-DeepSpeed's */
     int64_t step;                                  /* in-phase, done before this run */
 };
 

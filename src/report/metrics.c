@@ -76,6 +76,7 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
         .tensorboard_in = m->options.tensorboard ? m->directory : NULL,
         .append = s->global_step > 0,
         .deepspeed = s->deepspeed,
+        .megatron = s->megatron,
         .model = s->trainer->config.net.model,
         .step = s->step,
     };
@@ -377,7 +378,14 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
                                        .lr = lr,
                                        .loss_scale = r->loss_scale,
                                        .skipped = r->skipped};
+    struct megatron_step megatron = {.step = step,
+                                     .wall_s = deepspeed.wall_s,
+                                     .loss = deepspeed.loss,
+                                     .grad_norm = r->grad_norm,
+                                     .loss_scale = r->loss_scale,
+                                     .skipped = r->skipped};
     drop_in_logs_step(&m->drop_in, &deepspeed);
+    megatron_log_step(&m->drop_in.megatron, &megatron);
     if (r->skipped) {
         metrics_skipped(m, step, r);
         return;
@@ -422,27 +430,64 @@ static void add_unigram(json_t *event, const struct trainer_result *r, const str
     }
 }
 
-void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
-                        const struct unigram *u, int64_t evaluation_ns)
+/* Its means, for the event, and for the lines that follow. */
+static json_t *take_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r)
 {
     json_t *event = json_pack("{s:I, s:I}", "step", (json_int_t)step, "global_step",
                               (json_int_t)(m->phase_offset + step));
-    struct buf text = {0};
     for (int i = 0; i < r->n_sums; i++) {
         m->heldout_means[i] = trainer_sum_mean(&r->sums[i]);
         json_object_set_new(event, r->sums[i].of->name, json_real(m->heldout_means[i]));
     }
-    add_unigram(event, r, u);
     m->evaluated = true;
-    metrics_event(m, "evaluation", event);
-    put_heldout(&text, r, u);
-    log_info("phase %d step %lld held-out: %s", m->phase, (long long)step, buf_text(&text));
-    buf_fini(&text);
+    return event;
+}
+
+static void end_evaluation(struct metrics *m, int64_t evaluation_ns)
+{
     draw_report(m, false);
     m->evaluation_ns += evaluation_ns;
     leave_out_evaluation(&m->logged, evaluation_ns);
     leave_out_evaluation(&m->told, evaluation_ns);
     deepspeed_log_leave_out(&m->drop_in.deepspeed, evaluation_ns);
+}
+
+void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
+                        const struct unigram *u, int64_t evaluation_ns)
+{
+    json_t *event = take_evaluation(m, step, r);
+    struct buf text = {0};
+    add_unigram(event, r, u);
+    metrics_event(m, "evaluation", event);
+    put_heldout(&text, r, u);
+    log_info("phase %d step %lld held-out: %s", m->phase, (long long)step, buf_text(&text));
+    buf_fini(&text);
+    end_evaluation(m, evaluation_ns);
+}
+
+void metrics_validation(struct metrics *m, int64_t step, const struct trainer_result *r, const char *of,
+                        int64_t n_samples, bool plots, int64_t evaluation_ns)
+{
+    json_t *event = take_evaluation(m, step, r);
+    struct buf text = {0};
+    json_object_set_new(event, "samples", json_integer(n_samples));
+    metrics_event(m, plots ? "evaluation" : "test", event);
+    put_heldout(&text, r, NULL);
+    log_info("%s: %lld held-out samples: %s", of, (long long)n_samples, buf_text(&text));
+    buf_fini(&text);
+    end_evaluation(m, evaluation_ns);
+    megatron_log_validation(&m->drop_in.megatron, step, clock_wall_s(), of, trainer_result_loss(r), plots,
+                            evaluation_ns);
+}
+
+void metrics_batch(struct metrics *m, int64_t ns)
+{
+    megatron_log_batch(&m->drop_in.megatron, ns);
+}
+
+void metrics_saving(struct metrics *m, int64_t global_step)
+{
+    megatron_log_saving(&m->drop_in.megatron, global_step);
 }
 
 void metrics_average(struct metrics *m, const char *path, const struct trainer_result *r)

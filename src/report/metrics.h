@@ -37,6 +37,7 @@ struct metrics_start {
     const char *task;                              /* "pre-training" */
     enum drop_in_task drop_in;                     /* the replaced script whose logs to write */
     const struct deepspeed_log_options *deepspeed; /* of its variant with DeepSpeed; NULL: it is not that */
+    const struct megatron_log_options *megatron;   /* of Megatron-DeepSpeed's script; NULL: it is not that */
     const struct trainer *trainer;
     int n_ranks;         /* that train together */
     const json_t *flags; /* as given, for the logs; may be NULL */
@@ -116,6 +117,14 @@ void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_resul
 /* After an evaluation: one line. */
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
                         const struct unigram *u, int64_t evaluation_ns);
+
+/* The same of held-out samples that no other evaluation has; `of` says where the run is. */
+void metrics_validation(struct metrics *m, int64_t step, const struct trainer_result *r, const char *of,
+                        int64_t n_samples, bool plots, int64_t evaluation_ns);
+
+/* The next step has waited so long for its batch; a checkpoint is begun. */
+void metrics_batch(struct metrics *m, int64_t ns);
+void metrics_saving(struct metrics *m, int64_t global_step);
 
 /* After an evaluation of the weights of another model, at `path`: one line, and the event "average". */
 void metrics_average(struct metrics *m, const char *path, const struct trainer_result *r);

@@ -279,6 +279,8 @@ static struct loop loop_of(struct tuning *t)
         .log = t->log,
         .directory = o->output_dir,
         .data_flag = "--train_file",
+        .output_flag = "--output_dir",
+        .resume_flag = "--resume_from_checkpoint",
         .tokenizer = t->tokenizer,
         .schedule = {SCHEDULE_LINEAR, o->learning_rate, o->warmup_proportion, 0, n_steps},
         .state = state_of(o, &t->trainer->config, n_steps),

@@ -54,17 +54,16 @@ static struct status resume_from(struct loop *l, const struct training_state *fr
 static struct status refuse_checkpoints(const struct loop *l, const struct training_state *from)
 {
     const char *class = json_string_value(json_array_get(json_object_get(from->config, "architectures"), 0));
-    return status_error(STATUS_USAGE,
-                        "%s already has checkpoints%s%s; add --resume_from_checkpoint to continue, or give "
-                        "another --output_dir",
-                        l->directory, class == NULL ? "" : " of a ", class == NULL ? "" : class);
+    return status_error(
+        STATUS_USAGE, "%s already has checkpoints%s%s; add %s to continue, or give another %s", l->directory,
+        class == NULL ? "" : " of a ", class == NULL ? "" : class, l->resume_flag, l->output_flag);
 }
 
 struct status loop_restore(struct loop *l, bool *found)
 {
     struct training_state from;
     struct training_state_place place = l->place;
-    place.directory = l->directory;
+    place.directory = l->resume_from != NULL ? l->resume_from : l->directory;
     place.phase_began = l->state.global_step;
     TRY(training_state_open(&from, &place));
     struct status s = status_ok();
@@ -230,6 +229,12 @@ static void end_of_step_time(struct loop *l)
     if (l->clock != NULL) {
         run_clock_end_step(l->clock, clock_ns());
     }
+}
+
+/* Whether `exit` ends the run at this step. */
+static struct status agree_on_leaving(struct loop *l)
+{
+    return loop_is_over(l) ? status_ok() : run_exit_is_due(&l->exit, l->world, l->state.step, &l->leaving);
 }
 
 /* *stopping: some rank was asked to stop.  Beside that all ranks take the first one's time, of which the run
@@ -457,11 +462,11 @@ static struct status end_step(struct loop *l, bool stopping)
         TRY(evaluate(l, &best));
     }
     bool at_end = l->saves_at_end && loop_is_over(l);
-    if ((best || at_end) && !due) {
+    if ((best || at_end || l->leaving) && !due) {
         due = true;
         TRY(before_save(l, due, stopping));
     }
-    return due || stopping ? save(l, at_end || stopping) : status_ok();
+    return due || stopping ? save(l, at_end || stopping || l->leaving) : status_ok();
 }
 
 struct status loop_take_best(struct loop *l)
@@ -502,10 +507,9 @@ static struct status stopped(const struct loop *l)
             STATUS_PREEMPTED,
             "stopped by a signal within the first step; the same command begins where this one did");
     }
-    return status_error(
-        STATUS_PREEMPTED,
-        "stopped by a signal after step %lld; the same command with --resume_from_checkpoint continues it",
-        (long long)l->state.step);
+    return status_error(STATUS_PREEMPTED,
+                        "stopped by a signal after step %lld; the same command with %s continues it",
+                        (long long)l->state.step, l->resume_flag);
 }
 
 struct status loop_run(struct loop *l)
@@ -513,7 +517,7 @@ struct status loop_run(struct loop *l)
     bool stopping = false, back;
     stop_begin_work();
     slow_work_phase(&l->start, "making the first batch");
-    while (!loop_is_over(l) && !stopping && !l->abandoned) {
+    while (!loop_is_over(l) && !stopping && !l->abandoned && !l->leaving) {
         TRY(one_step(l, &back));
         slow_work_end(&l->start);
         if (l->abandoned) {
@@ -521,6 +525,7 @@ struct status loop_run(struct loop *l)
             continue;
         }
         TRY(agree_on_end(l, &stopping));
+        TRY(agree_on_leaving(l));
         TRY(back && !stopping ? status_ok()
                               : end_step(l, stopping)); /* what was due at a checkpoint was done */
     }

@@ -12,6 +12,7 @@
 #include "task/early_stop.h"
 #include "task/health.h"
 #include "task/run_clock.h"
+#include "task/run_exit.h"
 #include "watch/profile.h"
 #include "task/run_state.h"
 #include "model/training_state.h"
@@ -52,7 +53,9 @@ struct loop {
     const struct comm *world;
     struct metrics *log;
     const char *directory;
-    const char *data_flag; /* the flag of the training data, for messages: "--input_dir" */
+    /* flags for messages: of the training data, the output, and to resume: "--input_dir", ... */
+    const char *data_flag, *output_flag, *resume_flag;
+    const char *resume_from; /* the directory whose checkpoint to resume from; NULL: `directory` */
     const struct tokenizer *tokenizer;
     struct schedule schedule;
     /* the rate rises from 0 over so many tokens, besides what the schedule does; 0: it does not */
@@ -62,6 +65,7 @@ struct loop {
     int64_t last_step;       /* in-phase step after which this run ends */
     int64_t save_steps;      /* between checkpoints; 0: none between */
     int64_t eval_steps;      /* between evaluations; 0: none between */
+    struct run_exit exit;    /* what else ends the run */
     struct early_stop_options early;
     struct health_options health;
     /* between comparisons of all ranks' weights, besides those before the first step and each save; 0: no
@@ -85,6 +89,7 @@ struct loop {
     struct within_step within;
     struct micro_hook micro_hook; /* of the trainer: within */
     bool abandoned;               /* the run was asked to stop within a step, which is not taken */
+    bool leaving;                 /* it ends, by `exit` */
     struct save_run save_run;
     struct profile profile;
     struct tensor_log tensor_log;

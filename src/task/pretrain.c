@@ -50,11 +50,54 @@ static void advise(struct pretrain_run *r)
     r->plateau.advice = r->advice[0] != '\0' ? r->advice : NULL;
 }
 
+/* Samples [first, first + n) of held-out data; `of` says where the run is. */
+static struct status validate(struct pretrain_run *r, struct validation *v, int64_t first, int64_t n,
+                              const char *of, double *loss)
+{
+    struct trainer_result result;
+    int64_t start = clock_ns();
+    int64_t micro = r->options->train_batch_size / r->options->gradient_accumulation_steps;
+    profile_phase(&r->loop.profile, "evaluation");
+    TRY(validation_run(v, &r->trainer, &r->world, first, n, micro, &result));
+    profile_phase(&r->loop.profile, NULL);
+    metrics_validation(&r->metrics, r->loop.state.step, &result, of, n, v == &r->validation,
+                       clock_ns() - start);
+    *loss = trainer_result_loss(&result);
+    return status_ok();
+}
+
+/* With eval_iters: batches of the size that the step's has, behind those of the evaluation before.  At the
+ * end of training one more, and the test. */
+static struct status evaluate_next(struct pretrain_run *r, double *loss)
+{
+    const struct pretrain_options *o = r->options;
+    int64_t step = r->loop.state.step, n = o->eval_iters * pretrain_samples_at(o, step).batch;
+    char at[40];
+    snprintf(at, sizeof at, "iteration %lld", (long long)step);
+    if (r->validation.source != NULL && o->eval_steps > 0 && step % o->eval_steps == 0) {
+        TRY(validate(r, &r->validation, pretrain_validated_before(o, step), n, at, loss));
+    }
+    if (step < o->max_steps) {
+        return status_ok();
+    }
+    if (r->validation.source != NULL) {
+        TRY(validate(r, &r->validation, pretrain_validated_before(o, step + 1), n,
+                     "the end of training for val data", loss));
+    }
+    double of_test;
+    return r->test.source == NULL
+               ? status_ok()
+               : validate(r, &r->test, 0, n, "the end of training for test data", &of_test);
+}
+
 static struct status evaluate(void *self, double *loss)
 {
     struct pretrain_run *r = self;
     struct trainer_result result;
     *loss = NAN;
+    if (r->options->eval_iters > 0) {
+        return evaluate_next(r, loss);
+    }
     if (r->evaluation.batches.n_micro == 0) {
         return status_ok();
     }
@@ -84,7 +127,10 @@ static struct status next_batch(void *self, int64_t step, const struct batch_ste
         r->prefetching = false;
         TRY(open_prefetch(r, step));
     }
-    return prefetch_next(&r->prefetch, batch);
+    int64_t start = clock_ns();
+    struct status s = prefetch_next(&r->prefetch, batch);
+    metrics_batch(&r->metrics, clock_ns() - start);
+    return s;
 }
 
 static void on_result(void *self, const struct batch_step *batch, double lr,
@@ -104,8 +150,10 @@ static struct pace pace_of(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     const struct ramp *ramp = &o->n_micro;
-    double share =
-        ramp_is_given(ramp) ? 1 - ramp->share * (1 - ramp->from / ramp->to) / 2 : 1; /* of full batches */
+    double whole = (double)o->max_steps * (double)o->train_batch_size;
+    double share = o->growth.batch > 0   ? (double)pretrain_samples_at(o, o->max_steps + 1).before / whole
+                   : ramp_is_given(ramp) ? 1 - ramp->share * (1 - ramp->from / ramp->to) / 2
+                                         : 1; /* of full batches */
     double n_micro = (double)o->gradient_accumulation_steps;
     double epoch = r->in.train.steps_per_epoch * n_micro;
     return (struct pace){
@@ -150,6 +198,9 @@ static const struct loop_task pretraining = {.next_batch = next_batch,
 static struct loop loop_of(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
+    struct pretrain_flag_names flags = pretrain_flags(o);
+    struct run_exit leaves = o->exit;
+    leaves.start_ns = r->start_ns;
     return (struct loop){
         .task = &pretraining,
         .self = r,
@@ -157,7 +208,10 @@ static struct loop loop_of(struct pretrain_run *r)
         .world = &r->world,
         .log = &r->metrics,
         .directory = o->output_dir,
-        .data_flag = "--input_dir",
+        .data_flag = flags.data,
+        .output_flag = flags.output,
+        .resume_flag = flags.resume,
+        .resume_from = o->load_dir,
         .tokenizer = &r->in.tokenizer,
         .schedule = pretrain_schedule(o),
         .warmup_tokens = o->warmup_tokens,
@@ -166,6 +220,7 @@ static struct loop loop_of(struct pretrain_run *r)
         .last_step = pretrain_last_step(o),
         .save_steps = o->num_steps_per_checkpoint,
         .eval_steps = o->eval_steps,
+        .exit = leaves,
         .early = o->early,
         .health = o->health,
         .replica_check_steps = o->ranks.replica_check_steps,
@@ -199,7 +254,7 @@ static struct status train(struct pretrain_run *r)
 static struct memory_cut memory_cut_of(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
-    return (struct memory_cut){.flag = "--train_batch_size",
+    return (struct memory_cut){.flag = pretrain_flags(o).batch,
                                .batch_size = o->train_batch_size,
                                .n_micro = o->gradient_accumulation_steps,
                                .can_cut = true,
@@ -284,7 +339,7 @@ static struct status begin_check(struct pretrain_run *r)
 {
     char path[CHECKPOINT_PATH_BYTES];
     bool reads;
-    TRY(checkpoint_path(path, "%s/train.bin", r->in.train.place));
+    TRY(checkpoint_path(path, "%s.bin", r->in.train.store_path));
     TRY(same_inputs_reader(&r->world, path, &reads));
     if (!reads) {
         return status_ok();
@@ -304,6 +359,27 @@ static struct status compare_inputs(struct pretrain_run *r)
     same_run_add(&same, "the data of --input_dir", r->in.train.id);
     same_run_add_hash(&same, "the held-out data", hash);
     return same_run_check(&same, &r->world, STATUS_DATA);
+}
+
+/* Held-out data whose samples are drawn when they are needed. */
+static struct status open_validation(struct pretrain_run *r)
+{
+    struct pretrain_inputs *in = &r->in;
+    TRY(in->heldout.source.self == NULL ? status_ok() : validation_init(&r->validation, &in->heldout.source));
+    return in->test.source.self == NULL ? status_ok() : validation_init(&r->test, &in->test.source);
+}
+
+static struct status open_evaluation(struct pretrain_run *r)
+{
+    if (r->in.heldout.source.self == NULL) {
+        return status_ok();
+    }
+    slow_work_phase(&r->loop.start, "drawing held-out samples, and counting the words of %s,",
+                    r->options->input_dir);
+    TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, r->options->eval_samples, &r->in.train.source,
+                        r->in.model->sums[0].labels, r->in.model->vocab_size));
+    pretrain_inputs_release_heldout(&r->in);
+    return status_ok();
 }
 
 static struct status run_phase(struct pretrain_run *r, const struct trainer_plan *plan)
@@ -330,13 +406,7 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
         return export_best(r);
     }
     TRY(begin_check(r));
-    if (r->in.heldout.source.self != NULL) {
-        slow_work_phase(&r->loop.start, "drawing held-out samples, and counting the words of %s,",
-                        r->options->input_dir);
-        TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, o->eval_samples, &r->in.train.source,
-                            r->in.model->sums[0].labels, r->in.model->vocab_size));
-        pretrain_inputs_release_heldout(&r->in);
-    }
+    TRY(o->eval_iters > 0 ? open_validation(r) : open_evaluation(r));
     TRY(stop_before_work());
     TRY(pretrain_open_logs(r, free_before));
     TRY(loop_open(&r->loop));
@@ -365,6 +435,8 @@ static void close_run(struct pretrain_run *r)
     loop_close(&r->loop);
     metrics_close(&r->metrics);
     evaluation_fini(&r->evaluation);
+    validation_fini(&r->validation);
+    validation_fini(&r->test);
     trainer_fini(&r->trainer);
     store_check_close(&r->check);
     pretrain_inputs_close(&r->in);
@@ -409,6 +481,12 @@ struct status pretrain_run(const struct pretrain_options *of_one)
                           &all.gradient_accumulation_steps));
     TRY(emulation_take(&all, &r.world));
     TRY(pretrain_check(o));
+    bool is_switched;
+    TRY(together_any(&r.world, run_exit_is_switched(&o->exit), &is_switched));
+    if (is_switched) {
+        log_warning("%s, the kill switch, is there: the run does not begin", o->exit.kill_switch);
+        return status_ok();
+    }
     TRY(backend_find(&r.backend, o->device));
     if (r.world.rank == 0) {
         backend_announce(&r.backend, o->device);

@@ -6,16 +6,19 @@
 #ifndef KILN_TASK_PRETRAIN_H
 #define KILN_TASK_PRETRAIN_H
 
+#include "core/batch_growth.h"
 #include "core/json.h"
 #include "core/ramp.h"
 #include "dev/precision.h"
 #include "optim/schedule.h"
 #include "pass/tensor_log.h"
 #include "report/deepspeed_log.h"
+#include "report/megatron_log.h"
 #include "task/early_stop.h"
 #include "task/emulation.h"
 #include "task/health.h"
 #include "task/rank_options.h"
+#include "task/run_exit.h"
 #include "watch/profile.h"
 #include "watch/run_watch.h"
 
@@ -32,16 +35,21 @@ struct pretrain_options {
     const char *input_dir;            /* of one of the kind's sources */
     const char *eval_input_dir; /* the same, to evaluate on; NULL: the held-out data of input_dir, if any */
     const char *vocab_file;     /* NULL: that of input_dir */
+    const char *merge_file;     /* merges.txt of a vocab_file that is vocab.json; NULL: it is whole */
     const char *config_file;
+    const json_t *config;   /* the configuration, where flags say it; NULL: config_file has it.  Borrowed */
+    int64_t vocab_multiple; /* the rows of a vocabulary whose size no configuration says; 0: its pieces */
     const char *output_dir;
+    const char *load_dir;         /* whose newest checkpoint to resume from; NULL: output_dir */
     const char *init_checkpoint;  /* weights to start from; NULL: fresh ones */
     const char *optimizer;        /* a name of optim/optimizer.h */
     const char *device;           /* "auto", "cpu" or "cuda" */
     const char *loss_norm;        /* "global" or "micro" */
-    const char *schedule;         /* "poly", "poly_constant", "linear", "constant", or "warmup" */
-    struct schedule warmup;       /* of "warmup": all but its base */
+    const char *schedule;         /* "poly", "poly_constant", "linear", "constant", "warmup" or "anneal" */
+    struct schedule warmup;       /* of "warmup" and "anneal": all but its base */
     const char *deepspeed_config; /* already read; to be named if it is missing */
     struct deepspeed_log_settings deepspeed_log; /* what it says of logs; not `on` without it */
+    struct megatron_log_settings megatron_log;   /* not `on` but for the script that it is of */
     int64_t max_seq_length;
     int64_t train_batch_size, gradient_accumulation_steps; /* of one rank */
     struct rank_options ranks;
@@ -51,6 +59,8 @@ struct pretrain_options {
     int64_t phase1_end_step, resume_step;
     int64_t num_steps_per_checkpoint, keep_checkpoints, average_last;
     int64_t eval_steps, eval_samples;
+    int64_t eval_iters;   /* batches of an evaluation, which go on in the held-out samples; 0: eval_samples */
+    struct run_exit exit; /* its start_ns is set by the run */
     struct early_stop_options early;
     struct health_options health;
     int64_t log_freq, seed;
@@ -63,6 +73,7 @@ struct pretrain_options {
     double min_ratio, max_ratio;                   /* of ds_fused_lamb; max_ratio 0: its own */
     const char *batch_ramp;                        /* the flag's words; NULL: none */
     struct ramp n_micro;                           /* of batch_ramp: pretrain_ramps_read */
+    struct batch_growth growth;                    /* of batch_ramp in samples; its batch is 0 without */
     const char *length_schedule;                   /* the flag's words; NULL: none */
     struct ramp_length shorter[RAMP_MOST_SHORTER]; /* of length_schedule; [n_shorter] */
     int n_shorter;

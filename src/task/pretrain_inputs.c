@@ -4,6 +4,7 @@
 #include "core/integers.h"
 #include "core/log.h"
 #include "model/checkpoint.h"
+#include "task/pretrain_settings.h"
 #include "text/tokenizer_open.h"
 
 #include <stdlib.h>
@@ -24,20 +25,22 @@ static struct status set_words(const struct pretrain_inputs *in, void *config,
         return status_error(
             STATUS_USAGE,
             "neither %s says \"vocab_size\" nor is there a vocab.txt in or beside %s; give --vocab_file",
-            o->config_file, o->input_dir);
+            pretrain_config_name(o), o->input_dir);
     }
-    rows = rows == 0 ? n : rows;
+    rows = rows == 0 ? int_round_up(n, int_larger(o->vocab_multiple, 1)) : rows;
     if (rows < n) {
         return status_error(STATUS_DATA,
                             "%s says \"vocab_size\" %lld, but the vocabulary has %lld pieces; leave "
                             "\"vocab_size\" out or use the vocabulary that the configuration was made for",
-                            o->config_file, (long long)rows, (long long)n);
+                            pretrain_config_name(o), (long long)rows, (long long)n);
     }
     o->kind->family->set_words(config, rows, n);
     if (n > 0 && rows > n) {
-        log_info("%s says \"vocab_size\" %lld, and the vocabulary has %lld pieces: the other %lld rows are "
-                 "trained with the rest and never predicted",
-                 o->config_file, (long long)rows, (long long)n, (long long)(rows - n));
+        log_info(
+            "the vocabulary has %lld pieces, and %s %lld rows for it: the other %lld rows are trained with "
+            "the rest and never predicted",
+            (long long)n, o->config != NULL ? "the model" : pretrain_config_name(o), (long long)rows,
+            (long long)(rows - n));
     }
     return status_ok();
 }
@@ -46,8 +49,12 @@ struct status pretrain_inputs_read_config(void **config, const struct pretrain_o
 {
     const struct model_family *family;
     json_t *root;
-    TRY(model_family_read_config(&family, config, &root, o->config_file));
-    json_decref(root);
+    if (o->config != NULL) {
+        TRY(model_family_parse_config(&family, config, o->config, pretrain_config_name(o)));
+    } else {
+        TRY(model_family_read_config(&family, config, &root, o->config_file));
+        json_decref(root);
+    }
     if (family == o->kind->family) {
         if (o->kind->configure != NULL) {
             o->kind->configure(*config, o);
@@ -57,7 +64,7 @@ struct status pretrain_inputs_read_config(void **config, const struct pretrain_o
     free(*config);
     *config = NULL;
     return status_error(STATUS_DATA, "%s is the configuration of a %s model, and this run trains %s",
-                        o->config_file, family->name, o->kind->family->name);
+                        pretrain_config_name(o), family->name, o->kind->family->name);
 }
 
 static struct status create_model(struct pretrain_inputs *in, const struct pretrain_options *o)
@@ -110,11 +117,18 @@ static struct status find_vocab_beside(struct pretrain_inputs *in, const struct 
 
 static struct status no_data(const struct pretrain_options *o)
 {
-    return status_error(STATUS_DATA, "--input_dir %s %s: it needs %s", o->input_dir,
-                        file_is_directory(o->input_dir) ? o->kind->lacks
-                        : file_exists(o->input_dir)     ? "is not a directory"
-                                                        : "does not exist",
+    return status_error(STATUS_DATA, "%s %s %s: it needs %s", pretrain_flags(o).data, o->input_dir,
+                        o->kind->data_suffix != NULL      ? o->kind->lacks
+                        : file_is_directory(o->input_dir) ? o->kind->lacks
+                        : file_exists(o->input_dir)       ? "is not a directory"
+                                                          : "does not exist",
                         o->kind->wants);
+}
+
+struct status pretrain_inputs_open_vocab(struct tokenizer *t, const struct pretrain_options *o)
+{
+    return o->merge_file != NULL ? tokenizer_open_merges(t, o->vocab_file, o->merge_file)
+                                 : tokenizer_open_beside(t, o->vocab_file);
 }
 
 /* --vocab_file, or that of the training data. */
@@ -123,7 +137,7 @@ static struct status find_vocab(struct pretrain_inputs *in, const struct pretrai
     bool found;
     if (o->vocab_file != NULL) {
         TRY(checkpoint_path(in->vocab_path, "%s", o->vocab_file));
-        return tokenizer_open_beside(&in->tokenizer, in->vocab_path);
+        return pretrain_inputs_open_vocab(&in->tokenizer, o);
     }
     if (!in->train.from->needs_vocabulary) {
         return find_vocab_beside(in, o);
@@ -173,6 +187,17 @@ static struct status open_heldout(struct pretrain_inputs *in, const struct pretr
     return found ? in->heldout.from->open(&in->heldout, in, o) : status_ok();
 }
 
+static struct status open_test(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    bool found;
+    if (o->eval_iters == 0 || in->train.from->find_test == NULL) {
+        return status_ok();
+    }
+    TRY(in->train.from->find_test(&found, in->test.place, &in->train));
+    in->test.from = found ? in->train.from : NULL;
+    return found ? in->test.from->open(&in->test, in, o) : status_ok();
+}
+
 struct status pretrain_inputs_check_length(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     int64_t of_files = int_larger(in->train.has_length ? in->train.longest : 0,
@@ -180,15 +205,14 @@ struct status pretrain_inputs_check_length(const struct pretrain_inputs *in, con
     int64_t longest = int_larger(in->train.longest, in->heldout.longest);
     return longest <= in->model->max_length
                ? status_ok()
-               : status_error(STATUS_DATA, "%s has %lld positions, fewer than %s %lld", o->config_file,
-                              (long long)in->model->max_length,
+               : status_error(STATUS_DATA, "%s has %lld positions, fewer than %s %lld",
+                              pretrain_config_name(o), (long long)in->model->max_length,
                               longest > of_files ? "--max_seq_length" : "the length of the files,",
                               (long long)longest);
 }
 
 static struct status open_all(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    TRY(file_is_directory(o->input_dir) ? status_ok() : no_data(o));
     find_source(&in->train, o->input_dir, false, o);
     TRY(in->train.from != NULL ? status_ok() : no_data(o));
     TRY(find_vocab(in, o));
@@ -198,6 +222,7 @@ static struct status open_all(struct pretrain_inputs *in, const struct pretrain_
         TRY(tokenizer_set_lower_case(&in->tokenizer, in->train.store->info.lower_case));
     }
     TRY(open_heldout(in, o));
+    TRY(open_test(in, o));
     const struct batch_limits *a = &in->train.source.limits, *b = &in->heldout.source.limits;
     in->limits = (struct batch_limits){
         int_larger(a->n_tokens, b->n_tokens), int_larger(a->n_sequences, b->n_sequences),
@@ -245,6 +270,7 @@ void pretrain_inputs_release_heldout(struct pretrain_inputs *in)
 
 void pretrain_inputs_close(struct pretrain_inputs *in)
 {
+    close_data(&in->test);
     close_data(&in->heldout);
     close_data(&in->train);
     if (in->model != NULL) {

@@ -12,8 +12,8 @@ struct pretrain_inputs {
     struct tokenizer tokenizer;       /* n is 0 if the data came without a vocabulary */
     char vocab_path[FILE_PATH_BYTES]; /* its file; empty: unknown */
     struct model *model;              /* owned; NULL in a dry run without --config_file */
-    struct pretrain_data train, heldout;
-    struct batch_limits limits; /* of every batch of both */
+    struct pretrain_data train, heldout, test;
+    struct batch_limits limits; /* of every batch of all */
     bool assumed;               /* by pretrain_inputs_assume: there is no data */
     struct run_part part;       /* of the run that is done */
 };
@@ -40,6 +40,9 @@ struct status pretrain_inputs_add_checks(const struct pretrain_inputs *in, struc
 /* The configuration of --config_file, with what the flags say of it; the caller frees it.  STATUS_DATA if it
  * is of another family than the run trains. */
 struct status pretrain_inputs_read_config(void **config, const struct pretrain_options *o);
+
+/* Opens the vocabulary that --vocab_file names, which must be given. */
+struct status pretrain_inputs_open_vocab(struct tokenizer *t, const struct pretrain_options *o);
 
 /* STATUS_DATA if the model has fewer positions than the data. */
 struct status pretrain_inputs_check_length(const struct pretrain_inputs *in,

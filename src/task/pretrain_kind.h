@@ -14,6 +14,11 @@
 struct pretrain_inputs;
 struct pretrain_source;
 
+/* What a command calls the flags that messages name. */
+struct pretrain_flag_names {
+    const char *data, *output, *resume, *batch;
+};
+
 enum { PRETRAIN_PATH_BYTES = 1024 };
 
 /* The samples of one directory, as a row of pretrain_kind.sources opened them.  Does not move while it is
@@ -44,8 +49,12 @@ struct pretrain_source {
     struct status (*find_heldout)(bool *found, char place[PRETRAIN_PATH_BYTES],
                                   const struct pretrain_data *train);
 
-    /* Opens what lies in d->place, and sets the rest of *d, which is &in->train or &in->heldout; vocabulary
-     * and model are open, and so is in->train when held-out data is.  After a failure `close`
+    /* The same of samples for one evaluation after the last step.  NULL: there are none. */
+    struct status (*find_test)(bool *found, char place[PRETRAIN_PATH_BYTES],
+                               const struct pretrain_data *train);
+
+    /* Opens what lies in d->place, and sets the rest of *d, which is &in->train, &in->heldout or &in->test;
+     * vocabulary and model are open, and so is in->train when held-out data is.  After a failure `close`
      * follows.  STATUS_USAGE names a flag that cannot be with such data. */
     struct status (*open)(struct pretrain_data *d, const struct pretrain_inputs *in,
                           const struct pretrain_options *o);
@@ -71,6 +80,9 @@ struct pretrain_kind {
 
     /* For the message about a directory that none recognises: what it has not, and what it should be. */
     const char *lacks, *wants;
+
+    const struct pretrain_flag_names *flags; /* NULL: those of `kiln pretrain` */
+    const char *data_suffix;                 /* of the file that the data's flag means; NULL: a directory */
 
     enum model_task (*task)(const struct pretrain_options *o);
 

@@ -1,21 +1,29 @@
 /* What a dry run of pre-training plans with where its inputs are not there yet. */
 #include "task/pretrain_inputs.h"
 
+#include "core/integers.h"
 #include "core/log.h"
-#include "text/tokenizer_open.h"
+#include "task/pretrain_settings.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missing *m)
 {
-    missing_config(m, o->config_file);
-    missing_path(m, "input_dir", o->input_dir,
+    char data[PRETRAIN_PATH_BYTES];
+    const char *suffix = o->kind->data_suffix;
+    snprintf(data, sizeof data, "%s%s", o->input_dir, suffix != NULL ? suffix : "");
+    if (o->config == NULL) {
+        missing_config(m, o->config_file);
+    }
+    missing_path(m, pretrain_flags(o).data + strlen("--"), data,
                  "`kiln prepare` makes it from text, `kiln pack` makes packed files from padded ones");
     missing_path(m, "eval_input_dir", o->eval_input_dir, "`kiln prepare` makes it from text");
     missing_path(m, "deepspeed_config", o->deepspeed_config,
                  "DeepSpeed's JSON; planned with the batch and precision of no file");
     missing_path(m, "vocab_file", o->vocab_file,
                  "`kiln vocab` makes one from text; Google's models have theirs beside them");
+    missing_path(m, "merge_file", o->merge_file, "the merges of the vocabulary");
     missing_weights(m, o->init_checkpoint);
     return m->n > 0;
 }
@@ -25,15 +33,16 @@ static struct status assume_words(const struct model_family *family, void *confi
 {
     struct tokenizer t;
     int64_t n = 0, rows = family->sizes(config).vocab_size;
-    if (o->vocab_file != NULL && !missing_is(o->vocab_file)) {
-        TRY(tokenizer_open_beside(&t, o->vocab_file));
+    if (o->vocab_file != NULL && !missing_is(o->vocab_file) &&
+        (o->merge_file == NULL || !missing_is(o->merge_file))) {
+        TRY(pretrain_inputs_open_vocab(&t, o));
         n = t.n;
         tokenizer_fini(&t);
     } else if (rows == 0) {
         n = family->usual_words;
         log_info("planned with a vocabulary of %lld pieces", (long long)n);
     }
-    rows = rows == 0 ? n : rows;
+    rows = rows == 0 ? int_round_up(n, int_larger(o->vocab_multiple, 1)) : rows;
     family->set_words(config, rows, n > 0 ? n : rows);
     return status_ok();
 }
@@ -54,5 +63,5 @@ struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pr
     TRY(o->kind->assume(&in->limits, o));
     in->train.source.n_micro = o->gradient_accumulation_steps;
     in->train.longest = o->max_seq_length;
-    return missing_is(o->config_file) ? status_ok() : assume_model(in, o);
+    return o->config == NULL && missing_is(o->config_file) ? status_ok() : assume_model(in, o);
 }

@@ -20,7 +20,7 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
     const struct pretrain_options *o = r->options;
     const struct model *m = r->in.model;
     double step_flops = p->micro_flops * (double)r->in.train.source.n_micro;
-    const char *slash = strrchr(o->config_file, '/'), *name = slash != NULL ? slash + 1 : o->config_file;
+    const char *name = pretrain_config_name(o);
     log_info("model: %s: %lld layers x %lld%s%s, %lld heads, feed-forward %lld, vocabulary %lld: %.2f M "
              "parameters, %s, %s",
              name, (long long)m->n_layers, (long long)m->hidden_size, m->form != NULL ? ", " : "",
@@ -118,10 +118,33 @@ static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *
     };
 }
 
+static struct megatron_log_options megatron_log_of(const struct pretrain_run *r)
+{
+    const struct pretrain_options *o = r->options;
+    const struct model *m = r->in.model;
+    return (struct megatron_log_options){
+        .settings = o->megatron_log,
+        .output_dir = o->output_dir,
+        .flags = o->flags,
+        .schedule = r->loop.schedule,
+        .n_steps = o->max_steps,
+        .log_every = o->log_freq,
+        .seq_length = o->max_seq_length,
+        .n_layers = m->n_layers,
+        .hidden_size = m->hidden_size,
+        .vocab_rows = m->vocab_size,
+        .n_params = r->trainer.plan.net.n_params,
+        .n_ranks = r->world.size,
+        .recomputes = o->checkpoint_activations,
+        .has_loss_scale = r->trainer.config.net.precision.dtype == DTYPE_F16,
+    };
+}
+
 struct status pretrain_open_logs(struct pretrain_run *r, size_t free_before)
 {
     const struct pretrain_options *o = r->options;
     struct deepspeed_log_options deepspeed = deepspeed_log_of(r);
+    struct megatron_log_options megatron = megatron_log_of(r);
     struct metrics_options logs = {
         .directory = o->output_dir,
         .silent = !together_is_first(&r->world),
@@ -137,6 +160,7 @@ struct status pretrain_open_logs(struct pretrain_run *r, size_t free_before)
         .task = "pre-training",
         .drop_in = DROP_IN_PRETRAINING,
         .deepspeed = deepspeed.settings.on ? &deepspeed : NULL,
+        .megatron = megatron.settings.on ? &megatron : NULL,
         .phase = (int)r->loop.state.phase,
         .step = r->loop.state.step,
         .global_step = r->loop.state.global_step,

@@ -13,6 +13,7 @@
 #include "task/plateau.h"
 #include "task/pretrain_inputs.h"
 #include "task/pretrain_ramps.h"
+#include "task/validation.h"
 #include "watch/run_watch.h"
 
 /* Everything a run owns, so that one function frees it all. */
@@ -27,6 +28,7 @@ struct pretrain_run {
     struct loop loop;
     struct trainer trainer;
     struct evaluation evaluation;
+    struct validation validation, test; /* with eval_iters; source NULL: there is no such data */
     struct plateau plateau;
     char advice[96]; /* viewed by it */
     struct pace pace;

@@ -1,7 +1,6 @@
 #include "task/pretrain_settings.h"
 
 #include "ops/plain_ops.h"
-#include "task/pretrain_kind.h"
 #include "task/run_outputs.h"
 #include "task/together.h"
 
@@ -14,11 +13,9 @@ static enum schedule_kind schedule_kind_of(const char *name)
     static const struct {
         const char *name;
         enum schedule_kind kind;
-    } kinds[] = {{"poly", SCHEDULE_POLY},
-                 {"poly_constant", SCHEDULE_POLY_CONSTANT},
-                 {"linear", SCHEDULE_LINEAR},
-                 {"constant", SCHEDULE_CONSTANT},
-                 {"warmup", SCHEDULE_WARMUP}};
+    } kinds[] = {{"poly", SCHEDULE_POLY},     {"poly_constant", SCHEDULE_POLY_CONSTANT},
+                 {"linear", SCHEDULE_LINEAR}, {"constant", SCHEDULE_CONSTANT},
+                 {"warmup", SCHEDULE_WARMUP}, {"anneal", SCHEDULE_ANNEAL}};
     size_t i = 0;
     while (strcmp(kinds[i].name, name) != 0) {
         i++;
@@ -68,6 +65,34 @@ int64_t pretrain_recomputed_layers(int64_t interval, int64_t n_layers)
 int64_t pretrain_recompute(const struct pretrain_options *o, const struct model *model)
 {
     return pretrain_recomputed_layers(o->checkpoint_activations_interval, model->n_layers);
+}
+
+struct pretrain_flag_names pretrain_flags(const struct pretrain_options *o)
+{
+    static const struct pretrain_flag_names usual = {"--input_dir", "--output_dir",
+                                                     "--resume_from_checkpoint", "--train_batch_size"};
+    return o->kind->flags != NULL ? *o->kind->flags : usual;
+}
+
+const char *pretrain_config_name(const struct pretrain_options *o)
+{
+    const char *slash = o->config == NULL ? strrchr(o->config_file, '/') : NULL;
+    return o->config != NULL ? "the flags" : slash != NULL ? slash + 1 : o->config_file;
+}
+
+struct batch_growth_step pretrain_samples_at(const struct pretrain_options *o, int64_t step)
+{
+    struct batch_growth fixed = {.batch = o->train_batch_size};
+    return batch_growth_at(o->growth.batch > 0 ? &o->growth : &fixed, step);
+}
+
+int64_t pretrain_validated_before(const struct pretrain_options *o, int64_t step)
+{
+    int64_t n = 0;
+    for (int64_t s = o->eval_steps; o->eval_steps > 0 && s < step; s += o->eval_steps) {
+        n += o->eval_iters * pretrain_samples_at(o, s).batch;
+    }
+    return n;
 }
 
 struct run_state pretrain_state(const struct pretrain_options *o, struct precision precision)

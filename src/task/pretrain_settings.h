@@ -5,7 +5,7 @@
 
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
-#include "task/pretrain.h"
+#include "task/pretrain_kind.h"
 #include "task/run_state.h"
 
 struct schedule pretrain_schedule(const struct pretrain_options *o);
@@ -14,6 +14,18 @@ struct optimizer pretrain_optimizer(const struct pretrain_options *o);
 /* Layers that --checkpoint_activations recomputes together, at this --checkpoint_activations_interval. */
 int64_t pretrain_recomputed_layers(int64_t interval, int64_t n_layers);
 int64_t pretrain_recompute(const struct pretrain_options *o, const struct model *model);
+
+/* What messages call the run's flags. */
+struct pretrain_flag_names pretrain_flags(const struct pretrain_options *o);
+
+/* The configuration's name for people. */
+const char *pretrain_config_name(const struct pretrain_options *o);
+
+/* Held-out samples that evaluations of `eval_iters` batches have taken before step `step`. */
+int64_t pretrain_validated_before(const struct pretrain_options *o, int64_t step);
+
+/* The samples of a step, and those before it. */
+struct batch_growth_step pretrain_samples_at(const struct pretrain_options *o, int64_t step);
 
 /* Of a fresh run, without its data. */
 struct run_state pretrain_state(const struct pretrain_options *o, struct precision precision);

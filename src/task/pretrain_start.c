@@ -21,7 +21,8 @@ static struct status check_same_model(const struct pretrain_run *r, const void *
                           ? r->options->kind->family->same_architecture(config, m->type->config(m))
                           : status_error(STATUS_DATA, "\"vocab_size\" is %lld in one and %lld in the other",
                                          (long long)rows, (long long)m->vocab_size);
-    TRY(status_context(s, "%s has another architecture than --config_file", path));
+    TRY(status_context(s, "%s has another architecture than %s", path,
+                       r->options->config != NULL ? "the flags" : "--config_file"));
     return pretrain_inputs_check_vocab(&r->in, vocab_hash, path);
 }
 
@@ -72,7 +73,7 @@ struct status pretrain_begin_phase(void *self, const struct run_state *saved, co
 static struct model_dir_given given_of(const struct pretrain_run *r)
 {
     const char *vocabulary = r->in.vocab_path[0] == '\0' ? NULL : r->in.vocab_path;
-    return (struct model_dir_given){r->options->config_file, vocabulary};
+    return (struct model_dir_given){r->options->config != NULL ? NULL : r->options->config_file, vocabulary};
 }
 
 /* The number of rows that pad the vocabulary may differ. */
@@ -172,11 +173,31 @@ static struct training_state_place place_of(const struct pretrain_run *r)
                                          .task = o->kind->foreign_task};
 }
 
+/* A run that goes on from another directory's checkpoint does not mix its own with those of a third. */
+static struct status check_load(const struct pretrain_run *r)
+{
+    const struct pretrain_options *o = r->options;
+    struct checkpoint_steps own = {0};
+    if (o->load_dir == NULL || strcmp(o->load_dir, o->output_dir) == 0) {
+        return status_ok();
+    }
+    TRY(checkpoint_dir_list(&own, o->output_dir, "ckpt_"));
+    int n = own.n;
+    free(own.steps);
+    return n == 0 ? status_ok()
+                  : status_error(STATUS_USAGE,
+                                 "%s has checkpoints already, and %s names %s: give %s %s to continue from "
+                                 "them, or another %s",
+                                 o->output_dir, pretrain_flags(o).resume, o->load_dir,
+                                 pretrain_flags(o).resume, o->output_dir, pretrain_flags(o).output);
+}
+
 /* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */
 struct status pretrain_restore(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     bool found;
+    TRY(check_load(r));
     r->loop.place = place_of(r);
     TRY(loop_restore(&r->loop, &found));
     if (found) {
@@ -189,7 +210,10 @@ struct status pretrain_restore(struct pretrain_run *r)
         return status_error(STATUS_NO_CHECKPOINT, "--phase2 continues phase 1, but %s has no checkpoint",
                             o->output_dir);
     }
-    if (o->resume_from_checkpoint) {
+    if (o->load_dir != NULL) {
+        log_warning("%s %s has no checkpoint: starting from random weights", pretrain_flags(o).resume,
+                    o->load_dir);
+    } else if (o->resume_from_checkpoint) {
         log_info("%s has no checkpoint yet: starting from the beginning", o->output_dir);
     }
     return o->ppmi_embeddings ? start_from_neighbours(r) : status_ok();

@@ -159,6 +159,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
     struct param_shard own = trainer_saved(t);
     int64_t moments = t->update.shard.begin;
     take(s, true);
+    metrics_saving(s->log, step);
     double wait_s = clock_since_s(since);
     struct checkpoint_contents contents = {
         .params = &t->net.params,

@@ -15,7 +15,7 @@ bool together_is_first(const struct comm *world)
     return world->rank == 0 || world->emulated != NULL;
 }
 
-static struct status sum(const struct comm *world, struct status so_far, double *numbers, int64_t n)
+struct status together_sum(const struct comm *world, struct status so_far, double *numbers, int64_t n)
 {
     struct exec x = host_exec();
     x.status = so_far;
@@ -39,7 +39,7 @@ static struct status any_beside(const struct comm *world, struct status so_far, 
     for (int i = 0; i < n; i++) {
         numbers[1 + i] = together_is_first(world) ? of_first[i] : 0;
     }
-    TRY(sum(world, so_far, numbers, 1 + n));
+    TRY(together_sum(world, so_far, numbers, 1 + n));
     for (int i = 0; i < n; i++) {
         of_first[i] = numbers[1 + i];
     }
@@ -84,7 +84,7 @@ struct status together_count(const struct comm *world, struct batch_step *part, 
         }
     }
     numbers[FIRST] = together_is_first(world) ? *of_first : 0;
-    TRY(sum(world, status_ok(), numbers, FIRST + 1));
+    TRY(together_sum(world, status_ok(), numbers, FIRST + 1));
     *any_lacks = numbers[0] > 0;
     part->n_tokens = (int64_t)numbers[1];
     part->n_sequences = (int64_t)numbers[2];

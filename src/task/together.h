@@ -17,6 +17,9 @@ struct status together_any_beside(const struct comm *world, bool mine, bool *any
 struct status together_go_on(const struct comm *world, struct status so_far, bool stops, bool *any,
                              double *of_first);
 
+/* numbers[n] become their sums over all ranks; where so_far is a failure on some rank, all return it. */
+struct status together_sum(const struct comm *world, struct status so_far, double *numbers, int64_t n);
+
 /* The largest of all ranks' numbers, in fp32. */
 struct status together_largest(const struct comm *world, double mine, double *largest);
 

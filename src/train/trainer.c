@@ -324,18 +324,34 @@ struct status trainer_update(struct trainer *t, const struct comm *c, const stru
     return diagnose_nonfinite(t, c, step, result);
 }
 
+void trainer_evaluate_begin(struct trainer *t)
+{
+    t->net.x.ops->fill(&t->net.x, t->results, 0);
+}
+
+void trainer_evaluate_batch(struct trainer *t, const struct batch *batch)
+{
+    stage_begin(&t->net.stage, batch, &(struct stage_numbers){0});
+    stage_round_changed(&t->net.stage);
+    if (stage_graph_begin(&t->net.stage, STAGE_EVALUATE)) {
+        stage_forward(&t->net.stage, false);
+        stage_measure(&t->net.stage, t->sums, false);
+        stage_graph_end(&t->net.stage, STAGE_EVALUATE);
+    }
+}
+
+struct status trainer_evaluate_end(struct trainer *t, const struct batch_step *counts,
+                                   struct trainer_result *result)
+{
+    return read_results(t, counts, result);
+}
+
 struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch,
                                struct trainer_result *result)
 {
-    t->net.x.ops->fill(&t->net.x, t->results, 0);
+    trainer_evaluate_begin(t);
     for (int64_t i = 0; i < batch->n_micro; i++) {
-        stage_begin(&t->net.stage, &batch->micro[i], &(struct stage_numbers){0});
-        stage_round_changed(&t->net.stage);
-        if (stage_graph_begin(&t->net.stage, STAGE_EVALUATE)) {
-            stage_forward(&t->net.stage, false);
-            stage_measure(&t->net.stage, t->sums, false);
-            stage_graph_end(&t->net.stage, STAGE_EVALUATE);
-        }
+        trainer_evaluate_batch(t, &batch->micro[i]);
     }
-    return read_results(t, batch, result);
+    return trainer_evaluate_end(t, batch, result);
 }

@@ -160,6 +160,12 @@ void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, cons
 struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch,
                                struct trainer_result *result);
 
+/* Its parts, for batches that are not all there at once; `counts` has their n_labels. */
+void trainer_evaluate_begin(struct trainer *t);
+void trainer_evaluate_batch(struct trainer *t, const struct batch *batch);
+struct status trainer_evaluate_end(struct trainer *t, const struct batch_step *counts,
+                                   struct trainer_result *result);
+
 /* The elements of the flat buffers that this rank writes into checkpoints. */
 struct param_shard trainer_saved(const struct trainer *t);
 

@@ -1,5 +1,5 @@
-/* Batches that grow: the published numbers of the 13B recipe (--rampup-batch-size 16 16 5_000_000, batches of 1024,
- * 300 M samples), and any step found directly as by counting. */
+/* Batches that grow: the published numbers of the 13B recipe (--rampup-batch-size 16 16 5_000_000, batches
+ * of 1024, 300 M samples), and any step found directly as by counting. */
 #include "test.h"
 
 #include "core/batch_growth.h"

@@ -271,15 +271,10 @@ static void deal(const struct bert_loader *l, const struct bert_form *f, uint64_
 static int64_t filled_number(const struct bert_loader *l, const struct bert_form *f,
                              const struct batch_step *out, int64_t k)
 {
-    int64_t m = batch_step_number(out, k);
-    if (out->apart > 1) { /* ranks take turns */
-        int64_t of_rank =
-            l->balance != NULL ? m % out->apart * (f->n_micro / out->apart) + m / out->apart : m;
-        return m < f->n_micro ? of_rank : -1;
-    }
-    int64_t n = bert_form_groups(&l->config), each = l->config.gradient_accumulation_steps / n,
-            filled = f->n_micro / n;
-    return m % each < filled ? m / each * filled + m % each : -1;
+    int64_t number = batch_step_filled_number(out, k, bert_form_groups(&l->config), f->n_micro);
+    return l->balance != NULL && out->apart > 1 && number >= 0
+               ? number % out->apart * (f->n_micro / out->apart) + number / out->apart
+               : number;
 }
 
 struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out)

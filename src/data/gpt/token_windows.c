@@ -88,37 +88,51 @@ static struct status add_sample(const struct token_windows *w, int64_t g, struct
     return add_window(w, (int64_t)rng_permute(key, (uint64_t)n, (uint64_t)(g % n)), (int32_t)g, b);
 }
 
+/* The samples before step `step`, and its own. */
+static struct batch_growth_step sizes_at(const struct token_windows *w, int64_t step)
+{
+    struct batch_growth fixed = {.batch = w->batch_size};
+    return batch_growth_at(w->growth.batch > 0 ? &w->growth : &fixed, step);
+}
+
 static struct status fill(const void *self, int64_t step, struct batch_step *out)
 {
     const struct token_windows *w = self;
+    struct batch_growth_step sizes = sizes_at(w, step);
+    out->n_to_fill = sizes.batch / w->micro_size;
     for (int64_t k = 0; k < out->n_micro; k++) {
-        int64_t first = (step - 1) * w->batch_size + batch_step_number(out, k) * w->micro_size;
+        int64_t number = batch_step_filled_number(out, k, int_larger(w->n_groups, 1), out->n_to_fill);
+        int64_t first = sizes.before + number * w->micro_size;
         batch_clear(&out->micro[k]);
-        for (int64_t i = 0; i < w->micro_size; i++) {
+        for (int64_t i = 0; number >= 0 && i < w->micro_size; i++) {
             TRY(add_sample(w, first + i, &out->micro[k]));
         }
         batch_finish(&out->micro[k], 0);
     }
-    out->n_to_fill = out->n_all_micro;
     batch_step_count(out);
     return status_ok();
+}
+
+static int64_t windows_to_hold_out(const struct token_windows *w)
+{
+    return w->order != NULL ? w->order->n_samples : token_windows_count(w);
 }
 
 static int64_t heldout_batches(const void *self, int64_t n)
 {
     const struct token_windows *w = self;
-    return (int_smaller(n, token_windows_count(w)) + w->micro_size - 1) / w->micro_size;
+    return (int_smaller(n, windows_to_hold_out(w)) + w->micro_size - 1) / w->micro_size;
 }
 
-/* Held-out windows in their order. */
+/* Held-out windows in their order, or in that of Megatron-LM. */
 static struct status heldout(const void *self, int64_t n, int64_t index, struct batch *out)
 {
     const struct token_windows *w = self;
     int64_t first = index * w->micro_size,
-            end = int_smaller(int_smaller(n, token_windows_count(w)), first + w->micro_size);
+            end = int_smaller(int_smaller(n, windows_to_hold_out(w)), first + w->micro_size);
     batch_clear(out);
     for (int64_t i = first; i < end; i++) {
-        TRY(add_window(w, i, (int32_t)i, out));
+        TRY(w->order != NULL ? add_ordered(w, i, out) : add_window(w, i, (int32_t)i, out));
     }
     batch_finish(out, 0);
     return status_ok();

@@ -7,6 +7,7 @@
 #ifndef KILN_DATA_GPT_TOKEN_WINDOWS_H
 #define KILN_DATA_GPT_TOKEN_WINDOWS_H
 
+#include "core/batch_growth.h"
 #include "data/batch_source.h"
 #include "data/gpt/sample_order.h"
 #include "io/indexed.h"
@@ -18,8 +19,12 @@ struct token_windows {
     int64_t length;              /* S, the tokens of a sample */
     int64_t n_words;             /* ids from here on are refused */
     int64_t batch_size, micro_size;
+    struct batch_growth growth; /* of the batches; its batch is 0 if all are of batch_size */
+    int64_t n_groups;           /* of micro-batches, which have equally many with sequences; 0: one */
     uint64_t seed;
-    const struct sample_order *order; /* of the training samples; borrowed; NULL: keyed by the seed */
+    /* of the samples, also of held-out ones, which are then as many as are asked for; borrowed; NULL:
+     * training samples are keyed by the seed, held-out ones lie in the store's order */
+    const struct sample_order *order;
 };
 
 /* Windows of a sample each; 0 if there are fewer than S + 1 tokens. */

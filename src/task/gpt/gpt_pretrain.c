@@ -6,6 +6,7 @@
 #include "data/text_batch.h"
 #include "model/gpt/gpt_family.h"
 #include "task/pretrain_inputs.h"
+#include "task/pretrain_settings.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -17,10 +18,13 @@
  * splits them. */
 #define SPLIT "949,50,1"
 
-/* The samples of a directory, from one PREFIX.bin and PREFIX.idx in it. */
+enum part { PART_TRAIN, PART_HELDOUT, PART_TEST, N_PARTS };
+
+/* The samples of one PREFIX.bin and PREFIX.idx, or of a part of its documents. */
 struct gpt_data {
     char prefix[PRETRAIN_PATH_BYTES];
-    struct token_store store; /* its index alone, of a store that has no PREFIX.json */
+    int64_t bounds[N_PARTS + 1]; /* of the sequences of the parts, where one store has all */
+    struct token_store store;    /* its index alone, of a store that has no PREFIX.json */
     struct token_windows windows;
     struct sample_order order; /* with megatron_order, of the training samples */
     bool is_open, has_info;
@@ -89,6 +93,16 @@ static bool find_store(char prefix[PRETRAIN_PATH_BYTES], const char *directory, 
     return has_store(prefix, directory, name, strlen(name)) || find_only_store(prefix, directory);
 }
 
+static bool has_prefix(char prefix[PRETRAIN_PATH_BYTES], const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    char directory[PRETRAIN_PATH_BYTES] = ".";
+    if (slash != NULL) {
+        snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
+    }
+    return *name != '\0' && has_store(prefix, directory, name, strlen(name));
+}
+
 static bool recognises(char place[PRETRAIN_PATH_BYTES], const char *directory, bool heldout)
 {
     char prefix[PRETRAIN_PATH_BYTES];
@@ -103,23 +117,39 @@ static struct status find_heldout(bool *found, char place[PRETRAIN_PATH_BYTES],
     return status_ok();
 }
 
-/* The tokens of the sequences that are this part of the store. */
-static struct status set_range(struct gpt_data *g, int64_t range[2], bool is_heldout, bool is_shared)
+static enum part part_of(const struct pretrain_data *d, const struct pretrain_inputs *in)
 {
-    int64_t bounds[4] = {0, g->store.index.n_sequences, 0, 0}, *part = bounds + (is_shared && is_heldout);
-    if (is_shared) {
-        TRY(sample_order_split(bounds, SPLIT, g->store.index.n_sequences));
+    return d == &in->train ? PART_TRAIN : d == &in->heldout ? PART_HELDOUT : PART_TEST;
+}
+
+static const char *const part_names[N_PARTS] = {"training", "held-out", "test"};
+
+/* A store without ranges has all its sequences for this part. */
+static struct status set_bounds(struct gpt_data *g, enum part part, const char *split)
+{
+    int64_t n = g->store.index.n_sequences;
+    if (split != NULL) {
+        return sample_order_split(g->bounds, split, n);
     }
-    int64_t first = range[0] = part[0], end = range[1] = part[1];
+    for (int i = 0; i <= N_PARTS; i++) {
+        g->bounds[i] = i > (int)part ? n : 0;
+    }
+    return status_ok();
+}
+
+/* The tokens of the sequences that are this part of the store, at least so many windows. */
+static struct status set_range(struct gpt_data *g, enum part part, const char *split, int64_t least)
+{
+    int64_t first = g->bounds[part], end = g->bounds[part + 1];
     g->windows.first = indexed_offset(&g->store.index, first);
     g->windows.end = indexed_offset(&g->store.index, end);
-    if (token_windows_count(&g->windows) < g->windows.micro_size) {
+    if (token_windows_count(&g->windows) < least) {
         return status_error(
             STATUS_DATA,
-            "%s has %" PRId64 " %s tokens in %" PRId64 " documents%s: fewer than a batch of %" PRId64
-            " sequences of %" PRId64 " takes; give more text, or a smaller --max_seq_length",
-            g->prefix, g->windows.end - g->windows.first, is_heldout ? "held-out" : "training", end - first,
-            is_shared ? " by the split " SPLIT : "", g->windows.micro_size, g->windows.length);
+            "%s has %" PRId64 " %s tokens in %" PRId64 " documents%s%s: fewer than a batch of %" PRId64
+            " sequences of %" PRId64 " takes; give more text, or shorter sequences",
+            g->prefix, g->windows.end - g->windows.first, part_names[part], end - first,
+            split != NULL ? " by the split " : "", split != NULL ? split : "", least, g->windows.length);
     }
     return status_ok();
 }
@@ -138,50 +168,79 @@ static uint64_t id_of(const struct gpt_data *g)
     return hash_fnv1a(parts, sizeof parts);
 }
 
-static struct status open(struct pretrain_data *d, const struct pretrain_inputs *in,
-                          const struct pretrain_options *o)
+/* How the documents of one store are split; NULL: it is all for this part. */
+static const char *split_of(const struct pretrain_data *d, enum part part, const char *prefix,
+                            const struct pretrain_options *o)
 {
-    bool is_heldout = d == &in->heldout;
+    const struct gpt_pretrain_options *own = o->own;
     char train[PRETRAIN_PATH_BYTES];
-    struct gpt_data *g = d->self = calloc(1, sizeof *g);
-    TRY(g == NULL ? status_error(STATUS_MEMORY, "out of memory for samples") : status_ok());
-    TRY(find_store(g->prefix, d->place, is_heldout)
-            ? status_ok()
-            : status_error(STATUS_DATA, "%s has no store of tokens", d->place));
-    TRY(open_store(g, &in->tokenizer));
-    TRY(batch_check_cut(o->train_batch_size, o->gradient_accumulation_steps));
-    g->windows = (struct token_windows){.index = &g->store.index,
-                                        .path = g->prefix,
-                                        .length = o->max_seq_length,
-                                        .n_words = in->tokenizer.n > 0 ? in->tokenizer.n : in->model->n_words,
-                                        .batch_size = o->train_batch_size,
-                                        .micro_size = o->train_batch_size / o->gradient_accumulation_steps,
-                                        .seed = (uint64_t)o->seed};
-    bool is_shared = o->eval_steps > 0 && o->eval_input_dir == NULL &&
-                     find_store(train, d->place, !is_heldout) && strcmp(train, g->prefix) == 0;
-    int64_t range[2];
-    TRY(set_range(g, range, is_heldout, is_shared));
-    if (!is_heldout && ((const struct gpt_pretrain_options *)o->own)->megatron_order) {
-        TRY(sample_order_build(&g->order,
-                               &(struct sample_order_config){.sizes = g->store.index.sizes,
-                                                             .first = range[0],
-                                                             .end = range[1],
-                                                             .n_wanted = o->max_steps * o->train_batch_size,
-                                                             .seq_length = o->max_seq_length,
-                                                             .seed = (uint32_t)o->seed}));
-        g->windows.order = &g->order;
-    }
-    d->store = g->has_info ? &g->store : NULL;
-    memcpy(d->store_path, g->prefix, sizeof g->prefix);
-    d->longest = o->max_seq_length;
-    d->source = token_windows_source(&g->windows, o->gradient_accumulation_steps);
-    d->steps_per_epoch = (double)token_windows_count(&g->windows) / (double)o->train_batch_size;
+    bool is_shared = o->eval_steps > 0 && o->eval_input_dir == NULL && own->split == NULL &&
+                     find_store(train, d->place, part == PART_TRAIN) && strcmp(train, prefix) == 0;
+    return own->split != NULL ? own->split : is_shared ? SPLIT : NULL;
+}
+
+static struct token_windows windows_of(const struct gpt_data *g, const struct pretrain_inputs *in,
+                                       const struct pretrain_options *o)
+{
+    return (struct token_windows){.index = &g->store.index,
+                                  .path = g->prefix,
+                                  .length = o->max_seq_length,
+                                  .n_words = in->tokenizer.n > 0 ? in->tokenizer.n : in->model->n_words,
+                                  .batch_size = o->train_batch_size,
+                                  .micro_size = o->train_batch_size / o->gradient_accumulation_steps,
+                                  .growth = o->growth,
+                                  .n_groups = pretrain_groups(o),
+                                  .seed = (uint64_t)o->seed};
+}
+
+static struct status order_samples(struct gpt_data *g, enum part part, const struct pretrain_options *o)
+{
+    const struct gpt_pretrain_options *own = o->own;
+    int64_t n = own->n_wanted[part] > 0 ? own->n_wanted[part] : o->max_steps * o->train_batch_size;
+    TRY(sample_order_build(&g->order, &(struct sample_order_config){.sizes = g->store.index.sizes,
+                                                                    .first = g->bounds[part],
+                                                                    .end = g->bounds[part + 1],
+                                                                    .n_wanted = n,
+                                                                    .seq_length = o->max_seq_length,
+                                                                    .seed = (uint32_t)o->seed}));
+    g->windows.order = &g->order;
+    return status_ok();
+}
+
+static void name_samples(struct pretrain_data *d, const struct gpt_data *g)
+{
     snprintf(d->id, sizeof d->id, "tokens %016" PRIx64, id_of(g));
     if (g->windows.order != NULL) {
         size_t n = strlen(d->id);
         snprintf(d->id + n, sizeof d->id - n, " in Megatron-LM's order of %" PRId64 " samples",
                  g->order.n_samples);
     }
+}
+
+static struct status open(struct pretrain_data *d, const struct pretrain_inputs *in,
+                          const struct pretrain_options *o)
+{
+    const struct gpt_pretrain_options *own = o->own;
+    enum part part = part_of(d, in);
+    struct gpt_data *g = d->self = calloc(1, sizeof *g);
+    TRY(g == NULL ? status_error(STATUS_MEMORY, "out of memory for samples") : status_ok());
+    TRY(find_store(g->prefix, d->place, part != PART_TRAIN) || has_prefix(g->prefix, d->place)
+            ? status_ok()
+            : status_error(STATUS_DATA, "%s has no store of tokens", d->place));
+    TRY(open_store(g, &in->tokenizer));
+    TRY(batch_check_cut(o->train_batch_size, o->gradient_accumulation_steps));
+    g->windows = windows_of(g, in, o);
+    const char *split = split_of(d, part, g->prefix, o);
+    bool is_ordered = part == PART_TRAIN ? own->megatron_order : own->split != NULL;
+    TRY(set_bounds(g, part, split));
+    TRY(set_range(g, part, split, own->split != NULL && is_ordered ? 0 : g->windows.micro_size));
+    TRY(is_ordered ? order_samples(g, part, o) : status_ok());
+    d->store = g->has_info && (own->split == NULL || part == PART_TRAIN) ? &g->store : NULL;
+    memcpy(d->store_path, g->prefix, sizeof g->prefix);
+    d->longest = o->max_seq_length;
+    d->source = token_windows_source(&g->windows, o->gradient_accumulation_steps);
+    d->steps_per_epoch = (double)token_windows_count(&g->windows) / (double)o->train_batch_size;
+    name_samples(d, g);
     return status_ok();
 }
 
@@ -203,6 +262,45 @@ static void announce(const struct pretrain_data *train, const struct pretrain_op
              g->prefix, g->store.index.n_tokens, g->store.index.n_documents, token_windows_count(&g->windows),
              o->max_seq_length);
 }
+
+static bool recognises_prefix(char place[PRETRAIN_PATH_BYTES], const char *path, bool heldout)
+{
+    char prefix[PRETRAIN_PATH_BYTES];
+    (void)heldout;
+    snprintf(place, PRETRAIN_PATH_BYTES, "%s", path);
+    return has_prefix(prefix, path);
+}
+
+/* Whether the split gave this part documents. */
+static struct status find_part(bool *found, char place[PRETRAIN_PATH_BYTES],
+                               const struct pretrain_data *train, enum part part)
+{
+    const struct gpt_data *g = train->self;
+    *found = g->bounds[part + 1] > g->bounds[part];
+    memcpy(place, train->place, PRETRAIN_PATH_BYTES);
+    return status_ok();
+}
+
+static struct status find_heldout_part(bool *found, char place[PRETRAIN_PATH_BYTES],
+                                       const struct pretrain_data *train)
+{
+    return find_part(found, place, train, PART_HELDOUT);
+}
+
+static struct status find_test_part(bool *found, char place[PRETRAIN_PATH_BYTES],
+                                    const struct pretrain_data *train)
+{
+    return find_part(found, place, train, PART_TEST);
+}
+
+static const struct pretrain_source one_store = {.name = "store of tokens",
+                                                 .needs_vocabulary = true,
+                                                 .recognises = recognises_prefix,
+                                                 .find_heldout = find_heldout_part,
+                                                 .find_test = find_test_part,
+                                                 .open = open,
+                                                 .close = close,
+                                                 .announce = announce};
 
 static const struct pretrain_source token_store = {.name = "store of tokens",
                                                    .needs_vocabulary = false,
@@ -234,10 +332,19 @@ static struct status check(const struct pretrain_options *o)
                             : status_ok();
 }
 
-#define DECODER                                                                                              \
-    .foreign_task = MODEL_TASK_CAUSAL_LM, .sources = sources,                                                \
-    .lacks = "has no PREFIX.idx and PREFIX.bin, or several",                                                 \
-    .wants = "a store of tokens in Megatron-LM's format", .task = task, .assume = assume, .check = check
+static const struct pretrain_source *const prefixes[] = {&one_store, NULL};
+static const struct pretrain_flag_names megatron_names = {"--data-path", "--save", "--load",
+                                                          "--micro-batch-size"};
 
-const struct pretrain_kind gpt2_pretrain = {.family = &gpt2_family, DECODER};
-const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, DECODER};
+#define DECODER                                                                                              \
+    .foreign_task = MODEL_TASK_CAUSAL_LM, .wants = "a store of tokens in Megatron-LM's format",              \
+    .task = task, .assume = assume, .check = check
+#define IN_DIRECTORY .sources = sources, .lacks = "has no PREFIX.idx and PREFIX.bin, or several", DECODER
+#define OF_MEGATRON                                                                                          \
+    .sources = prefixes, .lacks = "is not the PREFIX of PREFIX.idx and PREFIX.bin", .data_suffix = ".idx",   \
+    .flags = &megatron_names, DECODER
+
+const struct pretrain_kind gpt2_pretrain = {.family = &gpt2_family, IN_DIRECTORY};
+const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, IN_DIRECTORY};
+const struct pretrain_kind megatron_gpt2_pretrain = {.family = &gpt2_family, OF_MEGATRON};
+const struct pretrain_kind megatron_bloom_pretrain = {.family = &bloom_family, OF_MEGATRON};

@@ -4,11 +4,19 @@
 
 #include "task/pretrain_kind.h"
 
-/* Its own flags of `kiln pretrain`: pretrain_options.own. */
+/* Its own flags: pretrain_options.own. */
 struct gpt_pretrain_options {
     bool megatron_order; /* training samples in the order of Megatron-LM's index files */
+
+    /* of `kiln pretrain-gpt`, whose store is one for all parts; else NULL and 0 */
+    const char *split;   /* the parts of its documents, such as "949,50,1" */
+    int64_t n_wanted[3]; /* samples of each part, which its order depends on */
 };
 
 extern const struct pretrain_kind gpt2_pretrain, bloom_pretrain;
+
+/* The same of a command with the flags of Megatron-LM: the data is PREFIX of PREFIX.idx and PREFIX.bin,
+ * and its split has held-out and test documents, always in the order of Megatron-LM's index files. */
+extern const struct pretrain_kind megatron_gpt2_pretrain, megatron_bloom_pretrain;
 
 #endif

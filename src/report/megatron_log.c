@@ -1,0 +1,353 @@
+#include "report/megatron_log.h"
+
+#include "core/buf.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "io/dllog.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static void warn(struct status s)
+{
+    if (failed(s)) {
+        log_warning("%s; training continues without this log", s.message);
+    }
+}
+
+static void put_line(struct buf *b)
+{
+    if (!b->failed) {
+        dllog_print(buf_text(b));
+    }
+    buf_fini(b);
+}
+
+/* ---- arguments ---- */
+
+enum { MOST_ARGUMENTS = 300 };
+
+struct argument {
+    const char *name;
+    char value[200];
+};
+
+/* As Python's str() shows it. */
+static void show_value(struct argument *a, const json_t *value)
+{
+    struct buf b = {0};
+    switch (json_typeof(value)) {
+    case JSON_TRUE: buf_puts(&b, "True"); break;
+    case JSON_FALSE: buf_puts(&b, "False"); break;
+    case JSON_STRING: buf_puts(&b, json_string_value(value)); break;
+    case JSON_INTEGER: buf_printf(&b, "%lld", (long long)json_integer_value(value)); break;
+    case JSON_REAL: dllog_append_real(&b, json_real_value(value)); break;
+    default: buf_puts(&b, "None");
+    }
+    snprintf(a->value, sizeof a->value, "%s", b.failed ? "" : buf_text(&b));
+    buf_fini(&b);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcasecmp(((const struct argument *)a)->name, ((const struct argument *)b)->name);
+}
+
+static int list_arguments(struct argument *list, const json_t *flags)
+{
+    const char *name;
+    json_t *value;
+    int n = 0;
+    json_object_foreach((json_t *)flags, name, value)
+    {
+        if (n < MOST_ARGUMENTS) {
+            list[n].name = name;
+            show_value(&list[n++], value);
+        }
+    }
+    qsort(list, (size_t)n, sizeof *list, by_name);
+    return n;
+}
+
+static void print_arguments(const struct argument *list, int n)
+{
+    enum { DOTS = 48 };
+    static const char dots[] = "................................................";
+    dllog_print("------------------------ arguments ------------------------");
+    for (int i = 0; i < n; i++) {
+        struct buf b = {0};
+        size_t used = strlen(list[i].name);
+        buf_printf(&b, "  %s %.*s %s", list[i].name, used < DOTS ? (int)(DOTS - used) : 0, dots,
+                   list[i].value);
+        put_line(&b);
+    }
+    dllog_print("-------------------- end of arguments ---------------------");
+}
+
+static void tell_arguments(struct megatron_log *l)
+{
+    struct argument *list = malloc(MOST_ARGUMENTS * sizeof *list);
+    if (list == NULL) {
+        return;
+    }
+    int n = list_arguments(list, l->options.flags);
+    print_arguments(list, n);
+    for (int i = 0; i < n; i++) {
+        warn(tfevents_write_text(&l->events, 0, clock_wall_s(), list[i].name, list[i].value));
+    }
+    free(list);
+}
+
+void megatron_log_open(struct megatron_log *l, const struct megatron_log_options *o)
+{
+    *l = (struct megatron_log){.options = *o};
+    if (!o->settings.on) {
+        return;
+    }
+    if (o->settings.tensorboard != NULL) {
+        warn(tfevents_open(&l->events, o->settings.tensorboard));
+    }
+    tell_arguments(l);
+    l->window.start_ns = clock_ns();
+}
+
+void megatron_log_close(struct megatron_log *l)
+{
+    tfevents_close(&l->events);
+    l->options.settings.on = false;
+}
+
+/* ---- steps ---- */
+
+double megatron_log_tflops(const struct megatron_log_options *o, int64_t batch, double seconds)
+{
+    double passes = o->recomputes ? 4 : 3, s = (double)o->seq_length, n = (double)o->n_layers,
+           h = (double)o->hidden_size, v = (double)o->vocab_rows;
+    double flops = 24 * passes * (double)batch * s * n * h * h * (1 + s / (6 * h) + v / (16 * n * h));
+    return flops / (seconds * (double)o->n_ranks * 1e12);
+}
+
+void megatron_log_batch(struct megatron_log *l, int64_t ns)
+{
+    l->window.batch_ns += ns;
+}
+
+/* Where a run stands after a step. */
+struct position {
+    int64_t step, batch, samples, tokens;
+};
+
+static struct position position_after(const struct megatron_log_options *o, int64_t step)
+{
+    struct batch_growth_step at = batch_growth_at(&o->schedule.growth, step);
+    int64_t samples = at.before + at.batch;
+    return (struct position){step, at.batch, samples, samples * o->seq_length};
+}
+
+static void put_step(struct megatron_log *l, const struct megatron_step *s, struct position at, double lr)
+{
+    const struct megatron_log_options *o = &l->options;
+    const struct megatron_window *w = &l->window;
+    int64_t n_taken = w->n_steps - w->n_skipped;
+    double seconds = l->seconds_per_step, loss = w->loss / (double)(n_taken > 0 ? n_taken : 1);
+    struct buf b = {0};
+    buf_printf(&b, " iteration %8lld/%8lld | consumed samples: %12lld | consumed tokens: %12lld |",
+               (long long)at.step, (long long)o->n_steps, (long long)at.samples, (long long)at.tokens);
+    buf_printf(&b,
+               " elapsed time per iteration (ms): %.1f | learning rate: %.3E | global batch size: %5lld |",
+               1e3 * seconds, lr, (long long)at.batch);
+    if (loss > 0) {
+        buf_printf(&b, " lm loss: %.6E |", loss);
+    }
+    buf_printf(&b, " loss scale: %.1f | grad norm: %.3f | num zeros: %.1f |",
+               o->has_loss_scale ? s->loss_scale : 0, s->grad_norm, 0.0);
+    buf_printf(&b, " number of skipped iterations: %3lld | number of nan iterations: %3d |",
+               (long long)w->n_skipped, 0);
+    buf_printf(&b, " samples per second: %.3f | TFLOPs: %.2f |", (double)at.batch / seconds,
+               megatron_log_tflops(o, at.batch, seconds));
+    put_line(&b);
+    buf_printf(&b, "time (ms) | batch-generator: %.2f", 1e-6 * (double)w->batch_ns / (double)w->n_steps);
+    put_line(&b);
+}
+
+/* What a scalar is plotted against. */
+enum axis { AXIS_STEPS, AXIS_SAMPLES, AXIS_TOKENS, N_AXES };
+
+enum { MOST_SCALARS = 10 };
+
+struct plots {
+    struct {
+        const char *tag;
+        double value;
+        bool without_tokens;
+    } rows[MOST_SCALARS];
+    int n;
+};
+
+static void add(struct plots *p, bool wanted, const char *tag, double value)
+{
+    if (wanted) {
+        p->rows[p->n].tag = tag;
+        p->rows[p->n++].value = value;
+    }
+}
+
+static int64_t axis_at(struct position at, enum axis axis)
+{
+    return axis == AXIS_STEPS ? at.step : axis == AXIS_SAMPLES ? at.samples : at.tokens;
+}
+
+static void plot_on(struct megatron_log *l, const struct plots *p, struct position at, enum axis axis,
+                    double wall_s)
+{
+    static const char *const suffixes[N_AXES] = {"", " vs samples", " vs tokens"};
+    struct tfevents_scalar scalars[MOST_SCALARS];
+    char tags[MOST_SCALARS][80];
+    size_t n = 0;
+    for (int i = 0; i < p->n; i++) {
+        if (axis != AXIS_TOKENS || !p->rows[i].without_tokens) {
+            snprintf(tags[n], sizeof tags[n], "%s%s", p->rows[i].tag, suffixes[axis]);
+            scalars[n] = (struct tfevents_scalar){tags[n], p->rows[i].value};
+            n++;
+        }
+    }
+    if (n > 0) {
+        warn(tfevents_write(&l->events, axis_at(at, axis), wall_s, scalars, n));
+    }
+}
+
+static void plot(struct megatron_log *l, const struct plots *p, struct position at, double wall_s)
+{
+    for (int axis = 0; axis < N_AXES; axis++) {
+        plot_on(l, p, at, (enum axis)axis, wall_s);
+    }
+}
+
+/* The steps against samples and tokens, and the other way round. */
+static void plot_progress(struct megatron_log *l, struct position at, double wall_s)
+{
+    const struct {
+        const char *tag;
+        int64_t x, y;
+    } rows[] = {{"steps-vs-samples/y=steps,x=samples", at.samples, at.step},
+                {"steps-vs-samples/y=samples,x=steps", at.step, at.samples},
+                {"steps-vs-tokens/y=steps,x=tokens", at.tokens, at.step},
+                {"steps-vs-tokens/y=tokens,x=steps", at.step, at.tokens}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct tfevents_scalar scalar = {rows[i].tag, (double)rows[i].y};
+        warn(tfevents_write(&l->events, rows[i].x, wall_s, &scalar, 1));
+    }
+}
+
+static void plot_step(struct megatron_log *l, const struct megatron_step *s, struct position at, double lr)
+{
+    const struct megatron_log_settings *o = &l->options.settings;
+    struct plots p = {.n = 0};
+    add(&p, o->learning_rate, "learning-rate/learning-rate", lr);
+    p.rows[p.n].without_tokens = true;
+    add(&p, o->batch_size, "batch-size/batch-size", (double)at.batch);
+    p.rows[p.n].without_tokens = false;
+    add(&p, !s->skipped, "lm-loss-training/lm loss", s->loss);
+    add(&p, o->loss_scale, "loss-scale/loss-scale", l->options.has_loss_scale ? s->loss_scale : 0);
+    add(&p, true, "grad-norm/grad-norm", s->grad_norm);
+    add(&p, true, "num-zeros/num-zeros", 0);
+    plot(l, &p, at, s->wall_s);
+    plot_progress(l, at, s->wall_s);
+}
+
+/* Once a line: its times. */
+static void plot_times(struct megatron_log *l, struct position at, double wall_s)
+{
+    struct plots p = {.n = 0};
+    const struct megatron_window *w = &l->window;
+    struct tfevents_scalar timer = {"batch-generator-time", 1e-9 * (double)w->batch_ns / (double)w->n_steps};
+    add(&p, true, "iteration-time/iteration-time", l->seconds_per_step);
+    plot(l, &p, at, wall_s);
+    warn(tfevents_write(&l->events, at.step, wall_s, &timer, 1));
+}
+
+void megatron_log_step(struct megatron_log *l, const struct megatron_step *s)
+{
+    const struct megatron_log_options *o = &l->options;
+    struct megatron_window *w = &l->window;
+    if (!o->settings.on) {
+        return;
+    }
+    struct position at = position_after(o, s->step);
+    double lr = schedule_rate(&o->schedule, s->step + 1);
+    w->n_steps++;
+    w->n_skipped += s->skipped;
+    w->loss += s->skipped ? 0 : s->loss;
+    if (s->step % o->settings.events_every == 0) {
+        plot_step(l, s, at, lr);
+    }
+    if (s->step % o->log_every == 0) {
+        l->seconds_per_step = clock_since_s(w->start_ns) / (double)w->n_steps;
+        put_step(l, s, at, lr);
+        if (o->settings.timers) {
+            plot_times(l, at, s->wall_s);
+        }
+        *w = (struct megatron_window){.start_ns = clock_ns()};
+    }
+}
+
+/* ---- held-out samples, checkpoints ---- */
+
+void megatron_log_validation(struct megatron_log *l, int64_t step, double wall_s, const char *of, double loss,
+                             bool plots, int64_t ns)
+{
+    double perplexity = exp(fmin(20, loss));
+    struct buf line = {0}, dashes = {0};
+    struct plots p = {.n = 0};
+    if (!l->options.settings.on) {
+        return;
+    }
+    buf_printf(&line, " validation loss at %s | lm loss value: %.6E | lm loss PPL: %.6E | ", of, loss,
+               perplexity);
+    for (size_t i = 0; i < line.n + 1; i++) {
+        buf_puts(&dashes, "-");
+    }
+    dllog_print(buf_text(&dashes));
+    put_line(&line);
+    put_line(&dashes);
+    add(&p, plots, "lm-loss-validation/lm loss validation", loss);
+    add(&p, plots && l->options.settings.perplexity, "lm-loss-validation/lm loss validation ppl", perplexity);
+    plot(l, &p, position_after(&l->options, step), wall_s);
+    l->window.start_ns += ns;
+}
+
+void megatron_log_saving(struct megatron_log *l, int64_t step)
+{
+    struct buf b = {0};
+    if (l->options.settings.on) {
+        buf_printf(&b, "saving checkpoint at iteration %7lld to %s", (long long)step, l->options.output_dir);
+        put_line(&b);
+    }
+}
+
+/* As Python prints a rounded number. */
+static void put_rounded(struct buf *b, const char *before, double value, double parts)
+{
+    buf_puts(b, before);
+    dllog_append_real(b, round(value * parts) / parts);
+}
+
+void megatron_log_saved(struct megatron_log *l, int64_t step, double seconds)
+{
+    double gb = 14e-9 * (double)l->options.n_params; /* bytes a parameter: its copies and moments */
+    struct buf b = {0};
+    if (!l->options.settings.on) {
+        return;
+    }
+    buf_printf(&b, "  successfully saved checkpoint at iteration %7lld to %s", (long long)step,
+               l->options.output_dir);
+    put_line(&b);
+    put_rounded(&b, "Checkpoint Save GB: ", gb, 1e3);
+    put_rounded(&b, ", GB/Sec: ", gb / seconds, 1e2);
+    put_rounded(&b, ", Latency(second): ", seconds, 1e3);
+    put_line(&b);
+    buf_printf(&b, "time (ms) | save-checkpoint: %.2f", 1e3 * seconds);
+    put_line(&b);
+}

@@ -6,7 +6,7 @@ form=md
 [ "${1:-}" != --man ] || { form=man && shift; }
 kiln=${1:-$(dirname "$0")/../build/kiln}
 [ -z "${2:-}" ] || exec >"$2"
-commands=$("$kiln" --help | sed -n 's/^  \([a-z]*\)  *\([^ ].*\)/\1 \2/p')
+commands=$("$kiln" --help | sed -n 's/^  \([a-z-]*\)  *\([^ ].*\)/\1 \2/p')
 
 # A line that begins with a dot or an apostrophe is a request of roff's.
 roff() { sed -e 's/\\/\\e/g' -e 's/-/\\-/g' -e "s/^\([.']\)/\\\\\&\1/"; }

@@ -22,6 +22,7 @@ extern const struct command command_launch;
 extern const struct command command_netcheck;
 extern const struct command command_plan;
 extern const struct command command_pretrain;
+extern const struct command command_pretrain_gpt;
 extern const struct command command_prepare;
 extern const struct command command_pack;
 extern const struct command command_report;

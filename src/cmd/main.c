@@ -25,6 +25,7 @@ static const struct command *const commands[] = {
     &command_prepare,
     &command_pack,
     &command_pretrain,
+    &command_pretrain_gpt,
     &command_report,
     &command_fill,
     &command_generate,

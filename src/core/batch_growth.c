@@ -6,13 +6,19 @@ struct level {
     int64_t n_steps; /* INT64_MAX: all that follow */
 };
 
+/* Samples of each size but the last. */
+static double samples_of_a_size(const struct batch_growth *g)
+{
+    int64_t n_sizes = (g->batch - g->start) / g->increment;
+    return (double)g->n_samples / (double)n_sizes;
+}
+
 static int64_t size_after(const struct batch_growth *g, int64_t taken)
 {
     if (g->n_samples == 0 || taken > g->n_samples) {
         return g->batch;
     }
-    double n = (double)((g->batch - g->start) / g->increment), each = (double)g->n_samples / n;
-    return g->start + g->increment * (int64_t)((double)taken / each);
+    return g->start + g->increment * (int64_t)((double)taken / samples_of_a_size(g));
 }
 
 static struct level level_at(const struct batch_growth *g, int64_t before)
@@ -21,8 +27,8 @@ static struct level level_at(const struct batch_growth *g, int64_t before)
     if (g->n_samples == 0 || before > g->n_samples) {
         return l;
     }
-    double n = (double)((g->batch - g->start) / g->increment), each = (double)g->n_samples / n;
-    double next = each * (double)((l.batch - g->start) / g->increment + 1); /* within rounding */
+    int64_t n_before = (l.batch - g->start) / g->increment;
+    double next = samples_of_a_size(g) * (double)(n_before + 1); /* within rounding */
     l.n_steps = (int64_t)((next - (double)before) / (double)l.batch);
     l.n_steps = l.n_steps < 1 ? 1 : l.n_steps;
     while (l.n_steps > 1 && size_after(g, before + (l.n_steps - 1) * l.batch) != l.batch) {

@@ -173,6 +173,16 @@ static struct status parse_range(const struct option *o, const char *text, doubl
     return status_ok();
 }
 
+static struct status add_word(const struct option *o, const char *text, struct option_words *words)
+{
+    if (words->n == OPTION_MOST_WORDS) {
+        return status_error(STATUS_USAGE, "--%s takes at most %d words, and '%.80s' is one more", o->name,
+                            OPTION_MOST_WORDS, text);
+    }
+    words->of[words->n++] = text;
+    return status_ok();
+}
+
 static struct status store(const struct option *o, const char *text, void *args)
 {
     void *field = (char *)args + o->offset;
@@ -190,6 +200,7 @@ static struct status store(const struct option *o, const char *text, void *args)
         break;
     case OPTION_PAIR: return parse_pair(o, text, ",", field);
     case OPTION_RANGE: return parse_range(o, text, field);
+    case OPTION_WORDS: return add_word(o, text, field);
     case OPTION_STRING:
         if (text[0] == '\0' && (o->default_text == NULL || o->default_text[0] != '\0')) {
             return status_error(STATUS_USAGE, "--%s is empty: %s", o->name, o->help);
@@ -212,6 +223,15 @@ static struct status store(const struct option *o, const char *text, void *args)
     return status_ok();
 }
 
+static json_t *words_of(const struct option_words *words)
+{
+    json_t *list = words->n == 0 ? json_null() : json_array();
+    for (int i = 0; i < words->n; i++) {
+        json_array_append_new(list, json_text(words->of[i]));
+    }
+    return list;
+}
+
 static json_t *value_of(const struct option *o, const void *args)
 {
     const void *field = (const char *)args + o->offset;
@@ -231,6 +251,7 @@ static json_t *value_of(const struct option *o, const void *args)
         snprintf(text, sizeof text, "%.9g:%.9g", ends[0], ends[1]);
         return ends[0] < ends[1] || ends[0] > ends[1] ? json_text(text) : json_real(ends[0]);
     }
+    case OPTION_WORDS: return words_of((const struct option_words *)field);
     case OPTION_PAIR: /* its numbers have flags of their own */
     case OPTION_MEANS:
     case OPTION_IGNORED:
@@ -371,6 +392,19 @@ static struct status store_pair(const struct command *c, const struct option *o,
                                 : status_error(STATUS_USAGE, "--%s needs two numbers", o->name);
 }
 
+/* Stores the words behind argv[*i], after `first`, which may be NULL. */
+static struct status store_words(const struct command *c, const struct option *o, int argc,
+                                 const char *const *argv, int *i, const char *first, void *args)
+{
+    struct option_words *words = (struct option_words *)(void *)((char *)args + o->offset);
+    words->n = 0;
+    TRY(first != NULL ? add_word(o, first, words) : status_ok());
+    for (const char *next; (next = value_after(c, argc, argv, *i)) != NULL; ++*i) {
+        TRY(add_word(o, next, words));
+    }
+    return status_ok();
+}
+
 static struct status missing_value(const struct option *o, const char *next)
 {
     return status_error(STATUS_USAGE, "--%s needs a value%s%s: %s", o->name,
@@ -440,7 +474,8 @@ static struct status parse_flag(const struct command *c, const char *word, int a
     const struct option *o;
     TRY(find(c, name, n, &o));
     note_given(c, o, args);
-    if (value != NULL && !takes_value(o) && o->kind != OPTION_FLAG) {
+    bool is_lacking = o->kind == OPTION_REFUSED || o->kind == OPTION_NOT_YET; /* whatever its value */
+    if (value != NULL && !takes_value(o) && o->kind != OPTION_FLAG && !is_lacking) {
         return status_error(STATUS_USAGE, "--%s takes no value, but '%s' was given", o->name, value + 1);
     }
     bool is_bool;
@@ -452,6 +487,9 @@ static struct status parse_flag(const struct command *c, const char *word, int a
     if (value != NULL && value[1] == '\0' && needs_value && next != NULL && c->max_positional == 0) {
         log_info("--%s= %s: the space is left out", o->name, next);
         value = NULL;
+    }
+    if (o->kind == OPTION_WORDS && (value != NULL || next != NULL)) {
+        return store_words(c, o, argc, argv, i, value != NULL ? value + 1 : NULL, args);
     }
     if (value != NULL && o->kind != OPTION_PAIR) {
         return give(texts, c, o, value + 1, args);

@@ -33,6 +33,7 @@ enum option_kind {
     OPTION_REAL,  /* double */
     OPTION_PAIR,  /* double [2]: two words, or one with commas between them */
     OPTION_RANGE, /* double [2]: one number, which is both, or two with a colon between them */
+    OPTION_WORDS, /* struct option_words, borrowed: all words up to the next flag, at least one */
     /* const char *, borrowed from argv, environment or table; "" is NULL if the default is "" */
     OPTION_STRING,
     OPTION_MEANS,         /* no value; stores `means` in the string of another flag */
@@ -40,6 +41,13 @@ enum option_kind {
     OPTION_IGNORED_VALUE, /* the same, with an optional value */
     OPTION_NOT_YET,       /* a flag of the replaced scripts that kiln does not have yet: STATUS_UNAVAILABLE */
     OPTION_REFUSED, /* asks for something that kiln lacks and must not silently ignore; `help` says why */
+};
+
+enum { OPTION_MOST_WORDS = 16 };
+
+struct option_words {
+    const char *of[OPTION_MOST_WORDS]; /* [n] */
+    int n;
 };
 
 /* The choices of an OPTION_BOOL that is true for all words but those for false, as in the replaced
@@ -101,6 +109,10 @@ struct option {
     {                                                                                                        \
         .name = name_, .kind = OPTION_PAIR, .offset = at, .value_name = "X Y", .help = help_, .min = min_,   \
         .max = max_                                                                                          \
+    }
+#define OPTION_WORDS_ROW(name_, at, value_, help_)                                                           \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_WORDS, .offset = at, .value_name = value_, .help = help_               \
     }
 #define OPTION_RANGE_ROW(name_, at, default_, min_, max_, help_)                                             \
     {                                                                                                        \

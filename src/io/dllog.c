@@ -46,8 +46,6 @@ static void append_repr(struct buf *b, const char *text)
     buf_putc(b, quote);
 }
 
-static void append_python(struct buf *b, const json_t *value, bool repr);
-
 static void append_list(struct buf *b, const json_t *list)
 {
     size_t i;
@@ -56,13 +54,13 @@ static void append_list(struct buf *b, const json_t *list)
     json_array_foreach(list, i, item)
     {
         buf_puts(b, i == 0 ? "" : ", ");
-        append_python(b, item, true);
+        dllog_append_python(b, item, true);
     }
     buf_putc(b, ']');
 }
 
 /* With `repr` strings are quoted, as inside lists. */
-static void append_python(struct buf *b, const json_t *value, bool repr)
+void dllog_append_python(struct buf *b, const json_t *value, bool repr)
 {
     switch (json_typeof(value)) {
     case JSON_REAL: dllog_append_real(b, json_real_value(value)); break;
@@ -90,7 +88,7 @@ void dllog_append_namespace(struct buf *b, const json_t *object)
     json_object_foreach((json_t *)object, key, value)
     {
         buf_printf(b, "%s%s=", separator, key);
-        append_python(b, value, true);
+        dllog_append_python(b, value, true);
         separator = ", ";
     }
     buf_putc(b, ')');
@@ -166,7 +164,7 @@ void dllog_append_printed(struct buf *b, double wall_s, struct dllog_step step, 
     json_object_foreach((json_t *)data, key, value) /* dllogger ends with " unit" */
     {
         buf_printf(b, "%s%s : ", separator, key);
-        append_python(b, value, false);
+        dllog_append_python(b, value, false);
         buf_putc(b, ' ');
         separator = " ";
     }

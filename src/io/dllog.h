@@ -50,6 +50,9 @@ void dllog_append_line(struct buf *b, double wall_s, double start_s, struct dllo
                        const json_t *data);
 void dllog_append_printed(struct buf *b, double wall_s, struct dllog_step step, const json_t *data);
 
+/* A value as Python's str() shows it, or with `repr` its repr(). */
+void dllog_append_python(struct buf *b, const json_t *value, bool repr);
+
 /* An object as Python shows a parsed command line: Namespace(name='value', ...). */
 void dllog_append_namespace(struct buf *b, const json_t *object);
 

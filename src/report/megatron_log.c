@@ -34,20 +34,30 @@ struct argument {
     char value[200];
 };
 
-/* As Python's str() shows it. */
-static void show_value(struct argument *a, const json_t *value)
+/* Flags that the original stores as what they switch off: no_bias_gelu_fusion is bias_gelu_fusion False. */
+static bool is_switched_off(const char *name, const json_t *value)
 {
-    struct buf b = {0};
-    switch (json_typeof(value)) {
-    case JSON_TRUE: buf_puts(&b, "True"); break;
-    case JSON_FALSE: buf_puts(&b, "False"); break;
-    case JSON_STRING: buf_puts(&b, json_string_value(value)); break;
-    case JSON_INTEGER: buf_printf(&b, "%lld", (long long)json_integer_value(value)); break;
-    case JSON_REAL: dllog_append_real(&b, json_real_value(value)); break;
-    default: buf_puts(&b, "None");
+    static const char *const own[] = {"no_load_", "no_save_", "no_pipeline_"};
+    bool is_own = false;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        is_own = is_own || strncmp(name, own[i], strlen(own[i])) == 0;
     }
-    snprintf(a->value, sizeof a->value, "%s", b.failed ? "" : buf_text(&b));
+    return json_is_boolean(value) && strncmp(name, "no_", 3) == 0 && !is_own;
+}
+
+/* As Python's str() shows it. */
+static struct argument argument_of(const char *name, json_t *value)
+{
+    struct argument a = {.name = name};
+    struct buf b = {0};
+    if (is_switched_off(name, value)) {
+        a.name = name + strlen("no_");
+        value = json_boolean(!json_is_true(value));
+    }
+    dllog_append_python(&b, value, false);
+    snprintf(a.value, sizeof a.value, "%s", b.failed ? "" : buf_text(&b));
     buf_fini(&b);
+    return a;
 }
 
 static int by_name(const void *a, const void *b)
@@ -63,8 +73,7 @@ static int list_arguments(struct argument *list, const json_t *flags)
     json_object_foreach((json_t *)flags, name, value)
     {
         if (n < MOST_ARGUMENTS) {
-            list[n].name = name;
-            show_value(&list[n++], value);
+            list[n++] = argument_of(name, value);
         }
     }
     qsort(list, (size_t)n, sizeof *list, by_name);

@@ -20,7 +20,7 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
     const struct pretrain_options *o = r->options;
     const struct model *m = r->in.model;
     double step_flops = p->micro_flops * (double)r->in.train.source.n_micro;
-    const char *name = pretrain_config_name(o);
+    const char *name = o->config != NULL ? o->kind->family->name : pretrain_config_name(o);
     log_info("model: %s: %lld layers x %lld%s%s, %lld heads, feed-forward %lld, vocabulary %lld: %.2f M "
              "parameters, %s, %s",
              name, (long long)m->n_layers, (long long)m->hidden_size, m->form != NULL ? ", " : "",

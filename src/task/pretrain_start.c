@@ -72,7 +72,8 @@ struct status pretrain_begin_phase(void *self, const struct run_state *saved, co
 /* What the run's own files are, where a model has none beside it. */
 static struct model_dir_given given_of(const struct pretrain_run *r)
 {
-    const char *vocabulary = r->in.vocab_path[0] == '\0' ? NULL : r->in.vocab_path;
+    bool is_whole = r->in.vocab_path[0] != '\0' && r->options->merge_file == NULL;
+    const char *vocabulary = is_whole ? r->in.vocab_path : NULL;
     return (struct model_dir_given){r->options->config != NULL ? NULL : r->options->config_file, vocabulary};
 }
 

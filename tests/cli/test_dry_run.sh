@@ -57,6 +57,8 @@ declare -A words=(
     [embed]="--model $model"
     [blimp]="--model $model --input none"
     [glue]="--model $model --data_dir $dir/glue --tasks sst-2 --output_dir new"
+    [pretrain-gpt]="--num-layers 2 --hidden-size 16 --num-attention-heads 2 --seq-length 8 --max-position-embeddings 8
+        --micro-batch-size 2 --train-iters 3 --lr 1e-3 --data-path none --vocab-file none.json --output_dir new"
     [export]="--model $model --output_dir new"
     [convert]="--model $model --output_dir new --format onnx --logits new.safetensors"
     [inspect]="$model"
@@ -85,7 +87,7 @@ for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
     ! grep -nE ' $|.{101}' "$dir/out" || fail "kiln help $command all is not laid out"
     n=$((n + 1))
 done
-[ $n -eq 23 ] || fail "$n commands"
+[ $n -eq 24 ] || fail "$n commands"
 # what is not there yet is listed, and the rest is planned; what is there is checked as ever
 expect 0 "missing: --train_file none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 \
     --do_train \

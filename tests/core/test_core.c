@@ -240,6 +240,7 @@ static void options_know_two_truths(void)
 struct meant {
     const char *place, *other;
     double pair[2];
+    struct option_words words;
     int64_t count;
     bool flag, dry_run;
     struct option_given given;
@@ -249,6 +250,7 @@ static const struct option meant_options[] = {
     OPTION_STRING_ROW("place", offsetof(struct meant, place), NULL, "DIR", "h"),
     OPTION_STRING_ROW("other", offsetof(struct meant, other), NULL, "DIR", "h"),
     OPTION_PAIR_ROW("pair", offsetof(struct meant, pair), 0, 1, "h"),
+    OPTION_WORDS_ROW("words", offsetof(struct meant, words), "A B", "h"),
     OPTION_INT_ROW("count", offsetof(struct meant, count), "3", 0, 0, "h"),
     OPTION_FLAG_ROW("flag", offsetof(struct meant, flag), "h"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct meant, dry_run), "h"),
@@ -292,6 +294,26 @@ static void options_read_slips_as_meant(void)
     EXPECT_OK(parse_meant(&p, 2, (const char *[]){"--place=<path-to-it>", "--dry_run"}));
     EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){"--rocket"}), STATUS_UNAVAILABLE,
                  "--rocket is not there yet: it has no fuel");
+    EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){"--rocket=3"}), STATUS_UNAVAILABLE, "it has no fuel");
+}
+
+/* All up to the next flag; of those that are given twice the last. */
+static void options_take_words(void)
+{
+    const char *many[OPTION_MOST_WORDS + 2] = {"--words"};
+    struct meant p;
+    EXPECT_OK(parse_meant(&p, 7, (const char *[]){"--words", "a", "--words", "16", "5_000", "b", "--flag"}));
+    EXPECT(p.words.n == 3 && p.flag && strcmp(p.words.of[1], "5_000") == 0, "%d words", p.words.n);
+    json_t *values = option_values(&meant_command, &p);
+    EXPECT(json_array_size(json_object_get(values, "words")) == 3, "words in the values");
+    json_decref(values);
+    EXPECT_OK(parse_meant(&p, 2, (const char *[]){"--words=a", "b"}));
+    EXPECT(p.words.n == 2 && strcmp(p.words.of[0], "a") == 0, "%d words behind =", p.words.n);
+    EXPECT_ERROR(parse_meant(&p, 2, (const char *[]){"--words", "--flag"}), STATUS_USAGE, "needs a value");
+    for (int i = 1; i < OPTION_MOST_WORDS + 2; i++) {
+        many[i] = "w";
+    }
+    EXPECT_ERROR(parse_meant(&p, OPTION_MOST_WORDS + 2, many), STATUS_USAGE, "at most 16 words");
 }
 
 static void options_take_pairs(void)
@@ -379,6 +401,7 @@ int main(void)
     options_know_two_truths();
     options_read_slips_as_meant();
     options_take_pairs();
+    options_take_words();
     options_tell_what_was_given();
     test_json_text();
     test_find_nonfinite();

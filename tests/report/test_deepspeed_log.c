@@ -1,14 +1,11 @@
 /* Tests of report/deepspeed_log: the event file is DeepSpeed's scalars of each step, by samples, to the byte,
  * and the scale of the loss where there is one; skipped steps are counted; lines name the optimizer and the
  * schedule as the script does; without DeepSpeed nothing is printed or written. */
-#include "test.h"
+#include "captured_output.h"
 
-#include "core/buf.h"
-#include "io/file.h"
 #include "report/deepspeed_log.h"
 
 #include <glob.h>
-#include <unistd.h>
 
 static const char DIRECTORY[] = "test_deepspeed_log.dir/tensorboard/job";
 static const char OUTPUT[] = "test_deepspeed_log.out";
@@ -108,31 +105,18 @@ static void event_files_are_deepspeeds(bool has_loss_scale)
 static void print_run(struct buf *text, const struct deepspeed_log_options *o, bool prints)
 {
     struct deepspeed_log l;
-    struct file_map m;
-    fflush(stdout);
-    int saved = dup(STDOUT_FILENO);
-    EXPECT(saved >= 0 && freopen(OUTPUT, "w", stdout) != NULL, "cannot print to %s", OUTPUT);
+    struct captured_output c = captured_output_begin(OUTPUT);
     deepspeed_log_open(&l, o, prints, 0);
     log_steps(&l);
     deepspeed_log_close(&l);
-    fflush(stdout);
-    EXPECT(dup2(saved, STDOUT_FILENO) >= 0, "standard output is lost");
-    close(saved);
-    EXPECT_OK(file_map_open(&m, OUTPUT));
-    buf_append(text, m.data, m.n);
-    file_map_close(&m);
+    captured_output_end(&c, text);
 }
 
 static void expect_lines(const struct deepspeed_log_options *o, const char *const *lines, size_t n)
 {
     struct buf text = {0};
     print_run(&text, o, true);
-    const char *at = buf_text(&text);
-    for (size_t i = 0; i < n; i++) {
-        const char *line = strstr(at, lines[i]);
-        EXPECT(line != NULL, "'%s' is not in, or in another place of:\n%s", lines[i], buf_text(&text));
-        at = line + strlen(lines[i]);
-    }
+    captured_output_expect(&text, lines, n);
     buf_fini(&text);
 }
 

@@ -1,0 +1,455 @@
+#include "cmd/megatron_args.h"
+
+#include "core/log.h"
+#include "task/deepspeed_config.h"
+#include "task/missing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the model ---- */
+
+static bool has_alibi(const struct megatron_args *a)
+{
+    return strcmp(a->positions, "alibi") == 0;
+}
+
+/* With the fused kernel GELU is the tanh form, as in the original. */
+static bool has_exact_gelu(const struct megatron_args *a)
+{
+    return a->onnx_safe || (a->no_bias_gelu_fusion && !a->openai_gelu);
+}
+
+/* What has no usual value. */
+static struct status check_given(const struct command *c, const struct megatron_args *a)
+{
+    static const char *const names[] = {
+        "num-layers",       "hidden-size", "num-attention-heads", "seq-length", "max-position-embeddings",
+        "micro-batch-size", "lr"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!option_was_given(c, a, names[i])) {
+            return status_error(STATUS_USAGE, "kiln pretrain-gpt needs --%s", names[i]);
+        }
+    }
+    return status_ok();
+}
+
+static struct status check_layers(const struct megatron_args *a)
+{
+    if (a->hidden_size % a->n_heads != 0) {
+        return status_error(STATUS_USAGE,
+                            "--hidden-size %lld is not a multiple of --num-attention-heads %lld",
+                            (long long)a->hidden_size, (long long)a->n_heads);
+    }
+    if (a->kv_channels > 0 && a->kv_channels != a->hidden_size / a->n_heads) {
+        return status_error(
+            STATUS_USAGE, "--kv-channels %lld: kiln's heads have --hidden-size / --num-attention-heads, %lld",
+            (long long)a->kv_channels, (long long)(a->hidden_size / a->n_heads));
+    }
+    if (a->max_positions < a->run.max_seq_length) {
+        return status_error(STATUS_USAGE, "--max-position-embeddings %lld is less than --seq-length %lld",
+                            (long long)a->max_positions, (long long)a->run.max_seq_length);
+    }
+    return status_ok();
+}
+
+/* A model is GPT-2 or BLOOM, and nothing between. */
+static struct status check_form(const struct megatron_args *a)
+{
+    if (has_alibi(a) != a->embed_layernorm) {
+        return status_error(STATUS_USAGE,
+                            "kiln's decoders are GPT-2, with learned positions, and BLOOM, with "
+                            "--position-embedding-type alibi and --embed-layernorm: give both or none");
+    }
+    if (has_alibi(a) && has_exact_gelu(a)) {
+        return status_error(STATUS_USAGE, "BLOOM has the tanh form of GELU: leave out --%s",
+                            a->onnx_safe ? "onnx-safe" : "no-bias-gelu-fusion");
+    }
+    if (has_alibi(a) && a->ffn_hidden_size > 0 && a->ffn_hidden_size != 4 * a->hidden_size) {
+        return status_error(STATUS_USAGE, "BLOOM's --ffn-hidden-size is 4 times --hidden-size, not %lld",
+                            (long long)a->ffn_hidden_size);
+    }
+    return status_ok();
+}
+
+static json_t *config_of(const struct megatron_args *a)
+{
+    json_int_t rows = a->vocab_rows, layers = a->n_layers, heads = a->n_heads, hidden = a->hidden_size;
+    if (has_alibi(a)) {
+        return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "model_type", "bloom",
+                         "vocab_size", rows, "seq_length", (json_int_t)a->max_positions, "hidden_size",
+                         hidden, "n_layer", layers, "n_head", heads, "hidden_dropout", a->hidden_dropout,
+                         "attention_dropout", a->attention_dropout, "layer_norm_epsilon", a->norm_eps,
+                         "initializer_range", a->init_std);
+    }
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:s}", "model_type",
+                     "gpt2", "vocab_size", rows, "n_positions", (json_int_t)a->max_positions, "n_embd",
+                     hidden, "n_layer", layers, "n_head", heads, "n_inner", (json_int_t)a->ffn_hidden_size,
+                     "embd_pdrop", a->hidden_dropout, "resid_pdrop", a->hidden_dropout, "attn_pdrop",
+                     a->attention_dropout, "layer_norm_epsilon", a->norm_eps, "initializer_range",
+                     a->init_std, "activation_function", has_exact_gelu(a) ? "gelu" : "gelu_new");
+}
+
+static struct status set_model(struct megatron_args *a, json_t **config)
+{
+    TRY(check_layers(a));
+    TRY(check_form(a));
+    if (a->vocab_rows > 0 && a->vocab_rows % a->vocab_divisor != 0) {
+        return status_error(
+            STATUS_USAGE, "--pad-vocab-size-to %lld is not a multiple of --make-vocab-size-divisible-by %lld",
+            (long long)a->vocab_rows, (long long)a->vocab_divisor);
+    }
+    *config = config_of(a);
+    a->run.config = *config;
+    a->run.vocab_multiple = a->vocab_divisor;
+    a->run.kind = has_alibi(a) ? &megatron_bloom_pretrain : &megatron_gpt2_pretrain;
+    a->run.own = &a->gpt;
+    return *config == NULL ? status_error(STATUS_MEMORY, "out of memory for the configuration") : status_ok();
+}
+
+/* ---- ranks and batches ---- */
+
+static struct status check_mesh(const struct megatron_args *a)
+{
+    return a->tensor_parallel == 1 && a->pipeline_parallel == 1
+               ? status_ok()
+               : status_error(
+                     STATUS_UNAVAILABLE,
+                     "--tensor-model-parallel-size %lld and --pipeline-model-parallel-size %lld cut a "
+                     "model over %lld ranks, which is not there yet: give 1 and 1, and each rank has "
+                     "the whole model",
+                     (long long)a->tensor_parallel, (long long)a->pipeline_parallel,
+                     (long long)(a->tensor_parallel * a->pipeline_parallel));
+}
+
+static struct status whole_number(int64_t *n, const char *text)
+{
+    char digits[32];
+    size_t used = 0;
+    for (const char *p = text; *p != '\0' && used + 1 < sizeof digits; p++) {
+        digits[used] = *p;
+        used += *p != '_';
+    }
+    digits[used] = '\0';
+    char *end;
+    errno = 0;
+    *n = strtoll(digits, &end, 10);
+    return used > 0 && *end == '\0' && errno == 0 && *n >= 0 && strlen(text) < sizeof digits
+               ? status_ok()
+               : status_error(STATUS_USAGE, "--rampup-batch-size needs whole numbers, not '%.40s'", text);
+}
+
+static struct status read_ramp(struct batch_growth *g, const struct option_words *words)
+{
+    int64_t *const fields[] = {&g->start, &g->increment, &g->n_samples};
+    if (words->n != 3) {
+        return status_error(STATUS_USAGE,
+                            "--rampup-batch-size needs 3 numbers, START INCREMENT SAMPLES, not %d", words->n);
+    }
+    for (int i = 0; i < 3; i++) {
+        TRY(whole_number(fields[i], words->of[i]));
+    }
+    if (g->start < 1 || g->increment < 1 || g->start >= g->batch || g->n_samples < 1) {
+        return status_error(STATUS_USAGE,
+                            "--rampup-batch-size %lld %lld %lld: batches grow from 1 sample or more, by 1 or "
+                            "more, in 1 sample or more, to --global-batch-size %lld",
+                            (long long)g->start, (long long)g->increment, (long long)g->n_samples,
+                            (long long)g->batch);
+    }
+    return (g->batch - g->start) % g->increment == 0
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "--rampup-batch-size: from %lld to --global-batch-size %lld there are no whole "
+                              "increments of %lld",
+                              (long long)g->start, (long long)g->batch, (long long)g->increment);
+}
+
+static struct status check_share(const char *what, int64_t batch, int64_t share, int n_ranks)
+{
+    return batch % share == 0
+               ? status_ok()
+               : status_error(
+                     STATUS_USAGE, "%s %lld is not a multiple of --micro-batch-size %lld times %d rank%s",
+                     what, (long long)batch, (long long)(share / n_ranks), n_ranks, n_ranks == 1 ? "" : "s");
+}
+
+static struct status set_batch(struct megatron_args *a, int n_ranks)
+{
+    struct pretrain_options *o = &a->run;
+    int64_t share = a->micro_batch_size * n_ranks;
+    struct batch_growth *g = &o->growth;
+    g->batch = o->ranks.global_batch_size > 0 ? o->ranks.global_batch_size : share;
+    TRY(check_share("--global-batch-size", g->batch, share, n_ranks));
+    if (a->rampup.n > 0) {
+        if (a->train_samples == 0) {
+            return status_error(STATUS_USAGE, "--rampup-batch-size counts samples: give --train-samples");
+        }
+        TRY(read_ramp(g, &a->rampup));
+        TRY(check_share("--rampup-batch-size: the start", g->start, share, n_ranks));
+        TRY(check_share("--rampup-batch-size: the increment", g->increment, share, n_ranks));
+        snprintf(a->ramp_text, sizeof a->ramp_text, "%lld %lld %lld", (long long)g->start,
+                 (long long)g->increment, (long long)g->n_samples);
+        o->batch_ramp = a->ramp_text;
+    }
+    o->ranks.global_batch_size = o->train_batch_size = g->batch;
+    o->gradient_accumulation_steps = g->batch / a->micro_batch_size; /* of all ranks */
+    return status_ok();
+}
+
+/* ---- steps and rates ---- */
+
+static struct status check_units(const struct command *c, const struct megatron_args *a)
+{
+    static const char *const of_samples[] = {"lr-decay-samples", "lr-warmup-samples"}, *const of_iters[] = {
+                                                                                           "lr-decay-iters",
+                                                                                           "lr-warmup-iters"};
+    if ((a->train_samples > 0) == (a->train_iters > 0)) {
+        return status_error(STATUS_USAGE,
+                            a->train_samples > 0
+                                ? "--train-samples and --train-iters both say when the run ends: "
+                                  "leave one out"
+                                : "how long to train is not said: give --train-samples or "
+                                  "--train-iters");
+    }
+    bool by_samples = a->train_samples > 0;
+    for (int i = 0; i < 2; i++) {
+        const char *other = by_samples ? of_iters[i] : of_samples[i];
+        if (option_was_given(c, a, other)) {
+            return status_error(STATUS_USAGE, "--%s cannot be combined with --%s: give --%s", other,
+                                by_samples ? "train-samples" : "train-iters",
+                                by_samples ? of_samples[i] : of_iters[i]);
+        }
+    }
+    if (a->lr_warmup_fraction > 0 && (a->lr_warmup_samples > 0 || a->lr_warmup_iters > 0)) {
+        return status_error(STATUS_USAGE,
+                            "--lr-warmup-fraction and --lr-warmup-%s both say how long the rate "
+                            "rises: leave one out",
+                            by_samples ? "samples" : "iters");
+    }
+    return status_ok();
+}
+
+static enum schedule_decay decay_of(const char *style)
+{
+    return strcmp(style, "constant") == 0 ? SCHEDULE_DECAY_CONSTANT
+           : strcmp(style, "linear") == 0 ? SCHEDULE_DECAY_LINEAR
+                                          : SCHEDULE_DECAY_COSINE;
+}
+
+static struct status set_rates(struct megatron_args *a)
+{
+    struct pretrain_options *o = &a->run;
+    struct schedule *s = &o->warmup;
+    bool by_samples = a->train_samples > 0;
+    int64_t unit = by_samples ? 1 : o->train_batch_size,
+            given = by_samples ? a->lr_decay_samples : a->lr_decay_iters;
+    int64_t all = by_samples ? a->train_samples : a->train_iters;
+    s->decay = decay_of(a->decay_style);
+    s->decay_samples = unit * (given > 0 ? given : all);
+    s->warmup_samples = unit * (by_samples ? a->lr_warmup_samples : a->lr_warmup_iters);
+    if (a->lr_warmup_fraction > 0) {
+        s->warmup_samples = (int64_t)(a->lr_warmup_fraction * (double)s->decay_samples);
+    }
+    s->growth = o->growth;
+    s->max = o->learning_rate;
+    s->min = a->min_lr;
+    o->schedule = "anneal";
+    if (s->min > s->max) {
+        return status_error(STATUS_USAGE, "--min-lr %g is above --lr %g", s->min, s->max);
+    }
+    return s->warmup_samples < s->decay_samples
+               ? status_ok()
+               : status_error(
+                     STATUS_USAGE,
+                     "the learning rate rises for %lld samples and falls until %lld: the rise must be "
+                     "shorter",
+                     (long long)s->warmup_samples, (long long)s->decay_samples);
+}
+
+/* A last part of a batch is left out, as in the original. */
+static struct status set_steps(struct megatron_args *a)
+{
+    struct pretrain_options *o = &a->run;
+    struct gpt_pretrain_options *own = &a->gpt;
+    bool by_samples = a->train_samples > 0;
+    o->max_steps = by_samples ? batch_growth_steps(&o->growth, a->train_samples) : a->train_iters;
+    o->steps_this_run = -1;
+    if (o->max_steps == 0) {
+        return status_error(STATUS_USAGE, "--train-samples %lld is less than one batch, %lld",
+                            (long long)a->train_samples, (long long)batch_growth_at(&o->growth, 1).batch);
+    }
+    int64_t evaluation = o->eval_iters * o->train_batch_size;
+    own->n_wanted[0] = by_samples ? a->train_samples : a->train_iters * o->train_batch_size;
+    own->n_wanted[1] = (o->max_steps / o->eval_steps + 1) * evaluation;
+    own->n_wanted[2] = evaluation;
+    o->eval_steps = o->eval_iters > 0 ? o->eval_steps : 0;
+    return status_ok();
+}
+
+/* ---- files ---- */
+
+/* One set, which may have a weight before it. */
+static struct status set_data(struct megatron_args *a)
+{
+    const struct option_words *w = &a->data_path;
+    if (w->n == 0) {
+        return status_error(STATUS_USAGE,
+                            "kiln pretrain-gpt needs --data-path PREFIX, of PREFIX.bin and PREFIX.idx");
+    }
+    if (w->n > 2) {
+        return status_error(STATUS_UNAVAILABLE,
+                            "--data-path has %d words: blending sets by weights is not there yet; "
+                            "`kiln prepare --format gpt --merge` joins stores",
+                            w->n);
+    }
+    a->run.input_dir = w->of[w->n - 1];
+    return status_ok();
+}
+
+static struct status check_save(const struct megatron_args *a)
+{
+    if (a->save != NULL && a->save_interval == 0) {
+        return status_error(STATUS_USAGE, "--save needs --save-interval, the steps between checkpoints");
+    }
+    if (a->run.output_dir == NULL) {
+        return status_error(STATUS_USAGE, "a run writes log.jsonl and report.html: give --save, "
+                                          "--tensorboard-dir or --output_dir");
+    }
+    return a->finetune && a->load == NULL
+               ? status_error(STATUS_USAGE, "--finetune needs --load, the model to start from")
+               : status_ok();
+}
+
+static struct status set_files(struct megatron_args *a)
+{
+    struct pretrain_options *o = &a->run;
+    o->output_dir = a->output_dir != NULL ? a->output_dir
+                    : a->save != NULL     ? a->save
+                                          : o->megatron_log.tensorboard;
+    if (a->save != NULL && a->output_dir != NULL && strcmp(a->save, a->output_dir) != 0) {
+        return status_error(STATUS_USAGE,
+                            "--save %s and --output_dir %s are two directories: checkpoints and "
+                            "log.jsonl are in one; leave out --output_dir",
+                            a->save, a->output_dir);
+    }
+    o->skip_checkpoint = a->save == NULL;
+    o->num_steps_per_checkpoint = a->save_interval;
+    if (a->finetune) {
+        o->init_checkpoint = a->load;
+    } else {
+        o->load_dir = a->load;
+        o->resume_from_checkpoint = a->load != NULL;
+    }
+    o->resume_step = -1;
+    return check_save(a);
+}
+
+/* ---- the rest ---- */
+
+static struct status set_precision(struct megatron_args *a, int n_ranks)
+{
+    struct pretrain_options *o = &a->run;
+    if (o->precision.autocast && o->precision.fp16) {
+        return status_error(STATUS_USAGE, "--bf16 and --fp16 are two number formats: leave one out");
+    }
+    /* The replaced system's bf16 shares the optimizer's state over ranks at stage 0 too. */
+    if (o->precision.autocast && n_ranks > 1 && o->ranks.zero_stage == 0) {
+        o->ranks.zero_stage = 1;
+    }
+    return status_ok();
+}
+
+static struct status set_optimizer(struct megatron_args *a)
+{
+    if (strcmp(a->optimizer, "sgd") == 0) {
+        return status_error(STATUS_USAGE, "--optimizer sgd: kiln has no such optimizer; give adam");
+    }
+    a->run.optimizer = "adamw"; /* what the replaced script's adam is */
+    a->run.loss_norm = "global";
+    return status_ok();
+}
+
+static struct status set_recomputation(struct megatron_args *a)
+{
+    a->run.checkpoint_activations_interval = a->checkpoint_num_layers;
+    return a->recomputes_by_deepspeed && !a->run.checkpoint_activations
+               ? status_error(STATUS_USAGE, "--deepspeed-activation-checkpointing says how: add "
+                                            "--checkpoint-activations")
+               : status_ok();
+}
+
+/* What --deepspeed_config says must be what the flags say. */
+static struct status compare_file(const struct command *c, struct megatron_args *a, int n_ranks)
+{
+    struct pretrain_options *o = &a->run;
+    const char *path = o->deepspeed_config;
+    struct deepspeed_config d;
+    TRY(deepspeed_config_read(&d, path, true, n_ranks));
+    int64_t micro = d.train_batch_size / d.gradient_accumulation_steps;
+    const struct {
+        const char *key, *flag;
+        double of_file, of_flag;
+    } rows[] = {
+        {"train_batch_size", "global-batch-size", (double)(d.train_batch_size * n_ranks),
+         (double)o->train_batch_size},
+        {"train_micro_batch_size_per_gpu", "micro-batch-size", (double)micro, (double)a->micro_batch_size},
+        {"gradient_clipping", "clip-grad", d.gradient_clipping, o->max_grad_norm},
+        {"bf16", "bf16", d.bf16, o->precision.autocast},
+        {"fp16", "fp16", d.fp16, o->precision.fp16},
+        {"zero_optimization.stage", "zero-stage", (double)d.log.zero_stage,
+         option_was_given(c, a, "zero-stage") && !o->precision.autocast ? (double)o->ranks.zero_stage
+                                                                        : (double)d.log.zero_stage},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].of_file < rows[i].of_flag || rows[i].of_file > rows[i].of_flag) {
+            return status_error(STATUS_USAGE, "%s: \"%s\" is %g, but --%s is %g: make them one", path,
+                                rows[i].key, rows[i].of_file, rows[i].flag, rows[i].of_flag);
+        }
+    }
+    if (o->precision.fp16) {
+        o->loss_scale = d.loss_scale;
+        o->init_loss_scale = d.init_loss_scale;
+    }
+    return status_ok();
+}
+
+static struct status check_file(const struct command *c, struct megatron_args *a, int n_ranks)
+{
+    const char *path = a->run.deepspeed_config;
+    if (a->deepspeed && path == NULL) {
+        return status_error(STATUS_USAGE, "--deepspeed needs --deepspeed_config, its JSON");
+    }
+    if (path == NULL || (a->run.dry_run && missing_is(path))) {
+        return status_ok();
+    }
+    return compare_file(c, a, n_ranks);
+}
+
+static void set_logs(struct megatron_args *a)
+{
+    struct megatron_log_settings *l = &a->run.megatron_log;
+    l->on = true;
+    l->learning_rate = !a->no_log_learning_rate;
+    l->loss_scale = !a->no_log_loss_scale;
+}
+
+struct status megatron_args_read(const struct command *c, struct megatron_args *a, int n_ranks,
+                                 json_t **config)
+{
+    TRY(check_given(c, a));
+    TRY(check_mesh(a));
+    TRY(set_model(a, config));
+    TRY(set_precision(a, n_ranks));
+    TRY(check_units(c, a));
+    TRY(set_batch(a, n_ranks));
+    TRY(set_rates(a));
+    TRY(set_steps(a));
+    TRY(set_optimizer(a));
+    TRY(set_recomputation(a));
+    TRY(set_data(a));
+    TRY(set_files(a));
+    set_logs(a);
+    return check_file(c, a, n_ranks);
+}

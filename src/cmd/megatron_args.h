@@ -1,0 +1,41 @@
+/* megatron_args: the flags of Megatron-DeepSpeed's pretrain_gpt.py, as kiln's own settings of a run.
+ *
+ * The rule: what the script's parser refuses is refused here too, in one sentence; what the script would
+ * do and kiln does not is refused by name, in the option table or here. */
+#ifndef KILN_CMD_MEGATRON_ARGS_H
+#define KILN_CMD_MEGATRON_ARGS_H
+
+#include "core/launcher.h"
+#include "core/option.h"
+#include "task/gpt/gpt_pretrain.h"
+
+struct megatron_args {
+    struct pretrain_options run;
+    struct gpt_pretrain_options gpt;
+    struct launcher_flags launcher;
+    struct option_given given;
+    struct option_words data_path, rampup;
+    int64_t tensor_parallel, pipeline_parallel;
+    int64_t n_layers, hidden_size, ffn_hidden_size, n_heads, kv_channels, max_positions; /* 0: not given */
+    int64_t vocab_divisor, vocab_rows;
+    int64_t micro_batch_size;
+    int64_t train_samples, train_iters;
+    int64_t lr_decay_samples, lr_decay_iters, lr_warmup_samples, lr_warmup_iters;
+    double lr_warmup_fraction, min_lr;
+    double attention_dropout, hidden_dropout, init_std, norm_eps;
+    const char *tokenizer_type, *data_impl, *loader_type; /* of one kind each */
+    const char *decay_style, *optimizer, *positions, *save, *load, *output_dir;
+    int64_t save_interval, checkpoint_num_layers;
+    bool embed_layernorm, no_bias_gelu_fusion, openai_gelu, onnx_safe;
+    bool finetune, deepspeed, recomputes_by_deepspeed;
+    bool no_log_learning_rate, no_log_loss_scale;
+    char ramp_text[64]; /* of `rampup`, for the state of the run */
+};
+
+/* Checks the flags against each other and `n_ranks`, and sets a->run and a->gpt, which borrow from `a`.
+ * *config is what a->run.config borrows: the caller json_decref's it.  STATUS_USAGE; STATUS_UNAVAILABLE: a
+ * model cut over ranks. */
+struct status megatron_args_read(const struct command *c, struct megatron_args *a, int n_ranks,
+                                 json_t **config);
+
+#endif

@@ -1,0 +1,351 @@
+/* kiln pretrain-gpt: Megatron-DeepSpeed's pretrain_gpt.py, flag by flag: cmd/megatron_args.h says what
+ * they mean here. */
+#include "cmd/commands.h"
+#include "cmd/launcher_flags.h"
+#include "cmd/megatron_args.h"
+#include "cmd/rank_run.h"
+#include "cmd/replaced_environment.h"
+#include "cmd/run_log_flags.h"
+
+#include <stddef.h>
+
+#define AT(field)  offsetof(struct megatron_args, run.field)
+#define GPT(field) offsetof(struct megatron_args, gpt.field)
+#define OWN(field) offsetof(struct megatron_args, field)
+#define LOG(field) offsetof(struct megatron_args, run.megatron_log.field)
+
+#define BERT_ONLY "it is of BERT"
+#define ONE_STAGE "each rank has the whole model"
+#define OWN_WAY   "ranks share the optimizer's state in kiln's own buckets"
+#define FP16_SCALE                                                                                           \
+    "the loss scale is doubled after 2000 steps without an overflow, and each overflow halves it"
+#define NO_MOE "kiln has no mixtures of experts"
+
+static const struct option options[] = {
+    OPTION_GROUP_ROW("network"),
+    OPTION_INT_ROW("num-layers", OWN(n_layers), NULL, 1, 1024, "number of layers"),
+    OPTION_INT_ROW("hidden-size", OWN(hidden_size), NULL, 8, 65536, "width of the model"),
+    OPTION_INT_ROW("num-attention-heads", OWN(n_heads), NULL, 1, 1024, "number of attention heads"),
+    OPTION_INT_ROW("ffn-hidden-size", OWN(ffn_hidden_size), NULL, 1, 262144,
+                   "width of the feed-forward layer; default: 4 times --hidden-size"),
+    OPTION_INT_ROW("kv-channels", OWN(kv_channels), NULL, 1, 65536,
+                   "width of a head: --hidden-size / --num-attention-heads, and nothing else"),
+    OPTION_INT_ROW("max-position-embeddings", OWN(max_positions), NULL, 1, 65536,
+                   "number of positions that the model has"),
+    {.name = "position-embedding-type",
+     .kind = OPTION_STRING,
+     .offset = OWN(positions),
+     .default_text = "absolute",
+     .value_name = "NAME",
+     .choices = "absolute|learnable|alibi",
+     .help = "absolute: learned positions, as GPT-2; alibi: BLOOM's biases by distance"},
+    OPTION_FLAG_ROW("embed-layernorm", OWN(embed_layernorm),
+                    "normalize the embeddings, as BLOOM does; goes with --position-embedding-type alibi"),
+    OPTION_INT_ROW("make-vocab-size-divisible-by", OWN(vocab_divisor), "128", 1, 1e6,
+                   "pad the rows of the vocabulary to a multiple of this; padding is never predicted"),
+    OPTION_INT_ROW("pad-vocab-size-to", OWN(vocab_rows), NULL, 1, 1 << 24,
+                   "pad the rows of the vocabulary to this number"),
+    OPTION_REAL_ROW("layernorm-epsilon", OWN(norm_eps), "1e-5", 1e-12, 1,
+                    "added to the variance in LayerNorm"),
+    OPTION_FLAG_ROW("no-bias-gelu-fusion", OWN(no_bias_gelu_fusion),
+                    "compute GELU by erf, exactly; without it by its tanh form, as the fused kernel did"),
+    OPTION_FLAG_ROW("openai-gelu", OWN(openai_gelu), "compute GELU by its tanh form"),
+    OPTION_FLAG_ROW("onnx-safe", OWN(onnx_safe), "compute GELU by erf, exactly"),
+    OPTION_REAL_ROW(
+        "init-method-std", OWN(init_std), "0.02", 0, 10,
+        "standard deviation of new weights; of those before a residual sum, over the root of twice the "
+        "number of layers"),
+    OPTION_REAL_ROW("attention-dropout", OWN(attention_dropout), "0.1", 0, 0.99,
+                    "fraction of attention probabilities that is dropped"),
+    OPTION_REAL_ROW("hidden-dropout", OWN(hidden_dropout), "0.1", 0, 0.99,
+                    "fraction of the residual branches and of the embeddings that is dropped"),
+    OPTION_GROUP_ROW("data"),
+    OPTION_WORDS_ROW(
+        "data-path", OWN(data_path), "PREFIX",
+        "tokens as PREFIX.bin and PREFIX.idx, from `kiln prepare --format gpt` or preprocess_data.py; "
+        "required"),
+    OPTION_STRING_ROW("split", GPT(split), "969, 30, 1", "A,B,C",
+                      "parts of the documents to train on, to validate on and to test on"),
+    OPTION_REQUIRED_ROW("vocab-file", AT(vocab_file), "FILE", "GPT-2's vocab.json, or a tokenizer.json"),
+    OPTION_STRING_ROW("merge-file", AT(merge_file), NULL, "FILE",
+                      "GPT-2's merges.txt, if --vocab-file is vocab.json"),
+    OPTION_CHOICE_ROW("tokenizer-type", OWN(tokenizer_type), "GPT2BPETokenizer",
+                      "GPT2BPETokenizer|PretrainedFromHF", "kind of tokenizer: its files say what it is"),
+    OPTION_INT_ROW("seq-length", AT(max_seq_length), NULL, 1, 65536, "number of tokens of a sample"),
+    OPTION_CHOICE_ROW("data-impl", OWN(data_impl), "infer", "infer|mmap", "form of the store: there is one"),
+    OPTION_CHOICE_ROW("dataloader-type", OWN(loader_type), "single", "single",
+                      "order of samples: that of the index files, once"),
+    OPTION_BOOL_ROW(
+        "megatron_order", GPT(megatron_order), "True",
+        "take training samples in the order of Megatron-LM's index files; else in an order that needs "
+        "no memory"),
+    OPTION_GROUP_ROW("batches and steps"),
+    OPTION_INT_ROW("micro-batch-size", OWN(micro_batch_size), NULL, 1, 1e6,
+                   "number of samples that a rank computes together"),
+    OPTION_INT_ROW("global-batch-size", AT(ranks.global_batch_size), "0", 0, 1e9,
+                   "number of samples in an optimizer step of all ranks; 0: one micro-batch per rank"),
+    OPTION_WORDS_ROW(
+        "rampup-batch-size", OWN(rampup), "START INCREMENT SAMPLES",
+        "let batches grow from START by INCREMENT samples, evenly over the first SAMPLES samples"),
+    OPTION_INT_ROW("train-samples", OWN(train_samples), NULL, 1, 1e15, "number of samples of the run"),
+    OPTION_INT_ROW("train-iters", OWN(train_iters), NULL, 1, 1e12,
+                   "number of steps, in place of --train-samples"),
+    OPTION_INT_ROW("seed", AT(seed), "1234", 0, 2147483647, "seed of weights, data order and dropout"),
+    OPTION_INT_ROW("exit-interval", AT(exit.interval), "0", 0, 1e12,
+                   "save and end after a step that is a multiple of this; 0: off"),
+    OPTION_REAL_ROW("exit-duration-in-mins", AT(exit.minutes), "0", 0, 1e9,
+                    "save and end after so many minutes; 0: off"),
+    OPTION_STRING_ROW("kill-switch-path", AT(exit.kill_switch), NULL, "FILE",
+                      "save and end once this file is there; do not begin if it is"),
+    OPTION_GROUP_ROW("optimizer and learning rate"),
+    OPTION_CHOICE_ROW("optimizer", OWN(optimizer), "adam", "adam|adamw|sgd",
+                      "how weights are updated: AdamW"),
+    OPTION_REAL_ROW("adam-beta1", AT(beta1), "0.9", 0, 0.999999, "decay of the first moment"),
+    OPTION_REAL_ROW("adam-beta2", AT(beta2), "0.999", 0, 0.999999, "decay of the second moment"),
+    OPTION_REAL_ROW("adam-eps", AT(eps), "1e-8", 1e-30, 1, "added to the square root of the second moment"),
+    OPTION_REAL_ROW("weight-decay", AT(weight_decay), "0.01", 0, 10,
+                    "weight decay of matrices and embeddings; biases and LayerNorms have none"),
+    OPTION_REAL_ROW("clip-grad", AT(max_grad_norm), "1.0", 0, 1e9,
+                    "clip the global gradient norm at this; 0: off"),
+    OPTION_REAL_ROW("lr", AT(learning_rate), NULL, 0, 100, "learning rate at the end of the warm-up"),
+    OPTION_REAL_ROW("min-lr", OWN(min_lr), "0", 0, 100,
+                    "learning rate at the end of the decay, and after it"),
+    OPTION_CHOICE_ROW("lr-decay-style", OWN(decay_style), "linear", "constant|linear|cosine",
+                      "how the learning rate falls"),
+    OPTION_INT_ROW("lr-decay-samples", OWN(lr_decay_samples), NULL, 1, 1e15,
+                   "number of samples until the learning rate is --min-lr; default: --train-samples"),
+    OPTION_INT_ROW("lr-warmup-samples", OWN(lr_warmup_samples), "0", 0, 1e15,
+                   "number of samples in which the learning rate rises from 0"),
+    OPTION_INT_ROW("lr-decay-iters", OWN(lr_decay_iters), NULL, 1, 1e12,
+                   "the same in steps, with --train-iters"),
+    OPTION_INT_ROW("lr-warmup-iters", OWN(lr_warmup_iters), "0", 0, 1e12,
+                   "the same in steps, with --train-iters"),
+    OPTION_REAL_ROW("lr-warmup-fraction", OWN(lr_warmup_fraction), "0", 0, 0.999999,
+                    "fraction of the decay in which the learning rate rises; 0: off"),
+    OPTION_GROUP_ROW("number formats and memory"),
+    OPTION_FLAG_ROW("bf16", AT(precision.autocast),
+                    "compute in bf16, with fp32 master weights and sums, of which each rank keeps a part"),
+    OPTION_FLAG_ROW("fp16", AT(precision.fp16), "compute in fp16 on a GPU, with a scaled loss"),
+    OPTION_REAL_ROW(
+        "loss-scale", AT(loss_scale), "0", 0, 1e9,
+        "in fp16, multiply the loss by this before backward; 0: by a scale that follows overflows"),
+    OPTION_REAL_ROW("initial-loss-scale", AT(init_loss_scale), "4294967296", 1, 1e10,
+                    "first value of a scale that follows overflows"),
+    OPTION_FLAG_ROW("checkpoint-activations", AT(checkpoint_activations),
+                    "keep the activations of few layers and recompute the others in backward"),
+    OPTION_INT_ROW("checkpoint-num-layers", OWN(checkpoint_num_layers), "1", 1, 1024,
+                   "number of layers that are recomputed together"),
+    OPTION_FLAG_ROW("deepspeed-activation-checkpointing", OWN(recomputes_by_deepspeed),
+                    "the same as --checkpoint-activations, which must be given too"),
+    OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
+                      "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
+    OPTION_GROUP_ROW("ranks, and DeepSpeed's JSON"),
+    OPTION_INT_ROW("tensor-model-parallel-size", OWN(tensor_parallel), "1", 1, 4096,
+                   "number of ranks that share each layer: 1"),
+    OPTION_INT_ROW("pipeline-model-parallel-size", OWN(pipeline_parallel), "1", 1, 4096,
+                   "number of ranks that have a part of the layers each: 1"),
+    OPTION_INT_ROW(
+        "zero-stage", AT(ranks.zero_stage), "0", 0, 3,
+        "0: off, but in bf16 the same as 1; 1: ranks share the moments and the fp32 weights; 2: and the "
+        "gradients"),
+    OPTION_INT_ROW("reproducible_ranks", AT(ranks.reproducible_ranks), "0", 0, 1024,
+                   "give the same bits on 1, 2, 4 ... N ranks; 0: off"),
+    OPTION_INT_ROW(
+        "replica_check_steps", AT(ranks.replica_check_steps), "0", 0, 1e12,
+        "compare a hash of all ranks' weights every N steps; 0: only before the first step and each "
+        "checkpoint"),
+    OPTION_FLAG_ROW("deepspeed", OWN(deepspeed), "read --deepspeed_config, which must be given"),
+    OPTION_STRING_ROW("deepspeed_config", AT(deepspeed_config), NULL, "FILE",
+                      "DeepSpeed's JSON, which must say the same as the flags"),
+    OPTION_FLAG_ROW("deepscale", OWN(deepspeed), "the old name of --deepspeed"),
+    OPTION_STRING_ROW("deepscale_config", AT(deepspeed_config), NULL, "FILE",
+                      "the old name of --deepspeed_config"),
+    OPTION_GROUP_ROW("checkpoints"),
+    OPTION_STRING_ROW("save", OWN(save), NULL, "DIR", "write checkpoints, log.jsonl and report.html here"),
+    OPTION_INT_ROW("save-interval", OWN(save_interval), "0", 0, 1e12,
+                   "number of steps between checkpoints; required with --save"),
+    OPTION_STRING_ROW(
+        "load", OWN(load), NULL, "DIR",
+        "resume from the newest checkpoint here; without one the run begins with random weights"),
+    OPTION_FLAG_ROW("finetune", OWN(finetune), "take from --load the weights alone, and begin at step 0"),
+    OPTION_STRING_ROW("output_dir", OWN(output_dir), NULL, "DIR",
+                      "write log.jsonl and report.html here; default: --save, or --tensorboard-dir"),
+    OPTION_INT_ROW("keep_checkpoints", AT(keep_checkpoints), "0", 0, 1e6, "keep the last N; 0: all"),
+    OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),
+                    "resume although --data-path does not hold what the checkpoint was trained on"),
+    OPTION_GROUP_ROW("validation and logs"),
+    OPTION_INT_ROW("eval-interval", AT(eval_steps), "1000", 1, 1e12, "number of steps between validations"),
+    OPTION_INT_ROW("eval-iters", AT(eval_iters), "100", 0, 1e9,
+                   "number of batches of a validation, of the size of the training step's; 0: off"),
+    OPTION_INT_ROW("log-interval", AT(log_freq), "100", 1, 1e9, "number of steps between lines of the log"),
+    OPTION_STRING_ROW("tensorboard-dir", LOG(tensorboard), NULL, "DIR",
+                      "write event files for TensorBoard here"),
+    OPTION_INT_ROW("tensorboard-log-interval", LOG(events_every), "1", 1, 1e9,
+                   "number of steps between scalars of event files"),
+    OPTION_FLAG_ROW("log-timers-to-tensorboard", LOG(timers), "write the times of steps to event files"),
+    OPTION_FLAG_ROW("log-batch-size-to-tensorboard", LOG(batch_size), "write the batch size to event files"),
+    OPTION_FLAG_ROW("log-validation-ppl-to-tensorboard", LOG(perplexity),
+                    "write the perplexity of validations to event files"),
+    OPTION_FLAG_ROW("no-log-learnig-rate-to-tensorboard", OWN(no_log_learning_rate),
+                    "do not write the learning rate to event files"),
+    OPTION_FLAG_ROW("no-log-loss-scale-to-tensorboard", OWN(no_log_loss_scale),
+                    "do not write the loss scale to event files"),
+    RUN_LOG_ROWS,
+    OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
+                    "do not show a live line on a terminal"),
+    OPTION_FLAG_ROW("dry_run", AT(dry_run),
+                    "check everything, print the planned work and memory, write nothing"),
+    OPTION_GROUP_ROW("flags of the replaced script"),
+    /* what kiln does otherwise, or cannot do: refused */
+    OPTION_REFUSED_ROW("apply-residual-connection-post-layernorm",
+                       "kiln's residual stream is before the LayerNorm"),
+    OPTION_REFUSED_ROW("glu-activation", "kiln's feed-forward layers have GELU"),
+    OPTION_REFUSED_ROW("init-method-xavier-uniform", "kiln draws weights from a normal distribution"),
+    OPTION_REFUSED_ROW("fp32-residual-connection", "the residual stream has the type of the layers"),
+    OPTION_REFUSED_ROW("fp16-lm-cross-entropy", "losses are computed in fp32"),
+    OPTION_REFUSED_ROW("min-loss-scale", FP16_SCALE),
+    OPTION_REFUSED_ROW("loss-scale-window", FP16_SCALE),
+    OPTION_REFUSED_ROW("hysteresis", FP16_SCALE),
+    OPTION_REFUSED_ROW("sgd-momentum", "it goes with --optimizer sgd, which kiln has not"),
+    OPTION_REFUSED_ROW("cpu-optimizer", "weights are updated on the device of --device"),
+    OPTION_REFUSED_ROW("batch-size", "the old name of --micro-batch-size: give that"),
+    OPTION_REFUSED_ROW("warmup", "the old name of --lr-warmup-fraction: give that"),
+    OPTION_REFUSED_ROW("train-tokens", "give --train-samples, the tokens divided by --seq-length"),
+    OPTION_REFUSED_ROW("lr-decay-tokens", "give --lr-decay-samples, the tokens divided by --seq-length"),
+    OPTION_REFUSED_ROW("lr-warmup-tokens", "give --lr-warmup-samples, the tokens divided by --seq-length"),
+    OPTION_REFUSED_ROW("use-checkpoint-lr-scheduler",
+                       "a resumed run has the schedule of its flags; give those that the run began with"),
+    OPTION_REFUSED_ROW("no-load-lr-state", "the schedule follows from the step; --finetune begins at step 0"),
+    OPTION_REFUSED_ROW("no-save-optim", "a checkpoint is whole, so that the run can go on"),
+    OPTION_REFUSED_ROW("no-load-optim", "a run resumes with its moments; --finetune takes the weights alone"),
+    OPTION_REFUSED_ROW("inference", "this command trains; `kiln generate` and `kiln eval` use the model"),
+    OPTION_REFUSED_ROW("num-layers-per-virtual-pipeline-stage", "each rank has the whole model"),
+    OPTION_REFUSED_ROW("checkpoint-in-cpu", "activations stay on the device of --device"),
+    OPTION_REFUSED_ROW("reset-position-ids", "positions are those of the sample, whatever documents it has"),
+    OPTION_REFUSED_ROW("reset-attention-mask", "tokens attend to all before them in the sample"),
+    OPTION_REFUSED_ROW("eod-mask-loss", "every token but the first is predicted"),
+    OPTION_REFUSED_ROW("curriculum-learning", "all samples have --seq-length tokens"),
+    OPTION_REFUSED_ROW("num-experts", NO_MOE),
+    OPTION_REFUSED_ROW("create-moe-param-group", NO_MOE),
+    OPTION_REFUSED_ROW("mlp-type", NO_MOE),
+    OPTION_REFUSED_ROW("log-params-norm", "the norm of all weights is not computed"),
+    OPTION_REFUSED_ROW("log-num-zeros-in-grad", "zeros of gradients are not counted"),
+    OPTION_REFUSED_ROW("log-optimizer-states-to-tensorboard", "norms of moments are not computed"),
+    OPTION_REFUSED_ROW("memory-centric-tiled-linear", "linear layers are computed whole"),
+    OPTION_REFUSED_ROW("train-weighted-split-paths",
+                       "sets are not blended; `kiln prepare --merge` joins stores"),
+    OPTION_REFUSED_ROW("valid-weighted-split-paths",
+                       "sets are not blended; --split has the documents to validate on"),
+    OPTION_REFUSED_ROW("test-weighted-split-paths",
+                       "sets are not blended; --split has the documents to test on"),
+    OPTION_NOT_YET_ROW("universal-checkpoint",
+                       "a checkpoint of kiln resumes on any number of ranks without it"),
+    /* what changes nothing here */
+    OPTION_IGNORED_ROW("no-masked-softmax-fusion", "attention is one kernel"),
+    OPTION_IGNORED_ROW("no-bias-dropout-fusion", "the same numbers, fused or not"),
+    OPTION_IGNORED_ROW("no-query-key-layer-scaling",
+                       "scores are computed in fp32, so scaling them changes nothing"),
+    OPTION_IGNORED_ROW("apply-query-key-layer-scaling",
+                       "scores are computed in fp32, so scaling them changes nothing"),
+    OPTION_IGNORED_ROW("attention-softmax-in-fp32", "it always is"),
+    OPTION_IGNORED_ROW("accumulate-allreduce-grads-in-fp32", "gradients are always summed in fp32"),
+    OPTION_IGNORED_ROW("no-pipeline-parallel", ONE_STAGE),
+    OPTION_IGNORED_ROW("distribute-checkpointed-activations", ONE_STAGE),
+    OPTION_IGNORED_ROW("partition-activations", ONE_STAGE),
+    OPTION_IGNORED_ROW("scattered-embeddings", ONE_STAGE),
+    OPTION_IGNORED_ROW("split-transformers", ONE_STAGE),
+    OPTION_IGNORED_ROW("no-scatter-gather-tensors-in-pipeline", ONE_STAGE),
+    OPTION_IGNORED_ROW("sync-tp-duplicated-parameters", ONE_STAGE),
+    OPTION_IGNORED_VALUE_ROW("pp-partition-method", "NAME", ONE_STAGE),
+    OPTION_IGNORED_ROW("contigious-checkpointing", "activations lie in one planned block"),
+    OPTION_IGNORED_ROW("synchronize-each-layer", "--sync_ops waits after every op"),
+    OPTION_IGNORED_ROW("profile-backward", "--profile times operations"),
+    OPTION_IGNORED_ROW("override-lr-scheduler", "a resumed run has the schedule of its flags"),
+    OPTION_IGNORED_ROW("no-save-rng",
+                       "there is no generator state: randomness follows from the seed and the step"),
+    OPTION_IGNORED_ROW("no-load-rng",
+                       "there is no generator state: randomness follows from the seed and the step"),
+    OPTION_IGNORED_ROW("verify-checkpoint", "checksums of a checkpoint are always checked"),
+    OPTION_IGNORED_VALUE_ROW("verify-checkpoint-model-type", "NAME",
+                             "checksums of a checkpoint are always checked"),
+    OPTION_IGNORED_VALUE_ROW("distributed-backend", "NAME", "MPI joins the ranks, and NCCL those with GPUs"),
+    OPTION_IGNORED_VALUE_ROW("DDP-impl", "NAME", OWN_WAY),
+    OPTION_IGNORED_ROW("use-contiguous-buffers-in-ddp", OWN_WAY),
+    OPTION_IGNORED_ROW("no-contiguous-buffers-in-local-ddp", OWN_WAY),
+    OPTION_IGNORED_ROW("zero-contigious-gradients", OWN_WAY),
+    OPTION_IGNORED_ROW("zero-reduce-scatter", OWN_WAY),
+    OPTION_IGNORED_VALUE_ROW("zero-reduce-bucket-size", "N", OWN_WAY),
+    OPTION_IGNORED_VALUE_ROW("zero-allgather-bucket-size", "N", OWN_WAY),
+    OPTION_IGNORED_VALUE_ROW("remote-device", "NAME", "everything is on the device of --device"),
+    OPTION_IGNORED_ROW("use-pin-memory", "everything is on the device of --device"),
+    OPTION_IGNORED_ROW("use-cpu-initialization", "weights are drawn alike on every device"),
+    OPTION_IGNORED_VALUE_ROW("lazy-mpu-init", "BOOL", "mpirun and srun tell the ranks"),
+    OPTION_IGNORED_VALUE_ROW("num-workers", "N", "one thread makes the next batch"),
+    OPTION_IGNORED_ROW("mmap-warmup", "a store is mapped, and read when it is needed"),
+    OPTION_IGNORED_VALUE_ROW("tensorboard-queue-size", "N", "event files are written at once"),
+    OPTION_IGNORED_ROW("log-memory-to-tensorboard", "--log_memory_usage logs the memory"),
+    OPTION_IGNORED_ROW("adlr-autoresume", "a signal saves, and the same command resumes"),
+    OPTION_IGNORED_VALUE_ROW("adlr-autoresume-interval", "N", "a signal saves, and the same command resumes"),
+    OPTION_IGNORED_VALUE_ROW("vocab-extra-ids", "N", "it is of T5"),
+    OPTION_IGNORED_VALUE_ROW("mask-prob", "X", BERT_ONLY),
+    OPTION_IGNORED_VALUE_ROW("short-seq-prob", "X", BERT_ONLY),
+    OPTION_IGNORED_ROW("bert-no-binary-head", BERT_ONLY),
+    OPTION_IGNORED_VALUE_ROW("encoder-seq-length", "N", "--seq-length is the length"),
+    OPTION_IGNORED_VALUE_ROW("decoder-seq-length", "N", "it is of T5"),
+    OPTION_IGNORED_ROW("use_hpu",
+                       "--device says where to compute: auto is the cpu, cuda a GPU; Gaudi is not built"),
+    OPTION_IGNORED_ROW("hpu-deterministic", "the same run gives the same bits"),
+    LAUNCHER_FLAG_ROWS(OWN(launcher)),
+    {0},
+};
+
+static struct status train(struct megatron_args *a, const struct comm *world, json_t **config)
+{
+    a->run.ranks.world = world;
+    replaced_environment_tell();
+    TRY(megatron_args_read(&command_pretrain_gpt, a, world->size, config));
+    TRY(rank_run_compare_flags(world, &command_pretrain_gpt, a));
+    json_t *flags = option_values(&command_pretrain_gpt, a);
+    json_object_set_new(flags, "world_size", json_integer(world->size));
+    json_object_set_new(flags, "data_parallel_size", json_integer(world->size));
+    a->run.flags = flags;
+    struct status s = pretrain_run(&a->run);
+    json_decref(flags);
+    return s;
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    (void)n_positional, (void)positional;
+    struct megatron_args a = *(const struct megatron_args *)args;
+    struct comm world;
+    json_t *config = NULL;
+    TRY(rank_run_begin(&world, &command_pretrain_gpt, args, &a.launcher));
+    struct status s = rank_run_end(&world, train(&a, &world, &config));
+    json_decref(config);
+    return s;
+}
+
+const struct command command_pretrain_gpt = {
+    .name = "pretrain-gpt",
+    .summary = "pre-train GPT-2 or BLOOM with the flags of Megatron-DeepSpeed's pretrain_gpt.py",
+    .details =
+        "Trains a decoder as `kiln pretrain` does, and takes the flags of pretrain_gpt.py: those that mean "
+        "nothing here are accepted with a line that says why, and those that ask for what kiln does not do "
+        "are refused. Lines and event files are the script's. Ctrl-C, SIGTERM or SIGHUP saves and ends with "
+        "exit code 75; the same command with --load continues as if it had never stopped.",
+    .positional_usage = "",
+    .options = options,
+    .usual =
+        "num-layers|hidden-size|num-attention-heads|max-position-embeddings|data-path|split|vocab-file|merge-"
+        "file|"
+        "seq-length|micro-batch-size|global-batch-size|rampup-batch-size|train-samples|train-iters|seed|lr|"
+        "min-lr|"
+        "lr-decay-style|lr-decay-samples|lr-warmup-samples|weight-decay|bf16|checkpoint-activations|device|"
+        "deepspeed_config|save|save-interval|load|eval-interval|eval-iters|log-interval|tensorboard-dir|dry_"
+        "run",
+    .args_bytes = sizeof(struct megatron_args),
+    .given = OWN(given),
+    .run = run,
+    .of_ranks = true,
+};

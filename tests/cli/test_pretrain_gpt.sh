@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# `kiln pretrain-gpt` takes the flags of Megatron-DeepSpeed's pretrain_gpt.py: batches grow and rates follow samples, lines of the
+# log, validations and checkpoints are the script's, a run that ended early or was killed goes on with the same bits, the model is
+# the recipe's, ranks share a batch, and what the script's parser refuses is one sentence.
+. "$(dirname "$0")/begin.sh"
+tests=$(dirname "$kiln")/tests
+
+# from lines of JSON to a store, as the document does, with GPT-2's form of files
+for i in $(seq 150); do
+    echo "{\"text\": \"The king number $i went to the city, and the queen number $((i * 7 % 100)) came in from the garden.\"}"
+done >"$dir/lines.jsonl"
+mkdir "$dir/bpe"
+"$kiln" vocab --input "$dir/lines.jsonl" --kind bpe --vocab_file "$dir/bpe/vocab.json" --vocab_size 300 >/dev/null 2>&1
+"$kiln" prepare --format gpt --input "$dir/lines.jsonl" --vocab_file "$dir/bpe/vocab.json" --merge_file "$dir/bpe/merges.txt" \
+    --append_eod --output_prefix "$dir/meg" >/dev/null 2>&1
+
+base=(--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --micro-batch-size 2
+    --data-path "$dir/meg_text_document" --data-impl mmap --split 949,50,1 --vocab-file "$dir/bpe/vocab.json"
+    --merge-file "$dir/bpe/merges.txt" --optimizer adam --adam-beta1 0.9 --adam-beta2 0.999 --adam-eps 1e-8 --clip-grad 1.0
+    --weight-decay 0.1 --seed 42 --no-bias-dropout-fusion --no-bias-gelu-fusion --no-masked-softmax-fusion)
+samples=(--global-batch-size 8 --train-samples 2_00 --rampup-batch-size 2 2 2_4 --lr 1e-2 --min-lr 1e-3 --lr-decay-style cosine
+    --lr-decay-samples 160 --lr-warmup-samples 16 --log-interval 5 --eval-iters 2 --eval-interval 10)
+
+# train NAME FLAGS...: with --save and --load as the recipe
+train()
+{
+    local name=$1
+    shift
+    command=("$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --save "$dir/$name" --save-interval 10 --load "$dir/$name" "$@")
+    "${command[@]}" >"$dir/out" 2>"$dir/err"
+}
+
+train whole --tensorboard-dir "$dir/events" --log-validation-ppl-to-tensorboard --log-batch-size-to-tensorboard \
+    --log-timers-to-tensorboard || fail "$(cat "$dir/err")"
+cp "$dir/out" "$dir/whole.out"
+grep -q "warning: --load $dir/whole has no checkpoint: starting from random weights" "$dir/err" || fail "no warning of --load"
+# 2 2 4 4 6 6 8 8 ...: 29 steps; the line of step 5 shows the rate of step 6
+grep -qE '^ iteration        5/      29 \| consumed samples:           12 \| consumed tokens:          384 \| elapsed time per iteration \(ms\): [0-9.]+ \| learning rate: 7\.500E-03 \| global batch size:     4 \| lm loss: [0-9.]+E\+00 \| loss scale: 0\.0 \| grad norm: [0-9.]+ \| num zeros: 0\.0 \| number of skipped iterations:   0 \| number of nan iterations:   0 \| samples per second: [0-9.]+ \| TFLOPs: [0-9.]+ \|$' \
+    "$dir/out" || fail "the log's line: $(grep iteration "$dir/out")"
+grep -q '  rampup_batch_size ............................... \[' "$dir/out" || fail "no list of arguments"
+grep -qE '^ validation loss at iteration 20 \| lm loss value: [0-9.]+E\+00 \| lm loss PPL: [0-9.]+E\+0[01] \| $' "$dir/out" ||
+    fail "no line of a validation"
+grep -q 'at the end of training for val data' "$dir/out" && ! grep -q 'for test data' "$dir/out" || fail "150 documents: 0 for the test"
+grep -qE '^saving checkpoint at iteration      29 to ' "$dir/out" && grep -q '^Checkpoint Save GB: ' "$dir/out" || fail "no lines of checkpoints"
+grep -q '"learning_rate":0.001,' "$dir/whole/log.jsonl" || fail "log.jsonl has no rate of a step"
+awk -F '[: |]+' '/validation loss at/ { if (!n++) first = $(NF - 5); last = $(NF - 5) } END { exit !(last < first - 0.3) }' "$dir/out" ||
+    fail "nothing was learnt: $(grep validation "$dir/out")"
+[ "$(grep -ac 'lm-loss-validation/lm loss validation ppl vs tokens' "$dir"/events/*)" -gt 0 ] || fail "no event of a perplexity"
+
+# the model of the recipe: GPT-2 with GELU by erf and padded words
+for key in '"activation_function": "gelu"' '"vocab_size": 384' '"n_positions": 32' '"n_inner": 128'; do
+    grep -qF "$key" "$dir/whole/ckpt_29/config.json" || fail "$key: $(cat "$dir/whole/ckpt_29/config.json")"
+done
+expect 0 '' "$kiln" generate --model "$dir/whole/ckpt_29" --prompt 'The king' --max_new_tokens 4
+
+# ends at an interval, a time, a file, or by kill -9: the rest has the same bits
+same() { cmp "$dir/whole/ckpt_29/$2" "$dir/$1/ckpt_29/$2" || fail "$2 of $1 differs"; }
+same_run() { same "$1" model.safetensors && same "$1" optimizer.safetensors && same "$1" trainer_state.json; }
+for _ in 1 2 3; do train cut --exit-interval 13 || fail "$(cat "$dir/err")"; done
+ls "$dir/cut" | grep -q ckpt_26 || fail "no checkpoint at the interval"
+same_run cut
+train timed --exit-duration-in-mins 1e-6 || fail "$(cat "$dir/err")"
+[ -d "$dir/timed/ckpt_1" ] || fail "it did not end after the first step: $(ls "$dir/timed")"
+train timed && same_run timed
+touch "$dir/switch"
+train none --kill-switch-path "$dir/switch" || fail "$(cat "$dir/err")"
+grep -q 'the run does not begin' "$dir/err" && [ ! -e "$dir/none" ] || fail "the kill switch was not seen"
+longer=(--train-samples 1000 --log_memory_usage --log-interval 1 --save-interval 40)
+train long "${longer[@]}" || fail "$(cat "$dir/err")"
+train killed "${longer[@]}" --dry-run
+start_held "${command[@]/--dry-run/--disable_progress_bar}"
+stop_held KILL "$dir/killed"
+[ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
+train killed "${longer[@]}" && grep -q 'resumed from' "$dir/err" || fail "nothing was resumed: $(cat "$dir/err")"
+for file in model.safetensors optimizer.safetensors trainer_state.json; do
+    cmp "$dir/long/ckpt_129/$file" "$dir/killed/ckpt_129/$file" || fail "$file differs after kill -9"
+done
+expect 64 'already has checkpoints of a GPT2LMHeadModel; add --load' "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" \
+    --save "$dir/whole" --save-interval 5
+expect 64 "and --load names $dir/cut: give --load $dir/whole" "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" \
+    --save "$dir/whole" --save-interval 5 --load "$dir/cut"
+expect 0 "resumed from $dir/whole/ckpt_29" "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --save "$dir/other" --save-interval 5 \
+    --load "$dir/whole"
+train tuned --finetune --load "$dir/whole" --exit-interval 1 || fail "$(cat "$dir/err")"
+
+# iterations, DeepSpeed's JSON, bf16 and recomputation, BLOOM's form, another order
+echo '{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2, "steps_per_print": 5, "gradient_clipping": 1.0,
+  "zero_optimization": {"stage": 0}, "bf16": {"enabled": true}, "fp16": {"enabled": false}, "wall_clock_breakdown": false}' >"$dir/ds.json"
+iterations=("${base[@]}" --global-batch-size 8 --train-iters 4 --lr 1e-3 --lr-warmup-iters 2 --log-interval 1 --eval-iters 0
+    --output_dir "$dir/iterations")
+expect 0 ' iteration        4/       4 | consumed samples:           32 |' "$kiln" pretrain-gpt "${iterations[@]}" --deepspeed \
+    --deepspeed_config="$dir/ds.json" --bf16 --checkpoint-activations --deepspeed-activation-checkpointing --zero-stage=0
+grep -q 'learning rate: 5.000E-04' "$dir/out" || fail "the warm-up in iterations"
+[ ! -e "$dir/iterations/ckpt_4" ] || fail "saved without --save"
+expect 64 '"bf16" is 1, but --bf16 is 0' "$kiln" pretrain-gpt "${iterations[@]}" --deepspeed --deepspeed_config "$dir/ds.json"
+bloom=(--position-embedding-type alibi --embed-layernorm)
+expect 0 'model: BLOOM: 2 layers x 32' "$kiln" pretrain-gpt "${iterations[@]/--no-bias-gelu-fusion/--no-load-rng}" "${bloom[@]}" --megatron_order false --save "$dir/bloom" \
+    --output_dir "$dir/bloom" --save-interval 4
+expect 64 'BLOOM has the tanh form' "$kiln" pretrain-gpt "${iterations[@]}" "${bloom[@]}"
+expect 64 'give both or none' "$kiln" pretrain-gpt "${iterations[@]}" --embed-layernorm
+
+# what the parser refuses, a sentence each
+refused()
+{
+    local code=$1 text=$2
+    shift 2
+    expect "$code" "$text" "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --output_dir "$dir/refused" "$@"
+    [ ! -e "$dir/refused" ] || fail "refused, and written: $*"
+}
+refused 69 'cut a model over 8 ranks, which is not there yet' --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2
+refused 64 '--train-samples and --train-iters both' --train-iters 5
+refused 64 '--lr-decay-iters cannot be combined with --train-samples' --lr-decay-iters 5
+refused 64 '--max-position-embeddings 16 is less than --seq-length 32' --max-position-embeddings 16
+refused 64 '--hidden-size 33 is not a multiple of --num-attention-heads 4' --hidden-size 33
+refused 64 '--min-lr 0.1 is above --lr 0.01' --min-lr 0.1
+refused 64 '--save needs --save-interval' --save "$dir/refused"
+refused 64 '--bf16 and --fp16' --bf16 --fp16
+refused 64 '--global-batch-size 7 is not a multiple of --micro-batch-size 2 times 1 rank' --global-batch-size 7
+refused 64 'the start 3 is not a multiple of --micro-batch-size 2' --rampup-batch-size 3 1 24
+refused 64 'the increment 3 is not a multiple' --rampup-batch-size 2 3 24
+refused 64 'needs 3 numbers, START INCREMENT SAMPLES, not 2' --rampup-batch-size 2 2
+refused 64 'no whole increments of 4' --rampup-batch-size 2 4 24
+refused 64 'the rise must be shorter' --lr-warmup-samples 170
+refused 64 '--train-samples 1 is less than one batch' --train-samples 1
+refused 64 '--optimizer sgd' --optimizer sgd
+refused 64 '--lr-decay-tokens is refused: give --lr-decay-samples' --lr-decay-tokens=5
+refused 64 'add --checkpoint-activations' --deepspeed-activation-checkpointing
+refused 69 'blending sets by weights is not there yet' --data-path 0.3 a 0.7 b
+refused 65 "--data-path $dir/nothing is not the PREFIX" --data-path "$dir/nothing"
+refused 65 "$dir/nothing.json" --vocab-file "$dir/nothing.json"
+expect 64 'kiln pretrain-gpt needs --num-layers' "$kiln" pretrain-gpt --vocab-file a
+expect 0 'work: phase 1, 29 steps' "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --output_dir "$dir/refused" --dry-run
+
+# ranks share each batch
+. "$(dirname "$0")/ranks.sh"
+need_mpirun
+as_ranks 2 "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --micro-batch-size 1 --save "$dir/ranks" --save-interval 50
+runs
+grep -q 'data_parallel_size .............................. 2' "$dir/out" || fail "not two ranks: $(cat "$dir/out")"
+same_numbers <(grep 'validation loss' "$dir/whole.out") <(grep 'validation loss' "$dir/out") || fail "two ranks validate otherwise: $(grep valid "$dir/out")"
+as_ranks 2 "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --save "$dir/more" --save-interval 50
+"${command[@]}" >"$dir/out" 2>"$dir/err" && fail "a ramp that two ranks cannot share"
+grep -q 'the start 2 is not a multiple of --micro-batch-size 2 times 2 ranks' "$dir/err" || fail "$(cat "$dir/err")"

@@ -14,23 +14,27 @@
 struct convert_args {
     struct model_writing_flags writing;
     const char *format, *type, *logits, *input_dir;
-    int64_t step, ranks;
+    int64_t step, ranks, tp;
     bool optimizer;
 };
 
-#define FORMATS "huggingface|pt|deepspeed|onnx|gguf"
+#define FORMATS "huggingface|pt|deepspeed|onnx|gguf|llmc|megatron_deepspeed"
 
 static const struct option options[] = {
     MODEL_WRITING_ROWS(offsetof(struct convert_args, writing)),
     OPTION_CHOICE_ROW("format", offsetof(struct convert_args, format), "huggingface", FORMATS,
                       "what to write: config.json and model.safetensors; ckpt_N.pt and bert_config.json, as "
                       "NVIDIA's and Habana's scripts keep a model; a folder of DeepSpeed's ZeRO 1 with the "
-                      "state of the run, latest and bert_config.json; config.json and model.onnx; or "
-                      "config.json and model.gguf, which llama.cpp loads"),
+                      "state of the run, latest and bert_config.json; config.json and model.onnx; or of a "
+                      "decoder config.json and model.gguf, which llama.cpp loads, model.bin of llm.c, or "
+                      "latest and a folder of Megatron-DeepSpeed's layer files"),
     OPTION_CHOICE_ROW("to", offsetof(struct convert_args, format), "huggingface", FORMATS,
                       "the same as --format"),
-    OPTION_CHOICE_ROW("type", offsetof(struct convert_args, type), "f32", "f32|f16|bf16|q8_0",
-                      "the type of the weights in --format gguf; vectors stay f32"),
+    OPTION_CHOICE_ROW(
+        "type", offsetof(struct convert_args, type), "f32", "f32|f16|bf16|q8_0",
+        "the type of the weights in --format gguf, whose vectors stay f32, or llmc (f32, bf16)"),
+    OPTION_INT_ROW("tp", offsetof(struct convert_args, tp), "1", 1, 1024,
+                   "number of ranks of tensor parallelism that read --format megatron_deepspeed"),
     OPTION_FLAG_ROW("optimizer", offsetof(struct convert_args, optimizer),
                     "with --format pt, also write the moments and the step of a checkpoint of kiln, so that "
                     "the scripts resume from it; --format deepspeed always does"),
@@ -38,9 +42,9 @@ static const struct option options[] = {
                    "number of ranks that resume from --format deepspeed"),
     OPTION_STRING_ROW("input_dir", offsetof(struct convert_args, input_dir), NULL, "DIR",
                       "list these HDF5 files as those that the run resumes with"),
-    OPTION_INT_ROW(
-        "step", offsetof(struct convert_args, step), "0", 0, 1e15,
-        "the N of ckpt_N.pt, or the folder of DeepSpeed; with the state of a run, 0 is the checkpoint's"),
+    OPTION_INT_ROW("step", offsetof(struct convert_args, step), "0", 0, 1e15,
+                   "the N of ckpt_N.pt, or the folder of DeepSpeed, global_stepN of Megatron-DeepSpeed; with "
+                   "the state of a run, 0 is the checkpoint's"),
     OPTION_STRING_ROW("logits", offsetof(struct convert_args, logits), NULL, "FILE",
                       "also write the tokens that the logits are compared on, and the logits, as "
                       "safetensors: for other programs to compare theirs with, such as tools/check_onnx.py"),
@@ -49,11 +53,13 @@ static const struct option options[] = {
 
 static enum model_dir_kind kind_of(const char *format)
 {
-    return strcmp(format, "pt") == 0          ? MODEL_DIR_SCRIPT
-           : strcmp(format, "deepspeed") == 0 ? MODEL_DIR_DEEPSPEED
-           : strcmp(format, "onnx") == 0      ? MODEL_DIR_ONNX
-           : strcmp(format, "gguf") == 0      ? MODEL_DIR_GGUF
-                                              : MODEL_DIR_HUGGING_FACE;
+    return strcmp(format, "pt") == 0                   ? MODEL_DIR_SCRIPT
+           : strcmp(format, "deepspeed") == 0          ? MODEL_DIR_DEEPSPEED
+           : strcmp(format, "onnx") == 0               ? MODEL_DIR_ONNX
+           : strcmp(format, "gguf") == 0               ? MODEL_DIR_GGUF
+           : strcmp(format, "llmc") == 0               ? MODEL_DIR_LLMC
+           : strcmp(format, "megatron_deepspeed") == 0 ? MODEL_DIR_MEGATRON
+                                                       : MODEL_DIR_HUGGING_FACE;
 }
 
 static enum model_dir_type type_of(const char *type)
@@ -173,11 +179,19 @@ static struct status check_progress(const struct convert_args *a, enum model_dir
     return status_ok();
 }
 
+/* Which types and ranks a form has. */
 static struct status check_type(const struct convert_args *a, enum model_dir_kind kind)
 {
-    return type_of(a->type) == MODEL_DIR_F32 || kind == MODEL_DIR_GGUF
+    enum model_dir_type type = type_of(a->type);
+    bool fits =
+        type == MODEL_DIR_F32 || kind == MODEL_DIR_GGUF || (kind == MODEL_DIR_LLMC && type == MODEL_DIR_BF16);
+    if (!fits) {
+        return status_error(STATUS_USAGE, "--type %s goes with --format gguf%s, not with %s", a->type,
+                            type == MODEL_DIR_BF16 ? " or llmc" : "", a->format);
+    }
+    return a->tp == 1 || kind == MODEL_DIR_MEGATRON
                ? status_ok()
-               : status_error(STATUS_USAGE, "--type %s goes with --format gguf, not with %s", a->type,
+               : status_error(STATUS_USAGE, "--tp goes with --format megatron_deepspeed, not with %s",
                               a->format);
 }
 
@@ -201,7 +215,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     (void)n_positional, (void)positional;
     const struct convert_args *a = args;
     struct model_writing w = {.flags = &a->writing,
-                              .form = {.kind = kind_of(a->format), .step = a->step, .type = type_of(a->type)},
+                              .form = {kind_of(a->format), a->step, type_of(a->type), a->tp},
                               .verify = true,
                               .n_ranks = (int)a->ranks,
                               .after = compare_logits,
@@ -228,12 +242,13 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_convert = {
     .name = "convert",
-    .summary = "write a model for PyTorch's scripts, `transformers` or ONNX, and compare the logits",
+    .summary = "write a model for another program, and compare the logits",
     .details = "Reads what `kiln export` reads, and writes a directory: for `transformers` and kiln (as "
                "`kiln export` does), for the training scripts of NVIDIA and Habana (ckpt_N.pt with a state "
                "dict under \"model\", their names of layers, the vocabulary rounded up to a multiple of 8), "
                "or for ONNX runtimes (opset 17; input_ids, attention_mask and token_type_ids of any batch "
-               "and length). All weights are read back and compared bit by bit; the logits of both are "
+               "and length); decoders also for llama.cpp, llm.c and Megatron-DeepSpeed. All weights are read "
+               "back and compared bit by bit; the logits of both are "
                "compared on fixed tokens, except those of ONNX, which kiln does not run.\n\n"
                "With --optimizer, and to DeepSpeed, the state of a run goes along: moments and steps. The "
                "place in the data, random states and a loss scale do not.",

@@ -372,6 +372,7 @@ static const struct kind model_kind = {"model", report_model};
 static const struct kind safetensors_kind = {"safetensors file", report_safetensors};
 static const struct kind torch_kind = {"PyTorch file", report_foreign};
 static const struct kind gguf_kind = {"GGUF file", report_foreign};
+static const struct kind llmc_kind = {"file of llm.c", report_foreign};
 static const struct kind bundle_kind = {"TensorFlow checkpoint", report_foreign};
 static const struct kind store_kind = {"token store", report_store};
 static const struct kind shard_kind = {"HDF5 shard", report_shard};
@@ -413,7 +414,9 @@ static struct status detect_foreign(const struct kind **kind, const char *path)
         bool is_known = tensor_file_recognize(&format, map.data, map.n);
         file_map_close(&map);
         if (is_known) {
-            *kind = format == TENSOR_FILE_GGUF ? &gguf_kind : &torch_kind;
+            *kind = format == TENSOR_FILE_GGUF   ? &gguf_kind
+                    : format == TENSOR_FILE_LLMC ? &llmc_kind
+                                                 : &torch_kind;
             return status_ok();
         }
     }
@@ -626,7 +629,8 @@ const struct command command_inspect = {
     .summary = "show what is in a model, checkpoint, tensor file or token store, and whether it is whole",
     .details =
         "PATH is a checkpoint (ckpt_STEP), a directory with config.json, vocab.txt and model.safetensors, a "
-        ".safetensors file, a file of torch.save (.pt, .bin), a .gguf file, the prefix of a TensorFlow "
+        ".safetensors file, a file of torch.save (.pt, .bin), a .gguf file, llm.c's model.bin, the prefix of "
+        "a TensorFlow "
         "checkpoint, an "
         ".hdf5 shard, a token store (its prefix, or one of its files), or a directory with several of these. "
         " The exit code is 65 if a checksum does not match, and 99 if a tensor has NaN or infinity: "

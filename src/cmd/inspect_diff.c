@@ -141,7 +141,7 @@ static struct status add_weights(struct side *s, const struct model_place *place
     if (g == NULL) {
         return no_memory(s->path);
     }
-    TRY(model_files_open(&g->model, place, family));
+    TRY(model_files_open(&g->model, place, family, 0));
     g->entries = calloc((size_t)g->model.n_tensors + 1, sizeof *g->entries);
     for (int i = 0; g->entries != NULL && i < g->model.n_tensors; i++) {
         const struct model_tensor *t = &g->model.tensors[i];

@@ -44,10 +44,13 @@ static struct status read_tokenizer(struct model_dir *m, const char *given)
     return status_ok();
 }
 
+/* Megatron's 128 words for each of up to 32 ranks of tensor parallelism. */
+enum { MOST_PADDING = 128 * 32 };
+
 /* NVIDIA's trainer and others round a vocabulary up; rows that config.json does not count are unused. */
 static bool fits_padded(int64_t rows, int64_t n_pieces)
 {
-    for (int64_t multiple = 1; multiple <= 128; multiple *= 2) {
+    for (int64_t multiple = 1; multiple <= MOST_PADDING; multiple *= 2) {
         if (rows == (n_pieces + multiple - 1) / multiple * multiple) {
             return true;
         }
@@ -83,7 +86,8 @@ static struct status check_vocab_size(struct model_dir *m)
         return no_model(m);
     }
     int64_t rows = t->stored.dims[0], says = m->family->sizes(m->config).vocab_size, n = m->tokenizer.n;
-    bool fits = says == rows ? rows >= n : (says == 0 || says == n) && fits_padded(rows, n);
+    int64_t unpadded = says == 0 ? n : says;
+    bool fits = unpadded >= n && fits_padded(rows, unpadded);
     if (!fits) {
         return status_error(STATUS_DATA,
                             "%s: config.json has \"vocab_size\" %lld, %s has %lld rows, and the vocabulary "
@@ -161,11 +165,22 @@ static struct status read_labels(struct model_dir *m, const json_t *config)
     return label_names_parse(m->labels, config, n, m->path);
 }
 
+/* No shape shows the number of heads. */
+static struct status check_heads(const struct model_dir *m)
+{
+    int64_t says = m->family->sizes(m->config).n_heads;
+    return m->files.n_heads == 0 || m->files.n_heads == says
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s is of a model of %lld heads, but config.json says %lld",
+                              m->path, (long long)m->files.n_heads, (long long)says);
+}
+
 /* Reads everything that config.json decides. */
 static struct status open_files(struct model_dir *m, const json_t *config, const char *vocab_file)
 {
     TRY(read_tokenizer(m, vocab_file));
-    TRY(model_files_open(&m->files, &m->place, m->family));
+    TRY(model_files_open(&m->files, &m->place, m->family, m->family->sizes(m->config).n_layers));
+    TRY(check_heads(m));
     TRY(check_vocab_size(m));
     m->task = task_of(m, config);
     return model_task_has_labels(m->task) ? read_labels(m, config) : status_ok();

@@ -83,7 +83,9 @@ enum model_dir_kind {
     MODEL_DIR_ONNX,   /* model.onnx, for a large model with model.onnx.data, and config.json */
     /* with the state of a run: latest, the folder of ZeRO 1 that it names, and the older config.json */
     MODEL_DIR_DEEPSPEED,
-    MODEL_DIR_GGUF, /* model.gguf, which llama.cpp loads, and config.json */
+    MODEL_DIR_GGUF,     /* model.gguf, which llama.cpp loads, and config.json */
+    MODEL_DIR_LLMC,     /* model.bin of karpathy/llm.c, and config.json */
+    MODEL_DIR_MEGATRON, /* global_stepSTEP of Megatron-DeepSpeed, what names it, and config.json */
 };
 
 /* Of the elements of matrices, in forms that let one choose. */
@@ -91,8 +93,9 @@ enum model_dir_type { MODEL_DIR_F32, MODEL_DIR_F16, MODEL_DIR_BF16, MODEL_DIR_Q8
 
 struct model_dir_form {
     enum model_dir_kind kind;
-    int64_t step; /* of MODEL_DIR_SCRIPT and MODEL_DIR_DEEPSPEED */
+    int64_t step; /* of MODEL_DIR_SCRIPT, MODEL_DIR_DEEPSPEED and MODEL_DIR_MEGATRON */
     enum model_dir_type type;
+    int64_t n_ranks; /* of tensor parallelism, in MODEL_DIR_MEGATRON */
 };
 
 /* What a save writes; everything is borrowed for the call. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char ONNX_NAME[] = "model.onnx", GGUF_NAME[] = "model.gguf";
+static const char ONNX_NAME[] = "model.onnx", GGUF_NAME[] = "model.gguf", LLMC_NAME[] = "model.bin";
 
 const char *model_dir_form_name(struct model_dir_form form)
 {
@@ -20,6 +20,8 @@ const char *model_dir_form_name(struct model_dir_form form)
            : form.kind == MODEL_DIR_DEEPSPEED ? "a checkpoint of DeepSpeed"
            : form.kind == MODEL_DIR_ONNX      ? "a model in ONNX"
            : form.kind == MODEL_DIR_GGUF      ? "a model in GGUF"
+           : form.kind == MODEL_DIR_LLMC      ? "a model of llm.c"
+           : form.kind == MODEL_DIR_MEGATRON  ? "a checkpoint of Megatron-DeepSpeed"
                                               : "a model";
 }
 
@@ -30,22 +32,29 @@ struct status model_dir_written_path(char out[MODEL_DIR_PATH_BYTES], const char 
     case MODEL_DIR_SCRIPT: return checkpoint_path(out, "%s/ckpt_%" PRId64 ".pt", path, form.step);
     case MODEL_DIR_ONNX: return checkpoint_path(out, "%s/%s", path, ONNX_NAME);
     case MODEL_DIR_GGUF: return checkpoint_path(out, "%s/%s", path, GGUF_NAME);
+    case MODEL_DIR_LLMC: return checkpoint_path(out, "%s/%s", path, LLMC_NAME);
     default: return checkpoint_path(out, "%s", path);
     }
 }
 
 bool model_dir_form_drops_rows(struct model_dir_form form)
 {
-    return form.kind == MODEL_DIR_GGUF;
+    return form.kind == MODEL_DIR_GGUF || form.kind == MODEL_DIR_LLMC;
 }
 
 /* The files of weights beside config.json, in the forms that keep that name. */
-static bool has_beside_config(enum model_dir_kind kind, const char *name)
+static bool has_beside_config(struct model_dir_form form, const char *name)
 {
-    switch (kind) {
+    char folder[64];
+    switch (form.kind) {
     case MODEL_DIR_ONNX:
         return strcmp(name, ONNX_NAME) == 0 || strcmp(name, "model.onnx" ONNX_DATA_SUFFIX) == 0;
     case MODEL_DIR_GGUF: return strcmp(name, GGUF_NAME) == 0;
+    case MODEL_DIR_LLMC: return strcmp(name, LLMC_NAME) == 0;
+    case MODEL_DIR_MEGATRON:
+        snprintf(folder, sizeof folder, "global_step%" PRId64, form.step);
+        return strcmp(name, folder) == 0 || strcmp(name, "latest") == 0 ||
+               strcmp(name, "latest_checkpointed_iteration.txt") == 0;
     default: return false;
     }
 }
@@ -54,7 +63,7 @@ bool model_dir_form_has(struct model_dir_form form, const char *name)
 {
     char file[64];
     if (form.kind != MODEL_DIR_SCRIPT && form.kind != MODEL_DIR_DEEPSPEED) {
-        return has_beside_config(form.kind, name) || strcmp(name, "config.json") == 0;
+        return has_beside_config(form, name) || strcmp(name, "config.json") == 0;
     }
     bool is_folder = form.kind == MODEL_DIR_DEEPSPEED;
     snprintf(file, sizeof file, is_folder ? "%" PRId64 : "ckpt_%" PRId64 ".pt", form.step);
@@ -94,6 +103,17 @@ struct status model_dir_script_config(void **config, const struct model_dir_cont
     return status_ok();
 }
 
+struct status model_dir_padded_config(void **config, const struct model_dir_contents *c, int64_t rows)
+{
+    *config = malloc(c->family->config_bytes);
+    if (*config == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a configuration");
+    }
+    memcpy(*config, c->config, c->family->config_bytes);
+    c->family->set_words(*config, rows, c->tokenizer->n);
+    return status_ok();
+}
+
 struct status model_dir_write_script(const char *path, const struct model_dir_contents *c)
 {
     struct script_params params;
@@ -121,6 +141,11 @@ struct status model_dir_write_deepspeed(const char *path, const struct model_dir
     struct status s = script_optimizer_write_folder(path, &params);
     script_params_fini(&params);
     return s;
+}
+
+struct status model_dir_write_llmc(const char *path, const struct model_dir_contents *c)
+{
+    return c->family->to_llmc == NULL ? no_form(c, "for llm.c") : c->family->to_llmc(path, c);
 }
 
 /* ---- ONNX ---- */
@@ -187,6 +212,15 @@ static struct status round_as(struct stored_tensor *own, void **room, const stru
     return s;
 }
 
+/* Leaves the rows that both have: those behind them are no words. */
+static void cut_rows(struct stored_tensor *a, struct stored_tensor *b)
+{
+    struct stored_tensor *longer = a->dims[0] > b->dims[0] ? a : b, *shorter = longer == a ? b : a;
+    longer->bytes =
+        longer->dims[0] > 0 ? longer->bytes / (size_t)longer->dims[0] * (size_t)shorter->dims[0] : 0;
+    longer->dims[0] = shorter->dims[0];
+}
+
 /* Compares what was read with a parameter's elements in a flat buffer, rounded as the file's are.  Rows after
  * the parameter's are padding. */
 static struct status compare(tensor flat, const struct param *p, const struct stored_tensor *read,
@@ -205,9 +239,8 @@ static struct status compare(tensor flat, const struct param *p, const struct st
         struct stored_tensor cut = *read;
         void *room = NULL;
         struct status s = round_as(&own, &room, read);
-        if (cut.dims[0] > own.dims[0] && p->split == PARAM_BY_WORD) {
-            cut.dims[0] = own.dims[0];
-            cut.bytes = own.bytes;
+        if (p->split == PARAM_BY_WORD) {
+            cut_rows(&cut, &own);
         }
         s = failed(s) ? s : stored_tensor_compare(&same, &cut, &own);
         free(room);

@@ -16,10 +16,14 @@ bool model_dir_form_has(struct model_dir_form form, const char *name);
  * caller frees it. */
 struct status model_dir_script_config(void **config, const struct model_dir_contents *c);
 
+/* The configuration with so many rows of words; the caller frees it. */
+struct status model_dir_padded_config(void **config, const struct model_dir_contents *c, int64_t rows);
+
 /* Write the weights to the file `path`.  STATUS_UNAVAILABLE: the family has no such form. */
 struct status model_dir_write_script(const char *path, const struct model_dir_contents *c);
 struct status model_dir_write_deepspeed(const char *path,
                                         const struct model_dir_contents *c); /* a directory */
+struct status model_dir_write_llmc(const char *path, const struct model_dir_contents *c);
 struct status model_dir_write_onnx(const char *path, const struct model_dir_contents *c);
 
 #endif

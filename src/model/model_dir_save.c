@@ -7,6 +7,7 @@
 #include "model/file_tensors.h"
 #include "model/model_dir.h"
 #include "model/model_dir_forms.h"
+#include "model/megatron_write.h"
 #include "model/model_gguf.h"
 #include "model/model_sums.h"
 
@@ -252,6 +253,15 @@ struct status model_dir_check_output(const char *path, struct model_dir_form for
     return file_check_output_directory(final, MODEL_DIR_LONGEST_SUFFIX, bytes_wanted);
 }
 
+static struct status fill_megatron(struct saving *s, const char *path)
+{
+    void *config;
+    TRY(model_dir_padded_config(&config, s->c, megatron_write_rows(s->c)));
+    struct status status = write_config(s, "config.json", config);
+    free(config);
+    return failed(status) ? status : megatron_write(path, s->c);
+}
+
 static struct status fill(struct saving *s)
 {
     const struct model_dir_contents *c = s->c;
@@ -271,6 +281,8 @@ static struct status fill(struct saving *s)
     }
     case MODEL_DIR_ONNX: TRY(write_config(s, "config.json", c->config)); return model_dir_write_onnx(path, c);
     case MODEL_DIR_GGUF: TRY(write_config(s, "config.json", c->config)); return model_gguf_write(path, c);
+    case MODEL_DIR_LLMC: TRY(write_config(s, "config.json", c->config)); return model_dir_write_llmc(path, c);
+    case MODEL_DIR_MEGATRON: return fill_megatron(s, path);
     default: TRY(write_config(s, "config.json", c->config)); return write_weights(s);
     }
 }

@@ -228,6 +228,7 @@ struct status model_dir_read_into(const struct model_dir *m, const struct param_
         TRY(account_for(&r, &m->files.tensors[i]));
     }
     report->n[LOAD_IGNORED][NAMES_STATE] += m->files.n_beside;
+    TRY(m->files.megatron == NULL ? status_ok() : megatron_files_check(m->files.megatron, m->path));
     TRY(m->files.zero == NULL ? status_ok() : zero_folder_check(m->files.zero, m->path));
     for (int i = 0; i < m->files.n_files; i++) {
         TRY(tensor_file_check(&m->files.files[i], m->path));

@@ -64,6 +64,7 @@ struct model_family_script {
 
 struct onnx_graph;
 struct gguf_writer;
+struct model_dir_contents;
 
 /* What GGUF files say of a family. */
 struct model_family_gguf {
@@ -128,6 +129,9 @@ struct model_family {
      * kiln cannot. */
     void (*to_onnx)(struct onnx_graph *g, const void *config, enum model_task task);
     const struct model_family_gguf *gguf; /* NULL: kiln cannot */
+    /* Writes a model file of karpathy/llm.c; NULL: it has no such models. */
+    struct status (*to_llmc)(const char *path, const struct model_dir_contents *c);
+    const struct model_family_layout *megatron; /* in Megatron-DeepSpeed's layer files; NULL: it has none */
 };
 
 /* The family of a configuration; without "model_type", as in files of 2018, the first in the list.

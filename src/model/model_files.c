@@ -1,6 +1,7 @@
 #include "model/model_files.h"
 
 #include "core/log.h"
+#include "model/megatron_names.h"
 #include "model/model_place.h"
 
 #include <stdio.h>
@@ -39,6 +40,8 @@ static struct status open_path(struct model_files *m, const char *path)
     }
     m->files = files;
     TRY(tensor_file_open(&m->files[m->n_files], path));
+    bool is_llmc = m->files[m->n_files].format == TENSOR_FILE_LLMC;
+    m->n_heads = is_llmc ? m->files[m->n_files].llmc.sizes.n_heads : m->n_heads;
     m->n_files++;
     return status_ok();
 }
@@ -238,6 +241,25 @@ static const struct model_family_join *join_of(const struct model_family *f, con
     return NULL;
 }
 
+/* Makes a tensor in pieces one: views of a part of it, and its transpose, need that. */
+static struct status join_pieces(struct model_files *m, struct stored_tensor *t)
+{
+    void **copies = realloc(m->copies, (size_t)(m->n_copies + 1) * sizeof *copies);
+    void *values = malloc(t->bytes + 1);
+    m->copies = copies != NULL ? copies : m->copies;
+    if (copies == NULL || values == NULL) {
+        free(values);
+        return out_of_memory(t->name);
+    }
+    m->copies[m->n_copies++] = values;
+    int64_t n = (int64_t)(t->bytes / dtype_bytes(t->dtype));
+    TRY(stored_tensor_read_elements(t, 0, tensor_1d(values, t->dtype, n)));
+    t->pieces = NULL;
+    t->data = t->storage = values;
+    t->storage_bytes = t->bytes;
+    return status_ok();
+}
+
 static void add_as(struct model_files *m, const struct stored_tensor *t, const struct names_hf *as,
                    const struct model_family_join *join, int part)
 {
@@ -248,19 +270,23 @@ static void add_as(struct model_files *m, const struct stored_tensor *t, const s
     }
 }
 
-static void add_tensor(struct model_files *m, const struct stored_tensor *t, const char *name)
+static struct status add_tensor(struct model_files *m, const struct stored_tensor *t, const char *name)
 {
     struct names_hf as = names_hf_canonical(m->family, name);
+    struct stored_tensor one = *t;
     size_t end;
     const struct model_family_join *join = join_of(m->family, as.name, &end);
-    if (join == NULL) {
-        add_as(m, t, &as, NULL, 0);
-        return;
+    if (t->pieces != NULL && (join != NULL || as.transposed)) {
+        TRY(join_pieces(m, &one));
     }
-    for (int part = 0; part < WHOLE_PARTS; part++) {
+    for (int part = 0; join != NULL && part < WHOLE_PARTS; part++) {
         snprintf(as.name + end, sizeof as.name - end, "%s", join->parts[part]);
-        add_as(m, t, &as, join, part);
+        add_as(m, &one, &as, join, part);
     }
+    if (join == NULL) {
+        add_as(m, &one, &as, NULL, 0);
+    }
+    return status_ok();
 }
 
 bool model_tensor_part(struct stored_tensor *part, const struct model_tensor *t, int64_t n_heads)
@@ -310,15 +336,29 @@ static const char *root_of(const struct tensor_file *f)
 }
 
 /* The weights of the ranks come first, and in the order of names until the rest is there. */
-static void add_zero(struct model_files *m)
+static struct status add_zero(struct model_files *m, int64_t n_layers)
 {
     for (int i = 0; m->zero != NULL && i < m->zero->n; i++) {
         const struct stored_tensor *t = &m->zero->tensors[ZERO_WEIGHT][i];
-        add_tensor(m, t, t->name);
+        char name[PARAM_NAME_BYTES];
+        const char *rest;
+        int64_t module = megatron_names_module(t->name, &rest);
+        bool of_pipeline = module > 0 && megatron_names_put(name, module, rest, n_layers);
+        TRY(add_tensor(m, t, of_pipeline ? name : t->name));
     }
+    m->n_zero = m->n_tensors;
     if (m->zero != NULL) {
         qsort(m->tensors, (size_t)m->n_tensors, sizeof *m->tensors, compare);
     }
+    return status_ok();
+}
+
+static struct status add_megatron(struct model_files *m)
+{
+    for (int i = 0; m->megatron != NULL && i < m->megatron->n; i++) {
+        TRY(add_tensor(m, &m->megatron->tensors[i], m->megatron->tensors[i].name));
+    }
+    return status_ok();
 }
 
 /* Whether the ranks have the weights that a tensor of the states stands for, tied ones too. */
@@ -326,25 +366,40 @@ static bool is_superseded(const struct model_files *m, const char *name)
 {
     struct model_tensor key = {.as = names_hf_canonical(m->family, name)};
     key.as.tied = false;
-    return m->zero != NULL && bsearch(&key, m->tensors, (size_t)m->zero->n, sizeof key, compare) != NULL;
+    return m->zero != NULL && bsearch(&key, m->tensors, (size_t)m->n_zero, sizeof key, compare) != NULL;
 }
 
-static void add_file(struct model_files *m, const struct tensor_file *f)
+static struct status add_file(struct model_files *m, const struct tensor_file *f)
 {
     const char *root = root_of(f);
     for (int i = 0; i < f->n; i++) {
         const char *name = f->tensors[i].name + strlen(root);
         if (is_below(&f->tensors[i], root) && !is_superseded(m, name)) {
-            add_tensor(m, &f->tensors[i], name);
+            TRY(add_tensor(m, &f->tensors[i], name));
         } else if (!is_below(&f->tensors[i], root)) {
             m->n_beside++;
         }
     }
+    return status_ok();
 }
 
-static struct status list_tensors(struct model_files *m, const char *directory)
+static struct status add_all(struct model_files *m, int64_t n_layers)
 {
-    size_t n = (size_t)m->n_joined + (size_t)(m->zero == NULL ? 0 : m->zero->n);
+    for (int i = 0; m->joined != NULL && i < m->n_joined; i++) {
+        TRY(add_tensor(m, &m->joined[i], m->joined[i].name));
+    }
+    TRY(add_zero(m, n_layers));
+    TRY(add_megatron(m));
+    for (int i = 0; i < m->n_files && m->joined == NULL; i++) {
+        TRY(add_file(m, &m->files[i]));
+    }
+    return status_ok();
+}
+
+static struct status list_tensors(struct model_files *m, const char *directory, int64_t n_layers)
+{
+    size_t n = (size_t)m->n_joined + (size_t)(m->zero == NULL ? 0 : m->zero->n) +
+               (size_t)(m->megatron == NULL ? 0 : m->megatron->n);
     for (int i = 0; i < m->n_files; i++) {
         n += (size_t)m->files[i].n;
     }
@@ -352,13 +407,7 @@ static struct status list_tensors(struct model_files *m, const char *directory)
     if (m->tensors == NULL) {
         return out_of_memory(directory);
     }
-    for (int i = 0; m->joined != NULL && i < m->n_joined; i++) {
-        add_tensor(m, &m->joined[i], m->joined[i].name);
-    }
-    add_zero(m);
-    for (int i = 0; i < m->n_files && m->joined == NULL; i++) {
-        add_file(m, &m->files[i]);
-    }
+    TRY(add_all(m, n_layers));
     qsort(m->tensors, (size_t)m->n_tensors, sizeof *m->tensors, compare);
     for (int i = 1; i < m->n_tensors; i++) {
         const struct model_tensor *t = &m->tensors[i];
@@ -387,6 +436,18 @@ static struct status open_states(struct model_files *m, const char *directory, c
     return status_ok();
 }
 
+/* Megatron-DeepSpeed's: the files of layers, or a universal checkpoint. */
+static struct status open_megatron(struct model_files *m, const char *directory, const char *name)
+{
+    m->megatron = calloc(1, sizeof *m->megatron);
+    if (m->megatron == NULL) {
+        return out_of_memory(directory);
+    }
+    return strcmp(name, MEGATRON_UNIVERSAL) == 0
+               ? megatron_files_open_universal(m->megatron, directory, m->n_layers)
+               : megatron_files_open_layers(m->megatron, directory, m->n_layers);
+}
+
 /* The files of weights that a directory may have; the first one found is read. */
 static const struct form {
     const char *name;
@@ -398,7 +459,10 @@ static const struct form {
     {"manifest.json", open_listed, false},
     {"pytorch_model.bin", open_file, true},
     {"pytorch_model.bin.index.json", open_indexed, true},
+    {MEGATRON_FIRST_FILE, open_megatron, true},
     {ZERO_FOLDER_STATES, open_states, true},
+    {MEGATRON_UNIVERSAL, open_megatron, true},
+    {"model.bin", open_file, true},
     {"model.gguf", open_file, true},
 };
 
@@ -440,17 +504,19 @@ static struct status open_named(struct model_files *m, const char *path)
     char directory[CHECKPOINT_PATH_BYTES];
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     file_parent(directory, path);
-    return strcmp(name, ZERO_FOLDER_STATES) == 0 ? open_states(m, directory, name) : open_path(m, path);
+    return strcmp(name, ZERO_FOLDER_STATES) == 0    ? open_states(m, directory, name)
+           : strcmp(name, MEGATRON_FIRST_FILE) == 0 ? open_megatron(m, directory, name)
+                                                    : open_path(m, path);
 }
 
 struct status model_files_open(struct model_files *m, const struct model_place *place,
-                               const struct model_family *family)
+                               const struct model_family *family, int64_t n_layers)
 {
-    *m = (struct model_files){.family = family};
+    *m = (struct model_files){.family = family, .n_layers = n_layers};
     bool is_file = place->tensors[0] != '\0';
     struct status s = is_file ? open_named(m, place->tensors) : open_directory(m, place->directory);
     if (!failed(s)) {
-        s = list_tensors(m, is_file ? place->tensors : place->directory);
+        s = list_tensors(m, is_file ? place->tensors : place->directory, n_layers);
     }
     if (failed(s)) {
         model_files_close(m);
@@ -469,6 +535,14 @@ void model_files_close(struct model_files *m)
     if (m->zero != NULL) {
         zero_folder_close(m->zero);
     }
+    if (m->megatron != NULL) {
+        megatron_files_close(m->megatron);
+    }
+    for (int i = 0; i < m->n_copies; i++) {
+        free(m->copies[i]);
+    }
+    free(m->copies);
+    free(m->megatron);
     free(m->zero);
     free(m->joined);
     free(m->files);

@@ -9,6 +9,7 @@
 
 #include "io/tensor_file.h"
 #include "io/zero_folder.h"
+#include "model/megatron_files.h"
 #include "model/model_place.h"
 #include "model/names_hf.h"
 
@@ -29,15 +30,21 @@ struct model_files {
     /* owned; the weights in fp32 of DeepSpeed's ranks, which stand for those of the only file; NULL: there
      * are none */
     struct zero_folder *zero;
+    struct megatron_files *megatron; /* owned; those of Megatron-DeepSpeed; NULL: there are none */
+    void **copies;                   /* [n_copies] values of tensors in pieces that are needed as one */
+    int n_copies;
+    int64_t n_layers;             /* as it was opened with */
+    int64_t n_heads;              /* of attention, where a file says it; 0: none does */
     struct model_tensor *tensors; /* [n_tensors] sorted by name, tied copies last */
     int n_tensors;
+    int n_zero;   /* of the weights of DeepSpeed's ranks, which come first until the rest is there */
     int n_beside; /* tensors that scripts saved with the model's, such as an optimizer's */
 };
 
-/* STATUS_DATA names the file and the tensor that is missing, damaged, in another shard than listed, or there
- * twice. */
+/* Of a model of n_layers layers; 0: as many as the files have.  STATUS_DATA names the file and the tensor
+ * that is missing, damaged, in another shard than listed, or there twice. */
 struct status model_files_open(struct model_files *m, const struct model_place *place,
-                               const struct model_family *family);
+                               const struct model_family *family, int64_t n_layers);
 
 /* Safe on a zeroed struct. */
 void model_files_close(struct model_files *m);

@@ -4,6 +4,7 @@
 #include "io/stored_tensor.h"
 #include "io/temporary.h"
 #include "io/zero_folder.h"
+#include "model/megatron_files.h"
 #include "model/model_family.h"
 
 #include <ctype.h>
@@ -59,8 +60,8 @@ struct status model_place_latest(char folder[CHECKPOINT_PATH_BYTES], const char 
 static struct status take_folder(struct model_place *p, const char *folder, const char *above)
 {
     char file[CHECKPOINT_PATH_BYTES];
-    log_info("%s: its newest checkpoint is %s", above, folder);
-    TRY(checkpoint_path(p->tensors, "%s/" ZERO_FOLDER_STATES, folder));
+    bool is_megatron = model_place_has(file, folder, MEGATRON_FIRST_FILE);
+    TRY(checkpoint_path(p->tensors, "%s/%s", folder, is_megatron ? MEGATRON_FIRST_FILE : ZERO_FOLDER_STATES));
     return checkpoint_path(p->directory, "%s", model_place_find_config(file, folder) ? folder : above);
 }
 
@@ -81,12 +82,16 @@ static bool has_weights(const char *path)
  * itself. */
 static struct status find_in_directory(struct model_place *p, const char *path)
 {
-    char file[CHECKPOINT_PATH_BYTES], latest[CHECKPOINT_PATH_BYTES];
+    char file[CHECKPOINT_PATH_BYTES], latest[CHECKPOINT_PATH_BYTES], above[FILE_PATH_BYTES];
     struct checkpoint newest;
     bool found;
     TRY(checkpoint_path(p->directory, "%s", path));
     if (has_weights(path)) {
         return status_ok();
+    }
+    if (model_place_has(file, path, MEGATRON_FIRST_FILE)) {
+        file_parent(above, path);
+        return take_folder(p, path, above);
     }
     TRY(model_place_latest(latest, path));
     if (latest[0] == '\0' && model_place_find_config(file, path)) {
@@ -94,12 +99,28 @@ static struct status find_in_directory(struct model_place *p, const char *path)
     }
     TRY(checkpoint_dir_open_newest(&newest, path, &found));
     if (!found) {
+        if (latest[0] != '\0') {
+            log_info("%s: its newest checkpoint is %s", path, latest);
+        }
         return latest[0] == '\0' ? status_ok() : take_folder(p, latest, path);
     }
     log_info("%s: its newest checkpoint is %s", path, newest.path);
     TRY(checkpoint_path(p->directory, "%s", newest.path));
     checkpoint_close(&newest);
     return status_ok();
+}
+
+/* The configuration of a file lies beside it; that of a folder's files may lie beside the folder. */
+static struct status find_beside(struct model_place *p, const char *path)
+{
+    char folder[FILE_PATH_BYTES], above[FILE_PATH_BYTES], file[CHECKPOINT_PATH_BYTES];
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    file_parent(folder, path);
+    file_parent(above, folder);
+    bool is_of_folder = strcmp(name, ZERO_FOLDER_STATES) == 0 || strcmp(name, MEGATRON_FIRST_FILE) == 0;
+    bool is_above =
+        is_of_folder && !model_place_find_config(file, folder) && model_place_find_config(file, above);
+    return checkpoint_path(p->directory, "%s", is_above ? above : folder);
 }
 
 struct status model_place_find(struct model_place *p, const char *path)
@@ -121,9 +142,6 @@ struct status model_place_find(struct model_place *p, const char *path)
                             ".safetensors) and no prefix of a TensorFlow checkpoint",
                             path);
     }
-    const char *slash = strrchr(path, '/');
     TRY(checkpoint_path(p->tensors, "%s", path));
-    return slash == NULL
-               ? checkpoint_path(p->directory, ".")
-               : checkpoint_path(p->directory, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    return find_beside(p, path);
 }

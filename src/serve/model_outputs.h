@@ -42,7 +42,8 @@ struct status model_outputs_compute(struct model_outputs *o, const struct model_
 /* Safe on a zeroed struct and after a failed computation. */
 void model_outputs_fini(struct model_outputs *o);
 
-/* The largest difference and the largest magnitude of an output that both have; false if one has none. */
+/* The largest difference and the largest magnitude of an output that both have; false if one has none.  Of
+ * words those that both have: one model may have more rows behind its pieces. */
 bool model_outputs_compare(double *difference, double *largest, const struct model_outputs *a,
                            const struct model_outputs *b, int output);
 

@@ -34,13 +34,13 @@ for type in f32 f16 bf16 q8_0; do
 done
 expect 0 "Q8_0" "$kiln" inspect typed/model.gguf
 grep -q 'blk.2.ffn_down.weight' out || fail "$(cat out)"
-# Rows without a piece are dropped: those of the other directories have one.
+# Rows without a piece are dropped: those of the other directories have some.
 convert huggingface gpt2.gguf cut
 convert gguf cut cut_again
 cmp cut_again/model.gguf gpt2.gguf/model.gguf || fail "GGUF there and back"
 
 # What cannot be.
-expect 64 "--type bf16 goes with --format gguf" "$kiln" convert --to pt --type bf16 --model gpt2 --output_dir x
+expect 64 "--type bf16 goes with --format gguf or llmc" "$kiln" convert --to pt --type bf16 --model gpt2 --output_dir x
 expect 69 "kiln does not write models of the kind BERT in GGUF" "$kiln" convert --to gguf --model pretraining_bin --output_dir x
 expect 69 "kiln does not write models of the kind GPT-2 for PyTorch's scripts" "$kiln" convert --to pt --model gpt2 --output_dir x
 expect 0 "would write x" "$kiln" convert --to gguf --model gpt2 --output_dir x --dry_run

@@ -134,4 +134,5 @@ def main():
     save_file(tensors, pathlib.Path(__file__).with_name("decoders.safetensors"))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -36,5 +36,6 @@ def batch_tensors(batch):
 
 
 def file_tensors(case, directory):
-    """The files of a directory as tensors of bytes, "CASE/FILE"."""
-    return {f"{case}/{f.name}": torch.frombuffer(bytearray(f.read_bytes()), dtype=torch.uint8) for f in sorted(directory.iterdir())}
+    """The files below a directory as tensors of bytes, "CASE/FILE"."""
+    files = [f for f in sorted(directory.rglob("*")) if f.is_file()]
+    return {f"{case}/{f.relative_to(directory)}": torch.frombuffer(bytearray(f.read_bytes()), dtype=torch.uint8) for f in files}

@@ -275,7 +275,7 @@ static void test_refused(void)
 int main(void)
 {
     static const char *const cases[] = {"gpt2", "gpt2_exact", "bloom", "bloom_half"};
-    cases_open();
+    cases_open(KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
     tensor ids = read_tensor("ids", DTYPE_I32);
     in = (struct outputs_input){ids.dims[0], ids.dims[1], ids.data, read_tensor("types", DTYPE_I32).data,
                                 read_tensor("lengths", DTYPE_I32).data};

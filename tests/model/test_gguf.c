@@ -357,7 +357,7 @@ static void test_refused(void)
 
 int main(void)
 {
-    cases_open();
+    cases_open(KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
     unpack("gpt2");
     unpack("gpt2_exact");
     unpack("bloom");

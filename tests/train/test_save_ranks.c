@@ -93,8 +93,8 @@ static void expect_same_tensors(const char *path, const char *other)
     struct model_files a, b;
     EXPECT_OK(model_place_find(&place, path));
     EXPECT_OK(model_place_find(&other_place, other));
-    EXPECT_OK(model_files_open(&a, &place, model_families[0]));
-    EXPECT_OK(model_files_open(&b, &other_place, model_families[0]));
+    EXPECT_OK(model_files_open(&a, &place, model_families[0], 0));
+    EXPECT_OK(model_files_open(&b, &other_place, model_families[0], 0));
     EXPECT(a.n_tensors == 2 && b.n_tensors == 2, "%d and %d tensors", a.n_tensors, b.n_tensors);
     for (int i = 0; i < 2; i++) {
         const struct stored_tensor *x = &a.tensors[i].stored, *y = &b.tensors[i].stored;

@@ -1,6 +1,7 @@
 #include "model/gpt/gpt_family.h"
 
 #include "model/gpt/gpt_gguf.h"
+#include "model/gpt/gpt_llmc.h"
 #include "model/gpt/gpt_names.h"
 #include "nn/gpt/gpt_model.h"
 
@@ -110,6 +111,8 @@ const struct model_family gpt2_family = {
     .tied = gpt2_tied,
     .words = "transformer.wte.weight",
     .gguf = &gpt2_gguf,
+    .to_llmc = gpt_llmc_write,
+    .megatron = &gpt2_megatron_layout,
     .parts = {[NAMES_EMBEDDINGS] = "transformer.w", [NAMES_ENCODER] = "transformer."},
     DECODER,
 };
@@ -128,6 +131,7 @@ const struct model_family bloom_family = {
     .tied = bloom_tied,
     .words = "transformer.word_embeddings.weight",
     .gguf = &bloom_gguf,
+    .megatron = &bloom_megatron_layout,
     .parts = {[NAMES_EMBEDDINGS] = "transformer.word_", [NAMES_ENCODER] = "transformer."},
     DECODER,
 };

@@ -52,13 +52,64 @@ static const struct model_family_join bloom_gguf_joins[] = {GGUF_JOINED(".self_a
 const struct model_family_layout gpt2_gguf_layout = {gpt2_gguf_renames, gpt2_gguf_joins};
 const struct model_family_layout bloom_gguf_layout = {bloom_gguf_renames, bloom_gguf_joins};
 
+/* ---- llm.c: its own names, matrices [out, in] ---- */
+
+/* A name's end, in a file and in kiln. */
+#define ENDING(theirs, ours)                                                                                 \
+    {                                                                                                        \
+        theirs, ours, true, false                                                                            \
+    }
+
+#define LLMC                                                                                                 \
+    ENDING("wte", "transformer.wte.weight"), ENDING("wpe", "transformer.wpe.weight"),                        \
+        ENDING("lnfw", "transformer.ln_f.weight"), ENDING("lnfb", "transformer.ln_f.bias"),                  \
+        ENDING(".ln1w", ".ln_1.weight"), ENDING(".ln1b", ".ln_1.bias"),                                      \
+        ENDING(".attprojw", ".attn.out.weight"), ENDING(".attprojb", ".attn.out.bias"),                      \
+        ENDING(".ln2w", ".ln_2.weight"), ENDING(".ln2b", ".ln_2.bias"), ENDING(".fcw", ".mlp.in.weight"),    \
+        ENDING(".fcb", ".mlp.in.bias"), ENDING(".fcprojw", ".mlp.out.weight"),                               \
+        ENDING(".fcprojb", ".mlp.out.bias")
+
+#define LLMC_JOINED JOINED(".qkv", "w", "b", ".attn", false, false)
+
+static const struct model_family_rename gpt2_llmc_renames[] = {LLMC, END_OF_RENAMES};
+static const struct model_family_join gpt2_llmc_joins[] = {LLMC_JOINED, END_OF_JOINS};
+const struct model_family_layout gpt2_llmc_layout = {gpt2_llmc_renames, gpt2_llmc_joins};
+
+/* ---- Megatron-DeepSpeed: names of megatron_names.h, matrices [out, in] ----
+ *
+ * Its attention is called "attention" in Microsoft's program, which trains GPT-2's network, and
+ * "self_attention" in bigscience's, which trains BLOOM's; both are read. */
+
+#define MEGATRON_GPT2                                                                                        \
+    NAMED("embedding.word_embeddings.", "transformer.wte."),                                                 \
+        NAMED("embedding.position_embeddings.", "transformer.wpe."), NAMED("final.", "transformer.ln_f."),   \
+        NAMED("layers.", "transformer.h."), NAMED(".input_layernorm.", ".ln_1."),                            \
+        NAMED(".post_attention_layernorm.", ".ln_2."), NAMED(".attention.dense.", ".attn.out."),             \
+        NAMED(".mlp.dense_h_to_4h.", ".mlp.in."), NAMED(".mlp.dense_4h_to_h.", ".mlp.out.")
+
+#define MEGATRON_BLOOM                                                                                       \
+    NAMED("embedding.word_embeddings.norm.", "transformer.word_embeddings_layernorm."),                      \
+        NAMED("embedding.word_embeddings.", "transformer.word_embeddings."),                                 \
+        NAMED("embedding.position_embeddings.", "transformer.word_position_embeddings."),                    \
+        NAMED("final.", "transformer.ln_f."), NAMED("layers.", "transformer.h.")
+
+#define BLOOM_JOINED                                                                                         \
+    JOINED(".self_attention.query_key_value", ".weight", ".bias", ".self_attention", true, false)
+#define MEGATRON_JOINED JOINED(".attention.query_key_value", ".weight", ".bias", ".attn", true, false)
+
+static const struct model_family_rename gpt2_megatron_renames[] = {MEGATRON_GPT2, END_OF_RENAMES};
+static const struct model_family_rename bloom_megatron_renames[] = {MEGATRON_BLOOM, END_OF_RENAMES};
+static const struct model_family_join gpt2_megatron_joins[] = {MEGATRON_JOINED, END_OF_JOINS};
+static const struct model_family_join bloom_megatron_joins[] = {BLOOM_JOINED, END_OF_JOINS};
+const struct model_family_layout gpt2_megatron_layout = {gpt2_megatron_renames, gpt2_megatron_joins};
+const struct model_family_layout bloom_megatron_layout = {bloom_megatron_renames, bloom_megatron_joins};
+
 /* ---- all that is read ---- */
 
 /* ".attn.bias" is a causal mask that older files hold beside the weights of each layer. */
 const struct model_family_rename gpt2_renames[] = {
-    {".attn.bias", ".attn.masked_bias", true, false},
-    GGUF_GPT2,
-    END_OF_RENAMES,
+    {".attn.bias", ".attn.masked_bias", true, false}, GGUF_GPT2,     LLMC,
+    NAMED(".self_attention.", ".attention."),         MEGATRON_GPT2, END_OF_RENAMES,
 };
 
 /* GPT-2's linear layers are Conv1D, whose matrices are [in, out]. */
@@ -75,13 +126,20 @@ const struct model_family_rename gpt2_forms[] = {
 const struct model_family_join gpt2_joins[] = {
     JOINED(".attn.c_attn", ".weight", ".bias", ".attn", false, true),
     GGUF_JOINED(".attn"),
+    LLMC_JOINED,
+    MEGATRON_JOINED,
     END_OF_JOINS,
 };
 
-const struct model_family_rename bloom_renames[] = {GGUF_BLOOM, END_OF_RENAMES};
+const struct model_family_rename bloom_renames[] = {
+    GGUF_BLOOM,
+    MEGATRON_BLOOM,
+    NAMED(".attention.", ".self_attention."),
+    END_OF_RENAMES,
+};
 
 const struct model_family_join bloom_joins[] = {
-    JOINED(".self_attention.query_key_value", ".weight", ".bias", ".self_attention", true, false),
+    BLOOM_JOINED,
     GGUF_JOINED(".self_attention"),
     END_OF_JOINS,
 };

@@ -1,0 +1,17 @@
+/* megatron_write: the weights of a decoder as Megatron-DeepSpeed's layer files, in fp32, for a number of
+ * ranks of tensor parallelism: global_stepN/layer_NN-model_TT-model_states.pt, and the files that name the
+ * folder.  The state of an optimizer, and the mp_rank files of a run, are not written. */
+#ifndef KILN_MODEL_MEGATRON_WRITE_H
+#define KILN_MODEL_MEGATRON_WRITE_H
+
+#include "model/model_dir.h"
+
+/* Rows of the table of words: the pieces, rounded up to 128 times the ranks. */
+int64_t megatron_write_rows(const struct model_dir_contents *c);
+
+/* Into a directory that is there.  Rows behind those that the model has are its last row again, as Megatron's
+ * own tools fill them: its loss counts them.  STATUS_UNAVAILABLE: the family has no such form; STATUS_USAGE:
+ * the ranks do not divide it. */
+struct status megatron_write(const char *directory, const struct model_dir_contents *c);
+
+#endif

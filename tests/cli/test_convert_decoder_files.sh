@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# kiln convert of the files of llm.c and Megatron-DeepSpeed: decoders become the files that those programs write, for any number of ranks,
+# and come back with the same weights and logits.
+. "$(dirname "$0")/begin.sh"
+unpack_golden decoder_files
+cd "$dir"
+
+# convert FORMAT MODEL OUT flags...
+convert()
+{
+    expect 0 "read back: all weights are the same, bit by bit" "$kiln" convert --to "$1" --model "$2" --output_dir "$3" "${@:4}"
+    grep -q '^largest difference of logits before and after: ' out || fail "$2 as $1: $(cat out)"
+}
+
+# Whatever the ranks.
+for model in gpt2 bloom; do
+    for tp in 1 2 4; do
+        convert megatron_deepspeed $model ranks --tp $tp --step 7
+        grep -q 'after: 0 (mlm 0 of' out || fail "$model for $tp ranks: $(cat out)"
+        convert gguf ranks ranks.gguf
+        convert gguf $model plain.gguf
+        cmp ranks.gguf/model.gguf plain.gguf/model.gguf || fail "$model for $tp ranks has other weights"
+    done
+done
+convert llmc gpt2 c
+cmp c/model.bin llmc/model.bin || fail "llm.c's file is another"
+convert llmc gpt2 c --type bf16
+cmp c/model.bin llmc_bf16/model.bin || fail "llm.c's file in bf16 is another"
+convert gguf gpt2 plain.gguf
+for model in llmc universal shards; do
+    convert gguf $model from.gguf
+    cmp from.gguf/model.gguf plain.gguf/model.gguf || fail "$model has other weights"
+done
+expect 0 "differ by up to 0.25 (layers.1.input_layernorm.weight); they are averaged" "$kiln" convert --model gpt2_tp2 \
+    --output_dir averaged
+expect 0 "12 ranks" "$kiln" convert --model shards --output_dir from_shards
+expect 0 "wrote averaged" "$kiln" convert --model gpt2_tp2/global_step7/layer_01-model_00-model_states.pt --output_dir averaged
+expect 0 "12 ranks" "$kiln" convert --model shards/global_step7/mp_rank_00_model_states.pt --output_dir from_shards
+mkdir alone
+cp -r gpt2_tp2/global_step7 alone/
+expect 65 "no config.json" "$kiln" convert --model alone/global_step7 --output_dir x
+expect 0 "wrote averaged" "$kiln" convert --model alone/global_step7 --config_file gpt2/config.json --vocab_file gpt2/tokenizer.json \
+    --output_dir averaged
+expect 0 "wrote averaged" "$kiln" convert --model gpt2_tp2/global_step7 --output_dir averaged
+
+# What cannot be.
+expect 64 "--tp goes with --format megatron_deepspeed" "$kiln" convert --to gguf --tp 2 --model gpt2 --output_dir x
+expect 64 "--tp 3 does not divide the 4 heads" "$kiln" convert --to megatron_deepspeed --tp 3 --model gpt2 --output_dir x
+expect 64 "--type f16 goes with --format gguf" "$kiln" convert --to llmc --type f16 --model gpt2 --output_dir x
+expect 69 "BLOOM for llm.c" "$kiln" convert --to llmc --model bloom --output_dir x
+[ ! -e x ] || fail "an error left something"
+echo "test_convert_decoder_files: there and back"

@@ -1,0 +1,277 @@
+/* Decoders in the files of llm.c and of Megatron-DeepSpeed, as those programs write them
+ * (tests/golden/make_decoder_files.py): kiln reads the weights of Hugging Face's directory out of each,
+ * writes the same bytes, and names what is missing or damaged. */
+#include "decoder_case.h"
+
+#include "core/bytes.h"
+#include "core/log.h"
+#include "io/llmc_file.h"
+#include "io/torch_file.h"
+#include "model/megatron_names.h"
+
+/* Both have the same weights, bit by bit, but for rows that are no words; `other` names a parameter that
+ * differs by `by`, or is NULL. */
+static void expect_same(const struct decoder *a, const struct decoder *b, const char *other, float by)
+{
+    EXPECT(a->params.n == b->params.n, "%d parameters, not %d", b->params.n, a->params.n);
+    for (int i = 0; i < a->params.n; i++) {
+        const struct param *p = &a->params.params[i], *q = param_table_find(&b->params, p->name);
+        EXPECT(q != NULL, "there is no %s", p->name);
+        tensor x = param_view(p, a->contents.master), y = param_view(q, b->contents.master);
+        int64_t n = tensor_count(x) < tensor_count(y) ? tensor_count(x) : tensor_count(y);
+        float wanted = other != NULL && strcmp(p->name, other) == 0 ? by : 0;
+        for (int64_t k = 0; k < n; k++) {
+            float u = ((const float *)x.data)[k], v = ((const float *)y.data)[k];
+            EXPECT(u + wanted == v, "%s, element %lld: %g, not %g", p->name, (long long)k, (double)v,
+                   (double)u);
+        }
+    }
+}
+
+static void expect_model(const char *reference, const char *name, const char *other, float by)
+{
+    struct decoder a, b;
+    decoder_open(&a, path_of(reference), false);
+    decoder_open(&b, path_of(name), false);
+    expect_same(&a, &b, other, by);
+    decoder_close(&a);
+    decoder_close(&b);
+}
+
+static void expect_refused(const char *name, const char *message)
+{
+    struct model_dir m;
+    EXPECT_ERROR(model_dir_open(&m, path_of(name)), STATUS_DATA, message);
+}
+
+static void save(const char *name, struct model_dir_form form, const char *saved)
+{
+    struct decoder d;
+    decoder_open(&d, path_of(name), model_dir_form_drops_rows(form));
+    d.contents.form = form;
+    EXPECT_OK(model_dir_save(path_of(saved), &d.contents));
+    EXPECT_OK(model_dir_verify(path_of(saved), &d.contents));
+    decoder_close(&d);
+}
+
+/* ---- llm.c ---- */
+
+static void expect_same_bytes(const char *a, const char *b)
+{
+    struct file_map x, y;
+    EXPECT_OK(file_map_open(&x, path_of(a)));
+    EXPECT_OK(file_map_open(&y, path_of(b)));
+    EXPECT(x.n == y.n && memcmp(x.data, y.data, x.n) == 0, "%s is not %s", b, a);
+    file_map_close(&x);
+    file_map_close(&y);
+}
+
+static void test_llmc_damage(void)
+{
+    static const struct {
+        int number;
+        uint32_t value;
+        const char *message;
+    } damage[] = {
+        {0, 20240520, "begins with 20240520, but a model with 20240326"},
+        {1, 2, "of version 2 of llm.c's model files; kiln reads 3 (fp32) and 5 (bf16)"},
+        {2, 0, "the longest sequence is 0, but must lie between 1 and"},
+        {3, 400, "the table of 400 words has 384 rows, but llm.c rounds them up to 512"},
+        {4, 3, "but its header describes a model of"},
+        {5, 3, "16 channels do not divide into 3 heads"},
+        {6, 0x80000000U, "the number of channels is -2147483648"},
+    };
+    struct llmc_file f;
+    struct file_map map;
+    EXPECT_OK(file_map_open(&map, path_of("llmc/model.bin")));
+    unsigned char *copy = malloc(map.n + 1);
+    EXPECT(copy != NULL, "no memory");
+    for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
+        memcpy(copy, map.data, map.n);
+        bytes_store_u32(copy + 4 * damage[i].number, damage[i].value);
+        EXPECT_ERROR(llmc_file_parse(&f, copy, map.n, "m.bin"), STATUS_DATA, damage[i].message);
+    }
+    EXPECT_ERROR(llmc_file_parse(&f, map.data, map.n - 1, "m.bin"), STATUS_DATA, "cut short or damaged");
+    EXPECT_ERROR(llmc_file_parse(&f, map.data, 100, "m.bin"), STATUS_DATA, "has 100 bytes");
+    memcpy(copy, map.data, map.n);
+    bytes_store_u32(copy + 4 * 5, 2); /* no shape shows it */
+    EXPECT_OK(file_write_atomic(path_of("llmc/model.bin"), copy, map.n));
+    expect_refused("llmc", "of a model of 2 heads, but config.json says 4");
+    bytes_store_u32(copy, 20240520);
+    EXPECT_OK(file_write_atomic(path_of("llmc/model.bin"), copy, map.n));
+    expect_refused("llmc", "model.bin is no model of llm.c: it begins with 20240520");
+    free(copy);
+    file_map_close(&map);
+}
+
+static void test_llmc(void)
+{
+    struct decoder d;
+    expect_model("gpt2", "llmc", NULL, 0);
+    save("gpt2", (struct model_dir_form){.kind = MODEL_DIR_LLMC}, "saved_llmc");
+    expect_same_bytes("llmc/model.bin", "saved_llmc/model.bin");
+    save("llmc_bf16", (struct model_dir_form){.kind = MODEL_DIR_LLMC, .type = MODEL_DIR_BF16}, "saved_bf16");
+    expect_same_bytes("llmc_bf16/model.bin", "saved_bf16/model.bin");
+    save("gpt2", (struct model_dir_form){.kind = MODEL_DIR_LLMC, .type = MODEL_DIR_BF16}, "saved_bf16");
+    expect_same_bytes("llmc_bf16/model.bin", "saved_bf16/model.bin");
+    decoder_open(&d, path_of("bloom"), true);
+    d.contents.form.kind = MODEL_DIR_LLMC;
+    EXPECT_ERROR(model_dir_save(path_of("x"), &d.contents), STATUS_UNAVAILABLE, "BLOOM for llm.c");
+    decoder_close(&d);
+    test_llmc_damage();
+}
+
+/* ---- Megatron-DeepSpeed ---- */
+
+/* Every tensor of a file that kiln wrote is, as fp32, that of the golden one. */
+static void expect_same_layer(const char *wanted, const char *written)
+{
+    struct torch_file a, b;
+    float x[8192], y[8192];
+    EXPECT_OK(torch_file_open(&a, path_of(wanted)));
+    EXPECT_OK(torch_file_open(&b, path_of(written)));
+    EXPECT(a.n == b.n && a.n > 0, "%s has %d tensors", written, b.n);
+    for (int i = 0; i < a.n; i++) {
+        const struct stored_tensor *t = stored_tensor_find(b.tensors, b.n, a.tensors[i].name);
+        EXPECT(t != NULL, "%s has no %s", written, a.tensors[i].name);
+        int64_t n = (int64_t)(t->bytes / sizeof(float));
+        EXPECT(t->n_dims == a.tensors[i].n_dims && n <= 8192 &&
+                   memcmp(t->dims, a.tensors[i].dims, sizeof t->dims) == 0,
+               "the shape of %s", t->name);
+        EXPECT_OK(stored_tensor_read_elements(&a.tensors[i], 0, tensor_1d(x, DTYPE_F32, n)));
+        EXPECT_OK(stored_tensor_read_elements(t, 0, tensor_1d(y, DTYPE_F32, n)));
+        EXPECT(memcmp(x, y, (size_t)n * sizeof *x) == 0, "%s of %s", t->name, written);
+    }
+    torch_file_close(&a);
+    torch_file_close(&b);
+}
+
+/* Whatever the ranks, the weights come back; with those of the golden folder its files do too. */
+static void test_ranks(const char *name, const char *golden_case, int64_t golden_ranks)
+{
+    static const int modules[] = {1, 3, 4, 6};
+    for (int64_t n = 1; n <= 4; n *= 2) {
+        char saved[64];
+        snprintf(saved, sizeof saved, "%s_saved_tp%lld", name, (long long)n);
+        save(name, (struct model_dir_form){.kind = MODEL_DIR_MEGATRON, .step = 7, .n_ranks = n}, saved);
+        expect_model(name, saved, NULL, 0);
+        for (int64_t rank = 0; n == golden_ranks && rank < n; rank++) {
+            for (int k = 0; k < 4; k++) {
+                char wanted[128], written[128], file[64];
+                snprintf(file, sizeof file, "global_step7/layer_%02d-model_%02d-model_states.pt", modules[k],
+                         (int)rank);
+                snprintf(wanted, sizeof wanted, "%s/%s", golden_case, file);
+                snprintf(written, sizeof written, "%s/%s", saved, file);
+                if (modules[k] != 4 || rank != 1 || strcmp(name, "bloom") == 0) { /* that drifted */
+                    expect_same_layer(wanted, written);
+                }
+            }
+        }
+    }
+}
+
+static void test_megatron_damage(void)
+{
+    struct decoder d;
+    static const char layer[] = "bloom_tp4/global_step7/layer_04-model_02-model_states.pt";
+    static const char last[] = "bloom_tp4/global_step7/layer_06-model_00-model_states.pt";
+    EXPECT(unlink(path_of(layer)) == 0, "%s", layer);
+    expect_refused("bloom_tp4", "is of 2 layers and 4 ranks of tensor parallelism, but has no "
+                                "layer_04-model_02-model_states.pt");
+    unpack("bloom_tp4");
+    EXPECT(unlink(path_of(last)) == 0, "%s", last);
+    expect_refused("bloom_tp4", "but has no layer_06-model_00-model_states.pt");
+    unpack("bloom_tp4");
+    EXPECT(rename(path_of(last), path_of("bloom_tp4/global_step7/layer_07-model_00-model_states.pt")) == 0,
+           "%s", last);
+    expect_refused("bloom_tp4", "has layer_07, but a model of 2 layers, as config.json says, ends with "
+                                "layer_06");
+    EXPECT_OK(file_remove_tree(path_of("bloom_tp4")));
+    unpack("bloom_tp4");
+    EXPECT(rename(path_of(last), path_of(layer)) == 0, "%s", layer);
+    expect_refused("bloom_tp4", "layer_04-model_02-model_states.pt has no input_layernorm.weight, which "
+                                "another rank has");
+    decoder_open(&d, path_of("gpt2"), false);
+    d.contents.form = (struct model_dir_form){.kind = MODEL_DIR_MEGATRON, .n_ranks = 3};
+    EXPECT_ERROR(model_dir_save(path_of("x"), &d.contents), STATUS_USAGE,
+                 "--tp 3 does not divide the 4 heads");
+    decoder_close(&d);
+}
+
+static void test_names(void)
+{
+    const char *rest;
+    char name[PARAM_NAME_BYTES];
+    EXPECT(megatron_names_module("tied_modules.embed.word_embeddings.weight", &rest) == 1 &&
+               strcmp(rest, "word_embeddings.weight") == 0,
+           "%s", rest);
+    EXPECT(megatron_names_module("44.weight", &rest) == 44 && strcmp(rest, "weight") == 0, "%s", rest);
+    EXPECT(megatron_names_module("transformer.h.0.ln_1.weight", &rest) == 0, "%s", rest);
+    EXPECT(megatron_names_put(name, 42, "x", 40) && strcmp(name, "layers.39.x") == 0, "%s", name);
+    EXPECT(megatron_names_put(name, 44, "bias", 40) && strcmp(name, "final.bias") == 0, "%s", name);
+    EXPECT(!megatron_names_put(name, 43, "x", 40) && !megatron_names_put(name, 2, "x", 40), "no weights");
+    EXPECT(megatron_names_split("layers.39.x", &rest, 40) == 42 && strcmp(rest, "x") == 0, "%s", rest);
+}
+
+static void test_megatron(void)
+{
+    test_names();
+    /* rank 1 has a norm that is 0.25 larger: kiln reads the mean */
+    expect_model("gpt2", "gpt2_tp2", "transformer.h.1.ln_1.weight", 0.125F);
+    expect_model("gpt2", "gpt2_tp2/global_step7", "transformer.h.1.ln_1.weight", 0.125F);
+    expect_model("bloom", "bloom_tp4", NULL, 0);
+    test_ranks("gpt2", "gpt2_tp2", 2);
+    test_ranks("bloom", "bloom_tp4", 4);
+    test_megatron_damage();
+}
+
+/* ---- universal checkpoints, and the parts of twelve ranks ---- */
+
+static void test_universal(void)
+{
+    expect_model("gpt2", "universal", NULL, 0);
+    EXPECT(rename(path_of("universal/zero/4.attention.dense.bias/exp_avg.pt"), path_of("universal/kept")) ==
+               0,
+           "exp_avg.pt");
+    expect_refused("universal", "zero/4.attention.dense.bias/exp_avg.pt is missing");
+    EXPECT(rename(path_of("universal/zero/3.input_layernorm.bias/fp32.pt"),
+                  path_of("universal/zero/4.attention.dense.bias/exp_avg.pt")) == 0,
+           "fp32.pt");
+    expect_refused("universal", "zero/3.input_layernorm.bias/fp32.pt is missing");
+    unpack("universal");
+    EXPECT(rename(path_of("universal/zero/3.mlp.dense_h_to_4h.bias/fp32.pt"),
+                  path_of("universal/zero/4.attention.dense.bias/exp_avg_sq.pt")) == 0,
+           "fp32.pt");
+    EXPECT_OK(file_remove_tree(path_of("universal/zero/3.mlp.dense_h_to_4h.bias")));
+    expect_refused("universal", "zero/4.attention.dense.bias: exp_avg_sq.pt has another shape than fp32.pt");
+}
+
+/* The tenth rank and those after it hold what is behind the parts of the first ten. */
+static void test_shards(void)
+{
+    static const char rank_10[] = "shards/global_step7/bf16_zero_pp_rank_10_mp_rank_00_optim_states.pt";
+    static const char rank_2[] = "shards/global_step7/bf16_zero_pp_rank_2_mp_rank_00_optim_states.pt";
+    expect_model("gpt2", "shards", NULL, 0);
+    EXPECT(unlink(path_of(rank_10)) == 0, "%s", rank_10);
+    expect_refused("shards", "no bf16_zero_pp_rank_10_mp_rank_00_optim_states.pt");
+    unpack("shards");
+    EXPECT(unlink(path_of(rank_2)) == 0, "%s", rank_2);
+    expect_refused("shards", "no bf16_zero_pp_rank_2_mp_rank_00_optim_states.pt");
+}
+
+int main(void)
+{
+    static const char *const cases[] = {"gpt2",     "bloom",     "llmc",      "llmc_bf16",
+                                        "gpt2_tp2", "bloom_tp4", "universal", "shards"};
+    log_set_level(LOG_QUIET);
+    cases_open(KILN_SOURCE_DIR "/tests/golden/decoder_files.safetensors");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        unpack(cases[i]);
+    }
+    test_llmc();
+    test_megatron();
+    test_universal();
+    test_shards();
+    cases_close();
+    return 0;
+}

@@ -86,8 +86,9 @@ static struct status check_vocab_size(struct model_dir *m)
         return no_model(m);
     }
     int64_t rows = t->stored.dims[0], says = m->family->sizes(m->config).vocab_size, n = m->tokenizer.n;
-    int64_t unpadded = says == 0 ? n : says;
-    bool fits = unpadded >= n && fits_padded(rows, unpadded);
+    bool padded_twice = m->files.megatron != NULL && says >= n && fits_padded(rows, says);
+    bool fits = says == rows ? rows >= n : (says == 0 || says == n) && fits_padded(rows, n);
+    fits = fits || padded_twice; /* ranks of tensor parallelism round up what was rounded up before */
     if (!fits) {
         return status_error(STATUS_DATA,
                             "%s: config.json has \"vocab_size\" %lld, %s has %lld rows, and the vocabulary "

@@ -36,8 +36,9 @@ static void destroy(void *worker)
     free(w);
 }
 
-void document_ids_fini(struct document_ids *ids)
+static void fini(void *result)
 {
+    struct document_ids *ids = result;
     id_list_fini(&ids->ids);
     free(ids->ends);
     free(ids->hashes);
@@ -108,11 +109,6 @@ static struct status run(void *worker, void *result, const struct document *d)
     }
     document_facts_make(&ids->facts, &w->config->facts, d);
     return status_ok();
-}
-
-static void fini(void *result)
-{
-    document_ids_fini(result);
 }
 
 struct corpus_transform document_ids_transform(const struct document_ids_config *config)

@@ -30,6 +30,4 @@ struct document_ids_config {
 /* The transform; its results are struct document_ids.  `config` is borrowed and must outlive it. */
 struct corpus_transform document_ids_transform(const struct document_ids_config *config);
 
-void document_ids_fini(struct document_ids *ids);
-
 #endif

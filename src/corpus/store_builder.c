@@ -30,20 +30,6 @@ static void make_path(char path[STORE_BUILDER_PATH_BYTES + 8], const char *prefi
     snprintf(path, STORE_BUILDER_PATH_BYTES + 8, "%s%s", prefix, suffixes[suffix]);
 }
 
-const char *store_builder_find_existing(const char *directory)
-{
-    static const char *const names[] = {"train.json",   "train.bin",   "train.idx",
-                                        "heldout.json", "heldout.bin", "heldout.idx"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char path[STORE_BUILDER_PATH_BYTES + 16];
-        snprintf(path, sizeof path, "%s/%s", directory, names[i]);
-        if (file_exists(path)) {
-            return names[i];
-        }
-    }
-    return NULL;
-}
-
 /* Removes the files of a store, if it has any. */
 static struct status remove_store(const char *prefix)
 {

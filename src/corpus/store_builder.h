@@ -52,9 +52,6 @@ struct store_builder {
 struct status store_builder_prefix(char prefix[STORE_BUILDER_PATH_BYTES], const char *directory,
                                    enum store_builder_store store);
 
-/* The name, such as "train.idx", of a file of a store in the directory; NULL if it has none. */
-const char *store_builder_find_existing(const char *directory);
-
 /* `b` must not be moved while it is open. */
 struct status store_builder_open(struct store_builder *b, struct store_builder_config config);
 

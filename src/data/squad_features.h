@@ -12,8 +12,6 @@
 
 #include <stdint.h>
 
-#define SQUAD_FIRST_UNIQUE_ID INT64_C(1000000000)
-
 struct squad_feature_options {
     int64_t max_seq_length;   /* of a feature, at least 5; 384 */
     int64_t doc_stride;       /* from one window to the next, at least 1; 128 */

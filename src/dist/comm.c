@@ -28,11 +28,6 @@ struct status comm_agree(const struct comm *c, struct status mine)
     return c->type->agree(c->state, mine);
 }
 
-struct status comm_barrier(const struct comm *c)
-{
-    return comm_agree(c, status_ok());
-}
-
 /* Puts the rank in front of the exec's own error, which has none. */
 static void take(struct exec *x, struct status s)
 {

@@ -60,12 +60,10 @@ struct comm {
     void *state;
 };
 
-/* Waits for all ranks.  OK if `mine` is OK on all ranks; else all ranks return the same error: that of the
- * lowest rank which failed, or if none did but some were asked to stop, that of the lowest of these. */
+/* A barrier: waits for all ranks.  OK if `mine` is OK on all ranks; else all ranks return the same error:
+ * that of the lowest rank which failed, or if none did but some were asked to stop, that of the lowest of
+ * these. */
 struct status comm_agree(const struct comm *c, struct status mine);
-
-/* Returns when all ranks have called it. */
-struct status comm_barrier(const struct comm *c);
 
 /* t = the sum of t over all ranks, in place.  Dense fp32, fp64, or bf16, which is summed in fp32 and rounded
  * once. */

@@ -189,9 +189,3 @@ struct status zip_writer_commit(struct zip_writer *w)
     buf_fini(&w->directory);
     return s;
 }
-
-void zip_writer_abandon(struct zip_writer *w)
-{
-    file_writer_abandon(&w->file);
-    buf_fini(&w->directory);
-}

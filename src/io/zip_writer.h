@@ -26,9 +26,6 @@ void zip_writer_put(struct zip_writer *w, const char *name, const void *data, si
 /* Writes the directory and commits the file, as file_writer_commit. */
 struct status zip_writer_commit(struct zip_writer *w);
 
-/* Abandons the file.  Safe after a commit. */
-void zip_writer_abandon(struct zip_writer *w);
-
 /* The header in front of a member's data that begins at `place`, and its entry in the directory: for tests of
  * archives larger than a disk. */
 void zip_writer_describe(struct buf *header, struct buf *entry, const char *name, uint64_t place, uint64_t n,

@@ -10,7 +10,7 @@
 #include "corpus/store_pass.h"
 #include "data/shard_set.h"
 
-enum { PREPARE_MOST_SETS = 16, PREPARE_NAME_BYTES = 256 };
+enum { PREPARE_NAME_BYTES = 256 };
 
 /* A phase of HDF5 files, padded or packed. */
 struct prepare_set {

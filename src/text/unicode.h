@@ -23,13 +23,6 @@ enum unicode_class {
 
 enum unicode_class unicode_class(uint32_t c);
 
-/* Whether the class is UNICODE_SPACE, without a search in nearly all cases. */
-static inline bool unicode_is_space(uint32_t c)
-{
-    bool possible = c < 0x80 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x3000);
-    return possible && unicode_class(c) == UNICODE_SPACE;
-}
-
 /* Canonical combining class, 0 to 254; 0 is a starter: marks are not reordered across it. */
 int unicode_combining_class(uint32_t c);
 

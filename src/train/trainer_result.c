@@ -18,16 +18,6 @@ struct trainer_sum_words trainer_sum_words(const struct trainer_sum *sum)
     return words;
 }
 
-double trainer_result_mean(const struct trainer_result *r, const char *name)
-{
-    int i = 0;
-    while (i < r->n_sums && strcmp(r->sums[i].of->name, name) != 0) {
-        i++;
-    }
-    CHECK(i < r->n_sums, "a step has no sum named %s", name);
-    return trainer_sum_mean(&r->sums[i]);
-}
-
 double trainer_result_loss(const struct trainer_result *r)
 {
     double loss = 0;

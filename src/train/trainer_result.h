@@ -18,9 +18,8 @@ struct trainer_result {
     bool abandoned; /* the step ended before its last micro-batch: nothing was updated, no sum is whole */
 };
 
-/* The mean of a sum over its labels, 0 without labels; `name` must be one of the model's sums. */
+/* The mean of a sum over its labels, 0 without labels. */
 double trainer_sum_mean(const struct trainer_sum *sum);
-double trainer_result_mean(const struct trainer_result *r, const char *name);
 
 /* The name of a sum for people: "answer loss". */
 struct trainer_sum_words {

@@ -63,7 +63,7 @@ static void test_errors(void)
     struct comm c = comm_emulated_rank(&e);
     struct exec x = host();
     float v[N] = {0};
-    EXPECT_OK(comm_barrier(&c));
+    EXPECT_OK(comm_agree(&c, status_ok()));
     EXPECT_ERROR(comm_agree(&c, status_error(STATUS_IO, "a disk")), STATUS_IO, "a disk");
     x.status = status_error(STATUS_DATA, "a token");
     comm_all_reduce_sum(&c, &x, tensor_1d(v, DTYPE_F32, N));

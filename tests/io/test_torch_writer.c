@@ -79,10 +79,6 @@ static void test_zip(void)
     }
     zip_file_close(&z);
     file_map_close(&map);
-    EXPECT_OK(zip_writer_open(&w, path_of("never.zip")));
-    zip_writer_put(&w, "a", data, 10);
-    zip_writer_abandon(&w);
-    EXPECT(!file_exists(path_of("never.zip")), "an abandoned archive is there");
 }
 
 static void write_at(int fd, const struct buf *b, uint64_t at)

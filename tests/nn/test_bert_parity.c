@@ -3,6 +3,7 @@
  * within 1e-5 x max(1, max |logit|) of its fp64 values, gradients, and the losses of 10 optimizer steps to 6
  * digits; on the reference ops in fp64 and on the cpu ops in fp32. */
 #include "bert_fixture.h"
+#include "result_mean.h"
 
 #include "io/safetensors.h"
 
@@ -147,10 +148,10 @@ static void check_losses(struct trainer *t, const struct golden *g, const char *
     for (int64_t step = 1; step <= tensor_count(wanted); step++) {
         struct trainer_result r;
         EXPECT_OK(trainer_step(t, &g->step, step, step, 3e-3, false, &r));
-        double error = fabs(trainer_result_mean(&r, "mlm_loss") + trainer_result_mean(&r, "nsp_loss") -
-                            tensor_get(wanted, step - 1));
+        double error =
+            fabs(result_mean(&r, "mlm_loss") + result_mean(&r, "nsp_loss") - tensor_get(wanted, step - 1));
         EXPECT(error <= bound * tensor_get(wanted, step - 1), "%s step %lld: loss %.9g, wanted %.9g", name,
-               (long long)step, trainer_result_mean(&r, "mlm_loss") + trainer_result_mean(&r, "nsp_loss"),
+               (long long)step, result_mean(&r, "mlm_loss") + result_mean(&r, "nsp_loss"),
                tensor_get(wanted, step - 1));
         worst = fmax(worst, error);
     }

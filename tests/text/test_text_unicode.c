@@ -127,16 +127,8 @@ static void every_code_point_is_treated_as_by_tokenizers(void)
     fclose(f);
 }
 
-static void white_space_is_a_class(void)
-{
-    for (uint32_t c = 0; c <= UNICODE_MAX; c++) {
-        EXPECT(unicode_is_space(c) == (unicode_class(c) == UNICODE_SPACE), "U+%04X", (unsigned)c);
-    }
-}
-
 int main(void)
 {
-    white_space_is_a_class();
     every_code_point_survives_utf8();
     ill_formed_parts_are_as_long_as_the_standard_says();
     every_code_point_is_treated_as_by_tokenizers();

@@ -13,6 +13,7 @@
 #include "data/text_batch.h"
 #include "nn/bert/bert_model.h"
 #include "trainer_copy.h"
+#include "result_mean.h"
 
 enum { STEPS = 2 };
 
@@ -132,14 +133,13 @@ static int compare(const struct outcome *cpu, const struct outcome *cuda, const 
     int wrong = 0;
     for (int i = 0; i < STEPS; i++) {
         const struct trainer_result *a = &cuda->results[i], *b = &cpu->results[i];
-        double loss = relative(trainer_result_mean(a, "mlm_loss") + trainer_result_mean(a, "nsp_loss"),
-                               trainer_result_mean(b, "mlm_loss") + trainer_result_mean(b, "nsp_loss"));
+        double loss = relative(result_mean(a, "mlm_loss") + result_mean(a, "nsp_loss"),
+                               result_mean(b, "mlm_loss") + result_mean(b, "nsp_loss"));
         double norm = relative(a->grad_norm, b->grad_norm);
         printf("step %d: loss %.6f + %.6f, cpu %.6f + %.6f (off by %.1e of %.0e); norm %.5f, cpu %.5f (%.1e "
                "of %.0e)\n",
-               i + 1, trainer_result_mean(a, "mlm_loss"), trainer_result_mean(a, "nsp_loss"),
-               trainer_result_mean(b, "mlm_loss"), trainer_result_mean(b, "nsp_loss"), loss, c->loss,
-               a->grad_norm, b->grad_norm, norm, c->norm);
+               i + 1, result_mean(a, "mlm_loss"), result_mean(a, "nsp_loss"), result_mean(b, "mlm_loss"),
+               result_mean(b, "nsp_loss"), loss, c->loss, a->grad_norm, b->grad_norm, norm, c->norm);
         wrong += !(loss <= c->loss) + !(norm <= c->norm);
     }
     double moments = sqrt(squared(cpu->moment, NULL, params->n_elements)), moment = 0, change = 0;

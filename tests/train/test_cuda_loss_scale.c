@@ -4,6 +4,7 @@
 #include "bert_fixture.h"
 #include "checkop_backend.h"
 #include "trainer_copy.h"
+#include "result_mean.h"
 #include "task/run_state.h"
 
 enum { LONGEST = 14, SEQUENCES = 4, LEARNT = 6, MORE = 2, MOST_SKIPPED = 16 };
@@ -101,17 +102,16 @@ static void training_survives_overflows(struct checkop_backend backend, const st
     for (int i = 0; i < MORE; i++) {
         one_step(&t, step, &state, &last);
         one_step(&resumed, step, &other, &again);
-        EXPECT(memcmp(&last, &again, sizeof last) == 0, "loss %g, resumed %g",
-               trainer_result_mean(&last, "mlm_loss"), trainer_result_mean(&again, "mlm_loss"));
+        EXPECT(memcmp(&last, &again, sizeof last) == 0, "loss %g, resumed %g", result_mean(&last, "mlm_loss"),
+               result_mean(&again, "mlm_loss"));
     }
     expect_same(&t, t.net.master, &resumed, resumed.net.master, "weights");
     expect_same(&t, t.exp_avg_sq, &resumed, resumed.exp_avg_sq, "moments");
     printf("%lld steps skipped, MLM loss %.3f to %.3f at a scale of %g, gradient norm %.3f\n",
-           (long long)state.n_skipped, trainer_result_mean(&first, "mlm_loss"),
-           trainer_result_mean(&last, "mlm_loss"), last.loss_scale, last.grad_norm);
-    EXPECT(trainer_result_mean(&last, "mlm_loss") < 0.9 * trainer_result_mean(&first, "mlm_loss"),
-           "nothing was learnt: %g to %g", trainer_result_mean(&first, "mlm_loss"),
-           trainer_result_mean(&last, "mlm_loss"));
+           (long long)state.n_skipped, result_mean(&first, "mlm_loss"), result_mean(&last, "mlm_loss"),
+           last.loss_scale, last.grad_norm);
+    EXPECT(result_mean(&last, "mlm_loss") < 0.9 * result_mean(&first, "mlm_loss"),
+           "nothing was learnt: %g to %g", result_mean(&first, "mlm_loss"), result_mean(&last, "mlm_loss"));
     trainer_fini(&resumed);
     trainer_fini(&t);
 }

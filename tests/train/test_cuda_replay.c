@@ -6,6 +6,7 @@
 #include "bert_fixture.h"
 #include "checkop_backend.h"
 #include "counted_graphs.h"
+#include "result_mean.h"
 #include "dev/host_view.h"
 
 enum { LONGEST = 14, SEQUENCES = 6, STEPS = 8 };
@@ -88,8 +89,8 @@ static void compare(struct batch_step *step, struct checkop_backend backend, int
     host_view_close(&b);
     host_view_close(&a);
     printf("%lld of %lld works were replayed, loss %g to %g\n", (long long)graph_counts.n_replayed,
-           (long long)graph_counts.n_asked, trainer_result_mean(&wanted[0], "mlm_loss"),
-           trainer_result_mean(&wanted[STEPS - 1], "mlm_loss"));
+           (long long)graph_counts.n_asked, result_mean(&wanted[0], "mlm_loss"),
+           result_mean(&wanted[STEPS - 1], "mlm_loss"));
     EXPECT(graph_counts.n_replayed > graph_counts.n_asked / 4, "few were replayed");
     trainer_fini(&replaying);
     trainer_fini(&plain);

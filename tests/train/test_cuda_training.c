@@ -4,6 +4,7 @@
  * Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
 #include "bert_fixture.h"
 #include "checkop_backend.h"
+#include "result_mean.h"
 #include "dev/precision.h"
 
 /* In fp8 the losses of both tables are 0.1 % apart before the first update, up to 0.8 % after one, and up to
@@ -44,7 +45,7 @@ static double loss_of(const struct batch_step *step, struct checkop_backend back
         EXPECT_OK(trainer_step(&t, step, i, i, 1e-2, false, &r));
     }
     trainer_fini(&t);
-    return trainer_result_mean(&r, "mlm_loss") + trainer_result_mean(&r, "nsp_loss");
+    return result_mean(&r, "mlm_loss") + result_mean(&r, "nsp_loss");
 }
 
 /* What the loss of the cuda table may be off by, relative to the cpu's. */

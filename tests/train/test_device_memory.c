@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "bert_fixture.h"
 #include "fenced_device.h"
+#include "result_mean.h"
 
 #include "core/clock.h"
 #include "dev/host_view.h"
@@ -127,15 +128,15 @@ int main(void)
         EXPECT_OK(trainer_init(&behind, &other));
         train(&plain, &step, &expected);
         train(&behind, &step, &r);
-        EXPECT(same_result(&r, &expected), "loss %g, not %g", trainer_result_mean(&r, "mlm_loss"),
-               trainer_result_mean(&expected, "mlm_loss"));
+        EXPECT(same_result(&r, &expected), "loss %g, not %g", result_mean(&r, "mlm_loss"),
+               result_mean(&expected, "mlm_loss"));
         expect_same_bits(&behind, &plain);
         save_and_resume(&behind, &resumed, &other);
         expect_same_bits(&resumed, &plain);
         train(&plain, &step, &expected);
         train(&resumed, &step, &r);
-        EXPECT(same_result(&r, &expected), "after resuming: loss %g, not %g",
-               trainer_result_mean(&r, "mlm_loss"), trainer_result_mean(&expected, "mlm_loss"));
+        EXPECT(same_result(&r, &expected), "after resuming: loss %g, not %g", result_mean(&r, "mlm_loss"),
+               result_mean(&expected, "mlm_loss"));
         trainer_fini(&resumed);
         trainer_fini(&behind);
         trainer_fini(&plain);

@@ -2,6 +2,7 @@
  * within 1e-6 in fp32: as natural micro-batches, as records packed three to a row, and as rows padded to a
  * fixed length whose padding stays in the stream as sequences of their own. */
 #include "bert_fixture.h"
+#include "result_mean.h"
 
 enum { N = 12, LONGEST = 14 };
 
@@ -54,11 +55,11 @@ static void compare(const char *form, const struct batch_step *ragged, const str
         worst = fmax(worst, fabs(tensor_get(a.grad, i) - tensor_get(b.grad, i)));
     }
     printf("%s: MLM loss differs by %.2g, NSP loss by %.2g, gradients by %.2g of %.3g\n", form,
-           fabs(trainer_result_mean(&ra, "mlm_loss") - trainer_result_mean(&rb, "mlm_loss")),
-           fabs(trainer_result_mean(&ra, "nsp_loss") - trainer_result_mean(&rb, "nsp_loss")), worst, largest);
-    EXPECT_NEAR(trainer_result_mean(&rb, "mlm_loss"), trainer_result_mean(&ra, "mlm_loss"),
-                1e-6 * trainer_result_mean(&ra, "mlm_loss"));
-    EXPECT_NEAR(trainer_result_mean(&rb, "mlm_accuracy"), trainer_result_mean(&ra, "mlm_accuracy"), 1e-12);
+           fabs(result_mean(&ra, "mlm_loss") - result_mean(&rb, "mlm_loss")),
+           fabs(result_mean(&ra, "nsp_loss") - result_mean(&rb, "nsp_loss")), worst, largest);
+    EXPECT_NEAR(result_mean(&rb, "mlm_loss"), result_mean(&ra, "mlm_loss"),
+                1e-6 * result_mean(&ra, "mlm_loss"));
+    EXPECT_NEAR(result_mean(&rb, "mlm_accuracy"), result_mean(&ra, "mlm_accuracy"), 1e-12);
     EXPECT(worst <= 1e-6 * largest, "%s: gradients differ by %g", form, worst);
     trainer_fini(&a);
     trainer_fini(&b);

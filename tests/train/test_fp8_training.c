@@ -2,6 +2,7 @@
  * loss falls as bf16's does, the bits do not depend on threads, histories are kept from step to step, changed
  * weights are rounded anew, and dims that no product in fp8 has are refused. */
 #include "bert_fixture.h"
+#include "result_mean.h"
 
 #include <math.h>
 #include <omp.h>
@@ -49,13 +50,13 @@ static void test_gradients(const struct batch_step *step)
     init(&bf16, false, step);
     init(&fp8, true, step);
     EXPECT_OK(trainer_gradients(&bf16, step, 1, false, &r));
-    double loss = trainer_result_mean(&r, "mlm_loss");
+    double loss = result_mean(&r, "mlm_loss");
     EXPECT_OK(trainer_gradients(&fp8, step, 1, false, &r));
     double apart = distance(fp8.grad, bf16.grad);
     printf("gradients in fp8 are %.3f of their norm away from those in bf16, the loss %.2g of it\n", apart,
-           fabs(trainer_result_mean(&r, "mlm_loss") - loss) / loss);
+           fabs(result_mean(&r, "mlm_loss") - loss) / loss);
     EXPECT(apart > 0.05 && apart < 0.5, "gradients are %.3g of their norm apart", apart);
-    EXPECT_NEAR(trainer_result_mean(&r, "mlm_loss"), loss, 0.02 * loss);
+    EXPECT_NEAR(result_mean(&r, "mlm_loss"), loss, 0.02 * loss);
     trainer_fini(&bf16);
     trainer_fini(&fp8);
 }
@@ -70,10 +71,10 @@ static double loss_after(bool fp8, const struct batch_step *step, uint64_t seed,
     EXPECT_OK(trainer_init(&t, &c));
     for (int64_t i = 1; i <= STEPS; i++) {
         EXPECT_OK(trainer_step(&t, step, i, i, 5e-3, false, &r));
-        *first = i == 1 ? trainer_result_mean(&r, "mlm_loss") : *first;
+        *first = i == 1 ? result_mean(&r, "mlm_loss") : *first;
     }
     trainer_fini(&t);
-    return trainer_result_mean(&r, "mlm_loss");
+    return result_mean(&r, "mlm_loss");
 }
 
 /* The losses of one seed lie up to an eighth apart, to either side. */

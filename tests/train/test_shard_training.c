@@ -3,6 +3,7 @@
  * batch, is off. */
 #include "bert_fixture.h"
 #include "fixture_loader.h"
+#include "result_mean.h"
 
 #include "data/bert/shard_loader.h"
 #include "data/shard_writer.h"
@@ -47,12 +48,12 @@ static void compare(const char *form, struct trainer *a, const struct trainer_re
         worst = fmax(worst, fabs(tensor_get(a->grad, i) - tensor_get(b.grad, i)));
     }
     printf("%s: MLM loss differs by %.2g, NSP loss by %.2g, gradients by %.2g of %.3g\n", form,
-           fabs(trainer_result_mean(ra, "mlm_loss") - trainer_result_mean(&rb, "mlm_loss")),
-           fabs(trainer_result_mean(ra, "nsp_loss") - trainer_result_mean(&rb, "nsp_loss")), worst, largest);
-    EXPECT_NEAR(trainer_result_mean(&rb, "mlm_loss"), trainer_result_mean(ra, "mlm_loss"),
-                1e-6 * trainer_result_mean(ra, "mlm_loss"));
-    EXPECT_NEAR(trainer_result_mean(&rb, "nsp_loss"), trainer_result_mean(ra, "nsp_loss"),
-                1e-6 * trainer_result_mean(ra, "nsp_loss"));
+           fabs(result_mean(ra, "mlm_loss") - result_mean(&rb, "mlm_loss")),
+           fabs(result_mean(ra, "nsp_loss") - result_mean(&rb, "nsp_loss")), worst, largest);
+    EXPECT_NEAR(result_mean(&rb, "mlm_loss"), result_mean(ra, "mlm_loss"),
+                1e-6 * result_mean(ra, "mlm_loss"));
+    EXPECT_NEAR(result_mean(&rb, "nsp_loss"), result_mean(ra, "nsp_loss"),
+                1e-6 * result_mean(ra, "nsp_loss"));
     EXPECT(worst <= 1e-6 * largest, "%s: gradients differ by %g", form, worst);
     trainer_fini(&b);
 }

@@ -1,6 +1,7 @@
 /* A training step as a whole: it learns, bf16 follows fp32, the plan refuses what does not fit, a number that
  * is not finite is named and stops before the weights change. */
 #include "bert_fixture.h"
+#include "result_mean.h"
 
 enum { LONGEST = 14 };
 
@@ -29,7 +30,7 @@ static double loss_after(const struct batch_step *step, enum dtype dtype, bool p
     }
     EXPECT_OK(trainer_evaluate(&t, step, &r));
     trainer_fini(&t);
-    return trainer_result_mean(&r, "mlm_loss");
+    return result_mean(&r, "mlm_loss");
 }
 
 static void training_learns_in_both_precisions(const struct batch_step *step, bool pre_ln)
@@ -153,7 +154,7 @@ static void dropout_masks_are_the_same_on_every_table(const struct batch_step *s
     EXPECT_OK(trainer_init(&b, &config));
     EXPECT_OK(trainer_gradients(&a, step, 3, false, &ra));
     EXPECT_OK(trainer_gradients(&b, step, 3, false, &rb));
-    EXPECT_NEAR(trainer_result_mean(&ra, "mlm_loss"), trainer_result_mean(&rb, "mlm_loss"), 1e-5);
+    EXPECT_NEAR(result_mean(&ra, "mlm_loss"), result_mean(&rb, "mlm_loss"), 1e-5);
     EXPECT_NEAR(ra.grad_norm, rb.grad_norm, 1e-4 * rb.grad_norm);
     trainer_fini(&a);
     trainer_fini(&b);

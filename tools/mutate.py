@@ -6,10 +6,18 @@ missing test, or code without an effect. The tree that is changed is a copy, bui
 What the compiler refuses, warnings included, is not counted. Where the system lets it (unshare), each test runs where it can write
 only a /tmp of its own; a function that removes files or ends processes is never changed.
 
-usage: tools/mutate.py ROOM [--number 50] [--seed 1] [--limit 60] [--tests REGEX] [--files REGEX]
+A change costs the compilation of one file, the link of the library that tests share, and tests: first those that noticed another
+change of the file, then those that include its header, the shortest first. The program is built only for tests that run it. A
+test that needs five times the processor time that it needed before, and more than the least, or waits for that long, has noticed.
+
+usage: tools/mutate.py ROOM [--number 50] [--seed 1] [--limit 60] [--tests REGEX] [--places REGEX] [--copy build-mutate]
 """
 import argparse
+import collections
+import functools
+import glob
 import json
+import math
 import os
 import random
 import re
@@ -23,6 +31,8 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COPY = os.path.join(ROOT, "build-mutate")
 BUILD = os.path.join(COPY, "build")
+PROGRAM = "kiln_program"
+LEAST_CPU, LEAST_CLOCK = 5, 30  # seconds that each test has; the clock is for threads that wait, and other work may slow it
 
 OPERATORS = [("==", "!="), ("!=", "=="), ("<=", "<"), (">=", ">"), ("&&", "||"), ("||", "&&"), ("<", "<="), (">", ">="),
              ("+", "-"), ("-", "+"), ("*", "/"), ("/", "*"), ("%", "/"), ("+=", "-="), ("-=", "+="), ("<<", ">>"), (">>", "<<"),
@@ -108,20 +118,22 @@ def copy_tree():
 
 
 def configure():
-    launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-    done = run(["cmake", "--preset", "ci", "-DKILN_CUDA=OFF", "-DKILN_EMULATE_CUDA=OFF", *launcher], cwd=COPY)
+    options = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    options += ["-DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld"] if shutil.which("ld.lld") else []
+    done = run(["cmake", "--preset", "ci", "-DKILN_CUDA=OFF", "-DKILN_EMULATE_CUDA=OFF", *options], cwd=COPY)
     if done.returncode != 0:
         sys.exit(done.stdout)
 
 
 def build(targets):
     """None, or what the compiler says."""
-    done = run(["cmake", "--build", BUILD, "--target", *targets])
+    done = run(["ninja", "-C", BUILD, *targets])
     return None if done.returncode == 0 else done.stdout
 
 
-def limit_resources():
+def limit_resources(cpu_seconds):
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(cpu_seconds), math.ceil(cpu_seconds)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 30, 4 << 30))
     resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
@@ -142,19 +154,20 @@ def isolated(command, isolates):
 class Test:
     def __init__(self, entry, isolates):
         self.name = entry["name"]
+        self.runs_program = any(os.path.basename(word) == "kiln" for word in entry["command"])
         self.command = isolated(entry["command"], isolates)
         properties = {p["name"]: p["value"] for p in entry.get("properties", [])}
         self.environment = dict(e.split("=", 1) for e in properties.get("ENVIRONMENT", []))
-        self.seconds = None
+        self.cpu = self.clock = None  # seconds of the first run
 
-    def passes(self, limit):
-        """Whether it passes or is skipped within `limit` seconds."""
+    def passes(self, cpu_limit, clock_limit):
+        """Whether it passes or is skipped within these seconds."""
         child = subprocess.Popen(self.command, cwd=os.path.join(BUILD, "tests"), env=dict(os.environ, **self.environment),
                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                 preexec_fn=limit_resources)
-        begun = time.monotonic()
+                                 preexec_fn=lambda: limit_resources(cpu_limit))
+        begun, cpu = time.monotonic(), cpu_of_children()
         try:
-            code = child.wait(limit)
+            code = child.wait(clock_limit)
         except subprocess.TimeoutExpired:
             code = None
         try:
@@ -162,9 +175,28 @@ class Test:
         except ProcessLookupError:
             pass
         child.wait()
-        if self.seconds is None:
-            self.seconds = time.monotonic() - begun
+        if self.clock is None:
+            self.clock, self.cpu = time.monotonic() - begun, cpu_of_children() - cpu
         return code in (0, 77)
+
+    def notices(self):
+        return not self.passes(max(LEAST_CPU, 5 * self.cpu), max(LEAST_CLOCK, 5 * self.clock))
+
+
+def cpu_of_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def includes(test, header):
+    """Whether the source of the test includes a header of src."""
+    source = [f for f in sources_of_tests() if os.path.basename(f) == test.name + ".c"]
+    return any(f'"{header}"'.encode() in read(f) for f in source)
+
+
+@functools.lru_cache
+def sources_of_tests():
+    return glob.glob(os.path.join(COPY, "tests", "*", "test_*.c"))
 
 
 def ask_ctest(wanted):
@@ -183,8 +215,8 @@ def tests_of(wanted):
 
 def object_of(path):
     """The file that a source is compiled to, or None (of kernels there are several)."""
-    known = os.path.join(BUILD, "CMakeFiles", "kiln.dir", path + ".o")
-    return known if os.path.exists(known) else None
+    known = [os.path.join(BUILD, "CMakeFiles", target + ".dir", path + ".o") for target in ("kiln", PROGRAM)]
+    return next(filter(os.path.exists, known), None)
 
 
 def read(path):
@@ -192,26 +224,59 @@ def read(path):
         return f.read()
 
 
+def code_of(compiled):
+    """An object file without what only debuggers read, such as columns."""
+    stripped = os.path.join(BUILD, "stripped.o")
+    done = run(["objcopy", "--strip-debug", compiled, stripped])
+    return read(stripped if done.returncode == 0 else compiled)
+
+
+def compiles_to_something_else(path, code):
+    compiled = object_of(path)
+    if compiled is None:
+        return True
+    return build([os.path.relpath(compiled, BUILD)]) is None and code_of(compiled) != code
+
+
+def in_turn(tests, path, noticed):
+    """The tests in the order in which they most likely notice a change of a file of src soonest."""
+    header = path.removeprefix("src/").removesuffix(".c") + ".h"
+    return sorted(tests, key=lambda t: (t.name not in noticed, not includes(t, header), t.clock))
+
+
+def first_that_notices(tests, targets, limit):
+    """The name of the first test that fails, 'survives', or 'too long' after `limit` seconds of the processor in tests."""
+    if targets and build(targets) is not None:
+        return "no effect"
+    has_program = False
+    used = 0
+    for test in tests:
+        if used > limit:
+            return "too long"
+        if test.runs_program and not has_program:
+            if build([PROGRAM]) is not None:
+                return "no effect"
+            has_program = True
+        before = cpu_of_children()
+        if test.notices():
+            return test.name
+        used += cpu_of_children() - before
+    return "survives"
+
+
 def try_change(change, targets, tests, limit):
-    """'no effect' (the compiler makes the same code, or refuses it), 'survives', or the test that noticed it."""
+    """'no effect' (the compiler makes the same code, or refuses it), or what `first_that_notices` says of it."""
     path, number, _, changed = change
     file = os.path.join(COPY, path)
     original = read(file)
     compiled = object_of(path)
-    before = read(compiled) if compiled else None
+    code = code_of(compiled) if compiled else None
     lines = original.decode().split("\n")
     lines[number - 1] = changed
     with open(file, "w") as f:
         f.write("\n".join(lines))
     try:
-        if build(targets) is not None or (compiled and read(compiled) == before):
-            return "no effect"
-        end = time.monotonic() + limit
-        for test in tests:
-            allowed = min(max(5, 5 * test.seconds), end - time.monotonic())
-            if allowed <= 0 or not test.passes(allowed):
-                return test.name
-        return "survives"
+        return first_that_notices(tests, targets, limit) if compiles_to_something_else(path, code) else "no effect"
     finally:
         with open(file, "wb") as f:
             f.write(original)
@@ -222,45 +287,53 @@ def main():
     p.add_argument("room")
     p.add_argument("--number", type=int, default=50, help="number of changes to try")
     p.add_argument("--seed", type=int, default=1, help="seed of the choice")
-    p.add_argument("--limit", type=float, default=60, help="seconds of tests for each change; one that needs more counts as noticed")
+    p.add_argument("--limit", type=float, default=60, help="seconds of the processor for the tests of a change; one that needs more is not counted")
     p.add_argument("--tests", help="regex of the tests to run instead of the room's, as of ctest -R")
-    p.add_argument("--files", default="", help="regex of the files to change")
+    p.add_argument("--places", default="", help="regex of the places to change, such as schedule.c:12:")
+    p.add_argument("--copy", default="build-mutate", help="folder of the copy that is changed; runs at once need one each")
     o = p.parse_args()
+    global COPY, BUILD
+    COPY = os.path.join(ROOT, o.copy)
+    BUILD = os.path.join(COPY, "build")
     sources = [f for f in subprocess.check_output(["git", "ls-files", f"src/{o.room}"], cwd=ROOT, text=True).split()
-               if f.endswith(".c") and not f.endswith("_table.c") and "/cuda/" not in f and re.search(o.files, f)]
+               if f.endswith(".c") and not f.endswith("_table.c") and "/cuda/" not in f]
     if not sources:
         sys.exit(f"there are no sources in src/{o.room} to change")
     copy_tree()
     configure()
     wanted = ["-R", o.tests] if o.tests else ["-L", f"^{o.room}$"]
     known = run(["ninja", "-C", BUILD, "-t", "targets", "all"]).stdout
-    targets = ["kiln_program"] + [name for name in names_of(wanted) if f"\n{name}: phony" in known]
-    failure = build(targets)
+    targets = [name for name in names_of(wanted) if f"\n{name}: phony" in known]
+    failure = build(targets) if targets else None
+    tests = [] if failure else tests_of(wanted)
+    if any(t.runs_program for t in tests):
+        failure = build([PROGRAM])
     if failure:
         sys.exit(failure)
-    tests = tests_of(wanted)
     for test in tests:
-        if not test.passes(o.limit):
+        if not test.passes(10 * o.limit, 10 * o.limit):
             sys.exit(f"{test.name} fails before any change")
-    tests.sort(key=lambda t: t.seconds)
     if not tests:
         sys.exit(f"no test is of {o.room}")
-    every = [c for f in sources for c in changes_of_file(f)]
+    every = [c for f in sources for c in changes_of_file(f) if re.search(o.places, f"{c[0]}:{c[1]}:")]
     random.Random(o.seed).shuffle(every)
     print(f"{o.room}: {o.number} of {len(every)} changes in {len(sources)} files, {len(tests)} tests, seed {o.seed}", flush=True)
-    tried, survivors = 0, []
+    tried, survivors, noticed = 0, [], collections.defaultdict(set)
     for change in every:
         if tried == o.number:
             break
-        outcome = try_change(change, targets, tests, o.limit)
+        path, number, what, changed = change
+        outcome = try_change(change, targets, in_turn(tests, path, noticed[path]), o.limit)
         if outcome == "no effect":
             continue
-        tried += 1
-        path, number, what, changed = change
         print(f"{path}:{number}: {what}: {outcome}", flush=True)
-        if outcome == "survives":
+        if outcome == "too long":
+            continue
+        tried += 1
+        if outcome != "survives":
+            noticed[path].add(outcome)
+        else:
             survivors.append(f"{path}:{number}: {what}: {changed.strip()}")
-    build(targets)
     print(f"\n{o.room}: {tried - len(survivors)} of {tried} changes were noticed" + ("; not:" if survivors else ""))
     print("\n".join(survivors))
 

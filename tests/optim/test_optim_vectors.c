@@ -298,10 +298,33 @@ static void matrices_come_last(void)
     free(parted);
 }
 
+/* Muon takes the matrices of all layers, the first too, but neither embeddings nor heads; AdamW takes none.
+ * Behind the table is a parameter of a layer that is not of it. */
+static void matrices_of_layers_stay_whole(void)
+{
+    struct param params[] = {
+        {.layer = 0, .by_product = true}, {.layer = -1, .by_product = true}, {.layer = 0},
+        {.layer = 1, .by_product = true}, {.layer = 2, .by_product = true},  {.layer = 1, .by_product = true},
+    };
+    static const bool wanted[] = {true, false, false, true, false, false};
+    struct param_table table = {.params = params, .n = 5};
+    struct optimizer muon = optimizer_defaults(&optimizer_muon), adamw = optimizer_defaults(&optimizer_adamw);
+    optimizer_keep_whole(&adamw, &table);
+    for (int i = 0; i < 6; i++) {
+        EXPECT(!params[i].whole, "adamw: parameter %d is whole", i);
+    }
+    optimizer_keep_whole(&muon, &table);
+    for (int i = 0; i < 6; i++) {
+        EXPECT(params[i].whole == wanted[i], "muon: parameter %d is %s", i,
+               params[i].whole ? "whole" : "cut");
+    }
+}
+
 int main(void)
 {
     every_name_has_a_row();
     matrices_come_last();
+    matrices_of_layers_stay_whole();
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
         check(&ops_ref, DTYPE_F64, 1e-8, &vectors[i]);
         check(ops_cpu(), DTYPE_F32, 1e-6, &vectors[i]);

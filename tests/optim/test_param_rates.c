@@ -154,6 +154,30 @@ static void a_rate_of_one_is_none(const struct batch_step *step, const struct op
     trainer_fini(&b);
 }
 
+/* Elements of frozen parameters are counted, and a backward ends at the lowest layer that is not frozen.
+ * Behind the table is a parameter that is not of it. */
+static void frozen_elements_are_counted(void)
+{
+    struct param params[] = {{.name = "embeddings.word", .n_dims = 2, .dims = {5, 3}, .layer = -1, .rate = 1},
+                             {.name = "layer.0.weight", .n_dims = 2, .dims = {3, 7}, .layer = 0, .rate = 1},
+                             {.name = "head.bias", .n_dims = 1, .dims = {2}, .layer = 1, .rate = 1},
+                             {.name = "other", .n_dims = 1, .dims = {11}, .layer = -1, .rate = 1}};
+    struct param_table table = {.params = params, .n = 3};
+    EXPECT(param_rates_count_frozen(&table) == 0 && param_rates_lowest(&table) == -1, "nothing is frozen");
+    EXPECT_OK(
+        param_rates_apply(&table, 1, &(struct param_rates){.freeze = "embeddings", .layer_decay = 0.5}));
+    EXPECT(params[1].rate == 0.5 && params[2].rate == 1 && params[3].rate == 1, "rates of other parameters");
+    params[3].rate = 0;
+    EXPECT(param_rates_count_frozen(&table) == 15, "%lld are frozen",
+           (long long)param_rates_count_frozen(&table));
+    params[3].rate = 1;
+    EXPECT(param_rates_lowest(&table) == 0, "layer %lld is trained", (long long)param_rates_lowest(&table));
+    EXPECT_ERROR(param_rates_apply(&table, 1, &(struct param_rates){.freeze = "other"}), STATUS_USAGE,
+                 "matches no parameter");
+    EXPECT_ERROR(param_rates_apply(&table, 1, &(struct param_rates){.freeze = "layer,head"}), STATUS_USAGE,
+                 "leaves nothing to train");
+}
+
 static void wrong_words_are_refused(const struct batch_step *step)
 {
     static const struct {
@@ -193,6 +217,7 @@ int main(void)
         a_rate_of_one_is_none(&step, kinds[i], DTYPE_BF16);
     }
     backward_ends_early(&step);
+    frozen_elements_are_counted();
     wrong_words_are_refused(&step);
     batch_step_fini(&step);
     return 0;

@@ -76,6 +76,9 @@ static void warmup_counts_steps(void)
     EXPECT_NEAR(schedule_rate(&s, 1005002), 5e-5, 1e-18);
     EXPECT_NEAR(schedule_rate(&s, 2000002), 0, 0);
     EXPECT_NEAR(schedule_rate(&s, 3000000), 0, 0);
+    s.decay_steps = 10001; /* one step of decay: its first rate is the highest */
+    EXPECT_NEAR(schedule_rate(&s, 10002), 1e-4, 1e-18);
+    EXPECT_NEAR(schedule_rate(&s, 10003), 0, 0);
     s.decay_steps = 0;
     EXPECT_NEAR(schedule_rate(&s, 3000000), 1e-4, 1e-18);
     s.is_log = true;

@@ -135,7 +135,8 @@ def limit_resources(cpu_seconds):
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(cpu_seconds), math.ceil(cpu_seconds)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 30, 4 << 30))
+    # A test sets limits of its own, and writes far into sparse files.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16 << 30, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
 
 
@@ -310,9 +311,10 @@ def main():
         failure = build([PROGRAM])
     if failure:
         sys.exit(failure)
-    for test in tests:
+    for test in list(tests):
         if not test.passes(10 * o.limit, 10 * o.limit):
-            sys.exit(f"{test.name} fails before any change")
+            print(f"{test.name} fails before any change, and is left out", flush=True)
+            tests.remove(test)
     if not tests:
         sys.exit(f"no test is of {o.room}")
     every = [c for f in sources for c in changes_of_file(f) if re.search(o.places, f"{c[0]}:{c[1]}:")]

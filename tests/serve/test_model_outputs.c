@@ -1,0 +1,59 @@
+/* The file of a model's outputs holds the batch and every output that is there, under its name; two sets of
+ * outputs are compared by their largest difference. */
+#include "io/file.h"
+#include "io/safetensors.h"
+#include "serve/model_outputs.h"
+#include "test.h"
+
+static const char PATH[] = "test_model_outputs.safetensors";
+
+static void expect_entry(const struct safetensors *f, const char *name, int64_t rows, const void *data,
+                         size_t bytes)
+{
+    const struct safetensors_entry *e = safetensors_find(f, name);
+    EXPECT(e != NULL, "there is no %s", name);
+    EXPECT(e->dims[0] == rows && e->bytes == bytes && memcmp(e->data, data, bytes) == 0, "%s is another",
+           name);
+}
+
+static void files_hold_batch_and_outputs(void)
+{
+    int32_t ids[6] = {1, 2, 3, 4, 5, 0}, types[6] = {0, 0, 1, 0, 1, 0}, lengths[2] = {3, 2};
+    float pairs[4] = {1, -2, 3, -4}, hidden[5] = {0.5f, 1.5f, 2.5f, 3.5f, 4.5f};
+    struct outputs_input in = {2, 3, ids, types, lengths};
+    struct model_outputs o = {0};
+    struct safetensors f;
+    o.values[OUTPUTS_NSP] = tensor_2d(pairs, DTYPE_F32, 2, 2);
+    o.values[OUTPUTS_HIDDEN] = tensor_2d(hidden, DTYPE_F32, 5, 1);
+    EXPECT_OK(model_outputs_save(PATH, &in, &o));
+    EXPECT_OK(safetensors_open(&f, PATH));
+    EXPECT(f.n == 5, "%d tensors", f.n);
+    expect_entry(&f, "ids", 2, ids, sizeof ids);
+    expect_entry(&f, "types", 2, types, sizeof types);
+    expect_entry(&f, "lengths", 2, lengths, sizeof lengths);
+    expect_entry(&f, "nsp", 2, pairs, sizeof pairs);
+    expect_entry(&f, "hidden", 5, hidden, sizeof hidden);
+    safetensors_close(&f);
+    EXPECT_OK(file_remove_tree(PATH));
+}
+
+static void outputs_are_compared(void)
+{
+    float a[4] = {1, -9, 3, 4}, b[4] = {1, -8, 5, 4};
+    struct model_outputs one = {0}, other = {0};
+    double difference, largest;
+    one.values[OUTPUTS_QA] = tensor_2d(a, DTYPE_F32, 2, 2);
+    EXPECT(!model_outputs_compare(&difference, &largest, &one, &other, OUTPUTS_QA), "one is not there");
+    other.values[OUTPUTS_QA] = tensor_2d(b, DTYPE_F32, 1, 4);
+    EXPECT(!model_outputs_compare(&difference, &largest, &one, &other, OUTPUTS_QA), "of another shape");
+    other.values[OUTPUTS_QA] = tensor_2d(b, DTYPE_F32, 2, 2);
+    EXPECT(model_outputs_compare(&difference, &largest, &one, &other, OUTPUTS_QA), "both are there");
+    EXPECT(difference == 2 && largest == 9, "difference %g of %g", difference, largest);
+}
+
+int main(void)
+{
+    files_hold_batch_and_outputs();
+    outputs_are_compared();
+    return 0;
+}

@@ -7,8 +7,8 @@ What the compiler refuses, warnings included, is not counted. Where the system l
 only a /tmp of its own; a function that removes files or ends processes is never changed.
 
 A change costs the compilation of one file, the link of the library that tests share, and tests: first those that noticed another
-change of the file, then those that include its header, the shortest first. The program is built only for tests that run it. A
-test that needs five times the processor time that it needed before, and more than the least, or waits for that long, has noticed.
+change of the file, then the shortest, where one that includes its header may take four times as long. The program is built only
+for tests that run it. A test that needs five times the time that it needed before, and more than the least, has noticed.
 
 usage: tools/mutate.py ROOM [--number 50] [--seed 1] [--limit 60] [--tests REGEX] [--places REGEX] [--copy build-mutate]
 """
@@ -242,7 +242,7 @@ def compiles_to_something_else(path, code):
 def in_turn(tests, path, noticed):
     """The tests in the order in which they most likely notice a change of a file of src soonest."""
     header = path.removeprefix("src/").removesuffix(".c") + ".h"
-    return sorted(tests, key=lambda t: (t.name not in noticed, not includes(t, header), t.clock))
+    return sorted(tests, key=lambda t: (t.name not in noticed, t.clock if includes(t, header) else 4 * t.clock))
 
 
 def first_that_notices(tests, targets, limit):
@@ -290,7 +290,7 @@ def main():
     p.add_argument("--seed", type=int, default=1, help="seed of the choice")
     p.add_argument("--limit", type=float, default=60, help="seconds of the processor for the tests of a change; one that needs more is not counted")
     p.add_argument("--tests", help="regex of the tests to run instead of the room's, as of ctest -R")
-    p.add_argument("--places", default="", help="regex of the places to change, such as schedule.c:12:")
+    p.add_argument("--places", default="", help="regex of the changes to try, such as 'schedule.c:12: < ->'")
     p.add_argument("--copy", default="build-mutate", help="folder of the copy that is changed; runs at once need one each")
     o = p.parse_args()
     global COPY, BUILD
@@ -317,7 +317,7 @@ def main():
             tests.remove(test)
     if not tests:
         sys.exit(f"no test is of {o.room}")
-    every = [c for f in sources for c in changes_of_file(f) if re.search(o.places, f"{c[0]}:{c[1]}:")]
+    every = [c for f in sources for c in changes_of_file(f) if re.search(o.places, f"{c[0]}:{c[1]}: {c[2]}")]
     random.Random(o.seed).shuffle(every)
     print(f"{o.room}: {o.number} of {len(every)} changes in {len(sources)} files, {len(tests)} tests, seed {o.seed}", flush=True)
     tried, survivors, noticed = 0, [], collections.defaultdict(set)

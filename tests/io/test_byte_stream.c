@@ -241,6 +241,24 @@ static void noise_ends(void)
     buf_fini(&out);
 }
 
+/* Another process cuts the file between two reads of places. */
+static void a_cut_under_the_reader_is_told(void)
+{
+    struct buf text = {0};
+    struct byte_stream s;
+    char bytes[300];
+    buf_append(&text, lines.data, 5000);
+    byte_stream_init(&s);
+    open_bytes(&s, &text);
+    EXPECT_OK(byte_stream_read_file(&s, bytes, sizeof bytes, 4700));
+    EXPECT(memcmp(bytes, text.data + 4700, sizeof bytes) == 0, "other bytes");
+    EXPECT(truncate(fixture_path("file"), 100) == 0, "truncate");
+    EXPECT_ERROR(byte_stream_read_file(&s, bytes, sizeof bytes, 0), STATUS_IO,
+                 "was cut from 5000 to 100 bytes");
+    byte_stream_fini(&s);
+    buf_fini(&text);
+}
+
 int main(void)
 {
     EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/streams.safetensors"));
@@ -255,6 +273,7 @@ int main(void)
     cut_files_are_read_up_to_there("many.bz2");
     cut_files_are_read_up_to_there("text.gz");
     damaged_gzip_is_an_error();
+    a_cut_under_the_reader_is_told();
     noise_ends();
     buf_fini(&lines);
     safetensors_close(&golden);

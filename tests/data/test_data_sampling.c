@@ -302,6 +302,9 @@ static void everything_can_be_masked(void)
     struct rng_stream r = rng_stream(1);
     EXPECT(masking_apply(&rules, ids, 5, positions, labels, &r) == 2, "two candidates");
     EXPECT(positions[0] == 1 && positions[1] == 3 && labels[0] == 5 && labels[1] == 6, "both of them");
+    int32_t bare[] = {7, 8, FIXTURE_SEP}; /* no special token in front */
+    EXPECT(masking_apply(&rules, bare, 3, positions, labels, &r) == 2, "two candidates");
+    EXPECT(positions[0] == 0 && positions[1] == 1 && labels[0] == 7 && labels[1] == 8, "the first, too");
 }
 
 static void masks_have_their_statistics(void)

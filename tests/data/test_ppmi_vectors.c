@@ -73,6 +73,28 @@ static void sentences_of_a_word_have_none(void)
     indexed_close(&store);
 }
 
+/* Words with the same neighbours have the same vector, in whatever order these came. */
+static void order_does_not_matter(void)
+{
+    enum { A = FIXTURE_N_SPECIAL, B, X, Y, Z };
+    static const int32_t pairs[][2] = {{A, X}, {A, Y}, {B, Y}, {B, X}, {Z, Z}, {Z, Z}, {Z, Z}, {Z, Z}};
+    float vectors[N_WORDS * MOST_COLUMNS];
+    struct indexed store;
+    struct indexed_writer w;
+    EXPECT_OK(indexed_writer_open(&w, fixture_path("pairs"), N_WORDS));
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        indexed_writer_add(&w, pairs[i], 2);
+        indexed_writer_end_document(&w);
+    }
+    EXPECT_OK(indexed_writer_commit(&w, NULL));
+    EXPECT_OK(indexed_open(&store, fixture_path("pairs")));
+    EXPECT_OK(ppmi_vectors(vectors, &store, N_WORDS, MOST_COLUMNS, 3));
+    EXPECT_NEAR(cosine(vectors, MOST_COLUMNS, A, B), 1, 1e-6);
+    EXPECT_NEAR(cosine(vectors, MOST_COLUMNS, X, Y), 1, 1e-6);
+    EXPECT_NEAR(cosine(vectors, MOST_COLUMNS, A, Z), 0, 1e-6);
+    indexed_close(&store);
+}
+
 int main(void)
 {
     struct indexed store;
@@ -84,6 +106,7 @@ int main(void)
                  "but the vocabulary has 23 words");
     indexed_close(&store);
     sentences_of_a_word_have_none();
+    order_does_not_matter();
     fixture_remove();
     return 0;
 }

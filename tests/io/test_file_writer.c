@@ -266,6 +266,18 @@ static void test_check_directory(void)
     EXPECT(count_entries() == before, "something is left");
 }
 
+static void test_has_bytes(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/bytes", directory);
+    EXPECT(!file_has_bytes(path), "what is not there has no bytes");
+    EXPECT_OK(file_write_atomic(path, "", 0));
+    EXPECT(file_exists(path) && !file_has_bytes(path), "an empty file has no bytes");
+    EXPECT_OK(file_write_atomic(path, "x", 1));
+    EXPECT(file_has_bytes(path), "one byte is one");
+    EXPECT_OK(file_remove_tree(path));
+}
+
 int main(void)
 {
     strcpy(directory, "/tmp/kiln_file_writer_XXXXXX");
@@ -280,6 +292,7 @@ int main(void)
     test_check_output();
     test_check_directory();
     test_parent_that_goes();
+    test_has_bytes();
     EXPECT_OK(file_remove_tree(directory));
     return 0;
 }

@@ -161,6 +161,15 @@ static void malformed_stores_are_named(void)
     EXPECT_ERROR(open_damaged(0, "M", 1, sizeof WANTED_IDX + 1), STATUS_DATA, "cut short or damaged");
 }
 
+static void long_paths_are_refused(void)
+{
+    struct indexed x;
+    char path[2000];
+    memset(path, 'a', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    EXPECT_ERROR(indexed_open(&x, path), STATUS_USAGE, "is longer than 1023 bytes");
+}
+
 static void token_files_must_fit(void)
 {
     struct indexed x;
@@ -188,6 +197,7 @@ int main(void)
     an_abandoned_store_leaves_nothing();
     malformed_stores_are_named();
     token_files_must_fit();
+    long_paths_are_refused();
     fixture_remove();
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "core/buf.h"
 #include "io/pickle.h"
+#include "io/torch_optimizer.h"
 
 static const struct pickle_allowed allowed[] = {
     {"collections", "OrderedDict", PICKLE_MAKE_DICT, 0},
@@ -188,6 +189,21 @@ static void test_refused(void)
     }
 }
 
+/* Only lists and tuples have a length; what is not there has none. */
+static void test_lengths(void)
+{
+    static const struct {
+        enum pickle_kind kind;
+        size_t wanted;
+    } cases[] = {{PICKLE_LIST, 3}, {PICKLE_TUPLE, 3}, {PICKLE_DICT, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pickle_node node = {.kind = cases[i].kind, .list = {.n = 3}};
+        EXPECT(torch_optimizer_length(&node) == cases[i].wanted, "case %zu has %zu items", i,
+               torch_optimizer_length(&node));
+    }
+    EXPECT(torch_optimizer_length(NULL) == 0, "nothing has items");
+}
+
 static void repeat(struct buf *b, const char *bytes, size_t n, size_t times)
 {
     for (size_t i = 0; i < times; i++) {
@@ -244,5 +260,6 @@ int main(void)
     test_objects();
     test_refused();
     test_bounds();
+    test_lengths();
     return 0;
 }

@@ -105,7 +105,12 @@ static void nonfinite_activations_are_named(struct batch_step *step)
         for (int64_t e = 0; e < tensor_count(weight); e++) {
             tensor_set(weight, e, 3e38);
         }
-        EXPECT_ERROR(trainer_step(&t, step, 7, 7, 1e-3, false, &r), STATUS_NUMERIC, wanted[i]);
+        struct status s = trainer_step(&t, step, 7, 7, 1e-3, false, &r);
+        EXPECT_ERROR(s, STATUS_NUMERIC, wanted[i]);
+        for (int k = 0; k < r.n_sums; k++) { /* each loss is told, too */
+            const struct model_sum *of = r.sums[k].of;
+            EXPECT(!of->is_loss || strstr(s.message, of->text) != NULL, "%s lacks %s", s.message, of->text);
+        }
         trainer_fini(&t);
     }
 }

@@ -55,6 +55,18 @@ static void expect_values(const char *what, tensor t, const int32_t *wanted, int
     }
 }
 
+/* Each token of a sequence sees each of it, and each of the tail the tail. */
+static double pairs_of(const struct batch *b)
+{
+    double pairs = 0;
+    for (int64_t i = 0; i < b->n_streams; i++) {
+        for (int32_t t = b->cu_seqlens[i]; t < b->cu_seqlens[i + 1]; t++) {
+            pairs += b->cu_seqlens[i + 1] - b->cu_seqlens[i];
+        }
+    }
+    return pairs;
+}
+
 static void expect_bounds(const struct stream *s, const struct batch *b, const struct batch *capacity)
 {
     const int32_t *cu = values(s->cu_seqlens);
@@ -83,6 +95,7 @@ static void expect_sent(struct stage_block *block, void *memory, size_t bytes, s
     EXPECT(*(const uint64_t *)block->dropout_key.data == 5 && tensor_get(block->loss_scales, 2) == 3 &&
                tensor_get(block->scalars, 0) == 4,
            "other numbers");
+    EXPECT(s->n_pairs == pairs_of(b), "%g pairs of queries and keys", s->n_pairs);
     expect_values("ids", s->ids, b->ids, b->n_tokens, 0);
     expect_values("types", s->fields[TEXT_TYPES], b->fields[TEXT_TYPES], b->n_tokens, 0);
     expect_values("positions", s->positions, b->positions, b->n_tokens, 0);

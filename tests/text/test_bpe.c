@@ -255,6 +255,72 @@ static void bytes_come_back(void)
     free(text);
 }
 
+/* The number of the merge of the n bytes at `text` from its first `left`, N_MERGES if there is none. */
+static int rank_of(const char *text, size_t left, size_t n)
+{
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "%.*s %.*s", (int)left, text, (int)(n - left), text + left);
+    int rank = 0;
+    while (rank < N_MERGES && strcmp(merges[rank], wanted) != 0) {
+        rank++;
+    }
+    return rank;
+}
+
+/* The definition: of all pairs the first merge, and of equal ones the leftmost, until there is none.  Returns
+ * the number of ids. */
+static size_t merge_plainly(int32_t *ids, const char *text, size_t n)
+{
+    size_t ends[512], n_parts = n;
+    CHECK(n <= 512, "%zu bytes", n);
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = (unsigned char)text[i];
+        ends[i] = i + 1;
+    }
+    for (;;) {
+        int best = N_MERGES;
+        size_t at = 0;
+        for (size_t i = 0; i + 1 < n_parts; i++) {
+            size_t begin = i == 0 ? 0 : ends[i - 1];
+            int rank = rank_of(text + begin, ends[i] - begin, ends[i + 1] - begin);
+            at = rank < best ? i : at;
+            best = rank < best ? rank : best;
+        }
+        if (best == N_MERGES) {
+            return n_parts;
+        }
+        ids[at] = 256 + best;
+        n_parts--;
+        memmove(&ids[at + 1], &ids[at + 2], (n_parts - at - 1) * sizeof *ids);
+        memmove(&ends[at], &ends[at + 1], (n_parts - at) * sizeof *ends);
+    }
+}
+
+static void long_pieces_merge_in_order(void)
+{
+    enum { N = 300, ROUNDS = 20 };
+    static const char letters[] = "loweraan";
+    struct rng_stream random = rng_stream(rng_key(9, 0));
+    struct tokenizer t;
+    struct tokenizer_scratch s;
+    open_small(&t);
+    EXPECT_OK(tokenizer_scratch_init(&s, &t));
+    for (int round = 0; round < ROUNDS; round++) {
+        char text[N];
+        int32_t wanted[N];
+        struct id_list ids = {0};
+        for (size_t i = 0; i < N; i++) {
+            text[i] = letters[rng_below(&random, sizeof letters - 1)];
+        }
+        size_t n = merge_plainly(wanted, text, N);
+        EXPECT_OK(tokenizer_encode_ids(&s, &ids, text, N));
+        EXPECT(ids.n == n && memcmp(ids.ids, wanted, n * sizeof *wanted) == 0, "piece %d: other ids", round);
+        id_list_fini(&ids);
+    }
+    tokenizer_scratch_fini(&s);
+    tokenizer_fini(&t);
+}
+
 /* A megabyte of one letter is one piece: a quadratic time would not end. */
 static void long_pieces_take_little_time(void)
 {
@@ -378,6 +444,7 @@ int main(void)
     merges_go_by_rank();
     pieces_of_all_lengths_are_merged_alike();
     bytes_come_back();
+    long_pieces_merge_in_order();
     long_pieces_take_little_time();
     other_settings_are_refused_by_name();
     files_are_opened();

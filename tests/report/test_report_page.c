@@ -15,16 +15,6 @@ static struct run_log parse(const char *run, const char *text)
     return log;
 }
 
-static struct buf page_of(const struct run_log *logs, int n)
-{
-    struct buf b = {0};
-    report_append(&b, logs, n);
-    EXPECT_OK(buf_status(&b));
-    EXPECT(strstr(buf_text(&b), "nan") == NULL && strstr(buf_text(&b), "inf ") == NULL, "a number is none");
-    EXPECT(strstr(buf_text(&b), "</html>") != NULL, "the page is whole");
-    return b;
-}
-
 static int n_of(const struct buf *b, const char *part)
 {
     int n = 0;
@@ -32,6 +22,29 @@ static int n_of(const struct buf *b, const char *part)
         n++;
     }
     return n;
+}
+
+static void expect_closed(const struct buf *page, const char *element)
+{
+    char begin[32], end[32];
+    snprintf(begin, sizeof begin, "<%s", element);
+    snprintf(end, sizeof end, "</%s>", element);
+    EXPECT(n_of(page, begin) == n_of(page, end), "%d %s, %d %s", n_of(page, begin), begin, n_of(page, end),
+           end);
+}
+
+static struct buf page_of(const struct run_log *logs, int n)
+{
+    static const char *const elements[] = {"div", "table", "tr", "figure", "figcaption", "body"};
+    struct buf b = {0};
+    report_append(&b, logs, n);
+    EXPECT_OK(buf_status(&b));
+    EXPECT(strstr(buf_text(&b), "nan") == NULL && strstr(buf_text(&b), "inf ") == NULL, "a number is none");
+    EXPECT(strstr(buf_text(&b), "</html>") != NULL, "the page is whole");
+    for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++) {
+        expect_closed(&b, elements[i]);
+    }
+    return b;
 }
 
 /* A torn line in the middle, a foreign one, a step that is no number, a torn line at the end. */
@@ -266,6 +279,31 @@ static void long_runs_stay_small(void)
     }
 }
 
+/* Points have the places of their steps: at the beginning, in the middle and at the end. */
+static void points_follow_their_steps(void)
+{
+    struct run_log log = parse("a", "{\"event\":\"step\",\"time\":1,\"phase\":1,\"step\":10,\"loss\":3}\n"
+                                    "{\"event\":\"step\",\"time\":2,\"phase\":1,\"step\":500,\"loss\":2}\n"
+                                    "{\"event\":\"step\",\"time\":3,\"phase\":1,\"step\":1000,\"loss\":1}\n");
+    struct buf page = page_of(&log, 1);
+    const char *line = strstr(buf_text(&page), "class=\"r0 line\"");
+    double x[3], y[3];
+    EXPECT(line != NULL, "there is no line");
+    int n = sscanf(strstr(line, " d=\"") + 4, "M %lg %lg %lg %lg %lg %lg", &x[0], &y[0], &x[1], &y[1], &x[2],
+                   &y[2]);
+    EXPECT(n == 6, "%d numbers: %.80s", n, line);
+    EXPECT_NEAR(x[0] / x[2], 0.01, 1e-3);
+    EXPECT_NEAR(x[1] / x[2], 0.5, 1e-3);
+    EXPECT(y[0] < y[1] && y[1] < y[2], "a loss that falls goes down: %g %g %g", y[0], y[1], y[2]);
+    /* lines at the losses 1, 1.5, ... 3, and at the steps 0, 500 and 1,000 */
+    EXPECT(n_of(&page,
+                "d=\"M0 300H1000M0 225H1000M0 150H1000M0 75H1000M0 0H1000M0 0V300M500 0V300M1000 0V300\"") ==
+               1,
+           "other lines of the axes");
+    buf_fini(&page);
+    run_log_close(&log);
+}
+
 static void several_runs_are_told_apart(void)
 {
     static const char line[] =
@@ -323,6 +361,7 @@ int main(void)
     empty_and_tiny_runs_have_pages();
     odd_values_are_drawn();
     long_runs_stay_small();
+    points_follow_their_steps();
     several_runs_are_told_apart();
     numbers_are_short();
     return 0;

@@ -78,7 +78,7 @@ static bool is_choice(const char *choices, const char *text)
     size_t n = strlen(text);
     for (const char *p = choices; p != NULL; p = strchr(p, '|')) {
         p += *p == '|';
-        if (strncmp(p, text, n) == 0 && (p[n] == '|' || p[n] == '\0')) {
+        if (strcspn(p, "|") == n && memcmp(p, text, n) == 0) {
             return true;
         }
     }

@@ -198,6 +198,37 @@ static void options_parse_and_refuse(void)
     EXPECT_ERROR(parse(&p, &n, 2, (const char *[]){"a", "b"}), STATUS_USAGE, "unexpected argument 'b'");
 }
 
+/* A variable stands behind the flag, and before the default; an empty one is none. */
+static void options_read_the_environment(void)
+{
+    static const struct option options[] = {{.name = "mode",
+                                             .kind = OPTION_STRING,
+                                             .offset = offsetof(struct parsed, mode),
+                                             .default_text = "cat",
+                                             .help = "h",
+                                             .choices = "cat|dog|cow",
+                                             .env = "KILN_TEST_MODE"},
+                                            {0}};
+    static const struct command c = {.name = "test", .options = options, .args_bytes = sizeof(struct parsed)};
+    struct parsed p;
+    enum option_help help;
+    int n;
+    setenv("KILN_TEST_MODE", "dog", 1);
+    EXPECT_OK(option_parse(&c, 0, NULL, &p, &n, &help));
+    EXPECT(strcmp(p.mode, "dog") == 0, "the variable gives %s", p.mode);
+    EXPECT_OK(option_parse(&c, 1, (const char *[]){"--mode=cow"}, &p, &n, &help));
+    EXPECT(strcmp(p.mode, "cow") == 0, "the flag gives %s", p.mode);
+    setenv("KILN_TEST_MODE", "", 1);
+    EXPECT_OK(option_parse(&c, 0, NULL, &p, &n, &help));
+    EXPECT(strcmp(p.mode, "cat") == 0, "an empty variable gives %s", p.mode);
+    setenv("KILN_TEST_MODE", "cat|dog", 1);
+    EXPECT_ERROR(option_parse(&c, 0, NULL, &p, &n, &help), STATUS_USAGE,
+                 "environment variable KILN_TEST_MODE");
+    unsetenv("KILN_TEST_MODE");
+    EXPECT_OK(option_parse(&c, 0, NULL, &p, &n, &help));
+    EXPECT(strcmp(p.mode, "cat") == 0, "the default is %s", p.mode);
+}
+
 /* No flag takes the next flag for its value, however it is written. */
 static void options_leave_their_neighbours(void)
 {
@@ -397,6 +428,7 @@ int main(void)
     checksums_match_their_standards();
     strided_views_address_elements();
     options_parse_and_refuse();
+    options_read_the_environment();
     options_leave_their_neighbours();
     options_know_two_truths();
     options_read_slips_as_meant();

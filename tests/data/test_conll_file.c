@@ -98,6 +98,7 @@ static void test_refused(void)
         {"the man went\n\nthe dog ran\n", "line 1 is a sentence", {0}},
         {"He was born 1809\n\nShe was old 1900\n", "line 1 is a sentence", {0}}, /* two small words */
         {"caf\xe9 O\n", "line 1 is not UTF-8: byte 4 of the line is 0xe9", {0}},
+        {"EU O\ncaf\xe9 O\n", "line 2 is not UTF-8: byte 4 of the line is 0xe9", {0}},
         {"EU,O\nrejects,O\n", "line 1 has commas between its columns", {0}},
         {"EU;O\n\nrejects;O\n", "line 1 has commas between its columns", {0}},
         {"EU O\n", "--label_column 1 is the column of the words", {.label = "1"}},

@@ -25,6 +25,15 @@ said mean 'pooling mean, normalised, at most 40 tokens'
 grep -q 'no modules.json' "$dir/log" || fail "nothing about modules.json: $(cat "$dir/log")"
 mv "$dir/mean/aside" "$dir/mean/modules.json"
 
+# A special token that a text spells is told once, unless it is read as one; other brackets are not.
+embed mean 'a [MASK] dog' 'a [SEP] dog' >"$dir/vector" 2>"$dir/log"
+[ "$(grep -c 'a text has \[MASK\], which is read as text' "$dir/log")" = 1 ] || fail "no warning: $(cat "$dir/log")"
+[ "$(grep -c 'which is read as text' "$dir/log")" = 1 ] || fail "two warnings: $(cat "$dir/log")"
+for line in "--parse_special_tokens a[MASK]" "a[MARK]"; do
+    embed mean $line >"$dir/vector" 2>"$dir/log"
+    ! grep -q 'which is read as text' "$dir/log" || fail "$line: $(cat "$dir/log")"
+done
+
 # Matryoshka vectors: the first numbers, by the model's file or by a flag, behind all modules; scaled again if asked for.
 said prompts 'pooling mean, normalised, the first 5 numbers, at most 40 tokens' --no_prompt --truncate_dim 5
 said prompts 'pooling mean, normalised, the first 5 numbers, normalised, at most 40 tokens' --no_prompt --truncate_dim 5 \

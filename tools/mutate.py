@@ -131,8 +131,18 @@ def build(targets):
     return None if done.returncode == 0 else done.stdout
 
 
+def keep_niceness():
+    """A new session is scheduled as a group, whose niceness is not that of its processes (sched(7), autogroup)."""
+    try:
+        with open("/proc/self/autogroup", "w") as f:
+            f.write(str(os.nice(0)))
+    except OSError:
+        pass
+
+
 def limit_resources(cpu_seconds):
     os.setsid()
+    keep_niceness()
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(cpu_seconds), math.ceil(cpu_seconds)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # A test sets limits of its own, and writes far into sparse files.

@@ -70,7 +70,7 @@ tell()
 {
     local line code=0
     for line in "${missing[@]}"; do echo "missing: $line"; done
-    for line in "${not_yet[@]}"; do echo "not there yet: $line"; done
+    for line in "${not_yet[@]}"; do echo "not supported yet: $line"; done
     [ ${#missing[@]} -eq 0 ] || code=65
     ! $dry_run || code=0
     [ ${#not_yet[@]} -eq 0 ] || code=69

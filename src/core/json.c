@@ -101,7 +101,7 @@ struct status json_read_object(json_t **root, const char *path)
     if (!json_is_object(*root)) {
         json_decref(*root);
         *root = NULL;
-        return status_error(STATUS_DATA, "%s: the top must be a JSON object {...}", path);
+        return status_error(STATUS_DATA, "%s: the file must hold one JSON object {...}", path);
     }
     return status_ok();
 }

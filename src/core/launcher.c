@@ -76,8 +76,8 @@ struct status launcher_most_sharing(int *most)
     return *end == '\0' && number >= 0 && number <= INT_MAX
                ? status_ok()
                : status_error(STATUS_USAGE,
-                              "environment variable KILN_COMM_WINDOW is '%s', but must be how many ranks of "
-                              "a node share memory, or 0",
+                              "environment variable KILN_COMM_WINDOW is '%s', but must be the number of "
+                              "ranks of a node that share memory; 0: off",
                               value);
 }
 
@@ -93,8 +93,8 @@ struct status launcher_timeout(double *seconds)
     return *end == '\0' && *seconds > 0 && *seconds <= 1e6
                ? status_ok()
                : status_error(STATUS_USAGE,
-                              "environment variable KILN_COMM_TIMEOUT is '%s', but must be the seconds that "
-                              "ranks wait for each other, more than 0",
+                              "environment variable KILN_COMM_TIMEOUT is '%s', but must be the number of "
+                              "seconds that ranks wait for each other, above 0",
                               value);
 }
 
@@ -111,8 +111,8 @@ struct status launcher_silence(double *seconds)
                ? status_ok()
                : status_error(
                      STATUS_USAGE,
-                     "environment variable KILN_COMM_SILENCE is '%s', but must be the seconds without a "
-                     "heartbeat after which a rank is lost, from 1 to 1000000, or 0 for no heartbeat",
+                     "environment variable KILN_COMM_SILENCE is '%s', but must be the number of seconds "
+                     "without a heartbeat after which a rank counts as lost, from 1 to 1000000; 0: off",
                      value);
 }
 

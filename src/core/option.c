@@ -217,7 +217,7 @@ static struct status store(const struct option *o, const char *text, void *args)
         log_info("--%s has no meaning here and is ignored: %s", o->name, o->help);
         break;
     case OPTION_NOT_YET:
-        return status_error(STATUS_UNAVAILABLE, "--%s is not there yet: %s", o->name, o->help);
+        return status_error(STATUS_UNAVAILABLE, "--%s is not supported yet: %s", o->name, o->help);
     case OPTION_REFUSED: return status_error(STATUS_USAGE, "--%s is refused: %s", o->name, o->help);
     }
     return status_ok();
@@ -429,13 +429,13 @@ static struct status given_again(const struct option *o, const char *text, const
     }
     if (o->once) {
         return status_error(STATUS_USAGE,
-                            "--%s '%.80s' and --%s '%.80s' are two names of one flag: give one of them",
+                            "--%s '%.80s' and --%s '%.80s' are two names of the same flag: give one of them",
                             first->name, before, o->name, text);
     }
     if (first == o) {
         log_warning("--%s is given twice: '%.80s' is used, not '%.80s'", o->name, text, before);
     } else {
-        log_warning("--%s and --%s are two names of one flag: '%.80s' of --%s is used, not '%.80s'",
+        log_warning("--%s and --%s are two names of the same flag: '%.80s' of --%s is used, not '%.80s'",
                     first->name, o->name, text, o->name, before);
     }
     return status_ok();
@@ -485,7 +485,7 @@ static struct status parse_flag(const struct command *c, const char *word, int a
     }
     bool needs_value = takes_value(o) && o->kind != OPTION_BOOL && o->kind != OPTION_IGNORED_VALUE;
     if (value != NULL && value[1] == '\0' && needs_value && next != NULL && c->max_positional == 0) {
-        log_info("--%s= %s: the space is left out", o->name, next);
+        log_info("--%s= %s: the space after '=' is ignored", o->name, next);
         value = NULL;
     }
     if (o->kind == OPTION_WORDS && (value != NULL || next != NULL)) {
@@ -567,7 +567,7 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i], *rest = only_positional ? NULL : without_backslash(c, word);
         if (rest != NULL) {
-            log_info("a backslash before '%s' is left out", rest);
+            log_info("a backslash before '%s' is ignored", rest);
             word = rest;
         }
         if (rest != NULL && *rest == '\0') {
@@ -670,7 +670,7 @@ static void print_option(const struct option *o)
     struct buf text = {0};
     buf_printf(&text, "%s%s",
                o->kind == OPTION_REFUSED   ? "refused: "
-               : o->kind == OPTION_NOT_YET ? "not there yet: "
+               : o->kind == OPTION_NOT_YET ? "not supported yet: "
                                            : "",
                o->help);
     append_facts(&text, o);

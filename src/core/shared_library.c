@@ -38,8 +38,8 @@ struct status shared_library_open(const char *name, const char *package, const s
         *s->address = dlsym(library, s->name);
         if (*s->address == NULL) {
             return status_error(STATUS_UNAVAILABLE,
-                                "%s has no %s: it is another version than this kiln was built with; install "
-                                "%s and build again",
+                                "%s lacks %s: it is not the version that this kiln was built with; install "
+                                "%s and build kiln again",
                                 name, s->name, package);
         }
     }

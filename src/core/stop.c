@@ -32,11 +32,9 @@ void stop_install(void)
 
 struct status stop_before_work(void)
 {
-    return requested
-               ? status_error(
-                     STATUS_PREEMPTED,
-                     "stopped by a signal before the first step; the same command begins where this one did")
-               : status_ok();
+    return requested ? status_error(STATUS_PREEMPTED,
+                                    "stopped by a signal before the first step; start the same command again")
+                     : status_ok();
 }
 
 void stop_begin_work(void)

@@ -62,7 +62,7 @@ struct status append_file_read(const char *path, uint64_t n_bytes,
             n = pread(fd, buffer + got, wanted - got, (off_t)(at + got));
         }
         if (got < wanted) {
-            s = status_error(STATUS_IO, "%s ends at byte %llu, and has to have %llu", path,
+            s = status_error(STATUS_IO, "%s ends at byte %llu, but should have %llu bytes", path,
                              (unsigned long long)(at + got), (unsigned long long)n_bytes);
         } else {
             visit(context, buffer, wanted);
@@ -91,11 +91,11 @@ static struct status keep(struct append_file *f, struct append_mark from)
     if (failed(s) || f->mark.crc != from.crc) {
         return status_error(
             STATUS_DATA,
-            "%s is not as an earlier run left it, with %llu bytes or more: it cannot be continued", f->path,
-            (unsigned long long)from.n_bytes);
+            "%s has changed since an earlier run wrote its first %llu bytes, so no run can continue it",
+            f->path, (unsigned long long)from.n_bytes);
     }
     if (ftruncate(f->fd, (off_t)from.n_bytes) != 0 || lseek(f->fd, 0, SEEK_END) < 0) {
-        return status_error(STATUS_IO, "cannot cut %s to %llu bytes: %s", f->path,
+        return status_error(STATUS_IO, "cannot shorten %s to %llu bytes: %s", f->path,
                             (unsigned long long)from.n_bytes, strerror(errno));
     }
     return status_ok();

@@ -140,7 +140,7 @@ static struct status check_ratio(const struct byte_stream *s)
     bool is_bomb = byte_stream_is_packed(s) && s->offset > FREE_BYTES && s->offset / MOST_TIMES > s->file_at;
     return is_bomb ? status_error(STATUS_DATA,
                                   "%s: its first %llu bytes unpack to more than %d times their size, which "
-                                  "no text does; if that is meant, unpack it first",
+                                  "no text does; if the file is right, unpack it first",
                                   s->path, (unsigned long long)s->file_at, MOST_TIMES)
                    : status_ok();
 }
@@ -186,10 +186,10 @@ struct status byte_stream_skip(struct byte_stream *s, uint64_t offset)
     }
     return s->offset == offset
                ? status_ok()
-               : status_error(
-                     STATUS_DATA,
-                     "%s has %llu bytes unpacked, so reading cannot continue at byte %llu: it has changed",
-                     s->path, (unsigned long long)s->offset, (unsigned long long)offset);
+               : status_error(STATUS_DATA,
+                              "%s unpacks to %llu bytes, so reading cannot continue at byte %llu: the file "
+                              "has changed",
+                              s->path, (unsigned long long)s->offset, (unsigned long long)offset);
 }
 
 bool byte_stream_help(struct byte_stream *s)

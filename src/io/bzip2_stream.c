@@ -231,10 +231,10 @@ static void report_damage(struct byte_stream *s, const char *what, uint64_t begi
 {
     s->n_damaged++;
     if (s->n_damaged <= NAMED_BLOCKS) {
-        byte_stream_warn(s, "%s at bytes %llu to %llu is damaged and was left out", what,
+        byte_stream_warn(s, "%s at bytes %llu to %llu is damaged, so its text is left out", what,
                          (unsigned long long)(begin / 8), (unsigned long long)((end + 7) / 8));
     } else if (s->n_damaged == NAMED_BLOCKS + 1) {
-        byte_stream_warn(s, "more blocks are damaged; they are counted at the end");
+        byte_stream_warn(s, "more blocks are damaged; the summary at the end counts them");
     }
 }
 
@@ -242,10 +242,8 @@ static void report_block(struct byte_stream *s, struct bzip2 *z, const struct bl
 {
     z->stream_is_whole = false;
     if (b->after == BZIP2_FILE_END) {
-        byte_stream_warn(
-            s,
-            "it ends in the middle of its data, in the block at byte %llu: it was cut; what is there is used",
-            (unsigned long long)(b->begin / 8));
+        byte_stream_warn(s, "it is cut short in the block at byte %llu; the data before the end is used",
+                         (unsigned long long)(b->begin / 8));
         s->ends_early = true;
     } else {
         report_damage(s, "the bzip2 block", b->begin, b->end);
@@ -258,13 +256,14 @@ static void check_stream(struct byte_stream *s, struct bzip2 *z, const struct bl
 {
     z->stream_crc = (z->stream_crc << 1 | z->stream_crc >> 31) ^ b->crc;
     if (b->after == BZIP2_FILE_END && b->good) {
-        byte_stream_warn(s, "it ends without the end of its bzip2 stream: it was cut; what is there is used");
+        byte_stream_warn(
+            s, "it is cut short before the end of its bzip2 stream; the data before the end is used");
         s->ends_early = true;
     }
     if (b->after == BZIP2_STREAM_END) {
         if (z->stream_is_whole && z->stream_crc != b->stream_crc) {
             byte_stream_warn(s,
-                             "the check sum of the bzip2 stream that ends at byte %llu does not match its "
+                             "the checksum of the bzip2 stream that ends at byte %llu does not match its "
                              "blocks; blocks may be missing",
                              (unsigned long long)(b->end / 8));
             s->n_damaged++;
@@ -308,8 +307,7 @@ static struct status begin_block(struct byte_stream *s, struct bzip2 *z, struct 
 static void end_of_file(struct byte_stream *s, const struct bzip2 *z)
 {
     if (z->tail_is_cut && !s->ends_early) {
-        byte_stream_warn(
-            s, "it ends in the middle of its data, between two blocks: it was cut; what is there is used");
+        byte_stream_warn(s, "it is cut short between two blocks; the data before the end is used");
         s->ends_early = true;
     }
     s->file_at = s->file_bytes;
@@ -381,7 +379,8 @@ static struct status seek_bzip2(struct byte_stream *s, struct byte_place place)
     TRY(begin_at(s, z, place));
     if (place.from_bit > 0 && z->next_begin != place.from_bit) {
         return status_error(
-            STATUS_DATA, "%s has no bzip2 block at byte %llu, where reading was to continue: it has changed",
+            STATUS_DATA,
+            "%s has no bzip2 block at byte %llu, where reading should continue: the file has changed",
             s->path, (unsigned long long)(place.from_bit / 8));
     }
     return byte_stream_skip(s, place.offset);

@@ -29,7 +29,7 @@ static struct status write_probe(const char *final)
     TRY(temporary_create_file(&t, final));
     struct status s = status_ok();
     if (write(t.fd, "", 1) != 1) {
-        s = status_error(STATUS_IO, "cannot write beside %s: %s", final, strerror(errno));
+        s = status_error(STATUS_IO, "cannot write in the directory of %s: %s", final, strerror(errno));
     }
     temporary_remove(&t);
     return s;
@@ -39,10 +39,12 @@ static struct status write_probe(const char *final)
 static struct status check_existing(const char *path, mode_t mode)
 {
     if (S_ISDIR(mode)) {
-        return status_error(STATUS_USAGE, "%s is a directory, and a file is to be written there", path);
+        return status_error(
+            STATUS_USAGE, "%s is a directory, but kiln would write a file there: choose another name", path);
     }
     if (!S_ISREG(mode) && !S_ISFIFO(mode) && !S_ISCHR(mode)) {
-        return status_error(STATUS_USAGE, "%s is neither a file nor a pipe: it is not written to", path);
+        return status_error(STATUS_USAGE, "%s is neither a file nor a pipe, so kiln does not write to it",
+                            path);
     }
     return S_ISREG(mode) || access(path, W_OK) == 0
                ? status_ok()
@@ -104,9 +106,10 @@ struct status file_check_directory_path(const char *path, size_t longest_suffix)
         return status_error(STATUS_USAGE, "%s exists and is not a directory", path);
     }
     if (strlen(path) + longest_suffix >= FILE_PATH_BYTES) {
-        return status_error(STATUS_USAGE,
-                            "the path %.60s... has %zu bytes, but at most %zu leave room for the names in it",
-                            path, strlen(path), FILE_PATH_BYTES - 1 - longest_suffix);
+        return status_error(
+            STATUS_USAGE,
+            "the path %.60s... has %zu bytes; the limit is %zu, so that file names fit after it", path,
+            strlen(path), FILE_PATH_BYTES - 1 - longest_suffix);
     }
     return status_ok();
 }

@@ -48,7 +48,8 @@ struct status file_follow_links(char path[FILE_PATH_BYTES])
     snprintf(given, sizeof given, "%s", path);
     for (int i = 0; is_link; i++) {
         if (i > MOST_LINKS) {
-            return status_error(STATUS_USAGE, "%s leads through more than %d links", given, MOST_LINKS);
+            return status_error(STATUS_USAGE, "%s leads through more than %d symbolic links", given,
+                                MOST_LINKS);
         }
         TRY(follow_once(path, &is_link));
     }
@@ -65,8 +66,8 @@ static struct status check_name(const char *path)
     most = most > 0 ? most : NAME_MAX;
     return strlen(name) <= (size_t)most
                ? status_ok()
-               : status_error(STATUS_USAGE, "the name %.60s... has %zu bytes, but a file's has at most %ld",
-                              name, strlen(name), most);
+               : status_error(STATUS_USAGE, "the file name %.60s... has %zu bytes; the limit is %ld", name,
+                              strlen(name), most);
 }
 
 struct status file_find_target(char target[FILE_PATH_BYTES], const char *path, bool *in_place)
@@ -75,7 +76,7 @@ struct status file_find_target(char target[FILE_PATH_BYTES], const char *path, b
     size_t n = strlen(path);
     *in_place = false;
     if (n == 0) {
-        return status_error(STATUS_USAGE, "the path of a file to write is empty");
+        return status_error(STATUS_USAGE, "the path of the output file is empty");
     }
     if (n >= FILE_PATH_BYTES) {
         return too_long(path);
@@ -88,7 +89,9 @@ struct status file_find_target(char target[FILE_PATH_BYTES], const char *path, b
     }
     TRY(file_follow_links(target));
     if (target[strlen(target) - 1] == '/') {
-        return status_error(STATUS_USAGE, "%s names a directory, and a file is to be written there", path);
+        return status_error(STATUS_USAGE,
+                            "%s names a directory, but kiln would write a file there: choose another name",
+                            path);
     }
     if (exists &&
         (lstat(target, &found) != 0 || found.st_ino != there.st_ino || found.st_dev != there.st_dev)) {
@@ -105,12 +108,12 @@ static struct status open_in_place(int *fd, const char *path)
     *fd = -1;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode) &&
         !S_ISCHR(info.st_mode)) {
-        return status_error(STATUS_USAGE, "%s is %s: it is not written to", path,
+        return status_error(STATUS_USAGE, "%s is %s, so kiln does not write to it", path,
                             S_ISDIR(info.st_mode) ? "a directory" : "neither a file nor a pipe");
     }
     *fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if (*fd < 0 && errno == ENXIO) {
-        return status_error(STATUS_IO, "cannot write to the pipe %s: nobody reads it", path);
+        return status_error(STATUS_IO, "cannot write to the pipe %s: no process reads it", path);
     }
     int flags = *fd < 0 ? -1 : fcntl(*fd, F_GETFL);
     if (flags < 0 || fcntl(*fd, F_SETFL, flags & ~O_NONBLOCK) != 0) {

@@ -52,16 +52,16 @@ static struct status fill(struct byte_stream *s, struct gzip *g)
 
 static void warn_of_the_end(struct byte_stream *s)
 {
-    byte_stream_warn(s, "it ends in the middle of its data: it was cut; what is there is used");
+    byte_stream_warn(s, "it is cut short; the data before the end is used");
     s->ends_early = true;
 }
 
 static struct status damaged(const struct byte_stream *s, const struct gzip *g)
 {
-    return status_error(STATUS_DATA,
-                        "%s is damaged: byte %llu does not continue as gzip (%s); fetch or make it again",
-                        s->path, (unsigned long long)(s->file_at - g->z.avail_in),
-                        g->z.msg == NULL ? "invalid data" : g->z.msg);
+    return status_error(
+        STATUS_DATA, "%s is damaged: its gzip data is wrong at byte %llu (%s); download it or make it again",
+        s->path, (unsigned long long)(s->file_at - g->z.avail_in),
+        g->z.msg == NULL ? "invalid data" : g->z.msg);
 }
 
 /* One call of inflate, which may have bytes to give when the file has ended: the end is where it has none

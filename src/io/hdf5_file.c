@@ -86,7 +86,7 @@ static struct status check_type(const char *path, const char *name, hid_t datase
     bool is_integer = H5Tget_class(type) == H5T_INTEGER;
     H5Tclose(type);
     return is_integer ? status_ok()
-                      : status_error(STATUS_DATA, "%s: the dataset %s is not of integers", path, name);
+                      : status_error(STATUS_DATA, "%s: the dataset %s does not hold integers", path, name);
 }
 
 static struct status get_dims(const char *path, const char *name, hid_t dataset, int n_dims, int64_t *dims)
@@ -101,8 +101,8 @@ static struct status get_dims(const char *path, const char *name, hid_t dataset,
     }
     H5Sclose(space);
     if (n != n_dims) {
-        return status_error(STATUS_DATA, "%s: the dataset %s has %d dimensions, expected %d", path, name, n,
-                            n_dims);
+        return status_error(STATUS_DATA, "%s: the dataset %s has %d dimensions, but should have %d", path,
+                            name, n, n_dims);
     }
     for (int i = 0; i < n; i++) {
         if (sizes[i] > INT64_MAX) {
@@ -184,11 +184,11 @@ static struct status check_sum(hid_t dataset, const char *path, const struct hdf
     H5Aclose(attribute);
     return was_read && wanted == sum_of(a)
                ? status_ok()
-               : status_error(
-                     STATUS_DATA,
-                     "%s: the values of the dataset %s are not those of its checksum: the file is damaged, "
-                     "so copy it or make it again; a program that changed them must delete the attribute %s",
-                     path, a->name, SUM);
+               : status_error(STATUS_DATA,
+                              "%s: the values of the dataset %s do not match its checksum: the file is "
+                              "damaged, so copy it or make it again; a program that changes the values must "
+                              "delete the attribute %s",
+                              path, a->name, SUM);
 }
 
 static struct status read_dataset(hid_t file, const char *path, const struct hdf5_array *a)

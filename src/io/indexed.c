@@ -32,12 +32,13 @@ static struct status read_index(struct indexed *x, const char *path)
                             path);
     }
     if (version != INDEXED_VERSION) {
-        return status_error(STATUS_DATA, "%s has version %llu; only version 1 is known", path,
+        return status_error(STATUS_DATA, "%s has version %llu; kiln reads version 1", path,
                             (unsigned long long)version);
     }
     if (dtype != INDEXED_CODE_I32 && dtype != INDEXED_CODE_U16) {
-        return status_error(STATUS_DATA, "%s has element type %d; tokens are of type 4 (int32) or 8 (uint16)",
-                            path, dtype);
+        return status_error(STATUS_DATA,
+                            "%s has element type %d; tokens must have type 4 (int32) or 8 (uint16)", path,
+                            dtype);
     }
     x->sizes = bytes_take_items(&s, n_sequences, sizeof(int32_t));
     x->pointers = bytes_take_items(&s, n_sequences, sizeof(int64_t));
@@ -89,14 +90,17 @@ static struct status check_documents(const struct indexed *x, const char *path)
     for (int64_t d = 0; d <= x->n_documents; d++) {
         int64_t bound = indexed_first_sequence(x, d);
         if (bound < last || bound > x->n_sequences || (d == 0 && bound != 0)) {
-            return status_error(STATUS_DATA, "%s: document bound %lld is %lld after %lld, of %lld sequences",
+            return status_error(STATUS_DATA,
+                                "%s: document bound %lld is %lld, but must lie between the bound before it, "
+                                "%lld, and the number of sequences, %lld",
                                 path, (long long)d, (long long)bound, (long long)last,
                                 (long long)x->n_sequences);
         }
         last = bound;
     }
     if (last != x->n_sequences) {
-        return status_error(STATUS_DATA, "%s: the documents end at sequence %lld of %lld", path,
+        return status_error(STATUS_DATA,
+                            "%s: the documents end at sequence %lld, but should end at the last, %lld", path,
                             (long long)last, (long long)x->n_sequences);
     }
     return status_ok();

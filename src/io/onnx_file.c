@@ -361,7 +361,7 @@ static struct status take_tensor(struct parsing *p, struct span message)
         return damaged(p, "a tensor is malformed");
     }
     if (place.is_external && !place_outside(&place, p)) {
-        return damaged(p, "a tensor's data is not where it says, in the .data file beside");
+        return damaged(p, "a tensor names a place for its data that the .data file beside it lacks");
     }
     t->name = p->f->names + p->names_bytes;
     memcpy(p->f->names + p->names_bytes, name.data, name.n);

@@ -50,13 +50,13 @@ __attribute__((format(printf, 2, 3))) static void fail(struct machine *m, const 
 static void fail_for_memory(struct machine *m)
 {
     if (!failed(m->status)) {
-        m->status = status_error(STATUS_MEMORY, "out of memory for what is in %s", m->source);
+        m->status = status_error(STATUS_MEMORY, "out of memory for the contents of %s", m->source);
     }
 }
 
 static void fail_for_limit(struct machine *m)
 {
-    fail(m, "the objects in its pickle need more than the limit of %d MiB", PICKLE_MAX_BYTES >> 20);
+    fail(m, "the objects in its pickle need more memory than the limit of %d MiB", PICKLE_MAX_BYTES >> 20);
 }
 
 /* Makes room for `n` items of `item_bytes` in the array that `array` points to; false, and failed, if it
@@ -523,7 +523,7 @@ static void op_frame(struct machine *m, int op)
     }
     int protocol = bytes_read_u8(&m->in);
     if (!m->in.failed && (protocol < MIN_PROTOCOL || protocol > MAX_PROTOCOL)) {
-        fail(m, "its pickle is of protocol %d; known are %d to %d", protocol, MIN_PROTOCOL, MAX_PROTOCOL);
+        fail(m, "its pickle has protocol %d; kiln reads %d to %d", protocol, MIN_PROTOCOL, MAX_PROTOCOL);
     }
 }
 

@@ -41,10 +41,10 @@ static struct status parse_dtype(struct safetensors_entry *e, const json_t *valu
             return status_ok();
         }
     }
-    return status_error(
-        STATUS_DATA,
-        "%s: tensor %.80s: unknown dtype; known are F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 U8 and BOOL",
-        source, e->name);
+    return status_error(STATUS_DATA,
+                        "%s: tensor %.80s: unknown dtype; kiln reads F64, F32, F16, BF16, F8_E4M3, F8_E5M2, "
+                        "I64, I32, U8 and BOOL",
+                        source, e->name);
 }
 
 /* Fills dims and sets *count to their product. */
@@ -109,7 +109,8 @@ static struct status parse_entry(struct safetensors_entry *e, const char *name, 
     TRY(parse_range(e, range, source, buffer));
     if (!bytes_multiply(count, dtype_bytes(e->dtype), &bytes) || bytes != e->bytes) {
         return status_error(
-            STATUS_DATA, "%s: tensor %.80s: its data_offsets hold %zu bytes, which its shape does not need",
+            STATUS_DATA,
+            "%s: tensor %.80s: its data_offsets hold %zu bytes, which does not match its shape and dtype",
             source, name, e->bytes);
     }
     return status_ok();
@@ -143,7 +144,7 @@ static struct status check_tiling(struct safetensors *f, const char *source, str
         expected += e->bytes;
     }
     if (expected != buffer.data + buffer.n) {
-        return status_error(STATUS_DATA, "%s has %zu bytes of data, of which its tensors use the first %td",
+        return status_error(STATUS_DATA, "%s has %zu bytes of data, but its tensors use only the first %td",
                             source, buffer.n, expected - buffer.data);
     }
     return status_ok();
@@ -159,8 +160,9 @@ static struct status parse_metadata(struct safetensors *f, const json_t *value, 
     json_object_foreach((json_t *)value, key, text)
     {
         if (!json_is_string(text)) {
-            return status_error(
-                STATUS_DATA, "%s: __metadata__ maps text to text, but %.80s is something else", source, key);
+            return status_error(STATUS_DATA,
+                                "%s: every value of __metadata__ must be a text, but that of %.80s is not",
+                                source, key);
         }
     }
     f->metadata = value;

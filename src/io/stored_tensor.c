@@ -235,7 +235,7 @@ struct status stored_tensor_read(const struct stored_tensor *t, tensor out)
     if (!shape_is(t, out)) {
         const int64_t *d = t->dims;
         return status_error(STATUS_DATA,
-                            "tensor %.80s has %d dims [%lld, %lld], but %d dims [%lld, %lld] are wanted",
+                            "tensor %.80s has %d dims [%lld, %lld], but should have %d dims [%lld, %lld]",
                             t->name, t->n_dims, (long long)d[0], (long long)d[1], out.n_dims,
                             (long long)out.dims[0], (long long)out.dims[1]);
     }

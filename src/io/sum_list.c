@@ -56,8 +56,8 @@ static struct status read_lines(struct sum_list *list, char *text, const char *p
         if (line[0] != '\0' && line[0] != '#' && !read_line(list, line)) {
             return status_error(
                 STATUS_DATA,
-                "%s, line %lld that is not empty: '%.60s' is not an MD5 or SHA-256 and a file name", path,
-                (long long)number, line);
+                "%s line %lld, empty lines not counted: '%.60s' is not an MD5 or SHA-256 with a file name",
+                path, (long long)number, line);
         }
     }
     return buf_status(&list->text);

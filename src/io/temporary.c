@@ -31,7 +31,8 @@ static struct status new_name(struct temporary *t, const char *final)
 {
     uint64_t random;
     if (!entropy_draw(&random, sizeof random)) {
-        return status_error(STATUS_IO, "cannot draw a name beside %s: %s", final, strerror(errno));
+        return status_error(STATUS_IO, "cannot choose a temporary name beside %s: %s", final,
+                            strerror(errno));
     }
     int directory = directory_bytes(final);
     if (snprintf(t->path, sizeof t->path, "%.*s.%.*s%s%016" PRIx64 "%s", directory, final, NAME_KEPT_BYTES,
@@ -89,8 +90,8 @@ static struct status create_one(struct temporary *t, const char *final, bool is_
         }
         temporary_close(t);
     }
-    return status_error(STATUS_IO, "cannot keep a temporary name beside %s: something removes each at once",
-                        final);
+    return status_error(
+        STATUS_IO, "cannot keep a temporary file beside %s: another program removes each at once", final);
 }
 
 struct status temporary_create_file(struct temporary *t, const char *final)
@@ -132,7 +133,7 @@ static struct status replace_in_two(const struct temporary *t, const char *final
     int older = open(final, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct status s = status_ok();
     if (older < 0) {
-        return status_error(STATUS_IO, "cannot open %s, which is to be replaced: %s", final, strerror(errno));
+        return status_error(STATUS_IO, "cannot open %s to replace it: %s", final, strerror(errno));
     }
     (void)file_lock_try(older);
     if (rename(final, aside) != 0) {
@@ -140,7 +141,7 @@ static struct status replace_in_two(const struct temporary *t, const char *final
     } else if (rename(t->path, final) != 0) {
         s = cannot_rename(t->path, final);
         if (rename(aside, final) != 0) {
-            log_warning("%s is now %s", final, aside);
+            log_warning("%s is now called %s: rename it", final, aside);
         }
     }
     close(older);
@@ -261,7 +262,7 @@ static int lock_left(const char *path)
     }
     if (!file_lock_try(fd)) {
         if (errno != EWOULDBLOCK) {
-            log_warning("%s may be left by a run that died, but it cannot be locked: %s", path,
+            log_warning("a run that died may have left %s, but kiln cannot lock it: %s", path,
                         strerror(errno));
         }
         close(fd);
@@ -275,7 +276,7 @@ static void put_back(const char *path, const char *final)
 {
     if (strlen(final + directory_bytes(final)) >
         NAME_KEPT_BYTES) { /* it could belong to another name with the same beginning */
-        log_warning("%s was moved aside by a run that died: rename it", path);
+        log_warning("a run that died moved %s aside: rename it", path);
     } else if (rename(path, final) != 0) {
         log_warning("%s", cannot_rename(path, final).message);
     } else {

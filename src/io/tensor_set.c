@@ -109,7 +109,7 @@ static bool same_tensor(const struct tensor_piece *a, const struct tensor_piece 
 static struct status lacks(const struct tensor_piece *p, int64_t begin, int64_t end)
 {
     return status_error(STATUS_DATA,
-                        "%s: tensor %.80s lacks its elements [%" PRId64 ", %" PRId64 "), which no file holds",
+                        "%s: tensor %.80s lacks the elements [%" PRId64 ", %" PRId64 "), which no file holds",
                         p->source, p->entry->name, begin, end);
 }
 
@@ -122,12 +122,12 @@ static struct status check_next(const struct tensor_piece *before, const struct 
         char there[TENSOR_SLICE_BYTES], here[TENSOR_SLICE_BYTES];
         format_dims(there, a->dims, a->n_dims);
         format_dims(here, b->dims, b->n_dims);
-        return status_error(STATUS_DATA, "%s: tensor %.80s is a slice of %s %s, but of %s %s in %s",
+        return status_error(STATUS_DATA, "%s: tensor %.80s is a slice of %s %s here, but of %s %s in %s",
                             p->source, p->entry->name, p->entry->dtype_label, here,
                             before->entry->dtype_label, there, before->source);
     }
     if (b->begin < a->end || b->begin == b->end) {
-        return status_error(STATUS_DATA, "%s: tensor %.80s: its elements from %" PRId64 " on are in %s too",
+        return status_error(STATUS_DATA, "%s: tensor %.80s: its elements from %" PRId64 " on are also in %s",
                             p->source, p->entry->name, b->begin, before->source);
     }
     return b->begin == a->end ? status_ok() : lacks(p, a->end, b->begin);
@@ -220,7 +220,7 @@ static struct status check_shape(const struct tensor_piece *p, tensor shape)
         char has[TENSOR_SLICE_BYTES], wants[TENSOR_SLICE_BYTES];
         format_dims(has, p->slice.dims, p->slice.n_dims);
         format_dims(wants, shape.dims, shape.n_dims);
-        return status_error(STATUS_DATA, "%s: tensor %.80s has the shape %s, but %s is wanted", p->source,
+        return status_error(STATUS_DATA, "%s: tensor %.80s has the shape %s, but should have %s", p->source,
                             p->entry->name, has, wants);
     }
     return status_ok();

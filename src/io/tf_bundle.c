@@ -144,7 +144,7 @@ static struct status describe(struct entry *e, struct stored_tensor *t, const st
         return status_ok();
     }
     if (e->shard >= (uint64_t)b->n_shards) {
-        return wrong(source, entry, "is in a shard that the bundle does not have");
+        return wrong(source, entry, "is in a shard that the checkpoint does not have");
     }
     if (e->dtype->bytes == 0) {
         t->bytes = e->bytes <= INT64_MAX ? (size_t)e->bytes : 0;
@@ -236,7 +236,7 @@ static struct status read_bundle(struct tf_bundle *b, const struct source *from,
     TRY(sorted_table_parse(&b->table, index.data, index.n, from->name));
     TRY(read_header(b, from->name));
     if (from->prefix == NULL && from->n_given != b->n_shards) {
-        return status_error(STATUS_DATA, "%s has %d shards, but %d are here", from->name, b->n_shards,
+        return status_error(STATUS_DATA, "%s names %d shards, but %d were given", from->name, b->n_shards,
                             from->n_given);
     }
     b->shards = calloc((size_t)b->n_shards + 1, sizeof *b->shards);

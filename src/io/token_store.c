@@ -23,8 +23,8 @@ static struct status get_hex(const json_t *root, const char *path, const char *k
     const char *text = NULL;
     TRY(json_get_string(root, path, key, true, &text));
     if (strlen(text) != (size_t)n_digits || strspn(text, "0123456789abcdef") != (size_t)n_digits) {
-        return status_error(STATUS_DATA, "%s: \"%s\" is \"%.40s\", expected %d hexadecimal digits", path, key,
-                            text, n_digits);
+        return status_error(STATUS_DATA, "%s: \"%s\" is \"%.40s\", but must have %d hexadecimal digits", path,
+                            key, text, n_digits);
     }
     *value = strtoull(text, NULL, 16);
     return status_ok();
@@ -56,7 +56,8 @@ static struct status read_sums(struct block_sums *b, const json_t *root, const c
     TRY(json_get_string(root, path, key, false, &text));
     size_t n = text == NULL ? 0 : strlen(text);
     if (n % 8 != 0 || (n > 0 && strspn(text, "0123456789abcdef") != n)) {
-        return status_error(STATUS_DATA, "%s: \"%s\" is not made of 8 hexadecimal digits a block", path, key);
+        return status_error(STATUS_DATA, "%s: \"%s\" must have 8 hexadecimal digits for each block", path,
+                            key);
     }
     for (size_t i = 0; i < n; i += 8) {
         char digits[9] = "";
@@ -72,8 +73,8 @@ static struct status read_all_sums(struct indexed_sums *sums, const json_t *root
     int64_t block_bytes = BLOCK_SUMS_BYTES;
     TRY(json_get_int(root, path, "block_bytes", false, &block_bytes));
     if (block_bytes != BLOCK_SUMS_BYTES) {
-        return status_error(STATUS_DATA, "%s: \"block_bytes\" is %" PRId64 ", expected %d", path, block_bytes,
-                            BLOCK_SUMS_BYTES);
+        return status_error(STATUS_DATA, "%s: \"block_bytes\" is %" PRId64 ", but must be %d", path,
+                            block_bytes, BLOCK_SUMS_BYTES);
     }
     TRY(read_sums(&sums->bin, root, path, "bin_blocks_crc32c"));
     return read_sums(&sums->idx, root, path, "idx_blocks_crc32c");
@@ -104,9 +105,9 @@ static struct status check_counts(const struct token_store *s, const char *prefi
     const struct indexed *x = &s->index;
     if (i->n_documents != x->n_documents || i->n_sentences != x->n_sequences || i->n_tokens != x->n_tokens) {
         return status_error(STATUS_DATA,
-                            "%s.json has %" PRId64 " documents, %" PRId64 " sentences, %" PRId64
-                            " tokens, but %s.idx of %" PRId64 ", %" PRId64 ", %" PRId64
-                            ": they are from different runs",
+                            "%s.json names %" PRId64 " documents, %" PRId64 " sentences and %" PRId64
+                            " tokens, but %s.idx has %" PRId64 ", %" PRId64 " and %" PRId64
+                            ": they come from different runs",
                             prefix, i->n_documents, i->n_sentences, i->n_tokens, prefix, x->n_documents,
                             x->n_sequences, x->n_tokens);
     }
@@ -120,8 +121,8 @@ static struct status check_sums(const struct token_store *s, const char *prefix)
     if (n_bin + n_idx > 0 &&
         (n_bin != block_sums_count(s->index.bin.n) || n_idx != block_sums_count(s->index.idx.n))) {
         return status_error(STATUS_DATA,
-                            "%s.json has the checksums of %zu and %zu blocks of a MiB, which does not fit "
-                            "%s.bin of %zu and %s.idx of %zu bytes",
+                            "%s.json has checksums of %zu and %zu blocks of 1 MiB, which does not match "
+                            "%s.bin with %zu bytes and %s.idx with %zu: they come from different runs",
                             prefix, n_bin, n_idx, prefix, s->index.bin.n, prefix, s->index.idx.n);
     }
     return status_ok();

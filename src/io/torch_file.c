@@ -62,8 +62,8 @@ static struct status check_archive(const struct zip_file *z, const struct zip_me
                                    const char *source)
 {
     if (pickle == NULL) {
-        return status_error(STATUS_DATA, "%s is a ZIP archive, but not one of torch.save: it has no data.pkl",
-                            source);
+        return status_error(
+            STATUS_DATA, "%s is a ZIP archive, but torch.save did not write it: it has no data.pkl", source);
     }
     if (find_member(z, pickle, "constants.pkl") != NULL) {
         return status_error(
@@ -200,8 +200,9 @@ static struct status place_storages(struct torch_storage *storages, size_t n, co
                                 keys->list.n);
         }
         if (n_elements != found->n_elements) {
-            return status_error(STATUS_DATA, "%s: its storage %zu has %lld elements, but by its pickle %lld",
-                                source, i, (long long)n_elements, (long long)found->n_elements);
+            return status_error(STATUS_DATA,
+                                "%s: its storage %zu has %lld elements, but its pickle says %lld", source, i,
+                                (long long)n_elements, (long long)found->n_elements);
         }
     }
     for (size_t i = 0; i < n; i++) {
@@ -240,7 +241,8 @@ static struct status parse_legacy(struct torch_file *f, const void *bytes, size_
     bytes_take(&s, sizeof magic);
     TRY(read_number(&s, &version, NULL, source));
     if (version != LEGACY_VERSION) {
-        return status_error(STATUS_DATA, "%s is of version %lld of PyTorch's files before 1.6; known is %d",
+        return status_error(STATUS_DATA,
+                            "%s has version %lld of the format of PyTorch before 1.6; kiln reads version %d",
                             source, (long long)version, LEGACY_VERSION);
     }
     TRY(read_number(&s, &is_little, "little_endian", source));
@@ -261,8 +263,8 @@ static struct status parse(struct torch_file *f, const void *bytes, size_t n, co
         TRY(parse_legacy(f, bytes, n, source));
     } else {
         return status_error(STATUS_DATA,
-                            "%s is not a file of torch.save: it begins neither as a ZIP archive nor as files "
-                            "before PyTorch 1.6",
+                            "%s is not a file of torch.save: it begins neither as a ZIP archive nor as a "
+                            "file of PyTorch before 1.6",
                             source);
     }
     f->root = f->pickle.root;

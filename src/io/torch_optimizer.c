@@ -93,7 +93,8 @@ static struct status take_group(struct torch_optimizer *o, const struct pickle_n
     for (size_t i = 0; i < torch_optimizer_length(params); i++) {
         int64_t number;
         if (!torch_optimizer_number(&number, params->list.items[i])) {
-            return status_error(STATUS_DATA, "%s: \"params\" of its optimizer's group %d are not numbers",
+            return status_error(STATUS_DATA,
+                                "%s: \"params\" of its optimizer's group %d must be a list of numbers",
                                 source, g);
         }
         const struct pickle_node *kept = pickle_find_integer(state, number);

@@ -169,8 +169,9 @@ struct status torch_tensors_storage(struct torch_storage *storage, const struct 
                             has_name ? class->text.data : "");
     }
     if (!bytes_multiply((uint64_t)count->integer, dtype->bytes, &bytes) || bytes > INT64_MAX) {
-        return status_error(STATUS_DATA, "%s: its pickle has a storage of %lld elements, which is impossible",
-                            source, (long long)count->integer);
+        return status_error(STATUS_DATA,
+                            "%s: its pickle has a storage of %lld elements, which no file can hold", source,
+                            (long long)count->integer);
     }
     *storage = (struct torch_storage){
         .key = key->text.data, .key_bytes = key->text.n, .n = (size_t)bytes, .n_elements = count->integer};
@@ -235,8 +236,9 @@ static struct status find_storage(const struct making *m, const struct torch_sto
     }
     if ((*found)->n != wanted.n) {
         return status_error(
-            STATUS_DATA, "%s: its storage %.*s has %zu bytes, but by its pickle %zu (is the file cut short?)",
-            m->source, shown, wanted.key, (*found)->n, wanted.n);
+            STATUS_DATA,
+            "%s: its storage %.*s has %zu bytes, but its pickle says %zu (is the file cut short?)", m->source,
+            shown, wanted.key, (*found)->n, wanted.n);
     }
     return status_ok();
 }

@@ -96,8 +96,8 @@ static struct status open_rank(struct zero_folder *z, const struct naming *f, in
     }
     if (!file_exists(path)) {
         return status_error(STATUS_DATA,
-                            "%s is half a checkpoint: it has %d of the files of its %d ranks, but no %s%d%s; "
-                            "copy it from the machine of that rank",
+                            "%s is half a checkpoint: it has files of %d of its %d ranks, but no %s%d%s; "
+                            "copy that file from the machine of its rank",
                             f->directory, f->n_files, n_ranks, f->prefix, rank, f->ending);
     }
     TRY(torch_file_open(&z->ranks[z->n_ranks], path));
@@ -112,12 +112,14 @@ static struct status open_rank(struct zero_folder *z, const struct naming *f, in
     }
     const struct pickle_node *optimizer = optimizer_of(z, rank);
     if (optimizer == NULL || optimizer->kind != PICKLE_DICT) {
-        return status_error(STATUS_DATA, "%s has no \"optimizer_state_dict\": it is no part of ZeRO", path);
+        return status_error(STATUS_DATA, "%s has no \"optimizer_state_dict\", so it is not a file of ZeRO",
+                            path);
     }
     int64_t count = partition_count(optimizer);
     if (rank > 0 && count != n_ranks) {
         return status_error(
-            STATUS_DATA, "%s is of %lld ranks, but that of rank 0 of %d: they are of different checkpoints",
+            STATUS_DATA,
+            "%s names %lld ranks, but the file of rank 0 names %d: they belong to different checkpoints",
             path, (long long)count, n_ranks);
     }
     return status_ok();
@@ -141,18 +143,17 @@ static struct status check_first(const struct zero_folder *z, const struct namin
     if (stage == 3) {
         return status_error(
             STATUS_UNAVAILABLE,
-            "%s is of ZeRO 3, which cuts each parameter; kiln reads the folders of ZeRO 1 and 2",
+            "%s was written by ZeRO stage 3, which splits each parameter; kiln reads stages 1 and 2",
             f->directory);
     }
     if (n_ranks < 1 || n_ranks > ZERO_FOLDER_MOST_RANKS) {
-        return status_error(STATUS_DATA,
-                            "%s: the file of rank 0 says that it is of %lld ranks; kiln knows 1 to %d",
+        return status_error(STATUS_DATA, "%s: the file of rank 0 names %lld ranks; kiln reads 1 to %d",
                             f->directory, (long long)n_ranks, ZERO_FOLDER_MOST_RANKS);
     }
     if (f->highest >= n_ranks) {
         return status_error(STATUS_DATA,
-                            "%s has the file of rank %d, but that of rank 0 is of %lld ranks: they are of "
-                            "different checkpoints",
+                            "%s has a file of rank %d, but the file of rank 0 names %lld ranks: they belong "
+                            "to different checkpoints",
                             f->directory, f->highest, (long long)n_ranks);
     }
     return status_ok();
@@ -197,8 +198,8 @@ static struct status open_optimizers(struct zero_folder *z, const char *director
         if (o->n_steps != z->optimizers[0].n_steps || o->n != z->optimizers[0].n ||
             o->has_moments != z->optimizers[0].has_moments) {
             return status_error(STATUS_DATA,
-                                "%s: the optimizer of rank %d is at step %lld, with %d groups, that of rank "
-                                "0 at step %lld, with %d: they are of different checkpoints",
+                                "%s: the optimizer of rank %d is at step %lld with %d groups, but rank 0 is "
+                                "at step %lld with %d: they belong to different checkpoints",
                                 directory, r, (long long)o->n_steps, o->n,
                                 (long long)z->optimizers[0].n_steps, z->optimizers[0].n);
         }
@@ -239,7 +240,7 @@ static struct status bad_shape(const struct flat *f, const struct pickle_node *n
     bool is_text =
         name->kind == PICKLE_TEXT && stored_tensor_name_is_printable(name->text.data, name->text.n);
     return status_error(STATUS_DATA,
-                        "%s: \"param_shapes\" of " ZERO_FOLDER_STATES " has no possible shape for %.*s",
+                        "%s: \"param_shapes\" of " ZERO_FOLDER_STATES " has an impossible shape for %.*s",
                         f->directory, is_text ? (int)(name->text.n < 80 ? name->text.n : 80) : 7,
                         is_text ? name->text.data : "a name");
 }
@@ -282,11 +283,12 @@ static struct status check_parts(const struct flat *f, enum zero_kept kept)
                                 f->directory, r, f->group);
         }
         if (t->dims[0] < needed || t->dims[0] > part || padding < 0 || padding >= 2 * f->z->n_ranks) {
-            return status_error(STATUS_DATA,
-                                "%s: rank %d has %lld elements of group %d, whose parameters have %lld in "
-                                "parts of %lld for %d ranks: they are of different checkpoints",
-                                f->directory, r, (long long)t->dims[0], f->group, (long long)f->total,
-                                (long long)part, f->z->n_ranks);
+            return status_error(
+                STATUS_DATA,
+                "%s: rank %d has %lld elements of group %d, but the group has %lld elements, in parts of "
+                "%lld for each of %d ranks: the files belong to different checkpoints",
+                f->directory, r, (long long)t->dims[0], f->group, (long long)f->total, (long long)part,
+                f->z->n_ranks);
         }
     }
     return status_ok();
@@ -385,7 +387,7 @@ static struct status take_groups(struct zero_folder *z, const char *directory,
     if (n_groups == 0 || n_groups != (size_t)z->optimizers[0].n) {
         return status_error(STATUS_DATA,
                             "%s: " ZERO_FOLDER_STATES
-                            " has the \"param_shapes\" of %zu groups, the ranks have %d",
+                            " has \"param_shapes\" of %zu groups, but the ranks have %d groups",
                             directory, n_groups, z->optimizers[0].n);
     }
     for (size_t g = 0; g < n_groups; g++) {
@@ -393,7 +395,7 @@ static struct status take_groups(struct zero_folder *z, const char *directory,
         n += group == NULL ? 0 : group->list.n / 2;
         if (group == NULL || n > TORCH_OPTIMIZER_MOST_ITEMS) {
             return status_error(STATUS_DATA,
-                                "%s: \"param_shapes\" of group %zu is no list of at most %d shapes",
+                                "%s: \"param_shapes\" of group %zu must be a list of at most %d shapes",
                                 directory, g, TORCH_OPTIMIZER_MOST_ITEMS);
         }
     }
@@ -418,15 +420,16 @@ static struct status check_layout(const struct zero_folder *z, const char *direc
     const struct pickle_node *paddings = pickle_find(optimizer_of(z, 0), "param_alignment_paddings");
     int64_t n = 0;
     if (torch_optimizer_number(&n, pickle_find(states, "mp_world_size")) && n > 1) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "%s is of a model cut among %lld ranks, which kiln does not join", directory,
-                            (long long)n);
+        return status_error(
+            STATUS_UNAVAILABLE,
+            "%s belongs to a model that is split over %lld ranks, whose parts kiln does not join", directory,
+            (long long)n);
     }
     if (torch_optimizer_number(&n, pickle_find(states, "dp_world_size")) && n != z->n_ranks) {
         return status_error(
             STATUS_DATA,
             "%s: " ZERO_FOLDER_STATES
-            " is of %lld ranks, the files of the optimizer of %d: they are of different checkpoints",
+            " names %lld ranks, but the optimizer has files of %d: they belong to different checkpoints",
             directory, (long long)n, z->n_ranks);
     }
     for (size_t g = 0; g < torch_optimizer_length(paddings); g++) {
@@ -509,9 +512,8 @@ static struct status differs(const struct zero_folder *z, const char *directory,
                              const struct stored_tensor *t, const struct stored_tensor *copy, int64_t element)
 {
     return status_error(STATUS_DATA,
-                        "%s: the fp32 weights of rank %d, rounded to %s, are not those of " ZERO_FOLDER_STATES
-                        ": element %lld of %.80s differs; the file of another rank or step lies under its "
-                        "name, or it is damaged",
+                        "%s: the fp32 weights of rank %d, rounded to %s, differ from " ZERO_FOLDER_STATES
+                        " in element %lld of %.80s: the file belongs to another rank or step, or is damaged",
                         directory, rank_with(z, t, element), dtype_name(copy->dtype), (long long)element,
                         t->name);
 }

@@ -95,7 +95,7 @@ static struct status read_directory(struct directory *d, const unsigned char *by
     if (end >= LOCATOR64_BYTES && bytes_load_u32(bytes + end - LOCATOR64_BYTES) == LOCATOR64_SIGNATURE) {
         TRY(read_end64(d, bytes, end, source));
     } else if (disk != 0 || first_disk != 0 || here != d->n_members) {
-        return damaged(source, "archives of several parts are not read");
+        return damaged(source, "it is one part of several, which kiln does not read");
     }
     if (d->begin > end || d->bytes > end - d->begin || d->n_members > d->bytes / CENTRAL_BYTES) {
         return damaged(source, "its directory is not inside it");
@@ -292,8 +292,8 @@ struct status zip_file_check_sums(const struct zip_file *z, const char *source)
     return wrong == NULL || n_right == 0
                ? status_ok()
                : status_error(STATUS_DATA,
-                              "%s is damaged: the CRC-32 of its member %.*s is wrong, and those of %zu "
-                              "others are right",
+                              "%s is damaged: the CRC-32 of its member %.*s is wrong, while %zu other "
+                              "members are right",
                               source, wrong->name_bytes < 80 ? (int)wrong->name_bytes : 80, wrong->name,
                               n_right);
 }

@@ -36,7 +36,7 @@ expect 65 'give --encoding utf-16' ask --context "$dir/wide" 'had a man?'
 expect 64 "--context is given twice, as 'a' and as 'b'" "$kiln" ask --init_checkpoint "$dir/question_answering" --context a \
     --context b 'had a man?'
 expect 65 \
-    "--init_checkpoint and --model are two names of one flag: '$dir/none' of --model is used, not '$dir/question_answering'" \
+    "--init_checkpoint and --model are two names of the same flag: '$dir/none' of --model is used, not '$dir/question_answering'" \
     "$kiln" ask --init_checkpoint "$dir/question_answering" --model "$dir/none" --context a 'had a man?'
 expect 64 "unknown command 'aks'; did you mean ask?" "$kiln" aks
 expect 0 "usage: kiln ask" "$kiln" help ask

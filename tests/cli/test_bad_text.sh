@@ -61,9 +61,9 @@ expect 0 "42 kept" prepare --input whole.xml
 for input in "${inputs[@]}"; do
     expect 0 "1 cut by the end of a file" prepare --input "$input" --overwrite
     [ "$(n_kept)" -gt 10 ] && [ "$(n_kept)" -lt 42 ] || fail "$input: $(n_kept) pages"
-    [ "$input" = cut.xml ] || said 1 "warning: $input: it ends in the middle of its data"
+    [ "$input" = cut.xml ] || said 1 "warning: $input: it is cut short"
     expect 0 "1 cut by the end of a file" prepare --input "$input" --overwrite --dry_run
-    [ "$input" = cut.xml ] || said 1 "warning: $input: it ends in the middle of its data"
+    [ "$input" = cut.xml ] || said 1 "warning: $input: it is cut short"
 done
 cp -r store good
 

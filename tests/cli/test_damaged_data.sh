@@ -122,9 +122,9 @@ found=0
 for at in $(LC_ALL=C grep -abo -P 'TREE\x01' "$shard" | cut -d : -f 1); do
     flip "$shard" $((at + 28))
     if ! "$kiln" inspect "$shard" >"$dir/out" 2>"$dir/err"; then
-        grep -q "are not those of its checksum" "$dir/err" || fail "byte $at: $(cat "$dir/err")"
+        grep -q "do not match its checksum" "$dir/err" || fail "byte $at: $(cat "$dir/err")"
         found=$((found + 1))
-        expect 65 "are not those of its checksum: the file is damaged" pretrain shards out-shards --max_steps 40
+        expect 65 "do not match its checksum: the file is damaged" pretrain shards out-shards --max_steps 40
     fi
     flip "$shard" $((at + 28))
 done

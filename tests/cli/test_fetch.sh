@@ -93,7 +93,7 @@ expect 0 "" fetch oscar --mirror "$server" --only '*_3.txt.gz'
 [ "$(ls download/oscar-en | tr '\n' ' ')" = "en_part_3.txt.gz en_sha256.txt " ] || fail "--only took $(ls download/oscar-en)"
 printf '../../evil\t%064d\n' 0 | publish $oscar/en_sha256.txt
 rm -r download
-expect 65 "is not an MD5 or SHA-256 and a file name" fetch oscar --mirror "$server"
+expect 65 "is not an MD5 or SHA-256 with a file name" fetch oscar --mirror "$server"
 rm -r download
 
 # any URL, and archives: good, damaged, and made to fill a disk

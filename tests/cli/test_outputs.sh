@@ -22,7 +22,7 @@ squad()
 for command in pretrain squad; do
     expect 64 "is empty" $command --output_dir ""
     expect 64 "--output_dir: / is the root" $command --output_dir /
-    expect 64 "leave room for the names in it" $command --output_dir "$long"
+    expect 64 "so that file names fit after it" $command --output_dir "$long"
     expect 74 "cannot create the directory" $command --output_dir "$dir/corpus.txt/below"
     grep -q "step 1/" "$dir/err" && fail "$command worked first"
     expect 74 "--json-summary: " $command --json-summary "$dir/vocab.txt/summary" --output_dir "$dir/other"

@@ -59,8 +59,8 @@ expect 74 '.lock' pretrain --output_dir "$dir/locked"
 
 # Writing into a pipe that nobody reads is refused; with a reader, it gets everything.
 vocab=("$kiln" vocab --input "$dir/corpus.txt" --vocab_size 120 --do_lower_case --vocab_file)
-expect 74 'nobody reads it' timeout 30 "${vocab[@]}" "$dir/pipe"
-expect 74 'nobody reads it' timeout 30 "$kiln" report "$dir/run" --output "$dir/pipe"
+expect 74 'no process reads it' timeout 30 "${vocab[@]}" "$dir/pipe"
+expect 74 'no process reads it' timeout 30 "$kiln" report "$dir/run" --output "$dir/pipe"
 # read_pipe: what comes out of the pipe goes to $dir/got; the pipe has its reader when this returns.
 read_pipe()
 {

@@ -160,7 +160,7 @@ expect 0 "train.{bin,idx,json}" "${again[@]}" "${same_flags[@]}" --overwrite
 cp -r cut whole
 cut
 printf x | dd of=cut/.prepare/train.bin bs=1 conv=notrunc 2>/dev/null
-expect 65 "train.bin is not as an earlier run left it" "${again[@]}" "${same_flags[@]}" --resume
+expect 65 "train.bin has changed since an earlier run wrote its first" "${again[@]}" "${same_flags[@]}" --resume
 [ -e cut/.prepare/state.json ] || fail "the work of an earlier run was removed"
 echo '{' >cut/.prepare/state.json
 expect 65 "state.json is not valid JSON" "${again[@]}" "${same_flags[@]}" --resume

@@ -61,7 +61,7 @@ expect 64 "is a checkpoint of phase 2; add --phase2" "${command[@]}" --output_di
 
 # What is not whole is refused, with nothing written.
 mkdir half && cp -r zero2_4/3 zero2_4/latest half/ && rm half/3/*rank_2_*
-expect 65 "half a checkpoint: it has 3 of the files of its 4 ranks" "${command[@]}" --output_dir half --resume_from_checkpoint
+expect 65 "half a checkpoint: it has files of 3 of its 4 ranks" "${command[@]}" --output_dir half --resume_from_checkpoint
 for case in lamb masters; do
     mkdir "cut_$case" && head -c 40000 "$case/ckpt_6.pt" >"cut_$case/ckpt_6.pt"
     expect 65 "cut_$case/ckpt_6.pt" "${command[@]}" --output_dir "cut_$case" --resume_from_checkpoint

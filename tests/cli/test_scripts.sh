@@ -33,7 +33,7 @@ expect 0 "kiln launch --hostfile=$scripts/hostsfile --num_nodes=4 --num_gpus=8 k
 ! grep -F "missing: $scripts/hostsfile" "$dir/out" || fail "the hosts are four"
 expect 0 "it has 4 hosts, and HL_NUM_NODES is 16" "$scripts/run_bert_5b_128x.sh" --dry-run
 says "--checkpoint_activations" "--max_steps=75000" "--deepspeed_config=$scripts/deepspeed_config_bert_5b.json"
-expect 69 "not there yet: the flags of pretrain_gpt.py" "$scripts/run_bloom13b.sh" --dry-run
+expect 69 "not supported yet: the flags of pretrain_gpt.py" "$scripts/run_bloom13b.sh" --dry-run
 says "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 1" \
     "missing: /data/bigscience/oscar-en/meg-gpt2_text_document.bin"
 HL_HOSTSFILE=$scripts/hostsfile HL_NUM_NODES=1 HL_PP=2 HL_TP=4 HL_DP=1 expect 69 "_mb1_D1_T4_P2_GPUs8" "$scripts/run_bloom13b.sh"

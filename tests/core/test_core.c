@@ -185,7 +185,7 @@ static void options_parse_and_refuse(void)
     EXPECT_ERROR(parse(&p, &n, 3, (const char *[]){"--text=a", "--text", "b"}), STATUS_USAGE,
                  "--text is given twice, as 'a' and as 'b'");
     EXPECT_ERROR(parse(&p, &n, 3, (const char *[]){"--text=a", "--words", "b"}), STATUS_USAGE,
-                 "--text 'a' and --words 'b' are two names of one flag");
+                 "--text 'a' and --words 'b' are two names of the same flag");
     EXPECT_OK(parse(&p, &n, 2, (const char *[]){"--text=a", "--words=a"}));
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=11"}), STATUS_USAGE, "between 1 and 10");
     EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){"--max_count=1.5"}), STATUS_USAGE, "whole number");
@@ -324,7 +324,7 @@ static void options_read_slips_as_meant(void)
                  "--place is <path-to-it>, a placeholder");
     EXPECT_OK(parse_meant(&p, 2, (const char *[]){"--place=<path-to-it>", "--dry_run"}));
     EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){"--rocket"}), STATUS_UNAVAILABLE,
-                 "--rocket is not there yet: it has no fuel");
+                 "--rocket is not supported yet: it has no fuel");
     EXPECT_ERROR(parse_meant(&p, 1, (const char *[]){"--rocket=3"}), STATUS_UNAVAILABLE, "it has no fuel");
 }
 

@@ -163,7 +163,7 @@ static void damaged_states_are_refused(const char *directory)
     place.documents.n_bytes = 1 << 30;
     struct span in = bytes_span(saved.data, saved.n);
     EXPECT_ERROR(cleaning_open(&c, (struct cleaning_config){.drop_duplicates = true}, directory, &place, &in),
-                 STATUS_DATA, "not as an earlier run left it");
+                 STATUS_DATA, "has changed since an earlier run wrote its first");
     buf_fini(&saved);
 }
 

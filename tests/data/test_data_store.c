@@ -242,7 +242,7 @@ static void damage_has_a_place(const char *directory)
     fewer.bin.crcs.n -= 4;
     EXPECT_OK(token_store_write_info(prefix, &s.info, &fewer));
     token_store_close(&s);
-    EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "blocks of a MiB, which does not fit");
+    EXPECT_ERROR(token_store_open(&s, prefix), STATUS_DATA, "blocks of 1 MiB, which does not match");
 }
 
 static void expect_same(const char *a, const char *b, const char *name)

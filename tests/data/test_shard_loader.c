@@ -469,7 +469,7 @@ static void wrong_contents_are_told(void)
     EXPECT_OK(use(directory));
     expect_refused(directory, &s, 5, "has no dataset next_sentence_labels");
     s.arrays[5].n_dims = 2;
-    expect_refused(directory, &s, 6, "next_sentence_labels has 2 dimensions, expected 1");
+    expect_refused(directory, &s, 6, "next_sentence_labels has 2 dimensions, but should have 1");
     make_small(&s);
     s.arrays[4].dims[1] = 1;
     expect_refused(directory, &s, 6, "masked_lm_ids has 2 x 1 values, but 2 x 2");

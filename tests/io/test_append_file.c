@@ -83,9 +83,11 @@ static void other_files_are_refused(const char *path)
     struct append_file f;
     struct append_mark mark = {.n_bytes = 3, .crc = hash_crc32c(0, "abc", 3)};
     EXPECT_OK(file_write_atomic(path, "abd", 3));
-    EXPECT_ERROR(append_file_open(&f, path, mark), STATUS_DATA, "not as an earlier run left it");
+    EXPECT_ERROR(append_file_open(&f, path, mark), STATUS_DATA,
+                 "has changed since an earlier run wrote its first");
     EXPECT_OK(file_write_atomic(path, "ab", 2));
-    EXPECT_ERROR(append_file_open(&f, path, mark), STATUS_DATA, "not as an earlier run left it");
+    EXPECT_ERROR(append_file_open(&f, path, mark), STATUS_DATA,
+                 "has changed since an earlier run wrote its first");
     expect_text(path, "ab"); /* untouched */
     EXPECT(unlink(path) == 0, "unlink");
     EXPECT_ERROR(append_file_open(&f, path, mark), STATUS_DATA, "cannot open");

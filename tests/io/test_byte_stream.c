@@ -214,7 +214,7 @@ static void damaged_gzip_is_an_error(void)
     byte_stream_init(&s);
     file.data[file.n / 2] ^= 0x10;
     open_bytes(&s, &file);
-    EXPECT_ERROR(read_rest(&out, &s, 5000), STATUS_DATA, "is damaged: byte ");
+    EXPECT_ERROR(read_rest(&out, &s, 5000), STATUS_DATA, "is damaged: its gzip data is wrong at byte ");
     byte_stream_fini(&s);
     buf_fini(&file);
     buf_fini(&out);

@@ -74,8 +74,8 @@ static void test_links(void)
     EXPECT_OK(write_text("dangling", "made"));
     expect_text("sub/new", "made");
     EXPECT(S_ISLNK(mode_of("dangling")), "a link was replaced");
-    EXPECT_ERROR(write_text("loop", "x"), STATUS_USAGE, "40 links");
-    EXPECT_ERROR(file_check_output(path_of("loop"), 0), STATUS_USAGE, "40 links");
+    EXPECT_ERROR(write_text("loop", "x"), STATUS_USAGE, "40 symbolic links");
+    EXPECT_ERROR(file_check_output(path_of("loop"), 0), STATUS_USAGE, "40 symbolic links");
     EXPECT(count_entries() == 5, "%d entries", count_entries());
 }
 
@@ -84,8 +84,8 @@ static void test_pipe(void)
     char got[8] = "";
     FILE *lines;
     EXPECT(mkfifo(path_of("pipe"), 0666) == 0, "mkfifo");
-    EXPECT_ERROR(write_text("pipe", "x"), STATUS_IO, "nobody reads it");
-    EXPECT_ERROR(file_lines_open(&lines, path_of("pipe"), true), STATUS_IO, "nobody reads it");
+    EXPECT_ERROR(write_text("pipe", "x"), STATUS_IO, "no process reads it");
+    EXPECT_ERROR(file_lines_open(&lines, path_of("pipe"), true), STATUS_IO, "no process reads it");
     int reader = open(path_of("pipe"), O_RDONLY | O_NONBLOCK);
     EXPECT(reader >= 0, "open");
     EXPECT_OK(file_check_output(path_of("pipe"), 0));
@@ -132,8 +132,8 @@ static void test_names(void)
     umask(old);
     name[NAME_MAX] = 'n';
     name[NAME_MAX + 1] = '\0';
-    EXPECT_ERROR(file_check_output(path_of(name), 0), STATUS_USAGE, "at most 255");
-    EXPECT_ERROR(write_text(name, "longer"), STATUS_USAGE, "at most 255");
+    EXPECT_ERROR(file_check_output(path_of(name), 0), STATUS_USAGE, "the limit is 255");
+    EXPECT_ERROR(write_text(name, "longer"), STATUS_USAGE, "the limit is 255");
     EXPECT_ERROR(file_write_atomic("", "x", 1), STATUS_USAGE, "is empty");
     EXPECT_ERROR(write_text("sub/", "x"), STATUS_USAGE, "is a directory");
     EXPECT_ERROR(write_text("new/", "x"), STATUS_USAGE, "names a directory");
@@ -261,7 +261,7 @@ static void test_check_directory(void)
     EXPECT_ERROR(file_check_output_directory(path_of("x/y"), 1, UINT64_MAX - 1), STATUS_IO, "free some");
     memset(deep, 'd', sizeof deep);
     deep[FILE_PATH_BYTES - 100] = '\0';
-    EXPECT_ERROR(file_check_output_directory(deep, 100, 0), STATUS_USAGE, "at most 923");
+    EXPECT_ERROR(file_check_output_directory(deep, 100, 0), STATUS_USAGE, "the limit is 923");
     EXPECT_ERROR(file_check_output_directory("/proc/self/run", 100, 0), STATUS_IO, "/proc/self/run");
     EXPECT(count_entries() == before, "something is left");
 }

@@ -145,9 +145,9 @@ static void test_cut(void)
     EXPECT_OK(onnx_file_parse(&f, map.data, map.n, data.data, data.n, "two.onnx"));
     onnx_file_close(&f);
     EXPECT_ERROR(onnx_file_parse(&f, map.data, map.n, data.data, data.n - 1, "two.onnx"), STATUS_DATA,
-                 "in the .data file beside");
+                 "that the .data file beside it lacks");
     EXPECT_ERROR(onnx_file_parse(&f, map.data, map.n, data.data, data.n, "renamed.onnx"), STATUS_DATA,
-                 "in the .data file beside");
+                 "that the .data file beside it lacks");
     EXPECT_ERROR(onnx_file_open(&f, path_of("none.onnx")), STATUS_DATA, "none.onnx");
     file_map_close(&map);
     file_map_close(&data);
@@ -190,12 +190,12 @@ static void test_damage(void)
         {-1, NULL, NULL, NULL, "another size"},
         {INT64_MAX, NULL, NULL, NULL, "another size"},
         {1, "m.onnx.data", "0", "4", NULL},
-        {1, "m.onnx.data", "1", "4", "not where it says"},
-        {1, "m.onnx.data", "18446744073709551615", "4", "not where it says"},
-        {1, "m.onnx.data", "99999999999999999999", "4", "not where it says"},
-        {1, "m.onnx.data", "-1", "4", "not where it says"},
-        {1, "../m.onnx.data", "0", "4", "not where it says"},
-        {1, "/etc/passwd", "0", "4", "not where it says"},
+        {1, "m.onnx.data", "1", "4", "names a place for its data"},
+        {1, "m.onnx.data", "18446744073709551615", "4", "names a place for its data"},
+        {1, "m.onnx.data", "99999999999999999999", "4", "names a place for its data"},
+        {1, "m.onnx.data", "-1", "4", "names a place for its data"},
+        {1, "../m.onnx.data", "0", "4", "names a place for its data"},
+        {1, "/etc/passwd", "0", "4", "names a place for its data"},
         {1, "m.onnx.data", "0", "3", "another size"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

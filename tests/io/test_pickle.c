@@ -226,7 +226,7 @@ static void test_bounds(void)
     EXPECT_ERROR(parse(&p, b.data, b.n), STATUS_DATA, "cut short");
     buf_clear(&b);
     repeat(&b, "N", 1, 6000000);
-    EXPECT_ERROR(parse(&p, b.data, b.n), STATUS_DATA, "more than the limit of 256 MiB");
+    EXPECT_ERROR(parse(&p, b.data, b.n), STATUS_DATA, "more memory than the limit of 256 MiB");
     buf_clear(&b);
     buf_puts(&b, "]q");
     buf_putc(&b, '\0');

@@ -115,7 +115,7 @@ static void test_real_files(void)
     EXPECT_ERROR(tensor_file_open(&f, in_directory("test.npy")), STATUS_DATA, "is not a safetensors file");
     fetch("npz/test.npz", "test.npz");
     EXPECT_ERROR(tensor_file_open(&f, in_directory("test.npz")), STATUS_DATA,
-                 "not one of torch.save: it has no data.pkl");
+                 "torch.save did not write it: it has no data.pkl");
 }
 
 static void remove_directory(void)

@@ -82,7 +82,7 @@ static void test_parts(void)
     float whole[10];
     EXPECT_ERROR(
         tensor_set_read(&c.set, first, tensor_2d(NULL, DTYPE_F32, 5, 2), 0, tensor_1d(whole, DTYPE_F32, 10)),
-        STATUS_DATA, "two: tensor w has the shape [2, 5], but [5, 2] is wanted");
+        STATUS_DATA, "two: tensor w has the shape [2, 5], but should have [5, 2]");
     close_files(&c, 3);
 }
 
@@ -99,14 +99,14 @@ static void expect_refused(const char *a, int n_a, const char *b, int n_b, const
 
 static void test_refused(void)
 {
-    expect_refused("[0, 4) of [10]", 4, "[5, 10) of [10]", 5, "two: tensor w lacks its elements [4, 5)");
-    expect_refused("[1, 4) of [10]", 3, "[4, 10) of [10]", 6, "one: tensor w lacks its elements [0, 1)");
-    expect_refused("[4, 9) of [10]", 5, "[0, 4) of [10]", 4, "one: tensor w lacks its elements [9, 10)");
+    expect_refused("[0, 4) of [10]", 4, "[5, 10) of [10]", 5, "two: tensor w lacks the elements [4, 5)");
+    expect_refused("[1, 4) of [10]", 3, "[4, 10) of [10]", 6, "one: tensor w lacks the elements [0, 1)");
+    expect_refused("[4, 9) of [10]", 5, "[0, 4) of [10]", 4, "one: tensor w lacks the elements [9, 10)");
     expect_refused("[0, 6) of [10]", 6, "[5, 10) of [10]", 5,
-                   "two: tensor w: its elements from 5 on are in one too");
-    expect_refused("[0, 5) of [10]", 5, "[0, 5) of [10]", 5, "its elements from 0 on are in");
+                   "two: tensor w: its elements from 5 on are also in one");
+    expect_refused("[0, 5) of [10]", 5, "[0, 5) of [10]", 5, "its elements from 0 on are also in");
     expect_refused("[0, 5) of [10]", 5, "[5, 10) of [2, 5]", 5,
-                   "two: tensor w is a slice of F32 [2, 5], but of F32 [10] in one");
+                   "two: tensor w is a slice of F32 [2, 5] here, but of F32 [10] in one");
     static const char *const words[] = {"",
                                         "whole",
                                         "[0, 4)",

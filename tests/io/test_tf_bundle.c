@@ -237,7 +237,7 @@ static void test_entries(void)
         {BYTES("\x08\x01\x12\x04\x12\x02\x08\x01\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x28\x04"),
          "is not inside its shard"},
         {BYTES("\x08\x01\x12\x04\x12\x02\x08\x04\x18\x01\x28\x10"),
-         "in a shard that the bundle does not have"},
+         "in a shard that the checkpoint does not have"},
         {BYTES("\x08\x01\x12\x0d\x12\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x28\x10"),
          "impossible shape"},
         {BYTES("\x08\x01\x12\x0c\x12\x0a\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x28\x10"),
@@ -262,7 +262,7 @@ static void test_entries(void)
         {BYTES(""), "0 shards"},
         {BYTES("\x08\xa0\x8d\x06"), "100000 shards"},
         {BYTES("\x08\x01\x10\x01"), "on a big-endian machine"},
-        {BYTES("\x08\x02"), "has 2 shards, but 1 are here"},
+        {BYTES("\x08\x02"), "names 2 shards, but 1 were given"},
         {BYTES("\x08"), "header is damaged"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -353,7 +353,7 @@ static void test_bounds(void)
     }
     table_restarts(&block);
     EXPECT_ERROR(try_block(block.data, block.n, SORTED_TABLE_PLAIN), STATUS_DATA,
-                 "more than the limit of 256 MiB");
+                 "more memory than the limit of 256 MiB");
 
     table_block(&t, BYTES("\0\1\1ab" END), SORTED_TABLE_PLAIN);
     struct buf twice = {0};

@@ -310,9 +310,9 @@ static void test_tensors(void)
         {{"FloatStorage", "0", 6, INT64_MAX, 1, 1, {1}, {1}}, outside},
         {{"FloatStorage", "0", 6, 0, 9, 9, {1, 1, 1, 1, 1, 1, 1, 1, 1}, {0}}, "9 dims; the limit is 8"},
         {{"FloatStorage", "0", 6, 0, 2, 1, {1, 1}, {1}}, "arguments that are not a tensor's"},
-        {{"FloatStorage", "0", 5, 0, 1, 1, {1}, {1}}, "storage 0 has 24 bytes, but by its pickle 20"},
-        {{"DoubleStorage", "0", 6, 0, 1, 1, {1}, {1}}, "storage 0 has 24 bytes, but by its pickle 48"},
-        {{"FloatStorage", "0", big << 22, 0, 1, 1, {1}, {1}}, "which is impossible"},
+        {{"FloatStorage", "0", 5, 0, 1, 1, {1}, {1}}, "storage 0 has 24 bytes, but its pickle says 20"},
+        {{"DoubleStorage", "0", 6, 0, 1, 1, {1}, {1}}, "storage 0 has 24 bytes, but its pickle says 48"},
+        {{"FloatStorage", "0", big << 22, 0, 1, 1, {1}, {1}}, "which no file can hold"},
         {{"FloatStorage", "0", -6, 0, 1, 1, {1}, {1}}, "not a tensor's storage"},
         {{"FloatStorage", "1", 6, 0, 1, 1, {1}, {1}}, "the storage 1, which the file does not hold"},
         {{"FloatStorage", "../0", 6, 0, 1, 1, {1}, {1}}, "the storage ../0, which the file does not hold"},
@@ -532,7 +532,8 @@ static void test_archives(void)
     zip_fini(&z);
     zip_put(&z, "a/weights.pkl", none, 4);
     zip_finish(&z, "");
-    EXPECT_ERROR(try_file(z.out.data, z.out.n), STATUS_DATA, "not one of torch.save: it has no data.pkl");
+    EXPECT_ERROR(try_file(z.out.data, z.out.n), STATUS_DATA,
+                 "torch.save did not write it: it has no data.pkl");
     zip_fini(&z);
     zip_put(&z, "a/data.pkl", none, 4);
     zip_put(&z, "a/byteorder", "big", 3);
@@ -566,7 +567,7 @@ static void test_legacy(void)
         {PICKLE(MAGIC VERSION LITTLE OBJECT KEYS "\1\0\0\0\0\0\0\0abcd"), NULL},
         {PICKLE(MAGIC VERSION LITTLE OBJECT KEYS "\1\0\0\0\0\0\0\0abc"), "ends in storage 1 of 1"},
         {PICKLE(MAGIC VERSION LITTLE OBJECT KEYS "\2\0\0\0\0\0\0\0abcd"),
-         "storage 0 has 2 elements, but by its pickle 1"},
+         "storage 0 has 2 elements, but its pickle says 1"},
         {PICKLE(MAGIC VERSION LITTLE OBJECT "\x80\x02]."), "lacks a storage that its pickle uses"},
         {PICKLE(MAGIC VERSION LITTLE OBJECT "\x80\x02]X\1\0\0\0001a."),
          "a storage that its pickle does not use"},

@@ -207,7 +207,7 @@ static void test_refused(void)
     expect_refused(
         &k, 40, CASE_ELEMENTS - 40,
         "optimizer-00002-of-00002.safetensors: tensor exp_avg.bert.embeddings.word_embeddings.weight: its "
-        "elements from 40 on are in");
+        "elements from 40 on are also in");
     case_fini(&k);
 }
 

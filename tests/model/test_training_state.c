@@ -241,7 +241,7 @@ static void test_half_folders(void)
 {
     copy_ranks("half/3", 3);
     EXPECT_ERROR(try("half", 3), STATUS_DATA,
-                 "half a checkpoint: it has 3 of the files of its 4 ranks, but no " RANK(3));
+                 "half a checkpoint: it has files of 3 of its 4 ranks, but no " RANK(3));
     copy_ranks("headless/3", 4);
     EXPECT(unlink(path_of("headless/3/" STATES)) == 0, "unlink");
     EXPECT_ERROR(try("headless", 3), STATUS_DATA, "has no " STATES);
@@ -252,17 +252,17 @@ static void test_half_folders(void)
     EXPECT_ERROR(try("short", 3), STATUS_DATA, RANK(2));
     copy_ranks("mixed/3", 4);
     copy_file("zero1_2/13/" RANK(1), "mixed/3/" RANK(1), 0);
-    EXPECT_ERROR(try("mixed", 3), STATUS_DATA, "is of 2 ranks, but that of rank 0 of 4");
+    EXPECT_ERROR(try("mixed", 3), STATUS_DATA, "names 2 ranks, but the file of rank 0 names 4");
     copy_ranks("more/3", 4);
     copy_file("zero1_2/13/" RANK(0), "more/3/" RANK(0), 0);
-    EXPECT_ERROR(try("more", 3), STATUS_DATA, "has the file of rank 3, but that of rank 0 is of 2 ranks");
+    EXPECT_ERROR(try("more", 3), STATUS_DATA, "has a file of rank 3, but the file of rank 0 names 2 ranks");
     copy_ranks("other/3", 4);
     copy_file("zero1_2/13/" STATES, "other/3/" STATES, 0);
-    EXPECT_ERROR(try("other", 3), STATUS_DATA, "is of 2 ranks, the files of the optimizer of 4");
+    EXPECT_ERROR(try("other", 3), STATUS_DATA, "names 2 ranks, but the optimizer has files of 4");
     copy_ranks("twins/3", 4);
     copy_file("zero2_4/3/" RANK(0), "twins/3/" RANK(1), 0);
     EXPECT_ERROR(try("twins", 3), STATUS_DATA,
-                 "the fp32 weights of rank 1, rounded to bf16, are not those of " STATES);
+                 "the fp32 weights of rank 1, rounded to bf16, differ from " STATES);
     copy_ranks("later/3", 4);
     copy_file("zero_later/3/" RANK(1), "later/3/" RANK(1), 0);
     EXPECT_ERROR(try("later", 3), STATUS_DATA, "the optimizer of rank 1 is at step 4");
@@ -279,11 +279,11 @@ static void test_refused(void)
         {"bad_steps", "counted 5 steps of one parameter and 4 of another"},
         {"bad_order", "the moments cannot be told apart"},
         {"bad_masters", "its \"master params\" are not the 46 weights"},
-        {"bad_huge", "no possible shape for"},
-        {"bad_large", "they are of different checkpoints"},
-        {"bad_small", "they are of different checkpoints"},
-        {"bad_stage", "is of ZeRO 3"},
-        {"bad_many", "says that it is of 1000000000 ranks"},
+        {"bad_huge", "an impossible shape for"},
+        {"bad_large", "belong to different checkpoints"},
+        {"bad_small", "belong to different checkpoints"},
+        {"bad_stage", "was written by ZeRO stage 3"},
+        {"bad_many", "names 1000000000 ranks"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct status s = try(bad[i].folder, -1);

@@ -42,8 +42,8 @@ static void compare_pages(struct corpus *c)
     if (!c->options.quiet) {
         log_warning("the index lists %lld pages of %s, and %lld were read whole: %s", (long long)listed,
                     stream->path, (long long)n,
-                    n > listed           ? "the index was cut, or is of another dump; all pages are used"
-                    : stream->ends_early ? "the dump was cut; download the rest"
+                    n > listed ? "the index is cut short, or belongs to another dump; all pages are used"
+                    : stream->ends_early ? "the dump is cut short; download the rest"
                                          : "the dump has lost pages; download it again");
     }
 }
@@ -113,7 +113,7 @@ struct status corpus_seek(struct corpus *c, struct corpus_place place)
 {
     if (place.file > c->files.n) {
         return status_error(STATUS_DATA,
-                            "the inputs have %lld files, so reading cannot continue in number %lld",
+                            "the inputs have %lld files, so reading cannot continue in file %lld",
                             (long long)c->files.n, (long long)place.file + 1);
     }
     source_close(&c->source);

@@ -10,9 +10,9 @@
 const char *const document_fault_texts[] = {
     [DOCUMENT_LINE_TOO_LONG] = "is longer than 16 MiB",
     [DOCUMENT_LINE_NOT_UTF8] = "is not UTF-8",
-    [DOCUMENT_LINE_NOT_JSON] = "is no JSON object",
+    [DOCUMENT_LINE_NOT_JSON] = "is not a JSON object",
     [DOCUMENT_LINE_WITHOUT_KEY] = "lacks the key of --json_keys",
-    [DOCUMENT_LINE_NO_STRING] = "has another value than a string for the key of --json_keys",
+    [DOCUMENT_LINE_NO_STRING] = "has a value that is not a string for the key of --json_keys",
 };
 
 struct document_encoder {

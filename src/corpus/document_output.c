@@ -35,7 +35,7 @@ struct status document_output_check(const struct document_output *o, const struc
         make_path(path, o->prefix, suffixes[i]);
         TRY(input_guard_check_file(inputs, "--output_prefix", path));
         if (!overwrite && access(path, F_OK) == 0) {
-            return status_error(STATUS_USAGE, "%s is there already; --overwrite replaces it", path);
+            return status_error(STATUS_USAGE, "%s already exists; --overwrite replaces it", path);
         }
         TRY(dry_run ? status_ok() : file_check_output(path, 0));
     }

@@ -61,13 +61,13 @@ static struct status judge(struct run *r, const char *path, const struct documen
 {
     const char *what = document_fault_texts[line->fault];
     if (++r->n_bad > r->config->max_bad_lines) {
-        return status_error(STATUS_DATA,
-                            "%s:%" PRId64
-                            ": the line %s; --max_bad_lines N passes over N such lines, and this "
-                            "is number %" PRId64,
-                            path, line->number, what, r->n_bad);
+        return status_error(
+            STATUS_DATA,
+            "%s:%" PRId64
+            ": the line %s; --max_bad_lines N skips up to N such lines, and this is number %" PRId64,
+            path, line->number, what, r->n_bad);
     }
-    log_warning("%s:%" PRId64 ": the line %s; it is left out", path, line->number, what);
+    log_warning("%s:%" PRId64 ": the line %s, so it is skipped", path, line->number, what);
     return status_ok();
 }
 

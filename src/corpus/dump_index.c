@@ -18,7 +18,7 @@ enum {
     LINES_BETWEEN = 1 << 14, /* two looks at the clock */
 };
 
-static const char *const leave_out = "or leave the index out of the inputs: the text is the same without it";
+static const char *const leave_out = "or leave the index out of the inputs: the text is the same";
 
 /* ---- lines ---- */
 
@@ -182,8 +182,8 @@ static struct status not_its_dump(const struct reading *r)
 {
     return status_error(
         STATUS_DATA,
-        "%s is not the index of %s: by its line %lld a bzip2 stream begins at byte %llu of the dump, where "
-        "none does; give the index of the same date, and the dump with \"multistream\" in its name, %s",
+        "%s is not the index of %s: its line %lld says that a bzip2 stream begins at byte %llu of the dump, "
+        "but none does; give the index of the same date, and the dump with \"multistream\" in its name, %s",
         r->index->path, r->dump->path, (long long)r->reader.line, (unsigned long long)r->offset, leave_out);
 }
 
@@ -195,12 +195,12 @@ static struct status check_offset(struct reading *r)
         return status_ok();
     }
     if (r->offset + STREAM_HEAD > r->stream.file_bytes) {
-        return status_error(
-            STATUS_DATA,
-            "%s is cut: by line %lld of its index %s a stream of pages begins at byte %llu, and the file has "
-            "only %llu bytes; download the rest, or leave the index out of the inputs to use what is there",
-            r->dump->path, (long long)r->reader.line, r->index->path, (unsigned long long)r->offset,
-            (unsigned long long)r->stream.file_bytes);
+        return status_error(STATUS_DATA,
+                            "%s is cut short: line %lld of its index %s names a stream of pages at byte "
+                            "%llu, but the file has only %llu bytes; download the rest, or leave the index "
+                            "out of the inputs to use what is there",
+                            r->dump->path, (long long)r->reader.line, r->index->path,
+                            (unsigned long long)r->offset, (unsigned long long)r->stream.file_bytes);
     }
     if (r->offset >= r->check_behind) {
         r->check_behind = r->offset + r->stream.file_bytes / N_CHECKS;

@@ -32,9 +32,9 @@ static const struct signature {
     STARTS("PK\x03\x04", "a zip archive, or a document or model in one",
            "unpack it, or save it as plain text, first"),
     {257, "ustar", 5, {"a tar archive", UNPACK("tar xf"), false}},
-    STARTS("\x89HDF", "an HDF5 file", "samples in HDF5 are an --input_dir of `kiln pretrain` as they are"),
-    STARTS("MMIDIDX\0", "the index of a token store", "a token store is an --input_dir of `kiln pretrain`"),
-    STARTS("PAR1\x15", "a Parquet file", "write its column of text to plain text first"),
+    STARTS("\x89HDF", "an HDF5 file", "give HDF5 samples to `kiln pretrain --input_dir` as they are"),
+    STARTS("MMIDIDX\0", "the index of a token store", "give a token store to `kiln pretrain --input_dir`"),
+    STARTS("PAR1\x15", "a Parquet file", "write its column of text to a plain text file first"),
     STARTS("%PDF-", "a PDF file", "take its text out first (pdftotext)"),
     STARTS("\xff\xfe", "UTF-16",
            "convert it first (iconv -f UTF-16 -t UTF-8), or give --encoding utf-16 to a command that has it"),
@@ -43,7 +43,7 @@ static const struct signature {
 };
 
 static const struct not_text
-    mediawiki = {"a MediaWiki dump (XML)", "it is read as one by --input_format dump, or auto", true},
+    mediawiki = {"a MediaWiki dump (XML)", "read it with --input_format dump, or auto", true},
     xml = {"XML", "take its text out first", true}, html = {"HTML", "take its text out first", true},
     json = {"JSON, but not in lines",
             "write each object to a line of its own first (jq -c '.[]'), with its text in a field \"text\"",

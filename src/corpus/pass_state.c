@@ -228,7 +228,7 @@ static void tell_value(char *text, size_t n, const json_t *value)
     }
 }
 
-static const char *const otherwise = "; give the same, or begin anew with --overwrite";
+static const char *const otherwise = "; give the same as before, or start over with --overwrite";
 
 static struct status compare_settings(const json_t *old, const json_t *now)
 {
@@ -241,8 +241,8 @@ static struct status compare_settings(const json_t *old, const json_t *now)
             char was[80], is[80];
             tell_value(was, sizeof was, before);
             tell_value(is, sizeof is, value);
-            return status_error(STATUS_USAGE, "the run to resume had another %s: %s, and now %s%s", name, was,
-                                is, otherwise);
+            return status_error(STATUS_USAGE, "the run to resume had another %s: %s, now %s%s", name, was, is,
+                                otherwise);
         }
     }
     return status_ok();
@@ -252,7 +252,7 @@ static struct status compare_inputs(const json_t *old, const struct input_files 
 {
     if ((int64_t)json_array_size(old) != f->n) {
         return status_error(STATUS_USAGE,
-                            "the run to resume had %zu input files, and now there are %" PRId64 "%s",
+                            "the run to resume had %zu input files, but now there are %" PRId64 "%s",
                             json_array_size(old), f->n, otherwise);
     }
     for (int64_t i = 0; i < f->n; i++) {
@@ -263,7 +263,7 @@ static struct status compare_inputs(const json_t *old, const struct input_files 
         json_decref(row);
         if (!same) {
             return status_error(STATUS_USAGE, "%s %s since the run to resume began%s", f->files[i].path,
-                                same_path ? "has changed" : "is in another place of the list of inputs",
+                                same_path ? "has changed" : "is in another place in the list of inputs",
                                 otherwise);
         }
     }

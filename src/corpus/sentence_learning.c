@@ -42,8 +42,8 @@ static struct status read_beginning(struct learning *l, struct corpus *c, uint64
     c->options.quiet = quiet;
     if (!failed(s) && !quiet && corpus_unpacked_bytes(c) >= input_bytes &&
         l->n_bytes < SENTENCE_LEARNING_LEAST_BYTES) {
-        log_warning("the first %.1f MB of the input have only %.1f kB of text: where sentences end is not "
-                    "learned from them, and English abbreviations decide",
+        log_warning("the first %.1f MB of the input have only %.1f kB of text, too little to learn "
+                    "abbreviations from; sentences are split with English ones",
                     (double)input_bytes / 1e6, (double)l->n_bytes / 1e3);
     }
     return l->is_full ? status_ok() : s;

@@ -31,7 +31,8 @@ int source_formats_index(const struct source_format *format)
 
 /* One that corpus_open has not looked for. */
 static const struct not_text index_of_dump = {
-    "the index of a multistream dump", "leave it out, or put \"index\" into its name to have it used", true};
+    "the index of a multistream dump", "leave it out, or put \"index\" into its name, and kiln uses it",
+    true};
 
 /* The user may choose to read a file that consists of characters as prose. */
 static struct status check_text(const struct source_format *wanted, const char *path, const char *head,
@@ -45,8 +46,7 @@ static struct status check_text(const struct source_format *wanted, const char *
     return found == NULL
                ? status_ok()
                : not_text_refuse(found, path,
-                                 found->is_readable ? "; --input_format text reads it as prose all the same"
-                                                    : "");
+                                 found->is_readable ? "; --input_format text reads it as text anyway" : "");
 }
 
 /* The last row, of those that convert or of the others, that recognises the beginning of a file; NULL:

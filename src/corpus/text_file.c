@@ -95,7 +95,7 @@ struct status text_file_refuse_nul(const struct text_file *f)
                ? status_ok()
                : status_error(
                      STATUS_DATA,
-                     "%s holds NUL bytes: it is not text, or it is UTF-16: then give --encoding utf-16",
+                     "%s holds NUL bytes: it is not text, or it is UTF-16, which needs --encoding utf-16",
                      f->path);
 }
 

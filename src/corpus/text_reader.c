@@ -125,7 +125,7 @@ static struct status check_block(struct text_reader *r)
     if (bad < r->n && (!is_cut || r->n - bad >= UTF8_MAX_BYTES)) {
         return status_error(STATUS_DATA,
                             "%s is not UTF-8: byte %llu is 0x%02x; give its --encoding, such as latin-1, or "
-                            "replace such bytes by U+FFFD with --replace_invalid_utf8%s",
+                            "replace such bytes with U+FFFD by --replace_invalid_utf8%s",
                             r->path, (unsigned long long)(r->buffer_at + bad), (unsigned char)r->buffer[bad],
                             r->stream.kind == &gzip_stream ? "; `gzip -t` says whether the file is damaged"
                                                            : "");
@@ -192,7 +192,7 @@ struct status text_reader_seek(struct text_reader *r, struct text_place place)
     size_t skip = (size_t)(place.offset - r->buffer_at);
     if (skip > r->n) {
         return status_error(
-            STATUS_DATA, "%s has %llu bytes, so reading cannot continue at byte %llu: it has changed",
+            STATUS_DATA, "%s has %llu bytes, so reading cannot continue at byte %llu: the file has changed",
             r->path, (unsigned long long)(r->buffer_at + r->n), (unsigned long long)place.offset);
     }
     r->at = r->checked = skip;

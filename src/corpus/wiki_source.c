@@ -36,7 +36,7 @@ static void take_attribute(struct buf *out, struct text_line line, const char *n
 static void end_unclosed(struct source *s, const char *by)
 {
     if (!s->reader.stream.quiet) {
-        log_warning("%s line %lld: %s before the </doc> of the document: it is used as far as it goes",
+        log_warning("%s line %lld: %s before the </doc> of the document, whose text up to there is used",
                     s->reader.path, (long long)s->reader.line, by);
     }
     s->counts->n_unclosed++;

@@ -69,8 +69,8 @@ static struct status make_names(struct partial *f)
 {
     const char *path = f->d->path;
     if (strlen(path) + sizeof ".part.from" > FILE_PATH_BYTES) {
-        return status_error(STATUS_USAGE, "the path %.60s... is too long; at most %d bytes are possible",
-                            path, (int)(FILE_PATH_BYTES - sizeof ".part.from"));
+        return status_error(STATUS_USAGE, "the path %.60s... is too long; the limit is %d bytes", path,
+                            (int)(FILE_PATH_BYTES - sizeof ".part.from"));
     }
     snprintf(f->part, sizeof f->part, "%s.part", path);
     snprintf(f->from, sizeof f->from, "%s.part.from", path);
@@ -248,12 +248,12 @@ static struct status judge(struct partial *f, const struct http_answer *answer)
     }
     if (answer->code == 206 && (answer->begin != f->have || (f->total >= 0 && answer->total != f->total))) {
         f->restart = true;
-        return status_error(STATUS_IO, "%s: the server sends another range than the one asked for", d->url);
+        return status_error(STATUS_IO, "%s: the server sends another range than kiln asked for", d->url);
     }
     if (answer->code == 206 && f->have > 0 &&
         strcmp(answer->validator, f->validator) != 0) { /* RFC 9110 section 15.3.7.3 */
         f->restart = true;
-        return status_error(STATUS_IO, "%s: the server sends the rest of another version of the file",
+        return status_error(STATUS_IO, "%s: the server sends the rest of another version of this file",
                             d->url);
     }
     if (f->manner->most_bytes > 0 && answer->total > f->manner->most_bytes) {
@@ -277,7 +277,7 @@ static struct status begin(void *context, const struct http_answer *answer)
     TRY(judge(f, answer));
     if (answer->code == 200) {
         if (f->have > 0) {
-            log_info("%s: the server sends it from the start", f->d->path);
+            log_info("%s: the server does not resume it; downloading from the start", f->d->path);
         }
         TRY(cut_part(f));
     } else {

@@ -35,7 +35,7 @@ struct status fetch_plan_init(struct fetch_plan *plan, const struct fetch_reques
 {
     *plan = (struct fetch_plan){.request = *request};
     if (!is_language(request->language)) {
-        return status_error(STATUS_USAGE, "'%s' is no language code, such as en, de or simple",
+        return status_error(STATUS_USAGE, "'%s' is not a language code, such as en, de or simple",
                             request->language);
     }
     if (request->mirror != NULL && !is_http(request->mirror)) {
@@ -166,9 +166,8 @@ static struct status unknown_source(const char *name)
     for (const struct fetch_source *s = fetch_source_first(); s->name != NULL; s++) {
         buf_printf(&b, "%s%s", b.n > 0 ? ", " : "", s->name);
     }
-    struct status s =
-        status_error(STATUS_USAGE, "no source is called '%.60s'; there are %s; --url fetches any file", name,
-                     buf_text(&b));
+    struct status s = status_error(
+        STATUS_USAGE, "there is no source '%.60s', only %s; --url fetches any file", name, buf_text(&b));
     buf_fini(&b);
     return s;
 }
@@ -206,7 +205,7 @@ struct status fetch_plan_url(struct fetch_plan *plan, const char *url, const cha
         n -= step;
     }
     if (n == 0 || path[0] == '.' || memchr(path, '\\', n) != NULL) {
-        return status_error(STATUS_USAGE, "'%.200s' does not end with a possible file name", url);
+        return status_error(STATUS_USAGE, "'%.200s' does not end with a valid file name", url);
     }
     TRY(add_item(plan, &item));
     buf_puts(&b, url);
@@ -344,7 +343,7 @@ static struct status find_published_sum(const struct fetch_plan *plan, struct fe
     TRY(s);
     const char *sum = sum_list_find(&list, last_name(item->url));
     if (sum == NULL) {
-        log_warning("%s has no checksum of %s, so only its length is checked", path, last_name(item->url));
+        log_warning("%s has no checksum for %s, so only its length is checked", path, last_name(item->url));
     }
     snprintf(item->sum, sizeof item->sum, "%s", sum == NULL ? "" : sum);
     sum_list_fini(&list);

@@ -50,7 +50,7 @@ static struct status open_library(void)
     }
     TRY(shared_library_open(KILN_CURL_LIBRARY, "libcurl4", symbols));
     if (lib.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        return status_error(STATUS_INTERNAL, "%s does not begin", KILN_CURL_LIBRARY);
+        return status_error(STATUS_INTERNAL, "%s cannot be initialised", KILN_CURL_LIBRARY);
     }
     lib.is_open = true;
     return status_ok();
@@ -184,7 +184,7 @@ static struct status explain(const struct transfer *t, enum http_end end, CURLco
         return status_error(STATUS_PREEMPTED, "%s: stopped by a signal", url);
     }
     if (code == CURLE_UNSUPPORTED_PROTOCOL) {
-        return status_error(STATUS_DATA, "%s: a redirect of the server is not followed: %s", url, why);
+        return status_error(STATUS_DATA, "%s: kiln does not follow the server's redirect: %s", url, why);
     }
     return status_error(STATUS_DATA, "%s: %s", url, why);
 }

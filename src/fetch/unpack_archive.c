@@ -83,7 +83,7 @@ struct unpacking {
 static struct status damaged(const struct unpacking *u)
 {
     const char *why = lib.error_string(u->archive);
-    return status_error(STATUS_DATA, "%s is damaged, or not of the format of its suffix: %s", u->path,
+    return status_error(STATUS_DATA, "%s is damaged, or its format does not match its suffix: %s", u->path,
                         why == NULL ? "it cannot be read" : why);
 }
 
@@ -97,9 +97,9 @@ static struct status read_block(struct unpacking *u, size_t *n)
     }
     u->n_bytes += got;
     if (u->n_bytes > u->most_bytes) {
-        return status_error(STATUS_DATA,
-                            "%s unpacks to more than %lld bytes, %d times its size: it is not unpacked",
-                            u->path, (long long)u->most_bytes, (int)MOST_RATIO);
+        return status_error(
+            STATUS_DATA, "%s unpacks to more than %lld bytes, %d times its size, so kiln does not unpack it",
+            u->path, (long long)u->most_bytes, (int)MOST_RATIO);
     }
     if ((uint64_t)u->n_bytes > u->free_bytes) {
         return status_error(STATUS_IO,
@@ -128,7 +128,7 @@ static struct status check_stream(struct byte_stream *s, unsigned char *block, b
     }
     if (s->at_gap || s->ends_early || s->n_damaged > 0) {
         return status_error(STATUS_DATA,
-                            "%s is damaged: what it holds is not all there, or its checksum is wrong", path);
+                            "%s is damaged: its contents are incomplete, or its checksum is wrong", path);
     }
     return !is_tar || n_zero >= TAR_END
                ? status_ok()
@@ -166,7 +166,7 @@ static struct status unpack_file(struct unpacking *u, const char *target)
     }
     int filter = lib.filter_code(u->archive, 0);
     if (filter != ARCHIVE_FILTER_GZIP && filter != ARCHIVE_FILTER_BZIP2) {
-        return status_error(STATUS_DATA, "%s is not compressed, whatever its suffix says", u->path);
+        return status_error(STATUS_DATA, "%s is not compressed, although its suffix says so", u->path);
     }
     TRY(file_writer_open(&w, target));
     struct status s = status_ok();
@@ -230,7 +230,7 @@ static struct status unpack_entry(struct unpacking *u, struct archive_entry *ent
     if (name[0] == '\0') {
         return type == AE_IFDIR
                    ? status_ok()
-                   : status_error(STATUS_DATA, "%s has a file with the name of its own folder", u->path);
+                   : status_error(STATUS_DATA, "%s has a file with the name of its own directory", u->path);
     }
     snprintf(path, sizeof path, "%s/%s", directory, name);
     if (strlen(path) >= FILE_PATH_BYTES) {
@@ -258,7 +258,7 @@ static struct status unpack_entries(struct unpacking *u, const char *directory, 
             return damaged(u);
         }
         if (n >= MOST_ENTRIES) {
-            return status_error(STATUS_DATA, "%s has more than %d files: it is not unpacked", u->path,
+            return status_error(STATUS_DATA, "%s has more than %d files, so kiln does not unpack it", u->path,
                                 MOST_ENTRIES);
         }
         TRY(unpack_entry(u, entry, directory, top));
@@ -312,7 +312,7 @@ struct status unpack_archive(const char *target, enum unpack_kind kind, const ch
     CHECK(kind != UNPACK_NONE, "%s is not an archive", archive);
     TRY(open_library());
     if (file_exists(target)) {
-        return status_error(STATUS_USAGE, "%s, to which %s would be unpacked, already exists", target,
+        return status_error(STATUS_USAGE, "%s already exists, so %s cannot be unpacked there", target,
                             archive);
     }
     TRY(regular_file_open(&fd, &n, archive));

@@ -60,16 +60,17 @@ struct status added_tokens_add(struct added_tokens *l, const char *content, size
     const struct added_token *there = find_content(l, content, n);
     if (there != NULL) {
         if (there->id != token.id) {
-            log_warning("%s: the added token '%.60s' has id %d here, but %d in another file, which is used",
-                        source, content, token.id, there->id);
+            log_warning(
+                "%s: the added token '%.60s' has id %d here, but %d in another file, whose id is used",
+                source, content, token.id, there->id);
         }
         return status_ok();
     }
     if (n == 0 || n > MOST_BYTES || token.id < 0 || token.id >= MOST_ID) {
-        return status_error(STATUS_DATA,
-                            "%s: the added token '%.60s' with id %d cannot be: it must have 1 to %d bytes "
-                            "and an id from 0 on",
-                            source, content, token.id, MOST_BYTES);
+        return status_error(
+            STATUS_DATA,
+            "%s: the added token '%.60s' has id %d; it must have 1 to %d bytes and an id of 0 or more",
+            source, content, token.id, MOST_BYTES);
     }
     TRY(grow(l));
     token.at = l->text.n;

@@ -16,7 +16,7 @@ static struct status read_line(struct bpe_merges *m, const char *line, size_t n,
     size_t n_left = space == NULL ? 0 : (size_t)(space - line);
     if (n_left == 0 || n_left + 1 == n || memchr(space + 1, ' ', n - n_left - 1) != NULL) {
         return status_error(STATUS_DATA,
-                            "%s:%lld: a line must be two pieces with a space between, but it is '%.*s'",
+                            "%s:%lld: a line must have two pieces with a space between them, but is '%.*s'",
                             source, (long long)number, n > 60 ? 60 : (int)n, line);
     }
     return bpe_merges_add(m, (struct text_bytes){line, n_left},
@@ -68,8 +68,8 @@ static struct status check_neutral(const json_t *model, const char *source)
                           (json_is_number(value) && json_number_value(value) == 0);
         if (!is_neutral) {
             return status_error(STATUS_DATA,
-                                "%s: the model's \"%s\" is set, which would give other ids than kiln's "
-                                "byte-level BPE; only its absence is supported",
+                                "%s: the model's \"%s\" is set; kiln's byte-level BPE does not support it "
+                                "and would give other ids",
                                 source, keys[i]);
         }
     }
@@ -84,8 +84,8 @@ static struct status read_byte_level(bool *splits, const json_t *part, const cha
     TRY(json_get_bool(part, source, "add_prefix_space", false, &prefix));
     TRY(json_get_bool(part, source, "use_regex", false, splits));
     return prefix ? status_error(STATUS_DATA,
-                                 "%s: \"add_prefix_space\" is true, but only false is supported: text is "
-                                 "encoded as it is",
+                                 "%s: \"add_prefix_space\" is true, but kiln supports only false: it puts no "
+                                 "space before a text",
                                  source)
                   : status_ok();
 }
@@ -164,7 +164,7 @@ struct status bpe_json_read(struct bpe *bpe, struct added_tokens *added, const j
     if (normalizer != NULL && !json_is_null(normalizer)) {
         return status_error(
             STATUS_DATA,
-            "%s has a normalizer, which would change the text; byte-level BPE is supported without one",
+            "%s has a normalizer, which would change the text; kiln supports byte-level BPE only without one",
             source);
     }
     TRY(check_neutral(model, source));

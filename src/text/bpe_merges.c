@@ -165,7 +165,7 @@ struct status bpe_merges_init(struct bpe_merges *m, const json_t *pieces, const 
     size_t n = json_object_size(pieces);
     *m = (struct bpe_merges){0};
     if (n == 0 || n > BPE_MOST_PIECES) {
-        return status_error(STATUS_DATA, "%s has %zu pieces; 256 to %d are possible", source, n,
+        return status_error(STATUS_DATA, "%s has %zu pieces; it must have 256 to %d", source, n,
                             BPE_MOST_PIECES);
     }
     memset(m->of_character, -1, sizeof m->of_character);
@@ -278,16 +278,17 @@ struct status bpe_merges_add(struct bpe_merges *m, struct text_bytes left, struc
     buf_fini(&bytes);
     TRY(s);
     if (merge.id < 0) {
-        return status_error(STATUS_DATA, "%s:%lld: the merge '%.*s' and '%.*s' %s no piece of the vocabulary",
+        return status_error(STATUS_DATA, "%s:%lld: the merge '%.*s' and '%.*s' %s not in the vocabulary",
                             source, (long long)line, (int)left.n, left.bytes, (int)right.n, right.bytes,
-                            merge.left >= 0 && merge.right >= 0 ? "makes" : "joins what is");
+                            merge.left >= 0 && merge.right >= 0 ? "makes a piece that is"
+                                                                : "joins a piece that is");
     }
     TRY(make_room(m, source));
     struct bpe_merge *slot = find_slot(m, merge.left, merge.right);
     if (slot->left >= 0) {
-        return status_error(
-            STATUS_DATA, "%s:%lld: the merge '%.*s' and '%.*s' is there already, as number %d", source,
-            (long long)line, (int)left.n, left.bytes, (int)right.n, right.bytes, slot->rank + 1);
+        return status_error(STATUS_DATA, "%s:%lld: the merge '%.*s' and '%.*s' repeats merge %d", source,
+                            (long long)line, (int)left.n, left.bytes, (int)right.n, right.bytes,
+                            slot->rank + 1);
     }
     *slot = merge;
     m->n_merges++;

@@ -31,7 +31,8 @@ struct status encoding_open(struct encoding *e, const char *name)
     if (converter == (iconv_t)-1) { /* NOLINT(performance-no-int-to-ptr): so iconv says it */
         return status_error(
             STATUS_USAGE,
-            "--encoding is \"%.60s\", which this machine does not know; `iconv -l` lists what it does", name);
+            "--encoding is \"%.60s\", which this machine does not know; `iconv -l` lists those it knows",
+            name);
     }
     e->converter = converter;
     return status_ok();

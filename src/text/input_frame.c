@@ -45,7 +45,7 @@ static struct status read_type(struct reading *r, const json_t *piece, bool *is_
         return status_error(STATUS_DATA,
                             "%s: the post_processor's \"%s\" has a type_id %lld%s; only segment 0, then "
                             "segment 1, is supported",
-                            r->source, r->key, (long long)type, type == 0 ? " behind a 1" : "");
+                            r->source, r->key, (long long)type, type == 0 ? " after a 1" : "");
     }
     *is_first = type == 0;
     r->is_second = type == 1;
@@ -59,7 +59,7 @@ static struct status read_text(struct reading *r, const json_t *piece)
     bool is_first;
     TRY(json_get_string(piece, r->source, "id", true, &name));
     if (r->n_texts == 2 || strcmp(name, names[r->n_texts]) != 0) {
-        return wrong(r, "needs A once and then, of a pair, B; it has ", name);
+        return wrong(r, "must have A once, then for a pair B once, but has ", name);
     }
     TRY(read_type(r, piece, &is_first));
     *(r->n_texts++ == 0 ? &r->form.a_first : &r->form.b_first) = is_first;
@@ -81,10 +81,10 @@ static struct status read_special(struct reading *r, const json_t *piece, const 
     for (size_t i = 0; i < json_array_size(ids); i++) {
         const json_t *id = json_array_get(ids, i);
         if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX) {
-            return wrong(r, "has a token whose id is no id: ", name);
+            return wrong(r, "has a token with an invalid id: ", name);
         }
         if (place->n == INPUT_FRAME_MOST) {
-            return wrong(r, "has more than 4 special tokens at one place, the last of them ", name);
+            return wrong(r, "has more than 4 special tokens in one place, the last is ", name);
         }
         place->ids[place->n++] = (int32_t)json_integer_value(id);
         r->form.n_first += is_first;

@@ -115,8 +115,7 @@ void tokenizer_fini(struct tokenizer *t)
 struct status tokenizer_set_lower_case(struct tokenizer *t, bool lower_case)
 {
     if (lower_case && !t->kind->has_letter_case) {
-        return status_error(STATUS_USAGE,
-                            "a %s tokenizer reads text as it is and cannot lower its case; leave that out",
+        return status_error(STATUS_USAGE, "a %s tokenizer keeps the case of text; leave out --do_lower_case",
                             t->kind->name);
     }
     t->lower_case = lower_case;
@@ -128,7 +127,7 @@ struct status tokenizer_require(const struct tokenizer *t, unsigned wanted, cons
     for (int i = 0; i < SPECIAL_COUNT; i++) {
         if ((wanted >> i & 1) != 0 && t->special[i] < 0) {
             return status_error(STATUS_DATA,
-                                "the vocabulary, of a %s tokenizer, has no %s token, which %s needs; take a "
+                                "the vocabulary of this %s tokenizer has no %s token, which %s needs; use a "
                                 "vocabulary that has one",
                                 t->kind->name, special_names[i], what);
         }
@@ -198,7 +197,7 @@ struct status tokenizer_scratch_init(struct tokenizer_scratch *s, const struct t
 {
     *s = (struct tokenizer_scratch){.tokenizer = t};
     if (t->n == 0) {
-        return status_error(STATUS_DATA, "the vocabulary is not known, so no text can be encoded");
+        return status_error(STATUS_DATA, "the model has no vocabulary, so kiln cannot encode text");
     }
     return t->kind->scratch_create(&s->own, t);
 }

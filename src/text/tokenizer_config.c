@@ -21,7 +21,7 @@ static struct status check_class(const json_t *object, bool any_class, const cha
         }
     }
     return status_error(STATUS_DATA, "%s: \"tokenizer_class\" is \"%.60s\"; %s", source, name,
-                        any_class ? "kiln has those of BERT, GPT-2 and BLOOM"
+                        any_class ? "kiln supports the tokenizers of BERT, GPT-2 and BLOOM"
                                   : "only BertTokenizer is supported");
 }
 
@@ -56,7 +56,7 @@ static struct status parse_object(struct tokenizer_config *c, const json_t *obje
                                   const char *source)
 {
     if (!json_is_object(object)) {
-        return status_error(STATUS_DATA, "%s: the top must be a JSON object {...}", source);
+        return status_error(STATUS_DATA, "%s: the file must hold one JSON object {...}", source);
     }
     TRY(check_class(object, any_class, source));
     TRY(parse_length(c, object, source));

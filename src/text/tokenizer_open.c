@@ -68,8 +68,8 @@ static struct status open_file(struct tokenizer *t, struct added_tokens *added, 
     TRY(open_bpe_json(t, added, &found, path));
     if (!found) {
         return status_error(STATUS_DATA,
-                            "%s is JSON, but no tokenizer.json of a byte-level BPE; vocab.json needs "
-                            "merges.txt beside it (--merge_file), WordPiece its vocab.txt",
+                            "%s is JSON, but not the tokenizer.json of a byte-level BPE; a vocab.json needs "
+                            "merges.txt beside it (--merge_file), and WordPiece needs vocab.txt",
                             path);
     }
     struct status s = tokenizer_set_lower_case(t, lower_case);
@@ -260,8 +260,8 @@ static struct status read_directory(struct tokenizer *t, struct tokenizer_config
         bool lower_case = c->lower_case;
         TRY(read_config(c, path, has_json || is_bpe));
         if (has_json && c->lower_case != lower_case) {
-            log_warning("%s says \"do_lower_case\": %s, but the normalizer of tokenizer.json beside it "
-                        "\"lowercase\": %s; the former is used",
+            log_warning("%s says \"do_lower_case\": %s, but the normalizer of tokenizer.json beside it says "
+                        "\"lowercase\": %s; the first is used",
                         path, c->lower_case ? "true" : "false", lower_case ? "true" : "false");
         }
     }

@@ -192,7 +192,7 @@ static struct status split_lines(struct vocab *v, const char *source)
         at = next;
     }
     if (n_empty > 0) {
-        log_warning("%s: line %d is empty%s: it keeps its id, and no text has it", source, first_empty,
+        log_warning("%s: line %d is empty%s: the line keeps its id, and no text gets it", source, first_empty,
                     n_empty > 1 ? ", as are others" : "");
     }
     return v->n > n_empty ? status_ok()
@@ -202,8 +202,8 @@ static struct status split_lines(struct vocab *v, const char *source)
 static void warn_of_twins(const struct vocab *v, const char *source, int n_twins, int first, int second)
 {
     if (n_twins > 0) {
-        log_warning("%s: lines %d and %d hold the same piece '%.*s'%s: the last one counts, and no text has "
-                    "the other's id",
+        log_warning("%s: lines %d and %d hold the same piece '%.*s'%s: the last one counts, and no text gets "
+                    "the other id",
                     source, first, second, (int)v->lengths[second - 1], v->text + v->starts[second - 1],
                     n_twins > 1 ? ", and there are more such lines" : "");
     }

@@ -116,8 +116,10 @@ static struct status open_file(struct word_tally *t)
     TRY(status_context(temporary_create_file(&file, t->beside), "no file for the words of the text"));
     t->fd = open(file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW); /* the temporary's own is for writing only */
     temporary_remove(&file);
-    return t->fd >= 0 ? status_ok()
-                      : status_error(STATUS_IO, "no file for the words of the text: %s", strerror(errno));
+    return t->fd >= 0
+               ? status_ok()
+               : status_error(STATUS_IO, "cannot create a temporary file for the words of the text: %s",
+                              strerror(errno));
 }
 
 static struct status write_all(struct word_tally *t, const char *bytes, size_t n)
@@ -130,7 +132,7 @@ static struct status write_all(struct word_tally *t, const char *bytes, size_t n
         if (written <= 0) {
             return status_error(STATUS_IO,
                                 "writing the words of the text to a file beside %s failed after %.1f MB: %s; "
-                                "make room there, or write the vocabulary elsewhere",
+                                "free some space there, or write the vocabulary elsewhere",
                                 t->beside, (double)t->file_bytes / 1e6,
                                 written < 0 ? strerror(errno) : "nothing was written");
         }
@@ -223,7 +225,7 @@ static struct status fill(const struct word_tally *t, struct tally_cursor *c, si
         }
         if (got <= 0) {
             return status_error(STATUS_IO, "reading the words of the text from a file beside %s failed: %s",
-                                t->beside, got < 0 ? strerror(errno) : "it has become shorter");
+                                t->beside, got < 0 ? strerror(errno) : "the file has become shorter");
         }
         c->n_block += (size_t)got;
         c->offset += (uint64_t)got;

@@ -71,9 +71,9 @@ expect 0 "the index $index $told" "$kiln" vocab --input both --vocab_file vocab.
 head -c "${streams[30]}" $dump >alone/cut.xml.bz2
 expect 0 "300: 240 kept" check --input alone/cut.xml.bz2
 not_said "warning"
-said_cut="by line 301 of its index $index a stream of pages begins at byte ${streams[30]}, and the file has only ${streams[30]} bytes"
+said_cut="line 301 of its index $index names a stream of pages at byte ${streams[30]}, but the file has only ${streams[30]} bytes"
 for flag in --overwrite --dry_run --check; do
-    expect 65 "alone/cut.xml.bz2 is cut: $said_cut; download the rest, or leave the index out" \
+    expect 65 "alone/cut.xml.bz2 is cut short: $said_cut; download the rest, or leave the index out" \
         prepare --input alone/cut.xml.bz2 $index $flag
     not_said "plan:"
 done
@@ -81,7 +81,7 @@ cmp made/documents.jsonl whole || fail "a dump that is cut changed the output"
 
 # cut in its last pages, behind the last place of the index; damaged in the middle; with a stream too few
 head -c $((streams[39] + 100)) $dump >alone/cut.xml.bz2
-expect 0 "the index lists 400 pages of alone/cut.xml.bz2, and 390 were read whole: the dump was cut" \
+expect 0 "the index lists 400 pages of alone/cut.xml.bz2, and 390 were read whole: the dump is cut short" \
     check --input alone/cut.xml.bz2 $index
 said "10 pages that the indexes of dumps list were not read"
 { head -c $((streams[20] + 60)) $dump; head -c 9 /dev/zero; tail -c +$((streams[20] + 70)) $dump; } >alone/cut.xml.bz2
@@ -89,7 +89,7 @@ expect 0 "the index lists 400 pages of alone/cut.xml.bz2, and 389 were read whol
     check --input alone/cut.xml.bz2 $index # ten in the stream, and one behind the gap
 said "1 damaged parts were left out"
 head -n 395 lines >few.txt
-expect 0 "lists 395 pages of $dump, and 400 were read whole: the index was cut, or is of another dump; all pages are used" \
+expect 0 "lists 395 pages of $dump, and 400 were read whole: the index is cut short, or belongs to another dump; all pages are used" \
     prepare --input few.txt $dump
 cmp made/documents.jsonl whole || fail "an index that is too short changed the output"
 
@@ -99,18 +99,18 @@ refused() # refused TEXT INPUT...
     local text=$1
     shift
     expect 65 "$text" check --input "$@"
-    said "leave the index out of the inputs: the text is the same without it"
+    said "leave the index out of the inputs: the text is the same"
 }
 make_dump ywiki-multistream 50 empress
-refused "$index is not the index of ywiki-multistream.xml.bz2: by its line 11 a bzip2 stream begins" $index \
+refused "$index is not the index of ywiki-multistream.xml.bz2: its line 11 says that a bzip2 stream begins" $index \
     ywiki-multistream.xml.bz2
 sed '250s/.*/<html>/' lines >bad.txt
 refused "line 250 of the index bad.txt is not OFFSET:PAGE_ID:TITLE: '<html>'" bad.txt $dump
 sed '250s/^[0-9]*/99999999999999999999/' lines >bad.txt
 refused "line 250 of the index bad.txt is not OFFSET:PAGE_ID:TITLE: '99999999999999999999:1750:" bad.txt $dump
 awk -F : -v OFS=: 'NR > 250 { $1++ } { print }' lines >bad.txt # as of another date; only some places are looked at
-refused "bad.txt is not the index of $dump: by its line 2" bad.txt $dump
-said "of the dump, where none does"
+refused "bad.txt is not the index of $dump: its line 2" bad.txt $dump
+said "of the dump, but none does"
 awk '{ for (i = 0; i < 100; i++) print }' lines | bzip2 -1 >long.bz2
 head -c $(($(stat -c %s long.bz2) * 2 / 3)) long.bz2 >bad.bz2
 refused "the index bad.bz2 ends in the middle of its data: download it again" bad.bz2 $dump
@@ -175,7 +175,7 @@ said "lines of JSON: 24000: 19200 kept"
 not_said "pages of big"
 rm -rf resumed && mv killed resumed
 mv big/${index##*/} .
-expect 64 "had 2 input files, and now there are 1" "${run[@]}" --resume
+expect 64 "had 2 input files, but now there are 1" "${run[@]}" --resume
 bzip2 -c lines >big/${index##*/}
 expect 64 "has changed since the run to resume began" "${run[@]}" --resume
 echo "test_dump_index: done"

@@ -24,16 +24,16 @@ rm -r download
 
 # flags
 expect 64 "name a source" fetch
-expect 64 "no source is called 'wikipidia'; there are wikipedia, google, squad, oscar" fetch wikipidia
+expect 64 "there is no source 'wikipidia', only wikipedia, google, squad, oscar" fetch wikipidia
 expect 64 "no file of these sources is called 'x*'" fetch squad --only 'x*'
 expect 64 "begins neither with http:// nor with https://" fetch --url file:///etc/passwd
 expect 64 "begins neither with http:// nor with https://" fetch --url ftp://host/file
 expect 64 "begins neither with http:// nor with https://" fetch squad --mirror /mnt/mirror
-expect 64 "does not end with a possible file name" fetch --url http://host/
-expect 64 "does not end with a possible file name" fetch --url http://host/a/..
+expect 64 "does not end with a valid file name" fetch --url http://host/
+expect 64 "does not end with a valid file name" fetch --url http://host/a/..
 expect 64 "is not a checksum" fetch --url http://host/file --md5 12
 expect 64 "are of a --url" fetch squad --md5 981b29407e0affa3b1b156f72073b945
-expect 64 "'../en' is no language code" fetch wikipedia --language ../en
+expect 64 "'../en' is not a language code" fetch wikipedia --language ../en
 echo '<html>' >page
 expect 65 "is not an MD5 or SHA-256" fetch squad --sums page --dry-run
 rm page
@@ -123,7 +123,7 @@ publish https://host/in.tar <whole/in.tar
 expect 0 "unpacked" fetch --url "$server/host/in.tar" --output_dir damaged --unpack yes
 
 head -c 300M /dev/zero | gzip -n | publish https://host/bomb.gz
-expect 65 "100 times its size: it is not unpacked" fetch --url "$server/host/bomb.gz" --output_dir a --unpack yes
+expect 65 "100 times its size, so kiln does not unpack it" fetch --url "$server/host/bomb.gz" --output_dir a --unpack yes
 ln -s /etc link && tar czf links.tar.gz link && rm link
 publish https://host/links.tar.gz <links.tar.gz
 expect 65 "neither a file nor a directory" fetch --url "$server/host/links.tar.gz" --output_dir a --unpack yes

@@ -57,9 +57,9 @@ cmp wide narrow || fail "other ids with four bytes a token"
     printf '{"text": "\xff"}\n\n'
     tail -1 "$golden/lines.jsonl"
 } >bad.jsonl
-expect 65 'bad.jsonl:3: the line is no JSON object' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix bad
+expect 65 'bad.jsonl:3: the line is not a JSON object' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix bad
 expect 65 'bad.jsonl:6: the line is not UTF-8' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix bad --max_bad_lines 3
-grep -q 'bad.jsonl:4: the line lacks the key' err && grep -q 'bad.jsonl:5: the line has another value' err || fail "$(cat err)"
+grep -q 'bad.jsonl:4: the line lacks the key' err && grep -q 'bad.jsonl:5: the line has a value that is not a string' err || fail "$(cat err)"
 [ -z "$(find . -name 'bad_*')" ] || fail "something half written was left: $(ls)"
 "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix bad --max_bad_lines 4 2>err || fail "$(cat err)"
 grep -q '7 lines, 4 bad' err && grep -q '"documents": 3' bad_text_document.json || fail "bad lines are counted: $(cat err)"
@@ -81,7 +81,7 @@ done
 merge=("${prepare[@]}" --merge --output_prefix)
 "${merge[@]}" merged --input first_text_document second_text_document 2>err || fail "$(cat err)"
 cmp merged.bin "$golden/text.bin" && cmp merged.idx "$golden/text.idx" && cmp merged.json one_text_document.json || fail "the merged store"
-expect 64 'merged.bin is there already' "${merge[@]}" merged --input first_text_document second_text_document
+expect 64 'merged.bin already exists' "${merge[@]}" merged --input first_text_document second_text_document
 expect 64 'is one of the stores' "${merge[@]}" merged --overwrite --input merged second_text_document
 expect 65 'vocab' "${merge[@]}" mixed --input first_text_document large_text_document
 truncate -s -2 second_text_document.bin

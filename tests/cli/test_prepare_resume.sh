@@ -148,8 +148,8 @@ again=("$kiln" prepare --input more.txt --vocab_file vocab.txt --do_lower_case -
 same_flags=(--holdout_fraction 0.1 --save_seconds 9)
 expect 64 "--resume continues it, --overwrite begins anew" "${again[@]}" "${same_flags[@]}"
 expect 64 "had another holdout_fraction: 0.1" "${again[@]}" --resume --holdout_fraction 0.2
-expect 64 "had another format: store, and now store,text" "${again[@]}" "${same_flags[@]}" --resume --format store,text
-expect 64 "had 1 input files, and now there are 2" "${again[@]}" "${same_flags[@]}" --resume corpus.txt
+expect 64 "had another format: store, now store,text" "${again[@]}" "${same_flags[@]}" --resume --format store,text
+expect 64 "had 1 input files, but now there are 2" "${again[@]}" "${same_flags[@]}" --resume corpus.txt
 sed 's/night/knight/' vocab.txt >other.txt
 expect 64 "had another vocabulary" "${again[@]}" "${same_flags[@]}" --resume --vocab_file other.txt
 expect 0 "cut/.prepare has a run that was not finished" "${again[@]}" "${same_flags[@]}" --dry_run

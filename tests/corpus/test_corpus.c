@@ -426,7 +426,7 @@ static void reading_goes_on_from_any_place(void)
     struct corpus c;
     EXPECT_OK(corpus_open(&c, &path, 1, options_of("lines", false)));
     struct corpus_place place = {.in_file.text.offset = 4 * DOCUMENT_BYTES};
-    EXPECT_ERROR(corpus_seek(&c, place), STATUS_DATA, "it has changed");
+    EXPECT_ERROR(corpus_seek(&c, place), STATUS_DATA, "the file has changed");
     place.file = 2;
     EXPECT_ERROR(corpus_seek(&c, place), STATUS_DATA, "1 files");
     corpus_close(&c);

@@ -197,7 +197,7 @@ static void test_failure(void)
         {HABIT_WRONG, sum.text, N_BYTES, STATUS_DATA, "removed ", false},
         {HABIT_NO_LENGTH, NULL, -1, STATUS_DATA, "does not say how long the file is", false},
         {HABIT_REDIRECT_LOOP, NULL, -1, STATUS_DATA, "redirects", false},
-        {HABIT_REDIRECT_FILE, NULL, -1, STATUS_DATA, "redirect of the server is not followed", false},
+        {HABIT_REDIRECT_FILE, NULL, -1, STATUS_DATA, "does not follow the server's redirect", false},
         {HABIT_GONE, NULL, -1, STATUS_DATA, "code 404", false},
         {HABIT_CLOSED, NULL, -1, STATUS_UNAVAILABLE, "wait for more than 5 minutes", false},
         {HABIT_SILENT, NULL, -1, STATUS_IO, "gave up after 2 attempts", true},

@@ -194,7 +194,7 @@ static void test_hostile_zip(void)
     expect_refused(absolute, NULL, "leads out of the target");
     expect_refused(link, NULL, "neither a file nor a directory");
     expect_refused(twice, NULL, "the same name twice");
-    expect_refused(own_name, NULL, "name of its own folder");
+    expect_refused(own_name, NULL, "name of its own directory");
     EXPECT(failed(unpack(file_as_folder, NULL)) && !file_exists(target), "a file that is a folder too");
     expect_refused(good, wrong, "the SHA-256 of");
     expect_refused(good, missing, "is missing");
@@ -225,7 +225,7 @@ static void test_damage(void)
     }
     EXPECT_OK(file_write_atomic(archive, "no archive", 10));
     EXPECT_ERROR(unpack_archive(target, UNPACK_DIRECTORY, archive, NULL), STATUS_DATA,
-                 "damaged, or not of the format");
+                 "damaged, or its format does not match");
     EXPECT_ERROR(unpack_archive(target, UNPACK_FILE, archive, NULL), STATUS_DATA, "is not compressed");
     buf_fini(&b);
 }

@@ -371,9 +371,9 @@ static void other_settings_are_refused_by_name(void)
     refuse("model", NULL, "vocab", json_pack("{s:i}", "a", 0), "byte 0x00");
     refuse("model", "vocab", "lo", json_integer(3), "same id 3");
     refuse("model", "vocab", "lo", json_integer(1000000), "whole number");
-    refuse("model", NULL, "merges", json_pack("[s, s]", "l o", "l o"), "there already");
+    refuse("model", NULL, "merges", json_pack("[s, s]", "l o", "l o"), "repeats merge");
     refuse("model", NULL, "merges", json_pack("[s]", "l"), "two pieces with a space");
-    refuse("model", NULL, "merges", json_pack("[[s, s]]", "l", "q"), "makes no piece");
+    refuse("model", NULL, "merges", json_pack("[[s, s]]", "l", "q"), "makes a piece that is not in");
     refuse("model", NULL, "merges", json_pack("[i]", 3), "entry 1");
 }
 
@@ -415,7 +415,7 @@ static void files_are_opened(void)
     EXPECT_OK(tokenizer_open_vocabulary(&t, json_path, false));
     EXPECT(t.hash != hash && t.n_files == 1, "%d files", t.n_files);
     tokenizer_fini(&t);
-    EXPECT_ERROR(tokenizer_open_vocabulary(&t, json_path, true), STATUS_USAGE, "cannot lower");
+    EXPECT_ERROR(tokenizer_open_vocabulary(&t, json_path, true), STATUS_USAGE, "leave out --do_lower_case");
 
     /* the frame of a RoBERTa */
     json_object_set_new(

@@ -184,7 +184,7 @@ static void letter_case_is_chosen_before_encoding(void)
     }
     bytes_tokenizer_init(&t);
     EXPECT_OK(tokenizer_set_lower_case(&t, false));
-    EXPECT_ERROR(tokenizer_set_lower_case(&t, true), STATUS_USAGE, "a byte tokenizer reads text as it is");
+    EXPECT_ERROR(tokenizer_set_lower_case(&t, true), STATUS_USAGE, "a byte tokenizer keeps the case of text");
     EXPECT(!t.lower_case, "what was refused was done");
     tokenizer_fini(&t);
 }
@@ -195,7 +195,7 @@ static void what_is_lacking_is_named(void)
     bytes_tokenizer_init(&t);
     EXPECT_OK(tokenizer_require(&t, 0, "nothing"));
     EXPECT_ERROR(tokenizer_require(&t, 1U << SPECIAL_MASK, "predicting masked tokens"), STATUS_DATA,
-                 "of a byte tokenizer, has no mask token, which predicting masked tokens needs");
+                 "of this byte tokenizer has no mask token, which predicting masked tokens needs");
     t.special[SPECIAL_MASK] = 0;
     EXPECT_OK(tokenizer_require(&t, 1U << SPECIAL_MASK, "predicting masked tokens"));
     EXPECT_ERROR(tokenizer_require(&t, 1U << SPECIAL_MASK | 1U << SPECIAL_SEPARATOR, "a pair"), STATUS_DATA,
@@ -225,7 +225,7 @@ static void stores_take_any_tokenizer(void)
     EXPECT_ERROR(shard_set_check(&shards), STATUS_DATA, "which predicting masked tokens needs");
     t.special[SPECIAL_PAD] = t.special[SPECIAL_BEGIN] = t.special[SPECIAL_SEPARATOR] = 0;
     EXPECT_ERROR(bert_loader_set_tokens(&samples, &t), STATUS_DATA,
-                 "of a byte tokenizer, has no mask token, which predicting masked tokens needs");
+                 "of this byte tokenizer has no mask token, which predicting masked tokens needs");
     EXPECT(samples.vocab_size == -7, "what was refused was set");
     t.special[SPECIAL_MASK] = 9;
     EXPECT_OK(bert_loader_set_tokens(&samples, &t));
@@ -478,11 +478,11 @@ static void strange_frames_are_named(void)
         {"{\"type\": \"TemplateProcessing\"}", "\"single\" must be a list"},
         {TEMPLATE(CLS(0), PAIR), "\"single\" must have the text A"},
         {TEMPLATE(A(0), A(0)), "\"pair\" must have the texts A and B"},
-        {TEMPLATE(B(0), PAIR), "it has B"},
-        {TEMPLATE(A(0), B(0) "," A(1)), "it has B"},
-        {TEMPLATE(A(0), A(0) "," B(1) "," A(1)), "it has A"},
+        {TEMPLATE(B(0), PAIR), "but has B"},
+        {TEMPLATE(A(0), B(0) "," A(1)), "but has B"},
+        {TEMPLATE(A(0), A(0) "," B(1) "," A(1)), "but has A"},
         {TEMPLATE(A(0) "," CLS(2), PAIR), "type_id 2"},
-        {TEMPLATE(A(1) "," SEP(0), PAIR), "type_id 0 behind a 1"},
+        {TEMPLATE(A(1) "," SEP(0), PAIR), "type_id 0 after a 1"},
         {TEMPLATE("{\"SpecialToken\": {\"id\": \"<s>\"}}," A(0), PAIR), "does not list: <s>"},
         {TEMPLATE("{}," A(0), PAIR), "neither a Sequence nor a SpecialToken"},
         {TEMPLATE(CLS(0) "," CLS(0) "," CLS(0) "," CLS(0) "," CLS(0) "," A(0), PAIR),
@@ -500,7 +500,7 @@ static void unknown_vocabularies_encode_nothing(void)
     struct tokenizer_scratch scratch;
     tokenizer_open_unknown(&t);
     EXPECT(t.n == 0 && t.n_files == 1 && t.files[0].n == 0 && t.hash == hash_fnv1a("", 0), "%d pieces", t.n);
-    EXPECT_ERROR(tokenizer_scratch_init(&scratch, &t), STATUS_DATA, "the vocabulary is not known");
+    EXPECT_ERROR(tokenizer_scratch_init(&scratch, &t), STATUS_DATA, "the model has no vocabulary");
     tokenizer_scratch_fini(&scratch);
     tokenizer_fini(&t);
 }

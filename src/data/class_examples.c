@@ -41,8 +41,9 @@ static struct status no_column(const struct table_file *t, const char *name, con
     for (int64_t i = 0; i < t->n_columns; i++) {
         buf_printf(&has, "%s%.40s", i == 0 ? "" : ", ", table_file_name(t, i));
     }
-    const char *more = t->has_names ? " (if the first line of a table is no line of names, add --no_header)"
-                                    : ", by its number: the first line is no line of names";
+    const char *more = t->has_names
+                           ? " (if the first line of the table has no names of columns, add --no_header)"
+                           : ", by its number, since --no_header is given";
     struct status s = status_error(STATUS_DATA, "%s has no column %s; it has %.200s: name one by %s%s",
                                    t->path, name, buf_text(&has), flag, more);
     buf_fini(&has);
@@ -355,7 +356,7 @@ static struct status encode_labels(const struct class_examples *e, int64_t row,
             return wrong_label(e, row, "there is no label", "");
         }
         if (model->problem == PROBLEM_REGRESSION && (!is_number(name, &value) || label >= width)) {
-            return wrong_label(e, row, "not the numbers of this regression: ", name);
+            return wrong_label(e, row, "not one of the numbers of this regression: ", name);
         }
         if (label < 0 && n == 2 && memcmp(name, "-1", n) == 0 && model->problem == PROBLEM_SINGLE_LABEL) {
             return status_ok(); /* GLUE's mark of no label */

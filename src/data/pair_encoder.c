@@ -66,10 +66,9 @@ struct status pair_encoder_add(struct pair_encoder *e, struct labelled_texts *ou
     const struct input_form *form = b != NULL ? &e->frame.pair : &e->frame.one;
     int64_t room = e->max_length - input_form_n_special(form);
     if (room < 0) {
-        return status_error(
-            STATUS_USAGE,
-            "%lld tokens leave no room for a text between the special ones, of which there are %lld",
-            (long long)e->max_length, (long long)input_form_n_special(form));
+        return status_error(STATUS_USAGE,
+                            "%lld tokens leave no room for a text beside the %lld special tokens",
+                            (long long)e->max_length, (long long)input_form_n_special(form));
     }
     e->a.n = e->b.n = 0;
     TRY(tokenizer_encode_ids(e->scratch, &e->a, a.bytes, a.n));

@@ -63,10 +63,10 @@ struct status prefetch_open(struct prefetch *p, const struct batch_source *sourc
         }
         pthread_cond_destroy(&p->changed);
         pthread_mutex_destroy(&p->mutex);
-        s = status_error(STATUS_MEMORY,
-                         "cannot start the thread that makes batches: %s; its stack takes addresses (`ulimit "
-                         "-s`, `ulimit -v`)",
-                         strerror(error));
+        s = status_error(
+            STATUS_MEMORY,
+            "cannot start the thread that makes batches: %s; `ulimit -s` and `ulimit -v` limit its stack",
+            strerror(error));
     }
     batch_step_fini(&p->slots[0].step);
     batch_step_fini(&p->slots[1].step);

@@ -277,5 +277,5 @@ struct status separated_table_read(struct table_file *t, const struct text_file 
     }
     TRY(read_rows(&r));
     return t->n_rows > 0 ? name_columns(&r, o)
-                         : status_error(STATUS_DATA, "%s has nothing but empty lines", t->path);
+                         : status_error(STATUS_DATA, "%s has only empty lines", t->path);
 }

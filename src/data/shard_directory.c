@@ -151,7 +151,7 @@ struct status shard_directory_read_average(const char *directory, bool *found, d
     struct status s = json_get_real(root, path, "avg_seq_per_sample", true, average);
     json_decref(root);
     if (!failed(s) && !(*average >= 1 && *average <= 1e6)) {
-        s = status_error(STATUS_DATA, "%s: \"avg_seq_per_sample\" is %g, expected at least 1", path,
+        s = status_error(STATUS_DATA, "%s: \"avg_seq_per_sample\" is %g, but must be at least 1", path,
                          *average);
     }
     return s;

@@ -99,7 +99,7 @@ struct status shard_format_check(const struct shard_shape *shape, const char *pa
     int64_t s = shape->seq_length, p = shape->n_predictions;
     if (s < MIN_SEQ_LENGTH || s > MAX_SEQ_LENGTH || p < 1 || p > s + BERT_RECORDS_MAX_PACKED) {
         return status_error(STATUS_DATA,
-                            "%s has sequences of %lld tokens with %lld predictions; possible are %d to %d "
+                            "%s has sequences of %lld tokens with %lld predictions; they must have %d to %d "
                             "tokens, and at most as many predictions",
                             path, (long long)s, (long long)p, MIN_SEQ_LENGTH, MAX_SEQ_LENGTH);
     }
@@ -130,7 +130,7 @@ static struct status take_shape(struct shard_shape *shape, const char *path, con
         if (found[i].dims[0] != wanted[i].dims[0] || columns != wanted[i].dims[1]) {
             return status_error(
                 STATUS_DATA,
-                "%s: the dataset %s has %lld x %lld values, but %lld x %lld go with the other datasets", path,
+                "%s: the dataset %s has %lld x %lld values, but the other datasets need %lld x %lld", path,
                 found[i].name, (long long)found[i].dims[0], (long long)columns, (long long)wanted[i].dims[0],
                 (long long)wanted[i].dims[1]);
         }

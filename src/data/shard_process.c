@@ -168,7 +168,7 @@ static struct status wait_readable(struct shard_process *p)
         return status_ok();
     }
     reap(p);
-    return status_error(STATUS_IO, "%s: it could not be read in %d seconds; the disk may be stuck",
+    return status_error(STATUS_IO, "%s: reading it took more than %d seconds; the disk may be stuck",
                         p->pending, SHARD_PROCESS_PATIENCE_S);
 }
 

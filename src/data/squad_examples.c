@@ -225,7 +225,7 @@ static struct status add_id(struct reader *r, struct squad_example *x, const jso
         return status_error(STATUS_MEMORY, "%s: out of memory for the ids of the questions", r->place);
     }
     if (index < n_before) {
-        return status_error(STATUS_DATA, "%s: the \"id\" %.100s was met before", r->place, id);
+        return status_error(STATUS_DATA, "%s: the \"id\" %.100s occurs twice", r->place, id);
     }
     x->id = put_text(r->e, id, n);
     x->id_bytes = (int32_t)n;
@@ -289,7 +289,7 @@ static struct status add_question(struct reader *r, const json_t *qa)
     TRY(json_get_bool(qa, r->place, "is_impossible", false, &x.is_impossible));
     r->e->has_impossible |= x.is_impossible || json_object_get(qa, "is_impossible") != NULL;
     if (r->options.training && x.n_answers == 0 && !x.is_impossible) {
-        return status_error(STATUS_DATA, "%s has no answer and is not said to be impossible", r->place);
+        return status_error(STATUS_DATA, "%s has no answer, and its \"is_impossible\" is not true", r->place);
     }
     bool keep = true;
     if (r->options.training) {
@@ -298,7 +298,7 @@ static struct status add_question(struct reader *r, const json_t *qa)
     if (keep) {
         buf_append(&r->examples, &x, sizeof x);
     } else if (r->e->n_misaligned == 1) {
-        log_warning("%s is left out: its answer is not in the context where \"answer_start\" says", r->place);
+        log_warning("%s is left out: its answer is not at the \"answer_start\" in the context", r->place);
     }
     TRY(buf_status(&r->e->text));
     return buf_status(&r->examples);
@@ -344,7 +344,7 @@ static struct status add_file(struct reader *r, const json_t *root)
     }
     if (r->examples.n == 0) {
         return status_error(STATUS_DATA,
-                            "%s: no answer is where \"answer_start\" says, so nothing is left to train on",
+                            "%s: no answer is at its \"answer_start\", so nothing is left to train on",
                             r->source);
     }
     return status_ok();
@@ -386,8 +386,8 @@ struct status squad_examples_parse(struct squad_examples *e, const char *json, s
     struct status s = finish(&r, add_file(&r, root));
     json_decref(root);
     if (!failed(s) && e->n_misaligned > 1) {
-        log_warning("%s: %lld questions are left out, their answers are not in the context where "
-                    "\"answer_start\" says; %lld remain",
+        log_warning("%s: %lld questions are left out, since their answers are not at the \"answer_start\" in "
+                    "the context; %lld remain",
                     source, (long long)e->n_misaligned, (long long)e->n);
     }
     if (!failed(s) && e->n_more_answers > 0) {

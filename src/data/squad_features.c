@@ -179,8 +179,8 @@ static struct status add_windows(struct builder *b, int64_t index)
                             (long long)b->options.max_seq_length, (long long)b->options.max_query_length);
     }
     if (room < b->options.doc_stride && !b->warned) {
-        log_warning("doc_stride %lld is longer than a window of %lld tokens (question %.100s): such windows "
-                    "follow each other without overlap",
+        log_warning("doc_stride %lld is longer than a window of %lld tokens (question %.100s): its windows "
+                    "do not overlap",
                     (long long)b->options.doc_stride, (long long)room, squad_example_id(b->e, index));
         b->warned = true;
     }

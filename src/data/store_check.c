@@ -127,7 +127,7 @@ static void keep(const struct store_check *c)
 {
     struct status s = file_write_atomic(c->kept, c->identity.data, c->identity.n);
     if (failed(s)) {
-        log_warning("%s; the next run will read all of its data once more", s.message);
+        log_warning("%s; the next run will read all of its data again", s.message);
     }
 }
 

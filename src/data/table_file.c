@@ -71,7 +71,7 @@ const char *table_file_name(const struct table_file *t, int64_t column)
 struct status table_rows_add_column(struct table_file *t, const char *name, int64_t line)
 {
     if (t->n_columns == TABLE_MOST_COLUMNS) {
-        return table_rows_refuse(t, line, "more columns than a table may have");
+        return table_rows_refuse(t, line, "the table has more than 1,024 columns");
     }
     if (table_file_column(t, name) >= 0) {
         return status_error(STATUS_DATA, "%s: two columns are called \"%.100s\"", t->path, name);
@@ -201,9 +201,9 @@ struct status table_file_open(struct table_file *t, const char *path, const stru
     *t = (struct table_file){.path = path, .has_names = true};
     if (!ends_with(path, ".csv") && !ends_with(path, ".tsv") && !ends_with(path, ".json") &&
         !ends_with(path, ".jsonl") && !ends_with(path, ".ndjson")) {
-        return status_error(STATUS_USAGE,
-                            "%s: the name of a table ends in .csv, .tsv or, for JSON lines, .json or .jsonl",
-                            path);
+        return status_error(
+            STATUS_USAGE,
+            "%s: the name of a table must end in .csv, .tsv or, for JSON lines, .json or .jsonl", path);
     }
     TRY(text_file_open(&f, path, o->encoding));
     struct status s = read_text(t, &f, o);

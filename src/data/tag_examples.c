@@ -183,7 +183,7 @@ static struct status encode(struct tag_examples *e, const struct tokenizer *toke
     TRY(tokenizer_frame(&frame, tokenizer, "a sentence to label"));
     x.form = frame.one;
     if (max_seq_length < input_form_n_special(&x.form) + 1) {
-        return status_error(STATUS_USAGE, "%lld tokens leave no room for a word between the special ones",
+        return status_error(STATUS_USAGE, "%lld tokens leave no room for a word beside the special tokens",
                             (long long)max_seq_length);
     }
     TRY(tokenizer_require(tokenizer, 1U << SPECIAL_UNKNOWN, "a sentence to label"));

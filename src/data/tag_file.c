@@ -54,7 +54,7 @@ static struct status read_table(struct tag_examples *e, const struct table_file 
     int64_t words_at = find_column(t, words, (const char *const[]){"tokens", "words", NULL});
     int64_t labels_at = find_column(t, labels, (const char *const[]){"labels", "ner_tags", "tags", NULL});
     if (words_at < 0 || (labels != NULL && labels_at < 0)) {
-        return status_error(STATUS_DATA, "%s has no column %s: name one by %s", e->path,
+        return status_error(STATUS_DATA, "%s has no column %s: name one with %s", e->path,
                             words_at < 0 ? (words == NULL ? "tokens or words" : words) : labels,
                             words_at < 0 ? "--text_column" : "--label_column");
     }

@@ -21,7 +21,7 @@ static struct status add_line(void *context, char *line, const char *source)
             source, line);
     }
     if (strncmp(line, "OMPI_COMM_WORLD_", 16) == 0 || strncmp(line, "PMIX_", 5) == 0) {
-        return status_error(STATUS_USAGE, "%s: %.*s is set by mpirun for each rank; remove the line", source,
+        return status_error(STATUS_USAGE, "%s: mpirun sets %.*s for each rank; remove the line", source,
                             (int)n, line);
     }
     words_add(variables, "%s", line);

@@ -51,8 +51,8 @@ static struct status name_host(struct named *m, char *part)
     m->hosts[host] = true;
     if (slots != NULL &&
         (*slots == '\0' || *slots == ',' || slots[strlen(slots) - 1] == ',' || strstr(slots, ",,") != NULL)) {
-        return status_error(STATUS_USAGE, "--%s: %s has ':' but a slot is missing; write %s:0,1", m->flag,
-                            part, part);
+        return status_error(STATUS_USAGE, "--%s: %s has ':' but lacks a slot; write %s:0,1", m->flag, part,
+                            part);
     }
     for (int i = 0; slots == NULL && i < m->list->hosts[host].n_slots; i++) {
         m->slots[host * HOST_MAX_SLOTS + i] = true;
@@ -119,7 +119,7 @@ struct status host_filter_apply(const struct host_filter *f, struct host_list *l
 {
     bool counts = f->num_nodes > 0 || f->num_gpus > 0;
     if (f->include != NULL && f->exclude != NULL) {
-        return status_error(STATUS_USAGE, "--include and --exclude are both given; one of them says it all");
+        return status_error(STATUS_USAGE, "--include and --exclude cannot be combined; give one of them");
     }
     if (counts && (f->include != NULL || f->exclude != NULL)) {
         return status_error(STATUS_USAGE,
@@ -142,5 +142,5 @@ struct status host_filter_apply(const struct host_filter *f, struct host_list *l
         }
         l->hosts[i].n_slots = (int)f->num_gpus;
     }
-    return l->n > 0 ? status_ok() : status_error(STATUS_USAGE, "--exclude leaves no slot");
+    return l->n > 0 ? status_ok() : status_error(STATUS_USAGE, "--exclude leaves no slot to run on");
 }

@@ -23,8 +23,8 @@ struct status host_list_check_name(const char *name, const char *source)
     size_t n = strlen(name);
     if (n == 0 || n >= HOST_NAME_BYTES || name[0] == '-' || name[strspn(name, allowed)] != '\0') {
         return status_error(STATUS_USAGE,
-                            "%s: '%.80s' cannot be a host: a name of 1 to %d letters, digits and .-_, or an "
-                            "IPv4 address; the user and the port are set by ssh_config or --ssh_port",
+                            "%s: '%.80s' is not a host: give a name of 1 to %d letters, digits and .-_, or "
+                            "an IPv4 address; set the user in ssh_config and the port with --ssh_port",
                             source, name, HOST_NAME_BYTES - 1);
     }
     return status_ok();
@@ -48,7 +48,7 @@ struct status host_list_add(struct host_list *l, const char *name, int64_t n_slo
                             n_slots, HOST_MAX_SLOTS);
     }
     if (host_list_find(l, name) >= 0) {
-        return status_error(STATUS_USAGE, "%s: %s is there twice; give all its slots in one line", source,
+        return status_error(STATUS_USAGE, "%s: %s occurs twice; give all its slots in one line", source,
                             name);
     }
     if (l->n == l->capacity) {
@@ -109,7 +109,8 @@ static struct status set_slots(struct host *h, const json_t *slots)
         const json_t *slot = json_array_get(slots, i);
         json_int_t number = json_is_integer(slot) ? json_integer_value(slot) : -1;
         if (number < 0 || number > INT16_MAX || (i > 0 && number <= h->slots[i - 1])) {
-            return status_error(STATUS_USAGE, "--world_info: the slots of %s must be rising whole numbers",
+            return status_error(STATUS_USAGE,
+                                "--world_info: the slots of %s must be whole numbers in ascending order",
                                 h->name);
         }
         h->slots[i] = (int16_t)number;

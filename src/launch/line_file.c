@@ -19,9 +19,8 @@ static struct status open_lines(FILE **f, const char *path, const char *what)
     TRY(status_context(regular_file_open(&fd, &n, path), "%s", what));
     if (n > MOST_BYTES) {
         close(fd);
-        return status_error(STATUS_DATA,
-                            "%s %s has %zu bytes, more than the %d of such a file: is it another?", what,
-                            path, n, MOST_BYTES);
+        return status_error(STATUS_DATA, "%s %s has %zu bytes, but the limit is %d: is it the right file?",
+                            what, path, n, MOST_BYTES);
     }
     *f = fdopen(fd, "r");
     if (*f == NULL) {
@@ -42,9 +41,7 @@ struct status line_file_read(const char *path, const char *what, line_file_body 
     for (int n = 1; !failed(s) && (n_bytes = getline(&line, &capacity, f)) >= 0; n++) {
         snprintf(source, sizeof source, "%.240s, line %d", path, n);
         if (strlen(line) < (size_t)n_bytes) {
-            s = status_error(
-                STATUS_USAGE,
-                "%s: there is a NUL byte, behind which nothing would be read; it is not a text file", source);
+            s = status_error(STATUS_USAGE, "%s: the line has a NUL byte, so this is not a text file", source);
             break;
         }
         line[strcspn(line, "\r\n")] = '\0';

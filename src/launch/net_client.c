@@ -141,7 +141,7 @@ struct status net_client_test(struct net_result *r, const char *host, int port, 
     close(fd);
     return r->bytes_per_s > 0 ? status_ok()
                               : status_error(STATUS_UNAVAILABLE,
-                                             "%s takes a connection, but then nothing moves: packets of full "
-                                             "size may be lost; compare the MTU of both: ip link",
+                                             "%s accepts a connection, but no data arrives: full-size "
+                                             "packets may be lost; compare the MTU of both hosts: ip link",
                                              host);
 }

@@ -178,7 +178,8 @@ struct status net_server_check_interface(const char *name)
         close(fd);
     }
     if (!exists) {
-        return status_error(STATUS_UNAVAILABLE, "there is no interface %.40s: `ip link` lists them", name);
+        return status_error(STATUS_UNAVAILABLE, "there is no interface %.40s: `ip link` lists the interfaces",
+                            name);
     }
     if ((request.ifr_flags & IFF_UP) == 0) {
         return status_error(STATUS_UNAVAILABLE, "interface %s is down: ip link set dev %s up", name, name);

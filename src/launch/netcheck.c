@@ -187,7 +187,7 @@ static void read_probes(struct check *c, struct child_job *jobs)
         }
         if (job->code != 0) {
             fail_one(c, c->asked->hosts->hosts[i].name, "",
-                     job->timed_out ? "its tests did not end in time; the missing ones are '-' in the table"
+                     job->timed_out ? "its tests did not end in time; '-' marks the missing ones in the table"
                                     : "its tests failed");
         }
     }
@@ -227,7 +227,7 @@ static void print_table(const struct check *c)
         printf("slowest:\n");
         print_pair(c, slowest / c->n, slowest % c->n);
     }
-    printf("%d of %d pairs are whole\n", n_whole, c->n * (c->n - 1));
+    printf("%d of %d pairs work\n", n_whole, c->n * (c->n - 1));
 }
 
 static struct status check_all(struct check *c, struct child_job *servers, struct child_job *probes)
@@ -245,7 +245,7 @@ static struct status check_all(struct check *c, struct child_job *servers, struc
     return n_whole == c->n * c->n && c->n_failures == 0
                ? status_ok()
                : status_error(STATUS_UNAVAILABLE,
-                              "%d of %d pairs of hosts failed; each cause is above, with what mends it",
+                              "%d of %d pairs of hosts failed; the lines above say why and what to do",
                               c->n * c->n - n_whole, c->n * (c->n - 1));
 }
 

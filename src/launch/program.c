@@ -75,8 +75,8 @@ static struct status add_begin(struct words *w, const char *self, int n, const c
     }
     if (i > 0) {
         return status_error(STATUS_USAGE,
-                            "%.80s is none of the scripts that kiln replaces, run_pretraining.py and "
-                            "run_squad.py; type the command as kiln pretrain ...",
+                            "%.80s is not one of the scripts that kiln replaces, run_pretraining.py and "
+                            "run_squad.py; write the command as kiln pretrain ...",
                             i < n ? words[i] : words[i - 1]);
     }
     *n_read = 0;

@@ -46,8 +46,8 @@ static struct status check_owner(const char *path)
     return is_own && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0
                ? status_ok()
                : status_error(STATUS_USAGE,
-                              "./%s %s: it would set variables of all ranks, LD_PRELOAD too; remove it, or "
-                              "take it over (chown, chmod go-w), or name it by --env_file",
+                              "./%s %s: it would set variables of all ranks, LD_PRELOAD too; remove it, make "
+                              "it yours (chown, chmod go-w), or name it with --env_file",
                               path, is_own ? "can be written by other users" : "belongs to another user");
 }
 

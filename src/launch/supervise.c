@@ -268,7 +268,7 @@ static struct status check_hosts(const struct supervise *s)
         }
         log_warning("%s does not answer: %s", hosts->hosts[i].name, answers[i].problem);
         if (n_reached < needed) {
-            t = status_error(STATUS_UNAVAILABLE, "%d of %d hosts answer, and %d are needed%s", n_reached, n,
+            t = status_error(STATUS_UNAVAILABLE, "%d of %d hosts answer, but %d are needed%s", n_reached, n,
                              needed,
                              s->min_hosts > 0 ? "" : "; --min_hosts lets the job continue with fewer");
         } else {
@@ -297,8 +297,7 @@ static struct status prepare_restart(struct course *c, const struct supervise *s
         log_warning("%s", failure.message);
         if (newest >= 0) {
             log_info("restart %" PRId64 ", attempt %" PRId64 " of %" PRId64
-                     " without a new checkpoint, in %.1f s, from ckpt_%" PRId64
-                     " or the newest that is whole",
+                     " without a new checkpoint, in %.1f s, from ckpt_%" PRId64 " or the newest valid one",
                      c->n_restarts, c->n_in_row, s->max_restarts, wait, newest);
         } else {
             log_info("restart %" PRId64 ", attempt %" PRId64 " of %" PRId64
@@ -336,7 +335,7 @@ static struct status run_attempts(struct course *c, const struct supervise *s)
         }
         if (a.n_told > 0) {
             return a.code == STATUS_PREEMPTED
-                       ? status_error(STATUS_PREEMPTED, "stopped by a signal; the state is saved, start "
+                       ? status_error(STATUS_PREEMPTED, "stopped by a signal; the state is saved; start "
                                                         "again with --resume_from_checkpoint to resume")
                        : failure;
         }

@@ -82,7 +82,7 @@ expect 65 'bad.jsonl line 1: "sentence_good" and "sentence_bad" are the same, as
 echo >"$dir/bad.jsonl"
 expect 65 'bad.jsonl has no pairs' blimp --input "$dir/bad.jsonl"
 expect 65 'line 1: "right" is missing' blimp --input "$dir/pairs" --good_field right
-expect 64 'the name of a table ends in' blimp --input "$dir/corpus.txt"
+expect 64 'the name of a table must end in' blimp --input "$dir/corpus.txt"
 expect 64 'write' blimp --input "$dir/pairs" --scores "$dir/pairs/a.jsonl"
 expect 64 '--limit' blimp --input "$dir/pairs" --limit 0
 expect 64 '--masking' blimp --input "$dir/pairs" --masking all

@@ -60,7 +60,7 @@ echo 'export D=1' >more
 expect 64 "more, line 1: 'export D=1' is not NAME=VALUE" "${dry[@]}" --hostfile hosts --env_file more pretrain "${flags[@]}"
 
 printf 'A=1\0B=2\n' >more
-expect 64 "more, line 1: there is a NUL byte" "${dry[@]}" --hostfile hosts --env_file more pretrain "${flags[@]}"
+expect 64 "more, line 1: the line has a NUL byte" "${dry[@]}" --hostfile hosts --env_file more pretrain "${flags[@]}"
 mkfifo pipe
 for bad in pipe /dev/zero; do
     expect 65 "$bad is not a regular file" timeout 5 "${dry[@]}" --hostfile hosts --env_file $bad pretrain "${flags[@]}"
@@ -89,7 +89,7 @@ expect 64 "none of the scripts" "${launch[@]}" --num_ranks 2 python train.py
 expect 64 "--num_nodes is 2, but without --hostfile" "${launch[@]}" --num_nodes 2 --num_gpus 8 pretrain "${flags[@]}"
 expect 65 "--hostfile: cannot open none" "${launch[@]}" --hostfile none pretrain "${flags[@]}"
 expect 64 "--include names the host 'h3'" "${launch[@]}" --hostfile hosts --include h3 pretrain "${flags[@]}"
-expect 64 "cannot be a host" "${launch[@]}" --hostfile hosts --master_addr 'h1;ls' pretrain "${flags[@]}"
+expect 64 "is not a host" "${launch[@]}" --hostfile hosts --master_addr 'h1;ls' pretrain "${flags[@]}"
 rm home/.deepspeed_env .deepspeed_env
 
 # a fake mpirun: notes its words and A, then does what the next line of `script` says
@@ -168,7 +168,7 @@ expect 0 "h2 does not answer" "${run[@]}" --hostfile hosts --min_hosts 1 pretrai
 sed -n 3p words | grep -qF -- '-n 8 -H h1:8 ' || fail "the lost host is still used: $(cat words)"
 rm lost
 printf 'echo h2 >lost; exit 205\nexit 0\n' >script
-expect 69 "1 of 2 hosts answer, and 2 are needed; --min_hosts" "${run[@]}" --hostfile hosts --max_restarts 1 pretrain \
+expect 69 "1 of 2 hosts answer, but 2 are needed; --min_hosts" "${run[@]}" --hostfile hosts --max_restarts 1 pretrain \
     "${flags[@]}"
 
 # the rank's guard says how it ended, and passes signals on

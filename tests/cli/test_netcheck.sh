@@ -18,7 +18,7 @@ SH
 chmod +x bin/ssh
 check=("$kiln" netcheck --hostfile hosts --ssh_port 3022)
 
-expect 0 "2 of 2 pairs are whole" "${check[@]}"
+expect 0 "2 of 2 pairs work" "${check[@]}"
 [ "$(grep -cE '^(localhost|127.0.0.1) .* ok +ok +[0-9]+ +[0-9.e+]+$' out)" = 2 ] || fail "the table: $(cat out)"
 expect 0 "2 hosts, 2 pairs" "${check[@]}" --dry_run
 
@@ -26,7 +26,7 @@ expect 0 "2 hosts, 2 pairs" "${check[@]}" --dry_run
 echo 'Host key verification failed.' >127.0.0.1.broken
 expect 69 "localhost -> 127.0.0.1: unknown host key: 127.0.0.1 is not in known_hosts: ssh-keyscan -p 3022 -H 127.0.0.1" \
     "${check[@]}"
-grep -q '^1 of 2 pairs are whole$' out || fail "the table: $(cat out)"
+grep -q '^1 of 2 pairs work$' out || fail "the table: $(cat out)"
 rm 127.0.0.1.broken
 
 # a host that is not reached at all, and one whose name is none
@@ -35,7 +35,7 @@ echo 'ssh: Could not resolve hostname nowhere.invalid: Name or service not known
 expect 69 "nowhere.invalid: unknown host: no address for nowhere.invalid" "${check[@]}"
 expect 69 "2 of 2 pairs of hosts failed" "${check[@]}"
 printf 'localhost slots=2\nx;touch${IFS}bad slots=2\n' >hosts
-expect 64 "cannot be a host" "${check[@]}"
+expect 64 "is not a host" "${check[@]}"
 [ ! -e bad ] || fail "a name was run"
 printf 'localhost slots=2\n127.0.0.1 slots=2\n' >hosts
 expect 69 "localhost: there is no interface none0" "${check[@]}" --interface none0
@@ -46,10 +46,10 @@ expect 64 "there is no pair to test" "${check[@]}"
 # the server answers only who has its token, and ends by itself
 "$kiln" netcheck --serve --clients 1 --seconds 5 >served
 read -r _ port token <served
-expect 0 "takes a connection, but then nothing moves" "$kiln" netcheck --peers "127.0.0.1:$port:${token//[0-9]/a}"
+expect 0 "accepts a connection, but no data arrives" "$kiln" netcheck --peers "127.0.0.1:$port:${token//[0-9]/a}"
 expect 0 "$(printf 'tcp\t127.0.0.1\tok\t')" "$kiln" netcheck --peers "127.0.0.1:$port:$token"
 sleep 0.3 # it was the last of its clients
 expect 0 "127.0.0.1 refuses port $port" "$kiln" netcheck --peers "127.0.0.1:$port:$token"
 expect 64 "HOST:PORT:TOKEN" "$kiln" netcheck --peers "127.0.0.1:1"
-expect 64 "cannot be a host" "$kiln" netcheck --peers "-o:1:$token"
+expect 64 "is not a host" "$kiln" netcheck --peers "-o:1:$token"
 echo "test_netcheck: pairs, causes, servers"

@@ -34,7 +34,7 @@ expect 65 'duplicate' "$kiln" score dev.json twice.json
 head -c 300 dev.json >cut.json
 expect 65 'cut.json is not valid JSON' "$kiln" score cut.json predictions.json
 sed 's/"where"/"who"/' dev.json >same.json
-expect 65 'data[0].paragraphs[0].qas[1]: the "id" who was met before' "$kiln" score same.json predictions.json
+expect 65 'data[0].paragraphs[0].qas[1]: the "id" who occurs twice' "$kiln" score same.json predictions.json
 if [ -e /dev/full ]; then
     expect 74 'writing to standard output failed' bash -c '"$1" score dev2.json predictions2.json >/dev/full' _ "$kiln"
 fi

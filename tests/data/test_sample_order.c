@@ -118,7 +118,7 @@ static void blends_are_megatrons(const json_t *cases)
         }
     }
     EXPECT(sample_order_blend_wanted(1000, 0.3) == 302, "1,000 samples of weight 0.3, and 0.5 %% more");
-    EXPECT_ERROR(sample_order_blend(NULL, NULL, 0, NULL, 255), STATUS_USAGE, "at most 254");
+    EXPECT_ERROR(sample_order_blend(NULL, NULL, 0, NULL, 255), STATUS_USAGE, "the limit is 254");
 }
 
 static void what_cannot_be_ordered_is_refused(void)
@@ -128,7 +128,7 @@ static void what_cannot_be_ordered_is_refused(void)
     struct sample_order_config c = {(const unsigned char *)sizes, 0, 2, 10, 4, 1};
     EXPECT_ERROR(sample_order_build(&o, &c), STATUS_DATA, "the split of 2 documents has no tokens");
     c = (struct sample_order_config){(const unsigned char *)sizes, 0, 3, INT64_C(5000000000), 4, 1};
-    EXPECT_ERROR(sample_order_build(&o, &c), STATUS_USAGE, "more than 32 bits");
+    EXPECT_ERROR(sample_order_build(&o, &c), STATUS_USAGE, "more than 32-bit indexes can count");
 }
 
 int main(void)

@@ -472,10 +472,10 @@ static void wrong_contents_are_told(void)
     expect_refused(directory, &s, 6, "next_sentence_labels has 2 dimensions, but should have 1");
     make_small(&s);
     s.arrays[4].dims[1] = 1;
-    expect_refused(directory, &s, 6, "masked_lm_ids has 2 x 1 values, but 2 x 2");
+    expect_refused(directory, &s, 6, "masked_lm_ids has 2 x 1 values, but the other datasets need 2 x 2");
     make_small(&s);
     s.arrays[1].dims[0] = 1;
-    expect_refused(directory, &s, 6, "input_mask has 1 x 8 values, but 2 x 8");
+    expect_refused(directory, &s, 6, "input_mask has 1 x 8 values, but the other datasets need 2 x 8");
     make_small(&s);
     s.ids[1][4] = VOCAB;
     expect_refused(directory, &s, 6, "input_ids[4] is 40");

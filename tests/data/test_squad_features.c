@@ -207,7 +207,7 @@ static void test_errors(void)
     expect_refused(QAS(QUESTION("1", "[3]")), false, "qas[0].answers[0] must be an object");
     expect_refused(QAS(QUESTION("1", "[{\"text\": \"a\"}]")), true, "answers[0]: the key \"answer_start\"");
     expect_refused(QAS(QUESTION("1", "[]") ", " QUESTION("\"1\"", "[]")), false,
-                   "qas[1]: the \"id\" 1 was met before");
+                   "qas[1]: the \"id\" 1 occurs twice");
     expect_refused(QAS(QUESTION("1", "[]")), true, "--version_2_with_negative");
     expect_refused(QAS(QUESTION("1", "[{\"text\": \"c\", \"answer_start\": 0}]")), true, "nothing is left");
     expect_refused(QAS(QUESTION("1", "[{\"text\": \"a\", \"answer_start\": -1}]")), true, "nothing is left");

@@ -131,7 +131,7 @@ static void test_errors(void)
         {"b.csv", "a,b\n\"1\"x,2\n", "line 2: text after the closing quote"},
         {"b.csv", "a,a\n", "two columns are called \"a\""},
         {"b.csv", "", "is empty"},
-        {"b.csv", "\n\r\n", "nothing but empty lines"},
+        {"b.csv", "\n\r\n", "only empty lines"},
         {"b.json", "{\"a\": 1}\n[2]\n", "line 2: each line must be a JSON object"},
         {"b.json", "{\"a\": \n", "b.json line 1"},
     };
@@ -141,7 +141,7 @@ static void test_errors(void)
                      STATUS_DATA, bad[i].message);
     }
     EXPECT_ERROR(table_file_open(&t, write_file("b.txt", "a"), &(struct table_options){0}), STATUS_USAGE,
-                 "ends in .csv");
+                 "end in .csv");
     EXPECT_ERROR(table_file_open(&t, "/nothing.csv", &(struct table_options){0}), STATUS_DATA, "nothing.csv");
 }
 
@@ -348,8 +348,9 @@ static const struct {
      "a,the man,0\nb,the sea,0\n",
      {0},
      -1,
-     "it has 1, 2, 3: name one by --text_column_name and --text_pair_column_name, by its number: the first "
-     "line is no line"},
+     "it has 1, 2, 3: name one by --text_column_name and --text_pair_column_name, by its number, since "
+     "--no_header "
+     "is given"},
     {"f.csv", "a;b\nthe man;pos;x\n", {0}, -1, "line 2 has 3 fields, but line 1 has 2"},
     {"f.csv", "text,label\n", {0}, -1, "f.csv has no texts"},
     {"f.json", "\n \n", {0}, -1, "f.json has no texts"},

@@ -48,10 +48,10 @@ on_h1() # on_h1 command...: its code, its seconds, its output
 check=("$kiln" netcheck --hostfile "$dir/hostfile" --ssh_port 3022)
 
 on_h1 "${check[@]}"
-verdict "netcheck: all pairs" wanted 0 30 "12 of 12 pairs are whole"
+verdict "netcheck: all pairs" wanted 0 30 "12 of 12 pairs work"
 cp "$dir/out" "$dir/table"
 on_h1 "${check[@]}" --interface eth0
-verdict "netcheck: the interface is up" wanted 0 30 "12 of 12 pairs are whole"
+verdict "netcheck: the interface is up" wanted 0 30 "12 of 12 pairs work"
 "$hosts" exec h3 ip link set eth0 down
 on_h1 "${check[@]}"
 verdict "netcheck: an interface is down" wanted 69 30 "h3 does not answer: it is down, an interface is (on it: ip link set dev eth0 up)"

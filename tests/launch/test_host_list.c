@@ -42,10 +42,10 @@ static void test_hostfile(void)
         {"a slots=0\n", "a has 0 slots, but must have 1 to 256"},
         {"a slots=-1\n", "must have 1 to 256"},
         {"a slots=257\n", "must have 1 to 256"},
-        {"a slots=2\na slots=2\n", "a is there twice"},
-        {"-oProxyCommand=x slots=2\n", "cannot be a host"},
-        {"a;reboot slots=2\n", "cannot be a host"},
-        {"$(reboot) slots=2\n", "cannot be a host"},
+        {"a slots=2\na slots=2\n", "a occurs twice"},
+        {"-oProxyCommand=x slots=2\n", "is not a host"},
+        {"a;reboot slots=2\n", "is not a host"},
+        {"$(reboot) slots=2\n", "is not a host"},
         {"root@a slots=2\n", "--ssh_port"},
         {"# nothing\n\n", "names no host"},
         {"", "names no host"},
@@ -67,8 +67,8 @@ static void test_long_names(void)
     EXPECT_OK(host_list_add(&l, name, 1, "test"));
     name[253] = 'h';
     name[254] = '\0';
-    EXPECT_ERROR(host_list_add(&l, name, 1, "test"), STATUS_USAGE, "cannot be a host");
-    EXPECT_ERROR(host_list_add(&l, "", 1, "test"), STATUS_USAGE, "cannot be a host");
+    EXPECT_ERROR(host_list_add(&l, name, 1, "test"), STATUS_USAGE, "is not a host");
+    EXPECT_ERROR(host_list_add(&l, "", 1, "test"), STATUS_USAGE, "is not a host");
     host_list_fini(&l);
 }
 
@@ -132,12 +132,12 @@ static void test_filter(void)
         {{.include = "h4"}, NULL, "--include names the host 'h4', which is not among the hosts"},
         {{.include = "h1:4"}, NULL, "h1 has no slot '4'; it has 4, numbered 0 to 3"},
         {{.include = "h1:+1"}, NULL, "no slot '+1'"},
-        {{.include = "h1:"}, NULL, "a slot is missing"},
-        {{.include = "h1:0,"}, NULL, "a slot is missing"},
-        {{.include = "h1:0,,1"}, NULL, "a slot is missing"},
+        {{.include = "h1:"}, NULL, "lacks a slot"},
+        {{.include = "h1:0,"}, NULL, "lacks a slot"},
+        {{.include = "h1:0,,1"}, NULL, "lacks a slot"},
         {{.include = "h1@"}, NULL, "the host ''"},
         {{.include = "h1:0@h1:1"}, NULL, "names h1 twice"},
-        {{.include = "h1", .exclude = "h2"}, NULL, "both given"},
+        {{.include = "h1", .exclude = "h2"}, NULL, "cannot be combined"},
         {{.include = "h1", .num_gpus = 2}, NULL, "cannot be given with"},
         {{.exclude = "h1@h2@h3"}, NULL, "leaves no slot"},
         {{.num_nodes = 4}, NULL, "--num_nodes is 4, but there are 3 hosts"},

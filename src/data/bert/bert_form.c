@@ -53,7 +53,8 @@ struct status bert_form_check(const struct bert_loader_config *c)
           "%lld groups of %lld micro-batches, at first of %g", (long long)c->n_groups,
           (long long)c->gradient_accumulation_steps, c->n_micro.from);
     if (c->even_masks && c->max_seq_length > MASKING_MOST_TURNS) {
-        return status_error(STATUS_USAGE, "even_masks is for sequences of at most %d tokens, not %lld",
+        return status_error(STATUS_USAGE,
+                            "even_masks needs sequences of at most %d tokens, but they may have %lld",
                             MASKING_MOST_TURNS, (long long)c->max_seq_length);
     }
     if (!(c->short_seq_prob >= 0 && c->short_seq_prob <= 1)) {

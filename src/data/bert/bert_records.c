@@ -15,8 +15,8 @@ struct piece {
 static struct status bad_value(int64_t record, const char *field, int64_t place, int64_t value,
                                const char *wanted)
 {
-    return status_error(STATUS_DATA, "record %lld: %s[%lld] is %lld, expected %s", (long long)record, field,
-                        (long long)place, (long long)value, wanted);
+    return status_error(STATUS_DATA, "record %lld: %s[%lld] is %lld, but must be %s", (long long)record,
+                        field, (long long)place, (long long)value, wanted);
 }
 
 /* Appends the tokens of a sequence, whose segment numbers must be zeros, then ones. */
@@ -71,7 +71,7 @@ static struct status add_predictions(struct batch *b, const struct piece *p, str
         int32_t position = list->positions[list->taken], id = list->ids[list->taken];
         if (position <= last) {
             return bad_value(p->record, "masked_lm_positions", list->taken, position,
-                             "places that ascend, behind [CLS]");
+                             "ascending places after [CLS]");
         }
         if (id < 0 || id >= vocab_size) {
             return bad_value(p->record, "masked_lm_ids", list->taken, id, "an id of the vocabulary");

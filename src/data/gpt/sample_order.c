@@ -35,7 +35,7 @@ static struct status count_epochs(struct sample_order *o, const struct sample_or
 {
     if (n_tokens == 0) {
         return status_error(STATUS_DATA,
-                            "the split of %lld documents has no tokens, but %lld samples are wanted of it",
+                            "the split of %lld documents has no tokens, but the run needs %lld samples of it",
                             (long long)(c->end - c->first), (long long)c->n_wanted);
     }
     /* the least e with (e n - 1) / S >= wanted */
@@ -45,8 +45,8 @@ static struct status count_epochs(struct sample_order *o, const struct sample_or
     bool overflows = __builtin_mul_overflow(c->end - c->first, o->n_epochs, &most);
     if (overflows || most > INT32_MAX || n_windows(c, o->n_epochs * n_tokens) >= UINT32_MAX - 1) {
         return status_error(STATUS_USAGE,
-                            "%lld samples take %lld epochs of %lld documents, more than 32 bits number; use "
-                            "the order without index files",
+                            "%lld samples take %lld epochs of %lld documents, more than 32-bit indexes can "
+                            "count; leave out --megatron_order",
                             (long long)c->n_wanted, (long long)o->n_epochs, (long long)(c->end - c->first));
     }
     return status_ok();
@@ -198,15 +198,15 @@ struct status sample_order_split(int64_t bounds[4], const char *list, int64_t n_
         char *end;
         double part = strtod(at, &end);
         if (n == 3 || end == at || !(part >= 0) || !isfinite(part)) {
-            return status_error(STATUS_USAGE,
-                                "the split '%.40s' must be at most three numbers from 0 on, such as 949,50,1",
-                                list);
+            return status_error(
+                STATUS_USAGE,
+                "the split '%.40s' must be at most three numbers of 0 or more, such as 949,50,1", list);
         }
         parts[n] = part;
         sum += part;
         more = *end == ',' || *end == '/';
         if (!more && *end != '\0') {
-            return status_error(STATUS_USAGE, "the split '%.40s' has '%.10s' behind a number", list, end);
+            return status_error(STATUS_USAGE, "the split '%.40s' has '%.10s' after a number", list, end);
         }
         at = end + more;
     }
@@ -229,7 +229,7 @@ struct status sample_order_blend(uint8_t *set, int64_t *sample, int64_t n, const
     enum { MOST_SETS = 254 };
     int64_t taken[MOST_SETS] = {0};
     if (n_sets > MOST_SETS) {
-        return status_error(STATUS_USAGE, "%d sets are blended; at most %d are possible", n_sets, MOST_SETS);
+        return status_error(STATUS_USAGE, "%d sets are blended; the limit is %d", n_sets, MOST_SETS);
     }
     for (int64_t i = 0; i < n; i++) {
         double worst = 0;

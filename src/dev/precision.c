@@ -13,11 +13,12 @@ struct status precision_find(struct precision *p, const struct precision_flags *
     };
     p->allow_tf32 = f->tf32 && !device->is_host && p->dtype == DTYPE_F32;
     if (f->fp8 && f->fp16) {
-        return status_error(STATUS_USAGE, "--fp8 computes all but products in bf16: leave out --fp16");
+        return status_error(STATUS_USAGE,
+                            "--fp8 cannot be combined with --fp16: it computes all but products in bf16");
     }
     if (f->fp8 && !device->computes_in_fp8) {
-        log_warning("--fp8: the %s has no products in fp8; the same numbers are multiplied in bf16, which is "
-                    "slower than --autocast alone",
+        log_warning("--fp8: the %s has no products in fp8, so kiln multiplies the same numbers in bf16, "
+                    "which is slower than --autocast alone",
                     device->name);
     }
     if (f->fp16 && !device->computes_in_f16) {

@@ -16,20 +16,20 @@ const char *comm_call_name(enum comm_call_kind kind)
 
 struct status comm_call_host(const struct exec *x)
 {
-    return x->device->is_host ? status_ok()
-                              : status_error(STATUS_USAGE, "these ranks exchange host memory, not that of %s",
-                                             x->device->name);
+    return x->device->is_host
+               ? status_ok()
+               : status_error(STATUS_USAGE, "these ranks exchange host memory, but the tensor is on %s",
+                              x->device->name);
 }
 
 static struct status check_dtype(enum comm_call_kind kind, enum dtype dtype)
 {
     bool sums = kind == CALL_ALL_REDUCE_SUM || kind == CALL_REDUCE_SCATTER_SUM;
     if (sums && !reduce_can_sum(dtype)) {
-        return status_error(STATUS_USAGE, "a sum over ranks is of fp32, fp64 or bf16, not %s",
-                            dtype_name(dtype));
+        return status_error(STATUS_USAGE, "ranks can sum fp32, fp64 or bf16, not %s", dtype_name(dtype));
     }
     if (kind == CALL_ALL_REDUCE_MAX && dtype != DTYPE_F32) {
-        return status_error(STATUS_USAGE, "a maximum over ranks is of fp32, not %s", dtype_name(dtype));
+        return status_error(STATUS_USAGE, "ranks can take the maximum of fp32, not of %s", dtype_name(dtype));
     }
     return status_ok();
 }
@@ -73,12 +73,13 @@ static struct status compare(const struct comm_call *calls, int r)
     const struct comm_call *p = &calls[r], *first = &calls[0];
     if (p->kind != first->kind || p->root != first->root || p->dtype != first->dtype ||
         p->count != first->count) {
-        return status_error(STATUS_INTERNAL, "rank %d is in %s of %lld elements, rank 0 in %s of %lld", r,
-                            names[p->kind], (long long)p->count, names[first->kind], (long long)first->count);
+        return status_error(STATUS_INTERNAL, "rank %d is in %s of %lld elements, but rank 0 is in %s of %lld",
+                            r, names[p->kind], (long long)p->count, names[first->kind],
+                            (long long)first->count);
     }
     return p->bounds_hash == first->bounds_hash
                ? status_ok()
-               : status_error(STATUS_INTERNAL, "rank %d %s other parts than rank 0", r,
+               : status_error(STATUS_INTERNAL, "rank %d %s parts that differ from rank 0's", r,
                               p->kind == CALL_ALL_GATHER ? "gathers" : "sums");
 }
 

@@ -31,7 +31,7 @@ static void put_machine(char text[64])
 static void find_facts(struct facts *f, struct nccl_library *library, const struct exec *x)
 {
     const struct device_streams *streams = x->device->streams;
-    struct status s = status_error(STATUS_UNAVAILABLE, "%s has no streams for libraries", x->device->name);
+    struct status s = status_error(STATUS_UNAVAILABLE, "%s has no streams for NCCL", x->device->name);
     if (streams != NULL) {
         s = streams->chip(x->context, f->chip);
     }
@@ -94,7 +94,7 @@ static struct status open_nccl(struct comm_device *d, const struct comm *control
     TRY(comm_nccl_create(&d->nccl, control, l, x, config));
     d->comm = comm_nccl_rank(d->nccl);
     if (control->rank == 0) {
-        log_info("%d ranks exchange the memory of %s by NCCL %s", control->size, x->device->name, version);
+        log_info("%d ranks exchange memory of %s over NCCL %s", control->size, x->device->name, version);
     }
     return status_ok();
 }
@@ -105,7 +105,7 @@ static struct status open_staged(struct comm_device *d, const struct comm *contr
     TRY(comm_agree(control, comm_staged_create(&d->staged, control)));
     d->comm = comm_staged_rank(d->staged);
     if (control->rank == 0) {
-        log_warning("%d ranks exchange the memory of %s through the host's, which is slow: %s", control->size,
+        log_warning("%d ranks exchange memory of %s through host memory, which is slow: %s", control->size,
                     x->device->name, why);
     }
     return status_ok();
@@ -120,7 +120,7 @@ static struct status choose(struct comm_device *d, const struct comm *control, c
     TRY(exchange(control, all));
     put_why_not(all, control->size, why);
     if (config->keeps_rule) {
-        snprintf(why, sizeof why, "NCCL adds in an order of its own, and these sums are to have one order");
+        snprintf(why, sizeof why, "NCCL sums in its own order, and this run needs a fixed order");
     }
     return why[0] == '\0' ? open_nccl(d, control, &library, x, config) : open_staged(d, control, x, why);
 }

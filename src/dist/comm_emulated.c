@@ -50,9 +50,10 @@ static struct status broadcast(void *state, struct exec *x, tensor t, int root)
 static struct status exchange(void *state, struct exec *x, struct status mine, tensor t, int other)
 {
     (void)state, (void)x, (void)t;
-    return failed(mine) ? mine
-                        : status_error(STATUS_UNAVAILABLE,
-                                       "a message to or from rank %d, which is emulated and has none", other);
+    return failed(mine)
+               ? mine
+               : status_error(STATUS_UNAVAILABLE,
+                              "rank %d is emulated, so it neither sends nor receives messages", other);
 }
 
 static void leave(void *state, struct status why)

@@ -302,7 +302,7 @@ static struct message *await(struct comm_threads *a, int rank, int from)
         if (a->left[from]) {
             judge_left(a);
         } else if (pthread_cond_timedwait(&a->changed, &a->mutex, &end) != 0 && q->first == NULL) {
-            fail(a, status_error(STATUS_INTERNAL, "rank %d of %d waited %.1f s for a message of rank %d",
+            fail(a, status_error(STATUS_INTERNAL, "rank %d of %d waited %.1f s for a message from rank %d",
                                  rank, a->size, (double)a->deadline_ns * 1e-9, from));
         }
     }

@@ -301,8 +301,8 @@ static struct status compare_builds(const struct comm_wire *c)
         const struct hello *first = &c->hellos[0], *h = &c->hellos[r];
         if (strcmp(h->version, first->version) != 0 || h->call_bytes != first->call_bytes) {
             return status_error(STATUS_UNAVAILABLE,
-                                "rank %d is kiln %s, but rank 0 is kiln %s, or of another build: all nodes "
-                                "need the same program",
+                                "rank %d runs kiln %s, but rank 0 runs kiln %s or another build: install the "
+                                "same program on all nodes",
                                 r, h->version, first->version);
         }
     }
@@ -435,8 +435,9 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c, i
         node_window_close(&w->window);
     }
     if (failed(s)) {
-        log_warning("rank %d of %d: %s; ranks of a node do without, and their sums take longer", comm->rank,
-                    comm->size, s.message);
+        log_warning(
+            "rank %d of %d: %s; ranks of one node exchange messages instead, so their sums take longer",
+            comm->rank, comm->size, s.message);
     }
     w->has_window = all_joined;
     w->is_one_node = all_joined && w->n_seats == comm->size;

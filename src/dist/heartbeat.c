@@ -146,8 +146,8 @@ static void warn_of_unheard(struct heartbeat *h, int64_t now)
         }
     }
     if (n > 0) {
-        log_warning("heartbeats of %d of %d ranks, as of rank %d on %s, do not arrive at UDP port %d of this "
-                    "host: if one is stopped or its host is lost, only KILN_COMM_TIMEOUT finds it",
+        log_warning("heartbeats of %d of %d ranks, such as rank %d on %s, do not arrive at UDP port %d of "
+                    "this host: if such a rank stops or its host is lost, only KILN_COMM_TIMEOUT detects it",
                     n, h->size, first, h->places[first].host, (int)ntohs(h->places[0].port));
     }
 }
@@ -260,8 +260,8 @@ struct status heartbeat_open(struct heartbeat *h, int rank, int size, double sil
     gethostname(mine->host, sizeof mine->host - 1);
     list_addresses(mine);
     if (silence_s > 0 && !bind_port(h, mine)) {
-        log_warning("rank %d of %d has no heartbeat: %s; if it is stopped or its host is lost, only "
-                    "KILN_COMM_TIMEOUT finds it",
+        log_warning("rank %d of %d has no heartbeat: %s; if it stops or its host is lost, only "
+                    "KILN_COMM_TIMEOUT detects it",
                     rank, size, strerror(errno));
     }
     return status_ok();
@@ -280,8 +280,8 @@ void heartbeat_start(struct heartbeat *h, const struct heartbeat_secret *secret)
     h->has_thread = pthread_create(&h->thread, NULL, run, h) == 0;
     signals_restore(&before);
     if (!h->has_thread) {
-        log_warning("rank %d of %d has no heartbeat: no thread for it; if it is stopped or its host is lost, "
-                    "only KILN_COMM_TIMEOUT finds it",
+        log_warning("rank %d of %d has no heartbeat: its thread did not start; if the rank stops or its host "
+                    "is lost, only KILN_COMM_TIMEOUT detects it",
                     h->rank, h->size);
     }
 }

@@ -160,7 +160,7 @@ static struct status too_long(const struct nccl_link *l, const struct flight *f)
     }
     return status_error(STATUS_INTERNAL,
                         "rank %d of %d waited %.1f s in %s of %lld elements of %s over NCCL for ranks 0 to "
-                        "%d: one of them did not come, or its connection is lost%s",
+                        "%d: one of them did not join, or its connection is lost%s",
                         l->config.rank, l->config.size, l->config.deadline_s, comm_call_name(f->call.kind),
                         (long long)f->call.count, dtype_name(f->call.dtype), l->config.size - 1, named);
 }
@@ -343,7 +343,7 @@ struct status nccl_link_open(struct nccl_link **link, const struct nccl_library 
     s = failed(s) ? s : connect(l, id);
     if (!failed(s)) {
         l->has_thread = pthread_create(&l->thread, NULL, watch, l) == 0;
-        s = l->has_thread ? s : status_error(STATUS_MEMORY, "no thread to watch NCCL with");
+        s = l->has_thread ? s : status_error(STATUS_MEMORY, "cannot start the thread that watches NCCL");
     }
     if (failed(s)) {
         nccl_link_end(l, s);

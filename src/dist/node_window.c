@@ -102,11 +102,12 @@ static struct status enter(struct node_window *w)
     size_t bytes = window_bytes(w->size);
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
     if (p == MAP_FAILED) {
-        return fail("mapping the memory of a node's ranks");
+        return fail("cannot map the shared memory of this node's ranks");
     }
     w->memory = p;
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = w->rank, .l_len = 1};
-    return fcntl(w->fd, F_SETLK, &lock) == 0 ? status_ok() : fail("locking a rank's byte");
+    return fcntl(w->fd, F_SETLK, &lock) == 0 ? status_ok()
+                                             : fail("cannot lock the byte of a rank in shared memory");
 }
 
 struct status node_window_create(struct node_window *w, const char *name, int size)
@@ -131,7 +132,7 @@ struct status node_window_join(struct node_window *w, const char *name, int rank
         return fail("the memory of a node's ranks in /dev/shm");
     }
     if (fstat(w->fd, &file) != 0 || (size_t)file.st_size < window_bytes(size)) {
-        return status_error(STATUS_MEMORY, "the memory of a node's ranks in /dev/shm was cut");
+        return status_error(STATUS_MEMORY, "the shared memory of this node's ranks in /dev/shm was cut");
     }
     return enter(w);
 }

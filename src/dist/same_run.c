@@ -36,13 +36,13 @@ static struct status compare(const char *mine, size_t n_mine, const char *first,
         if (strcmp(name, first_name) != 0) {
             return status_error(
                 STATUS_UNAVAILABLE,
-                "this rank compares \"%s\", but rank 0 \"%s\": start the same program on all ranks", name,
-                first_name);
+                "this rank compares \"%s\", but rank 0 compares \"%s\": start the same program on all ranks",
+                name, first_name);
         }
         if (strcmp(value, first_value) != 0) {
-            return status_error(
-                code, "%s is %.180s here, but %.180s on rank 0; all ranks of a run must have the same", name,
-                value, first_value);
+            return status_error(code,
+                                "%s is %.180s here, but %.180s on rank 0; it must be the same on all ranks",
+                                name, value, first_value);
         }
     }
     return status_ok();

@@ -25,15 +25,15 @@ static struct status check_launcher(const struct launcher_ranks *told)
                    ? status_ok()
                    : status_error(STATUS_UNAVAILABLE,
                                   "%s is %" PRId64 ", so this process is one of several, but no launcher "
-                                  "serves it (PMIX_NAMESPACE is not set): %s, or unset %s",
+                                  "started it (PMIX_NAMESPACE is not set): %s, or unset %s",
                                   told->variable, told->value, start, told->variable);
     case LAUNCHER_OTHER_MPI:
     case LAUNCHER_TORCH:
     case LAUNCHER_SLURM: break;
     }
     return status_error(STATUS_UNAVAILABLE,
-                        "%s is %" PRId64 ": this process is one of several, but the launcher that set it is "
-                        "not one under which MPI finds the others: %s, or unset %s",
+                        "%s is %" PRId64 ": this process is one of several, but MPI cannot find the others "
+                        "under the launcher that set it: %s, or unset %s",
                         told->variable, told->value, start, told->variable);
 }
 

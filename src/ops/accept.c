@@ -51,12 +51,15 @@ static void accept_fp8_matrix(struct exec *x, const char *op, int i, tensor t)
     const int multiple = OPS_FP8_MULTIPLE;
     int64_t rows = tensor_rows(t), cols = tensor_cols(t);
     if (!dtype_is_fp8(t.dtype) || t.n_dims != 2) {
-        exec_fail(x, STATUS_USAGE, op, "fp8 matrix %d is of %s in %d dims", i, dtype_name(t.dtype), t.n_dims);
+        exec_fail(x, STATUS_USAGE, op, "fp8 matrix %d must be fp8 with 2 dims, but is %s with %d", i,
+                  dtype_name(t.dtype), t.n_dims);
     } else if (rows % multiple != 0 || cols % multiple != 0) {
-        exec_fail(x, STATUS_USAGE, op, "fp8 matrix %d must be in multiples of %d, but is %lld x %lld", i,
-                  multiple, (long long)rows, (long long)cols);
+        exec_fail(x, STATUS_USAGE, op,
+                  "the dims of fp8 matrix %d must be multiples of %d, but are %lld x %lld", i, multiple,
+                  (long long)rows, (long long)cols);
     } else if (!dense_rows(t)) {
-        exec_fail(x, STATUS_USAGE, op, "fp8 matrix %d lies by columns where rows are wanted, or by rows", i);
+        exec_fail(x, STATUS_USAGE, op,
+                  "fp8 matrix %d is stored by columns where the product needs rows, or the reverse", i);
     } else if ((uintptr_t)t.data % (uintptr_t)multiple != 0 || t.strides[0] % multiple != 0) {
         exec_fail(x, STATUS_USAGE, op, "rows of fp8 matrix %d must begin at multiples of %d bytes", i,
                   multiple);

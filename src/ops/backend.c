@@ -40,9 +40,10 @@ static struct status open_library(void)
     shared_library_of_kiln(path, sizeof path, LIBRARY);
     void *library = library_search_open(path, why, sizeof why);
     if (library == NULL) {
-        return status_error(
-            STATUS_USAGE, "no CUDA: %s%s", why,
-            strncmp(why, LIBRARY, sizeof LIBRARY - 1) == 0 ? " (built where there is nvcc, by `make`)" : "");
+        return status_error(STATUS_USAGE, "no CUDA: %s%s", why,
+                            strncmp(why, LIBRARY, sizeof LIBRARY - 1) == 0
+                                ? " (`make` builds it where nvcc is installed)"
+                                : "");
     }
     const struct backend_entry *e = dlsym(library, "kiln_cuda_entry");
     if (e == NULL || strcmp(e->version, KILN_VERSION) != 0 || e->entry_bytes != sizeof *e ||
@@ -100,7 +101,7 @@ const char *backend_visible(const char *root)
     static const struct {
         const char *path, *what;
     } drivers[] = {
-        {"/dev/nvidiactl", "a GPU of NVIDIA"},
+        {"/dev/nvidiactl", "an NVIDIA GPU"},
         {"/dev/hl0", "a Gaudi"},
         {"/dev/accel/accel0", "an accelerator"},
     };
@@ -119,11 +120,11 @@ void backend_announce(const struct backend *b, const char *name)
     const char *visible = backend_visible("");
     bool is_auto = strcmp(name, "auto") == 0;
     if (is_auto && visible != NULL) {
-        log_warning("the %s computes: --device auto is the cpu, since cuda has not been tested on a GPU yet; "
-                    "this machine has %s: --device cuda asks for GPUs of NVIDIA, others are not built",
+        log_warning("computing on the %s: --device auto means cpu, since cuda has not been tested on a GPU "
+                    "yet; this machine has %s: --device cuda uses NVIDIA GPUs, and kiln supports no others",
                     b->device->name, visible);
     } else {
-        log_info("the %s computes%s", b->device->name, is_auto ? ": --device auto is the cpu" : "");
+        log_info("computing on the %s%s", b->device->name, is_auto ? ": --device auto means cpu" : "");
     }
 }
 
@@ -131,7 +132,7 @@ void backend_describe(struct buf *text, const struct backend *b)
 {
     if (!b->device->is_host) {
         buf_printf(text, "device     %s: %s\n", b->device->name,
-                   found.gpu[0] != '\0' ? found.gpu : "not a device that kiln finds by name");
+                   found.gpu[0] != '\0' ? found.gpu : "a device that no name selects");
         return;
     }
     buf_printf(text, "device     %s: %s, %d threads, kernels for %s\n", b->device->name, host_cpu_name().text,

@@ -12,9 +12,8 @@ const double MACHINE_LINK_SHARE = 0.8;
 #define HOPPER_PRODUCTS .half = 706e12, .fp8 = 1180e12, .tf32 = 380e12, .fp32 = 50e12
 static const double H200_COPY = 4.29e12, HOPPER_REACHED = 0.734;
 #define HOPPER_SOURCE                                                                                        \
-    "roofline of products and copies measured on one H200, of which a step is assumed to reach the share "   \
-    "that "                                                                                                  \
-    "tuned PyTorch did there (BERT-Large, 128 tokens, 1,861 sequences/s)"
+    "roofline of products and copies measured on one H200; a step is assumed to reach the same share of "    \
+    "it as tuned PyTorch there (BERT-Large, 128 tokens, 1,861 sequences/s)"
 
 /* docs/decisions/0046_plan.md has the sources at length, and how `reached` and the Gaudi's rate were
  * found. */
@@ -52,8 +51,8 @@ static const struct machine machines[] = {
      .between = 25e9,
      .computes_in_f16 = true,
      .memory_source = "NVIDIA's datasheet, 80 GB",
-     .rates_source = "roofline of the datasheet's 312 TFLOP/s (bf16) and 2.039 TB/s, of which a step is "
-                     "assumed to reach the share that NVIDIA's BERT-Large did (phase 1, 580 sequences/s)",
+     .rates_source = "roofline of the datasheet's 312 TFLOP/s (bf16) and 2.039 TB/s; a step is assumed to "
+                     "reach the same share of it as NVIDIA's BERT-Large (phase 1, 580 sequences/s)",
      .links_source = "NVLink 600 GB/s both ways (datasheet); one 200 Gb/s adapter a device (DGX A100)"},
     {.name = "gaudi1",
      .title = "Habana Gaudi, first generation (HL-205)",
@@ -63,9 +62,10 @@ static const struct machine machines[] = {
      .within = 87.5e9,
      .between = 6.25e9,
      .memory_source =
-         "32 GB, Hugging Face's pages on Gaudi; kiln does not run on it: bytes are as on its GPUs",
-     .rates_source = "roofline; its makers publish no rate of products: assumed is the one by which "
-                     "BERT-Large reaches what is published (phase 1, 1,489 sequences/s on 8); memory 1 TB/s",
+         "32 GB (Hugging Face's pages on Gaudi); kiln does not run on it, so bytes are counted as on a GPU",
+     .rates_source =
+         "roofline; its makers publish no rate of products, so kiln assumes the rate at which BERT-Large "
+         "reaches the published speed (phase 1, 1,489 sequences/s on 8); memory 1 TB/s",
      .links_source = "AWS dl1.24xlarge: 700 Gb/s in the node, 400 Gb/s from node to node for 8 devices"},
     {.name = "cpu",
      .title = "this machine's processor",
@@ -73,9 +73,9 @@ static const struct machine machines[] = {
      .per_node = 1,
      .within = 1.25e9,
      .between = 1.25e9,
-     .memory_source = "what is free here now",
-     .rates_source = "roofline of products and copies, of which a step is assumed to reach the share that "
-                     "kiln bench shows",
+     .memory_source = "the memory free here now",
+     .rates_source =
+         "roofline of products and copies; a step is assumed to reach the share that kiln bench shows",
      .links_source = "10 Gb/s between machines (assumed)"},
 };
 
@@ -92,7 +92,7 @@ struct status machine_find(const struct machine **machine, const char *name)
         }
         buf_printf(&names, "%s%s", i > 0 ? ", " : "", machines[i].name);
     }
-    struct status s = status_error(STATUS_USAGE, "nothing is known of a device \"%.40s\", only of %s", name,
+    struct status s = status_error(STATUS_USAGE, "kiln does not know the device \"%.40s\", only %s", name,
                                    buf_text(&names));
     buf_fini(&names);
     return s;

@@ -58,7 +58,7 @@ static tensor mirror_tensor(struct mirror *m, tensor t)
         return t;
     }
     if (t.dtype == DTYPE_E4M3 || t.dtype == DTYPE_E5M2 || t.has_maxima || t.rounded != NULL) {
-        exec_fail(m->x, STATUS_USAGE, "--plain_ops", "no op that computes in fp8 on %s can be plain",
+        exec_fail(m->x, STATUS_USAGE, "--plain_ops", "--plain_ops cannot compute an op in fp8 on %s",
                   m->x->device->name);
         return t;
     }
@@ -216,7 +216,7 @@ static struct status parse(bool plain[N_OPS], const char *list)
         if (found == 0) {
             return status_error(
                 STATUS_USAGE,
-                "--plain_ops: no op is called '%.*s'; `kiln doctor` lists them, and \"all\" is all of them",
+                "--plain_ops: there is no op '%.*s'; `kiln doctor` lists the ops, and \"all\" means every op",
                 n < 40 ? n : 40, name);
         }
         if (name[n] == '\0') {
@@ -255,7 +255,7 @@ struct status plain_ops_init(struct plain_ops *p, struct backend *b, const char 
         p->watch.after = nothing;
         b->ops = &p->watch.table;
     }
-    log_info("ops by their definition, slowly%s: %s",
+    log_info("computing these ops by their definition, which is slow%s: %s",
              b->device->is_host ? "" : ", on the host through copies, and no step is replayed", list);
     return status_ok();
 }

@@ -16,7 +16,7 @@ static struct status check_fp8(const struct network_config *c)
     int64_t h = c->model->hidden_size, f = c->model->feed_forward_size;
     if (c->precision.fp8 && (h % OPS_FP8_MULTIPLE != 0 || f % OPS_FP8_MULTIPLE != 0)) {
         return status_error(STATUS_USAGE,
-                            "products in fp8 have dims that are multiples of %d, but hidden_size is %lld and "
+                            "products in fp8 need dims that are multiples of %d, but hidden_size is %lld and "
                             "intermediate_size %lld: leave out --fp8",
                             OPS_FP8_MULTIPLE, (long long)h, (long long)f);
     }

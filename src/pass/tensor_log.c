@@ -273,10 +273,10 @@ static bool is_wanted(const struct tensor_log_options *o)
 {
     bool kinds = names_kinds(o);
     if (kinds && o->max_iterations == 0) {
-        log_info("no tensors are logged: --tensor_logger_max_iterations says of how many micro-batches");
+        log_info("no tensors are logged: set --tensor_logger_max_iterations to a number of micro-batches");
     } else if (!kinds && o->max_iterations > 0) {
-        log_info(
-            "no tensors are logged: --log_model_inputs, --log_fwd_activations and --log_bwd_grads say which");
+        log_info("no tensors are logged: choose some with --log_model_inputs, --log_fwd_activations or "
+                 "--log_bwd_grads");
     }
     return tensor_log_wants(o);
 }
@@ -306,9 +306,12 @@ static struct status check_room(struct tensor_log *l)
         l->directory)); /* first: the check removes what it had to make, and ranks share it */
     TRY(file_check_output_directory(l->directory, LONGEST_FILE_NAME,
                                     l->bytes > UINT64_MAX / n ? UINT64_MAX : l->bytes * n));
-    log_info("tensors of %" PRIu64 " micro-batches from step %lld on go to %s, at most %.1f MiB each%s", n,
-             (long long)l->options.start_step, l->directory, (double)l->bytes / 0x1p20,
-             l->stage->x->device->graphs == NULL ? "" : "; their work is not replayed from a recording");
+    log_info("writing the tensors of %" PRIu64
+             " micro-batches from step %lld on to %s, at most %.1f MiB each%s",
+             n, (long long)l->options.start_step, l->directory, (double)l->bytes / 0x1p20,
+             l->stage->x->device->graphs == NULL
+                 ? ""
+                 : "; their work is not replayed from a recording, so they take longer");
     return status_ok();
 }
 
@@ -322,8 +325,8 @@ struct status tensor_log_open(struct tensor_log *l, const struct tensor_log_opti
     }
     if (stage->fp8 != FP8_NONE && stage->x->device->computes_in_fp8 && (o->activations || o->gradients)) {
         return status_error(STATUS_USAGE,
-                            "--log_fwd_activations and --log_bwd_grads with --fp8 on %s: it does not store "
-                            "what it only multiplies; log the run without --fp8",
+                            "--log_fwd_activations and --log_bwd_grads with --fp8 on %s: the device does not "
+                            "store tensors that it only multiplies; log the run without --fp8",
                             stage->x->device->name);
     }
     if (o->gradients && tensor_is_null(grad)) {

@@ -71,7 +71,7 @@ struct status profile_open(struct profile *p, const struct profile_options *o, c
     int n = snprintf(p->directory, sizeof p->directory, "%s%s", given ? o->directory : output_dir,
                      given ? "" : "/profile");
     if (n >= (int)sizeof p->directory) {
-        return status_error(STATUS_USAGE, "the directory of the profile is too long a path");
+        return status_error(STATUS_USAGE, "the path of the profile's directory is too long");
     }
     TRY(file_make_directories(p->directory));
     p->x = x;

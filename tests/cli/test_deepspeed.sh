@@ -167,7 +167,7 @@ expect 0 '"zero_optimization.max_group_size" has no meaning here' "${train[@]}" 
     --checkpoint_activations --dry_run
 
 # TensorLogger by the flags of the script: a file for each of the first three micro-batches
-expect 0 "tensors of 3 micro-batches from step 1 on go to $dir/tensors" "${train[@]}" --use_lr_scheduler --optimizer nvlamb \
+expect 0 "writing the tensors of 3 micro-batches from step 1 on to $dir/tensors" "${train[@]}" --use_lr_scheduler --optimizer nvlamb \
     --output_dir "$dir/logged" --steps_this_run 2 --log_model_inputs --log_fwd_activations --log_bwd_grads \
     --tensor_logger_max_iterations 3 --tensor_logger_path "$dir/tensors"
 [ "$(ls "$dir/tensors" | wc -l)" = 3 ] || fail "files of tensors: $(ls "$dir/tensors")"
@@ -175,7 +175,7 @@ expect 0 "tensors of 3 micro-batches from step 1 on go to $dir/tensors" "${train
 for name in model_inputs/input_ids fwd_act/model.bert.encoder.layer.1.attention.self bwd_grad_in/model.bert.encoder.layer.0; do
     grep -q "$name" "$dir/names" || fail "$name is not in the log of tensors"
 done
-expect 0 "no tensors are logged: --tensor_logger_max_iterations" "${train[@]}" --use_lr_scheduler --optimizer nvlamb \
+expect 0 "no tensors are logged: set --tensor_logger_max_iterations" "${train[@]}" --use_lr_scheduler --optimizer nvlamb \
     --output_dir "$dir/not_logged" --steps_this_run 1 --log_fwd_activations
 [ ! -e "$dir/not_logged/tensor_logger" ] || fail "tensors were logged"
 

@@ -47,7 +47,7 @@ awk \
 refuse() { expect 64 "$1" "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" "${@:2}"; }
 refuse 'early_stopping_patience needs checkpoints' --emulate_world 4 --eval_steps 1 --early_stopping_patience 1
 refuse 'replica_check_steps needs other ranks' --emulate_world 4 --replica_check_steps 1
-refuse 'emulate_links: nothing is known of a device "abacus"' --emulate_world 4 --emulate_links abacus
+refuse 'emulate_links: kiln does not know the device "abacus"' --emulate_world 4 --emulate_links abacus
 refuse 'give --emulate_world N too' --distributed_emulation_rank 0
 refuse 'is not one of the ranks 0 to 3' --emulate_world 4 --distributed_emulation_rank 4
 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/whole" 2>/dev/null || fail "a run alone"

@@ -38,5 +38,5 @@ ln -s "$dir/lib" "$dir/lib64"
 search "$loaded" CUDA_HOME="$dir"
 search "libcublasLt.so.99 was not found" A=1 # nothing was left behind that it is found by
 rm "$dir/bin/libkiln_cuda.so"
-search "(built where there is nvcc, by \`make\`)" A=1
+search "(\`make\` builds it where nvcc is installed)" A=1
 echo "test_library_search: found in six places"

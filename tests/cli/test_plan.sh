@@ -85,7 +85,7 @@ expect 0 "h200" plan --config "$configs/bert_large.json" --fp8
 
 # what is refused
 tiny=(plan --config "$configs/bert_tiny.json")
-expect 64 '--device: nothing is known of a device "tpu", only of h200, h100, a100, gaudi1, cpu' "${tiny[@]}" --device tpu
+expect 64 '--device: kiln does not know the device "tpu", only h200, h100, a100, gaudi1, cpu' "${tiny[@]}" --device tpu
 expect 64 "--world is 0" "${tiny[@]}" --world 0
 expect 69 "--zero 3 is not offered" "${tiny[@]}" --zero 3
 expect 64 "--zero is 4" "${tiny[@]}" --zero 4

@@ -62,7 +62,7 @@ GPU_MIGRATION_LOG_LEVEL=4 expect 64 "migration_log_level is '4', but must be one
 [ "$(find "$dir/here" "$dir/f" 2>/dev/null | wc -l)" = 3 ] || fail "a refused level wrote something"
 
 # ops by their definition: named in the log, losses within rounding; wrong names are refused, also in a dry run
-expect 0 "ops by their definition, slowly: linear_gelu,layernorm" "${pretrain[@]}" --output_dir "$dir/plain" \
+expect 0 "computing these ops by their definition, which is slow: linear_gelu,layernorm" "${pretrain[@]}" --output_dir "$dir/plain" \
     --plain_ops linear_gelu,layernorm --migration-log "$dir/plain.log"
 grep -q "\[cpu_modified\]: linear_gelu(.*--> its definition, in double arithmetic: --plain_ops asks for it" "$dir/plain.log" ||
     fail "the plain op is not in the migration log: $(grep gelu "$dir/plain.log")"
@@ -71,8 +71,8 @@ losses() { sed -n 's/.*"event":"step".*"loss":\([0-9.e+-]*\).*/\1/p' "$1/log.jso
 paste <(losses "$dir/a") <(losses "$dir/plain") | awk '
     { d = ($1 - $2) / $1; n++; if (d > 1e-5 || d < -1e-5) wrong++ } END { exit n != 4 || wrong > 0 }' ||
     fail "plain ops gave other losses: $(losses "$dir/a") and $(losses "$dir/plain")"
-KILN_PLAIN_OPS=all expect 0 "ops by their definition, slowly: all" "${pretrain[@]}" --output_dir "$dir/all" --steps_this_run 1
-expect 64 "no op is called 'gelu'; \`kiln doctor\` lists them" "${pretrain[@]}" --output_dir "$dir/f" --plain_ops gelu --dry_run
+KILN_PLAIN_OPS=all expect 0 "computing these ops by their definition, which is slow: all" "${pretrain[@]}" --output_dir "$dir/all" --steps_this_run 1
+expect 64 "there is no op 'gelu'; \`kiln doctor\` lists the ops" "${pretrain[@]}" --output_dir "$dir/f" --plain_ops gelu --dry_run
 KILN_PLAIN_OPS=attention expect 0 "by their definition: attention" "$kiln" doctor --dry_run
 expect 64 "migration" "${pretrain[@]}" --output_dir "$dir/f" --migration_log
 expect 74 "cannot" "${pretrain[@]}" --output_dir "$dir/f" --migration_log "$dir/nowhere/log"

@@ -349,8 +349,7 @@ static const struct {
      {0},
      -1,
      "it has 1, 2, 3: name one by --text_column_name and --text_pair_column_name, by its number, since "
-     "--no_header "
-     "is given"},
+     "--no_header is given"},
     {"f.csv", "a;b\nthe man;pos;x\n", {0}, -1, "line 2 has 3 fields, but line 1 has 2"},
     {"f.csv", "text,label\n", {0}, -1, "f.csv has no texts"},
     {"f.json", "\n \n", {0}, -1, "f.json has no texts"},

@@ -35,7 +35,7 @@ int main(void)
     EXPECT(p.dtype == DTYPE_BF16 && precision_factor(p, &host) == DTYPE_BF16, "the cpu keeps fp8 in bf16");
     EXPECT(precision_factor(p, &hopper) == DTYPE_E4M3, "products in fp8");
     EXPECT_ERROR(precision_find(&p, &(struct precision_flags){.fp8 = true, .fp16 = true}, &gpu), STATUS_USAGE,
-                 "leave out --fp16");
+                 "--fp8 cannot be combined with --fp16");
     EXPECT_ERROR(precision_find(&p, &both, &host), STATUS_USAGE, "--autocast without it computes in bf16");
     return 0;
 }

@@ -224,7 +224,7 @@ static void other_sums_body(const struct comm *c, void *context)
     float v[6] = {0};
     int64_t bounds[] = {0, c->rank == 1 ? 3 : 2, 4, 6};
     comm_queue_reduce_scatter_sum(c, &x, tensor_1d(v, DTYPE_F32, 6), bounds);
-    EXPECT_ERROR(x.status, STATUS_INTERNAL, "rank 1 sums other parts than rank 0");
+    EXPECT_ERROR(x.status, STATUS_INTERNAL, "rank 1 sums parts that differ from rank 0's");
 }
 
 static void other_bounds_body(const struct comm *c, void *context)
@@ -234,7 +234,7 @@ static void other_bounds_body(const struct comm *c, void *context)
     float v[6] = {0};
     int64_t bounds[] = {0, c->rank == 1 ? 3 : 2, 4, 6};
     comm_all_gather(c, &x, tensor_1d(v, DTYPE_F32, 6), bounds);
-    EXPECT_ERROR(x.status, STATUS_INTERNAL, "rank 1 gathers other parts than rank 0");
+    EXPECT_ERROR(x.status, STATUS_INTERNAL, "rank 1 gathers parts that differ from rank 0's");
 }
 
 /* The largest of each element; a NaN is larger than all. */
@@ -268,7 +268,7 @@ static void max_dtype_body(const struct comm *c, void *context)
     struct exec x = host_exec();
     float v[2] = {0};
     comm_all_reduce_max(c, &x, tensor_1d(v, DTYPE_BF16, 2));
-    EXPECT_ERROR(x.status, STATUS_USAGE, "a maximum over ranks is of fp32, not bf16");
+    EXPECT_ERROR(x.status, STATUS_USAGE, "ranks can take the maximum of fp32, not of bf16");
 }
 
 /* Several pieces, the last of them short, and nothing at all. */
@@ -476,7 +476,7 @@ static void device_body(const struct comm *c, void *context)
     float v = 1;
     (void)context;
     comm_all_reduce_sum(c, &x, tensor_1d(&v, DTYPE_F32, 1));
-    EXPECT_ERROR(x.status, STATUS_USAGE, "not that of gpu");
+    EXPECT_ERROR(x.status, STATUS_USAGE, "but the tensor is on gpu");
 }
 
 /* A case that ends with an error, which stays: processes can run one of these only, and then no other. */
@@ -529,7 +529,7 @@ static const struct comm_case ending[] = {
      4,
      4,
      failing_body,
-     {3, SUMS_ANOTHER_SIZE, "rank 3 is in a sum of 7 elements, rank 0 in a sum of 8", 30}},
+     {3, SUMS_ANOTHER_SIZE, "rank 3 is in a sum of 7 elements, but rank 0 is in a sum of 8", 30}},
     {"killed", 4, 4, failing_body, {2, IS_KILLED, "rank 2 of 4 has ended", 30}},
     {"stopped", 4, 4, failing_body, {1, IS_STOPPED, "s in a sum for ranks: 1", 1}},
     {"first_stopped", 4, 4, failing_body, {0, IS_STOPPED, "s in a sum for ranks: 0", 1}},

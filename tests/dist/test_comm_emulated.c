@@ -71,7 +71,7 @@ static void test_errors(void)
     EXPECT(e.numbers.n_calls == 0, "a failed call was counted");
     x.status = status_ok();
     comm_send(&c, &x, tensor_1d(v, DTYPE_F32, N), 1);
-    EXPECT_ERROR(x.status, STATUS_UNAVAILABLE, "rank 1, which is emulated");
+    EXPECT_ERROR(x.status, STATUS_UNAVAILABLE, "rank 1 is emulated");
 }
 
 /* No device needs a library or a way through the host's memory for it. */

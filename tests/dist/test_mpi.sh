@@ -34,7 +34,7 @@ KILN_COMM_WINDOW=0 all_expected 4 "$test_comm"
 KILN_COMM_WINDOW=3 all_expected 4 "$test_comm"
 KILN_COMM_WINDOW=2 all_expected 4 "$test_comm"
 KILN_COMM_WINDOW=0 all_expected 2 "$test_comm"
-grep -q 'KILN_COMM_WINDOW is 0; ranks of a node do without' "$dir/err" || fail "nobody says that the memory is not shared"
+grep -q 'KILN_COMM_WINDOW is 0; ranks of one node exchange messages instead' "$dir/err" || fail "nobody says that the memory is not shared"
 
 # try_case NAME N DEADLINE WINDOW: by ranks of which so many share memory, a case that ends with an error, which is a world of its own.
 try_case()
@@ -59,7 +59,7 @@ try_unheard()
     mkdir "$dir/unheard"
     KILN_COMM_SILENCE=2 run 1 "$test_comm" busy "$dir/unheard" : -n 1 env KILN_COMM_SILENCE=0 "$test_comm" busy "$dir/unheard" : \
         -n 2 "$test_comm" busy "$dir/unheard" >"$dir/unheard.out" 2>"$dir/unheard.err" || true
-    if [ "$(grep -c '^as expected$' "$dir/unheard.out")" != 4 ] || ! grep -q "heartbeats of 1 of 4 ranks, as of rank 1 on " "$dir/unheard.err"; then
+    if [ "$(grep -c '^as expected$' "$dir/unheard.out")" != 4 ] || ! grep -q "heartbeats of 1 of 4 ranks, such as rank 1 on " "$dir/unheard.err"; then
         cat "$dir/unheard.out" "$dir/unheard.err" >"$dir/unheard.failed"
     fi
 }

@@ -67,7 +67,7 @@ static void others_are_refused_with_a_way_out(void)
         {"SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0", STATUS_UNAVAILABLE, "`srun --mpi=pmix kiln ...`"},
         {"PMI_SIZE=2 PMI_RANK=0", STATUS_UNAVAILABLE, "PMI_SIZE is 2"},
         {"MV2_COMM_WORLD_SIZE=2", STATUS_UNAVAILABLE, "MV2_COMM_WORLD_SIZE is 2"},
-        {"OMPI_COMM_WORLD_SIZE=2", STATUS_UNAVAILABLE, "no launcher serves it (PMIX_NAMESPACE is not set)"},
+        {"OMPI_COMM_WORLD_SIZE=2", STATUS_UNAVAILABLE, "no launcher started it (PMIX_NAMESPACE is not set)"},
         {"PMIX_RANK=1", STATUS_UNAVAILABLE, "or unset PMIX_RANK"},
         {"WORLD_SIZE=many", STATUS_USAGE, "WORLD_SIZE is 'many', but must be a number of ranks"},
         {"KILN_COMM_TIMEOUT=0", STATUS_USAGE, "KILN_COMM_TIMEOUT is '0', but must be"},

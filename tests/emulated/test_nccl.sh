@@ -29,7 +29,7 @@ train()
         --learning_rate 1e-3 --max_steps 1 --eval_steps 0 --disable_progress_bar </dev/null
 }
 
-expect 0 "2 ranks exchange the memory of emulated cuda by NCCL 2.28.9" train "$dir/nccl"
+expect 0 "2 ranks exchange memory of emulated cuda over NCCL 2.28.9" train "$dir/nccl"
 KILN_COMM_TIMEOUT=6 FAKE_NCCL="hang;hang:AllReduce:1@1" \
-    expect 70 "elements of fp32 over NCCL for ranks 0 to 1: one of them did not come" train "$dir/hung"
+    expect 70 "elements of fp32 over NCCL for ranks 0 to 1: one of them did not join" train "$dir/hung"
 grep -q '"given up"' "$dir/hung/collectives_of_rank_0.json" || fail "nothing was recorded"

@@ -42,8 +42,8 @@ static inline struct exec *over_nccl_begin(struct over_nccl *o, const struct exe
 {
     o->x.status = x->status;
     if (!failed(x->status) && !x->device->is_host) {
-        o->x.status =
-            status_error(STATUS_USAGE, "these ranks exchange host memory, not that of %s", x->device->name);
+        o->x.status = status_error(STATUS_USAGE, "these ranks exchange host memory, but the tensor is on %s",
+                                   x->device->name);
     }
     return &o->x;
 }

@@ -164,9 +164,9 @@ int main(void)
     expect_rounding(b, DTYPE_E5M2);
     EXPECT_ERROR(refuse(b, SMALL), STATUS_USAGE, "multiples of 16, but is 32 x 24");
     EXPECT_ERROR(refuse(b, MIXED), STATUS_USAGE, "fp8 matrix 1 is of bf16");
-    EXPECT_ERROR(refuse(b, LAYOUT), STATUS_USAGE, "by columns where rows are wanted");
+    EXPECT_ERROR(refuse(b, LAYOUT), STATUS_USAGE, "by columns where the product needs rows");
     EXPECT_ERROR(refuse(b, MISALIGNED), STATUS_USAGE, "must begin at multiples of 16 bytes");
-    EXPECT_ERROR(refuse(b, BIAS), STATUS_USAGE, "the bias's gradient is quantize's");
+    EXPECT_ERROR(refuse(b, BIAS), STATUS_USAGE, "quantize must sum the gradient of the bias");
     EXPECT_ERROR(refuse(b, NO_DEVICE), STATUS_USAGE, "does not compute in fp8");
     return 0;
 }

@@ -317,7 +317,7 @@ static void test_travels(void)
     told_of_machine(told, &c, "gpu");
     EXPECT(told[0] == '\0', "%s", told);
     told_of_machine(told, &c, "gp");
-    EXPECT(strstr(told, "ckpt_7: its algorithms were chosen on gpu, and this is gp; they are timed anew") !=
+    EXPECT(strstr(told, "ckpt_7: its algorithms were chosen on gpu, but this is gp; kiln times them again") !=
                NULL,
            "%s", told);
     product_cache_write(&c);

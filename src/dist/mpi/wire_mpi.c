@@ -47,7 +47,7 @@ static struct status receive(void *state, struct wire_op *op, int from, int tag,
     (void)state;
     int code = MPI_Irecv(bytes, (int)n, MPI_BYTE, from == WIRE_ANY ? MPI_ANY_SOURCE : from, tag,
                          MPI_COMM_WORLD, &request.mpi);
-    return begun(op, request, code, "a message of a rank");
+    return begun(op, request, code, "a message from a rank");
 }
 
 static struct status test(void *state, struct wire_op *op)

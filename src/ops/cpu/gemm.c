@@ -255,7 +255,8 @@ static bool can_open(void)
 
 static void fail_without_memory(struct exec *x, const char *op)
 {
-    exec_fail(x, STATUS_MEMORY, op, "no memory for what the library of products takes; see `ulimit -v`");
+    exec_fail(x, STATUS_MEMORY, op,
+              "not enough memory for the library of matrix products; check `ulimit -v`");
 }
 
 void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *after, size_t after_bytes,

@@ -127,7 +127,7 @@ static void cpu_quantize(struct exec *x, tensor rows, tensor columns, tensor sca
         return;
     }
     if (!tensor_is_null(columns)) {
-        exec_fail(x, STATUS_USAGE, "quantize", "the cpu keeps fp8 by rows, in %s", dtype_name(in.dtype));
+        exec_fail(x, STATUS_USAGE, "quantize", "the cpu stores fp8 by rows, as %s", dtype_name(in.dtype));
         return;
     }
     x->served_why = "fp8 kept in bf16: no products in fp8 on a cpu";

@@ -135,7 +135,7 @@ static struct status check_file(const char *text, size_t n, size_t *end)
     *end = n - CHECKSUM_BYTES;
     snprintf(last, sizeof last, "%s%08x\n", CHECKSUM, hash_crc32c(0, text, *end));
     if (text[*end - 1] != '\n' || memcmp(text + *end, last, CHECKSUM_BYTES) != 0 || strlen(text) != n) {
-        return status_error(STATUS_DATA, "it is damaged: its checksum is another");
+        return status_error(STATUS_DATA, "it is damaged: its checksum is wrong");
     }
     return status_ok();
 }
@@ -198,7 +198,7 @@ static struct status read_rows(struct product_rows *r, const char *path, bool of
 static void tell_of(struct status s, int64_t n_malformed, const char *path)
 {
     if (failed(s)) {
-        log_warning("%s is not used, shapes are timed again: %s", path, s.message);
+        log_warning("kiln does not use %s and times all shapes again: %s", path, s.message);
     } else if (n_malformed > 0) {
         log_warning("%lld rows of %s cannot be read; their shapes are timed again", (long long)n_malformed,
                     path);
@@ -404,8 +404,8 @@ void product_cache_tell_of_machine(const struct product_cache *c, const char *ma
         other = row->of_run && !is_of ? row->key : other;
     }
     if (other != NULL && !found) {
-        log_warning("%s: its algorithms were chosen on %.*s, and this is %s; they are timed anew, so results "
-                    "may differ in their last bits from those of a run that stayed there",
+        log_warning("%s: its algorithms were chosen on %.*s, but this is %s; kiln times them again, so "
+                    "results may differ in their last bits from a run that stays on one machine",
                     source, (int)strcspn(other, "\t"), other, machine);
     }
 }

@@ -242,7 +242,7 @@ struct status cuda_device_probe(const struct device **device, char *text, size_t
     }
     e = cudaGetDeviceProperties(&p, 0);
     if (e != cudaSuccess) {
-        return failure(STATUS_USAGE, "the GPU cannot be asked", e);
+        return failure(STATUS_USAGE, "the GPU cannot be queried", e);
     }
     if (!cuda_launch_is_possible()) {
         return status_error(STATUS_USAGE,

@@ -124,7 +124,7 @@ void cuda_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor
     bool fp8 = dtype_is_fp8(dout.dtype);
     tensor a = stored(dout, fp8), b = stored(in, fp8);
     if (fp8 && !tensor_is_null(dbias)) {
-        exec_fail(x, STATUS_USAGE, op, "the bias's gradient is quantize's to sum, before it rounds");
+        exec_fail(x, STATUS_USAGE, op, "quantize must sum the gradient of the bias before it rounds");
     }
     if (!(fp8 ? accept_fp8(x, op, ACCEPT_LIST(a, b)) && accept_tensors(x, op, ACCEPT_LIST(dw), NULL, 0)
               : accept_tensors(x, op, ACCEPT_LIST(dout, in), ACCEPT_LIST(dw, dbias)))) {

@@ -71,7 +71,7 @@ static enum launch_type type_of(tensor t)
 static bool accept_type(struct exec *x, const char *op, tensor t)
 {
     if (!failed(x->status) && known_type(t.dtype) == UNKNOWN_TYPE) {
-        exec_fail(x, STATUS_USAGE, op, "the device knows no %s", dtype_name(t.dtype));
+        exec_fail(x, STATUS_USAGE, op, "the device does not compute in %s", dtype_name(t.dtype));
     }
     return !failed(x->status);
 }
@@ -256,7 +256,7 @@ static void norm_backward(struct exec *x, const char *op, const struct launch_no
                           struct launch_norm_backward *b, tensor in)
 {
     if (n->cols > LAUNCH_MOST_NORM_COLS) {
-        exec_fail(x, STATUS_USAGE, op, "rows of %lld columns; at most %d", (long long)n->cols,
+        exec_fail(x, STATUS_USAGE, op, "rows have %lld columns, but the limit is %d", (long long)n->cols,
                   LAUNCH_MOST_NORM_COLS);
         return;
     }
@@ -315,7 +315,7 @@ static void cuda_bias_dropout_add_layernorm_backward(struct exec *x, tensor dres
         cuda_rounding_of_result(&to, &storage, x, op, din, ACCEPT_LIST(din), DTYPE_E5M2)) {
         if (to != NULL && dresidual.data == dout.data) {
             exec_fail(x, STATUS_USAGE, op,
-                      "what is rounded may be computed twice: dresidual may not be dout");
+                      "dresidual must not alias dout, since rounding may compute the result twice");
             return;
         }
         struct launch_norm n = norm_of(sum, mean, rstd, gamma, NULL_TENSOR, 0);
@@ -410,11 +410,13 @@ static bool accept_attention(struct exec *x, const char *op, const struct attent
 {
     enum { MOST_HEAD_SIZE = 256, MOST_IN_GRID = 65535 };
     if (!tensor_is_null(a->block_table)) {
-        exec_fail(x, STATUS_USAGE, op, "keys and values in blocks are not known here");
+        exec_fail(x, STATUS_USAGE, op,
+                  "the GPU reads keys and values from the stream, not through a block table");
     } else if (q.dims[2] > MOST_HEAD_SIZE || q.dims[1] > MOST_IN_GRID ||
                tensor_count(a->cu_seqlens_q) - 1 > MOST_IN_GRID) {
         exec_fail(x, STATUS_USAGE, op,
-                  "at most %d sequences, %d heads of up to %d, but there are %lld, %lld of %lld",
+                  "attention takes at most %d sequences and %d heads of size %d, but there are %lld "
+                  "sequences and %lld heads of size %lld",
                   MOST_IN_GRID, MOST_IN_GRID, MOST_HEAD_SIZE, (long long)tensor_count(a->cu_seqlens_q) - 1,
                   (long long)q.dims[1], (long long)q.dims[2]);
     }

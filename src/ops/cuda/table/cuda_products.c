@@ -38,7 +38,7 @@ static struct status allocate_tools(struct product_tools *t)
     t->workspace_bytes = CUDA_PRODUCTS_WORKSPACE;
     if (cudaMalloc(&t->workspace, CUDA_PRODUCTS_WORKSPACE) != cudaSuccess ||
         cudaMalloc(&t->room, CUDA_PRODUCTS_ROOM) != cudaSuccess) {
-        return status_error(STATUS_MEMORY, "the GPU has no %zu MiB for the workspace of cuBLASLt",
+        return status_error(STATUS_MEMORY, "the GPU has less than %zu MiB free for the workspace of cuBLASLt",
                             (size_t)(CUDA_PRODUCTS_WORKSPACE + CUDA_PRODUCTS_ROOM) >> 20);
     }
     return status_ok();

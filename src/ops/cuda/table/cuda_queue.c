@@ -115,7 +115,7 @@ static bool begins_early(struct cuda_context *c)
     cudaFree(numbers);
     if (failed(s)) {
         cudaGetLastError();
-        log_warning("no kernel begins before the one before it has ended: %s", s.message);
+        log_warning("each kernel waits for the end of the one before, which is slower: %s", s.message);
     }
     return !failed(s);
 }

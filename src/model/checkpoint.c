@@ -24,7 +24,7 @@ static struct status parse_object(json_t **root, const struct file_map *map, con
 {
     TRY(json_parse(root, map->n == 0 ? "" : (const char *)map->data, map->n, path));
     if (!json_is_object(*root)) {
-        return status_error(STATUS_DATA, "%s: the top must be a JSON object {...}", path);
+        return status_error(STATUS_DATA, "%s: the file must hold one JSON object {...}", path);
     }
     return status_ok();
 }
@@ -95,7 +95,8 @@ static void warn_of_unlisted(const struct checkpoint_manifest *m, const char *pa
     DIR *dir = opendir(path);
     for (const struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
         if (!is_expected(m, e->d_name)) {
-            log_warning("%s/%s is not in the checkpoint's manifest and is not read", path, e->d_name);
+            log_warning("%s/%s is not in the checkpoint's manifest, so kiln does not read it", path,
+                        e->d_name);
         }
     }
     if (dir != NULL) {
@@ -110,7 +111,9 @@ static struct status open_all(struct checkpoint *c)
     TRY(checkpoint_manifest_read(&c->manifest, manifest));
     c->has_manifest = true;
     if (c->manifest.model_only) {
-        return status_error(STATUS_DATA, "%s is a model alone, from which no run resumes", c->path);
+        return status_error(STATUS_DATA,
+                            "%s holds a model without the state of a run, so no run can resume from it",
+                            c->path);
     }
     TRY(make_room(c, c->manifest.n));
     for (int i = 0; i < c->manifest.n; i++) {

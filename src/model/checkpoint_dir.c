@@ -115,8 +115,8 @@ struct status checkpoint_dir_open_newest(struct checkpoint *c, const char *direc
     if (!failed(s) && list.n > 0 && !*found) {
         s = status_error(
             STATUS_NO_CHECKPOINT,
-            "none of the %d checkpoints in %s is whole; restore one, or start in another directory", list.n,
-            directory);
+            "none of the %d checkpoints in %s is whole; restore one of them, or use another directory",
+            list.n, directory);
     }
     free(list.steps);
     return s;

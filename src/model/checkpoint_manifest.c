@@ -50,12 +50,12 @@ struct status checkpoint_manifest_add(struct checkpoint_manifest *m, const struc
 {
     if (!checkpoint_manifest_is_name(file->name) || m->n == CHECKPOINT_MAX_FILES) {
         return status_error(STATUS_USAGE,
-                            "'%.60s' cannot be a file of a checkpoint, which has at most %d, with names of "
-                            "letters, digits, '.', '_' and '-'",
+                            "'%.60s' cannot be a file of a checkpoint: there may be at most %d files, named "
+                            "with letters, digits, '.', '_' and '-'",
                             file->name, CHECKPOINT_MAX_FILES);
     }
     if (checkpoint_manifest_find(m, file->name) != NULL) {
-        return status_error(STATUS_USAGE, "a checkpoint cannot have two files %s", file->name);
+        return status_error(STATUS_USAGE, "a checkpoint cannot have two files named %s", file->name);
     }
     struct checkpoint_listed *files = realloc(m->files, (size_t)(m->n + 1) * sizeof *files);
     if (files == NULL) {
@@ -197,10 +197,10 @@ static struct status check_set(const struct checkpoint_manifest *m, const char *
             return status_error(STATUS_DATA, "%s does not list %s", source, name);
         }
     }
-    return n == all
-               ? status_ok()
-               : status_error(STATUS_DATA, "%s lists %d files of the %s, not the %d that one of them names",
-                              source, n, set, all);
+    return n == all ? status_ok()
+                    : status_error(STATUS_DATA,
+                                   "%s lists %d files of the %s, but the name of one says that there are %d",
+                                   source, n, set, all);
 }
 
 static struct status read_files(struct checkpoint_manifest *m, const json_t *files, int64_t version,
@@ -222,8 +222,8 @@ static struct status read_files(struct checkpoint_manifest *m, const json_t *fil
         }
     }
     if (version != version_of(m)) {
-        return status_error(STATUS_DATA, "%s is of version %" PRId64 ", but lists files of version %d",
-                            source, version, version_of(m));
+        return status_error(STATUS_DATA, "%s has version %" PRId64 ", but lists files of version %d", source,
+                            version, version_of(m));
     }
     return status_ok();
 }

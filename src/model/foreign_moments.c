@@ -36,8 +36,8 @@ static struct status check(const struct model_dir *m, const struct foreign_momen
     for (int i = 0; i < 3 && t != NULL; i++) {
         if (all[i] != NULL && (!same_shape(all[i], &t->stored) || !is_real(all[i]))) {
             return status_error(STATUS_DATA,
-                                "%s: what its optimizer has for %s is not of that weight's shape: it is of "
-                                "another model, or its parameters were in another order",
+                                "%s: the optimizer's state of %s does not have the shape of that weight: it "
+                                "belongs to another model, or its parameters were in another order",
                                 m->path, kept->name);
         }
     }
@@ -136,10 +136,11 @@ static struct status take_optimizer(struct foreign_moments *o, const struct mode
         add_group(o, m, false, true);
     }
     if (o->optimizer.n_groups > 2 || in_first != n_first || o->optimizer.n != o->n) {
-        return status_error(STATUS_DATA,
-                            "%s: its optimizer has %d parameters in %d group(s), %d of them in the first, "
-                            "but its model %d, of which %d are decayed: the moments cannot be told apart",
-                            m->path, o->optimizer.n, o->optimizer.n_groups, in_first, o->n, n_first);
+        return status_error(
+            STATUS_DATA,
+            "%s: its optimizer has %d parameters in %d group(s), %d of them in the first, but its model has "
+            "%d, of which %d are decayed: kiln cannot match moments and weights",
+            m->path, o->optimizer.n, o->optimizer.n_groups, in_first, o->n, n_first);
     }
     o->has = o->optimizer.has_moments;
     o->n_steps = o->optimizer.n_steps;

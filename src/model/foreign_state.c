@@ -113,7 +113,7 @@ static struct status read_moments(const void *self, const struct param_table *pa
         const struct param *p = &params->params[i];
         const struct foreign_moment *m = foreign_moments_find(&f->moments, p->name);
         if (m == NULL) {
-            return status_error(STATUS_DATA, "%s: its optimizer has no moments of %s", f->m.path, p->name);
+            return status_error(STATUS_DATA, "%s: its optimizer has no moments for %s", f->m.path, p->name);
         }
         TRY(fill(f, m->exp_avg, p, begin, exp_avg));
         TRY(fill(f, m->exp_avg_sq, p, begin, exp_avg_sq));
@@ -229,12 +229,12 @@ static void tell(const struct foreign *f, bool has_scale, const char *path)
     }
     if (!f->moments.has) {
         log_warning(
-            "%s has no state of an optimizer: its moments begin at zero, and the optimizer counts from 1",
+            "%s has no state of an optimizer: moments start at zero, and the optimizer counts steps from 1",
             path);
     }
-    log_info("%s: its place in the data%s and its random states%s cannot be taken over: batches and dropout "
-             "are those that --seed gives for the steps after it",
-             path, file, has_scale ? "" : ", and a loss scale if it had one,");
+    log_info("%s: kiln cannot use its place in the data%s and its random states%s; --seed decides the "
+             "batches and dropout of the next steps",
+             path, file, has_scale ? "" : " (nor a loss scale, if it had one)");
 }
 
 /* ---- opening ---- */
@@ -251,14 +251,14 @@ static struct status open_foreign(struct training_state *s, const char *path, in
     TRY(checkpoint_path(s->path, "%s", path));
     TRY(model_dir_open_given(&f->m, path, place->given));
     if (f->m.files.files[0].format != TENSOR_FILE_TORCH) {
-        return status_error(STATUS_DATA, "%s is no file of torch.save", path);
+        return status_error(STATUS_DATA, "%s is not a file of torch.save", path);
     }
     TRY(foreign_moments_init(&f->moments, &f->m));
     const struct pickle_node *root = f->m.files.files[0].torch.root;
     struct position at = {.named = named, .counted = f->moments.n_steps, .updates = f->moments.n_steps};
     const struct pickle_node *steps = pickle_find(root, "global_steps");
     if (steps != NULL && !torch_optimizer_number(&at.counted, steps)) {
-        return status_error(STATUS_DATA, "%s: its \"global_steps\" is not a number of steps", path);
+        return status_error(STATUS_DATA, "%s: its \"global_steps\" must be a number of steps", path);
     }
     TRY(set_position(f, at, place, path));
     const struct zero_folder *zero = f->m.files.zero;

@@ -20,12 +20,12 @@ static void print_ignored(const struct load_report *r, enum names_part part)
     int n = r->n[LOAD_IGNORED][part];
     const char *class_name = r->family->class_of(r->task);
     if (part == NAMES_OTHER) {
-        log_info("  ignored %5d  %s and others like it: no part of any %s that kiln knows", n, r->other,
+        log_info("  ignored %5d  %s and others like it: not part of any %s that kiln knows", n, r->other,
                  r->family->name);
     } else if (part == NAMES_BUFFER) {
-        log_info("  ignored %5d  constants, no weights", n);
+        log_info("  ignored %5d  constants, not weights", n);
     } else if (part == NAMES_STATE) {
-        log_info("  ignored %5d  state of the run that saved them, no weights", n);
+        log_info("  ignored %5d  state of the run that saved them, not weights", n);
     } else {
         log_info("  ignored %5d  %s: %s has none", n, r->family->patterns[part], class_name);
     }

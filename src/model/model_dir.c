@@ -63,17 +63,17 @@ static struct status no_model(const struct model_dir *m)
 {
     const char *lacks = m->family->words;
     if (m->files.n_tensors == 0) {
-        return status_error(STATUS_DATA, "%s holds no tensor at all, so no %s", m->path, lacks);
+        return status_error(STATUS_DATA, "%s holds no tensors, so it lacks %s", m->path, lacks);
     }
     const struct model_tensor *first = &m->files.tensors[0];
     if (first->as.part == NAMES_STATE || strncmp(first->as.name, "optimizer", strlen("optimizer")) == 0) {
         return status_error(
             STATUS_DATA,
-            "%s holds no tensor %s, but the state of an optimizer: the weights are in another file", m->path,
+            "%s holds the state of an optimizer but no tensor %s: the weights are in another file", m->path,
             lacks);
     }
-    return status_error(STATUS_DATA, "%s holds no tensor %s: it is no %s; its first is %.80s", m->path, lacks,
-                        m->family->name, first->stored.name);
+    return status_error(STATUS_DATA, "%s holds no tensor %s, so it is not a %s; its first tensor is %.80s",
+                        m->path, lacks, m->family->name, first->stored.name);
 }
 
 /* Three places say how large the vocabulary is: the pieces, config.json and the embeddings. */
@@ -92,7 +92,7 @@ static struct status check_vocab_size(struct model_dir *m)
     if (!fits) {
         return status_error(STATUS_DATA,
                             "%s: config.json has \"vocab_size\" %lld, %s has %lld rows, and the vocabulary "
-                            "has %lld pieces: they are from different models",
+                            "has %lld pieces: they belong to different models",
                             m->path, (long long)says, t->stored.name, (long long)rows, (long long)n);
     }
     if (rows > n && !fits_padded(rows, n)) {
@@ -145,9 +145,10 @@ struct status model_dir_check_config(const struct model_dir *m, const char *path
     void *config;
     json_t *root;
     TRY(model_family_read_config(&family, &config, &root, path));
-    struct status s = family == m->family ? family->same_architecture(config, m->config)
-                                          : status_error(STATUS_DATA, "it is of a %s, but the model is a %s",
-                                                         family->name, m->family->name);
+    struct status s = family == m->family
+                          ? family->same_architecture(config, m->config)
+                          : status_error(STATUS_DATA, "it describes a %s, but the model is a %s",
+                                         family->name, m->family->name);
     free(config);
     json_decref(root);
     return s;

@@ -190,8 +190,8 @@ static struct status check_contents(const char *path, struct model_dir_form form
     for (const struct dirent *e; !failed(s) && (e = readdir(dir)) != NULL;) {
         if (!is_of_model(e->d_name, form) && !temporary_is_name(e->d_name)) {
             s = status_error(STATUS_USAGE,
-                             "%s holds %.100s, which is no part of %s: a model needs its own directory", path,
-                             e->d_name, model_dir_form_name(form));
+                             "%s holds %.100s, which is not part of %s: a model needs its own directory",
+                             path, e->d_name, model_dir_form_name(form));
         }
     }
     closedir(dir);
@@ -211,9 +211,9 @@ static struct status check_replaceable(const char *path)
     bool is_current =
         stat(".", &current) == 0 && current.st_dev == here.st_dev && current.st_ino == here.st_ino;
     if (is_mounted || is_current) {
-        return status_error(
-            STATUS_USAGE, "%s is %s, and a model replaces its directory as a whole: choose another directory",
-            path, is_current ? "the current directory" : "where a file system is mounted");
+        return status_error(STATUS_USAGE,
+                            "%s is %s, but a model replaces its whole directory: choose another one", path,
+                            is_current ? "the current directory" : "where a file system is mounted");
     }
     return access(parent, W_OK) == 0 ? status_ok()
                                      : status_error(STATUS_IO, "cannot replace %s: cannot write to %s: %s",

@@ -41,7 +41,7 @@ static struct status wrong_shape(const struct reading *r, const struct stored_te
     }
     snprintf(wants, sizeof wants, p->n_dims == 1 ? "[%lld]" : "[%lld, %lld]", (long long)p->dims[0],
              (long long)p->dims[1]);
-    return status_error(STATUS_DATA, "%s: the tensor %.80s has the shape %s, but config.json makes it %s",
+    return status_error(STATUS_DATA, "%s: the tensor %.80s has the shape %s, but config.json needs %s",
                         r->m->path, e->name, has, wants);
 }
 
@@ -204,7 +204,7 @@ static struct status check_new(const struct reading *r, unsigned may_be_new)
         }
         return status_error(
             STATUS_DATA,
-            "%s lacks %d of the %d tensors of %s that %s needs here, %s first: the files hold a %s",
+            "%s lacks %d of the %d tensors of %s that %s needs here, such as %s: the files hold a %s",
             r->m->path, n, r->n_wanted[p], r->m->family->patterns[p], r->m->family->class_of(r->report->task),
             first, r->m->family->class_of(r->m->task));
     }

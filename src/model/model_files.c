@@ -61,8 +61,8 @@ static struct status strike_out(json_t *left, const struct tensor_file *f, const
         const char *tensor_name = f->tensors[i].name;
         const char *place = json_string_value(json_object_get(left, tensor_name));
         if (place == NULL || strcmp(place, name) != 0) {
-            return status_error(STATUS_DATA, "%s puts the tensor %.80s of %s into %.60s", index, tensor_name,
-                                name, place == NULL ? "no file or another one" : place);
+            return status_error(STATUS_DATA, "%s says that the tensor %.80s of %s is in %.60s", index,
+                                tensor_name, name, place == NULL ? "no file or another file" : place);
         }
         json_object_del(left, tensor_name);
     }
@@ -84,8 +84,9 @@ static struct status open_shards(struct model_files *m, const char *directory, j
         TRY(status_context(open_file(m, directory, name), "%s", index));
         const struct tensor_file *f = &m->files[m->n_files - 1];
         if (stored_tensor_find(f->tensors, f->n, tensor_name) == NULL) {
-            return status_error(STATUS_DATA, "%s puts the tensor %.80s into %.60s, which does not hold it",
-                                index, tensor_name, name);
+            return status_error(STATUS_DATA,
+                                "%s says that the tensor %.80s is in %.60s, which does not hold it", index,
+                                tensor_name, name);
         }
         TRY(strike_out(left, f, name, index));
         CHECK(json_object_size(left) < before, "no tensor of %s was found", name);
@@ -432,7 +433,7 @@ static struct status open_states(struct model_files *m, const char *directory, c
     }
     TRY(zero_folder_open(m->zero, directory, m->files[0].torch.root));
     TRY(zero_folder_compare(m->zero, directory, m->files[0].torch.root));
-    log_info("%s: the weights in fp32 of %d ranks", directory, m->zero->n_ranks);
+    log_info("%s: reading the fp32 weights of %d ranks", directory, m->zero->n_ranks);
     return status_ok();
 }
 
@@ -477,8 +478,8 @@ static struct status open_prefix(struct model_files *m, const char *directory)
         }
     }
     return status_error(STATUS_DATA,
-                        "%s has neither model.safetensors nor pytorch_model.bin, no index of shards of them, "
-                        "and no other weights that kiln finds by name",
+                        "%s has no model.safetensors, pytorch_model.bin, index of their shards or other "
+                        "weights that kiln knows by name",
                         directory);
 }
 
@@ -493,7 +494,7 @@ static struct status open_directory(struct model_files *m, const char *directory
         if (taken == NULL) {
             taken = &forms[i];
         } else if (forms[i].is_foreign) {
-            log_info("%s has %s and %s: the first is read", directory, taken->name, forms[i].name);
+            log_info("%s has both %s and %s; kiln reads the first", directory, taken->name, forms[i].name);
         }
     }
     return taken != NULL ? taken->open(m, directory, taken->name) : open_prefix(m, directory);

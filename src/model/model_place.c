@@ -47,12 +47,12 @@ struct status model_place_latest(char folder[CHECKPOINT_PATH_BYTES], const char 
     file_map_close(&map);
     if (!fits) {
         return status_error(STATUS_DATA,
-                            "%s must have the name of a folder beside it, as DeepSpeed writes it", path);
+                            "%s must hold the name of a directory beside it, as DeepSpeed writes it", path);
     }
     TRY(checkpoint_path(folder, "%s/%s", directory, tag));
     return file_is_directory(folder)
                ? status_ok()
-               : status_error(STATUS_DATA, "%s names the folder %s, which is not there: copy it, too", path,
+               : status_error(STATUS_DATA, "%s names the directory %s, which is missing: copy it too", path,
                               tag);
 }
 
@@ -128,9 +128,10 @@ struct status model_place_find(struct model_place *p, const char *path)
     char aside[TEMPORARY_PATH_BYTES], index[CHECKPOINT_PATH_BYTES];
     *p = (struct model_place){0};
     if (temporary_find_aside(aside, path)) {
-        return status_error(STATUS_DATA,
-                            "%s is missing: a run that died while it replaced it left it as %s; rename that",
-                            path, aside);
+        return status_error(
+            STATUS_DATA,
+            "%s is missing: a run that died while it replaced the directory left it as %s; rename that", path,
+            aside);
     }
     if (file_is_directory(path)) {
         return find_in_directory(p, path);
@@ -138,8 +139,8 @@ struct status model_place_find(struct model_place *p, const char *path)
     TRY(checkpoint_path(index, "%s.index", path));
     if (!file_exists(path) && !file_exists(index)) {
         return status_error(STATUS_DATA,
-                            "%s is no directory with a config.json, no file of tensors (.pt, .bin, "
-                            ".safetensors) and no prefix of a TensorFlow checkpoint",
+                            "%s is not a directory with a config.json, a file of tensors (.pt, .bin, "
+                            ".safetensors) or the prefix of a TensorFlow checkpoint",
                             path);
     }
     TRY(checkpoint_path(p->tensors, "%s", path));

@@ -15,8 +15,8 @@ static struct status take_position(struct model_progress *p, const json_t *state
     }
     if (!known) {
         return status_error(STATUS_UNAVAILABLE,
-                            "%s was trained with the optimizer %.20s, which the scripts do not have: its "
-                            "moments mean nothing to theirs",
+                            "%s was trained with the optimizer %.20s, which the scripts do not have, so they "
+                            "cannot use its moments",
                             path, name == NULL ? "of an unknown name" : name);
     }
     p->n_ranks = 1;
@@ -27,7 +27,7 @@ static struct status take_position(struct model_progress *p, const json_t *state
     p->n_skipped = json_integer_value(json_object_get(state, "n_skipped"));
     return p->step >= 0 && p->step <= p->global_step && p->n_skipped >= 0 && p->n_skipped <= p->step
                ? status_ok()
-               : status_error(STATUS_DATA, "%s: its trainer_state.json has no possible \"step\"", path);
+               : status_error(STATUS_DATA, "%s: its trainer_state.json has no valid \"step\"", path);
 }
 
 static struct status take_moments(struct model_progress *p, const struct checkpoint *c,
@@ -53,7 +53,7 @@ struct status model_progress_open(struct model_progress *p, const char *director
     if (!file_exists(manifest)) {
         return status_error(
             STATUS_DATA,
-            "%s is no checkpoint of kiln, so there is no state of a run to write: name a ckpt_STEP",
+            "%s is not a checkpoint of kiln, so it has no state of a run to write: give a ckpt_STEP",
             directory);
     }
     TRY(checkpoint_open(&c, directory));

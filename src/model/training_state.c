@@ -99,9 +99,9 @@ static struct status warn_of_later(const struct training_state *s, const struct 
     int64_t file, own = json_integer_value(json_object_get(s->position, "global_step"));
     TRY(checkpoint_dir_newest_file(&file, p->directory));
     if (file > own) {
-        log_warning("%s is taken, not %s/ckpt_%lld.pt, though that is of a later step: kiln's own "
-                    "checkpoints come first",
-                    s->path, p->directory, (long long)file);
+        log_warning(
+            "resuming from %s, not from %s/ckpt_%lld.pt of a later step: kiln's own checkpoints come first",
+            s->path, p->directory, (long long)file);
     }
     return status_ok();
 }
@@ -121,10 +121,10 @@ struct status training_state_open(struct training_state *s, const struct trainin
     }
     return s->kind != NULL || p->step < 0
                ? status_ok()
-               : status_error(
-                     STATUS_NO_CHECKPOINT,
-                     "there is no %s/ckpt_%lld for --resume_step %lld; without that flag the newest is taken",
-                     p->directory, (long long)p->step, (long long)p->step);
+               : status_error(STATUS_NO_CHECKPOINT,
+                              "there is no %s/ckpt_%lld for --resume_step %lld; leave the flag out to resume "
+                              "from the newest",
+                              p->directory, (long long)p->step, (long long)p->step);
 }
 
 void training_state_close(struct training_state *s)

@@ -41,7 +41,8 @@ static struct status check_layers(const char *word, int64_t first, int64_t last,
     if (first <= last && last < n_layers) {
         return status_ok();
     }
-    return status_error(STATUS_USAGE, "--freeze: there are no layers %s: the model has %lld, 0 to %lld", word,
+    return status_error(STATUS_USAGE,
+                        "--freeze: there are no layers %s; the model has %lld, numbered 0 to %lld", word,
                         (long long)n_layers, (long long)n_layers - 1);
 }
 
@@ -62,7 +63,7 @@ static struct status freeze_word(struct param_table *t, int64_t n_layers, const 
     }
     return n > 0 ? status_ok()
                  : status_error(STATUS_USAGE,
-                                "--freeze: \"%s\" matches no parameter; it may be embeddings, a layer as 3, "
+                                "--freeze: \"%s\" matches no parameter; give embeddings, a layer as 3, "
                                 "layers as 0-5, or names as `kiln inspect` lists them, with * for any part",
                                 word);
 }
@@ -76,8 +77,7 @@ static struct status freeze(struct param_table *t, int64_t n_layers, const char 
         if (n == 0 || n >= sizeof word) {
             return status_error(
                 STATUS_USAGE,
-                "--freeze \"%s\" has a word that is empty or too long; words have one comma between them",
-                words);
+                "--freeze \"%s\" has a word that is empty or too long; put one comma between words", words);
         }
         memcpy(word, at, n);
         word[n] = '\0';

@@ -111,7 +111,7 @@ static void draw_report(struct metrics *m, bool at_any_rate)
     snprintf(path, sizeof path, "%s/report.html", m->directory);
     struct status s = report_write(path, &run, 1);
     if (failed(s)) {
-        log_warning("%s; `kiln report %s` makes it later", s.message, m->directory);
+        log_warning("%s; `kiln report %s` makes the page later", s.message, m->directory);
     }
     m->next_report_ns = clock_ns() + SHARE * (clock_ns() - begun);
 }

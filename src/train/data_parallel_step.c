@@ -63,12 +63,12 @@ static void check_rounds(const struct reduction *r, const struct batch_step *par
     const struct gradient_blocks *b = &r->t->config.blocks;
     if (part->n_micro > n_rounds) {
         exec_fail(&r->t->net.x, STATUS_INTERNAL, "gradients",
-                  "%lld micro-batches, where ranks have %lld at most", (long long)part->n_micro,
+                  "a rank has %lld micro-batches, but the limit is %lld", (long long)part->n_micro,
                   (long long)n_rounds);
     }
     if (b->n_all > 0 && (b->n_all != part->n_all_micro || (b->n > 1 && part->apart != r->c->size))) {
         exec_fail(&r->t->net.x, STATUS_INTERNAL, "gradients",
-                  "%lld micro-batches, %lld apart, in %d blocks of ranks that take turns",
+                  "%lld micro-batches, dealt %lld apart, do not fit %d blocks of ranks that take turns",
                   (long long)part->n_all_micro, (long long)part->apart, b->n_all);
     }
 }

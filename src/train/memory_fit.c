@@ -130,7 +130,7 @@ static void put_limit(struct buf *text, const struct device *device, int n_proce
         buf_printf(text, " for each of the %d ranks of this node", n_processes);
     }
     if (device->is_host && host_memory_addresses() != SIZE_MAX) {
-        buf_printf(text, " (`ulimit -v` limits addresses; libraries and threads take %s of them)",
+        buf_printf(text, " (`ulimit -v` limits addresses; libraries and threads take %s)",
                    size_of(host_memory_library_addresses()).text);
     }
 }
@@ -155,8 +155,8 @@ struct status memory_fit_check(const struct trainer_config *config, const struct
     }
     if (!device->is_host && plan->saving_bytes > device_cpu.free_bytes() / n_sharing) {
         return status_error(STATUS_MEMORY,
-                            "saving in the background needs %s of the host's memory, but only %s are free; "
-                            "--skip_checkpoint does without",
+                            "saving in the background needs %s of host memory, but only %s are free; "
+                            "--skip_checkpoint saves nothing",
                             size_of(plan->saving_bytes).text, size_of(device_cpu.free_bytes()).text);
     }
     return status_ok();

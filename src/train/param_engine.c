@@ -62,13 +62,13 @@ static struct status cut_blocks(struct param_engine *e)
     if (n < 0 || n > GRADIENT_TREE_MOST_BLOCKS || (n & (n - 1)) != 0 || n % size != 0) {
         return status_error(
             STATUS_USAGE,
-            "reproducible_ranks is %d; it must be a power of two, at most %d, that the %d ranks divide", n,
-            GRADIENT_TREE_MOST_BLOCKS, size);
+            "reproducible_ranks is %d; it must be a power of two, at most %d, and a multiple of the %d ranks",
+            n, GRADIENT_TREE_MOST_BLOCKS, size);
     }
     if (e->config.n_micro * size % n != 0) {
         return status_error(STATUS_USAGE,
-                            "reproducible_ranks is %d, but a step has %lld micro-batches of all ranks, which "
-                            "must be a multiple of it",
+                            "reproducible_ranks is %d, but a step has %lld micro-batches on all ranks "
+                            "together, which is not a multiple of it",
                             n, (long long)(e->config.n_micro * size));
     }
     e->blocks = gradient_blocks_of(n, e->world->rank, size);
@@ -168,7 +168,7 @@ static struct status compare(struct param_engine *e)
         e->world,
         first == mine
             ? status_ok()
-            : status_error(STATUS_USAGE, "its parameters or its DeepSpeed file are not those of rank 0"));
+            : status_error(STATUS_USAGE, "its parameters or its DeepSpeed file differ from those of rank 0"));
 }
 
 static void begin_step(struct param_engine *e)

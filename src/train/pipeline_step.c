@@ -7,13 +7,13 @@ struct status pipeline_configure(struct trainer_config *config, int stage, int n
     int64_t n_layers = config->net.model->n_layers;
     if (n_stages > n_layers) {
         return status_error(STATUS_USAGE,
-                            "a pipeline of %d stages for a model of %lld layers: each stage needs a layer",
+                            "a pipeline of %d stages needs a layer for each, but the model has %lld",
                             n_stages, (long long)n_layers);
     }
     if (n_stages > 1 && config->net.model->hands_on_more) {
         return status_error(STATUS_USAGE,
-                            "a pipeline of %d stages for a model of pre-LN layers: stages pass on the output "
-                            "of a layer, but not its sum",
+                            "a pipeline of %d stages cannot run pre-LN layers: stages pass on the output of "
+                            "a layer, but not its sum",
                             n_stages);
     }
     config->net.first_layer = pipeline_first_layer(n_layers, stage, n_stages);

@@ -94,7 +94,7 @@ static void test_parameters(void)
     p = line[0];
     options.reproducible_ranks = 2;
     EXPECT_KILN_ERROR(kiln_engine_open(&e, file, &p, 1, &options), KILN_USAGE,
-                      "1 micro-batches of all ranks");
+                      "1 micro-batches on all ranks");
 }
 
 /* ---- learning ---- */

@@ -20,7 +20,7 @@ expect 0 "" "$kiln" export --model "$dir/two-mean/average_8" --output_dir "$dir/
 pretrain 1 on --init_checkpoint "$dir/two-mean/average_8"
 cp -r "$dir/two-mean/average_8" "$dir/exported/ckpt_8"
 pretrain_command 1 exported --resume_from_checkpoint
-expect 66 "is a model alone, from which no run resumes" "${command[@]}"
+expect 66 "holds a model without the state of a run, so no run can resume from it" "${command[@]}"
 rm -r "$dir"/two-mean/{average,ckpt}_8
 pretrain 2 two-mean "${mean[@]}" --zero_stage 1 --resume_from_checkpoint
 same_weights one-mean/average_8 two-mean/average_8

@@ -90,14 +90,14 @@ expect 64 "is a file of the --model" "$kiln" convert --model pretraining_bin --l
     --output_dir x
 expect 64 "is a file of the --model" "$kiln" convert --model pretraining_ckpt/ckpt_20.pt --logits pretraining_ckpt/ckpt_20.pt \
     --output_dir x --dry_run
-expect 64 "no part of a model in ONNX" "$kiln" convert --model pretraining_bin --format onnx --output_dir a_huggingface
-expect 64 "no part of a model in PyTorch's form" "$kiln" convert --model pretraining_bin --format pt --step 21 --output_dir a_pt
-expect 64 "no part of a model" "$kiln" convert --model pretraining_bin --output_dir a_onnx
+expect 64 "not part of a model in ONNX" "$kiln" convert --model pretraining_bin --format onnx --output_dir a_huggingface
+expect 64 "not part of a model in PyTorch's form" "$kiln" convert --model pretraining_bin --format pt --step 21 --output_dir a_pt
+expect 64 "not part of a model" "$kiln" convert --model pretraining_bin --output_dir a_onnx
 expect 64 "--step" "$kiln" convert --model pretraining_bin --format pt --step -3 --output_dir x
 expect 65 "lacks 2 of the 2 tensors of qa_outputs.*" "$kiln" convert --model pretraining_bin --format onnx \
     --task question_answering --output_dir x
 expect 65 "nothing.pt" "$kiln" convert --model nothing.pt --output_dir x
-expect 65 "has neither model.safetensors nor pytorch_model.bin" "$kiln" convert --model a_onnx --output_dir x
+expect 65 "has no model.safetensors, pytorch_model.bin" "$kiln" convert --model a_onnx --output_dir x
 head -c 20000 pretraining_ckpt/ckpt_20.pt >pretraining_ckpt/cut.pt
 expect 65 "damaged archive, or cut short" "$kiln" convert --model pretraining_ckpt/cut.pt --format onnx --output_dir x
 expect 74 "/dev/full" "$kiln" convert --model pretraining_bin --output_dir y --logits /dev/full

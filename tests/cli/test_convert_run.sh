@@ -39,9 +39,9 @@ done
 # a folder is replaced, another program's model has no state, and each format says what it can
 expect 0 "" "$kiln" convert --model run/ckpt_6 --format deepspeed --output_dir again
 expect 0 "" "$kiln" convert --model run/ckpt_6 --format deepspeed --output_dir again
-expect 64 "which is no part of a checkpoint of DeepSpeed" "$kiln" convert --model run/ckpt_4 --format deepspeed --output_dir again
+expect 64 "which is not part of a checkpoint of DeepSpeed" "$kiln" convert --model run/ckpt_4 --format deepspeed --output_dir again
 expect 0 "" "$kiln" convert --model run/ckpt_6 --format huggingface --output_dir hf
-expect 65 "hf is no checkpoint of kiln, so there is no state of a run to write" \
+expect 65 "hf is not a checkpoint of kiln, so it has no state of a run to write" \
     "$kiln" convert --model hf --format deepspeed --output_dir none
 expect 64 "--optimizer goes with --format pt or deepspeed, not with onnx" \
     "$kiln" convert --model run/ckpt_6 --format onnx --optimizer --output_dir none

@@ -27,7 +27,7 @@ expect_match 0 'wrote' export --model "$model" --output_dir "$dir/out/" --max_sh
 [ ! -e "$dir/out/model.safetensors" ] && [ -e "$dir/out/model.safetensors.index.json" ] || fail "not in shards"
 [ -z "$(find "$dir" -name '*.kiln-*')" ] || fail "something is left behind"
 expect_match 65 'lacks 2 of the 2 tensors of qa_outputs' export --model "$model" --output_dir "$dir/qa" --task question_answering
-expect_match 64 'no part of a model' export --model "$model" --output_dir "$dir"
+expect_match 64 'not part of a model' export --model "$model" --output_dir "$dir"
 expect_match 0 'newest checkpoint is .*/ckpt_20' export --model "$dir/run" --output_dir "$dir/x" --dry_run
 expect_match 64 'task' export --model "$model" --output_dir "$dir/x" --task spelling
 [ ! -e "$dir/qa" ] && [ ! -e "$dir/x" ] || fail "a failed export left something"
@@ -62,4 +62,4 @@ for _ in $(seq 300); do cat "$dir/texts"; done | "$kiln" embed --model "$dir/enc
 same_numbers "$dir/many" <(for _ in $(seq 300); do cat "$dir/vectors"; done) || fail "1,500 texts differ from five"
 expect_match 0 'M parameters' embed --model "$dir/encoder" --dry_run
 expect_match 64 'pooling' embed --model "$dir/encoder" --pooling median
-expect_match 65 'is no directory' embed --model "$dir/nothing" 'the king'
+expect_match 65 'is not a directory' embed --model "$dir/nothing" 'the king'

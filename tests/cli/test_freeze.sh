@@ -73,7 +73,7 @@ for tensor in "$embeddings" "$lower" "$upper"; do
 done
 
 expect 64 '"encoder.layer.0" matches no parameter' tune classify no texts.csv --freeze encoder.layer.0
-expect 64 "there are no layers 2: the model has 2, 0 to 1" tune classify no texts.csv --freeze embeddings,2
+expect 64 "there are no layers 2; the model has 2, numbered 0 to 1" tune classify no texts.csv --freeze embeddings,2
 expect 64 "leaves nothing to train" tune classify no texts.csv --freeze '*'
 expect 64 "a word that is empty" tune classify no texts.csv --freeze 0,,1 --dry_run
 expect 64 "--layerwise_lr_decay" tune classify no texts.csv --layerwise_lr_decay 1.5

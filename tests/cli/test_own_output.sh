@@ -73,8 +73,8 @@ expect 64 'is empty' "${prepare[@]}" --input corpus.txt --output_dir ''
 expect 64 'exists and is not a directory' "${prepare[@]}" --input texts --output_dir corpus.txt
 expect 64 'the limit is' "${prepare[@]}" --input texts --output_dir "$(printf 'd%.0s' $(seq 1000))"
 expect 64 'root of the file system' "${prepare[@]}" --input corpus.txt --output_dir / --dry-run
-expect 64 'no part of a model' "$kiln" export --model nothing --output_dir texts --dry-run
-expect 64 'no part of a model' "$kiln" export --model nothing --output_dir texts
+expect 64 'not part of a model' "$kiln" export --model nothing --output_dir texts --dry-run
+expect 64 'not part of a model' "$kiln" export --model nothing --output_dir texts
 expect 64 'its own name' "$kiln" export --model nothing --output_dir .
 expect 74 'no/such' "$kiln" report nothing --output no/such/report.html
 expect 64 'the limit is 255' "$kiln" report nothing --output "$(printf 'd%.0s' $(seq 256))"

@@ -89,7 +89,8 @@ static void test_errors(void)
     struct squad_scores s;
     EXPECT_OK(squad_examples_parse(&e, dataset, sizeof dataset - 1, "data", (struct squad_read_options){0}));
     json_t *list = json_pack("[]"), *number = json_pack("{s: i}", "q", 1), *none = json_pack("{}");
-    EXPECT_ERROR(squad_score(&s, &e, list, "list.json"), STATUS_DATA, "list.json: the top must be");
+    EXPECT_ERROR(squad_score(&s, &e, list, "list.json"), STATUS_DATA,
+                 "list.json: the file must hold one JSON object");
     EXPECT_ERROR(squad_score(&s, &e, number, "p.json"), STATUS_DATA, "p.json: \"q\" must be a string");
     EXPECT_OK(squad_score(&s, &e, none, "p.json"));
     EXPECT(s.n_missing == 1 && s.exact_match == 0 && s.f1 == 0, "a missing prediction scores %g", s.f1);

@@ -63,11 +63,12 @@ static void plans_count_slots_and_layers(void)
     EXPECT_OK(trainer_plan(&two, &config));
     EXPECT(two.net.weight_bytes == one.net.weight_bytes, "%zu and %zu", two.net.weight_bytes,
            one.net.weight_bytes);
-    EXPECT_ERROR(pipeline_configure(&config, 0, 5, 1), STATUS_USAGE, "5 stages for a model of 4 layers");
+    EXPECT_ERROR(pipeline_configure(&config, 0, 5, 1), STATUS_USAGE,
+                 "5 stages needs a layer for each, but the model has 4");
     struct bert_model *bert = fixture_bert(&config);
     bert->config.layer_norm_large_model = true;
     fixture_bert_changed(bert);
-    EXPECT_ERROR(pipeline_configure(&config, 0, 2, 1), STATUS_USAGE, "2 stages for a model of pre-LN layers");
+    EXPECT_ERROR(pipeline_configure(&config, 0, 2, 1), STATUS_USAGE, "2 stages cannot run pre-LN layers");
     EXPECT_OK(pipeline_configure(&config, 0, 1, 1));
     close_run(&r);
 }

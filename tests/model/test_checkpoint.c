@@ -250,7 +250,8 @@ static void test_model_directory(void)
     checkpoint_close(&c);
     path_of(path, &k, "ckpt_3", "config.json");
     write_bytes(path, "[]", 2);
-    EXPECT_ERROR(checkpoint_open_model(&c, model), STATUS_DATA, "config.json: the top must be");
+    EXPECT_ERROR(checkpoint_open_model(&c, model), STATUS_DATA,
+                 "config.json: the file must hold one JSON object");
     write_bytes(path, "", 0);
     EXPECT_ERROR(checkpoint_open_model(&c, model), STATUS_DATA, "config.json is not valid JSON");
     case_fini(&k);

@@ -165,7 +165,7 @@ static void test_new_file(void)
     contents.extras[0].file = "../notes";
     EXPECT_ERROR(checkpoint_save(k.directory, &contents), STATUS_USAGE, "'../notes' cannot be a file");
     contents.extras[0].file = "config.json";
-    EXPECT_ERROR(checkpoint_save(k.directory, &contents), STATUS_USAGE, "two files config.json");
+    EXPECT_ERROR(checkpoint_save(k.directory, &contents), STATUS_USAGE, "two files named config.json");
     EXPECT_OK(checkpoint_dir_open_newest(&c, k.directory, &found));
     checkpoint_close(&c);
     case_fini(&k);
@@ -200,9 +200,9 @@ static void test_refused(void)
     expect_refused(
         &k, 52, CASE_ELEMENTS - 52,
         "optimizer-00002-of-00002.safetensors: tensor exp_avg.bert.embeddings.word_embeddings.weight lacks "
-        "its elements [50, 52), which no file holds");
+        "the elements [50, 52), which no file holds");
     expect_refused(&k, 50, CASE_SLAB + 3 - 50,
-                   "optimizer-00002-of-00002.safetensors: tensor exp_avg.cls.predictions.bias lacks its "
+                   "optimizer-00002-of-00002.safetensors: tensor exp_avg.cls.predictions.bias lacks the "
                    "elements [3, 6)");
     expect_refused(
         &k, 40, CASE_ELEMENTS - 40,
@@ -244,8 +244,8 @@ static void test_manifests(void)
                     "," ONE("model.safetensors") "," ONE("optimizer-00002-of-00002.safetensors") "," ONE(
                         "optimizer-00001-of-00002.safetensors"),
                     4, NULL);
-    expect_manifest(PLAIN "," ONE("other"), 1, "is of version 1, but lists files of version 4");
-    expect_manifest(PLAIN, 4, "is of version 4, but lists files of version 1");
+    expect_manifest(PLAIN "," ONE("other"), 1, "has version 1, but lists files of version 4");
+    expect_manifest(PLAIN, 4, "has version 4, but lists files of version 1");
     expect_manifest(PLAIN, 5, "of version 5; this kiln reads");
     expect_manifest(PLAIN, 0, "of version 0; this kiln reads");
     expect_manifest("", 4, "does not list model.safetensors");

@@ -146,7 +146,7 @@ static void copy_file(const char *from, const char *to)
 /* safetensors wins over what stands beside it, and a line says so. */
 static void test_two_forms(void)
 {
-    static const char line[] = "has model.safetensors and pytorch_model.bin: the first is read";
+    static const char line[] = "has both model.safetensors and pytorch_model.bin; kiln reads the first";
     EXPECT_OK(file_write_atomic(path_of("qa_safetensors/pytorch_model.bin"), "nothing", 7));
     FILE *log = fopen(path_of("log"), "w+");
     int console = dup(STDERR_FILENO);
@@ -200,19 +200,19 @@ static void test_faults(void)
         const char *file, *error;
         enum model_task task;
     } faults[] = {
-        {"bad/only_optimizer.pt", "the state of an optimizer: the weights are in another file",
+        {"bad/only_optimizer.pt", "holds the state of an optimizer but no tensor", MODEL_TASK_ENCODER},
+        {"bad/other_prefix.pt", "so it is not a BERT; its first tensor is network.encoder_stack",
          MODEL_TASK_ENCODER},
-        {"bad/other_prefix.pt", "it is no BERT; its first is network.encoder_stack", MODEL_TASK_ENCODER},
-        {"bad/no_tensor.pt", "holds no tensor at all", MODEL_TASK_ENCODER},
+        {"bad/no_tensor.pt", "holds no tensors, so it lacks", MODEL_TASK_ENCODER},
         {"bad/lacks.pt", "lacks 4 of the 5 tensors of bert.embeddings.*", MODEL_TASK_QUESTION_ANSWERING},
-        {"bad/shape.pt", "layer.0.output.dense.bias has the shape [9], but config.json makes it [16]",
+        {"bad/shape.pt", "layer.0.output.dense.bias has the shape [9], but config.json needs [16]",
          MODEL_TASK_ENCODER},
         {"bad/integers.pt", "layer.0.output.dense.bias cannot be read: it", MODEL_TASK_ENCODER},
         {"bad/refused.pt", "_io.BytesIO", MODEL_TASK_ENCODER},
         {"bad/untied.pt", "decoder.weight differs from", MODEL_TASK_MASKED_LM},
         {"bad/vocab.txt", "bad/vocab.txt", MODEL_TASK_ENCODER},
-        {"bad", "has neither model.safetensors nor pytorch_model.bin", MODEL_TASK_ENCODER},
-        {"bad/nothing.pt", "is no directory with a config.json, no file of tensors", MODEL_TASK_ENCODER},
+        {"bad", "has no model.safetensors, pytorch_model.bin", MODEL_TASK_ENCODER},
+        {"bad/nothing.pt", "is not a directory with a config.json, a file of tensors", MODEL_TASK_ENCODER},
     };
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         EXPECT_ERROR(try(path_of(faults[i].file), faults[i].task), STATUS_DATA, faults[i].error);

@@ -291,7 +291,7 @@ static void test_report(const struct fixture *f)
     expect_counts(&r, LOAD_NEW, NAMES_POOLER, 2);
     EXPECT_ERROR(read_as(f, "masked_lm", MODEL_TASK_ENCODER, 0, &r), STATUS_DATA, "bert.pooler.*");
     EXPECT_ERROR(read_as(f, "encoder", MODEL_TASK_MASKED_LM, 0, &r), STATUS_DATA,
-                 "cls.predictions.transform.dense.weight first: the files hold a BertModel");
+                 "such as cls.predictions.transform.dense.weight: the files hold a BertModel");
     EXPECT_OK(read_as(f, "nvidia", MODEL_TASK_MASKED_LM, 0, &r));
     expect_counts(&r, LOAD_IGNORED, NAMES_BUFFER, 1);
     EXPECT(r.n_tied == 1, "%d tied", r.n_tied);
@@ -333,9 +333,9 @@ struct fault {
 #define INDEX  "model.safetensors.index.json"
 static const struct fault faults[] = {
     {"pretraining", CONFIG, "\"hidden_size\": 16", "\"hidden_size\": 32",
-     "[37, 16], but config.json makes it [37, 32]"},
+     "[37, 16], but config.json needs [37, 32]"},
     {"pretraining", CONFIG, "\"intermediate_size\": 20", "\"intermediate_size\": 24",
-     "config.json makes it [24, 16]"},
+     "config.json needs [24, 16]"},
     {"pretraining", CONFIG, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1", "bert.encoder.layer.1."},
     {"pretraining", CONFIG, "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3",
      "lacks 16 of the 48 tensors"},
@@ -373,7 +373,7 @@ static const struct fault faults[] = {
     {"question_answering", INDEX, "\"bert.embeddings.LayerNorm.bias\"", "\"bert.embeddings.LayerNorm.biax\"",
      "which does not hold it"},
     {"question_answering", INDEX, "\"bert.embeddings.LayerNorm.bias\": \"model-00001-of-00002.safetensors\",",
-     "", "into no file or another one"},
+     "", "is in no file or another file"},
     {"question_answering", INDEX, "\"weight_map\"", "\"weights\"", "\"weight_map\" must be"},
     {"question_answering", "model-00002-of-00002.safetensors", "qa_outputs.bias", "qa_outputs.bios",
      "qa_outputs.bi"},
@@ -479,11 +479,11 @@ static void test_conflicts(const struct fixture *f)
 static void test_missing(const struct fixture *f)
 {
     struct load_report r;
-    EXPECT_ERROR(read_as(f, "nothing", MODEL_TASK_ENCODER, 0, &r), STATUS_DATA, "is no directory");
+    EXPECT_ERROR(read_as(f, "nothing", MODEL_TASK_ENCODER, 0, &r), STATUS_DATA, "is not a directory");
     EXPECT_ERROR(read_as(f, "", MODEL_TASK_ENCODER, 0, &r), STATUS_DATA, "has no config.json");
     static const char *const needed[][2] = {{"config.json", "config.json"},
                                             {"tokenizer.json", "neither vocab.txt nor tokenizer.json"},
-                                            {"model.safetensors", "neither model.safetensors nor"}};
+                                            {"model.safetensors", "has no model.safetensors"}};
     for (int i = 0; i < 3; i++) {
         char file[PATH];
         snprintf(file, sizeof file, "encoder/%s", needed[i][0]);

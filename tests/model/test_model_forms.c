@@ -204,7 +204,7 @@ static void test_verify(struct fixture *f)
 
 static void test_replacing(struct fixture *f)
 {
-    static const char *const errors[] = {"which is no part of a model: ", "a model in PyTorch's form",
+    static const char *const errors[] = {"which is not part of a model: ", "a model in PyTorch's form",
                                          "a model in ONNX"};
     model_init(f, 6, MODEL_TASK_ENCODER);
     for (int old = MODEL_DIR_HUGGING_FACE; old <= MODEL_DIR_ONNX; old++) {

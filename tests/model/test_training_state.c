@@ -275,9 +275,9 @@ static void test_refused(void)
     } bad[] = {
         {"bad_few", "of some parameters only"},
         {"bad_groups", "45 parameters and the state of 46"},
-        {"bad_shape", "not of that weight's shape"},
+        {"bad_shape", "does not have the shape of that weight"},
         {"bad_steps", "counted 5 steps of one parameter and 4 of another"},
-        {"bad_order", "the moments cannot be told apart"},
+        {"bad_order", "kiln cannot match moments and weights"},
         {"bad_masters", "its \"master params\" are not the 46 weights"},
         {"bad_huge", "an impossible shape for"},
         {"bad_large", "belong to different checkpoints"},
@@ -296,9 +296,9 @@ static void test_refused(void)
     EXPECT_ERROR(try("renamed", -1), STATUS_DATA, "named after step 4, but counts 6");
     EXPECT_OK(file_make_directories(path_of("latest")));
     EXPECT_OK(file_write_atomic(path_of("latest/latest"), "12", 2));
-    EXPECT_ERROR(try("latest", -1), STATUS_DATA, "names the folder 12, which is not there");
+    EXPECT_ERROR(try("latest", -1), STATUS_DATA, "names the directory 12, which is missing");
     EXPECT_OK(file_write_atomic(path_of("latest/latest"), "../lamb", 7));
-    EXPECT_ERROR(try("latest", -1), STATUS_DATA, "must have the name of a folder");
+    EXPECT_ERROR(try("latest", -1), STATUS_DATA, "must hold the name of a directory");
 }
 
 /* Commands that read a model take the fp32 weights of the ranks. */

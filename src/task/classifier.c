@@ -10,7 +10,8 @@ struct status classifier_find(const struct finetune *f, enum model_task task, bo
     *has = held == task;
     return *has || !model_task_has_labels(held)
                ? status_ok()
-               : status_error(STATUS_DATA, "%s is a %s, whose labels are of another kind than those of a %s",
+               : status_error(STATUS_DATA,
+                              "%s is a %s, but this task trains a %s, whose labels are of another kind",
                               m->path, m->family->class_of(held), m->family->class_of(task));
 }
 

@@ -118,13 +118,13 @@ static struct status read_zero(const struct reader *r)
     }
     if (stage == 3) {
         return status_error(STATUS_UNAVAILABLE,
-                            "%s: \"zero_optimization.stage\" 3 is not offered: every rank keeps all weights; "
-                            "stage 2 shares out moments and gradients",
+                            "%s: \"zero_optimization.stage\" 3 is not supported: every rank keeps all "
+                            "weights; stage 2 shards moments and gradients",
                             r->path);
     }
     r->c->log.zero_stage = stage;
     if (stage > 0 && r->n_ranks == 1) {
-        log_info("%s: ZeRO stage %lld with one rank, which owns everything", r->path, (long long)stage);
+        log_info("%s: ZeRO stage %lld has no effect with one rank", r->path, (long long)stage);
     }
     return status_ok();
 }
@@ -201,8 +201,8 @@ static struct status read_ratios(const struct reader *r, const json_t *params)
     return c->min_ratio >= 0 && c->min_ratio <= c->max_ratio && c->max_ratio > 0 && c->max_ratio <= 1e6
                ? status_ok()
                : status_error(STATUS_DATA,
-                              "%s: \"min_coeff\" is %g and \"max_coeff\" %g, but the first must be between 0 "
-                              "and the second, which must be above 0 and at most 1e6",
+                              "%s: \"min_coeff\" is %g and \"max_coeff\" is %g; they must be 0 <= min_coeff "
+                              "<= max_coeff <= 1e6, and max_coeff above 0",
                               r->path, c->min_ratio, c->max_ratio);
 }
 
@@ -224,9 +224,9 @@ static struct status read_optimizer(const struct reader *r)
     TRY(get_real(r, params, "weight_decay", &c->weight_decay));
     TRY(params == NULL ? status_ok() : read_betas(r, params));
     if (!corrected) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "%s: \"bias_correction\": false is not there yet: moments are corrected",
-                            r->path);
+        return status_error(
+            STATUS_UNAVAILABLE,
+            "%s: \"bias_correction\": false is not supported yet: moments are always corrected", r->path);
     }
     if (c->learning_rate < 0 || c->learning_rate > 100 || c->eps < 1e-30 || c->eps > 1) {
         return status_error(STATUS_DATA, "%s: \"lr\" must be between 0 and 100, \"eps\" between 1e-30 and 1",
@@ -255,7 +255,7 @@ static struct status read_scheduler(const struct reader *r)
     bool decays = strcmp(type, "WarmupDecayLR") == 0;
     if (!decays && strcmp(type, "WarmupLR") != 0) {
         return status_error(STATUS_UNAVAILABLE,
-                            "%s: scheduler %s is not there yet; WarmupLR and WarmupDecayLR are", r->path,
+                            "%s: scheduler %s is not supported yet; use WarmupLR or WarmupDecayLR", r->path,
                             type);
     }
     if (params != NULL) {

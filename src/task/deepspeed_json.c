@@ -92,8 +92,7 @@ struct status deepspeed_json_read(json_t **root, bool *has_auto, const char *pat
     drop_auto(*root, &names);
     *has_auto = names.n > 0;
     if (names.n > 0) {
-        log_warning("%s: \"auto\" is for the Trainer of transformers to fill in; here these are as if they "
-                    "were not given: %s",
+        log_warning("%s: only the Trainer of transformers fills in \"auto\"; kiln ignores these keys: %s",
                     path, buf_text(&names));
     }
     buf_fini(&names);

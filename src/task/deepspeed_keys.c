@@ -17,9 +17,8 @@ enum use {
 
 #define OWN_WAY "ranks share the optimizer's state in kiln's own buckets"
 #define ON_DEVICE                                                                                            \
-    "weights and the optimizer's state stay on the device of --device, or are shared by ranks "              \
-    "(--zero_stage); --dry_run says "                                                                        \
-    "whether they fit"
+    "weights and the optimizer's state stay on the device of --device, or in shards on ranks "               \
+    "(--zero_stage); --dry_run says whether they fit"
 
 static const struct key {
     const char *path;
@@ -42,7 +41,7 @@ static const struct key {
     {"fp16.loss_scale_window", NEUTRAL, "the scale is doubled after 2000 steps without an overflow"},
     {"fp16.hysteresis", NEUTRAL, "each overflow halves the scale"},
     {"fp16.consecutive_hysteresis", NEUTRAL, "each overflow halves the scale"},
-    {"fp16.min_loss_scale", NEUTRAL, "a scale that can be no lower ends the run"},
+    {"fp16.min_loss_scale", NEUTRAL, "the run ends when the scale cannot fall further"},
     {"fp16.auto_cast", NEUTRAL, "a model's inputs are integers"},
     {"fp16.fp16_master_weights_and_grads", NOT_YET, "master weights are fp32"},
     {"optimizer", BLOCK, NULL},
@@ -78,7 +77,7 @@ static const struct key {
     {"zero_optimization.reduce_scatter", NEUTRAL, OWN_WAY},
     {"zero_optimization.reduce_bucket_size", NEUTRAL, OWN_WAY},
     {"zero_optimization.contiguous_gradients", NEUTRAL, "gradients of layers are adjacent"},
-    {"zero_optimization.max_group_size", NEUTRAL, "norms are those of whole parameters"},
+    {"zero_optimization.max_group_size", NEUTRAL, "norms are computed over whole parameters"},
     {"zero_optimization.sub_group_size", NEUTRAL, OWN_WAY},
     {"zero_optimization.round_robin_gradients", NEUTRAL, OWN_WAY},
     {"zero_optimization.load_from_fp32_weights", NEUTRAL, "checkpoints have fp32 weights"},
@@ -184,12 +183,13 @@ static struct status check_key(const struct key *key, const char *path, const js
     case NEUTRAL: log_info("%s: \"%s\" has no meaning here: %s", file, path, key->why); break;
     case NOT_DONE:
         if (!is_off(value)) {
-            log_warning("%s: \"%s\" is not done: %s", file, path, key->why);
+            log_warning("%s: kiln does not do \"%s\": %s", file, path, key->why);
         }
         break;
     case NOT_YET:
         if (!is_off(value)) {
-            return status_error(STATUS_UNAVAILABLE, "%s: \"%s\" is not there yet: %s", file, path, key->why);
+            return status_error(STATUS_UNAVAILABLE, "%s: \"%s\" is not supported yet: %s", file, path,
+                                key->why);
         }
         break;
     }

@@ -15,16 +15,15 @@ struct status emulation_open(struct comm_emulated *e, struct comm *world, const 
     if (o->world == 0) {
         return o->rank < 0
                    ? status_ok()
-                   : status_error(
-                         STATUS_USAGE,
-                         "--distributed_emulation_rank %" PRId64
-                         " is a rank of how many? No launcher is needed here: give --emulate_world N too",
-                         o->rank);
+                   : status_error(STATUS_USAGE,
+                                  "--distributed_emulation_rank %" PRId64
+                                  " needs --emulate_world N, the number of ranks; it needs no launcher",
+                                  o->rank);
     }
     if (started->size > 1) {
         return status_error(STATUS_USAGE,
-                            "--emulate_world %" PRId64 " is one process that stands for many, but %d were "
-                            "started: leave out mpirun or srun, or the flag",
+                            "--emulate_world %" PRId64
+                            " runs one process, but %d were started: leave out mpirun or srun, or the flag",
                             o->world, started->size);
     }
     if (rank >= o->world) {
@@ -73,8 +72,8 @@ struct status emulation_take(struct pretrain_options *o, const struct comm *worl
     const struct machine *links;
     TRY(status_context(machine_find(&links, o->emulation.links), "--emulate_links"));
     o->skip_checkpoint = true;
-    log_warning("emulation: this is rank %d of %d, and the others are not there: what it learns is "
-                "meaningless, and no checkpoint is written",
+    log_warning("emulation: this is rank %d of %d, without the others: what it learns is meaningless, and no "
+                "checkpoint is written",
                 world->rank, world->size);
     return check_directory(o->output_dir);
 }
@@ -106,18 +105,18 @@ struct status emulation_tell(const struct emulation_result *r, const struct trai
            largest = (double)(p.zero.device_bytes + r->base);
     double whole_s = p.reduce.seconds + p.gather.seconds,
            left_s = world_plan_left_s(&p, r->step_s / (double)r->n_micro) + p.gather.seconds;
-    log_info("emulation: memory of rank %d of %d, ZeRO stage %d: %.1f MiB; planned %.1f, and %.1f of the "
-             "rank with the most (`kiln plan --world %d`)",
+    log_info("emulation: memory of rank %d of %d, ZeRO stage %d: %.1f MiB; planned %.1f MiB, and %.1f MiB "
+             "on the rank with the most (`kiln plan --world %d`)",
              world->rank, world->size, r->zero_stage, mib((double)r->peak), mib((double)r->planned),
              mib(largest), world->size);
-    log_info("emulation: exchanged a step, whole: gradients %.3f MiB, weights and sums for norms %.3f MiB; "
-             "`kiln plan`: %.3f and %.3f",
+    log_info("emulation: a step exchanges %.3f MiB of gradients, and %.3f MiB of weights and sums for norms; "
+             "`kiln plan` says %.3f and %.3f",
              mib(reduced), mib(gathered), mib(plan_reduced), mib(p.zero.gathered_bytes));
     log_info(
-        "emulation: %.4f s a step of %" PRId64
-        " micro-batches on this rank, and %.4f to %.4f s with what the exchange between %d would take, "
-        "predicted for the links of %s (--emulate_links), behind the backward and not; nothing was saved",
-        r->step_s, r->n_micro, r->step_s + left_s, r->step_s + whole_s, world->size, r->links);
+        "emulation: a step of %" PRId64
+        " micro-batches takes %.4f s on this rank; with the exchange between %d ranks, predicted for the "
+        "links of %s (--emulate_links), %.4f s if the backward hides it, else %.4f s; nothing was saved",
+        r->n_micro, r->step_s, world->size, r->links, r->step_s + left_s, r->step_s + whole_s);
     *event =
         json_pack("{s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "rank", world->rank,
                   "world", world->size, "zero_stage", r->zero_stage, "peak_bytes", (json_int_t)r->peak,

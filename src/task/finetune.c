@@ -44,16 +44,18 @@ struct job {
 static struct status check_evaluation(const struct finetune_options *o)
 {
     if (o->eval_file != NULL && !o->do_train) {
-        return status_error(STATUS_USAGE, "--eval_file is for a loss during training: add --do_train, or "
-                                          "give the file as --predict_file");
+        return status_error(
+            STATUS_USAGE,
+            "--eval_file is evaluated during training: add --do_train, or give the file as --predict_file");
     }
     if (o->eval_file == NULL && (o->early.patience > 0 || o->eval_steps > 0)) {
-        return status_error(STATUS_USAGE, "--%s needs --eval_file, labelled data that is not trained on",
+        return status_error(STATUS_USAGE,
+                            "--%s needs --eval_file, labelled data that is not used for training",
                             o->early.patience > 0 ? "early_stopping_patience" : "eval_steps");
     }
     if (o->early.patience > 0 && o->skip_checkpoint) {
-        return status_error(STATUS_USAGE, "--early_stopping_patience takes the weights of the best "
-                                          "checkpoint: leave out --skip_checkpoint");
+        return status_error(STATUS_USAGE, "--early_stopping_patience needs checkpoints, to return to the "
+                                          "best: leave out --skip_checkpoint");
     }
     return status_ok();
 }
@@ -248,7 +250,7 @@ struct status finetune_output_path(char path[MODEL_DIR_PATH_BYTES], const struct
 {
     int n = snprintf(path, MODEL_DIR_PATH_BYTES, "%s/%s", o->output_dir, name);
     return n < MODEL_DIR_PATH_BYTES ? status_ok()
-                                    : status_error(STATUS_USAGE, "--output_dir is too long a path");
+                                    : status_error(STATUS_USAGE, "the path of --output_dir is too long");
 }
 
 static void keep_score(const struct job *j, const char *name, double value)
@@ -268,8 +270,8 @@ static struct status train(struct job *j)
     log_info("e2e_train_time %.1f s, training_sequences_per_second %.2f, final_loss %.4f", result.seconds,
              result.sequences_per_second, result.final_loss);
     if (result.n_steps > 0 && result.n_skipped == result.n_steps) {
-        log_warning("the gradients of every step overflowed, so nothing was learnt: train longer, or give a "
-                    "--loss_scale");
+        log_warning("the gradients of every step overflowed, so the model learned nothing: train longer, or "
+                    "give a --loss_scale");
     }
     metrics_event(&j->log, "trained",
                   json_pack("{s:I, s:f, s:f, s:f}", "steps", (json_int_t)result.n_steps, "e2e_train_time",
@@ -425,7 +427,7 @@ static struct status plan_job(const struct job *j, const struct trainer_config *
              (double)plan->net.n_params / 1e6, precision_name(j->precision),
              (double)plan->total_bytes / 0x1p20);
     if (plan->n_frozen > 0) {
-        log_info("frozen: %.2f M parameters stay as they are", (double)plan->n_frozen / 1e6);
+        log_info("frozen: %.2f M parameters are not trained", (double)plan->n_frozen / 1e6);
     }
     rank_options_announce(&o->ranks, o->train_batch_size, o->gradient_accumulation_steps);
     return memory_fit_require(config, plan, memory_cut_of(o), o->dry_run);
@@ -526,8 +528,8 @@ static struct status find_means(struct job *j)
     TRY((o->do_train ? precision_find : precision_find_prediction)(&j->precision, &o->precision,
                                                                    j->backend.device));
     if (j->precision.rounds_to_f16 && o->watch.plain_ops != NULL) {
-        return status_error(STATUS_USAGE, "--plain_ops: the definitions of ops do not round to fp16 as "
-                                          "--fp16 does on the cpu; without --fp16 they can be used");
+        return status_error(STATUS_USAGE, "--plain_ops cannot be combined with --fp16 on the cpu: the "
+                                          "definitions of ops do not round to fp16");
     }
     if (j->precision.rounds_to_f16) {
         j->half = half_ops();

@@ -10,13 +10,13 @@ bool finetune_find_missing(const struct finetune_options *o, struct missing *m)
 {
     missing_config(m, o->config_file);
     missing_weights(m, o->init_checkpoint);
-    missing_path(m, "vocab_file", o->vocab_file, "it comes with the model, and may be left out");
+    missing_path(m, "vocab_file", o->vocab_file, "it comes with the model, so the flag may be left out");
     if (o->do_train) {
-        missing_path(m, "train_file", o->train_file, "yours to bring: SQuAD's is train-v1.1.json");
+        missing_path(m, "train_file", o->train_file, "you provide it; SQuAD's is train-v1.1.json");
     }
-    missing_path(m, "eval_file", o->eval_file, "yours to bring: labelled data that is not trained on");
+    missing_path(m, "eval_file", o->eval_file, "you provide it: labelled data that is not used for training");
     if (o->do_predict) {
-        missing_path(m, "predict_file", o->predict_file, "yours to bring: SQuAD's is dev-v1.1.json");
+        missing_path(m, "predict_file", o->predict_file, "you provide it; SQuAD's is dev-v1.1.json");
     }
     return m->n > 0;
 }

@@ -117,7 +117,7 @@ static struct status parse_values(float *values, const json_t *list, const char 
         const json_t *value = json_array_get(list, i);
         values[i] = (float)json_number_value(value);
         if (!json_is_number(value) || !isfinite(values[i])) {
-            return status_error(STATUS_DATA, "%s: value %zu of \"health\" is not a number of fp32", source,
+            return status_error(STATUS_DATA, "%s: value %zu of \"health\" must be a finite number", source,
                                 i + 1);
         }
     }
@@ -134,8 +134,8 @@ static struct status parse_ranges(struct health_state *s, const json_t *list, co
                                    json_integer_value(json_array_get(range, 1))};
         if (json_array_size(range) != 2 || r->first < 1 || r->last < r->first) {
             return status_error(STATUS_DATA,
-                                "%s: \"left_out\" of \"health\": element %lld is no range of steps", source,
-                                (long long)i + 1);
+                                "%s: \"left_out\" of \"health\": element %lld is not a range of steps",
+                                source, (long long)i + 1);
         }
     }
     return status_ok();
@@ -154,7 +154,8 @@ struct status health_parse(struct health_state *s, const json_t *object, int64_t
     s->n = (int64_t)json_array_size(losses);
     if (json_array_size(norms) != json_array_size(losses) || s->n > step) {
         return status_error(STATUS_DATA,
-                            "%s: \"health\" has %lld losses and %zu norms of %lld steps, which cannot be",
+                            "%s: \"health\" has %lld losses and %zu norms after %lld steps; both must be as "
+                            "many, and at most one for each step",
                             source, (long long)s->n, json_array_size(norms), (long long)step);
     }
     TRY(parse_values(s->log_loss, losses, source));
@@ -222,14 +223,14 @@ static struct status compare(const uint64_t *hashes, int n, int64_t step, bool b
     if (begins) {
         return status_error(
             STATUS_DATA,
-            "the weights that %s would begin with differ from %s: the ranks have read other files", text,
+            "the weights that %s would start from differ from %s: the ranks have read different files", text,
             from);
     }
     return status_error(STATUS_IO,
                         "after step %" PRId64
                         " the weights of %s differ from %s: memory or a processor there may be bad, or "
-                        "processors of different kinds round differently; nothing was saved since they were "
-                        "compared last, so --resume_from_checkpoint resumes from weights that were alike",
+                        "processors of different kinds round differently; nothing was saved since the last "
+                        "comparison, so --resume_from_checkpoint resumes from equal weights",
                         step, text, from);
 }
 

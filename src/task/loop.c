@@ -54,9 +54,9 @@ static struct status resume_from(struct loop *l, const struct training_state *fr
 static struct status refuse_checkpoints(const struct loop *l, const struct training_state *from)
 {
     const char *class = json_string_value(json_array_get(json_object_get(from->config, "architectures"), 0));
-    return status_error(
-        STATUS_USAGE, "%s already has checkpoints%s%s; add %s to continue, or give another %s", l->directory,
-        class == NULL ? "" : " of a ", class == NULL ? "" : class, l->resume_flag, l->output_flag);
+    return status_error(STATUS_USAGE, "%s already has checkpoints%s%s; add %s to resume, or give another %s",
+                        l->directory, class == NULL ? "" : " of a ", class == NULL ? "" : class,
+                        l->resume_flag, l->output_flag);
 }
 
 struct status loop_restore(struct loop *l, bool *found)
@@ -306,11 +306,11 @@ static void tell_spike(const struct loop *l, struct health_score score, const st
                        int64_t to)
 {
     if (together_is_first(l->world)) {
-        log_warning("step %lld: a spike: log(loss) is %.2f, the gradient's norm %.2f deviations above the "
-                    "last %lld steps; steps %lld to %lld are left out, from ckpt_%lld on",
-                    (long long)l->state.step, score.log_loss, score.grad_norm,
-                    (long long)l->health.spike_window, (long long)left_out->first, (long long)left_out->last,
-                    (long long)to);
+        log_warning(
+            "step %lld: a spike: log(loss) is %.2f, the gradient's norm %.2f deviations above the "
+            "last %lld steps; rolling back to ckpt_%lld and leaving out the batches of steps %lld to %lld",
+            (long long)l->state.step, score.log_loss, score.grad_norm, (long long)l->health.spike_window,
+            (long long)to, (long long)left_out->first, (long long)left_out->last);
     }
     metrics_event(l->log, "spike",
                   json_pack("{s:f, s:f, s:I, s:I, s:I}", "log_loss_z", score.log_loss, "grad_norm_z",
@@ -326,8 +326,8 @@ static struct status roll_back(struct loop *l, struct health_score score)
     if (!health_leave_out(&known, &l->health, l->state.step)) {
         return status_error(STATUS_NUMERIC,
                             "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above "
-                            "the mean), after %lld that were left out (--spike_rollbacks): lower the "
-                            "learning rate, look at the data, or raise --spike_z %g",
+                            "the mean), after %lld rollbacks (--spike_rollbacks): lower the learning rate, "
+                            "look at the data, or raise --spike_z %g",
                             (long long)l->state.step, score.log_loss, score.grad_norm,
                             (long long)known.n_left_out, l->health.spike_z);
     }
@@ -338,7 +338,7 @@ static struct status roll_back(struct loop *l, struct health_score score)
     if (!failed(s) && to < 0) {
         return status_error(STATUS_NUMERIC,
                             "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above "
-                            "the mean), and %s has no checkpoint of this phase from before step %lld to go "
+                            "the mean), and %s has no checkpoint of this phase from before step %lld to roll "
                             "back to: save more often (--num_steps_per_checkpoint), or raise --spike_z %g",
                             (long long)l->state.step, score.log_loss, score.grad_norm, l->directory,
                             (long long)left_out->first, l->health.spike_z);
@@ -373,7 +373,7 @@ static struct status look_for_spike(struct loop *l, const struct trainer_result 
 /* The run stands where it stood before the step. */
 static void give_up_step(struct loop *l, const struct run_state *before)
 {
-    log_info("step %lld is given up after %lld of %lld micro-batches, since the run is asked to stop",
+    log_info("step %lld is given up after %lld of %lld micro-batches, since the run was asked to stop",
              (long long)l->state.step, (long long)l->trainer->turn.n_done - 1, (long long)l->trainer->turn.n);
     metrics_give_up_step(l->log, l->within.begin_ns);
     l->state = *before;
@@ -442,8 +442,8 @@ static struct status evaluate(struct loop *l, bool *best)
     TRY(l->task->evaluate(l->self, &loss));
     *best = early_stop_take(&l->state.early, &l->early, l->state.global_step, loss);
     if (early_stop_is_over(&l->state.early, &l->early) && !is_last_step(l)) {
-        log_info("step %lld: the held-out loss has not fallen for %lld evaluations, so the run ends: it was "
-                 "%.6g at step %lld",
+        log_info("step %lld: the held-out loss has not fallen for %lld evaluations, so the run ends; the "
+                 "lowest was %.6g at step %lld",
                  (long long)l->state.step, (long long)l->early.patience, l->state.early.best_loss,
                  (long long)l->state.early.best_step);
     }
@@ -481,7 +481,7 @@ struct status loop_take_best(struct loop *l)
     struct status s = trainer_state_resume(l->trainer, &best_state);
     checkpoint_close(&c);
     if (!failed(s)) {
-        log_info("the best weights are those of step %lld, of a held-out loss of %.6g", (long long)best,
+        log_info("the best weights come from step %lld, with a held-out loss of %.6g", (long long)best,
                  l->state.early.best_loss);
     }
     return s;
@@ -503,12 +503,11 @@ static struct status save_whole_step(struct loop *l)
 static struct status stopped(const struct loop *l)
 {
     if (l->state.step == 0) {
-        return status_error(
-            STATUS_PREEMPTED,
-            "stopped by a signal within the first step; the same command begins where this one did");
+        return status_error(STATUS_PREEMPTED,
+                            "stopped by a signal within the first step; start the same command again");
     }
     return status_error(STATUS_PREEMPTED,
-                        "stopped by a signal after step %lld; the same command with %s continues it",
+                        "stopped by a signal after step %lld; the same command with %s resumes",
                         (long long)l->state.step, l->resume_flag);
 }
 

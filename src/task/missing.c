@@ -55,7 +55,7 @@ bool missing_config(struct missing *m, const char *path)
     const char *slash = path == NULL ? NULL : strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     for (size_t i = 0; name != NULL && i < sizeof configs / sizeof configs[0]; i++) {
         if (strcmp(name, configs[i].name) == 0) {
-            snprintf(made_by, sizeof made_by, "kiln's configs/%s is that model, copy it there",
+            snprintf(made_by, sizeof made_by, "kiln's configs/%s is that model; copy it there",
                      configs[i].ours);
         }
     }
@@ -64,6 +64,5 @@ bool missing_config(struct missing *m, const char *path)
 
 void missing_end(const struct missing *m)
 {
-    log_info("dry run: %d input%s not there yet, as listed; the rest is as it should be", m->n,
-             m->n == 1 ? " is" : "s are");
+    log_info("dry run: %d input%s missing, as listed; all else is right", m->n, m->n == 1 ? " is" : "s are");
 }

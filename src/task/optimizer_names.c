@@ -37,11 +37,11 @@ struct status optimizer_names_find(const char **name, const char *given, const c
             continue;
         }
         if (r->ours == NULL) {
-            return status_error(STATUS_UNAVAILABLE, "%s %s is not there yet: %s", where, given, r->why);
+            return status_error(STATUS_UNAVAILABLE, "%s %s is not supported yet: %s", where, given, r->why);
         }
         log_info("%s %s is %s here: %s", where, given, r->ours, r->why);
         *name = r->ours;
         return status_ok();
     }
-    return status_error(STATUS_USAGE, "%s %s is not an optimizer; there are " OPTIMIZER_NAMES, where, given);
+    return status_error(STATUS_USAGE, "%s %s is not an optimizer; kiln has " OPTIMIZER_NAMES, where, given);
 }

@@ -44,8 +44,8 @@ void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result 
     case PLATEAU_LONG:
         log_warning(
             "held-out %s %.2f is %s that of word frequencies alone (%.2f) after %lld steps, which is longer "
-            "than usual: look at --learning_rate (too low, or so high that grad_norm is always clipped), at "
-            "the batch (very large ones take as many steps), and at what `kiln prepare` said of the text",
+            "than usual: check --learning_rate (too low, or so high that grad_norm is always clipped), the "
+            "batch (a very large one takes as many steps), and what `kiln prepare` said about the text",
             what, loss, loss > ABOVE * floor ? "above" : "still", floor, (long long)step);
         break;
     case PLATEAU_BEHIND:

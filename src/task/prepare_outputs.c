@@ -74,8 +74,7 @@ static bool has_vocabulary(const struct prepare_config *c)
 
 static struct status exists(const char *directory, const char *name)
 {
-    return status_error(STATUS_USAGE, "%s already has %s; --overwrite replaces what is there", directory,
-                        name);
+    return status_error(STATUS_USAGE, "%s already has %s; --overwrite replaces it", directory, name);
 }
 
 static struct status refuse(const struct prepare_config *c, const struct unit *u, void *context)

@@ -77,7 +77,7 @@ static void tell_kinds(const struct kinds *k, const struct corpus *corpus)
         buf_printf(&text, "; %" PRId64 " more as the index of a dump", corpus->files.n_indexes);
     }
     if (corpus->files.n > MOST_FILES) {
-        buf_printf(&text, "; the others were not looked at");
+        buf_printf(&text, "; the other files were not looked at");
     }
     log_info("plan: %" PRId64 " files, %.1f MB%s", corpus->files.n - corpus->files.n_indexes,
              (double)corpus->files.total_bytes / 1e6, buf_text(&text));
@@ -202,8 +202,8 @@ void prepare_plan_tell(const struct prepare_plan *p, const struct prepare_config
     if (p->seconds >= 0) {
         snprintf(time, sizeof time, "about %s to read", progress_time(p->seconds).text);
     }
-    log_info("plan: memory at most about %.0f MB on %d threads; disk about %.1f MB, with what is needed "
-             "meanwhile (%.1f MB free); time %s%s",
+    log_info("plan: memory at most about %.0f MB on %d threads; disk about %.1f MB, temporary files included "
+             "(%.1f MB free); time %s%s",
              (double)p->memory_bytes / 1e6, parallel_n_parts(), (double)p->disk_bytes / 1e6,
              (double)free / 1e6, time, c->n_sets > 0 ? ", and more for HDF5 files" : "");
     if (p->has_sample && !p->sample_is_whole) {
@@ -218,7 +218,7 @@ struct status prepare_plan_check_disk(const struct prepare_plan *p, const struct
     return p->disk_bytes / 2 <= free
                ? status_ok()
                : status_error(STATUS_IO,
-                              "%s has %.1f MB free, and the output is estimated to take %.1f MB: choose "
-                              "another place, or fewer outputs",
+                              "%s has %.1f MB free, but the output is estimated at %.1f MB: choose another "
+                              "place, or fewer outputs",
                               c->output_dir, (double)free / 1e6, (double)p->disk_bytes / 1e6);
 }

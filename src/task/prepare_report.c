@@ -60,11 +60,11 @@ static void tell_about_cleaning(const struct cleaning_counts *c)
 static void tell_about_faults(const struct source_counts *counts)
 {
     if (counts->n_damaged_parts + counts->n_cut_files > 0) {
-        log_warning("%" PRId64 " damaged parts were left out, and %" PRId64 " compressed files are cut",
+        log_warning("%" PRId64 " damaged parts were left out, and %" PRId64 " compressed files are cut short",
                     counts->n_damaged_parts, counts->n_cut_files);
     }
     if (counts->n_unclosed > 0) {
-        log_warning("%" PRId64 " documents have no end, and were used as far as they go", counts->n_unclosed);
+        log_warning("%" PRId64 " documents have no end; the text that is there was used", counts->n_unclosed);
     }
     if (counts->n_missing_pages > 0) {
         log_warning("%" PRId64 " pages that the indexes of dumps list were not read",
@@ -78,7 +78,7 @@ static void tell_about_faults(const struct source_counts *counts)
     }
     if (counts->n_cut > 0) {
         log_warning("paragraphs longer than %d MiB were cut, %" PRId64
-                    " times; do the files have ends of lines?",
+                    " times; do the files have line breaks?",
                     DOCUMENT_PARAGRAPH_BYTES >> 20, counts->n_cut);
     }
 }
@@ -120,7 +120,7 @@ void prepare_report_stores(const struct prepare_config *c, const struct token_st
         }
     }
     if (infos[STORE_HELDOUT].n_documents == 0 && c->pass.holdout_fraction > 0) {
-        log_warning("nothing is held out: there are fewer than %d sentences in one document",
+        log_warning("nothing is held out: the text is one document of fewer than %d sentences",
                     STORE_BUILDER_PART_SENTENCES + 1);
     }
 }

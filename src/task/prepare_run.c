@@ -64,9 +64,8 @@ static struct status begin_anew(struct run *r)
 {
     r->at = (struct pass_state){0};
     if (file_exists(r->work) && !file_exists(r->what) && rmdir(r->work) != 0) {
-        return status_error(STATUS_USAGE,
-                            "%s is there, and kiln has not made it: remove it, or choose another place",
-                            r->work);
+        return status_error(
+            STATUS_USAGE, "%s exists, but kiln did not make it: remove it, or choose another place", r->work);
     }
     return put_new(r);
 }
@@ -84,12 +83,12 @@ static struct status begin_without_state(struct run *r, bool *is_done)
     *is_done = failed(s) && c->resume && file_exists(r->done) &&
                !failed(pass_state_check_run(r->done, c->settings, &r->corpus->files));
     if (*is_done) {
-        log_info("%s already has all that these flags and inputs give", c->output_dir);
+        log_info("%s already has all output of these flags and inputs", c->output_dir);
         return remove_work(r);
     }
     TRY(s);
     if (c->resume) {
-        log_info("there is nothing to resume in %s: it begins anew", c->output_dir);
+        log_info("nothing to resume in %s: starting from the beginning", c->output_dir);
     }
     return begin_anew(r);
 }
@@ -107,12 +106,12 @@ static struct status begin(struct run *r, bool *is_done)
     }
     struct status s = pass_state_load(&r->at, r->work, &found);
     if (failed(s)) {
-        return status_error(s.code, "%s; --overwrite begins anew", s.message);
+        return status_error(s.code, "%s; --overwrite starts over", s.message);
     }
     if (found && !c->resume) {
         return status_error(STATUS_USAGE,
-                            "%s is of a run that was not finished, after %.1f %% of the text: --resume "
-                            "continues it, --overwrite begins anew",
+                            "%s holds an unfinished run, after %.1f %% of the text: --resume continues it, "
+                            "--overwrite starts over",
                             r->work, percent_done(r));
     }
     if (!found) {
@@ -160,9 +159,9 @@ static struct status check_has_text(const struct pass_state *s)
     if (without == 0) {
         return status_error(STATUS_DATA, "the input has no text");
     }
-    return status_error(
-        STATUS_DATA, "the input has no text: %lld lines of JSON lack its field, whose name is --text_field",
-        (long long)without);
+    return status_error(STATUS_DATA,
+                        "the input has no text: %lld lines of JSON lack the field that --text_field names",
+                        (long long)without);
 }
 
 static struct status read_text(struct run *r)
@@ -274,7 +273,7 @@ static struct status check_text(const struct prepare_config *c, struct corpus *c
     TRY(check_has_text(&state));
     bool is_whole = n->n_damaged_parts + n->n_cut_files + n->n_unclosed + n->n_missing_pages == 0;
     log_info("%s; nothing was written",
-             is_whole ? "all of the text was read" : "what is there of the text was read");
+             is_whole ? "all of the text was read" : "all of the text that is there was read");
     return status_ok();
 }
 
@@ -287,9 +286,8 @@ static struct status tell_unfinished(const struct prepare_config *c)
     snprintf(work, sizeof work, "%s/" PREPARE_WORK_NAME, c->output_dir);
     TRY(pass_state_load(&state, work, &found));
     if (found) {
-        log_info(
-            "plan: %s has a run that was not finished, of which %.1f MB were read: --resume continues it",
-            work, (double)state.done_bytes / 1e6);
+        log_info("plan: %s holds an unfinished run, which read %.1f MB: --resume continues it", work,
+                 (double)state.done_bytes / 1e6);
     }
     return status_ok();
 }
@@ -301,7 +299,7 @@ static struct status tell_plan(const struct prepare_config *c, const struct corp
     TRY(prepare_plan_make(&plan, c, corpus, SAMPLE_SECONDS));
     prepare_plan_tell(&plan, c, corpus);
     if (!plan.sample_is_whole) {
-        log_info("plan: of the sample:");
+        log_info("plan: the sample has:");
     }
     prepare_report_text(c, &plan.sample, plan.sample.done_bytes);
     TRY(tell_unfinished(c));
@@ -369,7 +367,7 @@ struct status prepare_run(const struct prepare_config *c)
     }
     corpus_close(&corpus);
     if (!failed(s)) {
-        log_info("all of it took %s", progress_time(clock_since_s(start)).text);
+        log_info("total time: %s", progress_time(clock_since_s(start)).text);
     }
     return s;
 }

@@ -330,7 +330,7 @@ static struct status export_best(struct pretrain_run *r)
                                           .config = model->type->config(model),
                                           .tokenizer = &r->in.tokenizer};
     TRY(trainer_state_export(&r->trainer, &r->world, path, &contents));
-    log_info("saved %s, of ckpt_%lld", path, (long long)l->state.early.best_step);
+    log_info("saved %s from ckpt_%lld", path, (long long)l->state.early.best_step);
     return status_ok();
 }
 

@@ -24,7 +24,7 @@ static struct status set_words(const struct pretrain_inputs *in, void *config,
     if (n == 0 && rows == 0) {
         return status_error(
             STATUS_USAGE,
-            "neither %s says \"vocab_size\" nor is there a vocab.txt in or beside %s; give --vocab_file",
+            "there is neither \"vocab_size\" in %s nor a vocab.txt in or beside %s; give --vocab_file",
             pretrain_config_name(o), o->input_dir);
     }
     rows = rows == 0 ? int_round_up(n, int_larger(o->vocab_multiple, 1)) : rows;
@@ -36,11 +36,10 @@ static struct status set_words(const struct pretrain_inputs *in, void *config,
     }
     o->kind->family->set_words(config, rows, n);
     if (n > 0 && rows > n) {
-        log_info(
-            "the vocabulary has %lld pieces, and %s %lld rows for it: the other %lld rows are trained with "
-            "the rest and never predicted",
-            (long long)n, o->config != NULL ? "the model" : pretrain_config_name(o), (long long)rows,
-            (long long)(rows - n));
+        log_info("the vocabulary has %lld pieces, and %s %lld rows for it: the other %lld rows are trained "
+                 "too, but never predicted",
+                 (long long)n, o->config != NULL ? "the model" : pretrain_config_name(o), (long long)rows,
+                 (long long)(rows - n));
     }
     return status_ok();
 }
@@ -109,8 +108,8 @@ static struct status find_vocab_beside(struct pretrain_inputs *in, const struct 
     }
     in->vocab_path[0] = '\0';
     tokenizer_open_unknown(&in->tokenizer);
-    log_warning("there is no vocab.txt in or beside %s: checkpoints will have an empty one; --vocab_file "
-                "gives it, now, when the run is resumed, or to the commands that read the model",
+    log_warning("there is no vocab.txt in or beside %s: checkpoints will have an empty one; give "
+                "--vocab_file now, when you resume, or to the commands that read the model",
                 o->input_dir);
     return status_ok();
 }

@@ -20,7 +20,7 @@ bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missi
                  "`kiln prepare` makes it from text, `kiln pack` makes packed files from padded ones");
     missing_path(m, "eval_input_dir", o->eval_input_dir, "`kiln prepare` makes it from text");
     missing_path(m, "deepspeed_config", o->deepspeed_config,
-                 "DeepSpeed's JSON; planned with the batch and precision of no file");
+                 "DeepSpeed's JSON; planned without its batch and precision");
     missing_path(m, "vocab_file", o->vocab_file,
                  "`kiln vocab` makes one from text; Google's models have theirs beside them");
     missing_path(m, "merge_file", o->merge_file, "the merges of the vocabulary");

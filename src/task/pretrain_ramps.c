@@ -40,8 +40,8 @@ static struct status read_lengths(const char *text, struct ramp_length *lengths,
         }
         if (!whole || end == at || !(share > 0) || (*end != ',' && *end != '\0') || *n == MOST_LENGTHS) {
             return status_error(STATUS_USAGE,
-                                "--length_schedule takes at most %d lengths, each with a part of the run, as "
-                                "128:0.7,256:0.2,512:0.1; not '%s'",
+                                "--length_schedule needs at most %d lengths, each with its share of the run, "
+                                "as 128:0.7,256:0.2,512:0.1; not '%s'",
                                 MOST_LENGTHS, text);
         }
         at = end;
@@ -51,7 +51,7 @@ static struct status read_lengths(const char *text, struct ramp_length *lengths,
     return fabs(until - 1) < 1e-9
                ? status_ok()
                : status_error(STATUS_USAGE,
-                              "--length_schedule %s is %s than the run: its parts are %.9g, not 1", text,
+                              "--length_schedule %s is %s than the run: its shares sum to %.9g, not 1", text,
                               until > 1 ? "longer" : "shorter", until);
 }
 
@@ -65,7 +65,8 @@ static struct status read_length_schedule(struct pretrain_options *o,
     int64_t last = lengths[n - 1].max_seq_length;
     for (int i = 0; i < n - 1; i++) {
         if (lengths[i].max_seq_length >= lengths[i + 1].max_seq_length) {
-            return status_error(STATUS_USAGE, "--length_schedule %s: lengths rise, and %lld is before %lld",
+            return status_error(STATUS_USAGE,
+                                "--length_schedule %s: lengths must rise, but %lld comes before %lld",
                                 o->length_schedule, (long long)lengths[i].max_seq_length,
                                 (long long)lengths[i + 1].max_seq_length);
         }
@@ -113,20 +114,20 @@ static struct status read_words(const char *text, struct ramp *tokens)
             return status_error(
                 STATUS_USAGE,
                 "--batch_ramp needs FROM:TO:SHARE, as 4096:16384:0.5: tokens of the first and of the largest "
-                "batch, and the part of the run in which it grows; not '%s'",
+                "batch, and the share of the run in which it grows; not '%s'",
                 text);
         }
         at = end + 1;
     }
     if (!(tokens->from >= 1 && tokens->from <= tokens->to && tokens->to <= 1e12)) {
         return status_error(STATUS_USAGE,
-                            "--batch_ramp %s: the batch grows, from 1 token or more to at most 1e12", text);
+                            "--batch_ramp %s: the batch must grow, from at least 1 token to at most 1e12",
+                            text);
     }
     if (!(tokens->share > 0 && tokens->share <= 1)) {
-        return status_error(
-            STATUS_USAGE,
-            "--batch_ramp %s: the batch grows in a part of the run, above 0 and at most 1, not %g", text,
-            tokens->share);
+        return status_error(STATUS_USAGE,
+                            "--batch_ramp %s: the share of the run must be above 0 and at most 1, not %g",
+                            text, tokens->share);
     }
     return status_ok();
 }
@@ -238,9 +239,9 @@ static struct status read_batch_ramp(struct pretrain_options *o, const struct pr
 static struct status check_time(struct pretrain_options *o, const struct pretrain_ramps_given *given)
 {
     if (given->max_steps || given->steps_this_run) {
-        return status_error(
-            STATUS_USAGE, "--total_training_time and --%s both say when the run ends: leave one of them out",
-            given->max_steps ? "max_steps" : "steps_this_run");
+        return status_error(STATUS_USAGE,
+                            "--total_training_time and --%s both say when the run ends: leave one out",
+                            given->max_steps ? "max_steps" : "steps_this_run");
     }
     if (strcmp(o->schedule, "warmup") == 0) {
         return status_error(STATUS_USAGE,

@@ -94,7 +94,7 @@ struct status pretrain_announce_peak(struct pretrain_run *r, size_t free_before)
     TRY(together_largest(&r->world, mib(planned), &most_planned));
     log_info("memory: %s%s %.1f MiB, planned %.1f MiB%s", d->is_host ? "" : d->name,
              d->is_host ? "peak" : " took", most, most_planned,
-             r->world.size > 1 && r->world.emulated == NULL ? ", of the rank with the most" : "");
+             r->world.size > 1 && r->world.emulated == NULL ? ", on the rank with the most" : "");
     return r->world.emulated != NULL ? announce_emulation(r, peak, planned) : status_ok();
 }
 

@@ -136,7 +136,7 @@ static struct status check_health(const struct pretrain_options *o)
         return status_ok();
     }
     if (o->skip_checkpoint || o->num_steps_per_checkpoint == 0) {
-        return status_error(STATUS_USAGE, "--spike_z goes back to checkpoints: leave out --skip_checkpoint, "
+        return status_error(STATUS_USAGE, "--spike_z rolls back to checkpoints: leave out --skip_checkpoint, "
                                           "and give --num_steps_per_checkpoint above 0");
     }
     if (o->total_training_time > 0 || o->average_last > 0) {
@@ -146,8 +146,8 @@ static struct status check_health(const struct pretrain_options *o)
     int64_t kept = (o->keep_checkpoints - 1) * o->num_steps_per_checkpoint;
     if (o->keep_checkpoints > 0 && h->spike_skip > kept) {
         return status_error(STATUS_USAGE,
-                            "--spike_skip %lld goes back further than --keep_checkpoints %lld keep: %lld "
-                            "steps, with one every %lld",
+                            "--spike_skip %lld reaches further back than --keep_checkpoints %lld: these span "
+                            "%lld steps, with one every %lld",
                             (long long)h->spike_skip, (long long)o->keep_checkpoints, (long long)kept,
                             (long long)o->num_steps_per_checkpoint);
     }
@@ -166,18 +166,18 @@ struct status pretrain_check(const struct pretrain_options *o)
                                           "--init_checkpoint with the model to start from");
     }
     if (o->constant_proportion > 0 && strcmp(o->schedule, "poly_constant") != 0) {
-        return status_error(STATUS_USAGE, "--constant_proportion goes with --use_lr_scheduler");
+        return status_error(STATUS_USAGE, "--constant_proportion needs --use_lr_scheduler");
     }
     if (o->warmup_proportion + o->constant_proportion > 1) {
         return status_error(STATUS_USAGE,
-                            "--warmup_proportion %g and --constant_proportion %g are more than all steps",
+                            "--warmup_proportion %g and --constant_proportion %g sum to more than 1",
                             o->warmup_proportion, o->constant_proportion);
     }
     if (o->early.patience > 0 && (o->eval_steps == 0 || o->skip_checkpoint)) {
         return status_error(STATUS_USAGE,
                             o->eval_steps == 0
                                 ? "--early_stopping_patience counts evaluations: give --eval_steps above 0"
-                                : "--early_stopping_patience takes the weights of the best checkpoint: leave "
+                                : "--early_stopping_patience needs checkpoints, to return to the best: leave "
                                   "out --skip_checkpoint");
     }
     if (o->average_last > 0 && (o->skip_checkpoint || o->num_steps_per_checkpoint == 0)) {
@@ -187,7 +187,7 @@ struct status pretrain_check(const struct pretrain_options *o)
     if (o->keep_checkpoints > 0 && o->keep_checkpoints < o->average_last) {
         return status_error(
             STATUS_USAGE,
-            "--average_last %lld needs as many checkpoints, and --keep_checkpoints %lld keeps fewer",
+            "--average_last %lld needs as many checkpoints, but --keep_checkpoints %lld keeps fewer",
             (long long)o->average_last, (long long)o->keep_checkpoints);
     }
     TRY(check_health(o));
@@ -210,15 +210,15 @@ struct status pretrain_check_ranks(const struct pretrain_options *o)
     int n_ranks = rank_options_world(&o->ranks).size;
     if (o->balance_tokens && o->ranks.reproducible_ranks > 0) {
         return status_error(STATUS_USAGE,
-                            "--balance_tokens deals sequences out by the number of ranks, and "
-                            "--reproducible_ranks needs the same sums on any: leave out one of the two");
+                            "--balance_tokens cannot be combined with --reproducible_ranks, since it deals "
+                            "sequences out by the number of ranks: leave out one of the two");
     }
     if (o->balance_tokens && o->ranks.global_batch_size > 0 &&
         o->gradient_accumulation_steps % n_ranks != 0) {
         return status_error(
             STATUS_USAGE,
-            "--balance_tokens gives %d ranks as many sequences each, and --gradient_accumulation_steps %lld "
-            "of --global_batch_size %lld are not a multiple of %d",
+            "--balance_tokens gives each of %d ranks the same number of sequences, but "
+            "--gradient_accumulation_steps %lld of --global_batch_size %lld is not a multiple of %d",
             n_ranks, (long long)o->gradient_accumulation_steps, (long long)o->ranks.global_batch_size,
             n_ranks);
     }

@@ -12,8 +12,8 @@ static struct status check_batch(const struct rank_options *o, int n_ranks, int6
 {
     if (n_micro < n_ranks) {
         return status_error(STATUS_USAGE,
-                            "--gradient_accumulation_steps %lld are all micro-batches of --global_batch_size "
-                            "%lld: %d ranks need one each at least",
+                            "--gradient_accumulation_steps %lld counts the micro-batches of all ranks "
+                            "(--global_batch_size %lld), but each of %d ranks needs at least one",
                             (long long)n_micro, (long long)o->global_batch_size, n_ranks);
     }
     return status_ok();
@@ -31,7 +31,7 @@ static struct status check_reproducible(const struct rank_options *o, int n_rank
     }
     if (n % n_ranks != 0) {
         return status_error(STATUS_USAGE,
-                            "--reproducible_ranks %lld is for numbers of ranks that divide it, not %d",
+                            "--reproducible_ranks %lld must be a multiple of the number of ranks, %d",
                             (long long)n, n_ranks);
     }
     return fp8 ? status_error(STATUS_USAGE,
@@ -58,9 +58,9 @@ static struct status check_order(const struct rank_options *o, int n_ranks, int6
         return status_ok();
     }
     return status_error(STATUS_USAGE,
-                        "--reproducible_ranks %lld with --zero_stage 2 is for as many micro-batches of all "
-                        "ranks, not %lld: stage 2 sums after each of them; give --reproducible_ranks %lld if "
-                        "that is a power of two, or --zero_stage 1",
+                        "--reproducible_ranks %lld with --zero_stage 2 needs as many micro-batches on all "
+                        "ranks together, but there are %lld: stage 2 reduces after each of them; give "
+                        "--reproducible_ranks %lld if that is a power of two, or --zero_stage 1",
                         (long long)o->reproducible_ranks, (long long)n_micro, (long long)n_micro);
 }
 
@@ -68,8 +68,8 @@ static struct status check_order(const struct rank_options *o, int n_ranks, int6
 static const char *shared_by(const struct rank_options *o)
 {
     static const char *const by_stage[] = {"each has all moments",
-                                           "each has a part of the moments (ZeRO stage 1)",
-                                           "each has a part of moments and gradients (ZeRO stage 2)"};
+                                           "each has a shard of the moments (ZeRO stage 1)",
+                                           "each has a shard of moments and gradients (ZeRO stage 2)"};
     return by_stage[o->zero_stage];
 }
 
@@ -79,8 +79,8 @@ struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t 
     int n = rank_options_world(o).size;
     if (o->zero_stage > 2) {
         return status_error(STATUS_UNAVAILABLE,
-                            "ZeRO stage %lld is not offered: every rank keeps all weights; stage 2 shares "
-                            "out moments and gradients",
+                            "ZeRO stage %lld is not supported: every rank keeps all weights; stage 2 shards "
+                            "moments and gradients",
                             (long long)o->zero_stage);
     }
     TRY(check_reproducible(o, n, fp8));
@@ -122,9 +122,9 @@ void rank_options_announce(const struct rank_options *o, int64_t train_batch_siz
     if (o->reproducible_ranks > 0) {
         int levels =
             gradient_tree_levels(gradient_blocks_of((int)o->reproducible_ranks, world.rank, world.size));
-        log_info("sums: the same bits for up to %lld ranks; %d more buffers of %sgradients for it",
+        log_info("sums: the same bits on up to %lld ranks, which takes %d more buffers of %sgradients",
                  (long long)o->reproducible_ranks, levels,
-                 shares_gradients(o, world.size) ? "this rank's part of " : "");
+                 shares_gradients(o, world.size) ? "this rank's shard of " : "");
     }
 }
 

@@ -11,7 +11,7 @@ static double at_most_1(double part)
 static double counted(const struct run_clock *c, double since_s)
 {
     if (since_s < 0) {
-        log_warning("the clock went back by %.3g s: counted as nothing", -since_s);
+        log_warning("the clock went back by %.3g s; this counts as no time", -since_s);
         return 0;
     }
     bool jumped =

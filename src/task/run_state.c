@@ -133,20 +133,21 @@ struct status run_state_parse(struct run_state *s, const struct run_state *now, 
                             (long long)s->phase, (long long)s->step, (long long)s->global_step);
     }
     if (!(s->loss_scale >= 0) || s->loss_scale_steps < 0 || s->n_skipped < 0 || s->n_skipped > s->step) {
-        return status_error(STATUS_DATA,
-                            "%s: a loss scale of %g for %lld steps, %lld steps skipped of %lld, cannot be",
-                            source, s->loss_scale, (long long)s->loss_scale_steps, (long long)s->n_skipped,
-                            (long long)s->step);
+        return status_error(
+            STATUS_DATA,
+            "%s: a loss scale of %g for %lld steps, and %lld steps skipped of %lld, are impossible", source,
+            s->loss_scale, (long long)s->loss_scale_steps, (long long)s->n_skipped, (long long)s->step);
     }
     if (!(s->elapsed_seconds >= 0 && s->step_seconds >= 0) ||
         !isfinite(s->elapsed_seconds + s->step_seconds) || s->n_tokens < 0) {
-        return status_error(STATUS_DATA, "%s: %g seconds, %g of the last step, and %lld tokens cannot be",
-                            source, s->elapsed_seconds, s->step_seconds, (long long)s->n_tokens);
+        return status_error(STATUS_DATA,
+                            "%s: %g seconds, %g in the last step, and %lld tokens are impossible", source,
+                            s->elapsed_seconds, s->step_seconds, (long long)s->n_tokens);
     }
     if (!isfinite(s->early.best_loss) || s->early.best_step < 0 || s->early.best_step > s->global_step ||
         s->early.n_worse < 0 || s->early.n_worse > s->step) {
         return status_error(STATUS_DATA,
-                            "%s: a best loss of %g at step %lld, %lld evaluations before, cannot be", source,
+                            "%s: a best loss of %g at step %lld, %lld evaluations ago, is impossible", source,
                             s->early.best_loss, (long long)s->early.best_step, (long long)s->early.n_worse);
     }
     return health_parse(&s->health, json_object_get(object, "health"), s->step, source);

@@ -16,7 +16,7 @@ static const int64_t LARGEST_SEED = INT32_MAX; /* of the flag --seed */
 static struct status check(const struct finetune_options *o)
 {
     if (!o->do_train || !(o->do_eval || o->eval_file != NULL)) {
-        return status_error(STATUS_USAGE, "--seeds compares what runs score: it needs --do_train, and "
+        return status_error(STATUS_USAGE, "--seeds compares the scores of runs: add --do_train, and "
                                           "--do_eval with --predict_file, or --eval_file");
     }
     if (o->skip_checkpoint) {
@@ -37,7 +37,8 @@ static struct status path_of(char path[FILE_PATH_BYTES], const struct finetune_o
 {
     int n = seed < 0 ? snprintf(path, FILE_PATH_BYTES, "%s/%s", o->output_dir, name)
                      : snprintf(path, FILE_PATH_BYTES, "%s/seed_%" PRId64 "%s", o->output_dir, seed, name);
-    return n < FILE_PATH_BYTES ? status_ok() : status_error(STATUS_USAGE, "--output_dir is too long a path");
+    return n < FILE_PATH_BYTES ? status_ok()
+                               : status_error(STATUS_USAGE, "the path of --output_dir is too long");
 }
 
 /* What decides the scores: all flags but these. */
@@ -88,17 +89,15 @@ static struct status find_result(json_t **scores, const struct finetune_options 
         return status_ok();
     }
     if (!o->resume_from_checkpoint) {
-        return status_error(
-            STATUS_USAGE,
-            "%s is there already; add --resume_from_checkpoint to continue with the seeds that "
-            "are missing, --overwrite_output_dir to replace it, or give another --output_dir",
-            path);
+        return status_error(STATUS_USAGE,
+                            "%s already exists; add --resume_from_checkpoint to run the seeds that are "
+                            "missing, --overwrite_output_dir to replace it, or give another --output_dir",
+                            path);
     }
     TRY(json_read_object(&root, path));
     struct status s = json_get_string(root, path, "flags", true, &with);
     if (!failed(s) && strcmp(with, flags) != 0) {
-        s = status_error(STATUS_USAGE,
-                         "%s is the result of other flags than these; give another --output_dir", path);
+        s = status_error(STATUS_USAGE, "%s is the result of other flags; give another --output_dir", path);
     }
     json_t *found = json_object_get(root, "scores");
     if (!failed(s) && !json_is_object(found)) {
@@ -120,7 +119,7 @@ static struct status run_seed(const struct seed_series *series, int64_t seed,
     TRY(path_of(result, series->options, seed, "/result.json"));
     TRY(find_result(scores, series->options, fingerprint_of_flags, result));
     if (*scores != NULL) {
-        log_info("seed %" PRId64 ": its result is there already", seed);
+        log_info("seed %" PRId64 ": already has its result", seed);
         return status_ok();
     }
     json_t *flags = json_copy((json_t *)series->options->flags);
@@ -270,7 +269,7 @@ struct status seed_series_run(const struct seed_series *s)
     json_t *runs = json_array();
     struct status status = run_all(s, flags, runs);
     if (!failed(status) && o->dry_run) {
-        log_info("--seeds %" PRId64 ": so many runs like this, one after the other", o->seeds);
+        log_info("--seeds %" PRId64 ": this many such runs, one after the other", o->seeds);
     } else if (!failed(status)) {
         print_table(runs, o->seed);
         status = write_table(o, runs);

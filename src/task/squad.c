@@ -237,7 +237,7 @@ static void questions_fini(struct questions *q)
 static void find_missing(const void *options, struct missing *missing)
 {
     const struct squad_options *o = options;
-    missing_path(missing, "eval_script", o->eval_script, "leave it out: kiln scores without it");
+    missing_path(missing, "eval_script", o->eval_script, "leave it out, since kiln scores without it");
 }
 
 static void close_task(void *self)

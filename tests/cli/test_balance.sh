@@ -39,6 +39,6 @@ same_weights one/ckpt_6 one-balanced/ckpt_6
 pretrain_command 1 refused --balance_tokens --reproducible_ranks 2
 expect 64 "leave out one of the two" "${command[@]}"
 pretrain_command 2 refused --balance_tokens --global_batch_size 15 --gradient_accumulation_steps 3
-expect 64 "--gradient_accumulation_steps 3 of --global_batch_size 15 are not a multiple of 2" "${command[@]}"
+expect 64 "--gradient_accumulation_steps 3 of --global_batch_size 15 is not a multiple of 2" "${command[@]}"
 [ ! -e "$dir/refused" ] || fail "a refused run wrote something"
 echo "test_balance: ranks have equal tokens"

@@ -65,7 +65,7 @@ glue --output_dir "$dir/scores" --seeds 2 --seed 7 --resume_from_checkpoint "${q
     2>"$dir/log" ||
     fail "$(tail -3 "$dir/log")"
 cmp "$dir/table" "$dir/again" || fail "resumed, the table differs"
-[ "$(grep -c 'its result is there already' "$dir/log")" -eq 9 ] || fail "not one run was made again: $(cat "$dir/log")"
+[ "$(grep -c 'already has its result' "$dir/log")" -eq 9 ] || fail "not one run was made again: $(cat "$dir/log")"
 expect 64 'is the result of other flags' glue --output_dir "$dir/scores" --tasks rte --seeds 2 --seed 7 \
     --resume_from_checkpoint max_steps=9
 sed 's/city/stone/' -i "$dir/data/RTE/train.tsv"

@@ -48,11 +48,11 @@ resumes_to whole "${drawn[@]}"
 rm -r "$dir/whole/ckpt_30"
 expect 65 "other data" pretrain whole --mask_rate 0.3 --whole_word_masks --no_nsp --resume_from_checkpoint
 expect 65 "other data" pretrain whole --mask_rate 0.4 --no_nsp --resume_from_checkpoint
-expect 64 "is of a run with --no_nsp: resume with it" pretrain whole --mask_rate 0.4 --whole_word_masks --resume_from_checkpoint
+expect 64 "was trained with --no_nsp: resume with it" pretrain whole --mask_rate 0.4 --whole_word_masks --resume_from_checkpoint
 rm -r "$dir/plain/ckpt_30"
-expect 64 "is of a run without --no_nsp: resume without it" \
+expect 64 "was trained without --no_nsp: resume without it" \
     pretrain plain --max_predictions_per_seq 5 --no_nsp --resume_from_checkpoint
-expect 64 "is of a run with --no_nsp: resume with it" pretrain killed --phase2 --phase1_end_step 30 --resume_from_checkpoint
+expect 64 "was trained with --no_nsp: resume with it" pretrain killed --phase2 --phase1_end_step 30 --resume_from_checkpoint
 expect 0 "" pretrain killed --phase2 --phase1_end_step 30 --max_steps 2 --no_nsp --resume_from_checkpoint
 
 # what the model is good for

@@ -76,7 +76,7 @@ seq 20000 | gzip >numbers.gz
 head -c 20000 numbers.gz >half.txt.gz
 head -c 12 numbers.gz >none.txt.gz
 expect 0 "all of the text was read" "$kiln" prepare --input numbers.gz --vocab_file vocab.txt --output_dir store --check
-expect 0 "what is there of the text was read" "$kiln" prepare --input half.txt.gz --vocab_file vocab.txt --output_dir store \
+expect 0 "all of the text that is there was read" "$kiln" prepare --input half.txt.gz --vocab_file vocab.txt --output_dir store \
     --check
 expect 65 "the input has no text" "$kiln" prepare --input none.txt.gz --vocab_file vocab.txt --output_dir store --check
 

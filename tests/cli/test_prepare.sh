@@ -85,7 +85,7 @@ expect_error 74 'text' $prepare --output_dir text/no
 printf ' \n' >blank
 printf '{"body": "One."}\n{"body": "Two."}\n' >bodies
 for format in text store; do
-    expect_error 65 'the input has no text: 2 lines of JSON lack its field, whose name is --text_field' $kiln prepare \
+    expect_error 65 'the input has no text: 2 lines of JSON lack the field that --text_field names' $kiln prepare \
         --input bodies \
         --format $format --vocab_file vocab.txt --output_dir no
     [ -z "$(ls no)" ] || fail "an error left $(ls no)"

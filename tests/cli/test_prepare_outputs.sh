@@ -102,7 +102,7 @@ expect 0 "3 documents" book --keep_gutenberg
 for _ in $(seq 20); do cat corpus.txt; done >sparse
 truncate -s 4T sparse 2>/dev/null || rm -f sparse # a file system may not have such files
 if [ -e sparse ]; then
-    expect 74 "free, and the output is estimated to take" "${prepare[@]}" --input sparse --input_format lines \
+    expect 74 "free, but the output is estimated at" "${prepare[@]}" --input sparse --input_format lines \
         --format store,text --output_dir full --dry_run
     [ ! -e full ] || fail "a dry run made a directory"
     rm sparse

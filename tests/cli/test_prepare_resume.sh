@@ -146,13 +146,13 @@ cut
 grep -q 'the same command with --resume continues there' log || fail "not told how to go on: $(cat log)"
 again=("$kiln" prepare --input more.txt --vocab_file vocab.txt --do_lower_case --output_dir cut)
 same_flags=(--holdout_fraction 0.1 --save_seconds 9)
-expect 64 "--resume continues it, --overwrite begins anew" "${again[@]}" "${same_flags[@]}"
+expect 64 "--resume continues it, --overwrite starts over" "${again[@]}" "${same_flags[@]}"
 expect 64 "had another holdout_fraction: 0.1" "${again[@]}" --resume --holdout_fraction 0.2
 expect 64 "had another format: store, now store,text" "${again[@]}" "${same_flags[@]}" --resume --format store,text
 expect 64 "had 1 input files, but now there are 2" "${again[@]}" "${same_flags[@]}" --resume corpus.txt
 sed 's/night/knight/' vocab.txt >other.txt
 expect 64 "had another vocabulary" "${again[@]}" "${same_flags[@]}" --resume --vocab_file other.txt
-expect 0 "cut/.prepare has a run that was not finished" "${again[@]}" "${same_flags[@]}" --dry_run
+expect 0 "cut/.prepare holds an unfinished run" "${again[@]}" "${same_flags[@]}" --dry_run
 touch -d '1 hour ago' more.txt
 expect 64 "more.txt has changed since the run to resume began" "${again[@]}" "${same_flags[@]}" --resume
 [ -e cut/.prepare/state.json ] || fail "a refused run removed the state"
@@ -164,14 +164,14 @@ expect 65 "train.bin has changed since an earlier run wrote its first" "${again[
 [ -e cut/.prepare/state.json ] || fail "the work of an earlier run was removed"
 echo '{' >cut/.prepare/state.json
 expect 65 "state.json is not valid JSON" "${again[@]}" "${same_flags[@]}" --resume
-grep -q -- '--overwrite begins anew' err || fail "not told what to do: $(cat err)"
+grep -q -- '--overwrite starts over' err || fail "not told what to do: $(cat err)"
 rm -rf cut
-expect 0 "there is nothing to resume in cut: it begins anew" "${again[@]}" "${same_flags[@]}" --resume
+expect 0 "nothing to resume in cut: starting from the beginning" "${again[@]}" "${same_flags[@]}" --resume
 same whole cut
 
 # a directory of that name that is not kiln's stays
 mkdir -p other/.prepare && echo mine >other/.prepare/notes
-expect 64 "other/.prepare is there, and kiln has not made it" "${again[@]/cut/other}" --overwrite
+expect 64 "other/.prepare exists, but kiln did not make it" "${again[@]/cut/other}" --overwrite
 [ -s other/.prepare/notes ] || fail "a user's file is gone"
 
 # a full disk: what was saved is kept, and completed when there is room

@@ -87,7 +87,7 @@ expect 1 "they differ, first in bert.embeddings.position_embeddings.weight" \
 pretrain heads "${begin[@]}" --sinusoidal_positions --positional_heads 2>/dev/null
 expect 1 "they differ, first in bert.encoder.layer.0.attention.self.query.weight" \
     "$kiln" inspect --diff --atol 1e-6 "$dir/sinusoids/ckpt_1/model.safetensors" "$dir/heads/ckpt_1/model.safetensors"
-expect 64 "add --sinusoidal_positions" pretrain none "${begin[@]}" --positional_heads
+expect 64 "--positional_heads needs --sinusoidal_positions" pretrain none "${begin[@]}" --positional_heads
 
 # how words begin is all that --ppmi_embeddings changes, to the same bits on any number of threads
 pretrain words "${begin[@]}" --sinusoidal_positions --positional_heads --ppmi_embeddings 2>"$dir/log"
@@ -162,7 +162,7 @@ expect 64 "must be one of modern|reference|deepspeed" pretrain ds --recipe old
 
 # what cannot be
 expect 64 "needs FROM:TO:SHARE" pretrain no --batch_ramp 128:512
-expect 64 "the batch grows" pretrain no --batch_ramp 512:128:0.5
+expect 64 "the batch must grow" pretrain no --batch_ramp 512:128:0.5
 expect 64 "above 0 and at most 1, not 1.5" pretrain no --batch_ramp 128:512:1.5
 expect 64 "not a whole number of sequences of --max_seq_length 32" pretrain no --batch_ramp 128:500:0.5
 expect 64 "give a multiple, or --train_batch_size without a ramp" pretrain no --recipe modern --batch_ramp 2048:16384:0.5 \
@@ -170,10 +170,10 @@ expect 64 "give a multiple, or --train_batch_size without a ramp" pretrain no --
 expect 64 "but --train_batch_size 8 of --max_seq_length 32 are 256" pretrain no --batch_ramp 128:512:0.5 --train_batch_size 8
 expect 64 "which micro-batches of 4 sequences of 32 tokens cannot make: give a multiple of 128" \
     pretrain no --batch_ramp 160:512:0.5 --gradient_accumulation_steps 4
-expect 64 "is longer than the run: its parts are 1.1, not 1" pretrain no --length_schedule 16:0.9,32:0.2
+expect 64 "is longer than the run: its shares sum to 1.1, not 1" pretrain no --length_schedule 16:0.9,32:0.2
 expect 64 "is shorter than the run" pretrain no --length_schedule 16:0.5,32:0.2
-expect 64 "--length_schedule takes at most 8 lengths" pretrain no --length_schedule 16,32:0.2
-expect 64 "lengths rise, and 64 is before 32" pretrain no --length_schedule 64:0.5,32:0.5
+expect 64 "--length_schedule needs at most 8 lengths" pretrain no --length_schedule 16,32:0.2
+expect 64 "lengths must rise, but 64 comes before 32" pretrain no --length_schedule 64:0.5,32:0.5
 expect 64 "and --max_seq_length is 32: leave one of the two out" pretrain no --length_schedule 16:0.5,64:0.5 --max_seq_length 32
 expect 64 "a micro-batch of 256 tokens is not a whole number of sequences of 24" \
     pretrain no --length_schedule 24:0.5,32:0.5 --train_batch_size 8

@@ -37,7 +37,7 @@ printf '%b' "\\0$(printf %o $((byte ^ 1)))" | dd of="$file" bs=1 seek=$at conv=n
 
 other=b
 pretrain_command differ --init_checkpoint model
-expect 65 "the weights that rank 0, rank 1 would begin with differ from one another" both
+expect 65 "the weights that rank 0, rank 1 would start from differ from one another" both
 [ -z "$(find "$dir/differ" -name 'ckpt_*')" ] || fail "a checkpoint was saved: $(ls "$dir/differ")"
 
 other=a

@@ -21,9 +21,9 @@ spikes=(--spike_z 3 --spike_window 8 --spike_skip 1)
 
 pretrain whole "${spikes[@]}"
 line=$(grep -m 1 "a spike: log(loss) is" "$dir/err") || fail "no spike: $(cat "$dir/err")"
-step=$(sed 's/.*step \([0-9]*\): a spike.*/\1/' <<<"$line") back=$(sed 's/.*from ckpt_\([0-9]*\) on/\1/' <<<"$line")
+step=$(sed 's/.*step \([0-9]*\): a spike.*/\1/' <<<"$line") back=$(sed 's/.*rolling back to ckpt_\([0-9]*\) and.*/\1/' <<<"$line")
 [ "$step" -gt 8 ] && [ "$back" -lt $((step - 1)) ] && [ $((back % 4)) -eq 0 ] || fail "a spike at $step, back to $back"
-grep -q "steps $((step - 1)) to $step are left out" <<<"$line" || fail "$line"
+grep -q "leaving out the batches of steps $((step - 1)) to $step" <<<"$line" || fail "$line"
 grep -q "^resumed from .*/ckpt_$back: phase 1, $back steps done" "$dir/err" || fail "it did not go back: $(cat "$dir/err")"
 n=$(grep -c "a spike: log(loss) is" "$dir/err")
 [ "$(grep -c '"event":"spike".*"left_out_from":' "$dir/whole/log.jsonl")" -eq "$n" ] || fail "the log has other spikes"
@@ -54,10 +54,10 @@ done
     fail "a checkpoint of the range is still there"
 
 pretrain_command none "${spikes[@]}" --spike_rollbacks 0
-expect 99 "after 0 that were left out (--spike_rollbacks)" "${command[@]}"
+expect 99 "after 0 rollbacks (--spike_rollbacks)" "${command[@]}"
 grep -q "error: step $step is a spike" "$dir/err" || fail "another step: $(cat "$dir/err")"
 pretrain_command late "${spikes[@]}" --num_steps_per_checkpoint 39
-expect 99 "has no checkpoint of this phase from before step $((step - 1)) to go back to" "${command[@]}"
+expect 99 "has no checkpoint of this phase from before step $((step - 1)) to roll back to" "${command[@]}"
 
 # refused before anything is read
 refused()
@@ -67,9 +67,9 @@ refused()
     pretrain_command refused --dry_run "${spikes[@]}" "$@"
     expect 64 "$text" "${command[@]}"
 }
-refused "--spike_z goes back to checkpoints" --skip_checkpoint
+refused "--spike_z rolls back to checkpoints" --skip_checkpoint
 refused "--spike_z cannot be combined with --average_last" --average_last 2
-refused "--spike_skip 9 goes back further than --keep_checkpoints 3 keep: 8 steps, with one every 4" --spike_skip 9
+refused "--spike_skip 9 reaches further back than --keep_checkpoints 3: these span 8 steps, with one every 4" --spike_skip 9
 refused "spike_window" --spike_window 1
 refused "spike_rollbacks" --spike_rollbacks 17
 expect 64 "--spike_z cannot be combined with --total_training_time" "$kiln" pretrain --input_dir "$dir/store" --config_file \

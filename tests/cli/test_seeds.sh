@@ -73,13 +73,13 @@ stop_held KILL "$dir/killed/seed_8"
 cmp "$dir/table" "$dir/table2" || fail "another table: $(cat "$dir/table2")"
 cmp "$dir/series/seeds.json" "$dir/killed/seeds.json" || fail "another seeds.json"
 grep -q "resumed from .*/seed_8/" "$dir/log" || fail "seed 8 was not resumed: $(cat "$dir/log")"
-grep -q "seed 7: its result is there already" "$dir/log" || fail "the first seed runs again: $(cat "$dir/log")"
+grep -q "seed 7: already has its result" "$dir/log" || fail "the first seed runs again: $(cat "$dir/log")"
 cmp "$dir/series/seed_8/model/model.safetensors" "$dir/killed/seed_8/model/model.safetensors" || fail "another model of seed 8"
 
 # more seeds of the same series, and one whose flags differ
 tune_command classify series texts.csv --seed 7 --seeds 4 --resume_from_checkpoint
 "${command[@]}" >"$dir/table" 2>"$dir/log" || fail "$(cat "$dir/log")"
-[ "$(grep -c "its result is there already" "$dir/log")" -eq 3 ] || fail "$(cat "$dir/log")"
+[ "$(grep -c "already has its result" "$dir/log")" -eq 3 ] || fail "$(cat "$dir/log")"
 check_table series accuracy
 expect 64 "is the result of other flags" "${command[@]}" --learning_rate 2e-3
 tune_command classify series texts.csv --seed 7 --seeds 3
@@ -106,11 +106,11 @@ check_table asked exact_match
 
 # a plan, and wrong flags
 tune_command classify dry texts.csv
-expect 0 "--seeds 5: so many runs" "${command[@]}" --seeds 5 --dry_run
+expect 0 "--seeds 5: this many such runs" "${command[@]}" --seeds 5 --dry_run
 [ ! -e "$dir/dry" ] || fail "--dry_run made a directory"
 expect 64 "--seeds" "${command[@]}" --seeds 0
 expect 64 "go beyond 2147483647" "${command[@]}" --seeds 2 --seed 2147483647
 expect 64 "leave out --skip_checkpoint" "${command[@]}" --seeds 2 --skip_checkpoint
-expect 64 "--seeds compares what runs score" "$kiln" classify --init_checkpoint "$model" --output_dir "$dir/dry" \
+expect 64 "--seeds compares the scores of runs" "$kiln" classify --init_checkpoint "$model" --output_dir "$dir/dry" \
     --do_train --train_file "$dir/texts.csv" --seeds 2
 tune_command squad dry questions.json

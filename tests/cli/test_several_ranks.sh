@@ -13,7 +13,7 @@ grep -q '"micro_batch_size":2,.*"ranks":2' "$dir/two/log.jsonl" ||
     grep -q '"ranks":2.*"micro_batch_size":2,' "$dir/two/log.jsonl" ||
     fail "the log: $(head -1 "$dir/two/log.jsonl")"
 [ "$(grep -c '^phase 1 6/6' "$dir/err")" -eq 1 ] || fail "a line of each rank: $(cat "$dir/err")"
-grep -q "^memory: peak .* of the rank with the most" "$dir/err" || fail "no peak of all ranks: $(cat "$dir/err")"
+grep -q "^memory: peak .* on the rank with the most" "$dir/err" || fail "no peak of all ranks: $(cat "$dir/err")"
 [ -e "$dir/two/ckpt_6/optimizer-00002-of-00002.safetensors" ] || fail "rank 1 has not saved its slices"
 pretrain 4 four "${all[@]}" --use_zero_optimizer True
 for out in two four; do
@@ -45,7 +45,7 @@ echo \
     '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 1}, "gradient_clipping": 1.0}' \
     >"$dir/ds.json"
 pretrain 2 json --deepspeed --deepspeed_config "$dir/ds.json" --optimizer lamb --reproducible_ranks 4
-grep -q "a step has 16 sequences in 8 micro-batches, of all ranks together; each has a part of the moments" "$dir/err" ||
+grep -q "a step has 16 sequences in 8 micro-batches, of all ranks together; each has a shard of the moments" "$dir/err" ||
     fail "the JSON says otherwise: $(cat "$dir/err")"
 
 # questions: the ranks train, and the first one answers
@@ -73,7 +73,7 @@ expect 65 "kiln: error: rank 1 of 2: --input_dir $dir/none does not exist" timeo
     : -n 1 "${command[@]}" --input_dir "$dir/none"
 [ "$(grep -c 'kiln: error' "$dir/err")" -eq 1 ] || fail "the error of each rank: $(cat "$dir/err")"
 pretrain_command 2 refused --global_batch_size 16
-expect 64 "2 ranks need one each at least" "${command[@]}"
+expect 64 "each of 2 ranks needs at least one" "${command[@]}"
 pretrain_command 1 refused --reproducible_ranks 6
 expect 64 "must be a power of two" "${command[@]}"
 pretrain_command 1 refused --reproducible_ranks 2 --fp8

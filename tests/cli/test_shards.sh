@@ -64,7 +64,7 @@ for form in padded packed one; do
     pretrain $form/training cut-$form --resume_from_checkpoint >/dev/null 2>&1
     same run-$form cut-$form 40
 done
-expect 0 "in place of --gradient_accumulation_steps 4" pretrain packed/training dry --dry_run
+expect 0 "instead of --gradient_accumulation_steps 4" pretrain packed/training dry --dry_run
 expect 64 "--enable_packed_data_mode is False" pretrain packed/training dry --dry_run --enable_packed_data_mode False
 expect 0 "not packed" pretrain padded/training dry --dry_run --enable_packed_data_mode True
 expect 0 "--max_seq_length 64 has no effect" pretrain padded/training dry --dry_run --max_seq_length 64
@@ -78,7 +78,7 @@ grep -q "held-out" "$dir/err" || fail "padded/test was not found beside padded/t
 expect 0 "saved" pretrain padded/training run-apart --eval_input_dir "$dir/padded"
 grep -q "held-out" "$dir/err" || fail "padded/test was not found in padded: $(cat "$dir/err")"
 mkdir "$dir/empty"
-expect 65 "of training/ and test/" pretrain empty run-empty
+expect 65 "with training/ and test/" pretrain empty run-empty
 
 # the reader is killed: the run ends with a message, what it has learnt is saved, and it goes on from there
 pretrain_command padded/training killed --max_steps 100000 --num_steps_per_checkpoint 0 --eval_steps 0

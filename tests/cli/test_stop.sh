@@ -53,7 +53,7 @@ done
 # without a whole step there is nothing to save, and the same command begins again; of a resumed run its checkpoint stays as it is
 pretrain_command begun --train_batch_size $((n_micro * 48)) # so that the first step is long
 stops_within 1 begun
-grep -q "stopped by a signal within the first step; the same command begins" "$dir/err" || fail "$(cat "$dir/err")"
+grep -q "stopped by a signal within the first step; start the same command" "$dir/err" || fail "$(cat "$dir/err")"
 pretrain_command begun --steps_this_run 1
 expect 0 "saved" "${command[@]}"
 cksum "$dir"/begun/ckpt_1/* >"$dir/before"

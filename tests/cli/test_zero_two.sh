@@ -8,7 +8,7 @@ each=(--global_batch_size 8 --gradient_accumulation_steps 4 --reproducible_ranks
 pretrain 1 one "${each[@]}"
 pretrain 1 alone "${each[@]}" --zero_stage 2
 pretrain 4 four "${each[@]}" --zero_stage 2 --replica_check_steps 3
-grep -q "each has a part of moments and gradients (ZeRO stage 2)" "$dir/err" || fail "not announced: $(cat "$dir/err")"
+grep -q "each has a shard of moments and gradients (ZeRO stage 2)" "$dir/err" || fail "not announced: $(cat "$dir/err")"
 for out in alone four; do
     same_weights one/ckpt_6 $out/ckpt_6
 done
@@ -28,7 +28,7 @@ echo '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 2, "zero_optimi
     "bf16": {"enabled": true}}' >"$dir/ds.json"
 split=(--deepspeed --deepspeed_config "$dir/ds.json" --optimizer lans)
 pretrain 2 split "${split[@]}"
-grep -q "each has a part of moments and gradients (ZeRO stage 2)" "$dir/err" || fail "the JSON's stage: $(cat "$dir/err")"
+grep -q "each has a shard of moments and gradients (ZeRO stage 2)" "$dir/err" || fail "the JSON's stage: $(cat "$dir/err")"
 pretrain 2 again "${split[@]}"
 same_weights split/ckpt_6 again/ckpt_6
 
@@ -48,9 +48,9 @@ same_weights qa-1--autocast/model qa-2--autocast/model
 
 # what it refuses
 pretrain_command 2 refused "${each[@]}" --gradient_accumulation_steps 8 --zero_stage 2
-expect 64 "--reproducible_ranks 4 with --zero_stage 2 is for as many micro-batches of all ranks, not 8" "${command[@]}"
+expect 64 "--reproducible_ranks 4 with --zero_stage 2 needs as many micro-batches on all ranks together, but there are 8" "${command[@]}"
 pretrain_command 1 refused --zero_stage 3
-expect 69 "ZeRO stage 3 is not offered" "${command[@]}"
+expect 69 "ZeRO stage 3 is not supported" "${command[@]}"
 pretrain_command 2 logged --zero_stage 2 --log_bwd_grads --tensor_logger_max_iterations 1
 expect 64 "--log_bwd_grads with --zero_stage 2" "${command[@]}"
 [ ! -e "$dir/refused" ] || fail "a refused run wrote something"

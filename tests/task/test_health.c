@@ -127,7 +127,7 @@ static void compare_weights(const struct comm *c, void *context)
     struct status at_start = health_check_replicas(c, &x, weights, 0, true);
     EXPECT(flips->told == NULL
                ? !failed(at_start)
-               : at_start.code == STATUS_DATA && strstr(at_start.message, "would begin with differ") != NULL,
+               : at_start.code == STATUS_DATA && strstr(at_start.message, "would start from differ") != NULL,
            "rank %d at the start: %s", c->rank, at_start.message);
     if (flips->told == NULL) {
         EXPECT_OK(s);

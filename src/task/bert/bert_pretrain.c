@@ -20,8 +20,9 @@ static struct status check(const struct pretrain_options *o)
         return status_error(STATUS_USAGE, "--mask_rate must be above 0, and at most 1");
     }
     if (own->positional_heads && !own->sinusoidal_positions) {
-        return status_error(STATUS_USAGE,
-                            "--positional_heads turn sinusoids: add --sinusoidal_positions, or leave it out");
+        return status_error(
+            STATUS_USAGE,
+            "--positional_heads needs --sinusoidal_positions: add it, or leave --positional_heads out");
     }
     return status_ok();
 }
@@ -51,7 +52,7 @@ static struct status check_checkpoint(const struct pretrain_options *o, const st
         return status_ok();
     }
     return status_error(STATUS_USAGE,
-                        "%s is of a run %s --no_nsp: resume %s it, or start from its weights with "
+                        "%s was trained %s --no_nsp: resume %s it, or start from its weights with "
                         "--init_checkpoint in another --output_dir",
                         from->path, alone ? "with" : "without", alone ? "with" : "without");
 }
@@ -107,8 +108,8 @@ const struct pretrain_kind bert_pretrain = {
     .may_be_new = 1U << NAMES_POOLER | 1U << NAMES_MLM | 1U << NAMES_NSP,
     .sources = bert_sources,
     .lacks = "has no token store and no .hdf5 files",
-    .wants = "a directory made by `kiln prepare` (of HDF5 files that of training/ and test/, or one of the "
-             "two), or one with .hdf5 files",
+    .wants = "a directory made by `kiln prepare` (for HDF5 files the one with training/ and test/, or either "
+             "of these), or one with .hdf5 files",
     .task = task,
     .check = check,
     .configure = configure,

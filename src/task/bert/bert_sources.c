@@ -103,11 +103,10 @@ static struct status refuse_drawing(const char *place, const struct pretrain_opt
     }
     return mask_flag == NULL
                ? status_ok()
-               : status_error(
-                     STATUS_USAGE,
-                     "--%s needs a token store: the .hdf5 files of %s have pairs and masks that were drawn "
-                     "already; leave it out, or train on a token store, which `kiln prepare` makes",
-                     mask_flag, place);
+               : status_error(STATUS_USAGE,
+                              "--%s needs a token store: the .hdf5 files of %s already have pairs and masks; "
+                              "leave it out, or train on a token store, which `kiln prepare` makes",
+                              mask_flag, place);
 }
 
 static struct status open_shards(struct pretrain_data *d, const struct pretrain_inputs *in,
@@ -160,8 +159,8 @@ static void announce_shards(const struct pretrain_data *train, const struct pret
              (long long)l->shape.seq_length, (double)(SHARD_PROCESS_SLOTS * l->process->slot_bytes) / 0x1p20,
              train->steps_per_epoch, (long long)batch, unit);
     if (l->shape.packed) {
-        log_info("packed data: %.4g sequences a pack, so a step has %lld micro-batches of %lld packs in "
-                 "place of --gradient_accumulation_steps %lld",
+        log_info("packed data: %.4g sequences per pack, so a step has %lld micro-batches of %lld packs "
+                 "instead of --gradient_accumulation_steps %lld",
                  l->sequences_per_record, (long long)l->n_micro, (long long)l->micro_size,
                  (long long)o->gradient_accumulation_steps);
     } else if (packs) {

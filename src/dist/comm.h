@@ -10,7 +10,15 @@
  *   - The first error that a rank has heard of stays: every later call returns it.
  *   - Every wait ends at a deadline, with an error that names the ranks that did not come.
  *   - A sum is a tree over the ranks in their order (dist/reduce.h): the same bits on all ranks, at any time,
- *     and whether a rank adds up neighbouring leaves of the tree itself or several ranks have them. */
+ *     and whether a rank adds up neighbouring leaves of the tree itself or several ranks have them.
+ *
+ * A collective has three parts.  Each rank tells its call and its status; all come to the same verdict on
+ * these; only if that is OK does data move.  The host waits for all ranks in the first part.  It also waits
+ * for the data in host memory; on GPUs with NCCL the data moves behind it on a stream, and comm_join orders
+ * it before the ops that follow.
+ *
+ * A struct comm is a view that is copied freely.  What it views belongs to whoever opened it (dist/world.h,
+ * comm_device_open), who calls comm_leave and then closes it. */
 #ifndef KILN_DIST_COMM_H
 #define KILN_DIST_COMM_H
 

@@ -1,5 +1,9 @@
 /* comm_call: what a rank says of the call that it is in, so that all learn whether they are in the same, and
- * whether one has failed.  For the tables of communicators (comm.h). */
+ * whether one has failed.  For the tables of communicators (comm.h).
+ *
+ * A call has no pointers, so it can be sent to another process as it is.  Every rank judges the
+ * calls of all ranks by comm_call_judge, which gives the same verdict from the same calls; so no rank has to
+ * tell the others what to do. */
 #ifndef KILN_DIST_COMM_CALL_H
 #define KILN_DIST_COMM_CALL_H
 

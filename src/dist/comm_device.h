@@ -1,5 +1,9 @@
 /* comm_device: the communicator for an exec's tensors, wherever they are: the host's own, NCCL where each
- * rank has a GPU of its own, else through the host's memory, and why. */
+ * rank has a GPU of its own, else through the host's memory, and why.
+ *
+ * A run has two communicators: `control`, on the host, for what ranks tell each other between steps; and
+ * this one, for gradients, weights and norms.  On the host they are the same.  Leaving one is leaving the
+ * other, so a failure in either ends both. */
 #ifndef KILN_DIST_COMM_DEVICE_H
 #define KILN_DIST_COMM_DEVICE_H
 

@@ -1,7 +1,12 @@
 /* comm_nccl: ranks that each have a GPU, over NVIDIA's NCCL (docs/decisions/0061_nccl.md).  Tensors move by
  * NCCL on a stream of its own, beside the exec's work; what ranks agree on, and messages between two of them,
  * go over a communicator on the host. NCCL adds in its own order: the same ranks on the same machines get the
- * same bits, others need not. */
+ * same bits, others need not.
+ *
+ * A collective first agrees over `control`, where the host waits for all ranks.  Then NCCL's call is queued:
+ * its stream waits for the exec's work so far, and the host goes on.  comm_join makes the exec's later work
+ * wait for the stream.  A thread of dist/nccl_link watches what is queued, and gives NCCL up when a
+ * collective passes its deadline or a rank is lost; comm_check and the next call return that error. */
 #ifndef KILN_DIST_COMM_NCCL_H
 #define KILN_DIST_COMM_NCCL_H
 

@@ -1,5 +1,6 @@
 /* comm_threads: ranks that are threads of one process, for testing whatever ranks do.  Tensors are in host
- * memory; each thread writes into the tensors of the others while all of them are in the call. */
+ * memory; each thread writes into the tensors of the others while all of them are in the call.  A thread
+ * leaves a collective only when all have finished with its tensors, so its caller may then change them. */
 #ifndef KILN_DIST_COMM_THREADS_H
 #define KILN_DIST_COMM_THREADS_H
 

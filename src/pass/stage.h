@@ -4,7 +4,21 @@
  *
  * Between stage_begin and the end of a micro-batch nothing allocates or waits for the device, and numbers
  * that change from call to call reach it only in the block of stage_begin, so the work can be recorded once
- * for each capacity and replayed (dev/queue.h), in segments if the host must act between layers. */
+ * for each capacity and replayed (dev/queue.h), in segments if the host must act between layers.
+ *
+ * The calls of one micro-batch, where those in brackets run only if stage_graph_begin gives true:
+ *
+ *     training     stage_begin, stage_graph_begin, [stage_round_weights in the first micro-batch,
+ *                  stage_forward, stage_learn, stage_backward, stage_graph_end]
+ *     evaluation   stage_begin, stage_round_changed, stage_graph_begin, [stage_forward, stage_measure,
+ *                  stage_graph_end]
+ *     inference    stage_infer, then stage_head_output
+ *     pipeline     two recordings, forward and backward, and stage_select before each: other micro-batches
+ *                  run between them in other slots
+ *
+ * A slot's memory, in the order of carving: block of the batch | input layer | layers | heads | scratch | dx.
+ * stage_begin carves it anew for the capacity of its batch, so a tensor that one of these functions returned
+ * holds until the next stage_begin of the slot. */
 #ifndef KILN_PASS_STAGE_H
 #define KILN_PASS_STAGE_H
 

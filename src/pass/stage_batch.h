@@ -3,7 +3,10 @@
  * Its arrays and the numbers of its step are in one block of device memory, filled by one copy that nobody
  * waits for.  Where work is recorded (dev/queue.h) a batch is rounded up to one of a few sizes, so that few
  * recordings are enough: the tail of [PAD] grows, in pieces of 64 tokens, and sequences without tokens,
- * labels of -1 and rows that nobody reads fill the rest.  Otherwise a batch keeps its size. */
+ * labels of -1 and rows that nobody reads fill the rest.  Otherwise a batch keeps its size.
+ *
+ * The caller's batch may change as soon as stage_batch_send returns: its arrays were copied into memory that
+ * the device reads (dev/queue.h, queue_stage). */
 #ifndef KILN_PASS_STAGE_BATCH_H
 #define KILN_PASS_STAGE_BATCH_H
 

@@ -1,5 +1,19 @@
 /* trainer: a network, its gradients and its optimizer in one planned block of memory, and one optimizer step
- * over the micro-batches of a global batch. */
+ * over the micro-batches of a global batch.
+ *
+ * Who calls: a rank that trains alone calls trainer_step.  Several ranks call its parts with their sums
+ * between them (train/data_parallel_step.h, train/pipeline_step.h), in this order:
+ *
+ *     trainer_numbers          what changes from step to step: dropout key, rate, loss factors
+ *     trainer_queue_gradients  or trainer_clear, and trainer_queue_micro for each micro-batch
+ *     (sums over ranks)        from gradient_done, a bucket at a time, while the backward goes on
+ *     trainer_update           norm, clipping, update, weights to the other ranks; waits once
+ *
+ * Who waits: everything before trainer_update is queued, so the host knows neither a loss nor a norm until it
+ * returns.  The device reads the norm by itself to clip.  Several ranks also meet in each of their sums.
+ *
+ * Failures: the first one stays in net.x.status, the ops after it do nothing, and trainer_update returns it.
+ * A rank that failed still makes every call between ranks (dist/comm.h), or the others would wait for it. */
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
@@ -57,8 +71,8 @@ struct trainer {
     struct trainer_config config;
     struct trainer_plan plan;
     struct network net; /* weights, passes, and the memory of all of this */
-    /* flat buffers, as net.master; the moments are of the shard, and so are the gradients where ranks share
-     * them */
+    /* flat buffers in the order of net.params, fp32 (fp64 in tests of fp64): grad has [n_elements] of the
+     * network, or those of the shard where ranks share gradients; the moments have those of the shard */
     tensor grad, exp_avg, exp_avg_sq;
     struct gradient_rooms rooms; /* where ranks share them: those of a micro-batch, a bucket at a time */
     /* [n] the part of the gradient of model->tied from heads on another stage; null where the input layer and

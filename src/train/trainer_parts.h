@@ -1,5 +1,9 @@
 /* trainer_parts: what setting a trainer up (trainer_setup.c) and its steps (trainer.c) share; for these two
- * alone. */
+ * alone.
+ *
+ * Setting up runs a whole micro-step and an update on a table of ops that only counts (ops_plan), by the same
+ * functions as a step.  So what is allocated is what steps use.  While planning, tensors have no memory:
+ * these two functions may pass them to ops but read none. */
 #ifndef KILN_TRAIN_TRAINER_PARTS_H
 #define KILN_TRAIN_TRAINER_PARTS_H
 

@@ -1,5 +1,8 @@
 /* trainer_result: the numbers that a step or an evaluation leaves: the model's sums over labels, and the norm
- * of the gradients. */
+ * of the gradients.
+ *
+ * It is read from the device once, at the end of a step.  After data_parallel_step the sums and counts are of
+ * all ranks; a rank's own are never reported. */
 #ifndef KILN_TRAIN_TRAINER_RESULT_H
 #define KILN_TRAIN_TRAINER_RESULT_H
 

@@ -1,4 +1,7 @@
-/* trainer_state: a trainer's weights and moments from checkpoints, whatever memory its device has. */
+/* trainer_state: a trainer's weights and moments from checkpoints, whatever memory its device has.
+ *
+ * A state has elements of the whole model; a rank reads only those that its trainer holds: all weights, and
+ * the moments of its shard.  The number of ranks that wrote the state does not matter. */
 #ifndef KILN_TRAIN_TRAINER_STATE_H
 #define KILN_TRAIN_TRAINER_STATE_H
 

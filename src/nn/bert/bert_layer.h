@@ -1,7 +1,21 @@
 /* bert_layer: a layer of BERT: its weights and activations, and the two ways in which its sublayers are
  * wired: post-LN (nn/bert/bert_layer_post.c) and pre-LN (nn/bert/bert_layer_pre.c).
  *
- * Vaswani et al. 2017 (arXiv:1706.03762) section 3.1; Devlin et al. 2018 (arXiv:1810.04805). */
+ * Vaswani et al. 2017 (arXiv:1706.03762) section 3.1; Devlin et al. 2018 (arXiv:1810.04805).
+ *
+ * Calls: nn/bert/bert_model.c has an array of layers and calls the wiring once for each: from the first up in
+ * a forward, from the last down in a backward.  Which layers run, and when one is recomputed, is decided in
+ * pass/stage.c.
+ *
+ * Memory: nothing here owns any.  Weights and their gradients view the flat buffers of the network.
+ * Activations are carved for each batch from the arena of its activation slot.  In training each layer has a
+ * set of its own.  With recomputation of k layers at a time, layer i + k shares the set of layer i, and only
+ * every k-th output is kept.  Inference has two sets, which layers use in turn.  All layers share one
+ * layer_scratch, so what a layer leaves there is lost in the next one, but for `dh` of pre-LN layers.
+ *
+ * Rows: attention computes all T rows of the batch.  What follows it in the last layer may compute, in
+ * training, only the R rows that heads read (nn/row_picks.h).  These are then the first R rows of the same
+ * tensors. */
 #ifndef KILN_NN_BERT_LAYER_H
 #define KILN_NN_BERT_LAYER_H
 
@@ -21,7 +35,8 @@ extern const struct weight_row bert_layer_rows[];
 enum { BERT_LAYER_N_ROWS = sizeof(struct bert_layer_weights) / sizeof(tensor) };
 
 /* The activations: results of the forward that the backward reads.  In a pre-LN layer the forward reads the
- * sums too. */
+ * sums too.  `out` is the input of the layer above, whose backward reads it again: it must hold what the
+ * forward left until both backwards have run. */
 struct bert_layer_acts {
     struct self_attention_acts attention;
     struct norm_acts norm_1;
@@ -51,7 +66,7 @@ tensor bert_layer_output(const struct bert_layer_acts *a, const struct layer_cal
 
 /* What a layer reads. */
 struct bert_layer_io {
-    tensor in;
+    tensor in;       /* [T, H] `out` of the layer below, or the output of the input layer */
     tensor residual; /* [T, H] for pre-LN layers: the sum of the layer below, null in the first */
 };
 
@@ -69,8 +84,10 @@ struct bert_layer_wiring {
                     struct bert_layer_io io, const struct bert_layer_weights *w,
                     const struct layer_call *call);
 
-    /* On entry dx is the gradient of a->out, on return that of `in`.  The gradients of the weights are added
-     * to g; those of matrices are assigned unless call->adds. */
+    /* On entry dx [T, H] is the gradient of a->out, on return that of `in`.  The gradients of the weights are
+     * added to g; those of matrices are assigned unless call->adds.  The products of weight gradients may
+     * still run beside the ops of the next layer (dev/queue.h): the caller joins them before anything
+     * overwrites `a` or `in`. */
     void (*backward)(struct exec *x, tensor dx, const struct bert_layer_weights *g,
                      const struct layer_scratch *s, const struct bert_layer_acts *a, tensor in,
                      const struct bert_layer_weights *w, const struct layer_call *call);

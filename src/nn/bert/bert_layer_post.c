@@ -3,7 +3,11 @@
  *     h = LN_1(x + dropout(attention(x) W_o^T + b_o))
  *     y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2))
  *
- * Forward is a column of ops under each equation; backward is the same column from bottom to top. */
+ * Forward is a column of ops under each equation; backward is the same column from bottom to top.
+ *
+ * A backward has three gradients at a time: dx [T, H] goes from layer to layer, s.dh is that of h, and
+ * s.branch that of a sublayer's output.  With picked rows, dx has gradients in its first R rows on entry and
+ * in all T rows on return: attention spreads them. */
 #include "nn/bert/bert_layer.h"
 
 #include "dev/queue.h"

@@ -22,17 +22,18 @@ struct convert_args {
 
 static const struct option options[] = {
     MODEL_WRITING_ROWS(offsetof(struct convert_args, writing)),
-    OPTION_CHOICE_ROW("format", offsetof(struct convert_args, format), "huggingface", FORMATS,
-                      "what to write: config.json and model.safetensors; ckpt_N.pt and bert_config.json, as "
-                      "NVIDIA's and Habana's scripts keep a model; a folder of DeepSpeed's ZeRO 1 with the "
-                      "state of the run, latest and bert_config.json; config.json and model.onnx; or of a "
-                      "decoder config.json and model.gguf, which llama.cpp loads, model.bin of llm.c, or "
-                      "latest and a folder of Megatron-DeepSpeed's layer files"),
+    OPTION_CHOICE_ROW(
+        "format", offsetof(struct convert_args, format), "huggingface", FORMATS,
+        "write in this format. huggingface: config.json and model.safetensors; pt: ckpt_N.pt and "
+        "bert_config.json, as NVIDIA's and Habana's scripts keep a model; deepspeed: a directory of ZeRO 1 "
+        "with the state of the run, latest and bert_config.json; onnx: config.json and model.onnx; decoders "
+        "also gguf: config.json and model.gguf, which llama.cpp loads; llmc: model.bin of llm.c; "
+        "megatron_deepspeed: latest and a directory of layer files"),
     OPTION_CHOICE_ROW("to", offsetof(struct convert_args, format), "huggingface", FORMATS,
                       "the same as --format"),
     OPTION_CHOICE_ROW(
         "type", offsetof(struct convert_args, type), "f32", "f32|f16|bf16|q8_0",
-        "the type of the weights in --format gguf, whose vectors stay f32, or llmc (f32, bf16)"),
+        "store the weights of --format gguf, whose vectors stay f32, or llmc (f32, bf16) in this type"),
     OPTION_INT_ROW("tp", offsetof(struct convert_args, tp), "1", 1, 1024,
                    "number of ranks of tensor parallelism that read --format megatron_deepspeed"),
     OPTION_FLAG_ROW("optimizer", offsetof(struct convert_args, optimizer),
@@ -40,14 +41,15 @@ static const struct option options[] = {
                     "the scripts resume from it; --format deepspeed always does"),
     OPTION_INT_ROW("ranks", offsetof(struct convert_args, ranks), "1", 1, 4096,
                    "number of ranks that resume from --format deepspeed"),
-    OPTION_STRING_ROW("input_dir", offsetof(struct convert_args, input_dir), NULL, "DIR",
-                      "list these HDF5 files as those that the run resumes with"),
+    OPTION_STRING_ROW(
+        "input_dir", offsetof(struct convert_args, input_dir), NULL, "DIR",
+        "list the HDF5 files of this directory in ckpt_N.pt, so that the scripts resume within a phase"),
     OPTION_INT_ROW("step", offsetof(struct convert_args, step), "0", 0, 1e15,
-                   "the N of ckpt_N.pt, or the folder of DeepSpeed, global_stepN of Megatron-DeepSpeed; with "
-                   "the state of a run, 0 is the checkpoint's"),
+                   "number in the name of ckpt_N.pt, of DeepSpeed's directory or of Megatron-DeepSpeed's "
+                   "global_stepN; with the state of a run, 0: off, the step of the checkpoint"),
     OPTION_STRING_ROW("logits", offsetof(struct convert_args, logits), NULL, "FILE",
-                      "also write the tokens that the logits are compared on, and the logits, as "
-                      "safetensors: for other programs to compare theirs with, such as tools/check_onnx.py"),
+                      "also write the compared tokens and logits as safetensors, for other programs to "
+                      "compare with, such as tools/check_onnx.py"),
     {0},
 };
 
@@ -103,10 +105,10 @@ static struct status compare(const struct model_outputs *before, const struct mo
     printf("largest difference of logits before and after: %.3g (%s)\n", worst, text);
     return worst <= bound * scale
                ? status_ok()
-               : status_error(STATUS_INTERNAL,
-                              "%s computes something else than the model it was made from: its logits may "
-                              "differ by %.3g",
-                              path, bound * scale);
+               : status_error(
+                     STATUS_INTERNAL,
+                     "%s computes other logits than the model it was made from: they may differ by %.3g",
+                     path, bound * scale);
 }
 
 static struct status compare_written(const struct model_writing *w, enum model_task task,
@@ -169,8 +171,7 @@ static struct status check_logits(const struct convert_args *a)
 static struct status check_progress(const struct convert_args *a, enum model_dir_kind kind)
 {
     if (a->optimizer && kind != MODEL_DIR_SCRIPT && kind != MODEL_DIR_DEEPSPEED) {
-        return status_error(STATUS_USAGE, "--optimizer goes with --format pt or deepspeed, not with %s",
-                            a->format);
+        return status_error(STATUS_USAGE, "--optimizer needs --format pt or deepspeed, not %s", a->format);
     }
     if (a->input_dir == NULL && a->optimizer && kind == MODEL_DIR_SCRIPT) {
         log_warning(
@@ -186,13 +187,12 @@ static struct status check_type(const struct convert_args *a, enum model_dir_kin
     bool fits =
         type == MODEL_DIR_F32 || kind == MODEL_DIR_GGUF || (kind == MODEL_DIR_LLMC && type == MODEL_DIR_BF16);
     if (!fits) {
-        return status_error(STATUS_USAGE, "--type %s goes with --format gguf%s, not with %s", a->type,
+        return status_error(STATUS_USAGE, "--type %s needs --format gguf%s, not %s", a->type,
                             type == MODEL_DIR_BF16 ? " or llmc" : "", a->format);
     }
     return a->tp == 1 || kind == MODEL_DIR_MEGATRON
                ? status_ok()
-               : status_error(STATUS_USAGE, "--tp goes with --format megatron_deepspeed, not with %s",
-                              a->format);
+               : status_error(STATUS_USAGE, "--tp needs --format megatron_deepspeed, not %s", a->format);
 }
 
 static struct status list_files(struct shard_list *files, const char *directory)
@@ -205,9 +205,9 @@ static struct status list_files(struct shard_list *files, const char *directory)
 /* What a run of the scripts looks for that no checkpoint of kiln has. */
 static void tell_what_is_left_out(void)
 {
-    puts("left out: the place in the data and the states of random generators, which kiln does not have, so "
-         "the run resumes with other batches and dropout; a loss scale; rates and decay are the scripts' "
-         "defaults where the checkpoint does not say");
+    puts("not written: a loss scale, and the place in the data and random states, which kiln does not have: "
+         "the run resumes with other batches and dropout. Rates and decay are the scripts' defaults where "
+         "the checkpoint does not say");
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
@@ -243,15 +243,15 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_convert = {
     .name = "convert",
     .summary = "write a model for another program, and compare the logits",
-    .details = "Reads what `kiln export` reads, and writes a directory: for `transformers` and kiln (as "
-               "`kiln export` does), for the training scripts of NVIDIA and Habana (ckpt_N.pt with a state "
-               "dict under \"model\", their names of layers, the vocabulary rounded up to a multiple of 8), "
-               "or for ONNX runtimes (opset 17; input_ids, attention_mask and token_type_ids of any batch "
-               "and length); decoders also for llama.cpp, llm.c and Megatron-DeepSpeed. All weights are read "
-               "back and compared bit by bit; the logits of both are "
-               "compared on fixed tokens, except those of ONNX, which kiln does not run.\n\n"
-               "With --optimizer, and to DeepSpeed, the state of a run goes along: moments and steps. The "
-               "place in the data, random states and a loss scale do not.",
+    .details =
+        "Reads what `kiln export` reads, and writes a directory: for `transformers` and kiln (as `kiln "
+        "export` does), for the training scripts of NVIDIA and Habana (ckpt_N.pt with a state dict under "
+        "\"model\", their names of layers, the vocabulary rounded up to a multiple of 8), or for ONNX "
+        "runtimes (opset 17; input_ids, attention_mask and token_type_ids of any batch and length); decoders "
+        "also for llama.cpp, llm.c and Megatron-DeepSpeed. kiln reads all weights back and compares them bit "
+        "by bit. It compares the logits of both models on fixed tokens, except for ONNX, which kiln does not "
+        "run.\n\n--optimizer and --format deepspeed also write the state of a run: moments and steps, but "
+        "not the place in the data, random states or a loss scale.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct convert_args),

@@ -28,7 +28,7 @@ static const struct option options[] = {
      .offset = offsetof(struct doctor_args, plain_ops),
      .value_name = "OPS",
      .env = "KILN_PLAIN_OPS",
-     .help = "check the names of ops that a run is to compute by their definition"},
+     .help = "check these names of ops, which a run would compute by their definition"},
     OPTION_FLAG_ROW("dry_run", offsetof(struct doctor_args, dry_run), "list everything, without measuring"),
     {0},
 };

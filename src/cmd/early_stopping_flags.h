@@ -8,6 +8,6 @@
                    "end after N evaluations in a row that do not lower the held-out loss, with the best "    \
                    "weights; 0: off"),                                                                       \
         OPTION_REAL_ROW("early_stopping_delta", AT(early.delta), "0", 0, 1e9,                                \
-                        "by how much an evaluation must lower it to count")
+                        "count an evaluation only if it lowers the held-out loss by more than this")
 
 #endif

@@ -21,25 +21,24 @@ struct embed_args {
 static const struct option options[] = {
     SESSION_FLAG_ROWS(offsetof(struct embed_args, session),
                       "a checkpoint or model directory; only its embeddings and encoder are read"),
-    OPTION_GROUP_ROW("How vectors are made, where not as the model's own files say"),
+    OPTION_GROUP_ROW("how vectors are made, instead of what the model's files say"),
     OPTION_CHOICE_ROW("pooling", offsetof(struct embed_args, pooling), NULL,
                       "cls|max|mean|mean_sqrt_len_tokens|weightedmean|lasttoken",
-                      "how the vectors of all tokens, [CLS] and [SEP] included, are combined into one"),
+                      "combine the vectors of all tokens, [CLS] and [SEP] included, in this way"),
     OPTION_FLAG_ROW("normalize", offsetof(struct embed_args, normalize), "scale vectors to length 1"),
     OPTION_FLAG_ROW("no_normalize", offsetof(struct embed_args, no_normalize), "do not scale vectors"),
     OPTION_INT_ROW("max_seq_length", offsetof(struct embed_args, max_seq_length), NULL, 2, 65536,
-                   "most tokens of a text, [CLS] and [SEP] included; longer texts are cut"),
-    OPTION_INT_ROW(
-        "truncate_dim", offsetof(struct embed_args, truncate_dim), NULL, 1, 1000000,
-        "number of the first numbers of a vector to keep; those of --normalize are scaled behind it"),
+                   "maximum number of tokens of a text, [CLS] and [SEP] included; a longer text is cut"),
+    OPTION_INT_ROW("truncate_dim", offsetof(struct embed_args, truncate_dim), NULL, 1, 1000000,
+                   "keep only the first N numbers of a vector; --normalize scales what is left"),
     OPTION_STRING_ROW("prompt", offsetof(struct embed_args, prompt), NULL, "TEXT",
-                      "text to put before each text"),
+                      "put this text before each text"),
     OPTION_FLAG_ROW("no_prompt", offsetof(struct embed_args, no_prompt), "put nothing before a text"),
     OPTION_STRING_ROW("prompt_name", offsetof(struct embed_args, prompt_name), NULL, "NAME",
-                      "the same, by its name in config_sentence_transformers.json"),
+                      "put the prompt of this name in config_sentence_transformers.json before each text"),
     OPTION_FLAG_ROW("parse_special_tokens", offsetof(struct embed_args, parse_special_tokens),
-                    "read \"[SEP]\" and other special tokens that a text spells as such, as "
-                    "sentence-transformers does; by default a text is text"),
+                    "read \"[SEP]\" and the like in a text as special tokens, as sentence-transformers does; "
+                    "by default they are plain text"),
     {0},
 };
 
@@ -217,10 +216,10 @@ const struct command command_embed = {
     .summary = "compute vectors of texts, for search and comparison",
     .details = "Texts are arguments, or lines of standard input; an empty line is a text too. Each becomes a "
                "line of output: a JSON array with all digits of fp32. The scalar product of two normalised "
-               "vectors is the cosine of their angle. How vectors are made is read from the files of "
-               "sentence-transformers beside the model (modules.json, 1_Pooling, sentence_bert_config.json, "
-               "config_sentence_transformers.json); without them it is the normalised mean over all tokens. "
-               "A line on standard error says which. Longer texts are cut, and counted in a warning.",
+               "vectors is the cosine of their angle. The files of sentence-transformers beside the model "
+               "(modules.json, 1_Pooling, sentence_bert_config.json, config_sentence_transformers.json) say "
+               "how vectors are made; without them a vector is the normalised mean over all tokens. A line "
+               "on standard error says which. Longer texts are cut, and counted in a warning.",
     .positional_usage = "[TEXT...]",
     .max_positional = 1000,
     .options = options,

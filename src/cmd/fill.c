@@ -19,7 +19,8 @@ struct fill_args {
 
 static const struct option options[] = {
     SESSION_FLAG_ROWS(offsetof(struct fill_args, session), "a checkpoint or model directory"),
-    OPTION_INT_ROW("top_k", offsetof(struct fill_args, top_k), "5", 1, 1000, "candidates for each [MASK]"),
+    OPTION_INT_ROW("top_k", offsetof(struct fill_args, top_k), "5", 1, 1000,
+                   "number of candidates for each [MASK]"),
     OPTION_FLAG_ROW("json", offsetof(struct fill_args, json), "print a JSON object for each text"),
     {0},
 };

@@ -12,8 +12,8 @@
 #define FINETUNE_PLACE_ROWS(output_help)                                                                     \
     OPTION_REQUIRED_ROW(                                                                                     \
         "init_checkpoint", AT(init_checkpoint), "PATH",                                                      \
-        "the model to start from: a checkpoint, an output directory, a directory as `transformers` "         \
-        "writes it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),                           \
+        "start from this model: a checkpoint, an output directory, a directory as `transformers` writes "    \
+        "it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),                                  \
         OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", output_help),                               \
         ENCODING_ROW(AT(encoding), "the files of text")
 
@@ -46,34 +46,34 @@
         OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.1", 0, 1,                             \
                         "fraction of the steps in which the learning rate rises"),                           \
         OPTION_STRING_ROW("freeze", AT(freeze), NULL, "LIST",                                                \
-                          "do not train these, separated by commas: embeddings, layers as 3 or 0-5, "        \
-                          "names of parameters, or patterns of names with *"),                               \
+                          "do not train these parameters, separated by commas: embeddings, layers as 3 or "  \
+                          "0-5, names of parameters, or patterns of names with *"),                          \
         OPTION_REAL_ROW("layerwise_lr_decay", AT(layerwise_lr_decay), "1", 1e-6, 1,                          \
                         "multiply the rate of layer l of L by X^(L - l); embeddings are layer -1, and "      \
                         "the head keeps the full rate"),                                                     \
         OPTION_REAL_ROW("num_train_epochs", AT(num_train_epochs), "3.0", 0, 1e6,                             \
-                        "passes through --train_file; a whole number"),                                      \
+                        "number of passes through --train_file; a whole number"),                            \
         OPTION_REAL_ROW("max_steps", AT(max_steps), "-1.0", -1, 1e12,                                        \
-                        "number of steps, in place of --num_train_epochs; -1: off"),                         \
+                        "number of steps, instead of --num_train_epochs; -1: off"),                          \
         OPTION_STRING_ROW("eval_file", AT(eval_file), NULL, "FILE",                                          \
-                          "labelled data whose loss is computed during training"),                           \
-        OPTION_INT_ROW("eval_steps", AT(eval_steps), "0", 0, 1e12,                                           \
-                       "number of steps between evaluations on --eval_file; 0: at the end of each "          \
-                       "epoch"),                                                                             \
+                          "compute the loss of this labelled data during training"),                         \
+        OPTION_INT_ROW(                                                                                      \
+            "eval_steps", AT(eval_steps), "0", 0, 1e12,                                                      \
+            "number of steps between evaluations on --eval_file; 0: off, only at the end of each epoch"),    \
         EARLY_STOPPING_ROWS,                                                                                 \
         OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647,                                                \
                        "seed of the new head, data order and dropout"),                                      \
         OPTION_INT_ROW("seeds", AT(seeds), NULL, 1, 1000,                                                    \
-                       "runs with the seeds --seed, --seed + 1, ..., each in OUTPUT_DIR/seed_S; then a "     \
-                       "table of their scores, also as seeds.json"),                                         \
+                       "number of runs, with the seeds --seed, --seed + 1, ..., each in OUTPUT_DIR/seed_S; " \
+                       "their scores are printed as a table and written to seeds.json"),                     \
         PRECISION_ROWS, LOSS_SCALE_ROW,                                                                      \
-        OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",                                     \
-                          "where to compute; auto is the cpu, since cuda has not been tested on a GPU "      \
-                          "yet"),                                                                            \
+        OPTION_CHOICE_ROW(                                                                                   \
+            "device", AT(device), "auto", "auto|cpu|cuda",                                                   \
+            "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),          \
         OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint),                                              \
                         "save neither checkpoints nor the fine-tuned model"),                                \
         OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "1000", 0, 1e12,            \
-                       "steps between checkpoints to resume from; 0: only when stopped"),                    \
+                       "number of steps between checkpoints to resume from; 0: off, only when stopped"),     \
         OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),                                \
                         "resume from the newest valid checkpoint of --output_dir, with the same bits"),      \
         OPTION_FLAG_ROW(                                                                                     \
@@ -86,11 +86,11 @@
     RANK_ROWS(AT(ranks)), OPTION_GROUP_ROW("logs"),                                                          \
         OPTION_INT_ROW("log_freq", AT(log_freq), "50", 1, 1e9, LOG_FREQ_HELP),                               \
         OPTION_INT_ROW("throughput_warmup_steps", AT(throughput_warmup_steps), "0", 0, 1e9,                  \
-                       "first steps that training_sequences_per_second does not count"),                     \
+                       "number of first steps that training_sequences_per_second does not count"),           \
         RUN_LOG_ROWS,                                                                                        \
         OPTION_FLAG_ROW("disable-progress-bar", AT(disable_progress_bar),                                    \
                         "do not show a live line on a terminal"),                                            \
         OPTION_FLAG_ROW("dry_run", AT(dry_run),                                                              \
-                        "check everything, print the planned work and memory, write nothing")
+                        "check everything, print the planned work and memory, and write nothing")
 
 #endif

@@ -18,33 +18,33 @@ struct tag_args {
 
 static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
-    FINETUNE_PLACE_ROWS("where the fine-tuned model, predictions.conll and log.jsonl are written"),
-    OPTION_STRING_ROW(
-        "train_file", AT(train_file), NULL, "FILE",
-        "words and labels to train on: CoNLL columns, or JSON lines if it ends in .json or .jsonl"),
-    FINETUNE_PREDICT_ROWS("sentences to label, in the same form"),
+    FINETUNE_PLACE_ROWS("write the fine-tuned model, predictions.conll and log.jsonl into this directory"),
+    OPTION_STRING_ROW("train_file", AT(train_file), NULL, "FILE",
+                      "train on the words and labels of this file: CoNLL columns, or JSON lines if its name "
+                      "ends in .json or .jsonl"),
+    FINETUNE_PREDICT_ROWS("label the sentences of this file, in the same form"),
     OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
-                      "column of the words: a key of JSON lines (default: tokens or words), a number of "
-                      "CoNLL's from 1, or a name of CoNLL-U's"),
+                      "column of the words: a key in JSON lines (default: tokens or words), a number from 1 "
+                      "in CoNLL, or a name in CoNLL-U"),
     OPTION_STRING_ROW("text_column", OWN(text_column_name), NULL, "NAME", "the same as --text_column_name"),
     OPTION_STRING_ROW("label_column_name", OWN(label_column_name), NULL, "NAME",
-                      "column of the labels; default: labels, ner_tags or tags of JSON lines, the last of "
-                      "CoNLL's, UPOS of CoNLL-U's"),
+                      "column of the labels; default: labels, ner_tags or tags in JSON lines, the last "
+                      "column in CoNLL, UPOS in CoNLL-U"),
     OPTION_STRING_ROW("label_column", OWN(label_column_name), NULL, "NAME",
                       "the same as --label_column_name"),
     FINETUNE_MODEL_ROWS,
     FINETUNE_DO_ROWS("label --predict_file", "score the entities as seqeval does; implies --do_predict"),
     OPTION_GROUP_ROW("text"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
-                   "most tokens of a sentence; a longer one is split"),
+                   "maximum number of tokens of a sentence; a longer one is split"),
     OPTION_FLAG_ROW("do_lower_case", AT(do_lower_case),
-                    "lower case and strip accents; implied by an uncased model"),
+                    "lower-case text and strip accents; implied by an uncased model"),
     OPTION_GROUP_ROW("training"),
     FINETUNE_TRAINING_ROWS,
     OPTION_REAL_ROW("weight_decay", OWN(weight_decay), "0", 0, 10, "weight decay of matrices in AdamW"),
     OPTION_GROUP_ROW("prediction"),
     OPTION_INT_ROW("predict_batch_size", AT(predict_batch_size), "8", 1, 1e6,
-                   "sentences in a batch, sorted by length"),
+                   "number of sentences in a batch; sentences are sorted by length"),
     FINETUNE_LOG_ROWS,
     OPTION_GROUP_ROW("flags of the replaced scripts"),
     LAUNCHER_FLAG_ROWS(offsetof(struct tag_args, launcher)),
@@ -62,8 +62,8 @@ const struct command command_tag = {
     .name = "tag",
     .summary = "fine-tune a model to label the words of sentences, such as names, and label them",
     .details = "The fine-tuned model goes to OUTPUT_DIR/model, for `transformers` too.  The first piece of a "
-               "word has its label.  Labels are those of the model, or for a new classifier those of "
-               "--train_file, sorted.",
+               "word has its label.  A fine-tuned model keeps its labels; a new classifier takes the labels "
+               "of --train_file, sorted.",
     .positional_usage = "",
     .options = options,
     .usual = "init_checkpoint|output_dir|train_file|predict_file|text_column|label_column|do_train|"

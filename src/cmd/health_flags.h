@@ -6,9 +6,9 @@
     OPTION_GROUP_ROW("spikes"),                                                                              \
         OPTION_REAL_ROW(                                                                                     \
             "spike_z", AT(health.spike_z), "0", 0, 1e6,                                                      \
-            "a step whose log(loss) or gradient norm is more than Z deviations above the mean of the "       \
-            "last --spike_window steps is a spike: go back to the newest checkpoint before it, and "         \
-            "leave its batch out (PaLM: Chowdhery et al. 2022, arXiv:2204.02311, section 5.1); 0: off"),     \
+            "roll back to the newest checkpoint before a spike, and leave its batch out; a spike is a step " \
+            "whose log(loss) or gradient norm is more than X deviations above the mean of the last "         \
+            "--spike_window steps (PaLM: Chowdhery et al. 2022, arXiv:2204.02311, section 5.1); 0: off"),    \
         OPTION_INT_ROW(                                                                                      \
             "spike_window", AT(health.spike_window), "128", 2, HEALTH_MOST_WINDOW,                           \
             "number of earlier steps that a step is compared with, as in llm.c; no spike is reported in "    \
@@ -16,7 +16,6 @@
         OPTION_INT_ROW("spike_skip", AT(health.spike_skip), "0", 0, 1e6,                                     \
                        "number of steps before a spike whose batches are left out with its own"),            \
         OPTION_INT_ROW("spike_rollbacks", AT(health.spike_rollbacks), "3", 0, HEALTH_MOST_ROLLBACKS,         \
-                       "number of returns to a checkpoint; the next spike ends the run with exit code "      \
-                       "99")
+                       "number of rollbacks to a checkpoint; the next spike ends the run with exit code 99")
 
 #endif

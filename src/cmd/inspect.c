@@ -36,12 +36,13 @@ struct inspect_args {
 static const struct option options[] = {
     OPTION_FLAG_ROW("json", offsetof(struct inspect_args, json), "print one JSON object instead of a table"),
     OPTION_FLAG_ROW("diff", offsetof(struct inspect_args, diff),
-                    "compare two: name the first tensor that differs, where and by how much"),
+                    "compare two paths, and name the first tensor that differs, where and by how much"),
     OPTION_REAL_ROW("atol", offsetof(struct inspect_args, atol), "0", 0, 1e300,
-                    "with --diff: a and b are equal if |a - b| <= atol + rtol |b|"),
-    OPTION_REAL_ROW("rtol", offsetof(struct inspect_args, rtol), "0", 0, 1e300, "the relative part of it"),
+                    "with --diff, count a and b as equal if |a - b| <= atol + rtol |b|"),
+    OPTION_REAL_ROW("rtol", offsetof(struct inspect_args, rtol), "0", 0, 1e300,
+                    "relative part of this tolerance"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct inspect_args, dry_run),
-                    "say what PATH is, without reading it"),
+                    "print what PATH is, without reading it"),
     {0},
 };
 
@@ -559,11 +560,11 @@ static struct status judge(const json_t *details, const char *path)
     int64_t n_not_finite = json_integer_value(json_object_get(details, "with_nan_or_infinity"));
     const char *first = first_nonfinite(details);
     if (n_damaged > 0) {
-        return status_error(STATUS_DATA, "%s holds %" PRId64 " damaged, named above", path, n_damaged);
+        return status_error(STATUS_DATA, "%s holds %" PRId64 " damaged items, named above", path, n_damaged);
     }
     if (n_not_finite > 0) {
-        return status_error(STATUS_NUMERIC, "%s holds %" PRId64 " with NaN or infinity, named above", path,
-                            n_not_finite);
+        return status_error(STATUS_NUMERIC, "%s holds %" PRId64 " items with NaN or infinity, named above",
+                            path, n_not_finite);
     }
     return first == NULL
                ? status_ok()
@@ -634,10 +635,9 @@ const struct command command_inspect = {
         "checkpoint, an "
         ".hdf5 shard, a token store (its prefix, or one of its files), or a directory with several of these. "
         " The exit code is 65 if a checksum does not match, and 99 if a tensor has NaN or infinity: "
-        "not_finite lists those, with their numbers and the first.\n\n"
-        "--diff compares two logs of tensors (files or directories of --tensor_logger_path), checkpoints or "
-        "models, also of different programs, in the order of computation.  The exit code is 1 if they "
-        "differ.",
+        "not_finite lists such tensors, with the number of such elements and the first.\n\n--diff compares "
+        "two logs of tensors (files or directories of --tensor_logger_path), checkpoints or models, also of "
+        "different programs, in the order of computation.  The exit code is 1 if they differ.",
     .positional_usage = "PATH, or --diff PATH PATH",
     .min_positional = 1,
     .max_positional = 2,

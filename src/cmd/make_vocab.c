@@ -36,16 +36,16 @@ struct vocab_args {
 
 static const struct option options[] = {
     OPTION_INPUT_ROW("input", offsetof(struct vocab_args, input), "PATH...",
-                     "text files or directories; further ones may follow", true),
-    OPTION_REQUIRED_ROW("vocab_file", offsetof(struct vocab_args, vocab_file), "FILE", "file to write"),
-    OPTION_CHOICE_ROW(
-        "kind", offsetof(struct vocab_args, kind), "wordpiece", "wordpiece|bpe",
-        "wordpiece: vocab.txt; bpe: byte-level BPE as vocab.json, with merges.txt and tokenizer.json "
-        "beside it"),
+                     "read these text files, or directories of them; more paths may follow", true),
+    OPTION_REQUIRED_ROW("vocab_file", offsetof(struct vocab_args, vocab_file), "FILE",
+                        "write the vocabulary to this file"),
+    OPTION_CHOICE_ROW("kind", offsetof(struct vocab_args, kind), "wordpiece", "wordpiece|bpe",
+                      "choose the kind. wordpiece: vocab.txt; bpe: byte-level BPE as vocab.json, with "
+                      "merges.txt and tokenizer.json beside it"),
     OPTION_STRING_ROW("merge_file", offsetof(struct vocab_args, merge_file), NULL, "FILE",
-                      "bpe: file for the merges; else merges.txt beside --vocab_file"),
+                      "bpe: write the merges to this file; default: merges.txt beside --vocab_file"),
     OPTION_CHOICE_ROW("pattern", offsetof(struct vocab_args, pattern), BPE_PATTERN_DEFAULT, BPE_PATTERN_NAMES,
-                      "bpe: where text is cut before bytes are merged; also decides the special tokens"),
+                      "bpe: split text in this way before bytes are merged; also decides the special tokens"),
     OPTION_INT_ROW("vocab_size", offsetof(struct vocab_args, vocab_size), "30522", 6, 1000000,
                    "number of pieces, the special ones included"),
     OPTION_FLAG_ROW("do_lower_case", offsetof(struct vocab_args, do_lower_case),
@@ -56,9 +56,9 @@ static const struct option options[] = {
         "alphabet_coverage", offsetof(struct vocab_args, alphabet_coverage), "0.9995", 0, 1,
         "keep the most frequent characters until they make up this fraction of the text, but at least 1,000"),
     OPTION_INT_ROW("limit_alphabet", offsetof(struct vocab_args, limit_alphabet), "0", 0, 1114112,
-                   "number of characters to keep, in place of --alphabet_coverage; 0: off"),
+                   "number of characters to keep, instead of --alphabet_coverage; 0: off"),
     OPTION_CHOICE_ROW("input_format", offsetof(struct vocab_args, format), "auto", SOURCE_FORMATS_NAMES,
-                      "how the files hold documents, as for kiln prepare"),
+                      "choose how files hold documents, as for kiln prepare"),
     ENCODING_ROW(offsetof(struct vocab_args, encoding), "the text"),
     OPTION_FLAG_ROW("replace_invalid_utf8", offsetof(struct vocab_args, replace_invalid_utf8),
                     "read invalid UTF-8 as U+FFFD instead of ending with an error"),
@@ -265,10 +265,10 @@ static struct status check_bpe_paths(const struct bpe_paths *p, const struct voc
     bool same = strcmp(p->merges, a->vocab_file) == 0 || strcmp(p->tokenizer, a->vocab_file) == 0 ||
                 strcmp(p->merges, p->tokenizer) == 0;
     if (same) {
-        return status_error(STATUS_USAGE,
-                            "--vocab_file %s would be written over: --kind bpe writes three files, %s and %s "
-                            "beside it",
-                            a->vocab_file, p->merges, p->tokenizer);
+        return status_error(
+            STATUS_USAGE,
+            "--vocab_file %s would be overwritten: --kind bpe writes three files, this one, %s and %s",
+            a->vocab_file, p->merges, p->tokenizer);
     }
     return a->dry_run ? status_ok() : file_check_output(p->merges, 0);
 }
@@ -332,7 +332,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct input_paths inputs;
     if (is_bpe(a) && a->do_lower_case) {
         return status_error(STATUS_USAGE,
-                            "--do_lower_case does not go with --kind bpe, which keeps all bytes");
+                            "--do_lower_case cannot be combined with --kind bpe, which keeps all bytes");
     }
     TRY(input_paths_init(&inputs, a->input, NULL, n_positional, positional));
     struct source_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8, .encoding = a->encoding};

@@ -103,8 +103,8 @@ static void warn_of_modules(const char *model)
 {
     char modules[CHECKPOINT_PATH_BYTES];
     if (!failed(checkpoint_path(modules, "%s/modules.json", model)) && file_exists(modules)) {
-        log_warning("%s and the files it names are not exported: vectors of the export are another model's "
-                    "until they are copied beside it",
+        log_warning("kiln does not export %s and the files it names: copy them beside the exported model, or "
+                    "its vectors differ",
                     modules);
     }
 }

@@ -22,24 +22,22 @@ struct model_writing_flags {
         OPTION_STRING_ROW("init_checkpoint", (at) + offsetof(struct model_writing_flags, model), NULL,       \
                           "PATH", "the same as --model"),                                                    \
         OPTION_STRING_ROW("config_file", (at) + offsetof(struct model_writing_flags, config_file), NULL,     \
-                          "FILE", "the configuration, where none is beside the weights"),                    \
+                          "FILE", "read the configuration from this file, if none is beside the weights"),   \
         OPTION_STRING_ROW("vocab_file", (at) + offsetof(struct model_writing_flags, vocab_file), NULL,       \
-                          "FILE", "the vocabulary, where none is beside the weights"),                       \
-        OPTION_REQUIRED_ROW(                                                                                 \
-            "output_dir", (at) + offsetof(struct model_writing_flags, output_dir), "DIR",                    \
-            "the directory to make; it may exist if it holds only an older model of the same form, "         \
-            "which is replaced"),                                                                            \
-        OPTION_CHOICE_ROW(                                                                                   \
-            "task", (at) + offsetof(struct model_writing_flags, task), NULL,                                 \
-            "pretraining|masked_lm|question_answering|encoder",                                              \
-            "the class to write: BertForPreTraining, BertForMaskedLM, BertForQuestionAnswering or "          \
-            "BertModel; without it, all heads that the model has"),                                          \
-        OPTION_INT_ROW(                                                                                      \
-            "max_shard_size", (at) + offsetof(struct model_writing_flags, max_shard_size), "5e9", 1, 1e15,   \
-            "write a larger model as several files: safetensors with an index, ONNX with its weights in "    \
-            "model.onnx.data"),                                                                              \
+                          "FILE", "read the vocabulary from this file, if none is beside the weights"),      \
+        OPTION_REQUIRED_ROW("output_dir", (at) + offsetof(struct model_writing_flags, output_dir), "DIR",    \
+                            "write the model into this directory; it may exist if it holds only an older "   \
+                            "model of the same form, which is replaced"),                                    \
+        OPTION_CHOICE_ROW("task", (at) + offsetof(struct model_writing_flags, task), NULL,                   \
+                          "pretraining|masked_lm|question_answering|encoder",                                \
+                          "write this class: BertForPreTraining, BertForMaskedLM, BertForQuestionAnswering " \
+                          "or BertModel; by default all heads that the model has"),                          \
+        OPTION_INT_ROW("max_shard_size", (at) + offsetof(struct model_writing_flags, max_shard_size), "5e9", \
+                       1, 1e15,                                                                              \
+                       "write a model of more than N bytes as several files: safetensors with an index, "    \
+                       "ONNX with its weights in model.onnx.data"),                                          \
         OPTION_FLAG_ROW("dry_run", (at) + offsetof(struct model_writing_flags, dry_run),                     \
-                        "read and check everything, write nothing")
+                        "read and check everything, and write nothing")
 
 /* Opens the model and writes it in a form, unless it is a dry run; and with `verify` reads the weights back.
  * Says what it wrote.  Then calls `after`, if it is not NULL, with the model that was read. */

@@ -26,12 +26,12 @@ struct pack_args {
 #define AT(field) offsetof(struct pack_args, field)
 
 static const struct option options[] = {
-    OPTION_REQUIRED_ROW(
-        "input_dir", AT(input_dir), "DIR",
-        "directory of padded .hdf5 files; if some have \"training\" in their names, only those are read"),
+    OPTION_REQUIRED_ROW("input_dir", AT(input_dir), "DIR",
+                        "read the padded .hdf5 files of this directory; if some have \"training\" in their "
+                        "names, only these"),
     OPTION_REQUIRED_ROW(
         "output_dir", AT(output_dir), "DIR",
-        "directory for the packed files, made if missing; DIR_metadata.json is written beside it"),
+        "write packed files into this directory, made if missing; DIR_metadata.json is written beside it"),
     OPTION_INT_ROW("max_sequence_length", AT(max_sequence_length), "512", 5, 65536,
                    "number of tokens per pack"),
     OPTION_INT_ROW("max_predictions_per_sequence", AT(max_predictions_per_sequence), "80", 1, 65536,

@@ -128,8 +128,8 @@ static void append_head(struct buf *b, const struct plan_report *r)
                p->world, p->stage, precision_name(s->config.net.precision), s->config.optimizer.kind->name,
                p->world * p->n_micro * s->n_sequences, s->length, s->n_masked, s->n_sequences, p->n_micro,
                s->config.net.recompute > 0 ? ", checkpointed activations" : "");
-    buf_puts(b, "Nothing of this was run: bytes are those of the plan that a run is made from, times are "
-                "predicted.\n");
+    buf_puts(
+        b, "Nothing of this was run: bytes come from the plan that a run allocates, times are predicted.\n");
 }
 
 static void append_memory(struct buf *b, const struct plan_report *r)
@@ -149,8 +149,8 @@ static void append_memory(struct buf *b, const struct plan_report *r)
     }
     buf_putc(b, '\n');
     if (r->stages[0].world > 1 && r->stages[0].zero.working_bytes == 0) {
-        buf_puts(b, "In fp32 products read the master, so each device has all of it; with --autocast it is "
-                    "in shards.\n");
+        buf_puts(b, "In fp32, products read the master weights, so each device has all of them; with "
+                    "--autocast they are sharded.\n");
     }
 }
 
@@ -191,14 +191,13 @@ static void append_times(struct buf *b, const struct plan_report *r)
     append_time_row(b, "update", p->update_s, p->update_s, p);
     append_time_row(b, "weights to all", rest, rest, p);
     append_time_row(b, "step", p->step_s.fast, p->step_s.slow, p);
-    buf_printf(
-        b,
-        "expected: %.1f to %.1f sequences/s, %.1f to %.1f a device; %.4g TFLOP/s a device at best\n"
-        "fast: the sums run behind the last backward%s; slow: nothing overlaps, as with kiln's ranks today\n"
-        "rates: %s\n",
-        p->sequences.slow, p->sequences.fast, p->sequences.slow / (double)p->world,
-        p->sequences.fast / (double)p->world, 1e-12 * rate, p->stage > 1 ? " of each micro-batch" : "",
-        r->setup->machine->rates_source);
+    buf_printf(b,
+               "expected: %.1f to %.1f sequences/s, %.1f to %.1f a device; %.4g TFLOP/s a device at "
+               "best\nfast: the sums overlap with the last backward%s; slow: nothing overlaps, as with "
+               "kiln's ranks today\nrates: %s\n",
+               p->sequences.slow, p->sequences.fast, p->sequences.slow / (double)p->world,
+               p->sequences.fast / (double)p->world, 1e-12 * rate, p->stage > 1 ? " of each micro-batch" : "",
+               r->setup->machine->rates_source);
 }
 
 /* By how much the rate of a device is less than in one node. */
@@ -243,8 +242,8 @@ static void append_rows(struct buf *b, const struct plan_report *r)
         append_row(b, r, &r->rows[i]);
     }
     buf_printf(b,
-               "%s of a device by stage, ! where they do not fit; sequences/s at stage %d, at best; scaling: "
-               "a device's rate, of that in one node\n",
+               "%s of a device by stage, ! if they do not fit; sequences/s at stage %d, at best; scaling: "
+               "the rate of a device in percent of its rate in one node\n",
                unit_of(r).name, r->stage);
     const struct published_figure *f;
     for (int i = 0; (f = figure_at(r, i, 0)) != NULL; i++) {

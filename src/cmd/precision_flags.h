@@ -16,13 +16,14 @@
                         "master weights and a scaled loss, which bf16 does not need; prediction on the cpu " \
                         "rounds to fp16 and computes in fp32"),                                              \
         OPTION_FLAG_ROW("amp", AT(precision.fp16), "the same as --fp16"),                                    \
-        OPTION_FLAG_ROW("fp8", AT(precision.fp8),                                                            \
-                        "multiply in the layers in fp8, e4m3 forward and e5m2 for gradients, all else in "   \
-                        "bf16; a device without such products computes the same numbers in bf16, slower")
+        OPTION_FLAG_ROW(                                                                                     \
+            "fp8", AT(precision.fp8),                                                                        \
+            "multiply in the layers in fp8 (e4m3 forward, e5m2 for gradients), and compute all else in "     \
+            "bf16; a device without such products multiplies the same numbers in bf16, slower")
 
 #define LOSS_SCALE_ROW                                                                                       \
     OPTION_REAL_ROW(                                                                                         \
         "loss_scale", AT(loss_scale), "0", 0, 1e9,                                                           \
-        "in fp16, multiply the loss by this before backward; 0: by a scale that follows overflows")
+        "in fp16, multiply the loss by this before backward; 0: off, the scale follows overflows")
 
 #endif

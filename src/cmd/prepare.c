@@ -40,18 +40,19 @@ static const struct option options[] = {
     OPTION_INPUT_ROW("input", AT(input), "PATH...",
                      "text files, or directories of them; more paths may follow", false),
     OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
-                      "vocab.txt, one piece per line; not needed for --format text alone"),
+                      "vocab.txt, with one piece per line; not needed for --format text alone"),
     OPTION_STRING_ROW("output_dir", AT(output_dir), NULL, "DIR",
-                      "directory for all output, vocab.txt included; made if missing"),
+                      "write all output, vocab.txt included, into this directory; it is made if missing"),
     OPTION_BOOL_ROW("do_lower_case", AT(do_lower_case), NULL,
-                    "lower case and strip accents: for the vocabulary of an uncased model"),
-    OPTION_CHOICE_ROW(
-        "input_format", AT(input_format), "auto", SOURCE_FORMATS_NAMES,
-        "text: each file is a document, blank lines end paragraphs; lines: blank lines end documents, each "
-        "line is a paragraph; wiki: the output of WikiExtractor; json: each line is an object; dump: a "
-        "MediaWiki export; auto looks at each file. All may be compressed with gzip or bzip2. If the inputs "
-        "contain the index of a multistream dump, it is used to check that the dump is whole"),
-    OPTION_STRING_ROW("text_field", AT(text_field), "text", "NAME", "json: the field that has the text"),
+                    "lower-case text and strip accents, for the vocabulary of an uncased model"),
+    OPTION_CHOICE_ROW("input_format", AT(input_format), "auto", SOURCE_FORMATS_NAMES,
+                      "choose how files hold documents. text: each file is a document, blank lines end "
+                      "paragraphs; lines: blank lines end documents, each line is a paragraph; wiki: the "
+                      "output of WikiExtractor; json: each line is an object; dump: a MediaWiki export; auto "
+                      "looks at each file. All may be compressed with gzip or bzip2. If the inputs contain "
+                      "the index of a multistream dump, kiln checks with it that the dump is whole"),
+    OPTION_STRING_ROW("text_field", AT(text_field), "text", "NAME",
+                      "json: name of the field that has the text"),
     OPTION_FLAG_ROW("one_sentence_per_line", AT(one_sentence_per_line), "take each line as one sentence"),
     OPTION_REAL_ROW("holdout_fraction", AT(holdout_fraction), "0.02", 0, 0.9,
                     "fraction of the text held out from training, for evaluation; 0: off"),
@@ -68,7 +69,7 @@ static const struct option options[] = {
         "resume", AT(resume),
         "continue a run that was stopped, killed or could not write, with the same flags and inputs"),
     OPTION_REAL_ROW("save_seconds", AT(save_seconds), "60", 0.001, 1e6,
-                    "seconds between two saved states, from which --resume continues"),
+                    "number of seconds between saved states, from which --resume continues"),
     OPTION_FLAG_ROW(
         "dry-run", AT(dry_run),
         "print what would be read and written, with time and space estimated from a sample; write nothing"),
@@ -76,10 +77,10 @@ static const struct option options[] = {
     OPTION_GROUP_ROW("output"),
     OPTION_STRING_ROW(
         "format", AT(format), "store", "LIST",
-        "comma-separated list. store: tokens, from which `kiln pretrain` draws samples and masks anew in "
-        "each epoch; hdf5: samples with masks drawn now, in the layout of create_pretraining_data; packed: "
-        "the same, up to three sequences per row, in the layout of pack_pretraining_data_pytorch; text: the "
-        "cleaned documents as lines of JSON; " DOCUMENT_STORE_FORMAT
+        "choose outputs, separated by commas. store: tokens, from which `kiln pretrain` draws samples and "
+        "masks anew in each epoch; hdf5: samples with masks drawn now, in the layout of "
+        "create_pretraining_data; packed: the same, up to three sequences per row, in the layout of "
+        "pack_pretraining_data_pytorch; text: the cleaned documents as lines of JSON; " DOCUMENT_STORE_FORMAT
         ", alone: whole documents in the .bin and .idx of preprocess_data.py"),
     OPTION_STRING_ROW("max_seq_length", AT(max_seq_length), "128", "LIST",
                       "hdf5: maximum number of tokens per sequence, [CLS] and [SEP] included; a list, such "
@@ -104,27 +105,24 @@ static const struct option options[] = {
     OPTION_STRING_ROW("dataset", AT(dataset), "corpus", "NAME",
                       "name of the corpus in --reference_names, such as wikicorpus_en"),
     OPTION_GROUP_ROW("flags of preprocess_data.py, for --format " DOCUMENT_STORE_FORMAT),
-    OPTION_STRING_ROW(
-        "output_prefix", AT(documents.output_prefix), NULL, "PATH",
-        "how the names of the files begin, in place of --output_dir: PATH_KEY_document.bin, .idx "
-        "and .json"),
+    OPTION_STRING_ROW("output_prefix", AT(documents.output_prefix), NULL, "PATH",
+                      "begin the names of files with this path, instead of --output_dir: "
+                      "PATH_KEY_document.bin, .idx and .json"),
     OPTION_STRING_ROW("merge_file", AT(documents.merge_file), NULL, "FILE",
                       "merges.txt, if --vocab_file is vocab.json"),
     OPTION_STRING_ROW("json_keys", AT(documents.json_keys), "text", "LIST",
-                      "keys of a line whose texts are written, each to files of its own"),
+                      "write the texts of these keys of a line, each key to its own files"),
     OPTION_FLAG_ROW("append_eod", AT(documents.append_eod),
                     "end each document with the tokenizer's end-of-text token"),
-    OPTION_INT_ROW(
-        "max_bad_lines", AT(documents.max_bad_lines), "0", 0, 1e15,
-        "number of lines that are left out, each with a warning, because they are no JSON, lack the "
-        "key or are not UTF-8"),
-    OPTION_FLAG_ROW(
-        "merge", AT(documents.merge),
-        "join stores that were written so, of one tokenizer, into one: --input has how their names "
-        "begin, without .bin, and --output_prefix is how the new ones do"),
+    OPTION_INT_ROW("max_bad_lines", AT(documents.max_bad_lines), "0", 0, 1e15,
+                   "number of lines that may be skipped, each with a warning, because they are not JSON, "
+                   "lack the key or are not UTF-8"),
+    OPTION_FLAG_ROW("merge", AT(documents.merge),
+                    "join stores of this format and of one tokenizer into one: --input gives the paths "
+                    "without .bin, and --output_prefix the path of the result"),
     OPTION_CHOICE_ROW("tokenizer_type", AT(documents.tokenizer_type), DOCUMENT_STORE_TOKENIZERS,
-                      DOCUMENT_STORE_TOKENIZERS, "tokenizer; the vocabulary says which one it is"),
-    OPTION_CHOICE_ROW("dataset_impl", AT(documents.dataset_impl), "mmap", "mmap", "form of the files"),
+                      DOCUMENT_STORE_TOKENIZERS, "name of the tokenizer, which the vocabulary decides"),
+    OPTION_CHOICE_ROW("dataset_impl", AT(documents.dataset_impl), "mmap", "mmap", "format of the files"),
     OPTION_REFUSED_ROW("split_sentences", "a document is one sequence; sentences are for --format store"),
     OPTION_REFUSED_ROW("keep_newlines", "it belongs to --split_sentences; line ends are always kept"),
     OPTION_IGNORED_VALUE_ROW("workers", "N", "all cores are used, or as many as OMP_NUM_THREADS says"),
@@ -141,7 +139,8 @@ static const struct option options[] = {
         "drop documents with less than half of their letters in these scripts: latin, cyrillic, han ..."),
     OPTION_GROUP_ROW("flags of bertPrep.py and create_pretraining_data.py"),
     OPTION_STRING_ROW("input_file", AT(input), NULL, "PATH", "--input"),
-    OPTION_STRING_ROW("input_files", AT(input_files), NULL, "LIST", "--input, with commas between the paths"),
+    OPTION_STRING_ROW("input_files", AT(input_files), NULL, "LIST",
+                      "the same as --input, with commas between the paths"),
     {.name = "random_seed", .kind = OPTION_INT, .offset = AT(seed), .value_name = "N", .help = "--seed"},
     {.name = "fraction_test_set",
      .kind = OPTION_REAL,
@@ -178,7 +177,8 @@ static struct status choose_format(const struct prepare_args *a, const struct so
     CHECK(source_formats_find(format, a->input_format), "--input_format %s", a->input_format);
     if (a->one_sentence_per_line && *format == &text_source) {
         return status_error(
-            STATUS_USAGE, "--input_format text joins lines, so it does not go with --one_sentence_per_line");
+            STATUS_USAGE,
+            "--input_format text joins lines, so it cannot be combined with --one_sentence_per_line");
     }
     if (a->one_sentence_per_line && *format == NULL) {
         *format = &lines_source;
@@ -241,7 +241,7 @@ static struct status name_set(struct prepare_set *set, const struct prepare_args
     }
     return n < (int)sizeof set->name && strchr(a->dataset, '/') == NULL
                ? status_ok()
-               : status_error(STATUS_USAGE, "--dataset %.40s is no short name of a file", a->dataset);
+               : status_error(STATUS_USAGE, "--dataset %.40s is not a short file name", a->dataset);
 }
 
 /* The sets of HDF5 files that --format and the lists of lengths ask for. */
@@ -334,9 +334,8 @@ static struct status check_other_format(const struct prepare_args *a)
                        : d->merge               ? "merge"
                        : d->max_bad_lines > 0   ? "max_bad_lines"
                                                 : NULL;
-    return flag == NULL
-               ? status_ok()
-               : status_error(STATUS_USAGE, "--%s goes with --format " DOCUMENT_STORE_FORMAT " only", flag);
+    return flag == NULL ? status_ok()
+                        : status_error(STATUS_USAGE, "--%s needs --format " DOCUMENT_STORE_FORMAT, flag);
 }
 
 static struct status run_documents(const struct prepare_args *a, int n_inputs, const char *const *inputs)
@@ -347,7 +346,7 @@ static struct status run_documents(const struct prepare_args *a, int n_inputs, c
                                       .overwrite = a->overwrite,
                                       .dry_run = a->dry_run};
     if (a->resume || a->check || a->output_dir != NULL || a->do_lower_case) {
-        return status_error(STATUS_USAGE, "--%s does not go with --format " DOCUMENT_STORE_FORMAT,
+        return status_error(STATUS_USAGE, "--%s cannot be combined with --format " DOCUMENT_STORE_FORMAT,
                             a->resume               ? "resume"
                             : a->check              ? "check"
                             : a->output_dir != NULL ? "output_dir"

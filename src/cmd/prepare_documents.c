@@ -35,7 +35,7 @@ static struct status parse_keys(struct keys *k, const char *list)
         k->list[k->n] = k->texts[k->n];
         for (int i = 0; i < k->n; i++) {
             if (strcmp(k->list[i], k->list[k->n]) == 0) {
-                return status_error(STATUS_USAGE, "--json_keys has '%s' twice", k->list[i]);
+                return status_error(STATUS_USAGE, "--json_keys names '%s' twice", k->list[i]);
             }
         }
     }
@@ -59,8 +59,9 @@ struct status prepare_documents(const struct prepare_documents_args *a, const ch
     struct keys keys;
     struct tokenizer t;
     if (a->output_prefix == NULL) {
-        return status_error(STATUS_USAGE, "kiln prepare --format " DOCUMENT_STORE_FORMAT
-                                          " needs --output_prefix PATH: how the names of its files begin");
+        return status_error(STATUS_USAGE,
+                            "kiln prepare --format " DOCUMENT_STORE_FORMAT
+                            " needs --output_prefix PATH: the path with which the names of its files begin");
     }
     if (a->merge) {
         return document_merge(a->output_prefix, c->inputs, c->n_inputs, c->overwrite, c->dry_run);

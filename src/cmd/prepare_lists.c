@@ -65,7 +65,7 @@ struct status prepare_phases_parse(struct prepare_phase phases[PREPARE_MOST_PHAS
     *n = 0;
     while (prepare_word_next(&length, &lengths)) {
         if (*n == PREPARE_MOST_PHASES) {
-            return status_error(STATUS_USAGE, "--max_seq_length has more than %d numbers",
+            return status_error(STATUS_USAGE, "--max_seq_length has more numbers than the limit of %d",
                                 PREPARE_MOST_PHASES);
         }
         if (!prepare_word_next(&prediction, &predictions)) {

@@ -49,9 +49,8 @@ static struct status check_foreign(const struct command *c, const struct pretrai
 {
     for (int i = 0; i < MOST_FOREIGN && v->foreign[i].flag != NULL; i++) {
         if (option_was_given(c, a, v->foreign[i].flag)) {
-            return status_error(STATUS_USAGE, "--%s is a flag of the script %s --deepspeed: here %s",
-                                v->foreign[i].flag, v->batch_in_file ? "without" : "with",
-                                v->foreign[i].instead);
+            return status_error(STATUS_USAGE, "--%s belongs to runs %s --deepspeed: %s", v->foreign[i].flag,
+                                v->batch_in_file ? "without" : "with", v->foreign[i].instead);
         }
     }
     return status_ok();
@@ -150,8 +149,7 @@ struct status pretrain_variant_apply(const struct command *c, struct pretrain_ar
         option_set_default(c, a, v->defaults[i].flag, v->defaults[i].text);
     }
     if (o->use_ds_lamb_bias_correction && strcmp(o->optimizer, "nvlamb_exp") != 0) {
-        return status_error(STATUS_USAGE,
-                            "--use_ds_lamb_bias_correction goes with --optimizer nvlamb_exp only");
+        return status_error(STATUS_USAGE, "--use_ds_lamb_bias_correction needs --optimizer nvlamb_exp");
     }
     TRY(optimizer_names_find(&o->optimizer, o->optimizer, "--optimizer"));
     if (strcmp(o->optimizer, "adam") == 0 || strcmp(o->optimizer, "nvlamb_exp") == 0 ||

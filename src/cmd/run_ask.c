@@ -24,18 +24,20 @@ struct ask_args {
 #define AT(field) offsetof(struct ask_args, field)
 
 static const struct option options[] = {
-    SESSION_FLAG_ROWS(AT(session), "a model for question answering: what `kiln squad` saved, or a directory "
-                                   "as `transformers` writes it"),
+    SESSION_FLAG_ROWS(
+        AT(session),
+        "answer with this model: the output of `kiln squad`, or a directory as `transformers` writes it"),
     OPTION_INPUT_ROW("context", AT(context), "FILE",
-                     "the text, of any length; without it standard input is the text", false),
+                     "read the text from this file; by default standard input is the text", false),
     ENCODING_ROW(AT(encoding), "the text"),
-    OPTION_INT_ROW("top_k", AT(top_k), "1", 1, 100, "answers to each question"),
+    OPTION_INT_ROW("top_k", AT(top_k), "1", 1, 100, "number of answers to each question"),
     OPTION_INT_ROW("doc_stride", AT(doc_stride), "128", 1, 65536,
-                   "tokens from one window of the text to the next; where the model reads fewer than twice "
-                   "as many, a quarter of what it reads"),
-    OPTION_INT_ROW("max_answer_length", AT(max_answer_length), "30", 1, 65536, "longest answer in tokens"),
+                   "number of tokens from one window of the text to the next; a model that reads fewer than "
+                   "twice as many takes a quarter of what it reads"),
+    OPTION_INT_ROW("max_answer_length", AT(max_answer_length), "30", 1, 65536,
+                   "maximum number of tokens of an answer"),
     OPTION_FLAG_ROW("version_2_with_negative", AT(version_2_with_negative),
-                    "the model was trained on questions without an answer, and may say so"),
+                    "let the model say that there is no answer, if it was trained on such questions"),
     OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each question"),
     {0},
 };
@@ -192,10 +194,10 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_ask = {
     .name = "ask",
     .summary = "answer questions about a text of any length",
-    .details = "Questions are arguments, or lines of standard input when --context names the text; on a "
-               "terminal there is a prompt.  Each answer comes with its probability and its place in the "
-               "text, of at most 1 GiB. A long text takes its time, which a line on standard error shows; a "
-               "larger --doc_stride takes less.",
+    .details = "Give questions as arguments, or as lines of standard input if --context names the text; a "
+               "terminal shows a prompt.  Each answer comes with its probability and its place in the text. "
+               "The text may have up to 1 GiB. A line on standard error shows the progress in a long text; a "
+               "larger --doc_stride is faster.",
     .positional_usage = "[QUESTION...]",
     .max_positional = 1000,
     .options = options,

@@ -37,24 +37,25 @@ struct bench_place {
 
 static const struct option options[] = {
     OPTION_CHOICE_ROW("model", AT(model), "mini+base", "mini+base|tiny|mini|base|large",
-                      "a built-in size: tiny, mini, base, large, or mini and then base"),
+                      "measure a built-in size: tiny, mini, base, large, or mini and then base"),
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",
-                      "a model configuration instead (JSON, Hugging Face's keys; see configs/)"),
-    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 8, 65536, "tokens of every sequence"),
+                      "measure this model configuration instead (JSON, Hugging Face's keys; see configs/)"),
+    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 8, 65536, "number of tokens in a sequence"),
     OPTION_INT_ROW("min_seq_length", AT(min_seq_length), "0", 0, 65536,
-                   "lengths are spread evenly from this to --max_seq_length; 0: all are --max_seq_length"),
-    OPTION_INT_ROW(
-        "train_batch_size", AT(train_batch_size), "0", 0, 1e6,
-        "sequences per step; 0: 4096 tokens, 1024 for hidden sizes of 768 and more, 32768 on a GPU"),
+                   "spread lengths evenly from N to --max_seq_length; 0: off, all have --max_seq_length"),
+    OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "0", 0, 1e6,
+                   "number of sequences per step; 0: off, as many as make 4096 tokens (1024 for hidden sizes "
+                   "of 768 and more, 32768 on a GPU)"),
     OPTION_CHOICE_ROW("task", AT(task), "pretraining", "pretraining|squad",
-                      "a step of pre-training, or answering questions"),
+                      "measure a step of pre-training, or of answering questions"),
     OPTION_FLAG_ROW("checkpoint_activations", AT(recompute),
-                    "keep only the input of each layer, and recompute the rest"),
-    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "adamw", OPTIMIZER_NAMES, "the update of weights"),
-    OPTION_INT_ROW("steps", AT(steps), "3", 1, 1e6, "steps to measure; the fastest is shown"),
+                    "keep only the input of each layer and recompute the rest in backward"),
+    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "adamw", OPTIMIZER_NAMES,
+                      "update weights with this optimizer"),
+    OPTION_INT_ROW("steps", AT(steps), "3", 1, 1e6, "number of steps to measure; the fastest is shown"),
     PRECISION_ROWS,
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
-                      "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
+                      "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),
     OPTION_STRING_ROW("predict", AT(predict), NULL, "DEVICE",
                       "measure nothing: predict the same table for this device (h200, h100, a100, gaudi1) "
                       "from the FLOPs and bytes of each op and the rates of the device"),
@@ -243,12 +244,13 @@ static struct status predict_models(const struct bench_args *a, struct bench_pla
     TRY(status_context(machine_find(&at->machine, a->predict), "--predict"));
     *device = machine_device(at->machine);
     if (device->is_host) {
-        return status_error(STATUS_USAGE, "--predict cpu: this machine is measured; leave --predict out");
+        return status_error(STATUS_USAGE,
+                            "--predict cpu: leave --predict out, and kiln measures this machine");
     }
     at->plain = at->watched = (struct backend){device, &ops_plan};
     TRY(precision_find(&at->precision, &a->precision, device));
-    printf("kiln       %s\nNothing here is measured: predicted for one %s by a %s.\n\n", KILN_VERSION,
-           at->machine->title, at->machine->rates_source);
+    printf("kiln       %s\nNothing here is measured: times are predicted for one %s by a %s.\n\n",
+           KILN_VERSION, at->machine->title, at->machine->rates_source);
     return bench_models(a, at);
 }
 
@@ -275,11 +277,11 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_bench = {
     .name = "bench",
     .summary = "measure where the time of a training step goes, compared with this machine's peak",
-    .details = "Needs no files.  Steps and ceilings are measured in turn on the same device.  The fastest "
-               "step is shown: each op with its rate and the percentage of the highest ceiling seen, which "
-               "is that of matrix products for GF/s and of copies for GB/s; ops with data in the caches "
-               "exceed the latter.  On a GPU, and for answers, a line gives the time of a step in steady "
-               "state, without timing of ops.  --predict prints the same rows for a device that is not here.",
+    .details = "Needs no files.  Measures steps and ceilings in turn on the same device.  Shows the fastest "
+               "step: each op with its rate, also in percent of the highest ceiling seen (of matrix products "
+               "for GF/s, of copies for GB/s). An op whose data lie in the caches may exceed the ceiling of "
+               "copies.  On a GPU, and with --task squad, a line gives the time of a step in steady state, "
+               "without timing of ops.  --predict prints the same rows for a device that you do not have.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct bench_args),

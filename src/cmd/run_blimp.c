@@ -27,22 +27,24 @@ struct blimp_args {
 
 static const struct option options[] = {
     SESSION_FLAG_ROWS(AT(session), "a checkpoint or model directory with a masked-LM head"),
-    OPTION_INPUT_ROW("input", AT(input), "PATH...",
-                     "files of pairs (.jsonl, .csv, .tsv), or directories of them; more paths may follow",
-                     true),
+    OPTION_INPUT_ROW(
+        "input", AT(input), "PATH...",
+        "read pairs from these files (.jsonl, .csv, .tsv), or directories of them; more paths may follow",
+        true),
     OPTION_STRING_ROW("good_field", AT(good_field), "sentence_good", "NAME", "key of the right sentence"),
     OPTION_STRING_ROW("bad_field", AT(bad_field), "sentence_bad", "NAME", "key of the wrong sentence"),
-    OPTION_CHOICE_ROW(
-        "masking", AT(masking), "token", "token|within_word",
-        "token: each token is predicted with only itself masked (Salazar et al. 2020, arXiv:1910.14659); "
-        "within_word: the later tokens of its word are masked too (Kauf & Ivanova 2023, arXiv:2305.10588)"),
+    OPTION_CHOICE_ROW("masking", AT(masking), "token", "token|within_word",
+                      "choose what is masked. token: only the token that is predicted (Salazar et al. 2020, "
+                      "arXiv:1910.14659); within_word: the later tokens of its word too (Kauf & Ivanova "
+                      "2023, arXiv:2305.10588)"),
     OPTION_INT_ROW("limit", AT(limit), NULL, 1, 1e9,
-                   "for a quick look: only the first N pairs of each paradigm"),
+                   "score only the first N pairs of each paradigm, for a quick look"),
     OPTION_STRING_ROW("json", AT(json), NULL, "FILE", "write the table as JSON"),
     OPTION_STRING_ROW(
         "scores", AT(scores), NULL, "FILE",
         "write a line of JSON for each pair: file, line, and the log-likelihood of both sentences"),
-    OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar), "no live line on a terminal"),
+    OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
+                    "do not show a live line on a terminal"),
     {0},
 };
 

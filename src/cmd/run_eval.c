@@ -23,13 +23,12 @@ struct eval_args {
 static const struct option options[] = {
     SESSION_FLAG_ROWS(AT(session), "a checkpoint or model directory of a decoder"),
     OPTION_INPUT_ROW("input", AT(input), "PATH...",
-                     "files of text, each of which is one text; more paths may follow", true),
+                     "read these files, each as one text; more paths may follow", true),
     OPTION_INT_ROW("context", AT(context), "0", 0, 1 << 20,
-                   "number of tokens that the model reads at a time; 0: as many as it has positions"),
-    OPTION_INT_ROW(
-        "stride", AT(stride), "0", 0, 1 << 20,
-        "number of tokens between the beginnings of windows; fewer than the context give each token more "
-        "before it, at that many times the work; 0: the context"),
+                   "number of tokens that the model reads at a time; 0: off, as many as it has positions"),
+    OPTION_INT_ROW("stride", AT(stride), "0", 0, 1 << 20,
+                   "number of tokens from one window to the next; fewer than --context give each token more "
+                   "tokens before it, for as many times the work; 0: off, --context"),
     OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each text, and one for all"),
     {0},
 };
@@ -112,10 +111,10 @@ static struct status run(const void *args, int n_positional, const char *const *
 
 const struct command command_eval = {
     .name = "eval",
-    .summary = "measure how well a decoder predicts texts: perplexity, bits a byte",
-    .details = "Prints the mean of -log p of the tokens of each file, each from those before it, in nats a "
-               "token, as perplexity, and in bits a byte, which compare models of different vocabularies. "
-               "The first token of a text does not count.",
+    .summary = "measure how well a decoder predicts texts: perplexity, bits per byte",
+    .details = "Predicts each token of a file from the tokens before it, and prints the mean of -log p in "
+               "nats per token, as perplexity, and in bits per byte. Bits per byte compare models of "
+               "different vocabularies. The first token of a text does not count.",
     .positional_usage = "",
     .max_positional = 1000,
     .options = options,

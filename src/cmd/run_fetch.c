@@ -32,7 +32,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("md5", AT(md5), "", "HEX", "MD5 of the file at --url"),
     OPTION_STRING_ROW(
         "sums", AT(sums), "", "FILE",
-        "read checksums from this file, lines of sha256sum or md5sum, in place of the published ones"),
+        "read checksums from this file, lines of sha256sum or md5sum, instead of the published ones"),
     OPTION_GROUP_ROW("the network"),
     {.name = "proxy",
      .kind = OPTION_STRING,
@@ -48,14 +48,14 @@ static const struct option options[] = {
      .help = "download https://HOST/PATH from URL/HOST/PATH instead, the layout of `wget -x`",
      .env = "KILN_MIRROR"},
     OPTION_INT_ROW("tries", AT(tries), "5", 1, 1000,
-                   "number of consecutive attempts without a new byte before giving up"),
+                   "number of attempts in a row without a new byte before giving up"),
     OPTION_REAL_ROW("retry_wait", AT(retry_wait), "1", 0, 3600,
-                    "seconds before the second attempt; doubles each time, up to 60"),
+                    "number of seconds before the second attempt; it doubles each time, up to 60"),
     OPTION_INT_ROW("stall_timeout", AT(stall_timeout), "60", 1, 86400,
-                   "seconds below 1 KiB/s after which an attempt ends"),
+                   "number of seconds below 1 KiB/s after which an attempt ends"),
     OPTION_INT_ROW("max_bytes", AT(max_bytes), "0", 0, 1e15,
-                   "refuse a file of more bytes; 0: limited by the disk only, of which a file of unknown "
-                   "length leaves a twentieth free"),
+                   "refuse a file of more bytes; 0: off, but a file of unknown length must leave a twentieth "
+                   "of the disk free"),
     OPTION_FLAG_ROW("dry-run", AT(dry_run),
                     "list the files, their sizes and where they go, without using the network"),
     {0},
@@ -65,11 +65,11 @@ static struct status make_request(struct fetch_request *r, const struct fetch_ar
 {
     if (a->url == NULL && (a->sha256 != NULL || a->md5 != NULL)) {
         return status_error(STATUS_USAGE,
-                            "--sha256 and --md5 are of a --url; --sums has those of several files");
+                            "--sha256 and --md5 need a --url; --sums lists the checksums of several files");
     }
     if (a->sha256 != NULL && a->md5 != NULL) {
         return status_error(STATUS_USAGE,
-                            "--sha256 and --md5 exclude each other; SHA-256 is the stronger one");
+                            "--sha256 and --md5 cannot be combined; SHA-256 is the stronger one");
     }
     *r = (struct fetch_request){
         .directory = a->output_dir,
@@ -102,7 +102,7 @@ static struct status fill_plan(struct fetch_plan *plan, const struct fetch_args 
         return status_ok();
     }
     if (n > 0) {
-        return status_error(STATUS_USAGE, "no file of these sources is called '%s'", a->only);
+        return status_error(STATUS_USAGE, "no file of these sources matches '%s'", a->only);
     }
     return status_error(STATUS_USAGE, "name a source (`kiln fetch --help` lists them) or give a --url");
 }
@@ -143,7 +143,7 @@ const struct command command_fetch = {
     .summary = "download Wikipedia's dump, Google's archives, SQuAD, OSCAR or any URL",
     .details = "Sources: wikipedia, google, squad, oscar. A download resumes where it stopped, also when the "
                "command is started again, and a file gets its name only when it is complete and its "
-               "published length and checksum are right. Files that are there already are checked and kept. "
+               "published length and checksum are right. Files that already exist are checked and kept. "
                "Without a network the command lists which files are missing and where they belong, and ends "
                "with 69: put them there and start it again.",
     .positional_usage = "SOURCE...",

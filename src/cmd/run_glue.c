@@ -27,22 +27,23 @@ struct glue_args {
 
 static const struct option options[] = {
     OPTION_REQUIRED_ROW("model", AT(model), "PATH",
-                        "a checkpoint or model directory, from which every run starts"),
+                        "start every run from this checkpoint or model directory"),
     OPTION_STRING_ROW("init_checkpoint", AT(model), NULL, "PATH", "the same as --model"),
     OPTION_REQUIRED_ROW("data_dir", AT(data_dir), "DIR",
-                        "with the tasks' directories CoLA, SST-2, MRPC, RTE, STS-B"),
-    OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR",
-                        "gets glue.json, and for each task its tables and runs: TASK/seed_S"),
+                        "read the tasks from the directories CoLA, SST-2, MRPC, RTE and STS-B in this one"),
+    OPTION_REQUIRED_ROW(
+        "output_dir", AT(output_dir), "DIR",
+        "write glue.json, and the tables and runs of each task (TASK/seed_S), into this directory"),
     OPTION_STRING_ROW("tasks", AT(tasks), "cola,sst-2,mrpc,rte,sts-b", "LIST",
-                      "tasks to run, with commas between"),
+                      "run these tasks, separated by commas"),
     ENCODING_ROW(AT(encoding), "the tables"),
     OPTION_INT_ROW("seeds", AT(seeds), "1", 1, 1000,
-                   "runs of each task, with the seeds --seed, --seed + 1, ...; results are means"),
-    OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "the first seed"),
+                   "number of runs of each task, with the seeds --seed, --seed + 1, ...; results are means"),
+    OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of the first run"),
     OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
-                    "resume in --output_dir: finished runs are kept, a broken one is resumed"),
+                    "resume in --output_dir: finished runs are kept, an interrupted one is resumed"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
-                    "check model, tables and flags, print the command of each task, write nothing"),
+                    "check model, tables and flags, print the command of each task, and write nothing"),
     {0},
 };
 
@@ -116,8 +117,8 @@ static struct status check_settings(const struct glue_run *g)
     for (int i = 0; i < g->n_settings; i++) {
         const char *word = g->settings[i], *dot = dot_of(word), *flag = dot == NULL ? word : dot + 1;
         if (dot != NULL && find_task(word, (size_t)(dot - word)) == NULL) {
-            return status_error(STATUS_USAGE, "%.100s is for no task: they are cola, sst-2, mrpc, rte, sts-b",
-                                word);
+            return status_error(STATUS_USAGE,
+                                "%.100s names no task; the tasks are cola, sst-2, mrpc, rte, sts-b", word);
         }
         for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
             if (names_flag(flag, own[k])) {
@@ -316,11 +317,11 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_glue = {
     .name = "glue",
     .summary = "fine-tune and score a model on GLUE's small tasks, with the mean of their measures",
-    .details =
-        "Runs kiln classify on CoLA, SST-2, MRPC, RTE and STS-B, and prints Matthews' correlation, accuracy, "
-        "F1, accuracy and Spearman's correlation on the development sets, in percent, and their mean. A "
-        "setting changes a flag of kiln classify for all tasks or for one: num_train_epochs=1 "
-        "cola.learning_rate=3e-5. By default runs have batches of 32, a rate of 5e-5 and 4 epochs, SST-2 3.",
+    .details = "Runs kiln classify on CoLA, SST-2, MRPC, RTE and STS-B, and prints Matthews' correlation, "
+               "accuracy, F1, accuracy and Spearman's correlation on the development sets, in percent, and "
+               "their mean. A setting changes a flag of kiln classify for all tasks or for one: "
+               "num_train_epochs=1 cola.learning_rate=3e-5. By default a run has batches of 32, a rate of "
+               "5e-5 and 4 epochs (3 for SST-2).",
     .positional_usage = "[[TASK.]FLAG[=VALUE]...]",
     .max_positional = 100,
     .options = options,

@@ -58,7 +58,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("env_file", AT(env_file), NULL, "FILE",
                       "set the variables in this file (lines NAME=VALUE) on all ranks, after "
                       "~/.deepspeed_env and ./.deepspeed_env"),
-    OPTION_GROUP_ROW("how they are started"),
+    OPTION_GROUP_ROW("how the ranks are started"),
     OPTION_CHOICE_ROW("launcher", AT(launcher), "auto", "auto|openmpi|slurm|pdsh",
                       "use mpirun (openmpi, pdsh) or srun (slurm); auto: srun inside a Slurm job without "
                       "--hostfile, else mpirun"),
@@ -72,19 +72,19 @@ static const struct option options[] = {
      .offset = AT(slurm_job),
      .value_name = "ID",
      .env = "SLURM_JOB_ID",
-     .help = "Slurm job that this runs in"},
+     .help = "Slurm job in which the ranks run"},
     OPTION_STRING_ROW("master_addr", AT(master_addr), "", "HOST", "set MASTER_ADDR for the ranks"),
     OPTION_STRING_ROW("master_port", AT(master_port), "", "N", "set MASTER_PORT for the ranks"),
     OPTION_GROUP_ROW("when something fails"),
     OPTION_INT_ROW("max_restarts", AT(max_restarts), "3", 0, 1e6,
                    "maximum number of restarts without a new checkpoint between them; 0: off"),
-    OPTION_REAL_ROW(
-        "backoff", AT(backoff), "5", 0, 3600,
-        "seconds before the second restart in a row, then twice as long each time; the first is at once"),
+    OPTION_REAL_ROW("backoff", AT(backoff), "5", 0, 3600,
+                    "number of seconds before the second restart in a row; it doubles each time, and the "
+                    "first restart is at once"),
     OPTION_INT_ROW("min_hosts", AT(min_hosts), NULL, 1, 1e6,
-                   "continue without lost hosts as long as N are left; by default wait for all hosts"),
+                   "continue without lost hosts while at least N are left; by default wait for all hosts"),
     OPTION_REAL_ROW("grace", AT(grace), "3", 0, 3600,
-                    "seconds that the other ranks get to end after one has failed"),
+                    "number of seconds that the other ranks get to end after one has failed"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
                     "print the command line and the cores of each rank, and start nothing; --dry_run among "
                     "COMMAND's flags does the same"),
@@ -137,9 +137,8 @@ static struct status find_hosts(struct launch_job *job, const struct launch_args
 {
     bool here = a->hostfile == NULL && a->world_info == NULL;
     if (a->num_ranks > 0 && !here) {
-        return status_error(
-            STATUS_USAGE,
-            "--num_ranks is for this machine alone; with --hostfile give --num_gpus, ranks on each host");
+        return status_error(STATUS_USAGE, "--num_ranks is for this machine alone; with --hostfile give "
+                                          "--num_gpus, the number of ranks on each host");
     }
     if (a->hostfile != NULL) {
         TRY(host_list_read(&job->hosts, a->hostfile));
@@ -153,9 +152,8 @@ static struct status find_hosts(struct launch_job *job, const struct launch_args
     } else {
         int64_t n = a->num_ranks > 0 ? a->num_ranks : a->filter.num_gpus;
         if (n < 1) {
-            return status_error(
-                STATUS_USAGE,
-                "how many ranks? --num_ranks N for this machine, or --hostfile FILE for several");
+            return status_error(STATUS_USAGE, "the number of ranks is missing: give --num_ranks N for this "
+                                              "machine, or --hostfile FILE for several");
         }
         if (a->filter.num_nodes > 1) {
             return status_error(
@@ -318,13 +316,13 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_launch = {
     .name = "launch",
     .summary = "start a command as several ranks on one or many machines, and restart it after failures",
-    .details = "COMMAND is `kiln pretrain ...`, `pretrain ...`, a replaced script (`python "
-               "run_pretraining.py ...`), or a line of mpirun or srun, which is then only supervised.  "
-               "Everything behind its first word belongs to it.\n"
-               "The line of mpirun or srun is printed, then run.  When a rank fails, its number, host, step "
-               "and error are named, and the command starts again with --resume_from_checkpoint where its "
-               "exit code allows it (docs/exit_codes.md).  SIGTERM, SIGINT and SIGUSR1 make all ranks save "
-               "and leave; a second signal ends them at once.",
+    .details =
+        "COMMAND is `kiln pretrain ...`, `pretrain ...`, a replaced script (`python run_pretraining.py "
+        "...`), or a line of mpirun or srun, which is then only supervised.  Everything after its first word "
+        "belongs to it.\nThe line of mpirun or srun is printed, then run.  When a rank fails, its number, "
+        "host, step and error are named, and the command starts again with --resume_from_checkpoint where "
+        "its exit code allows it (docs/exit_codes.md).  SIGTERM, SIGINT and SIGUSR1 make all ranks save and "
+        "leave; a second signal ends them at once.",
     .positional_usage = "COMMAND...",
     .min_positional = 1,
     .max_positional = 100000,

@@ -4,8 +4,8 @@
 #define KILN_CMD_RUN_LOG_FLAGS_H
 
 #define LOG_FREQ_HELP                                                                                        \
-    "steps between lines of log.jsonl; if given, also between lines on standard error, which by default "    \
-    "come every 10 seconds"
+    "number of steps between lines of log.jsonl; if given, also between lines on standard error, which by "  \
+    "default come every 10 seconds"
 
 #define RUN_LOG_ROWS                                                                                         \
     OPTION_STRING_ROW(                                                                                       \
@@ -21,9 +21,9 @@
          .choices = "pt|pt-full|hltv",                                                                       \
          .help = "time the ops of --profile_steps and write a trace for Perfetto or chrome://tracing"},      \
         OPTION_STRING_ROW("profile_steps", AT(profile.steps), "0", "X:Y",                                    \
-                          "the first and the last micro-step to profile, counted from 1 in this run"),       \
+                          "profile micro-steps X to Y, counted from 1 in this run"),                         \
         OPTION_STRING_ROW("tensorboard_logdir", AT(profile.directory), "", "DIR",                            \
-                          "directory of the trace; default: OUTPUT_DIR/profile"),                            \
+                          "write the trace into this directory; default: OUTPUT_DIR/profile"),               \
         {.name = "log_memory_usage",                                                                         \
          .kind = OPTION_BOOL,                                                                                \
          .offset = AT(log_memory_usage),                                                                     \
@@ -33,17 +33,17 @@
          .help = "log the memory in use and its peak with every line of steps; any word but false, no "      \
                  "and 0 is true"},                                                                           \
         OPTION_FLAG_ROW("log_model_inputs", AT(tensor_log.inputs),                                           \
-                        "write the batches of --tensor_logger_max_iterations to files"),                     \
+                        "write the batches of --tensor_logger_max_iterations micro-batches to files"),       \
         OPTION_FLAG_ROW("log_fwd_activations", AT(tensor_log.activations),                                   \
-                        "write the outputs of the model's modules to them"),                                 \
+                        "write the outputs of the model's modules to these files"),                          \
         OPTION_FLAG_ROW("log_bwd_grads", AT(tensor_log.gradients),                                           \
-                        "write the gradients of modules and parameters to them"),                            \
+                        "write the gradients of modules and parameters to these files"),                     \
         OPTION_INT_ROW("tensor_logger_max_iterations", AT(tensor_log.max_iterations), "0", 0, 1e6,           \
                        "number of micro-batches whose tensors are written; 0: off"),                         \
         OPTION_INT_ROW("tensor_logger_start_step", AT(tensor_log.start_step), "1", 1, 1e12,                  \
-                       "the first optimizer step, over both phases, whose tensors are written"),             \
+                       "number of the first optimizer step, over both phases, whose tensors are written"),   \
         OPTION_STRING_ROW("tensor_logger_path", AT(tensor_log.path), NULL, "DIR",                            \
-                          "directory of these files; default: OUTPUT_DIR/tensor_logger"),                    \
+                          "write the tensors into this directory; default: OUTPUT_DIR/tensor_logger"),       \
         OPTION_STRING_ROW(                                                                                   \
             "migration_log", AT(watch.migration_log), NULL, "FILE",                                          \
             "write to this file which kernel computed each op, by dtype and shape; slower on a GPU"),        \
@@ -53,15 +53,15 @@
          .value_name = "N",                                                                                  \
          .choices = "1|2|3",                                                                                 \
          .env = "GPU_MIGRATION_LOG_LEVEL",                                                                   \
-         .help = "what is in it: 1 all, 2 modified and mismatch, 3 mismatch; without --migration_log it "    \
-                 "goes to gpu_migration_logs/gpu_migration_PID.log"},                                        \
+         .help = "choose the entries of the migration log: 1 all, 2 modified and mismatch, 3 mismatch; "     \
+                 "without --migration_log the log goes to gpu_migration_logs/gpu_migration_PID.log"},        \
         {.name = "plain_ops",                                                                                \
          .kind = OPTION_STRING,                                                                              \
          .offset = AT(watch.plain_ops),                                                                      \
          .value_name = "OPS",                                                                                \
          .env = "KILN_PLAIN_OPS",                                                                            \
-         .help = "compute these ops (names with commas between them, or all) by their definition "           \
-                 "instead of the device's kernels: slow; to find the one that makes a difference"},          \
+         .help = "compute these ops (names separated by commas, or all) by their definition instead of the " \
+                 "device's kernels; slow, to find a kernel that makes a difference"},                        \
         OPTION_FLAG_ROW("sync_ops", AT(watch.sync_ops),                                                      \
                         "wait after every op: slower, but a device's error names its op and layer")
 

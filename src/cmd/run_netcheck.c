@@ -82,7 +82,7 @@ static struct status serve(const struct netcheck_args *a)
 static struct status check(const struct netcheck_args *a, const struct host_list *hosts)
 {
     if (hosts->n < 2) {
-        return status_error(STATUS_USAGE, "--hostfile has one host, and there is no pair to test");
+        return status_error(STATUS_USAGE, "--hostfile has one host, so there is no pair to test");
     }
     if (a->dry_run) {
         log_info("%d hosts, %d pairs", hosts->n, hosts->n * (hosts->n - 1));
@@ -112,7 +112,7 @@ static struct status run(const void *args, int n_positional, const char *const *
         return netcheck_probe(a->peers, a->ssh_port);
     }
     if (a->hostfile == NULL) {
-        return status_error(STATUS_USAGE, "which hosts? --hostfile FILE with lines \"HOST slots=N\"");
+        return status_error(STATUS_USAGE, "--hostfile FILE is missing; its lines are \"HOST slots=N\"");
     }
     struct host_list hosts = {0};
     struct status s = host_list_read(&hosts, a->hostfile);

@@ -30,41 +30,43 @@ static const struct option options[] = {
     OPTION_STRING_ROW("config", AT(config_file), NULL, "FILE",
                       "model configuration (JSON, Hugging Face's keys; see configs/)"),
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE", "the same"),
-    OPTION_INT_ROW("world", AT(world), "1", 1, ZERO_MOST_WORLD, "devices that train together"),
+    OPTION_INT_ROW("world", AT(world), "1", 1, ZERO_MOST_WORLD, "number of devices that train together"),
     OPTION_INT_ROW("zero", AT(zero), "0", 0, 99,
-                   "ZeRO's stage: 0, each device has all; 1, moments and fp32 weights are shared out; "
-                   "2, gradients too"),
-    OPTION_STRING_ROW("device", AT(device), "h200", "NAME",
-                      "h200, h100, a100, gaudi1, or cpu: this machine, whose rates are measured"),
+                   "shard training state over devices, by ZeRO's stage. 0: off; 1: moments and fp32 weights; "
+                   "2: gradients too"),
+    OPTION_STRING_ROW(
+        "device", AT(device), "h200", "NAME",
+        "plan for this device: h200, h100, a100, gaudi1, or cpu (this machine, whose rates are measured)"),
     OPTION_GROUP_ROW("a step"),
-    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536, "tokens of every sequence"),
+    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536, "number of tokens in a sequence"),
     OPTION_INT_ROW("max_predictions_per_seq", AT(max_predictions_per_seq), "20", 1, 65536,
-                   "masked positions of a sequence"),
+                   "number of masked positions in a sequence"),
     OPTION_INT_ROW("micro_batch_size", AT(micro_batch_size), "16", 1, 1e6,
-                   "sequences that a device computes at once"),
+                   "number of sequences that a device computes at once"),
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "0", 0, 1e9,
-                   "sequences of a device in a step; 0: one micro-batch"),
+                   "number of sequences per device in a step; 0: off, one micro-batch"),
     OPTION_INT_ROW("global_batch_size", AT(global_batch_size), "0", 0, 1e9,
-                   "sequences of all devices in a step, in place of --train_batch_size"),
-    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "lamb", OPTIMIZER_ALL_NAMES, "the update of weights"),
+                   "number of sequences of all devices in a step, instead of --train_batch_size; 0: off"),
+    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "lamb", OPTIMIZER_ALL_NAMES,
+                      "update weights with this optimizer"),
     PRECISION_ROWS,
     OPTION_FLAG_ROW("checkpoint_activations", AT(recompute),
                     "keep the activations of few layers and recompute the others in backward"),
     OPTION_INT_ROW("checkpoint_activations_interval", AT(interval), "0", 0, 1e6,
                    "number of layers that are recomputed together; 0: the square root of the number of "
                    "layers"),
-    OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint), "nothing is saved"),
-    OPTION_GROUP_ROW("what is known of the device, in place of what kiln knows"),
-    OPTION_REAL_ROW("memory_gb", AT(memory_gb), "0", 0, 1e9, "its memory, in GB of 1e9 bytes"),
+    OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint), "save no checkpoints"),
+    OPTION_GROUP_ROW("the device, instead of what kiln knows about it; 0: off"),
+    OPTION_REAL_ROW("memory_gb", AT(memory_gb), "0", 0, 1e9, "memory in GB of 1e9 bytes"),
     OPTION_REAL_ROW("products_tflops", AT(products_tflops), "0", 0, 1e9,
-                    "rate of its matrix products, not of h200 and h100, whose kernels are known"),
+                    "rate of matrix products in TFLOP/s; not for h200 and h100, whose kernels are known"),
     OPTION_REAL_ROW("copy_gb_s", AT(copy_gb_s), "0", 0, 1e9,
-                    "rate of its memory, read and written; together with --products_tflops"),
+                    "rate of memory in GB/s, bytes read plus bytes written; needs --products_tflops"),
     OPTION_REAL_ROW("link_gb_s", AT(link_gb_s), "0", 0, 1e9,
-                    "what a device sends and receives at once, in a node and between nodes"),
+                    "rate of the links in GB/s each way, in a node and between nodes"),
     OPTION_GROUP_ROW("output"),
     OPTION_FLAG_ROW("json", AT(json), "print one JSON object: bytes, FLOPs and seconds"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run), "predict no times, so that nothing is measured either"),
+    OPTION_FLAG_ROW("dry_run", AT(dry_run), "predict no times, and measure nothing"),
     {0},
 };
 
@@ -77,19 +79,17 @@ static struct status check(const struct plan_args *a)
     if (a->zero == ZERO_STAGES) {
         return status_error(
             STATUS_UNAVAILABLE,
-            "--zero 3 is not offered: kiln keeps all weights on each device; 2 shares out all else");
+            "--zero 3 is not supported: kiln keeps all weights on each device; stage 2 shards all else");
     }
     if (a->zero > ZERO_STAGES) {
-        return status_error(STATUS_USAGE, "--zero is %lld, but ZeRO has the stages 0, 1 and 2 here",
-                            (long long)a->zero);
+        return status_error(STATUS_USAGE, "--zero is %lld, but must be 0, 1 or 2", (long long)a->zero);
     }
     if (a->train_batch_size > 0 && a->global_batch_size > 0) {
-        return status_error(STATUS_USAGE,
-                            "--train_batch_size is of a device, --global_batch_size of all: give one of "
-                            "them");
+        return status_error(STATUS_USAGE, "--train_batch_size counts the sequences of one device, "
+                                          "--global_batch_size of all devices: give one of them");
     }
     if ((a->products_tflops > 0) != (a->copy_gb_s > 0)) {
-        return status_error(STATUS_USAGE, "--products_tflops and --copy_gb_s go together");
+        return status_error(STATUS_USAGE, "--products_tflops and --copy_gb_s need each other: give both");
     }
     if (a->max_predictions_per_seq > a->max_seq_length) {
         return status_error(STATUS_USAGE,
@@ -330,11 +330,11 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_plan = {
     .name = "plan",
     .summary = "estimate memory, traffic and time of a model on machines you do not have",
-    .details = "Needs no data and runs nothing.  Bytes are those of the plan that `kiln pretrain` "
-               "allocates; ZeRO's stages leave out what other devices hold.  The time of a step is "
-               "predicted by a roofline: each op takes as long as its FLOPs or its bytes at the "
-               "device's rates.  Then follows a table for 1 to 128 devices, with published figures of "
-               "the same model.  Ends with 71 if the model does not fit, and says where it would.",
+    .details = "Needs no data and runs nothing.  Bytes come from the plan that `kiln pretrain` allocates; "
+               "ZeRO's stages leave out what other devices hold.  A roofline predicts the time of a step: "
+               "each op takes as long as its FLOPs or its bytes at the device's rates.  Then follows a table "
+               "for 1 to 128 devices, with published figures of the same model.  Ends with exit code 71 if "
+               "the model does not fit, and says with what it would.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct plan_args),

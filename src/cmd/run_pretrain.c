@@ -34,7 +34,8 @@ static const struct option options[] = {
     OPTION_REQUIRED_ROW(
         "config_file", AT(config_file), "FILE",
         "model configuration (JSON, Hugging Face's keys), or the name of one in configs/, such as mini"),
-    OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", "where checkpoints and log.jsonl are written"),
+    OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR",
+                        "write checkpoints and log.jsonl into this directory"),
     OPTION_STRING_ROW("init_checkpoint", AT(init_checkpoint), NULL, "PATH",
                       "start at step 0 from the weights of this model or checkpoint: kiln's, a "
                       "directory as `transformers` writes it, a file of PyTorch, or the prefix of a "
@@ -50,20 +51,20 @@ static const struct option options[] = {
      .offset = BERT(enable_packed_data_mode),
      .default_text = "True",
      .value_name = "BOOL",
-     .help = "whether .hdf5 files may be packed; whether they are is read from them"},
+     .help = "allow packed .hdf5 files; the files say whether they are packed"},
     OPTION_GROUP_ROW("training"),
     OPTION_CHOICE_ROW("recipe", OWN(recipe), NULL, PRETRAIN_RECIPES,
-                      "set flags that go together, and print them; flags on the command line stay: "
-                      "docs/howto/train_your_own.md"),
+                      "set flags that go together, and print them; flags on the command line take precedence "
+                      "(docs/howto/train_your_own.md)"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
-                   "longest sequence in tokens, [CLS] and [SEP] included"),
+                   "maximum number of tokens in a sequence, [CLS] and [SEP] included"),
     OPTION_STRING_ROW("length_schedule", AT(length_schedule), NULL, "N:SHARE,...",
                       "let the sequences of a token store grow within the run, as "
                       "128:0.7,256:0.2,512:0.1 (Devlin et al. 2018, arXiv:1810.04805, appendix A.2, "
                       "train 0.9 of the steps on 128 tokens); batches keep their number of tokens, and "
                       "the last length is --max_seq_length"),
     OPTION_INT_ROW("max_predictions_per_seq", BERT(max_predictions_per_seq), "20", 1, 65536,
-                   "number of masked positions in a sequence, at most"),
+                   "maximum number of masked positions in a sequence"),
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9,
                    "number of sequences in an optimizer step, per rank"),
     OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,
@@ -80,20 +81,19 @@ static const struct option options[] = {
     OPTION_INT_ROW("steps_this_run", AT(steps_this_run), "-1", -1, 1e12,
                    "stop after step N of the phase; -1: after --max_steps"),
     OPTION_REAL_ROW("total_training_time", AT(total_training_time), "0", 0, 1e9,
-                    "number of seconds of the whole run, in place of --max_steps: schedules follow the "
-                    "clock, and the rate reaches 0 at its end; a resumed run has the seconds that are "
-                    "left (Izsak et al. 2021, arXiv:2104.07705); 0: off"),
+                    "number of seconds for the whole run, instead of --max_steps: schedules follow the "
+                    "clock, and the rate reaches 0 at its end; a resumed run has the seconds that are left "
+                    "(Izsak et al. 2021, arXiv:2104.07705); 0: off"),
     OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,
                     "learning rate at the end of the warm-up"),
     OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.01", 0, 1,
                     "fraction of max_steps in which the learning rate rises from 0"),
     OPTION_INT_ROW(
         "warmup_tokens", AT(warmup_tokens), "0", 0, 1e15,
-        "number of tokens in which the learning rate rises from 0, in place of --warmup_proportion; 0: "
-        "off"),
+        "number of tokens in which the learning rate rises from 0, instead of --warmup_proportion; 0: off"),
     OPTION_CHOICE_ROW("lr_schedule", AT(schedule), "poly", "poly|poly_constant|linear|constant",
-                      "after the warm-up: poly (1 - p)^degree, poly_constant with a constant part "
-                      "before that of what is left, linear to 0, or constant"),
+                      "choose the rate after the warm-up. poly: (1 - p)^degree; poly_constant: constant for "
+                      "--constant_proportion, then poly; linear: to 0; constant"),
     OPTION_REAL_ROW("scheduler_degree", AT(scheduler_degree), "0.5", 0, 10,
                     "degree of the poly schedules; 1 with --deepspeed"),
     OPTION_REAL_ROW("constant_proportion", AT(constant_proportion), "0", 0, 1,
@@ -101,7 +101,7 @@ static const struct option options[] = {
     OPTION_MEANS_ROW("use_lr_scheduler", AT(schedule), "poly_constant",
                      "the same as --lr_schedule poly_constant"),
     OPTION_CHOICE_ROW("optimizer", AT(optimizer), "lamb", OPTIMIZER_ALL_NAMES,
-                      "how weights are updated; names of the replaced scripts are understood"),
+                      "update weights with this optimizer; names of the replaced scripts work too"),
     OPTION_REAL_ROW("weight_decay", AT(weight_decay), "0.01", 0, 10,
                     "weight decay of matrices and embeddings; biases and LayerNorms have none"),
     OPTION_REAL_ROW("max_grad_norm", AT(max_grad_norm), "1.0", 0, 1e9,
@@ -109,25 +109,24 @@ static const struct option options[] = {
     OPTION_REAL_ROW("adam_beta1", AT(beta1), "0.9", 0, 0.999999, "decay of the first moment"),
     OPTION_REAL_ROW("adam_beta2", AT(beta2), "0.999", 0, 0.999999, "decay of the second moment"),
     OPTION_PAIR_ROW("betas", AT(beta1), 0, 0.999999, "the same as --adam_beta1 and --adam_beta2"),
-    OPTION_REAL_ROW("adam_eps", AT(eps), "1e-6", 1e-30, 1, "added to the square root of the second moment"),
+    OPTION_REAL_ROW("adam_eps", AT(eps), "1e-6", 1e-30, 1,
+                    "add this to the square root of the second moment"),
     OPTION_CHOICE_ROW(
         "loss_norm", AT(loss_norm), "global", "global|micro",
         "divide losses by the counts of the global batch, or take the mean of each micro-batch's mean"),
     OPTION_RANGE_ROW(
         "mask_rate", BERT(mask_rate), "0.15", 0, 1,
-        "fraction of the tokens of a token store that is predicted; 0.3:0.15 moves on a line from one "
-        "to the other over the run (Ankner et al. 2024, arXiv:2305.15096), and held-out text has the "
-        "last"),
+        "fraction of the tokens of a token store that is predicted; 0.3:0.15 moves on a line from one to the "
+        "other over the run (Ankner et al. 2024, arXiv:2305.15096), and held-out text uses the last"),
     OPTION_RANGE_ROW("masked_lm_prob", BERT(mask_rate), "0.15", 0, 1, "the same as --mask_rate"),
     OPTION_REAL_ROW(
         "mask_keep_rate", BERT(mask_keep_rate), "0.1", 0, 0.9,
-        "fraction of the predicted tokens that stays as it is; a tenth becomes random ones, the rest "
-        "[MASK] (Devlin et al. 2018, arXiv:1810.04805; Wettig et al. 2023, arXiv:2202.08005, compare "
-        "others)"),
+        "fraction of the predicted tokens that stay unchanged; a tenth become random tokens, the rest [MASK] "
+        "(Devlin et al. 2018, arXiv:1810.04805; Wettig et al. 2023, arXiv:2202.08005, compare others)"),
     OPTION_FLAG_ROW(
         "even_masks", BERT(even_masks),
-        "let tokens take turns over the epochs, so that each is predicted about once in 1 / rate of "
-        "them, in place of new draws (after Zheng et al. 2020, arXiv:2010.06040); needs a token store"),
+        "let tokens take turns over the epochs, so that each is predicted about once in 1 / rate epochs, "
+        "instead of new draws (after Zheng et al. 2020, arXiv:2010.06040); needs a token store"),
     OPTION_FLAG_ROW("whole_word_masks", BERT(whole_word_masks),
                     "mask all pieces of a word, or none of them; needs a token store"),
     OPTION_FLAG_ROW("no_nsp", BERT(no_nsp),
@@ -139,19 +138,19 @@ static const struct option options[] = {
         "not as random numbers, and train them without weight decay: short runs learn to use positions "
         "sooner"),
     OPTION_FLAG_ROW("shifted_positions", BERT(shifted_positions),
-                    "begin every second sequence at a random position instead of 0, so that positions "
-                    "behind --max_seq_length are trained too, and longer text can be read later (Kiyono "
-                    "et al. 2021, arXiv:2109.05644); needs a token store"),
-    OPTION_FLAG_ROW("positional_heads", BERT(positional_heads),
-                    "let a new model's attention heads begin by looking at the tokens at distance -1, "
-                    "1, -2, 2 and so on (positional heads, Voita et al. 2019, arXiv:1905.09418), not "
-                    "anywhere; needs --sinusoidal_positions"),
+                    "begin every second sequence at a random position instead of 0, so that positions beyond "
+                    "--max_seq_length are trained too, and the model can read longer text later (Kiyono et "
+                    "al. 2021, arXiv:2109.05644); needs a token store"),
+    OPTION_FLAG_ROW(
+        "positional_heads", BERT(positional_heads),
+        "begin a new model's attention heads with attention to the tokens at distance -1, 1, -2, 2 and so on "
+        "(positional heads, Voita et al. 2019, arXiv:1905.09418); needs --sinusoidal_positions"),
     OPTION_FLAG_ROW("ppmi_embeddings", AT(ppmi_embeddings),
-                    "begin a new model's word embeddings as vectors of what stands beside each word in "
-                    "the token store, by singular values of positive pointwise mutual information (Levy "
-                    "& Goldberg 2014), not as random numbers; takes seconds of --total_training_time"),
+                    "begin a new model's word embeddings as vectors of each word's neighbours in the token "
+                    "store, by singular values of positive pointwise mutual information (Levy & Goldberg "
+                    "2014), not as random numbers; takes seconds of --total_training_time"),
     OPTION_REAL_ROW("short_seq_prob", BERT(short_seq_prob), "0.1", 0, 1,
-                    "fraction of the sequences that is cut to a random length"),
+                    "fraction of sequences to cut to a random length"),
     OPTION_FLAG_ROW("megatron_order", GPT(megatron_order),
                     "take a decoder's samples in the order of Megatron-LM's index files, which follows "
                     "from --seed and --max_steps"),
@@ -170,7 +169,7 @@ static const struct option options[] = {
                    "number of layers that are recomputed together; 0: the square root of the number of "
                    "layers"),
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
-                      "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
+                      "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),
     OPTION_GROUP_ROW("with DeepSpeed's JSON"),
     OPTION_FLAG_ROW(
         "deepspeed", OWN(deepspeed),
@@ -181,12 +180,13 @@ static const struct option options[] = {
     OPTION_STRING_ROW("deepscale_config", AT(deepspeed_config), NULL, "FILE",
                       "the old name of --deepspeed_config"),
     OPTION_FLAG_ROW("use_ds_lamb_bias_correction", AT(use_ds_lamb_bias_correction),
-                    "with --optimizer nvlamb_exp only"),
+                    "correct the bias of the moments in the learning rate; needs --optimizer nvlamb_exp"),
     OPTION_GROUP_ROW("phases, checkpoints and resumption"),
-    OPTION_FLAG_ROW("phase2", AT(phase2),
-                    "phase 2: steps, schedule and optimizer counter restart; weights and moments are "
-                    "kept"),
-    OPTION_INT_ROW("phase1_end_step", AT(phase1_end_step), "7038", 0, 1e12, "the last step of phase 1"),
+    OPTION_FLAG_ROW(
+        "phase2", AT(phase2),
+        "train phase 2: steps, schedule and optimizer counter restart; weights and moments are kept"),
+    OPTION_INT_ROW("phase1_end_step", AT(phase1_end_step), "7038", 0, 1e12,
+                   "number of the last step of phase 1"),
     OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
                     "resume from the newest valid checkpoint of --output_dir: kiln's, with the same "
                     "bits, or another program's"),
@@ -195,13 +195,13 @@ static const struct option options[] = {
     OPTION_INT_ROW("resume_step", AT(resume_step), "-1", -1, 1e12,
                    "resume from ckpt_N instead of the newest; -1: the newest"),
     OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "100", 0, 1e12,
-                   "steps between checkpoints; 0: only at the end"),
+                   "number of steps between checkpoints; 0: off, only at the end"),
     OPTION_INT_ROW("keep_checkpoints", AT(keep_checkpoints), "3", 0, 1e6,
-                   "keep the last N and every end of a phase; 0: all"),
-    OPTION_INT_ROW("average_last", AT(average_last), "0", 0, 1e6,
-                   "save the mean of the weights of the last N checkpoints beside each as the model "
-                   "average_STEP, which every command reads, and evaluate the last (Kaddour 2022, "
-                   "arXiv:2209.14981); 0: off"),
+                   "keep the last N checkpoints, and every end of a phase; 0: off, keep all"),
+    OPTION_INT_ROW(
+        "average_last", AT(average_last), "0", 0, 1e6,
+        "save, beside each checkpoint, the mean of the weights of the last N as the model average_STEP, "
+        "which every command reads, and evaluate the last mean (Kaddour 2022, arXiv:2209.14981); 0: off"),
     OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint), "write no checkpoints"),
     OPTION_GROUP_ROW("logs and evaluation"),
     OPTION_INT_ROW("eval_steps", AT(eval_steps), "500", 0, 1e12,
@@ -214,7 +214,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
                     "do not show a live line on a terminal"),
     OPTION_FLAG_ROW("dry_run", AT(dry_run),
-                    "check everything, print the planned work and memory, write nothing"),
+                    "check everything, print the planned work and memory, and write nothing"),
     HEALTH_ROWS,
     RANK_ROWS(AT(ranks)),
     {.name = "use_zero_optimizer",
@@ -224,9 +224,8 @@ static const struct option options[] = {
      .value_name = "BOOL",
      .help = "the same as --zero_stage 1"},
     OPTION_FLAG_ROW("balance_tokens", AT(balance_tokens),
-                    "deal the sequences of a step out to the ranks by length, so that each has as many "
-                    "and nearly as many tokens; the same sequences, sums in another order; needs a "
-                    "token store"),
+                    "deal the sequences of a step out to the ranks by length, so that all have as many "
+                    "sequences and nearly as many tokens; sums take another order; needs a token store"),
     OPTION_GROUP_ROW("one rank of many, without the others"),
     OPTION_INT_ROW("emulate_world", AT(emulation.world), "0", 0, 4096,
                    "run as one rank of N at the given --zero_stage: its memory and its work, on samples "
@@ -235,8 +234,8 @@ static const struct option options[] = {
     OPTION_INT_ROW("distributed_emulation_rank", AT(emulation.rank), "-1", -1, 4095,
                    "number of the rank that --emulate_world runs as; -1: the first"),
     OPTION_STRING_ROW("emulate_links", AT(emulation.links), "cpu", "NAME",
-                      "the machine whose links join the ranks, for the predicted time of the exchange: "
-                      "h200, h100, a100, gaudi1, or cpu: 10 Gb/s"),
+                      "predict the time of the exchange over the links of this machine: h200, h100, a100, "
+                      "gaudi1, or cpu (10 Gb/s)"),
     REPLACED_FLAG_ROWS,
     OPTION_IGNORED_ROW("do_train", "training is what this command does"),
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "--config_file says what the model is"),
@@ -302,7 +301,8 @@ static struct status refuse_bert_flags(const struct pretrain_args *a, const char
                                         "positional_heads"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (option_was_given(&command_pretrain, a, names[i])) {
-            return status_error(STATUS_USAGE, "--%s is of BERT, but --config_file %s is of a %s model",
+            return status_error(STATUS_USAGE,
+                                "--%s needs a BERT model, but --config_file %s describes a %s model",
                                 names[i], a->run.config_file, family);
         }
     }
@@ -329,9 +329,10 @@ static struct status find_kind(struct pretrain_args *a)
     }
     if (a->run.kind == &bert_pretrain) {
         return a->gpt.megatron_order
-                   ? status_error(STATUS_USAGE,
-                                  "--megatron_order is of decoders, but --config_file %s is of a %s model",
-                                  a->run.config_file, family->name)
+                   ? status_error(
+                         STATUS_USAGE,
+                         "--megatron_order needs a decoder, but --config_file %s describes a %s model",
+                         a->run.config_file, family->name)
                    : status_ok();
     }
     a->run.own = &a->gpt;

@@ -27,7 +27,7 @@ static struct status check_names(const struct model_dir *m, enum model_task task
         const char *name = params.params[i].name;
         if (model_files_find(&m->files, name, false) == NULL &&
             model_files_find(&m->files, name, true) == NULL) {
-            s = status_error(STATUS_DATA, "%s holds a %s, which lacks %s of the %s that is wanted here",
+            s = status_error(STATUS_DATA, "%s holds a %s, which lacks %s of the %s that this command needs",
                              m->path, m->family->class_of(m->task), name, m->family->class_of(task));
         }
     }

@@ -16,13 +16,14 @@ struct session_flags {
         OPTION_STRING_ROW("init_checkpoint", (at) + offsetof(struct session_flags, model), NULL, "PATH",     \
                           "the same as --model"),                                                            \
         OPTION_STRING_ROW("vocab_file", (at) + offsetof(struct session_flags, vocab_file), NULL, "FILE",     \
-                          "vocabulary of a model that has none of its own, or an empty one"),                \
-        OPTION_CHOICE_ROW("device", (at) + offsetof(struct session_flags, device), "auto", "auto|cpu|cuda",  \
-                          "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"), \
+                          "read the vocabulary from this file, for a model that has none or an empty one"),  \
+        OPTION_CHOICE_ROW(                                                                                   \
+            "device", (at) + offsetof(struct session_flags, device), "auto", "auto|cpu|cuda",                \
+            "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),          \
         OPTION_CHOICE_ROW("dtype", (at) + offsetof(struct session_flags, dtype), "fp32", "fp32|bf16|fp16",   \
-                          "number format; fp16 only on cuda"),                                               \
+                          "compute in this number format; fp16 only on cuda"),                               \
         OPTION_FLAG_ROW("dry_run", (at) + offsetof(struct session_flags, dry_run),                           \
-                        "check the model and say what it needs, read no text")
+                        "check the model, print what it needs, and read no text")
 
 /* session_open as the flags say. */
 struct status session_flags_open(struct session *s, const struct session_flags *f, enum answer answer);

@@ -23,12 +23,12 @@ static const struct option options[] = {
     OPTION_STRING_ROW("merge_file", offsetof(struct tokenize_args, merge_file), NULL, "FILE",
                       "merges.txt of a byte-level BPE, whose --vocab_file is vocab.json"),
     OPTION_FLAG_ROW("do_lower_case", offsetof(struct tokenize_args, do_lower_case),
-                    "lower case and strip accents: for the vocabulary of an uncased model"),
+                    "lower-case text and strip accents, for the vocabulary of an uncased model"),
     OPTION_FLAG_ROW(
         "parse_special_tokens", offsetof(struct tokenize_args, parse_special_tokens),
-        "read \"[SEP]\" and other special tokens that a text spells as such; by default a text is text"),
+        "read \"[SEP]\" and the like in a text as special tokens; by default they are plain text"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct tokenize_args, dry_run),
-                    "check the vocabulary, say what would be done, and read nothing"),
+                    "check the vocabulary, print what would be done, and read no text"),
     {0},
 };
 
@@ -134,8 +134,8 @@ const struct command command_tokenize = {
     .name = "tokenize",
     .summary = "turn lines of text into lines of token ids",
     .details = "Reads lines of text from standard input and writes the ids of each as a line, separated by "
-               "spaces, without special tokens. The ids are those of Hugging Face's BertTokenizerFast, or of "
-               "GPT2TokenizerFast and BloomTokenizerFast; text such as [SEP] is text, unless "
+               "spaces, without special tokens. Hugging Face's BertTokenizerFast, GPT2TokenizerFast and "
+               "BloomTokenizerFast give the same ids. Text such as [SEP] is plain text, unless "
                "--parse_special_tokens is given. A line that is not UTF-8 is an error.",
     .positional_usage = "",
     .options = options,

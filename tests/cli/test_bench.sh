@@ -45,7 +45,7 @@ expect 0 "" "$kiln" bench --predict h200 --model large --task squad --train_batc
 predicts answers 1780 2180
 expect 0 "of an H200's (datasheets)" "$kiln" bench --predict h100 --model large --train_batch_size 256 --autocast
 predicts step 1500 1850
-expect 64 "this machine is measured" "$kiln" bench --predict cpu --model tiny
+expect 64 "--predict cpu: leave --predict out" "$kiln" bench --predict cpu --model tiny
 expect 64 '--predict: kiln does not know the device "abacus", only h200' "$kiln" bench --predict abacus
 expect 64 "is more than --max_seq_length 32" "$kiln" bench --model tiny --max_seq_length 32 --min_seq_length 64
 expect 0 "tiny: s64 B4" "$kiln" bench --model tiny --max_seq_length 64 --min_seq_length 16 --train_batch_size 4 --steps 1

@@ -44,9 +44,9 @@ expect 0 "wrote averaged" "$kiln" convert --model alone/global_step7 --config_fi
 expect 0 "wrote averaged" "$kiln" convert --model gpt2_tp2/global_step7 --output_dir averaged
 
 # What cannot be.
-expect 64 "--tp goes with --format megatron_deepspeed" "$kiln" convert --to gguf --tp 2 --model gpt2 --output_dir x
+expect 64 "--tp needs --format megatron_deepspeed" "$kiln" convert --to gguf --tp 2 --model gpt2 --output_dir x
 expect 64 "--tp 3 does not divide the 4 heads" "$kiln" convert --to megatron_deepspeed --tp 3 --model gpt2 --output_dir x
-expect 64 "--type f16 goes with --format gguf" "$kiln" convert --to llmc --type f16 --model gpt2 --output_dir x
+expect 64 "--type f16 needs --format gguf" "$kiln" convert --to llmc --type f16 --model gpt2 --output_dir x
 expect 69 "BLOOM for llm.c" "$kiln" convert --to llmc --model bloom --output_dir x
 [ ! -e x ] || fail "an error left something"
 echo "test_convert_decoder_files: there and back"

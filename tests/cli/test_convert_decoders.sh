@@ -40,7 +40,7 @@ convert gguf cut cut_again
 cmp cut_again/model.gguf gpt2.gguf/model.gguf || fail "GGUF there and back"
 
 # What cannot be.
-expect 64 "--type bf16 goes with --format gguf or llmc" "$kiln" convert --to pt --type bf16 --model gpt2 --output_dir x
+expect 64 "--type bf16 needs --format gguf or llmc" "$kiln" convert --to pt --type bf16 --model gpt2 --output_dir x
 expect 69 "kiln does not write models of the kind BERT in GGUF" "$kiln" convert --to gguf --model pretraining_bin --output_dir x
 expect 69 "kiln does not write models of the kind GPT-2 for PyTorch's scripts" "$kiln" convert --to pt --model gpt2 --output_dir x
 expect 0 "would write x" "$kiln" convert --to gguf --model gpt2 --output_dir x --dry_run
@@ -49,5 +49,5 @@ expect 74 "File too large" bash -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' _ "$ki
 
 # A directory with something else is not replaced.
 cp -r gpt2 other
-expect 64 "no part of a model" "$kiln" convert --to gguf --model gpt2 --output_dir other
+expect 64 "not part of a model" "$kiln" convert --to gguf --model gpt2 --output_dir other
 echo "test_convert_decoders: there and back"

@@ -25,14 +25,14 @@ rm -r download
 # flags
 expect 64 "name a source" fetch
 expect 64 "there is no source 'wikipidia', only wikipedia, google, squad, oscar" fetch wikipidia
-expect 64 "no file of these sources is called 'x*'" fetch squad --only 'x*'
+expect 64 "no file of these sources matches 'x*'" fetch squad --only 'x*'
 expect 64 "begins neither with http:// nor with https://" fetch --url file:///etc/passwd
 expect 64 "begins neither with http:// nor with https://" fetch --url ftp://host/file
 expect 64 "begins neither with http:// nor with https://" fetch squad --mirror /mnt/mirror
 expect 64 "does not end with a valid file name" fetch --url http://host/
 expect 64 "does not end with a valid file name" fetch --url http://host/a/..
 expect 64 "is not a checksum" fetch --url http://host/file --md5 12
-expect 64 "are of a --url" fetch squad --md5 981b29407e0affa3b1b156f72073b945
+expect 64 "need a --url" fetch squad --md5 981b29407e0affa3b1b156f72073b945
 expect 64 "'../en' is not a language code" fetch wikipedia --language ../en
 echo '<html>' >page
 expect 65 "is not an MD5 or SHA-256" fetch squad --sums page --dry-run

@@ -82,7 +82,7 @@ expect 0 "mean" glue --data_dir "$dir/names" --output_dir "$dir/named" --tasks r
 expect 64 'the tasks are cola, sst-2, mrpc, rte, sts-b' glue --output_dir "$dir/wrong" --tasks cola,qqp
 expect 64 'has cola twice' glue --output_dir "$dir/wrong" --tasks cola,cola
 expect 64 'unknown flag --max_stps' glue --output_dir "$dir/wrong" sts-b.max_stps=2
-expect 64 'is for no task' glue --output_dir "$dir/wrong" qqp.max_steps=2
+expect 64 'names no task' glue --output_dir "$dir/wrong" qqp.max_steps=2
 expect 64 'kiln glue sets seed itself' glue --output_dir "$dir/wrong" seed=2
 bad() { # TEXT TASK FILE LINE: the error if the file has this line too
     echo -e "$4" >>"$dir/data/$3"

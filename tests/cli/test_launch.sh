@@ -82,10 +82,10 @@ line "-H w.1.foo.net:8,w.2.foo.net:8" "${dry[@]}" --hostfile long pretrain "${fl
 line "--mca orte_keep_fqdn_hostnames 1" "${dry[@]}" --hostfile long pretrain "${flags[@]}"
 
 # what is wrong is said before anything starts
-expect 64 "how many ranks?" "${launch[@]}" pretrain "${flags[@]}"
+expect 64 "the number of ranks is missing" "${launch[@]}" pretrain "${flags[@]}"
 expect 64 "needs COMMAND..." "${launch[@]}" --num_ranks 2
 expect 64 "kiln pretrain: unknown flag --no_such" "${launch[@]}" --num_ranks 2 pretrain "${flags[@]}" --no_such
-expect 64 "none of the scripts" "${launch[@]}" --num_ranks 2 python train.py
+expect 64 "is not one of the scripts" "${launch[@]}" --num_ranks 2 python train.py
 expect 64 "--num_nodes is 2, but without --hostfile" "${launch[@]}" --num_nodes 2 --num_gpus 8 pretrain "${flags[@]}"
 expect 65 "--hostfile: cannot open none" "${launch[@]}" --hostfile none pretrain "${flags[@]}"
 expect 64 "--include names the host 'h3'" "${launch[@]}" --hostfile hosts --include h3 pretrain "${flags[@]}"

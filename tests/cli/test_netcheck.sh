@@ -39,7 +39,7 @@ expect 64 "is not a host" "${check[@]}"
 [ ! -e bad ] || fail "a name was run"
 printf 'localhost slots=2\n127.0.0.1 slots=2\n' >hosts
 expect 69 "localhost: there is no interface none0" "${check[@]}" --interface none0
-expect 64 "which hosts?" "$kiln" netcheck
+expect 64 "--hostfile FILE is missing" "$kiln" netcheck
 echo 'localhost slots=2' >hosts
 expect 64 "there is no pair to test" "${check[@]}"
 

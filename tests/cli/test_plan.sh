@@ -87,7 +87,7 @@ expect 0 "h200" plan --config "$configs/bert_large.json" --fp8
 tiny=(plan --config "$configs/bert_tiny.json")
 expect 64 '--device: kiln does not know the device "tpu", only h200, h100, a100, gaudi1, cpu' "${tiny[@]}" --device tpu
 expect 64 "--world is 0" "${tiny[@]}" --world 0
-expect 69 "--zero 3 is not offered" "${tiny[@]}" --zero 3
+expect 69 "--zero 3 is not supported" "${tiny[@]}" --zero 3
 expect 64 "--zero is 4" "${tiny[@]}" --zero 4
 expect 64 "--config is missing" plan
 expect 65 "none.json" plan --config "$dir/none.json"
@@ -96,7 +96,7 @@ expect 64 "--global_batch_size 48 cannot be divided into micro-batches of 16 on 
     --world 2
 expect 64 "add --autocast" "${tiny[@]}" --device gaudi1
 expect 64 "gaudi1 does not compute in fp16" "${tiny[@]}" --device gaudi1 --fp16
-expect 64 "--products_tflops and --copy_gb_s go together" "${tiny[@]}" --device cpu --copy_gb_s 10
+expect 64 "--products_tflops and --copy_gb_s need each other" "${tiny[@]}" --device cpu --copy_gb_s 10
 expect 64 "--max_seq_length 1024 is more than the 512 positions" "${tiny[@]}" --max_seq_length 1024
 expect 64 "is more than --max_seq_length 8" "${tiny[@]}" --max_seq_length 8
 

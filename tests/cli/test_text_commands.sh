@@ -70,6 +70,6 @@ echo "The cats sat, <|endoftext|>" | "$kiln" tokenize --vocab_file bpe/vocab.jso
 "$kiln" vocab --input corpus --kind bpe --pattern bloom --vocab_file bpe/v.json --merge_file bpe/m.txt --vocab_size 280 2>err ||
     fail "vocab of bloom: $(cat err)"
 grep -q 'Isolated' bpe/tokenizer.json || fail "tokenizer.json has BLOOM's pattern"
-expect 64 'does not go with --kind bpe' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/v.json --do_lower_case
-expect 64 'written over' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/merges.txt
+expect 64 'cannot be combined with --kind bpe' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/v.json --do_lower_case
+expect 64 'overwritten' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/merges.txt
 expect 64 'ask for at least 257' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/v.json --vocab_size 200

@@ -154,6 +154,9 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("megatron_order", GPT(megatron_order),
                     "take a decoder's samples in the order of Megatron-LM's index files, which follows "
                     "from --seed and --max_steps"),
+    OPTION_STRING_ROW("data_cache_path", GPT(data_cache_path), NULL, "DIR",
+                      "with --megatron_order, read Megatron-LM's index files in this directory, and write "
+                      "those that are missing"),
     OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),
                     "take samples in the order in which they lie in the store or in their file"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of weights, data order, masks and dropout"),
@@ -318,6 +321,10 @@ static struct status find_kind(struct pretrain_args *a)
     json_t *root;
     a->run.kind = &bert_pretrain;
     a->run.own = &a->bert;
+    if (a->gpt.data_cache_path != NULL && !a->gpt.megatron_order) {
+        return status_error(STATUS_USAGE,
+                            "--data_cache_path needs --megatron_order: other orders have no files");
+    }
     if (a->run.config_file == NULL ||
         failed(model_family_read_config(&family, &config, &root, a->run.config_file))) {
         return status_ok(); /* what is wrong with it is said where it is read */

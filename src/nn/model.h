@@ -186,7 +186,7 @@ struct model {
     int64_t n_layers, hidden_size, n_heads;
     int64_t max_length;        /* tokens of the longest sequence */
     int64_t feed_forward_size; /* the widest of a layer's products */
-    int n_factors;             /* factors of a layer's products that have histories in fp8 */
+    int n_factors;             /* factors of a layer's products that have histories in fp8; 0: no fp8 */
     /* of its layers, for messages, where a family has several: "pre-LN"; NULL: the usual one */
     const char *form;
     bool hands_on_more; /* layers pass on more than outputs, so one stage must run all of them */

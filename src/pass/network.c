@@ -14,6 +14,10 @@ static enum fp8_factors fp8_factors_of(const struct network_config *c)
 static struct status check_fp8(const struct network_config *c)
 {
     int64_t h = c->model->hidden_size, f = c->model->feed_forward_size;
+    if (c->precision.fp8 && c->model->n_factors == 0) {
+        return status_error(STATUS_USAGE, "a %s model is not computed in fp8: leave out --fp8",
+                            c->model->type->name);
+    }
     if (c->precision.fp8 && (h % OPS_FP8_MULTIPLE != 0 || f % OPS_FP8_MULTIPLE != 0)) {
         return status_error(STATUS_USAGE,
                             "products in fp8 need dims that are multiples of %d, but hidden_size is %lld and "

@@ -20,6 +20,8 @@ for precision in "" --autocast --fp8; do
         "$dir/out" ||
         fail "no total: $(cat "$dir/out")"
 done
+echo '{"model_type": "gpt2", "n_positions": 32, "n_embd": 32, "n_layer": 2, "n_head": 4}' >"$dir/gpt2.json"
+expect 64 "a gpt2 model is not computed in fp8" "$kiln" bench --config_file "$dir/gpt2.json" --max_seq_length 32 --fp8 --dry-run
 if "$kiln" bench --device cuda --dry-run >"$dir/out" 2>"$dir/err"; then
     grep -q "^device     cuda: " "$dir/out" || fail "the GPU has no name"
 else

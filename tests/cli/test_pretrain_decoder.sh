@@ -61,6 +61,14 @@ train gpt2 ordered-cut --megatron_order --steps_this_run 25 >/dev/null 2>&1
 expect 65 'order' train gpt2 ordered-cut --resume_from_checkpoint
 train gpt2 ordered-cut --megatron_order --resume_from_checkpoint >/dev/null 2>&1
 cmp "$dir/ordered/ckpt_60/model.safetensors" "$dir/ordered-cut/ckpt_60/model.safetensors" || fail "the order changes after a stop"
+mkdir "$dir/index"
+train gpt2 written --megatron_order --data_cache_path "$dir/index" --eval_steps 0 >/dev/null 2>&1
+[ "$(ls "$dir/index" | grep -c '_train_indexmap_480ns_32sl_42s_.*_idx.npy$')" = 3 ] || fail "index files: $(ls "$dir/index")"
+expect 0 'is that of' train gpt2 read --megatron_order --data_cache_path "$dir/index" --eval_steps 0
+cmp "$dir/written/ckpt_60/model.safetensors" "$dir/read/ckpt_60/model.safetensors" || fail "another order out of the files"
+printf x >>"$(ls "$dir"/index/*_shuffle_idx.npy)"
+expect 65 'shuffle_idx.npy' train gpt2 broken --megatron_order --data_cache_path "$dir/index" --eval_steps 0
+expect 64 'needs --megatron_order' train gpt2 broken --data_cache_path "$dir/index"
 ! cmp -s "$dir/gpt2/ckpt_60/model.safetensors" "$dir/ordered/ckpt_60/model.safetensors" || fail "both orders are one"
 train gpt2 bf16 --autocast --checkpoint_activations >"$dir/log" 2>&1 || fail "bf16: $(tail -n 3 "$dir/log")"
 

@@ -2,6 +2,7 @@
 
 #include "core/hash.h"
 #include "core/log.h"
+#include "data/gpt/index_files.h"
 #include "data/gpt/token_windows.h"
 #include "data/text_batch.h"
 #include "model/gpt/gpt_family.h"
@@ -193,16 +194,41 @@ static struct token_windows windows_of(const struct gpt_data *g, const struct pr
                                   .seed = (uint64_t)o->seed};
 }
 
+/* The order of Megatron-LM's index files: from them if they are there.  Else it is computed, and the first
+ * rank writes them. */
+static struct status find_order(struct gpt_data *g, enum part part, const struct sample_order_config *c,
+                                const struct pretrain_options *o)
+{
+    static const char *const splits[N_PARTS] = {"train", "valid", "test"};
+    const char *directory = ((const struct gpt_pretrain_options *)o->own)->data_cache_path;
+    const char *slash = strrchr(g->prefix, '/');
+    char prefix[2 * PRETRAIN_PATH_BYTES];
+    if (directory == NULL) {
+        return sample_order_build(&g->order, c);
+    }
+    snprintf(prefix, sizeof prefix, "%s/%s", directory, slash == NULL ? g->prefix : slash + 1);
+    if (index_files_exist(prefix, splits[part], c)) {
+        log_info("the order of the %s samples is that of %s_%s_indexmap_*", part_names[part], prefix,
+                 splits[part]);
+        return index_files_read(&g->order, prefix, splits[part], c);
+    }
+    TRY(sample_order_build(&g->order, c));
+    bool writes = rank_options_world(&o->ranks).rank == 0 && !o->dry_run;
+    return writes ? index_files_write(&g->order, prefix, splits[part], c) : status_ok();
+}
+
 static struct status order_samples(struct gpt_data *g, enum part part, const struct pretrain_options *o)
 {
     const struct gpt_pretrain_options *own = o->own;
     int64_t n = own->n_wanted[part] > 0 ? own->n_wanted[part] : o->max_steps * o->train_batch_size;
-    TRY(sample_order_build(&g->order, &(struct sample_order_config){.sizes = g->store.index.sizes,
-                                                                    .first = g->bounds[part],
-                                                                    .end = g->bounds[part + 1],
-                                                                    .n_wanted = n,
-                                                                    .seq_length = o->max_seq_length,
-                                                                    .seed = (uint32_t)o->seed}));
+    TRY(find_order(g, part,
+                   &(struct sample_order_config){.sizes = g->store.index.sizes,
+                                                 .first = g->bounds[part],
+                                                 .end = g->bounds[part + 1],
+                                                 .n_wanted = n,
+                                                 .seq_length = o->max_seq_length,
+                                                 .seed = (uint32_t)o->seed},
+                   o));
     g->windows.order = &g->order;
     return status_ok();
 }

@@ -7,6 +7,8 @@
 /* Its own flags: pretrain_options.own. */
 struct gpt_pretrain_options {
     bool megatron_order; /* training samples in the order of Megatron-LM's index files */
+    /* the directory where these files are read, and written if they are missing; NULL: there are none */
+    const char *data_cache_path;
 
     /* of `kiln pretrain-gpt`, whose store is one for all parts; else NULL and 0 */
     const char *split;   /* the parts of its documents, such as "949,50,1" */

@@ -42,7 +42,7 @@ expect 0 "vocabulary: $dir/packed/vocab.txt" "$kiln" pretrain --dry_run --input_
     --config_file "$dir/config.json" \
     --output_dir "$dir/run" --max_seq_length 48
 cmp "$dir/vocab.txt" "$dir/packed/vocab.txt" || fail "another vocabulary"
-expect 0 "packed data: $(awk -v n="$sequences" -v p="$packs" 'BEGIN { printf "%.4g", n / p }') sequences a pack" "$kiln" \
+expect 0 "packed data: $(awk -v n="$sequences" -v p="$packs" 'BEGIN { printf "%.4g", n / p }') sequences per pack" "$kiln" \
     pretrain \
     --input_dir "$dir/packed" --vocab_file "$dir/vocab.txt" --config_file "$dir/config.json" --output_dir "$dir/run" \
     --max_seq_length 48 --train_batch_size 8 --max_steps 3 --eval_steps 0

@@ -30,7 +30,7 @@ static void other_names(const struct comm *c, void *context)
     (void)context;
     same_run_add(&same, c->rank == 2 ? "x" : "y", "1");
     EXPECT_ERROR(same_run_check(&same, c, STATUS_DATA), STATUS_UNAVAILABLE,
-                 "compares \"x\", but rank 0 \"y\"");
+                 "compares \"x\", but rank 0 compares \"y\"");
 }
 
 /* One rank has an item more. */

@@ -36,7 +36,7 @@ int main(void)
     put("/dev/accel/accel0", false);
     EXPECT(strcmp(backend_visible(root), "an accelerator") == 0, "%s", backend_visible(root));
     put("/dev/nvidiactl", false);
-    EXPECT(strcmp(backend_visible(root), "a GPU of NVIDIA") == 0, "%s", backend_visible(root));
+    EXPECT(strcmp(backend_visible(root), "an NVIDIA GPU") == 0, "%s", backend_visible(root));
     static const char *const all[] = {"/dev/nvidiactl", "/dev/accel/accel0", "/dev/accel", "/dev", ""};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         take(all[i]);

@@ -186,7 +186,7 @@ static void wrong_words_are_refused(const struct batch_step *step)
         {"bert.encoder.leyer.0", "\"bert.encoder.leyer.0\" matches no parameter"},
         {"embeddings,no.such*", "\"no.such*\" matches no parameter"},
         {"bert.pool", "\"bert.pool\" matches no parameter"},
-        {"4", "there are no layers 4: the model has 4, 0 to 3"},
+        {"4", "there are no layers 4; the model has 4, numbered 0 to 3"},
         {"2-4", "there are no layers 2-4"},
         {"2-1", "there are no layers 2-1"},
         {"99999999999999999999", "\"99999999999999999999\" matches no parameter"},

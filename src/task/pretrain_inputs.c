@@ -76,7 +76,19 @@ static struct status create_model(struct pretrain_inputs *in, const struct pretr
     return s;
 }
 
-/* That of the newest checkpoint of the run that goes on. */
+/* The vocabulary in a checkpoint, whose files are those of one kind of tokenizer. */
+static struct status find_in_checkpoint(char path[FILE_PATH_BYTES], bool *found, const char *output_dir,
+                                        int64_t step)
+{
+    static const char *const names[] = {"vocab.txt", "tokenizer.json", "vocab.json"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !*found; i++) {
+        TRY(checkpoint_path(path, "%s/ckpt_%lld/%s", output_dir, (long long)step, names[i]));
+        *found = file_has_bytes(path);
+    }
+    return status_ok();
+}
+
+/* That of the newest checkpoint of the run that is resumed. */
 static struct status find_own_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool *found)
 {
     struct checkpoint_steps list = {0};
@@ -86,9 +98,7 @@ static struct status find_own_vocab(struct pretrain_inputs *in, const struct pre
     }
     struct status s = checkpoint_dir_list(&list, o->output_dir, "ckpt_");
     for (int i = 0; i < list.n && !*found && !failed(s); i++) {
-        s = checkpoint_path(in->vocab_path, "%s/ckpt_%lld/vocab.txt", o->output_dir,
-                            (long long)list.steps[i]);
-        *found = !failed(s) && file_has_bytes(in->vocab_path);
+        s = find_in_checkpoint(in->vocab_path, found, o->output_dir, list.steps[i]);
     }
     free(list.steps);
     return failed(s) || !*found ? s : tokenizer_open_beside(&in->tokenizer, in->vocab_path);

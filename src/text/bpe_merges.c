@@ -305,3 +305,32 @@ const struct bpe_merge **bpe_merges_by_rank(const struct bpe_merges *m)
     }
     return list;
 }
+
+/* Of at most 4 numbers, low bytes first on every machine. */
+static uint64_t hash_numbers(const uint32_t *numbers, int n)
+{
+    unsigned char bytes[16];
+    for (int i = 0; i < 4 * n; i++) {
+        bytes[i] = (unsigned char)(numbers[i / 4] >> 8 * (i % 4));
+    }
+    return hash_fnv1a(bytes, (size_t)(4 * n));
+}
+
+/* A sum, for the order of the slots says nothing. */
+uint64_t bpe_merges_hash(const struct bpe_merges *m)
+{
+    uint64_t sum = 0;
+    for (int32_t id = 0; id < m->n; id++) {
+        size_t n;
+        const char *piece = bpe_merges_piece(m, id, &n);
+        uint64_t hash = hash_fnv1a(piece, n);
+        sum += hash_numbers((uint32_t[]){(uint32_t)id, (uint32_t)hash, (uint32_t)(hash >> 32)}, 3);
+    }
+    for (uint32_t i = 0; i < m->n_slots; i++) {
+        const struct bpe_merge *s = &m->slots[i];
+        if (s->left >= 0) {
+            sum += hash_numbers((uint32_t[]){(uint32_t)s->left, (uint32_t)s->right, (uint32_t)s->rank, 1}, 4);
+        }
+    }
+    return sum;
+}

@@ -64,6 +64,9 @@ const char *bpe_merges_piece(const struct bpe_merges *m, int32_t id, size_t *n);
 /* The merges by rank, [n_merges], in memory that the caller frees; NULL if memory runs out. */
 const struct bpe_merge **bpe_merges_by_rank(const struct bpe_merges *m);
 
+/* A hash of the pieces, by their ids, and of the merges, by their ranks. */
+uint64_t bpe_merges_hash(const struct bpe_merges *m);
+
 /* order[i] = the byte whose character is the i-th of the 256: the order of ids in GPT-2's vocabulary. */
 void bpe_merges_byte_order(unsigned char order[256]);
 

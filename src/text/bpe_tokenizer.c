@@ -125,6 +125,13 @@ static struct status documents(json_t **documents, const struct tokenizer *t)
     return *documents != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for a tokenizer");
 }
 
+/* The pattern, the pieces and the merges, whichever files they are in. */
+static uint64_t hash(const struct tokenizer *t)
+{
+    const struct vocabulary *v = t->vocabulary;
+    return bpe_merges_hash(&v->bpe.merges) + (uint64_t)v->bpe.pattern;
+}
+
 static void destroy(void *vocabulary)
 {
     struct vocabulary *v = vocabulary;
@@ -155,6 +162,7 @@ const struct tokenizer_kind bpe_tokenizer_kind = {
     .continues_word = continues_word,
     .config = config,
     .documents = documents,
+    .hash = hash,
     .destroy = destroy,
 };
 

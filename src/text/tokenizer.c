@@ -11,22 +11,45 @@ static const char *const special_names[SPECIAL_COUNT] = {
     [SPECIAL_PAD] = "padding",         [SPECIAL_UNKNOWN] = "unknown", [SPECIAL_BEGIN] = "begin",
     [SPECIAL_SEPARATOR] = "separator", [SPECIAL_MASK] = "mask",       [SPECIAL_END] = "end"};
 
-/* Names are short and files few, so their list fits on the stack and hashing cannot fail. */
+/* Names and their hashes, a line each. */
+struct hash_list {
+    char text[TOKENIZER_MAX_FILES * 80];
+    size_t n;
+};
+
+/* Names are short and files few, so their list fits and hashing cannot fail. */
+static void list_hash(struct hash_list *list, const char *name, uint64_t hash)
+{
+    size_t room = sizeof list->text - list->n;
+    size_t n = (size_t)snprintf(list->text + list->n, room, "%s %016" PRIx64 "\n", name, hash);
+    CHECK(n < room, "a file of a vocabulary is called %s", name);
+    list->n += n;
+}
+
 static uint64_t hash_files(const struct tokenizer_file *files, int n_files)
 {
-    enum { LINE_BYTES = 80 };
-    char list[TOKENIZER_MAX_FILES * LINE_BYTES];
-    size_t n = 0;
+    struct hash_list list = {.n = 0};
     if (n_files == 1) {
         return hash_fnv1a(files[0].bytes, files[0].n);
     }
     for (int i = 0; i < n_files; i++) {
-        int length = snprintf(list + n, LINE_BYTES, "%s %016" PRIx64 "\n", files[i].name,
-                              hash_fnv1a(files[i].bytes, files[i].n));
-        CHECK(length < LINE_BYTES, "a file of a vocabulary is called %s", files[i].name);
-        n += (size_t)length;
+        list_hash(&list, files[i].name, hash_fnv1a(files[i].bytes, files[i].n));
     }
-    return hash_fnv1a(list, n);
+    return hash_fnv1a(list.text, list.n);
+}
+
+static uint64_t hash_of(const struct tokenizer *t)
+{
+    struct hash_list list = {.n = 0};
+    if (t->kind->hash == NULL) {
+        return hash_files(t->files, t->n_files);
+    }
+    if (t->added_file == NULL) {
+        return t->kind->hash(t);
+    }
+    list_hash(&list, t->kind->name, t->kind->hash(t));
+    list_hash(&list, "added", hash_fnv1a(t->added_file, strlen(t->added_file)));
+    return hash_fnv1a(list.text, list.n);
 }
 
 void tokenizer_set_files(struct tokenizer *t, const struct tokenizer_file *files, int n_files)
@@ -36,7 +59,7 @@ void tokenizer_set_files(struct tokenizer *t, const struct tokenizer_file *files
         t->files[i] = files[i];
     }
     t->n_files = n_files;
-    t->hash = hash_files(files, n_files);
+    t->hash = hash_of(t);
 }
 
 static int32_t n_own(const struct tokenizer *t)

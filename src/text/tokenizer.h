@@ -49,7 +49,8 @@ struct tokenizer {
     bool lower_case;                                  /* text loses its upper case and its accents first */
     struct tokenizer_file files[TOKENIZER_MAX_FILES]; /* [n_files]; the bytes are the vocabulary's */
     int n_files;
-    uint64_t hash;    /* of the files: goes into every artefact made with them */
+    /* of what decides the ids (tokenizer_set_files): goes into every artefact made with them */
+    uint64_t hash;
     void *vocabulary; /* the kind's own */
 
     struct input_frame frame;  /* of tokenizer.json; tokenizer_frame says which one holds */
@@ -82,12 +83,15 @@ struct tokenizer_kind {
      * caller json_decref's.  NULL if memory runs out; STATUS_DATA if JSON cannot hold the vocabulary. */
     struct status (*documents)(json_t **documents, const struct tokenizer *t);
 
+    /* A hash of what decides the ids, where different files may hold the same; NULL: that of the files. */
+    uint64_t (*hash)(const struct tokenizer *t);
+
     void (*destroy)(void *vocabulary); /* safe on NULL */
 };
 
-/* For kinds: sets the files, borrowed, and their hash.  The hash of a single file is the FNV-1a of its bytes,
- * as in all stores and checkpoints so far; that of several files is the FNV-1a of a list of their names and
- * hashes. */
+/* For kinds, once the vocabulary is read: sets the files, borrowed, and the hash.  It is the kind's own; else
+ * of a single file the FNV-1a of its bytes, as in all stores and checkpoints so far, and of several files the
+ * FNV-1a of a list of their names and hashes.  Added tokens that a text may hold are one more file. */
 void tokenizer_set_files(struct tokenizer *t, const struct tokenizer_file *files, int n_files);
 
 /* Gives it the tokens of the list, which it takes over, and its own special ones. */

@@ -163,9 +163,23 @@ static struct status read_beside(struct tokenizer *t, const char *vocabulary)
     return s;
 }
 
+/* merges.txt beside a file that is named vocab.json; "": there is none, or the file has another name. */
+static void find_merges(char merges[FILE_PATH_BYTES], const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    bool is_pieces = strcmp(name, "vocab.json") == 0;
+    int n = snprintf(merges, FILE_PATH_BYTES, "%.*smerges.txt", (int)(name - path), path);
+    if (!is_pieces || n >= FILE_PATH_BYTES || !file_exists(merges)) {
+        merges[0] = '\0';
+    }
+}
+
 struct status tokenizer_open_beside(struct tokenizer *t, const char *path)
 {
-    TRY(tokenizer_open_vocabulary(t, path, false));
+    char merges[FILE_PATH_BYTES];
+    find_merges(merges, path);
+    TRY(merges[0] != '\0' ? tokenizer_open_merges(t, path, merges)
+                          : tokenizer_open_vocabulary(t, path, false));
     struct status s = read_beside(t, path);
     if (failed(s)) {
         tokenizer_fini(t);

@@ -14,7 +14,7 @@ struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, b
 struct status tokenizer_open_merges(struct tokenizer *t, const char *vocab_path, const char *merges_path);
 
 /* The same as tokenizer_open_vocabulary with the letter case that tokenizer_config.json beside the vocabulary
- * file says. */
+ * file says; of a file named vocab.json with the merges.txt beside it, if there is one. */
 struct status tokenizer_open_beside(struct tokenizer *t, const char *path);
 
 /* The vocabulary file of a directory; if there is none, *found is false and the path is the one that was

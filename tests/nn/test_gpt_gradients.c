@@ -75,8 +75,22 @@ static void check(bool alibi, enum layer_gelu gelu, int64_t recompute)
     model->type->destroy(model);
 }
 
+/* ALiBi has no table of positions: the length of a run's sequences is no size of a BLOOM, but of a GPT-2. */
+static void lengths_are_no_size_of_a_bloom(void)
+{
+    struct gpt_config a = small(true, LAYER_GELU_TANH), b = a;
+    b.n_positions = 2 * a.n_positions;
+    EXPECT_OK(gpt_config_same_architecture(&a, &b));
+    b.hidden_size *= 2;
+    EXPECT_ERROR(gpt_config_same_architecture(&a, &b), STATUS_DATA, "hidden_size");
+    a = b = small(false, LAYER_GELU_TANH);
+    b.n_positions = 2 * a.n_positions;
+    EXPECT_ERROR(gpt_config_same_architecture(&a, &b), STATUS_DATA, "n_positions");
+}
+
 int main(void)
 {
+    lengths_are_no_size_of_a_bloom();
     check(false, LAYER_GELU_EXACT, 0);
     check(false, LAYER_GELU_TANH, 0);
     check(true, LAYER_GELU_TANH, 0);

@@ -409,11 +409,14 @@ static void files_are_opened(void)
     EXPECT_OK(tokenizer_open_directory(&t, &max_length, directory));
     EXPECT(t.hash == hash && t.n_files == 2, "%d files", t.n_files);
     tokenizer_fini(&t);
+    EXPECT_OK(tokenizer_open_beside(&t, vocab_path));
+    EXPECT(t.hash == hash && t.n_files == 2, "%d files", t.n_files);
+    tokenizer_fini(&t);
     EXPECT_ERROR(tokenizer_open_vocabulary(&t, vocab_path, false), STATUS_DATA, "--merge_file");
 
     EXPECT(json_dump_file(root, json_path, 0) == 0, "%s", json_path);
     EXPECT_OK(tokenizer_open_vocabulary(&t, json_path, false));
-    EXPECT(t.hash != hash && t.n_files == 1, "%d files", t.n_files);
+    EXPECT(t.hash != hash && t.n_files == 1, "%d files, or \"##\" is not in the hash", t.n_files);
     tokenizer_fini(&t);
     EXPECT_ERROR(tokenizer_open_vocabulary(&t, json_path, true), STATUS_USAGE, "leave out --do_lower_case");
 
@@ -437,6 +440,50 @@ static void files_are_opened(void)
     rmdir(directory);
 }
 
+static uint64_t hash_of_document(json_t *root)
+{
+    struct tokenizer t;
+    EXPECT_OK(open_document(&t, root));
+    uint64_t hash = t.hash;
+    tokenizer_fini(&t);
+    json_decref(root);
+    return hash;
+}
+
+/* The hash is of what decides the ids: the same of vocab.json with merges.txt and of tokenizer.json, whatever
+ * their bytes, and another where one piece, merge or the pattern is another. */
+static void hashes_are_of_ids(void)
+{
+    char directory[] = "test_bpe.XXXXXX", vocab_path[64], merges_path[64];
+    struct tokenizer t;
+    struct buf lines = {0};
+    json_t *pieces = vocabulary();
+    EXPECT(mkdtemp(directory) != NULL, "%s", directory);
+    snprintf(vocab_path, sizeof vocab_path, "%s/vocab.json", directory);
+    snprintf(merges_path, sizeof merges_path, "%s/merges.txt", directory);
+    EXPECT(json_dump_file(pieces, vocab_path, JSON_INDENT(1)) == 0, "%s", vocab_path);
+    for (int i = 0; i < N_MERGES; i++) {
+        buf_printf(&lines, "%s\n", merges[i]);
+    }
+    EXPECT_OK(file_write_atomic(merges_path, lines.data, lines.n));
+    EXPECT_OK(tokenizer_open_merges(&t, vocab_path, merges_path));
+    uint64_t hash = t.hash;
+    tokenizer_fini(&t);
+    EXPECT(hash_of_document(document()) == hash, "the same tokenizer has two hashes");
+
+    json_t *swapped = document(), *list = json_object_get(json_object_get(swapped, "model"), "merges");
+    json_array_set_new(list, 5, json_string(merges[7]));
+    json_array_set_new(list, 7, json_string(merges[5]));
+    EXPECT(hash_of_document(swapped) != hash, "the order of merges is not in the hash");
+    json_t *renamed = document(), *texts = json_object_get(json_object_get(renamed, "model"), "vocab");
+    json_object_del(texts, "<|endoftext|>");
+    json_object_set_new(texts, "<|end|>", json_integer(256 + N_MERGES));
+    EXPECT(hash_of_document(renamed) != hash, "a piece is not in the hash");
+    json_decref(pieces);
+    buf_fini(&lines);
+    EXPECT_OK(file_remove_tree(directory));
+}
+
 int main(void)
 {
     texts_are_cut_as_by_the_patterns();
@@ -448,5 +495,6 @@ int main(void)
     long_pieces_take_little_time();
     other_settings_are_refused_by_name();
     files_are_opened();
+    hashes_are_of_ids();
     return 0;
 }

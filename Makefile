@@ -41,7 +41,7 @@ test-slow: export KILN_TESTS := all
 test-slow: test asan portable tsan tidy ## all tests, in every build that there is, and clang-tidy over all files: hours
 
 bench: all ## kiln beside PyTorch, transformers and tokenizers, in one run
-	@cmake --build build --target wordpiece_rate bpe_rate load_rate convert_wikitext
+	@cmake --build build --target tokenizer_rate load_rate convert_wikitext
 	@bench/run.sh
 
 asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -76,7 +76,7 @@ wordpiece_rows()
     : >"$work/kiln.txt"
     : >"$work/hf.txt"
     for _ in $(seq "${REPEATS:-3}"); do
-        build/tests/wordpiece_rate "$2" "$3" 1 "$4" 2>/dev/null >>"$work/kiln.txt"
+        build/tests/tokenizer_rate "$2" "$3" 1 "$4" 2>/dev/null | cut -d" " -f1 >>"$work/kiln.txt"
         "$python" bench/peers/hf_tokenizers.py "$2" "$3" "$4" >>"$work/hf.txt"
     done
     row "$1" "$(median <"$work/kiln.txt")" "$(median <"$work/hf.txt")"

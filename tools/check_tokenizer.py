@@ -10,7 +10,7 @@ Rule: every line must match, cased and uncased; the exit code is the verdict.  T
   kiln trains on a part of it, in which few words are unknown.
 `tokenizers` gets what Python decodes with errors="replace", and no special tokens: "[SEP]" in a text is text.
 Speeds are per second of processor time of one thread; kiln's includes start, reading the text and writing the ids
-(bench/wordpiece_rate.c measures encoding alone).
+(bench/tokenizer_rate.c measures encoding alone).
 
 usage: check_tokenizer.py --kiln build/kiln [--uncased VOCAB --cased VOCAB] [--megabytes 100] [--seed 1] [FILE...]
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """MB of text per second of processor time of byte-level BPE with GPT-2's pattern, one thread: Hugging Face's
-tokenizers by its fastest call, and tiktoken.  Lines are encoded one by one, as bench/bpe_rate.c does.
+tokenizers by its fastest call, and tiktoken.  Lines are encoded one by one, as bench/tokenizer_rate.c does.
 
 usage: bpe_peers.py VOCAB_JSON MERGES TEXT
 """

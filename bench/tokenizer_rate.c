@@ -1,11 +1,12 @@
-/* bpe_rate: the rate of byte-level BPE, text in memory to ids in memory, of one thread.
+/* tokenizer_rate: the rate of a tokenizer, text in memory to ids in memory, of one thread.
  *
- * usage: bpe_rate VOCAB_JSON MERGES REPEATS FILE
+ * usage: tokenizer_rate VOCAB cased|uncased REPEATS FILE      (WordPiece)
+ *        tokenizer_rate VOCAB_JSON MERGES REPEATS FILE        (byte-level BPE)
  *
  * Cold: each repeat has a new scratch, so filling its cache is in the time.  Warm: the same scratch reads the
- * text again.  Lines are encoded one by one, as bench/peers/bpe_peers.py does.  The rate is of processor
- * time: a shared machine changes it less than the time of day.  Prints the medians in MB/s, cold and warm,
- * and a hash of the ids, which is that of the peers. */
+ * text again.  Lines are encoded one by one, as bench/peers/hf_tokenizers.py and bench/peers/bpe_peers.py do.
+ * The rate is of processor time: a shared machine changes it less than the time of day.  Prints the medians
+ * in MB/s, cold and warm, and on standard error a hash of the ids, which is that of the peers of BPE. */
 #include "core/hash.h"
 #include "io/file.h"
 #include "text/tokenizer_open.h"
@@ -84,11 +85,18 @@ static struct status measure(const struct tokenizer *t, const struct file_map *f
     return s;
 }
 
-static struct status run(const char *vocab, const char *merges, int n_repeats, const char *path)
+static struct status open_tokenizer(struct tokenizer *t, const char *vocab, const char *how)
+{
+    bool lower_case = strcmp(how, "uncased") == 0;
+    return lower_case || strcmp(how, "cased") == 0 ? tokenizer_open_vocabulary(t, vocab, lower_case)
+                                                   : tokenizer_open_merges(t, vocab, how);
+}
+
+static struct status run(const char *vocab, const char *how, int n_repeats, const char *path)
 {
     struct tokenizer t;
     struct file_map file;
-    TRY(tokenizer_open_merges(&t, vocab, merges));
+    TRY(open_tokenizer(&t, vocab, how));
     struct status s = file_map_open(&file, path);
     if (!failed(s)) {
         s = measure(&t, &file, n_repeats);
@@ -102,12 +110,12 @@ int main(int n_args, char **args)
 {
     int n_repeats = n_args == 5 ? atoi(args[3]) : 0;
     if (n_repeats < 1 || n_repeats > MAX_REPEATS) {
-        fprintf(stderr, "usage: bpe_rate VOCAB_JSON MERGES REPEATS FILE\n");
+        fprintf(stderr, "usage: tokenizer_rate VOCAB cased|uncased|MERGES REPEATS FILE\n");
         return 64;
     }
     struct status s = run(args[1], args[2], n_repeats, args[4]);
     if (failed(s)) {
-        fprintf(stderr, "bpe_rate: %s\n", s.message);
+        fprintf(stderr, "tokenizer_rate: %s\n", s.message);
     }
     return failed(s);
 }

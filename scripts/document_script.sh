@@ -29,12 +29,13 @@ need() { [ -e "$1" ] || miss "$1: $2"; }
 # later TEXT: a part that kiln does not have yet
 later() { not_yet+=("$1"); }
 
-# data_folder NAME PATH: prints where data is made: HL_DATA_DIR_ROOT, by default data, or PATH if the current folder is called NAME.
-# Ends with 64 if only DATA_DIR is given, which is one dataset that training reads.
+# data_folder NAME PATH: prints where data is made: HL_DATA_DIR_ROOT, by default data, or PATH if the current folder is called
+# NAME. Ends with 64 if only DATA_DIR is given, which is one dataset that training reads.
 data_folder()
 {
     if [ -n "${DATA_DIR:-}" ] && [ -z "${HL_DATA_DIR_ROOT:-}" ]; then
-        echo "$(basename "$0"): DATA_DIR is the one dataset that training reads; give HL_DATA_DIR_ROOT, the folder of all data" >&2
+        echo "$(basename "$0"): DATA_DIR is the one dataset that training reads;" \
+            "give HL_DATA_DIR_ROOT, the folder of all data" >&2
         exit 64
     fi
     local default=data

@@ -1,5 +1,5 @@
-# Pre-training of BERT-1.5B and 5B with the settings of the DeepSpeed scripts; sourced with name, model_config, ds_config, results,
-# num_nodes, max_steps, steps_per_checkpoint, log_freq and more_flags set.  The variables of the documents:
+# Pre-training of BERT-1.5B and 5B with the settings of the DeepSpeed scripts; sourced with name, model_config, ds_config,
+# results, num_nodes, max_steps, steps_per_checkpoint, log_freq and more_flags set.  The variables of the documents:
 #
 #   HL_DATA_DIR_ROOT   the folder of all data, as create_datasets_from_start.sh makes it
 #   DATA_DIR           the one dataset to read (by default the one of phase 1 in HL_DATA_DIR_ROOT)
@@ -46,7 +46,8 @@ elif [ "$per_node" -gt 1 ]; then
 fi
 
 need_kiln
-need "$data" "the HDF5 files of phase 1; HL_DATA_DIR_ROOT=$data_root $here/create_datasets_from_start.sh wiki_books makes them, and DATA_DIR names other ones"
+makes="HL_DATA_DIR_ROOT=$data_root $here/create_datasets_from_start.sh wiki_books makes them"
+need "$data" "the HDF5 files of phase 1; $makes, and DATA_DIR names other ones"
 need "$model_config" "the model, by HL_MODEL_CONFIG"
 need "$ds_config" "the settings of DeepSpeed, by HL_DS_CONFIG"
 if [ "$num_nodes" -gt 1 ]; then

@@ -3,7 +3,8 @@
 make_store()
 {
     awk 'BEGIN {
-        n = split("the a king city river stone went came saw built gave and of in to over his her people house light water day night men land great small old new", w, " ");
+        words = "the a king city river stone went came saw built gave and of in to over his her people house light water day"
+        n = split(words " night men land great small old new", w, " ");
         s = 1;
         for (d = 0; d < 60; d++) {
             for (l = 0; l < 12; l++) {

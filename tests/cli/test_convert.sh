@@ -51,7 +51,8 @@ for model in from/*; do
 done
 sha256sum --check --strict --quiet "$golden/conversions.sha256" || fail "these files are not those that PyTorch and onnxruntime" \
     "have read; if they are meant to be others, let them read them: tests/golden/make_conversions.sh"
-diff <(find pt onnx -type f ! -name kiln.sha256 | LC_ALL=C sort) <(sed 's/^[^ ]*  //' "$golden/conversions.sha256" | LC_ALL=C sort) ||
+diff <(find pt onnx -type f ! -name kiln.sha256 | LC_ALL=C sort) \
+    <(sed 's/^[^ ]*  //' "$golden/conversions.sha256" | LC_ALL=C sort) ||
     fail "other files than those"
 
 # An older model is replaced, its second file too.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kiln convert of GPT-2 and BLOOM: every form is read back with the same weights, ends with the largest difference of the logits, and
-# becomes the same Hugging Face directory again; a file that says something else is refused.
+# kiln convert of GPT-2 and BLOOM: every form is read back with the same weights, ends with the largest difference of the logits,
+# and becomes the same Hugging Face directory again; a file that says something else is refused.
 . "$(dirname "$0")/begin.sh"
 unpack_golden decoders
 unpack_golden imports

@@ -92,11 +92,13 @@ expect_damaged()
 }
 place() { grep -abo -m 1 -e "$2" "$dir/model/$1" | head -n 1 | cut -d : -f 1; }
 weights=$dir/model/model.safetensors
-expect_damaged model.safetensors $(($(stat -c %s "$weights") / 2)) "model.safetensors: the CRC-32C of tensor [a-z.0-9A-Z_]* is .* damaged"
+expect_damaged model.safetensors $(($(stat -c %s "$weights") / 2)) \
+    "model.safetensors: the CRC-32C of tensor [a-z.0-9A-Z_]* is .* damaged"
 expect_damaged model.safetensors $(($(stat -c %s "$weights") - 1)) "the CRC-32C of tensor cls.seq_relationship.bias is"
 expect_damaged model.safetensors "$(place model.safetensors '"bert.pooler.dense.bias"')" ""
 expect_damaged model.safetensors $(($(place model.safetensors '"bert.pooler.dense.bias"') + 2)) "but its metadata says nothing"
-expect_damaged config.json $(($(place config.json '"num_attention_heads"') + 23)) "config.json is not the file that kiln saved.* remove .*/bad/kiln.sha256"
+expect_damaged config.json $(($(place config.json '"num_attention_heads"') + 23)) \
+    "config.json is not the file that kiln saved.* remove .*/bad/kiln.sha256"
 expect_damaged vocab.txt $(($(stat -c %s "$dir/model/vocab.txt") - 2)) "vocab.txt is not the file that kiln saved"
 expect_damaged kiln.sha256 3 "config.json is not the file that kiln saved|remove it: .*kiln.sha256"
 

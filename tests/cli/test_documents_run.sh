@@ -17,7 +17,8 @@ make_questions
 echo '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 8, "gradient_clipping": 1.0, "bf16": {"enabled": true},
     "zero_optimization": {"stage": 1}, "steps_per_print": 48}' >"$dir/ds.json"
 mkdir "$dir/bin"
-printf '#!/bin/sh\necho "scored $1 $2 $3"\necho "{\\"exact_match\\": 12.5, \\"f1\\": 34.75}"\n' >"$dir/bin/python3" # which runs an --eval_script
+# which runs an --eval_script
+printf '#!/bin/sh\necho "scored $1 $2 $3"\necho "{\\"exact_match\\": 12.5, \\"f1\\": 34.75}"\n' >"$dir/bin/python3"
 chmod +x "$dir/bin/python3"
 export PATH=$dir/bin:$PATH
 n_run=0

@@ -13,18 +13,21 @@ awk -v dir="$dir/data" 'BEGIN {
     print "sentence\tlabel" >dir "/SST-2/train.tsv"; print "sentence\tlabel" >dir "/SST-2/dev.tsv"
     print "\357\273\277Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r" >dir "/MRPC/glue_train.tsv"
     print "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String" >dir "/MRPC/glue_dev.tsv"
-    print "index\tsentence1\tsentence2\tlabel" >dir "/RTE/train.tsv"; print "index\tsentence1\tsentence2\tlabel" >dir "/RTE/dev.tsv"
+    print "index\tsentence1\tsentence2\tlabel" >dir "/RTE/train.tsv"
+    print "index\tsentence1\tsentence2\tlabel" >dir "/RTE/dev.tsv"
     for (p = 0; p < 160; p++) {
         for (t = 1; t <= 2; t++) {
             s = (s * 16807) % 2147483647; kind[t] = s % 2
             s = (s * 16807) % 2147483647; text[t] = (kind[t] ? "city" : "river") " " w[1 + s % n] " " w[1 + (s + p) % n]
         }
         same = kind[1] == kind[2]; part = p < 120 ? "train" : "dev"
-        print "gj04\t" kind[1] "\t*\t" text[1] >dir "/CoLA/" (p < 120 ? "in_domain_train" : p < 140 ? "in_domain_dev" : "out_of_domain_dev") ".tsv"
+        cola = p < 120 ? "in_domain_train" : p < 140 ? "in_domain_dev" : "out_of_domain_dev"
+        print "gj04\t" kind[1] "\t*\t" text[1] >dir "/CoLA/" cola ".tsv"
         print text[1] "\t" kind[1] >dir "/SST-2/" part ".tsv"
         print kind[1] "\t1\t2\t" text[1] "\t" text[2] "\r" >dir "/MRPC/glue_" part ".tsv"
         print p "\t" text[1] "\t" text[2] "\t" (kind[1] ? "entailment" : "not_entailment") >dir "/RTE/" part ".tsv"
-        print "main\tx\t2012\t" p "\t" (kind[1] ? "4.500" : "0.5") "\t" text[1] "\t" text[2] "\tmore\tcolumns" >dir "/STS-B/sts-" part ".csv"
+        score = kind[1] ? "4.500" : "0.5"
+        print "main\tx\t2012\t" p "\t" score "\t" text[1] "\t" text[2] "\tmore\tcolumns" >dir "/STS-B/sts-" part ".csv"
     }
 }'
 glue() { "$kiln" glue --model "$dir/run/ckpt_3" --data_dir "$dir/data" "$@"; }
@@ -48,7 +51,8 @@ for pair in CoLA:matthews_correlation SST-2:accuracy MRPC:f1 RTE:accuracy STS-B:
         fail "$pair is $value: $(tail -6 "$dir/table")"
 done
 awk -v all="$all" -v m="$(awk '$1 == "mean" { v = $NF } END { print v }' "$dir/table")" 'BEGIN {
-    n = split(all, a, " "); for (i in a) s += a[i]; exit !(n == 5 && s / n - m < .011 && m - s / n < .011) }' || fail "the mean of $all"
+    n = split(all, a, " "); for (i in a) s += a[i]; exit !(n == 5 && s / n - m < .011 && m - s / n < .011) }' ||
+        fail "the mean of $all"
 awk '$1 == "RTE" { v = $3 } END { exit !(v > 80) }' "$dir/table" || fail "one word decides RTE here: $(tail -6 "$dir/table")"
 [ "$(wc -l <"$dir/scores/CoLA/dev.jsonl")" -eq 40 ] || fail "CoLA's development set has both files"
 grep -qx '{"sentence1":"[^"]*","sentence2":"[^"]*","label":4.5}' <(sed 's/\\"//g' "$dir/scores/STS-B/train.jsonl") ||

@@ -18,7 +18,8 @@ for file in bin/kiln lib/libkiln.a include/kiln/kiln.h share/man/man1/kiln.1 sha
     share/kiln/examples/ask_file/Makefile share/doc/kiln/LICENSE share/doc/kiln/docs/howto/finetune.md; do
     [ -s "$dir/prefix/$file" ] || fail "$file is not installed"
 done
-[ -z "$(find "$dir/prefix/share/kiln/examples" -type f ! -name '*.[ch]' ! -name Makefile)" ] || fail "built examples were installed"
+[ -z "$(find "$dir/prefix/share/kiln/examples" -type f ! -name '*.[ch]' ! -name Makefile)" ] ||
+    fail "built examples were installed"
 ! "$source/tools/install.sh" "$dir/none" "$dir/empty" 2>"$dir/log" || fail "nothing was installed"
 grep -q 'run make first' "$dir/log" || fail "$(cat "$dir/log")"
 
@@ -35,7 +36,8 @@ rm -r "$dir/prefix/share/kiln/configs"
 ! "$dir/prefix/bin/kiln" plan --config_file mini 2>"$dir/log" || fail "a configuration that is not there"
 grep -q '/configs is not a directory' "$dir/log" || fail "$(cat "$dir/log")"
 cp "$source/configs/bert_tiny.json" "$dir/mini" # a file of this name is what is meant
-(cd "$dir" && "$kiln" plan --dry_run --device a100 --config_file mini) 2>/dev/null | grep -q 'model *mini: 2 layers' || fail "the file was passed over"
+(cd "$dir" && "$kiln" plan --dry_run --device a100 --config_file mini) 2>/dev/null | grep -q 'model *mini: 2 layers' ||
+    fail "the file was passed over"
 [ "$("$dir/prefix/bin/kiln" --version)" = "kiln $(pkg-config --modversion kiln)" ] || fail "two versions"
 strangers=$(nm -g --defined-only "$dir/prefix/lib/libkiln.a" | awk 'NF == 3 && $3 !~ /^kiln_/ { print $3 }')
 [ -z "$strangers" ] || fail "the library also shows $strangers"

@@ -28,7 +28,10 @@ for pooling in mean cls; do
         cut -f3 wanted | "$kiln" embed --model from/encoder --pooling $pooling "${flags[@]}" 2>/dev/null >actual
         paste wanted <(tr -d '[]' <actual | tr , '\t') | awk -F'\t' '
             NF != 35 { print "line " NR " has " NF " fields: " $0; exit 1 }
-            { for (i = 4; i < 20; i++) { d = $i - $(i + 16); if (d < 0) d = -d; if (d > 1e-5) { print "\"" $3 "\" differs by " d; exit 1 } } }' ||
+            { for (i = 4; i < 20; i++) {
+                d = $i - $(i + 16)
+                if (d > 1e-5 || d < -1e-5) { print "\"" $3 "\" differs by " d; exit 1 }
+            } }' ||
             fail "embed --pooling $pooling, of unit length: $normalize"
     done
 done

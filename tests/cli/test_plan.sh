@@ -39,7 +39,8 @@ for flags in "" "--autocast" "--autocast --checkpoint_activations --optimizer ad
         same activations activation_bytes
         same saving host_bytes
         same libraries library_bytes
-        total=$(awk -v a="$(value device_bytes 1)" -v b="$(value host_bytes 1)" 'BEGIN { printf "= %.1f MiB", (a + b) / 1048576 }')
+        total=$(awk -v a="$(value device_bytes 1)" -v b="$(value host_bytes 1)" \
+            'BEGIN { printf "= %.1f MiB", (a + b) / 1048576 }')
         [[ $memory == *"$total" ]] || fail "$config: $memory, but the plan says $total"
     done
 done

@@ -10,7 +10,8 @@ cd "$dir"
 
 # A corpus of a few MB: documents of random words, some of them twice, some with a line that all share.
 awk 'BEGIN {
-    n = split("the a king city river stone went came saw built gave and of in to over his her people house land water night day", w, " ")
+    words = "the a king city river stone went came saw built gave and of in to over his her people house land water night day"
+    n = split(words, w, " ")
     s = 1
     for (d = 0; d < 6000; d++) {
         text = ""

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `kiln pretrain` with the configuration of a decoder: GPT-2 and BLOOM learn to predict the next token of a store in Megatron-LM's
-# format, a stopped run goes on with the same bits, the export is Hugging Face's form, and flags of BERT and other data are refused.
+# format, a stopped run goes on with the same bits, the export is Hugging Face's form, and flags of BERT and other data are
+# refused.
 . "$(dirname "$0")/begin.sh"
 tests=$(dirname "$kiln")/tests
 mkdir "$dir/store"
@@ -20,7 +21,8 @@ train()
 for name in gpt2 bloom; do
     train $name $name --enable-tensorboard-logging >"$dir/log" 2>&1 || fail "$(tail -n 3 "$dir/log")"
     grep -q 'windows of 32 to train on' "$dir/log" || fail "$(cat "$dir/log")"
-    awk '/held-out: lm loss/ { gsub(/[(,)]/, " "); loss = $8; unigram = $10 } END { exit !(loss > 0 && loss < unigram - 0.5) }' "$dir/log" ||
+    awk '/held-out: lm loss/ { gsub(/[(,)]/, " "); loss = $8; unigram = $10 }
+        END { exit !(loss > 0 && loss < unigram - 0.5) }' "$dir/log" ||
         fail "$name learnt nothing: $(grep held-out "$dir/log")"
     for part in 'Next token: loss' 'Next token: accuracy' 'held-out: loss of next token' 'that of word frequencies alone'; do
         grep -q "$part" "$dir/$name/report.html" || fail "report.html of $name has no '$part'"
@@ -31,8 +33,8 @@ for name in gpt2 bloom; do
     done
     train $name $name-cut --steps_this_run 25 >/dev/null 2>&1
     if [ $name = gpt2 ]; then # the vocabulary is that of the run's own checkpoint
-        "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/$name.json" --output_dir "$dir/$name-cut" --max_seq_length 32 \
-            --train_batch_size 8 --gradient_accumulation_steps 2 --max_steps 60 --optimizer adamw --learning_rate 1e-2 \
+        "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/$name.json" --output_dir "$dir/$name-cut" \
+            --max_seq_length 32 --train_batch_size 8 --gradient_accumulation_steps 2 --max_steps 60 --optimizer adamw --learning_rate 1e-2 \
             --warmup_proportion 0.1 --eval_steps 60 --disable_progress_bar --resume_from_checkpoint >"$dir/log" 2>&1
         grep -q "vocabulary: $dir/gpt2-cut/ckpt_25/tokenizer.json" "$dir/log" || fail "no own vocabulary: $(cat "$dir/log")"
     else
@@ -62,7 +64,8 @@ expect 65 "$dir/none" "$kiln" eval --model "$dir/gpt2-hf" --input "$dir/none"
 expect 65 'together 41, but the model reads at most 32' "$kiln" generate --model "$dir/gpt2-hf" --prompt a --max_new_tokens 40
 expect 65 'this model answers: generate' "$kiln" embed --model "$dir/gpt2-hf" a
 grep -aq 'h.0.attn.c_attn.weight' "$dir/gpt2-hf/model.safetensors" || fail "GPT-2's joined tensor is not in the export"
-grep -aq 'h.0.self_attention.query_key_value.weight' "$dir/bloom-hf/model.safetensors" || fail "BLOOM's joined tensor is not in the export"
+grep -aq 'h.0.self_attention.query_key_value.weight' "$dir/bloom-hf/model.safetensors" ||
+    fail "BLOOM's joined tensor is not in the export"
 train gpt2 ordered --megatron_order >"$dir/log" 2>&1 || fail "Megatron's order: $(tail -n 3 "$dir/log")"
 train gpt2 ordered-cut --megatron_order --steps_this_run 25 >/dev/null 2>&1
 expect 65 'order' train gpt2 ordered-cut --resume_from_checkpoint
@@ -87,7 +90,8 @@ mkdir "$dir/bpe" "$dir/own"
 "$kiln" vocab --input "$dir/lines.jsonl" --kind bpe --vocab_file "$dir/bpe/vocab.json" --vocab_size 300 >/dev/null 2>&1
 "$kiln" prepare --format gpt --input "$dir/lines.jsonl" --vocab_file "$dir/bpe/tokenizer.json" --append_eod \
     --output_prefix "$dir/own/mine" >/dev/null 2>&1
-train gpt2 own-run --input_dir "$dir/own" --vocab_file "$dir/bpe/tokenizer.json" --train_batch_size 4 --eval_steps 60 >"$dir/log" 2>&1 ||
+train gpt2 own-run --input_dir "$dir/own" --vocab_file "$dir/bpe/tokenizer.json" --train_batch_size 4 --eval_steps 60 \
+    >"$dir/log" 2>&1 ||
     fail "own data: $(tail -n 3 "$dir/log")"
 grep -q 'checksums match' "$dir/log" && grep -q 'step 60 held-out: lm loss' "$dir/log" || fail "$(cat "$dir/log")"
 expect 0 'The king' "$kiln" generate --model "$dir/own-run/ckpt_60" --prompt 'The king' --max_new_tokens 8 --temperature 0

@@ -27,6 +27,12 @@ field()
     grep '"event":"step"' "$dir/$3/log.jsonl" | grep "\"step\":$2," | tail -1 | sed "s/.*\"$1\":\([-0-9.e+]*\).*/\1/"
 }
 
+# per_step tokens|sequences STEP RUN
+per_step()
+{
+    awk -v a="$(field "$1_per_second" "$2" "$3")" -v s="$(field seconds_per_step "$2" "$3")" 'BEGIN { printf "%.0f", a * s }'
+}
+
 is() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(d < 0 ? -d <= 1e-9 : d <= 1e-9) }' || fail "$3: $1, not $2"; }
 
 # a ramp is a function of the step: killed and gone on, it ends with the same bytes
@@ -38,7 +44,7 @@ grep -q "masks of 0.3, and at the end 0.15 of the tokens" "$dir/log" || fail "$(
 grep -q '"data": ".*, masks 0.3:0.15, keep 0.2"' "$dir/ramped/ckpt_30/trainer_state.json" ||
     fail "the data does not say how it was drawn"
 for of in "1 128" "15 384" "16 512" "30 512"; do
-    tokens=$(awk -v a="$(field tokens_per_second "${of% *}" ramped)" -v s="$(field seconds_per_step "${of% *}" ramped)" 'BEGIN { printf "%.0f", a * s }')
+    tokens=$(per_step tokens "${of% *}" ramped)
     [ "$tokens" -le "${of#* }" ] && [ "$tokens" -gt $((${of#* } / 2)) ] ||
         fail "step ${of% *} has $tokens tokens, not about ${of#* }"
 done
@@ -59,8 +65,8 @@ grep -q "length: up to 16 tokens until 0.5 of the run" "$dir/log" || fail "$(cat
 grep -q '"data": ".*, in turns, shifted"' "$dir/lengths/ckpt_30/trainer_state.json" ||
     fail "the data does not say how it was drawn"
 grep -q '"max_seq_length": 64' "$dir/lengths/ckpt_30/trainer_state.json" || fail "another length"
-short=$(awk -v a="$(field sequences_per_second 15 lengths)" -v s="$(field seconds_per_step 15 lengths)" 'BEGIN { printf "%.0f", a * s }')
-long=$(awk -v a="$(field sequences_per_second 16 lengths)" -v s="$(field seconds_per_step 16 lengths)" 'BEGIN { printf "%.0f", a * s }')
+short=$(per_step sequences 15 lengths)
+long=$(per_step sequences 16 lengths)
 [ "$short" = 16 ] && [ "$long" = 8 ] || fail "$short sequences, then $long"
 pretrain_command lengths-killed "${lengths[@]}"
 start_held "${command[@]}"

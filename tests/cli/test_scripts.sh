@@ -113,8 +113,10 @@ datasets()
             --max_steps 1 --dry-run \
             --enable_packed_data_mode False --max_seq_length "$(cut -d _ -f 3 <<<"$phase")" --train_batch_size 1
     done
-    (cd data && VOCAB_FILE=../vocab.txt expect 0 "books_wiki_en_corpus is there" bash "$scripts/create_datasets_from_start.sh" wiki_books)
-    VOCAB_FILE=own.txt N_SHARDS=1 expect 0 "own.txt --do_lower_case" "$scripts/create_datasets_from_start.sh" # the text has few words: a small one
+    (cd data && VOCAB_FILE=../vocab.txt expect 0 "books_wiki_en_corpus is there" \
+        bash "$scripts/create_datasets_from_start.sh" wiki_books)
+    # the text has few words: a small one
+    VOCAB_FILE=own.txt N_SHARDS=1 expect 0 "own.txt --do_lower_case" "$scripts/create_datasets_from_start.sh"
     [ -s own.txt ] || fail "no vocabulary was made"
 }
 if "$kiln" doctor --dry_run | grep '^hdf5 *not built in' >/dev/null; then

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A signal within a step of many micro-batches: the step is given up at once, the last whole one is saved, and the run that goes on
-# ends with the bits of one that was never stopped; in fp32 and fp8, of pre-training and fine-tuning; in the first step nothing is saved.
+# A signal within a step of many micro-batches: the step is given up at once, the last whole one is saved, and the run that goes
+# on ends with the bits of one that was never stopped; in fp32 and fp8, of pre-training and fine-tuning; in the first step nothing
+# is saved.
 . "$(dirname "$0")/begin.sh"
 make_store
 
@@ -14,8 +15,8 @@ pretrain_command()
         --gradient_accumulation_steps $n_micro --num_steps_per_checkpoint 0 --eval_steps 0 --disable_progress_bar "$@")
 }
 
-# stops_within STEP OUT: the array `command` gets SIGTERM when STEP - 1 steps are done, and ends within that one, or the next if steps
-# are short; nothing is saved but the last whole one.
+# stops_within STEP OUT: the array `command` gets SIGTERM when STEP - 1 steps are done, and ends within that one, or the next if
+# steps are short; nothing is saved but the last whole one.
 stops_within()
 {
     local step=$1 out=$2 wanted='"event":"start"' at
@@ -64,8 +65,10 @@ pid=$!
 await $pid grep -qs '"event":"start"' "$dir/begun/log.jsonl"
 kill -TERM $pid
 wait $pid && status=0 || status=$?
-[ "$status" -eq 75 ] && grep -qE "step 2 is given up|before the first step" "$dir/err" || fail "exit code $status: $(cat "$dir/err")"
-! grep -q "^saved" "$dir/err" && cksum "$dir"/begun/ckpt_1/* | cmp - "$dir/before" || fail "ckpt_1 was saved again: $(cat "$dir/err")"
+[ "$status" -eq 75 ] && grep -qE "step 2 is given up|before the first step" "$dir/err" ||
+    fail "exit code $status: $(cat "$dir/err")"
+! grep -q "^saved" "$dir/err" && cksum "$dir"/begun/ckpt_1/* | cmp - "$dir/before" ||
+    fail "ckpt_1 was saved again: $(cat "$dir/err")"
 expect 0 "resumed from $dir/begun/ckpt_1" "${command[@]}"
 same whole begun ckpt_2
 
@@ -75,7 +78,8 @@ squad_command()
 {
     local out=$1
     shift
-    command=("$kiln" squad --init_checkpoint "$dir/whole/ckpt_2" --output_dir "$dir/$out" --do_train --train_file "$dir/questions.json" \
+    command=("$kiln" squad --init_checkpoint "$dir/whole/ckpt_2" --output_dir "$dir/$out" --do_train \
+        --train_file "$dir/questions.json" \
         --max_seq_length 32 --max_query_length 8 --doc_stride 16 --train_batch_size 192 --gradient_accumulation_steps $n_micro \
         --num_train_epochs 12 --log_freq 1 --disable-progress-bar "$@")
 }

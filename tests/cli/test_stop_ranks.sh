@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A signal to one of two ranks within a step of many micro-batches: both give up the step before the same micro-batch, without and with
-# shared gradients, and the run that goes on ends with the bits of one that was never stopped.
+# A signal to one of two ranks within a step of many micro-batches: both give up the step before the same micro-batch, without and
+# with shared gradients, and the run that goes on ends with the bits of one that was never stopped.
 . "$(dirname "$0")/begin_ranks.sh"
 steps=(--max_steps 3)
 n_micro=256 # of all ranks

@@ -62,7 +62,8 @@ expect 65 'nothing.txt' "$kiln" vocab --input nothing.txt --vocab_file v.txt
 # byte-level BPE: three files, the same ids from each form, and refusals
 "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/vocab.json --vocab_size 300 2>err && fail "a directory that is missing"
 mkdir bpe
-"$kiln" vocab --input corpus b.txt --kind bpe --vocab_file bpe/vocab.json --vocab_size 300 2>err || fail "vocab of bpe: $(cat err)"
+"$kiln" vocab --input corpus b.txt --kind bpe --vocab_file bpe/vocab.json --vocab_size 300 2>err ||
+    fail "vocab of bpe: $(cat err)"
 [ "$(head -2 bpe/merges.txt)" = "$(printf '#version: 0.2\na t')" ] || fail "merges: $(head -3 bpe/merges.txt)"
 echo "The cats sat, <|endoftext|>" | "$kiln" tokenize --vocab_file bpe/tokenizer.json >one || fail "ids by tokenizer.json"
 echo "The cats sat, <|endoftext|>" | "$kiln" tokenize --vocab_file bpe/vocab.json --merge_file bpe/merges.txt >two

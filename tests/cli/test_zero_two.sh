@@ -37,7 +37,8 @@ same_weights split/ckpt_6 again/ckpt_6
 make_questions
 for run in 1 2 "1 --autocast" "2 --autocast"; do
     read -r n precision <<<"$run"
-    command=("$kiln" squad --init_checkpoint "$dir/one/ckpt_6" --output_dir "$dir/qa-$n$precision" --train_file "$dir/questions.json"
+    command=("$kiln" squad --init_checkpoint "$dir/one/ckpt_6" --output_dir "$dir/qa-$n$precision"
+        --train_file "$dir/questions.json"
         --do_train --skip_cache --max_seq_length 48 --doc_stride 16 --max_query_length 16 --max_steps 4 --learning_rate 1e-3
         "${each[@]}" --zero_stage 2 --freeze embeddings,0 ${precision:+"$precision"})
     [ "$n" -eq 1 ] || command=(timeout -k 5 60 "${mpi[@]}" -n $n "${command[@]}")

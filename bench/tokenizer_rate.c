@@ -69,7 +69,7 @@ static struct status measure(const struct tokenizer *t, const struct file_map *f
     struct id_list ids = {0};
     struct status s = status_ok();
     for (int i = 0; i < n_repeats && !failed(s); i++) {
-        double rates[2];
+        double rates[2] = {0};
         s = measure_one(t, &ids, file, rates);
         cold[i] = rates[0];
         warm[i] = rates[1];

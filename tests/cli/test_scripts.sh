@@ -33,10 +33,17 @@ expect 0 "kiln launch --hostfile=$scripts/hostsfile --num_nodes=4 --num_gpus=8 k
 ! grep -F "missing: $scripts/hostsfile" "$dir/out" || fail "the hosts are four"
 expect 0 "it has 4 hosts, and HL_NUM_NODES is 16" "$scripts/run_bert_5b_128x.sh" --dry-run
 says "--checkpoint_activations" "--max_steps=75000" "--deepspeed_config=$scripts/deepspeed_config_bert_5b.json"
-expect 69 "not supported yet: the flags of pretrain_gpt.py" "$scripts/run_bloom13b.sh" --dry-run
-says "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 1" \
-    "missing: /data/bigscience/oscar-en/meg-gpt2_text_document.bin"
+expect 69 "not supported yet: layers in parts (HL_TP 4) and in stages (HL_PP 1) on several devices" "$scripts/run_bloom13b.sh" --dry-run
+says "launch --num_ranks=8 kiln pretrain-gpt --deepspeed --tensor-model-parallel-size 4 --pipeline-model-parallel-size 1" \
+    "missing: /data/bigscience/oscar-en/meg-gpt2_text_document.bin" "out/bloom13b/ds_z0_nl40_hs_gb1024_mb1_D2_T4_P1_GPUs8_20" \
+    "--no-bias-dropout-fusion --no-bias-gelu-fusion --no-masked-softmax-fusion --bf16 --rampup-batch-size 16 16 5_000_000 --save"
 HL_HOSTSFILE=$scripts/hostsfile HL_NUM_NODES=1 HL_PP=2 HL_TP=4 HL_DP=1 expect 69 "_mb1_D1_T4_P2_GPUs8" "$scripts/run_bloom13b.sh"
+HL_TP=1 HL_NGPU_PER_NODE=1 HL_SAVE=0 HL_RAMPUP_BS=0 HL_CKP_ACT=1 HL_KILL_SWITCH=off \
+    expect 0 "--kill-switch-path off --bf16 --checkpoint-activations --deepspeed-activation-checkpointing" "$scripts/run_bloom13b.sh" --dry-run
+# the recipe as it is planned: 13 billion parameters with the words of one rank, and its steps
+HL_TP=1 HL_NGPU_PER_NODE=1 "$scripts/run_bloom13b.sh" --dry-run -- --dry-run >"$dir/line"
+expect 0 "vocabulary 50304: 12853.63 M parameters, bf16, adamw" eval "$(grep ' pretrain-gpt ' "$dir/line")"
+grep -q "work: phase 1, 311541 steps" "$dir/err" || fail "other steps: $(cat "$dir/err")"
 for script in "$scripts"/{create_datasets_from_start,run_bert_1.5b_8x,run_bloom13b}.sh; do
     expect 64 "usage: $(basename "$script")" "$script" --now
 done
@@ -55,6 +62,8 @@ says "--output_dir=c" "--deepspeed_config=$scripts/hostsfile"
 DATA_DIR=data HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 expect 65 "missing: m.json" "$scripts/run_bert_1.5b_32x.sh"
 HL_NUM_NODES=two expect 64 "HL_NUM_NODES is 'two'" "$scripts/run_bert_1.5b_32x.sh"
 HL_PP=3 expect 64 "no multiple of HL_TP 4 x HL_PP 3" "$scripts/run_bloom13b.sh"
+HL_TP=1 HL_MICRO_BATCH=4 expect 64 "grow by 16, no multiple of HL_MICRO_BATCH 4 x 8 ranks" "$scripts/run_bloom13b.sh"
+HL_HIDDEN_SIZE=100 expect 64 "HL_HIDDEN_SIZE 100 is no multiple of 32" "$scripts/run_bloom13b.sh"
 HL_TP=3 HL_NGPU_PER_NODE=6 expect 64 "32 attention heads are no multiple of HL_TP 3" "$scripts/run_bloom13b.sh"
 KILN=/nowhere/kiln expect 65 "missing: /nowhere/kiln: the program" "$scripts/squad_download.sh"
 unset "${!HL_@}"
@@ -90,6 +99,24 @@ line=$(grep " launch " line)
 expect 0 "-n 4 -H 10.10.100.101:2,10.10.100.102:2" eval "${line/ launch / launch --dry-run --no_ssh_check --cores_per_host 8 }"
 rm line
 rm -r kiln logs results data
+
+# a small model with the recipe of 13 billion parameters, on one process; the same command goes on from its checkpoint
+mkdir gpt
+for i in $(seq 150); do echo "{\"text\": \"The king number $i went to the city, and the queen came in from the garden.\"}"; done >gpt/lines.jsonl
+"$kiln" vocab --input gpt/lines.jsonl --kind bpe --vocab_file gpt/gpt2-vocab.json --vocab_size 300 >/dev/null 2>&1
+mv gpt/merges.txt gpt/gpt2-merges.txt
+"$kiln" prepare --format gpt --input gpt/lines.jsonl --vocab_file gpt/gpt2-vocab.json --merge_file gpt/gpt2-merges.txt \
+    --append_eod --output_prefix gpt/meg-gpt2 >/dev/null 2>&1
+for steps in 2 4; do
+    HL_DATA_DIR_ROOT=gpt HL_NGPU_PER_NODE=1 HL_TP=1 HL_PP=1 HL_NUM_LAYERS=1 HL_HIDDEN_SIZE=32 HL_RESULTS_DIR=small HL_LOG_INTERVAL=1 \
+        HL_EXIT_INTERVAL=2 expect 0 " iteration        $steps/       4 | consumed samples:           $((16 * steps)) |" \
+        "$scripts/run_bloom13b.sh" -- --seq-length 32 --max-position-embeddings 32 --train-samples 64 --lr-warmup-samples 16
+    [ -d "small/checkpoints/ckpt_$steps" ] || fail "no checkpoint of step $steps: $(ls small/checkpoints)"
+done
+says "validation loss at the end of training for val data"
+grep -q '"train_micro_batch_size_per_gpu": 1' small/ds_config.json || fail "$(cat small/ds_config.json)"
+ls small/tensorboard/events.out.tfevents.* >/dev/null || fail "no event files"
+rm -r gpt small
 
 # the data of both phases, of what WikiExtractor wrote and of books, with a vocabulary of their own
 datasets()

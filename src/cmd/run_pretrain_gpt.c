@@ -339,14 +339,11 @@ const struct command command_pretrain_gpt = {
         "exit code 75; the same command with --load continues as if it had never stopped.",
     .positional_usage = "",
     .options = options,
-    .usual =
-        "num-layers|hidden-size|num-attention-heads|max-position-embeddings|data-path|split|vocab-file|merge-"
-        "file|"
-        "seq-length|micro-batch-size|global-batch-size|rampup-batch-size|train-samples|train-iters|seed|lr|"
-        "min-lr|"
-        "lr-decay-style|lr-decay-samples|lr-warmup-samples|weight-decay|bf16|checkpoint-activations|device|"
-        "deepspeed_config|save|save-interval|load|eval-interval|eval-iters|log-interval|tensorboard-dir|dry_"
-        "run",
+    .usual = "num-layers|hidden-size|num-attention-heads|max-position-embeddings|data-path|split|vocab-file|"
+             "merge-file|seq-length|micro-batch-size|global-batch-size|rampup-batch-size|train-samples|"
+             "train-iters|seed|lr|min-lr|lr-decay-style|lr-decay-samples|lr-warmup-samples|weight-decay|bf16|"
+             "checkpoint-activations|device|deepspeed_config|save|save-interval|load|eval-interval|"
+             "eval-iters|log-interval|tensorboard-dir|dry_run",
     .args_bytes = sizeof(struct megatron_args),
     .given = OWN(given),
     .run = run,

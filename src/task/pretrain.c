@@ -467,6 +467,17 @@ static struct status plan_run(struct pretrain_run *r, struct trainer_plan *plan)
     return memory_fit_require(&config, plan, memory_cut_of(r), r->options->dry_run);
 }
 
+/* Whether the file that ends the run is there before it begins. */
+static struct status look_for_switch(const struct pretrain_run *r, bool *is_there)
+{
+    const struct run_exit *e = &r->options->exit;
+    TRY(together_any(&r->world, run_exit_is_switched(e), is_there));
+    if (*is_there) {
+        log_warning("%s, the kill switch, is there: the run does not begin", e->kill_switch);
+    }
+    return status_ok();
+}
+
 struct status pretrain_run(const struct pretrain_options *of_one)
 {
     struct pretrain_options all = *of_one;
@@ -482,9 +493,8 @@ struct status pretrain_run(const struct pretrain_options *of_one)
     TRY(emulation_take(&all, &r.world));
     TRY(pretrain_check(o));
     bool is_switched;
-    TRY(together_any(&r.world, run_exit_is_switched(&o->exit), &is_switched));
+    TRY(look_for_switch(&r, &is_switched));
     if (is_switched) {
-        log_warning("%s, the kill switch, is there: the run does not begin", o->exit.kill_switch);
         return status_ok();
     }
     TRY(backend_find(&r.backend, o->device));

@@ -257,7 +257,7 @@ static struct memory_cut memory_cut_of(const struct pretrain_run *r)
     return (struct memory_cut){.flag = pretrain_flags(o).batch,
                                .batch_size = o->train_batch_size,
                                .n_micro = o->gradient_accumulation_steps,
-                               .can_cut = true,
+                               .can_cut = o->kind->flags == NULL,
                                .n_processes = r->world.n_local,
                                .recompute =
                                    o->checkpoint_activations ? 0 : pretrain_recompute(o, r->in.model)};

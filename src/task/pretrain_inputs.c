@@ -299,8 +299,8 @@ void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pre
         return;
     }
     if (in->heldout.source.self == NULL && o->eval_steps > 0) {
-        log_info("no evaluation on held-out text: %s has none, and there is no --eval_input_dir",
-                 o->input_dir);
+        log_info("no evaluation on held-out text: %s has none%s", o->input_dir,
+                 o->kind->flags == NULL ? ", and there is no --eval_input_dir" : " by its split");
     }
     if (in->train.from->announce != NULL) {
         in->train.from->announce(&in->train, o);

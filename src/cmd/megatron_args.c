@@ -118,7 +118,7 @@ static struct status check_mesh(const struct megatron_args *a)
                : status_error(
                      STATUS_UNAVAILABLE,
                      "--tensor-model-parallel-size %lld and --pipeline-model-parallel-size %lld cut a "
-                     "model over %lld ranks, which is not there yet: give 1 and 1, and each rank has "
+                     "model over %lld ranks, which is not supported yet: give 1 and 1, and each rank has "
                      "the whole model",
                      (long long)a->tensor_parallel, (long long)a->pipeline_parallel,
                      (long long)(a->tensor_parallel * a->pipeline_parallel));
@@ -300,7 +300,7 @@ static struct status set_data(struct megatron_args *a)
     }
     if (w->n > 2) {
         return status_error(STATUS_UNAVAILABLE,
-                            "--data-path has %d words: blending sets by weights is not there yet; "
+                            "--data-path has %d words: blending sets by weights is not supported yet; "
                             "`kiln prepare --format gpt --merge` joins stores",
                             w->n);
     }

@@ -107,7 +107,7 @@ refused()
     expect "$code" "$text" "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --output_dir "$dir/refused" "$@"
     [ ! -e "$dir/refused" ] || fail "refused, and written: $*"
 }
-refused 69 'cut a model over 8 ranks, which is not there yet' --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2
+refused 69 'cut a model over 8 ranks, which is not supported yet' --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2
 refused 64 '--train-samples and --train-iters both' --train-iters 5
 refused 64 '--lr-decay-iters cannot be combined with --train-samples' --lr-decay-iters 5
 refused 64 '--max-position-embeddings 16 is less than --seq-length 32' --max-position-embeddings 16
@@ -125,7 +125,7 @@ refused 64 '--train-samples 1 is less than one batch' --train-samples 1
 refused 64 '--optimizer sgd' --optimizer sgd
 refused 64 '--lr-decay-tokens is refused: give --lr-decay-samples' --lr-decay-tokens=5
 refused 64 'add --checkpoint-activations' --deepspeed-activation-checkpointing
-refused 69 'blending sets by weights is not there yet' --data-path 0.3 a 0.7 b
+refused 69 'blending sets by weights is not supported yet' --data-path 0.3 a 0.7 b
 refused 65 "--data-path $dir/nothing is not the PREFIX" --data-path "$dir/nothing"
 refused 65 "$dir/nothing.json" --vocab-file "$dir/nothing.json"
 expect 64 'kiln pretrain-gpt needs --num-layers' "$kiln" pretrain-gpt --vocab-file a

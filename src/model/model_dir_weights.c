@@ -2,6 +2,8 @@
  * accounts for every tensor on both sides. */
 #include "model/model_dir.h"
 
+#include "core/log.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,8 @@ struct reading {
     struct load_report *report;
     int n_wanted[NAMES_N_PARTS]; /* parameters of the table */
 };
+
+enum { SHAPE_BYTES = 128 };
 
 static bool is_real(enum dtype t)
 {
@@ -29,20 +33,44 @@ static bool shape_fits(const struct reading *r, const struct stored_tensor *e, c
     return fits;
 }
 
-static struct status wrong_shape(const struct reading *r, const struct stored_tensor *e,
-                                 const struct param *p)
+static void describe_dims(char text[SHAPE_BYTES], int n_dims, const int64_t *dims)
 {
-    char has[64] = "[]", wants[64];
-    if (e->n_dims == 1) {
-        snprintf(has, sizeof has, "[%lld]", (long long)e->dims[0]);
-    } else if (e->n_dims > 1) {
-        snprintf(has, sizeof has, "[%lld, %lld%s]", (long long)e->dims[0], (long long)e->dims[1],
-                 e->n_dims > 2 ? ", ..." : "");
+    size_t n = 0;
+    for (int i = 0; i < n_dims && n < SHAPE_BYTES; i++) {
+        n += (size_t)snprintf(text + n, SHAPE_BYTES - n, "%s%lld", i == 0 ? "[" : ", ", (long long)dims[i]);
     }
-    snprintf(wants, sizeof wants, p->n_dims == 1 ? "[%lld]" : "[%lld, %lld]", (long long)p->dims[0],
-             (long long)p->dims[1]);
-    return status_error(STATUS_DATA, "%s: the tensor %.80s has the shape %s, but config.json needs %s",
-                        r->m->path, e->name, has, wants);
+    snprintf(n_dims == 0 ? text : text + n, n_dims == 0 ? SHAPE_BYTES : SHAPE_BYTES - n,
+             n_dims == 0 ? "[]" : "]");
+}
+
+/* The dims that a tensor of the files should have: those of the parameter, of all three where it is joined,
+ * as the files turn them. */
+static void wanted_dims(int64_t dims[2], const struct model_tensor *t, const struct param *p, bool turned)
+{
+    int64_t rows = p->dims[0] * (t->join != NULL ? 3 : 1);
+    dims[0] = turned ? p->dims[1] : rows;
+    dims[1] = turned ? rows : p->dims[1];
+}
+
+static struct status wrong_shape(const struct reading *r, const struct model_tensor *t, const struct param *p)
+{
+    char has[SHAPE_BYTES], wants[SHAPE_BYTES];
+    bool turned = t->stored.n_dims == 2 && (t->join != NULL ? t->join->transposed : t->as.transposed);
+    int64_t dims[STORED_MAX_DIMS], wanted[2];
+    memcpy(dims, t->stored.dims, sizeof dims);
+    if (turned) {
+        dims[0] = t->stored.dims[1];
+        dims[1] = t->stored.dims[0];
+    }
+    wanted_dims(wanted, t, p, turned && p->n_dims == 2);
+    describe_dims(has, t->stored.n_dims, dims);
+    describe_dims(wants, p->n_dims, wanted);
+    bool is_turned = t->stored.n_dims == 2 && p->n_dims == 2 && dims[0] == wanted[1] && dims[1] == wanted[0];
+    const char *note = !is_turned ? ""
+                       : turned   ? ": it is the transpose of what such files hold, [in, out]"
+                                  : ": it is the transpose of what such files hold, [out, in]";
+    return status_error(STATUS_DATA, "%s: the tensor %.80s has the shape %s, but config.json needs %s%s",
+                        r->m->path, t->stored.name, has, wants, note);
 }
 
 /* The rows that an entry and a parameter have in common: returns those of the entry, and leaves in `values`
@@ -105,10 +133,10 @@ static struct status fit(const struct reading *r, const struct param *p, const s
 {
     *stored = t->stored;
     if (t->join != NULL && !model_tensor_part(stored, t, r->m->family->sizes(r->m->config).n_heads)) {
-        return wrong_shape(r, &t->stored, p);
+        return wrong_shape(r, t, p);
     }
     struct stored_tensor rows = stored->n_dims > t->stored.n_dims ? without_heads(stored) : *stored;
-    return shape_fits(r, &rows, p) ? status_ok() : wrong_shape(r, &rows, p);
+    return shape_fits(r, &rows, p) ? status_ok() : wrong_shape(r, t, p);
 }
 
 static struct status read_values(const struct stored_tensor *stored, tensor *values)
@@ -120,10 +148,15 @@ static struct status read_values(const struct stored_tensor *stored, tensor *val
     return stored_tensor_read(&cut, *values);
 }
 
-static struct status read_param(const struct reading *r, const struct param *p, bool *found)
+static const struct model_tensor *tensor_of(const struct reading *r, const struct param *p)
 {
     const struct model_tensor *t = model_files_find(&r->m->files, p->name, false);
-    t = t != NULL ? t : model_files_find(&r->m->files, p->name, true);
+    return t != NULL ? t : model_files_find(&r->m->files, p->name, true);
+}
+
+static struct status read_param(const struct reading *r, const struct param *p, bool *found)
+{
+    const struct model_tensor *t = tensor_of(r, p);
     *found = t != NULL;
     if (t == NULL) {
         return status_ok();
@@ -198,8 +231,7 @@ static struct status check_new(const struct reading *r, unsigned may_be_new)
         const char *first = NULL;
         for (int i = 0; first == NULL; i++) {
             const char *name = r->params->params[i].name;
-            bool missing = model_files_find(&r->m->files, name, false) == NULL &&
-                           model_files_find(&r->m->files, name, true) == NULL;
+            bool missing = tensor_of(r, &r->params->params[i]) == NULL;
             first = missing && (int)names_hf_part(r->m->family, name) == p ? name : NULL;
         }
         return status_error(
@@ -209,6 +241,67 @@ static struct status check_new(const struct reading *r, unsigned may_be_new)
             first, r->m->family->class_of(r->m->task));
     }
     return status_ok();
+}
+
+/* ---- naming all that does not fit ---- */
+
+/* Whether the files may lack all of a part, and do. */
+static bool may_lack(const struct reading *r, int part, unsigned may_be_new)
+{
+    int n = 0;
+    for (int i = 0; i < r->params->n; i++) {
+        const struct param *p = &r->params->params[i];
+        n += (int)names_hf_part(r->m->family, p->name) == part && tensor_of(r, p) == NULL;
+    }
+    return (may_be_new >> part & 1U) != 0 && n == r->n_wanted[part];
+}
+
+/* Counts what does not fit, and with `tell` names it. */
+static int count_misfits(const struct reading *r, unsigned may_be_new, bool tell)
+{
+    int n = 0;
+    for (int i = 0; i < r->params->n; i++) {
+        const struct param *p = &r->params->params[i];
+        const struct model_tensor *t = tensor_of(r, p);
+        struct stored_tensor ignored;
+        struct status s = t == NULL ? status_ok() : fit(r, p, t, &ignored);
+        bool lacks = t == NULL && !may_lack(r, names_hf_part(r->m->family, p->name), may_be_new);
+        bool counted = t == NULL || t->part == 0; /* a joined tensor is named once */
+        if (tell && lacks) {
+            log_warning("missing: %s", p->name);
+        } else if (tell && failed(s) && counted) {
+            log_warning("misshapen: %s", s.message);
+        }
+        n += lacks || (failed(s) && counted);
+    }
+    for (int i = 0; i < r->m->files.n_tensors; i++) {
+        const struct model_tensor *t = &r->m->files.tensors[i];
+        bool extra =
+            param_table_find(r->params, t->as.name) == NULL && r->n_wanted[t->as.part] > 0 && t->part == 0;
+        if (tell && extra) {
+            log_warning("extra: %s", t->stored.name);
+        }
+        n += extra;
+    }
+    return n;
+}
+
+/* The first misfit ends the reading; where there are several, all are named before. */
+static struct status name_misfits(const struct reading *r, unsigned may_be_new, struct status s)
+{
+    if (s.code == STATUS_DATA && count_misfits(r, may_be_new, false) > 1) {
+        (void)count_misfits(r, may_be_new, true);
+    }
+    return s;
+}
+
+static struct status read_and_account(struct reading *r, unsigned may_be_new)
+{
+    TRY(read_all(r));
+    for (int i = 0; i < r->m->files.n_tensors; i++) {
+        TRY(account_for(r, &r->m->files.tensors[i]));
+    }
+    return check_new(r, may_be_new);
 }
 
 struct status model_dir_read_into(const struct model_dir *m, const struct param_table *params,
@@ -223,17 +316,14 @@ struct status model_dir_read_into(const struct model_dir *m, const struct param_
     for (int i = 0; i < params->n; i++) {
         r.n_wanted[names_hf_part(m->family, params->params[i].name)]++;
     }
-    TRY(read_all(&r));
-    for (int i = 0; i < m->files.n_tensors; i++) {
-        TRY(account_for(&r, &m->files.tensors[i]));
-    }
+    TRY(name_misfits(&r, may_be_new, read_and_account(&r, may_be_new)));
     report->n[LOAD_IGNORED][NAMES_STATE] += m->files.n_beside;
     TRY(m->files.megatron == NULL ? status_ok() : megatron_files_check(m->files.megatron, m->path));
     TRY(m->files.zero == NULL ? status_ok() : zero_folder_check(m->files.zero, m->path));
     for (int i = 0; i < m->files.n_files; i++) {
         TRY(tensor_file_check(&m->files.files[i], m->path));
     }
-    return check_new(&r, may_be_new);
+    return status_ok();
 }
 
 struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,

@@ -47,6 +47,17 @@ expect 0 "would write x" "$kiln" convert --to gguf --model gpt2 --output_dir x -
 expect 74 "File too large" bash -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' _ "$kiln" convert --model gpt2 --to gguf --output_dir x
 [ ! -e x ] || fail "an error left something"
 
+# All that does not fit is named, and the first once more.
+cp -r gpt2 odd
+LC_ALL=C sed -i 's/transformer.h.0.ln_1.bias/transformer.h.0.ln_9.bias/; s/transformer.h.2.ln_2.bias/transformer.h.7.ln_2.bias/; s/\[24,72\]/[72,24]/' \
+    odd/model.safetensors
+expect 65 "c_attn.weight has the shape [72, 24], but config.json needs [24, 72]: it is the transpose" "$kiln" convert --model odd \
+    --output_dir x
+for line in 'missing: transformer.h.0.ln_1.bias' 'missing: transformer.h.2.ln_2.bias' 'extra: transformer.h.0.ln_9.bias' \
+    'extra: transformer.h.7.ln_2.bias' 'misshapen: odd: the tensor transformer.h.0.attn.c_attn.weight'; do
+    grep -q "$line" err || fail "'$line' is not said: $(cat err)"
+done
+
 # A directory with something else is not replaced.
 cp -r gpt2 other
 expect 64 "not part of a model" "$kiln" convert --to gguf --model gpt2 --output_dir other

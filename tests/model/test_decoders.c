@@ -220,19 +220,20 @@ static void check_saved(const char *name)
 
 /* ---- networks that kiln does not compute ---- */
 
-/* The config.json of a case with a text in it replaced. */
-static void write_config(const char *name, const char *from, const char *to)
+/* A file of a case with a text in it replaced; in safetensors a length stands before the text. */
+static void edit(const char *name, const char *of, const char *from, const char *to)
 {
     char file[PATH];
-    snprintf(file, sizeof file, "%s/config.json", name);
+    snprintf(file, sizeof file, "%s/%s", name, of);
     const struct safetensors_entry *e = safetensors_find(&golden, file);
     struct buf text = {0}, changed = {0};
     buf_append(&text, e->data, e->bytes);
-    const char *at = strstr(buf_text(&text), from);
+    const char *at = strstr(buf_text(&text) + (text.data[0] == '{' ? 0 : 8), from);
     EXPECT(at != NULL, "no %s in %s", from, file);
-    buf_append(&changed, text.data, (size_t)(at - text.data));
+    size_t before = (size_t)(at - text.data), behind = before + strlen(from);
+    buf_append(&changed, text.data, before);
     buf_puts(&changed, to);
-    buf_puts(&changed, at + strlen(from));
+    buf_append(&changed, text.data + behind, text.n - behind);
     EXPECT_OK(file_write_atomic(path_of(file), changed.data, changed.n));
     buf_fini(&text);
     buf_fini(&changed);
@@ -242,7 +243,7 @@ static void expect_refused(const char *name, const char *from, const char *to, c
 {
     struct model_dir m;
     unpack(name);
-    write_config(name, from, to);
+    edit(name, "config.json", from, to);
     struct status s = model_dir_open(&m, path_of(name));
     EXPECT_ERROR(s, STATUS_DATA, message);
     model_dir_close(&m);
@@ -253,9 +254,9 @@ static void expect_refused(const char *name, const char *from, const char *to, c
 static void test_other_keys(void)
 {
     unpack("bloom");
-    write_config("bloom", "\"hidden_size\"", "\"n_embed\"");
+    edit("bloom", "config.json", "\"hidden_size\"", "\"n_embed\"");
     check_logits("bloom");
-    write_config("bloom", "\"n_head\"", "\"num_attention_heads\"");
+    edit("bloom", "config.json", "\"n_head\"", "\"num_attention_heads\"");
     check_logits("bloom");
     unpack("bloom");
 }
@@ -270,6 +271,42 @@ static void test_refused(void)
     expect_refused("bloom", "\"hidden_size\": 24", "\"n_embed\": 25", "does not divide into 6 heads");
     expect_refused("bloom", "\"apply_residual_connection_post_layernorm\": false",
                    "\"apply_residual_connection_post_layernorm\": true", "behind the norm");
+}
+
+/* Matrices of GPT-2 are [in, out], those of BLOOM [out, in]. */
+static void test_turned(void)
+{
+    static const struct {
+        const char *name, *from, *to, *message;
+    } rows[] = {
+        {"gpt2", "[24,72]", "[72,24]",
+         "attn.c_attn.weight has the shape [72, 24], but config.json needs [24, 72]: it is the transpose "
+         "of "
+         "what such files hold, [in, out]"},
+        {"gpt2", "[96,24]", "[24,96]",
+         "mlp.c_proj.weight has the shape [24, 96], but config.json needs [96, 24]"},
+        {"bloom", "[72,24]", "[24,72]",
+         "self_attention.query_key_value.weight has the shape [24, 72], but config.json needs [72, 24]: "
+         "it "
+         "is the transpose of what such files hold, [out, in]"},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        struct model_dir m;
+        struct param_table params = {0};
+        struct load_report report;
+        edit(rows[i].name, "model.safetensors", rows[i].from, rows[i].to);
+        EXPECT_OK(model_dir_open(&m, path_of(rows[i].name)));
+        EXPECT_OK(model_dir_declare(&m, &params, m.task));
+        float *flat = calloc((size_t)params.n_elements, sizeof *flat);
+        EXPECT(flat != NULL, "no memory");
+        tensor master = tensor_1d(flat, DTYPE_F32, params.n_elements);
+        EXPECT_ERROR(model_dir_read_weights(&m, &params, master, m.task, 0, &report), STATUS_DATA,
+                     rows[i].message);
+        free(flat);
+        param_table_fini(&params);
+        model_dir_close(&m);
+        unpack(rows[i].name);
+    }
 }
 
 int main(void)
@@ -288,6 +325,7 @@ int main(void)
     check_saved("bloom");
     test_other_keys();
     test_refused();
+    test_turned();
     outputs_input_fini(&in);
     cases_close();
     return 0;

@@ -47,6 +47,23 @@ expect 0 "would write x" "$kiln" convert --to gguf --model gpt2 --output_dir x -
 expect 74 "File too large" bash -c 'trap "" XFSZ; ulimit -f 8; exec "$@"' _ "$kiln" convert --model gpt2 --to gguf --output_dir x
 [ ! -e x ] || fail "an error left something"
 
+# A model that the type ruins: one weight of each block of Q8_0 is so large that the others become 0.
+cp -r gpt2 ruined
+at=$((8 + $(od -An -t u8 -N 8 ruined/model.safetensors)))
+while read -r bytes name; do
+    case $name in transformer.h.*.mlp.c_proj.weight)
+        for row in 5 37 69; do # of 96, each of 24 weights
+            for i in {1..24}; do printf '\0\0\172D'; done | # 1000
+                dd of=ruined/model.safetensors bs=1 seek=$((at + row * 96)) conv=notrunc status=none
+        done ;;
+    esac
+    at=$((at + bytes))
+done < <("$kiln" inspect gpt2/model.safetensors | awk '$1 ~ /^F32$/ { print $(NF - 1), $NF }')
+convert gguf ruined kept
+expect 70 "computes something else than the model it was made from: its logits may differ by" "$kiln" convert --to gguf --type q8_0 \
+    --model ruined --output_dir lost
+grep -q '^largest difference of logits before and after: ' out || fail "no difference: $(cat out)"
+
 # All that does not fit is named, and the first once more.
 cp -r gpt2 odd
 LC_ALL=C sed -i 's/transformer.h.0.ln_1.bias/transformer.h.0.ln_9.bias/; s/transformer.h.2.ln_2.bias/transformer.h.7.ln_2.bias/; s/\[24,72\]/[72,24]/' \

@@ -15,7 +15,7 @@ struct reading {
     int n_wanted[NAMES_N_PARTS]; /* parameters of the table */
 };
 
-enum { SHAPE_BYTES = 128 };
+enum { SHAPE_BYTES = 192 }; /* of the text of STORED_MAX_DIMS dims */
 
 static bool is_real(enum dtype t)
 {
@@ -35,12 +35,12 @@ static bool shape_fits(const struct reading *r, const struct stored_tensor *e, c
 
 static void describe_dims(char text[SHAPE_BYTES], int n_dims, const int64_t *dims)
 {
-    size_t n = 0;
-    for (int i = 0; i < n_dims && n < SHAPE_BYTES; i++) {
-        n += (size_t)snprintf(text + n, SHAPE_BYTES - n, "%s%lld", i == 0 ? "[" : ", ", (long long)dims[i]);
+    size_t n = 1;
+    text[0] = '[';
+    for (int i = 0; i < n_dims; i++) {
+        n += (size_t)snprintf(text + n, SHAPE_BYTES - n, "%s%lld", i == 0 ? "" : ", ", (long long)dims[i]);
     }
-    snprintf(n_dims == 0 ? text : text + n, n_dims == 0 ? SHAPE_BYTES : SHAPE_BYTES - n,
-             n_dims == 0 ? "[]" : "]");
+    snprintf(text + n, SHAPE_BYTES - n, "]");
 }
 
 /* The dims that a tensor of the files should have: those of the parameter, of all three where it is joined,

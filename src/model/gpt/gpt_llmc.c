@@ -19,8 +19,11 @@ static tensor values_of(void *context, const char *name, int64_t layer)
 {
     const struct writing *w = context;
     char full[PARAM_NAME_BYTES];
-    snprintf(full, sizeof full, layer < 0 ? "%s%.0lld%s" : "%sh.%lld.%s", layer < 0 ? "" : w->c->family->root,
-             layer < 0 ? 0 : (long long)layer, name);
+    if (layer < 0) {
+        snprintf(full, sizeof full, "%s", name);
+    } else {
+        snprintf(full, sizeof full, "%sh.%lld.%s", w->c->family->root, (long long)layer, name);
+    }
     int i = file_tensors_find(&w->tensors, full);
     CHECK(i >= 0, "there is no %s", full);
     return file_tensors_values(&w->tensors, i, w->c->master, w->room);

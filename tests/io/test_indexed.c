@@ -154,7 +154,8 @@ static void malformed_stores_are_named(void)
     EXPECT_ERROR(open_with(AT_DOCS, 1, 8), STATUS_DATA, "document bound 0");
     EXPECT_ERROR(open_with(AT_DOCS + 8, 4, 8), STATUS_DATA, "document bound 1");
     EXPECT_ERROR(open_with(AT_DOCS + 8, (uint64_t)-1, 8), STATUS_DATA, "document bound 1");
-    EXPECT_ERROR(open_with(AT_DOCS + 16, 2, 8), STATUS_DATA, "end at sequence 2 of 3");
+    EXPECT_ERROR(open_with(AT_DOCS + 16, 2, 8), STATUS_DATA,
+                 "end at sequence 2, but should end at the last, 3");
     for (size_t n = 0; n < sizeof WANTED_IDX; n++) {
         EXPECT(open_damaged(0, "M", 1, n).code == STATUS_DATA, "an index cut to %zu bytes", n);
     }

@@ -32,7 +32,7 @@ static void test_ops(void)
 static void test_machines(void)
 {
     const struct machine *m;
-    EXPECT_ERROR(machine_find(&m, "abacus"), STATUS_USAGE, "only of h200, h100, a100, gaudi1, cpu");
+    EXPECT_ERROR(machine_find(&m, "abacus"), STATUS_USAGE, "only h200, h100, a100, gaudi1, cpu");
     EXPECT_OK(machine_find(&m, "cpu"));
     EXPECT(machine_device(m).is_host, "the cpu is not the host");
     EXPECT_OK(machine_find(&m, "gaudi1"));

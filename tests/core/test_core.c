@@ -365,6 +365,7 @@ static void options_take_pairs(void)
 static void options_tell_what_was_given(void)
 {
     struct meant p;
+    EXPECT(strcmp(option_key(&(struct option){.name = "max-long-name"}).text, "max_long_name") == 0, "a key");
     EXPECT_OK(parse_meant(&p, 3, (const char *[]){"--dry_run", "--count", "4"}));
     EXPECT(option_was_given(&meant_command, &p, "count") && option_was_given(&meant_command, &p, "dry_run"),
            "given");

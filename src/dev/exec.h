@@ -39,6 +39,9 @@ struct exec {
      * use another key; NULL: 0 */
     const uint64_t *dropout_key;
     bool allow_tf32; /* products of fp32 matrices may keep only 10 bits of each factor's fraction */
+    /* products of a forward give each row the bits that it gets alone, where the device can
+     * (ops/cpu/gemm.h) */
+    bool rows_alone;
     void *workspace; /* scratch of one op at a time */
     size_t workspace_bytes;
     void *beside_workspace; /* the same for work that runs beside */

@@ -46,6 +46,19 @@ bool accept_copied(struct exec *x, const char *op, tensor out, tensor in)
     return words ? !failed(x->status) : accept_tensors(x, op, ACCEPT_LIST(out, in), NULL, 0);
 }
 
+bool accept_pages(struct exec *x, const char *op, tensor keys, tensor values, tensor like)
+{
+    bool fits = keys.n_dims == 3 && values.n_dims == 3 && tensor_is_dense(keys) && tensor_is_dense(values) &&
+                keys.dims[0] == values.dims[0] && keys.dims[0] % like.dims[1] == 0 &&
+                keys.dims[2] == OPS_CACHE_PAGE && values.dims[1] == OPS_CACHE_PAGE &&
+                keys.dims[1] == like.dims[2] && values.dims[2] == like.dims[2];
+    if (!fits && !failed(x->status)) {
+        exec_fail(x, STATUS_USAGE, op, "pages of %d tokens of %lld heads of %lld columns are needed",
+                  OPS_CACHE_PAGE, (long long)like.dims[1], (long long)like.dims[2]);
+    }
+    return !failed(x->status);
+}
+
 static void accept_fp8_matrix(struct exec *x, const char *op, int i, tensor t)
 {
     const int multiple = OPS_FP8_MULTIPLE;

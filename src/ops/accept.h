@@ -14,8 +14,12 @@ bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int 
 /* The same for matrices that are only copied, which may also be i32. */
 bool accept_copied(struct exec *x, const char *op, tensor out, tensor in);
 
-/* The same for fp8: the device computes in fp8, and all `matrices` are fp8, with dense rows that begin at
- * multiples of OPS_FP8_MULTIPLE bytes, and dims that are multiples of it. */
+/* True if keys and values are pages (ops.h, append_rows) of as many and as large heads as `like` has, [T,
+ * N, D]. */
+bool accept_pages(struct exec *x, const char *op, tensor keys, tensor values, tensor like);
+
+/* As accept_tensors for fp8: the device computes in fp8, and all `matrices` are fp8, with dense rows that
+ * begin at multiples of OPS_FP8_MULTIPLE bytes, and dims that are multiples of it. */
 bool accept_fp8(struct exec *x, const char *op, const tensor *matrices, int n_matrices);
 
 #define ACCEPT_LIST(...)                                                                                     \

@@ -109,6 +109,13 @@ static void attention(struct exec *x, tensor out, tensor lse, tensor q, tensor k
     half_ops_round_tensor(out);
 }
 
+static void attention_cached(struct exec *x, tensor out, tensor q, tensor keys, tensor values,
+                             struct attention a)
+{
+    ops_cpu()->attention_cached(x, out, q, keys, values, a);
+    half_ops_round_tensor(out);
+}
+
 struct ops half_ops(void)
 {
     struct ops table = *ops_cpu();
@@ -121,5 +128,6 @@ struct ops half_ops(void)
     table.layernorm = layernorm;
     table.bias_dropout_add_layernorm = bias_dropout_add_layernorm;
     table.attention = attention;
+    table.attention_cached = attention_cached;
     return table;
 }

@@ -61,6 +61,10 @@
     _(attention_backward, (tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout, tensor out, \
        tensor lse, tensor q, tensor k, tensor v, struct attention a), \
       (dq, dk, dv, dbias, dout, out, lse, q, k, v, a), dq, dk) \
+    _(append_rows, (tensor keys, tensor values, tensor k, tensor v, tensor slots), \
+      (keys, values, k, v, slots), k) \
+    _(attention_cached, (tensor out, tensor q, tensor keys, tensor values, struct attention a), \
+      (out, q, keys, values, a), q, keys) \
     _(gather_rows, (tensor out, tensor in, tensor rows), (out, in, rows), out, in) \
     _(scatter_add_rows, (tensor din, tensor dout, tensor rows), (din, dout, rows), din, dout) \
     _(cross_entropy, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor labels, \

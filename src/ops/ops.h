@@ -48,7 +48,7 @@ struct attention {
     double scale;           /* of the scores: 1 / sqrt(D) */
     bool causal;            /* query i sees keys j <= i + (kv length - q length) */
     tensor alibi_slopes;    /* f32 [N] or null: slope * j is added to the scores */
-    tensor block_table;     /* null: keys and values are in the stream; paged generation will use it */
+    tensor block_table;     /* i32 [B, blocks], of attention_cached alone: pages of a sequence, in order */
     tensor row_keys;        /* i32 [T, 2], of the query rows */
     struct dropout dropout; /* of the probabilities; column = head * 65536 + key position in its sequence */
 
@@ -111,6 +111,9 @@ enum pointwise_loss {
 
 /* Every dim of a product in fp8 is a multiple of this. */
 enum { OPS_FP8_MULTIPLE = 16 };
+
+/* Tokens of a page of cached keys and values. */
+enum { OPS_CACHE_PAGE = 32 };
 
 struct ops {
     const char *name; /* "ref", "plan", "cpu" */
@@ -257,6 +260,22 @@ struct ops {
      * read. */
     void (*attention_backward)(struct exec *x, tensor dq, tensor dk, tensor dv, tensor dbias, tensor dout,
                                tensor out, tensor lse, tensor q, tensor k, tensor v, struct attention a);
+
+    /* Writes keys and values of rows into pages (Kwon et al. 2023, arXiv:2309.06180, section 4.1).  The
+     * pages of keys hold columns of tokens, those of values rows, so that both are read in the order of
+     * memory: with page = slots[t] / OPS_CACHE_PAGE and place = slots[t] % OPS_CACHE_PAGE
+     *     keys[page N + n, d, place] = k[t, n, d];  values[page N + n, place, d] = v[t, n, d]
+     * keys [P N, D, page], values [P N, page, D], k, v [T, N, D] A, strided rows allowed; slots i32 [T],
+     * no two alike; -1: the row is not kept. */
+    void (*append_rows)(struct exec *x, tensor keys, tensor values, tensor k, tensor v, tensor slots);
+
+    /* The same as attention, out of such pages and without dropout: key j of sequence b is at place j %
+     * OPS_CACHE_PAGE of page block_table[b, j / OPS_CACHE_PAGE], and a.cu_seqlens_kv counts cached keys as
+     * well as those of the queries' own tokens.  What a query gets depends on its own keys alone, to the
+     * bit: not on the queries and sequences beside it.  out, q [T, N, D] A; q may have strided rows.  In
+     * rows after the last sequence out is 0. */
+    void (*attention_cached)(struct exec *x, tensor out, tensor q, tensor keys, tensor values,
+                             struct attention a);
 
     /* out[i] = in[rows[i]].  out [M, H], in [T, H] A, or both i32; rows i32 [M]. */
     void (*gather_rows)(struct exec *x, tensor out, tensor in, tensor rows);

@@ -385,6 +385,35 @@ static void plan_attention_backward(struct exec *x, tensor dq, tensor dk, tensor
     }
 }
 
+static void plan_append_rows(struct exec *x, tensor keys, tensor values, tensor k, tensor v, tensor slots)
+{
+    int64_t rows = tensor_rows(k), d = tensor_cols(k), page_rows = keys.dims[0];
+    move(x, 1, k), move(x, 1, v); /* the slots that are written */
+    move(x, -1, keys), move(x, -1, values);
+    PLAN(x, "append_rows", 0, 0, {"k", k, ANY, rows, d}, {"v", v, (int)k.dtype, rows, d},
+         {"keys", keys, (int)k.dtype, page_rows * d, OPS_CACHE_PAGE},
+         {"values", values, (int)k.dtype, page_rows * OPS_CACHE_PAGE, d},
+         {"slots", slots, DTYPE_I32, 1, k.dims[0]});
+}
+
+/* Keys and values are counted once for each sequence of the longest length. */
+static void plan_attention_cached(struct exec *x, tensor out, tensor q, tensor keys, tensor values,
+                                  struct attention a)
+{
+    int64_t rows = tensor_rows(q), d = tensor_cols(q), page_rows = keys.dims[0];
+    int64_t n_sequences = tensor_cols(a.cu_seqlens_q) - 1;
+    double flops = 4.0 * attention_pairs(&a, q.dims[0]) * (double)(q.dims[1] * d);
+    size_t scratch =
+        workspace_attention_cached(q.dims[0], n_sequences, q.dims[1], q.dims[2], a.max_seqlen_kv);
+    double read = (double)(n_sequences * a.max_seqlen_kv) / (double)(page_rows / q.dims[1] * OPS_CACHE_PAGE);
+    move(x, read - 1, keys), move(x, read - 1, values);
+    PLAN(x, "attention_cached", flops, scratch, {"out", out, (int)q.dtype, rows, d}, {"q", q, ANY, rows, d},
+         {"keys", keys, (int)q.dtype, page_rows * d, OPS_CACHE_PAGE},
+         {"values", values, (int)q.dtype, page_rows * OPS_CACHE_PAGE, d},
+         {"cu_seqlens_kv", a.cu_seqlens_kv, DTYPE_I32, 1, n_sequences + 1},
+         {"block_table", a.block_table, DTYPE_I32, n_sequences, tensor_cols(a.block_table)});
+}
+
 static void plan_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 {
     move(x, 1, out); /* the rows of in */
@@ -629,6 +658,8 @@ const struct ops ops_plan = {
     .bias_dropout_add_layernorm_backward = plan_bias_dropout_add_layernorm_backward,
     .attention = plan_attention,
     .attention_backward = plan_attention_backward,
+    .append_rows = plan_append_rows,
+    .attention_cached = plan_attention_cached,
     .gather_rows = plan_gather_rows,
     .scatter_add_rows = plan_scatter_add_rows,
     .cross_entropy = plan_cross_entropy,

@@ -556,6 +556,67 @@ static void ref_attention_backward(struct exec *x, tensor dq, tensor dk, tensor 
     }
 }
 
+/* A key or value of a token in pages. */
+struct cached {
+    int64_t page, place;
+};
+
+static struct cached cached_at(int64_t slot)
+{
+    return (struct cached){slot / OPS_CACHE_PAGE, slot % OPS_CACHE_PAGE};
+}
+
+static void ref_append_rows(struct exec *x, tensor keys, tensor values, tensor k, tensor v, tensor slots)
+{
+    int64_t n_heads = k.dims[1], d = k.dims[2];
+    for (int64_t t = 0; !stopped(x) && t < k.dims[0]; t++) {
+        struct cached to = cached_at(index_at(slots, t));
+        for (int64_t i = 0; index_at(slots, t) >= 0 && i < n_heads * d; i++) {
+            int64_t row = to.page * n_heads + i / d;
+            tensor_set(keys, (row * d + i % d) * OPS_CACHE_PAGE + to.place, get_head(k, t, i / d, i % d));
+            tensor_set(values, (row * OPS_CACHE_PAGE + to.place) * d + i % d, get_head(v, t, i / d, i % d));
+        }
+    }
+}
+
+/* Copies the keys and values of a sequence out of pages. */
+static void take_from_pages(tensor k, tensor v, tensor keys, tensor values, const struct attention *a,
+                            int64_t sequence)
+{
+    int64_t n_heads = k.dims[1], d = k.dims[2], width = tensor_cols(a->block_table);
+    int64_t k0 = index_at(a->cu_seqlens_kv, sequence), k1 = index_at(a->cu_seqlens_kv, sequence + 1);
+    for (int64_t j = 0; j < k1 - k0; j++) {
+        struct cached from = cached_at(j);
+        int64_t page = index_at(a->block_table, sequence * width + from.page);
+        for (int64_t i = 0; i < n_heads * d; i++) {
+            int64_t row = page * n_heads + i / d, to = (k0 + j) * n_heads * d + i;
+            tensor_set(k, to, tensor_get(keys, (row * d + i % d) * OPS_CACHE_PAGE + from.place));
+            tensor_set(v, to, tensor_get(values, (row * OPS_CACHE_PAGE + from.place) * d + i % d));
+        }
+    }
+}
+
+static void ref_attention_cached(struct exec *x, tensor out, tensor q, tensor keys, tensor values,
+                                 struct attention a)
+{
+    int64_t n_sequences = tensor_count(a.cu_seqlens_kv) - 1;
+    int64_t n = stopped(x) ? 0 : index_at(a.cu_seqlens_kv, n_sequences), bytes = (int64_t)sizeof(double);
+    int64_t row = q.dims[1] * q.dims[2];
+    char *memory = malloc((size_t)(2 * n * row + q.dims[0] * q.dims[1] + 1) * (size_t)bytes);
+    if (memory == NULL) {
+        exec_fail(x, STATUS_MEMORY, "attention_cached", "out of memory for %lld keys", (long long)n);
+        return;
+    }
+    tensor k = tensor_3d(memory, DTYPE_F64, n, q.dims[1], q.dims[2]), v = k, lse;
+    v.data = memory + n * row * bytes;
+    lse = tensor_2d(memory + 2 * n * row * bytes, DTYPE_F64, q.dims[0], q.dims[1]);
+    for (int64_t b = 0; n > 0 && b < n_sequences; b++) {
+        take_from_pages(k, v, keys, values, &a, b);
+    }
+    ref_attention(x, out, lse, q, k, v, a);
+    free(memory);
+}
+
 static void ref_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 {
     for (int64_t m = 0; !stopped(x) && m < tensor_rows(out); m++) {
@@ -682,6 +743,8 @@ const struct ops ops_ref = {
     .bias_dropout_add_layernorm_backward = ref_bias_dropout_add_layernorm_backward,
     .attention = ref_attention,
     .attention_backward = ref_attention_backward,
+    .append_rows = ref_append_rows,
+    .attention_cached = ref_attention_cached,
     .gather_rows = ref_gather_rows,
     .scatter_add_rows = ref_scatter_add_rows,
     .cross_entropy = ref_cross_entropy,

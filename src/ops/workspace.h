@@ -77,6 +77,30 @@ static inline size_t workspace_attention(int64_t n_heads, int64_t head_size, int
     return 0;
 }
 
+/* Keys are read in ranges of CACHED_RANGE, so that a few queries of long sequences keep many threads busy: up
+ * to CACHED_APART blocks of CACHED_QUERIES queries of a head.  A partial result is a row of values, their
+ * largest score and sum.  The first block of each sequence comes first. */
+enum { WORKSPACE_CACHED_RANGE = 256, WORKSPACE_CACHED_QUERIES = 4, WORKSPACE_CACHED_APART = 64 };
+
+static inline int64_t workspace_cached_ranges(int64_t max_seqlen_kv)
+{
+    return (max_seqlen_kv + WORKSPACE_CACHED_RANGE - 1) / WORKSPACE_CACHED_RANGE;
+}
+
+static inline size_t workspace_cached_starts(int64_t n_sequences)
+{
+    return ((size_t)(n_sequences + 1) * sizeof(int64_t) + 63) / 64 * 64;
+}
+
+static inline size_t workspace_attention_cached(int64_t rows_q, int64_t n_sequences, int64_t n_heads,
+                                                int64_t head_size, int64_t max_seqlen_kv)
+{
+    int64_t most = WORKSPACE_CACHED_APART * WORKSPACE_CACHED_QUERIES,
+            ranges = workspace_cached_ranges(max_seqlen_kv);
+    int64_t partial = workspace_at_most(rows_q * n_heads, most) * ranges * (head_size + 2);
+    return workspace_cached_starts(n_sequences) + (ranges > 1 ? (size_t)partial * sizeof(float) : 0);
+}
+
 /* Sums of columns of dq, dk and dv, `sums` in all: one for every tile of every sequence, or one for every run
  * of rows; and room for as many totals. */
 enum { WORKSPACE_ATTENTION_TILE = 128 };

@@ -174,6 +174,7 @@ static double fill_value(const struct checkop_arg *a, uint64_t key, int64_t i)
     case FILL_INDEX: return floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
     case FILL_TARGET: return i % 4 == 1 ? NAN : rng_uniform_at(key, (uint64_t)i) * a->amount;
     case FILL_LABEL: return i % 4 == 1 ? -1 : floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
+    case FILL_SLOTS: return i % 5 == 3 ? -1 : (double)(i * 7 % ((int64_t)a->amount * OPS_CACHE_PAGE));
     case FILL_CONSTANT: return a->amount;
     case FILL_SLOPES: return ldexp(1, -(int)i - 1);
     case FILL_HISTORY: return histories[(int)a->amount][i];
@@ -183,12 +184,25 @@ static double fill_value(const struct checkop_arg *a, uint64_t key, int64_t i)
     }
 }
 
+/* Pages of a cache in which sequences take turns: no page twice, and none in order. */
+static void fill_pages(tensor t, const struct checkop_case *c, int64_t n_pages)
+{
+    int64_t width = t.dims[1], next = 0;
+    for (int64_t k = 0; k < width; k++) {
+        for (int64_t b = 0; b < t.dims[0]; b++) {
+            bool is_used = k * OPS_CACHE_PAGE < c->lens_kv[b];
+            tensor_set(t, b * width + k, is_used ? (double)(n_pages - 1 - next++) : 0);
+        }
+    }
+}
+
 static void fill_arg(const struct checkop_case *c, int arg, tensor t)
 {
     const struct checkop_arg *a = &c->args[arg];
     switch (a->fill) {
     case FILL_BOUNDS_Q: fill_bounds(t, c->lens_q); return;
     case FILL_BOUNDS_KV: fill_bounds(t, c->lens_kv); return;
+    case FILL_PAGES: fill_pages(t, c, (int64_t)a->amount); return;
     case FILL_ROW_KEYS: fill_row_keys(t, c); return;
     case FILL_SCALARS: fill_scalars(t, a->amount); return;
     default: break;

@@ -102,3 +102,77 @@ void checkop_make_attention_backward(struct checkop_case *c, const struct checko
     c->bound_bf16_a = c->bound_bf16_w =
         6e-3; /* probabilities and gradients of scores are rounded too; the terms cancel */
 }
+
+/* Pages that hold the keys of all sequences, and two more. */
+static int64_t pages_of(const struct checkop_case *c, int64_t *longest)
+{
+    int64_t n = 2;
+    *longest = 1;
+    for (int i = 0; i < c->n_sequences; i++) {
+        int64_t pages = (c->lens_kv[i] + OPS_CACHE_PAGE - 1) / OPS_CACHE_PAGE;
+        n += pages;
+        *longest = pages > *longest ? pages : *longest;
+    }
+    return n;
+}
+
+/* Pages of keys, whose rows are columns of tokens, or of values. */
+static struct checkop_arg pages(const char *name, enum checkop_role role, const struct checkop_shape *s,
+                                int64_t n, bool of_keys)
+{
+    int64_t d = s->h / s->heads;
+    struct checkop_arg a = {
+        .name = name, .role = role, .n_dims = 3, .dims = {n * s->heads, d, OPS_CACHE_PAGE}};
+    a.dims[1] = of_keys ? d : OPS_CACHE_PAGE;
+    a.dims[2] = of_keys ? OPS_CACHE_PAGE : d;
+    a.amount = 1;
+    return a;
+}
+
+RUN(append_rows)
+{
+    (void)c;
+    o->append_rows(x, t[0], t[1], t[2], t[3], t[4]);
+}
+
+void checkop_make_append_rows(struct checkop_case *c, const struct checkop_shape *s)
+{
+    int64_t n_pages = s->t / OPS_CACHE_PAGE * 2 + 2;
+    add(c, pages("keys", ROLE_INOUT, s, n_pages, true));
+    add(c, pages("values", ROLE_INOUT, s, n_pages, false));
+    add(c, heads("k", ROLE_IN, s, s->t));
+    add(c, heads("v", ROLE_IN, s, s->t));
+    add(c, indices("slots", s->t, FILL_SLOTS, n_pages));
+    c->run = run_append_rows;
+}
+
+RUN(attention_cached)
+{
+    struct attention a = {.cu_seqlens_q = t[4],
+                          .cu_seqlens_kv = t[5],
+                          .block_table = t[6],
+                          .scale = 1.0 / sqrt((double)(c->shape.h / c->shape.heads)),
+                          .causal = c->shape.causal,
+                          .alibi_slopes = c->shape.alibi ? t[7] : NULL_TENSOR};
+    total(c->lens_q, c->n_sequences, &a.max_seqlen_q);
+    total(c->lens_kv, c->n_sequences, &a.max_seqlen_kv);
+    o->attention_cached(x, t[0], t[1], t[2], t[3], a);
+}
+
+void checkop_make_attention_cached(struct checkop_case *c, const struct checkop_shape *s)
+{
+    int64_t max, width, n_pages = pages_of(c, &width),
+                        rows = total(c->lens_q, c->n_sequences, &max) + s->rest;
+    add(c, heads("out", ROLE_OUT, s, rows));
+    c->args[0].gap = 0;
+    add(c, heads("q", ROLE_IN, s, rows));
+    add(c, pages("keys", ROLE_IN, s, n_pages, true));
+    add(c, pages("values", ROLE_IN, s, n_pages, false));
+    add(c, indices("cu_seqlens_q", c->n_sequences + 1, FILL_BOUNDS_Q, 0));
+    add(c, indices("cu_seqlens_kv", c->n_sequences + 1, FILL_BOUNDS_KV, 0));
+    add(c,
+        filled(matrix("block_table", ROLE_IN, KIND_I32, c->n_sequences, width), FILL_PAGES, (double)n_pages));
+    add(c, filled(vector("slopes", ROLE_IN, KIND_W, s->heads), FILL_SLOPES, 0));
+    c->run = run_attention_cached;
+    c->bound_fp32 = 4e-6; /* as attention's */
+}

@@ -26,6 +26,8 @@ enum checkop_fill {
     FILL_TARGET,    /* uniform in [0, amount), every fourth a NaN */
     FILL_BOUNDS_Q,  /* the running sum of the sequence lengths */
     FILL_BOUNDS_KV, /* the same for keys and values */
+    FILL_SLOTS,     /* of pages, none twice, every fifth -1; amount pages */
+    FILL_PAGES,     /* a table of pages for the keys of each sequence, amount pages in all */
     FILL_ROW_KEYS,  /* sequence and position of each query row */
     FILL_SLOPES,    /* 2^-(i + 1) */
     FILL_SCALARS,   /* of an optimizer */

@@ -43,7 +43,7 @@ static inline bool attention_accept(struct exec *x, const char *op, const struct
     }
     if (!tensor_is_null(a->block_table)) {
         exec_fail(x, STATUS_USAGE, op,
-                  "the cpu reads keys and values from the stream, not through a block table");
+                  "attention reads the stream; what reads keys through a block table is attention_cached");
         return false;
     }
     if (!(a->scale > 0)) {

@@ -37,23 +37,27 @@ static pthread_mutex_t product_lock = PTHREAD_MUTEX_INITIALIZER; /* handles live
 
 #define GEMM_DECLARE(isa)                                                                                    \
     void gemm_plain_kernels_fill_##isa(struct gemm_backend *t);                                              \
+    void gemm_rows_kernels_fill_##isa(struct gemm_backend *t);                                               \
     void gemm_convert_kernels_fill_##isa(struct gemm_convert *t);
-#define GEMM_ROW(isa) {gemm_plain_kernels_fill_##isa, gemm_convert_kernels_fill_##isa},
+#define GEMM_ROW(isa)                                                                                        \
+    {gemm_plain_kernels_fill_##isa, gemm_rows_kernels_fill_##isa, gemm_convert_kernels_fill_##isa},
 
 CPU_ISAS(GEMM_DECLARE)
 
 static const struct {
     void (*plain)(struct gemm_backend *t);
+    void (*rows)(struct gemm_backend *t);
     void (*convert)(struct gemm_convert *t);
 } fills[] = {CPU_ISAS(GEMM_ROW)};
 
-static struct gemm_backend plain;
+static struct gemm_backend plain, rows;
 static struct gemm_convert convert;
 static pthread_once_t fill_once = PTHREAD_ONCE_INIT;
 
 static void fill(void)
 {
     fills[cpu_isa_best()].plain(&plain);
+    fills[cpu_isa_best()].rows(&rows);
     fills[cpu_isa_best()].convert(&convert);
 }
 
@@ -259,6 +263,30 @@ static void fail_without_memory(struct exec *x, const char *op)
               "not enough memory for the library of matrix products; check `ulimit -v`");
 }
 
+/* Few rows of A at a time, which stay in the cache while W goes by; and columns by which threads share W. */
+static void cut_rows(struct gemm_call *c)
+{
+    enum { LEFT_BYTES = 256 << 10, LEAST_ROWS = 8, COLUMN_GRAIN = 24, TILES = 48 };
+    const struct gemm *g = c->g;
+    int64_t most = LEFT_BYTES / (g->k * (int64_t)dtype_bytes(g->ab_dtype)) / LEAST_ROWS * LEAST_ROWS;
+    most = most < LEAST_ROWS ? LEAST_ROWS : most > GEMM_MAX_TILE_ROWS ? GEMM_MAX_TILE_ROWS : most;
+    c->tile_m = part(g->m, blocks(g->m, most), 4);
+    c->tiles_m = blocks(g->m, c->tile_m);
+    c->tile_n = part(g->n, blocks(TILES, c->tiles_m), COLUMN_GRAIN);
+    c->tiles_n = blocks(g->n, c->tile_n);
+    c->tile_k = g->k;
+}
+
+/* The product by rows that do not depend on each other (exec.rows_alone). */
+static void run_rows(struct exec *x, const char *op, struct gemm_call *c, size_t after_bytes)
+{
+    pthread_once(&fill_once, fill);
+    cut_rows(c);
+    CHECK(prepare(c, &rows), "a product that is not by rows alone");
+    x->served_by = rows.name;
+    lanes_run(x, op, c->tiles_m * c->tiles_n, after_bytes, tile_item, c);
+}
+
 void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *after, size_t after_bytes,
               const void *context)
 {
@@ -271,6 +299,10 @@ void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *
     }
     atomic_bool tile_failed = false;
     struct gemm_call c = {.g = g, .after = after, .context = context, .failed = &tile_failed};
+    if (x->rows_alone && g->b_transposed && !g->a_transposed && !g->accumulate) {
+        run_rows(x, op, &c, after_bytes);
+        return;
+    }
     cut(&c);
     if (!can_open()) {
         fail_without_memory(x, op);

@@ -26,6 +26,7 @@ enum {
     LAUNCH_BITS_WORDS = 32,
     LAUNCH_ATTENTION_CLUSTER_ROWS = 512,
     LAUNCH_MOST_NORM_COLS = 8192,
+    LAUNCH_CACHE_PAGE = 32,
     LAUNCH_MOST_MAXIMA = 1024
 };
 
@@ -317,6 +318,20 @@ void cuda_launch_attention(const struct launch *l, enum launch_attention_kernel 
 void cuda_launch_attention_backward(const struct launch *l, enum launch_attention_kernel kernel,
                                     const struct launch_attention *a, const struct launch_attention_rows *r,
                                     enum launch_type type);
+
+/* Pages of keys and values of LAUNCH_CACHE_PAGE tokens (ops/ops.h, append_rows). */
+struct launch_cached {
+    void *keys, *values;
+    int64_t n_pages, n_heads, head_size;
+    const int32_t *block_table; /* [n_sequences, table_width] */
+    int64_t table_width;
+};
+
+void cuda_launch_append(const struct launch *l, const struct launch_cached *c, struct launch_rows k,
+                        struct launch_rows v, enum launch_type type, const int32_t *slots, int64_t rows);
+void cuda_launch_attention_cached(const struct launch *l, const struct launch_attention *a,
+                                  const struct launch_cached *c, struct launch_rows out, struct launch_rows q,
+                                  enum launch_type type);
 
 void cuda_launch_cross_entropy(const struct launch *l, float *loss, int32_t *correct,
                                struct launch_rows dlogits, enum launch_type dlogits_type,

@@ -18,6 +18,8 @@ _Static_assert((int)LAUNCH_GRAD_SCALE == (int)OPTIM_GRAD_SCALE &&
                    (int)LAUNCH_CORRECTION2 == (int)OPTIM_CORRECTION2,
                "launch_scalar is optim_scalar");
 
+_Static_assert((int)LAUNCH_CACHE_PAGE == (int)OPS_CACHE_PAGE, "one size of pages");
+
 _Static_assert((int)LAUNCH_MOST_MAXIMA == (int)TENSOR_MAXIMA, "maxima are those of tensors");
 
 /* The launch context of this op's kernels, with `scratch` bytes. */
@@ -406,14 +408,11 @@ static struct launch_attention attention_of(const struct attention *a, tensor q,
                                      .bit_cols = tensor_is_null(a->bits) ? 0 : tensor_cols(a->bits)};
 }
 
-static bool accept_attention(struct exec *x, const char *op, const struct attention *a, tensor q)
+static bool accept_sizes(struct exec *x, const char *op, const struct attention *a, tensor q)
 {
     enum { MOST_HEAD_SIZE = 256, MOST_IN_GRID = 65535 };
-    if (!tensor_is_null(a->block_table)) {
-        exec_fail(x, STATUS_USAGE, op,
-                  "the GPU reads keys and values from the stream, not through a block table");
-    } else if (q.dims[2] > MOST_HEAD_SIZE || q.dims[1] > MOST_IN_GRID ||
-               tensor_count(a->cu_seqlens_q) - 1 > MOST_IN_GRID) {
+    if (q.dims[2] > MOST_HEAD_SIZE || q.dims[1] > MOST_IN_GRID ||
+        tensor_count(a->cu_seqlens_q) - 1 > MOST_IN_GRID) {
         exec_fail(x, STATUS_USAGE, op,
                   "attention takes at most %d sequences and %d heads of size %d, but there are %lld "
                   "sequences and %lld heads of size %lld",
@@ -421,6 +420,14 @@ static bool accept_attention(struct exec *x, const char *op, const struct attent
                   (long long)q.dims[1], (long long)q.dims[2]);
     }
     return !failed(x->status);
+}
+
+static bool accept_attention(struct exec *x, const char *op, const struct attention *a, tensor q)
+{
+    if (!tensor_is_null(a->block_table)) {
+        exec_fail(x, STATUS_USAGE, op, "attention_cached reads pages, attention reads the stream");
+    }
+    return accept_sizes(x, op, a, q);
 }
 
 /* Runs the only kernel that competes, or the fastest. */
@@ -491,6 +498,43 @@ static void cuda_attention_backward(struct exec *x, tensor dq, tensor dk, tensor
             add_sums(x, &call, dbias);
         }
         run_attention(x, op, &call);
+    }
+}
+
+static struct launch_cached cached_of(tensor keys, tensor values, tensor like, tensor block_table)
+{
+    return (struct launch_cached){.keys = keys.data,
+                                  .values = values.data,
+                                  .n_pages = keys.dims[0] / like.dims[1],
+                                  .n_heads = like.dims[1],
+                                  .head_size = like.dims[2],
+                                  .block_table = block_table.data,
+                                  .table_width = tensor_is_null(block_table) ? 0 : tensor_cols(block_table)};
+}
+
+static void cuda_append_rows(struct exec *x, tensor keys, tensor values, tensor k, tensor v, tensor slots)
+{
+    const char *op = "append_rows";
+    if (accept_tensors(x, op, ACCEPT_LIST(k, v, keys, values), NULL, 0) &&
+        accept_pages(x, op, keys, values, k)) {
+        struct launch l = launch_of(x, 0);
+        struct launch_cached c = cached_of(keys, values, k, NULL_TENSOR);
+        cuda_launch_append(&l, &c, heads_of(k), heads_of(v), type_of(k), slots.data, k.dims[0]);
+        finish(x, op);
+    }
+}
+
+static void cuda_attention_cached(struct exec *x, tensor out, tensor q, tensor keys, tensor values,
+                                  struct attention a)
+{
+    const char *op = "attention_cached";
+    if (accept_tensors(x, op, ACCEPT_LIST(out, q, keys, values), ACCEPT_LIST(a.alibi_slopes)) &&
+        accept_pages(x, op, keys, values, q) && accept_sizes(x, op, &a, q)) {
+        struct launch l = launch_of(x, 0);
+        struct launch_attention sizes = attention_of(&a, q, keys);
+        struct launch_cached c = cached_of(keys, values, q, a.block_table);
+        cuda_launch_attention_cached(&l, &sizes, &c, heads_of(out), heads_of(q), type_of(q));
+        finish(x, op);
     }
 }
 
@@ -757,6 +801,8 @@ const struct ops ops_cuda = {
     .bias_dropout_add_layernorm_backward = cuda_bias_dropout_add_layernorm_backward,
     .attention = cuda_attention,
     .attention_backward = cuda_attention_backward,
+    .append_rows = cuda_append_rows,
+    .attention_cached = cuda_attention_cached,
     .gather_rows = cuda_gather_rows,
     .scatter_add_rows = cuda_scatter_add_rows,
     .cross_entropy = cuda_cross_entropy,

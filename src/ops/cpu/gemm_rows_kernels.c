@@ -1,0 +1,190 @@
+/* Products in which a row has the same bits whatever rows are beside it: C = A W^T + bias, with both
+ * factors stored along the inner dimension.
+ *
+ * The rule: each element of C is the sum of a vector of partial sums, in the order of the inner dimension,
+ * whatever block of rows and columns it is computed in.  A library's products have no such rule: their
+ * order of sums depends on the number of rows.  With few rows it is bound by memory: W is read once, in
+ * its order, and asked for ahead, since each of its rows is too short for the processor to predict the
+ * next. */
+#include "ops/cpu/gemm_backend.h"
+#include "ops/cpu/kernel.h"
+#include "ops/cpu/rows.h"
+#include "ops/cpu/tile_vector.h"
+
+/* Accumulators for ROWS x COLS elements, and room for the factors, in 32 or 16 vector registers. */
+enum { ROWS = TILE_VECTOR == 16 ? 4 : 3, COLS = TILE_VECTOR == 16 ? 6 : 4 };
+
+/* How the factors are stored, a constant of each function: pairs are bf16 that the processor multiplies. */
+enum form { FORM_F32, FORM_BF16, FORM_PAIRS };
+
+static inline int64_t step_of(const enum form form)
+{
+    return form == FORM_PAIRS ? 2 * TILE_VECTOR : TILE_VECTOR;
+}
+
+/* Bytes of n elements. */
+static inline int64_t bytes_of(int64_t n, const enum form form)
+{
+    return n * (int64_t)(form == FORM_F32 ? sizeof(float) : sizeof(uint16_t));
+}
+
+static inline tile_vector load(const char *p, const enum form form)
+{
+    if (form == FORM_BF16) {
+        tile_bits wide = __builtin_convertvector(*(const tile_halves *)p, tile_bits);
+        return (tile_vector)(wide << 16);
+    }
+    return tile_load((const float *)p);
+}
+
+/* The last elements of a row, zeros behind them. */
+static tile_vector load_rest(const char *p, int64_t n, const enum form form)
+{
+    float rest[TILE_VECTOR] = {0};
+    memcpy(rest, p, (size_t)bytes_of(n, form));
+    return load((const char *)rest, form);
+}
+
+static inline tile_vector multiply_add(tile_vector sum, tile_vector a, tile_vector b, const enum form form)
+{
+#if defined(__AVX512BF16__)
+    if (form == FORM_PAIRS) {
+        return (tile_vector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+    }
+#endif
+    (void)form;
+    return sum + a * b;
+}
+
+/* Halves are added until one lane is left. */
+static inline float sum_of(tile_vector v)
+{
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)v);
+#else
+    for (int half = TILE_VECTOR / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++) {
+            v[i] += v[i + half];
+        }
+    }
+    return v[0];
+#endif
+}
+
+static inline void store(const struct gemm *g, int64_t row, int64_t col, float value)
+{
+    value += g->bias == NULL ? 0.0f : g->bias[col];
+    if (g->c_dtype == DTYPE_F32) {
+        ((float *)g->c)[row * g->c_stride + col] = value;
+    } else {
+        ((uint16_t *)g->c)[row * g->c_stride + col] = bf16_from_f32(value);
+    }
+}
+
+/* Elements [row, row + n_rows) x [col, col + n_cols) of C, both constants.  `ahead`: asks for the rows of
+ * W behind these. */
+static inline __attribute__((always_inline)) void block(const struct gemm *g, int64_t row, int64_t col,
+                                                        bool ahead, const int n_rows, const int n_cols,
+                                                        const enum form form)
+{
+    tile_vector sum[ROWS][COLS] = {0};
+    int64_t a_stride = bytes_of(g->a_stride, form), b_stride = bytes_of(g->b_stride, form), at = 0;
+    const char *a = (const char *)g->a + row * a_stride, *b = (const char *)g->b + col * b_stride;
+    int64_t n_steps = g->k / step_of(form), rest = g->k % step_of(form);
+    for (int64_t l = 0; l < n_steps; l++, at += bytes_of(step_of(form), form)) {
+        tile_vector w[COLS];
+#pragma GCC unroll 8
+        for (int c = 0; c < n_cols; c++) {
+            w[c] = load(b + c * b_stride + at, form);
+            if (ahead) {
+                __builtin_prefetch(b + (c + n_cols) * b_stride + at);
+            }
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < n_rows; r++) {
+            tile_vector v = load(a + r * a_stride + at, form);
+#pragma GCC unroll 8
+            for (int c = 0; c < n_cols; c++) {
+                sum[r][c] = multiply_add(sum[r][c], v, w[c], form);
+            }
+        }
+    }
+    for (int r = 0; r < n_rows && rest > 0; r++) {
+        tile_vector v = load_rest(a + r * a_stride + at, rest, form);
+        for (int c = 0; c < n_cols; c++) {
+            sum[r][c] = multiply_add(sum[r][c], v, load_rest(b + c * b_stride + at, rest, form), form);
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < n_rows; r++) {
+#pragma GCC unroll 8
+        for (int c = 0; c < n_cols; c++) {
+            store(g, row + r, col + c, sum_of(sum[r][c]));
+        }
+    }
+}
+
+/* All rows of `n_cols` columns, a constant. */
+static inline __attribute__((always_inline)) void columns(const struct gemm *g, int64_t col, const int n_cols,
+                                                          const enum form form)
+{
+    int64_t row = 0;
+    bool ahead = g->m < ROWS;
+    for (; row + ROWS <= g->m; row += ROWS) {
+        block(g, row, col, row == 0, ROWS, n_cols, form);
+    }
+    if (g->m - row == 1) {
+        block(g, row, col, ahead, 1, n_cols, form);
+    } else if (g->m - row == 2) {
+        block(g, row, col, ahead, 2, n_cols, form);
+    } else if (g->m - row == 3) {
+        block(g, row, col, ahead, 3, n_cols, form);
+    }
+}
+
+static inline __attribute__((always_inline)) void product(const struct gemm *g, const enum form form)
+{
+    int64_t col = 0;
+    for (; col + COLS <= g->n; col += COLS) {
+        columns(g, col, COLS, form);
+    }
+    for (; col < g->n; col++) {
+        columns(g, col, 1, form);
+    }
+}
+
+static bool rows_open(void)
+{
+    return true;
+}
+
+static bool rows_can(enum dtype ab_dtype, enum dtype c_dtype)
+{
+    (void)ab_dtype, (void)c_dtype;
+    return true;
+}
+
+static const void *rows_prepare(const struct gemm *tile, size_t *lane_bytes)
+{
+    *lane_bytes = 0;
+    return tile->b_transposed && !tile->a_transposed && !tile->accumulate ? "rows" : NULL;
+}
+
+static bool rows_tile(const void *handle, const struct gemm *tile, void *lane)
+{
+    (void)handle, (void)lane;
+    if (tile->ab_dtype == DTYPE_F32) {
+        product(tile, FORM_F32);
+    } else if (TILE_PAIRS) {
+        product(tile, FORM_PAIRS);
+    } else {
+        product(tile, FORM_BF16);
+    }
+    return true;
+}
+
+KERNEL_FILL(gemm_rows, struct gemm_backend)
+{
+    *t = (struct gemm_backend){
+        .name = "rows", .open = rows_open, .can = rows_can, .prepare = rows_prepare, .tile = rows_tile};
+}

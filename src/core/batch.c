@@ -5,6 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct batch_limits batch_limits_both(struct batch_limits a, struct batch_limits b)
+{
+    return (struct batch_limits){.n_tokens = int_larger(a.n_tokens, b.n_tokens),
+                                 .n_sequences = int_larger(a.n_sequences, b.n_sequences),
+                                 .n_labels = int_larger(a.n_labels, b.n_labels),
+                                 .max_seqlen = int_larger(a.max_seqlen, b.max_seqlen),
+                                 .n_pages = int_larger(a.n_pages, b.n_pages)};
+}
+
 struct status batch_check_cut(int64_t train_batch_size, int64_t gradient_accumulation_steps)
 {
     if (train_batch_size < 1 || gradient_accumulation_steps < 1 ||
@@ -66,6 +75,11 @@ static int64_t lay_out(struct batch *b, int32_t *block)
         const struct batch_field *f = &b->layout->fields[i];
         b->fields[i] = take(block, &used, most_rows(&b->limits, f->rows) * f->width);
     }
+    if (b->limits.n_pages > 0) {
+        b->slots = take(block, &used, t);
+        b->cu_keys = take(block, &used, b->limits.n_sequences + 1);
+        b->pages = take(block, &used, b->limits.n_sequences * b->limits.n_pages);
+    }
     return used;
 }
 
@@ -94,8 +108,11 @@ void batch_clear(struct batch *b)
     b->n_tokens = b->n_real_tokens = 0;
     b->n_sequences = b->n_streams = 0;
     b->n_labels = b->n_real_labels = 0;
-    b->max_seqlen = 0;
+    b->max_seqlen = b->max_keys = 0;
     b->cu_seqlens[0] = 0;
+    if (b->limits.n_pages > 0) {
+        b->cu_keys[0] = 0;
+    }
 }
 
 /* One more entry of cu_seqlens. */
@@ -106,7 +123,8 @@ static void add_stream(struct batch *b, int64_t end)
     b->max_seqlen = n > b->max_seqlen ? n : b->max_seqlen;
 }
 
-int64_t batch_add(struct batch *b, int64_t n, int32_t sequence_key)
+/* Tokens [first, first + n) of a sequence. */
+static int64_t add(struct batch *b, int64_t n, int64_t first, int32_t sequence_key)
 {
     int64_t row = b->n_real_tokens;
     CHECK(n > 0 && n <= b->limits.max_seqlen && n <= b->limits.n_tokens - row &&
@@ -114,13 +132,36 @@ int64_t batch_add(struct batch *b, int64_t n, int32_t sequence_key)
           "a sequence of %lld tokens in a batch of %lld tokens and %lld sequences", (long long)n,
           (long long)row, (long long)b->n_sequences);
     for (int64_t i = 0; i < n; i++) {
-        b->positions[row + i] = (int32_t)i;
+        b->positions[row + i] = (int32_t)(first + i);
         b->row_keys[2 * (row + i)] = sequence_key;
-        b->row_keys[2 * (row + i) + 1] = (int32_t)i;
+        b->row_keys[2 * (row + i) + 1] = (int32_t)(first + i);
     }
     b->n_sequences++;
     b->n_real_tokens += n;
     add_stream(b, b->n_real_tokens);
+    return row;
+}
+
+int64_t batch_add(struct batch *b, int64_t n, int32_t sequence_key)
+{
+    CHECK(b->limits.n_pages == 0, "a sequence without a cache among those with one");
+    return add(b, n, 0, sequence_key);
+}
+
+int64_t batch_add_cached(struct batch *b, int64_t n, int64_t first, const int32_t *pages,
+                         int32_t sequence_key)
+{
+    int64_t width = b->limits.n_pages, end = first + n, used = (end + BATCH_PAGE - 1) / BATCH_PAGE;
+    CHECK(used <= width, "%lld keys in %lld pages", (long long)end, (long long)width);
+    int64_t row = add(b, n, first, sequence_key), sequence = b->n_sequences - 1;
+    for (int64_t i = first; i < end; i++) {
+        b->slots[row + i - first] = pages[i / BATCH_PAGE] * BATCH_PAGE + (int32_t)(i % BATCH_PAGE);
+    }
+    for (int64_t i = 0; i < width; i++) {
+        b->pages[sequence * width + i] = i < used ? pages[i] : 0;
+    }
+    b->cu_keys[sequence + 1] = b->cu_keys[sequence] + (int32_t)end;
+    b->max_keys = end > b->max_keys ? end : b->max_keys;
     return row;
 }
 
@@ -136,8 +177,10 @@ static void fill_up(struct batch *b, int field)
 
 void batch_finish(struct batch *b, int32_t pad_id)
 {
-    b->n_tokens = int_round_up(b->n_real_tokens, BATCH_TOKEN_BUCKET);
-    b->n_labels = int_round_up(b->n_real_labels, BATCH_LABEL_BUCKET);
+    bool cached = b->limits.n_pages > 0;
+    b->n_tokens = cached ? b->n_real_tokens : int_round_up(b->n_real_tokens, BATCH_TOKEN_BUCKET);
+    b->n_labels =
+        cached ? int_larger(b->n_real_labels, 1) : int_round_up(b->n_real_labels, BATCH_LABEL_BUCKET);
     for (int64_t i = b->n_real_tokens; i < b->n_tokens; i++) {
         b->ids[i] = pad_id;
         b->positions[i] = b->row_keys[2 * i] = b->row_keys[2 * i + 1] = 0;

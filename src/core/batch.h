@@ -17,6 +17,7 @@ enum {
     BATCH_TOKEN_BUCKET = 64, /* tokens of a stream are a multiple of this */
     BATCH_LABEL_BUCKET = 16, /* and rows picked for a label of this */
     BATCH_MOST_FIELDS = 8,
+    BATCH_PAGE = 32, /* tokens of a page of cached keys and values */
 };
 
 /* What one row of a field belongs to: a token, a label or a sequence. */
@@ -42,6 +43,7 @@ struct batch_limits {
     int64_t n_sequences; /* B: the tail sequence included */
     int64_t n_labels;    /* M, a multiple of BATCH_LABEL_BUCKET */
     int64_t max_seqlen;
+    int64_t n_pages; /* of the longest sequence in a cache of keys and values; 0: there is none */
 };
 
 struct batch {
@@ -52,12 +54,18 @@ struct batch {
     int64_t n_labels;      /* M rows picked for a label, a multiple of BATCH_LABEL_BUCKET */
     int64_t n_real_labels; /* M before rounding up */
     int64_t max_seqlen;    /* longest of cu_seqlens */
+    int64_t max_keys;      /* the same of cu_keys; 0 without a cache */
 
     int32_t *ids;        /* [T] */
     int32_t *positions;  /* [T] place in the sequence */
     int32_t *row_keys;   /* [T, 2] sequence in the global batch, position: the dropout address */
     int32_t *cu_seqlens; /* [n_streams + 1] */
     int32_t *fields[BATCH_MOST_FIELDS]; /* [rows, width] each, of the layout */
+
+    /* With a cache (limits.n_pages > 0) a sequence's keys are those of its tokens in earlier batches, too. */
+    int32_t *slots;   /* [T] the place of a token's key and value: page * BATCH_PAGE + place in it */
+    int32_t *cu_keys; /* [n_streams + 1] bounds of the keys of each sequence, cached and its own */
+    int32_t *pages;   /* [n_sequences, limits.n_pages] that hold them, in order */
 
     const struct batch_layout *layout;
     struct batch_limits limits; /* what the arrays have room for */
@@ -78,6 +86,9 @@ struct batch_step {
     int64_t n_sequences;
     int64_t n_labels[BATCH_MOST_FIELDS]; /* labels in each field of the whole global batch */
 };
+
+/* The limits of batches that keep to either. */
+struct batch_limits batch_limits_both(struct batch_limits a, struct batch_limits b);
 
 /* STATUS_USAGE, naming the flags, unless the batch splits into that many equal micro-batches. */
 struct status batch_check_cut(int64_t train_batch_size, int64_t gradient_accumulation_steps);
@@ -101,8 +112,14 @@ void batch_clear(struct batch *b);
  * n) and the fields are the caller's to fill. */
 int64_t batch_add(struct batch *b, int64_t n, int32_t sequence_key);
 
+/* With a cache: appends tokens [first, first + n) of a sequence, whose keys are in `pages`; returns their
+ * first row. */
+int64_t batch_add_cached(struct batch *b, int64_t n, int64_t first, const int32_t *pages,
+                         int32_t sequence_key);
+
 /* Rounds tokens and picked rows up to their buckets.  The stream's tail is one more sequence of `pad_id`s
- * without labels, so it changes no loss and no gradient. */
+ * without labels, so it changes no loss and no gradient.  With a cache nothing is rounded up: one token is
+ * one row. */
 void batch_finish(struct batch *b, int32_t pad_id);
 
 /* Allocates n_micro empty batches. */

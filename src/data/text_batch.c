@@ -18,11 +18,11 @@ struct status text_batch_init(struct batch *b, struct batch_limits limits)
     return batch_init(b, &text_batch_layout, limits);
 }
 
-int32_t *text_batch_add(struct batch *b, int64_t n, int64_t n_first, int32_t nsp_label, int32_t sequence_key)
+/* The fields of the last sequence, of n tokens from `row`; returns its ids. */
+static int32_t *fill_fields(struct batch *b, int64_t row, int64_t n, int64_t n_first, int32_t nsp_label,
+                            int32_t sequence_key)
 {
-    CHECK(n_first >= 0 && n_first <= n, "%lld of %lld tokens in the first segment", (long long)n_first,
-          (long long)n);
-    int64_t row = batch_add(b, n, sequence_key), sequence = b->n_sequences - 1;
+    int64_t sequence = b->n_sequences - 1;
     for (int64_t i = 0; i < n; i++) {
         b->fields[TEXT_TYPES][row + i] = i >= n_first;
     }
@@ -32,6 +32,20 @@ int32_t *text_batch_add(struct batch *b, int64_t n, int64_t n_first, int32_t nsp
     b->fields[TEXT_PAIR_LABELS][sequence] = nsp_label;
     text_batch_set_span(b, -1, -1);
     return b->ids + row;
+}
+
+int32_t *text_batch_add(struct batch *b, int64_t n, int64_t n_first, int32_t nsp_label, int32_t sequence_key)
+{
+    CHECK(n_first >= 0 && n_first <= n, "%lld of %lld tokens in the first segment", (long long)n_first,
+          (long long)n);
+    return fill_fields(b, batch_add(b, n, sequence_key), n, n_first, nsp_label, sequence_key);
+}
+
+int32_t *text_batch_add_cached(struct batch *b, int64_t n, int64_t first, const int32_t *pages,
+                               int32_t sequence_key)
+{
+    int64_t row = batch_add_cached(b, n, first, pages, sequence_key);
+    return fill_fields(b, row, n, n, -1, sequence_key);
 }
 
 void text_batch_set_span(struct batch *b, int32_t start, int32_t end)

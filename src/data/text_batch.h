@@ -15,6 +15,11 @@ struct status text_batch_init(struct batch *b, struct batch_limits limits);
  * returns ids[n], which the caller fills. */
 int32_t *text_batch_add(struct batch *b, int64_t n, int64_t n_first, int32_t nsp_label, int32_t sequence_key);
 
+/* The same for tokens [first, first + n) of a sequence whose keys are kept in `pages` (core/batch.h), all of
+ * segment 0. */
+int32_t *text_batch_add_cached(struct batch *b, int64_t n, int64_t first, const int32_t *pages,
+                               int32_t sequence_key);
+
 /* Sets the answer's place in the last sequence; without this call the sequence has no such label. */
 void text_batch_set_span(struct batch *b, int32_t start, int32_t end);
 

@@ -128,6 +128,11 @@ struct model_type {
                           enum fp8_factors fp8);
     void (*round_weights)(const struct model_pass *p, int64_t layer);
 
+    /* Carves a layer's cache of keys and values, n_pages of BATCH_PAGE tokens, which outlives batches and
+     * which a batch with stream.slots writes and reads.  NULL: the model has none. */
+    void (*carve_cache)(const struct model *m, void *acts, int64_t layer, struct arena *arena,
+                        enum dtype dtype, int64_t n_pages);
+
     /* Fills what carve_weights carved beside the weights and no pass changes; NULL: there is nothing. */
     void (*fill_constants)(const struct model *m, void *acts, struct exec *x);
 

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+_Static_assert((int)BATCH_PAGE == (int)OPS_CACHE_PAGE, "one size of pages");
+
 /* Queries and keys are cut into sequences at the same bounds, so each sequence attends to itself
  * alone. */
 static struct attention attention_of(const struct layer_call *call, const struct self_attention_acts *a)
@@ -37,7 +39,7 @@ void self_attention_carve(struct self_attention_acts *a, struct arena *arena, co
                           struct layer_memory m)
 {
     int64_t t = m.n_tokens, h = form->hidden;
-    /* Clears all but the weights in fp8, which were carved earlier and outlive the batch. */
+    /* Clears all but the weights in fp8 and the cache, which were carved earlier and outlive the batch. */
     self_attention_share(a, &(struct self_attention_acts){0});
     a->qkv = arena_carve_2d(arena, m.dtype, t, 3 * h);
     a->lse = arena_carve_2d(arena, dtype_of_vectors(m.dtype), t, form->n_heads);
@@ -64,6 +66,16 @@ void self_attention_carve_weights(struct self_attention_acts *a, struct arena *a
     linear_carve_fp8_weight(&a->fp8_o, arena, fp8, h, h);
 }
 
+void self_attention_carve_cache(struct self_attention_acts *a, struct arena *arena,
+                                const struct layer_form *form, enum dtype dtype, int64_t n_pages)
+{
+    int64_t rows = n_pages * form->n_heads, d = form->hidden / form->n_heads;
+    void *keys = arena_carve_2d(arena, dtype, rows * d, OPS_CACHE_PAGE).data;
+    void *values = arena_carve_2d(arena, dtype, rows * OPS_CACHE_PAGE, d).data;
+    a->cache.keys = tensor_3d(keys, dtype, rows, d, OPS_CACHE_PAGE);
+    a->cache.values = tensor_3d(values, dtype, rows, OPS_CACHE_PAGE, d);
+}
+
 void self_attention_round_weights(struct exec *x, const struct self_attention_acts *a,
                                   const struct self_attention_weights *w)
 {
@@ -74,7 +86,9 @@ void self_attention_round_weights(struct exec *x, const struct self_attention_ac
 void self_attention_share(struct self_attention_acts *a, const struct self_attention_acts *of)
 {
     struct fp8_factor w_qkv = a->fp8_qkv.w, w_o = a->fp8_o.w;
+    struct self_attention_cache cache = a->cache;
     *a = *of;
+    a->cache = cache;
     a->fp8_qkv.w = w_qkv;
     a->fp8_o.w = w_o;
 }
@@ -112,11 +126,37 @@ static void spread(struct exec *x, tensor dheads, tensor dresidual, const struct
 
 /* ---- the passes ---- */
 
+/* A = softmax(Q K^T / sqrt(D)) V, K and V those of the sequences' earlier tokens as well. */
+static void attend_cached(struct exec *x, const struct self_attention_acts *a, const struct layer_call *call)
+{
+    const struct layer_form *f = call->form;
+    const struct stream *s = call->stream;
+    struct attention options = attention_of(call, a);
+    options.cu_seqlens_kv = s->cu_keys;
+    options.max_seqlen_kv = s->max_keys;
+    options.block_table = s->pages;
+    x->ops->append_rows(x, a->cache.keys, a->cache.values, heads_of(a->qkv, 1, f), heads_of(a->qkv, 2, f),
+                        s->slots);
+    x->ops->attention_cached(x, tensor_split_heads(a->heads, f->n_heads), heads_of(a->qkv, 0, f),
+                             a->cache.keys, a->cache.values, options);
+}
+
+/* A = dropout(softmax(Q K^T / sqrt(D))) V */
+static void attend(struct exec *x, const struct self_attention_acts *a, const struct layer_call *call)
+{
+    const struct layer_form *f = call->form;
+    if (!tensor_is_null(call->stream->slots)) {
+        attend_cached(x, a, call);
+        return;
+    }
+    x->ops->attention(x, tensor_split_heads(a->heads, f->n_heads), a->lse, heads_of(a->qkv, 0, f),
+                      heads_of(a->qkv, 1, f), heads_of(a->qkv, 2, f), attention_of(call, a));
+}
+
 tensor self_attention_forward(struct exec *x, const struct layer_scratch *s,
                               const struct self_attention_acts *a, tensor in, tensor residual,
                               const struct self_attention_weights *w, const struct layer_call *call)
 {
-    const struct layer_form *f = call->form;
     const struct fp8_factor in_fp8 = self_attention_input(a, call),
                             heads_fp8 = layer_factor_of(&a->fp8_o.in, call, LAYER_IN_O);
     const struct layer_scratch rows = layer_scratch_picked(s, call->picks);
@@ -124,9 +164,7 @@ tensor self_attention_forward(struct exec *x, const struct layer_scratch *s,
     /* [Q K V] = x W_qkv^T + b_qkv */
     linear_forward(x, a->qkv, in, w->w_qkv, w->b_qkv, &a->fp8_qkv, &in_fp8);
 
-    /* A = dropout(softmax(Q K^T / sqrt(D))) V */
-    x->ops->attention(x, tensor_split_heads(a->heads, f->n_heads), a->lse, heads_of(a->qkv, 0, f),
-                      heads_of(a->qkv, 1, f), heads_of(a->qkv, 2, f), attention_of(call, a));
+    attend(x, a, call);
     if (call->picks != NULL) {
         pick(x, a->heads, residual, call);
         residual = call->picks->residual;

@@ -18,7 +18,12 @@ struct self_attention_weights {
     tensor w_o, b_o;     /* [H, H], [H] */
 };
 
-/* Results of the forward that the backward reads. */
+/* Keys and values of earlier tokens, in pages (ops.h, append_rows); null: there is no cache. */
+struct self_attention_cache {
+    tensor keys, values;
+};
+
+/* Results of the forward that the backward reads, and what outlives a batch. */
 struct self_attention_acts {
     tensor qkv; /* [T, 3H] */
     tensor lse; /* [T, N] */
@@ -26,10 +31,11 @@ struct self_attention_acts {
     tensor bits;
     tensor heads;                     /* [T, H] the heads' outputs, side by side: A */
     struct linear_fp8 fp8_qkv, fp8_o; /* null without fp8 */
+    struct self_attention_cache cache;
 };
 
-/* Carves activations, but leaves the weights in fp8 as they are; and, for a backward, room for dropout's bits
- * if the device keeps them for batches of these sizes. */
+/* Carves activations, but leaves the weights in fp8 and the cache as they are; and, for a backward, room
+ * for dropout's bits if the device keeps them for batches of these sizes. */
 void self_attention_carve(struct self_attention_acts *a, struct arena *arena, const struct layer_form *form,
                           struct layer_memory memory);
 void self_attention_carve_bits(struct self_attention_acts *a, struct arena *arena,
@@ -42,14 +48,18 @@ void self_attention_carve_weights(struct self_attention_acts *a, struct arena *a
 void self_attention_round_weights(struct exec *x, const struct self_attention_acts *a,
                                   const struct self_attention_weights *w);
 
-/* `a` shares the activations of another layer, and keeps its own weights in fp8. */
+/* Carves the cache, of n_pages pages. */
+void self_attention_carve_cache(struct self_attention_acts *a, struct arena *arena,
+                                const struct layer_form *form, enum dtype dtype, int64_t n_pages);
+
+/* `a` shares the activations of another layer, and keeps its own weights in fp8 and its cache. */
 void self_attention_share(struct self_attention_acts *a, const struct self_attention_acts *of);
 
 /* The factor in fp8 of the sublayer's input. */
 struct fp8_factor self_attention_input(const struct self_attention_acts *a, const struct layer_call *call);
 
-/* Computes a->heads of all rows, then s->branch of the rows that follow, for which it also picks those of the
- * `residual`; returns the residual of these rows. */
+/* Computes a->heads of all rows, out of the cache if the batch has slots in it; then s->branch of the rows
+ * that follow, for which it also picks those of the `residual`; returns the residual of these rows. */
 tensor self_attention_forward(struct exec *x, const struct layer_scratch *s,
                               const struct self_attention_acts *a, tensor in, tensor residual,
                               const struct self_attention_weights *w, const struct layer_call *call);

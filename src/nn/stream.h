@@ -14,7 +14,11 @@ struct stream {
     tensor cu_seqlens; /* [streams + 1], with the tail */
     tensor fields[BATCH_MOST_FIELDS];
     int64_t max_seqlen;
-    double n_pairs; /* sum of the squared lengths of sequences; 0 while planning */
+    double n_pairs; /* of tokens and keys of their sequences; 0 while planning */
+
+    /* With a cache of keys and values (core/batch.h), else null: [T], [streams + 1], [streams, pages]. */
+    tensor slots, cu_keys, pages;
+    int64_t max_keys;
 };
 
 #endif

@@ -42,6 +42,7 @@ struct status network_declare(struct network *n, const struct network_config *co
     n->x = (struct exec){.device = config->device,
                          .ops = config->ops,
                          .layer_index = -1,
+                         .rows_alone = config->cache_pages > 0, /* what is cached is what would be computed */
                          .allow_tf32 = config->precision.allow_tf32};
     TRY(check_fp8(config));
     TRY(config->model->type->declare(config->model, &n->params));
@@ -100,6 +101,8 @@ void network_carve(struct network *n, struct arena *arena)
     }
     stage_carve_weights(&n->stage, arena);
     n->plan.weight_bytes = arena->used;
+    stage_carve_cache(&n->stage, arena);
+    n->plan.cache_bytes = arena->used - n->plan.weight_bytes;
     n->index = arena_carve_1d(arena, DTYPE_I64, 1);
 }
 
@@ -148,12 +151,22 @@ void network_plan_end(struct network *n, struct arena *block)
     n->plan.total_bytes = block->used + n->plan.library_bytes;
 }
 
+static struct status check_cache(const struct network_config *c)
+{
+    return c->cache_pages == 0 || c->model->type->carve_cache != NULL
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "the model %s has no cache of keys and values, so it cannot generate",
+                              c->model->type->name);
+}
+
 static struct status measure(struct network *n, const struct network_config *config,
                              const struct network *owner)
 {
     struct arena block;
     struct network_config planned = *config;
     planned.ops = &ops_plan;
+    TRY(check_cache(config));
     TRY(network_declare(n, &planned, owner));
     TRY(network_carve_planned(n, &block));
     stage_carve_largest(&n->stage);

@@ -15,6 +15,7 @@ struct network_plan {
     int64_t n_params;
     size_t weight_bytes;     /* master, vectors and working copy; in fp8 the layers' weights in fp8 too */
     size_t master_bytes;     /* of them master and vectors, in fp32 */
+    size_t cache_bytes;      /* keys and values of sequences in flight */
     size_t activation_bytes; /* of all batches in flight */
     size_t workspace_bytes, beside_bytes; /* scratch of an op, and of one that runs beside it (dev/queue.h) */
     size_t library_bytes; /* used by the device's context, or the host's libraries and threads */

@@ -31,6 +31,10 @@ struct network_config {
      * chunk of them (nn/word_head.h). */
     bool whole_logits;
     bool losses_only; /* inference: the heads leave the losses of labels, and no other output */
+
+    /* Pages of BATCH_PAGE tokens of a cache of keys and values, for sequences that come in several batches
+     * (limits.n_pages); 0: there is none. */
+    int64_t cache_pages;
 };
 
 #endif

@@ -64,15 +64,41 @@ static bool has_heads(const struct stage *s)
     return s->config->end_layer == s->config->model->n_layers;
 }
 
+/* What a layer has beside its activations. */
+typedef void layer_carver(const struct stage *s, void *acts, int64_t layer, struct arena *arena);
+
 /* All slots view the same memory. */
-void stage_carve_weights(struct stage *s, struct arena *arena)
+static void carve_once(struct stage *s, struct arena *arena, layer_carver *carve_layer)
 {
     const struct arena before = *arena;
     for (int64_t k = 0; k < s->config->n_slots; k++) {
         *arena = before;
         for (int64_t i = s->config->first_layer; i < s->config->end_layer; i++) {
-            s->config->model->type->carve_weights(s->config->model, s->slots[k].acts, i, arena, s->fp8);
+            carve_layer(s, s->slots[k].acts, i, arena);
         }
+    }
+}
+
+static void carve_layer_weights(const struct stage *s, void *acts, int64_t layer, struct arena *arena)
+{
+    s->config->model->type->carve_weights(s->config->model, acts, layer, arena, s->fp8);
+}
+
+static void carve_layer_cache(const struct stage *s, void *acts, int64_t layer, struct arena *arena)
+{
+    s->config->model->type->carve_cache(s->config->model, acts, layer, arena, s->config->precision.dtype,
+                                        s->config->cache_pages);
+}
+
+void stage_carve_weights(struct stage *s, struct arena *arena)
+{
+    carve_once(s, arena, carve_layer_weights);
+}
+
+void stage_carve_cache(struct stage *s, struct arena *arena)
+{
+    if (s->config->cache_pages > 0) {
+        carve_once(s, arena, carve_layer_cache);
     }
 }
 
@@ -233,8 +259,8 @@ bool stage_graph_begin(struct stage *s, enum stage_work work)
     if (op_watch_is(s->x->ops) || s->tap != NULL) {
         return !failed(s->x->status);
     }
-    const int64_t key[] = {work,         s->slot - s->slots, c->n_tokens,   c->n_sequences,
-                           c->n_streams, c->n_labels,        c->max_seqlen, tells};
+    const int64_t key[] = {work,        s->slot - s->slots, c->n_tokens, c->n_sequences, c->n_streams,
+                           c->n_labels, c->max_seqlen,      c->max_keys, tells};
     bool gives = queue_graph_begin(s->x, key, sizeof key);
     if (tells && !gives && !failed(s->x->status)) {
         replay_segments(s);

@@ -83,6 +83,9 @@ void stage_select(struct stage *s, int64_t slot);
 /* Carves room for the weights in fp8, which outlives batches. */
 void stage_carve_weights(struct stage *s, struct arena *arena);
 
+/* Carves the cache of keys and values (network_config.cache_pages), which outlives batches. */
+void stage_carve_cache(struct stage *s, struct arena *arena);
+
 /* Fills what was carved with them and never changes (model_type.fill_constants). */
 void stage_fill_constants(struct stage *s);
 

@@ -35,7 +35,9 @@ struct batch stage_batch_capacity(const struct device *device, struct batch_limi
                             .n_sequences = batch->n_sequences,
                             .n_streams = batch->n_streams,
                             .n_labels = batch->n_labels,
-                            .max_seqlen = batch->max_seqlen};
+                            .max_seqlen = batch->max_seqlen,
+                            .max_keys = batch->max_keys,
+                            .limits = limits};
         return own;
     }
     CHECK(batch->n_tokens <= limits.n_tokens && batch->n_sequences <= limits.n_sequences &&
@@ -52,6 +54,8 @@ struct batch stage_batch_capacity(const struct device *device, struct batch_limi
         .n_streams = sequences + tokens / TAIL_PIECE, /* the tail is shorter than the bucket */
         .n_labels = int_smaller(int_round_up(batch->n_labels, labels), limits.n_labels),
         .max_seqlen = longest_of(limits.max_seqlen, batch->max_seqlen),
+        .max_keys = limits.n_pages > 0 ? longest_of(limits.max_seqlen, batch->max_keys) : 0,
+        .limits = limits,
     };
 }
 
@@ -63,8 +67,21 @@ struct batch stage_batch_largest(const struct device *device, struct batch_limit
         .n_streams = limits.n_sequences,
         .n_labels = limits.n_labels,
         .max_seqlen = limits.max_seqlen,
+        .max_keys = limits.n_pages > 0 ? limits.max_seqlen : 0,
     };
     return stage_batch_capacity(device, limits, &b);
+}
+
+/* What a cache of keys and values needs of a batch. */
+static void carve_cached(struct stream *s, struct arena *arena, const struct batch *capacity)
+{
+    s->slots = s->cu_keys = s->pages = NULL_TENSOR;
+    s->max_keys = capacity->max_keys;
+    if (capacity->limits.n_pages > 0) {
+        s->slots = arena_carve_1d(arena, DTYPE_I32, capacity->n_tokens);
+        s->cu_keys = arena_carve_1d(arena, DTYPE_I32, capacity->n_streams + 1);
+        s->pages = arena_carve_2d(arena, DTYPE_I32, capacity->n_streams, capacity->limits.n_pages);
+    }
 }
 
 void stage_batch_carve(struct stage_block *block, struct arena *arena, const struct batch_layout *layout,
@@ -88,6 +105,7 @@ void stage_batch_carve(struct stage_block *block, struct arena *arena, const str
                        : f->width == 1 ? arena_carve_1d(arena, f->dtype, rows)
                                        : arena_carve_2d(arena, f->dtype, rows, f->width);
     }
+    carve_cached(s, arena, capacity);
     s->max_seqlen = capacity->max_seqlen;
     s->n_pairs = 0;
     block->bytes = arena->used;
@@ -148,6 +166,11 @@ static void put_batch(const struct image *image, const struct batch *b)
             put(image, s->fields[i], b->fields[i], batch_all_rows(b, f->rows) * f->width, f->nothing);
         }
     }
+    if (!tensor_is_null(s->slots)) { /* the tail has no keys */
+        put(image, s->slots, b->slots, b->n_tokens, -1);
+        put(image, s->cu_keys, b->cu_keys, b->n_sequences + 1, b->cu_keys[b->n_sequences]);
+        put(image, s->pages, b->pages, b->n_sequences * b->limits.n_pages, 0);
+    }
 }
 
 static double pairs_of(const struct batch *b)
@@ -155,7 +178,7 @@ static double pairs_of(const struct batch *b)
     double pairs = 0;
     for (int64_t i = 0; i < b->n_streams; i++) {
         double n = b->cu_seqlens[i + 1] - b->cu_seqlens[i];
-        pairs += n * n;
+        pairs += n * (b->limits.n_pages > 0 ? b->cu_keys[i + 1] - b->cu_keys[i] : n);
     }
     return pairs;
 }

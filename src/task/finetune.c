@@ -123,12 +123,6 @@ static struct status open_model(struct job *j)
     return tokenizer_set_lower_case(&j->open.model.tokenizer, true);
 }
 
-static struct batch_limits both_of(struct batch_limits a, struct batch_limits b)
-{
-    return (struct batch_limits){int_larger(a.n_tokens, b.n_tokens), int_larger(a.n_sequences, b.n_sequences),
-                                 int_larger(a.n_labels, b.n_labels), int_larger(a.max_seqlen, b.max_seqlen)};
-}
-
 static struct batch_limits predict_limits(const struct finetune_options *o, const struct finetune_data *data)
 {
     return packer_limits(o->predict_batch_size * data->source.max_length, data->source.max_length);
@@ -141,8 +135,8 @@ static struct status limits_of(const struct job *j, struct batch_limits *train, 
         TRY(finetune_train_limits(&j->open.train, o, train));
     }
     if (o->eval_file != NULL) {
-        *train =
-            both_of(*train, text_batch_limits(o->predict_batch_size, j->open.heldout.source.max_length, 0));
+        *train = batch_limits_both(
+            *train, text_batch_limits(o->predict_batch_size, j->open.heldout.source.max_length, 0));
     }
     if (o->do_predict) {
         *predict = predict_limits(o, &j->open.predict);
@@ -162,7 +156,7 @@ static struct trainer_config trainer_config_of(const struct job *j, struct batch
                 .device = j->backend.device,
                 .ops = j->backend.ops,
                 .precision = j->precision,
-                .limits = both_of(train, predict),
+                .limits = batch_limits_both(train, predict),
                 .learns = o->do_train,
                 .whole_logits = tensor_log_wants(&o->tensor_log),
             },

@@ -232,10 +232,7 @@ static struct status open_all(struct pretrain_inputs *in, const struct pretrain_
     }
     TRY(open_heldout(in, o));
     TRY(open_test(in, o));
-    const struct batch_limits *a = &in->train.source.limits, *b = &in->heldout.source.limits;
-    in->limits = (struct batch_limits){
-        int_larger(a->n_tokens, b->n_tokens), int_larger(a->n_sequences, b->n_sequences),
-        int_larger(a->n_labels, b->n_labels), int_larger(a->max_seqlen, b->max_seqlen)};
+    in->limits = batch_limits_both(in->train.source.limits, in->heldout.source.limits);
     return pretrain_inputs_check_length(in, o);
 }
 

@@ -65,7 +65,8 @@ struct status step_bench_plan(struct step_bench *b)
     double tokens = (double)c.tokens, passes = b->config.net.learns ? 3 : 1;
     b->config.net.limits = text_batch_limits(b->n_sequences, b->length, masked_of(b, b->length));
     exact = b->config;
-    exact.net.limits = (struct batch_limits){c.tokens, b->n_sequences, c.masked, b->length};
+    exact.net.limits = (struct batch_limits){
+        .n_tokens = c.tokens, .n_sequences = b->n_sequences, .n_labels = c.masked, .max_seqlen = b->length};
     TRY(trainer_plan(&b->plan, &exact));
     /* the plan assumes the longest length for each sequence */
     b->useful_flops = b->plan.micro_flops - passes * 4 * (tokens * (double)b->length - c.pairs) *

@@ -5,7 +5,8 @@
 enum { LABELS, N_MICRO = 4 };
 
 static const struct batch_layout layout = {1, {{"labels", BATCH_OF_TOKENS, 1, DTYPE_I32, true, -1}}};
-static const struct batch_limits limits = {256, 8, 16, 64};
+static const struct batch_limits limits = {
+    .n_tokens = 256, .n_sequences = 8, .n_labels = 16, .max_seqlen = 64};
 
 /* Micro-batch k: k + 1 sequences of 5 tokens, of which the first has a label. */
 static void fill(struct batch *b, int64_t k)

@@ -72,7 +72,10 @@ void gpt_layer_carve_output(struct gpt_layer_acts *a, struct arena *arena, const
 
 void gpt_layer_share(struct gpt_layer_acts *a, const struct gpt_layer_acts *of)
 {
+    struct self_attention_acts attention = a->attention;
     *a = *of;
+    a->attention = attention;
+    self_attention_share(&a->attention, &of->attention);
 }
 
 void gpt_layer_forward(struct exec *x, const struct gpt_layer_acts *a, const struct layer_scratch *s,

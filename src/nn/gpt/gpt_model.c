@@ -276,6 +276,13 @@ static void carve_weights(const struct model *m, void *acts, int64_t layer, stru
     }
 }
 
+static void carve_cache(const struct model *m, void *acts, int64_t layer, struct arena *arena,
+                        enum dtype dtype, int64_t n_pages)
+{
+    struct gpt_acts *a = acts;
+    self_attention_carve_cache(&a->layers[layer].attention, arena, &gpt_of(m)->form, dtype, n_pages);
+}
+
 static void round_weights(const struct model_pass *p, int64_t layer)
 {
     (void)p, (void)layer; /* nothing is rounded to fp8 */
@@ -492,13 +499,13 @@ static void destroy(struct model *m)
     {                                                                                                        \
         .name = name_, .config = config, .destroy = destroy, .to_json = to_json, .declare = declare,         \
         .create_weights = create_weights, .destroy_weights = destroy_weights, .create_acts = create_acts,    \
-        .destroy_acts = destroy_acts, .carve_weights = carve_weights, .round_weights = round_weights,        \
-        .fill_constants = fill_constants, .carve_layer = carve_layer, .share_layer = share_layer,            \
-        .carve_output = carve_output, .carve_heads = carve_heads, .carve_scratch = carve_scratch,            \
-        .output = output, .input_forward = input_forward, .layer_forward = layer_forward,                    \
-        .heads_forward = heads_forward, .heads_measure = heads_measure, .heads_learn = heads_learn,          \
-        .layer_backward = layer_backward, .input_backward = input_backward, .visit = visit,                  \
-        .visit_gradients = visit_gradients, .head_output = head_output,                                      \
+        .destroy_acts = destroy_acts, .carve_weights = carve_weights, .carve_cache = carve_cache,            \
+        .round_weights = round_weights, .fill_constants = fill_constants, .carve_layer = carve_layer,        \
+        .share_layer = share_layer, .carve_output = carve_output, .carve_heads = carve_heads,                \
+        .carve_scratch = carve_scratch, .output = output, .input_forward = input_forward,                    \
+        .layer_forward = layer_forward, .heads_forward = heads_forward, .heads_measure = heads_measure,      \
+        .heads_learn = heads_learn, .layer_backward = layer_backward, .input_backward = input_backward,      \
+        .visit = visit, .visit_gradients = visit_gradients, .head_output = head_output,                      \
     }
 
 static const struct model_type gpt2_type = GPT_TYPE("gpt2"), bloom_type = GPT_TYPE("bloom");

@@ -1,6 +1,6 @@
 /* kiln generate: a decoder goes on with prompts. */
-#define _GNU_SOURCE
 #include "cmd/commands.h"
+#include "cmd/line_input.h"
 #include "cmd/session_flags.h"
 #include "cmd/standard_streams.h"
 #include "serve/generate.h"
@@ -12,8 +12,9 @@
 
 struct generate_args {
     struct session_flags session;
-    const char *prompt;
-    int64_t max_new_tokens, top_k, seed;
+    const char *prompt, *prompt_file;
+    struct option_words stops;
+    int64_t max_new_tokens, batch_size, top_k, seed;
     double temperature, top_p, repetition_penalty;
     bool ignore_eos, ids;
 };
@@ -22,10 +23,15 @@ struct generate_args {
 
 static const struct option options[] = {
     SESSION_FLAG_ROWS(AT(session), "a checkpoint or model directory of a decoder"),
+    OPTION_MEANS_ROW("autocast", AT(session.dtype), "bf16", "the same as --dtype bf16"),
     OPTION_STRING_ROW("prompt", AT(prompt), NULL, "TEXT",
-                      "text to continue; without it, lines of standard input"),
+                      "text to continue; without it, each line of --prompt_file or of standard input"),
+    OPTION_STRING_ROW("prompt_file", AT(prompt_file), NULL, "FILE", "file of prompts, one a line"),
+    OPTION_INT_ROW("batch_size", AT(batch_size), "8", 1, 4096,
+                   "number of prompts that are continued at once, at most; each takes memory for its tokens"),
     OPTION_INT_ROW("max_new_tokens", AT(max_new_tokens), "64", 1, 1 << 20,
                    "number of tokens after a prompt, at most"),
+    OPTION_WORDS_ROW("stop", AT(stops), "TEXT", "texts that end a text before them"),
     OPTION_REAL_ROW("temperature", AT(temperature), "1.0", 0, 100,
                     "divide the logits by this; 0: off, the largest wins"),
     OPTION_INT_ROW("top_k", AT(top_k), "50", 0, 1 << 24, "choose from the k most probable tokens; 0: off"),
@@ -40,101 +46,189 @@ static const struct option options[] = {
     {0},
 };
 
-/* What is printed while one prompt is answered: whole characters only. */
-struct printing {
-    const struct session *session;
-    bool ids;
-    size_t n_told; /* bytes of the text so far */
+/* A prompt, from its line until it is printed. */
+struct prompt {
+    struct generation g; /* first */
+    struct buf text;
+    bool is_begun;    /* its own text is printed */
+    size_t n_printed; /* bytes of the new text, or ids */
+    struct prompt *next;
 };
 
-/* Bytes of text[0..n) that end with a whole character of UTF-8; all of those that are none. */
-static size_t whole_characters(const char *text, size_t n)
+/* Prompts in the order of their lines.  The first is printed as its tokens come, others when it is their
+ * turn. */
+struct answers {
+    const struct generate_args *args;
+    const struct generate_options *options;
+    struct session *session;
+    struct line_input input;
+    bool is_given;        /* --prompt was taken */
+    struct prompt *first; /* that is not printed to its end */
+    struct prompt *ended; /* printed, and still known to generate until it asks for the next */
+};
+
+/* ---- printing ---- */
+
+static void print_new(struct prompt *p, bool ids)
 {
-    for (size_t back = 1; back <= 3 && back <= n; back++) {
-        unsigned char c = (unsigned char)text[n - back];
-        size_t wanted = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-        if (c >= 0xc0 || c < 0x80) {
-            return wanted > back && c >= 0xc0 ? n - back : n;
+    const struct generation *g = &p->g;
+    if (!ids) {
+        fwrite(buf_text(&g->text) + p->n_printed, 1, g->n_settled - p->n_printed, stdout);
+        p->n_printed = g->n_settled;
+        return;
+    }
+    for (; p->n_printed < g->ids.n - g->n_prompt; p->n_printed++) {
+        printf("%s%d", p->n_printed > 0 ? " " : "", g->ids.ids[g->n_prompt + p->n_printed]);
+    }
+}
+
+/* Prints what is new of the first prompt, and goes on with the next where it has ended. */
+static struct status told(void *self, struct generation *unused)
+{
+    struct answers *a = self;
+    (void)unused;
+    for (struct prompt *p; (p = a->first) != NULL;) {
+        if (!p->is_begun && !a->args->ids) {
+            fwrite(buf_text(&p->text), 1, p->text.n, stdout);
         }
+        p->is_begun = true;
+        print_new(p, a->args->ids);
+        if (p->g.end == GENERATION_GOES_ON) {
+            break;
+        }
+        putchar('\n');
+        a->first = p->next;
+        p->next = a->ended;
+        a->ended = p;
     }
-    return n;
-}
-
-static struct status print_text(struct printing *s, const struct generation *g)
-{
-    struct buf text = {0};
-    size_t n_new = g->ids.n - g->n_prompt;
-    bool ends = n_new > 0 && g->ids.ids[g->ids.n - 1] == s->session->tokenizer->special[SPECIAL_END];
-    struct status status =
-        tokenizer_decode(s->session->tokenizer, &text, g->ids.ids + g->n_prompt, n_new - (g->ended && ends));
-    if (!failed(status)) {
-        size_t n = g->ended ? text.n : whole_characters(buf_text(&text), text.n);
-        fwrite(buf_text(&text) + s->n_told, 1, n - s->n_told, stdout);
-        s->n_told = n;
-        status = standard_streams_flush();
-    }
-    buf_fini(&text);
-    return status;
-}
-
-static struct status tell(void *context, const struct generation *g, int64_t number)
-{
-    struct printing *s = context;
-    (void)number;
-    if (!s->ids) {
-        return print_text(s, g);
-    }
-    printf("%s%d", g->ids.n - g->n_prompt > 1 ? " " : "", g->ids.ids[g->ids.n - 1]);
     return standard_streams_flush();
 }
 
-static struct status answer(struct session *s, const struct generate_args *a, const char *text, size_t n,
-                            int64_t number)
+/* ---- prompts ---- */
+
+static void free_prompts(struct prompt **list)
 {
-    const struct generate_options o = {a->max_new_tokens,     a->temperature, a->top_k,         a->top_p,
-                                       a->repetition_penalty, a->ignore_eos,  (uint64_t)a->seed};
-    struct generation g;
-    struct printing stream = {.session = s, .ids = a->ids};
-    struct status status = generation_init(&g, s, text, n, &o, number);
-    if (!failed(status) && !a->ids) {
-        fwrite(text, 1, n, stdout);
+    for (struct prompt *p; (p = *list) != NULL;) {
+        *list = p->next;
+        generation_fini(&p->g);
+        buf_fini(&p->text);
+        free(p);
     }
-    status = failed(status) ? status : generate(s, &g, 1, &o, tell, &stream);
-    if (!failed(status)) {
-        putchar('\n');
-        status = standard_streams_flush();
-    }
-    generation_fini(&g);
-    return status;
 }
 
-static struct status answer_lines(struct session *s, const struct generate_args *a)
+static struct status next_line(struct answers *a, bool may_wait, const char **line, size_t *n)
 {
-    char *line = NULL;
-    size_t capacity = 0;
-    struct status status = status_ok();
-    int64_t number = 0;
-    for (ssize_t n; !failed(status) && (n = getline(&line, &capacity, stdin)) >= 0;) {
-        n -= n > 0 && line[n - 1] == '\n';
-        status = standard_streams_check_line(line, (size_t)n, ++number);
-        status = failed(status) ? status : answer(s, a, line, (size_t)n, number);
+    if (a->args->prompt == NULL) {
+        return line_input_next(&a->input, may_wait, line, n);
     }
-    free(line);
-    return failed(status) ? status : standard_streams_check_input();
+    *line = a->is_given ? NULL : a->args->prompt;
+    *n = strlen(a->args->prompt);
+    a->input.number = 1;
+    a->is_given = true;
+    return status_ok();
+}
+
+static void append(struct answers *a, struct prompt *p)
+{
+    struct prompt **end = &a->first;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = p;
+}
+
+static struct status next(void *self, bool may_wait, struct generation **next)
+{
+    struct answers *a = self;
+    const char *line;
+    size_t n;
+    *next = NULL;
+    free_prompts(&a->ended);
+    TRY(next_line(a, may_wait, &line, &n));
+    if (line == NULL) {
+        return status_ok();
+    }
+    struct prompt *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a prompt");
+    }
+    buf_append(&p->text, line, n);
+    struct status s = generation_init(&p->g, a->session, line, n, a->options, a->input.number);
+    s = failed(s) ? s : buf_status(&p->text);
+    if (failed(s)) {
+        free_prompts(&p);
+        return s;
+    }
+    append(a, p);
+    *next = &p->g;
+    return status_ok();
+}
+
+/* Every prompt of a file is looked at before the first is answered. */
+static struct status check_file(struct answers *a)
+{
+    const char *line;
+    size_t n;
+    for (;;) {
+        struct generation g;
+        TRY(line_input_next(&a->input, true, &line, &n));
+        if (line == NULL) {
+            break;
+        }
+        struct status s = generation_init(&g, a->session, line, n, a->options, a->input.number);
+        generation_fini(&g);
+        TRY(s);
+    }
+    return line_input_rewind(&a->input)
+               ? status_ok()
+               : status_error(STATUS_USAGE, "%s cannot be read twice: give it to standard input",
+                              a->input.name);
+}
+
+static struct status answer(struct session *s, const struct generate_args *args)
+{
+    const struct generate_options o = {
+        .max_new_tokens = args->max_new_tokens,
+        .choice = {args->temperature, args->top_k, args->top_p, args->repetition_penalty},
+        .ignore_eos = args->ignore_eos,
+        .seed = (uint64_t)args->seed,
+        .stops = args->stops.of,
+        .n_stops = args->stops.n};
+    struct answers a = {.args = args, .options = &o, .session = s};
+    const struct generation_source source = {.next = next, .told = told, .self = &a};
+    struct status status = line_input_open(&a.input, args->prompt_file);
+    if (!failed(status) && args->prompt_file != NULL) {
+        status = check_file(&a);
+    }
+    status = failed(status) ? status : generate(s, &source, &o);
+    free_prompts(&a.first);
+    free_prompts(&a.ended);
+    line_input_close(&a.input);
+    return status;
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct generate_args *a = args;
+    struct session_options o;
     struct session s;
     (void)n_positional, (void)positional;
+    if (a->prompt != NULL && a->prompt_file != NULL) {
+        return status_error(STATUS_USAGE, "--prompt and --prompt_file: only one of them can be continued");
+    }
+    for (int i = 0; i < a->stops.n; i++) {
+        if (a->stops.of[i][0] == '\0') {
+            return status_error(STATUS_USAGE, "--stop is empty: it would end every text");
+        }
+    }
+    TRY(session_flags_options(&o, &a->session, ANSWER_GENERATE));
+    o.n_prompts = a->prompt != NULL ? 1 : a->batch_size;
     if (a->session.dry_run) {
-        return session_flags_plan(&a->session, ANSWER_GENERATE);
+        return session_flags_plan_options(&a->session, ANSWER_GENERATE, &o);
     }
     TRY(a->prompt == NULL ? status_ok() : standard_streams_check_argument(a->prompt, 1));
-    TRY(session_flags_open(&s, &a->session, ANSWER_GENERATE));
-    struct status status =
-        a->prompt == NULL ? answer_lines(&s, a) : answer(&s, a, a->prompt, strlen(a->prompt), 1);
+    TRY(session_open(&s, a->session.model, answer_kind_of(ANSWER_GENERATE)->task, &o));
+    struct status status = answer(&s, a);
     session_close(&s);
     return status;
 }
@@ -143,8 +237,8 @@ const struct command command_generate = {
     .name = "generate",
     .summary = "let a decoder continue a text",
     .details =
-        "Prints each prompt and what follows it, token by token. The flags have the names and meanings of "
-        "transformers. The same seed gives the same text.",
+        "Prints each prompt and what follows it, in the order of the prompts. The flags have the names and "
+        "meanings of transformers. The same seed gives the same text, whatever other prompts there are.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct generate_args),

@@ -2,7 +2,8 @@
 
 #include <stdio.h>
 
-static struct status options_of(struct session_options *o, const struct session_flags *f, enum answer answer)
+struct status session_flags_options(struct session_options *o, const struct session_flags *f,
+                                    enum answer answer)
 {
     TRY(session_options_find(o, f->device, f->dtype));
     o->one_mask_each = answer_kind_of(answer)->one_mask_each;
@@ -14,7 +15,7 @@ static struct status options_of(struct session_options *o, const struct session_
 struct status session_flags_open(struct session *s, const struct session_flags *f, enum answer answer)
 {
     struct session_options o;
-    TRY(options_of(&o, f, answer));
+    TRY(session_flags_options(&o, f, answer));
     return session_open(s, f->model, answer_kind_of(answer)->task, &o);
 }
 
@@ -47,15 +48,25 @@ static struct status check_head(const struct session_flags *f, enum model_task t
     return s;
 }
 
-struct status session_flags_plan(const struct session_flags *f, enum answer answer)
+struct status session_flags_plan_options(const struct session_flags *f, enum answer answer,
+                                         const struct session_options *o)
 {
     enum model_task task = answer_kind_of(answer)->task;
     struct network_plan plan;
-    struct session_options o;
-    TRY(options_of(&o, f, answer));
-    TRY(session_plan(&plan, f->model, task, &o));
+    TRY(session_plan(&plan, f->model, task, o));
     TRY(check_head(f, task));
     printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a batch\n", f->model,
            (double)plan.n_params / 1e6, (double)plan.total_bytes / 0x1p20, plan.flops / 1e9);
+    if (plan.cache_bytes > 0) {
+        printf("keys and values of the texts in a batch: %.1f MiB of them\n",
+               (double)plan.cache_bytes / 0x1p20);
+    }
     return status_ok();
+}
+
+struct status session_flags_plan(const struct session_flags *f, enum answer answer)
+{
+    struct session_options o;
+    TRY(session_flags_options(&o, f, answer));
+    return session_flags_plan_options(f, answer, &o);
 }

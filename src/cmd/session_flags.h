@@ -25,11 +25,19 @@ struct session_flags {
         OPTION_FLAG_ROW("dry_run", (at) + offsetof(struct session_flags, dry_run),                           \
                         "check the model, print what it needs, and read no text")
 
+/* The options of a session for the answers. */
+struct status session_flags_options(struct session_options *o, const struct session_flags *f,
+                                    enum answer answer);
+
 /* session_open as the flags say. */
 struct status session_flags_open(struct session *s, const struct session_flags *f, enum answer answer);
 
 /* For --dry-run: checks the model directory for the answers and prints its parameters, memory and work; reads
  * no weights. */
 struct status session_flags_plan(const struct session_flags *f, enum answer answer);
+
+/* The same with options that were changed. */
+struct status session_flags_plan_options(const struct session_flags *f, enum answer answer,
+                                         const struct session_options *o);
 
 #endif

@@ -3,104 +3,18 @@
 #include "core/rng.h"
 #include "data/text_batch.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { KEY_PROMPT = 0x67656e };
-
-/* ---- choosing a token ---- */
-
-static int32_t largest(const float *logits, int64_t n)
-{
-    int32_t best = 0;
-    for (int32_t i = 1; i < n; i++) {
-        best = logits[i] > logits[best] ? i : best;
-    }
-    return best;
-}
-
-/* Each token that was there counts once, however often it was there (Keskar et al. 2019,
- * arXiv:1909.05858). */
-static void penalize(float *logits, int64_t n, const struct generation *g, double penalty)
-{
-    for (size_t i = 0; i < g->ids.n; i++) {
-        int32_t id = g->ids.ids[i];
-        bool is_first = true;
-        for (size_t k = 0; k < i && is_first; k++) {
-            is_first = g->ids.ids[k] != id;
-        }
-        if (is_first && id < n) {
-            logits[id] *= (float)(logits[id] < 0 ? penalty : 1 / penalty);
-        }
-    }
-}
-
-struct choice {
-    float logit;
-    int32_t id;
-};
-
-/* Larger logits first; of equal ones the smaller id. */
-static int compare(const void *a, const void *b)
-{
-    const struct choice *x = a, *y = b;
-    return x->logit != y->logit ? (x->logit < y->logit) - (x->logit > y->logit)
-                                : (x->id > y->id) - (x->id < y->id);
-}
-
-/* The number of choices, sorted, that top_k and top_p leave; turns their logits into probabilities, which do
- * not sum to 1. */
-static int64_t cut(struct choice *choices, int64_t n, const struct generate_options *o)
-{
-    double all = 0, sum = 0, max = choices[0].logit;
-    int64_t n_left = o->top_k > 0 && o->top_k < n ? o->top_k : n;
-    for (int64_t i = 0; i < n_left; i++) {
-        choices[i].logit = (float)exp((choices[i].logit - max) / o->temperature);
-        all += choices[i].logit;
-    }
-    for (int64_t i = 0; i < n_left; i++) {
-        sum += choices[i].logit;
-        if (sum >= o->top_p * all) {
-            return i + 1;
-        }
-    }
-    return n_left;
-}
-
-int32_t generate_choose(float *logits, int64_t n, const struct generation *g,
-                        const struct generate_options *o, double random)
-{
-    if (o->repetition_penalty != 1) {
-        penalize(logits, n, g, o->repetition_penalty);
-    }
-    struct choice *choices = o->temperature == 0 ? NULL : malloc((size_t)n * sizeof *choices);
-    if (choices == NULL) {
-        return o->temperature == 0 ? largest(logits, n) : -1;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        choices[i] = (struct choice){logits[i], i};
-    }
-    qsort(choices, (size_t)n, sizeof *choices, compare);
-    int64_t n_left = cut(choices, n, o), chosen = 0;
-    double all = 0, sum = 0;
-    for (int64_t i = 0; i < n_left; i++) {
-        all += choices[i].logit;
-    }
-    while (chosen < n_left - 1 && (sum += choices[chosen].logit) <= random * all) {
-        chosen++;
-    }
-    int32_t id = choices[chosen].id;
-    free(choices);
-    return id;
-}
 
 /* ---- a prompt ---- */
 
 struct status generation_init(struct generation *g, struct session *s, const char *text, size_t n,
                               const struct generate_options *o, int64_t number)
 {
-    *g = (struct generation){.seed = rng_key(rng_key(o->seed, KEY_PROMPT), (uint64_t)number)};
+    *g = (struct generation){.number = number,
+                             .seed = rng_key(rng_key(o->seed, KEY_PROMPT), (uint64_t)number)};
     TRY(tokenizer_encode_ids(&s->scratch, &g->ids, text, n));
     g->n_prompt = g->ids.n;
     if (g->ids.n == 0) {
@@ -120,86 +34,271 @@ struct status generation_init(struct generation *g, struct session *s, const cha
 void generation_fini(struct generation *g)
 {
     id_list_fini(&g->ids);
+    buf_fini(&g->text);
+    free(g->pages);
     *g = (struct generation){0};
+}
+
+/* ---- the text of new tokens ---- */
+
+/* Bytes of text[0..n) that end with a whole character of UTF-8; all of those that are none. */
+static size_t whole_characters(const char *text, size_t n)
+{
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        unsigned char c = (unsigned char)text[n - back];
+        size_t wanted = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+        if (c >= 0xc0 || c < 0x80) {
+            return wanted > back && c >= 0xc0 ? n - back : n;
+        }
+    }
+    return n;
+}
+
+/* Whether a stop begins at text[0..n): whole, or as far as the text goes. */
+static bool begins_stop(const char *text, size_t n, const struct generate_options *o, bool whole)
+{
+    for (int64_t k = 0; k < o->n_stops; k++) {
+        size_t length = strlen(o->stops[k]), here = n < length ? n : length;
+        if (memcmp(text, o->stops[k], here) == 0 && (!whole || here == length)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first place from `from` at which a stop begins; n: at none. */
+static size_t find_stop(const struct buf *text, size_t from, const struct generate_options *o, bool whole)
+{
+    size_t i = from;
+    while (i < text->n && !begins_stop(buf_text(text) + i, text->n - i, o, whole)) {
+        i++;
+    }
+    return i;
+}
+
+/* Appends what the last token says. */
+static struct status extend_text(struct generation *g, const struct session *s)
+{
+    const struct tokenizer *t = s->tokenizer;
+    size_t first = g->ids.n - 1;
+    if (!t->kind->decodes_bytes) { /* a word may depend on those before it */
+        buf_clear(&g->text);
+        first = g->n_prompt;
+    }
+    return tokenizer_decode(t, &g->text, g->ids.ids + first, g->ids.n - first);
+}
+
+/* Ends the text before a stop, and says how much of it is final. */
+static void settle(struct generation *g, const struct generate_options *o)
+{
+    size_t stop = find_stop(&g->text, g->n_settled, o, true);
+    if (stop < g->text.n) {
+        g->end = GENERATION_AT_STOP;
+        g->text.n = stop;
+    }
+    g->n_settled = g->end != GENERATION_GOES_ON
+                       ? g->text.n
+                       : whole_characters(buf_text(&g->text), find_stop(&g->text, g->n_settled, o, false));
 }
 
 /* ---- turns ---- */
 
-/* One turn: those that have not ended, each asked for the token behind its last. */
-struct turn {
-    const struct session *s;
+/* Tokens of a text that a turn computes: [g->n_cached, g->n_cached + n). */
+struct part {
+    struct generation *g;
+    size_t n;
+};
+
+struct generator {
+    struct session *s;
     const struct generate_options *options;
-    struct generation *generations;
-    int64_t *running; /* [n_running] their numbers */
-    int64_t n_running;
-    generate_told *told;
-    void *context;
+    const struct generation_source *source;
+    struct token_choice choice;
+    struct generation *running, *waiting; /* a list; one that needs more pages than are free, or NULL */
+    int64_t n_running, most_running;
+    struct part *parts; /* [most_running] of the turn */
+    int64_t n_parts;
+    bool exhausted; /* the source has no more */
+    struct status source_status;
 };
 
 static int64_t length(const void *self, int64_t i)
 {
-    const struct turn *t = self;
-    return (int64_t)t->generations[t->running[i]].ids.n;
+    return (int64_t)((const struct generator *)self)->parts[i].n;
 }
 
+static bool reaches_end(const struct part *p)
+{
+    return p->g->n_cached + p->n == p->g->ids.n;
+}
+
+/* Asks for the token behind the last. */
 static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
-    const struct turn *t = self;
-    const struct id_list *ids = &t->generations[t->running[i]].ids;
-    memcpy(text_batch_add(out, (int64_t)ids->n, (int64_t)ids->n, -1, key), ids->ids,
-           ids->n * sizeof *ids->ids);
-    text_batch_masked_positions(out)[0] = (int32_t)ids->n - 1;
-    text_batch_masked_labels(out)[0] = -1;
-    text_batch_take_masked(out, 1);
+    const struct part *p = &((const struct generator *)self)->parts[i];
+    const struct generation *g = p->g;
+    memcpy(text_batch_add_cached(out, (int64_t)p->n, (int64_t)g->n_cached, g->pages, key),
+           g->ids.ids + g->n_cached, p->n * sizeof *g->ids.ids);
+    if (reaches_end(p)) {
+        text_batch_masked_positions(out)[0] = (int32_t)p->n - 1;
+        text_batch_masked_labels(out)[0] = -1;
+        text_batch_take_masked(out, 1);
+    }
+}
+
+static struct status choose(struct generator *r, struct generation *g, float *logits)
+{
+    const struct generate_options *o = r->options;
+    size_t n_new = g->ids.n - g->n_prompt;
+    int32_t id =
+        token_choose(&r->choice, logits, g->ids.ids, g->ids.n, &o->choice, rng_uniform_at(g->seed, n_new));
+    if (!id_list_append(&g->ids, id)) {
+        return status_error(STATUS_MEMORY, "out of memory for a token");
+    }
+    bool is_end = id == r->s->tokenizer->special[SPECIAL_END] && !o->ignore_eos;
+    g->end = is_end                                    ? GENERATION_AT_END
+             : (int64_t)n_new + 1 == o->max_new_tokens ? GENERATION_AT_LENGTH
+                                                       : GENERATION_GOES_ON;
+    if (!is_end) {
+        TRY(extend_text(g, r->s));
+    }
+    settle(g, o);
+    return r->source->told(r->source->self, g);
 }
 
 static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
 {
-    struct turn *t = self;
-    struct generation *g = &t->generations[t->running[i]];
-    const struct generate_options *o = t->options;
-    size_t n_new = g->ids.n - g->n_prompt;
-    int32_t id = generate_choose(outputs[REQUEST_WORD_LOGITS].data, t->s->tokenizer->n, g, o,
-                                 rng_uniform_at(g->seed, n_new));
-    if (id < 0 || !id_list_append(&g->ids, id)) {
-        return status_error(STATUS_MEMORY, "out of memory for a token");
-    }
-    bool is_end = id == t->s->tokenizer->special[SPECIAL_END] && !o->ignore_eos;
-    g->ended = is_end || (int64_t)n_new + 1 == o->max_new_tokens;
-    return t->told(t->context, g, t->running[i]);
+    struct generator *r = self;
+    const struct part *p = &r->parts[i];
+    bool asked = reaches_end(p);
+    p->g->n_cached += p->n;
+    return asked ? choose(r, p->g, outputs[REQUEST_WORD_LOGITS].data) : status_ok();
 }
 
-static void find_running(struct turn *t, int64_t n)
+/* The next token of each text goes first; prompts share what is left of the batch, in their order. */
+static void plan_turn(struct generator *r)
 {
-    t->n_running = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!t->generations[i].ended) {
-            t->running[t->n_running++] = i;
+    size_t left = (size_t)(r->s->packer.limits.n_tokens - r->n_running);
+    r->n_parts = 0;
+    for (struct generation *g = r->running; g != NULL; g = g->next) {
+        size_t wanted = g->ids.n - g->n_cached, n = wanted - 1 < left ? wanted : left + 1;
+        r->parts[r->n_parts++] = (struct part){g, n};
+        left -= n - 1;
+    }
+}
+
+static struct status turn(struct generator *r)
+{
+    plan_turn(r);
+    struct request request = {
+        .source = {.name = "prompts", .self = r, .n = r->n_parts, .length = length, .add = add},
+        .n_asked = 1,
+        .outputs = 1U << REQUEST_WORD_LOGITS,
+        .take = take,
+        .self = r};
+    return packer_answer(&r->s->packer, &request);
+}
+
+/* ---- texts that come and go ---- */
+
+static void release(struct generator *r, struct generation *g)
+{
+    page_pool_give(&r->s->pages, g->pages, g->n_pages);
+    free(g->pages);
+    g->pages = NULL;
+    g->n_pages = 0;
+    r->n_running--;
+}
+
+/* Frees the pages of texts that have ended, or of all. */
+static void drop(struct generator *r, bool all)
+{
+    for (struct generation **at = &r->running; *at != NULL;) {
+        struct generation *g = *at;
+        if (all || g->end != GENERATION_GOES_ON) {
+            *at = g->next;
+            release(r, g);
+        } else {
+            at = &g->next;
         }
     }
 }
 
-struct status generate(struct session *s, struct generation *generations, int64_t n,
-                       const struct generate_options *o, generate_told *told, void *context)
+/* Takes the pages that it may need; *fits is false if they are not free. */
+static struct status start(struct generator *r, struct generation *g, bool *fits)
 {
-    struct turn t = {.s = s,
-                     .options = o,
-                     .generations = generations,
-                     .running = malloc((size_t)(n + 1) * sizeof *t.running),
-                     .told = told,
-                     .context = context};
-    struct status status = t.running == NULL
-                               ? status_error(STATUS_MEMORY, "out of memory for %lld prompts", (long long)n)
-                               : status_ok();
-    for (find_running(&t, failed(status) ? 0 : n); t.n_running > 0 && !failed(status); find_running(&t, n)) {
-        struct request request = {
-            .source = {.name = "prompts", .self = &t, .n = t.n_running, .length = length, .add = add},
-            .n_asked = 1,
-            .outputs = 1U << REQUEST_WORD_LOGITS,
-            .take = take,
-            .self = &t};
-        status = packer_answer(&s->packer, &request);
+    struct generation **end = &r->running;
+    int64_t tokens = (int64_t)g->n_prompt + r->options->max_new_tokens;
+    g->n_pages = (tokens + BATCH_PAGE - 1) / BATCH_PAGE;
+    g->n_cached = 0;
+    g->next = NULL;
+    g->pages = malloc((size_t)g->n_pages * sizeof *g->pages);
+    if (g->pages == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a list of %lld pages", (long long)g->n_pages);
     }
-    free(t.running);
+    *fits = page_pool_take(&r->s->pages, g->pages, g->n_pages);
+    if (!*fits) {
+        free(g->pages);
+        g->pages = NULL;
+        return status_ok();
+    }
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = g;
+    r->n_running++;
+    return status_ok();
+}
+
+/* The next prompt, waiting for one only if nothing else is to be done. */
+static void fetch(struct generator *r)
+{
+    bool may_wait = r->n_running == 0;
+    if (r->waiting == NULL && !r->exhausted) {
+        r->source_status = r->source->next(r->source->self, may_wait, &r->waiting);
+        r->exhausted = failed(r->source_status) || (may_wait && r->waiting == NULL);
+    }
+}
+
+static struct status admit(struct generator *r)
+{
+    bool fits = true;
+    while (fits && r->n_running < r->most_running) {
+        fetch(r);
+        if (r->waiting == NULL) {
+            return status_ok();
+        }
+        TRY(start(r, r->waiting, &fits));
+        r->waiting = fits ? NULL : r->waiting;
+    }
+    return status_ok();
+}
+
+static struct status run(struct generator *r)
+{
+    for (;;) {
+        TRY(admit(r));
+        if (r->n_running == 0) {
+            return r->source_status;
+        }
+        TRY(turn(r));
+        drop(r, false);
+    }
+}
+
+struct status generate(struct session *s, const struct generation_source *source,
+                       const struct generate_options *o)
+{
+    struct generator r = {
+        .s = s, .options = o, .source = source, .most_running = s->packer.limits.n_sequences - 1};
+    struct status status = token_choice_init(&r.choice, s->tokenizer->n);
+    r.parts = calloc((size_t)r.most_running, sizeof *r.parts);
+    if (!failed(status) && r.parts == NULL) {
+        status = status_error(STATUS_MEMORY, "out of memory for %lld texts", (long long)r.most_running);
+    }
+    status = failed(status) ? status : run(&r);
+    drop(&r, true);
+    token_choice_fini(&r.choice);
+    free(r.parts);
     return status;
 }

@@ -11,6 +11,9 @@
  * processors to keep busy. */
 enum { HOST_BATCH_TOKENS = 1024, DEVICE_BATCH_TOKENS = 16384 };
 
+/* Tokens of prompts that are computed in a turn, while other texts wait for their next token. */
+enum { PROMPT_TOKENS = 512 };
+
 struct session_options session_defaults(void)
 {
     return (struct session_options){.backend = {&device_cpu, ops_cpu()}, .dtype = DTYPE_F32};
@@ -44,21 +47,48 @@ static bool is_masked(enum model_task task)
     return task == MODEL_TASK_MASKED_LM || task == MODEL_TASK_PRETRAINING;
 }
 
+/* Whether texts are continued token by token. */
+static bool caches(enum model_task task, const struct session_options *o)
+{
+    return task == MODEL_TASK_CAUSAL_LM && !o->losses_only;
+}
+
+static int64_t prompts_of(const struct session_options *o)
+{
+    return o->n_prompts > 0 ? o->n_prompts : SESSION_PROMPTS;
+}
+
+static int64_t pages_of(int64_t n_tokens)
+{
+    return (n_tokens + BATCH_PAGE - 1) / BATCH_PAGE;
+}
+
+/* A turn of all texts: parts of prompts, and one token of each of the others. */
+static struct batch_limits cached_limits(int64_t length, const struct session_options *o)
+{
+    int64_t n = prompts_of(o), least = n > PROMPT_TOKENS ? n : PROMPT_TOKENS;
+    return (struct batch_limits){.n_tokens = int_round_up(least, BATCH_TOKEN_BUCKET),
+                                 .n_sequences = n + 1,
+                                 .n_labels = int_round_up(n, BATCH_LABEL_BUCKET),
+                                 .max_seqlen = length,
+                                 .n_pages = pages_of(length)};
+}
+
 /* With a mask in each text, logits are most of the memory: room for texts of MASKED_TEXT_TOKENS; a batch of
  * shorter ones is smaller. */
 static struct batch_limits limits_of(int64_t length, enum model_task task, int64_t batch_tokens,
                                      const struct session_options *o)
 {
-    enum { MASKED_TEXT_TOKENS = 8, MOST_PROMPTS = 64 };
+    enum { MASKED_TEXT_TOKENS = 8 };
+    if (caches(task, o)) {
+        return cached_limits(length, o);
+    }
     if (is_masked(task) && !o->one_mask_each) {
         return text_batch_limits(1, length, length);
     }
     struct batch_limits limits = packer_limits(batch_tokens, length);
     if (task == MODEL_TASK_CAUSAL_LM && o->losses_only) {
         limits.n_labels = int_round_up(limits.n_tokens, BATCH_LABEL_BUCKET);
-    } else if (task == MODEL_TASK_CAUSAL_LM) { /* the word behind each text */
-        limits.n_labels = int_round_up(MOST_PROMPTS, BATCH_LABEL_BUCKET);
-        limits.n_sequences = limits.n_labels + 1;
     }
     if (is_masked(task)) {
         limits.n_labels = int_round_up(limits.n_tokens / MASKED_TEXT_TOKENS, BATCH_LABEL_BUCKET);
@@ -91,6 +121,7 @@ static struct network_config config_of(const struct model *model, struct batch_l
         .limits = limits,
         .whole_logits = !o->losses_only,
         .losses_only = o->losses_only,
+        .cache_pages = limits.n_pages > 0 ? prompts_of(o) * limits.n_pages : 0,
     };
 }
 
@@ -164,6 +195,7 @@ static struct status open_network(struct session *s, enum model_task task, struc
 
 static struct status init_packer(struct session *s)
 {
+    TRY(page_pool_init(&s->pages, s->net.config.cache_pages));
     return packer_init(&s->packer, &s->net, s->net.config.limits, tokenizer_tail_id(s->tokenizer),
                        packer_outputs(&s->net));
 }
@@ -247,6 +279,7 @@ struct status session_open_shared(struct session *s, const struct session *model
 void session_close(struct session *s)
 {
     packer_fini(&s->packer);
+    page_pool_fini(&s->pages);
     network_fini(&s->net);
     if (s->model != NULL) {
         s->model->type->destroy(s->model);

@@ -6,6 +6,7 @@
 #include "model/model_dir.h"
 #include "ops/backend.h"
 #include "serve/packer.h"
+#include "serve/page_pool.h"
 #include "serve/sentence_model.h"
 #include "text/tokenizer.h"
 
@@ -16,7 +17,10 @@ struct session_options {
     const char *vocab_file; /* used where the model has none, or an empty one; NULL: none */
     bool one_mask_each;     /* for MODEL_TASK_MASKED_LM: as session_open says */
     bool losses_only;       /* for MODEL_TASK_CAUSAL_LM: the losses of all tokens of a batch, and no logits */
+    int64_t n_prompts;      /* for MODEL_TASK_CAUSAL_LM: that are continued at once; 0: SESSION_PROMPTS */
 };
+
+enum { SESSION_PROMPTS = 8 };
 
 /* The cpu, fp32. */
 struct session_options session_defaults(void);
@@ -35,6 +39,7 @@ struct session {
     struct model *model;      /* owned */
     struct network net;       /* of `model` */
     struct packer packer;
+    struct page_pool pages;                /* of the cache of keys and values, where texts are continued */
     int64_t text_length;                   /* the part of max_length that serve/embed reads of a text */
     struct sentence_model files;           /* viewed by `sentence`, unless the session is shared */
     const struct sentence_model *sentence; /* how the model makes vectors */
@@ -43,9 +48,10 @@ struct session {
 
 /* Opens a checkpoint or any model directory (model/model_dir.h) for a task, whose head it must have; the
  * pooler of MODEL_TASK_ENCODER may be missing, since nothing reads it.  A batch of MODEL_TASK_MASKED_LM is
- * one text with any number of masks, or with one_mask_each many texts with one mask each; of the other tasks,
- * as many texts as fit batch_tokens.  For MODEL_TASK_ENCODER the files of a sentence model
- * are read too, and refused as sentence_model_open does. */
+ * one text with any number of masks, or with one_mask_each many texts with one mask each; of
+ * MODEL_TASK_CAUSAL_LM, the next tokens of n_prompts texts, whose keys and values are cached
+ * (serve/generate.h); of the other tasks, as many texts as fit batch_tokens.  For MODEL_TASK_ENCODER the
+ * files of a sentence model are read too, and refused as sentence_model_open does. */
 struct status session_open(struct session *s, const char *path, enum model_task task,
                            const struct session_options *o);
 

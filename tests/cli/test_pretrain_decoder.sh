@@ -53,6 +53,44 @@ expect 0 '' "$kiln" generate --model "$dir/gpt2-hf" --prompt the --max_new_token
 cp "$dir/out" "$dir/once"
 "$kiln" generate --model "$dir/gpt2-hf" --max_new_tokens 5 --ids --seed 3 <<<the >"$dir/lines"
 cmp "$dir/once" "$dir/lines" || fail "a prompt on standard input goes on otherwise"
+
+# prompts beside each other: the order of their lines, and the text that each has with fewer beside it
+printf '%s\n' the 'and the house' king 'of the' the >"$dir/prompts"
+for size in 1 2 8; do
+    "$kiln" generate --model "$dir/gpt2-hf" --max_new_tokens 6 --seed 3 --batch_size $size <"$dir/prompts" >"$dir/size-$size"
+    cmp "$dir/size-1" "$dir/size-$size" || fail "$size prompts at once go on otherwise than one"
+done
+expect 0 '' "$kiln" generate --model "$dir/gpt2-hf" --max_new_tokens 6 --seed 3 --prompt_file "$dir/prompts"
+cmp "$dir/size-1" "$dir/out" || fail "prompts of a file go on otherwise"
+"$kiln" generate --model "$dir/bloom-hf" --max_new_tokens 6 --seed 3 --autocast <"$dir/prompts" >"$dir/bloom-8"
+"$kiln" generate --model "$dir/bloom-hf" --max_new_tokens 6 --seed 3 --autocast --batch_size 1 <"$dir/prompts" | cmp - "$dir/bloom-8" ||
+    fail "prompts of BLOOM go on otherwise in bf16"
+# a line comes when the answer to the one before it was read
+mkfifo "$dir/ask"
+"$kiln" generate --model "$dir/gpt2-hf" --max_new_tokens 2 <"$dir/ask" >"$dir/told" &
+exec 4>"$dir/ask"
+for turn in 1 2; do
+    echo the >&4
+    for _ in $(seq 100); do
+        [ "$(wc -l <"$dir/told")" -ge $turn ] && break
+        sleep 0.1
+    done
+    [ "$(wc -l <"$dir/told")" = $turn ] || fail "no answer before the next line: $(cat "$dir/told")"
+done
+exec 4>&-
+wait $!
+text=$("$kiln" generate --model "$dir/gpt2-hf" --prompt the --max_new_tokens 8 --temperature 0)
+stop=${text:6:3}
+expect 0 '' "$kiln" generate --model "$dir/gpt2-hf" --prompt the --max_new_tokens 8 --temperature 0 --stop "$stop" 'no such text'
+new=$(cat "$dir/out")
+[[ ${text:3} == "${new:3}$stop"* ]] || fail "'$text' was not ended before '$stop', but: '$new'"
+echo 'the the the the the the the the the the the the the the' >>"$dir/prompts"
+expect 65 'prompt 6 has' "$kiln" generate --model "$dir/gpt2-hf" --max_new_tokens 20 --prompt_file "$dir/prompts"
+[ ! -s "$dir/out" ] || fail "prompts were answered before one that does not fit was found"
+expect 64 '--stop is empty' "$kiln" generate --model "$dir/gpt2-hf" --prompt a --stop ''
+expect 64 'only one of them' "$kiln" generate --model "$dir/gpt2-hf" --prompt a --prompt_file "$dir/prompts"
+expect 65 "$dir/none" "$kiln" generate --model "$dir/gpt2-hf" --prompt_file "$dir/none"
+expect 0 'keys and values of the texts in a batch: 0.5 MiB' "$kiln" generate --model "$dir/gpt2-hf" --dry_run --batch_size 32
 echo 'and the house of the king' >"$dir/text"
 expect 0 'context 32, stride 32: ' "$kiln" eval --model "$dir/gpt2-hf" --input "$dir/text"
 cp "$dir/text" "$dir/a \"text\""

@@ -1,10 +1,11 @@
 /* Decoders go on with prompts as `transformers` does (tests/golden/make_decoders.py), greedily and with a
- * penalty; prompts beside each other get the tokens that each gets alone, drawn or not; and the cuts of a
- * distribution are what they say. */
+ * penalty; prompts beside each other get the tokens that each gets alone, drawn or not, and logits of the
+ * same bits whether keys and values were cached or not; stops end a text where they are; and the pages of
+ * a cache are all given back. */
 #define _GNU_SOURCE
 #include "session_case.h"
 
-#include "core/rng.h"
+#include "data/text_batch.h"
 #include "serve/generate.h"
 
 enum { PATH = 256, NEW = 12 };
@@ -31,24 +32,52 @@ static struct generation prompt_of(const int32_t *ids, size_t n, uint64_t seed)
     return g;
 }
 
-static struct status count(void *context, const struct generation *g, int64_t number)
+/* Prompts that are there from the beginning. */
+struct prompts {
+    struct generation *prompts;
+    int64_t n, n_given, n_told, fails_at;
+};
+
+static struct status next(void *self, bool may_wait, struct generation **next)
 {
-    (void)g, (void)number;
-    ++*(int64_t *)context;
+    struct prompts *p = self;
+    (void)may_wait;
+    *next = p->n_given < p->n ? &p->prompts[p->n_given++] : NULL;
     return status_ok();
+}
+
+static struct status told(void *self, struct generation *g)
+{
+    struct prompts *p = self;
+    (void)g;
+    return ++p->n_told == p->fails_at ? status_error(STATUS_PREEMPTED, "enough") : status_ok();
+}
+
+static struct status generate_all(struct session *s, struct generation *prompts, int64_t n,
+                                  const struct generate_options *o)
+{
+    struct prompts all = {.prompts = prompts, .n = n};
+    struct status status = generate(s, &(struct generation_source){next, told, &all}, o);
+    EXPECT(s->pages.n_free == s->pages.n, "%lld of %lld pages are lost",
+           (long long)(s->pages.n - s->pages.n_free), (long long)s->pages.n);
+    return status;
+}
+
+static bool same_ids(const struct generation *a, const struct generation *b)
+{
+    return a->ids.n == b->ids.n && memcmp(a->ids.ids, b->ids.ids, b->ids.n * sizeof *b->ids.ids) == 0;
 }
 
 static void check_golden(struct session *s, const char *name, const char *kind, double penalty)
 {
     char key[64];
-    int64_t n_told = 0;
     snprintf(key, sizeof key, "%s:%s", name, kind);
     const int32_t *ids = ids_of("ids"), *wanted = ids_of(key);
     const struct generate_options o = {
-        .max_new_tokens = NEW, .top_p = 1, .repetition_penalty = penalty, .ignore_eos = true};
+        .max_new_tokens = NEW, .choice = {.top_p = 1, .repetition_penalty = penalty}, .ignore_eos = true};
     struct generation g = prompt_of(ids + 24, 10, 0);
-    EXPECT_OK(generate(s, &g, 1, &o, count, &n_told));
-    EXPECT(g.ids.n == 10 + NEW && n_told == NEW && g.ended, "%zu ids", g.ids.n);
+    EXPECT_OK(generate_all(s, &g, 1, &o));
+    EXPECT(g.ids.n == 10 + NEW && g.end == GENERATION_AT_LENGTH, "%zu ids", g.ids.n);
     for (int i = 0; i < NEW; i++) {
         EXPECT(g.ids.ids[10 + i] == wanted[i], "%s: id %d is %d, not %d", key, i, g.ids.ids[10 + i],
                wanted[i]);
@@ -61,28 +90,130 @@ static void check_golden(struct session *s, const char *name, const char *kind, 
 
 static void check_beside(struct session *s, double temperature)
 {
-    enum { N = 5 };
+    enum { N = 11 }; /* more than are continued at once */
     const int32_t *ids = ids_of("ids");
-    const struct generate_options o = {.max_new_tokens = NEW,
-                                       .temperature = temperature,
-                                       .top_k = 40,
-                                       .top_p = 0.95,
-                                       .repetition_penalty = 1};
+    const struct generate_options o = {
+        .max_new_tokens = NEW,
+        .choice = {.temperature = temperature, .top_k = 40, .top_p = 0.95, .repetition_penalty = 1}};
     struct generation together[N], alone[N];
-    int64_t n_told = 0;
     for (int i = 0; i < N; i++) {
-        together[i] = prompt_of(ids + i, (size_t)(1 + 2 * i), (uint64_t)i);
-        alone[i] = prompt_of(ids + i, (size_t)(1 + 2 * i), (uint64_t)i);
-        EXPECT_OK(generate(s, &alone[i], 1, &o, count, &n_told));
+        together[i] = prompt_of(ids + i, (size_t)(1 + i), (uint64_t)i);
+        alone[i] = prompt_of(ids + i, (size_t)(1 + i), (uint64_t)i);
+        EXPECT_OK(generate_all(s, &alone[i], 1, &o));
     }
-    EXPECT_OK(generate(s, together, N, &o, count, &n_told));
+    EXPECT_OK(generate_all(s, together, N, &o));
     for (int i = 0; i < N; i++) {
-        EXPECT(together[i].ids.n == alone[i].ids.n &&
-                   memcmp(together[i].ids.ids, alone[i].ids.ids, alone[i].ids.n * sizeof *ids) == 0,
+        EXPECT(same_ids(&together[i], &alone[i]),
                "prompt %d goes on otherwise beside others, at temperature %g", i, temperature);
         generation_fini(&together[i]);
         generation_fini(&alone[i]);
     }
+    free((void *)ids);
+}
+
+/* The logits behind ids[0..n), computed in parts of at most `part` tokens. */
+struct probe {
+    const int32_t *ids;
+    int64_t n, n_cached, part;
+    int32_t pages[8];
+    float *logits;
+    bool asked;
+};
+
+static int64_t probe_length(const void *self, int64_t i)
+{
+    const struct probe *p = self;
+    (void)i;
+    return p->n - p->n_cached < p->part ? p->n - p->n_cached : p->part;
+}
+
+static void probe_add(const void *self, int64_t i, int32_t key, struct batch *out)
+{
+    const struct probe *p = self;
+    int64_t n = probe_length(p, i);
+    memcpy(text_batch_add_cached(out, n, p->n_cached, p->pages, key), p->ids + p->n_cached,
+           (size_t)n * sizeof *p->ids);
+    text_batch_masked_positions(out)[0] = (int32_t)n - 1;
+    text_batch_masked_labels(out)[0] = -1;
+    text_batch_take_masked(out, 1);
+}
+
+static struct status probe_take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
+{
+    struct probe *p = self;
+    memcpy(p->logits, outputs[REQUEST_WORD_LOGITS].data, tensor_bytes(outputs[REQUEST_WORD_LOGITS]));
+    p->n_cached += probe_length(p, i);
+    return status_ok();
+}
+
+static void probe(struct session *s, const int32_t *ids, int64_t n, int64_t part, float *logits)
+{
+    struct probe p = {.ids = ids, .n = n, .part = part, .logits = logits};
+    EXPECT(page_pool_take(&s->pages, p.pages, 2), "no pages");
+    while (p.n_cached < n) {
+        struct request r = {.source = {.self = &p, .n = 1, .length = probe_length, .add = probe_add},
+                            .n_asked = 1,
+                            .outputs = 1U << REQUEST_WORD_LOGITS,
+                            .take = probe_take,
+                            .self = &p};
+        EXPECT_OK(packer_answer(&s->packer, &r));
+    }
+    page_pool_give(&s->pages, p.pages, 2);
+}
+
+/* Tokens one by one, in parts, and all at once. */
+static void check_bits(struct session *s)
+{
+    enum { N = 20, WORDS = 4096 };
+    static float whole[WORDS], parts[WORDS];
+    const int32_t *ids = ids_of("ids");
+    size_t bytes = (size_t)s->model->n_words * sizeof(float);
+    EXPECT(s->model->n_words <= WORDS, "%lld words", (long long)s->model->n_words);
+    probe(s, ids, N, N, whole);
+    for (int64_t part = 1; part < 8; part += 2) {
+        probe(s, ids, N, part, parts);
+        EXPECT(memcmp(whole, parts, bytes) == 0, "logits of parts of %lld tokens have other bits",
+               (long long)part);
+    }
+    free((void *)ids);
+}
+
+/* A failure in the middle ends all, and frees their pages. */
+static void check_failure(struct session *s)
+{
+    const int32_t *ids = ids_of("ids");
+    struct generation g[2] = {prompt_of(ids, 5, 0), prompt_of(ids, 3, 0)};
+    struct prompts all = {.prompts = g, .n = 2, .fails_at = 5};
+    const struct generate_options o = {.max_new_tokens = NEW,
+                                       .choice = {.top_p = 1, .repetition_penalty = 1}};
+    EXPECT_ERROR(generate(s, &(struct generation_source){next, told, &all}, &o), STATUS_PREEMPTED, "enough");
+    EXPECT(s->pages.n_free == s->pages.n, "pages are lost");
+    generation_fini(&g[0]);
+    generation_fini(&g[1]);
+    free((void *)ids);
+}
+
+/* A stop that is a part of what comes ends the text before it; one that only begins does not. */
+static void check_stops(struct session *s)
+{
+    const int32_t *ids = ids_of("ids");
+    char part[8] = {0}, begins[8] = {0};
+    const char *const stops[] = {part, begins};
+    struct generate_options o = {.max_new_tokens = NEW, .choice = {.top_p = 1, .repetition_penalty = 1}};
+    struct generation free_one = prompt_of(ids, 5, 0), g = prompt_of(ids, 5, 0);
+    EXPECT_OK(generate_all(s, &free_one, 1, &o));
+    EXPECT(free_one.text.n > 6 && free_one.n_settled == free_one.text.n, "%zu bytes of text",
+           free_one.text.n);
+    memcpy(part, buf_text(&free_one.text) + 3, 3);
+    begins[0] = buf_text(&free_one.text)[0], begins[1] = 1;
+    o.stops = stops, o.n_stops = 2;
+    EXPECT_OK(generate_all(s, &g, 1, &o));
+    size_t at = (size_t)(strstr(buf_text(&free_one.text), part) - buf_text(&free_one.text));
+    EXPECT(g.end == GENERATION_AT_STOP && g.text.n == at && g.n_settled == at &&
+               memcmp(buf_text(&g.text), buf_text(&free_one.text), at) == 0,
+           "%zu bytes before the stop at %zu", g.text.n, at);
+    generation_fini(&free_one);
+    generation_fini(&g);
     free((void *)ids);
 }
 
@@ -92,13 +223,17 @@ static void check_model(const char *name)
     struct session s;
     struct session_options o = session_defaults();
     struct generation g;
-    const struct generate_options too_long = {.max_new_tokens = 24, .top_p = 1, .repetition_penalty = 1};
+    const struct generate_options too_long = {.max_new_tokens = 24,
+                                              .choice = {.top_p = 1, .repetition_penalty = 1}};
     snprintf(path, sizeof path, "%s/%s", directory, name);
     EXPECT_OK(session_open(&s, path, MODEL_TASK_CAUSAL_LM, &o));
     check_golden(&s, name, "greedy", 1);
     check_golden(&s, name, "penalized", 1.5);
     check_beside(&s, 0);
     check_beside(&s, 1.3);
+    check_bits(&s);
+    check_failure(&s);
+    check_stops(&s);
     EXPECT_ERROR(generation_init(&g, &s, "", 0, &too_long, 3), STATUS_DATA, "prompt 3 is empty");
     generation_fini(&g);
     if (strcmp(name, "gpt2") == 0) {
@@ -106,54 +241,12 @@ static void check_model(const char *name)
         generation_fini(&g);
     }
     session_close(&s);
+    o.dtype = DTYPE_BF16;
+    EXPECT_OK(session_open(&s, path, MODEL_TASK_CAUSAL_LM, &o));
+    check_beside(&s, 1.3);
+    check_bits(&s);
+    session_close(&s);
     EXPECT_ERROR(session_open(&s, path, MODEL_TASK_ENCODER, &o), STATUS_DATA, "this model answers: generate");
-}
-
-/* ---- the choice of a token ---- */
-
-static void count_choices(int counts[5], const struct generate_options *o)
-{
-    enum { DRAWS = 4000 };
-    const struct generation none = {.n_prompt = 0};
-    memset(counts, 0, 5 * sizeof *counts);
-    for (uint64_t i = 0; i < DRAWS; i++) {
-        /* probabilities 0.4, 0.3, 0.2, 0.1, 0 */
-        float logits[5] = {logf(0.2f), logf(0.4f), logf(0.1f), logf(0.3f), -INFINITY};
-        counts[generate_choose(logits, 5, &none, o, rng_uniform_at(9, i))]++;
-    }
-}
-
-static void test_cuts(void)
-{
-    int n[5];
-    count_choices(n, &(struct generate_options){.temperature = 1, .top_p = 1, .repetition_penalty = 1});
-    EXPECT(abs(n[1] - 1600) < 120 && abs(n[3] - 1200) < 120 && abs(n[0] - 800) < 120 &&
-               abs(n[2] - 400) < 120 && n[4] == 0,
-           "drawn %d %d %d %d %d", n[0], n[1], n[2], n[3], n[4]);
-    count_choices(
-        n, &(struct generate_options){.temperature = 1, .top_k = 2, .top_p = 1, .repetition_penalty = 1});
-    EXPECT(n[0] == 0 && n[2] == 0 && abs(n[1] - 2286) < 130, "top_k 2: %d of %d", n[1], n[3]);
-    count_choices(n, &(struct generate_options){.temperature = 1, .top_p = 0.65, .repetition_penalty = 1});
-    EXPECT(n[0] == 0 && n[2] == 0 && n[3] > 0, "top_p 0.65 leaves two");
-    count_choices(n, &(struct generate_options){.temperature = 1, .top_p = 0.75, .repetition_penalty = 1});
-    EXPECT(n[0] > 0 && n[2] == 0, "top_p 0.75 leaves three");
-    count_choices(n, &(struct generate_options){.temperature = 0.01, .top_p = 1, .repetition_penalty = 1});
-    EXPECT(n[1] == 4000, "cold: %d", n[1]);
-    count_choices(n, &(struct generate_options){.temperature = 0, .top_p = 1, .repetition_penalty = 1});
-    EXPECT(n[1] == 4000, "greedy: %d", n[1]);
-}
-
-/* Once for each token, whatever its sign. */
-static void test_penalty(void)
-{
-    static const int32_t ids[] = {1, 1, 2};
-    float logits[3] = {2, 3, -1};
-    struct generation g = prompt_of(ids, 3, 0);
-    const struct generate_options o = {.top_p = 1, .repetition_penalty = 2};
-    EXPECT(generate_choose(logits, 3, &g, &o, 0) == 0, "a token that was there wins");
-    EXPECT(logits[0] == 2 && logits[1] == 1.5f && logits[2] == -2, "%g %g %g", (double)logits[0],
-           (double)logits[1], (double)logits[2]);
-    generation_fini(&g);
 }
 
 int main(void)
@@ -161,8 +254,6 @@ int main(void)
     EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors"));
     session_case_directory(directory, sizeof directory);
     session_case_write(&golden, directory, NULL);
-    test_cuts();
-    test_penalty();
     check_model("gpt2");
     check_model("bloom");
     EXPECT_OK(file_remove_tree(directory));

@@ -1,0 +1,155 @@
+/* The choice of a token is what a sort of all logits gives, for any vocabulary and options; and the cuts of a
+ * distribution are what they say. */
+#include "core/rng.h"
+#include "serve/token_choice.h"
+#include "test.h"
+
+#include <string.h>
+
+/* ---- the sort ---- */
+
+static int compare(const void *a, const void *b)
+{
+    const struct token_candidate *x = a, *y = b;
+    return x->logit != y->logit ? (x->logit < y->logit) - (x->logit > y->logit)
+                                : (x->id > y->id) - (x->id < y->id);
+}
+
+/* The number of candidates, sorted, that top_k and top_p leave. */
+static int64_t cut(struct token_candidate *c, int64_t n, const struct token_choice_options *o)
+{
+    double all = 0, sum = 0;
+    int64_t n_left = o->top_k > 0 && o->top_k < n ? o->top_k : n;
+    for (int64_t i = 0; i < n_left; i++) {
+        c[i].weight = (float)exp(((double)c[i].logit - (double)c[0].logit) / o->temperature);
+        all += (double)c[i].weight;
+    }
+    for (int64_t i = 0; i < n_left; i++) {
+        sum += (double)c[i].weight;
+        if (sum >= o->top_p * all) {
+            return i + 1;
+        }
+    }
+    return n_left;
+}
+
+static int32_t choose_by_sorting(const float *logits, int64_t n, const struct token_choice_options *o,
+                                 double random)
+{
+    struct token_candidate *c = malloc((size_t)n * sizeof *c);
+    EXPECT(c != NULL, "no memory");
+    for (int32_t i = 0; i < n; i++) {
+        c[i] = (struct token_candidate){logits[i], 0, i};
+    }
+    qsort(c, (size_t)n, sizeof *c, compare);
+    int64_t n_left = cut(c, n, o), chosen = 0;
+    double all = 0, sum = 0;
+    for (int64_t i = 0; i < n_left; i++) {
+        all += (double)c[i].weight;
+    }
+    while (chosen < n_left - 1 && (sum += (double)c[chosen].weight) <= random * all) {
+        chosen++;
+    }
+    int32_t id = c[chosen].id;
+    free(c);
+    return id;
+}
+
+/* Logits in steps, so that many are equal. */
+static void fill(float *logits, int64_t n, double width, uint64_t key)
+{
+    for (int64_t i = 0; i < n; i++) {
+        logits[i] = (float)(round(rng_normal(key, (uint64_t)i) * width * 16) / 16);
+    }
+}
+
+static void check_vocabulary(int64_t n, double width)
+{
+    static const int64_t ks[] = {0, 1, 2, 50, 1000};
+    static const double ps[] = {1, 0.95, 0.5, 0.01, 0};
+    float *logits = malloc((size_t)n * sizeof *logits);
+    struct token_choice c;
+    EXPECT_OK(token_choice_init(&c, n));
+    EXPECT(logits != NULL, "no memory");
+    for (uint64_t i = 0; i < 200; i++) {
+        struct token_choice_options o = {.temperature = i % 3 == 0 ? 0.7 : 1.5,
+                                         .top_k = ks[i % 5],
+                                         .top_p = ps[i / 5 % 5],
+                                         .repetition_penalty = 1};
+        double random = rng_uniform_at(7, i);
+        fill(logits, n, width, i);
+        int32_t wanted = choose_by_sorting(logits, n, &o, random);
+        int32_t id = token_choose(&c, logits, NULL, 0, &o, random);
+        EXPECT(id == wanted, "of %lld, k %lld, p %g: %d, and by sorting %d", (long long)n, (long long)o.top_k,
+               o.top_p, id, wanted);
+    }
+    token_choice_fini(&c);
+    free(logits);
+}
+
+/* ---- cuts ---- */
+
+static void count_choices(int counts[5], const struct token_choice_options *o)
+{
+    enum { DRAWS = 4000 };
+    struct token_choice c;
+    EXPECT_OK(token_choice_init(&c, 5));
+    memset(counts, 0, 5 * sizeof *counts);
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        /* probabilities 0.4, 0.3, 0.2, 0.1, 0 */
+        float logits[5] = {logf(0.2f), logf(0.4f), logf(0.1f), logf(0.3f), -INFINITY};
+        counts[token_choose(&c, logits, NULL, 0, o, rng_uniform_at(9, i))]++;
+    }
+    token_choice_fini(&c);
+}
+
+static void test_cuts(void)
+{
+    int n[5];
+    count_choices(n, &(struct token_choice_options){.temperature = 1, .top_p = 1, .repetition_penalty = 1});
+    EXPECT(abs(n[1] - 1600) < 120 && abs(n[3] - 1200) < 120 && abs(n[0] - 800) < 120 &&
+               abs(n[2] - 400) < 120 && n[4] == 0,
+           "drawn %d %d %d %d %d", n[0], n[1], n[2], n[3], n[4]);
+    count_choices(
+        n, &(struct token_choice_options){.temperature = 1, .top_k = 2, .top_p = 1, .repetition_penalty = 1});
+    EXPECT(n[0] == 0 && n[2] == 0 && abs(n[1] - 2286) < 130, "top_k 2: %d of %d", n[1], n[3]);
+    count_choices(n,
+                  &(struct token_choice_options){.temperature = 1, .top_p = 0.65, .repetition_penalty = 1});
+    EXPECT(n[0] == 0 && n[2] == 0 && n[3] > 0, "top_p 0.65 leaves two");
+    count_choices(n,
+                  &(struct token_choice_options){.temperature = 1, .top_p = 0.75, .repetition_penalty = 1});
+    EXPECT(n[0] > 0 && n[2] == 0, "top_p 0.75 leaves three");
+    count_choices(n,
+                  &(struct token_choice_options){.temperature = 0.01, .top_p = 1, .repetition_penalty = 1});
+    EXPECT(n[1] == 4000, "cold: %d", n[1]);
+    count_choices(n, &(struct token_choice_options){.temperature = 0, .top_p = 1, .repetition_penalty = 1});
+    EXPECT(n[1] == 4000, "greedy: %d", n[1]);
+}
+
+/* Once for each token, whatever its sign. */
+static void test_penalty(void)
+{
+    static const int32_t ids[] = {1, 1, 2};
+    float logits[3] = {2, 3, -1};
+    struct token_choice c;
+    const struct token_choice_options o = {.top_p = 1, .repetition_penalty = 2};
+    EXPECT_OK(token_choice_init(&c, 3));
+    EXPECT(token_choose(&c, logits, ids, 3, &o, 0) == 0, "a token that was there wins");
+    EXPECT(logits[0] == 2 && logits[1] == 1.5f && logits[2] == -2, "%g %g %g", (double)logits[0],
+           (double)logits[1], (double)logits[2]);
+    EXPECT(!c.seen[1] && !c.seen[2], "a token of one choice counts in the next");
+    token_choice_fini(&c);
+}
+
+int main(void)
+{
+    check_vocabulary(1, 1);
+    check_vocabulary(5, 1);
+    check_vocabulary(33, 2);
+    check_vocabulary(1000, 0);
+    check_vocabulary(5000, 3);
+    check_vocabulary(50257, 1);
+    test_cuts();
+    test_penalty();
+    return 0;
+}

@@ -5,7 +5,7 @@
 # build/ (PEERS_PYTHON names another interpreter that has them).  Text: that of `make demo`, which is made if
 # missing. BENCH="mini" measures one model only, BENCH=decoder GPT-2 only (bench/decoder.sh),
 # BENCH=squad question answering only (bench/squad.sh), BENCH=reference the
-# way from a dump to HDF5 files only (bench/reference.sh), BENCH=load the making of batches only (bench/load.sh),
+# way from a dump to HDF5 files only (bench/reference.sh), BENCH=load the making of batches only (bench/load.sh), BENCH=generation decoders only (bench/generation.sh),
 # BENCH=weak_scaling ranks only (bench/weak_scaling.sh, which needs no peers), BENCH=text WordPiece only, BENCH=learn what hours of training
 # teach, which nothing else includes (bench/learn.sh); LENGTHS="512" and
 # DTYPES="bf16" select rows; REPEATS=1 is faster; TEXTS="VOCAB,uncased,FILE ..." adds rows of WordPiece.
@@ -67,6 +67,7 @@ done
 [ -n "${BENCH:-}" ] && [ "$BENCH" != squad ] || { echo; bench/squad.sh; }
 [ -n "${BENCH:-}" ] && [ "$BENCH" != reference ] || { echo; bench/reference.sh; }
 [ -n "${BENCH:-}" ] && [ "$BENCH" != load ] || { echo; bench/load.sh; }
+[ -n "${BENCH:-}" ] && [ "$BENCH" != generation ] || { echo; bench/generation.sh; }
 [ -n "${BENCH:-}" ] || { echo; bench/weak_scaling.sh; }
 
 echo

@@ -3,6 +3,7 @@
 #include "cmd/line_input.h"
 #include "cmd/session_flags.h"
 #include "cmd/standard_streams.h"
+#include "core/log.h"
 #include "serve/generate.h"
 
 #include <stddef.h>
@@ -185,6 +186,19 @@ static struct status check_file(struct answers *a)
                               a->input.name);
 }
 
+static double rate_of(int64_t n, int64_t ns)
+{
+    return ns > 0 ? (double)n / ((double)ns / 1e9) : 0;
+}
+
+static void log_times(const struct generate_times *t)
+{
+    log_info(
+        "prompts: %lld tokens in %.3f s, %.1f tokens/s; behind them: %lld tokens in %.3f s, %.1f tokens/s",
+        (long long)t->prompt_tokens, (double)t->prompt_ns / 1e9, rate_of(t->prompt_tokens, t->prompt_ns),
+        (long long)t->new_tokens, (double)t->new_ns / 1e9, rate_of(t->new_tokens, t->new_ns));
+}
+
 static struct status answer(struct session *s, const struct generate_args *args)
 {
     const struct generate_options o = {
@@ -200,7 +214,11 @@ static struct status answer(struct session *s, const struct generate_args *args)
     if (!failed(status) && args->prompt_file != NULL) {
         status = check_file(&a);
     }
-    status = failed(status) ? status : generate(s, &source, &o);
+    struct generate_times times = {0};
+    status = failed(status) ? status : generate(s, &source, &o, &times);
+    if (!failed(status)) {
+        log_times(&times);
+    }
     free_prompts(&a.first);
     free_prompts(&a.ended);
     line_input_close(&a.input);

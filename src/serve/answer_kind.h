@@ -6,15 +6,15 @@
 #include "core/buf.h"
 #include "nn/model.h"
 
-/* In the order of enum kiln_task, which has the first five. */
+/* In the order of enum kiln_task, which has the first six. */
 enum answer {
     ANSWER_FILL,
     ANSWER_ASK,
     ANSWER_EMBED,
     ANSWER_CLASSIFY,
     ANSWER_TAG,
-    ANSWER_BLIMP,
     ANSWER_GENERATE,
+    ANSWER_BLIMP,
     ANSWER_EVAL,
     ANSWER_N
 };

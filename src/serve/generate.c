@@ -1,5 +1,6 @@
 #include "serve/generate.h"
 
+#include "core/clock.h"
 #include "core/rng.h"
 #include "data/text_batch.h"
 
@@ -120,6 +121,7 @@ struct generator {
     int64_t n_parts;
     bool exhausted; /* the source has no more */
     struct status source_status;
+    struct generate_times times;
 };
 
 static int64_t length(const void *self, int64_t i)
@@ -187,8 +189,24 @@ static void plan_turn(struct generator *r)
     }
 }
 
+static void count_turn(struct generator *r, int64_t ns)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < r->n_parts; i++) {
+        n += (int64_t)r->parts[i].n;
+    }
+    if (n > r->n_parts) {
+        r->times.prompt_tokens += n;
+        r->times.prompt_ns += ns;
+    } else {
+        r->times.new_tokens += n;
+        r->times.new_ns += ns;
+    }
+}
+
 static struct status turn(struct generator *r)
 {
+    int64_t began = clock_ns();
     plan_turn(r);
     struct request request = {
         .source = {.name = "prompts", .self = r, .n = r->n_parts, .length = length, .add = add},
@@ -196,7 +214,9 @@ static struct status turn(struct generator *r)
         .outputs = 1U << REQUEST_WORD_LOGITS,
         .take = take,
         .self = r};
-    return packer_answer(&r->s->packer, &request);
+    struct status s = packer_answer(&r->s->packer, &request);
+    count_turn(r, clock_ns() - began);
+    return s;
 }
 
 /* ---- texts that come and go ---- */
@@ -287,7 +307,7 @@ static struct status run(struct generator *r)
 }
 
 struct status generate(struct session *s, const struct generation_source *source,
-                       const struct generate_options *o)
+                       const struct generate_options *o, struct generate_times *times)
 {
     struct generator r = {
         .s = s, .options = o, .source = source, .most_running = s->packer.limits.n_sequences - 1};
@@ -298,6 +318,9 @@ struct status generate(struct session *s, const struct generation_source *source
     }
     status = failed(status) ? status : run(&r);
     drop(&r, true);
+    if (times != NULL) {
+        *times = r.times;
+    }
     token_choice_fini(&r.choice);
     free(r.parts);
     return status;

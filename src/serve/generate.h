@@ -54,6 +54,12 @@ struct status generation_init(struct generation *g, struct session *s, const cha
                               const struct generate_options *o, int64_t number);
 void generation_fini(struct generation *g); /* safe on a zeroed struct */
 
+/* What was computed, and in which time: turns with a part of a prompt, and those with new tokens alone. */
+struct generate_times {
+    int64_t prompt_tokens, prompt_ns;
+    int64_t new_tokens, new_ns;
+};
+
 /* Where prompts come from. */
 struct generation_source {
     /* The next prompt, borrowed until it has ended; NULL: there is none left or, unless it may wait for
@@ -65,8 +71,9 @@ struct generation_source {
     void *self;
 };
 
-/* Generates until all have ended.  STATUS_NUMERIC if the model computes something that is not finite. */
+/* Generates until all have ended.  `times` may be NULL.  STATUS_NUMERIC if the model computes something
+ * that is not finite. */
 struct status generate(struct session *s, const struct generation_source *source,
-                       const struct generate_options *o);
+                       const struct generate_options *o, struct generate_times *times);
 
 #endif

@@ -57,7 +57,7 @@ static struct status generate_all(struct session *s, struct generation *prompts,
                                   const struct generate_options *o)
 {
     struct prompts all = {.prompts = prompts, .n = n};
-    struct status status = generate(s, &(struct generation_source){next, told, &all}, o);
+    struct status status = generate(s, &(struct generation_source){next, told, &all}, o, NULL);
     EXPECT(s->pages.n_free == s->pages.n, "%lld of %lld pages are lost",
            (long long)(s->pages.n - s->pages.n_free), (long long)s->pages.n);
     return status;
@@ -186,7 +186,8 @@ static void check_failure(struct session *s)
     struct prompts all = {.prompts = g, .n = 2, .fails_at = 5};
     const struct generate_options o = {.max_new_tokens = NEW,
                                        .choice = {.top_p = 1, .repetition_penalty = 1}};
-    EXPECT_ERROR(generate(s, &(struct generation_source){next, told, &all}, &o), STATUS_PREEMPTED, "enough");
+    EXPECT_ERROR(generate(s, &(struct generation_source){next, told, &all}, &o, NULL), STATUS_PREEMPTED,
+                 "enough");
     EXPECT(s->pages.n_free == s->pages.n, "pages are lost");
     generation_fini(&g[0]);
     generation_fini(&g[1]);

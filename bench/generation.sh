@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# How fast a decoder of GPT-2's shape (124M, random weights) continues texts: kiln, Hugging Face transformers and, where
+# the peers' interpreter has llama-cpp-python (LLAMA_PYTHON names another one), llama.cpp. Greedy, prompts of 128 tokens and 128
+# new ones, one prompt and eight at once; alternating, medians of three. DTYPES="bf16" and BATCHES="1" select rows; REPEATS=1 is
+# faster. Part of `make bench`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. bench/common.sh
+model=$work/generation/model
+prompts=$work/generation/prompts.txt
+llama=${LLAMA_PYTHON:-$python}
+"$llama" -c 'import llama_cpp' 2>/dev/null || llama=
+
+if [ ! -s "$model/model.safetensors" ]; then
+    mkdir -p "$model"
+    $kiln vocab --input "$text" --input_format lines --kind bpe --vocab_file "$model/vocab.json" --vocab_size 4096 2>/dev/null
+    "$python" bench/peers/generation.py make "$model" "$text" "$prompts"
+fi
+for dtype in ${DTYPES:-fp32 bf16}; do
+    type=${dtype/fp/f}
+    [ -z "$llama" ] || [ -s "$work/generation/$type/model.gguf" ] ||
+        $kiln convert --model "$model" --to gguf --type "$type" --output_dir "$work/generation/$type" >/dev/null 2>&1
+done
+
+# Tokens per second of prompts, and of new tokens: dtype batch
+kiln_rates()
+{
+    head -n "$2" "$prompts" | $kiln generate --model "$model" --dtype "$1" --batch_size "$2" --temperature 0 --ignore_eos \
+        --max_new_tokens 128 --ids 2>&1 >/dev/null | sed -n 's/.*prompts: .*s, \([0-9.]*\) tokens.s; .*s, \([0-9.]*\) tokens.s.*/\1 \2/p'
+}
+
+column() { awk -v n="$1" '{ print $n }' "$2" | median; }
+
+row "continued texts, tokens/s" kiln peer ratio
+for batch in ${BATCHES:-1 8}; do
+    for dtype in ${DTYPES:-fp32 bf16}; do
+        for engine in kiln hf llama; do
+            : >"$work/generation/$engine.txt"
+        done
+        for _ in $(seq "${REPEATS:-3}"); do
+            kiln_rates "$dtype" "$batch" >>"$work/generation/kiln.txt"
+            "$python" bench/peers/generation.py transformers "$model" "$prompts" "$dtype" "$batch" >>"$work/generation/hf.txt" 2>/dev/null
+            [ -z "$llama" ] || "$llama" bench/peers/generation.py llama "$work/generation/${dtype/fp/f}/model.gguf" "$prompts" \
+                "$dtype" "$batch" >>"$work/generation/llama.txt" 2>/dev/null
+        done
+        for what in 1:prompts 2:new; do
+            ours=$(column "${what%:*}" "$work/generation/kiln.txt")
+            row "${what#*:}, $dtype, $batch at once, beside transformers" "$ours" "$(column "${what%:*}" "$work/generation/hf.txt")"
+            [ -z "$llama" ] || row "  beside llama.cpp" "$ours" "$(column "${what%:*}" "$work/generation/llama.txt")"
+        done
+    done
+done

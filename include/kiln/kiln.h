@@ -1,5 +1,5 @@
-/* kiln: BERT models in your own program: words for [MASK], answers from a text, vectors of texts, labels of
- * texts and of words.
+/* kiln: BERT and GPT models in your own program: words for [MASK], answers from a text, vectors of texts,
+ * labels of texts and of words, and what follows a text.
  *
  *     struct kiln_model *model;                                 one per model directory; all threads share it
  *     struct kiln_session *session;                             one per thread and task
@@ -10,11 +10,11 @@
  * process and prints nothing.  NULL is a bad argument too, unless a comment gives it a meaning: a function
  * that returns a kiln_status returns KILN_USAGE, one that returns anything else returns 0 or NULL, and one
  * that returns nothing does nothing.  Texts are `n` bytes, read as UTF-8; any bytes are allowed, and NULL
- * where n is 0.  Positions in them are byte ranges [start, end).  Results belong to the
- * caller until their kiln_..._free; freeing an empty or zeroed one does nothing.  A model may be used by any
- * number of threads, a session by one at a time, except for kiln_session_cancel.  The same call on the same
- * model gives the same bits in every session.  What a text gets does not depend on the other texts of the
- * call, but for rounding: the order of sums within a matrix product depends on its size.
+ * where n is 0.  Positions in them are byte ranges [start, end).  Results belong to the caller until their
+ * kiln_..._free; freeing an empty or zeroed one does nothing.  A model may be used by any number of
+ * threads, a session by one at a time, except for kiln_session_cancel.  The same call on the same model
+ * gives the same bits in every session.  What a text gets does not depend on the other texts of the call,
+ * but for rounding: the order of sums within a matrix product depends on its size.
  *
  * A network of your own is trained by engine.h, beside this.
  *
@@ -63,6 +63,7 @@ enum kiln_task {
     KILN_EMBED,    /* any BERT */
     KILN_CLASSIFY, /* needs a classifier of texts: BertForSequenceClassification */
     KILN_TAG,      /* needs a classifier of tokens: BertForTokenClassification */
+    KILN_GENERATE, /* a decoder: GPT-2, BLOOM */
 };
 
 /* Reads a model directory: a checkpoint of kiln, or config.json, vocab.txt and model.safetensors or
@@ -302,6 +303,61 @@ struct kiln_tags {
 struct kiln_status kiln_tag(struct kiln_session *session, struct kiln_tags *tags,
                             const struct kiln_sentence *sentences, size_t n_sentences);
 void kiln_tags_free(struct kiln_tags *tags);
+
+/* ---- KILN_GENERATE: what follows a text ---- */
+
+/* Why a text ended. */
+enum kiln_end {
+    KILN_AT_END = 1, /* the model ended it */
+    KILN_AT_STOP,    /* one of `stops` came */
+    KILN_AT_LENGTH,  /* max_new_tokens */
+};
+
+/* The names and meanings of `transformers`. */
+struct kiln_generate_options {
+    int64_t max_new_tokens;    /* from 1 */
+    double temperature;        /* divides the logits; 0: always the most probable token */
+    int64_t top_k;             /* the most probable tokens that may be chosen; 0: all */
+    double top_p;              /* the most probable tokens whose probabilities sum to it may be; 1: all */
+    double repetition_penalty; /* makes tokens that were there less probable; 1: off */
+    uint64_t seed;             /* of the choices; each prompt of a call has its own stream of it */
+    bool ignore_end;           /* go on where the model would end a text */
+
+    /* [n_stops] NUL-terminated: a text ends before any of them; NULL where n_stops is 0 */
+    const char *const *stops;
+    size_t n_stops;
+
+    /* Called in the calling thread after each token of a text, of prompts[text]: its id, and the
+     * n bytes by which the text has grown as far as later tokens cannot change it: whole characters, no
+     * beginning of a stop.  Texts that are continued at once take turns.  false: the call ends with
+     * KILN_CANCELLED.  NULL: nobody is told. */
+    bool (*told)(void *context, size_t text, int32_t id, const char *bytes, size_t n);
+    void *context;
+};
+
+/* 64 tokens, 1, 50, 1, 1, 42, false, no stops, NULL: as `kiln generate`. */
+struct kiln_generate_options kiln_generate_defaults(void);
+
+struct kiln_continuation {
+    const char *text; /* [n] what follows the prompt; then a NUL; part of the result */
+    size_t n;
+    const int32_t *ids; /* [n_ids] the new tokens, what ended the text included; part of the result */
+    size_t n_ids, n_prompt_ids;
+    enum kiln_end end;
+};
+
+struct kiln_continuations {
+    struct kiln_continuation *texts; /* [n], in the order of the prompts */
+    size_t n;
+};
+
+/* Continues prompts, eight at a time.  On the cpu a text does not depend on the prompts beside it.  NULL
+ * options are the defaults.  KILN_DATA: a prompt is empty, or with max_new_tokens longer than the model
+ * reads: nothing is computed then. */
+struct kiln_status kiln_generate(struct kiln_session *session, struct kiln_continuations *continuations,
+                                 const struct kiln_text *prompts, size_t n_prompts,
+                                 const struct kiln_generate_options *options);
+void kiln_continuations_free(struct kiln_continuations *continuations);
 
 #ifdef __cplusplus
 }

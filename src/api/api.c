@@ -14,7 +14,7 @@ _Static_assert((int)KILN_USAGE == STATUS_USAGE && (int)KILN_DATA == STATUS_DATA 
 
 _Static_assert((int)KILN_FILL == ANSWER_FILL && (int)KILN_ASK == ANSWER_ASK &&
                    (int)KILN_EMBED == ANSWER_EMBED && (int)KILN_CLASSIFY == ANSWER_CLASSIFY &&
-                   (int)KILN_TAG == ANSWER_TAG,
+                   (int)KILN_TAG == ANSWER_TAG && (int)KILN_GENERATE == ANSWER_GENERATE,
                "public tasks are the first rows of serve/answer_kind.h");
 
 _Static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "kiln_session_cancel is for signal handlers");
@@ -184,7 +184,7 @@ static bool is_cancelled(const void *context)
 static struct status open_session(struct kiln_session **session, struct kiln_model *model,
                                   enum kiln_task task)
 {
-    TRY(api_check_range("task", (int64_t)task, KILN_FILL, KILN_TAG));
+    TRY(api_check_range("task", (int64_t)task, KILN_FILL, KILN_GENERATE));
     struct kiln_session *s = calloc(1, sizeof *s);
     if (s == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for a session");

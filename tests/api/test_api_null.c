@@ -10,7 +10,7 @@
 
 static char directory[64];
 static struct kiln_model *model, *asker;
-static struct kiln_session *fill, *ask, *embed, *classify, *tag;
+static struct kiln_session *fill, *ask, *embed, *classify, *tag, *decoder;
 static const char *function; /* whose test runs */
 
 /* KILN_USAGE with a message that names the argument. */
@@ -29,7 +29,8 @@ static void expect_usage(struct kiln_status s, const char *argument)
 static void null_nothing(void)
 {
     EXPECT(kiln_version()[0] != '\0' && kiln_model_defaults().device != NULL &&
-               kiln_ask_defaults().top_k == 1 && kiln_embed_defaults().max_tokens == 0,
+               kiln_ask_defaults().top_k == 1 && kiln_embed_defaults().max_tokens == 0 &&
+               kiln_generate_defaults().max_new_tokens == 64,
            "defaults");
 }
 
@@ -179,6 +180,28 @@ static void null_tag(void)
     kiln_tags_free(NULL);
 }
 
+static void null_generate(void)
+{
+    struct kiln_text text = {"and", 3}, none = {NULL, 1};
+    struct kiln_continuations c = {.n = 3};
+    struct kiln_generate_options o = kiln_generate_defaults();
+    expect_usage(kiln_generate(NULL, &c, &text, 1, &o), "session");
+    EXPECT_EMPTY(c);
+    expect_usage(kiln_generate(decoder, NULL, &text, 1, &o), "continuations");
+    c.n = 3;
+    expect_usage(kiln_generate(decoder, &c, NULL, 1, &o), "prompts");
+    EXPECT_EMPTY(c);
+    expect_usage(kiln_generate(decoder, &c, &none, 1, &o), "text");
+    EXPECT_EMPTY(c);
+    o.n_stops = 1;
+    expect_usage(kiln_generate(decoder, &c, &text, 1, &o), "stops");
+    EXPECT_EMPTY(c);
+    o.n_stops = 0, o.max_new_tokens = 3;
+    EXPECT(kiln_generate(decoder, &c, &text, 1, &o).code == KILN_OK && c.n == 1, "no stops, nobody is told");
+    kiln_continuations_free(&c);
+    kiln_continuations_free(NULL);
+}
+
 static void null_engine_open(void)
 {
     static const char config[] =
@@ -229,6 +252,7 @@ static const struct {
     {"kiln_model_defaults", null_nothing},
     {"kiln_ask_defaults", null_nothing},
     {"kiln_embed_defaults", null_nothing},
+    {"kiln_generate_defaults", null_nothing},
     {"kiln_model_open", null_model_open},
     {"kiln_model_open_on", null_model_open_on},
     {"kiln_model_close", null_model},
@@ -252,6 +276,8 @@ static const struct {
     {"kiln_labels_free", null_classify},
     {"kiln_tag", null_tag},
     {"kiln_tags_free", null_tag},
+    {"kiln_generate", null_generate},
+    {"kiln_continuations_free", null_generate},
     {"kiln_engine_defaults", null_nothing},
     {"kiln_engine_open", null_engine_open},
     {"kiln_engine_close", null_engine},
@@ -319,7 +345,7 @@ static struct kiln_model *open_model(const char *name)
 }
 
 /* A session of its own model. */
-static struct kiln_session *open_classifier(const char *name, enum kiln_task task)
+static struct kiln_session *open_alone(const char *name, enum kiln_task task)
 {
     struct kiln_model *m = open_model(name);
     struct kiln_session *s;
@@ -333,18 +359,21 @@ int main(void)
     session_case_directory(directory, sizeof directory);
     session_case_unpack(directory);
     session_case_unpack_classifiers(directory);
+    session_case_unpack_golden(directory, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
     model = open_model("pretraining");
     asker = open_model("question_answering");
     EXPECT(kiln_session_open(&fill, model, KILN_FILL).code == KILN_OK, "fill");
     EXPECT(kiln_session_open(&embed, model, KILN_EMBED).code == KILN_OK, "embed");
     EXPECT(kiln_session_open(&ask, asker, KILN_ASK).code == KILN_OK, "ask");
-    classify = open_classifier("single", KILN_CLASSIFY);
-    tag = open_classifier("tokens", KILN_TAG);
+    classify = open_alone("single", KILN_CLASSIFY);
+    tag = open_alone("tokens", KILN_TAG);
+    decoder = open_alone("gpt2", KILN_GENERATE);
     int n = run_header(KILN_SOURCE_DIR "/include/kiln/kiln.h") +
             run_header(KILN_SOURCE_DIR "/include/kiln/engine.h");
     EXPECT(n == N_FUNCTIONS, "%d functions in the headers, %d here", n, N_FUNCTIONS);
     kiln_session_close(classify);
     kiln_session_close(tag);
+    kiln_session_close(decoder);
     kiln_session_close(fill);
     kiln_session_close(embed);
     kiln_session_close(ask);

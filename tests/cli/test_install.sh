@@ -96,6 +96,15 @@ cmp "$dir/tokens/predictions.conll" "$dir/actual" || fail "label_lines and kiln 
 grep -q 'is a BertForSequenceClassification and has no head of a BertForTokenClassification' "$dir/log" ||
     fail "$(cat "$dir/log")"
 
+# the example that continues texts
+cp -r "$source/examples/continue_text" "$dir/continue"
+make -s -C "$dir/continue" clean continue_text
+"$build/tests/test_api_generate" unpack "$dir/decoders"
+"$dir/continue/continue_text" "$dir/decoders/bloom" 'and the' >"$dir/actual" 2>"$dir/log"
+"$dir/prefix/bin/kiln" generate --model "$dir/decoders/bloom" --prompt 'and the' >"$dir/wanted" 2>/dev/null
+cmp "$dir/wanted" "$dir/actual" || fail "the library and the program continue a text otherwise"
+[ ! -s "$dir/log" ] || fail "the library talks: $(cat "$dir/log")"
+
 # expect CODE PATTERN ARGUMENT...: what the example's errors look like
 expect() {
     local code=0 out

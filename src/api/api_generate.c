@@ -1,0 +1,176 @@
+/* api_generate: kiln_generate of include/kiln/kiln.h. */
+#include "api/api.h"
+#include "serve/generate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert((int)KILN_AT_END == GENERATION_AT_END && (int)KILN_AT_STOP == GENERATION_AT_STOP &&
+                   (int)KILN_AT_LENGTH == GENERATION_AT_LENGTH,
+               "public ends are those of serve/generate.h");
+
+struct kiln_generate_options kiln_generate_defaults(void)
+{
+    return (struct kiln_generate_options){
+        .max_new_tokens = 64, .temperature = 1, .top_k = 50, .top_p = 1, .repetition_penalty = 1, .seed = 42};
+}
+
+/* The texts of a call. */
+struct call {
+    struct session *session;
+    const struct kiln_generate_options *options;
+    struct generate_options inner;
+    const struct text_bytes *prompts;
+    struct generation *generations; /* [n] */
+    size_t *n_told;                 /* [n] bytes of each that the caller has */
+    size_t n, n_given;
+};
+
+static struct status next(void *self, bool may_wait, struct generation **next)
+{
+    struct call *c = self;
+    (void)may_wait;
+    *next = c->n_given < c->n ? &c->generations[c->n_given++] : NULL;
+    return status_ok();
+}
+
+static struct status told(void *self, struct generation *g)
+{
+    struct call *c = self;
+    size_t i = (size_t)(g - c->generations), from = c->n_told[i];
+    c->n_told[i] = g->n_settled;
+    if (c->options->told == NULL || c->options->told(c->options->context, i, g->ids.ids[g->ids.n - 1],
+                                                     buf_text(&g->text) + from, g->n_settled - from)) {
+        return status_ok();
+    }
+    return status_error(STATUS_PREEMPTED, "the caller has stopped the texts");
+}
+
+static struct status check_real(const char *name, double value, double min, double max)
+{
+    return value >= min && value <= max
+               ? status_ok()
+               : status_error(STATUS_USAGE, "%s is %g; it must be from %g to %g", name, value, min, max);
+}
+
+static struct status check_stops(const struct kiln_generate_options *o)
+{
+    if (o->stops == NULL && o->n_stops > 0) {
+        return status_error(STATUS_USAGE, "stops is NULL, but has %zu", o->n_stops);
+    }
+    for (size_t i = 0; i < o->n_stops; i++) {
+        if (o->stops[i] == NULL || o->stops[i][0] == '\0') {
+            return status_error(STATUS_USAGE, "stop %zu is %s", i, o->stops[i] == NULL ? "NULL" : "empty");
+        }
+    }
+    return status_ok();
+}
+
+static struct status take_options(struct generate_options *inner, const struct kiln_generate_options *o)
+{
+    TRY(api_check_range("max_new_tokens", o->max_new_tokens, 1, 1 << 20));
+    TRY(api_check_range("top_k", o->top_k, 0, INT32_MAX));
+    TRY(check_real("temperature", o->temperature, 0, 100));
+    TRY(check_real("top_p", o->top_p, 0, 1));
+    TRY(check_real("repetition_penalty", o->repetition_penalty, 0.01, 100));
+    TRY(check_stops(o));
+    *inner = (struct generate_options){.max_new_tokens = o->max_new_tokens,
+                                       .choice = {o->temperature, o->top_k, o->top_p, o->repetition_penalty},
+                                       .ignore_eos = o->ignore_end,
+                                       .seed = o->seed,
+                                       .stops = o->stops,
+                                       .n_stops = (int64_t)o->n_stops};
+    return status_ok();
+}
+
+/* All prompts are looked at before the first is continued. */
+static struct status run(struct call *c)
+{
+    c->generations = calloc(c->n + 1, sizeof *c->generations);
+    c->n_told = calloc(c->n + 1, sizeof *c->n_told);
+    if (c->generations == NULL || c->n_told == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %zu prompts", c->n);
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        TRY(generation_init(&c->generations[i], c->session, c->prompts[i].bytes, c->prompts[i].n, &c->inner,
+                            (int64_t)i + 1));
+    }
+    const struct generation_source source = {.next = next, .told = told, .self = c};
+    return generate(c->session, &source, &c->inner, NULL);
+}
+
+/* One block: the texts, the ids, the bytes. */
+static struct status take_texts(struct kiln_continuations *out, const struct call *c)
+{
+    size_t n_ids = 0, n_bytes = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        n_ids += c->generations[i].ids.n;
+        n_bytes += c->generations[i].text.n + 1;
+    }
+    struct kiln_continuation *texts = malloc(c->n * sizeof *texts + n_ids * sizeof(int32_t) + n_bytes + 1);
+    if (texts == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %zu texts", c->n);
+    }
+    int32_t *ids = (int32_t *)(texts + c->n);
+    char *bytes = (char *)(ids + n_ids);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct generation *g = &c->generations[i];
+        size_t n_new = g->ids.n - g->n_prompt;
+        memcpy(ids, g->ids.ids + g->n_prompt, n_new * sizeof *ids);
+        memcpy(bytes, buf_text(&g->text), g->text.n);
+        bytes[g->text.n] = '\0';
+        texts[i] = (struct kiln_continuation){.text = bytes,
+                                              .n = g->text.n,
+                                              .ids = ids,
+                                              .n_ids = n_new,
+                                              .n_prompt_ids = g->n_prompt,
+                                              .end = (enum kiln_end)g->end};
+        ids += n_new;
+        bytes += g->text.n + 1;
+    }
+    *out = (struct kiln_continuations){.texts = texts, .n = c->n};
+    return status_ok();
+}
+
+static struct status generate_all(struct kiln_session *session, struct kiln_continuations *out,
+                                  const struct kiln_text *prompts, size_t n_prompts,
+                                  const struct kiln_generate_options *options)
+{
+    struct text_bytes *inner;
+    struct call c = {.options = options, .n = n_prompts};
+    TRY(api_begin_task(session, KILN_GENERATE));
+    TRY(take_options(&c.inner, options));
+    TRY(api_take_texts(&inner, prompts, n_prompts, "prompts"));
+    c.session = &session->session;
+    c.prompts = inner;
+    struct status s = run(&c);
+    s = failed(s) ? s : take_texts(out, &c);
+    for (size_t i = 0; c.generations != NULL && i < n_prompts; i++) {
+        generation_fini(&c.generations[i]);
+    }
+    free(c.generations);
+    free(c.n_told);
+    free(inner);
+    return s;
+}
+
+struct kiln_status kiln_generate(struct kiln_session *session, struct kiln_continuations *continuations,
+                                 const struct kiln_text *prompts, size_t n_prompts,
+                                 const struct kiln_generate_options *options)
+{
+    struct kiln_generate_options defaults = kiln_generate_defaults();
+    if (continuations == NULL) {
+        return api_status(status_error(STATUS_USAGE, "continuations is NULL"));
+    }
+    *continuations = (struct kiln_continuations){0};
+    return api_status(
+        generate_all(session, continuations, prompts, n_prompts, options == NULL ? &defaults : options));
+}
+
+void kiln_continuations_free(struct kiln_continuations *continuations)
+{
+    if (continuations != NULL) {
+        free(continuations->texts);
+        *continuations = (struct kiln_continuations){0};
+    }
+}

@@ -18,7 +18,7 @@
 
 /* The most recordings; the most keys known, with a recording or without; the number of works after which
  * older counts are halved. */
-enum { GRAPH_CACHE_GRAPHS = 64, GRAPH_CACHE_KEYS = 256, GRAPH_CACHE_LATE = 1024, GRAPH_CACHE_KEY_BYTES = 64 };
+enum { GRAPH_CACHE_GRAPHS = 64, GRAPH_CACHE_KEYS = 256, GRAPH_CACHE_LATE = 1024, GRAPH_CACHE_KEY_BYTES = 96 };
 _Static_assert((int)GRAPH_CACHE_GRAPHS < (int)GRAPH_CACHE_KEYS,
                "there is always a key that can be forgotten");
 

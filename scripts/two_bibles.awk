@@ -7,7 +7,8 @@
 # WEB.txt is what diatheke prints for the books named ("Genesis 1:1: In ..."; verses may run over several lines), KJV.txt
 # what bible prints for the same books in the same order ("Ge1:1 In ...").  WEB.txt may be empty.  Every tenth
 # chapter is left out of DIR/text.txt: its verses are for questions, in DIR/asked.txt, those of the others in DIR/learn.txt,
-# both in the words of the King James Bible.
+# both in the words of the King James Bible.  DIR/train.jsonl and DIR/heldout.jsonl have the same chapters as documents, a line
+# of JSON each, every translation apart and each verse behind its place ("Ge1:1"): what is held out of one is held out of the other.
 
 BEGIN {
     n_books = split(BOOKS, books, ";")
@@ -37,11 +38,31 @@ reading == "web" {
     next
 }
 
+function append_json(text, verse)
 {
-    split($1, place, ":")
+    gsub(/[\\"]/, "\\\\&", verse)
+    return text (text == "" ? "" : "\\n") verse
+}
+
+function write_json(text)
+{
+    if (text != "") print "{\"text\": \"" text "\"}" > (OUT (asked ? "/heldout.jsonl" : "/train.jsonl"))
+}
+
+function end_chapter()
+{
+    write_json(kjv_text)
+    write_json(web_text)
+    kjv_text = web_text = ""
+}
+
+{
+    label = $1
+    split(label, place, ":")
     $1 = ""
     sub(/^ /, "")
     if (place[1] != chapter) {
+        end_chapter()
         chapter = place[1]
         asked = ++n_chapters % 10 == 0
         abbreviation = chapter
@@ -51,8 +72,12 @@ reading == "web" {
         if (!asked) printf("\n") > (OUT "/text.txt")
     }
     print > (OUT (asked ? "/asked.txt" : "/learn.txt"))
-    if (asked) next
     verse = n_read " " substr(chapter, length(abbreviation) + 1) ":" place[2]
+    kjv_text = append_json(kjv_text, label " " $0)
+    if (web[verse] != "") web_text = append_json(web_text, label " " web[verse])
+    if (asked) next
     print > (OUT "/text.txt")
     if (web[verse] != "") print web[verse] > (OUT "/text.txt")
 }
+
+END { end_chapter() }

@@ -34,6 +34,7 @@ text:   core io
 corpus: core io text
 fetch:  core io
 launch: core
+ngram:  core
 nn:     core dev ops
 data:   core io text corpus nn
 optim:  core dev ops
@@ -46,7 +47,7 @@ train:  core dev ops io text nn data optim dist model watch pass
 report: core dev ops io nn optim model watch pass train
 task:   core dev ops io text corpus nn data optim dist model watch pass serve train report
 api:    core dev ops io text nn data optim dist model watch pass serve train report task
-cmd:    core dev ops io text fetch launch corpus nn data optim dist model watch pass serve train report task
+cmd:    core dev ops io text fetch launch ngram corpus nn data optim dist model watch pass serve train report task
 '
 
 # Each library is used in one place: its headers, and the file or folder that may include them (zlib: one unpacks, one packs).

@@ -20,6 +20,7 @@ extern const struct command command_glue;
 extern const struct command command_inspect;
 extern const struct command command_launch;
 extern const struct command command_netcheck;
+extern const struct command command_ngram;
 extern const struct command command_plan;
 extern const struct command command_pretrain;
 extern const struct command command_pretrain_gpt;

@@ -30,6 +30,7 @@ static const struct command *const commands[] = {
     &command_fill,
     &command_generate,
     &command_eval,
+    &command_ngram,
     &command_squad,
     &command_ask,
     &command_score,

@@ -147,6 +147,14 @@ struct status token_store_open(struct token_store *s, const char *prefix)
     return opened;
 }
 
+struct status token_store_open_any(struct token_store *s, const char *prefix)
+{
+    char path[PATH_BYTES];
+    *s = (struct token_store){0};
+    TRY(info_path(path, prefix));
+    return file_exists(path) ? token_store_open(s, prefix) : indexed_open(&s->index, prefix);
+}
+
 void token_store_close(struct token_store *s)
 {
     indexed_close(&s->index);

@@ -28,6 +28,10 @@ struct token_store {
 /* Opens the three files and checks that they belong together (sizes and counts; checksums:
  * token_store_verify). */
 struct status token_store_open(struct token_store *s, const char *prefix);
+
+/* The same of a store that need not say its vocabulary: without PREFIX.json, as preprocess_data.py leaves it,
+ * info.vocab_size is 0. */
+struct status token_store_open_any(struct token_store *s, const char *prefix);
 void token_store_close(struct token_store *s);
 
 /* Reads everything and compares the checksums.  STATUS_DATA names the damaged file, and the range of bytes if

@@ -1,6 +1,7 @@
 #include "serve/perplexity.h"
 
 #include "core/integers.h"
+#include "data/text_ids.h"
 #include "data/text_batch.h"
 
 #include <math.h>
@@ -80,33 +81,46 @@ static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_
     return status_ok();
 }
 
-static struct status read(struct perplexity *p, struct session *s, const struct id_list *ids, size_t n_bytes)
+struct status perplexity_add_ids(struct perplexity *p, struct session *s, const int32_t *ids, int64_t n,
+                                 int64_t n_bytes)
 {
-    struct reading r = {p, ids->ids, (int64_t)ids->n};
-    struct buf first = {0};
-    if (r.n < 2) {
-        return status_error(STATUS_DATA, "a text of %zu tokens has none that another stands before", ids->n);
+    struct reading r = {p, ids, n};
+    if (n < 2) {
+        return status_error(STATUS_DATA, "a text of %lld tokens has none that another stands before",
+                            (long long)n);
     }
-    struct status decoded = tokenizer_decode(s->tokenizer, &first, ids->ids, 1);
-    p->n_bytes += (int64_t)n_bytes - (int64_t)first.n;
-    buf_fini(&first);
-    TRY(decoded);
     struct request request = {
         .source = {.name = "windows", .self = &r, .n = n_windows(&r), .length = length, .add = add},
         .n_asked = p->context,
         .outputs = 1U << REQUEST_WORD_LOSSES,
         .take = take,
         .self = &r};
+    p->n_bytes += n_bytes;
     return packer_answer(&s->packer, &request);
+}
+
+/* Where the tokens of a text go. */
+struct adding {
+    struct perplexity *p;
+    struct session *s;
+};
+
+static struct status add_document(void *self, const int32_t *ids, int64_t n, int64_t n_bytes)
+{
+    struct adding *a = self;
+    return perplexity_add_ids(a->p, a->s, ids, n, n_bytes);
 }
 
 struct status perplexity_add(struct perplexity *p, struct session *s, const char *text, size_t n)
 {
-    struct id_list ids = {0};
-    struct status status = tokenizer_encode_ids(&s->scratch, &ids, text, n);
-    status = failed(status) ? status : read(p, s, &ids, n);
-    id_list_fini(&ids);
-    return status;
+    return text_ids_of_text(&s->scratch, text, n, add_document, &(struct adding){p, s});
+}
+
+void perplexity_join(struct perplexity *p, const struct perplexity *other)
+{
+    p->n_tokens += other->n_tokens;
+    p->n_bytes += other->n_bytes;
+    p->nats += other->nats;
 }
 
 double perplexity_nats(const struct perplexity *p)

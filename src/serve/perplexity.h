@@ -24,6 +24,13 @@ struct status perplexity_init(struct perplexity *p, const struct session *s, int
  * model computes something that is not finite. */
 struct status perplexity_add(struct perplexity *p, struct session *s, const char *text, size_t n);
 
+/* The same of a document that was encoded: ids[n], whose tokens behind the first are n_bytes of text. */
+struct status perplexity_add_ids(struct perplexity *p, struct session *s, const int32_t *ids, int64_t n,
+                                 int64_t n_bytes);
+
+/* Adds what another one counted. */
+void perplexity_join(struct perplexity *p, const struct perplexity *other);
+
 /* Nats a token, and bits a byte. */
 double perplexity_nats(const struct perplexity *p);
 double perplexity_bits(const struct perplexity *p);

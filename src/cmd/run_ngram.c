@@ -1,0 +1,176 @@
+/* kiln ngram: how well counts of n-grams predict texts, the baseline of `kiln eval`. */
+#include "cmd/commands.h"
+#include "cmd/input_paths.h"
+#include "cmd/perplexity_report.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "data/text_ids.h"
+#include "ngram/kneser_ney.h"
+#include "text/tokenizer_open.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+struct ngram_args {
+    const char *train, *input, *vocab_file, *merge_file;
+    int64_t order;
+    bool json, dry_run;
+};
+
+#define AT(field) offsetof(struct ngram_args, field)
+
+static const struct option options[] = {
+    OPTION_REQUIRED_ROW(
+        "train", AT(train), "PATH",
+        "count the n-grams of this text: the prefix of a .bin and .idx, lines of JSON (.jsonl) "
+        "with a \"text\" each, or a file of text"),
+    OPTION_INPUT_ROW("input", AT(input), "PATH...",
+                     "predict these texts, in any of the same forms; more paths may follow", true),
+    OPTION_REQUIRED_ROW("vocab_file", AT(vocab_file), "FILE",
+                        "tokenizer.json of the store and for texts, or vocab.json with --merge_file"),
+    OPTION_STRING_ROW("merge_file", AT(merge_file), NULL, "FILE",
+                      "merges.txt, if --vocab_file is vocab.json"),
+    OPTION_INT_ROW("order", AT(order), "6", 1, NGRAM_MOST_ORDER,
+                   "number of tokens of the longest n-gram: each token is predicted from one token fewer"),
+    OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each path, and one for all"),
+    OPTION_FLAG_ROW("dry-run", AT(dry_run),
+                    "read what is counted, say what memory it takes, and count nothing"),
+    {0},
+};
+
+enum { MIB = 1 << 20 };
+
+/* The tokens of all documents, NGRAM_BEGIN before each. */
+static struct status append_document(void *self, const int32_t *ids, int64_t n, int64_t n_bytes)
+{
+    struct buf *stream = self;
+    const int32_t begin = NGRAM_BEGIN;
+    (void)n_bytes;
+    buf_append(stream, &begin, sizeof begin);
+    buf_append(stream, ids, (size_t)n * sizeof *ids);
+    return buf_status(stream);
+}
+
+/* The documents of one path. */
+struct measuring {
+    struct perplexity p;
+    const struct kneser_ney *model;
+    struct buf stream; /* of one document */
+};
+
+static struct status measure_document(void *self, const int32_t *ids, int64_t n, int64_t n_bytes)
+{
+    struct measuring *m = self;
+    buf_clear(&m->stream);
+    TRY(append_document(&m->stream, ids, n, n_bytes));
+    const int32_t *stream = (const int32_t *)(const void *)m->stream.data;
+    for (int64_t i = 2; i <= n; i++) { /* the first token does not count, as in kiln eval */
+        m->p.nats -= log(kneser_ney_p(m->model, stream, i, stream[i]));
+    }
+    m->p.n_tokens += n > 1 ? n - 1 : 0;
+    m->p.n_bytes += n > 1 ? n_bytes : 0;
+    return status_ok();
+}
+
+static struct status measure_path(struct perplexity *all, const struct kneser_ney *k,
+                                  struct tokenizer_scratch *t, const char *path, bool json)
+{
+    struct measuring m = {.p = *all, .model = k};
+    m.p.nats = 0;
+    m.p.n_tokens = m.p.n_bytes = 0;
+    struct status s = text_ids_read(t, path, measure_document, &m);
+    buf_fini(&m.stream);
+    TRY(s);
+    if (m.p.n_tokens == 0) {
+        return status_error(STATUS_DATA, "%s has no text of two tokens", path);
+    }
+    perplexity_join(all, &m.p);
+    return perplexity_report(&m.p, path, json);
+}
+
+static struct status measure_paths(const struct kneser_ney *k, struct tokenizer_scratch *t,
+                                   const struct input_paths *paths, const struct ngram_args *a)
+{
+    struct perplexity all = {.context = a->order - 1, .stride = 1};
+    for (int i = 0; i < paths->n; i++) {
+        TRY(measure_path(&all, k, t, paths->paths[i], a->json));
+    }
+    return paths->n > 1 ? perplexity_report(&all, "all texts", a->json) : status_ok();
+}
+
+static void tell(const struct kneser_ney *k, int64_t start)
+{
+    for (int m = 1; m <= k->trie.order; m++) {
+        const struct kneser_ney_discounts *d = &k->discounts[m];
+        log_info("order %d: %lld n-grams, discounts %.3f, %.3f, %.3f%s", m, (long long)k->trie.levels[m].n,
+                 d->of[1], d->of[2], d->of[3], d->assumed ? ", which so few cannot tell" : "");
+    }
+    log_info("counted in %.1f s; the counts hold %zu MiB", clock_since_s(start),
+             kneser_ney_bytes(k) / MIB + 1);
+}
+
+static struct status count_and_measure(const struct buf *stream, struct tokenizer_scratch *t,
+                                       const struct input_paths *paths, const struct ngram_args *a)
+{
+    const int32_t *ids = (const int32_t *)(const void *)stream->data;
+    int64_t n = (int64_t)(stream->n / sizeof *ids), start = clock_ns();
+    struct kneser_ney k = {0};
+    log_info("%s: %lld tokens, documents' beginnings included; counting them takes at most %zu MiB", a->train,
+             (long long)n, (stream->n + kneser_ney_most_bytes(n, (int)a->order)) / MIB + 1);
+    if (a->dry_run) {
+        return status_ok();
+    }
+    struct status s = kneser_ney_init(&k, ids, n, (int)a->order, t->tokenizer->n);
+    if (!failed(s)) {
+        tell(&k, start);
+        s = measure_paths(&k, t, paths, a);
+    }
+    kneser_ney_fini(&k);
+    return s;
+}
+
+static struct status run_with(struct tokenizer_scratch *t, const struct input_paths *paths,
+                              const struct ngram_args *a)
+{
+    struct buf stream = {0};
+    struct status s = text_ids_read(t, a->train, append_document, &stream);
+    s = failed(s) ? s : status_context(count_and_measure(&stream, t, paths, a), "--train %s", a->train);
+    buf_fini(&stream);
+    return s;
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct ngram_args *a = args;
+    struct input_paths paths;
+    struct tokenizer t;
+    struct tokenizer_scratch scratch;
+    TRY(a->merge_file == NULL ? tokenizer_open_vocabulary(&t, a->vocab_file, false)
+                              : tokenizer_open_merges(&t, a->vocab_file, a->merge_file));
+    struct status s = tokenizer_scratch_init(&scratch, &t);
+    if (!failed(s)) {
+        s = input_paths_init(&paths, a->input, NULL, n_positional, positional);
+    }
+    if (!failed(s)) {
+        s = run_with(&scratch, &paths, a);
+        input_paths_fini(&paths);
+    }
+    tokenizer_scratch_fini(&scratch);
+    tokenizer_fini(&t);
+    return s;
+}
+
+const struct command command_ngram = {
+    .name = "ngram",
+    .summary = "measure how well counts of n-grams predict texts: the baseline of eval",
+    .details =
+        "Counts the n-grams of a text and prints how well they predict other texts, in the form of "
+        "`kiln eval`: interpolated, modified Kneser-Ney smoothing with three discounts for each order "
+        "(Chen & Goodman 1998). Memory is at most 20 bytes per token and order, and 13 more per token.",
+    .positional_usage = "",
+    .max_positional = 1000,
+    .options = options,
+    .args_bytes = sizeof(struct ngram_args),
+    .run = run,
+};

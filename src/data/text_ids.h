@@ -1,0 +1,27 @@
+/* text_ids: the token ids of documents, one document at a time, from what a decoder is measured on: a store
+ * of tokens (the prefix of a .bin and .idx), lines of JSON with a "text" each, or a file that is one text. */
+#ifndef KILN_DATA_TEXT_IDS_H
+#define KILN_DATA_TEXT_IDS_H
+
+#include "text/tokenizer.h"
+
+/* Takes a document's ids[n], and the bytes of text that its tokens behind the first are; the end of a
+ * document in a store is a token of no bytes.  A failure ends the reading. */
+typedef struct status text_ids_take(void *self, const int32_t *ids, int64_t n, int64_t n_bytes);
+
+/* Takes a text. */
+typedef struct status text_ids_take_text(void *self, const char *text, size_t n);
+
+/* The "text" of each line of JSON.  STATUS_DATA names the line. */
+struct status text_ids_lines(const char *path, text_ids_take_text *take, void *self);
+
+/* A text that is a document. */
+struct status text_ids_of_text(struct tokenizer_scratch *s, const char *text, size_t n, text_ids_take *take,
+                               void *self);
+
+/* All documents of `path`, lines of JSON if its name ends in .json, .jsonl or .ndjson.  STATUS_DATA names
+ * what is wrong and where: a store of another tokenizer, an id that it does not have, a line without
+ * "text". */
+struct status text_ids_read(struct tokenizer_scratch *s, const char *path, text_ids_take *take, void *self);
+
+#endif

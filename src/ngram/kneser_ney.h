@@ -1,0 +1,43 @@
+/* kneser_ney: a model of counts: interpolated, modified Kneser-Ney smoothing (Chen & Goodman 1998, TR-10-98,
+ * section 4.1.6; here "a" are counts of the highest order, and below it the number of different tokens before
+ * an n-gram).
+ *
+ *   p(w | h) = max(a(h w) - D(a(h w)), 0) / a(h .) + g(h) p(w | h'),   h' = h without its first token
+ *   g(h) = (D_1 N_1(h) + D_2 N_2(h) + D_3+ N_3+(h)) / a(h .),   N_k(h): tokens w with a(h w) = k
+ *   D_1 = 1 - 2 Y n_2 / n_1,  D_2 = 2 - 3 Y n_3 / n_2,  D_3+ = 3 - 4 Y n_4 / n_3,  Y = n_1 / (n_1 + 2 n_2)
+ *
+ * with n_k the n-grams of an order with a = k; the lowest order goes over to 1 / n_words, so probabilities of
+ * all tokens sum to 1.  N-grams that begin a document have nothing before them, and keep their counts. */
+#ifndef KILN_NGRAM_KNESER_NEY_H
+#define KILN_NGRAM_KNESER_NEY_H
+
+#include "ngram/ngram_trie.h"
+
+#include <stdbool.h>
+
+struct kneser_ney_discounts {
+    double of[4]; /* of a count of 1, 2, and 3 or more; of 0 none */
+    bool assumed; /* a text this small does not tell them: 0.5, 1 and 1.5 */
+};
+
+struct kneser_ney {
+    struct ngram_trie trie;
+    int64_t n_words;
+    struct kneser_ney_discounts discounts[NGRAM_MOST_ORDER + 1]; /* of each order from 1 */
+    float *p[NGRAM_MOST_ORDER + 1];    /* [n of the level] of its last token after those before it */
+    float *rest[NGRAM_MOST_ORDER + 1]; /* [n] g of the n-gram as a context; not of the last level */
+};
+
+/* Counts ids[n_ids] (ngram/ngram_trie.h).  STATUS_DATA: no token, or an id that is none; STATUS_MEMORY. */
+struct status kneser_ney_init(struct kneser_ney *k, const int32_t *ids, int64_t n_ids, int order,
+                              int64_t n_words);
+void kneser_ney_fini(struct kneser_ney *k); /* safe on a zeroed struct, and after a failed init */
+
+/* The probability of a token in [0, n_words) after context[n], of which the last order - 1 tokens count. */
+double kneser_ney_p(const struct kneser_ney *k, const int32_t *context, int64_t n, int32_t token);
+
+/* The most memory that a model of so many tokens needs while it is made, and what this one holds. */
+size_t kneser_ney_most_bytes(int64_t n_ids, int order);
+size_t kneser_ney_bytes(const struct kneser_ney *k);
+
+#endif

@@ -3,7 +3,7 @@ SECONDS := 60# of each fuzz target
 SEED := 0# of its inputs; 0: others in each run
 CTEST :=# more arguments for the ctest of `make test`
 
-.PHONY: all help deps demo demo-long test check mutate test-hosts test-kills test-slow bench asan tsan portable tidy format format-check fuzz doctor commands install clean
+.PHONY: all help deps demo demo-long demo-gpt test check mutate test-hosts test-kills test-slow bench asan tsan portable tidy format format-check fuzz doctor commands install clean
 
 all: deps ## build the program: build/kiln
 	@cmake --preset release >/dev/null && cmake --build build
@@ -19,6 +19,9 @@ demo: all ## from raw text to answered questions in about 10 minutes; DATA=DIR f
 
 demo-long: all ## the same with a larger model, 1 to 2 hours
 	@scripts/demo.sh --long
+
+demo-gpt: all ## from raw text to a small GPT beside counts of n-grams in about 10 minutes; DATA=DIR for your own text
+	@scripts/demo_gpt.sh
 
 test: deps ## build with warnings as errors and run the tests; those of kernels take turns
 	@tools/test.sh ci $(CTEST)

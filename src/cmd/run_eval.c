@@ -126,10 +126,10 @@ static struct status measure_last_words(struct session *s, const struct input_pa
     return status;
 }
 
-/* A last word needs the scores of all words, as generation does; other texts only the losses. */
+/* A last word needs the scores of all words; other texts only the losses. */
 static enum answer answer_of(const struct eval_args *a)
 {
-    return a->last_word ? ANSWER_GENERATE : ANSWER_EVAL;
+    return a->last_word ? ANSWER_LAST_WORDS : ANSWER_EVAL;
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)

@@ -1,14 +1,15 @@
 #include "serve/answer_kind.h"
 
 static const struct answer_kind kinds[ANSWER_N] = {
-    [ANSWER_FILL] = {"fill", MODEL_TASK_MASKED_LM, false, false},
-    [ANSWER_ASK] = {"ask", MODEL_TASK_QUESTION_ANSWERING, false, false},
-    [ANSWER_EMBED] = {"embed", MODEL_TASK_ENCODER, false, false},
-    [ANSWER_CLASSIFY] = {"classify", MODEL_TASK_SEQUENCE_CLASSIFICATION, false, false},
-    [ANSWER_TAG] = {"tag", MODEL_TASK_TOKEN_CLASSIFICATION, false, false},
-    [ANSWER_BLIMP] = {"blimp", MODEL_TASK_MASKED_LM, true, false},
-    [ANSWER_GENERATE] = {"generate", MODEL_TASK_CAUSAL_LM, false, false},
-    [ANSWER_EVAL] = {"eval", MODEL_TASK_CAUSAL_LM, false, true},
+    [ANSWER_FILL] = {"fill", MODEL_TASK_MASKED_LM, false, false, false},
+    [ANSWER_ASK] = {"ask", MODEL_TASK_QUESTION_ANSWERING, false, false, false},
+    [ANSWER_EMBED] = {"embed", MODEL_TASK_ENCODER, false, false, false},
+    [ANSWER_CLASSIFY] = {"classify", MODEL_TASK_SEQUENCE_CLASSIFICATION, false, false, false},
+    [ANSWER_TAG] = {"tag", MODEL_TASK_TOKEN_CLASSIFICATION, false, false, false},
+    [ANSWER_BLIMP] = {"blimp", MODEL_TASK_MASKED_LM, true, false, false},
+    [ANSWER_GENERATE] = {"generate", MODEL_TASK_CAUSAL_LM, false, false, false},
+    [ANSWER_EVAL] = {"eval", MODEL_TASK_CAUSAL_LM, false, true, true},
+    [ANSWER_LAST_WORDS] = {"eval --last_word", MODEL_TASK_CAUSAL_LM, false, false, true},
 };
 
 const struct answer_kind *answer_kind_of(enum answer a)

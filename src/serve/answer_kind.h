@@ -16,6 +16,7 @@ enum answer {
     ANSWER_GENERATE,
     ANSWER_BLIMP,
     ANSWER_EVAL,
+    ANSWER_LAST_WORDS,
     ANSWER_N
 };
 
@@ -24,6 +25,7 @@ struct answer_kind {
     enum model_task task; /* whose heads it needs */
     bool one_mask_each;   /* its batches have many texts with one mask each (serve/session.h) */
     bool losses_only;     /* it reads losses of many tokens of a text, and no logits */
+    bool whole_texts;     /* it computes texts at once and continues none (serve/session.h) */
 };
 
 const struct answer_kind *answer_kind_of(enum answer a);

@@ -50,7 +50,7 @@ static bool is_masked(enum model_task task)
 /* Whether texts are continued token by token. */
 static bool caches(enum model_task task, const struct session_options *o)
 {
-    return task == MODEL_TASK_CAUSAL_LM && !o->losses_only;
+    return task == MODEL_TASK_CAUSAL_LM && !o->losses_only && !o->whole_texts;
 }
 
 static int64_t prompts_of(const struct session_options *o)
@@ -79,7 +79,7 @@ static struct batch_limits cached_limits(int64_t length, const struct session_op
 static struct batch_limits limits_of(int64_t length, enum model_task task, int64_t batch_tokens,
                                      const struct session_options *o)
 {
-    enum { MASKED_TEXT_TOKENS = 8 };
+    enum { MASKED_TEXT_TOKENS = 8, MOST_LABELS = 64 };
     if (caches(task, o)) {
         return cached_limits(length, o);
     }
@@ -89,6 +89,9 @@ static struct batch_limits limits_of(int64_t length, enum model_task task, int64
     struct batch_limits limits = packer_limits(batch_tokens, length);
     if (task == MODEL_TASK_CAUSAL_LM && o->losses_only) {
         limits.n_labels = int_round_up(limits.n_tokens, BATCH_LABEL_BUCKET);
+    } else if (task == MODEL_TASK_CAUSAL_LM) { /* logits of a few words of each text */
+        limits.n_labels = int_round_up(MOST_LABELS, BATCH_LABEL_BUCKET);
+        limits.n_sequences = limits.n_labels + 1;
     }
     if (is_masked(task)) {
         limits.n_labels = int_round_up(limits.n_tokens / MASKED_TEXT_TOKENS, BATCH_LABEL_BUCKET);

@@ -17,6 +17,7 @@ struct session_options {
     const char *vocab_file; /* used where the model has none, or an empty one; NULL: none */
     bool one_mask_each;     /* for MODEL_TASK_MASKED_LM: as session_open says */
     bool losses_only;       /* for MODEL_TASK_CAUSAL_LM: the losses of all tokens of a batch, and no logits */
+    bool whole_texts;       /* for MODEL_TASK_CAUSAL_LM: texts are computed at once, and none is continued */
     int64_t n_prompts;      /* for MODEL_TASK_CAUSAL_LM: that are continued at once; 0: SESSION_PROMPTS */
 };
 
@@ -50,8 +51,9 @@ struct session {
  * pooler of MODEL_TASK_ENCODER may be missing, since nothing reads it.  A batch of MODEL_TASK_MASKED_LM is
  * one text with any number of masks, or with one_mask_each many texts with one mask each; of
  * MODEL_TASK_CAUSAL_LM, the next tokens of n_prompts texts, whose keys and values are cached
- * (serve/generate.h); of the other tasks, as many texts as fit batch_tokens.  For MODEL_TASK_ENCODER the
- * files of a sentence model are read too, and refused as sentence_model_open does. */
+ * (serve/generate.h), unless losses_only or whole_texts are set; of the other tasks, as many texts as fit
+ * batch_tokens.  For MODEL_TASK_ENCODER the files of a sentence model are read too, and refused as
+ * sentence_model_open does. */
 struct status session_open(struct session *s, const char *path, enum model_task task,
                            const struct session_options *o);
 

@@ -136,7 +136,7 @@ expect 0 'The king' "$kiln" generate --model "$dir/own-run/ckpt_60" --prompt 'Th
 expect 65 'vocabulary' train gpt2 none --input_dir "$dir/own"
 
 expect 64 '--mask_rate needs a BERT model' train gpt2 none --mask_rate 0.2
-expect 64 'decoders are not computed in fp8' train gpt2 none --fp8
+expect 64 'a gpt2 model is not computed in fp8' train gpt2 none --fp8
 expect 65 'fewer than a batch' train gpt2 none --train_batch_size 2000
 expect 65 'positions, fewer than' train gpt2 none --max_seq_length 64
 rm "$dir/store/train.bin"

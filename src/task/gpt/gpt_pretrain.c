@@ -28,27 +28,27 @@ struct gpt_data {
     struct token_store store;    /* its index alone, of a store that has no PREFIX.json */
     struct token_windows windows;
     struct sample_order order; /* with megatron_order, of the training samples */
-    bool is_open, has_info;
+    bool is_open;
 };
 
 /* `kiln prepare` says in PREFIX.json with which tokenizer a store was made; preprocess_data.py does not. */
+static bool says_tokenizer(const struct gpt_data *g)
+{
+    return g->store.info.vocab_size > 0;
+}
+
 static struct status open_store(struct gpt_data *g, const struct tokenizer *t)
 {
-    char info[PRETRAIN_PATH_BYTES + 8];
-    snprintf(info, sizeof info, "%s.json", g->prefix);
-    g->has_info = file_exists(info);
-    TRY(g->has_info ? token_store_open(&g->store, g->prefix) : indexed_open(&g->store.index, g->prefix));
+    TRY(token_store_open_any(&g->store, g->prefix));
     g->is_open = true;
-    return g->has_info && t->n > 0 ? token_store_check_vocab(&g->store, g->prefix, t->hash, t->n)
-                                   : status_ok();
+    return says_tokenizer(g) && t->n > 0 ? token_store_check_vocab(&g->store, g->prefix, t->hash, t->n)
+                                         : status_ok();
 }
 
 static void close_store(struct gpt_data *g)
 {
-    if (g->is_open && g->has_info) {
+    if (g->is_open) {
         token_store_close(&g->store);
-    } else if (g->is_open) {
-        indexed_close(&g->store.index);
     }
 }
 
@@ -261,7 +261,7 @@ static struct status open(struct pretrain_data *d, const struct pretrain_inputs 
     TRY(set_bounds(g, part, split));
     TRY(set_range(g, part, split, own->split != NULL && is_ordered ? 0 : g->windows.micro_size));
     TRY(is_ordered ? order_samples(g, part, o) : status_ok());
-    d->store = g->has_info && (own->split == NULL || part == PART_TRAIN) ? &g->store : NULL;
+    d->store = says_tokenizer(g) && (own->split == NULL || part == PART_TRAIN) ? &g->store : NULL;
     memcpy(d->store_path, g->prefix, sizeof g->prefix);
     d->longest = o->max_seq_length;
     d->source = token_windows_source(&g->windows, o->gradient_accumulation_steps);
@@ -351,20 +351,13 @@ static struct status assume(struct batch_limits *limits, const struct pretrain_o
     return status_ok();
 }
 
-/* Scales of the tanh form of GELU in fp8 are not built. */
-static struct status check(const struct pretrain_options *o)
-{
-    return o->precision.fp8 ? status_error(STATUS_USAGE, "decoders are not computed in fp8: leave out --fp8")
-                            : status_ok();
-}
-
 static const struct pretrain_source *const prefixes[] = {&one_store, NULL};
 static const struct pretrain_flag_names megatron_names = {"--data-path", "--save", "--load",
                                                           "--micro-batch-size"};
 
 #define DECODER                                                                                              \
     .foreign_task = MODEL_TASK_CAUSAL_LM, .wants = "a store of tokens in Megatron-LM's format",              \
-    .task = task, .assume = assume, .check = check
+    .task = task, .assume = assume
 #define IN_DIRECTORY .sources = sources, .lacks = "has no PREFIX.idx and PREFIX.bin, or several", DECODER
 #define OF_MEGATRON                                                                                          \
     .sources = prefixes, .lacks = "is not the PREFIX of PREFIX.idx and PREFIX.bin", .data_suffix = ".idx",   \

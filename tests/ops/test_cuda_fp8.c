@@ -162,8 +162,8 @@ int main(void)
     }
     expect_rounding(b, DTYPE_E4M3);
     expect_rounding(b, DTYPE_E5M2);
-    EXPECT_ERROR(refuse(b, SMALL), STATUS_USAGE, "multiples of 16, but is 32 x 24");
-    EXPECT_ERROR(refuse(b, MIXED), STATUS_USAGE, "fp8 matrix 1 is of bf16");
+    EXPECT_ERROR(refuse(b, SMALL), STATUS_USAGE, "multiples of 16, but are 32 x 24");
+    EXPECT_ERROR(refuse(b, MIXED), STATUS_USAGE, "fp8 matrix 1 must be fp8 with 2 dims, but is bf16");
     EXPECT_ERROR(refuse(b, LAYOUT), STATUS_USAGE, "by columns where the product needs rows");
     EXPECT_ERROR(refuse(b, MISALIGNED), STATUS_USAGE, "must begin at multiples of 16 bytes");
     EXPECT_ERROR(refuse(b, BIAS), STATUS_USAGE, "quantize must sum the gradient of the bias");

@@ -405,7 +405,8 @@ static void plan_attention_cached(struct exec *x, tensor out, tensor q, tensor k
     double flops = 4.0 * attention_pairs(&a, q.dims[0]) * (double)(q.dims[1] * d);
     size_t scratch =
         workspace_attention_cached(q.dims[0], n_sequences, q.dims[1], q.dims[2], a.max_seqlen_kv);
-    double read = (double)(n_sequences * a.max_seqlen_kv) / (double)(page_rows / q.dims[1] * OPS_CACHE_PAGE);
+    int64_t cached = page_rows / q.dims[1] * OPS_CACHE_PAGE;
+    double read = (double)(n_sequences * a.max_seqlen_kv) / (double)cached;
     move(x, read - 1, keys), move(x, read - 1, values);
     PLAN(x, "attention_cached", flops, scratch, {"out", out, (int)q.dtype, rows, d}, {"q", q, ANY, rows, d},
          {"keys", keys, (int)q.dtype, page_rows * d, OPS_CACHE_PAGE},

@@ -297,6 +297,7 @@ struct status bpe_merges_add(struct bpe_merges *m, struct text_bytes left, struc
 
 const struct bpe_merge **bpe_merges_by_rank(const struct bpe_merges *m)
 {
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are meant */
     const struct bpe_merge **list = calloc((size_t)m->n_merges + 1, sizeof *list);
     for (uint32_t i = 0; list != NULL && i < m->n_slots; i++) {
         if (m->slots[i].left >= 0) {

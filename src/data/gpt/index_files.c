@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L
 #include "data/gpt/index_files.h"
 
 #include "io/npy_file.h"
@@ -31,11 +30,11 @@ static struct array array_of(const struct sample_order *o, enum sample_order_arr
 }
 
 struct status index_files_path(char path[INDEX_FILES_PATH_BYTES], const char *prefix, const char *split,
-                               const struct sample_order_config *c, enum sample_order_array which)
+                               const struct sample_order_config *config, enum sample_order_array which)
 {
     int n = snprintf(path, INDEX_FILES_PATH_BYTES,
                      "%s_%s_indexmap_%" PRId64 "ns_%" PRId64 "sl_%" PRIu32 "s_%s.npy", prefix, split,
-                     c->n_wanted, c->seq_length, c->seed, forms[which].name);
+                     config->n_wanted, config->seq_length, config->seed, forms[which].name);
     return n < INDEX_FILES_PATH_BYTES
                ? status_ok()
                : status_error(STATUS_USAGE,
@@ -43,11 +42,11 @@ struct status index_files_path(char path[INDEX_FILES_PATH_BYTES], const char *pr
                               INDEX_FILES_PATH_BYTES);
 }
 
-bool index_files_exist(const char *prefix, const char *split, const struct sample_order_config *c)
+bool index_files_exist(const char *prefix, const char *split, const struct sample_order_config *config)
 {
     for (int i = 0; i < SAMPLE_ORDER_N_ARRAYS; i++) {
         char path[INDEX_FILES_PATH_BYTES];
-        if (failed(index_files_path(path, prefix, split, c, (enum sample_order_array)i)) ||
+        if (failed(index_files_path(path, prefix, split, config, (enum sample_order_array)i)) ||
             access(path, F_OK) != 0) {
             return false;
         }
@@ -74,20 +73,20 @@ static struct status read_array(const struct array *a, const char *path, enum sa
 }
 
 static struct status read_arrays(struct sample_order *o, const char *prefix, const char *split,
-                                 const struct sample_order_config *c)
+                                 const struct sample_order_config *config)
 {
     char path[INDEX_FILES_PATH_BYTES];
     for (int i = 0; i < SAMPLE_ORDER_N_ARRAYS; i++) {
         const struct array a = array_of(o, (enum sample_order_array)i);
-        TRY(index_files_path(path, prefix, split, c, (enum sample_order_array)i));
+        TRY(index_files_path(path, prefix, split, config, (enum sample_order_array)i));
         TRY(read_array(&a, path, (enum sample_order_array)i));
     }
     enum sample_order_array wrong;
-    TRY(sample_order_check(&wrong, o, c));
+    TRY(sample_order_check(&wrong, o, config));
     if (wrong == SAMPLE_ORDER_N_ARRAYS) {
         return status_ok();
     }
-    TRY(index_files_path(path, prefix, split, c, wrong));
+    TRY(index_files_path(path, prefix, split, config, wrong));
     return status_error(STATUS_DATA, "%s is no order of this store: %s; remove the file", path,
                         wrong == SAMPLE_ORDER_STARTS
                             ? "its windows do not follow from the documents of doc_idx"
@@ -95,10 +94,10 @@ static struct status read_arrays(struct sample_order *o, const char *prefix, con
 }
 
 struct status index_files_read(struct sample_order *o, const char *prefix, const char *split,
-                               const struct sample_order_config *c)
+                               const struct sample_order_config *config)
 {
-    TRY(sample_order_plan(o, c));
-    struct status status = read_arrays(o, prefix, split, c);
+    TRY(sample_order_plan(o, config));
+    struct status status = read_arrays(o, prefix, split, config);
     if (failed(status)) {
         sample_order_fini(o);
     }
@@ -106,12 +105,12 @@ struct status index_files_read(struct sample_order *o, const char *prefix, const
 }
 
 struct status index_files_write(const struct sample_order *o, const char *prefix, const char *split,
-                                const struct sample_order_config *c)
+                                const struct sample_order_config *config)
 {
     for (int i = 0; i < SAMPLE_ORDER_N_ARRAYS; i++) {
         char path[INDEX_FILES_PATH_BYTES];
         const struct array a = array_of(o, (enum sample_order_array)i);
-        TRY(index_files_path(path, prefix, split, c, (enum sample_order_array)i));
+        TRY(index_files_path(path, prefix, split, config, (enum sample_order_array)i));
         TRY(npy_file_write(path, forms[i].type, forms[i].n_dims, a.dims, a.numbers));
     }
     return status_ok();

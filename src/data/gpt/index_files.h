@@ -15,7 +15,7 @@
  * "test". */
 enum { INDEX_FILES_PATH_BYTES = 1024 };
 struct status index_files_path(char path[INDEX_FILES_PATH_BYTES], const char *prefix, const char *split,
-                               const struct sample_order_config *config, enum sample_order_array array);
+                               const struct sample_order_config *config, enum sample_order_array which);
 
 /* Whether all three are there. */
 bool index_files_exist(const char *prefix, const char *split, const struct sample_order_config *config);

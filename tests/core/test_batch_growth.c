@@ -28,10 +28,10 @@ static void steps_are_those_of_counting(struct batch_growth g, int64_t n_steps)
 {
     int64_t taken = 0;
     for (int64_t s = 1; s <= n_steps; s++) {
-        double each = (double)g.n_samples / (double)((g.batch - g.start) / g.increment);
-        int64_t size = g.n_samples == 0 || taken > g.n_samples
-                           ? g.batch
-                           : g.start + g.increment * (int64_t)((double)taken / each);
+        bool grows = g.n_samples > 0 && taken <= g.n_samples;
+        int64_t increments = grows ? (g.batch - g.start) / g.increment : 1;
+        double each = (double)g.n_samples / (double)increments;
+        int64_t size = grows ? g.start + g.increment * (int64_t)((double)taken / each) : g.batch;
         struct batch_growth_step at = batch_growth_at(&g, s);
         EXPECT(at.before == taken && at.batch == size, "step %lld: %lld + %lld, not %lld + %lld",
                (long long)s, (long long)at.before, (long long)at.batch, (long long)taken, (long long)size);

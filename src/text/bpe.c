@@ -255,7 +255,9 @@ static void take_tail(struct tail *tail, const char *text, size_t n)
 {
     size_t n_kept = n < WORD_CACHE_SHORT_BYTES ? n : WORD_CACHE_SHORT_BYTES;
     memset(tail->bytes, 0, sizeof tail->bytes);
-    memcpy(tail->bytes, text + n - n_kept, n_kept);
+    if (n > 0) { /* an empty text may be NULL */
+        memcpy(tail->bytes, text + n - n_kept, n_kept);
+    }
     tail->start = n - n_kept;
 }
 

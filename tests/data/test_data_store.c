@@ -22,10 +22,11 @@ static struct store_builder_config config_of(const char *directory, double holdo
 
 static const struct document_ids_config sentences = {.tokenizer = &tokenizer},
                                         lines = {.tokenizer = &tokenizer, .one_sentence_per_line = true};
+static struct built_store of_sentences, of_lines;
 
 static void add(struct store_builder *b, const char *text, bool begins)
 {
-    built_store_add(b, &sentences, text, begins);
+    built_store_add(&of_sentences, b, text, begins);
 }
 
 /* Builds the stores of n_documents documents of n_sentences sentences each. */
@@ -68,8 +69,8 @@ static void paragraphs_become_sentences(const char *directory)
     token_store_close(&s);
 
     EXPECT_OK(store_builder_open(&b, config_of(directory, 0)));
-    built_store_add(&b, &lines, "A. B c. A", true);
-    built_store_add(&b, &lines, "\x01\x02", true); /* nothing is left of it */
+    built_store_add(&of_lines, &b, "A. B c. A", true);
+    built_store_add(&of_lines, &b, "\x01\x02", true); /* nothing is left of it */
     EXPECT_OK(store_builder_commit(&b));
     open_store(&s, directory, "train");
     EXPECT(s.index.n_sequences == 1 && s.index.n_tokens == 6, "one sentence");
@@ -337,6 +338,8 @@ int main(void)
 {
     char directory[512];
     EXPECT_OK(wordpiece_tokenizer_init(&tokenizer, VOCAB, sizeof VOCAB - 1, "test", true));
+    of_sentences = built_store_open(&sentences);
+    of_lines = built_store_open(&lines);
     snprintf(directory, sizeof directory, "%s", fixture_path("."));
     no_text_is_no_store(directory);
     paragraphs_become_sentences(directory);
@@ -347,6 +350,8 @@ int main(void)
     damage_has_a_place(directory);
     continuing_changes_nothing(directory);
     what_holds_is_kept(directory);
+    built_store_close(&of_sentences);
+    built_store_close(&of_lines);
     tokenizer_fini(&tokenizer);
     fixture_remove();
     return 0;

@@ -213,7 +213,9 @@ static void stores_take_any_tokenizer(void)
     bytes_tokenizer_init(&t);
     snprintf(directory, sizeof directory, "%s", fixture_path("."));
     EXPECT_OK(store_builder_open(&b, (struct store_builder_config){.tokenizer = &t, .directory = directory}));
-    built_store_add(&b, &(struct document_ids_config){.tokenizer = &t}, "One. Two!", true);
+    struct built_store store = built_store_open(&(struct document_ids_config){.tokenizer = &t});
+    built_store_add(&store, &b, "One. Two!", true);
+    built_store_close(&store);
     EXPECT_OK(store_builder_commit(&b));
     const struct token_store_info *info = &b.infos[STORE_TRAIN];
     EXPECT(info->vocab_hash == t.hash && info->vocab_size == BYTES_N && !info->lower_case &&

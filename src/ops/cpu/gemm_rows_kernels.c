@@ -28,13 +28,17 @@ static inline int64_t bytes_of(int64_t n, const enum form form)
     return n * (int64_t)(form == FORM_F32 ? sizeof(float) : sizeof(uint16_t));
 }
 
+/* Rows of an odd number of bf16 begin at any even address, so nothing is said of alignment. */
 static inline tile_vector load(const char *p, const enum form form)
 {
+    tile_vector v;
     if (form == FORM_BF16) {
-        tile_bits wide = __builtin_convertvector(*(const tile_halves *)p, tile_bits);
-        return (tile_vector)(wide << 16);
+        tile_halves halves;
+        memcpy(&halves, p, sizeof halves);
+        return (tile_vector)(__builtin_convertvector(halves, tile_bits) << 16);
     }
-    return tile_load((const float *)p);
+    memcpy(&v, p, sizeof v);
+    return v;
 }
 
 /* The last elements of a row, zeros behind them. */

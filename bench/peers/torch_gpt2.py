@@ -7,14 +7,11 @@ A step is forward, backward, clipping and AdamW over a batch of full sequences. 
 the timed steps.
 """
 import json
-import statistics
 import sys
-import time
 
+import timed_steps
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
-
-WARM_UP, SECONDS, MOST = 2, 5.0, 60
 
 
 def main():
@@ -38,14 +35,7 @@ def main():
         if device == "cuda":
             torch.cuda.synchronize()
 
-    for _ in range(WARM_UP):
-        step()
-    times, end = [], time.perf_counter() + SECONDS
-    while len(times) < MOST and (len(times) < 3 or time.perf_counter() < end):
-        start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
-    print(batch * length / statistics.median(times))
+    print(timed_steps.rate(step, batch * length))
 
 
 main()

@@ -5,6 +5,7 @@
 #include "task/missing.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,21 +291,41 @@ static struct status set_steps(struct megatron_args *a)
 
 /* ---- files ---- */
 
-/* One set, which may have a weight before it. */
+static struct status read_weight(double *weight, const char *text, const char *prefix)
+{
+    char *end;
+    *weight = strtod(text, &end);
+    return end != text && *end == '\0' && *weight > 0 && isfinite(*weight)
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "--data-path: the weight of %s must be a number above 0, not '%.40s'", prefix,
+                              text);
+}
+
+/* One set, or pairs of a weight and a set. */
 static struct status set_data(struct megatron_args *a)
 {
     const struct option_words *w = &a->data_path;
+    int n_sets = w->n / 2;
     if (w->n == 0) {
         return status_error(STATUS_USAGE,
                             "kiln pretrain-gpt needs --data-path PREFIX, of PREFIX.bin and PREFIX.idx");
     }
-    if (w->n > 2) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "--data-path has %d words: blending sets by weights is not supported yet; "
-                            "`kiln prepare --format gpt --merge` joins stores",
-                            w->n);
+    if (w->n > 1 && (w->n % 2 != 0 || n_sets > SET_BLEND_MOST_SETS)) {
+        return status_error(
+            STATUS_USAGE,
+            "--data-path has %d words: it takes one PREFIX, or a weight and a PREFIX for each "
+            "of at most %d sets",
+            w->n, SET_BLEND_MOST_SETS);
     }
-    a->run.input_dir = w->of[w->n - 1];
+    for (int i = 0; i < n_sets; i++) {
+        a->set_prefixes[i] = w->of[2 * i + 1];
+        TRY(read_weight(&a->set_weights[i], w->of[2 * i], a->set_prefixes[i]));
+    }
+    a->gpt.n_sets = n_sets;
+    a->gpt.set_prefixes = a->set_prefixes;
+    a->gpt.set_weights = a->set_weights;
+    a->run.input_dir = n_sets > 0 ? a->set_prefixes[0] : w->of[0];
     return status_ok();
 }
 

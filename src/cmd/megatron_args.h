@@ -7,6 +7,7 @@
 
 #include "core/launcher.h"
 #include "core/option.h"
+#include "data/gpt/set_blend.h"
 #include "task/gpt/gpt_pretrain.h"
 
 struct megatron_args {
@@ -15,6 +16,8 @@ struct megatron_args {
     struct launcher_flags launcher;
     struct option_given given;
     struct option_words data_path, rampup;
+    const char *set_prefixes[SET_BLEND_MOST_SETS]; /* of data_path */
+    double set_weights[SET_BLEND_MOST_SETS];
     int64_t tensor_parallel, pipeline_parallel;
     int64_t n_layers, hidden_size, ffn_hidden_size, n_heads, kv_channels, max_positions; /* 0: not given */
     int64_t vocab_divisor, vocab_rows;

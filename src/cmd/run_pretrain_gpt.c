@@ -19,6 +19,8 @@
 #define OWN_WAY   "ranks share the optimizer's state in kiln's own buckets"
 #define FP16_SCALE                                                                                           \
     "the loss scale is doubled after 2000 steps without an overflow, and each overflow halves it"
+#define OTHER_SPLITS                                                                                         \
+    "--split is one for all sets: give --data-path WEIGHT PREFIX WEIGHT PREFIX ... and --split"
 #define NO_MOE "kiln has no mixtures of experts"
 
 static const struct option options[] = {
@@ -63,7 +65,7 @@ static const struct option options[] = {
     OPTION_WORDS_ROW(
         "data-path", OWN(data_path), "PREFIX",
         "tokens as PREFIX.bin and PREFIX.idx, from `kiln prepare --format gpt` or preprocess_data.py; "
-        "required"),
+        "required; or several sets, each with its weight before it: 0.7 PREFIX 0.3 PREFIX"),
     OPTION_STRING_ROW("split", GPT(split), "969, 30, 1", "A,B,C",
                       "parts of the documents to train on, to validate on and to test on"),
     OPTION_REQUIRED_ROW("vocab-file", AT(vocab_file), "FILE", "GPT-2's vocab.json, or a tokenizer.json"),
@@ -235,12 +237,9 @@ static const struct option options[] = {
     OPTION_REFUSED_ROW("log-num-zeros-in-grad", "zeros of gradients are not counted"),
     OPTION_REFUSED_ROW("log-optimizer-states-to-tensorboard", "norms of moments are not computed"),
     OPTION_REFUSED_ROW("memory-centric-tiled-linear", "linear layers are computed whole"),
-    OPTION_REFUSED_ROW("train-weighted-split-paths",
-                       "sets are not blended; `kiln prepare --merge` joins stores"),
-    OPTION_REFUSED_ROW("valid-weighted-split-paths",
-                       "sets are not blended; --split has the documents to validate on"),
-    OPTION_REFUSED_ROW("test-weighted-split-paths",
-                       "sets are not blended; --split has the documents to test on"),
+    OPTION_REFUSED_ROW("train-weighted-split-paths", OTHER_SPLITS),
+    OPTION_REFUSED_ROW("valid-weighted-split-paths", OTHER_SPLITS),
+    OPTION_REFUSED_ROW("test-weighted-split-paths", OTHER_SPLITS),
     OPTION_NOT_YET_ROW("universal-checkpoint",
                        "a checkpoint of kiln resumes on any number of ranks without it"),
     /* what changes nothing here */

@@ -43,7 +43,7 @@ enum option_kind {
     OPTION_REFUSED, /* asks for something that kiln lacks and must not silently ignore; `help` says why */
 };
 
-enum { OPTION_MOST_WORDS = 16 };
+enum { OPTION_MOST_WORDS = 512 };
 
 struct option_words {
     const char *of[OPTION_MOST_WORDS]; /* [n] */
@@ -178,7 +178,7 @@ struct command {
     bool of_ranks; /* several processes that a launcher has started run it together */
 };
 
-enum { OPTION_ARGS_BYTES = 4096 };
+enum { OPTION_ARGS_BYTES = 16384 };
 
 /* Parses argv[0..argc) into `args` (args_bytes, zeroed first) and compacts positional arguments to the front
  * of argv. STATUS_USAGE names the flag, the value and the limit; after --help, which sets *help, nothing else

@@ -6,16 +6,23 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 struct status store_check_add(struct store_check *c, const struct token_store *store, const char *prefix)
 {
-    CHECK(c->n < STORE_CHECK_STORES, "%d stores", c->n);
-    if ((size_t)snprintf(c->prefixes[c->n], STORE_CHECK_PATH_BYTES, "%s", prefix) >= STORE_CHECK_PATH_BYTES) {
+    struct store_check_item *items = realloc(c->items, ((size_t)c->n + 1) * sizeof *items);
+    if (items == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory to check %d stores", c->n + 1);
+    }
+    c->items = items;
+    items += c->n;
+    if ((size_t)snprintf(items->prefix, STORE_CHECK_PATH_BYTES, "%s", prefix) >= STORE_CHECK_PATH_BYTES) {
         return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", prefix,
                             STORE_CHECK_PATH_BYTES - 1);
     }
-    c->stores[c->n++] = store;
+    items->store = store;
+    c->n++;
     return status_ok();
 }
 
@@ -36,9 +43,9 @@ static struct status describe_file(struct buf *out, const char *prefix, const ch
 static struct status describe(struct store_check *c)
 {
     for (int i = 0; i < c->n; i++) {
-        const struct token_store_info *info = &c->stores[i]->info;
-        TRY(describe_file(&c->identity, c->prefixes[i], "bin", info->bin_crc));
-        TRY(describe_file(&c->identity, c->prefixes[i], "idx", info->idx_crc));
+        const struct store_check_item *item = &c->items[i];
+        TRY(describe_file(&c->identity, item->prefix, "bin", item->store->info.bin_crc));
+        TRY(describe_file(&c->identity, item->prefix, "idx", item->store->info.idx_crc));
     }
     return buf_status(&c->identity);
 }
@@ -59,7 +66,7 @@ static size_t total_bytes(const struct store_check *c)
 {
     size_t n = 0;
     for (int i = 0; i < c->n; i++) {
-        n += c->stores[i]->index.bin.n + c->stores[i]->index.idx.n;
+        n += c->items[i].store->index.bin.n + c->items[i].store->index.idx.n;
     }
     return n;
 }
@@ -69,7 +76,7 @@ static void *verify(void *argument)
     struct store_check *c = argument;
     int64_t start_ns = clock_ns();
     for (int i = c->n - 1; i >= 0 && !failed(c->status); i--) { /* held-out text, which is short, first */
-        c->status = token_store_verify(c->stores[i], c->prefixes[i], &c->stop);
+        c->status = token_store_verify(c->items[i].store, c->items[i].prefix, &c->stop);
     }
     c->seconds = clock_since_s(start_ns);
     atomic_store(&c->done, true);
@@ -159,5 +166,6 @@ void store_check_close(struct store_check *c)
         pthread_join(c->thread, NULL);
     }
     buf_fini(&c->identity);
+    free(c->items);
     *c = (struct store_check){0};
 }

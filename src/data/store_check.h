@@ -10,11 +10,15 @@
 
 #include <pthread.h>
 
-enum { STORE_CHECK_STORES = 2, STORE_CHECK_PATH_BYTES = 1024 };
+enum { STORE_CHECK_PATH_BYTES = 1024 };
+
+struct store_check_item {
+    const struct token_store *store; /* borrowed, open until store_check_close */
+    char prefix[STORE_CHECK_PATH_BYTES];
+};
 
 struct store_check {
-    const struct token_store *stores[STORE_CHECK_STORES]; /* borrowed, open until store_check_close */
-    char prefixes[STORE_CHECK_STORES][STORE_CHECK_PATH_BYTES];
+    struct store_check_item *items;
     int n;
     char kept[STORE_CHECK_PATH_BYTES]; /* where the result is saved */
     struct buf identity;               /* of all files: saved once they pass */
@@ -25,7 +29,7 @@ struct store_check {
     atomic_bool stop, done;
 };
 
-/* Adds a store to be checked; `prefix` is that of token_store_open. */
+/* Adds a store to be checked; `prefix` is that of token_store_open.  STATUS_MEMORY. */
 struct status store_check_add(struct store_check *c, const struct token_store *store, const char *prefix);
 
 /* Begins, unless DIRECTORY/.data_checked, or for a rank that reads files of its own .data_checked_by_rank_N,

@@ -249,6 +249,9 @@ struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pret
 
 static struct status add_check(const struct pretrain_data *d, struct store_check *check)
 {
+    if (d->from != NULL && d->from->add_checks != NULL) {
+        return d->from->add_checks(d, check);
+    }
     return d->store == NULL ? status_ok() : store_check_add(check, d->store, d->store_path);
 }
 

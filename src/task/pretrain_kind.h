@@ -12,6 +12,7 @@
 #include "task/run_state.h"
 
 struct pretrain_inputs;
+struct store_check;
 struct pretrain_source;
 
 /* What a command calls the flags that messages name. */
@@ -58,6 +59,9 @@ struct pretrain_source {
      * follows.  STATUS_USAGE names a flag that cannot be with such data. */
     struct status (*open)(struct pretrain_data *d, const struct pretrain_inputs *in,
                           const struct pretrain_options *o);
+
+    /* Adds what it draws from to the check that runs while training begins.  NULL: d->store is all. */
+    struct status (*add_checks)(const struct pretrain_data *d, struct store_check *check);
 
     /* Frees what only the making of batches needs, once they are made; the store stays open.
      * NULL: nothing. */

@@ -125,7 +125,6 @@ refused 64 '--train-samples 1 is less than one batch' --train-samples 1
 refused 64 '--optimizer sgd' --optimizer sgd
 refused 64 '--lr-decay-tokens is refused: give --lr-decay-samples' --lr-decay-tokens=5
 refused 64 'add --checkpoint-activations' --deepspeed-activation-checkpointing
-refused 69 'blending sets by weights is not supported yet' --data-path 0.3 a 0.7 b
 refused 65 "--data-path $dir/nothing is not the PREFIX" --data-path "$dir/nothing"
 refused 65 "$dir/nothing.json" --vocab-file "$dir/nothing.json"
 expect 64 'kiln pretrain-gpt needs --num-layers' "$kiln" pretrain-gpt --vocab-file a

@@ -1,4 +1,4 @@
-/* Tests of data/gpt/sample_order and core/mt19937: shuffles of numpy, and index arrays, splits and blends of
+/* Tests of data/gpt/sample_order and core/mt19937: shuffles of numpy, and index arrays and splits of
  * Megatron-LM (tests/golden/make_sample_order.py). */
 #include "test.h"
 
@@ -99,28 +99,6 @@ static void splits_are_megatrons(const json_t *cases)
     }
 }
 
-static void blends_are_megatrons(const json_t *cases)
-{
-    for (size_t i = 0; i < json_array_size(cases); i++) {
-        const json_t *g = json_array_get(cases, i), *sets = json_object_get(g, "sets"),
-                     *weights = json_object_get(g, "weights"), *samples = json_object_get(g, "samples");
-        uint8_t set[64];
-        int64_t sample[64], n = (int64_t)json_array_size(sets);
-        double share[8];
-        for (size_t k = 0; k < json_array_size(weights); k++) {
-            share[k] = json_number_value(json_array_get(weights, k));
-        }
-        EXPECT_OK(sample_order_blend(set, sample, n, share, (int)json_array_size(weights)));
-        for (int64_t k = 0; k < n; k++) {
-            EXPECT(set[k] == json_integer_value(json_array_get(sets, (size_t)k)) &&
-                       sample[k] == json_integer_value(json_array_get(samples, (size_t)k)),
-                   "blend %zu: sample %lld", i, (long long)k);
-        }
-    }
-    EXPECT(sample_order_blend_wanted(1000, 0.3) == 302, "1,000 samples of weight 0.3, and 0.5 %% more");
-    EXPECT_ERROR(sample_order_blend(NULL, NULL, 0, NULL, 255), STATUS_USAGE, "the limit is 254");
-}
-
 static void what_cannot_be_ordered_is_refused(void)
 {
     static const int32_t sizes[] = {0, 0, 5};
@@ -139,7 +117,6 @@ int main(void)
     shuffles_are_numpys();
     orders_are_megatrons(json_object_get(golden, "orders"));
     splits_are_megatrons(json_object_get(golden, "splits"));
-    blends_are_megatrons(json_object_get(golden, "blends"));
     what_cannot_be_ordered_is_refused();
     json_decref(golden);
     return 0;

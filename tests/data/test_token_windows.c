@@ -1,15 +1,16 @@
 /* Windows of a store of tokens: each is a sample once an epoch, in another order in the next; labels are the
- * next tokens; so it is in Megatron-LM's order; ids of another tokenizer are refused by place.
+ * next tokens; so it is in Megatron-LM's order; a blend takes each set's next sample; ids of another
+ * tokenizer are refused by place.
  *
  * `test_token_windows write DIR N` writes stores of N documents, DIR/train and DIR/heldout, and a
  * tokenizer.json, for tests/cli/test_pretrain_decoder.sh. */
 #include "test.h"
 
 #include "core/rng.h"
-#include "data/gpt/token_windows.h"
+#include "data/gpt/window_batches.h"
 #include "io/file.h"
+#include "data/text_batch.h"
 #include "io/safetensors.h"
-#include "nn/text_batch_layout.h"
 
 #include <unistd.h>
 
@@ -37,14 +38,13 @@ static void write_store(const char *prefix, int n_documents, uint64_t seed, bool
 
 static struct token_windows windows_of(const struct indexed *x, const char *path)
 {
-    return (struct token_windows){.index = x,
-                                  .path = path,
-                                  .end = x->n_tokens,
-                                  .length = LENGTH,
-                                  .n_words = WORDS,
-                                  .batch_size = 4,
-                                  .micro_size = 2,
-                                  .seed = 7};
+    return (struct token_windows){
+        .index = x, .path = path, .end = x->n_tokens, .length = LENGTH, .n_words = WORDS, .seed = 7};
+}
+
+static struct window_batches batches_of(const struct token_windows *sets, const struct set_blend *blend)
+{
+    return (struct window_batches){.sets = sets, .blend = blend, .batch_size = 4, .micro_size = 2};
 }
 
 /* The number of the window whose tokens these are, or -1. */
@@ -62,11 +62,12 @@ static int64_t find_window(const struct token_windows *w, const int32_t *ids)
 
 static void test_epochs(const struct token_windows *w)
 {
-    struct batch_source source = token_windows_source(w, 2);
+    struct window_batches batches = batches_of(w, NULL);
+    struct batch_source source = window_batches_source(&batches, 2);
     struct batch_step step;
-    int64_t n = token_windows_count(w), steps = n / w->batch_size;
+    int64_t n = token_windows_count(w), steps = n / batches.batch_size;
     int *seen = calloc((size_t)n, sizeof *seen);
-    EXPECT(seen != NULL && steps * w->batch_size == n, "%lld windows", (long long)n);
+    EXPECT(seen != NULL && steps * batches.batch_size == n, "%lld windows", (long long)n);
     EXPECT_OK(batch_step_init(&step, 2, source.layout, source.limits));
     int32_t first_of_epoch[2][LENGTH];
     for (int64_t s = 1; s <= 2 * steps; s++) {
@@ -102,7 +103,8 @@ static void test_epochs(const struct token_windows *w)
 
 static void test_foreign(struct token_windows w)
 {
-    struct batch_source source = token_windows_source(&w, 2);
+    struct window_batches batches = batches_of(&w, NULL);
+    struct batch_source source = window_batches_source(&batches, 2);
     struct batch_step step;
     EXPECT_OK(batch_step_init(&step, 2, source.layout, source.limits));
     w.n_words = 40;
@@ -131,7 +133,8 @@ static void test_order(struct token_windows w)
         n += end - from;
     }
     w.order = &order;
-    struct batch_source source = token_windows_source(&w, 2);
+    struct window_batches batches = batches_of(&w, NULL);
+    struct batch_source source = window_batches_source(&batches, 2);
     EXPECT_OK(batch_step_init(&step, 2, source.layout, source.limits));
     for (int64_t s = 1; s <= 75; s++) {
         EXPECT_OK(source.fill(source.self, s, &step));
@@ -150,6 +153,56 @@ static void test_order(struct token_windows w)
     sample_order_fini(&order);
     free(begins);
     free(text);
+}
+
+/* A blend takes each set's samples in the set's own order, in training and held out. */
+static void test_blend(const struct token_windows *w)
+{
+    enum { STEPS = 30 };
+    struct token_windows sets[2] = {*w, *w};
+    static const double shares[] = {0.75, 0.25};
+    struct set_blend blend;
+    struct batch_step step, one;
+    struct batch heldout;
+    int64_t middle = w->index->n_sequences / 2, taken[2] = {0};
+    sets[0].end = sets[1].first = indexed_offset(w->index, middle);
+    sets[1].seed = 11;
+    EXPECT_OK(set_blend_build(&blend, STEPS * 4, shares, 2));
+    struct window_batches batches = batches_of(sets, &blend);
+    struct batch_source source = window_batches_source(&batches, 2);
+    EXPECT_OK(batch_step_init(&step, 2, source.layout, source.limits));
+    EXPECT_OK(batch_step_init(&one, 1, source.layout, text_batch_limits(1, LENGTH, LENGTH)));
+    EXPECT_OK(text_batch_init(&heldout, source.limits));
+    EXPECT(source.heldout_batches(source.self, INT64_MAX) == STEPS * 2, "held-out batches");
+    for (int64_t s = 1; s <= STEPS; s++) {
+        EXPECT_OK(source.fill(source.self, s, &step));
+        for (int64_t i = 0; i < 4; i++) {
+            const struct batch *b = &step.micro[i / 2];
+            int64_t g = 4 * (s - 1) + i;
+            int set = blend.set[g];
+            batch_clear(one.micro);
+            EXPECT_OK(token_windows_add(&sets[set], taken[set], (int32_t)g, one.micro));
+            EXPECT(memcmp(b->ids + i % 2 * LENGTH, one.micro->ids, LENGTH * sizeof *b->ids) == 0,
+                   "sample %lld is not the next of set %d", (long long)g, set);
+            EXPECT_OK(source.heldout(source.self, INT64_MAX, g / 2, &heldout));
+            batch_clear(one.micro);
+            EXPECT_OK(token_windows_add_heldout(&sets[set], taken[set]++, 0, one.micro));
+            EXPECT(memcmp(heldout.ids + i % 2 * LENGTH, one.micro->ids, LENGTH * sizeof *b->ids) == 0,
+                   "held-out sample %lld is not the next of set %d", (long long)g, set);
+        }
+    }
+    EXPECT(taken[0] == 90 && taken[1] == 30, "%lld and %lld samples", (long long)taken[0],
+           (long long)taken[1]);
+    double counts[WORDS] = {0}, n = 0;
+    EXPECT_OK(source.count_words(source.self, counts, WORDS));
+    for (int i = 0; i < WORDS; i++) {
+        n += counts[i];
+    }
+    EXPECT(n == (double)(w->end - w->first), "%g words were counted", n);
+    batch_fini(&heldout);
+    batch_step_fini(&one);
+    batch_step_fini(&step);
+    set_blend_fini(&blend);
 }
 
 /* For the shell test. */
@@ -185,6 +238,7 @@ int main(int argc, char **argv)
     test_epochs(&w);
     test_foreign(w);
     test_order(w);
+    test_blend(&w);
     w.end = LENGTH;
     EXPECT(token_windows_count(&w) == 0, "a window needs one more token");
     indexed_close(&x);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes sample_order.json beside itself: the index arrays of Megatron-LM's GPT data, made with numpy's RandomState from the
 description (docs/formats.md, and the head of src/data/gpt/sample_order.h): one epoch, several together, the last apart, documents longer
-and shorter than a window, empty ones; splits; and a blend.  tests/data/test_sample_order.c reads it.  Needs numpy; 2.4.6 wrote what is
+and shorter than a window, empty ones; and splits.  tests/data/test_sample_order.c reads it.  Needs numpy; 2.4.6 wrote what is
 committed.
 """
 import json
@@ -48,18 +48,6 @@ def split(parts, n):
     return {"list": parts, "n": n, "bounds": [0] + [b - excess for b in bounds[1:]]}
 
 
-def blend(weights, n):
-    weights = [w / sum(weights) for w in weights]
-    taken, sets, samples = [0] * len(weights), [], []
-    for i in range(n):
-        errors = [w * max(i, 1) - t for w, t in zip(weights, taken)]
-        d = errors.index(max(errors))
-        sets.append(d)
-        samples.append(taken[d])
-        taken[d] += 1
-    return {"weights": weights, "sets": sets, "samples": samples}
-
-
 rng = np.random.RandomState(3)
 mixed = [int(x) for x in rng.randint(1, 40, 60)]
 some_empty = [int(x) for x in rng.randint(0, 5, 50)]
@@ -75,7 +63,6 @@ for last in (int(0.8 * per_epoch) - 1, int(0.8 * per_epoch), int(0.8 * per_epoch
 golden = {
     "orders": cases,
     "splits": [split("949,50,1", n) for n in (1, 7, 100, 1000, 12345, 304230423)] + [split("1", 9), split("98/2/0", 250), split("90,5,5", 10), split("0,1,1", 5)],
-    "blends": [blend([0.5, 0.3, 0.2], 60), blend([1, 1, 1], 20), blend([0.9, 0.1], 40), blend([3], 5)],
 }
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "sample_order.json"), "w") as f:
     json.dump(golden, f)

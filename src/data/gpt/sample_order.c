@@ -187,7 +187,7 @@ struct status sample_order_check(enum sample_order_array *wrong, const struct sa
     return status;
 }
 
-/* ---- splits and blends ---- */
+/* ---- splits ---- */
 
 struct status sample_order_split(int64_t bounds[4], const char *list, int64_t n_sequences)
 {
@@ -222,32 +222,4 @@ struct status sample_order_split(int64_t bounds[4], const char *list, int64_t n_
         bounds[i] -= excess;
     }
     return status_ok();
-}
-
-struct status sample_order_blend(uint8_t *set, int64_t *sample, int64_t n, const double *weights, int n_sets)
-{
-    enum { MOST_SETS = 254 };
-    int64_t taken[MOST_SETS] = {0};
-    if (n_sets > MOST_SETS) {
-        return status_error(STATUS_USAGE, "%d sets are blended; the limit is %d", n_sets, MOST_SETS);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        double worst = 0;
-        int behind = 0;
-        for (int d = 0; d < n_sets; d++) {
-            double error = weights[d] * (double)(i > 1 ? i : 1) - (double)taken[d];
-            if (d == 0 || error > worst) {
-                worst = error;
-                behind = d;
-            }
-        }
-        set[i] = (uint8_t)behind;
-        sample[i] = taken[behind]++;
-    }
-    return status_ok();
-}
-
-int64_t sample_order_blend_wanted(int64_t n, double weight)
-{
-    return (int64_t)ceil((double)n * weight * 1.005);
 }

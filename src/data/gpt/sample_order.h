@@ -56,12 +56,4 @@ struct status sample_order_check(enum sample_order_array *wrong, const struct sa
  * slashes; a single number is all for training.  STATUS_USAGE. */
 struct status sample_order_split(int64_t bounds[4], const char *list, int64_t n_sequences);
 
-/* Which of n_sets sets, and which of its samples, sample i of a blend is, for i in [0, n): the set that is
- * furthest behind its weight, of several the first.  The weights sum to 1.  STATUS_USAGE: more than 254
- * sets. */
-struct status sample_order_blend(uint8_t *set, int64_t *sample, int64_t n, const double *weights, int n_sets);
-
-/* How many samples of a set with this weight a blend of n asks for: 0.5 % more than its share. */
-int64_t sample_order_blend_wanted(int64_t n, double weight);
-
 #endif

@@ -1,14 +1,13 @@
-/* token_windows: batches for a decoder from a store of tokens (io/indexed.h), read as one long text: windows
+/* token_windows: samples for a decoder from a store of tokens (io/indexed.h), read as one long text: windows
  * of S + 1 tokens that overlap by one, each token but the last an input and each but the first a label.
  *
- * The rule: sample number g of a run is window number permute(g mod W) of W, under a permutation keyed by the
- * seed and the epoch g / W, or what Megatron-LM's index files say (data/gpt/sample_order.h).  So any step can
- * be made directly, and a resumed run sees the same samples.  Windows cross the ends of documents. */
+ * The rule: sample number g is window number permute(g mod W) of W, under a permutation keyed by the seed and
+ * the epoch g / W, or what Megatron-LM's index files say (data/gpt/sample_order.h).  So any sample can be
+ * made directly, and a resumed run sees the same ones.  Windows cross the ends of documents. */
 #ifndef KILN_DATA_GPT_TOKEN_WINDOWS_H
 #define KILN_DATA_GPT_TOKEN_WINDOWS_H
 
-#include "core/batch_growth.h"
-#include "data/batch_source.h"
+#include "core/batch.h"
 #include "data/gpt/sample_order.h"
 #include "io/indexed.h"
 
@@ -18,9 +17,6 @@ struct token_windows {
     int64_t first, end;          /* tokens of the store */
     int64_t length;              /* S, the tokens of a sample */
     int64_t n_words;             /* ids from here on are refused */
-    int64_t batch_size, micro_size;
-    struct batch_growth growth; /* of the batches; its batch is 0 if all are of batch_size */
-    int64_t n_groups;           /* of micro-batches, which have equally many with sequences; 0: one */
     uint64_t seed;
     /* of the samples, also of held-out ones, which are then as many as are asked for; borrowed; NULL:
      * training samples are keyed by the seed, held-out ones lie in the store's order */
@@ -30,7 +26,17 @@ struct token_windows {
 /* Windows of a sample each; 0 if there are fewer than S + 1 tokens. */
 int64_t token_windows_count(const struct token_windows *w);
 
-/* A source of them; `w` must outlive it. */
-struct batch_source token_windows_source(const struct token_windows *w, int64_t n_micro);
+/* Samples that can be held out. */
+int64_t token_windows_heldout_count(const struct token_windows *w);
+
+/* Appends training sample g, or held-out sample i, to a batch of text; `key` addresses its dropout.  Behind
+ * the last held-out sample they begin again.  STATUS_DATA: a token that the vocabulary does not have. */
+struct status token_windows_add(const struct token_windows *w, int64_t g, int32_t key, struct batch *b);
+struct status token_windows_add_heldout(const struct token_windows *w, int64_t i, int32_t key,
+                                        struct batch *b);
+
+/* Adds how often each piece is among the first `most` tokens to counts[vocab_size]. */
+struct status token_windows_count_words(const struct token_windows *w, int64_t most, double *counts,
+                                        int64_t vocab_size);
 
 #endif

@@ -3,7 +3,7 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "data/gpt/index_files.h"
-#include "data/gpt/token_windows.h"
+#include "data/gpt/window_batches.h"
 #include "data/text_batch.h"
 #include "model/gpt/gpt_family.h"
 #include "task/pretrain_inputs.h"
@@ -22,22 +22,30 @@
 enum part { PART_TRAIN, PART_HELDOUT, PART_TEST, N_PARTS };
 
 /* The samples of one PREFIX.bin and PREFIX.idx, or of a part of its documents. */
-struct gpt_data {
+struct gpt_set {
     char prefix[PRETRAIN_PATH_BYTES];
     int64_t bounds[N_PARTS + 1]; /* of the sequences of the parts, where one store has all */
     struct token_store store;    /* its index alone, of a store that has no PREFIX.json */
-    struct token_windows windows;
-    struct sample_order order; /* with megatron_order, of the training samples */
+    struct sample_order order;   /* with megatron_order, of the training samples */
     bool is_open;
 };
 
+struct gpt_data {
+    int n_sets;
+    struct gpt_set *sets;          /* [n_sets] */
+    struct token_windows *windows; /* [n_sets] of their samples */
+    double *shares;                /* [n_sets] of all samples, which sum to 1 */
+    struct set_blend blend;        /* where there are several */
+    struct window_batches batches;
+};
+
 /* `kiln prepare` says in PREFIX.json with which tokenizer a store was made; preprocess_data.py does not. */
-static bool says_tokenizer(const struct gpt_data *g)
+static bool says_tokenizer(const struct gpt_set *g)
 {
     return g->store.info.vocab_size > 0;
 }
 
-static struct status open_store(struct gpt_data *g, const struct tokenizer *t)
+static struct status open_store(struct gpt_set *g, const struct tokenizer *t)
 {
     TRY(token_store_open_any(&g->store, g->prefix));
     g->is_open = true;
@@ -45,7 +53,7 @@ static struct status open_store(struct gpt_data *g, const struct tokenizer *t)
                                          : status_ok();
 }
 
-static void close_store(struct gpt_data *g)
+static void close_store(struct gpt_set *g)
 {
     if (g->is_open) {
         token_store_close(&g->store);
@@ -94,12 +102,19 @@ static bool find_store(char prefix[PRETRAIN_PATH_BYTES], const char *directory, 
     return has_store(prefix, directory, name, strlen(name)) || find_only_store(prefix, directory);
 }
 
+/* The last part of a path. */
+static const char *name_in(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
 static bool has_prefix(char prefix[PRETRAIN_PATH_BYTES], const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    const char *name = name_in(path);
     char directory[PRETRAIN_PATH_BYTES] = ".";
-    if (slash != NULL) {
-        snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
+    if (name != path) {
+        snprintf(directory, sizeof directory, "%.*s", (int)(name - 1 - path), path);
     }
     return *name != '\0' && has_store(prefix, directory, name, strlen(name));
 }
@@ -126,7 +141,7 @@ static enum part part_of(const struct pretrain_data *d, const struct pretrain_in
 static const char *const part_names[N_PARTS] = {"training", "held-out", "test"};
 
 /* A store without ranges has all its sequences for this part. */
-static struct status set_bounds(struct gpt_data *g, enum part part, const char *split)
+static struct status set_bounds(struct gpt_set *g, enum part part, const char *split)
 {
     int64_t n = g->store.index.n_sequences;
     if (split != NULL) {
@@ -139,31 +154,32 @@ static struct status set_bounds(struct gpt_data *g, enum part part, const char *
 }
 
 /* The tokens of the sequences that are this part of the store, at least so many windows. */
-static struct status set_range(struct gpt_data *g, enum part part, const char *split, int64_t least)
+static struct status set_range(struct token_windows *w, const struct gpt_set *g, enum part part,
+                               const char *split, int64_t least)
 {
     int64_t first = g->bounds[part], end = g->bounds[part + 1];
-    g->windows.first = indexed_offset(&g->store.index, first);
-    g->windows.end = indexed_offset(&g->store.index, end);
-    if (token_windows_count(&g->windows) < least) {
+    w->first = indexed_offset(&g->store.index, first);
+    w->end = indexed_offset(&g->store.index, end);
+    if (token_windows_count(w) < least) {
         return status_error(
             STATUS_DATA,
             "%s has %" PRId64 " %s tokens in %" PRId64 " documents%s%s: fewer than a batch of %" PRId64
             " sequences of %" PRId64 " takes; give more text, or shorter sequences",
-            g->prefix, g->windows.end - g->windows.first, part_names[part], end - first,
-            split != NULL ? " by the split " : "", split != NULL ? split : "", least, g->windows.length);
+            g->prefix, w->end - w->first, part_names[part], end - first,
+            split != NULL ? " by the split " : "", split != NULL ? split : "", least, w->length);
     }
     return status_ok();
 }
 
 /* Equal for equal samples: of the sizes, and the ends of the tokens. */
-static uint64_t id_of(const struct gpt_data *g)
+static uint64_t id_of(const struct gpt_set *g, const struct token_windows *w)
 {
     enum { MOST = 1 << 20 };
     size_t n = g->store.index.bin.n < MOST ? g->store.index.bin.n : MOST;
     uint64_t parts[] = {(uint64_t)g->store.index.n_sequences,
                         (uint64_t)g->store.index.n_tokens,
-                        (uint64_t)g->windows.first,
-                        (uint64_t)g->windows.end,
+                        (uint64_t)w->first,
+                        (uint64_t)w->end,
                         hash_fnv1a(g->store.index.bin.data, n),
                         hash_fnv1a((const char *)g->store.index.bin.data + g->store.index.bin.n - n, n)};
     return hash_fnv1a(parts, sizeof parts);
@@ -180,33 +196,28 @@ static const char *split_of(const struct pretrain_data *d, enum part part, const
     return own->split != NULL ? own->split : is_shared ? SPLIT : NULL;
 }
 
-static struct token_windows windows_of(const struct gpt_data *g, const struct pretrain_inputs *in,
+static struct token_windows windows_of(const struct gpt_set *g, const struct pretrain_inputs *in,
                                        const struct pretrain_options *o)
 {
     return (struct token_windows){.index = &g->store.index,
                                   .path = g->prefix,
                                   .length = o->max_seq_length,
                                   .n_words = in->tokenizer.n > 0 ? in->tokenizer.n : in->model->n_words,
-                                  .batch_size = o->train_batch_size,
-                                  .micro_size = o->train_batch_size / o->gradient_accumulation_steps,
-                                  .growth = o->growth,
-                                  .n_groups = pretrain_groups(o),
                                   .seed = (uint64_t)o->seed};
 }
 
 /* The order of Megatron-LM's index files: from them if they are there.  Else it is computed, and the first
  * rank writes them. */
-static struct status find_order(struct gpt_data *g, enum part part, const struct sample_order_config *c,
+static struct status find_order(struct gpt_set *g, enum part part, const struct sample_order_config *c,
                                 const struct pretrain_options *o)
 {
     static const char *const splits[N_PARTS] = {"train", "valid", "test"};
     const char *directory = ((const struct gpt_pretrain_options *)o->own)->data_cache_path;
-    const char *slash = strrchr(g->prefix, '/');
     char prefix[2 * PRETRAIN_PATH_BYTES];
     if (directory == NULL) {
         return sample_order_build(&g->order, c);
     }
-    snprintf(prefix, sizeof prefix, "%s/%s", directory, slash == NULL ? g->prefix : slash + 1);
+    snprintf(prefix, sizeof prefix, "%s/%s", directory, name_in(g->prefix));
     if (index_files_exist(prefix, splits[part], c)) {
         log_info("the order of the %s samples is that of %s_%s_indexmap_*", part_names[part], prefix,
                  splits[part]);
@@ -217,56 +228,192 @@ static struct status find_order(struct gpt_data *g, enum part part, const struct
     return writes ? index_files_write(&g->order, prefix, splits[part], c) : status_ok();
 }
 
-static struct status order_samples(struct gpt_data *g, enum part part, const struct pretrain_options *o)
+/* Samples of this part that a run takes, of all sets. */
+static int64_t samples_of(enum part part, const struct pretrain_options *o)
 {
-    const struct gpt_pretrain_options *own = o->own;
-    int64_t n = own->n_wanted[part] > 0 ? own->n_wanted[part] : o->max_steps * o->train_batch_size;
-    TRY(find_order(g, part,
-                   &(struct sample_order_config){.sizes = g->store.index.sizes,
-                                                 .first = g->bounds[part],
-                                                 .end = g->bounds[part + 1],
-                                                 .n_wanted = n,
-                                                 .seq_length = o->max_seq_length,
-                                                 .seed = (uint32_t)o->seed},
-                   o));
-    g->windows.order = &g->order;
+    int64_t n = ((const struct gpt_pretrain_options *)o->own)->n_wanted[part];
+    return n > 0 ? n : o->max_steps * o->train_batch_size;
+}
+
+static struct status order_samples(struct gpt_data *d, int i, enum part part,
+                                   const struct pretrain_options *o)
+{
+    struct gpt_set *g = &d->sets[i];
+    int64_t n = samples_of(part, o);
+    TRY(find_order(
+        g, part,
+        &(struct sample_order_config){.sizes = g->store.index.sizes,
+                                      .first = g->bounds[part],
+                                      .end = g->bounds[part + 1],
+                                      .n_wanted = d->n_sets > 1 ? set_blend_wanted(n, d->shares[i]) : n,
+                                      .seq_length = o->max_seq_length,
+                                      .seed = (uint32_t)o->seed},
+        o));
+    d->windows[i].order = &g->order;
     return status_ok();
 }
 
+/* Of all sets and their shares. */
 static void name_samples(struct pretrain_data *d, const struct gpt_data *g)
 {
-    snprintf(d->id, sizeof d->id, "tokens %016" PRIx64, id_of(g));
-    if (g->windows.order != NULL) {
-        size_t n = strlen(d->id);
-        snprintf(d->id + n, sizeof d->id - n, " in Megatron-LM's order of %" PRId64 " samples",
-                 g->order.n_samples);
+    uint64_t ids[2 * SET_BLEND_MOST_SETS];
+    int64_t n_samples = 0;
+    size_t n = 0;
+    for (int i = 0; i < g->n_sets; i++) {
+        ids[2 * i] = id_of(&g->sets[i], &g->windows[i]);
+        memcpy(&ids[2 * i + 1], &g->shares[i], sizeof ids[0]);
+        n_samples += g->sets[i].order.n_samples;
     }
+    uint64_t id = g->n_sets > 1 ? hash_fnv1a(ids, 2 * (size_t)g->n_sets * sizeof ids[0]) : ids[0];
+    n += (size_t)snprintf(d->id, sizeof d->id, "tokens %016" PRIx64, id);
+    if (g->n_sets > 1) {
+        n += (size_t)snprintf(d->id + n, sizeof d->id - n, " of %d sets", g->n_sets);
+    }
+    if (g->windows->order != NULL) {
+        snprintf(d->id + n, sizeof d->id - n, " in Megatron-LM's order of %" PRId64 " samples", n_samples);
+    }
+}
+
+/* A part that some sets have must be in all: their weights are of every part. */
+static struct status check_part(const struct gpt_data *d, enum part part, const char *split)
+{
+    for (int i = 0; i < d->n_sets && d->n_sets > 1; i++) {
+        const struct gpt_set *g = &d->sets[i];
+        if (g->bounds[part] == g->bounds[part + 1]) {
+            return status_error(STATUS_DATA,
+                                "%s has no %s documents: the split %s of its %" PRId64
+                                " documents leaves none, but each set of a blend needs some; change --split, "
+                                "or leave out the set",
+                                g->prefix, part_names[part], split, g->store.index.n_sequences);
+        }
+    }
+    return status_ok();
+}
+
+/* Index files have the names of their stores. */
+static struct status check_names(const struct gpt_data *d, const struct gpt_pretrain_options *own)
+{
+    for (int i = 1; i < d->n_sets && own->data_cache_path != NULL; i++) {
+        for (int k = 0; k < i; k++) {
+            const char *one = d->sets[k].prefix, *other = d->sets[i].prefix;
+            if (strcmp(one, other) != 0 && strcmp(name_in(one), name_in(other)) == 0) {
+                return status_error(STATUS_USAGE,
+                                    "%s and %s have the same name, so their index files in "
+                                    "--data-cache-path would have too: rename one",
+                                    one, other);
+            }
+        }
+    }
+    return status_ok();
+}
+
+static struct status create_data(struct gpt_data **out, const struct gpt_pretrain_options *own)
+{
+    struct gpt_data *d = *out = calloc(1, sizeof *d);
+    size_t n = own->n_sets > 1 ? (size_t)own->n_sets : 1;
+    if (d != NULL) {
+        d->sets = calloc(n, sizeof *d->sets);
+        d->windows = calloc(n, sizeof *d->windows);
+        d->shares = calloc(n, sizeof *d->shares);
+    }
+    if (d == NULL || d->sets == NULL || d->windows == NULL || d->shares == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for samples");
+    }
+    d->n_sets = (int)n;
+    d->shares[0] = 1;
+    if (n > 1) {
+        set_blend_shares(d->shares, own->set_weights, own->n_sets);
+    }
+    return status_ok();
+}
+
+static struct status open_set(struct gpt_data *d, int i, const struct pretrain_data *data,
+                              const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    const struct gpt_pretrain_options *own = o->own;
+    enum part part = part_of(data, in);
+    struct gpt_set *g = &d->sets[i];
+    const char *place = d->n_sets > 1 ? own->set_prefixes[i] : data->place;
+    TRY((d->n_sets == 1 && find_store(g->prefix, place, part != PART_TRAIN)) || has_prefix(g->prefix, place)
+            ? status_ok()
+            : status_error(STATUS_DATA, "%s has no store of tokens", place));
+    TRY(open_store(g, &in->tokenizer));
+    d->windows[i] = windows_of(g, in, o);
+    return set_bounds(g, part, split_of(data, part, g->prefix, o));
+}
+
+static struct status choose_samples(struct gpt_data *d, int i, const struct pretrain_data *data,
+                                    const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    const struct gpt_pretrain_options *own = o->own;
+    enum part part = part_of(data, in);
+    bool is_ordered = part == PART_TRAIN ? own->megatron_order : own->split != NULL;
+    const struct gpt_set *g = &d->sets[i];
+    int64_t least = own->split != NULL && is_ordered ? 0 : d->n_sets > 1 ? 1 : d->batches.micro_size;
+    TRY(set_range(&d->windows[i], g, part, split_of(data, part, g->prefix, o), least));
+    return is_ordered ? order_samples(d, i, part, o) : status_ok();
+}
+
+static struct status open_sets(struct gpt_data *d, const struct pretrain_data *data,
+                               const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    const struct gpt_pretrain_options *own = o->own;
+    enum part part = part_of(data, in);
+    for (int i = 0; i < d->n_sets; i++) {
+        TRY(open_set(d, i, data, in, o));
+    }
+    TRY(check_part(d, part, own->split));
+    TRY(check_names(d, own));
+    for (int i = 0; i < d->n_sets; i++) {
+        TRY(choose_samples(d, i, data, in, o));
+    }
+    return d->n_sets > 1 ? set_blend_build(&d->blend, samples_of(part, o), d->shares, d->n_sets)
+                         : status_ok();
+}
+
+static double steps_per_epoch(const struct gpt_data *d)
+{
+    int64_t n = 0;
+    for (int i = 0; i < d->n_sets; i++) {
+        n += token_windows_count(&d->windows[i]);
+    }
+    return (double)n / (double)d->batches.batch_size;
 }
 
 static struct status open(struct pretrain_data *d, const struct pretrain_inputs *in,
                           const struct pretrain_options *o)
 {
     const struct gpt_pretrain_options *own = o->own;
-    enum part part = part_of(d, in);
-    struct gpt_data *g = d->self = calloc(1, sizeof *g);
-    TRY(g == NULL ? status_error(STATUS_MEMORY, "out of memory for samples") : status_ok());
-    TRY(find_store(g->prefix, d->place, part != PART_TRAIN) || has_prefix(g->prefix, d->place)
-            ? status_ok()
-            : status_error(STATUS_DATA, "%s has no store of tokens", d->place));
-    TRY(open_store(g, &in->tokenizer));
+    struct gpt_data *g;
+    struct status created = create_data(&g, own);
+    d->self = g;
+    TRY(created);
     TRY(batch_check_cut(o->train_batch_size, o->gradient_accumulation_steps));
-    g->windows = windows_of(g, in, o);
-    const char *split = split_of(d, part, g->prefix, o);
-    bool is_ordered = part == PART_TRAIN ? own->megatron_order : own->split != NULL;
-    TRY(set_bounds(g, part, split));
-    TRY(set_range(g, part, split, own->split != NULL && is_ordered ? 0 : g->windows.micro_size));
-    TRY(is_ordered ? order_samples(g, part, o) : status_ok());
-    d->store = says_tokenizer(g) && (own->split == NULL || part == PART_TRAIN) ? &g->store : NULL;
-    memcpy(d->store_path, g->prefix, sizeof g->prefix);
+    g->batches = (struct window_batches){.sets = g->windows,
+                                         .blend = g->n_sets > 1 ? &g->blend : NULL,
+                                         .batch_size = o->train_batch_size,
+                                         .micro_size = o->train_batch_size / o->gradient_accumulation_steps,
+                                         .growth = o->growth,
+                                         .n_groups = pretrain_groups(o)};
+    TRY(open_sets(g, d, in, o));
+    bool is_checked = own->split == NULL || part_of(d, in) == PART_TRAIN;
+    d->store = says_tokenizer(g->sets) && is_checked ? &g->sets->store : NULL;
+    memcpy(d->store_path, g->sets->prefix, sizeof g->sets->prefix);
     d->longest = o->max_seq_length;
-    d->source = token_windows_source(&g->windows, o->gradient_accumulation_steps);
-    d->steps_per_epoch = (double)token_windows_count(&g->windows) / (double)o->train_batch_size;
+    d->source = window_batches_source(&g->batches, o->gradient_accumulation_steps);
+    d->steps_per_epoch = steps_per_epoch(g);
     name_samples(d, g);
+    return status_ok();
+}
+
+static struct status add_checks(const struct pretrain_data *d, struct store_check *check)
+{
+    const struct gpt_data *g = d->self;
+    for (int i = 0; i < g->n_sets; i++) {
+        if (says_tokenizer(&g->sets[i])) {
+            TRY(store_check_add(check, &g->sets[i].store, g->sets[i].prefix));
+        }
+    }
     return status_ok();
 }
 
@@ -274,19 +421,32 @@ static void close(struct pretrain_data *d)
 {
     struct gpt_data *g = d->self;
     if (g != NULL) {
-        sample_order_fini(&g->order);
-        close_store(g);
+        for (int i = 0; i < g->n_sets; i++) {
+            sample_order_fini(&g->sets[i].order);
+            close_store(&g->sets[i]);
+        }
+        set_blend_fini(&g->blend);
+        free(g->sets);
+        free(g->windows);
+        free(g->shares);
     }
     free(g);
 }
 
 static void announce(const struct pretrain_data *train, const struct pretrain_options *o)
 {
-    const struct gpt_data *g = train->self;
-    log_info("data: %s: %" PRId64 " tokens in %" PRId64 " documents, %" PRId64 " windows of %" PRId64
-             " to train on",
-             g->prefix, g->store.index.n_tokens, g->store.index.n_documents, token_windows_count(&g->windows),
-             o->max_seq_length);
+    const struct gpt_data *d = train->self;
+    for (int i = 0; i < d->n_sets; i++) {
+        const struct gpt_set *g = &d->sets[i];
+        char share[40] = "";
+        if (d->n_sets > 1) {
+            snprintf(share, sizeof share, ", %.4g of the samples", d->shares[i]);
+        }
+        log_info("data: %s: %" PRId64 " tokens in %" PRId64 " documents, %" PRId64 " windows of %" PRId64
+                 " to train on%s",
+                 g->prefix, g->store.index.n_tokens, g->store.index.n_documents,
+                 token_windows_count(&d->windows[i]), o->max_seq_length, share);
+    }
 }
 
 static bool recognises_prefix(char place[PRETRAIN_PATH_BYTES], const char *path, bool heldout)
@@ -297,12 +457,15 @@ static bool recognises_prefix(char place[PRETRAIN_PATH_BYTES], const char *path,
     return has_prefix(prefix, path);
 }
 
-/* Whether the split gave this part documents. */
+/* Whether the split gave this part documents of any set. */
 static struct status find_part(bool *found, char place[PRETRAIN_PATH_BYTES],
                                const struct pretrain_data *train, enum part part)
 {
-    const struct gpt_data *g = train->self;
-    *found = g->bounds[part + 1] > g->bounds[part];
+    const struct gpt_data *d = train->self;
+    *found = false;
+    for (int i = 0; i < d->n_sets; i++) {
+        *found = *found || d->sets[i].bounds[part + 1] > d->sets[i].bounds[part];
+    }
     memcpy(place, train->place, PRETRAIN_PATH_BYTES);
     return status_ok();
 }
@@ -325,6 +488,7 @@ static const struct pretrain_source one_store = {.name = "store of tokens",
                                                  .find_heldout = find_heldout_part,
                                                  .find_test = find_test_part,
                                                  .open = open,
+                                                 .add_checks = add_checks,
                                                  .close = close,
                                                  .announce = announce};
 

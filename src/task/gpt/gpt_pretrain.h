@@ -13,6 +13,11 @@ struct gpt_pretrain_options {
     /* of `kiln pretrain-gpt`, whose store is one for all parts; else NULL and 0 */
     const char *split;   /* the parts of its documents, such as "949,50,1" */
     int64_t n_wanted[3]; /* samples of each part, which its order depends on */
+
+    /* Several stores that are blended; n_sets 0: pretrain_options.input_dir is the only one.  Borrowed. */
+    int n_sets;
+    const char *const *set_prefixes; /* [n_sets] */
+    const double *set_weights;       /* [n_sets] above 0 */
 };
 
 extern const struct pretrain_kind gpt2_pretrain, bloom_pretrain;

@@ -3,6 +3,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool param_part_is_all(const struct param_part *part)
+{
+    return part->n_ranges == 0 && part->n_slices <= 1;
+}
+
+bool param_part_has(const struct param_part *part, int64_t layer)
+{
+    bool has = part->n_ranges == 0;
+    for (int i = 0; i < part->n_ranges; i++) {
+        has = has || (layer >= part->ranges[i].first && layer < part->ranges[i].end);
+    }
+    return has;
+}
+
+int param_part_slices(const struct param_part *part)
+{
+    return part->n_slices > 0 ? part->n_slices : 1;
+}
+
 void param_table_fini(struct param_table *t)
 {
     free(t->params);
@@ -30,6 +49,9 @@ void param_table_add(struct param_table *t, struct param p)
     }
     if (!t->failed) {
         p.rate = 1;
+        if (p.full[0] == 0) { /* not a part of a tensor */
+            memcpy(p.full, p.dims, sizeof p.full);
+        }
         t->params[t->n++] = p;
     }
 }
@@ -43,6 +65,31 @@ struct status param_table_status(const struct param_table *t)
 int64_t param_count(const struct param *p)
 {
     return p->n_dims == 1 ? p->dims[0] : p->dims[0] * p->dims[1];
+}
+
+int64_t param_full_count(const struct param *p)
+{
+    return p->n_dims == 1 ? p->full[0] : p->full[0] * p->full[1];
+}
+
+bool param_is_full(const struct param *p)
+{
+    return param_count(p) == param_full_count(p);
+}
+
+int64_t param_full_index(const struct param *p, int64_t i)
+{
+    return p->n_dims == 1 ? p->first[0] + i
+                          : (p->first[0] + i / p->dims[1]) * p->full[1] + p->first[1] + i % p->dims[1];
+}
+
+int64_t param_table_end_of_copies(const struct param_table *t)
+{
+    int i = 0;
+    while (i < t->n && t->params[i].is_copy) {
+        i++;
+    }
+    return i == 0 ? 0 : i < t->n ? t->params[i].offset : t->n_elements;
 }
 
 int64_t param_table_count(const struct param_table *t)

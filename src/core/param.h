@@ -1,11 +1,11 @@
 /* param: the table of a model's parameters.
  *
- * A model declares each parameter once - name, shape, initialisation, decay, how tensor parallelism would
- * split it - and everything else follows from the table: the flat buffers, the checkpoint's names, the
- * optimizer's groups, the tests.  Parameters live in slabs of one flat buffer.  A slab is what one op reads
- * (Q, K and V are one slab); a parameter is what a checkpoint names (Q, K and V are three).  Slabs start at
- * multiples of 1,024 elements, the chunk size of all ordered reductions, so a shard of the buffer never
- * splits a chunk. */
+ * A model declares each parameter once - name, shape, initialisation, decay, how tensor parallelism splits
+ * it - and everything else follows from the table: the flat buffers, the checkpoint's names, the
+ * optimizer's groups, the tests.  A rank of several that hold a model together has a table of its part
+ * alone.  Parameters live in slabs of one flat buffer.  A slab is what one op reads (Q, K and V are one
+ * slab); a parameter is what a checkpoint names (Q, K and V are three).  Slabs start at multiples of 1,024
+ * elements, the chunk size of all ordered reductions, so a shard of the buffer never splits a chunk. */
 #ifndef KILN_CORE_PARAM_H
 #define KILN_CORE_PARAM_H
 
@@ -41,7 +41,7 @@ enum param_init {
 #define PARAM_NEIGHBOUR_LOGIT   12.0
 #define PARAM_NEIGHBOUR_RADIANS (1.0 / 32)
 
-/* How a tensor-parallel group of n ranks would split the tensor. */
+/* How a tensor-parallel group of n ranks splits the tensor. */
 enum param_split {
     PARAM_WHOLE,   /* every rank has all of it */
     PARAM_BY_ROW,  /* output features: rows [r/n, (r+1)/n) */
@@ -50,16 +50,36 @@ enum param_split {
     PARAM_BY_WORD, /* rows of a vocabulary, padded rows last */
 };
 
+/* Layers [first, end) by the numbers of struct param: the input layer is the first, the heads the last. */
+struct param_range {
+    int64_t first, end;
+};
+
+enum { PARAM_MOST_RANGES = 16 };
+
+/* The part of a model that a table declares.  All zero: the whole model. */
+struct param_part {
+    struct param_range ranges[PARAM_MOST_RANGES]; /* [n_ranges] from below, disjoint; 0 ranges: all layers */
+    int n_ranges;
+    /* Of the tensors that tensor parallelism splits, slice `slice` of n_slices; 0 slices: one. */
+    int slice, n_slices;
+    /* The heads are in the part, and read this parameter of the input layer (model.tied), which is declared
+     * as a copy where the input layer is not in the part.  NULL: none. */
+    const char *tied;
+};
+
 struct param {
     char name[PARAM_NAME_BYTES]; /* as in a checkpoint, e.g. "bert.pooler.dense.weight" */
     int n_dims;                  /* 1 or 2 */
-    int64_t dims[2];             /* real shape, without padded rows */
+    int64_t dims[2];             /* real shape of what is here, without padded rows */
+    int64_t full[2], first[2];   /* shape of the whole tensor, and where in it this part begins */
     enum param_init init;
     double init_scale;
     int64_t n_heads; /* of PARAM_INIT_NEIGHBOUR_QUERY and _KEY */
     bool decay;      /* weight decay applies */
     double rate;     /* of the learning rate: 1 until somebody says else; 0: frozen, no update touches it */
     bool whole;      /* no shard cuts it: its update needs all of it */
+    bool is_copy;    /* another rank updates it and writes it into checkpoints (param_part.tied) */
     enum param_split split;
     bool is_bias;    /* a product adds it to its result, in the dtype of activations */
     bool by_product; /* its gradient is one product, so the first micro-batch of a step assigns it */
@@ -73,19 +93,40 @@ struct param_table {
     int capacity;
     int64_t n_elements; /* of a flat buffer: slabs and the gaps between them */
     bool failed;        /* out of memory while declaring */
+    struct param_part part;
 };
+
+/* Whether it is all zero, and so the whole model. */
+bool param_part_is_all(const struct param_part *part);
+
+/* Whether the part has this layer, numbered as in struct param. */
+bool param_part_has(const struct param_part *part, int64_t layer);
+
+/* Slices of what tensor parallelism splits, at least one. */
+int param_part_slices(const struct param_part *part);
 
 void param_table_fini(struct param_table *t);
 
 /* Reserves a slab of `elements` and returns its offset. */
 int64_t param_table_slab(struct param_table *t, int64_t elements);
 
-/* Declares a parameter, of rate 1; its offset must lie inside a reserved slab. */
+/* Declares a parameter, of rate 1; its offset must lie inside a reserved slab.  `full` all zero: all of the
+ * tensor is here. */
 void param_table_add(struct param_table *t, struct param p);
 
 struct status param_table_status(const struct param_table *t);
 
 int64_t param_count(const struct param *p);
+
+/* Elements of the whole tensor; and whether all of it is here. */
+int64_t param_full_count(const struct param *p);
+bool param_is_full(const struct param *p);
+
+/* The place in the whole tensor of element `i` of what is here. */
+int64_t param_full_index(const struct param *p, int64_t i);
+
+/* Where the elements of other ranks' parameters end, which come first (param.is_copy). */
+int64_t param_table_end_of_copies(const struct param_table *t);
 
 /* Elements of all parameters, without gaps and padded rows: the number of parameters as papers count it. */
 int64_t param_table_count(const struct param_table *t);

@@ -1,5 +1,5 @@
-/* Initial values.  Each is a function of the seed, the parameter and the element's index, so that any part of
- * a flat buffer is initialised alone. */
+/* Initial values.  Each is a function of the seed, the parameter and the element's place in the whole tensor,
+ * so that any part of a flat buffer, and any rank's part of a tensor, is initialised alone. */
 #include "core/hash.h"
 #include "core/param.h"
 #include "core/parallel.h"
@@ -16,7 +16,7 @@ static double radians_a_row(uint64_t col, uint64_t n_cols)
 
 static double sinusoid(const struct param *p, uint64_t index)
 {
-    uint64_t n_cols = (uint64_t)p->dims[1], row = index / n_cols, col = index % n_cols;
+    uint64_t n_cols = (uint64_t)p->full[1], row = index / n_cols, col = index % n_cols;
     double angle = (double)row * radians_a_row(col, n_cols);
     return col % 2 == 0 ? sin(angle) : cos(angle);
 }
@@ -39,9 +39,9 @@ static double columns_that_turn(uint64_t n_cols)
  * of mean square 1. */
 static double neighbour(const struct param *p, uint64_t seed, uint64_t index, int64_t distance)
 {
-    uint64_t n_cols = (uint64_t)p->dims[1], pair = index - index % 2;
+    uint64_t n_cols = (uint64_t)p->full[1], pair = index - index % 2;
     uint64_t key = rng_key(seed, hash_fnv1a("neighbours", 10) + (uint64_t)p->layer);
-    double head_size = (double)p->dims[0] / (double)p->n_heads;
+    double head_size = (double)p->full[0] / (double)p->n_heads;
     double deviation = sqrt(PARAM_NEIGHBOUR_LOGIT / (sqrt(head_size) * columns_that_turn(n_cols)));
     double of_sine = deviation * rng_normal(key, pair), of_cosine = deviation * rng_normal(key, pair + 1);
     double angle = (double)distance * radians_a_row(index % n_cols, n_cols);
@@ -52,8 +52,8 @@ static double neighbour(const struct param *p, uint64_t seed, uint64_t index, in
 /* An element of the query or key projection of heads that begin by looking at neighbours. */
 static double positional_head(const struct param *p, uint64_t seed, uint64_t key, uint64_t index)
 {
-    uint64_t n_cols = (uint64_t)p->dims[1], row = index / n_cols;
-    int64_t head = (int64_t)row * p->n_heads / p->dims[0];
+    uint64_t n_cols = (uint64_t)p->full[1], row = index / n_cols;
+    int64_t head = (int64_t)row * p->n_heads / p->full[0];
     if (radians_a_row(index % n_cols, n_cols) < PARAM_NEIGHBOUR_RADIANS) {
         return p->init_scale * rng_normal(key, index);
     }
@@ -80,7 +80,7 @@ void param_initialize(const struct param *p, tensor flat, uint64_t seed, int64_t
     tensor view = param_view(p, flat);
     uint64_t key = rng_key(seed, hash_fnv1a(p->name, strlen(p->name)));
     for (int64_t i = begin; i < end; i++) {
-        tensor_set(view, i, initial_value(p, seed, key, (uint64_t)i));
+        tensor_set(view, i, initial_value(p, seed, key, (uint64_t)param_full_index(p, i)));
     }
 }
 

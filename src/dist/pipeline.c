@@ -27,3 +27,10 @@ int64_t pipeline_first_layer(int64_t n_layers, int stage, int n_stages)
 {
     return n_layers * stage / n_stages;
 }
+
+struct param_range pipeline_layers(int64_t n_layers, int stage, int n_stages)
+{
+    struct param_range r = {pipeline_first_layer(n_layers, stage, n_stages),
+                            pipeline_first_layer(n_layers, stage + 1, n_stages)};
+    return (struct param_range){stage == 0 ? -1 : r.first, stage == n_stages - 1 ? n_layers + 1 : r.end};
+}

@@ -9,7 +9,7 @@
 #ifndef KILN_DIST_PIPELINE_H
 #define KILN_DIST_PIPELINE_H
 
-#include <stdint.h>
+#include "core/param.h"
 
 enum pipeline_work { PIPELINE_FORWARD, PIPELINE_BACKWARD };
 
@@ -28,5 +28,9 @@ int64_t pipeline_in_flight(int stage, int n_stages, int64_t n_micro);
 /* The first layer of a stage; for stage == n_stages the number of layers.  Stages differ by at most one
  * layer. */
 int64_t pipeline_first_layer(int64_t n_layers, int stage, int n_stages);
+
+/* The layers of a stage as struct param numbers them: the input layer with the first, the heads with the
+ * last. */
+struct param_range pipeline_layers(int64_t n_layers, int stage, int n_stages);
 
 #endif

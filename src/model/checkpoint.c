@@ -259,7 +259,7 @@ struct status checkpoint_read_weights(const struct checkpoint *c, const struct p
 struct status checkpoint_read_moments(const struct checkpoint *c, const struct param_table *params,
                                       int64_t begin, tensor exp_avg, tensor exp_avg_sq)
 {
-    if (c->optimizer.n != 2 * params->n) {
+    if (param_part_is_all(&params->part) && c->optimizer.n != 2 * params->n) {
         return status_error(STATUS_DATA,
                             "%s/optimizer.safetensors has %d tensors, but the model has %d parameters with 2 "
                             "moments each: is it from another model?",

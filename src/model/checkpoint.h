@@ -43,7 +43,7 @@ struct checkpoint_contents {
      * this rank writes none.  Both moments are the same slice. */
     tensor master, exp_avg, exp_avg_sq;
     int64_t master_begin, moments_begin;
-    int part, n_parts; /* of the ranks that have slices; read if a slice is not the whole buffer */
+    int part, n_parts; /* of the ranks that have slices; read if a slice is not the whole model */
 
     const json_t *config;                    /* for config.json */
     const json_t *tokenizer;                 /* for tokenizer_config.json */

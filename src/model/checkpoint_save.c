@@ -160,7 +160,7 @@ static struct status write_sections(struct checkpoint_part *part, const char *di
 {
     const struct param_table *params = c->params;
     char name[CHECKPOINT_NAME_BYTES];
-    bool all = tensor_count(sections->flat) == params->n_elements;
+    bool all = tensor_count(sections->flat) == params->n_elements && param_part_is_all(&params->part);
     size_t most = (size_t)n_sections * (size_t)params->n;
     struct tensor_text *texts = calloc(most + 1, sizeof *texts);
     struct safetensors_item *items = calloc(most + 1, sizeof *items);

@@ -108,7 +108,7 @@ struct model_type {
     /* config.json in Hugging Face's format; NULL if memory runs out. */
     json_t *(*to_json)(const struct model *m);
 
-    /* Declares the parameters, under their names in files. */
+    /* Declares the parameters of table->part, under their names in files. */
     struct status (*declare)(const struct model *m, struct param_table *table);
 
     /* Points weights, or their gradients, into flat buffers of the table's layout: matrices into `matrices`,
@@ -204,5 +204,16 @@ struct model {
     int n_sums;
     struct model_sum sums[MODEL_MOST_SUMS];
 };
+
+/* Whether a part of a model (core/param.h) has the input layer, and the heads. */
+static inline bool model_part_has_input(const struct param_part *part)
+{
+    return param_part_has(part, MODEL_INPUT_LAYER);
+}
+
+static inline bool model_part_has_heads(const struct model *m, const struct param_part *part)
+{
+    return param_part_has(part, m->n_layers);
+}
 
 #endif

@@ -1,7 +1,10 @@
 #include "nn/weights.h"
 
+#include "core/integers.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static int count_parts(const struct weight_row *row)
 {
@@ -63,18 +66,78 @@ static void full_name(char name[PARAM_NAME_BYTES], const char *prefix, const cha
     CHECK(n < PARAM_NAME_BYTES, "the parameter name %s%s is too long", prefix, rest);
 }
 
+enum { VOCAB_GRAIN = 8 }; /* so that products over a slice are aligned */
+
+int64_t weights_vocab_rows(int64_t padded, int n_slices)
+{
+    return n_slices == 1 ? padded : int_round_up((padded + n_slices - 1) / n_slices, VOCAB_GRAIN);
+}
+
+/* What a table has of a row's parameters: of the whole tensor, rows [first[0], first[0] + real[0]) and
+ * columns likewise, and as many rows in memory. */
+struct piece {
+    int64_t first[2], real[2], padded[2];
+};
+
+static bool splits(const struct weight_row *row, enum param_split split)
+{
+    return row->split == split || (split == PARAM_BY_ROW && row->split == PARAM_BY_HEAD);
+}
+
+static void cut_evenly(struct piece *p, int dim, const struct param_part *part)
+{
+    int64_t n = p->real[dim] / param_part_slices(part);
+    p->first[dim] = n * part->slice;
+    p->real[dim] = p->padded[dim] = n;
+}
+
+static struct piece piece_of(const struct weight_row *row, const struct weight_sizes *sizes,
+                             const struct param_part *part)
+{
+    struct piece p = {{0, 0},
+                      {sizes->real[row->rows], sizes->real[row->cols]},
+                      {sizes->padded[row->rows], sizes->padded[row->cols]}};
+    if (splits(row, PARAM_BY_ROW)) {
+        cut_evenly(&p, 0, part);
+    } else if (splits(row, PARAM_BY_COL)) {
+        cut_evenly(&p, 1, part);
+    } else if (splits(row, PARAM_BY_WORD)) {
+        int64_t n = weights_vocab_rows(p.padded[0], param_part_slices(part)), first = n * part->slice;
+        p.first[0] = int_smaller(first, p.real[0]);
+        p.real[0] = int_smaller(p.real[0] - p.first[0], n);
+        p.padded[0] = n;
+    }
+    return p;
+}
+
+/* Whether the part has the row: its layer, or a copy of it for the last layer. */
+static bool has_row(const struct param_part *part, int64_t layer, const char *name, bool *is_copy)
+{
+    *is_copy = !param_part_has(part, layer) && part->tied != NULL && strcmp(part->tied, name) == 0;
+    return *is_copy || param_part_has(part, layer);
+}
+
 void weights_declare(struct param_table *table, const char *prefix, int64_t layer,
                      const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes)
 {
     for (const struct weight_row *row = rows; row < rows + n_rows; row++) {
         int n_parts = count_parts(row);
-        int64_t part_elements = sizes->padded[row->rows] * sizes->padded[row->cols];
+        struct piece piece = piece_of(row, sizes, &table->part);
+        int64_t part_elements = piece.padded[0] * piece.padded[1];
+        char name[PARAM_NAME_BYTES];
+        bool is_copy;
+        full_name(name, prefix, row->names[0]);
+        if (!has_row(&table->part, layer, name, &is_copy)) {
+            continue;
+        }
         int64_t offset = param_table_slab(table, n_parts * part_elements);
         for (int i = 0; i < n_parts; i++) {
             enum param_init init = init_of(row, i, sizes);
             struct param p = {
                 .n_dims = is_vector(row) ? 1 : 2,
-                .dims = {sizes->real[row->rows], sizes->real[row->cols]},
+                .dims = {piece.real[0], piece.real[1]},
+                .full = {sizes->real[row->rows], sizes->real[row->cols]},
+                .first = {piece.first[0], piece.first[1]},
                 .init = init,
                 .init_scale = init_scale(init, sizes),
                 .n_heads = sizes->positional_heads,
@@ -82,6 +145,7 @@ void weights_declare(struct param_table *table, const char *prefix, int64_t laye
                 .split = row->split,
                 .is_bias = row->cols == DIM_BIAS,
                 .by_product = !is_vector(row) && !is_table(row),
+                .is_copy = is_copy,
                 .layer = layer,
                 .offset = offset + i * part_elements,
             };
@@ -101,9 +165,12 @@ void weights_view(void *part, const struct param_table *table, const char *prefi
         char name[PARAM_NAME_BYTES];
         full_name(name, prefix, row->names[0]);
         const struct param *first = param_table_find(table, name);
-        CHECK(first != NULL, "%s is not in the parameter table", name);
-        int64_t n_rows_in_slab = count_parts(row) * sizes->padded[row->rows];
-        int64_t cols = sizes->padded[row->cols];
+        if (first == NULL) {
+            CHECK(!param_part_is_all(&table->part), "%s is not in the parameter table", name);
+            continue;
+        }
+        struct piece piece = piece_of(row, sizes, &table->part);
+        int64_t n_rows_in_slab = count_parts(row) * piece.padded[0], cols = piece.padded[1];
         tensor flat = row->cols == DIM_BIAS ? biases : row->cols == DIM_ONE ? vectors : matrices;
         tensor slab = tensor_slice(flat, first->offset, n_rows_in_slab * cols);
         *(tensor *)((char *)part + row->field) =

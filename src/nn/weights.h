@@ -24,6 +24,7 @@ enum weight_dim {
     DIM_COUNT
 };
 
+/* Of the whole model: a table of a slice of it (param_part) has fewer rows or columns of some tensors. */
 struct weight_sizes {
     int64_t real[DIM_COUNT];   /* as in files */
     int64_t padded[DIM_COUNT]; /* as in memory: only the vocabulary differs */
@@ -78,11 +79,16 @@ struct weight_row {
         }                                                                                                    \
     }
 
-/* Declares the parameters of all rows, with `prefix` before each name, as belonging to layer `layer`. */
+/* Rows in memory of a slice of a vocabulary with so many rows, padding included: all slices have as many. */
+int64_t weights_vocab_rows(int64_t padded, int n_slices);
+
+/* Declares the parameters of all rows, with `prefix` before each name, as belonging to layer `layer`: what
+ * table->part has of them. */
 void weights_declare(struct param_table *table, const char *prefix, int64_t layer,
                      const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes);
 
-/* Points the tensors of the struct at `part` into flat buffers of the table's layout: matrices into
+/* Points the tensors of the struct at `part` into flat buffers of the table's layout, and those that the
+ * table does not have nowhere: matrices into
  * `matrices`, vectors into `vectors` (the same buffer, or the fp32 master when matrices are a bf16 copy), and
  * those of DIM_BIAS into `biases`, which equals one of the two. */
 void weights_view(void *part, const struct param_table *table, const char *prefix,

@@ -37,7 +37,10 @@ struct status network_declare(struct network *n, const struct network_config *co
                               const struct network *owner)
 {
     *n = (struct network){.config = *config, .owner = owner, .version = 1};
-    n->config.end_layer = config->end_layer > 0 ? config->end_layer : config->model->n_layers;
+    if (config->part.n_ranges == 0) {
+        n->config.part.ranges[0] = (struct param_range){MODEL_INPUT_LAYER, config->model->n_layers + 1};
+        n->config.part.n_ranges = 1;
+    }
     n->config.n_slots = config->n_slots > 0 ? config->n_slots : 1;
     n->x = (struct exec){.device = config->device,
                          .ops = config->ops,
@@ -45,6 +48,8 @@ struct status network_declare(struct network *n, const struct network_config *co
                          .rows_alone = config->cache_pages > 0, /* what is cached is what would be computed */
                          .allow_tf32 = config->precision.allow_tf32};
     TRY(check_fp8(config));
+    n->params.part = config->part;
+    n->params.part.tied = model_part_has_heads(config->model, &config->part) ? config->model->tied : NULL;
     TRY(config->model->type->declare(config->model, &n->params));
     TRY(vector_places_init(&n->places, &n->params, config->device));
     n->plan.n_params = param_table_count(&n->params);

@@ -24,7 +24,7 @@ struct network_plan {
 };
 
 struct network {
-    struct network_config config; /* with the numbers that 0 stands for: end_layer, n_slots */
+    struct network_config config; /* with the numbers that 0 stands for: the part's ranges, n_slots */
     struct network_plan plan;
     struct exec x;
     struct profile *profile; /* told of progress; NULL: nobody asks */

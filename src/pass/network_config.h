@@ -21,11 +21,11 @@ struct network_config {
      * 2016, arXiv:1604.06174).  0: the activations of all layers are kept. */
     int64_t recompute;
 
-    /* Layers [first_layer, end_layer) of the model run here: the input layer with the model's first layer,
-     * the heads with its last.  Another stage computes the others.  end_layer 0: all. */
-    int64_t first_layer, end_layer;
+    /* What of the model is here (core/param.h); other ranks have the rest.  Each range of layers is run by
+     * itself (pass/stage.h, chunks).  All zero: the whole model. */
+    struct param_part part;
 
-    int64_t n_slots; /* micro-batches in flight; 0: one */
+    int64_t n_slots; /* micro-batches in flight, in each range of layers; 0: one */
 
     /* The heads keep the logits of all words at once, for someone who reads them; else there is room for a
      * chunk of them (nn/word_head.h). */

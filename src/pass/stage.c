@@ -7,15 +7,21 @@
 
 _Static_assert((int)PARAM_MOST_BUCKETS <= (int)DEVICE_MOST_SEGMENTS, "a segment for each bucket");
 
+static int64_t count_slots(const struct stage *s)
+{
+    return s->config->part.n_ranges * s->config->n_slots;
+}
+
 struct status stage_init(struct stage *s)
 {
-    s->slots = calloc((size_t)s->config->n_slots, sizeof *s->slots);
+    s->slots = calloc((size_t)count_slots(s), sizeof *s->slots);
     if (s->slots == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for %lld micro-batches in flight",
-                            (long long)s->config->n_slots);
+                            (long long)count_slots(s));
     }
     s->slot = s->slots;
-    for (int64_t i = 0; i < s->config->n_slots; i++) {
+    for (int64_t i = 0; i < count_slots(s); i++) {
+        s->slots[i].range = s->config->part.ranges[i / s->config->n_slots];
         TRY(s->config->model->type->create_acts(s->config->model, &s->slots[i].acts));
     }
     return status_ok();
@@ -23,7 +29,7 @@ struct status stage_init(struct stage *s)
 
 void stage_fini(struct stage *s)
 {
-    for (int64_t i = 0; s->slots != NULL && i < s->config->n_slots; i++) {
+    for (int64_t i = 0; s->slots != NULL && i < count_slots(s); i++) {
         if (s->slots[i].acts != NULL) {
             s->config->model->type->destroy_acts(s->slots[i].acts);
         }
@@ -33,35 +39,74 @@ void stage_fini(struct stage *s)
     s->slot = NULL;
 }
 
-void stage_share_arena(struct stage *s, struct arena arena)
+/* Of a slot of this range, if its first is carved. */
+static size_t range_bytes(const struct stage *s, int64_t range)
 {
-    size_t bytes = arena.capacity / (size_t)s->config->n_slots;
-    for (int64_t i = 0; i < s->config->n_slots; i++) {
-        s->slots[i].arena = arena.base == NULL ? arena : arena_over(arena.base + (size_t)i * bytes, bytes);
+    return s->slots[range * s->config->n_slots].arena.used;
+}
+
+static void set_arenas(struct stage *s, struct arena arena)
+{
+    for (int64_t i = 0; i < count_slots(s); i++) {
+        s->slots[i].arena = arena;
     }
 }
 
-void stage_select(struct stage *s, int64_t slot)
+/* Ranges take different sizes: one has the heads. */
+void stage_share_arena(struct stage *s, struct arena arena)
 {
-    CHECK(slot >= 0 && slot < s->config->n_slots, "slot %lld of %lld", (long long)slot,
-          (long long)s->config->n_slots);
-    s->slot = &s->slots[slot];
+    set_arenas(s, arena_measuring());
+    if (arena.base == NULL) {
+        return;
+    }
+    stage_carve_largest(s);
+    size_t used = 0;
+    for (int64_t k = 0; k < s->config->part.n_ranges; k++) {
+        size_t bytes = range_bytes(s, k);
+        for (int64_t i = 0; i < s->config->n_slots; i++) {
+            s->slots[k * s->config->n_slots + i].arena = arena_over(arena.base + used, bytes);
+            used += bytes;
+        }
+    }
+}
+
+void stage_select(struct stage *s, int chunk, int64_t slot)
+{
+    CHECK(slot >= 0 && slot < s->config->n_slots && chunk >= 0 && chunk < s->config->part.n_ranges,
+          "slot %lld of %lld in range %d of %d", (long long)slot, (long long)s->config->n_slots, chunk,
+          s->config->part.n_ranges);
+    s->slot = &s->slots[chunk * s->config->n_slots + slot];
     s->x->dropout_key = s->slot->block.dropout_key.data;
 }
 
 size_t stage_bytes(const struct stage *s)
 {
-    return (size_t)s->config->n_slots * s->slot->arena.used;
+    size_t bytes = 0;
+    for (int k = 0; k < s->config->part.n_ranges; k++) {
+        bytes += (size_t)s->config->n_slots * range_bytes(s, k);
+    }
+    return bytes;
 }
 
 static bool has_input(const struct stage *s)
 {
-    return s->config->first_layer == 0;
+    return s->slot->range.first == MODEL_INPUT_LAYER;
 }
 
 static bool has_heads(const struct stage *s)
 {
-    return s->config->end_layer == s->config->model->n_layers;
+    return s->slot->range.end == s->config->model->n_layers + 1;
+}
+
+/* Layers [first_layer, end_layer) of the slot's range, without input layer and heads. */
+static int64_t first_layer(const struct stage *s)
+{
+    return has_input(s) ? 0 : s->slot->range.first;
+}
+
+static int64_t end_layer(const struct stage *s)
+{
+    return has_heads(s) ? s->config->model->n_layers : s->slot->range.end;
 }
 
 /* What a layer has beside its activations. */
@@ -70,13 +115,18 @@ typedef void layer_carver(const struct stage *s, void *acts, int64_t layer, stru
 /* All slots view the same memory. */
 static void carve_once(struct stage *s, struct arena *arena, layer_carver *carve_layer)
 {
-    const struct arena before = *arena;
-    for (int64_t k = 0; k < s->config->n_slots; k++) {
+    struct arena before = *arena;
+    for (int64_t k = 0; k < count_slots(s); k++) {
+        if (k % s->config->n_slots == 0) { /* the first of a range */
+            before = *arena;
+        }
         *arena = before;
-        for (int64_t i = s->config->first_layer; i < s->config->end_layer; i++) {
-            carve_layer(s, s->slots[k].acts, i, arena);
+        s->slot = &s->slots[k];
+        for (int64_t i = first_layer(s); i < end_layer(s); i++) {
+            carve_layer(s, s->slot->acts, i, arena);
         }
     }
+    s->slot = s->slots;
 }
 
 static void carve_layer_weights(const struct stage *s, void *acts, int64_t layer, struct arena *arena)
@@ -106,7 +156,9 @@ void stage_fill_constants(struct stage *s)
 {
     const struct model *m = s->config->model;
     if (m->type->fill_constants != NULL) {
-        m->type->fill_constants(m, s->slots[0].acts, s->x);
+        for (int k = 0; k < s->config->part.n_ranges; k++) {
+            m->type->fill_constants(m, s->slots[k * s->config->n_slots].acts, s->x);
+        }
     }
 }
 
@@ -140,21 +192,21 @@ static int64_t layers_kept(const struct stage *s)
     if (!s->config->learns) {
         return 2; /* without a backward, all layers share the activations of two, in turn */
     }
-    return s->config->recompute > 0 ? s->config->recompute : s->config->end_layer - s->config->first_layer;
+    return s->config->recompute > 0 ? s->config->recompute : end_layer(s) - first_layer(s);
 }
 
 static bool ends_chunk(const struct stage *s, int64_t layer)
 {
     return s->config->learns && s->config->recompute > 0 &&
-           (layer - s->config->first_layer + 1) % s->config->recompute == 0;
+           (layer - first_layer(s) + 1) % s->config->recompute == 0;
 }
 
 static void carve_layers(struct stage *s, struct model_memory memory, const struct batch *sizes)
 {
     const struct model_type *type = s->config->model->type;
     int64_t kept = layers_kept(s);
-    for (int64_t i = s->config->first_layer; i < s->config->end_layer; i++) {
-        if (i - s->config->first_layer < kept) {
+    for (int64_t i = first_layer(s); i < end_layer(s); i++) {
+        if (i - first_layer(s) < kept) {
             type->carve_layer(s->config->model, s->slot->acts, i, &s->slot->arena, memory, sizes);
             continue;
         }
@@ -179,7 +231,7 @@ static void carve(struct stage *s, const struct batch *sizes)
     if (has_input(s)) {
         m->type->carve_layer(m, slot->acts, MODEL_INPUT_LAYER, &slot->arena, memory, sizes);
     } else { /* from the previous stage */
-        m->type->carve_output(m, slot->acts, s->config->first_layer - 1, &slot->arena, memory, sizes);
+        m->type->carve_output(m, slot->acts, first_layer(s) - 1, &slot->arena, memory, sizes);
     }
     carve_layers(s, memory, sizes);
     if (has_heads(s)) {
@@ -192,7 +244,10 @@ static void carve(struct stage *s, const struct batch *sizes)
 void stage_carve_largest(struct stage *s)
 {
     struct batch largest = stage_batch_largest(s->x->device, s->config->limits);
-    carve(s, &largest);
+    for (int k = s->config->part.n_ranges - 1; k >= 0; k--) {
+        stage_select(s, k, 0);
+        carve(s, &largest);
+    }
 }
 
 void stage_reserve(struct stage *s)
@@ -296,9 +351,15 @@ static struct model_pass pass_of(const struct stage *s, bool training, bool adds
 void stage_round_weights(struct stage *s)
 {
     struct model_pass p = pass_of(s, false, false);
-    for (int64_t i = s->config->first_layer; s->fp8 != FP8_NONE && i < s->config->end_layer; i++) {
-        s->config->model->type->round_weights(&p, i);
+    struct stage_slot *selected = s->slot;
+    for (int k = 0; s->fp8 != FP8_NONE && k < s->config->part.n_ranges; k++) {
+        s->slot = &s->slots[k * s->config->n_slots];
+        p.acts = s->slot->acts;
+        for (int64_t i = first_layer(s); i < end_layer(s); i++) {
+            s->config->model->type->round_weights(&p, i);
+        }
     }
+    s->slot = selected;
 }
 
 void stage_weights_rounded(struct stage *s)
@@ -339,7 +400,7 @@ void stage_forward(struct stage *s, bool training)
         s->config->model->type->input_forward(&p);
         tell_done(s, MODEL_INPUT_LAYER);
     }
-    layers_forward(s, &p, s->config->first_layer, s->config->end_layer);
+    layers_forward(s, &p, first_layer(s), end_layer(s));
 }
 
 void stage_heads(struct stage *s, bool training)
@@ -384,12 +445,12 @@ tensor stage_gradient(const struct stage *s)
 
 tensor stage_output(const struct stage *s)
 {
-    return s->config->model->type->output(s->slot->acts, s->config->end_layer - 1);
+    return s->config->model->type->output(s->slot->acts, end_layer(s) - 1);
 }
 
 tensor stage_input(const struct stage *s)
 {
-    return s->config->model->type->output(s->slot->acts, s->config->first_layer - 1);
+    return s->config->model->type->output(s->slot->acts, first_layer(s) - 1);
 }
 
 /* The last bucket ends with the work, so stage_graph_end tells of it. */
@@ -441,8 +502,8 @@ void stage_backward(struct stage *s, bool training, bool adds)
     const struct model_type *type = s->config->model->type;
     struct model_pass p = pass_of(s, training, adds);
     tensor dx = s->slot->dx;
-    for (int64_t i = s->config->end_layer - 1; i >= s->config->first_layer && has_backward(s, i); i--) {
-        if (ends_chunk(s, i) && i < s->config->end_layer - 1) {
+    for (int64_t i = end_layer(s) - 1; i >= first_layer(s) && has_backward(s, i); i--) {
+        if (ends_chunk(s, i) && i < end_layer(s) - 1) {
             queue_join(s->x, 0); /* the chunk above no longer needs the activations */
             layers_forward(s, &p, i + 1 - s->config->recompute, i + 1);
         }

@@ -1,6 +1,7 @@
 /* stage: the layer loop.  It runs input layer, layers and heads of a model, or a range of them, forward and
  * backward, over a micro-batch in an activation slot; recomputation, pipelines and overlapped reductions
- * belong here and nowhere else.
+ * belong here and nowhere else.  A rank may have several ranges (network_config.part), each with slots of its
+ * own: a chunk of a pipeline (Narayanan et al. 2021, arXiv:2104.04473, section 2.2).
  *
  * Between stage_begin and the end of a micro-batch nothing allocates or waits for the device, and numbers
  * that change from call to call reach it only in the block of stage_begin, so the work can be recorded once
@@ -26,8 +27,9 @@
 #include "pass/network_config.h"
 #include "pass/stage_batch.h"
 
-/* The activations of one micro-batch in flight. */
+/* The activations of one micro-batch in flight, in one range of layers. */
 struct stage_slot {
+    struct param_range range; /* of network_config.part */
     struct stage_block block; /* the batch on the device */
     void *acts;               /* the model's */
     tensor dx;                /* [T, H] the gradient that flows back through the layers */
@@ -54,7 +56,7 @@ struct stage {
     enum fp8_factors fp8; /* of the products of layers */
     /* of the input layer and the layers above it, from below: no backward runs through them */
     int64_t n_frozen;
-    struct stage_slot *slots; /* [config->n_slots] */
+    struct stage_slot *slots; /* [ranges * config->n_slots] those of the first range first */
     struct stage_slot *slot;  /* used by the calls below: the first until stage_select */
     tensor histories;         /* f32 [n_layers * n_factors, 2] fp8 histories; null: scales are found */
     const int64_t *version;   /* of the weights: changes with them */
@@ -77,8 +79,9 @@ void stage_fini(struct stage *s);
 /* Gives each slot its share of the memory of activations; of a measuring arena, a measuring arena. */
 void stage_share_arena(struct stage *s, struct arena arena);
 
-/* Selects the slot of the calls below; it has the activations of its last batch. */
-void stage_select(struct stage *s, int64_t slot);
+/* Selects the range of layers and the slot of the calls below, which has the activations of its last
+ * batch. */
+void stage_select(struct stage *s, int chunk, int64_t slot);
 
 /* Carves room for the weights in fp8, which outlives batches. */
 void stage_carve_weights(struct stage *s, struct arena *arena);
@@ -98,14 +101,14 @@ void stage_advance_histories(struct stage *s);
 /* Forgets the largest magnitudes of a step that is not taken. */
 void stage_forget_histories(struct stage *s);
 
-/* Carves the slot for the largest batch; on a measuring arena, only counts: no batch needs more. */
+/* Carves the first slot of each range for the largest batch, and selects the first range's; on a measuring
+ * arena, only counts: no batch needs more. */
 void stage_carve_largest(struct stage *s);
 
-/* Bytes of all slots, if they are carved like this one. */
+/* Bytes of all slots, if those of a range are carved like its first. */
 size_t stage_bytes(const struct stage *s);
 
-/* Carves the slot for the largest batch, and allocates copies of such a batch, so that no later batch
- * allocates. */
+/* Carves for the largest batch, and allocates copies of such a batch, so that no later batch allocates. */
 void stage_reserve(struct stage *s);
 
 /* Carves the slot for a batch and sends it to the device with the numbers of its step. */
@@ -137,7 +140,7 @@ enum stage_work {
 bool stage_graph_begin(struct stage *s, enum stage_work work);
 void stage_graph_end(struct stage *s, enum stage_work work);
 
-/* Rounds the weights of all layers to fp8; called before the first pass after a change, in the first
+/* Rounds the weights of all layers here to fp8; called before the first pass after a change, in the first
  * micro-batch of a step; nothing without fp8. */
 void stage_round_weights(struct stage *s);
 

@@ -28,6 +28,7 @@ struct status vector_places_init(struct vector_places *v, const struct param_tab
     memcpy(v->table.params, params->params, n * sizeof *params->params);
     v->table.n = v->table.capacity = params->n;
     v->table.n_elements = params->n_elements;
+    v->table.part = params->part;
     for (int i = 0; i < params->n; i++) {
         struct param *p = &v->table.params[i];
         if (vector_places_has(v, p)) {

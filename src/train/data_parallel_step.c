@@ -94,6 +94,17 @@ static void sum_in_rounds(struct reduction *r, const struct batch_step *part, st
     profile_phase(t->net.profile, "optimizer");
 }
 
+/* What no backward has told of: without micro-batches, or after a failure; and what is no bucket. */
+static void sum_the_rest(struct reduction *r)
+{
+    struct trainer *t = r->t;
+    reduce_up_to(r, t->net.stage.buckets.n - 1);
+    comm_all_reduce_sum(r->c, &t->net.x, t->sums); /* what is given from here on waits for all sums */
+    if (!tensor_is_null(t->net.stage.histories)) { /* all ranks use the same scales in the next step */
+        comm_all_reduce_max(r->c, &t->net.x, t->net.stage.histories);
+    }
+}
+
 void data_parallel_gradients(struct trainer *t, const struct comm *c, const struct batch_step *part,
                              struct stage_numbers *numbers, bool mean_of_micro_batches)
 {
@@ -110,11 +121,13 @@ void data_parallel_gradients(struct trainer *t, const struct comm *c, const stru
         comm_join(c, &t->net.x);
         return;
     }
-    reduce_up_to(&r, t->net.stage.buckets.n - 1);  /* without micro-batches, or after a failure */
-    comm_all_reduce_sum(c, &t->net.x, t->sums);    /* what is given from here on waits for all sums */
-    if (!tensor_is_null(t->net.stage.histories)) { /* all ranks use the same scales in the next step */
-        comm_all_reduce_max(c, &t->net.x, t->net.stage.histories);
-    }
+    sum_the_rest(&r);
+}
+
+void data_parallel_sum(struct trainer *t, const struct comm *c)
+{
+    struct reduction r = {.t = t, .c = c};
+    sum_the_rest(&r);
 }
 
 struct status data_parallel_step(struct trainer *t, const struct comm *c, const struct batch_step *part,

@@ -21,6 +21,10 @@
 void data_parallel_gradients(struct trainer *t, const struct comm *c, const struct batch_step *part,
                              struct stage_numbers *numbers, bool mean_of_micro_batches);
 
+/* The sums over ranks of gradients, and of the model's sums, that this rank has whole: the end of a step
+ * whose backward told nobody of its buckets. */
+void data_parallel_sum(struct trainer *t, const struct comm *c);
+
 /* trainer_step over `part`, this rank's micro-batches with the counts of the global batch (batch_step_part).
  * The result is that of the global batch, on every rank; so is an error. */
 struct status data_parallel_step(struct trainer *t, const struct comm *c, const struct batch_step *part,

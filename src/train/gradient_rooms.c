@@ -80,6 +80,7 @@ struct status gradient_rooms_init(struct gradient_rooms *r, const struct param_t
     }
     memcpy(r->places.params, params->params, n * sizeof *params->params);
     r->places.n = r->places.capacity = params->n;
+    r->places.part = params->part;
     r->places.n_elements = find_rooms(r, params, buckets);
     place_frozen(r, params, buckets->bounds[buckets->n], tied);
     for (int i = 0; i < buckets->n; i++) {

@@ -25,6 +25,11 @@ tensor trainer_tied(const struct trainer *t, tensor flat)
     return tensor_slice(flat, p->offset, param_count(p));
 }
 
+bool trainer_has_tied_part(const struct trainer *t)
+{
+    return !tensor_is_null(t->tied_part);
+}
+
 void trainer_add_tied(struct trainer *t)
 {
     t->net.x.ops->add(&t->net.x, trainer_tied(t, t->grad), t->tied_part);
@@ -74,11 +79,9 @@ void trainer_gather_weights(struct trainer *t, const struct comm *c)
 void trainer_run_update(struct trainer *t, const struct comm *c)
 {
     exec_enter(&t->net.x, "optimizer", -1);
-    update_norm(&t->update, c, &t->net.x, own_gradients(t), t->norm);
+    update_norm(&t->update, c, t->parts, &t->net.x, own_gradients(t), t->norm);
     update_shard(&t->update, c, &t->net.x, buffers_of(t), t->results, stage_scalars(&t->net.stage));
-    if (!t->config.shards_are_stages) {
-        trainer_gather_weights(t, c);
-    }
+    trainer_gather_weights(t, c);
     stage_advance_histories(&t->net.stage);
 }
 
@@ -273,7 +276,7 @@ struct status trainer_gradients(struct trainer *t, const struct batch_step *batc
     struct stage_numbers n = numbers_of(t, step);
     trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
     CHECK(t->update.n_ranks == 1, "the norm of a shard's gradients");
-    update_norm(&t->update, NULL, &t->net.x, own_gradients(t), t->norm);
+    update_norm(&t->update, NULL, NULL, &t->net.x, own_gradients(t), t->norm);
     return read_results(t, batch, result);
 }
 
@@ -300,7 +303,7 @@ struct status trainer_update(struct trainer *t, const struct comm *c, const stru
 {
     CHECK(c == NULL ? t->update.n_ranks == 1 : c->size == t->update.n_ranks && c->rank == t->update.rank,
           "an update by shard %d of %d", t->update.rank, t->update.n_ranks);
-    if (c != NULL) { /* calls between ranks are not recorded */
+    if (c != NULL || t->parts != NULL) { /* calls between ranks are not recorded */
         trainer_run_update(t, c);
     } else if (stage_graph_begin(&t->net.stage, STAGE_UPDATE)) {
         trainer_run_update(t, NULL);
@@ -316,8 +319,7 @@ struct status trainer_update(struct trainer *t, const struct comm *c, const stru
     if (loss_scale_lower(&t->loss_scale)) {
         return status_ok();
     }
-    if (c != NULL && !t->config.shards_are_stages &&
-        !t->config.shares_gradients) { /* all ranks look at the same gradients */
+    if (c != NULL && !t->config.shares_gradients) { /* all ranks look at the same gradients */
         comm_all_gather(c, &t->net.x, t->grad, t->update.bounds);
         TRY(t->net.x.status);
     }

@@ -33,9 +33,8 @@ struct trainer_config {
     struct param_rates rates;
     int n_shards, shard; /* ranks that share the update, and this one's number (train/update.h); 0: none do */
     /* ranks that share the update have only the gradients of their shards; with several of them, not in
-     * stages or blocks */
+     * blocks */
     bool shares_gradients;
-    bool shards_are_stages;        /* a shard is the layers of a pipeline's stage; shards are not equal */
     struct gradient_blocks blocks; /* this rank's of a sum of gradients that does not depend on the ranks */
     int64_t bucket_elements;       /* of a sum of gradients (core/param_buckets.h); 0: the default */
     bool saving;                   /* checkpoints will be written (task/save_run.h) */
@@ -75,9 +74,9 @@ struct trainer {
      * network, or those of the shard where ranks share gradients; the moments have those of the shard */
     tensor grad, exp_avg, exp_avg_sq;
     struct gradient_rooms rooms; /* where ranks share them: those of a micro-batch, a bucket at a time */
-    /* [n] the part of the gradient of model->tied from heads on another stage; null where the input layer and
-     * the heads are on one stage */
+    /* [n] the gradient of model->tied from heads on another rank; null where none comes */
     tensor tied_part;
+    const struct comm *parts;  /* the ranks that have the model's parts; NULL: it is whole.  Borrowed */
     struct gradient_tree tree; /* sums of blocks of micro-batches */
     tensor results;            /* f64 [1 + MODEL_MOST_SUMS] the numbers of a step's result: */
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */
@@ -160,9 +159,13 @@ void trainer_gather_weights(struct trainer *t, const struct comm *c);
 bool trainer_abandons(struct trainer *t);
 struct status trainer_abandon(struct trainer *t, struct trainer_result *result);
 
-/* In a pipeline: the elements of `flat` that hold model->tied; and adding t->tied_part to its gradient. */
+/* The elements of `flat` that hold model->tied, where this rank has it; and adding t->tied_part to its
+ * gradient. */
 tensor trainer_tied(const struct trainer *t, tensor flat);
 void trainer_add_tied(struct trainer *t);
+
+/* Whether input layer and heads have a parameter in common (model->tied), but are on two ranks. */
+bool trainer_has_tied_part(const struct trainer *t);
 
 /* The parts of trainer_queue_gradients: zeroes sums and gradients before the first of n micro-batches of
  * this rank, but for those that pass through rooms; the factors of one micro-batch's losses. */

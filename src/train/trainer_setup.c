@@ -1,16 +1,17 @@
 #include "dev/queue.h"
-#include "dist/pipeline.h"
+#include "core/integers.h"
 #include "model/background_save.h"
 #include "pass/weight_window.h"
 #include "train/trainer_parts.h"
 
 #include <stdlib.h>
 
-/* On the first stage of a pipeline, if the last stage reads the parameter too. */
+/* Where the heads that read the input layer's parameter, too, are on another rank. */
 static void carve_tied(struct trainer *t, struct arena *a)
 {
     const struct model *m = t->config.net.model;
-    if (m->tied != NULL && t->net.config.first_layer == 0 && t->net.config.end_layer < m->n_layers) {
+    const struct param_part *part = &t->net.config.part;
+    if (m->tied != NULL && model_part_has_input(part) && !model_part_has_heads(m, part)) {
         t->tied_part =
             arena_carve_1d(a, t->grad.dtype, param_count(param_table_find(&t->net.params, m->tied)));
     }
@@ -76,19 +77,8 @@ static struct status find_added(struct trainer *t)
     return status_ok();
 }
 
-/* The input layer is on the first stage, the heads on the last. */
-static struct param_shard layers_of_stage(const struct trainer *t, int stage, int n_stages)
-{
-    int64_t n = t->config.net.model->n_layers;
-    int64_t first = stage == 0 ? MODEL_INPUT_LAYER : pipeline_first_layer(n, stage, n_stages);
-    int64_t end = stage == n_stages - 1 ? n + 1 : pipeline_first_layer(n, stage + 1, n_stages);
-    struct param_shard s;
-    param_table_range(&t->net.params, first, end, &s.begin, &s.end);
-    return s;
-}
-
 /* Which elements this rank updates. */
-static struct status share_update(struct trainer *t)
+static struct status share_update(struct trainer *t, const struct param_table *all)
 {
     const struct trainer_config *c = &t->config;
     int n = c->n_shards > 0 ? c->n_shards : 1;
@@ -96,32 +86,32 @@ static struct status share_update(struct trainer *t)
     if (bounds == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the shards of %d ranks", n);
     }
+    int64_t copies = param_table_end_of_copies(&t->net.params);
     for (int r = 0; r < n; r++) {
-        struct param_shard s =
-            c->shards_are_stages ? layers_of_stage(t, r, n) : param_shard_of(&t->net.params, r, n);
-        bounds[r] = s.begin;
-        bounds[r + 1] = s.end;
+        struct param_shard s = param_shard_of(&t->net.params, r, n);
+        bounds[r] = int_larger(s.begin, copies);
+        bounds[r + 1] = int_larger(s.end, copies);
     }
     struct status s = update_init(&t->update, &c->optimizer, &t->net.params, bounds, c->shard, n);
     free(bounds);
-    return s;
+    return failed(s) || all->n == 0 ? s : update_find_runs(&t->update, &t->net.params, all);
 }
 
 /* Ranks that share the update in equal parts have the moments of just these. */
 struct param_shard trainer_saved(const struct trainer *t)
 {
     const struct trainer_config *c = &t->config;
-    return param_shard_of(&t->net.params, c->saver, c->n_savers > 0 ? c->n_savers : 1);
+    struct param_shard s = param_shard_of(&t->net.params, c->saver, c->n_savers > 0 ? c->n_savers : 1);
+    int64_t copies = param_table_end_of_copies(&t->net.params);
+    return (struct param_shard){int_larger(s.begin, copies), int_larger(s.end, copies)};
 }
 
-/* The input layer is run with the first layer, the heads with the last.  Layers without a backward are in no
- * bucket. */
+/* From the lowest layer that has a backward to the highest that is here. */
 static struct param_buckets buckets_of(const struct trainer *t)
 {
-    const struct stage *s = &t->net.stage;
-    int64_t n = t->config.net.model->n_layers, lowest = s->n_frozen + MODEL_INPUT_LAYER;
-    int64_t first = s->config->first_layer == 0 ? MODEL_INPUT_LAYER : s->config->first_layer,
-            end = s->config->end_layer == n ? n + 1 : s->config->end_layer;
+    const struct param_part *part = &t->net.config.part;
+    int64_t lowest = t->net.stage.n_frozen + MODEL_INPUT_LAYER;
+    int64_t first = part->ranges[0].first, end = part->ranges[part->n_ranges - 1].end;
     first = lowest > first && lowest < end ? lowest : first;
     return t->config.shares_gradients
                ? param_buckets_of_layers(first, end) /* the room of the largest is memory */
@@ -129,11 +119,11 @@ static struct param_buckets buckets_of(const struct trainer *t)
 }
 
 /* Ranks that share the update keep the fp32 master of their shards alone, where products read another
- * copy.  A stage of a pipeline reads only its own layers, so nothing is gathered there. */
+ * copy. */
 static struct status share_master(struct trainer *t)
 {
     const struct update *u = &t->update;
-    if (u->n_ranks == 1 || t->config.shards_are_stages) {
+    if (u->n_ranks == 1) {
         return status_ok();
     }
     network_share_master(&t->net, u->shard);
@@ -156,24 +146,66 @@ static struct status find_rooms(struct trainer *t)
     if (!c->shares_gradients) {
         return status_ok();
     }
-    CHECK(c->n_shards > 1 && !c->shards_are_stages, "gradients in %d shards", c->n_shards);
+    CHECK(c->n_shards > 1, "gradients in %d shards", c->n_shards);
     return gradient_rooms_init(&t->rooms, &t->net.params, &t->net.stage.buckets, c->net.model->tied);
 }
 
-/* The set-up that planning and running share, once the network has its parameters. */
-static struct status declare(struct trainer *t)
+/* The rate of each parameter, and whether its update needs all of it. */
+static struct status find_rates_in(const struct trainer *t, struct param_table *params)
 {
-    TRY(param_rates_apply(&t->net.params, t->config.net.model->n_layers, &t->config.rates));
-    optimizer_keep_whole(&t->config.optimizer, &t->net.params);
+    TRY(param_rates_apply(params, t->config.net.model->n_layers, &t->config.rates));
+    optimizer_keep_whole(&t->config.optimizer, params);
+    return status_ok();
+}
+
+/* Of a part of the model they are what they are in the whole, which knows all names and layers; nobody here
+ * updates a copy. */
+static void take_rates(struct param_table *params, const struct param_table *model)
+{
+    for (int i = 0; i < params->n; i++) {
+        struct param *p = &params->params[i];
+        const struct param *of_model = param_table_find(model, p->name);
+        p->rate = p->is_copy ? 0 : of_model->rate;
+        p->whole = of_model->whole;
+    }
+}
+
+/* `all` becomes the table of all layers, where this rank has a part of them. */
+static struct status find_rates(struct trainer *t, struct param_table *all)
+{
+    const struct model *m = t->config.net.model;
+    struct param_table *params = &t->net.params;
+    if (param_part_is_all(&params->part)) {
+        return find_rates_in(t, params);
+    }
+    all->part = (struct param_part){.slice = params->part.slice, .n_slices = params->part.n_slices};
+    TRY(m->type->declare(m, all));
+    TRY(find_rates_in(t, all));
+    take_rates(params, all);
+    return status_ok();
+}
+
+/* The set-up that planning and running share, once the network has its parameters. */
+static struct status declare_over(struct trainer *t, struct param_table *all)
+{
+    TRY(find_rates(t, all));
     t->net.stage.n_frozen = param_rates_lowest(&t->net.params) - MODEL_INPUT_LAYER;
     t->net.stage.buckets = buckets_of(t);
-    TRY(share_update(t));
+    TRY(share_update(t, all));
     TRY(share_master(t));
     TRY(find_added(t));
     TRY(find_rooms(t));
     t->plan.n_frozen = param_rates_count_frozen(&t->net.params);
     t->loss_scale = loss_scale_of_config(&t->config);
     return status_ok();
+}
+
+static struct status declare(struct trainer *t)
+{
+    struct param_table all = {0};
+    struct status s = declare_over(t, &all);
+    param_table_fini(&all);
+    return s;
 }
 
 static struct status view_gradients(struct trainer *t)
@@ -189,11 +221,8 @@ static struct status view_gradients(struct trainer *t)
     return status_ok();
 }
 
-/* Runs a whole step of one micro-batch of the largest size on the plan table, which checks and counts it. */
-static void plan_micro_step(struct trainer *t)
+static void plan_chunk(struct trainer *t)
 {
-    stage_carve_largest(&t->net.stage);
-    stage_round_weights(&t->net.stage);
     stage_forward(&t->net.stage, t->config.net.learns);
     if (t->config.net.learns) {
         stage_learn(&t->net.stage, t->sums, false);
@@ -201,7 +230,18 @@ static void plan_micro_step(struct trainer *t)
     } else {
         stage_measure(&t->net.stage, t->sums, false);
     }
-    if (!tensor_is_null(t->tied_part)) {
+}
+
+/* Runs a whole step of one micro-batch of the largest size on the plan table, which checks and counts it. */
+static void plan_micro_step(struct trainer *t)
+{
+    stage_carve_largest(&t->net.stage);
+    stage_round_weights(&t->net.stage);
+    for (int k = 0; k < t->net.config.part.n_ranges; k++) {
+        stage_select(&t->net.stage, k, 0);
+        plan_chunk(t);
+    }
+    if (trainer_has_tied_part(t)) {
         trainer_add_tied(t);
     }
     t->plan.micro_flops = t->net.x.totals.flops;

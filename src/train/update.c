@@ -1,6 +1,7 @@
 #include "train/update.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct status find_bounds(struct update *u, const struct param_table *params, const int64_t *bounds)
 {
@@ -41,8 +42,60 @@ struct status update_init(struct update *u, const struct optimizer *o, const str
                : status_error(STATUS_MEMORY, "out of memory for the spans of %d parameters", params->n);
 }
 
+/* Chunks of a parameter; frozen ones have none. */
+static int64_t chunks_of(const struct param *p)
+{
+    return p->rate == 0 ? 0 : param_chunks(param_count(p));
+}
+
+static bool is_counted(const struct param_table *params, const struct param *p)
+{
+    return p->rate != 0 && (params->part.slice == 0 || !param_is_full(p));
+}
+
+static void add_run(struct update *u, int64_t from, int64_t at, int64_t n)
+{
+    struct update_run *last = u->n_runs > 0 ? &u->runs[u->n_runs - 1] : NULL;
+    if (last != NULL && last->from + last->n == from && last->at + last->n == at) {
+        last->n += n;
+    } else {
+        u->runs[u->n_runs++] = (struct update_run){from, at, n};
+    }
+}
+
+struct status update_find_runs(struct update *u, const struct param_table *params,
+                               const struct param_table *model)
+{
+    int64_t from = 0, at = 0;
+    int k = 0;
+    u->runs = malloc(((size_t)params->n + 1) * sizeof *u->runs);
+    if (u->runs == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the chunks of %d parameters", params->n);
+    }
+    for (int i = 0; i < params->n; i++) { /* in the order of the model's table, copies aside */
+        const struct param *p = &params->params[i];
+        while (!p->is_copy && strcmp(model->params[k].name, p->name) != 0) {
+            at += chunks_of(&model->params[k++]);
+        }
+        if (is_counted(params, p)) {
+            add_run(u, from, at, chunks_of(p));
+        }
+        from += chunks_of(p);
+    }
+    for (; k < model->n; k++) {
+        at += chunks_of(&model->params[k]);
+    }
+    int64_t first = params->part.slice * at; /* slices one after the other */
+    for (int64_t i = 0; i < u->n_runs; i++) {
+        u->runs[i].at += first;
+    }
+    u->n_model_chunks = param_part_slices(&params->part) * at;
+    return status_ok();
+}
+
 void update_fini(struct update *u)
 {
+    free(u->runs);
     free(u->bounds);
     free(u->chunk_bounds);
     free(u->cut);
@@ -57,6 +110,7 @@ void update_carve(struct update *u, struct arena *a, enum dtype dtype)
     size_t scratch = scratch_bytes != NULL ? scratch_bytes(u->spans, u->n_spans, dtype) : 0;
     int64_t chunks = u->chunk_bounds[u->n_ranks], n_sums = u->kind->n_sums;
     u->squares = arena_carve_1d(a, DTYPE_F64, chunks);
+    u->model_squares = u->runs != NULL ? arena_carve_1d(a, DTYPE_F64, u->n_model_chunks) : NULL_TENSOR;
     u->sums = n_sums > 0 ? arena_carve_2d(a, DTYPE_F64, chunks, n_sums) : NULL_TENSOR;
     u->scratch = scratch > 0 ? arena_carve_1d(a, DTYPE_U8, (int64_t)scratch) : NULL_TENSOR;
 }
@@ -85,11 +139,29 @@ static void gather(const struct comm *c, struct exec *x, tensor t, const int64_t
     }
 }
 
-void update_norm(const struct update *u, const struct comm *c, struct exec *x, tensor grad, tensor norm)
+/* The sums of all parts' chunks, where there are several parts. */
+static tensor squares_of_model(const struct update *u, const struct comm *parts, struct exec *x)
+{
+    if (u->runs == NULL) {
+        return u->squares;
+    }
+    x->ops->fill(x, u->model_squares, 0);
+    for (int64_t i = 0; i < u->n_runs; i++) {
+        const struct update_run *r = &u->runs[i];
+        x->ops->cast(x, tensor_slice(u->model_squares, r->at, r->n), tensor_slice(u->squares, r->from, r->n));
+    }
+    if (parts != NULL) {
+        comm_all_reduce_sum(parts, x, u->model_squares);
+    }
+    return u->model_squares;
+}
+
+void update_norm(const struct update *u, const struct comm *c, const struct comm *parts, struct exec *x,
+                 tensor grad, tensor norm)
 {
     x->ops->squares(x, own_chunks(u, u->squares), grad, u->spans, u->n_spans);
     gather(c, x, u->squares, u->chunk_bounds);
-    x->ops->norm_of(x, norm, u->squares);
+    x->ops->norm_of(x, norm, squares_of_model(u, parts, x));
 }
 
 void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers own,

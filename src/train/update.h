@@ -3,8 +3,11 @@
  * One rank does all of it, or several share it: each has only the moments of its shard of the elements, and
  * updates that shard (ZeRO, Rajbhandari et al. 2020, arXiv:1910.02054, section 5.1).  Only norms need other
  * shards: ranks gather sums of chunks, and each adds them in the same order, so weights and moments have the
- * bits of one rank.  Where shards are whole parameters, as the stages of a pipeline are, only the norm of all
- * gradients does.  Gathers are calls between ranks like all others (dist/comm.h): all ranks make them. */
+ * bits of one rank.  Gathers are calls between ranks like all others (dist/comm.h): all ranks make them.
+ *
+ * Where ranks have parts of the model (core/param.h), the norm is that of all parts: each rank puts the sums
+ * of its chunks where they are in the whole model, and the ranks add these lists, in which every number is
+ * one rank's.  So the norm has the bits of a rank that has the whole model. */
 #ifndef KILN_TRAIN_UPDATE_H
 #define KILN_TRAIN_UPDATE_H
 
@@ -28,12 +31,24 @@ struct update {
     int64_t n_matrices;
     tensor squares, sums; /* as in struct optimizer_step, of all chunks */
     tensor scratch;
+
+    /* Of a part of the model: its chunks [from, from + n) are chunks [at, at + n) of n_model_chunks.  What
+     * all slices have alike, only the first one counts. */
+    struct update_run {
+        int64_t from, at, n;
+    } * runs; /* [n_runs]; NULL: the whole model is here */
+    int64_t n_runs, n_model_chunks;
+    tensor model_squares; /* f64 [n_model_chunks] */
 };
 
 /* `bounds` [n_ranks + 1]: where the shards of the table's flat buffers begin, never inside a chunk
  * (core/param_shard.h).  STATUS_MEMORY. */
 struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,
                           const int64_t *bounds, int rank, int n_ranks);
+
+/* For a part: `model` is the table of all layers, of the same slice.  Before update_carve.  STATUS_MEMORY. */
+struct status update_find_runs(struct update *u, const struct param_table *params,
+                               const struct param_table *model);
 void update_fini(struct update *u);
 
 /* With products in this dtype. */
@@ -48,8 +63,10 @@ tensor update_own(const struct update *u, tensor flat);
 /* In the following all buffers are of the shard.  c NULL: the ranks exchange
  * nothing, as for a single rank or a plan. */
 
-/* norm[0] = the norm of all gradients; `grad` has those of the shard. */
-void update_norm(const struct update *u, const struct comm *c, struct exec *x, tensor grad, tensor norm);
+/* norm[0] = the norm of all gradients; `grad` has those of the shard.  `parts`: the ranks that have the other
+ * parts of the model; NULL: there are none. */
+void update_norm(const struct update *u, const struct comm *c, const struct comm *parts, struct exec *x,
+                 tensor grad, tensor norm);
 
 /* Updates the shard, after update_norm.  `norm` and `scalars` are those of struct optimizer_step. */
 void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers own,

@@ -1,6 +1,7 @@
 /* Ranks that share the update save the moments of their shards, or of their stages, as one checkpoint;
  * whoever resumes from it, alone, in shards or in stages, has the weights and moments that were saved, each
  * what it needs of them. */
+#include "dist/comm_self.h"
 #include "train/data_parallel_step.h"
 #include "train/pipeline_step.h"
 #include "train/save_ranks.h"
@@ -26,6 +27,7 @@ struct run {
     struct checkpoint_contents contents; /* all but tensors and table */
     struct way way;
     int64_t step;
+    struct param_table params; /* of the whole model */
     /* [elements of the table] weights and moments, put together of what each rank has */
     float *saved[N_FLAT];
 };
@@ -43,6 +45,12 @@ static struct trainer_config config_of(const struct run *r, const struct comm *c
     return config;
 }
 
+/* A stage's table has its own layers only. */
+static int64_t place_of(const struct run *r, const struct param *p)
+{
+    return param_table_find(&r->params, p->name)->offset;
+}
+
 static tensor own_part(const struct trainer *t, tensor flat)
 {
     struct param_shard own = t->update.shard;
@@ -53,11 +61,14 @@ static void train_and_save(const struct comm *c, void *context)
 {
     struct run *r = context;
     struct trainer_config config = config_of(r, c);
+    struct comm alone = comm_self();
+    struct pipeline_ranks ranks = {c, &alone};
     struct trainer t;
     struct trainer_result result;
     struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
     EXPECT_OK(trainer_init(&t, &config));
-    EXPECT_OK(r->way.in_stages ? pipeline_step(&t, c, &r->batch, 1, 1, 1e-2, false, &result)
+    t.parts = r->way.in_stages ? c : NULL;
+    EXPECT_OK(r->way.in_stages ? pipeline_step(&t, ranks, &r->batch, 1, 1, 1e-2, false, &result)
                                : data_parallel_step(&t, c, &mine, 1, 1, 1e-2, false, &result));
     struct checkpoint_contents contents = r->contents;
     contents.params = &t.net.params;
@@ -67,8 +78,14 @@ static void train_and_save(const struct comm *c, void *context)
     contents.master_begin = contents.moments_begin = t.update.shard.begin;
     EXPECT_OK(save_ranks(c, &t.net.x, r->k.directory, &contents));
     const tensor parts[N_FLAT] = {contents.master, t.exp_avg, t.exp_avg_sq};
-    for (int f = 0; f < N_FLAT; f++) {
-        memcpy(r->saved[f] + t.update.shard.begin, parts[f].data, tensor_bytes(parts[f]));
+    for (int i = 0; i < t.net.params.n; i++) {
+        const struct param *p = &t.net.params.params[i];
+        struct param_shard own = param_shard_cut(p, t.update.shard);
+        int64_t to = place_of(r, p) + own.begin - p->offset, from = own.begin - t.update.shard.begin;
+        for (int f = 0; f < N_FLAT && own.begin < own.end; f++) {
+            memcpy(r->saved[f] + to, (const float *)parts[f].data + from,
+                   (size_t)(own.end - own.begin) * sizeof(float));
+        }
     }
     trainer_fini(&t);
 }
@@ -78,10 +95,12 @@ static void expect_saved(const struct run *r, const struct trainer *t, int f, te
 {
     struct param_shard slice = {begin, begin + tensor_count(got)};
     for (int i = 0; i < t->net.params.n; i++) {
-        struct param_shard part = param_shard_cut(&t->net.params.params[i], slice);
-        EXPECT(memcmp((const float *)got.data + part.begin - begin, r->saved[f] + part.begin,
+        const struct param *p = &t->net.params.params[i];
+        struct param_shard part = param_shard_cut(p, slice);
+        EXPECT(memcmp((const float *)got.data + part.begin - begin,
+                      r->saved[f] + place_of(r, p) + part.begin - p->offset,
                       (size_t)(part.end - part.begin) * sizeof(float)) == 0,
-               "%s, flat buffer %d: not what was saved", t->net.params.params[i].name, f);
+               "%s, flat buffer %d: not what was saved", p->name, f);
     }
 }
 
@@ -92,7 +111,7 @@ static void expect_copies(const struct run *r, const struct trainer *t)
     bool whole = network_has_master(n);
     for (int i = 0; i < n->params.n; i++) {
         const struct param *p = &n->params.params[i];
-        const float *saved = r->saved[0] + p->offset;
+        const float *saved = r->saved[0] + place_of(r, p);
         tensor working = param_view(p, n->working);
         bool in_fp32 = !whole && vector_places_has(&n->places, p);
         tensor vector = in_fp32 ? param_view(&n->places.table.params[i], n->vectors) : NULL_TENSOR;
@@ -142,10 +161,9 @@ int main(void)
     struct bert_model *bert = fixture_bert(&r.config);
     bert->config.num_hidden_layers = 4;
     fixture_bert_changed(bert);
-    struct param_table params = {0};
-    EXPECT_OK(r.config.net.model->type->declare(r.config.net.model, &params));
+    EXPECT_OK(r.config.net.model->type->declare(r.config.net.model, &r.params));
     for (int f = 0; f < N_FLAT; f++) {
-        r.saved[f] = calloc((size_t)params.n_elements, sizeof *r.saved[f]);
+        r.saved[f] = calloc((size_t)r.params.n_elements, sizeof *r.saved[f]);
         EXPECT(r.saved[f] != NULL, "out of memory");
     }
     for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
@@ -161,7 +179,7 @@ int main(void)
     for (int f = 0; f < N_FLAT; f++) {
         free(r.saved[f]);
     }
-    param_table_fini(&params);
+    param_table_fini(&r.params);
     batch_step_fini(&r.batch);
     case_fini(&r.k);
     return 0;

@@ -120,6 +120,13 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("merge", AT(documents.merge),
                     "join stores of this format and of one tokenizer into one: --input gives the paths "
                     "without .bin, and --output_prefix the path of the result"),
+    OPTION_INT_ROW(
+        "shuffle_documents", AT(documents.shuffle_documents), "-1", -1, 2147483647,
+        "write all documents in an order that this seed draws, also with --merge; -1: in the order "
+        "of the input"),
+    OPTION_INT_ROW("shuffle_memory_mb", AT(documents.shuffle_memory_mb), "1024", 1, 1 << 30,
+                   "number of MiB of memory for --shuffle_documents; what is larger goes through files "
+                   "beside the output, as large as it; the order does not depend on it"),
     OPTION_CHOICE_ROW("tokenizer_type", AT(documents.tokenizer_type), DOCUMENT_STORE_TOKENIZERS,
                       DOCUMENT_STORE_TOKENIZERS, "name of the tokenizer, which the vocabulary decides"),
     OPTION_CHOICE_ROW("dataset_impl", AT(documents.dataset_impl), "mmap", "mmap", "format of the files"),
@@ -328,12 +335,13 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
 static struct status check_other_format(const struct prepare_args *a)
 {
     const struct prepare_documents_args *d = &a->documents;
-    const char *flag = d->output_prefix != NULL ? "output_prefix"
-                       : d->merge_file != NULL  ? "merge_file"
-                       : d->append_eod          ? "append_eod"
-                       : d->merge               ? "merge"
-                       : d->max_bad_lines > 0   ? "max_bad_lines"
-                                                : NULL;
+    const char *flag = d->output_prefix != NULL    ? "output_prefix"
+                       : d->merge_file != NULL     ? "merge_file"
+                       : d->append_eod             ? "append_eod"
+                       : d->merge                  ? "merge"
+                       : d->max_bad_lines > 0      ? "max_bad_lines"
+                       : d->shuffle_documents >= 0 ? "shuffle_documents"
+                                                   : NULL;
     return flag == NULL ? status_ok()
                         : status_error(STATUS_USAGE, "--%s needs --format " DOCUMENT_STORE_FORMAT, flag);
 }

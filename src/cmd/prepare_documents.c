@@ -7,9 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const prepare_documents_flags[] = {"merge_file",    "tokenizer_type", "json_keys",
-                                               "output_prefix", "dataset_impl",   "append_eod",
-                                               "max_bad_lines", "merge",          NULL};
+const char *const prepare_documents_flags[] = {
+    "merge_file", "tokenizer_type", "json_keys", "output_prefix",     "dataset_impl",
+    "append_eod", "max_bad_lines",  "merge",     "shuffle_documents", "shuffle_memory_mb",
+    NULL};
 
 enum { KEY_BYTES = 64 };
 
@@ -63,8 +64,10 @@ struct status prepare_documents(const struct prepare_documents_args *a, const ch
                             "kiln prepare --format " DOCUMENT_STORE_FORMAT
                             " needs --output_prefix PATH: the path with which the names of its files begin");
     }
+    c->shuffle = (struct document_shuffle_config){.seed = a->shuffle_documents,
+                                                  .memory_bytes = (uint64_t)a->shuffle_memory_mb << 20};
     if (a->merge) {
-        return document_merge(a->output_prefix, c->inputs, c->n_inputs, c->overwrite, c->dry_run);
+        return document_merge(a->output_prefix, c->inputs, c->n_inputs, c->shuffle, c->overwrite, c->dry_run);
     }
     TRY(parse_keys(&keys, a->json_keys));
     TRY(open_tokenizer(&t, vocab_file, a->merge_file));

@@ -8,7 +8,7 @@
 struct prepare_documents_args {
     const char *merge_file, *tokenizer_type, *json_keys, *output_prefix, *dataset_impl;
     bool append_eod, merge;
-    int64_t max_bad_lines;
+    int64_t max_bad_lines, shuffle_documents, shuffle_memory_mb;
 };
 
 /* Names of the flags, which only this format has; ends with NULL. */

@@ -27,7 +27,7 @@ static struct status add_sequence(struct document_output *o, struct sequence *q,
         }
     }
     indexed_copy(x, q->ids, begin, n);
-    indexed_writer_add(&o->writer, q->ids, n);
+    document_output_add(o, q->ids, n);
     return status_ok();
 }
 
@@ -37,8 +37,8 @@ static struct status add_store(struct document_output *o, struct sequence *q, co
         for (int64_t s = indexed_first_sequence(x, d); s < indexed_first_sequence(x, d + 1); s++) {
             TRY(add_sequence(o, q, x, s));
         }
-        indexed_writer_end_document(&o->writer);
-        TRY(indexed_writer_status(&o->writer));
+        document_output_end_document(o);
+        TRY(document_output_status(o));
         if (stop_requested()) {
             return status_error(STATUS_PREEMPTED, "stopped by a signal; nothing was written");
         }
@@ -46,9 +46,10 @@ static struct status add_store(struct document_output *o, struct sequence *q, co
     return status_ok();
 }
 
-/* Checks a store against the first one, whose description *info is, and adds it if there is an output. */
+/* Checks a store against the first one, whose description *info is, and adds it if there is an output. *bytes
+ * becomes larger by its own. */
 static struct status visit(struct document_output *o, struct sequence *q, struct token_store_info *info,
-                           const char *prefix, bool is_first)
+                           uint64_t *bytes, const char *prefix, bool is_first)
 {
     struct token_store store;
     TRY(token_store_open(&store, prefix));
@@ -56,6 +57,7 @@ static struct status visit(struct document_output *o, struct sequence *q, struct
         *info = store.info;
     }
     struct status s = token_store_check_vocab(&store, prefix, info->vocab_hash, info->vocab_size);
+    *bytes += store.index.bin.n;
     if (!failed(s) && o != NULL) {
         s = add_store(o, q, &store.index);
     }
@@ -63,13 +65,14 @@ static struct status visit(struct document_output *o, struct sequence *q, struct
     return s;
 }
 
-static struct status visit_all(struct document_output *o, struct token_store_info *info,
+static struct status visit_all(struct document_output *o, struct token_store_info *info, uint64_t *bytes,
                                const char *const *prefixes, int n_prefixes)
 {
     struct sequence q = {0};
     struct status s = status_ok();
+    *bytes = 0;
     for (int i = 0; i < n_prefixes && !failed(s); i++) {
-        s = visit(o, &q, info, prefixes[i], i == 0);
+        s = visit(o, &q, info, bytes, prefixes[i], i == 0);
     }
     free(q.ids);
     return s;
@@ -87,15 +90,16 @@ static struct status check_is_other(const char *output_prefix, const char *const
 }
 
 struct status document_merge(const char *output_prefix, const char *const *prefixes, int n_prefixes,
-                             bool overwrite, bool dry_run)
+                             struct document_shuffle_config shuffle, bool overwrite, bool dry_run)
 {
     struct document_output o = {0};
     struct input_files none = {0};
     struct token_store_info info = {0};
+    uint64_t bytes;
     TRY(check_is_other(output_prefix, prefixes, n_prefixes));
     TRY(document_output_name(&o, output_prefix));
     TRY(document_output_check(&o, &none, overwrite, dry_run));
-    TRY(visit_all(NULL, &info, prefixes, n_prefixes));
+    TRY(visit_all(NULL, &info, &shuffle.expected_bytes, prefixes, n_prefixes));
     if (dry_run) {
         log_info("would merge %d stores into %s.bin and .idx; nothing was written", n_prefixes,
                  output_prefix);
@@ -103,8 +107,8 @@ struct status document_merge(const char *output_prefix, const char *const *prefi
     }
     stop_install();
     stop_begin_work();
-    struct status s = document_output_open(&o, info.vocab_size);
-    s = failed(s) ? s : visit_all(&o, &info, prefixes, n_prefixes);
+    struct status s = document_output_open(&o, info.vocab_size, &shuffle);
+    s = failed(s) ? s : visit_all(&o, &info, &bytes, prefixes, n_prefixes);
     s = failed(s) ? s : document_output_finish(&o, &info);
     document_output_close(&o);
     return s;

@@ -1,15 +1,15 @@
-/* document_merge: several token stores as one, one after the other, as merge_preprocessed_data.py does.
- * Memory does not grow with them. */
+/* document_merge: several token stores as one, one after the other, as merge_preprocessed_data.py does, or
+ * shuffled.  Memory does not grow with them. */
 #ifndef KILN_CORPUS_DOCUMENT_MERGE_H
 #define KILN_CORPUS_DOCUMENT_MERGE_H
 
-#include "core/status.h"
+#include "corpus/document_shuffle.h"
 
 #include <stdbool.h>
 
 /* Writes PREFIX.bin, .idx and .json of the stores of `prefixes`.  STATUS_DATA: one is damaged, or of another
  * tokenizer than the first; STATUS_USAGE: the output is there already, or is one of them. */
 struct status document_merge(const char *output_prefix, const char *const *prefixes, int n_prefixes,
-                             bool overwrite, bool dry_run);
+                             struct document_shuffle_config shuffle, bool overwrite, bool dry_run);
 
 #endif

@@ -42,9 +42,47 @@ struct status document_output_check(const struct document_output *o, const struc
     return status_ok();
 }
 
-struct status document_output_open(struct document_output *o, int64_t vocab_size)
+static bool is_shuffled(const struct document_output *o)
 {
-    return indexed_writer_open(&o->writer, o->work, vocab_size);
+    return o->shuffle.directory[0] != '\0';
+}
+
+struct status document_output_open(struct document_output *o, int64_t vocab_size,
+                                   const struct document_shuffle_config *shuffle)
+{
+    char directory[FILE_PATH_BYTES];
+    make_path(directory, o->work, ".parts");
+    TRY(indexed_writer_open(&o->writer, o->work, vocab_size));
+    return shuffle->seed < 0 ? status_ok()
+                             : document_shuffle_open(&o->shuffle, shuffle, directory, o->writer.token_bytes);
+}
+
+void document_output_add(struct document_output *o, const int32_t *ids, int64_t n)
+{
+    if (is_shuffled(o)) {
+        document_shuffle_add(&o->shuffle, ids, n);
+    } else {
+        indexed_writer_add(&o->writer, ids, n);
+    }
+}
+
+void document_output_end_document(struct document_output *o)
+{
+    if (is_shuffled(o)) {
+        document_shuffle_end_document(&o->shuffle);
+    } else {
+        indexed_writer_end_document(&o->writer);
+    }
+}
+
+struct status document_output_status(const struct document_output *o)
+{
+    return is_shuffled(o) ? document_shuffle_status(&o->shuffle) : indexed_writer_status(&o->writer);
+}
+
+int64_t document_output_count(const struct document_output *o)
+{
+    return is_shuffled(o) ? o->shuffle.n_documents : o->writer.n_documents;
 }
 
 static struct status move(const struct document_output *o, const char *suffix)
@@ -70,6 +108,7 @@ struct status document_output_finish(struct document_output *o, struct token_sto
 {
     struct indexed_writer *w = &o->writer;
     char path[FILE_PATH_BYTES];
+    TRY(is_shuffled(o) ? document_shuffle_pour(&o->shuffle, w) : status_ok());
     snprintf(info->kiln_version, sizeof info->kiln_version, "%s", KILN_VERSION);
     info->n_documents = w->n_documents;
     info->n_sentences = w->n_sequences;
@@ -93,6 +132,7 @@ void document_output_close(struct document_output *o)
 {
     static const char *const parts[] = {".bin", ".idx", ".sizes", ".bounds"};
     char path[FILE_PATH_BYTES];
+    document_shuffle_close(&o->shuffle);
     if (!o->is_committed) {
         indexed_writer_abandon(&o->writer);
     }

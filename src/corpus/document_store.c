@@ -49,8 +49,11 @@ static struct status check_outputs(const struct run *r)
 
 static struct status open_outputs(struct run *r)
 {
+    struct document_shuffle_config shuffle = r->config->shuffle;
+    shuffle.expected_bytes = r->files.total_bytes; /* which takes more bytes than its tokens */
+    shuffle.memory_bytes /= (uint64_t)r->config->lines.n_keys;
     for (int k = 0; k < r->config->lines.n_keys; k++) {
-        TRY(document_output_open(&r->outputs[k], r->config->lines.tokenizer->n));
+        TRY(document_output_open(&r->outputs[k], r->config->lines.tokenizer->n, &shuffle));
     }
     return status_ok();
 }
@@ -77,8 +80,8 @@ static void add_documents(struct run *r, const struct document_line *line)
         size_t n;
         const int32_t *ids = document_lines_ids(&r->lines, line, k, &n);
         if (n > 0) {
-            indexed_writer_add(&r->outputs[k].writer, ids, (int64_t)n);
-            indexed_writer_end_document(&r->outputs[k].writer);
+            document_output_add(&r->outputs[k], ids, (int64_t)n);
+            document_output_end_document(&r->outputs[k]);
         }
     }
 }
@@ -102,7 +105,7 @@ static struct status add_block(struct run *r, const char *path)
         }
     }
     for (int k = 0; k < r->config->lines.n_keys; k++) {
-        TRY(indexed_writer_status(&r->outputs[k].writer));
+        TRY(document_output_status(&r->outputs[k]));
     }
     if (progress_due(&r->progress)) {
         show_progress(r);
@@ -134,7 +137,7 @@ static struct status read_files(struct run *r)
         TRY(read_file(r, &r->files.files[i]));
     }
     for (int k = 0; k < r->config->lines.n_keys; k++) {
-        if (r->outputs[k].writer.n_documents == 0) {
+        if (document_output_count(&r->outputs[k]) == 0) {
             return status_error(STATUS_DATA, "no line of the input has a text with tokens for the key %s",
                                 r->config->lines.keys[k]);
         }

@@ -2,12 +2,13 @@
  * byte for byte: PREFIX_KEY_document.bin and .idx for each key, in which a document is one sequence
  * (io/indexed.h), and .json beside them, which says with which tokenizer (io/token_store.h).
  *
- * The rule: the same lines and tokenizer give the same bytes on any number of threads; a text without tokens
- * writes nothing; files have their names only when they are complete. */
+ * The rule: the same lines, tokenizer and seed give the same bytes on any number of threads; a text without
+ * tokens writes nothing; files have their names only when they are complete. */
 #ifndef KILN_CORPUS_DOCUMENT_STORE_H
 #define KILN_CORPUS_DOCUMENT_STORE_H
 
 #include "corpus/document_lines.h"
+#include "corpus/document_shuffle.h"
 
 /* The name of this format and the tokenizers of preprocess_data.py that kiln has, for flags. */
 #define DOCUMENT_STORE_FORMAT     "gpt"
@@ -19,6 +20,8 @@ struct document_store_config {
     const char *output_prefix;
     struct document_lines_config lines;
     int64_t max_bad_lines; /* that are passed over, with a warning each */
+    /* of the documents of each key, which share its memory; its expected_bytes are not read */
+    struct document_shuffle_config shuffle;
     bool overwrite;
     bool dry_run; /* list the input and check the output, but write nothing */
 };

@@ -100,8 +100,14 @@ struct status indexed_writer_open(struct indexed_writer *w, const char *prefix, 
 struct status indexed_writer_continue(struct indexed_writer *w, const char *prefix, int64_t vocab_size,
                                       const struct indexed_place *from);
 
+/* tokens[n] of token_bytes, 2 or 4, each; of 2 bytes, an id must be below 65,536. */
+void indexed_pack(void *tokens, const int32_t *ids, int64_t n, int token_bytes);
+
 /* Appends one sequence; ids must be below the vocabulary's size.  Failure is sticky. */
 void indexed_writer_add(struct indexed_writer *w, const int32_t *ids, int64_t n);
+
+/* The same of tokens as a file with this many bytes a token has them (indexed_pack). */
+void indexed_writer_add_packed(struct indexed_writer *w, const void *tokens, int64_t n);
 
 /* Ends a document: the sequences added since the last call. */
 void indexed_writer_end_document(struct indexed_writer *w);

@@ -40,27 +40,43 @@ struct status indexed_writer_open(struct indexed_writer *w, const char *prefix, 
     return indexed_writer_continue(w, prefix, vocab_size, &(struct indexed_place){0});
 }
 
-void indexed_writer_add(struct indexed_writer *w, const int32_t *ids, int64_t n)
+void indexed_pack(void *tokens, const int32_t *ids, int64_t n, int token_bytes)
 {
-    struct append_file *bin = &w->parts[INDEXED_BIN];
-    CHECK(n >= 0 && n <= INT32_MAX, "a sequence of %lld tokens", (long long)n);
-    if (w->token_bytes == 4) {
-        append_file_put(bin, ids, (size_t)n * 4);
-    } else {
-        enum { CHUNK = 1024 };
-        uint16_t chunk[CHUNK];
-        for (int64_t done = 0; done < n; done += CHUNK) {
-            int64_t m = n - done < CHUNK ? n - done : CHUNK;
-            for (int64_t i = 0; i < m; i++) {
-                CHECK(ids[done + i] >= 0 && ids[done + i] <= UINT16_MAX, "id %d", (int)ids[done + i]);
-                chunk[i] = (uint16_t)ids[done + i];
-            }
-            append_file_put(bin, chunk, (size_t)m * 2);
-        }
+    uint16_t *narrow = tokens;
+    if (token_bytes == 4) {
+        memcpy(tokens, ids, (size_t)n * 4);
+        return;
     }
+    for (int64_t i = 0; i < n; i++) {
+        CHECK(ids[i] >= 0 && ids[i] <= UINT16_MAX, "id %d", (int)ids[i]);
+        narrow[i] = (uint16_t)ids[i];
+    }
+}
+
+static void end_sequence(struct indexed_writer *w, int64_t n)
+{
+    CHECK(n >= 0 && n <= INT32_MAX, "a sequence of %lld tokens", (long long)n);
     append_file_put(&w->parts[INDEXED_SIZES], &(int32_t){(int32_t)n}, sizeof(int32_t));
     w->n_sequences++;
     w->n_tokens += n;
+}
+
+void indexed_writer_add(struct indexed_writer *w, const int32_t *ids, int64_t n)
+{
+    enum { CHUNK = 1024 };
+    unsigned char chunk[4 * CHUNK];
+    for (int64_t done = 0; done < n; done += CHUNK) {
+        int64_t m = n - done < CHUNK ? n - done : CHUNK;
+        indexed_pack(chunk, ids + done, m, w->token_bytes);
+        append_file_put(&w->parts[INDEXED_BIN], chunk, (size_t)m * (size_t)w->token_bytes);
+    }
+    end_sequence(w, n);
+}
+
+void indexed_writer_add_packed(struct indexed_writer *w, const void *tokens, int64_t n)
+{
+    append_file_put(&w->parts[INDEXED_BIN], tokens, (size_t)n * (size_t)w->token_bytes);
+    end_sequence(w, n);
 }
 
 void indexed_writer_end_document(struct indexed_writer *w)

@@ -375,6 +375,11 @@ static struct status set_precision(struct megatron_args *a, int n_ranks)
     if (o->precision.autocast && o->precision.fp16) {
         return status_error(STATUS_USAGE, "--bf16 and --fp16 are two number formats: leave one out");
     }
+    o->loss_scale.most = INFINITY;
+    if (o->loss_scale.least > o->loss_scale.first) {
+        return status_error(STATUS_USAGE, "--min-loss-scale %g is above --initial-loss-scale %g",
+                            o->loss_scale.least, o->loss_scale.first);
+    }
     /* The replaced system's bf16 shares the optimizer's state over ranks at stage 0 too. */
     if (o->precision.autocast && n_ranks > 1 && o->ranks.zero_stage == 0) {
         o->ranks.zero_stage = 1;
@@ -431,7 +436,6 @@ static struct status compare_file(const struct command *c, struct megatron_args 
     }
     if (o->precision.fp16) {
         o->loss_scale = d.loss_scale;
-        o->init_loss_scale = d.init_loss_scale;
     }
     return status_ok();
 }

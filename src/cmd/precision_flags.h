@@ -23,7 +23,7 @@
 
 #define LOSS_SCALE_ROW                                                                                       \
     OPTION_REAL_ROW(                                                                                         \
-        "loss_scale", AT(loss_scale), "0", 0, 1e9,                                                           \
+        "loss_scale", AT(loss_scale.fixed), "0", 0, 1e9,                                                     \
         "in fp16, multiply the loss by this before backward; 0: off, the scale follows overflows")
 
 #endif

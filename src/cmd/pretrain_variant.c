@@ -110,7 +110,6 @@ static struct status take_file(const struct command *c, struct pretrain_args *a)
     o->precision.autocast = d.bf16;
     o->precision.fp16 = d.fp16;
     o->loss_scale = d.loss_scale;
-    o->init_loss_scale = d.init_loss_scale;
     o->deepspeed_log = d.log;
     if (rank_options_world(&o->ranks).size > 1 && o->ranks.zero_stage == 0) {
         o->ranks.zero_stage = d.log.zero_stage;

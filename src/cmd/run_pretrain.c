@@ -162,7 +162,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of weights, data order, masks and dropout"),
     PRECISION_ROWS,
     LOSS_SCALE_ROW,
-    OPTION_REAL_ROW("init_loss_scale", AT(init_loss_scale), "1048576", 1, 1e10,
+    OPTION_REAL_ROW("init_loss_scale", AT(loss_scale.first), "1048576", 1, 1e10,
                     "first value of the loss scale, which an overflow halves and 2000 steps without one "
                     "double"),
     OPTION_FLAG_ROW("checkpoint_activations", AT(checkpoint_activations),

@@ -17,8 +17,6 @@
 #define BERT_ONLY "it is of BERT"
 #define ONE_STAGE "each rank has the whole model"
 #define OWN_WAY   "ranks share the optimizer's state in kiln's own buckets"
-#define FP16_SCALE                                                                                           \
-    "the loss scale is doubled after 2000 steps without an overflow, and each overflow halves it"
 #define OTHER_SPLITS                                                                                         \
     "--split is one for all sets: give --data-path WEIGHT PREFIX WEIGHT PREFIX ... and --split"
 #define NO_MOE "kiln has no mixtures of experts"
@@ -132,10 +130,18 @@ static const struct option options[] = {
                     "compute in bf16, with fp32 master weights and sums, of which each rank keeps a part"),
     OPTION_FLAG_ROW("fp16", AT(precision.fp16), "compute in fp16 on a GPU, with a scaled loss"),
     OPTION_REAL_ROW(
-        "loss-scale", AT(loss_scale), "0", 0, 1e9,
+        "loss-scale", AT(loss_scale.fixed), "0", 0, 1e9,
         "in fp16, multiply the loss by this before backward; 0: by a scale that follows overflows"),
-    OPTION_REAL_ROW("initial-loss-scale", AT(init_loss_scale), "4294967296", 1, 1e10,
+    OPTION_REAL_ROW("initial-loss-scale", AT(loss_scale.first), "4294967296", 1, 1e10,
                     "first value of a scale that follows overflows"),
+    OPTION_REAL_ROW("min-loss-scale", AT(loss_scale.least), "1", 1e-30, 1e10,
+                    "least value of it: the run ends when it would have to fall below"),
+    OPTION_INT_ROW("loss-scale-window", AT(loss_scale.window), "1000", 1, 1e12,
+                   "number of steps without an overflow that double it"),
+    OPTION_INT_ROW(
+        "hysteresis", AT(loss_scale.hysteresis), "2", 1, 1e9,
+        "halve it at this overflow after it was doubled, and at those that follow; overflows before "
+        "only skip their step"),
     OPTION_FLAG_ROW("checkpoint-activations", AT(checkpoint_activations),
                     "keep the activations of few layers and recompute the others in backward"),
     OPTION_INT_ROW("checkpoint-num-layers", OWN(checkpoint_num_layers), "1", 1, 1024,
@@ -208,9 +214,6 @@ static const struct option options[] = {
     OPTION_REFUSED_ROW("init-method-xavier-uniform", "kiln draws weights from a normal distribution"),
     OPTION_REFUSED_ROW("fp32-residual-connection", "the residual stream has the type of the layers"),
     OPTION_REFUSED_ROW("fp16-lm-cross-entropy", "losses are computed in fp32"),
-    OPTION_REFUSED_ROW("min-loss-scale", FP16_SCALE),
-    OPTION_REFUSED_ROW("loss-scale-window", FP16_SCALE),
-    OPTION_REFUSED_ROW("hysteresis", FP16_SCALE),
     OPTION_REFUSED_ROW("sgd-momentum", "it goes with --optimizer sgd, which kiln has not"),
     OPTION_REFUSED_ROW("cpu-optimizer", "weights are updated on the device of --device"),
     OPTION_REFUSED_ROW("batch-size", "the old name of --micro-batch-size: give that"),

@@ -32,7 +32,8 @@ struct document_shuffle {
 struct status document_shuffle_open(struct document_shuffle *s, const struct document_shuffle_config *c,
                                     const char *directory, int token_bytes);
 
-/* Appends a sequence to the document; and ends the document.  A failure is that of document_shuffle_status. */
+/* Appends a sequence to the document; and ends the document.  A failure is that of
+ * document_shuffle_status. */
 void document_shuffle_add(struct document_shuffle *s, const int32_t *ids, int64_t n);
 void document_shuffle_end_document(struct document_shuffle *s);
 struct status document_shuffle_status(const struct document_shuffle *s);

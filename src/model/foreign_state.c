@@ -192,6 +192,17 @@ static bool put_loss_scale(struct foreign *f, int64_t scale, int64_t steps)
            json_object_set_new(f->position, "loss_scale_steps", json_integer(steps)) == 0;
 }
 
+/* Overflows that did not halve the scale, if the scaler has hysteresis. */
+static bool put_hysteresis(struct foreign *f, const struct pickle_node *state)
+{
+    int64_t all, left;
+    if (!torch_optimizer_number(&all, pickle_find(state, "delayed_shift")) ||
+        !torch_optimizer_number(&left, pickle_find(state, "cur_hysteresis")) || left < 1 || left >= all) {
+        return true;
+    }
+    return json_object_set_new(f->position, "loss_scale_kept", json_integer(all - left)) == 0;
+}
+
 /* DeepSpeed's dynamic loss scale: it doubles after scale_window steps without an overflow (its
  * runtime/fp16/loss_scaler.py). */
 static bool take_loss_scale(struct foreign *f, const struct pickle_node *scaler)
@@ -206,7 +217,7 @@ static bool take_loss_scale(struct foreign *f, const struct pickle_node *scaler)
         last->kind != PICKLE_INT || last->integer < -1 || last->integer >= now) {
         return false;
     }
-    return put_loss_scale(f, scale, (now - last->integer - 1) % window);
+    return put_loss_scale(f, scale, (now - last->integer - 1) % window) && put_hysteresis(f, state);
 }
 
 /* The state of torch's GradScaler, which later scripts of NVIDIA save. */

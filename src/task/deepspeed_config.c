@@ -81,27 +81,48 @@ static struct status read_batch(const struct reader *r)
     return status_ok();
 }
 
+static struct status check_scale(const struct loss_scale_rule *scale, const char *path)
+{
+    if (scale->window < 1 || scale->hysteresis < 1 || !(scale->least > 0)) {
+        return status_error(
+            STATUS_DATA,
+            "%s: \"fp16\" has a \"loss_scale_window\" of %lld, a \"hysteresis\" of %lld and a "
+            "\"min_loss_scale\" of %g: each must be above 0",
+            path, (long long)scale->window, (long long)scale->hysteresis, scale->least);
+    }
+    return scale->least <= scale->first
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s: \"min_loss_scale\" %g is above the first scale, %g", path,
+                              scale->least, scale->first);
+}
+
 static struct status read_precision(const struct reader *r)
 {
     struct deepspeed_config *c = r->c;
     const json_t *fp16 = block(r->root, "fp16");
+    struct loss_scale_rule *scale = &c->loss_scale;
     bool old_name = false;
-    double power = 32; /* DeepSpeed's default */
+    double power = 32; /* this and the next are DeepSpeed's defaults */
+    *scale = (struct loss_scale_rule){.window = 1000, .hysteresis = 2, .least = 1, .most = INFINITY};
     TRY(get_bool(r, block(r->root, "bf16"), "enabled", &c->bf16));
     TRY(get_bool(r, block(r->root, "bfloat16"), "enabled", &old_name));
     TRY(get_bool(r, fp16, "enabled", &c->fp16));
-    TRY(get_real(r, fp16, "loss_scale", &c->loss_scale));
+    TRY(get_real(r, fp16, "loss_scale", &scale->fixed));
     TRY(get_real(r, fp16, "initial_scale_power", &power));
+    TRY(get_real(r, fp16, "min_loss_scale", &scale->least));
+    TRY(fp16 == NULL ? status_ok() : json_get_int(fp16, r->path, "loss_scale_window", false, &scale->window));
+    TRY(fp16 == NULL ? status_ok() : json_get_int(fp16, r->path, "hysteresis", false, &scale->hysteresis));
+    TRY(get_bool(r, fp16, "consecutive_hysteresis", &scale->forgets));
     c->bf16 = c->bf16 || old_name;
     if (c->bf16 && c->fp16) {
         return status_error(STATUS_DATA, "%s: \"bf16\" and \"fp16\" are both enabled; leave one", r->path);
     }
-    if (power < 0 || power > 33 || c->loss_scale < 0 || c->loss_scale > 1e9) {
+    if (power < 0 || power > 33 || scale->fixed < 0 || scale->fixed > 1e9) {
         return status_error(STATUS_DATA, "%s: \"fp16\" has a scale outside 0 to 1e9, or outside 2^0 to 2^33",
                             r->path);
     }
-    c->init_loss_scale = exp2(power);
-    return status_ok();
+    scale->first = exp2(power);
+    return check_scale(scale, r->path);
 }
 
 static struct status read_zero(const struct reader *r)

@@ -6,12 +6,13 @@
 #include "core/json.h"
 #include "optim/schedule.h"
 #include "report/deepspeed_log.h"
+#include "train/loss_scale.h"
 
 struct deepspeed_config {
     int64_t train_batch_size, gradient_accumulation_steps; /* of one rank, each found from the others */
     double gradient_clipping;                              /* 0: none */
     bool bf16, fp16;
-    double loss_scale, init_loss_scale; /* fp16 only */
+    struct loss_scale_rule loss_scale; /* fp16 only */
     struct deepspeed_log_settings log;
 
     const char *optimizer;       /* kiln's name; NULL: the file has no such block */

@@ -27,10 +27,10 @@ struct finetune_options {
     int64_t train_batch_size, gradient_accumulation_steps, predict_batch_size; /* the first two of one rank */
     struct rank_options ranks;
     int64_t log_freq, seed, throughput_warmup_steps, num_steps_per_checkpoint;
-    bool log_freq_given;       /* so lines for people come as often, too */
-    double loss_scale;         /* fp16 only: trainer_config's */
-    const char *freeze;        /* optim/param_rates.h */
-    double layerwise_lr_decay; /* and its layer_decay */
+    bool log_freq_given;               /* so lines for people come as often, too */
+    struct loss_scale_rule loss_scale; /* fp16 only */
+    const char *freeze;                /* optim/param_rates.h */
+    double layerwise_lr_decay;         /* and its layer_decay */
     double learning_rate, num_train_epochs, max_steps, warmup_proportion;
     struct profile_options profile;
     struct tensor_log_options tensor_log;

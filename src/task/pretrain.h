@@ -19,6 +19,7 @@
 #include "task/health.h"
 #include "task/rank_options.h"
 #include "task/run_exit.h"
+#include "train/loss_scale.h"
 #include "watch/profile.h"
 #include "watch/run_watch.h"
 
@@ -66,7 +67,7 @@ struct pretrain_options {
     int64_t log_freq, seed;
     bool log_freq_given;                     /* so lines for people come as often, too */
     int64_t checkpoint_activations_interval; /* layers in a chunk; 0: the square root of their number */
-    double loss_scale, init_loss_scale;      /* fp16 only: trainer_config's */
+    struct loss_scale_rule loss_scale;       /* fp16 only */
     double learning_rate, warmup_proportion, constant_proportion, scheduler_degree, weight_decay,
         max_grad_norm;
     double beta1, beta2, eps;

@@ -57,6 +57,7 @@ static const struct entry entries[] = {
     {"n_worse_evaluations", INTEGER, offsetof(struct run_state, early.n_worse), false, true},
     OPTIONAL_ENTRY(loss_scale, REAL, false),
     OPTIONAL_ENTRY(loss_scale_steps, INTEGER, false),
+    OPTIONAL_ENTRY(loss_scale_kept, INTEGER, false),
     OPTIONAL_ENTRY(n_skipped, INTEGER, false),
 };
 
@@ -116,7 +117,7 @@ struct status run_state_parse(struct run_state *s, const struct run_state *now, 
     *s = *now;
     s->data = NULL;
     s->loss_scale = 0;
-    s->loss_scale_steps = s->n_skipped = 0;
+    s->loss_scale_steps = s->loss_scale_kept = s->n_skipped = 0;
     bool settings = has_settings(object);
     for (int i = 0; i < N_ENTRIES; i++) {
         void *p = (char *)s + entries[i].offset;
@@ -132,7 +133,8 @@ struct status run_state_parse(struct run_state *s, const struct run_state *now, 
                             "%s: phase %lld, step %lld, global step %lld is not a position of a run", source,
                             (long long)s->phase, (long long)s->step, (long long)s->global_step);
     }
-    if (!(s->loss_scale >= 0) || s->loss_scale_steps < 0 || s->n_skipped < 0 || s->n_skipped > s->step) {
+    if (!(s->loss_scale >= 0) || s->loss_scale_steps < 0 || s->loss_scale_kept < 0 || s->n_skipped < 0 ||
+        s->n_skipped > s->step) {
         return status_error(
             STATUS_DATA,
             "%s: a loss scale of %g for %lld steps, and %lld steps skipped of %lld, are impossible", source,
@@ -160,6 +162,7 @@ void run_state_keep_scale(struct run_state *s, const struct loss_scale *scale,
     if (scale->dynamic) {
         s->loss_scale = scale->value;
         s->loss_scale_steps = scale->n_good;
+        s->loss_scale_kept = scale->n_kept;
     }
 }
 
@@ -168,6 +171,7 @@ void run_state_resume_scale(const struct run_state *saved, struct loss_scale *sc
     if (scale->dynamic && saved->loss_scale > 0) {
         scale->value = saved->loss_scale;
         scale->n_good = saved->loss_scale_steps;
+        scale->n_kept = saved->loss_scale_kept;
     }
 }
 

@@ -37,7 +37,8 @@ struct run_state {
 
     /* For fp16 only; else 0 and not in the file. */
     double loss_scale;
-    int64_t loss_scale_steps; /* since the last change of the scale */
+    int64_t loss_scale_steps; /* loss_scale's n_good and n_kept */
+    int64_t loss_scale_kept;
 
     /* Steps of this phase without an update, in fp16 or by `health`: the optimizer does not count them. */
     int64_t n_skipped;

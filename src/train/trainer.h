@@ -40,9 +40,8 @@ struct trainer_config {
     bool saving;                   /* checkpoints will be written (task/save_run.h) */
     /* ranks that write them together, each a slice, and this one's number; 0: it writes all */
     int n_savers, saver;
-    uint64_t seed;           /* of the initial weights and of dropout */
-    double loss_scale;       /* fp16 only: the fixed loss scale; 0: dynamic */
-    double first_loss_scale; /* the dynamic scale begins at this; 0: LOSS_SCALE_FIRST */
+    uint64_t seed;                     /* of the initial weights and of dropout */
+    struct loss_scale_rule loss_scale; /* fp16 only */
 };
 
 /* The memory and work of a trainer, known before anything is allocated. */

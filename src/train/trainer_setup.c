@@ -56,10 +56,8 @@ static void carve_state(struct trainer *t, struct arena *a)
 
 static struct loss_scale loss_scale_of_config(const struct trainer_config *c)
 {
-    if (c->net.precision.dtype != DTYPE_F16) {
-        return loss_scale_of(1, 1);
-    }
-    return loss_scale_of(c->loss_scale, c->first_loss_scale > 0 ? c->first_loss_scale : LOSS_SCALE_FIRST);
+    return loss_scale_of(c->net.precision.dtype == DTYPE_F16 ? c->loss_scale
+                                                             : (struct loss_scale_rule){.fixed = 1});
 }
 
 static struct status find_added(struct trainer *t)

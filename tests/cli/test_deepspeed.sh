@@ -142,6 +142,8 @@ refused 65 '"total_num_steps" belongs to WarmupDecayLR' \
     '{"train_batch_size": 8, "scheduler": {"type": "WarmupDecayLR", "params": {}}}'
 refused 69 'scheduler OneCycle is not supported yet' '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {}}}'
 refused 69 '"curriculum_learning" is not supported yet' '{"train_batch_size": 8, "curriculum_learning": {"enabled": true}}'
+refused 65 'a "hysteresis" of 0' '{"train_batch_size": 8, "fp16": {"enabled": true, "hysteresis": 0}}'
+refused 65 '"min_loss_scale" 8 is above the first scale, 4' '{"train_batch_size": 8, "fp16": {"initial_scale_power": 2, "min_loss_scale": 8}}'
 refused 64 'the cpu does not compute in fp16; --autocast' '{"train_batch_size": 8, "fp16": {"enabled": true}}'
 json '{"train_batch_size": 8, "optimizer": {"type": "OneBitLamb", "params": {}}}'
 expect 69 'optimizer OneBitLamb is not supported yet' "${json_train[@]}" --output_dir "$dir/none" --dry_run

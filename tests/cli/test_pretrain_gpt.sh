@@ -115,6 +115,7 @@ refused 64 '--hidden-size 33 is not a multiple of --num-attention-heads 4' --hid
 refused 64 '--min-lr 0.1 is above --lr 0.01' --min-lr 0.1
 refused 64 '--save needs --save-interval' --save "$dir/refused"
 refused 64 '--bf16 and --fp16' --bf16 --fp16
+refused 64 '--min-loss-scale 8 is above --initial-loss-scale 4' --min-loss-scale 8 --initial-loss-scale 4 --loss-scale-window 500 --hysteresis 3
 refused 64 '--global-batch-size 7 is not a multiple of --micro-batch-size 2 times 1 rank' --global-batch-size 7
 refused 64 'the start 3 is not a multiple of --micro-batch-size 2' --rampup-batch-size 3 1 24
 refused 64 'the increment 3 is not a multiple' --rampup-batch-size 2 3 24

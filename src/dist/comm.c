@@ -2,6 +2,8 @@
  * rank's exec has failed: without it the other ranks would wait, and would not hear of the error. */
 #include "dist/comm.h"
 
+#include <stdlib.h>
+
 /* A request to stop is returned only if no rank has an error. */
 struct status comm_worse(struct status a, struct status b)
 {
@@ -12,6 +14,16 @@ struct status comm_worse(struct status a, struct status b)
 struct status comm_named(struct status s, int rank, int size)
 {
     return status_context(s, "rank %d of %d", rank, size);
+}
+
+int comm_number(const struct comm_numbers *numbers, int rank)
+{
+    return numbers->first + rank * numbers->stride;
+}
+
+struct status comm_named_by(struct status s, const struct comm_numbers *numbers, int rank)
+{
+    return comm_named(s, comm_number(numbers, rank), numbers->world);
 }
 
 /* Parts that lie outside the elements become empty. */
@@ -118,6 +130,23 @@ void comm_receive(const struct comm *c, struct exec *x, tensor t, int from)
     check(c, t, from);
     CHECK(from != c->rank, "rank %d receives from itself", from);
     take(x, c->type->receive(c->state, x, x->status, t, from));
+}
+
+struct status comm_share_rows(const struct comm *c, void *all, size_t n)
+{
+    struct exec x = {.device = &device_cpu, .layer_index = -1};
+    int64_t *bounds = calloc((size_t)c->size + 1, sizeof *bounds);
+    struct status s = comm_agree(
+        c, bounds != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for %d ranks", c->size));
+    if (!failed(s) && bounds != NULL) {
+        for (int r = 0; r <= c->size; r++) {
+            bounds[r] = r;
+        }
+        comm_all_gather(c, &x, tensor_2d(all, DTYPE_U8, c->size, (int64_t)n), bounds);
+        s = x.status;
+    }
+    free(bounds);
+    return s;
 }
 
 void comm_leave(const struct comm *c, struct status why)

@@ -18,12 +18,34 @@
  * it before the ops that follow.
  *
  * A struct comm is a view that is copied freely.  What it views belongs to whoever opened it (dist/world.h,
- * comm_device_open), who calls comm_leave and then closes it. */
+ * comm_device_open), who calls comm_leave and then closes it.
+ *
+ * A part (comm_split) is a communicator of some of the ranks, for which the same rules hold, and besides:
+ *   - Errors name ranks by their numbers in the world, in every part.
+ *   - Any two ranks make the calls that they have in common in the same order, whatever parts these are of.
+ *   - Once the world was split, the first error of a rank is that of all: the rank that finds it, in its own
+ *     exec or in a call of any part, tells the whole world at once, beside all calls.  So it also ends waits
+ *     in parts that the failed rank is not in, and a rank that computes hears of it in its next call.
+ *     If several ranks fail, ranks may have heard of different ones first.
+ *   - A rank that is lost is lost to all: every wait, of any part, looks for the silent and the ended of the
+ *     whole world.  Where neither shows it, the ranks that wait for the lost one itself reach their deadline
+ *     and tell the others; a rank that waits for one of these may reach its own first, and then names that
+ *     one.
+ *   - comm_leave of a part with an error is that of the world; in peace it does nothing, since it is the
+ *     world that is left.  The part belongs to whoever split it off, who closes it (comm_part_close) before
+ *     the communicator that it is a part of. */
 #ifndef KILN_DIST_COMM_H
 #define KILN_DIST_COMM_H
 
 #include "core/tensor.h"
 #include "dev/exec.h"
+
+struct comm;
+
+/* Ranks first, first + stride, ... of a communicator: n of them. */
+struct comm_group {
+    int first, stride, n;
+};
 
 /* The functions of a kind of communicator; `state` is this rank's. */
 struct comm_type {
@@ -56,12 +78,23 @@ struct comm_type {
 
     /* comm_leave. */
     void (*leave)(void *state, struct status why);
+
+    /* comm_split, with this rank in the group; and the end of such a part, NULL: nothing to end. */
+    struct status (*split)(const struct comm *whole, const struct comm_group *g, struct comm *part);
+    void (*close_part)(struct comm *part);
+};
+
+/* The numbers of a communicator's ranks in the world, by which errors name them: rank r has first + r *
+ * stride. */
+struct comm_numbers {
+    int first, stride, world; /* size of the world */
 };
 
 struct comm {
     const struct comm_type *type;
     int rank, size;
-    /* this rank among those of its node, which share its processor's threads and its devices */
+    struct comm_numbers numbers;
+    /* of a part too: this rank among all of its node, which share its processor's threads and devices */
     int local_rank, n_local;
     /* not NULL: this rank is the only one that is there (comm_emulated.h). Borrowed */
     struct comm_emulated *emulated;
@@ -119,10 +152,35 @@ struct status comm_lost(const struct comm *c);
  * later fail. */
 void comm_leave(const struct comm *c, struct status why);
 
+/* *part = a communicator of ranks first, first + stride, ... of c, n of them, in this order; a part of one
+ * rank is comm_self.  All ranks of c call it at once, each with the group that it is in; the groups are
+ * disjoint.  All ranks return the same error.  The part is the caller's, until comm_part_close. */
+struct status comm_split(const struct comm *c, struct comm *part, int first, int stride, int n);
+
+/* Frees what this rank has of a part; messages that it has sent still arrive.  All ranks of the part call it,
+ * after the last call of the part.  Safe on a zeroed struct and on one that is closed. */
+void comm_part_close(struct comm *part);
+
+/* all [size] rows of n bytes, of which this rank has filled its own, become those of all ranks: what each
+ * tells the others, for tables whose tensors are in host memory.  All ranks return the same error. */
+struct status comm_share_rows(const struct comm *c, void *all, size_t n);
+
+/* A rank's number in the world. */
+int comm_number(const struct comm_numbers *numbers, int rank);
+
+/* For tables: a part of this rank alone; and the numbers of a group of a communicator. */
+struct comm comm_alone(const struct comm *whole);
+struct comm_numbers comm_numbers_of(const struct comm *whole, const struct comm_group *g);
+
+/* For tables whose tensors are in host memory: STATUS_INTERNAL on all ranks unless all that are in a group
+ * say the same of it. */
+struct status comm_split_check(const struct comm *whole, const struct comm_group *g);
+
 /* For tables: the worse of the errors of two ranks, `a` being the lower rank; and an error with its rank's
- * number in front. */
+ * number in front, or the rank's number in the world. */
 struct status comm_worse(struct status a, struct status b);
 struct status comm_named(struct status s, int rank, int size);
+struct status comm_named_by(struct status s, const struct comm_numbers *numbers, int rank);
 
 /* cut [size + 1]: the bounds of the same parts within elements [begin, end), counted from `begin`. */
 void comm_cut_bounds(int64_t *cut, const int64_t *bounds, int size, int64_t begin, int64_t end);

@@ -68,56 +68,48 @@ struct comm_call comm_call_broadcast(const struct exec *x, tensor t, int root)
 }
 
 /* Whether rank r calls what rank 0 does. */
-static struct status compare(const struct comm_call *calls, int r)
+static struct status compare(const struct comm_call *calls, int r, const struct comm_numbers *numbers)
 {
+    int number = comm_number(numbers, r), number_0 = comm_number(numbers, 0);
     const struct comm_call *p = &calls[r], *first = &calls[0];
     if (p->kind != first->kind || p->root != first->root || p->dtype != first->dtype ||
         p->count != first->count) {
-        return status_error(STATUS_INTERNAL, "rank %d is in %s of %lld elements, but rank 0 is in %s of %lld",
-                            r, names[p->kind], (long long)p->count, names[first->kind],
-                            (long long)first->count);
+        return status_error(
+            STATUS_INTERNAL, "rank %d is in %s of %lld elements, but rank %d is in %s of %lld", number,
+            names[p->kind], (long long)p->count, number_0, names[first->kind], (long long)first->count);
     }
     return p->bounds_hash == first->bounds_hash
                ? status_ok()
-               : status_error(STATUS_INTERNAL, "rank %d %s parts that differ from rank 0's", r,
-                              p->kind == CALL_ALL_GATHER ? "gathers" : "sums");
+               : status_error(STATUS_INTERNAL, "rank %d %s parts that differ from rank %d's", number,
+                              p->kind == CALL_ALL_GATHER ? "gathers" : "sums", number_0);
 }
 
-struct status comm_call_judge(const struct comm_call *calls, int size)
+struct status comm_call_judge(const struct comm_call *calls, int size, const struct comm_numbers *numbers)
 {
     struct status worst = status_ok();
     for (int r = 0; r < size; r++) {
-        worst = comm_worse(worst, comm_named(calls[r].status, r, size));
+        worst = comm_worse(worst, comm_named_by(calls[r].status, numbers, r));
     }
     for (int r = 1; r < size; r++) {
-        worst = comm_worse(worst, compare(calls, r));
+        worst = comm_worse(worst, compare(calls, r, numbers));
     }
     return worst;
 }
 
 enum { HASH_BITS = 23, N_HASHES = 2 };
 
-/* Who calls something else than rank 0.  Each rank's call is a row of bytes. */
+/* Who calls something else than rank 0; an error of the control communicator, so that other parts hear it. */
 static struct status find_other(const struct comm *control, const struct comm_call *mine)
 {
-    int64_t row = (int64_t)sizeof *mine;
-    struct exec x = {.device = &device_cpu, .layer_index = -1};
     struct comm_call *calls = calloc((size_t)control->size, sizeof *calls);
-    int64_t *bounds = calloc((size_t)control->size + 1, sizeof *bounds);
-    struct status s =
-        comm_agree(control, calls != NULL && bounds != NULL
-                                ? status_ok()
-                                : status_error(STATUS_MEMORY, "out of memory for ranks' calls"));
-    if (!failed(s) && calls != NULL && bounds != NULL) {
+    struct status s = comm_agree(
+        control, calls != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for ranks' calls"));
+    if (!failed(s) && calls != NULL) {
         calls[control->rank] = *mine;
-        for (int r = 0; r <= control->size; r++) {
-            bounds[r] = r;
-        }
-        comm_all_gather(control, &x, tensor_2d(calls, DTYPE_U8, control->size, row), bounds);
-        s = failed(x.status) ? x.status : comm_call_judge(calls, control->size);
+        s = comm_share_rows(control, calls, sizeof *calls);
+        s = failed(s) ? s : comm_agree(control, comm_call_judge(calls, control->size, &control->numbers));
     }
     free(calls);
-    free(bounds);
     return s;
 }
 

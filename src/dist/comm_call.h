@@ -48,7 +48,7 @@ struct status comm_call_host(const struct exec *x);
 const char *comm_call_name(enum comm_call_kind kind);
 
 /* What all ranks return: the worst of their own errors, else that of the first whose call is not that of rank
- * 0. */
-struct status comm_call_judge(const struct comm_call *calls, int size);
+ * 0.  calls [size] of the ranks with these numbers. */
+struct status comm_call_judge(const struct comm_call *calls, int size, const struct comm_numbers *numbers);
 
 #endif

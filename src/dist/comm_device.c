@@ -41,46 +41,31 @@ static void find_facts(struct facts *f, struct nccl_library *library, const stru
     snprintf(f->why_not, sizeof f->why_not, "%s", failed(s) ? s.message : "");
 }
 
-static struct status exchange(const struct comm *control, struct facts *all)
-{
-    struct exec x = {.device = &device_cpu, .layer_index = -1};
-    int64_t *bounds = calloc((size_t)control->size + 1, sizeof *bounds);
-    x.status = comm_agree(
-        control, bounds != NULL ? status_ok()
-                                : status_error(STATUS_MEMORY, "out of memory for %d ranks", control->size));
-    for (int r = 0; r <= control->size && bounds != NULL; r++) {
-        bounds[r] = r;
-    }
-    if (!failed(x.status)) {
-        comm_all_gather(control, &x, tensor_2d(all, DTYPE_U8, control->size, sizeof *all), bounds);
-    }
-    free(bounds);
-    return x.status;
-}
-
 /* NCCL refuses a chip that two ranks have.  Machines do not tell their chips apart from those of others. */
-static void compare(const struct facts *all, int q, int r, char why[400])
+static void compare(const struct facts *all, int q, int r, const struct comm_numbers *numbers, char why[400])
 {
+    int number_q = comm_number(numbers, q), number_r = comm_number(numbers, r);
     char first[32], second[32];
     nccl_library_put_version(first, all[q].version);
     nccl_library_put_version(second, all[r].version);
     if (strcmp(all[q].machine, all[r].machine) == 0 && strcmp(all[q].chip, all[r].chip) == 0) {
-        snprintf(why, 400, "ranks %d and %d have the same GPU, %s, which NCCL refuses", q, r, all[r].chip);
+        snprintf(why, 400, "ranks %d and %d have the same GPU, %s, which NCCL refuses", number_q, number_r,
+                 all[r].chip);
     } else if (all[q].version != all[r].version) {
-        snprintf(why, 400, "rank %d has NCCL %s, and rank %d %s", q, first, r, second);
+        snprintf(why, 400, "rank %d has NCCL %s, and rank %d %s", number_q, first, number_r, second);
     }
 }
 
 /* Why the ranks cannot use NCCL, or "". */
-static void put_why_not(const struct facts *all, int size, char why[400])
+static void put_why_not(const struct facts *all, int size, const struct comm_numbers *numbers, char why[400])
 {
     why[0] = '\0';
     for (int r = 0; r < size && why[0] == '\0'; r++) {
         if (all[r].why_not[0] != '\0') {
-            snprintf(why, 400, "rank %d of %d: %s", r, size, all[r].why_not);
+            snprintf(why, 400, "rank %d of %d: %s", comm_number(numbers, r), numbers->world, all[r].why_not);
         }
         for (int q = 0; q < r && why[0] == '\0'; q++) {
-            compare(all, q, r, why);
+            compare(all, q, r, numbers, why);
         }
     }
 }
@@ -117,8 +102,8 @@ static struct status choose(struct comm_device *d, const struct comm *control, c
     char why[400];
     struct nccl_library library = {0};
     find_facts(&all[control->rank], &library, x);
-    TRY(exchange(control, all));
-    put_why_not(all, control->size, why);
+    TRY(comm_share_rows(control, all, sizeof *all));
+    put_why_not(all, control->size, &control->numbers, why);
     if (config->keeps_rule) {
         snprintf(why, sizeof why, "NCCL sums in its own order, and this run needs a fixed order");
     }

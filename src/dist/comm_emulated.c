@@ -61,6 +61,16 @@ static void leave(void *state, struct status why)
     (void)state, (void)why;
 }
 
+/* Another view of the same rank, whose calls are counted with those of the whole. */
+static struct status split(const struct comm *whole, const struct comm_group *g, struct comm *part)
+{
+    *part = g->n == 1 ? comm_alone(whole) : *whole;
+    part->rank = (whole->rank - g->first) / g->stride;
+    part->size = g->n;
+    part->numbers = comm_numbers_of(whole, g);
+    return status_ok();
+}
+
 static const struct comm_type type = {
     .name = "emulation",
     .agree = agree,
@@ -72,13 +82,19 @@ static const struct comm_type type = {
     .send = exchange,
     .receive = exchange,
     .leave = leave,
+    .split = split,
 };
 
 struct comm comm_emulated_rank(struct comm_emulated *e)
 {
     CHECK(e->rank >= 0 && e->rank < e->size, "rank %d of %d", e->rank, e->size);
-    return (struct comm){
-        .type = &type, .rank = e->rank, .size = e->size, .n_local = 1, .emulated = e, .state = &e->numbers};
+    return (struct comm){.type = &type,
+                         .rank = e->rank,
+                         .size = e->size,
+                         .numbers = {0, 1, e->size},
+                         .n_local = 1,
+                         .emulated = e,
+                         .state = &e->numbers};
 }
 
 struct comm comm_emulated_tensors(const struct comm *control)

@@ -10,8 +10,9 @@
  *   - in a gathering this rank's own copy stands for what the others have: their rows stay as they are.  So
  *     weights of other shards never change, and a norm has the chunks of this rank alone;
  *   - what another rank broadcasts is what this one has.
- * Messages to one rank are an error.  Nothing moves, so devices are all alike; what would have moved is
- * counted. */
+ * Messages to one rank are an error.  A part (comm_split) is the same rank among fewer, and counted with the
+ * whole; a part of one rank counts nothing.  Nothing moves, so devices are all alike; what would have moved
+ * is counted. */
 #ifndef KILN_DIST_COMM_EMULATED_H
 #define KILN_DIST_COMM_EMULATED_H
 

@@ -3,10 +3,16 @@
 #include "dist/comm_staged.h"
 #include "dist/nccl_link.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct comm_nccl {
     struct comm control;
+    struct comm part; /* the same, if it was split off for this one; else zeroes */
+    struct exec x;    /* where its tensors are */
+    double deadline_s;
+    char record[512];
+    int n_parts; /* that were split off: they number their records */
     struct nccl_library library;
     struct nccl_link *link;
     struct comm_staged *messages;
@@ -222,6 +228,43 @@ static void leave(void *state, struct status why)
     comm_leave(&n->control, heard(n, why));
 }
 
+/* A communicator of NCCL's own, with a stream and a thread of its own. */
+static struct status split(const struct comm *whole, const struct comm_group *g, struct comm *part)
+{
+    struct comm_nccl *n = whole->state, *p = NULL;
+    struct comm control;
+    char record[sizeof n->record + 16] = "";
+    TRY(heard(n, comm_split(&n->control, &control, g->first, g->stride, g->n)));
+    n->n_parts++;
+    if (g->n == 1) {
+        *part = control;
+        return status_ok();
+    }
+    if (n->record[0] != '\0') {
+        snprintf(record, sizeof record, "%s.part%d", n->record, n->n_parts);
+    }
+    struct comm_nccl_config config = {.deadline_s = n->deadline_s,
+                                      .record = record[0] == '\0' ? NULL : record};
+    struct status s = heard(n, comm_nccl_create(&p, &control, &n->library, &n->x, &config));
+    if (failed(s) || p == NULL) {
+        comm_part_close(&control);
+        return s;
+    }
+    p->part = control;
+    *part = comm_nccl_rank(p);
+    return s;
+}
+
+/* NCCL's end waits for all ranks, so they agree that there are all. */
+static void close_part(struct comm *part)
+{
+    struct comm_nccl *n = part->state;
+    struct comm control = n->part;
+    (void)agree(n, status_ok());
+    comm_nccl_destroy(n);
+    comm_part_close(&control);
+}
+
 static const struct comm_type type = {
     .name = "nccl",
     .sums_in_another_order = true,
@@ -236,6 +279,8 @@ static const struct comm_type type = {
     .send = send,
     .receive = receive,
     .leave = leave,
+    .split = split,
+    .close_part = close_part,
 };
 
 /* Rank 0's; the id says where it listens. */
@@ -255,11 +300,7 @@ static struct status share_id(struct comm_nccl *n, struct nccl_id *id)
 static struct status open_parts(struct comm_nccl *n, const struct exec *x, const struct comm_nccl_config *c)
 {
     struct nccl_id id = {{0}};
-    struct nccl_link_config link = {.rank = n->control.rank,
-                                    .size = n->control.size,
-                                    .control = &n->control,
-                                    .deadline_s = c->deadline_s,
-                                    .record = c->record};
+    struct nccl_link_config link = {.control = &n->control, .deadline_s = c->deadline_s, .record = c->record};
     TRY(comm_agree(&n->control, comm_staged_create(&n->messages, &n->control)));
     TRY(share_id(n, &id));
     return comm_agree(&n->control, nccl_link_open(&n->link, &n->library, id, x, &link));
@@ -279,6 +320,9 @@ struct status comm_nccl_create(struct comm_nccl **nccl, const struct comm *contr
     }
     n->control = *control;
     n->library = *library;
+    n->x = (struct exec){.device = x->device, .context = x->context, .layer_index = -1};
+    n->deadline_s = config->deadline_s;
+    snprintf(n->record, sizeof n->record, "%s", config->record == NULL ? "" : config->record);
     s = open_parts(n, x, config);
     if (failed(s)) {
         if (n->link != NULL) {

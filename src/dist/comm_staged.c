@@ -4,8 +4,9 @@
 
 struct comm_staged {
     struct comm inner;
-    void *piece;     /* [COMM_STAGED_PIECE_BYTES] */
-    int64_t *bounds; /* [size + 1] of the parts of a piece */
+    struct comm part; /* the same, if it was split off for this one; else zeroes */
+    void *piece;      /* [COMM_STAGED_PIECE_BYTES] */
+    int64_t *bounds;  /* [size + 1] of the parts of a piece */
 };
 
 /* What is done with each piece of a tensor. */
@@ -139,6 +140,33 @@ static void leave(void *state, struct status why)
     comm_leave(&s->inner, why);
 }
 
+/* All ranks make the agreement, in which those that are alone have nothing to lack. */
+static struct status split(const struct comm *whole, const struct comm_group *g, struct comm *part)
+{
+    const struct comm_staged *s = whole->state;
+    struct comm_staged *p = NULL;
+    struct comm inner;
+    TRY(comm_split(&s->inner, &inner, g->first, g->stride, g->n));
+    struct status status = comm_agree(&s->inner, g->n == 1 ? status_ok() : comm_staged_create(&p, &inner));
+    if (failed(status)) {
+        comm_staged_destroy(p);
+        comm_part_close(&inner);
+        return status;
+    }
+    if (p != NULL) {
+        p->part = inner;
+    }
+    *part = p == NULL ? inner : comm_staged_rank(p);
+    return status;
+}
+
+static void close_part(struct comm *part)
+{
+    struct comm_staged *p = part->state;
+    comm_part_close(&p->part);
+    comm_staged_destroy(p);
+}
+
 static const struct comm_type type = {
     .name = "staged",
     .agree = agree,
@@ -150,6 +178,8 @@ static const struct comm_type type = {
     .send = send,
     .receive = receive,
     .leave = leave,
+    .split = split,
+    .close_part = close_part,
 };
 
 struct status comm_staged_create(struct comm_staged **staged, const struct comm *inner)

@@ -1,7 +1,10 @@
 /* A collective is a meeting: each rank posts its call; the last to arrive checks whether the calls match and
  * whether a rank has failed, and wakes the others.  Data moves between two meetings: after the first all
  * tensors are there, and until the second nobody frees or changes its own.  The second needs no deadline: a
- * rank on its way there waits for nobody. */
+ * rank on its way there waits for nobody.
+ *
+ * All ranks and each part of them are a `team`, which meets alone; the lock, the first failure and who has
+ * left are of the world. */
 #include "dist/comm_threads.h"
 
 #include "core/clock.h"
@@ -31,9 +34,24 @@ struct queue {
 };
 
 struct rank_state {
-    struct comm_threads *all;
+    struct team *team;
     int rank;
     const void **from; /* [size] the tensors of all ranks, of a sum or maximum */
+};
+
+struct team {
+    struct comm_threads *all;
+    struct comm_numbers numbers;
+    int size;
+    int n_open;              /* ranks that have not closed it */
+    int64_t round;           /* meetings that have ended */
+    struct status verdict;   /* of the last: another team's failure since then does not count */
+    int n_here;              /* ranks that have arrived and wait for the rest */
+    struct posted *posted;   /* [size] */
+    struct comm_call *calls; /* [size] those that are judged */
+    struct queue *queues;    /* [size, size] from, to */
+    const void **from;       /* [size, size] */
+    struct rank_state *own;  /* [size] */
 };
 
 struct comm_threads {
@@ -41,15 +59,10 @@ struct comm_threads {
     int64_t deadline_ns;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct status failure;   /* the first failure of any rank; it stays */
-    int64_t round;           /* meetings that have ended */
-    int n_here;              /* ranks that have arrived and wait for the rest */
-    struct posted *posted;   /* [size] */
-    struct comm_call *calls; /* [size] those that are judged */
-    bool *left;              /* [size] */
-    struct queue *queues;    /* [size, size] from, to */
-    const void **from;       /* [size, size] */
-    struct rank_state *own;  /* [size] */
+    struct status failure; /* the first failure of any rank; it stays */
+    bool has_parts;        /* a failure is told at once, since not all meet in a call */
+    bool *left;            /* [size] */
+    struct team *world;
 };
 
 /* ---- meetings: the mutex is held ---- */
@@ -62,53 +75,64 @@ static void fail(struct comm_threads *a, struct status s)
     pthread_cond_broadcast(&a->changed);
 }
 
+static int number_of(const struct team *t, int rank)
+{
+    return comm_number(&t->numbers, rank);
+}
+
+static void fail_named(const struct team *t, int rank, struct status s)
+{
+    fail(t->all, comm_named_by(s, &t->numbers, rank));
+}
+
 /* "1, 3" */
-static void put_missing(const struct comm_threads *a, char *text, size_t bytes)
+static void put_missing(const struct team *t, char *text, size_t bytes)
 {
     size_t used = 0;
     text[0] = '\0';
-    for (int r = 0; r < a->size && used < bytes; r++) {
-        if (!a->posted[r].is_here) {
-            used += (size_t)snprintf(text + used, bytes - used, "%s%d", used > 0 ? ", " : "", r);
+    for (int r = 0; r < t->size && used < bytes; r++) {
+        if (!t->posted[r].is_here) {
+            used +=
+                (size_t)snprintf(text + used, bytes - used, "%s%d", used > 0 ? ", " : "", number_of(t, r));
         }
     }
 }
 
-static void judge_left(struct comm_threads *a)
+static void judge_left(const struct team *t)
 {
-    for (int r = 0; r < a->size; r++) {
-        if (a->left[r]) {
-            fail(a,
-                 status_error(STATUS_INTERNAL, "rank %d of %d has left, and others wait for it", r, a->size));
+    for (int r = 0; r < t->size; r++) {
+        if (t->all->left[number_of(t, r)]) {
+            fail(t->all, status_error(STATUS_INTERNAL, "rank %d of %d has left, and others wait for it",
+                                      number_of(t, r), t->all->size));
         }
     }
 }
 
 /* Once all are here: checks the calls against each other. */
-static void judge(struct comm_threads *a)
+static void judge(struct team *t)
 {
-    for (int r = 0; r < a->size; r++) {
-        a->calls[r] = a->posted[r].call;
+    for (int r = 0; r < t->size; r++) {
+        t->calls[r] = t->posted[r].call;
     }
-    struct status worst = comm_call_judge(a->calls, a->size);
+    struct status worst = comm_call_judge(t->calls, t->size, &t->numbers);
     if (failed(worst)) {
-        fail(a, worst);
+        fail(t->all, worst);
     }
 }
 
 /* Arrives; the last to arrive ends the meeting. */
-static bool come(struct comm_threads *a, int rank)
+static bool come(struct team *t, int rank)
 {
-    a->posted[rank].is_here = true;
-    if (++a->n_here < a->size) {
+    t->posted[rank].is_here = true;
+    if (++t->n_here < t->size) {
         return false;
     }
-    a->n_here = 0;
-    for (int r = 0; r < a->size; r++) {
-        a->posted[r].is_here = false;
+    t->n_here = 0;
+    for (int r = 0; r < t->size; r++) {
+        t->posted[r].is_here = false;
     }
-    a->round++;
-    pthread_cond_broadcast(&a->changed);
+    t->round++;
+    pthread_cond_broadcast(&t->all->changed);
     return true;
 }
 
@@ -119,42 +143,52 @@ static struct timespec time_after(int64_t ns)
 }
 
 /* Posts a call, and waits until all ranks have, or one never will. */
-static struct status meet(const struct rank_state *me, struct comm_call call, tensor t)
+static struct status meet(const struct rank_state *me, struct comm_call call, tensor data)
 {
-    struct comm_threads *a = me->all;
+    struct team *t = me->team;
+    struct comm_threads *a = t->all;
     int rank = me->rank;
     struct timespec end = time_after(a->deadline_ns);
     pthread_mutex_lock(&a->mutex);
-    judge_left(a);
+    judge_left(t);
+    if (failed(call.status) && a->has_parts) {
+        fail_named(t, rank, call.status);
+    }
+    int64_t round = t->round;
     if (!failed(a->failure)) {
-        int64_t round = a->round;
-        a->posted[rank] = (struct posted){.call = call, .t = t};
-        if (a->n_here == a->size - 1) {
-            judge(a);
+        t->posted[rank] = (struct posted){.call = call, .t = data};
+        if (t->n_here == t->size - 1) {
+            judge(t);
+            t->verdict = a->failure;
         }
-        bool over = come(a, rank);
-        while (!over && a->round == round && !failed(a->failure)) {
-            if (pthread_cond_timedwait(&a->changed, &a->mutex, &end) != 0 && a->round == round) {
+        bool over = come(t, rank);
+        while (!over && t->round == round && !failed(a->failure)) {
+            int waited = pthread_cond_timedwait(&a->changed, &a->mutex, &end);
+            if (t->round == round) {
+                judge_left(t);
+            }
+            if (waited != 0 && t->round == round) {
                 char missing[128];
-                put_missing(a, missing, sizeof missing);
-                fail(a, status_error(STATUS_INTERNAL, "rank %d of %d waited %.1f s in %s for ranks: %s", rank,
-                                     a->size, (double)a->deadline_ns * 1e-9, comm_call_name(call.kind),
-                                     missing));
+                put_missing(t, missing, sizeof missing);
+                fail(a, status_error(STATUS_INTERNAL, "rank %d of %d waited %.1f s in %s for ranks: %s",
+                                     number_of(t, rank), a->size, (double)a->deadline_ns * 1e-9,
+                                     comm_call_name(call.kind), missing));
             }
         }
     }
-    struct status s = a->failure;
+    struct status s = t->round == round ? a->failure : t->verdict;
     pthread_mutex_unlock(&a->mutex);
     return s;
 }
 
 /* Waits until all have moved their data. */
-static void part(struct comm_threads *a, int rank)
+static void part(struct team *t, int rank)
 {
+    struct comm_threads *a = t->all;
     pthread_mutex_lock(&a->mutex);
-    int64_t round = a->round;
-    come(a, rank);
-    while (a->round == round) {
+    int64_t round = t->round;
+    come(t, rank);
+    while (t->round == round) {
         pthread_cond_wait(&a->changed, &a->mutex);
     }
     pthread_mutex_unlock(&a->mutex);
@@ -172,18 +206,18 @@ enum { ELEMENTS_AT_ONCE = 1024 };
 /* Each rank computes a part of the elements, for all ranks. */
 static void reduce_share(const struct rank_state *me, int64_t elements, enum dtype dtype, reduction *reduce)
 {
-    const struct comm_threads *a = me->all;
+    const struct team *team = me->team;
     double piece[ELEMENTS_AT_ONCE];
-    int64_t end = elements * (me->rank + 1) / a->size;
+    int64_t end = elements * (me->rank + 1) / team->size;
     size_t bytes = dtype_bytes(dtype);
-    for (int r = 0; r < a->size; r++) {
-        me->from[r] = a->posted[r].t.data;
+    for (int r = 0; r < team->size; r++) {
+        me->from[r] = team->posted[r].t.data;
     }
-    for (int64_t i = elements * me->rank / a->size; i < end; i += ELEMENTS_AT_ONCE) {
+    for (int64_t i = elements * me->rank / team->size; i < end; i += ELEMENTS_AT_ONCE) {
         int64_t n = end - i < ELEMENTS_AT_ONCE ? end - i : ELEMENTS_AT_ONCE;
-        reduce(piece, me->from, a->size, i, n, dtype);
-        for (int r = 0; r < a->size; r++) {
-            memcpy((char *)a->posted[r].t.data + (size_t)i * bytes, piece, (size_t)n * bytes);
+        reduce(piece, me->from, team->size, i, n, dtype);
+        for (int r = 0; r < team->size; r++) {
+            memcpy((char *)team->posted[r].t.data + (size_t)i * bytes, piece, (size_t)n * bytes);
         }
     }
 }
@@ -193,7 +227,7 @@ static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
     const struct rank_state *r = state;
     TRY(meet(r, comm_call_of(CALL_ALL_REDUCE_SUM, x, t), t));
     reduce_share(r, tensor_count(t), t.dtype, reduce_sum);
-    part(r->all, r->rank);
+    part(r->team, r->rank);
     return status_ok();
 }
 
@@ -202,7 +236,7 @@ static struct status all_reduce_max(void *state, struct exec *x, tensor t)
     const struct rank_state *r = state;
     TRY(meet(r, comm_call_of(CALL_ALL_REDUCE_MAX, x, t), t));
     reduce_share(r, tensor_count(t), t.dtype, reduce_max);
-    part(r->all, r->rank);
+    part(r->team, r->rank);
     return status_ok();
 }
 
@@ -210,14 +244,14 @@ static struct status all_reduce_max(void *state, struct exec *x, tensor t)
 static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, const int64_t *bounds)
 {
     const struct rank_state *r = state;
-    struct comm_threads *a = r->all;
-    TRY(meet(r, comm_call_scatter(x, t, bounds, a->size), t));
+    struct team *team = r->team;
+    TRY(meet(r, comm_call_scatter(x, t, bounds, team->size), t));
     int64_t first = bounds[r->rank], n = bounds[r->rank + 1] - first;
-    for (int i = 0; i < a->size; i++) {
-        r->from[i] = a->posted[i].t.data;
+    for (int i = 0; i < team->size; i++) {
+        r->from[i] = team->posted[i].t.data;
     }
-    reduce_sum(tensor_slice(t, first, n).data, r->from, a->size, first, n, t.dtype);
-    part(a, r->rank);
+    reduce_sum(tensor_slice(t, first, n).data, r->from, team->size, first, n, t.dtype);
+    part(team, r->rank);
     return status_ok();
 }
 
@@ -225,27 +259,27 @@ static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, c
 static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
 {
     const struct rank_state *r = state;
-    struct comm_threads *a = r->all;
-    TRY(meet(r, comm_call_gather(x, t, bounds, a->size), t));
-    for (int from = 0; from < a->size; from++) {
-        tensor theirs = tensor_slice(a->posted[from].t, bounds[from], bounds[from + 1] - bounds[from]);
+    struct team *team = r->team;
+    TRY(meet(r, comm_call_gather(x, t, bounds, team->size), t));
+    for (int from = 0; from < team->size; from++) {
+        tensor theirs = tensor_slice(team->posted[from].t, bounds[from], bounds[from + 1] - bounds[from]);
         if (from != r->rank) {
             memcpy(tensor_slice(t, bounds[from], theirs.dims[0]).data, theirs.data, tensor_bytes(theirs));
         }
     }
-    part(a, r->rank);
+    part(team, r->rank);
     return status_ok();
 }
 
 static struct status broadcast(void *state, struct exec *x, tensor t, int root)
 {
     const struct rank_state *r = state;
-    struct comm_threads *a = r->all;
+    struct team *team = r->team;
     TRY(meet(r, comm_call_broadcast(x, t, root), t));
     if (r->rank != root) {
-        memcpy(t.data, a->posted[root].t.data, tensor_bytes(t));
+        memcpy(t.data, team->posted[root].t.data, tensor_bytes(t));
     }
-    part(a, r->rank);
+    part(team, r->rank);
     return status_ok();
 }
 
@@ -275,16 +309,17 @@ static struct message *message_of(tensor t, struct status *mine)
 static struct status send(void *state, struct exec *x, struct status mine, tensor t, int to)
 {
     const struct rank_state *r = state;
-    struct comm_threads *a = r->all;
+    struct team *team = r->team;
+    struct comm_threads *a = team->all;
     mine = failed(mine) ? mine : comm_call_host(x);
     struct message *m = message_of(t, &mine);
     pthread_mutex_lock(&a->mutex);
     if (m == NULL) {
-        fail(a, comm_named(mine, r->rank, a->size));
+        fail_named(team, r->rank, mine);
     }
     struct status s = a->failure;
     if (m != NULL && !failed(s)) {
-        append(&a->queues[r->rank * a->size + to], m);
+        append(&team->queues[r->rank * team->size + to], m);
         m = NULL;
         pthread_cond_broadcast(&a->changed);
     }
@@ -294,16 +329,18 @@ static struct status send(void *state, struct exec *x, struct status mine, tenso
 }
 
 /* The next message, or NULL and a failure; the mutex is held. */
-static struct message *await(struct comm_threads *a, int rank, int from)
+static struct message *await(const struct team *t, int rank, int from)
 {
+    struct comm_threads *a = t->all;
     struct timespec end = time_after(a->deadline_ns);
-    struct queue *q = &a->queues[from * a->size + rank];
+    struct queue *q = &t->queues[from * t->size + rank];
     while (q->first == NULL && !failed(a->failure)) {
-        if (a->left[from]) {
-            judge_left(a);
+        if (a->left[number_of(t, from)]) {
+            judge_left(t);
         } else if (pthread_cond_timedwait(&a->changed, &a->mutex, &end) != 0 && q->first == NULL) {
             fail(a, status_error(STATUS_INTERNAL, "rank %d of %d waited %.1f s for a message from rank %d",
-                                 rank, a->size, (double)a->deadline_ns * 1e-9, from));
+                                 number_of(t, rank), a->size, (double)a->deadline_ns * 1e-9,
+                                 number_of(t, from)));
         }
     }
     struct message *m = failed(a->failure) ? NULL : q->first;
@@ -316,16 +353,17 @@ static struct message *await(struct comm_threads *a, int rank, int from)
 static struct status receive(void *state, struct exec *x, struct status mine, tensor t, int from)
 {
     const struct rank_state *r = state;
-    struct comm_threads *a = r->all;
+    struct team *team = r->team;
+    struct comm_threads *a = team->all;
     mine = failed(mine) ? mine : comm_call_host(x);
     pthread_mutex_lock(&a->mutex);
     if (failed(mine)) {
-        fail(a, comm_named(mine, r->rank, a->size));
+        fail_named(team, r->rank, mine);
     }
-    struct message *m = await(a, r->rank, from);
+    struct message *m = await(team, r->rank, from);
     if (m != NULL && m->bytes != tensor_bytes(t)) {
         fail(a, status_error(STATUS_INTERNAL, "rank %d receives %zu bytes from rank %d, which sent %zu",
-                             r->rank, tensor_bytes(t), from, m->bytes));
+                             number_of(team, r->rank), tensor_bytes(t), number_of(team, from), m->bytes));
     }
     struct status s = a->failure;
     pthread_mutex_unlock(&a->mutex);
@@ -336,19 +374,128 @@ static struct status receive(void *state, struct exec *x, struct status mine, te
     return s;
 }
 
+/* Of the world, unless it fails: then also of a part. */
 static void leave(void *state, struct status why)
 {
     const struct rank_state *r = state;
-    struct comm_threads *a = r->all;
+    struct team *team = r->team;
+    struct comm_threads *a = team->all;
+    bool is_world = team == a->world;
     pthread_mutex_lock(&a->mutex);
-    a->left[r->rank] = true;
+    a->left[number_of(team, r->rank)] |= is_world || failed(why);
     if (failed(why)) {
-        fail(a, comm_named(why, r->rank, a->size));
-    } else if (a->n_here > 0) {
-        judge_left(a);
+        fail_named(team, r->rank, why);
     }
     pthread_cond_broadcast(&a->changed);
     pthread_mutex_unlock(&a->mutex);
+}
+
+/* ---- teams ---- */
+
+static void free_messages(struct queue *q)
+{
+    while (q->first != NULL) {
+        struct message *m = q->first;
+        q->first = m->next;
+        free(m);
+    }
+}
+
+static void destroy_team(struct team *t)
+{
+    if (t == NULL) {
+        return;
+    }
+    for (int i = 0; t->queues != NULL && i < t->size * t->size; i++) {
+        free_messages(&t->queues[i]);
+    }
+    free(t->posted);
+    free(t->calls);
+    free(t->from);
+    free(t->queues);
+    free(t->own);
+    free(t);
+}
+
+/* NULL if there is no memory. */
+static struct team *create_team(struct comm_threads *a, int size, struct comm_numbers numbers)
+{
+    size_t n = (size_t)size;
+    struct team *t = calloc(1, sizeof *t);
+    if (t == NULL) {
+        return NULL;
+    }
+    *t = (struct team){.all = a,
+                       .numbers = numbers,
+                       .size = size,
+                       .n_open = size,
+                       .posted = calloc(n, sizeof *t->posted),
+                       .calls = calloc(n, sizeof *t->calls),
+                       .queues = calloc(n * n, sizeof *t->queues),
+                       .from = calloc(n * n, sizeof *t->from),
+                       .own = calloc(n, sizeof *t->own)};
+    if (t->posted == NULL || t->calls == NULL || t->queues == NULL || t->from == NULL || t->own == NULL) {
+        destroy_team(t);
+        return NULL;
+    }
+    for (int r = 0; r < size; r++) {
+        t->own[r] = (struct rank_state){t, r, t->from + r * size};
+    }
+    return t;
+}
+
+static struct comm view(struct team *t, int rank);
+
+/* The first rank of a group makes its team, and all learn where it is. */
+static struct status share_team(const struct comm *whole, const struct comm_group *g, struct team **made)
+{
+    struct comm_threads *a = ((const struct rank_state *)whole->state)->team->all;
+    struct team **teams = calloc((size_t)whole->size, sizeof(struct team *));
+    struct team *mine = NULL;
+    bool makes = whole->rank == g->first && g->n > 1;
+    if (makes) {
+        mine = create_team(a, g->n, comm_numbers_of(whole, g));
+    }
+    bool lacks = teams == NULL || (makes && mine == NULL);
+    struct status s = comm_agree(
+        whole, lacks ? status_error(STATUS_MEMORY, "out of memory for %d ranks", g->n) : status_ok());
+    if (!failed(s) && teams != NULL) {
+        teams[whole->rank] = mine;
+        s = comm_share_rows(whole, (void *)teams, sizeof(struct team *));
+        *made = teams[g->first];
+    }
+    if (failed(s)) {
+        destroy_team(mine);
+    }
+    free((void *)teams);
+    return s;
+}
+
+static struct status split(const struct comm *whole, const struct comm_group *g, struct comm *of_group)
+{
+    struct comm_threads *a = ((const struct rank_state *)whole->state)->team->all;
+    struct team *t = NULL;
+    TRY(comm_split_check(whole, g));
+    TRY(share_team(whole, g, &t));
+    pthread_mutex_lock(&a->mutex);
+    a->has_parts = true;
+    pthread_mutex_unlock(&a->mutex);
+    *of_group = t == NULL ? comm_alone(whole) : view(t, (whole->rank - g->first) / g->stride);
+    of_group->local_rank = whole->local_rank;
+    of_group->n_local = whole->n_local;
+    return status_ok();
+}
+
+static void close_part(struct comm *of_group)
+{
+    struct team *t = ((const struct rank_state *)of_group->state)->team;
+    struct comm_threads *a = t->all;
+    pthread_mutex_lock(&a->mutex);
+    bool is_last = --t->n_open == 0;
+    pthread_mutex_unlock(&a->mutex);
+    if (is_last) {
+        destroy_team(t);
+    }
 }
 
 static const struct comm_type type = {
@@ -362,7 +509,20 @@ static const struct comm_type type = {
     .send = send,
     .receive = receive,
     .leave = leave,
+    .split = split,
+    .close_part = close_part,
 };
+
+static struct comm view(struct team *t, int rank)
+{
+    return (struct comm){.type = &type,
+                         .rank = rank,
+                         .size = t->size,
+                         .numbers = t->numbers,
+                         .local_rank = rank,
+                         .n_local = t->size,
+                         .state = &t->own[rank]};
+}
 
 /* ---- all ranks ---- */
 
@@ -380,39 +540,21 @@ static void open_lock(struct comm_threads *a)
 struct status comm_threads_create(struct comm_threads **threads, int size, double deadline_s)
 {
     CHECK(size > 0, "%d ranks", size);
-    size_t n = (size_t)size;
     struct comm_threads *a = calloc(1, sizeof *a);
     *threads = a;
     if (a != NULL) {
         *a = (struct comm_threads){.size = size,
                                    .deadline_ns = (int64_t)(deadline_s * 1e9),
-                                   .posted = calloc(n, sizeof *a->posted),
-                                   .calls = calloc(n, sizeof *a->calls),
-                                   .from = calloc(n * n, sizeof *a->from),
-                                   .left = calloc(n, sizeof *a->left),
-                                   .queues = calloc(n * n, sizeof *a->queues),
-                                   .own = calloc(n, sizeof *a->own)};
+                                   .left = calloc((size_t)size, sizeof *a->left),
+                                   .world = create_team(a, size, (struct comm_numbers){0, 1, size})};
         open_lock(a);
     }
-    if (a == NULL || a->posted == NULL || a->calls == NULL || a->from == NULL || a->left == NULL ||
-        a->queues == NULL || a->own == NULL) {
+    if (a == NULL || a->left == NULL || a->world == NULL) {
         comm_threads_destroy(a);
         *threads = NULL;
         return status_error(STATUS_MEMORY, "out of memory for %d ranks", size);
     }
-    for (int r = 0; r < size; r++) {
-        a->own[r] = (struct rank_state){a, r, a->from + r * size};
-    }
     return status_ok();
-}
-
-static void free_messages(struct queue *q)
-{
-    while (q->first != NULL) {
-        struct message *m = q->first;
-        q->first = m->next;
-        free(m);
-    }
 }
 
 void comm_threads_destroy(struct comm_threads *threads)
@@ -420,27 +562,15 @@ void comm_threads_destroy(struct comm_threads *threads)
     if (threads == NULL) {
         return;
     }
-    for (int i = 0; threads->queues != NULL && i < threads->size * threads->size; i++) {
-        free_messages(&threads->queues[i]);
-    }
+    destroy_team(threads->world);
     pthread_cond_destroy(&threads->changed);
     pthread_mutex_destroy(&threads->mutex);
-    free(threads->posted);
-    free(threads->calls);
-    free(threads->from);
     free(threads->left);
-    free(threads->queues);
-    free(threads->own);
     free(threads);
 }
 
 struct comm comm_threads_rank(struct comm_threads *threads, int rank)
 {
     CHECK(rank >= 0 && rank < threads->size, "rank %d of %d", rank, threads->size);
-    return (struct comm){.type = &type,
-                         .rank = rank,
-                         .size = threads->size,
-                         .local_rank = rank,
-                         .n_local = threads->size,
-                         .state = &threads->own[rank]};
+    return view(threads->world, rank);
 }

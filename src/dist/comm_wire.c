@@ -2,7 +2,10 @@
  * two of them: the ranks of a node add up through shared memory (dist/node_calls.h), then the ranks
  * with the same place on each node add up over the wire (the column). Both stages are levels of one
  * tree over all ranks, so the bits do not depend on how ranks are placed on nodes.  Sums in bf16 take
- * one stage, since they are rounded once. */
+ * one stage, since they are rounded once.
+ *
+ * A part is a communicator on a part of the wire (dist/wire_part.h), with a window of its own where it has
+ * several ranks of a node; the watch, which hears of errors and lost ranks, is that of the world. */
 #include "dist/comm_wire.h"
 
 #include "core/clock.h"
@@ -12,6 +15,7 @@
 #include "core/log.h"
 #include "dist/node_calls.h"
 #include "dist/wire_group.h"
+#include "dist/wire_part.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -46,6 +50,13 @@ struct outgoing {
 
 struct comm_wire {
     struct wire_ranks ranks;
+    struct comm_wire *world;  /* itself, unless it is a part */
+    struct wire_part of_wire; /* of a part */
+    int n_numbers;            /* of the world: numbers of parts that this rank knows to be taken */
+    int number;               /* of the part; 0: the world */
+    bool shares;              /* memory, if it can */
+    int most_sharing;
+    struct wire_watch watch; /* of the world, as the heartbeat */
     struct heartbeat heartbeat;
     struct wire_group all;    /* ranks */
     struct wire_group column; /* one rank of each node, in the same place: in use if nodes are blocks */
@@ -212,7 +223,8 @@ static struct status broadcast(void *state, struct exec *x, tensor t, int root)
 /* This rank's error, told to all; or that of another, if one was heard of before. */
 static struct status fail_named(struct comm_wire *c, struct status mine)
 {
-    return wire_ranks_fail(&c->ranks, comm_named(mine, c->ranks.wire.rank, c->ranks.wire.size));
+    const struct wire_ranks *w = &c->ranks;
+    return wire_watch_fail(w->watch, comm_named_by(mine, &w->numbers, w->wire.rank));
 }
 
 static struct status send(void *state, struct exec *x, struct status mine, tensor t, int to)
@@ -220,7 +232,7 @@ static struct status send(void *state, struct exec *x, struct status mine, tenso
     struct comm_wire *c = state;
     forget_arrived(c);
     mine = failed(mine) ? mine : comm_call_host(x);
-    if (failed(mine) || failed(c->ranks.failure)) {
+    if (failed(mine) || failed(c->ranks.watch->failure)) {
         return fail_named(c, mine);
     }
     struct outgoing *m = outgoing_of(t);
@@ -241,15 +253,17 @@ static struct status receive(void *state, struct exec *x, struct status mine, te
     int64_t theirs = -1, bytes = (int64_t)tensor_bytes(t);
     forget_arrived(c);
     mine = failed(mine) ? mine : comm_call_host(x);
-    if (failed(mine) || failed(w->failure)) {
+    if (failed(mine) || failed(w->watch->failure)) {
         return fail_named(c, mine);
     }
     wire_ranks_receive(w, from, WIRE_HEAD, &theirs, sizeof theirs);
     TRY(wire_ranks_wait(w, "a message"));
     if (theirs != bytes) {
-        return wire_ranks_fail(w, status_error(STATUS_INTERNAL,
-                                               "rank %d receives %lld bytes from rank %d, which sent %lld",
-                                               w->wire.rank, (long long)bytes, from, (long long)theirs));
+        return wire_watch_fail(w->watch,
+                               status_error(STATUS_INTERNAL,
+                                            "rank %d receives %lld bytes from rank %d, which sent %lld",
+                                            comm_number(&w->numbers, w->wire.rank), (long long)bytes,
+                                            comm_number(&w->numbers, from), (long long)theirs));
     }
     for (int64_t done = 0; done < bytes; done += WIRE_GROUP_PIECE_BYTES) {
         wire_ranks_receive(w, from, WIRE_BODY, (char *)t.data + done,
@@ -264,20 +278,28 @@ static void leave(void *state, struct status why)
 {
     struct comm_wire *c = state;
     int64_t start = clock_ns();
+    if (c->world != c) { /* it is the world that is left in peace */
+        if (failed(why)) {
+            fail_named(c, why);
+        }
+        return;
+    }
     forget_arrived(c);
     while (c->first != NULL && !failed(why) && !wire_ranks_is_late(&c->ranks, start)) {
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
         forget_arrived(c);
     }
-    wire_ranks_leave(&c->ranks, why);
+    wire_watch_leave(&c->watch, comm_named_by(why, &c->ranks.numbers, c->ranks.wire.rank));
 }
 
 static struct status lost(void *state)
 {
-    struct comm_wire *c = state;
-    int r = heartbeat_silent(&c->heartbeat);
-    return r < 0 ? status_ok() : heartbeat_loss(&c->heartbeat, r);
+    struct heartbeat *h = &((struct comm_wire *)state)->world->heartbeat;
+    int r = heartbeat_silent(h);
+    return r < 0 ? status_ok() : heartbeat_loss(h, r);
 }
+
+static struct status split(const struct comm *whole, const struct comm_group *g, struct comm *part);
 
 static const struct comm_type type = {
     .name = "MPI",
@@ -291,6 +313,8 @@ static const struct comm_type type = {
     .receive = receive,
     .lost = lost,
     .leave = leave,
+    .split = split,
+    .close_part = comm_wire_close,
 };
 
 /* ---- begin and end ---- */
@@ -346,7 +370,7 @@ static void begin_heartbeat(struct comm_wire *c)
         c->heartbeat.places[r] = c->hellos[r].heartbeat;
     }
     heartbeat_start(&c->heartbeat, &c->hellos[0].secret);
-    c->ranks.heartbeat = &c->heartbeat;
+    c->watch.heartbeat = &c->heartbeat;
 }
 
 static bool is_same_node(const struct comm_wire *c, int r, int q)
@@ -366,20 +390,28 @@ static int place_on_node(const struct comm_wire *c, int r)
 
 /* Ranks share memory with those of their node, or, as if a node had only so many, with the next `most`
  * ones. */
-static void find_place(struct comm *comm, struct comm_wire *c, int most)
+static void find_seats(const struct comm *comm, struct comm_wire *c)
 {
     struct wire_ranks *w = &c->ranks;
-    int place = place_on_node(c, comm->rank), n = 0;
-    comm->local_rank = place;
-    comm->n_local = w->n_seats = 0;
+    int place = place_on_node(c, comm->rank), most = c->most_sharing, n = 0;
+    w->n_seats = 0;
     for (int r = 0; r < comm->size; r++) {
         bool is_here = is_same_node(c, r, comm->rank), shares = is_here && n / most == place / most;
         w->seats[r] = shares ? n % most : -1;
         w->n_seats += shares;
         n += is_here;
     }
-    comm->n_local = n;
-    w->is_crowded = comm->n_local > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static void find_place(struct comm *comm, struct comm_wire *c)
+{
+    comm->local_rank = place_on_node(c, comm->rank);
+    comm->n_local = 0;
+    for (int r = 0; r < comm->size; r++) {
+        comm->n_local += is_same_node(c, r, comm->rank);
+    }
+    c->ranks.is_crowded = comm->n_local > sysconf(_SC_NPROCESSORS_ONLN);
+    find_seats(comm, c);
 }
 
 /* Whether the memory of each node is that of n_seats neighbours, so that sums of nodes are subtrees of the
@@ -405,7 +437,7 @@ static struct status all_can(struct comm_wire *c, bool mine, bool *all)
     float lacks = mine ? 0 : 1;
     TRY(all_reduce_max(c, &host, tensor_1d(&lacks, DTYPE_F32, 1)));
     *all = lacks == 0;
-    return w->failure;
+    return w->watch->failure;
 }
 
 /* Opens the memory of each node's ranks.  Without it they use messages, which take longer. */
@@ -418,9 +450,10 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c, i
     while (w->seats[first] != 0) {
         first++;
     }
-    snprintf(name, sizeof name, "/kiln-%llx-%d", (unsigned long long)c->hellos[0].run, first);
+    snprintf(name, sizeof name, "/kiln-%llx-%d-%d", (unsigned long long)c->hellos[0].run, c->number, first);
     struct status s = most > 0 ? status_ok() : status_error(STATUS_UNAVAILABLE, "KILN_COMM_WINDOW is 0");
-    if (seat == 0 && most > 0) {
+    bool is_alone = w->n_seats == 1; /* on its node: it needs no memory with others */
+    if (seat == 0 && most > 0 && !is_alone) {
         s = node_window_create(&w->window, name, w->n_seats);
     }
     TRY(all_can(c, !failed(s), &all_made));
@@ -434,16 +467,50 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c, i
     if (!all_joined) {
         node_window_close(&w->window);
     }
-    if (failed(s)) {
+    if (failed(s) && (most > 0 || c->world == c)) { /* what was asked for is said once */
         log_warning(
             "rank %d of %d: %s; ranks of one node exchange messages instead, so their sums take longer",
-            comm->rank, comm->size, s.message);
+            comm_number(&comm->numbers, comm->rank), comm->numbers.world, s.message);
     }
-    w->has_window = all_joined;
     w->is_one_node = all_joined && w->n_seats == comm->size;
     TRY(all_can(c, all_joined && nodes_are_blocks(c, most), &are_blocks));
     c->are_blocks = are_blocks;
     c->column = (struct wire_group){seat, w->n_seats, comm->size / w->n_seats, comm->rank / w->n_seats};
+    return status_ok();
+}
+
+/* What a communicator of `size` ranks needs besides what its opening finds. */
+static struct status allocate(struct comm_wire *c, int rank, int size)
+{
+    c->all = (struct wire_group){0, 1, size, rank};
+    c->scratch.piece = malloc(WIRE_GROUP_PIECE_BYTES);
+    c->scratch.from = calloc((size_t)size, sizeof *c->scratch.from);
+    c->local_from = calloc((size_t)size, sizeof *c->local_from);
+    c->hellos = calloc((size_t)size, sizeof *c->hellos);
+    return c->scratch.piece == NULL || c->scratch.from == NULL || c->local_from == NULL || c->hellos == NULL
+               ? status_error(STATUS_MEMORY, "out of memory for what ranks exchange")
+               : status_ok();
+}
+
+static struct status open_world(struct comm *comm, struct comm_wire *c, const struct wire *wire,
+                                const struct comm_wire_options *options)
+{
+    int64_t deadline_ns = (int64_t)(1e9 * options->deadline_s);
+    struct status s = wire_watch_init(&c->watch, wire);
+    struct status t = wire_ranks_init(&c->ranks, wire, &c->watch, comm->numbers,
+                                      (int64_t)(1e9 * fmax(options->deadline_s, OPENING_S)));
+    s = failed(s) ? s : t;
+    t = heartbeat_open(&c->heartbeat, wire->rank, wire->size, options->silence_s);
+    s = failed(s) ? s : t;
+    t = allocate(c, wire->rank, wire->size);
+    s = failed(s) ? s : t;
+    TRY(failed(s) ? s : greet(c));
+    begin_heartbeat(c);
+    find_place(comm, c);
+    TRY(open_window(comm, c, options->most_sharing));
+    c->watch.window = c->ranks.window.memory == NULL ? NULL : &c->ranks.window;
+    c->watch.seats = c->ranks.seats;
+    c->ranks.deadline_ns = deadline_ns;
     return status_ok();
 }
 
@@ -455,28 +522,15 @@ struct status comm_wire_open(struct comm *comm, const struct wire *wire,
         wire->type->close(wire->state, false);
         return status_error(STATUS_MEMORY, "out of memory for %d ranks", wire->size);
     }
-    *comm = (struct comm){.type = &type, .rank = wire->rank, .size = wire->size, .state = c};
-    struct status s = wire_ranks_init(&c->ranks, wire, options->deadline_s);
-    struct status t = heartbeat_open(&c->heartbeat, wire->rank, wire->size, options->silence_s);
-    s = failed(s) ? s : t;
-    c->all = (struct wire_group){0, 1, wire->size, wire->rank};
-    c->scratch.piece = malloc(WIRE_GROUP_PIECE_BYTES);
-    c->scratch.from = calloc((size_t)wire->size, sizeof *c->scratch.from);
-    c->local_from = calloc((size_t)wire->size, sizeof *c->local_from);
-    c->hellos = calloc((size_t)wire->size, sizeof *c->hellos);
-    if (!failed(s) &&
-        (c->scratch.piece == NULL || c->scratch.from == NULL || c->local_from == NULL || c->hellos == NULL)) {
-        s = status_error(STATUS_MEMORY, "out of memory for what ranks exchange");
-    }
-    c->ranks.deadline_ns = (int64_t)(1e9 * fmax(options->deadline_s, OPENING_S));
-    s = failed(s) ? s : greet(c);
-    if (!failed(s)) {
-        begin_heartbeat(c);
-        find_place(comm, c, options->most_sharing > 0 ? options->most_sharing : INT_MAX);
-        s = open_window(comm, c, options->most_sharing);
-    }
-    c->ranks.deadline_ns = (int64_t)(1e9 * options->deadline_s);
+    *comm = (struct comm){
+        .type = &type, .rank = wire->rank, .size = wire->size, .numbers = {0, 1, wire->size}, .state = c};
+    c->world = c;
+    c->n_numbers = 1;
+    c->shares = options->most_sharing > 0;
+    c->most_sharing = options->most_sharing > 0 ? options->most_sharing : INT_MAX;
+    struct status s = open_world(comm, c, wire, options);
     if (failed(s)) {
+        c->ranks.deadline_ns = (int64_t)(1e9 * options->deadline_s);
         leave(c, s);
         comm_wire_close(comm);
         return s;
@@ -484,16 +538,111 @@ struct status comm_wire_open(struct comm *comm, const struct wire *wire,
     return status_ok();
 }
 
-void comm_wire_close(struct comm *comm)
+/* ---- parts ---- */
+
+/* The lowest that none of the whole's ranks has a part with. */
+static struct status choose_number(const struct comm *whole, int *number)
 {
-    struct comm_wire *c = comm->state;
-    wire_ranks_fini(&c->ranks); /* may wait for the others, and still beats */
+    struct comm_wire *world = ((struct comm_wire *)whole->state)->world;
+    struct exec x = {.device = &device_cpu, .layer_index = -1};
+    float next = (float)world->n_numbers;
+    comm_all_reduce_max(whole, &x, tensor_1d(&next, DTYPE_F32, 1));
+    TRY(x.status);
+    *number = (int)next;
+    world->n_numbers = *number + 1;
+    return *number < WIRE_PARTS_MOST
+               ? status_ok()
+               : status_error(STATUS_INTERNAL, "ranks cannot be split more than %d times",
+                              WIRE_PARTS_MOST - 1);
+}
+
+/* On the part of the wire; not open yet. */
+static struct status create_part(const struct comm *whole, const struct comm_group *g, int number,
+                                 struct comm *part)
+{
+    struct comm_wire *of = whole->state, *c = calloc(1, sizeof *c);
+    struct comm_numbers numbers = comm_numbers_of(whole, g);
+    if (c == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %d ranks", g->n);
+    }
+    *part = *whole;
+    part->rank = (whole->rank - g->first) / g->stride;
+    part->size = g->n;
+    part->numbers = numbers;
+    part->state = c;
+    c->world = of->world;
+    c->number = number;
+    c->most_sharing = of->most_sharing;
+    c->of_wire =
+        (struct wire_part){.whole = c->world->watch.wire, .first = numbers.first, .stride = numbers.stride};
+    struct wire wire = wire_part_open(&c->of_wire, g->n, part->rank, number);
+    struct status s = wire_ranks_init(&c->ranks, &wire, &c->world->watch, numbers, of->ranks.deadline_ns);
+    struct status t = allocate(c, part->rank, g->n);
+    TRY(failed(s) ? s : t);
+    c->ranks.is_crowded = of->ranks.is_crowded;
+    for (int r = 0; r < g->n; r++) {
+        c->hellos[r] = of->hellos[g->first + r * g->stride];
+    }
+    find_seats(part, c);
+    return status_ok();
+}
+
+/* All ranks of the whole have agreed before those of the part first meet. */
+static struct status split(const struct comm *whole, const struct comm_group *g, struct comm *part)
+{
+    struct comm_wire *of = whole->state;
+    int number = 0;
+    TRY(comm_split_check(whole, g));
+    of->world->watch.has_parts = true;
+    struct status s = choose_number(whole, &number);
+    if (!failed(s) && g->n > 1) {
+        s = create_part(whole, g, number, part);
+    }
+    s = comm_agree(whole, s);
+    if (!failed(s) && g->n == 1) {
+        *part = comm_alone(whole);
+    } else if (!failed(s)) {
+        s = open_window(part, part->state, of->world->shares ? of->most_sharing : 0);
+    }
+    if (failed(s)) {
+        comm_part_close(part);
+    }
+    return s;
+}
+
+/* ---- the end ---- */
+
+/* Messages of a part that are under way become the world's: requests are of the one wire. */
+static void hand_over(struct comm_wire *part, struct comm_wire *world)
+{
+    struct outgoing **end = &world->first;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = part->first;
+    part->first = NULL;
+}
+
+static void close_world(struct comm_wire *c)
+{
+    wire_watch_fini(&c->watch); /* may wait for the others, and still beats */
     heartbeat_close(&c->heartbeat);
     while (c->first != NULL) {
         struct outgoing *m = c->first;
         c->first = m->next;
         forget(m);
     }
+}
+
+void comm_wire_close(struct comm *comm)
+{
+    struct comm_wire *c = comm->state;
+    if (c->world == c) {
+        close_world(c);
+    } else {
+        hand_over(c, c->world);
+    }
+    wire_ranks_fini(&c->ranks);
     free(c->scratch.piece);
     free(c->scratch.from);
     free(c->local_from);

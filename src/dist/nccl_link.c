@@ -34,6 +34,17 @@ struct nccl_link {
 /* Marks of the stream: before and after each collective of the recorder. */
 enum { START, END, MARKS_EACH };
 
+/* By which errors name this rank. */
+static int own_number(const struct nccl_link *l)
+{
+    return comm_number(&l->config.control->numbers, l->config.control->rank);
+}
+
+static int world_of(const struct nccl_link *l)
+{
+    return l->config.control->numbers.world;
+}
+
 static int mark_of(int64_t number, int which)
 {
     return (int)((number - 1) % FLIGHT_RECORDS) * MARKS_EACH + which;
@@ -88,9 +99,9 @@ static bool take_failure(struct nccl_link *l, struct status why)
 
 static void write_record(const struct nccl_link *l, struct status why)
 {
-    struct status s = l->record[0] == '\0' ? status_ok()
-                                           : flight_recorder_write(&l->flights, l->record, l->config.rank,
-                                                                   l->config.size, why);
+    struct status s = l->record[0] == '\0'
+                          ? status_ok()
+                          : flight_recorder_write(&l->flights, l->record, own_number(l), world_of(l), why);
     if (failed(s)) {
         log_warning("the last collectives are not recorded: %s", s.message);
     }
@@ -115,7 +126,7 @@ static void cancel_comm(struct nccl_link *l)
 void nccl_link_end(struct nccl_link *link, struct status why)
 {
     if (take_failure(link, why)) {
-        log_warning("rank %d gives up NCCL: %s", link->config.rank, why.message);
+        log_warning("rank %d gives up NCCL: %s", own_number(link), why.message);
         write_record(link, why);
         cancel_comm(link);
     }
@@ -141,7 +152,7 @@ static struct status settle(struct nccl_link *l, const char *what, int result)
         if (clock_ns() - start > deadline_ns(l)) {
             return status_error(STATUS_INTERNAL,
                                 "rank %d of %d waited %.1f s in %s of NCCL for the other ranks",
-                                l->config.rank, l->config.size, l->config.deadline_s, what);
+                                own_number(l), world_of(l), l->config.deadline_s, what);
         }
         nanosleep(&pause, NULL);
         int state = NCCL_SUCCESS, asked = l->library->get_async_error(l->comm, &state);
@@ -152,17 +163,29 @@ static struct status settle(struct nccl_link *l, const char *what, int result)
 
 /* ---- the thread that watches ---- */
 
+/* "ranks 0 to 7", "ranks 1 to 7 by 2" */
+static void put_ranks(const struct nccl_link *l, char text[64])
+{
+    const struct comm_numbers *n = &l->config.control->numbers;
+    char by[24] = "";
+    if (n->stride > 1) {
+        snprintf(by, sizeof by, " by %d", n->stride);
+    }
+    snprintf(text, 64, "ranks %d to %d%s", n->first, comm_number(n, l->config.control->size - 1), by);
+}
+
 static struct status too_long(const struct nccl_link *l, const struct flight *f)
 {
-    char named[600] = "";
+    char named[600] = "", ranks[64];
+    put_ranks(l, ranks);
     if (l->record[0] != '\0') {
         snprintf(named, sizeof named, "; the last collectives are in %s", l->record);
     }
     return status_error(STATUS_INTERNAL,
-                        "rank %d of %d waited %.1f s in %s of %lld elements of %s over NCCL for ranks 0 to "
-                        "%d: one of them did not join, or its connection is lost%s",
-                        l->config.rank, l->config.size, l->config.deadline_s, comm_call_name(f->call.kind),
-                        (long long)f->call.count, dtype_name(f->call.dtype), l->config.size - 1, named);
+                        "rank %d of %d waited %.1f s in %s of %lld elements of %s over NCCL for %s: one of "
+                        "them did not join, or its connection is lost%s",
+                        own_number(l), world_of(l), l->config.deadline_s, comm_call_name(f->call.kind),
+                        (long long)f->call.count, dtype_name(f->call.dtype), ranks, named);
 }
 
 /* Whether a mark has been reached, and when that was seen first. */
@@ -310,7 +333,7 @@ static struct status connect(struct nccl_link *l, struct nccl_id id)
 {
     struct nccl_config config = {.bytes = sizeof config, .magic = 0xcafebeefu, .version = NCCL_OLDEST};
     pthread_mutex_lock(&l->calls);
-    int result = l->library->init(&l->comm, l->config.size, id, l->config.rank, &config);
+    int result = l->library->init(&l->comm, l->config.control->size, id, l->config.control->rank, &config);
     struct status s = settle(l, "the start", result);
     pthread_mutex_unlock(&l->calls);
     return s;

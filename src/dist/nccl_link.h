@@ -9,7 +9,6 @@
 #include "dist/nccl_library.h"
 
 struct nccl_link_config {
-    int rank, size;
     const struct comm *control; /* of the same ranks; one that it knows to be lost ends the communicator */
     double deadline_s;
     const char *record; /* the file for the flight recorder after an error, or NULL; copied */

@@ -12,6 +12,9 @@
 
 enum { WIRE_ANY = -1 }; /* of a receive: from any rank */
 
+/* Tags of messages: each kind has its own, so that none takes another for its own. */
+enum wire_tag { WIRE_HELLO, WIRE_CALL, WIRE_VERDICT, WIRE_DATA, WIRE_HEAD, WIRE_BODY, WIRE_NOTE, WIRE_TAGS };
+
 /* A message that has begun; its memory must stay until it is no longer pending. */
 struct wire_op {
     void *request; /* the wire's */

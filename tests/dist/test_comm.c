@@ -1,91 +1,18 @@
 /* Communicators, of threads, and of processes if a launcher starts this several times: sums of a fixed shape,
  * to the bit, whoever comes first; maxima, gathers, broadcasts; messages in order; and that one rank's error,
  * or its absence, ends all of them with its name, and soon. */
-#include "dist/comm_self.h"
-#include "core/clock.h"
-#include "core/log.h"
-#include "core/rng.h"
+#include "comm_cases.h"
 
-#include "over_nccl.h"
+enum { ROUNDS = 20 };
 
-#include <signal.h>
-#include <time.h>
-#include <unistd.h>
-
-enum { N = 5000, ROUNDS = 20 };
-
-static const double DEADLINE_S = 30; /* never reached where all come */
-static const double BUSY_S = 3.5;    /* longer than the silence that test_mpi.sh sets */
-
-static struct exec host_exec(void)
-{
-    return (struct exec){.device = &device_cpu, .layer_index = -1};
-}
-
-/* Of rank r in a round: numbers whose sum depends on the order. */
-static double value_of(int r, int round, int64_t i)
-{
-    struct rng_stream s = rng_stream(rng_key((uint64_t)(100 * round + r), (uint64_t)i));
-    return ldexp((double)rng_below(&s, 1 << 23) - (1 << 22), (int)rng_below(&s, 24) - 34);
-}
-
-/* A rank comes late, and another one each time. */
-static void dawdle(int rank, int round)
-{
-    struct timespec t = {.tv_nsec = rank == round % 3 ? 1000000 : 0};
-    nanosleep(&t, NULL);
-}
-
-/* The sum of ranks [first, first + n) in fp32 or fp64, of numbers as the dtype holds them: that of the first
- * half, which is the largest power of two below n, plus that of the rest. */
-static double tree_sum(enum dtype dtype, int first, int n, int round, int64_t i)
-{
-    char memory[8];
-    tensor one = tensor_1d(memory, dtype, 1);
-    int half = n > 4 ? 4 : n > 2 ? 2 : 1;
-    if (n == 1) {
-        tensor_set(one, 0, value_of(first, round, i));
-        return tensor_get(one, 0);
-    }
-    double a = tree_sum(dtype, first, half, round, i);
-    double b = tree_sum(dtype, first + half, n - half, round, i);
-    return dtype == DTYPE_F64 ? a + b : (double)((float)a + (float)b);
-}
-
-static double wanted_sum(enum dtype dtype, int size, int round, int64_t i)
-{
-    char memory[8];
-    tensor one = tensor_1d(memory, dtype, 1);
-    tensor_set(one, 0, tree_sum(dtype, 0, size, round, i));
-    return tensor_get(one, 0);
-}
-
-static void sum_dtype(const struct comm *c, enum dtype dtype)
-{
-    struct exec x = host_exec();
-    tensor t = tensor_1d(malloc(N * sizeof(double)), dtype, N);
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int64_t i = 0; i < N; i++) {
-            tensor_set(t, i, value_of(c->rank, round, i));
-        }
-        dawdle(c->rank, round);
-        comm_all_reduce_sum(c, &x, t);
-        EXPECT_OK(x.status);
-        for (int64_t i = 0; i < N; i += 7) {
-            double wanted = wanted_sum(dtype, c->size, round, i);
-            EXPECT(tensor_get(t, i) == wanted, "element %lld of rank %d: %g, not %g", (long long)i, c->rank,
-                   tensor_get(t, i), wanted);
-        }
-    }
-    free(t.data);
-}
+static const double BUSY_S = 3.5; /* longer than the silence that test_mpi.sh sets */
 
 static void sum_body(const struct comm *c, void *context)
 {
     (void)context;
-    sum_dtype(c, DTYPE_F32);
-    sum_dtype(c, DTYPE_F64);
-    sum_dtype(c, DTYPE_BF16);
+    sum_dtype(c, DTYPE_F32, ROUNDS);
+    sum_dtype(c, DTYPE_F64, ROUNDS);
+    sum_dtype(c, DTYPE_BF16, ROUNDS);
 }
 
 /* -0 of all ranks stays -0, and of one rank with +0 of another it is +0. */
@@ -166,7 +93,7 @@ static void scatter_dtype(const struct comm *c, enum dtype dtype)
         comm_join(c, &x);
         EXPECT_OK(x.status);
         for (int64_t i = bounds[c->rank]; i < bounds[c->rank + 1]; i += 3) {
-            double wanted = wanted_sum(dtype, c->size, round, i);
+            double wanted = wanted_sum(dtype, c, round, i);
             EXPECT(tensor_get(t, i) == wanted, "element %lld of rank %d: %g, not %g", (long long)i, c->rank,
                    tensor_get(t, i), wanted);
         }
@@ -326,27 +253,6 @@ static void message_body(const struct comm *c, void *context)
     }
 }
 
-/* What a failing rank does, and what all others then hear. */
-struct failing_case {
-    int failing;
-    enum {
-        IN_A_SUM,
-        IN_A_GATHER,
-        IN_A_SUM_IN_PARTS,
-        IN_A_MESSAGE,
-        LEAVES,
-        LEAVES_IN_PEACE,
-        HAS_LEFT,
-        IS_LATE,
-        SUMS_ANOTHER_SIZE,
-        IS_KILLED, /* these only where ranks are processes */
-        IS_STOPPED,
-        IS_BUSY,
-    } how;
-    const char *wanted;
-    double deadline_s;
-};
-
 static void fail_as(const struct comm *c, struct exec *x, const struct failing_case *k)
 {
     float v[8] = {0};
@@ -479,14 +385,6 @@ static void device_body(const struct comm *c, void *context)
     EXPECT_ERROR(x.status, STATUS_USAGE, "but the tensor is on gpu");
 }
 
-/* A case that ends with an error, which stays: processes can run one of these only, and then no other. */
-struct comm_case {
-    const char *name;
-    int least, most; /* ranks */
-    rank_body *body;
-    struct failing_case how; /* for failing_body */
-};
-
 static const struct comm_case peaceful[] = {
     {"sums", 1, RANKS_MOST, sum_body, {0}},
     {"zeros", 3, 3, zero_body, {0}},
@@ -539,112 +437,10 @@ static const struct comm_case ending[] = {
     {"busy", 4, 4, busy_body, {1, IS_BUSY, "", 600}},
 };
 
-enum { N_PEACEFUL = sizeof peaceful / sizeof peaceful[0], N_ENDING = sizeof ending / sizeof ending[0] };
-
-static void run_case(const struct comm *world, const struct comm_case *k)
-{
-    for (int n = k->least; n <= k->most; n++) {
-        run_ranks_of(world, n, k->how.deadline_s > 0 ? k->how.deadline_s : DEADLINE_S, k->body,
-                     (void *)&k->how);
-    }
-}
-
-static bool is_gone(const struct comm_case *k, int rank)
-{
-    return (k->how.how == IS_KILLED || k->how.how == IS_STOPPED) && k->how.failing == rank;
-}
-
-static bool needs_processes(const struct comm_case *k)
-{
-    return is_gone(k, k->how.failing) || k->how.how == IS_BUSY;
-}
-
-/* A process that ends without the others may end them too, so each waits until all have written their
- * file. */
-static void await_all(const struct comm *world, const struct comm_case *k, const char *directory)
-{
-    char path[512];
-    struct timespec pause = {.tv_nsec = 5000000};
-    snprintf(path, sizeof path, "%s/%d", directory, world->rank);
-    fclose(fopen(path, "w"));
-    for (int r = 0, tries = 0; r < world->size && tries < 4000; tries++) {
-        snprintf(path, sizeof path, "%s/%d", directory, r);
-        if (is_gone(k, r) || access(path, F_OK) == 0) {
-            r++;
-        } else {
-            nanosleep(&pause, NULL);
-        }
-    }
-}
-
-/* The case of a launcher's processes, whose world ends with it. */
-static void end_world(struct comm *world, const char *name, const char *directory)
-{
-    for (int i = 0; i < N_ENDING; i++) {
-        if (strcmp(ending[i].name, name) == 0) {
-            EXPECT(world->size == ending[i].most, "%s in %d processes", name, world->size);
-            run_case(world, &ending[i]);
-            printf("as expected\n");
-            fflush(stdout);
-            await_all(world, &ending[i], directory);
-            world_close(world, status_ok());
-            return;
-        }
-    }
-    EXPECT(false, "there is no case %s", name);
-}
-
-/* usage: test_comm: all cases in threads, or if a launcher starts it several times, in processes all that end
- * without an error. test_comm --list: the others, and what they need.  test_comm CASE DIRECTORY: one of them,
- * with an empty directory. */
-/* The cases over NCCL, on ranks that are threads.  Who is late is late for what ranks agree on first, which
- * has another name. */
-static void run_cases_over_nccl(void)
-{
-    struct comm one = comm_self();
-    over_nccl_use(FAKE_NCCL_LIBRARY, "");
-    ranks_over = over_nccl_run;
-    for (int i = 0; i < N_PEACEFUL; i++) {
-        run_case(&one, &peaceful[i]);
-    }
-    for (int i = 0; i < N_ENDING; i++) {
-        if (!needs_processes(&ending[i]) && ending[i].how.how != IS_LATE) {
-            run_case(&one, &ending[i]);
-        }
-    }
-}
+static const struct comm_cases cases = {peaceful, ending, sizeof peaceful / sizeof peaceful[0],
+                                        sizeof ending / sizeof ending[0], FAKE_NCCL_LIBRARY};
 
 int main(int argc, char **argv)
 {
-    struct comm world;
-    if (argc == 2 && strcmp(argv[1], "nccl") == 0) {
-        run_cases_over_nccl();
-        return 0;
-    }
-    if (argc == 2) {
-        for (int i = 0; i < N_ENDING; i++) {
-            printf("%s %d %g\n", ending[i].name, ending[i].most, ending[i].how.deadline_s);
-        }
-        return 0;
-    }
-    log_set_level(LOG_WARNING);
-    EXPECT_OK(world_open(&world));
-    if (argc == 3) {
-        end_world(&world, argv[1], argv[2]);
-        return 0;
-    }
-    for (int i = 0; i < N_PEACEFUL; i++) {
-        run_case(&world, &peaceful[i]);
-    }
-    for (int i = 0; i < N_ENDING && world.size == 1; i++) {
-        if (!needs_processes(&ending[i])) {
-            run_case(&world, &ending[i]);
-        }
-    }
-    if (world.size == 1) {
-        one_rank_alone();
-    }
-    printf("as expected\n");
-    world_close(&world, status_ok());
-    return 0;
+    return comm_cases_main(argc, argv, &cases, one_rank_alone);
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Ranks that are processes of mpirun: what tests/dist/test_comm.c and test_ranks.c check of threads; and a rank that is killed,
-# stopped or late, which the others name and survive, soon.  usage: test_mpi.sh KILN TEST_COMM TEST_RANKS
+# stopped or late, which the others name and survive, soon.  usage: test_mpi.sh KILN TEST_COMM TEST_PARTS TEST_RANKS
 set -euo pipefail
-kiln=$1 test_comm=$2 test_ranks=$3
+kiln=$1 test_comm=$2 test_parts=$3 test_ranks=$4
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/../cli/expect.sh"
@@ -29,23 +29,26 @@ all_expected()
 for n in 3 4; do
     all_expected "$n" "$test_comm"
 done
-KILN_COMM_WINDOW=0 all_expected 4 "$test_comm"
-# as two nodes of two ranks each, and as one of three and one of one
-KILN_COMM_WINDOW=3 all_expected 4 "$test_comm"
-KILN_COMM_WINDOW=2 all_expected 4 "$test_comm"
+for program in "$test_comm" "$test_parts"; do
+    KILN_COMM_WINDOW=0 all_expected 4 "$program"
+    # as two nodes of two ranks each, and as one of three and one of one
+    KILN_COMM_WINDOW=3 all_expected 4 "$program"
+    KILN_COMM_WINDOW=2 all_expected 4 "$program"
+done
+all_expected 8 "$test_parts"
 KILN_COMM_WINDOW=0 all_expected 2 "$test_comm"
 grep -q 'KILN_COMM_WINDOW is 0; ranks of one node exchange messages instead' "$dir/err" || fail "nobody says that the memory is not shared"
 
-# try_case NAME N DEADLINE WINDOW: by ranks of which so many share memory, a case that ends with an error, which is a world of its own.
+# try_case PROGRAM NAME N DEADLINE WINDOW: by ranks of which so many share memory, a case that ends with an error, which is a world of its own.
 try_case()
 {
-    local name=$1 n=$2 left=$2 start=$SECONDS files=$dir/$1.$4
+    local program=$1 name=$2 n=$3 left=$3 start=$SECONDS files=$dir/$2.$5
     mkdir "$files"
-    [[ $name != killed && $name != *stopped && $name != *silent ]] || left=$((n - 1))
-    [ "$name" != killed ] || sigkill=3 # seconds until mpirun ends the others too
-    [ "$3" = 0 ] || export KILN_COMM_TIMEOUT=$3
+    [[ $name != *killed && $name != *stopped && $name != *silent ]] || left=$((n - 1))
+    [[ $name != *killed ]] || sigkill=3 # seconds until mpirun ends the others too
+    [ "$4" = 0 ] || export KILN_COMM_TIMEOUT=$4
     case $name in *silent | busy) export KILN_COMM_SILENCE=2 ;; esac
-    KILN_COMM_WINDOW=$4 run "$n" "$test_comm" "$name" "$files" >"$files.out" 2>"$files.err" || true
+    KILN_COMM_WINDOW=$5 run "$n" "$program" "$name" "$files" >"$files.out" 2>"$files.err" || true
     [ $((SECONDS - start)) -lt 20 ] || echo "it took $((SECONDS - start)) s" >>"$files.err"
     # mpirun continues a stopped rank in the end
     if [ "$(grep -c '^as expected$' "$files.out")" -lt "$left" ] || grep -q '^it took' "$files.err"; then
@@ -67,17 +70,17 @@ try_unheard &
 
 # they mostly wait, so three at a time
 n_begun=0
-while read -r name n deadline; do
+while read -r program name n deadline; do
     for window in 4 0; do
         case $name.$window in
-        killed.0 | busy.0) continue ;;                                     # only seen by the memory that ranks share
+        *killed.0 | busy.0) continue ;;                                     # only seen by the memory that ranks share
         other_bounds.0 | max_dtype.0 | worst.0 | device.0) continue ;; # told in a meeting, as in_a_sum
         esac
-        try_case "$name" "$n" "$deadline" "$window" &
+        try_case "$program" "$name" "$n" "$deadline" "$window" &
         n_begun=$((n_begun + 1))
         [ $((n_begun % 3)) -ne 0 ] || wait
     done
-done < <("$test_comm" --list)
+done < <(for program in "$test_comm" "$test_parts"; do "$program" --list | sed "s|^|$program |"; done)
 wait
 ! compgen -G "$dir/*.failed" >/dev/null || fail "$(tail -n +1 "$dir"/*.failed)"
 [ "$n_begun" -gt 20 ] || fail "only $n_begun cases"

@@ -110,6 +110,10 @@ static inline void over_nccl_leave(void *state, struct status why)
     comm_leave(&((struct over_nccl *)state)->device.comm, why);
 }
 
+static inline struct status over_nccl_split(const struct comm *whole, const struct comm_group *g,
+                                            struct comm *part);
+static inline void over_nccl_close_part(struct comm *part);
+
 static const struct comm_type over_nccl_type = {.name = "over nccl",
                                                 .agree = over_nccl_agree,
                                                 .all_reduce_sum = over_nccl_sum,
@@ -119,7 +123,33 @@ static const struct comm_type over_nccl_type = {.name = "over nccl",
                                                 .broadcast = over_nccl_broadcast,
                                                 .send = over_nccl_send,
                                                 .receive = over_nccl_receive,
-                                                .leave = over_nccl_leave};
+                                                .leave = over_nccl_leave,
+                                                .split = over_nccl_split,
+                                                .close_part = over_nccl_close_part};
+
+static inline struct status over_nccl_split(const struct comm *whole, const struct comm_group *g,
+                                            struct comm *part)
+{
+    struct over_nccl *o = whole->state, *p = calloc(1, sizeof *p);
+    EXPECT(p != NULL, "out of memory");
+    p->x = o->x;
+    struct status s = comm_split(&o->device.comm, &p->device.comm, g->first, g->stride, g->n);
+    *part = p->device.comm;
+    if (failed(s) || g->n == 1) {
+        free(p);
+    } else {
+        part->type = &over_nccl_type;
+        part->state = p;
+    }
+    return s;
+}
+
+static inline void over_nccl_close_part(struct comm *part)
+{
+    struct over_nccl *p = part->state;
+    comm_part_close(&p->device.comm);
+    free(p);
+}
 
 /* A body of ranks over NCCL instead of over `control`; rank_wrapper of ranks.h. */
 static inline void over_nccl_run(const struct comm *control, rank_body *body, void *context)

@@ -3,16 +3,24 @@
  *
  * The rule: each element of C is the sum of a vector of partial sums, in the order of the inner dimension,
  * whatever block of rows and columns it is computed in.  A library's products have no such rule: their
- * order of sums depends on the number of rows.  With few rows it is bound by memory: W is read once, in
- * its order, and asked for ahead, since each of its rows is too short for the processor to predict the
- * next. */
+ * order of sums depends on the number of rows.  With few rows it is bound by memory: W is read once, and
+ * asked for ahead in the order of memory. */
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/tile_vector.h"
 
-/* Accumulators for ROWS x COLS elements, and room for the factors, in 32 or 16 vector registers. */
-enum { ROWS = TILE_VECTOR == 16 ? 4 : 3, COLS = TILE_VECTOR == 16 ? 6 : 4 };
+/* Blocks of C whose accumulators fill 32 or 16 vector registers, with room for the factors.  TALL rows or
+ * less are one block, so that W goes through the registers once. */
+enum {
+    ROWS = TILE_VECTOR == 16 ? 4 : 3,
+    COLS = TILE_VECTOR == 16 ? 6 : 4,
+    TALL_ROWS = TILE_VECTOR == 16 ? 8 : 3,
+    TALL_COLS = TILE_VECTOR == 16 ? 3 : 4,
+};
+
+/* How far ahead memory is asked for: some 400 ns at its rate. */
+enum { LINE_BYTES = 64, AHEAD_BYTES = 16384 };
 
 /* How the factors are stored, a constant of each function: pairs are bf16 that the processor multiplies. */
 enum form { FORM_F32, FORM_BF16, FORM_PAIRS };
@@ -42,7 +50,7 @@ static inline tile_vector load(const char *p, const enum form form)
 }
 
 /* The last elements of a row, zeros behind them. */
-static tile_vector load_rest(const char *p, int64_t n, const enum form form)
+static __attribute__((noinline)) tile_vector load_rest(const char *p, int64_t n, const enum form form)
 {
     float rest[TILE_VECTOR] = {0};
     memcpy(rest, p, (size_t)bytes_of(n, form));
@@ -85,24 +93,49 @@ static inline void store(const struct gemm *g, int64_t row, int64_t col, float v
     }
 }
 
-/* Elements [row, row + n_rows) x [col, col + n_cols) of C, both constants.  `ahead`: asks for the rows of
+/* Asks for a step's part of what lies AHEAD_BYTES behind a block's columns.  Lines are asked for in their
+ * order: the columns begin in different pages, and a line of each at a time reaches half the rate of memory
+ * (measured on Zen 4).  One row finds them in the first cache, which several rows need for themselves. */
+static inline __attribute__((always_inline)) void ask_ahead(const char *b, int64_t at, const int n_rows,
+                                                            const int n_cols, const enum form form)
+{
+    const char *line = b + AHEAD_BYTES + n_cols * at;
+    const int n = n_cols * (int)bytes_of(step_of(form), form);
+#pragma GCC unroll 8
+    for (int i = 0; i < n; i += LINE_BYTES) {
+        if (n_rows == 1) {
+            __builtin_prefetch(line + i, 0, 3);
+        } else {
+            __builtin_prefetch(line + i, 0, 2);
+        }
+    }
+}
+
+/* Elements [row, row + n_rows) x [col, col + n_cols) of C, both constants.  `ahead`: asks for the columns of
  * W behind these. */
 static inline __attribute__((always_inline)) void block(const struct gemm *g, int64_t row, int64_t col,
                                                         bool ahead, const int n_rows, const int n_cols,
                                                         const enum form form)
 {
-    tile_vector sum[ROWS][COLS] = {0};
+    tile_vector sum[TALL_ROWS][COLS];
     int64_t a_stride = bytes_of(g->a_stride, form), b_stride = bytes_of(g->b_stride, form), at = 0;
     const char *a = (const char *)g->a + row * a_stride, *b = (const char *)g->b + col * b_stride;
+#pragma GCC unroll 8
+    for (int r = 0; r < n_rows; r++) {
+#pragma GCC unroll 8
+        for (int c = 0; c < n_cols; c++) {
+            sum[r][c] = (tile_vector){0};
+        }
+    }
     int64_t n_steps = g->k / step_of(form), rest = g->k % step_of(form);
     for (int64_t l = 0; l < n_steps; l++, at += bytes_of(step_of(form), form)) {
         tile_vector w[COLS];
 #pragma GCC unroll 8
         for (int c = 0; c < n_cols; c++) {
             w[c] = load(b + c * b_stride + at, form);
-            if (ahead) {
-                __builtin_prefetch(b + (c + n_cols) * b_stride + at);
-            }
+        }
+        if (ahead) {
+            ask_ahead(b, at, n_rows, n_cols, form);
         }
 #pragma GCC unroll 8
         for (int r = 0; r < n_rows; r++) {
@@ -128,32 +161,54 @@ static inline __attribute__((always_inline)) void block(const struct gemm *g, in
     }
 }
 
-/* All rows of `n_cols` columns, a constant. */
-static inline __attribute__((always_inline)) void columns(const struct gemm *g, int64_t col, const int n_cols,
-                                                          const enum form form)
+/* The last n rows, at most n_rows, of n_cols columns, both constants. */
+static inline __attribute__((always_inline)) void last_rows(const struct gemm *g, int64_t row, int64_t n,
+                                                            int64_t col, const int n_rows, const int n_cols,
+                                                            const enum form form)
+{
+#pragma GCC unroll 8
+    for (int r = 1; r <= n_rows; r++) {
+        if (n == r) {
+            block(g, row, col, row == 0, r, n_cols, form);
+        }
+    }
+}
+
+/* All rows of n_cols columns, in blocks of n_rows, both constants.  The first block reads W from memory. */
+static inline __attribute__((always_inline)) void columns(const struct gemm *g, int64_t col, const int n_rows,
+                                                          const int n_cols, const enum form form)
 {
     int64_t row = 0;
-    bool ahead = g->m < ROWS;
-    for (; row + ROWS <= g->m; row += ROWS) {
-        block(g, row, col, row == 0, ROWS, n_cols, form);
+    for (; row + n_rows < g->m; row += n_rows) {
+        block(g, row, col, row == 0, n_rows, n_cols, form);
     }
-    if (g->m - row == 1) {
-        block(g, row, col, ahead, 1, n_cols, form);
-    } else if (g->m - row == 2) {
-        block(g, row, col, ahead, 2, n_cols, form);
-    } else if (g->m - row == 3) {
-        block(g, row, col, ahead, 3, n_cols, form);
+    last_rows(g, row, g->m - row, col, n_rows, n_cols, form);
+}
+
+/* All rows of the columns from `col`, which do not fill a block. */
+static __attribute__((noinline)) void last_columns(const struct gemm *g, int64_t col, const enum form form)
+{
+    for (; col < g->n; col++) {
+        columns(g, col, ROWS, 1, form);
     }
+}
+
+static inline __attribute__((always_inline)) void product_by(const struct gemm *g, const int n_rows,
+                                                             const int n_cols, const enum form form)
+{
+    int64_t col = 0;
+    for (; col + n_cols <= g->n; col += n_cols) {
+        columns(g, col, n_rows, n_cols, form);
+    }
+    last_columns(g, col, form);
 }
 
 static inline __attribute__((always_inline)) void product(const struct gemm *g, const enum form form)
 {
-    int64_t col = 0;
-    for (; col + COLS <= g->n; col += COLS) {
-        columns(g, col, COLS, form);
-    }
-    for (; col < g->n; col++) {
-        columns(g, col, 1, form);
+    if (g->m > ROWS && g->m <= TALL_ROWS) {
+        product_by(g, TALL_ROWS, TALL_COLS, form);
+    } else {
+        product_by(g, ROWS, COLS, form);
     }
 }
 

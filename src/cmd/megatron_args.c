@@ -387,14 +387,12 @@ static struct status set_precision(struct megatron_args *a, int n_ranks)
     return status_ok();
 }
 
-static struct status set_optimizer(struct megatron_args *a)
+static void set_optimizer(struct megatron_args *a)
 {
-    if (strcmp(a->optimizer, "sgd") == 0) {
-        return status_error(STATUS_USAGE, "--optimizer sgd: kiln has no such optimizer; give adam");
-    }
-    a->run.optimizer = "adamw"; /* what the replaced script's adam is */
+    bool is_sgd = strcmp(a->optimizer, "sgd") == 0;
+    a->run.optimizer = is_sgd ? "sgd" : "adamw"; /* what the replaced script's adam is */
+    a->run.beta1 = is_sgd ? a->sgd_momentum : a->run.beta1;
     a->run.loss_norm = "global";
-    return status_ok();
 }
 
 static struct status set_recomputation(struct megatron_args *a)
@@ -471,7 +469,7 @@ struct status megatron_args_read(const struct command *c, struct megatron_args *
     TRY(set_batch(a, n_ranks));
     TRY(set_rates(a));
     TRY(set_steps(a));
-    TRY(set_optimizer(a));
+    set_optimizer(a);
     TRY(set_recomputation(a));
     TRY(set_data(a));
     TRY(set_files(a));

@@ -24,7 +24,7 @@ struct megatron_args {
     int64_t micro_batch_size;
     int64_t train_samples, train_iters;
     int64_t lr_decay_samples, lr_decay_iters, lr_warmup_samples, lr_warmup_iters;
-    double lr_warmup_fraction, min_lr;
+    double lr_warmup_fraction, min_lr, sgd_momentum;
     double attention_dropout, hidden_dropout, init_std, norm_eps;
     const char *tokenizer_type, *data_impl, *loader_type; /* of one kind each */
     const char *decay_style, *optimizer, *positions, *save, *load, *output_dir;

@@ -10,7 +10,7 @@ static const double MOMENTUM = 0.95; /* of Muon (Jordan et al. 2024) */
 
 static const struct optimizer_kind *const kinds[] = {
     &optimizer_lamb, &optimizer_nvlamb_exp, &optimizer_ds_fused_lamb, &optimizer_lans,
-    &optimizer_adam, &optimizer_adamw,      &optimizer_muon};
+    &optimizer_adam, &optimizer_adamw,      &optimizer_muon,          &optimizer_sgd};
 
 const struct optimizer_kind *optimizer_find(const char *name)
 {
@@ -123,6 +123,11 @@ void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double g
     scalars[OPTIM_EPS] = k->corrects_eps ? o->eps * sqrt(c2) : o->eps;
     scalars[OPTIM_CORRECTION1] = o->corrects_steps ? 1 : c1;
     scalars[OPTIM_CORRECTION2] = o->corrects_steps ? 1 : c2;
+    if (k->sums_gradients) {
+        scalars[OPTIM_LR] = lr / (1 - o->beta1);
+        scalars[OPTIM_BETA2] = scalars[OPTIM_EPS] = 1;
+        scalars[OPTIM_CORRECTION1] = scalars[OPTIM_CORRECTION2] = 1;
+    }
     scalars[OPTIM_MAX_NORM] = o->max_grad_norm;
     scalars[OPTIM_GRAD_SCALE] = grad_scale;
     scalars[OPTIM_COUPLED] = k->couples_decay;

@@ -39,6 +39,7 @@ struct optimizer_kind {
     bool ratio_of_all;           /* parameters without decay have trust ratios too */
     double min_ratio, max_ratio; /* bounds of trust ratios; 0: none */
     bool corrects_steps;         /* the optimizer's default */
+    bool sums_gradients; /* `adamw` descends by a decaying sum of gradients; there is no second moment */
 
     bool takes_matrices; /* those of layers are updated as matrices: whole, and their spans have rows */
 
@@ -51,17 +52,17 @@ struct optimizer_kind {
 };
 
 extern const struct optimizer_kind optimizer_lamb, optimizer_nvlamb_exp, optimizer_ds_fused_lamb,
-    optimizer_lans, optimizer_adam, optimizer_adamw, optimizer_muon;
+    optimizer_lans, optimizer_adam, optimizer_adamw, optimizer_muon, optimizer_sgd;
 
 /* The names of all kinds, as the help of --optimizer lists them. */
-#define OPTIMIZER_NAMES "lamb|nvlamb_exp|ds_fused_lamb|lans|adam|adamw|muon"
+#define OPTIMIZER_NAMES "lamb|nvlamb_exp|ds_fused_lamb|lans|adam|adamw|muon|sgd"
 
 /* The kind of this name; NULL: none. */
 const struct optimizer_kind *optimizer_find(const char *name);
 
 struct optimizer {
     const struct optimizer_kind *kind;
-    double beta1, beta2, eps;
+    double beta1, beta2, eps;    /* beta1 of sgd is its momentum */
     double weight_decay;         /* of parameters declared with decay; biases and LayerNorms have none */
     double max_grad_norm;        /* 0: no clipping */
     double min_ratio, max_ratio; /* the kind's, unless set */

@@ -194,6 +194,18 @@ static struct status read_betas(const struct reader *r, const json_t *params)
                 : status_error(STATUS_DATA, "%s: \"betas\" must be two numbers from 0 to below 1", r->path);
 }
 
+/* The momentum of SGD, which others do not read, is kept as the first of the betas. */
+static struct status read_momentum(const struct reader *r, const json_t *params)
+{
+    double *momentum = &r->c->beta1;
+    *momentum = 0;
+    TRY(get_real(r, params, "momentum", momentum));
+    return *momentum >= 0 && *momentum < 1
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s: \"momentum\" is %g, but must be from 0 to below 1", r->path,
+                              *momentum);
+}
+
 /* DeepSpeed's own names: its Adam decays as AdamW unless "adam_w_mode" is false, its Lamb bounds the
  * ratio. */
 static const char *optimizer_of(const char *type, bool decoupled)
@@ -244,6 +256,7 @@ static struct status read_optimizer(const struct reader *r)
     TRY(get_real(r, params, "eps", &c->eps));
     TRY(get_real(r, params, "weight_decay", &c->weight_decay));
     TRY(params == NULL ? status_ok() : read_betas(r, params));
+    TRY(strcasecmp(type, "sgd") == 0 ? read_momentum(r, params) : status_ok());
     if (!corrected) {
         return status_error(
             STATUS_UNAVAILABLE,

@@ -50,6 +50,7 @@ static const struct key {
     {"optimizer.params", BLOCK, NULL},
     {"optimizer.params.lr", USED, NULL},
     {"optimizer.params.betas", USED, NULL},
+    {"optimizer.params.momentum", USED, NULL},
     {"optimizer.params.eps", USED, NULL},
     {"optimizer.params.adam_w_mode", USED, NULL},
     {"optimizer.params.bias_correction", USED, NULL},

@@ -21,7 +21,7 @@ echo '{"hidden_size": 64, "num_attention_heads": 2, "vocab_size": 77}' >"$dir/ba
 expect 65 '"vocab_size" 77' pretrain --config_file "$dir/bad.json"
 expect 65 "fewer than --max_seq_length 128" pretrain --max_seq_length 128
 expect 64 "not a positive multiple of gradient_accumulation_steps" pretrain --gradient_accumulation_steps 3
-expect 64 "must be one of lamb|nvlamb_exp|ds_fused_lamb|lans|adam|adamw" pretrain --optimizer sgd
+expect 64 "must be one of lamb|nvlamb_exp|ds_fused_lamb|lans|adam|adamw" pretrain --optimizer adagrad
 expect 64 "--phase2 continues phase 1" pretrain --phase2
 expect 66 "for --resume_step 3; leave the flag out" pretrain --resume_from_checkpoint --resume_step 3
 expect 66 "has no checkpoint" pretrain --phase2 --phase1_end_step 4 --resume_from_checkpoint

@@ -93,6 +93,13 @@ expect 0 ' iteration        4/       4 | consumed samples:           32 |' "$kil
 grep -q 'learning rate: 5.000E-04' "$dir/out" || fail "the warm-up in iterations"
 [ ! -e "$dir/iterations/ckpt_4" ] || fail "saved without --save"
 expect 64 '"bf16" is 1, but --bf16 is 0' "$kiln" pretrain-gpt "${iterations[@]}" --deepspeed --deepspeed_config "$dir/ds.json"
+sgd=(--optimizer sgd --sgd-momentum 0.8 --lr 0.3 --min-lr 0.1)
+train sgd "${sgd[@]}" || fail "$(cat "$dir/err")"
+grep -q '"optimizer": *"sgd"' "$dir/sgd/ckpt_29/trainer_state.json" || fail "not sgd: $(cat "$dir/sgd/ckpt_29/trainer_state.json")"
+awk -F '[: |]+' '/validation loss at/ { if (!n++) first = $(NF - 5); last = $(NF - 5) } END { exit !(last < first - 0.2) }' "$dir/out" ||
+    fail "sgd learnt nothing: $(grep validation "$dir/out")"
+train sgd_cut "${sgd[@]}" --exit-interval 11 && train sgd_cut "${sgd[@]}" || fail "$(cat "$dir/err")"
+cmp "$dir/sgd/ckpt_29/optimizer.safetensors" "$dir/sgd_cut/ckpt_29/optimizer.safetensors" || fail "sgd resumed otherwise"
 bloom=(--position-embedding-type alibi --embed-layernorm)
 expect 0 'model: BLOOM: 2 layers x 32' "$kiln" pretrain-gpt "${iterations[@]/--no-bias-gelu-fusion/--no-load-rng}" "${bloom[@]}" --megatron_order false --save "$dir/bloom" \
     --output_dir "$dir/bloom" --save-interval 4
@@ -123,7 +130,6 @@ refused 64 'needs 3 numbers, START INCREMENT SAMPLES, not 2' --rampup-batch-size
 refused 64 'no whole increments of 4' --rampup-batch-size 2 4 24
 refused 64 'the rise must be shorter' --lr-warmup-samples 170
 refused 64 '--train-samples 1 is less than one batch' --train-samples 1
-refused 64 '--optimizer sgd' --optimizer sgd
 refused 64 '--lr-decay-tokens is refused: give --lr-decay-samples' --lr-decay-tokens=5
 refused 64 'add --checkpoint-activations' --deepspeed-activation-checkpointing
 refused 65 "--data-path $dir/nothing is not the PREFIX" --data-path "$dir/nothing"

@@ -595,6 +595,7 @@ int main(int argc, char **argv)
         {.name = "fp32, nvlamb_exp", .optimizer = &optimizer_nvlamb_exp},
         {.name = "fp32, ds_fused_lamb", .optimizer = &optimizer_ds_fused_lamb},
         {.name = "fp32, adam", .optimizer = &optimizer_adam},
+        {.name = "fp32, sgd", .optimizer = &optimizer_sgd},
         {.name = "bf16, lans", .precision = {.dtype = DTYPE_BF16}, .optimizer = &optimizer_lans},
         {.name = "fp32, adamw", .optimizer = &optimizer_adamw, .mean_of_micro_batches = true},
         {.name = "bf16, lamb", .precision = {.dtype = DTYPE_BF16}, .optimizer = &optimizer_lamb},

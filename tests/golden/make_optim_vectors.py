@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Steps of Muon (Jordan et al. 2024; torch.optim.Muon with adjust_lr_fn="match_rms_adamw", but in fp64), of LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), of NVLAMB_EXP, of LAMB, of DeepSpeed's Lamb, and of Adam with L2 regularisation and with decay of its own in fp64, by
+"""Steps of Muon (Jordan et al. 2024; torch.optim.Muon with adjust_lr_fn="match_rms_adamw", but in fp64), of LANS (Zheng et al. 2020, arXiv:2006.13484, algorithm 2), of NVLAMB_EXP, of LAMB, of DeepSpeed's Lamb, of Adam with L2 regularisation and with decay of its own, and of SGD with momentum (torch.optim.SGD) in fp64, by
 the equations that the replaced scripts have, on several tensors at once, for tests/optim/test_optim_vectors.c.
 
 usage: make_optim_vectors.py >optim_vectors.json     (plain Python)
@@ -83,6 +83,11 @@ def lamb(p, g, lr, eps, c1, c2):
 def adamw(p, g, lr, eps, c1, c2):
     p.add_to_moments(g)
     p.w = [w * (1 - lr * p.decay) - lr * math.sqrt(c2) / c1 * m / (math.sqrt(v) + eps) for w, m, v in zip(p.w, p.m, p.v)]
+
+
+def sgd(p, g, lr, eps, c1, c2):
+    p.m = [BETA1 * m + x + p.decay * w for m, x, w in zip(p.m, g, p.w)]
+    p.w = [w - lr * m for w, m in zip(p.w, p.m)]
 
 
 def product(a, b):
@@ -194,7 +199,9 @@ def main():
                    parts=parts, rows=ROWS),
               case("no matrices", muon, TENSORS, waves(3), [0.01] * 3)]
     cases += [case(f"rates of layers, {u.__name__}", u, TENSORS, waves(3), [0.01] * 3, limit=1, parts=parts)
-              for u in (lamb, lans, nvlamb_exp, adam, adamw)]
+              for u in (lamb, lans, nvlamb_exp, adam, adamw, sgd)]
+    cases += [case("momentum", sgd, TENSORS, waves(6), [0.01, 0.02, 0.02, 0.01, 0.005, 0]),
+              case("momentum of a scaled loss, clipped", sgd, TENSORS, waves(3, 1024), [0.01] * 3, limit=1, scale=1024)]
     rows = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
     print('{"cases": [\n' + rows + "\n]}")
 

@@ -256,7 +256,7 @@ static void cases_are_those_of_the_script(void)
     json_t *root;
     EXPECT_OK(json_read_object(&root, KILN_SOURCE_DIR "/tests/golden/optim_vectors.json"));
     const json_t *cases = json_object_get(root, "cases");
-    EXPECT(json_array_size(cases) == 22, "%d cases", (int)json_array_size(cases));
+    EXPECT(json_array_size(cases) == 25, "%d cases", (int)json_array_size(cases));
     for (size_t i = 0; i < json_array_size(cases); i++) {
         check_case(&ops_ref, DTYPE_F64, 1e-12, json_array_get(cases, i));
         check_case(ops_cpu(), DTYPE_F32, 2e-6, json_array_get(cases, i));
@@ -275,7 +275,7 @@ static void every_name_has_a_row(void)
         EXPECT((kind->n_sums > 0) == (kind->direction != NULL), "%s: %d sums of what direction?", name,
                kind->n_sums);
     }
-    EXPECT(n == 7 && optimizer_find("sgd") == NULL, "%d names", n);
+    EXPECT(n == 8 && optimizer_find("adagrad") == NULL, "%d names", n);
 }
 
 /* Spans without rows come first, matrices behind them, both in their order, from the first on. */

@@ -1,6 +1,7 @@
 #include "io/tensor_set.h"
 
 #include "core/bytes.h"
+#include "core/integers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,6 +16,23 @@ static int64_t count_of(const struct tensor_slice *s)
     return n;
 }
 
+/* Columns of a tensor, flattened to a matrix; a slice that says nothing of columns is of all. */
+static int64_t all_columns(const struct tensor_slice *s)
+{
+    return s->n_dims > 0 ? s->dims[s->n_dims - 1] : 1;
+}
+
+static int64_t columns_of(const struct tensor_slice *s)
+{
+    return s->n_cols > 0 ? s->n_cols : all_columns(s);
+}
+
+/* Elements of the columns that the slice is of. */
+static int64_t count_stripe(const struct tensor_slice *s)
+{
+    return s->n_cols > 0 ? s->dims[0] * s->n_cols : count_of(s);
+}
+
 static void format_dims(char out[TENSOR_SLICE_BYTES], const int64_t *dims, int n_dims)
 {
     size_t n = (size_t)snprintf(out, TENSOR_SLICE_BYTES, "[");
@@ -26,9 +44,14 @@ static void format_dims(char out[TENSOR_SLICE_BYTES], const int64_t *dims, int n
 
 void tensor_slice_format(char out[TENSOR_SLICE_BYTES], const struct tensor_slice *s)
 {
-    char dims[TENSOR_SLICE_BYTES];
+    char dims[TENSOR_SLICE_BYTES], columns[64] = "";
     format_dims(dims, s->dims, s->n_dims);
-    snprintf(out, TENSOR_SLICE_BYTES, "[%" PRId64 ", %" PRId64 ") of %.100s", s->begin, s->end, dims);
+    if (s->n_cols > 0) {
+        snprintf(columns, sizeof columns, "columns [%" PRId64 ", %" PRId64 ") of ", s->first_col,
+                 s->first_col + s->n_cols);
+    }
+    snprintf(out, TENSOR_SLICE_BYTES, "[%" PRId64 ", %" PRId64 ") of %s%.80s", s->begin, s->end, columns,
+             dims);
 }
 
 /* A number without sign or leading zeros, and *at after it; -1 for anything else. */
@@ -48,23 +71,42 @@ static bool take(const char **at, const char *text)
     return there;
 }
 
-static bool parse(struct tensor_slice *s, const char *text)
+/* "[a, b)" */
+static bool take_range(const char **at, int64_t *first, int64_t *end)
 {
-    const char *at = text;
+    bool well = take(at, "[");
+    *first = take_number(at);
+    well = well && take(at, ", ");
+    *end = take_number(at);
+    return well && take(at, ")") && 0 <= *first && *first < *end;
+}
+
+static bool take_dims(const char **at, struct tensor_slice *s)
+{
     uint64_t count = 1;
-    *s = (struct tensor_slice){0};
-    bool well = take(&at, "[");
-    s->begin = take_number(&at);
-    well = well && take(&at, ", ");
-    s->end = take_number(&at);
-    well = well && take(&at, ") of [");
-    while (well && s->n_dims < TENSOR_MAX_DIMS && (s->n_dims == 0 || take(&at, ", "))) {
-        int64_t dim = take_number(&at);
+    bool well = take(at, "[");
+    while (well && s->n_dims < TENSOR_MAX_DIMS && (s->n_dims == 0 || take(at, ", "))) {
+        int64_t dim = take_number(at);
         well = dim >= 0 && bytes_multiply(count, (uint64_t)dim, &count) && count <= INT64_MAX;
         s->dims[s->n_dims++] = dim;
     }
-    return well && take(&at, "]") && *at == '\0' && 0 <= s->begin && s->begin < s->end &&
-           (uint64_t)s->end <= count;
+    return well && take(at, "]");
+}
+
+static bool parse(struct tensor_slice *s, const char *text)
+{
+    const char *at = text;
+    int64_t end_col = 0;
+    *s = (struct tensor_slice){0};
+    bool well = take_range(&at, &s->begin, &s->end) && take(&at, " of ");
+    bool of_columns = well && take(&at, "columns ");
+    if (of_columns) {
+        well = take_range(&at, &s->first_col, &end_col) && take(&at, " of ");
+        s->n_cols = end_col - s->first_col;
+    }
+    well = well && take_dims(&at, s) && *at == '\0';
+    return well && (!of_columns || (s->n_dims == 2 && end_col <= s->dims[1] && s->n_cols < s->dims[1])) &&
+           s->end <= count_stripe(s);
 }
 
 struct status tensor_slice_of(struct tensor_slice *s, const struct safetensors *f,
@@ -96,9 +138,10 @@ static int compare(const void *a, const void *b)
     const struct tensor_piece *x = a;
     const struct tensor_piece *y = b;
     int names = strcmp(x->entry->name, y->entry->name);
+    int columns = (x->slice.first_col > y->slice.first_col) - (x->slice.first_col < y->slice.first_col);
     int begins = (x->slice.begin > y->slice.begin) - (x->slice.begin < y->slice.begin);
     int ends = (x->slice.end > y->slice.end) - (x->slice.end < y->slice.end);
-    return names != 0 ? names : begins != 0 ? begins : ends;
+    return names != 0 ? names : columns != 0 ? columns : begins != 0 ? begins : ends;
 }
 
 static bool same_tensor(const struct tensor_piece *a, const struct tensor_piece *b)
@@ -113,24 +156,80 @@ static struct status lacks(const struct tensor_piece *p, int64_t begin, int64_t 
                         p->source, p->entry->name, begin, end);
 }
 
-/* Checks that a piece begins where the previous one ends. */
+static struct status lacks_columns(const struct tensor_piece *p, int64_t first, int64_t end)
+{
+    return status_error(STATUS_DATA,
+                        "%s: tensor %.80s lacks the columns [%" PRId64 ", %" PRId64 "), which no file holds",
+                        p->source, p->entry->name, first, end);
+}
+
+/* Checks that two pieces are of one tensor. */
+static struct status check_agreement(const struct tensor_piece *before, const struct tensor_piece *p)
+{
+    const struct tensor_slice *a = &before->slice, *b = &p->slice;
+    if (a->n_dims == b->n_dims && memcmp(a->dims, b->dims, sizeof a->dims) == 0 &&
+        before->entry->dtype == p->entry->dtype) {
+        return status_ok();
+    }
+    char there[TENSOR_SLICE_BYTES], here[TENSOR_SLICE_BYTES];
+    format_dims(there, a->dims, a->n_dims);
+    format_dims(here, b->dims, b->n_dims);
+    return status_error(STATUS_DATA, "%s: tensor %.80s is a slice of %s %s here, but of %s %s in %s",
+                        p->source, p->entry->name, p->entry->dtype_label, here, before->entry->dtype_label,
+                        there, before->source);
+}
+
+/* Checks that a piece begins where the previous one of its columns ends. */
 static struct status check_next(const struct tensor_piece *before, const struct tensor_piece *p)
 {
     const struct tensor_slice *a = &before->slice, *b = &p->slice;
-    if (a->n_dims != b->n_dims || memcmp(a->dims, b->dims, sizeof a->dims) != 0 ||
-        before->entry->dtype != p->entry->dtype) {
-        char there[TENSOR_SLICE_BYTES], here[TENSOR_SLICE_BYTES];
-        format_dims(there, a->dims, a->n_dims);
-        format_dims(here, b->dims, b->n_dims);
-        return status_error(STATUS_DATA, "%s: tensor %.80s is a slice of %s %s here, but of %s %s in %s",
-                            p->source, p->entry->name, p->entry->dtype_label, here,
-                            before->entry->dtype_label, there, before->source);
-    }
     if (b->begin < a->end || b->begin == b->end) {
         return status_error(STATUS_DATA, "%s: tensor %.80s: its elements from %" PRId64 " on are also in %s",
                             p->source, p->entry->name, b->begin, before->source);
     }
     return b->begin == a->end ? status_ok() : lacks(p, a->end, b->begin);
+}
+
+/* Checks that a piece's columns begin where those of the pieces before end. */
+static struct status check_next_columns(const struct tensor_piece *before, const struct tensor_piece *p)
+{
+    int64_t end = before->slice.first_col + columns_of(&before->slice);
+    if (p->slice.first_col < end) {
+        return status_error(STATUS_DATA, "%s: tensor %.80s: its columns from %" PRId64 " on are also in %s",
+                            p->source, p->entry->name, p->slice.first_col, before->source);
+    }
+    return p->slice.first_col == end ? status_ok() : lacks_columns(p, end, p->slice.first_col);
+}
+
+static bool same_columns(const struct tensor_piece *a, const struct tensor_piece *b)
+{
+    return a->slice.first_col == b->slice.first_col && a->slice.n_cols == b->slice.n_cols;
+}
+
+/* Checks a piece against the one before; NULL: it is the first of its tensor. */
+static struct status check_piece(const struct tensor_piece *before, const struct tensor_piece *p)
+{
+    TRY(before != NULL ? check_agreement(before, p) : status_ok());
+    if (before != NULL && same_columns(before, p)) {
+        return check_next(before, p);
+    }
+    if (before == NULL && p->slice.first_col > 0) {
+        return lacks_columns(p, 0, p->slice.first_col);
+    }
+    TRY(before != NULL ? check_next_columns(before, p) : status_ok());
+    return p->slice.begin == 0 ? status_ok() : lacks(p, 0, p->slice.begin);
+}
+
+/* Checks that the last piece of a stripe, or of a tensor, ends it. */
+static struct status check_end(const struct tensor_piece *p, const struct tensor_piece *next)
+{
+    const struct tensor_slice *s = &p->slice;
+    if ((next == NULL || !same_columns(p, next)) && s->end < count_stripe(s)) {
+        return lacks(p, s->end, count_stripe(s));
+    }
+    return next != NULL || s->first_col + columns_of(s) == all_columns(s)
+               ? status_ok()
+               : lacks_columns(p, s->first_col + s->n_cols, all_columns(s));
 }
 
 static struct status check(struct tensor_set *t)
@@ -140,15 +239,8 @@ static struct status check(struct tensor_set *t)
         bool first = i == 0 || !same_tensor(p - 1, p);
         bool last = i + 1 == t->n_pieces || !same_tensor(p, p + 1);
         t->n += first;
-        if (first && p->slice.begin > 0) {
-            return lacks(p, 0, p->slice.begin);
-        }
-        if (!first) {
-            TRY(check_next(p - 1, p));
-        }
-        if (last && p->slice.end < count_of(&p->slice)) {
-            return lacks(p, p->slice.end, count_of(&p->slice));
-        }
+        TRY(check_piece(first ? NULL : p - 1, p));
+        TRY(check_end(p, last ? NULL : p + 1));
     }
     return status_ok();
 }
@@ -210,18 +302,62 @@ const struct tensor_piece *tensor_set_find(const struct tensor_set *t, const cha
     return found ? &t->pieces[low] : NULL;
 }
 
-static struct status check_shape(const struct tensor_piece *p, tensor shape)
+static struct status check_shape(const struct tensor_piece *p, const struct tensor_slice *wanted)
 {
-    bool same = p->slice.n_dims == shape.n_dims;
-    for (int i = 0; same && i < shape.n_dims; i++) {
-        same = p->slice.dims[i] == shape.dims[i];
+    if (p->slice.n_dims == wanted->n_dims &&
+        memcmp(p->slice.dims, wanted->dims, (size_t)wanted->n_dims * sizeof wanted->dims[0]) == 0) {
+        return status_ok();
     }
-    if (!same) {
-        char has[TENSOR_SLICE_BYTES], wants[TENSOR_SLICE_BYTES];
-        format_dims(has, p->slice.dims, p->slice.n_dims);
-        format_dims(wants, shape.dims, shape.n_dims);
-        return status_error(STATUS_DATA, "%s: tensor %.80s has the shape %s, but should have %s", p->source,
-                            p->entry->name, has, wants);
+    char has[TENSOR_SLICE_BYTES], wants[TENSOR_SLICE_BYTES];
+    format_dims(has, p->slice.dims, p->slice.n_dims);
+    format_dims(wants, wanted->dims, wanted->n_dims);
+    return status_error(STATUS_DATA, "%s: tensor %.80s has the shape %s, but should have %s", p->source,
+                        p->entry->name, has, wants);
+}
+
+/* What a piece has of the elements [from, to) of its columns; `out` is what is wanted from `begin` on. */
+static struct status read_run(const struct tensor_piece *p, int64_t from, int64_t to, int64_t at, tensor out)
+{
+    from = int_larger(from, p->slice.begin), to = int_smaller(to, p->slice.end);
+    return from >= to ? status_ok()
+                      : status_context(safetensors_read_elements(p->entry, from - p->slice.begin,
+                                                                 tensor_slice(out, from - at, to - from)),
+                                       "%s", p->source);
+}
+
+/* What a piece of other columns has, row by row. */
+static struct status read_rows(const struct tensor_piece *p, const struct tensor_slice *wanted, tensor out)
+{
+    int64_t has = columns_of(&p->slice), wants = columns_of(wanted);
+    int64_t first = int_larger(p->slice.first_col, wanted->first_col);
+    int64_t end = int_smaller(p->slice.first_col + has, wanted->first_col + wants);
+    int64_t row = int_larger(p->slice.begin / has, wanted->begin / wants);
+    for (; first < end && row * has < p->slice.end && row * wants < wanted->end; row++) {
+        int64_t there =
+            row * wants + first - wanted->first_col; /* in the wanted columns, as they are here: */
+        int64_t here = row * has + first - p->slice.first_col;
+        int64_t skip = int_larger(wanted->begin - there, 0);
+        int64_t n = int_smaller(end - first, wanted->end - there);
+        if (skip < n) {
+            TRY(read_run(p, here + skip, here + n, here + wanted->begin - there, out));
+        }
+    }
+    return status_ok();
+}
+
+struct status tensor_set_read_slice(const struct tensor_set *t, const struct tensor_piece *first,
+                                    const struct tensor_slice *wanted, tensor out)
+{
+    CHECK(wanted->begin >= 0 && wanted->end <= count_stripe(wanted) &&
+              wanted->end - wanted->begin == tensor_count(out),
+          "%s has no elements [%" PRId64 ", %" PRId64 ")", first->entry->name, wanted->begin, wanted->end);
+    TRY(check_shape(first, wanted));
+    const struct tensor_piece *last = t->pieces + t->n_pieces;
+    tensor flat = tensor_1d(out.data, out.dtype, tensor_count(out));
+    const struct tensor_piece of_wanted = {.slice = *wanted};
+    for (const struct tensor_piece *p = first; p < last && same_tensor(first, p); p++) {
+        TRY(same_columns(p, &of_wanted) ? read_run(p, wanted->begin, wanted->end, wanted->begin, flat)
+                                        : read_rows(p, wanted, flat));
     }
     return status_ok();
 }
@@ -229,20 +365,7 @@ static struct status check_shape(const struct tensor_piece *p, tensor shape)
 struct status tensor_set_read(const struct tensor_set *t, const struct tensor_piece *first, tensor shape,
                               int64_t begin, tensor out)
 {
-    int64_t end = begin + tensor_count(out);
-    CHECK(begin >= 0 && end <= tensor_count(shape), "%s has no elements [%" PRId64 ", %" PRId64 ")",
-          first->entry->name, begin, end);
-    TRY(check_shape(first, shape));
-    const struct tensor_piece *last = t->pieces + t->n_pieces;
-    tensor flat = tensor_1d(out.data, out.dtype, tensor_count(out));
-    for (const struct tensor_piece *p = first; p < last && same_tensor(first, p); p++) {
-        int64_t from = p->slice.begin > begin ? p->slice.begin : begin;
-        int64_t to = p->slice.end < end ? p->slice.end : end;
-        if (from < to) {
-            TRY(status_context(safetensors_read_elements(p->entry, from - p->slice.begin,
-                                                         tensor_slice(flat, from - begin, to - from)),
-                               "%s", p->source));
-        }
-    }
-    return status_ok();
+    struct tensor_slice wanted = {.n_dims = shape.n_dims, .begin = begin, .end = begin + tensor_count(out)};
+    memcpy(wanted.dims, shape.dims, sizeof wanted.dims);
+    return tensor_set_read_slice(t, first, &wanted, out);
 }

@@ -1,12 +1,14 @@
 /* tensor_set: the tensors of one or several safetensors files, each whole in one file, or in slices in any
  * number of files.
  *
- * A slice is a run of elements of the flattened tensor.  In its file it has the tensor's own name and one dim
- * of elements, and the file's "__metadata__" describes it: "slice.NAME": "[begin, end) of [dims]", so other
- * readers of safetensors can open the file.  A file without such metadata holds whole tensors, like any
- * other.
+ * A slice is a run of elements of the flattened tensor, or of some columns of a matrix.  In its file it has
+ * the tensor's own name and one dim of elements, and the file's "__metadata__" describes it: "slice.NAME":
+ * "[begin, end) of [dims]" or "[begin, end) of columns [first, last) of [dims]", so other readers of
+ * safetensors can open the file.  A file without such metadata holds whole tensors, like any other.
  *
- * The rule: the slices of a tensor tile it, and agree on its shape and type, or the set is refused. */
+ * The rule: the slices of a tensor tile it, and agree on its shape and type, or the set is refused.  Slices
+ * of columns do so stripe by stripe: those of the same columns tile these, and such stripes lie side by
+ * side. */
 #ifndef KILN_IO_TENSOR_SET_H
 #define KILN_IO_TENSOR_SET_H
 
@@ -14,11 +16,13 @@
 
 enum { TENSOR_SLICE_BYTES = 160 };
 
-/* Elements [begin, end) of a tensor of these dims, flattened. */
+/* Elements [begin, end) of a tensor of these dims, flattened; or of columns [first_col, first_col + n_cols)
+ * of a matrix, flattened by rows.  n_cols 0: of the whole tensor. */
 struct tensor_slice {
     int n_dims;
     int64_t dims[TENSOR_MAX_DIMS];
     int64_t begin, end;
+    int64_t first_col, n_cols;
 };
 
 /* Its text in the metadata, for safetensors_item.slice. */
@@ -37,7 +41,7 @@ struct tensor_piece {
 };
 
 struct tensor_set {
-    struct tensor_piece *pieces; /* [n_pieces], in the order of names, then of elements */
+    struct tensor_piece *pieces; /* [n_pieces], in the order of names, then of columns, then of elements */
     int n_pieces;
     int n; /* tensors */
 };
@@ -63,5 +67,9 @@ const struct tensor_piece *tensor_set_find(const struct tensor_set *t, const cha
  * that of the whole tensor: STATUS_DATA if the tensor has another. */
 struct status tensor_set_read(const struct tensor_set *t, const struct tensor_piece *first, tensor shape,
                               int64_t begin, tensor out);
+
+/* The same of any slice, whose dims are those of the whole tensor. */
+struct status tensor_set_read_slice(const struct tensor_set *t, const struct tensor_piece *first,
+                                    const struct tensor_slice *wanted, tensor out);
 
 #endif

@@ -151,6 +151,9 @@ struct status checkpoint_read_extra(const struct checkpoint *c, const char *file
 /* The elements [*from, *to) of a parameter that are among the `n` of a flat buffer from `begin` on. */
 void checkpoint_overlap(const struct param *p, int64_t begin, int64_t n, int64_t *from, int64_t *to);
 
+/* The elements [from, to) of what is here of a parameter, as a slice of the whole tensor. */
+struct tensor_slice checkpoint_slice(const struct param *p, int64_t from, int64_t to);
+
 /* Opens the checkpoint of the highest step that is whole, with a warning that names each bad one and why.
  * *found is false if the directory has none at all; STATUS_NO_CHECKPOINT if it has some, but none is whole.
  */

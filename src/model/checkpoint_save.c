@@ -129,6 +129,12 @@ static struct status write_items(struct checkpoint_listed *file, const char *dir
 
 /* ---- what one rank writes ---- */
 
+/* Who has the same as the first slice, or a copy, writes nothing of it. */
+static bool is_written(const struct param_table *params, const struct param *p)
+{
+    return !p->is_copy && (params->part.slice == 0 || !param_is_full(p));
+}
+
 /* The elements of a parameter that the section has; false if it has none.  Files that no manifest lists are
  * summed. */
 static bool fill_item(struct safetensors_item *item, struct tensor_text *text, const struct section *s,
@@ -136,7 +142,7 @@ static bool fill_item(struct safetensors_item *item, struct tensor_text *text, c
 {
     int64_t from, to;
     checkpoint_overlap(p, s->begin, tensor_count(s->flat), &from, &to);
-    bool whole = to - from == param_count(p);
+    bool whole = to - from == param_full_count(p);
     tensor values = from < to ? tensor_slice(s->flat, p->offset + from - s->begin, to - from) : NULL_TENSOR;
     snprintf(text->name, sizeof text->name, "%s%s", s->prefix, p->name);
     *item = (struct safetensors_item){.name = text->name, .shape = values, .summed = summed};
@@ -144,10 +150,8 @@ static bool fill_item(struct safetensors_item *item, struct tensor_text *text, c
     if (whole && p->n_dims == 2) {
         item->shape = tensor_2d(values.data, values.dtype, p->dims[0], p->dims[1]);
     } else if (!whole) {
-        tensor_slice_format(text->slice, &(struct tensor_slice){.n_dims = p->n_dims,
-                                                                .dims = {p->dims[0], p->dims[1]},
-                                                                .begin = from,
-                                                                .end = to});
+        struct tensor_slice slice = checkpoint_slice(p, from, to);
+        tensor_slice_format(text->slice, &slice);
         item->slice = text->slice;
     }
     return from < to;
@@ -170,8 +174,9 @@ static struct status write_sections(struct checkpoint_part *part, const char *di
             : status_ok();
     int n = 0;
     for (size_t k = 0; k < most && !failed(status); k++) {
-        n += fill_item(&items[n], &texts[n], &sections[k / (size_t)params->n],
-                       &params->params[k % (size_t)params->n], c->model_name != NULL);
+        const struct param *p = &params->params[k % (size_t)params->n];
+        n += is_written(params, p) &&
+             fill_item(&items[n], &texts[n], &sections[k / (size_t)params->n], p, c->model_name != NULL);
     }
     if (!failed(status)) {
         checkpoint_manifest_part_name(name, set, all ? 0 : c->part, all ? 1 : c->n_parts);

@@ -86,6 +86,64 @@ static void test_parts(void)
     close_files(&c, 3);
 }
 
+/* Every part of some columns of a tensor [3, 4], whose columns lie in stripes of three files, one of which is
+ * in two runs. */
+static void test_columns(void)
+{
+    static const float left[6] = {0, 1, 10, 11, 20, 21}, third[3] = {2, 12, 22}, last[3] = {3, 13, 23};
+    static struct set_case c;
+    float read[12];
+    add_slice(&c, 0, "[0, 5) of columns [0, 2) of [3, 4]", left, 5);
+    add_file(&c, 1,
+             "{\"__metadata__\":{\"slice.w\":\"[0, 3) of columns [2, 3) of [3, 4]\"},"
+             "\"w\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]}}",
+             third, sizeof third);
+    add_slice(&c, 2, "[0, 3) of columns [3, 4) of [3, 4]", last, 3);
+    EXPECT_ERROR(tensor_set_init(&c.set, c.list, 3), STATUS_DATA, "one: tensor w lacks the elements [5, 6)");
+    safetensors_close(&c.files[0].f);
+    add_slice(&c, 0, "[0, 6) of columns [0, 2) of [3, 4]", left, 6);
+    EXPECT_OK(tensor_set_init(&c.set, c.list, 3));
+    for (int64_t first = 0; first < 4; first++) {
+        for (int64_t n = 1; first + n <= 4; n++) {
+            for (int64_t begin = 0; begin < 3 * n; begin++) {
+                for (int64_t end = begin + 1; end <= 3 * n; end++) {
+                    struct tensor_slice wanted = {2, {3, 4}, begin, end, n < 4 ? first : 0, n < 4 ? n : 0};
+                    EXPECT_OK(tensor_set_read_slice(&c.set, tensor_set_find(&c.set, "w"), &wanted,
+                                                    tensor_1d(read, DTYPE_F32, end - begin)));
+                    for (int64_t i = begin; i < end; i++) {
+                        float value = (float)(10 * (i / n) + first + i % n);
+                        EXPECT(read[i - begin] == value, "columns [%lld, +%lld), element %lld: %g",
+                               (long long)first, (long long)n, (long long)i, (double)read[i - begin]);
+                    }
+                }
+            }
+        }
+    }
+    close_files(&c, 3);
+}
+
+static void expect_refused(const char *a, int n_a, const char *b, int n_b, const char *message);
+
+static void test_refused_columns(void)
+{
+    expect_refused("[0, 6) of columns [0, 2) of [3, 4]", 6, "[0, 3) of columns [1, 2) of [3, 4]", 3,
+                   "two: tensor w: its columns from 1 on are also in one");
+    expect_refused("[0, 3) of columns [0, 1) of [3, 4]", 3, "[0, 6) of columns [2, 4) of [3, 4]", 6,
+                   "two: tensor w lacks the columns [1, 2)");
+    expect_refused("[0, 3) of columns [1, 2) of [3, 4]", 3, "[0, 6) of columns [2, 4) of [3, 4]", 6,
+                   "one: tensor w lacks the columns [0, 1)");
+    expect_refused("[0, 3) of columns [0, 1) of [3, 4]", 3, "[0, 3) of columns [1, 2) of [3, 4]", 3,
+                   "two: tensor w lacks the columns [2, 4)");
+    expect_refused("[0, 3) of columns [0, 1) of [3, 4]", 3, "[0, 12) of [3, 4]", 12, "tensor w");
+    static const char *const words[] = {
+        "[0, 3) of columns [0, 4) of [3, 4]", "[0, 3) of columns [0, 1) of [12]",
+        "[0, 3) of columns [1, 1) of [3, 4]", "[0, 3) of columns [3, 5) of [3, 4]",
+        "[0, 4) of columns [0, 1) of [3, 4]", "[0, 3) of columns [0, 1) of 3"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        expect_refused(words[i], 3, "[0, 9) of columns [1, 4) of [3, 4]", 9, "one: tensor w: its metadata");
+    }
+}
+
 /* What two files say of w: the message. */
 static void expect_refused(const char *a, int n_a, const char *b, int n_b, const char *message)
 {
@@ -188,6 +246,8 @@ static void test_written(void)
 int main(void)
 {
     test_parts();
+    test_columns();
+    test_refused_columns();
     test_refused();
     test_whole();
     test_written();

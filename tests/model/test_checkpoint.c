@@ -214,9 +214,9 @@ static void test_other_model(void)
     path_of(path, &k, "ckpt_3", "");
     EXPECT_OK(checkpoint_open(&c, path));
     tensor flat = tensor_1d(k.flat[0], DTYPE_F32, CASE_ELEMENTS);
-    k.params.params[0].dims[0] = 5;
+    k.params.params[0].dims[0] = k.params.params[0].full[0] = 5;
     EXPECT_ERROR(checkpoint_read_weights(&c, &k.params, 0, flat), STATUS_DATA, "word_embeddings");
-    k.params.params[0].dims[0] = 6;
+    k.params.params[0].dims[0] = k.params.params[0].full[0] = 6;
     k.params.n = 1;
     EXPECT_OK(checkpoint_read_weights(&c, &k.params, 0, flat));
     EXPECT_ERROR(checkpoint_read_moments(&c, &k.params, 0, flat, flat), STATUS_DATA, "4 tensors");

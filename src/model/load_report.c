@@ -39,7 +39,7 @@ void load_report_add_new(struct load_report *r, const struct param *p, tensor va
     }
     struct load_new *added = &r->added[r->n_added++];
     *added = (struct load_new){.param = *p};
-    for (int64_t i = 0; i < tensor_count(values) && !added->is_drawn; i++) {
+    for (int64_t i = 0; !tensor_is_null(values) && i < tensor_count(values) && !added->is_drawn; i++) {
         added->is_drawn = tensor_get(values, i) != 0;
     }
 }

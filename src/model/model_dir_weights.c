@@ -3,6 +3,7 @@
 #include "model/model_dir.h"
 
 #include "core/log.h"
+#include "model/part_sink.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -171,6 +172,9 @@ static struct status read_param(const struct reading *r, const struct param *p, 
     TRY(check_tied(r, p, t));
     tensor values;
     TRY(r->sink->place(r->sink->self, p, &values));
+    if (tensor_is_null(values)) {
+        return status_ok();
+    }
     TRY(status_context(read_values(&stored, &values), "%s", r->m->path));
     int64_t i = tensor_find_nonfinite(values);
     return i < 0 ? r->sink->put(r->sink->self, p, values)
@@ -304,9 +308,9 @@ static struct status read_and_account(struct reading *r, unsigned may_be_new)
     return check_new(r, may_be_new);
 }
 
-struct status model_dir_read_into(const struct model_dir *m, const struct param_table *params,
-                                  const struct weight_sink *sink, enum model_task task, unsigned may_be_new,
-                                  struct load_report *report)
+static struct status read_all_into(const struct model_dir *m, const struct param_table *params,
+                                   const struct weight_sink *sink, enum model_task task, unsigned may_be_new,
+                                   struct load_report *report)
 {
     struct reading r = {.m = m, .params = params, .sink = sink, .report = report};
     *report = (struct load_report){.family = m->family,
@@ -324,6 +328,26 @@ struct status model_dir_read_into(const struct model_dir *m, const struct param_
         TRY(tensor_file_check(&m->files.files[i], m->path));
     }
     return status_ok();
+}
+
+struct status model_dir_read_into(const struct model_dir *m, const struct param_table *params,
+                                  const struct weight_sink *sink, enum model_task task, unsigned may_be_new,
+                                  struct load_report *report)
+{
+    struct param_table all = {0};
+    struct part_sink part;
+    if (param_part_is_all(&params->part)) {
+        return read_all_into(m, params, sink, task, may_be_new, report);
+    }
+    struct status s =
+        model_dir_declare(m, &all, task); /* so that every tensor of the files is accounted for */
+    if (!failed(s)) {
+        struct weight_sink whole = part_sink_open(&part, params, sink);
+        s = read_all_into(m, &all, &whole, task, may_be_new, report);
+        part_sink_close(&part);
+    }
+    param_table_fini(&all);
+    return s;
 }
 
 struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,

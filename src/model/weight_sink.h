@@ -10,7 +10,7 @@ struct weight_sink {
     void *self;
 
     /* Host memory, fp32 or fp64, for the values of a parameter, in its real shape.  It may hold anything,
-     * and is valid until the next call. */
+     * and is valid until the next call.  A null tensor: they are not wanted. */
     struct status (*place)(void *self, const struct param *p, tensor *values);
 
     /* Takes what was written there: all rows, or only the first. */

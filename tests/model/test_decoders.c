@@ -309,6 +309,44 @@ static void test_turned(void)
     }
 }
 
+/* A rank's part of a Hugging Face directory: some layers, and a slice of what is split. */
+static void check_part(const struct decoder *d, struct param_part part)
+{
+    struct param_table params = {.part = part};
+    struct load_report report;
+    EXPECT_OK(model_dir_declare(&d->m, &params, d->m.task));
+    float *flat = calloc((size_t)params.n_elements, sizeof *flat);
+    EXPECT(flat != NULL, "no memory");
+    tensor master = tensor_1d(flat, DTYPE_F32, params.n_elements);
+    EXPECT_OK(model_dir_read_weights(&d->m, &params, master, d->m.task, 0, &report));
+    for (int i = 0; i < params.n; i++) {
+        const struct param *p = &params.params[i], *all = param_table_find(&d->params, p->name);
+        const float *whole = (const float *)d->contents.master.data + all->offset;
+        for (int64_t k = 0; k < param_count(p); k++) {
+            EXPECT(flat[p->offset + k] == whole[param_full_index(p, k)], "%s, slice %d of %d, element %lld",
+                   p->name, part.slice, part.n_slices, (long long)k);
+        }
+    }
+    free(flat);
+    param_table_fini(&params);
+}
+
+static void check_parts(const char *name)
+{
+    struct decoder d;
+    decoder_open(&d, path_of(name), false);
+    const char *tied =
+        strcmp(name, "bloom") == 0 ? "transformer.word_embeddings.weight" : "transformer.wte.weight";
+    for (int slice = 0; slice < 2; slice++) {
+        check_part(&d, (struct param_part){.slice = slice, .n_slices = 2});
+        check_part(&d,
+                   (struct param_part){.ranges = {{-1, 1}}, .n_ranges = 1, .slice = slice, .n_slices = 2});
+        check_part(&d, (struct param_part){
+                           .ranges = {{1, 100}}, .n_ranges = 1, .slice = slice, .n_slices = 2, .tied = tied});
+    }
+    decoder_close(&d);
+}
+
 int main(void)
 {
     static const char *const cases[] = {"gpt2", "gpt2_exact", "bloom", "bloom_half"};
@@ -323,6 +361,8 @@ int main(void)
     test_training();
     check_saved("gpt2");
     check_saved("bloom");
+    check_parts("gpt2");
+    check_parts("bloom");
     test_other_keys();
     test_refused();
     test_turned();

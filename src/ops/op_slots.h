@@ -67,9 +67,21 @@
       (out, q, keys, values, a), q, keys) \
     _(gather_rows, (tensor out, tensor in, tensor rows), (out, in, rows), out, in) \
     _(scatter_add_rows, (tensor din, tensor dout, tensor rows), (din, dout, rows), din, dout) \
+    _(gather_slice, (tensor out, tensor in, tensor rows, int64_t first, int64_t n_rows), \
+      (out, in, rows, first, n_rows), out, in) \
+    _(scatter_add_slice, (tensor din, tensor dout, tensor rows, int64_t first, int64_t n_rows), \
+      (din, dout, rows, first, n_rows), din, dout) \
     _(cross_entropy, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor labels, \
        int64_t n_classes, tensor scale), \
       (loss, correct, dlogits, logits, labels, n_classes, scale), logits) \
+    _(slice_maxima, (tensor maxima, tensor logits, int64_t first, int64_t n_classes), \
+      (maxima, logits, first, n_classes), logits) \
+    _(slice_sums, (tensor sums, tensor logits, tensor maxima, tensor labels, int64_t first, \
+       int64_t n_classes), \
+      (sums, logits, maxima, labels, first, n_classes), logits) \
+    _(slice_cross_entropy, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor maxima, \
+       tensor sums, tensor labels, int64_t first, int64_t n_classes, tensor scale), \
+      (loss, correct, dlogits, logits, maxima, sums, labels, first, n_classes, scale), logits) \
     _(span_cross_entropy, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor cu_seqlens, \
        tensor labels, tensor scale), \
       (loss, correct, dlogits, logits, cu_seqlens, labels, scale), logits) \

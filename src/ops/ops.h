@@ -284,6 +284,15 @@ struct ops {
      * twice. */
     void (*scatter_add_rows)(struct exec *x, tensor din, tensor dout, tensor rows);
 
+    /* The same on a table of which only rows [first, first + T) of n_rows are here, as on one of several
+     * ranks that have a slice each (core/param.h); in and din have those T rows, and rows[i] is a number in
+     * [0, n_rows):
+     *     out[i] = in[rows[i] - first] if that row is here, else 0;  din[rows[i] - first] += dout[i] if it
+     * is. */
+    void (*gather_slice)(struct exec *x, tensor out, tensor in, tensor rows, int64_t first, int64_t n_rows);
+    void (*scatter_add_slice)(struct exec *x, tensor din, tensor dout, tensor rows, int64_t first,
+                              int64_t n_rows);
+
     /* For each row with label y >= 0, over the first n_classes columns (the rest has probability zero):
      *     loss = -log softmax(logits)[y];  correct = (argmax logits == y)
      *     dlogits = scale (softmax(logits) - onehot(y))
@@ -292,6 +301,25 @@ struct ops {
      * it; it may alias logits where A is W. */
     void (*cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                           tensor labels, int64_t n_classes, tensor scale);
+
+    /* The same where the columns are a slice of n_classes classes, from class `first` on, as on one of
+     * several ranks (Shoeybi et al. 2019, arXiv:1909.08053, section 3): those of them below n_classes are
+     * `here`; there may be none.  In three steps:
+     *     maxima = the largest logit here, or -infinity
+     * and then, with `maxima` that are the largest of all ranks, for each row with label y
+     *     sums = the sum of exp(logit - maximum) here;
+     *            the logit of y if it is here, else 0;
+     *            how many classes here before y have the maximum as their logit
+     * and 0 for a row with label -1; and then, with `sums` that are added up over all ranks, what
+     * cross_entropy computes, dlogits for the columns that are here.  In fp32 loss and dlogits are within
+     * 1e-6 of its own, relative to the largest element, and correct is the same.
+     * maxima [M] W, sums f64 [M, 3], all else as in cross_entropy. */
+    void (*slice_maxima)(struct exec *x, tensor maxima, tensor logits, int64_t first, int64_t n_classes);
+    void (*slice_sums)(struct exec *x, tensor sums, tensor logits, tensor maxima, tensor labels,
+                       int64_t first, int64_t n_classes);
+    void (*slice_cross_entropy)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
+                                tensor maxima, tensor sums, tensor labels, int64_t first, int64_t n_classes,
+                                tensor scale);
 
     /* Where a span starts and ends (Devlin et al. 2018, section 4.2).  For sequence b with the rows
      * [cu[b], cu[b + 1]) and column e (0 start, 1 end), y = labels[b, e] >= 0 counted from its first row:

@@ -430,6 +430,26 @@ static void plan_scatter_add_rows(struct exec *x, tensor din, tensor dout, tenso
          {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
 }
 
+/* Rows that are not here are not moved, but how many those are is not known. */
+static void plan_gather_slice(struct exec *x, tensor out, tensor in, tensor rows, int64_t first,
+                              int64_t n_rows)
+{
+    (void)first, (void)n_rows;
+    move(x, 1, out);
+    PLAN(x, "gather_slice", 0, 0, {"out", out, (int)in.dtype, tensor_cols(rows), tensor_cols(in)},
+         {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
+}
+
+static void plan_scatter_add_slice(struct exec *x, tensor din, tensor dout, tensor rows, int64_t first,
+                                   int64_t n_rows)
+{
+    (void)first, (void)n_rows;
+    move(x, 2, dout);
+    PLAN(x, "scatter_add_slice", 0, workspace_scatter_add(tensor_cols(rows), tensor_cols(din)),
+         {"dout", dout, ANY, tensor_cols(rows), tensor_cols(din)},
+         {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
+}
+
 static void plan_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                                tensor labels, int64_t n_classes, tensor scale)
 {
@@ -443,6 +463,40 @@ static void plan_cross_entropy(struct exec *x, tensor loss, tensor correct, tens
          {"labels", labels, DTYPE_I32, 1, rows}, {"scale", scale, DTYPE_F64, 1, 1});
     if (!tensor_is_null(dlogits)) {
         PLAN(x, "cross_entropy", 0, 0, {"dlogits", dlogits, ANY, rows, cols});
+    }
+}
+
+static void plan_slice_maxima(struct exec *x, tensor maxima, tensor logits, int64_t first, int64_t n_classes)
+{
+    int64_t rows = tensor_rows(logits);
+    (void)first, (void)n_classes;
+    PLAN(x, "slice_maxima", 0, 0, {"maxima", maxima, (int)logits.dtype, 1, rows},
+         {"logits", logits, (int)dtype_of_vectors(logits.dtype), rows, tensor_cols(logits)});
+}
+
+static void plan_slice_sums(struct exec *x, tensor sums, tensor logits, tensor maxima, tensor labels,
+                            int64_t first, int64_t n_classes)
+{
+    int64_t rows = tensor_rows(logits);
+    (void)first, (void)n_classes;
+    PLAN(x, "slice_sums", 0, 0, {"sums", sums, DTYPE_F64, rows, 3},
+         {"logits", logits, (int)dtype_of_vectors(logits.dtype), rows, tensor_cols(logits)},
+         {"maxima", maxima, (int)logits.dtype, 1, rows}, {"labels", labels, DTYPE_I32, 1, rows});
+}
+
+static void plan_slice_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits,
+                                     tensor logits, tensor maxima, tensor sums, tensor labels, int64_t first,
+                                     int64_t n_classes, tensor scale)
+{
+    int64_t rows = tensor_rows(logits), cols = tensor_cols(logits);
+    (void)first, (void)n_classes;
+    PLAN(x, "slice_cross_entropy", 0, 0, {"loss", loss, ANY, 1, rows},
+         {"correct", correct, DTYPE_I32, 1, rows}, {"maxima", maxima, (int)logits.dtype, 1, rows},
+         {"sums", sums, DTYPE_F64, rows, 3}, {"labels", labels, DTYPE_I32, 1, rows},
+         {"scale", scale, DTYPE_F64, 1, 1});
+    if (!tensor_is_null(dlogits)) {
+        PLAN(x, "slice_cross_entropy", 0, 0, {"dlogits", dlogits, ANY, rows, cols},
+             {"logits", logits, (int)dtype_of_vectors(logits.dtype), rows, cols});
     }
 }
 
@@ -663,7 +717,12 @@ const struct ops ops_plan = {
     .attention_cached = plan_attention_cached,
     .gather_rows = plan_gather_rows,
     .scatter_add_rows = plan_scatter_add_rows,
+    .gather_slice = plan_gather_slice,
+    .scatter_add_slice = plan_scatter_add_slice,
     .cross_entropy = plan_cross_entropy,
+    .slice_maxima = plan_slice_maxima,
+    .slice_sums = plan_slice_sums,
+    .slice_cross_entropy = plan_slice_cross_entropy,
     .span_cross_entropy = plan_span_cross_entropy,
     .pointwise = plan_pointwise,
     .clear = plan_clear,

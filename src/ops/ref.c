@@ -617,22 +617,38 @@ static void ref_attention_cached(struct exec *x, tensor out, tensor q, tensor ke
     free(memory);
 }
 
+static void ref_gather_slice(struct exec *x, tensor out, tensor in, tensor rows, int64_t first,
+                             int64_t n_rows)
+{
+    (void)n_rows;
+    for (int64_t m = 0; !stopped(x) && m < tensor_rows(out); m++) {
+        int64_t row = index_at(rows, m) - first;
+        for (int64_t i = 0; i < tensor_cols(out); i++) {
+            set2(out, m, i, row >= 0 && row < tensor_rows(in) ? get2(in, row, i) : 0.0);
+        }
+    }
+}
+
 static void ref_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 {
-    for (int64_t m = 0; !stopped(x) && m < tensor_rows(out); m++) {
-        for (int64_t i = 0; i < tensor_cols(out); i++) {
-            set2(out, m, i, get2(in, index_at(rows, m), i));
+    ref_gather_slice(x, out, in, rows, 0, tensor_rows(in));
+}
+
+static void ref_scatter_add_slice(struct exec *x, tensor din, tensor dout, tensor rows, int64_t first,
+                                  int64_t n_rows)
+{
+    (void)n_rows;
+    for (int64_t m = 0; !stopped(x) && m < tensor_rows(dout); m++) {
+        int64_t row = index_at(rows, m) - first;
+        for (int64_t i = 0; row >= 0 && row < tensor_rows(din) && i < tensor_cols(dout); i++) {
+            add2(din, row, i, get2(dout, m, i));
         }
     }
 }
 
 static void ref_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
 {
-    for (int64_t m = 0; !stopped(x) && m < tensor_rows(dout); m++) {
-        for (int64_t i = 0; i < tensor_cols(dout); i++) {
-            add2(din, index_at(rows, m), i, get2(dout, m, i));
-        }
-    }
+    ref_scatter_add_slice(x, din, dout, rows, 0, tensor_rows(din));
 }
 
 static void ref_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
@@ -654,6 +670,59 @@ static void ref_cross_entropy(struct exec *x, tensor loss, tensor correct, tenso
         for (int64_t c = 0; !tensor_is_null(dlogits) && c < tensor_cols(logits); c++) {
             double p = c < n_classes ? exp(get2(logits, m, c) - lse) : 0.0;
             set2(dlogits, m, c, label < 0 ? 0.0 : tensor_get(scale, 0) * (p - (c == label)));
+        }
+    }
+}
+
+/* How many columns of a slice from class `first` on are classes. */
+static int64_t classes_here(tensor logits, int64_t first, int64_t n_classes)
+{
+    int64_t n = n_classes - first;
+    return n < 0 ? 0 : n < tensor_cols(logits) ? n : tensor_cols(logits);
+}
+
+static void ref_slice_maxima(struct exec *x, tensor maxima, tensor logits, int64_t first, int64_t n_classes)
+{
+    for (int64_t m = 0; !stopped(x) && m < tensor_rows(logits); m++) {
+        double max = -INFINITY;
+        for (int64_t c = 0; c < classes_here(logits, first, n_classes); c++) {
+            max = get2(logits, m, c) > max ? get2(logits, m, c) : max;
+        }
+        tensor_set(maxima, m, max);
+    }
+}
+
+static void ref_slice_sums(struct exec *x, tensor sums, tensor logits, tensor maxima, tensor labels,
+                           int64_t first, int64_t n_classes)
+{
+    for (int64_t m = 0; !stopped(x) && m < tensor_rows(logits); m++) {
+        int64_t label = index_at(labels, m);
+        double max = tensor_get(maxima, m), sum = 0, at_label = 0, before = 0;
+        for (int64_t c = 0; label >= 0 && c < classes_here(logits, first, n_classes); c++) {
+            double logit = get2(logits, m, c);
+            sum += exp(logit - max);
+            at_label += first + c == label ? logit : 0;
+            before += first + c < label && logit == max;
+        }
+        set2(sums, m, 0, sum);
+        set2(sums, m, 1, at_label);
+        set2(sums, m, 2, before);
+    }
+}
+
+static void ref_slice_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits,
+                                    tensor logits, tensor maxima, tensor sums, tensor labels, int64_t first,
+                                    int64_t n_classes, tensor scale)
+{
+    for (int64_t m = 0; !stopped(x) && m < tensor_rows(logits); m++) {
+        int64_t label = index_at(labels, m);
+        double max = tensor_get(maxima, m), lse = max + log(get2(sums, m, 0)), at_label = get2(sums, m, 1);
+        tensor_set(loss, m, label < 0 ? 0.0 : lse - at_label);
+        tensor_set(correct, m, label >= 0 && at_label == max && get2(sums, m, 2) == 0);
+        for (int64_t c = 0; !tensor_is_null(dlogits) && c < tensor_cols(logits); c++) {
+            bool here = c < classes_here(logits, first, n_classes);
+            double p = here ? exp(get2(logits, m, c) - lse) : 0.0;
+            set2(dlogits, m, c, label < 0 ? 0.0 : tensor_get(scale, 0) * (p - (first + c == label)));
         }
     }
 }
@@ -747,7 +816,12 @@ const struct ops ops_ref = {
     .attention_cached = ref_attention_cached,
     .gather_rows = ref_gather_rows,
     .scatter_add_rows = ref_scatter_add_rows,
+    .gather_slice = ref_gather_slice,
+    .scatter_add_slice = ref_scatter_add_slice,
     .cross_entropy = ref_cross_entropy,
+    .slice_maxima = ref_slice_maxima,
+    .slice_sums = ref_slice_sums,
+    .slice_cross_entropy = ref_slice_cross_entropy,
     .span_cross_entropy = ref_span_cross_entropy,
     .pointwise = ref_pointwise,
     .clear = ref_clear,

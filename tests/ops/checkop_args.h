@@ -91,7 +91,9 @@ static inline int64_t total(const int64_t *lens, int n, int64_t *max)
     OP(gelu_backward) OP(tanh) OP(tanh_backward) OP(embed) OP(embed_backward) OP(layernorm) \
     OP(layernorm_backward) OP(bias_dropout_add_layernorm) OP(bias_dropout_add_layernorm_backward) \
     OP(attention) OP(attention_backward) OP(append_rows) OP(attention_cached) \
-    OP(cross_entropy) OP(span_cross_entropy) OP(pointwise) \
+    OP(gather_slice) OP(scatter_add_slice) \
+    OP(cross_entropy) OP(slice_maxima) OP(slice_sums) OP(slice_cross_entropy) OP(span_cross_entropy) \
+    OP(pointwise) \
     OP(clear) OP(squares) OP(norm_of) OP(lamb_direction) OP(lamb_apply) OP(lans_direction) OP(lans_apply) \
     OP(adamw) OP(nesterov) OP(unit) OP(matrix_polynomial) OP(descend)
 /* clang-format on */

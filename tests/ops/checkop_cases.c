@@ -164,6 +164,44 @@ void checkop_make_scatter_add_rows(struct checkop_case *c, const struct checkop_
     c->bound_bf16_a = 1e-2; /* rows that occur several times are rounded each time */
 }
 
+/* Rows of the whole table of which a slice is here. */
+static int64_t rows_of_all(const struct checkop_case *c)
+{
+    return c->shape.first + 2 * c->shape.t;
+}
+
+RUN(gather_slice)
+{
+    o->gather_slice(x, t[0], t[1], t[2], c->shape.first, rows_of_all(c));
+}
+
+void checkop_make_gather_slice(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, matrix("out", ROLE_OUT, KIND_A, s->f, s->h));
+    add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, indices("rows", s->f, FILL_INDEX, rows_of_all(c)));
+    c->run = run_gather_slice;
+}
+
+RUN(scatter_add_slice)
+{
+    o->scatter_add_slice(x, t[0], t[1], t[2], c->shape.first, rows_of_all(c));
+}
+
+static void forward_gather_slice(const struct checkop_case *c, const struct ops *o, struct exec *x,
+                                 const tensor *t)
+{
+    o->gather_slice(x, t[4], t[3], t[2], c->shape.first, rows_of_all(c));
+}
+
+void checkop_make_scatter_add_slice(struct checkop_case *c, const struct checkop_shape *s)
+{
+    checkop_make_scatter_add_rows(c, s);
+    c->args[2] = indices("rows", s->f, FILL_INDEX, rows_of_all(c));
+    c->run = run_scatter_add_slice;
+    c->forward = forward_gather_slice;
+}
+
 #define FAMILY(name) {#name, offsetof(struct ops, name), checkop_make_##name},
 
 static const struct family {
@@ -186,16 +224,18 @@ static void set_lengths(struct checkop_case *c, const struct checkop_shape *s)
 
 void checkop_make(struct checkop_case *c, const struct checkop_shape *s)
 {
+    char first[32];
     *c = (struct checkop_case){.shape = *s, .value = -1, .seed = -1, .drop = {s->p, 5}};
     c->bound_fp32 = 1e-6;
     c->bound_bf16_a = 4e-3; /* half a unit in the last of eight places, and as much again */
     c->bound_bf16_w = 1e-6;
-    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s%s%s", s->op,
-             (long long)s->t, (long long)s->h, (long long)s->f, s->fp8 ? " fp8" : "",
-             s->rounded ? " rounded" : "", s->p > 0 ? " dropout" : "", s->causal ? " causal" : "",
-             s->alibi ? " alibi" : "", s->strided ? " strided" : "", s->plain ? " plain" : "",
-             s->shared ? " in place" : "", s->adds ? " adds" : "", s->rest > 0 ? " rest" : "",
-             s->bits ? " bits" : "");
+    snprintf(first, sizeof first, " first=%lld", (long long)s->first);
+    snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s%s%s%s", s->op,
+             (long long)s->t, (long long)s->h, (long long)s->f, s->first > 0 ? first : "",
+             s->fp8 ? " fp8" : "", s->rounded ? " rounded" : "", s->p > 0 ? " dropout" : "",
+             s->causal ? " causal" : "", s->alibi ? " alibi" : "", s->strided ? " strided" : "",
+             s->plain ? " plain" : "", s->shared ? " in place" : "", s->adds ? " adds" : "",
+             s->rest > 0 ? " rest" : "", s->bits ? " bits" : "");
     set_lengths(c, s);
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
         if (strcmp(families[i].op, s->op) == 0) {

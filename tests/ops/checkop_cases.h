@@ -62,7 +62,8 @@ struct checkop_shape {
     double p;              /* dropout */
     const int32_t *lens_q; /* -1 ends; NULL: one sequence of t */
     const int32_t *lens_kv;
-    int64_t rest; /* rows of the stream behind its last sequence */
+    int64_t rest;  /* rows of the stream behind its last sequence */
+    int64_t first; /* number of the first row or class that is here, of a slice */
     /* plain: without bias, not accumulating, without dlogits or what a backward reads; shared: in place, or
      * dw assigned */
     bool causal, alibi, strided, plain, shared;

@@ -15,7 +15,8 @@ static void forward_cross_entropy(const struct checkop_case *c, const struct ops
     o->cross_entropy(x, t[5], t[6], NULL_TENSOR, t[3], t[4], c->shape.f, t[7]);
 }
 
-void checkop_make_cross_entropy(struct checkop_case *c, const struct checkop_shape *s)
+/* Arguments 0 to 3 of losses over rows of logits. */
+static void add_losses(struct checkop_case *c, const struct checkop_shape *s)
 {
     add(c, vector("loss", ROLE_OUT, KIND_W, s->t));
     add(c, vector("correct", ROLE_OUT, KIND_I32, s->t));
@@ -24,13 +25,84 @@ void checkop_make_cross_entropy(struct checkop_case *c, const struct checkop_sha
                3));
     add(c, filled(matrix("logits", ROLE_IN, KIND_W, s->t, s->h), FILL_NORMAL, 3));
     c->args[2].shares = s->shared ? 1 + 3 : 0;
-    add(c, indices("labels", s->t, FILL_LABEL, s->f));
+}
+
+/* The last arguments: what the forward computes, and the scale. */
+static void add_value(struct checkop_case *c, const struct checkop_shape *s)
+{
     c->value = add(c, vector("loss2", ROLE_IN, KIND_W, s->t));
     add(c, vector("correct2", ROLE_IN, KIND_I32, s->t));
     add(c, filled(vector("scale", ROLE_IN, KIND_F64, 1), FILL_CONSTANT, loss_scale));
     c->seed_value = loss_scale;
+}
+
+void checkop_make_cross_entropy(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add_losses(c, s);
+    add(c, indices("labels", s->t, FILL_LABEL, s->f));
+    add_value(c, s);
     c->run = run_cross_entropy;
     c->forward = forward_cross_entropy;
+}
+
+RUN(slice_maxima)
+{
+    o->slice_maxima(x, t[0], t[1], c->shape.first, c->shape.f);
+}
+
+void checkop_make_slice_maxima(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, vector("maxima", ROLE_OUT, KIND_W, s->t));
+    add(c, filled(matrix("logits", ROLE_IN, KIND_W, s->t, s->h), FILL_NORMAL, 3));
+    c->run = run_slice_maxima;
+}
+
+RUN(slice_sums)
+{
+    o->slice_sums(x, t[0], t[1], t[2], t[3], c->shape.first, c->shape.f);
+}
+
+static void forward_slice_sums(const struct checkop_case *c, const struct ops *o, struct exec *x,
+                               const tensor *t)
+{
+    o->slice_maxima(x, t[2], t[1], c->shape.first, c->shape.f);
+}
+
+void checkop_make_slice_sums(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add(c, matrix("sums", ROLE_OUT, KIND_F64, s->t, 3));
+    add(c, filled(matrix("logits", ROLE_IN, KIND_W, s->t, s->h), FILL_NORMAL, 3));
+    add(c, vector("maxima", ROLE_IN, KIND_W, s->t));
+    add(c, indices("labels", s->t, FILL_LABEL, s->f));
+    c->run = run_slice_sums;
+    c->forward = forward_slice_sums;
+}
+
+RUN(slice_cross_entropy)
+{
+    o->slice_cross_entropy(x, t[0], t[1], c->shape.plain ? NULL_TENSOR : t[2], t[3], t[4], t[5], t[6],
+                           c->shape.first, c->shape.f, t[9]);
+}
+
+/* As where no other rank has a class; of all classes the last step's gradient is that of all three. */
+static void forward_slice_cross_entropy(const struct checkop_case *c, const struct ops *o, struct exec *x,
+                                        const tensor *t)
+{
+    o->slice_maxima(x, t[4], t[3], c->shape.first, c->shape.f);
+    o->slice_sums(x, t[5], t[3], t[4], t[6], c->shape.first, c->shape.f);
+    o->slice_cross_entropy(x, t[7], t[8], NULL_TENSOR, t[3], t[4], t[5], t[6], c->shape.first, c->shape.f,
+                           t[9]);
+}
+
+void checkop_make_slice_cross_entropy(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add_losses(c, s);
+    add(c, vector("maxima", ROLE_IN, KIND_W, s->t));
+    add(c, matrix("sums", ROLE_IN, KIND_F64, s->t, 3));
+    add(c, indices("labels", s->t, FILL_LABEL, s->f));
+    add_value(c, s);
+    c->run = run_slice_cross_entropy;
+    c->forward = forward_slice_cross_entropy;
 }
 
 RUN(span_cross_entropy)

@@ -38,6 +38,15 @@ static void test_indices(void)
     ops_cpu()->gather_rows(&x, tensor_2d(out, DTYPE_F32, 2, 2), tensor_2d(in, DTYPE_F32, 3, 2),
                            tensor_1d(rows, DTYPE_I32, 2));
     EXPECT(out[0] == 0, "an op ran after a failure");
+    rows[0] = 1, rows[1] = 12; /* of a table of 12 rows, of which 3 are here */
+    x = exec_new();
+    ops_cpu()->gather_slice(&x, tensor_2d(out, DTYPE_F32, 2, 2), tensor_2d(in, DTYPE_F32, 3, 2),
+                            tensor_1d(rows, DTYPE_I32, 2), 4, 12);
+    EXPECT_ERROR(x.status, STATUS_DATA, "row 12 at row 1 is outside of [0, 12)");
+    x = exec_new();
+    ops_cpu()->scatter_add_slice(&x, tensor_2d(in, DTYPE_F32, 3, 2), tensor_2d(out, DTYPE_F32, 2, 2),
+                                 tensor_1d(rows, DTYPE_I32, 2), 4, 12);
+    EXPECT_ERROR(x.status, STATUS_DATA, "row 12 at row 1 is outside of [0, 12)");
     float logits[4] = {0}, loss[1];
     double scale = 1;
     int32_t correct[1], label = 2;
@@ -46,6 +55,12 @@ static void test_indices(void)
                              tensor_2d(logits, DTYPE_F32, 1, 4), tensor_1d(&label, DTYPE_I32, 1), 2,
                              tensor_1d(&scale, DTYPE_F64, 1));
     EXPECT_ERROR(x.status, STATUS_DATA, "label 2");
+    double sums[3];
+    label = 12;
+    x = exec_new();
+    ops_cpu()->slice_sums(&x, tensor_2d(sums, DTYPE_F64, 1, 3), tensor_2d(logits, DTYPE_F32, 1, 4),
+                          tensor_1d(loss, DTYPE_F32, 1), tensor_1d(&label, DTYPE_I32, 1), 4, 12);
+    EXPECT_ERROR(x.status, STATUS_DATA, "label 12 at row 0 is outside of [-1, 12)");
 }
 
 static struct status run_attention(int32_t q_end, int32_t middle, double scale, bool paged)

@@ -1,5 +1,6 @@
 /* Cross entropy over a row of logits: the maximum and its place, the exponentials and their sum, the
- * gradient; the row stays in the second-level cache between the passes. */
+ * gradient; the row stays in the second-level cache between the passes.  Over a slice of the classes the
+ * passes are ops of their own. */
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/vmath.h"
@@ -14,9 +15,10 @@ struct loss_call {
     float scale;
 };
 
+/* -infinity of no elements. */
 static float maximum(const float *v, int64_t n)
 {
-    float max = v[0];
+    float max = n > 0 ? v[0] : -INFINITY;
 #pragma omp simd reduction(max : max)
     for (int64_t i = 0; i < n; i++) {
         max = v[i] > max ? v[i] : max;
@@ -24,18 +26,20 @@ static float maximum(const float *v, int64_t n)
     return max;
 }
 
+static int count_equal(const float *v, int64_t n, float value)
+{
+    int equal = 0;
+#pragma omp simd reduction(+ : equal)
+    for (int64_t i = 0; i < n; i++) {
+        equal += v[i] == value;
+    }
+    return equal;
+}
+
 /* Whether element `at` is the first of those that equal `max`. */
 static bool is_first(const float *v, int64_t at, float max)
 {
-    int equal_before = 0;
-    if (v[at] != max) {
-        return false;
-    }
-#pragma omp simd reduction(+ : equal_before)
-    for (int64_t i = 0; i < at; i++) {
-        equal_before += v[i] == max;
-    }
-    return equal_before == 0;
+    return v[at] == max && count_equal(v, at, max) == 0;
 }
 
 /* e^(v - max) into `out`, which may be `v`.  Returns their sum: runs of 256 are summed in fp32 and the runs
@@ -123,6 +127,123 @@ static void cpu_cross_entropy(struct exec *x, tensor loss, tensor correct, tenso
     lanes_run(x, op, tensor_rows(logits), (size_t)tensor_cols(logits) * sizeof(float), loss_item, &c);
 }
 
+/* A slice of the classes, from class `first` on; n_here of its columns are classes. */
+struct slice_call {
+    tensor loss, correct, dlogits, logits, maxima, sums;
+    const int32_t *labels;
+    int64_t first, n_here;
+    float scale;
+};
+
+static int64_t classes_here(tensor logits, int64_t first, int64_t n_classes)
+{
+    int64_t n = kernel_min(n_classes - first, tensor_cols(logits));
+    return n < 0 ? 0 : n;
+}
+
+/* What all three steps must be given; no labels in the first. */
+static bool accept_slice(struct exec *x, const char *op, tensor matrix, tensor vector, tensor logits,
+                         tensor labels, int64_t n_classes)
+{
+    if (!accept_tensors(x, op, ACCEPT_LIST(matrix), ACCEPT_LIST(vector)) ||
+        !accept_tensors(x, op, ACCEPT_LIST(logits), NULL, 0) ||
+        (!tensor_is_null(labels) && !accept_indices(x, op, "label", labels, -1, n_classes))) {
+        return false;
+    }
+    if (logits.dtype != DTYPE_F32) {
+        exec_fail(x, STATUS_USAGE, op, "logits must be fp32, but are %s", dtype_name(logits.dtype));
+    }
+    return !failed(x->status);
+}
+
+static void slice_maxima_item(const void *context, int64_t row, void *lane)
+{
+    const struct slice_call *c = context;
+    (void)lane;
+    ((float *)c->maxima.data)[row] = maximum(rows_f32(c->logits, row), c->n_here);
+}
+
+static void cpu_slice_maxima(struct exec *x, tensor maxima, tensor logits, int64_t first, int64_t n_classes)
+{
+    const char *op = "slice_maxima";
+    if (accept_slice(x, op, logits, maxima, logits, NULL_TENSOR, n_classes)) {
+        struct slice_call c = {
+            .maxima = maxima, .logits = logits, .n_here = classes_here(logits, first, n_classes)};
+        lanes_run(x, op, tensor_rows(logits), 0, slice_maxima_item, &c);
+    }
+}
+
+static void slice_sums_item(const void *context, int64_t row, void *lane)
+{
+    const struct slice_call *c = context;
+    const float *logits = rows_f32(c->logits, row);
+    float max = ((const float *)c->maxima.data)[row];
+    int64_t at = c->labels[row] - c->first, n = c->labels[row] < 0 ? 0 : c->n_here;
+    double *sums = (double *)c->sums.data + 3 * row;
+    sums[0] = exponentials(lane, logits, n, max);
+    sums[1] = at >= 0 && at < n ? (double)logits[at] : 0;
+    sums[2] = count_equal(logits, kernel_min(at, n), max);
+}
+
+static void cpu_slice_sums(struct exec *x, tensor sums, tensor logits, tensor maxima, tensor labels,
+                           int64_t first, int64_t n_classes)
+{
+    const char *op = "slice_sums";
+    if (accept_slice(x, op, logits, maxima, logits, labels, n_classes)) {
+        struct slice_call c = {.logits = logits,
+                               .maxima = maxima,
+                               .sums = sums,
+                               .labels = labels.data,
+                               .first = first,
+                               .n_here = classes_here(logits, first, n_classes)};
+        lanes_run(x, op, tensor_rows(logits), (size_t)tensor_cols(logits) * sizeof(float), slice_sums_item,
+                  &c);
+    }
+}
+
+static void slice_loss_item(const void *context, int64_t row, void *lane)
+{
+    const struct slice_call *c = context;
+    const float *logits = rows_f32(c->logits, row);
+    const double *sums = (const double *)c->sums.data + 3 * row;
+    float max = ((const float *)c->maxima.data)[row];
+    bool has_label = c->labels[row] >= 0;
+    int64_t at = c->labels[row] - c->first, n = has_label ? c->n_here : 0;
+    ((float *)c->loss.data)[row] = has_label ? (float)(log(sums[0]) + ((double)max - sums[1])) : 0;
+    ((int32_t *)c->correct.data)[row] = has_label && sums[1] == (double)max && sums[2] == 0;
+    if (tensor_is_null(c->dlogits)) {
+        return;
+    }
+    float *d = rows_target(c->dlogits, row, 0, lane);
+    exponentials(d, logits, n, max);
+    if (at >= 0 && at < n) {
+        d[at] -= (float)sums[0]; /* becomes scale (p - 1) when it is multiplied below */
+    }
+    store_scaled(c->dlogits, row, d, n, has_label ? (float)((double)c->scale / sums[0]) : 0);
+}
+
+static void cpu_slice_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits,
+                                    tensor logits, tensor maxima, tensor sums, tensor labels, int64_t first,
+                                    int64_t n_classes, tensor scale)
+{
+    const char *op = "slice_cross_entropy";
+    tensor matrix = tensor_is_null(dlogits) ? logits : dlogits;
+    if (accept_slice(x, op, matrix, loss, logits, labels, n_classes)) {
+        struct slice_call c = {.loss = loss,
+                               .correct = correct,
+                               .dlogits = dlogits,
+                               .logits = logits,
+                               .maxima = maxima,
+                               .sums = sums,
+                               .labels = labels.data,
+                               .first = first,
+                               .n_here = classes_here(logits, first, n_classes),
+                               .scale = (float)*(const double *)scale.data};
+        lanes_run(x, op, tensor_rows(logits), (size_t)tensor_cols(logits) * sizeof(float), slice_loss_item,
+                  &c);
+    }
+}
+
 struct pointwise_call {
     tensor loss, correct, dlogits, logits, targets;
     enum pointwise_loss kind;
@@ -170,4 +291,7 @@ KERNEL_FILL(loss, struct ops)
 {
     t->pointwise = cpu_pointwise;
     t->cross_entropy = cpu_cross_entropy;
+    t->slice_maxima = cpu_slice_maxima;
+    t->slice_sums = cpu_slice_sums;
+    t->slice_cross_entropy = cpu_slice_cross_entropy;
 }

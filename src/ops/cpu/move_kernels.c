@@ -12,6 +12,7 @@ struct move_call {
     double value;
     int64_t rows, cols, blocks_per_row;
     const int32_t *indices;
+    int64_t first;        /* index of the first row of the table that is here */
     int64_t *first_found; /* [items] */
 };
 
@@ -221,29 +222,51 @@ static void cpu_find_nonfinite(struct exec *x, tensor index, tensor in)
     lanes_run(x, "find_nonfinite", cut(&c, in, true), 0, find_item, &c);
 }
 
+/* The row of a table that an index names; -1: that row is not here. */
+static int64_t row_here(const struct move_call *c, tensor table, int64_t i)
+{
+    int64_t row = c->indices[i] - c->first;
+    return row >= 0 && row < tensor_rows(table) ? row : -1;
+}
+
 static void gather_item(const void *context, int64_t item, void *lane)
 {
     (void)lane;
     const struct move_call *c = context;
-    size_t size = dtype_bytes(c->in.dtype);
+    size_t size = dtype_bytes(c->in.dtype), bytes = (size_t)c->cols * size;
     int64_t end = kernel_min((item + 1) * ROWS_PER_ITEM, c->rows);
     for (int64_t row = item * ROWS_PER_ITEM; row < end; row++) {
-        memcpy((char *)c->out.data + (size_t)rows_offset(c->out, row) * size,
-               (const char *)c->in.data + (size_t)rows_offset(c->in, c->indices[row]) * size,
-               (size_t)c->cols * size);
+        int64_t from = row_here(c, c->in, row);
+        char *to = (char *)c->out.data + (size_t)rows_offset(c->out, row) * size;
+        if (from < 0) {
+            memset(to, 0, bytes);
+        } else {
+            memcpy(to, (const char *)c->in.data + (size_t)rows_offset(c->in, from) * size, bytes);
+        }
     }
+}
+
+static void gather(struct exec *x, const char *op, tensor out, tensor in, tensor rows, int64_t first,
+                   int64_t n_rows)
+{
+    if (!accept_copied(x, op, out, in) || !accept_indices(x, op, "row", rows, 0, n_rows)) {
+        return;
+    }
+    struct move_call c = {.out = out, .in = in, .indices = rows.data, .first = first};
+    c.rows = tensor_count(rows);
+    c.cols = tensor_cols(in);
+    lanes_run(x, op, kernel_blocks(c.rows, ROWS_PER_ITEM), 0, gather_item, &c);
 }
 
 static void cpu_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 {
-    const char *op = "gather_rows";
-    if (!accept_copied(x, op, out, in) || !accept_indices(x, op, "row", rows, 0, tensor_rows(in))) {
-        return;
-    }
-    struct move_call c = {.out = out, .in = in, .indices = rows.data};
-    c.rows = tensor_count(rows);
-    c.cols = tensor_cols(in);
-    lanes_run(x, op, kernel_blocks(c.rows, ROWS_PER_ITEM), 0, gather_item, &c);
+    gather(x, "gather_rows", out, in, rows, 0, tensor_rows(in));
+}
+
+static void cpu_gather_slice(struct exec *x, tensor out, tensor in, tensor rows, int64_t first,
+                             int64_t n_rows)
+{
+    gather(x, "gather_slice", out, in, rows, first, n_rows);
 }
 
 /* Each thread owns columns, so that sums into a row that occurs twice are in the order of `indices`. */
@@ -253,30 +276,44 @@ static void scatter_item(const void *context, int64_t item, void *lane)
     int64_t first = item * COLUMNS_PER_ITEM, n = kernel_min(COLUMNS_PER_ITEM, c->cols - first);
     float *buffer = lane;
     for (int64_t m = 0; m < c->rows; m++) {
+        int64_t to = row_here(c, c->out, m);
+        if (to < 0) {
+            continue;
+        }
         const float *d = rows_load(c->in, m, first, n, buffer);
-        const float *old = rows_load(c->out, c->indices[m], first, n, buffer + COLUMNS_PER_ITEM);
-        float *new = rows_target(c->out, c->indices[m], first, buffer + COLUMNS_PER_ITEM);
+        const float *old = rows_load(c->out, to, first, n, buffer + COLUMNS_PER_ITEM);
+        float *new = rows_target(c->out, to, first, buffer + COLUMNS_PER_ITEM);
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) {
             new[i] = old[i] + d[i];
         }
-        rows_store(c->out, c->indices[m], first, n, new);
+        rows_store(c->out, to, first, n, new);
     }
 }
 
-static void cpu_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
+static void scatter_add(struct exec *x, const char *op, tensor din, tensor dout, tensor rows, int64_t first,
+                        int64_t n_rows)
 {
-    const char *op = "scatter_add_rows";
     if (!accept_tensors(x, op, ACCEPT_LIST(dout), NULL, 0) ||
-        !accept_tensors(x, op, ACCEPT_LIST(din), NULL, 0) ||
-        !accept_indices(x, op, "row", rows, 0, tensor_rows(din))) {
+        !accept_tensors(x, op, ACCEPT_LIST(din), NULL, 0) || !accept_indices(x, op, "row", rows, 0, n_rows)) {
         return;
     }
-    struct move_call c = {.out = din, .in = dout, .indices = rows.data};
+    struct move_call c = {.out = din, .in = dout, .indices = rows.data, .first = first};
     c.rows = tensor_count(rows);
     c.cols = tensor_cols(din);
     lanes_run(x, op, kernel_blocks(c.cols, COLUMNS_PER_ITEM), 2 * COLUMNS_PER_ITEM * sizeof(float),
               scatter_item, &c);
+}
+
+static void cpu_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
+{
+    scatter_add(x, "scatter_add_rows", din, dout, rows, 0, tensor_rows(din));
+}
+
+static void cpu_scatter_add_slice(struct exec *x, tensor din, tensor dout, tensor rows, int64_t first,
+                                  int64_t n_rows)
+{
+    scatter_add(x, "scatter_add_slice", din, dout, rows, first, n_rows);
 }
 
 KERNEL_FILL(move, struct ops)
@@ -288,4 +325,6 @@ KERNEL_FILL(move, struct ops)
     t->find_nonfinite = cpu_find_nonfinite;
     t->gather_rows = cpu_gather_rows;
     t->scatter_add_rows = cpu_scatter_add_rows;
+    t->gather_slice = cpu_gather_slice;
+    t->scatter_add_slice = cpu_scatter_add_slice;
 }

@@ -384,25 +384,26 @@ void cuda_launch_residual_add(const launch *l, void *out, const void *residual, 
 }
 
 template <typename A>
-__global__ static void gather_kernel(launch_rows out, launch_rows in, const int32_t *index, int64_t in_rows,
-                                     int64_t cols, int32_t *fault)
+__global__ static void gather_kernel(launch_rows out, launch_rows in, const int32_t *index,
+                                     launch_slice slice, int64_t cols, int32_t *fault)
 {
-    int64_t from = checked_index(index, blockIdx.x, in_rows, fault);
+    int64_t from = checked_index(index, blockIdx.x, slice.n_all, fault) - slice.first;
+    bool is_here = from >= 0 && from < slice.n;
     const A *source = (const A *)in.data + from * in.stride;
     A *target = (A *)out.data + blockIdx.x * out.stride;
     for (int64_t c = threadIdx.x * EIGHT; c < cols; c += blockDim.x * EIGHT) {
-        store_packed(target, c, cols, load_packed(source, c, cols));
+        store_packed(target, c, cols, is_here ? load_packed(source, c, cols) : packed_eight<A>{});
     }
 }
 
 void cuda_launch_gather(const launch *l, launch_rows out, launch_rows in, launch_type type,
-                        const int32_t *index, int64_t rows, int64_t in_rows, int64_t cols)
+                        const int32_t *index, int64_t rows, launch_slice here, int64_t cols)
 {
     if (rows == 0) {
         return;
     }
     BY_TYPE(type,
-            LAUNCH(l, gather_kernel<A>, (unsigned)rows, BLOCK, 0, out, in, index, in_rows, cols, l->fault));
+            LAUNCH(l, gather_kernel<A>, (unsigned)rows, BLOCK, 0, out, in, index, here, cols, l->fault));
 }
 
 /* A thread has eight columns of a row. */

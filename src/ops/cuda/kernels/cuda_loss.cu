@@ -124,6 +124,100 @@ void cuda_launch_cross_entropy(const launch *l, float *loss, int32_t *correct, l
                                  correct, dlogits, logits, labels, cols, n_classes, loss_scale, l->fault));
 }
 
+/* The same in three launches, between which ranks put together what each has of its slice of the classes: the
+ * first two and the third read a row once each. */
+__global__ static void slice_maxima_kernel(float *maxima, launch_classes s)
+{
+    int64_t row = blockIdx.x, step = (int64_t)blockDim.x * EIGHT;
+    const float *values = (const float *)s.logits.data + row * s.logits.stride;
+    tally t = empty_tally();
+    for (int64_t c = threadIdx.x * EIGHT; c < s.here; c += step) {
+        eight e = load_eight(values, c, s.here);
+        for (int k = 0; k < EIGHT && c + k < s.here; k++) {
+            t.largest = fmaxf(t.largest, e.v[k]);
+        }
+    }
+    t = block_tally(t);
+    if (threadIdx.x == 0) {
+        maxima[row] = t.largest;
+    }
+}
+
+void cuda_launch_slice_maxima(const launch *l, float *maxima, const launch_classes *c)
+{
+    if (c->rows > 0) {
+        LAUNCH(l, slice_maxima_kernel, (unsigned)c->rows, threads_for(c->here), 0, maxima, *c);
+    }
+}
+
+__global__ static void slice_sums_kernel(double *sums, const float *maxima, launch_classes s, int32_t *fault)
+{
+    __shared__ double partial[WARP];
+    int64_t row = blockIdx.x, step = (int64_t)blockDim.x * EIGHT;
+    const float *values = (const float *)s.logits.data + row * s.logits.stride;
+    int64_t label = s.labels[row] < 0 ? -1 : checked_index(s.labels, row, s.n_classes, fault);
+    int64_t n = label < 0 ? 0 : s.here, at = label - s.first;
+    float max = maxima[row], sum = 0;
+    int equal = 0;
+    for (int64_t c = threadIdx.x * EIGHT; c < n; c += step) {
+        eight e = load_eight(values, c, n);
+        for (int k = 0; k < EIGHT && c + k < n; k++) {
+            sum += expf(e.v[k] - max);
+            equal += c + k < at && e.v[k] == max;
+        }
+    }
+    double all = block_sum((double)sum, partial), before = block_sum((double)equal, partial);
+    if (threadIdx.x == 0) {
+        sums[3 * row] = all;
+        sums[3 * row + 1] = at >= 0 && at < n ? values[at] : 0.0;
+        sums[3 * row + 2] = before;
+    }
+}
+
+void cuda_launch_slice_sums(const launch *l, double *sums, const float *maxima, const launch_classes *c)
+{
+    if (c->rows > 0) {
+        LAUNCH(l, slice_sums_kernel, (unsigned)c->rows, threads_for(c->here), 0, sums, maxima, *c, l->fault);
+    }
+}
+
+/* A thread writes the columns that it has read, so the gradient may overwrite the logits. */
+template <typename A>
+__global__ static void slice_loss_kernel(float *loss, int32_t *correct, launch_rows dlogits,
+                                         const float *maxima, const double *sums, launch_classes s,
+                                         const double *loss_scale, int32_t *fault)
+{
+    float scale = (float)*loss_scale;
+    int64_t row = blockIdx.x, step = (int64_t)blockDim.x * EIGHT;
+    const float *values = (const float *)s.logits.data + row * s.logits.stride;
+    A *gradient = dlogits.data == NULL ? NULL : (A *)dlogits.data + row * dlogits.stride;
+    int64_t label = s.labels[row] < 0 ? -1 : checked_index(s.labels, row, s.n_classes, fault);
+    const double *of_row = sums + 3 * row;
+    float max = maxima[row], lse = max + logf((float)of_row[0]), at_label = (float)of_row[1];
+    if (threadIdx.x == 0) {
+        loss[row] = label < 0 ? 0.0f : lse - at_label;
+        correct[row] = label >= 0 && at_label == max && of_row[2] == 0;
+    }
+    for (int64_t c = threadIdx.x * EIGHT; gradient != NULL && c < s.cols; c += step) {
+        eight e = load_eight(values, c, s.here);
+        for (int k = 0; k < EIGHT; k++) {
+            float probability = c + k < s.here ? expf(e.v[k] - lse) : 0.0f;
+            e.v[k] = label < 0 ? 0.0f : scale * (probability - (s.first + c + k == label ? 1.0f : 0.0f));
+        }
+        store_eight(gradient, c, s.cols, e);
+    }
+}
+
+void cuda_launch_slice_cross_entropy(const launch *l, float *loss, int32_t *correct, launch_rows dlogits,
+                                     launch_type dlogits_type, const float *maxima, const double *sums,
+                                     const launch_classes *c, const double *loss_scale)
+{
+    if (c->rows > 0) {
+        BY_TYPE(dlogits_type, LAUNCH(l, slice_loss_kernel<A>, (unsigned)c->rows, threads_for(c->here), 0,
+                                     loss, correct, dlogits, maxima, sums, *c, loss_scale, l->fault));
+    }
+}
+
 template <typename A>
 __global__ static void span_kernel(float *loss, int32_t *correct, A *dlogits, const float *logits,
                                    const int32_t *cu_seqlens, const int32_t *labels, const double *loss_scale,

@@ -4,7 +4,10 @@
  * block sorts the rows by index (radix sort: Knuth, The Art of Computer Programming 3, section 5.2.5); then
  * each block adds 64 rows in that order.  Its sum for an index that began before its 64 rows is set aside,
  * and a later kernel adds these sums in order.  The bits do not depend on scheduling.  Bound by memory: rows
- * are read once; rows of the table that occur are read and written. */
+ * are read once; rows of the table that occur are read and written.
+ *
+ * Where a slice of the table is here, rows for others have the index behind its last: they come last in the
+ * order, and no block adds them. */
 #include "ops/cuda/kernels/device_code.cuh"
 
 static const int SORT_WARPS = 32, DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, DEPTH = 4;
@@ -84,15 +87,23 @@ __device__ static void sort_by_digit(pair *to, const pair *from, int64_t n, int 
     }
 }
 
-/* Sorts the pairs into `sorted`, in as many passes as an index below table_rows has digits. */
+/* The row of the slice that index[i] names, or slice.n if it is not here. */
+__device__ static inline int64_t row_here(const int32_t *index, int64_t i, const launch_slice &slice,
+                                          int32_t *fault)
+{
+    int64_t row = checked_index(index, i, slice.n_all, fault) - slice.first;
+    return row < 0 || row > slice.n ? slice.n : row;
+}
+
+/* Sorts the pairs into `sorted`, in as many passes as an index up to slice.n has digits. */
 __global__ static void __launch_bounds__(SORT_WARPS *WARP)
-    sort_kernel(pair *sorted, pair *spare, const int32_t *index, int64_t rows, int64_t table_rows, int passes,
+    sort_kernel(pair *sorted, pair *spare, const int32_t *index, int64_t rows, launch_slice slice, int passes,
                 int32_t *fault)
 {
     __shared__ int counts[SORT_WARPS][DIGITS], starts[DIGITS];
     pair *from = passes % 2 == 0 ? sorted : spare, *to = passes % 2 == 0 ? spare : sorted;
     for (int64_t i = threadIdx.x; i < rows; i += blockDim.x) {
-        from[i] = (pair)checked_index(index, i, table_rows, fault) << 32 | (pair)i;
+        from[i] = (pair)row_here(index, i, slice, fault) << 32 | (pair)i;
     }
     __syncthreads();
     for (int pass = 0; pass < passes; pass++) {
@@ -121,8 +132,8 @@ __device__ static inline void add_to_table(launch_rows table, int64_t row, int64
 /* Adds the run of pairs of block x, in the columns of block y; the sum that continues an earlier run goes to
  * `heads`. */
 template <typename T, typename A>
-__global__ static void add_run_kernel(launch_rows table, float *heads, launch_rows in, const pair *sorted,
-                                      int64_t rows, int64_t cols)
+__global__ static void add_run_kernel(launch_rows table, int64_t table_rows, float *heads, launch_rows in,
+                                      const pair *sorted, int64_t rows, int64_t cols)
 {
     __shared__ pair run[LAUNCH_SORTED_RUN];
     int64_t first = (int64_t)blockIdx.x * LAUNCH_SORTED_RUN;
@@ -133,6 +144,9 @@ __global__ static void add_run_kernel(launch_rows table, float *heads, launch_ro
         run[threadIdx.x] = sorted[first + threadIdx.x];
     }
     __syncthreads();
+    while (n > 0 && index_of(run[n - 1]) == table_rows) { /* what is not here comes last */
+        n--;
+    }
     eight sum = {};
     for (int i = 0; i < n; i += DEPTH) {
         packed_eight<A> next[DEPTH];
@@ -164,13 +178,13 @@ __global__ static void add_run_kernel(launch_rows table, float *heads, launch_ro
 /* The first block whose run begins with the index that the run before ended with adds all sums set aside for
  * it. */
 template <typename T>
-__global__ static void add_heads_kernel(launch_rows table, const float *heads, const pair *sorted,
-                                        int64_t rows, int64_t cols)
+__global__ static void add_heads_kernel(launch_rows table, int64_t table_rows, const float *heads,
+                                        const pair *sorted, int64_t rows, int64_t cols)
 {
     int64_t b = blockIdx.x, low = b, high = gridDim.x;
     int64_t column = ((int64_t)blockIdx.y * BLOCK + threadIdx.x) * EIGHT;
     int64_t index = index_of(sorted[b * LAUNCH_SORTED_RUN]);
-    if (!is_continued(sorted, b) ||
+    if (index == table_rows || !is_continued(sorted, b) ||
         (is_continued(sorted, b - 1) && index_of(sorted[(b - 1) * LAUNCH_SORTED_RUN]) == index)) {
         return;
     }
@@ -191,31 +205,34 @@ __global__ static void add_heads_kernel(launch_rows table, const float *heads, c
 }
 
 template <typename T, typename A>
-static void add_sorted(const launch *l, launch_rows table, launch_rows in, const pair *sorted, float *heads,
-                       int64_t rows, int64_t cols)
+static void add_sorted(const launch *l, launch_rows table, int64_t table_rows, launch_rows in,
+                       const pair *sorted, float *heads, int64_t rows, int64_t cols)
 {
     dim3 grid(blocks_of(rows, LAUNCH_SORTED_RUN), blocks_of(cols, BLOCK * EIGHT));
-    LAUNCH(l, (add_run_kernel<T, A>), grid, BLOCK, 0, table, heads, in, sorted, rows, cols);
-    LAUNCH(l, add_heads_kernel<T>, grid, BLOCK, 0, table, (const float *)heads, sorted, rows, cols);
+    LAUNCH(l, (add_run_kernel<T, A>), grid, BLOCK, 0, table, table_rows, heads, in, sorted, rows, cols);
+    LAUNCH(l, add_heads_kernel<T>, grid, BLOCK, 0, table, table_rows, (const float *)heads, sorted, rows,
+           cols);
 }
 
-void cuda_launch_scatter_add(const launch *l, launch_rows table, launch_type table_type, int64_t table_rows,
+void cuda_launch_scatter_add(const launch *l, launch_rows table, launch_type table_type, launch_slice here,
                              launch_rows in, launch_type type, const int32_t *index, int64_t rows,
                              int64_t cols)
 {
+    bool is_all = here.first == 0 && here.n >= here.n_all;
+    int64_t last = is_all ? here.n - 1 : here.n; /* the largest index that is sorted */
     pair *sorted = (pair *)l->scratch, *spare = sorted + rows;
     float *heads = (float *)(spare + rows);
     int passes = 1;
     if (rows == 0) {
         return;
     }
-    while (table_rows - 1 >> passes * DIGIT_BITS > 0) {
+    while (last >> passes * DIGIT_BITS > 0) {
         passes++;
     }
-    LAUNCH(l, sort_kernel, 1, SORT_WARPS * WARP, 0, sorted, spare, index, rows, table_rows, passes, l->fault);
+    LAUNCH(l, sort_kernel, 1, SORT_WARPS * WARP, 0, sorted, spare, index, rows, here, passes, l->fault);
     if (table_type == LAUNCH_F32) {
-        BY_TYPE(type, add_sorted<float, A>(l, table, in, sorted, heads, rows, cols));
+        BY_TYPE(type, add_sorted<float, A>(l, table, here.n, in, sorted, heads, rows, cols));
     } else {
-        BY_TYPE(type, add_sorted<A, A>(l, table, in, sorted, heads, rows, cols));
+        BY_TYPE(type, add_sorted<A, A>(l, table, here.n, in, sorted, heads, rows, cols));
     }
 }

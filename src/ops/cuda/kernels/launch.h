@@ -263,12 +263,21 @@ struct launch_tables {
 void cuda_launch_embed(const struct launch *l, const struct launch_norm *n, const struct launch_tables *t,
                        void *out, void *sum, const void *word, const void *position, const void *segment,
                        enum launch_type type, const struct launch_dropout *d);
-/* table[index[i]] += rows[i]; table is fp32 or of the type of the rows. */
+
+/* Which rows of a table of n_all are here: [first, first + n). */
+struct launch_slice {
+    int64_t first, n, n_all;
+};
+
+/* table[index[i]] += rows[i] where that row of the table is here; table is fp32 or of the type of the
+ * rows. */
 void cuda_launch_scatter_add(const struct launch *l, struct launch_rows table, enum launch_type table_type,
-                             int64_t table_rows, struct launch_rows in, enum launch_type type,
+                             struct launch_slice here, struct launch_rows in, enum launch_type type,
                              const int32_t *index, int64_t rows, int64_t cols);
+
+/* out[i] = in[index[i]], or 0 where that row is not here. */
 void cuda_launch_gather(const struct launch *l, struct launch_rows out, struct launch_rows in,
-                        enum launch_type type, const int32_t *index, int64_t rows, int64_t in_rows,
+                        enum launch_type type, const int32_t *index, int64_t rows, struct launch_slice here,
                         int64_t cols);
 
 /* The kernels of attention (cuda_attention.cu).  Their numbers are stored in files (product_cache.h), so they
@@ -337,6 +346,23 @@ void cuda_launch_cross_entropy(const struct launch *l, float *loss, int32_t *cor
                                struct launch_rows dlogits, enum launch_type dlogits_type,
                                struct launch_rows logits, const int32_t *labels, int64_t rows, int64_t cols,
                                int64_t n_classes, const double *scale);
+/* Logits of a slice of the classes, columns [0, cols) of which the first `here` are classes, from class
+ * `first` of n_classes on. */
+struct launch_classes {
+    struct launch_rows logits;
+    const int32_t *labels;
+    int64_t rows, cols, here, first, n_classes;
+};
+
+/* The steps of a loss over several slices (ops.h); sums [rows, 3]. */
+void cuda_launch_slice_maxima(const struct launch *l, float *maxima, const struct launch_classes *c);
+void cuda_launch_slice_sums(const struct launch *l, double *sums, const float *maxima,
+                            const struct launch_classes *c);
+void cuda_launch_slice_cross_entropy(const struct launch *l, float *loss, int32_t *correct,
+                                     struct launch_rows dlogits, enum launch_type dlogits_type,
+                                     const float *maxima, const double *sums, const struct launch_classes *c,
+                                     const double *scale);
+
 void cuda_launch_span_cross_entropy(const struct launch *l, float *loss, int32_t *correct, void *dlogits,
                                     enum launch_type dlogits_type, const float *logits,
                                     const int32_t *cu_seqlens, const int32_t *labels, int64_t n_sequences,

@@ -356,13 +356,19 @@ static void cuda_embed(struct exec *x, tensor out, tensor sum, tensor mean, tens
     }
 }
 
+/* All rows of a table. */
+static struct launch_slice all_rows(tensor table)
+{
+    return (struct launch_slice){.n = tensor_rows(table), .n_all = tensor_rows(table)};
+}
+
 /* Adds rows of `in` to the rows of a table that `index` names. */
-static void scatter(struct exec *x, tensor table, tensor in, tensor index)
+static void scatter(struct exec *x, tensor table, struct launch_slice here, tensor in, tensor index)
 {
     int64_t rows = tensor_count(index), cols = tensor_cols(in);
     struct launch l = launch_of(x, workspace_scatter_add(rows, cols));
-    cuda_launch_scatter_add(&l, rows_of(table), type_of(table), tensor_rows(table), rows_of(in), type_of(in),
-                            index.data, rows, cols);
+    cuda_launch_scatter_add(&l, rows_of(table), type_of(table), here, rows_of(in), type_of(in), index.data,
+                            rows, cols);
 }
 
 static void cuda_embed_backward(struct exec *x, tensor dsum, tensor dword, tensor dposition, tensor dtype,
@@ -382,9 +388,9 @@ static void cuda_embed_backward(struct exec *x, tensor dsum, tensor dword, tenso
                                                      .in = sum.data,
                                                      .before = &d},
                       sum);
-        scatter(x, dword, dsum, ids);
-        scatter(x, dposition, dsum, positions);
-        scatter(x, dtype, dsum, types);
+        scatter(x, dword, all_rows(dword), dsum, ids);
+        scatter(x, dposition, all_rows(dposition), dsum, positions);
+        scatter(x, dtype, all_rows(dtype), dsum, types);
         finish(x, "embed_backward");
     }
 }
@@ -538,24 +544,49 @@ static void cuda_attention_cached(struct exec *x, tensor out, tensor q, tensor k
     }
 }
 
-static void cuda_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
+static void gather(struct exec *x, const char *op, tensor out, tensor in, tensor rows,
+                   struct launch_slice here)
 {
-    if (accept_copied(x, "gather_rows", out, in)) {
+    if (accept_copied(x, op, out, in)) {
         struct launch l = launch_of(x, 0);
         enum launch_type type = in.dtype == DTYPE_I32 ? LAUNCH_F32 : type_of(in); /* copies bits */
-        cuda_launch_gather(&l, rows_of(out), rows_of(in), type, rows.data, tensor_rows(out), tensor_rows(in),
+        cuda_launch_gather(&l, rows_of(out), rows_of(in), type, rows.data, tensor_rows(out), here,
                            tensor_cols(in));
-        finish(x, "gather_rows");
+        finish(x, op);
+    }
+}
+
+static void cuda_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
+{
+    gather(x, "gather_rows", out, in, rows, all_rows(in));
+}
+
+static void cuda_gather_slice(struct exec *x, tensor out, tensor in, tensor rows, int64_t first,
+                              int64_t n_rows)
+{
+    gather(x, "gather_slice", out, in, rows, (struct launch_slice){first, tensor_rows(in), n_rows});
+}
+
+static void scatter_add(struct exec *x, const char *op, tensor din, tensor dout, tensor rows,
+                        struct launch_slice here)
+{
+    if (accept_tensors(x, op, ACCEPT_LIST(dout), NULL, 0) &&
+        accept_tensors(x, op, ACCEPT_LIST(din), NULL, 0)) {
+        scatter(x, din, here, dout, rows);
+        finish(x, op);
     }
 }
 
 static void cuda_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
 {
-    if (accept_tensors(x, "scatter_add_rows", ACCEPT_LIST(dout), NULL, 0) &&
-        accept_tensors(x, "scatter_add_rows", ACCEPT_LIST(din), NULL, 0)) {
-        scatter(x, din, dout, rows);
-        finish(x, "scatter_add_rows");
-    }
+    scatter_add(x, "scatter_add_rows", din, dout, rows, all_rows(din));
+}
+
+static void cuda_scatter_add_slice(struct exec *x, tensor din, tensor dout, tensor rows, int64_t first,
+                                   int64_t n_rows)
+{
+    scatter_add(x, "scatter_add_slice", din, dout, rows,
+                (struct launch_slice){first, tensor_rows(din), n_rows});
 }
 
 static void cuda_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
@@ -568,6 +599,56 @@ static void cuda_cross_entropy(struct exec *x, tensor loss, tensor correct, tens
                                   type_of(dlogits), rows_of(logits), labels.data, tensor_rows(logits),
                                   tensor_cols(logits), n_classes, scale.data);
         finish(x, "cross_entropy");
+    }
+}
+
+/* Logits from class `first` on; labels may be null. */
+static struct launch_classes classes_of(tensor logits, tensor labels, int64_t first, int64_t n_classes)
+{
+    int64_t cols = tensor_cols(logits), n = n_classes - first;
+    return (struct launch_classes){.logits = rows_of(logits),
+                                   .labels = labels.data,
+                                   .rows = tensor_rows(logits),
+                                   .cols = cols,
+                                   .here = n < 0      ? 0
+                                           : n < cols ? n
+                                                      : cols,
+                                   .first = first,
+                                   .n_classes = n_classes};
+}
+
+static void cuda_slice_maxima(struct exec *x, tensor maxima, tensor logits, int64_t first, int64_t n_classes)
+{
+    if (!failed(x->status)) {
+        struct launch l = launch_of(x, 0);
+        struct launch_classes c = classes_of(logits, NULL_TENSOR, first, n_classes);
+        cuda_launch_slice_maxima(&l, maxima.data, &c);
+        finish(x, "slice_maxima");
+    }
+}
+
+static void cuda_slice_sums(struct exec *x, tensor sums, tensor logits, tensor maxima, tensor labels,
+                            int64_t first, int64_t n_classes)
+{
+    if (!failed(x->status)) {
+        struct launch l = launch_of(x, 0);
+        struct launch_classes c = classes_of(logits, labels, first, n_classes);
+        cuda_launch_slice_sums(&l, sums.data, maxima.data, &c);
+        finish(x, "slice_sums");
+    }
+}
+
+static void cuda_slice_cross_entropy(struct exec *x, tensor loss, tensor correct, tensor dlogits,
+                                     tensor logits, tensor maxima, tensor sums, tensor labels, int64_t first,
+                                     int64_t n_classes, tensor scale)
+{
+    if (accept_type(x, "slice_cross_entropy", dlogits)) {
+        struct launch l = launch_of(x, 0);
+        struct launch_classes c = classes_of(logits, labels, first, n_classes);
+        cuda_launch_slice_cross_entropy(&l, loss.data, correct.data,
+                                        tensor_is_null(dlogits) ? (struct launch_rows){0} : rows_of(dlogits),
+                                        type_of(dlogits), maxima.data, sums.data, &c, scale.data);
+        finish(x, "slice_cross_entropy");
     }
 }
 
@@ -805,7 +886,12 @@ const struct ops ops_cuda = {
     .attention_cached = cuda_attention_cached,
     .gather_rows = cuda_gather_rows,
     .scatter_add_rows = cuda_scatter_add_rows,
+    .gather_slice = cuda_gather_slice,
+    .scatter_add_slice = cuda_scatter_add_slice,
     .cross_entropy = cuda_cross_entropy,
+    .slice_maxima = cuda_slice_maxima,
+    .slice_sums = cuda_slice_sums,
+    .slice_cross_entropy = cuda_slice_cross_entropy,
     .span_cross_entropy = cuda_span_cross_entropy,
     .pointwise = cuda_pointwise,
     .clear = cuda_clear,

@@ -1,5 +1,20 @@
 #include "nn/layer.h"
 
+struct layer_form layer_form_slice(const struct layer_form *whole, const struct param_part *part)
+{
+    struct layer_form f = *whole;
+    int n = param_part_slices(part);
+    f.n_heads = whole->n_heads / n;
+    f.feed_forward = whole->feed_forward / n;
+    f.first_head = part->slice * f.n_heads;
+    return f;
+}
+
+int64_t layer_heads_width(const struct layer_form *form)
+{
+    return form->n_heads * form->head_size;
+}
+
 /* No two dropouts of a model have one site number, so no two draw the same bits for a token. */
 struct dropout layer_dropout(const struct layer_call *call, enum layer_site site, double p)
 {
@@ -26,15 +41,15 @@ static tensor row_keys_of(const struct layer_call *call)
 void layer_scratch_carve(struct layer_scratch *s, struct arena *arena, const struct layer_form *form,
                          struct layer_memory m)
 {
-    int64_t t = m.n_tokens, h = form->hidden, f = form->feed_forward;
+    int64_t t = m.n_tokens, h = form->hidden, f = form->feed_forward, width = layer_heads_width(form);
     s->branch = fp8_source_carve(arena, m.fp8, m.dtype, t, h);
     s->dh = arena_carve_2d(arena, m.dtype, t, h);
-    s->dheads = arena_carve_2d(arena, m.dtype, t, h);
+    s->dheads = arena_carve_2d(arena, m.dtype, t, width);
     s->dff = fp8_source_carve(arena, m.fp8, m.dtype, t, f);
-    s->dqkv = arena_carve_2d(arena, m.dtype, t, 3 * h);
+    s->dqkv = arena_carve_2d(arena, m.dtype, t, 3 * width);
     fp8_factor_carve(&s->fp8_branch, arena, m.fp8, DTYPE_E5M2, t, h);
     fp8_factor_carve(&s->fp8_dff, arena, m.fp8, DTYPE_E5M2, t, f);
-    fp8_factor_carve(&s->fp8_dqkv, arena, m.fp8, DTYPE_E5M2, t, 3 * h);
+    fp8_factor_carve(&s->fp8_dqkv, arena, m.fp8, DTYPE_E5M2, t, 3 * width);
 }
 
 struct layer_scratch layer_scratch_picked(const struct layer_scratch *s, const struct row_picks *picks)

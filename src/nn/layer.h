@@ -2,10 +2,12 @@
  * of their dropouts, their factors in fp8, and the memory that all layers of a model share.
  *
  * A layer is sublayers (nn/self_attention.h, nn/feed_forward.h) that a family's file wires together: its
- * equations.  T tokens, H hidden, N attention heads, F feed-forward size. */
+ * equations.  T tokens, H hidden, N attention heads of D
+ * columns, F feed-forward size. */
 #ifndef KILN_NN_LAYER_H
 #define KILN_NN_LAYER_H
 
+#include "core/param.h"
 #include "nn/linear.h"
 #include "nn/row_picks.h"
 #include "nn/stream.h"
@@ -13,16 +15,25 @@
 /* The exact GELU, or its tanh approximation (ops.h, gelu_tanh). */
 enum layer_gelu { LAYER_GELU_EXACT, LAYER_GELU_TANH };
 
-/* What is the same in all layers of a model. */
+/* What is the same in all layers of a model.  A rank with a slice of the layers (core/param.h) has some of
+ * the heads and of the feed-forward's columns. */
 struct layer_form {
     int64_t n_layers;
-    int64_t hidden, n_heads, feed_forward;
+    int64_t hidden, head_size;
+    int64_t n_heads, feed_forward;
+    int64_t first_head;       /* of the whole model's: addresses of dropout, and slopes, are by head */
     double dropout;           /* of a sublayer's output */
     double attention_dropout; /* of the probabilities */
     double norm_eps;
     enum layer_gelu gelu;
     bool is_causal; /* a token attends to itself and those before it */
 };
+
+/* The form of a slice: one of n equal parts. */
+struct layer_form layer_form_slice(const struct layer_form *whole, const struct param_part *part);
+
+/* The heads' columns, side by side: N D. */
+int64_t layer_heads_width(const struct layer_form *form);
 
 /* How a layer's tensors are stored. */
 struct layer_memory {
@@ -73,9 +84,9 @@ struct fp8_factor layer_factor_of(const struct fp8_factor *f, const struct layer
 struct layer_scratch {
     tensor branch; /* [T, H] a sublayer's output before the residual; its gradient */
     tensor dh;     /* [T, H] a gradient that the wiring keeps between its sublayers */
-    tensor dheads; /* [T, H] */
+    tensor dheads; /* [T, N D] */
     tensor dff;    /* [T, F] */
-    tensor dqkv;   /* [T, 3H] */
+    tensor dqkv;   /* [T, 3 N D] */
     struct fp8_factor fp8_branch, fp8_dff, fp8_dqkv; /* those gradients rounded for products in fp8 */
 };
 

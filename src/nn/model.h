@@ -118,8 +118,8 @@ struct model_type {
                                     tensor matrices, tensor vectors, tensor biases);
     void (*destroy_weights)(void *weights);
 
-    /* The views of a micro-batch's activations, null until carved; STATUS_MEMORY. */
-    struct status (*create_acts)(const struct model *m, void **acts);
+    /* The views of a micro-batch's activations in a part of the model, null until carved; STATUS_MEMORY. */
+    struct status (*create_acts)(const struct model *m, const struct param_part *part, void **acts);
     void (*destroy_acts)(void *acts);
 
     /* Carve room for a layer's weights in fp8, which outlives batches; and round them after a change.  They

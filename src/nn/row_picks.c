@@ -9,12 +9,13 @@ void row_picks_add(struct row_picks *p, int field, int64_t n_rows)
     p->lists[p->n_lists++].end = p->n_rows;
 }
 
-void row_picks_carve(struct row_picks *p, struct arena *arena, enum dtype dtype, int64_t hidden)
+void row_picks_carve(struct row_picks *p, struct arena *arena, enum dtype dtype, int64_t hidden,
+                     int64_t heads_width)
 {
     p->row_keys = arena_carve_2d(arena, DTYPE_I32, p->n_rows, 2);
-    p->heads = arena_carve_2d(arena, dtype, p->n_rows, hidden);
+    p->heads = arena_carve_2d(arena, dtype, p->n_rows, heads_width);
     p->residual = arena_carve_2d(arena, dtype, p->n_rows, hidden);
-    p->dheads = arena_carve_2d(arena, dtype, p->n_rows, hidden);
+    p->dheads = arena_carve_2d(arena, dtype, p->n_rows, heads_width);
 }
 
 tensor row_picks_list(const struct row_picks *p, int i, tensor all)

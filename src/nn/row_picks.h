@@ -21,16 +21,17 @@ struct row_picks {
     } lists[ROW_PICKS_MOST_LISTS];
     int64_t n_rows;  /* R */
     tensor row_keys; /* i32 [R, 2] their dropout addresses */
-    tensor heads;    /* [R, H] outputs of the heads of attention */
+    tensor heads;    /* [R, N D] outputs of the heads of attention */
     tensor residual; /* [R, H] what is added to the attention sublayer; later its gradient */
-    tensor dheads;   /* [R, H] */
+    tensor dheads;   /* [R, N D] */
 };
 
 /* Adds the rows of a field of the batch that has n_rows. */
 void row_picks_add(struct row_picks *p, int field, int64_t n_rows);
 
-/* Carves room for the rows that were added. */
-void row_picks_carve(struct row_picks *p, struct arena *arena, enum dtype dtype, int64_t hidden);
+/* Carves room for the rows that were added; attention's heads have heads_width columns. */
+void row_picks_carve(struct row_picks *p, struct arena *arena, enum dtype dtype, int64_t hidden,
+                     int64_t heads_width);
 
 /* to [R, W] = the picked rows of from [T, W], of which the stream has the lists. */
 void row_picks_gather(struct exec *x, const struct row_picks *p, tensor to, tensor from,

@@ -20,7 +20,8 @@ static struct attention attention_of(const struct layer_call *call, const struct
         .max_seqlen_q = call->stream->max_seqlen,
         .max_seqlen_kv = call->stream->max_seqlen,
         .n_pairs = call->stream->n_pairs,
-        .scale = 1.0 / sqrt((double)f->hidden / (double)f->n_heads),
+        .scale = 1.0 / sqrt((double)f->head_size),
+        .first_head = f->first_head,
         .causal = f->is_causal,
         .alibi_slopes = call->alibi_slopes,
         .row_keys = call->stream->row_keys,
@@ -29,23 +30,24 @@ static struct attention attention_of(const struct layer_call *call, const struct
     };
 }
 
-/* Part 0, 1 or 2 (query, key, value) of [T, 3H] as [T, N, D]. */
+/* Part 0, 1 or 2 (query, key, value) of [T, 3 N D] as [T, N, D]. */
 static tensor heads_of(tensor qkv, int64_t part, const struct layer_form *f)
 {
-    return tensor_split_heads(tensor_columns(qkv, part * f->hidden, f->hidden), f->n_heads);
+    int64_t width = layer_heads_width(f);
+    return tensor_split_heads(tensor_columns(qkv, part * width, width), f->n_heads);
 }
 
 void self_attention_carve(struct self_attention_acts *a, struct arena *arena, const struct layer_form *form,
                           struct layer_memory m)
 {
-    int64_t t = m.n_tokens, h = form->hidden;
+    int64_t t = m.n_tokens, width = layer_heads_width(form);
     /* Clears all but the weights in fp8 and the cache, which were carved earlier and outlive the batch. */
     self_attention_share(a, &(struct self_attention_acts){0});
-    a->qkv = arena_carve_2d(arena, m.dtype, t, 3 * h);
+    a->qkv = arena_carve_2d(arena, m.dtype, t, 3 * width);
     a->lse = arena_carve_2d(arena, dtype_of_vectors(m.dtype), t, form->n_heads);
-    a->heads = arena_carve_2d(arena, m.dtype, t, h);
-    linear_carve_fp8_input(&a->fp8_qkv, arena, m.fp8, t, h);
-    linear_carve_fp8_input(&a->fp8_o, arena, m.fp8, t, h);
+    a->heads = arena_carve_2d(arena, m.dtype, t, width);
+    linear_carve_fp8_input(&a->fp8_qkv, arena, m.fp8, t, form->hidden);
+    linear_carve_fp8_input(&a->fp8_o, arena, m.fp8, t, width);
 }
 
 void self_attention_carve_bits(struct self_attention_acts *a, struct arena *arena,
@@ -61,15 +63,15 @@ void self_attention_carve_bits(struct self_attention_acts *a, struct arena *aren
 void self_attention_carve_weights(struct self_attention_acts *a, struct arena *arena,
                                   const struct layer_form *form, enum fp8_factors fp8)
 {
-    int64_t h = form->hidden;
-    linear_carve_fp8_weight(&a->fp8_qkv, arena, fp8, 3 * h, h);
-    linear_carve_fp8_weight(&a->fp8_o, arena, fp8, h, h);
+    int64_t h = form->hidden, width = layer_heads_width(form);
+    linear_carve_fp8_weight(&a->fp8_qkv, arena, fp8, 3 * width, h);
+    linear_carve_fp8_weight(&a->fp8_o, arena, fp8, h, width);
 }
 
 void self_attention_carve_cache(struct self_attention_acts *a, struct arena *arena,
                                 const struct layer_form *form, enum dtype dtype, int64_t n_pages)
 {
-    int64_t rows = n_pages * form->n_heads, d = form->hidden / form->n_heads;
+    int64_t rows = n_pages * form->n_heads, d = form->head_size;
     void *keys = arena_carve_2d(arena, dtype, rows * d, OPS_CACHE_PAGE).data;
     void *values = arena_carve_2d(arena, dtype, rows * OPS_CACHE_PAGE, d).data;
     a->cache.keys = tensor_3d(keys, dtype, rows, d, OPS_CACHE_PAGE);

@@ -6,7 +6,8 @@
  *     branch = A W_o^T
  *
  * Vaswani et al. 2017 (arXiv:1706.03762) section 3.2.  Attention computes all rows; its projection only those
- * that follow (nn/row_picks.h). */
+ * that follow (nn/row_picks.h).  Peers with a slice of the heads each sum the branch, and the gradient of the
+ * input (Shoeybi et al. 2019, arXiv:1909.08053, section 3). */
 #ifndef KILN_NN_SELF_ATTENTION_H
 #define KILN_NN_SELF_ATTENTION_H
 
@@ -14,8 +15,8 @@
 
 /* Weights, or their gradients. */
 struct self_attention_weights {
-    tensor w_qkv, b_qkv; /* [3H, H], [3H]: query, key, value */
-    tensor w_o, b_o;     /* [H, H], [H] */
+    tensor w_qkv, b_qkv; /* [3 N D, H], [3 N D]: query, key, value */
+    tensor w_o, b_o;     /* [H, N D], [H] */
 };
 
 /* Keys and values of earlier tokens, in pages (ops.h, append_rows); null: there is no cache. */
@@ -25,11 +26,11 @@ struct self_attention_cache {
 
 /* Results of the forward that the backward reads, and what outlives a batch. */
 struct self_attention_acts {
-    tensor qkv; /* [T, 3H] */
+    tensor qkv; /* [T, 3 N D] */
     tensor lse; /* [T, N] */
     /* which probabilities dropout keeps (ops/attention_bits.h); null if the backward draws them again */
     tensor bits;
-    tensor heads;                     /* [T, H] the heads' outputs, side by side: A */
+    tensor heads;                     /* [T, N D] the heads' outputs, side by side: A */
     struct linear_fp8 fp8_qkv, fp8_o; /* null without fp8 */
     struct self_attention_cache cache;
 };

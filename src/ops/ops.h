@@ -45,12 +45,14 @@ struct attention {
     int64_t max_seqlen_q, max_seqlen_kv;
     /* pairs of queries and keys, only to count work; 0: assumes the longest length for each sequence */
     double n_pairs;
-    double scale;           /* of the scores: 1 / sqrt(D) */
-    bool causal;            /* query i sees keys j <= i + (kv length - q length) */
-    tensor alibi_slopes;    /* f32 [N] or null: slope * j is added to the scores */
-    tensor block_table;     /* i32 [B, blocks], of attention_cached alone: pages of a sequence, in order */
-    tensor row_keys;        /* i32 [T, 2], of the query rows */
-    struct dropout dropout; /* of the probabilities; column = head * 65536 + key position in its sequence */
+    double scale;        /* of the scores: 1 / sqrt(D) */
+    bool causal;         /* query i sees keys j <= i + (kv length - q length) */
+    tensor alibi_slopes; /* f32 [N] or null: slope * j is added to the scores */
+    tensor block_table;  /* i32 [B, blocks], of attention_cached alone: pages of a sequence, in order */
+    tensor row_keys;     /* i32 [T, 2], of the query rows */
+    /* of the probabilities; column = (first_head + head) * 65536 + key position in its sequence */
+    struct dropout dropout;
+    int64_t first_head; /* where these heads begin among those of a model */
 
     /* i32 bits of ops/attention_bits.h, or null.  With dropout the forward writes which probabilities it
      * keeps, and the backward may read them and need not draw again.  Devices that keep no bits

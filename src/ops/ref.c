@@ -431,7 +431,7 @@ static double score(struct query q, tensor queries, tensor keys, const struct at
 
 static double probability_factor(const struct exec *x, const struct attention *a, struct query q, int64_t j)
 {
-    return dropout_factor(x, a->dropout, a->row_keys, q.row, q.head * 65536 + j);
+    return dropout_factor(x, a->dropout, a->row_keys, q.row, (a->first_head + q.head) * 65536 + j);
 }
 
 static bool has_bits(const struct attention *a)

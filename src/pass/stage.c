@@ -22,7 +22,7 @@ struct status stage_init(struct stage *s)
     s->slot = s->slots;
     for (int64_t i = 0; i < count_slots(s); i++) {
         s->slots[i].range = s->config->part.ranges[i / s->config->n_slots];
-        TRY(s->config->model->type->create_acts(s->config->model, &s->slots[i].acts));
+        TRY(s->config->model->type->create_acts(s->config->model, &s->config->part, &s->slots[i].acts));
     }
     return status_ok();
 }

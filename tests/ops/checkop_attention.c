@@ -16,6 +16,7 @@ static struct attention attention_of(const struct checkop_case *c, const tensor 
     a.scale = 1.0 / sqrt((double)(c->shape.h / c->shape.heads));
     a.causal = c->shape.causal;
     a.alibi_slopes = c->shape.alibi ? p[2] : NULL_TENSOR;
+    a.first_head = 1;
     a.bits = c->shape.bits ? p[-1] : NULL_TENSOR;
     return a;
 }
@@ -153,7 +154,8 @@ RUN(attention_cached)
                           .block_table = t[6],
                           .scale = 1.0 / sqrt((double)(c->shape.h / c->shape.heads)),
                           .causal = c->shape.causal,
-                          .alibi_slopes = c->shape.alibi ? t[7] : NULL_TENSOR};
+                          .alibi_slopes = c->shape.alibi ? t[7] : NULL_TENSOR,
+                          .first_head = 1};
     total(c->lens_q, c->n_sequences, &a.max_seqlen_q);
     total(c->lens_kv, c->n_sequences, &a.max_seqlen_kv);
     o->attention_cached(x, t[0], t[1], t[2], t[3], a);

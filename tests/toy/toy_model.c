@@ -91,8 +91,9 @@ struct toy_acts {
     struct layer_scratch scratch;
 };
 
-static struct status create_acts(const struct model *m, void **acts)
+static struct status create_acts(const struct model *m, const struct param_part *part, void **acts)
 {
+    (void)part;
     (void)m;
     *acts = calloc(1, sizeof(struct toy_acts));
     return *acts != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for activations");

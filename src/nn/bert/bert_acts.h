@@ -5,6 +5,7 @@
 #include "nn/bert/bert_model.h"
 
 struct bert_acts {
+    struct layer_form form; /* of the slice of layers that is here */
     struct bert_embed_acts embed;
     struct bert_layer_acts *layers; /* [num_hidden_layers] */
     struct row_picks picks;         /* what the heads read of the last layer; none without a backward */

@@ -22,7 +22,7 @@ static tensor histories_of(const struct model_pass *p, int64_t layer)
 static struct layer_call call_of(const struct model_pass *p, int64_t layer)
 {
     const struct bert_acts *a = p->acts;
-    return (struct layer_call){.form = &bert_of(p->model)->form,
+    return (struct layer_call){.form = &((const struct bert_acts *)p->acts)->form,
                                .stream = p->stream,
                                .picks = bert_acts_picks(p->model, a, layer),
                                .layer = layer,
@@ -94,10 +94,11 @@ static void destroy_acts(void *acts)
     }
 }
 
-static struct status create_acts(const struct model *m, void **acts)
+static struct status create_acts(const struct model *m, const struct param_part *part, void **acts)
 {
     struct bert_acts *a = calloc(1, sizeof *a);
     if (a != NULL) {
+        a->form = layer_form_slice(&bert_of(m)->form, part);
         a->layers = calloc((size_t)m->n_layers, sizeof *a->layers);
     }
     *acts = a;
@@ -112,8 +113,9 @@ static void carve_weights(const struct model *m, void *acts, int64_t layer, stru
                           enum fp8_factors fp8)
 {
     struct bert_acts *a = acts;
-    self_attention_carve_weights(&a->layers[layer].attention, arena, &bert_of(m)->form, fp8);
-    feed_forward_carve_weights(&a->layers[layer].ff, arena, &bert_of(m)->form, fp8);
+    (void)m;
+    self_attention_carve_weights(&a->layers[layer].attention, arena, &a->form, fp8);
+    feed_forward_carve_weights(&a->layers[layer].ff, arena, &a->form, fp8);
 }
 
 static struct layer_memory layer_memory(struct model_memory m, const struct batch *sizes)
@@ -125,7 +127,7 @@ static void carve_layer(const struct model *m, void *acts, int64_t layer, struct
                         struct model_memory memory, const struct batch *sizes)
 {
     struct bert_acts *a = acts;
-    const struct layer_form *form = &bert_of(m)->form;
+    const struct layer_form *form = &((const struct bert_acts *)acts)->form;
     if (layer == MODEL_INPUT_LAYER) {
         bert_embed_carve_acts(&a->embed, arena, form, layer_memory(memory, sizes));
         return;
@@ -147,15 +149,15 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
                          struct model_memory memory, const struct batch *sizes)
 {
     struct bert_acts *a = acts;
-    bert_of(m)->wiring->carve_output(&a->layers[layer], arena, &bert_of(m)->form,
-                                     layer_memory(memory, sizes));
+    bert_of(m)->wiring->carve_output(&a->layers[layer], arena, &a->form, layer_memory(memory, sizes));
 }
 
 /* Factors in fp8 are of whole streams; and streams of a few tokens may have more picks than tokens, some of
  * which only round their number up. */
-static void carve_picks(struct row_picks *p, struct arena *arena, const struct bert_model *m,
+static void carve_picks(struct bert_acts *a, struct arena *arena, const struct bert_model *m,
                         struct model_memory memory, const struct batch *sizes)
 {
+    struct row_picks *p = &a->picks;
     *p = (struct row_picks){0};
     if (!memory.kept || memory.fp8 != FP8_NONE) {
         return;
@@ -167,7 +169,7 @@ static void carve_picks(struct row_picks *p, struct arena *arena, const struct b
         row_picks_add(p, TEXT_CLS_ROWS, sizes->n_sequences);
     }
     if (p->n_lists > 0) {
-        row_picks_carve(p, arena, memory.dtype, m->form.hidden);
+        row_picks_carve(p, arena, memory.dtype, a->form.hidden, layer_heads_width(&a->form));
     }
     p->n_lists = p->n_rows <= sizes->n_tokens ? p->n_lists : 0;
 }
@@ -178,7 +180,7 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     struct bert_acts *a = acts;
     const struct bert_config *c = &bert_of(m)->config;
     enum model_task task = bert_of(m)->task;
-    carve_picks(&a->picks, arena, bert_of(m), memory, sizes);
+    carve_picks(a, arena, bert_of(m), memory, sizes);
     if (has_mlm(task)) {
         bert_heads_carve_mlm(&a->heads, arena, c, memory, sizes->n_labels);
     }
@@ -198,7 +200,8 @@ static void carve_scratch(const struct model *m, void *acts, struct arena *arena
                           const struct batch *sizes)
 {
     struct bert_acts *a = acts;
-    layer_scratch_carve(&a->scratch, arena, &bert_of(m)->form, layer_memory(memory, sizes));
+    (void)m;
+    layer_scratch_carve(&a->scratch, arena, &a->form, layer_memory(memory, sizes));
 }
 
 static tensor output(const void *acts, int64_t layer)
@@ -483,6 +486,7 @@ struct bert_model bert_model(const struct bert_config *config, enum model_task t
         .config = *config,
         .form = {.n_layers = config->num_hidden_layers,
                  .hidden = config->hidden_size,
+                 .head_size = config->hidden_size / config->num_attention_heads,
                  .n_heads = config->num_attention_heads,
                  .feed_forward = config->intermediate_size,
                  .dropout = config->hidden_dropout_prob,

@@ -158,10 +158,11 @@ static struct status create_weights(const struct model *m, void **weights, const
 /* ---- activations ---- */
 
 struct gpt_acts {
+    struct layer_form form;         /* of the slice of layers that is here */
     tensor in;                      /* [T, H] x */
     tensor words, mean_in, rstd_in; /* [T, H], [T], [T] E[id] and its norm, BLOOM's */
     struct gpt_layer_acts *layers;
-    tensor slopes;                          /* f32 [N] ALiBi's; null without it */
+    tensor slopes;                          /* f32 [N] ALiBi's, of the heads here; null without it */
     tensor read, z, mean_out, rstd_out, dz; /* [M, H], [M, H], [M], [M], [M, H] of the rows that are read */
     struct word_head_acts head;
     struct layer_scratch scratch;
@@ -176,10 +177,11 @@ static void destroy_acts(void *acts)
     }
 }
 
-static struct status create_acts(const struct model *m, void **acts)
+static struct status create_acts(const struct model *m, const struct param_part *part, void **acts)
 {
     struct gpt_acts *a = *acts = calloc(1, sizeof *a);
     if (a != NULL) {
+        a->form = layer_form_slice(&gpt_of(m)->form, part);
         a->layers = calloc((size_t)m->n_layers, sizeof *a->layers);
     }
     return a != NULL && a->layers != NULL
@@ -209,14 +211,13 @@ static void carve_layer(const struct model *m, void *acts, int64_t layer, struct
                         struct model_memory memory, const struct batch *sizes)
 {
     struct gpt_acts *a = acts;
-    const struct layer_form *form = &gpt_of(m)->form;
     if (layer == MODEL_INPUT_LAYER) {
         carve_input(m, a, arena, memory, sizes->n_tokens);
         return;
     }
-    gpt_layer_carve(&a->layers[layer], arena, form, layer_memory(memory, sizes));
+    gpt_layer_carve(&a->layers[layer], arena, &a->form, layer_memory(memory, sizes));
     if (memory.kept) {
-        self_attention_carve_bits(&a->layers[layer].attention, arena, form, memory.device, sizes);
+        self_attention_carve_bits(&a->layers[layer].attention, arena, &a->form, memory.device, sizes);
     }
 }
 
@@ -233,7 +234,7 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
     if (layer == MODEL_INPUT_LAYER) {
         carve_input(m, a, arena, memory, sizes->n_tokens);
     } else {
-        gpt_layer_carve_output(&a->layers[layer], arena, &gpt_of(m)->form, layer_memory(memory, sizes));
+        gpt_layer_carve_output(&a->layers[layer], arena, &a->form, layer_memory(memory, sizes));
     }
 }
 
@@ -254,8 +255,9 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
 static void carve_scratch(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
                           const struct batch *sizes)
 {
-    layer_scratch_carve(&((struct gpt_acts *)acts)->scratch, arena, &gpt_of(m)->form,
-                        layer_memory(memory, sizes));
+    struct gpt_acts *a = acts;
+    (void)m;
+    layer_scratch_carve(&a->scratch, arena, &a->form, layer_memory(memory, sizes));
 }
 
 static tensor output(const void *acts, int64_t layer)
@@ -273,7 +275,7 @@ static void carve_weights(const struct model *m, void *acts, int64_t layer, stru
     CHECK(fp8 == FP8_NONE, "a decoder in fp8");
     (void)layer;
     if (tensor_is_null(a->slopes) && gpt_of(m)->config.alibi) { /* with the first layer that is here */
-        a->slopes = arena_carve_1d(arena, DTYPE_F32, m->n_heads);
+        a->slopes = arena_carve_1d(arena, DTYPE_F32, a->form.n_heads);
     }
 }
 
@@ -281,7 +283,8 @@ static void carve_cache(const struct model *m, void *acts, int64_t layer, struct
                         enum dtype dtype, int64_t n_pages)
 {
     struct gpt_acts *a = acts;
-    self_attention_carve_cache(&a->layers[layer].attention, arena, &gpt_of(m)->form, dtype, n_pages);
+    (void)m;
+    self_attention_carve_cache(&a->layers[layer].attention, arena, &a->form, dtype, n_pages);
 }
 
 static void round_weights(const struct model_pass *p, int64_t layer)
@@ -304,8 +307,8 @@ static float slope_of(int64_t i, int64_t n)
 static void fill_constants(const struct model *m, void *acts, struct exec *x)
 {
     const struct gpt_acts *a = acts;
-    for (int64_t i = 0; i < m->n_heads && !tensor_is_null(a->slopes); i++) {
-        x->ops->fill(x, tensor_slice(a->slopes, i, 1), (double)slope_of(i, m->n_heads));
+    for (int64_t i = 0; i < a->form.n_heads && !tensor_is_null(a->slopes); i++) {
+        x->ops->fill(x, tensor_slice(a->slopes, i, 1), (double)slope_of(a->form.first_head + i, m->n_heads));
     }
 }
 
@@ -313,7 +316,7 @@ static void fill_constants(const struct model *m, void *acts, struct exec *x)
 
 static struct layer_call call_of(const struct model_pass *p, int64_t layer)
 {
-    return (struct layer_call){.form = &gpt_of(p->model)->form,
+    return (struct layer_call){.form = &((const struct gpt_acts *)p->acts)->form,
                                .stream = p->stream,
                                .layer = layer,
                                .alibi_slopes = ((const struct gpt_acts *)p->acts)->slopes,
@@ -533,6 +536,7 @@ static struct status create(struct model **model, const struct gpt_config *c, co
         .config = *c,
         .form = {.n_layers = c->n_layers,
                  .hidden = c->hidden_size,
+                 .head_size = c->hidden_size / c->n_heads,
                  .n_heads = c->n_heads,
                  .feed_forward = c->feed_forward_size,
                  .dropout = c->hidden_dropout,

@@ -226,9 +226,9 @@ static inline int64_t attention_bits_stride(const struct attention_head *h)
 static inline void attention_draw(uint16_t *bits, const struct attention_call *c,
                                   const struct attention_head *h, int64_t first, int64_t rows)
 {
-    struct dropout_bits d = {c->key, c->a->dropout.site, (uint32_t)h->index * (65536 / DROPOUT_COLUMNS),
-                             kernel_blocks(h->n_k, DROPOUT_COLUMNS),
-                             (const int32_t *)c->a->row_keys.data + 2 * first};
+    struct dropout_bits d = {
+        c->key, c->a->dropout.site, (uint32_t)(c->a->first_head + h->index) * (65536 / DROPOUT_COLUMNS),
+        kernel_blocks(h->n_k, DROPOUT_COLUMNS), (const int32_t *)c->a->row_keys.data + 2 * first};
     dropout_bits(bits, d, rows);
 }
 

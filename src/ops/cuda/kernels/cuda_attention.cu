@@ -91,7 +91,7 @@ __device__ static inline float draw_factor(const launch_attention &a, const plac
     if (a.dropout.threshold == 0) {
         return 1.0f;
     }
-    int64_t row = p.q0 + query, column = p.head * 65536 + j;
+    int64_t row = p.q0 + query, column = (a.first_head + p.head) * 65536 + j;
     dropout_eight numbers =
         dropout_numbers(key, (uint32_t)(column / EIGHT), (uint32_t)a.dropout.row_keys[2 * row + 1],
                         (uint32_t)a.dropout.row_keys[2 * row], a.dropout.site);

@@ -83,6 +83,7 @@ struct launch_attention {
     int64_t max_seqlen_q, max_seqlen_kv;
     const int32_t *cu_q, *cu_kv; /* [n_sequences + 1] */
     const float *slopes;         /* [N] or NULL */
+    int first_head;              /* ops.h, struct attention */
     float scale;
     int causal;
     struct launch_dropout dropout;

@@ -93,12 +93,12 @@ static struct status compare(const struct model_outputs *before, const struct mo
         if (!model_outputs_compare(&difference, &largest, before, after, k)) {
             if (!tensor_is_null(before->values[k])) {
                 return status_error(STATUS_INTERNAL, "%s has no output %s of the model", path,
-                                    outputs_names[k]);
+                                    model_outputs_name(before, k));
             }
             continue;
         }
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %.3g of %.3g", used > 0 ? ", " : "",
-                                 outputs_names[k], difference, largest);
+                                 model_outputs_name(before, k), difference, largest);
         worst = fmax(worst, difference);
         scale = fmax(scale, largest);
     }

@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const outputs_names[OUTPUTS_N] = {"mlm", "nsp", "qa", "hidden", "pooled", "texts", "words"};
+const char *model_outputs_name(const struct model_outputs *o, int output)
+{
+    static const char *const names[OUTPUTS_N] = {"mlm", "nsp", "qa", "hidden", "pooled", "texts", "words"};
+    return output == OUTPUTS_MLM && o->task == MODEL_TASK_CAUSAL_LM ? "lm" : names[output];
+}
 
 static struct status no_memory(void)
 {
@@ -186,7 +190,7 @@ struct status model_outputs_compute(struct model_outputs *o, const struct model_
 {
     struct model *model;
     struct network net;
-    *o = (struct model_outputs){0};
+    *o = (struct model_outputs){.task = task};
     TRY(m->family->create(&model, m->config, task));
     struct network_config config = {
         .model = model,
@@ -245,7 +249,7 @@ struct status model_outputs_save(const char *path, const struct outputs_input *i
     struct safetensors_writer w;
     for (int k = 0; k < OUTPUTS_N; k++) {
         if (!tensor_is_null(o->values[k])) {
-            items[n++] = (struct safetensors_item){outputs_names[k], o->values[k], NULL, false, 0};
+            items[n++] = (struct safetensors_item){model_outputs_name(o, k), o->values[k], NULL, false, 0};
         }
     }
     TRY(safetensors_writer_open(&w, path, items, n));

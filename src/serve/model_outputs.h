@@ -19,7 +19,7 @@ void outputs_input_fini(struct outputs_input *in);
 
 /* T is the sum of the lengths, without padding. */
 enum {
-    OUTPUTS_MLM,    /* [T, V] */
+    OUTPUTS_MLM,    /* [T, V] words: of a decoder the next ones */
     OUTPUTS_NSP,    /* [B, 2] */
     OUTPUTS_QA,     /* [T, 2] */
     OUTPUTS_HIDDEN, /* [T, H] */
@@ -28,9 +28,9 @@ enum {
     OUTPUTS_WORDS,  /* [T, C] */
     OUTPUTS_N
 };
-extern const char *const outputs_names[OUTPUTS_N];
 
 struct model_outputs {
+    enum model_task task;     /* that they are of */
     tensor values[OUTPUTS_N]; /* fp32, dense; null where the task has no such output */
 };
 
@@ -38,6 +38,9 @@ struct model_outputs {
  * STATUS_NUMERIC: one is not finite. */
 struct status model_outputs_compute(struct model_outputs *o, const struct model_dir *m, enum model_task task,
                                     const struct outputs_input *in);
+
+/* What logs and files call an output: "mlm", of a decoder "lm". */
+const char *model_outputs_name(const struct model_outputs *o, int output);
 
 /* Safe on a zeroed struct and after a failed computation. */
 void model_outputs_fini(struct model_outputs *o);

@@ -16,7 +16,7 @@ convert()
 for model in gpt2 bloom; do
     for tp in 1 2 4; do
         convert megatron_deepspeed $model ranks --tp $tp --step 7
-        grep -q 'after: 0 (mlm 0 of' out || fail "$model for $tp ranks: $(cat out)"
+        grep -q 'after: 0 (lm 0 of' out || fail "$model for $tp ranks: $(cat out)"
         convert gguf ranks ranks.gguf
         convert gguf $model plain.gguf
         cmp ranks.gguf/model.gguf plain.gguf/model.gguf || fail "$model for $tp ranks has other weights"

@@ -22,7 +22,7 @@ the_same()
 for model in gpt2 gpt2_exact bloom bloom_half; do
     convert huggingface $model $model.hf
     convert gguf $model $model.gguf
-    grep -q 'after: 0 (mlm 0 of' out || fail "$model in GGUF: $(cat out)"
+    grep -q 'after: 0 (lm 0 of' out || fail "$model in GGUF: $(cat out)"
     grep -q 'only the tanh form' err && tanh=1 || tanh=0
     [ $tanh = $([ $model = gpt2_exact ] && echo 1 || echo 0) ] || fail "$model and the form of GELU: $(cat err)"
 done

@@ -94,7 +94,7 @@ static void expect_golden(const struct fixture *f, const struct model_outputs *o
 {
     for (int k = 0; k < OUTPUTS_N; k++) {
         char key[64];
-        snprintf(key, sizeof key, "%s:%s", name, outputs_names[k]);
+        snprintf(key, sizeof key, "%s:%s", name, model_outputs_name(o, k));
         if (safetensors_find(&f->golden, key) == NULL) {
             continue;
         }

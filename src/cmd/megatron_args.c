@@ -390,7 +390,8 @@ static struct status set_precision(struct megatron_args *a, int n_ranks)
 static void set_optimizer(struct megatron_args *a)
 {
     bool is_sgd = strcmp(a->optimizer, "sgd") == 0;
-    a->run.optimizer = is_sgd ? "sgd" : "adamw"; /* what the replaced script's adam is */
+    a->run.optimizer = is_sgd ? "sgd" : "adamw"; /* what the replaced script's adam is, apex's FusedAdam */
+    a->run.corrects_eps = !is_sgd;
     a->run.beta1 = is_sgd ? a->sgd_momentum : a->run.beta1;
     a->run.loss_norm = "global";
 }

@@ -35,6 +35,7 @@ struct optimizer optimizer_defaults(const struct optimizer_kind *kind)
         .max_ratio = kind->max_ratio,
         .bias_correction = true,
         .corrects_steps = kind->corrects_steps,
+        .corrects_eps = kind->corrects_eps,
     };
 }
 
@@ -120,7 +121,7 @@ void optimizer_scalars(const struct optimizer *o, double lr, int64_t t, double g
     scalars[OPTIM_LR] = o->corrects_steps ? lr * sqrt(c2) / c1 : lr;
     scalars[OPTIM_BETA1] = o->beta1;
     scalars[OPTIM_BETA2] = o->beta2;
-    scalars[OPTIM_EPS] = k->corrects_eps ? o->eps * sqrt(c2) : o->eps;
+    scalars[OPTIM_EPS] = o->corrects_eps ? o->eps * sqrt(c2) : o->eps;
     scalars[OPTIM_CORRECTION1] = o->corrects_steps ? 1 : c1;
     scalars[OPTIM_CORRECTION2] = o->corrects_steps ? 1 : c2;
     if (k->sums_gradients) {

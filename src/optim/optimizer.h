@@ -35,7 +35,7 @@ struct optimizer_kind {
     int n_sums;
 
     bool couples_decay;          /* decay is added to the gradient (L2), not subtracted from the weight */
-    bool corrects_eps;           /* `adamw` adds eps after the second moment's bias correction, not before */
+    bool corrects_eps;           /* the optimizer's default */
     bool ratio_of_all;           /* parameters without decay have trust ratios too */
     double min_ratio, max_ratio; /* bounds of trust ratios; 0: none */
     bool corrects_steps;         /* the optimizer's default */
@@ -68,6 +68,7 @@ struct optimizer {
     double min_ratio, max_ratio; /* the kind's, unless set */
     bool bias_correction;
     bool corrects_steps; /* bias correction multiplies the whole step, decay included, not the moments */
+    bool corrects_eps;   /* `adamw` adds eps after the second moment's bias correction, not before */
 };
 
 /* The constants of the replaced scripts: betas 0.9 and 0.999, eps 1e-6, decay 0.01, clipping at norm 1, bias

@@ -89,14 +89,9 @@ static struct status evaluate_next(struct pretrain_run *r, double *loss)
                : validate(r, &r->test, 0, n, "the end of training for test data", &of_test);
 }
 
-static struct status evaluate(void *self, double *loss)
+static struct status evaluate_all(struct pretrain_run *r, double *loss)
 {
-    struct pretrain_run *r = self;
     struct trainer_result result;
-    *loss = NAN;
-    if (r->options->eval_iters > 0) {
-        return evaluate_next(r, loss);
-    }
     if (r->evaluation.batches.n_micro == 0) {
         return status_ok();
     }
@@ -107,6 +102,15 @@ static struct status evaluate(void *self, double *loss)
     metrics_evaluation(&r->metrics, r->loop.state.step, &result, &r->evaluation.unigram, clock_ns() - start);
     plateau_watch(&r->plateau, r->loop.state.step, &result, &r->evaluation.unigram);
     *loss = trainer_result_loss(&result);
+    return status_ok();
+}
+
+static struct status evaluate(void *self, double *loss)
+{
+    struct pretrain_run *r = self;
+    *loss = NAN;
+    TRY(r->options->eval_iters > 0 ? evaluate_next(r, loss) : evaluate_all(r, loss));
+    r->losses.after = *loss;
     return status_ok();
 }
 
@@ -235,9 +239,17 @@ static struct loop loop_of(struct pretrain_run *r)
     };
 }
 
+/* What the weights that the run begins with lose on held-out text. */
+static struct status evaluate_start(struct pretrain_run *r)
+{
+    return r->options->eval_on_start && r->loop.state.step == 0 ? evaluate(r, &r->losses.before)
+                                                                : status_ok();
+}
+
 static struct status train(struct pretrain_run *r)
 {
     struct loop *l = &r->loop;
+    TRY(evaluate_start(r));
     TRY(open_prefetch(r, l->state.step + 1));
     r->pace = pace_of(r);
     struct status s = loop_run(l);
@@ -310,26 +322,33 @@ static struct status evaluate_average(struct pretrain_run *r)
     return status_ok();
 }
 
-/* With early stopping, the best weights become OUTPUT_DIR/best, once the phase is over. */
-static struct status export_best(struct pretrain_run *r)
+/* Once the phase is over: with early stopping the best weights become OUTPUT_DIR/best; or, with
+ * exports_model, these or the last ones OUTPUT_DIR/model. */
+static struct status export_weights(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     struct loop *l = &r->loop;
     char path[CHECKPOINT_PATH_BYTES];
     bool whole =
-        l->last_step == o->max_steps ? loop_is_over(l) : early_stop_is_over(&l->state.early, &l->early);
-    if (l->state.early.best_step == 0 || o->early.patience == 0 || !whole) {
+             l->last_step == o->max_steps ? loop_is_over(l) : early_stop_is_over(&l->state.early, &l->early),
+         has_best = l->state.early.best_step > 0 && o->early.patience > 0;
+    if ((!has_best && !o->exports_model) || !whole) {
         return status_ok();
     }
-    TRY(checkpoint_path(path, "%s/best", o->output_dir));
-    TRY(loop_take_best(l));
+    TRY(checkpoint_path(path, o->exports_model ? "%s/model" : "%s/best", o->output_dir));
+    TRY(has_best ? loop_take_best(l) : status_ok());
+    r->losses.after = has_best ? l->state.early.best_loss : r->losses.after;
     const struct model *model = r->in.model;
     struct model_dir_contents contents = {.family = o->kind->family,
                                           .task = model->task,
                                           .config = model->type->config(model),
                                           .tokenizer = &r->in.tokenizer};
     TRY(trainer_state_export(&r->trainer, &r->world, path, &contents));
-    log_info("saved %s from ckpt_%lld", path, (long long)l->state.early.best_step);
+    if (has_best) {
+        log_info("saved %s from ckpt_%lld", path, (long long)l->state.early.best_step);
+    } else {
+        log_info("saved %s", path);
+    }
     return status_ok();
 }
 
@@ -402,7 +421,7 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     slow_work_phase(&r->loop.start, NULL);
     if (loop_is_over(&r->loop)) {
         pretrain_tell_complete(&r->loop);
-        return export_best(r);
+        return export_weights(r);
     }
     TRY(begin_check(r));
     TRY(o->eval_iters > 0 ? open_validation(r) : open_evaluation(r));
@@ -413,7 +432,7 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     TRY(stop_before_work());
     TRY(train(r));
     TRY(pretrain_announce_peak(r, free_before));
-    TRY(export_best(r)); /* first: it takes the trainer's own weights */
+    TRY(export_weights(r)); /* first: it takes the trainer's own weights */
     return evaluate_average(r);
 }
 
@@ -483,8 +502,11 @@ struct status pretrain_run(const struct pretrain_options *of_one)
     const struct pretrain_options *o = &all;
     struct missing missing = {0};
     struct trainer_plan plan = {0};
-    struct pretrain_run r = {
-        .options = o, .world = rank_options_world(&all.ranks), .lock = {.fd = -1}, .start_ns = clock_ns()};
+    struct pretrain_run r = {.options = o,
+                             .world = rank_options_world(&all.ranks),
+                             .lock = {.fd = -1},
+                             .losses = {NAN, NAN},
+                             .start_ns = clock_ns()};
     stop_install();
     TRY(pretrain_check_ranks(&all));
     TRY(rank_options_take(&all.ranks, all.precision.fp8, &all.train_batch_size,
@@ -526,6 +548,9 @@ struct status pretrain_run(const struct pretrain_options *of_one)
     }
     if (!failed(s) && !o->dry_run) {
         s = stop_explain(find_cause(&r, run_phase(&r, &plan)));
+    }
+    if (o->losses != NULL) {
+        *o->losses = r.losses;
     }
     close_run(&r);
     run_watch_close(&r.watch, s);

@@ -29,17 +29,24 @@
 
 struct pretrain_kind; /* task/pretrain_kind.h */
 
+/* Of held-out text, in nats; NAN where there was no evaluation. */
+struct pretrain_losses {
+    double before, after; /* the first step of a run that begins, and the last step */
+};
+
 /* The flags of every pre-training command. */
 struct pretrain_options {
     const struct pretrain_kind *kind; /* whose pre-training it is */
     const void *own;                  /* the kind's own flags */
     const char *input_dir;            /* of one of the kind's sources */
     const char *eval_input_dir; /* the same, to evaluate on; NULL: the held-out data of input_dir, if any */
-    const char *vocab_file;     /* NULL: that of input_dir */
+    bool makes_data;            /* a run that is not dry makes input_dir before it begins */
+    const char *vocab_file;     /* or the directory of a model with it; NULL: that of input_dir */
     const char *merge_file;     /* merges.txt of a vocab_file that is vocab.json; NULL: it is whole */
     const char *config_file;
-    const json_t *config;   /* the configuration, where flags say it; NULL: config_file has it.  Borrowed */
-    int64_t vocab_multiple; /* the rows of a vocabulary whose size no configuration says; 0: its pieces */
+    const json_t *config; /* the configuration, where flags or a model say it; NULL: config_file.  Borrowed */
+    const char *config_from; /* the model that says it; NULL: the flags */
+    int64_t vocab_multiple;  /* the rows of a vocabulary whose size no configuration says; 0: its pieces */
     const char *output_dir;
     const char *load_dir;         /* whose newest checkpoint to resume from; NULL: output_dir */
     const char *init_checkpoint;  /* weights to start from; NULL: fresh ones */
@@ -60,6 +67,7 @@ struct pretrain_options {
     int64_t phase1_end_step, resume_step;
     int64_t num_steps_per_checkpoint, keep_checkpoints, average_last;
     int64_t eval_steps, eval_samples;
+    bool eval_on_start;   /* before the first step too */
     int64_t eval_iters;   /* batches of an evaluation, which go on in the held-out samples; 0: eval_samples */
     struct run_exit exit; /* its start_ns is set by the run */
     struct early_stop_options early;
@@ -83,11 +91,14 @@ struct pretrain_options {
     bool ppmi_embeddings;       /* a new model's word embeddings begin as data/ppmi_vectors */
     /* of nvlamb_exp: the correction multiplies whole steps, not the moments */
     bool use_ds_lamb_bias_correction;
+    bool corrects_eps; /* AdamW adds eps after the bias correction: torch's and apex's (optim/optimizer.h) */
     bool checkpoint_activations, in_order; /* in_order: samples as they lie in their file */
     struct profile_options profile;
     struct tensor_log_options tensor_log;
     struct run_watch_options watch;
     struct precision_flags precision;
+    bool exports_model;             /* the last weights, or the best ones, become OUTPUT_DIR/model */
+    struct pretrain_losses *losses; /* gets them on all ranks; NULL: nobody asks */
     bool phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
     bool allow_other_data; /* resume although the data of --input_dir has changed */
     bool enable_tensorboard_logging, log_memory_usage;

@@ -136,6 +136,10 @@ static struct status no_data(const struct pretrain_options *o)
 
 struct status pretrain_inputs_open_vocab(struct tokenizer *t, const struct pretrain_options *o)
 {
+    int64_t max_length;
+    if (file_is_directory(o->vocab_file)) {
+        return tokenizer_open_directory(t, &max_length, o->vocab_file);
+    }
     return o->merge_file != NULL ? tokenizer_open_merges(t, o->vocab_file, o->merge_file)
                                  : tokenizer_open_beside(t, o->vocab_file);
 }

@@ -22,7 +22,7 @@ struct pretrain_inputs {
 struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pretrain_options *o,
                                    struct run_part part);
 
-/* For a dry run.  True if not all is there, and each that is not is named. */
+/* For a dry run.  True if not all is there, and each that is not and that the run does not make is named. */
 bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missing *m);
 
 /* In place of opening: limits and model as the flags alone say. */

@@ -16,16 +16,18 @@ bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missi
     if (o->config == NULL) {
         missing_config(m, o->config_file);
     }
-    missing_path(m, pretrain_flags(o).data + strlen("--"), data,
-                 "`kiln prepare` makes it from text, `kiln pack` makes packed files from padded ones");
-    missing_path(m, "eval_input_dir", o->eval_input_dir, "`kiln prepare` makes it from text");
+    if (!o->makes_data) {
+        missing_path(m, pretrain_flags(o).data + strlen("--"), data,
+                     "`kiln prepare` makes it from text, `kiln pack` makes packed files from padded ones");
+        missing_path(m, "eval_input_dir", o->eval_input_dir, "`kiln prepare` makes it from text");
+    }
     missing_path(m, "deepspeed_config", o->deepspeed_config,
                  "DeepSpeed's JSON; planned without its batch and precision");
     missing_path(m, "vocab_file", o->vocab_file,
                  "`kiln vocab` makes one from text; Google's models have theirs beside them");
     missing_path(m, "merge_file", o->merge_file, "the merges of the vocabulary");
     missing_weights(m, o->init_checkpoint);
-    return m->n > 0;
+    return m->n > 0 || o->makes_data;
 }
 
 static struct status assume_words(const struct model_family *family, void *config,

@@ -45,6 +45,7 @@ struct optimizer pretrain_optimizer(const struct pretrain_options *o)
     optimizer.beta2 = o->beta2;
     optimizer.eps = o->eps;
     optimizer.corrects_steps = optimizer.corrects_steps || o->use_ds_lamb_bias_correction;
+    optimizer.corrects_eps = optimizer.corrects_eps || o->corrects_eps;
     if (o->max_ratio > 0) {
         optimizer.min_ratio = o->min_ratio;
         optimizer.max_ratio = o->max_ratio;
@@ -76,8 +77,11 @@ struct pretrain_flag_names pretrain_flags(const struct pretrain_options *o)
 
 const char *pretrain_config_name(const struct pretrain_options *o)
 {
-    const char *slash = o->config == NULL ? strrchr(o->config_file, '/') : NULL;
-    return o->config != NULL ? "the flags" : slash != NULL ? slash + 1 : o->config_file;
+    if (o->config != NULL) {
+        return o->config_from != NULL ? o->config_from : "the flags";
+    }
+    const char *slash = strrchr(o->config_file, '/');
+    return slash != NULL ? slash + 1 : o->config_file;
 }
 
 struct batch_growth_step pretrain_samples_at(const struct pretrain_options *o, int64_t step)

@@ -22,7 +22,7 @@ static struct status check_same_model(const struct pretrain_run *r, const void *
                           : status_error(STATUS_DATA, "\"vocab_size\" is %lld in one and %lld in the other",
                                          (long long)rows, (long long)m->vocab_size);
     TRY(status_context(s, "%s has another architecture than %s", path,
-                       r->options->config != NULL ? "the flags" : "--config_file"));
+                       r->options->config != NULL ? pretrain_config_name(r->options) : "--config_file"));
     return pretrain_inputs_check_vocab(&r->in, vocab_hash, path);
 }
 

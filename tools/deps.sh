@@ -45,7 +45,7 @@ pass:   core dev ops io text nn model watch
 serve:  core dev ops io text nn data model watch pass
 train:  core dev ops io text nn data optim dist model watch pass
 report: core dev ops io nn optim model watch pass train
-task:   core dev ops io text corpus nn data optim dist model watch pass serve train report
+task:   core dev ops io text ngram corpus nn data optim dist model watch pass serve train report
 api:    core dev ops io text nn data optim dist model watch pass serve train report task
 cmd:    core dev ops io text fetch launch ngram corpus nn data optim dist model watch pass serve train report task
 '
@@ -181,8 +181,8 @@ check_models() {
     local families own others
     families=$(list '^src/model/[a-z]+/' | cut -d/ -f3 | sort -u | paste -sd'|' -)
     [ -n "$families" ] || return 0
-    own='^src/model/model_families\.c$|^src/cmd/(plan_report|run_bench|run_pretrain|run_pretrain_gpt)\.c$|^src/cmd/(megatron_args|pretrain_variant)\.[ch]$'
-    others='pretrain[-_]gpt(\.py)?|bert_[A-Za-z0-9._]*json|bertPrep\.py|sbert\.net|"bert_model"|Bert(For[A-Za-z]+|Model|TokenizerFast)|GPT2TokenizerFast|GPT-BERT'
+    own='^src/model/model_families\.c$|^src/cmd/(plan_report|run_bench|run_pretrain|run_pretrain_gpt|finetune_gpt)\.c$|^src/cmd/(megatron_args|pretrain_variant)\.[ch]$'
+    others='finetune[-_]gpt|pretrain[-_]gpt(\.py)?|bert_[A-Za-z0-9._]*json|bertPrep\.py|sbert\.net|"bert_model"|Bert(For[A-Za-z]+|Model|TokenizerFast)|GPT2TokenizerFast|GPT-BERT'
     list '^src/(api|cmd|dist|model|pass|report|serve|task|train|watch)/' |
         { grep -vE "^src/[a-z]+/($families)/|$own" || true; } | search "$families" -i |
         awk -v families="$families" -v others="$others" '

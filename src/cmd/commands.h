@@ -15,6 +15,7 @@ extern const struct command command_eval;
 extern const struct command command_export;
 extern const struct command command_fetch;
 extern const struct command command_fill;
+extern const struct command command_finetune_gpt;
 extern const struct command command_generate;
 extern const struct command command_glue;
 extern const struct command command_inspect;

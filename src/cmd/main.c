@@ -26,6 +26,7 @@ static const struct command *const commands[] = {
     &command_pack,
     &command_pretrain,
     &command_pretrain_gpt,
+    &command_finetune_gpt,
     &command_report,
     &command_fill,
     &command_generate,

@@ -128,7 +128,7 @@ static struct status read_store(const struct tokenizer *t, const char *prefix, t
 
 /* ---- a path ---- */
 
-static bool is_store(const char *path)
+bool text_ids_is_store(const char *path)
 {
     char index[FILE_PATH_BYTES];
     return (size_t)snprintf(index, sizeof index, "%s.idx", path) < sizeof index && file_exists(index);
@@ -151,7 +151,7 @@ static struct status read_text(const char *path, struct encoding_texts *e)
 
 struct status text_ids_read(struct tokenizer_scratch *s, const char *path, text_ids_take *take, void *self)
 {
-    if (is_store(path)) {
+    if (text_ids_is_store(path)) {
         return read_store(s->tokenizer, path, take, self);
     }
     bool is_json = ends_with(path, ".json") || ends_with(path, ".jsonl") || ends_with(path, ".ndjson");

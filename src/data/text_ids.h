@@ -19,6 +19,9 @@ struct status text_ids_lines(const char *path, text_ids_take_text *take, void *s
 struct status text_ids_of_text(struct tokenizer_scratch *s, const char *text, size_t n, text_ids_take *take,
                                void *self);
 
+/* Whether it is the prefix of a store. */
+bool text_ids_is_store(const char *path);
+
 /* All documents of `path`, lines of JSON if its name ends in .json, .jsonl or .ndjson.  STATUS_DATA names
  * what is wrong and where: a store of another tokenizer, an id that it does not have, a line without
  * "text". */

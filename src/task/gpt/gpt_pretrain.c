@@ -161,12 +161,13 @@ static struct status set_range(struct token_windows *w, const struct gpt_set *g,
     w->first = indexed_offset(&g->store.index, first);
     w->end = indexed_offset(&g->store.index, end);
     if (token_windows_count(w) < least) {
-        return status_error(
-            STATUS_DATA,
-            "%s has %" PRId64 " %s tokens in %" PRId64 " documents%s%s: fewer than a batch of %" PRId64
-            " sequences of %" PRId64 " takes; give more text, or shorter sequences",
-            g->prefix, w->end - w->first, part_names[part], end - first,
-            split != NULL ? " by the split " : "", split != NULL ? split : "", least, w->length);
+        return status_error(STATUS_DATA,
+                            "%s has %" PRId64 " %s tokens in %" PRId64
+                            " documents%s%s: fewer than a batch of %" PRId64 " sequence%s of %" PRId64
+                            " takes; give more text, or shorter sequences",
+                            g->prefix, w->end - w->first, part_names[part], end - first,
+                            split != NULL ? " by the split " : "", split != NULL ? split : "", least,
+                            least == 1 ? "" : "s", w->length);
     }
     return status_ok();
 }
@@ -185,15 +186,33 @@ static uint64_t id_of(const struct gpt_set *g, const struct token_windows *w)
     return hash_fnv1a(parts, sizeof parts);
 }
 
-/* How the documents of one store are split; NULL: it is all for this part. */
+/* How the documents of one store are split; NULL: it is all for this part.  A given split is of the store to
+ * train on, not of one with --eval_input_dir. */
 static const char *split_of(const struct pretrain_data *d, enum part part, const char *prefix,
-                            const struct pretrain_options *o)
+                            const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     const struct gpt_pretrain_options *own = o->own;
-    char train[PRETRAIN_PATH_BYTES];
-    bool is_shared = o->eval_steps > 0 && o->eval_input_dir == NULL && own->split == NULL &&
-                     find_store(train, d->place, part == PART_TRAIN) && strcmp(train, prefix) == 0;
-    return own->split != NULL ? own->split : is_shared ? SPLIT : NULL;
+    char other[PRETRAIN_PATH_BYTES];
+    if (own->split != NULL) {
+        return strcmp(d->place, in->train.place) == 0 ? own->split : NULL;
+    }
+    bool is_shared = o->eval_steps > 0 && o->eval_input_dir == NULL &&
+                     find_store(other, d->place, part == PART_TRAIN) && strcmp(other, prefix) == 0;
+    return is_shared ? SPLIT : NULL;
+}
+
+/* Held-out samples that evaluations take one after the other are as many as these take. */
+static bool is_ordered(enum part part, const struct gpt_pretrain_options *own)
+{
+    return part == PART_TRAIN ? own->megatron_order : own->n_wanted[part] > 0;
+}
+
+/* Windows that a set of this part must have: what an order lacks, its own message says; the last batch of
+ * held-out ones need not be whole. */
+static int64_t least_of(const struct gpt_data *d, enum part part, const struct gpt_pretrain_options *own)
+{
+    bool says = own->split != NULL && is_ordered(part, own);
+    return says ? 0 : part == PART_TRAIN && d->n_sets == 1 ? d->batches.micro_size : 1;
 }
 
 static struct token_windows windows_of(const struct gpt_set *g, const struct pretrain_inputs *in,
@@ -339,7 +358,7 @@ static struct status open_set(struct gpt_data *d, int i, const struct pretrain_d
             : status_error(STATUS_DATA, "%s has no store of tokens", place));
     TRY(open_store(g, &in->tokenizer));
     d->windows[i] = windows_of(g, in, o);
-    return set_bounds(g, part, split_of(data, part, g->prefix, o));
+    return set_bounds(g, part, split_of(data, part, g->prefix, in, o));
 }
 
 static struct status choose_samples(struct gpt_data *d, int i, const struct pretrain_data *data,
@@ -347,11 +366,10 @@ static struct status choose_samples(struct gpt_data *d, int i, const struct pret
 {
     const struct gpt_pretrain_options *own = o->own;
     enum part part = part_of(data, in);
-    bool is_ordered = part == PART_TRAIN ? own->megatron_order : own->split != NULL;
     const struct gpt_set *g = &d->sets[i];
-    int64_t least = own->split != NULL && is_ordered ? 0 : d->n_sets > 1 ? 1 : d->batches.micro_size;
-    TRY(set_range(&d->windows[i], g, part, split_of(data, part, g->prefix, o), least));
-    return is_ordered ? order_samples(d, i, part, o) : status_ok();
+    const char *split = split_of(data, part, g->prefix, in, o);
+    TRY(set_range(&d->windows[i], g, part, split, least_of(d, part, own)));
+    return is_ordered(part, own) ? order_samples(d, i, part, o) : status_ok();
 }
 
 static struct status open_sets(struct gpt_data *d, const struct pretrain_data *data,
@@ -383,9 +401,8 @@ static double steps_per_epoch(const struct gpt_data *d)
 static struct status open(struct pretrain_data *d, const struct pretrain_inputs *in,
                           const struct pretrain_options *o)
 {
-    const struct gpt_pretrain_options *own = o->own;
     struct gpt_data *g;
-    struct status created = create_data(&g, own);
+    struct status created = create_data(&g, o->own);
     d->self = g;
     TRY(created);
     TRY(batch_check_cut(o->train_batch_size, o->gradient_accumulation_steps));
@@ -396,7 +413,8 @@ static struct status open(struct pretrain_data *d, const struct pretrain_inputs 
                                          .growth = o->growth,
                                          .n_groups = pretrain_groups(o)};
     TRY(open_sets(g, d, in, o));
-    bool is_checked = own->split == NULL || part_of(d, in) == PART_TRAIN;
+    enum part part = part_of(d, in);
+    bool is_checked = split_of(d, part, g->sets->prefix, in, o) == NULL || part == PART_TRAIN;
     d->store = says_tokenizer(g->sets) && is_checked ? &g->sets->store : NULL;
     memcpy(d->store_path, g->sets->prefix, sizeof g->sets->prefix);
     d->longest = o->max_seq_length;
@@ -518,16 +536,37 @@ static struct status assume(struct batch_limits *limits, const struct pretrain_o
 static const struct pretrain_source *const prefixes[] = {&one_store, NULL};
 static const struct pretrain_flag_names megatron_names = {"--data-path", "--save", "--load",
                                                           "--micro-batch-size"};
+static const struct pretrain_flag_names finetune_names = {"--train_file", "--output_dir",
+                                                          "--resume_from_checkpoint", "--train_batch_size"};
 
 #define DECODER                                                                                              \
     .foreign_task = MODEL_TASK_CAUSAL_LM, .wants = "a store of tokens in Megatron-LM's format",              \
     .task = task, .assume = assume
 #define IN_DIRECTORY .sources = sources, .lacks = "has no PREFIX.idx and PREFIX.bin, or several", DECODER
-#define OF_MEGATRON                                                                                          \
+#define OF_PREFIX                                                                                            \
     .sources = prefixes, .lacks = "is not the PREFIX of PREFIX.idx and PREFIX.bin", .data_suffix = ".idx",   \
-    .flags = &megatron_names, DECODER
+    DECODER
 
 const struct pretrain_kind gpt2_pretrain = {.family = &gpt2_family, IN_DIRECTORY};
 const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, IN_DIRECTORY};
-const struct pretrain_kind megatron_gpt2_pretrain = {.family = &gpt2_family, OF_MEGATRON};
-const struct pretrain_kind megatron_bloom_pretrain = {.family = &bloom_family, OF_MEGATRON};
+const struct pretrain_kind megatron_gpt2_pretrain = {
+    .family = &gpt2_family, .flags = &megatron_names, OF_PREFIX};
+const struct pretrain_kind megatron_bloom_pretrain = {
+    .family = &bloom_family, .flags = &megatron_names, OF_PREFIX};
+const struct pretrain_kind gpt2_finetune = {.family = &gpt2_family, .flags = &finetune_names, OF_PREFIX};
+const struct pretrain_kind bloom_finetune = {.family = &bloom_family, .flags = &finetune_names, OF_PREFIX};
+
+struct status gpt_pretrain_count_windows(int64_t *n, const char *prefix, const char *split, int64_t length)
+{
+    struct token_store store;
+    int64_t bounds[N_PARTS + 1];
+    TRY(token_store_open_any(&store, prefix));
+    struct status s = sample_order_split(bounds, split, store.index.n_sequences);
+    if (!failed(s)) {
+        struct token_windows w = {.end = indexed_offset(&store.index, bounds[PART_TRAIN + 1]),
+                                  .length = length};
+        *n = token_windows_count(&w);
+    }
+    token_store_close(&store);
+    return s;
+}

@@ -1,0 +1,151 @@
+/* kiln finetune-gpt: the command line of task/gpt/gpt_finetune.h, with the names that run_clm.py of
+ * `transformers` has, where it has them. */
+#include "cmd/commands.h"
+#include "cmd/early_stopping_flags.h"
+#include "cmd/launcher_flags.h"
+#include "cmd/precision_flags.h"
+#include "cmd/rank_flags.h"
+#include "cmd/rank_run.h"
+#include "cmd/run_log_flags.h"
+#include "task/gpt/gpt_finetune.h"
+#include "task/optimizer_names.h"
+
+#include <stddef.h>
+
+struct finetune_gpt_args {
+    struct gpt_finetune_options tune;
+    struct launcher_flags launcher;
+    struct option_given given;
+};
+
+#define AT(field)  offsetof(struct finetune_gpt_args, tune.run.field)
+#define OWN(field) offsetof(struct finetune_gpt_args, tune.field)
+
+static const struct option options[] = {
+    OPTION_GROUP_ROW("input and output"),
+    OPTION_REQUIRED_ROW(
+        "init_checkpoint", AT(init_checkpoint), "PATH",
+        "start from this GPT-2 or BLOOM: a directory as `transformers` writes it, a checkpoint or "
+        "run of kiln, or another program's file with config.json and the tokenizer beside it"),
+    OPTION_STRING_ROW("model", AT(init_checkpoint), NULL, "PATH", "the same as --init_checkpoint"),
+    OPTION_STRING_ROW("model_name_or_path", AT(init_checkpoint), NULL, "PATH",
+                      "the same as --init_checkpoint; nothing is downloaded"),
+    OPTION_REQUIRED_ROW("train_file", OWN(train_file), "PATH",
+                        "train on this: lines of JSON (.jsonl) with a \"text\" each, a file of text, or the "
+                        "prefix of a .bin and .idx from `kiln prepare --format gpt`"),
+    OPTION_STRING_ROW("validation_file", OWN(validation_file), NULL, "PATH",
+                      "measure the perplexity of this, in the same forms; default: the end of --train_file"),
+    OPTION_INT_ROW(
+        "validation_split_percentage", OWN(validation_percent), "5", 1, 99,
+        "percent of --train_file, at its end, that is held out where there is no --validation_file"),
+    OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR",
+                        "write the model into DIR/model, and checkpoints, log.jsonl and report.html here"),
+    OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
+                      "tokenizer.json or vocab.json of a model that has none beside it"),
+    OPTION_GROUP_ROW("training"),
+    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "0", 0, 65536,
+                   "number of tokens of a sample; 0: the model's positions, 1024 at most"),
+    OPTION_INT_ROW("block_size", AT(max_seq_length), "0", 0, 65536, "the same as --max_seq_length"),
+    OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "8", 1, 1e6,
+                   "number of samples in an optimizer step, per rank"),
+    OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,
+                   "number of micro-batches in an optimizer step, per rank; must divide --train_batch_size"),
+    OPTION_REAL_ROW("num_train_epochs", OWN(n_epochs), "3.0", 0, 1e6, "number of passes through the text"),
+    OPTION_INT_ROW("max_steps", OWN(max_steps), "-1", -1, 1e12,
+                   "number of steps, instead of --num_train_epochs; -1 and 0: off"),
+    OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,
+                    "learning rate at the end of the warm-up; small models take more, up to 1e-3"),
+    OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0", 0, 1,
+                    "fraction of the steps in which the learning rate rises from 0"),
+    OPTION_CHOICE_ROW("lr_schedule", AT(schedule), "linear", "linear|constant",
+                      "choose the rate after the warm-up: it falls to 0, or stays"),
+    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "adamw", OPTIMIZER_NAMES,
+                      "update weights with this optimizer"),
+    OPTION_REAL_ROW("weight_decay", AT(weight_decay), "0", 0, 10, "weight decay of matrices and embeddings"),
+    OPTION_REAL_ROW("max_grad_norm", AT(max_grad_norm), "1.0", 0, 1e9,
+                    "clip the global gradient norm at this; 0: off"),
+    OPTION_REAL_ROW("adam_beta1", AT(beta1), "0.9", 0, 0.999999, "decay of the first moment"),
+    OPTION_REAL_ROW("adam_beta2", AT(beta2), "0.999", 0, 0.999999, "decay of the second moment"),
+    OPTION_REAL_ROW("adam_eps", AT(eps), "1e-8", 1e-30, 1,
+                    "add this to the square root of the second moment"),
+    OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of data order and dropout"),
+    PRECISION_ROWS,
+    LOSS_SCALE_ROW,
+    OPTION_FLAG_ROW("checkpoint_activations", AT(checkpoint_activations),
+                    "keep the activations of few layers and recompute the others in backward: less memory, a "
+                    "third more work, the same bits"),
+    OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
+                      "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),
+    OPTION_GROUP_ROW("checkpoints and resumption"),
+    OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
+                    "resume from the newest valid checkpoint of --output_dir, with the same bits"),
+    OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),
+                    "resume although --train_file is not what the checkpoint was trained on"),
+    OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "1000", 0, 1e12,
+                   "number of steps between checkpoints to resume from; 0: off, only at the end"),
+    OPTION_INT_ROW("keep_checkpoints", AT(keep_checkpoints), "1", 0, 1e6,
+                   "keep the last N; 0: off, keep all"),
+    OPTION_GROUP_ROW("logs and evaluation"),
+    OPTION_INT_ROW("eval_steps", AT(eval_steps), "0", 0, 1e12,
+                   "number of steps between evaluations on held-out text; 0: off, only before and after"),
+    OPTION_INT_ROW("eval_samples", AT(eval_samples), "128", 1, 1e9,
+                   "number of held-out samples in an evaluation"),
+    EARLY_STOPPING_ROWS,
+    OPTION_INT_ROW("log_freq", AT(log_freq), "10", 1, 1e9, LOG_FREQ_HELP),
+    RUN_LOG_ROWS,
+    OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
+                    "do not show a live line on a terminal"),
+    OPTION_FLAG_ROW("dry_run", AT(dry_run),
+                    "check everything, print the planned work and memory, and write nothing"),
+    RANK_ROWS(AT(ranks)),
+    OPTION_GROUP_ROW("flags of the replaced scripts"),
+    LAUNCHER_FLAG_ROWS(offsetof(struct finetune_gpt_args, launcher)),
+    {0},
+};
+
+static struct status tune(struct finetune_gpt_args *a, const struct comm *world)
+{
+    struct pretrain_options *o = &a->tune.run;
+    json_t *flags = option_values(&command_finetune_gpt, a);
+    o->ranks.world = world;
+    o->flags = flags;
+    o->loss_norm = "global";
+    o->log_freq_given = option_was_given(&command_finetune_gpt, a, "log_freq");
+    struct status s = gpt_finetune_run(&a->tune);
+    json_decref(flags);
+    return s;
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    (void)n_positional, (void)positional;
+    struct finetune_gpt_args a = *(const struct finetune_gpt_args *)args;
+    struct comm world;
+    TRY(rank_run_begin(&world, &command_finetune_gpt, args, &a.launcher));
+    return rank_run_end(&world, tune(&a, &world));
+}
+
+const struct command command_finetune_gpt = {
+    .name = "finetune-gpt",
+    .summary = "let GPT-2 or BLOOM go on learning from your text",
+    .details =
+        "Takes a model with its tokenizer and a text, trains, and prints the perplexity of text that was "
+        "held "
+        "out before and after. The model goes to OUTPUT_DIR/model, for `transformers` too. Rate, schedule "
+        "and "
+        "optimizer are those of run_clm.py of `transformers` unless flags say others; dropout is that of the "
+        "model's config.json. Ctrl-C, SIGTERM or SIGHUP saves and ends with exit code 75; the same command "
+        "with "
+        "--resume_from_checkpoint continues as if it had never stopped.",
+    .positional_usage = "",
+    .options = options,
+    .usual =
+        "init_checkpoint|train_file|validation_file|validation_split_percentage|output_dir|max_seq_length|"
+        "train_batch_size|gradient_accumulation_steps|num_train_epochs|max_steps|learning_rate|"
+        "warmup_proportion|optimizer|seed|autocast|checkpoint_activations|device|resume_from_checkpoint|"
+        "num_steps_per_checkpoint|eval_steps|eval_samples|early_stopping_patience|log_freq|dry_run",
+    .args_bytes = sizeof(struct finetune_gpt_args),
+    .given = offsetof(struct finetune_gpt_args, given),
+    .run = run,
+    .of_ranks = true,
+};

@@ -36,8 +36,11 @@ struct bench_place {
 #define AT(field) offsetof(struct bench_args, field)
 
 static const struct option options[] = {
-    OPTION_CHOICE_ROW("model", AT(model), "mini+base", "mini+base|tiny|mini|base|large",
-                      "measure a built-in size: tiny, mini, base, large, or mini and then base"),
+    OPTION_CHOICE_ROW(
+        "model", AT(model), "mini+base", "mini+base|tiny|mini|base|large|gpt2|gpt2-xl|gpt-13b",
+        "measure a built-in size: tiny, mini, base or large of BERT, or mini and then base; gpt2 "
+        "(124 M parameters) or gpt2-xl (1,558 M); gpt-13b, 8 of the 40 layers of "
+        "run_bloom13b.sh's model, which one device holds"),
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",
                       "measure this model configuration instead (JSON, Hugging Face's keys; see configs/)"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 8, 65536, "number of tokens in a sequence"),
@@ -69,14 +72,36 @@ static const struct option options[] = {
     "{\"model_type\": \"bert\", \"num_hidden_layers\": " layers ", \"hidden_size\": " hidden                 \
     ", \"num_attention_heads\": " heads ", \"intermediate_size\": " feed_forward "}"
 
+/* Without dropout, as they are compared with. */
+#define GPT_OF(layers, hidden, heads, positions, gelu)                                                       \
+    "{\"model_type\": \"gpt2\", \"n_layer\": " layers ", \"n_embd\": " hidden ", \"n_head\": " heads         \
+    ", \"n_positions\": " positions ", \"activation_function\": \"" gelu                                     \
+    "\", \"attn_pdrop\": 0.0, \"embd_pdrop\": 0.0, \"resid_pdrop\": 0.0}"
+
 /* Built-in sizes, each as its config.json.  Devlin et al. 2018 (arXiv:1810.04805) section 3; Turc et al. 2019
- * (arXiv:1908.08962) table 1. */
+ * (arXiv:1908.08962) table 1; Radford et al. 2019 table 2; scripts/run_bloom13b.sh. */
 static const struct size {
     const char *name, *config;
 } sizes[] = {{"tiny", BERT_OF("2", "128", "2", "512")},
              {"mini", BERT_OF("4", "256", "4", "1024")},
              {"base", BERT_OF("12", "768", "12", "3072")},
-             {"large", BERT_OF("24", "1024", "16", "4096")}};
+             {"large", BERT_OF("24", "1024", "16", "4096")},
+             {"gpt2", GPT_OF("12", "768", "12", "1024", "gelu_new")},
+             {"gpt2-xl", GPT_OF("48", "1600", "25", "1024", "gelu_new")},
+             {"gpt-13b", GPT_OF("8", "5120", "32", "2048", "gelu")}};
+
+/* Whether a list of sizes, joined by +, has this one. */
+static bool has_size(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = list; at != NULL; at = strchr(at, '+')) {
+        at += *at == '+';
+        if (strncmp(at, name, n) == 0 && (at[n] == '\0' || at[n] == '+')) {
+            return true;
+        }
+    }
+    return false;
+}
 
 /* The number of tokens in a step that keeps the device busy and still ends soon. */
 static int64_t usual_tokens(const struct model *model, const struct device *device)
@@ -154,10 +179,12 @@ static struct status print_times(const struct step_times *t, const struct step_b
     return failed(status) ? status : standard_streams_flush();
 }
 
-static void append_prediction(struct buf *b, const char *what, double seconds, int64_t n_sequences)
+static void append_prediction(struct buf *b, const char *what, double seconds, const struct step_bench *s)
 {
-    buf_printf(b, "predicted, not measured: %s %.2f ms, %.0f sequences/s\n", what, 1e3 * seconds,
-               (double)n_sequences / seconds);
+    buf_printf(b,
+               "predicted, not measured: %s %.2f ms, %.0f tokens/s, %.0f useful TFLOP/s, %.0f sequences/s\n",
+               what, 1e3 * seconds, (double)step_bench_tokens(s) / seconds, s->useful_flops / seconds * 1e-12,
+               (double)s->n_sequences / seconds);
 }
 
 static struct status predict(const struct step_bench *s, const struct machine *machine)
@@ -169,9 +196,9 @@ static struct status predict(const struct step_bench *s, const struct machine *m
     buf_printf(&b, "\nAt the rates above; a step reaches %.0f %% of them (docs/decisions/0046_plan.md):\n",
                100 * machine->rates.reached);
     if (s->config.net.learns) {
-        append_prediction(&b, "forward and backward", f.passes_s, s->n_sequences);
+        append_prediction(&b, "forward and backward", f.passes_s, s);
     }
-    append_prediction(&b, s->config.net.learns ? "step" : "answers", f.step_s, s->n_sequences);
+    append_prediction(&b, s->config.net.learns ? "step" : "answers", f.step_s, s);
     buf_putc(&b, '\n');
     struct status status = buf_status(&b);
     fputs(buf_text(&b), stdout);
@@ -221,7 +248,7 @@ static struct status bench_models(const struct bench_args *a, const struct bench
         return s;
     }
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        if (strstr(a->model, sizes[i].name) != NULL) {
+        if (has_size(a->model, sizes[i].name)) {
             TRY(json_parse(&config, sizes[i].config, strlen(sizes[i].config), sizes[i].name));
             struct status s = bench_config(a, at, sizes[i].name, config);
             json_decref(config);

@@ -47,6 +47,14 @@ expect 0 "" "$kiln" bench --predict h200 --model large --task squad --train_batc
 predicts answers 1780 2180
 expect 0 "of an H200's (datasheets)" "$kiln" bench --predict h100 --model large --train_batch_size 256 --autocast
 predicts step 1500 1850
+# decoders: every token is a label; measured there were 608 TFLOP/s in the layers of the 13B (PyTorch) and 49.5k tokens/s (llm.c)
+expect 0 "gpt2-xl: s1024 B16 bf16 adamw: 1557.61 M parameters" "$kiln" bench --predict h200 --model gpt2-xl --max_seq_length 1024 \
+    --train_batch_size 16 --autocast
+[ "$(grep -c '^predicted' "$dir/out")" = 2 ] || fail "two sizes: $(cat "$dir/out")"
+predicts step 40 55
+expect 0 "gpt-13b: s2048 B4" "$kiln" bench --predict h200 --model gpt-13b --max_seq_length 2048 --train_batch_size 4 --autocast
+awk '/^predicted.*forward and backward/ { for (i = 1; i < NF; i++) if ($(i + 1) == "useful") rate = $i } END { exit !(rate > 450 && rate < 700) }' \
+    "$dir/out" || fail "the 13B: $(cat "$dir/out")"
 expect 64 "--predict cpu: leave --predict out" "$kiln" bench --predict cpu --model tiny
 expect 64 '--predict: kiln does not know the device "abacus", only h200' "$kiln" bench --predict abacus
 expect 64 "is more than --max_seq_length 32" "$kiln" bench --model tiny --max_seq_length 32 --min_seq_length 64

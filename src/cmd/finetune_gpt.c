@@ -90,6 +90,10 @@ static const struct option options[] = {
                    "number of steps between evaluations on held-out text; 0: off, only before and after"),
     OPTION_INT_ROW("eval_samples", AT(eval_samples), "128", 1, 1e9,
                    "number of held-out samples in an evaluation"),
+    OPTION_INT_ROW(
+        "ngram_tokens", OWN(gpt.ngram_tokens), "2500000", 0, 1000000000,
+        "count the n-grams of up to N tokens of the training text, and tell beside each evaluation what "
+        "these counts lose (Kneser-Ney); at most 133 bytes a token while counting; 0: off"),
     EARLY_STOPPING_ROWS,
     OPTION_INT_ROW("log_freq", AT(log_freq), "10", 1, 1e9, LOG_FREQ_HELP),
     RUN_LOG_ROWS,

@@ -213,6 +213,10 @@ static const struct option options[] = {
     EARLY_STOPPING_ROWS,
     OPTION_INT_ROW("eval_samples", AT(eval_samples), "512", 1, 1e9,
                    "number of held-out sequences in an evaluation"),
+    OPTION_INT_ROW("ngram_tokens", GPT(ngram_tokens), "2500000", 0, 1000000000,
+                   "of a decoder, count the n-grams of up to N tokens of the training text, and tell beside "
+                   "each evaluation what "
+                   "these counts lose (Kneser-Ney); at most 133 bytes a token while counting; 0: off"),
     OPTION_INT_ROW("log_freq", AT(log_freq), "1", 1, 1e9, LOG_FREQ_HELP),
     RUN_LOG_ROWS,
     OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
@@ -289,25 +293,28 @@ static struct status read_ramps(struct pretrain_args *a)
     return pretrain_ramps_read(&a->run, &given);
 }
 
-/* Flags of masked words and of pairs, which a decoder does not have. */
-static struct status refuse_bert_flags(const struct pretrain_args *a, const char *family)
+/* Flags of masked words and of pairs, which a decoder does not have; and those of decoders. */
+static const char *const bert_flags[] = {"enable_packed_data_mode",
+                                         "max_predictions_per_seq",
+                                         "mask_rate",
+                                         "mask_keep_rate",
+                                         "short_seq_prob",
+                                         "no_nsp",
+                                         "whole_word_masks",
+                                         "even_masks",
+                                         "shifted_positions",
+                                         "sinusoidal_positions",
+                                         "positional_heads",
+                                         NULL},
+                         *const gpt_flags[] = {"megatron_order", "ngram_tokens", NULL};
+
+static struct status refuse_flags(const struct pretrain_args *a, const char *const *names, const char *needs,
+                                  const char *family)
 {
-    static const char *const names[] = {"enable_packed_data_mode",
-                                        "max_predictions_per_seq",
-                                        "mask_rate",
-                                        "mask_keep_rate",
-                                        "short_seq_prob",
-                                        "no_nsp",
-                                        "whole_word_masks",
-                                        "even_masks",
-                                        "shifted_positions",
-                                        "sinusoidal_positions",
-                                        "positional_heads"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (option_was_given(&command_pretrain, a, names[i])) {
-            return status_error(STATUS_USAGE,
-                                "--%s needs a BERT model, but --config_file %s describes a %s model",
-                                names[i], a->run.config_file, family);
+    for (; *names != NULL; names++) {
+        if (option_was_given(&command_pretrain, a, *names)) {
+            return status_error(STATUS_USAGE, "--%s needs %s, but --config_file %s describes a %s model",
+                                *names, needs, a->run.config_file, family);
         }
     }
     return status_ok();
@@ -336,15 +343,10 @@ static struct status find_kind(struct pretrain_args *a)
         a->run.kind = kinds[i]->family == family ? kinds[i] : a->run.kind;
     }
     if (a->run.kind == &bert_pretrain) {
-        return a->gpt.megatron_order
-                   ? status_error(
-                         STATUS_USAGE,
-                         "--megatron_order needs a decoder, but --config_file %s describes a %s model",
-                         a->run.config_file, family->name)
-                   : status_ok();
+        return refuse_flags(a, gpt_flags, "a decoder", family->name);
     }
     a->run.own = &a->gpt;
-    return refuse_bert_flags(a, family->name);
+    return refuse_flags(a, bert_flags, "a BERT model", family->name);
 }
 
 static struct status train(struct pretrain_args *a, const struct comm *world)

@@ -191,6 +191,10 @@ static const struct option options[] = {
     OPTION_INT_ROW("eval-interval", AT(eval_steps), "1000", 1, 1e12, "number of steps between validations"),
     OPTION_INT_ROW("eval-iters", AT(eval_iters), "100", 0, 1e9,
                    "number of batches of a validation, of the size of the training step's; 0: off"),
+    OPTION_INT_ROW(
+        "ngram_tokens", GPT(ngram_tokens), "2500000", 0, 1000000000,
+        "count the n-grams of up to N tokens of the training text, and tell beside each evaluation what "
+        "these counts lose (Kneser-Ney); at most 133 bytes a token while counting; 0: off"),
     OPTION_INT_ROW("log-interval", AT(log_freq), "100", 1, 1e9, "number of steps between lines of the log"),
     OPTION_STRING_ROW("tensorboard-dir", LOG(tensorboard), NULL, "DIR",
                       "write event files for TensorBoard here"),

@@ -8,6 +8,7 @@
 #include "dev/precision.h"
 #include "report/report_page.h"
 
+#include <math.h>
 #include <omp.h>
 #include <string.h>
 
@@ -404,8 +405,10 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
     }
 }
 
-/* "words loss 3.2100 (unigram 6.1000), accuracy 0.4000 (unigram 0.0600), ..."; u may be NULL. */
-static void put_heldout(struct buf *b, const struct trainer_result *r, const struct unigram *u)
+/* "words loss 3.2100 (unigram 6.1000, 6-grams 3.6000), accuracy 0.4000 (unigram 0.0600), ..."; u may be
+ * NULL. */
+static void put_heldout(struct buf *b, const struct trainer_result *r, const struct unigram *u,
+                        const struct ngram_score *ngram)
 {
     for (int i = 0; i < r->n_sums; i++) {
         const struct trainer_sum *s = &r->sums[i];
@@ -414,9 +417,15 @@ static void put_heldout(struct buf *b, const struct trainer_result *r, const str
         buf_puts(b, i > 0 ? ", " : "");
         buf_printf(b, "%s %.*f", s->of->is_loss ? words.text : "accuracy", of_words || s->of->is_loss ? 4 : 3,
                    trainer_sum_mean(s));
-        if (u != NULL && of_words) {
-            buf_printf(b, " (unigram %.4f)", s->of->is_loss ? u->loss : u->accuracy);
+        bool has_counts = i == 0 && ngram->n_samples > 0, has_unigram = u != NULL && of_words;
+        buf_puts(b, has_counts || has_unigram ? " (" : "");
+        if (has_unigram) {
+            buf_printf(b, "unigram %.4f%s", s->of->is_loss ? u->loss : u->accuracy, has_counts ? ", " : "");
         }
+        if (has_counts) {
+            buf_printf(b, "%d-grams %.4f", ngram->order, ngram->loss);
+        }
+        buf_puts(b, has_counts || has_unigram ? ")" : "");
     }
 }
 
@@ -439,6 +448,11 @@ static json_t *take_evaluation(struct metrics *m, int64_t step, const struct tra
         m->heldout_means[i] = trainer_sum_mean(&r->sums[i]);
         json_object_set_new(event, r->sums[i].of->name, json_real(m->heldout_means[i]));
     }
+    if (m->ngram.n_samples > 0) {
+        char name[64];
+        snprintf(name, sizeof name, "ngram_%s", r->sums[0].of->name);
+        json_object_set_new(event, name, json_real(m->ngram.loss));
+    }
     m->evaluated = true;
     return event;
 }
@@ -452,6 +466,20 @@ static void end_evaluation(struct metrics *m, int64_t evaluation_ns)
     deepspeed_log_leave_out(&m->drop_in.deepspeed, evaluation_ns);
 }
 
+void metrics_ngram(struct metrics *m, const struct ngram_score *score)
+{
+    m->ngram = *score;
+    metrics_event(m, "ngram",
+                  json_pack("{s:f, s:i, s:I, s:I, s:f}", "loss", score->loss, "order", score->order,
+                            "counted_tokens", (json_int_t)score->n_counted, "samples",
+                            (json_int_t)score->n_samples, "seconds", score->seconds));
+    log_info("counts of n-grams up to %d tokens (Kneser-Ney), of %lld tokens of the training text, lose %.4f "
+             "nats a "
+             "token on %lld held-out samples: perplexity %.2f (%.1f s)",
+             score->order, (long long)score->n_counted, score->loss, (long long)score->n_samples,
+             exp(score->loss), score->seconds);
+}
+
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,
                         const struct unigram *u, int64_t evaluation_ns)
 {
@@ -459,7 +487,7 @@ void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_re
     struct buf text = {0};
     add_unigram(event, r, u);
     metrics_event(m, "evaluation", event);
-    put_heldout(&text, r, u);
+    put_heldout(&text, r, u, &m->ngram);
     log_info("phase %d step %lld held-out: %s", m->phase, (long long)step, buf_text(&text));
     buf_fini(&text);
     end_evaluation(m, evaluation_ns);
@@ -472,7 +500,7 @@ void metrics_validation(struct metrics *m, int64_t step, const struct trainer_re
     struct buf text = {0};
     json_object_set_new(event, "samples", json_integer(n_samples));
     metrics_event(m, plots ? "evaluation" : "test", event);
-    put_heldout(&text, r, NULL);
+    put_heldout(&text, r, NULL, &m->ngram);
     log_info("%s: %lld held-out samples: %s", of, (long long)n_samples, buf_text(&text));
     buf_fini(&text);
     end_evaluation(m, evaluation_ns);
@@ -499,7 +527,7 @@ void metrics_average(struct metrics *m, const char *path, const struct trainer_r
         json_object_set_new(event, r->sums[i].of->name, json_real(trainer_sum_mean(&r->sums[i])));
     }
     metrics_event(m, "average", event);
-    put_heldout(&text, r, NULL);
+    put_heldout(&text, r, NULL, &m->ngram);
     log_info("%s held-out: %s", path, buf_text(&text));
     buf_fini(&text);
 }

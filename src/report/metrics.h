@@ -75,7 +75,7 @@ struct metrics {
     struct metrics_window told;   /* since the last line for people */
     bool evaluated;
     double heldout_means[MODEL_MOST_SUMS]; /* of the latest evaluation */
-    struct unigram unigram;
+    struct ngram_score ngram;              /* told with each evaluation; n_samples 0: there is none */
 };
 
 /* Opens log.jsonl for appending.  Strings are borrowed until metrics_close. */
@@ -113,6 +113,10 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
 /* Instead of metrics_step, for a step whose gradients overflowed in fp16.  Its losses may be NaN and count in
  * no mean. */
 void metrics_skipped(struct metrics *m, int64_t step, const struct trainer_result *r);
+
+/* What counts of n-grams lose on held-out text, before the first evaluation: one line, and the event
+ * "ngram". */
+void metrics_ngram(struct metrics *m, const struct ngram_score *score);
 
 /* After an evaluation: one line. */
 void metrics_evaluation(struct metrics *m, int64_t step, const struct trainer_result *r,

@@ -10,7 +10,7 @@ enum { WIDTH = 1000, HEIGHT = 300 };
 /* The number of columns of each style: few enough to see the trend in noise. */
 enum { MAX_COLUMNS = 1000 };
 static const int n_columns[] = {
-    [CHART_LINE] = 120, [CHART_EXACT] = 1000, [CHART_DOTS] = 250, [CHART_FLOOR] = 250};
+    [CHART_LINE] = 120, [CHART_EXACT] = 1000, [CHART_DOTS] = 250, [CHART_FLOOR] = 250, [CHART_COUNTS] = 250};
 
 /* Rows of one phase that fall into one column. */
 struct column {
@@ -189,8 +189,11 @@ static void append_dots(struct buf *b, const struct chart *c, const struct axis 
 static void append_curve(struct buf *b, const struct chart *c, const struct axis *a,
                          const struct chart_curve *curve)
 {
-    static const char *const classes[] = {
-        [CHART_LINE] = "line", [CHART_EXACT] = "line", [CHART_DOTS] = "heldout", [CHART_FLOOR] = "floor"};
+    static const char *const classes[] = {[CHART_LINE] = "line",
+                                          [CHART_EXACT] = "line",
+                                          [CHART_DOTS] = "heldout",
+                                          [CHART_FLOOR] = "floor",
+                                          [CHART_COUNTS] = "counts"};
     enum { MAX_DOTS = 60 };
     struct column columns[MAX_COLUMNS + 1];
     size_t n = columns_of(columns, curve, c->last_step);

@@ -10,10 +10,11 @@
 #include "report/run_log.h"
 
 enum chart_style {
-    CHART_LINE,  /* training, with its band */
-    CHART_EXACT, /* the same for values without noise */
-    CHART_DOTS,  /* evaluations */
-    CHART_FLOOR, /* the baseline, dashed */
+    CHART_LINE,   /* training, with its band */
+    CHART_EXACT,  /* the same for values without noise */
+    CHART_DOTS,   /* evaluations */
+    CHART_FLOOR,  /* the baseline, dashed */
+    CHART_COUNTS, /* a better one, dotted */
 };
 
 struct chart_curve {

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_CURVES = 3 };
+enum { MAX_CURVES = 4 };
 
 /* A chart and its curves for one run; several runs repeat the curves in their colours. */
 struct chart_form {
@@ -92,19 +92,22 @@ static void append_measure_chart(struct buf *b, const struct chart_frame *f, enu
 {
     enum run_column column = run_column_of(measure, is_loss ? RUN_MEASURE_LOSS : RUN_MEASURE_ACCURACY);
     enum run_column baseline = run_column_of(measure, is_loss ? RUN_BASELINE_LOSS : RUN_BASELINE_ACCURACY);
+    const char *counts = is_loss ? "counts of n-grams" : NULL;
     char title[64];
     if (column == RUN_LOSS) {
         return; /* drawn as the total */
     }
     snprintf(title, sizeof title, "%s: %s", model_measures[measure].of, is_loss ? "loss" : "accuracy");
     title[0] = (char)toupper((unsigned char)title[0]);
-    append_form(b, f,
-                &(struct chart_form){.title = title,
-                                     .unit = is_loss ? "nats" : "fraction correct",
-                                     .from_zero = !is_loss && model_measures[measure].of_words,
-                                     .curves = {{"training", CHART_LINE, column},
-                                                {"held-out", CHART_DOTS, column},
-                                                {"word frequencies", CHART_FLOOR, baseline}}});
+    append_form(
+        b, f,
+        &(struct chart_form){.title = title,
+                             .unit = is_loss ? "nats" : "fraction correct",
+                             .from_zero = !is_loss && model_measures[measure].of_words,
+                             .curves = {{"training", CHART_LINE, column},
+                                        {"held-out", CHART_DOTS, column},
+                                        {"word frequencies", CHART_FLOOR, baseline},
+                                        {counts, CHART_COUNTS, run_column_of(measure, RUN_NGRAM_LOSS)}}});
 }
 
 static void append_charts(struct buf *b, const struct run_log *logs, int n_logs)
@@ -249,6 +252,8 @@ static void append_measure_rows(struct buf *b, const struct run_log *logs, int n
     append_summary_row(b, logs, n_logs, label, put_first_loss, measure);
     append_summary_row(b, logs, n_logs, "that of word frequencies alone", put_heldout,
                        run_column_of(measure, RUN_BASELINE_LOSS));
+    append_summary_row(b, logs, n_logs, "that of counts of n-grams", put_heldout,
+                       run_column_of(measure, RUN_NGRAM_LOSS));
     snprintf(label, sizeof label, "held-out: accuracy of %s", model_measures[measure].of);
     append_summary_row(b, logs, n_logs, label, put_heldout, run_column_of(measure, RUN_MEASURE_ACCURACY));
 }
@@ -488,11 +493,12 @@ static void append_sample(struct buf *b, const char *paths, const char *meaning)
 /* The legend of the styles. */
 static void append_key(struct buf *b, const struct run_log *logs, int n_logs)
 {
-    bool heldout = false, floor = false, phase2 = false;
+    bool heldout = false, floor = false, counts = false, phase2 = false;
     for (int r = 0; r < n_logs; r++) {
         heldout |= logs[r].evaluations.n > 0;
         for (int m = 0; m < N_MEASURES; m++) {
             floor |= isfinite(last_of(&logs[r].evaluations, run_column_of(m, RUN_BASELINE_LOSS)));
+            counts |= isfinite(last_of(&logs[r].evaluations, run_column_of(m, RUN_NGRAM_LOSS)));
         }
         phase2 |= logs[r].phase2_from > 0;
     }
@@ -504,6 +510,9 @@ static void append_key(struct buf *b, const struct run_log *logs, int n_logs)
     }
     if (floor) {
         append_sample(b, "<path class=\"floor\" d=\"M0 5H30\"/>", "word frequencies alone");
+    }
+    if (counts) {
+        append_sample(b, "<path class=\"counts\" d=\"M0 5H30\"/>", "counts of n-grams");
     }
     if (phase2) {
         append_sample(b, "<path class=\"mark\" d=\"M15 -2V12\"/>", "phase 2 begins");

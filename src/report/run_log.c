@@ -95,6 +95,9 @@ static void take_measures(float values[RUN_N_COLUMNS], const json_t *event)
             take_value(&values[run_column_of(m, RUN_MEASURE_LOSS + i)], event, names[i]);
             take_value(&values[run_column_of(m, RUN_BASELINE_LOSS + i)], event, baseline);
         }
+        char counts[64];
+        snprintf(counts, sizeof counts, "ngram_%s", names[0]);
+        take_value(&values[run_column_of(m, RUN_NGRAM_LOSS)], event, counts);
     }
 }
 

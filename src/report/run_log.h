@@ -15,6 +15,7 @@ enum run_measured {
     RUN_MEASURE_ACCURACY,
     RUN_BASELINE_LOSS,     /* of word frequencies; evaluations only */
     RUN_BASELINE_ACCURACY, /* evaluations only */
+    RUN_NGRAM_LOSS,        /* of counts of n-grams; evaluations only */
     RUN_N_MEASURED,
 };
 

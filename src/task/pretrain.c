@@ -379,11 +379,25 @@ static struct status compare_inputs(struct pretrain_run *r)
     return same_run_check(&same, &r->world, STATUS_DATA);
 }
 
+/* The baseline of counts, which the first rank computes. */
+static struct status count_ngrams(struct pretrain_run *r, int64_t n_samples)
+{
+    const struct pretrain_kind *kind = r->options->kind;
+    return kind->count_ngrams != NULL && together_is_first(&r->world)
+               ? kind->count_ngrams(&r->ngram, &r->in, n_samples, r->options)
+               : status_ok();
+}
+
 /* Held-out data whose samples are drawn when they are needed. */
 static struct status open_validation(struct pretrain_run *r)
 {
     struct pretrain_inputs *in = &r->in;
-    TRY(in->heldout.source.self == NULL ? status_ok() : validation_init(&r->validation, &in->heldout.source));
+    if (in->heldout.source.self != NULL) {
+        const struct pretrain_options *o = r->options;
+        TRY(validation_init(&r->validation, &in->heldout.source));
+        TRY(comm_agree(&r->world,
+                       count_ngrams(r, o->eval_iters * pretrain_samples_at(o, o->eval_steps).batch)));
+    }
     return in->test.source.self == NULL ? status_ok() : validation_init(&r->test, &in->test.source);
 }
 
@@ -396,6 +410,7 @@ static struct status open_evaluation(struct pretrain_run *r)
                     r->options->input_dir);
     TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, r->options->eval_samples, &r->in.train.source,
                         r->in.model->sums[0].labels, r->in.model->vocab_size));
+    TRY(comm_agree(&r->world, count_ngrams(r, r->options->eval_samples)));
     pretrain_inputs_release_heldout(&r->in);
     return status_ok();
 }
@@ -427,6 +442,9 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     TRY(o->eval_iters > 0 ? open_validation(r) : open_evaluation(r));
     TRY(stop_before_work());
     TRY(pretrain_open_logs(r, free_before));
+    if (r->ngram.n_samples > 0) {
+        metrics_ngram(&r->metrics, &r->ngram);
+    }
     TRY(loop_open(&r->loop));
     host_memory_reset_peak(); /* so that it does not include the reading of a checkpoint */
     TRY(stop_before_work());

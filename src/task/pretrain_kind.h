@@ -10,6 +10,7 @@
 #include "model/training_state.h"
 #include "task/pretrain.h"
 #include "task/run_state.h"
+#include "train/evaluate.h"
 
 struct pretrain_inputs;
 struct store_check;
@@ -105,6 +106,11 @@ struct pretrain_kind {
     /* STATUS_USAGE: a run of these flags does not go on from such a state, though the architecture is the
      * same. */
     struct status (*check_checkpoint)(const struct pretrain_options *o, const struct training_state *from);
+
+    /* What counts of n-grams of the training text lose on the first n_samples held-out samples;
+     * score->n_samples stays 0 if the flags turn it off. */
+    struct status (*count_ngrams)(struct ngram_score *score, const struct pretrain_inputs *in,
+                                  int64_t n_samples, const struct pretrain_options *o);
 
     /* Flags, as a list, with which a new model leaves the plateau of word frequencies sooner, but for those
      * that are given; empty: none. */

@@ -37,6 +37,7 @@ struct pretrain_run {
     struct metrics metrics;
     struct dir_lock lock;
     int64_t start_ns;
+    struct ngram_score ngram;
     struct pretrain_losses losses;
     size_t taken_bytes; /* of host memory, before the model's is allocated */
     /* when the first step of this run ended, and the last so far; 0: none has */

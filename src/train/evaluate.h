@@ -12,6 +12,14 @@ struct unigram {
     double accuracy; /* share of the held-out labels that are the most frequent word */
 };
 
+/* The n-gram baseline: Kneser-Ney's counts of n-grams of the training text (ngram/kneser_ney.h). */
+struct ngram_score {
+    double loss; /* cross-entropy of held-out tokens, in nats; they read what the model reads */
+    int64_t n_counted, n_samples; /* tokens of the training text; held-out samples; 0: not measured */
+    int order;                    /* tokens of the longest n-grams */
+    double seconds;               /* that it took */
+};
+
 /* A held-out set: batches fixed once, the same at every evaluation. */
 struct evaluation {
     struct batch_step batches; /* one micro-batch each */

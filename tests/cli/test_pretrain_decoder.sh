@@ -24,7 +24,9 @@ for name in gpt2 bloom; do
     awk '/held-out: lm loss/ { gsub(/[(,)]/, " "); loss = $8; unigram = $10 }
         END { exit !(loss > 0 && loss < unigram - 0.5) }' "$dir/log" ||
         fail "$name learnt nothing: $(grep held-out "$dir/log")"
-    for part in 'Next token: loss' 'Next token: accuracy' 'held-out: loss of next token' 'that of word frequencies alone'; do
+    counts=$(grep -o 'of [0-9]* tokens of the training text, lose [0-9.]* nats' "$dir/log") || fail "no counts: $(cat "$dir/log")"
+    grep -q "(unigram [0-9.]*, 6-grams $(cut -d ' ' -f 9 <<<"$counts"))" "$dir/log" || fail "'$counts' is not beside the evaluation"
+    for part in 'Next token: loss' 'Next token: accuracy' 'held-out: loss of next token' 'that of word frequencies alone' 'that of counts of n-grams' 'class="r0 counts"'; do
         grep -q "$part" "$dir/$name/report.html" || fail "report.html of $name has no '$part'"
     done
     ! grep -q 'Masked words' "$dir/$name/report.html" || fail "report.html of $name shows a measure of another model"
@@ -136,6 +138,10 @@ expect 0 'The king' "$kiln" generate --model "$dir/own-run/ckpt_60" --prompt 'Th
 expect 65 'vocabulary' train gpt2 none --input_dir "$dir/own"
 
 expect 64 '--mask_rate needs a BERT model' train gpt2 none --mask_rate 0.2
+train gpt2 uncounted --ngram_tokens 0 >"$dir/log" 2>&1 || fail "no counts: $(tail -n 3 "$dir/log")"
+! grep -q 'grams' "$dir/log" "$dir/uncounted/log.jsonl" || fail "counts though they are off"
+cmp "$dir/gpt2/ckpt_60/model.safetensors" "$dir/uncounted/ckpt_60/model.safetensors" || fail "counts change what is trained"
+train gpt2 few --ngram_tokens 500 2>&1 | grep -q 'of 500 tokens of the training text' || fail "not 500 tokens"
 expect 64 'a gpt2 model is not computed in fp8' train gpt2 none --fp8
 expect 65 'fewer than a batch' train gpt2 none --train_batch_size 2000
 expect 65 'positions, fewer than' train gpt2 none --max_seq_length 64

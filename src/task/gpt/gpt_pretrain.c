@@ -1,11 +1,13 @@
 #include "task/gpt/gpt_pretrain.h"
 
 #include "core/hash.h"
+#include "core/integers.h"
 #include "core/log.h"
 #include "data/gpt/index_files.h"
 #include "data/gpt/window_batches.h"
 #include "data/text_batch.h"
 #include "model/gpt/gpt_family.h"
+#include "task/gpt/gpt_counts.h"
 #include "task/pretrain_inputs.h"
 #include "task/pretrain_settings.h"
 
@@ -533,6 +535,19 @@ static struct status assume(struct batch_limits *limits, const struct pretrain_o
     return status_ok();
 }
 
+/* No more tokens than the run trains on. */
+static struct status count_ngrams(struct ngram_score *score, const struct pretrain_inputs *in,
+                                  int64_t n_samples, const struct pretrain_options *o)
+{
+    const struct gpt_pretrain_options *own = o->own;
+    const struct gpt_data *g = in->train.self;
+    int64_t of_run = pretrain_samples_at(o, o->max_steps + 1).before * o->max_seq_length;
+    int64_t n = o->total_training_time > 0 ? own->ngram_tokens : int_smaller(own->ngram_tokens, of_run);
+    return n > 0 ? gpt_counts_measure(score, g->windows, g->shares, g->n_sets, n, &in->heldout.source,
+                                      n_samples)
+                 : status_ok();
+}
+
 static const struct pretrain_source *const prefixes[] = {&one_store, NULL};
 static const struct pretrain_flag_names megatron_names = {"--data-path", "--save", "--load",
                                                           "--micro-batch-size"};
@@ -541,7 +556,7 @@ static const struct pretrain_flag_names finetune_names = {"--train_file", "--out
 
 #define DECODER                                                                                              \
     .foreign_task = MODEL_TASK_CAUSAL_LM, .wants = "a store of tokens in Megatron-LM's format",              \
-    .task = task, .assume = assume
+    .task = task, .assume = assume, .count_ngrams = count_ngrams
 #define IN_DIRECTORY .sources = sources, .lacks = "has no PREFIX.idx and PREFIX.bin, or several", DECODER
 #define OF_PREFIX                                                                                            \
     .sources = prefixes, .lacks = "is not the PREFIX of PREFIX.idx and PREFIX.bin", .data_suffix = ".idx",   \

@@ -10,6 +10,8 @@ struct gpt_pretrain_options {
     /* the directory where these files are read, and written if they are missing; NULL: there are none */
     const char *data_cache_path;
 
+    int64_t ngram_tokens; /* of the training text, whose n-grams are counted as a baseline; 0: none */
+
     /* of `kiln pretrain-gpt`, whose store is one for all parts; else NULL and 0 */
     const char *split;   /* the parts of its documents, such as "949,50,1" */
     int64_t n_wanted[3]; /* samples of each part, which its order depends on */

@@ -1,5 +1,6 @@
 #include "cmd/megatron_args.h"
 
+#include "cmd/recipe.h"
 #include "core/log.h"
 #include "task/deepspeed_config.h"
 #include "task/missing.h"
@@ -9,6 +10,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Measured in docs/numbers/decoders.md. */
+static const struct recipe recipes[] = {
+    {MEGATRON_RECIPES,
+     "Jordan et al. 2024 and Liu et al. 2025 (arXiv:2502.16982): optimizer; docs/numbers/decoders.md: rate, "
+     "schedule, no dropout",
+     {{"optimizer", "muon", NULL},
+      {"lr", "8e-3", NULL},
+      {"lr-decay-style", "linear", NULL},
+      {"lr-warmup-fraction", "0.06", "lr-warmup-samples|lr-warmup-iters"},
+      {"adam-beta2", "0.98", NULL},
+      {"weight-decay", "0.1", NULL},
+      {"attention-dropout", "0", NULL},
+      {"hidden-dropout", "0", NULL}}},
+};
 
 /* ---- the model ---- */
 
@@ -389,8 +405,9 @@ static struct status set_precision(struct megatron_args *a, int n_ranks)
 
 static void set_optimizer(struct megatron_args *a)
 {
-    bool is_sgd = strcmp(a->optimizer, "sgd") == 0;
-    a->run.optimizer = is_sgd ? "sgd" : "adamw"; /* what the replaced script's adam is, apex's FusedAdam */
+    bool is_sgd = strcmp(a->optimizer, "sgd") == 0, is_muon = strcmp(a->optimizer, "muon") == 0;
+    /* the replaced script's adam is apex's FusedAdam, which is AdamW */
+    a->run.optimizer = is_sgd || is_muon ? a->optimizer : "adamw";
     a->run.corrects_eps = !is_sgd;
     a->run.beta1 = is_sgd ? a->sgd_momentum : a->run.beta1;
     a->run.loss_norm = "global";
@@ -462,6 +479,7 @@ static void set_logs(struct megatron_args *a)
 struct status megatron_args_read(const struct command *c, struct megatron_args *a, int n_ranks,
                                  json_t **config)
 {
+    TRY(recipe_apply(c, a, recipes, sizeof recipes / sizeof recipes[0], a->recipe));
     TRY(check_given(c, a));
     TRY(check_mesh(a));
     TRY(set_model(a, config));

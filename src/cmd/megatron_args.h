@@ -27,6 +27,7 @@ struct megatron_args {
     double lr_warmup_fraction, min_lr, sgd_momentum;
     double attention_dropout, hidden_dropout, init_std, norm_eps;
     const char *tokenizer_type, *data_impl, *loader_type; /* of one kind each */
+    const char *recipe;                                   /* "modern"; NULL: none */
     const char *decay_style, *optimizer, *positions, *save, *load, *output_dir;
     int64_t save_interval, checkpoint_num_layers;
     bool embed_layernorm, no_bias_gelu_fusion, openai_gelu, onnx_safe;
@@ -35,9 +36,11 @@ struct megatron_args {
     char ramp_text[64]; /* of `rampup`, for the state of the run */
 };
 
-/* Checks the flags against each other and `n_ranks`, and sets a->run and a->gpt, which borrow from `a`.
- * *config is what a->run.config borrows: the caller json_decref's it.  STATUS_USAGE; STATUS_UNAVAILABLE: a
- * model cut over ranks. */
+#define MEGATRON_RECIPES "modern"
+
+/* Checks the flags, those of a->recipe too, against each other and `n_ranks`, and sets a->run and a->gpt,
+ * which borrow from `a`.  *config is what a->run.config borrows: the caller json_decref's it.  STATUS_USAGE;
+ * STATUS_UNAVAILABLE: a model cut over ranks. */
 struct status megatron_args_read(const struct command *c, struct megatron_args *a, int n_ranks,
                                  json_t **config);
 

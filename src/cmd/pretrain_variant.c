@@ -1,6 +1,6 @@
 #include "cmd/pretrain_variant.h"
 
-#include "core/buf.h"
+#include "cmd/recipe.h"
 #include "core/log.h"
 #include "task/deepspeed_config.h"
 #include "task/missing.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MOST_DEFAULTS = 8, MOST_FOREIGN = 10, MOST_FLAGS = 16 };
+enum { MOST_DEFAULTS = 8, MOST_FOREIGN = 10 };
 
 struct variant {
     struct {
@@ -158,14 +158,6 @@ struct status pretrain_variant_apply(const struct command *c, struct pretrain_ar
     return v->batch_in_file ? apply_deepspeed(c, a) : status_ok();
 }
 
-struct recipe {
-    const char *name, *source;
-    struct {
-        const char *flag, *text;
-        const char *unless; /* not if this flag was given, which says the same in another way; may be NULL */
-    } flags[MOST_FLAGS];
-};
-
 static const struct recipe recipes[] = {
     {"modern",
      "Jordan et al. 2024 and Liu et al. 2025 (arXiv:2502.16982): optimizer; Izsak et al. 2021 "
@@ -200,43 +192,11 @@ static const struct recipe recipes[] = {
      {{"deepspeed", "true", NULL}}},
 };
 
-static const struct recipe *find_recipe(const char *name)
-{
-    const struct recipe *r = recipes;
-    while (strcmp(r->name, name) != 0) {
-        r++;
-        CHECK(r < recipes + sizeof recipes / sizeof recipes[0], "recipe %s", name);
-    }
-    return r;
-}
-
 struct status pretrain_variant_apply_recipe(const struct command *c, struct pretrain_args *a)
 {
-    struct buf sets = {0}, kept = {0};
-    if (a->recipe == NULL) {
-        return status_ok();
-    }
-    const struct recipe *r = find_recipe(a->recipe);
-    if (a->deepspeed && strcmp(a->recipe, "deepspeed") != 0) {
+    if (a->deepspeed && a->recipe != NULL && strcmp(a->recipe, "deepspeed") != 0) {
         return status_error(STATUS_USAGE,
                             "--recipe %s and --deepspeed are two recipes: leave one of them out", a->recipe);
     }
-    for (int i = 0; i < MOST_FLAGS && r->flags[i].flag != NULL; i++) {
-        const char *flag = r->flags[i].flag, *text = r->flags[i].text, *unless = r->flags[i].unless;
-        bool replaced = unless != NULL && option_was_given(c, a, unless);
-        if (!replaced && option_give(c, a, flag, text)) {
-            bool bare = strcmp(text, "true") == 0;
-            buf_printf(&sets, " --%s%s%s", flag, bare ? "" : " ", bare ? "" : text);
-        } else {
-            buf_printf(&kept, "%s--%s", kept.n == 0 ? "" : ", ", replaced ? unless : flag);
-        }
-    }
-    log_info("recipe %s:%s", r->name, buf_text(&sets));
-    log_info("its sources: %s", r->source);
-    if (kept.n > 0) {
-        log_info("the command line has its own %s", buf_text(&kept));
-    }
-    buf_fini(&sets);
-    buf_fini(&kept);
-    return status_ok();
+    return recipe_apply(c, a, recipes, sizeof recipes / sizeof recipes[0], a->recipe);
 }

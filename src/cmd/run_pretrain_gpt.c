@@ -102,9 +102,13 @@ static const struct option options[] = {
                       "save and end once this file is there; do not begin if it is"),
     OPTION_GROUP_ROW("optimizer and learning rate"),
     OPTION_CHOICE_ROW(
-        "optimizer", OWN(optimizer), "adam", "adam|adamw|sgd",
+        "recipe", OWN(recipe), NULL, MEGATRON_RECIPES,
+        "set flags that go together, and print them; flags on the command line take precedence. "
+        "modern: Muon, and what else taught a small model more (docs/numbers/decoders.md)"),
+    OPTION_CHOICE_ROW(
+        "optimizer", OWN(optimizer), "adam", "adam|adamw|sgd|muon",
         "how weights are updated: adam and adamw are AdamW; sgd has a momentum, and decay in the "
-        "gradient"),
+        "gradient; muon is AdamW but for the matrices of layers, which move by Muon"),
     OPTION_REAL_ROW("adam-beta1", AT(beta1), "0.9", 0, 0.999999, "decay of the first moment"),
     OPTION_REAL_ROW("adam-beta2", AT(beta2), "0.999", 0, 0.999999, "decay of the second moment"),
     OPTION_REAL_ROW("adam-eps", AT(eps), "1e-8", 1e-30, 1, "added to the square root of the second moment"),
@@ -349,9 +353,9 @@ const struct command command_pretrain_gpt = {
     .options = options,
     .usual = "num-layers|hidden-size|num-attention-heads|max-position-embeddings|data-path|split|vocab-file|"
              "merge-file|seq-length|micro-batch-size|global-batch-size|rampup-batch-size|train-samples|"
-             "train-iters|seed|lr|min-lr|lr-decay-style|lr-decay-samples|lr-warmup-samples|weight-decay|bf16|"
-             "checkpoint-activations|device|deepspeed_config|save|save-interval|load|eval-interval|"
-             "eval-iters|log-interval|tensorboard-dir|dry_run",
+             "train-iters|seed|recipe|lr|min-lr|lr-decay-style|lr-decay-samples|lr-warmup-samples|"
+             "weight-decay|bf16|checkpoint-activations|device|deepspeed_config|save|save-interval|load|"
+             "eval-interval|eval-iters|log-interval|tensorboard-dir|dry_run",
     .args_bytes = sizeof(struct megatron_args),
     .given = OWN(given),
     .run = run,

@@ -55,6 +55,18 @@ for key in '"activation_function": "gelu"' '"vocab_size": 384' '"n_positions": 3
 done
 expect 0 '' "$kiln" generate --model "$dir/whole/ckpt_29" --prompt 'The king' --max_new_tokens 4
 
+# a recipe is the flags that it prints; those of the command line take precedence
+few() { "$kiln" pretrain-gpt --num-layers 1 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 \
+    --micro-batch-size 4 --train-iters 12 --eval-iters 0 --data-path "$dir/meg_text_document" --vocab-file "$dir/bpe/vocab.json" \
+    --merge-file "$dir/bpe/merges.txt" --save "$dir/$1" --save-interval 12 "${@:2}"; }
+flags='--optimizer muon --lr 8e-3 --lr-decay-style linear --lr-warmup-fraction 0.06 --adam-beta2 0.98 --weight-decay 0.1 --attention-dropout 0 --hidden-dropout 0'
+expect 0 "recipe modern: $flags" few modern --recipe modern
+grep -q '"optimizer":"muon"' "$dir/modern/log.jsonl" || fail "it is not Muon: $(head -n 1 "$dir/modern/log.jsonl")"
+few spelled $flags >/dev/null 2>&1
+cmp "$dir/modern/ckpt_12/model.safetensors" "$dir/spelled/ckpt_12/model.safetensors" || fail "a recipe is not its flags"
+expect 0 'the command line has its own --lr, --lr-warmup-iters' few own --recipe modern --lr 1e-3 --lr-warmup-iters 2
+expect 64 'needs --lr' few none
+
 # ends at an interval, a time, a file, or by kill -9: the rest has the same bits
 same() { cmp "$dir/whole/ckpt_29/$2" "$dir/$1/ckpt_29/$2" || fail "$2 of $1 differs"; }
 same_run() { same "$1" model.safetensors && same "$1" optimizer.safetensors && same "$1" trainer_state.json; }

@@ -1,0 +1,64 @@
+#include "cmd/recipe.h"
+
+#include "core/buf.h"
+#include "core/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct recipe *find(const struct recipe *recipes, size_t n, const char *name)
+{
+    const struct recipe *r = recipes;
+    while (strcmp(r->name, name) != 0) {
+        r++;
+        CHECK(r < recipes + n, "recipe %s", name);
+    }
+    return r;
+}
+
+/* The first flag of a list that was given. */
+static bool find_given(char name[64], const struct command *c, const void *args, const char *list)
+{
+    for (name[0] = '\0'; list != NULL && *list != '\0'; list += strspn(list, "|")) {
+        size_t n = strcspn(list, "|");
+        snprintf(name, 64, "%.*s", (int)n, list);
+        if (option_was_given(c, args, name)) {
+            return true;
+        }
+        list += n;
+    }
+    return false;
+}
+
+struct status recipe_apply(const struct command *c, void *args, const struct recipe *recipes, size_t n,
+                           const char *name)
+{
+    struct buf sets = {0}, kept = {0};
+    if (name == NULL) {
+        return status_ok();
+    }
+    const struct recipe *r = find(recipes, n, name);
+    for (int i = 0; i < RECIPE_MOST_FLAGS && r->flags[i].flag != NULL; i++) {
+        const char *flag = r->flags[i].flag, *text = r->flags[i].text;
+        char unless[64];
+        bool replaced = find_given(unless, c, args, r->flags[i].unless);
+        if (!replaced && option_give(c, args, flag, text)) {
+            bool bare = strcmp(text, "true") == 0;
+            buf_printf(&sets, " --%s%s%s", flag, bare ? "" : " ", bare ? "" : text);
+        } else {
+            buf_printf(&kept, "%s--%s", kept.n == 0 ? "" : ", ", replaced ? unless : flag);
+        }
+    }
+    struct status s =
+        sets.failed || kept.failed ? status_error(STATUS_MEMORY, "out of memory for a recipe") : status_ok();
+    if (!failed(s)) {
+        log_info("recipe %s:%s", r->name, buf_text(&sets));
+        log_info("its sources: %s", r->source);
+    }
+    if (!failed(s) && kept.n > 0) {
+        log_info("the command line has its own %s", buf_text(&kept));
+    }
+    buf_fini(&sets);
+    buf_fini(&kept);
+    return s;
+}

@@ -1,0 +1,59 @@
+/* mesh: ranks in three directions: tensor parallel (slices of the same layers), pipeline (layers one after
+ * the other) and data parallel (replicas of the model, each with its own samples).
+ *
+ * Rank = pp * (world / PP) + dp * TP + tp, as DeepSpeed numbers them (topology "pipe", "data", "model"): the
+ * ranks of a tensor group are neighbours, which a launcher puts on one node, and stages are furthest apart,
+ * since they exchange least.  The ranks of one replica are no row of numbers: what it must sum goes over
+ * `tensor`, and then over `pipe`. */
+#ifndef KILN_DIST_MESH_H
+#define KILN_DIST_MESH_H
+
+#include "dist/comm.h"
+
+#include <stdio.h>
+
+/* How many ranks there are in each direction. */
+struct mesh_shape {
+    int tp, pp, dp;
+};
+
+/* Where a rank is. */
+struct mesh_place {
+    int tp, pp, dp;
+};
+
+struct mesh {
+    struct mesh_shape shape;
+    struct mesh_place place; /* this rank's */
+    struct comm world;       /* borrowed */
+    struct comm tensor;      /* [tp] the ranks with this one's layers and samples */
+    struct comm pipe;        /* [pp] the stages of this replica with this one's slice, from first to last */
+    struct comm data;        /* [dp] the ranks with this one's layers and slice: they have the same weights */
+    /* the first and the last stage of `pipe`, which share the tied embedding; of other stages, and with
+     * fewer than two, this rank alone */
+    struct comm ends;
+};
+
+/* Splits the world, which every rank does at once.  STATUS_USAGE: the ranks do not make this mesh.  All ranks
+ * return the same error, and then there is nothing to close. */
+struct status mesh_open(struct mesh *m, const struct comm *world, struct mesh_shape shape);
+
+/* Closes the parts, which all ranks do; the world stays.  Safe on a zeroed struct. */
+void mesh_close(struct mesh *m);
+
+/* STATUS_USAGE unless so many ranks make this mesh. */
+struct status mesh_check(struct mesh_shape shape, int world);
+
+/* Of rank `rank`, and the rank of a place. */
+struct mesh_place mesh_place_of(struct mesh_shape shape, int rank);
+int mesh_rank(struct mesh_shape shape, struct mesh_place place);
+
+/* Writes a table, a row for each rank: its number, coordinates and host.  hosts [world]; NULL: there is no
+ * such column. */
+void mesh_print(FILE *f, struct mesh_shape shape, const char *const *hosts);
+
+/* The same with the hosts that the ranks are on, which all ranks call; the first one writes, if f is not
+ * NULL. All ranks return the same error. */
+struct status mesh_print_hosts(FILE *f, const struct mesh *m, const struct comm *control);
+
+#endif

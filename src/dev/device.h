@@ -3,6 +3,7 @@
 #define KILN_DEV_DEVICE_H
 
 #include "core/status.h"
+#include "core/tensor.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,8 +30,17 @@ enum device_work {
     DEVICE_WORK_REPLAYED, /* its recording is already being replayed: the caller must not give it again */
 };
 
+struct exec;
+
+/* What the host calls between two segments of a recording, and again whenever it is replayed. */
+struct device_call {
+    void (*function)(void *self, struct exec *x, tensor t); /* NULL: nothing, or what the caller knows */
+    void *self;
+    tensor t;
+};
+
 /* Recordings of repeated work: replaying one costs the host next to nothing per launch.  A recording has one
- * or more segments, at most DEVICE_MOST_SEGMENTS; between two of them the host may queue other work. */
+ * or more segments; between two of them the host may queue other work. */
 struct device_graphs {
     /* Sets *work for the work with this key.  The key holds everything that the launches depend on, and where
      * segments end (dev/graph_cache.h).  DEVICE_WORK_REPLAYED: so far only the first segment is replayed. */
@@ -45,9 +55,12 @@ struct device_graphs {
 
     /* Ends a recording; `abandon` as in cut. */
     struct status (*end)(void *context, bool abandon);
-};
 
-enum { DEVICE_MOST_SEGMENTS = 96 }; /* a bucket for each layer of BERT-5B (core/param_buckets.h) */
+    /* Keeps a call with the segment that `cut` has ended; and the call kept with the segment that was
+     * replayed last, NULL if there is none. */
+    void (*keep)(void *context, const struct device_call *call);
+    const struct device_call *(*kept)(void *context);
+};
 
 /* Work beside: pieces of a recording that may run concurrently with what is given after them (dev/queue.h).
  * All three functions only queue ordering marks; the host does not wait. */

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct ops;
+struct peers;
 
 /* What ops cost; summed by the plan table, which ops/op_watch.h asks about each call. */
 struct exec_totals {
@@ -18,6 +19,7 @@ struct exec_totals {
     double bytes;           /* read and written: each tensor once, an updated one twice */
     size_t workspace_bytes; /* the most that one op asked for */
     size_t beside_bytes;    /* the same of those that run beside */
+    double peer_bytes;      /* that this rank sends in calls of peers, on every table (dev/peers.h) */
 };
 
 /* An op that was given to a device. */
@@ -47,6 +49,7 @@ struct exec {
     void *beside_workspace; /* the same for work that runs beside */
     size_t beside_bytes;
     struct exec_totals totals;
+    const struct peers *peers; /* ranks that share the layers, borrowed; NULL: there are none */
 
     /* The first and the last op that were queued since the last wait, for messages; op NULL: none. */
     struct exec_place first_queued, last_queued;

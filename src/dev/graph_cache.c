@@ -1,13 +1,17 @@
 #include "dev/graph_cache.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void drop_graphs(struct graph_cache *c, struct graph_entry *e)
 {
     c->n_graphs -= e->n_segments > 0;
     while (e->n_segments > 0) {
-        c->runtime->destroy(c->self, e->segments[--e->n_segments]);
+        c->runtime->destroy(c->self, e->segments[--e->n_segments].graph);
     }
+    free(e->segments);
+    e->segments = NULL;
+    e->capacity = 0;
 }
 
 static void forget(struct graph_cache *c, struct graph_entry *e)
@@ -79,7 +83,7 @@ static struct status begin_segment(struct graph_cache *c, enum device_work *work
 static struct status launch_next(struct graph_cache *c, enum device_work *work)
 {
     *work = DEVICE_WORK_REPLAYED;
-    return c->runtime->launch(c->self, c->replayed->segments[c->n_launched++]);
+    return c->runtime->launch(c->self, c->replayed->segments[c->n_launched++].graph);
 }
 
 struct status graph_cache_begin(struct graph_cache *c, const void *key, size_t key_bytes,
@@ -116,6 +120,24 @@ static void abandon_recording(struct graph_cache *c)
     c->recording = NULL;
 }
 
+/* Layers whose ranks exchange activations are cut at each exchange, so there is no limit. */
+static struct status append(struct graph_cache *c, struct graph_entry *e, void *graph)
+{
+    if (e->n_segments == e->capacity) {
+        int capacity = e->capacity == 0 ? 4 : 2 * e->capacity;
+        struct graph_segment *more = realloc(e->segments, (size_t)capacity * sizeof *more);
+        if (more == NULL) {
+            c->runtime->destroy(c->self, graph);
+            return status_error(STATUS_MEMORY, "out of memory for %d segments of a recording", capacity);
+        }
+        e->segments = more;
+        e->capacity = capacity;
+    }
+    c->n_graphs += e->n_segments == 0;
+    e->segments[e->n_segments++] = (struct graph_segment){.graph = graph};
+    return status_ok();
+}
+
 /* Without a failure the segment is the newest of the recording. */
 static struct status end_segment(struct graph_cache *c, bool abandon)
 {
@@ -124,8 +146,8 @@ static struct status end_segment(struct graph_cache *c, bool abandon)
     c->in_segment = false;
     struct status s = c->runtime->end(c->self, &graph);
     if (graph != NULL) {
-        c->n_graphs += e->n_segments == 0;
-        e->segments[e->n_segments++] = graph;
+        struct status appended = append(c, e, graph);
+        s = failed(s) ? s : appended;
     }
     if (failed(s) || abandon) {
         abandon_recording(c);
@@ -136,13 +158,11 @@ static struct status end_segment(struct graph_cache *c, bool abandon)
 struct status graph_cache_cut(struct graph_cache *c, bool abandon)
 {
     CHECK(c->in_segment, "nothing is being recorded");
-    CHECK(c->recording->n_segments + 1 < DEVICE_MOST_SEGMENTS, "a recording of more than %d segments",
-          DEVICE_MOST_SEGMENTS);
     struct status s = end_segment(c, abandon);
     if (failed(s) || abandon) {
         return s;
     }
-    s = c->runtime->launch(c->self, c->recording->segments[c->recording->n_segments - 1]);
+    s = c->runtime->launch(c->self, c->recording->segments[c->recording->n_segments - 1].graph);
     if (failed(s)) {
         abandon_recording(c);
     }
@@ -174,7 +194,21 @@ struct status graph_cache_end(struct graph_cache *c, bool abandon)
         return s;
     }
     c->n_recorded++;
-    return c->runtime->launch(c->self, e->segments[e->n_segments - 1]);
+    return c->runtime->launch(c->self, e->segments[e->n_segments - 1].graph);
+}
+
+void graph_cache_keep(struct graph_cache *c, const struct device_call *call)
+{
+    CHECK(c->recording != NULL && !c->in_segment && c->recording->n_segments > 0,
+          "a call that is not between two segments of a recording");
+    c->recording->segments[c->recording->n_segments - 1].call = *call;
+}
+
+const struct device_call *graph_cache_kept(const struct graph_cache *c)
+{
+    CHECK(c->replayed != NULL && c->n_launched > 0, "nothing is replayed");
+    const struct device_call *call = &c->replayed->segments[c->n_launched - 1].call;
+    return call->function == NULL ? NULL : call;
 }
 
 void graph_cache_clear(struct graph_cache *c)

@@ -31,13 +31,18 @@ struct graph_runtime {
     void (*destroy)(void *self, void *graph);
 };
 
+struct graph_segment {
+    void *graph;
+    struct device_call call; /* after it */
+};
+
 struct graph_entry {
     unsigned char key[GRAPH_CACHE_KEY_BYTES];
-    size_t key_bytes;                     /* 0: free */
-    void *segments[DEVICE_MOST_SEGMENTS]; /* [n_segments] graphs, in order */
-    int n_segments;                       /* 0: it is not recorded */
-    int64_t n_met;                        /* a recent count: older ones are halved */
-    int64_t last_met;                     /* by the clock of the cache */
+    size_t key_bytes;               /* 0: free */
+    struct graph_segment *segments; /* [n_segments of capacity], in order */
+    int n_segments, capacity;       /* 0: it is not recorded */
+    int64_t n_met;                  /* a recent count: older ones are halved */
+    int64_t last_met;               /* by the clock of the cache */
 };
 
 struct graph_cache {
@@ -69,6 +74,11 @@ struct status graph_cache_next(struct graph_cache *c, enum device_work *work);
 /* Ends the recording with its last segment, and runs that once; `abandon` as in graph_cache_cut.  Also called
  * after a cut, to drop the recording. */
 struct status graph_cache_end(struct graph_cache *c, bool abandon);
+
+/* Of a recording, after a cut: the call to be made here, and again in each replay; and the one that was kept
+ * with the segment that was launched last in a replay, or NULL.  It stays until the next begin. */
+void graph_cache_keep(struct graph_cache *c, const struct device_call *call);
+const struct device_call *graph_cache_kept(const struct graph_cache *c);
 
 /* Destroys all graphs and forgets all keys. */
 void graph_cache_clear(struct graph_cache *c);

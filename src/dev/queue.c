@@ -33,6 +33,23 @@ void queue_send(struct exec *x, void *on_device, const void *on_host, size_t byt
     }
 }
 
+/* Of a segment that was replayed: the calls behind it that a recording has kept, and the segments behind
+ * them.  A call that fails ends the replay. */
+static void replay_calls(struct exec *x)
+{
+    const struct device_graphs *graphs = x->device->graphs;
+    const struct device_call *call = NULL;
+    enum device_work work;
+    exec_queued(x, "a replayed op");
+    while (!failed(x->status) && graphs->kept != NULL && (call = graphs->kept(x->context)) != NULL) {
+        call->function(call->self, x, call->t);
+        if (!failed(x->status)) {
+            take(x, "a recording", graphs->next(x->context, &work));
+            exec_queued(x, "a replayed op");
+        }
+    }
+}
+
 bool queue_graph_begin(struct exec *x, const void *key, size_t key_bytes)
 {
     const struct device_graphs *graphs = x->device->graphs;
@@ -45,7 +62,7 @@ bool queue_graph_begin(struct exec *x, const void *key, size_t key_bytes)
     }
     x->recording = !failed(x->status) && work == DEVICE_WORK_RECORD;
     if (work == DEVICE_WORK_REPLAYED) {
-        exec_queued(x, "a replayed op");
+        replay_calls(x);
     }
     return !failed(x->status) && work != DEVICE_WORK_REPLAYED;
 }
@@ -84,7 +101,23 @@ void queue_graph_replay(struct exec *x)
     enum device_work work = DEVICE_WORK_RUN;
     if (!failed(x->status)) {
         take(x, "a recording", x->device->graphs->next(x->context, &work));
-        exec_queued(x, "a replayed op");
+        replay_calls(x);
+    }
+}
+
+void queue_call(struct exec *x, queue_function *function, void *self, tensor t)
+{
+    bool cuts = x->recording;
+    CHECK(!x->beside, "a call of the host within work that runs beside");
+    if (cuts) {
+        queue_graph_cut(x);
+    }
+    if (cuts && x->between) {
+        x->device->graphs->keep(x->context, &(struct device_call){function, self, t});
+    }
+    function(self, x, t);
+    if (cuts) {
+        queue_graph_resume(x);
     }
 }
 

@@ -27,6 +27,14 @@ void queue_graph_cut(struct exec *x);
 void queue_graph_resume(struct exec *x);
 void queue_graph_replay(struct exec *x);
 
+/* Calls function(self, x, t) after the ops before it and before those after it: for work that the host must
+ * queue by itself, whatever the exec's status is, such as a collective of ranks.  A recording is cut there,
+ * and its replay makes the same call: `self` and the memory of t must be there then.  The callers of
+ * queue_graph_begin and queue_graph_replay need not know of it: both go on to the next queue_graph_cut of
+ * their own, or to the end. */
+typedef void queue_function(void *self, struct exec *x, tensor t);
+void queue_call(struct exec *x, queue_function *function, void *self, tensor t);
+
 /* A piece of work that the next ops do not depend on.  The ops between queue_beside and queue_back run after
  * all ops before them.  In a recording, on a device that can, they run concurrently with the ops after them,
  * with their own scratch (exec.beside_workspace).

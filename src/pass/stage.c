@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-_Static_assert((int)PARAM_MOST_BUCKETS <= (int)DEVICE_MOST_SEGMENTS, "a segment for each bucket");
-
 static int64_t count_slots(const struct stage *s)
 {
     return s->config->part.n_ranges * s->config->n_slots;

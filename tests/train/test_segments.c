@@ -101,7 +101,8 @@ static struct status graphs_end(void *context, bool abandon)
     return graph_cache_end(&recorder.cache, abandon);
 }
 
-static const struct device_graphs graphs = {graphs_begin, graphs_cut, graphs_next, graphs_end};
+static const struct device_graphs graphs = {
+    .begin = graphs_begin, .cut = graphs_cut, .next = graphs_next, .end = graphs_end};
 
 static int64_t failing_layer = -1; /* one op of its backward fails */
 

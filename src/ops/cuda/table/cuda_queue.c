@@ -218,7 +218,18 @@ static struct status graphs_end(void *context, bool abandon)
     return graph_cache_end(&((struct cuda_context *)context)->graphs, abandon);
 }
 
-const struct device_graphs cuda_queue_graphs = {graphs_begin, graphs_cut, graphs_next, graphs_end};
+static void graphs_keep(void *context, const struct device_call *call)
+{
+    graph_cache_keep(&((struct cuda_context *)context)->graphs, call);
+}
+
+static const struct device_call *graphs_kept(void *context)
+{
+    return graph_cache_kept(&((struct cuda_context *)context)->graphs);
+}
+
+const struct device_graphs cuda_queue_graphs = {graphs_begin, graphs_cut,  graphs_next,
+                                                graphs_end,   graphs_keep, graphs_kept};
 
 static struct status begin_beside(void *context)
 {

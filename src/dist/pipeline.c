@@ -2,35 +2,201 @@
 
 #include "core/integers.h"
 
-int64_t pipeline_in_flight(int stage, int n_stages, int64_t n_micro)
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct status pipeline_check(const struct pipeline_shape *p)
 {
-    return int_smaller(n_stages - stage, n_micro);
+    CHECK(p->n_stages > 0 && p->n_chunks > 0, "%d stages of %d chunks", p->n_stages, p->n_chunks);
+    return p->n_chunks == 1 || p->n_micro % p->n_stages == 0
+               ? status_ok()
+               : status_error(
+                     STATUS_USAGE,
+                     "a pipeline of %d stages with %d chunks each runs %d micro-batches at a time, but "
+                     "a step has %lld, which is no multiple: change --global-batch-size, or leave out "
+                     "--num-layers-per-virtual-pipeline-stage",
+                     p->n_stages, p->n_chunks, p->n_stages, (long long)p->n_micro);
 }
 
-/* Of the 2 n_micro actions the first warm_up are forwards and the last warm_up are backwards;
- * between them a forward and a backward take turns. */
-struct pipeline_action pipeline_action(int64_t i, int stage, int n_stages, int64_t n_micro)
+/* Forwards of a stage. */
+static int64_t n_forwards(const struct pipeline_shape *p)
 {
-    int64_t warm_up = int_smaller(n_stages - stage - 1, n_micro);
+    return p->n_micro * p->n_chunks;
+}
+
+int64_t pipeline_n_actions(const struct pipeline_shape *p)
+{
+    return 2 * n_forwards(p);
+}
+
+/* The forwards before a stage's first backward, but for the one next to it.  With chunks a stage has to run
+ * all but its last chunk first, and two forwards for each stage after it, since a forward and a backward are
+ * on their way to it. */
+static int64_t warm_up_of(const struct pipeline_shape *p, int stage)
+{
+    int64_t after = p->n_stages - stage - 1;
+    int64_t n = p->n_chunks == 1 ? after : 2 * after + (int64_t)(p->n_chunks - 1) * p->n_stages;
+    return int_smaller(n, n_forwards(p));
+}
+
+/* The k-th forward or backward: n_stages micro-batches chunk after chunk, then the next ones. */
+static struct pipeline_action nth(const struct pipeline_shape *p, enum pipeline_work work, int64_t k)
+{
+    if (p->n_chunks == 1) {
+        return (struct pipeline_action){work, 0, k};
+    }
+    int64_t round = (int64_t)p->n_stages * p->n_chunks;
+    int chunk = (int)(k % round / p->n_stages);
+    return (struct pipeline_action){work, work == PIPELINE_FORWARD ? chunk : p->n_chunks - 1 - chunk,
+                                    k / round * p->n_stages + k % p->n_stages};
+}
+
+/* The first warm_up actions are forwards and the last warm_up are backwards; between them a forward and a
+ * backward take turns. */
+struct pipeline_action pipeline_action(const struct pipeline_shape *p, int stage, int64_t i)
+{
+    int64_t warm_up = warm_up_of(p, stage), n = n_forwards(p), turn = (i - warm_up) / 2;
     if (i < warm_up) {
-        return (struct pipeline_action){PIPELINE_FORWARD, i};
+        return nth(p, PIPELINE_FORWARD, i);
     }
-    if (i >= 2 * n_micro - warm_up) {
-        return (struct pipeline_action){PIPELINE_BACKWARD, i - n_micro};
+    if (i >= 2 * n - warm_up) {
+        return nth(p, PIPELINE_BACKWARD, i - n);
     }
-    int64_t turn = (i - warm_up) / 2;
-    return (i - warm_up) % 2 == 0 ? (struct pipeline_action){PIPELINE_FORWARD, warm_up + turn}
-                                  : (struct pipeline_action){PIPELINE_BACKWARD, turn};
+    return (i - warm_up) % 2 == 0 ? nth(p, PIPELINE_FORWARD, warm_up + turn)
+                                  : nth(p, PIPELINE_BACKWARD, turn);
 }
 
-int64_t pipeline_first_layer(int64_t n_layers, int stage, int n_stages)
+int64_t pipeline_in_flight(const struct pipeline_shape *p, int stage, int chunk)
 {
-    return n_layers * stage / n_stages;
+    int64_t now = 0, most = 0;
+    if (p->n_chunks == 1) {
+        return int_smaller(p->n_stages - stage, p->n_micro);
+    }
+    for (int64_t i = 0; i < pipeline_n_actions(p); i++) {
+        struct pipeline_action a = pipeline_action(p, stage, i);
+        now += a.chunk != chunk ? 0 : a.work == PIPELINE_FORWARD ? 1 : -1;
+        most = now > most ? now : most;
+    }
+    return most;
 }
 
-struct param_range pipeline_layers(int64_t n_layers, int stage, int n_stages)
+int pipeline_part(const struct pipeline_shape *p, int stage, int chunk)
 {
-    struct param_range r = {pipeline_first_layer(n_layers, stage, n_stages),
-                            pipeline_first_layer(n_layers, stage + 1, n_stages)};
-    return (struct param_range){stage == 0 ? -1 : r.first, stage == n_stages - 1 ? n_layers + 1 : r.end};
+    return chunk * p->n_stages + stage;
+}
+
+int64_t pipeline_first_layer(int64_t n_layers, int part, int n_parts)
+{
+    return n_layers * part / n_parts;
+}
+
+struct param_range pipeline_layers(int64_t n_layers, int part, int n_parts)
+{
+    struct param_range r = {pipeline_first_layer(n_layers, part, n_parts),
+                            pipeline_first_layer(n_layers, part + 1, n_parts)};
+    return (struct param_range){part == 0 ? -1 : r.first, part == n_parts - 1 ? n_layers + 1 : r.end};
+}
+
+/* ---- the bubble ---- */
+
+/* When each part's forward and backward of each micro-batch ended; 0: it has not. */
+struct simulation {
+    const struct pipeline_shape *p;
+    double *ends[2]; /* [n_parts, n_micro] of forwards, backwards */
+    double *is_free; /* [n_stages] from when on */
+    int64_t *next;   /* [n_stages] action */
+    double takes[2]; /* of a chunk */
+};
+
+static double *end_of(const struct simulation *s, enum pipeline_work work, int part, int64_t micro)
+{
+    return &s->ends[work][part * s->p->n_micro + micro];
+}
+
+/* When what a part's work needs was there: the part before, or behind; and of the last part its own forward.
+ * False: it is not there yet. */
+static bool find_start(const struct simulation *s, enum pipeline_work work, int part, int64_t micro,
+                       double *at)
+{
+    int last = s->p->n_stages * s->p->n_chunks - 1;
+    if (work == PIPELINE_FORWARD) {
+        *at = part == 0 ? 0 : *end_of(s, work, part - 1, micro);
+        return part == 0 || *at > 0;
+    }
+    *at = part == last ? *end_of(s, PIPELINE_FORWARD, last, micro) : *end_of(s, work, part + 1, micro);
+    return *at > 0;
+}
+
+/* Runs a stage's actions as far as it can; returns how many. */
+static int64_t run_stage(struct simulation *s, int stage)
+{
+    int64_t n = 0;
+    for (; s->next[stage] < pipeline_n_actions(s->p); s->next[stage]++, n++) {
+        struct pipeline_action a = pipeline_action(s->p, stage, s->next[stage]);
+        int part = pipeline_part(s->p, stage, a.chunk);
+        double at = 0;
+        if (!find_start(s, a.work, part, a.micro, &at)) {
+            break;
+        }
+        at = (at > s->is_free[stage] ? at : s->is_free[stage]) + s->takes[a.work];
+        *end_of(s, a.work, part, a.micro) = s->is_free[stage] = at;
+    }
+    return n;
+}
+
+static struct status simulate(struct simulation *s, double *longest)
+{
+    int64_t left = pipeline_n_actions(s->p) * s->p->n_stages;
+    *longest = 0;
+    while (left > 0) {
+        int64_t n = 0;
+        for (int stage = 0; stage < s->p->n_stages; stage++) {
+            n += run_stage(s, stage);
+        }
+        if (n == 0) {
+            return status_error(STATUS_INTERNAL, "the %d stages of a pipeline wait for each other",
+                                s->p->n_stages);
+        }
+        left -= n;
+    }
+    for (int stage = 0; stage < s->p->n_stages; stage++) {
+        *longest = s->is_free[stage] > *longest ? s->is_free[stage] : *longest;
+    }
+    return status_ok();
+}
+
+struct status pipeline_bubble(const struct pipeline_shape *p, double forward, double backward, double *bubble)
+{
+    size_t n = (size_t)p->n_stages * (size_t)p->n_chunks * (size_t)p->n_micro;
+    struct simulation s = {.p = p,
+                           .ends = {calloc(n, sizeof(double)), calloc(n, sizeof(double))},
+                           .is_free = calloc((size_t)p->n_stages, sizeof(double)),
+                           .next = calloc((size_t)p->n_stages, sizeof(int64_t)),
+                           .takes = {forward / p->n_chunks, backward / p->n_chunks}};
+    bool has_room = s.ends[0] != NULL && s.ends[1] != NULL && s.is_free != NULL && s.next != NULL;
+    double longest = 0, work = (double)p->n_micro * (forward + backward);
+    struct status status =
+        has_room ? simulate(&s, &longest)
+                 : status_error(STATUS_MEMORY, "out of memory for a schedule of %d stages", p->n_stages);
+    *bubble = longest / work - 1;
+    free(s.ends[0]);
+    free(s.ends[1]);
+    free(s.is_free);
+    free(s.next);
+    return status;
+}
+
+void pipeline_print(FILE *f, const struct pipeline_shape *p)
+{
+    for (int stage = 0; stage < p->n_stages; stage++) {
+        fprintf(f, "stage %d:", stage);
+        for (int64_t i = 0; i < pipeline_n_actions(p); i++) {
+            struct pipeline_action a = pipeline_action(p, stage, i);
+            fprintf(f, " %c%lld", a.work == PIPELINE_FORWARD ? 'F' : 'B', (long long)a.micro);
+            if (p->n_chunks > 1) {
+                fprintf(f, ".%d", a.chunk);
+            }
+        }
+        fprintf(f, "\n");
+    }
 }

@@ -3,34 +3,65 @@
  * it, then one forward and one backward in turn, then the remaining backwards.  So stage s of S holds the
  * activations of at most S - s micro-batches, however many there are.
  *
+ * Interleaved (2021, section 2.3): each stage has several chunks of layers, and chunk c of stage s is part
+ * c * S + s of the model.  Micro-batches go S at a time: these S through the first chunk, then the same S
+ * through the second, and so on; backwards from the last chunk to the first.  The bubble is as many times
+ * smaller as a stage has chunks, and a stage sends as many times more.
+ *
  * This file computes the schedule; train/pipeline_step.h runs it.  Before a forward a stage receives the
- * output of the previous stage, if there is one, and after it sends its own to the next.  A backward receives
- * from the next stage and sends to the previous one. */
+ * output of the part before, if there is one, and after it sends its own to the next.  A backward receives
+ * from the next part and sends to the one before. */
 #ifndef KILN_DIST_PIPELINE_H
 #define KILN_DIST_PIPELINE_H
 
 #include "core/param.h"
+#include "core/status.h"
+
+#include <stdio.h>
 
 enum pipeline_work { PIPELINE_FORWARD, PIPELINE_BACKWARD };
 
+struct pipeline_shape {
+    int n_stages, n_chunks; /* of each stage; 1: 1F1B as it is */
+    int64_t n_micro;
+};
+
 struct pipeline_action {
     enum pipeline_work work;
+    int chunk;
     int64_t micro;
 };
 
-/* Action i of 2 n_micro, of stage `stage` of n_stages. */
-struct pipeline_action pipeline_action(int64_t i, int stage, int n_stages, int64_t n_micro);
+/* STATUS_USAGE: several chunks need a multiple of n_stages micro-batches. */
+struct status pipeline_check(const struct pipeline_shape *p);
 
-/* The most micro-batches between their forward and the end of their backward.  Micro-batch m may use slot m
- * modulo this. */
-int64_t pipeline_in_flight(int stage, int n_stages, int64_t n_micro);
+/* How many actions each stage has, and the i-th of one. */
+int64_t pipeline_n_actions(const struct pipeline_shape *p);
+struct pipeline_action pipeline_action(const struct pipeline_shape *p, int stage, int64_t i);
 
-/* The first layer of a stage; for stage == n_stages the number of layers.  Stages differ by at most one
- * layer. */
-int64_t pipeline_first_layer(int64_t n_layers, int stage, int n_stages);
+/* The most micro-batches of a chunk between their forward and the end of their backward.  Micro-batch m may
+ * use slot m modulo this. */
+int64_t pipeline_in_flight(const struct pipeline_shape *p, int stage, int chunk);
 
-/* The layers of a stage as struct param numbers them: the input layer with the first, the heads with the
+/* The part of the model that a stage's chunk is, of n_stages * n_chunks. */
+int pipeline_part(const struct pipeline_shape *p, int stage, int chunk);
+
+/* The first layer of a part; for part == n_parts the number of layers.  Parts differ by at most one layer. */
+int64_t pipeline_first_layer(int64_t n_layers, int part, int n_parts);
+
+/* The layers of a part as struct param numbers them: the input layer with the first, the heads with the
  * last. */
-struct param_range pipeline_layers(int64_t n_layers, int stage, int n_stages);
+struct param_range pipeline_layers(int64_t n_layers, int part, int n_parts);
+
+/* Counts the turns of all stages, where the forward of a whole stage takes `forward` and its backward
+ * `backward`, and messages no time.  *bubble: how much longer a step takes than one stage works, as a
+ * fraction of its work: (n_stages - 1) / n_micro / n_chunks where all goes well.  STATUS_MEMORY;
+ * STATUS_INTERNAL if the stages wait for each other for ever. */
+struct status pipeline_bubble(const struct pipeline_shape *p, double forward, double backward,
+                              double *bubble);
+
+/* Writes a line for each stage: "stage 1: F0 F1 B0 ...", forward and backward of each micro-batch; with
+ * several chunks "F0.1", of chunk 1. */
+void pipeline_print(FILE *f, const struct pipeline_shape *p);
 
 #endif

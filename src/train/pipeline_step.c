@@ -27,7 +27,7 @@ struct status pipeline_configure(struct trainer_config *config, int stage, int n
     }
     config->net.part.n_ranges = 1;
     config->net.part.ranges[0] = pipeline_layers(m->n_layers, stage, n_stages);
-    config->net.n_slots = pipeline_in_flight(stage, n_stages, n_micro);
+    config->net.n_slots = pipeline_in_flight(&(struct pipeline_shape){n_stages, 1, n_micro}, stage, 0);
     return status_ok();
 }
 
@@ -137,6 +137,7 @@ static void send_tied_weights(struct trainer *t, const struct comm *stages)
 
 static void run_actions(const struct pipeline *p)
 {
+    struct pipeline_shape shape = {p->last + 1, 1, p->n_micro};
     trainer_clear(p->t, 1);
     if (p->n_micro == 0) {
         stage_send_numbers(&p->t->net.stage, p->numbers);
@@ -144,8 +145,8 @@ static void run_actions(const struct pipeline *p)
     if (trainer_abandons(p->t)) {
         return;
     }
-    for (int64_t i = 0; i < 2 * p->n_micro; i++) {
-        struct pipeline_action a = pipeline_action(i, p->stage, p->last + 1, p->n_micro);
+    for (int64_t i = 0; i < pipeline_n_actions(&shape); i++) {
+        struct pipeline_action a = pipeline_action(&shape, p->stage, i);
         (a.work == PIPELINE_FORWARD ? forward : backward)(p, a.micro);
     }
 }

@@ -1,112 +1,149 @@
-/* The list of 1F1B: every micro-batch once forward and once, later, backward, in order; no more in flight
- * than stages are left; and it runs to its end however little a message may wait. */
+/* The list of 1F1B, with one chunk of layers a stage and with several: every micro-batch goes through every
+ * chunk once forward and once, later, backward, in order; no more are in flight than announced; the stages
+ * run to the end, with the bubble of the paper; and with one chunk the list is the one that is written down
+ * in it.
+ * */
 #include "dist/pipeline.h"
 
 #include "test.h"
 
-enum { MOST_STAGES = 9, MOST_MICRO = 20 };
+enum { MOST_STAGES = 9, MOST_MICRO = 20, MOST_CHUNKS = 4 };
 
-static void each_micro_batch_goes_both_ways(int stage, int n_stages, int64_t n_micro)
-{
-    int64_t forwards = 0, backwards = 0, most = 0, limit = pipeline_in_flight(stage, n_stages, n_micro);
-    int64_t in_slot[MOST_STAGES];
-    EXPECT(limit >= 1 && limit <= n_stages - stage && limit <= n_micro, "%lld in flight", (long long)limit);
-    for (int64_t i = 0; i < 2 * n_micro; i++) {
-        struct pipeline_action a = pipeline_action(i, stage, n_stages, n_micro);
-        if (a.work == PIPELINE_FORWARD) {
-            EXPECT(a.micro == forwards, "forward %lld for %lld", (long long)a.micro, (long long)forwards);
-            EXPECT(forwards - backwards < limit, "slot of %lld", (long long)a.micro);
-            in_slot[a.micro % limit] = a.micro;
-            forwards++;
-        } else {
-            EXPECT(a.micro == backwards && backwards < forwards, "backward %lld", (long long)a.micro);
-            EXPECT(in_slot[a.micro % limit] == a.micro, "another is in the slot of %lld", (long long)a.micro);
-            backwards++;
-        }
-        most = forwards - backwards > most ? forwards - backwards : most;
-    }
-    EXPECT(forwards == n_micro && backwards == n_micro, "%lld forward, %lld backward", (long long)forwards,
-           (long long)backwards);
-    EXPECT(most == limit, "%lld in flight, announced %lld", (long long)most, (long long)limit);
-}
-
-/* Messages that have arrived at a stage: outputs from before it, gradients from behind. */
-struct arrived {
-    int64_t outputs, gradients;
+/* What a stage's chunk has done. */
+struct done {
+    int64_t forwards, backwards, most, in_slot[MOST_MICRO];
 };
 
-/* Whether the next action of the stage can run; runs it. */
-static bool step(struct arrived *at, int64_t *next, int stage, int n_stages, int64_t n_micro)
+static void run(struct done *d, const struct pipeline_action *a, int64_t limit)
 {
-    struct pipeline_action a = pipeline_action(next[stage], stage, n_stages, n_micro);
-    bool forward = a.work == PIPELINE_FORWARD;
-    if ((forward && stage > 0 && at[stage].outputs <= a.micro) ||
-        (!forward && stage < n_stages - 1 && at[stage].gradients <= a.micro)) {
-        return false;
+    if (a->work == PIPELINE_FORWARD) {
+        EXPECT(a->micro == d->forwards, "forward %lld for %lld", (long long)a->micro, (long long)d->forwards);
+        EXPECT(d->forwards - d->backwards < limit, "slot of %lld", (long long)a->micro);
+        d->in_slot[a->micro % limit] = a->micro;
+        d->forwards++;
+    } else {
+        EXPECT(a->micro == d->backwards && d->backwards < d->forwards, "backward %lld", (long long)a->micro);
+        EXPECT(d->in_slot[a->micro % limit] == a->micro, "another is in the slot of %lld",
+               (long long)a->micro);
+        d->backwards++;
     }
-    if (forward && stage < n_stages - 1) {
-        at[stage + 1].outputs++;
-    } else if (!forward && stage > 0) {
-        at[stage - 1].gradients++;
-    }
-    next[stage]++;
-    return true;
+    d->most = d->forwards - d->backwards > d->most ? d->forwards - d->backwards : d->most;
 }
 
-/* With all stages working side by side, an action a turn, it takes 2 (M + S - 1) turns: no bubble but the one
- * of its ends (Narayanan et al. 2021, section 2.2.1). */
-static void it_runs_to_its_end(int n_stages, int64_t n_micro)
+static void each_micro_batch_goes_both_ways(const struct pipeline_shape *p, int stage)
 {
-    struct arrived at[MOST_STAGES] = {{0, 0}};
-    int64_t next[MOST_STAGES] = {0}, turns = 0, done = 0;
-    while (done < 2 * n_micro * n_stages) {
-        struct arrived before[MOST_STAGES];
-        int64_t ran = 0;
-        memcpy(before, at, sizeof at);
-        for (int s = 0; s < n_stages; s++) {
-            struct arrived scratch[MOST_STAGES];
-            memcpy(scratch, before, sizeof scratch); /* what others send in this turn comes in the next */
-            if (next[s] < 2 * n_micro && step(scratch, next, s, n_stages, n_micro)) {
-                for (int k = 0; k < n_stages; k++) {
-                    at[k].outputs += scratch[k].outputs - before[k].outputs;
-                    at[k].gradients += scratch[k].gradients - before[k].gradients;
-                }
-                ran++;
-            }
-        }
-        EXPECT(ran > 0, "%d stages and %lld micro-batches stand still after %lld turns", n_stages,
-               (long long)n_micro, (long long)turns);
-        done += ran;
-        turns++;
+    struct done done[MOST_CHUNKS] = {{0}};
+    int64_t limits[MOST_CHUNKS];
+    EXPECT(pipeline_n_actions(p) == 2 * p->n_micro * p->n_chunks, "%lld actions",
+           (long long)pipeline_n_actions(p));
+    for (int c = 0; c < p->n_chunks; c++) {
+        limits[c] = pipeline_in_flight(p, stage, c);
+        EXPECT(limits[c] >= 1 && limits[c] <= p->n_micro, "%lld in flight", (long long)limits[c]);
     }
-    EXPECT(turns <= 2 * (n_micro + n_stages - 1), "%lld turns of %d stages and %lld micro-batches",
-           (long long)turns, n_stages, (long long)n_micro);
+    for (int64_t i = 0; i < pipeline_n_actions(p); i++) {
+        struct pipeline_action a = pipeline_action(p, stage, i);
+        EXPECT(a.chunk >= 0 && a.chunk < p->n_chunks, "chunk %d", a.chunk);
+        run(&done[a.chunk], &a, limits[a.chunk]);
+    }
+    for (int c = 0; c < p->n_chunks; c++) {
+        const struct done *d = &done[c];
+        EXPECT(d->forwards == p->n_micro && d->backwards == p->n_micro && d->most == limits[c],
+               "chunk %d: %lld forward, %lld backward, %lld in flight, announced %lld", c,
+               (long long)d->forwards, (long long)d->backwards, (long long)d->most, (long long)limits[c]);
+    }
 }
 
-static void layers_are_dealt_out(int64_t n_layers, int n_stages)
+/* Narayanan et al. 2021, sections 2.2 and 2.3: the first stage has as many micro-batches in flight as there
+ * are stages, and with v chunks at most 1 + (p - 1) / (p v) times as much. */
+static void memory_is_that_of_the_paper(const struct pipeline_shape *p)
 {
-    EXPECT(pipeline_first_layer(n_layers, 0, n_stages) == 0, "the first layer");
-    EXPECT(pipeline_first_layer(n_layers, n_stages, n_stages) == n_layers, "the last layer");
-    for (int s = 0; s < n_stages; s++) {
+    int64_t now = 0, most = 0, stages = p->n_stages;
+    for (int64_t i = 0; i < pipeline_n_actions(p); i++) {
+        now += pipeline_action(p, 0, i).work == PIPELINE_FORWARD ? 1 : -1;
+        most = now > most ? now : most;
+    }
+    int64_t limit = p->n_chunks == 1 ? stages : stages * p->n_chunks + stages - 1; /* chunks */
+    EXPECT(most <= limit, "%d stages of %d chunks and %lld micro-batches: %lld in flight", p->n_stages,
+           p->n_chunks, (long long)p->n_micro, (long long)most);
+    for (int s = 0; s < p->n_stages && p->n_chunks == 1; s++) {
+        EXPECT(pipeline_in_flight(p, s, 0) <= p->n_stages - s, "stage %d", s);
+    }
+}
+
+/* (p - 1) / m, divided by the chunks (section 2.3), whatever a backward takes. */
+static void the_bubble_is_that_of_the_paper(const struct pipeline_shape *p)
+{
+    static const double backwards[] = {1, 2, 3};
+    double wanted = (double)(p->n_stages - 1) / (double)p->n_micro / p->n_chunks;
+    for (int i = 0; i < 3; i++) {
+        double bubble;
+        EXPECT_OK(pipeline_bubble(p, 1, backwards[i], &bubble));
+        EXPECT(fabs(bubble - wanted) <= 0.05 * wanted + 1e-9,
+               "%d stages of %d chunks and %lld micro-batches: a bubble of %g, not %g", p->n_stages,
+               p->n_chunks, (long long)p->n_micro, bubble, wanted);
+    }
+}
+
+static void layers_are_dealt_out(int64_t n_layers, int n_parts)
+{
+    EXPECT(pipeline_first_layer(n_layers, 0, n_parts) == 0, "the first layer");
+    EXPECT(pipeline_first_layer(n_layers, n_parts, n_parts) == n_layers, "the last layer");
+    for (int s = 0; s < n_parts; s++) {
         int64_t n =
-            pipeline_first_layer(n_layers, s + 1, n_stages) - pipeline_first_layer(n_layers, s, n_stages);
-        EXPECT(n >= n_layers / n_stages && n <= n_layers / n_stages + 1, "%lld layers in stage %d",
-               (long long)n, s);
+            pipeline_first_layer(n_layers, s + 1, n_parts) - pipeline_first_layer(n_layers, s, n_parts);
+        EXPECT(n >= n_layers / n_parts && n <= n_layers / n_parts + 1, "%lld layers in part %d", (long long)n,
+               s);
     }
+}
+
+static void expect_print(struct pipeline_shape p, const char *wanted)
+{
+    char text[1024] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    EXPECT(f != NULL, "no file");
+    pipeline_print(f, &p);
+    fclose(f);
+    EXPECT(strcmp(text, wanted) == 0, "%s", text);
+}
+
+/* Figures 4 of the paper: 1F1B, and interleaved; here with fewer stages. */
+static void the_lists_are_those_of_the_paper(void)
+{
+    expect_print((struct pipeline_shape){4, 1, 8},
+                 "stage 0: F0 F1 F2 F3 B0 F4 B1 F5 B2 F6 B3 F7 B4 B5 B6 B7\n"
+                 "stage 1: F0 F1 F2 B0 F3 B1 F4 B2 F5 B3 F6 B4 F7 B5 B6 B7\n"
+                 "stage 2: F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 F6 B5 F7 B6 B7\n"
+                 "stage 3: F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7\n");
+    expect_print(
+        (struct pipeline_shape){2, 2, 4},
+        "stage 0: F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 F3.0 B1.1 F2.1 B0.0 F3.1 B1.0 B2.1 B3.1 B2.0 B3.0\n"
+        "stage 1: F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 F2.0 B0.0 F3.0 B1.0 F2.1 B2.1 F3.1 B3.1 B2.0 B3.0\n");
+    EXPECT_ERROR(
+        pipeline_check(&(struct pipeline_shape){4, 2, 6}), STATUS_USAGE,
+        "a pipeline of 4 stages with 2 chunks each runs 4 micro-batches at a time, but a step has 6");
+    EXPECT_OK(pipeline_check(&(struct pipeline_shape){4, 1, 6}));
 }
 
 int main(void)
 {
     for (int n_stages = 1; n_stages <= MOST_STAGES; n_stages++) {
         for (int64_t n_micro = 1; n_micro <= MOST_MICRO; n_micro++) {
-            for (int s = 0; s < n_stages; s++) {
-                each_micro_batch_goes_both_ways(s, n_stages, n_micro);
+            for (int n_chunks = 1; n_chunks <= MOST_CHUNKS; n_chunks++) {
+                struct pipeline_shape p = {n_stages, n_chunks, n_micro};
+                if (failed(pipeline_check(&p))) {
+                    continue;
+                }
+                for (int s = 0; s < n_stages; s++) {
+                    each_micro_batch_goes_both_ways(&p, s);
+                }
+                memory_is_that_of_the_paper(&p);
+                the_bubble_is_that_of_the_paper(&p);
             }
-            it_runs_to_its_end(n_stages, n_micro);
         }
         for (int64_t n_layers = n_stages; n_layers < 30; n_layers++) {
             layers_are_dealt_out(n_layers, n_stages);
         }
     }
+    the_lists_are_those_of_the_paper();
     return 0;
 }

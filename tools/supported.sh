@@ -24,6 +24,15 @@ for packed in "" --packed; do
         --max_predictions_per_seq 5 $packed 2>/dev/null
 done
 
+# Of decoders: lines of JSON, a tokenizer and a store of tokens.
+mkdir "$dir/bpe" "$dir/tokens"
+awk 'NF { printf "{\"text\": \"%s\"}\n", $0 }' "$dir/corpus.txt" >"$dir/lines.jsonl"
+"$kiln" vocab --input "$dir/lines.jsonl" --kind bpe --vocab_size 300 --vocab_file "$dir/bpe/vocab.json" >/dev/null 2>&1
+"$kiln" prepare --format gpt --input "$dir/lines.jsonl" --vocab_file "$dir/bpe/tokenizer.json" --append_eod --output_prefix "$dir/tokens/of" \
+    2>/dev/null
+echo '{"model_type": "gpt2", "n_positions": 32, "n_embd": 32, "n_layer": 2, "n_head": 4}' >"$dir/GPT-2.json"
+echo '{"model_type": "bloom", "seq_length": 32, "hidden_size": 24, "n_layer": 2, "n_head": 3}' >"$dir/BLOOM.json"
+
 formats="fp32 bf16 fp8 fp16"
 [ "$device" = cpu ] || formats="fp32 tf32 bf16 fp8 fp16"
 
@@ -62,6 +71,37 @@ tune() # command, file, flags...
         --max_steps 2 --disable-progress-bar --train_file "$2" --predict_file "$2" "${@:3}"
 }
 
+decode() # GPT-2 or BLOOM, flags...
+{
+    "$kiln" pretrain --device "$device" --input_dir "$dir/tokens" --vocab_file "$dir/bpe/tokenizer.json" --config_file "$dir/$1.json" \
+        --output_dir "$dir/run$n" --max_seq_length 32 --train_batch_size 8 --max_steps 2 --optimizer adamw --learning_rate 1e-3 \
+        --eval_steps 2 --eval_samples 8 --disable_progress_bar "${@:2}"
+}
+
+# The same by the flags of Megatron-DeepSpeed's script.
+megatron() # a format
+{
+    local flags=
+    [ "$1" = fp32 ] || flags=--$1
+    "$kiln" pretrain-gpt --device "$device" --data-path "$dir/tokens/of_text_document" --vocab-file "$dir/bpe/tokenizer.json" \
+        --num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --micro-batch-size 8 \
+        --train-iters 2 --lr 1e-3 --eval-iters 1 --output_dir "$dir/run$n" $flags
+}
+
+go_on() # GPT-2 or BLOOM, flags...
+{
+    "$kiln" finetune-gpt --device "$device" --model "$dir/$1" --train_file "$dir/lines.jsonl" --output_dir "$dir/run$n" --max_steps 2 \
+        --disable_progress_bar "${@:2}"
+}
+
+# A file in the type of the format; a form that has no such type has an empty cell.
+written() # form, model, format, the types of the form
+{
+    local type=${3/fp/f}
+    [[ " $4 " == *" $type "* ]] || return 0
+    cell "$kiln" convert --model "$dir/$2" --output_dir "$dir/run$n" --to "$1" --type "$type"
+}
+
 squad_flags="--max_query_length 24 --skip_cache"
 
 # infer command, format, the rest...: --dtype is the flag of a format where nothing is trained.
@@ -85,6 +125,15 @@ mode() # a mode and a format
         fill) cell infer fill "$2" --model "$dir/model" "the king went to the [MASK]" ;;
         ask) cell infer ask "$2" --model "$dir/squad/model" --context "$dir/book.txt" "who came" ;;
         embed) cell infer embed "$2" --model "$dir/model" "the king went" ;;
+        "pretrain, "*) cell decode "${1#pretrain, }" $flags ;;
+        pretrain-gpt) cell megatron "$2" ;;
+        "finetune-gpt, "*) cell go_on "${1#finetune-gpt, }" $flags ;;
+        "generate, "*) cell infer generate "$2" --model "$dir/${1#generate, }" --prompt "the king" --max_new_tokens 4 ;;
+        "eval, "*) cell infer eval "$2" --model "$dir/${1#eval, }" --input "$dir/lines.jsonl" ;;
+        "convert to Hugging Face, "*) written huggingface "${1##*, }" "$2" f32 ;;
+        "convert to GGUF, "*) written gguf "${1##*, }" "$2" "f32 bf16 f16" ;;
+        "convert to llm.c, "*) written llmc "${1##*, }" "$2" "f32 bf16" ;;
+        "convert to Megatron, "*) written megatron_deepspeed "${1##*, }" "$2" f32 ;;
         export) cell "$kiln" export --model "$dir/model" --output_dir "$dir/run$n" ;;
     esac
 }
@@ -100,6 +149,11 @@ for command in "squad questions.json $squad_flags" "classify texts.csv" "tag wor
     tune "$1" "$dir/$2" --do_train "${@:3}" >/dev/null 2>&1
     mv "$dir/run$1" "$dir/$1"
 done
+for name in GPT-2 BLOOM; do
+    n=$name
+    decode "$name" >/dev/null 2>&1
+    mv "$dir/run$n/ckpt_2" "$dir/$name"
+done
 n=0
 device=$wanted
 
@@ -113,7 +167,8 @@ while read -r name; do
         if [ "$name" = export ] && [ "$format" != fp32 ]; then
             row="$row |" # a model directory is always fp32
         else
-            row="$row $(mode "$name" "$format") |"
+            found=$(mode "$name" "$format")
+            row="$row${found:+ $found} |"
         fi
     done
     echo "$row"
@@ -132,4 +187,20 @@ fill
 ask
 embed
 export
+pretrain, GPT-2
+pretrain, BLOOM
+pretrain-gpt
+finetune-gpt, GPT-2
+finetune-gpt, BLOOM
+generate, GPT-2
+generate, BLOOM
+eval, GPT-2
+eval, BLOOM
+convert to Hugging Face, GPT-2
+convert to Hugging Face, BLOOM
+convert to GGUF, GPT-2
+convert to GGUF, BLOOM
+convert to llm.c, GPT-2
+convert to Megatron, GPT-2
+convert to Megatron, BLOOM
 MODES

@@ -22,6 +22,7 @@ struct finetuning {
     json_t *config;
     char train[FILE_PATH_BYTES], heldout[FILE_PATH_BYTES]; /* prefixes of stores */
     char split[32];
+    struct pretrain_losses losses;
 };
 
 /* ---- a text becomes a store ---- */
@@ -225,22 +226,21 @@ static void tell(const struct pretrain_losses *l)
 
 static struct status tune(struct finetuning *f)
 {
-    struct pretrain_losses losses = {NAN, NAN};
     TRY(set_model(f));
     TRY(set_length(f));
     TRY(set_data(f));
     TRY(set_steps(f));
-    f->run.losses = &losses;
+    f->run.losses = &f->losses;
     struct status s = pretrain_run(&f->run);
     if (!failed(s)) {
-        tell(&losses);
+        tell(&f->losses);
     }
     return s;
 }
 
 struct status gpt_finetune_run(const struct gpt_finetune_options *o)
 {
-    struct finetuning f = {.run = o->run, .gpt = o->gpt, .given = o};
+    struct finetuning f = {.run = o->run, .gpt = o->gpt, .given = o, .losses = {NAN, NAN}};
     struct model_dir_given given = {NULL, o->run.vocab_file};
     TRY(model_dir_open_given(&f.model, o->run.init_checkpoint, given));
     struct status s = tune(&f);

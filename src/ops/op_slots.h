@@ -91,6 +91,8 @@
     _(clear, (tensor flat, const struct optim_span *spans, int64_t n_spans), (flat, spans, n_spans), flat) \
     _(squares, (tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans), \
       (sums, in, spans, n_spans), in) \
+    _(zeros, (tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans), \
+      (sums, in, spans, n_spans), in) \
     _(norm_of, (tensor norm, tensor sums), (norm, sums), sums) \
     _(lamb_direction, (tensor sums, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans, \
        tensor norm, tensor scalars), \

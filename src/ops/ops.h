@@ -348,6 +348,10 @@ struct ops {
      * [n]. */
     void (*squares)(struct exec *x, tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans);
 
+    /* sums[k] = the number of zeros among in[i] of chunk k, of both signs.  sums f64 [optim_chunks], in W
+     * [n]. */
+    void (*zeros)(struct exec *x, tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans);
+
     /* norm[0] = sqrt(sums[0] + sums[1] + ...), added in an order that n alone decides.  norm f64 [1], sums
      * f64 [n]. */
     void (*norm_of)(struct exec *x, tensor norm, tensor sums);

@@ -555,6 +555,13 @@ static void plan_squares(struct exec *x, tensor sums, tensor in, const struct op
          {"sums", sums, DTYPE_F64, 1, optim_chunks(spans, n_spans)}, {"in", in, ANY, 1, tensor_cols(in)});
 }
 
+static void plan_zeros(struct exec *x, tensor sums, tensor in, const struct optim_span *spans,
+                       int64_t n_spans)
+{
+    PLAN(x, "zeros", (double)span_elements(spans, n_spans), 0,
+         {"sums", sums, DTYPE_F64, 1, optim_chunks(spans, n_spans)}, {"in", in, ANY, 1, tensor_cols(in)});
+}
+
 static void plan_norm_of(struct exec *x, tensor norm, tensor sums)
 {
     PLAN(x, "norm_of", count(sums), workspace_norm_of(tensor_cols(sums)), {"norm", norm, DTYPE_F64, 1, 1},
@@ -727,6 +734,7 @@ const struct ops ops_plan = {
     .pointwise = plan_pointwise,
     .clear = plan_clear,
     .squares = plan_squares,
+    .zeros = plan_zeros,
     .norm_of = plan_norm_of,
     .lamb_direction = plan_lamb_direction,
     .lamb_apply = plan_lamb_apply,

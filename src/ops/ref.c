@@ -826,6 +826,7 @@ const struct ops ops_ref = {
     .pointwise = ref_pointwise,
     .clear = ref_clear,
     .squares = ref_squares,
+    .zeros = ref_zeros,
     .norm_of = ref_norm_of,
     .lamb_direction = ref_lamb_direction,
     .lamb_apply = ref_lamb_apply,

@@ -27,14 +27,35 @@ static double sum_of_squares(tensor in, int64_t begin, int64_t end)
     return sum;
 }
 
-void ref_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans)
+static double count_of_zeros(tensor in, int64_t begin, int64_t end)
+{
+    double n = 0;
+    for (int64_t i = begin; i < end; i++) {
+        n += tensor_get(in, i) == 0;
+    }
+    return n;
+}
+
+/* A number of each chunk. */
+static void measure_chunks(struct exec *x, tensor sums, tensor in, const struct optim_span *spans,
+                           int64_t n_spans, double (*measure)(tensor in, int64_t begin, int64_t end))
 {
     int64_t chunk = 0;
     for (const struct optim_span *s = spans; !failed(x->status) && s < spans + n_spans; s++) {
         for (int64_t i = s->offset; i < s->offset + s->n; i += OPTIM_CHUNK) {
-            tensor_set(sums, chunk++, sum_of_squares(in, i, end_of_chunk(s, i)));
+            tensor_set(sums, chunk++, measure(in, i, end_of_chunk(s, i)));
         }
     }
+}
+
+void ref_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans)
+{
+    measure_chunks(x, sums, in, spans, n_spans, sum_of_squares);
+}
+
+void ref_zeros(struct exec *x, tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans)
+{
+    measure_chunks(x, sums, in, spans, n_spans, count_of_zeros);
 }
 
 void ref_norm_of(struct exec *x, tensor norm, tensor sums)

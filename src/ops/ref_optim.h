@@ -6,6 +6,7 @@
 
 void ref_clear(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans);
 void ref_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans);
+void ref_zeros(struct exec *x, tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans);
 void ref_norm_of(struct exec *x, tensor norm, tensor sums);
 void ref_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
                         int64_t n_spans, tensor norm, tensor scalars);

@@ -171,7 +171,10 @@ static void put_step(struct megatron_log *l, const struct megatron_step *s, stru
         buf_printf(&b, " lm loss: %.6E |", loss);
     }
     buf_printf(&b, " loss scale: %.1f | grad norm: %.3f | num zeros: %.1f |",
-               o->has_loss_scale ? s->loss_scale : 0, s->grad_norm, 0.0);
+               o->has_loss_scale ? s->loss_scale : 0, s->grad_norm, (double)s->n_zeros);
+    if (o->has_weight_norm) {
+        buf_printf(&b, " params norm: %.3f |", s->weight_norm);
+    }
     buf_printf(&b, " number of skipped iterations: %3lld | number of nan iterations: %3d |",
                (long long)w->n_skipped, 0);
     buf_printf(&b, " samples per second: %.3f | TFLOPs: %.2f |", (double)at.batch / seconds,
@@ -261,7 +264,8 @@ static void plot_step(struct megatron_log *l, const struct megatron_step *s, str
     add(&p, !s->skipped, "lm-loss-training/lm loss", s->loss);
     add(&p, o->loss_scale, "loss-scale/loss-scale", l->options.has_loss_scale ? s->loss_scale : 0);
     add(&p, true, "grad-norm/grad-norm", s->grad_norm);
-    add(&p, true, "num-zeros/num-zeros", 0);
+    add(&p, true, "num-zeros/num-zeros", (double)s->n_zeros);
+    add(&p, l->options.has_weight_norm, "params-norm/params-norm", s->weight_norm);
     plot(l, &p, at, s->wall_s);
     plot_progress(l, at, s->wall_s);
 }

@@ -30,6 +30,7 @@ struct megatron_log_options {
     int n_ranks;
     bool recomputes;     /* activations are computed again in the backward */
     bool has_loss_scale; /* fp16; else the scale is logged as 0 */
+    bool has_weight_norm;
 };
 
 /* Steps since a line. */
@@ -48,7 +49,8 @@ struct megatron_log {
 /* One optimizer step, in-phase. */
 struct megatron_step {
     int64_t step;
-    double wall_s, loss, grad_norm, loss_scale;
+    double wall_s, loss, grad_norm, loss_scale, weight_norm;
+    int64_t n_zeros; /* of the gradients; 0 if they are not counted */
     bool skipped;
 };
 

@@ -308,6 +308,12 @@ static void log_window(struct metrics *m, int64_t step, double lr, const struct 
     if (r->loss_scale != 1) {
         json_object_set_new(fields, "loss_scale", json_real(r->loss_scale));
     }
+    if (r->weight_norm > 0) {
+        json_object_set_new(fields, "weight_norm", json_real(r->weight_norm));
+    }
+    if (r->n_zeros > 0) {
+        json_object_set_new(fields, "zero_gradients", json_integer(r->n_zeros));
+    }
     metrics_event(m, "step", fields);
 }
 
@@ -384,6 +390,8 @@ void metrics_step(struct metrics *m, int64_t step, const struct batch_step *batc
                                      .loss = deepspeed.loss,
                                      .grad_norm = r->grad_norm,
                                      .loss_scale = r->loss_scale,
+                                     .weight_norm = r->weight_norm,
+                                     .n_zeros = r->n_zeros,
                                      .skipped = r->skipped};
     drop_in_logs_step(&m->drop_in, &deepspeed);
     megatron_log_step(&m->drop_in.megatron, &megatron);

@@ -32,6 +32,8 @@ static struct trainer_config trainer_config_of(struct pretrain_run *r)
                 .whole_logits = tensor_log_wants(&o->tensor_log),
                 .recompute = o->checkpoint_activations ? pretrain_recompute(o, r->in.model) : 0},
         .loss_scale = o->loss_scale,
+        .counts_zeros = o->log_zero_gradients,
+        .measures_weights = o->log_weight_norm,
         .optimizer = pretrain_optimizer(o),
         .saving = !o->skip_checkpoint,
         .seed = (uint64_t)o->seed,

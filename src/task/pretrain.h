@@ -102,6 +102,7 @@ struct pretrain_options {
     bool phase2, resume_from_checkpoint, skip_checkpoint, disable_progress_bar, dry_run;
     bool allow_other_data; /* resume although the data of --input_dir has changed */
     bool enable_tensorboard_logging, log_memory_usage;
+    bool log_weight_norm, log_zero_gradients;
     const char *json_summary; /* dllogger's file; NULL: none */
     const json_t *flags;      /* all of these by name, for the logs; may be NULL */
 };

@@ -137,6 +137,7 @@ static struct megatron_log_options megatron_log_of(const struct pretrain_run *r)
         .n_ranks = r->world.size,
         .recomputes = o->checkpoint_activations,
         .has_loss_scale = r->trainer.config.net.precision.dtype == DTYPE_F16,
+        .has_weight_norm = r->trainer.config.measures_weights,
     };
 }
 

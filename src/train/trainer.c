@@ -79,8 +79,17 @@ void trainer_gather_weights(struct trainer *t, const struct comm *c)
 void trainer_run_update(struct trainer *t, const struct comm *c)
 {
     exec_enter(&t->net.x, "optimizer", -1);
-    update_norm(&t->update, c, t->parts, &t->net.x, own_gradients(t), t->norm);
-    update_shard(&t->update, c, &t->net.x, buffers_of(t), t->results, stage_scalars(&t->net.stage));
+    struct exec *x = &t->net.x;
+    struct optim_buffers b = buffers_of(t);
+    if (t->config.counts_zeros) {
+        update_zeros(&t->update, c, t->parts, x, b.grad, tensor_slice(t->results, TRAINER_ZEROS, 1));
+    }
+    update_norm(&t->update, c, t->parts, x, b.grad, t->norm);
+    update_shard(&t->update, c, x, b, tensor_slice(t->results, 0, TRAINER_N_FINITE),
+                 stage_scalars(&t->net.stage));
+    if (t->config.measures_weights) {
+        update_norm(&t->update, c, t->parts, x, b.master, tensor_slice(t->results, TRAINER_WEIGHT_NORM, 1));
+    }
     trainer_gather_weights(t, c);
     stage_advance_histories(&t->net.stage);
 }
@@ -259,13 +268,17 @@ struct status trainer_passes(struct trainer *t, const struct batch_step *batch, 
 static struct status read_results(struct trainer *t, const struct batch_step *batch, struct trainer_result *r)
 {
     const struct model *m = t->config.net.model;
-    double results[1 + MODEL_MOST_SUMS] = {0};
+    double results[TRAINER_N_RESULTS] = {0}, zeros;
     exec_copy_out(&t->net.x, results, t->results.data, sizeof results);
+    zeros = results[TRAINER_ZEROS] * results[TRAINER_ZEROS];
     *r = (struct trainer_result){.n_sums = m->n_sums,
-                                 .grad_norm = results[0] / t->loss_scale.value,
+                                 .grad_norm = results[TRAINER_NORM] / t->loss_scale.value,
+                                 .n_zeros = llround(zeros),
+                                 .weight_norm = results[TRAINER_WEIGHT_NORM],
                                  .loss_scale = t->loss_scale.value};
     for (int i = 0; i < m->n_sums; i++) {
-        r->sums[i] = (struct trainer_sum){&m->sums[i], results[1 + i], batch->n_labels[m->sums[i].labels]};
+        r->sums[i] =
+            (struct trainer_sum){&m->sums[i], results[TRAINER_SUMS + i], batch->n_labels[m->sums[i].labels]};
     }
     return t->net.x.status;
 }

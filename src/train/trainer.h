@@ -40,8 +40,20 @@ struct trainer_config {
     bool saving;                   /* checkpoints will be written (task/save_run.h) */
     /* ranks that write them together, each a slice, and this one's number; 0: it writes all */
     int n_savers, saver;
-    uint64_t seed;                     /* of the initial weights and of dropout */
-    struct loss_scale_rule loss_scale; /* fp16 only */
+    uint64_t seed;                       /* of the initial weights and of dropout */
+    struct loss_scale_rule loss_scale;   /* fp16 only */
+    bool counts_zeros, measures_weights; /* for trainer_result's n_zeros and weight_norm */
+};
+
+/* Where the numbers of a step's result are on the device.  The first must be finite for an update; zeros are
+ * there as the root of their number. */
+enum {
+    TRAINER_NORM,
+    TRAINER_SUMS,
+    TRAINER_N_FINITE = TRAINER_SUMS + MODEL_MOST_SUMS,
+    TRAINER_ZEROS = TRAINER_N_FINITE,
+    TRAINER_WEIGHT_NORM,
+    TRAINER_N_RESULTS,
 };
 
 /* The memory and work of a trainer, known before anything is allocated. */
@@ -77,7 +89,7 @@ struct trainer {
     tensor tied_part;
     const struct comm *parts;  /* the ranks that have the model's parts; NULL: it is whole.  Borrowed */
     struct gradient_tree tree; /* sums of blocks of micro-batches */
-    tensor results;            /* f64 [1 + MODEL_MOST_SUMS] the numbers of a step's result: */
+    tensor results;            /* f64 [TRAINER_N_RESULTS] the numbers of a step's result: */
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */
     struct loss_scale loss_scale;
     void *grads; /* the model's views */

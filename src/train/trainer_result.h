@@ -16,6 +16,8 @@ struct trainer_result {
         int64_t count;       /* of labels */
     } sums[MODEL_MOST_SUMS]; /* [n_sums] in the order of the model's */
     double grad_norm;        /* before clipping, without the loss scale; steps only */
+    int64_t n_zeros;         /* of the gradients' elements; 0 unless they are counted */
+    double weight_norm;      /* of all weights that are not frozen, after the update; 0 unless measured */
     double loss_scale;       /* used in this step; 1 except in fp16 */
     int64_t skipped;         /* 1: something was not finite at this scale, so nothing was updated */
     bool abandoned; /* the step ended before its last micro-batch: nothing was updated, no sum is whole */

@@ -49,9 +49,9 @@ static void carve_state(struct trainer *t, struct arena *a)
         stage_carve_histories(&t->net.stage, a);
         t->plan.optimizer_bytes = a->used - before - t->plan.gradient_bytes;
     }
-    t->results = arena_carve_1d(a, DTYPE_F64, 1 + MODEL_MOST_SUMS);
-    t->norm = tensor_slice(t->results, 0, 1);
-    t->sums = tensor_slice(t->results, 1, MODEL_MOST_SUMS);
+    t->results = arena_carve_1d(a, DTYPE_F64, TRAINER_N_RESULTS);
+    t->norm = tensor_slice(t->results, TRAINER_NORM, 1);
+    t->sums = tensor_slice(t->results, TRAINER_SUMS, MODEL_MOST_SUMS);
 }
 
 static struct loss_scale loss_scale_of_config(const struct trainer_config *c)

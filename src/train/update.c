@@ -156,12 +156,26 @@ static tensor squares_of_model(const struct update *u, const struct comm *parts,
     return u->model_squares;
 }
 
-void update_norm(const struct update *u, const struct comm *c, const struct comm *parts, struct exec *x,
-                 tensor grad, tensor norm)
+/* The root of the sum of what u->squares has of each of this rank's chunks. */
+static void add_chunks(const struct update *u, const struct comm *c, const struct comm *parts, struct exec *x,
+                       tensor root)
 {
-    x->ops->squares(x, own_chunks(u, u->squares), grad, u->spans, u->n_spans);
     gather(c, x, u->squares, u->chunk_bounds);
-    x->ops->norm_of(x, norm, squares_of_model(u, parts, x));
+    x->ops->norm_of(x, root, squares_of_model(u, parts, x));
+}
+
+void update_norm(const struct update *u, const struct comm *c, const struct comm *parts, struct exec *x,
+                 tensor flat, tensor norm)
+{
+    x->ops->squares(x, own_chunks(u, u->squares), flat, u->spans, u->n_spans);
+    add_chunks(u, c, parts, x, norm);
+}
+
+void update_zeros(const struct update *u, const struct comm *c, const struct comm *parts, struct exec *x,
+                  tensor flat, tensor root)
+{
+    x->ops->zeros(x, own_chunks(u, u->squares), flat, u->spans, u->n_spans);
+    add_chunks(u, c, parts, x, root);
 }
 
 void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers own,

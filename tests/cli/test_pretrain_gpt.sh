@@ -114,6 +114,18 @@ awk -F '[: |]+' '/validation loss at/ { if (!n++) first = $(NF - 5); last = $(NF
     fail "sgd learnt nothing: $(grep validation "$dir/out")"
 train sgd_cut "${sgd[@]}" --exit-interval 11 && train sgd_cut "${sgd[@]}" || fail "$(cat "$dir/err")"
 cmp "$dir/sgd/ckpt_29/optimizer.safetensors" "$dir/sgd_cut/ckpt_29/optimizer.safetensors" || fail "sgd resumed otherwise"
+
+# the norm of all weights is that of the saved ones; rows of padded words have gradients of 0
+norms=(--log-params-norm --log-num-zeros-in-grad --log-interval 1 --exit-interval 3 --tensorboard-dir "$dir/norm_events")
+train norms "${norms[@]}" || fail "$(cat "$dir/err")"
+weights=$dir/norms/ckpt_3/model.safetensors
+norm=$(tail -c +$((9 + $(od -An -t u8 -N 8 "$weights"))) "$weights" | od -An -v -w4 -tf4 | awk '{ s += $1 * $1 } END { printf "%.3f", sqrt(s) }')
+grep -qE "^ iteration        3/.* num zeros: [0-9]+\.0 \| params norm: $norm \| number of skipped" "$dir/out" || fail "the norm $norm: $(grep iteration "$dir/out")"
+zeros=$(sed -nE 's/^ iteration        3.* num zeros: ([0-9]+)\.0 .*/\1/p' "$dir/out")
+words=$(tr ',' '\n' <"$dir/bpe/vocab.json" | wc -l)
+[ "$zeros" -ge $(((384 - words) * 32)) ] && [ "$zeros" -lt $(((384 - words) * 32 + 100)) ] || fail "$zeros zeros for $((384 - words)) padded rows of 32"
+[ "$(grep -ac 'params-norm/params-norm vs tokens' "$dir"/norm_events/*)" -gt 0 ] || fail "no event of the norm"
+grep -q '"weight_norm":' "$dir/norms/log.jsonl" && grep -q "\"zero_gradients\":" "$dir/norms/log.jsonl" || fail "log.jsonl has no norm"
 bloom=(--position-embedding-type alibi --embed-layernorm)
 expect 0 'model: BLOOM: 2 layers x 32' "$kiln" pretrain-gpt "${iterations[@]/--no-bias-gelu-fusion/--no-load-rng}" "${bloom[@]}" --megatron_order false --save "$dir/bloom" \
     --output_dir "$dir/bloom" --save-interval 4
@@ -158,6 +170,13 @@ as_ranks 2 "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --micro-batch-size 
 runs
 grep -q 'data_parallel_size .............................. 2' "$dir/out" || fail "not two ranks: $(cat "$dir/out")"
 same_numbers <(grep 'validation loss' "$dir/whole.out") <(grep 'validation loss' "$dir/out") || fail "two ranks validate otherwise: $(grep valid "$dir/out")"
+norms_of() { sed -nE 's/.* (num zeros: .* params norm: [0-9.]+) .*/\1/p' "$1"; }
+train one_rank "${norms[@]}" --bf16 && cp "$dir/out" "$dir/one_rank.out" || fail "$(cat "$dir/err")"
+as_ranks 2 "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --micro-batch-size 1 --save "$dir/two_ranks" --save-interval 50 "${norms[@]}" --bf16
+runs
+[ "$(norms_of "$dir/out" | wc -l)" = 3 ] || fail "no norms of two ranks: $(cat "$dir/out")"
+paste <(norms_of "$dir/one_rank.out") <(norms_of "$dir/out") | awk '{ if ($7 - $14 > 0.01 || $14 - $7 > 0.01 || $3 - $10 > 20 || $10 - $3 > 20) exit 1 }' ||
+    fail "norms of two ranks: $(norms_of "$dir/one_rank.out") $(norms_of "$dir/out")"
 as_ranks 2 "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --save "$dir/more" --save-interval 50
 "${command[@]}" >"$dir/out" 2>"$dir/err" && fail "a ramp that two ranks cannot share"
 grep -q 'the start 2 is not a multiple of --micro-batch-size 2 times 2 ranks' "$dir/err" || fail "$(cat "$dir/err")"

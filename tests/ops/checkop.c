@@ -169,6 +169,7 @@ static double fill_value(const struct checkop_arg *a, uint64_t key, int64_t i)
     case FILL_NORMAL: return z * a->amount;
     case FILL_SPREAD: return i % 97 == 3 ? 30 * z : z;
     case FILL_GAMMA: return 1 + z * a->amount;
+    case FILL_ZEROS: return i % 3 != 1 ? z * a->amount : i % 2 == 0 ? 0.0 : -0.0;
     case FILL_SQUARES: return z * z * a->amount;
     case FILL_IDENTITY: return i / a->dims[1] == i % a->dims[1];
     case FILL_INDEX: return floor(rng_uniform_at(key, (uint64_t)i) * a->amount);

@@ -19,6 +19,7 @@ enum checkop_fill {
     FILL_NORMAL,    /* N(0, amount^2) */
     FILL_SPREAD,    /* N(0, 1) with every 97th element 30 times larger */
     FILL_GAMMA,     /* 1 + N(0, amount^2) */
+    FILL_ZEROS,     /* N(0, amount^2), every third element 0, of both signs */
     FILL_SQUARES,   /* squares of N(0, amount^2) */
     FILL_IDENTITY,  /* a unit matrix */
     FILL_INDEX,     /* uniform in [0, amount) */

@@ -54,6 +54,20 @@ void checkop_make_squares(struct checkop_case *c, const struct checkop_shape *s)
     c->bound_fp32 = c->bound_bf16_w = 1e-12;
 }
 
+RUN(zeros)
+{
+    o->zeros(x, t[0], t[1], c->spans, c->n_spans);
+}
+
+void checkop_make_zeros(struct checkop_case *c, const struct checkop_shape *s)
+{
+    add_spans(c, s);
+    add(c, vector("sums", ROLE_OUT, KIND_F64, own_chunks(c)));
+    add(c, filled(vector("in", ROLE_IN, KIND_W, s->t), FILL_ZEROS, 1));
+    c->run = run_zeros;
+    c->bound_fp32 = c->bound_bf16_w = 0;
+}
+
 RUN(norm_of)
 {
     (void)c;

@@ -97,14 +97,37 @@ static void squares_chunk(const struct optim_call *c, struct chunk k, int64_t nu
     c->sums[number] = sum_of_squares(c->in + k.first, k.n);
 }
 
+static void zeros_chunk(const struct optim_call *c, struct chunk k, int64_t number)
+{
+    const float *v = c->in + k.first;
+    int32_t n = 0;
+#pragma omp simd reduction(+ : n)
+    for (int64_t i = 0; i < k.n; i++) {
+        n += v[i] == 0;
+    }
+    c->sums[number] = n;
+}
+
+/* A number of each chunk. */
+static void measure_chunks(struct exec *x, const char *op, tensor sums, tensor in,
+                           const struct optim_span *spans, int64_t n_spans,
+                           void (*measure)(const struct optim_call *c, struct chunk k, int64_t number))
+{
+    if (accept_tensors(x, op, ACCEPT_LIST(in), ACCEPT_LIST(in)) && accept_doubles(x, op, "the sums", sums)) {
+        struct optim_call c = {.spans = spans, .n_spans = n_spans, .in = in.data, .sums = sums.data};
+        run(x, op, &c, measure);
+    }
+}
+
 static void cpu_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans,
                         int64_t n_spans)
 {
-    if (accept_tensors(x, "squares", ACCEPT_LIST(in), ACCEPT_LIST(in)) &&
-        accept_doubles(x, "squares", "the sums", sums)) {
-        struct optim_call c = {.spans = spans, .n_spans = n_spans, .in = in.data, .sums = sums.data};
-        run(x, "squares", &c, squares_chunk);
-    }
+    measure_chunks(x, "squares", sums, in, spans, n_spans, squares_chunk);
+}
+
+static void cpu_zeros(struct exec *x, tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans)
+{
+    measure_chunks(x, "zeros", sums, in, spans, n_spans, zeros_chunk);
 }
 
 static void cpu_norm_of(struct exec *x, tensor norm, tensor sums)
@@ -421,6 +444,7 @@ KERNEL_FILL(optim, struct ops)
 {
     t->clear = cpu_clear;
     t->squares = cpu_squares;
+    t->zeros = cpu_zeros;
     t->norm_of = cpu_norm_of;
     t->lamb_direction = cpu_lamb_direction;
     t->lamb_apply = cpu_lamb_apply;

@@ -33,23 +33,40 @@ __device__ static inline int64_t own_column(void)
 
 enum { NORM_CHUNKS = 4 }; /* of a block that only reads */
 
-__global__ static void squares_kernel(double *sums, const float *in, launch_spans spans)
+struct square_of {
+    __device__ static double of(float v)
+    {
+        return (double)v * (double)v;
+    }
+};
+
+struct is_zero {
+    __device__ static double of(float v)
+    {
+        return v == 0.0f ? 1.0 : 0.0;
+    }
+};
+
+/* The sum of a number of each element of a chunk. */
+template <class Number>
+__global__ static void measure_kernel(double *sums, const float *in, launch_spans spans)
 {
     __shared__ double partial[WARP];
     packed_eight<float> own[NORM_CHUNKS];
+    int64_t left[NORM_CHUNKS]; /* elements from this thread's first on */
     UNROLL
     for (int k = 0; k < NORM_CHUNKS; k++) {
         int64_t number = (int64_t)blockIdx.x * NORM_CHUNKS + k;
         chunk c = number < spans.n_chunks ? chunk_at(spans, number) : chunk{};
         own[k] = load_packed(in + c.first, own_column(), c.n);
+        left[k] = c.n - own_column();
     }
     UNROLL
     for (int k = 0; k < NORM_CHUNKS; k++) {
         int64_t number = (int64_t)blockIdx.x * NORM_CHUNKS + k;
         double sum = 0;
         for (int i = 0; i < EIGHT; i++) {
-            double v = (double)unpack(own[k]).v[i];
-            sum += v * v;
+            sum += i < left[k] ? Number::of(unpack(own[k]).v[i]) : 0.0;
         }
         sum = block_sum(sum, partial);
         if (threadIdx.x == 0 && number < spans.n_chunks) {
@@ -58,12 +75,23 @@ __global__ static void squares_kernel(double *sums, const float *in, launch_span
     }
 }
 
-void cuda_launch_squares(const launch *l, double *sums, const float *in, const launch_spans *spans)
+template <class Number>
+static void launch_measure(const launch *l, double *sums, const float *in, const launch_spans *spans)
 {
     int64_t blocks = (spans->n_chunks + NORM_CHUNKS - 1) / NORM_CHUNKS;
     if (blocks > 0) {
-        LAUNCH(l, squares_kernel, (unsigned)blocks, BLOCK, 0, sums, in, *spans);
+        LAUNCH(l, measure_kernel<Number>, (unsigned)blocks, BLOCK, 0, sums, in, *spans);
     }
+}
+
+void cuda_launch_squares(const launch *l, double *sums, const float *in, const launch_spans *spans)
+{
+    launch_measure<square_of>(l, sums, in, spans);
+}
+
+void cuda_launch_zeros(const launch *l, double *sums, const float *in, const launch_spans *spans)
+{
+    launch_measure<is_zero>(l, sums, in, spans);
 }
 
 __global__ static void clear_kernel(float *flat, launch_spans spans)

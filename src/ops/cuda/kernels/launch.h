@@ -376,6 +376,8 @@ void cuda_launch_pointwise(const struct launch *l, float *loss, int32_t *correct
 void cuda_launch_clear(const struct launch *l, float *flat, const struct launch_spans *spans);
 void cuda_launch_squares(const struct launch *l, double *sums, const float *in,
                          const struct launch_spans *spans);
+void cuda_launch_zeros(const struct launch *l, double *sums, const float *in,
+                       const struct launch_spans *spans);
 /* n sums, by way of so many runs of LAUNCH_RUN_OF_SUMS, or 0. */
 void cuda_launch_norm_of(const struct launch *l, double *norm, const double *sums, int64_t n, int64_t runs);
 void cuda_launch_lamb_direction(const struct launch *l, const struct launch_optim *o);

@@ -688,17 +688,31 @@ static void cuda_clear(struct exec *x, tensor flat, const struct optim_span *spa
     }
 }
 
+static void measure_chunks(struct exec *x, const char *op, tensor sums, tensor in,
+                           const struct optim_span *spans, int64_t n_spans,
+                           void (*launch_op)(const struct launch *l, double *sums, const float *in,
+                                             const struct launch_spans *spans))
+{
+    if (accept_tensors(x, op, ACCEPT_LIST(in), NULL, 0)) {
+        const struct cuda_spans *s = cuda_spans_of(x, op, spans, n_spans);
+        if (s != NULL) {
+            struct launch l = launch_of(x, 0);
+            launch_op(&l, sums.data, in.data, &s->table);
+            finish(x, op);
+        }
+    }
+}
+
 static void cuda_squares(struct exec *x, tensor sums, tensor in, const struct optim_span *spans,
                          int64_t n_spans)
 {
-    if (accept_tensors(x, "squares", ACCEPT_LIST(in), NULL, 0)) {
-        const struct cuda_spans *s = cuda_spans_of(x, "squares", spans, n_spans);
-        if (s != NULL) {
-            struct launch l = launch_of(x, 0);
-            cuda_launch_squares(&l, sums.data, in.data, &s->table);
-            finish(x, "squares");
-        }
-    }
+    measure_chunks(x, "squares", sums, in, spans, n_spans, cuda_launch_squares);
+}
+
+static void cuda_zeros(struct exec *x, tensor sums, tensor in, const struct optim_span *spans,
+                       int64_t n_spans)
+{
+    measure_chunks(x, "zeros", sums, in, spans, n_spans, cuda_launch_zeros);
 }
 
 static void cuda_norm_of(struct exec *x, tensor norm, tensor sums)
@@ -897,6 +911,7 @@ const struct ops ops_cuda = {
     .pointwise = cuda_pointwise,
     .clear = cuda_clear,
     .squares = cuda_squares,
+    .zeros = cuda_zeros,
     .norm_of = cuda_norm_of,
     .lamb_direction = cuda_lamb_direction,
     .lamb_apply = cuda_lamb_apply,

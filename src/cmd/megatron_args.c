@@ -61,9 +61,9 @@ static struct status check_layers(const struct megatron_args *a)
                             (long long)a->hidden_size, (long long)a->n_heads);
     }
     if (a->kv_channels > 0 && a->kv_channels != a->hidden_size / a->n_heads) {
-        return status_error(
-            STATUS_USAGE, "--kv-channels %lld: kiln's heads have --hidden-size / --num-attention-heads, %lld",
-            (long long)a->kv_channels, (long long)(a->hidden_size / a->n_heads));
+        return status_error(STATUS_USAGE,
+                            "--kv-channels %lld: it must be --hidden-size / --num-attention-heads, %lld",
+                            (long long)a->kv_channels, (long long)(a->hidden_size / a->n_heads));
     }
     if (a->max_positions < a->run.max_seq_length) {
         return status_error(STATUS_USAGE, "--max-position-embeddings %lld is less than --seq-length %lld",
@@ -77,8 +77,8 @@ static struct status check_form(const struct megatron_args *a)
 {
     if (has_alibi(a) != a->embed_layernorm) {
         return status_error(STATUS_USAGE,
-                            "kiln's decoders are GPT-2, with learned positions, and BLOOM, with "
-                            "--position-embedding-type alibi and --embed-layernorm: give both or none");
+                            "BLOOM has --position-embedding-type alibi and --embed-layernorm, GPT-2 has "
+                            "neither: give both or none");
     }
     if (has_alibi(a) && has_exact_gelu(a)) {
         return status_error(STATUS_USAGE, "BLOOM has the tanh form of GELU: leave out --%s",
@@ -170,17 +170,17 @@ static struct status read_ramp(struct batch_growth *g, const struct option_words
     }
     if (g->start < 1 || g->increment < 1 || g->start >= g->batch || g->n_samples < 1) {
         return status_error(STATUS_USAGE,
-                            "--rampup-batch-size %lld %lld %lld: batches grow from 1 sample or more, by 1 or "
-                            "more, in 1 sample or more, to --global-batch-size %lld",
+                            "--rampup-batch-size %lld %lld %lld: START, INCREMENT and SAMPLES must be 1 or "
+                            "more, and START below --global-batch-size %lld",
                             (long long)g->start, (long long)g->increment, (long long)g->n_samples,
                             (long long)g->batch);
     }
     return (g->batch - g->start) % g->increment == 0
                ? status_ok()
                : status_error(STATUS_USAGE,
-                              "--rampup-batch-size: from %lld to --global-batch-size %lld there are no whole "
-                              "increments of %lld",
-                              (long long)g->start, (long long)g->batch, (long long)g->increment);
+                              "--rampup-batch-size: --global-batch-size %lld less the start, %lld, is not a "
+                              "multiple of the increment, %lld",
+                              (long long)g->batch, (long long)g->start, (long long)g->increment);
 }
 
 static struct status check_share(const char *what, int64_t batch, int64_t share, int n_ranks)
@@ -227,8 +227,8 @@ static struct status check_units(const struct command *c, const struct megatron_
                             a->train_samples > 0
                                 ? "--train-samples and --train-iters both say when the run ends: "
                                   "leave one out"
-                                : "how long to train is not said: give --train-samples or "
-                                  "--train-iters");
+                                : "kiln pretrain-gpt needs --train-samples or --train-iters, which "
+                                  "say when the run ends");
     }
     bool by_samples = a->train_samples > 0;
     for (int i = 0; i < 2; i++) {
@@ -241,8 +241,8 @@ static struct status check_units(const struct command *c, const struct megatron_
     }
     if (a->lr_warmup_fraction > 0 && (a->lr_warmup_samples > 0 || a->lr_warmup_iters > 0)) {
         return status_error(STATUS_USAGE,
-                            "--lr-warmup-fraction and --lr-warmup-%s both say how long the rate "
-                            "rises: leave one out",
+                            "--lr-warmup-fraction and --lr-warmup-%s both set the length of the "
+                            "warm-up: leave one out",
                             by_samples ? "samples" : "iters");
     }
     return status_ok();
@@ -280,8 +280,8 @@ static struct status set_rates(struct megatron_args *a)
                ? status_ok()
                : status_error(
                      STATUS_USAGE,
-                     "the learning rate rises for %lld samples and falls until %lld: the rise must be "
-                     "shorter",
+                     "the warm-up of the learning rate, %lld samples, must be shorter than its decay, %lld "
+                     "samples",
                      (long long)s->warmup_samples, (long long)s->decay_samples);
 }
 
@@ -351,7 +351,7 @@ static struct status check_save(const struct megatron_args *a)
         return status_error(STATUS_USAGE, "--save needs --save-interval, the steps between checkpoints");
     }
     if (a->run.output_dir == NULL) {
-        return status_error(STATUS_USAGE, "a run writes log.jsonl and report.html: give --save, "
+        return status_error(STATUS_USAGE, "log.jsonl and report.html need a directory: give --save, "
                                           "--tensorboard-dir or --output_dir");
     }
     return a->finetune && a->load == NULL
@@ -367,8 +367,8 @@ static struct status set_files(struct megatron_args *a)
                                           : o->megatron_log.tensorboard;
     if (a->save != NULL && a->output_dir != NULL && strcmp(a->save, a->output_dir) != 0) {
         return status_error(STATUS_USAGE,
-                            "--save %s and --output_dir %s are two directories: checkpoints and "
-                            "log.jsonl are in one; leave out --output_dir",
+                            "--save %s and --output_dir %s are different directories, but checkpoints and "
+                            "log.jsonl go to the same one: leave out --output_dir",
                             a->save, a->output_dir);
     }
     o->skip_checkpoint = a->save == NULL;
@@ -417,7 +417,7 @@ static struct status set_recomputation(struct megatron_args *a)
 {
     a->run.checkpoint_activations_interval = a->checkpoint_num_layers;
     return a->recomputes_by_deepspeed && !a->run.checkpoint_activations
-               ? status_error(STATUS_USAGE, "--deepspeed-activation-checkpointing says how: add "
+               ? status_error(STATUS_USAGE, "--deepspeed-activation-checkpointing does nothing alone: add "
                                             "--checkpoint-activations")
                : status_ok();
 }
@@ -446,7 +446,7 @@ static struct status compare_file(const struct command *c, struct megatron_args 
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (rows[i].of_file < rows[i].of_flag || rows[i].of_file > rows[i].of_flag) {
-            return status_error(STATUS_USAGE, "%s: \"%s\" is %g, but --%s is %g: make them one", path,
+            return status_error(STATUS_USAGE, "%s: \"%s\" is %g, but --%s is %g: make them equal", path,
                                 rows[i].key, rows[i].of_file, rows[i].flag, rows[i].of_flag);
         }
     }

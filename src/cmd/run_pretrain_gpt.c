@@ -14,7 +14,7 @@
 #define OWN(field) offsetof(struct megatron_args, field)
 #define LOG(field) offsetof(struct megatron_args, run.megatron_log.field)
 
-#define BERT_ONLY "it is of BERT"
+#define BERT_ONLY "it is for BERT"
 #define ONE_STAGE "each rank has the whole model"
 #define OWN_WAY   "ranks share the optimizer's state in kiln's own buckets"
 #define OTHER_SPLITS                                                                                         \
@@ -70,11 +70,12 @@ static const struct option options[] = {
     OPTION_STRING_ROW("merge-file", AT(merge_file), NULL, "FILE",
                       "GPT-2's merges.txt, if --vocab-file is vocab.json"),
     OPTION_CHOICE_ROW("tokenizer-type", OWN(tokenizer_type), "GPT2BPETokenizer",
-                      "GPT2BPETokenizer|PretrainedFromHF", "kind of tokenizer: its files say what it is"),
+                      "GPT2BPETokenizer|PretrainedFromHF", "name of the tokenizer, which its files decide"),
     OPTION_INT_ROW("seq-length", AT(max_seq_length), NULL, 1, 65536, "number of tokens of a sample"),
-    OPTION_CHOICE_ROW("data-impl", OWN(data_impl), "infer", "infer|mmap", "form of the store: there is one"),
+    OPTION_CHOICE_ROW("data-impl", OWN(data_impl), "infer", "infer|mmap",
+                      "format of the store; there is one"),
     OPTION_CHOICE_ROW("dataloader-type", OWN(loader_type), "single", "single",
-                      "order of samples: that of the index files, once"),
+                      "how samples are taken; single: each once, in the order of the index files"),
     OPTION_BOOL_ROW(
         "megatron_order", GPT(megatron_order), "True",
         "take training samples in the order of Megatron-LM's index files; else in an order that needs "
@@ -185,7 +186,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW(
         "load", OWN(load), NULL, "DIR",
         "resume from the newest checkpoint here; without one the run begins with random weights"),
-    OPTION_FLAG_ROW("finetune", OWN(finetune), "take from --load the weights alone, and begin at step 0"),
+    OPTION_FLAG_ROW("finetune", OWN(finetune), "take only the weights from --load, and begin at step 0"),
     OPTION_STRING_ROW("output_dir", OWN(output_dir), NULL, "DIR",
                       "write log.jsonl and report.html here; default: --save, or --tensorboard-dir"),
     OPTION_INT_ROW("keep_checkpoints", AT(keep_checkpoints), "0", 0, 1e6, "keep the last N; 0: all"),
@@ -224,14 +225,14 @@ static const struct option options[] = {
     OPTION_GROUP_ROW("flags of the replaced script"),
     /* what kiln does otherwise, or cannot do: refused */
     OPTION_REFUSED_ROW("apply-residual-connection-post-layernorm",
-                       "kiln's residual stream is before the LayerNorm"),
+                       "residual connections begin before the LayerNorm"),
     OPTION_REFUSED_ROW("glu-activation", "kiln's feed-forward layers have GELU"),
     OPTION_REFUSED_ROW("init-method-xavier-uniform", "kiln draws weights from a normal distribution"),
     OPTION_REFUSED_ROW("fp32-residual-connection", "the residual stream has the type of the layers"),
     OPTION_REFUSED_ROW("fp16-lm-cross-entropy", "losses are computed in fp32"),
     OPTION_REFUSED_ROW("cpu-optimizer", "weights are updated on the device of --device"),
-    OPTION_REFUSED_ROW("batch-size", "the old name of --micro-batch-size: give that"),
-    OPTION_REFUSED_ROW("warmup", "the old name of --lr-warmup-fraction: give that"),
+    OPTION_REFUSED_ROW("batch-size", "it is the old name of --micro-batch-size; give that"),
+    OPTION_REFUSED_ROW("warmup", "it is the old name of --lr-warmup-fraction; give that"),
     OPTION_REFUSED_ROW("train-tokens", "give --train-samples, the tokens divided by --seq-length"),
     OPTION_REFUSED_ROW("lr-decay-tokens", "give --lr-decay-samples, the tokens divided by --seq-length"),
     OPTION_REFUSED_ROW("lr-warmup-tokens", "give --lr-warmup-samples, the tokens divided by --seq-length"),
@@ -243,8 +244,10 @@ static const struct option options[] = {
     OPTION_REFUSED_ROW("inference", "this command trains; `kiln generate` and `kiln eval` use the model"),
     OPTION_REFUSED_ROW("num-layers-per-virtual-pipeline-stage", "each rank has the whole model"),
     OPTION_REFUSED_ROW("checkpoint-in-cpu", "activations stay on the device of --device"),
-    OPTION_REFUSED_ROW("reset-position-ids", "positions are those of the sample, whatever documents it has"),
-    OPTION_REFUSED_ROW("reset-attention-mask", "tokens attend to all before them in the sample"),
+    OPTION_REFUSED_ROW("reset-position-ids",
+                       "positions count from the beginning of the sample, not of a document"),
+    OPTION_REFUSED_ROW("reset-attention-mask",
+                       "a token attends to all tokens before it in the sample, of any document"),
     OPTION_REFUSED_ROW("eod-mask-loss", "every token but the first is predicted"),
     OPTION_REFUSED_ROW("curriculum-learning", "all samples have --seq-length tokens"),
     OPTION_REFUSED_ROW("num-experts", NO_MOE),
@@ -256,7 +259,8 @@ static const struct option options[] = {
     OPTION_REFUSED_ROW("valid-weighted-split-paths", OTHER_SPLITS),
     OPTION_REFUSED_ROW("test-weighted-split-paths", OTHER_SPLITS),
     OPTION_NOT_YET_ROW("universal-checkpoint",
-                       "a checkpoint of kiln resumes on any number of ranks without it"),
+                       "kiln's checkpoints resume on any number of ranks without it; of a universal folder, "
+                       "--finetune --load takes the weights, but no moments and no step"),
     /* what changes nothing here */
     OPTION_IGNORED_ROW("no-masked-softmax-fusion", "attention is one kernel"),
     OPTION_IGNORED_ROW("no-bias-dropout-fusion", "the same numbers, fused or not"),
@@ -264,7 +268,7 @@ static const struct option options[] = {
                        "scores are computed in fp32, so scaling them changes nothing"),
     OPTION_IGNORED_ROW("apply-query-key-layer-scaling",
                        "scores are computed in fp32, so scaling them changes nothing"),
-    OPTION_IGNORED_ROW("attention-softmax-in-fp32", "it always is"),
+    OPTION_IGNORED_ROW("attention-softmax-in-fp32", "softmax is always computed in fp32"),
     OPTION_IGNORED_ROW("accumulate-allreduce-grads-in-fp32", "gradients are always summed in fp32"),
     OPTION_IGNORED_ROW("no-pipeline-parallel", ONE_STAGE),
     OPTION_IGNORED_ROW("distribute-checkpointed-activations", ONE_STAGE),
@@ -303,12 +307,12 @@ static const struct option options[] = {
     OPTION_IGNORED_ROW("log-memory-to-tensorboard", "--log_memory_usage logs the memory"),
     OPTION_IGNORED_ROW("adlr-autoresume", "a signal saves, and the same command resumes"),
     OPTION_IGNORED_VALUE_ROW("adlr-autoresume-interval", "N", "a signal saves, and the same command resumes"),
-    OPTION_IGNORED_VALUE_ROW("vocab-extra-ids", "N", "it is of T5"),
+    OPTION_IGNORED_VALUE_ROW("vocab-extra-ids", "N", "it is for T5"),
     OPTION_IGNORED_VALUE_ROW("mask-prob", "X", BERT_ONLY),
     OPTION_IGNORED_VALUE_ROW("short-seq-prob", "X", BERT_ONLY),
     OPTION_IGNORED_ROW("bert-no-binary-head", BERT_ONLY),
     OPTION_IGNORED_VALUE_ROW("encoder-seq-length", "N", "--seq-length is the length"),
-    OPTION_IGNORED_VALUE_ROW("decoder-seq-length", "N", "it is of T5"),
+    OPTION_IGNORED_VALUE_ROW("decoder-seq-length", "N", "it is for T5"),
     OPTION_IGNORED_ROW("use_hpu",
                        "--device says where to compute: auto is the cpu, cuda a GPU; Gaudi is not built"),
     OPTION_IGNORED_ROW("hpu-deterministic", "the same run gives the same bits"),

@@ -160,7 +160,8 @@ static struct status place(struct reading *r, struct stored_tensor *t, uint64_t 
     bool whole = type != GGUF_Q8_0 || t->dims[t->n_dims - 1] % GGUF_Q8_ITEMS == 0;
     if (!whole || !gguf_type_bytes(&bytes, type, count) || !bytes_add(r->data, at, &at) ||
         !bytes_add(at, bytes, &end) || end > r->span.n) {
-        return status_error(STATUS_DATA, "%s: the tensor %.80s ends behind the file: it is cut short",
+        return status_error(STATUS_DATA,
+                            "%s: the tensor %.80s ends behind the end of the file: it is cut short",
                             r->source, t->name);
     }
     r->used = end - r->data;
@@ -210,7 +211,7 @@ static struct status read_all(struct reading *r)
     }
     if (n_tensors > MOST_TENSORS || n_pairs > MOST_PAIRS) {
         return status_error(STATUS_DATA,
-                            "%s says that it has %llu tensors and %llu pairs; kiln reads up to "
+                            "%s says that it has %llu tensors and %llu keys; kiln reads up to "
                             "%d and %d",
                             r->source, (unsigned long long)n_tensors, (unsigned long long)n_pairs,
                             MOST_TENSORS, MOST_PAIRS);

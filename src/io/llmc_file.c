@@ -106,12 +106,12 @@ static struct status read_sizes(struct llmc_sizes *s, const unsigned char *heade
     int64_t rows = (int32_t)bytes_load_u32(header + 4 * (N_FIELDS - 1));
     if (rows != padded(s)) {
         return status_error(STATUS_DATA,
-                            "%s: the table of %lld words has %lld rows, but llm.c rounds them up to %lld",
+                            "%s: the vocabulary of %lld words has %lld rows, but llm.c pads it to %lld",
                             source, (long long)s->n_words, (long long)rows, (long long)padded(s));
     }
     return s->channels % s->n_heads == 0
                ? status_ok()
-               : status_error(STATUS_DATA, "%s: %lld channels do not divide into %lld heads", source,
+               : status_error(STATUS_DATA, "%s: %lld channels are not a multiple of %lld heads", source,
                               (long long)s->channels, (long long)s->n_heads);
 }
 
@@ -119,14 +119,15 @@ static struct status read_header(struct llmc_sizes *s, const unsigned char *byte
                                  const char *source)
 {
     if (n < HEADER_BYTES) {
-        return status_error(STATUS_DATA, "%s has %zu bytes, but the header of llm.c's files has %d", source,
-                            n, HEADER_BYTES);
+        return status_error(STATUS_DATA,
+                            "%s has %zu bytes, fewer than the %d of a header of llm.c: it is cut short",
+                            source, n, HEADER_BYTES);
     }
     uint32_t magic = bytes_load_u32(bytes), version = bytes_load_u32(bytes + 4);
     if (magic != LLMC_MAGIC) {
         return status_error(STATUS_DATA,
-                            "%s is no model of llm.c: it begins with %u, but a model with %d; llm.c's files "
-                            "of tokens and of its optimizer begin otherwise",
+                            "%s is no model of llm.c: its first number is %u, and that of a model %d; files "
+                            "of tokens or of an optimizer have other numbers",
                             source, magic, LLMC_MAGIC);
     }
     if (version != LLMC_F32 && version != LLMC_BF16) {

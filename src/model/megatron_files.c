@@ -51,7 +51,7 @@ static struct status add(struct reading *r, const struct stored_tensor *t, int64
     m->tensors = tensors;
     if (m->n == MOST_TENSORS || !megatron_names_put(name, module, rest, r->n_layers)) {
         return status_error(STATUS_DATA,
-                            "%s: the tensor %.80s of module %lld is in no pipeline of %lld layers",
+                            "%s: the tensor %.80s of module %lld is no part of a model of %lld layers",
                             r->directory, rest, (long long)module, (long long)r->n_layers);
     }
     m->tensors[m->n] = *t;
@@ -227,11 +227,12 @@ static struct status look(struct reading *r)
     r->n_ranks = ranks;
     guess_layers(r, last);
     if (last > r->n_layers + MEGATRON_BEHIND) {
-        return status_error(STATUS_DATA,
-                            "%s has layer_%02lld, but a model of %lld layers, as config.json says, ends with "
-                            "layer_%02lld",
-                            r->directory, (long long)last, (long long)r->n_layers,
-                            (long long)(r->n_layers + MEGATRON_BEHIND));
+        return status_error(
+            STATUS_DATA,
+            "%s has layer_%02lld, but config.json says %lld layers, of which the last file is "
+            "layer_%02lld",
+            r->directory, (long long)last, (long long)r->n_layers,
+            (long long)(r->n_layers + MEGATRON_BEHIND));
     }
     return ranks >= 1 && ranks <= MOST_RANKS
                ? status_ok()
@@ -356,7 +357,8 @@ static struct status open_kept(struct reading *r, const struct stored_tensor **t
     *t = tensor_of(&r->m->files[r->m->n_files - 1]);
     return *t != NULL && (*t)->unreadable == NULL
                ? status_ok()
-               : status_error(STATUS_DATA, "%s holds no tensor that kiln reads, whole or as \"param\"", path);
+               : status_error(STATUS_DATA, "%s has no tensor that kiln reads, neither alone nor as \"param\"",
+                              path);
 }
 
 /* A parameter, and its moments, which have its shape. */

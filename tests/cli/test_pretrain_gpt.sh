@@ -153,8 +153,8 @@ refused 64 '--global-batch-size 7 is not a multiple of --micro-batch-size 2 time
 refused 64 'the start 3 is not a multiple of --micro-batch-size 2' --rampup-batch-size 3 1 24
 refused 64 'the increment 3 is not a multiple' --rampup-batch-size 2 3 24
 refused 64 'needs 3 numbers, START INCREMENT SAMPLES, not 2' --rampup-batch-size 2 2
-refused 64 'no whole increments of 4' --rampup-batch-size 2 4 24
-refused 64 'the rise must be shorter' --lr-warmup-samples 170
+refused 64 'is not a multiple of the increment, 4' --rampup-batch-size 2 4 24
+refused 64 'must be shorter than its decay' --lr-warmup-samples 170
 refused 64 '--train-samples 1 is less than one batch' --train-samples 1
 refused 64 '--lr-decay-tokens is refused: give --lr-decay-samples' --lr-decay-tokens=5
 refused 64 'add --checkpoint-activations' --deepspeed-activation-checkpointing

@@ -76,9 +76,9 @@ static void test_llmc_damage(void)
         {0, 20240520, "begins with 20240520, but a model with 20240326"},
         {1, 2, "of version 2 of llm.c's model files; kiln reads 3 (fp32) and 5 (bf16)"},
         {2, 0, "the longest sequence is 0, but must lie between 1 and"},
-        {3, 400, "the table of 400 words has 384 rows, but llm.c rounds them up to 512"},
+        {3, 400, "the vocabulary of 400 words has 384 rows, but llm.c pads it to 512"},
         {4, 3, "but its header describes a model of"},
-        {5, 3, "16 channels do not divide into 3 heads"},
+        {5, 3, "16 channels are not a multiple of 3 heads"},
         {6, 0x80000000U, "the number of channels is -2147483648"},
     };
     struct llmc_file f;
@@ -99,7 +99,7 @@ static void test_llmc_damage(void)
     expect_refused("llmc", "of a model of 2 heads, but config.json says 4");
     bytes_store_u32(copy, 20240520);
     EXPECT_OK(file_write_atomic(path_of("llmc/model.bin"), copy, map.n));
-    expect_refused("llmc", "model.bin is no model of llm.c: it begins with 20240520");
+    expect_refused("llmc", "model.bin is no model of llm.c: its first number is 20240520");
     free(copy);
     file_map_close(&map);
 }
@@ -184,7 +184,7 @@ static void test_megatron_damage(void)
     unpack("bloom_tp4");
     EXPECT(rename(path_of(last), path_of("bloom_tp4/global_step7/layer_07-model_00-model_states.pt")) == 0,
            "%s", last);
-    expect_refused("bloom_tp4", "has layer_07, but a model of 2 layers, as config.json says, ends with "
+    expect_refused("bloom_tp4", "has layer_07, but config.json says 2 layers, of which the last file is "
                                 "layer_06");
     EXPECT_OK(file_remove_tree(path_of("bloom_tp4")));
     unpack("bloom_tp4");

@@ -339,7 +339,7 @@ static void test_refused(void)
     expect_damage(map.data, map.n, 24, UINT64_MAX, 8, "a key");
     expect_damage(map.data, map.n, last + 4, 1, 8, "the place of a tensor");
     expect_damage(map.data, map.n, last + 4, 0, 8, "overlaps the one before it");
-    expect_damage(map.data, map.n, last + 4, 1U << 30, 8, "ends behind the file");
+    expect_damage(map.data, map.n, last + 4, 1U << 30, 8, "ends behind the end of the file");
     for (size_t n = 0; n < map.n; n += n < h.span.at ? 7 : 997) {
         EXPECT(failed(gguf_file_parse(&f, map.data, n, "m.gguf")), "%zu bytes of it", n);
     }

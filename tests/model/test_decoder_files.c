@@ -73,7 +73,7 @@ static void test_llmc_damage(void)
         uint32_t value;
         const char *message;
     } damage[] = {
-        {0, 20240520, "begins with 20240520, but a model with 20240326"},
+        {0, 20240520, "its first number is 20240520, and that of a model 20240326"},
         {1, 2, "of version 2 of llm.c's model files; kiln reads 3 (fp32) and 5 (bf16)"},
         {2, 0, "the longest sequence is 0, but must lie between 1 and"},
         {3, 400, "the vocabulary of 400 words has 384 rows, but llm.c pads it to 512"},

@@ -277,7 +277,7 @@ static struct status order_samples(struct gpt_data *d, int i, enum part part,
 /* Of all sets and their shares. */
 static void name_samples(struct pretrain_data *d, const struct gpt_data *g)
 {
-    uint64_t ids[2 * SET_BLEND_MOST_SETS];
+    uint64_t ids[2 * SET_BLEND_MOST_SETS] = {0};
     int64_t n_samples = 0;
     size_t n = 0;
     for (int i = 0; i < g->n_sets; i++) {

@@ -36,6 +36,13 @@ void peers_sum(struct exec *x, tensor t)
     }
 }
 
+void peers_max(struct exec *x, tensor t)
+{
+    if (peers_size(x) > 1) {
+        call(x, x->peers->max, t, 2);
+    }
+}
+
 void peers_gather(struct exec *x, tensor t)
 {
     if (peers_size(x) > 1) {

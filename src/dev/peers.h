@@ -13,8 +13,8 @@
 
 struct peers {
     int rank, size;
-    /* Of peers_sum, peers_gather and peers_scatter; NULL: they only count. */
-    queue_function *sum, *gather, *scatter;
+    /* Of peers_sum, peers_max, peers_gather and peers_scatter; NULL: they only count. */
+    queue_function *sum, *max, *gather, *scatter;
     void *self;
 };
 
@@ -26,6 +26,10 @@ int peers_size(const struct exec *x);
  * summed in fp32 and rounded once more, so a product of which each has a part is better summed in fp32.  The
  * order does not depend on timing (dist/comm.h). */
 void peers_sum(struct exec *x, tensor t);
+
+/* t = the largest of each element over all peers, in place.  Dense fp32, of any sign; a NaN may be the
+ * largest, or be left out. */
+void peers_max(struct exec *x, tensor t);
 
 /* Rows [r n, (r + 1) n) of the slowest dim of t = those of peer r, of size * n rows.  Dense, any dtype. */
 void peers_gather(struct exec *x, tensor t);

@@ -90,6 +90,13 @@ void comm_all_reduce_max(const struct comm *c, struct exec *x, tensor t)
     comm_join(c, x);
 }
 
+void comm_all_reduce_max_signed(const struct comm *c, struct exec *x, tensor t)
+{
+    check(c, t, c->rank);
+    take(x, c->type->all_reduce_max_signed(c->state, x, t));
+    comm_join(c, x);
+}
+
 static void check_parts(const struct comm *c, tensor t, const int64_t *bounds)
 {
     check(c, t, c->rank);

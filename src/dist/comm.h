@@ -60,6 +60,7 @@ struct comm_type {
      * data moves if one has failed. */
     struct status (*all_reduce_sum)(void *state, struct exec *x, tensor t);
     struct status (*all_reduce_max)(void *state, struct exec *x, tensor t);
+    struct status (*all_reduce_max_signed)(void *state, struct exec *x, tensor t);
     struct status (*all_gather)(void *state, struct exec *x, tensor t, const int64_t *bounds);
     struct status (*reduce_scatter_sum)(void *state, struct exec *x, tensor t, const int64_t *bounds);
     struct status (*broadcast)(void *state, struct exec *x, tensor t, int root);
@@ -130,6 +131,9 @@ struct status comm_check(const struct comm *c);
 /* t = the largest of each element over all ranks, in place; a NaN is larger than all numbers.  Dense fp32, of
  * magnitudes: the sign is not set. */
 void comm_all_reduce_max(const struct comm *c, struct exec *x, tensor t);
+
+/* The same of numbers of any sign; a NaN may be the largest, or be left out. */
+void comm_all_reduce_max_signed(const struct comm *c, struct exec *x, tensor t);
 
 /* Rows [bounds[r], bounds[r + 1]) of the slowest dim of t = those of rank r, for all r.  bounds [size + 1],
  * the same on all ranks, from 0 to t.dims[0]; ranks may have none.  Dense, any dtype. */

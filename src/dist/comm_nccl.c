@@ -85,14 +85,23 @@ static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
     return queue(n, x, &call, reduce, (struct arguments){.t = t, .op = NCCL_SUM, .dtype = dtype_of(t.dtype)});
 }
 
+static struct status max_of(const struct comm_nccl *n, struct exec *x, tensor t, int dtype)
+{
+    struct exec host = on_host(n, x);
+    struct comm_call call = comm_call_of(CALL_ALL_REDUCE_MAX, &host, t);
+    return queue(n, x, &call, reduce, (struct arguments){.t = t, .op = NCCL_MAX, .dtype = dtype});
+}
+
 /* Of magnitudes as integers of the same bits, since NCCL's maximum of numbers drops a NaN, and here it is the
  * largest. */
 static struct status all_reduce_max(void *state, struct exec *x, tensor t)
 {
-    const struct comm_nccl *n = state;
-    struct exec host = on_host(n, x);
-    struct comm_call call = comm_call_of(CALL_ALL_REDUCE_MAX, &host, t);
-    return queue(n, x, &call, reduce, (struct arguments){.t = t, .op = NCCL_MAX, .dtype = NCCL_INT32});
+    return max_of(state, x, t, NCCL_INT32);
+}
+
+static struct status all_reduce_max_signed(void *state, struct exec *x, tensor t)
+{
+    return max_of(state, x, t, NCCL_FLOAT32);
 }
 
 static tensor part_of(const struct arguments *a, int rank)
@@ -271,6 +280,7 @@ static const struct comm_type type = {
     .agree = agree,
     .all_reduce_sum = all_reduce_sum,
     .all_reduce_max = all_reduce_max,
+    .all_reduce_max_signed = all_reduce_max_signed,
     .all_gather = all_gather,
     .reduce_scatter_sum = reduce_scatter_sum,
     .broadcast = broadcast,

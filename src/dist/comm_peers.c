@@ -8,6 +8,12 @@ static void sum(void *self, struct exec *x, tensor t)
     comm_all_reduce_sum(&p->comm, x, t);
 }
 
+static void max(void *self, struct exec *x, tensor t)
+{
+    const struct comm_peers *p = self;
+    comm_all_reduce_max_signed(&p->comm, x, t);
+}
+
 static const int64_t *equal_parts(struct comm_peers *p, int64_t n)
 {
     for (int r = 0; r <= p->comm.size; r++) {
@@ -34,8 +40,13 @@ static void scatter(void *self, struct exec *x, tensor t)
 struct status comm_peers_init(struct comm_peers *p, const struct comm *c)
 {
     *p = (struct comm_peers){.comm = *c, .bounds = calloc((size_t)c->size + 1, sizeof *p->bounds)};
-    p->peers = (struct peers){
-        .rank = c->rank, .size = c->size, .sum = sum, .gather = gather, .scatter = scatter, .self = p};
+    p->peers = (struct peers){.rank = c->rank,
+                              .size = c->size,
+                              .sum = sum,
+                              .max = max,
+                              .gather = gather,
+                              .scatter = scatter,
+                              .self = p};
     return p->bounds != NULL ? status_ok()
                              : status_error(STATUS_MEMORY, "out of memory for %d peers", c->size);
 }

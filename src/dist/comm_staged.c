@@ -172,6 +172,7 @@ static const struct comm_type type = {
     .agree = agree,
     .all_reduce_sum = all_reduce_sum,
     .all_reduce_max = all_reduce_max,
+    .all_reduce_max_signed = all_reduce_max,
     .all_gather = all_gather,
     .reduce_scatter_sum = reduce_scatter_sum,
     .broadcast = broadcast,

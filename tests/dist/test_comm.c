@@ -189,6 +189,29 @@ static void max_body(const struct comm *c, void *context)
     }
 }
 
+/* Where all ranks' numbers are below zero, too. */
+static void max_signed_body(const struct comm *c, void *context)
+{
+    (void)context;
+    struct exec x = host_exec();
+    float v[N];
+    for (int64_t i = 0; i < N; i++) {
+        v[i] = (float)value_of(c->rank, 0, i) - (float)(i % 3);
+    }
+    v[0] = c->rank == 0 ? -2 : -INFINITY;
+    comm_all_reduce_max_signed(c, &x, tensor_1d(v, DTYPE_F32, N));
+    EXPECT_OK(x.status);
+    EXPECT(v[0] == -2, "%g, not the only number", (double)v[0]);
+    for (int64_t i = 1; i < N; i++) {
+        float wanted = -INFINITY;
+        for (int r = 0; r < c->size; r++) {
+            wanted = fmaxf(wanted, (float)value_of(r, 0, i) - (float)(i % 3));
+        }
+        EXPECT(v[i] == wanted, "element %lld of rank %d: %g, not %g", (long long)i, c->rank, (double)v[i],
+               (double)wanted);
+    }
+}
+
 static void max_dtype_body(const struct comm *c, void *context)
 {
     (void)context;
@@ -391,6 +414,7 @@ static const struct comm_case peaceful[] = {
     {"broadcasts", 4, 4, broadcast_body, {0}},
     {"gathers", 1, 5, gather_body, {0}},
     {"maxima", 1, 5, max_body, {0}},
+    {"signed_maxima", 1, 5, max_signed_body, {0}},
     {"messages", 2, 4, message_body, {0}},
     {"pieces", 2, 4, large_body, {0}},
     {"sums_in_parts", 1, RANKS_MOST, scatter_body, {0}},

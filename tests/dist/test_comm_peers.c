@@ -1,6 +1,6 @@
-/* The ranks of a part of the world as peers of an exec: sums, gatherings and sums in parts are those of brute
- * force, in fp32 to the bit of the tree and in bf16 rounded once; what they count is what rings send; an
- * emulated rank's calls return at once. */
+/* The ranks of a part of the world as peers of an exec: sums, maxima, gatherings and sums in parts are those
+ * of brute force, in fp32 to the bit of the tree and in bf16 rounded once; what they count is what rings
+ * send; an emulated rank's calls return at once. */
 #include "dist/comm_emulated.h"
 #include "dist/comm_peers.h"
 
@@ -20,6 +20,14 @@ static void fill(tensor t, int rank)
 {
     for (int64_t i = 0; i < tensor_count(t); i++) {
         tensor_set(t, i, value_of(rank, i));
+    }
+}
+
+/* The largest is peer 0's. */
+static void fill_below_zero(tensor t, int rank)
+{
+    for (int64_t i = 0; i < tensor_count(t); i++) {
+        tensor_set(t, i, -1 - (double)i - rank);
     }
 }
 
@@ -48,6 +56,15 @@ static void calls_of(struct exec *x, enum dtype dtype)
     peers_scatter(x, t);
     for (int64_t i = rank * mine; i < (rank + 1) * mine; i++) {
         EXPECT(tensor_get(t, i) == sum_of(size, i), "the sum in parts of element %lld", (long long)i);
+    }
+    if (dtype == DTYPE_F32) {
+        tensor some = tensor_slice(t, 0, 1);
+        fill_below_zero(some, rank);
+        peers_max(x, some);
+        for (int64_t i = 0; i < tensor_count(some); i++) {
+            EXPECT(tensor_get(some, i) == -1 - (double)i, "the maximum of element %lld", (long long)i);
+        }
+        sent += 2 * (double)tensor_bytes(some) * (size - 1) / size;
     }
     fill(t, rank);
     peers_gather(x, t);

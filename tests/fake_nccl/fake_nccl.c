@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -288,6 +289,17 @@ static void max_i32(void *out, const void *const *from, int n_from, int64_t n)
     }
 }
 
+static void max_f32(float *out, const void *const *from, int n_from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float most = -INFINITY;
+        for (int r = 0; r < n_from; r++) {
+            most = fmaxf(most, ((const float *)from[r])[i]);
+        }
+        out[i] = most;
+    }
+}
+
 /* A piece of n elements: all leave theirs, and each computes the result for itself. */
 static void combine(const struct work *w, size_t first, size_t n)
 {
@@ -300,7 +312,9 @@ static void combine(const struct work *w, size_t first, size_t n)
     for (int r = 0; r < c->size; r++) {
         from[r] = meeting_slot(c->shared, r);
     }
-    if (w->kind == WORK_REDUCE && w->op == NCCL_MAX) {
+    if (w->kind == WORK_REDUCE && w->op == NCCL_MAX && w->dtype == NCCL_FLOAT32) {
+        max_f32((void *)(w->out + first * bytes), from, c->size, (int64_t)n);
+    } else if (w->kind == WORK_REDUCE && w->op == NCCL_MAX) {
         max_i32(w->out + first * bytes, from, c->size, (int64_t)n);
     } else if (w->kind == WORK_REDUCE) {
         enum dtype dtype = w->dtype == NCCL_FLOAT64    ? DTYPE_F64

@@ -67,6 +67,13 @@ static inline struct status over_nccl_max(void *state, struct exec *x, tensor t)
     return over_nccl_end(o, o->x.status);
 }
 
+static inline struct status over_nccl_max_signed(void *state, struct exec *x, tensor t)
+{
+    struct over_nccl *o = state;
+    comm_all_reduce_max_signed(&o->device.comm, over_nccl_begin(o, x), t);
+    return over_nccl_end(o, o->x.status);
+}
+
 static inline struct status over_nccl_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
 {
     struct over_nccl *o = state;
@@ -118,6 +125,7 @@ static const struct comm_type over_nccl_type = {.name = "over nccl",
                                                 .agree = over_nccl_agree,
                                                 .all_reduce_sum = over_nccl_sum,
                                                 .all_reduce_max = over_nccl_max,
+                                                .all_reduce_max_signed = over_nccl_max_signed,
                                                 .all_gather = over_nccl_gather,
                                                 .reduce_scatter_sum = over_nccl_scatter,
                                                 .broadcast = over_nccl_broadcast,

@@ -39,7 +39,10 @@ static void learn(struct learnt *l, int64_t chunk)
     struct arena arena = arena_over(memory, sizeof memory);
     struct exec x = {.device = &device_cpu, .ops = &ops_ref, .layer = "head", .layer_index = -1};
     struct word_head_acts a;
-    word_head_carve(&a, &arena, DTYPE_F64, ROWS, VOCAB, chunk);
+    word_head_carve(
+        &a, &arena,
+        (struct word_head_room){
+            .dtype = DTYPE_F64, .n_rows = ROWS, .chunk = chunk, .vocab_rows = VOCAB, .n_slices = 1});
     EXPECT(a.logits.dims[0] == (chunk < ROWS ? chunk : ROWS), "%lld rows", (long long)a.logits.dims[0]);
     struct word_head h = {matrix(z, ROWS, HIDDEN),         matrix(e, VOCAB, HIDDEN),
                           tensor_1d(b, DTYPE_F64, VOCAB),  tensor_1d(labels, DTYPE_I32, ROWS),

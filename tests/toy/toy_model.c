@@ -133,7 +133,10 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     int64_t n = sizes->n_labels, v = m->vocab_size;
     a->read = arena_carve_2d(arena, memory.dtype, n, m->hidden_size);
     a->dread = arena_carve_2d(arena, memory.dtype, n, m->hidden_size);
-    word_head_carve(&a->words, arena, memory.dtype, n, v, memory.whole_logits ? n : word_head_chunk(n, v));
+    word_head_carve(
+        &a->words, arena,
+        (struct word_head_room){
+            .dtype = memory.dtype, .n_rows = n, .vocab_rows = v, .whole_logits = memory.whole_logits});
 }
 
 static void carve_scratch(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,

@@ -6,6 +6,7 @@
 
 struct bert_acts {
     struct layer_form form; /* of the slice of layers that is here */
+    int n_slices;           /* that there are, of layers and words */
     struct bert_embed_acts embed;
     struct bert_layer_acts *layers; /* [num_hidden_layers] */
     struct row_picks picks;         /* what the heads read of the last layer; none without a backward */

@@ -34,9 +34,10 @@ const struct weight_row bert_nsp_rows[] = {
 _Static_assert(sizeof bert_nsp_rows / sizeof bert_nsp_rows[0] == BERT_NSP_N_ROWS, "the declared number");
 
 void bert_heads_carve_mlm(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
-                          struct model_memory memory, int64_t n_masked)
+                          struct model_memory memory, int64_t n_masked, int n_slices)
 {
-    int64_t m = n_masked, h = c->hidden_size, v = bert_config_padded_vocab(c);
+    int64_t m = n_masked, h = c->hidden_size;
+    int64_t v = weights_vocab_rows(bert_config_padded_vocab(c), n_slices);
     enum dtype dtype = memory.dtype, vector = dtype_of_vectors(dtype);
     a->masked = arena_carve_2d(arena, dtype, m, h);
     a->t_pre = arena_carve_2d(arena, dtype, m, h);
@@ -45,7 +46,12 @@ void bert_heads_carve_mlm(struct bert_head_acts *a, struct arena *arena, const s
     a->t_mean = arena_carve_1d(arena, vector, m);
     a->t_rstd = arena_carve_1d(arena, vector, m);
     a->dtransform = arena_carve_2d(arena, dtype, m, h);
-    word_head_carve(&a->words, arena, dtype, m, v, memory.whole_logits ? m : word_head_chunk(m, v));
+    word_head_carve(&a->words, arena,
+                    (struct word_head_room){.dtype = dtype,
+                                            .n_rows = m,
+                                            .vocab_rows = v,
+                                            .n_slices = n_slices,
+                                            .whole_logits = memory.whole_logits});
 }
 
 void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,

@@ -38,7 +38,7 @@ struct bert_head_acts {
 };
 
 void bert_heads_carve_mlm(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
-                          struct model_memory memory, int64_t n_masked);
+                          struct model_memory memory, int64_t n_masked, int n_slices);
 void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
                           enum dtype dtype, int64_t n_sequences);
 

@@ -99,6 +99,7 @@ static struct status create_acts(const struct model *m, const struct param_part 
     struct bert_acts *a = calloc(1, sizeof *a);
     if (a != NULL) {
         a->form = layer_form_slice(&bert_of(m)->form, part);
+        a->n_slices = param_part_slices(part);
         a->layers = calloc((size_t)m->n_layers, sizeof *a->layers);
     }
     *acts = a;
@@ -182,7 +183,7 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     enum model_task task = bert_of(m)->task;
     carve_picks(a, arena, bert_of(m), memory, sizes);
     if (has_mlm(task)) {
-        bert_heads_carve_mlm(&a->heads, arena, c, memory, sizes->n_labels);
+        bert_heads_carve_mlm(&a->heads, arena, c, memory, sizes->n_labels, a->n_slices);
     }
     if (bert_task_has_pooler(task)) {
         bert_heads_carve_nsp(&a->heads, arena, c, memory.dtype, sizes->n_sequences);
@@ -406,7 +407,7 @@ static void input_backward(const struct model_pass *p, tensor dx)
 static tensor head_output(const void *acts, enum model_output output)
 {
     const struct bert_acts *a = acts;
-    return output == MODEL_WORD_LOGITS    ? a->heads.words.logits
+    return output == MODEL_WORD_LOGITS    ? a->heads.words.all_logits
            : output == MODEL_PAIR_LOGITS  ? a->heads.nsp_logits
            : output == MODEL_SPAN_LOGITS  ? a->qa.logits
            : output == MODEL_POOLED       ? a->heads.pooled

@@ -94,7 +94,8 @@ void bert_visit(const struct model *m, const void *acts, int64_t layer, model_vi
     if (layer == MODEL_INPUT_LAYER) {
         visitor(context, "embeddings", "bert.embeddings", BATCH_OF_TOKENS, a->embed.out);
     } else if (layer == m->n_layers) {
-        visitor(context, "MLM logits", "cls.predictions", BATCH_OF_LABELS, whole(a, a->heads.words.logits));
+        visitor(context, "MLM logits", "cls.predictions", BATCH_OF_LABELS,
+                whole(a, a->heads.words.all_logits));
         visitor(context, "pooled output", "bert.pooler", BATCH_OF_SEQUENCES, a->heads.pooled);
         visitor(context, "NSP logits", "cls.seq_relationship", BATCH_OF_SEQUENCES, a->heads.nsp_logits);
         visitor(context, "logits of answers", "qa_outputs", BATCH_OF_TOKENS, a->qa.logits);

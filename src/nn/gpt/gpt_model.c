@@ -1,7 +1,7 @@
 #include "nn/gpt/gpt_model.h"
 
 #include "core/integers.h"
-
+#include "dev/peers.h"
 #include "nn/gpt/gpt_layer.h"
 #include "nn/model_measures.h"
 #include "nn/text_batch_layout.h"
@@ -159,6 +159,7 @@ static struct status create_weights(const struct model *m, void **weights, const
 
 struct gpt_acts {
     struct layer_form form;         /* of the slice of layers that is here */
+    int n_slices;                   /* that there are, of layers and words */
     tensor in;                      /* [T, H] x */
     tensor words, mean_in, rstd_in; /* [T, H], [T], [T] E[id] and its norm, BLOOM's */
     struct gpt_layer_acts *layers;
@@ -182,6 +183,7 @@ static struct status create_acts(const struct model *m, const struct param_part 
     struct gpt_acts *a = *acts = calloc(1, sizeof *a);
     if (a != NULL) {
         a->form = layer_form_slice(&gpt_of(m)->form, part);
+        a->n_slices = param_part_slices(part);
         a->layers = calloc((size_t)m->n_layers, sizeof *a->layers);
     }
     return a != NULL && a->layers != NULL
@@ -243,13 +245,19 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
 {
     struct gpt_acts *a = acts;
     enum dtype vector = dtype_of_vectors(memory.dtype);
-    int64_t n = sizes->n_labels, h = m->hidden_size, v = sizes_of(&gpt_of(m)->config).padded[DIM_VOCAB];
+    int64_t n = sizes->n_labels, h = m->hidden_size;
+    int64_t v = weights_vocab_rows(sizes_of(&gpt_of(m)->config).padded[DIM_VOCAB], a->n_slices);
     a->read = arena_carve_2d(arena, memory.dtype, n, h);
     a->z = arena_carve_2d(arena, memory.dtype, n, h);
     a->mean_out = arena_carve_1d(arena, vector, n);
     a->rstd_out = arena_carve_1d(arena, vector, n);
     a->dz = memory.kept ? arena_carve_2d(arena, memory.dtype, n, h) : NULL_TENSOR;
-    word_head_carve(&a->head, arena, memory.dtype, n, v, memory.whole_logits ? n : word_head_chunk(n, v));
+    word_head_carve(&a->head, arena,
+                    (struct word_head_room){.dtype = memory.dtype,
+                                            .n_rows = n,
+                                            .vocab_rows = v,
+                                            .n_slices = a->n_slices,
+                                            .whole_logits = memory.whole_logits});
 }
 
 static void carve_scratch(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
@@ -334,6 +342,32 @@ static struct dropout embedding_dropout(const struct model_pass *p)
     return (struct dropout){.p = p->training ? probability : 0.0, .site = SITE_EMBEDDINGS};
 }
 
+/* words = E[id]; a peer adds zeros for the words that it does not have. */
+static void look_up_words(const struct model_pass *p, tensor words)
+{
+    const struct gpt_weights *w = p->weights;
+    struct exec *x = p->x;
+    if (peers_size(x) == 1) {
+        x->ops->gather_rows(x, words, w->word, p->stream->ids);
+        return;
+    }
+    x->ops->gather_slice(x, words, w->word, p->stream->ids, peers_rank(x) * w->word.dims[0],
+                         p->model->vocab_size);
+    peers_sum(x, words);
+}
+
+static void add_word_gradients(const struct model_pass *p, tensor dwords)
+{
+    const struct gpt_weights *g = p->grads;
+    struct exec *x = p->x;
+    if (peers_size(x) == 1) {
+        x->ops->scatter_add_rows(x, g->word, dwords, p->stream->ids);
+    } else {
+        x->ops->scatter_add_slice(x, g->word, dwords, p->stream->ids, peers_rank(x) * g->word.dims[0],
+                                  p->model->vocab_size);
+    }
+}
+
 static void input_forward(const struct model_pass *p)
 {
     const struct gpt_acts *a = p->acts;
@@ -343,13 +377,13 @@ static void input_forward(const struct model_pass *p)
     exec_enter(p->x, "embeddings", -1);
     if (gpt_of(p->model)->config.alibi) {
         /* x = LN(E[id]) */
-        op->gather_rows(p->x, a->words, w->word, p->stream->ids);
+        look_up_words(p, a->words);
         op->layernorm(p->x, a->in, a->mean_in, a->rstd_in, a->words, w->norm_in.gamma, w->norm_in.beta,
                       gpt_of(p->model)->form.norm_eps);
         return;
     }
     /* x = dropout(E[id] + P[position]) */
-    op->gather_rows(p->x, a->in, w->word, p->stream->ids);
+    look_up_words(p, a->in);
     op->gather_rows(p->x, a->scratch.branch, w->position, p->stream->positions);
     op->residual_add(p->x, a->in, a->in, a->scratch.branch);
     if (drop.p > 0) {
@@ -368,7 +402,7 @@ static void input_backward(const struct model_pass *p, tensor dx)
         /* x = LN(E[id]) */
         op->layernorm_backward(p->x, dx, g->norm_in.gamma, g->norm_in.beta, dx, a->words, a->mean_in,
                                a->rstd_in, w->norm_in.gamma);
-        op->scatter_add_rows(p->x, g->word, dx, p->stream->ids);
+        add_word_gradients(p, dx);
         return;
     }
     /* x = dropout(E[id] + P[position]) */
@@ -376,7 +410,7 @@ static void input_backward(const struct model_pass *p, tensor dx)
         op->dropout(p->x, dx, dx, p->stream->row_keys, drop);
     }
     op->scatter_add_rows(p->x, g->position, dx, p->stream->positions);
-    op->scatter_add_rows(p->x, g->word, dx, p->stream->ids);
+    add_word_gradients(p, dx);
 }
 
 static void layer_forward(const struct model_pass *p, int64_t layer)
@@ -457,9 +491,9 @@ static void visit(const struct model *m, const void *acts, int64_t layer, model_
         visitor(context, "activation", NULL, BATCH_OF_TOKENS, l->ff.act);
         visitor(context, "output", path, BATCH_OF_TOKENS, l->out);
     } else {
-        bool whole = !tensor_is_null(a->head.logits) && a->head.logits.dims[0] == a->z.dims[0];
+        bool whole = !tensor_is_null(a->head.all_logits) && a->head.all_logits.dims[0] == a->z.dims[0];
         visitor(context, "final norm", "transformer.ln_f", BATCH_OF_LABELS, a->z);
-        visitor(context, "logits", "lm_head", BATCH_OF_LABELS, whole ? a->head.logits : NULL_TENSOR);
+        visitor(context, "logits", "lm_head", BATCH_OF_LABELS, whole ? a->head.all_logits : NULL_TENSOR);
     }
 }
 
@@ -477,7 +511,7 @@ static void visit_gradients(const struct model *m, const void *acts, int64_t lay
 static tensor head_output(const void *acts, enum model_output output)
 {
     const struct gpt_acts *a = acts;
-    return output == MODEL_WORD_LOGITS    ? a->head.logits
+    return output == MODEL_WORD_LOGITS    ? a->head.all_logits
            : output == MODEL_WORD_LOSSES  ? a->head.loss
            : output == MODEL_WORD_CORRECT ? a->head.correct
                                           : NULL_TENSOR;

@@ -74,7 +74,7 @@ void feed_forward_forward(struct exec *x, const struct layer_scratch *s, const s
 
     /* gelu(h W_1^T + b_1) W_2^T + b_2 */
     activate(x, act, a, h, w, call);
-    linear_forward(x, s->branch, act, w->w_2, last_bias, &a->fp8_2, &act_fp8);
+    linear_forward_sum(x, s->branch, act, w->w_2, last_bias, &a->fp8_2, &act_fp8);
 }
 
 void feed_forward_backward(struct exec *x, tensor dh, bool adds, tensor dbranch,
@@ -98,6 +98,6 @@ void feed_forward_backward(struct exec *x, tensor dh, bool adds, tensor dbranch,
     } else {
         x->ops->gelu_tanh_backward(x, dpre, s->dff, a->pre);
     }
-    linear_backward(x, dh, adds, g->w_1, call->adds, is_exact ? NULL_TENSOR : g->b_1, dpre, h, w->w_1,
-                    &a->fp8_1, &dpre_fp8);
+    linear_backward_sum(x, dh, adds, g->w_1, call->adds, is_exact ? NULL_TENSOR : g->b_1, dpre, h, w->w_1,
+                        &a->fp8_1, &dpre_fp8);
 }

@@ -1,5 +1,6 @@
 #include "nn/linear.h"
 
+#include "dev/peers.h"
 #include "dev/queue.h"
 
 void fp8_factor_carve(struct fp8_factor *f, struct arena *arena, enum fp8_factors kept, enum dtype format,
@@ -92,6 +93,13 @@ void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias
     x->ops->linear(x, out, in, w, bias);
 }
 
+void linear_forward_sum(struct exec *x, tensor out, tensor in, tensor w, tensor bias,
+                        const struct linear_fp8 *l, const struct fp8_factor *in_fp8)
+{
+    linear_forward(x, out, in, w, peers_rank(x) == 0 ? bias : NULL_TENSOR, l, in_fp8);
+    peers_sum(x, out);
+}
+
 void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias,
                          const struct linear_fp8 *l, const struct fp8_factor *in_fp8)
 {
@@ -119,4 +127,12 @@ void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool 
     x->ops->linear_backward_weight(x, dw, dbias, dout_by_columns, in, dw_adds);
     queue_back(x);
     x->ops->linear_backward_input(x, din, dout, w, din_adds);
+}
+
+void linear_backward_sum(struct exec *x, tensor din, bool din_adds, tensor dw, bool dw_adds, tensor dbias,
+                         tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
+                         const struct fp8_factor *dout_fp8)
+{
+    linear_backward(x, din, din_adds && peers_rank(x) == 0, dw, dw_adds, dbias, dout, in, w, l, dout_fp8);
+    peers_sum(x, din);
 }

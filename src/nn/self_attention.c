@@ -173,7 +173,7 @@ tensor self_attention_forward(struct exec *x, const struct layer_scratch *s,
     }
 
     /* A W_o^T */
-    linear_forward(x, rows.branch, followed(a, call), w->w_o, NULL_TENSOR, &a->fp8_o, &heads_fp8);
+    linear_forward_sum(x, rows.branch, followed(a, call), w->w_o, NULL_TENSOR, &a->fp8_o, &heads_fp8);
     return residual;
 }
 
@@ -202,6 +202,6 @@ void self_attention_backward(struct exec *x, tensor din, bool adds, tensor dresi
                                heads_of(a->qkv, 1, f), heads_of(a->qkv, 2, f), attention_of(call, a));
 
     /* [Q K V] = x W_qkv^T + b_qkv */
-    linear_backward(x, din, adds, g->w_qkv, call->adds, early ? NULL_TENSOR : g->b_qkv, s->dqkv, in, w->w_qkv,
-                    &a->fp8_qkv, &dqkv_fp8);
+    linear_backward_sum(x, din, adds, g->w_qkv, call->adds, early ? NULL_TENSOR : g->b_qkv, s->dqkv, in,
+                        w->w_qkv, &a->fp8_qkv, &dqkv_fp8);
 }

@@ -1,206 +1,175 @@
 #include "train/pipeline_step.h"
 
-#include "core/integers.h"
 #include "dist/pipeline.h"
-#include "train/data_parallel_step.h"
-#include "watch/profile.h"
-
-struct status pipeline_configure(struct trainer_config *config, int stage, int n_stages, int64_t n_micro)
-{
-    const struct model *m = config->net.model;
-    if (n_stages > m->n_layers) {
-        return status_error(STATUS_USAGE,
-                            "a pipeline of %d stages needs a layer for each, but the model has %lld",
-                            n_stages, (long long)m->n_layers);
-    }
-    if (n_stages > 1 && m->hands_on_more) {
-        return status_error(STATUS_USAGE,
-                            "a pipeline of %d stages cannot run pre-LN layers: stages pass on the output of "
-                            "a layer, but not its sum",
-                            n_stages);
-    }
-    if (n_stages > 1 && config->shares_gradients) {
-        return status_error(STATUS_USAGE,
-                            "a pipeline of %d stages keeps the gradients of all its micro-batches, so ranks "
-                            "cannot share them: use ZeRO stage 0 or 1",
-                            n_stages);
-    }
-    config->net.part.n_ranges = 1;
-    config->net.part.ranges[0] = pipeline_layers(m->n_layers, stage, n_stages);
-    config->net.n_slots = pipeline_in_flight(&(struct pipeline_shape){n_stages, 1, n_micro}, stage, 0);
-    return status_ok();
-}
 
 struct pipeline {
     struct trainer *t;
-    struct pipeline_ranks ranks;
+    const struct mesh *mesh;
     const struct batch_step *batch;
     struct stage_numbers *numbers;
     bool mean_of_micro_batches;
-    int64_t n_micro; /* with sequences */
-    int stage, last;
+    struct pipeline_shape shape;
+    int stage, last_part;
 };
 
-static void select_slot(const struct pipeline *p, int64_t micro)
+/* Gradients go the other way, and with two stages from the same rank to the same rank as activations:
+ * messages are told apart by their order, so they take two communicators. */
+static const struct comm *backward_comm(const struct mesh *m)
 {
-    stage_select(&p->t->net.stage, 0, micro % p->t->net.config.n_slots);
+    return m->pipe.size == 2 ? &m->ends : &m->pipe;
 }
 
-static void receive_input(struct trainer *t, const struct comm *stages)
+static int stage_after(const struct mesh *m)
 {
-    if (stages->rank > 0) {
-        comm_receive(stages, &t->net.x, stage_input(&t->net.stage), stages->rank - 1);
+    return (m->pipe.rank + 1) % m->pipe.size;
+}
+
+static int stage_before(const struct mesh *m)
+{
+    return (m->pipe.rank + m->pipe.size - 1) % m->pipe.size;
+}
+
+static void receive_input(struct trainer *t, const struct mesh *m, int part)
+{
+    if (part > 0) {
+        comm_receive(&m->pipe, &t->net.x, stage_input(&t->net.stage), stage_before(m));
     }
 }
 
-static void send_output(struct trainer *t, const struct comm *stages)
+static void send_output(struct trainer *t, const struct mesh *m, int part, int last_part)
 {
-    if (stages->rank < stages->size - 1) {
-        comm_send(stages, &t->net.x, stage_output(&t->net.stage), stages->rank + 1);
+    if (part < last_part) {
+        comm_send(&m->pipe, &t->net.x, stage_output(&t->net.stage), stage_after(m));
     }
 }
 
-static void forward(const struct pipeline *p, int64_t micro)
+static int select_chunk(const struct pipeline *p, struct pipeline_action a)
+{
+    stage_select(&p->t->net.stage, a.chunk, a.micro % p->t->net.config.n_slots);
+    return pipeline_part(&p->shape, p->stage, a.chunk);
+}
+
+static void forward(const struct pipeline *p, struct pipeline_action a)
 {
     struct trainer *t = p->t;
     struct stage *s = &t->net.stage;
-    const struct batch *b = batch_step_filled(p->batch, micro);
-    select_slot(p, micro);
+    const struct batch *b = batch_step_filled(p->batch, a.micro);
+    int part = select_chunk(p, a);
     trainer_scale_losses(t, p->numbers, p->batch, b, p->mean_of_micro_batches);
     stage_begin(s, b, p->numbers);
-    receive_input(t, p->ranks.stages);
-    enum stage_work work = micro == 0 ? STAGE_FORWARD_FIRST : STAGE_FORWARD_NEXT;
+    receive_input(t, p->mesh, part);
+    enum stage_work work = a.micro == 0 ? STAGE_FORWARD_FIRST : STAGE_FORWARD_NEXT;
     if (stage_graph_begin(s, work)) {
-        if (micro == 0) {
+        if (a.micro == 0 && a.chunk == 0) {
             stage_round_weights(s);
         }
         stage_forward(s, true);
-        stage_learn(s, t->sums, micro > 0);
+        stage_learn(s, t->sums, a.micro > 0);
         stage_graph_end(s, work);
     }
-    send_output(t, p->ranks.stages);
+    send_output(t, p->mesh, part, p->last_part);
 }
 
-static void backward(const struct pipeline *p, int64_t micro)
+static void backward(const struct pipeline *p, struct pipeline_action a)
 {
     struct trainer *t = p->t;
     struct stage *s = &t->net.stage;
-    select_slot(p, micro);
-    if (p->stage < p->last) {
-        comm_receive(p->ranks.stages, &t->net.x, stage_gradient(s), p->stage + 1);
+    const struct comm *c = backward_comm(p->mesh);
+    int part = select_chunk(p, a);
+    if (part < p->last_part) {
+        comm_receive(c, &t->net.x, stage_gradient(s), stage_after(p->mesh));
     }
-    enum stage_work work = micro == 0 ? STAGE_BACKWARD_FIRST : STAGE_BACKWARD_NEXT;
+    enum stage_work work = a.micro == 0 ? STAGE_BACKWARD_FIRST : STAGE_BACKWARD_NEXT;
     if (stage_graph_begin(s, work)) {
-        stage_backward(s, true, micro > 0);
+        stage_backward(s, true, a.micro > 0);
         stage_graph_end(s, work);
     }
-    if (p->stage > 0) {
-        comm_send(p->ranks.stages, &t->net.x, stage_gradient(s), p->stage - 1);
+    if (part > 0) {
+        comm_send(c, &t->net.x, stage_gradient(s), stage_before(p->mesh));
     }
 }
 
-static bool is_tied(const struct trainer *t, const struct comm *stages)
+/* ---- the parameter that input layer and heads have in common ---- */
+
+enum { INPUT_END, HEADS_END }; /* ranks of mesh.ends */
+
+static bool is_tied(const struct trainer *t, const struct mesh *m)
 {
-    return t->config.net.model->tied != NULL && stages->size > 1;
+    return t->config.net.model->tied != NULL && m->ends.size == 2;
 }
 
-/* The heads' gradient of the parameter that they share with the input layer, of all micro-batches. */
-static void send_tied_gradient(struct trainer *t, const struct comm *stages)
+/* The heads' gradient of it, of all micro-batches. */
+static void send_tied_gradient(struct trainer *t, const struct mesh *m)
 {
-    if (stages->rank == stages->size - 1) {
-        comm_send(stages, &t->net.x, trainer_tied(t, t->grad), 0);
-    }
-    if (stages->rank == 0) {
-        comm_receive(stages, &t->net.x, t->tied_part, stages->size - 1);
+    if (m->ends.rank == HEADS_END) {
+        comm_send(&m->ends, &t->net.x, trainer_tied(t, t->grad), INPUT_END);
+    } else {
+        comm_receive(&m->ends, &t->net.x, t->tied_part, HEADS_END);
         trainer_add_tied(t);
     }
 }
 
-/* The weights of that parameter, as passes read them. */
-static tensor tied_weights(const struct trainer *t)
+/* Sending the weights costs as many bytes as sending the gradient would, and the heads' stage needs no
+ * moments for them. */
+void pipeline_share_tied(struct trainer *t, const struct mesh *m)
 {
-    const struct network *n = &t->net;
-    return trainer_tied(t, tensor_is_null(n->working) ? n->master : n->working);
-}
-
-/* The heads' stage reads the weights that the input layer's has updated: sending them costs as many bytes as
- * sending the gradient would, and the heads' stage needs no moments for them. */
-static void send_tied_weights(struct trainer *t, const struct comm *stages)
-{
-    if (stages->rank == 0) {
-        comm_send(stages, &t->net.x, tied_weights(t), stages->size - 1);
-    }
-    if (stages->rank == stages->size - 1) {
-        comm_receive(stages, &t->net.x, tied_weights(t), 0);
-    }
-}
-
-static void run_actions(const struct pipeline *p)
-{
-    struct pipeline_shape shape = {p->last + 1, 1, p->n_micro};
-    trainer_clear(p->t, 1);
-    if (p->n_micro == 0) {
-        stage_send_numbers(&p->t->net.stage, p->numbers);
-    }
-    if (trainer_abandons(p->t)) {
+    struct network *n = &t->net;
+    if (!is_tied(t, m)) {
         return;
     }
-    for (int64_t i = 0; i < pipeline_n_actions(&shape); i++) {
-        struct pipeline_action a = pipeline_action(&shape, p->stage, i);
-        (a.work == PIPELINE_FORWARD ? forward : backward)(p, a.micro);
+    tensor read = trainer_tied(t, tensor_is_null(n->working) ? n->master : n->working);
+    if (m->ends.rank == HEADS_END) {
+        comm_receive(&m->ends, &n->x, read, INPUT_END);
+    } else {
+        comm_send(&m->ends, &n->x, read, HEADS_END);
     }
 }
 
-void pipeline_gradients(struct trainer *t, struct pipeline_ranks ranks, const struct batch_step *part,
+/* ---- a step ---- */
+
+void pipeline_gradients(struct trainer *t, const struct mesh *m, const struct batch_step *part,
                         struct stage_numbers *numbers, bool mean_of_micro_batches)
 {
     struct pipeline p = {.t = t,
-                         .ranks = ranks,
+                         .mesh = m,
                          .batch = part,
                          .numbers = numbers,
                          .mean_of_micro_batches = mean_of_micro_batches,
-                         .n_micro = batch_step_n_filled(part),
-                         .stage = ranks.stages->rank,
-                         .last = ranks.stages->size - 1};
-    run_actions(&p);
-    if (t->turn.abandoned) {
+                         .shape = {m->pipe.size, t->net.config.part.n_ranges, batch_step_n_filled(part)},
+                         .stage = m->pipe.rank,
+                         .last_part = m->pipe.size * t->net.config.part.n_ranges - 1};
+    trainer_clear(t, 1);
+    if (p.shape.n_micro == 0) {
+        stage_send_numbers(&t->net.stage, numbers);
+    }
+    if (trainer_abandons(t)) {
         return;
     }
-    profile_phase(t->net.profile, "optimizer");
-    if (is_tied(t, ranks.stages)) {
-        send_tied_gradient(t, ranks.stages);
+    for (int64_t i = 0; i < pipeline_n_actions(&p.shape); i++) {
+        struct pipeline_action a = pipeline_action(&p.shape, p.stage, i);
+        (a.work == PIPELINE_FORWARD ? forward : backward)(&p, a);
     }
-    data_parallel_sum(t, ranks.data);
-    comm_broadcast(ranks.stages, &t->net.x, t->sums, p.last);
+    if (is_tied(t, m)) {
+        send_tied_gradient(t, m);
+    }
     stage_weights_rounded(&t->net.stage);
 }
 
-struct status pipeline_step(struct trainer *t, struct pipeline_ranks ranks, const struct batch_step *part,
-                            int64_t step, int64_t update, double lr, bool mean_of_micro_batches,
-                            struct trainer_result *result)
-{
-    struct stage_numbers numbers = trainer_numbers(t, step, update, lr);
-    pipeline_gradients(t, ranks, part, &numbers, mean_of_micro_batches);
-    struct status s = t->turn.abandoned
-                          ? trainer_abandon(t, result)
-                          : trainer_update(t, t->config.n_shards > 1 ? ranks.data : NULL, part, step, result);
-    if (!t->turn.abandoned && is_tied(t, ranks.stages)) { /* after a failure, too: the other makes the call */
-        send_tied_weights(t, ranks.stages);
-    }
-    return failed(s) ? s : t->net.x.status;
-}
-
-void pipeline_evaluate_batch(struct trainer *t, const struct comm *stages, const struct batch *batch)
+void pipeline_evaluate_batch(struct trainer *t, const struct mesh *m, const struct batch *batch)
 {
     struct stage *s = &t->net.stage;
-    stage_select(s, 0, 0);
-    stage_begin(s, batch, &(struct stage_numbers){0});
-    stage_round_changed(s);
-    receive_input(t, stages);
-    if (stage_graph_begin(s, STAGE_EVALUATE)) {
-        stage_forward(s, false);
-        stage_measure(s, t->sums, false);
-        stage_graph_end(s, STAGE_EVALUATE);
+    int n = t->net.config.part.n_ranges, last_part = m->pipe.size * n - 1;
+    for (int chunk = 0; chunk < n; chunk++) {
+        int part = chunk * m->pipe.size + m->pipe.rank;
+        stage_select(s, chunk, 0);
+        stage_begin(s, batch, &(struct stage_numbers){0});
+        stage_round_changed(s);
+        receive_input(t, m, part);
+        if (stage_graph_begin(s, STAGE_EVALUATE)) {
+            stage_forward(s, false);
+            stage_measure(s, t->sums, false);
+            stage_graph_end(s, STAGE_EVALUATE);
+        }
+        send_output(t, m, part, last_part);
     }
-    send_output(t, stages);
 }

@@ -82,13 +82,13 @@ void trainer_run_update(struct trainer *t, const struct comm *c)
     struct exec *x = &t->net.x;
     struct optim_buffers b = buffers_of(t);
     if (t->config.counts_zeros) {
-        update_zeros(&t->update, c, t->parts, x, b.grad, tensor_slice(t->results, TRAINER_ZEROS, 1));
+        update_zeros(&t->update, c, t->mesh, x, b.grad, tensor_slice(t->results, TRAINER_ZEROS, 1));
     }
-    update_norm(&t->update, c, t->parts, x, b.grad, t->norm);
+    update_norm(&t->update, c, t->mesh, x, b.grad, t->norm);
     update_shard(&t->update, c, x, b, tensor_slice(t->results, 0, TRAINER_N_FINITE),
                  stage_scalars(&t->net.stage));
     if (t->config.measures_weights) {
-        update_norm(&t->update, c, t->parts, x, b.master, tensor_slice(t->results, TRAINER_WEIGHT_NORM, 1));
+        update_norm(&t->update, c, t->mesh, x, b.master, tensor_slice(t->results, TRAINER_WEIGHT_NORM, 1));
     }
     trainer_gather_weights(t, c);
     stage_advance_histories(&t->net.stage);
@@ -316,7 +316,7 @@ struct status trainer_update(struct trainer *t, const struct comm *c, const stru
 {
     CHECK(c == NULL ? t->update.n_ranks == 1 : c->size == t->update.n_ranks && c->rank == t->update.rank,
           "an update by shard %d of %d", t->update.rank, t->update.n_ranks);
-    if (c != NULL || t->parts != NULL) { /* calls between ranks are not recorded */
+    if (c != NULL || t->mesh != NULL) { /* calls between ranks are not recorded */
         trainer_run_update(t, c);
     } else if (stage_graph_begin(&t->net.stage, STAGE_UPDATE)) {
         trainer_run_update(t, NULL);

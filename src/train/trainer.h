@@ -17,6 +17,7 @@
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
+#include "dist/mesh.h"
 #include "optim/optimizer.h"
 #include "optim/param_rates.h"
 #include "pass/network.h"
@@ -87,7 +88,7 @@ struct trainer {
     struct gradient_rooms rooms; /* where ranks share them: those of a micro-batch, a bucket at a time */
     /* [n] the gradient of model->tied from heads on another rank; null where none comes */
     tensor tied_part;
-    const struct comm *parts;  /* the ranks that have the model's parts; NULL: it is whole.  Borrowed */
+    const struct mesh *mesh;   /* of ranks that have parts of the model; NULL: it is whole.  Borrowed */
     struct gradient_tree tree; /* sums of blocks of micro-batches */
     tensor results;            /* f64 [TRAINER_N_RESULTS] the numbers of a step's result: */
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */

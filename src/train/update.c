@@ -140,7 +140,7 @@ static void gather(const struct comm *c, struct exec *x, tensor t, const int64_t
 }
 
 /* The sums of all parts' chunks, where there are several parts. */
-static tensor squares_of_model(const struct update *u, const struct comm *parts, struct exec *x)
+static tensor squares_of_model(const struct update *u, const struct mesh *m, struct exec *x)
 {
     if (u->runs == NULL) {
         return u->squares;
@@ -150,32 +150,33 @@ static tensor squares_of_model(const struct update *u, const struct comm *parts,
         const struct update_run *r = &u->runs[i];
         x->ops->cast(x, tensor_slice(u->model_squares, r->at, r->n), tensor_slice(u->squares, r->from, r->n));
     }
-    if (parts != NULL) {
-        comm_all_reduce_sum(parts, x, u->model_squares);
+    if (m != NULL) {
+        comm_all_reduce_sum(&m->tensor, x, u->model_squares);
+        comm_all_reduce_sum(&m->pipe, x, u->model_squares);
     }
     return u->model_squares;
 }
 
 /* The root of the sum of what u->squares has of each of this rank's chunks. */
-static void add_chunks(const struct update *u, const struct comm *c, const struct comm *parts, struct exec *x,
+static void add_chunks(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
                        tensor root)
 {
     gather(c, x, u->squares, u->chunk_bounds);
-    x->ops->norm_of(x, root, squares_of_model(u, parts, x));
+    x->ops->norm_of(x, root, squares_of_model(u, m, x));
 }
 
-void update_norm(const struct update *u, const struct comm *c, const struct comm *parts, struct exec *x,
+void update_norm(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
                  tensor flat, tensor norm)
 {
     x->ops->squares(x, own_chunks(u, u->squares), flat, u->spans, u->n_spans);
-    add_chunks(u, c, parts, x, norm);
+    add_chunks(u, c, m, x, norm);
 }
 
-void update_zeros(const struct update *u, const struct comm *c, const struct comm *parts, struct exec *x,
+void update_zeros(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
                   tensor flat, tensor root)
 {
     x->ops->zeros(x, own_chunks(u, u->squares), flat, u->spans, u->n_spans);
-    add_chunks(u, c, parts, x, root);
+    add_chunks(u, c, m, x, root);
 }
 
 void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers own,

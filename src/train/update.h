@@ -13,7 +13,7 @@
 
 #include "core/arena.h"
 #include "core/param_shard.h"
-#include "dist/comm.h"
+#include "dist/mesh.h"
 #include "optim/optimizer.h"
 
 struct update {
@@ -63,13 +63,13 @@ tensor update_own(const struct update *u, tensor flat);
 /* In the following all buffers are of the shard.  c NULL: the ranks exchange
  * nothing, as for a single rank or a plan. */
 
-/* norm[0] = the norm of all gradients, or of all weights; `flat` has those of the shard.  `parts`: the ranks
+/* norm[0] = the norm of all gradients, or of all weights; `flat` has those of the shard.  `m`: the ranks
  * that have the other parts of the model; NULL: there are none. */
-void update_norm(const struct update *u, const struct comm *c, const struct comm *parts, struct exec *x,
+void update_norm(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
                  tensor flat, tensor norm);
 
 /* root[0] = the square root of the number of zeros among them. */
-void update_zeros(const struct update *u, const struct comm *c, const struct comm *parts, struct exec *x,
+void update_zeros(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
                   tensor flat, tensor root);
 
 /* Updates the shard, after update_norm.  `norm` and `scalars` are those of struct optimizer_step. */

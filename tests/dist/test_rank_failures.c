@@ -1,9 +1,8 @@
 /* Errors of one rank: they end the step of all, with the same message, and no weight has changed. */
 #include "core/clock.h"
 #include "rank_steps.h"
-#include "dist/comm_self.h"
 #include "train/data_parallel_step.h"
-#include "train/pipeline_step.h"
+#include "train/mesh_step.h"
 
 /* What one rank finds wrong, and what all return. */
 enum together { IN_A_PIPELINE, IN_DATA_PARALLEL, IN_SHARDS, IN_SHARED_GRADIENTS };
@@ -22,11 +21,11 @@ static void failing_body(const struct comm *c, void *context)
     struct trainer_config config = f->run.config;
     struct trainer_result result;
     struct batch_step batch = f->run.batch;
-    struct comm alone = comm_self();
-    struct pipeline_ranks ranks = {c, &alone};
+    struct mesh mesh = {0};
     bool in_pipeline = f->how == IN_A_PIPELINE;
     if (in_pipeline) {
-        EXPECT_OK(pipeline_configure(&config, c->rank, c->size, batch.n_micro));
+        mesh = pipeline_of(c);
+        EXPECT_OK(mesh_configure(&config, mesh.shape, mesh.place, 1, batch.n_micro));
     }
     if (f->how == IN_SHARDS || f->how == IN_SHARED_GRADIENTS) {
         config.n_shards = c->size;
@@ -34,11 +33,11 @@ static void failing_body(const struct comm *c, void *context)
         config.shares_gradients = f->how == IN_SHARED_GRADIENTS;
     }
     EXPECT_OK(trainer_init(&t, &config));
-    t.parts = in_pipeline ? c : NULL;
+    t.mesh = in_pipeline ? &mesh : NULL;
     int64_t start = clock_ns();
     for (int64_t i = 1; i <= STEPS; i++) {
         struct batch_step mine = in_pipeline ? batch : batch_step_part(&batch, c->rank, c->size);
-        struct status s = in_pipeline ? pipeline_step(&t, ranks, &mine, i, i, LR, false, &result)
+        struct status s = in_pipeline ? mesh_step(&t, &mesh, &mine, i, i, LR, false, &result)
                                       : data_parallel_step(&t, c, &mine, i, i, LR, false, &result);
         EXPECT_ERROR(s, STATUS_DATA, f->wanted);
     }
@@ -53,6 +52,7 @@ static void failing_body(const struct comm *c, void *context)
     }
     trainer_fini(&fresh);
     trainer_fini(&t);
+    mesh_close(&mesh);
 }
 
 /* A token that is not in the vocabulary, which the rank with the input layer sees. */

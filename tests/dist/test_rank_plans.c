@@ -1,6 +1,6 @@
 /* Plans of ranks: each counts its own shard, slots and layers. */
 #include "rank_steps.h"
-#include "train/pipeline_step.h"
+#include "train/mesh_step.h"
 
 /* The plan of a rank that has a shard of the moments counts those alone; of one that has none, too. */
 static void plans_count_shards(void)
@@ -27,6 +27,11 @@ static void plans_count_shards(void)
     close_run(&r);
 }
 
+static struct status in_stages(struct trainer_config *config, int stage, int n, int64_t n_micro)
+{
+    return mesh_configure(config, (struct mesh_shape){1, n, 1}, (struct mesh_place){0, stage, 0}, 1, n_micro);
+}
+
 /* The plan counts every slot, and only the layers of the range. */
 static void plans_count_slots_and_layers(void)
 {
@@ -36,11 +41,11 @@ static void plans_count_slots_and_layers(void)
     open_run(&r, &k);
     struct trainer_config config = r.config;
     EXPECT_OK(trainer_plan(&whole, &config));
-    EXPECT_OK(pipeline_configure(&config, 0, 2, 1));
+    EXPECT_OK(in_stages(&config, 0, 2, 1));
     EXPECT_OK(trainer_plan(&one, &config));
-    EXPECT_OK(pipeline_configure(&config, 0, 2, N_MICRO));
+    EXPECT_OK(in_stages(&config, 0, 2, N_MICRO));
     EXPECT_OK(trainer_plan(&two, &config));
-    EXPECT_OK(pipeline_configure(&config, 1, 2, N_MICRO));
+    EXPECT_OK(in_stages(&config, 1, 2, N_MICRO));
     EXPECT_OK(trainer_plan(&last, &config));
     EXPECT(two.net.activation_bytes == 2 * one.net.activation_bytes, "%zu and %zu", two.net.activation_bytes,
            one.net.activation_bytes);
@@ -57,19 +62,19 @@ static void plans_count_slots_and_layers(void)
            "%g and %g of %g", one.micro_flops, last.micro_flops, whole.micro_flops);
     config.net.precision =
         (struct precision){.dtype = DTYPE_BF16, .fp8 = true}; /* all slots read the same weights in fp8 */
-    EXPECT_OK(pipeline_configure(&config, 0, 2, 1));
+    EXPECT_OK(in_stages(&config, 0, 2, 1));
     EXPECT_OK(trainer_plan(&one, &config));
-    EXPECT_OK(pipeline_configure(&config, 0, 2, N_MICRO));
+    EXPECT_OK(in_stages(&config, 0, 2, N_MICRO));
     EXPECT_OK(trainer_plan(&two, &config));
     EXPECT(two.net.weight_bytes == one.net.weight_bytes, "%zu and %zu", two.net.weight_bytes,
            one.net.weight_bytes);
-    EXPECT_ERROR(pipeline_configure(&config, 0, 5, 1), STATUS_USAGE,
-                 "5 stages needs a layer for each, but the model has 4");
+    EXPECT_ERROR(in_stages(&config, 0, 5, 1), STATUS_USAGE,
+                 "5 stages with 1 chunks each needs a layer for each chunk, but the model has 4");
     struct bert_model *bert = fixture_bert(&config);
     bert->config.layer_norm_large_model = true;
     fixture_bert_changed(bert);
-    EXPECT_ERROR(pipeline_configure(&config, 0, 2, 1), STATUS_USAGE, "2 stages cannot run pre-LN layers");
-    EXPECT_OK(pipeline_configure(&config, 0, 1, 1));
+    EXPECT_ERROR(in_stages(&config, 0, 2, 1), STATUS_USAGE, "2 stages cannot run pre-LN layers");
+    EXPECT_OK(in_stages(&config, 0, 1, 1));
     close_run(&r);
 }
 

@@ -1,8 +1,7 @@
 /* What ranks exchange in a step: the gathers that they need and no others, and the bytes of the plan. */
 #include "rank_steps.h"
-#include "dist/comm_self.h"
 #include "train/data_parallel_step.h"
-#include "train/pipeline_step.h"
+#include "train/mesh_step.h"
 #include "train/zero_plan.h"
 
 /* Gathers of this rank. */
@@ -27,27 +26,27 @@ static void count_gathers(const struct comm *c, void *context)
     gather_inside = type.all_gather;
     type.all_gather = counting_gather;
     counting.type = &type;
-    struct comm alone = comm_self();
-    struct pipeline_ranks ranks = {&counting, &alone};
+    struct mesh mesh = pipeline_of(&counting);
     for (int in_pipeline = 0; in_pipeline < 2; in_pipeline++) {
         struct trainer t;
         struct trainer_config config = r->config;
         struct batch_step mine = in_pipeline ? r->batch : batch_step_part(&r->batch, c->rank, c->size);
         if (in_pipeline) {
-            EXPECT_OK(pipeline_configure(&config, c->rank, c->size, r->batch.n_micro));
+            EXPECT_OK(mesh_configure(&config, mesh.shape, mesh.place, 1, r->batch.n_micro));
         } else {
             config.n_shards = c->size;
             config.shard = c->rank;
         }
         EXPECT_OK(trainer_init(&t, &config));
-        t.parts = in_pipeline ? c : NULL;
+        t.mesh = in_pipeline ? &mesh : NULL;
         n_gathers = 0;
-        EXPECT_OK(in_pipeline ? pipeline_step(&t, ranks, &mine, 1, 1, LR, false, &result)
+        EXPECT_OK(in_pipeline ? mesh_step(&t, &mesh, &mine, 1, 1, LR, false, &result)
                               : data_parallel_step(&t, &counting, &mine, 1, 1, LR, false, &result));
         EXPECT(n_gathers == (in_pipeline ? 0 : 3), "%d gathers, %s", n_gathers,
                in_pipeline ? "in a pipeline" : "in shards");
         trainer_fini(&t);
     }
+    mesh_close(&mesh);
 }
 
 static void ranks_gather_what_they_need(const struct rank_case *k)

@@ -3,9 +3,8 @@
  * them; gradients, sums, norms, weights and moments of several steps, with dropout. */
 #include "rank_steps.h"
 #include "task/within_step.h"
-#include "dist/comm_self.h"
 #include "train/data_parallel_step.h"
-#include "train/pipeline_step.h"
+#include "train/mesh_step.h"
 
 enum { MOST_FACTORS = 64 };
 
@@ -363,25 +362,23 @@ static void expect_near(const struct run *r, int rank, const struct trainer *t, 
 static void pipeline_body(const struct comm *c, void *context)
 {
     const struct run *r = context;
-    struct comm alone = comm_self();
-    struct pipeline_ranks ranks = {c, &alone};
+    struct mesh mesh = pipeline_of(c);
     struct trainer t;
     struct trainer_config config = r->config;
     struct trainer_result result;
-    EXPECT_OK(pipeline_configure(&config, c->rank, c->size, r->batch.n_micro));
+    EXPECT_OK(mesh_configure(&config, mesh.shape, mesh.place, 1, r->batch.n_micro));
     EXPECT_OK(trainer_init(&t, &config));
-    t.parts = c;
+    t.mesh = &mesh;
     EXPECT(t.net.config.n_slots == c->size - c->rank, "%lld slots", (long long)t.net.config.n_slots);
     struct own_layers own = layers_of(r, &t);
     EXPECT(tensor_count(t.exp_avg) == own.of_all.end - own.of_all.begin, "moments of %lld elements",
            (long long)tensor_count(t.exp_avg));
     for (int i = 0; i < STEPS; i++) {
         struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
-        pipeline_gradients(&t, ranks, &r->batch, &numbers, r->of->mean_of_micro_batches);
+        mesh_gradients(&t, &mesh, &r->batch, &numbers, r->of->mean_of_micro_batches);
         EXPECT_OK(t.net.x.status);
         float *grad = copy_of(own_slice(own, t.grad));
-        EXPECT_OK(
-            pipeline_step(&t, ranks, &r->batch, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
+        EXPECT_OK(mesh_step(&t, &mesh, &r->batch, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
         if (r->expects_same) {
             expect_stage(r, i, c->rank, &t, grad, &result);
         } else if (i == 0) {
@@ -396,6 +393,7 @@ static void pipeline_body(const struct comm *c, void *context)
         free(grad);
     }
     trainer_fini(&t);
+    mesh_close(&mesh);
 }
 
 /* Decisions of this rank until it is asked to stop. */

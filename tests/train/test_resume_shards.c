@@ -1,9 +1,8 @@
 /* Ranks that share the update save the moments of their shards, or of their stages, as one checkpoint;
  * whoever resumes from it, alone, in shards or in stages, has the weights and moments that were saved, each
  * what it needs of them. */
-#include "dist/comm_self.h"
 #include "train/data_parallel_step.h"
-#include "train/pipeline_step.h"
+#include "train/mesh_step.h"
 #include "train/save_ranks.h"
 #include "train/trainer_state.h"
 
@@ -36,7 +35,8 @@ static struct trainer_config config_of(const struct run *r, const struct comm *c
 {
     struct trainer_config config = r->config;
     if (r->way.in_stages) {
-        EXPECT_OK(pipeline_configure(&config, c->rank, c->size, N_MICRO));
+        struct mesh_shape shape = {.tp = 1, .pp = c->size, .dp = 1};
+        EXPECT_OK(mesh_configure(&config, shape, mesh_place_of(shape, c->rank), 1, N_MICRO));
     } else {
         config.n_shards = c->size;
         config.shard = c->rank;
@@ -61,14 +61,13 @@ static void train_and_save(const struct comm *c, void *context)
 {
     struct run *r = context;
     struct trainer_config config = config_of(r, c);
-    struct comm alone = comm_self();
-    struct pipeline_ranks ranks = {c, &alone};
+    struct mesh mesh = pipeline_of(c);
     struct trainer t;
     struct trainer_result result;
     struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
     EXPECT_OK(trainer_init(&t, &config));
-    t.parts = r->way.in_stages ? c : NULL;
-    EXPECT_OK(r->way.in_stages ? pipeline_step(&t, ranks, &r->batch, 1, 1, 1e-2, false, &result)
+    t.mesh = r->way.in_stages ? &mesh : NULL;
+    EXPECT_OK(r->way.in_stages ? mesh_step(&t, &mesh, &r->batch, 1, 1, 1e-2, false, &result)
                                : data_parallel_step(&t, c, &mine, 1, 1, 1e-2, false, &result));
     struct checkpoint_contents contents = r->contents;
     contents.params = &t.net.params;
@@ -88,6 +87,7 @@ static void train_and_save(const struct comm *c, void *context)
         }
     }
     trainer_fini(&t);
+    mesh_close(&mesh);
 }
 
 /* The parameters of a slice that begins at `begin`; what is between them is nobody's. */

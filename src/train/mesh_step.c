@@ -1,0 +1,147 @@
+#include "train/mesh_step.h"
+
+#include "core/integers.h"
+#include "dist/pipeline.h"
+#include "train/data_parallel_step.h"
+#include "train/pipeline_step.h"
+#include "watch/profile.h"
+
+/* ---- configuration ---- */
+
+static struct status check_slices(const struct trainer_config *c, int n)
+{
+    const struct model *m = c->net.model;
+    if (n > 1 && !m->type->in_slices) {
+        return status_error(STATUS_USAGE,
+                            "a %s model cannot be tensor parallel: leave out the tensor-parallel size",
+                            m->type->name);
+    }
+    if (m->n_heads % n != 0 || m->feed_forward_size % n != 0) {
+        return status_error(
+            STATUS_USAGE,
+            "tensor parallel over %d ranks needs a multiple of %d heads and of %d columns of the "
+            "feed-forward, but the model has %lld heads and %lld columns",
+            n, n, n, (long long)m->n_heads, (long long)m->feed_forward_size);
+    }
+    if (n > 1 && c->net.precision.fp8) {
+        return status_error(
+            STATUS_USAGE,
+            "products in fp8 take scales of whole tensors, which tensor-parallel ranks do not have: "
+            "leave out one of the two");
+    }
+    if (n > 1 && c->optimizer.kind != NULL &&
+        (c->optimizer.kind->takes_matrices || c->optimizer.kind->n_sums > 0)) {
+        return status_error(
+            STATUS_USAGE,
+            "the optimizer %s needs whole tensors, of which tensor-parallel ranks have slices: use "
+            "adam, adamw or sgd",
+            c->optimizer.kind->name);
+    }
+    return status_ok();
+}
+
+static struct status check_stages(const struct trainer_config *c, const struct pipeline_shape *p)
+{
+    const struct model *m = c->net.model;
+    int n_parts = p->n_stages * p->n_chunks;
+    if (p->n_stages == 1) {
+        return status_ok();
+    }
+    if (n_parts > m->n_layers) {
+        return status_error(
+            STATUS_USAGE,
+            "a pipeline of %d stages with %d chunks each needs a layer for each chunk, but the model "
+            "has %lld",
+            p->n_stages, p->n_chunks, (long long)m->n_layers);
+    }
+    if (m->hands_on_more) {
+        return status_error(STATUS_USAGE,
+                            "a pipeline of %d stages cannot run pre-LN layers: stages pass on the output of "
+                            "a layer, but not its sum",
+                            p->n_stages);
+    }
+    if (c->shares_gradients) {
+        return status_error(STATUS_USAGE,
+                            "a pipeline of %d stages keeps the gradients of all its micro-batches, so ranks "
+                            "cannot share them: use ZeRO stage 0 or 1",
+                            p->n_stages);
+    }
+    return pipeline_check(p);
+}
+
+static int64_t most_in_flight(const struct pipeline_shape *p, int stage)
+{
+    int64_t most = 1;
+    for (int chunk = 0; chunk < p->n_chunks; chunk++) {
+        most = int_larger(most, pipeline_in_flight(p, stage, chunk));
+    }
+    return most;
+}
+
+struct status mesh_configure(struct trainer_config *config, struct mesh_shape shape, struct mesh_place place,
+                             int n_chunks, int64_t n_micro)
+{
+    struct pipeline_shape p = {shape.pp, shape.pp > 1 ? n_chunks : 1, n_micro};
+    struct param_part *part = &config->net.part;
+    TRY(check_slices(config, shape.tp));
+    TRY(check_stages(config, &p));
+    *part = (struct param_part){0};
+    if (shape.tp > 1) {
+        part->slice = place.tp;
+        part->n_slices = shape.tp;
+    }
+    for (int chunk = 0; chunk < p.n_chunks && shape.pp > 1; chunk++) {
+        part->ranges[part->n_ranges++] = pipeline_layers(
+            config->net.model->n_layers, pipeline_part(&p, place.pp, chunk), p.n_stages * p.n_chunks);
+    }
+    config->net.n_slots = most_in_flight(&p, place.pp);
+    return status_ok();
+}
+
+/* ---- a step ---- */
+
+/* The heads' stage has them. */
+void mesh_share_sums(struct trainer *t, const struct mesh *m)
+{
+    if (m->pipe.size > 1) {
+        comm_broadcast(&m->pipe, &t->net.x, t->sums, m->pipe.size - 1);
+    }
+}
+
+void mesh_gradients(struct trainer *t, const struct mesh *m, const struct batch_step *part,
+                    struct stage_numbers *numbers, bool mean_of_micro_batches)
+{
+    if (m->pipe.size == 1) {
+        data_parallel_gradients(t, &m->data, part, numbers, mean_of_micro_batches);
+        return;
+    }
+    pipeline_gradients(t, m, part, numbers, mean_of_micro_batches);
+    if (!t->turn.abandoned) {
+        profile_phase(t->net.profile, "optimizer");
+        data_parallel_sum(t, &m->data);
+        mesh_share_sums(t, m);
+    }
+}
+
+struct status mesh_step(struct trainer *t, const struct mesh *m, const struct batch_step *part, int64_t step,
+                        int64_t update, double lr, bool mean_of_micro_batches, struct trainer_result *result)
+{
+    struct stage_numbers numbers = trainer_numbers(t, step, update, lr);
+    mesh_gradients(t, m, part, &numbers, mean_of_micro_batches);
+    if (t->turn.abandoned) {
+        return trainer_abandon(t, result);
+    }
+    struct status s = trainer_update(t, t->config.n_shards > 1 ? &m->data : NULL, part, step, result);
+    pipeline_share_tied(t, m); /* after a failure, too: the other rank makes the call */
+    struct status sums = comm_check(&m->data);
+    return failed(sums) ? sums : failed(s) ? s : t->net.x.status;
+}
+
+void mesh_evaluate_batch(struct trainer *t, const struct mesh *m, const struct batch *batch)
+{
+    if (m->pipe.size == 1) {
+        trainer_evaluate_batch(t, batch);
+    } else {
+        pipeline_evaluate_batch(t, m, batch);
+    }
+}

@@ -1,6 +1,7 @@
 #include "train/pipeline_step.h"
 
 #include "dist/pipeline.h"
+#include "train/trainer_parts.h"
 
 struct pipeline {
     struct trainer *t;
@@ -127,30 +128,56 @@ void pipeline_share_tied(struct trainer *t, const struct mesh *m)
 
 /* ---- a step ---- */
 
+/* The gradients of some micro-batches that are added to one another. */
+static void run_block(struct pipeline *p, const struct batch_step *block)
+{
+    p->batch = block;
+    p->shape.n_micro = batch_step_n_filled(block);
+    if (p->shape.n_micro == 0) {
+        p->t->net.x.ops->fill(&p->t->net.x, p->t->grad, 0);
+        stage_send_numbers(&p->t->net.stage, p->numbers);
+    }
+    for (int64_t i = 0; i < pipeline_n_actions(&p->shape); i++) {
+        struct pipeline_action a = pipeline_action(&p->shape, p->stage, i);
+        (a.work == PIPELINE_FORWARD ? forward : backward)(p, a);
+    }
+    if (is_tied(p->t, p->mesh)) {
+        send_tied_gradient(p->t, p->mesh);
+    }
+}
+
+/* Of a sum that does not depend on the ranks (gradient_tree.h), one block after the other. */
+static void run_blocks(struct pipeline *p, const struct batch_step *part)
+{
+    struct gradient_blocks blocks = p->t->config.blocks;
+    for (int i = 0; i < blocks.n; i++) {
+        struct batch_step block = batch_step_part(part, blocks.first + i, blocks.n_all);
+        if (i > 0) {
+            trainer_clear_added(p->t);
+        }
+        run_block(p, &block);
+        gradient_tree_add(&p->t->tree, &p->t->net.x, blocks, i, p->t->grad);
+    }
+}
+
 void pipeline_gradients(struct trainer *t, const struct mesh *m, const struct batch_step *part,
                         struct stage_numbers *numbers, bool mean_of_micro_batches)
 {
     struct pipeline p = {.t = t,
                          .mesh = m,
-                         .batch = part,
                          .numbers = numbers,
                          .mean_of_micro_batches = mean_of_micro_batches,
-                         .shape = {m->pipe.size, t->net.config.part.n_ranges, batch_step_n_filled(part)},
+                         .shape = {m->pipe.size, t->net.config.part.n_ranges, 0},
                          .stage = m->pipe.rank,
                          .last_part = m->pipe.size * t->net.config.part.n_ranges - 1};
     trainer_clear(t, 1);
-    if (p.shape.n_micro == 0) {
-        stage_send_numbers(&t->net.stage, numbers);
-    }
     if (trainer_abandons(t)) {
         return;
     }
-    for (int64_t i = 0; i < pipeline_n_actions(&p.shape); i++) {
-        struct pipeline_action a = pipeline_action(&p.shape, p.stage, i);
-        (a.work == PIPELINE_FORWARD ? forward : backward)(&p, a);
-    }
-    if (is_tied(t, m)) {
-        send_tied_gradient(t, m);
+    if (t->tree.n_levels > 0) {
+        run_blocks(&p, part);
+    } else {
+        run_block(&p, part);
     }
     stage_weights_rounded(&t->net.stage);
 }

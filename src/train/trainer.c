@@ -61,7 +61,7 @@ static void gather_copies(struct trainer *t, const struct comm *c)
 {
     network_copy_vectors(&t->net);
     if (c != NULL) {
-        comm_all_gather(c, &t->net.x, t->net.working, t->update.bounds);
+        update_gather_flat(&t->update, c, &t->net.x, t->net.working);
         comm_all_gather(c, &t->net.x, t->net.vectors, t->vector_bounds);
     }
 }
@@ -333,7 +333,7 @@ struct status trainer_update(struct trainer *t, const struct comm *c, const stru
         return status_ok();
     }
     if (c != NULL && !t->config.shares_gradients) { /* all ranks look at the same gradients */
-        comm_all_gather(c, &t->net.x, t->grad, t->update.bounds);
+        update_gather_flat(&t->update, c, &t->net.x, t->grad);
         TRY(t->net.x.status);
     }
     return diagnose_nonfinite(t, c, step, result);

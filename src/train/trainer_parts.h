@@ -1,5 +1,5 @@
-/* trainer_parts: what setting a trainer up (trainer_setup.c) and its steps (trainer.c) share; for these two
- * alone.
+/* trainer_parts: what setting a trainer up (trainer_setup.c), its steps (trainer.c) and those of a pipeline
+ * (pipeline_step.c) share; for these alone.
  *
  * Setting up runs a whole micro-step and an update on a table of ops that only counts (ops_plan), by the same
  * functions as a step.  So what is allocated is what steps use.  While planning, tensors have no memory:

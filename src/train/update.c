@@ -157,6 +157,14 @@ static tensor squares_of_model(const struct update *u, const struct mesh *m, str
     return u->model_squares;
 }
 
+/* Copies of other ranks' parameters are in no shard. */
+void update_gather_flat(const struct update *u, const struct comm *c, struct exec *x, tensor flat)
+{
+    int64_t from = u->bounds[0], to = u->bounds[u->n_ranks];
+    update_cut(u, from, to);
+    gather(c, x, tensor_slice(flat, from, to - from), u->cut);
+}
+
 /* The root of the sum of what u->squares has of each of this rank's chunks. */
 static void add_chunks(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
                        tensor root)
@@ -213,8 +221,8 @@ void update_gather(const struct update *u, const struct comm *c, struct exec *x,
                    tensor working)
 {
     if (u->n_ranks > 1) {
-        gather(c, x, master, u->bounds);
-        round_weights(x, working, master, 0, u->shard.begin);
+        update_gather_flat(u, c, x, master);
+        round_weights(x, working, master, u->bounds[0], u->shard.begin);
         round_weights(x, working, master, u->shard.end, u->bounds[u->n_ranks]);
     }
 }

@@ -57,6 +57,9 @@ void update_carve(struct update *u, struct arena *a, enum dtype dtype);
 /* Sets u->cut to the bounds of the shards within elements [from, to), counted from `from`. */
 void update_cut(const struct update *u, int64_t from, int64_t to);
 
+/* Gathers the shards of a flat buffer on every rank; c NULL: nothing. */
+void update_gather_flat(const struct update *u, const struct comm *c, struct exec *x, tensor flat);
+
 /* The part of a flat buffer that is this rank's shard. */
 tensor update_own(const struct update *u, tensor flat);
 

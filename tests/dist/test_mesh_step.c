@@ -1,0 +1,232 @@
+/* Decoders that meshes of ranks train with dropout: the same bits whatever the stages, chunks, replicas and
+ * shards, and within the rounding of fp32 whatever the slices. */
+#include "ranks.h"
+
+#include "core/rng.h"
+#include "data/text_batch.h"
+#include "dist/comm_peers.h"
+#include "nn/gpt/gpt_model.h"
+#include "train/mesh_step.h"
+
+#include <math.h>
+
+enum { STEPS = 20, N_MICRO = 8, SEQUENCES = 2, LONGEST = 12, WORDS = 45, N_LAYERS = 4, N_BLOCKS = 2 };
+
+static const double DEADLINE_S = 120, LR = 1e-3;
+
+struct mesh_case {
+    struct mesh_shape shape;
+    int n_chunks;
+    int zero_stage;
+};
+
+/* What a mesh has after its steps. */
+struct outcome {
+    double losses[STEPS], norms[STEPS];
+    float *weights; /* [elements of the whole table] */
+};
+
+struct run {
+    struct mesh_case of;
+    struct gpt_config config;
+    struct batch_step batch;
+    struct param_table params; /* of the whole model */
+    struct outcome outcome;
+};
+
+/* The label of a token is the next one; the last has none. */
+static void add_sequence(struct batch *b, int32_t key)
+{
+    struct rng_stream r = rng_stream(rng_key(79, (uint64_t)key));
+    int64_t n = 4 + rng_below(&r, LONGEST - 3);
+    int32_t *ids = text_batch_add(b, n, n, -1, key);
+    for (int64_t i = 0; i < n; i++) {
+        ids[i] = (int32_t)rng_below(&r, WORDS);
+    }
+    for (int32_t i = 0; i + 1 < n; i++) {
+        text_batch_masked_positions(b)[i] = i;
+        text_batch_masked_labels(b)[i] = ids[i + 1];
+    }
+    text_batch_take_masked(b, n - 1);
+}
+
+static struct model *decoder(const struct gpt_config *c)
+{
+    struct model *m;
+    EXPECT_OK((c->alibi ? bloom_model_create : gpt2_model_create)(&m, c, MODEL_TASK_CAUSAL_LM));
+    return m;
+}
+
+static struct trainer_config config_of(const struct run *r, const struct model *model, const struct mesh *m)
+{
+    struct trainer_config config = {.net = {.model = model,
+                                            .device = &device_cpu,
+                                            .ops = ops_cpu(),
+                                            .precision = {.dtype = DTYPE_F32},
+                                            .limits = text_batch_limits(SEQUENCES, LONGEST, LONGEST),
+                                            .learns = true},
+                                    .optimizer = optimizer_defaults(&optimizer_adamw),
+                                    .seed = 5};
+    config.blocks = gradient_blocks_of(N_BLOCKS, m->place.dp, m->shape.dp);
+    config.n_shards = r->of.zero_stage > 0 ? m->shape.dp : 0;
+    config.shard = r->of.zero_stage > 0 ? m->place.dp : 0;
+    EXPECT_OK(mesh_configure(&config, m->shape, m->place, r->of.n_chunks, N_MICRO / N_BLOCKS));
+    return config;
+}
+
+/* Into the places of the whole tensors. */
+static void keep_weights(struct run *r, const struct trainer *t)
+{
+    for (int i = 0; i < t->net.params.n; i++) {
+        const struct param *p = &t->net.params.params[i], *all = param_table_find(&r->params, p->name);
+        const float *own = (const float *)t->net.master.data + p->offset;
+        for (int64_t k = 0; k < param_count(p) && !p->is_copy; k++) {
+            r->outcome.weights[all->offset + param_full_index(p, k)] = own[k];
+        }
+    }
+}
+
+static void train(const struct comm *c, void *context)
+{
+    struct run *r = context;
+    struct mesh mesh;
+    struct comm_peers peers;
+    struct trainer t;
+    struct model *model = decoder(&r->config);
+    EXPECT_OK(mesh_open(&mesh, c, r->of.shape));
+    EXPECT_OK(comm_peers_init(&peers, &mesh.tensor));
+    struct trainer_config config = config_of(r, model, &mesh);
+    struct batch_step mine = batch_step_part(&r->batch, mesh.place.dp, mesh.shape.dp);
+    EXPECT_OK(trainer_init(&t, &config));
+    t.mesh = &mesh;
+    t.net.x.peers = &peers.peers;
+    for (int i = 0; i < STEPS; i++) {
+        struct trainer_result result;
+        EXPECT_OK(
+            mesh_step(&t, &mesh, mesh.shape.dp > 1 ? &mine : &r->batch, i + 1, i + 1, LR, false, &result));
+        if (c->rank == c->size - 1) {
+            r->outcome.losses[i] = trainer_result_loss(&result);
+            r->outcome.norms[i] = result.grad_norm;
+        }
+    }
+    if (mesh.place.dp == 0) {
+        keep_weights(r, &t);
+    }
+    trainer_fini(&t);
+    comm_peers_fini(&peers);
+    mesh_close(&mesh);
+    model->type->destroy(model);
+}
+
+static void open_run(struct run *r, bool alibi)
+{
+    *r = (struct run){.config = {.vocab_size = WORDS,
+                                 .n_positions = 16,
+                                 .hidden_size = 32,
+                                 .n_layers = N_LAYERS,
+                                 .n_heads = 4,
+                                 .feed_forward_size = 64,
+                                 .embedding_dropout = alibi ? 0 : 0.1,
+                                 .hidden_dropout = 0.1,
+                                 .attention_dropout = 0.1,
+                                 .initializer_range = 0.1,
+                                 .norm_eps = 1e-5,
+                                 .gelu = alibi ? LAYER_GELU_TANH : LAYER_GELU_EXACT,
+                                 .alibi = alibi}};
+    struct model *m = decoder(&r->config);
+    EXPECT_OK(m->type->declare(m, &r->params));
+    EXPECT_OK(
+        batch_step_init(&r->batch, N_MICRO, &m->layout, text_batch_limits(SEQUENCES, LONGEST, LONGEST)));
+    for (int32_t i = 0; i < N_MICRO * SEQUENCES; i++) {
+        add_sequence(&r->batch.micro[i / SEQUENCES], i);
+    }
+    for (int64_t i = 0; i < N_MICRO; i++) {
+        batch_finish(&r->batch.micro[i], 0);
+    }
+    batch_step_count(&r->batch);
+    m->type->destroy(m);
+}
+
+static struct outcome run_mesh(struct run *r, struct mesh_case of)
+{
+    r->of = of;
+    r->outcome = (struct outcome){.weights = calloc((size_t)r->params.n_elements, sizeof(float))};
+    EXPECT(r->outcome.weights != NULL, "out of memory");
+    run_ranks(of.shape.tp * of.shape.pp * of.shape.dp, DEADLINE_S, train, r);
+    return r->outcome;
+}
+
+static void expect_same(const struct run *r, const struct outcome *got, const struct outcome *wanted)
+{
+    const struct mesh_shape s = r->of.shape;
+    for (int i = 0; i < STEPS; i++) {
+        EXPECT(got->losses[i] == wanted->losses[i] && got->norms[i] == wanted->norms[i],
+               "TP %d PP %d (%d chunks) DP %d ZeRO %d, step %d: loss %.17g, not %.17g; norm %.17g, not %.17g",
+               s.tp, s.pp, r->of.n_chunks, s.dp, r->of.zero_stage, i + 1, got->losses[i], wanted->losses[i],
+               got->norms[i], wanted->norms[i]);
+    }
+    EXPECT(memcmp(got->weights, wanted->weights, (size_t)r->params.n_elements * sizeof(float)) == 0,
+           "TP %d PP %d (%d chunks) DP %d ZeRO %d: other weights", s.tp, s.pp, r->of.n_chunks, s.dp,
+           r->of.zero_stage);
+}
+
+/* The losses differ by the order of sums in fp32 alone. */
+static void expect_near(const struct run *r, const struct outcome *got, const struct outcome *wanted)
+{
+    const struct mesh_shape s = r->of.shape;
+    double worst = 0;
+    for (int i = 0; i < STEPS; i++) {
+        worst = fmax(worst, fabs(got->losses[i] / wanted->losses[i] - 1));
+    }
+    EXPECT(worst < 1e-6, "TP %d PP %d DP %d: a loss differs by %g of it", s.tp, s.pp, s.dp, worst);
+    EXPECT(wanted->losses[STEPS - 1] < 0.9 * wanted->losses[0], "nothing is learned: %g, then %g",
+           wanted->losses[0], wanted->losses[STEPS - 1]);
+}
+
+static void meshes_agree(bool alibi)
+{
+    static const struct mesh_case of_one_stage[] = {
+        {{1, 1, 2}, 1, 0}, {{1, 1, 2}, 1, 1}, {{2, 1, 1}, 1, 0}, {{2, 1, 2}, 1, 0},
+        {{2, 1, 2}, 1, 1}, {{4, 1, 1}, 1, 0}, {{4, 1, 2}, 1, 1},
+    };
+    static const struct mesh_case of_stages[] = {
+        {{1, 2, 1}, 1, 0}, {{1, 2, 1}, 2, 0}, {{1, 4, 1}, 1, 0}, {{1, 2, 2}, 1, 0}, {{1, 2, 2}, 2, 1},
+        {{1, 4, 2}, 1, 1}, {{2, 2, 1}, 1, 0}, {{2, 2, 2}, 2, 1}, {{2, 4, 1}, 1, 0}, {{4, 2, 1}, 2, 0},
+    };
+    struct run r;
+    struct outcome first[2][5] = {0}; /* by whether there are stages, and slices */
+    open_run(&r, alibi);
+    struct outcome alone = run_mesh(&r, (struct mesh_case){{1, 1, 1}, 1, 0});
+    for (size_t i = 0;
+         i < sizeof of_one_stage / sizeof of_one_stage[0] + sizeof of_stages / sizeof of_stages[0]; i++) {
+        size_t n = sizeof of_one_stage / sizeof of_one_stage[0];
+        struct mesh_case k = i < n ? of_one_stage[i] : of_stages[i - n];
+        struct outcome got = run_mesh(&r, k);
+        struct outcome *same = &first[i >= n][k.shape.tp];
+        expect_near(&r, &got, &alone);
+        if (i < n && k.shape.tp == 1) {
+            expect_same(&r, &got, &alone);
+        }
+        if (same->weights == NULL) {
+            *same = got;
+        } else {
+            expect_same(&r, &got, same);
+            free(got.weights);
+        }
+    }
+    for (int i = 0; i < 10; i++) {
+        free(first[i / 5][i % 5].weights);
+    }
+    free(alone.weights);
+    param_table_fini(&r.params);
+    batch_step_fini(&r.batch);
+    printf("%s: the same training on 18 meshes, loss %.4f, then %.4f\n", alibi ? "bloom" : "gpt2",
+           alone.losses[0], alone.losses[STEPS - 1]);
+}
+
+int main(void)
+{
+    meshes_agree(false);
+    meshes_agree(true);
+    return 0;
+}

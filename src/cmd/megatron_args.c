@@ -128,17 +128,24 @@ static struct status set_model(struct megatron_args *a, json_t **config)
 
 /* ---- ranks and batches ---- */
 
-static struct status check_mesh(const struct megatron_args *a)
+/* Of the layers of a chunk, where there are several chunks a stage. */
+static struct status set_chunks(struct megatron_args *a)
 {
-    return a->tensor_parallel == 1 && a->pipeline_parallel == 1
-               ? status_ok()
-               : status_error(
-                     STATUS_UNAVAILABLE,
-                     "--tensor-model-parallel-size %lld and --pipeline-model-parallel-size %lld cut a "
-                     "model over %lld ranks, which is not supported yet: give 1 and 1, and each rank has "
-                     "the whole model",
-                     (long long)a->tensor_parallel, (long long)a->pipeline_parallel,
-                     (long long)(a->tensor_parallel * a->pipeline_parallel));
+    int64_t n = a->virtual_stage_layers, of_stage = a->n_layers / a->pipeline_parallel;
+    if (a->n_layers % a->pipeline_parallel != 0) {
+        return status_error(STATUS_USAGE,
+                            "--num-layers %lld is not a multiple of --pipeline-model-parallel-size %lld",
+                            (long long)a->n_layers, (long long)a->pipeline_parallel);
+    }
+    if (n > 0 && (a->pipeline_parallel == 1 || of_stage % n != 0)) {
+        return status_error(
+            STATUS_USAGE,
+            "--num-layers-per-virtual-pipeline-stage %lld must divide the %lld layers of a stage, "
+            "of which there must be several",
+            (long long)n, (long long)of_stage);
+    }
+    a->run.ranks.n_chunks = n > 0 ? (int)(of_stage / n) : 1;
+    return status_ok();
 }
 
 static struct status whole_number(int64_t *n, const char *text)
@@ -481,8 +488,8 @@ struct status megatron_args_read(const struct command *c, struct megatron_args *
 {
     TRY(recipe_apply(c, a, recipes, sizeof recipes / sizeof recipes[0], a->recipe));
     TRY(check_given(c, a));
-    TRY(check_mesh(a));
     TRY(set_model(a, config));
+    TRY(set_chunks(a));
     TRY(set_precision(a, n_ranks));
     TRY(check_units(c, a));
     TRY(set_batch(a, n_ranks));

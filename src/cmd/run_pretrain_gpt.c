@@ -160,9 +160,14 @@ static const struct option options[] = {
                       "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
     OPTION_GROUP_ROW("ranks, and DeepSpeed's JSON"),
     OPTION_INT_ROW("tensor-model-parallel-size", OWN(tensor_parallel), "1", 1, 4096,
-                   "number of ranks that share each layer: 1"),
-    OPTION_INT_ROW("pipeline-model-parallel-size", OWN(pipeline_parallel), "1", 1, 4096,
-                   "number of ranks that have a part of the layers each: 1"),
+                   "number of ranks that share each layer"),
+    OPTION_INT_ROW(
+        "pipeline-model-parallel-size", OWN(pipeline_parallel), "1", 1, 4096,
+        "number of ranks that have a part of the layers each; all ranks over the product of both are "
+        "data parallel"),
+    OPTION_INT_ROW("num-layers-per-virtual-pipeline-stage", OWN(virtual_stage_layers), "0", 0, 1024,
+                   "layers of a chunk, of which each pipeline stage then has several (interleaved 1F1B); 0: "
+                   "each stage has one"),
     OPTION_INT_ROW(
         "zero-stage", AT(ranks.zero_stage), "0", 0, 3,
         "0: off, but in bf16 the same as 1; 1: ranks share the moments and the fp32 weights; 2: and the "
@@ -242,7 +247,6 @@ static const struct option options[] = {
     OPTION_REFUSED_ROW("no-save-optim", "a checkpoint is whole, so that the run can go on"),
     OPTION_REFUSED_ROW("no-load-optim", "a run resumes with its moments; --finetune takes the weights alone"),
     OPTION_REFUSED_ROW("inference", "this command trains; `kiln generate` and `kiln eval` use the model"),
-    OPTION_REFUSED_ROW("num-layers-per-virtual-pipeline-stage", "each rank has the whole model"),
     OPTION_REFUSED_ROW("checkpoint-in-cpu", "activations stay on the device of --device"),
     OPTION_REFUSED_ROW("reset-position-ids",
                        "positions count from the beginning of the sample, not of a document"),
@@ -320,18 +324,41 @@ static const struct option options[] = {
     {0},
 };
 
-static struct status train(struct megatron_args *a, const struct comm *world, json_t **config)
+/* Over all ranks; those that are left are data parallel. */
+static struct mesh_shape shape_of(const struct megatron_args *a, int world)
 {
-    a->run.ranks.world = world;
-    replaced_environment_tell();
-    TRY(megatron_args_read(&command_pretrain_gpt, a, world->size, config));
+    int tp = (int)a->tensor_parallel, pp = (int)a->pipeline_parallel, dp = world / (tp * pp);
+    return (struct mesh_shape){.tp = tp, .pp = pp, .dp = dp > 0 ? dp : 1};
+}
+
+static struct status train_on(struct megatron_args *a, const struct comm *world, json_t **config)
+{
+    int n_data = rank_options_data(&a->run.ranks).size;
+    TRY(megatron_args_read(&command_pretrain_gpt, a, n_data, config));
     TRY(rank_run_compare_flags(world, &command_pretrain_gpt, a));
     json_t *flags = option_values(&command_pretrain_gpt, a);
     json_object_set_new(flags, "world_size", json_integer(world->size));
-    json_object_set_new(flags, "data_parallel_size", json_integer(world->size));
+    json_object_set_new(flags, "data_parallel_size", json_integer(n_data));
     a->run.flags = flags;
     struct status s = pretrain_run(&a->run);
     json_decref(flags);
+    return s;
+}
+
+static struct status train(struct megatron_args *a, const struct comm *world, json_t **config)
+{
+    struct mesh_shape shape = shape_of(a, world->size);
+    struct mesh mesh = {0};
+    a->run.ranks.world = world;
+    replaced_environment_tell();
+    if (shape.tp * shape.pp == 1) {
+        return train_on(a, world, config);
+    }
+    TRY(mesh_open(&mesh, world, shape));
+    a->run.ranks.mesh = &mesh;
+    struct status s = mesh_print_hosts(world->rank == 0 && !a->run.dry_run ? stderr : NULL, &mesh, world);
+    s = failed(s) ? s : train_on(a, world, config);
+    mesh_close(&mesh);
     return s;
 }
 

@@ -52,8 +52,8 @@ void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias
 void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias,
                          const struct linear_fp8 *l, const struct fp8_factor *in_fp8);
 
-/* The same where each peer (dev/peers.h) has some columns of w, and of `in`: the peers sum their products, and
- * the first one adds the bias. */
+/* The same where each peer (dev/peers.h) has some columns of w, and of `in`: the peers sum their products,
+ * and the first one adds the bias. */
 void linear_forward_sum(struct exec *x, tensor out, tensor in, tensor w, tensor bias,
                         const struct linear_fp8 *l, const struct fp8_factor *in_fp8);
 
@@ -63,8 +63,8 @@ void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool 
                      tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
                      const struct fp8_factor *dout_fp8);
 
-/* The same where each peer has some rows of w, and columns of dout: the peers sum din.  What is in din before,
- * with din_adds, is the same on all of them, and counts once. */
+/* The same where each peer has some rows of w, and columns of dout: the peers sum din.  What is in din
+ * before, with din_adds, is the same on all of them, and counts once. */
 void linear_backward_sum(struct exec *x, tensor din, bool din_adds, tensor dw, bool dw_adds, tensor dbias,
                          tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
                          const struct fp8_factor *dout_fp8);

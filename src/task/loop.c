@@ -6,6 +6,7 @@
 #include "core/stop.h"
 #include "task/together.h"
 #include "train/data_parallel_step.h"
+#include "train/mesh_step.h"
 #include "train/trainer_state.h"
 
 #include <stdlib.h>
@@ -78,6 +79,25 @@ struct status loop_restore(struct loop *l, bool *found)
 
 /* ---- output ---- */
 
+/* The ranks with the same part of the model, each with its own samples. */
+static const struct comm *data_of(const struct loop *l)
+{
+    return l->ranks != NULL ? &l->ranks->data : l->world;
+}
+
+/* The same mesh, for what the trainer's device holds. */
+static struct status open_mesh(struct loop *l)
+{
+    if (l->ranks == NULL) {
+        return status_ok();
+    }
+    TRY(mesh_open(&l->mesh, &l->tensors.comm, l->ranks->shape));
+    TRY(comm_peers_init(&l->peers, &l->mesh.tensor));
+    l->trainer->mesh = &l->mesh;
+    l->trainer->net.x.peers = &l->peers.peers;
+    return status_ok();
+}
+
 /* Ranks with a GPU each exchange gradients among these. */
 static struct status open_ranks(struct loop *l)
 {
@@ -87,7 +107,8 @@ static struct status open_ranks(struct loop *l)
     TRY(launcher_timeout(&config.deadline_s));
     config.deadline_s /= 2; /* before the others give this rank up */
     config.record = record;
-    return comm_device_open(&l->tensors, l->world, &l->trainer->net.x, &config);
+    TRY(comm_device_open(&l->tensors, l->world, &l->trainer->net.x, &config));
+    return open_mesh(l);
 }
 
 /* Of the weights that all ranks have: where the master is in shards, of the copies that passes read.
@@ -101,10 +122,10 @@ static struct status compare_ranks(struct loop *l, bool begins)
     l->compared_step = l->state.global_step;
     struct network *n = &l->trainer->net;
     if (network_has_master(n)) {
-        return health_check_replicas(l->world, &n->x, n->master, l->state.global_step, begins);
+        return health_check_replicas(data_of(l), &n->x, n->master, l->state.global_step, begins);
     }
-    TRY(health_check_replicas(l->world, &n->x, n->working, l->state.global_step, begins));
-    return health_check_replicas(l->world, &n->x, n->vectors, l->state.global_step, begins);
+    TRY(health_check_replicas(data_of(l), &n->x, n->working, l->state.global_step, begins));
+    return health_check_replicas(data_of(l), &n->x, n->vectors, l->state.global_step, begins);
 }
 
 struct status loop_open(struct loop *l)
@@ -137,8 +158,8 @@ struct status loop_open(struct loop *l)
                         l->trainer->config.shares_gradients ? NULL_TENSOR : l->trainer->grad));
     l->trainer->tensor_log = &l->tensor_log;
     l->saved_step = l->state.global_step;
-    l->within =
-        (struct within_step){.world = l->world, .log = l->log, .stops = stop_requested, .start = &l->start};
+    l->within = (struct within_step){
+        .world = l->world, .data = data_of(l), .log = l->log, .stops = stop_requested, .start = &l->start};
     l->micro_hook = (struct micro_hook){within_step_next, &l->within};
     l->trainer->micro_hook = &l->micro_hook;
     return status_ok();
@@ -148,10 +169,14 @@ void loop_close(struct loop *l)
 {
     slow_work_end(&l->start);
     save_run_fini(&l->save_run);
+    comm_peers_fini(&l->peers);
+    mesh_close(&l->mesh);
     comm_device_close(&l->tensors);
     profile_close(&l->profile);
     tensor_log_close(&l->tensor_log);
     if (l->trainer != NULL) {
+        l->trainer->mesh = NULL;
+        l->trainer->net.x.peers = NULL;
         l->trainer->net.profile = NULL;
         l->trainer->tensor_log = NULL;
         l->trainer->micro_hook = NULL;
@@ -177,6 +202,14 @@ static struct status save(struct loop *l, bool wait)
 
 /* ---- steps ---- */
 
+/* The counts are those of one replica of each part; whether a rank lacks its batch all hear. */
+static struct status count_together(const struct loop *l, struct batch_step *part, bool mine, bool *lacks,
+                                    double *elapsed_s)
+{
+    TRY(together_count(data_of(l), part, mine, lacks, elapsed_s));
+    return l->ranks == NULL ? status_ok() : together_any_beside(l->world, *lacks, lacks, elapsed_s, 1);
+}
+
 /* Data that some rank cannot read ends the run, but the weights are saved, if the task allows it. */
 static struct status next_batch(struct loop *l, struct batch_step *part)
 {
@@ -185,7 +218,7 @@ static struct status next_batch(struct loop *l, struct batch_step *part)
     struct status s = l->task->next_batch(l->self, l->state.step + 1, &made);
     *part = failed(s) ? (struct batch_step){0} : *made;
     double elapsed_s = l->clock != NULL ? l->clock->elapsed_s : 0;
-    TRY(together_count(l->world, part, failed(s), &lacks, &elapsed_s));
+    TRY(count_together(l, part, failed(s), &lacks, &elapsed_s));
     if (l->clock != NULL) {
         run_clock_hear(l->clock, elapsed_s, l->clock->step_s); /* all ranks have the same rate */
     }
@@ -204,6 +237,9 @@ static struct status step_of_ranks(struct loop *l, const struct batch_step *part
 {
     int64_t step = l->state.global_step, update = l->state.step - l->state.n_skipped;
     bool means = l->mean_of_micro_batches;
+    if (l->ranks != NULL) {
+        return mesh_step(l->trainer, &l->mesh, part, step, update, lr, means, result);
+    }
     return l->world->size == 1
                ? trainer_step(l->trainer, part, step, update, lr, means, result)
                : data_parallel_step(l->trainer, &l->tensors.comm, part, step, update, lr, means, result);

@@ -8,6 +8,8 @@
 
 #include "core/slow_work.h"
 #include "dist/comm_device.h"
+#include "dist/comm_peers.h"
+#include "dist/mesh.h"
 #include "optim/schedule.h"
 #include "task/early_stop.h"
 #include "task/health.h"
@@ -51,6 +53,7 @@ struct loop {
     struct trainer *trainer;
     /* the ranks that run it together: each has the same loop, and its part of each batch */
     const struct comm *world;
+    const struct mesh *ranks; /* the mesh that they make; NULL: each has the whole model */
     struct metrics *log;
     const char *directory;
     /* flags for messages: of the training data, the output, and to resume: "--input_dir", ... */
@@ -83,6 +86,8 @@ struct loop {
     int64_t first_step;         /* done before this run */
     int64_t compared_step;      /* the last, over all phases, after which ranks compared their weights */
     struct comm_device tensors; /* of the same ranks, for what the trainer's device holds */
+    struct mesh mesh;           /* that these make */
+    struct comm_peers peers;    /* the tensor-parallel ones */
     /* the last, over all phases, whose checkpoint was begun; at first that from which the run goes on */
     int64_t saved_step;
     struct slow_work start; /* until the first step; its task may say what comes before the loop */

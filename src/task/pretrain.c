@@ -19,10 +19,10 @@
 #include <string.h>
 #include <time.h>
 
-static struct trainer_config trainer_config_of(struct pretrain_run *r)
+static struct status configure(struct trainer_config *config, const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
-    struct trainer_config config = {
+    *config = (struct trainer_config){
         .net = {.model = r->in.model,
                 .device = r->backend.device,
                 .ops = r->backend.ops,
@@ -38,8 +38,8 @@ static struct trainer_config trainer_config_of(struct pretrain_run *r)
         .saving = !o->skip_checkpoint,
         .seed = (uint64_t)o->seed,
     };
-    rank_options_configure(&o->ranks, &config);
-    return config;
+    rank_options_configure(&o->ranks, config);
+    return rank_options_place(&o->ranks, config, o->gradient_accumulation_steps);
 }
 
 /* Names what the kind knows against the plateau. */
@@ -59,7 +59,7 @@ static struct status validate(struct pretrain_run *r, struct validation *v, int6
     int64_t start = clock_ns();
     int64_t micro = r->options->train_batch_size / r->options->gradient_accumulation_steps;
     profile_phase(&r->loop.profile, "evaluation");
-    TRY(validation_run(v, &r->trainer, &r->world, first, n, micro, &result));
+    TRY(validation_run(v, &r->trainer, &r->data, first, n, micro, &result));
     profile_phase(&r->loop.profile, NULL);
     metrics_validation(&r->metrics, r->loop.state.step, &result, of, n, v == &r->validation,
                        clock_ns() - start);
@@ -118,7 +118,7 @@ static struct status evaluate(void *self, double *loss)
 
 static struct status open_prefetch(struct pretrain_run *r, int64_t first)
 {
-    TRY(prefetch_open(&r->prefetch, &r->in.train.source, r->world.rank, r->world.size,
+    TRY(prefetch_open(&r->prefetch, &r->in.train.source, r->data.rank, r->data.size,
                       rank_options_in_turn(&r->options->ranks), first, r->loop.last_step));
     r->prefetching = true;
     return status_ok();
@@ -211,6 +211,7 @@ static struct loop loop_of(struct pretrain_run *r)
         .self = r,
         .trainer = &r->trainer,
         .world = &r->world,
+        .ranks = o->ranks.mesh,
         .log = &r->metrics,
         .directory = o->output_dir,
         .data_flag = flags.data,
@@ -424,7 +425,8 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     TRY(open_outputs(r, plan));
     TRY(same_inputs_directory(&r->world, "output_dir", o->output_dir));
     TRY(rank_options_open_watch(&o->ranks, &r->watch, &r->backend, "pretrain", &o->watch));
-    struct trainer_config config = trainer_config_of(r);
+    struct trainer_config config;
+    TRY(configure(&config, r));
     size_t free_before = config.net.device->free_bytes();
     r->taken_bytes = host_memory_taken();
     slow_work_phase(&r->loop.start, "drawing the weights of a new model, %.1f M parameters,",
@@ -498,7 +500,8 @@ static struct status open_inputs(struct pretrain_run *r, struct missing *missing
 
 static struct status plan_run(struct pretrain_run *r, struct trainer_plan *plan)
 {
-    struct trainer_config config = trainer_config_of(r);
+    struct trainer_config config;
+    TRY(configure(&config, r));
     slow_work_phase(&r->loop.start, "planning the memory of a step");
     TRY(trainer_plan(plan, &config));
     pretrain_announce(r, plan);
@@ -524,6 +527,7 @@ struct status pretrain_run(const struct pretrain_options *of_one)
     struct trainer_plan plan = {0};
     struct pretrain_run r = {.options = o,
                              .world = rank_options_world(&all.ranks),
+                             .data = rank_options_data(&all.ranks),
                              .lock = {.fd = -1},
                              .losses = {NAN, NAN},
                              .start_ns = clock_ns()};

@@ -110,7 +110,7 @@ static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *
         .optimizer = c->optimizer,
         .schedule = r->loop.schedule,
         .batch_size = o->train_batch_size,
-        .n_micro = (o->gradient_accumulation_steps + r->world.size - 1) / r->world.size,
+        .n_micro = (o->gradient_accumulation_steps + r->data.size - 1) / r->data.size,
         .n_skipped = r->loop.state.n_skipped,
         .n_ranks = r->world.size,
         .emulates = r->world.emulated != NULL,

@@ -205,13 +205,19 @@ int64_t pretrain_groups(const struct pretrain_options *o)
 {
     int64_t n = o->ranks.reproducible_ranks;
     bool shares = o->balance_tokens || o->batch_ramp != NULL;
-    return !shares ? 1 : n > 0 ? n : rank_options_world(&o->ranks).size;
+    return !shares ? 1 : n > 0 ? n : rank_options_data(&o->ranks).size;
 }
 
 /* Ranks are dealt as many sequences each. */
 struct status pretrain_check_ranks(const struct pretrain_options *o)
 {
-    int n_ranks = rank_options_world(&o->ranks).size;
+    int n_ranks = rank_options_data(&o->ranks).size;
+    if (o->ranks.mesh != NULL && o->early.patience > 0) {
+        return status_error(
+            STATUS_USAGE,
+            "early stopping exports a model, of which each rank of a mesh has a part: leave out "
+            "--early_stopping_patience");
+    }
     if (o->balance_tokens && o->ranks.reproducible_ranks > 0) {
         return status_error(STATUS_USAGE,
                             "--balance_tokens cannot be combined with --reproducible_ranks, since it deals "

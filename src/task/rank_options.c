@@ -2,10 +2,16 @@
 
 #include "core/log.h"
 #include "dist/comm_self.h"
+#include "train/mesh_step.h"
 
 struct comm rank_options_world(const struct rank_options *o)
 {
     return o->world != NULL ? *o->world : comm_self();
+}
+
+struct comm rank_options_data(const struct rank_options *o)
+{
+    return o->mesh != NULL ? o->mesh->data : rank_options_world(o);
 }
 
 static struct status check_batch(const struct rank_options *o, int n_ranks, int64_t n_micro)
@@ -48,7 +54,7 @@ static bool shares_gradients(const struct rank_options *o, int n_ranks)
 
 bool rank_options_in_turn(const struct rank_options *o)
 {
-    return shares_gradients(o, rank_options_world(o).size) && o->reproducible_ranks > 0;
+    return shares_gradients(o, rank_options_data(o).size) && o->reproducible_ranks > 0;
 }
 
 /* Stage 2 sums over ranks after each micro-batch, so that is what a block must be. */
@@ -76,7 +82,7 @@ static const char *shared_by(const struct rank_options *o)
 struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t *train_batch_size,
                                 int64_t *gradient_accumulation_steps)
 {
-    int n = rank_options_world(o).size;
+    int n = rank_options_data(o).size;
     if (o->zero_stage > 2) {
         return status_error(STATUS_UNAVAILABLE,
                             "ZeRO stage %lld is not supported: every rank keeps all weights; stage 2 shards "
@@ -96,23 +102,32 @@ struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t 
 
 void rank_options_configure(const struct rank_options *o, struct trainer_config *config)
 {
-    struct comm world = rank_options_world(o);
+    struct comm data = rank_options_data(o);
     if (o->zero_stage > 0) {
-        config->n_shards = world.size;
-        config->shard = world.rank;
-        config->shares_gradients = shares_gradients(o, world.size);
+        config->n_shards = data.size;
+        config->shard = data.rank;
+        config->shares_gradients = shares_gradients(o, data.size);
     }
     if (o->reproducible_ranks > 0) {
-        config->blocks = gradient_blocks_of((int)o->reproducible_ranks, world.rank, world.size);
+        config->blocks = gradient_blocks_of((int)o->reproducible_ranks, data.rank, data.size);
     }
-    config->n_savers = world.size;
-    config->saver = world.rank;
+    config->n_savers = data.size;
+    config->saver = data.rank;
+}
+
+struct status rank_options_place(const struct rank_options *o, struct trainer_config *config, int64_t n_micro)
+{
+    int n_data = rank_options_data(o).size;
+    return o->mesh == NULL
+               ? status_ok()
+               : mesh_configure(config, o->mesh->shape, o->mesh->place, o->n_chunks > 0 ? o->n_chunks : 1,
+                                (n_micro + n_data - 1) / n_data);
 }
 
 void rank_options_announce(const struct rank_options *o, int64_t train_batch_size,
                            int64_t gradient_accumulation_steps)
 {
-    struct comm world = rank_options_world(o);
+    struct comm world = rank_options_world(o), data = rank_options_data(o);
     if (world.size > 1) {
         log_info("ranks: %d over %s, %d on this node; a step has %lld sequences in %lld micro-batches, of "
                  "all ranks together; %s",
@@ -121,10 +136,10 @@ void rank_options_announce(const struct rank_options *o, int64_t train_batch_siz
     }
     if (o->reproducible_ranks > 0) {
         int levels =
-            gradient_tree_levels(gradient_blocks_of((int)o->reproducible_ranks, world.rank, world.size));
+            gradient_tree_levels(gradient_blocks_of((int)o->reproducible_ranks, data.rank, data.size));
         log_info("sums: the same bits on up to %lld ranks, which takes %d more buffers of %sgradients",
                  (long long)o->reproducible_ranks, levels,
-                 shares_gradients(o, world.size) ? "this rank's shard of " : "");
+                 shares_gradients(o, data.size) ? "this rank's shard of " : "");
     }
 }
 

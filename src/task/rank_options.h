@@ -2,13 +2,15 @@
 #ifndef KILN_TASK_RANK_OPTIONS_H
 #define KILN_TASK_RANK_OPTIONS_H
 
-#include "dist/comm.h"
+#include "dist/mesh.h"
 #include "train/trainer.h"
 #include "watch/run_watch.h"
 
 /* The flags of a command; all ranks have the same. */
 struct rank_options {
     const struct comm *world; /* the ranks that train together; NULL: this process alone.  Borrowed */
+    const struct mesh *mesh;  /* that they make; NULL: each has the whole model.  Borrowed */
+    int n_chunks;             /* of a stage of the mesh (dist/pipeline.h); 0: one */
     /* of all ranks, in gradient_accumulation_steps micro-batches of all; 0: not given, and both flags are of
      * one rank */
     int64_t global_batch_size;
@@ -21,6 +23,9 @@ struct rank_options {
 /* The ranks; comm_self without any. */
 struct comm rank_options_world(const struct rank_options *o);
 
+/* Those among which the samples of a step are dealt: in a mesh, the ranks with the same part of the model. */
+struct comm rank_options_data(const struct rank_options *o);
+
 /* Makes the batch of one rank that of all.  STATUS_USAGE or STATUS_UNAVAILABLE names a flag that cannot
  * be. */
 struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t *train_batch_size,
@@ -32,6 +37,11 @@ bool rank_options_in_turn(const struct rank_options *o);
 
 /* Sets the parts of this rank: of the update, of the sums of gradients, of checkpoints. */
 void rank_options_configure(const struct rank_options *o, struct trainer_config *config);
+
+/* And in a mesh that of the model, after them; steps have at most n_micro micro-batches of all ranks.
+ * STATUS_USAGE: the model does not fit the mesh. */
+struct status rank_options_place(const struct rank_options *o, struct trainer_config *config,
+                                 int64_t n_micro);
 
 /* run_watch_open for a rank: only the first one writes a log. */
 struct status rank_options_open_watch(const struct rank_options *o, struct run_watch *w, struct backend *b,

@@ -15,7 +15,8 @@ void within_step_begin(struct within_step *w, int64_t step, const struct batch_s
     w->step = step;
     w->n_tokens = (double)batch->n_tokens;
     w->begin_ns = clock_ns();
-    w->n_rounds = (batch->n_all_micro + w->world->size - 1) / w->world->size;
+    int n_ranks = w->data != NULL ? w->data->size : w->world->size;
+    w->n_rounds = (batch->n_all_micro + n_ranks - 1) / n_ranks;
     w->stride = w->stride < 1 ? 1 : w->stride;
     w->next = w->stride;
     if (w->start != NULL && w->start->has_thread) {

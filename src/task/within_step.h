@@ -17,6 +17,7 @@ enum { WITHIN_STEP_SECONDS = 1 };
 
 struct within_step {
     const struct comm *world; /* set by the caller, with those up to stops, once.  Borrowed */
+    const struct comm *data;  /* those of them among which micro-batches are dealt; NULL: all */
     struct metrics *log;
     struct slow_work *start; /* of the run's first step; NULL: nobody waits for that */
     bool (*stops)(void);     /* whether this rank is asked to stop: stop_requested */

@@ -101,9 +101,10 @@ struct status mesh_configure(struct trainer_config *config, struct mesh_shape sh
 /* ---- a step ---- */
 
 /* The heads' stage has them. */
-void mesh_share_sums(struct trainer *t, const struct mesh *m)
+void mesh_share_sums(struct trainer *t)
 {
-    if (m->pipe.size > 1) {
+    const struct mesh *m = t->mesh;
+    if (m != NULL && m->pipe.size > 1) {
         comm_broadcast(&m->pipe, &t->net.x, t->sums, m->pipe.size - 1);
     }
 }
@@ -119,7 +120,7 @@ void mesh_gradients(struct trainer *t, const struct mesh *m, const struct batch_
     if (!t->turn.abandoned) {
         profile_phase(t->net.profile, "optimizer");
         data_parallel_sum(t, &m->data);
-        mesh_share_sums(t, m);
+        mesh_share_sums(t);
     }
 }
 
@@ -137,11 +138,11 @@ struct status mesh_step(struct trainer *t, const struct mesh *m, const struct ba
     return failed(sums) ? sums : failed(s) ? s : t->net.x.status;
 }
 
-void mesh_evaluate_batch(struct trainer *t, const struct mesh *m, const struct batch *batch)
+void mesh_evaluate_batch(struct trainer *t, const struct batch *batch)
 {
-    if (m->pipe.size == 1) {
+    if (t->mesh == NULL || t->mesh->pipe.size == 1) {
         trainer_evaluate_batch(t, batch);
     } else {
-        pipeline_evaluate_batch(t, m, batch);
+        pipeline_evaluate_batch(t, t->mesh, batch);
     }
 }

@@ -27,8 +27,9 @@ struct status mesh_step(struct trainer *t, const struct mesh *m, const struct ba
 void mesh_gradients(struct trainer *t, const struct mesh *m, const struct batch_step *part,
                     struct stage_numbers *numbers, bool mean_of_micro_batches);
 
-/* trainer_evaluate_batch, and the end of an evaluation: all ranks of a replica have its sums. */
-void mesh_evaluate_batch(struct trainer *t, const struct mesh *m, const struct batch *batch);
-void mesh_share_sums(struct trainer *t, const struct mesh *m);
+/* trainer_evaluate_batch, and the end of an evaluation, on the ranks of t->mesh, or alone without one: all
+ * ranks of a replica have its sums. */
+void mesh_evaluate_batch(struct trainer *t, const struct batch *batch);
+void mesh_share_sums(struct trainer *t);
 
 #endif

@@ -137,6 +137,12 @@ static void run_block(struct pipeline *p, const struct batch_step *block)
         p->t->net.x.ops->fill(&p->t->net.x, p->t->grad, 0);
         stage_send_numbers(&p->t->net.stage, p->numbers);
     }
+    struct exec *x = &p->t->net.x;
+    struct status fits = pipeline_check(&p->shape);
+    if (failed(fits)) { /* on all ranks alike */
+        x->status = failed(x->status) ? x->status : fits;
+        return;
+    }
     for (int64_t i = 0; i < pipeline_n_actions(&p->shape); i++) {
         struct pipeline_action a = pipeline_action(&p->shape, p->stage, i);
         (a.work == PIPELINE_FORWARD ? forward : backward)(p, a);

@@ -47,6 +47,10 @@ struct status network_declare(struct network *n, const struct network_config *co
                          .layer_index = -1,
                          .rows_alone = config->cache_pages > 0, /* what is cached is what would be computed */
                          .allow_tf32 = config->precision.allow_tf32};
+    if (param_part_slices(&config->part) > 1) {
+        n->planned = (struct peers){.rank = config->part.slice, .size = config->part.n_slices};
+        n->x.peers = &n->planned;
+    }
     TRY(check_fp8(config));
     n->params.part = config->part;
     n->params.part.tied = model_part_has_heads(config->model, &config->part) ? config->model->tied : NULL;

@@ -7,6 +7,7 @@
 #ifndef KILN_PASS_NETWORK_H
 #define KILN_PASS_NETWORK_H
 
+#include "dev/peers.h"
 #include "pass/stage.h"
 #include "pass/vector_places.h"
 
@@ -45,6 +46,8 @@ struct network {
     void *weights;   /* the model's views */
     int64_t version; /* of the weights: counts their changes */
     struct stage stage;
+    /* of a slice: the peers until somebody who has others sets x.peers, which count and exchange nothing */
+    struct peers planned;
 };
 
 /* Validates the configuration by running the largest batch forward on the plan table; allocates nothing that

@@ -168,7 +168,8 @@ static void take_rates(struct param_table *params, const struct param_table *mod
     }
 }
 
-/* `all` becomes the table of all layers, where this rank has a part of them. */
+/* `all` becomes the table of all layers, where this rank has a part of them: that of the first slice, which
+ * is the largest. */
 static struct status find_rates(struct trainer *t, struct param_table *all)
 {
     const struct model *m = t->config.net.model;
@@ -176,7 +177,7 @@ static struct status find_rates(struct trainer *t, struct param_table *all)
     if (param_part_is_all(&params->part)) {
         return find_rates_in(t, params);
     }
-    all->part = (struct param_part){.slice = params->part.slice, .n_slices = params->part.n_slices};
+    all->part = (struct param_part){.n_slices = params->part.n_slices};
     TRY(m->type->declare(m, all));
     TRY(find_rates_in(t, all));
     take_rates(params, all);

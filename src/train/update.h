@@ -46,7 +46,8 @@ struct update {
 struct status update_init(struct update *u, const struct optimizer *o, const struct param_table *params,
                           const int64_t *bounds, int rank, int n_ranks);
 
-/* For a part: `model` is the table of all layers, of the same slice.  Before update_carve.  STATUS_MEMORY. */
+/* For a part: `model` is the table of all layers, of the largest slice.  Before update_carve.
+ * STATUS_MEMORY. */
 struct status update_find_runs(struct update *u, const struct param_table *params,
                                const struct param_table *model);
 void update_fini(struct update *u);

@@ -140,7 +140,7 @@ refused()
     expect "$code" "$text" "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --output_dir "$dir/refused" "$@"
     [ ! -e "$dir/refused" ] || fail "refused, and written: $*"
 }
-refused 69 'cut a model over 8 ranks, which is not supported yet' --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2
+refused 64 'is a mesh of 8 ranks, but 1 were started' --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2
 refused 64 '--train-samples and --train-iters both' --train-iters 5
 refused 64 '--lr-decay-iters cannot be combined with --train-samples' --lr-decay-iters 5
 refused 64 '--max-position-embeddings 16 is less than --seq-length 32' --max-position-embeddings 16

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# `kiln pretrain-gpt` on meshes of ranks: tensor parallel, pipelines, interleaved ones, and data parallel give the training of one
+# rank; any mesh goes on from any other's checkpoint; a run that was killed goes on with the same bits; what does not divide is one
+# sentence.
+. "$(dirname "$0")/begin.sh"
+. "$(dirname "$0")/ranks.sh"
+need_mpirun
+
+for i in $(seq 150); do
+    echo "{\"text\": \"The king number $i went to the city, and the queen number $((i * 7 % 100)) came in from the garden.\"}"
+done >"$dir/lines.jsonl"
+mkdir "$dir/bpe"
+"$kiln" vocab --input "$dir/lines.jsonl" --kind bpe --vocab_file "$dir/bpe/vocab.json" --vocab_size 300 >/dev/null 2>&1
+"$kiln" prepare --format gpt --input "$dir/lines.jsonl" --vocab_file "$dir/bpe/vocab.json" --merge_file "$dir/bpe/merges.txt" \
+    --append_eod --output_prefix "$dir/meg" >/dev/null 2>&1
+base=(--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --micro-batch-size 2
+    --data-path "$dir/meg_text_document" --split 949,50,1 --vocab-file "$dir/bpe/vocab.json" --merge-file "$dir/bpe/merges.txt"
+    --clip-grad 1.0 --seed 42 --global-batch-size 16 --train-iters 12 --lr 1e-2 --log-interval 1 --eval-iters 2 --eval-interval 6
+    --save-interval 6 --ngram_tokens 0)
+
+# mesh_command N TP PP OUT FLAG...: sets `command`, a run of N ranks that saves into $dir/OUT
+mesh_command()
+{
+    local n=$1 tp=$2 pp=$3 out=$4
+    shift 4
+    as_ranks "$n" "$kiln" pretrain-gpt "${base[@]}" --tensor-model-parallel-size "$tp" --pipeline-model-parallel-size "$pp" \
+        --save "$dir/$out" --load "$dir/$out" "$@"
+}
+
+# mesh N TP PP OUT FLAG...: runs it, with its losses in $dir/OUT.losses
+mesh()
+{
+    mesh_command "$@"
+    runs
+    grep -oE '^ iteration +[0-9]+/|lm loss: [^|]*|grad norm: [^|]*|lm loss value: [^|]*' "$dir/out" >"$dir/$4.losses"
+}
+
+# near A B: losses within the last digits that a line has
+near()
+{
+    paste <(grep -oE '[0-9.]+E[+-][0-9]+' "$dir/$1.losses") <(grep -oE '[0-9.]+E[+-][0-9]+' "$dir/$2.losses") |
+        awk '{ d = $1 - $2; if (NF != 2 || d > 2e-4 || d < -2e-4) exit 1 }' || fail "$1 and $2: $(paste "$dir/$1.losses" "$dir/$2.losses")"
+}
+
+mesh 1 1 1 one
+mesh 2 1 2 pp2
+grep -q '^ *1 *1 *0 *0 ' "$dir/err" || fail "no table of the mesh: $(cat "$dir/err")"
+mesh 2 1 2 chunks --num-layers-per-virtual-pipeline-stage 1
+mesh 4 1 4 pp4
+mesh 2 2 1 tp2
+mesh 8 4 2 tp4pp2
+mesh 8 2 2 all --num-layers-per-virtual-pipeline-stage 1 --zero-stage=1
+for m in pp2 chunks pp4 tp2 tp4pp2 all; do
+    near one $m
+done
+for m in chunks pp4; do
+    cmp "$dir/pp2.losses" "$dir/$m.losses" || fail "$m has other losses than pp2"
+    same_weights pp2/ckpt_12 $m/ckpt_12
+done
+expect 0 '' "$kiln" generate --model "$dir/tp4pp2/ckpt_12" --prompt 'The king' --max_new_tokens 4
+
+# from one mesh to another: the last steps are those of the run that saved
+for to in '1 1 1' '2 1 2' '2 2 1' '8 4 2'; do
+    for from in one pp2 tp4pp2; do
+        mkdir "$dir/moved" && cp -r "$dir/$from/ckpt_6" "$dir/moved/"
+        # shellcheck disable=SC2086
+        mesh $to moved
+        sed -n '/^ iteration *7/,$p' "$dir/$from.losses" >"$dir/rest.losses"
+        near moved rest
+        rm -rf "$dir/moved"
+    done
+done
+
+# the same bits after a rank was killed
+mesh_command 4 2 2 killed
+"${command[@]}" </dev/null >"$dir/out" 2>"$dir/err" &
+launcher=$!
+for _ in $(seq 200); do
+    [ ! -e "$dir/killed/ckpt_6" ] || break
+    sleep 0.05
+done
+pkill -9 -f "save $dir/killed" || true
+wait "$launcher" && echo "the run had ended before the kill"
+rm -rf "$dir/killed/ckpt_12"
+mesh 4 2 2 killed
+mesh 4 2 2 whole
+same_weights whole/ckpt_12 killed/ckpt_12
+
+# refused N TEXT FLAG...
+refused()
+{
+    local n=$1 text=$2
+    shift 2
+    as_ranks "$n" "$kiln" pretrain-gpt "${base[@]}" --save "$dir/refused" "$@"
+    "${command[@]}" </dev/null >"$dir/out" 2>"$dir/err" && fail "accepted: $*"
+    grep -qF -- "$text" "$dir/err" || fail "'$text' is not in: $(cat "$dir/err")"
+    [ ! -e "$dir/refused" ] || fail "refused, and written: $*"
+}
+refused 2 'is a mesh of 4 ranks, but 2 were started' --tensor-model-parallel-size 4
+refused 3 '--num-layers 4 is not a multiple of --pipeline-model-parallel-size 3' --pipeline-model-parallel-size 3
+refused 3 'tensor parallel over 3 ranks needs a multiple of 3 heads' --tensor-model-parallel-size 3
+refused 2 'must divide the 2 layers of a stage' --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3
+refused 2 'runs 2 micro-batches at a time, but a step has 3' --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 \
+    --global-batch-size 6
+refused 2 'the optimizer muon needs whole tensors' --tensor-model-parallel-size 2 --recipe modern
+refused 4 'use ZeRO stage 0 or 1' --pipeline-model-parallel-size 2 --zero-stage=2

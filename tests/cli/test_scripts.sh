@@ -33,11 +33,12 @@ expect 0 "kiln launch --hostfile=$scripts/hostsfile --num_nodes=4 --num_gpus=8 k
 ! grep -F "missing: $scripts/hostsfile" "$dir/out" || fail "the hosts are four"
 expect 0 "it has 4 hosts, and HL_NUM_NODES is 16" "$scripts/run_bert_5b_128x.sh" --dry-run
 says "--checkpoint_activations" "--max_steps=75000" "--deepspeed_config=$scripts/deepspeed_config_bert_5b.json"
-expect 69 "not supported yet: layers in parts (HL_TP 4) and in stages (HL_PP 1) on several devices" "$scripts/run_bloom13b.sh" --dry-run
+expect 0 "ds_config.json would be" "$scripts/run_bloom13b.sh" --dry-run
 says "launch --num_ranks=8 kiln pretrain-gpt --deepspeed --tensor-model-parallel-size 4 --pipeline-model-parallel-size 1" \
     "missing: /data/bigscience/oscar-en/meg-gpt2_text_document.bin" "out/bloom13b/ds_z0_nl40_hs_gb1024_mb1_D2_T4_P1_GPUs8_20" \
     "--no-bias-dropout-fusion --no-bias-gelu-fusion --no-masked-softmax-fusion --bf16 --rampup-batch-size 16 16 5_000_000 --save"
-HL_HOSTSFILE=$scripts/hostsfile HL_NUM_NODES=1 HL_PP=2 HL_TP=4 HL_DP=1 expect 69 "_mb1_D1_T4_P2_GPUs8" "$scripts/run_bloom13b.sh"
+HL_HOSTSFILE=$scripts/hostsfile HL_NUM_NODES=1 HL_PP=2 HL_TP=4 HL_DP=1 expect 0 "_mb1_D1_T4_P2_GPUs8" "$scripts/run_bloom13b.sh" --dry-run
+says "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
 HL_TP=1 HL_NGPU_PER_NODE=1 HL_SAVE=0 HL_RAMPUP_BS=0 HL_CKP_ACT=1 HL_KILL_SWITCH=off \
     expect 0 "--kill-switch-path off --bf16 --checkpoint-activations --deepspeed-activation-checkpointing" "$scripts/run_bloom13b.sh" --dry-run
 # the recipe as it is planned: 13 billion parameters with the words of one rank, and its steps

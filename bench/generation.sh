@@ -16,8 +16,19 @@ if [ ! -s "$model/model.safetensors" ]; then
     $kiln vocab --input "$text" --input_format lines --kind bpe --vocab_file "$model/vocab.json" --vocab_size 4096 2>/dev/null
     "$python" bench/peers/generation.py make "$model" "$text" "$prompts"
 fi
-for dtype in ${DTYPES:-fp32 bf16}; do
-    type=${dtype/fp/f}
+dtypes=${DTYPES:-fp32 bf16 int8}
+
+# The name of a dtype in GGUF.
+gguf_type()
+{
+    case $1 in
+    int8) echo q8_0 ;;
+    *) echo "${1/fp/f}" ;;
+    esac
+}
+
+for dtype in $dtypes; do
+    type=$(gguf_type "$dtype")
     [ -z "$llama" ] || [ -s "$work/generation/$type/model.gguf" ] ||
         $kiln convert --model "$model" --to gguf --type "$type" --output_dir "$work/generation/$type" >/dev/null 2>&1
 done
@@ -33,20 +44,21 @@ column() { awk -v n="$1" '{ print $n }' "$2" | median; }
 
 row "continued texts, tokens/s" kiln peer ratio
 for batch in ${BATCHES:-1 8}; do
-    for dtype in ${DTYPES:-fp32 bf16}; do
+    for dtype in $dtypes; do
         for engine in kiln hf llama; do
             : >"$work/generation/$engine.txt"
         done
         for _ in $(seq "${REPEATS:-3}"); do
             kiln_rates "$dtype" "$batch" >>"$work/generation/kiln.txt"
-            "$python" bench/peers/generation.py transformers "$model" "$prompts" "$dtype" "$batch" >>"$work/generation/hf.txt" 2>/dev/null
-            [ -z "$llama" ] || "$llama" bench/peers/generation.py llama "$work/generation/${dtype/fp/f}/model.gguf" "$prompts" \
+            [ "$dtype" = int8 ] || "$python" bench/peers/generation.py transformers "$model" "$prompts" "$dtype" "$batch" >>"$work/generation/hf.txt" 2>/dev/null
+            [ -z "$llama" ] || "$llama" bench/peers/generation.py llama "$work/generation/$(gguf_type "$dtype")/model.gguf" "$prompts" \
                 "$dtype" "$batch" >>"$work/generation/llama.txt" 2>/dev/null
         done
         for what in 1:prompts 2:new; do
             ours=$(column "${what%:*}" "$work/generation/kiln.txt")
-            row "${what#*:}, $dtype, $batch at once, beside transformers" "$ours" "$(column "${what%:*}" "$work/generation/hf.txt")"
-            [ -z "$llama" ] || row "  beside llama.cpp" "$ours" "$(column "${what%:*}" "$work/generation/llama.txt")"
+            [ ! -s "$work/generation/hf.txt" ] ||
+                row "${what#*:}, $dtype, $batch at once, beside transformers" "$ours" "$(column "${what%:*}" "$work/generation/hf.txt")"
+            [ -z "$llama" ] || row "${what#*:}, $dtype, $batch at once, beside llama.cpp" "$ours" "$(column "${what%:*}" "$work/generation/llama.txt")"
         done
     done
 done

@@ -75,7 +75,7 @@ struct kiln_status kiln_model_open(struct kiln_model **model, const char *path);
 
 struct kiln_model_options {
     const char *device; /* "cpu", "cuda", or "auto", which is the cpu until cuda has been tested on a GPU */
-    const char *dtype;  /* "fp32", "bf16" or, on cuda, "fp16": the precision to compute in */
+    const char *dtype;  /* "fp32", "bf16", on cuda "fp16", of decoders on the cpu "int8": to compute in */
 };
 
 /* "auto", "fp32": as kiln_model_open; NULL in either means the same. */

@@ -20,8 +20,10 @@ struct session_flags {
         OPTION_CHOICE_ROW(                                                                                   \
             "device", (at) + offsetof(struct session_flags, device), "auto", "auto|cpu|cuda",                \
             "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),          \
-        OPTION_CHOICE_ROW("dtype", (at) + offsetof(struct session_flags, dtype), "fp32", "fp32|bf16|fp16",   \
-                          "compute in this number format; fp16 only on cuda"),                               \
+        OPTION_CHOICE_ROW("dtype", (at) + offsetof(struct session_flags, dtype), "fp32",                     \
+                          "fp32|bf16|fp16|int8",                                                             \
+                          "compute in this number format; fp16 only on cuda; int8 only for decoders on "     \
+                          "the cpu: matrices in int8 with a scale for each row, all else in bf16"),          \
         OPTION_FLAG_ROW("dry_run", (at) + offsetof(struct session_flags, dry_run),                           \
                         "check the model, print what it needs, and read no text")
 

@@ -16,21 +16,23 @@ enum dtype {
     DTYPE_U8,
     DTYPE_E4M3, /* core/fp8.h */
     DTYPE_E5M2,
+    DTYPE_I8, /* whole numbers of [-127, 127] times a scale per row of a matrix (core/tensor.h) */
 };
 
 static inline size_t dtype_bytes(enum dtype t)
 {
     static const size_t bytes[] = {
-        [DTYPE_F32] = 4, [DTYPE_BF16] = 2, [DTYPE_F16] = 2,  [DTYPE_F64] = 8, [DTYPE_I32] = 4,
-        [DTYPE_I64] = 8, [DTYPE_U8] = 1,   [DTYPE_E4M3] = 1, [DTYPE_E5M2] = 1};
+        [DTYPE_F32] = 4, [DTYPE_BF16] = 2, [DTYPE_F16] = 2,  [DTYPE_F64] = 8,  [DTYPE_I32] = 4,
+        [DTYPE_I64] = 8, [DTYPE_U8] = 1,   [DTYPE_E4M3] = 1, [DTYPE_E5M2] = 1, [DTYPE_I8] = 1};
     return bytes[t];
 }
 
 static inline const char *dtype_name(enum dtype t)
 {
-    static const char *const names[] = {[DTYPE_F32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_F16] = "fp16",
-                                        [DTYPE_F64] = "fp64", [DTYPE_I32] = "i32",   [DTYPE_I64] = "i64",
-                                        [DTYPE_U8] = "u8",    [DTYPE_E4M3] = "e4m3", [DTYPE_E5M2] = "e5m2"};
+    static const char *const names[] = {
+        [DTYPE_F32] = "fp32",  [DTYPE_BF16] = "bf16", [DTYPE_F16] = "fp16", [DTYPE_F64] = "fp64",
+        [DTYPE_I32] = "i32",   [DTYPE_I64] = "i64",   [DTYPE_U8] = "u8",    [DTYPE_E4M3] = "e4m3",
+        [DTYPE_E5M2] = "e5m2", [DTYPE_I8] = "int8"};
     return names[t];
 }
 

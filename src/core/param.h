@@ -85,6 +85,7 @@ struct param {
     bool by_product; /* its gradient is one product, so the first micro-batch of a step assigns it */
     int64_t layer;   /* the layer (nn/model.h) whose backward is the last to add to its gradient */
     int64_t offset;  /* first element in the flat buffer */
+    int64_t row;     /* of a matrix: its first row among the rows of all matrices, padded ones included */
 };
 
 struct param_table {
@@ -92,6 +93,7 @@ struct param_table {
     int n;
     int capacity;
     int64_t n_elements; /* of a flat buffer: slabs and the gaps between them */
+    int64_t n_rows;     /* of all matrices, padded ones included */
     bool failed;        /* out of memory while declaring */
     struct param_part part;
 };

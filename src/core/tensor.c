@@ -104,6 +104,7 @@ tensor tensor_slice(tensor t, int64_t first, int64_t n)
           (long long)first, (long long)n, (long long)t.dims[0]);
     t.data = advance(t, first * t.strides[0]);
     t.dims[0] = n;
+    t.scale += t.dtype == DTYPE_I8 && t.scale != NULL && t.n_dims == 2 ? first : 0;
     t.has_maxima = false;
     t.rounded = NULL;
     return t;
@@ -151,6 +152,18 @@ static double scale_of(tensor t)
     return t.scale == NULL ? 1.0 : (double)*t.scale;
 }
 
+/* Of the row that the element is in. */
+static double row_scale_of(tensor t, int64_t offset)
+{
+    return t.scale == NULL ? 1.0 : (double)t.scale[t.n_dims == 2 ? offset / t.strides[0] : 0];
+}
+
+static int8_t int8_from(double value)
+{
+    double whole = nearbyint(value);
+    return (int8_t)(whole > 127 ? 127 : whole < -127 ? -127 : whole);
+}
+
 static int64_t element_offset(tensor t, int64_t index)
 {
     int64_t offset = 0;
@@ -184,6 +197,7 @@ double tensor_load(tensor t, int64_t offset)
     case DTYPE_U8: return *(const uint8_t *)p;
     case DTYPE_E4M3:
     case DTYPE_E5M2: return scale_of(t) * (double)fp8_to_f32(t.dtype, *(const uint8_t *)p);
+    case DTYPE_I8: return row_scale_of(t, offset) * (double)*(const int8_t *)p;
     }
     return 0;
 }
@@ -201,6 +215,7 @@ void tensor_store(tensor t, int64_t offset, double value)
     case DTYPE_U8: *(uint8_t *)p = (uint8_t)value; break;
     case DTYPE_E4M3:
     case DTYPE_E5M2: *(uint8_t *)p = fp8_from_f32(t.dtype, (float)(value / scale_of(t))); break;
+    case DTYPE_I8: *(int8_t *)p = int8_from(value / row_scale_of(t, offset)); break;
     }
 }
 

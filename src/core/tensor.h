@@ -16,7 +16,8 @@ typedef struct tensor {
     int n_dims;
     int64_t dims[TENSOR_MAX_DIMS];    /* [slow, ..., fast] */
     int64_t strides[TENSOR_MAX_DIMS]; /* in elements */
-    const float *scale;               /* fp8 only: value = stored * *scale, NULL for 1; NULL elsewhere */
+    /* value = stored * *scale in fp8, stored * scale[row] of a matrix in int8; NULL for 1, and elsewhere */
+    const float *scale;
     bool has_maxima; /* the op that writes it stores maxima behind its elements: tensor_maxima */
     const struct fp8_factor *rounded; /* the op that writes it also rounds it into this; NULL: not */
 } tensor;

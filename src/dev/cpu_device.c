@@ -74,6 +74,7 @@ static struct status cpu_synchronize(void *context)
 const struct device device_cpu = {
     .name = "cpu",
     .is_host = true,
+    .multiplies_int8 = true,
     .open = cpu_open,
     .close = cpu_close,
     .allocate = cpu_allocate,

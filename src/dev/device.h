@@ -108,6 +108,7 @@ struct device {
     bool is_host;              /* its memory is the host's: the host may read and write it */
     bool computes_in_f16;      /* its ops also take matrices in fp16, not only fp32 and bf16 */
     bool takes_rounded_biases; /* its products add a bias that has the result's dtype without an extra pass */
+    bool multiplies_int8;      /* its products and gather_rows take matrices in int8 (ops/ops.h, linear) */
     /* its products take factors in fp8; else fp8 values are kept in bf16 (core/fp8.h) */
     bool computes_in_fp8;
 

@@ -46,7 +46,16 @@ enum dtype precision_factor(struct precision p, const struct device *device)
     return p.fp8 && device->computes_in_fp8 ? DTYPE_E4M3 : p.dtype;
 }
 
+enum dtype precision_matrix(struct precision p)
+{
+    return p.int8 ? DTYPE_I8 : p.dtype;
+}
+
 const char *precision_name(struct precision p)
 {
-    return p.fp8 ? "fp8" : p.allow_tf32 ? "tf32" : p.rounds_to_f16 ? "fp16" : dtype_name(p.dtype);
+    return p.int8            ? "int8"
+           : p.fp8           ? "fp8"
+           : p.allow_tf32    ? "tf32"
+           : p.rounds_to_f16 ? "fp16"
+                             : dtype_name(p.dtype);
 }

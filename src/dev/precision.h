@@ -18,6 +18,7 @@ struct precision {
     bool allow_tf32;    /* exec.allow_tf32 */
     bool rounds_to_f16; /* dtype is fp32, and matrices and activations are rounded to fp16 (ops/half_ops.h) */
     bool fp8;           /* products of layers are in fp8, all else in bf16 (nn/linear.h) */
+    bool int8;          /* matrices are kept in int8, all else is dtype: inference only */
 };
 
 /* STATUS_USAGE, saying what to use instead: the cpu has no fp16, and fp16 excludes fp8. */
@@ -32,7 +33,10 @@ struct status precision_find_prediction(struct precision *p, const struct precis
  * products. */
 enum dtype precision_factor(struct precision p, const struct device *device);
 
-/* "fp32", "tf32", "bf16", "fp16" or "fp8". */
+/* The dtype of the matrices that products read. */
+enum dtype precision_matrix(struct precision p);
+
+/* "fp32", "tf32", "bf16", "fp16", "fp8" or "int8". */
 const char *precision_name(struct precision p);
 
 #endif

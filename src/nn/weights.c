@@ -130,7 +130,8 @@ void weights_declare(struct param_table *table, const char *prefix, int64_t laye
         if (!has_row(&table->part, layer, name, &is_copy)) {
             continue;
         }
-        int64_t offset = param_table_slab(table, n_parts * part_elements);
+        int64_t offset = param_table_slab(table, n_parts * part_elements), first_row = table->n_rows;
+        table->n_rows += is_vector(row) ? 0 : n_parts * piece.padded[0];
         for (int i = 0; i < n_parts; i++) {
             enum param_init init = init_of(row, i, sizes);
             struct param p = {
@@ -148,6 +149,7 @@ void weights_declare(struct param_table *table, const char *prefix, int64_t laye
                 .is_copy = is_copy,
                 .layer = layer,
                 .offset = offset + i * part_elements,
+                .row = first_row + i * piece.padded[0],
             };
             full_name(p.name, prefix, row->names[i]);
             param_table_add(table, p);
@@ -173,7 +175,8 @@ void weights_view(void *part, const struct param_table *table, const char *prefi
         int64_t n_rows_in_slab = count_parts(row) * piece.padded[0], cols = piece.padded[1];
         tensor flat = row->cols == DIM_BIAS ? biases : row->cols == DIM_ONE ? vectors : matrices;
         tensor slab = tensor_slice(flat, first->offset, n_rows_in_slab * cols);
-        *(tensor *)((char *)part + row->field) =
-            is_vector(row) ? slab : tensor_2d(slab.data, slab.dtype, n_rows_in_slab, cols);
+        tensor matrix = tensor_2d(slab.data, slab.dtype, n_rows_in_slab, cols);
+        matrix.scale = flat.scale == NULL ? NULL : flat.scale + first->row;
+        *(tensor *)((char *)part + row->field) = is_vector(row) ? slab : matrix;
     }
 }

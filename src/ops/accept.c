@@ -92,6 +92,23 @@ bool accept_fp8(struct exec *x, const char *op, const tensor *matrices, int n_ma
     return !failed(x->status);
 }
 
+bool accept_int8(struct exec *x, const char *op, tensor w)
+{
+    if (failed(x->status)) {
+        return false;
+    }
+    if (!x->device->multiplies_int8) {
+        exec_fail(x, STATUS_USAGE, op, "the device does not multiply matrices in int8");
+    } else if (w.dtype != DTYPE_I8 || w.n_dims != 2 || !dense_rows(w) || w.scale == NULL) {
+        exec_fail(x, STATUS_USAGE, op,
+                  "a matrix in int8 must have 2 dims, dense rows and a scale for each row");
+    } else if (tensor_cols(w) > OPS_INT8_MOST) {
+        exec_fail(x, STATUS_USAGE, op, "a matrix in int8 may have %d columns, but has %lld",
+                  (int)OPS_INT8_MOST, (long long)tensor_cols(w));
+    }
+    return !failed(x->status);
+}
+
 bool accept_indices(struct exec *x, const char *op, const char *name, tensor index, int64_t first,
                     int64_t end)
 {

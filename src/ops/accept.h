@@ -25,6 +25,10 @@ bool accept_fp8(struct exec *x, const char *op, const tensor *matrices, int n_ma
 #define ACCEPT_LIST(...)                                                                                     \
     (const tensor[]){__VA_ARGS__}, (int)(sizeof((const tensor[]){__VA_ARGS__}) / sizeof(tensor))
 
+/* True if `w` is a matrix in int8 with dense rows and, unless nothing is computed, a scale for each, that the
+ * device multiplies with rows of this length (ops.h, linear). */
+bool accept_int8(struct exec *x, const char *op, tensor w);
+
 /* True if every number of the dense i32 tensor `index` lies in [first, end); else STATUS_DATA names the first
  * that does not. */
 bool accept_indices(struct exec *x, const char *op, const char *name, tensor index, int64_t first,

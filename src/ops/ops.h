@@ -114,6 +114,14 @@ enum pointwise_loss {
 /* Every dim of a product in fp8 is a multiple of this. */
 enum { OPS_FP8_MULTIPLE = 16 };
 
+/* Rows of activations that meet a matrix in int8 are whole numbers of at most this magnitude under a scale of
+ * their own: so that the sum of `n` products fits 31 bits. */
+#define OPS_INT8_STEPS(n)                                                                                    \
+    (INT32_MAX / (127 * (n)) < INT16_MAX ? (int32_t)(INT32_MAX / (127 * (n))) : (int32_t)INT16_MAX)
+
+/* The longest row for which these are finer than int8 itself. */
+enum { OPS_INT8_MOST = INT32_MAX / (127 * 127) };
+
 /* Tokens of a page of cached keys and values. */
 enum { OPS_CACHE_PAGE = 32 };
 
@@ -141,6 +149,12 @@ struct ops {
      * rows is A, bf16 or fp32, and columns is null.  scale f32 [1], history f32 [2] or null, dbias [I] W or
      * null, in [T, I] A.
      *
+     * With format int8, on a device that multiplies it, each row has its own scale, and the largest magnitude
+     * of a row becomes 127:
+     *     scale[t] = max |in[t]| / 127;  rows[t] = round(in[t] / scale[t])
+     * scale is then [T], rows int8, and columns, history and dbias are null.  A row that is not finite gets
+     * the scale NaN.
+     *
      * Only tables of devices that compute in fp8 use maxima and `rounded` (core/tensor.h).  Slots that say
      * "notes maxima" assign the maxima of a result together with it; if `in` has maxima, quantize takes the
      * largest from them. Slots that say "rounds" also round a result whose `rounded` points to a factor, with
@@ -161,6 +175,10 @@ struct ops {
 
     /* out = in w^T + bias.  out [T, O] A or W, in [T, I] A, w [O, I] A, bias [O] W, or of the dtype of out on
      * a device that takes_rounded_biases, or null.  in and out may have strided rows.
+     *
+     * Here and in linear_gelu, on a device that multiplies int8, w may be int8 with a scale for each of its
+     * rows.  Then each row of `in` may be rounded to multiples of its largest magnitude divided by
+     * OPS_INT8_STEPS(I), where I is at most OPS_INT8_MOST.
      *
      * Here and in the next three, on a device that computes in fp8, both factors of a product may be fp8: in
      * and w e4m3, dout e5m2.  They are stored by rows, except w in linear_backward_input and both factors of
@@ -279,7 +297,8 @@ struct ops {
     void (*attention_cached)(struct exec *x, tensor out, tensor q, tensor keys, tensor values,
                              struct attention a);
 
-    /* out[i] = in[rows[i]].  out [M, H], in [T, H] A, or both i32; rows i32 [M]. */
+    /* out[i] = in[rows[i]].  out [M, H], in [T, H] A, or both i32, or out A and in int8 where linear takes
+     * that; rows i32 [M]. */
     void (*gather_rows)(struct exec *x, tensor out, tensor in, tensor rows);
 
     /* din[rows[i]] += dout[i], in the order of i.  din [T, H] A or W, dout [M, H] A; a row may occur

@@ -104,6 +104,11 @@ static void plan_quantize(struct exec *x, tensor rows, tensor columns, tensor sc
                           tensor dbias, tensor in, enum dtype format)
 {
     int64_t n = tensor_rows(in), cols = tensor_cols(in);
+    if (format == DTYPE_I8) {
+        PLAN(x, "quantize", 0, 0, {"rows", rows, DTYPE_I8, n, cols}, {"scale", scale, DTYPE_F32, 1, n},
+             {"in", in, ANY, n, cols});
+        return;
+    }
     move(x, in.has_maxima || !tensor_is_null(history) ? 0 : 1, in);
     if (!tensor_is_null(history)) {
         PLAN(x, "quantize", 0, 0, {"history", history, DTYPE_F32, 1, 2});
@@ -140,8 +145,10 @@ static void plan_find_nonfinite(struct exec *x, tensor index, tensor in)
 static void plan_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
 {
     int64_t rows = tensor_rows(in), n_in = tensor_cols(in), n_out = tensor_rows(w);
-    PLAN(x, "linear", product_flops(w, rows), 0, {"out", out, ANY, rows, n_out}, {"in", in, ANY, rows, n_in},
-         {"w", w, (int)in.dtype, n_out, n_in});
+    bool int8 = w.dtype == DTYPE_I8;
+    PLAN(x, "linear", product_flops(w, rows), int8 ? workspace_int8(rows, n_in) : 0,
+         {"out", out, ANY, rows, n_out}, {"in", in, ANY, rows, n_in},
+         {"w", w, (int)(int8 ? DTYPE_I8 : in.dtype), n_out, n_in});
     if (!tensor_is_null(bias)) {
         bool rounded = bias.dtype == out.dtype; /* whether it is supported is checked by the device */
         PLAN(x, "linear", 0, 0,
@@ -418,7 +425,8 @@ static void plan_attention_cached(struct exec *x, tensor out, tensor q, tensor k
 static void plan_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 {
     move(x, 1, out); /* the rows of in */
-    PLAN(x, "gather_rows", 0, 0, {"out", out, (int)in.dtype, tensor_cols(rows), tensor_cols(in)},
+    PLAN(x, "gather_rows", 0, 0,
+         {"out", out, in.dtype == DTYPE_I8 ? ANY : (int)in.dtype, tensor_cols(rows), tensor_cols(in)},
          {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
 }
 

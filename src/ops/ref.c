@@ -79,10 +79,32 @@ static void ref_cast(struct exec *x, tensor out, tensor in)
     }
 }
 
+/* As fp32 numbers, which decide ties. */
+static void quantize_row(tensor rows, tensor scale, tensor in, int64_t t)
+{
+    float largest = 0;
+    for (int64_t i = 0; i < tensor_cols(in); i++) {
+        float size = fabsf((float)get2(in, t, i));
+        largest = size > largest || isnan(size) ? size : largest;
+    }
+    float s = isfinite(largest) ? largest / 127 : NAN;
+    tensor_set(scale, t, (double)s);
+    for (int64_t i = 0; i < tensor_cols(in); i++) {
+        float whole = s >= 0x1p-126f ? nearbyintf((float)get2(in, t, i) / s) : 0;
+        ((int8_t *)rows.data)[t * rows.strides[0] + i] = (int8_t)whole;
+    }
+}
+
 static void ref_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history,
                          tensor dbias, tensor in, enum dtype format)
 {
     double largest = 0;
+    for (int64_t t = 0; !stopped(x) && format == DTYPE_I8 && t < tensor_rows(in); t++) {
+        quantize_row(rows, scale, in, t);
+    }
+    if (format == DTYPE_I8) {
+        return;
+    }
     for (int64_t i = 0; !stopped(x) && i < tensor_count(in); i++) {
         double size = fabs(tensor_get(in, i));
         largest = size > largest || isnan(size) ? size : largest;

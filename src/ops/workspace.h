@@ -41,6 +41,17 @@ static inline size_t workspace_quantize(int64_t rows, int64_t cols, bool sums)
     return WORKSPACE_MAXIMA * sizeof(float) + (sums ? workspace_column_sum(rows, cols) : 0);
 }
 
+/* Rows as whole numbers of 16 bits, padded to whole vectors, and their scales (ops.h, OPS_INT8_STEPS). */
+static inline int64_t workspace_int8_stride(int64_t cols)
+{
+    return (cols + 31) / 32 * 32;
+}
+
+static inline size_t workspace_int8(int64_t rows, int64_t cols)
+{
+    return (size_t)rows * ((size_t)workspace_int8_stride(cols) * sizeof(int16_t) + sizeof(float));
+}
+
 /* A small din that sums over many rows of w, such as the gradient of the input of the vocabulary's decoder,
  * is summed in fp32. */
 enum { WORKSPACE_LONG_SUM = 8192, WORKSPACE_SMALL_RESULT = 1 << 20 };

@@ -27,10 +27,20 @@ static struct status check_fp8(const struct network_config *c)
     return status_ok();
 }
 
+static struct status check_int8(const struct network_config *c)
+{
+    if (c->precision.int8 && !c->model->type->takes_int8) {
+        return status_error(STATUS_USAGE, "a %s model is not computed in int8, only decoders are: use bf16",
+                            c->model->type->name);
+    }
+    CHECK(!c->precision.int8 || (!c->learns && c->device->multiplies_int8), "int8 is for inference on a cpu");
+    return status_ok();
+}
+
 /* Whether products read a copy of the master. */
 static bool has_working(const struct network_config *c)
 {
-    return c->precision.dtype != dtype_of_vectors(c->precision.dtype);
+    return precision_matrix(c->precision) != dtype_of_vectors(c->precision.dtype);
 }
 
 struct status network_declare(struct network *n, const struct network_config *config,
@@ -52,6 +62,7 @@ struct status network_declare(struct network *n, const struct network_config *co
         n->x.peers = &n->planned;
     }
     TRY(check_fp8(config));
+    TRY(check_int8(config));
     n->params.part = config->part;
     n->params.part.tied = model_part_has_heads(config->model, &config->part) ? config->model->tied : NULL;
     TRY(config->model->type->declare(config->model, &n->params));
@@ -95,7 +106,13 @@ static void carve_weights(struct network *n, struct arena *arena)
                                           : NULL_TENSOR;
     n->vectors = whole ? NULL_TENSOR : arena_carve_1d(arena, vector, n->places.n);
     n->plan.master_bytes = arena->used;
-    n->working = has_working(&n->config) ? arena_carve_1d(arena, dtype, n->params.n_elements) : NULL_TENSOR;
+    n->working = has_working(&n->config)
+                     ? arena_carve_1d(arena, precision_matrix(n->config.precision), n->params.n_elements)
+                     : NULL_TENSOR;
+    if (n->config.precision.int8) {
+        n->scales = arena_carve_1d(arena, DTYPE_F32, n->params.n_rows);
+        n->working.scale = n->scales.data;
+    }
 }
 
 void network_carve(struct network *n, struct arena *arena)
@@ -106,6 +123,7 @@ void network_carve(struct network *n, struct arena *arena)
         n->owned = n->owner->owned;
         n->master = n->owner->master;
         n->working = n->owner->working;
+        n->scales = n->owner->scales;
         n->vectors = n->owner->vectors;
     }
     stage_carve_weights(&n->stage, arena);
@@ -277,7 +295,8 @@ struct status network_init(struct network *n, const struct network_config *confi
 struct status network_init_shared(struct network *n, const struct network_config *config,
                                   const struct network *owner)
 {
-    CHECK(!config->learns && config->precision.dtype == owner->config.precision.dtype,
+    CHECK(!config->learns && config->precision.dtype == owner->config.precision.dtype &&
+              config->precision.int8 == owner->config.precision.int8,
           "a network's borrowed weights are read only");
     return init_over(n, config, owner);
 }

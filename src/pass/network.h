@@ -34,12 +34,13 @@ struct network {
     void *memory;                /* holds everything below except an owner's weights */
 
     /* Weights are kept in up to three flat buffers.  In fp32 there is the master alone, and passes read
-     * it.  In bf16 and fp16 matrices are read from the working copy, and vectors in fp32: from the master
-     * where it is whole, else from `vectors`. The master is whole for training, a shard where ranks share
-     * it (network_share_master), and empty without a backward. */
+     * it.  In bf16, fp16 and int8 matrices are read from the working copy, and vectors in fp32: from the
+     * master where it is whole, else from `vectors`. The master is whole for training, a shard where ranks
+     * share it (network_share_master), and empty without a backward. */
     struct param_shard owned; /* elements that the master has */
     tensor master;            /* [owned] */
     tensor working;           /* [all elements]; null where the master serves as both */
+    tensor scales;            /* of the rows of a working copy in int8; else null */
     tensor vectors;           /* [places.n]; null where the master is whole */
     struct vector_places places;
     tensor index;    /* i64 [1], result of a search (pass/culprit.h) */

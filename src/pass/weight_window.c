@@ -59,6 +59,19 @@ static void write_part(struct exec *x, tensor flat, struct param_shard owned, in
     }
 }
 
+/* The rows that were given, each under its own scale.  Nothing reads vectors in int8. */
+static void write_int8(struct weight_window *w, const struct param *p, tensor values)
+{
+    struct network *n = w->n;
+    struct exec host = {.device = &device_cpu, .ops = ops_cpu(), .layer_index = -1};
+    if (p->n_dims == 2) {
+        int64_t rows = tensor_rows(values);
+        host.ops->quantize(&host, tensor_slice(param_view(p, n->working), 0, rows), NULL_TENSOR,
+                           tensor_slice(n->scales, p->row, rows), NULL_TENSOR, NULL_TENSOR, values, DTYPE_I8);
+        n->x.status = failed(n->x.status) ? n->x.status : host.status;
+    }
+}
+
 /* Rounded here, since the master that a device would round from is not whole there. */
 static void write_rounded(struct weight_window *w, int64_t at, tensor values)
 {
@@ -85,7 +98,9 @@ static struct status put(void *self, const struct param *p, tensor values)
     if (!tensor_is_null(n->master)) {
         write_part(&n->x, n->master, n->owned, p->offset, flat);
     }
-    if (!network_has_master(n)) {
+    if (!tensor_is_null(n->scales)) {
+        write_int8(w, p, values);
+    } else if (!network_has_master(n)) {
         write_rounded(w, p->offset, flat);
     }
     if (!network_has_master(n) && vector_places_has(&n->places, p)) {

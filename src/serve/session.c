@@ -24,6 +24,15 @@ struct status session_options_find(struct session_options *o, const char *device
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
     *o = session_defaults();
     TRY(backend_find(&o->backend, device));
+    if (strcmp(dtype, dtype_name(DTYPE_I8)) == 0) {
+        o->dtype = DTYPE_BF16;
+        o->int8 = true;
+        return o->backend.device->multiplies_int8
+                   ? status_ok()
+                   : status_error(STATUS_USAGE,
+                                  "the device %s does not multiply matrices in int8: use fp32, bf16 or fp16",
+                                  o->backend.device->name);
+    }
     for (int i = 0; i < 3; i++) {
         if (strcmp(dtype, dtype_name(dtypes[i])) != 0) {
             continue;
@@ -34,7 +43,7 @@ struct status session_options_find(struct session_options *o, const char *device
                    : status_error(STATUS_USAGE, "the device %s does not compute in fp16: use fp32 or bf16",
                                   o->backend.device->name);
     }
-    return status_error(STATUS_USAGE, "unknown dtype %.40s: it must be fp32, bf16 or fp16", dtype);
+    return status_error(STATUS_USAGE, "unknown dtype %.40s: it must be fp32, bf16, fp16 or int8", dtype);
 }
 
 static int64_t batch_tokens_on(const struct device *device)
@@ -120,7 +129,7 @@ static struct network_config config_of(const struct model *model, struct batch_l
         .model = model,
         .device = o->backend.device,
         .ops = o->backend.ops,
-        .precision = {.dtype = o->dtype},
+        .precision = {.dtype = o->dtype, .int8 = o->int8},
         .limits = limits,
         .whole_logits = !o->losses_only,
         .losses_only = o->losses_only,
@@ -252,7 +261,9 @@ static struct status task_on(enum model_task *task, const struct model_dir *m)
 static struct status open_over(struct session *s, const struct session *model, enum model_task task)
 {
     const struct network_config *owner = &model->net.config;
-    struct session_options o = {.backend = {owner->device, owner->ops}, .dtype = owner->precision.dtype};
+    struct session_options o = {.backend = {owner->device, owner->ops},
+                                .dtype = owner->precision.dtype,
+                                .int8 = owner->precision.int8};
     struct batch_limits limits = limits_in(&model->dir, task, &o);
     if (task == MODEL_TASK_ENCODER) {
         TRY(model->sentence_status);

@@ -13,7 +13,8 @@
 /* The device and the dtype that a model computes with. */
 struct session_options {
     struct backend backend;
-    enum dtype dtype;       /* of activations and of the matrices that products read */
+    enum dtype dtype;       /* of activations and, without int8, of the matrices that products read */
+    bool int8;              /* these matrices are int8; for decoders */
     const char *vocab_file; /* used where the model has none, or an empty one; NULL: none */
     bool one_mask_each;     /* for MODEL_TASK_MASKED_LM: as session_open says */
     bool losses_only;       /* for MODEL_TASK_CAUSAL_LM: the losses of all tokens of a batch, and no logits */
@@ -26,7 +27,8 @@ enum { SESSION_PROMPTS = 8 };
 /* The cpu, fp32. */
 struct session_options session_defaults(void);
 
-/* By name: a device of backend_find, and "fp32", "bf16" or "fp16".  STATUS_USAGE says why this is not
+/* By name: a device of backend_find, and "fp32", "bf16", "fp16" or "int8", which computes
+ * all but products in bf16.  STATUS_USAGE says why this is not
  * possible. */
 struct status session_options_find(struct session_options *o, const char *device, const char *dtype);
 

@@ -102,7 +102,7 @@ expect 65 "none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new 
 expect 65 "qa_outputs" "$kiln" ask --model "$model" --dry_run
 expect 65 "this model answers: fill, embed, blimp" "$kiln" generate --model "$model" --dry_run
 expect 65 "this model answers: fill, embed, blimp" "$kiln" generate --model "$model" --prompt a
-expect 0 "(fp32|bf16|fp16," "$kiln" ask --help
+expect 0 "(fp32|bf16|fp16|int8," "$kiln" ask --help
 expect 0 "refused: gradients" "$kiln" squad --help all
 expect 0 "--learning_rate X" "$kiln" pretrain --help
 ! grep -qE -e '--emulate_world|ignored|one rank of many' "$dir/out" || fail "the usual help has unusual flags"

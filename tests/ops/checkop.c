@@ -51,6 +51,7 @@ static enum dtype dtype_of(enum checkop_kind kind, enum dtype a)
     case KIND_I64: return DTYPE_I64;
     case KIND_E4M3: return DTYPE_E4M3;
     case KIND_E5M2: return DTYPE_E5M2;
+    case KIND_I8: return DTYPE_I8;
     }
     return DTYPE_F64;
 }
@@ -646,6 +647,7 @@ static bool applies(const struct checkop_case *c, enum dtype dtype)
     return !(c->shape.wide && tested.device->is_host) &&
            (!c->shape.bits || tested.device->keeps_dropout_bits) &&
            (!c->shape.rounded || tested.device->takes_rounded_biases) &&
+           (!c->shape.int8 || tested.device->multiplies_int8) &&
            (!c->shape.fp8 || (tested.device->computes_in_fp8 && dtype == DTYPE_BF16));
 }
 

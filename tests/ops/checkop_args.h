@@ -66,6 +66,15 @@ static inline void in_fp8(struct checkop_case *c, int arg, enum checkop_kind kin
                                                kind == KIND_E4M3 ? 0x1p-6 : 0x1p-9));
 }
 
+/* Makes a matrix one of int8; the scales of its rows are put behind all others. */
+static inline void in_int8(struct checkop_case *c, int arg)
+{
+    c->args[arg].kind = KIND_I8;
+    c->args[arg].scaled_by =
+        1 + add(c, filled(vector("scales", ROLE_IN, KIND_F32, c->args[arg].dims[0]), FILL_GAMMA, 0.2));
+    c->args[arg].amount = 60;
+}
+
 static inline struct checkop_arg row_keys(int64_t t)
 {
     return filled(matrix("row_keys", ROLE_IN, KIND_I32, t, 2), FILL_ROW_KEYS, 0);

@@ -31,6 +31,10 @@ void checkop_make_cast(struct checkop_case *c, const struct checkop_shape *s)
 
 RUN(quantize)
 {
+    if (c->shape.int8) {
+        o->quantize(x, t[0], NULL_TENSOR, t[1], NULL_TENSOR, NULL_TENSOR, t[2], DTYPE_I8);
+        return;
+    }
     enum dtype format = c->shape.plain ? DTYPE_E5M2 : DTYPE_E4M3;
     o->quantize(x, t[0], c->shape.fp8 ? t[5] : NULL_TENSOR, t[1], c->shape.heads > 0 ? t[4] : NULL_TENSOR,
                 c->shape.f > 0 ? t[2] : NULL_TENSOR, t[3], format);
@@ -40,6 +44,13 @@ RUN(quantize)
 void checkop_make_quantize(struct checkop_case *c, const struct checkop_shape *s)
 {
     enum checkop_kind kind = s->plain ? KIND_E5M2 : KIND_E4M3;
+    if (s->int8) {
+        add(c, matrix("rows", ROLE_OUT, KIND_I8, s->t, s->h));
+        c->args[0].scaled_by = 1 + add(c, vector("scales", ROLE_OUT, KIND_F32, s->t));
+        add(c, filled(matrix("in", ROLE_IN, KIND_A, s->t, s->h), s->f == 2 ? FILL_HOLES : FILL_SPREAD, 1));
+        c->run = run_quantize;
+        return;
+    }
     add(c, gapped(matrix("rows", ROLE_OUT, s->fp8 ? kind : KIND_A, s->t, s->h), s->strided ? 16 : 0));
     int scale = add(c, vector("scale", ROLE_OUT, KIND_F32, 1));
     add(c, vector("dbias", ROLE_INOUT, KIND_W, s->h));
@@ -137,6 +148,9 @@ void checkop_make_gather_rows(struct checkop_case *c, const struct checkop_shape
     add(c, indices("rows", s->f, FILL_INDEX, s->t));
     add(c, matrix("keys", ROLE_OUT, KIND_I32, s->f, 2));
     add(c, row_keys(s->t));
+    if (s->int8) {
+        in_int8(c, 1);
+    }
     c->run = run_gather_rows;
 }
 
@@ -232,10 +246,13 @@ void checkop_make(struct checkop_case *c, const struct checkop_shape *s)
     snprintf(first, sizeof first, " first=%lld", (long long)s->first);
     snprintf(c->title, sizeof c->title, "%s t=%lld h=%lld f=%lld%s%s%s%s%s%s%s%s%s%s%s%s", s->op,
              (long long)s->t, (long long)s->h, (long long)s->f, s->first > 0 ? first : "",
-             s->fp8 ? " fp8" : "", s->rounded ? " rounded" : "", s->p > 0 ? " dropout" : "",
-             s->causal ? " causal" : "", s->alibi ? " alibi" : "", s->strided ? " strided" : "",
-             s->plain ? " plain" : "", s->shared ? " in place" : "", s->adds ? " adds" : "",
-             s->rest > 0 ? " rest" : "", s->bits ? " bits" : "");
+             s->fp8    ? " fp8"
+             : s->int8 ? " int8"
+                       : "",
+             s->rounded ? " rounded" : "", s->p > 0 ? " dropout" : "", s->causal ? " causal" : "",
+             s->alibi ? " alibi" : "", s->strided ? " strided" : "", s->plain ? " plain" : "",
+             s->shared ? " in place" : "", s->adds ? " adds" : "", s->rest > 0 ? " rest" : "",
+             s->bits ? " bits" : "");
     set_lengths(c, s);
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
         if (strcmp(families[i].op, s->op) == 0) {

@@ -13,7 +13,7 @@ enum checkop_role {
 };
 
 /* Dtypes as in ops.h: A and W follow the run, the rest is fixed. */
-enum checkop_kind { KIND_A, KIND_W, KIND_F32, KIND_F64, KIND_I32, KIND_I64, KIND_E4M3, KIND_E5M2 };
+enum checkop_kind { KIND_A, KIND_W, KIND_F32, KIND_F64, KIND_I32, KIND_I64, KIND_E4M3, KIND_E5M2, KIND_I8 };
 
 enum checkop_fill {
     FILL_NORMAL,    /* N(0, amount^2) */
@@ -50,7 +50,7 @@ struct checkop_arg {
     int gradient_of; /* 1 + the index of the argument that it is the gradient of; 0: none */
     bool mixed_only; /* absent where A is W */
     bool by_columns; /* a matrix whose columns are stored one after the other */
-    int scaled_by;   /* 1 + the index of the scale of an fp8 tensor, behind it; 0: none */
+    int scaled_by;   /* 1 + the index of the scale of an fp8 tensor, or those of int8, behind it; 0: none */
 };
 
 enum { CHECKOP_MAX_ARGS = 24, CHECKOP_MAX_SEQUENCES = 64 };
@@ -72,6 +72,7 @@ struct checkop_shape {
     bool adds;    /* the gradient of the residual is added to */
     bool rounded; /* the bias is of the dtype of out, on devices that take such */
     bool fp8;     /* factors of products are fp8, in bf16 runs of devices that compute in it */
+    bool int8;    /* matrices of weights are int8, on devices that multiply such */
     bool by_cpu;  /* too large for ref: other devices are held against the cpu's table in fp32 */
     /* columns that a GPU has another kernel for; a sum in order, as a plain cpu has it, is less exact */
     bool wide;

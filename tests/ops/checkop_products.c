@@ -6,6 +6,13 @@ RUN(linear)
     o->linear(x, t[0], t[1], t[2], c->shape.plain ? NULL_TENSOR : t[3]);
 }
 
+/* Of sums of n numbers that are each rounded by at most half a step; results are about sqrt(n), and a row's
+ * largest number below 5. */
+static double int8_bound(int64_t n)
+{
+    return PRODUCT_BOUND + 5.0 / (double)OPS_INT8_STEPS((int32_t)n);
+}
+
 /* out in W, as logits are, where the rows are strided. */
 void checkop_make_linear(struct checkop_case *c, const struct checkop_shape *s)
 {
@@ -17,8 +24,11 @@ void checkop_make_linear(struct checkop_case *c, const struct checkop_shape *s)
         in_fp8(c, 1, KIND_E4M3, false);
         in_fp8(c, 2, KIND_E4M3, false);
     }
+    if (s->int8) {
+        in_int8(c, 2);
+    }
     c->run = run_linear;
-    c->bound_fp32 = c->bound_bf16_w = PRODUCT_BOUND;
+    c->bound_fp32 = c->bound_bf16_w = s->int8 ? int8_bound(s->h) : PRODUCT_BOUND;
 }
 
 RUN(linear_gelu)
@@ -40,8 +50,12 @@ void checkop_make_linear_gelu(struct checkop_case *c, const struct checkop_shape
         in_fp8(c, in, KIND_E4M3, false);
         in_fp8(c, in + 1, KIND_E4M3, false);
     }
+    if (s->int8) {
+        in_int8(c, in + 1);
+        c->args[in + 1].amount = 6;
+    }
     c->run = run_linear_gelu;
-    c->bound_fp32 = c->bound_bf16_w = PRODUCT_BOUND;
+    c->bound_fp32 = c->bound_bf16_w = s->int8 ? int8_bound(s->h) : PRODUCT_BOUND;
     c->bound_bf16_a = 8e-3; /* the gelu of a rounded `pre` */
 }
 

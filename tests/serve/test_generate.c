@@ -8,7 +8,12 @@
 #include "data/text_batch.h"
 #include "serve/generate.h"
 
+#include <math.h>
+
 enum { PATH = 256, NEW = 12 };
+
+/* Of logits in int8, in parts of the largest: a step of 1/254 of a row in each product, and bf16 between. */
+#define INT8_BOUND 0.03
 
 static struct safetensors golden;
 static char directory[64];
@@ -178,6 +183,43 @@ static void check_bits(struct session *s)
     free((void *)ids);
 }
 
+/* Of int8 beside fp32: the logits behind the beginnings of a text, and for how many of these the most
+ * probable word is the same. */
+static void check_int8(struct session *exact, struct session *int8)
+{
+    enum { N = 20, WORDS = 4096 };
+    static float wanted[WORDS], found[WORDS];
+    const int32_t *ids = ids_of("ids");
+    double error = 0, largest = 0;
+    int agree = 0;
+    for (int64_t n = 1; n <= N; n++) {
+        int64_t best = 0, best_found = 0;
+        probe(exact, ids, n, n, wanted);
+        probe(int8, ids, n, n, found);
+        for (int64_t i = 0; i < exact->model->n_words; i++) {
+            largest = fmax(largest, fabs((double)wanted[i]));
+            error = fmax(error, fabs((double)wanted[i] - (double)found[i]));
+            best = wanted[i] > wanted[best] ? i : best;
+            best_found = found[i] > found[best_found] ? i : best_found;
+        }
+        agree += best == best_found;
+    }
+    printf("int8: logits within %.4f of their largest, the same word at %d of %d places\n", error / largest,
+           agree, N);
+    EXPECT(error <= INT8_BOUND * largest, "logits in int8 are off by %g, of %g", error, largest);
+    EXPECT(agree >= N - 1, "in int8 another word is the most probable at %d of %d places", N - agree, N);
+    EXPECT(error > 0, "int8 computes what fp32 does");
+    free((void *)ids);
+}
+
+/* Matrices are there once: a byte an element, and a scale a row; beside them are vectors in fp32. */
+static void check_bytes(const struct network *n)
+{
+    size_t matrices = n->plan.weight_bytes - n->plan.master_bytes;
+    size_t most = (size_t)n->params.n_elements + (size_t)n->params.n_rows * sizeof(float) + 1024;
+    EXPECT(matrices <= most, "%zu bytes of matrices in int8, not %zu", matrices, most);
+}
+
 /* A failure in the middle ends all, and frees their pages. */
 static void check_failure(struct session *s)
 {
@@ -247,6 +289,18 @@ static void check_model(const char *name)
     check_beside(&s, 1.3);
     check_bits(&s);
     session_close(&s);
+    o.int8 = true;
+    struct session exact;
+    struct session_options in_fp32 = session_defaults();
+    EXPECT_OK(session_open(&s, path, MODEL_TASK_CAUSAL_LM, &o));
+    EXPECT_OK(session_open(&exact, path, MODEL_TASK_CAUSAL_LM, &in_fp32));
+    check_beside(&s, 1.3);
+    check_bits(&s);
+    check_int8(&exact, &s);
+    check_bytes(&s.net);
+    session_close(&exact);
+    session_close(&s);
+    o.int8 = false;
     EXPECT_ERROR(session_open(&s, path, MODEL_TASK_ENCODER, &o), STATUS_DATA, "this model answers: generate");
 }
 

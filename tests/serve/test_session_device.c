@@ -68,7 +68,7 @@ static void names_are_checked(void)
     EXPECT_OK(session_options_find(&o, "auto", "bf16"));
     EXPECT(o.backend.device == &device_cpu && o.dtype == DTYPE_BF16, "other options");
     EXPECT_ERROR(session_options_find(&o, "tpu", "fp32"), STATUS_USAGE, "tpu");
-    EXPECT_ERROR(session_options_find(&o, "cpu", "int8"), STATUS_USAGE, "int8");
+    EXPECT_ERROR(session_options_find(&o, "cpu", "int4"), STATUS_USAGE, "int4");
     EXPECT_ERROR(session_options_find(&o, "cpu", "fp16"), STATUS_USAGE, "does not compute in fp16");
 }
 

@@ -535,16 +535,16 @@ static void destroy(struct model *m)
 
 #define GPT_TYPE(name_)                                                                                      \
     {                                                                                                        \
-        .name = name_, .in_slices = true, .config = config, .destroy = destroy, .to_json = to_json,          \
-        .declare = declare, .create_weights = create_weights, .destroy_weights = destroy_weights,            \
-        .create_acts = create_acts, .destroy_acts = destroy_acts, .carve_weights = carve_weights,            \
-        .carve_cache = carve_cache, .round_weights = round_weights, .fill_constants = fill_constants,        \
-        .carve_layer = carve_layer, .share_layer = share_layer, .carve_output = carve_output,                \
-        .carve_heads = carve_heads, .carve_scratch = carve_scratch, .output = output,                        \
-        .input_forward = input_forward, .layer_forward = layer_forward, .heads_forward = heads_forward,      \
-        .heads_measure = heads_measure, .heads_learn = heads_learn, .layer_backward = layer_backward,        \
-        .input_backward = input_backward, .visit = visit, .visit_gradients = visit_gradients,                \
-        .head_output = head_output,                                                                          \
+        .name = name_, .in_slices = true, .takes_int8 = true, .config = config, .destroy = destroy,          \
+        .to_json = to_json, .declare = declare, .create_weights = create_weights,                            \
+        .destroy_weights = destroy_weights, .create_acts = create_acts, .destroy_acts = destroy_acts,        \
+        .carve_weights = carve_weights, .carve_cache = carve_cache, .round_weights = round_weights,          \
+        .fill_constants = fill_constants, .carve_layer = carve_layer, .share_layer = share_layer,            \
+        .carve_output = carve_output, .carve_heads = carve_heads, .carve_scratch = carve_scratch,            \
+        .output = output, .input_forward = input_forward, .layer_forward = layer_forward,                    \
+        .heads_forward = heads_forward, .heads_measure = heads_measure, .heads_learn = heads_learn,          \
+        .layer_backward = layer_backward, .input_backward = input_backward, .visit = visit,                  \
+        .visit_gradients = visit_gradients, .head_output = head_output,                                      \
     }
 
 static const struct model_type gpt2_type = GPT_TYPE("gpt2"), bloom_type = GPT_TYPE("bloom");

@@ -3,6 +3,7 @@
 #include "ops/cpu/cpu_isa.h"
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/lanes.h"
+#include "ops/workspace.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -158,9 +159,25 @@ struct gemm_call {
     bool no_memory; /* for the memory that the backend needs */
 };
 
-static const void *elements(const void *p, enum dtype t, int64_t n)
+static const void *elements(const void *p, size_t bytes, int64_t n)
 {
-    return (const char *)p + n * (int64_t)dtype_bytes(t);
+    return (const char *)p + n * (int64_t)bytes;
+}
+
+/* Of an element of A and of B. */
+static size_t a_bytes(const struct gemm *g)
+{
+    return g->b_scales != NULL ? sizeof(int16_t) : dtype_bytes(g->ab_dtype);
+}
+
+static size_t b_bytes(const struct gemm *g)
+{
+    return g->b_scales != NULL ? sizeof(int8_t) : dtype_bytes(g->ab_dtype);
+}
+
+static const float *numbers(const float *p, int64_t n)
+{
+    return p == NULL ? NULL : p + n;
 }
 
 /* The product that computes rows from i, columns from j of C over the inner range from l. */
@@ -170,10 +187,12 @@ static struct gemm tile_at(const struct gemm_call *c, int64_t i, int64_t j, int6
     t.m = c->g->m - i < c->tile_m ? c->g->m - i : c->tile_m;
     t.n = c->g->n - j < c->tile_n ? c->g->n - j : c->tile_n;
     t.k = c->g->k - l < c->tile_k ? c->g->k - l : c->tile_k;
-    t.c = (void *)elements(t.c, t.c_dtype, i * t.c_stride + j);
-    t.a = elements(t.a, t.ab_dtype, t.a_transposed ? l * t.a_stride + i : i * t.a_stride + l);
-    t.b = elements(t.b, t.ab_dtype, t.b_transposed ? j * t.b_stride + l : l * t.b_stride + j);
-    t.bias = t.bias == NULL ? NULL : t.bias + j;
+    t.c = (void *)elements(t.c, dtype_bytes(t.c_dtype), i * t.c_stride + j);
+    t.a = elements(t.a, a_bytes(&t), t.a_transposed ? l * t.a_stride + i : i * t.a_stride + l);
+    t.b = elements(t.b, b_bytes(&t), t.b_transposed ? j * t.b_stride + l : l * t.b_stride + j);
+    t.bias = numbers(t.bias, j);
+    t.a_scales = numbers(t.a_scales, i);
+    t.b_scales = numbers(t.b_scales, j);
     return t;
 }
 
@@ -268,7 +287,7 @@ static void cut_rows(struct gemm_call *c)
 {
     enum { LEFT_BYTES = 256 << 10, LEAST_ROWS = 8, COLUMN_GRAIN = 24, TILES = 48 };
     const struct gemm *g = c->g;
-    int64_t most = LEFT_BYTES / (g->k * (int64_t)dtype_bytes(g->ab_dtype)) / LEAST_ROWS * LEAST_ROWS;
+    int64_t most = LEFT_BYTES / (g->k * (int64_t)a_bytes(g)) / LEAST_ROWS * LEAST_ROWS;
     most = most < LEAST_ROWS ? LEAST_ROWS : most > GEMM_MAX_TILE_ROWS ? GEMM_MAX_TILE_ROWS : most;
     c->tile_m = part(g->m, blocks(g->m, most), 4);
     c->tiles_m = blocks(g->m, c->tile_m);
@@ -287,6 +306,45 @@ static void run_rows(struct exec *x, const char *op, struct gemm_call *c, size_t
     lanes_run(x, op, c->tiles_m * c->tiles_n, after_bytes, tile_item, c);
 }
 
+/* ---- products with a matrix in int8 ---- */
+
+struct rounding {
+    const struct gemm *g;
+    int16_t *rows; /* [m, stride] */
+    float *scales; /* [m] */
+    int64_t stride;
+};
+
+static void round_item(const void *context, int64_t item, void *lane)
+{
+    const struct rounding *r = context;
+    const void *row = elements(r->g->a, dtype_bytes(r->g->ab_dtype), item * r->g->a_stride);
+    if (r->g->ab_dtype == DTYPE_BF16) {
+        convert.from_bf16(lane, row, 0, 1, r->g->k);
+        row = lane;
+    }
+    r->scales[item] = convert.to_int16(r->rows + item * r->stride, r->stride, row, r->g->k);
+}
+
+/* Sums of whole numbers are exact, so a row has the same bits whatever is computed beside it. */
+static void run_int8(struct exec *x, const char *op, struct gemm_call *c, size_t after_bytes)
+{
+    struct gemm g = *c->g;
+    int64_t stride = workspace_int8_stride(g.k);
+    int16_t *rows_of_a = exec_scratch(x, workspace_int8(g.m, g.k));
+    struct rounding r = {c->g, rows_of_a, (float *)(rows_of_a + g.m * stride), stride};
+    pthread_once(&fill_once, fill);
+    lanes_run(x, op, g.m, (size_t)g.k * sizeof(float), round_item, &r);
+    g.a = r.rows;
+    g.a_scales = r.scales;
+    g.a_stride = stride;
+    c->g = &g;
+    cut_rows(c);
+    CHECK(prepare(c, &rows), "a product that is not by rows alone");
+    x->served_by = "rows in int8";
+    lanes_run(x, op, c->tiles_m * c->tiles_n, after_bytes, tile_item, c);
+}
+
 void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *after, size_t after_bytes,
               const void *context)
 {
@@ -299,6 +357,10 @@ void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *
     }
     atomic_bool tile_failed = false;
     struct gemm_call c = {.g = g, .after = after, .context = context, .failed = &tile_failed};
+    if (g->b_scales != NULL) {
+        run_int8(x, op, &c, after_bytes);
+        return;
+    }
     if (x->rows_alone && g->b_transposed && !g->a_transposed && !g->accumulate) {
         run_rows(x, op, &c, after_bytes);
         return;

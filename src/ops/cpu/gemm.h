@@ -20,7 +20,10 @@ struct gemm {
     const float *bias; /* [n] or NULL; never with accumulate */
     int64_t c_stride, a_stride, b_stride;
     enum dtype c_dtype;  /* fp32 or bf16 */
-    enum dtype ab_dtype; /* fp32 or bf16 */
+    enum dtype ab_dtype; /* fp32 or bf16; of A alone with b_scales */
+    /* Not NULL: B is int8, stored [n, k], and its row i stands for b_scales[i] times it.  gemm_run then has A
+     * in whole numbers of 16 bits, of which row i stands for a_scales[i] times it. */
+    const float *a_scales, *b_scales;
     bool a_transposed, b_transposed;
     bool accumulate;
 };

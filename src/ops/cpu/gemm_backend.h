@@ -33,10 +33,14 @@ struct gemm_backend {
     bool (*goes_first)(void);
 };
 
-/* Blocks of bf16, whose rows are `stride` apart, to dense fp32 and back. */
+/* Conversions: blocks of bf16, whose rows are `stride` apart, to dense fp32 and back. */
 struct gemm_convert {
     void (*from_bf16)(float *out, const uint16_t *in, int64_t stride, int64_t rows, int64_t cols);
     void (*to_bf16)(uint16_t *out, const float *in, int64_t stride, int64_t rows, int64_t cols);
+
+    /* A row of n numbers as whole ones under the scale that is returned (ops.h, OPS_INT8_STEPS), zeros behind
+     * them up to `padded`. */
+    float (*to_int16)(int16_t *out, int64_t padded, const float *in, int64_t n);
 };
 
 /* The backends that are compiled in.  gemm.c fills in the plain one, and conversions, for the processor. */

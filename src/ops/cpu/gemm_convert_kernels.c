@@ -1,5 +1,6 @@
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/kernel.h"
+#include "ops/cpu/row_integers.h"
 #include "ops/cpu/rows.h"
 
 static void from_bf16(float *out, const uint16_t *in, int64_t stride, int64_t rows, int64_t cols)
@@ -16,8 +17,21 @@ static void to_bf16(uint16_t *out, const float *in, int64_t stride, int64_t rows
     }
 }
 
+static float to_int16(int16_t *out, int64_t padded, const float *in, int64_t n)
+{
+    float scale = row_integers_scale(in, n, OPS_INT8_STEPS((int32_t)n)),
+          factor = 1 / row_integers_divisor(scale);
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = (int16_t)row_integers_round(factor * in[i]);
+    }
+    memset(out + n, 0, (size_t)(padded - n) * sizeof *out);
+    return scale;
+}
+
 KERNEL_FILL(gemm_convert, struct gemm_convert)
 {
     t->from_bf16 = from_bf16;
     t->to_bf16 = to_bf16;
+    t->to_int16 = to_int16;
 }

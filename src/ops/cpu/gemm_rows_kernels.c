@@ -23,17 +23,26 @@ enum {
 enum { LINE_BYTES = 64, AHEAD_BYTES = 16384 };
 
 /* How the factors are stored, a constant of each function: pairs are bf16 that the processor multiplies. */
-enum form { FORM_F32, FORM_BF16, FORM_PAIRS };
+/* FORM_INT8: A is whole numbers of 16 bits and W of 8, whose sums are exact. */
+enum form { FORM_F32, FORM_BF16, FORM_PAIRS, FORM_INT8 };
+
+typedef int8_t tile_bytes __attribute__((vector_size(2 * TILE_VECTOR), aligned(1), may_alias));
+typedef int16_t tile_shorts __attribute__((vector_size(2 * TILE_VECTOR * sizeof(int16_t))));
 
 static inline int64_t step_of(const enum form form)
 {
-    return form == FORM_PAIRS ? 2 * TILE_VECTOR : TILE_VECTOR;
+    return form == FORM_PAIRS || form == FORM_INT8 ? 2 * TILE_VECTOR : TILE_VECTOR;
 }
 
-/* Bytes of n elements. */
+/* Bytes of n elements of A. */
 static inline int64_t bytes_of(int64_t n, const enum form form)
 {
     return n * (int64_t)(form == FORM_F32 ? sizeof(float) : sizeof(uint16_t));
+}
+
+static inline int64_t w_bytes_of(int64_t n, const enum form form)
+{
+    return form == FORM_INT8 ? n : bytes_of(n, form);
 }
 
 /* Rows of an odd number of bf16 begin at any even address, so nothing is said of alignment. */
@@ -49,6 +58,40 @@ static inline tile_vector load(const char *p, const enum form form)
     return v;
 }
 
+#if defined(__AVX512BW__)
+static inline tile_vector load_bytes(const char *p)
+{
+    return (tile_vector)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
+}
+
+static inline float sum_of_integers(tile_ints v)
+{
+    return (float)_mm512_reduce_add_epi32((__m512i)v);
+}
+#else
+static inline tile_vector load_bytes(const char *p)
+{
+    tile_bytes bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    return (tile_vector) __builtin_convertvector(bytes, tile_shorts);
+}
+
+static inline float sum_of_integers(tile_ints v)
+{
+    for (int half = TILE_VECTOR / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++) {
+            v[i] += v[i + half];
+        }
+    }
+    return (float)v[0];
+}
+#endif
+
+static inline tile_vector load_w(const char *p, const enum form form)
+{
+    return form == FORM_INT8 ? load_bytes(p) : load(p, form);
+}
+
 /* The last elements of a row, zeros behind them. */
 static __attribute__((noinline)) tile_vector load_rest(const char *p, int64_t n, const enum form form)
 {
@@ -56,6 +99,33 @@ static __attribute__((noinline)) tile_vector load_rest(const char *p, int64_t n,
     memcpy(rest, p, (size_t)bytes_of(n, form));
     return load((const char *)rest, form);
 }
+
+static __attribute__((noinline)) tile_vector load_rest_w(const char *p, int64_t n, const enum form form)
+{
+    float rest[TILE_VECTOR] = {0};
+    memcpy(rest, p, (size_t)w_bytes_of(n, form));
+    return load_w((const char *)rest, form);
+}
+
+/* sum + a b of pairs of 16 bits, in sums of 32. */
+#if defined(__AVX512BW__)
+static inline tile_ints add_integers(tile_ints sum, tile_vector a, tile_vector b)
+{
+    return sum + (tile_ints)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+}
+#elif defined(__AVX2__)
+static inline tile_ints add_integers(tile_ints sum, tile_vector a, tile_vector b)
+{
+    return sum + (tile_ints)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+}
+#else
+static inline tile_ints add_integers(tile_ints sum, tile_vector a, tile_vector b)
+{
+    tile_ints low_a = (tile_ints)((tile_bits)a << 16) >> 16, low_b = (tile_ints)((tile_bits)b << 16) >> 16;
+    tile_ints high_a = (tile_ints)a >> 16, high_b = (tile_ints)b >> 16;
+    return sum + low_a * low_b + high_a * high_b;
+}
+#endif
 
 static inline tile_vector multiply_add(tile_vector sum, tile_vector a, tile_vector b, const enum form form)
 {
@@ -83,9 +153,14 @@ static inline float sum_of(tile_vector v)
 #endif
 }
 
-static inline void store(const struct gemm *g, int64_t row, int64_t col, float value)
+static inline void store(const struct gemm *g, int64_t row, int64_t col, float value, const enum form form)
 {
-    value += g->bias == NULL ? 0.0f : g->bias[col];
+    float bias = g->bias == NULL ? 0.0f : g->bias[col];
+    if (form == FORM_INT8) { /* one rounding, whatever code the compiler makes of the blocks */
+        value = __builtin_fmaf(value, g->a_scales[row] * g->b_scales[col], bias);
+    } else {
+        value += bias;
+    }
     if (g->c_dtype == DTYPE_F32) {
         ((float *)g->c)[row * g->c_stride + col] = value;
     } else {
@@ -100,7 +175,7 @@ static inline __attribute__((always_inline)) void ask_ahead(const char *b, int64
                                                             const int n_cols, const enum form form)
 {
     const char *line = b + AHEAD_BYTES + n_cols * at;
-    const int n = n_cols * (int)bytes_of(step_of(form), form);
+    const int n = n_cols * (int)w_bytes_of(step_of(form), form);
 #pragma GCC unroll 8
     for (int i = 0; i < n; i += LINE_BYTES) {
         if (n_rows == 1) {
@@ -111,52 +186,76 @@ static inline __attribute__((always_inline)) void ask_ahead(const char *b, int64
     }
 }
 
+/* The partial sums of an element, in one of two types, so that either stays in registers. */
+struct sums {
+    tile_vector of_floats;
+    tile_ints of_integers;
+};
+
+static inline __attribute__((always_inline)) void add_product(struct sums *s, tile_vector a, tile_vector b,
+                                                              const enum form form)
+{
+    if (form == FORM_INT8) {
+        s->of_integers = add_integers(s->of_integers, a, b);
+    } else {
+        s->of_floats = multiply_add(s->of_floats, a, b, form);
+    }
+}
+
+static inline __attribute__((always_inline)) float total_of(const struct sums *s, const enum form form)
+{
+    return form == FORM_INT8 ? sum_of_integers(s->of_integers) : sum_of(s->of_floats);
+}
+
 /* Elements [row, row + n_rows) x [col, col + n_cols) of C, both constants.  `ahead`: asks for the columns of
  * W behind these. */
 static inline __attribute__((always_inline)) void block(const struct gemm *g, int64_t row, int64_t col,
                                                         bool ahead, const int n_rows, const int n_cols,
                                                         const enum form form)
 {
-    tile_vector sum[TALL_ROWS][COLS];
-    int64_t a_stride = bytes_of(g->a_stride, form), b_stride = bytes_of(g->b_stride, form), at = 0;
+    struct sums sums[TALL_ROWS][COLS];
+    int64_t a_stride = bytes_of(g->a_stride, form), b_stride = w_bytes_of(g->b_stride, form);
+    int64_t at = 0, w_at = 0;
     const char *a = (const char *)g->a + row * a_stride, *b = (const char *)g->b + col * b_stride;
 #pragma GCC unroll 8
     for (int r = 0; r < n_rows; r++) {
 #pragma GCC unroll 8
         for (int c = 0; c < n_cols; c++) {
-            sum[r][c] = (tile_vector){0};
+            sums[r][c] = (struct sums){{0}, {0}};
         }
     }
     int64_t n_steps = g->k / step_of(form), rest = g->k % step_of(form);
-    for (int64_t l = 0; l < n_steps; l++, at += bytes_of(step_of(form), form)) {
+    for (int64_t l = 0; l < n_steps; l++) {
         tile_vector w[COLS];
 #pragma GCC unroll 8
         for (int c = 0; c < n_cols; c++) {
-            w[c] = load(b + c * b_stride + at, form);
+            w[c] = load_w(b + c * b_stride + w_at, form);
         }
         if (ahead) {
-            ask_ahead(b, at, n_rows, n_cols, form);
+            ask_ahead(b, w_at, n_rows, n_cols, form);
         }
 #pragma GCC unroll 8
         for (int r = 0; r < n_rows; r++) {
             tile_vector v = load(a + r * a_stride + at, form);
 #pragma GCC unroll 8
             for (int c = 0; c < n_cols; c++) {
-                sum[r][c] = multiply_add(sum[r][c], v, w[c], form);
+                add_product(&sums[r][c], v, w[c], form);
             }
         }
+        at += bytes_of(step_of(form), form);
+        w_at += w_bytes_of(step_of(form), form);
     }
     for (int r = 0; r < n_rows && rest > 0; r++) {
         tile_vector v = load_rest(a + r * a_stride + at, rest, form);
         for (int c = 0; c < n_cols; c++) {
-            sum[r][c] = multiply_add(sum[r][c], v, load_rest(b + c * b_stride + at, rest, form), form);
+            add_product(&sums[r][c], v, load_rest_w(b + c * b_stride + w_at, rest, form), form);
         }
     }
 #pragma GCC unroll 8
     for (int r = 0; r < n_rows; r++) {
 #pragma GCC unroll 8
         for (int c = 0; c < n_cols; c++) {
-            store(g, row + r, col + c, sum_of(sum[r][c]));
+            store(g, row + r, col + c, total_of(&sums[r][c], form), form);
         }
     }
 }
@@ -232,7 +331,9 @@ static const void *rows_prepare(const struct gemm *tile, size_t *lane_bytes)
 static bool rows_tile(const void *handle, const struct gemm *tile, void *lane)
 {
     (void)handle, (void)lane;
-    if (tile->ab_dtype == DTYPE_F32) {
+    if (tile->b_scales != NULL) {
+        product(tile, FORM_INT8);
+    } else if (tile->ab_dtype == DTYPE_F32) {
         product(tile, FORM_F32);
     } else if (TILE_PAIRS) {
         product(tile, FORM_PAIRS);

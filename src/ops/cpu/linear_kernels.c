@@ -12,10 +12,17 @@ static int64_t stride_of(tensor t)
     return rows_offset(t, 1);
 }
 
+/* Matrices of a forward product: w has the dtype of `in`, or int8. */
+static bool accept_factors(struct exec *x, const char *op, tensor in, tensor w)
+{
+    return w.dtype == DTYPE_I8 ? accept_tensors(x, op, ACCEPT_LIST(in), NULL, 0) && accept_int8(x, op, w)
+                               : accept_tensors(x, op, ACCEPT_LIST(in, w), NULL, 0);
+}
+
 static void cpu_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
 {
-    if (!accept_tensors(x, "linear", ACCEPT_LIST(in, w), ACCEPT_LIST(bias)) ||
-        !accept_tensors(x, "linear", ACCEPT_LIST(out), NULL, 0)) {
+    if (!accept_factors(x, "linear", in, w) ||
+        !accept_tensors(x, "linear", ACCEPT_LIST(out), ACCEPT_LIST(bias))) {
         return;
     }
     struct gemm g = {
@@ -31,6 +38,7 @@ static void cpu_linear(struct exec *x, tensor out, tensor in, tensor w, tensor b
         .b_stride = stride_of(w),
         .c_dtype = out.dtype,
         .ab_dtype = in.dtype,
+        .b_scales = w.dtype == DTYPE_I8 ? w.scale : NULL,
         .b_transposed = true,
     };
     gemm_run(x, "linear", &g, NULL, 0, NULL);
@@ -78,7 +86,8 @@ static void gelu_part(const void *context, const struct gemm_part *p, void *lane
 
 static void cpu_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
 {
-    if (!accept_tensors(x, "linear_gelu", ACCEPT_LIST(in, out, pre, w), ACCEPT_LIST(bias))) {
+    if (!accept_factors(x, "linear_gelu", in, w) ||
+        !accept_tensors(x, "linear_gelu", ACCEPT_LIST(in, out, pre), ACCEPT_LIST(bias))) {
         return;
     }
     pre = tensor_is_null(pre) ? out : pre;
@@ -95,6 +104,7 @@ static void cpu_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, t
         .b_stride = stride_of(w),
         .c_dtype = pre.dtype,
         .ab_dtype = in.dtype,
+        .b_scales = w.dtype == DTYPE_I8 ? w.scale : NULL,
         .b_transposed = true,
     };
     struct gelu_call c = {out, pre};

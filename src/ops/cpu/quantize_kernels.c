@@ -2,6 +2,7 @@
  * exactly (core/fp8.h). */
 #include "core/fp8.h"
 #include "ops/cpu/kernel.h"
+#include "ops/cpu/row_integers.h"
 #include "ops/cpu/row_runs.h"
 #include "ops/cpu/rows.h"
 
@@ -10,7 +11,7 @@ struct quantize_call {
     enum dtype format;
     int64_t rows, items;
     float scale;
-    float *partials; /* [items] maxima, then [runs, cols] sums */
+    float *partials; /* [items] maxima, then [runs, cols] sums; of int8 the scales of rows */
 };
 
 enum { COLS_AT_ONCE = 1024, ROWS_PER_ITEM = 16 };
@@ -120,9 +121,36 @@ static float scale_of(tensor history, enum dtype format, float largest)
     return fp8_scale_after(format, known[0], known[1]);
 }
 
+/* A row into int8.  Division, and not a factor, so that ties are those of the definition. */
+static void integers_item(const void *context, int64_t item, void *lane)
+{
+    const struct quantize_call *c = context;
+    int64_t cols = tensor_cols(c->in);
+    int8_t *out = (int8_t *)c->out.data + rows_offset(c->out, item);
+    const float *in = rows_load(c->in, item, 0, cols, lane);
+    float scale = row_integers_scale(in, cols, 127), divisor = row_integers_divisor(scale);
+    c->partials[item] = scale;
+#pragma omp simd
+    for (int64_t i = 0; i < cols; i++) {
+        out[i] = (int8_t)row_integers_round(in[i] / divisor);
+    }
+}
+
+static void quantize_int8(struct exec *x, tensor rows, tensor scale, tensor in)
+{
+    if (accept_tensors(x, "quantize", ACCEPT_LIST(in), ACCEPT_LIST(scale))) {
+        struct quantize_call c = {.out = rows, .in = in, .partials = scale.data};
+        lanes_run(x, "quantize", tensor_rows(in), (size_t)tensor_cols(in) * sizeof(float), integers_item, &c);
+    }
+}
+
 static void cpu_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history,
                          tensor dbias, tensor in, enum dtype format)
 {
+    if (format == DTYPE_I8) {
+        quantize_int8(x, rows, scale, in);
+        return;
+    }
     if (!accept_tensors(x, "quantize", ACCEPT_LIST(rows, in), ACCEPT_LIST(scale, history, dbias))) {
         return;
     }

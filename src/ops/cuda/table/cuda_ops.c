@@ -59,7 +59,8 @@ static int known_type(enum dtype t)
     static const int types[] = {
         [DTYPE_F32] = LAUNCH_F32,  [DTYPE_BF16] = LAUNCH_BF16,  [DTYPE_F16] = LAUNCH_F16,
         [DTYPE_F64] = LAUNCH_F64,  [DTYPE_I32] = LAUNCH_I32,    [DTYPE_I64] = UNKNOWN_TYPE,
-        [DTYPE_U8] = UNKNOWN_TYPE, [DTYPE_E4M3] = UNKNOWN_TYPE, [DTYPE_E5M2] = UNKNOWN_TYPE};
+        [DTYPE_U8] = UNKNOWN_TYPE, [DTYPE_E4M3] = UNKNOWN_TYPE, [DTYPE_E5M2] = UNKNOWN_TYPE,
+        [DTYPE_I8] = UNKNOWN_TYPE};
     return types[t];
 }
 

@@ -49,7 +49,7 @@ static void test_files(void)
                    "\"fp16\"");
     expect_refused("{\"train_batch_size\": 4, \"zero_optimisation\": {}, " ADAM "}", KILN_DATA,
                    "zero_optimisation");
-    expect_refused("{\"train_batch_size\": 4, \"optimizer\": {\"type\": \"SGD\"}}", KILN_DATA, "SGD");
+    expect_refused("{\"train_batch_size\": 4, \"optimizer\": {\"type\": \"RMSprop\"}}", KILN_DATA, "RMSprop");
     expect_refused(
         "{\"train_batch_size\": 4, \"optimizer\": {\"type\": \"Adam\", \"params\": {\"weight_decay\": -1}}}",
         KILN_DATA, "weight_decay");

@@ -344,7 +344,7 @@ static void options_take_words(void)
     for (int i = 1; i < OPTION_MOST_WORDS + 2; i++) {
         many[i] = "w";
     }
-    EXPECT_ERROR(parse_meant(&p, OPTION_MOST_WORDS + 2, many), STATUS_USAGE, "at most 16 words");
+    EXPECT_ERROR(parse_meant(&p, OPTION_MOST_WORDS + 2, many), STATUS_USAGE, "at most 512 words");
 }
 
 static void options_take_pairs(void)

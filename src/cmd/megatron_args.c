@@ -128,11 +128,28 @@ static struct status set_model(struct megatron_args *a, json_t **config)
 
 /* ---- ranks and batches ---- */
 
+/* DeepSpeed's names.  Layers of a transformer all have as many parameters. */
+static struct status set_partition(struct megatron_args *a)
+{
+    static const char with_ends[] = "type:transformer|embedding";
+    const char *by = a->partition;
+    bool plain = by == NULL || strcmp(by, "parameters") == 0 || strcmp(by, "uniform") == 0 ||
+                 strcmp(by, "type:transformer") == 0;
+    a->run.ranks.cut.partition = plain ? PIPELINE_BY_LAYERS : PIPELINE_BY_LAYERS_AND_EMBEDDINGS;
+    return plain || strcmp(by, with_ends) == 0
+               ? status_ok()
+               : status_error(
+                     STATUS_USAGE,
+                     "--pp-partition-method '%.60s' is not uniform, parameters, type:transformer or %s", by,
+                     with_ends);
+}
+
 /* Of the layers of a chunk, where there are several chunks a stage. */
 static struct status set_chunks(struct megatron_args *a)
 {
     int64_t n = a->virtual_stage_layers, of_stage = a->n_layers / a->pipeline_parallel;
-    if (a->n_layers % a->pipeline_parallel != 0) {
+    bool ends = a->partition != NULL && strstr(a->partition, "embedding") != NULL;
+    if (!ends && a->n_layers % a->pipeline_parallel != 0) {
         return status_error(STATUS_USAGE,
                             "--num-layers %lld is not a multiple of --pipeline-model-parallel-size %lld",
                             (long long)a->n_layers, (long long)a->pipeline_parallel);
@@ -144,8 +161,8 @@ static struct status set_chunks(struct megatron_args *a)
             "of which there must be several",
             (long long)n, (long long)of_stage);
     }
-    a->run.ranks.n_chunks = n > 0 ? (int)(of_stage / n) : 1;
-    return status_ok();
+    a->run.ranks.cut.n_chunks = n > 0 ? (int)(of_stage / n) : 1;
+    return set_partition(a);
 }
 
 static struct status whole_number(int64_t *n, const char *text)

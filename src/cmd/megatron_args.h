@@ -19,6 +19,7 @@ struct megatron_args {
     const char *set_prefixes[SET_BLEND_MOST_SETS]; /* of data_path */
     double set_weights[SET_BLEND_MOST_SETS];
     int64_t tensor_parallel, pipeline_parallel, virtual_stage_layers;
+    const char *partition;                                                               /* NULL: by layers */
     int64_t n_layers, hidden_size, ffn_hidden_size, n_heads, kv_channels, max_positions; /* 0: not given */
     int64_t vocab_divisor, vocab_rows;
     int64_t micro_batch_size;

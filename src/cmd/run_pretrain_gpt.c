@@ -14,9 +14,10 @@
 #define OWN(field) offsetof(struct megatron_args, field)
 #define LOG(field) offsetof(struct megatron_args, run.megatron_log.field)
 
-#define BERT_ONLY "it is for BERT"
-#define ONE_STAGE "each rank has the whole model"
-#define OWN_WAY   "ranks share the optimizer's state in kiln's own buckets"
+#define BERT_ONLY     "it is for BERT"
+#define OWN_LAYERS    "each rank has what its own layers need, and no more"
+#define WHOLE_OUTPUTS "stages send whole outputs"
+#define OWN_WAY       "ranks share the optimizer's state in kiln's own buckets"
 #define OTHER_SPLITS                                                                                         \
     "--split is one for all sets: give --data-path WEIGHT PREFIX WEIGHT PREFIX ... and --split"
 #define NO_MOE "kiln has no mixtures of experts"
@@ -168,6 +169,9 @@ static const struct option options[] = {
     OPTION_INT_ROW("num-layers-per-virtual-pipeline-stage", OWN(virtual_stage_layers), "0", 0, 1024,
                    "layers of a chunk, of which each pipeline stage then has several (interleaved 1F1B); 0: "
                    "each stage has one"),
+    OPTION_STRING_ROW("pp-partition-method", OWN(partition), NULL, "NAME",
+                      "uniform, parameters or type:transformer: stages have as many layers; "
+                      "'type:transformer|embedding': with embedding and head counted as a layer each"),
     OPTION_INT_ROW(
         "zero-stage", AT(ranks.zero_stage), "0", 0, 3,
         "0: off, but in bf16 the same as 1; 1: ranks share the moments and the fp32 weights; 2: and the "
@@ -274,14 +278,15 @@ static const struct option options[] = {
                        "scores are computed in fp32, so scaling them changes nothing"),
     OPTION_IGNORED_ROW("attention-softmax-in-fp32", "softmax is always computed in fp32"),
     OPTION_IGNORED_ROW("accumulate-allreduce-grads-in-fp32", "gradients are always summed in fp32"),
-    OPTION_IGNORED_ROW("no-pipeline-parallel", ONE_STAGE),
-    OPTION_IGNORED_ROW("distribute-checkpointed-activations", ONE_STAGE),
-    OPTION_IGNORED_ROW("partition-activations", ONE_STAGE),
-    OPTION_IGNORED_ROW("scattered-embeddings", ONE_STAGE),
-    OPTION_IGNORED_ROW("split-transformers", ONE_STAGE),
-    OPTION_IGNORED_ROW("no-scatter-gather-tensors-in-pipeline", ONE_STAGE),
-    OPTION_IGNORED_ROW("sync-tp-duplicated-parameters", ONE_STAGE),
-    OPTION_IGNORED_VALUE_ROW("pp-partition-method", "NAME", ONE_STAGE),
+    OPTION_IGNORED_ROW("no-pipeline-parallel",
+                       "--pipeline-model-parallel-size says how many stages there are"),
+    OPTION_IGNORED_ROW("distribute-checkpointed-activations", OWN_LAYERS),
+    OPTION_IGNORED_ROW("partition-activations", OWN_LAYERS),
+    OPTION_IGNORED_ROW("scattered-embeddings", WHOLE_OUTPUTS),
+    OPTION_IGNORED_ROW("split-transformers", "a layer is run as a whole"),
+    OPTION_IGNORED_ROW("no-scatter-gather-tensors-in-pipeline", WHOLE_OUTPUTS),
+    OPTION_IGNORED_ROW("sync-tp-duplicated-parameters",
+                       "what tensor-parallel ranks have alike they compute alike, to the bit"),
     OPTION_IGNORED_ROW("contigious-checkpointing", "activations lie in one planned block"),
     OPTION_IGNORED_ROW("synchronize-each-layer", "--sync_ops waits after every op"),
     OPTION_IGNORED_ROW("profile-backward", "--profile times operations"),

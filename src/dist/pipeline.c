@@ -85,15 +85,17 @@ int pipeline_part(const struct pipeline_shape *p, int stage, int chunk)
     return chunk * p->n_stages + stage;
 }
 
-int64_t pipeline_first_layer(int64_t n_layers, int part, int n_parts)
+/* The first layer of a part; of the part behind the last, the number of layers. */
+static int64_t first_layer(int64_t n_layers, int part, int n_parts, enum pipeline_partition by)
 {
-    return n_layers * part / n_parts;
+    int64_t ends = by == PIPELINE_BY_LAYERS ? 0 : 1;
+    return (n_layers + 2 * ends) * part / n_parts - ends;
 }
 
-struct param_range pipeline_layers(int64_t n_layers, int part, int n_parts)
+struct param_range pipeline_layers(int64_t n_layers, int part, int n_parts, enum pipeline_partition by)
 {
-    struct param_range r = {pipeline_first_layer(n_layers, part, n_parts),
-                            pipeline_first_layer(n_layers, part + 1, n_parts)};
+    struct param_range r = {first_layer(n_layers, part, n_parts, by),
+                            first_layer(n_layers, part + 1, n_parts, by)};
     return (struct param_range){part == 0 ? -1 : r.first, part == n_parts - 1 ? n_layers + 1 : r.end};
 }
 

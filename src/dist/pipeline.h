@@ -46,12 +46,13 @@ int64_t pipeline_in_flight(const struct pipeline_shape *p, int stage, int chunk)
 /* The part of the model that a stage's chunk is, of n_stages * n_chunks. */
 int pipeline_part(const struct pipeline_shape *p, int stage, int chunk);
 
-/* The first layer of a part; for part == n_parts the number of layers.  Parts differ by at most one layer. */
-int64_t pipeline_first_layer(int64_t n_layers, int part, int n_parts);
+/* How layers are dealt to parts, which differ by at most one: of the layers alone, or with input layer and
+ * heads counted as a layer each, which leaves the first and the last part fewer. */
+enum pipeline_partition { PIPELINE_BY_LAYERS, PIPELINE_BY_LAYERS_AND_EMBEDDINGS };
 
 /* The layers of a part as struct param numbers them: the input layer with the first, the heads with the
  * last. */
-struct param_range pipeline_layers(int64_t n_layers, int part, int n_parts);
+struct param_range pipeline_layers(int64_t n_layers, int part, int n_parts, enum pipeline_partition by);
 
 /* Counts the turns of all stages, where the forward of a whole stage takes `forward` and its backward
  * `backward`, and messages no time.  *bubble: how much longer a step takes than one stage works, as a

@@ -2,7 +2,6 @@
 
 #include "core/log.h"
 #include "dist/comm_self.h"
-#include "train/mesh_step.h"
 
 struct comm rank_options_world(const struct rank_options *o)
 {
@@ -118,10 +117,9 @@ void rank_options_configure(const struct rank_options *o, struct trainer_config 
 struct status rank_options_place(const struct rank_options *o, struct trainer_config *config, int64_t n_micro)
 {
     int n_data = rank_options_data(o).size;
-    return o->mesh == NULL
-               ? status_ok()
-               : mesh_configure(config, o->mesh->shape, o->mesh->place, o->n_chunks > 0 ? o->n_chunks : 1,
-                                (n_micro + n_data - 1) / n_data);
+    return o->mesh == NULL ? status_ok()
+                           : mesh_configure(config, o->mesh->shape, o->mesh->place, o->cut,
+                                            (n_micro + n_data - 1) / n_data);
 }
 
 void rank_options_announce(const struct rank_options *o, int64_t train_batch_size,

@@ -3,14 +3,14 @@
 #define KILN_TASK_RANK_OPTIONS_H
 
 #include "dist/mesh.h"
-#include "train/trainer.h"
+#include "train/mesh_step.h"
 #include "watch/run_watch.h"
 
 /* The flags of a command; all ranks have the same. */
 struct rank_options {
     const struct comm *world; /* the ranks that train together; NULL: this process alone.  Borrowed */
     const struct mesh *mesh;  /* that they make; NULL: each has the whole model.  Borrowed */
-    int n_chunks;             /* of a stage of the mesh (dist/pipeline.h); 0: one */
+    struct mesh_cut cut;      /* of its stages */
     /* of all ranks, in gradient_accumulation_steps micro-batches of all; 0: not given, and both flags are of
      * one rank */
     int64_t global_batch_size;

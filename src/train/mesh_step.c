@@ -1,7 +1,6 @@
 #include "train/mesh_step.h"
 
 #include "core/integers.h"
-#include "dist/pipeline.h"
 #include "train/data_parallel_step.h"
 #include "train/pipeline_step.h"
 #include "watch/profile.h"
@@ -40,12 +39,21 @@ static struct status check_slices(const struct trainer_config *c, int n)
     return status_ok();
 }
 
-static struct status check_stages(const struct trainer_config *c, const struct pipeline_shape *p)
+static struct status check_stages(const struct trainer_config *c, const struct pipeline_shape *p,
+                                  enum pipeline_partition by)
 {
     const struct model *m = c->net.model;
     int n_parts = p->n_stages * p->n_chunks;
     if (p->n_stages == 1) {
         return status_ok();
+    }
+    bool ends = by == PIPELINE_BY_LAYERS_AND_EMBEDDINGS;
+    if (ends && m->n_layers + 2 < 2 * n_parts) { /* the first part has the input layer and nothing else */
+        return status_error(
+            STATUS_USAGE,
+            "%lld layers and two embeddings make no %d parts that have a layer each: leave out "
+            "--pp-partition-method, or take fewer stages",
+            (long long)m->n_layers, n_parts);
     }
     if (n_parts > m->n_layers) {
         return status_error(
@@ -79,20 +87,21 @@ static int64_t most_in_flight(const struct pipeline_shape *p, int stage)
 }
 
 struct status mesh_configure(struct trainer_config *config, struct mesh_shape shape, struct mesh_place place,
-                             int n_chunks, int64_t n_micro)
+                             struct mesh_cut cut, int64_t n_micro)
 {
-    struct pipeline_shape p = {shape.pp, shape.pp > 1 ? n_chunks : 1, n_micro};
+    struct pipeline_shape p = {shape.pp, shape.pp > 1 && cut.n_chunks > 0 ? cut.n_chunks : 1, n_micro};
     struct param_part *part = &config->net.part;
     TRY(check_slices(config, shape.tp));
-    TRY(check_stages(config, &p));
+    TRY(check_stages(config, &p, cut.partition));
     *part = (struct param_part){0};
     if (shape.tp > 1) {
         part->slice = place.tp;
         part->n_slices = shape.tp;
     }
     for (int chunk = 0; chunk < p.n_chunks && shape.pp > 1; chunk++) {
-        part->ranges[part->n_ranges++] = pipeline_layers(
-            config->net.model->n_layers, pipeline_part(&p, place.pp, chunk), p.n_stages * p.n_chunks);
+        part->ranges[part->n_ranges++] =
+            pipeline_layers(config->net.model->n_layers, pipeline_part(&p, place.pp, chunk),
+                            p.n_stages * p.n_chunks, cut.partition);
     }
     config->net.n_slots = most_in_flight(&p, place.pp);
     return status_ok();

@@ -8,13 +8,20 @@
 #define KILN_TRAIN_MESH_STEP_H
 
 #include "dist/mesh.h"
+#include "dist/pipeline.h"
 #include "train/trainer.h"
 
-/* Changes `config` to that of a rank of the mesh, with n_chunks ranges of layers (1: not interleaved), for
+/* How the stages of a mesh are cut. */
+struct mesh_cut {
+    int n_chunks; /* ranges of layers of a stage; 0 or 1: not interleaved */
+    enum pipeline_partition partition;
+};
+
+/* Changes `config` to that of a rank of the mesh, for
  * steps of at most n_micro micro-batches of a pipeline.  STATUS_USAGE says what of the model does not
  * divide, or cannot be combined. */
 struct status mesh_configure(struct trainer_config *config, struct mesh_shape shape, struct mesh_place place,
-                             int n_chunks, int64_t n_micro);
+                             struct mesh_cut cut, int64_t n_micro);
 
 /* trainer_step over `part`, the micro-batches of this rank's replica of the model with the counts of the
  * global batch.  t->mesh must be `m`, and with several tensor-parallel ranks the exec's peers m->tensor.

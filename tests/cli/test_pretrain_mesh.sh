@@ -47,13 +47,14 @@ mesh 2 1 2 pp2
 grep -q '^ *1 *1 *0 *0 ' "$dir/err" || fail "no table of the mesh: $(cat "$dir/err")"
 mesh 2 1 2 chunks --num-layers-per-virtual-pipeline-stage 1
 mesh 4 1 4 pp4
+mesh 2 1 2 embeddings --pp-partition-method 'type:transformer|embedding'
 mesh 2 2 1 tp2
 mesh 8 4 2 tp4pp2
 mesh 8 2 2 all --num-layers-per-virtual-pipeline-stage 1 --zero-stage=1
-for m in pp2 chunks pp4 tp2 tp4pp2 all; do
+for m in pp2 chunks pp4 embeddings tp2 tp4pp2 all; do
     near one $m
 done
-for m in chunks pp4; do
+for m in chunks pp4 embeddings; do
     cmp "$dir/pp2.losses" "$dir/$m.losses" || fail "$m has other losses than pp2"
     same_weights pp2/ckpt_12 $m/ckpt_12
 done
@@ -103,4 +104,6 @@ refused 2 'must divide the 2 layers of a stage' --pipeline-model-parallel-size 2
 refused 2 'runs 2 micro-batches at a time, but a step has 3' --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 \
     --global-batch-size 6
 refused 2 'the optimizer muon needs whole tensors' --tensor-model-parallel-size 2 --recipe modern
+refused 4 "--pp-partition-method 'type:mlp' is not uniform" --pipeline-model-parallel-size 4 --pp-partition-method type:mlp
+refused 4 'make no 4 parts that have a layer each' --pipeline-model-parallel-size 4 --pp-partition-method 'type:transformer|embedding'
 refused 4 'use ZeRO stage 0 or 1' --pipeline-model-parallel-size 2 --zero-stage=2

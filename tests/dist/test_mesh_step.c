@@ -70,7 +70,8 @@ static struct trainer_config config_of(const struct run *r, const struct model *
     config.blocks = gradient_blocks_of(N_BLOCKS, m->place.dp, m->shape.dp);
     config.n_shards = r->of.zero_stage > 0 ? m->shape.dp : 0;
     config.shard = r->of.zero_stage > 0 ? m->place.dp : 0;
-    EXPECT_OK(mesh_configure(&config, m->shape, m->place, r->of.n_chunks, N_MICRO / N_BLOCKS));
+    EXPECT_OK(mesh_configure(&config, m->shape, m->place, (struct mesh_cut){.n_chunks = r->of.n_chunks},
+                             N_MICRO / N_BLOCKS));
     return config;
 }
 

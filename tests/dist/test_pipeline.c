@@ -86,13 +86,25 @@ static void the_bubble_is_that_of_the_paper(const struct pipeline_shape *p)
 
 static void layers_are_dealt_out(int64_t n_layers, int n_parts)
 {
-    EXPECT(pipeline_first_layer(n_layers, 0, n_parts) == 0, "the first layer");
-    EXPECT(pipeline_first_layer(n_layers, n_parts, n_parts) == n_layers, "the last layer");
-    for (int s = 0; s < n_parts; s++) {
-        int64_t n =
-            pipeline_first_layer(n_layers, s + 1, n_parts) - pipeline_first_layer(n_layers, s, n_parts);
+    int64_t next = -1;
+    for (int part = 0; part < n_parts; part++) {
+        struct param_range r = pipeline_layers(n_layers, part, n_parts, PIPELINE_BY_LAYERS);
+        int64_t n = r.end - r.first - (part == 0) - (part == n_parts - 1);
+        EXPECT(r.first == next, "part %d begins at layer %lld", part, (long long)r.first);
         EXPECT(n >= n_layers / n_parts && n <= n_layers / n_parts + 1, "%lld layers in part %d", (long long)n,
-               s);
+               part);
+        next = r.end;
+    }
+    EXPECT(next == n_layers + 1, "the heads are in the last part");
+}
+
+/* BLOOM-176B: 70 layers and the two embeddings over 12 stages, 6 each. */
+static void embeddings_count_as_layers(void)
+{
+    for (int part = 0; part < 12; part++) {
+        struct param_range r = pipeline_layers(70, part, 12, PIPELINE_BY_LAYERS_AND_EMBEDDINGS);
+        EXPECT(r.first == 6 * part - 1 && r.end == 6 * part + 5, "part %d is layers %lld to %lld", part,
+               (long long)r.first, (long long)r.end);
     }
 }
 
@@ -126,6 +138,7 @@ static void the_lists_are_those_of_the_paper(void)
 
 int main(void)
 {
+    embeddings_count_as_layers();
     for (int n_stages = 1; n_stages <= MOST_STAGES; n_stages++) {
         for (int64_t n_micro = 1; n_micro <= MOST_MICRO; n_micro++) {
             for (int n_chunks = 1; n_chunks <= MOST_CHUNKS; n_chunks++) {

@@ -25,7 +25,8 @@ static void failing_body(const struct comm *c, void *context)
     bool in_pipeline = f->how == IN_A_PIPELINE;
     if (in_pipeline) {
         mesh = pipeline_of(c);
-        EXPECT_OK(mesh_configure(&config, mesh.shape, mesh.place, 1, batch.n_micro));
+        EXPECT_OK(
+            mesh_configure(&config, mesh.shape, mesh.place, (struct mesh_cut){.n_chunks = 1}, batch.n_micro));
     }
     if (f->how == IN_SHARDS || f->how == IN_SHARED_GRADIENTS) {
         config.n_shards = c->size;

@@ -29,7 +29,8 @@ static void plans_count_shards(void)
 
 static struct status in_stages(struct trainer_config *config, int stage, int n, int64_t n_micro)
 {
-    return mesh_configure(config, (struct mesh_shape){1, n, 1}, (struct mesh_place){0, stage, 0}, 1, n_micro);
+    return mesh_configure(config, (struct mesh_shape){1, n, 1}, (struct mesh_place){0, stage, 0},
+                          (struct mesh_cut){.n_chunks = 1}, n_micro);
 }
 
 /* The plan counts every slot, and only the layers of the range. */

@@ -32,7 +32,8 @@ static void count_gathers(const struct comm *c, void *context)
         struct trainer_config config = r->config;
         struct batch_step mine = in_pipeline ? r->batch : batch_step_part(&r->batch, c->rank, c->size);
         if (in_pipeline) {
-            EXPECT_OK(mesh_configure(&config, mesh.shape, mesh.place, 1, r->batch.n_micro));
+            EXPECT_OK(mesh_configure(&config, mesh.shape, mesh.place, (struct mesh_cut){.n_chunks = 1},
+                                     r->batch.n_micro));
         } else {
             config.n_shards = c->size;
             config.shard = c->rank;

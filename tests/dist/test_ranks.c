@@ -366,7 +366,8 @@ static void pipeline_body(const struct comm *c, void *context)
     struct trainer t;
     struct trainer_config config = r->config;
     struct trainer_result result;
-    EXPECT_OK(mesh_configure(&config, mesh.shape, mesh.place, 1, r->batch.n_micro));
+    EXPECT_OK(
+        mesh_configure(&config, mesh.shape, mesh.place, (struct mesh_cut){.n_chunks = 1}, r->batch.n_micro));
     EXPECT_OK(trainer_init(&t, &config));
     t.mesh = &mesh;
     EXPECT(t.net.config.n_slots == c->size - c->rank, "%lld slots", (long long)t.net.config.n_slots);

@@ -34,7 +34,7 @@ static void open_rank(struct rank *r, const struct model *m, int stages, int sli
 {
     int stage = part / slices;
     *r = (struct rank){.params.part = {.slice = part % slices, .n_slices = slices, .n_ranges = 1}};
-    r->params.part.ranges[0] = pipeline_layers(N_LAYERS, stage, stages);
+    r->params.part.ranges[0] = pipeline_layers(N_LAYERS, stage, stages, PIPELINE_BY_LAYERS);
     r->params.part.tied = stage == stages - 1 ? m->tied : NULL;
     EXPECT_OK(m->type->declare(m, &r->params));
     for (int f = 0; f < 3; f++) {

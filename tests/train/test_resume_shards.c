@@ -36,7 +36,8 @@ static struct trainer_config config_of(const struct run *r, const struct comm *c
     struct trainer_config config = r->config;
     if (r->way.in_stages) {
         struct mesh_shape shape = {.tp = 1, .pp = c->size, .dp = 1};
-        EXPECT_OK(mesh_configure(&config, shape, mesh_place_of(shape, c->rank), 1, N_MICRO));
+        EXPECT_OK(mesh_configure(&config, shape, mesh_place_of(shape, c->rank),
+                                 (struct mesh_cut){.n_chunks = 1}, N_MICRO));
     } else {
         config.n_shards = c->size;
         config.shard = c->rank;

@@ -68,7 +68,7 @@ struct status update_find_runs(struct update *u, const struct param_table *param
 {
     int64_t from = 0, at = 0;
     int k = 0;
-    u->runs = malloc(((size_t)params->n + 1) * sizeof *u->runs);
+    u->runs = calloc((size_t)params->n + 1, sizeof *u->runs);
     if (u->runs == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the chunks of %d parameters", params->n);
     }

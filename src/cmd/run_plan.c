@@ -1,6 +1,7 @@
 /* kiln plan: what a training step takes on devices that need not be here, alone or together: memory, work,
  * traffic and a predicted time, beside what others have published. */
 #include "cmd/commands.h"
+#include "cmd/plan_mesh.h"
 #include "cmd/plan_report.h"
 #include "cmd/precision_flags.h"
 #include "cmd/standard_streams.h"
@@ -16,8 +17,8 @@
 #include <string.h>
 
 struct plan_args {
-    const char *config_file, *optimizer, *device;
-    int64_t world, zero, max_seq_length, max_predictions_per_seq;
+    const char *config_file, *optimizer, *device, *mesh;
+    int64_t chunks, world, zero, max_seq_length, max_predictions_per_seq;
     int64_t micro_batch_size, train_batch_size, global_batch_size, interval;
     double memory_gb, products_tflops, copy_gb_s, link_gb_s;
     struct precision_flags precision;
@@ -31,6 +32,12 @@ static const struct option options[] = {
                       "model configuration (JSON, Hugging Face's keys; see configs/)"),
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE", "the same"),
     OPTION_INT_ROW("world", AT(world), "1", 1, ZERO_MOST_WORLD, "number of devices that train together"),
+    OPTION_STRING_ROW(
+        "mesh", AT(mesh), NULL, "TPxPPxDP",
+        "plan a decoder on a mesh of so many tensor-parallel slices, pipeline stages and "
+        "replicas, such as 4x2x1, instead of --world: bytes and traffic of each stage, no times"),
+    OPTION_INT_ROW("chunks", AT(chunks), "1", 1, PARAM_MOST_RANGES,
+                   "with --mesh, number of ranges of layers that a stage has (interleaved schedule)"),
     OPTION_INT_ROW("zero", AT(zero), "0", 0, 99,
                    "shard training state over devices, by ZeRO's stage. 0: off; 1: moments and fp32 weights; "
                    "2: gradients too"),
@@ -91,6 +98,14 @@ static struct status check(const struct plan_args *a)
     if ((a->products_tflops > 0) != (a->copy_gb_s > 0)) {
         return status_error(STATUS_USAGE, "--products_tflops and --copy_gb_s need each other: give both");
     }
+    if (a->mesh != NULL && (a->world > 1 || a->json)) {
+        return status_error(STATUS_USAGE,
+                            "--mesh has its own number of devices and a table of its own: leave "
+                            "out --world and --json");
+    }
+    if (a->mesh == NULL && a->chunks > 1) {
+        return status_error(STATUS_USAGE, "--chunks divides the stages of a mesh: give --mesh TPxPPxDP");
+    }
     if (a->max_predictions_per_seq > a->max_seq_length) {
         return status_error(STATUS_USAGE,
                             "--max_predictions_per_seq %lld is more than "
@@ -108,6 +123,14 @@ static int64_t micro_batches(const struct plan_args *a, int64_t world)
                     : a->train_batch_size > 0 ? a->train_batch_size
                                               : whole;
     return batch % whole == 0 ? batch / whole : 0;
+}
+
+static struct status refuse_batch(const struct plan_args *a, int64_t world)
+{
+    return status_error(STATUS_USAGE, "%s %lld cannot be divided into micro-batches of %lld on %lld devices",
+                        a->global_batch_size > 0 ? "--global_batch_size" : "--train_batch_size",
+                        (long long)(a->global_batch_size > 0 ? a->global_batch_size : a->train_batch_size),
+                        (long long)a->micro_batch_size, (long long)world);
 }
 
 /* The caller destroys *model, which is NULL if there is none. */
@@ -209,6 +232,16 @@ static struct status plan_rows(struct plan_report *r, const struct plan_args *a)
     return status_ok();
 }
 
+static struct status print_text(struct buf *text)
+{
+    struct status s = buf_status(text);
+    if (!failed(s)) {
+        fputs(buf_text(text), stdout);
+        s = standard_streams_flush();
+    }
+    return s;
+}
+
 static struct status print_report(const struct plan_report *r, bool as_json)
 {
     struct buf text = {0};
@@ -222,11 +255,7 @@ static struct status print_report(const struct plan_report *r, bool as_json)
     } else {
         plan_report_append(&text, r);
     }
-    struct status s = buf_status(&text);
-    if (!failed(s)) {
-        fputs(buf_text(&text), stdout);
-        s = standard_streams_flush();
-    }
+    struct status s = print_text(&text);
     buf_fini(&text);
     return s;
 }
@@ -289,16 +318,42 @@ static struct status check_fit(const struct plan_report *r)
     return s;
 }
 
+static double memory_of(const struct plan_args *a, const struct world_setup *s)
+{
+    return a->memory_gb > 0               ? 1e9 * a->memory_gb
+           : s->machine->memory_bytes > 0 ? s->machine->memory_bytes
+                                          : (double)s->bench.config.net.device->free_bytes();
+}
+
+static struct status plan_on_mesh(const struct plan_args *a, const struct world_setup *setup,
+                                  double memory_bytes)
+{
+    struct plan_mesh p = {.setup = setup, .memory_bytes = memory_bytes};
+    struct buf text = {0};
+    p.job = (struct mesh_job){
+        .config = setup->bench.config, .cut = {.n_chunks = (int)a->chunks}, .zero_stage = (int)a->zero};
+    TRY(plan_mesh_read(&p.job.shape, a->mesh));
+    p.job.n_micro = micro_batches(a, p.job.shape.dp);
+    if (p.job.n_micro == 0) {
+        return refuse_batch(a, p.job.shape.dp);
+    }
+    struct status s = plan_mesh_append(&text, &p);
+    s = failed(s) ? s : print_text(&text);
+    buf_fini(&text);
+    return failed(s) ? s : plan_mesh_check(&p);
+}
+
 static struct status plan(const struct plan_args *a, const struct model *model)
 {
     struct world_setup setup = {0};
     struct device device;
     TRY(set_up(&setup, &device, model, a));
+    if (a->mesh != NULL) {
+        return plan_on_mesh(a, &setup, memory_of(a, &setup));
+    }
     struct plan_report r = {.config_file = a->config_file,
                             .setup = &setup,
-                            .memory_bytes = a->memory_gb > 0                  ? 1e9 * a->memory_gb
-                                            : setup.machine->memory_bytes > 0 ? setup.machine->memory_bytes
-                                                                              : (double)device.free_bytes(),
+                            .memory_bytes = memory_of(a, &setup),
                             .stage = (int)a->zero};
     TRY(plan_stages(r.stages, a, &setup, a->world, &r.has_times));
     TRY(plan_rows(&r, a));
@@ -312,12 +367,8 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct model *model;
     (void)n_positional, (void)positional;
     TRY(check(a));
-    if (micro_batches(a, a->world) == 0) {
-        return status_error(
-            STATUS_USAGE, "%s %lld cannot be divided into micro-batches of %lld on %lld devices",
-            a->global_batch_size > 0 ? "--global_batch_size" : "--train_batch_size",
-            (long long)(a->global_batch_size > 0 ? a->global_batch_size : a->train_batch_size),
-            (long long)a->micro_batch_size, (long long)a->world);
+    if (a->mesh == NULL && micro_batches(a, a->world) == 0) {
+        return refuse_batch(a, a->world);
     }
     struct status s = create_model(&model, a);
     s = failed(s) ? s : plan(a, model);

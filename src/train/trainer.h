@@ -67,6 +67,7 @@ struct trainer_plan {
     size_t total_bytes;      /* of everything above */
     double micro_flops;      /* forward and backward of the largest micro-batch */
     double micro_bytes;      /* moved by its ops, each tensor once */
+    double peer_bytes;       /* that it sends to the other slices (dev/peers.h) */
 };
 
 /* Asked before each micro-batch of a step; a step without micro-batches asks once, with n 0. */

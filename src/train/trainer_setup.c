@@ -245,6 +245,7 @@ static void plan_micro_step(struct trainer *t)
     }
     t->plan.micro_flops = t->net.x.totals.flops;
     t->plan.micro_bytes = t->net.x.totals.bytes;
+    t->plan.peer_bytes = t->net.x.totals.peer_bytes;
     if (t->config.net.learns) {
         trainer_run_update(t, NULL);
     }

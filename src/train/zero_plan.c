@@ -2,7 +2,7 @@
 
 /* What the stage needs to know of the model's parameters. */
 struct shape {
-    int64_t n_elements; /* of a flat buffer */
+    int64_t n_elements; /* of a flat buffer, without copies of other ranks' parameters */
     int64_t n_vectors;  /* elements of vectors that passes read in fp32 (pass/vector_places.h) */
     int64_t n_chunks;
     int64_t shard, rank; /* the largest shard, and whose it is */
@@ -11,7 +11,8 @@ struct shape {
 
 static struct shape shape_of(const struct param_table *t, int64_t world)
 {
-    struct shape s = {.n_elements = t->n_elements, .n_chunks = param_chunks_before(t, t->n_elements)};
+    struct shape s = {.n_elements = t->n_elements - param_table_end_of_copies(t),
+                      .n_chunks = param_chunks_before(t, t->n_elements)};
     for (int rank = 0; rank < world; rank++) {
         struct param_shard shard = param_shard_of(t, rank, (int)world);
         s.cuts = s.cuts || param_is_cut_at(t, shard.begin);
@@ -34,7 +35,8 @@ static struct status count_vectors(struct shape *s, const struct param_table *t,
 
 static struct status find_shape(struct shape *s, const struct trainer_config *c, int64_t world)
 {
-    struct param_table t = {0};
+    struct param_table t = {.part = c->net.part};
+    t.part.tied = model_part_has_heads(c->net.model, &t.part) ? c->net.model->tied : NULL;
     struct status status = c->net.model->type->declare(c->net.model, &t);
     if (!failed(status)) {
         optimizer_keep_whole(&c->optimizer, &t);

@@ -101,6 +101,22 @@ expect 64 "--products_tflops and --copy_gb_s need each other" "${tiny[@]}" --dev
 expect 64 "--max_seq_length 1024 is more than the 512 positions" "${tiny[@]}" --max_seq_length 1024
 expect 64 "is more than --max_seq_length 8" "${tiny[@]}" --max_seq_length 8
 
+# a decoder on a mesh: a row for each stage, the bubble, and what cannot be
+cat >"$dir/gpt.json" <<'END'
+{"model_type": "gpt2", "vocab_size": 512, "n_positions": 128, "n_embd": 64, "n_layer": 8, "n_head": 4}
+END
+mesh=("$kiln" plan --config "$dir/gpt.json" --optimizer adam --max_seq_length 128 --micro_batch_size 1 --global_batch_size 16)
+expect 0 "mesh: 2 slices x 4 stages of 1 chunks x 1 replicas = 8 devices" "${mesh[@]}" --mesh 2x4x1
+[ "$(grep -cE '^ +[0-3] .*\|' "$dir/out")" = 4 ] || fail "no row for each stage: $(cat "$dir/out")"
+grep -q '^bubble: 15.79 % of a step by turns counted, 15.79 %' "$dir/out" || fail "3 of 19 turns: $(cat "$dir/out")"
+expect 0 "bubble: 8.57 % of a step" "${mesh[@]}" --mesh 1x4x1 --chunks 2
+expect 64 "needs a multiple of 3 heads" "${mesh[@]}" --mesh 3x1x1
+expect 64 "must be three numbers" "${mesh[@]}" --mesh 4x2
+expect 64 "cannot be divided into micro-batches of 1 on 3 devices" "${mesh[@]}" --mesh 1x1x3
+expect 64 "leave out --world and --json" "${mesh[@]}" --mesh 1x2x1 --world 2
+expect 64 "give --mesh TPxPPxDP" "${mesh[@]}" --chunks 2
+expect 71 "a rank of stage 0 needs" "${mesh[@]}" --mesh 1x2x1 --memory_gb 0.001
+
 # the documents' large models, under their names: announced first, and trained at a small width
 make_store
 n=0

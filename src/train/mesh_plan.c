@@ -1,0 +1,65 @@
+#include "train/mesh_plan.h"
+
+int mesh_plan_chunks(const struct mesh_job *job)
+{
+    return job->shape.pp > 1 && job->cut.n_chunks > 0 ? job->cut.n_chunks : 1;
+}
+
+/* Messages of a micro-batch: each chunk sends its output up but the last part, and a gradient down but the
+ * first. */
+static int messages_of(const struct mesh_job *job, int stage)
+{
+    struct pipeline_shape p = {job->shape.pp, mesh_plan_chunks(job), job->n_micro};
+    int n = 0;
+    for (int chunk = 0; chunk < p.n_chunks && p.n_stages > 1; chunk++) {
+        int part = pipeline_part(&p, stage, chunk);
+        n += (part > 0) + (part + 1 < p.n_stages * p.n_chunks);
+    }
+    return n;
+}
+
+static double pipe_bytes(const struct mesh_job *job, int stage)
+{
+    const struct network_config *n = &job->config.net;
+    double message =
+        (double)n->limits.n_tokens * (double)n->model->hidden_size * (double)dtype_bytes(n->precision.dtype);
+    return message * messages_of(job, stage) * (double)job->n_micro;
+}
+
+/* Elements of the tied parameter, or of this rank's slice of it. */
+static struct status count_tied(double *n, const struct network_config *c)
+{
+    struct param_table t = {.part = {.slice = c->part.slice, .n_slices = c->part.n_slices}};
+    struct status s = c->model->type->declare(c->model, &t);
+    if (!failed(s)) {
+        *n = (double)param_count(param_table_find(&t, c->model->tied));
+    }
+    param_table_fini(&t);
+    return s;
+}
+
+/* The heads' stage sends the gradient, and the input's the weights that passes read. */
+static struct status find_tied_bytes(double *bytes, const struct network_config *c, int stage, int n_stages)
+{
+    double n = 0;
+    enum dtype read = c->precision.dtype;
+    *bytes = 0;
+    if (c->model->tied == NULL || n_stages == 1 || (stage > 0 && stage + 1 < n_stages)) {
+        return status_ok();
+    }
+    TRY(count_tied(&n, c));
+    *bytes = n * (double)dtype_bytes(stage > 0 ? dtype_of_vectors(read) : read);
+    return status_ok();
+}
+
+struct status mesh_plan_stage(struct mesh_stage_plan *p, const struct mesh_job *job, int stage)
+{
+    struct trainer_config c = job->config;
+    c.shares_gradients = job->zero_stage > 1 && job->shape.dp > 1;
+    *p = (struct mesh_stage_plan){0};
+    TRY(mesh_configure(&c, job->shape, (struct mesh_place){.pp = stage}, job->cut, job->n_micro));
+    TRY(zero_plan(&p->zero, &c, job->shape.dp, job->zero_stage, job->n_micro));
+    p->tensor_bytes = p->zero.trainer.peer_bytes * (double)job->n_micro;
+    p->pipe_bytes = pipe_bytes(job, stage);
+    return find_tied_bytes(&p->tied_bytes, &c.net, stage, job->shape.pp);
+}

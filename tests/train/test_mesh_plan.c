@@ -1,0 +1,98 @@
+/* What a rank of a mesh takes is what its trainer plans, and what it sends is what a small decoder's shapes
+ * say. */
+#include "test.h"
+
+#include "data/text_batch.h"
+#include "nn/gpt/gpt_model.h"
+#include "train/mesh_plan.h"
+
+enum { N_LAYERS = 4, HIDDEN = 32, WORDS = 48, TOKENS = 24, N_MICRO = 6 };
+
+static struct mesh_job job_of(const struct model *m, struct mesh_shape shape, int n_chunks, int zero_stage)
+{
+    return (struct mesh_job){.config = {.net = {.model = m,
+                                                .device = &device_cpu,
+                                                .ops = ops_cpu(),
+                                                .precision = {.dtype = DTYPE_F32},
+                                                .limits = text_batch_limits(2, TOKENS / 2, TOKENS / 2),
+                                                .learns = true},
+                                        .optimizer = optimizer_defaults(&optimizer_adamw)},
+                             .shape = shape,
+                             .cut = {.n_chunks = n_chunks},
+                             .zero_stage = zero_stage,
+                             .n_micro = N_MICRO};
+}
+
+/* A layer sums twice forward and twice backward, [T, H]; of a sum each of two peers sends as many bytes. */
+static void a_rank_sends_what_shapes_say(const struct model *m)
+{
+    const struct batch_limits limits = text_batch_limits(2, TOKENS / 2, TOKENS / 2);
+    const double message = (double)limits.n_tokens * HIDDEN * sizeof(float),
+                 word_table = WORDS * HIDDEN * sizeof(float);
+    struct mesh_stage_plan p[4];
+    struct mesh_job job = job_of(m, (struct mesh_shape){.tp = 1, .pp = 4, .dp = 1}, 1, 0);
+    for (int stage = 0; stage < 4; stage++) {
+        EXPECT_OK(mesh_plan_stage(&p[stage], &job, stage));
+        bool is_end = stage == 0 || stage == 3;
+        EXPECT(p[stage].pipe_bytes == (is_end ? 1 : 2) * message * N_MICRO, "stage %d: %g bytes to stages",
+               stage, p[stage].pipe_bytes);
+        EXPECT(p[stage].tied_bytes == (is_end ? word_table : 0), "stage %d: %g tied bytes", stage,
+               p[stage].tied_bytes);
+        EXPECT(p[stage].tensor_bytes == 0, "stage %d: %g bytes to slices", stage, p[stage].tensor_bytes);
+    }
+    job.shape = (struct mesh_shape){.tp = 2, .pp = 2, .dp = 1};
+    job.cut.n_chunks = 2;
+    EXPECT_OK(mesh_plan_stage(&p[0], &job, 0));
+    EXPECT_OK(mesh_plan_stage(&p[1], &job, 1));
+    EXPECT(p[0].pipe_bytes == 3 * message * N_MICRO && p[1].pipe_bytes == 3 * message * N_MICRO,
+           "two chunks: %g and %g bytes to stages", p[0].pipe_bytes, p[1].pipe_bytes);
+    /* the first stage has two layers and the words' sum */
+    EXPECT(p[0].tensor_bytes == (2 * 4 + 1) * message * N_MICRO, "%g bytes to slices, not %g",
+           p[0].tensor_bytes, (2 * 4 + 1) * message * N_MICRO);
+}
+
+static void a_rank_takes_what_its_trainer_plans(const struct model *m, struct mesh_shape shape,
+                                                int zero_stage)
+{
+    struct mesh_job job = job_of(m, shape, 1, zero_stage);
+    size_t weights = 0;
+    for (int stage = 0; stage < shape.pp; stage++) {
+        struct mesh_stage_plan p;
+        struct trainer_plan wanted;
+        struct trainer_config c = job.config;
+        c.n_shards = zero_stage > 0 ? shape.dp : 0;
+        EXPECT_OK(mesh_configure(&c, shape, (struct mesh_place){.pp = stage}, job.cut, N_MICRO));
+        EXPECT_OK(trainer_plan(&wanted, &c));
+        EXPECT_OK(mesh_plan_stage(&p, &job, stage));
+        EXPECT(p.zero.device_bytes == wanted.net.total_bytes, "stage %d of %d: %zu bytes, not %zu", stage,
+               shape.pp, p.zero.device_bytes, wanted.net.total_bytes);
+        weights += p.zero.master_bytes;
+    }
+    struct trainer_plan whole;
+    EXPECT_OK(trainer_plan(&whole, &job.config));
+    EXPECT(shape.pp == 1 || weights < whole.net.master_bytes + WORDS * HIDDEN * sizeof(float) + 4096,
+           "%zu bytes of weights in stages, %zu in one", weights, whole.net.master_bytes);
+}
+
+int main(void)
+{
+    const struct gpt_config config = {.vocab_size = WORDS,
+                                      .n_positions = 16,
+                                      .hidden_size = HIDDEN,
+                                      .n_layers = N_LAYERS,
+                                      .n_heads = 4,
+                                      .feed_forward_size = 64,
+                                      .initializer_range = 0.02,
+                                      .norm_eps = 1e-5};
+    struct model *m;
+    EXPECT_OK(gpt2_model_create(&m, &config, MODEL_TASK_CAUSAL_LM));
+    a_rank_sends_what_shapes_say(m);
+    a_rank_takes_what_its_trainer_plans(m, (struct mesh_shape){.tp = 1, .pp = 2, .dp = 1}, 0);
+    a_rank_takes_what_its_trainer_plans(m, (struct mesh_shape){.tp = 2, .pp = 4, .dp = 1}, 0);
+    a_rank_takes_what_its_trainer_plans(m, (struct mesh_shape){.tp = 4, .pp = 1, .dp = 1}, 0);
+    struct mesh_stage_plan p;
+    struct mesh_job job = job_of(m, (struct mesh_shape){.tp = 8, .pp = 1, .dp = 1}, 1, 0);
+    EXPECT_ERROR(mesh_plan_stage(&p, &job, 0), STATUS_USAGE, "needs a multiple of 8 heads");
+    m->type->destroy(m);
+    return 0;
+}

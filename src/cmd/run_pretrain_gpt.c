@@ -363,6 +363,7 @@ static struct status train(struct megatron_args *a, const struct comm *world, js
     a->run.ranks.mesh = &mesh;
     struct status s = mesh_print_hosts(world->rank == 0 && !a->run.dry_run ? stderr : NULL, &mesh, world);
     s = failed(s) ? s : train_on(a, world, config);
+    a->run.ranks.mesh = NULL;
     mesh_close(&mesh);
     return s;
 }

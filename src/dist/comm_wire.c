@@ -422,6 +422,7 @@ static bool nodes_are_blocks(const struct comm_wire *c, int most)
     const struct wire_ranks *w = &c->ranks;
     int n = w->n_seats, size = w->wire.size;
     bool are = n > 1 && n < size && (n & (n - 1)) == 0 && size % n == 0;
+    CHECK(most > 0, "nodes of %d ranks", most);
     for (int r = 0; r < size && are; r++) {
         int first = r / n * n;
         are = is_same_node(c, r, first) && place_on_node(c, r) % most == r % n &&

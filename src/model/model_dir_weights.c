@@ -57,7 +57,7 @@ static struct status wrong_shape(const struct reading *r, const struct model_ten
 {
     char has[SHAPE_BYTES], wants[SHAPE_BYTES];
     bool turned = t->stored.n_dims == 2 && (t->join != NULL ? t->join->transposed : t->as.transposed);
-    int64_t dims[STORED_MAX_DIMS], wanted[2];
+    int64_t dims[STORED_MAX_DIMS], wanted[2] = {0};
     memcpy(dims, t->stored.dims, sizeof dims);
     if (turned) {
         dims[0] = t->stored.dims[1];

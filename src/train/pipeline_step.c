@@ -164,6 +164,7 @@ static void run_blocks(struct pipeline *p, const struct batch_step *part)
         run_block(p, &block);
         gradient_tree_add(&p->t->tree, &p->t->net.x, blocks, i, p->t->grad);
     }
+    p->batch = part;
 }
 
 void pipeline_gradients(struct trainer *t, const struct mesh *m, const struct batch_step *part,

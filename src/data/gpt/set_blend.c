@@ -37,14 +37,14 @@ static void fill(struct set_blend *b)
 static double sum_as_numpy(const double *terms, int n)
 {
     enum { LANES = 8, MOST_IN_LANES = 128 };
-    double lane[LANES], sum = 0;
+    double lane[LANES] = {0}, sum = 0;
     if (n > MOST_IN_LANES) {
         int half = n / 2 - n / 2 % LANES;
         return sum_as_numpy(terms, half) + sum_as_numpy(terms + half, n - half);
     }
     int whole = n - n % LANES;
     for (int i = 0; i < whole; i++) {
-        lane[i % LANES] = i < LANES ? terms[i] : lane[i % LANES] + terms[i];
+        lane[i % LANES] += terms[i];
     }
     if (whole > 0) {
         sum = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));

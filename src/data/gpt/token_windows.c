@@ -96,7 +96,12 @@ int64_t token_windows_heldout_count(const struct token_windows *w)
 struct status token_windows_add_heldout(const struct token_windows *w, int64_t i, int32_t key,
                                         struct batch *b)
 {
-    return w->order != NULL ? add_ordered(w, i, key, b) : add_window(w, i % token_windows_count(w), key, b);
+    if (w->order != NULL) {
+        return add_ordered(w, i, key, b);
+    }
+    int64_t n = token_windows_count(w);
+    CHECK(n > 0, "a held-out sample of %s, which has no window", w->path);
+    return add_window(w, i % n, key, b);
 }
 
 struct status token_windows_count_words(const struct token_windows *w, int64_t most, double *counts,

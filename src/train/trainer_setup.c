@@ -188,7 +188,8 @@ static struct status find_rates(struct trainer *t, struct param_table *all)
 static struct status declare_over(struct trainer *t, struct param_table *all)
 {
     TRY(find_rates(t, all));
-    t->net.stage.n_frozen = param_rates_lowest(&t->net.params) - MODEL_INPUT_LAYER;
+    /* of the whole model: a gradient passes through a part that learns nothing to one below that does */
+    t->net.stage.n_frozen = param_rates_lowest(all->n > 0 ? all : &t->net.params) - MODEL_INPUT_LAYER;
     t->net.stage.buckets = buckets_of(t);
     TRY(share_update(t, all));
     TRY(share_master(t));

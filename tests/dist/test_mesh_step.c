@@ -136,8 +136,8 @@ static void open_run(struct run *r, bool alibi)
                                  .alibi = alibi}};
     struct model *m = decoder(&r->config);
     EXPECT_OK(m->type->declare(m, &r->params));
-    EXPECT_OK(
-        batch_step_init(&r->batch, N_MICRO, &text_batch_layout, text_batch_limits(SEQUENCES, LONGEST, LONGEST)));
+    EXPECT_OK(batch_step_init(&r->batch, N_MICRO, &text_batch_layout,
+                              text_batch_limits(SEQUENCES, LONGEST, LONGEST)));
     for (int32_t i = 0; i < N_MICRO * SEQUENCES; i++) {
         add_sequence(&r->batch.micro[i / SEQUENCES], i);
     }

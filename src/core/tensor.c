@@ -104,7 +104,9 @@ tensor tensor_slice(tensor t, int64_t first, int64_t n)
           (long long)first, (long long)n, (long long)t.dims[0]);
     t.data = advance(t, first * t.strides[0]);
     t.dims[0] = n;
-    t.scale += t.dtype == DTYPE_I8 && t.scale != NULL && t.n_dims == 2 ? first : 0;
+    if (t.dtype == DTYPE_I8 && t.scale != NULL && t.n_dims == 2) { /* of each row */
+        t.scale += first;
+    }
     t.has_maxima = false;
     t.rounded = NULL;
     return t;

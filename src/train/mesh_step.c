@@ -133,6 +133,15 @@ void mesh_gradients(struct trainer *t, const struct mesh *m, const struct batch_
     }
 }
 
+/* Of all groups: a collective that was given up leaves anything in its tensors. */
+static struct status check_groups(const struct mesh *m)
+{
+    TRY(comm_check(&m->tensor));
+    TRY(comm_check(&m->pipe));
+    TRY(comm_check(&m->ends));
+    return comm_check(&m->data);
+}
+
 struct status mesh_step(struct trainer *t, const struct mesh *m, const struct batch_step *part, int64_t step,
                         int64_t update, double lr, bool mean_of_micro_batches, struct trainer_result *result)
 {
@@ -143,7 +152,7 @@ struct status mesh_step(struct trainer *t, const struct mesh *m, const struct ba
     }
     struct status s = trainer_update(t, t->config.n_shards > 1 ? &m->data : NULL, part, step, result);
     pipeline_share_tied(t, m); /* after a failure, too: the other rank makes the call */
-    struct status sums = comm_check(&m->data);
+    struct status sums = check_groups(m);
     return failed(sums) ? sums : failed(s) ? s : t->net.x.status;
 }
 

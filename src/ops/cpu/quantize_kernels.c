@@ -21,20 +21,6 @@ static int64_t item_begin(const struct quantize_call *c, int64_t item)
     return c->rows * item / c->items;
 }
 
-/* The largest magnitude, compared as bits: these sort like the numbers, with infinity and NaN on top. */
-static uint32_t largest_bits(const float *v, int64_t n)
-{
-    uint32_t largest = 0;
-#pragma omp simd reduction(max : largest)
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t u;
-        memcpy(&u, &v[i], sizeof u);
-        u &= 0x7fffffffU;
-        largest = u > largest ? u : largest;
-    }
-    return largest;
-}
-
 static void maximum_item(const void *context, int64_t item, void *lane)
 {
     const struct quantize_call *c = context;

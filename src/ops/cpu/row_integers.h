@@ -6,18 +6,24 @@
 #include <stdint.h>
 #include <string.h>
 
-/* max |in| / most, or NaN if a number is not finite: magnitudes sort as their bits do, infinity and NaN on
- * top. */
-static inline float row_integers_scale(const float *in, int64_t n, int32_t most)
+/* The bits of the largest magnitude: these sort like the numbers, with infinity and NaN on top. */
+static inline uint32_t largest_bits(const float *v, int64_t n)
 {
     uint32_t largest = 0;
 #pragma omp simd reduction(max : largest)
     for (int64_t i = 0; i < n; i++) {
         uint32_t u;
-        memcpy(&u, &in[i], sizeof u);
+        memcpy(&u, &v[i], sizeof u);
         u &= 0x7fffffffU;
         largest = u > largest ? u : largest;
     }
+    return largest;
+}
+
+/* max |in| / most, or NaN if a number is not finite. */
+static inline float row_integers_scale(const float *in, int64_t n, int32_t most)
+{
+    uint32_t largest = largest_bits(in, n);
     float magnitude;
     memcpy(&magnitude, &largest, sizeof magnitude);
     return largest >= 0x7f800000U ? __builtin_nanf("") : magnitude / (float)most;

@@ -28,12 +28,11 @@ static struct status check_slices(const struct trainer_config *c, int n)
             "products in fp8 take scales of whole tensors, which tensor-parallel ranks do not have: "
             "leave out one of the two");
     }
-    if (n > 1 && c->optimizer.kind != NULL &&
-        (c->optimizer.kind->takes_matrices || c->optimizer.kind->n_sums > 0)) {
+    if (n > 1 && c->optimizer.kind != NULL && c->optimizer.kind->takes_matrices) {
         return status_error(
             STATUS_USAGE,
-            "the optimizer %s needs whole tensors, of which tensor-parallel ranks have slices: use "
-            "adam, adamw or sgd",
+            "the optimizer %s needs whole matrices, of which tensor-parallel ranks have slices: use "
+            "adamw, lamb, or another one",
             c->optimizer.kind->name);
     }
     return status_ok();

@@ -31,7 +31,7 @@ static void update(struct param_engine *e, const struct comm *c)
                                     own, e->exp_avg, e->exp_avg_sq};
     exec_enter(&e->x, "optimizer", -1);
     update_norm(&e->update, c, NULL, &e->x, own, tensor_slice(e->results, NORM, 1));
-    update_shard(&e->update, c, &e->x, buffers, e->results, e->scalars);
+    update_shard(&e->update, c, NULL, &e->x, buffers, e->results, e->scalars);
     update_gather(&e->update, c, &e->x, e->master, e->working);
 }
 

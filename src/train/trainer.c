@@ -85,7 +85,7 @@ void trainer_run_update(struct trainer *t, const struct comm *c)
         update_zeros(&t->update, c, t->mesh, x, b.grad, tensor_slice(t->results, TRAINER_ZEROS, 1));
     }
     update_norm(&t->update, c, t->mesh, x, b.grad, t->norm);
-    update_shard(&t->update, c, x, b, tensor_slice(t->results, 0, TRAINER_N_FINITE),
+    update_shard(&t->update, c, t->mesh, x, b, tensor_slice(t->results, 0, TRAINER_N_FINITE),
                  stage_scalars(&t->net.stage));
     if (t->config.measures_weights) {
         update_norm(&t->update, c, t->mesh, x, b.master, tensor_slice(t->results, TRAINER_WEIGHT_NORM, 1));

@@ -55,6 +55,9 @@ static bool is_counted(const struct param_table *params, const struct param *p)
 
 static void add_run(struct update *u, int64_t from, int64_t at, int64_t n)
 {
+    if (n == 0) { /* of a slice that has no words */
+        return;
+    }
     struct update_run *last = u->n_runs > 0 ? &u->runs[u->n_runs - 1] : NULL;
     if (last != NULL && last->from + last->n == from && last->at + last->n == at) {
         last->n += n;
@@ -63,39 +66,65 @@ static void add_run(struct update *u, int64_t from, int64_t at, int64_t n)
     }
 }
 
+/* Chunks of a parameter in all its slices, which have as many each; `p` is of the largest slice. */
+static int64_t chunks_of_model(const struct param *p, int n_slices)
+{
+    return param_is_full(p) ? chunks_of(p) : n_slices * chunks_of(p);
+}
+
+/* The spans of the parameter whose chunks here are [from, from + n), of which there is at most one, read sums
+ * of the chunks that the model has of it from `at` on. */
+static void add_model_span(struct update *u, int64_t *span, int64_t from, int64_t at, int64_t n_of_model)
+{
+    if (*span < u->n_spans && u->spans[*span].first_chunk == from) {
+        u->model_spans[*span] = u->spans[*span];
+        u->model_spans[*span].first_chunk = at;
+        u->model_spans[(*span)++].n_chunks = n_of_model;
+    }
+}
+
+/* In the order of the model's table, copies aside. */
+static void find_places(struct update *u, const struct param_table *params, const struct param_table *model)
+{
+    const struct param *m = model->params;
+    int64_t from = 0, at = 0, span = 0;
+    int n_slices = param_part_slices(&params->part);
+    for (const struct param *p = params->params; p < params->params + params->n; p++) {
+        int64_t n = chunks_of(p);
+        for (; !p->is_copy && strcmp(m->name, p->name) != 0; m++) {
+            at += chunks_of_model(m, n_slices);
+        }
+        if (is_counted(params, p)) {
+            add_run(u, from, param_is_full(p) ? at : at + params->part.slice * chunks_of(m), n);
+        }
+        if (n > 0) {
+            add_model_span(u, &span, from, at, chunks_of_model(m, n_slices));
+        }
+        from += n;
+    }
+    for (; m < model->params + model->n; m++) {
+        at += chunks_of_model(m, n_slices);
+    }
+    u->n_model_chunks = at;
+}
+
 struct status update_find_runs(struct update *u, const struct param_table *params,
                                const struct param_table *model)
 {
-    int64_t from = 0, at = 0;
-    int k = 0;
     u->runs = calloc((size_t)params->n + 1, sizeof *u->runs);
-    if (u->runs == NULL) {
+    u->model_spans = malloc(((size_t)u->n_spans + 1) * sizeof *u->model_spans);
+    if (u->runs == NULL || u->model_spans == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the chunks of %d parameters", params->n);
     }
-    for (int i = 0; i < params->n; i++) { /* in the order of the model's table, copies aside */
-        const struct param *p = &params->params[i];
-        while (!p->is_copy && strcmp(model->params[k].name, p->name) != 0) {
-            at += chunks_of(&model->params[k++]);
-        }
-        if (is_counted(params, p)) {
-            add_run(u, from, at, chunks_of(p));
-        }
-        from += chunks_of(p);
-    }
-    for (; k < model->n; k++) {
-        at += chunks_of(&model->params[k]);
-    }
-    int64_t first = params->part.slice * at; /* slices one after the other */
-    for (int64_t i = 0; i < u->n_runs; i++) {
-        u->runs[i].at += first;
-    }
-    u->n_model_chunks = param_part_slices(&params->part) * at;
+    find_places(u, params, model);
+    u->has_slices = param_part_slices(&params->part) > 1;
     return status_ok();
 }
 
 void update_fini(struct update *u)
 {
     free(u->runs);
+    free(u->model_spans);
     free(u->bounds);
     free(u->chunk_bounds);
     free(u->cut);
@@ -112,6 +141,8 @@ void update_carve(struct update *u, struct arena *a, enum dtype dtype)
     u->squares = arena_carve_1d(a, DTYPE_F64, chunks);
     u->model_squares = u->runs != NULL ? arena_carve_1d(a, DTYPE_F64, u->n_model_chunks) : NULL_TENSOR;
     u->sums = n_sums > 0 ? arena_carve_2d(a, DTYPE_F64, chunks, n_sums) : NULL_TENSOR;
+    u->model_sums =
+        n_sums > 0 && u->has_slices ? arena_carve_2d(a, DTYPE_F64, u->n_model_chunks, n_sums) : NULL_TENSOR;
     u->scratch = scratch > 0 ? arena_carve_1d(a, DTYPE_U8, (int64_t)scratch) : NULL_TENSOR;
 }
 
@@ -139,19 +170,28 @@ static void gather(const struct comm *c, struct exec *x, tensor t, const int64_t
     }
 }
 
+/* of_model = the sums of all slices' chunks, by those that are here: every number is one rank's. */
+static void sum_slices(const struct update *u, const struct mesh *m, struct exec *x, tensor of_model,
+                       tensor here)
+{
+    x->ops->fill(x, of_model, 0);
+    for (int64_t i = 0; i < u->n_runs; i++) {
+        const struct update_run *r = &u->runs[i];
+        x->ops->cast(x, tensor_slice(of_model, r->at, r->n), tensor_slice(here, r->from, r->n));
+    }
+    if (m != NULL) {
+        comm_all_reduce_sum(&m->tensor, x, of_model);
+    }
+}
+
 /* The sums of all parts' chunks, where there are several parts. */
 static tensor squares_of_model(const struct update *u, const struct mesh *m, struct exec *x)
 {
     if (u->runs == NULL) {
         return u->squares;
     }
-    x->ops->fill(x, u->model_squares, 0);
-    for (int64_t i = 0; i < u->n_runs; i++) {
-        const struct update_run *r = &u->runs[i];
-        x->ops->cast(x, tensor_slice(u->model_squares, r->at, r->n), tensor_slice(u->squares, r->from, r->n));
-    }
+    sum_slices(u, m, x, u->model_squares, u->squares);
     if (m != NULL) {
-        comm_all_reduce_sum(&m->tensor, x, u->model_squares);
         comm_all_reduce_sum(&m->pipe, x, u->model_squares);
     }
     return u->model_squares;
@@ -187,23 +227,33 @@ void update_zeros(const struct update *u, const struct comm *c, const struct mes
     add_chunks(u, c, m, x, root);
 }
 
-void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers own,
-                  tensor norm, tensor scalars)
+/* A rank has all sums that it reads of whole parameters, but other ranks those of the parts that they update,
+ * or have. */
+static void share_sums(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x)
+{
+    gather(u->cuts || u->has_slices ? c : NULL, x, u->sums, u->chunk_bounds);
+    if (u->has_slices) {
+        sum_slices(u, m, x, u->model_sums, u->sums);
+    }
+}
+
+void update_shard(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
+                  struct optim_buffers own, tensor norm, tensor scalars)
 {
     struct optimizer_step s = {.buffers = own,
-                               .spans = u->spans,
+                               .spans = u->has_slices ? u->model_spans : u->spans,
                                .n_spans = u->n_spans,
                                .parted = u->parted,
                                .n_matrices = u->n_matrices,
                                .scratch = u->scratch,
-                               .squares = u->squares,
-                               .sums = u->sums,
+                               .squares = u->has_slices ? u->model_squares : u->squares,
+                               .sums = u->has_slices ? u->model_sums : u->sums,
                                .own_sums = own_chunks(u, u->sums),
                                .norm = norm,
                                .scalars = scalars};
     if (u->kind->n_sums > 0) {
         u->kind->direction(x, &s);
-        gather(u->cuts ? c : NULL, x, u->sums, u->chunk_bounds); /* else this rank has all that it reads */
+        share_sums(u, c, m, x);
     }
     u->kind->apply(x, &s);
 }

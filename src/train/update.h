@@ -7,7 +7,8 @@
  *
  * Where ranks have parts of the model (core/param.h), the norm is that of all parts: each rank puts the sums
  * of its chunks where they are in the whole model, and the ranks add these lists, in which every number is
- * one rank's.  So the norm has the bits of a rank that has the whole model. */
+ * one rank's.  So the norm has the bits of a rank that has the whole model.  Ranks with slices of the same
+ * parameters exchange an optimizer's sums in the same way. */
 #ifndef KILN_TRAIN_UPDATE_H
 #define KILN_TRAIN_UPDATE_H
 
@@ -32,13 +33,19 @@ struct update {
     tensor squares, sums; /* as in struct optimizer_step, of all chunks */
     tensor scratch;
 
-    /* Of a part of the model: its chunks [from, from + n) are chunks [at, at + n) of n_model_chunks.  What
-     * all slices have alike, only the first one counts. */
+    /* Of a part of the model: its chunks [from, from + n) are chunks [at, at + n) of n_model_chunks, which
+     * has a parameter's slices one after the other.  What all slices have alike, only the first one
+     * counts. */
     struct update_run {
         int64_t from, at, n;
     } * runs; /* [n_runs]; NULL: the whole model is here */
     int64_t n_runs, n_model_chunks;
     tensor model_squares; /* f64 [n_model_chunks] */
+
+    /* Of a slice: the optimizer reads sums of all slices of a parameter. */
+    bool has_slices;
+    struct optim_span *model_spans; /* [n_spans], which count chunks of the model */
+    tensor model_sums;              /* f64 [n_model_chunks, as sums] */
 };
 
 /* `bounds` [n_ranks + 1]: where the shards of the table's flat buffers begin, never inside a chunk
@@ -77,8 +84,8 @@ void update_zeros(const struct update *u, const struct comm *c, const struct mes
                   tensor flat, tensor root);
 
 /* Updates the shard, after update_norm.  `norm` and `scalars` are those of struct optimizer_step. */
-void update_shard(const struct update *u, const struct comm *c, struct exec *x, struct optim_buffers own,
-                  tensor norm, tensor scalars);
+void update_shard(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
+                  struct optim_buffers own, tensor norm, tensor scalars);
 
 /* Then gathers the weights of all shards on every rank that has them whole in fp32. */
 void update_gather(const struct update *u, const struct comm *c, struct exec *x, tensor master,

@@ -71,7 +71,7 @@ static void take_plan(struct zero_plan *z, const struct shape *s)
 }
 
 /* Weights are gathered in the dtype that products read, and vectors in fp32 as well; norms need sums of
- * chunks in fp64: of squares always, and the optimizer's where ranks have parts of a parameter
+ * chunks in fp64: of squares always, and the optimizer's where ranks have parts, or slices, of a parameter
  * (train/update.h). */
 static void count_traffic(struct zero_plan *z, const struct shape *s, const struct trainer_config *c,
                           int stage, int64_t n_micro)
@@ -79,9 +79,9 @@ static void count_traffic(struct zero_plan *z, const struct shape *s, const stru
     size_t vector = dtype_bytes(dtype_of_vectors(c->net.precision.dtype)),
            matrix = dtype_bytes(c->net.precision.dtype);
     double n = (double)s->n_elements, vectors = matrix < vector ? (double)s->n_vectors : 0;
+    bool are_shared = (s->cuts && !c->optimizer.kind->takes_matrices) || param_part_slices(&c->net.part) > 1;
     double sums =
-        (double)(1 + (s->cuts && !c->optimizer.kind->takes_matrices ? c->optimizer.kind->n_sums : 0)) *
-        (double)s->n_chunks * sizeof(double);
+        (double)(1 + (are_shared ? c->optimizer.kind->n_sums : 0)) * (double)s->n_chunks * sizeof(double);
     z->reduced_bytes = n * (double)vector;
     z->n_reductions = stage > 1 ? n_micro : 1;
     z->gathered_bytes = stage > 0 ? n * (double)matrix + vectors * (double)vector + sums : 0;

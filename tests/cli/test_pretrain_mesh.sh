@@ -103,7 +103,7 @@ refused 3 'tensor parallel over 3 ranks needs a multiple of 3 heads' --tensor-mo
 refused 2 'must divide the 2 layers of a stage' --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3
 refused 2 'runs 2 micro-batches at a time, but a step has 3' --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 \
     --global-batch-size 6
-refused 2 'the optimizer muon needs whole tensors' --tensor-model-parallel-size 2 --recipe modern
+refused 2 'the optimizer muon needs whole matrices' --tensor-model-parallel-size 2 --recipe modern
 refused 4 "--pp-partition-method 'type:mlp' is not uniform" --pipeline-model-parallel-size 4 --pp-partition-method type:mlp
 refused 4 'make no 4 parts that have a layer each' --pipeline-model-parallel-size 4 --pp-partition-method 'type:transformer|embedding'
 refused 4 'use ZeRO stage 0 or 1' --pipeline-model-parallel-size 2 --zero-stage=2

@@ -1,9 +1,8 @@
-/* Decoders that meshes of ranks train with dropout: the same bits whatever the stages, chunks, replicas and
- * shards, and within the rounding of fp32 whatever the slices. */
+/* Decoders and BERT, which meshes of ranks train with dropout: the same bits whatever the stages, chunks,
+ * replicas and shards, and within the rounding of fp32 whatever the slices. */
+#include "bert_fixture.h"
 #include "ranks.h"
 
-#include "core/rng.h"
-#include "data/text_batch.h"
 #include "dist/comm_peers.h"
 #include "nn/gpt/gpt_model.h"
 #include "train/mesh_step.h"
@@ -12,7 +11,11 @@
 
 enum { STEPS = 20, N_MICRO = 8, SEQUENCES = 2, LONGEST = 12, WORDS = 45, N_LAYERS = 4, N_BLOCKS = 2 };
 
-static const double DEADLINE_S = 120, LR = 1e-3;
+static const double DEADLINE_S = 120;
+
+enum trained { GPT2, BLOOM, BERT, BERT_PRE_LN };
+
+static const char *const names[] = {"gpt2", "bloom", "bert", "pre-LN bert"};
 
 struct mesh_case {
     struct mesh_shape shape;
@@ -27,8 +30,10 @@ struct outcome {
 };
 
 struct run {
+    enum trained network;
+    const struct optimizer_kind *optimizer;
+    double lr;
     struct mesh_case of;
-    struct gpt_config config;
     struct batch_step batch;
     struct param_table params; /* of the whole model */
     struct outcome outcome;
@@ -50,11 +55,43 @@ static void add_sequence(struct batch *b, int32_t key)
     text_batch_take_masked(b, n - 1);
 }
 
-static struct model *decoder(const struct gpt_config *c)
+static struct model *decoder(bool alibi)
 {
+    const struct gpt_config c = {.vocab_size = WORDS,
+                                 .n_positions = 16,
+                                 .hidden_size = 32,
+                                 .n_layers = N_LAYERS,
+                                 .n_heads = 4,
+                                 .feed_forward_size = 64,
+                                 .embedding_dropout = alibi ? 0 : 0.1,
+                                 .hidden_dropout = 0.1,
+                                 .attention_dropout = 0.1,
+                                 .initializer_range = 0.1,
+                                 .norm_eps = 1e-5,
+                                 .gelu = alibi ? LAYER_GELU_TANH : LAYER_GELU_EXACT,
+                                 .alibi = alibi};
     struct model *m;
-    EXPECT_OK((c->alibi ? bloom_model_create : gpt2_model_create)(&m, c, MODEL_TASK_CAUSAL_LM));
+    EXPECT_OK((alibi ? bloom_model_create : gpt2_model_create)(&m, &c, MODEL_TASK_CAUSAL_LM));
     return m;
+}
+
+static struct model *bert(bool pre_ln)
+{
+    struct bert_config c = fixture_config();
+    c.num_attention_heads = 4;
+    c.num_hidden_layers = N_LAYERS;
+    c.hidden_size = 32;
+    c.intermediate_size = 64;
+    c.initializer_range = 0.1;
+    c.layer_norm_large_model = pre_ln;
+    struct model *m;
+    EXPECT_OK(bert_model_create(&m, &c, MODEL_TASK_PRETRAINING));
+    return m;
+}
+
+static struct model *model_of(enum trained n)
+{
+    return n == GPT2 || n == BLOOM ? decoder(n == BLOOM) : bert(n == BERT_PRE_LN);
 }
 
 static struct trainer_config config_of(const struct run *r, const struct model *model, const struct mesh *m)
@@ -65,7 +102,7 @@ static struct trainer_config config_of(const struct run *r, const struct model *
                                             .precision = {.dtype = DTYPE_F32},
                                             .limits = text_batch_limits(SEQUENCES, LONGEST, LONGEST),
                                             .learns = true},
-                                    .optimizer = optimizer_defaults(&optimizer_adamw),
+                                    .optimizer = optimizer_defaults(r->optimizer),
                                     .seed = 5};
     config.blocks = gradient_blocks_of(N_BLOCKS, m->place.dp, m->shape.dp);
     config.n_shards = r->of.zero_stage > 0 ? m->shape.dp : 0;
@@ -93,7 +130,7 @@ static void train(const struct comm *c, void *context)
     struct mesh mesh;
     struct comm_peers peers;
     struct trainer t;
-    struct model *model = decoder(&r->config);
+    struct model *model = model_of(r->network);
     EXPECT_OK(mesh_open(&mesh, c, r->of.shape));
     EXPECT_OK(comm_peers_init(&peers, &mesh.tensor));
     struct trainer_config config = config_of(r, model, &mesh);
@@ -104,7 +141,7 @@ static void train(const struct comm *c, void *context)
     for (int i = 0; i < STEPS; i++) {
         struct trainer_result result;
         EXPECT_OK(
-            mesh_step(&t, &mesh, mesh.shape.dp > 1 ? &mine : &r->batch, i + 1, i + 1, LR, false, &result));
+            mesh_step(&t, &mesh, mesh.shape.dp > 1 ? &mine : &r->batch, i + 1, i + 1, r->lr, false, &result));
         if (c->rank == c->size - 1) {
             r->outcome.losses[i] = trainer_result_loss(&result);
             r->outcome.norms[i] = result.grad_norm;
@@ -119,33 +156,36 @@ static void train(const struct comm *c, void *context)
     model->type->destroy(model);
 }
 
-static void open_run(struct run *r, bool alibi)
+static void decoder_step(struct batch_step *step)
 {
-    *r = (struct run){.config = {.vocab_size = WORDS,
-                                 .n_positions = 16,
-                                 .hidden_size = 32,
-                                 .n_layers = N_LAYERS,
-                                 .n_heads = 4,
-                                 .feed_forward_size = 64,
-                                 .embedding_dropout = alibi ? 0 : 0.1,
-                                 .hidden_dropout = 0.1,
-                                 .attention_dropout = 0.1,
-                                 .initializer_range = 0.1,
-                                 .norm_eps = 1e-5,
-                                 .gelu = alibi ? LAYER_GELU_TANH : LAYER_GELU_EXACT,
-                                 .alibi = alibi}};
-    struct model *m = decoder(&r->config);
-    EXPECT_OK(m->type->declare(m, &r->params));
-    EXPECT_OK(batch_step_init(&r->batch, N_MICRO, &text_batch_layout,
-                              text_batch_limits(SEQUENCES, LONGEST, LONGEST)));
+    EXPECT_OK(
+        batch_step_init(step, N_MICRO, &text_batch_layout, text_batch_limits(SEQUENCES, LONGEST, LONGEST)));
     for (int32_t i = 0; i < N_MICRO * SEQUENCES; i++) {
-        add_sequence(&r->batch.micro[i / SEQUENCES], i);
+        add_sequence(&step->micro[i / SEQUENCES], i);
     }
     for (int64_t i = 0; i < N_MICRO; i++) {
-        batch_finish(&r->batch.micro[i], 0);
+        batch_finish(&step->micro[i], 0);
     }
-    batch_step_count(&r->batch);
+    batch_step_count(step);
+}
+
+static void open_run(struct run *r, enum trained network, const struct optimizer_kind *optimizer, double lr)
+{
+    *r = (struct run){.network = network, .optimizer = optimizer, .lr = lr};
+    struct model *m = model_of(network);
+    EXPECT_OK(m->type->declare(m, &r->params));
+    if (network == GPT2 || network == BLOOM) {
+        decoder_step(&r->batch);
+    } else {
+        fixture_step(&r->batch, N_MICRO, SEQUENCES, LONGEST);
+    }
     m->type->destroy(m);
+}
+
+static void close_run(struct run *r)
+{
+    param_table_fini(&r->params);
+    batch_step_fini(&r->batch);
 }
 
 static struct outcome run_mesh(struct run *r, struct mesh_case of)
@@ -179,12 +219,13 @@ static void expect_near(const struct run *r, const struct outcome *got, const st
     for (int i = 0; i < STEPS; i++) {
         worst = fmax(worst, fabs(got->losses[i] / wanted->losses[i] - 1));
     }
-    EXPECT(worst < 1e-6, "TP %d PP %d DP %d: a loss differs by %g of it", s.tp, s.pp, s.dp, worst);
-    EXPECT(wanted->losses[STEPS - 1] < 0.9 * wanted->losses[0], "nothing is learned: %g, then %g",
-           wanted->losses[0], wanted->losses[STEPS - 1]);
+    EXPECT(worst < 1e-6, "%s, %s, TP %d PP %d DP %d: a loss differs by %g of it", names[r->network],
+           r->optimizer->name, s.tp, s.pp, s.dp, worst);
+    EXPECT(wanted->losses[STEPS - 1] < 0.9 * wanted->losses[0], "%s, %s: nothing is learned: %g, then %g",
+           names[r->network], r->optimizer->name, wanted->losses[0], wanted->losses[STEPS - 1]);
 }
 
-static void meshes_agree(bool alibi)
+static void meshes_agree(enum trained network)
 {
     static const struct mesh_case of_one_stage[] = {
         {{1, 1, 2}, 1, 0}, {{1, 1, 2}, 1, 1}, {{2, 1, 1}, 1, 0}, {{2, 1, 2}, 1, 0},
@@ -196,7 +237,7 @@ static void meshes_agree(bool alibi)
     };
     struct run r;
     struct outcome first[2][5] = {0}; /* by whether there are stages, and slices */
-    open_run(&r, alibi);
+    open_run(&r, network, &optimizer_adamw, 1e-3);
     struct outcome alone = run_mesh(&r, (struct mesh_case){{1, 1, 1}, 1, 0});
     for (size_t i = 0;
          i < sizeof of_one_stage / sizeof of_one_stage[0] + sizeof of_stages / sizeof of_stages[0]; i++) {
@@ -219,15 +260,47 @@ static void meshes_agree(bool alibi)
         free(first[i / 5][i % 5].weights);
     }
     free(alone.weights);
-    param_table_fini(&r.params);
-    batch_step_fini(&r.batch);
-    printf("%s: the same training on 18 meshes, loss %.4f, then %.4f\n", alibi ? "bloom" : "gpt2",
-           alone.losses[0], alone.losses[STEPS - 1]);
+    close_run(&r);
+    printf("%s: the same training on 18 meshes, loss %.4f, then %.4f\n", names[network], alone.losses[0],
+           alone.losses[STEPS - 1]);
+}
+
+/* An optimizer whose steps follow from norms of whole parameters: those of all slices and shards. */
+static void norms_are_of_all_slices(enum trained network, const struct optimizer_kind *optimizer, double lr)
+{
+    static const struct mesh_case meshes[] = {
+        {{2, 1, 1}, 1, 0}, {{4, 1, 1}, 1, 0}, {{2, 1, 2}, 1, 0}, {{2, 1, 2}, 1, 1}, {{2, 2, 1}, 1, 0}};
+    int n = (int)(sizeof meshes / sizeof meshes[0]) - (network == BERT_PRE_LN); /* which has no stages */
+    struct run r;
+    open_run(&r, network, optimizer, lr);
+    struct outcome alone = run_mesh(&r, (struct mesh_case){{1, 1, 1}, 1, 0}), first = {0};
+    for (int i = 0; i < n; i++) {
+        struct outcome got = run_mesh(&r, meshes[i]);
+        expect_near(&r, &got, &alone);
+        if (i == 0) {
+            first = got;
+            continue;
+        }
+        if (meshes[i].shape.tp == meshes[0].shape.tp && meshes[i].shape.pp == 1) {
+            expect_same(&r, &got, &first);
+        }
+        free(got.weights);
+    }
+    free(first.weights);
+    free(alone.weights);
+    close_run(&r);
+    printf("%s with %s: the same training on %d meshes, loss %.4f, then %.4f\n", names[network],
+           optimizer->name, n, alone.losses[0], alone.losses[STEPS - 1]);
 }
 
 int main(void)
 {
-    meshes_agree(false);
-    meshes_agree(true);
+    for (int network = GPT2; network <= BERT; network++) {
+        meshes_agree((enum trained)network);
+    }
+    norms_are_of_all_slices(BLOOM, &optimizer_lamb, 1e-2);
+    norms_are_of_all_slices(BERT, &optimizer_lamb, 1e-2);
+    norms_are_of_all_slices(BERT, &optimizer_lans, 1e-2);
+    norms_are_of_all_slices(BERT_PRE_LN, &optimizer_nvlamb_exp, 1e-2);
     return 0;
 }

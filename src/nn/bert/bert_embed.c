@@ -1,8 +1,13 @@
 /* The equation: out = dropout(LN(E[id] + P[position] + S[segment])). The MLM head reads E too, so the
- * gradient of E is a sum of two parts: the heads' part comes first in a backward, this one last. */
+ * gradient of E is a sum of two parts: the heads' part comes first in a backward, this one last.
+ *
+ * Where all of E is here, one op does all of it.  Where peers have a slice of E each, the equation is a
+ * column of ops: the exchange of words is inside it. */
 #include "nn/bert/bert_embed.h"
 
+#include "dev/peers.h"
 #include "nn/text_batch_layout.h"
+#include "nn/word_table.h"
 
 #define WEIGHTS struct bert_embed_weights
 
@@ -25,31 +30,80 @@ static struct dropout embedding_dropout(const struct layer_call *call)
 }
 
 void bert_embed_carve_acts(struct bert_embed_acts *a, struct arena *arena, const struct layer_form *form,
-                           struct layer_memory m)
+                           struct layer_memory m, bool in_slices)
 {
     *a = (struct bert_embed_acts){0};
     a->out = fp8_source_carve(arena, m.fp8, m.dtype, m.n_tokens, form->hidden);
-    if (m.kept) {
+    if (m.kept || in_slices) {
         norm_carve(&a->norm, arena, form, m);
     }
 }
 
+/* E[id] + P[position] + S[segment], whose last two are found in the place of `out`. */
+static void add_tables(struct exec *x, const struct bert_embed_acts *a, const struct bert_embed_weights *w,
+                       const struct stream *b, int64_t n_words)
+{
+    tensor sum = a->norm.sum;
+    word_table_look_up(x, sum, w->word, b->ids, n_words);
+    x->ops->gather_rows(x, a->out, w->position, b->positions);
+    x->ops->residual_add(x, sum, sum, a->out);
+    x->ops->gather_rows(x, a->out, w->type, b->fields[TEXT_TYPES]);
+    x->ops->residual_add(x, sum, sum, a->out);
+}
+
+static void forward_of_slice(struct exec *x, const struct bert_embed_acts *a,
+                             const struct bert_embed_weights *w, const struct layer_call *call,
+                             int64_t n_words)
+{
+    struct dropout drop = embedding_dropout(call);
+    add_tables(x, a, w, call->stream, n_words);
+    x->ops->layernorm(x, a->out, a->norm.mean, a->norm.rstd, a->norm.sum, w->gamma, w->beta,
+                      call->form->norm_eps);
+    if (drop.p > 0) {
+        x->ops->dropout(x, a->out, a->out, call->stream->row_keys, drop);
+    }
+}
+
 void bert_embed_forward(struct exec *x, const struct bert_embed_acts *a, const struct bert_embed_weights *w,
-                        const struct layer_call *call)
+                        const struct layer_call *call, int64_t n_words)
 {
     const struct stream *b = call->stream;
     exec_enter(x, "embeddings", -1);
+    if (peers_size(x) > 1) {
+        forward_of_slice(x, a, w, call, n_words);
+        return;
+    }
     x->ops->embed(x, a->out, a->norm.sum, a->norm.mean, a->norm.rstd, b->ids, b->fields[TEXT_TYPES],
                   b->positions, w->word, w->position, w->type, w->gamma, w->beta, call->form->norm_eps,
                   b->row_keys, embedding_dropout(call));
 }
 
+static void backward_of_slice(struct exec *x, tensor dx, const struct bert_embed_weights *g,
+                              const struct bert_embed_acts *a, const struct bert_embed_weights *w,
+                              const struct layer_call *call, int64_t n_words)
+{
+    const struct stream *b = call->stream;
+    struct dropout drop = embedding_dropout(call);
+    if (drop.p > 0) {
+        x->ops->dropout(x, dx, dx, b->row_keys, drop);
+    }
+    x->ops->layernorm_backward(x, dx, g->gamma, g->beta, dx, a->norm.sum, a->norm.mean, a->norm.rstd,
+                               w->gamma);
+    x->ops->scatter_add_rows(x, g->type, dx, b->fields[TEXT_TYPES]);
+    x->ops->scatter_add_rows(x, g->position, dx, b->positions);
+    word_table_add_gradients(x, g->word, dx, b->ids, n_words);
+}
+
 void bert_embed_backward(struct exec *x, tensor dx, const struct bert_embed_weights *g,
                          const struct bert_embed_acts *a, const struct bert_embed_weights *w,
-                         const struct layer_call *call)
+                         const struct layer_call *call, int64_t n_words)
 {
     const struct stream *b = call->stream;
     exec_enter(x, "embeddings", -1);
+    if (peers_size(x) > 1) {
+        backward_of_slice(x, dx, g, a, w, call, n_words);
+        return;
+    }
     x->ops->embed_backward(x, dx, g->word, g->position, g->type, g->gamma, g->beta, dx, a->norm.sum,
                            a->norm.mean, a->norm.rstd, b->ids, b->fields[TEXT_TYPES], b->positions, w->gamma,
                            b->row_keys, embedding_dropout(call));

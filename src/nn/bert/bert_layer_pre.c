@@ -31,14 +31,16 @@ static void carve_output(struct bert_layer_acts *a, struct arena *arena, const s
     a->norm_2.sum = arena_carve_2d(arena, m.dtype, m.n_tokens, form->hidden);
 }
 
-/* r; below the first layer zeros, in memory that no forward uses. */
-static tensor residual_of(struct exec *x, const struct layer_scratch *s, struct bert_layer_io io)
+/* r; below the first layer zeros, in the memory of its output, which is written last. */
+static tensor residual_of(struct exec *x, const struct bert_layer_acts *a, struct bert_layer_io io)
 {
     if (!tensor_is_null(io.residual)) {
         return io.residual;
     }
-    x->ops->fill(x, s->dheads, 0);
-    return s->dheads;
+    tensor zeros = a->out;
+    zeros.has_maxima = false;
+    x->ops->fill(x, zeros, 0);
+    return zeros;
 }
 
 static void forward(struct exec *x, const struct bert_layer_acts *all, const struct layer_scratch *scratch,
@@ -52,8 +54,8 @@ static void forward(struct exec *x, const struct bert_layer_acts *all, const str
     exec_enter(x, "layer", call->layer);
 
     /* r_1 = r + dropout(attention(x) W_o^T + b_o),  h = LN_1(r_1) */
-    tensor r = self_attention_forward(x, scratch, &a.attention, io.in, residual_of(x, scratch, io),
-                                      &w->attention, call);
+    tensor r =
+        self_attention_forward(x, scratch, &a.attention, io.in, residual_of(x, all, io), &w->attention, call);
     norm_forward(x, h, &a.norm_1, s.branch, w->attention.b_o, r, &w->norm_1, call, LAYER_ATTENTION_OUT);
 
     /* r_2 = r_1 + dropout(gelu(h W_1^T + b_1) W_2^T + b_2),  y = LN_2(r_2) */

@@ -130,7 +130,7 @@ static void carve_layer(const struct model *m, void *acts, int64_t layer, struct
     struct bert_acts *a = acts;
     const struct layer_form *form = &((const struct bert_acts *)acts)->form;
     if (layer == MODEL_INPUT_LAYER) {
-        bert_embed_carve_acts(&a->embed, arena, form, layer_memory(memory, sizes));
+        bert_embed_carve_acts(&a->embed, arena, form, layer_memory(memory, sizes), a->n_slices > 1);
         return;
     }
     struct bert_layer_acts *l = &a->layers[layer];
@@ -226,7 +226,7 @@ static void input_forward(const struct model_pass *p)
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights;
     struct layer_call call = call_of(p, p->model->n_layers - 1);
-    bert_embed_forward(p->x, &a->embed, &w->embed, &call);
+    bert_embed_forward(p->x, &a->embed, &w->embed, &call, p->model->vocab_size);
 }
 
 static void layer_forward(const struct model_pass *p, int64_t layer)
@@ -401,7 +401,7 @@ static void input_backward(const struct model_pass *p, tensor dx)
     const struct bert_acts *a = p->acts;
     const struct bert_weights *w = p->weights, *g = p->grads;
     struct layer_call call = call_of(p, 0);
-    bert_embed_backward(p->x, dx, &g->embed, &a->embed, &w->embed, &call);
+    bert_embed_backward(p->x, dx, &g->embed, &a->embed, &w->embed, &call, p->model->vocab_size);
 }
 
 static tensor head_output(const void *acts, enum model_output output)
@@ -428,6 +428,7 @@ static const void *config(const struct model *m)
 
 static const struct model_type bert_type = {
     .name = "bert",
+    .in_slices = true,
     .config = config,
     .destroy = destroy,
     .to_json = to_json,

@@ -1,11 +1,11 @@
 #include "nn/gpt/gpt_model.h"
 
 #include "core/integers.h"
-#include "dev/peers.h"
 #include "nn/gpt/gpt_layer.h"
 #include "nn/model_measures.h"
 #include "nn/text_batch_layout.h"
 #include "nn/word_head.h"
+#include "nn/word_table.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -342,32 +342,6 @@ static struct dropout embedding_dropout(const struct model_pass *p)
     return (struct dropout){.p = p->training ? probability : 0.0, .site = SITE_EMBEDDINGS};
 }
 
-/* words = E[id]; a peer adds zeros for the words that it does not have. */
-static void look_up_words(const struct model_pass *p, tensor words)
-{
-    const struct gpt_weights *w = p->weights;
-    struct exec *x = p->x;
-    if (peers_size(x) == 1) {
-        x->ops->gather_rows(x, words, w->word, p->stream->ids);
-        return;
-    }
-    x->ops->gather_slice(x, words, w->word, p->stream->ids, peers_rank(x) * w->word.dims[0],
-                         p->model->vocab_size);
-    peers_sum(x, words);
-}
-
-static void add_word_gradients(const struct model_pass *p, tensor dwords)
-{
-    const struct gpt_weights *g = p->grads;
-    struct exec *x = p->x;
-    if (peers_size(x) == 1) {
-        x->ops->scatter_add_rows(x, g->word, dwords, p->stream->ids);
-    } else {
-        x->ops->scatter_add_slice(x, g->word, dwords, p->stream->ids, peers_rank(x) * g->word.dims[0],
-                                  p->model->vocab_size);
-    }
-}
-
 static void input_forward(const struct model_pass *p)
 {
     const struct gpt_acts *a = p->acts;
@@ -377,13 +351,13 @@ static void input_forward(const struct model_pass *p)
     exec_enter(p->x, "embeddings", -1);
     if (gpt_of(p->model)->config.alibi) {
         /* x = LN(E[id]) */
-        look_up_words(p, a->words);
+        word_table_look_up(p->x, a->words, w->word, p->stream->ids, p->model->vocab_size);
         op->layernorm(p->x, a->in, a->mean_in, a->rstd_in, a->words, w->norm_in.gamma, w->norm_in.beta,
                       gpt_of(p->model)->form.norm_eps);
         return;
     }
     /* x = dropout(E[id] + P[position]) */
-    look_up_words(p, a->in);
+    word_table_look_up(p->x, a->in, w->word, p->stream->ids, p->model->vocab_size);
     op->gather_rows(p->x, a->scratch.branch, w->position, p->stream->positions);
     op->residual_add(p->x, a->in, a->in, a->scratch.branch);
     if (drop.p > 0) {
@@ -402,7 +376,7 @@ static void input_backward(const struct model_pass *p, tensor dx)
         /* x = LN(E[id]) */
         op->layernorm_backward(p->x, dx, g->norm_in.gamma, g->norm_in.beta, dx, a->words, a->mean_in,
                                a->rstd_in, w->norm_in.gamma);
-        add_word_gradients(p, dx);
+        word_table_add_gradients(p->x, g->word, dx, p->stream->ids, p->model->vocab_size);
         return;
     }
     /* x = dropout(E[id] + P[position]) */
@@ -410,7 +384,7 @@ static void input_backward(const struct model_pass *p, tensor dx)
         op->dropout(p->x, dx, dx, p->stream->row_keys, drop);
     }
     op->scatter_add_rows(p->x, g->position, dx, p->stream->positions);
-    add_word_gradients(p, dx);
+    word_table_add_gradients(p->x, g->word, dx, p->stream->ids, p->model->vocab_size);
 }
 
 static void layer_forward(const struct model_pass *p, int64_t layer)

@@ -1,0 +1,15 @@
+/* word_table: the table of words [V, H], as input layers read it and add to its gradient: whole, or with a
+ * slice of the words on each peer (dev/peers.h), as nn/word_head.h has them. */
+#ifndef KILN_NN_WORD_TABLE_H
+#define KILN_NN_WORD_TABLE_H
+
+#include "dev/exec.h"
+
+/* out [T, H] = word[id] of ids [T], numbers below n_words, the rows that all peers have; all of them get
+ * all of `out`. */
+void word_table_look_up(struct exec *x, tensor out, tensor word, tensor ids, int64_t n_words);
+
+/* dword[id] += dout, of those words that are here. */
+void word_table_add_gradients(struct exec *x, tensor dword, tensor dout, tensor ids, int64_t n_words);
+
+#endif

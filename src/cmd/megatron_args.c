@@ -147,14 +147,14 @@ static struct status set_partition(struct megatron_args *a)
 /* Of the layers of a chunk, where there are several chunks a stage. */
 static struct status set_chunks(struct megatron_args *a)
 {
-    int64_t n = a->virtual_stage_layers, of_stage = a->n_layers / a->pipeline_parallel;
+    int64_t n = a->virtual_stage_layers, of_stage = a->n_layers / a->mesh.pipeline_parallel;
     bool ends = a->partition != NULL && strstr(a->partition, "embedding") != NULL;
-    if (!ends && a->n_layers % a->pipeline_parallel != 0) {
+    if (!ends && a->n_layers % a->mesh.pipeline_parallel != 0) {
         return status_error(STATUS_USAGE,
                             "--num-layers %lld is not a multiple of --pipeline-model-parallel-size %lld",
-                            (long long)a->n_layers, (long long)a->pipeline_parallel);
+                            (long long)a->n_layers, (long long)a->mesh.pipeline_parallel);
     }
-    if (n > 0 && (a->pipeline_parallel == 1 || of_stage % n != 0)) {
+    if (n > 0 && (a->mesh.pipeline_parallel == 1 || of_stage % n != 0)) {
         return status_error(
             STATUS_USAGE,
             "--num-layers-per-virtual-pipeline-stage %lld must divide the %lld layers of a stage, "

@@ -5,6 +5,7 @@
 #ifndef KILN_CMD_MEGATRON_ARGS_H
 #define KILN_CMD_MEGATRON_ARGS_H
 
+#include "cmd/mesh_run.h"
 #include "core/launcher.h"
 #include "core/option.h"
 #include "data/gpt/set_blend.h"
@@ -18,7 +19,8 @@ struct megatron_args {
     struct option_words data_path, rampup;
     const char *set_prefixes[SET_BLEND_MOST_SETS]; /* of data_path */
     double set_weights[SET_BLEND_MOST_SETS];
-    int64_t tensor_parallel, pipeline_parallel, virtual_stage_layers;
+    struct mesh_flags mesh;
+    int64_t virtual_stage_layers;
     const char *partition;                                                               /* NULL: by layers */
     int64_t n_layers, hidden_size, ffn_hidden_size, n_heads, kv_channels, max_positions; /* 0: not given */
     int64_t vocab_divisor, vocab_rows;

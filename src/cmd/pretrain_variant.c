@@ -104,14 +104,14 @@ static struct status take_file(const struct command *c, struct pretrain_args *a)
     struct pretrain_options *o = &a->run;
     struct deepspeed_config d;
     bool own_optimizer = option_was_given(c, a, "optimizer");
-    TRY(deepspeed_config_read(&d, o->deepspeed_config, own_optimizer, rank_options_world(&o->ranks).size));
+    TRY(deepspeed_config_read(&d, o->deepspeed_config, own_optimizer, rank_options_data(&o->ranks).size));
     o->train_batch_size = d.train_batch_size;
     o->gradient_accumulation_steps = d.gradient_accumulation_steps;
     o->precision.autocast = d.bf16;
     o->precision.fp16 = d.fp16;
     o->loss_scale = d.loss_scale;
     o->deepspeed_log = d.log;
-    if (rank_options_world(&o->ranks).size > 1 && o->ranks.zero_stage == 0) {
+    if (rank_options_data(&o->ranks).size > 1 && o->ranks.zero_stage == 0) {
         o->ranks.zero_stage = d.log.zero_stage;
     }
     TRY(own_optimizer ? status_ok() : take_optimizer(c, a, &d));

@@ -4,6 +4,7 @@
 #ifndef KILN_CMD_PRETRAIN_VARIANT_H
 #define KILN_CMD_PRETRAIN_VARIANT_H
 
+#include "cmd/mesh_run.h"
 #include "core/launcher.h"
 #include "core/option.h"
 #include "task/bert/bert_pretrain.h"
@@ -16,6 +17,7 @@ struct pretrain_args {
     struct bert_pretrain_options bert;
     struct gpt_pretrain_options gpt;
     struct launcher_flags launcher;
+    struct mesh_flags mesh;
     struct option_given given;
     bool deepspeed, use_zero_optimizer;
     const char *recipe; /* of PRETRAIN_RECIPES; NULL: none */

@@ -225,6 +225,7 @@ static const struct option options[] = {
                     "check everything, print the planned work and memory, and write nothing"),
     HEALTH_ROWS,
     RANK_ROWS(AT(ranks)),
+    MESH_ROWS(OWN(mesh)),
     {.name = "use_zero_optimizer",
      .kind = OPTION_BOOL,
      .offset = OWN(use_zero_optimizer),
@@ -349,11 +350,9 @@ static struct status find_kind(struct pretrain_args *a)
     return refuse_flags(a, bert_flags, "a BERT model", family->name);
 }
 
-static struct status train(struct pretrain_args *a, const struct comm *world)
+static struct status train_on(struct pretrain_args *a, const struct comm *world)
 {
-    a->run.ranks.world = world;
     TRY(find_kind(a));
-    replaced_environment_tell();
     TRY(pretrain_variant_apply_recipe(&command_pretrain, a));
     TRY(pretrain_variant_apply(&command_pretrain, a));
     TRY(read_ramps(a));
@@ -367,6 +366,17 @@ static struct status train(struct pretrain_args *a, const struct comm *world)
     a->run.flags = flags;
     struct status s = pretrain_run(&a->run);
     json_decref(flags);
+    return s;
+}
+
+static struct status train(struct pretrain_args *a, const struct comm *world)
+{
+    struct mesh mesh;
+    a->run.ranks.world = world;
+    replaced_environment_tell();
+    TRY(mesh_run_open(&mesh, &a->mesh, world, !a->run.dry_run, &a->run.ranks));
+    struct status s = train_on(a, world);
+    mesh_run_close(&mesh, &a->run.ranks);
     return s;
 }
 

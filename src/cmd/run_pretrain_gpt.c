@@ -3,6 +3,7 @@
 #include "cmd/commands.h"
 #include "cmd/launcher_flags.h"
 #include "cmd/megatron_args.h"
+#include "cmd/mesh_run.h"
 #include "cmd/rank_run.h"
 #include "cmd/replaced_environment.h"
 #include "cmd/run_log_flags.h"
@@ -160,12 +161,7 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
                       "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
     OPTION_GROUP_ROW("ranks, and DeepSpeed's JSON"),
-    OPTION_INT_ROW("tensor-model-parallel-size", OWN(tensor_parallel), "1", 1, 4096,
-                   "number of ranks that share each layer"),
-    OPTION_INT_ROW(
-        "pipeline-model-parallel-size", OWN(pipeline_parallel), "1", 1, 4096,
-        "number of ranks that have a part of the layers each; all ranks over the product of both are "
-        "data parallel"),
+    MESH_ROWS(OWN(mesh)),
     OPTION_INT_ROW("num-layers-per-virtual-pipeline-stage", OWN(virtual_stage_layers), "0", 0, 1024,
                    "layers of a chunk, of which each pipeline stage then has several (interleaved 1F1B); 0: "
                    "each stage has one"),
@@ -329,13 +325,6 @@ static const struct option options[] = {
     {0},
 };
 
-/* Over all ranks; those that are left are data parallel. */
-static struct mesh_shape shape_of(const struct megatron_args *a, int world)
-{
-    int tp = (int)a->tensor_parallel, pp = (int)a->pipeline_parallel, dp = world / (tp * pp);
-    return (struct mesh_shape){.tp = tp, .pp = pp, .dp = dp > 0 ? dp : 1};
-}
-
 static struct status train_on(struct megatron_args *a, const struct comm *world, json_t **config)
 {
     int n_data = rank_options_data(&a->run.ranks).size;
@@ -352,19 +341,12 @@ static struct status train_on(struct megatron_args *a, const struct comm *world,
 
 static struct status train(struct megatron_args *a, const struct comm *world, json_t **config)
 {
-    struct mesh_shape shape = shape_of(a, world->size);
-    struct mesh mesh = {0};
+    struct mesh mesh;
     a->run.ranks.world = world;
     replaced_environment_tell();
-    if (shape.tp * shape.pp == 1) {
-        return train_on(a, world, config);
-    }
-    TRY(mesh_open(&mesh, world, shape));
-    a->run.ranks.mesh = &mesh;
-    struct status s = mesh_print_hosts(world->rank == 0 && !a->run.dry_run ? stderr : NULL, &mesh, world);
-    s = failed(s) ? s : train_on(a, world, config);
-    a->run.ranks.mesh = NULL;
-    mesh_close(&mesh);
+    TRY(mesh_run_open(&mesh, &a->mesh, world, !a->run.dry_run, &a->run.ranks));
+    struct status s = train_on(a, world, config);
+    mesh_run_close(&mesh, &a->run.ranks);
     return s;
 }
 

@@ -17,7 +17,7 @@ struct whole {
 
 static struct whole whole_of(const struct pretrain_options *o)
 {
-    int64_t of_all = o->ranks.global_batch_size, n = of_all > 0 ? 1 : rank_options_world(&o->ranks).size;
+    int64_t of_all = o->ranks.global_batch_size, n = of_all > 0 ? 1 : rank_options_data(&o->ranks).size;
     return (struct whole){n, of_all > 0 ? of_all : n * o->train_batch_size,
                           n * o->gradient_accumulation_steps};
 }
@@ -148,7 +148,7 @@ static struct status set_batch(struct pretrain_options *o, const struct ramp *to
             o->batch_ramp, tokens->to, (long long)o->max_seq_length);
     }
     int64_t batch = (int64_t)(tokens->to / (double)o->max_seq_length);
-    if (rank_options_world(&o->ranks).size > 1) {
+    if (rank_options_data(&o->ranks).size > 1) {
         o->ranks.global_batch_size = batch;
     } else {
         o->train_batch_size = batch;

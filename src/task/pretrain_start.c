@@ -2,6 +2,7 @@
 #include "task/pretrain_run.h"
 
 #include "core/clock.h"
+#include "core/integers.h"
 #include "core/log.h"
 #include "data/ppmi_vectors.h"
 #include "pass/network_files.h"
@@ -121,18 +122,22 @@ static void set_words(tensor rows, const float *vectors, double length)
     }
 }
 
-/* Words without a vector begin as without the flag. */
+/* Words without a vector begin as without the flag.  A rank of a mesh has some of them, or none. */
 static struct status write_words(struct pretrain_run *r, const struct param *words, const float *vectors,
                                  int64_t n_words)
 {
     struct weight_window window;
     tensor rows;
+    int64_t first = words->first[0], n_here = int_smaller(n_words - first, words->dims[0]);
+    if (n_here <= 0) {
+        return status_ok();
+    }
     TRY(weight_window_open(&window, &r->trainer.net));
     struct weight_sink sink = weight_window_sink(&window);
     struct status s = weight_window_draw(&window, words, r->trainer.config.seed, &rows);
     if (!failed(s)) {
-        rows.dims[0] = n_words;
-        set_words(rows, vectors, words->init_scale * sqrt((double)words->dims[1]));
+        rows.dims[0] = n_here;
+        set_words(rows, vectors + first * words->dims[1], words->init_scale * sqrt((double)words->dims[1]));
         s = sink.put(sink.self, words, rows);
     }
     struct status written = weight_window_close(&window);
@@ -145,6 +150,9 @@ static struct status start_from_neighbours(struct pretrain_run *r)
     struct network *net = &r->trainer.net;
     const struct model *m = r->in.model;
     const struct param *words = param_table_find(&net->params, m->tied);
+    if (words == NULL) { /* a stage between the input layer and the heads */
+        return status_ok();
+    }
     int64_t start_ns = clock_ns(), n_words = m->n_words;
     float *vectors = malloc((size_t)(n_words * m->hidden_size) * sizeof *vectors);
     struct status s = vectors == NULL ? status_error(STATUS_MEMORY, "out of memory for %lld word vectors",

@@ -87,7 +87,7 @@ static struct status refuse_drawing(const char *place, const struct pretrain_opt
             "or train on a token store, which `kiln prepare` makes",
             o->batch_ramp != NULL ? "batch_ramp" : "length_schedule", place);
     }
-    if (o->balance_tokens && rank_options_world(&o->ranks).size > 1) {
+    if (o->balance_tokens && rank_options_data(&o->ranks).size > 1) {
         return status_error(STATUS_USAGE,
                             "--balance_tokens needs a token store: the .hdf5 files of %s are read in whole "
                             "micro-batches; leave it "

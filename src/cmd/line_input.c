@@ -42,10 +42,10 @@ bool line_input_rewind(struct line_input *l)
     return true;
 }
 
-static bool can_read(const struct line_input *l)
+static bool can_read(const struct line_input *l, int within_ms)
 {
     struct pollfd p = {.fd = l->fd, .events = POLLIN};
-    return poll(&p, 1, 0) > 0;
+    return poll(&p, 1, within_ms) > 0;
 }
 
 /* Reads a piece behind what is there; lines that were given out are dropped. */
@@ -75,12 +75,20 @@ static const char *end_of_line(const struct line_input *l, const char **begin)
     return end == NULL && l->at_end && l->at < l->bytes.n ? buf_text(&l->bytes) + l->bytes.n : end;
 }
 
+void line_input_wait(const struct line_input *l, double seconds)
+{
+    const char *begin;
+    if (!l->at_end && end_of_line(l, &begin) == NULL) {
+        (void)can_read(l, (int)(seconds * 1e3));
+    }
+}
+
 struct status line_input_next(struct line_input *l, bool may_wait, const char **line, size_t *n)
 {
     const char *begin, *end;
     *line = NULL;
     while ((end = end_of_line(l, &begin)) == NULL) {
-        if (l->at_end || (!may_wait && !can_read(l))) {
+        if (l->at_end || (!may_wait && !can_read(l, 0))) {
             return status_ok();
         }
         TRY(read_piece(l));

@@ -24,6 +24,9 @@ void line_input_close(struct line_input *l); /* safe on a zeroed struct */
 /* Begins again, if the input can. */
 bool line_input_rewind(struct line_input *l);
 
+/* Waits until line_input_next has something to say or the time is over. */
+void line_input_wait(const struct line_input *l, double seconds);
+
 /* The next line without its end, valid until the next call; *line is NULL if there is none left or, unless
  * it may wait, none yet.  STATUS_DATA: it is not UTF-8; STATUS_IO, STATUS_MEMORY. */
 struct status line_input_next(struct line_input *l, bool may_wait, const char **line, size_t *n);

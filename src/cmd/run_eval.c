@@ -4,6 +4,8 @@
 #include "cmd/perplexity_report.h"
 #include "cmd/session_flags.h"
 #include "cmd/standard_streams.h"
+#include "cmd/tensor_ranks.h"
+#include "core/hash.h"
 #include "data/text_ids.h"
 #include "serve/answer_json.h"
 #include "serve/last_words.h"
@@ -15,7 +17,7 @@
 struct eval_args {
     struct session_flags session;
     const char *input;
-    int64_t context, stride;
+    int64_t context, stride, tensor_parallel;
     bool last_word, json;
 };
 
@@ -38,8 +40,59 @@ static const struct option options[] = {
         "measure the last word of each text in lines of JSON, as LAMBADA asks: how often it is the most "
         "probable one, token by token, and its perplexity"),
     OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each path, and one for all"),
+    TENSOR_RANKS_ROW(AT(tensor_parallel)),
     {0},
 };
+
+/* What measures, and where it prints. */
+struct evaluation {
+    const struct eval_args *args;
+    const struct input_paths *paths;
+    struct session *session;
+    const struct tensor_ranks *ranks;
+};
+
+/* ---- texts of several ranks ---- */
+
+struct hashing {
+    uint64_t chain[2]; /* of all before, and of one text */
+};
+
+static void hash(struct hashing *h, const void *bytes, size_t n)
+{
+    h->chain[1] = hash_bytes(bytes, n);
+    h->chain[0] = hash_bytes(h->chain, sizeof h->chain);
+}
+
+static struct status hash_document(void *self, const int32_t *ids, int64_t n, int64_t n_bytes)
+{
+    (void)n_bytes;
+    hash(self, ids, (size_t)n * sizeof *ids);
+    return status_ok();
+}
+
+static struct status hash_text(void *self, const char *text, size_t n)
+{
+    hash(self, text, n);
+    return status_ok();
+}
+
+/* Every rank reads the texts, which must be the same, so that all make the same calls. */
+static struct status compare_texts(const struct evaluation *e)
+{
+    struct hashing h = {0};
+    struct status s = status_ok();
+    if (e->ranks->n == 1) {
+        return status_ok();
+    }
+    for (int i = 0; i < e->paths->n && !failed(s); i++) {
+        const char *path = e->paths->paths[i];
+        s = e->args->last_word ? text_ids_lines(path, hash_text, &h)
+                               : text_ids_read(&e->session->scratch, path, hash_document, &h);
+    }
+    TRY(comm_agree(&e->ranks->world, s));
+    return tensor_ranks_compare(e->ranks, "the hash of the texts of --input", h.chain[0]);
+}
 
 /* ---- perplexity ---- */
 
@@ -60,29 +113,33 @@ static struct status add_document(void *self, const int32_t *ids, int64_t n, int
     return perplexity_add_ids(&m->p, m->s, ids, n, n_bytes);
 }
 
-static struct status add_path(struct perplexity *all, struct session *s, const char *path,
-                              const struct eval_args *a)
+static struct status print_perplexity(const struct evaluation *e, const struct perplexity *p,
+                                      const char *name)
 {
-    struct measuring m = {.s = s};
-    TRY(perplexity_init(&m.p, s, a->context, a->stride));
-    TRY(text_ids_read(&s->scratch, path, add_document, &m));
+    return tensor_ranks_prints(e->ranks) ? perplexity_report(p, name, e->args->json) : status_ok();
+}
+
+static struct status add_path(struct perplexity *all, const struct evaluation *e, const char *path)
+{
+    struct measuring m = {.s = e->session};
+    TRY(perplexity_init(&m.p, e->session, e->args->context, e->args->stride));
+    TRY(text_ids_read(&e->session->scratch, path, add_document, &m));
     if (m.p.n_tokens == 0) {
         return status_error(STATUS_DATA, "%s: a text of %lld tokens has none that another stands before",
                             path, (long long)m.too_short);
     }
     perplexity_join(all, &m.p);
-    return perplexity_report(&m.p, path, a->json);
+    return print_perplexity(e, &m.p, path);
 }
 
-static struct status measure_texts(struct session *s, const struct input_paths *paths,
-                                   const struct eval_args *a)
+static struct status measure_texts(const struct evaluation *e)
 {
     struct perplexity all;
-    TRY(perplexity_init(&all, s, a->context, a->stride));
-    for (int i = 0; i < paths->n; i++) {
-        TRY(add_path(&all, s, paths->paths[i], a));
+    TRY(perplexity_init(&all, e->session, e->args->context, e->args->stride));
+    for (int i = 0; i < e->paths->n; i++) {
+        TRY(add_path(&all, e, e->paths->paths[i]));
     }
-    return paths->n > 1 ? perplexity_report(&all, "all texts", a->json) : status_ok();
+    return e->paths->n > 1 ? print_perplexity(e, &all, "all texts") : status_ok();
 }
 
 /* ---- last words ---- */
@@ -112,19 +169,22 @@ static struct status add_last_word(void *self, const char *text, size_t n)
     return last_words_add(self, text, n);
 }
 
-static struct status measure_last_words(struct session *s, const struct input_paths *paths,
-                                        const struct eval_args *a)
+static struct status measure_last_words(const struct evaluation *e)
 {
-    struct last_words l = {.session = s};
+    struct last_words l = {.session = e->session};
     struct status status = status_ok();
-    for (int i = 0; i < paths->n && !failed(status); i++) {
-        status = text_ids_lines(paths->paths[i], add_last_word, &l);
+    for (int i = 0; i < e->paths->n && !failed(status); i++) {
+        status = text_ids_lines(e->paths->paths[i], add_last_word, &l);
     }
     status = failed(status) ? status : last_words_run(&l);
-    status = failed(status) ? status : print_last_words(&l, a->json);
+    if (!failed(status) && tensor_ranks_prints(e->ranks)) {
+        status = print_last_words(&l, e->args->json);
+    }
     last_words_fini(&l);
     return status;
 }
+
+/* ---- the command ---- */
 
 /* A last word needs the scores of all words; other texts only the losses. */
 static enum answer answer_of(const struct eval_args *a)
@@ -132,26 +192,45 @@ static enum answer answer_of(const struct eval_args *a)
     return a->last_word ? ANSWER_LAST_WORDS : ANSWER_EVAL;
 }
 
-static struct status run(const void *args, int n_positional, const char *const *positional)
+static struct status measure(struct tensor_ranks *ranks, const struct eval_args *a,
+                             const struct input_paths *paths, struct session_options *o)
 {
-    const struct eval_args *a = args;
-    struct input_paths paths;
     struct session s;
+    const struct evaluation e = {a, paths, &s, ranks};
+    TRY(tensor_ranks_open(ranks, &s, a->session.model, answer_of(a), o));
+    struct status status = compare_texts(&e);
+    if (!failed(status)) {
+        status = a->last_word ? measure_last_words(&e) : measure_texts(&e);
+    }
+    tensor_ranks_close(ranks, &s);
+    return status;
+}
+
+static struct status run_on(struct tensor_ranks *ranks, const struct eval_args *a, int n_positional,
+                            const char *const *positional)
+{
+    struct input_paths paths;
+    struct session_options o;
     if (a->last_word && (a->context > 0 || a->stride > 0)) {
         return status_error(STATUS_USAGE,
                             "--last_word reads all of a text: leave out --context and --stride");
     }
+    TRY(session_flags_options(&o, &a->session, answer_of(a)));
     if (a->session.dry_run) {
-        return session_flags_plan(&a->session, answer_of(a));
+        return tensor_ranks_plan(ranks, &a->session, answer_of(a), &o);
     }
     TRY(input_paths_init(&paths, a->input, NULL, n_positional, positional));
-    struct status status = session_flags_open(&s, &a->session, answer_of(a));
-    if (!failed(status)) {
-        status = a->last_word ? measure_last_words(&s, &paths, a) : measure_texts(&s, &paths, a);
-        session_close(&s);
-    }
+    struct status status = measure(ranks, a, &paths, &o);
     input_paths_fini(&paths);
     return status;
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct eval_args *a = args;
+    struct tensor_ranks ranks;
+    TRY(tensor_ranks_begin(&ranks, &command_eval, args, a->tensor_parallel, a->session.dry_run));
+    return tensor_ranks_end(&ranks, run_on(&ranks, a, n_positional, positional));
 }
 
 const struct command command_eval = {
@@ -160,10 +239,12 @@ const struct command command_eval = {
     .details = "Predicts each token of a text from the tokens before it, and prints the mean of -log p in "
                "nats per token, as perplexity, and in bits per byte. Bits per byte compare models of "
                "different vocabularies. The first token of a text does not count. `kiln ngram` measures a "
-               "model of counts in the same way.",
+               "model of counts in the same way. With --tensor-model-parallel-size N the model is cut over N "
+               "ranks, which all read the texts.",
     .positional_usage = "",
     .max_positional = 1000,
     .options = options,
     .args_bytes = sizeof(struct eval_args),
     .run = run,
+    .of_ranks = true,
 };

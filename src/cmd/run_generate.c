@@ -1,8 +1,10 @@
 /* kiln generate: a decoder goes on with prompts. */
 #include "cmd/commands.h"
-#include "cmd/line_input.h"
+#include "cmd/rank_lines.h"
 #include "cmd/session_flags.h"
 #include "cmd/standard_streams.h"
+#include "cmd/tensor_ranks.h"
+#include "core/hash.h"
 #include "core/log.h"
 #include "serve/generate.h"
 
@@ -15,7 +17,7 @@ struct generate_args {
     struct session_flags session;
     const char *prompt, *prompt_file;
     struct option_words stops;
-    int64_t max_new_tokens, batch_size, top_k, seed;
+    int64_t max_new_tokens, batch_size, top_k, seed, tensor_parallel;
     double temperature, top_p, repetition_penalty;
     bool ignore_eos, ids;
 };
@@ -44,6 +46,7 @@ static const struct option options[] = {
                    "seed of the choices; each prompt has its own stream of it"),
     OPTION_FLAG_ROW("ignore_eos", AT(ignore_eos), "continue past the end of a text"),
     OPTION_FLAG_ROW("ids", AT(ids), "print the new ids instead of text"),
+    TENSOR_RANKS_ROW(AT(tensor_parallel)),
     {0},
 };
 
@@ -62,7 +65,8 @@ struct answers {
     const struct generate_args *args;
     const struct generate_options *options;
     struct session *session;
-    struct line_input input;
+    const struct tensor_ranks *ranks;
+    struct rank_lines input;
     bool is_given;        /* --prompt was taken */
     struct prompt *first; /* that is not printed to its end */
     struct prompt *ended; /* printed, and still known to generate until it asks for the next */
@@ -70,39 +74,52 @@ struct answers {
 
 /* ---- printing ---- */
 
+/* Prints what is new of a prompt. */
 static void print_new(struct prompt *p, bool ids)
 {
     const struct generation *g = &p->g;
+    if (!p->is_begun && !ids) {
+        fwrite(buf_text(&p->text), 1, p->text.n, stdout);
+    }
+    p->is_begun = true;
     if (!ids) {
         fwrite(buf_text(&g->text) + p->n_printed, 1, g->n_settled - p->n_printed, stdout);
         p->n_printed = g->n_settled;
-        return;
     }
-    for (; p->n_printed < g->ids.n - g->n_prompt; p->n_printed++) {
+    for (; ids && p->n_printed < g->ids.n - g->n_prompt; p->n_printed++) {
         printf("%s%d", p->n_printed > 0 ? " " : "", g->ids.ids[g->n_prompt + p->n_printed]);
+    }
+    if (g->end != GENERATION_GOES_ON) {
+        putchar('\n');
     }
 }
 
+/* All ranks choose from the same logits; where one of them rounded otherwise, all end. */
+static struct status compare_choices(const struct answers *a, const struct generation *g)
+{
+    uint64_t hash = hash_fnv1a(g->ids.ids, g->ids.n * sizeof *g->ids.ids);
+    return g->end == GENERATION_GOES_ON ? status_ok()
+                                        : tensor_ranks_compare(a->ranks, "the hash of a text's tokens", hash);
+}
+
 /* Prints what is new of the first prompt, and goes on with the next where it has ended. */
-static struct status told(void *self, struct generation *unused)
+static struct status told(void *self, struct generation *g)
 {
     struct answers *a = self;
-    (void)unused;
-    for (struct prompt *p; (p = a->first) != NULL;) {
-        if (!p->is_begun && !a->args->ids) {
-            fwrite(buf_text(&p->text), 1, p->text.n, stdout);
+    bool prints = tensor_ranks_prints(a->ranks), ended = true;
+    TRY(compare_choices(a, g));
+    for (struct prompt *p; ended && (p = a->first) != NULL;) {
+        if (prints) {
+            print_new(p, a->args->ids);
         }
-        p->is_begun = true;
-        print_new(p, a->args->ids);
-        if (p->g.end == GENERATION_GOES_ON) {
-            break;
+        ended = p->g.end != GENERATION_GOES_ON;
+        if (ended) {
+            a->first = p->next;
+            p->next = a->ended;
+            a->ended = p;
         }
-        putchar('\n');
-        a->first = p->next;
-        p->next = a->ended;
-        a->ended = p;
     }
-    return standard_streams_flush();
+    return prints ? standard_streams_flush() : status_ok();
 }
 
 /* ---- prompts ---- */
@@ -120,7 +137,7 @@ static void free_prompts(struct prompt **list)
 static struct status next_line(struct answers *a, bool may_wait, const char **line, size_t *n)
 {
     if (a->args->prompt == NULL) {
-        return line_input_next(&a->input, may_wait, line, n);
+        return rank_lines_next(&a->input, may_wait, line, n);
     }
     *line = a->is_given ? NULL : a->args->prompt;
     *n = strlen(a->args->prompt);
@@ -166,24 +183,13 @@ static struct status next(void *self, bool may_wait, struct generation **next)
 }
 
 /* Every prompt of a file is looked at before the first is answered. */
-static struct status check_file(struct answers *a)
+static struct status look_at(void *self, const char *line, size_t n)
 {
-    const char *line;
-    size_t n;
-    for (;;) {
-        struct generation g;
-        TRY(line_input_next(&a->input, true, &line, &n));
-        if (line == NULL) {
-            break;
-        }
-        struct status s = generation_init(&g, a->session, line, n, a->options, a->input.number);
-        generation_fini(&g);
-        TRY(s);
-    }
-    return line_input_rewind(&a->input)
-               ? status_ok()
-               : status_error(STATUS_USAGE, "%s cannot be read twice: give it to standard input",
-                              a->input.name);
+    const struct answers *a = self;
+    struct generation g;
+    struct status s = generation_init(&g, a->session, line, n, a->options, a->input.number);
+    generation_fini(&g);
+    return s;
 }
 
 static double rate_of(int64_t n, int64_t ns)
@@ -199,7 +205,8 @@ static void log_times(const struct generate_times *t)
         (long long)t->new_tokens, (double)t->new_ns / 1e9, rate_of(t->new_tokens, t->new_ns));
 }
 
-static struct status answer(struct session *s, const struct generate_args *args)
+static struct status answer(struct session *s, const struct tensor_ranks *ranks,
+                            const struct generate_args *args)
 {
     const struct generate_options o = {
         .max_new_tokens = args->max_new_tokens,
@@ -208,11 +215,11 @@ static struct status answer(struct session *s, const struct generate_args *args)
         .seed = (uint64_t)args->seed,
         .stops = args->stops.of,
         .n_stops = args->stops.n};
-    struct answers a = {.args = args, .options = &o, .session = s};
+    struct answers a = {.args = args, .options = &o, .session = s, .ranks = ranks};
     const struct generation_source source = {.next = next, .told = told, .self = &a};
-    struct status status = line_input_open(&a.input, args->prompt_file);
+    struct status status = rank_lines_open(&a.input, &ranks->world, args->prompt_file);
     if (!failed(status) && args->prompt_file != NULL) {
-        status = check_file(&a);
+        status = rank_lines_look_through(&a.input, look_at, &a);
     }
     struct generate_times times = {0};
     status = failed(status) ? status : generate(s, &source, &o, &times);
@@ -221,16 +228,12 @@ static struct status answer(struct session *s, const struct generate_args *args)
     }
     free_prompts(&a.first);
     free_prompts(&a.ended);
-    line_input_close(&a.input);
+    rank_lines_close(&a.input);
     return status;
 }
 
-static struct status run(const void *args, int n_positional, const char *const *positional)
+static struct status check(const struct generate_args *a)
 {
-    const struct generate_args *a = args;
-    struct session_options o;
-    struct session s;
-    (void)n_positional, (void)positional;
     if (a->prompt != NULL && a->prompt_file != NULL) {
         return status_error(STATUS_USAGE, "--prompt and --prompt_file: only one of them can be continued");
     }
@@ -239,16 +242,32 @@ static struct status run(const void *args, int n_positional, const char *const *
             return status_error(STATUS_USAGE, "--stop is empty: it would end every text");
         }
     }
+    return a->prompt == NULL ? status_ok() : standard_streams_check_argument(a->prompt, 1);
+}
+
+static struct status run_on(struct tensor_ranks *ranks, const struct generate_args *a)
+{
+    struct session_options o;
+    struct session s;
+    TRY(check(a));
     TRY(session_flags_options(&o, &a->session, ANSWER_GENERATE));
     o.n_prompts = a->prompt != NULL ? 1 : a->batch_size;
     if (a->session.dry_run) {
-        return session_flags_plan_options(&a->session, ANSWER_GENERATE, &o);
+        return tensor_ranks_plan(ranks, &a->session, ANSWER_GENERATE, &o);
     }
-    TRY(a->prompt == NULL ? status_ok() : standard_streams_check_argument(a->prompt, 1));
-    TRY(session_open(&s, a->session.model, answer_kind_of(ANSWER_GENERATE)->task, &o));
-    struct status status = answer(&s, a);
-    session_close(&s);
+    TRY(tensor_ranks_open(ranks, &s, a->session.model, ANSWER_GENERATE, &o));
+    struct status status = answer(&s, ranks, a);
+    tensor_ranks_close(ranks, &s);
     return status;
+}
+
+static struct status run(const void *args, int n_positional, const char *const *positional)
+{
+    const struct generate_args *a = args;
+    struct tensor_ranks ranks;
+    (void)n_positional, (void)positional;
+    TRY(tensor_ranks_begin(&ranks, &command_generate, args, a->tensor_parallel, a->session.dry_run));
+    return tensor_ranks_end(&ranks, run_on(&ranks, a));
 }
 
 const struct command command_generate = {
@@ -256,9 +275,12 @@ const struct command command_generate = {
     .summary = "let a decoder continue a text",
     .details =
         "Prints each prompt and what follows it, in the order of the prompts. The flags have the names and "
-        "meanings of transformers. The same seed gives the same text, whatever other prompts there are.",
+        "meanings of transformers. The same seed gives the same text, whatever other prompts there are. "
+        "With --tensor-model-parallel-size N the model is cut over N ranks, of which the first one reads and "
+        "prints.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct generate_args),
     .run = run,
+    .of_ranks = true,
 };

@@ -56,6 +56,9 @@ struct status session_flags_plan_options(const struct session_flags *f, enum ans
     struct network_plan plan;
     TRY(session_plan(&plan, f->model, task, o));
     TRY(check_head(f, task));
+    if (o->n_slices > 1) {
+        printf("on each of %d ranks, of ", o->n_slices);
+    }
     printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a batch\n", f->model,
            (double)plan.n_params / 1e6, (double)plan.total_bytes / 0x1p20, plan.flops / 1e9);
     if (plan.cache_bytes > 0) {

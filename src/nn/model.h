@@ -99,7 +99,7 @@ typedef void model_gradient_visitor(void *context, const char *module, enum batc
 struct model_type {
     const char *name; /* "bert" */
     bool in_slices;   /* ranks may have slices of its layers (core/param.h, param_part) */
-    bool takes_int8;  /* only linear, linear_gelu and gather_rows read its matrices, so they may be int8 */
+    bool takes_int8;  /* only linear, linear_gelu and gathers read its matrices, so they may be int8 */
 
     /* Its configuration, of its family: the model's own.  NULL for a network that has no family. */
     const void *(*config)(const struct model *m);

@@ -422,12 +422,18 @@ static void plan_attention_cached(struct exec *x, tensor out, tensor q, tensor k
          {"block_table", a.block_table, DTYPE_I32, n_sequences, tensor_cols(a.block_table)});
 }
 
-static void plan_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
+/* Rows that are not here are not moved, but how many those are is not known. */
+static void plan_gather(struct exec *x, const char *op, tensor out, tensor in, tensor rows)
 {
     move(x, 1, out); /* the rows of in */
-    PLAN(x, "gather_rows", 0, 0,
+    PLAN(x, op, 0, 0,
          {"out", out, in.dtype == DTYPE_I8 ? ANY : (int)in.dtype, tensor_cols(rows), tensor_cols(in)},
          {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
+}
+
+static void plan_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
+{
+    plan_gather(x, "gather_rows", out, in, rows);
 }
 
 static void plan_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
@@ -438,14 +444,11 @@ static void plan_scatter_add_rows(struct exec *x, tensor din, tensor dout, tenso
          {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
 }
 
-/* Rows that are not here are not moved, but how many those are is not known. */
 static void plan_gather_slice(struct exec *x, tensor out, tensor in, tensor rows, int64_t first,
                               int64_t n_rows)
 {
     (void)first, (void)n_rows;
-    move(x, 1, out);
-    PLAN(x, "gather_slice", 0, 0, {"out", out, (int)in.dtype, tensor_cols(rows), tensor_cols(in)},
-         {"rows", rows, DTYPE_I32, 1, tensor_cols(rows)});
+    plan_gather(x, "gather_slice", out, in, rows);
 }
 
 static void plan_scatter_add_slice(struct exec *x, tensor din, tensor dout, tensor rows, int64_t first,

@@ -37,6 +37,28 @@ static struct status check_int8(const struct network_config *c)
     return status_ok();
 }
 
+struct status network_check_slices(const struct network_config *c, int n)
+{
+    const struct model *m = c->model;
+    if (n > 1 && !m->type->in_slices) {
+        return status_error(STATUS_USAGE,
+                            "a %s model cannot be tensor parallel: leave out the tensor-parallel size",
+                            m->type->name);
+    }
+    if (m->n_heads % n != 0 || m->feed_forward_size % n != 0) {
+        return status_error(
+            STATUS_USAGE,
+            "tensor parallel over %d ranks needs a multiple of %d heads and of %d columns of the "
+            "feed-forward, but the model has %lld heads and %lld columns",
+            n, n, n, (long long)m->n_heads, (long long)m->feed_forward_size);
+    }
+    return n == 1 || !c->precision.fp8
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "products in fp8 take scales of whole tensors, which tensor-parallel ranks do "
+                              "not have: leave out one of the two");
+}
+
 /* Whether products read a copy of the master. */
 static bool has_working(const struct network_config *c)
 {
@@ -63,6 +85,7 @@ struct status network_declare(struct network *n, const struct network_config *co
     }
     TRY(check_fp8(config));
     TRY(check_int8(config));
+    TRY(network_check_slices(config, param_part_slices(&config->part)));
     n->params.part = config->part;
     n->params.part.tied = model_part_has_heads(config->model, &config->part) ? config->model->tied : NULL;
     TRY(config->model->type->declare(config->model, &n->params));

@@ -79,6 +79,9 @@ void network_copy_vectors(struct network *n);
 
 /* ---- the steps of network_init ---- */
 
+/* STATUS_USAGE unless n ranks can each have a slice of the model's layers and words. */
+struct status network_check_slices(const struct network_config *config, int n);
+
 /* Table of parameters, exec and stage, without memory.  `owner` may be NULL.  STATUS_USAGE: the precision
  * does not fit the model. */
 struct status network_declare(struct network *n, const struct network_config *config,

@@ -131,6 +131,7 @@ static struct network_config config_of(const struct model *model, struct batch_l
         .ops = o->backend.ops,
         .precision = {.dtype = o->dtype, .int8 = o->int8},
         .limits = limits,
+        .part = {.slice = o->slice, .n_slices = o->n_slices},
         .whole_logits = !o->losses_only,
         .losses_only = o->losses_only,
         .cache_pages = limits.n_pages > 0 ? prompts_of(o) * limits.n_pages : 0,

@@ -19,7 +19,10 @@ struct session_options {
     bool one_mask_each;     /* for MODEL_TASK_MASKED_LM: as session_open says */
     bool losses_only;       /* for MODEL_TASK_CAUSAL_LM: the losses of all tokens of a batch, and no logits */
     bool whole_texts;       /* for MODEL_TASK_CAUSAL_LM: texts are computed at once, and none is continued */
-    int64_t n_prompts;      /* for MODEL_TASK_CAUSAL_LM: that are continued at once; 0: SESSION_PROMPTS */
+    /* Slice `slice` of n_slices of the layers and words is here, and the ranks with the others are peers that
+     * the caller sets in net.x (dev/peers.h) before the first batch; 0: all of it */
+    int slice, n_slices;
+    int64_t n_prompts; /* for MODEL_TASK_CAUSAL_LM: that are continued at once; 0: SESSION_PROMPTS */
 };
 
 enum { SESSION_PROMPTS = 8 };

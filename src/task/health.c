@@ -201,9 +201,10 @@ static int n_with(const uint64_t *hashes, int n, uint64_t hash)
 }
 
 /* OK if all are equal. */
-static struct status compare(const uint64_t *hashes, int n, int64_t step, bool begins)
+static struct status compare(const struct comm *world, const uint64_t *hashes, int64_t step, bool begins)
 {
     char text[256] = "";
+    int n = world->size;
     uint64_t usual = hashes[0];
     for (int i = 1; i < n; i++) {
         usual = n_with(hashes, n, hashes[i]) > n_with(hashes, n, usual) ? hashes[i] : usual;
@@ -216,7 +217,8 @@ static struct status compare(const uint64_t *hashes, int n, int64_t step, bool b
     for (int i = 0, shown = 0; i < n && shown < 8; i++) {
         if (!majority || hashes[i] != usual) {
             size_t at = strlen(text);
-            snprintf(text + at, sizeof text - at, "%srank %d", shown++ > 0 ? ", " : "", i);
+            snprintf(text + at, sizeof text - at, "%srank %d", shown++ > 0 ? ", " : "",
+                     comm_number(&world->numbers, i));
         }
     }
     const char *from = majority ? "those of the other ranks" : "one another";
@@ -245,24 +247,74 @@ static struct status gather(const struct comm *world, uint64_t *hashes, int64_t 
     return host.status;
 }
 
-struct status health_check_replicas(const struct comm *world, struct exec *x, tensor weights, int64_t step,
+/* Of hashes that each rank has made, or failed to make. */
+static struct status compare_hashes(const struct comm *world, struct status made, uint64_t mine, int64_t step,
                                     bool begins)
 {
-    if (world->size == 1 || world->emulated != NULL) {
-        return status_ok();
-    }
     uint64_t *hashes = calloc((size_t)world->size, sizeof *hashes);
     int64_t *bounds = calloc((size_t)world->size + 1, sizeof *bounds);
     bool allocated = hashes != NULL && bounds != NULL;
-    struct status mine =
-        allocated ? hash_weights(&hashes[world->rank], x, weights)
-                  : status_error(STATUS_MEMORY, "out of memory for the hashes of %d ranks", world->size);
-    struct status s = comm_agree(world, mine); /* a failure of any */
+    if (!allocated) {
+        made = status_error(STATUS_MEMORY, "out of memory for the hashes of %d ranks", world->size);
+    }
+    struct status s = comm_agree(world, made); /* a failure of any */
     if (allocated && !failed(s)) {
+        hashes[world->rank] = mine;
         s = gather(world, hashes, bounds);
-        s = failed(s) ? s : compare(hashes, world->size, step, begins);
+        s = failed(s) ? s : compare(world, hashes, step, begins);
     }
     free(bounds);
     free(hashes);
     return s;
+}
+
+static bool has_replicas(const struct comm *world)
+{
+    return world->size > 1 && world->emulated == NULL;
+}
+
+struct status health_check_replicas(const struct comm *world, struct exec *x, tensor weights, int64_t step,
+                                    bool begins)
+{
+    uint64_t mine = 0;
+    if (!has_replicas(world)) {
+        return status_ok();
+    }
+    struct status made = hash_weights(&mine, x, weights);
+    return compare_hashes(world, made, mine, step, begins);
+}
+
+/* Where passes read the parameter. */
+static tensor read_by_passes(const struct network *n, const struct param *p)
+{
+    if (network_has_master(n)) {
+        return param_view(p, n->master);
+    }
+    return vector_places_has(&n->places, p)
+               ? param_view(&n->places.table.params[p - n->params.params], n->vectors)
+               : param_view(p, n->working);
+}
+
+static struct status hash_uncut(uint64_t *hash, struct network *n)
+{
+    uint64_t both[2] = {0};
+    for (int i = 0; i < n->params.n; i++) {
+        const struct param *p = &n->params.params[i];
+        if (param_is_full(p)) {
+            TRY(hash_weights(&both[1], &n->x, read_by_passes(n, p)));
+            both[0] = hash_bytes(both, sizeof both);
+        }
+    }
+    *hash = both[0];
+    return status_ok();
+}
+
+struct status health_check_uncut(const struct comm *peers, struct network *n, int64_t step, bool begins)
+{
+    uint64_t mine = 0;
+    if (!has_replicas(peers)) {
+        return status_ok();
+    }
+    struct status made = hash_uncut(&mine, n);
+    return compare_hashes(peers, made, mine, step, begins);
 }

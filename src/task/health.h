@@ -10,6 +10,7 @@
 
 #include "core/json.h"
 #include "dist/comm.h"
+#include "pass/network.h"
 
 #include <stdint.h>
 
@@ -65,5 +66,9 @@ struct status health_parse(struct health_state *s, const json_t *object, int64_t
  * majority.  STATUS_DATA where `begins`: before this run has made a step. */
 struct status health_check_replicas(const struct comm *world, struct exec *x, tensor weights, int64_t step,
                                     bool begins);
+
+/* The same of the parameters that no slice of the model cuts, such as norms, of which each rank of a
+ * tensor-parallel group has its own. */
+struct status health_check_uncut(const struct comm *peers, struct network *n, int64_t step, bool begins);
 
 #endif

@@ -121,6 +121,9 @@ static struct status compare_ranks(struct loop *l, bool begins)
     }
     l->compared_step = l->state.global_step;
     struct network *n = &l->trainer->net;
+    if (l->ranks != NULL) {
+        TRY(health_check_uncut(&l->ranks->tensor, n, l->state.global_step, begins));
+    }
     if (network_has_master(n)) {
         return health_check_replicas(data_of(l), &n->x, n->master, l->state.global_step, begins);
     }

@@ -7,33 +7,15 @@
 
 /* ---- configuration ---- */
 
-static struct status check_slices(const struct trainer_config *c, int n)
+static struct status check_optimizer(const struct trainer_config *c, int n)
 {
-    const struct model *m = c->net.model;
-    if (n > 1 && !m->type->in_slices) {
-        return status_error(STATUS_USAGE,
-                            "a %s model cannot be tensor parallel: leave out the tensor-parallel size",
-                            m->type->name);
-    }
-    if (m->n_heads % n != 0 || m->feed_forward_size % n != 0) {
-        return status_error(
-            STATUS_USAGE,
-            "tensor parallel over %d ranks needs a multiple of %d heads and of %d columns of the "
-            "feed-forward, but the model has %lld heads and %lld columns",
-            n, n, n, (long long)m->n_heads, (long long)m->feed_forward_size);
-    }
-    if (n > 1 && c->net.precision.fp8) {
-        return status_error(
-            STATUS_USAGE,
-            "products in fp8 take scales of whole tensors, which tensor-parallel ranks do not have: "
-            "leave out one of the two");
-    }
-    if (n > 1 && c->optimizer.kind != NULL && c->optimizer.kind->takes_matrices) {
+    const struct optimizer_kind *kind = c->optimizer.kind;
+    if (n > 1 && kind != NULL && kind->takes_matrices) {
         return status_error(
             STATUS_USAGE,
             "the optimizer %s needs whole matrices, of which tensor-parallel ranks have slices: use "
             "adamw, lamb, or another one",
-            c->optimizer.kind->name);
+            kind->name);
     }
     return status_ok();
 }
@@ -90,7 +72,8 @@ struct status mesh_configure(struct trainer_config *config, struct mesh_shape sh
 {
     struct pipeline_shape p = {shape.pp, shape.pp > 1 && cut.n_chunks > 0 ? cut.n_chunks : 1, n_micro};
     struct param_part *part = &config->net.part;
-    TRY(check_slices(config, shape.tp));
+    TRY(network_check_slices(&config->net, shape.tp));
+    TRY(check_optimizer(config, shape.tp));
     TRY(check_stages(config, &p, cut.partition));
     *part = (struct param_part){0};
     if (shape.tp > 1) {

@@ -194,6 +194,9 @@ void checkop_make_gather_slice(struct checkop_case *c, const struct checkop_shap
     add(c, matrix("out", ROLE_OUT, KIND_A, s->f, s->h));
     add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
     add(c, indices("rows", s->f, FILL_INDEX, rows_of_all(c)));
+    if (s->int8) {
+        in_int8(c, 1);
+    }
     c->run = run_gather_slice;
 }
 

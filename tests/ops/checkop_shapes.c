@@ -248,6 +248,7 @@ static const struct checkop_shape test_shapes[] = {
     {"gather_slice", .t = 20, .h = 33, .f = 50},
     {"gather_slice", .t = 20, .h = 768, .f = 50, .first = 17},
     {"gather_slice", .t = 1, .h = 3, .f = 4, .first = 1},
+    {"gather_slice", .t = 20, .h = 33, .f = 50, .first = 17, .int8 = true},
     {"scatter_add_slice", .t = 20, .h = 333, .f = 50},
     {"scatter_add_slice", .t = 21, .h = 333, .f = 50, .first = 8, .plain = true},
     {"scatter_add_slice", .t = 1, .h = 3, .f = 4, .first = 1},

@@ -261,9 +261,9 @@ static void gather(struct exec *x, const char *op, tensor out, tensor in, tensor
 static void gather_int8_item(const void *context, int64_t item, void *lane)
 {
     const struct move_call *c = context;
-    int64_t row = c->indices[item];
+    int64_t here = row_here(c, c->in, item), row = here < 0 ? 0 : here;
     const int8_t *in = (const int8_t *)c->in.data + rows_offset(c->in, row);
-    float scale = c->in.scale[row], *out = rows_target(c->out, item, 0, lane);
+    float scale = here < 0 ? 0 : c->in.scale[row], *out = rows_target(c->out, item, 0, lane);
 #pragma omp simd
     for (int64_t i = 0; i < c->cols; i++) {
         out[i] = scale * (float)in[i];
@@ -271,28 +271,32 @@ static void gather_int8_item(const void *context, int64_t item, void *lane)
     rows_store(c->out, item, 0, c->cols, out);
 }
 
-static void gather_int8(struct exec *x, const char *op, tensor out, tensor in, tensor rows)
+static void gather_int8(struct exec *x, const char *op, tensor out, tensor in, tensor rows, int64_t first,
+                        int64_t n_rows)
 {
     if (accept_tensors(x, op, ACCEPT_LIST(out), NULL, 0) && accept_int8(x, op, in) &&
-        accept_indices(x, op, "row", rows, 0, tensor_rows(in))) {
-        struct move_call c = {.out = out, .in = in, .indices = rows.data, .cols = tensor_cols(in)};
+        accept_indices(x, op, "row", rows, 0, n_rows)) {
+        struct move_call c = {
+            .out = out, .in = in, .indices = rows.data, .first = first, .cols = tensor_cols(in)};
         lanes_run(x, op, tensor_count(rows), (size_t)c.cols * sizeof(float), gather_int8_item, &c);
     }
 }
 
+static void gather_any(struct exec *x, const char *op, tensor out, tensor in, tensor rows, int64_t first,
+                       int64_t n_rows)
+{
+    (in.dtype == DTYPE_I8 ? gather_int8 : gather)(x, op, out, in, rows, first, n_rows);
+}
+
 static void cpu_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 {
-    if (in.dtype == DTYPE_I8) {
-        gather_int8(x, "gather_rows", out, in, rows);
-    } else {
-        gather(x, "gather_rows", out, in, rows, 0, tensor_rows(in));
-    }
+    gather_any(x, "gather_rows", out, in, rows, 0, tensor_rows(in));
 }
 
 static void cpu_gather_slice(struct exec *x, tensor out, tensor in, tensor rows, int64_t first,
                              int64_t n_rows)
 {
-    gather(x, "gather_slice", out, in, rows, first, n_rows);
+    gather_any(x, "gather_slice", out, in, rows, first, n_rows);
 }
 
 /* Each thread owns columns, so that sums into a row that occurs twice are in the order of `indices`. */

@@ -14,8 +14,8 @@
 struct convert_args {
     struct model_writing_flags writing;
     const char *format, *type, *logits, *input_dir;
-    int64_t step, ranks, tp;
-    bool optimizer;
+    int64_t step, ranks, tp, pp;
+    bool optimizer, compare_logits;
 };
 
 #define FORMATS "huggingface|pt|deepspeed|onnx|gguf|llmc|megatron_deepspeed"
@@ -28,7 +28,7 @@ static const struct option options[] = {
         "bert_config.json, as NVIDIA's and Habana's scripts keep a model; deepspeed: a directory of ZeRO 1 "
         "with the state of the run, latest and bert_config.json; onnx: config.json and model.onnx; decoders "
         "also gguf: config.json and model.gguf, which llama.cpp loads; llmc: model.bin of llm.c; "
-        "megatron_deepspeed: latest and a directory of layer files"),
+        "megatron_deepspeed: latest and a directory of layer files and of each rank's mp_rank file"),
     OPTION_CHOICE_ROW("to", offsetof(struct convert_args, format), "huggingface", FORMATS,
                       "the same as --format"),
     OPTION_CHOICE_ROW(
@@ -36,6 +36,8 @@ static const struct option options[] = {
         "store the weights of --format gguf, whose vectors stay f32, or llmc (f32, bf16) in this type"),
     OPTION_INT_ROW("tp", offsetof(struct convert_args, tp), "1", 1, 1024,
                    "number of ranks of tensor parallelism that read --format megatron_deepspeed"),
+    OPTION_INT_ROW("pp", offsetof(struct convert_args, pp), "1", 1, 1024,
+                   "number of stages of the pipeline that reads --format megatron_deepspeed"),
     OPTION_FLAG_ROW("optimizer", offsetof(struct convert_args, optimizer),
                     "with --format pt, also write the moments and the step of a checkpoint of kiln, so that "
                     "the scripts resume from it; --format deepspeed always does"),
@@ -47,6 +49,9 @@ static const struct option options[] = {
     OPTION_INT_ROW("step", offsetof(struct convert_args, step), "0", 0, 1e15,
                    "number in the name of ckpt_N.pt, of DeepSpeed's directory or of Megatron-DeepSpeed's "
                    "global_stepN; with the state of a run, 0: off, the step of the checkpoint"),
+    OPTION_BOOL_ROW("compare_logits", offsetof(struct convert_args, compare_logits), "true",
+                    "compare the logits of both models, for which each is in memory once; false: for a model "
+                    "that is larger than the memory, which is written and read back a tensor at a time"),
     OPTION_STRING_ROW("logits", offsetof(struct convert_args, logits), NULL, "FILE",
                       "also write the compared tokens and logits as safetensors, for other programs to "
                       "compare with, such as tools/check_onnx.py"),
@@ -180,7 +185,7 @@ static struct status check_progress(const struct convert_args *a, enum model_dir
     return status_ok();
 }
 
-/* Which types and ranks a form has. */
+/* Which types and ranks a form has, and what is compared. */
 static struct status check_type(const struct convert_args *a, enum model_dir_kind kind)
 {
     enum model_dir_type type = type_of(a->type);
@@ -190,9 +195,14 @@ static struct status check_type(const struct convert_args *a, enum model_dir_kin
         return status_error(STATUS_USAGE, "--type %s needs --format gguf%s, not %s", a->type,
                             type == MODEL_DIR_BF16 ? " or llmc" : "", a->format);
     }
-    return a->tp == 1 || kind == MODEL_DIR_MEGATRON
+    if (a->logits != NULL && !a->compare_logits) {
+        return status_error(STATUS_USAGE, "--logits writes what --compare_logits false leaves out: leave out "
+                                          "one of them");
+    }
+    return (a->tp == 1 && a->pp == 1) || kind == MODEL_DIR_MEGATRON
                ? status_ok()
-               : status_error(STATUS_USAGE, "--tp needs --format megatron_deepspeed, not %s", a->format);
+               : status_error(STATUS_USAGE, "%s needs --format megatron_deepspeed, not %s",
+                              a->tp > 1 ? "--tp" : "--pp", a->format);
 }
 
 static struct status list_files(struct shard_list *files, const char *directory)
@@ -215,10 +225,10 @@ static struct status run(const void *args, int n_positional, const char *const *
     (void)n_positional, (void)positional;
     const struct convert_args *a = args;
     struct model_writing w = {.flags = &a->writing,
-                              .form = {kind_of(a->format), a->step, type_of(a->type), a->tp},
+                              .form = {kind_of(a->format), a->step, type_of(a->type), a->tp, a->pp},
                               .verify = true,
                               .n_ranks = (int)a->ranks,
-                              .after = compare_logits,
+                              .after = a->compare_logits ? compare_logits : NULL,
                               .context = a};
     if (a->logits != NULL) {
         TRY(check_logits(a));
@@ -249,7 +259,8 @@ const struct command command_convert = {
         "\"model\", their names of layers, the vocabulary rounded up to a multiple of 8), or for ONNX "
         "runtimes (opset 17; input_ids, attention_mask and token_type_ids of any batch and length); decoders "
         "also for llama.cpp, llm.c and Megatron-DeepSpeed. kiln reads all weights back and compares them bit "
-        "by bit. It compares the logits of both models on fixed tokens, except for ONNX, which kiln does not "
+        "by bit; but for pt, deepspeed and onnx, no more than two tensors are in memory for that. It "
+        "compares the logits of both models on fixed tokens, except for ONNX, which kiln does not "
         "run.\n\n--optimizer and --format deepspeed also write the state of a run: moments and steps, but "
         "not the place in the data, random states or a loss scale.",
     .positional_usage = "",

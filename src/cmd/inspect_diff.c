@@ -22,6 +22,7 @@ static const char MOMENTS[] = "moments";
 struct entry {
     const char *name;
     const struct stored_tensor *stored;
+    const struct model_tensor *of; /* which is it; NULL: none */
 };
 
 struct group {
@@ -74,7 +75,7 @@ static struct status add_file(struct side *s, const char *path, const char *name
     TRY(tensor_file_open(&g->file, path));
     g->entries = calloc((size_t)g->file.n + 1, sizeof *g->entries);
     for (int i = 0; g->entries != NULL && i < g->file.n; i++) {
-        g->entries[g->n++] = (struct entry){g->file.tensors[i].name, &g->file.tensors[i]};
+        g->entries[g->n++] = (struct entry){.name = g->file.tensors[i].name, .stored = &g->file.tensors[i]};
     }
     return g->entries == NULL ? no_memory(path) : status_ok();
 }
@@ -146,7 +147,7 @@ static struct status add_weights(struct side *s, const struct model_place *place
     for (int i = 0; g->entries != NULL && i < g->model.n_tensors; i++) {
         const struct model_tensor *t = &g->model.tensors[i];
         if (is_weight(t)) {
-            g->entries[g->n++] = (struct entry){t->as.name, &t->stored};
+            g->entries[g->n++] = (struct entry){.name = t->as.name, .stored = &t->stored, .of = t};
         }
     }
     if (g->entries == NULL) {
@@ -225,11 +226,11 @@ static const struct group *find_group(const struct side *s, const char *name)
     return NULL;
 }
 
-static const struct stored_tensor *find_entry(const struct group *g, const char *name)
+static const struct entry *find_entry(const struct group *g, const char *name)
 {
     for (int i = 0; g != NULL && i < g->n; i++) {
         if (strcmp(g->entries[i].name, name) == 0) {
-            return g->entries[i].stored;
+            return &g->entries[i];
         }
     }
     return NULL;
@@ -332,6 +333,26 @@ static struct status compare_tensors(struct comparison *c, const char *group, co
     return status_ok();
 }
 
+/* An entry as it can be read. */
+static struct status readable(struct stored_tensor *t, const struct group *g, const struct entry *e)
+{
+    *t = *e->stored;
+    return e->of == NULL ? status_ok() : model_files_in_one(&g->model, e->of, t);
+}
+
+static struct status compare_entries(struct comparison *c, const struct group *g, const struct entry *e,
+                                     const struct group *other)
+{
+    const struct entry *found = find_entry(other, e->name);
+    struct stored_tensor a, b;
+    if (found == NULL) {
+        return status_ok();
+    }
+    TRY(readable(&a, g, e));
+    TRY(readable(&b, other, found));
+    return compare_tensors(c, g->name, e->name, &a, &b);
+}
+
 static void list_missing(json_t *list, const struct group *g, const struct group *other)
 {
     for (int i = 0; i < g->n; i++) {
@@ -346,9 +367,7 @@ static struct status compare_sides(struct comparison *c, const struct side *a, c
     for (int i = 0; i < a->n; i++) {
         const struct group *g = &a->groups[i], *other = find_group(b, g->name);
         for (int k = 0; k < g->n; k++) {
-            const struct stored_tensor *t = find_entry(other, g->entries[k].name);
-            TRY(t == NULL ? status_ok()
-                          : compare_tensors(c, g->name, g->entries[k].name, g->entries[k].stored, t));
+            TRY(compare_entries(c, g, &g->entries[k], other));
         }
         list_missing(c->only_in_a, g, other);
     }

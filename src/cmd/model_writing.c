@@ -25,33 +25,37 @@ static enum model_task task_of(const struct model_writing_flags *f, const struct
     return m->task;
 }
 
-/* Reads the weights into `master`, [params->n_elements] of fp32, and writes them. */
-static struct status write_weights(const struct model_writing *w, const struct model_dir *m,
-                                   enum model_task task, const struct param_table *params, tensor master,
-                                   const struct model_progress *progress)
+static struct model_dir_contents contents_of(const struct model_writing *w, const struct model_dir *m,
+                                             enum model_task task, const struct param_table *params)
 {
-    const struct model_writing_flags *f = w->flags;
-    struct load_report report;
-    struct model_dir_contents contents = {
+    return (struct model_dir_contents){
         .family = m->family,
         .task = task,
         .params = params,
-        .master = master,
         .config = m->config,
         .tokenizer = &m->tokenizer,
-        .max_shard_bytes = (uint64_t)f->max_shard_size,
+        .max_shard_bytes = (uint64_t)w->flags->max_shard_size,
         .form = w->form,
-        .progress = progress,
     };
-    TRY(model_dir_read_weights(m, params, master, task, 0, &report));
-    load_report_print(&report, m->path);
+}
+
+/* Writes what the contents have, of a model that `report` was made of, and reads it back. */
+static struct status write_contents(const struct model_writing *w, const struct model_dir *m,
+                                    const struct model_dir_contents *contents,
+                                    const struct load_report *report)
+{
+    const struct model_writing_flags *f = w->flags;
+    const struct param_table *params = contents->params;
+    const struct model_progress *progress = contents->progress;
+    enum model_task task = contents->task;
+    load_report_print(report, m->path);
     if (!f->dry_run) {
-        TRY(model_dir_save(f->output_dir, &contents));
+        TRY(model_dir_save(f->output_dir, contents));
     }
     printf("%s %s: %s, %lld parameters, %d tensors\n", f->dry_run ? "would write" : "wrote", f->output_dir,
            m->family->class_of(task), (long long)param_table_count(params), params->n);
     if (w->verify && !f->dry_run) {
-        TRY(model_dir_verify(f->output_dir, &contents));
+        TRY(model_dir_verify(f->output_dir, contents));
         printf("read back: all weights%s are the same, bit by bit%s\n",
                progress == NULL ? "" : ", moments and steps",
                w->form.type == MODEL_DIR_F32 ? "" : ", in the type of the file");
@@ -59,7 +63,46 @@ static struct status write_weights(const struct model_writing *w, const struct m
     return status_ok();
 }
 
-/* The same, with the state of the run. */
+/* Reads all weights into `master`, [params->n_elements] of fp32, before it writes them. */
+static struct status write_weights(const struct model_writing *w, const struct model_dir *m,
+                                   enum model_task task, const struct param_table *params, tensor master,
+                                   const struct model_progress *progress)
+{
+    struct load_report report;
+    struct model_dir_contents contents = contents_of(w, m, task, params);
+    contents.master = master;
+    contents.progress = progress;
+    TRY(model_dir_read_weights(m, params, master, task, 0, &report));
+    return write_contents(w, m, &contents, &report);
+}
+
+/* Nothing is written: so all is read here. */
+static struct status read_each(const struct weight_source *weights, const struct param_table *params)
+{
+    for (int i = 0; i < params->n; i++) {
+        tensor values;
+        TRY(weights->read(weights->self, &params->params[i], &values));
+    }
+    return status_ok();
+}
+
+/* Reads and writes a tensor at a time. */
+static struct status write_stream(const struct model_writing *w, const struct model_dir *m,
+                                  enum model_task task, const struct param_table *params)
+{
+    struct load_report report;
+    struct model_dir_source source;
+    struct model_dir_contents contents = contents_of(w, m, task, params);
+    TRY(model_dir_source_open(&source, m, params, task, &report));
+    struct weight_source weights = model_dir_source_of(&source);
+    contents.weights = &weights;
+    struct status s = w->flags->dry_run ? read_each(&weights, params) : status_ok();
+    s = failed(s) ? s : write_contents(w, m, &contents, &report);
+    struct status read = model_dir_source_close(&source);
+    return failed(s) ? s : read;
+}
+
+/* Writes the weights with the state of the run. */
 static struct status write_run(const struct model_writing *w, const struct model_dir *m, enum model_task task,
                                const struct param_table *params, tensor master)
 {
@@ -77,24 +120,31 @@ static struct status write_run(const struct model_writing *w, const struct model
     return s;
 }
 
+/* With all weights in memory. */
+static struct status write_whole(const struct model_writing *w, const struct model_dir *m,
+                                 enum model_task task, const struct param_table *params)
+{
+    float *flat = calloc((size_t)params->n_elements, sizeof *flat);
+    if (flat == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %lld parameters",
+                            (long long)params->n_elements);
+    }
+    tensor master = tensor_1d(flat, DTYPE_F32, params->n_elements);
+    struct status s = w->with_progress ? write_run(w, m, task, params, master)
+                                       : write_weights(w, m, task, params, master, NULL);
+    free(flat);
+    return s;
+}
+
 static struct status write_model(const struct model_writing *w, const struct model_dir *m,
                                  enum model_task task)
 {
     struct param_table params = {0};
-    float *flat = NULL;
+    bool streams = model_dir_form_streams(w->form) && !w->with_progress;
     struct status s = model_dir_declare(m, &params, task);
     if (!failed(s)) {
-        flat = calloc((size_t)params.n_elements, sizeof *flat);
-        s = flat == NULL ? status_error(STATUS_MEMORY, "out of memory for %lld parameters",
-                                        (long long)params.n_elements)
-                         : status_ok();
+        s = streams ? write_stream(w, m, task, &params) : write_whole(w, m, task, &params);
     }
-    if (!failed(s)) {
-        tensor master = tensor_1d(flat, DTYPE_F32, params.n_elements);
-        s = w->with_progress ? write_run(w, m, task, &params, master)
-                             : write_weights(w, m, task, &params, master, NULL);
-    }
-    free(flat);
     param_table_fini(&params);
     return s;
 }

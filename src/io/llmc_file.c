@@ -252,23 +252,32 @@ static void put_zeros(struct file_writer *w, size_t n)
     }
 }
 
+/* A kind of tensor, for all layers. */
+static struct status put_kind(struct file_writer *w, const struct llmc_sizes *sizes, const struct kind *kind,
+                              llmc_source *source, void *context)
+{
+    int64_t missing = kind->rows == PADDED ? (padded(sizes) - sizes->n_words) * sizes->channels : 0;
+    for (int64_t layer = 0; layer < (kind->of_layer ? sizes->n_layers : 1); layer++) {
+        tensor t;
+        TRY(source(context, kind->name, kind->of_layer ? layer : -1, &t));
+        CHECK(tensor_is_dense(t) && t.dtype == DTYPE_F32 &&
+                  tensor_count(t) == count_of(sizes, kind) - missing,
+              "%s has %lld elements", kind->name, (long long)tensor_count(t));
+        put_values(w, sizes, t);
+    }
+    put_zeros(w, (size_t)missing * item_bytes(sizes));
+    return status_ok();
+}
+
 struct status llmc_file_write(const char *path, const struct llmc_sizes *sizes, llmc_source *source,
                               void *context)
 {
     struct file_writer w;
     TRY(file_writer_open(&w, path));
     put_header(&w, sizes);
-    for (int k = 0; k < N_KINDS; k++) {
-        const struct kind *kind = &kinds[k];
-        int64_t missing = kind->rows == PADDED ? (padded(sizes) - sizes->n_words) * sizes->channels : 0;
-        for (int64_t layer = 0; layer < (kind->of_layer ? sizes->n_layers : 1); layer++) {
-            tensor t = source(context, kind->name, kind->of_layer ? layer : -1);
-            CHECK(tensor_is_dense(t) && t.dtype == DTYPE_F32 &&
-                      tensor_count(t) == count_of(sizes, kind) - missing,
-                  "%s has %lld elements", kind->name, (long long)tensor_count(t));
-            put_values(&w, sizes, t);
-        }
-        put_zeros(&w, (size_t)missing * item_bytes(sizes));
+    for (int k = 0; k < N_KINDS && !failed(w.status); k++) {
+        struct status s = put_kind(&w, sizes, &kinds[k], source, context);
+        w.status = failed(s) ? s : w.status;
     }
     return file_writer_commit(&w);
 }

@@ -38,7 +38,7 @@ struct status llmc_file_parse(struct llmc_file *f, const void *bytes, size_t n, 
 void llmc_file_close(struct llmc_file *f);
 
 /* Gives the values of a tensor, of a layer or -1: dense, fp32, host; valid until the next call. */
-typedef tensor llmc_source(void *context, const char *name, int64_t layer);
+typedef struct status llmc_source(void *context, const char *name, int64_t layer, tensor *values);
 
 /* Writes a file, a tensor at a time; padded rows are zeros.  Nothing is at the path before it is whole. */
 struct status llmc_file_write(const char *path, const struct llmc_sizes *sizes, llmc_source *source,

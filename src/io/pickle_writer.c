@@ -123,3 +123,45 @@ void pickle_put_outside(struct buf *b)
 {
     put(b, BINPERSID);
 }
+
+void pickle_put_dict_begin(struct buf *b)
+{
+    pickle_put_dict(b);
+    pickle_put_mark(b);
+}
+
+void pickle_put_key_int(struct buf *b, const char *key, int64_t value)
+{
+    pickle_put_text(b, key);
+    pickle_put_int(b, value);
+}
+
+void pickle_put_key_real(struct buf *b, const char *key, double value)
+{
+    pickle_put_text(b, key);
+    pickle_put_real(b, value);
+}
+
+void pickle_put_key_text(struct buf *b, const char *key, const char *text)
+{
+    pickle_put_text(b, key);
+    pickle_put_text(b, text);
+}
+
+void pickle_put_key_none(struct buf *b, const char *key)
+{
+    pickle_put_text(b, key);
+    pickle_put_none(b);
+}
+
+void pickle_put_key_list(struct buf *b, const char *key)
+{
+    pickle_put_text(b, key);
+    pickle_put_list(b);
+    pickle_put_list_end(b);
+}
+
+void pickle_put_attributes(struct buf *b)
+{
+    put(b, BUILD);
+}

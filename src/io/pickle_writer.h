@@ -25,12 +25,23 @@ void pickle_put_tuple(struct buf *b);
 
 /* An empty dict, or collections.OrderedDict; then a mark, keys and values in turn, and the end of them. */
 void pickle_put_dict(struct buf *b);
+void pickle_put_dict_begin(struct buf *b); /* an empty dict and that mark */
 void pickle_put_ordered_dict(struct buf *b);
 void pickle_put_items(struct buf *b);
 
 /* A list of all values that are put between them. */
 void pickle_put_list(struct buf *b);
 void pickle_put_list_end(struct buf *b);
+
+/* A key and its value above the mark of a dict; of the list, which is empty. */
+void pickle_put_key_int(struct buf *b, const char *key, int64_t value);
+void pickle_put_key_real(struct buf *b, const char *key, double value);
+void pickle_put_key_text(struct buf *b, const char *key, const char *text);
+void pickle_put_key_none(struct buf *b, const char *key);
+void pickle_put_key_list(struct buf *b, const char *key);
+
+/* Gives the object below it the attributes that a dict has. */
+void pickle_put_attributes(struct buf *b);
 
 /* Calls the function below the tuple of its arguments; and refers to something outside the pickle, by the
  * tuple of its id. */

@@ -443,6 +443,6 @@ void safetensors_writer_put(struct safetensors_writer *w, tensor t)
 
 struct status safetensors_writer_commit(struct safetensors_writer *w)
 {
-    CHECK(w->next == w->n, "%d tensors were announced, %d written", w->n, w->next);
+    CHECK(w->next == w->n || failed(w->file.status), "%d tensors were announced, %d written", w->n, w->next);
     return file_writer_commit(&w->file);
 }

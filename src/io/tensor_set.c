@@ -369,3 +369,31 @@ struct status tensor_set_read(const struct tensor_set *t, const struct tensor_pi
     memcpy(wanted.dims, shape.dims, sizeof wanted.dims);
     return tensor_set_read_slice(t, first, &wanted, out);
 }
+
+/* What a piece has of row `row` of its columns. */
+static void add_row(const struct tensor_piece *p, int64_t row, struct stored_runs *runs)
+{
+    int64_t n = columns_of(&p->slice);
+    int64_t from = int_larger(row * n, p->slice.begin), to = int_smaller((row + 1) * n, p->slice.end);
+    if (from < to) {
+        size_t at = (size_t)(from - p->slice.begin) * runs->item_bytes;
+        stored_runs_add(runs, p->entry->data + at, to - from);
+    }
+}
+
+void tensor_set_runs(const struct tensor_set *t, const struct tensor_piece *first, struct stored_runs *runs)
+{
+    const struct tensor_piece *end = first, *last = t->pieces + t->n_pieces;
+    while (end < last && same_tensor(first, end)) {
+        end++;
+    }
+    bool in_stripes = first->slice.n_cols > 0;
+    for (int64_t row = 0; in_stripes && row < first->slice.dims[0]; row++) {
+        for (const struct tensor_piece *p = first; p < end; p++) {
+            add_row(p, row, runs);
+        }
+    }
+    for (const struct tensor_piece *p = first; !in_stripes && p < end; p++) {
+        stored_runs_add(runs, p->entry->data, p->slice.end - p->slice.begin);
+    }
+}

@@ -13,6 +13,7 @@
 #define KILN_IO_TENSOR_SET_H
 
 #include "io/safetensors.h"
+#include "io/stored_runs.h"
 
 enum { TENSOR_SLICE_BYTES = 160 };
 
@@ -71,5 +72,8 @@ struct status tensor_set_read(const struct tensor_set *t, const struct tensor_pi
 /* The same of any slice, whose dims are those of the whole tensor. */
 struct status tensor_set_read_slice(const struct tensor_set *t, const struct tensor_piece *first,
                                     const struct tensor_slice *wanted, tensor out);
+
+/* Appends the elements of the whole tensor, in their order, as they lie in the files: nothing is copied. */
+void tensor_set_runs(const struct tensor_set *t, const struct tensor_piece *first, struct stored_runs *runs);
 
 #endif

@@ -21,6 +21,9 @@ static int storage_of(const struct torch_writer *w, int i)
 {
     int k = 0;
     tensor wanted = tensor_at(w, i), t = tensor_at(w, 0);
+    if (wanted.data == NULL) {
+        return i;
+    }
     while (t.data != wanted.data || !tensor_same_shape(t, wanted)) {
         t = tensor_at(w, ++k);
     }
@@ -90,7 +93,37 @@ void torch_writer_put_dict(struct torch_writer *w, const struct torch_item *item
     pickle_put_items(&w->pickle);
 }
 
-static struct status write_archive(const struct torch_writer *w, const char *path)
+void torch_writer_put_size(struct buf *pickle, tensor shape)
+{
+    pickle_put_global(pickle, "torch", "Size");
+    pickle_put_mark(pickle);
+    put_sizes(pickle, shape.dims, shape.n_dims);
+    pickle_put_tuple(pickle);
+    pickle_put_call(pickle);
+}
+
+/* Where the values are, from which the tensors of a writer were put. */
+static struct status take_own(void *context, int number, tensor *values)
+{
+    *values = tensor_at(context, number);
+    return status_ok();
+}
+
+static struct status put_values(struct zip_writer *zip, const struct torch_writer *w, int i,
+                                torch_source *source, void *context)
+{
+    char name[64];
+    tensor t, shape = tensor_at(w, i);
+    TRY(source(context, i, &t));
+    CHECK(t.data != NULL && t.dtype == DTYPE_F32 && tensor_is_dense(t) && tensor_same_shape(t, shape),
+          "tensor %d", i);
+    snprintf(name, sizeof name, ARCHIVE "/data/%d", i);
+    zip_writer_put(zip, name, t.data, tensor_bytes(t));
+    return status_ok();
+}
+
+static struct status write_archive(const struct torch_writer *w, const char *path, torch_source *source,
+                                   void *context)
 {
     struct zip_writer zip;
     int n = (int)(w->tensors.n / sizeof(tensor));
@@ -99,23 +132,25 @@ static struct status write_archive(const struct torch_writer *w, const char *pat
     TRY(zip_writer_open(&zip, path));
     zip_writer_put(&zip, ARCHIVE "/data.pkl", w->pickle.data, w->pickle.n);
     zip_writer_put(&zip, ARCHIVE "/byteorder", "little", 6);
-    for (int i = 0; i < n; i++) {
-        char name[64];
-        tensor t = tensor_at(w, i);
-        snprintf(name, sizeof name, ARCHIVE "/data/%d", i);
-        if (storage_of(w, i) == i) {
-            zip_writer_put(&zip, name, t.data, tensor_bytes(t));
-        }
+    for (int i = 0; i < n && !failed(zip.file.status); i++) {
+        struct status s = storage_of(w, i) == i ? put_values(&zip, w, i, source, context) : status_ok();
+        zip.file.status = failed(s) ? s : zip.file.status;
     }
     zip_writer_put(&zip, ARCHIVE "/version", "3\n", 2);
     return zip_writer_commit(&zip);
 }
 
-struct status torch_writer_commit(struct torch_writer *w, const char *path)
+struct status torch_writer_commit_from(struct torch_writer *w, const char *path, torch_source *source,
+                                       void *context)
 {
     pickle_put_end(&w->pickle);
-    struct status s = write_archive(w, path);
+    struct status s = write_archive(w, path, source, context);
     buf_fini(&w->pickle);
     buf_fini(&w->tensors);
     return s;
+}
+
+struct status torch_writer_commit(struct torch_writer *w, const char *path)
+{
+    return torch_writer_commit_from(w, path, take_own, w);
 }

@@ -8,7 +8,8 @@
 
 struct torch_item {
     const char *name;
-    /* dense, host, fp32; items with the same address and shape share a storage, as tied parameters do */
+    /* dense, host, fp32; items with the same address and shape share a storage, as tied parameters do.
+     * Without an address it is a shape, of which torch_writer_commit_from asks the values. */
     tensor value;
 };
 
@@ -23,6 +24,17 @@ void torch_writer_init(struct torch_writer *w);
 /* A tensor, whose data must stay until the commit; and an OrderedDict of tensors. */
 void torch_writer_put_tensor(struct torch_writer *w, tensor t);
 void torch_writer_put_dict(struct torch_writer *w, const struct torch_item *items, int n);
+
+/* torch.Size of a shape. */
+void torch_writer_put_size(struct buf *pickle, tensor shape);
+
+/* Gives the values of a tensor, by its number in the order in which all were put; valid until the next call.
+ */
+typedef struct status torch_source(void *context, int number, tensor *values);
+
+/* As torch_writer_commit, with one tensor at a time in memory. */
+struct status torch_writer_commit_from(struct torch_writer *w, const char *path, torch_source *source,
+                                       void *context);
 
 /* Writes all to `path`, where nothing is before it is whole, and frees the writer either way. */
 struct status torch_writer_commit(struct torch_writer *w, const char *path);

@@ -16,6 +16,8 @@
 #include "io/torch_optimizer.h"
 
 #define ZERO_FOLDER_STATES "mp_rank_00_model_states.pt"
+#define ZERO_FOLDER_VERSION                                                                                  \
+    "0.9.4" /* the release as whose files kiln writes: its reader refuses those before 0.3.17 */
 
 enum { ZERO_FOLDER_MOST_RANKS = 4096 };
 

@@ -88,14 +88,13 @@ struct status file_tensors_init(struct file_tensors *f, struct model_family_layo
         struct file_tensor *t = &f->tensors[i];
         t->transposed |= names_hf_rename_back(t->name, layout.renames);
         t->shape = shape_of(t, dtype);
-        size_t bytes = t->n_parts > 1 || t->transposed ? tensor_bytes(t->shape) : 0;
-        f->most_bytes = bytes > f->most_bytes ? bytes : f->most_bytes;
     }
     return status_ok();
 }
 
 void file_tensors_fini(struct file_tensors *f)
 {
+    free(f->room);
     free(f->tensors);
     *f = (struct file_tensors){0};
 }
@@ -116,24 +115,40 @@ static int64_t row_of(const struct file_tensors *f, const struct file_tensor *t,
     return r / size * t->n_parts * size + part * size + r % size;
 }
 
-tensor file_tensors_values(const struct file_tensors *f, int i, tensor flat, void *room)
+/* Puts a part where the tensor, `to`, has it. */
+static void put_part(const struct file_tensors *f, const struct file_tensor *t, int part, tensor values,
+                     float *to)
 {
-    const struct file_tensor *t = &f->tensors[i];
-    if (t->n_parts == 1 && !t->transposed) {
-        return param_view(t->parts[0], flat);
-    }
-    tensor out = t->shape;
     int64_t rows = t->parts[0]->dims[0], cols = t->parts[0]->n_dims == 1 ? 1 : t->parts[0]->dims[1];
-    float *to = out.data = room;
-    for (int part = 0; part < t->n_parts; part++) {
-        const float *from = param_view(t->parts[part], flat).data;
-        for (int64_t r = 0; r < rows; r++) {
-            int64_t row = row_of(f, t, part, r);
-            for (int64_t c = 0; c < cols; c++) {
-                int64_t at = t->transposed ? c * t->n_parts * rows + row : row * cols + c;
-                to[at] = from[r * cols + c];
-            }
+    const float *from = values.data;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t row = row_of(f, t, part, r);
+        for (int64_t c = 0; c < cols; c++) {
+            int64_t at = t->transposed ? c * t->n_parts * rows + row : row * cols + c;
+            to[at] = from[r * cols + c];
         }
     }
-    return out;
+}
+
+struct status file_tensors_read(struct file_tensors *f, int i, const struct weight_source *from,
+                                tensor *values)
+{
+    const struct file_tensor *t = &f->tensors[i];
+    free(f->room);
+    f->room = NULL;
+    if (t->n_parts == 1 && !t->transposed) {
+        return from->read(from->self, t->parts[0], values);
+    }
+    tensor out = t->shape;
+    out.data = f->room = malloc(tensor_bytes(out) + 1);
+    if (f->room == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the tensor %s", t->name);
+    }
+    for (int part = 0; part < t->n_parts; part++) {
+        tensor own;
+        TRY(from->read(from->self, t->parts[part], &own));
+        put_part(f, t, part, own, out.data);
+    }
+    *values = out;
+    return status_ok();
 }

@@ -4,6 +4,7 @@
 #define KILN_MODEL_FILE_TENSORS_H
 
 #include "model/model_family.h"
+#include "model/weight_source.h"
 
 struct file_tensor {
     char name[PARAM_NAME_BYTES];
@@ -17,7 +18,7 @@ struct file_tensors {
     struct file_tensor *tensors; /* [n], in the order of the parameter table, which must outlive them */
     int n;
     int64_t n_heads;
-    size_t most_bytes; /* of a tensor that is no parameter as it stands */
+    void *room; /* owned; the last tensor that was no parameter as it stands */
 };
 
 /* In Hugging Face's layout. */
@@ -33,7 +34,9 @@ int file_tensors_find(const struct file_tensors *f, const char *name);
 /* Safe on a zeroed struct. */
 void file_tensors_fini(struct file_tensors *f);
 
-/* The values of tensor i: a view of `flat`, or made in `room`, which has most_bytes. */
-tensor file_tensors_values(const struct file_tensors *f, int i, tensor flat, void *room);
+/* The values of tensor i, valid until the next call: those of a parameter, or made of them, so that no more
+ * than that tensor and one parameter of the source are in memory. */
+struct status file_tensors_read(struct file_tensors *f, int i, const struct weight_source *from,
+                                tensor *values);
 
 #endif

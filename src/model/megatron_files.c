@@ -1,6 +1,7 @@
 #include "model/megatron_files.h"
 
 #include "core/log.h"
+#include "io/stored_runs.h"
 #include "io/torch_tensors.h"
 #include "model/megatron_names.h"
 
@@ -76,24 +77,17 @@ struct shards {
     int n;
 };
 
-/* Memory for the whole tensor; `t` has its dims. */
-static struct status make_room(struct reading *r, struct stored_tensor *t)
+/* Takes over a block that lives as long as the reader. */
+static struct status keep(struct reading *r, void *block)
 {
     struct megatron_files *m = r->m;
-    CHECK(t->pieces == NULL, "%s is in pieces", t->name);
-    if (!stored_tensor_make_dense(t, dtype_bytes(t->dtype))) {
-        return status_error(STATUS_DATA, "%s: the tensor %.80s is impossibly large", r->directory, t->name);
-    }
-    void **joined = realloc(m->joined, (size_t)(m->n_joined + 1) * sizeof *joined);
-    void *values = malloc(t->bytes + 1);
-    m->joined = joined != NULL ? joined : m->joined;
-    if (joined == NULL || values == NULL) {
-        free(values);
+    void **joined = block == NULL ? NULL : realloc(m->joined, (size_t)(m->n_joined + 1) * sizeof *joined);
+    if (joined == NULL) {
+        free(block);
         return out_of_memory(r->directory);
     }
-    m->joined[m->n_joined++] = values;
-    t->data = t->storage = values;
-    t->storage_bytes = t->bytes;
+    m->joined = joined;
+    m->joined[m->n_joined++] = block;
     return status_ok();
 }
 
@@ -125,57 +119,86 @@ static struct status check_shards(const struct reading *r, const struct shards *
     return status_ok();
 }
 
-static struct status join_rows(struct stored_tensor *t, const struct shards *s)
+/* Lays the whole tensor over the shards, by rows or columns. */
+static struct status lay_over(struct reading *r, struct stored_tensor *t, const struct shards *s,
+                              enum megatron_cut cut)
 {
-    unsigned char *to = (unsigned char *)t->data;
-    for (int k = 0; k < s->n; k++) {
-        int64_t n = (int64_t)(s->of[k]->bytes / dtype_bytes(t->dtype));
-        TRY(stored_tensor_read_elements(s->of[k], 0, tensor_1d(to, t->dtype, n)));
-        to += s->of[k]->bytes;
-    }
-    return status_ok();
-}
-
-static struct status join_cols(struct stored_tensor *t, const struct shards *s)
-{
-    unsigned char *to = (unsigned char *)t->data;
-    for (int64_t row = 0; row < t->dims[0]; row++) {
+    struct stored_runs runs = {.item_bytes = dtype_bytes(t->dtype)};
+    int64_t rows = cut == MEGATRON_BY_COL ? t->dims[0] : 1;
+    int64_t n = (int64_t)(s->of[0]->bytes / runs.item_bytes) / rows;
+    void *list;
+    for (int64_t row = 0; row < rows; row++) {
         for (int k = 0; k < s->n; k++) {
-            int64_t n = s->of[k]->dims[1];
-            TRY(stored_tensor_read_elements(s->of[k], row * n, tensor_1d(to, t->dtype, n)));
-            to += (size_t)n * dtype_bytes(t->dtype);
+            stored_runs_add_tensor(&runs, s->of[k], row * n, n);
+        }
+    }
+    TRY(stored_runs_take(&runs, t, &list));
+    return keep(r, list);
+}
+
+enum { AVERAGED = 4096 }; /* elements at a time */
+
+/* Notes how far copies differ from the first one; whether they do. */
+static struct status compare_copies(struct reading *r, const struct stored_tensor *t, const struct shards *s,
+                                    bool *differ)
+{
+    double first[AVERAGED], own[AVERAGED];
+    int64_t n_all = (int64_t)(t->bytes / dtype_bytes(t->dtype));
+    *differ = false;
+    for (int k = 1; k < s->n; k++) {
+        for (int64_t at = 0; at < n_all; at += AVERAGED) {
+            int64_t n = n_all - at < AVERAGED ? n_all - at : AVERAGED;
+            TRY(stored_tensor_read_elements(s->of[0], at, tensor_1d(first, DTYPE_F64, n)));
+            TRY(stored_tensor_read_elements(s->of[k], at, tensor_1d(own, DTYPE_F64, n)));
+            for (int64_t i = 0; i < n; i++) {
+                double difference = fabs(own[i] - first[i]);
+                *differ = *differ || difference > 0;
+                r->drifted = difference > r->drift ? t->name : r->drifted;
+                r->drift = fmax(r->drift, difference);
+            }
         }
     }
     return status_ok();
 }
 
-/* The mean over the ranks, in fp64: that of equal values is the value. */
-static struct status average(struct reading *r, struct stored_tensor *t, const struct shards *s)
+/* Elements of the mean over the ranks, in fp64. */
+static struct status average_run(const struct stored_tensor *t, const struct shards *s, int64_t at, int64_t n,
+                                 unsigned char *to)
 {
-    int64_t n = (int64_t)(t->bytes / dtype_bytes(t->dtype));
-    double *mean = calloc((size_t)n, sizeof *mean), *first = calloc((size_t)n, sizeof *first),
-           *own = calloc((size_t)n, sizeof *own);
-    struct status status =
-        mean == NULL || first == NULL || own == NULL ? out_of_memory(r->directory) : status_ok();
-    for (int k = 0; k < s->n && !failed(status); k++) {
-        status = stored_tensor_read_elements(s->of[k], 0, tensor_1d(k == 0 ? first : own, DTYPE_F64, n));
-        for (int64_t i = 0; i < n && !failed(status); i++) {
-            double value = k == 0 ? first[i] : own[i], difference = fabs(value - first[i]);
-            mean[i] += value;
-            r->drifted = difference > r->drift ? t->name : r->drifted;
-            r->drift = fmax(r->drift, difference);
+    double mean[AVERAGED] = {0}, own[AVERAGED];
+    for (int k = 0; k < s->n; k++) {
+        TRY(stored_tensor_read_elements(s->of[k], at, tensor_1d(own, DTYPE_F64, n)));
+        for (int64_t i = 0; i < n; i++) {
+            mean[i] += own[i];
         }
     }
-    for (int64_t i = 0; i < n && !failed(status); i++) {
+    for (int64_t i = 0; i < n; i++) {
         mean[i] /= s->n;
     }
-    if (!failed(status)) {
-        stored_tensor_convert(t->dtype, (void *)t->data, DTYPE_F64, mean, n);
+    stored_tensor_convert(t->dtype, to, DTYPE_F64, mean, n);
+    return status_ok();
+}
+
+/* Copies that differ are averaged in memory; else those of the first rank are read. */
+static struct status average(struct reading *r, struct stored_tensor *t, const struct shards *s)
+{
+    bool differ;
+    size_t item = dtype_bytes(t->dtype);
+    int64_t n_all = (int64_t)(t->bytes / item);
+    TRY(compare_copies(r, t, s, &differ));
+    if (!differ) {
+        return status_ok();
     }
-    free(mean);
-    free(first);
-    free(own);
-    return status;
+    unsigned char *values = malloc(t->bytes + 1);
+    TRY(keep(r, values));
+    for (int64_t at = 0; at < n_all; at += AVERAGED) {
+        int64_t n = n_all - at < AVERAGED ? n_all - at : AVERAGED;
+        TRY(average_run(t, s, at, n, values + (size_t)at * item));
+    }
+    t->data = t->storage = values;
+    t->storage_bytes = t->bytes;
+    t->pieces = NULL;
+    return status_ok();
 }
 
 static struct status join(struct reading *r, const struct shards *s, int64_t module)
@@ -189,10 +212,7 @@ static struct status join(struct reading *r, const struct shards *s, int64_t mod
     }
     t->dims[0] *= cut == MEGATRON_BY_ROW ? s->n : 1;
     t->dims[1] *= cut == MEGATRON_BY_COL ? s->n : 1;
-    TRY(make_room(r, t));
-    return cut == MEGATRON_BY_ROW   ? join_rows(t, s)
-           : cut == MEGATRON_BY_COL ? join_cols(t, s)
-                                    : average(r, t, s);
+    return cut == MEGATRON_COPIED ? average(r, t, s) : lay_over(r, t, s, cut);
 }
 
 /* ---- layer files ---- */

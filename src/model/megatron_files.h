@@ -17,7 +17,7 @@ struct megatron_files {
     int n_files;
     struct stored_tensor *tensors; /* [n] */
     int n;
-    void **joined; /* [n_joined] values of tensors that ranks share */
+    void **joined; /* [n_joined] runs of tensors that ranks share, and values of those that were averaged */
     int n_joined;
     struct bump memory; /* holds the names */
 };

@@ -15,7 +15,7 @@ static const char *behind(const char *name, const char *prefix)
 int64_t megatron_names_module(const char *name, const char **rest)
 {
     size_t digits = strspn(name, "0123456789");
-    *rest = behind(name, "tied_modules.embed.");
+    *rest = behind(name, MEGATRON_TIED);
     if (*rest != NULL) {
         return MEGATRON_EMBEDDING;
     }

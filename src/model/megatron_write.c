@@ -1,6 +1,8 @@
 #include "model/megatron_write.h"
 
+#include "io/pickle_writer.h"
 #include "io/torch_writer.h"
+#include "io/zero_folder.h"
 #include "model/checkpoint.h"
 #include "model/file_tensors.h"
 #include "model/megatron_names.h"
@@ -12,11 +14,13 @@
 struct writing {
     const struct model_dir_contents *c;
     const char *directory;
+    struct weight_source weights;
     struct file_tensors tensors;
-    int64_t n_layers, n_ranks;
-    void *room;    /* for a whole tensor */
-    float *slices; /* for those of a file */
-    struct torch_item *items;
+    int64_t n_layers, n_ranks, n_stages;
+    struct torch_item *items; /* of a file */
+    int *places;              /* their numbers among the tensors */
+    int64_t rank;             /* whose file it is */
+    float *slice;             /* owned; of the tensor that was written last */
 };
 
 int64_t megatron_write_rows(const struct model_dir_contents *c)
@@ -69,29 +73,43 @@ static void copy_slice(float *to, tensor slice, tensor whole, enum megatron_cut 
     }
 }
 
+/* A rank's part of a tensor of the file. */
+static struct status slice_of(void *context, int number, tensor *values)
+{
+    struct writing *w = context;
+    int i = w->places[number];
+    tensor whole;
+    *values = w->items[number].value;
+    free(w->slice);
+    w->slice = malloc(tensor_bytes(*values) + 1);
+    values->data = w->slice;
+    if (w->slice == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a part of %s", w->tensors.tensors[i].name);
+    }
+    TRY(file_tensors_read(&w->tensors, i, &w->weights, &whole));
+    copy_slice(w->slice, *values, whole, cut_of(w, i), w->rank);
+    return status_ok();
+}
+
 /* Writes what a rank has of a module. */
 static struct status write_file(struct writing *w, int64_t module, int64_t rank)
 {
     char path[CHECKPOINT_PATH_BYTES];
     struct torch_writer file;
-    float *at = w->slices;
     int n = 0;
     TRY(checkpoint_path(path, "%s/layer_%02" PRId64 "-model_%02" PRId64 "-model_states.pt", w->directory,
                         module, rank));
     for (int i = 0; i < w->tensors.n; i++) {
         const char *rest;
         if (module_of(w, i, &rest) == module) {
-            enum megatron_cut cut = megatron_names_cut(rest);
-            tensor whole = file_tensors_values(&w->tensors, i, w->c->master, w->room);
-            w->items[n] = (struct torch_item){rest, slice_shape(w, i, cut)};
-            w->items[n].value.data = at;
-            copy_slice(at, w->items[n].value, whole, cut, rank);
-            at += tensor_count(w->items[n++].value);
+            w->items[n] = (struct torch_item){rest, slice_shape(w, i, megatron_names_cut(rest))};
+            w->places[n++] = i;
         }
     }
+    w->rank = rank;
     torch_writer_init(&file);
     torch_writer_put_dict(&file, w->items, n);
-    return torch_writer_commit(&file, path);
+    return torch_writer_commit_from(&file, path, slice_of, w);
 }
 
 static struct status check_divides(const struct writing *w)
@@ -116,26 +134,6 @@ static struct status check_divides(const struct writing *w)
     return status_ok();
 }
 
-/* Memory for the largest file: the embeddings', or a layer's. */
-static struct status allocate(struct writing *w)
-{
-    int64_t most = 0;
-    for (int64_t module = MEGATRON_EMBEDDING; module <= MEGATRON_FIRST_LAYER; module++) {
-        int64_t n = 0;
-        for (int i = 0; i < w->tensors.n; i++) {
-            const char *rest;
-            n += module_of(w, i, &rest) == module ? tensor_count(slice_shape(w, i, cut_of(w, i))) : 0;
-        }
-        most = n > most ? n : most;
-    }
-    w->room = malloc(w->tensors.most_bytes + 1);
-    w->slices = malloc((size_t)(most + 1) * sizeof *w->slices);
-    w->items = calloc((size_t)w->tensors.n + 1, sizeof *w->items);
-    return w->room == NULL || w->slices == NULL || w->items == NULL
-               ? status_error(STATUS_MEMORY, "out of memory for the layers of %s", w->directory)
-               : status_ok();
-}
-
 static struct status write_names(const char *directory, int64_t step)
 {
     char path[CHECKPOINT_PATH_BYTES], text[64];
@@ -147,16 +145,150 @@ static struct status write_names(const char *directory, int64_t step)
     return file_write_atomic(path, text, (size_t)n);
 }
 
+/* ---- what a rank writes of the run ---- */
+
+/* The stage that has a module: layers are cut evenly, embeddings come first and the last norm last. */
+static int64_t stage_of(const struct writing *w, int64_t module)
+{
+    int64_t layer = module - MEGATRON_FIRST_LAYER;
+    return layer < 0 ? 0 : layer >= w->n_layers ? w->n_stages - 1 : layer / (w->n_layers / w->n_stages);
+}
+
+/* The name of a tensor in the states of a pipeline. */
+static struct status state_name(char name[PARAM_NAME_BYTES], const struct writing *w, int i)
+{
+    const char *rest;
+    int64_t module = module_of(w, i, &rest);
+    int n = module == MEGATRON_EMBEDDING ? snprintf(name, PARAM_NAME_BYTES, MEGATRON_TIED "%s", rest)
+                                         : snprintf(name, PARAM_NAME_BYTES, "%" PRId64 ".%s", module, rest);
+    return n > 0 && n < PARAM_NAME_BYTES ? status_ok()
+                                         : status_error(STATUS_INTERNAL, "the name of %s is too long", rest);
+}
+
+/* The shapes of what a stage has; its last one has the embeddings too, which the loss reads. */
+static struct status put_shapes(struct buf *b, const struct writing *w, int64_t stage)
+{
+    pickle_put_text(b, "param_shapes");
+    pickle_put_list(b);
+    pickle_put_ordered_dict(b);
+    pickle_put_mark(b);
+    for (int last = 0; last < 2; last++) {
+        for (int i = 0; i < w->tensors.n; i++) {
+            const char *rest;
+            char name[PARAM_NAME_BYTES];
+            int64_t module = module_of(w, i, &rest);
+            bool is_copy = module == MEGATRON_EMBEDDING && stage > 0 && stage == w->n_stages - 1;
+            if (last == 0 ? stage_of(w, module) == stage : is_copy) {
+                TRY(state_name(name, w, i));
+                pickle_put_text(b, name);
+                torch_writer_put_size(b, slice_shape(w, i, cut_of(w, i)));
+            }
+        }
+    }
+    pickle_put_items(b);
+    pickle_put_list_end(b);
+    return status_ok();
+}
+
+/* Dim 0 of the whole tensor with this end of a name; 0: there is none. */
+static int64_t rows_of(const struct writing *w, const char *end)
+{
+    for (int i = 0; i < w->tensors.n; i++) {
+        const char *name = w->tensors.tensors[i].name;
+        size_t n = strlen(name), n_end = strlen(end);
+        if (n >= n_end && strcmp(name + n - n_end, end) == 0) {
+            return whole_shape(w, i).dims[0];
+        }
+    }
+    return 0;
+}
+
+/* What Megatron's loader compares with its own flags, and what it takes from them. */
+static void put_args(struct buf *b, const struct writing *w)
+{
+    struct model_family_sizes sizes = w->c->family->sizes(w->c->config);
+    int64_t hidden = rows_of(w, "input_layernorm.bias"), positions = rows_of(w, "position_embeddings.weight");
+    pickle_put_text(b, "args");
+    pickle_put_global(b, "argparse", "Namespace");
+    pickle_put_mark(b);
+    pickle_put_tuple(b);
+    pickle_put_call(b);
+    pickle_put_dict_begin(b);
+    pickle_put_key_int(b, "num_layers", w->n_layers);
+    pickle_put_key_int(b, "hidden_size", hidden);
+    pickle_put_key_int(b, "num_attention_heads", sizes.n_heads);
+    pickle_put_key_int(b, "ffn_hidden_size", rows_of(w, "dense_h_to_4h.bias"));
+    pickle_put_key_int(b, "kv_channels", hidden / sizes.n_heads);
+    pickle_put_key_int(b, "max_position_embeddings", positions > 0 ? positions : sizes.max_length);
+    pickle_put_key_int(b, "seq_length", positions > 0 ? positions : sizes.max_length);
+    pickle_put_key_int(b, "padded_vocab_size", megatron_write_rows(w->c));
+    pickle_put_key_int(b, "make_vocab_size_divisible_by", MEGATRON_WORD_MULTIPLE);
+    pickle_put_key_int(b, "tensor_model_parallel_size", w->n_ranks);
+    pickle_put_key_int(b, "pipeline_model_parallel_size", w->n_stages);
+    pickle_put_key_int(b, "iteration", w->c->form.step);
+    pickle_put_key_int(b, "consumed_train_samples", 0);
+    pickle_put_key_int(b, "consumed_valid_samples", 0);
+    pickle_put_items(b);
+    pickle_put_attributes(b);
+}
+
+/* mp_rank_KK_model_states.pt, as PipelineEngine of DeepSpeed saves and loads it: weights are in the layer
+ * files. */
+static struct status write_states(const struct writing *w, int64_t stage, int64_t rank)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    struct torch_writer file;
+    TRY(checkpoint_path(path, "%s/mp_rank_%02" PRId64 "_model_states.pt", w->directory,
+                        stage * w->n_ranks + rank));
+    torch_writer_init(&file);
+    struct buf *b = &file.pickle;
+    pickle_put_dict_begin(b);
+    pickle_put_key_none(b, "module");
+    pickle_put_key_list(b, "buffer_names");
+    pickle_put_key_none(b, "optimizer");
+    struct status s = put_shapes(b, w, stage);
+    pickle_put_key_none(b, "lr_scheduler");
+    pickle_put_key_list(b, "sparse_tensor_module_names");
+    pickle_put_key_list(b, "csr_tensor_module_names");
+    pickle_put_key_int(b, "skipped_steps", 0);
+    pickle_put_key_int(b, "global_steps", w->c->form.step);
+    pickle_put_key_int(b, "global_samples", 0);
+    pickle_put_key_int(b, "dp_world_size", 1);
+    pickle_put_key_int(b, "mp_world_size", w->n_ranks * w->n_stages);
+    pickle_put_text(b, "ds_config");
+    pickle_put_dict_begin(b);
+    pickle_put_items(b);
+    pickle_put_key_text(b, "ds_version", ZERO_FOLDER_VERSION);
+    put_args(b, w);
+    pickle_put_key_real(b, "checkpoint_version", 3);
+    pickle_put_key_int(b, "iteration", w->c->form.step);
+    pickle_put_key_int(b, "tokens", 0);
+    pickle_put_items(b);
+    struct status written = torch_writer_commit(&file, path);
+    return failed(s) ? s : written;
+}
+
 static struct status write_all(struct writing *w)
 {
     TRY(check_divides(w));
-    TRY(allocate(w));
+    TRY(w->n_layers % w->n_stages == 0
+            ? status_ok()
+            : status_error(STATUS_USAGE, "--pp %" PRId64 " does not divide the %" PRId64 " layers",
+                           w->n_stages, w->n_layers));
+    w->items = calloc((size_t)w->tensors.n + 1, sizeof *w->items);
+    w->places = calloc((size_t)w->tensors.n + 1, sizeof *w->places);
+    TRY(w->items != NULL && w->places != NULL
+            ? status_ok()
+            : status_error(STATUS_MEMORY, "out of memory for the layers of %s", w->directory));
     TRY(file_make_directories(w->directory));
     for (int64_t module = MEGATRON_EMBEDDING; module <= w->n_layers + MEGATRON_BEHIND; module++) {
         bool is_gap = module == MEGATRON_EMBEDDING + 1 || module == w->n_layers + MEGATRON_FIRST_LAYER;
         for (int64_t rank = 0; rank < w->n_ranks && !is_gap; rank++) {
             TRY(write_file(w, module, rank));
         }
+    }
+    for (int64_t i = 0; i < w->n_stages * w->n_ranks; i++) {
+        TRY(write_states(w, i / w->n_ranks, i % w->n_ranks));
     }
     return status_ok();
 }
@@ -165,8 +297,11 @@ struct status megatron_write(const char *directory, const struct model_dir_conte
 {
     char folder[CHECKPOINT_PATH_BYTES];
     struct model_family_sizes sizes = c->family->sizes(c->config);
-    struct writing w = {
-        .c = c, .n_layers = sizes.n_layers, .n_ranks = c->form.n_ranks < 1 ? 1 : c->form.n_ranks};
+    struct writing w = {.c = c,
+                        .weights = model_dir_weights(c),
+                        .n_layers = sizes.n_layers,
+                        .n_ranks = c->form.n_ranks < 1 ? 1 : c->form.n_ranks,
+                        .n_stages = c->form.n_stages < 1 ? 1 : c->form.n_stages};
     if (c->family->megatron == NULL) {
         return status_error(STATUS_UNAVAILABLE,
                             "kiln does not write models of the kind %s for Megatron-DeepSpeed",
@@ -177,8 +312,8 @@ struct status megatron_write(const char *directory, const struct model_dir_conte
     TRY(file_tensors_init(&w.tensors, *c->family->megatron, sizes.n_heads, c->params, DTYPE_F32));
     struct status s = write_all(&w);
     s = failed(s) ? s : write_names(directory, c->form.step);
-    free(w.room);
-    free(w.slices);
+    free(w.slice);
+    free(w.places);
     free(w.items);
     file_tensors_fini(&w.tensors);
     return s;

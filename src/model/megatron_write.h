@@ -1,6 +1,7 @@
 /* megatron_write: the weights of a decoder as Megatron-DeepSpeed's layer files, in fp32, for a number of
- * ranks of tensor parallelism: global_stepN/layer_NN-model_TT-model_states.pt, and the files that name the
- * folder.  The state of an optimizer, and the mp_rank files of a run, are not written. */
+ * ranks of tensor parallelism and of stages: global_stepN/layer_NN-model_TT-model_states.pt, and the files
+ * that name the folder.  mp_rank_KK_model_states.pt say of each rank what shapes it has, and which model and
+ * step it is of; the state of an optimizer is not written. */
 #ifndef KILN_MODEL_MEGATRON_WRITE_H
 #define KILN_MODEL_MEGATRON_WRITE_H
 
@@ -11,7 +12,7 @@ int64_t megatron_write_rows(const struct model_dir_contents *c);
 
 /* Into a directory that is there.  Rows behind those that the model has are its last row again, as Megatron's
  * own tools fill them: its loss counts them.  STATUS_UNAVAILABLE: the family has no such form; STATUS_USAGE:
- * the ranks do not divide it. */
+ * the ranks or stages do not divide it. */
 struct status megatron_write(const char *directory, const struct model_dir_contents *c);
 
 #endif

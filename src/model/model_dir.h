@@ -12,6 +12,7 @@
 
 #include "text/tokenizer.h"
 #include "model/weight_sink.h"
+#include "model/weight_source.h"
 #include "model/load_report.h"
 #include "model/model_files.h"
 
@@ -71,6 +72,24 @@ struct status model_dir_read_weights(const struct model_dir *m, const struct par
                                      tensor master, enum model_task task, unsigned may_be_new,
                                      struct load_report *report);
 
+/* The weights of a task in a directory, for who writes them in another form: one parameter is in memory. */
+struct model_dir_source {
+    const struct model_dir *m;
+    const struct param_table *params;
+    enum model_task task;
+    tensor values; /* owned; of the parameter that was read last */
+};
+
+/* Checks names and shapes as model_dir_read_weights does, which reads values too, and reports; then a source
+ * checks values as it reads them.  `params` is borrowed. */
+struct status model_dir_source_open(struct model_dir_source *s, const struct model_dir *m,
+                                    const struct param_table *params, enum model_task task,
+                                    struct load_report *report);
+struct weight_source model_dir_source_of(struct model_dir_source *s);
+
+/* After reading: STATUS_IO or STATUS_DATA if a file changed meanwhile.  Safe on a zeroed struct. */
+struct status model_dir_source_close(struct model_dir_source *s);
+
 /* The same, a tensor at a time, into any sink. */
 struct status model_dir_read_into(const struct model_dir *m, const struct param_table *params,
                                   const struct weight_sink *sink, enum model_task task, unsigned may_be_new,
@@ -95,7 +114,7 @@ struct model_dir_form {
     enum model_dir_kind kind;
     int64_t step; /* of MODEL_DIR_SCRIPT, MODEL_DIR_DEEPSPEED and MODEL_DIR_MEGATRON */
     enum model_dir_type type;
-    int64_t n_ranks; /* of tensor parallelism, in MODEL_DIR_MEGATRON */
+    int64_t n_ranks, n_stages; /* of tensor parallelism, and of a pipeline, in MODEL_DIR_MEGATRON; 0: 1 */
 };
 
 /* What a save writes; everything is borrowed for the call. */
@@ -103,8 +122,10 @@ struct model_dir_contents {
     const struct model_family *family;
     enum model_task task;
     const struct param_table *params; /* of the task */
-    tensor master;                    /* [params->n_elements] host, fp32 */
-    const void *config;               /* of the family */
+    tensor master;                    /* [params->n_elements] host, fp32; null with `weights` */
+    /* read instead, a parameter at a time, by forms of which model_dir_form_streams holds; NULL: `master` */
+    const struct weight_source *weights;
+    const void *config; /* of the family */
     const struct tokenizer *tokenizer;
     uint64_t max_shard_bytes; /* of tensors in one file; 0: MODEL_DIR_SHARD_BYTES */
     struct model_dir_form form;
@@ -115,6 +136,12 @@ struct model_dir_contents {
 
 /* More bytes than a save appends to the directory's path: its temporary name, and the names in it. */
 enum { MODEL_DIR_LONGEST_SUFFIX = 64 };
+
+/* Whether a save in this form needs no more than one tensor of the weights in memory; others need all. */
+bool model_dir_form_streams(struct model_dir_form form);
+
+/* The weights of contents, from either place. */
+struct weight_source model_dir_weights(const struct model_dir_contents *c);
 
 /* Whether a form has rows for the pieces of a tokenizer alone.  Who writes it drops the others first:
  * model_dir_drop_rows makes them no part of the model that is read. */

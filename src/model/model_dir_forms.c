@@ -37,6 +37,11 @@ struct status model_dir_written_path(char out[MODEL_DIR_PATH_BYTES], const char 
     }
 }
 
+bool model_dir_form_streams(struct model_dir_form form)
+{
+    return form.kind != MODEL_DIR_SCRIPT && form.kind != MODEL_DIR_DEEPSPEED && form.kind != MODEL_DIR_ONNX;
+}
+
 bool model_dir_form_drops_rows(struct model_dir_form form)
 {
     return form.kind == MODEL_DIR_GGUF || form.kind == MODEL_DIR_LLMC;
@@ -186,20 +191,28 @@ struct status model_dir_write_onnx(const char *path, const struct model_dir_cont
 
 /* ---- reading back ---- */
 
+static bool is_quantized(const struct stored_tensor *t)
+{
+    return strcmp(t->dtype_label, gguf_type_name(GGUF_Q8_0)) == 0;
+}
+
+/* Whether what is in memory was rounded when it was written. */
+static bool was_rounded(const struct stored_tensor *own, const struct stored_tensor *read)
+{
+    return is_quantized(read) || (read->dtype != own->dtype && own->dtype == DTYPE_F32);
+}
+
 /* What `own`, of fp32, is in the type of another tensor: a copy in `room`, which the caller frees. */
 static struct status round_as(struct stored_tensor *own, void **room, const struct stored_tensor *read)
 {
-    bool is_quantized = strcmp(read->dtype_label, gguf_type_name(GGUF_Q8_0)) == 0;
+    bool in_blocks = is_quantized(read);
     int64_t n = (int64_t)(own->bytes / sizeof(float));
-    if (!is_quantized && (read->dtype == own->dtype || own->dtype != DTYPE_F32)) {
-        return status_ok();
-    }
     *room = malloc(own->bytes + 1);
-    void *blocks = is_quantized ? malloc(own->bytes + 1) : NULL;
-    struct status s = *room == NULL || (is_quantized && blocks == NULL)
+    void *blocks = in_blocks ? malloc(own->bytes + 1) : NULL;
+    struct status s = *room == NULL || (in_blocks && blocks == NULL)
                           ? status_error(STATUS_MEMORY, "out of memory for %s", own->name)
                           : status_ok();
-    if (!failed(s) && is_quantized && n % GGUF_Q8_ITEMS == 0) {
+    if (!failed(s) && in_blocks && n % GGUF_Q8_ITEMS == 0) {
         gguf_encode(GGUF_Q8_0, blocks, (const float *)own->data, n);
         gguf_decode_q8(*room, blocks, n);
     } else if (!failed(s)) {
@@ -221,13 +234,40 @@ static void cut_rows(struct stored_tensor *a, struct stored_tensor *b)
     longer->dims[0] = shorter->dims[0];
 }
 
-/* Compares what was read with a parameter's elements in a flat buffer, rounded as the file's are.  Rows after
- * the parameter's are padding. */
-static struct status compare(tensor flat, const struct param *p, const struct stored_tensor *read,
+/* A row of the slowest dim. */
+static struct stored_tensor row_of(const struct stored_tensor *t, int64_t row)
+{
+    struct stored_tensor one = *t;
+    CHECK(t->pieces == NULL, "%s is in pieces", t->name);
+    one.dims[0] = 1;
+    one.bytes = t->bytes / (size_t)t->dims[0];
+    one.data += (size_t)(row * t->strides[0]) * dtype_bytes(t->dtype);
+    return one;
+}
+
+/* Compares tensors of one shape, row by row, so that no copy of a whole one is needed. */
+static struct status compare_rounded(bool *same, const struct stored_tensor *own,
+                                     const struct stored_tensor *read)
+{
+    bool by_row = own->n_dims > 1 && own->n_dims == read->n_dims && own->dims[0] == read->dims[0];
+    *same = true;
+    for (int64_t row = 0; *same && row < (by_row ? own->dims[0] : 1); row++) {
+        struct stored_tensor a = by_row ? row_of(own, row) : *own, b = by_row ? row_of(read, row) : *read;
+        void *room = NULL;
+        struct status s = round_as(&a, &room, &b);
+        s = failed(s) ? s : stored_tensor_compare(same, &b, &a);
+        free(room);
+        TRY(s);
+    }
+    return status_ok();
+}
+
+/* Compares what was read with a parameter's values, rounded as the file's are.  Rows after the parameter's
+ * are padding. */
+static struct status compare(tensor t, const struct param *p, const struct stored_tensor *read,
                              const char *path)
 {
     bool same = false;
-    tensor t = param_view(p, flat);
     struct stored_tensor own = {.name = p->name, .dtype = t.dtype, .n_dims = t.n_dims, .data = t.data};
     memcpy(own.dims, p->dims, sizeof p->dims);
     if (read != NULL && read->n_dims > p->n_dims) { /* rows by heads (model_tensor_part) */
@@ -237,14 +277,11 @@ static struct status compare(tensor flat, const struct param *p, const struct st
     CHECK(stored_tensor_make_dense(&own, dtype_bytes(t.dtype)), "%s", p->name);
     if (read != NULL) {
         struct stored_tensor cut = *read;
-        void *room = NULL;
-        struct status s = round_as(&own, &room, read);
         if (p->split == PARAM_BY_WORD) {
             cut_rows(&cut, &own);
         }
-        s = failed(s) ? s : stored_tensor_compare(&same, &cut, &own);
-        free(room);
-        TRY(s);
+        TRY(was_rounded(&own, &cut) ? compare_rounded(&same, &own, &cut)
+                                    : stored_tensor_compare(&same, &cut, &own));
     }
     return same ? status_ok()
                 : status_error(STATUS_IO,
@@ -266,7 +303,8 @@ static struct status verify_onnx(const char *path, const struct model_dir_conten
             turned = stored_tensor_transpose(read);
             read = &turned;
         }
-        s = compare(c->master, param_table_find(c->params, w->name), read, path);
+        const struct param *p = param_table_find(c->params, w->name);
+        s = compare(param_view(p, c->master), p, read, path);
     }
     onnx_file_close(&f);
     onnx_graph_fini(&g);
@@ -274,11 +312,11 @@ static struct status verify_onnx(const char *path, const struct model_dir_conten
 }
 
 /* The moments, and where there are some the weights of the optimizer, as a run that goes on reads them. */
-static struct status verify_progress(const struct model_dir *m, const struct model_dir_contents *c,
+static struct status verify_progress(const struct model_dir *dir, const struct model_dir_contents *c,
                                      const char *path)
 {
     struct foreign_moments moments;
-    TRY(foreign_moments_init(&moments, m));
+    TRY(foreign_moments_init(&moments, dir));
     struct status s = status_ok();
     int64_t wanted = c->progress->step - (c->form.kind == MODEL_DIR_DEEPSPEED ? c->progress->n_skipped : 0);
     if (!moments.has || moments.n_steps != wanted) {
@@ -289,12 +327,31 @@ static struct status verify_progress(const struct model_dir *m, const struct mod
     for (int i = 0; i < c->params->n && !failed(s); i++) {
         const struct param *p = &c->params->params[i];
         const struct foreign_moment *read = foreign_moments_find(&moments, p->name);
-        s = compare(c->progress->exp_avg, p, read == NULL ? NULL : read->exp_avg, path);
-        s = failed(s) ? s : compare(c->progress->exp_avg_sq, p, read == NULL ? NULL : read->exp_avg_sq, path);
-        s = failed(s) || read == NULL || read->weight == NULL ? s : compare(c->master, p, read->weight, path);
+        const struct stored_tensor *m = read == NULL ? NULL : read->exp_avg;
+        const struct stored_tensor *v = read == NULL ? NULL : read->exp_avg_sq;
+        s = compare(param_view(p, c->progress->exp_avg), p, m, path);
+        s = failed(s) ? s : compare(param_view(p, c->progress->exp_avg_sq), p, v, path);
+        s = failed(s) || read == NULL || read->weight == NULL
+                ? s
+                : compare(param_view(p, c->master), p, read->weight, path);
     }
     foreign_moments_fini(&moments);
     return s;
+}
+
+/* A parameter, and what the files of `m` have of it. */
+static struct status verify_weight(const struct model_dir *m, const struct model_dir_contents *c,
+                                   const struct weight_source *weights, const struct param *p,
+                                   const char *written)
+{
+    const struct model_tensor *t = model_files_find(&m->files, p->name, false);
+    struct stored_tensor read = t == NULL ? (struct stored_tensor){0} : t->stored;
+    bool there =
+        t != NULL && (t->join == NULL || model_tensor_part(&read, t, c->family->sizes(c->config).n_heads));
+    tensor values;
+    TRY(weights->read(weights->self, p, &values));
+    TRY(there ? model_files_in_one(&m->files, t, &read) : status_ok());
+    return compare(values, p, there ? &read : NULL, written);
 }
 
 struct status model_dir_verify(const char *path, const struct model_dir_contents *c)
@@ -307,13 +364,9 @@ struct status model_dir_verify(const char *path, const struct model_dir_contents
     }
     TRY(model_dir_open(&m, written));
     struct status s = status_ok();
+    struct weight_source weights = model_dir_weights(c);
     for (int i = 0; i < c->params->n && !failed(s); i++) {
-        const struct param *p = &c->params->params[i];
-        const struct model_tensor *t = model_files_find(&m.files, p->name, false);
-        struct stored_tensor read = t == NULL ? (struct stored_tensor){0} : t->stored;
-        bool there = t != NULL &&
-                     (t->join == NULL || model_tensor_part(&read, t, c->family->sizes(c->config).n_heads));
-        s = compare(c->master, p, there ? &read : NULL, written);
+        s = verify_weight(&m, c, &weights, &c->params->params[i], written);
     }
     if (!failed(s) && c->progress != NULL) {
         s = verify_progress(&m, c, written);

@@ -24,11 +24,11 @@ enum { SHARD_NAME_BYTES = 64 };
 struct saving {
     const struct model_dir_contents *c;
     struct temporary temporary; /* the directory being filled */
+    struct weight_source weights;
     struct file_tensors tensors;
     struct safetensors_item *items; /* [tensors.n] */
     int *shards;                    /* [tensors.n] of each item, from 0 */
     int n_shards;
-    void *room; /* for a tensor that is no parameter as it stands */
 };
 
 static struct status out_of_memory(const char *what)
@@ -70,16 +70,16 @@ static const char *file_name_of(const struct saving *s, const char *name)
 /* Fills shards in order; a tensor larger than a shard gets its own. */
 static struct status plan_shards(struct saving *s)
 {
-    const struct file_tensors *t = &s->tensors;
+    struct file_tensors *t = &s->tensors;
     uint64_t limit = s->c->max_shard_bytes == 0 ? MODEL_DIR_SHARD_BYTES : s->c->max_shard_bytes, used = 0;
     s->items = calloc((size_t)t->n, sizeof *s->items);
     s->shards = calloc((size_t)t->n, sizeof *s->shards);
-    s->room = malloc(t->most_bytes + 1);
-    if (s->items == NULL || s->shards == NULL || s->room == NULL) {
+    if (s->items == NULL || s->shards == NULL) {
         return out_of_memory("the list of tensors");
     }
     for (int i = 0; i < t->n; i++) {
-        tensor values = file_tensors_values(t, i, s->c->master, s->room);
+        tensor values;
+        TRY(file_tensors_read(t, i, &s->weights, &values));
         s->items[i] = (struct safetensors_item){file_name_of(s, t->tensors[i].name), t->tensors[i].shape,
                                                 .summed = true, .sum = safetensors_sum(values)};
         uint64_t bytes = tensor_bytes(s->items[i].shape);
@@ -104,15 +104,21 @@ static void shard_name(char name[SHARD_NAME_BYTES], const struct saving *s, int 
 }
 
 /* Writes items [first, last) to the shard's file. */
-static struct status write_shard(const struct saving *s, int shard, int first, int last)
+static struct status write_shard(struct saving *s, int shard, int first, int last)
 {
     char path[CHECKPOINT_PATH_BYTES], name[SHARD_NAME_BYTES];
     struct safetensors_writer w;
     shard_name(name, s, shard);
     TRY(checkpoint_path(path, "%s/%s", s->temporary.path, name));
     TRY(safetensors_writer_open(&w, path, s->items + first, last - first));
-    for (int i = first; i < last; i++) {
-        safetensors_writer_put(&w, file_tensors_values(&s->tensors, i, s->c->master, s->room));
+    for (int i = first; i < last && !failed(w.file.status); i++) {
+        tensor values;
+        struct status read = file_tensors_read(&s->tensors, i, &s->weights, &values);
+        if (failed(read)) {
+            w.file.status = read;
+        } else {
+            safetensors_writer_put(&w, values);
+        }
     }
     return safetensors_writer_commit(&w);
 }
@@ -142,6 +148,7 @@ static struct status write_weights(struct saving *s)
     const struct model_dir_contents *c = s->c;
     TRY(file_tensors_init(&s->tensors, file_tensors_hugging_face(c->family),
                           c->family->sizes(c->config).n_heads, c->params, c->master.dtype));
+    s->weights = model_dir_weights(c);
     int n = s->tensors.n;
     TRY(plan_shards(s));
     for (int first = 0; first < n;) {
@@ -287,6 +294,11 @@ static struct status fill(struct saving *s)
     }
 }
 
+struct weight_source model_dir_weights(const struct model_dir_contents *c)
+{
+    return c->weights != NULL ? *c->weights : weight_source_of(&c->master);
+}
+
 struct status model_dir_save(const char *path, const struct model_dir_contents *c)
 {
     struct saving s = {.c = c};
@@ -311,6 +323,5 @@ struct status model_dir_save(const char *path, const struct model_dir_contents *
     file_tensors_fini(&s.tensors);
     free(s.items);
     free(s.shards);
-    free(s.room);
     return status_context(status, "cannot save the model %s", path);
 }

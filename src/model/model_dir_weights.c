@@ -175,6 +175,7 @@ static struct status read_param(const struct reading *r, const struct param *p, 
     if (tensor_is_null(values)) {
         return status_ok();
     }
+    TRY(model_files_in_one(&r->m->files, t, &stored));
     TRY(status_context(read_values(&stored, &values), "%s", r->m->path));
     int64_t i = tensor_find_nonfinite(values);
     return i < 0 ? r->sink->put(r->sink->self, p, values)
@@ -322,12 +323,8 @@ static struct status read_all_into(const struct model_dir *m, const struct param
     }
     TRY(name_misfits(&r, may_be_new, read_and_account(&r, may_be_new)));
     report->n[LOAD_IGNORED][NAMES_STATE] += m->files.n_beside;
-    TRY(m->files.megatron == NULL ? status_ok() : megatron_files_check(m->files.megatron, m->path));
-    TRY(m->files.zero == NULL ? status_ok() : zero_folder_check(m->files.zero, m->path));
-    for (int i = 0; i < m->files.n_files; i++) {
-        TRY(tensor_file_check(&m->files.files[i], m->path));
-    }
-    return status_ok();
+    model_files_forget(&m->files);
+    return model_files_check(&m->files, m->path);
 }
 
 struct status model_dir_read_into(const struct model_dir *m, const struct param_table *params,
@@ -356,4 +353,77 @@ struct status model_dir_read_weights(const struct model_dir *m, const struct par
 {
     struct weight_sink sink = weight_sink_of(&master);
     return model_dir_read_into(m, params, &sink, task, may_be_new, report);
+}
+
+/* ---- a parameter at a time, for who writes them ---- */
+
+/* A sink that no values are wanted for: names and shapes are checked. */
+static struct status want_none(void *self, const struct param *p, tensor *values)
+{
+    (void)self, (void)p;
+    *values = NULL_TENSOR;
+    return status_ok();
+}
+
+static struct status want_no_put(void *self, const struct param *p, tensor values)
+{
+    (void)self, (void)values;
+    return status_error(STATUS_INTERNAL, "%s was read", p->name);
+}
+
+struct status model_dir_source_open(struct model_dir_source *s, const struct model_dir *m,
+                                    const struct param_table *params, enum model_task task,
+                                    struct load_report *report)
+{
+    const struct weight_sink none = {NULL, want_none, want_no_put, want_none};
+    *s = (struct model_dir_source){.m = m, .params = params, .task = task};
+    return model_dir_read_into(m, params, &none, task, 0, report);
+}
+
+/* Memory for one parameter; the files may have fewer rows, so that it is cleared. */
+static struct status place_one(void *self, const struct param *p, tensor *values)
+{
+    struct model_dir_source *s = self;
+    struct param whole = *p;
+    whole.offset = 0;
+    free(s->values.data);
+    float *memory = calloc((size_t)param_count(p) + 1, sizeof *memory);
+    s->values = param_view(&whole, tensor_1d(memory, DTYPE_F32, param_count(p)));
+    *values = s->values;
+    return memory != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for %s", p->name);
+}
+
+static struct status keep_one(void *self, const struct param *p, tensor values)
+{
+    (void)self, (void)p, (void)values;
+    return status_ok();
+}
+
+static struct status read_one(void *self, const struct param *p, tensor *values)
+{
+    struct model_dir_source *s = self;
+    struct load_report report = {.family = s->m->family, .task = s->task};
+    const struct weight_sink sink = {s, place_one, keep_one, want_none};
+    struct reading r = {.m = s->m, .params = s->params, .sink = &sink, .report = &report};
+    bool found;
+    TRY(read_param(&r, p, &found));
+    CHECK(found, "there is no %s", p->name);
+    *values = s->values;
+    return status_ok();
+}
+
+struct weight_source model_dir_source_of(struct model_dir_source *s)
+{
+    return (struct weight_source){.self = s, .read = read_one};
+}
+
+struct status model_dir_source_close(struct model_dir_source *s)
+{
+    struct status status = s->m == NULL ? status_ok() : model_files_check(&s->m->files, s->m->path);
+    if (s->m != NULL) {
+        model_files_forget(&s->m->files);
+    }
+    free(s->values.data);
+    *s = (struct model_dir_source){0};
+    return status;
 }

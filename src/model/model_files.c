@@ -134,22 +134,24 @@ static struct status open_indexed(struct model_files *m, const char *directory, 
     return s;
 }
 
-/* Joins the slices of a tensor in new memory. */
-static struct status join(struct stored_tensor *t, const struct tensor_set *set,
+/* Lays a tensor over its slices. */
+static struct status join(struct model_files *m, struct stored_tensor *t, const struct tensor_set *set,
                           const struct tensor_piece *first)
 {
     struct safetensors_entry whole = *first->entry;
+    struct stored_runs runs = {.item_bytes = dtype_bytes(whole.dtype)};
     whole.n_dims = first->slice.n_dims;
     memcpy(whole.dims, first->slice.dims, sizeof whole.dims);
-    tensor shape = {.dtype = whole.dtype, .n_dims = whole.n_dims};
-    memcpy(shape.dims, whole.dims, sizeof shape.dims);
-    whole.bytes = tensor_bytes(shape);
-    void *data = malloc(whole.bytes + 1);
-    whole.data = data;
     *t = safetensors_view(&whole);
-    return data == NULL
-               ? status_error(STATUS_MEMORY, "out of memory for the tensor %s", t->name)
-               : tensor_set_read(set, first, shape, 0, tensor_1d(data, t->dtype, tensor_count(shape)));
+    void **lists = realloc(m->lists, (size_t)(m->n_lists + 1) * sizeof *lists);
+    if (lists == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the slices of %s", t->name);
+    }
+    m->lists = lists;
+    tensor_set_runs(set, first, &runs);
+    TRY(stored_runs_take(&runs, t, &lists[m->n_lists]));
+    m->n_lists++;
+    return status_ok();
 }
 
 static struct status join_all(struct model_files *m, const struct tensor_set *set, const char *directory)
@@ -160,7 +162,7 @@ static struct status join_all(struct model_files *m, const struct tensor_set *se
     }
     for (int i = 0; i < set->n_pieces; i++) {
         if (i == 0 || strcmp(set->pieces[i - 1].entry->name, set->pieces[i].entry->name) != 0) {
-            TRY(join(&m->joined[m->n_joined++], set, &set->pieces[i]));
+            TRY(join(m, &m->joined[m->n_joined++], set, &set->pieces[i]));
         }
     }
     return status_ok();
@@ -242,23 +244,44 @@ static const struct model_family_join *join_of(const struct model_family *f, con
     return NULL;
 }
 
-/* Makes a tensor in pieces one: views of a part of it, and its transpose, need that. */
-static struct status join_pieces(struct model_files *m, struct stored_tensor *t)
+/* Reads a tensor in pieces, whatever view of it `t` is, in their order. */
+static struct status copy_pieces(struct model_files_copy *copy, const struct stored_tensor *t)
 {
-    void **copies = realloc(m->copies, (size_t)(m->n_copies + 1) * sizeof *copies);
-    void *values = malloc(t->bytes + 1);
-    m->copies = copies != NULL ? copies : m->copies;
-    if (copies == NULL || values == NULL) {
-        free(values);
-        return out_of_memory(t->name);
-    }
-    m->copies[m->n_copies++] = values;
+    struct stored_tensor flat = *t;
     int64_t n = (int64_t)(t->bytes / dtype_bytes(t->dtype));
-    TRY(stored_tensor_read_elements(t, 0, tensor_1d(values, t->dtype, n)));
-    t->pieces = NULL;
-    t->data = t->storage = values;
-    t->storage_bytes = t->bytes;
+    free(copy->values);
+    *copy = (struct model_files_copy){.values = malloc(t->bytes + 1)};
+    if (copy->values == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for the tensor %s", t->name);
+    }
+    flat.n_dims = 1;
+    flat.dims[0] = n;
+    flat.strides[0] = 1;
+    TRY(stored_tensor_read_elements(&flat, 0, tensor_1d(copy->values, t->dtype, n)));
+    copy->of = t->pieces;
     return status_ok();
+}
+
+struct status model_files_in_one(const struct model_files *m, const struct model_tensor *t,
+                                 struct stored_tensor *view)
+{
+    struct model_files_copy *copy = m->copy;
+    bool in_order = t->join == NULL && stored_tensor_is_dense(view); /* so that pieces do */
+    if (t->stored.pieces == NULL || in_order) {
+        return status_ok();
+    }
+    TRY(copy->of == t->stored.pieces ? status_ok() : copy_pieces(copy, &t->stored));
+    view->data = copy->values + (view->data - t->stored.data);
+    view->storage = copy->values;
+    view->storage_bytes = t->stored.bytes;
+    view->pieces = NULL;
+    return status_ok();
+}
+
+void model_files_forget(const struct model_files *m)
+{
+    free(m->copy->values);
+    *m->copy = (struct model_files_copy){0};
 }
 
 static void add_as(struct model_files *m, const struct stored_tensor *t, const struct names_hf *as,
@@ -271,23 +294,18 @@ static void add_as(struct model_files *m, const struct stored_tensor *t, const s
     }
 }
 
-static struct status add_tensor(struct model_files *m, const struct stored_tensor *t, const char *name)
+static void add_tensor(struct model_files *m, const struct stored_tensor *t, const char *name)
 {
     struct names_hf as = names_hf_canonical(m->family, name);
-    struct stored_tensor one = *t;
     size_t end;
     const struct model_family_join *join = join_of(m->family, as.name, &end);
-    if (t->pieces != NULL && (join != NULL || as.transposed)) {
-        TRY(join_pieces(m, &one));
-    }
     for (int part = 0; join != NULL && part < WHOLE_PARTS; part++) {
         snprintf(as.name + end, sizeof as.name - end, "%s", join->parts[part]);
-        add_as(m, &one, &as, join, part);
+        add_as(m, t, &as, join, part);
     }
     if (join == NULL) {
-        add_as(m, &one, &as, NULL, 0);
+        add_as(m, t, &as, NULL, 0);
     }
-    return status_ok();
 }
 
 bool model_tensor_part(struct stored_tensor *part, const struct model_tensor *t, int64_t n_heads)
@@ -337,7 +355,7 @@ static const char *root_of(const struct tensor_file *f)
 }
 
 /* The weights of the ranks come first, and in the order of names until the rest is there. */
-static struct status add_zero(struct model_files *m, int64_t n_layers)
+static void add_zero(struct model_files *m, int64_t n_layers)
 {
     for (int i = 0; m->zero != NULL && i < m->zero->n; i++) {
         const struct stored_tensor *t = &m->zero->tensors[ZERO_WEIGHT][i];
@@ -345,21 +363,19 @@ static struct status add_zero(struct model_files *m, int64_t n_layers)
         const char *rest;
         int64_t module = megatron_names_module(t->name, &rest);
         bool of_pipeline = module > 0 && megatron_names_put(name, module, rest, n_layers);
-        TRY(add_tensor(m, t, of_pipeline ? name : t->name));
+        add_tensor(m, t, of_pipeline ? name : t->name);
     }
     m->n_zero = m->n_tensors;
     if (m->zero != NULL) {
         qsort(m->tensors, (size_t)m->n_tensors, sizeof *m->tensors, compare);
     }
-    return status_ok();
 }
 
-static struct status add_megatron(struct model_files *m)
+static void add_megatron(struct model_files *m)
 {
     for (int i = 0; m->megatron != NULL && i < m->megatron->n; i++) {
-        TRY(add_tensor(m, &m->megatron->tensors[i], m->megatron->tensors[i].name));
+        add_tensor(m, &m->megatron->tensors[i], m->megatron->tensors[i].name);
     }
-    return status_ok();
 }
 
 /* Whether the ranks have the weights that a tensor of the states stands for, tied ones too. */
@@ -370,31 +386,29 @@ static bool is_superseded(const struct model_files *m, const char *name)
     return m->zero != NULL && bsearch(&key, m->tensors, (size_t)m->n_zero, sizeof key, compare) != NULL;
 }
 
-static struct status add_file(struct model_files *m, const struct tensor_file *f)
+static void add_file(struct model_files *m, const struct tensor_file *f)
 {
     const char *root = root_of(f);
     for (int i = 0; i < f->n; i++) {
         const char *name = f->tensors[i].name + strlen(root);
         if (is_below(&f->tensors[i], root) && !is_superseded(m, name)) {
-            TRY(add_tensor(m, &f->tensors[i], name));
+            add_tensor(m, &f->tensors[i], name);
         } else if (!is_below(&f->tensors[i], root)) {
             m->n_beside++;
         }
     }
-    return status_ok();
 }
 
-static struct status add_all(struct model_files *m, int64_t n_layers)
+static void add_all(struct model_files *m, int64_t n_layers)
 {
     for (int i = 0; m->joined != NULL && i < m->n_joined; i++) {
-        TRY(add_tensor(m, &m->joined[i], m->joined[i].name));
+        add_tensor(m, &m->joined[i], m->joined[i].name);
     }
-    TRY(add_zero(m, n_layers));
-    TRY(add_megatron(m));
+    add_zero(m, n_layers);
+    add_megatron(m);
     for (int i = 0; i < m->n_files && m->joined == NULL; i++) {
-        TRY(add_file(m, &m->files[i]));
+        add_file(m, &m->files[i]);
     }
-    return status_ok();
 }
 
 static struct status list_tensors(struct model_files *m, const char *directory, int64_t n_layers)
@@ -405,10 +419,11 @@ static struct status list_tensors(struct model_files *m, const char *directory, 
         n += (size_t)m->files[i].n;
     }
     m->tensors = calloc(WHOLE_PARTS * n + 1, sizeof *m->tensors);
-    if (m->tensors == NULL) {
+    m->copy = calloc(1, sizeof *m->copy);
+    if (m->tensors == NULL || m->copy == NULL) {
         return out_of_memory(directory);
     }
-    TRY(add_all(m, n_layers));
+    add_all(m, n_layers);
     qsort(m->tensors, (size_t)m->n_tensors, sizeof *m->tensors, compare);
     for (int i = 1; i < m->n_tensors; i++) {
         const struct model_tensor *t = &m->tensors[i];
@@ -530,19 +545,20 @@ void model_files_close(struct model_files *m)
     for (int i = 0; i < m->n_files; i++) {
         tensor_file_close(&m->files[i]);
     }
-    for (int i = 0; i < m->n_joined; i++) {
-        free((void *)m->joined[i].data);
-    }
     if (m->zero != NULL) {
         zero_folder_close(m->zero);
     }
     if (m->megatron != NULL) {
         megatron_files_close(m->megatron);
     }
-    for (int i = 0; i < m->n_copies; i++) {
-        free(m->copies[i]);
+    for (int i = 0; i < m->n_lists; i++) {
+        free(m->lists[i]);
     }
-    free(m->copies);
+    if (m->copy != NULL) {
+        model_files_forget(m);
+    }
+    free(m->copy);
+    free(m->lists);
     free(m->megatron);
     free(m->zero);
     free(m->joined);
@@ -557,4 +573,14 @@ const struct model_tensor *model_files_find(const struct model_files *m, const c
     CHECK(strlen(name) < sizeof key.as.name, "the name %s is too long", name);
     memcpy(key.as.name, name, strlen(name) + 1);
     return bsearch(&key, m->tensors, (size_t)m->n_tensors, sizeof key, compare);
+}
+
+struct status model_files_check(const struct model_files *m, const char *path)
+{
+    TRY(m->megatron == NULL ? status_ok() : megatron_files_check(m->megatron, path));
+    TRY(m->zero == NULL ? status_ok() : zero_folder_check(m->zero, path));
+    for (int i = 0; i < m->n_files; i++) {
+        TRY(tensor_file_check(&m->files[i], path));
+    }
+    return status_ok();
 }

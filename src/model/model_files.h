@@ -14,28 +14,35 @@
 #include "model/names_hf.h"
 
 struct model_tensor {
-    struct names_hf as;                   /* what it stands for */
-    struct stored_tensor stored;          /* what the file has, transposed if necessary */
+    struct names_hf as;          /* what it stands for */
+    struct stored_tensor stored; /* what the file has, transposed if necessary: see model_files_in_one */
     const struct model_family_join *join; /* of which it is one part; NULL: it is the whole tensor */
     int part;
+};
+
+/* A tensor in pieces, copied into one. */
+struct model_files_copy {
+    const struct stored_piece *of;
+    unsigned char *values;
 };
 
 struct model_files {
     const struct model_family *family; /* whose names they are */
     struct tensor_file *files;         /* [n_files] */
     int n_files;
-    /* [n_joined] tensors that were joined from slices; NULL: the files have them whole */
+    /* [n_joined] tensors laid over their slices; NULL: the files have them whole */
     struct stored_tensor *joined;
     int n_joined;
+    void **lists; /* [n_lists] of the runs of those tensors */
+    int n_lists;
     /* owned; the weights in fp32 of DeepSpeed's ranks, which stand for those of the only file; NULL: there
      * are none */
     struct zero_folder *zero;
     struct megatron_files *megatron; /* owned; those of Megatron-DeepSpeed; NULL: there are none */
-    void **copies;                   /* [n_copies] values of tensors in pieces that are needed as one */
-    int n_copies;
-    int64_t n_layers;             /* as it was opened with */
-    int64_t n_heads;              /* of attention, where a file says it; 0: none does */
-    struct model_tensor *tensors; /* [n_tensors] sorted by name, tied copies last */
+    struct model_files_copy *copy;   /* owned; the last that was needed */
+    int64_t n_layers;                /* as it was opened with */
+    int64_t n_heads;                 /* of attention, where a file says it; 0: none does */
+    struct model_tensor *tensors;    /* [n_tensors] sorted by name, tied copies last */
     int n_tensors;
     int n_zero;   /* of the weights of DeepSpeed's ranks, which come first until the rest is there */
     int n_beside; /* tensors that scripts saved with the model's, such as an optimizer's */
@@ -52,6 +59,17 @@ void model_files_close(struct model_files *m);
 /* The part that a tensor of a join stands for, of n_heads heads, as a view; by_head its dims are [N, D] or
  * [N, D, H].  False if the rows do not divide so. */
 bool model_tensor_part(struct stored_tensor *part, const struct model_tensor *t, int64_t n_heads);
+
+/* Before a view of a tensor's part, or of its transpose, is read: if the tensor lies in pieces, points the
+ * view into a copy of it in one, which is valid until that of another tensor is made.  STATUS_MEMORY. */
+struct status model_files_in_one(const struct model_files *m, const struct model_tensor *t,
+                                 struct stored_tensor *view);
+
+/* After reading: tensor_file_check of all that is mapped. */
+struct status model_files_check(const struct model_files *m, const char *path);
+
+/* Frees that copy. */
+void model_files_forget(const struct model_files *m);
 
 /* The tensor of a name, or the tied copy of it; NULL if there is none. */
 const struct model_tensor *model_files_find(const struct model_files *m, const char *name, bool tied);

@@ -153,24 +153,28 @@ static void describe(struct gguf_item *items, const struct file_tensors *tensors
     }
 }
 
-static struct status put_all(struct gguf_writer *w, const char *path, const struct file_tensors *tensors,
+static struct status put_all(struct gguf_writer *w, const char *path, struct file_tensors *tensors,
                              const struct model_dir_contents *c)
 {
+    struct weight_source weights = model_dir_weights(c);
     struct gguf_item *items = calloc((size_t)tensors->n, sizeof *items);
-    void *room = malloc(tensors->most_bytes + 1);
-    struct status s = items == NULL || room == NULL
-                          ? status_error(STATUS_MEMORY, "out of memory for the tensors of %s", path)
-                          : status_ok();
+    struct status s = items == NULL ? status_error(STATUS_MEMORY, "out of memory for the tensors of %s", path)
+                                    : status_ok();
     if (!failed(s)) {
         describe(items, tensors, c);
         s = gguf_writer_open(w, path, items, tensors->n);
     }
-    for (int i = 0; i < tensors->n && !failed(s); i++) {
-        gguf_writer_put(w, file_tensors_values(tensors, i, c->master, room));
+    for (int i = 0; i < tensors->n && !failed(s) && !failed(w->file.status); i++) {
+        tensor values;
+        struct status read = file_tensors_read(tensors, i, &weights, &values);
+        if (failed(read)) {
+            w->file.status = read;
+        } else {
+            gguf_writer_put(w, values);
+        }
     }
     s = failed(s) ? s : gguf_writer_commit(w);
     free(items);
-    free(room);
     return s;
 }
 

@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The release whose layout is written; those before 0.3.17 are refused by its reader. */
-static const char DEEPSPEED_VERSION[] = "0.9.4";
-
 /* DeepSpeed pads a group to a multiple of this many elements for each rank (its
  * nccl_start_alignment_factor). */
 enum { ALIGNMENT = 2, N_GROUPS = 2 };
@@ -30,29 +27,10 @@ struct status script_optimizer_put_model(struct torch_writer *w, const struct sc
     return status_ok();
 }
 
-static void put_key_int(struct buf *b, const char *key, int64_t value)
-{
-    pickle_put_text(b, key);
-    pickle_put_int(b, value);
-}
-
-static void put_key_real(struct buf *b, const char *key, double value)
-{
-    pickle_put_text(b, key);
-    pickle_put_real(b, value);
-}
-
-/* A dict, and the mark above which its keys and values are put. */
-static void begin_dict(struct buf *b)
-{
-    pickle_put_dict(b);
-    pickle_put_mark(b);
-}
-
 static void put_moments(struct torch_writer *w, tensor exp_avg, tensor exp_avg_sq, int64_t n_steps)
 {
-    begin_dict(&w->pickle);
-    put_key_int(&w->pickle, "step", n_steps);
+    pickle_put_dict_begin(&w->pickle);
+    pickle_put_key_int(&w->pickle, "step", n_steps);
     pickle_put_text(&w->pickle, "exp_avg");
     torch_writer_put_tensor(w, exp_avg);
     pickle_put_text(&w->pickle, "exp_avg_sq");
@@ -65,22 +43,22 @@ static void put_moments(struct torch_writer *w, tensor exp_avg, tensor exp_avg_s
 static void put_group(struct buf *b, const struct model_progress *p, bool decayed, int first, int n,
                       int64_t n_steps)
 {
-    begin_dict(b);
-    put_key_real(b, "lr", p->learning_rate);
-    put_key_real(b, "initial_lr", p->learning_rate);
+    pickle_put_dict_begin(b);
+    pickle_put_key_real(b, "lr", p->learning_rate);
+    pickle_put_key_real(b, "initial_lr", p->learning_rate);
     pickle_put_text(b, "betas");
     pickle_put_mark(b);
     pickle_put_real(b, 0.9);
     pickle_put_real(b, 0.999);
     pickle_put_tuple(b);
-    put_key_real(b, "eps", 1e-6);
-    put_key_real(b, "weight_decay", decayed ? p->weight_decay : 0);
+    pickle_put_key_real(b, "eps", 1e-6);
+    pickle_put_key_real(b, "weight_decay", decayed ? p->weight_decay : 0);
     pickle_put_text(b, "bias_correction");
     pickle_put_true(b);
     pickle_put_text(b, "grad_averaging");
     pickle_put_true(b);
-    put_key_real(b, "max_grad_norm", 1);
-    put_key_int(b, "step", n_steps);
+    pickle_put_key_real(b, "max_grad_norm", 1);
+    pickle_put_key_int(b, "step", n_steps);
     pickle_put_text(b, "params");
     pickle_put_list(b);
     for (int i = 0; i < n; i++) {
@@ -109,9 +87,9 @@ static void put_state_dict(struct torch_writer *w, const struct script_params *s
 {
     const struct model_progress *p = s->c->progress;
     int number = 0, n_first = group_size(s, 0);
-    begin_dict(&w->pickle);
+    pickle_put_dict_begin(&w->pickle);
     pickle_put_text(&w->pickle, "state");
-    begin_dict(&w->pickle);
+    pickle_put_dict_begin(&w->pickle);
     for (int group = 0; group < N_GROUPS; group++) {
         for (int i = 0; i < s->n; i++) {
             if (is_of_group(&s->list[i], group)) {
@@ -140,7 +118,7 @@ static void put_files(struct buf *b, const struct model_progress *p)
         pickle_put_text(b, p->files[i]);
     }
     pickle_put_list_end(b);
-    put_key_int(b, "epoch", 0);
+    pickle_put_key_int(b, "epoch", 0);
 }
 
 void script_optimizer_put(struct torch_writer *w, const struct script_params *s)
@@ -164,20 +142,6 @@ void script_optimizer_put(struct torch_writer *w, const struct script_params *s)
 
 /* ---- DeepSpeed ---- */
 
-/* torch.Size(dims) */
-static void put_size(struct buf *b, tensor t)
-{
-    pickle_put_global(b, "torch", "Size");
-    pickle_put_mark(b);
-    pickle_put_mark(b);
-    for (int i = 0; i < t.n_dims; i++) {
-        pickle_put_int(b, t.dims[i]);
-    }
-    pickle_put_tuple(b);
-    pickle_put_tuple(b);
-    pickle_put_call(b);
-}
-
 static void put_shapes(struct buf *b, const struct script_params *s)
 {
     pickle_put_text(b, "param_shapes");
@@ -188,18 +152,11 @@ static void put_shapes(struct buf *b, const struct script_params *s)
         for (int i = 0; i < s->n; i++) {
             if (is_of_group(&s->list[i], group)) {
                 pickle_put_text(b, s->list[i].name);
-                put_size(b, script_params_view(s, i, s->c->master));
+                torch_writer_put_size(b, script_params_view(s, i, s->c->master));
             }
         }
         pickle_put_items(b);
     }
-    pickle_put_list_end(b);
-}
-
-static void put_empty_list(struct buf *b, const char *key)
-{
-    pickle_put_text(b, key);
-    pickle_put_list(b);
     pickle_put_list_end(b);
 }
 
@@ -210,28 +167,28 @@ static struct status write_states(const char *path, const struct script_params *
     struct torch_writer w;
     torch_writer_init(&w);
     struct buf *b = &w.pickle;
-    begin_dict(b);
+    pickle_put_dict_begin(b);
     pickle_put_text(b, "module");
     struct status made = script_optimizer_put_model(&w, s);
-    put_empty_list(b, "buffer_names");
+    pickle_put_key_list(b, "buffer_names");
     pickle_put_text(b, "optimizer");
     pickle_put_none(b);
     put_shapes(b, s);
     pickle_put_text(b, "lr_scheduler");
-    begin_dict(b);
-    put_key_int(b, "last_epoch", p->step);
-    put_key_int(b, "_step_count", p->step + 1);
+    pickle_put_dict_begin(b);
+    pickle_put_key_int(b, "last_epoch", p->step);
+    pickle_put_key_int(b, "_step_count", p->step + 1);
     pickle_put_items(b);
-    put_empty_list(b, "sparse_tensor_module_names");
-    put_key_int(b, "skipped_steps", p->n_skipped);
-    put_key_int(b, "global_steps", p->step);
-    put_key_int(b, "dp_world_size", p->n_ranks);
-    put_key_int(b, "mp_world_size", 1);
+    pickle_put_key_list(b, "sparse_tensor_module_names");
+    pickle_put_key_int(b, "skipped_steps", p->n_skipped);
+    pickle_put_key_int(b, "global_steps", p->step);
+    pickle_put_key_int(b, "dp_world_size", p->n_ranks);
+    pickle_put_key_int(b, "mp_world_size", 1);
     pickle_put_text(b, "ds_config");
-    begin_dict(b);
+    pickle_put_dict_begin(b);
     pickle_put_items(b);
     pickle_put_text(b, "ds_version");
-    pickle_put_text(b, DEEPSPEED_VERSION);
+    pickle_put_text(b, ZERO_FOLDER_VERSION);
     put_files(b, p);
     pickle_put_items(b);
     struct status written = torch_writer_commit(&w, path);
@@ -287,9 +244,9 @@ static int64_t own_part(const struct flat_group *g, int rank)
 static void put_base(struct torch_writer *w, const struct model_progress *p,
                      const struct flat_group groups[N_GROUPS], int rank)
 {
-    begin_dict(&w->pickle);
+    pickle_put_dict_begin(&w->pickle);
     pickle_put_text(&w->pickle, "state");
-    begin_dict(&w->pickle);
+    pickle_put_dict_begin(&w->pickle);
     for (int g = 0; g < N_GROUPS; g++) {
         pickle_put_int(&w->pickle, g);
         put_moments(w, part_of(&groups[g], ZERO_EXP_AVG, rank, groups[g].part),
@@ -320,9 +277,9 @@ static struct status write_rank(const char *path, const struct model_progress *p
     struct torch_writer w;
     torch_writer_init(&w);
     struct buf *b = &w.pickle;
-    begin_dict(b);
+    pickle_put_dict_begin(b);
     pickle_put_text(b, "optimizer_state_dict");
-    begin_dict(b);
+    pickle_put_dict_begin(b);
     pickle_put_text(b, "dynamic_loss_scale");
     pickle_put_false(b);
     pickle_put_text(b, "overflow");
@@ -335,15 +292,15 @@ static struct status write_rank(const char *path, const struct model_progress *p
         torch_writer_put_tensor(&w, part_of(&groups[g], ZERO_WEIGHT, rank, own_part(&groups[g], rank)));
     }
     pickle_put_list_end(b);
-    put_key_int(b, "zero_stage", 1);
+    pickle_put_key_int(b, "zero_stage", 1);
     put_group_ints(b, "group_paddings", groups[0].part - own_part(&groups[0], rank),
                    groups[1].part - own_part(&groups[1], rank));
     put_group_ints(b, "partition_count", p->n_ranks, p->n_ranks);
     pickle_put_text(b, "ds_version");
-    pickle_put_text(b, DEEPSPEED_VERSION);
+    pickle_put_text(b, ZERO_FOLDER_VERSION);
     pickle_put_items(b);
     pickle_put_text(b, "ds_version");
-    pickle_put_text(b, DEEPSPEED_VERSION);
+    pickle_put_text(b, ZERO_FOLDER_VERSION);
     pickle_put_items(b);
     return torch_writer_commit(&w, path);
 }

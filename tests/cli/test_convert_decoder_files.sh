@@ -22,6 +22,12 @@ for model in gpt2 bloom; do
         cmp ranks.gguf/model.gguf plain.gguf/model.gguf || fail "$model for $tp ranks has other weights"
     done
 done
+# As a pipeline of two stages, and without the comparison of logits, which needs the whole model in memory.
+convert megatron_deepspeed gpt2_tp2 stages --tp 2 --pp 2 --step 7
+[ "$(cd stages/global_step7 && echo mp_rank_*)" = "$(printf 'mp_rank_%02d_model_states.pt ' 0 1 2 3 | sed 's/ $//')" ] ||
+    fail "mp_rank files: $(ls stages/global_step7)"
+expect 0 "read back: all weights are the same, bit by bit" "$kiln" convert --to gguf --model stages --output_dir of_stages --compare_logits false
+! grep -q 'difference of logits' out || fail "logits were compared"
 convert llmc gpt2 c
 cmp c/model.bin llmc/model.bin || fail "llm.c's file is another"
 convert llmc gpt2 c --type bf16
@@ -46,6 +52,9 @@ expect 0 "wrote averaged" "$kiln" convert --model gpt2_tp2/global_step7 --output
 # What cannot be.
 expect 64 "--tp needs --format megatron_deepspeed" "$kiln" convert --to gguf --tp 2 --model gpt2 --output_dir x
 expect 64 "--tp 3 does not divide the 4 heads" "$kiln" convert --to megatron_deepspeed --tp 3 --model gpt2 --output_dir x
+expect 64 "--pp 3 does not divide the 2 layers" "$kiln" convert --to megatron_deepspeed --pp 3 --model gpt2 --output_dir x
+expect 64 "--pp needs --format megatron_deepspeed" "$kiln" convert --to gguf --pp 2 --model gpt2 --output_dir x
+expect 64 "--logits writes what --compare_logits false leaves out" "$kiln" convert --model gpt2 --output_dir x --logits y --compare_logits false
 expect 64 "--type f16 needs --format gguf" "$kiln" convert --to llmc --type f16 --model gpt2 --output_dir x
 expect 69 "BLOOM for llm.c" "$kiln" convert --to llmc --model bloom --output_dir x
 [ ! -e x ] || fail "an error left something"

@@ -52,6 +52,33 @@ static void add_slice(struct set_case *c, int i, const char *words, const float 
     add_file(c, i, header, data, 4 * (size_t)n);
 }
 
+/* Its runs, from an element on, hold the numbers of the tensor. */
+static void expect_runs(const struct set_case *c, const struct stored_tensor *shape, const float *wanted,
+                        int n_runs)
+{
+    struct stored_runs runs = {.item_bytes = sizeof(float)}, again = runs;
+    struct stored_tensor t = *shape;
+    void *list, *other;
+    float read[12];
+    tensor_set_runs(&c->set, tensor_set_find(&c->set, "w"), &runs);
+    EXPECT(runs.n == n_runs, "%lld runs, not %d", (long long)runs.n, n_runs);
+    EXPECT_OK(stored_runs_take(&runs, &t, &list));
+    int64_t n = (int64_t)(t.bytes / sizeof(float));
+    for (int64_t first = 0; first < n; first++) {
+        EXPECT_OK(stored_tensor_read_elements(&t, first, tensor_1d(read, DTYPE_F32, n - first)));
+        EXPECT(memcmp(read, wanted + first, (size_t)(n - first) * sizeof *read) == 0, "from element %lld",
+               (long long)first);
+        again = (struct stored_runs){.item_bytes = sizeof(float)};
+        struct stored_tensor rest = {.name = "rest", .dtype = DTYPE_F32, .n_dims = 1, .dims = {n - first}};
+        stored_runs_add_tensor(&again, &t, first, n - first);
+        EXPECT_OK(stored_runs_take(&again, &rest, &other));
+        EXPECT_OK(stored_tensor_read_elements(&rest, 0, tensor_1d(read, DTYPE_F32, n - first)));
+        EXPECT(memcmp(read, wanted + first, (size_t)(n - first) * sizeof *read) == 0, "runs of runs");
+        free(other);
+    }
+    free(list);
+}
+
 /* Every part of a tensor [2, 5] that lies in three files, in no order. */
 static void test_parts(void)
 {
@@ -83,6 +110,8 @@ static void test_parts(void)
     EXPECT_ERROR(
         tensor_set_read(&c.set, first, tensor_2d(NULL, DTYPE_F32, 5, 2), 0, tensor_1d(whole, DTYPE_F32, 10)),
         STATUS_DATA, "two: tensor w has the shape [2, 5], but should have [5, 2]");
+    expect_runs(&c, &(struct stored_tensor){.name = "w", .dtype = DTYPE_F32, .n_dims = 2, .dims = {2, 5}}, w,
+                3);
     close_files(&c, 3);
 }
 
@@ -119,6 +148,9 @@ static void test_columns(void)
             }
         }
     }
+    static const float all[12] = {0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23};
+    expect_runs(&c, &(struct stored_tensor){.name = "w", .dtype = DTYPE_F32, .n_dims = 2, .dims = {3, 4}},
+                all, 9);
     close_files(&c, 3);
 }
 

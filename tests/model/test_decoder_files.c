@@ -146,6 +146,88 @@ static void expect_same_layer(const char *wanted, const char *written)
     torch_file_close(&b);
 }
 
+static const struct pickle_node *child(const struct pickle_node *dict, const char *key)
+{
+    const struct pickle_node *node = pickle_find(dict, key);
+    EXPECT(node != NULL, "there is no \"%s\"", key);
+    return node;
+}
+
+/* The shape of a parameter as "param_shapes" of a rank has it: dims[0], and 0 if it has none. */
+static int64_t rows_in(const struct pickle_node *states, const char *name)
+{
+    const struct pickle_node *size = pickle_find(pickle_item(child(states, "param_shapes"), 0), name);
+    return size == NULL ? 0 : pickle_item(size, 0)->integer;
+}
+
+/* What the loaders of DeepSpeed and Megatron look for in the file of a rank, of
+ * a model of 262 pieces. */
+static void expect_states(const char *saved, int64_t n, int64_t stages, int64_t k)
+{
+    static const char *const keys[] = {"module",
+                                       "buffer_names",
+                                       "optimizer",
+                                       "lr_scheduler",
+                                       "dp_world_size",
+                                       "skipped_steps",
+                                       "global_samples",
+                                       "ds_config",
+                                       "ds_version",
+                                       "tokens",
+                                       "sparse_tensor_module_names"};
+    char name[160];
+    struct torch_file f;
+    snprintf(name, sizeof name, "%s/global_step7/mp_rank_%02lld_model_states.pt", saved, (long long)k);
+    EXPECT_OK(torch_file_open(&f, path_of(name)));
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        (void)child(f.root, keys[i]);
+    }
+    const struct pickle_node *args = child(f.root, "args");
+    EXPECT(args->kind == PICKLE_OBJECT && args->object.state != NULL, "args are no Namespace");
+    args = args->object.state;
+    EXPECT(child(f.root, "iteration")->integer == 7 && child(f.root, "global_steps")->integer == 7 &&
+               child(f.root, "mp_world_size")->integer == n * stages &&
+               child(f.root, "checkpoint_version")->real == 3,
+           "the state of %s", name);
+    int64_t words = (262 + 128 * n - 1) / (128 * n) * (128 * n);
+    EXPECT(child(args, "num_layers")->integer == 2 && child(args, "hidden_size")->integer == 16 &&
+               child(args, "num_attention_heads")->integer == 4 &&
+               child(args, "padded_vocab_size")->integer == words &&
+               child(args, "tensor_model_parallel_size")->integer == n &&
+               child(args, "pipeline_model_parallel_size")->integer == stages,
+           "args of %s", name);
+    bool is_first = k / n == 0, is_last = k / n == stages - 1;
+    EXPECT(rows_in(f.root, "tied_modules.embed.word_embeddings.weight") ==
+                   (is_first || is_last ? words / n : 0) &&
+               rows_in(f.root, "3.input_layernorm.weight") == (is_first ? 16 : 0) &&
+               rows_in(f.root, "4.mlp.dense_h_to_4h.weight") == (is_last ? 64 / n : 0) &&
+               rows_in(f.root, "6.bias") == (is_last ? 16 : 0),
+           "param_shapes of %s", name);
+    torch_file_close(&f);
+}
+
+/* As many stages as there are, each with its ranks, and none more. */
+static void test_stages(const char *name)
+{
+    for (int64_t n = 1; n <= 4; n *= 2) {
+        for (int64_t stages = 1; stages <= 2; stages++) {
+            char saved[64], more[128];
+            snprintf(saved, sizeof saved, "%s_saved_tp%lld_pp%lld", name, (long long)n, (long long)stages);
+            save(name,
+                 (struct model_dir_form){
+                     .kind = MODEL_DIR_MEGATRON, .step = 7, .n_ranks = n, .n_stages = stages},
+                 saved);
+            expect_model(name, saved, NULL, 0);
+            for (int64_t k = 0; k < n * stages; k++) {
+                expect_states(saved, n, stages, k);
+            }
+            snprintf(more, sizeof more, "%s/global_step7/mp_rank_%02lld_model_states.pt", saved,
+                     (long long)(n * stages));
+            EXPECT(!file_exists(path_of(more)), "%s", more);
+        }
+    }
+}
+
 /* Whatever the ranks, the weights come back; with those of the golden folder its files do too. */
 static void test_ranks(const char *name, const char *golden_case, int64_t golden_ranks)
 {
@@ -195,6 +277,9 @@ static void test_megatron_damage(void)
     d.contents.form = (struct model_dir_form){.kind = MODEL_DIR_MEGATRON, .n_ranks = 3};
     EXPECT_ERROR(model_dir_save(path_of("x"), &d.contents), STATUS_USAGE,
                  "--tp 3 does not divide the 4 heads");
+    d.contents.form = (struct model_dir_form){.kind = MODEL_DIR_MEGATRON, .n_stages = 3};
+    EXPECT_ERROR(model_dir_save(path_of("x"), &d.contents), STATUS_USAGE,
+                 "--pp 3 does not divide the 2 layers");
     decoder_close(&d);
 }
 
@@ -222,6 +307,8 @@ static void test_megatron(void)
     expect_model("bloom", "bloom_tp4", NULL, 0);
     test_ranks("gpt2", "gpt2_tp2", 2);
     test_ranks("bloom", "bloom_tp4", 4);
+    test_stages("gpt2");
+    test_stages("bloom");
     test_megatron_damage();
 }
 

@@ -12,12 +12,12 @@
 struct writing {
     const struct model_dir_contents *c;
     struct file_tensors tensors;
-    void *room;
+    struct weight_source weights;
 };
 
-static tensor values_of(void *context, const char *name, int64_t layer)
+static struct status values_of(void *context, const char *name, int64_t layer, tensor *values)
 {
-    const struct writing *w = context;
+    struct writing *w = context;
     char full[PARAM_NAME_BYTES];
     if (layer < 0) {
         snprintf(full, sizeof full, "%s", name);
@@ -26,7 +26,7 @@ static tensor values_of(void *context, const char *name, int64_t layer)
     }
     int i = file_tensors_find(&w->tensors, full);
     CHECK(i >= 0, "there is no %s", full);
-    return file_tensors_values(&w->tensors, i, w->c->master, w->room);
+    return file_tensors_read(&w->tensors, i, &w->weights, values);
 }
 
 /* llm.c's code has one value of these. */
@@ -58,14 +58,10 @@ struct status gpt_llmc_write(const char *path, const struct model_dir_contents *
                                .n_layers = g->n_layers,
                                .n_heads = g->n_heads,
                                .channels = g->hidden_size};
-    struct writing w = {.c = c};
+    struct writing w = {.c = c, .weights = model_dir_weights(c)};
     TRY(check_config(g));
     TRY(file_tensors_init(&w.tensors, gpt2_llmc_layout, g->n_heads, c->params, DTYPE_F32));
-    w.room = malloc(w.tensors.most_bytes + 1);
-    struct status s = w.room == NULL
-                          ? status_error(STATUS_MEMORY, "out of memory for the tensors of %s", path)
-                          : llmc_file_write(path, &sizes, values_of, &w);
-    free(w.room);
+    struct status s = llmc_file_write(path, &sizes, values_of, &w);
     file_tensors_fini(&w.tensors);
     return s;
 }

@@ -1,0 +1,13 @@
+#include "model/weight_source.h"
+
+static struct status view(void *self, const struct param *p, tensor *values)
+{
+    const tensor *flat = self;
+    *values = param_view(p, *flat);
+    return status_ok();
+}
+
+struct weight_source weight_source_of(const tensor *flat)
+{
+    return (struct weight_source){.self = (void *)flat, .read = view};
+}

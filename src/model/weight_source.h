@@ -1,0 +1,18 @@
+/* weight_source: where weights come from that are written to files, a parameter at a time: who writes a file
+ * need not know whether they lie in memory or in other files, and nobody needs memory for all of them. */
+#ifndef KILN_MODEL_WEIGHT_SOURCE_H
+#define KILN_MODEL_WEIGHT_SOURCE_H
+
+#include "core/param.h"
+
+struct weight_source {
+    void *self;
+
+    /* The values of a parameter in its real shape, dense in host memory; valid until the next call. */
+    struct status (*read)(void *self, const struct param *p, tensor *values);
+};
+
+/* Of a flat buffer of the table's layout in host memory, which must outlive it. */
+struct weight_source weight_source_of(const tensor *flat);
+
+#endif

@@ -129,13 +129,12 @@ static struct status set_model(struct megatron_args *a, json_t **config)
 /* ---- ranks and batches ---- */
 
 /* DeepSpeed's names.  Layers of a transformer all have as many parameters. */
-static struct status set_partition(struct megatron_args *a)
+struct status megatron_partition_find(enum pipeline_partition *p, const char *by)
 {
     static const char with_ends[] = "type:transformer|embedding";
-    const char *by = a->partition;
     bool plain = by == NULL || strcmp(by, "parameters") == 0 || strcmp(by, "uniform") == 0 ||
                  strcmp(by, "type:transformer") == 0;
-    a->run.ranks.cut.partition = plain ? PIPELINE_BY_LAYERS : PIPELINE_BY_LAYERS_AND_EMBEDDINGS;
+    *p = plain ? PIPELINE_BY_LAYERS : PIPELINE_BY_LAYERS_AND_EMBEDDINGS;
     return plain || strcmp(by, with_ends) == 0
                ? status_ok()
                : status_error(
@@ -162,7 +161,7 @@ static struct status set_chunks(struct megatron_args *a)
             (long long)n, (long long)of_stage);
     }
     a->run.ranks.cut.n_chunks = n > 0 ? (int)(of_stage / n) : 1;
-    return set_partition(a);
+    return megatron_partition_find(&a->run.ranks.cut.partition, a->partition);
 }
 
 static struct status whole_number(int64_t *n, const char *text)

@@ -47,4 +47,7 @@ struct megatron_args {
 struct status megatron_args_read(const struct command *c, struct megatron_args *a, int n_ranks,
                                  json_t **config);
 
+/* --pp-partition-method: how layers are dealt to stages; NULL: by layers.  STATUS_USAGE. */
+struct status megatron_partition_find(enum pipeline_partition *p, const char *name);
+
 #endif

@@ -1,7 +1,11 @@
 #include "cmd/plan_mesh.h"
 
+#include "report/megatron_log.h"
+
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 struct status plan_mesh_read(struct mesh_shape *s, const char *text)
 {
@@ -15,21 +19,157 @@ struct status plan_mesh_read(struct mesh_shape *s, const char *text)
                         text);
 }
 
-/* Of a stage's forward and backward, which is about twice as long. */
-static struct status append_bubble(struct buf *b, const struct mesh_job *job)
+/* ---- what is counted ---- */
+
+struct status plan_mesh_count(struct plan_mesh *p, bool whole)
+{
+    p->stages = calloc((size_t)p->job.shape.pp, sizeof *p->stages);
+    if (p->stages == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %d stages", p->job.shape.pp);
+    }
+    for (int stage = 0; stage < p->job.shape.pp && (whole || plan_mesh_fits(p)); stage++) {
+        TRY(mesh_plan_stage(&p->stages[stage], &p->job, stage));
+        double needed = (double)zero_plan_needed(&p->stages[stage].zero, p->job.config.net.device);
+        if (needed > p->needed_bytes) {
+            p->needed_bytes = needed;
+            p->largest = stage;
+        }
+    }
+    bool counts = p->has_times && (whole || plan_mesh_fits(p));
+    return counts ? mesh_forecast_run(&p->times, p->setup, &p->job, p->stages) : status_ok();
+}
+
+void plan_mesh_fini(struct plan_mesh *p)
+{
+    free(p->stages);
+    p->stages = NULL;
+}
+
+bool plan_mesh_fits(const struct plan_mesh *p)
+{
+    return p->needed_bytes <= p->memory_bytes;
+}
+
+static int64_t world_of(const struct plan_mesh *p)
+{
+    return (int64_t)p->job.shape.tp * p->job.shape.pp * p->job.shape.dp;
+}
+
+int64_t plan_mesh_batch(const struct plan_mesh *p)
+{
+    return p->job.n_micro * p->setup->bench.n_sequences * p->job.shape.dp;
+}
+
+double plan_mesh_tflops(const struct plan_mesh *p, bool with_recomputed)
+{
+    const struct model *m = p->job.config.net.model;
+    struct megatron_log_options o = {.seq_length = p->setup->bench.length,
+                                     .n_layers = m->n_layers,
+                                     .hidden_size = m->hidden_size,
+                                     .vocab_rows = m->vocab_size,
+                                     .n_ranks = (int)world_of(p),
+                                     .recomputes = with_recomputed && p->job.config.net.recompute > 0};
+    return megatron_log_tflops(&o, plan_mesh_batch(p), p->times.step_s);
+}
+
+/* What a rank sends by rings, wherever the others are. */
+static double replica_bytes(const struct plan_mesh *p, const struct mesh_stage_plan *m)
+{
+    struct ring_links one = {.per_node = p->job.shape.dp, .within = 1, .between = 1};
+    return ring_cost_of(&one, mesh_plan_exchanged(m, &p->job), p->job.shape.dp).within_bytes;
+}
+
+/* Of a stage's forward and backward, which is about twice as long; and by the formula. */
+static struct status find_bubble(const struct mesh_job *job, double *counted, double *by_formula)
 {
     struct pipeline_shape p = {job->shape.pp, mesh_plan_chunks(job), job->n_micro};
-    double counted, formula = (double)(p.n_stages - 1) / ((double)p.n_chunks * (double)p.n_micro);
-    if (p.n_stages == 1) {
-        return status_ok();
-    }
-    TRY(pipeline_bubble(&p, 1, 2, &counted));
-    buf_printf(b,
-               "bubble: %.2f %% of a step by turns counted, %.2f %% by (p - 1) / (chunks m + p - 1), p = %d "
-               "stages, m = %" PRId64 " micro-batches\n",
-               100 * counted / (1 + counted), 100 * formula / (1 + formula), p.n_stages, p.n_micro);
+    double formula = (double)(p.n_stages - 1) / ((double)p.n_chunks * (double)p.n_micro);
+    TRY(pipeline_bubble(&p, 1, 2, counted));
+    *counted /= 1 + *counted;
+    *by_formula = formula / (1 + formula);
     return status_ok();
 }
+
+/* ---- what others have published ---- */
+
+struct published_mesh {
+    const char *family, *device; /* of models and of ops/machines.h */
+    int64_t layers, hidden, length, world;
+    struct mesh_shape shape; /* of 0: of any */
+    int64_t batch;           /* 0: of any */
+    double step_s;           /* 0: not said */
+    double tflops;           /* a device */
+    bool with_recomputed;    /* the formula that they are of */
+    const char *source;
+};
+
+static const struct published_mesh published[] = {
+    {"bloom",
+     "a100",
+     70,
+     14336,
+     2048,
+     384,
+     {4, 12, 8},
+     2048,
+     105,
+     150,
+     true,
+     "BLOOM-176B, bigscience-workshop/bigscience, train/tr11-176B-ml: about 150 TFLOP/s"},
+    {NULL,
+     "a100",
+     40,
+     5120,
+     2048,
+     8,
+     {0, 0, 0},
+     0,
+     0,
+     185.9,
+     false,
+     "MPT-13B, mosaicml/llm-foundry, scripts/train/benchmarking: sharded weights in place of a mesh, "
+     "micro-batches of 2, 48 sequences a step, nothing recomputed"},
+};
+
+enum { N_PUBLISHED = sizeof published / sizeof published[0] };
+
+static bool same_shape(struct mesh_shape a, struct mesh_shape b)
+{
+    return a.tp == 0 || (a.tp == b.tp && a.pp == b.pp && a.dp == b.dp);
+}
+
+/* Those of 16-bit precision. */
+static bool is_of(const struct published_mesh *f, const struct plan_mesh *p)
+{
+    const struct network_config *net = &p->job.config.net;
+    const struct model *m = net->model;
+    return p->has_times && net->precision.dtype != DTYPE_F32 && f->layers == m->n_layers &&
+           f->hidden == m->hidden_size && f->length == p->setup->bench.length && f->world == world_of(p) &&
+           same_shape(f->shape, p->job.shape) && (f->batch == 0 || f->batch == plan_mesh_batch(p)) &&
+           strcmp(f->device, p->setup->machine->name) == 0 &&
+           (f->family == NULL || strcmp(f->family, m->type->name) == 0);
+}
+
+static void append_published(struct buf *b, const struct plan_mesh *p)
+{
+    for (int i = 0; i < N_PUBLISHED; i++) {
+        const struct published_mesh *f = &published[i];
+        if (!is_of(f, p)) {
+            continue;
+        }
+        double own = plan_mesh_tflops(p, f->with_recomputed);
+        buf_puts(b, "published: ");
+        if (f->step_s > 0) {
+            buf_printf(b, "%.4g s a step (predicted / published = %.2f), ", f->step_s,
+                       p->times.step_s / f->step_s);
+        }
+        buf_printf(b, "%.4g TFLOP/s a device %s (%.2f) [%s]\n", f->tflops,
+                   f->with_recomputed ? "with what is recomputed" : "of the model", own / f->tflops,
+                   f->source);
+    }
+}
+
+/* ---- the report ---- */
 
 static void append_head(struct buf *b, const struct plan_mesh *p)
 {
@@ -37,24 +177,16 @@ static void append_head(struct buf *b, const struct plan_mesh *p)
     buf_printf(b,
                "mesh: %d slices x %d stages of %d chunks x %d replicas = %" PRId64
                " devices, ZeRO stage %d; %" PRId64 " micro-batches of %" PRId64 " sequences on each replica\n"
-               "All of this is counted, nothing was run, and no time is predicted.\n\n",
-               s.tp, s.pp, mesh_plan_chunks(&p->job), s.dp, (int64_t)s.tp * s.pp * s.dp, p->job.zero_stage,
-               p->job.n_micro, p->setup->bench.n_sequences);
+               "Nothing of this was run: bytes are counted, times are predicted from counted work.\n\n",
+               s.tp, s.pp, mesh_plan_chunks(&p->job), s.dp, world_of(p), p->job.zero_stage, p->job.n_micro,
+               p->setup->bench.n_sequences);
     buf_printf(b, "%5s%9s%10s%10s%12s%8s%9s |%9s%9s%9s%9s\n", "stage", "weights", "gradients", "moments",
                "activations", "other", "in all", "slices", "stages", "tied", "replicas");
 }
 
-/* What a rank sends by rings, wherever the others are. */
-static double replica_bytes(const struct zero_plan *z, int64_t dp, int zero_stage)
+static void append_stage(struct buf *b, const struct plan_mesh *p, int stage)
 {
-    struct ring_links one = {.per_node = dp, .within = 1, .between = 1};
-    double sums = (double)z->n_reductions * (zero_stage == 0 ? 2 : 1);
-    return sums * ring_cost_of(&one, z->reduced_bytes, dp).within_bytes +
-           ring_cost_of(&one, z->gathered_bytes, dp).within_bytes;
-}
-
-static void append_stage(struct buf *b, const struct plan_mesh *p, int stage, const struct mesh_stage_plan *m)
-{
+    const struct mesh_stage_plan *m = &p->stages[stage];
     const struct zero_plan *z = &m->zero;
     double weights = (double)(z->master_bytes + z->working_bytes);
     double kinds = weights + (double)(z->gradient_bytes + z->optimizer_bytes + z->activation_bytes);
@@ -62,33 +194,157 @@ static void append_stage(struct buf *b, const struct plan_mesh *p, int stage, co
                (double)z->gradient_bytes / 0x1p30, (double)z->optimizer_bytes / 0x1p30,
                (double)z->activation_bytes / 0x1p30, ((double)z->device_bytes - kinds) / 0x1p30,
                (double)z->device_bytes / 0x1p30, 1e-9 * m->tensor_bytes, 1e-9 * m->pipe_bytes,
-               1e-9 * m->tied_bytes, 1e-9 * replica_bytes(z, p->job.shape.dp, p->job.zero_stage));
+               1e-9 * m->tied_bytes, 1e-9 * replica_bytes(p, m));
 }
 
-struct status plan_mesh_append(struct buf *b, struct plan_mesh *p)
+static struct status append_bubble(struct buf *b, const struct mesh_job *job)
+{
+    double counted, formula;
+    if (job->shape.pp == 1) {
+        return status_ok();
+    }
+    TRY(find_bubble(job, &counted, &formula));
+    buf_printf(b,
+               "bubble: %.2f %% of a step by turns counted, %.2f %% by (p - 1) / (chunks m + p - 1), p = %d "
+               "stages, m = %" PRId64 " micro-batches\n",
+               100 * counted, 100 * formula, job->shape.pp, job->n_micro);
+    return status_ok();
+}
+
+static void append_time(struct buf *b, const struct plan_mesh *p, const char *what, double seconds)
+{
+    buf_printf(b, "%-56s%12.4f%9.1f %%\n", what, seconds, 100 * seconds / p->times.step_s);
+}
+
+static void append_times(struct buf *b, const struct plan_mesh *p)
+{
+    const struct mesh_forecast *t = &p->times;
+    const struct ring_links *l = &p->setup->links;
+    double n = (double)p->job.n_micro, batch = (double)plan_mesh_batch(p);
+    buf_printf(b, "\n%-56s%12s%11s\n", "time of a step, s (predicted)", "", "of it");
+    append_time(b, p, "ops of the slowest stage", n * t->slowest.passes_s);
+    append_time(b, p, "exchange of its slices", n * t->slowest.slices_s);
+    append_time(b, p, "waits for other stages: bubble and messages",
+                mesh_forecast_idle(t, &p->job) * t->step_s);
+    append_time(b, p, "tied words, between the first and the last stage", t->tied_s);
+    append_time(b, p, "replicas: sums of gradients, and weights to all", t->replicas_s);
+    append_time(b, p, "update", t->update_s);
+    append_time(b, p, "step", t->step_s);
+    buf_printf(b,
+               "expected: %.4g sequences/s, %.4g tokens/s a device; %.1f TFLOP/s a device of the model, %.1f "
+               "with what is recomputed, by 24 f B s l h^2 (1 + s / 6h + V / 16 l h), f = 3 and %d\n",
+               batch / t->step_s, batch * (double)p->setup->bench.length / t->step_s / (double)world_of(p),
+               plan_mesh_tflops(p, false), plan_mesh_tflops(p, true),
+               p->job.config.net.recompute > 0 ? 4 : 3);
+    buf_printf(b,
+               "nothing overlaps but messages of stages; %.0f %% of %.4g GB/s in a node of %" PRId64
+               ", %.4g between nodes: %s\nrates: %s\n",
+               100 * MACHINE_LINK_SHARE, 1e-9 * l->within / MACHINE_LINK_SHARE, l->per_node,
+               1e-9 * l->between / MACHINE_LINK_SHARE, p->setup->machine->links_source,
+               p->setup->machine->rates_source);
+}
+
+struct status plan_mesh_append(struct buf *b, const struct plan_mesh *p)
 {
     append_head(b, p);
     for (int stage = 0; stage < p->job.shape.pp; stage++) {
-        struct mesh_stage_plan m;
-        TRY(status_context(mesh_plan_stage(&m, &p->job, stage), "--mesh"));
-        append_stage(b, p, stage, &m);
-        double needed = (double)zero_plan_needed(&m.zero, p->job.config.net.device);
-        if (needed > p->needed_bytes) {
-            p->needed_bytes = needed;
-            p->largest = stage;
-        }
+        append_stage(b, p, stage);
     }
     buf_puts(b,
              "left: GiB of a rank's memory; right: GB that a rank sends in a step to other slices, stages, "
              "the other end for the tied words, and replicas (by rings)\n");
     buf_printf(b, "largest: a rank of stage %d, %.2f GiB of the %.2f of %s\n", p->largest,
                p->needed_bytes / 0x1p30, p->memory_bytes / 0x1p30, p->setup->machine->name);
-    return append_bubble(b, &p->job);
+    TRY(append_bubble(b, &p->job));
+    if (p->has_times) {
+        append_times(b, p);
+    }
+    append_published(b, p);
+    return status_ok();
+}
+
+/* ---- the same as JSON ---- */
+
+static void put(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value);
+}
+
+static json_t *json_of_stage(const struct plan_mesh *p, const struct mesh_stage_plan *m)
+{
+    const struct zero_plan *z = &m->zero;
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "weight_bytes",
+                     (json_int_t)(z->master_bytes + z->working_bytes), "gradient_bytes",
+                     (json_int_t)z->gradient_bytes, "optimizer_bytes", (json_int_t)z->optimizer_bytes,
+                     "activation_bytes", (json_int_t)z->activation_bytes, "device_bytes",
+                     (json_int_t)z->device_bytes, "host_bytes", (json_int_t)z->host_bytes,
+                     "slices_send_bytes", m->tensor_bytes, "stages_send_bytes", m->pipe_bytes,
+                     "tied_send_bytes", m->tied_bytes, "replicas_send_bytes", replica_bytes(p, m));
+}
+
+static void put_times(json_t *o, const struct plan_mesh *p)
+{
+    const struct mesh_forecast *t = &p->times;
+    double n = (double)p->job.n_micro;
+    put(o, "predicted_seconds",
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "ops", n * t->slowest.passes_s, "slices",
+                  n * t->slowest.slices_s, "waits", mesh_forecast_idle(t, &p->job) * t->step_s, "tied",
+                  t->tied_s, "replicas", t->replicas_s, "update", t->update_s, "step", t->step_s));
+    put(o, "sequences_per_second", json_real((double)plan_mesh_batch(p) / t->step_s));
+    put(o, "model_tflops", json_real(plan_mesh_tflops(p, false)));
+    put(o, "hardware_tflops", json_real(plan_mesh_tflops(p, true)));
+    put(o, "rates", json_string(p->setup->machine->rates_source));
+}
+
+static json_t *json_of_published(const struct plan_mesh *p)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < N_PUBLISHED; i++) {
+        const struct published_mesh *f = &published[i];
+        if (is_of(f, p)) {
+            json_array_append_new(all, json_pack("{s:o, s:f, s:b, s:s}", "step_seconds",
+                                                 f->step_s > 0 ? json_real(f->step_s) : json_null(), "tflops",
+                                                 f->tflops, "with_recomputed", f->with_recomputed, "source",
+                                                 f->source));
+        }
+    }
+    return all;
+}
+
+json_t *plan_mesh_json(const struct plan_mesh *p)
+{
+    const struct mesh_job *job = &p->job;
+    json_t *o = json_object(), *stages = json_array();
+    double counted, formula;
+    put(o, "config", json_text(p->config_file));
+    put(o, "device", json_string(p->setup->machine->name));
+    put(o, "device_memory_bytes", json_real(p->memory_bytes));
+    put(o, "mesh", json_pack("[i, i, i]", job->shape.tp, job->shape.pp, job->shape.dp));
+    put(o, "chunks", json_integer(mesh_plan_chunks(job)));
+    put(o, "zero", json_integer(job->zero_stage));
+    put(o, "precision", json_string(precision_name(job->config.net.precision)));
+    put(o, "micro_batch_size", json_integer(p->setup->bench.n_sequences));
+    put(o, "micro_batches", json_integer(job->n_micro));
+    put(o, "needed_bytes", json_real(p->needed_bytes));
+    put(o, "largest_stage", json_integer(p->largest));
+    put(o, "fits", json_boolean(plan_mesh_fits(p)));
+    if (!failed(find_bubble(job, &counted, &formula))) {
+        put(o, "bubble", json_pack("{s:f, s:f}", "counted", counted, "formula", formula));
+    }
+    for (int i = 0; i < job->shape.pp && p->stages != NULL; i++) {
+        json_array_append_new(stages, json_of_stage(p, &p->stages[i]));
+    }
+    put(o, "stages", stages);
+    if (p->has_times) {
+        put_times(o, p);
+    }
+    put(o, "published", json_of_published(p));
+    return o;
 }
 
 struct status plan_mesh_check(const struct plan_mesh *p)
 {
-    return p->needed_bytes <= p->memory_bytes
+    return plan_mesh_fits(p)
                ? status_ok()
                : status_error(
                      STATUS_MEMORY,

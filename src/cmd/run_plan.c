@@ -1,8 +1,10 @@
 /* kiln plan: what a training step takes on devices that need not be here, alone or together: memory, work,
  * traffic and a predicted time, beside what others have published. */
 #include "cmd/commands.h"
+#include "cmd/megatron_args.h"
 #include "cmd/plan_mesh.h"
 #include "cmd/plan_report.h"
+#include "cmd/plan_search.h"
 #include "cmd/precision_flags.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
@@ -17,12 +19,12 @@
 #include <string.h>
 
 struct plan_args {
-    const char *config_file, *optimizer, *device, *mesh;
-    int64_t chunks, world, zero, max_seq_length, max_predictions_per_seq;
+    const char *config_file, *optimizer, *device, *mesh, *partition;
+    int64_t chunks, search, world, zero, max_seq_length, max_predictions_per_seq;
     int64_t micro_batch_size, train_batch_size, global_batch_size, interval;
     double memory_gb, products_tflops, copy_gb_s, link_gb_s;
     struct precision_flags precision;
-    bool recompute, skip_checkpoint, json, dry_run;
+    bool recompute, skip_checkpoint, schedule, json, dry_run;
 };
 
 #define AT(field) offsetof(struct plan_args, field)
@@ -32,12 +34,24 @@ static const struct option options[] = {
                       "model configuration (JSON, Hugging Face's keys; see configs/)"),
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE", "the same"),
     OPTION_INT_ROW("world", AT(world), "1", 1, ZERO_MOST_WORLD, "number of devices that train together"),
-    OPTION_STRING_ROW(
-        "mesh", AT(mesh), NULL, "TPxPPxDP",
-        "plan a decoder on a mesh of so many tensor-parallel slices, pipeline stages and "
-        "replicas, such as 4x2x1, instead of --world: bytes and traffic of each stage, no times"),
+    OPTION_STRING_ROW("mesh", AT(mesh), NULL, "TPxPPxDP",
+                      "plan a decoder on a mesh of so many tensor-parallel slices, pipeline stages and "
+                      "replicas, such as 4x2x1, instead of --world: bytes and traffic of each stage, and the "
+                      "predicted time of "
+                      "a step"),
     OPTION_INT_ROW("chunks", AT(chunks), "1", 1, PARAM_MOST_RANGES,
                    "with --mesh, number of ranges of layers that a stage has (interleaved schedule)"),
+    OPTION_STRING_ROW("pp-partition-method", AT(partition), NULL, "NAME",
+                      "with --mesh or --search, how layers are dealt to stages, as in kiln pretrain-gpt: "
+                      "'type:transformer|embedding' counts the embeddings as a layer each"),
+    OPTION_FLAG_ROW(
+        "schedule", AT(schedule),
+        "with --mesh, print what each stage does in a step, and nothing else: F3 is the forward of "
+        "micro-batch 3, B3.1 the backward of its chunk 1"),
+    OPTION_INT_ROW(
+        "search", AT(search), "0", 0, ZERO_MOST_WORLD,
+        "plan a decoder on all meshes of N devices, with 1 and 2 chunks and micro-batches of 1 to 32 "
+        "sequences, and list the ten that are predicted to be fastest; 0: off"),
     OPTION_INT_ROW("zero", AT(zero), "0", 0, 99,
                    "shard training state over devices, by ZeRO's stage. 0: off; 1: moments and fp32 weights; "
                    "2: gradients too"),
@@ -77,6 +91,32 @@ static const struct option options[] = {
     {0},
 };
 
+static struct status check_mesh(const struct plan_args *a)
+{
+    if ((a->mesh != NULL) + (a->world > 1) + (a->search > 0) > 1) {
+        return status_error(STATUS_USAGE, "--world, --mesh and --search each say the number of devices: give "
+                                          "one of them");
+    }
+    if (a->mesh == NULL && a->chunks > 1) {
+        return status_error(STATUS_USAGE, "--chunks divides the stages of a mesh: give --mesh TPxPPxDP");
+    }
+    if (a->mesh == NULL && a->search == 0 && a->partition != NULL) {
+        return status_error(
+            STATUS_USAGE, "--pp-partition-method deals layers to the stages of a mesh: give --mesh TPxPPxDP");
+    }
+    if (a->schedule && (a->mesh == NULL || a->json)) {
+        return status_error(STATUS_USAGE,
+                            "--schedule prints the turns of a mesh's stages as text: give --mesh "
+                            "TPxPPxDP, and leave out --json");
+    }
+    if (a->search > 0 && (a->global_batch_size == 0 || a->dry_run)) {
+        return status_error(STATUS_USAGE,
+                            "--search compares predicted times of one batch on all meshes: give "
+                            "--global_batch_size, and leave out --dry_run");
+    }
+    return status_ok();
+}
+
 static struct status check(const struct plan_args *a)
 {
     if (a->config_file == NULL) {
@@ -98,14 +138,7 @@ static struct status check(const struct plan_args *a)
     if ((a->products_tflops > 0) != (a->copy_gb_s > 0)) {
         return status_error(STATUS_USAGE, "--products_tflops and --copy_gb_s need each other: give both");
     }
-    if (a->mesh != NULL && (a->world > 1 || a->json)) {
-        return status_error(STATUS_USAGE,
-                            "--mesh has its own number of devices and a table of its own: leave "
-                            "out --world and --json");
-    }
-    if (a->mesh == NULL && a->chunks > 1) {
-        return status_error(STATUS_USAGE, "--chunks divides the stages of a mesh: give --mesh TPxPPxDP");
-    }
+    TRY(check_mesh(a));
     if (a->max_predictions_per_seq > a->max_seq_length) {
         return status_error(STATUS_USAGE,
                             "--max_predictions_per_seq %lld is more than "
@@ -242,19 +275,27 @@ static struct status print_text(struct buf *text)
     return s;
 }
 
+/* NULL: out of memory. */
+static struct status print_json(json_t *object)
+{
+    struct buf text = {0};
+    char *lines = object != NULL ? json_to_text(object) : NULL;
+    buf_puts(&text, lines != NULL ? lines : "");
+    text.failed = text.failed || lines == NULL;
+    free(lines);
+    json_decref(object);
+    struct status s = print_text(&text);
+    buf_fini(&text);
+    return s;
+}
+
 static struct status print_report(const struct plan_report *r, bool as_json)
 {
     struct buf text = {0};
     if (as_json) {
-        json_t *object = plan_report_json(r);
-        char *lines = object != NULL ? json_to_text(object) : NULL;
-        buf_puts(&text, lines != NULL ? lines : "");
-        text.failed = text.failed || lines == NULL;
-        free(lines);
-        json_decref(object);
-    } else {
-        plan_report_append(&text, r);
+        return print_json(plan_report_json(r));
     }
+    plan_report_append(&text, r);
     struct status s = print_text(&text);
     buf_fini(&text);
     return s;
@@ -325,22 +366,78 @@ static double memory_of(const struct plan_args *a, const struct world_setup *s)
                                           : (double)s->bench.config.net.device->free_bytes();
 }
 
-static struct status plan_on_mesh(const struct plan_args *a, const struct world_setup *setup,
-                                  double memory_bytes)
+static struct status mesh_of(struct plan_mesh *p, const struct plan_args *a, const struct world_setup *setup)
 {
-    struct plan_mesh p = {.setup = setup, .memory_bytes = memory_bytes};
+    *p = (struct plan_mesh){.config_file = a->config_file,
+                            .setup = setup,
+                            .memory_bytes = memory_of(a, setup),
+                            .job = {.config = setup->bench.config,
+                                    .cut = {.n_chunks = (int)a->chunks},
+                                    .zero_stage = (int)a->zero},
+                            .has_times = !a->dry_run};
+    return megatron_partition_find(&p->job.cut.partition, a->partition);
+}
+
+static struct status print_schedule(const struct mesh_job *job)
+{
+    struct pipeline_shape p = {job->shape.pp, mesh_plan_chunks(job), job->n_micro};
+    TRY(pipeline_check(&p));
+    pipeline_print(stdout, &p);
+    return standard_streams_flush();
+}
+
+static struct status print_mesh(struct plan_mesh *p, bool as_json)
+{
     struct buf text = {0};
-    p.job = (struct mesh_job){
-        .config = setup->bench.config, .cut = {.n_chunks = (int)a->chunks}, .zero_stage = (int)a->zero};
+    TRY(status_context(plan_mesh_count(p, true), "--mesh"));
+    if (as_json) {
+        return print_json(plan_mesh_json(p));
+    }
+    struct status s = plan_mesh_append(&text, p);
+    s = failed(s) ? s : print_text(&text);
+    buf_fini(&text);
+    return s;
+}
+
+static struct status plan_on_mesh(const struct plan_args *a, const struct world_setup *setup)
+{
+    struct plan_mesh p;
+    TRY(mesh_of(&p, a, setup));
     TRY(plan_mesh_read(&p.job.shape, a->mesh));
     p.job.n_micro = micro_batches(a, p.job.shape.dp);
     if (p.job.n_micro == 0) {
         return refuse_batch(a, p.job.shape.dp);
     }
-    struct status s = plan_mesh_append(&text, &p);
-    s = failed(s) ? s : print_text(&text);
+    if (a->schedule) {
+        return print_schedule(&p.job);
+    }
+    struct status s = print_mesh(&p, a->json);
+    s = failed(s) ? s : plan_mesh_check(&p);
+    plan_mesh_fini(&p);
+    return s;
+}
+
+static struct status print_search(struct plan_search *search, bool as_json)
+{
+    struct buf text = {0};
+    TRY(plan_search_run(search));
+    if (as_json) {
+        return print_json(plan_search_json(search));
+    }
+    plan_search_append(&text, search);
+    struct status s = print_text(&text);
     buf_fini(&text);
-    return failed(s) ? s : plan_mesh_check(&p);
+    return s;
+}
+
+static struct status search_meshes(const struct plan_args *a, const struct world_setup *setup)
+{
+    struct plan_search search = {.world = a->search, .batch = a->global_batch_size};
+    TRY(mesh_of(&search.any, a, setup));
+    struct status s = print_search(&search, a->json);
+    s = failed(s) ? s : plan_search_check(&search);
+    plan_search_fini(&search);
+    return s;
 }
 
 static struct status plan(const struct plan_args *a, const struct model *model)
@@ -349,7 +446,10 @@ static struct status plan(const struct plan_args *a, const struct model *model)
     struct device device;
     TRY(set_up(&setup, &device, model, a));
     if (a->mesh != NULL) {
-        return plan_on_mesh(a, &setup, memory_of(a, &setup));
+        return plan_on_mesh(a, &setup);
+    }
+    if (a->search > 0) {
+        return search_meshes(a, &setup);
     }
     struct plan_report r = {.config_file = a->config_file,
                             .setup = &setup,
@@ -367,7 +467,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct model *model;
     (void)n_positional, (void)positional;
     TRY(check(a));
-    if (a->mesh == NULL && micro_batches(a, a->world) == 0) {
+    if (a->mesh == NULL && a->search == 0 && micro_batches(a, a->world) == 0) {
         return refuse_batch(a, a->world);
     }
     struct status s = create_model(&model, a);
@@ -384,7 +484,9 @@ const struct command command_plan = {
     .details = "Needs no data and runs nothing.  Bytes come from the plan that `kiln pretrain` allocates; "
                "ZeRO's stages leave out what other devices hold.  A roofline predicts the time of a step: "
                "each op takes as long as its FLOPs or its bytes at the device's rates.  Then follows a table "
-               "for 1 to 128 devices, with published figures of the same model.  Ends with exit code 71 if "
+               "for 1 to 128 devices, with published figures of the same model.  With --mesh or --search a "
+               "decoder is "
+               "cut over slices, stages and replicas.  Ends with exit code 71 if "
                "the model does not fit, and says with what it would.",
     .positional_usage = "",
     .options = options,

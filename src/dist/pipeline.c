@@ -107,12 +107,28 @@ struct simulation {
     double *ends[2]; /* [n_parts, n_micro] of forwards, backwards */
     double *is_free; /* [n_stages] from when on */
     int64_t *next;   /* [n_stages] action */
-    double takes[2]; /* of a chunk */
+    const struct pipeline_times *times;
 };
+
+static double takes(const struct simulation *s, enum pipeline_work work, int stage)
+{
+    const double *of = work == PIPELINE_FORWARD ? s->times->forward : s->times->backward;
+    return of[stage] / s->p->n_chunks;
+}
 
 static double *end_of(const struct simulation *s, enum pipeline_work work, int part, int64_t micro)
 {
     return &s->ends[work][part * s->p->n_micro + micro];
+}
+
+/* When a part before or behind has ended, and its message has come.  False: it has not ended yet. */
+static bool find_arrival(const struct simulation *s, enum pipeline_work work, int part, int64_t micro,
+                         double *at)
+{
+    double end = *end_of(s, work, part, micro);
+    int lower = work == PIPELINE_FORWARD ? part : part - 1; /* of the two parts that the message is between */
+    *at = end + s->times->message[lower % s->p->n_stages];
+    return end > 0;
 }
 
 /* When what a part's work needs was there: the part before, or behind; and of the last part its own forward.
@@ -122,10 +138,13 @@ static bool find_start(const struct simulation *s, enum pipeline_work work, int 
 {
     int last = s->p->n_stages * s->p->n_chunks - 1;
     if (work == PIPELINE_FORWARD) {
-        *at = part == 0 ? 0 : *end_of(s, work, part - 1, micro);
-        return part == 0 || *at > 0;
+        *at = 0;
+        return part == 0 || find_arrival(s, work, part - 1, micro, at);
     }
-    *at = part == last ? *end_of(s, PIPELINE_FORWARD, last, micro) : *end_of(s, work, part + 1, micro);
+    if (part < last) {
+        return find_arrival(s, work, part + 1, micro, at);
+    }
+    *at = *end_of(s, PIPELINE_FORWARD, last, micro);
     return *at > 0;
 }
 
@@ -140,7 +159,7 @@ static int64_t run_stage(struct simulation *s, int stage)
         if (!find_start(s, a.work, part, a.micro, &at)) {
             break;
         }
-        at = (at > s->is_free[stage] ? at : s->is_free[stage]) + s->takes[a.work];
+        at = (at > s->is_free[stage] ? at : s->is_free[stage]) + takes(s, a.work, stage);
         *end_of(s, a.work, part, a.micro) = s->is_free[stage] = at;
     }
     return n;
@@ -167,25 +186,41 @@ static struct status simulate(struct simulation *s, double *longest)
     return status_ok();
 }
 
-struct status pipeline_bubble(const struct pipeline_shape *p, double forward, double backward, double *bubble)
+struct status pipeline_seconds(const struct pipeline_shape *p, const struct pipeline_times *times,
+                               double *seconds)
 {
     size_t n = (size_t)p->n_stages * (size_t)p->n_chunks * (size_t)p->n_micro;
     struct simulation s = {.p = p,
                            .ends = {calloc(n, sizeof(double)), calloc(n, sizeof(double))},
                            .is_free = calloc((size_t)p->n_stages, sizeof(double)),
                            .next = calloc((size_t)p->n_stages, sizeof(int64_t)),
-                           .takes = {forward / p->n_chunks, backward / p->n_chunks}};
+                           .times = times};
     bool has_room = s.ends[0] != NULL && s.ends[1] != NULL && s.is_free != NULL && s.next != NULL;
-    double longest = 0, work = (double)p->n_micro * (forward + backward);
     struct status status =
-        has_room ? simulate(&s, &longest)
+        has_room ? simulate(&s, seconds)
                  : status_error(STATUS_MEMORY, "out of memory for a schedule of %d stages", p->n_stages);
-    *bubble = longest / work - 1;
     free(s.ends[0]);
     free(s.ends[1]);
     free(s.is_free);
     free(s.next);
     return status;
+}
+
+struct status pipeline_bubble(const struct pipeline_shape *p, double forward, double backward, double *bubble)
+{
+    size_t n = (size_t)p->n_stages;
+    double seconds = 0, *all = calloc(3 * n, sizeof *all);
+    if (all == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a schedule of %d stages", p->n_stages);
+    }
+    for (size_t i = 0; i < n; i++) {
+        all[i] = forward;
+        all[n + i] = backward;
+    }
+    struct status s = pipeline_seconds(p, &(struct pipeline_times){all, all + n, all + 2 * n}, &seconds);
+    *bubble = seconds / ((double)p->n_micro * (forward + backward)) - 1;
+    free(all);
+    return s;
 }
 
 void pipeline_print(FILE *f, const struct pipeline_shape *p)

@@ -61,6 +61,17 @@ struct param_range pipeline_layers(int64_t n_layers, int part, int n_parts, enum
 struct status pipeline_bubble(const struct pipeline_shape *p, double forward, double backward,
                               double *bubble);
 
+/* Seconds of a stage's work on one micro-batch, all its chunks together: [n_stages] each, above 0; and of a
+ * message from a stage to the next, or from the next to it, of the last stage's to the first. */
+struct pipeline_times {
+    const double *forward, *backward, *message;
+};
+
+/* Counts the turns of all stages with the times of each: *seconds from the first forward to the last
+ * backward.  A message is under way while both stages work on.  Errors are those of pipeline_bubble. */
+struct status pipeline_seconds(const struct pipeline_shape *p, const struct pipeline_times *times,
+                               double *seconds);
+
 /* Writes a line for each stage: "stage 1: F0 F1 B0 ...", forward and backward of each micro-batch; with
  * several chunks "F0.1", of chunk 1. */
 void pipeline_print(FILE *f, const struct pipeline_shape *p);

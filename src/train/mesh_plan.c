@@ -18,12 +18,21 @@ static int messages_of(const struct mesh_job *job, int stage)
     return n;
 }
 
+double mesh_plan_message_bytes(const struct trainer_config *c)
+{
+    return (double)c->net.limits.n_tokens * (double)c->net.model->hidden_size *
+           (double)dtype_bytes(c->net.precision.dtype);
+}
+
 static double pipe_bytes(const struct mesh_job *job, int stage)
 {
-    const struct network_config *n = &job->config.net;
-    double message =
-        (double)n->limits.n_tokens * (double)n->model->hidden_size * (double)dtype_bytes(n->precision.dtype);
-    return message * messages_of(job, stage) * (double)job->n_micro;
+    return mesh_plan_message_bytes(&job->config) * messages_of(job, stage) * (double)job->n_micro;
+}
+
+double mesh_plan_exchanged(const struct mesh_stage_plan *p, const struct mesh_job *job)
+{
+    double sums = (double)p->zero.n_reductions * (job->zero_stage == 0 ? 2 : 1);
+    return sums * p->zero.reduced_bytes + p->zero.gathered_bytes;
 }
 
 /* Elements of the tied parameter, or of this rank's slice of it. */

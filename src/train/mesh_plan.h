@@ -25,6 +25,12 @@ struct mesh_stage_plan {
 /* Chunks of a stage, of which a mesh without stages has one. */
 int mesh_plan_chunks(const struct mesh_job *job);
 
+/* What a stage sends to the next one of a micro-batch: the outputs of a layer of all tokens. */
+double mesh_plan_message_bytes(const struct trainer_config *config);
+
+/* What the replicas of a stage exchange in a step, whole: of a sum that all have, twice. */
+double mesh_plan_exchanged(const struct mesh_stage_plan *p, const struct mesh_job *job);
+
 /* STATUS_USAGE: the model does not divide so. */
 struct status mesh_plan_stage(struct mesh_stage_plan *p, const struct mesh_job *job, int stage);
 

@@ -221,15 +221,26 @@ static struct status view_gradients(struct trainer *t)
     return status_ok();
 }
 
-static void plan_chunk(struct trainer *t)
+/* Of the chunk that is selected; without learning, the heads by `heads`. */
+static void plan_chunk(struct trainer *t, void (*heads)(struct trainer *t))
 {
     stage_forward(&t->net.stage, t->config.net.learns);
     if (t->config.net.learns) {
         stage_learn(&t->net.stage, t->sums, false);
         stage_backward(&t->net.stage, true, false);
     } else {
-        stage_measure(&t->net.stage, t->sums, false);
+        heads(t);
     }
+}
+
+static void measure_losses(struct trainer *t)
+{
+    stage_measure(&t->net.stage, t->sums, false);
+}
+
+static void answer(struct trainer *t)
+{
+    stage_heads(&t->net.stage, false);
 }
 
 /* Runs a whole step of one micro-batch of the largest size on the plan table, which checks and counts it. */
@@ -239,7 +250,7 @@ static void plan_micro_step(struct trainer *t)
     stage_round_weights(&t->net.stage);
     for (int k = 0; k < t->net.config.part.n_ranges; k++) {
         stage_select(&t->net.stage, k, 0);
-        plan_chunk(t);
+        plan_chunk(t, measure_losses);
     }
     if (trainer_has_tied_part(t)) {
         trainer_add_tied(t);
@@ -292,23 +303,20 @@ static struct status count_over(struct trainer *t, const struct trainer_config *
     struct arena block;
     TRY(declare_planned(t, &block, config, ops));
     struct exec *x = &t->net.x;
-    stage_begin(&t->net.stage, batch, &(struct stage_numbers){0});
     if (whole_step) {
         x->ops->fill(x, t->results, 0);
         trainer_clear_added(t);
     }
-    queue_graph_begin(x, key, sizeof key);
-    if (config->net.learns) { /* else they are rounded once for all batches */
-        stage_round_weights(&t->net.stage);
+    for (int k = 0; k < t->net.config.part.n_ranges; k++) {
+        stage_select(&t->net.stage, k, 0);
+        stage_begin(&t->net.stage, batch, &(struct stage_numbers){0});
+        queue_graph_begin(x, key, sizeof key);
+        if (config->net.learns && k == 0) { /* else they are rounded once for all batches */
+            stage_round_weights(&t->net.stage);
+        }
+        plan_chunk(t, answer);
+        queue_graph_end(x);
     }
-    stage_forward(&t->net.stage, config->net.learns);
-    if (config->net.learns) {
-        stage_learn(&t->net.stage, t->sums, false);
-        stage_backward(&t->net.stage, true, false);
-    } else {
-        stage_heads(&t->net.stage, false);
-    }
-    queue_graph_end(x);
     if (whole_step) {
         trainer_run_update(t, NULL);
     }

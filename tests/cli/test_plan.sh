@@ -113,9 +113,58 @@ expect 0 "bubble: 8.57 % of a step" "${mesh[@]}" --mesh 1x4x1 --chunks 2
 expect 64 "needs a multiple of 3 heads" "${mesh[@]}" --mesh 3x1x1
 expect 64 "must be three numbers" "${mesh[@]}" --mesh 4x2
 expect 64 "cannot be divided into micro-batches of 1 on 3 devices" "${mesh[@]}" --mesh 1x1x3
-expect 64 "leave out --world and --json" "${mesh[@]}" --mesh 1x2x1 --world 2
+expect 64 "give one of them" "${mesh[@]}" --mesh 1x2x1 --world 2
+expect 64 "give one of them" "${mesh[@]}" --mesh 1x2x1 --search 2
 expect 64 "give --mesh TPxPPxDP" "${mesh[@]}" --chunks 2
 expect 71 "a rank of stage 0 needs" "${mesh[@]}" --mesh 1x2x1 --memory_gb 0.001
+expect 64 "give --mesh TPxPPxDP" "${mesh[@]}" --schedule
+expect 64 "give --mesh TPxPPxDP" "${mesh[@]}" --pp-partition-method uniform
+expect 64 "is not uniform" "${mesh[@]}" --mesh 1x2x1 --pp-partition-method halves
+
+# the turns of stages
+expect 0 "stage 1: F0 B0 F1 B1 F2 B2 F3 B3" "${mesh[@]}" --mesh 1x2x1 --global_batch_size 4 --schedule
+[ "$(cat "$dir/out")" = "stage 0: F0 F1 B0 F2 B1 F3 B2 B3
+stage 1: F0 B0 F1 B1 F2 B2 F3 B3" ] || fail "another schedule: $(cat "$dir/out")"
+expect 64 "runs 4 micro-batches at a time" "${mesh[@]}" --mesh 1x4x1 --chunks 2 --global_batch_size 6 --schedule
+
+# the parts of a predicted step are all of it; without times nothing is predicted
+expect 0 "expected: " "${mesh[@]}" --mesh 2x2x2
+grep -qE '^step +[0-9.]+ +100.0 %$' "$dir/out" || fail "no step: $(cat "$dir/out")"
+awk '/^time of a step/ { on = 1; next } on && /^step / { exit !(s - $2 < 3e-4 && $2 - s < 3e-4) } on { s += $(NF - 2) }' "$dir/out" ||
+    fail "the parts are not the step: $(cat "$dir/out")"
+expect 0 '"predicted_seconds"' "${mesh[@]}" --mesh 2x2x2 --json
+/usr/bin/env python3 -m json.tool "$dir/out" >/dev/null || fail "no JSON: $(cat "$dir/out")"
+expect 0 "bubble: " "${mesh[@]}" --mesh 2x2x2 --dry_run
+! grep -q "predicted)" "$dir/out" || fail "a dry run predicts times"
+
+# what was published of BLOOM-176B (384 A100: 105 s, 150 TFLOP/s with what is recomputed), with its ratio
+echo '{"model_type": "bloom", "vocab_size": 250880, "hidden_size": 14336, "n_layer": 70, "n_head": 112}' >"$dir/bloom.json"
+bloom=("$kiln" plan --config "$dir/bloom.json" --device a100 --autocast --optimizer adamw --zero 1 --max_seq_length 2048
+    --micro_batch_size 2 --global_batch_size 2048 --checkpoint_activations --checkpoint_activations_interval 1
+    --pp-partition-method 'type:transformer|embedding')
+expect 0 "published: 105 s a step (predicted / published = " "${bloom[@]}" --mesh 4x12x8
+awk '/^step / { s = $2 } /predicted \/ published = / { sub(/.*published = /, ""); r = $0 + 0 } /^expected: / { t = $0 }
+    END { sub(/.*model, /, "", t)
+        f = 96 * 2048 * 2048 * 70 * 14336 ^ 2 * (1 + 2048 / (6 * 14336) + 250880 / (16 * 70 * 14336)) / (s * 384e12)
+        exit !(r - s / 105 < 0.01 && s / 105 - r < 0.01 && f - (t + 0) < 0.1 && (t + 0) - f < 0.1) }' "$dir/out" ||
+    fail "another ratio, or other TFLOP/s: $(cat "$dir/out")"
+expect 0 "bubble" "${bloom[@]}" --mesh 8x6x8
+! grep -q "^published" "$dir/out" || fail "another mesh's figure"
+
+# all meshes of 8 devices: none is lost, the fastest come first, and --mesh predicts the same of them
+expect 0 "8 devices of h200, 16 sequences" "${mesh[@]}" --search 8
+awk '/^8 devices/ { sub(/.*: /, ""); all = $1 } /do not divide|need more|remain/ { n += $1 }
+    $9 == "%" { wrong = wrong || $10 < last; last = $10; rows++ }
+    END { exit !(all > 50 && n == all && rows == 10 && !wrong) }' "$dir/out" ||
+    fail "meshes are lost, or out of order: $(cat "$dir/out")"
+expect 0 '"tried": ' "${mesh[@]}" --search 8 --json
+best=$(awk '$1 == "\"step\":" { print $2; exit }' "$dir/out")
+read -r tp pp dp < <(tr -d ' \n' <"$dir/out" | sed -E 's/.*"best":\[\{[^[]*"mesh":\[([0-9]+),([0-9]+),([0-9]+)\].*/\1 \2 \3\n/')
+chunks=$(value chunks 1) size=$(value micro_batch_size 1)
+expect 0 "\"step\": $best" "${mesh[@]}" --mesh "${tp}x${pp}x$dp" --chunks "$chunks" --micro_batch_size "$size" --json
+expect 71 "no mesh of 8 devices holds the model" "${mesh[@]}" --search 8 --memory_gb 0.001
+expect 64 "no mesh of 11 devices divides the model and 16 sequences" "${mesh[@]}" --search 11
+expect 64 "give --global_batch_size" "$kiln" plan --config "$dir/gpt.json" --search 8
 
 # the documents' large models, under their names: announced first, and trained at a small width
 make_store

@@ -84,6 +84,20 @@ static void the_bubble_is_that_of_the_paper(const struct pipeline_shape *p)
     }
 }
 
+/* One micro-batch goes up and down alone; of many, the last and slowest stage never waits, and the others'
+ * work is only seen before its first turn and after its last. */
+static void each_stage_has_its_times(void)
+{
+    const double forward[] = {1, 2, 3}, backward[] = {2, 4, 5}, message[] = {0.5, 0.25, 8}, none[3] = {0};
+    double seconds;
+    EXPECT_OK(pipeline_seconds(&(struct pipeline_shape){3, 1, 1},
+                               &(struct pipeline_times){forward, backward, message}, &seconds));
+    EXPECT(fabs(seconds - (6 + 11 + 2 * 0.75)) < 1e-12, "one micro-batch takes %g", seconds);
+    EXPECT_OK(pipeline_seconds(&(struct pipeline_shape){3, 1, 20},
+                               &(struct pipeline_times){forward, backward, none}, &seconds));
+    EXPECT(fabs(seconds - (20 * 8 + 3 + 6)) < 1e-12, "20 micro-batches take %g", seconds);
+}
+
 static void layers_are_dealt_out(int64_t n_layers, int n_parts)
 {
     int64_t next = -1;
@@ -138,6 +152,7 @@ static void the_lists_are_those_of_the_paper(void)
 
 int main(void)
 {
+    each_stage_has_its_times();
     embeddings_count_as_layers();
     for (int n_stages = 1; n_stages <= MOST_STAGES; n_stages++) {
         for (int64_t n_micro = 1; n_micro <= MOST_MICRO; n_micro++) {

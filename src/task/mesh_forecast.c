@@ -1,0 +1,169 @@
+#include "task/mesh_forecast.h"
+
+#include "task/step_forecast.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- links ---- */
+
+/* Of groups whose ranks are so far apart: a node has as many times fewer of one group. */
+static struct ring_links links_of_group(const struct ring_links *l, int64_t stride)
+{
+    struct ring_links own = *l;
+    own.per_node = l->per_node > stride ? l->per_node / stride : 1;
+    return own;
+}
+
+/* Whether the first ranks of two stages are on one node. */
+static bool are_on_one_node(const struct world_setup *s, const struct mesh_job *job, int a, int b)
+{
+    int64_t apart = (int64_t)job->shape.tp * job->shape.dp, n = s->links.per_node;
+    return a * apart / n == b * apart / n;
+}
+
+static double message_s(const struct world_setup *s, const struct mesh_job *job, int a, int b, double bytes)
+{
+    return bytes / (are_on_one_node(s, job, a, b) ? s->links.within : s->links.between);
+}
+
+/* `sent` by each of n ranks in rings, which is all but its own part of what was exchanged. */
+static double ring_s(const struct ring_links *l, double sent, int n)
+{
+    return n == 1 ? 0 : ring_cost_of(l, sent * n / (n - 1), n).seconds;
+}
+
+/* ---- stages ---- */
+
+/* What decides how long a stage computes. */
+struct shape {
+    int64_t n_layers;
+    bool is_first, is_last;
+};
+
+static struct shape shape_of(const struct param_part *part, const struct mesh_job *job, int stage)
+{
+    struct shape s = {.is_first = stage == 0, .is_last = stage + 1 == job->shape.pp};
+    for (int i = 0; i < part->n_ranges; i++) {
+        s.n_layers += part->ranges[i].end - part->ranges[i].first;
+    }
+    return s;
+}
+
+static struct status count_ops(struct mesh_stage_forecast *f, const struct world_setup *s,
+                               const struct trainer_config *c)
+{
+    struct step_bench b = s->bench;
+    struct step_forecast ops;
+    b.config = *c;
+    TRY(step_forecast_run(&ops, &b, &s->rates));
+    f->passes_s = ops.passes_s;
+    f->update_s = ops.step_s - ops.passes_s;
+    return status_ok();
+}
+
+static struct status configure(struct trainer_config *c, const struct mesh_job *job, int stage)
+{
+    bool shares = job->zero_stage > 0 && job->shape.dp > 1;
+    *c = job->config;
+    c->n_shards = shares ? job->shape.dp : 0;
+    c->shares_gradients = shares && job->zero_stage > 1;
+    return mesh_configure(c, job->shape, (struct mesh_place){.pp = stage}, job->cut, job->n_micro);
+}
+
+static void count_exchange(struct mesh_stage_forecast *f, const struct world_setup *s,
+                           const struct mesh_job *job, int stage, const struct mesh_stage_plan *p)
+{
+    struct ring_links slices = links_of_group(&s->links, 1), data = links_of_group(&s->links, job->shape.tp);
+    double n = (double)job->n_micro;
+    f->slices_s = ring_s(&slices, p->tensor_bytes / n, job->shape.tp);
+    f->replicas_s = ring_cost_of(&data, mesh_plan_exchanged(p, job), job->shape.dp).seconds;
+    f->message_s =
+        message_s(s, job, stage, (stage + 1) % job->shape.pp, mesh_plan_message_bytes(&job->config));
+}
+
+/* Stages of the same shape compute as long: each shape is counted once. */
+static struct status forecast_stages(struct mesh_stage_forecast *f, struct shape *shapes,
+                                     const struct world_setup *s, const struct mesh_job *job,
+                                     const struct mesh_stage_plan *stages)
+{
+    for (int i = 0; i < job->shape.pp; i++) {
+        struct trainer_config c;
+        int same = 0;
+        TRY(configure(&c, job, i));
+        shapes[i] = shape_of(&c.net.part, job, i);
+        while (same < i &&
+               (shapes[same].n_layers != shapes[i].n_layers || shapes[same].is_first != shapes[i].is_first ||
+                shapes[same].is_last != shapes[i].is_last)) {
+            same++;
+        }
+        f[i] = f[same];
+        if (same == i) {
+            TRY(count_ops(&f[i], s, &c));
+        }
+        count_exchange(&f[i], s, job, i, &stages[i]);
+    }
+    return status_ok();
+}
+
+/* ---- a step ---- */
+
+/* A backward is twice a forward, and thrice if it computes that again. */
+static struct status take_turns(struct mesh_forecast *f, const struct mesh_job *job,
+                                const struct mesh_stage_forecast *stages, double *scratch)
+{
+    struct pipeline_shape p = {job->shape.pp, mesh_plan_chunks(job), job->n_micro};
+    size_t n = (size_t)p.n_stages;
+    double *forward = scratch, *backward = scratch + n, *message = scratch + 2 * n;
+    double share = job->config.net.recompute > 0 ? 1.0 / 4 : 1.0 / 3;
+    for (size_t i = 0; i < n; i++) {
+        double all = stages[i].passes_s + stages[i].slices_s;
+        forward[i] = share * all;
+        backward[i] = (1 - share) * all;
+        message[i] = n > 1 ? stages[i].message_s : 0;
+    }
+    return pipeline_seconds(&p, &(struct pipeline_times){forward, backward, message}, &f->turns_s);
+}
+
+static void sum_up(struct mesh_forecast *f, const struct world_setup *s, const struct mesh_job *job,
+                   const struct mesh_stage_forecast *stages, const struct mesh_stage_plan *plans)
+{
+    int last = job->shape.pp - 1;
+    for (int i = 0; i <= last; i++) {
+        bool slower = stages[i].passes_s + stages[i].slices_s > f->slowest.passes_s + f->slowest.slices_s;
+        f->slowest = i == 0 || slower ? stages[i] : f->slowest;
+        f->replicas_s = fmax(f->replicas_s, stages[i].replicas_s);
+        f->update_s = fmax(f->update_s, stages[i].update_s);
+    }
+    f->tied_s = last == 0 ? 0
+                          : message_s(s, job, 0, last, plans[0].tied_bytes) +
+                                message_s(s, job, 0, last, plans[last].tied_bytes);
+    f->step_s = f->turns_s + f->tied_s + f->replicas_s + f->update_s;
+}
+
+struct status mesh_forecast_run(struct mesh_forecast *f, const struct world_setup *s,
+                                const struct mesh_job *job, const struct mesh_stage_plan *stages)
+{
+    size_t n = (size_t)job->shape.pp;
+    struct mesh_stage_forecast *own = calloc(n, sizeof *own);
+    struct shape *shapes = calloc(n, sizeof *shapes);
+    double *scratch = calloc(3 * n, sizeof *scratch);
+    struct status status = own != NULL && shapes != NULL && scratch != NULL
+                               ? forecast_stages(own, shapes, s, job, stages)
+                               : status_error(STATUS_MEMORY, "out of memory for %zu stages", n);
+    *f = (struct mesh_forecast){0};
+    if (!failed(status)) {
+        status = take_turns(f, job, own, scratch);
+        sum_up(f, s, job, own, stages);
+    }
+    free(own);
+    free(shapes);
+    free(scratch);
+    return status;
+}
+
+double mesh_forecast_idle(const struct mesh_forecast *f, const struct mesh_job *job)
+{
+    double busy = (double)job->n_micro * (f->slowest.passes_s + f->slowest.slices_s);
+    return fmax(0, f->turns_s - busy) / f->step_s;
+}

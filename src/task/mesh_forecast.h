@@ -1,0 +1,38 @@
+/* mesh_forecast: the predicted time of a step of a mesh (dist/mesh.h) on machines that need not be here.
+ * Nothing is run: ops are counted on a roofline (task/step_forecast.h), what ranks send goes over the links
+ * of the machine, and the stages of a pipeline take turns as their schedule says (dist/pipeline.h).
+ *
+ * Nothing overlaps but messages between stages, which are under way while both compute: that is how kiln's
+ * ranks work today.  Ranks fill nodes in their order, so slices are neighbours. */
+#ifndef KILN_TASK_MESH_FORECAST_H
+#define KILN_TASK_MESH_FORECAST_H
+
+#include "task/world_plan.h"
+#include "train/mesh_plan.h"
+
+/* Of a rank of one stage, in seconds. */
+struct mesh_stage_forecast {
+    double passes_s;             /* forward and backward of one micro-batch */
+    double slices_s;             /* what slices exchange in these */
+    double message_s;            /* to the next stage; of the last stage, to the first */
+    double replicas_s, update_s; /* once a step: sums of gradients and weights to all; the update */
+};
+
+struct mesh_forecast {
+    struct mesh_stage_forecast slowest; /* the stage that computes and exchanges longest, a micro-batch */
+    double turns_s; /* from the first forward of a step to its last backward, of all stages */
+    double tied_s;  /* the parameter that the first and the last stage have in common */
+    /* the longest of any stage */
+    double replicas_s, update_s;
+    double step_s;
+};
+
+/* `stages` [pp] are the job's (mesh_plan_stage); the job's configuration is that of the set-up's bench.
+ * STATUS_USAGE: the rate of such products is not known. */
+struct status mesh_forecast_run(struct mesh_forecast *f, const struct world_setup *s,
+                                const struct mesh_job *job, const struct mesh_stage_plan *stages);
+
+/* The part of a step in which the slowest stage neither computes nor exchanges: the bubble. */
+double mesh_forecast_idle(const struct mesh_forecast *f, const struct mesh_job *job);
+
+#endif

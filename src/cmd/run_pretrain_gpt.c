@@ -139,6 +139,8 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("bf16", AT(precision.autocast),
                     "compute in bf16, with fp32 master weights and sums, of which each rank keeps a part"),
     OPTION_FLAG_ROW("fp16", AT(precision.fp16), "compute in fp16 on a GPU, with a scaled loss"),
+    OPTION_FLAG_ROW("fp32-residual-connection", AT(precision.fp32_residual),
+                    "with --bf16 or --fp16, keep the residual stream and its gradient in fp32"),
     OPTION_REAL_ROW(
         "loss-scale", AT(loss_scale.fixed), "0", 0, 1e9,
         "in fp16, multiply the loss by this before backward; 0: by a scale that follows overflows"),
@@ -233,7 +235,6 @@ static const struct option options[] = {
                        "residual connections begin before the LayerNorm"),
     OPTION_REFUSED_ROW("glu-activation", "kiln's feed-forward layers have GELU"),
     OPTION_REFUSED_ROW("init-method-xavier-uniform", "kiln draws weights from a normal distribution"),
-    OPTION_REFUSED_ROW("fp32-residual-connection", "the residual stream has the type of the layers"),
     OPTION_REFUSED_ROW("fp16-lm-cross-entropy", "losses are computed in fp32"),
     OPTION_REFUSED_ROW("cpu-optimizer", "weights are updated on the device of --device"),
     OPTION_REFUSED_ROW("batch-size", "it is the old name of --micro-batch-size; give that"),

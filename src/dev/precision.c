@@ -10,6 +10,7 @@ struct status precision_find(struct precision *p, const struct precision_flags *
                  : f->autocast || f->fp8 ? DTYPE_BF16
                                          : DTYPE_F32,
         .fp8 = f->fp8,
+        .fp32_residual = f->fp32_residual,
     };
     p->allow_tf32 = f->tf32 && !device->is_host && p->dtype == DTYPE_F32;
     if (f->fp8 && f->fp16) {
@@ -25,6 +26,11 @@ struct status precision_find(struct precision *p, const struct precision_flags *
         return status_error(STATUS_USAGE,
                             "--fp16: the %s does not compute in fp16; --autocast without it computes in bf16",
                             device->name);
+    }
+    if (f->fp32_residual && p->dtype == DTYPE_F32) {
+        return status_error(STATUS_USAGE,
+                            "a residual stream in fp32 goes with layers in bf16 or fp16, but all is "
+                            "fp32 already: leave out --fp32-residual-connection, or give --bf16");
     }
     return status_ok();
 }
@@ -46,6 +52,11 @@ enum dtype precision_factor(struct precision p, const struct device *device)
     return p.fp8 && device->computes_in_fp8 ? DTYPE_E4M3 : p.dtype;
 }
 
+enum dtype precision_stream(struct precision p)
+{
+    return p.fp32_residual ? dtype_of_vectors(p.dtype) : p.dtype;
+}
+
 enum dtype precision_matrix(struct precision p)
 {
     return p.int8 ? DTYPE_I8 : p.dtype;
@@ -53,9 +64,11 @@ enum dtype precision_matrix(struct precision p)
 
 const char *precision_name(struct precision p)
 {
-    return p.int8            ? "int8"
-           : p.fp8           ? "fp8"
-           : p.allow_tf32    ? "tf32"
-           : p.rounds_to_f16 ? "fp16"
-                             : dtype_name(p.dtype);
+    return p.int8                  ? "int8"
+           : p.fp8                 ? "fp8"
+           : p.allow_tf32          ? "tf32"
+           : p.rounds_to_f16       ? "fp16"
+           : !p.fp32_residual      ? dtype_name(p.dtype)
+           : p.dtype == DTYPE_BF16 ? "bf16, fp32 residual"
+                                   : "fp16, fp32 residual";
 }

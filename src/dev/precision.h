@@ -7,10 +7,11 @@
 
 /* As the user gave them. */
 struct precision_flags {
-    bool autocast; /* bf16 */
-    bool fp16;     /* takes precedence over autocast */
-    bool tf32;     /* of products of fp32 matrices, if the device has it */
-    bool fp8;      /* of products of layers, all else in bf16 */
+    bool autocast;      /* bf16 */
+    bool fp16;          /* takes precedence over autocast */
+    bool tf32;          /* of products of fp32 matrices, if the device has it */
+    bool fp8;           /* of products of layers, all else in bf16 */
+    bool fp32_residual; /* of decoders' residual streams; else as all activations */
 };
 
 struct precision {
@@ -19,9 +20,11 @@ struct precision {
     bool rounds_to_f16; /* dtype is fp32, and matrices and activations are rounded to fp16 (ops/half_ops.h) */
     bool fp8;           /* products of layers are in fp8, all else in bf16 (nn/linear.h) */
     bool int8;          /* matrices are kept in int8, all else is dtype: inference only */
+    bool fp32_residual; /* the residual stream is fp32, all else is dtype (ops.h, R) */
 };
 
-/* STATUS_USAGE, saying what to use instead: the cpu has no fp16, and fp16 excludes fp8. */
+/* STATUS_USAGE, saying what to use instead: the cpu has no fp16, fp16 excludes fp8, and a residual stream in
+ * fp32 goes with layers that are not. */
 struct status precision_find(struct precision *p, const struct precision_flags *f,
                              const struct device *device);
 
@@ -33,10 +36,13 @@ struct status precision_find_prediction(struct precision *p, const struct precis
  * products. */
 enum dtype precision_factor(struct precision p, const struct device *device);
 
+/* The dtype of a residual stream and its gradient. */
+enum dtype precision_stream(struct precision p);
+
 /* The dtype of the matrices that products read. */
 enum dtype precision_matrix(struct precision p);
 
-/* "fp32", "tf32", "bf16", "fp16", "fp8" or "int8". */
+/* "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "bf16, fp32 residual" or "fp16, fp32 residual". */
 const char *precision_name(struct precision p);
 
 #endif

@@ -68,7 +68,7 @@ void norm_carve(struct norm_acts *a, struct arena *arena, const struct layer_for
                 struct layer_memory m)
 {
     enum dtype vector = dtype_of_vectors(m.dtype);
-    a->sum = arena_carve_2d(arena, m.dtype, m.n_tokens, form->hidden);
+    a->sum = arena_carve_2d(arena, m.stream, m.n_tokens, form->hidden);
     a->mean = arena_carve_1d(arena, vector, m.n_tokens);
     a->rstd = arena_carve_1d(arena, vector, m.n_tokens);
 }
@@ -98,6 +98,15 @@ void norm_backward(struct exec *x, tensor dresidual, bool adds, tensor dbranch, 
                                                 layer_dropout(call, site, call->form->dropout), adds);
 }
 
+tensor stream_narrow(struct exec *x, tensor into, tensor rows)
+{
+    if (rows.dtype == into.dtype) {
+        return rows;
+    }
+    x->ops->cast(x, into, rows);
+    return into;
+}
+
 void residual_forward(struct exec *x, tensor out, tensor branch, tensor residual,
                       const struct layer_call *call, enum layer_site site)
 {
@@ -112,6 +121,7 @@ tensor residual_backward(struct exec *x, tensor dbranch, tensor dout, const stru
                          enum layer_site site)
 {
     struct dropout drop = layer_dropout(call, site, call->form->dropout);
+    dout = stream_narrow(x, dbranch, dout);
     if (drop.p == 0) {
         return dout;
     }

@@ -37,7 +37,7 @@ int64_t layer_heads_width(const struct layer_form *form);
 
 /* How a layer's tensors are stored. */
 struct layer_memory {
-    enum dtype dtype;
+    enum dtype dtype, stream; /* of activations, and of the residual stream (ops.h, R) */
     enum fp8_factors fp8;
     int64_t n_tokens;
     bool kept; /* for a backward: without it tensors that only the backward reads stay null */
@@ -119,12 +119,15 @@ void norm_backward(struct exec *x, tensor dresidual, bool adds, tensor dbranch, 
                    const struct norm_weights *g, tensor dout, const struct norm_acts *a,
                    const struct norm_weights *w, const struct layer_call *call, enum layer_site site);
 
+/* Rows of the stream as activations: in `into`, or themselves where the dtypes are the same. */
+tensor stream_narrow(struct exec *x, tensor into, tensor rows);
+
 /* The end of a sublayer without a norm: out = residual + dropout(branch); the branch is overwritten. */
 void residual_forward(struct exec *x, tensor out, tensor branch, tensor residual,
                       const struct layer_call *call, enum layer_site site);
 
 /* The gradient of the branch, from that of the output, which is the residual's too: in dbranch, or dout
- * itself where nothing is dropped. */
+ * itself where nothing is dropped or rounded. */
 tensor residual_backward(struct exec *x, tensor dbranch, tensor dout, const struct layer_call *call,
                          enum layer_site site);
 

@@ -60,6 +60,7 @@ struct model_sum {
 /* How activations are stored. */
 struct model_memory {
     enum dtype dtype;
+    enum dtype stream;           /* of a decoder's residual stream and its gradient (ops.h, R) */
     enum fp8_factors fp8;        /* of the products of layers */
     bool kept;                   /* kept for a backward; else only what the forward reads */
     bool whole_logits;           /* the logits of all words at once; else a chunk of rows at a time */

@@ -40,6 +40,24 @@ bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int 
     return true;
 }
 
+bool accept_stream(struct exec *x, const char *op, enum dtype dtype, const tensor *rows, int n)
+{
+    const tensor *first = NULL;
+    for (int i = 0; i < n && !failed(x->status); i++) {
+        if (tensor_is_null(rows[i])) {
+            continue;
+        }
+        first = first == NULL ? &rows[i] : first;
+        enum dtype found = rows[i].dtype;
+        if (found != first->dtype || (found != dtype && found != DTYPE_F32) || !dense_rows(rows[i])) {
+            exec_fail(x, STATUS_USAGE, op,
+                      "a residual stream must be all %s or all fp32 with dense rows, but is %s%s",
+                      dtype_name(dtype), dtype_name(found), dense_rows(rows[i]) ? "" : " with gaps");
+        }
+    }
+    return !failed(x->status);
+}
+
 bool accept_copied(struct exec *x, const char *op, tensor out, tensor in)
 {
     bool words = out.dtype == DTYPE_I32 && in.dtype == DTYPE_I32 && dense_rows(out) && dense_rows(in);

@@ -11,7 +11,11 @@
 bool accept_tensors(struct exec *x, const char *op, const tensor *matrices, int n_matrices,
                     const tensor *vectors, int n_vectors);
 
-/* The same for matrices that are only copied, which may also be i32. */
+/* True if the rows of a residual stream are dense and of one dtype: that of activations, `dtype`, or fp32
+ * (ops.h, R). Null tensors pass. */
+bool accept_stream(struct exec *x, const char *op, enum dtype dtype, const tensor *rows, int n);
+
+/* accept_tensors for matrices that are only copied, which may also be i32. */
 bool accept_copied(struct exec *x, const char *op, tensor out, tensor in);
 
 /* True if keys and values are pages (ops.h, append_rows) of as many and as large heads as `like` has, [T,

@@ -8,7 +8,8 @@
  * Rules that hold for every slot.  No slot is NULL.  Outputs come first, then inputs, then scalars.
  * Activations are assigned (=), parameter gradients are added to (+=).  Tensors are dense unless the slot
  * says otherwise. `A` below is the dtype of activations and matrices (fp32, bf16, fp64); `W` that of vectors,
- * statistics and parameter gradients: fp32, or fp64 where A is fp64.  Index tensors are i32.  Outputs never
+ * statistics and parameter gradients: fp32, or fp64 where A is fp64; `R` that of a residual stream: A, or W
+ * where the slots that read and write it get it so.  Index tensors are i32.  Outputs never
  * alias inputs unless the slot says so.  Results do not depend on the number of threads.  A failure sticks in
  * exec.status.
  *
@@ -216,7 +217,7 @@ struct ops {
     void (*gelu_tanh)(struct exec *x, tensor out, tensor pre);
     void (*gelu_tanh_backward)(struct exec *x, tensor dpre, tensor dout, tensor pre);
 
-    /* out = residual + branch; out may alias either.  Any shape, A. */
+    /* out = residual + branch; out may alias either.  Any shape; out, residual R, branch A. */
     void (*residual_add)(struct exec *x, tensor out, tensor residual, tensor branch);
 
     /* out = dropout(in); row i has the address row_keys[i].  Applied to dout it is the gradient.  out, in [R,
@@ -238,27 +239,28 @@ struct ops {
                            struct dropout drop);
 
     /* LN: out = (in - mean) rstd gamma + beta over the last dim, mean and rstd = 1 / sqrt(var + eps) of each
-     * row, var biased.  Ba et al. 2016 (arXiv:1607.06450) section 3.  out, in [T, H] A; mean, rstd [T],
-     * gamma, beta [H] W. */
+     * row, var biased.  Ba et al. 2016 (arXiv:1607.06450) section 3.  out [T, H] A, in [T, H] R; mean, rstd
+     * [T], gamma, beta [H] W. */
     void (*layernorm)(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
                       tensor beta, double eps);
 
-    /* With g = dout gamma and xhat = (in - mean) rstd; din may alias dout:
+    /* With g = dout gamma and xhat = (in - mean) rstd; din, dout A, in R; din may alias dout:
      *     din = rstd (g - mean(g) - xhat mean(g xhat));  dgamma += sum dout xhat;  dbeta += sum dout */
     void (*layernorm_backward)(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
                                tensor in, tensor mean, tensor rstd, tensor gamma);
 
     /* sum = residual + dropout(in + bias);  out = LN(sum).  One pass for the end of both halves of a
-     * transformer layer. out, sum, in, residual [T, H] A; mean, rstd [T], bias, gamma, beta [H] W.  out notes
-     * maxima, and rounds. */
+     * transformer layer. out, in [T, H] A; sum, residual [T, H] R; mean, rstd [T], bias, gamma, beta [H] W.
+     * out notes maxima, and rounds. */
     void (*bias_dropout_add_layernorm)(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd,
                                        tensor in, tensor bias, tensor residual, tensor gamma, tensor beta,
                                        double eps, tensor row_keys, struct dropout drop);
 
-    /* dresidual = gradient of `sum`, which is also that of the residual; or += it with `accumulate`, if `sum`
-     * has another reader than LN;  din = dropout'(dresidual);  dbias += sum over rows of din; dgamma, dbeta
-     * += as in layernorm_backward.  dresidual and din [T, H] A are distinct; dresidual may alias dout, unless
-     * it accumulates or din is rounded.  din notes maxima, and rounds in place of it. */
+    /* dresidual = gradient of `sum`, which is also that of the residual; or += it with `accumulate`, if
+     * `sum` has another reader than LN;  din = dropout'(dresidual);  dbias += sum over rows of din; dgamma,
+     * dbeta += as in layernorm_backward.  dresidual, sum [T, H] R; din, dout [T, H] A; dresidual and din
+     * are distinct; dresidual may alias dout where R is A, unless it accumulates or din is rounded.  din
+     * notes maxima, and rounds in place of it. */
     void (*bias_dropout_add_layernorm_backward)(struct exec *x, tensor dresidual, tensor din, tensor dbias,
                                                 tensor dgamma, tensor dbeta, tensor dout, tensor sum,
                                                 tensor mean, tensor rstd, tensor gamma, tensor row_keys,

@@ -222,11 +222,18 @@ static void plan_gelu_tanh_backward(struct exec *x, tensor dpre, tensor dout, te
          {"dout", dout, (int)pre.dtype, rows, cols}, {"pre", pre, ANY, rows, cols});
 }
 
+/* The dtype that rows of a residual stream must have beside activations of this one. */
+static int of_stream(enum dtype activations, tensor rows)
+{
+    enum dtype wide = dtype_of_vectors(activations);
+    return (int)(rows.dtype == wide ? wide : activations);
+}
+
 static void plan_residual_add(struct exec *x, tensor out, tensor residual, tensor branch)
 {
     int64_t rows = tensor_rows(out), cols = tensor_cols(out);
-    PLAN(x, "residual_add", 0, 0, {"out", out, ANY, rows, cols},
-         {"residual", residual, (int)out.dtype, rows, cols}, {"branch", branch, (int)out.dtype, rows, cols});
+    PLAN(x, "residual_add", 0, 0, {"out", out, of_stream(branch.dtype, out), rows, cols},
+         {"residual", residual, (int)out.dtype, rows, cols}, {"branch", branch, ANY, rows, cols});
 }
 
 /* A tensor for the backward, which may be null. */
@@ -238,9 +245,9 @@ static void plan_statistics(struct exec *x, const char *op, tensor mean, tensor 
     }
 }
 
-/* What is normalized exists already, as `in`, or is computed here, as `sum`, which may be null. */
-static void plan_normalized_sum(struct exec *x, const char *op, tensor out, tensor sum, tensor mean,
-                                tensor rstd, tensor gamma, tensor beta)
+/* What is normalized is computed here, as `sum`, which may be null. */
+static void plan_normalized_sum(struct exec *x, const char *op, tensor out, tensor sum, int of_sum,
+                                tensor mean, tensor rstd, tensor gamma, tensor beta)
 {
     int64_t rows = tensor_rows(out), cols = tensor_cols(out);
     int vector = (int)dtype_of_vectors(out.dtype);
@@ -248,7 +255,7 @@ static void plan_normalized_sum(struct exec *x, const char *op, tensor out, tens
          {"beta", beta, vector, 1, cols});
     plan_statistics(x, op, mean, rstd, rows, vector);
     if (!tensor_is_null(sum)) {
-        PLAN(x, op, 0, 0, {"sum", sum, (int)out.dtype, rows, cols});
+        PLAN(x, op, 0, 0, {"sum", sum, of_sum, rows, cols});
     }
 }
 
@@ -257,22 +264,30 @@ static void plan_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd,
 {
     (void)eps;
     int64_t rows = tensor_rows(in), cols = tensor_cols(in);
-    int vector = (int)dtype_of_vectors(in.dtype);
-    PLAN(x, "layernorm", 0, 0, {"out", out, (int)in.dtype, rows, cols}, {"in", in, ANY, rows, cols},
-         {"gamma", gamma, vector, 1, cols}, {"beta", beta, vector, 1, cols});
+    int vector = (int)dtype_of_vectors(out.dtype);
+    PLAN(x, "layernorm", 0, 0, {"out", out, ANY, rows, cols},
+         {"in", in, of_stream(out.dtype, in), rows, cols}, {"gamma", gamma, vector, 1, cols},
+         {"beta", beta, vector, 1, cols});
     plan_statistics(x, "layernorm", mean, rstd, rows, vector);
+}
+
+/* `of_din`: the dtype of din. */
+static void plan_norm_backward(struct exec *x, tensor din, int of_din, tensor dgamma, tensor dbeta,
+                               tensor dout, tensor in, tensor mean, tensor rstd, tensor gamma)
+{
+    int64_t rows = tensor_rows(in), cols = tensor_cols(in);
+    int vector = (int)dtype_of_vectors(dout.dtype);
+    PLAN(x, "layernorm_backward", 0, workspace_layernorm_backward(rows, cols),
+         {"din", din, of_din, rows, cols}, {"dgamma", dgamma, vector, 1, cols},
+         {"dbeta", dbeta, vector, 1, cols}, {"dout", dout, ANY, rows, cols},
+         {"in", in, of_stream(dout.dtype, in), rows, cols}, {"mean", mean, vector, 1, rows},
+         {"rstd", rstd, vector, 1, rows}, {"gamma", gamma, vector, 1, cols});
 }
 
 static void plan_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
                                     tensor in, tensor mean, tensor rstd, tensor gamma)
 {
-    int64_t rows = tensor_rows(in), cols = tensor_cols(in);
-    int vector = (int)dtype_of_vectors(in.dtype);
-    PLAN(x, "layernorm_backward", 0, workspace_layernorm_backward(rows, cols),
-         {"din", din, (int)in.dtype, rows, cols}, {"dgamma", dgamma, vector, 1, cols},
-         {"dbeta", dbeta, vector, 1, cols}, {"dout", dout, (int)in.dtype, rows, cols},
-         {"in", in, ANY, rows, cols}, {"mean", mean, vector, 1, rows}, {"rstd", rstd, vector, 1, rows},
-         {"gamma", gamma, vector, 1, cols});
+    plan_norm_backward(x, din, (int)dout.dtype, dgamma, dbeta, dout, in, mean, rstd, gamma);
 }
 
 static void plan_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop)
@@ -291,7 +306,7 @@ static void plan_embed(struct exec *x, tensor out, tensor sum, tensor mean, tens
     (void)eps;
     int64_t rows = tensor_rows(out), cols = tensor_cols(out);
     int matrix = (int)out.dtype;
-    plan_normalized_sum(x, "embed", out, sum, mean, rstd, gamma, beta);
+    plan_normalized_sum(x, "embed", out, sum, matrix, mean, rstd, gamma, beta);
     move(x, 1, out); /* the rows of word */
     move(x, -1, word);
     PLAN(x, "embed", 0, 0, {"ids", ids, DTYPE_I32, 1, rows}, {"types", types, DTYPE_I32, 1, rows},
@@ -326,10 +341,11 @@ static void plan_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor s
     (void)eps;
     const char *op = "bias_dropout_add_layernorm";
     int64_t rows = tensor_rows(out), cols = tensor_cols(out);
-    plan_normalized_sum(x, op, out, sum, mean, rstd, gamma, beta);
+    plan_normalized_sum(x, op, out, sum, (int)residual.dtype, mean, rstd, gamma, beta);
     PLAN(x, op, 0, 0, {"in", in, (int)out.dtype, rows, cols},
          {"bias", bias, (int)dtype_of_vectors(out.dtype), 1, cols},
-         {"residual", residual, (int)out.dtype, rows, cols}, {"row_keys", row_keys, DTYPE_I32, rows, 2});
+         {"residual", residual, of_stream(out.dtype, residual), rows, cols},
+         {"row_keys", row_keys, DTYPE_I32, rows, 2});
 }
 
 static void plan_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, tensor din,
@@ -340,10 +356,10 @@ static void plan_bias_dropout_add_layernorm_backward(struct exec *x, tensor dres
     (void)drop;
     int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
     move(x, accumulate ? 1 : 0, dresidual);
-    plan_layernorm_backward(x, dresidual, dgamma, dbeta, dout, sum, mean, rstd, gamma);
+    plan_norm_backward(x, dresidual, (int)sum.dtype, dgamma, dbeta, dout, sum, mean, rstd, gamma);
     PLAN(x, "bias_dropout_add_layernorm_backward", 0, workspace_layernorm_backward(rows, cols),
-         {"din", din, (int)sum.dtype, rows, cols},
-         {"dbias", dbias, (int)dtype_of_vectors(sum.dtype), 1, cols},
+         {"din", din, (int)dout.dtype, rows, cols},
+         {"dbias", dbias, (int)dtype_of_vectors(dout.dtype), 1, cols},
          {"row_keys", row_keys, DTYPE_I32, rows, 2});
 }
 

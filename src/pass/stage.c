@@ -220,8 +220,9 @@ static void carve(struct stage *s, const struct batch *sizes)
 {
     const struct model *m = s->config->model;
     struct stage_slot *slot = s->slot;
-    struct model_memory memory = {s->config->precision.dtype, s->fp8, s->config->learns,
-                                  s->config->whole_logits, s->x->device};
+    enum dtype stream = precision_stream(s->config->precision);
+    struct model_memory memory = {s->config->precision.dtype, stream,      s->fp8, s->config->learns,
+                                  s->config->whole_logits,    s->x->device};
     slot->capacity = *sizes;
     slot->arena.used = 0;
     stage_batch_carve(&slot->block, &slot->arena, &m->layout, sizes);
@@ -236,7 +237,7 @@ static void carve(struct stage *s, const struct batch *sizes)
         m->type->carve_heads(m, slot->acts, &slot->arena, memory, sizes);
     }
     m->type->carve_scratch(m, slot->acts, &slot->arena, memory, sizes);
-    slot->dx = arena_carve_2d(&slot->arena, s->config->precision.dtype, sizes->n_tokens, m->hidden_size);
+    slot->dx = arena_carve_2d(&slot->arena, stream, sizes->n_tokens, m->hidden_size);
 }
 
 void stage_carve_largest(struct stage *s)

@@ -148,6 +148,7 @@ refused 64 '--hidden-size 33 is not a multiple of --num-attention-heads 4' --hid
 refused 64 '--min-lr 0.1 is above --lr 0.01' --min-lr 0.1
 refused 64 '--save needs --save-interval' --save "$dir/refused"
 refused 64 '--bf16 and --fp16' --bf16 --fp16
+refused 64 'all is fp32 already: leave out --fp32-residual-connection, or give --bf16' --fp32-residual-connection
 refused 64 '--min-loss-scale 8 is above --initial-loss-scale 4' --min-loss-scale 8 --initial-loss-scale 4 --loss-scale-window 500 --hysteresis 3
 refused 64 '--global-batch-size 7 is not a multiple of --micro-batch-size 2 times 1 rank' --global-batch-size 7
 refused 64 'the start 3 is not a multiple of --micro-batch-size 2' --rampup-batch-size 3 1 24
@@ -162,6 +163,13 @@ refused 65 "--data-path $dir/nothing is not the PREFIX" --data-path "$dir/nothin
 refused 65 "$dir/nothing.json" --vocab-file "$dir/nothing.json"
 expect 64 'kiln pretrain-gpt needs --num-layers' "$kiln" pretrain-gpt --vocab-file a
 expect 0 'work: phase 1, 29 steps' "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --output_dir "$dir/refused" --dry-run
+
+# a residual stream in fp32: nearly the same losses, but not the same bits
+loss_of() { sed -nE 's/.*validation loss at iteration 20 .* lm loss value: ([0-9.E+-]+) .*/\1/p' "$dir/out"; }
+train narrow --bf16 && narrow=$(loss_of) || fail "$(cat "$dir/err")"
+train stream --bf16 --fp32-residual-connection && stream=$(loss_of) || fail "$(cat "$dir/err")"
+grep -q 'parameters, bf16, fp32 residual' "$dir/err" || fail "the log does not say what the stream is"
+awk -v a="$narrow" -v b="$stream" 'BEGIN { exit !(a != b && a / b < 1.01 && b / a < 1.01) }' || fail "losses $narrow and $stream"
 
 # ranks share each batch
 . "$(dirname "$0")/ranks.sh"

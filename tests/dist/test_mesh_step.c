@@ -1,10 +1,10 @@
 /* Decoders and BERT, which meshes of ranks train with dropout: the same bits whatever the stages, chunks,
  * replicas and shards, and within the rounding of fp32 whatever the slices. */
 #include "bert_fixture.h"
+#include "gpt_fixture.h"
 #include "ranks.h"
 
 #include "dist/comm_peers.h"
-#include "nn/gpt/gpt_model.h"
 #include "train/mesh_step.h"
 
 #include <math.h>
@@ -39,22 +39,6 @@ struct run {
     struct outcome outcome;
 };
 
-/* The label of a token is the next one; the last has none. */
-static void add_sequence(struct batch *b, int32_t key)
-{
-    struct rng_stream r = rng_stream(rng_key(79, (uint64_t)key));
-    int64_t n = 4 + rng_below(&r, LONGEST - 3);
-    int32_t *ids = text_batch_add(b, n, n, -1, key);
-    for (int64_t i = 0; i < n; i++) {
-        ids[i] = (int32_t)rng_below(&r, WORDS);
-    }
-    for (int32_t i = 0; i + 1 < n; i++) {
-        text_batch_masked_positions(b)[i] = i;
-        text_batch_masked_labels(b)[i] = ids[i + 1];
-    }
-    text_batch_take_masked(b, n - 1);
-}
-
 static struct model *decoder(bool alibi)
 {
     const struct gpt_config c = {.vocab_size = WORDS,
@@ -70,9 +54,7 @@ static struct model *decoder(bool alibi)
                                  .norm_eps = 1e-5,
                                  .gelu = alibi ? LAYER_GELU_TANH : LAYER_GELU_EXACT,
                                  .alibi = alibi};
-    struct model *m;
-    EXPECT_OK((alibi ? bloom_model_create : gpt2_model_create)(&m, &c, MODEL_TASK_CAUSAL_LM));
-    return m;
+    return fixture_decoder(&c);
 }
 
 static struct model *bert(bool pre_ln)
@@ -156,26 +138,13 @@ static void train(const struct comm *c, void *context)
     model->type->destroy(model);
 }
 
-static void decoder_step(struct batch_step *step)
-{
-    EXPECT_OK(
-        batch_step_init(step, N_MICRO, &text_batch_layout, text_batch_limits(SEQUENCES, LONGEST, LONGEST)));
-    for (int32_t i = 0; i < N_MICRO * SEQUENCES; i++) {
-        add_sequence(&step->micro[i / SEQUENCES], i);
-    }
-    for (int64_t i = 0; i < N_MICRO; i++) {
-        batch_finish(&step->micro[i], 0);
-    }
-    batch_step_count(step);
-}
-
 static void open_run(struct run *r, enum trained network, const struct optimizer_kind *optimizer, double lr)
 {
     *r = (struct run){.network = network, .optimizer = optimizer, .lr = lr};
     struct model *m = model_of(network);
     EXPECT_OK(m->type->declare(m, &r->params));
     if (network == GPT2 || network == BLOOM) {
-        decoder_step(&r->batch);
+        fixture_texts(&r->batch, N_MICRO, SEQUENCES, LONGEST, WORDS);
     } else {
         fixture_step(&r->batch, N_MICRO, SEQUENCES, LONGEST);
     }

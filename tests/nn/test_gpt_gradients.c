@@ -1,10 +1,8 @@
 /* The gradients of small decoders with dropout, GPT-2's and BLOOM's, with either GELU and with layers that
  * are recomputed, on the reference ops in fp64, against central differences of their loss: within 1e-7 of the
  * largest gradient. */
+#include "gpt_fixture.h"
 #include "gradient_check.h"
-
-#include "data/text_batch.h"
-#include "nn/gpt/gpt_model.h"
 
 enum { SEQUENCES = 3, LONGEST = 10, WORDS = 21 };
 
@@ -26,30 +24,13 @@ static struct gpt_config small(bool alibi, enum layer_gelu gelu)
                                .alibi = alibi};
 }
 
-/* The label of a token is the next one; the last has none. */
-static void add_sequence(struct batch *b, int32_t key)
-{
-    struct rng_stream r = rng_stream(rng_key(78, (uint64_t)key));
-    int64_t n = 4 + rng_below(&r, LONGEST - 3);
-    int32_t *ids = text_batch_add(b, n, n, -1, key);
-    for (int64_t i = 0; i < n; i++) {
-        ids[i] = (int32_t)rng_below(&r, WORDS);
-    }
-    for (int32_t i = 0; i + 1 < n; i++) {
-        text_batch_masked_positions(b)[i] = i;
-        text_batch_masked_labels(b)[i] = ids[i + 1];
-    }
-    text_batch_take_masked(b, n - 1);
-}
-
 static void check(bool alibi, enum layer_gelu gelu, int64_t recompute)
 {
     struct gpt_config c = small(alibi, gelu);
-    struct model *model;
+    struct model *model = fixture_decoder(&c);
     struct batch_step step;
     struct trainer t;
     char what[64];
-    EXPECT_OK((alibi ? bloom_model_create : gpt2_model_create)(&model, &c, MODEL_TASK_CAUSAL_LM));
     struct batch_limits limits = text_batch_limits(SEQUENCES, LONGEST, LONGEST);
     struct trainer_config config = {.net = {.model = model,
                                             .device = &device_cpu,
@@ -60,12 +41,7 @@ static void check(bool alibi, enum layer_gelu gelu, int64_t recompute)
                                             .recompute = recompute},
                                     .optimizer = optimizer_defaults(&optimizer_adamw),
                                     .seed = 5};
-    EXPECT_OK(batch_step_init(&step, 1, &model->layout, limits));
-    for (int32_t i = 0; i < SEQUENCES; i++) {
-        add_sequence(step.micro, i);
-    }
-    batch_finish(step.micro, 0);
-    batch_step_count(&step);
+    fixture_texts(&step, 1, SEQUENCES, LONGEST, WORDS);
     EXPECT_OK(trainer_init(&t, &config));
     snprintf(what, sizeof what, "%s, %s GELU, chunks of %lld layers", model->type->name,
              gelu == LAYER_GELU_EXACT ? "exact" : "tanh", (long long)recompute);

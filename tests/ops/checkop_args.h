@@ -80,6 +80,12 @@ static inline struct checkop_arg row_keys(int64_t t)
     return filled(matrix("row_keys", ROLE_IN, KIND_I32, t, 2), FILL_ROW_KEYS, 0);
 }
 
+/* Of a residual stream. */
+static inline enum checkop_kind stream_kind(const struct checkop_shape *s)
+{
+    return s->stream ? KIND_W : KIND_A;
+}
+
 static inline int64_t total(const int64_t *lens, int n, int64_t *max)
 {
     int64_t sum = 0;

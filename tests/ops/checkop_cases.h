@@ -70,6 +70,7 @@ struct checkop_shape {
     bool causal, alibi, strided, plain, shared;
     bool bits;    /* attention leaves and reads bits of dropout, on devices that keep them */
     bool adds;    /* the gradient of the residual is added to */
+    bool stream;  /* the residual stream is fp32 (ops.h, R) */
     bool rounded; /* the bias is of the dtype of out, on devices that take such */
     bool fp8;     /* factors of products are fp8, in bf16 runs of devices that compute in it */
     bool int8;    /* matrices of weights are int8, on devices that multiply such */

@@ -24,7 +24,7 @@ static void add_statistics(struct checkop_case *c, const struct checkop_shape *s
         return;
     }
     if (sum) {
-        add(c, matrix("sum", ROLE_OUT, KIND_A, s->t, s->h));
+        add(c, matrix("sum", ROLE_OUT, stream_kind(s), s->t, s->h));
     }
     add(c, vector("mean", ROLE_OUT, KIND_W, s->t));
     add(c, vector("rstd", ROLE_OUT, KIND_W, s->t));
@@ -106,7 +106,7 @@ void checkop_make_layernorm(struct checkop_case *c, const struct checkop_shape *
 {
     add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
     add_statistics(c, s, false);
-    add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, matrix("in", ROLE_IN, stream_kind(s), s->t, s->h));
     add(c, filled(vector("gamma", ROLE_IN, KIND_W, s->h), FILL_GAMMA, 0.2));
     add(c, vector("beta", ROLE_IN, KIND_W, s->h));
     c->run = run_layernorm;
@@ -132,7 +132,7 @@ void checkop_make_layernorm_backward(struct checkop_case *c, const struct checko
     add(c, gradient(vector("dbeta", ROLE_INOUT, KIND_W, s->h), 8));
     c->seed = add(c, matrix("dout", ROLE_IN, KIND_A, s->t, s->h));
     c->args[0].shares = s->shared ? 1 + c->seed : 0;
-    add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, matrix("in", ROLE_IN, stream_kind(s), s->t, s->h));
     add(c, vector("mean", ROLE_IN, KIND_W, s->t));
     add(c, vector("rstd", ROLE_IN, KIND_W, s->t));
     add(c, filled(vector("gamma", ROLE_IN, KIND_W, s->h), FILL_GAMMA, 0.2));
@@ -156,7 +156,7 @@ void checkop_make_bias_dropout_add_layernorm(struct checkop_case *c, const struc
     add_statistics(c, s, true);
     add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
     add(c, vector("bias", ROLE_IN, KIND_W, s->h));
-    add(c, matrix("residual", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, matrix("residual", ROLE_IN, stream_kind(s), s->t, s->h));
     add(c, filled(vector("gamma", ROLE_IN, KIND_W, s->h), FILL_GAMMA, 0.2));
     add(c, vector("beta", ROLE_IN, KIND_W, s->h));
     add(c, row_keys(s->t));
@@ -178,21 +178,21 @@ static void forward_bias_dropout(const struct checkop_case *c, const struct ops 
 
 void checkop_make_bias_dropout_add_layernorm_backward(struct checkop_case *c, const struct checkop_shape *s)
 {
-    add(c, gradient(matrix("dresidual", s->adds ? ROLE_INOUT : ROLE_OUT, KIND_A, s->t, s->h), 13));
+    add(c, gradient(matrix("dresidual", s->adds ? ROLE_INOUT : ROLE_OUT, stream_kind(s), s->t, s->h), 13));
     add(c, gradient(matrix("din", ROLE_OUT, KIND_A, s->t, s->h), 11));
     add(c, gradient(vector("dbias", ROLE_INOUT, KIND_W, s->h), 12));
     add(c, gradient(vector("dgamma", ROLE_INOUT, KIND_W, s->h), 9));
     add(c, gradient(vector("dbeta", ROLE_INOUT, KIND_W, s->h), 10));
     c->seed = add(c, matrix("dout", ROLE_IN, KIND_A, s->t, s->h));
     c->args[0].shares = s->shared ? 1 + c->seed : 0;
-    add(c, matrix("sum", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, matrix("sum", ROLE_IN, stream_kind(s), s->t, s->h));
     add(c, vector("mean", ROLE_IN, KIND_W, s->t));
     add(c, vector("rstd", ROLE_IN, KIND_W, s->t));
     add(c, filled(vector("gamma", ROLE_IN, KIND_W, s->h), FILL_GAMMA, 0.2));
     add(c, vector("beta", ROLE_IN, KIND_W, s->h));
     add(c, matrix("in", ROLE_IN, KIND_A, s->t, s->h));
     add(c, vector("bias", ROLE_IN, KIND_W, s->h));
-    add(c, matrix("residual", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, matrix("residual", ROLE_IN, stream_kind(s), s->t, s->h));
     c->value = add(c, matrix("out", ROLE_IN, KIND_A, s->t, s->h));
     add(c, row_keys(s->t));
     c->run = run_bias_dropout_add_layernorm_backward;

@@ -237,8 +237,8 @@ RUN(residual_add)
 
 void checkop_make_residual_add(struct checkop_case *c, const struct checkop_shape *s)
 {
-    add(c, matrix("out", ROLE_OUT, KIND_A, s->t, s->h));
-    add(c, matrix("residual", ROLE_IN, KIND_A, s->t, s->h));
+    add(c, matrix("out", ROLE_OUT, stream_kind(s), s->t, s->h));
+    add(c, matrix("residual", ROLE_IN, stream_kind(s), s->t, s->h));
     add(c, matrix("branch", ROLE_IN, KIND_A, s->t, s->h));
     c->args[0].shares = s->shared ? 1 + 1 : 0;
     c->run = run_residual_add;

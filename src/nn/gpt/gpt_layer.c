@@ -67,7 +67,7 @@ void gpt_layer_carve(struct gpt_layer_acts *a, struct arena *arena, const struct
 void gpt_layer_carve_output(struct gpt_layer_acts *a, struct arena *arena, const struct layer_form *form,
                             struct layer_memory m)
 {
-    a->out = arena_carve_2d(arena, m.dtype, m.n_tokens, form->hidden);
+    a->out = arena_carve_2d(arena, m.stream, m.n_tokens, form->hidden);
 }
 
 void gpt_layer_share(struct gpt_layer_acts *a, const struct gpt_layer_acts *of)

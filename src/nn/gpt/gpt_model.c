@@ -194,14 +194,14 @@ static struct status create_acts(const struct model *m, const struct param_part 
 
 static struct layer_memory layer_memory(struct model_memory m, const struct batch *sizes)
 {
-    return (struct layer_memory){m.dtype, m.fp8, sizes->n_tokens, m.kept};
+    return (struct layer_memory){m.dtype, m.stream, m.fp8, sizes->n_tokens, m.kept};
 }
 
 static void carve_input(const struct model *m, struct gpt_acts *a, struct arena *arena,
                         struct model_memory memory, int64_t n_tokens)
 {
     enum dtype vector = dtype_of_vectors(memory.dtype);
-    a->in = arena_carve_2d(arena, memory.dtype, n_tokens, m->hidden_size);
+    a->in = arena_carve_2d(arena, memory.stream, n_tokens, m->hidden_size);
     if (gpt_of(m)->config.alibi) {
         a->words = arena_carve_2d(arena, memory.dtype, n_tokens, m->hidden_size);
         a->mean_in = arena_carve_1d(arena, vector, n_tokens);
@@ -247,7 +247,7 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     enum dtype vector = dtype_of_vectors(memory.dtype);
     int64_t n = sizes->n_labels, h = m->hidden_size;
     int64_t v = weights_vocab_rows(sizes_of(&gpt_of(m)->config).padded[DIM_VOCAB], a->n_slices);
-    a->read = arena_carve_2d(arena, memory.dtype, n, h);
+    a->read = arena_carve_2d(arena, memory.stream, n, h);
     a->z = arena_carve_2d(arena, memory.dtype, n, h);
     a->mean_out = arena_carve_1d(arena, vector, n);
     a->rstd_out = arena_carve_1d(arena, vector, n);
@@ -352,12 +352,14 @@ static void input_forward(const struct model_pass *p)
     if (gpt_of(p->model)->config.alibi) {
         /* x = LN(E[id]) */
         word_table_look_up(p->x, a->words, w->word, p->stream->ids, p->model->vocab_size);
-        op->layernorm(p->x, a->in, a->mean_in, a->rstd_in, a->words, w->norm_in.gamma, w->norm_in.beta,
-                      gpt_of(p->model)->form.norm_eps);
+        op->layernorm(p->x, a->scratch.branch, a->mean_in, a->rstd_in, a->words, w->norm_in.gamma,
+                      w->norm_in.beta, gpt_of(p->model)->form.norm_eps);
+        op->cast(p->x, a->in, a->scratch.branch);
         return;
     }
     /* x = dropout(E[id] + P[position]) */
-    word_table_look_up(p->x, a->in, w->word, p->stream->ids, p->model->vocab_size);
+    word_table_look_up(p->x, a->scratch.branch, w->word, p->stream->ids, p->model->vocab_size);
+    op->cast(p->x, a->in, a->scratch.branch);
     op->gather_rows(p->x, a->scratch.branch, w->position, p->stream->positions);
     op->residual_add(p->x, a->in, a->in, a->scratch.branch);
     if (drop.p > 0) {
@@ -374,9 +376,10 @@ static void input_backward(const struct model_pass *p, tensor dx)
     exec_enter(p->x, "embeddings", -1);
     if (gpt_of(p->model)->config.alibi) {
         /* x = LN(E[id]) */
-        op->layernorm_backward(p->x, dx, g->norm_in.gamma, g->norm_in.beta, dx, a->words, a->mean_in,
+        tensor d = stream_narrow(p->x, a->scratch.branch, dx);
+        op->layernorm_backward(p->x, d, g->norm_in.gamma, g->norm_in.beta, d, a->words, a->mean_in,
                                a->rstd_in, w->norm_in.gamma);
-        word_table_add_gradients(p->x, g->word, dx, p->stream->ids, p->model->vocab_size);
+        word_table_add_gradients(p->x, g->word, d, p->stream->ids, p->model->vocab_size);
         return;
     }
     /* x = dropout(E[id] + P[position]) */

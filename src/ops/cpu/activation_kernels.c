@@ -87,11 +87,10 @@ static void activation_item(const void *context, int64_t item, void *lane)
     }
 }
 
-static void run(struct exec *x, const char *op, tensor out, tensor a, tensor b, block_function *apply)
+/* With tensors that were accepted. */
+static void run_accepted(struct exec *x, const char *op, tensor out, tensor a, tensor b,
+                         block_function *apply)
 {
-    if (!accept_tensors(x, op, ACCEPT_LIST(out, a, b), NULL, 0)) {
-        return;
-    }
     if (!tensor_is_dense(out) || !tensor_is_dense(a) || !tensor_is_dense(b)) {
         exec_fail(x, STATUS_USAGE, op, "the tensors must be dense");
         return;
@@ -100,6 +99,13 @@ static void run(struct exec *x, const char *op, tensor out, tensor a, tensor b, 
                                 apply};
     lanes_run(x, op, kernel_blocks(c.n, BLOCKS_PER_ITEM * ELEMENTS_PER_BLOCK),
               2 * ELEMENTS_PER_BLOCK * sizeof(float), activation_item, &c);
+}
+
+static void run(struct exec *x, const char *op, tensor out, tensor a, tensor b, block_function *apply)
+{
+    if (accept_tensors(x, op, ACCEPT_LIST(out, a, b), NULL, 0)) {
+        run_accepted(x, op, out, a, b, apply);
+    }
 }
 
 struct gelu_backward_call {
@@ -195,7 +201,11 @@ static void cpu_gelu_tanh_backward(struct exec *x, tensor dpre, tensor dout, ten
 
 static void cpu_residual_add(struct exec *x, tensor out, tensor residual, tensor branch)
 {
-    run(x, "residual_add", out, residual, branch, add_block);
+    const char *op = "residual_add";
+    if (accept_tensors(x, op, ACCEPT_LIST(branch), NULL, 0) &&
+        accept_stream(x, op, branch.dtype, ACCEPT_LIST(out, residual))) {
+        run_accepted(x, op, out, residual, branch, add_block);
+    }
 }
 
 struct dropout_call {

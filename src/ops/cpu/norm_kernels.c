@@ -54,7 +54,8 @@ static void layernorm_item(const void *context, int64_t item, void *lane)
 static void cpu_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
                           tensor beta, double eps)
 {
-    if (!accept_tensors(x, "layernorm", ACCEPT_LIST(out, in), ACCEPT_LIST(mean, rstd, gamma, beta))) {
+    if (!accept_tensors(x, "layernorm", ACCEPT_LIST(out), ACCEPT_LIST(mean, rstd, gamma, beta)) ||
+        !accept_stream(x, "layernorm", out.dtype, ACCEPT_LIST(in))) {
         return;
     }
     struct norm_call c = {.out = out, .mean = mean, .rstd = rstd, .in = in, .gamma = gamma, .beta = beta};
@@ -115,8 +116,8 @@ static void cpu_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor su
                                            double eps, tensor row_keys, struct dropout drop)
 {
     const char *op = "bias_dropout_add_layernorm";
-    if (!accept_tensors(x, op, ACCEPT_LIST(out, sum, in, residual),
-                        ACCEPT_LIST(mean, rstd, bias, gamma, beta)) ||
+    if (!accept_tensors(x, op, ACCEPT_LIST(out, in), ACCEPT_LIST(mean, rstd, bias, gamma, beta)) ||
+        !accept_stream(x, op, out.dtype, ACCEPT_LIST(sum, residual)) ||
         !accept_indices(x, op, "row key", row_keys, INT32_MIN, INT64_MAX)) {
         return;
     }
@@ -203,7 +204,8 @@ static void cpu_layernorm_backward(struct exec *x, tensor din, tensor dgamma, te
                                    tensor in, tensor mean, tensor rstd, tensor gamma)
 {
     const char *op = "layernorm_backward";
-    if (!accept_tensors(x, op, ACCEPT_LIST(din, dout, in), ACCEPT_LIST(dgamma, dbeta, mean, rstd, gamma))) {
+    if (!accept_tensors(x, op, ACCEPT_LIST(din, dout), ACCEPT_LIST(dgamma, dbeta, mean, rstd, gamma)) ||
+        !accept_stream(x, op, dout.dtype, ACCEPT_LIST(in))) {
         return;
     }
     struct norm_call c = {
@@ -217,8 +219,9 @@ static void cpu_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresi
                                                     tensor row_keys, struct dropout drop, bool accumulate)
 {
     const char *op = "bias_dropout_add_layernorm_backward";
-    if (!accept_tensors(x, op, ACCEPT_LIST(dresidual, din, dout, sum),
+    if (!accept_tensors(x, op, ACCEPT_LIST(din, dout),
                         ACCEPT_LIST(dbias, dgamma, dbeta, mean, rstd, gamma)) ||
+        !accept_stream(x, op, dout.dtype, ACCEPT_LIST(dresidual, sum)) ||
         !accept_indices(x, op, "row key", row_keys, INT32_MIN, INT64_MAX)) {
         return;
     }

@@ -223,27 +223,30 @@ struct sum_of {
  * before the first is used. */
 static const int GROUPS = 2;
 
-template <typename F, typename A, bool WHOLE>
-__global__ static void elements_kernel(early_start start, A *out, const A *a, const A *b, int64_t n,
+template <typename F, typename A, typename B, bool WHOLE>
+__global__ static void elements_kernel(early_start start, A *out, const A *a, const B *b, int64_t n,
                                        uint32_t *maxima)
 {
     start.wait();
     int64_t first = ((int64_t)blockIdx.x * GROUPS * BLOCK + threadIdx.x) * EIGHT;
-    packed_eight<A> packed_a[GROUPS], packed_b[GROUPS];
+    packed_eight<A> packed_a[GROUPS];
+    packed_eight<B> packed_b[GROUPS];
     float largest = 0;
     UNROLL
     for (int g = 0; g < GROUPS; g++) {
         int64_t column = first + g * BLOCK * EIGHT;
         if (column < n) {
             packed_a[g] = load_group<WHOLE>(a, column, n);
-            packed_b[g] = F::TWO ? load_group<WHOLE>(b, column, n) : packed_a[g];
+            if (F::TWO) {
+                packed_b[g] = load_group<WHOLE>(b, column, n);
+            }
         }
     }
     UNROLL
     for (int g = 0; g < GROUPS; g++) {
         int64_t column = first + g * BLOCK * EIGHT;
         if (column < n) {
-            eight x = unpack(packed_a[g]), y = unpack(packed_b[g]);
+            eight x = unpack(packed_a[g]), y = F::TWO ? unpack(packed_b[g]) : x;
             UNROLL
             for (int k = 0; k < EIGHT; k++) {
                 x.v[k] = F::template apply<A>(x.v[k], y.v[k]);
@@ -259,7 +262,7 @@ __global__ static void elements_kernel(early_start start, A *out, const A *a, co
     }
 }
 
-template <typename F, typename A>
+template <typename F, typename A, typename B = A>
 static void launch_elements(const launch *l, void *out, const void *a, const void *b, int64_t n,
                             uint32_t *maxima)
 {
@@ -267,11 +270,11 @@ static void launch_elements(const launch *l, void *out, const void *a, const voi
     const void *addresses[] = {out, a, b};
     unsigned blocks = blocks_of(n, BLOCK * EIGHT * GROUPS);
     if (rows_are_whole(n, addresses, 3)) {
-        LAUNCH_EARLY(l, (elements_kernel<F, A, true>), blocks, BLOCK, (A *)out, (const A *)a, (const A *)b, n,
-                     maxima);
-    } else {
-        LAUNCH_EARLY(l, (elements_kernel<F, A, false>), blocks, BLOCK, (A *)out, (const A *)a, (const A *)b,
+        LAUNCH_EARLY(l, (elements_kernel<F, A, B, true>), blocks, BLOCK, (A *)out, (const A *)a, (const B *)b,
                      n, maxima);
+    } else {
+        LAUNCH_EARLY(l, (elements_kernel<F, A, B, false>), blocks, BLOCK, (A *)out, (const A *)a,
+                     (const B *)b, n, maxima);
     }
 }
 
@@ -377,10 +380,10 @@ void cuda_launch_gelu_tanh_backward(const launch *l, void *dpre, const void *dou
     BY_TYPE(type, (launch_elements<gelu_tanh_backward_of, A>(l, dpre, dout, pre, n, NULL)));
 }
 
-void cuda_launch_residual_add(const launch *l, void *out, const void *residual, const void *branch,
-                              launch_type type, int64_t n)
+void cuda_launch_residual_add(const launch *l, void *out, const void *residual, launch_type stream_type,
+                              const void *branch, launch_type type, int64_t n)
 {
-    BY_TYPE(type, (launch_elements<sum_of, A>(l, out, residual, branch, n, NULL)));
+    BY_TYPES(type, stream_type, launch_elements<sum_of, R, A>(l, out, residual, branch, n, NULL));
 }
 
 template <typename A>

@@ -9,12 +9,12 @@
 
 /* A source of rows to normalize: `begin` a row, `load` a group of it as stored, `take` its values; `sum`, in
  * sources that have one, keeps them for the backward, or is NULL. */
-template <typename A> struct plain_input {
+template <typename A, typename R> struct plain_input {
     typedef A element;
     static const bool DROPS_OUTPUT = false;
-    const A *in;
-    typedef const A *row;
-    typedef packed_eight<A> loaded;
+    const R *in;
+    typedef const R *row;
+    typedef packed_eight<R> loaded;
 
     __device__ row begin(int64_t index, int cols, int32_t *) const
     {
@@ -31,18 +31,21 @@ template <typename A> struct plain_input {
 };
 
 /* residual + dropout(in + bias). */
-template <typename A> struct residual_input {
+template <typename A, typename R> struct residual_input {
     typedef A element;
     static const bool DROPS_OUTPUT = false;
-    const A *in, *residual;
+    const A *in;
+    const R *residual;
     const float *bias;
-    A *sum;
+    R *sum;
     launch_dropout dropout;
     struct row {
-        const A *in, *residual;
+        const A *in;
+        const R *residual;
     };
     struct loaded {
-        packed_eight<A> in, residual;
+        packed_eight<A> in;
+        packed_eight<R> residual;
     };
 
     __device__ row begin(int64_t index, int cols, int32_t *) const
@@ -312,19 +315,21 @@ static void launch_rounded(const launch *l, const norm_call<Input> &c, const lau
 
 static const launch_dropout NO_DROPOUT = {0, 0, 1.0f, NULL};
 
-void cuda_launch_layernorm(const launch *l, const launch_norm *n, void *out, const void *in, launch_type type)
+void cuda_launch_layernorm(const launch *l, const launch_norm *n, void *out, launch_type type, const void *in,
+                           launch_type stream_type)
 {
     const void *addresses[] = {out, in, n->gamma, n->beta};
     if (n->rows == 0) {
         return;
     }
-    BY_TYPE(type, launch_norm_of(
-                      l, norm_call<plain_input<A>>{(A *)out, {(const A *)in}, *n, NO_DROPOUT, NULL, l->fault},
-                      addresses, 4));
+    BY_TYPES(type, stream_type,
+             norm_call<plain_input<A, R>> c = {(A *)out, {(const R *)in}, *n, NO_DROPOUT, NULL, l->fault};
+             launch_norm_of(l, c, addresses, 4));
 }
 
-template <typename A>
-static void launch_residual(const launch *l, const norm_call<residual_input<A>> &c, const launch_rounding *to)
+template <typename A, typename R>
+static void launch_residual(const launch *l, const norm_call<residual_input<A, R>> &c,
+                            const launch_rounding *to)
 {
     const void *addresses[] = {c.out,        c.input.sum, c.input.in, c.input.bias, c.input.residual,
                                c.norm.gamma, c.norm.beta};
@@ -337,20 +342,16 @@ static void launch_residual(const launch *l, const norm_call<residual_input<A>> 
 
 void cuda_launch_bias_dropout_add_layernorm(const launch *l, const launch_norm *n, const launch_rounding *to,
                                             void *out, void *sum, const void *in, const float *bias,
-                                            const void *residual, launch_type type, const launch_dropout *d)
+                                            const void *residual, launch_type type, launch_type stream_type,
+                                            const launch_dropout *d)
 {
     if (n->rows == 0) {
         return;
     }
-    BY_TYPE(type, launch_residual(
-                      l,
-                      norm_call<residual_input<A>>{(A *)out,
-                                                   {(const A *)in, (const A *)residual, bias, (A *)sum, *d},
-                                                   *n,
-                                                   *d,
-                                                   l->dropout_key,
-                                                   l->fault},
-                      to));
+    BY_TYPES(type, stream_type,
+             residual_input<A, R> input = {(const A *)in, (const R *)residual, bias, (R *)sum, *d};
+             norm_call<residual_input<A, R>> c = {(A *)out, input, *n, *d, l->dropout_key, l->fault};
+             launch_residual(l, c, to));
 }
 
 void cuda_launch_embed(const launch *l, const launch_norm *n, const launch_tables *t, void *out, void *sum,

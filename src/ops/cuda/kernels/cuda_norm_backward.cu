@@ -8,11 +8,14 @@
 #include "ops/cuda/kernels/round_rows_code.cuh"
 #include "ops/cuda/kernels/sums_code.cuh"
 
-/* What a backward reads and writes; dropped may be NULL, and is NULL if it is rounded instead. */
-template <typename A> struct backward_call {
-    A *din, *dropped;
+/* What a backward reads and writes, of activations A, a residual stream R and a gradient D that is one of the
+ * two; dropped may be NULL, and is NULL if it is rounded instead. */
+template <typename A, typename R, typename D> struct backward_call {
+    D *din;
+    A *dropped;
     uint32_t *maxima; /* of dropped, or NULL */
-    const A *dout, *in;
+    const A *dout;
+    const R *in;
     bool adds;       /* to what is in din */
     float *partials; /* [SUMS][runs][cols]: of dgamma, dbeta, dbias */
     launch_norm n;
@@ -23,15 +26,16 @@ template <typename A> struct backward_call {
 static const int SUMS = 3;
 
 /* A lane's part of a row of the two input tensors, and the row's statistics from the forward. */
-template <typename S, typename A> struct row_part {
-    packed_eight<A> dout[S::GROUPS], in[S::GROUPS];
+template <typename S, typename A, typename R> struct row_part {
+    packed_eight<A> dout[S::GROUPS];
+    packed_eight<R> in[S::GROUPS];
     float mean, rstd;
 };
 
-template <typename S, typename A>
-__device__ static inline row_part<S, A> load_part(const backward_call<A> &c, int64_t row)
+template <typename S, typename A, typename R, typename D>
+__device__ static inline row_part<S, A, R> load_part(const backward_call<A, R, D> &c, int64_t row)
 {
-    row_part<S, A> part;
+    row_part<S, A, R> part;
     int cols = (int)c.n.cols;
     UNROLL
     for (int g = 0; g < S::GROUPS; g++) {
@@ -99,9 +103,9 @@ __device__ static inline void store_sums(float *partials, int cols, eight (*sums
 }
 
 /* The blocks per multiprocessor for which the registers suffice. */
-template <typename A, bool ADDS> static constexpr int blocks_for(int groups)
+template <typename R, bool ADDS> static constexpr int blocks_for(int groups)
 {
-    return groups <= 2 ? (sizeof(A) == 4 || ADDS ? 3 : 4) : groups <= 4 ? 2 : 1;
+    return groups <= 2 ? (sizeof(R) == 4 || ADDS ? 3 : 4) : groups <= 4 ? 2 : 1;
 }
 
 /* A run of rows, of whole bands. */
@@ -113,9 +117,9 @@ __device__ static inline int64_t run_begin(int64_t rows, int band, int64_t run, 
 
 /* din = rstd (g - mean(g) - xhat mean(g xhat)), g = dout gamma, of a run of rows, or += that.  ROUNDS:
  * `dropped` is rounded and not stored.  Long because it is a single pass over the rows. */
-template <typename S, typename A, bool ADDS, bool ROUNDS>
-__device__ static inline void norm_backward(const backward_call<A> &c, const round_rows &to, uint32_t *band,
-                                            block_sums<S> *shared_sums)
+template <typename S, typename A, typename R, typename D, bool ADDS, bool ROUNDS>
+__device__ static inline void norm_backward(const backward_call<A, R, D> &c, const round_rows &to,
+                                            uint32_t *band, block_sums<S> *shared_sums)
 {
     __shared__ float partial[2][NORM_WARPS][2];
     uint64_t key_before = dropout_key_of(c.dropout_key, c.before),
@@ -128,14 +132,14 @@ __device__ static inline void norm_backward(const backward_call<A> &c, const rou
     if (ROUNDS && !round_rows_begin<e5m2>(to, &inverse)) {
         return;
     }
-    row_part<S, A> next;
+    row_part<S, A, R> next;
     if (row < end) {
         next = load_part<S>(c, row);
     }
     for (; row < end; row += S::ROWS) {
-        row_part<S, A> now = next;
+        row_part<S, A, R> now = next;
         eight dy[S::GROUPS];
-        packed_eight<A> before[ADDS ? S::GROUPS : 1];
+        packed_eight<D> before[ADDS ? S::GROUPS : 1];
         float of_row[2] = {0, 0}; /* of g, and of g xhat */
         if (row + S::ROWS < end) {
             next = load_part<S>(c, row + S::ROWS);
@@ -212,40 +216,42 @@ __device__ static inline void norm_backward(const backward_call<A> &c, const rou
     store_sums<S>(c.partials, cols, sums, shared_sums);
 }
 
-template <typename S, typename A, bool ADDS>
-__global__ static void __launch_bounds__(BLOCK, blocks_for<A, ADDS>(S::GROUPS))
-    norm_backward_kernel(backward_call<A> c)
+template <typename S, typename A, typename R, typename D, bool ADDS>
+__global__ static void __launch_bounds__(BLOCK, blocks_for<R, ADDS>(S::GROUPS))
+    norm_backward_kernel(backward_call<A, R, D> c)
 {
     __shared__ block_sums<S> sums;
-    norm_backward<S, A, ADDS, false>(c, round_rows{{}, 1, 0}, NULL, &sums);
+    norm_backward<S, A, R, D, ADDS, false>(c, round_rows{{}, 1, 0}, NULL, &sums);
 }
 
-template <typename S, typename A>
-__global__ static void __launch_bounds__(BLOCK, blocks_for<A, false>(S::GROUPS))
-    norm_backward_round_kernel(backward_call<A> c, round_rows to)
+template <typename S, typename A, typename R, typename D>
+__global__ static void __launch_bounds__(BLOCK, blocks_for<R, false>(S::GROUPS))
+    norm_backward_round_kernel(backward_call<A, R, D> c, round_rows to)
 {
     SHARED_MEMORY(memory); /* of the band, and of the sums once that is written */
-    norm_backward<S, A, false, true>(c, to, (uint32_t *)memory, (block_sums<S> *)memory);
+    norm_backward<S, A, R, D, false, true>(c, to, (uint32_t *)memory, (block_sums<S> *)memory);
 }
 
 /* A kernel that adds does not round: rounding may need a second launch, which would add twice. */
-template <typename S, typename A>
-static void launch_shape(const launch *l, const backward_call<A> &c, const launch_rounding *to, unsigned runs)
+template <typename S, typename A, typename R, typename D>
+static void launch_shape(const launch *l, const backward_call<A, R, D> &c, const launch_rounding *to,
+                         unsigned runs)
 {
     for (int again = 0; to != NULL && again < 2; again++) {
         round_rows rounding = {round_to_of(*to), band_rows(c.n.cols), again};
         size_t band = band_bytes(c.n.cols), sums = sizeof(block_sums<S>);
-        LAUNCH(l, (norm_backward_round_kernel<S, A>), runs, BLOCK, band > sums ? band : sums, c, rounding);
+        LAUNCH(l, (norm_backward_round_kernel<S, A, R, D>), runs, BLOCK, band > sums ? band : sums, c,
+               rounding);
     }
     if (to == NULL && c.adds) {
-        LAUNCH(l, (norm_backward_kernel<S, A, true>), runs, BLOCK, 0, c);
+        LAUNCH(l, (norm_backward_kernel<S, A, R, D, true>), runs, BLOCK, 0, c);
     } else if (to == NULL) {
-        LAUNCH(l, (norm_backward_kernel<S, A, false>), runs, BLOCK, 0, c);
+        LAUNCH(l, (norm_backward_kernel<S, A, R, D, false>), runs, BLOCK, 0, c);
     }
 }
 
-template <typename A>
-static void launch_shapes(const launch *l, const backward_call<A> &c, const launch_rounding *to,
+template <typename A, typename R, typename D>
+static void launch_shapes(const launch *l, const backward_call<A, R, D> &c, const launch_rounding *to,
                           unsigned runs)
 {
     const void *addresses[] = {c.din, c.dropped, c.dout, c.in, c.partials, c.n.gamma};
@@ -257,7 +263,7 @@ static void launch_shapes(const launch *l, const backward_call<A> &c, const laun
         launch_shape<row_shape<4, 8, false>>(l, c, NULL, runs);
     } else if (cols <= 512) {
         launch_shape<row_shape<1, 2, true>>(l, c, to, runs);
-    } else if (cols <= 1024 && sizeof(A) == 2) { /* with elements of four bytes it would not fit the
+    } else if (cols <= 1024 && sizeof(R) == 2) { /* with elements of four bytes it would not fit the
                                                   * registers */
         launch_shape<row_shape<1, 4, true>>(l, c, to, runs);
     } else if (cols <= 2048) {
@@ -269,21 +275,21 @@ static void launch_shapes(const launch *l, const backward_call<A> &c, const laun
     }
 }
 
-template <typename A>
+template <typename A, typename R, typename D>
 static void launch_backward(const launch *l, const launch_norm *n, const launch_norm_backward *b)
 {
     const launch_dropout none = {0, 0, 1.0f, NULL};
-    backward_call<A> c = {(A *)b->din,
-                          (A *)b->dropped,
-                          b->maxima,
-                          (const A *)b->dout,
-                          (const A *)b->in,
-                          b->adds != 0,
-                          l->scratch,
-                          *n,
-                          l->dropout_key,
-                          b->before == NULL ? none : *b->before,
-                          b->after == NULL ? none : *b->after};
+    backward_call<A, R, D> c = {(D *)b->din,
+                                (A *)b->dropped,
+                                b->maxima,
+                                (const A *)b->dout,
+                                (const R *)b->in,
+                                b->adds != 0,
+                                l->scratch,
+                                *n,
+                                l->dropout_key,
+                                b->before == NULL ? none : *b->before,
+                                b->after == NULL ? none : *b->after};
     launch_shapes(l, c, b->to, (unsigned)b->runs);
     add_runs(l, run_totals{{b->dgamma, b->dbeta, b->dbias}}, SUMS, l->scratch, b->runs, n->cols);
 }
@@ -294,5 +300,8 @@ void cuda_launch_layernorm_backward(const launch *l, const launch_norm *n, const
     if (n->rows == 0) {
         return;
     }
-    BY_TYPE(type, launch_backward<A>(l, n, b));
+    BY_TYPES(
+        type, b->stream_type, if (b->din_type == type) { launch_backward<A, R, A>(l, n, b); } else {
+            launch_backward<A, R, R>(l, n, b);
+        });
 }

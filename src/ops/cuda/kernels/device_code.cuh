@@ -90,6 +90,18 @@ struct f16 {
         }                                                                                                    \
     } while (0)
 
+/* The same with R, the type of a residual stream: A or float. */
+#define BY_TYPES(type, stream_type, ...)                                                                     \
+    BY_TYPE(                                                                                                 \
+        type,                                                                                                \
+        if ((stream_type) == (type)) {                                                                       \
+            using R = A;                                                                                     \
+            __VA_ARGS__;                                                                                     \
+        } else {                                                                                             \
+            using R = float;                                                                                 \
+            __VA_ARGS__;                                                                                     \
+        })
+
 #ifndef KILN_EMULATED_CUDA
 /* Two elements in a word, `low` in its low half, rounded to nearest, ties to even; a NaN stays a NaN, too
  * large a number becomes infinite. */

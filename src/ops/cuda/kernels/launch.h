@@ -216,8 +216,9 @@ void cuda_launch_gelu_tanh(const struct launch *l, void *out, const void *pre, e
                            int64_t n);
 void cuda_launch_gelu_tanh_backward(const struct launch *l, void *dpre, const void *dout, const void *pre,
                                     enum launch_type type, int64_t n);
-void cuda_launch_residual_add(const struct launch *l, void *out, const void *residual, const void *branch,
-                              enum launch_type type, int64_t n);
+void cuda_launch_residual_add(const struct launch *l, void *out, const void *residual,
+                              enum launch_type stream_type, const void *branch, enum launch_type type,
+                              int64_t n);
 void cuda_launch_tanh_backward(const struct launch *l, void *din, const void *dout, const void *out,
                                enum launch_type type, int64_t n);
 
@@ -234,15 +235,19 @@ struct launch_norm {
     uint32_t *maxima; /* of the output of a forward, or NULL */
 };
 
-void cuda_launch_layernorm(const struct launch *l, const struct launch_norm *n, void *out, const void *in,
-                           enum launch_type type);
+/* `stream_type`: of what is normalized, and of `residual` below: `type` or LAUNCH_F32. */
+void cuda_launch_layernorm(const struct launch *l, const struct launch_norm *n, void *out,
+                           enum launch_type type, const void *in, enum launch_type stream_type);
 /* `to`: the factor in e4m3 that `out` is also rounded to; NULL: none. */
 void cuda_launch_bias_dropout_add_layernorm(const struct launch *l, const struct launch_norm *n,
                                             const struct launch_rounding *to, void *out, void *sum,
                                             const void *in, const float *bias, const void *residual,
-                                            enum launch_type type, const struct launch_dropout *d);
+                                            enum launch_type type, enum launch_type stream_type,
+                                            const struct launch_dropout *d);
 struct launch_norm_backward {
     int64_t runs;                                /* into which the rows are split for the sums over them */
+    enum launch_type stream_type;                /* of `in`: that of dout and dropped, or LAUNCH_F32 */
+    enum launch_type din_type;                   /* one of the two */
     void *din, *dropped;                         /* dropped = dropout'(din) with `after`, or NULL */
     float *dgamma, *dbeta, *dbias;               /* += ; dbias sums dropped, or NULL */
     const void *dout, *in;                       /* dout may be the memory of din, unless `adds` */

@@ -231,9 +231,11 @@ static void cuda_gelu_tanh_backward(struct exec *x, tensor dpre, tensor dout, te
 
 static void cuda_residual_add(struct exec *x, tensor out, tensor residual, tensor branch)
 {
-    if (accept_tensors(x, "residual_add", ACCEPT_LIST(out, residual, branch), NULL, 0)) {
+    if (accept_tensors(x, "residual_add", ACCEPT_LIST(branch), NULL, 0) &&
+        accept_stream(x, "residual_add", branch.dtype, ACCEPT_LIST(out, residual))) {
         struct launch l = launch_of(x, 0);
-        cuda_launch_residual_add(&l, out.data, residual.data, branch.data, type_of(out), tensor_count(out));
+        cuda_launch_residual_add(&l, out.data, residual.data, type_of(out), branch.data, type_of(branch),
+                                 tensor_count(out));
         finish(x, "residual_add");
     }
 }
@@ -247,16 +249,18 @@ static struct launch_norm norm_of(tensor in, tensor mean, tensor rstd, tensor ga
 static void cuda_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor in, tensor gamma,
                            tensor beta, double eps)
 {
-    if (accept_tensors(x, "layernorm", ACCEPT_LIST(out, in), ACCEPT_LIST(mean, rstd, gamma, beta))) {
+    if (accept_tensors(x, "layernorm", ACCEPT_LIST(out), ACCEPT_LIST(mean, rstd, gamma, beta)) &&
+        accept_stream(x, "layernorm", out.dtype, ACCEPT_LIST(in))) {
         struct launch l = launch_of(x, 0);
         struct launch_norm n = norm_of(in, mean, rstd, gamma, beta, eps);
-        cuda_launch_layernorm(&l, &n, out.data, in.data, type_of(in));
+        cuda_launch_layernorm(&l, &n, out.data, type_of(out), in.data, type_of(in));
         finish(x, "layernorm");
     }
 }
 
+/* b without its din, dout and in. */
 static void norm_backward(struct exec *x, const char *op, const struct launch_norm *n,
-                          struct launch_norm_backward *b, tensor in)
+                          struct launch_norm_backward *b, tensor din, tensor dout, tensor in)
 {
     if (n->cols > LAUNCH_MOST_NORM_COLS) {
         exec_fail(x, STATUS_USAGE, op, "rows have %lld columns, but the limit is %d", (long long)n->cols,
@@ -265,23 +269,22 @@ static void norm_backward(struct exec *x, const char *op, const struct launch_no
     }
     struct launch l = launch_of(x, workspace_layernorm_backward(n->rows, n->cols));
     b->runs = workspace_at_most(n->rows, WORKSPACE_NORM_RUNS);
-    cuda_launch_layernorm_backward(&l, n, b, type_of(in));
+    b->din = din.data, b->din_type = type_of(din);
+    b->in = in.data, b->stream_type = type_of(in);
+    b->dout = dout.data;
+    cuda_launch_layernorm_backward(&l, n, b, type_of(dout));
     finish(x, op);
 }
 
 static void cuda_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout,
                                     tensor in, tensor mean, tensor rstd, tensor gamma)
 {
-    if (accept_tensors(x, "layernorm_backward", ACCEPT_LIST(din, dout, in),
-                       ACCEPT_LIST(dgamma, dbeta, mean, rstd, gamma))) {
+    if (accept_tensors(x, "layernorm_backward", ACCEPT_LIST(din, dout),
+                       ACCEPT_LIST(dgamma, dbeta, mean, rstd, gamma)) &&
+        accept_stream(x, "layernorm_backward", dout.dtype, ACCEPT_LIST(in))) {
         struct launch_norm n = norm_of(in, mean, rstd, gamma, NULL_TENSOR, 0);
-        norm_backward(x, "layernorm_backward", &n,
-                      &(struct launch_norm_backward){.din = din.data,
-                                                     .dgamma = dgamma.data,
-                                                     .dbeta = dbeta.data,
-                                                     .dout = dout.data,
-                                                     .in = in.data},
-                      in);
+        struct launch_norm_backward b = {.dgamma = dgamma.data, .dbeta = dbeta.data};
+        norm_backward(x, "layernorm_backward", &n, &b, din, dout, in);
     }
 }
 
@@ -292,15 +295,15 @@ static void cuda_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor s
     const char *op = "bias_dropout_add_layernorm";
     const struct launch_rounding *to;
     struct launch_rounding storage;
-    if (accept_tensors(x, op, ACCEPT_LIST(out, sum, in, residual),
-                       ACCEPT_LIST(mean, rstd, bias, gamma, beta)) &&
+    if (accept_tensors(x, op, ACCEPT_LIST(out, in), ACCEPT_LIST(mean, rstd, bias, gamma, beta)) &&
+        accept_stream(x, op, out.dtype, ACCEPT_LIST(sum, residual)) &&
         cuda_rounding_of_result(&to, &storage, x, op, out, ACCEPT_LIST(out), DTYPE_E4M3)) {
         struct launch l = launch_of(x, 0);
         struct launch_norm n = norm_of(in, mean, rstd, gamma, beta, eps);
         struct launch_dropout d = dropout_of(drop, row_keys);
         n.maxima = tensor_maxima(out);
         cuda_launch_bias_dropout_add_layernorm(&l, &n, to, out.data, sum.data, in.data, bias.data,
-                                               residual.data, type_of(in), &d);
+                                               residual.data, type_of(in), type_of(residual), &d);
         finish(x, op);
     }
 }
@@ -313,8 +316,8 @@ static void cuda_bias_dropout_add_layernorm_backward(struct exec *x, tensor dres
     const char *op = "bias_dropout_add_layernorm_backward";
     const struct launch_rounding *to;
     struct launch_rounding storage;
-    if (accept_tensors(x, op, ACCEPT_LIST(dresidual, din, dout, sum),
-                       ACCEPT_LIST(dbias, dgamma, dbeta, mean, rstd, gamma)) &&
+    if (accept_tensors(x, op, ACCEPT_LIST(din, dout), ACCEPT_LIST(dbias, dgamma, dbeta, mean, rstd, gamma)) &&
+        accept_stream(x, op, dout.dtype, ACCEPT_LIST(dresidual, sum)) &&
         cuda_rounding_of_result(&to, &storage, x, op, din, ACCEPT_LIST(din), DTYPE_E5M2)) {
         if (to != NULL && dresidual.data == dout.data) {
             exec_fail(x, STATUS_USAGE, op,
@@ -323,19 +326,15 @@ static void cuda_bias_dropout_add_layernorm_backward(struct exec *x, tensor dres
         }
         struct launch_norm n = norm_of(sum, mean, rstd, gamma, NULL_TENSOR, 0);
         struct launch_dropout d = dropout_of(drop, row_keys);
-        norm_backward(x, op, &n,
-                      &(struct launch_norm_backward){.din = dresidual.data,
-                                                     .dropped = din.data,
-                                                     .dgamma = dgamma.data,
-                                                     .dbeta = dbeta.data,
-                                                     .dbias = dbias.data,
-                                                     .dout = dout.data,
-                                                     .in = sum.data,
-                                                     .adds = accumulate,
-                                                     .after = &d,
-                                                     .maxima = tensor_maxima(din),
-                                                     .to = to},
-                      sum);
+        struct launch_norm_backward b = {.dropped = din.data,
+                                         .dgamma = dgamma.data,
+                                         .dbeta = dbeta.data,
+                                         .dbias = dbias.data,
+                                         .adds = accumulate,
+                                         .after = &d,
+                                         .maxima = tensor_maxima(din),
+                                         .to = to};
+        norm_backward(x, op, &n, &b, dresidual, dout, sum);
     }
 }
 
@@ -381,14 +380,8 @@ static void cuda_embed_backward(struct exec *x, tensor dsum, tensor dword, tenso
                        ACCEPT_LIST(dword, dposition, dtype, dgamma, dbeta, mean, rstd, gamma))) {
         struct launch_norm n = norm_of(sum, mean, rstd, gamma, NULL_TENSOR, 0);
         struct launch_dropout d = dropout_of(drop, row_keys);
-        norm_backward(x, "embed_backward", &n,
-                      &(struct launch_norm_backward){.din = dsum.data,
-                                                     .dgamma = dgamma.data,
-                                                     .dbeta = dbeta.data,
-                                                     .dout = dout.data,
-                                                     .in = sum.data,
-                                                     .before = &d},
-                      sum);
+        struct launch_norm_backward b = {.dgamma = dgamma.data, .dbeta = dbeta.data, .before = &d};
+        norm_backward(x, "embed_backward", &n, &b, dsum, dout, sum);
         scatter(x, dword, all_rows(dword), dsum, ids);
         scatter(x, dposition, all_rows(dposition), dsum, positions);
         scatter(x, dtype, all_rows(dtype), dsum, types);

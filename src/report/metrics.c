@@ -48,7 +48,7 @@ static json_t *start_fields(const struct metrics *m, const struct metrics_start 
                                "last_step", (json_int_t)s->last_step, "kiln_version", KILN_VERSION, "host",
                                host_name().text, "cpu", host_cpu_name().text, "threads",
                                omp_get_max_threads(), "dtype", precision_name(c->net.precision), "parameters",
-                               (json_int_t)s->trainer->plan.net.n_params, "seed", (json_int_t)c->seed);
+                               (json_int_t)s->trainer->plan.n_model_params, "seed", (json_int_t)c->seed);
     json_int_t n_micro = flag_int(s->flags, "gradient_accumulation_steps");
     json_int_t of_all = flag_int(s->flags, "global_batch_size"),
                of_one = flag_int(s->flags, "train_batch_size");

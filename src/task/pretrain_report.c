@@ -25,7 +25,11 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
              "parameters, %s, %s",
              name, (long long)m->n_layers, (long long)m->hidden_size, m->form != NULL ? ", " : "",
              m->form != NULL ? m->form : "", (long long)m->n_heads, (long long)m->feed_forward_size,
-             (long long)m->vocab_size, (double)p->net.n_params / 1e6, r->loop.state.dtype, o->optimizer);
+             (long long)m->vocab_size, (double)p->n_model_params / 1e6, r->loop.state.dtype, o->optimizer);
+    if (p->net.n_params < p->n_model_params) {
+        log_info("mesh: the first rank has %.2f M of the parameters; memory and work are those of this rank",
+                 (double)p->net.n_params / 1e6);
+    }
     rank_options_announce(&o->ranks, o->train_batch_size, o->gradient_accumulation_steps);
     pretrain_inputs_announce(&r->in, o);
     log_info("memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + "
@@ -133,7 +137,7 @@ static struct megatron_log_options megatron_log_of(const struct pretrain_run *r)
         .n_layers = m->n_layers,
         .hidden_size = m->hidden_size,
         .vocab_rows = m->vocab_size,
-        .n_params = r->trainer.plan.net.n_params,
+        .n_params = r->trainer.plan.n_model_params,
         .n_ranks = r->world.size,
         .recomputes = o->checkpoint_activations,
         .has_loss_scale = r->trainer.config.net.precision.dtype == DTYPE_F16,

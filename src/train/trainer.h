@@ -60,6 +60,7 @@ enum {
 /* The memory and work of a trainer, known before anything is allocated. */
 struct trainer_plan {
     struct network_plan net; /* its total_bytes are of the device's memory: of all here but saving_bytes */
+    int64_t n_model_params;  /* of the whole model, of which net.n_params are here */
     int64_t n_frozen;        /* of net.n_params, parameters that no update touches */
     size_t gradient_bytes;   /* with the sums of blocks */
     size_t optimizer_bytes;  /* both moments, sums for norms, and histories of factors in fp8 */

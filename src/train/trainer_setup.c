@@ -184,6 +184,15 @@ static struct status find_rates(struct trainer *t, struct param_table *all)
     return status_ok();
 }
 
+static int64_t count_whole(const struct param_table *params)
+{
+    int64_t n = 0;
+    for (int i = 0; i < params->n; i++) {
+        n += param_full_count(&params->params[i]);
+    }
+    return n;
+}
+
 /* The set-up that planning and running share, once the network has its parameters. */
 static struct status declare_over(struct trainer *t, struct param_table *all)
 {
@@ -195,6 +204,7 @@ static struct status declare_over(struct trainer *t, struct param_table *all)
     TRY(share_master(t));
     TRY(find_added(t));
     TRY(find_rooms(t));
+    t->plan.n_model_params = count_whole(all->n > 0 ? all : &t->net.params);
     t->plan.n_frozen = param_rates_count_frozen(&t->net.params);
     t->loss_scale = loss_scale_of_config(&t->config);
     return status_ok();

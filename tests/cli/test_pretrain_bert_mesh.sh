@@ -27,6 +27,9 @@ near()
 pretrain 1 one "${batch[@]}"
 pretrain 2 tp2 "${batch[@]}" "${tp2[@]}"
 near one tp2
+[ "$(grep -o '"parameters":[0-9]*' "$dir/one/log.jsonl")" = "$(grep -o '"parameters":[0-9]*' "$dir/tp2/log.jsonl")" ] ||
+    fail "a slice is not the model: $(head -1 "$dir/tp2/log.jsonl")"
+grep -q "^mesh: the first rank has 0\.0[45]" "$dir/err" || fail "the first rank's part is not announced: $(cat "$dir/err")"
 pretrain 4 all "${batch[@]}" "${tp2[@]}" --pipeline-model-parallel-size 2
 near one all
 "$kiln" inspect --diff "$dir/one/ckpt_6" "$dir/tp2/ckpt_6" >/dev/null 2>&1 && fail "slices have the bits of one rank: nothing was compared"

@@ -15,11 +15,10 @@ struct status mesh_run_open(struct mesh *m, const struct mesh_flags *f, const st
     if (shape.tp * shape.pp == 1) {
         return status_ok();
     }
-    if (world->emulated != NULL) {
-        return status_error(STATUS_USAGE,
-                            "--emulate_world is one rank of data parallel ones: leave out "
-                            "--tensor-model-parallel-size and --pipeline-model-parallel-size; `kiln plan "
-                            "--mesh` counts what a rank of a mesh takes");
+    if (world->emulated != NULL) { /* its place is told with what it takes */
+        TRY(status_context(mesh_open(m, world, shape), "--emulate_world"));
+        ranks->mesh = m;
+        return status_ok();
     }
     TRY(mesh_open(m, world, shape));
     struct status s = mesh_print_hosts(tells && world->rank == 0 ? stderr : NULL, m, world);

@@ -1,6 +1,7 @@
 /* kiln pretrain: the command line of task/pretrain.h. */
 #include "cmd/commands.h"
 #include "cmd/early_stopping_flags.h"
+#include "cmd/emulation_flags.h"
 #include "cmd/health_flags.h"
 #include "cmd/launcher_flags.h"
 #include "cmd/precision_flags.h"
@@ -235,16 +236,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("balance_tokens", AT(balance_tokens),
                     "deal the sequences of a step out to the ranks by length, so that all have as many "
                     "sequences and nearly as many tokens; sums take another order; needs a token store"),
-    OPTION_GROUP_ROW("one rank of many, without the others"),
-    OPTION_INT_ROW("emulate_world", AT(emulation.world), "0", 0, 4096,
-                   "run as one rank of N at the given --zero_stage: its memory and its work, on samples "
-                   "of its own; messages are counted, not sent, and nothing is saved; not under mpirun; "
-                   "0: off"),
-    OPTION_INT_ROW("distributed_emulation_rank", AT(emulation.rank), "-1", -1, 4095,
-                   "number of the rank that --emulate_world runs as; -1: the first"),
-    OPTION_STRING_ROW("emulate_links", AT(emulation.links), "cpu", "NAME",
-                      "predict the time of the exchange over the links of this machine: h200, h100, a100, "
-                      "gaudi1, or cpu (10 Gb/s)"),
+    EMULATION_ROWS(AT(emulation)),
     REPLACED_FLAG_ROWS,
     OPTION_IGNORED_ROW("do_train", "training is what this command does"),
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "--config_file says what the model is"),

@@ -1,6 +1,7 @@
 /* kiln pretrain-gpt: Megatron-DeepSpeed's pretrain_gpt.py, flag by flag: cmd/megatron_args.h says what
  * they mean here. */
 #include "cmd/commands.h"
+#include "cmd/emulation_flags.h"
 #include "cmd/launcher_flags.h"
 #include "cmd/megatron_args.h"
 #include "cmd/mesh_run.h"
@@ -186,6 +187,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("deepscale", OWN(deepspeed), "the old name of --deepspeed"),
     OPTION_STRING_ROW("deepscale_config", AT(deepspeed_config), NULL, "FILE",
                       "the old name of --deepspeed_config"),
+    EMULATION_ROWS(AT(emulation)),
     OPTION_GROUP_ROW("checkpoints"),
     OPTION_STRING_ROW("save", OWN(save), NULL, "DIR", "write checkpoints, log.jsonl and report.html here"),
     OPTION_INT_ROW("save-interval", OWN(save_interval), "0", 0, 1e12,
@@ -355,10 +357,13 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     (void)n_positional, (void)positional;
     struct megatron_args a = *(const struct megatron_args *)args;
-    struct comm world;
+    struct comm world, of_run;
+    struct comm_emulated emulated;
     json_t *config = NULL;
     TRY(rank_run_begin(&world, &command_pretrain_gpt, args, &a.launcher));
-    struct status s = rank_run_end(&world, train(&a, &world, &config));
+    of_run = world;
+    struct status s = emulation_open(&emulated, &of_run, &a.run.emulation, &world);
+    s = rank_run_end(&world, failed(s) ? s : train(&a, &of_run, &config));
     json_decref(config);
     return s;
 }

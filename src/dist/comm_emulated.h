@@ -9,9 +9,11 @@
  *   - of a sum in parts this rank's part is its own;
  *   - in a gathering this rank's own copy stands for what the others have: their rows stay as they are.  So
  *     weights of other shards never change, and a norm has the chunks of this rank alone;
- *   - what another rank broadcasts is what this one has.
- * Messages to one rank are an error.  A part (comm_split) is the same rank among fewer, and counted with the
- * whole; a part of one rank counts nothing.  Nothing moves, so devices are all alike; what would have moved
+ *   - what another rank broadcasts is what this one has;
+ *   - a message to one rank is counted, and one from it is zeros, as are the rows of peers that layers gather
+ *     (comm_peers.h).
+ * A part (comm_split) is the same rank among fewer, and counted with the whole, or apart; a part of one rank
+ * counts nothing.  Nothing moves, so devices are all alike; what would have moved
  * is counted. */
 #ifndef KILN_DIST_COMM_EMULATED_H
 #define KILN_DIST_COMM_EMULATED_H
@@ -25,6 +27,7 @@ struct comm_traffic {
     double reduced_bytes;  /* sums, in parts or not, of fp32 and bf16: gradients */
     double gathered_bytes; /* weights, and sums of chunks for norms */
     double number_bytes;   /* sums of fp64, maxima, broadcasts: numbers, such as losses */
+    double message_bytes;  /* that this rank sent to one other */
 };
 
 struct comm_emulated {
@@ -32,6 +35,8 @@ struct comm_emulated {
     /* of calls of comm_emulated_rank: what ranks tell each other between steps */
     struct comm_traffic numbers;
     struct comm_traffic tensors; /* of calls of comm_emulated_tensors */
+    struct comm_traffic slices;  /* of a mesh's parts, where they count apart: of its slices, */
+    struct comm_traffic stages;  /* and of its stages */
 };
 
 /* Rank e->rank of e->size; a view of `e`.  Its node has no other rank. */
@@ -39,5 +44,8 @@ struct comm comm_emulated_rank(struct comm_emulated *e);
 
 /* The same for the tensors of a trainer, on any device.  `control` is of comm_emulated_rank. */
 struct comm comm_emulated_tensors(const struct comm *control);
+
+/* Calls of a part are counted in `t` from now on; those of a part of one rank are not. */
+void comm_emulated_count_apart(struct comm *part, struct comm_traffic *t);
 
 #endif

@@ -2,10 +2,11 @@
 
 #include "core/log.h"
 #include "model/checkpoint.h"
+#include "task/mesh_forecast.h"
 #include "task/pretrain.h"
-#include "task/world_plan.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct status emulation_open(struct comm_emulated *e, struct comm *world, const struct emulation_options *o,
@@ -83,35 +84,136 @@ static double mib(double bytes)
     return bytes / 0x1p20;
 }
 
-/* Of the world that this rank is one of: bytes, and the time of the exchange. */
-static struct status plan_of(struct world_plan *p, const struct emulation_result *r,
-                             const struct trainer_config *config, const struct comm *world)
+static struct mesh_shape shape_of(const struct emulation_result *r, const struct comm *world)
 {
-    struct world_setup setup = {.bench.config = *config};
-    setup.bench.config.n_shards = setup.bench.config.shard = 0; /* the plan shares */
-    TRY(machine_find(&setup.machine, r->links));
-    setup.links = world_links(setup.machine, 0);
-    return world_plan_bytes(p, &setup, world->size, r->zero_stage, r->n_micro);
+    return r->mesh != NULL ? r->mesh->shape : (struct mesh_shape){1, 1, world->size};
+}
+
+/* The set-up of a plan, which shares what this rank's configuration has shared. */
+static struct status set_up(struct world_setup *s, const struct emulation_result *r,
+                            const struct trainer_config *config)
+{
+    *s = (struct world_setup){.bench.config = *config};
+    s->bench.config.n_shards = s->bench.config.shard = 0;
+    TRY(machine_find(&s->machine, r->links));
+    s->links = world_links(s->machine, 0);
+    return status_ok();
+}
+
+/* Of the ranks with the same part of the model: bytes, and the time of the exchange. */
+static struct status plan_of(struct world_plan *p, const struct emulation_result *r,
+                             const struct world_setup *setup, struct mesh_shape shape)
+{
+    struct world_setup s = *setup;
+    s.links = mesh_forecast_links(&setup->links, shape.tp);
+    return world_plan_bytes(p, &s, shape.dp, r->zero_stage, r->n_micro);
+}
+
+/* A step's part of what was counted in all. */
+static double of_step(const struct emulation_result *r, double bytes)
+{
+    return bytes / (r->n_steps > 0 ? (double)r->n_steps : 1);
+}
+
+/* ---- a mesh ---- */
+
+/* What a step takes besides, in a mesh: bytes to the other slices and stages, counted and planned; the time
+ * of both; and for how much of its work a stage waits in vain. */
+struct mesh_share {
+    double slice_bytes, stage_bytes, plan_slice_bytes, plan_stage_bytes;
+    double slices_s, stages_s, bubble;
+};
+
+static struct status find_mesh_share(struct mesh_share *m, const struct emulation_result *r,
+                                     const struct world_setup *setup)
+{
+    struct mesh_stage_plan p;
+    *m = (struct mesh_share){.slice_bytes = of_step(r, r->peer_bytes),
+                             .stage_bytes = of_step(r, r->message_bytes)};
+    if (r->mesh == NULL) {
+        return status_ok();
+    }
+    struct mesh_job job = {.config = setup->bench.config,
+                           .shape = r->mesh->shape,
+                           .cut = r->cut,
+                           .zero_stage = r->zero_stage,
+                           .n_micro = r->n_micro};
+    int stage = r->mesh->place.pp, n_stages = job.shape.pp;
+    TRY(mesh_plan_stage(&p, &job, stage));
+    m->plan_slice_bytes = p.tensor_bytes;
+    m->plan_stage_bytes = p.pipe_bytes + p.tied_bytes;
+    m->slices_s = mesh_forecast_ring_s(&setup->links, m->slice_bytes, job.shape.tp);
+    m->stages_s = mesh_forecast_message_s(setup, &job, stage, (stage + 1) % n_stages, m->stage_bytes);
+    struct pipeline_shape shape = {n_stages, mesh_plan_chunks(&job), r->n_micro};
+    return n_stages > 1 ? pipeline_bubble(&shape, 1, 2, &m->bubble) : status_ok();
+}
+
+static void tell_mesh(const struct emulation_result *r, const struct mesh_share *m, const struct comm *world,
+                      json_t *event)
+{
+    if (r->mesh == NULL) {
+        return;
+    }
+    struct mesh_shape s = r->mesh->shape;
+    struct mesh_place at = r->mesh->place;
+    log_info(
+        "emulation: rank %d is slice %d of %d, in stage %d of %d, of replica %d of %d; a step sends %.3f "
+        "MiB to the other slices and %.3f MiB to other stages; `kiln plan --mesh %dx%dx%d` says %.3f and "
+        "%.3f",
+        world->rank, at.tp, s.tp, at.pp, s.pp, at.dp, s.dp, mib(m->slice_bytes), mib(m->stage_bytes), s.tp,
+        s.pp, s.dp, mib(m->plan_slice_bytes), mib(m->plan_stage_bytes));
+    log_info(
+        "emulation: in the times of the exchange are %.4f s between slices, %.4f s between stages if they "
+        "are not hidden, and a bubble of %.1f %% of a stage's work",
+        m->slices_s, m->stages_s, 100 * m->bubble);
+    json_t *more = json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "slice", at.tp, "stage",
+                             at.pp, "replica", at.dp, "slice_bytes_a_step", m->slice_bytes,
+                             "stage_bytes_a_step", m->stage_bytes, "plan_slice_bytes", m->plan_slice_bytes,
+                             "plan_stage_bytes", m->plan_stage_bytes, "slices_seconds", m->slices_s,
+                             "stages_seconds", m->stages_s, "bubble", m->bubble);
+    json_object_update(event, more);
+    json_decref(more);
+}
+
+/* ---- the end of a run ---- */
+
+static void tell_memory(const struct emulation_result *r, const struct comm *world, double largest)
+{
+    struct mesh_shape s = shape_of(r, world);
+    char plan[64];
+    if (r->mesh != NULL) {
+        snprintf(plan, sizeof plan, "--mesh %dx%dx%d", s.tp, s.pp, s.dp);
+    } else {
+        snprintf(plan, sizeof plan, "--world %d", s.dp);
+    }
+    log_info("emulation: memory of rank %d of %d, ZeRO stage %d: %.1f MiB; planned %.1f MiB, and %.1f MiB "
+             "on the rank with the most (`kiln plan %s`)",
+             world->rank, world->size, r->zero_stage, mib((double)r->peak), mib((double)r->planned),
+             mib(largest), plan);
 }
 
 struct status emulation_tell(const struct emulation_result *r, const struct trainer_config *config,
                              const struct comm *world, json_t **event)
 {
+    struct world_setup setup;
     struct world_plan p;
-    TRY(plan_of(&p, r, config, world));
-    double n = r->n_steps > 0 ? (double)r->n_steps : 1, reduced = r->traffic.reduced_bytes / n,
-           gathered = r->traffic.gathered_bytes / n;
-    double plan_reduced = p.zero.reduced_bytes * (double)p.zero.n_reductions,
+    struct mesh_share m;
+    TRY(set_up(&setup, r, config));
+    TRY(plan_of(&p, r, &setup, shape_of(r, world)));
+    TRY(find_mesh_share(&m, r, &setup));
+    double reduced = of_step(r, r->traffic.reduced_bytes), gathered = of_step(r, r->traffic.gathered_bytes);
+    bool alone = p.world == 1; /* with its part of the model */
+    double plan_reduced = alone ? 0 : p.zero.reduced_bytes * (double)p.zero.n_reductions,
+           plan_gathered = alone ? 0 : p.zero.gathered_bytes,
            largest = (double)(p.zero.device_bytes + r->base);
-    double whole_s = p.reduce.seconds + p.gather.seconds,
-           left_s = world_plan_left_s(&p, r->step_s / (double)r->n_micro) + p.gather.seconds;
-    log_info("emulation: memory of rank %d of %d, ZeRO stage %d: %.1f MiB; planned %.1f MiB, and %.1f MiB "
-             "on the rank with the most (`kiln plan --world %d`)",
-             world->rank, world->size, r->zero_stage, mib((double)r->peak), mib((double)r->planned),
-             mib(largest), world->size);
+    double passes_s = r->step_s / (double)r->n_micro,
+           wait_s = (r->step_s + m.slices_s) * (1 + m.bubble) - r->step_s;
+    double whole_s = p.reduce.seconds + p.gather.seconds + m.stages_s + wait_s,
+           left_s = world_plan_left_s(&p, passes_s) + p.gather.seconds + wait_s;
+    tell_memory(r, world, largest);
     log_info("emulation: a step exchanges %.3f MiB of gradients, and %.3f MiB of weights and sums for norms; "
              "`kiln plan` says %.3f and %.3f",
-             mib(reduced), mib(gathered), mib(plan_reduced), mib(p.zero.gathered_bytes));
+             mib(reduced), mib(gathered), mib(plan_reduced), mib(plan_gathered));
     log_info(
         "emulation: a step of %" PRId64
         " micro-batches takes %.4f s on this rank; with the exchange between %d ranks, predicted for the "
@@ -122,7 +224,8 @@ struct status emulation_tell(const struct emulation_result *r, const struct trai
                   "world", world->size, "zero_stage", r->zero_stage, "peak_bytes", (json_int_t)r->peak,
                   "planned_bytes", (json_int_t)r->planned, "plan_bytes_of_largest", largest, "step_seconds",
                   r->step_s, "reduced_bytes_a_step", reduced, "gathered_bytes_a_step", gathered,
-                  "plan_reduced_bytes", plan_reduced, "plan_gathered_bytes", p.zero.gathered_bytes,
+                  "plan_reduced_bytes", plan_reduced, "plan_gathered_bytes", plan_gathered,
                   "exchange_seconds", whole_s, "exchange_seconds_left", left_s);
+    tell_mesh(r, &m, world, *event);
     return status_ok();
 }

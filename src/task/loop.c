@@ -4,6 +4,7 @@
 #include "core/launcher.h"
 #include "core/log.h"
 #include "core/stop.h"
+#include "dist/comm_emulated.h"
 #include "task/together.h"
 #include "train/data_parallel_step.h"
 #include "train/mesh_step.h"
@@ -92,6 +93,11 @@ static struct status open_mesh(struct loop *l)
         return status_ok();
     }
     TRY(mesh_open(&l->mesh, &l->tensors.comm, l->ranks->shape));
+    if (l->world->emulated != NULL) {
+        comm_emulated_count_apart(&l->mesh.tensor, &l->world->emulated->slices);
+        comm_emulated_count_apart(&l->mesh.pipe, &l->world->emulated->stages);
+        comm_emulated_count_apart(&l->mesh.ends, &l->world->emulated->stages);
+    }
     TRY(comm_peers_init(&l->peers, &l->mesh.tensor));
     l->trainer->mesh = &l->mesh;
     l->trainer->net.x.peers = &l->peers.peers;

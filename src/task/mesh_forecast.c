@@ -7,8 +7,7 @@
 
 /* ---- links ---- */
 
-/* Of groups whose ranks are so far apart: a node has as many times fewer of one group. */
-static struct ring_links links_of_group(const struct ring_links *l, int64_t stride)
+struct ring_links mesh_forecast_links(const struct ring_links *l, int64_t stride)
 {
     struct ring_links own = *l;
     own.per_node = l->per_node > stride ? l->per_node / stride : 1;
@@ -22,13 +21,13 @@ static bool are_on_one_node(const struct world_setup *s, const struct mesh_job *
     return a * apart / n == b * apart / n;
 }
 
-static double message_s(const struct world_setup *s, const struct mesh_job *job, int a, int b, double bytes)
+double mesh_forecast_message_s(const struct world_setup *s, const struct mesh_job *job, int a, int b,
+                               double bytes)
 {
     return bytes / (are_on_one_node(s, job, a, b) ? s->links.within : s->links.between);
 }
 
-/* `sent` by each of n ranks in rings, which is all but its own part of what was exchanged. */
-static double ring_s(const struct ring_links *l, double sent, int n)
+double mesh_forecast_ring_s(const struct ring_links *l, double sent, int n)
 {
     return n == 1 ? 0 : ring_cost_of(l, sent * n / (n - 1), n).seconds;
 }
@@ -74,12 +73,13 @@ static struct status configure(struct trainer_config *c, const struct mesh_job *
 static void count_exchange(struct mesh_stage_forecast *f, const struct world_setup *s,
                            const struct mesh_job *job, int stage, const struct mesh_stage_plan *p)
 {
-    struct ring_links slices = links_of_group(&s->links, 1), data = links_of_group(&s->links, job->shape.tp);
+    struct ring_links slices = mesh_forecast_links(&s->links, 1),
+                      data = mesh_forecast_links(&s->links, job->shape.tp);
     double n = (double)job->n_micro;
-    f->slices_s = ring_s(&slices, p->tensor_bytes / n, job->shape.tp);
+    f->slices_s = mesh_forecast_ring_s(&slices, p->tensor_bytes / n, job->shape.tp);
     f->replicas_s = ring_cost_of(&data, mesh_plan_exchanged(p, job), job->shape.dp).seconds;
-    f->message_s =
-        message_s(s, job, stage, (stage + 1) % job->shape.pp, mesh_plan_message_bytes(&job->config));
+    f->message_s = mesh_forecast_message_s(s, job, stage, (stage + 1) % job->shape.pp,
+                                           mesh_plan_message_bytes(&job->config));
 }
 
 /* Stages of the same shape compute as long: each shape is counted once. */
@@ -136,8 +136,8 @@ static void sum_up(struct mesh_forecast *f, const struct world_setup *s, const s
         f->update_s = fmax(f->update_s, stages[i].update_s);
     }
     f->tied_s = last == 0 ? 0
-                          : message_s(s, job, 0, last, plans[0].tied_bytes) +
-                                message_s(s, job, 0, last, plans[last].tied_bytes);
+                          : mesh_forecast_message_s(s, job, 0, last, plans[0].tied_bytes) +
+                                mesh_forecast_message_s(s, job, 0, last, plans[last].tied_bytes);
     f->step_s = f->turns_s + f->tied_s + f->replicas_s + f->update_s;
 }
 

@@ -32,6 +32,17 @@ struct mesh_forecast {
 struct status mesh_forecast_run(struct mesh_forecast *f, const struct world_setup *s,
                                 const struct mesh_job *job, const struct mesh_stage_plan *stages);
 
+/* Links of groups whose ranks are so far apart: a node has as many times fewer ranks of one group. */
+struct ring_links mesh_forecast_links(const struct ring_links *l, int64_t stride);
+
+/* Seconds of `sent` bytes by each of n ranks in rings, which is all but its own part of what they
+ * exchange. */
+double mesh_forecast_ring_s(const struct ring_links *l, double sent, int n);
+
+/* And of a message between the first ranks of stages a and b. */
+double mesh_forecast_message_s(const struct world_setup *s, const struct mesh_job *job, int a, int b,
+                               double bytes);
+
 /* The part of a step in which the slowest stage neither computes nor exchanges: the bubble. */
 double mesh_forecast_idle(const struct mesh_forecast *f, const struct mesh_job *job);
 

@@ -75,8 +75,12 @@ static struct status announce_emulation(struct pretrain_run *r, size_t peak, siz
                                       .planned = planned,
                                       .base = r->backend.device->is_host ? r->taken_bytes : 0,
                                       .traffic = r->world.emulated->tensors,
+                                      .mesh = o->ranks.mesh,
+                                      .cut = o->ranks.cut,
+                                      .peer_bytes = r->trainer.net.x.totals.peer_bytes,
+                                      .message_bytes = r->world.emulated->stages.message_bytes,
                                       .zero_stage = (int)o->ranks.zero_stage,
-                                      .n_micro = o->gradient_accumulation_steps / r->world.size,
+                                      .n_micro = o->gradient_accumulation_steps / r->data.size,
                                       .links = o->emulation.links};
     json_t *event;
     TRY(emulation_tell(&result, &r->trainer.config, &r->world, &event));

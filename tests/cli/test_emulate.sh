@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `kiln pretrain --emulate_world`: one process takes the memory of one rank of many, to the planned byte, and counts the bytes
-# that the plan announces; it saves nothing and says so; and what it is not for is refused.
+# `kiln pretrain --emulate_world`: one process takes the memory of one rank of many, or of a mesh, to the planned byte, and counts
+# the bytes that the plan announces; it saves nothing and says so; and what it is not for is refused.
 . "$(dirname "$0")/begin.sh"
 make_store
 
@@ -43,6 +43,35 @@ awk \
 [ "$(number planned_bytes stage1.0)" -lt "$(number planned_bytes stage0.0)" ] || fail "stage 1 takes as much as stage 0"
 [ "$(number planned_bytes stage2.0)" -lt "$(number planned_bytes stage1.0)" ] || fail "stage 2 takes as much as stage 1"
 
+# a rank of a mesh, with its slice, its stage and its replica
+mkdir "$dir/windows"
+"$(dirname "$kiln")/tests/test_token_windows" write "$dir/windows" 200
+echo '{"model_type": "gpt2", "n_positions": 32, "n_embd": 32, "n_layer": 4, "n_head": 4}' >"$dir/gpt2.json"
+decoder=(--input_dir "$dir/windows" --vocab_file "$dir/windows/tokenizer.json" --config_file "$dir/gpt2.json" --max_seq_length 32
+    --max_steps 3 --optimizer adamw --learning_rate 1e-3 --eval_steps 0 --disable_progress_bar --train_batch_size 8
+    --gradient_accumulation_steps 4 --zero_stage 1)
+# place TP PP WORLD RANK SLICE STAGE REPLICA
+place()
+{
+    out=mesh$1x$2.$4
+    "$kiln" pretrain "${decoder[@]}" --output_dir "$dir/$out" --tensor-model-parallel-size $1 --pipeline-model-parallel-size $2 \
+        --emulate_world $3 --distributed_emulation_rank $4 2>"$dir/$out.err" || fail "exit code $?: $(cat "$dir/$out.err")"
+    got="$(number slice $out) $(number stage $out) $(number replica $out)"
+    [ "$got" = "$5 $6 $7" ] || fail "rank $4 of $1x$2 in $3 is $got"
+    for what in slice_bytes:0 stage_bytes:0 reduced_bytes:0 gathered_bytes:100; do # sums of the tied copy's chunks are planned, too
+        kind=${what%:*}
+        awk "BEGIN { d = $(number plan_$kind $out) - $(number ${kind}_a_step $out); exit !(d >= 0 && d <= ${what#*:}) }" ||
+            fail "$kind of rank $4 of $1x$2: $(cat "$dir/$out.err")"
+    done
+}
+place 4 1 8 5 1 0 1
+place 2 2 8 6 0 1 1
+place 2 4 8 2 0 1 0
+place 2 2 4 0 0 0 0
+number slice_bytes_a_step mesh4x1.5 | grep -qv '^0.0$' || fail "slices send nothing: $(cat "$dir/mesh4x1.5.err")"
+[ "$(number stage_bytes_a_step mesh4x1.5)" = 0.0 ] || fail "one stage sends: $(cat "$dir/mesh4x1.5.err")"
+number bubble mesh2x2.6 | grep -q '^0.25' || fail "the bubble of 2 stages and 4 micro-batches: $(cat "$dir/mesh2x2.6.err")"
+
 # refused, by name: what needs checkpoints or others, a run that is there, ranks that are none
 refuse() { expect 64 "$1" "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" "${@:2}"; }
 refuse 'early_stopping_patience needs checkpoints' --emulate_world 4 --eval_steps 1 --early_stopping_patience 1
@@ -67,3 +96,7 @@ timeout -k 5 60 "${mpi[@]}" -n 4 "$kiln" pretrain "${flags[@]}" --output_dir "$d
     >"$dir/out" 2>&1 </dev/null || fail "4 ranks: $(cat "$dir/out")"
 wanted=$(grep '^memory: weights' "$dir/out") got=$(grep '^memory: weights' "$dir/stage1.0.err")
 [ -n "$wanted" ] && [ "$wanted" = "$got" ] || fail "planned: $got, and of 4 real ranks: $wanted"
+timeout -k 5 60 "${mpi[@]}" -n 4 "$kiln" pretrain "${decoder[@]}" --output_dir "$dir/real-mesh" --tensor-model-parallel-size 2 \
+    --pipeline-model-parallel-size 2 --skip_checkpoint >"$dir/out" 2>&1 </dev/null || fail "a mesh of 4 ranks: $(cat "$dir/out")"
+wanted=$(grep '^memory: weights' "$dir/out") got=$(grep '^memory: weights' "$dir/mesh2x2.0.err")
+[ -n "$wanted" ] && [ "$wanted" = "$got" ] || fail "planned: $got, and of a real mesh: $wanted"

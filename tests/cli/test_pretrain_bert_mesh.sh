@@ -62,5 +62,5 @@ refused 1 'is a mesh of 2 ranks, but 1 were started' "${tp2[@]}"
 refused 3 'tensor parallel over 3 ranks needs a multiple of 3 heads' --tensor-model-parallel-size 3
 refused 2 'the optimizer muon needs whole matrices' "${tp2[@]}" --optimizer muon
 refused 2 'take scales of whole tensors' "${tp2[@]}" --fp8
-refused 1 '--emulate_world is one rank of data parallel ones' "${tp2[@]}" --emulate_world 4
+refused 1 '--emulate_world: tensor-parallel size 2 x' "${tp2[@]}" --emulate_world 3
 refused 2 'leave out --early_stopping_patience' "${tp2[@]}" --early_stopping_patience 2

@@ -2,6 +2,7 @@
  * they do between ranks. */
 #include "dist/comm_device.h"
 #include "dist/comm_emulated.h"
+#include "ops/ops.h"
 
 #include "test.h"
 
@@ -56,7 +57,35 @@ static void test_calls(void)
     comm_leave(&control, status_ok());
 }
 
-/* A failed rank makes the calls, and nothing is counted; messages to one rank there are none. */
+/* A message is counted, and what another rank sends is zeros; a part counts apart if it is told to. */
+static void test_messages(void)
+{
+    struct comm_emulated e = {.rank = 5, .size = 8};
+    struct comm control = comm_emulated_rank(&e), c = comm_emulated_tensors(&control), stages, alone;
+    struct exec x = host();
+    float v[N] = {1, 2, 3, 4, 5, 6};
+    tensor t = tensor_1d(v, DTYPE_F32, N);
+    x.ops = ops_cpu();
+    EXPECT_OK(comm_split(&c, &stages, 1, 4, 2));
+    EXPECT_OK(comm_split(&c, &alone, 5, 1, 1));
+    comm_emulated_count_apart(&stages, &e.stages);
+    comm_emulated_count_apart(&alone, &e.slices);
+    comm_send(&stages, &x, t, 0);
+    expect_untouched(v, "a message");
+    comm_receive(&stages, &x, tensor_slice(t, 1, 2), 0);
+    comm_all_reduce_sum(&alone, &x, t);
+    EXPECT_OK(x.status);
+    EXPECT(v[0] == 1 && v[1] == 0 && v[2] == 0 && v[3] == 4, "received: %g %g %g %g", (double)v[0],
+           (double)v[1], (double)v[2], (double)v[3]);
+    EXPECT(e.stages.message_bytes == sizeof v && e.stages.n_calls == 1 && e.slices.n_calls == 0 &&
+               e.tensors.n_calls == 0,
+           "%g bytes in %lld calls, and %lld elsewhere", e.stages.message_bytes, (long long)e.stages.n_calls,
+           (long long)(e.slices.n_calls + e.tensors.n_calls));
+    comm_part_close(&alone);
+    comm_part_close(&stages);
+}
+
+/* A failed rank makes the calls, and nothing is counted. */
 static void test_errors(void)
 {
     struct comm_emulated e = {.rank = 0, .size = 2};
@@ -69,9 +98,10 @@ static void test_errors(void)
     comm_all_reduce_sum(&c, &x, tensor_1d(v, DTYPE_F32, N));
     EXPECT_ERROR(x.status, STATUS_DATA, "a token");
     EXPECT(e.numbers.n_calls == 0, "a failed call was counted");
-    x.status = status_ok();
     comm_send(&c, &x, tensor_1d(v, DTYPE_F32, N), 1);
-    EXPECT_ERROR(x.status, STATUS_UNAVAILABLE, "rank 1 is emulated");
+    comm_receive(&c, &x, tensor_1d(v, DTYPE_F32, N), 1);
+    EXPECT_ERROR(x.status, STATUS_DATA, "a token");
+    EXPECT(e.numbers.n_calls == 0, "a failed message was counted");
 }
 
 /* No device needs a library or a way through the host's memory for it. */
@@ -96,6 +126,7 @@ static void test_device(void)
 int main(void)
 {
     test_calls();
+    test_messages();
     test_errors();
     test_device();
     return 0;

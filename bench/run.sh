@@ -6,9 +6,9 @@
 # missing. BENCH="mini" measures one model only, BENCH=decoder GPT-2 only (bench/decoder.sh),
 # BENCH=squad question answering only (bench/squad.sh), BENCH=reference the
 # way from a dump to HDF5 files only (bench/reference.sh), BENCH=load the making of batches only (bench/load.sh), BENCH=generation decoders only (bench/generation.sh),
-# BENCH=weak_scaling ranks only (bench/weak_scaling.sh, which needs no peers), BENCH=text WordPiece only, BENCH=learn what hours of training
+# BENCH=weak_scaling ranks only (bench/weak_scaling.sh, which needs no peers), BENCH=text tokenizers only, BENCH=learn what hours of training
 # teach, which nothing else includes (bench/learn.sh); LENGTHS="512" and
-# DTYPES="bf16" select rows; REPEATS=1 is faster; TEXTS="VOCAB,uncased,FILE ..." adds rows of WordPiece.
+# DTYPES="bf16" select rows; REPEATS=1 is faster; TEXTS="VOCAB,uncased,FILE ..." adds rows of WordPiece, BPE_TEXTS="VOCAB_JSON,MERGES,FILE ..." of BPE.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "${BENCH:-}" != weak_scaling ] || exec bench/weak_scaling.sh
@@ -99,4 +99,32 @@ done
 for files in ${TEXTS:-}; do # real text that is at hand: VOCAB,cased|uncased,FILE
     IFS=, read -r vocab_file case file <<<"$files"
     wordpiece_rows "$(basename "$file"), $case" "$vocab_file" "$case" "$file"
+done
+
+# Byte-level BPE of GPT-2's pattern, the same measure. gigatoken reads a file, its fastest way; warm: the same text again.
+bpe_rows() # name VOCAB_JSON MERGES TEXT
+{
+    : >"$work/kiln.txt"
+    : >"$work/peers.txt"
+    for _ in $(seq "${REPEATS:-3}"); do
+        build/tests/tokenizer_rate "$2" "$3" 1 "$4" 2>/dev/null >>"$work/kiln.txt"
+        "$python" bench/peers/bpe_peers.py "$2" "$3" "$4" 2>/dev/null >>"$work/peers.txt"
+    done
+    peer() { sed -n "s/^$1 //p" "$work/peers.txt" | median; }
+    kiln_cold=$(cut -d" " -f1 "$work/kiln.txt" | median)
+    row "$1, cold" "$kiln_cold" "$(peer gigatoken)"
+    row "$1, warm" "$(cut -d" " -f2 "$work/kiln.txt" | median)" "$(peer gigatoken_warm)"
+    row "  beside tiktoken" "$kiln_cold" "$(peer tiktoken)"
+    row "  beside tokenizers" "$kiln_cold" "$(peer tokenizers)"
+}
+
+"$python" -c 'import gigatoken, tiktoken' 2>/dev/null || "$python" -m pip install --quiet gigatoken tiktoken
+[ -s "$work/bpe/vocab.json" ] || { mkdir -p "$work/bpe" && $kiln vocab --input "$text" --input_format lines --kind bpe \
+    --vocab_file "$work/bpe/vocab.json" --vocab_size 8192 2>/dev/null; }
+echo
+row "Byte-level BPE, one thread, MB/s" kiln gigatoken ratio
+bpe_rows "King James Bible" "$work/bpe/vocab.json" "$work/bpe/merges.txt" "$text"
+for files in ${BPE_TEXTS:-}; do # real text that is at hand: VOCAB_JSON,MERGES,FILE
+    IFS=, read -r vocab_file merges_file file <<<"$files"
+    bpe_rows "$(basename "$file")" "$vocab_file" "$merges_file" "$file"
 done

@@ -1,23 +1,37 @@
+#define _DEFAULT_SOURCE /* madvise */
 #include "text/word_cache.h"
 
-#include <stdlib.h>
+#include <sys/mman.h>
 
 const uint8_t word_cache_keep[2 * WORD_CACHE_SHORT_BYTES] = {255, 255, 255, 255, 255, 255, 255, 255,
                                                              255, 255, 255, 255, 255, 255, 255, 255};
 
-static const size_t line_bytes = 64;
-
-/* Zeroed, at the start of a cache line; NULL if memory runs out. */
+/* Zeros, in huge pages if there are such: lookups touch the table anywhere, and with pages of 4 KiB most of
+ * them would walk the page tables too.  NULL if memory runs out. */
 static void *allocate(size_t n_bytes)
 {
-    void *p = aligned_alloc(line_bytes, n_bytes);
-    return p != NULL ? memset(p, 0, n_bytes) : NULL;
+    void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        return NULL;
+    }
+    madvise(p, n_bytes, MADV_HUGEPAGE); /* where it fails, the pages are small */
+    return p;
 }
+
+static void deallocate(void *p, size_t n_bytes)
+{
+    if (p != NULL) {
+        munmap(p, n_bytes);
+    }
+}
+
+static const size_t shorts_bytes = sizeof(struct word_cache_short) * 2 << WORD_CACHE_SHORT_BITS;
+static const size_t longs_bytes = sizeof(struct word_cache_long) * 2 << WORD_CACHE_LONG_BITS;
 
 bool word_cache_init(struct word_cache *c)
 {
-    c->shorts = allocate(sizeof *c->shorts * 2 << WORD_CACHE_SHORT_BITS);
-    c->longs = allocate(sizeof *c->longs * 2 << WORD_CACHE_LONG_BITS);
+    c->shorts = allocate(shorts_bytes);
+    c->longs = allocate(longs_bytes);
     if (c->shorts == NULL || c->longs == NULL) {
         word_cache_fini(c);
         return false;
@@ -27,8 +41,8 @@ bool word_cache_init(struct word_cache *c)
 
 void word_cache_fini(struct word_cache *c)
 {
-    free(c->shorts);
-    free(c->longs);
+    deallocate(c->shorts, shorts_bytes);
+    deallocate(c->longs, longs_bytes);
     *c = (struct word_cache){0};
 }
 

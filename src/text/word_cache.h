@@ -44,8 +44,8 @@ struct word_cache {
     struct word_cache_long *longs;   /* [2 << WORD_CACHE_LONG_BITS] */
 };
 
-/* 2^16 pairs of 64 bytes, 4 MiB; 2^14 of 128, 2 MiB: docs/decisions/0052_word_cache.md. */
-enum { WORD_CACHE_SHORT_BITS = 16, WORD_CACHE_LONG_BITS = 14 };
+/* 2^18 pairs of 64 bytes, 16 MiB; 2^16 of 128, 8 MiB: docs/decisions/0052_word_cache.md. */
+enum { WORD_CACHE_SHORT_BITS = 18, WORD_CACHE_LONG_BITS = 16 };
 
 /* False if memory runs out.  Fini is safe on a zeroed struct. */
 bool word_cache_init(struct word_cache *c);

@@ -1,5 +1,8 @@
 /* Spikes in sequences of losses and norms with known deviations, ranges of steps that are left out, the state
  * through JSON text, damaged states, and weights of ranks that differ by one bit. */
+#include "data/text_batch.h"
+#include "nn/gpt/gpt_model.h"
+#include "ops/ops.h"
 #include "task/health.h"
 
 #include "ranks.h"
@@ -158,11 +161,79 @@ static void test_replicas(void)
     }
 }
 
+/* ---- what no slice cuts ---- */
+
+/* A bit of a parameter that rank 1 has otherwise. */
+struct uncut_case {
+    enum dtype dtype;
+    const char *param;
+    bool told;
+};
+
+static void flip_bit(struct network *n, const char *name)
+{
+    const struct param *p = param_table_find(&n->params, name);
+    bool in_vectors = !network_has_master(n) && vector_places_has(&n->places, p);
+    tensor flat = in_vectors ? n->vectors : network_has_master(n) ? n->master : n->working;
+    int64_t at = in_vectors ? n->places.table.params[p - n->params.params].offset : p->offset;
+    *((unsigned char *)flat.data + (size_t)at * dtype_bytes(flat.dtype)) ^= 1;
+}
+
+static void compare_uncut(const struct comm *c, void *context)
+{
+    static const struct gpt_config gpt2 = {.vocab_size = 45,
+                                           .hidden_size = 16,
+                                           .n_layers = 2,
+                                           .n_heads = 2,
+                                           .feed_forward_size = 32,
+                                           .n_positions = 8,
+                                           .initializer_range = 0.2,
+                                           .norm_eps = 1e-5};
+    const struct uncut_case *of = context;
+    struct model *m;
+    struct network n;
+    EXPECT_OK(gpt2_model_create(&m, &gpt2, MODEL_TASK_CAUSAL_LM));
+    struct network_config config = {.model = m,
+                                    .device = &device_cpu,
+                                    .ops = ops_cpu(),
+                                    .precision = {.dtype = of->dtype},
+                                    .limits = text_batch_limits(1, 8, 8),
+                                    .whole_logits = true,
+                                    .part = {.slice = c->rank, .n_slices = c->size}};
+    EXPECT_OK(network_init(&n, &config));
+    EXPECT_OK(health_check_uncut(c, &n, 0, true));
+    if (c->rank == 1) {
+        flip_bit(&n, of->param);
+    }
+    struct status s = health_check_uncut(c, &n, 3, false);
+    if (of->told) {
+        EXPECT_ERROR(s, STATUS_IO, "after step 3 the weights of rank 0, rank 1 differ from one another");
+    } else {
+        EXPECT_OK(s);
+    }
+    network_fini(&n);
+    m->type->destroy(m);
+}
+
+static void test_uncut(void)
+{
+    static struct uncut_case cases[] = {
+        {DTYPE_F32, "transformer.ln_f.weight", true},    {DTYPE_F32, "transformer.wpe.weight", true},
+        {DTYPE_F32, "transformer.wte.weight", false}, /* each has words of its own */
+        {DTYPE_BF16, "transformer.h.1.ln_1.bias", true}, {DTYPE_BF16, "transformer.wpe.weight", true},
+        {DTYPE_BF16, "transformer.wte.weight", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run_ranks(2, 30, compare_uncut, &cases[i]);
+    }
+}
+
 int main(void)
 {
     test_scores();
     test_left_out();
     test_json();
     test_replicas();
+    test_uncut();
     return 0;
 }

@@ -132,7 +132,7 @@ void word_head_forward(struct exec *x, const struct word_head_acts *a, const str
 {
     for (int64_t i = 0; i < h->rows.dims[0]; i += rows_of_chunks(a, h)) {
         struct chunk c = chunk_at(a, h, i);
-        if (peers_size(x) > 1) {
+        if (peers_size(x) > 1 && !tensor_is_null(a->all_logits)) { /* else nobody reads them whole */
             chunk_forward_of_peers(x, &c, a, h);
         } else {
             chunk_forward(x, &c, h);

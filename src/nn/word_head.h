@@ -52,7 +52,8 @@ int64_t word_head_chunk(int64_t n_rows, int64_t vocab_rows);
 /* The rows are worked on in chunks of nearly one size. */
 void word_head_carve(struct word_head_acts *a, struct arena *arena, struct word_head_room room);
 
-/* Computes a->all_logits, those of the last chunk if there are several. */
+/* Computes a->all_logits, those of the last chunk if there are several; where it is null, a->logits of this
+ * peer's words. */
 void word_head_forward(struct exec *x, const struct word_head_acts *a, const struct word_head *h);
 
 /* Computes a->loss and a->correct, and adds their sums to `sums`, f64 [2], unless it is null. */

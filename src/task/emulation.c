@@ -79,6 +79,27 @@ struct status emulation_take(struct pretrain_options *o, const struct comm *worl
     return check_directory(o->output_dir);
 }
 
+struct status emulation_check_slice(const struct network_config *c, const struct comm *world)
+{
+    const struct model *m = c->model;
+    struct param_table t = {.part = c->part};
+    if (world->emulated == NULL || m->tied == NULL || param_part_slices(&c->part) == 1 ||
+        !model_part_has_heads(m, &c->part)) {
+        return status_ok();
+    }
+    t.part.tied = m->tied;
+    struct status s = m->type->declare(m, &t);
+    if (!failed(s) && param_table_find(&t, m->tied)->first[0] >= m->n_words) {
+        s = status_error(STATUS_USAGE,
+                         "rank %d of --emulate_world has none of the %" PRId64
+                         " words, but rows of padding, so "
+                         "it has no loss without the other slices: run as a lower rank",
+                         world->rank, m->n_words);
+    }
+    param_table_fini(&t);
+    return s;
+}
+
 static double mib(double bytes)
 {
     return bytes / 0x1p20;

@@ -25,6 +25,10 @@ struct status emulation_open(struct comm_emulated *e, struct comm *world, const 
  * a machine without a row, or a directory that has some of a real run. */
 struct status emulation_take(struct pretrain_options *o, const struct comm *world);
 
+/* STATUS_USAGE: this rank's slice of the words has rows of padding alone, so it has no loss without the
+ * others. */
+struct status emulation_check_slice(const struct network_config *c, const struct comm *world);
+
 /* What a run has taken. */
 struct emulation_result {
     int64_t n_steps;             /* with the one before the clock ran */

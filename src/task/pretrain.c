@@ -502,6 +502,7 @@ static struct status plan_run(struct pretrain_run *r, struct trainer_plan *plan)
 {
     struct trainer_config config;
     TRY(configure(&config, r));
+    TRY(emulation_check_slice(&config.net, &r->world));
     slow_work_phase(&r->loop.start, "planning the memory of a step");
     TRY(trainer_plan(plan, &config));
     pretrain_announce(r, plan);

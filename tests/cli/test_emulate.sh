@@ -77,6 +77,9 @@ refuse() { expect 64 "$1" "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refu
 refuse 'early_stopping_patience needs checkpoints' --emulate_world 4 --eval_steps 1 --early_stopping_patience 1
 refuse 'replica_check_steps needs other ranks' --emulate_world 4 --replica_check_steps 1
 refuse 'emulate_links: kiln does not know the device "abacus"' --emulate_world 4 --emulate_links abacus
+sed 's/{/{"vocab_size": 4096, /' "$dir/gpt2.json" >"$dir/padded.json"
+expect 64 'rank 1 of --emulate_world has none of the' "$kiln" pretrain "${decoder[@]}" --config_file "$dir/padded.json" \
+    --output_dir "$dir/refused" --tensor-model-parallel-size 2 --emulate_world 2 --distributed_emulation_rank 1
 refuse 'needs --emulate_world N' --distributed_emulation_rank 0
 refuse 'is not one of the ranks 0 to 3' --emulate_world 4 --distributed_emulation_rank 4
 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/whole" 2>/dev/null || fail "a run alone"

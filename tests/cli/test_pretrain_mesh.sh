@@ -97,6 +97,12 @@ refused()
     grep -qF -- "$text" "$dir/err" || fail "'$text' is not in: $(cat "$dir/err")"
     [ ! -e "$dir/refused" ] || fail "refused, and written: $*"
 }
+# a loss that is not finite is looked into by all ranks together
+as_ranks 2 "$kiln" pretrain-gpt "${base[@]}" --tensor-model-parallel-size 2 --save "$dir/diverged" --lr 100 --init-method-std 10 \
+    --optimizer sgd --clip-grad 0 --train-iters 20
+"${command[@]}" </dev/null >"$dir/out" 2>"$dir/err" && fail "weights of 1e38 have losses"
+grep -q 'the first tensor that is not finite is' "$dir/err" || fail "a loss that is not finite: $(cat "$dir/err")"
+
 refused 2 'is a mesh of 4 ranks, but 2 were started' --tensor-model-parallel-size 4
 refused 3 '--num-layers 4 is not a multiple of --pipeline-model-parallel-size 3' --pipeline-model-parallel-size 3
 refused 3 'tensor parallel over 3 ranks needs a multiple of 3 heads' --tensor-model-parallel-size 3

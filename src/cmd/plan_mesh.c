@@ -72,13 +72,6 @@ double plan_mesh_tflops(const struct plan_mesh *p, bool with_recomputed)
     return megatron_log_tflops(&o, plan_mesh_batch(p), p->times.step_s);
 }
 
-/* What a rank sends by rings, wherever the others are. */
-static double replica_bytes(const struct plan_mesh *p, const struct mesh_stage_plan *m)
-{
-    struct ring_links one = {.per_node = p->job.shape.dp, .within = 1, .between = 1};
-    return ring_cost_of(&one, mesh_plan_exchanged(m, &p->job), p->job.shape.dp).within_bytes;
-}
-
 /* Of a stage's forward and backward, which is about twice as long; and by the formula. */
 static struct status find_bubble(const struct mesh_job *job, double *counted, double *by_formula)
 {
@@ -188,13 +181,14 @@ static void append_stage(struct buf *b, const struct plan_mesh *p, int stage)
 {
     const struct mesh_stage_plan *m = &p->stages[stage];
     const struct zero_plan *z = &m->zero;
+    struct mesh_traffic sent = mesh_plan_traffic(m, &p->job);
     double weights = (double)(z->master_bytes + z->working_bytes);
     double kinds = weights + (double)(z->gradient_bytes + z->optimizer_bytes + z->activation_bytes);
     buf_printf(b, "%5d%9.2f%10.2f%10.2f%12.2f%8.2f%9.2f |%9.3f%9.3f%9.3f%9.3f\n", stage, weights / 0x1p30,
                (double)z->gradient_bytes / 0x1p30, (double)z->optimizer_bytes / 0x1p30,
                (double)z->activation_bytes / 0x1p30, ((double)z->device_bytes - kinds) / 0x1p30,
-               (double)z->device_bytes / 0x1p30, 1e-9 * m->tensor_bytes, 1e-9 * m->pipe_bytes,
-               1e-9 * m->tied_bytes, 1e-9 * replica_bytes(p, m));
+               (double)z->device_bytes / 0x1p30, 1e-9 * sent.slices, 1e-9 * (sent.stages - m->tied_bytes),
+               1e-9 * m->tied_bytes, 1e-9 * sent.replicas);
 }
 
 static struct status append_bubble(struct buf *b, const struct mesh_job *job)
@@ -273,13 +267,14 @@ static void put(json_t *object, const char *key, json_t *value)
 static json_t *json_of_stage(const struct plan_mesh *p, const struct mesh_stage_plan *m)
 {
     const struct zero_plan *z = &m->zero;
+    struct mesh_traffic sent = mesh_plan_traffic(m, &p->job);
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "weight_bytes",
                      (json_int_t)(z->master_bytes + z->working_bytes), "gradient_bytes",
                      (json_int_t)z->gradient_bytes, "optimizer_bytes", (json_int_t)z->optimizer_bytes,
                      "activation_bytes", (json_int_t)z->activation_bytes, "device_bytes",
                      (json_int_t)z->device_bytes, "host_bytes", (json_int_t)z->host_bytes,
-                     "slices_send_bytes", m->tensor_bytes, "stages_send_bytes", m->pipe_bytes,
-                     "tied_send_bytes", m->tied_bytes, "replicas_send_bytes", replica_bytes(p, m));
+                     "slices_send_bytes", sent.slices, "stages_send_bytes", sent.stages - m->tied_bytes,
+                     "tied_send_bytes", m->tied_bytes, "replicas_send_bytes", sent.replicas);
 }
 
 static void put_times(json_t *o, const struct plan_mesh *p)

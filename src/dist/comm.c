@@ -156,6 +156,11 @@ struct status comm_share_rows(const struct comm *c, void *all, size_t n)
     return s;
 }
 
+int64_t comm_sent(const struct comm *c)
+{
+    return c->type->sent == NULL ? -1 : c->type->sent(c->state);
+}
+
 void comm_leave(const struct comm *c, struct status why)
 {
     c->type->leave(c->state, why);

@@ -77,6 +77,9 @@ struct comm_type {
     /* comm_lost; NULL: nobody looks. */
     struct status (*lost)(void *state);
 
+    /* comm_sent; NULL: it is not counted. */
+    int64_t (*sent)(const void *state);
+
     /* comm_leave. */
     void (*leave)(void *state, struct status why);
 
@@ -151,6 +154,11 @@ void comm_receive(const struct comm *c, struct exec *x, tensor t, int from);
 /* An error that names a rank which was found to be lost, although no call has noticed.  Any thread may
  * ask. */
 struct status comm_lost(const struct comm *c);
+
+/* Bytes of tensors that other ranks have got from this one in calls of this communicator, in any way: what
+ * several have got counts once for each.  -1: the table does not count them.  Of the thread that makes the
+ * calls. */
+int64_t comm_sent(const struct comm *c);
 
 /* Says that this rank makes no more calls; `why` is OK at the end of its work.  Ranks that wait for it now or
  * later fail. */

@@ -167,6 +167,11 @@ static void close_part(struct comm *part)
     comm_staged_destroy(p);
 }
 
+static int64_t sent(const void *state)
+{
+    return comm_sent(&((const struct comm_staged *)state)->inner);
+}
+
 static const struct comm_type type = {
     .name = "staged",
     .agree = agree,
@@ -178,6 +183,7 @@ static const struct comm_type type = {
     .broadcast = broadcast,
     .send = send,
     .receive = receive,
+    .sent = sent,
     .leave = leave,
     .split = split,
     .close_part = close_part,

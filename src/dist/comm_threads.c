@@ -37,6 +37,7 @@ struct rank_state {
     struct team *team;
     int rank;
     const void **from; /* [size] the tensors of all ranks, of a sum or maximum */
+    int64_t sent_bytes;
 };
 
 struct team {
@@ -203,17 +204,19 @@ static struct status agree(void *state, struct status mine)
 
 enum { ELEMENTS_AT_ONCE = 1024 };
 
-/* Each rank computes a part of the elements, for all ranks. */
-static void reduce_share(const struct rank_state *me, int64_t elements, enum dtype dtype, reduction *reduce)
+/* Each rank computes a part of the elements, for all ranks: it reads those of the others, who read its own of
+ * their parts. */
+static void reduce_share(struct rank_state *me, int64_t elements, enum dtype dtype, reduction *reduce)
 {
     const struct team *team = me->team;
     double piece[ELEMENTS_AT_ONCE];
-    int64_t end = elements * (me->rank + 1) / team->size;
+    int64_t first = elements * me->rank / team->size, end = elements * (me->rank + 1) / team->size;
     size_t bytes = dtype_bytes(dtype);
+    me->sent_bytes += (elements - (end - first) + (end - first) * (int64_t)(team->size - 1)) * (int64_t)bytes;
     for (int r = 0; r < team->size; r++) {
         me->from[r] = team->posted[r].t.data;
     }
-    for (int64_t i = elements * me->rank / team->size; i < end; i += ELEMENTS_AT_ONCE) {
+    for (int64_t i = first; i < end; i += ELEMENTS_AT_ONCE) {
         int64_t n = end - i < ELEMENTS_AT_ONCE ? end - i : ELEMENTS_AT_ONCE;
         reduce(piece, me->from, team->size, i, n, dtype);
         for (int r = 0; r < team->size; r++) {
@@ -224,7 +227,7 @@ static void reduce_share(const struct rank_state *me, int64_t elements, enum dty
 
 static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
 {
-    const struct rank_state *r = state;
+    struct rank_state *r = state;
     TRY(meet(r, comm_call_of(CALL_ALL_REDUCE_SUM, x, t), t));
     reduce_share(r, tensor_count(t), t.dtype, reduce_sum);
     part(r->team, r->rank);
@@ -233,7 +236,7 @@ static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
 
 static struct status all_reduce_max(void *state, struct exec *x, tensor t)
 {
-    const struct rank_state *r = state;
+    struct rank_state *r = state;
     TRY(meet(r, comm_call_of(CALL_ALL_REDUCE_MAX, x, t), t));
     reduce_share(r, tensor_count(t), t.dtype, reduce_max);
     part(r->team, r->rank);
@@ -243,10 +246,11 @@ static struct status all_reduce_max(void *state, struct exec *x, tensor t)
 /* A rank alone reads and writes its part, of all ranks' tensors. */
 static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, const int64_t *bounds)
 {
-    const struct rank_state *r = state;
+    struct rank_state *r = state;
     struct team *team = r->team;
     TRY(meet(r, comm_call_scatter(x, t, bounds, team->size), t));
     int64_t first = bounds[r->rank], n = bounds[r->rank + 1] - first;
+    r->sent_bytes += (tensor_count(t) - n) * (int64_t)dtype_bytes(t.dtype);
     for (int i = 0; i < team->size; i++) {
         r->from[i] = team->posted[i].t.data;
     }
@@ -258,9 +262,11 @@ static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, c
 /* A rank writes where the others' parts are, and they read its own. */
 static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
 {
-    const struct rank_state *r = state;
+    struct rank_state *r = state;
     struct team *team = r->team;
     TRY(meet(r, comm_call_gather(x, t, bounds, team->size), t));
+    tensor mine = tensor_slice(t, bounds[r->rank], bounds[r->rank + 1] - bounds[r->rank]);
+    r->sent_bytes += (int64_t)tensor_bytes(mine) * (team->size - 1);
     for (int from = 0; from < team->size; from++) {
         tensor theirs = tensor_slice(team->posted[from].t, bounds[from], bounds[from + 1] - bounds[from]);
         if (from != r->rank) {
@@ -273,11 +279,13 @@ static struct status all_gather(void *state, struct exec *x, tensor t, const int
 
 static struct status broadcast(void *state, struct exec *x, tensor t, int root)
 {
-    const struct rank_state *r = state;
+    struct rank_state *r = state;
     struct team *team = r->team;
     TRY(meet(r, comm_call_broadcast(x, t, root), t));
     if (r->rank != root) {
         memcpy(t.data, team->posted[root].t.data, tensor_bytes(t));
+    } else {
+        r->sent_bytes += (int64_t)tensor_bytes(t) * (team->size - 1);
     }
     part(team, r->rank);
     return status_ok();
@@ -308,7 +316,7 @@ static struct message *message_of(tensor t, struct status *mine)
 
 static struct status send(void *state, struct exec *x, struct status mine, tensor t, int to)
 {
-    const struct rank_state *r = state;
+    struct rank_state *r = state;
     struct team *team = r->team;
     struct comm_threads *a = team->all;
     mine = failed(mine) ? mine : comm_call_host(x);
@@ -319,6 +327,7 @@ static struct status send(void *state, struct exec *x, struct status mine, tenso
     }
     struct status s = a->failure;
     if (m != NULL && !failed(s)) {
+        r->sent_bytes += (int64_t)m->bytes;
         append(&team->queues[r->rank * team->size + to], m);
         m = NULL;
         pthread_cond_broadcast(&a->changed);
@@ -372,6 +381,11 @@ static struct status receive(void *state, struct exec *x, struct status mine, te
     }
     free(m);
     return s;
+}
+
+static int64_t sent(const void *state)
+{
+    return ((const struct rank_state *)state)->sent_bytes;
 }
 
 /* Of the world, unless it fails: then also of a part. */
@@ -439,7 +453,7 @@ static struct team *create_team(struct comm_threads *a, int size, struct comm_nu
         return NULL;
     }
     for (int r = 0; r < size; r++) {
-        t->own[r] = (struct rank_state){t, r, t->from + r * size};
+        t->own[r] = (struct rank_state){.team = t, .rank = r, .from = t->from + r * size};
     }
     return t;
 }
@@ -509,6 +523,7 @@ static const struct comm_type type = {
     .broadcast = broadcast,
     .send = send,
     .receive = receive,
+    .sent = sent,
     .leave = leave,
     .split = split,
     .close_part = close_part,

@@ -242,6 +242,7 @@ static struct status send(void *state, struct exec *x, struct status mine, tenso
     }
     m->next = c->first;
     c->first = m;
+    c->ranks.sent_bytes += m->bytes;
     struct status s = begin_message(c, m, to);
     return failed(s) ? fail_named(c, s) : status_ok();
 }
@@ -271,6 +272,11 @@ static struct status receive(void *state, struct exec *x, struct status mine, te
         TRY(wire_ranks_wait(w, "a message"));
     }
     return status_ok();
+}
+
+static int64_t sent(const void *state)
+{
+    return ((const struct comm_wire *)state)->ranks.sent_bytes;
 }
 
 /* At the end of the work, messages under way are waited for: their receivers may still come. */
@@ -313,6 +319,7 @@ static const struct comm_type type = {
     .send = send,
     .receive = receive,
     .lost = lost,
+    .sent = sent,
     .leave = leave,
     .split = split,
     .close_part = comm_wire_close,

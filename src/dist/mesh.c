@@ -87,6 +87,14 @@ void mesh_close(struct mesh *m)
     *m = (struct mesh){0};
 }
 
+struct mesh_sent mesh_sent(const struct mesh *m)
+{
+    int64_t pipe = comm_sent(&m->pipe), ends = comm_sent(&m->ends);
+    return (struct mesh_sent){.slices = comm_sent(&m->tensor),
+                              .stages = pipe < 0 || ends < 0 ? -1 : pipe + ends,
+                              .replicas = comm_sent(&m->data)};
+}
+
 /* ---- the table ---- */
 
 void mesh_print(FILE *f, struct mesh_shape s, const char *const *hosts)

@@ -41,6 +41,14 @@ struct status mesh_open(struct mesh *m, const struct comm *world, struct mesh_sh
 /* Closes the parts, which all ranks do; the world stays.  Safe on a zeroed struct. */
 void mesh_close(struct mesh *m);
 
+/* Bytes that this rank has sent so far (comm_sent; splitting sends a little), by whom they went to: ranks
+ * with other slices of its layers, other stages, `ends` among them, and replicas.  Each -1 where they are
+ * not counted. */
+struct mesh_sent {
+    int64_t slices, stages, replicas;
+};
+struct mesh_sent mesh_sent(const struct mesh *m);
+
 /* STATUS_USAGE unless so many ranks make this mesh. */
 struct status mesh_check(struct mesh_shape shape, int world);
 

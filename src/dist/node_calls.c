@@ -32,6 +32,7 @@ static struct status reduce_piece(struct wire_ranks *w, char *data, int64_t n, e
     char *result = node_window_result(window, 0);
     int64_t first = share_begin(w, n, window->rank), end = share_begin(w, n, window->rank + 1);
     char *mine = data + (size_t)first * bytes;
+    w->sent_bytes += (n - (end - first) + (end - first) * (int64_t)(window->size - 1)) * (int64_t)bytes;
     copy_others(node_window_slot(window, window->rank), data, n, first, end, bytes);
     TRY(wire_ranks_come(w, doing));
     for (int i = 0; i < window->size; i++) {
@@ -94,6 +95,7 @@ struct status node_calls_scatter(struct wire_ranks *w, tensor t, const int64_t *
         for (int i = 0; i < window->size; i++) {
             size_t bytes = rows_at(&t, bounds, first + i, done, piece, &data);
             if (bytes > 0 && i != window->rank) {
+                w->sent_bytes += (int64_t)bytes;
                 memcpy((char *)node_window_slot(window, window->rank) + half + i * piece, data, bytes);
             }
         }
@@ -119,6 +121,7 @@ struct status node_calls_gather(struct wire_ranks *w, tensor t, const int64_t *b
     for (int64_t done = 0; done < most; done += NODE_WINDOW_PIECE_BYTES / 2) {
         size_t bytes = rows_at(&t, bounds, first + window->rank, done, NODE_WINDOW_PIECE_BYTES / 2, &data);
         if (bytes > 0) {
+            w->sent_bytes += (int64_t)bytes * (window->size - 1);
             memcpy((char *)node_window_slot(window, window->rank) + half, data, bytes);
         }
         TRY(wire_ranks_come(w, doing));
@@ -142,6 +145,7 @@ struct status node_calls_broadcast(struct wire_ranks *w, tensor t, int root)
         size_t some = (size_t)int_smaller(bytes - done, NODE_WINDOW_PIECE_BYTES);
         void *result = node_window_result(&w->window, (int)i);
         if (w->wire.rank == root) {
+            w->sent_bytes += (int64_t)some * (w->window.size - 1);
             memcpy(result, (char *)t.data + done, some);
         }
         TRY(wire_ranks_come(w, doing));

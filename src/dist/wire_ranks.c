@@ -19,6 +19,7 @@ static int number_of(const struct wire_ranks *w, int rank)
 void wire_ranks_send(struct wire_ranks *w, int to, enum wire_tag tag, const void *bytes, size_t n)
 {
     if (n > 0 && !failed(w->watch->failure)) {
+        w->sent_bytes += tag == WIRE_DATA ? (int64_t)n : 0;
         w->whom[w->n_ops] = to;
         wire_watch_store(w->watch, w->wire.type->send(w->wire.state, &w->ops[w->n_ops++], to, tag, bytes, n));
     }

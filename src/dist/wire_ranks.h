@@ -29,6 +29,7 @@ struct wire_ranks {
     struct wire_op *ops;     /* [2 size] what this rank waits for */
     int *whom;               /* [2 size] the rank of each */
     int n_ops;
+    int64_t sent_bytes; /* of tensors (comm_sent) */
 };
 
 /* The ranks of `wire`, which is borrowed as the watch is.  STATUS_MEMORY. */
@@ -37,7 +38,7 @@ struct status wire_ranks_init(struct wire_ranks *w, const struct wire *wire, str
 void wire_ranks_fini(struct wire_ranks *w);
 
 /* Begin a message, at most INT_MAX bytes, of those that the next wait is for; nothing if there are no bytes.
- * An error sticks. */
+ * An error sticks.  WIRE_DATA is counted as sent. */
 void wire_ranks_send(struct wire_ranks *w, int to, enum wire_tag tag, const void *bytes, size_t n);
 void wire_ranks_receive(struct wire_ranks *w, int from, enum wire_tag tag, void *bytes, size_t n);
 

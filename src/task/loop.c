@@ -241,13 +241,28 @@ static struct status next_batch(struct loop *l, struct batch_step *part)
     return lacks ? comm_agree(l->world, s) : s;
 }
 
+/* A step of the mesh, whose traffic is counted without that of evaluations. */
+static struct status step_of_mesh(struct loop *l, const struct batch_step *part, double lr,
+                                  struct trainer_result *result)
+{
+    int64_t step = l->state.global_step, update = l->state.step - l->state.n_skipped;
+    struct mesh_sent before = mesh_sent(&l->mesh);
+    struct status s =
+        mesh_step(l->trainer, &l->mesh, part, step, update, lr, l->mean_of_micro_batches, result);
+    struct mesh_sent after = mesh_sent(&l->mesh);
+    l->sent.slices += after.slices - before.slices;
+    l->sent.stages += after.stages - before.stages;
+    l->sent.replicas += after.replicas - before.replicas;
+    return s;
+}
+
 static struct status step_of_ranks(struct loop *l, const struct batch_step *part, double lr,
                                    struct trainer_result *result)
 {
     int64_t step = l->state.global_step, update = l->state.step - l->state.n_skipped;
     bool means = l->mean_of_micro_batches;
     if (l->ranks != NULL) {
-        return mesh_step(l->trainer, &l->mesh, part, step, update, lr, means, result);
+        return step_of_mesh(l, part, lr, result);
     }
     return l->world->size == 1
                ? trainer_step(l->trainer, part, step, update, lr, means, result)

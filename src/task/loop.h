@@ -87,6 +87,7 @@ struct loop {
     int64_t compared_step;      /* the last, over all phases, after which ranks compared their weights */
     struct comm_device tensors; /* of the same ranks, for what the trainer's device holds */
     struct mesh mesh;           /* that these make */
+    struct mesh_sent sent;      /* by this rank in the mesh's steps so far */
     struct comm_peers peers;    /* the tensor-parallel ones */
     /* the last, over all phases, whose checkpoint was begun; at first that from which the run goes on */
     int64_t saved_step;

@@ -454,6 +454,7 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     TRY(stop_before_work());
     TRY(train(r));
     TRY(pretrain_announce_peak(r, free_before));
+    TRY(pretrain_announce_traffic(r));
     TRY(export_weights(r)); /* first: it takes the trainer's own weights */
     return evaluate_average(r);
 }

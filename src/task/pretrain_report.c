@@ -106,6 +106,26 @@ struct status pretrain_announce_peak(struct pretrain_run *r, size_t free_before)
     return r->world.emulated != NULL ? announce_emulation(r, peak, planned) : status_ok();
 }
 
+/* Logs what the ranks of a mesh have sent in a step, as `kiln plan --mesh` counts it: to the byte. */
+struct status pretrain_announce_traffic(struct pretrain_run *r)
+{
+    const struct loop *l = &r->loop;
+    double n = (double)(l->state.step - l->first_step), slices, stages, replicas;
+    if (l->ranks == NULL || n == 0 || mesh_sent(&l->mesh).stages < 0) {
+        return status_ok();
+    }
+    TRY(together_largest(&r->world, (double)l->sent.slices / n, &slices));
+    TRY(together_largest(&r->world, (double)l->sent.stages / n, &stages));
+    TRY(together_largest(&r->world, (double)l->sent.replicas / n, &replicas));
+    log_info("traffic: a rank sent %.6f MB to other slices in a step, %.6f to other stages and %.6f to "
+             "replicas, each on the rank with the most",
+             1e-6 * slices, 1e-6 * stages, 1e-6 * replicas);
+    metrics_event(&r->metrics, "traffic",
+                  json_pack("{s:f, s:f, s:f}", "slices_bytes", slices, "stages_bytes", stages,
+                            "replicas_bytes", replicas));
+    return status_ok();
+}
+
 static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;

@@ -62,6 +62,7 @@ struct status pretrain_open_logs(struct pretrain_run *r, size_t free_before);
 void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *p);
 void pretrain_tell_balance(struct pretrain_run *r);
 struct status pretrain_announce_peak(struct pretrain_run *r, size_t free_before);
+struct status pretrain_announce_traffic(struct pretrain_run *r);
 void pretrain_tell_complete(const struct loop *l);
 
 #endif

@@ -35,6 +35,33 @@ double mesh_plan_exchanged(const struct mesh_stage_plan *p, const struct mesh_jo
     return sums * p->zero.reduced_bytes + p->zero.gathered_bytes;
 }
 
+/* What each of n ranks sends of a sum that all have. */
+static double sum_bytes(double bytes, int n)
+{
+    return 2 * bytes * (n - 1) / n;
+}
+
+/* The heads' stage tells its losses to the others; replicas add them up. */
+static void count_numbers(struct mesh_stage_plan *p, const struct mesh_job *job, int stage)
+{
+    const struct trainer_plan *t = &p->zero.trainer;
+    struct mesh_shape s = job->shape;
+    double losses = MODEL_MOST_SUMS * sizeof(double);
+    p->slice_number_bytes = sum_bytes(t->part_sum_bytes + t->slice_sum_bytes, s.tp);
+    p->stage_number_bytes =
+        sum_bytes(t->part_sum_bytes, s.pp) + (stage + 1 == s.pp ? losses * (s.pp - 1) : 0);
+    p->replica_number_bytes = sum_bytes(losses, s.dp);
+}
+
+struct mesh_traffic mesh_plan_traffic(const struct mesh_stage_plan *p, const struct mesh_job *job)
+{
+    int dp = job->shape.dp;
+    return (struct mesh_traffic){.slices = p->tensor_bytes + p->slice_number_bytes,
+                                 .stages = p->pipe_bytes + p->tied_bytes + p->stage_number_bytes,
+                                 .replicas =
+                                     mesh_plan_exchanged(p, job) * (dp - 1) / dp + p->replica_number_bytes};
+}
+
 /* Elements of the tied parameter, or of this rank's slice of it. */
 static struct status count_tied(double *n, const struct network_config *c)
 {
@@ -70,5 +97,6 @@ struct status mesh_plan_stage(struct mesh_stage_plan *p, const struct mesh_job *
     TRY(zero_plan(&p->zero, &c, job->shape.dp, job->zero_stage, job->n_micro));
     p->tensor_bytes = p->zero.trainer.peer_bytes * (double)job->n_micro;
     p->pipe_bytes = pipe_bytes(job, stage);
+    count_numbers(p, job, stage);
     return find_tied_bytes(&p->tied_bytes, &c.net, stage, job->shape.pp);
 }

@@ -20,6 +20,15 @@ struct mesh_stage_plan {
     /* that one rank sends in a step, in bytes: to its slices' peers; to the stages before and after; and, of
      * the first and the last stage, of the parameter that they have in common */
     double tensor_bytes, pipe_bytes, tied_bytes;
+    /* besides, of losses and of sums for norms: to slices, to stages, and to replicas */
+    double slice_number_bytes, stage_number_bytes, replica_number_bytes;
+};
+
+/* What a rank sends in a step, in all, by whom it goes to, as dist/mesh.h counts it in a run.  A rank of a
+ * group of two sends exactly this; of more, by rings of equal parts: ranks whose parts are not equal send
+ * more or less, and as many bytes together. */
+struct mesh_traffic {
+    double slices, stages, replicas;
 };
 
 /* Chunks of a stage, of which a mesh without stages has one. */
@@ -30,6 +39,8 @@ double mesh_plan_message_bytes(const struct trainer_config *config);
 
 /* What the replicas of a stage exchange in a step, whole: of a sum that all have, twice. */
 double mesh_plan_exchanged(const struct mesh_stage_plan *p, const struct mesh_job *job);
+
+struct mesh_traffic mesh_plan_traffic(const struct mesh_stage_plan *p, const struct mesh_job *job);
 
 /* STATUS_USAGE: the model does not divide so. */
 struct status mesh_plan_stage(struct mesh_stage_plan *p, const struct mesh_job *job, int stage);

@@ -69,6 +69,9 @@ struct trainer_plan {
     double micro_flops;      /* forward and backward of the largest micro-batch */
     double micro_bytes;      /* moved by its ops, each tensor once */
     double peer_bytes;       /* that it sends to the other slices (dev/peers.h) */
+    /* sums of chunks that an update adds up over the ranks of all parts of the model, and over those with
+     * the slices of its layers alone (train/update.h); 0: it has the whole model */
+    double part_sum_bytes, slice_sum_bytes;
 };
 
 /* Asked before each micro-batch of a step; a step without micro-batches asks once, with n 0. */

@@ -295,6 +295,9 @@ static struct status measure(struct trainer *t, const struct trainer_config *con
     TRY(t->net.x.status);
     network_plan_end(&t->net, &block);
     t->plan.net = t->net.plan;
+    double n_lists = 1 + t->config.counts_zeros + t->config.measures_weights;
+    t->plan.part_sum_bytes = n_lists * (double)tensor_bytes(t->update.model_squares);
+    t->plan.slice_sum_bytes = (double)tensor_bytes(t->update.model_sums);
     struct param_shard saved = trainer_saved(t);
     t->plan.saving_bytes =
         config->saving

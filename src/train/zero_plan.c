@@ -11,8 +11,9 @@ struct shape {
 
 static struct shape shape_of(const struct param_table *t, int64_t world)
 {
-    struct shape s = {.n_elements = t->n_elements - param_table_end_of_copies(t),
-                      .n_chunks = param_chunks_before(t, t->n_elements)};
+    int64_t copies = param_table_end_of_copies(t);
+    struct shape s = {.n_elements = t->n_elements - copies,
+                      .n_chunks = param_chunks_before(t, t->n_elements) - param_chunks_before(t, copies)};
     for (int rank = 0; rank < world; rank++) {
         struct param_shard shard = param_shard_of(t, rank, (int)world);
         s.cuts = s.cuts || param_is_cut_at(t, shard.begin);
@@ -81,7 +82,8 @@ static void count_traffic(struct zero_plan *z, const struct shape *s, const stru
     double n = (double)s->n_elements, vectors = matrix < vector ? (double)s->n_vectors : 0;
     bool are_shared = (s->cuts && !c->optimizer.kind->takes_matrices) || param_part_slices(&c->net.part) > 1;
     double sums =
-        (double)(1 + (are_shared ? c->optimizer.kind->n_sums : 0)) * (double)s->n_chunks * sizeof(double);
+        (double)(1 + c->counts_zeros + c->measures_weights + (are_shared ? c->optimizer.kind->n_sums : 0)) *
+        (double)s->n_chunks * sizeof(double);
     z->reduced_bytes = n * (double)vector;
     z->n_reductions = stage > 1 ? n_micro : 1;
     z->gathered_bytes = stage > 0 ? n * (double)matrix + vectors * (double)vector + sums : 0;

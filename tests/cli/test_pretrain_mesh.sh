@@ -42,6 +42,20 @@ near()
         awk '{ d = $1 - $2; if (NF != 2 || d > 2e-4 || d < -2e-4) exit 1 }' || fail "$1 and $2: $(paste "$dir/$1.losses" "$dir/$2.losses")"
 }
 
+# sends_what_is_planned NAME MESH CHUNKS: the bytes that ranks of the last run sent in a step are those of its plan
+sends_what_is_planned()
+{
+    local sent
+    sent=$(sed -nE 's/.*traffic: a rank sent ([0-9.]+) MB to other slices in a step, ([0-9.]+) to other stages and ([0-9.]+) to.*/\1 \2 \3/p' "$dir/err")
+    "$kiln" plan --config "$dir/$1/ckpt_3/config.json" --mesh "$2" --chunks "$3" --device cpu --dry_run --json --optimizer adam \
+        --max_seq_length 32 --micro_batch_size 2 --global_batch_size 16 >"$dir/plan" || fail "no plan of $1"
+    awk -v sent="$sent" '{ gsub(/[",:]/, "") } $1 == "slices_send_bytes" { slices = $2 } $1 == "stages_send_bytes" { stages = $2 }
+        $1 == "tied_send_bytes" { stages += $2 }
+        $1 == "replicas_send_bytes" { a = slices > a ? slices : a; b = stages > b ? stages : b; c = $2 > c ? $2 : c }
+        END { p = sprintf("%.6f %.6f %.6f", a / 1e6, b / 1e6, c / 1e6); print p; exit p != sent }' "$dir/plan" >"$dir/planned" ||
+        fail "$1: ranks sent $sent MB to slices, stages and replicas, planned $(cat "$dir/planned")"
+}
+
 mesh 1 1 1 one
 mesh 2 1 2 pp2
 grep -q '^ *1 *1 *0 *0 ' "$dir/err" || fail "no table of the mesh: $(cat "$dir/err")"
@@ -86,6 +100,12 @@ rm -rf "$dir/killed/ckpt_12"
 mesh 4 2 2 killed
 mesh 4 2 2 whole
 same_weights whole/ckpt_12 killed/ckpt_12
+
+# through shared memory and by messages; with ZeRO 1 replicas would send unequal shards
+mesh 8 2 2 window --train-iters 3
+sends_what_is_planned window 2x2x2 1
+KILN_COMM_WINDOW=0 mesh 8 2 2 messages --train-iters 3 --num-layers-per-virtual-pipeline-stage 1
+sends_what_is_planned messages 2x2x2 2
 
 # refused N TEXT FLAG...
 refused()

@@ -25,7 +25,19 @@ make_store()
 JSON
 }
 
-# A model of this store after five steps: $model.
+# Lines of JSON, byte-level BPE of them in GPT-2's form, and the store of a decoder: $dir/meg_text_document.
+make_gpt_store()
+{
+    for i in $(seq 150); do
+        echo "{\"text\": \"The king number $i went to the city, and the queen number $((i * 7 % 100)) came in from the garden.\"}"
+    done >"$dir/lines.jsonl"
+    mkdir "$dir/bpe"
+    "$kiln" vocab --input "$dir/lines.jsonl" --kind bpe --vocab_file "$dir/bpe/vocab.json" --vocab_size 300 >/dev/null 2>&1
+    "$kiln" prepare --format gpt --input "$dir/lines.jsonl" --vocab_file "$dir/bpe/vocab.json" --merge_file "$dir/bpe/merges.txt" \
+        --append_eod --output_prefix "$dir/meg" >/dev/null 2>&1
+}
+
+# A model of make_store's after five steps: $model.
 make_model()
 {
     "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/pre" --max_seq_length 32 \

@@ -1,9 +1,9 @@
 /* Calls of peers between ops: each runs at its place whether the work runs, is recorded or is replayed, with
  * more of them than any fixed number of segments, and beside cuts that the caller makes; a failure drops the
  * recording, and ends a replay; bytes are counted, also on a table that only plans. */
-#include "dev/graph_cache.h"
 #include "dev/peers.h"
 
+#include "fixture_graphs.h"
 #include "test.h"
 
 enum { LAYERS = 60, MOST = 1000 };
@@ -26,7 +26,6 @@ struct graph {
 };
 
 static struct recorder {
-    struct graph_cache cache;
     struct graph *open; /* being recorded */
     int n_alive;
 } recorder;
@@ -66,45 +65,6 @@ static void destroy_graph(void *self, void *graph)
 }
 
 static const struct graph_runtime runtime = {begin_graph, end_graph, launch_graph, destroy_graph};
-
-static struct status graphs_begin(void *context, const void *key, size_t key_bytes, enum device_work *work)
-{
-    (void)context;
-    return graph_cache_begin(&recorder.cache, key, key_bytes, work);
-}
-
-static struct status graphs_cut(void *context, bool abandon)
-{
-    (void)context;
-    return graph_cache_cut(&recorder.cache, abandon);
-}
-
-static struct status graphs_next(void *context, enum device_work *work)
-{
-    (void)context;
-    return graph_cache_next(&recorder.cache, work);
-}
-
-static struct status graphs_end(void *context, bool abandon)
-{
-    (void)context;
-    return graph_cache_end(&recorder.cache, abandon);
-}
-
-static void graphs_keep(void *context, const struct device_call *call)
-{
-    (void)context;
-    graph_cache_keep(&recorder.cache, call);
-}
-
-static const struct device_call *graphs_kept(void *context)
-{
-    (void)context;
-    return graph_cache_kept(&recorder.cache);
-}
-
-static const struct device_graphs graphs = {graphs_begin, graphs_cut,  graphs_next,
-                                            graphs_end,   graphs_keep, graphs_kept};
 
 static void op(struct exec *x, int what)
 {
@@ -210,16 +170,17 @@ static void calls_keep_their_place(const struct device *plain, const struct devi
     EXPECT_OK(x.status);
     struct trace wanted = ran;
     EXPECT(wanted.n == 6 * LAYERS + 1, "%d things ran", wanted.n);
-    recorder = (struct recorder){.cache = {.runtime = &runtime, .self = &recorder}};
+    recorder = (struct recorder){0};
+    fixture_graph_cache = (struct graph_cache){.runtime = &runtime, .self = &recorder};
     for (int turn = 0; turn < 4; turn++) {
         x = exec_on(recording);
         pass(&x);
         EXPECT_OK(x.status);
         expect_same(&wanted, turns[turn]);
     }
-    EXPECT(recorder.n_alive == 3 * LAYERS + 2 && recorder.cache.n_graphs == 1, "%d segments of %d recordings",
-           recorder.n_alive, recorder.cache.n_graphs);
-    graph_cache_clear(&recorder.cache);
+    EXPECT(recorder.n_alive == 3 * LAYERS + 2 && fixture_graph_cache.n_graphs == 1,
+           "%d segments of %d recordings", recorder.n_alive, fixture_graph_cache.n_graphs);
+    graph_cache_clear(&fixture_graph_cache);
     EXPECT(recorder.n_alive == 0, "%d segments are left", recorder.n_alive);
 }
 
@@ -229,7 +190,8 @@ static void a_failed_call_ends_the_pass(const struct device *plain, const struct
     struct exec whole = exec_on(plain);
     pass(&whole);
     struct trace wanted = ran;
-    recorder = (struct recorder){.cache = {.runtime = &runtime, .self = &recorder}};
+    recorder = (struct recorder){0};
+    fixture_graph_cache = (struct graph_cache){.runtime = &runtime, .self = &recorder};
     for (int turn = 0; turn < 5; turn++) {
         struct exec x = exec_on(recording);
         failing_call = turn == 1 || turn == 4 ? 5 : 0; /* recorded: dropped; then run, recorded, replayed */
@@ -247,7 +209,7 @@ static void a_failed_call_ends_the_pass(const struct device *plain, const struct
         EXPECT(turn != 1 || recorder.n_alive == 0, "%d segments are left", recorder.n_alive);
     }
     failing_call = 0;
-    graph_cache_clear(&recorder.cache);
+    graph_cache_clear(&fixture_graph_cache);
     EXPECT(recorder.n_alive == 0, "%d segments are left", recorder.n_alive);
 }
 
@@ -272,7 +234,7 @@ static void bytes_are_counted(void)
 int main(void)
 {
     struct device plain = device_cpu, recording = device_cpu;
-    recording.graphs = &graphs;
+    recording.graphs = &fixture_graphs;
     calls_keep_their_place(&plain, &recording);
     a_failed_call_ends_the_pass(&plain, &recording);
     bytes_are_counted();

@@ -3,8 +3,8 @@
  * is told; so replays compute nothing, and their order is all that is compared.  And errors of the host at
  * its turn, and of ops. */
 #include "bert_fixture.h"
+#include "fixture_graphs.h"
 
-#include "dev/graph_cache.h"
 #include "ops/op_watch.h"
 
 enum { LONGEST = 14, SEQUENCES = 3, BUCKETS = 4, NOTES = 400 };
@@ -38,7 +38,6 @@ static void note_op(const struct exec *x)
 /* ---- a device whose graphs are numbers ---- */
 
 static struct recorder {
-    struct graph_cache cache;
     int n_made, n_alive;
 } recorder;
 
@@ -76,33 +75,6 @@ static void record_destroy(void *self, void *graph)
 }
 
 static const struct graph_runtime runtime = {record_begin, record_end, record_launch, record_destroy};
-
-static struct status graphs_begin(void *context, const void *key, size_t key_bytes, enum device_work *work)
-{
-    (void)context;
-    return graph_cache_begin(&recorder.cache, key, key_bytes, work);
-}
-
-static struct status graphs_cut(void *context, bool abandon)
-{
-    (void)context;
-    return graph_cache_cut(&recorder.cache, abandon);
-}
-
-static struct status graphs_next(void *context, enum device_work *work)
-{
-    (void)context;
-    return graph_cache_next(&recorder.cache, work);
-}
-
-static struct status graphs_end(void *context, bool abandon)
-{
-    (void)context;
-    return graph_cache_end(&recorder.cache, abandon);
-}
-
-static const struct device_graphs graphs = {
-    .begin = graphs_begin, .cut = graphs_cut, .next = graphs_next, .end = graphs_end};
 
 static int64_t failing_layer = -1; /* one op of its backward fails */
 
@@ -268,9 +240,10 @@ static void watched_ops_are_given(struct trainer *t, const struct batch_step *ba
 
 static void reset(void)
 {
-    graph_cache_clear(&recorder.cache);
+    graph_cache_clear(&fixture_graph_cache);
     EXPECT(recorder.n_alive == 0, "%d graphs are left", recorder.n_alive);
-    recorder = (struct recorder){.cache = {.runtime = &runtime, .self = &recorder}};
+    recorder = (struct recorder){0};
+    fixture_graph_cache = (struct graph_cache){.runtime = &runtime, .self = &recorder};
 }
 
 int main(void)
@@ -279,9 +252,9 @@ int main(void)
     struct ops ops = *ops_cpu();
     struct batch_step batch;
     struct trainer plain, t;
-    device.graphs = &graphs;
+    device.graphs = &fixture_graphs;
     ops.linear_backward_input = linear_backward_input;
-    recorder.cache = (struct graph_cache){.runtime = &runtime, .self = &recorder};
+    fixture_graph_cache = (struct graph_cache){.runtime = &runtime, .self = &recorder};
     fixture_step(&batch, 1, SEQUENCES, LONGEST);
     open_trainer(&plain, &device, ops_cpu(), &batch);
     gradients(&plain, NULL, &batch);

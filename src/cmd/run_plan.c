@@ -24,7 +24,7 @@ struct plan_args {
     int64_t micro_batch_size, train_batch_size, global_batch_size, interval;
     double memory_gb, products_tflops, copy_gb_s, link_gb_s;
     struct precision_flags precision;
-    bool recompute, skip_checkpoint, schedule, json, dry_run;
+    bool sequence_parallel, recompute, skip_checkpoint, schedule, json, dry_run;
 };
 
 #define AT(field) offsetof(struct plan_args, field)
@@ -44,6 +44,9 @@ static const struct option options[] = {
     OPTION_STRING_ROW("pp-partition-method", AT(partition), NULL, "NAME",
                       "with --mesh or --search, how layers are dealt to stages, as in kiln pretrain-gpt: "
                       "'type:transformer|embedding' counts the embeddings as a layer each"),
+    OPTION_FLAG_ROW(
+        "sequence-parallel", AT(sequence_parallel),
+        "with --mesh or --search, slices also divide the rows of LayerNorms, dropouts and residuals"),
     OPTION_FLAG_ROW(
         "schedule", AT(schedule),
         "with --mesh, print what each stage does in a step, and nothing else: F3 is the forward of "
@@ -103,6 +106,11 @@ static struct status check_mesh(const struct plan_args *a)
     if (a->mesh == NULL && a->search == 0 && a->partition != NULL) {
         return status_error(
             STATUS_USAGE, "--pp-partition-method deals layers to the stages of a mesh: give --mesh TPxPPxDP");
+    }
+    if (a->mesh == NULL && a->search == 0 && a->sequence_parallel) {
+        return status_error(
+            STATUS_USAGE,
+            "--sequence-parallel divides rows among the slices of a mesh: give --mesh TPxPPxDP");
     }
     if (a->schedule && (a->mesh == NULL || a->json)) {
         return status_error(STATUS_USAGE,
@@ -368,13 +376,14 @@ static double memory_of(const struct plan_args *a, const struct world_setup *s)
 
 static struct status mesh_of(struct plan_mesh *p, const struct plan_args *a, const struct world_setup *setup)
 {
-    *p = (struct plan_mesh){.config_file = a->config_file,
-                            .setup = setup,
-                            .memory_bytes = memory_of(a, setup),
-                            .job = {.config = setup->bench.config,
-                                    .cut = {.n_chunks = (int)a->chunks},
-                                    .zero_stage = (int)a->zero},
-                            .has_times = !a->dry_run};
+    *p = (struct plan_mesh){
+        .config_file = a->config_file,
+        .setup = setup,
+        .memory_bytes = memory_of(a, setup),
+        .job = {.config = setup->bench.config,
+                .cut = {.n_chunks = (int)a->chunks, .sequence_parallel = a->sequence_parallel},
+                .zero_stage = (int)a->zero},
+        .has_times = !a->dry_run};
     return megatron_partition_find(&p->job.cut.partition, a->partition);
 }
 

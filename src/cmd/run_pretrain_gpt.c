@@ -165,6 +165,10 @@ static const struct option options[] = {
                       "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
     OPTION_GROUP_ROW("ranks, and DeepSpeed's JSON"),
     MESH_ROWS(OWN(mesh)),
+    OPTION_FLAG_ROW(
+        "sequence-parallel", AT(ranks.cut.sequence_parallel),
+        "ranks that share layers also divide the rows of LayerNorms, dropouts and residuals, which "
+        "takes less memory for activations; without such ranks it does nothing"),
     OPTION_INT_ROW("num-layers-per-virtual-pipeline-stage", OWN(virtual_stage_layers), "0", 0, 1024,
                    "layers of a chunk, of which each pipeline stage then has several (interleaved 1F1B); 0: "
                    "each stage has one"),

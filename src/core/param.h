@@ -44,6 +44,8 @@ enum param_init {
 /* How a tensor-parallel group of n ranks splits the tensor. */
 enum param_split {
     PARAM_WHOLE,   /* every rank has all of it */
+    PARAM_OF_ROWS, /* the same, and its gradient is a sum over the rows of the residual stream that a rank
+                    * has: those of ranks that divide the rows (nn/stream.h) must be summed */
     PARAM_BY_ROW,  /* output features: rows [r/n, (r+1)/n) */
     PARAM_BY_COL,  /* input features: columns */
     PARAM_BY_HEAD, /* rows, in whole attention heads */

@@ -73,8 +73,9 @@ void feed_forward_forward(struct exec *x, const struct layer_scratch *s, const s
     tensor act = fp8_rounded_by_maker(a->act, &act_fp8);
 
     /* gelu(h W_1^T + b_1) W_2^T + b_2 */
+    h = stream_gather(x, call->stream, h, s->whole);
     activate(x, act, a, h, w, call);
-    linear_forward_sum(x, s->branch, act, w->w_2, last_bias, &a->fp8_2, &act_fp8);
+    linear_forward_sum(x, call->stream, s->branch, act, w->w_2, last_bias, &a->fp8_2, &act_fp8);
 }
 
 void feed_forward_backward(struct exec *x, tensor dh, bool adds, tensor dbranch,
@@ -89,6 +90,8 @@ void feed_forward_backward(struct exec *x, tensor dh, bool adds, tensor dbranch,
     bool is_exact = call->form->gelu == LAYER_GELU_EXACT;
 
     /* gelu(h W_1^T + b_1) W_2^T + b_2 */
+    dbranch = stream_gather(x, call->stream, dbranch, s->branch);
+    h = stream_gather(x, call->stream, h, s->whole);
     linear_backward(x, s->dff, false, g->w_2, call->adds, dlast_bias, dbranch, a->act, w->w_2, &a->fp8_2,
                     &dbranch_fp8);
     /* The op of the exact form sums b_1's gradient on its way; after the op of the tanh form the
@@ -98,6 +101,6 @@ void feed_forward_backward(struct exec *x, tensor dh, bool adds, tensor dbranch,
     } else {
         x->ops->gelu_tanh_backward(x, dpre, s->dff, a->pre);
     }
-    linear_backward_sum(x, dh, adds, g->w_1, call->adds, is_exact ? NULL_TENSOR : g->b_1, dpre, h, w->w_1,
-                        &a->fp8_1, &dpre_fp8);
+    linear_backward_sum(x, call->stream, dh, adds, g->w_1, call->adds, is_exact ? NULL_TENSOR : g->b_1, dpre,
+                        h, w->w_1, &a->fp8_1, &dpre_fp8);
 }

@@ -32,10 +32,15 @@ struct fp8_factor layer_factor_of(const struct fp8_factor *f, const struct layer
     return with;
 }
 
-/* The dropout addresses of the rows behind attention. */
-static tensor row_keys_of(const struct layer_call *call)
+int64_t layer_own_rows(struct layer_memory m)
 {
-    return call->picks != NULL ? call->picks->row_keys : call->stream->row_keys;
+    return m.n_row_parts > 1 ? m.n_tokens / m.n_row_parts : m.n_tokens;
+}
+
+/* The dropout addresses of the rows behind attention. */
+static tensor row_keys_of(const struct exec *x, const struct layer_call *call)
+{
+    return call->picks != NULL ? call->picks->row_keys : stream_own(x, call->stream, call->stream->row_keys);
 }
 
 void layer_scratch_carve(struct layer_scratch *s, struct arena *arena, const struct layer_form *form,
@@ -44,6 +49,7 @@ void layer_scratch_carve(struct layer_scratch *s, struct arena *arena, const str
     int64_t t = m.n_tokens, h = form->hidden, f = form->feed_forward, width = layer_heads_width(form);
     s->branch = fp8_source_carve(arena, m.fp8, m.dtype, t, h);
     s->dh = arena_carve_2d(arena, m.dtype, t, h);
+    s->whole = m.n_row_parts > 1 ? arena_carve_2d(arena, m.stream, t, h) : NULL_TENSOR;
     s->dheads = arena_carve_2d(arena, m.dtype, t, width);
     s->dff = fp8_source_carve(arena, m.fp8, m.dtype, t, f);
     s->dqkv = arena_carve_2d(arena, m.dtype, t, 3 * width);
@@ -68,9 +74,10 @@ void norm_carve(struct norm_acts *a, struct arena *arena, const struct layer_for
                 struct layer_memory m)
 {
     enum dtype vector = dtype_of_vectors(m.dtype);
-    a->sum = arena_carve_2d(arena, m.stream, m.n_tokens, form->hidden);
-    a->mean = arena_carve_1d(arena, vector, m.n_tokens);
-    a->rstd = arena_carve_1d(arena, vector, m.n_tokens);
+    int64_t n = layer_own_rows(m);
+    a->sum = arena_carve_2d(arena, m.stream, n, form->hidden);
+    a->mean = arena_carve_1d(arena, vector, n);
+    a->rstd = arena_carve_1d(arena, vector, n);
 }
 
 struct norm_acts norm_picked(const struct norm_acts *a, const struct row_picks *picks)
@@ -85,7 +92,7 @@ void norm_forward(struct exec *x, tensor out, const struct norm_acts *a, tensor 
                   enum layer_site site)
 {
     x->ops->bias_dropout_add_layernorm(x, out, a->sum, a->mean, a->rstd, branch, bias, residual, w->gamma,
-                                       w->beta, call->form->norm_eps, row_keys_of(call),
+                                       w->beta, call->form->norm_eps, row_keys_of(x, call),
                                        layer_dropout(call, site, call->form->dropout));
 }
 
@@ -94,17 +101,8 @@ void norm_backward(struct exec *x, tensor dresidual, bool adds, tensor dbranch, 
                    const struct norm_weights *w, const struct layer_call *call, enum layer_site site)
 {
     x->ops->bias_dropout_add_layernorm_backward(x, dresidual, dbranch, dbias, g->gamma, g->beta, dout, a->sum,
-                                                a->mean, a->rstd, w->gamma, row_keys_of(call),
+                                                a->mean, a->rstd, w->gamma, row_keys_of(x, call),
                                                 layer_dropout(call, site, call->form->dropout), adds);
-}
-
-tensor stream_narrow(struct exec *x, tensor into, tensor rows)
-{
-    if (rows.dtype == into.dtype) {
-        return rows;
-    }
-    x->ops->cast(x, into, rows);
-    return into;
 }
 
 void residual_forward(struct exec *x, tensor out, tensor branch, tensor residual,
@@ -112,7 +110,7 @@ void residual_forward(struct exec *x, tensor out, tensor branch, tensor residual
 {
     struct dropout drop = layer_dropout(call, site, call->form->dropout);
     if (drop.p > 0) {
-        x->ops->dropout(x, branch, branch, row_keys_of(call), drop);
+        x->ops->dropout(x, branch, branch, row_keys_of(x, call), drop);
     }
     x->ops->residual_add(x, out, residual, branch);
 }
@@ -125,6 +123,6 @@ tensor residual_backward(struct exec *x, tensor dbranch, tensor dout, const stru
     if (drop.p == 0) {
         return dout;
     }
-    x->ops->dropout(x, dbranch, dout, row_keys_of(call), drop);
+    x->ops->dropout(x, dbranch, dout, row_keys_of(x, call), drop);
     return dbranch;
 }

@@ -40,8 +40,12 @@ struct layer_memory {
     enum dtype dtype, stream; /* of activations, and of the residual stream (ops.h, R) */
     enum fp8_factors fp8;
     int64_t n_tokens;
-    bool kept; /* for a backward: without it tensors that only the backward reads stay null */
+    bool kept;       /* for a backward: without it tensors that only the backward reads stay null */
+    int n_row_parts; /* peers that divide the rows of the residual stream (nn/stream.h); 0 or 1: none */
 };
+
+/* The rows of the residual stream that are here. */
+int64_t layer_own_rows(struct layer_memory memory);
 
 /* The factors that have a history in a layer with products in fp8 (ops.h, quantize): the inputs of its linear
  * layers, and the gradients of their outputs. */
@@ -84,6 +88,7 @@ struct fp8_factor layer_factor_of(const struct fp8_factor *f, const struct layer
 struct layer_scratch {
     tensor branch; /* [T, H] a sublayer's output before the residual; its gradient */
     tensor dh;     /* [T, H] a gradient that the wiring keeps between its sublayers */
+    tensor whole;  /* [T, H] room for all rows of what peers have in parts; null where they have all */
     tensor dheads; /* [T, N D] */
     tensor dff;    /* [T, F] */
     tensor dqkv;   /* [T, 3 N D] */
@@ -118,9 +123,6 @@ void norm_forward(struct exec *x, tensor out, const struct norm_acts *a, tensor 
 void norm_backward(struct exec *x, tensor dresidual, bool adds, tensor dbranch, tensor dbias,
                    const struct norm_weights *g, tensor dout, const struct norm_acts *a,
                    const struct norm_weights *w, const struct layer_call *call, enum layer_site site);
-
-/* Rows of the stream as activations: in `into`, or themselves where the dtypes are the same. */
-tensor stream_narrow(struct exec *x, tensor into, tensor rows);
 
 /* The end of a sublayer without a norm: out = residual + dropout(branch); the branch is overwritten. */
 void residual_forward(struct exec *x, tensor out, tensor branch, tensor residual,

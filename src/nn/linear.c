@@ -93,11 +93,11 @@ void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias
     x->ops->linear(x, out, in, w, bias);
 }
 
-void linear_forward_sum(struct exec *x, tensor out, tensor in, tensor w, tensor bias,
+void linear_forward_sum(struct exec *x, const struct stream *s, tensor out, tensor in, tensor w, tensor bias,
                         const struct linear_fp8 *l, const struct fp8_factor *in_fp8)
 {
     linear_forward(x, out, in, w, peers_rank(x) == 0 ? bias : NULL_TENSOR, l, in_fp8);
-    peers_sum(x, out);
+    stream_sum(x, s, out);
 }
 
 void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias,
@@ -129,10 +129,11 @@ void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool 
     x->ops->linear_backward_input(x, din, dout, w, din_adds);
 }
 
-void linear_backward_sum(struct exec *x, tensor din, bool din_adds, tensor dw, bool dw_adds, tensor dbias,
-                         tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
-                         const struct fp8_factor *dout_fp8)
+void linear_backward_sum(struct exec *x, const struct stream *s, tensor din, bool din_adds, tensor dw,
+                         bool dw_adds, tensor dbias, tensor dout, tensor in, tensor w,
+                         const struct linear_fp8 *l, const struct fp8_factor *dout_fp8)
 {
+    CHECK(!din_adds || !s->divides_rows, "all rows are added to a gradient of some");
     linear_backward(x, din, din_adds && peers_rank(x) == 0, dw, dw_adds, dbias, dout, in, w, l, dout_fp8);
-    peers_sum(x, din);
+    stream_sum(x, s, din);
 }

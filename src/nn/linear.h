@@ -7,6 +7,7 @@
 #define KILN_NN_LINEAR_H
 
 #include "core/arena.h"
+#include "nn/stream.h"
 #include "ops/ops.h"
 
 /* How the fp8 factors of products are stored. */
@@ -53,8 +54,8 @@ void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tens
                          const struct linear_fp8 *l, const struct fp8_factor *in_fp8);
 
 /* The same where each peer (dev/peers.h) has some columns of w, and of `in`: the peers sum their products,
- * and the first one adds the bias. */
-void linear_forward_sum(struct exec *x, tensor out, tensor in, tensor w, tensor bias,
+ * of which each keeps its own rows (nn/stream.h), and the first one adds the bias. */
+void linear_forward_sum(struct exec *x, const struct stream *s, tensor out, tensor in, tensor w, tensor bias,
                         const struct linear_fp8 *l, const struct fp8_factor *in_fp8);
 
 /* dw += dout^T in; dbias += sum over rows of dout, unless null; din = dout w, or += if `accumulate`. dout is
@@ -63,10 +64,11 @@ void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool 
                      tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
                      const struct fp8_factor *dout_fp8);
 
-/* The same where each peer has some rows of w, and columns of dout: the peers sum din.  What is in din
- * before, with din_adds, is the same on all of them, and counts once. */
-void linear_backward_sum(struct exec *x, tensor din, bool din_adds, tensor dw, bool dw_adds, tensor dbias,
-                         tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
-                         const struct fp8_factor *dout_fp8);
+/* The same where each peer has some rows of w, and columns of dout: the peers sum din, of which each keeps
+ * its own rows.  What is in din before, with din_adds, is the same on all of them, and counts once; din_adds
+ * does not go with rows that are divided. */
+void linear_backward_sum(struct exec *x, const struct stream *s, tensor din, bool din_adds, tensor dw,
+                         bool dw_adds, tensor dbias, tensor dout, tensor in, tensor w,
+                         const struct linear_fp8 *l, const struct fp8_factor *dout_fp8);
 
 #endif

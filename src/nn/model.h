@@ -64,6 +64,7 @@ struct model_memory {
     enum fp8_factors fp8;        /* of the products of layers */
     bool kept;                   /* kept for a backward; else only what the forward reads */
     bool whole_logits;           /* the logits of all words at once; else a chunk of rows at a time */
+    int n_row_parts;             /* peers that divide the rows of the residual stream (nn/stream.h); else 1 */
     const struct device *device; /* that runs all passes over them */
 };
 
@@ -98,9 +99,10 @@ typedef void model_gradient_visitor(void *context, const char *module, enum batc
                                     tensor value);
 
 struct model_type {
-    const char *name; /* "bert" */
-    bool in_slices;   /* ranks may have slices of its layers (core/param.h, param_part) */
-    bool takes_int8;  /* only linear, linear_gelu and gathers read its matrices, so they may be int8 */
+    const char *name;  /* "bert" */
+    bool in_slices;    /* ranks may have slices of its layers (core/param.h, param_part) */
+    bool divides_rows; /* and then also rows of the residual stream (nn/stream.h) */
+    bool takes_int8;   /* only linear, linear_gelu and gathers read its matrices, so they may be int8 */
 
     /* Its configuration, of its family: the model's own.  NULL for a network that has no family. */
     const void *(*config)(const struct model *m);
@@ -152,7 +154,8 @@ struct model_type {
     void (*carve_scratch)(const struct model *m, void *acts, struct arena *arena, struct model_memory memory,
                           const struct batch *sizes);
 
-    /* The output of the input layer or a layer, [T, hidden_size], which the next one reads; the model may
+    /* The output of the input layer or a layer, [T, hidden_size] or a peer's own rows of it, which the next
+     * one reads; the model may
      * pass on other tensors internally.  Where activations are kept for a backward, that of the last layer
      * may be for its heads only. */
     tensor (*output)(const void *acts, int64_t layer);

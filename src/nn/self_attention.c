@@ -164,6 +164,7 @@ tensor self_attention_forward(struct exec *x, const struct layer_scratch *s,
     const struct layer_scratch rows = layer_scratch_picked(s, call->picks);
 
     /* [Q K V] = x W_qkv^T + b_qkv */
+    in = stream_gather(x, call->stream, in, s->whole);
     linear_forward(x, a->qkv, in, w->w_qkv, w->b_qkv, &a->fp8_qkv, &in_fp8);
 
     attend(x, a, call);
@@ -173,7 +174,8 @@ tensor self_attention_forward(struct exec *x, const struct layer_scratch *s,
     }
 
     /* A W_o^T */
-    linear_forward_sum(x, rows.branch, followed(a, call), w->w_o, NULL_TENSOR, &a->fp8_o, &heads_fp8);
+    linear_forward_sum(x, call->stream, rows.branch, followed(a, call), w->w_o, NULL_TENSOR, &a->fp8_o,
+                       &heads_fp8);
     return residual;
 }
 
@@ -189,6 +191,7 @@ void self_attention_backward(struct exec *x, tensor din, bool adds, tensor dresi
     bool early = x->device->sums_in_attention; /* which of the ops below computes b_qkv's gradient */
 
     /* A W_o^T */
+    dbranch = stream_gather(x, call->stream, dbranch, s->branch);
     linear_backward(x, rows.dheads, false, g->w_o, call->adds, NULL_TENSOR, dbranch, followed(a, call),
                     w->w_o, &a->fp8_o, &dbranch_fp8);
     if (call->picks != NULL) {
@@ -202,6 +205,7 @@ void self_attention_backward(struct exec *x, tensor din, bool adds, tensor dresi
                                heads_of(a->qkv, 1, f), heads_of(a->qkv, 2, f), attention_of(call, a));
 
     /* [Q K V] = x W_qkv^T + b_qkv */
-    linear_backward_sum(x, din, adds, g->w_qkv, call->adds, early ? NULL_TENSOR : g->b_qkv, s->dqkv, in,
-                        w->w_qkv, &a->fp8_qkv, &dqkv_fp8);
+    in = stream_gather(x, call->stream, in, s->whole);
+    linear_backward_sum(x, call->stream, din, adds, g->w_qkv, call->adds, early ? NULL_TENSOR : g->b_qkv,
+                        s->dqkv, in, w->w_qkv, &a->fp8_qkv, &dqkv_fp8);
 }

@@ -7,7 +7,9 @@
  *
  * Vaswani et al. 2017 (arXiv:1706.03762) section 3.2.  Attention computes all rows; its projection only those
  * that follow (nn/row_picks.h).  Peers with a slice of the heads each sum the branch, and the gradient of the
- * input (Shoeybi et al. 2019, arXiv:1909.08053, section 3). */
+ * input (Shoeybi et al. 2019, arXiv:1909.08053, section 3).  Where they divide the rows of the residual
+ * stream (nn/stream.h), which does not go with picked rows, `in`, dbranch, and the results in s->branch and
+ * din, are a peer's own rows. */
 #ifndef KILN_NN_SELF_ATTENTION_H
 #define KILN_NN_SELF_ATTENTION_H
 

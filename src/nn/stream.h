@@ -1,10 +1,17 @@
 /* stream: a micro-batch on the model's device: sequences laid end to end, and the model's own fields
- * (core/batch.h). */
+ * (core/batch.h); and which rows of the residual stream are here.
+ *
+ * Peers (dev/peers.h) that have slices of the layers each have all rows of the residual stream or, in
+ * sequence parallel, equal parts of them, in their order (Korthikanti et al. 2022, arXiv:2205.05198,
+ * section 4.2.2).  What adds to the stream, drops from it or normalises it then works on a peer's own rows;
+ * the products that are cut into slices read and sum all rows.  The functions below are where the one becomes
+ * the other.  Where rows are not divided, or there are no peers, `own` and `all` are the same tensor, and
+ * only the sum is left, so layers are written once. */
 #ifndef KILN_NN_STREAM_H
 #define KILN_NN_STREAM_H
 
 #include "core/batch.h"
-#include "core/tensor.h"
+#include "dev/exec.h"
 
 /* All i32.  T tokens. */
 struct stream {
@@ -14,11 +21,29 @@ struct stream {
     tensor cu_seqlens; /* [streams + 1], with the tail */
     tensor fields[BATCH_MOST_FIELDS];
     int64_t max_seqlen;
-    double n_pairs; /* of tokens and keys of their sequences; 0 while planning */
+    double n_pairs;    /* of tokens and keys of their sequences; 0 while planning */
+    bool divides_rows; /* peers have parts of the residual stream's rows: T is a multiple of their number */
 
     /* With a cache of keys and values (core/batch.h), else null: [T], [streams + 1], [streams, pages]. */
     tensor slots, cu_keys, pages;
     int64_t max_keys;
 };
+
+/* This peer's rows of `all` [T, ...], as a view. */
+tensor stream_own(const struct exec *x, const struct stream *s, tensor all);
+
+/* Rows of the residual stream as activations: in `into`, or themselves where the dtypes are the same. */
+tensor stream_narrow(struct exec *x, tensor into, tensor rows);
+
+/* All rows, of which each peer has its own: put together in `room` [T, H], of which `own` may be a view, and
+ * whose dtype is no smaller. */
+tensor stream_gather(struct exec *x, const struct stream *s, tensor own, tensor room);
+
+/* This peer's rows of `all` = their sums over all peers; the others are then anything. */
+void stream_sum(struct exec *x, const struct stream *s, tensor all);
+
+/* Where all rows go, of which `own` shall be this peer's: `room` [T, H]; and then sets `own` to them. */
+tensor stream_room(const struct exec *x, const struct stream *s, tensor own, tensor room);
+void stream_keep_own(struct exec *x, const struct stream *s, tensor own, tensor all);
 
 #endif

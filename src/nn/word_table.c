@@ -10,14 +10,14 @@ static int64_t first_of(const struct exec *x, tensor word)
 }
 
 /* A peer adds zeros for the words that it does not have. */
-void word_table_look_up(struct exec *x, tensor out, tensor word, tensor ids, int64_t n_words)
+void word_table_look_up(struct exec *x, const struct stream *s, tensor out, tensor word, int64_t n_words)
 {
     if (peers_size(x) == 1) {
-        x->ops->gather_rows(x, out, word, ids);
+        x->ops->gather_rows(x, out, word, s->ids);
         return;
     }
-    x->ops->gather_slice(x, out, word, ids, first_of(x, word), n_words);
-    peers_sum(x, out);
+    x->ops->gather_slice(x, out, word, s->ids, first_of(x, word), n_words);
+    stream_sum(x, s, out);
 }
 
 void word_table_add_gradients(struct exec *x, tensor dword, tensor dout, tensor ids, int64_t n_words)

@@ -3,11 +3,11 @@
 #ifndef KILN_NN_WORD_TABLE_H
 #define KILN_NN_WORD_TABLE_H
 
-#include "dev/exec.h"
+#include "nn/stream.h"
 
-/* out [T, H] = word[id] of ids [T], numbers below n_words, the rows that all peers have; all of them get
- * all of `out`. */
-void word_table_look_up(struct exec *x, tensor out, tensor word, tensor ids, int64_t n_words);
+/* out [T, H] = word[id] of the stream's ids, numbers below n_words, the rows that all peers have; each gets
+ * its own rows of `out`. */
+void word_table_look_up(struct exec *x, const struct stream *s, tensor out, tensor word, int64_t n_words);
 
 /* dword[id] += dout, of those words that are here. */
 void word_table_add_gradients(struct exec *x, tensor dword, tensor dout, tensor ids, int64_t n_words);

@@ -25,6 +25,10 @@ struct network_config {
      * itself (pass/stage.h, chunks).  All zero: the whole model. */
     struct param_part part;
 
+    /* Ranks with slices of the layers divide the rows of the residual stream, too (nn/stream.h), of which
+     * there must be a multiple of their number in every batch. */
+    bool sequence_parallel;
+
     int64_t n_slots; /* micro-batches in flight, in each range of layers; 0: one */
 
     /* The heads keep the logits of all words at once, for someone who reads them; else there is room for a

@@ -199,6 +199,12 @@ static bool ends_chunk(const struct stage *s, int64_t layer)
            (layer - first_layer(s) + 1) % s->config->recompute == 0;
 }
 
+/* Ranks that divide the rows of the residual stream. */
+static int row_parts(const struct stage *s)
+{
+    return s->config->sequence_parallel ? param_part_slices(&s->config->part) : 1;
+}
+
 static void carve_layers(struct stage *s, struct model_memory memory, const struct batch *sizes)
 {
     const struct model_type *type = s->config->model->type;
@@ -221,11 +227,12 @@ static void carve(struct stage *s, const struct batch *sizes)
     const struct model *m = s->config->model;
     struct stage_slot *slot = s->slot;
     enum dtype stream = precision_stream(s->config->precision);
-    struct model_memory memory = {s->config->precision.dtype, stream,      s->fp8, s->config->learns,
-                                  s->config->whole_logits,    s->x->device};
+    struct model_memory memory = {s->config->precision.dtype, stream,       s->fp8,      s->config->learns,
+                                  s->config->whole_logits,    row_parts(s), s->x->device};
     slot->capacity = *sizes;
     slot->arena.used = 0;
     stage_batch_carve(&slot->block, &slot->arena, &m->layout, sizes);
+    slot->block.stream.divides_rows = row_parts(s) > 1;
     s->x->dropout_key = slot->block.dropout_key.data;
     if (has_input(s)) {
         m->type->carve_layer(m, slot->acts, MODEL_INPUT_LAYER, &slot->arena, memory, sizes);
@@ -237,7 +244,7 @@ static void carve(struct stage *s, const struct batch *sizes)
         m->type->carve_heads(m, slot->acts, &slot->arena, memory, sizes);
     }
     m->type->carve_scratch(m, slot->acts, &slot->arena, memory, sizes);
-    slot->dx = arena_carve_2d(&slot->arena, stream, sizes->n_tokens, m->hidden_size);
+    slot->dx = arena_carve_2d(&slot->arena, stream, sizes->n_tokens / row_parts(s), m->hidden_size);
 }
 
 void stage_carve_largest(struct stage *s)

@@ -32,9 +32,9 @@ struct stage_slot {
     struct param_range range; /* of network_config.part */
     struct stage_block block; /* the batch on the device */
     void *acts;               /* the model's */
-    tensor dx;                /* [T, H] the gradient that flows back through the layers */
-    struct arena arena;       /* of all of these */
-    struct batch capacity;    /* of the carving */
+    tensor dx; /* the gradient that flows back through the layers: [T, H], or own rows (nn/stream.h) */
+    struct arena arena;    /* of all of these */
+    struct batch capacity; /* of the carving */
 };
 
 /* Looks at what a pass leaves: at the activations of the input layer (as layer -1), of a layer or of the
@@ -159,10 +159,11 @@ void stage_visit(const struct stage *s, int64_t layer, model_visitor *visitor, v
 void stage_visit_gradients(const struct stage *s, int64_t layer, model_gradient_visitor *visitor,
                            void *context);
 
-/* The gradient that flows back through the layers, [T, H]. */
+/* The gradient that flows back through the layers, [T, H] or this rank's own rows (nn/stream.h). */
 tensor stage_gradient(const struct stage *s);
 
-/* The output of the range's last layer, [T, H] (with `learns`, of the model's last layer maybe only what the
+/* The output of the range's last layer, [T, H] or this rank's own rows (with `learns`, of the model's last
+ * layer maybe only what the
  * heads read), and the input of its first: where the range does not begin with the model's first layer, the
  * caller fills it before stage_forward. */
 tensor stage_output(const struct stage *s);

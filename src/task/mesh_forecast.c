@@ -78,8 +78,8 @@ static void count_exchange(struct mesh_stage_forecast *f, const struct world_set
     double n = (double)job->n_micro;
     f->slices_s = mesh_forecast_ring_s(&slices, p->tensor_bytes / n, job->shape.tp);
     f->replicas_s = ring_cost_of(&data, mesh_plan_exchanged(p, job), job->shape.dp).seconds;
-    f->message_s = mesh_forecast_message_s(s, job, stage, (stage + 1) % job->shape.pp,
-                                           mesh_plan_message_bytes(&job->config));
+    f->message_s =
+        mesh_forecast_message_s(s, job, stage, (stage + 1) % job->shape.pp, mesh_plan_message_bytes(job));
 }
 
 /* Stages of the same shape compute as long: each shape is counted once. */

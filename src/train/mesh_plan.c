@@ -18,15 +18,16 @@ static int messages_of(const struct mesh_job *job, int stage)
     return n;
 }
 
-double mesh_plan_message_bytes(const struct trainer_config *c)
+double mesh_plan_message_bytes(const struct mesh_job *job)
 {
-    return (double)c->net.limits.n_tokens * (double)c->net.model->hidden_size *
-           (double)dtype_bytes(c->net.precision.dtype);
+    const struct network_config *n = &job->config.net;
+    int64_t rows = job->cut.sequence_parallel ? n->limits.n_tokens / job->shape.tp : n->limits.n_tokens;
+    return (double)rows * (double)n->model->hidden_size * (double)dtype_bytes(precision_stream(n->precision));
 }
 
 static double pipe_bytes(const struct mesh_job *job, int stage)
 {
-    return mesh_plan_message_bytes(&job->config) * messages_of(job, stage) * (double)job->n_micro;
+    return mesh_plan_message_bytes(job) * messages_of(job, stage) * (double)job->n_micro;
 }
 
 double mesh_plan_exchanged(const struct mesh_stage_plan *p, const struct mesh_job *job)
@@ -63,15 +64,45 @@ struct mesh_traffic mesh_plan_traffic(const struct mesh_stage_plan *p, const str
 }
 
 /* Elements of the tied parameter, or of this rank's slice of it. */
-static struct status count_tied(double *n, const struct network_config *c)
+static double count_tied(const struct network_config *c, const struct param_table *t)
 {
-    struct param_table t = {.part = {.slice = c->part.slice, .n_slices = c->part.n_slices}};
+    return (double)param_count(param_table_find(t, c->model->tied));
+}
+
+/* Elements of the parameters whose gradients are of a rank's own rows of the residual stream. */
+static double count_of_rows(const struct network_config *c, const struct param_table *t)
+{
+    double n = 0;
+    for (int i = 0; i < t->n && c->sequence_parallel; i++) {
+        n += t->params[i].split == PARAM_OF_ROWS ? (double)param_count(&t->params[i]) : 0;
+    }
+    return n;
+}
+
+/* Of the parameters of a part of the model. */
+static struct status count_in(double *n, const struct network_config *c, const struct param_part *part,
+                              double (*count)(const struct network_config *c, const struct param_table *t))
+{
+    struct param_table t = {.part = *part};
     struct status s = c->model->type->declare(c->model, &t);
     if (!failed(s)) {
-        *n = (double)param_count(param_table_find(&t, c->model->tied));
+        *n = count(c, &t);
     }
     param_table_fini(&t);
     return s;
+}
+
+/* The exchanges of each micro-batch, and the sum of gradients of own rows once a step: with ZeRO of the
+ * rank's shard. */
+static struct status find_tensor_bytes(double *bytes, const struct mesh_job *job,
+                                       const struct network_config *c, double peer_bytes)
+{
+    double n, slices = job->shape.tp, shards = job->zero_stage > 0 ? job->shape.dp : 1;
+    TRY(count_in(&n, c, &c->part, count_of_rows));
+    *bytes =
+        peer_bytes * (double)job->n_micro +
+        2 * (slices - 1) / slices * n / shards * (double)dtype_bytes(dtype_of_vectors(c->precision.dtype));
+    return status_ok();
 }
 
 /* The heads' stage sends the gradient, and the input's the weights that passes read. */
@@ -83,7 +114,8 @@ static struct status find_tied_bytes(double *bytes, const struct network_config 
     if (c->model->tied == NULL || n_stages == 1 || (stage > 0 && stage + 1 < n_stages)) {
         return status_ok();
     }
-    TRY(count_tied(&n, c));
+    TRY(count_in(&n, c, &(struct param_part){.slice = c->part.slice, .n_slices = c->part.n_slices},
+                 count_tied));
     *bytes = n * (double)dtype_bytes(stage > 0 ? dtype_of_vectors(read) : read);
     return status_ok();
 }
@@ -95,7 +127,7 @@ struct status mesh_plan_stage(struct mesh_stage_plan *p, const struct mesh_job *
     *p = (struct mesh_stage_plan){0};
     TRY(mesh_configure(&c, job->shape, (struct mesh_place){.pp = stage}, job->cut, job->n_micro));
     TRY(zero_plan(&p->zero, &c, job->shape.dp, job->zero_stage, job->n_micro));
-    p->tensor_bytes = p->zero.trainer.peer_bytes * (double)job->n_micro;
+    TRY(find_tensor_bytes(&p->tensor_bytes, job, &c.net, p->zero.trainer.peer_bytes));
     p->pipe_bytes = pipe_bytes(job, stage);
     count_numbers(p, job, stage);
     return find_tied_bytes(&p->tied_bytes, &c.net, stage, job->shape.pp);

@@ -34,8 +34,8 @@ struct mesh_traffic {
 /* Chunks of a stage, of which a mesh without stages has one. */
 int mesh_plan_chunks(const struct mesh_job *job);
 
-/* What a stage sends to the next one of a micro-batch: the outputs of a layer of all tokens. */
-double mesh_plan_message_bytes(const struct trainer_config *config);
+/* What a rank sends to the next stage of a micro-batch: the outputs of a layer, of its own rows. */
+double mesh_plan_message_bytes(const struct mesh_job *job);
 
 /* What the replicas of a stage exchange in a step, whole: of a sum that all have, twice. */
 double mesh_plan_exchanged(const struct mesh_stage_plan *p, const struct mesh_job *job);

@@ -3,6 +3,7 @@
 #include "core/integers.h"
 #include "train/data_parallel_step.h"
 #include "train/pipeline_step.h"
+#include "train/trainer_parts.h"
 #include "watch/profile.h"
 
 /* ---- configuration ---- */
@@ -18,6 +19,23 @@ static struct status check_optimizer(const struct trainer_config *c, int n)
             kind->name);
     }
     return status_ok();
+}
+
+/* Every batch has a multiple of BATCH_TOKEN_BUCKET rows, and of no other number. */
+static struct status check_rows(const struct trainer_config *c, int n)
+{
+    const struct model *m = c->net.model;
+    if (!m->type->divides_rows) {
+        return status_error(STATUS_USAGE, "a %s model cannot be sequence parallel: leave out that flag",
+                            m->type->name);
+    }
+    return BATCH_TOKEN_BUCKET % n == 0
+               ? status_ok()
+               : status_error(
+                     STATUS_USAGE,
+                     "sequence parallel over %d ranks does not divide the rows of a batch, a multiple "
+                     "of %d: take a tensor-parallel size that divides %d, or leave out that flag",
+                     n, BATCH_TOKEN_BUCKET, BATCH_TOKEN_BUCKET);
 }
 
 static struct status check_stages(const struct trainer_config *c, const struct pipeline_shape *p,
@@ -75,6 +93,8 @@ struct status mesh_configure(struct trainer_config *config, struct mesh_shape sh
     TRY(network_check_slices(&config->net, shape.tp));
     TRY(check_optimizer(config, shape.tp));
     TRY(check_stages(config, &p, cut.partition));
+    config->net.sequence_parallel = cut.sequence_parallel && shape.tp > 1;
+    TRY(config->net.sequence_parallel ? check_rows(config, shape.tp) : status_ok());
     *part = (struct param_part){0};
     if (shape.tp > 1) {
         part->slice = place.tp;
@@ -100,8 +120,23 @@ void mesh_share_sums(struct trainer *t)
     }
 }
 
-void mesh_gradients(struct trainer *t, const struct mesh *m, const struct batch_step *part,
-                    struct stage_numbers *numbers, bool mean_of_micro_batches)
+/* Where ranks divide the rows of the residual stream, what is applied to a rank's own rows has a gradient of
+ * these alone.  It is summed once a step, behind the sums over replicas: then it is the least that is sent,
+ * and with ZeRO only of the rank's shard. */
+static void sum_gradients_of_rows(struct trainer *t, const struct mesh *m)
+{
+    const struct param_table *params = &t->net.params;
+    for (int i = 0; i < params->n && t->net.config.sequence_parallel; i++) {
+        const struct param *p = &params->params[i];
+        tensor own = update_own_param(&t->update, p, trainer_own_gradients(t));
+        if (p->split == PARAM_OF_ROWS && !tensor_is_null(own)) {
+            comm_all_reduce_sum(&m->tensor, &t->net.x, own);
+        }
+    }
+}
+
+static void sum_passes(struct trainer *t, const struct mesh *m, const struct batch_step *part,
+                       struct stage_numbers *numbers, bool mean_of_micro_batches)
 {
     if (m->pipe.size == 1) {
         data_parallel_gradients(t, &m->data, part, numbers, mean_of_micro_batches);
@@ -112,6 +147,15 @@ void mesh_gradients(struct trainer *t, const struct mesh *m, const struct batch_
         profile_phase(t->net.profile, "optimizer");
         data_parallel_sum(t, &m->data);
         mesh_share_sums(t);
+    }
+}
+
+void mesh_gradients(struct trainer *t, const struct mesh *m, const struct batch_step *part,
+                    struct stage_numbers *numbers, bool mean_of_micro_batches)
+{
+    sum_passes(t, m, part, numbers, mean_of_micro_batches);
+    if (!t->turn.abandoned) {
+        sum_gradients_of_rows(t, m);
     }
 }
 

@@ -11,10 +11,11 @@
 #include "dist/pipeline.h"
 #include "train/trainer.h"
 
-/* How the stages of a mesh are cut. */
+/* How a mesh cuts the model. */
 struct mesh_cut {
     int n_chunks; /* ranges of layers of a stage; 0 or 1: not interleaved */
     enum pipeline_partition partition;
+    bool sequence_parallel; /* tensor-parallel ranks divide the rows of the residual stream (nn/stream.h) */
 };
 
 /* Changes `config` to that of a rank of the mesh, for

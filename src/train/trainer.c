@@ -35,8 +35,7 @@ void trainer_add_tied(struct trainer *t)
     t->net.x.ops->add(&t->net.x, trainer_tied(t, t->grad), t->tied_part);
 }
 
-/* The gradients that this rank updates by. */
-static tensor own_gradients(const struct trainer *t)
+tensor trainer_own_gradients(const struct trainer *t)
 {
     return t->config.shares_gradients ? t->grad : update_own(&t->update, t->grad);
 }
@@ -45,7 +44,7 @@ static struct optim_buffers buffers_of(const struct trainer *t)
 {
     bool whole = network_has_master(&t->net);
     tensor master = whole ? update_own(&t->update, t->net.master) : t->net.master;
-    return (struct optim_buffers){master, update_own(&t->update, t->net.working), own_gradients(t),
+    return (struct optim_buffers){master, update_own(&t->update, t->net.working), trainer_own_gradients(t),
                                   t->exp_avg, t->exp_avg_sq};
 }
 
@@ -289,7 +288,7 @@ struct status trainer_gradients(struct trainer *t, const struct batch_step *batc
     struct stage_numbers n = numbers_of(t, step);
     trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
     CHECK(t->update.n_ranks == 1, "the norm of a shard's gradients");
-    update_norm(&t->update, NULL, NULL, &t->net.x, own_gradients(t), t->norm);
+    update_norm(&t->update, NULL, NULL, &t->net.x, trainer_own_gradients(t), t->norm);
     return read_results(t, batch, result);
 }
 

@@ -1,5 +1,7 @@
 #include "train/update.h"
 
+#include "core/integers.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +156,13 @@ void update_cut(const struct update *u, int64_t from, int64_t to)
 tensor update_own(const struct update *u, tensor flat)
 {
     return tensor_is_null(flat) ? flat : tensor_slice(flat, u->shard.begin, u->shard.end - u->shard.begin);
+}
+
+tensor update_own_param(const struct update *u, const struct param *p, tensor flat)
+{
+    int64_t begin = int_larger(p->offset, u->shard.begin),
+            end = int_smaller(p->offset + param_count(p), u->shard.end);
+    return begin < end ? tensor_slice(flat, begin - u->shard.begin, end - begin) : NULL_TENSOR;
 }
 
 /* The same of sums of all chunks. */

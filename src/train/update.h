@@ -71,6 +71,9 @@ void update_gather_flat(const struct update *u, const struct comm *c, struct exe
 /* The part of a flat buffer that is this rank's shard. */
 tensor update_own(const struct update *u, tensor flat);
 
+/* The part of a parameter that is in this rank's shard, of which `flat` is a buffer; null: none of it. */
+tensor update_own_param(const struct update *u, const struct param *p, tensor flat);
+
 /* In the following all buffers are of the shard.  c NULL: the ranks exchange
  * nothing, as for a single rank or a plan. */
 

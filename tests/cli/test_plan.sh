@@ -111,6 +111,8 @@ expect 0 "mesh: 2 slices x 4 stages of 1 chunks x 1 replicas = 8 devices" "${mes
 grep -q '^bubble: 15.79 % of a step by turns counted, 15.79 %' "$dir/out" || fail "3 of 19 turns: $(cat "$dir/out")"
 expect 0 "bubble: 8.57 % of a step" "${mesh[@]}" --mesh 1x4x1 --chunks 2
 expect 64 "needs a multiple of 3 heads" "${mesh[@]}" --mesh 3x1x1
+expect 0 "mesh: 2 slices" "${mesh[@]}" --mesh 2x1x1 --sequence-parallel
+expect 64 "divides rows among the slices of a mesh" "${mesh[@]}" --sequence-parallel
 expect 64 "must be three numbers" "${mesh[@]}" --mesh 4x2
 expect 64 "cannot be divided into micro-batches of 1 on 3 devices" "${mesh[@]}" --mesh 1x1x3
 expect 64 "give one of them" "${mesh[@]}" --mesh 1x2x1 --world 2

@@ -59,9 +59,13 @@ mesh 2 1 2 embeddings --pp-partition-method 'type:transformer|embedding'
 mesh 2 2 1 tp2
 mesh 8 4 2 tp4pp2
 mesh 8 2 2 all --num-layers-per-virtual-pipeline-stage 1 --zero-stage=1
-for m in pp2 chunks pp4 embeddings tp2 tp4pp2 all; do
+mesh 2 2 1 rows --sequence-parallel
+mesh 8 2 2 all_rows --sequence-parallel --num-layers-per-virtual-pipeline-stage 1 --zero-stage=1 --checkpoint-activations
+mesh 1 1 1 one_rank_of_rows --sequence-parallel
+for m in pp2 chunks pp4 embeddings tp2 tp4pp2 all rows all_rows; do
     near one $m
 done
+cmp "$dir/one.losses" "$dir/one_rank_of_rows.losses" || fail "a rank alone divides its rows"
 for m in chunks pp4 embeddings; do
     cmp "$dir/pp2.losses" "$dir/$m.losses" || fail "$m has other losses than pp2"
     same_weights pp2/ckpt_12 $m/ckpt_12
@@ -79,6 +83,12 @@ for to in '1 1 1' '2 1 2' '2 2 1' '8 4 2'; do
         rm -rf "$dir/moved"
     done
 done
+
+mkdir "$dir/moved" && cp -r "$dir/tp4pp2/ckpt_6" "$dir/moved/"
+mesh 4 2 2 moved --sequence-parallel
+sed -n '/^ iteration *7/,$p' "$dir/tp4pp2.losses" >"$dir/rest.losses"
+near moved rest
+rm -rf "$dir/moved"
 
 # the same bits after a rank was killed
 mesh_command 4 2 2 killed

@@ -1,5 +1,6 @@
 /* Decoders and BERT, which meshes of ranks train with dropout: the same bits whatever the stages, chunks,
- * replicas and shards, and within the rounding of fp32 whatever the slices. */
+ * replicas and shards, and within the rounding of fp32 whatever the slices, with and without sequence
+ * parallel. */
 #include "bert_fixture.h"
 #include "gpt_fixture.h"
 #include "ranks.h"
@@ -9,7 +10,7 @@
 
 #include <math.h>
 
-enum { STEPS = 20, N_MICRO = 8, SEQUENCES = 2, LONGEST = 12, WORDS = 45, N_LAYERS = 4, N_BLOCKS = 2 };
+enum { STEPS = 14, N_MICRO = 8, SEQUENCES = 2, LONGEST = 30, WORDS = 45, N_LAYERS = 4, N_BLOCKS = 2 };
 
 static const double DEADLINE_S = 120;
 
@@ -21,12 +22,16 @@ struct mesh_case {
     struct mesh_shape shape;
     int n_chunks;
     int zero_stage;
+    bool sequence_parallel;
+    int64_t recompute; /* layers that are recomputed together; 0: none */
 };
 
 /* What a mesh has after its steps. */
 struct outcome {
     double losses[STEPS], norms[STEPS];
-    float *weights; /* [elements of the whole table] */
+    float *weights;          /* [elements of the whole table] */
+    float *gradients;        /* the same, of the first step, where ranks have all of theirs */
+    size_t activation_bytes; /* of the first rank */
 };
 
 struct run {
@@ -42,7 +47,7 @@ struct run {
 static struct model *decoder(bool alibi)
 {
     const struct gpt_config c = {.vocab_size = WORDS,
-                                 .n_positions = 16,
+                                 .n_positions = 32,
                                  .hidden_size = 32,
                                  .n_layers = N_LAYERS,
                                  .n_heads = 4,
@@ -61,6 +66,7 @@ static struct model *bert(bool pre_ln)
 {
     struct bert_config c = fixture_config();
     c.num_attention_heads = 4;
+    c.max_position_embeddings = 32;
     c.num_hidden_layers = N_LAYERS;
     c.hidden_size = 32;
     c.intermediate_size = 64;
@@ -83,26 +89,41 @@ static struct trainer_config config_of(const struct run *r, const struct model *
                                             .ops = ops_cpu(),
                                             .precision = {.dtype = DTYPE_F32},
                                             .limits = text_batch_limits(SEQUENCES, LONGEST, LONGEST),
-                                            .learns = true},
+                                            .learns = true,
+                                            .recompute = r->of.recompute},
                                     .optimizer = optimizer_defaults(r->optimizer),
                                     .seed = 5};
     config.blocks = gradient_blocks_of(N_BLOCKS, m->place.dp, m->shape.dp);
     config.n_shards = r->of.zero_stage > 0 ? m->shape.dp : 0;
     config.shard = r->of.zero_stage > 0 ? m->place.dp : 0;
-    EXPECT_OK(mesh_configure(&config, m->shape, m->place, (struct mesh_cut){.n_chunks = r->of.n_chunks},
-                             N_MICRO / N_BLOCKS));
+    EXPECT_OK(mesh_configure(
+        &config, m->shape, m->place,
+        (struct mesh_cut){.n_chunks = r->of.n_chunks, .sequence_parallel = r->of.sequence_parallel},
+        N_MICRO / N_BLOCKS));
     return config;
 }
 
 /* Into the places of the whole tensors. */
-static void keep_weights(struct run *r, const struct trainer *t)
+static void keep(const struct run *r, float *all_of, const struct trainer *t, tensor flat)
 {
     for (int i = 0; i < t->net.params.n; i++) {
         const struct param *p = &t->net.params.params[i], *all = param_table_find(&r->params, p->name);
-        const float *own = (const float *)t->net.master.data + p->offset;
+        const float *own = (const float *)flat.data + p->offset;
         for (int64_t k = 0; k < param_count(p) && !p->is_copy; k++) {
-            r->outcome.weights[all->offset + param_full_index(p, k)] = own[k];
+            all_of[all->offset + param_full_index(p, k)] = own[k];
         }
+    }
+}
+
+/* Of the first step, which is then taken. */
+static void keep_gradients(const struct run *r, struct trainer *t, const struct mesh *m,
+                           const struct batch_step *part)
+{
+    struct stage_numbers numbers = trainer_numbers(t, 1, 1, r->lr);
+    mesh_gradients(t, m, part, &numbers, false);
+    EXPECT_OK(t->net.x.status);
+    if (m->place.dp == 0) {
+        keep(r, r->outcome.gradients, t, t->grad);
     }
 }
 
@@ -116,21 +137,27 @@ static void train(const struct comm *c, void *context)
     EXPECT_OK(mesh_open(&mesh, c, r->of.shape));
     EXPECT_OK(comm_peers_init(&peers, &mesh.tensor));
     struct trainer_config config = config_of(r, model, &mesh);
-    struct batch_step mine = batch_step_part(&r->batch, mesh.place.dp, mesh.shape.dp);
+    struct batch_step mine =
+        mesh.shape.dp > 1 ? batch_step_part(&r->batch, mesh.place.dp, mesh.shape.dp) : r->batch;
     EXPECT_OK(trainer_init(&t, &config));
     t.mesh = &mesh;
     t.net.x.peers = &peers.peers;
+    if (c->rank == 0) {
+        r->outcome.activation_bytes = t.plan.net.activation_bytes;
+    }
+    if (r->of.zero_stage == 0) {
+        keep_gradients(r, &t, &mesh, &mine);
+    }
     for (int i = 0; i < STEPS; i++) {
         struct trainer_result result;
-        EXPECT_OK(
-            mesh_step(&t, &mesh, mesh.shape.dp > 1 ? &mine : &r->batch, i + 1, i + 1, r->lr, false, &result));
+        EXPECT_OK(mesh_step(&t, &mesh, &mine, i + 1, i + 1, r->lr, false, &result));
         if (c->rank == c->size - 1) {
             r->outcome.losses[i] = trainer_result_loss(&result);
             r->outcome.norms[i] = result.grad_norm;
         }
     }
     if (mesh.place.dp == 0) {
-        keep_weights(r, &t);
+        keep(r, r->outcome.weights, &t, t.net.master);
     }
     trainer_fini(&t);
     comm_peers_fini(&peers);
@@ -160,54 +187,69 @@ static void close_run(struct run *r)
 static struct outcome run_mesh(struct run *r, struct mesh_case of)
 {
     r->of = of;
-    r->outcome = (struct outcome){.weights = calloc((size_t)r->params.n_elements, sizeof(float))};
-    EXPECT(r->outcome.weights != NULL, "out of memory");
+    r->outcome = (struct outcome){.weights = calloc((size_t)r->params.n_elements, sizeof(float)),
+                                  .gradients = calloc((size_t)r->params.n_elements, sizeof(float))};
+    EXPECT(r->outcome.weights != NULL && r->outcome.gradients != NULL, "out of memory");
     run_ranks(of.shape.tp * of.shape.pp * of.shape.dp, DEADLINE_S, train, r);
     return r->outcome;
 }
 
+static void free_outcome(struct outcome *o)
+{
+    free(o->weights);
+    free(o->gradients);
+}
+
+static const char *name_of(const struct run *r)
+{
+    static char text[160];
+    const struct mesh_case *k = &r->of;
+    snprintf(text, sizeof text, "%s, %s, TP %d PP %d (%d chunks) DP %d ZeRO %d%s%s", names[r->network],
+             r->optimizer->name, k->shape.tp, k->shape.pp, k->n_chunks, k->shape.dp, k->zero_stage,
+             k->sequence_parallel ? " sequence parallel" : "", k->recompute > 0 ? " recomputing" : "");
+    return text;
+}
+
 static void expect_same(const struct run *r, const struct outcome *got, const struct outcome *wanted)
 {
-    const struct mesh_shape s = r->of.shape;
     for (int i = 0; i < STEPS; i++) {
         EXPECT(got->losses[i] == wanted->losses[i] && got->norms[i] == wanted->norms[i],
-               "TP %d PP %d (%d chunks) DP %d ZeRO %d, step %d: loss %.17g, not %.17g; norm %.17g, not %.17g",
-               s.tp, s.pp, r->of.n_chunks, s.dp, r->of.zero_stage, i + 1, got->losses[i], wanted->losses[i],
-               got->norms[i], wanted->norms[i]);
+               "%s, step %d: loss %.17g, not %.17g; norm %.17g, not %.17g", name_of(r), i + 1, got->losses[i],
+               wanted->losses[i], got->norms[i], wanted->norms[i]);
     }
     EXPECT(memcmp(got->weights, wanted->weights, (size_t)r->params.n_elements * sizeof(float)) == 0,
-           "TP %d PP %d (%d chunks) DP %d ZeRO %d: other weights", s.tp, s.pp, r->of.n_chunks, s.dp,
-           r->of.zero_stage);
+           "%s: other weights", name_of(r));
 }
 
 /* The losses differ by the order of sums in fp32 alone. */
 static void expect_near(const struct run *r, const struct outcome *got, const struct outcome *wanted)
 {
-    const struct mesh_shape s = r->of.shape;
     double worst = 0;
     for (int i = 0; i < STEPS; i++) {
         worst = fmax(worst, fabs(got->losses[i] / wanted->losses[i] - 1));
     }
-    EXPECT(worst < 1e-6, "%s, %s, TP %d PP %d DP %d: a loss differs by %g of it", names[r->network],
-           r->optimizer->name, s.tp, s.pp, s.dp, worst);
-    EXPECT(wanted->losses[STEPS - 1] < 0.9 * wanted->losses[0], "%s, %s: nothing is learned: %g, then %g",
-           names[r->network], r->optimizer->name, wanted->losses[0], wanted->losses[STEPS - 1]);
+    EXPECT(worst < 1e-6, "%s: a loss differs by %g of it", name_of(r), worst);
+    EXPECT(wanted->losses[STEPS - 1] < 0.9 * wanted->losses[0], "%s: nothing is learned: %g, then %g",
+           name_of(r), wanted->losses[0], wanted->losses[STEPS - 1]);
 }
 
 static void meshes_agree(enum trained network)
 {
     static const struct mesh_case of_one_stage[] = {
-        {{1, 1, 2}, 1, 0}, {{1, 1, 2}, 1, 1}, {{2, 1, 1}, 1, 0}, {{2, 1, 2}, 1, 0},
-        {{2, 1, 2}, 1, 1}, {{4, 1, 1}, 1, 0}, {{4, 1, 2}, 1, 1},
+        {{1, 1, 2}, 1, 0, false, 0}, {{1, 1, 2}, 1, 1, false, 0}, {{2, 1, 1}, 1, 0, false, 0},
+        {{2, 1, 2}, 1, 0, false, 0}, {{2, 1, 2}, 1, 1, false, 0}, {{4, 1, 1}, 1, 0, false, 0},
+        {{4, 1, 2}, 1, 1, false, 0},
     };
     static const struct mesh_case of_stages[] = {
-        {{1, 2, 1}, 1, 0}, {{1, 2, 1}, 2, 0}, {{1, 4, 1}, 1, 0}, {{1, 2, 2}, 1, 0}, {{1, 2, 2}, 2, 1},
-        {{1, 4, 2}, 1, 1}, {{2, 2, 1}, 1, 0}, {{2, 2, 2}, 2, 1}, {{2, 4, 1}, 1, 0}, {{4, 2, 1}, 2, 0},
+        {{1, 2, 1}, 1, 0, false, 0}, {{1, 2, 1}, 2, 0, false, 0}, {{1, 4, 1}, 1, 0, false, 0},
+        {{1, 2, 2}, 1, 0, false, 0}, {{1, 2, 2}, 2, 1, false, 0}, {{1, 4, 2}, 1, 1, false, 0},
+        {{2, 2, 1}, 1, 0, false, 0}, {{2, 2, 2}, 2, 1, false, 0}, {{2, 4, 1}, 1, 0, false, 0},
+        {{4, 2, 1}, 2, 0, false, 0},
     };
     struct run r;
     struct outcome first[2][5] = {0}; /* by whether there are stages, and slices */
     open_run(&r, network, &optimizer_adamw, 1e-3);
-    struct outcome alone = run_mesh(&r, (struct mesh_case){{1, 1, 1}, 1, 0});
+    struct outcome alone = run_mesh(&r, (struct mesh_case){{1, 1, 1}, 1, 0, false, 0});
     for (size_t i = 0;
          i < sizeof of_one_stage / sizeof of_one_stage[0] + sizeof of_stages / sizeof of_stages[0]; i++) {
         size_t n = sizeof of_one_stage / sizeof of_one_stage[0];
@@ -222,27 +264,100 @@ static void meshes_agree(enum trained network)
             *same = got;
         } else {
             expect_same(&r, &got, same);
-            free(got.weights);
+            free_outcome(&got);
         }
     }
     for (int i = 0; i < 10; i++) {
-        free(first[i / 5][i % 5].weights);
+        free_outcome(&first[i / 5][i % 5]);
     }
-    free(alone.weights);
+    free_outcome(&alone);
     close_run(&r);
     printf("%s: the same training on 18 meshes, loss %.4f, then %.4f\n", names[network], alone.losses[0],
            alone.losses[STEPS - 1]);
 }
 
+/* The largest difference of a parameter's gradients, of its largest gradient.  What is below `noise` is the
+ * rounding of sums that are 0, as those of keys' biases are. */
+static double difference(const struct param *p, const float *got, const float *wanted, double noise)
+{
+    double largest = noise, worst = 0;
+    for (int64_t i = p->offset; i < p->offset + param_count(p); i++) {
+        largest = fmax(largest, fabs((double)wanted[i]));
+        worst = fmax(worst, fabs((double)got[i] - (double)wanted[i]));
+    }
+    return worst / largest;
+}
+
+static void expect_near_gradients(const struct run *r, const struct outcome *got,
+                                  const struct outcome *wanted)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < r->params.n_elements; i++) {
+        largest = fmax(largest, fabs((double)wanted->gradients[i]));
+    }
+    for (const struct param *p = r->params.params; p < r->params.params + r->params.n; p++) {
+        double d = difference(p, got->gradients, wanted->gradients, 1e-2 * largest);
+        EXPECT(d < 1e-6, "%s: a gradient of %s differs by %g of the largest", name_of(r), p->name, d);
+    }
+}
+
+/* Sequence parallel computes what the same mesh computes without it, and one rank, in less memory: the
+ * forward has the same bits, since a sum in parts is that sum (dev/peers.h). */
+static struct outcome run_divided(struct run *r, struct mesh_case of, const struct outcome *alone)
+{
+    struct mesh_case plain = of;
+    plain.sequence_parallel = false;
+    struct outcome without = run_mesh(r, plain), got = run_mesh(r, of);
+    EXPECT(got.losses[0] == without.losses[0], "%s: a first loss of %.17g, not %.17g", name_of(r),
+           got.losses[0], without.losses[0]);
+    expect_near(r, &got, &without);
+    expect_near(r, &got, alone);
+    expect_near_gradients(r, &got, alone);
+    EXPECT(got.activation_bytes < without.activation_bytes, "%s: %zu bytes of activations, %zu without",
+           name_of(r), got.activation_bytes, without.activation_bytes);
+    free_outcome(&without);
+    return got;
+}
+
+/* The first mesh of a list is compared with others, and has the bits of the rest. */
+static void rows_are_divided(enum trained network)
+{
+    enum { N_LISTS = 4, LONGEST_LIST = 3 };
+    static const struct mesh_case lists[N_LISTS][LONGEST_LIST] = {
+        {{{2, 1, 1}, 1, 0, true, 0}, {{2, 1, 1}, 1, 0, true, 2}, {{2, 1, 2}, 1, 1, true, 0}},
+        {{{4, 1, 1}, 1, 0, true, 0}, {{4, 1, 2}, 1, 1, true, 2}},
+        {{{2, 2, 1}, 1, 0, true, 0}, {{2, 2, 2}, 2, 1, true, 0}, {{2, 2, 2}, 1, 0, true, 1}},
+        {{{4, 2, 1}, 2, 0, true, 0}},
+    };
+    struct run r;
+    open_run(&r, network, &optimizer_adamw, 1e-3);
+    struct outcome alone = run_mesh(&r, (struct mesh_case){.shape = {1, 1, 1}, .n_chunks = 1});
+    for (int i = 0; i < N_LISTS; i++) {
+        struct outcome first = run_divided(&r, lists[i][0], &alone);
+        for (int k = 1; k < LONGEST_LIST && lists[i][k].shape.tp > 0; k++) {
+            struct outcome got = run_mesh(&r, lists[i][k]);
+            expect_same(&r, &got, &first);
+            free_outcome(&got);
+        }
+        free_outcome(&first);
+    }
+    free_outcome(&alone);
+    close_run(&r);
+    printf("%s: the same training with sequence parallel on 9 meshes\n", names[network]);
+}
+
 /* An optimizer whose steps follow from norms of whole parameters: those of all slices and shards. */
 static void norms_are_of_all_slices(enum trained network, const struct optimizer_kind *optimizer, double lr)
 {
-    static const struct mesh_case meshes[] = {
-        {{2, 1, 1}, 1, 0}, {{4, 1, 1}, 1, 0}, {{2, 1, 2}, 1, 0}, {{2, 1, 2}, 1, 1}, {{2, 2, 1}, 1, 0}};
+    static const struct mesh_case meshes[] = {{{2, 1, 1}, 1, 0, false, 0},
+                                              {{4, 1, 1}, 1, 0, false, 0},
+                                              {{2, 1, 2}, 1, 0, false, 0},
+                                              {{2, 1, 2}, 1, 1, false, 0},
+                                              {{2, 2, 1}, 1, 0, false, 0}};
     int n = (int)(sizeof meshes / sizeof meshes[0]) - (network == BERT_PRE_LN); /* which has no stages */
     struct run r;
     open_run(&r, network, optimizer, lr);
-    struct outcome alone = run_mesh(&r, (struct mesh_case){{1, 1, 1}, 1, 0}), first = {0};
+    struct outcome alone = run_mesh(&r, (struct mesh_case){{1, 1, 1}, 1, 0, false, 0}), first = {0};
     for (int i = 0; i < n; i++) {
         struct outcome got = run_mesh(&r, meshes[i]);
         expect_near(&r, &got, &alone);
@@ -253,10 +368,10 @@ static void norms_are_of_all_slices(enum trained network, const struct optimizer
         if (meshes[i].shape.tp == meshes[0].shape.tp && meshes[i].shape.pp == 1) {
             expect_same(&r, &got, &first);
         }
-        free(got.weights);
+        free_outcome(&got);
     }
-    free(first.weights);
-    free(alone.weights);
+    free_outcome(&first);
+    free_outcome(&alone);
     close_run(&r);
     printf("%s with %s: the same training on %d meshes, loss %.4f, then %.4f\n", names[network],
            optimizer->name, n, alone.losses[0], alone.losses[STEPS - 1]);
@@ -267,6 +382,8 @@ int main(void)
     for (int network = GPT2; network <= BERT; network++) {
         meshes_agree((enum trained)network);
     }
+    rows_are_divided(GPT2);
+    rows_are_divided(BLOOM);
     norms_are_of_all_slices(BLOOM, &optimizer_lamb, 1e-2);
     norms_are_of_all_slices(BERT, &optimizer_lamb, 1e-2);
     norms_are_of_all_slices(BERT, &optimizer_lans, 1e-2);

@@ -101,7 +101,7 @@ static struct status create_acts(const struct model *m, const struct param_part 
 
 static struct layer_memory layer_memory(struct model_memory m, const struct batch *sizes)
 {
-    return (struct layer_memory){m.dtype, m.dtype, m.fp8, sizes->n_tokens, m.kept};
+    return (struct layer_memory){m.dtype, m.dtype, m.fp8, sizes->n_tokens, m.kept, m.n_row_parts};
 }
 
 static void carve_output(const struct model *m, void *acts, int64_t layer, struct arena *arena,

@@ -51,6 +51,29 @@ static void a_rank_sends_what_shapes_say(const struct model *m)
            p[0].tensor_bytes, (2 * 4 + 1) * message * N_MICRO);
 }
 
+/* A layer gathers the input of a product and sums its output in parts, twice forward and twice backward, and
+ * backward gathers the two inputs again, which it has kept in parts: ten times a half of a sum, where it was
+ * eight.  The gradients of two norms and of a bias behind attention are summed once a step. */
+static void divided_rows_send_and_take_what_shapes_say(const struct model *m)
+{
+    const int64_t rows = text_batch_limits(2, TOKENS / 2, TOKENS / 2).n_tokens;
+    const double all = (double)rows * HIDDEN * sizeof(float), half = all / 2;
+    struct mesh_job job = job_of(m, (struct mesh_shape){.tp = 2, .pp = 2, .dp = 1}, 1, 0);
+    struct mesh_stage_plan without, p;
+    EXPECT_OK(mesh_plan_stage(&without, &job, 0));
+    job.cut.sequence_parallel = true;
+    EXPECT_OK(mesh_plan_stage(&p, &job, 0));
+    EXPECT(p.pipe_bytes == without.pipe_bytes / 2, "%g bytes to stages, %g without", p.pipe_bytes,
+           without.pipe_bytes);
+    /* the first stage has two layers, sums the words in parts, and gathers their gradient */
+    double wanted = (2 * 10 + 2) * half * N_MICRO + 2 * 5 * HIDDEN * sizeof(float);
+    EXPECT(p.tensor_bytes == wanted, "%g bytes to slices, not %g", p.tensor_bytes, wanted);
+    /* in each of two slots: halves of input, gradient, and four results of a layer, but room for all rows */
+    double saved = 2 * ((2 + 2 * 4) * half - all), of_vectors = 2 * 2 * 4 * (double)rows / 2 * sizeof(float);
+    double got = (double)without.zero.activation_bytes - (double)p.zero.activation_bytes;
+    EXPECT(got >= saved && got <= saved + of_vectors + 4096, "%g bytes less, not %g", got, saved);
+}
+
 static void a_rank_takes_what_its_trainer_plans(const struct model *m, struct mesh_shape shape,
                                                 int zero_stage)
 {
@@ -74,6 +97,26 @@ static void a_rank_takes_what_its_trainer_plans(const struct model *m, struct me
            "%zu bytes of weights in stages, %zu in one", weights, whole.net.master_bytes);
 }
 
+static void rows_that_do_not_divide_are_refused(void)
+{
+    const struct gpt_config config = {.vocab_size = WORDS,
+                                      .n_positions = 16,
+                                      .hidden_size = 24,
+                                      .n_layers = 1,
+                                      .n_heads = 3,
+                                      .feed_forward_size = 48,
+                                      .initializer_range = 0.02,
+                                      .norm_eps = 1e-5};
+    struct model *m;
+    struct mesh_stage_plan p;
+    EXPECT_OK(gpt2_model_create(&m, &config, MODEL_TASK_CAUSAL_LM));
+    struct mesh_job job = job_of(m, (struct mesh_shape){.tp = 3, .pp = 1, .dp = 1}, 1, 0);
+    EXPECT_OK(mesh_plan_stage(&p, &job, 0));
+    job.cut.sequence_parallel = true;
+    EXPECT_ERROR(mesh_plan_stage(&p, &job, 0), STATUS_USAGE, "does not divide the rows of a batch");
+    m->type->destroy(m);
+}
+
 int main(void)
 {
     const struct gpt_config config = {.vocab_size = WORDS,
@@ -87,6 +130,7 @@ int main(void)
     struct model *m;
     EXPECT_OK(gpt2_model_create(&m, &config, MODEL_TASK_CAUSAL_LM));
     a_rank_sends_what_shapes_say(m);
+    divided_rows_send_and_take_what_shapes_say(m);
     a_rank_takes_what_its_trainer_plans(m, (struct mesh_shape){.tp = 1, .pp = 2, .dp = 1}, 0);
     a_rank_takes_what_its_trainer_plans(m, (struct mesh_shape){.tp = 2, .pp = 4, .dp = 1}, 0);
     a_rank_takes_what_its_trainer_plans(m, (struct mesh_shape){.tp = 4, .pp = 1, .dp = 1}, 0);
@@ -94,5 +138,6 @@ int main(void)
     struct mesh_job job = job_of(m, (struct mesh_shape){.tp = 8, .pp = 1, .dp = 1}, 1, 0);
     EXPECT_ERROR(mesh_plan_stage(&p, &job, 0), STATUS_USAGE, "needs a multiple of 8 heads");
     m->type->destroy(m);
+    rows_that_do_not_divide_are_refused();
     return 0;
 }

@@ -44,7 +44,7 @@ static void add_tables(struct exec *x, const struct bert_embed_acts *a, const st
                        const struct stream *b, int64_t n_words)
 {
     tensor sum = a->norm.sum;
-    word_table_look_up(x, sum, w->word, b->ids, n_words);
+    word_table_look_up(x, b, sum, w->word, n_words);
     x->ops->gather_rows(x, a->out, w->position, b->positions);
     x->ops->residual_add(x, sum, sum, a->out);
     x->ops->gather_rows(x, a->out, w->type, b->fields[TEXT_TYPES]);

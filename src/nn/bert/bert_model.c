@@ -121,7 +121,7 @@ static void carve_weights(const struct model *m, void *acts, int64_t layer, stru
 
 static struct layer_memory layer_memory(struct model_memory m, const struct batch *sizes)
 {
-    return (struct layer_memory){m.dtype, m.dtype, m.fp8, sizes->n_tokens, m.kept};
+    return (struct layer_memory){m.dtype, m.dtype, m.fp8, sizes->n_tokens, m.kept, m.n_row_parts};
 }
 
 static void carve_layer(const struct model *m, void *acts, int64_t layer, struct arena *arena,

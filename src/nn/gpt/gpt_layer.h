@@ -19,14 +19,15 @@ struct gpt_layer_weights {
 extern const struct weight_row gpt2_layer_rows[], bloom_layer_rows[];
 enum { GPT_LAYER_N_ROWS = sizeof(struct gpt_layer_weights) / sizeof(tensor) };
 
-/* Results of the forward that the backward reads.  A layer hands on one tensor, `out`. */
+/* Results of the forward that the backward reads.  A layer hands on one tensor, `out`.  R: the rows of the
+ * residual stream that are here, all T or a peer's own (nn/stream.h). */
 struct gpt_layer_acts {
-    tensor h_1, mean_1, rstd_1; /* [T, H], [T], [T] LN_1 of the layer's input */
+    tensor h_1, mean_1, rstd_1; /* [R, H], [R], [R] LN_1 of the layer's input */
     struct self_attention_acts attention;
     struct norm_acts norm_2; /* its sum is r, the residual stream behind attention */
-    tensor h_2;              /* [T, H] */
+    tensor h_2;              /* [R, H] */
     struct feed_forward_acts ff;
-    tensor out; /* [T, H] */
+    tensor out; /* [R, H] */
 };
 
 void gpt_layer_carve(struct gpt_layer_acts *a, struct arena *arena, const struct layer_form *form,
@@ -37,7 +38,7 @@ void gpt_layer_carve_output(struct gpt_layer_acts *a, struct arena *arena, const
 /* Makes `a` share the activations of another layer. */
 void gpt_layer_share(struct gpt_layer_acts *a, const struct gpt_layer_acts *of);
 
-/* Computes a->out from `in`, the residual stream. */
+/* Computes a->out from `in`, the residual stream [R, H]. */
 void gpt_layer_forward(struct exec *x, const struct gpt_layer_acts *a, const struct layer_scratch *s,
                        tensor in, const struct gpt_layer_weights *w, const struct layer_call *call);
 

@@ -41,8 +41,8 @@ static const struct weight_row gpt2_input_rows[] = {
 
 static const struct weight_row bloom_input_rows[] = {
     WEIGHT_MATRIX(word, VOCAB, HIDDEN, NORMAL, BY_WORD, "word_embeddings.weight"),
-    WEIGHT_VECTOR(norm_in.gamma, HIDDEN, ONE, WHOLE, "word_embeddings_layernorm.weight"),
-    WEIGHT_VECTOR(norm_in.beta, HIDDEN, ZERO, WHOLE, "word_embeddings_layernorm.bias"),
+    WEIGHT_VECTOR(norm_in.gamma, HIDDEN, ONE, OF_ROWS, "word_embeddings_layernorm.weight"),
+    WEIGHT_VECTOR(norm_in.beta, HIDDEN, ZERO, OF_ROWS, "word_embeddings_layernorm.bias"),
 };
 
 static const struct weight_row output_rows[] = {
@@ -160,8 +160,8 @@ static struct status create_weights(const struct model *m, void **weights, const
 struct gpt_acts {
     struct layer_form form;         /* of the slice of layers that is here */
     int n_slices;                   /* that there are, of layers and words */
-    tensor in;                      /* [T, H] x */
-    tensor words, mean_in, rstd_in; /* [T, H], [T], [T] E[id] and its norm, BLOOM's */
+    tensor in;                      /* [R, H] x, R as in gpt_layer.h */
+    tensor words, mean_in, rstd_in; /* [R, H], [R], [R] E[id] and its norm, BLOOM's */
     struct gpt_layer_acts *layers;
     tensor slopes;                          /* f32 [N] ALiBi's, of the heads here; null without it */
     tensor read, z, mean_out, rstd_out, dz; /* [M, H], [M, H], [M], [M], [M, H] of the rows that are read */
@@ -194,18 +194,19 @@ static struct status create_acts(const struct model *m, const struct param_part 
 
 static struct layer_memory layer_memory(struct model_memory m, const struct batch *sizes)
 {
-    return (struct layer_memory){m.dtype, m.stream, m.fp8, sizes->n_tokens, m.kept};
+    return (struct layer_memory){m.dtype, m.stream, m.fp8, sizes->n_tokens, m.kept, m.n_row_parts};
 }
 
 static void carve_input(const struct model *m, struct gpt_acts *a, struct arena *arena,
-                        struct model_memory memory, int64_t n_tokens)
+                        struct layer_memory memory)
 {
     enum dtype vector = dtype_of_vectors(memory.dtype);
-    a->in = arena_carve_2d(arena, memory.stream, n_tokens, m->hidden_size);
+    int64_t r = layer_own_rows(memory);
+    a->in = arena_carve_2d(arena, memory.stream, r, m->hidden_size);
     if (gpt_of(m)->config.alibi) {
-        a->words = arena_carve_2d(arena, memory.dtype, n_tokens, m->hidden_size);
-        a->mean_in = arena_carve_1d(arena, vector, n_tokens);
-        a->rstd_in = arena_carve_1d(arena, vector, n_tokens);
+        a->words = arena_carve_2d(arena, memory.dtype, r, m->hidden_size);
+        a->mean_in = arena_carve_1d(arena, vector, r);
+        a->rstd_in = arena_carve_1d(arena, vector, r);
     }
 }
 
@@ -214,7 +215,7 @@ static void carve_layer(const struct model *m, void *acts, int64_t layer, struct
 {
     struct gpt_acts *a = acts;
     if (layer == MODEL_INPUT_LAYER) {
-        carve_input(m, a, arena, memory, sizes->n_tokens);
+        carve_input(m, a, arena, layer_memory(memory, sizes));
         return;
     }
     gpt_layer_carve(&a->layers[layer], arena, &a->form, layer_memory(memory, sizes));
@@ -234,7 +235,7 @@ static void carve_output(const struct model *m, void *acts, int64_t layer, struc
 {
     struct gpt_acts *a = acts;
     if (layer == MODEL_INPUT_LAYER) {
-        carve_input(m, a, arena, memory, sizes->n_tokens);
+        carve_input(m, a, arena, layer_memory(memory, sizes));
     } else {
         gpt_layer_carve_output(&a->layers[layer], arena, &a->form, layer_memory(memory, sizes));
     }
@@ -342,28 +343,39 @@ static struct dropout embedding_dropout(const struct model_pass *p)
     return (struct dropout){.p = p->training ? probability : 0.0, .site = SITE_EMBEDDINGS};
 }
 
+/* words = E[id] */
+static void look_up_words(const struct model_pass *p, tensor words)
+{
+    const struct gpt_acts *a = p->acts;
+    const struct gpt_weights *w = p->weights;
+    tensor all = stream_room(p->x, p->stream, words, a->scratch.branch);
+    word_table_look_up(p->x, p->stream, all, w->word, p->model->vocab_size);
+    stream_keep_own(p->x, p->stream, words, all);
+}
+
 static void input_forward(const struct model_pass *p)
 {
     const struct gpt_acts *a = p->acts;
     const struct gpt_weights *w = p->weights;
     const struct ops *op = p->x->ops;
     struct dropout drop = embedding_dropout(p);
+    const tensor branch = stream_own(p->x, p->stream, a->scratch.branch);
     exec_enter(p->x, "embeddings", -1);
     if (gpt_of(p->model)->config.alibi) {
         /* x = LN(E[id]) */
-        word_table_look_up(p->x, a->words, w->word, p->stream->ids, p->model->vocab_size);
-        op->layernorm(p->x, a->scratch.branch, a->mean_in, a->rstd_in, a->words, w->norm_in.gamma,
-                      w->norm_in.beta, gpt_of(p->model)->form.norm_eps);
-        op->cast(p->x, a->in, a->scratch.branch);
+        look_up_words(p, a->words);
+        op->layernorm(p->x, branch, a->mean_in, a->rstd_in, a->words, w->norm_in.gamma, w->norm_in.beta,
+                      gpt_of(p->model)->form.norm_eps);
+        op->cast(p->x, a->in, branch);
         return;
     }
     /* x = dropout(E[id] + P[position]) */
-    word_table_look_up(p->x, a->scratch.branch, w->word, p->stream->ids, p->model->vocab_size);
-    op->cast(p->x, a->in, a->scratch.branch);
-    op->gather_rows(p->x, a->scratch.branch, w->position, p->stream->positions);
-    op->residual_add(p->x, a->in, a->in, a->scratch.branch);
+    look_up_words(p, branch);
+    op->cast(p->x, a->in, branch);
+    op->gather_rows(p->x, branch, w->position, stream_own(p->x, p->stream, p->stream->positions));
+    op->residual_add(p->x, a->in, a->in, branch);
     if (drop.p > 0) {
-        op->dropout(p->x, a->in, a->in, p->stream->row_keys, drop);
+        op->dropout(p->x, a->in, a->in, stream_own(p->x, p->stream, p->stream->row_keys), drop);
     }
 }
 
@@ -376,16 +388,18 @@ static void input_backward(const struct model_pass *p, tensor dx)
     exec_enter(p->x, "embeddings", -1);
     if (gpt_of(p->model)->config.alibi) {
         /* x = LN(E[id]) */
-        tensor d = stream_narrow(p->x, a->scratch.branch, dx);
+        tensor d = stream_narrow(p->x, stream_own(p->x, p->stream, a->scratch.branch), dx);
         op->layernorm_backward(p->x, d, g->norm_in.gamma, g->norm_in.beta, d, a->words, a->mean_in,
                                a->rstd_in, w->norm_in.gamma);
+        d = stream_gather(p->x, p->stream, d, a->scratch.whole);
         word_table_add_gradients(p->x, g->word, d, p->stream->ids, p->model->vocab_size);
         return;
     }
     /* x = dropout(E[id] + P[position]) */
     if (drop.p > 0) {
-        op->dropout(p->x, dx, dx, p->stream->row_keys, drop);
+        op->dropout(p->x, dx, dx, stream_own(p->x, p->stream, p->stream->row_keys), drop);
     }
+    dx = stream_gather(p->x, p->stream, dx, a->scratch.whole);
     op->scatter_add_rows(p->x, g->position, dx, p->stream->positions);
     word_table_add_gradients(p->x, g->word, dx, p->stream->ids, p->model->vocab_size);
 }
@@ -413,8 +427,8 @@ static struct word_head head_of(const struct model_pass *p)
     const struct gpt_acts *a = p->acts;
     const struct gpt_weights *w = p->weights;
     exec_enter(p->x, "next-token head", -1);
-    p->x->ops->gather_rows(p->x, a->read, output(a, p->model->n_layers - 1),
-                           p->stream->fields[TEXT_MASKED_ROWS]);
+    tensor y = stream_gather(p->x, p->stream, output(a, p->model->n_layers - 1), a->scratch.whole);
+    p->x->ops->gather_rows(p->x, a->read, y, p->stream->fields[TEXT_MASKED_ROWS]);
     p->x->ops->layernorm(p->x, a->z, a->mean_out, a->rstd_out, a->read, w->norm_out.gamma, w->norm_out.beta,
                          gpt_of(p->model)->form.norm_eps);
     return (struct word_head){.rows = a->z,
@@ -446,8 +460,10 @@ static void heads_learn(const struct model_pass *p, tensor dx, tensor sums)
     word_head_learn(p->x, sums, &gradients, &a->head, &h);
     op->layernorm_backward(p->x, a->dz, g->norm_out.gamma, g->norm_out.beta, a->dz, a->read, a->mean_out,
                            a->rstd_out, w->norm_out.gamma);
-    op->fill(p->x, dx, 0);
-    op->scatter_add_rows(p->x, dx, a->dz, p->stream->fields[TEXT_MASKED_ROWS]);
+    tensor dy = stream_room(p->x, p->stream, dx, a->scratch.whole);
+    op->fill(p->x, dy, 0);
+    op->scatter_add_rows(p->x, dy, a->dz, p->stream->fields[TEXT_MASKED_ROWS]);
+    stream_keep_own(p->x, p->stream, dx, dy);
 }
 
 /* ---- the table ---- */
@@ -512,8 +528,8 @@ static void destroy(struct model *m)
 
 #define GPT_TYPE(name_)                                                                                      \
     {                                                                                                        \
-        .name = name_, .in_slices = true, .takes_int8 = true, .config = config, .destroy = destroy,          \
-        .to_json = to_json, .declare = declare, .create_weights = create_weights,                            \
+        .name = name_, .in_slices = true, .divides_rows = true, .takes_int8 = true, .config = config,        \
+        .destroy = destroy, .to_json = to_json, .declare = declare, .create_weights = create_weights,        \
         .destroy_weights = destroy_weights, .create_acts = create_acts, .destroy_acts = destroy_acts,        \
         .carve_weights = carve_weights, .carve_cache = carve_cache, .round_weights = round_weights,          \
         .fill_constants = fill_constants, .carve_layer = carve_layer, .share_layer = share_layer,            \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # BENCH=decoder: a pre-training step of GPT-2 in kiln and in PyTorch, eager and compiled, in turns, medians; part of `make bench`.
-# SHAPES="124m" selects rows, COMPILED=no leaves out torch.compile, which needs a C++ compiler and minutes.
+# SHAPES="124m" and LENGTHS="256" select rows, COMPILED=no leaves out torch.compile, which needs a C++ compiler and minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/common.sh
@@ -43,6 +43,7 @@ row "GPT-2 pre-training step, tokens/s" kiln PyTorch ratio
 for shape in "small 8192 256 16 12" "124m 50304 256 8 6" "124m 50304 1024 2 6"; do
     read -r name vocab_size length batch steps <<<"$shape"
     [[ " ${SHAPES:-small 124m} " == *" $name "* ]] || continue
+    [[ " ${LENGTHS:-256 1024} " == *" $length "* ]] || continue
     config "$name" "$vocab_size" >"$here/$name.json"
     for dtype in ${DTYPES:-fp32 bf16}; do
         : >"$here/kiln.txt"

@@ -43,11 +43,11 @@ ci)
     ;;
 asan) # the plan does not include a sanitizer's memory
     left_out='^test_memory$'
-    ! $sampled || one_in=(10 2)
+    ! $sampled || one_in=(10 4)
     ;;
 portable) # a slow test of what is not another here
     left_out='^test_bert_gradients$'
-    ! $sampled || one_in=(10 4)
+    ! $sampled || one_in=(10 6)
     ;;
 tsan) # what has threads: prefetch, the pass over text, the pool of the cpu table, sessions over one model
     target=(test_api test_corpus_pass test_data_prefetch test_gemm test_ops_cpu checkop)

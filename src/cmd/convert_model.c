@@ -18,7 +18,7 @@ struct convert_args {
     bool optimizer, compare_logits;
 };
 
-#define FORMATS "huggingface|pt|deepspeed|onnx|gguf|llmc|megatron_deepspeed"
+#define FORMATS "huggingface|pt|deepspeed|onnx|gguf|llmc|megatron_deepspeed|universal"
 
 static const struct option options[] = {
     MODEL_WRITING_ROWS(offsetof(struct convert_args, writing)),
@@ -28,7 +28,9 @@ static const struct option options[] = {
         "bert_config.json, as NVIDIA's and Habana's scripts keep a model; deepspeed: a directory of ZeRO 1 "
         "with the state of the run, latest and bert_config.json; onnx: config.json and model.onnx; decoders "
         "also gguf: config.json and model.gguf, which llama.cpp loads; llmc: model.bin of llm.c; "
-        "megatron_deepspeed: latest and a directory of layer files and of each rank's mp_rank file"),
+        "megatron_deepspeed: latest and a directory of layer files and of each rank's mp_rank file; "
+        "universal: "
+        "latest_universal and the universal checkpoint of Megatron-DeepSpeed, with the state of the run"),
     OPTION_CHOICE_ROW("to", offsetof(struct convert_args, format), "huggingface", FORMATS,
                       "the same as --format"),
     OPTION_CHOICE_ROW(
@@ -40,7 +42,7 @@ static const struct option options[] = {
                    "number of stages of the pipeline that reads --format megatron_deepspeed"),
     OPTION_FLAG_ROW("optimizer", offsetof(struct convert_args, optimizer),
                     "with --format pt, also write the moments and the step of a checkpoint of kiln, so that "
-                    "the scripts resume from it; --format deepspeed always does"),
+                    "the scripts resume from it; --format deepspeed and universal always do"),
     OPTION_INT_ROW("ranks", offsetof(struct convert_args, ranks), "1", 1, 4096,
                    "number of ranks that resume from --format deepspeed"),
     OPTION_STRING_ROW(
@@ -66,6 +68,7 @@ static enum model_dir_kind kind_of(const char *format)
            : strcmp(format, "gguf") == 0               ? MODEL_DIR_GGUF
            : strcmp(format, "llmc") == 0               ? MODEL_DIR_LLMC
            : strcmp(format, "megatron_deepspeed") == 0 ? MODEL_DIR_MEGATRON
+           : strcmp(format, "universal") == 0          ? MODEL_DIR_UNIVERSAL
                                                        : MODEL_DIR_HUGGING_FACE;
 }
 
@@ -175,8 +178,10 @@ static struct status check_logits(const struct convert_args *a)
 
 static struct status check_progress(const struct convert_args *a, enum model_dir_kind kind)
 {
-    if (a->optimizer && kind != MODEL_DIR_SCRIPT && kind != MODEL_DIR_DEEPSPEED) {
-        return status_error(STATUS_USAGE, "--optimizer needs --format pt or deepspeed, not %s", a->format);
+    if (a->optimizer && kind != MODEL_DIR_SCRIPT && kind != MODEL_DIR_DEEPSPEED &&
+        kind != MODEL_DIR_UNIVERSAL) {
+        return status_error(STATUS_USAGE, "--optimizer needs --format pt, deepspeed or universal, not %s",
+                            a->format);
     }
     if (a->input_dir == NULL && a->optimizer && kind == MODEL_DIR_SCRIPT) {
         log_warning(
@@ -233,7 +238,8 @@ static struct status run(const void *args, int n_positional, const char *const *
     if (a->logits != NULL) {
         TRY(check_logits(a));
     }
-    w.with_progress = a->optimizer || w.form.kind == MODEL_DIR_DEEPSPEED;
+    w.with_progress =
+        a->optimizer || w.form.kind == MODEL_DIR_DEEPSPEED || w.form.kind == MODEL_DIR_UNIVERSAL;
     TRY(check_progress(a, w.form.kind));
     TRY(check_type(a, w.form.kind));
     struct shard_list files = {0};
@@ -261,7 +267,8 @@ const struct command command_convert = {
         "also for llama.cpp, llm.c and Megatron-DeepSpeed. kiln reads all weights back and compares them bit "
         "by bit; but for pt, deepspeed and onnx, no more than two tensors are in memory for that. It "
         "compares the logits of both models on fixed tokens, except for ONNX, which kiln does not "
-        "run.\n\n--optimizer and --format deepspeed also write the state of a run: moments and steps, but "
+        "run.\n\n--optimizer and --format deepspeed and universal also write the state of a run: moments and "
+        "steps, but "
         "not the place in the data, random states or a loss scale.",
     .positional_usage = "",
     .options = options,

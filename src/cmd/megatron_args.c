@@ -377,6 +377,9 @@ static struct status check_save(const struct megatron_args *a)
         return status_error(STATUS_USAGE, "log.jsonl and report.html need a directory: give --save, "
                                           "--tensorboard-dir or --output_dir");
     }
+    if (a->run.load_universal && a->load == NULL) {
+        return status_error(STATUS_USAGE, "--universal-checkpoint needs --load, the directory with it");
+    }
     return a->finetune && a->load == NULL
                ? status_error(STATUS_USAGE, "--finetune needs --load, the model to start from")
                : status_ok();

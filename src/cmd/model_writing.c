@@ -192,7 +192,7 @@ static struct status name_step(struct model_dir_form *form, const char *director
 struct status model_writing_run(struct model_writing *w)
 {
     const struct model_writing_flags *f = w->flags;
-    struct model_dir_given given = {f->config_file, f->vocab_file};
+    struct model_dir_given given = {.config_file = f->config_file, .vocab_file = f->vocab_file};
     struct model_dir m;
     TRY(check_own(f, f->model));
     TRY(w->with_progress ? status_ok() : check_output(w));

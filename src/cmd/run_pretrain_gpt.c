@@ -199,6 +199,10 @@ static const struct option options[] = {
     OPTION_STRING_ROW(
         "load", OWN(load), NULL, "DIR",
         "resume from the newest checkpoint here; without one the run begins with random weights"),
+    OPTION_FLAG_ROW(
+        "universal-checkpoint", AT(load_universal),
+        "resume from the universal checkpoint in --load, or that latest_universal there names, if "
+        "it has no checkpoint of kiln, which need no flag on any number of ranks"),
     OPTION_FLAG_ROW("finetune", OWN(finetune), "take only the weights from --load, and begin at step 0"),
     OPTION_STRING_ROW("output_dir", OWN(output_dir), NULL, "DIR",
                       "write log.jsonl and report.html here; default: --save, or --tensorboard-dir"),
@@ -269,9 +273,6 @@ static const struct option options[] = {
     OPTION_REFUSED_ROW("train-weighted-split-paths", OTHER_SPLITS),
     OPTION_REFUSED_ROW("valid-weighted-split-paths", OTHER_SPLITS),
     OPTION_REFUSED_ROW("test-weighted-split-paths", OTHER_SPLITS),
-    OPTION_NOT_YET_ROW("universal-checkpoint",
-                       "kiln's checkpoints resume on any number of ranks without it; of a universal folder, "
-                       "--finetune --load takes the weights, but no moments and no step"),
     /* what changes nothing here */
     OPTION_IGNORED_ROW("no-masked-softmax-fusion", "attention is one kernel"),
     OPTION_IGNORED_ROW("no-bias-dropout-fusion", "the same numbers, fused or not"),

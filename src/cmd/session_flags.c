@@ -43,7 +43,7 @@ static struct status check_head(const struct session_flags *f, enum model_task t
     if (task == MODEL_TASK_ENCODER) {
         return status_ok(); /* every model has one */
     }
-    TRY(model_dir_open_given(&m, f->model, (struct model_dir_given){NULL, f->vocab_file}));
+    TRY(model_dir_open_given(&m, f->model, (struct model_dir_given){.vocab_file = f->vocab_file}));
     struct status s = answer_kind_explain(check_names(&m, task), m.task, task);
     model_dir_close(&m);
     return s;

@@ -7,16 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATES_ENDING "_mp_rank_00_optim_states.pt"
-
-/* Releases before 0.3.14 wrote no "_" before "optim". */
 static const char *const prefixes[] = {"zero_pp_rank_", "bf16_zero_pp_rank_"};
-static const char *const endings[] = {STATES_ENDING, "_mp_rank_00optim_states.pt"};
+
+/* Before "optim": releases before 0.3.14 wrote no "_". */
+static const char *const dashes[] = {"_", ""};
+
+enum { ENDING_BYTES = 48 };
 
 /* How a folder names its files. */
 struct naming {
-    const char *directory, *prefix, *ending;
-    int n_files, highest; /* rank */
+    const char *directory, *prefix;
+    char ending[ENDING_BYTES]; /* of the files of a rank of the model */
+    int n_files, highest;      /* rank */
 };
 
 /* The rank of a file's name; -1: it is no such file. */
@@ -29,25 +31,33 @@ static int rank_of(const char *name, const char *prefix, const char *ending)
     return digits > 0 && digits < 7 && strcmp(name + n + digits, ending) == 0 ? atoi(name + n) : -1;
 }
 
-static void note(struct naming *found, const char *name)
+static void name_ending(char ending[ENDING_BYTES], int model_rank, const char *dash)
+{
+    snprintf(ending, ENDING_BYTES, "_mp_rank_%02d%soptim_states.pt", model_rank, dash);
+}
+
+static void note(struct naming *found, const char *name, int model_rank)
 {
     for (int i = 0; i < 4; i++) {
-        int rank = rank_of(name, prefixes[i % 2], endings[i / 2]);
+        char ending[ENDING_BYTES];
+        name_ending(ending, model_rank, dashes[i / 2]);
+        int rank = rank_of(name, prefixes[i % 2], ending);
         if (rank >= 0) {
             found->prefix = prefixes[i % 2];
-            found->ending = endings[i / 2];
+            memcpy(found->ending, ending, sizeof ending);
             found->n_files++;
             found->highest = rank > found->highest ? rank : found->highest;
         }
     }
 }
 
-static struct naming look(const char *directory)
+static struct naming look(const char *directory, int model_rank)
 {
-    struct naming found = {.directory = directory, .highest = -1};
+    struct naming found = {.directory = directory, .prefix = prefixes[1], .highest = -1};
+    name_ending(found.ending, model_rank, dashes[0]);
     DIR *dir = opendir(directory);
     for (const struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
-        note(&found, e->d_name);
+        note(&found, e->d_name, model_rank);
     }
     if (dir != NULL) {
         closedir(dir);
@@ -57,7 +67,7 @@ static struct naming look(const char *directory)
 
 bool zero_folder_is_one(const char *directory)
 {
-    return look(directory).n_files > 0;
+    return look(directory, 0).n_files > 0;
 }
 
 static struct status out_of_memory(const char *directory)
@@ -239,9 +249,9 @@ static struct status bad_shape(const struct flat *f, const struct pickle_node *n
 {
     bool is_text =
         name->kind == PICKLE_TEXT && stored_tensor_name_is_printable(name->text.data, name->text.n);
-    return status_error(STATUS_DATA,
-                        "%s: \"param_shapes\" of " ZERO_FOLDER_STATES " has an impossible shape for %.*s",
-                        f->directory, is_text ? (int)(name->text.n < 80 ? name->text.n : 80) : 7,
+    return status_error(STATUS_DATA, "%s: \"param_shapes\" of %s has an impossible shape for %.*s",
+                        f->directory, f->z->states,
+                        is_text ? (int)(name->text.n < 80 ? name->text.n : 80) : 7,
                         is_text ? name->text.data : "a name");
 }
 
@@ -386,9 +396,8 @@ static struct status take_groups(struct zero_folder *z, const char *directory,
            n = 0;
     if (n_groups == 0 || n_groups != (size_t)z->optimizers[0].n) {
         return status_error(STATUS_DATA,
-                            "%s: " ZERO_FOLDER_STATES
-                            " has \"param_shapes\" of %zu groups, but the ranks have %d groups",
-                            directory, n_groups, z->optimizers[0].n);
+                            "%s: %s has \"param_shapes\" of %zu groups, but the ranks have %d groups",
+                            directory, z->states, n_groups, z->optimizers[0].n);
     }
     for (size_t g = 0; g < n_groups; g++) {
         const struct pickle_node *group = shapes_of(shapes, g);
@@ -413,24 +422,29 @@ static struct status take_groups(struct zero_folder *z, const char *directory,
     return stored_tensor_check_names(z->tensors[ZERO_WEIGHT], z->n, directory);
 }
 
-/* Releases since 0.19 can pad each parameter, and pipelines cut models; kiln knows neither. */
+/* Who reads one rank needs a model that is not cut. */
+static struct status check_whole(const char *directory, const struct pickle_node *states)
+{
+    int64_t n = 0;
+    return torch_optimizer_number(&n, pickle_find(states, "mp_world_size")) && n > 1
+               ? status_error(
+                     STATUS_UNAVAILABLE,
+                     "%s belongs to a model that is split over %lld ranks, whose parts kiln does not join",
+                     directory, (long long)n)
+               : status_ok();
+}
+
+/* Releases since 0.19 can pad each parameter, which kiln does not know. */
 static struct status check_layout(const struct zero_folder *z, const char *directory,
                                   const struct pickle_node *states)
 {
     const struct pickle_node *paddings = pickle_find(optimizer_of(z, 0), "param_alignment_paddings");
     int64_t n = 0;
-    if (torch_optimizer_number(&n, pickle_find(states, "mp_world_size")) && n > 1) {
-        return status_error(
-            STATUS_UNAVAILABLE,
-            "%s belongs to a model that is split over %lld ranks, whose parts kiln does not join", directory,
-            (long long)n);
-    }
     if (torch_optimizer_number(&n, pickle_find(states, "dp_world_size")) && n != z->n_ranks) {
-        return status_error(
-            STATUS_DATA,
-            "%s: " ZERO_FOLDER_STATES
-            " names %lld ranks, but the optimizer has files of %d: they belong to different checkpoints",
-            directory, (long long)n, z->n_ranks);
+        return status_error(STATUS_DATA,
+                            "%s: %s names %lld ranks, but the optimizer has files of %d: they belong to "
+                            "different checkpoints",
+                            directory, z->states, (long long)n, z->n_ranks);
     }
     for (size_t g = 0; g < torch_optimizer_length(paddings); g++) {
         const struct pickle_node *group = paddings->list.items[g];
@@ -446,23 +460,33 @@ static struct status check_layout(const struct zero_folder *z, const char *direc
     return status_ok();
 }
 
-static struct status open_all(struct zero_folder *z, const char *directory, const struct pickle_node *states)
+static struct status open_all(struct zero_folder *z, const char *directory, int rank,
+                              const struct pickle_node *states)
 {
-    struct naming f = look(directory);
+    struct naming f = look(directory, rank);
     TRY(open_ranks(z, &f));
     TRY(check_layout(z, directory, states));
     TRY(open_optimizers(z, directory));
     return take_groups(z, directory, states);
 }
 
-struct status zero_folder_open(struct zero_folder *z, const char *directory, const struct pickle_node *states)
+struct status zero_folder_open_rank(struct zero_folder *z, const char *directory, int rank,
+                                    const struct pickle_node *states)
 {
     *z = (struct zero_folder){.memory = bump_with_limit(PICKLE_MAX_BYTES)};
-    struct status s = open_all(z, directory, states);
+    snprintf(z->states, sizeof z->states, "mp_rank_%02d_model_states.pt", rank);
+    struct status s = open_all(z, directory, rank, states);
     if (failed(s)) {
         zero_folder_close(z);
     }
     return s;
+}
+
+struct status zero_folder_open(struct zero_folder *z, const char *directory, const struct pickle_node *states)
+{
+    *z = (struct zero_folder){0};
+    TRY(check_whole(directory, states));
+    return zero_folder_open_rank(z, directory, 0, states);
 }
 
 void zero_folder_close(struct zero_folder *z)

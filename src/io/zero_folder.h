@@ -25,6 +25,7 @@ enum { ZERO_FOLDER_MOST_RANKS = 4096 };
 enum zero_kept { ZERO_WEIGHT, ZERO_EXP_AVG, ZERO_EXP_AVG_SQ, ZERO_N_KEPT };
 
 struct zero_folder {
+    char states[40];          /* the name of the file with its "param_shapes" */
     struct torch_file *ranks; /* [n_ranks] */
     int n_ranks;
     struct torch_optimizer *optimizers;         /* [n_ranks] */
@@ -43,6 +44,12 @@ bool zero_folder_is_one(const char *directory);
  * file that is missing, damaged, or contradicts the others. */
 struct status zero_folder_open(struct zero_folder *z, const char *directory,
                                const struct pickle_node *states);
+
+/* The same of rank `rank` of a model that several ranks hold together, of tensor parallelism and the stages
+ * of a pipeline: mp_rank_RANK_model_states.pt, of which `states` is the root, and the optimizers' files of
+ * that rank. */
+struct status zero_folder_open_rank(struct zero_folder *z, const char *directory, int rank,
+                                    const struct pickle_node *states);
 
 /* Safe on a zeroed struct and after a failed open. */
 void zero_folder_close(struct zero_folder *z);

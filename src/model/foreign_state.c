@@ -2,6 +2,7 @@
 
 #include "core/log.h"
 #include "model/foreign_moments.h"
+#include "model/megatron_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -297,6 +298,9 @@ static struct status open_folder(struct training_state *s, const char *folder,
 {
     char path[CHECKPOINT_PATH_BYTES];
     const char *slash = strrchr(folder, '/');
+    if (megatron_state_is_one(folder)) {
+        return megatron_state_open(s, folder, place);
+    }
     if (!model_place_has(path, folder, ZERO_FOLDER_STATES)) {
         return status_error(
             STATUS_DATA,
@@ -326,6 +330,9 @@ struct status foreign_state_open(struct training_state *s, const struct training
 {
     char path[CHECKPOINT_PATH_BYTES];
     int64_t newest = place->step;
+    if (place->universal) {
+        return megatron_state_open_universal(s, place);
+    }
     TRY(find_folder(path, place));
     if (path[0] != '\0') {
         return open_folder(s, path, place);

@@ -1,223 +1,26 @@
 #include "model/megatron_files.h"
 
 #include "core/log.h"
-#include "io/stored_runs.h"
 #include "io/torch_tensors.h"
+#include "model/megatron_join.h"
 #include "model/megatron_names.h"
 
 #include <dirent.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RANKS = 1024, MOST_TENSORS = 1 << 16, NAMES_BYTES = 64 << 20 };
-
-struct reading {
-    struct megatron_files *m;
-    const char *directory;
-    int64_t n_layers;
-    int n_ranks;
-    double drift; /* the largest difference of copies */
-    const char *drifted;
-};
+enum { MOST_PARAMETERS = 1 << 16 };
 
 static struct status out_of_memory(const char *directory)
 {
     return status_error(STATUS_MEMORY, "out of memory for the tensors of %s", directory);
 }
 
-static struct status open_file(struct megatron_files *m, const char *path)
-{
-    struct torch_file *files = realloc(m->files, (size_t)(m->n_files + 1) * sizeof *files);
-    if (files == NULL) {
-        return out_of_memory(path);
-    }
-    m->files = files;
-    TRY(torch_file_open(&m->files[m->n_files], path));
-    m->n_files++;
-    return status_ok();
-}
-
-/* Lists a tensor under another name. */
-static struct status add(struct reading *r, const struct stored_tensor *t, int64_t module, const char *rest)
-{
-    struct megatron_files *m = r->m;
-    char name[PARAM_NAME_BYTES];
-    CHECK(t != NULL, "no tensor %s", rest);
-    struct stored_tensor *tensors = realloc(m->tensors, (size_t)(m->n + 1) * sizeof *tensors);
-    if (tensors == NULL) {
-        return out_of_memory(r->directory);
-    }
-    m->tensors = tensors;
-    if (m->n == MOST_TENSORS || !megatron_names_put(name, module, rest, r->n_layers)) {
-        return status_error(STATUS_DATA,
-                            "%s: the tensor %.80s of module %lld is no part of a model of %lld layers",
-                            r->directory, rest, (long long)module, (long long)r->n_layers);
-    }
-    m->tensors[m->n] = *t;
-    m->tensors[m->n].name = bump_copy(&m->memory, name, strlen(name));
-    return m->tensors[m->n++].name == NULL ? bump_status(&m->memory, r->directory) : status_ok();
-}
-
-/* Where nobody says how many layers there are, the last module is the norm behind them. */
-static void guess_layers(struct reading *r, int64_t last)
-{
-    if (r->n_layers == 0 && last > MEGATRON_BEHIND) {
-        r->n_layers = last - MEGATRON_BEHIND;
-    }
-}
-
-/* ---- joining what ranks share ---- */
-
-/* The shards of a tensor, by rank. */
-struct shards {
-    const struct stored_tensor *of[MOST_RANKS];
-    const char *name;
-    int n;
-};
-
-/* Takes over a block that lives as long as the reader. */
-static struct status keep(struct reading *r, void *block)
-{
-    struct megatron_files *m = r->m;
-    void **joined = block == NULL ? NULL : realloc(m->joined, (size_t)(m->n_joined + 1) * sizeof *joined);
-    if (joined == NULL) {
-        free(block);
-        return out_of_memory(r->directory);
-    }
-    m->joined = joined;
-    m->joined[m->n_joined++] = block;
-    return status_ok();
-}
-
-static struct status mismatch(const struct reading *r, const struct shards *s, int64_t module, int rank)
-{
-    const struct stored_tensor *a = s->of[0], *b = s->of[rank];
-    return status_error(STATUS_DATA,
-                        "%s: %.80s of layer_%02lld-model_%02d has %d dims [%lld, %lld] of %s, but that of "
-                        "model_00 %d dims [%lld, %lld] of %s: they are of different checkpoints",
-                        r->directory, s->name, (long long)module, rank, b->n_dims, (long long)b->dims[0],
-                        (long long)b->dims[1], b->dtype_label, a->n_dims, (long long)a->dims[0],
-                        (long long)a->dims[1], a->dtype_label);
-}
-
-/* Shards are equal in all dims, since kiln and Megatron cut into equal parts. */
-static struct status check_shards(const struct reading *r, const struct shards *s, int64_t module,
-                                  enum megatron_cut cut)
-{
-    for (int k = 0; k < s->n; k++) {
-        const struct stored_tensor *a = s->of[0], *b = s->of[k];
-        bool fits = b->unreadable == NULL && a->dtype == b->dtype && a->n_dims == b->n_dims &&
-                    memcmp(a->dims, b->dims, (size_t)a->n_dims * sizeof *a->dims) == 0 &&
-                    stored_tensor_converts(b->dtype, DTYPE_F32) && stored_tensor_is_dense(b) &&
-                    (a->n_dims == 1 || a->n_dims == 2) && (cut != MEGATRON_BY_COL || a->n_dims == 2);
-        if (!fits) {
-            return mismatch(r, s, module, k);
-        }
-    }
-    return status_ok();
-}
-
-/* Lays the whole tensor over the shards, by rows or columns. */
-static struct status lay_over(struct reading *r, struct stored_tensor *t, const struct shards *s,
-                              enum megatron_cut cut)
-{
-    struct stored_runs runs = {.item_bytes = dtype_bytes(t->dtype)};
-    int64_t rows = cut == MEGATRON_BY_COL ? t->dims[0] : 1;
-    int64_t n = (int64_t)(s->of[0]->bytes / runs.item_bytes) / rows;
-    void *list;
-    for (int64_t row = 0; row < rows; row++) {
-        for (int k = 0; k < s->n; k++) {
-            stored_runs_add_tensor(&runs, s->of[k], row * n, n);
-        }
-    }
-    TRY(stored_runs_take(&runs, t, &list));
-    return keep(r, list);
-}
-
-enum { AVERAGED = 4096 }; /* elements at a time */
-
-/* Notes how far copies differ from the first one; whether they do. */
-static struct status compare_copies(struct reading *r, const struct stored_tensor *t, const struct shards *s,
-                                    bool *differ)
-{
-    double first[AVERAGED], own[AVERAGED];
-    int64_t n_all = (int64_t)(t->bytes / dtype_bytes(t->dtype));
-    *differ = false;
-    for (int k = 1; k < s->n; k++) {
-        for (int64_t at = 0; at < n_all; at += AVERAGED) {
-            int64_t n = n_all - at < AVERAGED ? n_all - at : AVERAGED;
-            TRY(stored_tensor_read_elements(s->of[0], at, tensor_1d(first, DTYPE_F64, n)));
-            TRY(stored_tensor_read_elements(s->of[k], at, tensor_1d(own, DTYPE_F64, n)));
-            for (int64_t i = 0; i < n; i++) {
-                double difference = fabs(own[i] - first[i]);
-                *differ = *differ || difference > 0;
-                r->drifted = difference > r->drift ? t->name : r->drifted;
-                r->drift = fmax(r->drift, difference);
-            }
-        }
-    }
-    return status_ok();
-}
-
-/* Elements of the mean over the ranks, in fp64. */
-static struct status average_run(const struct stored_tensor *t, const struct shards *s, int64_t at, int64_t n,
-                                 unsigned char *to)
-{
-    double mean[AVERAGED] = {0}, own[AVERAGED];
-    for (int k = 0; k < s->n; k++) {
-        TRY(stored_tensor_read_elements(s->of[k], at, tensor_1d(own, DTYPE_F64, n)));
-        for (int64_t i = 0; i < n; i++) {
-            mean[i] += own[i];
-        }
-    }
-    for (int64_t i = 0; i < n; i++) {
-        mean[i] /= s->n;
-    }
-    stored_tensor_convert(t->dtype, to, DTYPE_F64, mean, n);
-    return status_ok();
-}
-
-/* Copies that differ are averaged in memory; else those of the first rank are read. */
-static struct status average(struct reading *r, struct stored_tensor *t, const struct shards *s)
-{
-    bool differ;
-    size_t item = dtype_bytes(t->dtype);
-    int64_t n_all = (int64_t)(t->bytes / item);
-    TRY(compare_copies(r, t, s, &differ));
-    if (!differ) {
-        return status_ok();
-    }
-    unsigned char *values = malloc(t->bytes + 1);
-    TRY(keep(r, values));
-    for (int64_t at = 0; at < n_all; at += AVERAGED) {
-        int64_t n = n_all - at < AVERAGED ? n_all - at : AVERAGED;
-        TRY(average_run(t, s, at, n, values + (size_t)at * item));
-    }
-    t->data = t->storage = values;
-    t->storage_bytes = t->bytes;
-    t->pieces = NULL;
-    return status_ok();
-}
-
-static struct status join(struct reading *r, const struct shards *s, int64_t module)
-{
-    enum megatron_cut cut = megatron_names_cut(s->name);
-    TRY(check_shards(r, s, module, cut));
-    TRY(add(r, s->of[0], module, s->name));
-    struct stored_tensor *t = &r->m->tensors[r->m->n - 1];
-    if (s->n == 1) {
-        return status_ok();
-    }
-    t->dims[0] *= cut == MEGATRON_BY_ROW ? s->n : 1;
-    t->dims[1] *= cut == MEGATRON_BY_COL ? s->n : 1;
-    return cut == MEGATRON_COPIED ? average(r, t, s) : lay_over(r, t, s, cut);
-}
-
 /* ---- layer files ---- */
 
-static struct status layer_path(char path[FILE_PATH_BYTES], const struct reading *r, int64_t module, int rank)
+static struct status layer_path(char path[FILE_PATH_BYTES], const struct megatron_reading *r, int64_t module,
+                                int rank)
 {
     int n = snprintf(path, FILE_PATH_BYTES, "%s/layer_%02lld-model_%02d-model_states.pt", r->directory,
                      (long long)module, rank);
@@ -227,8 +30,7 @@ static struct status layer_path(char path[FILE_PATH_BYTES], const struct reading
                               FILE_PATH_BYTES - 1);
 }
 
-/* The last module, and the number of ranks, that file names tell. */
-static struct status look(struct reading *r)
+struct status megatron_join_look(struct megatron_reading *r)
 {
     DIR *dir = opendir(r->directory);
     int64_t last = 0;
@@ -245,7 +47,7 @@ static struct status look(struct reading *r)
         closedir(dir);
     }
     r->n_ranks = ranks;
-    guess_layers(r, last);
+    megatron_join_guess_layers(r, last);
     if (last > r->n_layers + MEGATRON_BEHIND) {
         return status_error(
             STATUS_DATA,
@@ -254,13 +56,13 @@ static struct status look(struct reading *r)
             r->directory, (long long)last, (long long)r->n_layers,
             (long long)(r->n_layers + MEGATRON_BEHIND));
     }
-    return ranks >= 1 && ranks <= MOST_RANKS
+    return ranks <= MEGATRON_MOST_RANKS
                ? status_ok()
                : status_error(STATUS_DATA, "%s has the layer files of %d ranks; kiln reads 1 to %d",
-                              r->directory, ranks, MOST_RANKS);
+                              r->directory, ranks, MEGATRON_MOST_RANKS);
 }
 
-static struct status open_module(struct reading *r, int64_t module)
+static struct status open_module(struct megatron_reading *r, int64_t module)
 {
     char path[FILE_PATH_BYTES];
     for (int rank = 0; rank < r->n_ranks; rank++) {
@@ -271,12 +73,12 @@ static struct status open_module(struct reading *r, int64_t module)
                                 "parallelism, but has no %s",
                                 r->directory, (long long)r->n_layers, r->n_ranks, strrchr(path, '/') + 1);
         }
-        TRY(open_file(r->m, path));
+        TRY(megatron_join_open(r->m, path));
     }
     return status_ok();
 }
 
-static struct status lacks(const struct reading *r, int64_t module, int rank, const char *name)
+static struct status lacks(const struct megatron_reading *r, int64_t module, int rank, const char *name)
 {
     return status_error(STATUS_DATA,
                         "%s: layer_%02lld-model_%02d-model_states.pt has no %.80s, which another rank has",
@@ -284,11 +86,11 @@ static struct status lacks(const struct reading *r, int64_t module, int rank, co
 }
 
 /* Joins the tensors of a module, whose files are the last. */
-static struct status join_module(struct reading *r, int64_t module)
+static struct status join_module(struct megatron_reading *r, int64_t module)
 {
     int first = r->m->n_files - r->n_ranks;
     for (int i = 0; i < r->m->files[first].n; i++) {
-        struct shards s = {.name = r->m->files[first].tensors[i].name, .n = r->n_ranks};
+        struct megatron_shards s = {.name = r->m->files[first].tensors[i].name, .n = r->n_ranks};
         for (int k = 0; k < r->n_ranks; k++) {
             const struct torch_file *f = &r->m->files[first + k];
             s.of[k] = stored_tensor_find(f->tensors, f->n, s.name);
@@ -296,7 +98,7 @@ static struct status join_module(struct reading *r, int64_t module)
                 return lacks(r, module, k, s.name);
             }
         }
-        TRY(join(r, &s, module));
+        TRY(megatron_join(r, &s, module));
     }
     for (int k = 1; k < r->n_ranks; k++) {
         const struct torch_file *f = &r->m->files[first + k], *zero = &r->m->files[first];
@@ -309,20 +111,10 @@ static struct status join_module(struct reading *r, int64_t module)
     return status_ok();
 }
 
-static void tell_drift(const struct reading *r)
+static struct status read_layers(struct megatron_reading *r)
 {
-    if (r->n_ranks > 1 && r->drift > 0) {
-        log_warning("%s: the copies that its %d ranks have of norms and biases differ by up to %g (%s); they "
-                    "are averaged",
-                    r->directory, r->n_ranks, r->drift, r->drifted);
-    } else if (r->n_ranks > 1) {
-        log_info("%s: joined %d ranks, whose copies of norms and biases are equal", r->directory, r->n_ranks);
-    }
-}
-
-static struct status read_layers(struct reading *r)
-{
-    TRY(look(r));
+    TRY(megatron_join_look(r));
+    TRY(r->n_ranks > 0 ? status_ok() : status_error(STATUS_DATA, "%s has no layer files", r->directory));
     for (int64_t module = MEGATRON_EMBEDDING; module <= r->n_layers + MEGATRON_BEHIND; module++) {
         bool has_weights = module == MEGATRON_EMBEDDING || module == r->n_layers + MEGATRON_BEHIND ||
                            (module >= MEGATRON_FIRST_LAYER && module < r->n_layers + MEGATRON_FIRST_LAYER);
@@ -331,24 +123,14 @@ static struct status read_layers(struct reading *r)
             TRY(join_module(r, module));
         }
     }
-    tell_drift(r);
+    megatron_join_tell_drift(r);
     return status_ok();
-}
-
-static struct status finish(struct megatron_files *m, struct status s, const char *directory)
-{
-    s = failed(s) ? s : stored_tensor_check_names(m->tensors, m->n, directory);
-    if (failed(s)) {
-        megatron_files_close(m);
-    }
-    return s;
 }
 
 struct status megatron_files_open_layers(struct megatron_files *m, const char *directory, int64_t n_layers)
 {
-    *m = (struct megatron_files){.memory = bump_with_limit(NAMES_BYTES)};
-    struct reading r = {.m = m, .directory = directory, .n_layers = n_layers};
-    return finish(m, read_layers(&r), directory);
+    struct megatron_reading r = megatron_join_begin(m, directory, n_layers);
+    return megatron_join_finish(&r, read_layers(&r));
 }
 
 /* ---- universal checkpoints ---- */
@@ -360,47 +142,118 @@ static const struct stored_tensor *tensor_of(const struct torch_file *f)
     return t != NULL ? t : stored_tensor_find(f->tensors, f->n, "tensor");
 }
 
-static struct status open_kept(struct reading *r, const struct stored_tensor **t, const char *name,
+static const char *const kept_names[] = {"exp_avg", "exp_avg_sq", "fp32"}; /* by enum megatron_kept */
+
+/* The path of what is kept of a parameter, which is there. */
+static struct status kept_path(char path[FILE_PATH_BYTES], const char *directory, const char *name,
                                const char *kept)
 {
-    char path[FILE_PATH_BYTES];
-    int n = snprintf(path, sizeof path, "%s/%s/%s/%s.pt", r->directory, MEGATRON_UNIVERSAL, name, kept);
-    *t = NULL;
-    if (n < 0 || n >= (int)sizeof path) {
+    int n = snprintf(path, FILE_PATH_BYTES, "%s/%s/%s/%s.pt", directory, MEGATRON_UNIVERSAL, name, kept);
+    if (n < 0 || n >= FILE_PATH_BYTES) {
         return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
                             FILE_PATH_BYTES - 1);
     }
-    if (!file_exists(path)) {
-        return status_error(STATUS_DATA, "%s is missing: copy all of the universal checkpoint", path);
-    }
-    TRY(open_file(r->m, path));
-    *t = tensor_of(&r->m->files[r->m->n_files - 1]);
+    return file_exists(path)
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s is missing: copy all of the universal checkpoint", path);
+}
+
+/* Takes the tensor of an open file. */
+static struct status take_kept(const struct stored_tensor **t, const struct torch_file *f, const char *path)
+{
+    *t = tensor_of(f);
     return *t != NULL && (*t)->unreadable == NULL
                ? status_ok()
                : status_error(STATUS_DATA, "%s has no tensor that kiln reads, neither alone nor as \"param\"",
                               path);
 }
 
-/* A parameter, and its moments, which have its shape. */
-static struct status open_parameter(struct reading *r, const char *name)
+static bool same_shape(const struct stored_tensor *a, const struct stored_tensor *b)
 {
-    static const char *const moments[] = {"exp_avg", "exp_avg_sq"};
-    const struct stored_tensor *t, *moment;
+    return a->n_dims == b->n_dims && memcmp(a->dims, b->dims, (size_t)b->n_dims * sizeof *b->dims) == 0;
+}
+
+/* Files of moments are open while they are read only: a process may not open so many. */
+static struct status open_moment(const struct megatron_files *m, int i, enum megatron_kept kept,
+                                 struct megatron_moment *moment)
+{
+    char path[FILE_PATH_BYTES], name[PARAM_NAME_BYTES];
+    const struct stored_tensor *t;
+    CHECK(megatron_names_state(name, m->tensors[i].name, m->n_layers), "%s", m->tensors[i].name);
+    TRY(kept_path(path, m->directory, name, kept_names[kept]));
+    TRY(torch_file_open(&moment->file, path));
+    TRY(take_kept(&t, &moment->file, path));
+    moment->tensor = *t;
+    moment->padding = stored_tensor_find(moment->file.tensors, moment->file.n, MEGATRON_PADDING);
+    moment->tensor.name = m->tensors[i].name;
+    return same_shape(t, &m->tensors[i])
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s/%s/%s: %s.pt has another shape than fp32.pt", m->directory,
+                              MEGATRON_UNIVERSAL, name, kept_names[kept]);
+}
+
+int megatron_files_find(const struct megatron_files *m, const char *name)
+{
+    int i = 0;
+    while (i < m->n && strcmp(m->tensors[i].name, name) != 0) {
+        i++;
+    }
+    return i < m->n ? i : -1;
+}
+
+struct status megatron_files_moment(const struct megatron_files *m, int i, enum megatron_kept kept,
+                                    struct megatron_moment *moment)
+{
+    *moment = (struct megatron_moment){0};
+    CHECK(m->has_moments || kept == MEGATRON_WEIGHT, "%s has no moments", m->directory);
+    if (m->is_universal) {
+        struct status s = open_moment(m, i, kept, moment);
+        if (failed(s)) {
+            megatron_moment_close(moment);
+        }
+        return s;
+    }
+    moment->tensor = kept == MEGATRON_WEIGHT ? m->tensors[i] : m->moments[kept][i];
+    return status_ok();
+}
+
+void megatron_moment_close(struct megatron_moment *moment)
+{
+    torch_file_close(&moment->file);
+    *moment = (struct megatron_moment){0};
+}
+
+/* A parameter, and its moments, which have its shape. */
+static struct status open_parameter(struct megatron_reading *r, const char *name)
+{
+    char path[FILE_PATH_BYTES];
+    const struct stored_tensor *t;
     const char *rest;
     int64_t module = megatron_names_module(name, &rest);
-    TRY(open_kept(r, &t, name, "fp32"));
-    TRY(add(r, t, module, rest));
-    t = &r->m->tensors[r->m->n - 1];
-    for (int i = 0; i < 2; i++) {
-        TRY(open_kept(r, &moment, name, moments[i]));
-        bool same = moment->n_dims == t->n_dims &&
-                    memcmp(moment->dims, t->dims, (size_t)t->n_dims * sizeof *t->dims) == 0;
-        torch_file_close(&r->m->files[--r->m->n_files]);
-        if (!same) {
-            return status_error(STATUS_DATA, "%s/%s/%s: %s.pt has another shape than fp32.pt", r->directory,
-                                MEGATRON_UNIVERSAL, name, moments[i]);
-        }
+    TRY(kept_path(path, r->directory, name, "fp32"));
+    TRY(megatron_join_open(r->m, path));
+    TRY(take_kept(&t, &r->m->files[r->m->n_files - 1], path));
+    TRY(megatron_join_add(r, t, module, rest));
+    r->m->n_layers = r->n_layers;
+    for (int kept = 0; kept < MEGATRON_N_MOMENTS; kept++) {
+        struct megatron_moment moment;
+        TRY(megatron_files_moment(r->m, r->m->n - 1, (enum megatron_kept)kept, &moment));
+        megatron_moment_close(&moment);
     }
+    return status_ok();
+}
+
+/* What the run was like, from the copy of a file beside the parameters. */
+static struct status open_run(struct megatron_reading *r)
+{
+    char path[FILE_PATH_BYTES];
+    int n = snprintf(path, sizeof path, "%s/" ZERO_FOLDER_STATES, r->directory);
+    r->m->is_universal = r->m->has_moments = true;
+    if (n < 0 || n >= (int)sizeof path || !file_exists(path)) {
+        return status_ok();
+    }
+    TRY(megatron_join_open(r->m, path));
+    r->m->states = r->m->files[r->m->n_files - 1].root;
     return status_ok();
 }
 
@@ -411,16 +264,16 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* The names of the folders of parameters, sorted, in the reader's memory. */
-static struct status list_parameters(struct reading *r, const char ***names, int *n)
+static struct status list_parameters(struct megatron_reading *r, const char ***names, int *n)
 {
     char path[FILE_PATH_BYTES];
     const char *rest;
     snprintf(path, sizeof path, "%s/%s", r->directory, MEGATRON_UNIVERSAL);
     DIR *dir = opendir(path);
-    *names = calloc(MOST_TENSORS, sizeof **names);
+    *names = calloc(MOST_PARAMETERS, sizeof **names);
     *n = 0;
     for (const struct dirent *e;
-         dir != NULL && *names != NULL && *n < MOST_TENSORS && (e = readdir(dir)) != NULL;) {
+         dir != NULL && *names != NULL && *n < MOST_PARAMETERS && (e = readdir(dir)) != NULL;) {
         if (megatron_names_module(e->d_name, &rest) > 0) {
             (*names)[(*n)++] = bump_copy(&r->m->memory, e->d_name, strlen(e->d_name));
         }
@@ -435,17 +288,18 @@ static struct status list_parameters(struct reading *r, const char ***names, int
     return s;
 }
 
-static struct status read_universal(struct reading *r)
+static struct status read_universal(struct megatron_reading *r)
 {
     const char **names, *rest;
     int n;
     int64_t last = 0;
+    TRY(open_run(r));
     struct status s = list_parameters(r, &names, &n);
     for (int i = 0; i < n && !failed(s); i++) {
         int64_t module = megatron_names_module(names[i], &rest);
         last = module > last ? module : last;
     }
-    guess_layers(r, last);
+    megatron_join_guess_layers(r, last);
     if (!failed(s) && n == 0) {
         s = status_error(STATUS_DATA,
                          "%s/%s has no folders of a pipeline's parameters, such as 3.input_layernorm.weight",
@@ -460,9 +314,8 @@ static struct status read_universal(struct reading *r)
 
 struct status megatron_files_open_universal(struct megatron_files *m, const char *directory, int64_t n_layers)
 {
-    *m = (struct megatron_files){.memory = bump_with_limit(NAMES_BYTES)};
-    struct reading r = {.m = m, .directory = directory, .n_layers = n_layers};
-    return finish(m, read_universal(&r), directory);
+    struct megatron_reading r = megatron_join_begin(m, directory, n_layers);
+    return megatron_join_finish(&r, read_universal(&r));
 }
 
 void megatron_files_close(struct megatron_files *m)
@@ -473,6 +326,13 @@ void megatron_files_close(struct megatron_files *m)
     for (int i = 0; i < m->n_joined; i++) {
         free(m->joined[i]);
     }
+    for (int k = 0; k < m->n_ranks; k++) {
+        zero_folder_close(&m->ranks[k]);
+    }
+    for (int kept = 0; kept < MEGATRON_N_MOMENTS; kept++) {
+        free(m->moments[kept]);
+    }
+    free(m->ranks);
     free(m->files);
     free(m->joined);
     free(m->tensors);
@@ -484,6 +344,9 @@ struct status megatron_files_check(const struct megatron_files *m, const char *d
 {
     for (int i = 0; i < m->n_files; i++) {
         TRY(file_map_check(&m->files[i].map, directory));
+    }
+    for (int k = 0; k < m->n_ranks; k++) {
+        TRY(zero_folder_check(&m->ranks[k], directory));
     }
     return status_ok();
 }

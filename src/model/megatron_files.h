@@ -1,6 +1,8 @@
 /* megatron_files: the weights that Megatron-DeepSpeed leaves in a folder, whole, under the names of
  * megatron_names.h: those of its layer files, layer_NN-model_TT-model_states.pt, joined over the ranks of
- * tensor parallelism, or those of a universal checkpoint, zero/NAME/fp32.pt.
+ * tensor parallelism; those of its optimizer, in fp32 and with their moments, from the
+ * bf16_zero_pp_rank_D_mp_rank_KK files of all ranks; or those of a universal checkpoint,
+ * zero/NAME/fp32.pt, with moments beside them.
  *
  * The rule: every file of every layer and rank is there, and each tensor once.  Tensors that ranks have
  * copies of, which drift apart in training, are averaged, and the largest difference is said. */
@@ -8,27 +10,73 @@
 #define KILN_MODEL_MEGATRON_FILES_H
 
 #include "io/torch_file.h"
+#include "io/zero_folder.h"
 
 #define MEGATRON_FIRST_FILE "layer_01-model_00-model_states.pt"
 #define MEGATRON_UNIVERSAL  "zero" /* the folder of a universal checkpoint */
 
+#define MEGATRON_PADDING "vocab_divisibility_padding_tensor" /* the row that new rows of words repeat */
+
+/* What is kept of a tensor. */
+enum megatron_kept {
+    MEGATRON_EXP_AVG,
+    MEGATRON_EXP_AVG_SQ,
+    MEGATRON_N_MOMENTS,
+    MEGATRON_WEIGHT = MEGATRON_N_MOMENTS,
+};
+
 struct megatron_files {
+    char directory[FILE_PATH_BYTES];
+    int64_t n_layers;
     struct torch_file *files; /* [n_files] */
     int n_files;
     struct stored_tensor *tensors; /* [n] */
     int n;
     void **joined; /* [n_joined] runs of tensors that ranks share, and values of those that were averaged */
     int n_joined;
-    struct bump memory; /* holds the names */
+    struct bump memory;        /* holds the names */
+    struct zero_folder *ranks; /* [n_ranks] of the optimizer, a rank of a stage each */
+    int n_ranks;
+    /* [n] of each tensor; NULL: there are none, or they are in files of a universal checkpoint */
+    struct stored_tensor *moments[MEGATRON_N_MOMENTS];
+    bool has_moments, is_universal;
+    int64_t n_updates;                /* that the optimizer counted; -1: it does not say */
+    const struct pickle_node *states; /* what is in mp_rank_00_model_states.pt; NULL: there is none */
+};
+
+/* What is kept of a tensor, open. */
+struct megatron_moment {
+    struct torch_file file;
+    struct stored_tensor tensor;
+    const struct stored_tensor *padding; /* MEGATRON_PADDING of it; NULL: there is none */
 };
 
 /* Opens the layer files of a folder, of a model of n_layers layers, 0: as many as there are.  STATUS_DATA
  * names the file that is missing, or the tensor that a rank lacks or has otherwise than the others. */
 struct status megatron_files_open_layers(struct megatron_files *m, const char *directory, int64_t n_layers);
 
+/* The same of the states of the optimizers of all ranks, which keep the weights in fp32.  STATUS_DATA names
+ * the file of a rank that is missing, or contradicts the others. */
+struct status megatron_files_open_states(struct megatron_files *m, const char *directory, int64_t n_layers);
+
+/* An attribute of the "args" of a run, from its states; 0: they do not have it. */
+int64_t megatron_files_argument(const struct pickle_node *states, const char *name);
+
+/* Whether a folder has the states of the optimizers of a pipeline. */
+bool megatron_files_has_states(const char *directory);
+
 /* Opens a universal checkpoint, DIRECTORY/zero.  Moments beside the weights must have their shape. */
 struct status megatron_files_open_universal(struct megatron_files *m, const char *directory,
                                             int64_t n_layers);
+
+/* The number of the tensor of a name; -1: there is none. */
+int megatron_files_find(const struct megatron_files *m, const char *name);
+
+/* Opens a moment of tensor `i`, which has the shape of the tensor, or its weight.  megatron_moment_close is
+ * safe on a zeroed one. */
+struct status megatron_files_moment(const struct megatron_files *m, int i, enum megatron_kept kept,
+                                    struct megatron_moment *moment);
+void megatron_moment_close(struct megatron_moment *moment);
 
 /* Safe on a zeroed struct and after a failed open. */
 void megatron_files_close(struct megatron_files *m);

@@ -53,6 +53,16 @@ int64_t megatron_names_split(const char *name, const char **rest, int64_t n_laye
     return MEGATRON_FIRST_LAYER + layer;
 }
 
+bool megatron_names_state(char name[PARAM_NAME_BYTES], const char *of, int64_t n_layers)
+{
+    const char *rest;
+    int64_t module = megatron_names_split(of, &rest, n_layers);
+    int n = module == MEGATRON_EMBEDDING
+                ? snprintf(name, PARAM_NAME_BYTES, MEGATRON_TIED "%s", rest)
+                : snprintf(name, PARAM_NAME_BYTES, "%lld.%s", (long long)module, rest);
+    return n > 0 && n < PARAM_NAME_BYTES;
+}
+
 static bool ends_with(const char *name, const char *end)
 {
     size_t n = strlen(name), n_end = strlen(end);

@@ -24,6 +24,9 @@ bool megatron_names_put(char name[PARAM_NAME_BYTES], int64_t module, const char 
 /* The way back: the module, and what follows. */
 int64_t megatron_names_split(const char *name, const char **rest, int64_t n_layers);
 
+/* The name in states of a tensor that megatron_names_put named; false: it is too long. */
+bool megatron_names_state(char name[PARAM_NAME_BYTES], const char *of, int64_t n_layers);
+
 /* How n ranks of tensor parallelism share a tensor of this name. */
 enum megatron_cut { MEGATRON_COPIED, MEGATRON_BY_ROW, MEGATRON_BY_COL };
 enum megatron_cut megatron_names_cut(const char *name);

@@ -5,7 +5,9 @@
 #include "io/zero_folder.h"
 #include "model/checkpoint.h"
 #include "model/file_tensors.h"
+#include "model/megatron_files.h"
 #include "model/megatron_names.h"
+#include "model/model_progress.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -154,19 +156,8 @@ static int64_t stage_of(const struct writing *w, int64_t module)
     return layer < 0 ? 0 : layer >= w->n_layers ? w->n_stages - 1 : layer / (w->n_layers / w->n_stages);
 }
 
-/* The name of a tensor in the states of a pipeline. */
-static struct status state_name(char name[PARAM_NAME_BYTES], const struct writing *w, int i)
-{
-    const char *rest;
-    int64_t module = module_of(w, i, &rest);
-    int n = module == MEGATRON_EMBEDDING ? snprintf(name, PARAM_NAME_BYTES, MEGATRON_TIED "%s", rest)
-                                         : snprintf(name, PARAM_NAME_BYTES, "%" PRId64 ".%s", module, rest);
-    return n > 0 && n < PARAM_NAME_BYTES ? status_ok()
-                                         : status_error(STATUS_INTERNAL, "the name of %s is too long", rest);
-}
-
 /* The shapes of what a stage has; its last one has the embeddings too, which the loss reads. */
-static struct status put_shapes(struct buf *b, const struct writing *w, int64_t stage)
+static void put_shapes(struct buf *b, const struct writing *w, int64_t stage)
 {
     pickle_put_text(b, "param_shapes");
     pickle_put_list(b);
@@ -179,7 +170,7 @@ static struct status put_shapes(struct buf *b, const struct writing *w, int64_t 
             int64_t module = module_of(w, i, &rest);
             bool is_copy = module == MEGATRON_EMBEDDING && stage > 0 && stage == w->n_stages - 1;
             if (last == 0 ? stage_of(w, module) == stage : is_copy) {
-                TRY(state_name(name, w, i));
+                CHECK(megatron_names_state(name, w->tensors.tensors[i].name, w->n_layers), "%s", rest);
                 pickle_put_text(b, name);
                 torch_writer_put_size(b, slice_shape(w, i, cut_of(w, i)));
             }
@@ -187,7 +178,6 @@ static struct status put_shapes(struct buf *b, const struct writing *w, int64_t 
     }
     pickle_put_items(b);
     pickle_put_list_end(b);
-    return status_ok();
 }
 
 /* Dim 0 of the whole tensor with this end of a name; 0: there is none. */
@@ -246,11 +236,11 @@ static struct status write_states(const struct writing *w, int64_t stage, int64_
     pickle_put_key_none(b, "module");
     pickle_put_key_list(b, "buffer_names");
     pickle_put_key_none(b, "optimizer");
-    struct status s = put_shapes(b, w, stage);
+    put_shapes(b, w, stage);
     pickle_put_key_none(b, "lr_scheduler");
     pickle_put_key_list(b, "sparse_tensor_module_names");
     pickle_put_key_list(b, "csr_tensor_module_names");
-    pickle_put_key_int(b, "skipped_steps", 0);
+    pickle_put_key_int(b, "skipped_steps", w->c->progress == NULL ? 0 : w->c->progress->n_skipped);
     pickle_put_key_int(b, "global_steps", w->c->form.step);
     pickle_put_key_int(b, "global_samples", 0);
     pickle_put_key_int(b, "dp_world_size", 1);
@@ -264,8 +254,7 @@ static struct status write_states(const struct writing *w, int64_t stage, int64_
     pickle_put_key_int(b, "iteration", w->c->form.step);
     pickle_put_key_int(b, "tokens", 0);
     pickle_put_items(b);
-    struct status written = torch_writer_commit(&file, path);
-    return failed(s) ? s : written;
+    return torch_writer_commit(&file, path);
 }
 
 static struct status write_all(struct writing *w)
@@ -293,6 +282,78 @@ static struct status write_all(struct writing *w)
     return status_ok();
 }
 
+/* ---- a universal checkpoint ---- */
+
+/* One thing that is kept of a tensor. */
+static struct status write_kept(struct writing *w, int i, const char *folder, const char *kept,
+                                const struct weight_source *from)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    struct torch_writer file;
+    tensor values;
+    enum megatron_cut cut = cut_of(w, i);
+    TRY(checkpoint_path(path, "%s/%s.pt", folder, kept));
+    TRY(file_tensors_read(&w->tensors, i, from, &values));
+    torch_writer_init(&file);
+    pickle_put_dict_begin(&file.pickle);
+    pickle_put_text(&file.pickle, "param");
+    torch_writer_put_tensor(&file, values);
+    if (w->tensors.tensors[i].parts[0]->split == PARAM_BY_WORD) { /* new rows repeat the last */
+        tensor last = tensor_slice(values, values.dims[0] - 1, 1);
+        pickle_put_text(&file.pickle, MEGATRON_PADDING);
+        torch_writer_put_tensor(&file, tensor_1d(last.data, DTYPE_F32, values.dims[1]));
+    }
+    if (cut != MEGATRON_COPIED) {
+        pickle_put_key_int(&file.pickle, "cat_dim", cut == MEGATRON_BY_COL);
+    }
+    pickle_put_items(&file.pickle);
+    return torch_writer_commit(&file, path);
+}
+
+static struct status write_parameter(struct writing *w, int i)
+{
+    const struct model_progress *p = w->c->progress;
+    const struct {
+        const char *kept;
+        struct weight_source from;
+    } all[] = {{"fp32", w->weights},
+               {"exp_avg", weight_source_of(&p->exp_avg)},
+               {"exp_avg_sq", weight_source_of(&p->exp_avg_sq)}};
+    char folder[CHECKPOINT_PATH_BYTES], name[PARAM_NAME_BYTES];
+    CHECK(megatron_names_state(name, w->tensors.tensors[i].name, w->n_layers), "tensor %d", i);
+    TRY(checkpoint_path(folder, "%s/" MEGATRON_UNIVERSAL "/%s", w->directory, name));
+    TRY(file_make_directories(folder));
+    for (int k = 0; k < 3; k++) {
+        TRY(write_kept(w, i, folder, all[k].kept, &all[k].from));
+    }
+    return status_ok();
+}
+
+static struct status write_universal(struct writing *w)
+{
+    CHECK(w->c->progress != NULL, "a universal checkpoint without the state of a run");
+    for (int i = 0; i < w->tensors.n; i++) {
+        TRY(write_parameter(w, i));
+    }
+    return write_states(w, 0, 0);
+}
+
+/* ---- both ---- */
+
+static struct status write_form(struct writing *w, const char *directory)
+{
+    char path[CHECKPOINT_PATH_BYTES], name[64];
+    int64_t step = w->c->form.step;
+    if (w->c->form.kind == MODEL_DIR_MEGATRON) {
+        TRY(write_all(w));
+        return write_names(directory, step);
+    }
+    TRY(write_universal(w));
+    int n = snprintf(name, sizeof name, "global_step%" PRId64 "_universal", step);
+    TRY(checkpoint_path(path, "%s/latest_universal", directory));
+    return file_write_atomic(path, name, (size_t)n);
+}
+
 struct status megatron_write(const char *directory, const struct model_dir_contents *c)
 {
     char folder[CHECKPOINT_PATH_BYTES];
@@ -307,11 +368,11 @@ struct status megatron_write(const char *directory, const struct model_dir_conte
                             "kiln does not write models of the kind %s for Megatron-DeepSpeed",
                             c->family->name);
     }
-    TRY(checkpoint_path(folder, "%s/global_step%" PRId64, directory, c->form.step));
+    TRY(checkpoint_path(folder, "%s/global_step%" PRId64 "%s", directory, c->form.step,
+                        c->form.kind == MODEL_DIR_MEGATRON ? "" : "_universal"));
     w.directory = folder;
     TRY(file_tensors_init(&w.tensors, *c->family->megatron, sizes.n_heads, c->params, DTYPE_F32));
-    struct status s = write_all(&w);
-    s = failed(s) ? s : write_names(directory, c->form.step);
+    struct status s = write_form(&w, directory);
     free(w.slice);
     free(w.places);
     free(w.items);

@@ -1,5 +1,6 @@
 #include "model/model_dir.h"
 
+#include "core/hash.h"
 #include "core/log.h"
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
@@ -8,10 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The caller json_decref's it. */
-static struct status read_config(struct model_dir *m, json_t **root, const char *given)
+/* The configuration that a command has. */
+static struct status take_config(struct model_dir *m, struct model_dir_given given)
 {
+    m->family = given.family;
+    m->takes_config = true;
+    m->config = malloc(given.family->config_bytes);
+    if (m->config == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a configuration");
+    }
+    memcpy(m->config, given.config, given.family->config_bytes);
+    return status_ok();
+}
+
+/* The caller json_decref's it. */
+static struct status read_config(struct model_dir *m, json_t **root, struct model_dir_given all)
+{
+    const char *given = all.config_file;
     char path[CHECKPOINT_PATH_BYTES];
+    if (all.config != NULL && !model_place_find_config(path, m->place.directory)) {
+        return take_config(m, all);
+    }
     if (!model_place_find_config(path, m->place.directory)) {
         bool is_file = m->place.tensors[0] != '\0';
         if (given == NULL && is_file) {
@@ -28,14 +46,19 @@ static struct status read_config(struct model_dir *m, json_t **root, const char 
     return model_family_read_config(&m->family, &m->config, root, path);
 }
 
-static struct status read_tokenizer(struct model_dir *m, const char *given)
+static struct status read_tokenizer(struct model_dir *m, struct model_dir_given all)
 {
+    const char *given = all.vocab_file;
     char path[CHECKPOINT_PATH_BYTES];
     bool has_own = (model_place_has(path, m->place.directory, "vocab.txt") && file_has_bytes(path)) ||
                    model_place_has(path, m->place.directory, "tokenizer.json");
     if (given != NULL && !has_own) {
         m->max_length = INT64_MAX;
         TRY(tokenizer_open_beside(&m->tokenizer, given));
+    } else if (m->takes_config && !has_own) {
+        m->max_length = INT64_MAX;
+        m->tokenizer.n = (int32_t)all.n_words;
+        m->tokenizer.hash = hash_fnv1a("", 0); /* unknown */
     } else {
         TRY(tokenizer_open_directory(&m->tokenizer, &m->max_length, m->place.directory));
     }
@@ -88,6 +111,9 @@ static struct status check_vocab_size(struct model_dir *m)
     int64_t rows = t->stored.dims[0], says = m->family->sizes(m->config).vocab_size, n = m->tokenizer.n;
     bool padded_twice = m->files.megatron != NULL && says >= n && fits_padded(rows, says);
     bool fits = says == rows ? rows >= n : (says == 0 || says == n) && fits_padded(rows, n);
+    /* rows of a run's own configuration are its own; universal checkpoints have the pieces alone */
+    bool own_rows = m->takes_config || (m->files.megatron != NULL && fits_padded(says, n));
+    fits = fits || (own_rows && fits_padded(rows, n));
     fits = fits || padded_twice; /* ranks of tensor parallelism round up what was rounded up before */
     if (!fits) {
         return status_error(STATUS_DATA,
@@ -100,7 +126,7 @@ static struct status check_vocab_size(struct model_dir *m)
             "%s: %s has %lld rows, but the tokenizer has %lld pieces: the last %lld rows are never read",
             m->path, t->stored.name, (long long)rows, (long long)n, (long long)(rows - n));
     }
-    m->family->set_words(m->config, says == rows ? rows : n, n);
+    m->family->set_words(m->config, says == rows || m->takes_config ? says : n, n);
     m->vocab_rows = rows;
     return status_ok();
 }
@@ -178,9 +204,9 @@ static struct status check_heads(const struct model_dir *m)
 }
 
 /* Reads everything that config.json decides. */
-static struct status open_files(struct model_dir *m, const json_t *config, const char *vocab_file)
+static struct status open_files(struct model_dir *m, const json_t *config, struct model_dir_given given)
 {
-    TRY(read_tokenizer(m, vocab_file));
+    TRY(read_tokenizer(m, given));
     TRY(model_files_open(&m->files, &m->place, m->family, m->family->sizes(m->config).n_layers));
     TRY(check_heads(m));
     TRY(check_vocab_size(m));
@@ -199,9 +225,9 @@ static struct status open_all(struct model_dir *m, struct model_dir_given given)
         checkpoint_close(&c);
     }
     json_t *config = NULL;
-    struct status s = read_config(m, &config, given.config_file);
+    struct status s = read_config(m, &config, given);
     if (!failed(s)) {
-        s = open_files(m, config, given.vocab_file);
+        s = open_files(m, config, given);
     }
     json_decref(config);
     return s;

@@ -25,6 +25,7 @@ struct model_dir {
     struct model_place place;
     const struct model_family *family;
     void *config; /* the family's; vocab_size is the vocabulary's, or config.json's if the files have it */
+    bool takes_config; /* that of model_dir_given */
     struct tokenizer tokenizer;
     int64_t max_length;         /* most tokens of a sequence: at most the model's positions */
     int64_t vocab_rows;         /* in the files: the vocabulary, or more */
@@ -42,6 +43,9 @@ struct status model_dir_open(struct model_dir *m, const char *path);
  * looked at where it has. */
 struct model_dir_given {
     const char *config_file, *vocab_file;
+    const struct model_family *family; /* of `config` */
+    const void *config;                /* in place of a file; then n_words stands for the vocabulary */
+    int64_t n_words;
 };
 
 /* The same with them. */
@@ -71,6 +75,11 @@ struct status model_dir_declare(const struct model_dir *m, struct param_table *p
 struct status model_dir_read_weights(const struct model_dir *m, const struct param_table *params,
                                      tensor master, enum model_task task, unsigned may_be_new,
                                      struct load_report *report);
+
+/* Reads a tensor of the model's files, or one like it, into `values` of a parameter's whole shape; rows that
+ * it lacks keep their values.  STATUS_DATA: it has another shape. */
+struct status model_dir_read_tensor(const struct model_dir *m, const struct param *p,
+                                    const struct model_tensor *t, tensor values);
 
 /* The weights of a task in a directory, for who writes them in another form: one parameter is in memory. */
 struct model_dir_source {
@@ -105,6 +114,8 @@ enum model_dir_kind {
     MODEL_DIR_GGUF,     /* model.gguf, which llama.cpp loads, and config.json */
     MODEL_DIR_LLMC,     /* model.bin of karpathy/llm.c, and config.json */
     MODEL_DIR_MEGATRON, /* global_stepSTEP of Megatron-DeepSpeed, what names it, and config.json */
+    /* with the state of a run: its universal checkpoint, what names it, and config.json */
+    MODEL_DIR_UNIVERSAL,
 };
 
 /* Of the elements of matrices, in forms that let one choose. */

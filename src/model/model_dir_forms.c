@@ -22,6 +22,7 @@ const char *model_dir_form_name(struct model_dir_form form)
            : form.kind == MODEL_DIR_GGUF      ? "a model in GGUF"
            : form.kind == MODEL_DIR_LLMC      ? "a model of llm.c"
            : form.kind == MODEL_DIR_MEGATRON  ? "a checkpoint of Megatron-DeepSpeed"
+           : form.kind == MODEL_DIR_UNIVERSAL ? "a universal checkpoint of Megatron-DeepSpeed"
                                               : "a model";
 }
 
@@ -39,7 +40,8 @@ struct status model_dir_written_path(char out[MODEL_DIR_PATH_BYTES], const char 
 
 bool model_dir_form_streams(struct model_dir_form form)
 {
-    return form.kind != MODEL_DIR_SCRIPT && form.kind != MODEL_DIR_DEEPSPEED && form.kind != MODEL_DIR_ONNX;
+    return form.kind != MODEL_DIR_SCRIPT && form.kind != MODEL_DIR_DEEPSPEED && form.kind != MODEL_DIR_ONNX &&
+           form.kind != MODEL_DIR_UNIVERSAL;
 }
 
 bool model_dir_form_drops_rows(struct model_dir_form form)
@@ -60,6 +62,9 @@ static bool has_beside_config(struct model_dir_form form, const char *name)
         snprintf(folder, sizeof folder, "global_step%" PRId64, form.step);
         return strcmp(name, folder) == 0 || strcmp(name, "latest") == 0 ||
                strcmp(name, "latest_checkpointed_iteration.txt") == 0;
+    case MODEL_DIR_UNIVERSAL:
+        snprintf(folder, sizeof folder, "global_step%" PRId64 "_universal", form.step);
+        return strcmp(name, folder) == 0 || strcmp(name, "latest_universal") == 0;
     default: return false;
     }
 }
@@ -339,19 +344,37 @@ static struct status verify_progress(const struct model_dir *dir, const struct m
     return s;
 }
 
-/* A parameter, and what the files of `m` have of it. */
-static struct status verify_weight(const struct model_dir *m, const struct model_dir_contents *c,
-                                   const struct weight_source *weights, const struct param *p,
-                                   const char *written)
+/* Compares a parameter's values with those of a tensor in the files of `m`, or one like it. */
+static struct status compare_tensor(const struct model_dir *m, const struct param *p, tensor values,
+                                    const struct model_tensor *t, const char *written)
 {
-    const struct model_tensor *t = model_files_find(&m->files, p->name, false);
     struct stored_tensor read = t == NULL ? (struct stored_tensor){0} : t->stored;
     bool there =
-        t != NULL && (t->join == NULL || model_tensor_part(&read, t, c->family->sizes(c->config).n_heads));
-    tensor values;
-    TRY(weights->read(weights->self, p, &values));
+        t != NULL && (t->join == NULL || model_tensor_part(&read, t, m->family->sizes(m->config).n_heads));
     TRY(there ? model_files_in_one(&m->files, t, &read) : status_ok());
     return compare(values, p, there ? &read : NULL, written);
+}
+
+/* The moments of a universal checkpoint. */
+static struct status verify_universal(const struct model_dir *m, const struct model_dir_contents *c,
+                                      const char *path)
+{
+    const tensor kept[MEGATRON_N_MOMENTS] = {c->progress->exp_avg, c->progress->exp_avg_sq};
+    for (int i = 0; i < c->params->n; i++) {
+        const struct param *p = &c->params->params[i];
+        const struct model_tensor *t = model_files_find(&m->files, p->name, false);
+        for (int k = 0; k < MEGATRON_N_MOMENTS; k++) {
+            struct megatron_moment moment;
+            int at = t == NULL ? -1 : megatron_files_find(m->files.megatron, t->stored.name);
+            CHECK(at >= 0, "%s was written without %s", path, p->name);
+            TRY(megatron_files_moment(m->files.megatron, at, (enum megatron_kept)k, &moment));
+            struct model_tensor like = model_tensor_like(t, &moment.tensor);
+            struct status s = compare_tensor(m, p, param_view(p, kept[k]), &like, path);
+            megatron_moment_close(&moment);
+            TRY(s);
+        }
+    }
+    return status_ok();
 }
 
 struct status model_dir_verify(const char *path, const struct model_dir_contents *c)
@@ -366,10 +389,15 @@ struct status model_dir_verify(const char *path, const struct model_dir_contents
     struct status s = status_ok();
     struct weight_source weights = model_dir_weights(c);
     for (int i = 0; i < c->params->n && !failed(s); i++) {
-        s = verify_weight(&m, c, &weights, &c->params->params[i], written);
+        const struct param *p = &c->params->params[i];
+        tensor values;
+        s = weights.read(weights.self, p, &values);
+        s = failed(s) ? s
+                      : compare_tensor(&m, p, values, model_files_find(&m.files, p->name, false), written);
     }
     if (!failed(s) && c->progress != NULL) {
-        s = verify_progress(&m, c, written);
+        s = c->form.kind == MODEL_DIR_UNIVERSAL ? verify_universal(&m, c, written)
+                                                : verify_progress(&m, c, written);
     }
     model_dir_close(&m);
     return s;

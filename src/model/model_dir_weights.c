@@ -149,6 +149,16 @@ static struct status read_values(const struct stored_tensor *stored, tensor *val
     return stored_tensor_read(&cut, *values);
 }
 
+struct status model_dir_read_tensor(const struct model_dir *m, const struct param *p,
+                                    const struct model_tensor *t, tensor values)
+{
+    const struct reading r = {.m = m};
+    struct stored_tensor stored;
+    TRY(fit(&r, p, t, &stored));
+    TRY(model_files_in_one(&m->files, t, &stored));
+    return status_context(read_values(&stored, &values), "%s", m->path);
+}
+
 static const struct model_tensor *tensor_of(const struct reading *r, const struct param *p)
 {
     const struct model_tensor *t = model_files_find(&r->m->files, p->name, false);

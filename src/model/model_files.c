@@ -1,7 +1,6 @@
 #include "model/model_files.h"
 
 #include "core/log.h"
-#include "model/megatron_names.h"
 #include "model/model_place.h"
 
 #include <stdio.h>
@@ -284,14 +283,19 @@ void model_files_forget(const struct model_files *m)
     *m->copy = (struct model_files_copy){0};
 }
 
+struct model_tensor model_tensor_like(const struct model_tensor *t, const struct stored_tensor *other)
+{
+    struct model_tensor like = *t;
+    bool turned = other->n_dims == 2 && (t->join == NULL ? t->as.transposed : t->join->transposed);
+    like.stored = turned ? stored_tensor_transpose(other) : *other;
+    return like;
+}
+
 static void add_as(struct model_files *m, const struct stored_tensor *t, const struct names_hf *as,
                    const struct model_family_join *join, int part)
 {
-    struct model_tensor *added = &m->tensors[m->n_tensors++];
-    *added = (struct model_tensor){*as, *t, join, part};
-    if (t->n_dims == 2 && (join == NULL ? as->transposed : join->transposed)) {
-        added->stored = stored_tensor_transpose(t);
-    }
+    const struct model_tensor plain = {*as, *t, join, part};
+    m->tensors[m->n_tensors++] = model_tensor_like(&plain, t);
 }
 
 static void add_tensor(struct model_files *m, const struct stored_tensor *t, const char *name)
@@ -355,15 +359,10 @@ static const char *root_of(const struct tensor_file *f)
 }
 
 /* The weights of the ranks come first, and in the order of names until the rest is there. */
-static void add_zero(struct model_files *m, int64_t n_layers)
+static void add_zero(struct model_files *m)
 {
     for (int i = 0; m->zero != NULL && i < m->zero->n; i++) {
-        const struct stored_tensor *t = &m->zero->tensors[ZERO_WEIGHT][i];
-        char name[PARAM_NAME_BYTES];
-        const char *rest;
-        int64_t module = megatron_names_module(t->name, &rest);
-        bool of_pipeline = module > 0 && megatron_names_put(name, module, rest, n_layers);
-        add_tensor(m, t, of_pipeline ? name : t->name);
+        add_tensor(m, &m->zero->tensors[ZERO_WEIGHT][i], m->zero->tensors[ZERO_WEIGHT][i].name);
     }
     m->n_zero = m->n_tensors;
     if (m->zero != NULL) {
@@ -399,19 +398,19 @@ static void add_file(struct model_files *m, const struct tensor_file *f)
     }
 }
 
-static void add_all(struct model_files *m, int64_t n_layers)
+static void add_all(struct model_files *m)
 {
     for (int i = 0; m->joined != NULL && i < m->n_joined; i++) {
         add_tensor(m, &m->joined[i], m->joined[i].name);
     }
-    add_zero(m, n_layers);
+    add_zero(m);
     add_megatron(m);
     for (int i = 0; i < m->n_files && m->joined == NULL; i++) {
         add_file(m, &m->files[i]);
     }
 }
 
-static struct status list_tensors(struct model_files *m, const char *directory, int64_t n_layers)
+static struct status list_tensors(struct model_files *m, const char *directory)
 {
     size_t n = (size_t)m->n_joined + (size_t)(m->zero == NULL ? 0 : m->zero->n) +
                (size_t)(m->megatron == NULL ? 0 : m->megatron->n);
@@ -423,7 +422,7 @@ static struct status list_tensors(struct model_files *m, const char *directory, 
     if (m->tensors == NULL || m->copy == NULL) {
         return out_of_memory(directory);
     }
-    add_all(m, n_layers);
+    add_all(m);
     qsort(m->tensors, (size_t)m->n_tensors, sizeof *m->tensors, compare);
     for (int i = 1; i < m->n_tensors; i++) {
         const struct model_tensor *t = &m->tensors[i];
@@ -435,9 +434,27 @@ static struct status list_tensors(struct model_files *m, const char *directory, 
     return status_ok();
 }
 
+/* Megatron-DeepSpeed's: a universal checkpoint, the states of optimizers, which have the weights in fp32, or
+ * else the files of layers. */
+static struct status open_megatron(struct model_files *m, const char *directory, const char *name)
+{
+    m->megatron = calloc(1, sizeof *m->megatron);
+    if (m->megatron == NULL) {
+        return out_of_memory(directory);
+    }
+    return strcmp(name, MEGATRON_UNIVERSAL) == 0
+               ? megatron_files_open_universal(m->megatron, directory, m->n_layers)
+           : megatron_files_has_states(directory)
+               ? megatron_files_open_states(m->megatron, directory, m->n_layers)
+               : megatron_files_open_layers(m->megatron, directory, m->n_layers);
+}
+
 /* DeepSpeed's states: the weights of the ranks beside them are those that the optimizer updates. */
 static struct status open_states(struct model_files *m, const char *directory, const char *name)
 {
+    if (megatron_files_has_states(directory)) {
+        return open_megatron(m, directory, name);
+    }
     TRY(open_file(m, directory, name));
     if (!zero_folder_is_one(directory) || m->files[0].format != TENSOR_FILE_TORCH) {
         return status_ok();
@@ -452,18 +469,6 @@ static struct status open_states(struct model_files *m, const char *directory, c
     return status_ok();
 }
 
-/* Megatron-DeepSpeed's: the files of layers, or a universal checkpoint. */
-static struct status open_megatron(struct model_files *m, const char *directory, const char *name)
-{
-    m->megatron = calloc(1, sizeof *m->megatron);
-    if (m->megatron == NULL) {
-        return out_of_memory(directory);
-    }
-    return strcmp(name, MEGATRON_UNIVERSAL) == 0
-               ? megatron_files_open_universal(m->megatron, directory, m->n_layers)
-               : megatron_files_open_layers(m->megatron, directory, m->n_layers);
-}
-
 /* The files of weights that a directory may have; the first one found is read. */
 static const struct form {
     const char *name;
@@ -475,9 +480,9 @@ static const struct form {
     {"manifest.json", open_listed, false},
     {"pytorch_model.bin", open_file, true},
     {"pytorch_model.bin.index.json", open_indexed, true},
+    {MEGATRON_UNIVERSAL, open_megatron, true},
     {MEGATRON_FIRST_FILE, open_megatron, true},
     {ZERO_FOLDER_STATES, open_states, true},
-    {MEGATRON_UNIVERSAL, open_megatron, true},
     {"model.bin", open_file, true},
     {"model.gguf", open_file, true},
 };
@@ -520,9 +525,10 @@ static struct status open_named(struct model_files *m, const char *path)
     char directory[CHECKPOINT_PATH_BYTES];
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     file_parent(directory, path);
-    return strcmp(name, ZERO_FOLDER_STATES) == 0    ? open_states(m, directory, name)
-           : strcmp(name, MEGATRON_FIRST_FILE) == 0 ? open_megatron(m, directory, name)
-                                                    : open_path(m, path);
+    return strcmp(name, ZERO_FOLDER_STATES) == 0 ? open_states(m, directory, name)
+           : strcmp(name, MEGATRON_FIRST_FILE) == 0 || strcmp(name, MEGATRON_UNIVERSAL) == 0
+               ? open_megatron(m, directory, name)
+               : open_path(m, path);
 }
 
 struct status model_files_open(struct model_files *m, const struct model_place *place,
@@ -532,7 +538,7 @@ struct status model_files_open(struct model_files *m, const struct model_place *
     bool is_file = place->tensors[0] != '\0';
     struct status s = is_file ? open_named(m, place->tensors) : open_directory(m, place->directory);
     if (!failed(s)) {
-        s = list_tensors(m, is_file ? place->tensors : place->directory, n_layers);
+        s = list_tensors(m, is_file ? place->tensors : place->directory);
     }
     if (failed(s)) {
         model_files_close(m);

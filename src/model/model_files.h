@@ -60,6 +60,9 @@ void model_files_close(struct model_files *m);
  * [N, D, H].  False if the rows do not divide so. */
 bool model_tensor_part(struct stored_tensor *part, const struct model_tensor *t, int64_t n_heads);
 
+/* Another tensor of the shape that the files of `t` have, such as its moment, seen as `t` is. */
+struct model_tensor model_tensor_like(const struct model_tensor *t, const struct stored_tensor *other);
+
 /* Before a view of a tensor's part, or of its transpose, is read: if the tensor lies in pieces, points the
  * view into a copy of it in one, which is valid until that of another tensor is made.  STATUS_MEMORY. */
 struct status model_files_in_one(const struct model_files *m, const struct model_tensor *t,

@@ -27,11 +27,16 @@ bool model_place_find_config(char path[CHECKPOINT_PATH_BYTES], const char *direc
 
 struct status model_place_latest(char folder[CHECKPOINT_PATH_BYTES], const char *directory)
 {
+    return model_place_named(folder, directory, "latest");
+}
+
+struct status model_place_named(char folder[CHECKPOINT_PATH_BYTES], const char *directory, const char *file)
+{
     enum { MOST_BYTES = 128 };
     char path[CHECKPOINT_PATH_BYTES], tag[MOST_BYTES] = "";
     struct file_map map;
     folder[0] = '\0';
-    if (!model_place_has(path, directory, "latest") || file_is_directory(path)) {
+    if (!model_place_has(path, directory, file) || file_is_directory(path)) {
         return status_ok();
     }
     TRY(file_map_open(&map, path));
@@ -65,6 +70,14 @@ static struct status take_folder(struct model_place *p, const char *folder, cons
     return checkpoint_path(p->directory, "%s", model_place_find_config(file, folder) ? folder : above);
 }
 
+/* The same of a universal checkpoint. */
+static struct status take_universal(struct model_place *p, const char *folder, const char *above)
+{
+    char file[CHECKPOINT_PATH_BYTES];
+    TRY(checkpoint_path(p->tensors, "%s/" MEGATRON_UNIVERSAL, folder));
+    return checkpoint_path(p->directory, "%s", model_place_find_config(file, folder) ? folder : above);
+}
+
 /* Hugging Face's trainer leaves "latest" beside a model, often without its folder. */
 static bool has_weights(const char *path)
 {
@@ -89,11 +102,20 @@ static struct status find_in_directory(struct model_place *p, const char *path)
     if (has_weights(path)) {
         return status_ok();
     }
+    file_parent(above, path);
+    if (model_place_has(file, path, MEGATRON_UNIVERSAL)) {
+        return take_universal(p, path, above);
+    }
     if (model_place_has(file, path, MEGATRON_FIRST_FILE)) {
-        file_parent(above, path);
         return take_folder(p, path, above);
     }
     TRY(model_place_latest(latest, path));
+    if (latest[0] == '\0') {
+        TRY(model_place_named(latest, path, "latest_universal"));
+        if (latest[0] != '\0') {
+            return take_universal(p, latest, path);
+        }
+    }
     if (latest[0] == '\0' && model_place_find_config(file, path)) {
         return status_ok();
     }

@@ -26,8 +26,9 @@ bool model_place_find_config(char path[CHECKPOINT_PATH_BYTES], const char *direc
 /* Whether a directory has a file; its path. */
 bool model_place_has(char path[CHECKPOINT_PATH_BYTES], const char *directory, const char *name);
 
-/* The folder that the file "latest" of DeepSpeed names; empty: there is no such file.  STATUS_DATA if it
- * names none. */
+/* The folder that the file "latest" of DeepSpeed, or another file, names; empty: there is no such file.
+ * STATUS_DATA if it names none. */
+struct status model_place_named(char folder[CHECKPOINT_PATH_BYTES], const char *directory, const char *file);
 struct status model_place_latest(char folder[CHECKPOINT_PATH_BYTES], const char *directory);
 
 #endif

@@ -18,7 +18,8 @@ static struct status place(void *self, const struct param *p, tensor *values)
     struct param whole = *p;
     whole.offset = 0;
     free(s->memory);
-    s->memory = calloc((size_t)param_count(p), dtype_bytes(values->dtype)); /* files may have fewer rows */
+    int64_t n = param_full_count(own) > param_count(p) ? param_full_count(own) : param_count(p);
+    s->memory = calloc((size_t)n, dtype_bytes(values->dtype)); /* files may have fewer rows */
     *values = param_view(&whole, tensor_1d(s->memory, values->dtype, param_count(p)));
     return s->memory != NULL
                ? status_ok()

@@ -38,7 +38,8 @@ struct training_state_place {
     int64_t step; /* of the checkpoint; -1: the newest */
     /* the step before the first of the run's phase: of files that say nothing of phases */
     int64_t phase_began;
-    bool others; /* those of other programs, too */
+    bool others;    /* those of other programs, too */
+    bool universal; /* of these, a universal checkpoint */
     struct model_dir_given given;
     enum model_task task; /* for the tensors of other programs */
 };

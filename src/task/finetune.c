@@ -92,8 +92,9 @@ static struct status check_options(const struct finetune_options *o, const char 
 static struct status open_model(struct job *j)
 {
     const struct finetune_options *o = j->options;
-    TRY(model_dir_open_given(&j->open.model, o->init_checkpoint,
-                             (struct model_dir_given){o->config_file, o->vocab_file}));
+    TRY(model_dir_open_given(
+        &j->open.model, o->init_checkpoint,
+        (struct model_dir_given){.config_file = o->config_file, .vocab_file = o->vocab_file}));
     if (o->config_file != NULL) {
         TRY(status_context(model_dir_check_config(&j->open.model, o->config_file),
                            "%s is not the configuration of %s", o->config_file, o->init_checkpoint));

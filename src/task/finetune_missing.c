@@ -55,7 +55,7 @@ static struct status create_of_directory(struct model **model, const struct fine
                                          enum model_task task)
 {
     struct model_dir m;
-    TRY(model_dir_open_given(&m, o->init_checkpoint, (struct model_dir_given){NULL, o->vocab_file}));
+    TRY(model_dir_open_given(&m, o->init_checkpoint, (struct model_dir_given){.vocab_file = o->vocab_file}));
     model_dir_labels(&m)->names = NULL; /* the directory's, which is closed */
     struct status s = create(model, m.family, m.config, o, task);
     model_dir_close(&m);

@@ -49,6 +49,7 @@ struct pretrain_options {
     int64_t vocab_multiple;  /* the rows of a vocabulary whose size no configuration says; 0: its pieces */
     const char *output_dir;
     const char *load_dir;         /* whose newest checkpoint to resume from; NULL: output_dir */
+    bool load_universal;          /* there, a universal checkpoint of Megatron-DeepSpeed */
     const char *init_checkpoint;  /* weights to start from; NULL: fresh ones */
     const char *optimizer;        /* a name of optim/optimizer.h */
     const char *device;           /* "auto", "cpu" or "cuda" */

@@ -34,9 +34,24 @@ static struct status other_family(const struct pretrain_run *r, const struct mod
                         r->options->kind->family->name);
 }
 
+/* Another program may have counted the samples that its steps consumed: the next batch begins behind them. */
+static struct status check_samples(const struct pretrain_options *o, const struct training_state *from)
+{
+    int64_t step = json_integer_value(json_object_get(from->position, "global_step"));
+    int64_t says = json_integer_value(json_object_get(from->position, "consumed_samples"));
+    int64_t own = pretrain_samples_at(o, step + 1).before;
+    return says == 0 || says == own
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "%s consumed %lld samples in its %lld steps, but the batches of this run's "
+                              "flags would have been %lld samples: give the batch sizes of that run",
+                              from->path, (long long)says, (long long)step, (long long)own);
+}
+
 struct status pretrain_check_checkpoint(void *self, const struct training_state *from)
 {
     const struct pretrain_run *r = self;
+    TRY(check_samples(r->options, from));
     const struct pretrain_kind *kind = r->options->kind;
     const struct model_family *ours = kind->family, *family;
     void *config;
@@ -75,7 +90,13 @@ static struct model_dir_given given_of(const struct pretrain_run *r)
 {
     bool is_whole = r->in.vocab_path[0] != '\0' && r->options->merge_file == NULL;
     const char *vocabulary = is_whole ? r->in.vocab_path : NULL;
-    return (struct model_dir_given){r->options->config != NULL ? NULL : r->options->config_file, vocabulary};
+    const struct model *m = r->in.model;
+    bool by_flags = r->options->config != NULL;
+    return (struct model_dir_given){.config_file = by_flags ? NULL : r->options->config_file,
+                                    .vocab_file = vocabulary,
+                                    .family = r->options->kind->family,
+                                    .config = by_flags ? m->type->config(m) : NULL,
+                                    .n_words = m->n_words};
 }
 
 /* The number of rows that pad the vocabulary may differ. */
@@ -178,6 +199,7 @@ static struct training_state_place place_of(const struct pretrain_run *r)
     const struct pretrain_options *o = r->options;
     return (struct training_state_place){.step = o->resume_step,
                                          .others = o->resume_from_checkpoint && o->init_checkpoint == NULL,
+                                         .universal = o->load_universal,
                                          .given = given_of(r),
                                          .task = o->kind->foreign_task};
 }

@@ -173,4 +173,5 @@ def main():
     save_file(tensors, pathlib.Path(__file__).with_name("decoder_files.safetensors"))
 
 
-main()
+if __name__ == "__main__":
+    main()

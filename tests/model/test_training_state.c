@@ -312,9 +312,10 @@ static void test_as_model(void)
         struct model_dir m;
         struct load_report report;
         tensor weights = flat_of(&params);
-        EXPECT_OK(model_dir_open_given(
-            &m, path_of(paths[i]),
-            (struct model_dir_given){path_of("data/bert_config.json"), path_of("data/vocab.txt")}));
+        EXPECT_OK(
+            model_dir_open_given(&m, path_of(paths[i]),
+                                 (struct model_dir_given){.config_file = path_of("data/bert_config.json"),
+                                                          .vocab_file = path_of("data/vocab.txt")}));
         EXPECT_OK(model_dir_read_weights(&m, &params, weights, MODEL_TASK_PRETRAINING, 0, &report));
         expect_same(&like, "weight", &params, weights);
         model_dir_close(&m);

@@ -241,7 +241,7 @@ static struct status tune(struct finetuning *f)
 struct status gpt_finetune_run(const struct gpt_finetune_options *o)
 {
     struct finetuning f = {.run = o->run, .gpt = o->gpt, .given = o, .losses = {NAN, NAN}};
-    struct model_dir_given given = {NULL, o->run.vocab_file};
+    struct model_dir_given given = {.vocab_file = o->run.vocab_file};
     TRY(model_dir_open_given(&f.model, o->run.init_checkpoint, given));
     struct status s = tune(&f);
     json_decref(f.config);

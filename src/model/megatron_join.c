@@ -1,0 +1,232 @@
+#include "model/megatron_join.h"
+
+#include "core/log.h"
+#include "io/stored_runs.h"
+#include "model/megatron_names.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_TENSORS = 1 << 16, NAMES_BYTES = 64 << 20 };
+
+struct megatron_reading megatron_join_begin(struct megatron_files *m, const char *directory, int64_t n_layers)
+{
+    *m = (struct megatron_files){.memory = bump_with_limit(NAMES_BYTES), .n_updates = -1};
+    snprintf(m->directory, sizeof m->directory, "%s", directory);
+    return (struct megatron_reading){.m = m, .directory = directory, .n_layers = n_layers};
+}
+
+struct status megatron_join_finish(const struct megatron_reading *r, struct status s)
+{
+    struct megatron_files *m = r->m;
+    m->n_layers = r->n_layers;
+    s = failed(s) ? s : stored_tensor_check_names(m->tensors, m->n, r->directory);
+    if (failed(s)) {
+        megatron_files_close(m);
+    }
+    return s;
+}
+
+static struct status out_of_memory(const char *directory)
+{
+    return status_error(STATUS_MEMORY, "out of memory for the tensors of %s", directory);
+}
+
+struct status megatron_join_open(struct megatron_files *m, const char *path)
+{
+    struct torch_file *files = realloc(m->files, (size_t)(m->n_files + 1) * sizeof *files);
+    if (files == NULL) {
+        return out_of_memory(path);
+    }
+    m->files = files;
+    TRY(torch_file_open(&m->files[m->n_files], path));
+    m->n_files++;
+    return status_ok();
+}
+
+struct status megatron_join_add(struct megatron_reading *r, const struct stored_tensor *t, int64_t module,
+                                const char *rest)
+{
+    struct megatron_files *m = r->m;
+    char name[PARAM_NAME_BYTES];
+    CHECK(t != NULL, "no tensor %s", rest);
+    struct stored_tensor *tensors = realloc(m->tensors, (size_t)(m->n + 1) * sizeof *tensors);
+    if (tensors == NULL) {
+        return out_of_memory(r->directory);
+    }
+    m->tensors = tensors;
+    if (m->n == MOST_TENSORS || !megatron_names_put(name, module, rest, r->n_layers)) {
+        return status_error(STATUS_DATA,
+                            "%s: the tensor %.80s of module %lld is no part of a model of %lld layers",
+                            r->directory, rest, (long long)module, (long long)r->n_layers);
+    }
+    m->tensors[m->n] = *t;
+    m->tensors[m->n].name = bump_copy(&m->memory, name, strlen(name));
+    return m->tensors[m->n++].name == NULL ? bump_status(&m->memory, r->directory) : status_ok();
+}
+
+void megatron_join_guess_layers(struct megatron_reading *r, int64_t last)
+{
+    if (r->n_layers == 0 && last > MEGATRON_BEHIND) {
+        r->n_layers = last - MEGATRON_BEHIND;
+    }
+}
+
+/* ---- joining what ranks share ---- */
+
+/* Takes over a block that lives as long as the reader. */
+static struct status keep(struct megatron_reading *r, void *block)
+{
+    struct megatron_files *m = r->m;
+    void **joined = block == NULL ? NULL : realloc(m->joined, (size_t)(m->n_joined + 1) * sizeof *joined);
+    if (joined == NULL) {
+        free(block);
+        return out_of_memory(r->directory);
+    }
+    m->joined = joined;
+    m->joined[m->n_joined++] = block;
+    return status_ok();
+}
+
+static struct status mismatch(const struct megatron_reading *r, const struct megatron_shards *s,
+                              int64_t module, int rank)
+{
+    const struct stored_tensor *a = s->of[0], *b = s->of[rank];
+    return status_error(STATUS_DATA,
+                        "%s: %.80s of module %02lld has on rank %d %d dims [%lld, %lld] of %s, but on rank "
+                        "0 %d dims [%lld, %lld] of %s: they are of different checkpoints",
+                        r->directory, s->name, (long long)module, rank, b->n_dims, (long long)b->dims[0],
+                        (long long)b->dims[1], b->dtype_label, a->n_dims, (long long)a->dims[0],
+                        (long long)a->dims[1], a->dtype_label);
+}
+
+/* Shards are equal in all dims, since kiln and Megatron cut into equal parts. */
+static struct status check_shards(const struct megatron_reading *r, const struct megatron_shards *s,
+                                  int64_t module, enum megatron_cut cut)
+{
+    for (int k = 0; k < s->n; k++) {
+        const struct stored_tensor *a = s->of[0], *b = s->of[k];
+        bool fits = b->unreadable == NULL && a->dtype == b->dtype && a->n_dims == b->n_dims &&
+                    memcmp(a->dims, b->dims, (size_t)a->n_dims * sizeof *a->dims) == 0 &&
+                    stored_tensor_converts(b->dtype, DTYPE_F32) && stored_tensor_is_dense(b) &&
+                    (a->n_dims == 1 || a->n_dims == 2) && (cut != MEGATRON_BY_COL || a->n_dims == 2);
+        if (!fits) {
+            return mismatch(r, s, module, k);
+        }
+    }
+    return status_ok();
+}
+
+/* Lays the whole tensor over the shards, by rows or columns. */
+static struct status lay_over(struct megatron_reading *r, struct stored_tensor *t,
+                              const struct megatron_shards *s, enum megatron_cut cut)
+{
+    struct stored_runs runs = {.item_bytes = dtype_bytes(t->dtype)};
+    int64_t rows = cut == MEGATRON_BY_COL ? t->dims[0] : 1;
+    int64_t n = (int64_t)(s->of[0]->bytes / runs.item_bytes) / rows;
+    void *list;
+    for (int64_t row = 0; row < rows; row++) {
+        for (int k = 0; k < s->n; k++) {
+            stored_runs_add_tensor(&runs, s->of[k], row * n, n);
+        }
+    }
+    TRY(stored_runs_take(&runs, t, &list));
+    return keep(r, list);
+}
+
+enum { AVERAGED = 4096 }; /* elements at a time */
+
+/* Notes how far copies differ from the first one; whether they do. */
+static struct status compare_copies(struct megatron_reading *r, const struct stored_tensor *t,
+                                    const struct megatron_shards *s, bool *differ)
+{
+    double first[AVERAGED], own[AVERAGED];
+    int64_t n_all = (int64_t)(t->bytes / dtype_bytes(t->dtype));
+    *differ = false;
+    for (int k = 1; k < s->n; k++) {
+        for (int64_t at = 0; at < n_all; at += AVERAGED) {
+            int64_t n = n_all - at < AVERAGED ? n_all - at : AVERAGED;
+            TRY(stored_tensor_read_elements(s->of[0], at, tensor_1d(first, DTYPE_F64, n)));
+            TRY(stored_tensor_read_elements(s->of[k], at, tensor_1d(own, DTYPE_F64, n)));
+            for (int64_t i = 0; i < n; i++) {
+                double difference = fabs(own[i] - first[i]);
+                *differ = *differ || difference > 0;
+                r->drifted = difference > r->drift ? t->name : r->drifted;
+                r->drift = fmax(r->drift, difference);
+            }
+        }
+    }
+    return status_ok();
+}
+
+/* Elements of the mean over the ranks, in fp64. */
+static struct status average_run(const struct stored_tensor *t, const struct megatron_shards *s, int64_t at,
+                                 int64_t n, unsigned char *to)
+{
+    double mean[AVERAGED] = {0}, own[AVERAGED];
+    for (int k = 0; k < s->n; k++) {
+        TRY(stored_tensor_read_elements(s->of[k], at, tensor_1d(own, DTYPE_F64, n)));
+        for (int64_t i = 0; i < n; i++) {
+            mean[i] += own[i];
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        mean[i] /= s->n;
+    }
+    stored_tensor_convert(t->dtype, to, DTYPE_F64, mean, n);
+    return status_ok();
+}
+
+/* Copies that differ are averaged in memory; else those of the first rank are read. */
+static struct status average(struct megatron_reading *r, struct stored_tensor *t,
+                             const struct megatron_shards *s)
+{
+    bool differ;
+    size_t item = dtype_bytes(t->dtype);
+    int64_t n_all = (int64_t)(t->bytes / item);
+    TRY(compare_copies(r, t, s, &differ));
+    if (!differ) {
+        return status_ok();
+    }
+    unsigned char *values = malloc(t->bytes + 1);
+    TRY(keep(r, values));
+    for (int64_t at = 0; at < n_all; at += AVERAGED) {
+        int64_t n = n_all - at < AVERAGED ? n_all - at : AVERAGED;
+        TRY(average_run(t, s, at, n, values + (size_t)at * item));
+    }
+    t->data = t->storage = values;
+    t->storage_bytes = t->bytes;
+    t->pieces = NULL;
+    return status_ok();
+}
+
+struct status megatron_join_shards(struct megatron_reading *r, struct stored_tensor *t,
+                                   const struct megatron_shards *s, int64_t module)
+{
+    enum megatron_cut cut = megatron_names_cut(s->name);
+    TRY(check_shards(r, s, module, cut));
+    if (s->n == 1) {
+        return status_ok();
+    }
+    t->dims[0] *= cut == MEGATRON_BY_ROW ? s->n : 1;
+    t->dims[1] *= cut == MEGATRON_BY_COL ? s->n : 1;
+    return cut == MEGATRON_COPIED ? average(r, t, s) : lay_over(r, t, s, cut);
+}
+
+struct status megatron_join(struct megatron_reading *r, const struct megatron_shards *s, int64_t module)
+{
+    TRY(megatron_join_add(r, s->of[0], module, s->name));
+    return megatron_join_shards(r, &r->m->tensors[r->m->n - 1], s, module);
+}
+
+void megatron_join_tell_drift(const struct megatron_reading *r)
+{
+    if (r->n_ranks > 1 && r->drift > 0) {
+        log_warning("%s: the copies that its %d ranks have of norms and biases differ by up to %g (%s); they "
+                    "are averaged",
+                    r->directory, r->n_ranks, r->drift, r->drifted);
+    } else if (r->n_ranks > 1) {
+        log_info("%s: joined %d ranks, whose copies of norms and biases are equal", r->directory, r->n_ranks);
+    }
+}

@@ -224,10 +224,10 @@ static void bytes_are_counted(void)
            x.totals.peer_bytes);
     x.peers = &planned;
     peers_sum(&x, t);
-    EXPECT(x.totals.peer_bytes == 2 * 1600 * 3 / 4, "%g bytes of a sum", x.totals.peer_bytes);
+    EXPECT(x.totals.peer_bytes == 2400, "%g bytes of a sum", x.totals.peer_bytes);
     peers_gather(&x, t);
     peers_scatter(&x, t);
-    EXPECT(x.totals.peer_bytes == 4 * 1600 * 3 / 4, "%g bytes", x.totals.peer_bytes);
+    EXPECT(x.totals.peer_bytes == 4800, "%g bytes", x.totals.peer_bytes);
     EXPECT(peers_size(&x) == 4, "%d peers", peers_size(&x));
 }
 

@@ -53,9 +53,9 @@ static double *gradients(const struct gpt_config *c, const struct batch_step *st
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(trainer_gradients(&t, step, 1, false, &r));
     EXPECT_OK(host_view_open(&v, &t.net.x, t.grad));
-    double *all = malloc((size_t)t.net.params.n_elements * sizeof *all);
-    EXPECT(all != NULL, "out of memory");
     *n = t.net.params.n_elements;
+    double *all = calloc((size_t)*n, sizeof *all);
+    EXPECT(all != NULL, "out of memory");
     for (int64_t i = 0; i < *n; i++) {
         all[i] = tensor_get(v.host, i);
     }

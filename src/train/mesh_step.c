@@ -1,6 +1,7 @@
 #include "train/mesh_step.h"
 
 #include "core/integers.h"
+#include "dev/peers.h"
 #include "train/data_parallel_step.h"
 #include "train/pipeline_step.h"
 #include "train/trainer_parts.h"
@@ -123,14 +124,14 @@ void mesh_share_sums(struct trainer *t)
 /* Where ranks divide the rows of the residual stream, what is applied to a rank's own rows has a gradient of
  * these alone.  It is summed once a step, behind the sums over replicas: then it is the least that is sent,
  * and with ZeRO only of the rank's shard. */
-static void sum_gradients_of_rows(struct trainer *t, const struct mesh *m)
+static void sum_gradients_of_rows(struct trainer *t)
 {
     const struct param_table *params = &t->net.params;
     for (int i = 0; i < params->n && t->net.config.sequence_parallel; i++) {
         const struct param *p = &params->params[i];
         tensor own = update_own_param(&t->update, p, trainer_own_gradients(t));
         if (p->split == PARAM_OF_ROWS && !tensor_is_null(own)) {
-            comm_all_reduce_sum(&m->tensor, &t->net.x, own);
+            peers_sum(&t->net.x, own);
         }
     }
 }
@@ -155,7 +156,7 @@ void mesh_gradients(struct trainer *t, const struct mesh *m, const struct batch_
 {
     sum_passes(t, m, part, numbers, mean_of_micro_batches);
     if (!t->turn.abandoned) {
-        sum_gradients_of_rows(t, m);
+        sum_gradients_of_rows(t);
     }
 }
 

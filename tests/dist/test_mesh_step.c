@@ -38,6 +38,7 @@ struct run {
     enum trained network;
     const struct optimizer_kind *optimizer;
     double lr;
+    struct precision precision;
     struct mesh_case of;
     struct batch_step batch;
     struct param_table params; /* of the whole model */
@@ -87,7 +88,7 @@ static struct trainer_config config_of(const struct run *r, const struct model *
     struct trainer_config config = {.net = {.model = model,
                                             .device = &device_cpu,
                                             .ops = ops_cpu(),
-                                            .precision = {.dtype = DTYPE_F32},
+                                            .precision = r->precision,
                                             .limits = text_batch_limits(SEQUENCES, LONGEST, LONGEST),
                                             .learns = true,
                                             .recompute = r->of.recompute},
@@ -167,7 +168,8 @@ static void train(const struct comm *c, void *context)
 
 static void open_run(struct run *r, enum trained network, const struct optimizer_kind *optimizer, double lr)
 {
-    *r = (struct run){.network = network, .optimizer = optimizer, .lr = lr};
+    *r =
+        (struct run){.network = network, .optimizer = optimizer, .lr = lr, .precision = {.dtype = DTYPE_F32}};
     struct model *m = model_of(network);
     EXPECT_OK(m->type->declare(m, &r->params));
     if (network == GPT2 || network == BLOOM) {
@@ -319,6 +321,26 @@ static struct outcome run_divided(struct run *r, struct mesh_case of, const stru
     return got;
 }
 
+/* In bf16 a forward has the same bits, too, whatever the residual stream is. */
+static void forward_is_the_same(enum trained network, struct precision precision)
+{
+    const struct mesh_case divided = {{2, 1, 1}, 1, 0, true, 0}, plain = {{2, 1, 1}, 1, 0, false, 0};
+    struct run r;
+    open_run(&r, network, &optimizer_adamw, 1e-3);
+    r.precision = precision;
+    struct outcome without = run_mesh(&r, plain), got = run_mesh(&r, divided);
+    EXPECT(got.losses[0] == without.losses[0], "%s, %s: a first loss of %.17g, not %.17g", name_of(&r),
+           precision_name(precision), got.losses[0], without.losses[0]);
+    for (int i = 1; i < STEPS; i++) {
+        double d = fabs(got.losses[i] / without.losses[i] - 1);
+        EXPECT(d < 2e-3, "%s, %s: the loss of step %d differs by %g of it", name_of(&r),
+               precision_name(precision), i + 1, d);
+    }
+    free_outcome(&without);
+    free_outcome(&got);
+    close_run(&r);
+}
+
 /* The first mesh of a list is compared with others, and has the bits of the rest. */
 static void rows_are_divided(enum trained network)
 {
@@ -384,6 +406,10 @@ int main(void)
     }
     rows_are_divided(GPT2);
     rows_are_divided(BLOOM);
+    for (int i = 0; i < 4; i++) {
+        forward_is_the_same(i % 2 == 0 ? GPT2 : BLOOM,
+                            (struct precision){.dtype = DTYPE_BF16, .fp32_residual = i / 2 > 0});
+    }
     norms_are_of_all_slices(BLOOM, &optimizer_lamb, 1e-2);
     norms_are_of_all_slices(BERT, &optimizer_lamb, 1e-2);
     norms_are_of_all_slices(BERT, &optimizer_lans, 1e-2);

@@ -137,9 +137,20 @@ static struct status compare_ranks(struct loop *l, bool begins)
     return health_check_replicas(data_of(l), &n->x, n->vectors, l->state.global_step, begins);
 }
 
+/* The first rank of each stage of a mesh, or the first of all, writes a trace. */
+static struct profile_options profile_of(const struct loop *l)
+{
+    struct profile_options o = *l->profile_options;
+    bool writes =
+        l->ranks != NULL ? l->ranks->place.tp == 0 && l->ranks->place.dp == 0 : together_is_first(l->world);
+    o.enabled = o.enabled && writes;
+    o.rank = l->world->rank;
+    return o;
+}
+
 struct status loop_open(struct loop *l)
 {
-    static const struct profile_options untimed;
+    struct profile_options profile = profile_of(l);
     struct tensor_log_options tensors = *l->tensor_log_options;
     tensors.rank = l->world->rank;
     TRY(compare_ranks(l, true));
@@ -159,8 +170,7 @@ struct status loop_open(struct loop *l)
     if (l->saves) {
         TRY(save_run_init(&l->save_run));
     }
-    TRY(profile_open(&l->profile, together_is_first(l->world) ? l->profile_options : &untimed, l->directory,
-                     &l->trainer->net.x));
+    TRY(profile_open(&l->profile, &profile, l->directory, &l->trainer->net.x));
     l->trainer->net.profile = &l->profile;
     TRY(tensor_log_open(&l->tensor_log, &tensors, l->directory, &l->trainer->net.stage,
                         &l->trainer->net.params,

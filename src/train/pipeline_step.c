@@ -2,6 +2,7 @@
 
 #include "dist/pipeline.h"
 #include "train/trainer_parts.h"
+#include "watch/profile.h"
 
 struct pipeline {
     struct trainer *t;
@@ -33,6 +34,7 @@ static int stage_before(const struct mesh *m)
 static void receive_input(struct trainer *t, const struct mesh *m, int part)
 {
     if (part > 0) {
+        profile_phase(t->net.profile, "wait for a stage");
         comm_receive(&m->pipe, &t->net.x, stage_input(&t->net.stage), stage_before(m));
     }
 }
@@ -59,6 +61,7 @@ static void forward(const struct pipeline *p, struct pipeline_action a)
     trainer_scale_losses(t, p->numbers, p->batch, b, p->mean_of_micro_batches);
     stage_begin(s, b, p->numbers);
     receive_input(t, p->mesh, part);
+    profile_phase(t->net.profile, "forward");
     enum stage_work work = a.micro == 0 ? STAGE_FORWARD_FIRST : STAGE_FORWARD_NEXT;
     if (stage_graph_begin(s, work)) {
         if (a.micro == 0 && a.chunk == 0) {
@@ -78,8 +81,10 @@ static void backward(const struct pipeline *p, struct pipeline_action a)
     const struct comm *c = backward_comm(p->mesh);
     int part = select_chunk(p, a);
     if (part < p->last_part) {
+        profile_phase(t->net.profile, "wait for a stage");
         comm_receive(c, &t->net.x, stage_gradient(s), stage_after(p->mesh));
     }
+    profile_phase(t->net.profile, "backward");
     enum stage_work work = a.micro == 0 ? STAGE_BACKWARD_FIRST : STAGE_BACKWARD_NEXT;
     if (stage_graph_begin(s, work)) {
         stage_backward(s, true, a.micro > 0);
@@ -147,6 +152,7 @@ static void run_block(struct pipeline *p, const struct batch_step *block)
         struct pipeline_action a = pipeline_action(&p->shape, p->stage, i);
         (a.work == PIPELINE_FORWARD ? forward : backward)(p, a);
     }
+    profile_phase(p->t->net.profile, NULL);
     if (is_tied(p->t, p->mesh)) {
         send_tied_gradient(p->t, p->mesh);
     }

@@ -74,6 +74,7 @@ struct status profile_open(struct profile *p, const struct profile_options *o, c
         return status_error(STATUS_USAGE, "the path of the profile's directory is too long");
     }
     TRY(file_make_directories(p->directory));
+    p->rank = o->rank;
     p->x = x;
     struct status s = allocate(p);
     if (failed(s)) {
@@ -136,12 +137,13 @@ static void log_table(const struct profile *p)
 /* The window is over: writes the trace, logs the table, and stops timing. */
 static void end_window(struct profile *p)
 {
-    char path[PROFILE_PATH_BYTES + 64];
+    char path[PROFILE_PATH_BYTES + 64], suffix[24];
     op_timer_detach(&p->timer); /* waits for the device: its work is part of the step */
     end_step(p);
     end_save(p, clock_ns()); /* a save still in progress is shown up to here */
-    snprintf(path, sizeof path, "%s/trace_%" PRId64 "_%" PRId64 ".json", p->directory, p->first,
-             p->micro_step);
+    snprintf(suffix, sizeof suffix, "_rank_%d", p->rank);
+    snprintf(path, sizeof path, "%s/trace_%" PRId64 "_%" PRId64 "%s.json", p->directory, p->first,
+             p->micro_step, p->rank > 0 ? suffix : "");
     struct status s = profile_trace_write(p, path);
     if (failed(s)) {
         log_warning("%s; training continues without a trace", s.message);

@@ -16,6 +16,7 @@ struct profile_options {
     bool enabled;          /* --profile */
     const char *steps;     /* --profile_steps: "x:y" or "x,y", or "x" for x alone */
     const char *directory; /* --tensorboard_logdir; NULL or "": OUTPUT_DIR/profile */
+    int rank;              /* that writes the trace; of all but rank 0 the file's name has the number */
 };
 
 /* A span of time that is not an op. */
@@ -30,6 +31,7 @@ enum { PROFILE_MAX_SPANS = 1 << 14, PROFILE_MAX_OPS = 1 << 17, PROFILE_PATH_BYTE
 struct profile {
     struct exec *x; /* whose ops are timed; NULL: off */
     char directory[PROFILE_PATH_BYTES];
+    int rank;
     int64_t first, last; /* micro-steps of the window, from 1 */
     int64_t micro_step;  /* the current one; 0: none yet */
     bool recording;

@@ -111,6 +111,22 @@ sends_what_is_planned window 2x2x2 1
 KILN_COMM_WINDOW=0 mesh 8 2 2 messages --train-iters 3 --num-layers-per-virtual-pipeline-stage 1
 sends_what_is_planned messages 2x2x2 2
 
+# each stage of a pipeline writes a trace, from which its bubble is counted
+tools=$(cd "$(dirname "$0")/../../tools" && pwd)
+mesh 4 2 2 traced --train-iters 3 --profile --profile_steps 2:3 --num-layers-per-virtual-pipeline-stage 1
+traces=("$dir/traced/profile/trace_2_3.json" "$dir/traced/profile/trace_2_3_rank_2.json")
+[ "$(ls "$dir/traced/profile")" = "$(printf '%s\n' "${traces[@]##*/}")" ] || fail "traces: $(ls "$dir/traced/profile")"
+for trace in "${traces[@]}"; do
+    grep -q '"name":"wait for a stage"' "$trace" || fail "no wait in $trace"
+done
+if command -v python3 >/dev/null; then
+    for trace in "${traces[@]}"; do
+        python3 "$tools/check_trace.py" "$trace" || fail "$trace"
+    done
+    python3 "$tools/../bench/count_bubble.py" 8 2 "${traces[@]}" >"$dir/bubble" || fail "no bubble is counted"
+    grep -qE "^by turns, .*: [0-9.]+ %, [0-9.]+ of the formula's 5.88 %" "$dir/bubble" || fail "no bubble: $(cat "$dir/bubble")"
+fi
+
 # refused N TEXT FLAG...
 refused()
 {

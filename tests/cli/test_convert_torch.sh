@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What kiln convert writes, read by PyTorch and `transformers` (tests/golden/check_converted.py), and every importer's logits
+# What kiln convert writes, read by PyTorch and `transformers` (tests/golden/check_converted.py, check_megatron.py), and every importer's logits
 # beside PyTorch's (tests/golden/check_imports.py), with the Python that KILN_PYTHON names.
 set -euo pipefail
 kiln=$(realpath "$1")
@@ -8,6 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 need_python transformers torch transformers safetensors
 export OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 "$python" "$here/../golden/check_converted.py" "$kiln" "$(dirname "$kiln")/tests/test_api"
+"$python" "$here/../golden/check_megatron.py" "$kiln"
 if [ -n "${KILN_TF_PYTHON:-}" ]; then
     "$python" "$here/../golden/check_imports.py" "$kiln" "$KILN_TF_PYTHON"
 else

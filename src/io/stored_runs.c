@@ -2,20 +2,21 @@
 
 #include <stdlib.h>
 
-static bool has_room(struct stored_runs *r)
+/* Room for one more; NULL without memory. */
+static struct stored_piece *next(struct stored_runs *r)
 {
-    if (r->n < r->capacity) {
-        return true;
+    if (r->list != NULL && r->n < r->capacity) {
+        return &r->list[r->n];
     }
     int64_t capacity = r->capacity == 0 ? 4 : 2 * r->capacity;
     struct stored_piece *list = realloc(r->list, (size_t)capacity * sizeof *list);
     r->failed = r->failed || list == NULL;
     if (list == NULL) {
-        return false;
+        return NULL;
     }
     r->list = list;
     r->capacity = capacity;
-    return true;
+    return &list[r->n];
 }
 
 void stored_runs_add(struct stored_runs *r, const unsigned char *data, int64_t n)
@@ -23,16 +24,23 @@ void stored_runs_add(struct stored_runs *r, const unsigned char *data, int64_t n
     struct stored_piece *last = r->n > 0 ? &r->list[r->n - 1] : NULL;
     if (last != NULL && last->data + (size_t)last->n * r->item_bytes == data) {
         last->n += n;
-    } else if (n > 0 && has_room(r)) {
-        r->list[r->n++] = (struct stored_piece){data, n};
+        return;
+    }
+    struct stored_piece *added = n > 0 ? next(r) : NULL;
+    if (added != NULL) {
+        *added = (struct stored_piece){data, n};
+        r->n++;
     }
 }
 
 void stored_runs_add_tensor(struct stored_runs *r, const struct stored_tensor *t, int64_t first, int64_t n)
 {
-    const struct stored_piece whole = {t->data, INT64_MAX}, *piece = t->pieces == NULL ? &whole : t->pieces;
     CHECK(!t->has_crc && stored_tensor_is_dense(t), "%s is no run of elements", t->name);
-    for (; n > 0; piece++) {
+    if (t->pieces == NULL) {
+        stored_runs_add(r, t->data + (size_t)first * r->item_bytes, n);
+        return;
+    }
+    for (const struct stored_piece *piece = t->pieces; n > 0; piece++) {
         int64_t here = piece->n - first < n ? piece->n - first : n;
         if (here > 0) {
             stored_runs_add(r, piece->data + (size_t)first * r->item_bytes, here);

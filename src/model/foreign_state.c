@@ -125,20 +125,6 @@ static struct status read_moments(const void *self, const struct param_table *pa
     return f->m.files.zero == NULL ? status_ok() : zero_folder_check(f->m.files.zero, f->m.path);
 }
 
-/* Other programs have no files of kiln's. */
-static struct status read_extra(const void *self, const char *file, const char *name, tensor out)
-{
-    (void)self, (void)file, (void)name;
-    memset(out.data, 0, tensor_bytes(out));
-    return status_ok();
-}
-
-static const struct file_map *find_file(const void *self, const char *file)
-{
-    (void)self, (void)file;
-    return NULL;
-}
-
 static void close_foreign(void *self)
 {
     struct foreign *f = self;
@@ -150,8 +136,8 @@ static void close_foreign(void *self)
 
 static const struct training_state_kind foreign_kind = {.read_weights = read_weights,
                                                         .read_moments = read_moments,
-                                                        .read_extra = read_extra,
-                                                        .find_file = find_file,
+                                                        .read_extra = training_state_no_extra,
+                                                        .find_file = training_state_no_file,
                                                         .close = close_foreign};
 
 /* ---- the position ---- */

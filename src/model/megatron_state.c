@@ -181,19 +181,6 @@ static struct status read_moments(const void *self, const struct param_table *pa
     return model_files_check(&r->m.files, r->m.path);
 }
 
-static struct status read_extra(const void *self, const char *file, const char *name, tensor out)
-{
-    (void)self, (void)file, (void)name;
-    memset(out.data, 0, tensor_bytes(out));
-    return status_ok();
-}
-
-static const struct file_map *find_file(const void *self, const char *file)
-{
-    (void)self, (void)file;
-    return NULL;
-}
-
 static void close_run(void *self)
 {
     struct megatron_run *r = self;
@@ -204,8 +191,8 @@ static void close_run(void *self)
 
 static const struct training_state_kind megatron_kind = {.read_weights = read_weights,
                                                          .read_moments = read_moments,
-                                                         .read_extra = read_extra,
-                                                         .find_file = find_file,
+                                                         .read_extra = training_state_no_extra,
+                                                         .find_file = training_state_no_file,
                                                          .close = close_run};
 
 /* ---- opening ---- */

@@ -249,7 +249,8 @@ static struct status copy_pieces(struct model_files_copy *copy, const struct sto
     struct stored_tensor flat = *t;
     int64_t n = (int64_t)(t->bytes / dtype_bytes(t->dtype));
     free(copy->values);
-    *copy = (struct model_files_copy){.values = malloc(t->bytes + 1)};
+    copy->of = NULL;
+    copy->values = malloc(t->bytes + 1);
     if (copy->values == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the tensor %s", t->name);
     }

@@ -51,6 +51,10 @@ struct status training_state_open(struct training_state *s, const struct trainin
 /* Views an open checkpoint of kiln, which the caller closes. */
 struct training_state training_state_of(const struct checkpoint *c);
 
+/* Of a kind without files of kiln's own: zeros, and no file. */
+struct status training_state_no_extra(const void *self, const char *file, const char *name, tensor out);
+const struct file_map *training_state_no_file(const void *self, const char *file);
+
 /* Safe on a zeroed struct. */
 void training_state_close(struct training_state *s);
 

@@ -533,13 +533,13 @@ static int rank_with(const struct zero_folder *z, const struct stored_tensor *t,
 }
 
 static struct status differs(const struct zero_folder *z, const char *directory,
-                             const struct stored_tensor *t, const struct stored_tensor *copy, int64_t element)
+                             const struct stored_tensor *t, const struct zero_copy *copy, int64_t element)
 {
     return status_error(STATUS_DATA,
-                        "%s: the fp32 weights of rank %d, rounded to %s, differ from " ZERO_FOLDER_STATES
-                        " in element %lld of %.80s: the file belongs to another rank or step, or is damaged",
-                        directory, rank_with(z, t, element), dtype_name(copy->dtype), (long long)element,
-                        t->name);
+                        "%s: the fp32 weights of rank %d, rounded to %s, differ from %s in element %lld of "
+                        "%.80s: the file belongs to another rank or step, or is damaged",
+                        directory, rank_with(z, t, element), dtype_name(copy->tensor->dtype), copy->source,
+                        (long long)element, t->name);
 }
 
 enum { COMPARED = 16384 };
@@ -551,8 +551,9 @@ struct compared {
 };
 
 static struct status compare_tensor(struct compared *c, const struct zero_folder *z, const char *directory,
-                                    const struct stored_tensor *t, const struct stored_tensor *copy)
+                                    const struct stored_tensor *t, const struct zero_copy *of)
 {
+    const struct stored_tensor *copy = of->tensor;
     int64_t n_all = (int64_t)(t->bytes / dtype_bytes(t->dtype));
     size_t size = dtype_bytes(copy->dtype);
     for (int64_t first = 0; first < n_all; first += COMPARED) {
@@ -563,33 +564,37 @@ static struct status compare_tensor(struct compared *c, const struct zero_folder
         for (int64_t i = 0; i < n && memcmp(c->rounded, c->copy, (size_t)n * size) != 0; i++) {
             if (memcmp((char *)c->rounded + (size_t)i * size, (char *)c->copy + (size_t)i * size, size) !=
                 0) {
-                return differs(z, directory, t, copy, first + i);
+                return differs(z, directory, t, of, first + i);
             }
         }
     }
     return status_ok();
 }
 
-/* The model's copy of a parameter, where it has one that can be compared. */
-static const struct stored_tensor *copy_of(const struct pickle_node *states, const struct stored_tensor *t)
+struct status zero_folder_compare_one(const struct zero_folder *z, const char *directory,
+                                      const struct stored_tensor *t, const struct zero_copy *of)
 {
-    const struct pickle_node *node = pickle_find(pickle_find(states, "module"), t->name);
-    const struct stored_tensor *copy = node != NULL && node->kind == PICKLE_TENSOR ? node->tensor : NULL;
+    const struct stored_tensor *copy = of->tensor;
     bool fits = copy != NULL && copy->unreadable == NULL && stored_tensor_is_dense(copy) &&
                 stored_tensor_converts(DTYPE_F32, copy->dtype) &&
                 copy->bytes / dtype_bytes(copy->dtype) == t->bytes / dtype_bytes(t->dtype);
-    return fits ? copy : NULL;
+    struct compared *c = fits ? malloc(sizeof *c) : NULL;
+    struct status s = !fits       ? status_ok()
+                      : c == NULL ? out_of_memory(directory)
+                                  : compare_tensor(c, z, directory, t, of);
+    free(c);
+    return s;
 }
 
 struct status zero_folder_compare(const struct zero_folder *z, const char *directory,
                                   const struct pickle_node *states)
 {
-    struct compared *c = malloc(sizeof *c);
-    struct status s = c == NULL ? out_of_memory(directory) : status_ok();
-    for (int i = 0; i < z->n && !failed(s); i++) {
-        const struct stored_tensor *t = &z->tensors[ZERO_WEIGHT][i], *copy = copy_of(states, t);
-        s = copy == NULL ? status_ok() : compare_tensor(c, z, directory, t, copy);
+    for (int i = 0; i < z->n; i++) {
+        const struct stored_tensor *t = &z->tensors[ZERO_WEIGHT][i];
+        const struct pickle_node *node = pickle_find(pickle_find(states, "module"), t->name);
+        bool has = node != NULL && node->kind == PICKLE_TENSOR;
+        const struct zero_copy copy = {has ? node->tensor : NULL, z->states};
+        TRY(zero_folder_compare_one(z, directory, t, &copy));
     }
-    free(c);
-    return s;
+    return status_ok();
 }

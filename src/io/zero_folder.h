@@ -60,6 +60,16 @@ void zero_folder_close(struct zero_folder *z);
 struct status zero_folder_compare(const struct zero_folder *z, const char *directory,
                                   const struct pickle_node *states);
 
+/* A copy of a weight that the model computes with; NULL: there is none; and the name of the file it is in. */
+struct zero_copy {
+    const struct stored_tensor *tensor;
+    const char *source;
+};
+
+/* The same of a tensor of the folder; copies of another size are not compared. */
+struct status zero_folder_compare_one(const struct zero_folder *z, const char *directory,
+                                      const struct stored_tensor *t, const struct zero_copy *copy);
+
 /* After reading: file_map_check of all that is mapped. */
 struct status zero_folder_check(const struct zero_folder *z, const char *directory);
 

@@ -19,8 +19,8 @@ static struct status out_of_memory(const char *directory)
 
 /* ---- layer files ---- */
 
-static struct status layer_path(char path[FILE_PATH_BYTES], const struct megatron_reading *r, int64_t module,
-                                int rank)
+struct status megatron_join_layer_path(char path[FILE_PATH_BYTES], const struct megatron_reading *r,
+                                       int64_t module, int rank)
 {
     int n = snprintf(path, FILE_PATH_BYTES, "%s/layer_%02lld-model_%02d-model_states.pt", r->directory,
                      (long long)module, rank);
@@ -66,7 +66,7 @@ static struct status open_module(struct megatron_reading *r, int64_t module)
 {
     char path[FILE_PATH_BYTES];
     for (int rank = 0; rank < r->n_ranks; rank++) {
-        TRY(layer_path(path, r, module, rank));
+        TRY(megatron_join_layer_path(path, r, module, rank));
         if (!file_exists(path)) {
             return status_error(STATUS_DATA,
                                 "%s is half a checkpoint: it is of %lld layers and %d ranks of tensor "

@@ -50,6 +50,10 @@ void megatron_join_guess_layers(struct megatron_reading *r, int64_t last);
 /* Says how far copies drifted. */
 void megatron_join_tell_drift(const struct megatron_reading *r);
 
+/* The path of the layer file of a module and a rank. */
+struct status megatron_join_layer_path(char path[FILE_PATH_BYTES], const struct megatron_reading *r,
+                                       int64_t module, int rank);
+
 /* The number of ranks of tensor parallelism that have layer files, and what names tell of layers. */
 struct status megatron_join_look(struct megatron_reading *r);
 

@@ -162,6 +162,41 @@ static struct status join_stage(struct megatron_reading *r, int stage)
     return status_ok();
 }
 
+/* Compares what rank k keeps of a module with its layer file. */
+static struct status compare_module(const struct megatron_reading *r, int k, int64_t module,
+                                    const struct torch_file *layer, const char *path)
+{
+    const struct zero_folder *z = &r->m->ranks[k];
+    for (int i = 0; i < z->n; i++) {
+        const struct stored_tensor *t = &z->tensors[ZERO_WEIGHT][i];
+        const char *rest;
+        if (megatron_names_module(t->name, &rest) == module) {
+            const struct zero_copy copy = {stored_tensor_find(layer->tensors, layer->n, rest),
+                                           strrchr(path, '/') + 1};
+            TRY(zero_folder_compare_one(z, r->directory, t, &copy));
+        }
+    }
+    return status_ok();
+}
+
+/* A rank's file under another rank's name has the right sizes, but not the weights that the model computes
+ * with, where their files are there. */
+static struct status compare_rank(const struct megatron_reading *r, int k)
+{
+    char path[FILE_PATH_BYTES];
+    for (int64_t module = MEGATRON_EMBEDDING; module <= r->n_layers + MEGATRON_BEHIND; module++) {
+        struct torch_file layer;
+        TRY(megatron_join_layer_path(path, r, module, k % r->n_ranks));
+        if (file_exists(path)) {
+            TRY(torch_file_open(&layer, path));
+            struct status s = compare_module(r, k, module, &layer, path);
+            torch_file_close(&layer);
+            TRY(s);
+        }
+    }
+    return status_ok();
+}
+
 static struct status read_states(struct megatron_reading *r)
 {
     struct megatron_files *m = r->m;
@@ -178,6 +213,9 @@ static struct status read_states(struct megatron_reading *r)
         if (m->moments[kept] == NULL) {
             return status_error(STATUS_MEMORY, "out of memory for the moments of %s", r->directory);
         }
+    }
+    for (int k = 0; k < m->n_ranks; k++) {
+        TRY(compare_rank(r, k));
     }
     for (int stage = 0; stage < m->n_ranks / r->n_ranks; stage++) {
         TRY(join_stage(r, stage));

@@ -130,11 +130,17 @@ static void remove_file(const char *name)
 static void test_damage(void)
 {
     static const char shard[] = "grid/global_step7/bf16_zero_pp_rank_1_mp_rank_02_optim_states.pt";
+    static const char other[] = "grid/global_step7/bf16_zero_pp_rank_0_mp_rank_02_optim_states.pt";
     static const char tenth[] = "shards/global_step7/bf16_zero_pp_rank_10_mp_rank_00_optim_states.pt";
     static const char universal[] = "universal/global_step7_universal/";
     char path[PATH];
     remove_file(shard);
     expect_refused("grid", false, "no bf16_zero_pp_rank_1_mp_rank_02_optim_states.pt");
+    unpack("grid");
+    EXPECT(rename(path_of(shard), path_of("kept")) == 0 && rename(path_of(other), path_of(shard)) == 0 &&
+               rename(path_of("kept"), path_of(other)) == 0,
+           "no exchange");
+    expect_refused("grid", false, "rounded to bf16, differ from layer_0");
     unpack("grid");
     remove_file("grid/global_step7/mp_rank_03_model_states.pt");
     expect_refused("grid", false, "has 3 files mp_rank_KK_model_states.pt");

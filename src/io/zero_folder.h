@@ -68,7 +68,7 @@ struct zero_copy {
 
 /* The same of a tensor of the folder; copies of another size are not compared. */
 struct status zero_folder_compare_one(const struct zero_folder *z, const char *directory,
-                                      const struct stored_tensor *t, const struct zero_copy *copy);
+                                      const struct stored_tensor *t, const struct zero_copy *of);
 
 /* After reading: file_map_check of all that is mapped. */
 struct status zero_folder_check(const struct zero_folder *z, const char *directory);

@@ -1,5 +1,6 @@
 #include "cmd/plan_mesh.h"
 
+#include "data/prefetch.h"
 #include "report/megatron_log.h"
 
 #include <inttypes.h>
@@ -247,6 +248,9 @@ struct status plan_mesh_append(struct buf *b, const struct plan_mesh *p)
     buf_puts(b,
              "left: GiB of a rank's memory; right: GB that a rank sends in a step to other slices, stages, "
              "the other end for the tied words, and replicas (by rings)\n");
+    const struct network_config *net = &p->job.config.net;
+    buf_printf(b, "besides: %.2f MiB of a rank's host memory for the batches of two steps\n",
+               (double)prefetch_bytes(&net->model->layout, net->limits, p->job.n_micro) / 0x1p20);
     buf_printf(b, "largest: a rank of stage %d, %.2f GiB of the %.2f of %s\n", p->largest,
                p->needed_bytes / 0x1p30, p->memory_bytes / 0x1p30, p->setup->machine->name);
     TRY(append_bubble(b, &p->job));

@@ -83,12 +83,19 @@ static int64_t lay_out(struct batch *b, int32_t *block)
     return used;
 }
 
+size_t batch_bytes(const struct batch_layout *layout, struct batch_limits limits)
+{
+    struct batch b = {.layout = layout, .limits = limits};
+    return (size_t)lay_out(&b, NULL) * sizeof(int32_t);
+}
+
 struct status batch_init(struct batch *b, const struct batch_layout *layout, struct batch_limits limits)
 {
+    size_t bytes = batch_bytes(layout, limits);
     *b = (struct batch){.layout = layout, .limits = limits};
     CHECK(limits.n_tokens > 0 && limits.n_tokens <= INT32_MAX, "%lld tokens in one stream",
           (long long)limits.n_tokens);
-    b->memory = calloc((size_t)lay_out(b, NULL), sizeof(int32_t));
+    b->memory = calloc(1, bytes);
     if (b->memory == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for a batch of %lld tokens",
                             (long long)limits.n_tokens);

@@ -105,6 +105,9 @@ int64_t batch_count_labels(const struct batch *b, int field);
 
 /* Allocates an empty batch with room for `limits`; nothing after it allocates.  The layout is borrowed. */
 struct status batch_init(struct batch *b, const struct batch_layout *layout, struct batch_limits limits);
+
+/* What it allocates. */
+size_t batch_bytes(const struct batch_layout *layout, struct batch_limits limits);
 void batch_fini(struct batch *b);
 void batch_clear(struct batch *b);
 

@@ -74,6 +74,12 @@ struct status prefetch_open(struct prefetch *p, const struct batch_source *sourc
     return s;
 }
 
+size_t prefetch_bytes(const struct batch_layout *layout, struct batch_limits limits, int64_t n_micro)
+{
+    struct prefetch *p = NULL;
+    return sizeof p->slots / sizeof p->slots[0] * (size_t)n_micro * batch_bytes(layout, limits);
+}
+
 void prefetch_close(struct prefetch *p)
 {
     if (p->source.self == NULL) {

@@ -31,6 +31,9 @@ struct prefetch {
 struct status prefetch_open(struct prefetch *p, const struct batch_source *source, int part, int n_parts,
                             bool in_turn, int64_t first, int64_t last);
 
+/* Host memory of the two slots, of n_micro micro-batches each. */
+size_t prefetch_bytes(const struct batch_layout *layout, struct batch_limits limits, int64_t n_micro);
+
 /* Stops the thread, which first finishes its current step, and frees everything. */
 void prefetch_close(struct prefetch *p);
 

@@ -4,13 +4,7 @@
 . "$(dirname "$0")/begin.sh"
 . "$(dirname "$0")/ranks.sh"
 
-for i in $(seq 150); do
-    echo "{\"text\": \"The king number $i went to the city, and the queen number $((i * 7 % 100)) came in from the garden.\"}"
-done >"$dir/lines.jsonl"
-mkdir "$dir/bpe"
-"$kiln" vocab --input "$dir/lines.jsonl" --kind bpe --vocab_file "$dir/bpe/vocab.json" --vocab_size 300 >/dev/null 2>&1
-"$kiln" prepare --format gpt --input "$dir/lines.jsonl" --vocab_file "$dir/bpe/vocab.json" --merge_file "$dir/bpe/merges.txt" \
-    --append_eod --output_prefix "$dir/meg" >/dev/null 2>&1
+make_gpt_store
 base=(--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --micro-batch-size 2
     --data-path "$dir/meg_text_document" --split 949,50,1 --vocab-file "$dir/bpe/vocab.json" --merge-file "$dir/bpe/merges.txt"
     --clip-grad 1.0 --seed 42 --global-batch-size 16 --train-iters 8 --lr 1e-2 --log-interval 1 --eval-iters 0 --save-interval 4

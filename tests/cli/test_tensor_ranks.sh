@@ -119,7 +119,7 @@ launcher=$!
 exec 4>"$dir/ask"
 echo the >&4
 for _ in $(seq 100); do
-    [ ! -s "$dir/told" ] || break
+    [ "$(wc -l <"$dir/told")" = 0 ] || break
     sleep 0.1
 done
 [ "$(wc -l <"$dir/told")" = 1 ] || fail "no answer before the next line: $(cat "$dir/told" "$dir/err")"

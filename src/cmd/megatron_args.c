@@ -129,17 +129,17 @@ static struct status set_model(struct megatron_args *a, json_t **config)
 /* ---- ranks and batches ---- */
 
 /* DeepSpeed's names.  Layers of a transformer all have as many parameters. */
-struct status megatron_partition_find(enum pipeline_partition *p, const char *by)
+struct status megatron_partition_find(enum pipeline_partition *p, const char *name)
 {
     static const char with_ends[] = "type:transformer|embedding";
-    bool plain = by == NULL || strcmp(by, "parameters") == 0 || strcmp(by, "uniform") == 0 ||
-                 strcmp(by, "type:transformer") == 0;
+    bool plain = name == NULL || strcmp(name, "parameters") == 0 || strcmp(name, "uniform") == 0 ||
+                 strcmp(name, "type:transformer") == 0;
     *p = plain ? PIPELINE_BY_LAYERS : PIPELINE_BY_LAYERS_AND_EMBEDDINGS;
-    return plain || strcmp(by, with_ends) == 0
+    return plain || strcmp(name, with_ends) == 0
                ? status_ok()
                : status_error(
                      STATUS_USAGE,
-                     "--pp-partition-method '%.60s' is not uniform, parameters, type:transformer or %s", by,
+                     "--pp-partition-method '%.60s' is not uniform, parameters, type:transformer or %s", name,
                      with_ends);
 }
 

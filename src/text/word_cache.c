@@ -1,4 +1,4 @@
-#define _DEFAULT_SOURCE /* madvise */
+#define _GNU_SOURCE /* madvise */
 #include "text/word_cache.h"
 
 #include <sys/mman.h>

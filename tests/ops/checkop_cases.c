@@ -104,8 +104,8 @@ RUN(find_nonfinite)
 void checkop_make_find_nonfinite(struct checkop_case *c, const struct checkop_shape *s)
 {
     add(c, vector("index", ROLE_OUT, KIND_I64, 1));
-    add(c, filled(matrix("in", ROLE_IN, KIND_A, s->t, s->h), FILL_HOLES,
-                  s->plain ? -1 : (double)(s->t * s->h / 2)));
+    int64_t middle = s->t * s->h / 2;
+    add(c, filled(matrix("in", ROLE_IN, KIND_A, s->t, s->h), FILL_HOLES, s->plain ? -1 : (double)middle));
     c->run = run_find_nonfinite;
 }
 

@@ -99,7 +99,9 @@ struct status plan_search_run(struct plan_search *s)
             }
         }
     }
-    qsort(s->found, (size_t)s->n_found, sizeof *s->found, by_time);
+    if (s->n_found > 0) {
+        qsort(s->found, (size_t)s->n_found, sizeof *s->found, by_time);
+    }
     return status_ok();
 }
 

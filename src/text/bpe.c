@@ -20,8 +20,9 @@ enum { FEW_BYTES = 40 }; /* a piece of at most so many is scanned for its merges
 struct status bpe_scratch_init(struct bpe_scratch *s, const struct bpe *bpe)
 {
     *s = (struct bpe_scratch){.bpe = bpe};
-    return word_cache_init(&s->cache) ? status_ok()
-                                      : status_error(STATUS_MEMORY, "out of memory for a tokenizer");
+    return word_cache_init(&s->cache, WORD_CACHE_PIECE_BITS)
+               ? status_ok()
+               : status_error(STATUS_MEMORY, "out of memory for a tokenizer");
 }
 
 void bpe_scratch_fini(struct bpe_scratch *s)

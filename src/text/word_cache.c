@@ -25,13 +25,21 @@ static void deallocate(void *p, size_t n_bytes)
     }
 }
 
-static const size_t shorts_bytes = sizeof(struct word_cache_short) * 2 << WORD_CACHE_SHORT_BITS;
-static const size_t longs_bytes = sizeof(struct word_cache_long) * 2 << WORD_CACHE_LONG_BITS;
-
-bool word_cache_init(struct word_cache *c)
+static size_t shorts_bytes(const struct word_cache *c)
 {
-    c->shorts = allocate(shorts_bytes);
-    c->longs = allocate(longs_bytes);
+    return sizeof *c->shorts * 2 << c->bits;
+}
+
+static size_t longs_bytes(const struct word_cache *c)
+{
+    return sizeof *c->longs * 2 << c->bits >> 2;
+}
+
+bool word_cache_init(struct word_cache *c, int bits)
+{
+    c->bits = bits;
+    c->shorts = allocate(shorts_bytes(c));
+    c->longs = allocate(longs_bytes(c));
     if (c->shorts == NULL || c->longs == NULL) {
         word_cache_fini(c);
         return false;
@@ -41,15 +49,15 @@ bool word_cache_init(struct word_cache *c)
 
 void word_cache_fini(struct word_cache *c)
 {
-    deallocate(c->shorts, shorts_bytes);
-    deallocate(c->longs, longs_bytes);
+    deallocate(c->shorts, shorts_bytes(c));
+    deallocate(c->longs, longs_bytes(c));
     *c = (struct word_cache){0};
 }
 
 static struct word_cache_long *find_pair(const struct word_cache *c, const uint64_t run[4])
 {
     uint64_t h = word_cache_hash(run) + 31 * word_cache_hash(run + 2);
-    return c->longs + 2 * (h >> (64 - WORD_CACHE_LONG_BITS));
+    return c->longs + 2 * (h >> (64 + 2 - c->bits));
 }
 
 void word_cache_add(struct word_cache *c, const char *run, size_t n, const int32_t *ids, size_t n_ids)
@@ -66,8 +74,7 @@ void word_cache_add(struct word_cache *c, const char *run, size_t n, const int32
         find_pair(c, e.run)[1] = e;
     }
     if (n <= WORD_CACHE_SHORT_BYTES) {
-        struct word_cache_short *pair =
-            c->shorts + 2 * (word_cache_hash(e.run) >> (64 - WORD_CACHE_SHORT_BITS));
+        struct word_cache_short *pair = word_cache_pair(c, e.run);
         pair[1] = (struct word_cache_short){{e.run[0], e.run[1]}, {e.ids[0], e.ids[1], e.ids[2]}, e.n_ids};
     }
 }

@@ -40,15 +40,17 @@ struct word_cache_long {
 };
 
 struct word_cache {
-    struct word_cache_short *shorts; /* [2 << WORD_CACHE_SHORT_BITS] pairs; a pair is a cache line */
-    struct word_cache_long *longs;   /* [2 << WORD_CACHE_LONG_BITS] */
+    struct word_cache_short *shorts; /* [2^bits] pairs; a pair is a cache line */
+    struct word_cache_long *longs;   /* [2^(bits - 2)] pairs */
+    int bits;
 };
 
-/* 2^18 pairs of 64 bytes, 16 MiB; 2^16 of 128, 8 MiB: docs/decisions/0052_word_cache.md. */
-enum { WORD_CACHE_SHORT_BITS = 18, WORD_CACHE_LONG_BITS = 16 };
+/* A size: 2^16 pairs of 64 bytes, 4 MiB, and 2^14 of 128, 2 MiB, for words; four times as many for the pieces
+ * of byte-level BPE: docs/decisions/0052_word_cache.md. */
+enum { WORD_CACHE_WORD_BITS = 16, WORD_CACHE_PIECE_BITS = 18 };
 
 /* False if memory runs out.  Fini is safe on a zeroed struct. */
-bool word_cache_init(struct word_cache *c);
+bool word_cache_init(struct word_cache *c, int bits);
 void word_cache_fini(struct word_cache *c);
 
 /* Remembers a run of n bytes, at most WORD_CACHE_LONG_BYTES, and its ids, if they are not too many. */
@@ -85,6 +87,11 @@ struct word_cache_probe {
     struct word_cache_short *pair;
 };
 
+static inline struct word_cache_short *word_cache_pair(const struct word_cache *c, const uint64_t run[2])
+{
+    return c->shorts + 2 * (word_cache_hash(run) >> (64 - c->bits));
+}
+
 /* Of a run of n bytes, 1 to WORD_CACHE_SHORT_BYTES; WORD_CACHE_SHORT_BYTES of text are read. */
 static inline struct word_cache_probe word_cache_probe(const struct word_cache *c, const char *text, size_t n)
 {
@@ -94,7 +101,7 @@ static inline struct word_cache_probe word_cache_probe(const struct word_cache *
     memcpy(keep, word_cache_keep + WORD_CACHE_SHORT_BYTES - n, sizeof keep);
     p.run[0] &= keep[0];
     p.run[1] &= keep[1];
-    p.pair = c->shorts + 2 * (word_cache_hash(p.run) >> (64 - WORD_CACHE_SHORT_BITS));
+    p.pair = word_cache_pair(c, p.run);
     return p;
 }
 

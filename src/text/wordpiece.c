@@ -67,7 +67,7 @@ struct status wordpiece_scratch_init(struct wordpiece_scratch *t, const struct v
     *t = (struct wordpiece_scratch){.vocab = vocab};
     TRY(basic_tokenizer_init(&t->basic, lower_case));
     t->roles = calloc(N_ROLES, sizeof *t->roles);
-    if (t->roles == NULL || !word_cache_init(&t->cache)) {
+    if (t->roles == NULL || !word_cache_init(&t->cache, WORD_CACHE_WORD_BITS)) {
         wordpiece_scratch_fini(t);
         return status_error(STATUS_MEMORY, "out of memory for a tokenizer");
     }

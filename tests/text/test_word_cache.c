@@ -191,7 +191,7 @@ static void lengths_and_places_change_nothing(void)
 static void forgotten_words_are_encoded_again(void)
 {
     struct word_cache c;
-    EXPECT(word_cache_init(&c), "memory");
+    EXPECT(word_cache_init(&c, WORD_CACHE_WORD_BITS), "memory");
     static const int32_t one[] = {7};
     static const int32_t five[] = {1, 2, 3, 4, 5};
     size_t n = 9;

@@ -15,13 +15,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 steps=${STEPS:-10} layers=${LAYERS:-16} hidden=${HIDDEN:-384} length=${LENGTH:-64}
 
-for i in $(seq 4000); do
-    echo "{\"text\": \"The king number $i went to the city, and the queen number $((i * 7 % 100)) came in from the garden.\"}"
-done >"$dir/lines.jsonl"
-mkdir "$dir/bpe"
-"$kiln" vocab --input "$dir/lines.jsonl" --kind bpe --vocab_file "$dir/bpe/vocab.json" --vocab_size 300 >/dev/null 2>&1
-"$kiln" prepare --format gpt --input "$dir/lines.jsonl" --vocab_file "$dir/bpe/vocab.json" --merge_file "$dir/bpe/merges.txt" \
-    --append_eod --output_prefix "$dir/meg" >/dev/null 2>&1
+. tests/cli/corpus.sh
+make_gpt_store 4000
 
 # bubble CHUNKS: of two stages
 bubble()

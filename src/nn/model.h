@@ -155,9 +155,8 @@ struct model_type {
                           const struct batch *sizes);
 
     /* The output of the input layer or a layer, [T, hidden_size] or a peer's own rows of it, which the next
-     * one reads; the model may
-     * pass on other tensors internally.  Where activations are kept for a backward, that of the last layer
-     * may be for its heads only. */
+     * one reads; the model may pass on other tensors internally.  Where activations are kept for a backward,
+     * that of the last layer may be for its heads only. */
     tensor (*output)(const void *acts, int64_t layer);
 
     /* Forward. */

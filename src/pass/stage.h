@@ -163,9 +163,8 @@ void stage_visit_gradients(const struct stage *s, int64_t layer, model_gradient_
 tensor stage_gradient(const struct stage *s);
 
 /* The output of the range's last layer, [T, H] or this rank's own rows (with `learns`, of the model's last
- * layer maybe only what the
- * heads read), and the input of its first: where the range does not begin with the model's first layer, the
- * caller fills it before stage_forward. */
+ * layer maybe only what the heads read), and the input of its first: where the range does not begin with the
+ * model's first layer, the caller fills it before stage_forward. */
 tensor stage_output(const struct stage *s);
 tensor stage_input(const struct stage *s);
 

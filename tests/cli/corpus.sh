@@ -25,10 +25,11 @@ make_store()
 JSON
 }
 
-# Lines of JSON, byte-level BPE of them in GPT-2's form, and the store of a decoder: $dir/meg_text_document.
+# make_gpt_store [LINES]: lines of JSON, byte-level BPE of them in GPT-2's form, and the store of a decoder: $dir/meg_text_document.
 make_gpt_store()
 {
-    for i in $(seq 150); do
+    local i
+    for i in $(seq "${1:-150}"); do
         echo "{\"text\": \"The king number $i went to the city, and the queen number $((i * 7 % 100)) came in from the garden.\"}"
     done >"$dir/lines.jsonl"
     mkdir "$dir/bpe"

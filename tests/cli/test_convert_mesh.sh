@@ -9,13 +9,7 @@ if ! (ulimit -d "$limit" && "$kiln" --version >/dev/null 2>&1); then
     skip limits "a sanitizer needs more memory than a process without it"
 fi
 
-for i in $(seq 50); do
-    echo "{\"text\": \"The king number $i went to the city.\"}"
-done >"$dir/lines.jsonl"
-mkdir "$dir/bpe"
-"$kiln" vocab --input "$dir/lines.jsonl" --kind bpe --vocab_file "$dir/bpe/vocab.json" --vocab_size 300 >/dev/null 2>&1
-"$kiln" prepare --format gpt --input "$dir/lines.jsonl" --vocab_file "$dir/bpe/vocab.json" --merge_file "$dir/bpe/merges.txt" \
-    --append_eod --output_prefix "$dir/meg" >/dev/null 2>&1
+make_gpt_store
 as_ranks 4 "$kiln" pretrain-gpt --num-layers 32 --hidden-size 320 --num-attention-heads 4 --seq-length 16 --max-position-embeddings 16 \
     --micro-batch-size 1 --global-batch-size 2 --train-iters 1 --lr 1e-3 --eval-iters 0 --save "$dir/mesh" --save-interval 1 --ngram_tokens 0 \
     --data-path "$dir/meg_text_document" --vocab-file "$dir/bpe/vocab.json" --merge-file "$dir/bpe/merges.txt" \

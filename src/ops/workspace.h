@@ -41,15 +41,24 @@ static inline size_t workspace_quantize(int64_t rows, int64_t cols, bool sums)
     return WORKSPACE_MAXIMA * sizeof(float) + (sums ? workspace_column_sum(rows, cols) : 0);
 }
 
-/* Rows as whole numbers of 16 bits, padded to whole vectors, and their scales (ops.h, OPS_INT8_STEPS). */
-static inline int64_t workspace_int8_stride(int64_t cols)
+/* Rows of a factor in elements of 16 bits, bf16 or whole numbers (ops.h, OPS_INT8_STEPS), in blocks and
+ * padded as a kernel reads them; and a scale of each. */
+enum { WORKSPACE_PACKED_ROWS = 16 };
+
+static inline int64_t workspace_packed_stride(int64_t cols)
 {
-    return (cols + 31) / 32 * 32;
+    return (cols + 63) / 64 * 64;
 }
 
-static inline size_t workspace_int8(int64_t rows, int64_t cols)
+static inline int64_t workspace_packed_rows(int64_t rows)
 {
-    return (size_t)rows * ((size_t)workspace_int8_stride(cols) * sizeof(int16_t) + sizeof(float));
+    return rows == 1 ? 1 : (rows + WORKSPACE_PACKED_ROWS - 1) / WORKSPACE_PACKED_ROWS * WORKSPACE_PACKED_ROWS;
+}
+
+static inline size_t workspace_packed(int64_t rows, int64_t cols)
+{
+    size_t row = (size_t)workspace_packed_stride(cols) * sizeof(int16_t) + sizeof(float);
+    return (size_t)workspace_packed_rows(rows) * row;
 }
 
 /* A small din that sums over many rows of w, such as the gradient of the input of the vocabulary's decoder,

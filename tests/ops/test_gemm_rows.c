@@ -1,8 +1,11 @@
-/* Products by rows alone (exec.rows_alone), of every instruction set that the processor has: right against
- * sums in fp64, and each row with the bits that it gets alone, in any block, tile or number of rows. */
+/* Products by rows alone (exec.rows_alone), of every instruction set that the processor has, AMX included:
+ * right against sums in fp64, or exact in int8, and each row with the bits that it gets alone, in any block,
+ * tile or number of rows. */
 #include "core/rng.h"
 #include "ops/cpu/cpu_isa.h"
+#include "ops/cpu/gemm_amx.h"
 #include "ops/cpu/gemm_backend.h"
+#include "ops/workspace.h"
 #include "test.h"
 
 #define DECLARE(isa) void gemm_rows_kernels_fill_##isa(struct gemm_backend *t);
@@ -12,7 +15,7 @@ static void (*const fills[])(struct gemm_backend *t) = {CPU_ISAS(FILL)};
 
 enum { M = 13, MOST_N = 200, MOST_K = 1030 };
 
-static float bias[MOST_N], out[M * MOST_N], alone[MOST_N];
+static float bias[MOST_N], out[M * MOST_N];
 static char a[M * MOST_K * 4], w[MOST_N * MOST_K * 4];
 
 static void fill(char *to, int64_t n, enum dtype dtype, uint64_t key)
@@ -93,25 +96,102 @@ static void check_isa(const struct gemm_backend *b, const char *isa, int64_t n, 
     check_alone(b, &g, 5, 7, isa);
 }
 
-/* Through gemm_run, cut into tiles: many rows, and one. */
-static void check_run(int64_t k, enum dtype dtype)
+/* ---- through gemm_run: packed where the processor has AMX, cut into tiles ---- */
+
+enum { MANY = 300 };
+
+static char many[MANY * MOST_K * 4];
+static float out_many[MANY * MOST_N];
+static char workspace[MANY * (MOST_K + 64) * 4];
+
+static void run(const struct gemm *g)
 {
-    struct exec x = {.device = &device_cpu, .layer_index = -1, .rows_alone = true};
-    struct gemm g = product(M, MOST_N, k, dtype);
-    fill(a, M * k, dtype, 1);
-    fill(w, MOST_N * k, dtype, 2);
-    gemm_run(&x, "test", &g, NULL, 0, NULL);
+    struct exec x = {.device = &device_cpu,
+                     .layer_index = -1,
+                     .rows_alone = true,
+                     .workspace = workspace,
+                     .workspace_bytes = workspace_packed(g->m, g->k)};
+    gemm_run(&x, "test", g, NULL, 0, NULL);
     EXPECT_OK(x.status);
-    check_right(&g, "tiles");
-    for (int64_t i = 0; i < M; i++) {
-        struct gemm one = g;
-        one.m = 1;
-        one.c = alone;
-        one.a = a + i * k * (int64_t)dtype_bytes(dtype);
-        gemm_run(&x, "test", &one, NULL, 0, NULL);
-        EXPECT(memcmp(alone, out + i * MOST_N, sizeof alone) == 0, "row %lld has other bits alone",
-               (long long)i);
+}
+
+/* Rows [row, row + n) of g, which was run, have the same bits without the others. */
+static void check_run_alone(const struct gemm *g, int64_t row, int64_t n)
+{
+    static float some[MANY * MOST_N];
+    struct gemm one = *g;
+    one.m = n;
+    one.c = some;
+    one.a = many + row * g->k * (int64_t)dtype_bytes(g->ab_dtype);
+    run(&one);
+    EXPECT(memcmp(some, out_many + row * g->n, (size_t)(n * g->n) * sizeof *some) == 0,
+           "%lld rows from %lld of %lld have other bits alone, n %lld, k %lld, %s%s", (long long)n,
+           (long long)row, (long long)g->m, (long long)g->n, (long long)g->k, dtype_name(g->ab_dtype),
+           g->b_scales != NULL ? ", int8" : "");
+}
+
+static void check_run(int64_t m, int64_t n, int64_t k, enum dtype dtype, const float *scales)
+{
+    struct gemm g = product(m, n, k, dtype);
+    g.a = many;
+    g.c = out_many;
+    g.b_scales = scales;
+    run(&g);
+    for (int64_t i = 0; i < m; i += 1 + m / 20) {
+        check_run_alone(&g, i, 1);
     }
+    check_run_alone(&g, m / 3, m / 2);
+    check_run_alone(&g, m - m / 4, m / 4);
+}
+
+/* Products of whole numbers with int8 are those of sums that cannot be rounded. */
+static void check_whole(int64_t m, int64_t n, int64_t k, const float *scales)
+{
+    static int16_t rows[MANY * (MOST_K + 64)];
+    static float a_scales[MANY], want[MANY * MOST_N];
+    struct gemm g = product(m, n, k, DTYPE_F32);
+    g.a = many;
+    g.c = out_many;
+    g.b_scales = scales;
+    run(&g);
+    for (int64_t i = 0; i < m; i++) {
+        a_scales[i] = gemm_convert()->to_int16(rows + i * k, k, (const float *)many + i * k, k);
+        for (int64_t j = 0; j < n; j++) {
+            int64_t sum = 0;
+            for (int64_t l = 0; l < k; l++) {
+                sum += rows[i * k + l] * ((const int8_t *)w)[j * k + l];
+            }
+            want[i * n + j] = fmaf((float)sum, a_scales[i] * scales[j], bias[j]);
+        }
+    }
+    EXPECT(memcmp(want, out_many, (size_t)(m * n) * sizeof *want) == 0,
+           "int8 of %lld rows, n %lld, k %lld is not exact", (long long)m, (long long)n, (long long)k);
+}
+
+static void check_runs(int64_t m, int64_t n, int64_t k)
+{
+    static float scales[MOST_N];
+    for (enum dtype dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++) {
+        fill(many, m * k, dtype, 1);
+        fill(w, n * k, dtype, 2);
+        check_run(m, n, k, dtype, NULL);
+        if (m == M) {
+            memcpy(a, many, sizeof a);
+            memcpy(out, out_many, sizeof out);
+            struct gemm g = product(m, n, k, dtype);
+            check_right(&g, "gemm_run");
+        }
+    }
+    for (int64_t i = 0; i < n * k; i++) {
+        ((int8_t *)w)[i] = (int8_t)((int)(rng_uniform_at(5, (uint64_t)i) * 255) - 127);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        scales[i] = 0.01f * (float)(1 + i % 7);
+    }
+    check_run(m, n, k, DTYPE_BF16, scales);
+    fill(many, m * k, DTYPE_F32, 1);
+    check_run(m, n, k, DTYPE_F32, scales);
+    check_whole(m, n, k, scales);
 }
 
 int main(void)
@@ -131,7 +211,12 @@ int main(void)
         }
         printf("%s: right, and alone as beside others\n", cpu_isa_name(isa));
     }
-    check_run(MOST_K, DTYPE_F32);
-    check_run(MOST_K, DTYPE_BF16);
+    puts(gemm_amx_open() ? "this processor has AMX: gemm_run packs bf16 and int8 for it"
+                         : "this processor lacks AMX");
+    check_runs(M, MOST_N, MOST_K);
+    check_runs(M, 7, 15);
+    check_runs(33, 50, 100);
+    check_runs(47, 48, 64);
+    check_runs(MANY, 90, 1024);
     return 0;
 }

@@ -1,6 +1,7 @@
 #include "core/signals.h"
 #include "dev/host_memory.h"
 #include "ops/cpu/cpu_isa.h"
+#include "ops/cpu/gemm_amx.h"
 #include "ops/cpu/gemm_backend.h"
 #include "ops/cpu/lanes.h"
 #include "ops/workspace.h"
@@ -14,7 +15,7 @@
  * numerous enough to keep all threads busy. */
 enum { TILES_WANTED = 16, ROWS_FOR_TALL_TILES = 2048, MIN_TILE_COLS = 128, MAX_TILE_DEPTH = 1024 };
 
-enum { MAX_BACKENDS = 3 };
+enum { MAX_BACKENDS = 3, MAX_LINES = MAX_BACKENDS + 1 };
 
 /* Memory that must be free before the libraries are opened: for their files, and for code that probes what
  * they support. */
@@ -27,7 +28,7 @@ static struct {
     const struct gemm_backend *on[MAX_BACKENDS];
     int n_on;
     int first[2][2]; /* of `on`, for ab and c in fp32 (0) or bf16 (1) */
-    char lines[MAX_BACKENDS][160];
+    char lines[MAX_LINES][160];
 } backends;
 
 static atomic_bool backends_are_open;
@@ -53,6 +54,7 @@ static const struct {
 
 static struct gemm_backend plain, rows;
 static struct gemm_convert convert;
+static bool has_amx;
 static pthread_once_t fill_once = PTHREAD_ONCE_INIT;
 
 static void fill(void)
@@ -60,6 +62,7 @@ static void fill(void)
     fills[cpu_isa_best()].plain(&plain);
     fills[cpu_isa_best()].rows(&rows);
     fills[cpu_isa_best()].convert(&convert);
+    has_amx = gemm_amx_open();
 }
 
 const struct gemm_backend *gemm_plain(void)
@@ -106,6 +109,8 @@ static void backends_open(void)
     consider(1, "BLAS", NULL);
 #endif
     consider(2, "plain", gemm_plain());
+    snprintf(backends.lines[MAX_BACKENDS], sizeof backends.lines[0], "%s: %s", gemm_amx.name,
+             has_amx ? "on" : "this processor, or its system, has no AMX");
     for (int i = 0; i < 4; i++) {
         int *first = &backends.first[i / 2][i % 2];
         while (!backends.on[*first]->can(i / 2 ? DTYPE_BF16 : DTYPE_F32, i % 2 ? DTYPE_BF16 : DTYPE_F32)) {
@@ -130,7 +135,7 @@ const char *gemm_backend_name(enum dtype dtype)
 const char *gemm_backend_line(int i)
 {
     pthread_once(&backends_once, backends_open);
-    return i >= 0 && i < MAX_BACKENDS ? backends.lines[i] : NULL;
+    return i >= 0 && i < MAX_LINES ? backends.lines[i] : NULL;
 }
 
 static int64_t blocks(int64_t n, int64_t block)
@@ -282,66 +287,107 @@ static void fail_without_memory(struct exec *x, const char *op)
               "not enough memory for the library of matrix products; check `ulimit -v`");
 }
 
+/* ---- products by rows that do not depend on each other (exec.rows_alone) ---- */
+
+/* A that is packed, or rounded to whole numbers, or both. */
+struct packing {
+    const struct gemm *g; /* of A as it is */
+    int16_t *rows;        /* [workspace_packed_rows(m), stride] */
+    float *scales;        /* [m] of whole numbers */
+    int64_t stride, block;
+    bool by_amx;
+};
+
+/* A row as whole numbers. */
+static void round_row(const struct packing *p, int64_t i, int16_t *out, float *lane)
+{
+    const void *row = elements(p->g->a, dtype_bytes(p->g->ab_dtype), i * p->g->a_stride);
+    if (p->g->ab_dtype == DTYPE_BF16) {
+        convert.from_bf16(lane, row, 0, 1, p->g->k);
+        row = lane;
+    }
+    p->scales[i] = convert.to_int16(out, p->stride, row, p->g->k);
+}
+
+static void pack_block(const void *context, int64_t item, void *lane)
+{
+    const struct packing *p = context;
+    const struct gemm *g = p->g;
+    int64_t row = item * p->block, n = g->m - row < p->block ? g->m - row : p->block;
+    int16_t *packed = p->rows + row * p->stride;
+    if (g->b_scales == NULL) {
+        gemm_amx_pack_bf16(packed, (const uint16_t *)g->a + row * g->a_stride, g->a_stride, n, g->k,
+                           p->block);
+        return;
+    }
+    int16_t *whole = p->by_amx ? lane : packed;
+    float *numbers_of_row = (float *)((int16_t *)lane + p->block * p->stride);
+    for (int64_t i = 0; i < n; i++) {
+        round_row(p, row + i, whole + i * p->stride, numbers_of_row);
+    }
+    if (p->by_amx) {
+        gemm_amx_pack_int16(packed, whole, p->stride, n, p->block);
+    }
+}
+
+/* Packs A for a product that is otherwise *g. */
+static void pack(struct exec *x, const char *op, struct gemm *g, bool by_amx)
+{
+    struct gemm as_it_is = *g;
+    int64_t stride = workspace_packed_stride(g->k), n_rows = workspace_packed_rows(g->m);
+    int16_t *packed = exec_scratch(x, workspace_packed(g->m, g->k));
+    struct packing p = {&as_it_is,
+                        packed,
+                        (float *)(packed + n_rows * stride),
+                        stride,
+                        by_amx && g->m > 1 ? WORKSPACE_PACKED_ROWS : 1,
+                        by_amx};
+    size_t lane_bytes = (size_t)(p.block * stride) * sizeof(int16_t) + (size_t)stride * sizeof(float);
+    lanes_run(x, op, blocks(g->m, p.block), g->b_scales == NULL ? 0 : lane_bytes, pack_block, &p);
+    g->a = p.rows;
+    g->a_scales = p.scales;
+    g->a_stride = stride;
+    g->a_block = by_amx ? p.block : 0;
+}
+
 /* Few rows of A at a time, which stay in the cache while W goes by; and columns by which threads share W. */
 static void cut_rows(struct gemm_call *c)
 {
-    enum { LEFT_BYTES = 256 << 10, LEAST_ROWS = 8, COLUMN_GRAIN = 24, TILES = 48 };
+    enum { LEFT_BYTES = 256 << 10, LEAST_ROWS = 8, COLUMN_GRAIN = 24, PACKED_GRAIN = 32, TILES = 48 };
     const struct gemm *g = c->g;
-    int64_t most = LEFT_BYTES / (g->k * (int64_t)a_bytes(g)) / LEAST_ROWS * LEAST_ROWS;
-    most = most < LEAST_ROWS ? LEAST_ROWS : most > GEMM_MAX_TILE_ROWS ? GEMM_MAX_TILE_ROWS : most;
-    c->tile_m = part(g->m, blocks(g->m, most), 4);
+    int64_t least = g->a_block > 0 ? PACKED_GRAIN : LEAST_ROWS;
+    int64_t most = LEFT_BYTES / (g->k * (int64_t)a_bytes(g)) / least * least;
+    most = most < least ? least : most > GEMM_MAX_TILE_ROWS ? GEMM_MAX_TILE_ROWS : most;
+    c->tile_m = part(g->m, blocks(g->m, most), g->a_block > 0 ? PACKED_GRAIN : 4);
     c->tiles_m = blocks(g->m, c->tile_m);
-    c->tile_n = part(g->n, blocks(TILES, c->tiles_m), COLUMN_GRAIN);
+    c->tile_n = part(g->n, blocks(TILES, c->tiles_m), g->a_block > 0 ? PACKED_GRAIN : COLUMN_GRAIN);
     c->tiles_n = blocks(g->n, c->tile_n);
     c->tile_k = g->k;
 }
 
-/* The product by rows that do not depend on each other (exec.rows_alone). */
+/* Whether tile registers compute it.  In bf16 they do or do not whatever the number of rows is, so that a row
+ * has the same bits.  Sums of whole numbers are exact in every kernel: one row is read faster by the other
+ * one (measured on Sapphire Rapids), and a sum of the lower bytes of more columns would not fit 31 bits. */
+static bool is_by_amx(const struct gemm *g)
+{
+    enum { MOST_LOWER_BYTES = 65536 };
+    bool int8 = g->b_scales != NULL;
+    return has_amx && (int8 ? g->m > 1 && g->k <= MOST_LOWER_BYTES : g->ab_dtype == DTYPE_BF16);
+}
+
 static void run_rows(struct exec *x, const char *op, struct gemm_call *c, size_t after_bytes)
 {
-    pthread_once(&fill_once, fill);
-    cut_rows(c);
-    CHECK(prepare(c, &rows), "a product that is not by rows alone");
-    x->served_by = rows.name;
-    lanes_run(x, op, c->tiles_m * c->tiles_n, after_bytes, tile_item, c);
-}
-
-/* ---- products with a matrix in int8 ---- */
-
-struct rounding {
-    const struct gemm *g;
-    int16_t *rows; /* [m, stride] */
-    float *scales; /* [m] */
-    int64_t stride;
-};
-
-static void round_item(const void *context, int64_t item, void *lane)
-{
-    const struct rounding *r = context;
-    const void *row = elements(r->g->a, dtype_bytes(r->g->ab_dtype), item * r->g->a_stride);
-    if (r->g->ab_dtype == DTYPE_BF16) {
-        convert.from_bf16(lane, row, 0, 1, r->g->k);
-        row = lane;
-    }
-    r->scales[item] = convert.to_int16(r->rows + item * r->stride, r->stride, row, r->g->k);
-}
-
-/* Sums of whole numbers are exact, so a row has the same bits whatever is computed beside it. */
-static void run_int8(struct exec *x, const char *op, struct gemm_call *c, size_t after_bytes)
-{
     struct gemm g = *c->g;
-    int64_t stride = workspace_int8_stride(g.k);
-    int16_t *rows_of_a = exec_scratch(x, workspace_int8(g.m, g.k));
-    struct rounding r = {c->g, rows_of_a, (float *)(rows_of_a + g.m * stride), stride};
+    bool int8 = g.b_scales != NULL;
     pthread_once(&fill_once, fill);
-    lanes_run(x, op, g.m, (size_t)g.k * sizeof(float), round_item, &r);
-    g.a = r.rows;
-    g.a_scales = r.scales;
-    g.a_stride = stride;
-    c->g = &g;
+    bool by_amx = is_by_amx(&g);
+    if (int8 || by_amx) {
+        pack(x, op, &g, by_amx);
+        c->g = &g;
+    }
     cut_rows(c);
-    CHECK(prepare(c, &rows), "a product that is not by rows alone");
-    x->served_by = "rows in int8";
+    CHECK(prepare(c, by_amx ? &gemm_amx : &rows), "a product that is not by rows alone");
+    x->served_by = !int8 ? c->backend->name : by_amx ? "rows in int8 by AMX" : "rows in int8";
     lanes_run(x, op, c->tiles_m * c->tiles_n, after_bytes, tile_item, c);
 }
 
@@ -357,11 +403,8 @@ void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *
     }
     atomic_bool tile_failed = false;
     struct gemm_call c = {.g = g, .after = after, .context = context, .failed = &tile_failed};
-    if (g->b_scales != NULL) {
-        run_int8(x, op, &c, after_bytes);
-        return;
-    }
-    if (x->rows_alone && g->b_transposed && !g->a_transposed && !g->accumulate) {
+    bool by_rows = x->rows_alone && g->b_transposed && !g->a_transposed && !g->accumulate;
+    if (by_rows || g->b_scales != NULL) {
         run_rows(x, op, &c, after_bytes);
         return;
     }

@@ -35,7 +35,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE", "the same"),
     OPTION_INT_ROW("world", AT(world), "1", 1, ZERO_MOST_WORLD, "number of devices that train together"),
     OPTION_STRING_ROW("mesh", AT(mesh), NULL, "TPxPPxDP",
-                      "plan a decoder on a mesh of so many tensor-parallel slices, pipeline stages and "
+                      "plan on a mesh of so many tensor-parallel slices, pipeline stages and "
                       "replicas, such as 4x2x1, instead of --world: bytes and traffic of each stage, and the "
                       "predicted time of "
                       "a step"),
@@ -44,17 +44,16 @@ static const struct option options[] = {
     OPTION_STRING_ROW("pp-partition-method", AT(partition), NULL, "NAME",
                       "with --mesh or --search, how layers are dealt to stages, as in kiln pretrain-gpt: "
                       "'type:transformer|embedding' counts the embeddings as a layer each"),
-    OPTION_FLAG_ROW(
-        "sequence-parallel", AT(sequence_parallel),
-        "with --mesh or --search, slices also divide the rows of LayerNorms, dropouts and residuals"),
+    OPTION_FLAG_ROW("sequence-parallel", AT(sequence_parallel),
+                    "with --mesh or --search, of a decoder: slices also divide the rows of LayerNorms, "
+                    "dropouts and residuals"),
     OPTION_FLAG_ROW(
         "schedule", AT(schedule),
         "with --mesh, print what each stage does in a step, and nothing else: F3 is the forward of "
         "micro-batch 3, B3.1 the backward of its chunk 1"),
-    OPTION_INT_ROW(
-        "search", AT(search), "0", 0, ZERO_MOST_WORLD,
-        "plan a decoder on all meshes of N devices, with 1 and 2 chunks and micro-batches of 1 to 32 "
-        "sequences, and list the ten that are predicted to be fastest; 0: off"),
+    OPTION_INT_ROW("search", AT(search), "0", 0, ZERO_MOST_WORLD,
+                   "plan on all meshes of N devices, with 1 and 2 chunks and micro-batches of 1 to 32 "
+                   "sequences, and list the ten that are predicted to be fastest; 0: off"),
     OPTION_INT_ROW("zero", AT(zero), "0", 0, 99,
                    "shard training state over devices, by ZeRO's stage. 0: off; 1: moments and fp32 weights; "
                    "2: gradients too"),
@@ -493,10 +492,9 @@ const struct command command_plan = {
     .details = "Needs no data and runs nothing.  Bytes come from the plan that `kiln pretrain` allocates; "
                "ZeRO's stages leave out what other devices hold.  A roofline predicts the time of a step: "
                "each op takes as long as its FLOPs or its bytes at the device's rates.  Then follows a table "
-               "for 1 to 128 devices, with published figures of the same model.  With --mesh or --search a "
-               "decoder is "
-               "cut over slices, stages and replicas.  Ends with exit code 71 if "
-               "the model does not fit, and says with what it would.",
+               "for 1 to 128 devices, with published figures of the same model.  With --mesh or --search the "
+               "model is cut over slices, stages and replicas.  Ends with exit code 71 if the model does not "
+               "fit, and says with what it would.",
     .positional_usage = "",
     .options = options,
     .args_bytes = sizeof(struct plan_args),

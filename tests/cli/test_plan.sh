@@ -123,6 +123,13 @@ expect 64 "give --mesh TPxPPxDP" "${mesh[@]}" --schedule
 expect 64 "give --mesh TPxPPxDP" "${mesh[@]}" --pp-partition-method uniform
 expect 64 "is not uniform" "${mesh[@]}" --mesh 1x2x1 --pp-partition-method halves
 
+# BERT is cut as decoders are, but for its rows
+bert=("$kiln" plan --config "$configs/bert_mini.json" --micro_batch_size 1 --global_batch_size 16)
+expect 0 "mesh: 2 slices x 2 stages of 1 chunks x 1 replicas = 4 devices" "${bert[@]}" --mesh 2x2x1
+expect 0 "4 devices of h200, 16 sequences" "${bert[@]}" --search 4
+expect 64 "a bert model cannot be sequence parallel" "${bert[@]}" --mesh 2x1x1 --sequence-parallel
+expect 0 "plan on a mesh of so many" "$kiln" plan --help
+
 # the turns of stages
 expect 0 "stage 1: F0 B0 F1 B1 F2 B2 F3 B3" "${mesh[@]}" --mesh 1x2x1 --global_batch_size 4 --schedule
 [ "$(cat "$dir/out")" = "stage 0: F0 F1 B0 F2 B1 F3 B2 B3

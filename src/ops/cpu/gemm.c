@@ -355,8 +355,9 @@ static void cut_rows(struct gemm_call *c)
 {
     enum { LEFT_BYTES = 256 << 10, LEAST_ROWS = 8, COLUMN_GRAIN = 24, PACKED_GRAIN = 32, TILES = 48 };
     const struct gemm *g = c->g;
-    int64_t least = g->a_block > 0 ? PACKED_GRAIN : LEAST_ROWS;
-    int64_t most = LEFT_BYTES / (g->k * (int64_t)a_bytes(g)) / least * least;
+    int64_t least = g->a_block > 0 ? PACKED_GRAIN : LEAST_ROWS,
+            left = g->a_block > 0 ? 2 * LEFT_BYTES : LEFT_BYTES;
+    int64_t most = left / (g->k * (int64_t)a_bytes(g)) / least * least;
     most = most < least ? least : most > GEMM_MAX_TILE_ROWS ? GEMM_MAX_TILE_ROWS : most;
     c->tile_m = part(g->m, blocks(g->m, most), g->a_block > 0 ? PACKED_GRAIN : 4);
     c->tiles_m = blocks(g->m, c->tile_m);

@@ -140,6 +140,7 @@ struct factors {
     const char *w, *a[2];
     int64_t w_stride, a_stride; /* bytes between rows of a tile */
     int64_t bytes;              /* of a row of W */
+    int64_t ahead;              /* rows of W behind these that are asked for, in the order of memory */
 };
 
 /* Sums [of a tile of W][of a tile of A], turned over: those of SIDE columns of C side by side are a row of
@@ -207,32 +208,27 @@ AMX static inline __attribute__((always_inline)) void add_products(const char *w
     }
 }
 
-/* Asks for a step's part of the rows of W behind these, in the order of memory. */
-AMX static inline void ask_ahead(const struct factors *f, int64_t at, const int n_w)
+/* Asks for n lines from p on. */
+static inline void ask(const char *p, int64_t n)
 {
-    const char *line = f->w + n_w * SIDE * (f->w_stride + at);
-#    pragma GCC unroll 32
-    for (int i = 0; i < n_w * SIDE; i++) {
-        __builtin_prefetch(line + i * LINE, 0, 2);
+    for (int64_t i = 0; i < n; i++) {
+        __builtin_prefetch(p + i * LINE, 0, 2);
     }
 }
 
 /* The sums of `rows` rows of W, which are n_w tiles, with n_a tiles of A. */
-AMX static inline __attribute__((always_inline)) void block(struct sums *s, const struct factors *f,
-                                                            int64_t rows, bool ahead, const int n_w,
-                                                            const int n_a, const bool int8)
+AMX static inline __attribute__((always_inline)) void
+block(struct sums *s, const struct factors *f, int64_t rows, const int n_w, const int n_a, const bool int8)
 {
     char rest[2 * SIDE][LINE] __attribute__((aligned(LINE)));
     int64_t a_step = f->a_stride * SIDE, whole = f->bytes / LINE * LINE;
-    const char *a0 = f->a[0], *a1 = f->a[1];
+    const char *a0 = f->a[0], *a1 = f->a[1], *next = f->w + rows * f->w_stride;
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
     for (int64_t at = 0; at < whole; at += LINE) {
-        if (ahead) {
-            ask_ahead(f, at, n_w);
-        }
+        ask(next + f->ahead * at, f->ahead);
         add_products(f->w + at, f->w_stride, a0, a1, f->a_stride, n_w, n_a, int8);
         a0 += a_step;
         a1 += a_step;
@@ -316,12 +312,13 @@ AMX static inline __attribute__((always_inline)) void columns(const struct gemm 
     struct sums s;
     for (int64_t row = 0; row < g->m;) {
         bool two = !int8 && g->m - row > SIDE;
+        f.ahead = row > 0 ? 0 : g->n - col - n < n ? g->n - col - n : n;
         f.a[0] = (const char *)g->a + row / SIDE * packed;
         f.a[1] = f.a[0] + (int8 ? packed / 2 : packed);
         if (two || int8) {
-            block(&s, &f, n, row == 0, n_w, 2, int8);
+            block(&s, &f, n, n_w, 2, int8);
         } else {
-            block(&s, &f, n, row == 0, n_w, 1, int8);
+            block(&s, &f, n, n_w, 1, int8);
         }
         for (int part = 0; part < (two ? 2 : 1); part++) {
             int64_t left = g->m - row, n_rows = left < SIDE ? left : SIDE;
@@ -337,8 +334,9 @@ AMX static inline __attribute__((always_inline)) void columns(const struct gemm 
 AMX static inline __attribute__((always_inline)) void product(const struct gemm *g, const bool int8)
 {
     const int a_rows = (int)g->a_block;
-    int64_t col = 0;
+    int64_t col = 0, first = g->n < 2 * SIDE ? g->n : 2 * SIDE;
     configure(SIDE, a_rows);
+    ask(g->b, first * g->b_stride * (int8 ? 1 : 2) / LINE); /* the others while those before them are read */
     for (; g->n - col >= 2 * SIDE; col += 2 * SIDE) {
         columns(g, col, 2 * SIDE, 2, int8);
     }

@@ -64,10 +64,6 @@ static inline tile_vector load_bytes(const char *p)
     return (tile_vector)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
 }
 
-static inline float sum_of_integers(tile_ints v)
-{
-    return (float)_mm512_reduce_add_epi32((__m512i)v);
-}
 #else
 static inline tile_vector load_bytes(const char *p)
 {
@@ -76,15 +72,6 @@ static inline tile_vector load_bytes(const char *p)
     return (tile_vector) __builtin_convertvector(bytes, tile_shorts);
 }
 
-static inline float sum_of_integers(tile_ints v)
-{
-    for (int half = TILE_VECTOR / 2; half > 0; half /= 2) {
-        for (int i = 0; i < half; i++) {
-            v[i] += v[i + half];
-        }
-    }
-    return (float)v[0];
-}
 #endif
 
 static inline tile_vector load_w(const char *p, const enum form form)
@@ -138,36 +125,6 @@ static inline tile_vector multiply_add(tile_vector sum, tile_vector a, tile_vect
     return sum + a * b;
 }
 
-/* Halves are added until one lane is left. */
-static inline float sum_of(tile_vector v)
-{
-#if defined(__AVX512F__)
-    return _mm512_reduce_add_ps((__m512)v);
-#else
-    for (int half = TILE_VECTOR / 2; half > 0; half /= 2) {
-        for (int i = 0; i < half; i++) {
-            v[i] += v[i + half];
-        }
-    }
-    return v[0];
-#endif
-}
-
-static inline void store(const struct gemm *g, int64_t row, int64_t col, float value, const enum form form)
-{
-    float bias = g->bias == NULL ? 0.0f : g->bias[col];
-    if (form == FORM_INT8) { /* one rounding, whatever code the compiler makes of the blocks */
-        value = __builtin_fmaf(value, g->a_scales[row] * g->b_scales[col], bias);
-    } else {
-        value += bias;
-    }
-    if (g->c_dtype == DTYPE_F32) {
-        ((float *)g->c)[row * g->c_stride + col] = value;
-    } else {
-        ((uint16_t *)g->c)[row * g->c_stride + col] = bf16_from_f32(value);
-    }
-}
-
 /* Asks for a step's part of what lies AHEAD_BYTES behind a block's columns.  Lines are asked for in their
  * order: the columns begin in different pages, and a line of each at a time reaches half the rate of memory
  * (measured on Zen 4).  One row finds them in the first cache, which several rows need for themselves. */
@@ -202,10 +159,142 @@ static inline __attribute__((always_inline)) void add_product(struct sums *s, ti
     }
 }
 
-static inline __attribute__((always_inline)) float total_of(const struct sums *s, const enum form form)
+/* ---- the ends of sums ----
+ *
+ * The lanes of an element's vector of sums are added in halves, until one is left: lane i and lane i + 8, and
+ * so on. */
+
+#if defined(__AVX512F__)
+static inline tile_vector lanes_of(const struct sums *s, const enum form form)
 {
-    return form == FORM_INT8 ? sum_of_integers(s->of_integers) : sum_of(s->of_floats);
+    if (form == FORM_INT8) {
+        return (tile_vector)s->of_integers;
+    }
+    return s->of_floats;
 }
+
+static inline tile_vector add_lanes(__m512 a, __m512 b, const enum form form)
+{
+    if (form == FORM_INT8) {
+        return (tile_vector)((tile_ints)a + (tile_ints)b);
+    }
+    return (tile_vector)(a + b);
+}
+
+/* Each step takes two vectors, and leaves one with the sums of the halves of both. */
+static inline tile_vector add_eights(tile_vector a, tile_vector b, const enum form form)
+{
+    return add_lanes(_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0x44),
+                     _mm512_shuffle_f32x4((__m512)a, (__m512)b, 0xee), form);
+}
+
+static inline tile_vector add_fours(tile_vector a, tile_vector b, const enum form form)
+{
+    return add_lanes(_mm512_shuffle_f32x4((__m512)a, (__m512)b, 0x88),
+                     _mm512_shuffle_f32x4((__m512)a, (__m512)b, 0xdd), form);
+}
+
+static inline tile_vector add_twos(tile_vector a, tile_vector b, const enum form form)
+{
+    return add_lanes(_mm512_shuffle_ps((__m512)a, (__m512)b, 0x44),
+                     _mm512_shuffle_ps((__m512)a, (__m512)b, 0xee), form);
+}
+
+/* Of n vectors, at most four, four lanes of each: those of s[i] are block i of the result. */
+static inline __attribute__((always_inline)) tile_vector fours_of(const struct sums *s, const int n,
+                                                                  const enum form form)
+{
+    const tile_vector none = {0};
+    tile_vector first = add_eights(lanes_of(&s[0], form), n > 1 ? lanes_of(&s[1], form) : none, form);
+    tile_vector second =
+        n > 2 ? add_eights(lanes_of(&s[2], form), n > 3 ? lanes_of(&s[3], form) : none, form) : none;
+    return add_fours(first, second, form);
+}
+
+/* The sums of n vectors, at most 8, in the first lanes. */
+static inline __attribute__((always_inline)) tile_vector sums_of(const struct sums *s, const int n,
+                                                                 const enum form form)
+{
+    const __m512i order = _mm512_set_epi32(14, 10, 6, 2, 14, 10, 6, 2, 14, 10, 6, 2, 12, 8, 4, 0);
+    tile_vector low = fours_of(s, n < 4 ? n : 4, form), high = n > 4 ? fours_of(s + 4, n - 4, form) : low;
+    tile_vector twos = add_twos(low, high, form);
+    tile_vector ones = add_lanes((__m512)twos, _mm512_permute_ps((__m512)twos, 0xb1), form);
+    ones = (tile_vector)_mm512_permutexvar_ps(order, (__m512)ones);
+    if (form == FORM_INT8) {
+        return (tile_vector)_mm512_cvtepi32_ps((__m512i)ones);
+    }
+    return ones;
+}
+
+/* The masked lanes of v as numbers of C. */
+static inline void put(const struct gemm *g, int64_t at, tile_vector v, __mmask16 mask)
+{
+    if (g->c_dtype == DTYPE_F32) {
+        _mm512_mask_storeu_ps((float *)g->c + at, mask, (__m512)v);
+        return;
+    }
+    uint16_t halves[TILE_VECTOR];
+    tile_store_along(halves, v);
+    _mm256_mask_storeu_epi16((uint16_t *)g->c + at, mask, _mm256_loadu_si256((const __m256i *)halves));
+}
+
+/* n elements of a row of C, a constant. */
+static inline __attribute__((always_inline)) void
+store(const struct gemm *g, int64_t row, int64_t col, const struct sums *s, const int n, const enum form form)
+{
+    const __mmask16 mask = (__mmask16)((1U << n) - 1);
+    __m512 v = (__m512)sums_of(s, n, form);
+    __m512 bias = g->bias == NULL ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask, g->bias + col);
+    if (form == FORM_INT8) { /* one rounding */
+        __m512 scales = _mm512_maskz_loadu_ps(mask, g->b_scales + col);
+        v = _mm512_fmadd_ps(v, _mm512_mul_ps(_mm512_set1_ps(g->a_scales[row]), scales), bias);
+    } else {
+        v = _mm512_add_ps(v, bias);
+    }
+    put(g, row * g->c_stride + col, (tile_vector)v, mask);
+}
+#else
+static inline float sum_of_integers(tile_ints v)
+{
+    for (int half = TILE_VECTOR / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++) {
+            v[i] += v[i + half];
+        }
+    }
+    return (float)v[0];
+}
+
+static inline float sum_of_floats(tile_vector v)
+{
+    for (int half = TILE_VECTOR / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++) {
+            v[i] += v[i + half];
+        }
+    }
+    return v[0];
+}
+
+/* n elements of a row of C, a constant. */
+static inline __attribute__((always_inline)) void
+store(const struct gemm *g, int64_t row, int64_t col, const struct sums *s, const int n, const enum form form)
+{
+#    pragma GCC unroll 8
+    for (int c = 0; c < n; c++) {
+        float bias = g->bias == NULL ? 0.0f : g->bias[col + c], value;
+        if (form == FORM_INT8) { /* one rounding, whatever code the compiler makes of the blocks */
+            float scale = g->a_scales[row] * g->b_scales[col + c];
+            value = __builtin_fmaf(sum_of_integers(s[c].of_integers), scale, bias);
+        } else {
+            value = sum_of_floats(s[c].of_floats) + bias;
+        }
+        if (g->c_dtype == DTYPE_F32) {
+            ((float *)g->c)[row * g->c_stride + col + c] = value;
+        } else {
+            ((uint16_t *)g->c)[row * g->c_stride + col + c] = bf16_from_f32(value);
+        }
+    }
+}
+#endif
 
 /* Elements [row, row + n_rows) x [col, col + n_cols) of C, both constants.  `ahead`: asks for the columns of
  * W behind these. */
@@ -253,10 +342,7 @@ static inline __attribute__((always_inline)) void block(const struct gemm *g, in
     }
 #pragma GCC unroll 8
     for (int r = 0; r < n_rows; r++) {
-#pragma GCC unroll 8
-        for (int c = 0; c < n_cols; c++) {
-            store(g, row + r, col + c, total_of(&sums[r][c], form), form);
-        }
+        store(g, row + r, col, sums[r], n_cols, form);
     }
 }
 

@@ -17,7 +17,7 @@ enum bpe_pattern bpe_pattern_find(const char *name)
     return strcmp(name, "bloom") == 0 ? BPE_BLOOM : BPE_GPT2;
 }
 
-enum class { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };
+enum category { CATEGORY_OTHER, CATEGORY_LETTER, CATEGORY_NUMBER, CATEGORY_SPACE };
 
 /* White space beyond ASCII. */
 static bool is_space(uint32_t c)
@@ -35,44 +35,55 @@ static bool is_space(uint32_t c)
     }
 }
 
-static enum class class_of(uint32_t c) { if (is_space(c)){return CLASS_SPACE;}
-switch (utf8proc_category((utf8proc_int32_t)c))
+static enum category category_of(uint32_t c)
 {
-case UTF8PROC_CATEGORY_LU:
-case UTF8PROC_CATEGORY_LL:
-case UTF8PROC_CATEGORY_LT:
-case UTF8PROC_CATEGORY_LM:
-case UTF8PROC_CATEGORY_LO: return CLASS_LETTER;
-case UTF8PROC_CATEGORY_ND:
-case UTF8PROC_CATEGORY_NL:
-case UTF8PROC_CATEGORY_NO: return CLASS_NUMBER;
-default: return CLASS_OTHER;
-}
+    if (is_space(c)) {
+        return CATEGORY_SPACE;
+    }
+    switch (utf8proc_category((utf8proc_int32_t)c)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO: return CATEGORY_LETTER;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO: return CATEGORY_NUMBER;
+    default: return CATEGORY_OTHER;
+    }
 }
 
-static enum class ascii_class(unsigned char byte) {
-    unsigned char lower = byte | 0x20; if (lower >= 'a' && lower <= 'z'){return CLASS_LETTER;}
-if (byte == ' ' || (byte >= '\t' && byte <= '\r'))
+static enum category category_of_ascii(unsigned char byte)
 {
-    return CLASS_SPACE;
-}
-return byte >= '0' && byte <= '9' ? CLASS_NUMBER : CLASS_OTHER;
-}
-
-/* The class of the character at text[at] and its bytes. */
-static enum class class_at(const char *text, size_t n, size_t at, size_t *n_bytes) {
-    unsigned char byte = (unsigned char)text[at]; uint32_t c; *n_bytes = 1;
-    if (byte < 0x80){return ascii_class(byte);}
-size_t length = (size_t)utf8_decode(&c, text + at, n - at);
-bool is_character = c != 0xFFFD || (length == 3 && memcmp(text + at, "\xEF\xBF\xBD", 3) == 0);
-*n_bytes = is_character ? length : 1;
-return is_character ? class_of(c) : CLASS_OTHER;
+    unsigned char lower = byte | 0x20;
+    if (lower >= 'a' && lower <= 'z') {
+        return CATEGORY_LETTER;
+    }
+    if (byte == ' ' || (byte >= '\t' && byte <= '\r')) {
+        return CATEGORY_SPACE;
+    }
+    return byte >= '0' && byte <= '9' ? CATEGORY_NUMBER : CATEGORY_OTHER;
 }
 
-static size_t end_of_run(const char *text, size_t n, size_t at, enum class class)
+/* The category of the character at text[at] and its bytes. */
+static enum category category_at(const char *text, size_t n, size_t at, size_t *n_bytes)
+{
+    unsigned char byte = (unsigned char)text[at];
+    uint32_t c;
+    *n_bytes = 1;
+    if (byte < 0x80) {
+        return category_of_ascii(byte);
+    }
+    size_t length = (size_t)utf8_decode(&c, text + at, n - at);
+    bool is_character = c != 0xFFFD || (length == 3 && memcmp(text + at, "\xEF\xBF\xBD", 3) == 0);
+    *n_bytes = is_character ? length : 1;
+    return is_character ? category_of(c) : CATEGORY_OTHER;
+}
+
+static size_t end_of_run(const char *text, size_t n, size_t at, enum category category)
 {
     size_t n_bytes;
-    while (at < n && class_at(text, n, at, &n_bytes) == class) {
+    while (at < n && category_at(text, n, at, &n_bytes) == category) {
         at += n_bytes;
     }
     return at;
@@ -95,7 +106,7 @@ static size_t contraction(const char *text, size_t n, size_t at)
 static size_t end_of_space(const char *text, size_t n, size_t at)
 {
     size_t n_bytes, last = at, end = at;
-    while (end < n && class_at(text, n, end, &n_bytes) == CLASS_SPACE) {
+    while (end < n && category_at(text, n, end, &n_bytes) == CATEGORY_SPACE) {
         last = end;
         end += n_bytes;
     }
@@ -109,8 +120,8 @@ static size_t end_gpt2(const char *text, size_t n, size_t at)
         return at + n_contracted;
     }
     size_t first = at + (text[at] == ' ' && at + 1 < n);
-    enum class class = class_at(text, n, first, &n_bytes);
-    return class == CLASS_SPACE ? end_of_space(text, n, at) : end_of_run(text, n, first, class);
+    enum category category = category_at(text, n, first, &n_bytes);
+    return category == CATEGORY_SPACE ? end_of_space(text, n, at) : end_of_run(text, n, first, category);
 }
 
 /* Whether BLOOM's class has the character at text[at], of so many bytes. */
@@ -118,7 +129,7 @@ static bool is_in_word(const char *text, size_t n, size_t at, size_t *n_bytes)
 {
     static const char ascii[] = {'(', '|', ')', '.', ',', '!', '?'};
     static const char *const others[] = {"…", "。", "，", "、", "।", "۔", "،"};
-    if (class_at(text, n, at, n_bytes) == CLASS_SPACE) {
+    if (category_at(text, n, at, n_bytes) == CATEGORY_SPACE) {
         return false;
     }
     if (*n_bytes == 1) {
@@ -159,11 +170,11 @@ static size_t end_bloom(const char *text, size_t n, size_t at)
 
 /* ---- ASCII, which most text is ---- */
 
-/* The classes of ASCII, by byte; X: NUL and the bytes of other characters, which are for class_at. */
-enum { O = CLASS_OTHER, L = CLASS_LETTER, N = CLASS_NUMBER, S = CLASS_SPACE, X };
+/* The categories of ASCII, by byte; X: NUL and the bytes of other characters, which are for category_at. */
+enum { O = CATEGORY_OTHER, L = CATEGORY_LETTER, N = CATEGORY_NUMBER, S = CATEGORY_SPACE, X };
 
 // clang-format off
-static const uint8_t ascii_classes[128] = {
+static const uint8_t ascii_categories[128] = {
     X, O, O, O, O, O, O, O, O, S, S, S, S, S, O, O,
     O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O,
     S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O,
@@ -175,9 +186,9 @@ static const uint8_t ascii_classes[128] = {
 };
 // clang-format on
 
-static int quick_class(unsigned char byte)
+static int quick_category(unsigned char byte)
 {
-    return byte < 0x80 ? ascii_classes[byte] : X;
+    return byte < 0x80 ? ascii_categories[byte] : X;
 }
 
 /* The number of letters of ASCII at the beginning of 8 bytes, little-endian: a byte's high bit is set by
@@ -202,7 +213,7 @@ static size_t end_of_letters(const char *text, size_t n, size_t at)
             return at;
         }
     }
-    while (at < n && quick_class((unsigned char)text[at]) == L) {
+    while (at < n && quick_category((unsigned char)text[at]) == L) {
         at++;
     }
     return at;
@@ -211,17 +222,17 @@ static size_t end_of_letters(const char *text, size_t n, size_t at)
 size_t bpe_split_quick(const char *text, size_t n, size_t at)
 {
     size_t end = at + (text[at] == ' ' && at + 1 < n);
-    int class = quick_class((unsigned char)text[end]);
-    if (class == L) {
+    int category = quick_category((unsigned char)text[end]);
+    if (category == L) {
         end = end_of_letters(text, n, end);
-    } else if (class == S || class == X || text[at] == '\'') {
+    } else if (category == S || category == X || text[at] == '\'') {
         return 0;
     } else {
         do {
             end++;
-        } while (end < n && quick_class((unsigned char)text[end]) == class);
+        } while (end < n && quick_category((unsigned char)text[end]) == category);
     }
-    return end < n && quick_class((unsigned char)text[end]) == X ? 0 : end;
+    return end < n && quick_category((unsigned char)text[end]) == X ? 0 : end;
 }
 
 size_t bpe_split_end(enum bpe_pattern pattern, const char *text, size_t n, size_t at)

@@ -1,6 +1,5 @@
 #include "cmd/plan_mesh.h"
 
-#include "data/prefetch.h"
 #include "report/megatron_log.h"
 
 #include <inttypes.h>
@@ -248,9 +247,8 @@ struct status plan_mesh_append(struct buf *b, const struct plan_mesh *p)
     buf_puts(b,
              "left: GiB of a rank's memory; right: GB that a rank sends in a step to other slices, stages, "
              "the other end for the tied words, and replicas (by rings)\n");
-    const struct network_config *net = &p->job.config.net;
     buf_printf(b, "besides: %.2f MiB of a rank's host memory for the batches of two steps\n",
-               (double)prefetch_bytes(&net->model->layout, net->limits, p->job.n_micro) / 0x1p20);
+               (double)p->stages[0].zero.batch_bytes / 0x1p20);
     buf_printf(b, "largest: a rank of stage %d, %.2f GiB of the %.2f of %s\n", p->largest,
                p->needed_bytes / 0x1p30, p->memory_bytes / 0x1p30, p->setup->machine->name);
     TRY(append_bubble(b, &p->job));
@@ -272,13 +270,14 @@ static json_t *json_of_stage(const struct plan_mesh *p, const struct mesh_stage_
 {
     const struct zero_plan *z = &m->zero;
     struct mesh_traffic sent = mesh_plan_traffic(m, &p->job);
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "weight_bytes",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "weight_bytes",
                      (json_int_t)(z->master_bytes + z->working_bytes), "gradient_bytes",
                      (json_int_t)z->gradient_bytes, "optimizer_bytes", (json_int_t)z->optimizer_bytes,
                      "activation_bytes", (json_int_t)z->activation_bytes, "device_bytes",
-                     (json_int_t)z->device_bytes, "host_bytes", (json_int_t)z->host_bytes,
-                     "slices_send_bytes", sent.slices, "stages_send_bytes", sent.stages - m->tied_bytes,
-                     "tied_send_bytes", m->tied_bytes, "replicas_send_bytes", sent.replicas);
+                     (json_int_t)z->device_bytes, "host_bytes", (json_int_t)z->host_bytes, "batch_bytes",
+                     (json_int_t)z->batch_bytes, "slices_send_bytes", sent.slices, "stages_send_bytes",
+                     sent.stages - m->tied_bytes, "tied_send_bytes", m->tied_bytes, "replicas_send_bytes",
+                     sent.replicas);
 }
 
 static void put_times(json_t *o, const struct plan_mesh *p)

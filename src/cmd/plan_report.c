@@ -73,6 +73,7 @@ static const struct kind {
     {"rest_bytes", "results and ends of buffers", offsetof(struct zero_plan, rest_bytes)},
     {"device_bytes", "in all", offsetof(struct zero_plan, device_bytes)},
     {"host_bytes", "host memory, to save from", offsetof(struct zero_plan, host_bytes)},
+    {"batch_bytes", "host memory, batches of two steps", offsetof(struct zero_plan, batch_bytes)},
 };
 
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };

@@ -316,7 +316,7 @@ static struct status put_smallest(struct buf *text, bool *found, const struct pl
     int64_t world;
     int stage;
     c.net.recompute = recompute;
-    TRY(zero_plan_smallest(&c, r->memory_bytes, &world, &stage));
+    TRY(zero_plan_smallest(&c, r->stages[r->stage].n_micro, r->memory_bytes, &world, &stage));
     *found = world > 0;
     if (*found) {
         buf_printf(text, "%s--world %lld --zero %d", recompute > 0 ? "--checkpoint_activations " : "",

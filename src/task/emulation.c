@@ -226,7 +226,8 @@ struct status emulation_tell(const struct emulation_result *r, const struct trai
     bool alone = p.world == 1; /* with its part of the model */
     double plan_reduced = alone ? 0 : p.zero.reduced_bytes * (double)p.zero.n_reductions,
            plan_gathered = alone ? 0 : p.zero.gathered_bytes,
-           largest = (double)(p.zero.device_bytes + r->base);
+           largest = (double)(p.zero.device_bytes + r->base +
+                              (config->net.device->is_host ? p.zero.batch_bytes : 0));
     double passes_s = r->step_s / (double)r->n_micro,
            wait_s = (r->step_s + m.slices_s) * (1 + m.bubble) - r->step_s;
     double whole_s = p.reduce.seconds + p.gather.seconds + m.stages_s + wait_s,

@@ -172,17 +172,20 @@ static struct trainer_config trainer_config_of(const struct job *j, struct batch
     return config;
 }
 
-static struct memory_cut memory_cut_of(const struct finetune_options *o)
+static struct memory_cut memory_cut_of(const struct finetune_options *o, size_t batch_bytes)
 {
     if (!o->do_train) {
-        return (struct memory_cut){"--predict_batch_size", o->predict_batch_size, 1, false, 0, 1};
+        return (struct memory_cut){.flag = "--predict_batch_size",
+                                   .batch_size = o->predict_batch_size,
+                                   .n_micro = 1,
+                                   .n_processes = 1};
     }
-    return (struct memory_cut){"--train_batch_size",
-                               o->train_batch_size,
-                               o->gradient_accumulation_steps,
-                               true,
-                               0,
-                               rank_options_world(&o->ranks).n_local};
+    return (struct memory_cut){.flag = "--train_batch_size",
+                               .batch_size = o->train_batch_size,
+                               .n_micro = o->gradient_accumulation_steps,
+                               .can_cut = true,
+                               .n_processes = rank_options_world(&o->ranks).n_local,
+                               .batch_bytes = batch_bytes};
 }
 
 /* As the working copy in fp16 has them; vectors are read in fp32 there too. */
@@ -414,18 +417,19 @@ static struct status open_outputs(struct job *j, const struct trainer_plan *plan
 }
 
 static struct status plan_job(const struct job *j, const struct trainer_config *config,
-                              struct trainer_plan *plan)
+                              struct batch_limits train, struct trainer_plan *plan)
 {
     const struct finetune_options *o = j->options;
+    size_t batches = o->do_train ? finetune_train_batch_bytes(o, &j->model->layout, train) : 0;
     TRY(trainer_plan(plan, config));
     log_info("model: %s: %.2f M parameters, %s; memory %.1f MiB", o->init_checkpoint,
              (double)plan->net.n_params / 1e6, precision_name(j->precision),
-             (double)plan->total_bytes / 0x1p20);
+             (double)(plan->total_bytes + batches) / 0x1p20);
     if (plan->n_frozen > 0) {
         log_info("frozen: %.2f M parameters are not trained", (double)plan->n_frozen / 1e6);
     }
     rank_options_announce(&o->ranks, o->train_batch_size, o->gradient_accumulation_steps);
-    return memory_fit_require(config, plan, memory_cut_of(o), o->dry_run);
+    return memory_fit_require(config, plan, memory_cut_of(o, batches), o->dry_run);
 }
 
 /* A dry run goes on without what is not there yet. */
@@ -437,7 +441,7 @@ static struct status plan_without_inputs(struct job *j, const struct missing *mi
     TRY(finetune_assume_model(&j->model, j->options, j->task->task));
     if (j->model != NULL) {
         struct trainer_config config = trainer_config_of(j, train, predict);
-        TRY(plan_job(j, &config, &plan));
+        TRY(plan_job(j, &config, train, &plan));
     }
     missing_end(missing);
     return status_ok();
@@ -471,7 +475,7 @@ static struct status run_job(struct job *j)
     TRY(j->open.model.family->create(&j->model, j->open.model.config, j->task->task));
     struct trainer_config config = trainer_config_of(j, train_limits, limits);
     slow_work_phase(&j->start, "planning the memory of a step");
-    TRY(plan_job(j, &config, &plan));
+    TRY(plan_job(j, &config, train_limits, &plan));
     if (o->dry_run) {
         return status_ok();
     }

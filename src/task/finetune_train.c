@@ -91,6 +91,14 @@ struct status finetune_train_limits(const struct finetune_data *data, const stru
     return status_ok();
 }
 
+size_t finetune_train_batch_bytes(const struct finetune_options *o, const struct batch_layout *layout,
+                                  struct batch_limits limits)
+{
+    int64_t n_ranks = rank_options_world(&o->ranks).size;
+    int64_t n = (o->gradient_accumulation_steps + n_ranks - 1) / n_ranks + (o->eval_file != NULL);
+    return (size_t)n * batch_bytes(layout, limits);
+}
+
 int64_t finetune_train_steps(const struct finetune_data *data, const struct finetune_options *o)
 {
     int64_t per_epoch = (data->source.n + o->train_batch_size - 1) / o->train_batch_size;

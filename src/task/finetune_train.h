@@ -37,9 +37,16 @@ struct status finetune_train(struct trainer *t, const struct finetune_data *data
                              const struct finetune_options *o, struct metrics *log,
                              struct finetune_trained *result);
 
-/* Limits of the batches that finetune_train will make, for planning, and the steps of a whole run. */
+/* Limits of the batches that finetune_train will make, for planning, and below the steps of a whole
+ * run. */
 struct status finetune_train_limits(const struct finetune_data *data, const struct finetune_options *o,
                                     struct batch_limits *limits);
+
+/* Host memory of this rank's batches of a step, and of one of held-out text; no batch is larger than
+ * `limits`. */
+size_t finetune_train_batch_bytes(const struct finetune_options *o, const struct batch_layout *layout,
+                                  struct batch_limits limits);
+
 int64_t finetune_train_steps(const struct finetune_data *data, const struct finetune_options *o);
 
 #endif

@@ -273,6 +273,7 @@ static struct memory_cut memory_cut_of(const struct pretrain_run *r)
                                .n_micro = o->gradient_accumulation_steps,
                                .can_cut = o->kind->flags == NULL,
                                .n_processes = r->world.n_local,
+                               .batch_bytes = pretrain_batch_bytes(r),
                                .recompute =
                                    o->checkpoint_activations ? 0 : pretrain_recompute(o, r->in.model)};
 }

@@ -14,13 +14,12 @@ static double mib(size_t bytes)
     return (double)bytes / 0x1p20;
 }
 
-/* Host memory of the batches that are made while others are trained on, of this rank; 0: a dry run without
- * the data. */
-static size_t bytes_of_batches(const struct pretrain_run *r)
+size_t pretrain_batch_bytes(const struct pretrain_run *r)
 {
     const struct batch_source *s = &r->in.train.source;
-    int64_t n_ranks = r->data.size;
-    return s->layout == NULL ? 0 : prefetch_bytes(s->layout, s->limits, (s->n_micro + n_ranks - 1) / n_ranks);
+    int64_t n_micro = (s->n_micro + r->data.size - 1) / r->data.size;
+    return s->layout != NULL ? prefetch_bytes(s->layout, s->limits, n_micro)
+                             : prefetch_bytes(&r->in.model->layout, r->in.limits, n_micro);
 }
 
 /* Logs what is going to happen. */
@@ -29,6 +28,7 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
     const struct pretrain_options *o = r->options;
     const struct model *m = r->in.model;
     double step_flops = p->micro_flops * (double)r->in.train.source.n_micro;
+    size_t batches = pretrain_batch_bytes(r);
     const char *name = o->config != NULL ? o->kind->family->name : pretrain_config_name(o);
     log_info("model: %s: %lld layers x %lld%s%s, %lld heads, feed-forward %lld, vocabulary %lld: %.2f M "
              "parameters, %s, %s",
@@ -42,13 +42,10 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
     rank_options_announce(&o->ranks, o->train_batch_size, o->gradient_accumulation_steps);
     pretrain_inputs_announce(&r->in, o);
     log_info("memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + "
-             "saving %.1f + libraries %.1f = %.1f MiB",
+             "saving %.1f + batches %.1f + libraries %.1f = %.1f MiB",
              mib(p->net.weight_bytes), mib(p->gradient_bytes), mib(p->optimizer_bytes),
-             mib(p->net.activation_bytes), mib(p->net.workspace_bytes), mib(p->saving_bytes),
-             mib(p->net.library_bytes), mib(p->total_bytes));
-    if (bytes_of_batches(r) > 0) {
-        log_info("batches: those of two steps take %.1f MiB of host memory", mib(bytes_of_batches(r)));
-    }
+             mib(p->net.activation_bytes), mib(p->net.workspace_bytes), mib(p->saving_bytes), mib(batches),
+             mib(p->net.library_bytes), mib(p->total_bytes + batches));
     if (o->total_training_time > 0) {
         log_info("work: phase %lld, %g seconds, at most %.3g GFLOP a step", (long long)r->loop.state.phase,
                  o->total_training_time, step_flops / 1e9);
@@ -108,8 +105,8 @@ struct status pretrain_announce_peak(struct pretrain_run *r, size_t free_before)
     const struct trainer_plan *p = &r->trainer.plan;
     size_t left = d->free_bytes();
     size_t peak = d->is_host ? host_memory_peak() : free_before > left ? free_before - left : 0;
-    size_t planned =
-        d->is_host ? p->total_bytes + r->taken_bytes + bytes_of_batches(r) : memory_fit_device_bytes(p, d);
+    size_t planned = d->is_host ? p->total_bytes + r->taken_bytes + pretrain_batch_bytes(r)
+                                : memory_fit_device_bytes(p, d);
     double most, most_planned;
     TRY(together_largest(&r->world, mib(peak), &most));
     TRY(together_largest(&r->world, mib(planned), &most_planned));

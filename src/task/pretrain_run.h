@@ -53,6 +53,9 @@ struct status pretrain_restore(struct pretrain_run *r);
 struct status pretrain_check_checkpoint(void *self, const struct training_state *from);
 struct status pretrain_begin_phase(void *self, const struct run_state *saved, const char *path);
 
+/* Host memory of the batches that are made while others are trained on, of this rank. */
+size_t pretrain_batch_bytes(const struct pretrain_run *r);
+
 /* Opens the logs and writes what the run begins with.  `free_before`: bytes of its device, before the model
  * was allocated. */
 struct status pretrain_open_logs(struct pretrain_run *r, size_t free_before);

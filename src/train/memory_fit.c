@@ -135,31 +135,53 @@ static void put_limit(struct buf *text, const struct device *device, int n_proce
     }
 }
 
+static struct status refuse(const struct trainer_config *config, const struct trainer_plan *plan,
+                            const struct memory_cut *cut, size_t batches, size_t available)
+{
+    const struct device *device = config->net.device;
+    size_t needed = memory_fit_device_bytes(plan, device) + batches;
+    struct buf limit = {0}, advice = {0};
+    put_limit(&limit, device, cut->n_processes);
+    if (batches < available) {
+        put_advice(&advice, config, plan, cut, available - batches);
+    } else {
+        buf_printf(&advice, "the batches alone take %s; a smaller batch needs less", size_of(batches).text);
+    }
+    struct status s = status_error(STATUS_MEMORY, "%s of %s memory are needed, but only %s are free%s; %s",
+                                   size_of(needed).text, device->name, size_of(available).text,
+                                   buf_text(&limit), buf_text(&advice));
+    buf_fini(&advice);
+    buf_fini(&limit);
+    return s;
+}
+
+/* The host's memory, where the device has its own. */
+static struct status check_host(const struct trainer_plan *plan, const struct memory_cut *cut,
+                                size_t available)
+{
+    size_t needed = plan->saving_bytes + cut->batch_bytes;
+    return needed <= available
+               ? status_ok()
+               : status_error(
+                     STATUS_MEMORY,
+                     "%s of host memory are needed, %s to save in the background and %s for batches, "
+                     "but only %s are free; --skip_checkpoint saves nothing, and a smaller batch "
+                     "needs less",
+                     size_of(needed).text, size_of(plan->saving_bytes).text, size_of(cut->batch_bytes).text,
+                     size_of(available).text);
+}
+
 struct status memory_fit_check(const struct trainer_config *config, const struct trainer_plan *plan,
                                struct memory_cut cut)
 {
     const struct device *device = config->net.device;
-    size_t needed = memory_fit_device_bytes(plan, device);
     size_t n_sharing = cut.n_processes > 1 ? (size_t)cut.n_processes : 1;
     size_t available = device->free_bytes() / (device->is_host ? n_sharing : 1);
-    if (needed > available) {
-        struct buf limit = {0}, advice = {0};
-        put_limit(&limit, device, cut.n_processes);
-        put_advice(&advice, config, plan, &cut, available);
-        struct status s = status_error(
-            STATUS_MEMORY, "%s of %s memory are needed, but only %s are free%s; %s", size_of(needed).text,
-            device->name, size_of(available).text, buf_text(&limit), buf_text(&advice));
-        buf_fini(&advice);
-        buf_fini(&limit);
-        return s;
+    size_t batches = device->is_host ? cut.batch_bytes : 0;
+    if (memory_fit_device_bytes(plan, device) + batches > available) {
+        return refuse(config, plan, &cut, batches, available);
     }
-    if (!device->is_host && plan->saving_bytes > device_cpu.free_bytes() / n_sharing) {
-        return status_error(STATUS_MEMORY,
-                            "saving in the background needs %s of host memory, but only %s are free; "
-                            "--skip_checkpoint saves nothing",
-                            size_of(plan->saving_bytes).text, size_of(device_cpu.free_bytes()).text);
-    }
-    return status_ok();
+    return device->is_host ? status_ok() : check_host(plan, &cut, device_cpu.free_bytes() / n_sharing);
 }
 
 struct status memory_fit_require(const struct trainer_config *config, const struct trainer_plan *plan,

@@ -1,5 +1,7 @@
 #include "train/zero_plan.h"
 
+#include "data/prefetch.h"
+
 /* What the stage needs to know of the model's parameters. */
 struct shape {
     int64_t n_elements; /* of a flat buffer, without copies of other ranks' parameters */
@@ -106,22 +108,23 @@ struct status zero_plan(struct zero_plan *z, const struct trainer_config *config
     c.saver = (int)s.rank;
     TRY(trainer_plan(&z->trainer, &c));
     take_plan(z, &s);
+    z->batch_bytes = prefetch_bytes(&c.net.model->layout, c.net.limits, n_micro);
     count_traffic(z, &s, &c, stage, n_micro);
     return status_ok();
 }
 
 size_t zero_plan_needed(const struct zero_plan *z, const struct device *device)
 {
-    return z->device_bytes + (device->is_host ? z->host_bytes : 0);
+    return z->device_bytes + (device->is_host ? z->host_bytes + z->batch_bytes : 0);
 }
 
-struct status zero_plan_smallest(const struct trainer_config *config, double bytes, int64_t *world,
-                                 int *stage)
+struct status zero_plan_smallest(const struct trainer_config *config, int64_t n_micro, double bytes,
+                                 int64_t *world, int *stage)
 {
     struct zero_plan z;
     for (*world = 1; *world <= ZERO_MOST_WORLD; *world *= 2) {
         for (*stage = 0; *stage < (*world > 1 ? ZERO_STAGES : 1); (*stage)++) {
-            TRY(zero_plan(&z, config, *world, *stage, 1));
+            TRY(zero_plan(&z, config, *world, *stage, n_micro));
             if ((double)zero_plan_needed(&z, config->net.device) <= bytes) {
                 return status_ok();
             }

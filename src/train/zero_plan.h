@@ -27,6 +27,7 @@ struct zero_plan {
     size_t rest_bytes;   /* results, and the ends of buffers */
     size_t device_bytes; /* all of the above */
     size_t host_bytes;   /* for the copy that a checkpoint is written from */
+    size_t batch_bytes;  /* of host memory too, for the batches of two steps (data/prefetch.h) */
 
     /* What is exchanged in a step, whole: a ring sends nearly as much (dist/ring_cost.h). */
     double reduced_bytes;  /* of gradients, each time */
@@ -38,13 +39,13 @@ struct zero_plan {
 struct status zero_plan(struct zero_plan *z, const struct trainer_config *config, int64_t world, int stage,
                         int64_t n_micro);
 
-/* What must be free on the device: on the host also the copy for a save. */
+/* What must be free on the device: on the host also the copy for a save, and the batches. */
 size_t zero_plan_needed(const struct zero_plan *z, const struct device *device);
 
 /* The fewest devices, a power of two up to ZERO_MOST_WORLD, and then the lowest stage, that need at most so
  * many bytes each; *world is 0 if none do. */
 enum { ZERO_MOST_WORLD = 4096 };
-struct status zero_plan_smallest(const struct trainer_config *config, double bytes, int64_t *world,
-                                 int *stage);
+struct status zero_plan_smallest(const struct trainer_config *config, int64_t n_micro, double bytes,
+                                 int64_t *world, int *stage);
 
 #endif

@@ -99,6 +99,17 @@ expect 64 "micro-batches" "$kiln" squad --init_checkpoint none --output_dir new 
     --train_batch_size 24 --gradient_accumulation_steps 7
 expect 65 "none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 --do_train \
     --train_file none.json
+# batches are in the memory of a run: those of two steps, made ahead, in pre-training, and of one in fine-tuning
+large=(--train_batch_size 128000000 --gradient_accumulation_steps 1000000 --dry_run)
+expect 0 "the batches alone take" "$kiln" pretrain --input_dir none --output_dir new \
+    --config_file "$dir/config.json" --max_seq_length 32 "${large[@]}"
+expect 0 "the batches alone take" "$kiln" pretrain-gpt ${words[pretrain-gpt]} --global-batch-size 1000000000 --dry_run
+for n_micro in 1 100000; do
+    expect 0 "M parameters" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 --do_train \
+        --train_file none.json --train_batch_size $((8 * n_micro)) --gradient_accumulation_steps $n_micro --dry_run
+    sed -nE 's/.*memory ([0-9]+)[0-9.]* MiB.*/\1/p' "$dir/err" >"$dir/mib_$n_micro"
+done
+[ "$(cat "$dir/mib_100000")" -gt $(($(cat "$dir/mib_1") + 100)) ] || fail "batches of squad: $(cat "$dir"/mib_*) MiB"
 expect 65 "qa_outputs" "$kiln" ask --model "$model" --dry_run
 expect 65 "this model answers: fill, embed, blimp" "$kiln" generate --model "$model" --dry_run
 expect 65 "this model answers: fill, embed, blimp" "$kiln" generate --model "$model" --prompt a

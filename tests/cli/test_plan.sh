@@ -38,9 +38,10 @@ for flags in "" "--autocast" "--autocast --checkpoint_activations --optimizer ad
         same moments optimizer_bytes
         same activations activation_bytes
         same saving host_bytes
+        same batches batch_bytes
         same libraries library_bytes
-        total=$(awk -v a="$(value device_bytes 1)" -v b="$(value host_bytes 1)" \
-            'BEGIN { printf "= %.1f MiB", (a + b) / 1048576 }')
+        total=$(awk -v a="$(value device_bytes 1)" -v b="$(value host_bytes 1)" -v c="$(value batch_bytes 1)" \
+            'BEGIN { printf "= %.1f MiB", (a + b + c) / 1048576 }')
         [[ $memory == *"$total" ]] || fail "$config: $memory, but the plan says $total"
     done
 done

@@ -53,7 +53,7 @@ static struct status check(size_t available, int64_t recompute)
     free_bytes = available;
     EXPECT_OK(trainer_plan(&plan, &c));
     return memory_fit_check(&c, &plan,
-                            (struct memory_cut){"--train_batch_size", BATCH, 1, true, recompute, 0});
+                            (struct memory_cut){"--train_batch_size", BATCH, 1, true, recompute, 0, 0});
 }
 
 /* The found size is the largest: one more does not fit. */
@@ -90,7 +90,7 @@ static void test_messages(void)
     EXPECT_OK(trainer_plan(&plan, &c));
     free_bytes = bytes_of(7, 0);
     EXPECT_ERROR(
-        memory_fit_check(&c, &plan, (struct memory_cut){"--predict_batch_size", BATCH, 1, false, 0, 0}),
+        memory_fit_check(&c, &plan, (struct memory_cut){"--predict_batch_size", BATCH, 1, false, 0, 0, 0}),
         STATUS_MEMORY, "it fits with --predict_batch_size");
 }
 
@@ -103,7 +103,8 @@ static void test_saving(void)
     free_bytes = bytes_of(BATCH, 0);
     EXPECT_OK(trainer_plan(&plan, &c));
     EXPECT(plan.saving_bytes > 0, "nothing to save");
-    EXPECT_OK(memory_fit_check(&c, &plan, (struct memory_cut){"--train_batch_size", BATCH, 1, true, 0, 0}));
+    EXPECT_OK(
+        memory_fit_check(&c, &plan, (struct memory_cut){"--train_batch_size", BATCH, 1, true, 0, 0, 0}));
     c.net.device = &device_cpu;
     EXPECT(memory_fit_device_bytes(&plan, &device_cpu) == plan.total_bytes, "on the host all of it counts");
 }
@@ -114,7 +115,7 @@ static void test_saving_on_the_host(void)
     struct device host = device_small;
     struct trainer_config c = config_of(BATCH);
     struct trainer_plan plan;
-    struct memory_cut cut = {"--train_batch_size", BATCH, 1, true, 0, 0};
+    struct memory_cut cut = {"--train_batch_size", BATCH, 1, true, 0, 0, 0};
     host.is_host = true;
     c.net.device = &host;
     c.saving = true;
@@ -127,8 +128,37 @@ static void test_saving_on_the_host(void)
     EXPECT(strstr(memory_fit_check(&c, &plan, cut).message, "skip_checkpoint") == NULL, "it would not fit");
 }
 
+/* Batches are in the host's memory: on the cpu beside the plan, and elsewhere beside the copy for a save. */
+static void test_batches(void)
+{
+    struct device host = device_small;
+    struct trainer_config c = config_of(BATCH);
+    struct trainer_plan plan;
+    struct memory_cut cut = {"--train_batch_size", BATCH, 1, true, 0, 0, 100000};
+    EXPECT_OK(trainer_plan(&plan, &c));
+    free_bytes = plan.total_bytes;
+    EXPECT_OK(memory_fit_check(&c, &plan, cut));
+    host.is_host = true;
+    c.net.device = &host;
+    EXPECT_OK(trainer_plan(&plan, &c));
+    free_bytes = plan.total_bytes;
+    EXPECT_ERROR(memory_fit_check(&c, &plan, cut), STATUS_MEMORY, "(micro-batches of 24)");
+    free_bytes += cut.batch_bytes - 1;
+    EXPECT_ERROR(memory_fit_check(&c, &plan, cut), STATUS_MEMORY, "(micro-batches of 24)");
+    free_bytes++;
+    EXPECT_OK(memory_fit_check(&c, &plan, cut));
+    cut.n_processes = 2;
+    EXPECT_ERROR(memory_fit_check(&c, &plan, cut), STATUS_MEMORY, "each of the 2 ranks");
+    cut.batch_bytes = SIZE_MAX / 2;
+    EXPECT_ERROR(memory_fit_check(&c, &plan, cut), STATUS_MEMORY, "the batches alone take");
+    c.net.device = &device_small;
+    free_bytes = plan.total_bytes;
+    EXPECT_ERROR(memory_fit_check(&c, &plan, cut), STATUS_MEMORY, "of host memory are needed");
+}
+
 int main(void)
 {
+    test_batches();
     test_saving_on_the_host();
     test_bisection();
     test_messages();

@@ -7,6 +7,7 @@
  * 46 parameters are 47 chunks, since the words' 70 x 16 are two. */
 #include "bert_fixture.h"
 
+#include "data/prefetch.h"
 #include "train/zero_plan.h"
 
 enum {
@@ -53,7 +54,8 @@ static void test_alone(enum dtype dtype)
         expect_bytes("scratch", z.scratch_bytes, p.net.workspace_bytes + p.net.beside_bytes);
         expect_bytes("libraries", z.library_bytes, p.net.library_bytes);
         expect_bytes("host", z.host_bytes, p.saving_bytes);
-        expect_bytes("needed", zero_plan_needed(&z, c.net.device), p.total_bytes);
+        expect_bytes("batches", z.batch_bytes, prefetch_bytes(&c.net.model->layout, c.net.limits, 3));
+        expect_bytes("needed", zero_plan_needed(&z, c.net.device), p.total_bytes + z.batch_bytes);
         EXPECT(z.rest_bytes < 1024, "%zu bytes are of no kind", z.rest_bytes);
     }
 }
@@ -174,7 +176,7 @@ static void test_smallest(void)
         const struct by_hand *h = &by_hand[i];
         struct zero_plan z = plan_of(DTYPE_BF16, h->world, h->stage);
         double bytes = (double)zero_plan_needed(&z, c.net.device);
-        EXPECT_OK(zero_plan_smallest(&c, bytes, &world, &stage));
+        EXPECT_OK(zero_plan_smallest(&c, 3, bytes, &world, &stage));
         EXPECT(world >= 1 && fits(world, stage, bytes), "%lld devices at stage %d do not fit",
                (long long)world, stage);
         EXPECT(stage == 0 || !fits(world, stage - 1, bytes), "%lld devices need no stage %d",
@@ -182,7 +184,7 @@ static void test_smallest(void)
         EXPECT(world == 1 || !fits(world / 2, ZERO_STAGES - 1, bytes), "half of %lld devices are enough",
                (long long)world);
     }
-    EXPECT_OK(zero_plan_smallest(&c, 1000, &world, &stage));
+    EXPECT_OK(zero_plan_smallest(&c, 3, 1000, &world, &stage));
     EXPECT(world == 0, "%lld devices of 1,000 bytes", (long long)world);
 }
 

@@ -2,12 +2,10 @@
 #include "dev/host_memory.h"
 #include "ops/cpu/cpu_isa.h"
 #include "ops/cpu/gemm_amx.h"
-#include "ops/cpu/gemm_backend.h"
+#include "ops/cpu/gemm_by_rows.h"
 #include "ops/cpu/lanes.h"
-#include "ops/workspace.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,6 +67,18 @@ const struct gemm_backend *gemm_plain(void)
 {
     pthread_once(&fill_once, fill);
     return &plain;
+}
+
+const struct gemm_backend *gemm_rows(void)
+{
+    pthread_once(&fill_once, fill);
+    return &rows;
+}
+
+bool gemm_has_amx(void)
+{
+    pthread_once(&fill_once, fill);
+    return has_amx;
 }
 
 const struct gemm_convert *gemm_convert(void)
@@ -138,125 +148,16 @@ const char *gemm_backend_line(int i)
     return i >= 0 && i < MAX_LINES ? backends.lines[i] : NULL;
 }
 
-static int64_t blocks(int64_t n, int64_t block)
-{
-    return (n + block - 1) / block;
-}
-
-/* The size of equal parts of n, a multiple of `grain`, at most `max`; only the last part may be smaller. */
-static int64_t part(int64_t n, int64_t n_parts, int64_t grain)
-{
-    return blocks(blocks(n, n_parts), grain) * grain;
-}
-
-struct gemm_call {
-    const struct gemm *g;
-    const struct gemm_backend *backend;
-    gemm_after *after;
-    const void *context;
-    size_t backend_bytes;           /* of the lane; `after` has the rest */
-    int64_t tile_m, tile_n, tile_k; /* full tiles; those at the edges are smaller */
-    int64_t tiles_m, tiles_n;
-    const void *forms
-        /* handle of a tile that is smaller (1) or full (0) in k, n and m: index 4 k + 2 n + m */
-        [GEMM_MAX_FORMS];
-    atomic_bool *failed;
-    bool no_memory; /* for the memory that the backend needs */
-};
-
-static const void *elements(const void *p, size_t bytes, int64_t n)
-{
-    return (const char *)p + n * (int64_t)bytes;
-}
-
-/* Of an element of A and of B. */
-static size_t a_bytes(const struct gemm *g)
-{
-    return g->b_scales != NULL ? sizeof(int16_t) : dtype_bytes(g->ab_dtype);
-}
-
-static size_t b_bytes(const struct gemm *g)
-{
-    return g->b_scales != NULL ? sizeof(int8_t) : dtype_bytes(g->ab_dtype);
-}
-
-static const float *numbers(const float *p, int64_t n)
-{
-    return p == NULL ? NULL : p + n;
-}
-
-/* The product that computes rows from i, columns from j of C over the inner range from l. */
-static struct gemm tile_at(const struct gemm_call *c, int64_t i, int64_t j, int64_t l)
-{
-    struct gemm t = *c->g;
-    t.m = c->g->m - i < c->tile_m ? c->g->m - i : c->tile_m;
-    t.n = c->g->n - j < c->tile_n ? c->g->n - j : c->tile_n;
-    t.k = c->g->k - l < c->tile_k ? c->g->k - l : c->tile_k;
-    t.c = (void *)elements(t.c, dtype_bytes(t.c_dtype), i * t.c_stride + j);
-    t.a = elements(t.a, a_bytes(&t), t.a_transposed ? l * t.a_stride + i : i * t.a_stride + l);
-    t.b = elements(t.b, b_bytes(&t), t.b_transposed ? j * t.b_stride + l : l * t.b_stride + j);
-    t.bias = numbers(t.bias, j);
-    t.a_scales = numbers(t.a_scales, i);
-    t.b_scales = numbers(t.b_scales, j);
-    return t;
-}
-
-static int form_of(const struct gemm_call *c, const struct gemm *t)
-{
-    return 4 * (t->k < c->tile_k) + 2 * (t->n < c->tile_n) + (t->m < c->tile_m);
-}
-
-static bool prepare(struct gemm_call *c, const struct gemm_backend *b)
-{
-    const struct gemm *g = c->g;
-    c->backend = b;
-    c->backend_bytes = 0;
-    memset(c->forms, 0, sizeof c->forms);
-    int64_t last_i = (c->tiles_m - 1) * c->tile_m, last_j = (c->tiles_n - 1) * c->tile_n;
-    int64_t last_l = (blocks(g->k, c->tile_k) - 1) * c->tile_k;
-    for (int f = 0; f < GEMM_MAX_FORMS; f++) {
-        struct gemm t = tile_at(c, f & 1 ? last_i : 0, f & 2 ? last_j : 0, f & 4 ? last_l : 0);
-        int form = form_of(c, &t);
-        if (c->forms[form] == NULL) {
-            size_t bytes = 0;
-            c->forms[form] = c->backend->prepare(&t, &bytes);
-            if (c->forms[form] == NULL || c->forms[form] == gemm_no_memory) {
-                c->no_memory = c->forms[form] == gemm_no_memory;
-                return false;
-            }
-            c->backend_bytes = bytes > c->backend_bytes ? bytes : c->backend_bytes;
-        }
-    }
-    c->backend_bytes = (c->backend_bytes + 63) / 64 * 64;
-    return true;
-}
-
-static void tile_item(const void *context, int64_t item, void *lane)
-{
-    const struct gemm_call *c = context;
-    int64_t i = item % c->tiles_m * c->tile_m, j = item / c->tiles_m * c->tile_n;
-    for (int64_t l = 0; l < c->g->k; l += c->tile_k) {
-        struct gemm t = tile_at(c, i, j, l);
-        if (!c->backend->tile(c->forms[form_of(c, &t)], &t, lane)) {
-            atomic_store(c->failed, true);
-        }
-        if (c->after != NULL) {
-            struct gemm_part part = {i, t.m, j, t.n, l, t.k};
-            c->after(c->context, &part, (char *)lane + c->backend_bytes);
-        }
-    }
-}
-
 static void cut_to(struct gemm_call *c, int64_t max_rows)
 {
     const struct gemm *g = c->g;
-    c->tile_m = part(g->m, blocks(g->m, max_rows), 16);
-    c->tiles_m = blocks(g->m, c->tile_m);
-    int64_t parts_n = blocks(g->n, GEMM_MAX_TILE_COLS), wanted = blocks(TILES_WANTED, c->tiles_m);
+    c->tile_m = gemm_part_size(g->m, gemm_blocks(g->m, max_rows), 16);
+    c->tiles_m = gemm_blocks(g->m, c->tile_m);
+    int64_t parts_n = gemm_blocks(g->n, GEMM_MAX_TILE_COLS), wanted = gemm_blocks(TILES_WANTED, c->tiles_m);
     int64_t most = g->n / (g->a_transposed ? 2 * MIN_TILE_COLS : MIN_TILE_COLS); /* A is packed too */
     wanted = wanted < most ? wanted : most;
-    c->tile_n = part(g->n, parts_n > wanted ? parts_n : wanted, 64);
-    c->tiles_n = blocks(g->n, c->tile_n);
+    c->tile_n = gemm_part_size(g->n, parts_n > wanted ? parts_n : wanted, 64);
+    c->tiles_n = gemm_blocks(g->n, c->tile_n);
 }
 
 static void cut(struct gemm_call *c)
@@ -272,7 +173,7 @@ static void cut(struct gemm_call *c)
     cut_to(c, tall ? GEMM_MAX_TILE_ROWS : GEMM_MAX_TILE_ROWS / 2);
     /* sums over tokens: short ranges keep the panels in the cache and the number of forms small */
     bool in_runs = g->accumulate && g->c_dtype == DTYPE_F32;
-    c->tile_k = in_runs ? part(g->k, blocks(g->k, MAX_TILE_DEPTH), 64) : g->k;
+    c->tile_k = in_runs ? gemm_part_size(g->k, gemm_blocks(g->k, MAX_TILE_DEPTH), 64) : g->k;
 }
 
 /* Whether the libraries are open, or there is enough memory to open them. */
@@ -287,109 +188,54 @@ static void fail_without_memory(struct exec *x, const char *op)
               "not enough memory for the library of matrix products; check `ulimit -v`");
 }
 
-/* ---- products by rows that do not depend on each other (exec.rows_alone) ---- */
-
-/* A that is packed, or rounded to whole numbers, or both. */
-struct packing {
-    const struct gemm *g; /* of A as it is */
-    int16_t *rows;        /* [workspace_packed_rows(m), stride] */
-    float *scales;        /* [m] of whole numbers */
-    int64_t stride, block;
-    bool by_amx;
-};
-
-/* A row as whole numbers. */
-static void round_row(const struct packing *p, int64_t i, int16_t *out, float *lane)
+/* Handles of the fastest library that has them all; false: no memory. */
+static bool prepare(struct exec *x, struct gemm_call *c)
 {
-    const void *row = elements(p->g->a, dtype_bytes(p->g->ab_dtype), i * p->g->a_stride);
-    if (p->g->ab_dtype == DTYPE_BF16) {
-        convert.from_bf16(lane, row, 0, 1, p->g->k);
-        row = lane;
+    int b = choose(c->g->ab_dtype, c->g->c_dtype);
+    while (!gemm_tiles_prepare(c, backends.on[b])) {
+        if (c->no_memory) {
+            return false;
+        }
+        b++; /* the last one, the plain one, supports every form */
+        x->served_why = "the first choice has no product of this form";
     }
-    p->scales[i] = convert.to_int16(out, p->stride, row, p->g->k);
+    x->served_by = c->backend->name;
+    return true;
 }
 
-static void pack_block(const void *context, int64_t item, void *lane)
+/* Signals are blocked, since some kernels of oneDNN point the stack register at scratch on the heap, where no
+ * signal frame may go. */
+static void run_tiles(struct exec *x, const char *op, struct gemm_call *c, size_t after_bytes)
 {
-    const struct packing *p = context;
-    const struct gemm *g = p->g;
-    int64_t row = item * p->block, n = g->m - row < p->block ? g->m - row : p->block;
-    int16_t *packed = p->rows + row * p->stride;
-    if (g->b_scales == NULL) {
-        gemm_amx_pack_bf16(packed, (const uint16_t *)g->a + row * g->a_stride, g->a_stride, n, g->k,
-                           p->block);
+    sigset_t before;
+    signals_block(&before);
+    lanes_run(x, op, c->tiles_m * c->tiles_n, c->backend_bytes + after_bytes, gemm_tiles_item, c);
+    signals_restore(&before);
+}
+
+static void run_by_library(struct exec *x, const char *op, struct gemm_call *c, size_t after_bytes)
+{
+    const struct gemm *g = c->g;
+    cut(c);
+    if (!can_open()) {
+        fail_without_memory(x, op);
         return;
     }
-    int16_t *whole = p->by_amx ? lane : packed;
-    float *numbers_of_row = (float *)((int16_t *)lane + p->block * p->stride);
-    for (int64_t i = 0; i < n; i++) {
-        round_row(p, row + i, whole + i * p->stride, numbers_of_row);
+    pthread_mutex_lock(&product_lock);
+    bool prepared = prepare(x, c);
+    if (prepared) {
+        run_tiles(x, op, c, after_bytes);
     }
-    if (p->by_amx) {
-        gemm_amx_pack_int16(packed, whole, p->stride, n, p->block);
+    pthread_mutex_unlock(&product_lock);
+    bool failed = atomic_load(c->failed);
+    if (!prepared || (failed && !host_memory_can_map(OPENING_BYTES))) {
+        fail_without_memory(x, op);
+    } else if (failed) {
+        exec_fail(x, STATUS_INTERNAL, op,
+                  "%s cannot compute a product of [%lld, %lld] and [%lld, %lld] in %s", c->backend->name,
+                  (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n,
+                  dtype_name(g->ab_dtype));
     }
-}
-
-/* Packs A for a product that is otherwise *g. */
-static void pack(struct exec *x, const char *op, struct gemm *g, bool by_amx)
-{
-    struct gemm as_it_is = *g;
-    int64_t stride = workspace_packed_stride(g->k), n_rows = workspace_packed_rows(g->m);
-    int16_t *packed = exec_scratch(x, workspace_packed(g->m, g->k));
-    struct packing p = {&as_it_is,
-                        packed,
-                        (float *)(packed + n_rows * stride),
-                        stride,
-                        by_amx && g->m > 1 ? WORKSPACE_PACKED_ROWS : 1,
-                        by_amx};
-    size_t lane_bytes = (size_t)(p.block * stride) * sizeof(int16_t) + (size_t)stride * sizeof(float);
-    lanes_run(x, op, blocks(g->m, p.block), g->b_scales == NULL ? 0 : lane_bytes, pack_block, &p);
-    g->a = p.rows;
-    g->a_scales = p.scales;
-    g->a_stride = stride;
-    g->a_block = by_amx ? p.block : 0;
-}
-
-/* Few rows of A at a time, which stay in the cache while W goes by; and columns by which threads share W. */
-static void cut_rows(struct gemm_call *c)
-{
-    enum { LEFT_BYTES = 256 << 10, LEAST_ROWS = 8, COLUMN_GRAIN = 24, PACKED_GRAIN = 32, TILES = 48 };
-    const struct gemm *g = c->g;
-    int64_t least = g->a_block > 0 ? PACKED_GRAIN : LEAST_ROWS,
-            left = g->a_block > 0 ? 2 * LEFT_BYTES : LEFT_BYTES;
-    int64_t most = left / (g->k * (int64_t)a_bytes(g)) / least * least;
-    most = most < least ? least : most > GEMM_MAX_TILE_ROWS ? GEMM_MAX_TILE_ROWS : most;
-    c->tile_m = part(g->m, blocks(g->m, most), g->a_block > 0 ? PACKED_GRAIN : 4);
-    c->tiles_m = blocks(g->m, c->tile_m);
-    c->tile_n = part(g->n, blocks(TILES, c->tiles_m), g->a_block > 0 ? PACKED_GRAIN : COLUMN_GRAIN);
-    c->tiles_n = blocks(g->n, c->tile_n);
-    c->tile_k = g->k;
-}
-
-/* Whether tile registers compute it.  In bf16 they do or do not whatever the number of rows is, so that a row
- * has the same bits.  Sums of whole numbers are exact in every kernel: one row is read faster by the other
- * one (measured on Sapphire Rapids), and a sum of the lower bytes of more columns would not fit 31 bits. */
-static bool is_by_amx(const struct gemm *g)
-{
-    enum { MOST_LOWER_BYTES = 65536 };
-    bool int8 = g->b_scales != NULL;
-    return has_amx && (int8 ? g->m > 1 && g->k <= MOST_LOWER_BYTES : g->ab_dtype == DTYPE_BF16);
-}
-
-static void run_rows(struct exec *x, const char *op, struct gemm_call *c, size_t after_bytes)
-{
-    struct gemm g = *c->g;
-    bool int8 = g.b_scales != NULL;
-    pthread_once(&fill_once, fill);
-    bool by_amx = is_by_amx(&g);
-    if (int8 || by_amx) {
-        pack(x, op, &g, by_amx);
-        c->g = &g;
-    }
-    cut_rows(c);
-    CHECK(prepare(c, by_amx ? &gemm_amx : &rows), "a product that is not by rows alone");
-    x->served_by = !int8 ? c->backend->name : by_amx ? "rows in int8 by AMX" : "rows in int8";
-    lanes_run(x, op, c->tiles_m * c->tiles_n, after_bytes, tile_item, c);
 }
 
 void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *after, size_t after_bytes,
@@ -404,41 +250,10 @@ void gemm_run(struct exec *x, const char *op, const struct gemm *g, gemm_after *
     }
     atomic_bool tile_failed = false;
     struct gemm_call c = {.g = g, .after = after, .context = context, .failed = &tile_failed};
-    bool by_rows = x->rows_alone && g->b_transposed && !g->a_transposed && !g->accumulate;
-    if (by_rows || g->b_scales != NULL) {
-        run_rows(x, op, &c, after_bytes);
-        return;
-    }
-    cut(&c);
-    if (!can_open()) {
-        fail_without_memory(x, op);
-        return;
-    }
-    int b = choose(g->ab_dtype, g->c_dtype);
-    pthread_mutex_lock(&product_lock);
-    while (!prepare(&c, backends.on[b])) {
-        if (c.no_memory) {
-            pthread_mutex_unlock(&product_lock);
-            fail_without_memory(x, op);
-            return;
-        }
-        b++; /* the last one, the plain one, supports every form */
-        x->served_why = "the first choice has no product of this form";
-    }
-    x->served_by = c.backend->name;
-    /* Signals are blocked, since some kernels of oneDNN point the stack register at scratch on the heap,
-     * where no signal frame may go. */
-    sigset_t before;
-    signals_block(&before);
-    lanes_run(x, op, c.tiles_m * c.tiles_n, c.backend_bytes + after_bytes, tile_item, &c);
-    signals_restore(&before);
-    pthread_mutex_unlock(&product_lock);
-    if (atomic_load(&tile_failed) && !host_memory_can_map(OPENING_BYTES)) {
-        fail_without_memory(x, op);
-    } else if (atomic_load(&tile_failed)) {
-        exec_fail(x, STATUS_INTERNAL, op,
-                  "%s cannot compute a product of [%lld, %lld] and [%lld, %lld] in %s", c.backend->name,
-                  (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n,
-                  dtype_name(g->ab_dtype));
+    bool rows_alone = x->rows_alone && g->b_transposed && !g->a_transposed && !g->accumulate;
+    if (rows_alone || g->b_scales != NULL) {
+        gemm_by_rows(x, op, &c, after_bytes);
+    } else {
+        run_by_library(x, op, &c, after_bytes);
     }
 }

@@ -47,6 +47,8 @@ struct gemm_convert {
 extern const struct gemm_backend gemm_onednn;
 extern const struct gemm_backend gemm_blas;
 const struct gemm_backend *gemm_plain(void);
+const struct gemm_backend *gemm_rows(void); /* gemm_rows_kernels.c */
+bool gemm_has_amx(void);                    /* gemm_amx_open, asked once */
 const struct gemm_convert *gemm_convert(void);
 
 #endif

@@ -134,6 +134,7 @@ mode() # a mode and a format
         "convert to GGUF, "*) written gguf "${1##*, }" "$2" "f32 bf16 f16" ;;
         "convert to llm.c, "*) written llmc "${1##*, }" "$2" "f32 bf16" ;;
         "convert to Megatron, "*) written megatron_deepspeed "${1##*, }" "$2" f32 ;;
+        "convert to universal, "*) written universal "${1##*, }" "$2" f32 ;;
         export) cell "$kiln" export --model "$dir/model" --output_dir "$dir/run$n" ;;
     esac
 }
@@ -203,4 +204,6 @@ convert to GGUF, BLOOM
 convert to llm.c, GPT-2
 convert to Megatron, GPT-2
 convert to Megatron, BLOOM
+convert to universal, GPT-2
+convert to universal, BLOOM
 MODES

@@ -37,8 +37,7 @@ struct status finetune_train(struct trainer *t, const struct finetune_data *data
                              const struct finetune_options *o, struct metrics *log,
                              struct finetune_trained *result);
 
-/* Limits of the batches that finetune_train will make, for planning, and below the steps of a whole
- * run. */
+/* Limits of the batches that finetune_train will make, for planning. */
 struct status finetune_train_limits(const struct finetune_data *data, const struct finetune_options *o,
                                     struct batch_limits *limits);
 
@@ -47,6 +46,7 @@ struct status finetune_train_limits(const struct finetune_data *data, const stru
 size_t finetune_train_batch_bytes(const struct finetune_options *o, const struct batch_layout *layout,
                                   struct batch_limits limits);
 
+/* Of a whole run. */
 int64_t finetune_train_steps(const struct finetune_data *data, const struct finetune_options *o);
 
 #endif

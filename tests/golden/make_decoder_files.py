@@ -27,29 +27,33 @@ from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadMo
 H, N, L, P, V, PIECES, STEP = 16, 4, 2, 12, 264, 262, 7
 
 
-def make_gpt2():
-    return randomized(GPT2LMHeadModel(GPT2Config(vocab_size=V, n_positions=P, n_embd=H, n_layer=L, n_head=N, activation_function="gelu")))
+def make_gpt2(hidden=H, heads=N):
+    return randomized(GPT2LMHeadModel(GPT2Config(vocab_size=V, n_positions=P, n_embd=hidden, n_layer=L, n_head=heads, activation_function="gelu")))
 
 
 def make_bloom():
     return randomized(BloomForCausalLM(BloomConfig(vocab_size=V, hidden_size=H, n_layer=L, n_head=N))).to(torch.bfloat16)
 
 
-def by_head(qkv):
+def by_head(qkv, heads):
     """Rows that are all of the query, then key, then value become those of a head after those of another."""
-    return qkv.reshape(3, N, H // N, *qkv.shape[1:]).transpose(0, 1).reshape(qkv.shape)
+    return qkv.reshape(3, heads, -1, *qkv.shape[1:]).transpose(0, 1).reshape(qkv.shape)
 
 
-def megatron_of_gpt2(model):
+def padded(ranks):
+    """Rows of Megatron's table of words."""
+    return -(-PIECES // (128 * ranks)) * 128 * ranks
+
+
+def megatron_of_gpt2(model, ranks=2):
     """The tensors of each module of the pipeline, matrices [out, in]."""
-    t, modules = model.transformer, {}
-    rows = -(-PIECES // 256) * 256
-    words = torch.cat([t.wte.weight, t.wte.weight[-1:].expand(rows - V, H)])
+    t, modules, heads = model.transformer, {}, model.config.n_head
+    words = torch.cat([t.wte.weight, t.wte.weight[-1:].expand(padded(ranks) - V, -1)])
     modules[1] = {"word_embeddings.weight": words, "position_embeddings.weight": t.wpe.weight}
     for i, b in enumerate(t.h):
         modules[i + 3] = {
             "input_layernorm.weight": b.ln_1.weight, "input_layernorm.bias": b.ln_1.bias,
-            "attention.query_key_value.weight": by_head(b.attn.c_attn.weight.T), "attention.query_key_value.bias": by_head(b.attn.c_attn.bias),
+            "attention.query_key_value.weight": by_head(b.attn.c_attn.weight.T, heads), "attention.query_key_value.bias": by_head(b.attn.c_attn.bias, heads),
             "attention.dense.weight": b.attn.c_proj.weight.T, "attention.dense.bias": b.attn.c_proj.bias,
             "post_attention_layernorm.weight": b.ln_2.weight, "post_attention_layernorm.bias": b.ln_2.bias,
             "mlp.dense_h_to_4h.weight": b.mlp.c_fc.weight.T, "mlp.dense_h_to_4h.bias": b.mlp.c_fc.bias,
@@ -60,8 +64,7 @@ def megatron_of_gpt2(model):
 
 def megatron_of_bloom(model):
     t, modules = model.transformer, {}
-    rows = -(-PIECES // 512) * 512
-    words = torch.cat([t.word_embeddings.weight, t.word_embeddings.weight[-1:].expand(rows - V, H)])
+    words = torch.cat([t.word_embeddings.weight, t.word_embeddings.weight[-1:].expand(padded(4) - V, H)])
     modules[1] = {"word_embeddings.weight": words, "word_embeddings.norm.weight": t.word_embeddings_layernorm.weight,
                   "word_embeddings.norm.bias": t.word_embeddings_layernorm.bias}
     for i, b in enumerate(t.h):

@@ -3,7 +3,7 @@
 
 The tensor "CASE/FILE" (U8) is a file.  gpt2, gpt2_m and gpt2_v are directories that `transformers` wrote, of the weights, and of the moments as if they were weights.  The others
 hold all three as their programs write them, after 7 steps of which one was skipped:
-  grid       global_step7 of two ranks of tensor parallelism, two stages and three ranks of data parallelism: bfloat16 layer files, mp_rank_KK_model_states.pt, and
+  grid       global_step7 of two ranks of tensor parallelism, two stages and two ranks of data parallelism: bfloat16 layer files, mp_rank_KK_model_states.pt, and
              BF16_Optimizer's bf16_zero_pp_rank_D_mp_rank_KK_optim_states.pt with groups of decayed and of other parameters
   universal  global_step7_universal of bigscience's: zero/NAME/{fp32,exp_avg,exp_avg_sq}.pt, and mp_rank_00_model_states.pt; latest_universal names it
   shards     global_step7 of one rank with a whole model, in twelve ranks of data parallelism
@@ -16,12 +16,12 @@ import pathlib
 import tempfile
 
 import torch
-from make_decoder_files import BY_COL, BY_ROW, L, N, P, PIECES, STEP, H, V, make_gpt2, megatron_of_gpt2, part
+from make_decoder_files import BY_COL, BY_ROW, L, N, P, PIECES, STEP, V, make_gpt2, megatron_of_gpt2, padded, part
 from make_decoders import write_tokenizer
 from safetensors.torch import save_file
 from small_models import file_tensors
 
-UPDATES = STEP - 1
+H, UPDATES = 8, STEP - 1
 
 
 def moments_of(model):
@@ -54,7 +54,7 @@ def is_decayed(name):
 
 
 def states(ranks, stages, replicas, shapes):
-    args = argparse.Namespace(num_layers=L, hidden_size=H, num_attention_heads=N, max_position_embeddings=P, padded_vocab_size=-(-PIECES // (128 * ranks)) * 128 * ranks,
+    args = argparse.Namespace(num_layers=L, hidden_size=H, num_attention_heads=N, max_position_embeddings=P, padded_vocab_size=padded(ranks),
                               tensor_model_parallel_size=ranks, pipeline_model_parallel_size=stages, consumed_train_samples=STEP * 4, iteration=STEP)
     return {"module": None, "buffer_names": [], "optimizer": None, "param_shapes": shapes, "lr_scheduler": None, "sparse_tensor_module_names": set(),
             "skipped_steps": STEP - UPDATES, "global_steps": STEP, "global_samples": STEP * 4, "dp_world_size": replicas, "mp_world_size": ranks * stages, "ds_config": {},
@@ -111,14 +111,15 @@ def write_universal(directory, kept):
 
 def main():
     torch.manual_seed(9)
-    tensors, gpt2 = {}, make_gpt2()
+    tensors, gpt2 = {}, make_gpt2(H, N)
     m, v = moments_of(gpt2)
-    kept = [{n: {k: t.detach() for k, t in module.items()} for n, module in megatron_of_gpt2(x).items()} for x in (gpt2, m, v)]
+    of_two, of_one = ([{n: {k: t.detach() for k, t in module.items()} for n, module in megatron_of_gpt2(x, ranks).items()} for x in (gpt2, m, v)]
+                      for ranks in (2, 1))
     writers = {
         "gpt2": (gpt2, None), "gpt2_m": (m, None), "gpt2_v": (v, None),
-        "grid": (gpt2, lambda d: write_mesh(d, kept, 2, 2, 3, True)),
-        "universal": (gpt2, lambda d: write_universal(d, kept)),
-        "shards": (gpt2, lambda d: write_mesh(d, kept, 1, 1, 12, False))}
+        "grid": (gpt2, lambda d: write_mesh(d, of_two, 2, 2, 2, True)),
+        "universal": (gpt2, lambda d: write_universal(d, of_one)),
+        "shards": (gpt2, lambda d: write_mesh(d, of_one, 1, 1, 12, False))}
     for name, (model, write) in writers.items():
         with tempfile.TemporaryDirectory() as d:
             directory = pathlib.Path(d)

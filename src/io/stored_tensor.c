@@ -133,20 +133,33 @@ bool stored_tensor_converts(enum dtype from, enum dtype to)
     return from == to || ((real >> from & 1U) != 0 && (real >> to & 1U) != 0);
 }
 
-/* Copies `n` elements that are `stride` elements apart, and converts them. */
-static void convert_strided(enum dtype to_type, unsigned char *to, enum dtype from_type,
-                            const unsigned char *from, int64_t n, int64_t stride)
+/* Copies n elements of so many bytes, a constant, whose steps are in bytes. */
+static inline __attribute__((always_inline)) void copy_strided(unsigned char *to, size_t to_step,
+                                                               const unsigned char *from, size_t from_step,
+                                                               int64_t n, const size_t bytes)
 {
-    const size_t to_bytes = dtype_bytes(to_type);
-    const size_t step = dtype_bytes(from_type) * (size_t)stride;
     for (int64_t i = 0; i < n; i++) {
-        if (to_type == from_type) {
-            memcpy(to, from, to_bytes);
-        } else {
-            store_real(to_type, to, load_real(from_type, from));
+        memcpy(to, from, bytes);
+        to += to_step;
+        from += from_step;
+    }
+}
+
+/* Copies n elements whose steps are in bytes, and converts them. */
+static void convert_strided(enum dtype to_type, unsigned char *to, size_t to_step, enum dtype from_type,
+                            const unsigned char *from, size_t from_step, int64_t n)
+{
+    if (to_type != from_type) {
+        for (int64_t i = 0; i < n; i++) {
+            store_real(to_type, to + (size_t)i * to_step, load_real(from_type, from + (size_t)i * from_step));
         }
-        to += to_bytes;
-        from += step;
+        return;
+    }
+    switch (dtype_bytes(to_type)) { /* a copy of a constant size is one instruction */
+    case 8: copy_strided(to, to_step, from, from_step, n, 8); break;
+    case 4: copy_strided(to, to_step, from, from_step, n, 4); break;
+    case 2: copy_strided(to, to_step, from, from_step, n, 2); break;
+    default: copy_strided(to, to_step, from, from_step, n, 1);
     }
 }
 
@@ -155,7 +168,7 @@ void stored_tensor_convert(enum dtype to_type, void *to, enum dtype from_type, c
     if (n > 0 && to_type == from_type) {
         memcpy(to, from, (size_t)n * dtype_bytes(to_type));
     } else {
-        convert_strided(to_type, to, from_type, from, n, 1);
+        convert_strided(to_type, to, dtype_bytes(to_type), from_type, from, dtype_bytes(from_type), n);
     }
 }
 
@@ -174,24 +187,49 @@ static bool shape_is(const struct stored_tensor *e, tensor t)
 }
 
 /* Copies row after row of the fastest dim; `index` counts through the other dims. */
-static void gather(const struct stored_tensor *t, tensor out)
+static void gather_rows(const struct stored_tensor *t, tensor out)
 {
     int64_t index[TENSOR_MAX_DIMS] = {0};
-    CHECK(t->pieces == NULL, "%s is in pieces", t->name);
     const int fast = t->n_dims - 1;
-    const size_t row_bytes = (size_t)out.dims[fast] * dtype_bytes(out.dtype);
+    const size_t bytes = dtype_bytes(t->dtype), out_bytes = dtype_bytes(out.dtype);
     unsigned char *to = out.data;
     for (int64_t left = tensor_rows(out); left > 0; left--) {
         int64_t first = 0;
         for (int i = 0; i < fast; i++) {
             first += index[i] * t->strides[i];
         }
-        convert_strided(out.dtype, to, t->dtype, t->data + (size_t)first * dtype_bytes(t->dtype),
-                        out.dims[fast], t->strides[fast]);
-        to += row_bytes;
+        convert_strided(out.dtype, to, out_bytes, t->dtype, t->data + (size_t)first * bytes,
+                        bytes * (size_t)t->strides[fast], out.dims[fast]);
+        to += (size_t)out.dims[fast] * out_bytes;
         for (int i = fast - 1; i >= 0 && ++index[i] == out.dims[i]; i--) {
             index[i] = 0;
         }
+    }
+}
+
+/* Copies a matrix that is stored by columns, a few rows at a time: so each line of memory is read once. */
+static void gather_columns(const struct stored_tensor *t, tensor out)
+{
+    enum { ROWS = 16 };
+    const size_t bytes = dtype_bytes(t->dtype), out_bytes = dtype_bytes(out.dtype);
+    const int64_t n_rows = out.dims[0], n_cols = out.dims[1];
+    for (int64_t row = 0; row < n_rows; row += ROWS) {
+        int64_t n = n_rows - row < ROWS ? n_rows - row : ROWS;
+        for (int64_t col = 0; col < n_cols; col++) {
+            unsigned char *to = (unsigned char *)out.data + (size_t)(row * n_cols + col) * out_bytes;
+            convert_strided(out.dtype, to, (size_t)n_cols * out_bytes, t->dtype,
+                            t->data + (size_t)(row + col * t->strides[1]) * bytes, bytes, n);
+        }
+    }
+}
+
+static void gather(const struct stored_tensor *t, tensor out)
+{
+    CHECK(t->pieces == NULL, "%s is in pieces", t->name);
+    if (t->n_dims == 2 && t->strides[0] == 1) {
+        gather_columns(t, out);
+    } else {
+        gather_rows(t, out);
     }
 }
 

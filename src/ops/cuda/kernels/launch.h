@@ -1,4 +1,4 @@
-/* launch: the functions by which the C side of the CUDA table (cuda_ops.c) launches kernels: plain pointers
+/* launch: the functions by which the C side of the CUDA table (cuda_slots.h) launches kernels: plain pointers
  * and sizes, so that neither side needs the other's language.
  *
  * Sizes are those of ops.h: T rows, H columns, N heads, D head size.  `type` is the element type of matrices:

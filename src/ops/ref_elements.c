@@ -1,0 +1,237 @@
+/* ref_elements: the definition of the ops on elements and of products (ops/ref.c). */
+#include "ops/ref_slots.h"
+
+#include "core/fp8.h"
+#include "ops/ref_access.h"
+
+#include <math.h>
+
+void ref_fill(struct exec *x, tensor out, double value)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        tensor_set(out, i, value);
+    }
+}
+
+void ref_cast(struct exec *x, tensor out, tensor in)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        tensor_set(out, i, tensor_get(in, i));
+    }
+}
+
+/* As fp32 numbers, which decide ties. */
+static void quantize_row(tensor rows, tensor scale, tensor in, int64_t t)
+{
+    float largest = 0;
+    for (int64_t i = 0; i < tensor_cols(in); i++) {
+        float size = fabsf((float)get2(in, t, i));
+        largest = size > largest || isnan(size) ? size : largest;
+    }
+    float s = isfinite(largest) ? largest / 127 : NAN;
+    tensor_set(scale, t, (double)s);
+    for (int64_t i = 0; i < tensor_cols(in); i++) {
+        float whole = s >= 0x1p-126f ? nearbyintf((float)get2(in, t, i) / s) : 0;
+        ((int8_t *)rows.data)[t * rows.strides[0] + i] = (int8_t)whole;
+    }
+}
+
+void ref_quantize(struct exec *x, tensor rows, tensor columns, tensor scale, tensor history, tensor dbias,
+                  tensor in, enum dtype format)
+{
+    double largest = 0;
+    for (int64_t t = 0; !stopped(x) && format == DTYPE_I8 && t < tensor_rows(in); t++) {
+        quantize_row(rows, scale, in, t);
+    }
+    if (format == DTYPE_I8) {
+        return;
+    }
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(in); i++) {
+        double size = fabs(tensor_get(in, i));
+        largest = size > largest || isnan(size) ? size : largest;
+    }
+    float s = fp8_scale(format, (float)largest);
+    if (!stopped(x) && !tensor_is_null(history)) {
+        double earlier = tensor_get(history, 1);
+        largest = earlier > largest || isnan(earlier) ? earlier : largest;
+        tensor_set(history, 1, largest);
+        s = fp8_scale_after(format, (float)tensor_get(history, 0), (float)largest);
+    }
+    if (!stopped(x)) {
+        tensor_set(scale, 0, (double)s);
+    }
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(in); t++) {
+        for (int64_t i = 0; i < tensor_cols(in); i++) {
+            double rounded = (double)(s * fp8_round(format, (float)get2(in, t, i) / s));
+            set2(rows, t, i, rounded);
+            if (!tensor_is_null(columns)) {
+                set2(columns, t, i, rounded);
+            }
+            if (!tensor_is_null(dbias)) {
+                add1(dbias, i, get2(in, t, i));
+            }
+        }
+    }
+}
+
+void ref_add(struct exec *x, tensor out, tensor in)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        add1(out, i, tensor_get(in, i));
+    }
+}
+
+void ref_sum(struct exec *x, tensor total, tensor in)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(in); i++) {
+        add1(total, 0, tensor_get(in, i));
+    }
+}
+
+void ref_find_nonfinite(struct exec *x, tensor index, tensor in)
+{
+    if (stopped(x)) {
+        return;
+    }
+    int64_t i = 0;
+    while (i < tensor_count(in) && isfinite(tensor_get(in, i))) {
+        i++;
+    }
+    tensor_set(index, 0, i < tensor_count(in) ? (double)i : -1.0);
+}
+
+static double gelu(double z)
+{
+    return 0.5 * z * (1.0 + erf(z * sqrt(0.5)));
+}
+
+static double gelu_slope(double z)
+{
+    const double inverse_sqrt_2pi = 0.39894228040143267794;
+    return 0.5 * (1.0 + erf(z * sqrt(0.5))) + z * inverse_sqrt_2pi * exp(-0.5 * z * z);
+}
+
+void ref_linear(struct exec *x, tensor out, tensor in, tensor w, tensor bias)
+{
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(out); t++) {
+        for (int64_t o = 0; o < tensor_cols(out); o++) {
+            double sum = tensor_is_null(bias) ? 0.0 : tensor_get(bias, o);
+            for (int64_t i = 0; i < tensor_cols(in); i++) {
+                sum += get2(in, t, i) * get2(w, o, i);
+            }
+            set2(out, t, o, sum);
+        }
+    }
+}
+
+void ref_linear_gelu(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias)
+{
+    pre = tensor_is_null(pre) ? out : pre;
+    ref_linear(x, pre, in, w, bias);
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        tensor_set(out, i, gelu(tensor_get(pre, i)));
+    }
+}
+
+void ref_linear_backward_input(struct exec *x, tensor din, tensor dout, tensor w, bool accumulate)
+{
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(din); t++) {
+        for (int64_t i = 0; i < tensor_cols(din); i++) {
+            double sum = accumulate ? get2(din, t, i) : 0.0;
+            for (int64_t o = 0; o < tensor_cols(dout); o++) {
+                sum += get2(dout, t, o) * get2(w, o, i);
+            }
+            set2(din, t, i, sum);
+        }
+    }
+}
+
+void ref_linear_backward_weight(struct exec *x, tensor dw, tensor dbias, tensor dout, tensor in,
+                                bool accumulate)
+{
+    for (int64_t o = 0; !stopped(x) && o < tensor_cols(dout); o++) {
+        double bias_sum = 0;
+        for (int64_t t = 0; t < tensor_rows(dout); t++) {
+            bias_sum += get2(dout, t, o);
+        }
+        if (!tensor_is_null(dbias)) {
+            add1(dbias, o, bias_sum);
+        }
+        for (int64_t i = 0; i < tensor_cols(in); i++) {
+            double sum = accumulate ? get2(dw, o, i) : 0.0;
+            for (int64_t t = 0; t < tensor_rows(dout); t++) {
+                sum += get2(dout, t, o) * get2(in, t, i);
+            }
+            set2(dw, o, i, sum);
+        }
+    }
+}
+
+void ref_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre)
+{
+    int64_t cols = tensor_cols(pre);
+    for (int64_t f = 0; !stopped(x) && f < cols; f++) {
+        double sum = 0;
+        for (int64_t i = f; i < tensor_count(dpre); i += cols) {
+            double slope = tensor_get(dout, i) * gelu_slope(tensor_get(pre, i));
+            tensor_set(dpre, i, slope);
+            sum += slope;
+        }
+        add1(dbias, f, sum);
+    }
+}
+
+void ref_tanh(struct exec *x, tensor out, tensor in)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        tensor_set(out, i, tanh(tensor_get(in, i)));
+    }
+}
+
+void ref_tanh_backward(struct exec *x, tensor din, tensor dout, tensor out)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(din); i++) {
+        double y = tensor_get(out, i);
+        tensor_set(din, i, tensor_get(dout, i) * (1.0 - y * y));
+    }
+}
+
+static double gelu_tanh_argument(double z)
+{
+    const double sqrt_2_over_pi = 0.79788456080286535588;
+    return sqrt_2_over_pi * (z + 0.044715 * z * z * z);
+}
+
+void ref_gelu_tanh(struct exec *x, tensor out, tensor pre)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        double z = tensor_get(pre, i);
+        tensor_set(out, i, 0.5 * z * (1 + tanh(gelu_tanh_argument(z))));
+    }
+}
+
+void ref_gelu_tanh_backward(struct exec *x, tensor dpre, tensor dout, tensor pre)
+{
+    const double sqrt_2_over_pi = 0.79788456080286535588;
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(pre); i++) {
+        double z = tensor_get(pre, i), t = tanh(gelu_tanh_argument(z));
+        double slope = 0.5 * (1 + t) + 0.5 * z * (1 - t * t) * sqrt_2_over_pi * (1 + 3 * 0.044715 * z * z);
+        tensor_set(dpre, i, tensor_get(dout, i) * slope);
+    }
+}
+
+void ref_residual_add(struct exec *x, tensor out, tensor residual, tensor branch)
+{
+    for (int64_t i = 0; !stopped(x) && i < tensor_count(out); i++) {
+        tensor_set(out, i, tensor_get(residual, i) + tensor_get(branch, i));
+    }
+}
+
+void ref_dropout(struct exec *x, tensor out, tensor in, tensor row_keys, struct dropout drop)
+{
+    for (int64_t t = 0; !stopped(x) && t < tensor_rows(in); t++) {
+        for (int64_t i = 0; i < tensor_cols(in); i++) {
+            set2(out, t, i, get2(in, t, i) * dropout_factor(x, drop, row_keys, t, i));
+        }
+    }
+}

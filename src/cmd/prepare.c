@@ -15,6 +15,7 @@
 
 struct prepare_args {
     const char *input, *input_files;
+    struct option_given given;
     const char *vocab_file;
     const char *output_dir;
     const char *input_format, *text_field, *encoding;
@@ -331,19 +332,52 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
     return s;
 }
 
-/* STATUS_USAGE: a flag of preprocess_data.py that another format would pass over in silence. */
+/* Flags that whole documents have no use for: lines of JSON are read as they are, each text by its key. */
+static const char *const other_flags[] = {"output_dir",
+                                          "do_lower_case",
+                                          "input_format",
+                                          "text_field",
+                                          "encoding",
+                                          "keep_gutenberg",
+                                          "holdout_fraction",
+                                          "one_sentence_per_line",
+                                          "seed",
+                                          "resume",
+                                          "save_seconds",
+                                          "check",
+                                          "max_seq_length",
+                                          "masked_lm_prob",
+                                          "whole_word_masks",
+                                          "max_predictions_per_seq",
+                                          "short_seq_prob",
+                                          "dupe_factor",
+                                          "n_shards",
+                                          "n_test_shards",
+                                          "packed",
+                                          "reference_names",
+                                          "dataset",
+                                          "drop_duplicates",
+                                          "keep_script",
+                                          "drop_repeated_lines",
+                                          "min_document_chars",
+                                          NULL};
+
+/* STATUS_USAGE: a flag that the format would pass over in silence. */
 static struct status check_other_format(const struct prepare_args *a)
 {
-    const struct prepare_documents_args *d = &a->documents;
-    const char *flag = d->output_prefix != NULL    ? "output_prefix"
-                       : d->merge_file != NULL     ? "merge_file"
-                       : d->append_eod             ? "append_eod"
-                       : d->merge                  ? "merge"
-                       : d->max_bad_lines > 0      ? "max_bad_lines"
-                       : d->shuffle_documents >= 0 ? "shuffle_documents"
-                                                   : NULL;
+    const char *flag = option_first_given(&command_prepare, a, prepare_documents_flags);
     return flag == NULL ? status_ok()
                         : status_error(STATUS_USAGE, "--%s needs --format " DOCUMENT_STORE_FORMAT, flag);
+}
+
+static struct status check_documents(const struct prepare_args *a)
+{
+    const char *flag = option_first_given(&command_prepare, a, other_flags);
+    return flag == NULL
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "--%s cannot be combined with --format " DOCUMENT_STORE_FORMAT "%s", flag,
+                              strcmp(flag, "text_field") == 0 ? ": --json_keys names the field" : "");
 }
 
 static struct status run_documents(const struct prepare_args *a, int n_inputs, const char *const *inputs)
@@ -353,13 +387,7 @@ static struct status run_documents(const struct prepare_args *a, int n_inputs, c
                                       .lines = {.replace_invalid_utf8 = a->replace_invalid_utf8},
                                       .overwrite = a->overwrite,
                                       .dry_run = a->dry_run};
-    if (a->resume || a->check || a->output_dir != NULL || a->do_lower_case) {
-        return status_error(STATUS_USAGE, "--%s cannot be combined with --format " DOCUMENT_STORE_FORMAT,
-                            a->resume               ? "resume"
-                            : a->check              ? "check"
-                            : a->output_dir != NULL ? "output_dir"
-                                                    : "do_lower_case");
-    }
+    TRY(check_documents(a));
     return n_inputs == 0 ? missing("input", "PATH...", "files of JSON lines, or directories of them")
                          : prepare_documents(&a->documents, a->vocab_file, &c);
 }
@@ -415,6 +443,7 @@ const struct command command_prepare = {
     .usual = "input|vocab_file|output_dir|do_lower_case|input_format|text_field|holdout_fraction|seed|"
              "encoding|overwrite|resume|dry-run|check|format|max_seq_length|max_predictions_per_seq|"
              "n_shards|drop_duplicates|drop_repeated_lines|output_prefix|merge_file|append_eod",
+    .given = AT(given),
     .args_bytes = sizeof(struct prepare_args),
     .run = run,
 };

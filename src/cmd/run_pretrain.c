@@ -304,13 +304,11 @@ static const char *const bert_flags[] = {"enable_packed_data_mode",
 static struct status refuse_flags(const struct pretrain_args *a, const char *const *names, const char *needs,
                                   const char *family)
 {
-    for (; *names != NULL; names++) {
-        if (option_was_given(&command_pretrain, a, *names)) {
-            return status_error(STATUS_USAGE, "--%s needs %s, but --config_file %s describes a %s model",
-                                *names, needs, a->run.config_file, family);
-        }
-    }
-    return status_ok();
+    const char *flag = option_first_given(&command_pretrain, a, names);
+    return flag == NULL
+               ? status_ok()
+               : status_error(STATUS_USAGE, "--%s needs %s, but --config_file %s describes a %s model", flag,
+                              needs, a->run.config_file, family);
 }
 
 /* What is trained, by the family of the configuration. */

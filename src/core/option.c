@@ -348,6 +348,14 @@ bool option_was_given(const struct command *c, const void *args, const char *nam
     return given_of(c, args)->rows[row / 64] >> row % 64 & 1;
 }
 
+const char *option_first_given(const struct command *c, const void *args, const char *const *names)
+{
+    while (*names != NULL && !option_was_given(c, args, *names)) {
+        names++;
+    }
+    return *names;
+}
+
 void option_set_default(const struct command *c, void *args, const char *name, const char *text)
 {
     if (!option_was_given(c, args, name)) {

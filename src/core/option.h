@@ -190,6 +190,9 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
  * value. */
 bool option_was_given(const struct command *c, const void *args, const char *name);
 
+/* The first of these names, which NULL ends, that option_was_given has; NULL: none of them. */
+const char *option_first_given(const struct command *c, const void *args, const char *const *names);
+
 /* Sets the value of a flag that was not given, for a default that depends on other flags.  The text must be
  * valid. */
 void option_set_default(const struct command *c, void *args, const char *name, const char *text);

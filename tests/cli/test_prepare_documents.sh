@@ -68,6 +68,16 @@ echo '{"text": ""}' >none.jsonl
 expect 65 'no line of the input' "${prepare[@]}" --input none.jsonl "${vocab[@]}" --output_prefix none
 expect 64 'needs --output_prefix' "${prepare[@]}" --input bad.jsonl "${vocab[@]}"
 expect 64 'needs --format gpt' "$kiln" prepare --input bad.jsonl --vocab_file v --output_dir o --append_eod
+for flag in tokenizer_type=GPT2BPETokenizer json_keys=a shuffle_memory_mb=5; do
+    expect 64 "--${flag%=*} needs --format gpt" "$kiln" prepare --input bad.jsonl --vocab_file v --output_dir o "--$flag"
+done
+# no flag of the other formats is passed over in silence
+for flag in text_field=body encoding=latin-1 input_format=wiki drop_duplicates drop_repeated_lines=1 min_document_chars=9 keep_script=latin \
+    holdout_fraction=0.5 seed=3 random_seed=3 max_seq_length=7 dupe_factor=2 masked_lm_prob=0.3 n_shards=3 resume check do_lower_case; do
+    expect 64 " cannot be combined with --format gpt" "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x "--$flag"
+done
+expect 64 '--text_field cannot be combined with --format gpt: --json_keys names the field' \
+    "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x --text_field body
 expect 64 'a document is one sequence' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix x --split-sentences
 "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix dry --dry-run 2>err || fail "$(cat err)"
 [ -z "$(find . -name 'dry*')" ] || fail "a dry run wrote something"

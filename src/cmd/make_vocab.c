@@ -25,6 +25,7 @@ struct vocab_args {
     const char *kind, *pattern;
     const char *vocab_file, *merge_file;
     const char *format, *encoding;
+    struct option_given given;
     int64_t vocab_size;
     int64_t min_frequency;
     int64_t limit_alphabet;
@@ -326,14 +327,26 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
     return s;
 }
 
+/* STATUS_USAGE: a flag that the kind would pass over in silence, or a size without room for what it begins with. */
+static struct status check_kind(const struct vocab_args *a)
+{
+    static const char *const of_bpe[] = {"merge_file", "pattern", NULL}, *const of_wordpiece[] = {
+                                                                             "do_lower_case",
+                                                                             "alphabet_coverage",
+                                                                             "limit_alphabet", NULL};
+    const char *flag = option_first_given(&command_vocab, a, is_bpe(a) ? of_wordpiece : of_bpe);
+    if (flag != NULL) {
+        return status_error(STATUS_USAGE, "--%s cannot be combined with --kind %s%s", flag, a->kind,
+                            is_bpe(a) ? ", which keeps all bytes" : ": it is of --kind bpe");
+    }
+    return is_bpe(a) ? bpe_train_check_size(a->vocab_size, bpe_pattern_find(a->pattern)) : status_ok();
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct vocab_args *a = args;
     struct input_paths inputs;
-    if (is_bpe(a) && a->do_lower_case) {
-        return status_error(STATUS_USAGE,
-                            "--do_lower_case cannot be combined with --kind bpe, which keeps all bytes");
-    }
+    TRY(check_kind(a));
     TRY(input_paths_init(&inputs, a->input, NULL, n_positional, positional));
     struct source_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8, .encoding = a->encoding};
     CHECK(source_formats_find(&o.format, a->format), "no format %s", a->format);
@@ -372,6 +385,7 @@ const struct command command_vocab = {
     .positional_usage = "[PATH...]",
     .max_positional = 100000,
     .options = options,
+    .given = offsetof(struct vocab_args, given),
     .args_bytes = sizeof(struct vocab_args),
     .run = run,
 };

@@ -15,6 +15,20 @@ static const char *const *specials_of(enum bpe_pattern pattern)
     return pattern == BPE_BLOOM ? bloom_specials : gpt2_specials;
 }
 
+struct status bpe_train_check_size(int64_t vocab_size, enum bpe_pattern pattern)
+{
+    int64_t n = 256;
+    for (const char *const *special = specials_of(pattern); *special != NULL; special++) {
+        n++;
+    }
+    return vocab_size >= n
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "a vocabulary of %lld pieces has no room for the 256 bytes and the special "
+                              "tokens; ask for at least %lld",
+                              (long long)vocab_size, (long long)n);
+}
+
 static struct status out_of_memory(void)
 {
     return status_error(STATUS_MEMORY, "out of memory for the pieces of the text");
@@ -147,16 +161,11 @@ struct status bpe_train(struct bpe_train_result *result, struct word_tally *tall
 {
     struct wordpiece_merge m = {0};
     int32_t ids[256];
-    json_t *pairs = json_array();
     *result = (struct bpe_train_result){0};
+    TRY(bpe_train_check_size(o->vocab_size, o->pattern));
+    json_t *pairs = json_array();
     add_first_pieces(&m, ids, o->pattern);
     struct status s = m.out_of_memory || pairs == NULL ? out_of_memory() : status_ok();
-    if (!failed(s) && (int64_t)m.pieces.n > o->vocab_size) {
-        s = status_error(STATUS_USAGE,
-                         "a vocabulary of %lld pieces has no room for the 256 bytes and the special tokens; "
-                         "ask for at least %zu",
-                         (long long)o->vocab_size, m.pieces.n);
-    }
     s = failed(s) ? s : add_words(&m, &result->n_words, ids, tally);
     word_tally_empty(tally);
     if (!failed(s) && result->n_words == 0) {

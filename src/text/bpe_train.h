@@ -29,6 +29,9 @@ struct bpe_train_result {
     int64_t n_words; /* distinct pieces of the text */
 };
 
+/* STATUS_USAGE: a vocabulary of this size has no room for the bytes and the special tokens. */
+struct status bpe_train_check_size(int64_t vocab_size, enum bpe_pattern pattern);
+
 /* Makes them from the counts of a tally, which is emptied as soon as they are in memory; word_tally_fini must
  * still be called.  The files are read back before this succeeds.  STATUS_DATA if the tally has no word,
  * STATUS_USAGE if vocab_size has no room for the bytes, STATUS_MEMORY, STATUS_IO. */

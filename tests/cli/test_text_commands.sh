@@ -74,3 +74,14 @@ grep -q 'Isolated' bpe/tokenizer.json || fail "tokenizer.json has BLOOM's patter
 expect 64 'cannot be combined with --kind bpe' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/v.json --do_lower_case
 expect 64 'overwritten' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/merges.txt
 expect 64 'ask for at least 257' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/v.json --vocab_size 200
+expect 64 'ask for at least 260' "$kiln" vocab --input corpus --kind bpe --pattern bloom --vocab_file bpe/v.json --vocab_size 259 --dry_run
+
+# no kind passes over a flag of the other in silence
+for flag in '--alphabet_coverage 0.5' '--limit_alphabet 7'; do
+    # shellcheck disable=SC2086
+    expect 64 "${flag% *} cannot be combined with --kind bpe" "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/v.json $flag --dry_run
+done
+for flag in '--pattern bloom' '--merge_file m.txt'; do
+    # shellcheck disable=SC2086
+    expect 64 "${flag% *} cannot be combined with --kind wordpiece" "$kiln" vocab --input corpus --vocab_file v.txt $flag --dry_run
+done

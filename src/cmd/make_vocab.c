@@ -327,7 +327,7 @@ static struct status make_vocab(const struct vocab_args *a, struct corpus *c)
     return s;
 }
 
-/* STATUS_USAGE: a flag that the kind would pass over in silence, or a size without room for what it begins with. */
+/* STATUS_USAGE: a flag that the kind would pass over in silence, or a size that its first pieces exceed. */
 static struct status check_kind(const struct vocab_args *a)
 {
     static const char *const of_bpe[] = {"merge_file", "pattern", NULL}, *const of_wordpiece[] = {

@@ -29,6 +29,7 @@ struct group {
     char name[256];
     struct tensor_file file;  /* of it, or */
     struct model_files model; /* of this */
+    int64_t n_heads;          /* of attention, whose parts lie in one tensor in some programs' files */
     struct entry *entries;    /* [n] */
     int n;
 };
@@ -114,16 +115,22 @@ static struct status add_directory(struct side *s)
     return status;
 }
 
-static struct status find_family(const struct model_family **family, const char *directory)
+/* Leaves *n_heads at 0 where no config.json says it. */
+static struct status find_family(const struct model_family **family, int64_t *n_heads, const char *directory)
 {
     char path[CHECKPOINT_PATH_BYTES];
-    json_t *config;
+    json_t *root;
+    void *config;
     *family = model_families[0];
+    *n_heads = 0;
     if (model_place_find_config(path, directory)) {
-        TRY(json_read_object(&config, path));
-        (void)failed(model_family_find(
-            family, config, path)); /* of an unknown type, tensors are compared by their own names */
-        json_decref(config);
+        TRY(json_read_object(&root, path));
+        /* of an unknown type, tensors are compared by their own names */
+        if (!failed(model_family_parse_config(family, &config, root, path))) {
+            *n_heads = (*family)->sizes(config).n_heads;
+            free(config);
+        }
+        json_decref(root);
     }
     return status_ok();
 }
@@ -137,12 +144,14 @@ static bool is_weight(const struct model_tensor *t)
 static struct status add_weights(struct side *s, const struct model_place *place)
 {
     const struct model_family *family;
-    TRY(find_family(&family, place->directory));
+    int64_t n_heads;
+    TRY(find_family(&family, &n_heads, place->directory));
     struct group *g = add_group(s, "weights");
     if (g == NULL) {
         return no_memory(s->path);
     }
     TRY(model_files_open(&g->model, place, family, 0));
+    g->n_heads = g->model.n_heads > 0 ? g->model.n_heads : n_heads;
     g->entries = calloc((size_t)g->model.n_tensors + 1, sizeof *g->entries);
     for (int i = 0; g->entries != NULL && i < g->model.n_tensors; i++) {
         const struct model_tensor *t = &g->model.tensors[i];
@@ -333,11 +342,33 @@ static struct status compare_tensors(struct comparison *c, const char *group, co
     return status_ok();
 }
 
-/* An entry as it can be read. */
+/* An entry as it can be read: the part of a tensor that it stands for. */
 static struct status readable(struct stored_tensor *t, const struct group *g, const struct entry *e)
 {
     *t = *e->stored;
+    if (e->of != NULL && e->of->join != NULL) {
+        (void)model_tensor_part(t, e->of, g->n_heads); /* or the whole, which has another shape */
+    }
     return e->of == NULL ? status_ok() : model_files_in_one(&g->model, e->of, t);
+}
+
+static bool is_by_head(const struct entry *e)
+{
+    return e->of != NULL && e->of->join != NULL && e->of->join->by_head;
+}
+
+/* Rows [N * D, ...] as the heads [N, D, ...] of another tensor, which some files have them in. */
+static void divide_rows(struct stored_tensor *rows, const struct stored_tensor *heads)
+{
+    if (heads->n_dims != rows->n_dims + 1 || rows->dims[0] != heads->dims[0] * heads->dims[1]) {
+        return;
+    }
+    memmove(rows->dims + 1, rows->dims, (size_t)rows->n_dims * sizeof rows->dims[0]);
+    memmove(rows->strides + 1, rows->strides, (size_t)rows->n_dims * sizeof rows->strides[0]);
+    rows->dims[0] = heads->dims[0];
+    rows->dims[1] = heads->dims[1];
+    rows->strides[0] = rows->strides[1] * rows->dims[1];
+    rows->n_dims++;
 }
 
 static struct status compare_entries(struct comparison *c, const struct group *g, const struct entry *e,
@@ -350,6 +381,12 @@ static struct status compare_entries(struct comparison *c, const struct group *g
     }
     TRY(readable(&a, g, e));
     TRY(readable(&b, other, found));
+    if (is_by_head(e)) {
+        divide_rows(&b, &a);
+    }
+    if (is_by_head(found)) {
+        divide_rows(&a, &b);
+    }
     return compare_tensors(c, g->name, e->name, &a, &b);
 }
 

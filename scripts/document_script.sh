@@ -4,7 +4,6 @@
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 dry_run=false
 missing=()
-not_yet=()
 
 # kiln of this tree, of KILN, or of the PATH
 kiln=${KILN:-}
@@ -26,8 +25,6 @@ miss() { missing+=("$1"); }
 # need PATH WHAT: miss it if it is not there
 need() { [ -e "$1" ] || miss "$1: $2"; }
 
-# later TEXT: a part that kiln does not have yet
-later() { not_yet+=("$1"); }
 
 # data_folder NAME PATH: prints where data is made: HL_DATA_DIR_ROOT, by default data, or PATH if the current folder is called
 # NAME. Ends with 64 if only DATA_DIR is given, which is one dataset that training reads.
@@ -71,9 +68,7 @@ tell()
 {
     local line code=0
     for line in "${missing[@]}"; do echo "missing: $line"; done
-    for line in "${not_yet[@]}"; do echo "not supported yet: $line"; done
     [ ${#missing[@]} -eq 0 ] || code=65
     ! $dry_run || code=0
-    [ ${#not_yet[@]} -eq 0 ] || code=69
     if $dry_run || [ $code -ne 0 ]; then exit $code; fi
 }

@@ -122,8 +122,7 @@ done
 need "$data/gpt2-vocab.json" "the vocabulary of GPT-2"
 need "$data/gpt2-merges.txt" "the merges of GPT-2"
 [ "$nodes" -le 1 ] || need "$hostsfile" "the hosts, by HL_HOSTSFILE"
-[ "${HL_UNIV_CP:-0}" != 1 ] || later "universal checkpoints (HL_UNIV_CP): a checkpoint of kiln resumes on any number of ranks without them"
-if $dry_run || [ ${#not_yet[@]} -gt 0 ]; then
+if $dry_run; then
     echo "$ds_config would be:"
     settings
     show "${command[@]}"

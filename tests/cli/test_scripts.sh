@@ -42,6 +42,7 @@ says "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
 HL_TP=1 HL_NGPU_PER_NODE=1 HL_SAVE=0 HL_RAMPUP_BS=0 HL_CKP_ACT=1 HL_KILL_SWITCH=off \
     expect 0 "--kill-switch-path off --bf16 --checkpoint-activations --deepspeed-activation-checkpointing" "$scripts/run_bloom13b.sh" --dry-run
 # the recipe as it is planned: 13 billion parameters with the words of one rank, and its steps
+HL_UNIV_CP=1 expect 0 " --bf16 --universal-checkpoint --rampup-batch-size 16 16 5_000_000" "$scripts/run_bloom13b.sh" --dry-run
 HL_TP=1 HL_NGPU_PER_NODE=1 "$scripts/run_bloom13b.sh" --dry-run -- --dry-run >"$dir/line"
 expect 0 "vocabulary 50304: 12853.63 M parameters, bf16, adamw" eval "$(grep ' pretrain-gpt ' "$dir/line")"
 grep -q "work: phase 1, 311541 steps" "$dir/err" || fail "other steps: $(cat "$dir/err")"

@@ -14,6 +14,7 @@
 struct convert_args {
     struct model_writing_flags writing;
     const char *format, *type, *logits, *input_dir;
+    struct option_given given;
     int64_t step, ranks, tp, pp;
     bool optimizer, compare_logits;
 };
@@ -176,21 +177,54 @@ static struct status check_logits(const struct convert_args *a)
     return a->writing.dry_run ? status_ok() : file_check_output(a->logits, 0);
 }
 
+/* The formats that a flag is for, by their bits. */
+enum {
+    FOR_SCRIPTS = 1 << MODEL_DIR_SCRIPT | 1 << MODEL_DIR_DEEPSPEED,
+    FOR_UNIVERSAL = 1 << MODEL_DIR_UNIVERSAL,
+    FOR_MEGATRON = 1 << MODEL_DIR_MEGATRON,
+};
+
+static const struct {
+    const char *flag;
+    unsigned kinds;
+    const char *formats;
+} bound_flags[] = {
+    {"tp", FOR_MEGATRON, "megatron_deepspeed"},
+    {"pp", FOR_MEGATRON, "megatron_deepspeed"},
+    {"ranks", 1 << MODEL_DIR_DEEPSPEED, "deepspeed"},
+    {"input_dir", FOR_SCRIPTS, "pt or deepspeed"},
+    {"optimizer", FOR_SCRIPTS | FOR_UNIVERSAL, "pt, deepspeed or universal"},
+    {"step", FOR_SCRIPTS | FOR_UNIVERSAL | FOR_MEGATRON, "pt, deepspeed, megatron_deepspeed or universal"},
+};
+
+/* STATUS_USAGE: a flag that the format would pass over in silence. */
+static struct status check_bound_flags(const struct convert_args *a, enum model_dir_kind kind)
+{
+    for (size_t i = 0; i < sizeof bound_flags / sizeof bound_flags[0]; i++) {
+        if (option_was_given(&command_convert, a, bound_flags[i].flag) &&
+            (bound_flags[i].kinds >> kind & 1) == 0) {
+            return status_error(STATUS_USAGE, "--%s needs --format %s, not %s", bound_flags[i].flag,
+                                bound_flags[i].formats, a->format);
+        }
+    }
+    return status_ok();
+}
+
 static struct status check_progress(const struct convert_args *a, enum model_dir_kind kind)
 {
-    if (a->optimizer && kind != MODEL_DIR_SCRIPT && kind != MODEL_DIR_DEEPSPEED &&
-        kind != MODEL_DIR_UNIVERSAL) {
-        return status_error(STATUS_USAGE, "--optimizer needs --format pt, deepspeed or universal, not %s",
-                            a->format);
+    TRY(check_bound_flags(a, kind));
+    if (a->input_dir != NULL && kind == MODEL_DIR_SCRIPT && !a->optimizer) {
+        return status_error(STATUS_USAGE,
+                            "--input_dir lists the data that a run goes on with: give --optimizer");
     }
-    if (a->input_dir == NULL && a->optimizer && kind == MODEL_DIR_SCRIPT) {
+    if (a->optimizer && kind == MODEL_DIR_SCRIPT && a->input_dir == NULL) {
         log_warning(
             "no --input_dir: the scripts resume within a phase only if ckpt_N.pt lists the HDF5 files");
     }
     return status_ok();
 }
 
-/* Which types and ranks a form has, and what is compared. */
+/* Which types a form has, and what is compared. */
 static struct status check_type(const struct convert_args *a, enum model_dir_kind kind)
 {
     enum model_dir_type type = type_of(a->type);
@@ -204,10 +238,7 @@ static struct status check_type(const struct convert_args *a, enum model_dir_kin
         return status_error(STATUS_USAGE, "--logits writes what --compare_logits false leaves out: leave out "
                                           "one of them");
     }
-    return (a->tp == 1 && a->pp == 1) || kind == MODEL_DIR_MEGATRON
-               ? status_ok()
-               : status_error(STATUS_USAGE, "%s needs --format megatron_deepspeed, not %s",
-                              a->tp > 1 ? "--tp" : "--pp", a->format);
+    return status_ok();
 }
 
 static struct status list_files(struct shard_list *files, const char *directory)
@@ -272,6 +303,7 @@ const struct command command_convert = {
         "not the place in the data, random states or a loss scale.",
     .positional_usage = "",
     .options = options,
+    .given = offsetof(struct convert_args, given),
     .args_bytes = sizeof(struct convert_args),
     .run = run,
 };

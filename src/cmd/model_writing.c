@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum model_task task_of(const struct model_writing_flags *f, const struct model_dir *m)
+/* STATUS_USAGE: a decoder has one task only. */
+static struct status find_task(enum model_task *task, const struct model_writing_flags *f,
+                               const struct model_dir *m)
 {
     static const char *const names[] = {
         [MODEL_TASK_PRETRAINING] = "pretraining",
@@ -17,12 +19,17 @@ static enum model_task task_of(const struct model_writing_flags *f, const struct
         [MODEL_TASK_QUESTION_ANSWERING] = "question_answering",
         [MODEL_TASK_ENCODER] = "encoder",
     };
+    *task = m->task;
+    if (f->task != NULL && m->task == MODEL_TASK_CAUSAL_LM) {
+        return status_error(STATUS_USAGE, "--task %s is not a class of %s, a %s: leave out --task", f->task,
+                            f->model, m->family->class_of(m->task));
+    }
     for (size_t i = 0; f->task != NULL && i < sizeof names / sizeof names[0]; i++) {
         if (names[i] != NULL && strcmp(f->task, names[i]) == 0) {
-            return (enum model_task)i;
+            *task = (enum model_task)i;
         }
     }
-    return m->task;
+    return status_ok();
 }
 
 static struct model_dir_contents contents_of(const struct model_writing *w, const struct model_dir *m,
@@ -200,8 +207,9 @@ struct status model_writing_run(struct model_writing *w)
     if (model_dir_form_drops_rows(w->form)) {
         model_dir_drop_rows(&m);
     }
-    enum model_task task = task_of(f, &m);
-    struct status s = check_own(f, m.place.directory);
+    enum model_task task;
+    struct status s = find_task(&task, f, &m);
+    s = failed(s) ? s : check_own(f, m.place.directory);
     if (!failed(s) && w->with_progress) {
         s = name_step(&w->form, m.place.directory);
         s = failed(s) ? s : check_output(w);

@@ -37,6 +37,20 @@ for model in llmc universal shards; do
     convert gguf $model from.gguf
     cmp from.gguf/model.gguf plain.gguf/model.gguf || fail "$model has other weights"
 done
+# kiln inspect --diff sees the parts of attention in the one tensor that each program keeps them in.
+expect 0 "wrote whole" "$kiln" convert --model gpt2 --output_dir whole
+"$kiln" convert --to megatron_deepspeed --tp 2 --model gpt2 --output_dir cut >/dev/null 2>&1
+"$kiln" convert --to gguf --type q8_0 --model gpt2 --output_dir rounded >/dev/null 2>&1
+"$kiln" convert --to llmc --model gpt2 --output_dir in_c >/dev/null 2>&1
+expect 0 "different                       0" "$kiln" inspect --diff gpt2 whole
+# their vocabularies have other rows, of padding
+for model in plain.gguf in_c cut; do
+    expect 1 "different                       1" "$kiln" inspect --diff gpt2 "$model"
+    grep -q '  weights: transformer.wte.weight  another shape' out || fail "$(cat out)"
+done
+expect 1 "first in weights: transformer.h.0.attn.key.weight" "$kiln" inspect --diff rounded cut
+expect 0 "different                       0" "$kiln" inspect --diff --atol 0.1 rounded plain.gguf
+
 expect 0 "differ by up to 0.25 (layers.1.input_layernorm.weight); they are averaged" "$kiln" convert --model gpt2_tp2 \
     --output_dir averaged
 expect 0 "12 ranks" "$kiln" convert --model shards --output_dir from_shards
@@ -54,6 +68,13 @@ expect 64 "--tp needs --format megatron_deepspeed" "$kiln" convert --to gguf --t
 expect 64 "--tp 3 does not divide the 4 heads" "$kiln" convert --to megatron_deepspeed --tp 3 --model gpt2 --output_dir x
 expect 64 "--pp 3 does not divide the 2 layers" "$kiln" convert --to megatron_deepspeed --pp 3 --model gpt2 --output_dir x
 expect 64 "--pp needs --format megatron_deepspeed" "$kiln" convert --to gguf --pp 2 --model gpt2 --output_dir x
+expect 64 "--ranks needs --format deepspeed, not huggingface" "$kiln" convert --ranks 2 --model gpt2 --output_dir x
+expect 64 "--step needs --format pt, deepspeed" "$kiln" convert --step 3 --model gpt2 --output_dir x
+expect 64 "--input_dir needs --format pt or deepspeed" "$kiln" convert --input_dir . --model gpt2 --output_dir x
+expect 64 "--optimizer needs --format pt, deepspeed or universal" "$kiln" convert --optimizer --model gpt2 --output_dir x
+expect 64 "--input_dir lists the data that a run goes on with" "$kiln" convert --to pt --input_dir . --model gpt2 --output_dir x
+expect 64 "--task masked_lm is not a class of gpt2, a GPT2LMHeadModel" "$kiln" convert --task masked_lm --model gpt2 --output_dir x
+expect 64 "--task encoder is not a class of bloom, a BloomForCausalLM" "$kiln" export --task encoder --model bloom --output_dir x
 expect 64 "--logits writes what --compare_logits false leaves out" "$kiln" convert --model gpt2 --output_dir x --logits y --compare_logits false
 expect 64 "--type f16 needs --format gguf" "$kiln" convert --to llmc --type f16 --model gpt2 --output_dir x
 expect 69 "BLOOM for llm.c" "$kiln" convert --to llmc --model bloom --output_dir x

@@ -121,20 +121,35 @@ static struct block block_of(const struct cached_call *c, int64_t index)
 
 static inline tile_vector load(const void *p, int64_t at, const bool is_bf16)
 {
-    if (is_bf16) {
-        tile_bits wide = __builtin_convertvector(*(const tile_halves *)((const uint16_t *)p + at), tile_bits);
-        return (tile_vector)(wide << 16);
+    return is_bf16 ? tile_from_bf16((const uint16_t *)p + at) : tile_load((const float *)p + at);
+}
+
+/* What is read next, asked for while a page is multiplied: pages lie anywhere, so the processor does not
+ * foresee where they begin. */
+struct ahead {
+    const char *keys, *values; /* of a page */
+};
+
+static inline void ask_ahead(const struct ahead *a, int64_t at, const int n)
+{
+    enum { LINE_BYTES = 64 };
+#pragma GCC unroll 2
+    for (int i = 0; i < n; i += LINE_BYTES) {
+        __builtin_prefetch(a->keys + at + i, 0, 3);
+        __builtin_prefetch(a->values + at + i, 0, 2);
     }
-    return tile_load((const float *)p + at);
 }
 
 /* scores[i, first ..] = q_i . k of two vectors of keys of a page, of n queries, a constant. */
 static inline __attribute__((always_inline)) void pair_scores(float *scores, const float *q,
                                                               int64_t head_size, const void *keys,
-                                                              int64_t first, const int n, const bool is_bf16)
+                                                              const struct ahead *ahead, int64_t first,
+                                                              const int n, const bool is_bf16)
 {
+    const int bytes = is_bf16 ? sizeof(uint16_t) : sizeof(float);
     tile_vector sum[QUERIES][PAIR] = {0};
     for (int64_t d = 0; d < head_size; d++) {
+        ask_ahead(ahead, (d * PAGE + first) * bytes, PAIR * TILE_VECTOR * bytes);
 #pragma GCC unroll 2
         for (int v = 0; v < PAIR; v++) {
             tile_vector k = load(keys, d * PAGE + first + v * TILE_VECTOR, is_bf16);
@@ -153,10 +168,11 @@ static inline __attribute__((always_inline)) void pair_scores(float *scores, con
 
 static inline __attribute__((always_inline)) void page_scores(float *scores, const float *q,
                                                               int64_t head_size, const void *keys,
-                                                              const int n, const bool is_bf16)
+                                                              const struct ahead *ahead, const int n,
+                                                              const bool is_bf16)
 {
     for (int64_t first = 0; first < PAGE; first += PAIR * TILE_VECTOR) {
-        pair_scores(scores, q, head_size, keys, first, n, is_bf16);
+        pair_scores(scores, q, head_size, keys, ahead, first, n, is_bf16);
     }
 }
 
@@ -248,6 +264,17 @@ static void softmax_range(float *s, int64_t n_visible, int64_t behind, float sca
     *sum = tile_sum(total);
 }
 
+static int64_t page_bytes(const struct cached_call *c)
+{
+    return PAGE * c->head_size * (int64_t)dtype_bytes(c->dtype);
+}
+
+/* Where the page of key `key` of a block's sequence begins, of its head. */
+static int64_t place_of(const struct cached_call *c, const struct block *b, int64_t key)
+{
+    return (b->pages[key / PAGE] * c->n_heads + b->head) * page_bytes(c);
+}
+
 /* Of n queries, a constant, with keys [first, first + n_keys): their scores, then partial results
  * [n, n_ranges, head_size + 2]. */
 static inline __attribute__((always_inline)) void range_of(float *partial, float *scores, const float *q,
@@ -258,10 +285,11 @@ static inline __attribute__((always_inline)) void range_of(float *partial, float
     const char *pages[RANGE / PAGE];
     int64_t stride = c->n_ranges * (c->head_size + 2);
     for (int64_t k = 0; k * PAGE < n_keys; k++) {
-        int64_t at = (b->pages[first / PAGE + k] * c->n_heads + b->head) * PAGE * c->head_size *
-                     (int64_t)dtype_bytes(c->dtype);
-        pages[k] = c->values + at;
-        page_scores(scores + k * PAGE, q, c->head_size, c->keys + at, n, is_bf16);
+        int64_t at = place_of(c, b, first + k * PAGE);
+        int64_t behind = place_of(c, b, first + kernel_min((k + 1) * PAGE, n_keys - 1));
+        struct ahead ahead = {c->keys + behind, c->values + at};
+        pages[k] = ahead.values;
+        page_scores(scores + k * PAGE, q, c->head_size, c->keys + at, &ahead, n, is_bf16);
     }
     for (int i = 0; i < n; i++) {
         int64_t seen = kernel_min(visible(c, b, i) - first, n_keys);

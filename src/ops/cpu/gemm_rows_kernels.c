@@ -50,9 +50,7 @@ static inline tile_vector load(const char *p, const enum form form)
 {
     tile_vector v;
     if (form == FORM_BF16) {
-        tile_halves halves;
-        memcpy(&halves, p, sizeof halves);
-        return (tile_vector)(__builtin_convertvector(halves, tile_bits) << 16);
+        return tile_from_bf16(p);
     }
     memcpy(&v, p, sizeof v);
     return v;

@@ -45,6 +45,17 @@ static inline tile_vector tile_load(const float *p)
     return *(const tile_vector *)p;
 }
 
+/* TILE_VECTOR numbers of bf16, at any even address. */
+static inline tile_vector tile_from_bf16(const void *p)
+{
+#if defined(__AVX512F__)
+    tile_bits wide = (tile_bits)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+#else
+    tile_bits wide = __builtin_convertvector(*(const tile_halves *)p, tile_bits);
+#endif
+    return (tile_vector)(wide << 16);
+}
+
 /* sum + a b, word by word. */
 static inline tile_vector tile_multiply_add(tile_vector sum, float a, tile_vector b, const bool pairs)
 {

@@ -6,6 +6,9 @@ fail()
     exit 1
 }
 
+# In front of a command that could hang: it ends after this. So long that a busy machine does not reach it.
+patient=(timeout -k 5 300)
+
 # lack FEATURE WHY: says that a part is skipped and what would enable it; a failure if KILN_REQUIRE names the
 # feature (a comma-separated list).  tests/test.h has the same for programs.
 lack()
@@ -81,23 +84,25 @@ unpack_golden()
     done < <("$kiln" inspect "$golden" | awk '$1 ~ /^(U8|I32|F32|F64)$/ { print $(NF - 1), $1, $NF }')
 }
 
-# start_held command...: runs it in the background as $pid, with a log that blocks it after one page: so it
+# start_held command...: runs it in the background as $pid, with a log that blocks it after $room bytes, a page by default: so it
 # cannot end before it gets a signal, however slow this shell is.
 start_held()
 {
     mkfifo "$dir/held"
     exec 9<>"$dir/held"
-    head -c $((15 * $(getconf PAGESIZE))) /dev/zero >&9 # of the 16 pages of a pipe
+    head -c $((16 * $(getconf PAGESIZE) - ${room:-$(getconf PAGESIZE)})) /dev/zero >&9 # of the 16 pages of a pipe
     "$@" >/dev/null 2>"$dir/held" 9>&- &
     pid=$!
 }
 
-# stop_held SIGNAL DIR: sends it the signal once it has saved a checkpoint there, and lets it continue;
-# $status is its exit status.
+# stop_held SIGNAL DIR [command...]: sends it the signal once it has saved a checkpoint there, or the command succeeds, and lets it
+# continue; $status is its exit status.
 stop_held()
 {
-    await "$pid" compgen -G "$2/ckpt_*" >/dev/null
-    kill "-$1" "$pid"
+    local signal=$1
+    [ $# -gt 2 ] || set -- "$1" "$2" compgen -G "$2/ckpt_*"
+    await "$pid" "${@:3}" >/dev/null
+    kill "-$signal" "$pid"
     exec 8<"$dir/held" 9>&-
     cat <&8 >/dev/null
     exec 8<&-
@@ -105,13 +110,16 @@ stop_held()
     rm "$dir/held"
 }
 
-# await PID command...: waits until the command succeeds, while the process lives.
+# await PID command...: waits until the command succeeds, while the process lives; its last act counts too.
 await()
 {
     local process=$1
     shift
     until "$@"; do
-        kill -0 "$process" 2>/dev/null || fail "the process ended too early for: $*"
+        kill -0 "$process" 2>/dev/null || "$@" || fail "the process ended too early for: $*"
         sleep 0.02
     done
 }
+
+# has_lines N FILE: for `await`
+has_lines() { [ -e "$2" ] && [ "$(wc -l <"$2")" -ge "$1" ]; }

@@ -17,7 +17,7 @@ as_ranks()
     local n=$1
     shift
     command=("$@")
-    [ "$n" -eq 1 ] || command=(timeout -k 5 60 "${mpi[@]}" -n "$n" "${command[@]}")
+    [ "$n" -eq 1 ] || command=("${patient[@]}" "${mpi[@]}" -n "$n" "${command[@]}")
 }
 
 # runs: the array `command` succeeds; its output is in $dir/out and $dir/err.

@@ -24,7 +24,7 @@ limited()
     for kib in $(seq 60000 25000 460000); do
         rm -rf "$dir/run"
         code=0
-        (ulimit -v "$kib" && exec timeout -s KILL 60 "$@") >"$dir/out" 2>"$dir/err" || code=$?
+        (ulimit -v "$kib" && exec timeout -s KILL 300 "$@") >"$dir/out" 2>"$dir/err" || code=$?
         case $code in
             0) worked=${worked:-$kib} ;;
             71) grep -q "kiln: error: " "$dir/err" || fail "$name in $kib KiB: 71 without a word: $(cat "$dir/err")"

@@ -88,17 +88,17 @@ expect 64 'has checkpoints of a real run' "$kiln" pretrain "${flags[@]}" --outpu
 . "$(dirname "$0")/ranks.sh"
 need_mpirun
 code=0
-timeout -k 5 60 "${mpi[@]}" -n 2 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" --emulate_world 4 >"$dir/out" 2>&1 \
+"${patient[@]}" "${mpi[@]}" -n 2 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/refused" --emulate_world 4 >"$dir/out" 2>&1 \
     </dev/null || code=$?
 [ "$code" -ne 0 ] && grep -q 'runs one process, but 2 were started' "$dir/out" ||
     fail "under mpirun: exit code $code: $(cat "$dir/out")"
 
 # the memory that 4 real ranks plan, kind by kind
-timeout -k 5 60 "${mpi[@]}" -n 4 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/real" --zero_stage 1 --skip_checkpoint \
+"${patient[@]}" "${mpi[@]}" -n 4 "$kiln" pretrain "${flags[@]}" --output_dir "$dir/real" --zero_stage 1 --skip_checkpoint \
     >"$dir/out" 2>&1 </dev/null || fail "4 ranks: $(cat "$dir/out")"
 wanted=$(grep '^memory: weights' "$dir/out") got=$(grep '^memory: weights' "$dir/stage1.0.err")
 [ -n "$wanted" ] && [ "$wanted" = "$got" ] || fail "planned: $got, and of 4 real ranks: $wanted"
-timeout -k 5 60 "${mpi[@]}" -n 4 "$kiln" pretrain "${decoder[@]}" --output_dir "$dir/real-mesh" --tensor-model-parallel-size 2 \
+"${patient[@]}" "${mpi[@]}" -n 4 "$kiln" pretrain "${decoder[@]}" --output_dir "$dir/real-mesh" --tensor-model-parallel-size 2 \
     --pipeline-model-parallel-size 2 --skip_checkpoint >"$dir/out" 2>&1 </dev/null || fail "a mesh of 4 ranks: $(cat "$dir/out")"
 wanted=$(grep '^memory: weights' "$dir/out") got=$(grep '^memory: weights' "$dir/mesh2x2.0.err")
 [ -n "$wanted" ] && [ "$wanted" = "$got" ] || fail "planned: $got, and of a real mesh: $wanted"

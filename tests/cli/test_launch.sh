@@ -63,8 +63,8 @@ printf 'A=1\0B=2\n' >more
 expect 64 "more, line 1: the line has a NUL byte" "${dry[@]}" --hostfile hosts --env_file more pretrain "${flags[@]}"
 mkfifo pipe
 for bad in pipe /dev/zero; do
-    expect 65 "$bad is not a regular file" timeout 5 "${dry[@]}" --hostfile hosts --env_file $bad pretrain "${flags[@]}"
-    expect 65 "$bad is not a regular file" timeout 5 "${dry[@]}" --hostfile $bad pretrain "${flags[@]}"
+    expect 65 "$bad is not a regular file" "${patient[@]}" "${dry[@]}" --hostfile hosts --env_file $bad pretrain "${flags[@]}"
+    expect 65 "$bad is not a regular file" "${patient[@]}" "${dry[@]}" --hostfile $bad pretrain "${flags[@]}"
 done
 # a file that nobody named, and that others may have written
 chmod go+w .deepspeed_env
@@ -140,12 +140,12 @@ expect 65 "the job failed (exit code 65): wrong data" "${run[@]}" --num_ranks 2 
 echo 'trap "" TERM; echo "kiln: error: rank 0 on h1 ended with exit code 98" >&2; sleep 100 & wait; sleep 100' >script
 begin=$SECONDS
 expect 137 "rank 0 on h1 failed: it ended with exit code 98" "${run[@]}" --num_ranks 2 --max_restarts 0 pretrain "${flags[@]}"
-[ $((SECONDS - begin)) -lt 8 ] || fail "it took $((SECONDS - begin)) s"
+[ $((SECONDS - begin)) -lt 90 ] || fail "it took $((SECONDS - begin)) s"
 
 # SIGTERM becomes SIGUSR1, "save and leave", which is no reason to restart
 for signal in TERM USR1; do
     rm -f ready
-    echo 'trap "echo saved; exit 75" USR1; touch ready; for i in {1..200}; do sleep 0.05; done' >script
+    echo 'trap "echo saved; exit 75" USR1; touch ready; for i in {1..6000}; do sleep 0.05; done' >script
     "${run[@]}" --num_ranks 2 pretrain "${flags[@]}" >out.txt 2>err.txt &
     await $! test -e ready
     kill -$signal $!
@@ -175,7 +175,7 @@ expect 69 "1 of 2 hosts answer, but 2 are needed; --min_hosts" "${run[@]}" --hos
 expect 3 "kiln: error: rank 5 on " env OMPI_COMM_WORLD_RANK=5 "$kiln" launch --as_rank sh -c 'exit 3'
 expect 137 "ended by signal 9, Killed" env OMPI_COMM_WORLD_RANK=0 "$kiln" launch --as_rank sh -c 'kill -9 $$'
 expect 69 "cannot start ./none" "$kiln" launch --as_rank ./none
-OMPI_COMM_WORLD_RANK=0 "$kiln" launch --as_rank bash -c 'trap "exit 75" USR1; touch up; for i in {1..200}; do sleep 0.05; done' \
+OMPI_COMM_WORLD_RANK=0 "$kiln" launch --as_rank bash -c 'trap "exit 75" USR1; touch up; for i in {1..6000}; do sleep 0.05; done' \
     2>err.txt &
 await $! test -e up
 kill -USR1 $!
@@ -186,17 +186,14 @@ wait $! && code=0 || code=$?
 cat >bin/mpirun <<'END'
 #!/bin/bash
 trap 'echo told >&2; echo "$PRTE_MCA_prte_keep_fqdn_hostnames" >told; exit 75' USR1
-touch up
-for i in {1..200}; do sleep 0.05; done
+echo $$ >up
+for i in {1..6000}; do sleep 0.05; done
 END
 chmod +x bin/mpirun
 rm -f up told
 "$kiln" launch --num_ranks 1 --cores_per_host 1 ./a.out >/dev/null 2>&1 &
-await $! test -e up
+await $! test -s up
 kill -9 $!
-for _ in {1..100}; do
-    [ ! -s told ] || break
-    sleep 0.05
-done
+await "$(cat up)" test -s told
 [ "$(cat told)" = 1 ] || fail "the launcher was not told that the supervisor is gone"
 echo "test_launch: command lines, restarts, signals, lost hosts"

@@ -63,7 +63,7 @@ done
 # An error of the command's own keeps its code.
 expect 65 'nothing.json' bash -c '"$@" >&-' _ "$kiln" score "$dir/nothing.json" "$dir/predictions.json"
 # A command that loses its output ends, and does not read on.
-[ ! -c /dev/full ] || expect 74 'standard output' timeout 60 bash -c 'yes "the [MASK]" | "$@" >/dev/full' _ \
+[ ! -c /dev/full ] || expect 74 'standard output' "${patient[@]}" bash -c 'yes "the [MASK]" | "$@" >/dev/full' _ \
     "$kiln" fill --model "$model"
 
 # Standard input that cannot be read is not an empty one.

@@ -49,7 +49,7 @@ fi
 need_mpirun
 configs=$(dirname "$0")/../../configs
 for ranks in 2 4; do
-    launch=(timeout -k 5 60 "${mpi[@]}" -n $ranks)
+    launch=("${patient[@]}" "${mpi[@]}" -n $ranks)
     for stage in 0 1 2; do
         within_plan small --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 4 --max_steps 1 --zero_stage $stage
     done

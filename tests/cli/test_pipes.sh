@@ -4,7 +4,7 @@
 . "$(dirname "$0")/begin.sh"
 make_store
 mkfifo "$dir/pipe"
-refused() { expect 65 'is not a regular file' timeout 30 "$@"; }
+refused() { expect 65 'is not a regular file' "${patient[@]}" "$@"; }
 
 run=("$kiln" pretrain --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8 --learning_rate 1e-3 --max_steps 2
     --eval_steps 0)
@@ -17,7 +17,7 @@ refused "${run[@]}" --input_dir "$dir/store" --config_file "$dir/pipe" --output_
 refused "$kiln" score "$dir/pipe" "$dir/pipe"
 refused "$kiln" tokenize --vocab_file "$dir/pipe"
 refused "$kiln" prepare --input "$dir/corpus.txt" --vocab_file "$dir/pipe" --output_dir "$dir/no"
-expect 65 'neither a file nor a directory' timeout 30 "$kiln" vocab --input "$dir/pipe" --vocab_file "$dir/no"
+expect 65 'neither a file nor a directory' "${patient[@]}" "$kiln" vocab --input "$dir/pipe" --vocab_file "$dir/no"
 refused "$kiln" report "$dir/pipe"
 echo '{"version": "1.1", "data": []}' >"$dir/questions.json"
 refused "$kiln" score "$dir/questions.json" "$dir/pipe"
@@ -49,7 +49,7 @@ fi
 # The lock: neither a pipe nor what a link leads to.
 mkdir "$dir/locked"
 mkfifo "$dir/locked/.lock"
-expect 74 'is not a regular file' timeout 30 "${run[@]}" --input_dir "$dir/store" --config_file "$dir/config.json" \
+expect 74 'is not a regular file' "${patient[@]}" "${run[@]}" --input_dir "$dir/store" --config_file "$dir/config.json" \
     --output_dir "$dir/locked"
 rm "$dir/locked/.lock"
 echo precious >"$dir/precious"
@@ -59,8 +59,8 @@ expect 74 '.lock' pretrain --output_dir "$dir/locked"
 
 # Writing into a pipe that nobody reads is refused; with a reader, it gets everything.
 vocab=("$kiln" vocab --input "$dir/corpus.txt" --vocab_size 120 --do_lower_case --vocab_file)
-expect 74 'no process reads it' timeout 30 "${vocab[@]}" "$dir/pipe"
-expect 74 'no process reads it' timeout 30 "$kiln" report "$dir/run" --output "$dir/pipe"
+expect 74 'no process reads it' "${patient[@]}" "${vocab[@]}" "$dir/pipe"
+expect 74 'no process reads it' "${patient[@]}" "$kiln" report "$dir/run" --output "$dir/pipe"
 # read_pipe: what comes out of the pipe goes to $dir/got; the pipe has its reader when this returns.
 read_pipe()
 {
@@ -73,7 +73,7 @@ read_pipe()
 written()
 {
     read_pipe
-    timeout 60 "$@" >/dev/null 2>"$dir/log" 7>&- || fail "$*: $(cat "$dir/log")"
+    "${patient[@]}" "$@" >/dev/null 2>"$dir/log" 7>&- || fail "$*: $(cat "$dir/log")"
     exec 7>&-
     wait $reader
     [ -p "$dir/pipe" ] || fail "the pipe was replaced by: $*"

@@ -70,17 +70,15 @@ cmp "$dir/size-1" "$dir/out" || fail "prompts of a file go on otherwise"
 # a line comes when the answer to the one before it was read
 mkfifo "$dir/ask"
 "$kiln" generate --model "$dir/gpt2-hf" --max_new_tokens 2 <"$dir/ask" >"$dir/told" &
+pid=$!
 exec 4>"$dir/ask"
 for turn in 1 2; do
     echo the >&4
-    for _ in $(seq 100); do
-        [ "$(wc -l <"$dir/told")" -ge $turn ] && break
-        sleep 0.1
-    done
+    await $pid has_lines $turn "$dir/told"
     [ "$(wc -l <"$dir/told")" = $turn ] || fail "no answer before the next line: $(cat "$dir/told")"
 done
 exec 4>&-
-wait $!
+wait $pid
 text=$("$kiln" generate --model "$dir/gpt2-hf" --prompt the --max_new_tokens 8 --temperature 0)
 stop=${text:6:3}
 expect 0 '' "$kiln" generate --model "$dir/gpt2-hf" --prompt the --max_new_tokens 8 --temperature 0 --stop "$stop" 'no such text'

@@ -94,12 +94,10 @@ rm -rf "$dir/moved"
 mesh_command 4 2 2 killed
 "${command[@]}" </dev/null >"$dir/out" 2>"$dir/err" &
 launcher=$!
-for _ in $(seq 200); do
-    [ ! -e "$dir/killed/ckpt_6" ] || break
-    sleep 0.05
-done
+await "$launcher" test -e "$dir/killed/ckpt_6"
 pkill -9 -f "save $dir/killed" || true
 wait "$launcher" && echo "the run had ended before the kill"
+while pgrep -f "save $dir/killed" >/dev/null; do sleep 0.02; done
 rm -rf "$dir/killed/ckpt_12"
 mesh 4 2 2 killed
 mesh 4 2 2 whole

@@ -11,7 +11,7 @@ differ()
 {
     local code=$1 message=$2
     shift 2
-    expect "$code" "$message" timeout -k 5 60 "${mpi[@]}" -n 1 "${train[@]}" --output_dir "$dir/o" : -n 1 "${train[@]}" \
+    expect "$code" "$message" "${patient[@]}" "${mpi[@]}" -n 1 "${train[@]}" --output_dir "$dir/o" : -n 1 "${train[@]}" \
         --output_dir "$dir/o" "$@"
     [ -z "$(find "$dir/o" -name 'ckpt_*' 2>/dev/null)" ] || fail "a checkpoint was saved with rank 1 as $*"
     [ "$(grep -c 'kiln: error' "$dir/err")" -eq 1 ] || fail "not one error: $(cat "$dir/err")"

@@ -20,7 +20,7 @@ pretrain_command()
 # each rank reads the model of its own directory
 both()
 {
-    timeout -k 5 60 mpirun --oversubscribe -n 1 -wdir "$dir/a" "${command[@]}" : -n 1 -wdir "$dir/$other" "${command[@]}" \
+    "${patient[@]}" mpirun --oversubscribe -n 1 -wdir "$dir/a" "${command[@]}" : -n 1 -wdir "$dir/$other" "${command[@]}" \
         </dev/null
 }
 

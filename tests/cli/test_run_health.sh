@@ -8,7 +8,7 @@ pretrain_command()
 {
     local out=$1
     shift
-    command=(timeout -k 5 60 "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out"
+    command=("${patient[@]}" "$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out"
         --max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 8 --max_steps 28 --learning_rate 1e-3
         --num_steps_per_checkpoint 4 --eval_steps 0 --disable_progress_bar "$@")
 }

@@ -54,7 +54,7 @@ for n in 1 2; do
     command=("$kiln" squad --init_checkpoint "$dir/one/ckpt_6" --output_dir "$dir/qa-$n" --train_file "$dir/questions.json"
         --predict_file "$dir/questions.json" --do_train --do_predict --do_eval --skip_cache --max_seq_length 48 --doc_stride 16
         --max_query_length 16 --max_steps 14 --learning_rate 1e-3 --num_steps_per_checkpoint 5 "${all[@]}")
-    [ $n -eq 1 ] || command=(timeout -k 5 60 "${mpi[@]}" -n $n "${command[@]}" --zero_stage 1)
+    [ $n -eq 1 ] || command=("${patient[@]}" "${mpi[@]}" -n $n "${command[@]}" --zero_stage 1)
     expect 0 "exact_match" "${command[@]}"
 done
 [ "$(grep -c exact_match "$dir/err")" -eq 1 ] || fail "each rank has scored: $(cat "$dir/err")"
@@ -63,13 +63,13 @@ same_weights qa-1/model qa-2/model
 same_weights qa-1/ckpt_10 qa-2/ckpt_10
 
 # a head that nobody trains is the same on all ranks, which one rank warns of
-expect 0 "the predictions are random" timeout -k 5 60 "${mpi[@]}" -n 2 "$kiln" squad --init_checkpoint "$dir/one/ckpt_6" \
+expect 0 "the predictions are random" "${patient[@]}" "${mpi[@]}" -n 2 "$kiln" squad --init_checkpoint "$dir/one/ckpt_6" \
     --output_dir "$dir/random" --do_predict --predict_file "$dir/questions.json" --max_seq_length 48
 [ "$(grep -c "the predictions are random" "$dir/err")" -eq 1 ] || fail "each rank has warned: $(cat "$dir/err")"
 
 # one rank's error ends all, and is said once
 pretrain_command 1 broken "${all[@]}"
-expect 65 "kiln: error: rank 1 of 2: --input_dir $dir/none does not exist" timeout -k 5 60 "${mpi[@]}" -n 1 "${command[@]}" \
+expect 65 "kiln: error: rank 1 of 2: --input_dir $dir/none does not exist" "${patient[@]}" "${mpi[@]}" -n 1 "${command[@]}" \
     : -n 1 "${command[@]}" --input_dir "$dir/none"
 [ "$(grep -c 'kiln: error' "$dir/err")" -eq 1 ] || fail "the error of each rank: $(cat "$dir/err")"
 pretrain_command 2 refused --global_batch_size 16
@@ -82,12 +82,9 @@ expect 64 "cannot be combined with --fp8" "${command[@]}"
 
 # SIGTERM to one rank: all save the same step, and the run goes on from it
 pretrain_command 1 stopped "${all[@]}" --num_steps_per_checkpoint 0 --max_steps 100000 --eval_steps 0
-timeout -k 5 60 "${mpi[@]}" -n 1 "${command[@]}" : -n 1 bash -c 'echo $$ >"$0"; exec "$@"' "$dir/pid" "${command[@]}" \
+"${patient[@]}" "${mpi[@]}" -n 1 "${command[@]}" : -n 1 bash -c 'echo $$ >"$0"; exec "$@"' "$dir/pid" "${command[@]}" \
     </dev/null >"$dir/out" 2>"$dir/err" &
-for ((i = 0; i < 300; i++)); do
-    ! grep -qs '"event":"step".*"step":3,' "$dir/stopped/log.jsonl" || break
-    sleep 0.05
-done
+await $! grep -qs '"event":"step".*"step":3,' "$dir/stopped/log.jsonl"
 kill -TERM "$(cat "$dir/pid")"
 status=0
 wait $! || status=$?

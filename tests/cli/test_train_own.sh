@@ -20,7 +20,7 @@ cd "$dir"
 own() { "$dir/example/train_own" --deepspeed_config "$dir/example/ds.json" "$@"; }
 ranks()
 {
-    TMPDIR=$(mktemp -d -p "$dir") timeout -k 5 60 "${mpi[@]}" -n "$1" "$dir/example/train_own" \
+    TMPDIR=$(mktemp -d -p "$dir") "${patient[@]}" "${mpi[@]}" -n "$1" "$dir/example/train_own" \
         --deepspeed_config "$dir/example/ds.json" "${@:2}" </dev/null
 }
 
@@ -66,7 +66,7 @@ cmp alone resumed || fail "what 2 ranks saved goes on otherwise"
 
 # one rank cannot read its file: all say so
 code=0
-TMPDIR=$dir timeout -k 5 60 "${mpi[@]}" -n 1 "$dir/example/train_own" --deepspeed_config example/ds.json : \
+TMPDIR=$dir "${patient[@]}" "${mpi[@]}" -n 1 "$dir/example/train_own" --deepspeed_config example/ds.json : \
     -n 1 "$dir/example/train_own" --deepspeed_config none.json >/dev/null 2>err </dev/null || code=$?
 [ "$code" -ne 0 ] && [ "$(grep -c '^train_own: rank 1 of 2: cannot open none.json' err)" -eq 2 ] ||
     fail "one rank without a file: exit code $code: $(cat err)"

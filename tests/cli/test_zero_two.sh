@@ -41,7 +41,7 @@ for run in 1 2 "1 --autocast" "2 --autocast"; do
         --train_file "$dir/questions.json"
         --do_train --skip_cache --max_seq_length 48 --doc_stride 16 --max_query_length 16 --max_steps 4 --learning_rate 1e-3
         "${each[@]}" --zero_stage 2 --freeze embeddings,0 ${precision:+"$precision"})
-    [ "$n" -eq 1 ] || command=(timeout -k 5 60 "${mpi[@]}" -n $n "${command[@]}")
+    [ "$n" -eq 1 ] || command=("${patient[@]}" "${mpi[@]}" -n $n "${command[@]}")
     expect 0 "" "${command[@]}"
 done
 same_weights qa-1/model qa-2/model

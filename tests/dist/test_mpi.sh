@@ -16,7 +16,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 
 # run N command...: as N ranks; runs that begin at once would meet in a directory of mpirun's.
 sigkill=0
-run() { TMPDIR=$(mktemp -d -p "$dir") timeout -k 5 60 mpirun --oversubscribe --mca orte_base_help_aggregate 0 --mca odls_base_sigkill_timeout "$sigkill" -n "$@" </dev/null; }
+run() { TMPDIR=$(mktemp -d -p "$dir") "${patient[@]}" mpirun --oversubscribe --mca orte_base_help_aggregate 0 --mca odls_base_sigkill_timeout "$sigkill" -n "$@" </dev/null; }
 
 # all_expected N command...: each of N ranks finds what it expects.
 all_expected()

@@ -23,7 +23,7 @@ run() # run OUT FAULT [flag...]
 {
     local out=$1 fault=$2
     shift 2
-    TMPDIR=$dir timeout -k 5 60 mpirun --oversubscribe --mca odls_base_sigkill_timeout 0 -n 2 \
+    TMPDIR=$dir "${patient[@]}" mpirun --oversubscribe --mca odls_base_sigkill_timeout 0 -n 2 \
         env ${fault:+LD_PRELOAD="$faults" SAVE_FAULTS="$fault"} "$kiln" pretrain \
         --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out" --max_seq_length 32 --max_predictions_per_seq 5 \
         --train_batch_size 4 --max_steps $steps --learning_rate 1e-3 --num_steps_per_checkpoint 2 --keep_checkpoints 1 --eval_steps 0 \

@@ -1,22 +1,12 @@
 #include "core/option.h"
 
-#include "core/buf.h"
 #include "core/log.h"
 #include "core/nearest.h"
+#include "core/option_value.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-static bool takes_value(const struct option *o)
-{
-    return o->kind != OPTION_FLAG && o->kind != OPTION_MEANS && o->kind != OPTION_IGNORED &&
-           o->kind != OPTION_REFUSED && o->kind != OPTION_NOT_YET;
-}
 
 static bool stores(const struct option *o)
 {
@@ -73,225 +63,14 @@ static struct status find(const struct command *c, const char *given, size_t n, 
     return status_ok();
 }
 
-static bool is_choice(const char *choices, const char *text)
-{
-    size_t n = strlen(text);
-    for (const char *p = choices; p != NULL; p = strchr(p, '|')) {
-        p += *p == '|';
-        if (strcspn(p, "|") == n && memcmp(p, text, n) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* 300_000_000: underscores between digits, as in Python, are left out. */
-static void copy_digits(char out[64], const char *text)
-{
-    size_t n = 0;
-    for (size_t i = 0; text[i] != '\0' && n < 63; i++) {
-        bool between = i > 0 && text[i] == '_' && isdigit((unsigned char)text[i - 1]) &&
-                       isdigit((unsigned char)text[i + 1]);
-        out[n] = text[i];
-        n += !between;
-    }
-    out[n] = '\0';
-}
-
-static struct status parse_number(const struct option *o, const char *text, double *value)
-{
-    char digits[64], *end;
-    copy_digits(digits, text);
-    errno = 0;
-    *value = strtod(digits, &end);
-    if (end == digits || *end != '\0' || strlen(text) > 60 || !isfinite(*value)) {
-        return status_error(STATUS_USAGE, "--%s needs a number, not '%s'", o->name, text);
-    }
-    if (o->kind == OPTION_INT && (*value != floor(*value) || fabs(*value) > 0x1p53)) {
-        return status_error(STATUS_USAGE, "--%s needs a whole number, not '%s'", o->name, text);
-    }
-    if ((o->min != 0 || o->max != 0) && (*value < o->min || *value > o->max)) {
-        return status_error(STATUS_USAGE, "--%s is %s, but must lie between %g and %g", o->name, text, o->min,
-                            o->max);
-    }
-    return status_ok();
-}
-
-static bool takes_any(const struct option *o)
-{
-    return o->choices != NULL && strcmp(o->choices, OPTION_ANY_WORD) == 0;
-}
-
-/* The value of a word that is one; false if it is none. */
-static bool find_bool(const char *text, bool *value)
-{
-    static const char *const words[] = {"false", "true", "0", "1", "no", "yes"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcasecmp(text, words[i]) == 0) {
-            *value = i % 2 == 1;
-            return true;
-        }
-    }
-    return false;
-}
-
-static struct status parse_bool(const struct option *o, const char *text, bool *value)
-{
-    if (find_bool(text, value)) {
-        return status_ok();
-    }
-    *value = true; /* a way in which it is */
-    return takes_any(o) || (o->choices != NULL && is_choice(o->choices, text))
-               ? status_ok()
-               : status_error(STATUS_USAGE, "--%s is '%s', but must be true or false, yes or no, 1 or 0%s%s",
-                              o->name, text, o->choices != NULL ? ", or one of " : "",
-                              o->choices != NULL ? o->choices : "");
-}
-
-/* Two numbers with `between` between them. */
-static struct status parse_pair(const struct option *o, const char *text, const char *between, double *values)
-{
-    char words[2][64] = {"", ""};
-    size_t n = strcspn(text, between);
-    const char *second = text + n + strspn(text + n, between);
-    if (n >= sizeof words[0] || strlen(second) >= sizeof words[1] || *second == '\0') {
-        return status_error(STATUS_USAGE, "--%s needs two numbers, not '%s'", o->name, text);
-    }
-    memcpy(words[0], text, n);
-    memcpy(words[1], second, strlen(second));
-    TRY(parse_number(o, words[0], &values[0]));
-    return parse_number(o, words[1], &values[1]);
-}
-
-static struct status parse_range(const struct option *o, const char *text, double *values)
-{
-    if (strchr(text, ':') != NULL) {
-        return parse_pair(o, text, ":", values);
-    }
-    TRY(parse_number(o, text, &values[0]));
-    values[1] = values[0];
-    return status_ok();
-}
-
-static struct status add_word(const struct option *o, const char *text, struct option_words *words)
-{
-    if (words->n == OPTION_MOST_WORDS) {
-        return status_error(STATUS_USAGE, "--%s takes at most %d words, and '%.80s' is one more", o->name,
-                            OPTION_MOST_WORDS, text);
-    }
-    words->of[words->n++] = text;
-    return status_ok();
-}
-
-static struct status store(const struct option *o, const char *text, void *args)
-{
-    void *field = (char *)args + o->offset;
-    double number = 0;
-    switch (o->kind) {
-    case OPTION_FLAG:
-    case OPTION_BOOL: return parse_bool(o, text, field);
-    case OPTION_INT:
-        TRY(parse_number(o, text, &number));
-        *(int64_t *)field = (int64_t)number;
-        break;
-    case OPTION_REAL:
-        TRY(parse_number(o, text, &number));
-        *(double *)field = number;
-        break;
-    case OPTION_PAIR: return parse_pair(o, text, ",", field);
-    case OPTION_RANGE: return parse_range(o, text, field);
-    case OPTION_WORDS: return add_word(o, text, field);
-    case OPTION_STRING:
-        if (text[0] == '\0' && (o->default_text == NULL || o->default_text[0] != '\0')) {
-            return status_error(STATUS_USAGE, "--%s is empty: %s", o->name, o->help);
-        }
-        if (o->choices != NULL && !is_choice(o->choices, text)) {
-            return status_error(STATUS_USAGE, "--%s is '%s', but must be one of %s", o->name, text,
-                                o->choices);
-        }
-        *(const char **)field = text[0] == '\0' ? NULL : text;
-        break;
-    case OPTION_MEANS: *(const char **)field = o->means; break;
-    case OPTION_IGNORED:
-    case OPTION_IGNORED_VALUE:
-        log_info("--%s has no meaning here and is ignored: %s", o->name, o->help);
-        break;
-    case OPTION_NOT_YET:
-        return status_error(STATUS_UNAVAILABLE, "--%s is not supported yet: %s", o->name, o->help);
-    case OPTION_REFUSED: return status_error(STATUS_USAGE, "--%s is refused: %s", o->name, o->help);
-    }
-    return status_ok();
-}
-
-static json_t *words_of(const struct option_words *words)
-{
-    json_t *list = words->n == 0 ? json_null() : json_array();
-    for (int i = 0; i < words->n; i++) {
-        json_array_append_new(list, json_text(words->of[i]));
-    }
-    return list;
-}
-
-static json_t *value_of(const struct option *o, const void *args)
-{
-    const void *field = (const char *)args + o->offset;
-    switch (o->kind) {
-    case OPTION_FLAG:
-    case OPTION_BOOL: return json_boolean(*(const bool *)field);
-    case OPTION_INT: return json_integer(*(const int64_t *)field);
-    case OPTION_REAL: return json_real(*(const double *)field);
-    case OPTION_STRING: {
-        const char *text = *(const char *const *)field;
-        json_t *value = text == NULL ? NULL : json_text(text);
-        return value == NULL ? json_null() : value;
-    }
-    case OPTION_RANGE: {
-        const double *ends = field;
-        char text[64];
-        snprintf(text, sizeof text, "%.9g:%.9g", ends[0], ends[1]);
-        return ends[0] < ends[1] || ends[0] > ends[1] ? json_text(text) : json_real(ends[0]);
-    }
-    case OPTION_WORDS: return words_of((const struct option_words *)field);
-    case OPTION_PAIR: /* its numbers have flags of their own */
-    case OPTION_MEANS:
-    case OPTION_IGNORED:
-    case OPTION_IGNORED_VALUE:
-    case OPTION_NOT_YET:
-    case OPTION_REFUSED: break;
-    }
-    return NULL;
-}
-
-struct option_key option_key(const struct option *o)
-{
-    struct option_key key;
-    snprintf(key.text, sizeof key.text, "%s", o->name);
-    for (char *p = key.text; *p != '\0'; p++) {
-        *p = *p == '-' ? '_' : *p;
-    }
-    return key;
-}
-
-json_t *option_values(const struct command *c, const void *args)
-{
-    json_t *values = json_object();
-    for (const struct option *o = c->options; o->name != NULL && values != NULL; o++) {
-        json_t *value = o->name[0] == '\0' ? NULL : value_of(o, args);
-        if (value != NULL) {
-            json_object_set_new(values, option_key(o).text, value);
-        }
-    }
-    return values;
-}
-
 static struct status store_defaults(const struct command *c, void *args)
 {
     for (const struct option *o = c->options; o->name != NULL; o++) {
         const char *from_env = o->env == NULL ? NULL : getenv(o->env);
         if (from_env != NULL && from_env[0] != '\0') {
-            TRY(status_context(store(o, from_env, args), "environment variable %s", o->env));
+            TRY(status_context(option_store(o, from_env, args), "environment variable %s", o->env));
         } else if (o->default_text != NULL) {
-            TRY(store(o, o->default_text, args));
+            TRY(option_store(o, o->default_text, args));
         }
     }
     return status_ok();
@@ -359,7 +138,7 @@ const char *option_first_given(const struct command *c, const void *args, const 
 void option_set_default(const struct command *c, void *args, const char *name, const char *text)
 {
     if (!option_was_given(c, args, name)) {
-        struct status s = store(row_of(c, name), text, args);
+        struct status s = option_store(row_of(c, name), text, args);
         CHECK(!failed(s), "default of --%s: %s", name, s.message);
     }
 }
@@ -396,7 +175,7 @@ static struct status store_pair(const struct command *c, const struct option *o,
     *i += second != NULL;
     int n =
         snprintf(both, sizeof both, "%s%s%s", first, second != NULL ? "," : "", second != NULL ? second : "");
-    return n < (int)sizeof both ? store(o, both, args)
+    return n < (int)sizeof both ? option_store(o, both, args)
                                 : status_error(STATUS_USAGE, "--%s needs two numbers", o->name);
 }
 
@@ -406,9 +185,9 @@ static struct status store_words(const struct command *c, const struct option *o
 {
     struct option_words *words = (struct option_words *)(void *)((char *)args + o->offset);
     words->n = 0;
-    TRY(first != NULL ? add_word(o, first, words) : status_ok());
+    TRY(first != NULL ? option_add_word(o, first, words) : status_ok());
     for (const char *next; (next = value_after(c, argc, argv, *i)) != NULL; ++*i) {
-        TRY(add_word(o, next, words));
+        TRY(option_add_word(o, next, words));
     }
     return status_ok();
 }
@@ -456,7 +235,7 @@ static struct status give(struct given_texts *texts, const struct command *c, co
 {
     const char *before = NULL;
     const struct option *first = NULL;
-    for (const struct option *other = c->options; takes_value(o) && other->name != NULL; other++) {
+    for (const struct option *other = c->options; option_takes_value(o) && other->name != NULL; other++) {
         ptrdiff_t row = other - c->options;
         if (stores(other) && stores(o) && other->offset == o->offset) {
             before = texts->of[row].text;
@@ -468,7 +247,7 @@ static struct status give(struct given_texts *texts, const struct command *c, co
     if (before != NULL && strcmp(before, text) != 0) {
         TRY(given_again(o, text, first, before));
     }
-    return store(o, text, args);
+    return option_store(o, text, args);
 }
 
 /* Stores the flag `word`, which is argv[*i] or the end of it, and leaves *i at its last word. */
@@ -483,15 +262,15 @@ static struct status parse_flag(const struct command *c, const char *word, int a
     TRY(find(c, name, n, &o));
     note_given(c, o, args);
     bool is_lacking = o->kind == OPTION_REFUSED || o->kind == OPTION_NOT_YET; /* whatever its value */
-    if (value != NULL && !takes_value(o) && o->kind != OPTION_FLAG && !is_lacking) {
+    if (value != NULL && !option_takes_value(o) && o->kind != OPTION_FLAG && !is_lacking) {
         return status_error(STATUS_USAGE, "--%s takes no value, but '%s' was given", o->name, value + 1);
     }
     bool is_bool;
     if (o->kind == OPTION_BOOL && o->choices == NULL && c->max_positional > 0 && next != NULL &&
-        !find_bool(next, &is_bool)) {
+        !option_find_bool(next, &is_bool)) {
         next = NULL; /* a positional argument */
     }
-    bool needs_value = takes_value(o) && o->kind != OPTION_BOOL && o->kind != OPTION_IGNORED_VALUE;
+    bool needs_value = option_takes_value(o) && o->kind != OPTION_BOOL && o->kind != OPTION_IGNORED_VALUE;
     if (value != NULL && value[1] == '\0' && needs_value && next != NULL && c->max_positional == 0) {
         log_info("--%s= %s: the space after '=' is ignored", o->name, next);
         value = NULL;
@@ -502,16 +281,17 @@ static struct status parse_flag(const struct command *c, const char *word, int a
     if (value != NULL && o->kind != OPTION_PAIR) {
         return give(texts, c, o, value + 1, args);
     }
-    if (value == NULL && takes_value(o) && next != NULL) {
+    if (value == NULL && option_takes_value(o) && next != NULL) {
         (*i)++;
     }
     if (o->kind == OPTION_PAIR && (value != NULL || next != NULL)) {
         return store_pair(c, o, argc, argv, i, value != NULL ? value + 1 : next, args);
     }
-    if (takes_value(o) && next != NULL) {
+    if (option_takes_value(o) && next != NULL) {
         return give(texts, c, o, next, args);
     }
-    return needs_value ? missing_value(o, *i + 1 < argc ? argv[*i + 1] : NULL) : store(o, "true", args);
+    return needs_value ? missing_value(o, *i + 1 < argc ? argv[*i + 1] : NULL)
+                       : option_store(o, "true", args);
 }
 
 static bool is_placeholder(const char *text)
@@ -600,135 +380,4 @@ struct status option_parse(const struct command *c, int argc, const char **argv,
     TRY(check_positional(c, *n_positional, argv));
     TRY(check_required(c, args));
     return check_placeholders(c, args);
-}
-
-/* Writes `text` from column `column` on, wrapped at 100 columns; later lines are indented by `indent`. */
-static void print_wrapped(const char *text, int column, int indent)
-{
-    for (bool first = true; *text != '\0'; first = false) {
-        int space = (int)strspn(text, " ");
-        int word = (int)strcspn(text + space, " \n|");
-        word += text[space + word] == '|'; /* a list of choices may be broken */
-        if (!first && column + space + word > 100) {
-            printf("\n%*s", indent, "");
-            column = indent;
-            text += space;
-            space = 0;
-        }
-        printf("%.*s", space + word, text);
-        column += space + word;
-        text += space + word;
-        if (*text == '\n') {
-            printf("\n%*s", indent, "");
-            column = indent;
-            text++;
-        }
-    }
-    putchar('\n');
-}
-
-static bool is_ignored(const struct option *o)
-{
-    return o->kind == OPTION_IGNORED || o->kind == OPTION_IGNORED_VALUE;
-}
-
-static void print_ignored(const struct command *c)
-{
-    struct buf names = {0};
-    for (const struct option *o = c->options; o->name != NULL; o++) {
-        if (is_ignored(o)) {
-            buf_printf(&names, "%s--%s", names.n == 0 ? "  " : ", ", o->name);
-        }
-    }
-    if (names.n > 0) {
-        printf("\naccepted, and ignored with a line that says why:\n");
-        print_wrapped(buf_text(&names), 0, 2);
-    }
-    buf_fini(&names);
-}
-
-/* The end of a flag's help: (fp32|bf16|fp16, default fp32) [VARIABLE] */
-static void append_facts(struct buf *text, const struct option *o)
-{
-    const char *facts[] = {o->required ? "required" : NULL, takes_any(o) ? NULL : o->choices, NULL};
-    char by_default[256];
-    if (o->default_text != NULL && o->default_text[0] != '\0') {
-        snprintf(by_default, sizeof by_default, "default %s", o->default_text);
-        facts[2] = by_default;
-    }
-    const char *before = " (";
-    for (int i = 0; i < 3; i++) {
-        if (facts[i] != NULL) {
-            buf_printf(text, "%s%s", before, facts[i]);
-            before = ", ";
-        }
-    }
-    buf_puts(text, before[0] == ',' ? ")" : "");
-    if (o->env != NULL) {
-        buf_printf(text, " [%s]", o->env);
-    }
-}
-
-static void print_option(const struct option *o)
-{
-    enum { TEXT_COLUMN = 34 };
-    int n = printf("  --%s%s%s", o->name, takes_value(o) ? " " : "", takes_value(o) ? o->value_name : "");
-    int column = n < TEXT_COLUMN - 1 ? TEXT_COLUMN : n + 1;
-    printf("%*s", column - n, "");
-    struct buf text = {0};
-    buf_printf(&text, "%s%s",
-               o->kind == OPTION_REFUSED   ? "refused: "
-               : o->kind == OPTION_NOT_YET ? "not supported yet: "
-                                           : "",
-               o->help);
-    append_facts(&text, o);
-    print_wrapped(buf_text(&text), column, TEXT_COLUMN);
-    buf_fini(&text);
-}
-
-/* Prints the flags in their groups, without headings of empty groups; returns how many were left out. */
-static int print_options(const struct command *c, bool all)
-{
-    const char *heading = NULL;
-    int n_shown = 0, n_left_out = 0, n_usual = 1;
-    for (const struct option *o = c->options; o->name != NULL; o++) {
-        if (o->name[0] == '\0') {
-            heading = o->help;
-        } else if (!all && !is_choice(c->usual, o->name)) {
-            n_left_out++;
-        } else if (!is_ignored(o)) {
-            if (heading != NULL) {
-                printf("\n%s:\n", heading);
-                heading = NULL;
-            }
-            print_option(o);
-            n_shown++;
-        }
-    }
-    for (const char *p = c->usual; p != NULL && *p != '\0'; p++) {
-        n_usual += *p == '|';
-    }
-    CHECK(all || n_shown == n_usual, "kiln %s has %d of its %d usual flags", c->name, n_shown, n_usual);
-    return n_left_out;
-}
-
-void option_print_help(const struct command *c, enum option_help which)
-{
-    bool all = which == OPTION_ALL_HELP || c->usual == NULL;
-    printf("usage: kiln %s [flags]%s%s\n\n", c->name, c->positional_usage[0] == '\0' ? "" : " ",
-           c->positional_usage);
-    print_wrapped(c->summary, 0, 0);
-    if (c->details != NULL) {
-        putchar('\n');
-        print_wrapped(c->details, 0, 0);
-    }
-    if (c->options->name != NULL && c->options->name[0] != '\0') {
-        putchar('\n');
-    }
-    int n_left_out = print_options(c, all);
-    if (all) {
-        print_ignored(c);
-    } else {
-        printf("\n%d more flags: kiln help %s all\n", n_left_out, c->name);
-    }
 }

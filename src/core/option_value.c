@@ -1,0 +1,227 @@
+#include "core/option_value.h"
+
+#include "core/log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+bool option_takes_value(const struct option *o)
+{
+    return o->kind != OPTION_FLAG && o->kind != OPTION_MEANS && o->kind != OPTION_IGNORED &&
+           o->kind != OPTION_REFUSED && o->kind != OPTION_NOT_YET;
+}
+
+bool option_is_choice(const char *choices, const char *text)
+{
+    size_t n = strlen(text);
+    for (const char *p = choices; p != NULL; p = strchr(p, '|')) {
+        p += *p == '|';
+        if (strcspn(p, "|") == n && memcmp(p, text, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* 300_000_000: underscores between digits, as in Python, are left out. */
+static void copy_digits(char out[64], const char *text)
+{
+    size_t n = 0;
+    for (size_t i = 0; text[i] != '\0' && n < 63; i++) {
+        bool between = i > 0 && text[i] == '_' && isdigit((unsigned char)text[i - 1]) &&
+                       isdigit((unsigned char)text[i + 1]);
+        out[n] = text[i];
+        n += !between;
+    }
+    out[n] = '\0';
+}
+
+static struct status parse_number(const struct option *o, const char *text, double *value)
+{
+    char digits[64], *end;
+    copy_digits(digits, text);
+    errno = 0;
+    *value = strtod(digits, &end);
+    if (end == digits || *end != '\0' || strlen(text) > 60 || !isfinite(*value)) {
+        return status_error(STATUS_USAGE, "--%s needs a number, not '%s'", o->name, text);
+    }
+    if (o->kind == OPTION_INT && (*value != floor(*value) || fabs(*value) > 0x1p53)) {
+        return status_error(STATUS_USAGE, "--%s needs a whole number, not '%s'", o->name, text);
+    }
+    if ((o->min != 0 || o->max != 0) && (*value < o->min || *value > o->max)) {
+        return status_error(STATUS_USAGE, "--%s is %s, but must lie between %g and %g", o->name, text, o->min,
+                            o->max);
+    }
+    return status_ok();
+}
+
+bool option_takes_any(const struct option *o)
+{
+    return o->choices != NULL && strcmp(o->choices, OPTION_ANY_WORD) == 0;
+}
+
+bool option_find_bool(const char *text, bool *value)
+{
+    static const char *const words[] = {"false", "true", "0", "1", "no", "yes"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcasecmp(text, words[i]) == 0) {
+            *value = i % 2 == 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct status parse_bool(const struct option *o, const char *text, bool *value)
+{
+    if (option_find_bool(text, value)) {
+        return status_ok();
+    }
+    *value = true; /* a way in which it is */
+    return option_takes_any(o) || (o->choices != NULL && option_is_choice(o->choices, text))
+               ? status_ok()
+               : status_error(STATUS_USAGE, "--%s is '%s', but must be true or false, yes or no, 1 or 0%s%s",
+                              o->name, text, o->choices != NULL ? ", or one of " : "",
+                              o->choices != NULL ? o->choices : "");
+}
+
+/* Two numbers with `between` between them. */
+static struct status parse_pair(const struct option *o, const char *text, const char *between, double *values)
+{
+    char words[2][64] = {"", ""};
+    size_t n = strcspn(text, between);
+    const char *second = text + n + strspn(text + n, between);
+    if (n >= sizeof words[0] || strlen(second) >= sizeof words[1] || *second == '\0') {
+        return status_error(STATUS_USAGE, "--%s needs two numbers, not '%s'", o->name, text);
+    }
+    memcpy(words[0], text, n);
+    memcpy(words[1], second, strlen(second));
+    TRY(parse_number(o, words[0], &values[0]));
+    return parse_number(o, words[1], &values[1]);
+}
+
+static struct status parse_range(const struct option *o, const char *text, double *values)
+{
+    if (strchr(text, ':') != NULL) {
+        return parse_pair(o, text, ":", values);
+    }
+    TRY(parse_number(o, text, &values[0]));
+    values[1] = values[0];
+    return status_ok();
+}
+
+struct status option_add_word(const struct option *o, const char *text, struct option_words *words)
+{
+    if (words->n == OPTION_MOST_WORDS) {
+        return status_error(STATUS_USAGE, "--%s takes at most %d words, and '%.80s' is one more", o->name,
+                            OPTION_MOST_WORDS, text);
+    }
+    words->of[words->n++] = text;
+    return status_ok();
+}
+
+struct status option_store(const struct option *o, const char *text, void *args)
+{
+    void *field = (char *)args + o->offset;
+    double number = 0;
+    switch (o->kind) {
+    case OPTION_FLAG:
+    case OPTION_BOOL: return parse_bool(o, text, field);
+    case OPTION_INT:
+        TRY(parse_number(o, text, &number));
+        *(int64_t *)field = (int64_t)number;
+        break;
+    case OPTION_REAL:
+        TRY(parse_number(o, text, &number));
+        *(double *)field = number;
+        break;
+    case OPTION_PAIR: return parse_pair(o, text, ",", field);
+    case OPTION_RANGE: return parse_range(o, text, field);
+    case OPTION_WORDS: return option_add_word(o, text, field);
+    case OPTION_STRING:
+        if (text[0] == '\0' && (o->default_text == NULL || o->default_text[0] != '\0')) {
+            return status_error(STATUS_USAGE, "--%s is empty: %s", o->name, o->help);
+        }
+        if (o->choices != NULL && !option_is_choice(o->choices, text)) {
+            return status_error(STATUS_USAGE, "--%s is '%s', but must be one of %s", o->name, text,
+                                o->choices);
+        }
+        *(const char **)field = text[0] == '\0' ? NULL : text;
+        break;
+    case OPTION_MEANS: *(const char **)field = o->means; break;
+    case OPTION_IGNORED:
+    case OPTION_IGNORED_VALUE:
+        log_info("--%s has no meaning here and is ignored: %s", o->name, o->help);
+        break;
+    case OPTION_NOT_YET:
+        return status_error(STATUS_UNAVAILABLE, "--%s is not supported yet: %s", o->name, o->help);
+    case OPTION_REFUSED: return status_error(STATUS_USAGE, "--%s is refused: %s", o->name, o->help);
+    }
+    return status_ok();
+}
+
+static json_t *words_of(const struct option_words *words)
+{
+    json_t *list = words->n == 0 ? json_null() : json_array();
+    for (int i = 0; i < words->n; i++) {
+        json_array_append_new(list, json_text(words->of[i]));
+    }
+    return list;
+}
+
+static json_t *value_of(const struct option *o, const void *args)
+{
+    const void *field = (const char *)args + o->offset;
+    switch (o->kind) {
+    case OPTION_FLAG:
+    case OPTION_BOOL: return json_boolean(*(const bool *)field);
+    case OPTION_INT: return json_integer(*(const int64_t *)field);
+    case OPTION_REAL: return json_real(*(const double *)field);
+    case OPTION_STRING: {
+        const char *text = *(const char *const *)field;
+        json_t *value = text == NULL ? NULL : json_text(text);
+        return value == NULL ? json_null() : value;
+    }
+    case OPTION_RANGE: {
+        const double *ends = field;
+        char text[64];
+        snprintf(text, sizeof text, "%.9g:%.9g", ends[0], ends[1]);
+        return ends[0] < ends[1] || ends[0] > ends[1] ? json_text(text) : json_real(ends[0]);
+    }
+    case OPTION_WORDS: return words_of((const struct option_words *)field);
+    case OPTION_PAIR: /* its numbers have flags of their own */
+    case OPTION_MEANS:
+    case OPTION_IGNORED:
+    case OPTION_IGNORED_VALUE:
+    case OPTION_NOT_YET:
+    case OPTION_REFUSED: break;
+    }
+    return NULL;
+}
+
+struct option_key option_key(const struct option *o)
+{
+    struct option_key key;
+    snprintf(key.text, sizeof key.text, "%s", o->name);
+    for (char *p = key.text; *p != '\0'; p++) {
+        *p = *p == '-' ? '_' : *p;
+    }
+    return key;
+}
+
+json_t *option_values(const struct command *c, const void *args)
+{
+    json_t *values = json_object();
+    for (const struct option *o = c->options; o->name != NULL && values != NULL; o++) {
+        json_t *value = o->name[0] == '\0' ? NULL : value_of(o, args);
+        if (value != NULL) {
+            json_object_set_new(values, option_key(o).text, value);
+        }
+    }
+    return values;
+}

@@ -33,7 +33,7 @@ enum checkop_fill {
     FILL_SLOPES,    /* 2^-(i + 1) */
     FILL_SCALARS,   /* of an optimizer */
     FILL_CONSTANT,  /* amount */
-    FILL_HISTORY,   /* checkop.c: number `amount` of those that a factor of fp8 may have */
+    FILL_HISTORY,   /* checkop_instance.c: number `amount` of those that a factor of fp8 may have */
     FILL_HOLES,     /* N(0, 1) with a NaN at `amount` and an infinity after it; none if amount < 0 */
 };
 

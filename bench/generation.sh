@@ -40,6 +40,13 @@ kiln_rates()
         --max_new_tokens 128 --ids 2>&1 >/dev/null | sed -n 's/.*prompts: .*s, \([0-9.]*\) tokens.s; .*s, \([0-9.]*\) tokens.s.*/\1 \2/p'
 }
 
+# A peer that dies has no row, and its last line is shown: result-file interpreter engine model
+peer()
+{
+    "$2" bench/peers/generation.py "$3" "$4" "$prompts" "$dtype" "$batch" >>"$work/generation/$1.txt" 2>"$work/generation/peer.log" ||
+        echo "$3, $dtype, $batch at once: failed: $(tail -n 1 "$work/generation/peer.log")" >&2
+}
+
 column() { awk -v n="$1" '{ print $n }' "$2" | median; }
 
 row "continued texts, tokens/s" kiln peer ratio
@@ -50,15 +57,15 @@ for batch in ${BATCHES:-1 8}; do
         done
         for _ in $(seq "${REPEATS:-3}"); do
             kiln_rates "$dtype" "$batch" >>"$work/generation/kiln.txt"
-            [ "$dtype" = int8 ] || "$python" bench/peers/generation.py transformers "$model" "$prompts" "$dtype" "$batch" >>"$work/generation/hf.txt" 2>/dev/null
-            [ -z "$llama" ] || "$llama" bench/peers/generation.py llama "$work/generation/$(gguf_type "$dtype")/model.gguf" "$prompts" \
-                "$dtype" "$batch" >>"$work/generation/llama.txt" 2>/dev/null
+            [ "$dtype" = int8 ] || peer hf "$python" transformers "$model"
+            [ -z "$llama" ] || peer llama "$llama" llama "$work/generation/$(gguf_type "$dtype")/model.gguf"
         done
         for what in 1:prompts 2:new; do
             ours=$(column "${what%:*}" "$work/generation/kiln.txt")
             [ ! -s "$work/generation/hf.txt" ] ||
                 row "${what#*:}, $dtype, $batch at once, beside transformers" "$ours" "$(column "${what%:*}" "$work/generation/hf.txt")"
-            [ -z "$llama" ] || row "${what#*:}, $dtype, $batch at once, beside llama.cpp" "$ours" "$(column "${what%:*}" "$work/generation/llama.txt")"
+            [ ! -s "$work/generation/llama.txt" ] ||
+                row "${what#*:}, $dtype, $batch at once, beside llama.cpp" "$ours" "$(column "${what%:*}" "$work/generation/llama.txt")"
         done
     done
 done

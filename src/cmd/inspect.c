@@ -5,12 +5,9 @@
 #define _GNU_SOURCE
 #include "cmd/commands.h"
 #include "cmd/inspect_diff.h"
+#include "cmd/inspect_report.h"
 #include "cmd/report.h"
-#include "core/hash.h"
-#include "data/shard_process.h"
-#include "io/stored_reader.h"
 #include "io/tensor_file.h"
-#include "io/token_store.h"
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
 #include "model/model_dir.h"
@@ -22,9 +19,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The key under which a report lists tensors with NaN or infinity. */
-static const char NOT_FINITE[] = "not_finite";
 
 struct inspect_args {
     bool json;
@@ -52,331 +46,17 @@ struct kind {
     struct status (*report)(json_t **out, const char *path);
 };
 
-static struct status complete(const json_t *report)
-{
-    return report == NULL ? status_error(STATUS_MEMORY, "out of memory for the report") : status_ok();
-}
-
-static json_t *hex(uint64_t value)
-{
-    char text[17];
-    snprintf(text, sizeof text, "%016" PRIx64, value);
-    return json_string(text);
-}
-
-/* A slice says of what, in a column of its own. */
-static json_t *describe_tensor(const struct stored_tensor *t, const char *slice)
-{
-    json_t *shape = json_array();
-    for (int i = 0; i < t->n_dims; i++) {
-        if (json_array_append_new(shape, json_integer(t->dims[i])) != 0) {
-            json_decref(shape);
-            return NULL;
-        }
-    }
-    return json_pack("{s:s, s:o, s:I, s:s, s:s*}", "dtype", t->dtype_label, "shape", shape, "bytes",
-                     (json_int_t)t->bytes, "name", t->name, "slice", slice);
-}
-
-/* A row per tensor; NULL if memory runs out. */
-static json_t *describe_tensors(const struct safetensors *f)
-{
-    json_t *rows = json_array();
-    for (int i = 0; i < f->n; i++) {
-        const struct stored_tensor t = safetensors_view(&f->entries[i]);
-        if (json_array_append_new(rows, describe_tensor(&t, safetensors_slice_text(f, &f->entries[i]))) !=
-            0) {
-            json_decref(rows);
-            return NULL;
-        }
-    }
-    return rows;
-}
-
-/* Of a file of another program.  Tensors that kiln cannot read say why, in a column of their own. */
-static json_t *describe_foreign(const struct tensor_file *f, json_int_t *n_elements)
-{
-    json_t *rows = json_array();
-    *n_elements = 0;
-    for (int i = 0; i < f->n; i++) {
-        const struct stored_tensor *t = &f->tensors[i];
-        json_t *row = describe_tensor(t, NULL);
-        bool noted =
-            t->unreadable == NULL || json_object_set_new(row, "unreadable", json_text(t->unreadable)) == 0;
-        if (json_array_append_new(rows, row) != 0 || !noted) {
-            json_decref(rows);
-            return NULL;
-        }
-        *n_elements += t->unreadable == NULL ? (json_int_t)(t->bytes / dtype_bytes(t->dtype)) : 0;
-    }
-    return rows;
-}
-
-/* Where an element is: [3, 17]. */
-static json_t *describe_place(const struct stored_tensor *t, int64_t element)
-{
-    json_t *place = json_array();
-    for (int i = t->n_dims - 1; i >= 0; i--) {
-        json_array_insert_new(place, 0, json_integer(element % t->dims[i]));
-        element /= t->dims[i];
-    }
-    return place;
-}
-
-/* Adds a row to the report if the tensor has NaN or infinity. */
-static struct status add_nonfinite(json_t *report, const struct stored_tensor *t)
-{
-    struct stored_nonfinite found;
-    char value[32];
-    TRY(stored_reader_find_nonfinite(&found, t));
-    if (found.first < 0) {
-        return status_ok();
-    }
-    json_t *rows = json_object_get(report, NOT_FINITE);
-    if (rows == NULL) {
-        rows = json_array();
-        json_object_set_new(report, NOT_FINITE, rows);
-    }
-    snprintf(value, sizeof value, "%g", found.value);
-    json_t *row = json_pack("{s:I, s:I, s:o, s:s, s:s}", "nan", (json_int_t)found.n_nan, "infinity",
-                            (json_int_t)found.n_infinite, "first", describe_place(t, found.first), "value",
-                            value, "name", t->name);
-    return json_array_append_new(rows, row) == 0 ? status_ok() : complete(NULL);
-}
-
-static struct status add_nonfinite_of(json_t *report, const struct safetensors *f)
-{
-    TRY(complete(report));
-    for (int i = 0; i < f->n; i++) {
-        const struct stored_tensor t = safetensors_view(&f->entries[i]);
-        TRY(add_nonfinite(report, &t));
-    }
-    return status_ok();
-}
-
-/* Of all files, moments too. */
-static struct status add_nonfinite_in(json_t *report, const struct checkpoint *c)
-{
-    struct status s = complete(report);
-    for (int i = 0; i < c->n_files && !failed(s); i++) {
-        s = add_nonfinite_of(report, &c->files[i].tensors);
-    }
-    return s;
-}
-
-/* The same of all files of weights. */
-static json_t *describe_weights(const struct checkpoint *c)
-{
-    json_t *rows = json_array();
-    int part, n_parts;
-    for (int i = 0; i < c->n_files && rows != NULL; i++) {
-        if (checkpoint_manifest_is_of_set(c->files[i].name, CHECKPOINT_MODEL, &part, &n_parts)) {
-            json_t *more = describe_tensors(&c->files[i].tensors);
-            if (more == NULL || json_array_extend(rows, more) != 0) {
-                json_decref(rows);
-                rows = NULL;
-            }
-            json_decref(more);
-        }
-    }
-    return rows;
-}
-
-static json_int_t count_weights(const struct checkpoint *c)
-{
-    json_int_t n = 0;
-    for (int i = 0; i < c->model.n_pieces; i++) {
-        n += (json_int_t)(c->model.pieces[i].slice.end - c->model.pieces[i].slice.begin);
-    }
-    return n;
-}
-
-static json_int_t count_elements(const struct safetensors *f)
-{
-    json_int_t n = 0;
-    for (int i = 0; i < f->n; i++) {
-        n += (json_int_t)(f->entries[i].bytes / dtype_bytes(f->entries[i].dtype));
-    }
-    return n;
-}
-
-/* File names to sizes; NULL if memory runs out. */
-static json_t *describe_files(const struct checkpoint *c)
-{
-    json_t *sizes = json_object();
-    for (int i = 0; i < c->n_files; i++) {
-        json_t *bytes = json_integer((json_int_t)c->files[i].map.n);
-        if (json_object_set_new(sizes, c->files[i].name, bytes) != 0) {
-            json_decref(sizes);
-            return NULL;
-        }
-    }
-    return sizes;
-}
-
-static struct status report_checkpoint(json_t **out, const char *path)
-{
-    struct checkpoint c;
-    TRY(checkpoint_open(&c, path));
-    *out = json_pack("{s:I, s:b, s:o, s:s, s:I, s:I, s:o, s:O, s:O, s:o}", "step",
-                     (json_int_t)c.manifest.step, "phase_end", (int)c.manifest.phase_end, "vocab_hash",
-                     hex(c.manifest.vocab_hash), "checksums", "hold", "parameters", count_weights(&c),
-                     "optimizer_tensors", (json_int_t)c.optimizer.n, "file_bytes", describe_files(&c),
-                     "config", c.config, "trainer_state", c.state, "tensors", describe_weights(&c));
-    struct status s = add_nonfinite_in(*out, &c);
-    checkpoint_close(&c);
-    return s;
-}
-
-/* Whether the tensors of a model have checksums, and hold. */
-static struct status check_sums(const char **found, const struct checkpoint *c)
-{
-    const struct checkpoint_file *weights = checkpoint_find(c, CHECKPOINT_MODEL ".safetensors");
-    *found = safetensors_has_sums(&weights->tensors) ? "hold" : "there are none: no manifest.json";
-    return safetensors_check_sums(&weights->tensors, weights->path);
-}
-
-static struct status report_model(json_t **out, const char *path)
-{
-    struct checkpoint c;
-    const char *checksums;
-    TRY(model_sums_check(path));
-    TRY(checkpoint_open_model(&c, path));
-    struct status s = check_sums(&checksums, &c);
-    if (failed(s)) {
-        checkpoint_close(&c);
-        return s;
-    }
-    const struct file_map *vocab = &checkpoint_find(&c, "vocab.txt")->map;
-    *out = json_pack("{s:o, s:s, s:I, s:I, s:O, s:o}", "vocab_hash", hex(hash_fnv1a(vocab->data, vocab->n)),
-                     "checksums", checksums, "parameters", count_weights(&c), "bytes",
-                     (json_int_t)checkpoint_find(&c, CHECKPOINT_MODEL ".safetensors")->map.n, "config",
-                     c.config, "tensors", describe_weights(&c));
-    s = add_nonfinite_in(*out, &c);
-    checkpoint_close(&c);
-    return s;
-}
-
-/* What the metadata says, but for checksums, which were compared. */
-static json_t *describe_metadata(const struct safetensors *f)
-{
-    json_t *metadata = f->metadata == NULL ? json_object() : json_deep_copy(f->metadata);
-    for (int i = 0; i < f->n; i++) {
-        char key[256];
-        snprintf(key, sizeof key, SAFETENSORS_SUM "%s", f->entries[i].name);
-        json_object_del(metadata, key);
-    }
-    return metadata;
-}
-
-static struct status report_safetensors(json_t **out, const char *path)
-{
-    struct safetensors f;
-    TRY(safetensors_open(&f, path));
-    *out = json_pack("{s:I, s:s, s:I, s:o, s:o}", "bytes", (json_int_t)f.map.n, "checksums",
-                     safetensors_has_sums(&f) ? "hold" : "there are none", "parameters", count_elements(&f),
-                     "metadata", describe_metadata(&f), "tensors", describe_tensors(&f));
-    struct status s = add_nonfinite_of(*out, &f);
-    safetensors_close(&f);
-    return s;
-}
-
-static struct status report_foreign(json_t **out, const char *path)
-{
-    struct tensor_file f;
-    json_int_t n_elements;
-    TRY(tensor_file_open(&f, path));
-    json_t *tensors = describe_foreign(&f, &n_elements);
-    *out = json_pack("{s:s, s:I, s:o}", "format", tensor_file_format_name(f.format), "elements", n_elements,
-                     "tensors", tensors);
-    struct status s = complete(*out);
-    for (int i = 0; i < f.n && !failed(s); i++) {
-        s = add_nonfinite(*out, &f.tensors[i]);
-    }
-    tensor_file_close(&f);
-    return s;
-}
-
-static json_t *describe_index(const struct indexed *x)
-{
-    return json_pack("{s:I, s:I, s:I, s:i, s:I}", "documents", (json_int_t)x->n_documents, "sequences",
-                     (json_int_t)x->n_sequences, "tokens", (json_int_t)x->n_tokens, "bytes_per_token",
-                     x->token_bytes, "bytes", (json_int_t)(x->bin.n + x->idx.n));
-}
-
-/* A store written by another program has no PREFIX.json. */
-static struct status report_foreign_store(json_t **out, const char *prefix)
-{
-    struct indexed x;
-    TRY(indexed_open(&x, prefix));
-    *out = describe_index(&x);
-    indexed_close(&x);
-    bool noted =
-        json_object_set_new(*out, "checksums", json_string("there are none: not made by kiln prepare")) == 0;
-    return complete(noted ? *out : NULL);
-}
-
-static struct status report_store(json_t **out, const char *prefix)
-{
-    char info[CHECKPOINT_PATH_BYTES];
-    struct token_store s;
-    TRY(checkpoint_path(info, "%s.json", prefix));
-    if (!file_exists(info)) {
-        return report_foreign_store(out, prefix);
-    }
-    TRY(token_store_open(&s, prefix));
-    struct status verified = token_store_verify(&s, prefix, NULL);
-    if (!failed(verified)) {
-        json_t *made =
-            json_pack("{s:s, s:o, s:I, s:b, s:s}", "kiln_version", s.info.kiln_version, "vocab_hash",
-                      hex(s.info.vocab_hash), "vocab_size", (json_int_t)s.info.vocab_size, "lower_case",
-                      (int)s.info.lower_case, "checksums", "hold");
-        *out = describe_index(&s.index);
-        json_object_update(*out, made);
-        json_decref(made);
-        verified = complete(*out);
-    }
-    token_store_close(&s);
-    return verified;
-}
-
-static struct status report_shard(json_t **out, const char *path)
-{
-    struct shard_process p;
-    struct shard_shape shape;
-    TRY(shard_process_open(&p));
-    struct status s = shard_process_measure(&p, path, &shape);
-    s = failed(s) ? s : shard_format_check(&shape, path);
-    s = failed(s) ? s : shard_process_make_room(&p, shard_format_bytes(&shape));
-    s = failed(s) ? s : shard_process_ask(&p, path, &shape, 0);
-    s = failed(s) ? s : shard_process_wait(&p);
-    shard_process_close(&p);
-    if (failed(s)) {
-        return s;
-    }
-    *out = json_pack("{s:s, s:I, s:I, s:I}", "layout", shape.packed ? "packed" : "padded",
-                     shape.packed ? "packs" : "sequences", (json_int_t)shape.n, "tokens_per_row",
-                     (json_int_t)shape.seq_length, "predictions_per_row", (json_int_t)shape.n_predictions);
-    return complete(*out);
-}
-
 static struct status report_collection(json_t **out, const char *path);
 
-/* The name of the first tensor of a report that has NaN or infinity; NULL: none. */
-static const char *first_nonfinite(const json_t *report)
-{
-    return json_string_value(json_object_get(json_array_get(json_object_get(report, NOT_FINITE), 0), "name"));
-}
-
-static const struct kind checkpoint_kind = {"checkpoint", report_checkpoint};
-static const struct kind model_kind = {"model", report_model};
-static const struct kind safetensors_kind = {"safetensors file", report_safetensors};
-static const struct kind torch_kind = {"PyTorch file", report_foreign};
-static const struct kind gguf_kind = {"GGUF file", report_foreign};
-static const struct kind llmc_kind = {"file of llm.c", report_foreign};
-static const struct kind bundle_kind = {"TensorFlow checkpoint", report_foreign};
-static const struct kind store_kind = {"token store", report_store};
-static const struct kind shard_kind = {"HDF5 shard", report_shard};
+static const struct kind checkpoint_kind = {"checkpoint", inspect_report_checkpoint};
+static const struct kind model_kind = {"model", inspect_report_model};
+static const struct kind safetensors_kind = {"safetensors file", inspect_report_safetensors};
+static const struct kind torch_kind = {"PyTorch file", inspect_report_foreign};
+static const struct kind gguf_kind = {"GGUF file", inspect_report_foreign};
+static const struct kind llmc_kind = {"file of llm.c", inspect_report_foreign};
+static const struct kind bundle_kind = {"TensorFlow checkpoint", inspect_report_foreign};
+static const struct kind store_kind = {"token store", inspect_report_store};
+static const struct kind shard_kind = {"HDF5 shard", inspect_report_shard};
 static const struct kind collection_kind = {"directory", report_collection};
 
 static bool has_file(const char *directory, const char *name)
@@ -487,7 +167,7 @@ static json_t *describe_member(const char *directory, const char *name, struct m
     if (!failed(s)) {
         s = kind->report(&report, path);
     }
-    const char *first = first_nonfinite(report);
+    const char *first = inspect_first_nonfinite(report);
     char state[160] = "whole";
     if (first != NULL) {
         snprintf(state, sizeof state, "whole, but %.100s has NaN or infinity", first);
@@ -524,7 +204,7 @@ static struct status report_collection(json_t **out, const char *path)
         return status_error(STATUS_DATA,
                             "%s holds no checkpoint, token store, .safetensors, .hdf5 or .pt file", path);
     }
-    return complete(*out);
+    return inspect_complete(*out);
 }
 
 static struct status print(const json_t *report, bool as_json)
@@ -558,7 +238,7 @@ static struct status judge(const json_t *details, const char *path)
 {
     int64_t n_damaged = json_integer_value(json_object_get(details, "damaged"));
     int64_t n_not_finite = json_integer_value(json_object_get(details, "with_nan_or_infinity"));
-    const char *first = first_nonfinite(details);
+    const char *first = inspect_first_nonfinite(details);
     if (n_damaged > 0) {
         return status_error(STATUS_DATA, "%s holds %" PRId64 " damaged items, named above", path, n_damaged);
     }

@@ -5,78 +5,10 @@
 #include "core/log.h"
 #include "core/stop.h"
 #include "dist/comm_emulated.h"
+#include "task/loop_restore.h"
 #include "task/together.h"
 #include "train/data_parallel_step.h"
 #include "train/mesh_step.h"
-#include "train/trainer_state.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-/* ---- resumption ---- */
-
-/* Checks the saved position against the run that was asked for. */
-static struct status take_position(struct loop *l, const struct run_state *saved, const char *path)
-{
-    TRY(run_state_check_data(saved, &l->state, l->allow_other_data, path, l->data_flag));
-    if (saved->phase != l->state.phase && l->task->begin_phase != NULL) {
-        return l->task->begin_phase(l->self, saved, path);
-    }
-    run_state_warn_differences(saved, &l->state);
-    l->state.step = saved->step;
-    l->state.global_step = saved->global_step;
-    l->state.n_skipped = saved->n_skipped;
-    l->state.early = saved->early;
-    l->state.n_tokens = saved->n_tokens;
-    l->state.health = saved->health;
-    if (l->clock != NULL) {
-        run_clock_resume(l->clock, saved->elapsed_seconds, saved->step_seconds);
-    }
-    return status_ok();
-}
-
-static struct status resume_from(struct loop *l, const struct training_state *from)
-{
-    struct run_state saved;
-    char phase[40] = "";
-    TRY(run_state_parse(&saved, &l->state, from->position, from->path));
-    if (l->task->check_checkpoint != NULL) {
-        TRY(l->task->check_checkpoint(l->self, from));
-    }
-    TRY(take_position(l, &saved, from->path));
-    run_state_resume_scale(&saved, &l->trainer->loss_scale);
-    TRY(trainer_state_resume(l->trainer, from));
-    if (l->task->begin_phase != NULL) {
-        snprintf(phase, sizeof phase, "phase %lld, ", (long long)l->state.phase);
-    }
-    log_info("resumed from %s: %s%lld steps done", from->path, phase, (long long)l->state.step);
-    return status_ok();
-}
-
-static struct status refuse_checkpoints(const struct loop *l, const struct training_state *from)
-{
-    const char *class = json_string_value(json_array_get(json_object_get(from->config, "architectures"), 0));
-    return status_error(STATUS_USAGE, "%s already has checkpoints%s%s; add %s to resume, or give another %s",
-                        l->directory, class == NULL ? "" : " of a ", class == NULL ? "" : class,
-                        l->resume_flag, l->output_flag);
-}
-
-struct status loop_restore(struct loop *l, bool *found)
-{
-    struct training_state from;
-    struct training_state_place place = l->place;
-    place.directory = l->resume_from != NULL ? l->resume_from : l->directory;
-    place.phase_began = l->state.global_step;
-    TRY(training_state_open(&from, &place));
-    struct status s = status_ok();
-    *found = from.kind != NULL;
-    if (*found) {
-        s = l->resume ? resume_from(l, &from) : refuse_checkpoints(l, &from);
-    }
-    training_state_close(&from);
-    l->first_step = l->state.step;
-    return failed(s) ? s : together_same(l->world, l->state.global_step, "the step of the newest checkpoint");
-}
 
 /* ---- output ---- */
 
@@ -322,8 +254,6 @@ static struct status agree_on_end(struct loop *l, bool *stopping)
     return status_ok();
 }
 
-/* ---- health ---- */
-
 /* A step without its batch and without an update, which the optimizer does not count. */
 static void leave_out_step(struct loop *l)
 {
@@ -331,113 +261,6 @@ static void leave_out_step(struct loop *l)
     l->state.global_step++;
     l->state.n_skipped++;
     save_run_tell(&l->save_run);
-}
-
-/* The newest whole checkpoint of steps of this phase before in-phase step `first`; *step is -1, and nothing
- * open, without. */
-static struct status open_before(struct loop *l, struct checkpoint *c, int64_t first, int64_t *step)
-{
-    struct checkpoint_steps list;
-    int64_t began = l->state.global_step - l->state.step;
-    *step = -1;
-    struct status s = checkpoint_dir_list(&list, l->directory, "ckpt_");
-    for (int i = 0; i < list.n && !failed(s) && *step < 0; i++) {
-        if (list.steps[i] <= began || list.steps[i] >= began + first) {
-            continue;
-        }
-        struct status opened = checkpoint_dir_open_step(c, l->directory, list.steps[i]);
-        if (failed(opened)) {
-            log_warning("the checkpoint of step %lld is skipped: %s", (long long)list.steps[i],
-                        opened.message);
-        } else {
-            *step = list.steps[i];
-        }
-    }
-    free(list.steps);
-    return s;
-}
-
-/* Weights, moments and position are those of c again, but for what is left out from now on. */
-static struct status go_back(struct loop *l, const struct checkpoint *c, const struct health_state *known)
-{
-    struct training_state from = training_state_of(c);
-    int64_t spike = l->state.global_step;
-    TRY(resume_from(l, &from));
-    l->state.health.n_left_out = known->n_left_out;
-    memcpy(l->state.health.left_out, known->left_out, sizeof known->left_out);
-    l->compared_step = 0; /* the same steps come with other weights */
-    l->saved_step = -1;   /* and this one's checkpoint does not know what is left out */
-    return together_is_first(l->world)
-               ? checkpoint_dir_remove_between(l->directory, l->state.global_step, spike)
-               : status_ok();
-}
-
-static void tell_spike(const struct loop *l, struct health_score score, const struct health_range *left_out,
-                       int64_t to)
-{
-    if (together_is_first(l->world)) {
-        log_warning(
-            "step %lld: a spike: log(loss) is %.2f, the gradient's norm %.2f deviations above the "
-            "last %lld steps; rolling back to ckpt_%lld and leaving out the batches of steps %lld to %lld",
-            (long long)l->state.step, score.log_loss, score.grad_norm, (long long)l->health.spike_window,
-            (long long)to, (long long)left_out->first, (long long)left_out->last);
-    }
-    metrics_event(l->log, "spike",
-                  json_pack("{s:f, s:f, s:I, s:I, s:I}", "log_loss_z", score.log_loss, "grad_norm_z",
-                            score.grad_norm, "left_out_from", (json_int_t)left_out->first, "left_out_to",
-                            (json_int_t)left_out->last, "back_to_global_step", (json_int_t)to));
-}
-
-static struct status roll_back(struct loop *l, struct health_score score)
-{
-    struct health_state known = l->state.health;
-    struct checkpoint c;
-    int64_t to;
-    if (!health_leave_out(&known, &l->health, l->state.step)) {
-        return status_error(STATUS_NUMERIC,
-                            "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above "
-                            "the mean), after %lld rollbacks (--spike_rollbacks): lower the learning rate, "
-                            "look at the data, or raise --spike_z %g",
-                            (long long)l->state.step, score.log_loss, score.grad_norm,
-                            (long long)known.n_left_out, l->health.spike_z);
-    }
-    const struct health_range *left_out = &known.left_out[known.n_left_out - 1];
-    save_run_finish(&l->save_run); /* the checkpoint in flight may be the one; a failure was logged */
-    TRY(comm_agree(l->world, open_before(l, &c, left_out->first, &to)));
-    struct status s = together_same(l->world, to, "the step of the checkpoint before a spike");
-    if (!failed(s) && to < 0) {
-        return status_error(STATUS_NUMERIC,
-                            "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above "
-                            "the mean), and %s has no checkpoint of this phase from before step %lld to roll "
-                            "back to: save more often (--num_steps_per_checkpoint), or raise --spike_z %g",
-                            (long long)l->state.step, score.log_loss, score.grad_norm, l->directory,
-                            (long long)left_out->first, l->health.spike_z);
-    }
-    if (!failed(s)) {
-        tell_spike(l, score, left_out, to);
-        s = go_back(l, &c, &known);
-    }
-    if (to >= 0) {
-        checkpoint_close(&c);
-    }
-    return comm_agree(l->world, s);
-}
-
-/* *back: the step was a spike, and the run stands at a checkpoint from before. */
-static struct status look_for_spike(struct loop *l, const struct trainer_result *result, bool *back)
-{
-    double loss = trainer_result_loss(result);
-    *back = false;
-    if (!(l->health.spike_z > 0) || result->skipped > 0) {
-        return status_ok();
-    }
-    struct health_score score = health_score(&l->state.health, &l->health, loss, result->grad_norm);
-    TRY(together_any(l->world, health_is_spike(&l->health, score), back));
-    if (*back) {
-        return roll_back(l, score);
-    }
-    health_add(&l->state.health, &l->health, loss, result->grad_norm);
-    return status_ok();
 }
 
 /* The run stands where it stood before the step. */
@@ -451,7 +274,7 @@ static void give_up_step(struct loop *l, const struct run_state *before)
     profile_phase(&l->profile, NULL);
 }
 
-/* *back: see look_for_spike. */
+/* *back: see loop_look_for_spike. */
 static struct status one_step(struct loop *l, bool *back)
 {
     struct run_state before = l->state;
@@ -482,7 +305,7 @@ static struct status one_step(struct loop *l, bool *back)
     profile_phase(&l->profile, NULL);
     l->task->on_result(l->self, &part, lr, &result);
     save_run_tell(&l->save_run);
-    return look_for_spike(l, &result, back);
+    return loop_look_for_spike(l, &result, back);
 }
 
 static bool is_every(int64_t step, int64_t interval)
@@ -537,24 +360,6 @@ static struct status end_step(struct loop *l, bool stopping)
         TRY(before_save(l, due, stopping));
     }
     return due || stopping ? save(l, at_end || stopping || l->leaving) : status_ok();
-}
-
-struct status loop_take_best(struct loop *l)
-{
-    struct checkpoint c;
-    int64_t best = l->state.early.best_step;
-    if (l->early.patience == 0 || best == 0 || best == l->state.global_step) {
-        return status_ok();
-    }
-    TRY(checkpoint_dir_open_step(&c, l->directory, best));
-    struct training_state best_state = training_state_of(&c);
-    struct status s = trainer_state_resume(l->trainer, &best_state);
-    checkpoint_close(&c);
-    if (!failed(s)) {
-        log_info("the best weights come from step %lld, with a held-out loss of %.6g", (long long)best,
-                 l->state.early.best_loss);
-    }
-    return s;
 }
 
 /* The checkpoint of the last whole step, unless it is there, or this run goes on from it and has come no

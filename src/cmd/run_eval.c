@@ -125,7 +125,9 @@ static struct status add_path(struct perplexity *all, const struct evaluation *e
     TRY(perplexity_init(&m.p, e->session, e->args->context, e->args->stride));
     TRY(text_ids_read(&e->session->scratch, path, add_document, &m));
     if (m.p.n_tokens == 0) {
-        return status_error(STATUS_DATA, "%s: a text of %lld tokens has none that another stands before",
+        return status_error(STATUS_DATA,
+                            "%s: a text of %lld tokens has none to predict, since the first has no token "
+                            "before it: give 2 or more",
                             path, (long long)m.too_short);
     }
     perplexity_join(all, &m.p);
@@ -220,7 +222,8 @@ static struct status run_on(struct tensor_ranks *ranks, const struct eval_args *
         return tensor_ranks_plan(ranks, &a->session, answer_of(a), &o);
     }
     TRY(input_paths_init(&paths, a->input, NULL, n_positional, positional));
-    struct status status = measure(ranks, a, &paths, &o);
+    struct status status = text_ids_check(paths.paths, paths.n);
+    status = failed(status) ? status : measure(ranks, a, &paths, &o);
     input_paths_fini(&paths);
     return status;
 }

@@ -121,7 +121,8 @@ static struct status count_and_measure(const struct buf *stream, struct tokenize
     if (a->dry_run) {
         return status_ok();
     }
-    struct status s = kneser_ney_init(&k, ids, n, (int)a->order, t->tokenizer->n);
+    struct status s =
+        status_context(kneser_ney_init(&k, ids, n, (int)a->order, t->tokenizer->n), "--train %s", a->train);
     if (!failed(s)) {
         tell(&k, start);
         s = measure_paths(&k, t, paths, a);
@@ -134,8 +135,9 @@ static struct status run_with(struct tokenizer_scratch *t, const struct input_pa
                               const struct ngram_args *a)
 {
     struct buf stream = {0};
+    TRY(a->dry_run ? status_ok() : text_ids_check(paths->paths, paths->n));
     struct status s = text_ids_read(t, a->train, append_document, &stream);
-    s = failed(s) ? s : status_context(count_and_measure(&stream, t, paths, a), "--train %s", a->train);
+    s = failed(s) ? s : count_and_measure(&stream, t, paths, a);
     buf_fini(&stream);
     return s;
 }

@@ -93,10 +93,11 @@ struct status text_file_refuse_nul(const struct text_file *f)
 {
     return memchr(f->text, '\0', f->n) == NULL
                ? status_ok()
-               : status_error(
-                     STATUS_DATA,
-                     "%s holds NUL bytes: it is not text, or it is UTF-16, which needs --encoding utf-16",
-                     f->path);
+               : status_error(STATUS_DATA,
+                              "%s holds NUL bytes: it is not text, or it is UTF-16: convert it first (iconv "
+                              "-f UTF-16 -t "
+                              "UTF-8), or give --encoding utf-16 to a command that has it",
+                              f->path);
 }
 
 struct status text_file_check(const struct text_file *f)

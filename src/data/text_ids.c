@@ -134,6 +134,18 @@ bool text_ids_is_store(const char *path)
     return (size_t)snprintf(index, sizeof index, "%s.idx", path) < sizeof index && file_exists(index);
 }
 
+struct status text_ids_check(const char *const *paths, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct file_map map;
+        if (!text_ids_is_store(paths[i])) {
+            TRY(file_map_open(&map, paths[i]));
+            file_map_close(&map);
+        }
+    }
+    return status_ok();
+}
+
 static bool ends_with(const char *path, const char *ending)
 {
     size_t n = strlen(path), n_ending = strlen(ending);

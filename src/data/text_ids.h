@@ -22,6 +22,9 @@ struct status text_ids_of_text(struct tokenizer_scratch *s, const char *text, si
 /* Whether it is the prefix of a store. */
 bool text_ids_is_store(const char *path);
 
+/* STATUS_DATA: one of these is neither such a prefix nor a file that can be read. */
+struct status text_ids_check(const char *const *paths, int n);
+
 /* All documents of `path`, lines of JSON if its name ends in .json, .jsonl or .ndjson.  STATUS_DATA names
  * what is wrong and where: a store of another tokenizer, an id that it does not have, a line without
  * "text". */

@@ -86,7 +86,9 @@ struct status perplexity_add_ids(struct perplexity *p, struct session *s, const 
 {
     struct reading r = {p, ids, n};
     if (n < 2) {
-        return status_error(STATUS_DATA, "a text of %lld tokens has none that another stands before",
+        return status_error(STATUS_DATA,
+                            "a text of %lld tokens has none to predict, since the first has no token before "
+                            "it: give 2 or more",
                             (long long)n);
     }
     struct request request = {

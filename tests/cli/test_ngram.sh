@@ -57,8 +57,14 @@ expect 65 'word.jsonl line 1: the text has no word after another' "$kiln" eval -
 echo '{"words": "no text"}' >"$dir/key.jsonl"
 expect 65 'key.jsonl line 1' ngram --input "$dir/key.jsonl"
 : >"$dir/empty"
-expect 65 'empty has no text of two tokens' ngram --input "$dir/empty"
-expect 65 'none' ngram --input "$dir/none"
+expect 65 'error: '"$dir"'/empty has no text of two tokens' ngram --input "$dir/empty"
+printf x >"$dir/x"
+expect 65 'a text of 1 tokens has none to predict' "$kiln" eval --model "$model" --input "$dir/x"
+# a path that is missing is known before anything is counted or measured
+expect 65 'cannot open none' ngram --input "$dir/one.txt" none
+[ ! -s "$dir/out" ] && ! grep -q counted "$dir/err" || fail "counted: $(cat "$dir/out" "$dir/err")"
+expect 65 'cannot open none' "$kiln" eval --model "$model" --input "$dir/one.txt" none
+[ ! -s "$dir/out" ] || fail "measured: $(cat "$dir/out")"
 expect 65 'there is no token to count' "$kiln" ngram --vocab_file "$vocab" --train "$dir/empty" --input "$dir/one.txt"
 expect 64 '--order' ngram --input "$dir/one.txt" --order 7
 mkdir "$dir/small"

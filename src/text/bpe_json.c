@@ -26,6 +26,9 @@ static struct status read_line(struct bpe_merges *m, const char *line, size_t n,
 struct status bpe_json_read_merges(struct bpe_merges *m, const char *text, size_t n, const char *source)
 {
     static const char version[] = "#version";
+    if (n == 0) {
+        return status_error(STATUS_DATA, "%s is empty: merges.txt has at least a line", source);
+    }
     int64_t number = 0;
     for (size_t at = 0, end; at < n; at = end + 1) {
         const char *feed = memchr(text + at, '\n', n - at);
@@ -138,6 +141,9 @@ static struct status read_pre_tokenizer(enum bpe_pattern *pattern, const json_t 
 /* Merges are pairs, or texts with a space between them in older files. */
 static struct status read_merge_list(struct bpe_merges *m, const json_t *merges, const char *source)
 {
+    if (!json_is_array(merges)) {
+        return status_error(STATUS_DATA, "%s: the model's \"merges\" must be a list", source);
+    }
     for (size_t i = 0; i < json_array_size(merges); i++) {
         const json_t *merge = json_array_get(merges, i), *left = json_array_get(merge, 0),
                      *right = json_array_get(merge, 1);

@@ -71,6 +71,10 @@ echo "The cats sat, <|endoftext|>" | "$kiln" tokenize --vocab_file bpe/vocab.jso
 "$kiln" vocab --input corpus --kind bpe --pattern bloom --vocab_file bpe/v.json --merge_file bpe/m.txt --vocab_size 280 2>err ||
     fail "vocab of bloom: $(cat err)"
 grep -q 'Isolated' bpe/tokenizer.json || fail "tokenizer.json has BLOOM's pattern"
+: >empty
+expect 65 'empty is empty: merges.txt has at least a line' "$kiln" tokenize --vocab_file bpe/vocab.json --merge_file empty --dry-run
+sed 's/"merges"/"merged"/' bpe/tokenizer.json >without.json
+expect 65 'the model'"'"'s "merges" must be a list' "$kiln" tokenize --vocab_file without.json --dry-run
 expect 64 'cannot be combined with --kind bpe' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/v.json --do_lower_case
 expect 64 'overwritten' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/merges.txt
 expect 64 'ask for at least 257' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/v.json --vocab_size 200

@@ -205,6 +205,16 @@ static void log_times(const struct generate_times *t)
         (long long)t->new_tokens, (double)t->new_ns / 1e9, rate_of(t->new_tokens, t->new_ns));
 }
 
+/* kiln launch gives its ranks no standard input. */
+static void tell_nothing(const struct answers *a)
+{
+    const struct generate_args *g = a->args;
+    if (g->prompt == NULL && a->input.number == 0) {
+        log_warning("%s had no prompt: give --prompt TEXT, or lines by --prompt_file or standard input",
+                    g->prompt_file != NULL ? g->prompt_file : "standard input");
+    }
+}
+
 static struct status answer(struct session *s, const struct tensor_ranks *ranks,
                             const struct generate_args *args)
 {
@@ -225,6 +235,7 @@ static struct status answer(struct session *s, const struct tensor_ranks *ranks,
     status = failed(status) ? status : generate(s, &source, &o, &times);
     if (!failed(status)) {
         log_times(&times);
+        tell_nothing(&a);
     }
     free_prompts(&a.first);
     free_prompts(&a.ended);

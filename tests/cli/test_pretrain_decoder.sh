@@ -85,6 +85,7 @@ expect 0 '' "$kiln" generate --model "$dir/gpt2-hf" --prompt the --max_new_token
 new=$(cat "$dir/out")
 [[ ${text:3} == "${new:3}$stop"* ]] || fail "'$text' was not ended before '$stop', but: '$new'"
 echo 'the the the the the the the the the the the the the the' >>"$dir/prompts"
+expect 0 'warning: standard input had no prompt: give --prompt TEXT' "$kiln" generate --model "$dir/gpt2-hf" </dev/null
 expect 65 'prompt 6 has' "$kiln" generate --model "$dir/gpt2-hf" --max_new_tokens 20 --prompt_file "$dir/prompts"
 [ ! -s "$dir/out" ] || fail "prompts were answered before one that does not fit was found"
 expect 64 '--stop is empty' "$kiln" generate --model "$dir/gpt2-hf" --prompt a --stop ''
@@ -109,7 +110,6 @@ train gpt2 ordered-cut --megatron_order --steps_this_run 25 >/dev/null 2>&1
 expect 65 'order' train gpt2 ordered-cut --resume_from_checkpoint
 train gpt2 ordered-cut --megatron_order --resume_from_checkpoint >/dev/null 2>&1
 cmp "$dir/ordered/ckpt_60/model.safetensors" "$dir/ordered-cut/ckpt_60/model.safetensors" || fail "the order changes after a stop"
-mkdir "$dir/index"
 train gpt2 written --megatron_order --data_cache_path "$dir/index" --eval_steps 0 >/dev/null 2>&1
 [ "$(ls "$dir/index" | grep -c '_train_indexmap_480ns_32sl_42s_.*_idx.npy$')" = 3 ] || fail "index files: $(ls "$dir/index")"
 expect 0 'is that of' train gpt2 read --megatron_order --data_cache_path "$dir/index" --eval_steps 0

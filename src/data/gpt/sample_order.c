@@ -46,7 +46,7 @@ static struct status count_epochs(struct sample_order *o, const struct sample_or
     if (overflows || most > INT32_MAX || n_windows(c, o->n_epochs * n_tokens) >= UINT32_MAX - 1) {
         return status_error(STATUS_USAGE,
                             "%lld samples take %lld epochs of %lld documents, more than 32-bit indexes can "
-                            "count; leave out --megatron_order",
+                            "count: --megatron_order false needs no indexes",
                             (long long)c->n_wanted, (long long)o->n_epochs, (long long)(c->end - c->first));
     }
     return status_ok();

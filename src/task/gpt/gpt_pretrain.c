@@ -245,8 +245,11 @@ static struct status find_order(struct gpt_set *g, enum part part, const struct 
         return index_files_read(&g->order, prefix, splits[part], c);
     }
     TRY(sample_order_build(&g->order, c));
-    bool writes = rank_options_world(&o->ranks).rank == 0 && !o->dry_run;
-    return writes ? index_files_write(&g->order, prefix, splits[part], c) : status_ok();
+    if (rank_options_world(&o->ranks).rank != 0 || o->dry_run) {
+        return status_ok();
+    }
+    TRY(status_context(file_make_directories(directory), "--data-cache-path"));
+    return index_files_write(&g->order, prefix, splits[part], c);
 }
 
 /* Samples of this part that a run takes, of all sets. */
@@ -295,17 +298,20 @@ static void name_samples(struct pretrain_data *d, const struct gpt_data *g)
     }
 }
 
-/* A part that some sets have must be in all: their weights are of every part. */
+/* A part that some sets have must be in all: their weights are of every part.  One set alone must have
+ * documents to train on. */
 static struct status check_part(const struct gpt_data *d, enum part part, const char *split)
 {
-    for (int i = 0; i < d->n_sets && d->n_sets > 1; i++) {
+    bool is_blend = d->n_sets > 1;
+    for (int i = 0; i < d->n_sets && split != NULL && (is_blend || part == PART_TRAIN); i++) {
         const struct gpt_set *g = &d->sets[i];
         if (g->bounds[part] == g->bounds[part + 1]) {
             return status_error(STATUS_DATA,
                                 "%s has no %s documents: the split %s of its %" PRId64
-                                " documents leaves none, but each set of a blend needs some; change --split, "
-                                "or leave out the set",
-                                g->prefix, part_names[part], split, g->store.index.n_sequences);
+                                " documents leaves none%s; change --split%s",
+                                g->prefix, part_names[part], split, g->store.index.n_sequences,
+                                is_blend ? ", but each set of a blend needs some" : "",
+                                is_blend ? ", or leave out the set" : "");
         }
     }
     return status_ok();

@@ -153,11 +153,15 @@ static struct status set_chunks(struct megatron_args *a)
                             "--num-layers %lld is not a multiple of --pipeline-model-parallel-size %lld",
                             (long long)a->n_layers, (long long)a->mesh.pipeline_parallel);
     }
-    if (n > 0 && (a->mesh.pipeline_parallel == 1 || of_stage % n != 0)) {
+    if (n > 0 && a->mesh.pipeline_parallel == 1) {
+        return status_error(STATUS_USAGE,
+                            "--num-layers-per-virtual-pipeline-stage needs several stages: give "
+                            "--pipeline-model-parallel-size, or leave it out");
+    }
+    if (n > 0 && of_stage % n != 0) {
         return status_error(
             STATUS_USAGE,
-            "--num-layers-per-virtual-pipeline-stage %lld must divide the %lld layers of a stage, "
-            "of which there must be several",
+            "--num-layers-per-virtual-pipeline-stage %lld does not divide the %lld layers of a stage",
             (long long)n, (long long)of_stage);
     }
     a->run.ranks.cut.n_chunks = n > 0 ? (int)(of_stage / n) : 1;

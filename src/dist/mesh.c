@@ -17,9 +17,9 @@ struct status mesh_check(struct mesh_shape s, int world)
     return status_error(
         STATUS_USAGE,
         "tensor-parallel size %d x pipeline-parallel size %d x data-parallel size %d is a mesh of "
-        "%lld ranks, but %d were started: change --tensor-model-parallel-size or "
+        "%lld ranks, but %d %s started: change --tensor-model-parallel-size or "
         "--pipeline-model-parallel-size, or start another number of ranks",
-        s.tp, s.pp, s.dp, (long long)size_of(s), world);
+        s.tp, s.pp, s.dp, (long long)size_of(s), world, world == 1 ? "was" : "were");
 }
 
 struct mesh_place mesh_place_of(struct mesh_shape s, int rank)

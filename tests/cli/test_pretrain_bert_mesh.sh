@@ -58,7 +58,7 @@ refused()
     grep -qF -- "$text" "$dir/err" || fail "'$text' is not in: $(cat "$dir/err")"
     [ ! -e "$dir/refused" ] || fail "refused, and written: $*"
 }
-refused 1 'is a mesh of 2 ranks, but 1 were started' "${tp2[@]}"
+refused 1 'is a mesh of 2 ranks, but 1 was started' "${tp2[@]}"
 refused 3 'tensor parallel over 3 ranks needs a multiple of 3 heads' --tensor-model-parallel-size 3
 refused 2 'the optimizer muon needs whole matrices' "${tp2[@]}" --optimizer muon
 refused 2 'take scales of whole tensors' "${tp2[@]}" --fp8

@@ -134,8 +134,11 @@ refused()
     expect "$code" "$text" "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --output_dir "$dir/refused" "$@"
     [ ! -e "$dir/refused" ] || fail "refused, and written: $*"
 }
-refused 64 'is a mesh of 8 ranks, but 1 were started' --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2
+refused 64 'is a mesh of 8 ranks, but 1 was started' --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2
 refused 64 '--train-samples and --train-iters both' --train-iters 5
+refused 64 '--num-layers-per-virtual-pipeline-stage needs several stages' --num-layers-per-virtual-pipeline-stage 1
+refused 65 'meg_text_document has no training documents: the split 0,100,0 of its' --split 0,100,0
+refused 64 '--megatron_order false needs no indexes' --train-samples 1000000000000
 refused 64 '--lr-decay-iters cannot be combined with --train-samples' --lr-decay-iters 5
 refused 64 '--max-position-embeddings 16 is less than --seq-length 32' --max-position-embeddings 16
 refused 64 '--hidden-size 33 is not a multiple of --num-attention-heads 4' --hidden-size 33

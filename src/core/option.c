@@ -194,6 +194,10 @@ static struct status store_words(const struct command *c, const struct option *o
 
 static struct status missing_value(const struct option *o, const char *next)
 {
+    if (next != NULL && next[strspn(next, "\\ \t\r\n")] == '\0') { /* a slip, or --prompt ' ' */
+        return status_error(STATUS_USAGE, "--%s needs a value, not blanks, which --%s=' ' would give: %s",
+                            o->name, o->name, o->help);
+    }
     return status_error(STATUS_USAGE, "--%s needs a value%s%s: %s", o->name,
                         next != NULL ? ", not the flag " : "", next != NULL ? next : "", o->help);
 }

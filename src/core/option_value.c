@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,19 @@ static void copy_digits(char out[64], const char *text)
     out[n] = '\0';
 }
 
+/* A limit in full where it is a whole number: %g would round it. */
+struct limit_text {
+    char text[32];
+};
+
+static struct limit_text limit_text(double limit)
+{
+    struct limit_text t;
+    bool whole = limit == floor(limit) && fabs(limit) <= 0x1p53;
+    snprintf(t.text, sizeof t.text, whole ? "%.0f" : "%g", limit);
+    return t;
+}
+
 static struct status parse_number(const struct option *o, const char *text, double *value)
 {
     char digits[64], *end;
@@ -50,12 +64,15 @@ static struct status parse_number(const struct option *o, const char *text, doub
     if (end == digits || *end != '\0' || strlen(text) > 60 || !isfinite(*value)) {
         return status_error(STATUS_USAGE, "--%s needs a number, not '%s'", o->name, text);
     }
-    if (o->kind == OPTION_INT && (*value != floor(*value) || fabs(*value) > 0x1p53)) {
+    bool is_int = o->kind == OPTION_INT, has_limits = o->min != 0 || o->max != 0;
+    double least = has_limits ? o->min : is_int ? -0x1p53 : -DBL_MAX;
+    double most = has_limits ? o->max : is_int ? 0x1p53 : DBL_MAX;
+    if (is_int && *value != floor(*value)) {
         return status_error(STATUS_USAGE, "--%s needs a whole number, not '%s'", o->name, text);
     }
-    if ((o->min != 0 || o->max != 0) && (*value < o->min || *value > o->max)) {
-        return status_error(STATUS_USAGE, "--%s is %s, but must lie between %g and %g", o->name, text, o->min,
-                            o->max);
+    if (*value < least || *value > most) {
+        return status_error(STATUS_USAGE, "--%s is %s, but must lie between %s and %s", o->name, text,
+                            limit_text(least).text, limit_text(most).text);
     }
     return status_ok();
 }

@@ -138,6 +138,11 @@ refused 64 'is a mesh of 8 ranks, but 1 was started' --tensor-model-parallel-siz
 refused 64 '--train-samples and --train-iters both' --train-iters 5
 refused 64 '--num-layers-per-virtual-pipeline-stage needs several stages' --num-layers-per-virtual-pipeline-stage 1
 refused 65 'meg_text_document has no training documents: the split 0,100,0 of its' --split 0,100,0
+# limits in full, also of numbers that no double has
+refused 64 '--seed is 2147483648, but must lie between 0 and 2147483647' --seed 2147483648
+refused 64 '--exit-interval is 9223372036854775807, but must lie between 0 and 1000000000000' --exit-interval 9223372036854775807
+refused 64 '--lr is 1e9, but must lie between 0 and 100' --lr 1e9
+refused 64 '--adam-eps is 2, but must lie between 1e-30 and 1' --adam-eps 2
 refused 64 '--megatron_order false needs no indexes' --train-samples 1000000000000
 refused 64 '--lr-decay-iters cannot be combined with --train-samples' --lr-decay-iters 5
 refused 64 '--max-position-embeddings 16 is less than --seq-length 32' --max-position-embeddings 16

@@ -38,7 +38,7 @@ void plan_norm_of(struct exec *x, tensor norm, tensor sums)
 }
 
 /* What every update reads. */
-void plan_update(struct exec *x, const char *op, struct optim_buffers b, tensor norm, tensor scalars)
+static void add_update(struct exec *x, const char *op, struct optim_buffers b, tensor norm, tensor scalars)
 {
     int64_t n = tensor_cols(b.master);
     PLAN(x, op, 0, 0, {"master", b.master, ANY, 1, n}, {"grad", b.grad, (int)b.master.dtype, 1, n},
@@ -47,7 +47,7 @@ void plan_update(struct exec *x, const char *op, struct optim_buffers b, tensor 
 }
 
 /* Reads and writes them. */
-void plan_moments(struct exec *x, const char *op, struct optim_buffers b)
+static void add_moments(struct exec *x, const char *op, struct optim_buffers b)
 {
     int64_t n = tensor_cols(b.master);
     int vector = (int)b.master.dtype;
@@ -56,7 +56,7 @@ void plan_moments(struct exec *x, const char *op, struct optim_buffers b)
     PLAN(x, op, 0, 0, {"exp_avg", b.exp_avg, vector, 1, n}, {"exp_avg_sq", b.exp_avg_sq, vector, 1, n});
 }
 
-void plan_new_weights(struct exec *x, const char *op, struct optim_buffers b)
+static void add_new_weights(struct exec *x, const char *op, struct optim_buffers b)
 {
     move(x, 1, b.master);
     if (!tensor_is_null(b.working)) {
@@ -67,8 +67,8 @@ void plan_new_weights(struct exec *x, const char *op, struct optim_buffers b)
 void plan_lamb_direction(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
                          int64_t n_spans, tensor norm, tensor scalars)
 {
-    plan_update(x, "lamb_direction", b, norm, scalars);
-    plan_moments(x, "lamb_direction", b);
+    add_update(x, "lamb_direction", b, norm, scalars);
+    add_moments(x, "lamb_direction", b);
     move(x, 1, b.grad);
     PLAN(x, "lamb_direction", 0, 0, {"sums", sums, DTYPE_F64, optim_chunks(spans, n_spans), 2});
 }
@@ -77,16 +77,16 @@ void plan_lamb_apply(struct exec *x, struct optim_buffers b, const struct optim_
                      tensor sums, tensor norm, tensor scalars)
 {
     (void)spans;
-    plan_update(x, "lamb_apply", b, norm, scalars);
-    plan_new_weights(x, "lamb_apply", b);
+    add_update(x, "lamb_apply", b, norm, scalars);
+    add_new_weights(x, "lamb_apply", b);
     PLAN(x, "lamb_apply", 0, workspace_lamb_apply(n_spans), {"sums", sums, DTYPE_F64, tensor_rows(sums), 2});
 }
 
 void plan_lans_direction(struct exec *x, tensor sums, struct optim_buffers b, const struct optim_span *spans,
                          int64_t n_spans, tensor squares, tensor norm, tensor scalars)
 {
-    plan_update(x, "lans_direction", b, norm, scalars);
-    plan_moments(x, "lans_direction", b);
+    add_update(x, "lans_direction", b, norm, scalars);
+    add_moments(x, "lans_direction", b);
     move(x, 1, b.grad);
     PLAN(x, "lans_direction", 0, workspace_lans_direction(n_spans),
          {"sums", sums, DTYPE_F64, optim_chunks(spans, n_spans), 3},
@@ -100,8 +100,8 @@ void plan_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_
     (void)spans;
     int64_t n = tensor_cols(b.master);
     int vector = (int)b.master.dtype;
-    plan_update(x, "lans_apply", b, norm, scalars);
-    plan_new_weights(x, "lans_apply", b);
+    add_update(x, "lans_apply", b, norm, scalars);
+    add_new_weights(x, "lans_apply", b);
     PLAN(x, "lans_apply", 0, workspace_lans_apply(n_spans), {"sums", sums, DTYPE_F64, tensor_rows(sums), 3},
          {"exp_avg", b.exp_avg, vector, 1, n}, {"exp_avg_sq", b.exp_avg_sq, vector, 1, n});
 }
@@ -110,9 +110,9 @@ void plan_adamw(struct exec *x, struct optim_buffers b, const struct optim_span 
                 tensor norm, tensor scalars)
 {
     double left_out = (double)span_elements(spans, n_spans) / count(b.master) - 1; /* what Muon takes */
-    plan_update(x, "adamw", b, norm, scalars);
-    plan_moments(x, "adamw", b);
-    plan_new_weights(x, "adamw", b);
+    add_update(x, "adamw", b, norm, scalars);
+    add_moments(x, "adamw", b);
+    add_new_weights(x, "adamw", b);
     move(x, 2 * left_out, b.master);
     move(x, left_out, b.grad);
     move(x, 2 * left_out, b.exp_avg);

@@ -5,7 +5,7 @@
 #include "ops/workspace.h"
 
 /* A tensor for the backward, which may be null. */
-void plan_statistics(struct exec *x, const char *op, tensor mean, tensor rstd, int64_t rows, int vector)
+static void add_statistics(struct exec *x, const char *op, tensor mean, tensor rstd, int64_t rows, int vector)
 {
     if (!tensor_is_null(mean)) {
         PLAN(x, op, 0, 0, {"mean", mean, vector, 1, rows}, {"rstd", rstd, vector, 1, rows});
@@ -13,14 +13,14 @@ void plan_statistics(struct exec *x, const char *op, tensor mean, tensor rstd, i
 }
 
 /* What is normalized is computed here, as `sum`, which may be null. */
-void plan_normalized_sum(struct exec *x, const char *op, tensor out, tensor sum, int of_sum, tensor mean,
-                         tensor rstd, tensor gamma, tensor beta)
+static void add_normalized_sum(struct exec *x, const char *op, tensor out, tensor sum, int of_sum,
+                               tensor mean, tensor rstd, tensor gamma, tensor beta)
 {
     int64_t rows = tensor_rows(out), cols = tensor_cols(out);
     int vector = (int)dtype_of_vectors(out.dtype);
     PLAN(x, op, 0, 0, {"out", out, ANY, rows, cols}, {"gamma", gamma, vector, 1, cols},
          {"beta", beta, vector, 1, cols});
-    plan_statistics(x, op, mean, rstd, rows, vector);
+    add_statistics(x, op, mean, rstd, rows, vector);
     if (!tensor_is_null(sum)) {
         PLAN(x, op, 0, 0, {"sum", sum, of_sum, rows, cols});
     }
@@ -35,12 +35,12 @@ void plan_layernorm(struct exec *x, tensor out, tensor mean, tensor rstd, tensor
     PLAN(x, "layernorm", 0, 0, {"out", out, ANY, rows, cols},
          {"in", in, of_stream(out.dtype, in), rows, cols}, {"gamma", gamma, vector, 1, cols},
          {"beta", beta, vector, 1, cols});
-    plan_statistics(x, "layernorm", mean, rstd, rows, vector);
+    add_statistics(x, "layernorm", mean, rstd, rows, vector);
 }
 
 /* `of_din`: the dtype of din. */
-void plan_norm_backward(struct exec *x, tensor din, int of_din, tensor dgamma, tensor dbeta, tensor dout,
-                        tensor in, tensor mean, tensor rstd, tensor gamma)
+static void add_norm_backward(struct exec *x, tensor din, int of_din, tensor dgamma, tensor dbeta,
+                              tensor dout, tensor in, tensor mean, tensor rstd, tensor gamma)
 {
     int64_t rows = tensor_rows(in), cols = tensor_cols(in);
     int vector = (int)dtype_of_vectors(dout.dtype);
@@ -54,7 +54,7 @@ void plan_norm_backward(struct exec *x, tensor din, int of_din, tensor dgamma, t
 void plan_layernorm_backward(struct exec *x, tensor din, tensor dgamma, tensor dbeta, tensor dout, tensor in,
                              tensor mean, tensor rstd, tensor gamma)
 {
-    plan_norm_backward(x, din, (int)dout.dtype, dgamma, dbeta, dout, in, mean, rstd, gamma);
+    add_norm_backward(x, din, (int)dout.dtype, dgamma, dbeta, dout, in, mean, rstd, gamma);
 }
 
 void plan_embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd, tensor ids, tensor types,
@@ -65,7 +65,7 @@ void plan_embed(struct exec *x, tensor out, tensor sum, tensor mean, tensor rstd
     (void)eps;
     int64_t rows = tensor_rows(out), cols = tensor_cols(out);
     int matrix = (int)out.dtype;
-    plan_normalized_sum(x, "embed", out, sum, matrix, mean, rstd, gamma, beta);
+    add_normalized_sum(x, "embed", out, sum, matrix, mean, rstd, gamma, beta);
     move(x, 1, out); /* the rows of word */
     move(x, -1, word);
     PLAN(x, "embed", 0, 0, {"ids", ids, DTYPE_I32, 1, rows}, {"types", types, DTYPE_I32, 1, rows},
@@ -100,7 +100,7 @@ void plan_bias_dropout_add_layernorm(struct exec *x, tensor out, tensor sum, ten
     (void)eps;
     const char *op = "bias_dropout_add_layernorm";
     int64_t rows = tensor_rows(out), cols = tensor_cols(out);
-    plan_normalized_sum(x, op, out, sum, (int)residual.dtype, mean, rstd, gamma, beta);
+    add_normalized_sum(x, op, out, sum, (int)residual.dtype, mean, rstd, gamma, beta);
     PLAN(x, op, 0, 0, {"in", in, (int)out.dtype, rows, cols},
          {"bias", bias, (int)dtype_of_vectors(out.dtype), 1, cols},
          {"residual", residual, of_stream(out.dtype, residual), rows, cols},
@@ -115,7 +115,7 @@ void plan_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, 
     (void)drop;
     int64_t rows = tensor_rows(sum), cols = tensor_cols(sum);
     move(x, accumulate ? 1 : 0, dresidual);
-    plan_norm_backward(x, dresidual, (int)sum.dtype, dgamma, dbeta, dout, sum, mean, rstd, gamma);
+    add_norm_backward(x, dresidual, (int)sum.dtype, dgamma, dbeta, dout, sum, mean, rstd, gamma);
     PLAN(x, "bias_dropout_add_layernorm_backward", 0, workspace_layernorm_backward(rows, cols),
          {"din", din, (int)dout.dtype, rows, cols},
          {"dbias", dbias, (int)dtype_of_vectors(dout.dtype), 1, cols},
@@ -123,7 +123,7 @@ void plan_bias_dropout_add_layernorm_backward(struct exec *x, tensor dresidual, 
 }
 
 /* Rows that are not here are not moved, but how many those are is not known. */
-void plan_gather(struct exec *x, const char *op, tensor out, tensor in, tensor rows)
+static void add_gather(struct exec *x, const char *op, tensor out, tensor in, tensor rows)
 {
     move(x, 1, out); /* the rows of in */
     PLAN(x, op, 0, 0,
@@ -133,7 +133,7 @@ void plan_gather(struct exec *x, const char *op, tensor out, tensor in, tensor r
 
 void plan_gather_rows(struct exec *x, tensor out, tensor in, tensor rows)
 {
-    plan_gather(x, "gather_rows", out, in, rows);
+    add_gather(x, "gather_rows", out, in, rows);
 }
 
 void plan_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
@@ -147,7 +147,7 @@ void plan_scatter_add_rows(struct exec *x, tensor din, tensor dout, tensor rows)
 void plan_gather_slice(struct exec *x, tensor out, tensor in, tensor rows, int64_t first, int64_t n_rows)
 {
     (void)first, (void)n_rows;
-    plan_gather(x, "gather_slice", out, in, rows);
+    add_gather(x, "gather_slice", out, in, rows);
 }
 
 void plan_scatter_add_slice(struct exec *x, tensor din, tensor dout, tensor rows, int64_t first,

@@ -1,4 +1,4 @@
-#include "ops/ref_optim.h"
+#include "ops/ref_slots.h"
 
 #include <math.h>
 

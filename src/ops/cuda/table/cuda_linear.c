@@ -1,4 +1,4 @@
-#include "ops/cuda/table/cuda_linear.h"
+#include "ops/cuda/table/cuda_slots.h"
 
 #include "core/fp8.h"
 #include "ops/accept.h"

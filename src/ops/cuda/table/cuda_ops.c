@@ -1,62 +1,11 @@
 /* cuda_ops: the table of operations on a CUDA device.  Each slot checks dtypes and strides, takes the tensors
- * apart and launches kernels (launch.h) or products (cuda_linear.h); nothing waits for the device except the
+ * apart and launches kernels (launch.h) or products (cuda_linear.c); nothing waits for the device except the
  * timing of a new shape (cuda_products.h, cuda_attention_choice.h).  The kernels check indices and record a
  * wrong one; the next copy to the host reports it. */
 #include "ops/cuda/table/cuda_ops.h"
 
-#include "ops/cuda/table/cuda_linear.h"
 #include "ops/cuda/table/cuda_slots.h"
 
-const struct ops ops_cuda = {
-    .name = "cuda",
-    .fill = cuda_fill,
-    .cast = cuda_cast,
-    .quantize = cuda_quantize,
-    .add = cuda_add,
-    .sum = cuda_sum,
-    .find_nonfinite = cuda_find_nonfinite,
-    .linear = cuda_linear,
-    .linear_gelu = cuda_linear_gelu,
-    .linear_backward_input = cuda_linear_backward_input,
-    .linear_backward_weight = cuda_linear_backward_weight,
-    .gelu_backward = cuda_gelu_backward,
-    .tanh = cuda_tanh,
-    .tanh_backward = cuda_tanh_backward,
-    .gelu_tanh = cuda_gelu_tanh,
-    .gelu_tanh_backward = cuda_gelu_tanh_backward,
-    .residual_add = cuda_residual_add,
-    .dropout = cuda_dropout,
-    .embed = cuda_embed,
-    .embed_backward = cuda_embed_backward,
-    .layernorm = cuda_layernorm,
-    .layernorm_backward = cuda_layernorm_backward,
-    .bias_dropout_add_layernorm = cuda_bias_dropout_add_layernorm,
-    .bias_dropout_add_layernorm_backward = cuda_bias_dropout_add_layernorm_backward,
-    .attention = cuda_attention,
-    .attention_backward = cuda_attention_backward,
-    .append_rows = cuda_append_rows,
-    .attention_cached = cuda_attention_cached,
-    .gather_rows = cuda_gather_rows,
-    .scatter_add_rows = cuda_scatter_add_rows,
-    .gather_slice = cuda_gather_slice,
-    .scatter_add_slice = cuda_scatter_add_slice,
-    .cross_entropy = cuda_cross_entropy,
-    .slice_maxima = cuda_slice_maxima,
-    .slice_sums = cuda_slice_sums,
-    .slice_cross_entropy = cuda_slice_cross_entropy,
-    .span_cross_entropy = cuda_span_cross_entropy,
-    .pointwise = cuda_pointwise,
-    .clear = cuda_clear,
-    .squares = cuda_squares,
-    .zeros = cuda_zeros,
-    .norm_of = cuda_norm_of,
-    .lamb_direction = cuda_lamb_direction,
-    .lamb_apply = cuda_lamb_apply,
-    .lans_direction = cuda_lans_direction,
-    .lans_apply = cuda_lans_apply,
-    .adamw = cuda_adamw,
-    .nesterov = cuda_nesterov,
-    .unit = cuda_unit,
-    .matrix_polynomial = cuda_matrix_polynomial,
-    .descend = cuda_descend,
-};
+#define CUDA_SLOT(slot, ...) .slot = cuda_##slot,
+
+const struct ops ops_cuda = {.name = "cuda", OP_SLOTS(CUDA_SLOT)};

@@ -20,7 +20,7 @@ static struct status check_same_model(const struct pretrain_run *r, const void *
     const struct model *m = r->in.model;
     struct status s = rows == m->vocab_size
                           ? r->options->kind->family->same_architecture(config, m->type->config(m))
-                          : status_error(STATUS_DATA, "\"vocab_size\" is %lld in one and %lld in the other",
+                          : status_error(STATUS_DATA, "\"vocab_size\" is %lld there and %lld here",
                                          (long long)rows, (long long)m->vocab_size);
     TRY(status_context(s, "%s has another architecture than %s", path,
                        r->options->config != NULL ? pretrain_config_name(r->options) : "--config_file"));

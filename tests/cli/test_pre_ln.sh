@@ -52,7 +52,7 @@ cmp -s "$model/model.safetensors" "$dir/post/ckpt_20/model.safetensors" && fail 
 # what it is, is in its files and told
 expect 0 '"layer_norm_large_model": true' "$kiln" inspect --json "$model"
 expect 0 'F32  [300, 64]' "$kiln" inspect "$model"
-expect 65 '"layer_norm_large_model" is true in one and false in the other' \
+expect 65 '"layer_norm_large_model" is true there and false here' \
     pretrain run --config_file "$dir/post.json" --resume_from_checkpoint --max_steps 30
 expect 65 "but the vocabulary has $n_words pieces" pretrain none --config_file "$dir/small.json"
 expect 0 "$n_words  of 300 rows of embeddings" "$kiln" export --model "$model" --output_dir "$dir/exported"

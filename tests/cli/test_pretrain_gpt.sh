@@ -85,6 +85,9 @@ for file in model.safetensors optimizer.safetensors trainer_state.json; do
 done
 expect 64 'already has checkpoints of a GPT2LMHeadModel; add --load' "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" \
     --save "$dir/whole" --save-interval 5
+expect 65 'has another architecture than the flags: "n_layer" is ' "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" \
+    --save "$dir/whole" --save-interval 5 --load "$dir/whole" --num-layers 5
+grep -q ' there and 5 here$' "$dir/err" || fail "$(cat "$dir/err")"
 expect 64 "and --load names $dir/cut: give --load $dir/whole" "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" \
     --save "$dir/whole" --save-interval 5 --load "$dir/cut"
 expect 0 "resumed from $dir/whole/ckpt_29" "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --save "$dir/other" --save-interval 5 \

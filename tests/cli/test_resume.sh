@@ -105,7 +105,7 @@ grep -q "already has checkpoints of a BertForPreTraining; add --resume_from_chec
 sed 's/"intermediate_size": 128/"intermediate_size": 64/' "$dir/config.json" >"$dir/other.json"
 pretrain run --resume_from_checkpoint --phase2 --phase1_end_step $last --config_file "$dir/other.json" 2>"$dir/log" &&
     fail "another architecture was accepted"
-grep -q '"intermediate_size" is 128 in one and 64 in the other' "$dir/log" || fail "no reason: $(cat "$dir/log")"
+grep -q '"intermediate_size" is 128 there and 64 here' "$dir/log" || fail "no reason: $(cat "$dir/log")"
 
 # a damaged newest checkpoint is named, and the one before it is used
 printf 'x' | dd of="$dir/run-killed/ckpt_$((last + 8))/model.safetensors" bs=1 seek=5000 conv=notrunc 2>/dev/null

@@ -322,8 +322,8 @@ struct status bert_config_same_architecture(const struct bert_config *a, const s
     for (int i = 0; i < N_FIELDS; i++) {
         const struct field *f = &fields[i];
         if (f->architecture && field_value(a, f) != field_value(b, f)) {
-            return status_error(STATUS_DATA, "\"%s\" is %s in one and %s in the other", f->key,
-                                field_text(a, f).text, field_text(b, f).text);
+            return status_error(STATUS_DATA, "\"%s\" is %s there and %s here", f->key, field_text(a, f).text,
+                                field_text(b, f).text);
         }
     }
     return status_ok();

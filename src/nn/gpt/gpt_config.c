@@ -230,7 +230,7 @@ struct status gpt_config_same_architecture(const struct gpt_config *a, const str
             continue;
         }
         if (*int_field(a, f) != *int_field(b, f)) {
-            return status_error(STATUS_DATA, "\"%s\" is %lld, but was %lld", key_of(f, a)->name,
+            return status_error(STATUS_DATA, "\"%s\" is %lld there and %lld here", key_of(f, a)->name,
                                 (long long)*int_field(a, f), (long long)*int_field(b, f));
         }
     }

@@ -1,5 +1,5 @@
-/* op_slots: every slot of struct ops, for tables that have a function for each, or wrap another table, such
- * as a timer.
+/* op_slots: every slot of struct ops, for tables that have a function for each slot, or wrap another table,
+ * such as a timer.
  *
  * _(slot, (parameters after the exec), (the same as arguments), tensors whose shapes say what it was called
  * with: outputs first) */

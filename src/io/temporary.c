@@ -84,6 +84,10 @@ static struct status create_one(struct temporary *t, const char *final, bool is_
         if (t->fd >= 0 && keep(t)) {
             return status_ok();
         }
+        if (t->fd < 0 && errno == ENOENT) {
+            return status_error(STATUS_IO, "cannot write %s: its directory does not exist; make it first",
+                                final);
+        }
         if (t->fd < 0 && errno != EEXIST) {
             return status_error(STATUS_IO, "cannot create a temporary name beside %s: %s", final,
                                 strerror(errno));

@@ -63,6 +63,7 @@ grep -q 'bad.jsonl:4: the line lacks the key' err && grep -q 'bad.jsonl:5: the l
 [ -z "$(find . -name 'bad_*')" ] || fail "something half written was left: $(ls)"
 "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix bad --max_bad_lines 4 2>err || fail "$(cat err)"
 grep -q '7 lines, 4 bad' err && grep -q '"documents": 3' bad_text_document.json || fail "bad lines are counted: $(cat err)"
+expect 74 'its directory does not exist' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix no/bad --max_bad_lines 4
 expect 64 'already exists' "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix bad --max_bad_lines 4
 echo '{"text": ""}' >none.jsonl
 expect 65 'no line of the input' "${prepare[@]}" --input none.jsonl "${vocab[@]}" --output_prefix none

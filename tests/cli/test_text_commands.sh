@@ -55,7 +55,7 @@ expect 64 'over the input' "$kiln" vocab --input corpus own.txt --vocab_file ./o
 expect 64 'over the input' "$kiln" vocab --input own.txt --vocab_file own.txt --vocab_size 60 --dry_run
 cmp b.txt own.txt || fail "the text was replaced"
 expect 64 'has no room' "$kiln" vocab --input b.txt --vocab_file small.txt --vocab_size 10
-expect 74 'no/such/dir' "$kiln" vocab --input b.txt --vocab_file no/such/dir/v.txt
+expect 74 'cannot write no/such/dir/v.txt: its directory does not exist; make it first' "$kiln" vocab --input b.txt --vocab_file no/such/dir/v.txt
 expect 65 'nothing.txt' "$kiln" vocab --input nothing.txt --vocab_file v.txt
 [ ! -e small.txt ] && [ -z "$(find . -name '*.tmp*')" ] || fail "something half-written was left"
 

@@ -208,6 +208,21 @@ static struct status measure(struct tensor_ranks *ranks, const struct eval_args 
     return status;
 }
 
+/* Before the first of them is measured. */
+static struct status check_paths(const struct eval_args *a, const struct input_paths *paths)
+{
+    for (int i = 0; i < paths->n && a->last_word; i++) {
+        if (!text_ids_is_lines(paths->paths[i])) {
+            return status_error(
+                STATUS_USAGE,
+                "--last_word measures lines of JSON, but the name of %s does not end in .jsonl, "
+                ".ndjson or .json",
+                paths->paths[i]);
+        }
+    }
+    return text_ids_check(paths->paths, paths->n);
+}
+
 static struct status run_on(struct tensor_ranks *ranks, const struct eval_args *a, int n_positional,
                             const char *const *positional)
 {
@@ -222,7 +237,7 @@ static struct status run_on(struct tensor_ranks *ranks, const struct eval_args *
         return tensor_ranks_plan(ranks, &a->session, answer_of(a), &o);
     }
     TRY(input_paths_init(&paths, a->input, NULL, n_positional, positional));
-    struct status status = text_ids_check(paths.paths, paths.n);
+    struct status status = check_paths(a, &paths);
     status = failed(status) ? status : measure(ranks, a, &paths, &o);
     input_paths_fini(&paths);
     return status;

@@ -152,6 +152,11 @@ static bool ends_with(const char *path, const char *ending)
     return n >= n_ending && strcmp(path + n - n_ending, ending) == 0;
 }
 
+bool text_ids_is_lines(const char *path)
+{
+    return ends_with(path, ".json") || ends_with(path, ".jsonl") || ends_with(path, ".ndjson");
+}
+
 static struct status read_text(const char *path, struct encoding_texts *e)
 {
     struct file_map map;
@@ -166,7 +171,6 @@ struct status text_ids_read(struct tokenizer_scratch *s, const char *path, text_
     if (text_ids_is_store(path)) {
         return read_store(s->tokenizer, path, take, self);
     }
-    bool is_json = ends_with(path, ".json") || ends_with(path, ".jsonl") || ends_with(path, ".ndjson");
     struct encoding_texts e = {s, take, self};
-    return is_json ? text_ids_lines(path, encode_text, &e) : read_text(path, &e);
+    return text_ids_is_lines(path) ? text_ids_lines(path, encode_text, &e) : read_text(path, &e);
 }

@@ -22,6 +22,9 @@ struct status text_ids_of_text(struct tokenizer_scratch *s, const char *text, si
 /* Whether it is the prefix of a store. */
 bool text_ids_is_store(const char *path);
 
+/* Whether it is lines of JSON, by its name. */
+bool text_ids_is_lines(const char *path);
+
 /* STATUS_DATA: one of these is neither such a prefix nor a file that can be read. */
 struct status text_ids_check(const char *const *paths, int n);
 

@@ -52,6 +52,8 @@ expect 0 'M parameters' "$kiln" eval --model "$model" --input none --last_word -
 # what is refused
 ngram() { "$kiln" ngram --vocab_file "$vocab" --train "$(store train)" "$@"; }
 expect 64 'leave out --context' "$kiln" eval --model "$model" --input "$dir/heldout.jsonl" --last_word --context 8
+expect 64 "--last_word measures lines of JSON, but the name of $dir/one.txt does not" "$kiln" eval --model "$model" --last_word \
+    --input "$dir/heldout.jsonl" "$dir/one.txt"
 echo '{"text": "word"}' >"$dir/word.jsonl"
 expect 65 'word.jsonl line 1: the text has no word after another' "$kiln" eval --model "$model" --input "$dir/word.jsonl" --last_word
 echo '{"words": "no text"}' >"$dir/key.jsonl"

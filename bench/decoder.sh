@@ -20,7 +20,7 @@ config()
         '"attn_pdrop": 0, "resid_pdrop": 0, "embd_pdrop": 0}'
 }
 
-if [ ! -s "$here/store/text.idx" ]; then
+if [ ! -s "$here/store/text_text_document.idx" ]; then
     sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/{"text": "&"}/' "$text" >"$here/text.jsonl"
     $kiln vocab --input "$here/text.jsonl" --kind bpe --vocab_file "$here/vocab.json" --vocab_size 8192 2>/dev/null
     $kiln prepare --format gpt --input "$here/text.jsonl" --vocab_file "$here/tokenizer.json" --append_eod \

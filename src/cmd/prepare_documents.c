@@ -66,6 +66,11 @@ struct status prepare_documents(const struct prepare_documents_args *a, const ch
     }
     c->shuffle = (struct document_shuffle_config){.seed = a->shuffle_documents,
                                                   .memory_bytes = (uint64_t)a->shuffle_memory_mb << 20};
+    if (a->merge && (a->append_eod || a->max_bad_lines > 0)) {
+        return status_error(STATUS_USAGE,
+                            "--%s cannot be combined with --merge, whose inputs are stores of tokens",
+                            a->append_eod ? "append_eod" : "max_bad_lines");
+    }
     if (a->merge) {
         return document_merge(a->output_prefix, c->inputs, c->n_inputs, c->shuffle, c->overwrite, c->dry_run);
     }

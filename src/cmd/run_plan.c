@@ -117,9 +117,8 @@ static struct status check_mesh(const struct plan_args *a)
                             "TPxPPxDP, and leave out --json");
     }
     if (a->search > 0 && (a->global_batch_size == 0 || a->dry_run)) {
-        return status_error(STATUS_USAGE,
-                            "--search compares predicted times of one batch on all meshes: give "
-                            "--global_batch_size, and leave out --dry_run");
+        return status_error(STATUS_USAGE, "--search compares predicted times of one batch on all meshes: %s",
+                            a->global_batch_size == 0 ? "give --global_batch_size" : "leave out --dry_run");
     }
     return status_ok();
 }

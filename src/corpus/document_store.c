@@ -5,6 +5,7 @@
 #include "core/progress.h"
 #include "core/stop.h"
 #include "corpus/document_output.h"
+#include "corpus/not_text.h"
 #include "corpus/source_formats.h"
 
 #include <inttypes.h>
@@ -114,6 +115,13 @@ static struct status add_block(struct run *r, const char *path)
                             : status_ok();
 }
 
+/* STATUS_DATA: a file of another kind, such as one that is packed in a way that is not read. */
+static struct status check_head(const char *path, const char *head, size_t n)
+{
+    const struct not_text *found = not_text_find(head, n);
+    return found == NULL || found->is_readable ? status_ok() : not_text_refuse(found, path, "");
+}
+
 /* Bytes that are no UTF-8 are let through: they are a fault of their line, not of the file. */
 static struct status read_file(struct run *r, const struct input_file *f)
 {
@@ -121,7 +129,8 @@ static struct status read_file(struct run *r, const struct input_file *f)
     size_t n_head;
     TRY(text_reader_open(&r->reader, f->path, f->n_bytes, NULL, true));
     const char *head = text_reader_head(&r->reader, &n_head);
-    struct status s = source_formats_choose(&format, &json_source, f->path, head, n_head);
+    struct status s = check_head(f->path, head, n_head);
+    s = failed(s) ? s : source_formats_choose(&format, &json_source, f->path, head, n_head);
     do {
         s = failed(s) ? s : document_lines_next(&r->lines, &r->reader);
         s = failed(s) ? s : add_block(r, f->path);

@@ -83,6 +83,9 @@ expect 64 'a document is one sequence' "${prepare[@]}" --input bad.jsonl "${voca
 "${prepare[@]}" --input bad.jsonl "${vocab[@]}" --output_prefix dry --dry-run 2>err || fail "$(cat err)"
 [ -z "$(find . -name 'dry*')" ] || fail "a dry run wrote something"
 
+printf '\3757zXZ\0and more' >lines.xz
+expect 65 'lines.xz is an xz file, not plain text: unpack it first (unxz)' "${prepare[@]}" --input lines.xz "${vocab[@]}" --output_prefix dry-xz
+
 # two halves merged are the whole; stores of another tokenizer, damaged or not described are refused
 head -3 "$golden/lines.jsonl" >first.jsonl
 tail -n +4 "$golden/lines.jsonl" >second.jsonl
@@ -94,6 +97,7 @@ merge=("${prepare[@]}" --merge --output_prefix)
 cmp merged.bin "$golden/text.bin" && cmp merged.idx "$golden/text.idx" && cmp merged.json one_text_document.json || fail "the merged store"
 expect 64 'merged.bin already exists' "${merge[@]}" merged --input first_text_document second_text_document
 expect 64 'is one of the stores' "${merge[@]}" merged --overwrite --input merged second_text_document
+expect 64 '--append_eod cannot be combined with --merge' "${merge[@]}" mixed --append_eod --input first_text_document second_text_document
 expect 65 'vocab' "${merge[@]}" mixed --input first_text_document large_text_document
 truncate -s -2 second_text_document.bin
 expect 65 'second_text_document' "${merge[@]}" mixed --input first_text_document second_text_document

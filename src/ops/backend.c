@@ -40,7 +40,7 @@ static struct status open_library(void)
     shared_library_of_kiln(path, sizeof path, LIBRARY);
     void *library = library_search_open(path, why, sizeof why);
     if (library == NULL) {
-        return status_error(STATUS_USAGE, "no CUDA: %s%s", why,
+        return status_error(STATUS_UNAVAILABLE, "no CUDA: %s%s", why,
                             strncmp(why, LIBRARY, sizeof LIBRARY - 1) == 0
                                 ? " (`make` builds it where nvcc is installed)"
                                 : "");
@@ -49,7 +49,7 @@ static struct status open_library(void)
     if (e == NULL || strcmp(e->version, KILN_VERSION) != 0 || e->entry_bytes != sizeof *e ||
         e->device_bytes != sizeof(struct device) || e->exec_bytes != sizeof(struct exec) ||
         e->ops_bytes != sizeof(struct ops) || e->tensor_bytes != sizeof(tensor)) {
-        return status_error(STATUS_USAGE, "%s belongs to another version of kiln; build both together",
+        return status_error(STATUS_UNAVAILABLE, "%s belongs to another version of kiln; build both together",
                             LIBRARY);
     }
     e->log_to(write_line);

@@ -13,7 +13,7 @@ echo 'extern int needed; const char kiln_cuda_entry[64] = "another"; int *use(vo
     cc -shared -fPIC -x c - -x none "$dir/lib/libcublasLt.so.99" -o "$dir/bin/libkiln_cuda.so"
 
 unset CUDA_HOME CUDA_PATH VIRTUAL_ENV CONDA_PREFIX
-search() { expect 64 "$1" env HOME="$dir/home" "${@:2}" "$dir/bin/kiln" bench --dry_run --device cuda; }
+search() { expect 69 "$1" env HOME="$dir/home" "${@:2}" "$dir/bin/kiln" bench --dry_run --device cuda; }
 
 search "no CUDA: libcublasLt.so.99 was not found: name its folder in LD_LIBRARY_PATH" A=1
 search "$dir/home/.local/lib/python3*/site-packages/nvidia/*/lib" A=1

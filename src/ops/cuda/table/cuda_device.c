@@ -139,7 +139,7 @@ static struct status open_parts(struct cuda_context *c)
                           cudaHostAllocMapped);
     }
     if (e != cudaSuccess) {
-        return failure(STATUS_USAGE, "the GPU cannot be opened", e);
+        return failure(STATUS_UNAVAILABLE, "the GPU cannot be opened", e);
     }
     memset(c->launch.fault, 0, LAUNCH_FAULT_WORDS * sizeof(int32_t));
     TRY(cuda_queue_open(c));
@@ -228,24 +228,24 @@ struct status cuda_device_probe(const struct device **device, char *text, size_t
     if (e == cudaErrorInsufficientDriver) {
         cudaDriverGetVersion(&driver);
         return driver == 0
-                   ? status_error(STATUS_USAGE, "there is no NVIDIA driver")
+                   ? status_error(STATUS_UNAVAILABLE, "there is no NVIDIA driver")
                    : status_error(
-                         STATUS_USAGE,
+                         STATUS_UNAVAILABLE,
                          "the NVIDIA driver is for CUDA %d.%d, older than this build's %d.%d; update it",
                          driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
                          CUDART_VERSION % 1000 / 10);
     }
     if (e != cudaSuccess || count == 0) {
         return e == cudaSuccess || e == cudaErrorNoDevice
-                   ? status_error(STATUS_USAGE, "there is no NVIDIA GPU")
-                   : failure(STATUS_USAGE, "the GPU cannot be used", e);
+                   ? status_error(STATUS_UNAVAILABLE, "there is no NVIDIA GPU")
+                   : failure(STATUS_UNAVAILABLE, "the GPU cannot be used", e);
     }
     e = cudaGetDeviceProperties(&p, 0);
     if (e != cudaSuccess) {
-        return failure(STATUS_USAGE, "the GPU cannot be queried", e);
+        return failure(STATUS_UNAVAILABLE, "the GPU cannot be queried", e);
     }
     if (!cuda_launch_is_possible()) {
-        return status_error(STATUS_USAGE,
+        return status_error(STATUS_UNAVAILABLE,
                             "%s has compute capability %d.%d, for which this kiln has no kernels; configure "
                             "with -DKILN_CUDA_ARCHITECTURES=%d%d",
                             p.name, p.major, p.minor, p.major, p.minor);

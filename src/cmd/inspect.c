@@ -144,11 +144,14 @@ static struct status detect(const struct kind **kind, char *path)
 /* Whether the report of a directory lists this entry. */
 static int is_listed(const struct dirent *e)
 {
-    return strncmp(e->d_name, "ckpt_", 5) == 0 || ends_with(e->d_name, ".idx") ||
-           ends_with(e->d_name, ".safetensors") || ends_with(e->d_name, ".hdf5") ||
-           ends_with(e->d_name, ".h5") || ends_with(e->d_name, ".pt") || ends_with(e->d_name, ".index") ||
-           (ends_with(e->d_name, ".bin") &&
-            strncmp(e->d_name, "pytorch_model", strlen("pytorch_model")) == 0);
+    static const char *const ends[] = {".idx", ".safetensors", ".gguf", ".hdf5", ".h5", ".pt", ".index"};
+    static const char *const torch_begin = "pytorch_model", *const llmc = "model.bin";
+    bool listed = strncmp(e->d_name, "ckpt_", 5) == 0 || strcmp(e->d_name, llmc) == 0 ||
+                  (strncmp(e->d_name, torch_begin, strlen(torch_begin)) == 0 && ends_with(e->d_name, ".bin"));
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        listed |= ends_with(e->d_name, ends[i]);
+    }
+    return listed;
 }
 
 struct member_counts {
@@ -201,8 +204,8 @@ static struct status report_collection(json_t **out, const char *path)
                   : NULL;
     json_decref(members);
     if (n == 0) {
-        return status_error(STATUS_DATA,
-                            "%s holds no checkpoint, token store, .safetensors, .hdf5 or .pt file", path);
+        return status_error(
+            STATUS_DATA, "%s holds no checkpoint, token store, .safetensors, .gguf, .hdf5 or .pt file", path);
     }
     return inspect_complete(*out);
 }

@@ -30,9 +30,11 @@ expect 0 "read back: all weights are the same, bit by bit" "$kiln" convert --to 
 ! grep -q 'difference of logits' out || fail "logits were compared"
 convert llmc gpt2 c
 cmp c/model.bin llmc/model.bin || fail "llm.c's file is another"
+expect 0 'model.bin  whole' "$kiln" inspect c
 convert llmc gpt2 c --type bf16
 cmp c/model.bin llmc_bf16/model.bin || fail "llm.c's file in bf16 is another"
 convert gguf gpt2 plain.gguf
+expect 0 'model.gguf  whole' "$kiln" inspect plain.gguf
 for model in llmc universal shards; do
     convert gguf $model from.gguf
     cmp from.gguf/model.gguf plain.gguf/model.gguf || fail "$model has other weights"

@@ -95,7 +95,7 @@ static void an_abandoned_store_leaves_nothing(void)
     indexed_writer_abandon(&w);
     EXPECT(!file_exists(fixture_path("gone.bin")) && !file_exists(fixture_path("gone.idx")), "files");
     EXPECT_ERROR(indexed_writer_open(&w, fixture_path("no/such/directory/x"), 100), STATUS_IO,
-                 "cannot create");
+                 "its directory does not exist");
     /* The index cannot be put in place: the tokens must go as well. */
     EXPECT_OK(indexed_writer_open(&w, fixture_path("half"), 100));
     EXPECT(mkdir(fixture_path("half.idx"), 0777) == 0, "mkdir");

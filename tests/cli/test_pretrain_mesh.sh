@@ -144,7 +144,7 @@ grep -q 'the first tensor that is not finite is' "$dir/err" || fail "a loss that
 refused 2 'is a mesh of 4 ranks, but 2 were started' --tensor-model-parallel-size 4
 refused 3 '--num-layers 4 is not a multiple of --pipeline-model-parallel-size 3' --pipeline-model-parallel-size 3
 refused 3 'tensor parallel over 3 ranks needs a multiple of 3 heads' --tensor-model-parallel-size 3
-refused 2 'must divide the 2 layers of a stage' --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3
+refused 2 'does not divide the 2 layers of a stage' --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3
 refused 2 'runs 2 micro-batches at a time, but a step has 3' --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 \
     --global-batch-size 6
 refused 2 'the optimizer muon needs whole matrices' --tensor-model-parallel-size 2 --recipe modern

@@ -81,7 +81,9 @@ struct optim_span *optimizer_spans(const struct optimizer *o, const struct param
                                              .rate = p->rate,
                                              .first_chunk = chunk,
                                              .n_chunks = chunks,
-                                             .rows = p->whole ? p->dims[0] : 0};
+                                             .rows = p->whole ? p->dims[0] : 0,
+                                             .full_rows = p->whole ? p->full[0] : 0,
+                                             .full_cols = p->whole ? p->full[1] : 0};
         }
         chunk += chunks;
     }

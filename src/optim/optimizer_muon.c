@@ -8,8 +8,14 @@
  * which carries X's singular values to about 1, and its length to that of an update of AdamW's, so that both
  * take the same rate. Everything else - embeddings, vectors, heads - is updated as AdamW has it.  The
  * products are over the shorter side of X, in the dtype of the model's products.  The same rule is
- * torch.optim.Muon with adjust_lr_fn="match_rms_adamw". */
+ * torch.optim.Muon with adjust_lr_fn="match_rms_adamw".
+ *
+ * Of a matrix that tensor parallelism cuts, each peer iterates its slice: X^T X is a sum over slices of rows,
+ * and X X^T over slices of columns.  So a round exchanges one square of the side that is whole, and no peer
+ * needs another's slice. */
 #include "core/arena.h"
+#include "core/integers.h"
+#include "dev/peers.h"
 #include "optim/optimizer.h"
 
 #include <math.h>
@@ -20,19 +26,26 @@ static const double A = 3.4445, B = -4.7750, C = 2.0315;
 static const double STEP = 0.2; /* the usual root mean square of AdamW's update (Liu et al., section 2.2) */
 
 struct scratch {
+    bool is_slice;       /* X is one of a matrix; the peers have the others */
+    bool by_rows;        /* G is X X^T, not X^T X: over the shorter side, or the one that is whole */
     tensor x, next;      /* [rows, columns] */
-    tensor gram, square; /* [M, M], M the shorter side: X X^T or X^T X, and its square */
-    tensor sums;         /* [M, M] the same as gram, in the dtype of gradients */
+    tensor gram, square; /* [M, M] G and its square */
+    tensor sums;         /* [M, M] G in the dtype of gradients */
 };
 
 static struct scratch carve(struct arena *a, const struct optim_span *s, enum dtype dtype)
 {
-    int64_t rows = s->rows, cols = s->n / s->rows, shorter = rows < cols ? rows : cols;
-    return (struct scratch){.x = arena_carve_2d(a, dtype, rows, cols),
+    int64_t rows = s->rows, cols = s->n / s->rows;
+    bool is_slice = rows < s->full_rows || cols < s->full_cols,
+         by_rows = is_slice ? rows == s->full_rows : rows <= cols;
+    int64_t m = by_rows ? rows : cols;
+    return (struct scratch){.is_slice = is_slice,
+                            .by_rows = by_rows,
+                            .x = arena_carve_2d(a, dtype, rows, cols),
                             .next = arena_carve_2d(a, dtype, rows, cols),
-                            .gram = arena_carve_2d(a, dtype, shorter, shorter),
-                            .square = arena_carve_2d(a, dtype, shorter, shorter),
-                            .sums = arena_carve_2d(a, dtype_of_vectors(dtype), shorter, shorter)};
+                            .gram = arena_carve_2d(a, dtype, m, m),
+                            .square = arena_carve_2d(a, dtype, m, m),
+                            .sums = arena_carve_2d(a, dtype_of_vectors(dtype), m, m)};
 }
 
 static size_t scratch_bytes(const struct optim_span *spans, int64_t n_spans, enum dtype dtype)
@@ -56,47 +69,56 @@ static void direction(struct exec *x, const struct optimizer_step *s)
     x->ops->nesterov(x, sums, s->buffers, matrices, s->n_matrices, s->norm, s->scalars);
 }
 
-/* next = a X + b G X + c G^2 X = (a I + b G + c G^2) X, with G = X X^T. */
-static void iterate_rows(struct exec *x, struct scratch *t, double scale)
+/* gram = G = X X^T by rows, X^T X by columns; of a slice, the sum over the peers. */
+static void find_gram(struct exec *x, const struct scratch *t)
 {
-    x->ops->linear(x, t->gram, t->x, t->x, NULL_TENSOR);
-    x->ops->linear(x, t->square, t->gram, t->gram, NULL_TENSOR);
-    x->ops->matrix_polynomial(x, t->gram, t->gram, t->square, scale * A, scale * B, scale * C);
-    x->ops->linear_backward_input(x, t->next, t->gram, t->x, false);
+    if (t->by_rows) {
+        x->ops->linear(x, t->sums, t->x, t->x, NULL_TENSOR);
+    } else {
+        x->ops->linear_backward_weight(x, t->sums, NULL_TENSOR, t->x, t->x, false);
+    }
+    if (t->is_slice) {
+        peers_sum(x, t->sums);
+    }
+    x->ops->cast(x, t->gram, t->sums);
 }
 
-/* The same from the other side: X (a I + b G + c G^2), with G = X^T X. */
-static void iterate_columns(struct exec *x, struct scratch *t, double scale)
+/* next = (a I + b G + c G^2) X by rows, X (a I + b G + c G^2) by columns. */
+static void iterate(struct exec *x, const struct scratch *t, double scale)
 {
-    x->ops->linear_backward_weight(x, t->sums, NULL_TENSOR, t->x, t->x, false);
-    x->ops->cast(x, t->gram, t->sums);
+    find_gram(x, t);
     x->ops->linear(x, t->square, t->gram, t->gram, NULL_TENSOR);
     x->ops->matrix_polynomial(x, t->gram, t->gram, t->square, scale * A, scale * B, scale * C);
-    x->ops->linear(x, t->next, t->x, t->gram, NULL_TENSOR);
+    if (t->by_rows) {
+        x->ops->linear_backward_input(x, t->next, t->gram, t->x, false);
+    } else {
+        x->ops->linear(x, t->next, t->x, t->gram, NULL_TENSOR);
+    }
 }
 
 static void orthogonalize(struct exec *x, struct scratch *t, double scale)
 {
-    bool wide = tensor_rows(t->x) <= tensor_cols(t->x);
     for (int i = 0; i < N_ROUNDS; i++) {
-        (wide ? iterate_rows : iterate_columns)(x, t, i == N_ROUNDS - 1 ? scale : 1);
+        iterate(x, t, i == N_ROUNDS - 1 ? scale : 1);
         tensor next = t->next;
         t->next = t->x;
         t->x = next;
     }
 }
 
-/* `sums`: of the squares of its chunks. */
+/* `sums` [chunks, 1]: of the squares of its chunks; of a slice, those of slices are added chunk by chunk. */
 static void step(struct exec *x, const struct optimizer_step *s, const struct optim_span *span, tensor sums)
 {
     struct arena a = arena_over(s->scratch.data, (size_t)tensor_count(s->scratch));
     enum dtype dtype =
         tensor_is_null(s->buffers.working) ? s->buffers.master.dtype : s->buffers.working.dtype;
     struct scratch t = carve(&a, span, dtype);
-    int64_t rows = tensor_rows(t.x), cols = tensor_cols(t.x);
     tensor u = tensor_slice(s->buffers.grad, span->offset, span->n);
-    x->ops->unit(x, t.x, tensor_2d(u.data, u.dtype, rows, cols), sums);
-    orthogonalize(x, &t, STEP * sqrt((double)(rows > cols ? rows : cols)));
+    if (t.is_slice) {
+        peers_sum(x, sums);
+    }
+    x->ops->unit(x, t.x, tensor_2d(u.data, u.dtype, tensor_rows(t.x), tensor_cols(t.x)), sums);
+    orthogonalize(x, &t, STEP * sqrt((double)int_larger(span->full_rows, span->full_cols)));
     x->ops->descend(x, s->buffers, span, t.x, s->norm, s->scalars);
 }
 

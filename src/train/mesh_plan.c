@@ -92,15 +92,15 @@ static struct status count_in(double *n, const struct network_config *c, const s
     return s;
 }
 
-/* The exchanges of each micro-batch, and the sum of gradients of own rows once a step: with ZeRO of the
- * rank's shard. */
+/* The exchanges of each micro-batch and of the update, and the sum of gradients of own rows once a step: with
+ * ZeRO of the rank's shard. */
 static struct status find_tensor_bytes(double *bytes, const struct mesh_job *job,
-                                       const struct network_config *c, double peer_bytes)
+                                       const struct network_config *c, const struct trainer_plan *plan)
 {
     double n, slices = job->shape.tp, shards = job->zero_stage > 0 ? job->shape.dp : 1;
     TRY(count_in(&n, c, &c->part, count_of_rows));
     *bytes =
-        peer_bytes * (double)job->n_micro +
+        plan->peer_bytes * (double)job->n_micro + plan->update_peer_bytes +
         2 * (slices - 1) / slices * n / shards * (double)dtype_bytes(dtype_of_vectors(c->precision.dtype));
     return status_ok();
 }
@@ -127,7 +127,7 @@ struct status mesh_plan_stage(struct mesh_stage_plan *p, const struct mesh_job *
     *p = (struct mesh_stage_plan){0};
     TRY(mesh_configure(&c, job->shape, (struct mesh_place){.pp = stage}, job->cut, job->n_micro));
     TRY(zero_plan(&p->zero, &c, job->shape.dp, job->zero_stage, job->n_micro));
-    TRY(find_tensor_bytes(&p->tensor_bytes, job, &c.net, p->zero.trainer.peer_bytes));
+    TRY(find_tensor_bytes(&p->tensor_bytes, job, &c.net, &p->zero.trainer));
     p->pipe_bytes = pipe_bytes(job, stage);
     count_numbers(p, job, stage);
     return find_tied_bytes(&p->tied_bytes, &c.net, stage, job->shape.pp);

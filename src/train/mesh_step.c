@@ -9,19 +9,6 @@
 
 /* ---- configuration ---- */
 
-static struct status check_optimizer(const struct trainer_config *c, int n)
-{
-    const struct optimizer_kind *kind = c->optimizer.kind;
-    if (n > 1 && kind != NULL && kind->takes_matrices) {
-        return status_error(
-            STATUS_USAGE,
-            "the optimizer %s needs whole matrices, of which tensor-parallel ranks have slices: use "
-            "adamw, lamb, or another one",
-            kind->name);
-    }
-    return status_ok();
-}
-
 /* Every batch has a multiple of BATCH_TOKEN_BUCKET rows, and of no other number. */
 static struct status check_rows(const struct trainer_config *c, int n)
 {
@@ -92,7 +79,6 @@ struct status mesh_configure(struct trainer_config *config, struct mesh_shape sh
     struct pipeline_shape p = {shape.pp, shape.pp > 1 && cut.n_chunks > 0 ? cut.n_chunks : 1, n_micro};
     struct param_part *part = &config->net.part;
     TRY(network_check_slices(&config->net, shape.tp));
-    TRY(check_optimizer(config, shape.tp));
     TRY(check_stages(config, &p, cut.partition));
     config->net.sequence_parallel = cut.sequence_parallel && shape.tp > 1;
     TRY(config->net.sequence_parallel ? check_rows(config, shape.tp) : status_ok());

@@ -59,16 +59,17 @@ enum {
 
 /* The memory and work of a trainer, known before anything is allocated. */
 struct trainer_plan {
-    struct network_plan net; /* its total_bytes are of the device's memory: of all here but saving_bytes */
-    int64_t n_model_params;  /* of the whole model, of which net.n_params are here */
-    int64_t n_frozen;        /* of net.n_params, parameters that no update touches */
-    size_t gradient_bytes;   /* with the sums of blocks */
-    size_t optimizer_bytes;  /* both moments, sums for norms, and histories of factors in fp8 */
-    size_t saving_bytes;     /* copy of master and moments for a save: host memory, not the trainer's */
-    size_t total_bytes;      /* of everything above */
-    double micro_flops;      /* forward and backward of the largest micro-batch */
-    double micro_bytes;      /* moved by its ops, each tensor once */
-    double peer_bytes;       /* that it sends to the other slices (dev/peers.h) */
+    struct network_plan net;  /* its total_bytes are of the device's memory: of all here but saving_bytes */
+    int64_t n_model_params;   /* of the whole model, of which net.n_params are here */
+    int64_t n_frozen;         /* of net.n_params, parameters that no update touches */
+    size_t gradient_bytes;    /* with the sums of blocks */
+    size_t optimizer_bytes;   /* both moments, sums for norms, and histories of factors in fp8 */
+    size_t saving_bytes;      /* copy of master and moments for a save: host memory, not the trainer's */
+    size_t total_bytes;       /* of everything above */
+    double micro_flops;       /* forward and backward of the largest micro-batch */
+    double micro_bytes;       /* moved by its ops, each tensor once */
+    double peer_bytes;        /* that it sends to the other slices (dev/peers.h) */
+    double update_peer_bytes; /* that an update sends to them, once a step */
     /* sums of chunks that an update adds up over the ranks of all parts of the model, and over those with
      * the slices of its layers alone (train/update.h); 0: it has the whole model */
     double part_sum_bytes, slice_sum_bytes;

@@ -271,6 +271,7 @@ static void plan_micro_step(struct trainer *t)
     if (t->config.net.learns) {
         trainer_run_update(t, NULL);
     }
+    t->plan.update_peer_bytes = t->net.x.totals.peer_bytes - t->plan.peer_bytes;
 }
 
 /* A trainer whose tensors have shapes but no memory; `ops` computes nothing. */

@@ -119,7 +119,7 @@ struct status update_find_runs(struct update *u, const struct param_table *param
         return status_error(STATUS_MEMORY, "out of memory for the chunks of %d parameters", params->n);
     }
     find_places(u, params, model);
-    u->has_slices = param_part_slices(&params->part) > 1;
+    u->reads_slices = param_part_slices(&params->part) > 1 && !u->kind->takes_matrices;
     return status_ok();
 }
 
@@ -144,7 +144,7 @@ void update_carve(struct update *u, struct arena *a, enum dtype dtype)
     u->model_squares = u->runs != NULL ? arena_carve_1d(a, DTYPE_F64, u->n_model_chunks) : NULL_TENSOR;
     u->sums = n_sums > 0 ? arena_carve_2d(a, DTYPE_F64, chunks, n_sums) : NULL_TENSOR;
     u->model_sums =
-        n_sums > 0 && u->has_slices ? arena_carve_2d(a, DTYPE_F64, u->n_model_chunks, n_sums) : NULL_TENSOR;
+        n_sums > 0 && u->reads_slices ? arena_carve_2d(a, DTYPE_F64, u->n_model_chunks, n_sums) : NULL_TENSOR;
     u->scratch = scratch > 0 ? arena_carve_1d(a, DTYPE_U8, (int64_t)scratch) : NULL_TENSOR;
 }
 
@@ -240,8 +240,8 @@ void update_zeros(const struct update *u, const struct comm *c, const struct mes
  * or have. */
 static void share_sums(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x)
 {
-    gather(u->cuts || u->has_slices ? c : NULL, x, u->sums, u->chunk_bounds);
-    if (u->has_slices) {
+    gather(u->cuts || u->reads_slices ? c : NULL, x, u->sums, u->chunk_bounds);
+    if (u->reads_slices) {
         sum_slices(u, m, x, u->model_sums, u->sums);
     }
 }
@@ -250,13 +250,13 @@ void update_shard(const struct update *u, const struct comm *c, const struct mes
                   struct optim_buffers own, tensor norm, tensor scalars)
 {
     struct optimizer_step s = {.buffers = own,
-                               .spans = u->has_slices ? u->model_spans : u->spans,
+                               .spans = u->reads_slices ? u->model_spans : u->spans,
                                .n_spans = u->n_spans,
                                .parted = u->parted,
                                .n_matrices = u->n_matrices,
                                .scratch = u->scratch,
-                               .squares = u->has_slices ? u->model_squares : u->squares,
-                               .sums = u->has_slices ? u->model_sums : u->sums,
+                               .squares = u->reads_slices ? u->model_squares : u->squares,
+                               .sums = u->reads_slices ? u->model_sums : u->sums,
                                .own_sums = own_chunks(u, u->sums),
                                .norm = norm,
                                .scalars = scalars};

@@ -42,8 +42,8 @@ struct update {
     int64_t n_runs, n_model_chunks;
     tensor model_squares; /* f64 [n_model_chunks] */
 
-    /* Of a slice: the optimizer reads sums of all slices of a parameter. */
-    bool has_slices;
+    /* The optimizer reads sums of all slices of a parameter.  One that takes matrices asks the peers. */
+    bool reads_slices;
     struct optim_span *model_spans; /* [n_spans], which count chunks of the model */
     tensor model_sums;              /* f64 [n_model_chunks, as sums] */
 };

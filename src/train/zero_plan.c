@@ -82,7 +82,7 @@ static void count_traffic(struct zero_plan *z, const struct shape *s, const stru
     size_t vector = dtype_bytes(dtype_of_vectors(c->net.precision.dtype)),
            matrix = dtype_bytes(c->net.precision.dtype);
     double n = (double)s->n_elements, vectors = matrix < vector ? (double)s->n_vectors : 0;
-    bool are_shared = (s->cuts && !c->optimizer.kind->takes_matrices) || param_part_slices(&c->net.part) > 1;
+    bool are_shared = !c->optimizer.kind->takes_matrices && (s->cuts || param_part_slices(&c->net.part) > 1);
     double sums =
         (double)(1 + c->counts_zeros + c->measures_weights + (are_shared ? c->optimizer.kind->n_sums : 0)) *
         (double)s->n_chunks * sizeof(double);

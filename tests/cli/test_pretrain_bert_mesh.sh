@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `kiln pretrain` of BERT on meshes of ranks: tensor parallel, and with stages, the losses of one process with lamb; one process goes on
-# from what a mesh saved, and a mesh from what one process saved; what does not go together is one sentence.
+# `kiln pretrain` of BERT on meshes of ranks: tensor parallel, and with stages, the losses of one process with lamb and with Muon; one
+# process goes on from what a mesh saved, and a mesh from what one process saved; what does not go together is one sentence.
 . "$(dirname "$0")/begin_ranks.sh"
 
 batch=(--global_batch_size 16 --gradient_accumulation_steps 4 --eval_samples 32)
@@ -48,6 +48,11 @@ for to in 'tp2 1' 'one 2 --tensor-model-parallel-size 2' 'tp2 4 --tensor-model-p
     rm -rf "$dir/moved"
 done
 
+# Muon takes whole matrices, of which ranks have slices
+pretrain 1 muon "${batch[@]}" --optimizer muon
+pretrain 2 muon_tp2 "${batch[@]}" "${tp2[@]}" --optimizer muon
+near muon muon_tp2
+
 # refused N TEXT FLAG...
 refused()
 {
@@ -60,7 +65,6 @@ refused()
 }
 refused 1 'is a mesh of 2 ranks, but 1 was started' "${tp2[@]}"
 refused 3 'tensor parallel over 3 ranks needs a multiple of 3 heads' --tensor-model-parallel-size 3
-refused 2 'the optimizer muon needs whole matrices' "${tp2[@]}" --optimizer muon
 refused 2 'take scales of whole tensors' "${tp2[@]}" --fp8
 refused 1 '--emulate_world: tensor-parallel size 2 x' "${tp2[@]}" --emulate_world 3
 refused 2 'leave out --early_stopping_patience' "${tp2[@]}" --early_stopping_patience 2

@@ -36,12 +36,12 @@ near()
         awk '{ d = $1 - $2; if (NF != 2 || d > 2e-4 || d < -2e-4) exit 1 }' || fail "$1 and $2: $(paste "$dir/$1.losses" "$dir/$2.losses")"
 }
 
-# sends_what_is_planned NAME MESH CHUNKS: the bytes that ranks of the last run sent in a step are those of its plan
+# sends_what_is_planned NAME MESH CHUNKS [OPTIMIZER]: the bytes that ranks of the last run sent in a step are those of its plan
 sends_what_is_planned()
 {
-    local sent
+    local sent optimizer=${4:-adam}
     sent=$(sed -nE 's/.*traffic: a rank sent ([0-9.]+) MB to other slices in a step, ([0-9.]+) to other stages and ([0-9.]+) to.*/\1 \2 \3/p' "$dir/err")
-    "$kiln" plan --config "$dir/$1/ckpt_3/config.json" --mesh "$2" --chunks "$3" --device cpu --dry_run --json --optimizer adam \
+    "$kiln" plan --config "$dir/$1/ckpt_3/config.json" --mesh "$2" --chunks "$3" --device cpu --dry_run --json --optimizer "$optimizer" \
         --max_seq_length 32 --micro_batch_size 2 --global_batch_size 16 >"$dir/plan" || fail "no plan of $1"
     awk -v sent="$sent" '{ gsub(/[",:]/, "") } $1 == "slices_send_bytes" { slices = $2 } $1 == "stages_send_bytes" { stages = $2 }
         $1 == "tied_send_bytes" { stages += $2 }
@@ -109,6 +109,12 @@ sends_what_is_planned window 2x2x2 1
 KILN_COMM_WINDOW=0 mesh 8 2 2 messages --train-iters 3 --num-layers-per-virtual-pipeline-stage 1
 sends_what_is_planned messages 2x2x2 2
 
+# Muon makes whole matrices orthogonal, of which ranks have slices
+mesh 1 1 1 muon_one --train-iters 3 --recipe modern
+mesh 4 2 2 muon --train-iters 3 --recipe modern
+near muon_one muon
+sends_what_is_planned muon 2x2x1 1 muon
+
 # each stage of a pipeline writes a trace, from which its bubble is counted
 tools=$(cd "$(dirname "$0")/../../tools" && pwd)
 mesh 4 2 2 traced --train-iters 3 --profile --profile_steps 2:3 --num-layers-per-virtual-pipeline-stage 1
@@ -147,7 +153,6 @@ refused 3 'tensor parallel over 3 ranks needs a multiple of 3 heads' --tensor-mo
 refused 2 'does not divide the 2 layers of a stage' --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3
 refused 2 'runs 2 micro-batches at a time, but a step has 3' --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 \
     --global-batch-size 6
-refused 2 'the optimizer muon needs whole matrices' --tensor-model-parallel-size 2 --recipe modern
 refused 4 "--pp-partition-method 'type:mlp' is not uniform" --pipeline-model-parallel-size 4 --pp-partition-method type:mlp
 refused 4 'make no 4 parts that have a layer each' --pipeline-model-parallel-size 4 --pp-partition-method 'type:transformer|embedding'
 refused 4 'use ZeRO stage 0 or 1' --pipeline-model-parallel-size 2 --zero-stage=2

@@ -368,8 +368,9 @@ static void rows_are_divided(enum trained network)
     printf("%s: the same training with sequence parallel on 9 meshes\n", names[network]);
 }
 
-/* An optimizer whose steps follow from norms of whole parameters: those of all slices and shards. */
-static void norms_are_of_all_slices(enum trained network, const struct optimizer_kind *optimizer, double lr)
+/* An optimizer whose steps follow from norms of whole parameters, or from whole matrices: those of all slices
+ * and shards. */
+static void steps_are_of_all_slices(enum trained network, const struct optimizer_kind *optimizer, double lr)
 {
     static const struct mesh_case meshes[] = {{{2, 1, 1}, 1, 0, false, 0},
                                               {{4, 1, 1}, 1, 0, false, 0},
@@ -410,9 +411,12 @@ int main(void)
         forward_is_the_same(i % 2 == 0 ? GPT2 : BLOOM,
                             (struct precision){.dtype = DTYPE_BF16, .fp32_residual = i / 2 > 0});
     }
-    norms_are_of_all_slices(BLOOM, &optimizer_lamb, 1e-2);
-    norms_are_of_all_slices(BERT, &optimizer_lamb, 1e-2);
-    norms_are_of_all_slices(BERT, &optimizer_lans, 1e-2);
-    norms_are_of_all_slices(BERT_PRE_LN, &optimizer_nvlamb_exp, 1e-2);
+    steps_are_of_all_slices(BLOOM, &optimizer_lamb, 1e-2);
+    steps_are_of_all_slices(BERT, &optimizer_lamb, 1e-2);
+    steps_are_of_all_slices(BERT, &optimizer_lans, 1e-2);
+    steps_are_of_all_slices(BERT_PRE_LN, &optimizer_nvlamb_exp, 1e-2);
+    steps_are_of_all_slices(GPT2, &optimizer_muon, 4e-3);
+    steps_are_of_all_slices(BLOOM, &optimizer_muon, 4e-3);
+    steps_are_of_all_slices(BERT_PRE_LN, &optimizer_muon, 4e-3);
     return 0;
 }

@@ -87,7 +87,9 @@ static void add_weight(struct state *s, double w)
 {
     EXPECT(s->n < MOST_ELEMENTS, "too many elements");
     tensor_set(s->buffers.master, s->n++, w);
-    s->spans[s->n_spans - 1].n++;
+    struct optim_span *span = &s->spans[s->n_spans - 1];
+    span->n++;
+    span->full_cols = span->rows > 0 ? span->n / span->rows : 0;
 }
 
 /* `rows`: of a matrix, which has a span behind all others; 0: of anything else. */
@@ -99,7 +101,8 @@ static void add_tensor(struct state *s, double decay, double rate, int64_t rows)
                                                .rate = rate,
                                                .first_chunk = s->n_spans,
                                                .n_chunks = 1,
-                                               .rows = rows};
+                                               .rows = rows,
+                                               .full_rows = rows};
     s->n_spans++;
     s->n_matrices += rows > 0;
 }

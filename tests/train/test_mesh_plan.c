@@ -74,6 +74,20 @@ static void divided_rows_send_and_take_what_shapes_say(const struct model *m)
     EXPECT(got >= saved && got <= saved + of_vectors + 4096, "%g bytes less, not %g", got, saved);
 }
 
+/* Of each of a layer's six matrices Muon exchanges five squares of the side that is whole and, for its
+ * length, the sum of its one chunk. */
+static void an_update_of_matrices_sends_what_shapes_say(const struct model *m)
+{
+    struct mesh_job job = job_of(m, (struct mesh_shape){.tp = 2, .pp = 1, .dp = 1}, 1, 0);
+    struct mesh_stage_plan adamw, muon;
+    EXPECT_OK(mesh_plan_stage(&adamw, &job, 0));
+    job.config.optimizer = optimizer_defaults(&optimizer_muon);
+    EXPECT_OK(mesh_plan_stage(&muon, &job, 0));
+    double wanted = N_LAYERS * 6 * (5 * HIDDEN * HIDDEN * sizeof(float) + sizeof(double));
+    EXPECT(muon.tensor_bytes - adamw.tensor_bytes == wanted, "an update sends %g bytes to slices, not %g",
+           muon.tensor_bytes - adamw.tensor_bytes, wanted);
+}
+
 static void a_rank_takes_what_its_trainer_plans(const struct model *m, struct mesh_shape shape,
                                                 int zero_stage)
 {
@@ -131,6 +145,7 @@ int main(void)
     EXPECT_OK(gpt2_model_create(&m, &config, MODEL_TASK_CAUSAL_LM));
     a_rank_sends_what_shapes_say(m);
     divided_rows_send_and_take_what_shapes_say(m);
+    an_update_of_matrices_sends_what_shapes_say(m);
     a_rank_takes_what_its_trainer_plans(m, (struct mesh_shape){.tp = 1, .pp = 2, .dp = 1}, 0);
     a_rank_takes_what_its_trainer_plans(m, (struct mesh_shape){.tp = 2, .pp = 4, .dp = 1}, 0);
     a_rank_takes_what_its_trainer_plans(m, (struct mesh_shape){.tp = 4, .pp = 1, .dp = 1}, 0);

@@ -171,6 +171,10 @@ struct status model_dir_check_output(const char *path, struct model_dir_form for
  * replaces a directory that holds nothing but such a model (io/temporary.h); a link to a directory stays. */
 struct status model_dir_save(const char *path, const struct model_dir_contents *c);
 
+/* The same of the weights in the directory `from`, such as a checkpoint, of which one parameter at a time is
+ * in memory: c has neither params nor weights. */
+struct status model_dir_save_of(const char *path, const char *from, const struct model_dir_contents *c);
+
 /* Reads the weights of what was saved there and compares them with c->master, bit by bit: STATUS_IO names the
  * first that differs. */
 struct status model_dir_verify(const char *path, const struct model_dir_contents *c);

@@ -326,3 +326,28 @@ struct status model_dir_save(const char *path, const struct model_dir_contents *
     free(s.shards);
     return status_context(status, "cannot save the model %s", path);
 }
+
+static struct status save_of(const char *path, const struct model_dir *from, struct model_dir_contents c,
+                             const struct param_table *params)
+{
+    struct load_report report;
+    struct model_dir_source source;
+    TRY(model_dir_source_open(&source, from, params, c.task, &report));
+    struct weight_source weights = model_dir_source_of(&source);
+    c.params = params;
+    c.weights = &weights;
+    struct status s = model_dir_save(path, &c), read = model_dir_source_close(&source);
+    return failed(s) ? s : read;
+}
+
+struct status model_dir_save_of(const char *path, const char *from, const struct model_dir_contents *c)
+{
+    struct model_dir m;
+    struct param_table params = {0};
+    TRY(model_dir_open(&m, from));
+    struct status s = model_dir_declare(&m, &params, c->task);
+    s = failed(s) ? s : save_of(path, &m, *c, &params);
+    param_table_fini(&params);
+    model_dir_close(&m);
+    return s;
+}

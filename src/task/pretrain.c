@@ -294,7 +294,7 @@ static struct status open_outputs(struct pretrain_run *r, const struct trainer_p
         .bytes = run_outputs_checkpoint_bytes(n_saves + best,
                                               o->keep_checkpoints + (o->keep_checkpoints > 0 ? best : 0),
                                               (uint64_t)r->world.size * plan->saving_bytes) +
-                 (uint64_t)best * (uint64_t)plan->net.n_params * sizeof(float),
+                 (uint64_t)best * (uint64_t)plan->n_model_params * sizeof(float),
     };
     struct status s = status_ok();
     if (together_is_first(&r->world)) { /* the others write into what it has made */
@@ -326,33 +326,44 @@ static struct status evaluate_average(struct pretrain_run *r)
     return status_ok();
 }
 
+/* The first rank writes the model of a checkpoint, of which a rank of a mesh has a part in memory. */
+static struct status export_checkpoint(const struct pretrain_run *r, const char *path, int64_t step,
+                                       const struct model_dir_contents *contents)
+{
+    char from[CHECKPOINT_PATH_BYTES];
+    TRY(checkpoint_path(from, "%s/ckpt_%lld", r->options->output_dir, (long long)step));
+    TRY(comm_agree(&r->world,
+                   together_is_first(&r->world) ? model_dir_save_of(path, from, contents) : status_ok()));
+    log_info("saved %s from ckpt_%lld, with a held-out loss of %.6g", path, (long long)step,
+             r->loop.state.early.best_loss);
+    return status_ok();
+}
+
 /* Once the phase is over: with early stopping the best weights become OUTPUT_DIR/best; or, with
  * exports_model, these or the last ones OUTPUT_DIR/model. */
 static struct status export_weights(struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
-    struct loop *l = &r->loop;
+    const struct early_stop_state *early = &r->loop.state.early;
     char path[CHECKPOINT_PATH_BYTES];
-    bool whole =
-             l->last_step == o->max_steps ? loop_is_over(l) : early_stop_is_over(&l->state.early, &l->early),
-         has_best = l->state.early.best_step > 0 && o->early.patience > 0;
+    bool whole = r->loop.last_step == o->max_steps ? loop_is_over(&r->loop)
+                                                   : early_stop_is_over(early, &o->early),
+         has_best = early->best_step > 0 && o->early.patience > 0;
     if ((!has_best && !o->exports_model) || !whole) {
         return status_ok();
     }
     TRY(checkpoint_path(path, o->exports_model ? "%s/model" : "%s/best", o->output_dir));
-    TRY(has_best ? loop_take_best(l) : status_ok());
-    r->losses.after = has_best ? l->state.early.best_loss : r->losses.after;
     const struct model *model = r->in.model;
     struct model_dir_contents contents = {.family = o->kind->family,
                                           .task = model->task,
                                           .config = model->type->config(model),
                                           .tokenizer = &r->in.tokenizer};
-    TRY(trainer_state_export(&r->trainer, &r->world, path, &contents));
     if (has_best) {
-        log_info("saved %s from ckpt_%lld", path, (long long)l->state.early.best_step);
-    } else {
-        log_info("saved %s", path);
+        r->losses.after = early->best_loss;
+        return export_checkpoint(r, path, early->best_step, &contents);
     }
+    TRY(trainer_state_export(&r->trainer, &r->world, path, &contents));
+    log_info("saved %s", path);
     return status_ok();
 }
 
@@ -456,7 +467,7 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     TRY(train(r));
     TRY(pretrain_announce_peak(r, free_before));
     TRY(pretrain_announce_traffic(r));
-    TRY(export_weights(r)); /* first: it takes the trainer's own weights */
+    TRY(export_weights(r)); /* first: it may take the trainer's own weights */
     return evaluate_average(r);
 }
 

@@ -212,12 +212,6 @@ int64_t pretrain_groups(const struct pretrain_options *o)
 struct status pretrain_check_ranks(const struct pretrain_options *o)
 {
     int n_ranks = rank_options_data(&o->ranks).size;
-    if (o->ranks.mesh != NULL && o->early.patience > 0) {
-        return status_error(
-            STATUS_USAGE,
-            "early stopping exports a model, of which each rank of a mesh has a part: leave out "
-            "--early_stopping_patience");
-    }
     if (o->balance_tokens && o->ranks.reproducible_ranks > 0) {
         return status_error(STATUS_USAGE,
                             "--balance_tokens cannot be combined with --reproducible_ranks, since it deals "

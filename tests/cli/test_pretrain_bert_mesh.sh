@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `kiln pretrain` of BERT on meshes of ranks: tensor parallel, and with stages, the losses of one process with lamb and with Muon; one
-# process goes on from what a mesh saved, and a mesh from what one process saved; what does not go together is one sentence.
+# process goes on from what a mesh saved, and a mesh from what one process saved; early stopping; what does not go together is one sentence.
 . "$(dirname "$0")/begin_ranks.sh"
 
 batch=(--global_batch_size 16 --gradient_accumulation_steps 4 --eval_samples 32)
@@ -53,6 +53,15 @@ pretrain 1 muon "${batch[@]}" --optimizer muon
 pretrain 2 muon_tp2 "${batch[@]}" "${tp2[@]}" --optimizer muon
 near muon muon_tp2
 
+# a run that ends early, at a rate that is much too high: all ranks end, and the best checkpoint becomes a model
+pretrain 4 early "${batch[@]}" "${tp2[@]}" --pipeline-model-parallel-size 2 --max_steps 40 --learning_rate 0.2 --optimizer adamw \
+    --eval_steps 2 --early_stopping_patience 2
+best=$(sed -nE 's/.*has not fallen for 2 evaluations.* at step ([0-9]+)$/\1/p' "$dir/err")
+[ -n "$best" ] || fail "it did not end early: $(cat "$dir/err")"
+grep -q "saved $dir/early/best from ckpt_$best, with a held-out loss of" "$dir/err" || fail "no best model: $(cat "$dir/err")"
+"$kiln" export --model "$dir/early/ckpt_$best" --output_dir "$dir/exported" >/dev/null 2>&1 || fail "ckpt_$best is not there: $(ls "$dir/early")"
+cmp "$dir/exported/model.safetensors" "$dir/early/best/model.safetensors" || fail "best/ is not the best"
+
 # refused N TEXT FLAG...
 refused()
 {
@@ -67,4 +76,3 @@ refused 1 'is a mesh of 2 ranks, but 1 was started' "${tp2[@]}"
 refused 3 'tensor parallel over 3 ranks needs a multiple of 3 heads' --tensor-model-parallel-size 3
 refused 2 'take scales of whole tensors' "${tp2[@]}" --fp8
 refused 1 '--emulate_world: tensor-parallel size 2 x' "${tp2[@]}" --emulate_world 3
-refused 2 'leave out --early_stopping_patience' "${tp2[@]}" --early_stopping_patience 2

@@ -103,5 +103,5 @@ void gemm_by_rows(struct exec *x, const char *op, struct gemm_call *c, size_t af
     cut_rows(c);
     CHECK(gemm_tiles_prepare(c, by_amx ? &gemm_amx : gemm_rows()), "a product that is not by rows alone");
     x->served_by = !int8 ? c->backend->name : by_amx ? "rows in int8 by AMX" : "rows in int8";
-    lanes_run(x, op, c->tiles_m * c->tiles_n, after_bytes, gemm_tiles_item, c);
+    lanes_run(x, op, c->tiles_m * c->tiles_n, c->backend_bytes + after_bytes, gemm_tiles_item, c);
 }

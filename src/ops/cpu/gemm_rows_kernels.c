@@ -5,7 +5,7 @@
  * whatever block of rows and columns it is computed in.  A library's products have no such rule: their
  * order of sums depends on the number of rows.  With few rows it is bound by memory: W is read once, and
  * asked for ahead in the order of memory. */
-#include "ops/cpu/gemm_backend.h"
+#include "ops/cpu/gemm_tiles.h"
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/tile_vector.h"
@@ -22,9 +22,14 @@ enum {
 /* How far ahead memory is asked for: some 400 ns at its rate. */
 enum { LINE_BYTES = 64, AHEAD_BYTES = 16384 };
 
-/* How the factors are stored, a constant of each function: pairs are bf16 that the processor multiplies. */
-/* FORM_INT8: A is whole numbers of 16 bits and W of 8, whose sums are exact. */
-enum form { FORM_F32, FORM_BF16, FORM_PAIRS, FORM_INT8 };
+/* How the factors are stored, a constant of each function. */
+enum form {
+    FORM_F32,
+    FORM_BF16,
+    FORM_BF16_W, /* W alone; A is fp32 */
+    FORM_PAIRS,  /* bf16 that the processor multiplies */
+    FORM_INT8,   /* A is whole numbers of 16 bits and W of 8, whose sums are exact */
+};
 
 typedef int8_t tile_bytes __attribute__((vector_size(2 * TILE_VECTOR), aligned(1), may_alias));
 typedef int16_t tile_shorts __attribute__((vector_size(2 * TILE_VECTOR * sizeof(int16_t))));
@@ -37,12 +42,12 @@ static inline int64_t step_of(const enum form form)
 /* Bytes of n elements of A. */
 static inline int64_t bytes_of(int64_t n, const enum form form)
 {
-    return n * (int64_t)(form == FORM_F32 ? sizeof(float) : sizeof(uint16_t));
+    return n * (int64_t)(form == FORM_F32 || form == FORM_BF16_W ? sizeof(float) : sizeof(uint16_t));
 }
 
 static inline int64_t w_bytes_of(int64_t n, const enum form form)
 {
-    return form == FORM_INT8 ? n : bytes_of(n, form);
+    return form == FORM_INT8 ? n : n * (int64_t)(form == FORM_F32 ? sizeof(float) : sizeof(uint16_t));
 }
 
 /* Rows of an odd number of bf16 begin at any even address, so nothing is said of alignment. */
@@ -74,7 +79,7 @@ static inline tile_vector load_bytes(const char *p)
 
 static inline tile_vector load_w(const char *p, const enum form form)
 {
-    return form == FORM_INT8 ? load_bytes(p) : load(p, form);
+    return form == FORM_INT8 ? load_bytes(p) : form == FORM_BF16_W ? tile_from_bf16(p) : load(p, form);
 }
 
 /* The last elements of a row, zeros behind them. */
@@ -395,6 +400,37 @@ static inline __attribute__((always_inline)) void product(const struct gemm *g, 
     }
 }
 
+/* bf16 of a processor that multiplies none: A becomes fp32, and W too if several blocks of rows read it, a
+ * block of its columns at a time.  The sums are those of FORM_BF16. */
+static void widened_product(const struct gemm *tile, float *lane)
+{
+    const struct gemm_convert *convert = gemm_convert();
+    struct gemm g = *tile;
+    float *w = lane + g.m * g.k;
+    convert->from_bf16(lane, tile->a, tile->a_stride, g.m, g.k);
+    g.a = lane;
+    g.a_stride = g.k;
+    if (g.m <= TALL_ROWS) {
+        product(&g, FORM_BF16_W);
+        return;
+    }
+    g.b = w;
+    g.b_stride = g.k;
+    for (int64_t col = 0; col < tile->n; col += COLS) {
+        g.n = tile->n - col < COLS ? tile->n - col : COLS;
+        g.c = (void *)gemm_element(tile->c, dtype_bytes(g.c_dtype), col);
+        g.bias = tile->bias == NULL ? NULL : tile->bias + col;
+        convert->from_bf16(w, (const uint16_t *)tile->b + col * tile->b_stride, tile->b_stride, g.n, g.k);
+        product_by(&g, ROWS, COLS, FORM_F32);
+    }
+}
+
+/* One row is bound by memory, and needs no room. */
+static bool is_widened(const struct gemm *tile)
+{
+    return tile->b_scales == NULL && tile->ab_dtype == DTYPE_BF16 && !TILE_PAIRS && tile->m > 1;
+}
+
 static bool rows_open(void)
 {
     return true;
@@ -408,19 +444,21 @@ static bool rows_can(enum dtype ab_dtype, enum dtype c_dtype)
 
 static const void *rows_prepare(const struct gemm *tile, size_t *lane_bytes)
 {
-    *lane_bytes = 0;
+    *lane_bytes = is_widened(tile) ? (size_t)((tile->m + COLS) * tile->k) * sizeof(float) : 0;
     return tile->b_transposed && !tile->a_transposed && !tile->accumulate ? "rows" : NULL;
 }
 
 static bool rows_tile(const void *handle, const struct gemm *tile, void *lane)
 {
-    (void)handle, (void)lane;
+    (void)handle;
     if (tile->b_scales != NULL) {
         product(tile, FORM_INT8);
     } else if (tile->ab_dtype == DTYPE_F32) {
         product(tile, FORM_F32);
     } else if (TILE_PAIRS) {
         product(tile, FORM_PAIRS);
+    } else if (is_widened(tile)) {
+        widened_product(tile, lane);
     } else {
         product(tile, FORM_BF16);
     }

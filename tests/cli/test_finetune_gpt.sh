@@ -55,6 +55,10 @@ grep -q '76 windows of 24 to train on' "$dir/log" && grep -q 'phase 1, 29 steps'
 for i in 1 2 3 4 5 6; do cat "$dir/finetuned/heldout.txt"; done >"$dir/long.txt"
 expect 0 'windows of 24 to train on' plain text --train_file "$dir/long.txt" --validation_split_percentage 20 --train_batch_size 4
 expect 0 '40 documents, 1889 tokens, of which' plain dry --train_file "$train" --dry_run
+expect 0 'phase 1, 29 steps' plain dry --train_file "$train" --dry_run
+expect 65 'has 17 windows to train on: fewer than a batch of 32 sequences of 24' plain dry --train_file "$dir/finetuned/heldout.txt" \
+    --train_batch_size 32 --dry_run
+expect 64 '--num_train_epochs 0 trains nothing' plain dry --train_file "$train" --num_train_epochs 0
 [ ! -e "$dir/dry" ] || fail "a dry run wrote"
 
 # what cannot be

@@ -3,6 +3,7 @@
 #include "core/integers.h"
 #include "core/log.h"
 #include "corpus/document_output.h"
+#include "data/gpt/token_windows.h"
 #include "data/text_ids.h"
 #include "model/gpt/gpt_family.h"
 #include "model/model_dir.h"
@@ -13,6 +14,10 @@
 
 enum { USUAL_LENGTH = 1024 };
 
+/* Documents are cut into pieces of so many tokens, so that the split, which takes whole sequences, can hold
+ * out a part of one long text. */
+enum { PIECE = 256 };
+
 /* The run, and what its options borrow. */
 struct finetuning {
     struct pretrain_options run;
@@ -22,13 +27,13 @@ struct finetuning {
     json_t *config;
     char train[FILE_PATH_BYTES], heldout[FILE_PATH_BYTES]; /* prefixes of stores */
     char split[32];
+    int64_t n_windows; /* to train on */
     struct pretrain_losses losses;
 };
 
 /* ---- a text becomes a store ---- */
 
-/* Documents on their way to a store.  They are cut into pieces, so that the split, which takes whole
- * sequences, can hold out a part of one long text. */
+/* Documents on their way to a store. */
 struct text_store {
     struct document_output output;
     int32_t end; /* behind each document; -1: the tokenizer has no such token */
@@ -36,7 +41,6 @@ struct text_store {
 
 static struct status take_document(void *self, const int32_t *ids, int64_t n, int64_t n_bytes)
 {
-    enum { PIECE = 256 };
     struct text_store *t = self;
     struct document_output *o = &t->output;
     (void)n_bytes;
@@ -77,39 +81,92 @@ static struct status write_store(const struct tokenizer *tokenizer, const char *
     return s;
 }
 
+/* ---- the store of a dry run, which is counted only ---- */
+
 struct text_size {
-    int64_t n_documents, n_tokens;
+    int64_t n_documents, n_tokens; /* as the text has them, without ends of documents */
+    int64_t end;                   /* of the last sequence, in tokens of the store */
+    struct buf ends;               /* of all sequences, int64 */
+    bool ends_documents;           /* with a token */
 };
+
+static void count_sequence(struct text_size *size, int64_t n)
+{
+    size->end += n;
+    buf_append(&size->ends, &size->end, sizeof size->end);
+}
 
 static struct status count_document(void *self, const int32_t *ids, int64_t n, int64_t n_bytes)
 {
     struct text_size *size = self;
     (void)ids, (void)n_bytes;
+    for (int64_t i = 0; i < n; i += PIECE) {
+        count_sequence(size, int_smaller(PIECE, n - i));
+    }
+    if (n > 0 && size->ends_documents) {
+        count_sequence(size, 1);
+    }
     size->n_documents += n > 0;
     size->n_tokens += n;
+    return buf_status(&size->ends);
+}
+
+static struct status count_text(struct text_size *size, const struct tokenizer *tokenizer, const char *text)
+{
+    struct tokenizer_scratch scratch;
+    *size = (struct text_size){.ends_documents = tokenizer->special[SPECIAL_END] >= 0};
+    TRY(tokenizer_scratch_init(&scratch, tokenizer));
+    struct status s = text_ids_read(&scratch, text, count_document, size);
+    tokenizer_scratch_fini(&scratch);
+    return s;
+}
+
+/* The windows to train on. */
+static struct status count_windows(int64_t *n, const struct text_size *size, const char *split,
+                                   int64_t length)
+{
+    int64_t bounds[4];
+    const int64_t *ends = (const int64_t *)(const void *)size->ends.data;
+    TRY(sample_order_split(bounds, split, (int64_t)(size->ends.n / sizeof *ends)));
+    struct token_windows w = {.end = bounds[1] > 0 ? ends[bounds[1] - 1] : 0, .length = length};
+    *n = token_windows_count(&w);
     return status_ok();
 }
 
-/* Of a dry run, which makes no store. */
-static struct status announce_text(const struct tokenizer *tokenizer, const char *prefix, const char *text)
+static struct status announce_text(const struct finetuning *f, const char *prefix, const char *text,
+                                   int64_t *n_windows)
 {
-    struct tokenizer_scratch scratch;
-    struct text_size size = {0};
-    TRY(tokenizer_scratch_init(&scratch, tokenizer));
-    struct status s = text_ids_read(&scratch, text, count_document, &size);
-    tokenizer_scratch_fini(&scratch);
+    struct text_size size;
+    struct status s = count_text(&size, &f->model.tokenizer, text);
+    s = failed(s) || n_windows == NULL ? s : count_windows(n_windows, &size, f->split, f->run.max_seq_length);
+    buf_fini(&size.ends);
     TRY(s);
     log_info("%s: %" PRId64 " documents, %" PRId64 " tokens, of which %s.bin and .idx would be made", text,
              size.n_documents, size.n_tokens, prefix);
     return status_ok();
 }
 
-/* The prefix of what a path holds: a store's own, or that of the store that the first rank makes of a
- * text. */
-static struct status find_data(struct finetuning *f, char prefix[FILE_PATH_BYTES], const char *path,
-                               const char *name)
+/* ---- data ---- */
+
+/* The first rank makes a store of a text. */
+static struct status make_store(const struct finetuning *f, const char *prefix, const char *text)
 {
     struct comm world = rank_options_world(&f->run.ranks);
+    struct status s = status_ok();
+    if (world.rank == 0) {
+        char directory[FILE_PATH_BYTES];
+        file_parent(directory, prefix);
+        s = file_make_directories(directory);
+        s = failed(s) ? s : write_store(&f->model.tokenizer, prefix, text);
+    }
+    return comm_agree(&world, s);
+}
+
+/* The prefix of what a path holds, a store's own or that of the store that is made of a text; and the windows
+ * to train on.  n_windows NULL: nobody trains on it. */
+static struct status find_data(struct finetuning *f, char prefix[FILE_PATH_BYTES], const char *path,
+                               const char *name, int64_t *n_windows)
+{
     bool is_store = text_ids_is_store(path);
     int n = is_store ? snprintf(prefix, FILE_PATH_BYTES, "%s", path)
                      : snprintf(prefix, FILE_PATH_BYTES, "%s/data/%s", f->run.output_dir, name);
@@ -117,21 +174,13 @@ static struct status find_data(struct finetuning *f, char prefix[FILE_PATH_BYTES
         return status_error(STATUS_USAGE, "the path of the tokens, %.60s..., is longer than %d bytes", prefix,
                             PRETRAIN_PATH_BYTES);
     }
-    if (is_store) {
-        return status_ok();
-    }
-    if (f->run.dry_run) {
+    if (!is_store && f->run.dry_run) {
         f->run.makes_data = true;
-        return announce_text(&f->model.tokenizer, prefix, path);
+        return announce_text(f, prefix, path, n_windows);
     }
-    struct status s = status_ok();
-    if (world.rank == 0) {
-        char directory[FILE_PATH_BYTES];
-        file_parent(directory, prefix);
-        s = file_make_directories(directory);
-        s = failed(s) ? s : write_store(&f->model.tokenizer, prefix, path);
-    }
-    return comm_agree(&world, s);
+    TRY(is_store ? status_ok() : make_store(f, prefix, path));
+    return n_windows == NULL ? status_ok()
+                             : gpt_pretrain_count_windows(n_windows, prefix, f->split, f->run.max_seq_length);
 }
 
 /* ---- settings ---- */
@@ -169,38 +218,53 @@ static struct status set_data(struct finetuning *f)
 {
     const struct gpt_finetune_options *given = f->given;
     struct pretrain_options *o = &f->run;
-    TRY(find_data(f, f->train, given->train_file, "train"));
-    o->input_dir = f->train;
-    if (given->validation_file != NULL) {
-        TRY(find_data(f, f->heldout, given->validation_file, "heldout"));
-        o->eval_input_dir = f->heldout;
-    }
     int64_t percent = given->validation_file != NULL ? 0 : given->validation_percent;
     snprintf(f->split, sizeof f->split, "%" PRId64 ",%" PRId64 ",0", 100 - percent, percent);
     f->gpt.split = f->split;
+    TRY(find_data(f, f->train, given->train_file, "train", &f->n_windows));
+    o->input_dir = f->train;
+    if (given->validation_file != NULL) {
+        TRY(find_data(f, f->heldout, given->validation_file, "heldout", NULL));
+        o->eval_input_dir = f->heldout;
+    }
     return status_ok();
 }
 
-/* The steps of so many epochs. */
-static struct status count_steps(const struct finetuning *f, int64_t *n_steps)
+/* Sequences of a step. */
+static int64_t batch_of(const struct pretrain_options *o)
+{
+    int64_t global = o->ranks.global_batch_size;
+    return global > 0 ? global : o->train_batch_size * rank_options_world(&o->ranks).size;
+}
+
+/* As a run says of its store, which a dry run does not make. */
+static struct status check_windows(const struct finetuning *f)
 {
     const struct pretrain_options *o = &f->run;
-    int64_t n_windows;
-    TRY(gpt_pretrain_count_windows(&n_windows, f->train, f->split, o->max_seq_length));
-    int64_t global = o->ranks.global_batch_size,
-            batch = global > 0 ? global : o->train_batch_size * rank_options_world(&o->ranks).size;
-    *n_steps = int_larger(1, (int64_t)ceil(f->given->n_epochs * (double)n_windows / (double)batch));
-    return status_ok();
+    return !o->makes_data || f->n_windows >= batch_of(o)
+               ? status_ok()
+               : status_error(STATUS_DATA,
+                              "%s has %" PRId64 " windows to train on: fewer than a batch of %" PRId64
+                              " sequences of %" PRId64 " takes; give more text, or shorter sequences",
+                              f->given->train_file, f->n_windows, batch_of(o), o->max_seq_length);
 }
 
-/* A dry run without a store plans one step. */
+static struct status check_epochs(const struct gpt_finetune_options *o)
+{
+    return o->max_steps > 0 || o->n_epochs > 0
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "--num_train_epochs 0 trains nothing: give a number above 0, or --max_steps");
+}
+
+/* So many, or those of so many epochs. */
 static struct status set_steps(struct finetuning *f)
 {
+    const struct gpt_finetune_options *given = f->given;
     struct pretrain_options *o = &f->run;
-    o->max_steps = int_larger(1, f->given->max_steps);
-    if (f->given->max_steps <= 0 && !o->makes_data) {
-        TRY(count_steps(f, &o->max_steps));
-    }
+    TRY(check_windows(f));
+    double steps = ceil(given->n_epochs * (double)f->n_windows / (double)batch_of(o));
+    o->max_steps = given->max_steps > 0 ? given->max_steps : int_larger(1, (int64_t)steps);
     o->corrects_eps = true;
     o->steps_this_run = -1;
     o->resume_step = -1;
@@ -226,6 +290,7 @@ static void tell(const struct pretrain_losses *l)
 
 static struct status tune(struct finetuning *f)
 {
+    TRY(check_epochs(f->given));
     TRY(set_model(f));
     TRY(set_length(f));
     TRY(set_data(f));

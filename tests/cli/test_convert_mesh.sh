@@ -6,7 +6,7 @@
 need_mpirun
 limit=36000 # KiB: kiln has 12 MB of its own, and lists of tensors need 100 kB for each file of 136
 if ! (ulimit -d "$limit" && "$kiln" --version >/dev/null 2>&1); then
-    skip limits "a sanitizer needs more memory than a process without it"
+    skip addresses "a sanitizer needs more memory than a process without it"
 fi
 
 make_gpt_store

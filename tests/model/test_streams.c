@@ -143,7 +143,7 @@ int main(void)
 {
     const struct model_dir_form plain = {.kind = MODEL_DIR_HUGGING_FACE}, gguf = {.kind = MODEL_DIR_GGUF};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    test_skip("limits", "a sanitizer needs more memory than a process without it");
+    test_skip("addresses", "a sanitizer needs more memory than a process without it");
 #endif
     log_set_level(LOG_QUIET);
     cases_open(KILN_SOURCE_DIR "/tests/golden/decoder_files.safetensors");

@@ -18,9 +18,9 @@ pretrain_command()
 # has_used TICKS PID: the process has computed for so many hundredths of a second, whatever time that took
 has_used() { [ "$(awk '{ print $14 + $15 }' "/proc/$2/stat" 2>/dev/null)" -ge "$1" ]; }
 
-# stops_within STEP OUT: the array `command` gets SIGTERM when STEP - 1 steps are done, and ends within that one, or a later one if this
-# shell is late; $at is that step. Nothing is saved but the last whole one.
-stops_within()
+# stop_at STEP OUT: the array `command` gets SIGTERM when STEP - 1 steps are done; $at is the step that it gives up, that one, or a
+# later one if this shell is late; empty: the signal came between two.
+stop_at()
 {
     local step=$1 out=$2 wanted='"event":"start"'
     [ "$step" -eq 1 ] || wanted="\"event\":\"step\".*\"step\":$((step - 1)),"
@@ -32,6 +32,17 @@ stops_within()
     wait $pid && status=0 || status=$?
     [ "$status" -eq 75 ] || fail "SIGTERM gave exit code $status: $(cat "$dir/err")"
     at=$(sed -n "s/^step \([0-9]*\) is given up after [0-9]* of [0-9]* micro-batches.*/\1/p" "$dir/err")
+}
+
+# stops_within STEP OUT: the same until the signal comes within a step. Nothing is saved but the last whole one.
+stops_within()
+{
+    local step=$1 out=$2 tries=20
+    stop_at "$step" "$out"
+    while [ -z "$at" ] && [ $((tries -= 1)) -gt 0 ]; do
+        rm -rf "${dir:?}/$out"
+        stop_at "$step" "$out"
+    done
     [ -n "$at" ] || fail "step $step was not given up soon: $(cat "$dir/err")"
     [ "$(cd "$dir/$out" && ls -d ckpt_* 2>/dev/null)" = "$([ "$at" -eq 1 ] || echo ckpt_$((at - 1)))" ] ||
         fail "checkpoints after $((at - 1)) steps: $(ls "$dir/$out")"

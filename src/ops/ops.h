@@ -79,7 +79,7 @@ struct optim_span {
     double rate;
     int64_t first_chunk, n_chunks; /* of the whole parameter, in arrays of sums of all parameters */
     int64_t rows; /* of a matrix whose update is orthogonal (optim/optimizer_muon.c); 0: of anything else */
-    int64_t full_rows, full_cols; /* of the whole matrix, where tensor parallelism cuts it into slices */
+    int64_t full_rows, full_cols; /* of the whole matrix, of which tensor parallelism leaves a slice here */
 };
 
 enum { OPTIM_CHUNK = 1024 };

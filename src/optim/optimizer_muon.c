@@ -72,6 +72,10 @@ static void direction(struct exec *x, const struct optimizer_step *s)
 /* gram = G = X X^T by rows, X^T X by columns; of a slice, the sum over the peers. */
 static void find_gram(struct exec *x, const struct scratch *t)
 {
+    if (t->by_rows && !t->is_slice) {
+        x->ops->linear(x, t->gram, t->x, t->x, NULL_TENSOR);
+        return;
+    }
     if (t->by_rows) {
         x->ops->linear(x, t->sums, t->x, t->x, NULL_TENSOR);
     } else {

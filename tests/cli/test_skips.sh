@@ -14,9 +14,10 @@ export KILN_SHARED=$dir/nothing
 others=$(grep -rlE 'exit[ (]+(77|TEST_SKIPPED)|return (77|TEST_SKIPPED)' tests tools | grep -vE '^tests/(test\.h|cli/(expect|test_skips|test_ci)\.sh|emulated/test_gpu_scripts\.sh|ops/test_case_workers\.c)$' || true)
 [ -z "$others" ] || fail "skips of their own: $others"
 
-# what no build of this machine skips may be skipped in another one
+# every feature that a test names, also one that only another build lacks
 tools/sum_tests.sh --features >"$dir/features"
-named=$(grep -rhoE '\b(skip|lack) [a-z0-9+-]+ "|test_(skip|leave_out)\("[a-z0-9+-]+"' tests tools | sed -E 's/^test_[a-z_]*\("//; s/^(skip|lack) //; s/ ?"$//' | sort -u)
+named=$(grep -rhoE '\b(skip|lack) [a-z0-9+-]+ "|^ *need_python [a-z0-9+-]+ |test_(skip|leave_out)\("[a-z0-9+-]+"' tests tools |
+    sed -E 's/^test_[a-z_]*\("//; s/^ *(skip|lack|need_python) //; s/ ?"?$//' | sort -u)
 unknown=$(grep -vxF -f "$dir/features" <<<"$named" || true)
 [ "$(wc -l <<<"$named")" -gt 10 ] && [ -z "$unknown" ] || fail "tools/sum_tests.sh does not know these features: $unknown"
 

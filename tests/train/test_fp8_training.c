@@ -77,8 +77,8 @@ static double loss_after(bool fp8, const struct batch_step *step, uint64_t seed,
     return result_mean(&r, "mlm_loss");
 }
 
-/* The losses of one seed lie up to a third apart, to either side, an eighth as a rule: so the means of eight
- * lie a twenty-fifth apart, in another build or on another processor elsewhere. */
+/* The losses of one seed lie an eighth apart as a rule and a third at most, to either side, and elsewhere in
+ * each build and on each processor.  So the means of eight seeds lie about a twenty-fifth apart. */
 static void test_learning(const struct batch_step *step)
 {
     double bf16 = 0, fp8 = 0, first;

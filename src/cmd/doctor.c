@@ -83,13 +83,14 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     (void)n_positional, (void)positional;
     const struct doctor_args *a = args;
+    struct backend cpu;
+    TRY(backend_find(&cpu, "cpu"));
     TRY(plain_ops_check(a->plain_ops));
     printf("kiln       %s\n", KILN_VERSION);
     print_cpu();
     print_backends();
     print_ops(a->plain_ops);
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16};
-    struct backend cpu = {&device_cpu, ops_cpu()};
     for (int i = 0; i < 2 && !a->dry_run; i++) {
         double flops_per_s;
         TRY(ceiling_products(&cpu, ceiling_size_of(cpu.device), (struct precision){.dtype = dtypes[i]},

@@ -81,6 +81,7 @@ void backend_describe_choices(char *text, size_t n)
 
 struct status backend_find(struct backend *b, const char *name)
 {
+    TRY(ops_cpu_check());
     *b = (struct backend){&device_cpu, ops_cpu()};
     if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0) {
         return status_ok();

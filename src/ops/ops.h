@@ -448,6 +448,10 @@ extern const struct ops ops_plan;
 const struct ops *ops_cpu(void);
 const char *ops_cpu_isa(void);
 
+/* Whether the environment variable KILN_ISA, if it is set, names one: STATUS_USAGE if there is none of that
+ * name, STATUS_UNAVAILABLE if the processor lacks it. */
+struct status ops_cpu_check(void);
+
 /* A line for each library of matrix products, "oneDNN 2.6.3: on"; NULL after the last. */
 const char *ops_cpu_library(int i);
 

@@ -159,7 +159,8 @@ static void check_finished_sum(int64_t m, int64_t n, int64_t k, enum dtype ab)
 
 static void check_finished_sums(void)
 {
-    static const int64_t sizes[][3] = {{64, 48, 64}, {64, 48, 80}, {128, 16, 16}, {192, 256, 300}};
+    static const int64_t sizes[][3] = {
+        {64, 48, 64}, {64, 48, 80}, {128, 16, 16}, {192, 256, 300}, {96, 128, 1000}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         check_finished_sum(sizes[i][0], sizes[i][1], sizes[i][2], DTYPE_F32);
         check_finished_sum(sizes[i][0], sizes[i][1], sizes[i][2], DTYPE_BF16);

@@ -54,6 +54,11 @@ const char *ops_cpu_isa(void)
     return cpu_isa_name(cpu_isa_best());
 }
 
+struct status ops_cpu_check(void)
+{
+    return cpu_isa_check();
+}
+
 const char *ops_cpu_library(int i)
 {
     return gemm_backend_line(i);

@@ -1,5 +1,8 @@
 #include "ops/cpu/cpu_isa.h"
 
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -41,13 +44,67 @@ bool cpu_isa_is_there(enum cpu_isa isa)
     return isas[isa].is_there();
 }
 
+static enum cpu_isa fastest(void)
+{
+    enum cpu_isa isa = N_CPU_ISAS - 1;
+    while (!cpu_isa_is_there(isa)) {
+        isa--;
+    }
+    return isa;
+}
+
+/* The environment is read once, since another thread may change it. */
+static struct {
+    const char *wanted;  /* NULL: nothing */
+    enum cpu_isa chosen; /* N_CPU_ISAS: no set has that name */
+} choice;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void choose(void)
+{
+    const char *wanted = getenv("KILN_ISA");
+    choice.chosen = fastest();
+    if (wanted == NULL || wanted[0] == '\0') {
+        return;
+    }
+    choice.wanted = wanted;
+    for (choice.chosen = 0; choice.chosen < N_CPU_ISAS; choice.chosen++) {
+        if (strcmp(wanted, cpu_isa_name(choice.chosen)) == 0) {
+            return;
+        }
+    }
+}
+
+struct status cpu_isa_check(void)
+{
+    pthread_once(&once, choose);
+    if (choice.chosen == N_CPU_ISAS) {
+        char names[80] = "";
+        for (enum cpu_isa i = 0; i < N_CPU_ISAS; i++) {
+            size_t at = strlen(names);
+            snprintf(names + at, sizeof names - at, "%s%s", i == 0 ? "" : ", ", cpu_isa_name(i));
+        }
+        return status_error(STATUS_USAGE, "environment variable KILN_ISA is '%.40s', but must be one of %s",
+                            choice.wanted, names);
+    }
+    if (!cpu_isa_is_there(choice.chosen)) {
+        return status_error(STATUS_UNAVAILABLE,
+                            "environment variable KILN_ISA is '%s', but this processor has at most %s; unset "
+                            "KILN_ISA, or choose a smaller set",
+                            choice.wanted, cpu_isa_name(fastest()));
+    }
+    return status_ok();
+}
+
 enum cpu_isa cpu_isa_best(void)
 {
-    enum cpu_isa best = N_CPU_ISAS - 1;
-    while (!cpu_isa_is_there(best)) {
-        best--;
-    }
-    return best;
+    struct status status = cpu_isa_check();
+    return failed(status) ? fastest() : choice.chosen;
+}
+
+bool cpu_isa_is_limited(void)
+{
+    return !failed(cpu_isa_check()) && choice.wanted != NULL;
 }
 
 bool cpu_isa_has_avx512(void)

@@ -3,6 +3,8 @@
 #ifndef KILN_OPS_CPU_CPU_ISA_H
 #define KILN_OPS_CPU_CPU_ISA_H
 
+#include "core/status.h"
+
 #include <stdbool.h>
 
 /* X(isa) for each, from the slowest to the fastest. */
@@ -21,10 +23,17 @@ const char *cpu_isa_name(enum cpu_isa isa);
 /* Whether the processor can run kernels of this set. */
 bool cpu_isa_is_there(enum cpu_isa isa);
 
-/* The fastest that the processor can run. */
+/* The set whose kernels run: that of the environment variable KILN_ISA, or the fastest that the processor
+ * has. The libraries of matrix products follow it. */
 enum cpu_isa cpu_isa_best(void);
 
-/* Whether the fastest is one of the last two. */
+/* Whether KILN_ISA chose it. */
+bool cpu_isa_is_limited(void);
+
+/* STATUS_USAGE if KILN_ISA is no name of a set, STATUS_UNAVAILABLE if the processor lacks that set. */
+struct status cpu_isa_check(void);
+
+/* Whether cpu_isa_best is one of the last two. */
 bool cpu_isa_has_avx512(void);
 
 #endif

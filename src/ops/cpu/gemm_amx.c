@@ -36,8 +36,8 @@ bool gemm_amx_open(void)
 {
     enum { BF16 = 1 << 22, TILE = 1 << 24, INT8 = 1 << 25, ALL = BF16 | TILE | INT8 };
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return cpu_isa_is_there(CPU_ISA_avx512bf16) && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
-           (d & ALL) == ALL && ask_for_registers();
+    return cpu_isa_best() == CPU_ISA_avx512bf16 && !cpu_isa_is_limited() &&
+           __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & ALL) == ALL && ask_for_registers();
 }
 
 /* ---- A, packed ---- */

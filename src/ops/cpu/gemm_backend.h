@@ -43,6 +43,9 @@ struct gemm_convert {
     float (*to_int16)(int16_t *out, int64_t padded, const float *in, int64_t n);
 };
 
+/* C += product, which is dense fp32 [m, n]. */
+void gemm_add_product(const struct gemm *g, const float *product);
+
 /* The backends that are compiled in.  gemm.c fills in the plain one, and conversions, for the processor. */
 extern const struct gemm_backend gemm_onednn;
 extern const struct gemm_backend gemm_blas;

@@ -20,7 +20,7 @@ enum { PANEL_K = 256 };
  * forever if it fails. */
 static const size_t BUFFER_BYTES = (size_t)128 << 20;
 
-static const char THREADS_VARIABLE[] = "OPENBLAS_NUM_THREADS";
+static const char THREADS_VARIABLE[] = "OPENBLAS_NUM_THREADS", CORE_VARIABLE[] = "OPENBLAS_CORETYPE";
 
 /* cblas_sgemm, whose enums are ints. */
 typedef void sgemm_function(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
@@ -32,18 +32,50 @@ static struct {
     int n_buffers;         /* buffers that there was memory for */
 } lib;
 
+/* A variable that has another value while the library is loaded: child processes inherit what it was. */
+struct variable {
+    const char *name;
+    char *before; /* NULL: it was not set */
+};
+
+static struct variable set_variable(const char *name, const char *value)
+{
+    const char *given = getenv(name);
+    struct variable v = {name, given == NULL ? NULL : strdup(given)};
+    setenv(name, value, 1);
+    return v;
+}
+
+static void restore_variable(struct variable *v)
+{
+    if (v->before == NULL) {
+        unsetenv(v->name);
+    } else {
+        setenv(v->name, v->before, 1);
+    }
+    free(v->before);
+}
+
+/* OpenBLAS's name for a processor with no more than the instruction set that KILN_ISA chose; NULL: it chooses
+ * itself. */
+static const char *core_type(void)
+{
+    static const char *const cores[] = {"Prescott", "Haswell", "SkylakeX", "Cooperlake"};
+    return cpu_isa_is_limited() && getenv(CORE_VARIABLE) == NULL ? cores[cpu_isa_best()] : NULL;
+}
+
 static void *load(void)
 {
-    const char *given = getenv(THREADS_VARIABLE);
-    char *before = given == NULL ? NULL : strdup(given);
-    setenv(THREADS_VARIABLE, "1", 1);
-    void *library = dlopen(KILN_BLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (before == NULL) {
-        unsetenv(THREADS_VARIABLE);
-    } else {
-        setenv(THREADS_VARIABLE, before, 1); /* restored, since child processes inherit it */
+    const char *core = core_type();
+    struct variable threads = set_variable(THREADS_VARIABLE, "1"), limit = {NULL, NULL};
+    if (core != NULL) {
+        limit = set_variable(CORE_VARIABLE, core);
     }
-    free(before);
+    void *library = dlopen(KILN_BLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (core != NULL) {
+        restore_variable(&limit);
+    }
+    restore_variable(&threads);
     return library;
 }
 
@@ -78,7 +110,14 @@ static bool blas_goes_first(void)
     return lib.config != NULL && !cpu_isa_has_avx512();
 }
 
-/* Layout of the lane for a converted tile: a panel of A, a panel of B, and C, if it is not fp32. */
+/* Whether the product goes to scratch first: C is bf16, or is added to. C += A B has to add a finished sum
+ * (docs/decisions/0039_ranks.md), but a BLAS adds to C block by block of the inner dimension. */
+static bool goes_apart(const struct gemm *t)
+{
+    return t->accumulate || t->c_dtype == DTYPE_BF16;
+}
+
+/* Layout of the lane: the product, if it goes apart; a panel of A and a panel of B, if they are not fp32. */
 static const void *blas_prepare(const struct gemm *t, size_t *lane_bytes)
 {
     int threads = omp_get_max_threads();
@@ -87,7 +126,7 @@ static const void *blas_prepare(const struct gemm *t, size_t *lane_bytes)
     }
     lib.n_buffers = lib.n_buffers < threads ? threads : lib.n_buffers;
     int64_t floats = is_f32(t) ? 0 : (t->m + t->n) * PANEL_K;
-    floats += t->c_dtype == DTYPE_BF16 ? t->m * t->n : 0;
+    floats += goes_apart(t) ? t->m * t->n : 0;
     *lane_bytes = (size_t)floats * sizeof(float);
     return "BLAS";
 }
@@ -105,26 +144,18 @@ static float begin(const struct gemm *t)
     for (int64_t i = 0; t->bias != NULL && i < t->m; i++) {
         memcpy((float *)t->c + i * t->c_stride, t->bias, (size_t)t->n * sizeof(float));
     }
-    return t->bias != NULL || t->accumulate ? 1.0f : 0.0f;
+    return t->bias != NULL ? 1.0f : 0.0f;
 }
 
-/* A and B, in bf16, become fp32 panel by panel; so does C, if it is not fp32. */
-static void converted_tile(const struct gemm *t, float *lane)
+/* A and B, in bf16, become fp32 panel by panel. */
+static void multiply_bf16(const struct gemm *t, float *panels)
 {
     const struct gemm_convert *convert = gemm_convert();
     const uint16_t *t_a = t->a, *t_b = t->b;
     struct gemm s = *t;
-    float *a = lane, *b = a + t->m * PANEL_K;
-    bool rounds = t->c_dtype == DTYPE_BF16;
+    float *a = panels, *b = a + t->m * PANEL_K;
     s.a = a;
     s.b = b;
-    if (rounds) {
-        s.c = b + t->n * PANEL_K;
-        s.c_stride = t->n;
-    }
-    if (rounds && t->accumulate) {
-        convert->from_bf16(s.c, t->c, t->c_stride, t->m, t->n);
-    }
     float beta = begin(&s);
     for (int64_t l = 0; l < t->k; l += PANEL_K) {
         s.k = t->k - l < PANEL_K ? t->k - l : PANEL_K;
@@ -136,19 +167,28 @@ static void converted_tile(const struct gemm *t, float *lane)
                            t->b_transposed ? t->n : s.k, s.b_stride);
         multiply(&s, l > 0 ? 1.0f : beta);
     }
-    if (rounds) {
-        convert->to_bf16(t->c, s.c, t->c_stride, t->m, t->n);
-    }
 }
 
 static bool blas_tile(const void *handle, const struct gemm *t, void *lane)
 {
     (void)handle;
-    if (!is_f32(t)) {
-        converted_tile(t, lane);
-        return true;
+    struct gemm s = *t;
+    float *panels = lane;
+    if (goes_apart(t)) {
+        s.c = lane;
+        s.c_stride = t->n;
+        panels += t->m * t->n;
     }
-    multiply(t, begin(t));
+    if (is_f32(t)) {
+        multiply(&s, begin(&s));
+    } else {
+        multiply_bf16(&s, panels);
+    }
+    if (t->accumulate) {
+        gemm_add_product(t, lane);
+    } else if (goes_apart(t)) {
+        gemm_convert()->to_bf16(t->c, lane, t->c_stride, t->m, t->n);
+    }
     return true;
 }
 

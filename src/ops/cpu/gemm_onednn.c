@@ -5,11 +5,13 @@
  * which would have to be repacked after every update. */
 #include "core/hash.h"
 #include "dev/host_memory.h"
+#include "ops/cpu/cpu_isa.h"
 #include "ops/cpu/gemm_backend.h"
 
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if DNNL_VERSION_MAJOR != 2
@@ -41,12 +43,37 @@ static struct {
     dnnl_stream_t stream;
     struct entry entries[CACHE_SETS][CACHE_WAYS];
     uint64_t clock;
-    char version[24];
+    char version[48];
 } lib;
+
+/* The usual name of an instruction set of oneDNN. */
+static const char *isa_name(dnnl_cpu_isa_t isa)
+{
+    switch (isa) {
+    case dnnl_cpu_isa_sse41: return "SSE4.1";
+    case dnnl_cpu_isa_avx: return "AVX";
+    case dnnl_cpu_isa_avx2: return "AVX2";
+    case dnnl_cpu_isa_avx2_vnni: return "AVX2 VNNI";
+    case dnnl_cpu_isa_avx512_core: return "AVX-512";
+    case dnnl_cpu_isa_avx512_core_vnni: return "AVX-512 VNNI";
+    case dnnl_cpu_isa_avx512_core_bf16: return "AVX-512 bf16";
+    case dnnl_cpu_isa_avx512_core_amx: return "AMX";
+    default: return "other instructions";
+    }
+}
+
+/* KILN_ISA holds for oneDNN too, unless its own variable says otherwise. */
+static bool limit_isa(void)
+{
+    static const dnnl_cpu_isa_t isas[] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2,
+                                          dnnl_cpu_isa_avx512_core_vnni, dnnl_cpu_isa_avx512_core_bf16};
+    return !cpu_isa_is_limited() || getenv("ONEDNN_MAX_CPU_ISA") != NULL ||
+           dnnl_set_max_cpu_isa(isas[cpu_isa_best()]) == dnnl_success;
+}
 
 static bool onednn_open(void)
 {
-    return dnnl_engine_create(&lib.engine, dnnl_cpu, 0) == dnnl_success &&
+    return limit_isa() && dnnl_engine_create(&lib.engine, dnnl_cpu, 0) == dnnl_success &&
            dnnl_stream_create(&lib.stream, lib.engine, dnnl_stream_default_flags) == dnnl_success &&
            dnnl_set_primitive_cache_capacity(0) ==
                dnnl_success; /* only our cache is used: its size is bounded */
@@ -55,7 +82,8 @@ static bool onednn_open(void)
 static const char *onednn_version(void)
 {
     const dnnl_version_t *v = dnnl_version();
-    snprintf(lib.version, sizeof lib.version, "%d.%d.%d", v->major, v->minor, v->patch);
+    snprintf(lib.version, sizeof lib.version, "%d.%d.%d (%s)", v->major, v->minor, v->patch,
+             isa_name(dnnl_get_effective_cpu_isa()));
     return lib.version;
 }
 
@@ -98,6 +126,15 @@ static bool loads_c_first(const char *implementation)
     return has_amx && (strstr(implementation, "amx") != NULL || strncmp(implementation, "gemm", 4) == 0);
 }
 
+/* Whether C += A B of this form would not add a finished sum: AMX's code for bf16 begins the sum with C, and
+ * other code adds to C after each block of the inner dimension (blocks are larger than 300: test_gemm). */
+static bool adds_in_parts(const struct gemm *t, const char *implementation)
+{
+    enum { ONE_BLOCK = 300 };
+    return t->accumulate && t->c_dtype == DTYPE_F32 &&
+           (t->k > ONE_BLOCK || (t->ab_dtype == DTYPE_BF16 && loads_c_first(implementation)));
+}
+
 static bool compile(struct entry *e, const struct gemm *t);
 
 /* The same, for a product that goes to scratch first. */
@@ -115,8 +152,8 @@ static bool compile_apart(struct entry *e, const struct gemm *t)
 /* Fills an entry; false, and the entry is empty, if oneDNN has only its slow reference code for it.
  *
  * C += A B has to add a finished sum: a run of several ranks, which adds up gradients that were made apart,
- * gives the bits of one process (docs/decisions/0039_ranks.md). Where oneDNN would begin the sum with C
- * instead, the product goes to scratch first. */
+ * gives the bits of one process (docs/decisions/0039_ranks.md). Where oneDNN would not, the product goes to
+ * scratch first. */
 static bool compile(struct entry *e, const struct gemm *t)
 {
     dnnl_primitive_attr_t attributes = NULL;
@@ -143,11 +180,10 @@ static bool compile(struct entry *e, const struct gemm *t)
     } else {
         e->primitive = NULL;
     }
-    bool begins_with_c = ok && t->accumulate && t->ab_dtype == DTYPE_BF16 && t->c_dtype == DTYPE_F32 &&
-                         loads_c_first(implementation);
+    bool apart = ok && adds_in_parts(t, implementation);
     dnnl_primitive_desc_destroy(desc);
     dnnl_primitive_attr_destroy(attributes);
-    return begins_with_c ? compile_apart(e, t) : ok;
+    return apart ? compile_apart(e, t) : ok;
 }
 
 static struct form form_of(const struct gemm *t)
@@ -213,16 +249,6 @@ static bool add_argument(dnnl_exec_arg_t *args, int *n, int id, const dnnl_memor
     return ok;
 }
 
-static void add_rows(const struct gemm *t, const float *product)
-{
-    for (int64_t i = 0; i < t->m; i++) {
-        float *restrict c = (float *)t->c + i * t->c_stride;
-        for (int64_t j = 0; j < t->n; j++) {
-            c[j] += product[i * t->n + j];
-        }
-    }
-}
-
 static bool onednn_tile(const void *handle, const struct gemm *t, void *lane)
 {
     const struct entry *e = handle;
@@ -240,7 +266,7 @@ static bool onednn_tile(const void *handle, const struct gemm *t, void *lane)
         dnnl_memory_destroy(args[i].memory);
     }
     if (ok && e->adds_after) {
-        add_rows(t, product);
+        gemm_add_product(t, product);
     }
     return ok;
 }

@@ -33,6 +33,23 @@ static struct gemm tile_at(const struct gemm_call *c, int64_t i, int64_t j, int6
     return t;
 }
 
+void gemm_add_product(const struct gemm *g, const float *product)
+{
+    for (int64_t i = 0; i < g->m; i++, product += g->n) {
+        if (g->c_dtype == DTYPE_F32) {
+            float *restrict c = (float *)g->c + i * g->c_stride;
+            for (int64_t j = 0; j < g->n; j++) {
+                c[j] += product[j];
+            }
+        } else {
+            uint16_t *restrict c = (uint16_t *)g->c + i * g->c_stride;
+            for (int64_t j = 0; j < g->n; j++) {
+                c[j] = bf16_from_f32(bf16_to_f32(c[j]) + product[j]);
+            }
+        }
+    }
+}
+
 static int form_of(const struct gemm_call *c, const struct gemm *t)
 {
     return 4 * (t->k < c->tile_k) + 2 * (t->n < c->tile_n) + (t->m < c->tile_m);

@@ -13,7 +13,7 @@ struct memory {
 };
 
 static const struct memory onednn_fp32 = {5632, 512, 5, 1536}, onednn_bf16 = {3072, 512, 5, 1536},
-                           blas_fp32 = {256, 640, 0, 0}, blas_bf16 = {256, 512, 7, 2304},
+                           blas_fp32 = {256, 640, 4, 1024}, blas_bf16 = {256, 512, 11, 3328},
                            plain = {0, 4224, 0, 0};
 
 /* Of the library that computes the products (gemm.c). */

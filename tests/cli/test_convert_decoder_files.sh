@@ -12,11 +12,18 @@ convert()
     grep -q '^largest difference of logits before and after: ' out || fail "$2 as $1: $(cat out)"
 }
 
+# The head has more rows here, of padding, and a product of another size may sum in another order: only the rest has equal bits.
+same_but_for_rounding()
+{
+    sed -n 's/^largest difference .* (lm \([^ ]*\) of \([^ ]*\), hidden \([^ ]*\) of .*)$/\1 \2 \3/p' out |
+        awk '{ n++; ok = $2 > 0 && $1 <= 1e-5 * $2 && $3 == "0" } END { exit !(n == 1 && ok) }'
+}
+
 # Whatever the ranks.
 for model in gpt2 bloom; do
     for tp in 1 2 4; do
         convert megatron_deepspeed $model ranks --tp $tp --step 7
-        grep -q 'after: 0 (lm 0 of' out || fail "$model for $tp ranks: $(cat out)"
+        same_but_for_rounding || fail "$model for $tp ranks: $(cat out)"
         convert gguf ranks ranks.gguf
         convert gguf $model plain.gguf
         cmp ranks.gguf/model.gguf plain.gguf/model.gguf || fail "$model for $tp ranks has other weights"

@@ -37,8 +37,8 @@ static void expect_refused(const char *text, enum kiln_code code, const char *pa
 static void test_files(void)
 {
     struct kiln_engine *e;
-    EXPECT_KILN_ERROR(kiln_engine_open(&e, "/nonexistent.json", line, 2, NULL), KILN_DATA,
-                      "/nonexistent.json");
+    EXPECT_KILN_ERROR(kiln_engine_open(&e, "/dev/null/none.json", line, 2, NULL), KILN_DATA,
+                      "/dev/null/none.json");
     expect_refused("{\"train_batch_size\": 4}", KILN_DATA, "has no \"optimizer\"");
     expect_refused("{" ADAM "}", KILN_DATA, "train_batch_size");
     expect_refused("{\"train_batch_size\": 4, \"train_micro_batch_size_per_gpu\": 3, " ADAM "}", KILN_DATA,

@@ -2,8 +2,9 @@
 # Chooses which tests of a build a run leaves out: prints a regex for `ctest -E`, nothing if all run, and says on standard error what is left
 # out.  The tests of kernels (each op by each kernel, instruction set and dtype, the CUDA ones on the emulator) take more time than all
 # others together. One in KERNELS of them runs; in the build of `make test` all of them,
-# if the commits of the last four hours have changed kernels or what they are tested by. Of
-# the other tests one in REST runs. Which ones depends on the commit: over the commits all take their turn.
+# if the commits in question (tools/turn.sh) have changed kernels or what they are tested by. Of
+# the other tests one in REST runs. Which ones depends on the number of commits: all take their turn. The line on standard error
+# begins with the variable that repeats this choice.
 # KILN_TESTS=all leaves out nothing (`make test-slow`).  usage: tools/pick_tests.sh BUILD KERNELS REST
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,13 +13,7 @@ build=${1:?a build} kernels=${2:?one in how many} rest=${3:?one in how many}
 
 is_kernel='^(checkop_(emulated_|cuda_)|test_emulated_|test_gpu_scripts$)'
 what_kernels_are='^(src/ops/(cuda/(kernels|table|choice)/|cpu/|(ops|ref|accept|attention_bits|half_ops)[a-z_]*\.[ch]$)|tests/(emulated|ops/(checkop|test_cuda))|tools/gpu_)'
-git() { command git -c safe.directory='*' "$@"; }
-changed=
-turn=$(date +%j)
-if now=$(git show -s --format=%ct HEAD 2>/dev/null); then
-    changed=$(git log --since="$((now - 14400))" --name-only --format= | sort -u)
-    turn=$((16#$(git rev-parse HEAD | cut -c1-6)))
-fi
+. tools/turn.sh
 if grep -qE "$what_kernels_are" <<<"$changed" && [ "$build" = build ]; then
     kernels=1
 fi
@@ -35,5 +30,5 @@ while read -r name; do
     fi
 done < <(ctest --test-dir "$build" -N | sed -nE 's/^ *Test +#[0-9]+: //p')
 [ ${#left_out[@]} -gt 0 ] || exit 0
-echo "left out of this run, $runs others run (KILN_TESTS=all runs all): ${left_out[*]}" | fold -s -w 150 >&2
+echo "KILN_TURN=$turn: left out of this run, $runs others run (KILN_TESTS=all runs all): ${left_out[*]}" | fold -s -w 150 >&2
 (IFS='|'; echo "^(${left_out[*]})\$")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # clang-tidy over every file of src/, each in its own process (version 14 mixes up va_lists between files), and once, however
 # many programs and libraries it is compiled for.
-# usage: tools/tidy.sh [FILE...], or tools/tidy.sh --sample N: the files that the commits of the last four hours have changed, and one in N of the others,
-# which take turns by the commit
+# usage: tools/tidy.sh [FILE...], or tools/tidy.sh --sample N: the files that have changed (tools/turn.sh), and one in N of the others,
+# which take turns
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cmake --preset tidy >/dev/null
@@ -18,16 +18,15 @@ else
 fi
 
 if [ "${1:-}" = --sample ]; then
-    git() { command git -c safe.directory='*' "$@"; }
-    changed=" $(git log --since="$(($(git show -s --format=%ct HEAD) - 14400))" --name-only --format= | sort -u | tr '\n' ' ') "
-    turn=$((16#$(git rev-parse HEAD | cut -c1-6)))
+    . tools/turn.sh
+    changed=" $(tr '\n' ' ' <<<"$changed") "
     picked=()
     for file in "${files[@]}"; do
         if [[ $changed == *" $file "* ]] || [ $((($(cksum <<<"$file" | cut -d' ' -f1) + turn) % $2)) -eq 0 ]; then
             picked+=("$file")
         fi
     done
-    echo "tidy: left out of this run: $((${#files[@]} - ${#picked[@]})) files that have not changed (make tidy reads all)"
+    echo "tidy: KILN_TURN=$turn: left out of this run: $((${#files[@]} - ${#picked[@]})) files that have not changed (make tidy reads all)"
     files=("${picked[@]}")
 fi
 

@@ -206,11 +206,9 @@ static void test_failure(void)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *name = http_server_habit_name(cases[i].habit);
         begin_case();
-        int64_t start = clock_ns();
         struct status s = fetch(cases[i].habit, cases[i].sum, cases[i].length);
         EXPECT(s.code == cases[i].code && strstr(s.message, cases[i].part) != NULL, "%s: code %d, '%s'", name,
                s.code, s.message);
-        EXPECT(clock_since_s(start) < 30, "%s took %.0f s", name, clock_since_s(start));
         expect_none(name, cases[i].is_kept);
     }
 }

@@ -7,6 +7,23 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/expect.sh"
 
+# Parts take turns: N turns in a row have every test once. A turn that is no number is refused.
+(
+    mkdir -p "$dir/turns/tools" "$dir/turns/bin"
+    cp "$source"/tools/{pick_tests,turn}.sh "$dir/turns/tools"
+    printf '#!/bin/sh\nfor i in $(seq 60); do echo "  Test #$i: test_$i"; done\n' >"$dir/turns/bin/ctest"
+    chmod +x "$dir/turns/bin/ctest"
+    export PATH="$dir/turns/bin:$PATH"
+    pick() { env -u KILN_TESTS KILN_TURN="$1" "$dir/turns/tools/pick_tests.sh" build-asan 10 4; }
+    for turn in 7 08 9 10; do
+        expect 0 "KILN_TURN=$((10#$turn)): left out" pick "$turn"
+        left_out=$(cat "$dir/out")
+        seq -f 'test_%g' 60 | grep -vE "$left_out" >>"$dir/picked"
+    done
+    [ "$(sort "$dir/picked" | uniq -u | wc -l) $(wc -l <"$dir/picked")" = "60 60" ] || fail "four turns do not have every test once"
+    expect 64 "KILN_TURN is 'x', but must be a whole number" pick x
+)
+
 mkdir -p "$dir"/tree/{.ci,tools,scripts}
 cp "$source/.ci/run" "$dir/tree/.ci"
 # results TESTS FAILURES SKIPPED FILE: a line of shell that writes such a file of ctest's

@@ -56,55 +56,65 @@ static enum cpu_isa fastest(void)
 /* The environment is read once, since another thread may change it. */
 static struct {
     const char *wanted;  /* NULL: nothing */
-    enum cpu_isa chosen; /* N_CPU_ISAS: no set has that name */
+    enum cpu_isa chosen; /* what `wanted` names; N_CPU_ISAS: no set has that name */
+    enum cpu_isa best;
 } choice;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static enum cpu_isa find(const char *name)
+{
+    enum cpu_isa isa = 0;
+    while (isa < N_CPU_ISAS && strcmp(name, cpu_isa_name(isa)) != 0) {
+        isa++;
+    }
+    return isa;
+}
 
 static void choose(void)
 {
     const char *wanted = getenv("KILN_ISA");
-    choice.chosen = fastest();
+    choice.best = fastest();
     if (wanted == NULL || wanted[0] == '\0') {
         return;
     }
     choice.wanted = wanted;
-    for (choice.chosen = 0; choice.chosen < N_CPU_ISAS; choice.chosen++) {
-        if (strcmp(wanted, cpu_isa_name(choice.chosen)) == 0) {
-            return;
-        }
+    choice.chosen = find(wanted);
+    if (choice.chosen < N_CPU_ISAS && cpu_isa_is_there(choice.chosen)) {
+        choice.best = choice.chosen;
     }
 }
 
 struct status cpu_isa_check(void)
 {
     pthread_once(&once, choose);
-    if (choice.chosen == N_CPU_ISAS) {
-        char names[80] = "";
-        for (enum cpu_isa i = 0; i < N_CPU_ISAS; i++) {
-            size_t at = strlen(names);
-            snprintf(names + at, sizeof names - at, "%s%s", i == 0 ? "" : ", ", cpu_isa_name(i));
-        }
-        return status_error(STATUS_USAGE, "environment variable KILN_ISA is '%.40s', but must be one of %s",
-                            choice.wanted, names);
+    if (choice.wanted == NULL || choice.best == choice.chosen) {
+        return status_ok();
     }
-    if (!cpu_isa_is_there(choice.chosen)) {
+    if (choice.chosen < N_CPU_ISAS) {
         return status_error(STATUS_UNAVAILABLE,
                             "environment variable KILN_ISA is '%s', but this processor has at most %s; unset "
                             "KILN_ISA, or choose a smaller set",
-                            choice.wanted, cpu_isa_name(fastest()));
+                            choice.wanted, cpu_isa_name(choice.best));
     }
-    return status_ok();
+    char names[80] = "";
+    for (enum cpu_isa i = 0; i < N_CPU_ISAS; i++) {
+        size_t at = strlen(names);
+        snprintf(names + at, sizeof names - at, "%s%s", i == 0 ? "" : ", ", cpu_isa_name(i));
+    }
+    return status_error(STATUS_USAGE, "environment variable KILN_ISA is '%.40s', but must be one of %s",
+                        choice.wanted, names);
 }
 
 enum cpu_isa cpu_isa_best(void)
 {
-    struct status status = cpu_isa_check();
-    return failed(status) ? fastest() : choice.chosen;
+    pthread_once(&once, choose);
+    return choice.best;
 }
 
 bool cpu_isa_is_limited(void)
 {
-    return !failed(cpu_isa_check()) && choice.wanted != NULL;
+    pthread_once(&once, choose);
+    return choice.wanted != NULL;
 }
 
 bool cpu_isa_has_avx512(void)

@@ -24,10 +24,11 @@ const char *cpu_isa_name(enum cpu_isa isa);
 bool cpu_isa_is_there(enum cpu_isa isa);
 
 /* The set whose kernels run: that of the environment variable KILN_ISA, or the fastest that the processor
- * has. The libraries of matrix products follow it. */
+ * has. The libraries of matrix products follow it.  Where cpu_isa_check fails it is the fastest: backend_find
+ * has refused by then. */
 enum cpu_isa cpu_isa_best(void);
 
-/* Whether KILN_ISA chose it. */
+/* Whether KILN_ISA is set. */
 bool cpu_isa_is_limited(void);
 
 /* STATUS_USAGE if KILN_ISA is no name of a set, STATUS_UNAVAILABLE if the processor lacks that set. */

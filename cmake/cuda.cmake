@@ -2,7 +2,7 @@
 # program runs with and without a GPU.  KILN_CUDA is AUTO (build it if there is nvcc), ON or OFF.
 set(KILN_CUDA AUTO CACHE STRING "AUTO, ON or OFF")
 set_property(CACHE KILN_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(KILN_CUDA_ARCHITECTURES 90a CACHE STRING "compute capabilities to compile kernels for, from 80 on, as in 80;90a")
+set(KILN_CUDA_ARCHITECTURES 90a-real CACHE STRING "compute capabilities to compile kernels for, from 80 on, as in 80;90a-real")
 set(KILN_HAVE_CUDA 0)
 
 if(NOT KILN_CUDA STREQUAL "OFF")
@@ -30,8 +30,12 @@ if(KILN_HAVE_CUDA)
   file(GLOB cuda_sources CONFIGURE_DEPENDS src/ops/cuda/*/*.c src/ops/cuda/*/*.cu)
   add_library(kiln_cuda MODULE ${cuda_sources} ${cuda_support})
   set_target_properties(kiln_cuda PROPERTIES CUDA_ARCHITECTURES "${KILN_CUDA_ARCHITECTURES}" CUDA_STANDARD 17
-    C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static
-    BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}" INSTALL_RPATH "${CUDAToolkit_LIBRARY_DIR}") # cuBLASLt, if the system has another
+    C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden CUDA_RUNTIME_LIBRARY Static)
+  if(KILN_STATIC) # for another machine
+    set_target_properties(kiln_cuda PROPERTIES SKIP_BUILD_RPATH ON)
+  else() # cuBLASLt, if the system has another
+    set_target_properties(kiln_cuda PROPERTIES BUILD_RPATH "${CUDAToolkit_LIBRARY_DIR}" INSTALL_RPATH "${CUDAToolkit_LIBRARY_DIR}")
+  endif()
   target_include_directories(kiln_cuda PRIVATE src)
   target_compile_definitions(kiln_cuda PRIVATE _POSIX_C_SOURCE=200809L KILN_VERSION="${PROJECT_VERSION}")
   target_compile_options(kiln_cuda PRIVATE $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wno-format-truncation -ffp-contract=off>)

@@ -143,20 +143,20 @@ first_part()
     KILN_ATTENTION=cluster op_steps ", large by cluster" bf16 attention_backward
     attention_steps mma.sync bf16 ", large"
     op_steps ", large" bf16 $hot
-    limit=$((2 * limit)) step "two steps of BERT-Large, bf16" "$build/tests/test_cuda_large" ${LARGE:-24 1024 16 128} bf16
-    step "training beside the cpu" "$build/tests/test_cuda_training"
-    step "replayed steps" "$build/tests/test_cuda_replay"
+    limit=$((2 * limit)) step "two steps of BERT-Large, bf16" "$build/tests/gpu_tests" test_cuda_large ${LARGE:-24 1024 16 128} bf16
+    step "training beside the cpu" "$build/tests/gpu_tests" test_cuda_training
+    step "replayed steps" "$build/tests/gpu_tests" test_cuda_replay
 }
 
 rest()
 {
     local kernel dtype
-    limit=$((2 * limit)) step "two steps of BERT-Large, fp32" "$build/tests/test_cuda_large" ${LARGE:-24 1024 16 128} fp32
+    limit=$((2 * limit)) step "two steps of BERT-Large, fp32" "$build/tests/gpu_tests" test_cuda_large ${LARGE:-24 1024 16 128} fp32
     op_steps "" bf16 $others
-    step "conversions to fp8" "$build/tests/test_cuda_fp8"
-    step "factors in fp8 rounded where they are made" "$build/tests/test_cuda_rounding"
-    step "answers beside the cpu" "$build/tests/test_cuda_session"
-    step "steps in segments" "$build/tests/test_cuda_segments"
+    step "conversions to fp8" "$build/tests/gpu_tests" test_cuda_fp8
+    step "factors in fp8 rounded where they are made" "$build/tests/gpu_tests" test_cuda_rounding
+    step "answers beside the cpu" "$build/tests/gpu_tests" test_cuda_session
+    step "steps in segments" "$build/tests/gpu_tests" test_cuda_segments
     step "loss curves, bf16" same_curves 0.03 --autocast
     step "killed and resumed, bf16" resumes_to_the_bit --autocast
     step "loss curves, fp8" same_curves 0.05 --fp8
@@ -169,9 +169,9 @@ rest()
     for tile in 64x192 128x128by4; do product_steps $tile fp16; done
     for kernel in mma.sync wgmma cluster; do attention_steps $kernel fp16 ""; done # where one does not fit, another is taken
     for dtype in bf16 fp16; do attention_steps plain $dtype ""; done
-    step "conversions of fp16" "$build/tests/test_cuda_half"
-    step "training in fp16" "$build/tests/test_cuda_loss_scale"
-    step "fine-tuning in fp16" "$build/tests/test_cuda_squad"
+    step "conversions of fp16" "$build/tests/gpu_tests" test_cuda_half
+    step "training in fp16" "$build/tests/gpu_tests" test_cuda_loss_scale
+    step "fine-tuning in fp16" "$build/tests/gpu_tests" test_cuda_squad
     op_steps ", large" fp32 $hot $others
     op_steps ", large" bf16 $others
     [ "${SANITIZE:-0}" = 0 ] || sanitize

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # Functions of tools/gpu_check.sh, gpu_bench.sh and gpu_carry.sh; sourced in the root of the checkout.
-gpu_programs="checkop test_cuda_half test_cuda_fp8 test_cuda_rounding test_cuda_large test_cuda_training test_cuda_session
-    test_cuda_replay test_cuda_segments test_cuda_loss_scale test_cuda_squad"
+gpu_programs="checkop gpu_tests"
 
 # build_for_gpu DIR: without the CPU libraries that a GPU machine may lack.
 build_for_gpu()
@@ -19,7 +18,7 @@ build_for_gpu()
     fi
     # shellcheck disable=SC2086 # names of targets
     cmake -S . -B "$1" -G Ninja -DKILN_CUDA=ON -DKILN_STATIC=ON -DKILN_ONEDNN=OFF -DKILN_BLAS=OFF -DKILN_HDF5=OFF \
-        -DKILN_CURL=OFF -DKILN_ARCHIVE=OFF -DKILN_EMULATE_CUDA=OFF -DCMAKE_SKIP_RPATH=ON \
+        -DKILN_CURL=OFF -DKILN_ARCHIVE=OFF -DKILN_MPI=OFF -DKILN_EMULATE_CUDA=OFF \
         -DCMAKE_C_FLAGS="-ffunction-sections -fdata-sections" -DCMAKE_EXE_LINKER_FLAGS=-Wl,--gc-sections "${@:2}" &&
         cmake --build "$1" --target kiln_program kiln_cuda $gpu_programs
 }

@@ -1,10 +1,11 @@
 /* Bits of dropout (ops/attention_bits.h), by each kernel of attention that the device has: the forward leaves
  * those of the addresses, and a backward that reads them gives dq, dk, dv and dbias of one that draws, to the
- * bit; it reads indeed. Training with them has the results of training without, and more memory in its plan.
- * Linked twice, as test_cuda_training is. */
-#include "checkop_backend.h"
+ * bit; it reads indeed. Training with them has the results of training without, and more
+ * memory in its plan. */
 #include "bert_fixture.h"
+#include "checkop_backend.h"
 #include "core/arena.h"
+#include "gpu_tests.h"
 #include "ops/attention_bits.h"
 
 #include <stdlib.h>
@@ -223,7 +224,7 @@ static void compare_training(int64_t recompute)
     batch_step_fini(&step);
 }
 
-int main(void)
+int test_cuda_bits(void)
 {
     static const struct {
         const char *kernel;

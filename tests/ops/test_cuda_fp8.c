@@ -1,9 +1,9 @@
 /* Rounding to fp8: that of core/fp8 by the definition, and that of the cuda table like it: every number of
- * both formats and every tie with its neighbours, by rows and by columns, under several scales.  Linked
- * twice, as test_cuda_training is. */
+ * both formats and every tie with its neighbours, by rows and by columns, under several scales. */
 #include "checkop_backend.h"
-#include "test.h"
 #include "core/fp8.h"
+#include "gpu_tests.h"
+#include "test.h"
 
 enum { SIDE = 32, VALUES = SIDE * SIDE, SIGN = 0x80, AROUND = 4 };
 
@@ -154,7 +154,7 @@ static struct status refuse(struct checkop_backend b, enum refusal refusal)
     return x.status;
 }
 
-int main(void)
+int test_cuda_fp8(void)
 {
     struct checkop_backend b = checkop_find_backend("cuda");
     if (!b.device->computes_in_fp8) {

@@ -1,6 +1,7 @@
 /* Conversions between fp32 and fp16: those of core/dtype by the definition, and those of the cuda table like
- * them: every pattern of fp16, and every tie with its neighbours.  Linked twice, as test_cuda_training is. */
+ * them: every pattern of fp16, and every tie with its neighbours. */
 #include "checkop_backend.h"
+#include "gpu_tests.h"
 #include "test.h"
 
 enum { PATTERNS = 1 << 16, SIGN = 0x8000, INFINITE = 0x7c00, AROUND = 4, VALUES = 2 * AROUND * INFINITE + 3 };
@@ -76,7 +77,7 @@ static void cast_on(struct checkop_backend b, tensor out, tensor in)
 static float values[VALUES], widened[PATTERNS];
 static uint16_t wanted[VALUES], rounded[VALUES], patterns[PATTERNS];
 
-int main(void)
+int test_cuda_half(void)
 {
     fill_values(values, wanted);
     for (int i = 0; i < VALUES; i++) {

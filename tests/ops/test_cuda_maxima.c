@@ -1,8 +1,8 @@
 /* Maxima of tensors (core/tensor.h): every slot that notes them notes the largest magnitude that it stores,
- * of any shape, a NaN above all; and quantize rounds by them as it does by those that it finds.  Linked
- * twice, as test_cuda_training is. */
+ * of any shape, a NaN above all; and quantize rounds by them as it does by those that it finds. */
 #include "core/fp8.h"
 #include "device_tensors.h"
+#include "gpu_tests.h"
 
 /* With maxima that say nothing yet. */
 static tensor result(void)
@@ -137,7 +137,7 @@ static void run_quantize(enum dtype format, bool in_fp8)
     free(totals[1]);
 }
 
-int main(void)
+int test_cuda_maxima(void)
 {
     static const int64_t shapes[][2] = {{1, 1},    {37, 1030}, {9, 1024}, {264, 1000},
                                         {32, 512}, {3, 2048},  {5, 4096}, {130, 8}};

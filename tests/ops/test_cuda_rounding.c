@@ -1,7 +1,7 @@
 /* Tensors that are rounded to fp8 where they are made (core/tensor.h, `rounded`): to the bit what quantize
- * makes of what the same op stores, with every history, of any shape, and nothing else is changed by it.
- * Linked twice, as test_cuda_training is. */
+ * makes of what the same op stores, with every history, of any shape, and nothing else is changed by it. */
 #include "device_tensors.h"
+#include "gpu_tests.h"
 
 /* Of every factor, before it is made. */
 static float history[2];
@@ -153,7 +153,7 @@ static void run_shape(double one)
     }
 }
 
-int main(void)
+int test_cuda_rounding(void)
 {
     static const int64_t shapes[][2] = {{16, 16},   {48, 1024}, {80, 528},  {1040, 64},
                                         {32, 2048}, {48, 1296}, {16, 2560}, {32, 2576}};

@@ -1,6 +1,6 @@
-/* Sessions on the cuda table answer as on the cpu, to its rounding.  Linked twice: with the library for a
- * GPU, and with the kernels emulated on the cpu. */
+/* Sessions on the cuda table answer as on the cpu, to its rounding. */
 #define _GNU_SOURCE
+#include "gpu_tests.h"
 #include "session_case.h"
 
 #include "checkop_backend.h"
@@ -31,7 +31,7 @@ static void compare(const char *directory, const char *model, enum model_task ta
     session_close(&on_host);
 }
 
-int main(void)
+int test_cuda_session(void)
 {
     struct checkop_backend gpu = checkop_find_backend("cuda");
     struct session_options o = {.backend = {gpu.device, gpu.ops}, .dtype = DTYPE_F32};

@@ -1,9 +1,9 @@
 /* The benchmark of a step on the cuda table: every op has a time, bytes and work, both ceilings are found,
- * and the migration log tells of its kernels.
- * Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
+ * and the migration log tells of its kernels. */
 #define _GNU_SOURCE
 #include "bert_fixture.h"
 #include "checkop_backend.h"
+#include "gpu_tests.h"
 
 #include "io/file.h"
 #include "watch/migration_log.h"
@@ -91,7 +91,7 @@ static void expect_answers(const struct checkop_backend *gpu)
            t.latency.p99_s);
 }
 
-int main(void)
+int test_cuda_bench(void)
 {
     struct checkop_backend gpu = checkop_find_backend("cuda");
     expect_copies(&gpu);

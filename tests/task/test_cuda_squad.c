@@ -1,7 +1,7 @@
 /* Fine-tuning on answer spans in fp16: from a scale of the loss that is too high, a run learns after steps
- * that leave no trace in the weights; stopped and resumed after every step, it comes to the same bits.
- * Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
+ * that leave no trace in the weights; stopped and resumed after every step, it comes to the same bits. */
 #define _GNU_SOURCE
+#include "gpu_tests.h"
 #include "model/bert/bert_family.h"
 #include "session_case.h"
 #include "trainer_copy.h"
@@ -181,7 +181,7 @@ static void expect_same(struct trainer *a, tensor of_a, struct trainer *b, tenso
     free(x);
 }
 
-int main(void)
+int test_cuda_squad(void)
 {
     struct checkop_backend backend = checkop_find_backend("cuda");
     char directory[] = "/tmp/kiln_cuda_squad_XXXXXX";

@@ -5,15 +5,15 @@
  *   test_cuda_large                        of a small model
  *   test_cuda_large 24 1024 16 128 [bf16]  layers, hidden size, sequences, tokens: BERT-Large, in fp32 and
  *   bf16 or one of both
- *
- * Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
+ * */
 #include "checkop_backend.h"
 #include "core/clock.h"
 #include "core/rng.h"
 #include "data/text_batch.h"
+#include "gpu_tests.h"
 #include "nn/bert/bert_model.h"
-#include "trainer_copy.h"
 #include "result_mean.h"
+#include "trainer_copy.h"
 
 enum { STEPS = 2 };
 
@@ -187,7 +187,7 @@ static int test(const int64_t sizes[4], const struct bounds *c)
     return wrong;
 }
 
-int main(int argc, char **argv)
+int test_cuda_large(int argc, char **argv)
 {
     int64_t sizes[4] = {2, 64, 2, 24};
     int wrong = 0;

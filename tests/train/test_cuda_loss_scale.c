@@ -1,11 +1,12 @@
 /* Training in fp16: a scale of the loss that is too high overflows and is halved, without a trace in the
  * weights, until the model learns; a run that is resumed has the scale that it had; a number that no scale
- * can save is named.  Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
+ * can save is named. */
 #include "bert_fixture.h"
 #include "checkop_backend.h"
-#include "trainer_copy.h"
+#include "gpu_tests.h"
 #include "result_mean.h"
 #include "task/run_state.h"
+#include "trainer_copy.h"
 
 enum { LONGEST = 14, SEQUENCES = 4, LEARNT = 6, MORE = 2, MOST_SKIPPED = 16 };
 
@@ -136,7 +137,7 @@ static void what_cannot_be_saved_is_named(struct checkop_backend backend, const 
     trainer_fini(&t);
 }
 
-int main(void)
+int test_cuda_loss_scale(void)
 {
     struct checkop_backend backend = checkop_find_backend("cuda");
     struct batch_step step;

@@ -2,12 +2,13 @@
  * given op by op, whatever changes from step to step: batches, dropout masks, learning rate; and although
  * work beside (dev/queue.h) runs as late as it may in every other replay on the emulator; and in fp8 although
  * the steps given op by op look for the largest element of each factor, which those that are replayed have
- * from its maker.  Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
+ * from its maker. */
 #include "bert_fixture.h"
 #include "checkop_backend.h"
 #include "counted_graphs.h"
-#include "result_mean.h"
 #include "dev/host_view.h"
+#include "gpu_tests.h"
+#include "result_mean.h"
 
 enum { LONGEST = 14, SEQUENCES = 6, STEPS = 8 };
 
@@ -139,7 +140,7 @@ static void failures_are_named(struct checkop_backend backend)
     batch_step_fini(&step);
 }
 
-int main(void)
+int test_cuda_replay(void)
 {
     struct checkop_backend backend = checkop_find_backend("cuda");
     struct batch_step step;

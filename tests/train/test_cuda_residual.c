@@ -1,8 +1,8 @@
 /* A residual stream in fp32 beside layers in bf16 (ops.h, R): gradients of deep decoders are nearer to exact
- * ones, and the cuda table computes what the cpu's does.
- * Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
+ * ones, and the cuda table computes what the cpu's does. */
 #include "checkop_backend.h"
 #include "gpt_fixture.h"
+#include "gpu_tests.h"
 
 #include "dev/host_view.h"
 #include "train/trainer.h"
@@ -98,7 +98,7 @@ static void check(bool alibi)
     batch_step_fini(&step);
 }
 
-int main(void)
+int test_cuda_residual(void)
 {
     check(false);
     check(true);

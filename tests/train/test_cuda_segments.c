@@ -1,7 +1,7 @@
 /* Steps whose gradients are summed bucket by bucket are replayed too: recordings with a segment for each
  * bucket give the bits of steps that are given op by op, and when a bucket is summed its gradients are
- * complete, although work beside runs as late as it may in every other replay on the emulator.  Linked twice:
- * with the library for a GPU, and with the kernels emulated on the cpu. */
+ * complete, although work beside runs as late as it may in every other replay on the emulator. */
+#include "gpu_tests.h"
 #include "train/data_parallel_step.h"
 
 #include "bert_fixture.h"
@@ -144,7 +144,7 @@ static void steps_are_replayed(const struct segments_case *k, const struct check
     trainer_fini(&plain);
 }
 
-int main(void)
+int test_cuda_segments(void)
 {
     static const struct segments_case cases[] = {
         {.name = "a layer each", .bucket_elements = 1, .n_buckets = LAYERS + 2},

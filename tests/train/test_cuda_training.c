@@ -1,11 +1,11 @@
 /* The cuda table as a whole: a few steps of both optimizers give the losses of the cpu table, with the same
  * dropout masks; in fp16, with a loss that is not scaled, and in TF32 they stay beside those of the cpu's
- * fp32; in fp8, beside the cpu's, which keeps the same numbers in bf16.
- * Linked twice: with the library for a GPU, and with the kernels emulated on the cpu. */
+ * fp32; in fp8, beside the cpu's, which keeps the same numbers in bf16. */
 #include "bert_fixture.h"
 #include "checkop_backend.h"
-#include "result_mean.h"
 #include "dev/precision.h"
+#include "gpu_tests.h"
+#include "result_mean.h"
 
 /* In fp8 the losses of both tables are 0.1 % apart before the first update, up to 0.8 % after one, and up to
  * 2.4 % after two (lamb, pre-LN). */
@@ -79,7 +79,7 @@ static void compare_cases(const struct batch_step *step, struct checkop_backend 
     }
 }
 
-int main(void)
+int test_cuda_training(void)
 {
     struct batch_step step;
     struct checkop_backend host = {ops_cpu(), &device_cpu}, gpu = checkop_find_backend("cuda");

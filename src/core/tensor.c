@@ -160,10 +160,17 @@ static double row_scale_of(tensor t, int64_t offset)
     return t.scale == NULL ? 1.0 : (double)t.scale[t.n_dims == 2 ? offset / t.strides[0] : 0];
 }
 
+/* NaN is 0. */
 static int8_t int8_from(double value)
 {
-    double whole = nearbyint(value);
+    double whole = isnan(value) ? 0 : nearbyint(value);
     return (int8_t)(whole > 127 ? 127 : whole < -127 ? -127 : whole);
+}
+
+/* Without its fraction; what the type does not have, as NaN, is its smallest number. */
+static int64_t integer_from(double value, int64_t least, int64_t most)
+{
+    return value > (double)least && value < (double)most + 1 ? (int64_t)value : least;
 }
 
 static int64_t element_offset(tensor t, int64_t index)
@@ -212,9 +219,9 @@ void tensor_store(tensor t, int64_t offset, double value)
     case DTYPE_BF16: *(uint16_t *)p = bf16_from_f32((float)value); break;
     case DTYPE_F16: *(uint16_t *)p = f16_from_f32((float)value); break;
     case DTYPE_F64: *(double *)p = value; break;
-    case DTYPE_I32: *(int32_t *)p = (int32_t)value; break;
-    case DTYPE_I64: *(int64_t *)p = (int64_t)value; break;
-    case DTYPE_U8: *(uint8_t *)p = (uint8_t)value; break;
+    case DTYPE_I32: *(int32_t *)p = (int32_t)integer_from(value, INT32_MIN, INT32_MAX); break;
+    case DTYPE_I64: *(int64_t *)p = integer_from(value, INT64_MIN, INT64_MAX); break;
+    case DTYPE_U8: *(uint8_t *)p = (uint8_t)integer_from(value, 0, UINT8_MAX); break;
     case DTYPE_E4M3:
     case DTYPE_E5M2: *(uint8_t *)p = fp8_from_f32(t.dtype, (float)(value / scale_of(t))); break;
     case DTYPE_I8: *(int8_t *)p = int8_from(value / row_scale_of(t, offset)); break;

@@ -179,5 +179,5 @@ const int32_t *document_lines_ids(const struct document_lines *d, const struct d
 {
     const struct document_tokens *t = &line->tokens[key];
     *n = t->n;
-    return d->encoders[t->part].ids.ids + t->start;
+    return t->n == 0 ? NULL : d->encoders[t->part].ids.ids + t->start;
 }

@@ -15,7 +15,7 @@
 
 struct status file_map_open(struct file_map *m, const char *path)
 {
-    *m = (struct file_map){0};
+    *m = (struct file_map){(const unsigned char *)"", 0, -1};
     int fd;
     size_t n;
     TRY(regular_file_open(&fd, &n, path));
@@ -28,7 +28,7 @@ struct status file_map_open(struct file_map *m, const char *path)
             *m = (struct file_map){p, n, fd};
         }
     }
-    if (m->data == NULL) {
+    if (m->n == 0) {
         close(fd);
     }
     return s;
@@ -37,7 +37,7 @@ struct status file_map_open(struct file_map *m, const char *path)
 struct status file_map_check(const struct file_map *m, const char *path)
 {
     struct stat info;
-    if (m->data == NULL || fstat(m->fd, &info) != 0 || (size_t)info.st_size >= m->n) {
+    if (m->n == 0 || fstat(m->fd, &info) != 0 || (size_t)info.st_size >= m->n) {
         return status_ok();
     }
     return status_error(STATUS_IO, "%s was cut from %zu to %zu bytes while it was read", path, m->n,
@@ -46,7 +46,7 @@ struct status file_map_check(const struct file_map *m, const char *path)
 
 void file_map_close(struct file_map *m)
 {
-    if (m->data != NULL) {
+    if (m->n > 0) {
         munmap((void *)m->data, m->n);
         close(m->fd);
     }

@@ -19,7 +19,7 @@ enum { FILE_PATH_BYTES = 1024 };
 
 /* A whole file, read-only. */
 struct file_map {
-    const unsigned char *data; /* [n]; not NULL-terminated; NULL for an empty file */
+    const unsigned char *data; /* [n]; not NUL-terminated */
     size_t n;
     int fd; /* open on the file if there is data */
 };

@@ -109,7 +109,8 @@ void plan_lans_apply(struct exec *x, struct optim_buffers b, const struct optim_
 void plan_adamw(struct exec *x, struct optim_buffers b, const struct optim_span *spans, int64_t n_spans,
                 tensor norm, tensor scalars)
 {
-    double left_out = (double)span_elements(spans, n_spans) / count(b.master) - 1; /* what Muon takes */
+    double n = count(b.master); /* 0 of a rank whose shard is empty */
+    double left_out = n > 0 ? (double)span_elements(spans, n_spans) / n - 1 : 0; /* what Muon takes */
     add_update(x, "adamw", b, norm, scalars);
     add_moments(x, "adamw", b);
     add_new_weights(x, "adamw", b);

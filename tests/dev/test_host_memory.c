@@ -55,7 +55,7 @@ int main(void)
     if (limit.rlim_max != RLIM_INFINITY) {
         test_skip("addresses", "addresses are limited here already");
     }
-#ifdef __SANITIZE_ADDRESS__
+#if KILN_SANITIZED
     test_skip("addresses", "AddressSanitizer takes terabytes of addresses");
 #endif
     EXPECT(host_memory_free() > 0 && host_memory_addresses() == SIZE_MAX, "no limit");

@@ -145,7 +145,7 @@ static void expect_sound(struct checkpoint_case *k, const struct scenario *s, en
 }
 
 /* A fork is slow under AddressSanitizer, so that build takes every third point. */
-#if defined(__SANITIZE_ADDRESS__)
+#if KILN_SANITIZED
 enum { POINT_STRIDE = 3 };
 #else
 enum { POINT_STRIDE = 1 };

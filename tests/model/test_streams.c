@@ -142,7 +142,7 @@ static struct model_dir_form ranks(int64_t n, int64_t stages)
 int main(void)
 {
     const struct model_dir_form plain = {.kind = MODEL_DIR_HUGGING_FACE}, gguf = {.kind = MODEL_DIR_GGUF};
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if KILN_SANITIZED || defined(__SANITIZE_THREAD__)
     test_skip("addresses", "a sanitizer needs more memory than a process without it");
 #endif
     log_set_level(LOG_QUIET);

@@ -3,7 +3,7 @@ SECONDS := 60# of each fuzz target
 SEED := 0# of its inputs; 0: others in each run
 CTEST :=# more arguments for the ctest of `make test`
 
-.PHONY: all help deps demo demo-long demo-gpt test check mutate test-hosts test-kills test-slow bench asan tsan portable tidy format format-check fuzz doctor commands install clean
+.PHONY: all help deps demo demo-long demo-gpt test check mutate test-hosts test-kills test-slow bench checked asan tsan portable tidy format format-check fuzz doctor commands install clean
 
 all: deps ## build the program: build/kiln
 	@cmake --preset release >/dev/null && cmake --build build
@@ -41,11 +41,14 @@ test-kills: all ## 20 random ranks of one run are killed (ROUNDS=N), and each sy
 	@tests/hosts/test_save_faults.sh build/kiln build/tests/libsave_faults.so
 
 test-slow: export KILN_TESTS := all
-test-slow: test asan portable tsan tidy ## all tests, in every build that there is, and clang-tidy over all files: hours
+test-slow: test checked asan portable tsan tidy ## all tests, in every build that there is, and clang-tidy over all files: hours
 
 bench: all ## kiln beside PyTorch, transformers and tokenizers, in one run
 	@cmake --build build --target tokenizer_rate load_rate convert_wikitext
 	@bench/run.sh
+
+checked: deps ## the tests and the fuzz targets under clang's sanitizers, without optional libraries
+	@tools/install_deps.sh clang libclang-rt-dev libomp-dev && tools/test.sh checked
 
 asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/test.sh asan
@@ -78,4 +81,4 @@ install: ## install what `make` has built under PREFIX (default /usr/local); DES
 	@tools/install.sh $(or $(PREFIX),/usr/local)
 
 clean: ## remove the builds
-	@rm -rf build build-asan build-bare build-fuzz build-portable build-tidy build-tsan
+	@rm -rf build build-asan build-bare build-carry build-checked build-gpu build-portable build-tidy build-tsan

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Runs the README's two commands as a new user would: debootstrap makes a Debian 12 with only make, git and
-# certificates, this commit is cloned there, then `scripts/demo.sh --ci` and `make test` run. It uses no data
-# of the developers, and of this machine's settings only the Debian mirror and the network. The counts are in
+# certificates, this commit is cloned there, then `scripts/demo.sh --ci` and `make test` run. They use no data
+# of the developers, and of this machine's settings only the Debian mirror, the network and KILN_ISA. The counts are in
 # build-bare/results.xml.
+#
+# Then the same root gets what the developers have: their data (../shared, read-only) and tools. What was skipped for lack of
+# them runs (build-bare/again.xml), and nvcc makes what is carried to a GPU.
 #
 # Everything runs in a mount and a process namespace that end with this script, however it ends: no mount is
 # visible outside or left behind. The root is removed from outside, where it is plain files.
@@ -12,6 +15,8 @@ cd "$(dirname "$0")/.."
 . tests/cli/expect.sh
 base=$PWD/build-bare
 root=$base/root
+
+with=${KILN_ISA:+KILN_ISA=$KILN_ISA} # of `make test`
 
 say() { printf '\n== bare: %s\n' "$*"; }
 
@@ -37,7 +42,10 @@ make_root()
     cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
     apt-config dump | grep -iE '^Acquire::(https?::.*proxy|Check-)' >"$root/etc/apt/apt.conf.d/90host" || true
     printf '[safe]\n\tdirectory = *\n' >"$base/gitconfig" # whoever owns the checkout
-    GIT_CONFIG_GLOBAL=$base/gitconfig git clone --quiet --no-local "$PWD" "$root/root/kiln"
+    export GIT_CONFIG_GLOBAL=$base/gitconfig
+    git clone --quiet --no-local "$PWD" "$root/root/kiln"
+    changed_since=$(git merge-base origin/main HEAD 2>/dev/null) || changed_since=HEAD # of which tests run (tools/turn.sh)
+    git -C "$root/root/kiln" update-ref refs/remotes/origin/main "$changed_since"
 }
 
 # in_root COMMAND: runs it in the clone.
@@ -52,12 +60,41 @@ in_root()
     return "$status"
 }
 
+# What was skipped without the developers' data and tools.
+test_again()
+{
+    local skipped
+    skipped=$(sed -nE 's/.*<testcase name="([^"]+)".* status="notrun".*/\1/p' "$base/results.xml" | paste -sd '|')
+    [ -n "$skipped" ] || return 0
+    if [ -d ../shared ]; then
+        mkdir "$root/root/shared"
+        mount --bind -o ro ../shared "$root/root/shared"
+    fi
+    in_root "tools/install_deps.sh python3 procps >/dev/null && $with make test CTEST=\"-R '^($skipped)\$'\"" || return 1
+    cp "$root/root/kiln/build/results.xml" "$base/again.xml"
+}
+
+# What is carried to a GPU, by this machine's nvcc or by that of PyPI.
+make_carried()
+{
+    local nvcc
+    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+    if [ -x "$nvcc" ]; then
+        mkdir -p "$root/usr/local/cuda"
+        mount --bind -o ro "$(dirname "$nvcc")/.." "$root/usr/local/cuda"
+    fi
+    in_root 'export PATH=/usr/local/cuda/bin:$PWD/build/nvcc/bin:$PATH; tools/install_nvcc.sh build/nvcc
+        if command -v nvcc; then tools/gpu_carry.sh; else echo "nothing is carried: there is no nvcc"; fi'
+}
+
 if [ "${1:-}" = --in-namespaces ]; then
     make_root
     failed=0
     in_root "scripts/demo.sh --ci" || failed=1
-    in_root "make test" || failed=1
-    cp "$root/root/kiln/build/results.xml" "$base/" || failed=1
+    in_root "$with make test" || failed=1
+    cp "$root/root/kiln/build/results.xml" "$base/" || exit 1
+    test_again || failed=1
+    make_carried || failed=1
     exit "$failed"
 fi
 

@@ -4,8 +4,8 @@
 # With a SEED a run meets the inputs of the last run with it, so a failure in CI is one of the change; without, others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cmake --preset fuzz -DKILN_FUZZ_SECONDS="${1:-10}" -DKILN_FUZZ_SEED="${2:-0}" >/dev/null
+cmake --preset checked -DKILN_FUZZ_SECONDS="${1:-10}" -DKILN_FUZZ_SEED="${2:-0}" >/dev/null
 mapfile -t targets < <(cd fuzz && ls fuzz_*.c | sed 's/\.c$//')
-cmake --build build-fuzz --target "${targets[@]}"
-rm -f build-fuzz/results.xml
-ctest --test-dir build-fuzz --output-on-failure --output-junit results.xml -j "$(nproc)" -R '^fuzz_'
+cmake --build build-checked --target "${targets[@]}"
+rm -f build-checked/results.xml
+ctest --test-dir build-checked --output-on-failure --output-junit results.xml -j "$(nproc)" -R '^fuzz_'

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Builds one preset (CMakePresets.json), runs its tests, and says what was skipped and why; the counts are in
 # BUILD/results.xml.  Most tests of kernels take turns (tools/pick_tests.sh): KILN_TESTS=all runs all, KILN_TESTS=sample
-# only a part of the others in the builds asan and portable. KILN_REQUIRE=cuda,h5py turns skips for lack of these
+# only a part of the others in the build checked. A failed test runs once more alone (tools/flaky.sh). KILN_REQUIRE=cuda,h5py turns skips for lack of these
 # features into failures (tools/sum_tests.sh lists them). KILN_NVCC_WHEELS=1 fetches nvcc for the preset ci if there is none
-# (tools/install_nvcc.sh). usage: tools/test.sh ci|asan|tsan|portable [ctest arguments]
+# (tools/install_nvcc.sh). usage: tools/test.sh ci|checked|asan|tsan|portable [ctest arguments]
 #        tools/test.sh check ROOM        the tests of one room, in the build of ci
 set -euo pipefail
 cd "$(dirname "$0")/.."
-preset=${1:?a preset: ci, asan, tsan or portable}
+preset=${1:?a preset: ci, checked, asan, tsan or portable}
 for feature in $(tr , ' ' <<<"${KILN_REQUIRE:-}"); do
     tools/sum_tests.sh --features | grep -xF -e "$feature" >/dev/null || {
         echo "KILN_REQUIRE names no feature of the tests: '$feature'; there are $(tools/sum_tests.sh --features | tr '\n' ' ')" >&2
@@ -41,13 +41,17 @@ ci)
         settings=("-DCMAKE_CUDA_COMPILER=$PWD/$build/nvcc/bin/nvcc")
     fi
     ;;
-asan) # the plan does not include a sanitizer's memory
-    left_out='^test_memory$'
+checked)
+    settings=(-DKILN_FUZZ_SECONDS=3 -DKILN_FUZZ_SEED=1) # a failure is one of the change; `make fuzz` has other inputs in each run
+    # what is about the tree or gcc, a plan without a sanitizer's memory, slow tests of what is not another here
+    left_out='^(test_(ci|house|install|train_own|memory|bert_gradients))$'
     ! $sampled || one_in=(10 4)
     ;;
-portable) # a slow test of what is not another here
+asan)
+    left_out='^test_memory$'
+    ;;
+portable)
     left_out='^test_bert_gradients$'
-    ! $sampled || one_in=(10 6)
     ;;
 tsan) # what has threads: prefetch, the pass over text, the pool of the cpu table, sessions over one model
     target=(test_api test_corpus_pass test_data_prefetch test_gemm test_ops_cpu checkop)
@@ -61,15 +65,15 @@ cmake --preset "$preset" "${settings[@]}" >/dev/null
 turns=$(tools/pick_tests.sh "$build" "${one_in[@]}")
 left_out+=${turns:+${left_out:+|}$turns}
 [ -z "$left_out" ] || select+=(-E "$left_out")
-if $sampled && [[ $preset =~ ^(asan|portable)$ ]]; then # only the programs of the tests that run
-    mapfile -t target < <(ctest --test-dir "$build" -N "${select[@]}" | sed -nE 's/^ *Test +#[0-9]+: (checkop|test_[a-z0-9_]+).*/\1/p' | sort -u |
-        while read -r name; do ! compgen -G "tests/*/$name.c" >/dev/null || echo "$name"; done)
+if $sampled && [ "$preset" = checked ]; then # only the programs of the tests that run
+    mapfile -t target < <(ctest --test-dir "$build" -N "${select[@]}" | sed -nE 's/^ *Test +#[0-9]+: (checkop|test_[a-z0-9_]+|fuzz_[a-z0-9_]+).*/\1/p' | sort -u |
+        while read -r name; do ! compgen -G "tests/*/$name.c" >/dev/null && [ ! -e "fuzz/$name.c" ] || echo "$name"; done)
     target+=(test_support)
 fi
 cmake --build "$build" --target "${target[@]}"
 status=0
 ctest --test-dir "$build" --output-on-failure --test-output-size-passed 100000 --output-junit results.xml -j "$(nproc)" \
-    "${select[@]}" "${@:2}" || status=$?
+    "${select[@]}" "${@:2}" || tools/flaky.sh "$build" "$(date +%F)" || status=$?
 echo
 tools/sum_tests.sh "$build/results.xml" || status=1
 exit "$status"

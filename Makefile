@@ -14,7 +14,8 @@ help: ## this list
 deps: ## install the packages that building needs (Debian, Ubuntu)
 	@tools/install_deps.sh
 
-demo: all ## from raw text to answered questions in about 10 minutes; DATA=DIR for your own text
+demo: export STARTED := $(shell date +%s)
+demo: all ## from raw text to answered questions in at most 10 minutes; DATA=DIR for your own text
 	@scripts/demo.sh
 
 demo-long: all ## the same with a larger model, 1 to 2 hours

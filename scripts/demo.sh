@@ -2,7 +2,7 @@
 # The whole chain: text -> vocabulary -> token store -> BERT in two phases -> filled masks -> questions about
 # the text, fine-tuned with and without the pre-training -> the same with a published model.
 #
-#   scripts/demo.sh            about ten minutes on two cores
+#   scripts/demo.sh            at most ten minutes: it measures how long a step takes here, and takes fewer steps on a slow machine
 #   scripts/demo.sh --long     one to two hours: a larger model
 #   scripts/demo.sh --ci       one minute: every stage, too short to learn much
 #
@@ -14,6 +14,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/bibles.sh
 
+begun=$(date +%s)
 kiln=build/kiln
 [ -x $kiln ] || make all
 mode=${1:-}
@@ -23,9 +24,11 @@ run=$work/seed_$seed # models; all seeds share the text, its tokens and the ques
 config=configs/demo.json
 vocab_size=2048
 # phase 1: short sequences in many small steps leave the plateau of word frequencies; phase 2 reads a verse and its twin at once
-phase1=(--max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 32 --max_steps 3000 --learning_rate 1e-3)
-phase2=(--max_seq_length 96 --max_predictions_per_seq 14 --train_batch_size 16 --max_steps 8000 --learning_rate 1e-3)
+phase1=(--max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 32 --learning_rate 1e-3)
+phase2=(--max_seq_length 96 --max_predictions_per_seq 14 --train_batch_size 16 --learning_rate 1e-3)
 phase1_steps=3000
+phase2_steps=8000
+ten_minutes=600
 eval_steps=1000
 n_questions=26000
 # enough for weights that have already learnt to match two sentences, too few to learn it here
@@ -33,18 +36,20 @@ fine_tuning=(--train_batch_size 8 --learning_rate 2.5e-4 --max_steps 1000)
 case $mode in
 "") ;;
 --ci)
-    phase1=(--max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 32 --max_steps 120 --learning_rate 2e-3)
-    phase2=(--max_seq_length 64 --max_predictions_per_seq 10 --train_batch_size 16 --max_steps 40 --learning_rate 5e-4)
+    phase1=(--max_seq_length 32 --max_predictions_per_seq 5 --train_batch_size 32 --learning_rate 2e-3)
+    phase2=(--max_seq_length 64 --max_predictions_per_seq 10 --train_batch_size 16 --learning_rate 5e-4)
     phase1_steps=120
+    phase2_steps=40
     eval_steps=40
     n_questions=300
     fine_tuning=(--train_batch_size 8 --learning_rate 2.5e-4 --max_steps 40)
     ;;
 --long)
     config=configs/demo_long.json
-    phase1=(--max_seq_length 64 --max_predictions_per_seq 10 --train_batch_size 32 --max_steps 20000 --learning_rate 1e-3)
-    phase2=(--max_seq_length 128 --max_predictions_per_seq 20 --train_batch_size 32 --max_steps 3000 --learning_rate 3e-4)
+    phase1=(--max_seq_length 64 --max_predictions_per_seq 10 --train_batch_size 32 --learning_rate 1e-3)
+    phase2=(--max_seq_length 128 --max_predictions_per_seq 20 --train_batch_size 32 --learning_rate 3e-4)
     phase1_steps=20000
+    phase2_steps=3000
     ;;
 *)
     echo "usage: scripts/demo.sh [--ci|--long]" >&2
@@ -85,18 +90,51 @@ say "3/9 token store: $work/store"
     $kiln prepare --input "$text" "${format[@]}" --vocab_file "$work/vocab.txt" --do_lower_case \
         --holdout_fraction 0.03 --output_dir "$work/store"
 
+# pretrain DIRECTORY FLAGS...
 pretrain()
 {
-    $kiln pretrain --input_dir "$work/store" --config_file $config --output_dir "$run/model" --seed "$seed" \
+    $kiln pretrain --input_dir "$work/store" --config_file $config --output_dir "$1" --seed "$seed" \
         --optimizer adamw --adam_beta2 0.98 --lr_schedule linear --warmup_proportion 0.05 --eval_steps $eval_steps \
-        --eval_samples 512 --log_freq 100 --num_steps_per_checkpoint 1000 --resume_from_checkpoint "${precision[@]}" "$@"
+        --eval_samples 512 --log_freq 100 --num_steps_per_checkpoint 1000 "${precision[@]}" "${@:2}"
 }
 
+# seconds_of_steps N FLAGS...: the seconds that N steps take here
+seconds_of_steps()
+{
+    rm -rf "$work/measured"
+    pretrain "$work/measured" --max_steps "$1" --skip_checkpoint --eval_steps 0 "${@:2}" >"$work/measured.log" 2>&1 ||
+        { cat "$work/measured.log" >&2 && return 1; }
+    sed -nE 's/.*"event":"end".*"seconds":([0-9.]+).*/\1/p' "$work/measured/log.jsonl"
+    rm -rf "$work/measured"
+}
+
+# How many of the steps fit, in percent: all, or as many as end in ten minutes after STARTED (Makefile). What follows takes
+# as long as about 2,000 steps of phase 2.
+steps_that_fit()
+{
+    local n=50 first second
+    first=$(seconds_of_steps $n "${phase1[@]}")
+    second=$(seconds_of_steps $n "${phase2[@]}")
+    awk -v left=$((${STARTED:-$begun} + ten_minutes - $(date +%s))) -v first="$first" -v second="$second" \
+        -v n=$n -v phase1=$phase1_steps -v phase2=$phase2_steps 'BEGIN {
+            fits = int(100 * left * n / (first * phase1 + second * (phase2 + 2000)))
+            print (fits > 100 ? 100 : fits < 10 ? 10 : fits)
+        }'
+}
+
+if [ -z "$mode" ]; then
+    [ -s "$run/percent_of_steps" ] || steps_that_fit >"$run/percent_of_steps"
+    percent=$(cat "$run/percent_of_steps")
+    [ "$percent" -eq 100 ] || say "this machine is slow, so that $percent % of the steps fit ten minutes: expect less of what it learns"
+    phase1_steps=$((phase1_steps * percent / 100))
+    phase2_steps=$((phase2_steps * percent / 100))
+fi
+
 say "4/9 pre-training, phase 1: $run/model"
-[ -d "$run/model/ckpt_$phase1_steps" ] || pretrain "${phase1[@]}"
+[ -d "$run/model/ckpt_$phase1_steps" ] || pretrain "$run/model" --max_steps $phase1_steps --resume_from_checkpoint "${phase1[@]}"
 
 say "5/9 pre-training, phase 2: longer sequences"
-pretrain "${phase2[@]}" --phase2 --phase1_end_step $phase1_steps
+pretrain "$run/model" --max_steps $phase2_steps --resume_from_checkpoint "${phase2[@]}" --phase2 --phase1_end_step $phase1_steps
 model=$(ls -d "$run"/model/ckpt_* | sort -t_ -k2 -n | tail -1)
 
 say "6/9 what it learnt: $model"

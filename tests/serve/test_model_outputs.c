@@ -1,9 +1,8 @@
-/* The file of a model's outputs holds the batch and every output that is there, under its name; two sets of
- * outputs are compared by their largest difference. */
-#include "io/file.h"
-#include "io/safetensors.h"
+/* The fixed input is the same in every version.  The file of a model's outputs holds the batch and every
+ * output that is there, under its name; two sets of outputs are compared by their largest difference. */
+#define _GNU_SOURCE
 #include "serve/model_outputs.h"
-#include "test.h"
+#include "session_case.h"
 
 static const char PATH[] = "test_model_outputs.safetensors";
 
@@ -49,10 +48,44 @@ static void outputs_are_compared(void)
     other.values[OUTPUTS_QA] = tensor_2d(b, DTYPE_F32, 2, 2);
     EXPECT(model_outputs_compare(&difference, &largest, &one, &other, OUTPUTS_QA), "both are there");
     EXPECT(difference == 2 && largest == 9, "difference %g of %g", difference, largest);
+    b[0] = -7; /* the first and the last element count too */
+    EXPECT(model_outputs_compare(&difference, &largest, &one, &other, OUTPUTS_QA) && difference == 8,
+           "difference %g", difference);
+    a[3] = -10;
+    EXPECT(model_outputs_compare(&difference, &largest, &one, &other, OUTPUTS_QA) && difference == 14 &&
+               largest == 10,
+           "difference %g of %g", difference, largest);
+}
+
+/* Sequences of 7, 4 and 5 tokens, [CLS] A [SEP] B [SEP] each, of 37 pieces; 4 is [MASK]. */
+static void input_is_fixed(void)
+{
+    static const int32_t ids[21] = {2, 12, 13, 3, 15, 16, 3, 2, 31, 3, 3, 0, 0, 0, 2, 13, 3, 4, 3, 0, 0};
+    static const int32_t types[21] = {0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0};
+    char directory[64], path[SESSION_CASE_PATH];
+    struct model_dir m;
+    struct outputs_input in;
+    session_case_directory(directory, sizeof directory);
+    session_case_unpack(directory);
+    snprintf(path, sizeof path, "%s/masked_lm", directory);
+    EXPECT_OK(model_dir_open(&m, path));
+    m.max_length = 7;
+    EXPECT_OK(outputs_input_fixed(&in, &m));
+    EXPECT(in.n_sequences == 3 && in.length == 7 && in.lengths[0] == 7 && in.lengths[1] == 4 &&
+               in.lengths[2] == 5,
+           "other lengths: %d %d %d", in.lengths[0], in.lengths[1], in.lengths[2]);
+    for (int i = 0; i < 21; i++) {
+        EXPECT(in.ids[i] == ids[i] && in.types[i] == types[i], "token %d: %d, type %d", i, in.ids[i],
+               in.types[i]);
+    }
+    outputs_input_fini(&in);
+    model_dir_close(&m);
+    EXPECT_OK(file_remove_tree(directory));
 }
 
 int main(void)
 {
+    input_is_fixed();
     files_hold_batch_and_outputs();
     outputs_are_compared();
     return 0;

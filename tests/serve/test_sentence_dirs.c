@@ -123,7 +123,7 @@ static void test_choices(void)
         EXPECT_NEAR(others[c], vectors[c] / sqrt(squares), 1e-6);
     }
     EXPECT_ERROR(embed_plan_make(&plan, &s, &(struct embed_options){.prompt_name = "book"}), STATUS_USAGE,
-                 "called 'book'; it has");
+                 "called 'book'; it has 3: document, passage, query");
     EXPECT_ERROR(embed_plan_make(&plan, &s, &(struct embed_options){.max_length = 41}), STATUS_USAGE,
                  "reads 2 to 40 tokens");
     session_close(&s);

@@ -15,6 +15,18 @@ static int compare(const void *a, const void *b)
                                 : (x->id > y->id) - (x->id < y->id);
 }
 
+/* All candidates, sorted; the caller frees them. */
+static struct token_candidate *sorted(const float *logits, int64_t n)
+{
+    struct token_candidate *c = malloc((size_t)n * sizeof *c);
+    EXPECT(c != NULL, "no memory");
+    for (int32_t i = 0; i < n; i++) {
+        c[i] = (struct token_candidate){logits[i], 0, i};
+    }
+    qsort(c, (size_t)n, sizeof *c, compare);
+    return c;
+}
+
 /* The number of candidates, sorted, that top_k and top_p leave. */
 static int64_t cut(struct token_candidate *c, int64_t n, const struct token_choice_options *o)
 {
@@ -36,12 +48,7 @@ static int64_t cut(struct token_candidate *c, int64_t n, const struct token_choi
 static int32_t choose_by_sorting(const float *logits, int64_t n, const struct token_choice_options *o,
                                  double random)
 {
-    struct token_candidate *c = malloc((size_t)n * sizeof *c);
-    EXPECT(c != NULL, "no memory");
-    for (int32_t i = 0; i < n; i++) {
-        c[i] = (struct token_candidate){logits[i], 0, i};
-    }
-    qsort(c, (size_t)n, sizeof *c, compare);
+    struct token_candidate *c = sorted(logits, n);
     int64_t n_left = cut(c, n, o), chosen = 0;
     double all = 0, sum = 0;
     for (int64_t i = 0; i < n_left; i++) {
@@ -63,9 +70,15 @@ static void fill(float *logits, int64_t n, double width, uint64_t key)
     }
 }
 
+/* Random numbers of a choice, the first and the last of [0, 1) among them. */
+static double random_at(uint64_t i)
+{
+    return i % 7 == 5 ? 0 : i % 7 == 6 ? 1 - 0x1p-53 : rng_uniform_at(7, i);
+}
+
 static void check_vocabulary(int64_t n, double width)
 {
-    static const int64_t ks[] = {0, 1, 2, 50, 1000};
+    static const int64_t ks[] = {0, 1, 2, 51, 1000};
     static const double ps[] = {1, 0.95, 0.5, 0.01, 0};
     float *logits = malloc((size_t)n * sizeof *logits);
     struct token_choice c;
@@ -76,7 +89,7 @@ static void check_vocabulary(int64_t n, double width)
                                          .top_k = ks[i % 5],
                                          .top_p = ps[i / 5 % 5],
                                          .repetition_penalty = 1};
-        double random = rng_uniform_at(7, i);
+        double random = random_at(i);
         fill(logits, n, width, i);
         int32_t wanted = choose_by_sorting(logits, n, &o, random);
         int32_t id = token_choose(&c, logits, NULL, 0, &o, random);
@@ -85,6 +98,52 @@ static void check_vocabulary(int64_t n, double width)
     }
     token_choice_fini(&c);
     free(logits);
+}
+
+/* The k candidates that top_k leaves, in any order, are the first k of a sort. */
+static void check_largest(int64_t n, int64_t k, uint64_t key)
+{
+    enum { MOST = 128 };
+    float logits[MOST];
+    struct token_choice c;
+    fill(logits, n, 1, key);
+    struct token_candidate *wanted = sorted(logits, n);
+    EXPECT_OK(token_choice_init(&c, n));
+    token_choose(
+        &c, logits, NULL, 0,
+        &(struct token_choice_options){.temperature = 1, .top_k = k, .top_p = 1, .repetition_penalty = 1}, 0);
+    qsort(c.candidates, (size_t)k, sizeof *c.candidates, compare);
+    for (int64_t i = 0; i < k; i++) {
+        EXPECT(c.candidates[i].id == wanted[i].id, "the %lld largest of %lld: %d in place %lld, not %d",
+               (long long)k, (long long)n, c.candidates[i].id, (long long)i, wanted[i].id);
+    }
+    token_choice_fini(&c);
+    free(wanted);
+}
+
+static void test_largest(void)
+{
+    for (int64_t k = 1; k <= 40; k++) {
+        for (uint64_t key = 0; key < 10; key++) {
+            check_largest(k + 1 + (int64_t)key * 9 % 80, k, key);
+        }
+    }
+}
+
+/* Of tokens that are equally probable each has its part of [0, 1), without the part's end. */
+static void test_parts(int64_t n)
+{
+    float logits[64] = {0};
+    struct token_choice c;
+    const struct token_choice_options o = {.temperature = 1, .top_p = 1, .repetition_penalty = 1};
+    EXPECT_OK(token_choice_init(&c, n));
+    for (int64_t i = 0; i < n; i++) {
+        double begin = (double)i / (double)n, last = (double)(i + 1) / (double)n - 0x1p-53;
+        int32_t a = token_choose(&c, logits, NULL, 0, &o, begin),
+                b = token_choose(&c, logits, NULL, 0, &o, last);
+        EXPECT(a == i && b == i, "of %lld: %d and %d, not %lld", (long long)n, a, b, (long long)i);
+    }
+    token_choice_fini(&c);
 }
 
 /* ---- cuts ---- */
@@ -149,6 +208,9 @@ int main(void)
     check_vocabulary(1000, 0);
     check_vocabulary(5000, 3);
     check_vocabulary(50257, 1);
+    test_largest();
+    test_parts(4);
+    test_parts(64); /* found by parts of the order */
     test_cuts();
     test_penalty();
     return 0;

@@ -8,7 +8,8 @@ only a /tmp of its own; a function that removes files or ends processes is never
 
 A change costs the compilation of one file, the link of the library that tests share, and tests: first those that noticed another
 change of the file, then the shortest, where one that includes its header may take four times as long. The program is built only
-for tests that run it. A test that needs five times the time that it needed before, and more than the least, has noticed.
+for tests that run it, and with --tests all that scripts start for a script. A test that needs five times the time that it needed
+before, and more than the least, has noticed.
 
 usage: tools/mutate.py ROOM [--number 50] [--seed 1] [--limit 60] [--tests REGEX] [--places REGEX] [--copy build-mutate]
 """
@@ -32,6 +33,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COPY = os.path.join(ROOT, "build-mutate")
 BUILD = os.path.join(COPY, "build")
 PROGRAM = "kiln_program"
+STARTED_BY_SCRIPTS = ["kiln_tested", "test_support", PROGRAM]  # the changed library must reach all that scripts start
 LEAST_CPU, LEAST_CLOCK = 5, 30  # seconds that each test has; the clock is for threads that wait, and other work may slow it
 
 OPERATORS = [("==", "!="), ("!=", "=="), ("<=", "<"), (">=", ">"), ("&&", "||"), ("||", "&&"), ("<", "<="), (">", ">="),
@@ -219,6 +221,12 @@ def names_of(wanted):
     return [t["name"] for t in ask_ctest(wanted)]
 
 
+def targets_of(names, known):
+    """What to build for tests of these names: a program each, or what scripts start."""
+    programs = [name for name in names if f"\n{name}: phony" in known]
+    return programs if len(programs) == len(names) else programs + STARTED_BY_SCRIPTS
+
+
 def tests_of(wanted):
     isolates = can_isolate()
     return [Test(t, isolates) for t in ask_ctest(wanted) if "command" in t]
@@ -320,7 +328,7 @@ def main():
     wanted = ["-R", o.tests] if o.tests else ["-L", f"^{o.room}$"]
     known = run(["ninja", "-C", BUILD, "-t", "targets", "all"]).stdout
     names = names_of(wanted) if o.tests else [f"check_{o.room}"]
-    targets = [name for name in names if f"\n{name}: phony" in known]
+    targets = targets_of(names, known)
     failure = build(targets) if targets else None
     tests = [] if failure else tests_of(wanted)
     if any(t.runs_program for t in tests):

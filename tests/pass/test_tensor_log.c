@@ -2,6 +2,7 @@
  * each other by formulas written here; the gradients of parameters that another trainer computes.  And it
  * changes no bit of the step, in any window, with and without recomputation. */
 #include "bert_fixture.h"
+#include "captured_log.h"
 #include "ranks.h"
 #include "result_mean.h"
 
@@ -9,6 +10,7 @@
 #include "ops/plain_ops.h"
 #include "train/data_parallel_step.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LONGEST = 14, SEQUENCES = 6 };
@@ -276,6 +278,34 @@ static void a_log_changes_nothing(void)
     free(recomputed.data);
 }
 
+/* The size that is announced is that of a file, of the largest batch. */
+static void the_size_is_announced(void)
+{
+    struct batch_step step;
+    struct trainer t;
+    struct trainer_result r;
+    struct tensor_log log;
+    struct stat file;
+    char text[CAPTURED_LOG_BYTES];
+    double mib = 0;
+    fixture_step(&step, 1, SEQUENCES, LONGEST);
+    struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step.micro[0].limits);
+    struct tensor_log_options o = everything(folder_of("size"));
+    EXPECT_OK(trainer_init(&t, &config));
+    struct captured_log captured = captured_log_begin();
+    open_log(&log, &t, &o);
+    captured_log_end(&captured, text);
+    const char *size = strstr(text, "at most ");
+    EXPECT(size != NULL && sscanf(size, "at most %lf MiB each", &mib) == 1, "'%s'", text);
+    EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &r));
+    tensor_log_close(&log);
+    EXPECT(stat(path_of("size", 1, 0), &file) == 0, "no file");
+    EXPECT_NEAR(mib, (double)file.st_size / 0x1p20, 0.1 + 0.5 * mib);
+    EXPECT(mib > 0, "'%s'", text);
+    trainer_fini(&t);
+    batch_step_fini(&step);
+}
+
 /* Kernels with an error in one element. */
 static void wrong_gelu_backward(struct exec *x, tensor dpre, tensor dbias, tensor dout, tensor pre)
 {
@@ -459,6 +489,7 @@ int main(void)
     tensors_fit_each_other(false);
     tensors_fit_each_other(true);
     a_log_changes_nothing();
+    the_size_is_announced();
     a_wrong_op_is_found();
     ranks_have_their_own_files();
     bad_places_are_named();

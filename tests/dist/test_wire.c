@@ -49,27 +49,54 @@ static void expect_rank(const float *v, int rank)
     }
 }
 
+/* The sum of value_of over ranks first, first + stride, ... n of them. */
+static float sum_of(int64_t i, int first, int stride, int n)
+{
+    return (float)n * (value_of(i, first) + value_of(i, first + stride * (n - 1))) / 2;
+}
+
+static void expect_sum(const float *v, int64_t first, int64_t end, const struct comm_numbers *n, int size)
+{
+    for (int64_t i = first; i < end; i++) {
+        float wanted = sum_of(i, n->first, n->stride, size);
+        EXPECT(v[i] == wanted, "a sum of %d in element %lld: %g, not %g", size, (long long)i, (double)v[i],
+               (double)wanted);
+    }
+}
+
+/* A sum, the same in parts, and its gathering. */
 static void sum(const struct comm *c, tensor t)
 {
     struct exec x = {.device = &device_cpu, .layer_index = -1};
     float *v = t.data;
     int64_t bounds[5] = {0};
-    fill(v, c->rank);
-    comm_all_reduce_sum(c, &x, t);
-    for (int64_t i = 0; i < LONG; i++) {
-        float wanted = (float)c->size * (value_of(i, 0) + value_of(i, c->size - 1)) / 2;
-        EXPECT(v[i] == wanted, "a sum in element %lld: %g, not %g", (long long)i, (double)v[i],
-               (double)wanted);
-    }
     for (int r = 1; r <= c->size; r++) {
-        bounds[r] = LONG * r / c->size;
+        bounds[r] = LONG * r / c->size - r % 2;
     }
-    for (int64_t i = 0; i < LONG; i++) { /* a rank has its own part */
-        v[i] = i >= bounds[c->rank] && i < bounds[c->rank + 1] ? value_of(i, 7) : -1;
-    }
-    comm_all_gather(c, &x, t, bounds);
-    expect_rank(v, 7);
+    bounds[c->size] = LONG;
+    fill(v, comm_number(&c->numbers, c->rank));
+    comm_all_reduce_sum(c, &x, t);
     EXPECT_OK(x.status);
+    expect_sum(v, 0, LONG, &c->numbers, c->size);
+    fill(v, comm_number(&c->numbers, c->rank));
+    comm_queue_reduce_scatter_sum(c, &x, t, bounds);
+    comm_join(c, &x);
+    EXPECT_OK(x.status);
+    expect_sum(v, bounds[c->rank], bounds[c->rank + 1], &c->numbers, c->size);
+    comm_all_gather(c, &x, t, bounds);
+    EXPECT_OK(x.status);
+    expect_sum(v, 0, LONG, &c->numbers, c->size);
+}
+
+/* Every second rank; of three, the odd one alone. */
+static void sum_of_part(const struct comm *c, tensor t)
+{
+    struct comm part;
+    int first = c->rank % 2;
+    EXPECT_OK(comm_split(c, &part, first, 2, (c->size - first + 1) / 2));
+    EXPECT(part.rank == c->rank / 2, "rank %d is rank %d of its part", c->rank, part.rank);
+    sum(&part, t);
+    comm_part_close(&part);
 }
 
 /* From rank 0 to the last, which has nothing in its memory, and on to all. */
@@ -103,6 +130,7 @@ static void world_body(const struct comm *c, void *context)
     expect_no_name(c->rank == c->size - 1 ? w->last_shares : w->first_shares);
     send(c, t);
     sum(c, t);
+    sum_of_part(c, t);
     free(t.data);
 }
 

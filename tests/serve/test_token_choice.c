@@ -188,7 +188,7 @@ static void test_cuts(void)
 /* Once for each token, whatever its sign. */
 static void test_penalty(void)
 {
-    static const int32_t ids[] = {1, 1, 2};
+    static const int32_t ids[] = {2, 1, 1};
     float logits[3] = {2, 3, -1};
     struct token_choice c;
     const struct token_choice_options o = {.top_p = 1, .repetition_penalty = 2};

@@ -71,6 +71,7 @@ static void test_config(void)
         const char *names[MOST], *warning; /* NULL: nothing is logged */
     } cases[] = {
         {"{}", 2, {"LABEL_0", "LABEL_1"}, NULL},
+        {"{'id2label': {'0': 'a'}, 'label2id': {'a': 1}}", 1, {"a"}, "calls label 0 'a'"},
         {"{'id2label': {'1': 'no', '0': 'yes'}}", 2, {"yes", "no"}, NULL},
         {"{'id2label': {'1': 'no', '0': 'yes'}}", 3, {"LABEL_0", "LABEL_1", "LABEL_2"}, NULL},
         {"{'id2label': {'1': 'no', '0': 'yes'}, 'label2id': {'yes': 0, 'no': 1}}", 2, {"yes", "no"}, NULL},

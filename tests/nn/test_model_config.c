@@ -120,6 +120,26 @@ static void bert_is_read_as_written(void)
                  "\"num_hidden_layers\" is 3 there and 4 here");
     EXPECT(bert_config_padded_vocab(&c) == 128 && bert_config_n_words(&c) == 99, "%lld rows",
            (long long)bert_config_padded_vocab(&c));
+    c.vocab_size = 128;
+    EXPECT(bert_config_padded_vocab(&c) == 128, "padding without need");
+}
+
+static void a_classifier_is_read_as_written(void)
+{
+    struct bert_config c, again;
+    struct label_names names = {0};
+    EXPECT_OK(parse_bert(&c, "{'num_labels': 3, 'classifier_dropout': 0.5}"));
+    EXPECT_OK(label_names_parse(&names, NULL, 3, "nowhere"));
+    c.labels.names = &names;
+    c.labels.problem = PROBLEM_MULTI_LABEL;
+    json_t *written = bert_config_to_json(&c, "BertForSequenceClassification");
+    EXPECT(written != NULL, "nothing is written");
+    EXPECT_OK(bert_config_parse(&again, written, "written"));
+    EXPECT(again.labels.n == 3 && again.labels.problem == PROBLEM_MULTI_LABEL &&
+               again.classifier_dropout == 0.5 && again.hidden_dropout_prob == 0.1,
+           "%lld labels, dropout %g", (long long)again.labels.n, again.classifier_dropout);
+    json_decref(written);
+    label_names_fini(&names);
 }
 
 /* A decoder in its own words or other programs', and as it is written. */
@@ -148,6 +168,7 @@ int main(void)
     unknown_keys_are_named();
     other_models_are_refused();
     bert_is_read_as_written();
+    a_classifier_is_read_as_written();
     gpt_is_read_as_written(false, "{'n_embd': 32, 'n_layer': 3, 'n_head': 4, 'resid_pdrop': 0.25}",
                            "{'hidden_size': 32, 'num_hidden_layers': 3, 'num_attention_heads': 4}");
     gpt_is_read_as_written(true, "{'hidden_size': 32, 'n_layer': 3, 'n_head': 4, 'hidden_dropout': 0.25}",

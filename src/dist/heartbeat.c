@@ -105,7 +105,7 @@ static bool counts(const struct heartbeat *h, const struct packet *p, const stru
            has_right_hash(h, p);
 }
 
-static void hear(struct heartbeat *h)
+static void hear(struct heartbeat *h, int64_t now)
 {
     for (int i = 0; i < PACKETS_AT_ONCE; i++) {
         struct packet p;
@@ -120,7 +120,7 @@ static void hear(struct heartbeat *h)
         if (n != (ssize_t)sizeof p || !counts(h, &p, &from)) {
             continue;
         }
-        h->heard_ns[p.from] = clock_ns();
+        h->heard_ns[p.from] = now;
         h->heard_number[p.from] = p.number;
         h->first = from.sin_addr.s_addr;
         if (h->rank == 0) {
@@ -171,24 +171,28 @@ static void forgive(struct heartbeat *h, int64_t now)
     }
 }
 
+int64_t heartbeat_turn(struct heartbeat *h, int64_t now)
+{
+    hear(h, now);
+    if (now - h->looked_ns > h->silence_ns / 2) {
+        forgive(h, now);
+    }
+    h->looked_ns = now;
+    judge(h, now);
+    if (now >= h->next_ns) {
+        beat(h, now);
+        h->next_ns = now + h->beat_ns;
+    }
+    return h->next_ns;
+}
+
 static void *run(void *heartbeat)
 {
     struct heartbeat *h = heartbeat;
     struct pollfd polls[] = {{.fd = h->socket, .events = POLLIN}, {.fd = h->wake, .events = POLLIN}};
-    int64_t now = clock_ns(), looked_ns = now, next_ns = now;
     while (polls[1].revents == 0) {
-        if (now >= next_ns) {
-            beat(h, now);
-            next_ns = now + h->beat_ns;
-        }
-        poll(polls, 2, (int)((next_ns - now) / 1000000) + 1);
-        hear(h);
-        now = clock_ns();
-        if (now - looked_ns > h->silence_ns / 2) {
-            forgive(h, now);
-        }
-        looked_ns = now;
-        judge(h, now);
+        int64_t now = clock_ns(), next = heartbeat_turn(h, now);
+        poll(polls, 2, (int)((next - now) / 1000000) + 1);
     }
     return NULL;
 }
@@ -267,15 +271,21 @@ struct status heartbeat_open(struct heartbeat *h, int rank, int size, double sil
     return status_ok();
 }
 
+void heartbeat_begin(struct heartbeat *h, const struct heartbeat_secret *secret, int64_t now)
+{
+    h->secret = *secret;
+    h->begin_ns = h->looked_ns = now;
+    h->next_ns = now + h->beat_ns;
+    beat(h, now);
+}
+
 void heartbeat_start(struct heartbeat *h, const struct heartbeat_secret *secret)
 {
     sigset_t before;
     if (h->places[h->rank].port == 0 || h->places[0].port == 0) {
         return;
     }
-    h->secret = *secret;
-    h->begin_ns = clock_ns();
-    beat(h, h->begin_ns); /* so that rank 0 knows of it, whenever the thread runs first */
+    heartbeat_begin(h, secret, clock_ns()); /* so that rank 0 knows of it, whenever the thread runs first */
     signals_block(&before);
     h->has_thread = pthread_create(&h->thread, NULL, run, h) == 0;
     signals_restore(&before);

@@ -42,7 +42,7 @@ struct heartbeat {
     int64_t *heard_ns;              /* [size] the thread's: when a rank was heard last; 0: never */
     uint64_t *heard_number; /* [size] of the last packet that counted; one that is not above it is a copy */
     uint32_t first;         /* by which rank 0 answered */
-    int64_t begin_ns;
+    int64_t begin_ns, looked_ns, next_ns; /* of the thread's last turn, and of the next beat */
     bool has_warned;
     bool has_thread;
     pthread_t thread;
@@ -55,6 +55,11 @@ struct status heartbeat_open(struct heartbeat *h, int rank, int size, double sil
 
 /* Begins to beat, once places[] has those of all ranks; the secret is the same on all of them. */
 void heartbeat_start(struct heartbeat *h, const struct heartbeat_secret *secret);
+
+/* The thread's work, for tests with a clock of their own: the first beat; and a turn, which hears what has come,
+ * finds who is silent and beats when that is due.  Returns when the next beat is due. */
+void heartbeat_begin(struct heartbeat *h, const struct heartbeat_secret *secret, int64_t now);
+int64_t heartbeat_turn(struct heartbeat *h, int64_t now);
 
 /* A rank that was heard and then was silent for too long; -1: none.  And what to say of it. */
 int heartbeat_silent(struct heartbeat *h);

@@ -547,6 +547,11 @@ struct status comm_wire_open(struct comm *comm, const struct wire *wire,
     return status_ok();
 }
 
+int comm_wire_heard(const struct comm *c)
+{
+    return atomic_load(&((struct comm_wire *)c->state)->heartbeat.n_heard);
+}
+
 /* ---- parts ---- */
 
 /* The lowest that none of the whole's ranks has a part with. */

@@ -120,12 +120,14 @@ static void hear(struct heartbeat *h, int64_t now)
         if (n != (ssize_t)sizeof p || !counts(h, &p, &from)) {
             continue;
         }
+        bool is_first = h->heard_ns[p.from] == 0;
         h->heard_ns[p.from] = now;
         h->heard_number[p.from] = p.number;
         h->first = from.sin_addr.s_addr;
         if (h->rank == 0) {
             send_to(h, p.from, from.sin_addr.s_addr);
         }
+        atomic_fetch_add(&h->n_heard, is_first);
     }
 }
 

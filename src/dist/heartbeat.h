@@ -46,7 +46,8 @@ struct heartbeat {
     bool has_warned;
     bool has_thread;
     pthread_t thread;
-    atomic_int silent; /* the first rank that was silent for too long; -1: none */
+    atomic_int n_heard; /* ranks that were heard, and answered where they are to be */
+    atomic_int silent;  /* the first rank that was silent for too long; -1: none */
 };
 
 /* Opens the socket.  With silence_s 0 there is no heartbeat; where there is no network for it a warning says
@@ -56,8 +57,8 @@ struct status heartbeat_open(struct heartbeat *h, int rank, int size, double sil
 /* Begins to beat, once places[] has those of all ranks; the secret is the same on all of them. */
 void heartbeat_start(struct heartbeat *h, const struct heartbeat_secret *secret);
 
-/* The thread's work, for tests with a clock of their own: the first beat; and a turn, which hears what has come,
- * finds who is silent and beats when that is due.  Returns when the next beat is due. */
+/* The thread's work, for tests with a clock of their own: the first beat; and a turn, which hears what has
+ * come, finds who is silent and beats when that is due.  Returns when the next beat is due. */
 void heartbeat_begin(struct heartbeat *h, const struct heartbeat_secret *secret, int64_t now);
 int64_t heartbeat_turn(struct heartbeat *h, int64_t now);
 

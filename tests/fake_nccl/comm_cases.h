@@ -4,13 +4,14 @@
 #define KILN_TESTS_COMM_CASES_H
 
 #include "dist/comm_self.h"
-#include "core/clock.h"
+#include "dist/comm_wire.h"
 #include "core/log.h"
 #include "core/rng.h"
 
 #include "over_nccl.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,7 +35,7 @@ static double value_of(int r, int round, int64_t i)
 static void dawdle(int rank, int round)
 {
     struct timespec t = {.tv_nsec = rank == round % 3 ? 1000000 : 0};
-    nanosleep(&t, NULL);
+    nanosleep(&t, NULL); /* time: whoever is last, the bits are the same */
 }
 
 /* The sum of ranks [first, first + n) in fp32 or fp64, of numbers as the dtype holds them: that of the first
@@ -82,6 +83,50 @@ static void sum_dtype(const struct comm *c, enum dtype dtype, int n_rounds)
     free(t.data);
 }
 
+/* ---- words that ranks say outside of the communicator ---- */
+
+enum word { I_GAVE_UP, I_LEFT, I_END, N_WORDS };
+
+static const char *word_files; /* their directory, if ranks are processes */
+static atomic_bool said[N_WORDS][RANKS_MOST];
+
+static const char *word_path(char path[512], enum word word, int rank)
+{
+    snprintf(path, 512, "%s/%d.%d", word_files, (int)word, rank);
+    return path;
+}
+
+static void say(enum word word, int rank)
+{
+    char path[512];
+    if (word_files == NULL) {
+        atomic_store(&said[word][rank], true);
+    } else {
+        EXPECT(fclose(fopen(word_path(path, word, rank), "w")) == 0, "%s", path);
+    }
+}
+
+static bool has_said(enum word word, int rank)
+{
+    char path[512];
+    return word_files == NULL ? atomic_load(&said[word][rank])
+                              : access(word_path(path, word, rank), F_OK) == 0;
+}
+
+static void look_again_soon(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* time: between two looks, of any number */
+}
+
+static void await_word(enum word word, int rank)
+{
+    while (!has_said(word, rank)) {
+        look_again_soon();
+    }
+}
+
+/* ---- cases ---- */
+
 /* What a failing rank does, and what all others then hear. */
 struct failing_case {
     int failing;
@@ -121,6 +166,7 @@ struct comm_cases {
 static void run_case(const struct comm *world, const struct comm_case *k)
 {
     for (int n = k->least; n <= k->most; n++) {
+        memset(said, 0, sizeof said);
         run_ranks_of(world, n, k->how.deadline_s > 0 ? k->how.deadline_s : DEADLINE_S, k->body,
                      (void *)&k->how);
     }
@@ -136,27 +182,27 @@ static bool needs_processes(const struct comm_case *k)
     return is_gone(k, k->how.failing) || k->how.how == IS_BUSY;
 }
 
-/* A process that ends without the others may end them too, so each waits until all have written their
- * file. */
-static void await_all(const struct comm *world, const struct comm_case *k, const char *directory)
+/* Until others would find that this rank is silent. */
+static void await_heartbeats(const struct comm *world)
 {
-    char path[512];
-    struct timespec pause = {.tv_nsec = 5000000};
-    snprintf(path, sizeof path, "%s/%d", directory, world->rank);
-    fclose(fopen(path, "w"));
-    for (int r = 0, tries = 0; r < world->size && tries < 4000; tries++) {
-        snprintf(path, sizeof path, "%s/%d", directory, r);
-        if (is_gone(k, r) || access(path, F_OK) == 0) {
-            r++;
-        } else {
-            nanosleep(&pause, NULL);
+    while (comm_wire_heard(world) < (world->rank == 0 ? world->size - 1 : 1)) {
+        look_again_soon();
+    }
+}
+
+/* A process that ends without the others may end them too, so each waits for the word of all. */
+static void await_all(const struct comm *world, const struct comm_case *k)
+{
+    say(I_END, world->rank);
+    for (int r = 0; r < world->size; r++) {
+        if (!is_gone(k, r)) {
+            await_word(I_END, r);
         }
     }
 }
 
 /* The case of a launcher's processes, whose world ends with it. */
-static void end_world(struct comm *world, const struct comm_cases *all, const char *name,
-                      const char *directory)
+static void end_world(struct comm *world, const struct comm_cases *all, const char *name)
 {
     for (int i = 0; i < all->n_ending; i++) {
         const struct comm_case *k = &all->ending[i];
@@ -165,7 +211,7 @@ static void end_world(struct comm *world, const struct comm_cases *all, const ch
             run_case(world, k);
             printf("as expected\n");
             fflush(stdout);
-            await_all(world, k, directory);
+            await_all(world, k);
             world_close(world, status_ok());
             return;
         }
@@ -210,7 +256,8 @@ static int comm_cases_main(int argc, char **argv, const struct comm_cases *all, 
     log_set_level(LOG_WARNING);
     EXPECT_OK(world_open(&world));
     if (argc == 3) {
-        end_world(&world, all, argv[1], argv[2]);
+        word_files = argv[2];
+        end_world(&world, all, argv[1]);
         return 0;
     }
     for (int i = 0; i < all->n_peaceful; i++) {

@@ -22,7 +22,7 @@ struct comm_wire_options {
 struct status comm_wire_open(struct comm *c, const struct wire *wire,
                              const struct comm_wire_options *options);
 
-/* How many ranks of an open wire this one has heard beat (dist/heartbeat.h): only they can be found silent. */
+/* How many ranks of an open wire were heard to beat (dist/heartbeat.h): only they can be found silent. */
 int comm_wire_heard(const struct comm *c);
 
 /* Call it after comm_leave. */

@@ -110,6 +110,9 @@ stop_held()
     rm "$dir/held"
 }
 
+# all_gone FILE: waits until all have ended who inherited the descriptor that locks the file (exec 9>FILE; flock 9).
+all_gone() { "${patient[@]}" flock "$1" true || fail "somebody still holds $1"; }
+
 # await PID command...: waits until the command succeeds, while the process lives; its last act counts too.
 await()
 {

@@ -145,7 +145,7 @@ unset KILN_REQUIRE
 expect 77 "skipped[chroot]: debootstrap cannot make a Debian 12" "$dir/tree/tools/bare_root.sh"
 grep -q "E: no network" "$dir/out" || fail "nothing says why: $(cat "$dir/out")"
 for signal in TERM KILL; do
-    stub tools/debootstrap "$half" "echo >'$dir/started'; while [ -d '$dir' ]; do echo >'$dir/alive'; sleep 0.1; done"
+    stub tools/debootstrap "$half" "exec 9>'$dir/alive'; flock 9; echo >'$dir/started'; sleep 1000" # time: longer than the test
     rm -f "$dir/started"
     "$dir/tree/tools/bare_root.sh" >/dev/null 2>&1 &
     pid=$!
@@ -153,12 +153,7 @@ for signal in TERM KILL; do
     grep "$bare" /proc/mounts && fail "a mount of the root is seen outside"
     kill -$signal $pid
     wait $pid 2>/dev/null && fail "a stopped run succeeds"
-    for _ in $(seq 20); do # a busy machine takes a while to end them
-        rm -f "$dir/alive"
-        sleep 0.5
-        [ -e "$dir/alive" ] || break
-    done
-    [ ! -e "$dir/alive" ] || fail "a process outlives SIG$signal"
+    all_gone "$dir/alive"
     [ $signal = KILL ] || [ ! -e "$bare/root" ] || fail "the root is left after SIG$signal: $(ls "$bare/root")"
 done
 echo "test_ci: stages are counted, and nothing is left of the bare root"

@@ -137,15 +137,13 @@ expect 65 "the job failed (exit code 65): wrong data" "${run[@]}" --num_ranks 2 
 [ "$(wc -l <words)" = 2 ] || fail "65 was started again"
 
 # a rank failed, and mpirun waits for ever: it is ended, and SIGKILL takes what ignores the rest
-echo 'trap "" TERM; echo "kiln: error: rank 0 on h1 ended with exit code 98" >&2; sleep 100 & wait; sleep 100' >script
-begin=$SECONDS
+echo 'trap "" TERM; echo "kiln: error: rank 0 on h1 ended with exit code 98" >&2; sleep 1000 & wait; sleep 1000' >script # time: longer than the test
 expect 137 "rank 0 on h1 failed: it ended with exit code 98" "${run[@]}" --num_ranks 2 --max_restarts 0 pretrain "${flags[@]}"
-[ $((SECONDS - begin)) -lt 90 ] || fail "it took $((SECONDS - begin)) s"
 
 # SIGTERM becomes SIGUSR1, "save and leave", which is no reason to restart
 for signal in TERM USR1; do
     rm -f ready
-    echo 'trap "echo saved; exit 75" USR1; touch ready; for i in {1..6000}; do sleep 0.05; done' >script
+    echo 'trap "echo saved; exit 75" USR1; touch ready; for i in {1..6000}; do sleep 0.05; done' >script # time: until the signal, which a sleep delays
     "${run[@]}" --num_ranks 2 pretrain "${flags[@]}" >out.txt 2>err.txt &
     await $! test -e ready
     kill -$signal $!

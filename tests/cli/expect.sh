@@ -110,6 +110,17 @@ stop_held()
     rm "$dir/held"
 }
 
+# at_call "KIND N" PATH command...: runs it, of which the N-th system call on the output at PATH gets a signal, with no clock between:
+# tests/hosts/save_faults.c. Of processes of mpirun, the first one. $dir/mark is there if it made so many.
+at_call()
+{
+    local fault="$1 0 $2 $dir/mark"
+    shift 2
+    rm -f "$dir/mark"
+    LD_PRELOAD=$(dirname "$kiln")/tests/libsave_faults.so SAVE_FAULTS=$fault \
+        ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 "$@"
+}
+
 # all_gone FILE: waits until all have ended who inherited the descriptor that locks the file (exec 9>FILE; flock 9).
 all_gone() { "${patient[@]}" flock "$1" true || fail "somebody still holds $1"; }
 

@@ -158,16 +158,9 @@ for i in $(seq 0 59); do
 done
 bzip2 -c lines.big >big/${index##*/}
 run=("$kiln" prepare --format text --output_dir resumed --input big)
-has_state() { [ -e resumed/.prepare/state.json ] || ! kill -0 $pid 2>/dev/null; }
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-    "${run[@]}" --overwrite --save_seconds 0.001 2>err &
-    pid=$!
-    until has_state; do sleep 0.01; done
-    kill -KILL $pid 2>/dev/null || true
-    wait $pid 2>/dev/null && status=0 || status=$?
-    [ $status -eq 0 ] || [ ! -e resumed/.prepare/state.json ] || break
-done
-[ $status -eq 137 ] || fail "never killed in time: $status, $(cat err)"
+status=0
+at_call "kill 2" resumed/.prepare/state.json "${run[@]}" --save_seconds 0.001 2>err || status=$?
+[ $status -eq 137 ] || fail "it was not killed when it had a state: $status, $(cat err)"
 cp -r resumed killed
 expect 0 "resumed after" "${run[@]}" --resume
 said "lists 24000 pages in 2400 streams"

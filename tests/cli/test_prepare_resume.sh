@@ -1,11 +1,8 @@
 #!/usr/bin/env bash
-# `kiln prepare` is killed at random moments and resumed until it is done: the bytes are those of an undisturbed run, for
+# `kiln prepare` is killed at system calls on its output and resumed until it is done: the bytes are those of an undisturbed run, for
 # text, bzip2 and a dump, on 1, 2 and 3 threads, with every kind of output and with cleaning.  A signal saves at once.  What
-# has changed meanwhile is refused by name.  SEED and ROUNDS in the environment try other moments, and more of them.
+# has changed meanwhile is refused by name.  FIRST and FACTOR in the environment try other calls, and more of them.
 . "$(dirname "$0")/begin.sh"
-seed=${SEED:-$RANDOM} rounds=${ROUNDS:-2}
-echo "test_prepare_resume: seed $seed"
-RANDOM=$seed
 cd "$dir"
 
 # A corpus of a few MB: documents of random words, some of them twice, some with a line that all share.
@@ -45,45 +42,43 @@ fi
 mkdir folder
 split -n l/40 corpus.txt folder/part.
 
-# prepare THREADS INPUT OUT FLAGS...: replaced by the program, so that its number is this shell's child
+# prepare THREADS INPUT OUT FLAGS...
 prepare()
 {
     local threads=$1 input=$2 out=$3
     shift 3
-    OMP_NUM_THREADS=$threads exec "$kiln" prepare --input "$input" --vocab_file vocab.txt --do_lower_case --holdout_fraction \
+    OMP_NUM_THREADS=$threads "$kiln" prepare --input "$input" --vocab_file vocab.txt --do_lower_case --holdout_fraction \
         0.1 --output_dir "$out" --save_seconds 0.05 "$@"
 }
 
 # what a run told of the text, without times
 told() { sed -n 's/, in [0-9].*//; /^read /p; /^pages/p; /left out/p; /^[^ ]*jsonl:/s/.*jsonl//p' "$1"; }
 
-same() { diff -r -x .lock "$1" "$2" >diff || fail "$2 differs from $1 (seed $seed): $(head -3 diff)"; }
+same() { diff -r -x .lock "$1" "$2" >diff || fail "$2 differs from $1: $(head -3 diff)"; }
 
-# interrupted SIGNAL TIMES INPUT OUT FLAGS...: begins, is stopped and goes on, on 1 to 3 threads in turn; what ends before it
-# is stopped so often is compared, and begins anew
+# interrupted INPUT OUT FLAGS...: the first run is killed at its first call on the output; the next goes on and gets SIGTERM, which saves,
+# at the third; the next is killed at the ninth ..., on 1 to 3 threads in turn, until a run ends before it
 interrupted()
 {
-    local signal=$1 times=$2 input=$3 out=$4 n=0 runs=0 status pid
-    shift 4
-    while [ $n -lt "$times" ] && [ $runs -lt $((10 * times)) ]; do
-        (prepare $((1 + runs % 3)) "$input" "$out" --resume "$@" 2>log) &
-        pid=$!
-        sleep "$(awk "BEGIN { print $RANDOM / 32768 * $longest }")"
-        kill "-$signal" $pid 2>/dev/null || true
-        wait $pid 2>/dev/null && status=0 || status=$?
-        runs=$((runs + 1))
+    local input=$1 out=$2 n=${FIRST:-1} runs=0 status=-1 kinds=(kill term)
+    shift 2
+    stopped=0 saved=0
+    while [ $status -ne 0 ]; do
+        status=0
+        at_call "${kinds[runs % 2]} $n" "$out/" prepare $((1 + runs % 3)) "$input" "$out" --resume "$@" 2>log || status=$?
         case $status in
-        0) same whole "$out" && rm -rf "$out" ;;
-        137 | 143 | 75) # the third is SIGTERM that came before kiln could handle it
-            n=$((n + 1))
+        0) ;;
+        75 | 137 | 143) # the last is SIGTERM before kiln handles it
+            stopped=$((stopped + 1))
             [ ! -e "$out/.prepare/state.json" ] || saved=$((saved + 1)) ;;
-        *) fail "$signal gave $status (seed $seed): $(cat log)" ;;
+        *) fail "${kinds[runs % 2]} at call $n gave $status: $(cat log)" ;;
         esac
+        runs=$((runs + 1)) n=$((n * ${FACTOR:-3}))
     done
-    stopped=$((stopped + n))
-    (prepare 2 "$input" "$out" --resume "$@" 2>log) || fail "the last run (seed $seed): $(cat log)"
+    [ $saved -gt 1 ] || fail "$input: of $stopped runs that were stopped only $saved had saved a state"
+    echo "$input: stopped $stopped times, with a state $saved times"
     same whole "$out"
-    told log | diff wanted - >diff || grep -q 'already has all' log || fail "other counts (seed $seed): $(cat diff)"
+    told log | diff wanted - >diff || grep -q 'already has all' log || fail "other counts: $(cat diff)"
     [ ! -e "$out/.prepare" ] || fail ".prepare remains"
     rm -rf "$out"
 }
@@ -100,48 +95,31 @@ for input in "${inputs[@]}"; do
     [ $input = folder ] || flags+=(--format store,text)
     rm -rf whole
     for threads in 1 2 3; do
-        start=$(date +%s%N)
-        (prepare $threads $input whole.$threads "${flags[@]}" 2>log) || fail "$(cat log)"
+        prepare $threads $input whole.$threads "${flags[@]}" 2>log || fail "$(cat log)"
         told log >wanted
-        longest=$(awk "BEGIN { print ($(date +%s%N) - $start) / 1e9 }")
     done
     mv whole.1 whole
     same whole whole.2
     same whole whole.3
     [ -s whole/documents.jsonl ] && [ -s whole/heldout.json ] || fail "$input: outputs are missing"
-    stopped=0 saved=0
-    interrupted KILL "$rounds" $input again "${flags[@]}"
-    interrupted TERM 2 $input again "${flags[@]}"
-    for more in 1 2 3; do # on a busy machine the first may all come too early
-        [ $saved -gt 0 ] || interrupted KILL $((more * rounds)) $input again "${flags[@]}"
-    done
-    [ $saved -gt 0 ] || fail "$input: no state was ever saved (seed $seed)"
-    echo "$input: stopped $stopped times, with a state $saved times (a run takes $longest s)"
+    interrupted $input again "${flags[@]}"
     rm -rf whole.* whole
 done
 
 # text of another encoding is read from its beginning again
 iconv -f UTF-8 -t UTF-16 more.txt >wide.txt
-saved=0 stopped=0
-(prepare 2 wide.txt whole --encoding utf-16 2>log) || fail "$(cat log)"
+prepare 2 wide.txt whole --encoding utf-16 2>log || fail "$(cat log)"
 told log >wanted
-interrupted KILL 2 wide.txt again --encoding utf-16
+interrupted wide.txt again --encoding utf-16
 rm -r whole
 
 # a signal saves, and says how to go on; without --resume what is there is not touched
-hold() { while [ ! -e "$1/.prepare/state.json" ]; do sleep 0.01; kill -0 $pid 2>/dev/null || return 1; done; }
 cut() # makes the directory `cut`, with a state in it
 {
+    local status=0
     rm -rf cut
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        (prepare 1 more.txt cut --save_seconds 0.01 --overwrite 2>log) &
-        pid=$!
-        hold cut || true
-        kill -TERM $pid 2>/dev/null || true
-        wait $pid && status=0 || status=$?
-        [ $status -ne 75 ] || return 0
-    done
-    fail "SIGTERM never came in time: $status, $(cat log)"
+    at_call "term 1" cut/.prepare/state.json prepare 1 more.txt cut --overwrite --save_seconds 0.01 2>log || status=$?
+    [ $status -eq 75 ] || fail "SIGTERM gave $status: $(cat log)"
 }
 cut
 grep -q 'the same command with --resume continues there' log || fail "not told how to go on: $(cat log)"
@@ -177,16 +155,16 @@ expect 64 "other/.prepare exists, but kiln did not make it" "${again[@]/cut/othe
 
 # a full disk: what was saved is kept, and completed when there is room
 rm -rf whole cut
-(prepare 2 more.txt whole --format store,text 2>log) || fail "$(cat log)"
+prepare 2 more.txt whole --format store,text 2>log || fail "$(cat log)"
 (
     trap '' XFSZ
     ulimit -f 4000
-    (prepare 2 more.txt cut --format store,text --save_seconds 0.01 2>log) && status=0 || status=$?
+    prepare 2 more.txt cut --format store,text --save_seconds 0.01 2>log && status=0 || status=$?
     [ $status -eq 74 ] || fail "a full disk gave $status: $(cat log)"
 )
 grep -q 'cut/.prepare is kept: --resume continues from' log || fail "not told how to go on: $(cat log)"
 [ "$(ls cut)" = "" ] || fail "a full disk left $(ls cut)"
-(prepare 1 more.txt cut --format store,text --resume 2>log) || fail "$(cat log)"
+prepare 1 more.txt cut --format store,text --resume 2>log || fail "$(cat log)"
 grep -q 'resumed after' log || fail "it began anew: $(cat log)"
 same whole cut
 echo "test_prepare_resume: done"

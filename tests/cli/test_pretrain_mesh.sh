@@ -90,15 +90,11 @@ sed -n '/^ iteration *7/,$p' "$dir/tp4pp2.losses" >"$dir/rest.losses"
 near moved rest
 rm -rf "$dir/moved"
 
-# the same bits after a rank was killed
+# the same bits after a rank was killed, in the instant in which a checkpoint got its name
 mesh_command 4 2 2 killed
-"${command[@]}" </dev/null >"$dir/out" 2>"$dir/err" &
-launcher=$!
-await "$launcher" test -e "$dir/killed/ckpt_6"
-pkill -9 -f "save $dir/killed" || true
-wait "$launcher" && echo "the run had ended before the kill"
-while pgrep -f "save $dir/killed" >/dev/null; do sleep 0.02; done
-rm -rf "$dir/killed/ckpt_12"
+at_call "torn 1" "$dir/killed/ckpt_6" "${command[@]}" </dev/null >"$dir/out" 2>"$dir/err" && fail "no rank was killed"
+[ "$(cat "$dir/mark")" = rename ] && [ -e "$dir/killed/ckpt_6" ] && [ ! -e "$dir/killed/ckpt_12" ] ||
+    fail "killed at $(cat "$dir/mark"): $(ls "$dir/killed")"
 mesh 4 2 2 killed
 mesh 4 2 2 whole
 same_weights whole/ckpt_12 killed/ckpt_12

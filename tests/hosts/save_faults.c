@@ -1,10 +1,10 @@
-/* save_faults: a library that is loaded before the C library into the ranks of a run, and lets the n-th
- * system call of one rank's saves fail, or kills the rank at it (tests/hosts/test_save_faults.sh).
+/* save_faults: a library that is loaded before the C library into a run, and lets the n-th system call of its
+ * saves, or of one rank's, fail, or kills the process at it (tests/hosts/test_save_faults.sh).
  *
  * SAVE_FAULTS="KIND N RANK DIRECTORY MARK": counted are calls on DIRECTORY itself and on names below it that
- * begin with "ckpt_" or ".ckpt_". KIND: kill (instead of the call), torn (after it, a write after its half),
- * error (EIO), full (this and all later calls that need room: ENOSPC). The file MARK then has the call's
- * name. */
+ * begin with "ckpt_" or ".ckpt_"; all below it, if it ends in "/". KIND: kill (instead of the call), torn (after
+ * it, a write after its half), term (SIGTERM, and the call), error (EIO), full (this and all later calls that
+ * need room: ENOSPC). RANK: of mpirun; 0 without it. The file MARK then has the call's name. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -35,10 +35,10 @@ __attribute__((constructor)) static void begin(void)
 {
     const char *told = getenv("SAVE_FAULTS"), *rank = getenv("OMPI_COMM_WORLD_RANK");
     int failing = -1;
-    plan.is_on = told != NULL && rank != NULL &&
+    plan.is_on = told != NULL &&
                  sscanf(told, "%15s %d %d %1023s %1023s", plan.kind, &plan.point, &failing, plan.directory,
                         plan.mark) == 5 &&
-                 atoi(rank) == failing;
+                 (rank == NULL ? 0 : atoi(rank)) == failing;
 }
 
 static bool is_of_a_save(const char *path)
@@ -47,7 +47,8 @@ static bool is_of_a_save(const char *path)
     if (!plan.is_on || strncmp(path, plan.directory, n) != 0) {
         return false;
     }
-    return path[n] == '\0' || strncmp(path + n, "/ckpt_", 6) == 0 || strncmp(path + n, "/.ckpt_", 7) == 0;
+    return path[n] == '\0' || path[n - 1] == '/' || strncmp(path + n, "/ckpt_", 6) == 0 ||
+           strncmp(path + n, "/.ckpt_", 7) == 0;
 }
 
 static bool is(const char *kind)
@@ -67,6 +68,8 @@ static bool fault(const char *call, bool needs_room, bool *is_here)
     }
     if (*is_here && is("kill")) {
         raise(SIGKILL);
+    } else if (*is_here && is("term")) {
+        kill(getpid(), SIGTERM);
     }
     errno = is("full") ? ENOSPC : EIO;
     return (*is_here && is("error")) || (n >= plan.point && is("full") && needs_room);

@@ -232,8 +232,19 @@ check_layers() {
         }'
 }
 
+# A test waits for an event and has its own clock: what sleeps, or bounds time, says in a comment of its line or of the line above why no
+# busy machine can fail it. tests/hosts is for machines of its own.
+check_times() {
+    local waits='(^|[^A-Za-z_-])((sleep|timeout) +(-[a-z]+ +[A-Z0-9]+ +)*[0-9]|(u|nano)?sleep[(]|alarm[(][1-9]|clock_(gettime|since_s)[(]|poll[(][^)]*, [0-9]+[)]|(SECONDS|pgrep|pkill)($|[^A-Za-z_=]))'
+    list '^tests/.*\.(c|h|sh|cpp)$' | { grep -v '^tests/hosts/' || true; } | xargs -r awk -v waits="$waits" '
+        { is_said = /(\/\*|#) time: [^ ]/; text = $0; gsub(/\/\*.*|(^|[[:blank:]])#.*/, "", text) }
+        FNR == 1 { was_said = 0 }
+        text ~ waits && !is_said && !was_said { print FILENAME ":" FNR ": a test that waits or is timed; await an event, or say \"time: why\"" }
+        { was_said = is_said }'
+}
+
 left_out=
-for check in check_arrows check_libraries check_layout check_names check_lengths check_headers check_words check_models check_sums check_links check_decisions check_layers; do
+for check in check_arrows check_libraries check_layout check_names check_lengths check_headers check_words check_models check_sums check_links check_decisions check_layers check_times; do
     "$check" >>"$breaches" || echo "$check itself failed" >>"$breaches"
 done
 if [ -s "$breaches" ]; then

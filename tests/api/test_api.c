@@ -329,7 +329,7 @@ static void test_cancel(void)
 
 static void *cancel_soon(void *session)
 {
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* time: the call would never end */
     kiln_session_cancel(session);
     return NULL;
 }

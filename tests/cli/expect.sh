@@ -7,7 +7,7 @@ fail()
 }
 
 # In front of a command that could hang: it ends after this. So long that a busy machine does not reach it.
-patient=(timeout -k 5 300)
+patient=(timeout -k 5 300) # time: a hang
 
 # lack FEATURE WHY: says that a part is skipped and what would enable it; a failure if KILN_REQUIRE names the
 # feature (a comma-separated list).  tests/test.h has the same for programs.
@@ -131,7 +131,7 @@ await()
     shift
     until "$@"; do
         kill -0 "$process" 2>/dev/null || "$@" || fail "the process ended too early for: $*"
-        sleep 0.02
+        sleep 0.02 # time: between two looks, of any number
     done
 }
 

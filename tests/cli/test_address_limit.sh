@@ -24,6 +24,7 @@ limited()
     for kib in $(seq 60000 25000 460000); do
         rm -rf "$dir/run"
         code=0
+        # time: a hang, which no busy machine is taken for
         (ulimit -v "$kib" && exec timeout -s KILL 300 "$@") >"$dir/out" 2>"$dir/err" || code=$?
         case $code in
             0) worked=${worked:-$kib} ;;

@@ -12,6 +12,7 @@ if (ulimit -v 2000000 && "$kiln" --version >/dev/null 2>&1); then limit=1000000;
 # prepare FLAGS...: in at most a minute and 1 GB of addresses
 prepare()
 {
+    # time: a hang, which no busy machine is taken for
     (ulimit -v $limit && exec timeout -s KILL 300 "$kiln" prepare --vocab_file vocab.txt --do_lower_case --output_dir store "$@")
 }
 

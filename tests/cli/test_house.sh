@@ -39,6 +39,10 @@ cp "$dir/src/core/long.c" "$dir/src/ops/kernel.cu"
 seq 1001 | sed 's/.*/int x;/' >"$dir/src/ops/kernel_code.cuh"
 { printf '/* Long because it is a table. */\nint f(void)\n{\n'; seq 61 | sed 's/.*/;/'; echo '}'; } >"$dir/src/core/excused.c"
 
+mkdir -p "$dir/tests/core"
+printf '    usleep(5);\n    usleep(6); /* time: it is said */\n    /* time: said above */\n    usleep(7);\n' >"$dir/tests/core/test_sleepy.c"
+printf 'sleep 0.5\npgrep -f kiln\n# who may sleep 5\n[ $SECONDS -lt 9 ]\ntimeout -k 5 30 ls\n' >"$dir/tests/core/test_hasty.sh"
+
 sed 's/^    1   dev  /    1   nn   /; s/^    3   nn   /    3   dev  /; s/  launch$//' "$root/ARCHITECTURE.md" \
     >"$dir/ARCHITECTURE.md"
 mkdir -p "$dir/docs/decisions"
@@ -55,12 +59,15 @@ for breach in "climbs.c.*core must not include nn/up.h" "peeks.c.*private" "borr
     "no docs/no""where.md" "big.c: 1001 lines" \
     "0001_unlisted.md: docs/decisions/README.md does not list" "nn includes dev, but is not drawn above" \
     "the layers do not show launch" \
-    "long.c:2: a function of 61 lines" "kernel.cu:2: a function of 61 lines" "kernel_code.cuh: 1001 lines"; do
+    "long.c:2: a function of 61 lines" "kernel.cu:2: a function of 61 lines" "kernel_code.cuh: 1001 lines" \
+    "test_sleepy.c:1: a test that waits" "test_hasty.sh:1: a test that waits" "test_hasty.sh:2: a test" "test_hasty.sh:4: a test" \
+    "test_hasty.sh:5: a test"; do
     grep -q "$breach" "$dir/breaches" || fail "not reported: $breach; only: $(cat "$dir/breaches")"
 done
 grep -q excused.c "$dir/breaches" && fail "a reason is not accepted"
 grep -qE 'bert_(fine|family).c|model_families.c|opt_family.c' "$dir/breaches" &&
     fail "a model may be named where it is, and in its table"
+grep -qE 'test_sleepy.c:[^1]|test_hasty.sh:3' "$dir/breaches" && fail "a reason to wait is not accepted"
 grep -q quotes.c "$dir/breaches" && fail "classes and files of other programs may be named"
 
 # only what git tracks counts: not what a user or the demo leaves beside it, in the rooms or out of them

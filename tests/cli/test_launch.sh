@@ -173,6 +173,7 @@ expect 69 "1 of 2 hosts answer, but 2 are needed; --min_hosts" "${run[@]}" --hos
 expect 3 "kiln: error: rank 5 on " env OMPI_COMM_WORLD_RANK=5 "$kiln" launch --as_rank sh -c 'exit 3'
 expect 137 "ended by signal 9, Killed" env OMPI_COMM_WORLD_RANK=0 "$kiln" launch --as_rank sh -c 'kill -9 $$'
 expect 69 "cannot start ./none" "$kiln" launch --as_rank ./none
+# time: until the signal
 OMPI_COMM_WORLD_RANK=0 "$kiln" launch --as_rank bash -c 'trap "exit 75" USR1; touch up; for i in {1..6000}; do sleep 0.05; done' \
     2>err.txt &
 await $! test -e up
@@ -185,7 +186,7 @@ cat >bin/mpirun <<'END'
 #!/bin/bash
 trap 'echo told >&2; echo "$PRTE_MCA_prte_keep_fqdn_hostnames" >told; exit 75' USR1
 echo $$ >up
-for i in {1..6000}; do sleep 0.05; done
+for i in {1..6000}; do sleep 0.05; done # time: until the signal
 END
 chmod +x bin/mpirun
 rm -f up told

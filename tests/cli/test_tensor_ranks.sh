@@ -120,6 +120,7 @@ exec 4>"$dir/ask"
 echo the >&4
 await "$launcher" has_lines 1 "$dir/told"
 [ "$(wc -l <"$dir/told")" = 1 ] || fail "no answer before the next line: $(cat "$dir/told" "$dir/err")"
+# time: they wait for a line until then
 kill -9 "$(pgrep -n -f "model $dir/gpt2 --max_new_tokens 3")" || fail "no rank to kill"
 status=0
 wait "$launcher" || status=$?

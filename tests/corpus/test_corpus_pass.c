@@ -42,7 +42,7 @@ static struct status turn(void *worker, void *result, const struct document *d)
 {
     struct backwards *r = result;
     int *n_runs = worker;
-    if (++*n_runs % 16 == 0) { /* on another document in each run */
+    if (++*n_runs % 16 == 0) { /* time: of another document in each run, and the result is the same */
         nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
     }
     buf_clear(&r->text);

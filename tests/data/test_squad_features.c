@@ -129,7 +129,7 @@ static uint64_t hash_features(const struct squad_features *f)
 static double seconds(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_MONOTONIC, &t); /* time: it is printed */
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 

@@ -33,8 +33,8 @@ static void close_rank(struct comm_device *d, struct exec *x)
 
 static void pause_for(int64_t ms)
 {
-    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000},
-              NULL); /* time: results are right after any pause */
+    /* time: results are right after any pause */
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
 /* ---- sums run beside, behind and before the exec's own work ---- */

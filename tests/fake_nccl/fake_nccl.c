@@ -234,7 +234,7 @@ static void detach(struct comm *c)
 {
     struct timespec pause = {.tv_nsec = 100000};
     while (atomic_load(&c->n_queued) > 0) {
-        nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL); /* time: between two looks, of any number */
     }
     if (c->shared != NULL) {
         munmap(c->shared, meeting_bytes(c->size));
@@ -337,10 +337,10 @@ static bool run_one(const struct work *w)
     struct timespec pause = {.tv_nsec = 1000000}, delay = {.tv_nsec = 100000000};
     size_t bytes = bytes_of(w->dtype), most = MEETING_SLOT_BYTES / bytes;
     if (w->is_late) {
-        nanosleep(&delay, NULL);
+        nanosleep(&delay, NULL); /* time: late, and within any deadline of a test that it does not fail */
     }
     while (w->hangs && !is_over(c)) {
-        nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL); /* time: between two looks, of any number */
     }
     for (size_t first = 0; first < w->n; first += most) {
         size_t n = w->n - first < most ? w->n - first : most;

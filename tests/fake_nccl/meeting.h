@@ -39,7 +39,7 @@ static inline bool meeting_come(struct meeting *m, bool (*is_over)(void *context
         if (is_over(context)) {
             return false;
         }
-        nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL); /* time: between two looks, of any number */
     }
     return true;
 }

@@ -121,7 +121,7 @@ static void wait_for_event(void *argument)
     struct wait *w = argument;
     struct timespec pause = {.tv_nsec = 100000};
     while (atomic_load(&w->event->reached) < w->until) {
-        nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL); /* time: between two looks, of any number */
     }
     free(w);
 }

@@ -76,12 +76,12 @@ static void send_text(int fd, const char *format, ...)
     send_all(fd, text, (int64_t)strlen(text));
 }
 
-/* Until the other side has given up, at most 60 s. */
+/* Until the other side has given up. */
 static void wait_for_close(int fd)
 {
     char byte;
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    while (poll(&p, 1, 60000) > 0 && recv(fd, &byte, 1, 0) > 0) {
+    while (poll(&p, 1, -1) > 0 && recv(fd, &byte, 1, 0) > 0) {
     }
 }
 

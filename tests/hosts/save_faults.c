@@ -2,9 +2,9 @@
  * saves, or of one rank's, fail, or kills the process at it (tests/hosts/test_save_faults.sh).
  *
  * SAVE_FAULTS="KIND N RANK DIRECTORY MARK": counted are calls on DIRECTORY itself and on names below it that
- * begin with "ckpt_" or ".ckpt_"; all below it, if it ends in "/". KIND: kill (instead of the call), torn (after
- * it, a write after its half), term (SIGTERM, and the call), error (EIO), full (this and all later calls that
- * need room: ENOSPC). RANK: of mpirun; 0 without it. The file MARK then has the call's name. */
+ * begin with "ckpt_" or ".ckpt_"; all below it, if it ends in "/". KIND: kill (instead of the call), torn
+ * (after it, a write after its half), term (SIGTERM, and the call), error (EIO), full (this and all later
+ * calls that need room: ENOSPC). RANK: of mpirun; 0 without it. The file MARK then has the call's name. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

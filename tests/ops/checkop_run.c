@@ -384,7 +384,7 @@ void checkop_bench(const struct checkop_case *c, enum dtype dtype)
     for (int i = 0; i < 5 || (spent < 0.5 && i < 200); i++) {
         int64_t start = clock_ns();
         c->run(c, o, &x, work.t);
-        double s = clock_since_s(start);
+        double s = clock_since_s(start); /* time: it is printed */
         best = fmin(best, s);
         spent += s;
     }

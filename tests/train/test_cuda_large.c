@@ -97,7 +97,7 @@ static void train(struct outcome *o, struct trainer *t, const int64_t sizes[4], 
     }
     o->master = copy_of(t, t->net.master);
     o->moment = copy_of(t, t->exp_avg);
-    printf("%s: %.1f s\n", where, clock_since_s(start));
+    printf("%s: %.1f s\n", where, clock_since_s(start)); /* time: it is printed */
     batch_step_fini(&step);
 }
 

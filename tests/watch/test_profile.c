@@ -115,7 +115,7 @@ static struct status ticking_synchronize(void *context)
 {
     (void)context;
     while (clock_ns() < ticking.last) {
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL); /* time: until its own clock says so */
     }
     ticking.waited = true;
     return status_ok();

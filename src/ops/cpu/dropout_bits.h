@@ -5,7 +5,6 @@
 
 #include "ops/cpu/kernel.h"
 
-#include <string.h>
 #if defined(__x86_64__)
 #    include <immintrin.h>
 #endif
@@ -14,15 +13,22 @@
  * does not find it by itself.  The high halves are never read. */
 #if defined(__AVX512F__)
 enum { DROPOUT_LANES = 8 };
+#    define DROPOUT_FIRST_BLOCKS 0, 8, 1, 9, 2, 10, 3, 11
+#    define DROPOUT_LAST_BLOCKS  4, 12, 5, 13, 6, 14, 7, 15
 #elif defined(__AVX2__)
 enum { DROPOUT_LANES = 4 };
+#    define DROPOUT_FIRST_BLOCKS 0, 4, 1, 5
+#    define DROPOUT_LAST_BLOCKS  2, 6, 3, 7
 #else
 enum { DROPOUT_LANES = 2 };
+#    define DROPOUT_FIRST_BLOCKS 0, 2
+#    define DROPOUT_LAST_BLOCKS  1, 3
 #endif
 
 enum { DROPOUT_COLUMNS = 8, DROPOUT_SLACK = DROPOUT_LANES * DROPOUT_COLUMNS };
 
 typedef uint64_t dropout_vector __attribute__((vector_size(DROPOUT_LANES * sizeof(uint64_t))));
+typedef dropout_vector dropout_anywhere __attribute__((aligned(2), may_alias));
 
 /* The numbers to draw: n_blocks blocks of eight columns, from column 8 first_block on, of each row. */
 struct dropout_bits {
@@ -71,12 +77,9 @@ static inline void dropout_philox(uint16_t *out, dropout_vector c0, uint32_t pos
         k1 += 0xBB67AE85U;
     }
     dropout_vector words01 = (c0 & 0xffffffffU) | c1 << 32, words23 = (c2 & 0xffffffffU) | c3 << 32;
-    uint64_t blocks[DROPOUT_LANES][2];
-    for (int l = 0; l < DROPOUT_LANES; l++) {
-        blocks[l][0] = words01[l];
-        blocks[l][1] = words23[l];
-    }
-    memcpy(out, blocks, sizeof blocks);
+    dropout_anywhere *to = (dropout_anywhere *)out;
+    to[0] = __builtin_shufflevector(words01, words23, DROPOUT_FIRST_BLOCKS);
+    to[1] = __builtin_shufflevector(words01, words23, DROPOUT_LAST_BLOCKS);
 }
 
 /* bits[row * 8 n_blocks + column - 8 first_block] = the element's 16-bit number (halves of words, low half

@@ -11,12 +11,16 @@
 #include "ops/cpu/tile_vector.h"
 
 /* Blocks of C whose accumulators fill 32 or 16 vector registers, with room for the factors.  TALL rows or
- * less are one block, so that W goes through the registers once. */
+ * less are one block, so that W goes through the registers once.  Of int8 a sum needs a register for the
+ * product, too, and W is widened for each block, so 16 registers have more rows of fewer columns. */
 enum {
     ROWS = TILE_VECTOR == 16 ? 4 : 3,
     COLS = TILE_VECTOR == 16 ? 6 : 4,
     TALL_ROWS = TILE_VECTOR == 16 ? 8 : 3,
     TALL_COLS = TILE_VECTOR == 16 ? 3 : 4,
+    INT8_ROWS = TILE_VECTOR == 16 ? 4 : 5,
+    INT8_COLS = TILE_VECTOR == 16 ? 6 : 2,
+    MOST_ROWS = 8,
 };
 
 /* How far ahead memory is asked for: some 400 ns at its rate. */
@@ -64,6 +68,12 @@ static inline tile_vector load(const char *p, const enum form form)
 static inline tile_vector load_bytes(const char *p)
 {
     return (tile_vector)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
+}
+
+#elif defined(__AVX2__)
+static inline tile_vector load_bytes(const char *p)
+{
+    return (tile_vector)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
 }
 
 #else
@@ -125,13 +135,13 @@ static inline tile_vector multiply_add(tile_vector sum, tile_vector a, tile_vect
     return sum + a * b;
 }
 
-/* Asks for a step's part of what lies AHEAD_BYTES behind a block's columns.  Lines are asked for in their
- * order: the columns begin in different pages, and a line of each at a time reaches half the rate of memory
- * (measured on Zen 4).  One row finds them in the first cache, which several rows need for themselves. */
-static inline __attribute__((always_inline)) void ask_ahead(const char *b, int64_t at, const int n_rows,
+/* Asks for a step's part of W from `line` on, AHEAD_BYTES behind a block's columns.  Lines are asked for in
+ * their order: the columns begin in different pages, and a line of each at a time reaches half the rate of
+ * memory (measured on Zen 4).  One row finds them in the first cache, which several rows need for
+ * themselves. */
+static inline __attribute__((always_inline)) void ask_ahead(const char *line, const int n_rows,
                                                             const int n_cols, const enum form form)
 {
-    const char *line = b + AHEAD_BYTES + n_cols * at;
     const int n = n_cols * (int)w_bytes_of(step_of(form), form);
 #pragma GCC unroll 8
     for (int i = 0; i < n; i += LINE_BYTES) {
@@ -300,13 +310,13 @@ store(const struct gemm *g, int64_t row, int64_t col, const struct sums *s, cons
  * the other one at a time.  Of 16 registers the shorter side gets its own: 3 x 4 elements need 16 so, and 17
  * the other way (measured for AVX2 on Zen 4: prompts of GPT-2 124M in fp32 are read 1.8 times as fast).
  * 32 registers are enough for either, and W, which is the same for all rows, stays. */
-static inline __attribute__((always_inline)) void add_step(struct sums sums[TALL_ROWS][COLS], const char *a,
+static inline __attribute__((always_inline)) void add_step(struct sums sums[MOST_ROWS][COLS], const char *a,
                                                            int64_t a_stride, const char *b, int64_t b_stride,
                                                            const int n_rows, const int n_cols,
                                                            const enum form form)
 {
     if (TILE_VECTOR < 16 && n_rows < n_cols) {
-        tile_vector held[TALL_ROWS];
+        tile_vector held[ROWS];
 #pragma GCC unroll 8
         for (int r = 0; r < n_rows; r++) {
             held[r] = load(a + r * a_stride, form);
@@ -342,9 +352,8 @@ static inline __attribute__((always_inline)) void block(const struct gemm *g, in
                                                         bool ahead, const int n_rows, const int n_cols,
                                                         const enum form form)
 {
-    struct sums sums[TALL_ROWS][COLS];
+    struct sums sums[MOST_ROWS][COLS];
     int64_t a_stride = bytes_of(g->a_stride, form), b_stride = w_bytes_of(g->b_stride, form);
-    int64_t at = 0, w_at = 0;
     const char *a = (const char *)g->a + row * a_stride, *b = (const char *)g->b + col * b_stride;
 #pragma GCC unroll 8
     for (int r = 0; r < n_rows; r++) {
@@ -354,18 +363,20 @@ static inline __attribute__((always_inline)) void block(const struct gemm *g, in
         }
     }
     int64_t n_steps = g->k / step_of(form), rest = g->k % step_of(form);
+    const char *line = b + AHEAD_BYTES;
     for (int64_t l = 0; l < n_steps; l++) {
         if (ahead) {
-            ask_ahead(b, w_at, n_rows, n_cols, form);
+            ask_ahead(line, n_rows, n_cols, form);
+            line += n_cols * w_bytes_of(step_of(form), form);
         }
-        add_step(sums, a + at, a_stride, b + w_at, b_stride, n_rows, n_cols, form);
-        at += bytes_of(step_of(form), form);
-        w_at += w_bytes_of(step_of(form), form);
+        add_step(sums, a, a_stride, b, b_stride, n_rows, n_cols, form);
+        a += bytes_of(step_of(form), form);
+        b += w_bytes_of(step_of(form), form);
     }
     for (int r = 0; r < n_rows && rest > 0; r++) {
-        tile_vector v = load_rest(a + r * a_stride + at, rest, form);
+        tile_vector v = load_rest(a + r * a_stride, rest, form);
         for (int c = 0; c < n_cols; c++) {
-            add_product(&sums[r][c], v, load_rest_w(b + c * b_stride + w_at, rest, form), form);
+            add_product(&sums[r][c], v, load_rest_w(b + c * b_stride, rest, form), form);
         }
     }
 #pragma GCC unroll 8
@@ -416,14 +427,40 @@ static inline __attribute__((always_inline)) void product_by(const struct gemm *
     last_columns(g, col, form);
 }
 
-static inline __attribute__((always_inline)) void product(const struct gemm *g, const enum form form)
-{
-    if (g->m > ROWS && g->m <= TALL_ROWS) {
-        product_by(g, TALL_ROWS, TALL_COLS, form);
-    } else {
-        product_by(g, ROWS, COLS, form);
+/* The products of a form.  Each shape of blocks is a function of its own, which has the registers for itself:
+ * in one function GCC 12 keeps vectors of the others in them. */
+#define ROW(name, form)                                                                                      \
+    static __attribute__((noinline)) void name##_row(const struct gemm *g)                                   \
+    {                                                                                                        \
+        product_by(g, 1, COLS, form);                                                                        \
     }
-}
+
+#define PRODUCT(name, form, n_rows, n_cols)                                                                  \
+    ROW(name, form)                                                                                          \
+    static __attribute__((noinline)) void name##_tall(const struct gemm *g)                                  \
+    {                                                                                                        \
+        product_by(g, TALL_ROWS, TALL_COLS, form);                                                           \
+    }                                                                                                        \
+    static __attribute__((noinline)) void name##_blocks(const struct gemm *g)                                \
+    {                                                                                                        \
+        product_by(g, n_rows, n_cols, form);                                                                 \
+    }                                                                                                        \
+    static void name##_product(const struct gemm *g)                                                         \
+    {                                                                                                        \
+        if (g->m == 1) {                                                                                     \
+            name##_row(g);                                                                                   \
+        } else if (g->m > ROWS && g->m <= TALL_ROWS) {                                                       \
+            name##_tall(g);                                                                                  \
+        } else {                                                                                             \
+            name##_blocks(g);                                                                                \
+        }                                                                                                    \
+    }
+
+PRODUCT(f32, FORM_F32, ROWS, COLS)
+PRODUCT(bf16_w, FORM_BF16_W, ROWS, COLS)
+PRODUCT(pairs, FORM_PAIRS, ROWS, COLS)
+PRODUCT(int8, FORM_INT8, INT8_ROWS, INT8_COLS)
+ROW(bf16, FORM_BF16) /* several rows are widened */
 
 /* bf16 of a processor that multiplies none: A becomes fp32, and W too if several blocks of rows read it, a
  * block of its columns at a time.  The sums are those of FORM_BF16. */
@@ -436,7 +473,7 @@ static void widened_product(const struct gemm *tile, float *lane)
     g.a = lane;
     g.a_stride = g.k;
     if (g.m <= TALL_ROWS) {
-        product(&g, FORM_BF16_W);
+        bf16_w_product(&g);
         return;
     }
     g.b = w;
@@ -446,7 +483,7 @@ static void widened_product(const struct gemm *tile, float *lane)
         g.c = (void *)gemm_element(tile->c, dtype_bytes(g.c_dtype), col);
         g.bias = tile->bias == NULL ? NULL : tile->bias + col;
         convert->from_bf16(w, (const uint16_t *)tile->b + col * tile->b_stride, tile->b_stride, g.n, g.k);
-        product_by(&g, ROWS, COLS, FORM_F32);
+        f32_product(&g);
     }
 }
 
@@ -477,15 +514,15 @@ static bool rows_tile(const void *handle, const struct gemm *tile, void *lane)
 {
     (void)handle;
     if (tile->b_scales != NULL) {
-        product(tile, FORM_INT8);
+        int8_product(tile);
     } else if (tile->ab_dtype == DTYPE_F32) {
-        product(tile, FORM_F32);
+        f32_product(tile);
     } else if (TILE_PAIRS) {
-        product(tile, FORM_PAIRS);
+        pairs_product(tile);
     } else if (is_widened(tile)) {
         widened_product(tile, lane);
     } else {
-        product(tile, FORM_BF16);
+        bf16_row(tile);
     }
     return true;
 }

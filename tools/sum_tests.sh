@@ -25,6 +25,7 @@ chromium      tools
 chroot        tools
 bzip2         tools
 cc            tools
+objdump       tools
 nvcc          tools
 addresses     build
 cpu-avx2      processor

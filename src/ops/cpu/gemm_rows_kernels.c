@@ -174,7 +174,7 @@ static inline __attribute__((always_inline)) void add_product(struct sums *s, ti
  * The lanes of an element's vector of sums are added in halves, until one is left: lane i and lane i + 8, and
  * so on. */
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 static inline tile_vector lanes_of(const struct sums *s, const enum form form)
 {
     if (form == FORM_INT8) {
@@ -183,6 +183,9 @@ static inline tile_vector lanes_of(const struct sums *s, const enum form form)
     return s->of_floats;
 }
 
+#endif
+
+#if defined(__AVX512F__)
 static inline tile_vector add_lanes(__m512 a, __m512 b, const enum form form)
 {
     if (form == FORM_INT8) {
@@ -262,6 +265,81 @@ store(const struct gemm *g, int64_t row, int64_t col, const struct sums *s, cons
         v = _mm512_add_ps(v, bias);
     }
     put(g, row * g->c_stride + col, (tile_vector)v, mask);
+}
+#elif defined(__AVX2__)
+static inline tile_vector add_lanes(__m256 a, __m256 b, const enum form form)
+{
+    if (form == FORM_INT8) {
+        return (tile_vector)((tile_ints)a + (tile_ints)b);
+    }
+    return (tile_vector)(a + b);
+}
+
+/* Each step takes two vectors, and leaves one with the sums of the halves of both. */
+static inline tile_vector add_fours(tile_vector a, tile_vector b, const enum form form)
+{
+    return add_lanes(_mm256_permute2f128_ps((__m256)a, (__m256)b, 0x20),
+                     _mm256_permute2f128_ps((__m256)a, (__m256)b, 0x31), form);
+}
+
+static inline tile_vector add_twos(tile_vector a, tile_vector b, const enum form form)
+{
+    return add_lanes(_mm256_shuffle_ps((__m256)a, (__m256)b, 0x44),
+                     _mm256_shuffle_ps((__m256)a, (__m256)b, 0xee), form);
+}
+
+/* The sums of n vectors, at most 4, in the first lanes. */
+static inline __attribute__((always_inline)) __m128 sums_of(const struct sums *s, const int n,
+                                                            const enum form form)
+{
+    const tile_vector none = {0};
+    tile_vector even = add_fours(lanes_of(&s[0], form), n > 2 ? lanes_of(&s[2], form) : none, form),
+                odd = none;
+    if (n > 1) {
+        odd = add_fours(lanes_of(&s[1], form), n > 3 ? lanes_of(&s[3], form) : none, form);
+    }
+    tile_vector twos = add_twos(even, odd, form);
+    __m256 ones = (__m256)add_lanes((__m256)twos, _mm256_permute_ps((__m256)twos, 0xb1), form);
+    __m128 sums = _mm_shuffle_ps(_mm256_castps256_ps128(ones), _mm256_extractf128_ps(ones, 1), 0x88);
+    return form == FORM_INT8 ? _mm_cvtepi32_ps((__m128i)sums) : sums;
+}
+
+/* n numbers, 1, 2 or 4, zeros behind them. */
+static inline __m128 load_few(const float *p, const int n)
+{
+    return n == 1   ? _mm_load_ss(p)
+           : n == 2 ? _mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)p))
+                    : _mm_loadu_ps(p);
+}
+
+/* Four numbers as bf16 (core/dtype.h, bf16_from_f32). */
+static inline uint64_t bf16_of(__m128 v)
+{
+    __m128i bits = (__m128i)v, upper = _mm_srli_epi32(bits, 16);
+    __m128i even = _mm_add_epi32(_mm_set1_epi32(0x7fff), _mm_and_si128(upper, _mm_set1_epi32(1)));
+    __m128i rounded = _mm_srli_epi32(_mm_add_epi32(bits, even), 16),
+            nan = _mm_or_si128(upper, _mm_set1_epi32(0x40));
+    __m128i halves = _mm_blendv_epi8(rounded, nan, (__m128i)_mm_cmpunord_ps(v, v));
+    return (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi32(halves, halves));
+}
+
+/* n elements of a row of C, a constant: 1, 2 or 4. */
+static inline __attribute__((always_inline)) void
+store(const struct gemm *g, int64_t row, int64_t col, const struct sums *s, const int n, const enum form form)
+{
+    __m128 v = sums_of(s, n, form), bias = g->bias == NULL ? _mm_setzero_ps() : load_few(g->bias + col, n);
+    if (form == FORM_INT8) { /* one rounding */
+        __m128 scales = load_few(g->b_scales + col, n);
+        v = _mm_fmadd_ps(v, _mm_mul_ps(_mm_set1_ps(g->a_scales[row]), scales), bias);
+    } else {
+        v = _mm_add_ps(v, bias);
+    }
+    if (g->c_dtype == DTYPE_F32) {
+        memcpy((float *)g->c + row * g->c_stride + col, &v, (size_t)n * sizeof(float));
+    } else {
+        uint64_t halves = bf16_of(v);
+        memcpy((uint16_t *)g->c + row * g->c_stride + col, &halves, (size_t)n * sizeof(uint16_t));
+    }
 }
 #else
 static inline float sum_of_integers(tile_ints v)

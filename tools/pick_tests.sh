@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Chooses which tests of a build a run leaves out: prints a regex for `ctest -E`, nothing if all run, and says on standard error what is left
-# out.  The tests of kernels (each op by each kernel, instruction set and dtype, the CUDA ones on the emulator) take more time than all
+# out.  The tests of kernels (each op by each kernel and dtype of the cuda table, on the emulator) take as much time as all
 # others together. One in KERNELS of them runs; in the build of `make test` all of them,
-# if the commits in question (tools/turn.sh) have changed kernels or what they are tested by. Of
+# if the commits in question (tools/turn.sh) have changed these kernels or what they are tested by. Of
 # the other tests one in REST runs. Which ones depends on the number of commits: all take their turn. The line on standard error
 # begins with the variable that repeats this choice.
 # KILN_TESTS=all leaves out nothing (`make test-slow`).  usage: tools/pick_tests.sh BUILD KERNELS REST
@@ -12,7 +12,7 @@ build=${1:?a build} kernels=${2:?one in how many} rest=${3:?one in how many}
 [ "${KILN_TESTS:-}" != all ] || exit 0
 
 is_kernel='^(checkop_(emulated_|cuda_)|test_emulated_|test_gpu_scripts$)'
-what_kernels_are='^(src/ops/(cuda/(kernels|table|choice)/|cpu/|(ops|ref|accept|attention_bits|half_ops)[a-z_]*\.[ch]$)|tests/(emulated|ops/(checkop|test_cuda))|tools/gpu_)'
+what_kernels_are='^(src/ops/(cuda/(kernels|table|choice)/|(ops|ref|accept|attention_bits|half_ops)[a-z_]*\.[ch]$)|tests/(emulated|ops/(checkop|test_cuda))|tools/gpu_)'
 . tools/turn.sh
 if grep -qE "$what_kernels_are" <<<"$changed" && [ "$build" = build ]; then
     kernels=1

@@ -67,7 +67,8 @@ left_out+=${turns:+${left_out:+|}$turns}
 [ -z "$left_out" ] || select+=(-E "$left_out")
 if $sampled && [ "$preset" = checked ]; then # only the programs of the tests that run
     mapfile -t target < <(ctest --test-dir "$build" -N "${select[@]}" | sed -nE 's/^ *Test +#[0-9]+: (checkop|test_[a-z0-9_]+|fuzz_[a-z0-9_]+).*/\1/p' | sort -u |
-        while read -r name; do ! compgen -G "tests/*/$name.c" >/dev/null && [ ! -e "fuzz/$name.c" ] || echo "$name"; done)
+        while read -r name; do ! compgen -G "tests/*/$name.c" >/dev/null && [ ! -e "fuzz/$name.c" ] || echo "$name"; done |
+        grep -v '^test_cuda_') # gpu_tests has these
     target+=(test_support)
 fi
 cmake --build "$build" --target "${target[@]}"

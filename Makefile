@@ -3,7 +3,7 @@ SECONDS := 60# of each fuzz target
 SEED := 0# of its inputs; 0: others in each run
 CTEST :=# more arguments for the ctest of `make test`
 
-.PHONY: all help deps demo demo-long demo-gpt test check mutate test-hosts test-kills test-slow bench checked asan tsan portable tidy format format-check fuzz doctor commands install clean
+.PHONY: all help deps demo demo-long demo-gpt test check mutate stress test-hosts test-kills test-slow bench checked asan tsan portable tidy format format-check fuzz doctor commands install clean
 
 all: deps ## build the program: build/kiln
 	@cmake --preset release >/dev/null && cmake --build build
@@ -32,6 +32,9 @@ check: deps ## build and run the tests of one room: make check ROOM=nn
 
 mutate: deps ## change N=50 random places of a room, one at a time, and list those that no test notices: make mutate ROOM=nn SEED=1
 	@tools/mutate.py "$(ROOM)" --number $(or $(N),50) --seed $(or $(SEED),1)
+
+stress: deps ## the tests that wait, QUIET=20 times as the machine is and LOADED=10 times beside busy loops: make stress TESTS='^test_comm$$'
+	@cmake --preset ci >/dev/null && cmake --build build && tools/stress.sh $(if $(TESTS),'$(TESTS)')
 
 test-hosts: all ## kiln launch and netcheck over hosts that are namespaces of this machine: as root, 6 minutes
 	@tools/install_deps.sh openssh-server iproute2 openmpi-bin procps && tests/hosts/test_hosts.sh build/kiln

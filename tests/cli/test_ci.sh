@@ -71,6 +71,10 @@ results()
     done
 )
 
+expect 64 "one regex of tests, not 2" "$source/tools/stress.sh" a b
+expect 64 "'x' is not a number" env QUIET=x "$source/tools/stress.sh"
+expect 64 "no test in $dir matches" env BUILD="$dir" "$source/tools/stress.sh"
+
 mkdir -p "$dir"/tree/{.ci,tools,scripts,tests}
 cp "$source/.ci/run" "$dir/tree/.ci"
 cp "$source"/tools/{flaky,turn}.sh "$dir/tree/tools"

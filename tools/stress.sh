@@ -20,15 +20,9 @@ tests=${1:-^($names)\$}
 counted=$(ctest --test-dir "$build" -N -R "$tests" 2>&1 | sed -n 's/^Total Tests: //p') || true
 [ "${counted:-0}" -gt 0 ] || refuse "no test in $build matches '$tests' (make test builds them)"
 
-hogs=()
-end_load()
-{
-    [ ${#hogs[@]} -eq 0 ] || kill "${hogs[@]}" 2>/dev/null || true
-    hogs=()
-    rm -f "$log"
-}
+hogs=() running=() # processes
 log=$(mktemp)
-trap end_load EXIT
+trap 'rm -f "$log"; kill "${hogs[@]}" "${running[@]}" 2>/dev/null || true' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
@@ -37,7 +31,7 @@ hog()
 {
     local i
     while [ -d "/proc/$$" ]; do
-        for ((i = 0; i < 100000; i++)); do :; done
+        for ((i = 0; i < 10000; i++)); do :; done
     done
 }
 
@@ -47,7 +41,10 @@ repeat()
 {
     [ "$1" -gt 0 ] || return 0
     local status=0
-    ctest --test-dir "$build" -R "$tests" --repeat "until-fail:$1" -j "$(nproc)" --output-on-failure >"$log" 2>&1 || status=$?
+    ctest --test-dir "$build" -R "$tests" --repeat "until-fail:$1" -j "$(nproc)" --output-on-failure >"$log" 2>&1 &
+    running=($!)
+    wait $! || status=$? # which a signal ends
+    running=()
     if [ $status -ne 0 ]; then
         failed=1
         grep -vE 'Passed|^ *Start ' "$log"

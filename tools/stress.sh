@@ -47,7 +47,7 @@ repeat()
     running=()
     if [ $status -ne 0 ]; then
         failed=1
-        grep -vE 'Passed|^ *Start ' "$log"
+        grep -vE 'Passed|^ *Start ' "$log" || true
     fi
     echo "stress: $counted tests, up to $1 times each $2: $(grep -cE ' Passed ' "$log") runs passed, $(grep -cE '\*\*\*(Failed|Timeout|Exception)' "$log") failed"
 }

@@ -74,14 +74,16 @@ test_again()
     cp "$root/root/kiln/build/results.xml" "$base/again.xml"
 }
 
-# What is carried to a GPU, by this machine's nvcc or by that of PyPI.
+# What is carried to a GPU, by this machine's nvcc, if it has cuBLASLt, or by that of PyPI. The nvcc of a PATH may be a
+# script or a link elsewhere; nvcc itself says where its toolkit is.
 make_carried()
 {
-    local nvcc
+    local nvcc toolkit
     nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-    if [ -x "$nvcc" ]; then
+    toolkit=$("$nvcc" --dryrun -x cu /dev/null 2>&1 | sed -n 's/^#\$ TOP=//p') || true
+    if [ -e "$toolkit/lib64/libcublasLt.so" ]; then
         mkdir -p "$root/usr/local/cuda"
-        mount --bind -o ro "$(dirname "$nvcc")/.." "$root/usr/local/cuda"
+        mount --bind -o ro "$toolkit" "$root/usr/local/cuda"
     fi
     in_root 'export PATH=/usr/local/cuda/bin:$PWD/build/nvcc/bin:$PATH; tools/install_nvcc.sh build/nvcc
         if command -v nvcc; then tools/gpu_carry.sh; else echo "nothing is carried: there is no nvcc"; fi'

@@ -1,5 +1,6 @@
 #include "core/log.h"
 
+#include "core/buf.h"
 #include "core/progress.h"
 
 #include <stdarg.h>
@@ -23,21 +24,37 @@ void log_set_rank(int rank)
     }
 }
 
-/* Writes a text that may have names from outside: what a terminal would obey (control characters of ASCII,
+/* Appends a text that may have names from outside: what a terminal would obey (control characters of ASCII,
  * and those that UTF-8 spells with 0xC2) is shown as an escape, but for ends of lines and tabs. */
-static void put_text(const char *text)
+static void append_text(struct buf *b, const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
         bool is_high = p[0] == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0;
         bool is_control = (*p < ' ' && *p != '\n' && *p != '\t') || *p == 0x7F;
         if (is_high) {
-            fprintf(stderr, "\\u00%02x", *++p);
+            buf_printf(b, "\\u00%02x", *++p);
         } else if (is_control) {
-            fprintf(stderr, "\\x%02x", *p);
+            buf_printf(b, "\\x%02x", *p);
         } else {
-            putc(*p, stderr);
+            buf_putc(b, (char)*p);
         }
     }
+}
+
+/* By one write, so that lines of several ranks do not run into each other. */
+static void put_line(const char *prefix, const char *text)
+{
+    struct buf line = {0};
+    buf_printf(&line, "%s%s", rank_prefix, prefix);
+    append_text(&line, text);
+    buf_putc(&line, '\n');
+    progress_clear_line();
+    if (line.failed) {
+        fprintf(stderr, "%s%s%s\n", rank_prefix, prefix, text);
+    } else {
+        fwrite(buf_text(&line), 1, line.n, stderr);
+    }
+    buf_fini(&line);
 }
 
 static void write_line(enum log_level level, const char *prefix, const char *format, va_list args)
@@ -53,13 +70,7 @@ static void write_line(enum log_level level, const char *prefix, const char *for
         vsnprintf(text, (size_t)n + 1, format, again);
     }
     va_end(again);
-    progress_clear_line();
-    flockfile(stderr);
-    fputs(rank_prefix, stderr);
-    fputs(prefix, stderr);
-    put_text(text == NULL ? usual : text);
-    fputc('\n', stderr);
-    funlockfile(stderr);
+    put_line(prefix, text == NULL ? usual : text);
     if (text != usual) {
         free(text);
     }
@@ -83,13 +94,7 @@ void log_warning(const char *format, ...)
 
 void log_error(struct status s)
 {
-    if (threshold == LOG_QUIET) {
-        return;
+    if (threshold != LOG_QUIET) {
+        put_line("kiln: error: ", s.message);
     }
-    progress_clear_line();
-    flockfile(stderr);
-    fprintf(stderr, "%skiln: error: ", rank_prefix);
-    put_text(s.message);
-    fputc('\n', stderr);
-    funlockfile(stderr);
 }

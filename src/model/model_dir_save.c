@@ -23,7 +23,8 @@ enum { SHARD_NAME_BYTES = 64 };
 
 struct saving {
     const struct model_dir_contents *c;
-    struct temporary temporary; /* the directory being filled */
+    const char *name;           /* of the directory */
+    struct temporary temporary; /* it while it is being filled */
     struct weight_source weights;
     struct file_tensors tensors;
     struct safetensors_item *items; /* [tensors.n] */
@@ -287,7 +288,9 @@ static struct status fill(struct saving *s)
                                                   : model_dir_write_deepspeed(path, c);
     }
     case MODEL_DIR_ONNX: TRY(write_config(s, "config.json", c->config)); return model_dir_write_onnx(path, c);
-    case MODEL_DIR_GGUF: TRY(write_config(s, "config.json", c->config)); return model_gguf_write(path, c);
+    case MODEL_DIR_GGUF:
+        TRY(write_config(s, "config.json", c->config));
+        return model_gguf_write(path, s->name, c);
     case MODEL_DIR_LLMC: TRY(write_config(s, "config.json", c->config)); return model_dir_write_llmc(path, c);
     case MODEL_DIR_MEGATRON:
     case MODEL_DIR_UNIVERSAL: return fill_megatron(s, path);
@@ -307,6 +310,7 @@ struct status model_dir_save(const char *path, const struct model_dir_contents *
     TRY(model_dir_check_output(path, c->form,
                                (uint64_t)param_table_count(c->params) * dtype_bytes(c->master.dtype)));
     TRY(find_place(final, path));
+    s.name = strrchr(final, '/') != NULL ? strrchr(final, '/') + 1 : final;
     file_parent(parent, final);
     TRY(file_make_directories(parent));
     temporary_clean(final);

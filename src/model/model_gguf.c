@@ -178,7 +178,7 @@ static struct status put_all(struct gguf_writer *w, const char *path, struct fil
     return s;
 }
 
-struct status model_gguf_write(const char *path, const struct model_dir_contents *c)
+struct status model_gguf_write(const char *path, const char *name, const struct model_dir_contents *c)
 {
     struct gguf_writer w;
     struct file_tensors tensors;
@@ -190,7 +190,7 @@ struct status model_gguf_write(const char *path, const struct model_dir_contents
     TRY(file_tensors_init(&tensors, *of->layout, c->family->sizes(c->config).n_heads, c->params, DTYPE_F32));
     gguf_writer_init(&w);
     gguf_put_text(&w, "general.architecture", of->architecture);
-    gguf_put_text(&w, "general.name", c->family->name);
+    gguf_put_text(&w, "general.name", name);
     gguf_put_u32(&w, "general.file_type", file_type(c->form.type));
     of->put(&w, c->config);
     struct status s = put_tokenizer(&w, c);

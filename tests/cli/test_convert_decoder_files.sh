@@ -24,9 +24,9 @@ for model in gpt2 bloom; do
     for tp in 1 2 4; do
         convert megatron_deepspeed $model ranks --tp $tp --step 7
         same_but_for_rounding || fail "$model for $tp ranks: $(cat out)"
-        convert gguf ranks ranks.gguf
+        convert gguf ranks of/plain.gguf # the file says the name of its directory
         convert gguf $model plain.gguf
-        cmp ranks.gguf/model.gguf plain.gguf/model.gguf || fail "$model for $tp ranks has other weights"
+        cmp of/plain.gguf/model.gguf plain.gguf/model.gguf || fail "$model for $tp ranks has other weights"
     done
 done
 # As a pipeline of two stages, and without the comparison of logits, which needs the whole model in memory.
@@ -43,8 +43,8 @@ cmp c/model.bin llmc_bf16/model.bin || fail "llm.c's file in bf16 is another"
 convert gguf gpt2 plain.gguf
 expect 0 'model.gguf  whole' "$kiln" inspect plain.gguf
 for model in llmc universal shards; do
-    convert gguf $model from.gguf
-    cmp from.gguf/model.gguf plain.gguf/model.gguf || fail "$model has other weights"
+    convert gguf $model of/plain.gguf
+    cmp of/plain.gguf/model.gguf plain.gguf/model.gguf || fail "$model has other weights"
 done
 # kiln inspect --diff sees the parts of attention in the one tensor that each program keeps them in.
 expect 0 "wrote whole" "$kiln" convert --model gpt2 --output_dir whole

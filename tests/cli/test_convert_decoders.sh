@@ -36,8 +36,8 @@ expect 0 "Q8_0" "$kiln" inspect typed/model.gguf
 grep -q 'blk.2.ffn_down.weight' out || fail "$(cat out)"
 # Rows without a piece are dropped: those of the other directories have some.
 convert huggingface gpt2.gguf cut
-convert gguf cut cut_again
-cmp cut_again/model.gguf gpt2.gguf/model.gguf || fail "GGUF there and back"
+convert gguf cut again/gpt2.gguf # the file says the name of its directory
+cmp again/gpt2.gguf/model.gguf gpt2.gguf/model.gguf || fail "GGUF there and back"
 
 # What cannot be.
 expect 64 "--type bf16 needs --format gguf or llmc" "$kiln" convert --to pt --type bf16 --model gpt2 --output_dir x

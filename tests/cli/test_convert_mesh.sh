@@ -24,16 +24,16 @@ convert()
         bash -c 'ulimit -d "$1" && exec "${@:2}"' _ "$limit" "$kiln" convert --compare_logits false --model "$dir/$1" --output_dir "$dir/$2" "${@:3}"
 }
 
-convert mesh/ckpt_1 gguf --to gguf
+convert mesh/ckpt_1 gguf/named --to gguf # the file says the name of its directory
 convert mesh/ckpt_1 hf
-convert hf of_hf --to gguf
-cmp "$dir/gguf/model.gguf" "$dir/of_hf/model.gguf" || fail "Hugging Face's has other weights"
+convert hf of_hf/named --to gguf
+cmp "$dir/gguf/named/model.gguf" "$dir/of_hf/named/model.gguf" || fail "Hugging Face's has other weights"
 rm -r "$dir/hf" "$dir/of_hf"
 convert mesh/ckpt_1 ranks --to megatron_deepspeed --tp 4 --pp 2 --step 1
 convert ranks fewer --to megatron_deepspeed --tp 1 --step 1
-convert fewer of_fewer --to gguf
-cmp "$dir/gguf/model.gguf" "$dir/of_fewer/model.gguf" || fail "Megatron's has other weights"
+convert fewer of_fewer/named --to gguf
+cmp "$dir/gguf/named/model.gguf" "$dir/of_fewer/named/model.gguf" || fail "Megatron's has other weights"
 
 # The model as a whole does not fit: the logits are not computed.
-expect 71 'memory' bash -c 'ulimit -d "$1" && exec "${@:2}"' _ "$limit" "$kiln" convert --to gguf --model "$dir/fewer" --output_dir "$dir/of_fewer"
+expect 71 'memory' bash -c 'ulimit -d "$1" && exec "${@:2}"' _ "$limit" "$kiln" convert --to gguf --model "$dir/fewer" --output_dir "$dir/of_fewer/named"
 echo "test_convert_mesh: two tensors at a time"

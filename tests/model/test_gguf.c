@@ -190,7 +190,7 @@ static void check_place(const struct header *h, const struct decoder *d, const s
 
 static const struct pair gpt2_pairs[] = {
     {"general.architecture", "gpt2"},
-    {"general.name", "GPT-2"},
+    {"general.name", "gpt2_q8"},
     {"general.file_type", "7"},
     {"gpt2.context_length", "24"},
     {"gpt2.embedding_length", "24"},
@@ -207,7 +207,7 @@ static const struct pair gpt2_pairs[] = {
 
 static const struct pair bloom_pairs[] = {
     {"general.architecture", "bloom"},
-    {"general.name", "BLOOM"},
+    {"general.name", "bloom_bf16"},
     {"general.file_type", "32"},
     {"bloom.context_length", "2048"},
     {"bloom.embedding_length", "24"},

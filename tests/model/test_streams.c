@@ -150,14 +150,14 @@ int main(void)
     unpack("gpt2");
     make_model();
     EXPECT(4 * (BESIDE + 2 * LARGEST) < MODEL, "the limit would not show that all is in memory");
-    expect_stream("deep", gguf, "plain");
+    expect_stream("deep", gguf, "plain/named"); /* the file says the name of its directory */
     expect_stream("deep", ranks(2, 4), "wide");
     expect_stream("wide", ranks(4, 1), "wider");
-    expect_stream("wide", gguf, "of_wide");
-    expect_same_file("plain/model.gguf", "of_wide/model.gguf");
+    expect_stream("wide", gguf, "of_wide/named");
+    expect_same_file("plain/named/model.gguf", "of_wide/named/model.gguf");
     expect_stream("wider", plain, "back");
-    expect_stream("back", gguf, "of_back");
-    expect_same_file("plain/model.gguf", "of_back/model.gguf");
+    expect_stream("back", gguf, "of_back/named");
+    expect_same_file("plain/named/model.gguf", "of_back/named/model.gguf");
     cases_close();
     return 0;
 }

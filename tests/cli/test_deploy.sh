@@ -64,6 +64,10 @@ if grep -n 'restartPolicy: OnFailure\|restartPolicy: Always' "$deploy"/kubernete
     fail "pods that loop: $(cat "$dir/loops")"
 fi
 
+# schemas of Kubernetes before 1.35 want both fields of such a condition
+[ "$(grep -c '^ *- type: DisruptionTarget' "$deploy"/kubernetes/*.yaml)" = "$(grep -c '^ *status: "True"' "$deploy"/kubernetes/*.yaml)" ] ||
+    fail "a condition of a pod has no status"
+
 # both phases of the Slurm script
 for phase in 1 2; do
     : >"$dir/commands"

@@ -145,15 +145,30 @@ static struct status find_beside(struct model_place *p, const char *path)
     return checkpoint_path(p->directory, "%s", is_above ? above : folder);
 }
 
+bool model_place_of_script(char directory[CHECKPOINT_PATH_BYTES], const char *path)
+{
+    size_t n = strlen(path);
+    if (n < 3 || strcmp(path + n - 3, ".pt") != 0 || file_exists(path) ||
+        failed(checkpoint_path(directory, "%s", path))) {
+        return false;
+    }
+    directory[n - 3] = '\0';
+    return file_is_directory(directory);
+}
+
 struct status model_place_find(struct model_place *p, const char *path)
 {
-    char aside[TEMPORARY_PATH_BYTES], index[CHECKPOINT_PATH_BYTES];
+    char aside[TEMPORARY_PATH_BYTES], index[CHECKPOINT_PATH_BYTES], own[CHECKPOINT_PATH_BYTES];
     *p = (struct model_place){0};
     if (temporary_find_aside(aside, path)) {
         return status_error(
             STATUS_DATA,
             "%s is missing: a run that died while it replaced the directory left it as %s; rename that", path,
             aside);
+    }
+    if (model_place_of_script(own, path)) {
+        log_info("there is no %s: %s of a run of kiln is taken", path, own);
+        return find_in_directory(p, own);
     }
     if (file_is_directory(path)) {
         return find_in_directory(p, path);

@@ -5,6 +5,7 @@
  *   an output directory with checkpoints         the newest whole one
  *   a directory of DeepSpeed's folders           the one that its file "latest" names
  *   a file of tensors                            what is beside it
+ *   ckpt_N.pt where kiln's run has ckpt_N        that: the replaced scripts' name of it
  *   the prefix of a TensorFlow checkpoint        the same */
 #ifndef KILN_MODEL_MODEL_PLACE_H
 #define KILN_MODEL_MODEL_PLACE_H
@@ -19,6 +20,9 @@ struct model_place {
 /* STATUS_DATA if there is no such thing, STATUS_NO_CHECKPOINT if a directory has checkpoints, but none is
  * whole. */
 struct status model_place_find(struct model_place *p, const char *path);
+
+/* The directory PATH of a path PATH.pt that is not there. */
+bool model_place_of_script(char directory[CHECKPOINT_PATH_BYTES], const char *path);
 
 /* config.json of a directory, or the name that another release of a family has for it. */
 bool model_place_find_config(char path[CHECKPOINT_PATH_BYTES], const char *directory);

@@ -1,7 +1,7 @@
 #include "task/missing.h"
 
 #include "core/log.h"
-#include "io/file.h"
+#include "model/model_place.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,9 +28,10 @@ bool missing_path(struct missing *m, const char *flag, const char *path, const c
 
 bool missing_weights_are(const char *path)
 {
-    char index[FILE_PATH_BYTES];
+    char index[FILE_PATH_BYTES], own[CHECKPOINT_PATH_BYTES];
     int n = snprintf(index, sizeof index, "%s.index", path);
-    return missing_is(path) && (n >= (int)sizeof index || missing_is(index));
+    return missing_is(path) && !model_place_of_script(own, path) &&
+           (n >= (int)sizeof index || missing_is(index));
 }
 
 bool missing_weights(struct missing *m, const char *path)

@@ -128,7 +128,7 @@ static struct status begin(struct background_save *b, const char *directory, str
         background_save_release(&b->contents);
         return x->status;
     }
-    b->result = (struct background_save_result){.step = c->step, .bytes = used, .wait_s = wait_s};
+    b->result = (struct background_save_result){.step = c->step, .wait_s = wait_s};
     b->in_flight = true;
     start(b);
     /* the thread does not read this field, and its result is read only after the join */

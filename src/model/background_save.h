@@ -17,7 +17,6 @@
 struct background_save_result {
     struct status status;
     int64_t step;
-    uint64_t bytes;        /* of the state that was copied */
     double stall_s;        /* during which training stopped, including the wait for an earlier save */
     double wait_s;         /* the part of it for that earlier save */
     int64_t n_averaged;    /* checkpoints whose mean was saved beside it; 0: none was wanted */

@@ -170,6 +170,9 @@ struct status checkpoint_dir_list(struct checkpoint_steps *list, const char *dir
 /* The highest step of the checkpoints ckpt_STEP.pt of the replaced scripts; -1 if there is none. */
 struct status checkpoint_dir_newest_file(int64_t *step, const char *directory);
 
+/* Of all files in a directory, without those of directories in it. */
+struct status checkpoint_dir_bytes(uint64_t *bytes, const char *path);
+
 /* Removes what interrupted saves and prunes of earlier runs left; called at the start of a run. */
 struct status checkpoint_dir_clean(const char *directory);
 

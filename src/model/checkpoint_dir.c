@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MAX_STEP_DIGITS = 18 }; /* fits int64_t */
 
@@ -160,6 +161,28 @@ static struct status clean_name(const char *name, void *context)
 struct status checkpoint_dir_clean(const char *directory)
 {
     return for_each_name(directory, clean_name, (void *)directory);
+}
+
+struct adding {
+    const char *directory;
+    uint64_t *bytes;
+};
+
+static struct status add_bytes(const char *name, void *context)
+{
+    const struct adding *a = context;
+    char path[CHECKPOINT_PATH_BYTES];
+    struct stat st;
+    TRY(checkpoint_path(path, "%s/%s", a->directory, name));
+    *a->bytes += stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    return status_ok();
+}
+
+struct status checkpoint_dir_bytes(uint64_t *bytes, const char *path)
+{
+    struct adding a = {path, bytes};
+    *bytes = 0;
+    return for_each_name(path, add_bytes, &a);
 }
 
 static struct status note_foreign(const char *name, void *newest)

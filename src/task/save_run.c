@@ -13,6 +13,17 @@ struct status save_run_init(struct save_run *s)
     return background_save_init(&s->saver, s->trainer->plan.saving_bytes);
 }
 
+/* Of all that lies in a checkpoint, which ranks may have written together; 0 if it is gone again. */
+static uint64_t bytes_of(const struct save_run *s, int64_t step)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    uint64_t bytes = 0;
+    return failed(checkpoint_path(path, "%s/ckpt_%lld", s->directory, (long long)step)) ||
+                   failed(checkpoint_dir_bytes(&bytes, path))
+               ? 0
+               : bytes;
+}
+
 /* Logs a save: one line for people, one for programs. */
 static void tell(struct save_run *s, const struct background_save_result *r)
 {
@@ -27,9 +38,10 @@ static void tell(struct save_run *s, const struct background_save_result *r)
                                 json_text(r->status.message)));
         return;
     }
+    uint64_t bytes = bytes_of(s, r->step);
     double write_s = (double)(r->to_ns - r->from_ns) * 1e-9;
     log_info("saved %s/ckpt_%lld: %.1f MiB, training paused for %.3f s, written in %.2f s", s->directory,
-             (long long)r->step, (double)r->bytes / 0x1p20, r->stall_s, write_s);
+             (long long)r->step, (double)bytes / 0x1p20, r->stall_s, write_s);
     if (failed(r->average)) {
         log_warning("%s; the checkpoint itself is whole", r->average.message);
     } else if (r->n_averaged > 0) {
@@ -39,7 +51,7 @@ static void tell(struct save_run *s, const struct background_save_result *r)
     metrics_event(s->log, "saved",
                   json_pack("{s:I, s:f, s:f, s:f, s:I}", "global_step", (json_int_t)r->step, "stall_seconds",
                             r->stall_s, "wait_seconds", r->wait_s, "write_seconds", write_s, "bytes",
-                            (json_int_t)r->bytes));
+                            (json_int_t)bytes));
 }
 
 /* Once the checkpoint of this status is there, the parts of the mean become the model beside it, or none. */

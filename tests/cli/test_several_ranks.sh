@@ -15,6 +15,9 @@ grep -q '"micro_batch_size":2,.*"ranks":2' "$dir/two/log.jsonl" ||
 [ "$(grep -c '^phase 1 6/6' "$dir/err")" -eq 1 ] || fail "a line of each rank: $(cat "$dir/err")"
 grep -q "^memory: peak .* on the rank with the most" "$dir/err" || fail "no peak of all ranks: $(cat "$dir/err")"
 [ -e "$dir/two/ckpt_6/optimizer-00002-of-00002.safetensors" ] || fail "rank 1 has not saved its slices"
+said=$(sed -nE 's/^saved .*ckpt_6: ([0-9.]+ MiB),.*/\1/p' "$dir/err")
+there=$(cat "$dir"/two/ckpt_6/* | wc -c | awk '{ printf "%.1f MiB", $1 / 1048576 }')
+[ "$said" = "$there" ] || fail "a checkpoint of two ranks has $there, and '$said' is said"
 pretrain 4 four "${all[@]}" --use_zero_optimizer True
 for out in two four; do
     same_weights one/ckpt_6 $out/ckpt_6

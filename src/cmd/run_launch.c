@@ -300,6 +300,7 @@ static struct status run(const void *args, int n_positional, const char *const *
         host_check_own_name();
         struct supervise how = {.job = &job,
                                 .output_dir = p.output_dir,
+                                .command = p.command,
                                 .can_resume = p.first_flag > 0,
                                 .max_restarts = a->max_restarts,
                                 .min_hosts = a->min_hosts,

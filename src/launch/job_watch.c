@@ -262,10 +262,10 @@ int64_t job_watch_last_step(const char *output_dir, int64_t begin)
     return step;
 }
 
-int64_t job_watch_newest_checkpoint(const char *output_dir)
+static int64_t newest_checkpoint(const char *directory)
 {
     int64_t newest = -1;
-    DIR *d = output_dir == NULL ? NULL : opendir(output_dir);
+    DIR *d = directory == NULL ? NULL : opendir(directory);
     for (struct dirent *e = d == NULL ? NULL : readdir(d); e != NULL; e = readdir(d)) {
         char *end = e->d_name;
         long long n = strncmp(e->d_name, "ckpt_", 5) == 0 ? strtoll(e->d_name + 5, &end, 10) : -1;
@@ -275,6 +275,16 @@ int64_t job_watch_newest_checkpoint(const char *output_dir)
         closedir(d);
     }
     return newest;
+}
+
+int64_t job_watch_newest_checkpoint(const char *output_dir, const char *command)
+{
+    struct buf below = {0};
+    buf_printf(&below, "%s/%s", output_dir == NULL ? "" : output_dir, command == NULL ? "" : command);
+    bool known = output_dir != NULL && command != NULL && !below.failed;
+    int64_t newest = known ? newest_checkpoint(buf_text(&below)) : -1;
+    buf_fini(&below);
+    return newest >= 0 ? newest : newest_checkpoint(output_dir);
 }
 
 /* srun ends with the highest code, which is that of the ranks that it ended itself; and with 0 if it could

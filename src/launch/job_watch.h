@@ -40,8 +40,9 @@ void job_watch_find_host(struct job_watch *w, const struct host_list *hosts);
 int64_t job_watch_log_bytes(const char *output_dir);
 int64_t job_watch_last_step(const char *output_dir, int64_t begin);
 
-/* The highest N of OUTPUT_DIR/ckpt_N; -1: none. */
-int64_t job_watch_newest_checkpoint(const char *output_dir);
+/* The highest N of OUTPUT_DIR/COMMAND/ckpt_N, where the command keeps its own beside those of others, or of
+ * OUTPUT_DIR/ckpt_N; -1: none. */
+int64_t job_watch_newest_checkpoint(const char *output_dir, const char *command);
 
 /* The exit code to judge by, of a job that ended with `code`: that of the first rank that failed, if `code`
  * is of ranks that were ended because of it; STATUS_IO if ranks could not be started, and the launcher ended

@@ -150,6 +150,7 @@ struct status program_init(struct program *p, int n, const char *const *words)
         return s;
     }
     p->first_flag = find_flags(&p->words);
+    p->command = p->first_flag > 0 ? p->words.owned[p->first_flag - 1] : NULL;
     p->output_dir = p->first_flag > 0 ? find_output_dir(&p->words, p->first_flag) : NULL;
     p->is_dry_run = p->first_flag > 0 && has_dry_run(&p->words, p->first_flag);
     return status_ok();

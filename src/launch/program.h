@@ -11,7 +11,8 @@ struct program {
     bool is_line;           /* the words begin with mpirun or srun */
     int first_flag;         /* index of the word behind kiln's command; 0: it is not kiln that trains */
     bool is_dry_run;        /* kiln's flags have --dry_run */
-    const char *output_dir; /* of the training command; NULL: unknown; borrowed from `words` */
+    const char *command;    /* "pretrain"; NULL: unknown; borrowed from `words`, as output_dir is */
+    const char *output_dir; /* of the training command; NULL: unknown */
 };
 
 /* Reads the words behind the flags of `kiln launch`:

@@ -283,7 +283,7 @@ static struct status check_hosts(const struct supervise *s)
 static struct status prepare_restart(struct course *c, const struct supervise *s, struct status failure)
 {
     for (;;) {
-        int64_t newest = job_watch_newest_checkpoint(s->output_dir);
+        int64_t newest = job_watch_newest_checkpoint(s->output_dir, s->command);
         c->n_in_row = newest > c->newest ? 1 : c->n_in_row + 1;
         c->newest = newest;
         if (c->n_in_row > s->max_restarts) {
@@ -357,7 +357,7 @@ struct status supervise_run(const struct supervise *s)
     }
     sigprocmask(SIG_BLOCK, &set, &before);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    struct course c = {.newest = job_watch_newest_checkpoint(s->output_dir),
+    struct course c = {.newest = job_watch_newest_checkpoint(s->output_dir, s->command),
                        .signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
     struct status t =
         c.signals < 0 ? status_error(STATUS_INTERNAL, "signalfd: %s", strerror(errno)) : run_attempts(&c, s);

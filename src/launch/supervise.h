@@ -8,6 +8,7 @@
 struct supervise {
     struct launch_job *job; /* hosts that are lost are removed from it */
     const char *output_dir; /* of the ranks, where steps and checkpoints are seen; NULL: unknown */
+    const char *command;    /* "pretrain"; NULL: unknown */
     bool can_resume;        /* the program takes --resume_from_checkpoint */
     int64_t max_restarts;   /* in a row without a new checkpoint */
     int64_t min_hosts;      /* with as many the job goes on when others are lost; 0: all are needed */

@@ -50,8 +50,11 @@ static struct status read_tokenizer(struct model_dir *m, struct model_dir_given 
 {
     const char *given = all.vocab_file;
     char path[CHECKPOINT_PATH_BYTES];
-    bool has_own = (model_place_has(path, m->place.directory, "vocab.txt") && file_has_bytes(path)) ||
-                   model_place_has(path, m->place.directory, "tokenizer.json");
+    const char *directory = m->place.directory;
+    bool has_own =
+        (model_place_has(path, directory, "vocab.txt") && file_has_bytes(path)) ||
+        model_place_has(path, directory, "tokenizer.json") ||
+        (model_place_has(path, directory, "vocab.json") && model_place_has(path, directory, "merges.txt"));
     if (given != NULL && !has_own) {
         m->max_length = INT64_MAX;
         TRY(tokenizer_open_beside(&m->tokenizer, given));
@@ -60,7 +63,7 @@ static struct status read_tokenizer(struct model_dir *m, struct model_dir_given 
         m->tokenizer.n = (int32_t)all.n_words;
         m->tokenizer.hash = hash_fnv1a("", 0); /* unknown */
     } else {
-        TRY(tokenizer_open_directory(&m->tokenizer, &m->max_length, m->place.directory));
+        TRY(tokenizer_open_directory(&m->tokenizer, &m->max_length, directory));
     }
     int64_t positions = m->family->sizes(m->config).max_length;
     m->max_length = m->max_length < positions ? m->max_length : positions;

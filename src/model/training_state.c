@@ -66,13 +66,18 @@ struct training_state training_state_of(const struct checkpoint *c)
     return s;
 }
 
+static const char *own_directory(const struct training_state_place *p)
+{
+    return p->own != NULL ? p->own : p->directory;
+}
+
 static struct status open_checkpoint(struct checkpoint *c, const struct training_state_place *p, bool *found)
 {
     char path[CHECKPOINT_PATH_BYTES];
     if (p->step < 0) {
-        return checkpoint_dir_open_newest(c, p->directory, found);
+        return checkpoint_dir_open_newest(c, own_directory(p), found);
     }
-    TRY(checkpoint_path(path, "%s/ckpt_%lld", p->directory, (long long)p->step));
+    TRY(checkpoint_path(path, "%s/ckpt_%lld", own_directory(p), (long long)p->step));
     *found = file_is_directory(path);
     return *found ? checkpoint_open(c, path) : status_ok();
 }
@@ -82,7 +87,7 @@ static struct status open_own(struct training_state *s, const struct training_st
     bool found = false;
     struct checkpoint *c = calloc(1, sizeof *c);
     if (c == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the checkpoint in %s", p->directory);
+        return status_error(STATUS_MEMORY, "out of memory for the checkpoint in %s", own_directory(p));
     }
     struct status opened = open_checkpoint(c, p, &found);
     if (failed(opened) || !found) {
@@ -125,7 +130,7 @@ struct status training_state_open(struct training_state *s, const struct trainin
                : status_error(STATUS_NO_CHECKPOINT,
                               "there is no %s/ckpt_%lld for --resume_step %lld; leave the flag out to resume "
                               "from the newest",
-                              p->directory, (long long)p->step, (long long)p->step);
+                              own_directory(p), (long long)p->step, (long long)p->step);
 }
 
 struct status training_state_no_extra(const void *self, const char *file, const char *name, tensor out)

@@ -35,7 +35,8 @@ struct training_state {
 /* Where to look, and what for. */
 struct training_state_place {
     const char *directory;
-    int64_t step; /* of the checkpoint; -1: the newest */
+    const char *own; /* where kiln's own of the run's kind are; NULL: in `directory` too */
+    int64_t step;    /* of the checkpoint; -1: the newest */
     /* the step before the first of the run's phase: of files that say nothing of phases */
     int64_t phase_began;
     bool others;    /* those of other programs, too */

@@ -1,8 +1,8 @@
 #include "task/emulation.h"
 
 #include "core/log.h"
-#include "model/checkpoint.h"
 #include "task/mesh_forecast.h"
+#include "task/own_files.h"
 #include "task/pretrain.h"
 
 #include <inttypes.h>
@@ -38,9 +38,11 @@ struct status emulation_open(struct comm_emulated *e, struct comm *world, const 
     return status_ok();
 }
 
-static struct status check_directory(const char *directory)
+static struct status check_directory(const char *output_dir)
 {
     struct checkpoint_steps list;
+    char directory[CHECKPOINT_PATH_BYTES];
+    TRY(own_files_checkpoints(directory, output_dir, NULL));
     TRY(checkpoint_dir_list(&list, directory, "ckpt_"));
     int n = list.n;
     free(list.steps);

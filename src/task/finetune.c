@@ -163,7 +163,8 @@ static struct status open_outputs(struct finetune_job *j, const struct trainer_p
     };
     struct status s = together_is_first(&j->world) ? run_outputs_open(&outputs, &j->lock) : status_ok();
     if (!failed(s) && together_is_first(&j->world)) {
-        s = finetune_finished_remove(o, j->task->predictions);
+        s = finetune_finished_remove(o, j->task->predictions, j->open.model.place.directory,
+                                     j->open.model.family->class_of(j->task->task));
     }
     return comm_agree(&j->world, s);
 }
@@ -293,6 +294,7 @@ static struct status run_task(const struct finetune_task *task, void *self,
                               const struct finetune_options *of_one)
 {
     struct finetune_options all = *of_one;
+    all.command = task->command;
     struct finetune_job j = {.options = &all,
                              .task = task,
                              .world = rank_options_world(&all.ranks),

@@ -12,8 +12,11 @@
  * being told to. */
 struct status finetune_finished_check(const struct finetune_options *o, const char *predictions);
 
-/* With --overwrite_output_dir: removes them, and the checkpoints of that run; nothing where the run goes on,
- * as `kiln launch` makes it do after a failure. */
-struct status finetune_finished_remove(const struct finetune_options *o, const char *predictions);
+/* With --overwrite_output_dir: removes them, and the checkpoints of runs of this command; nothing where the
+ * run goes on, as `kiln launch` makes it do after a failure.  STATUS_USAGE, and nothing is removed, if the
+ * model there is of another class than `class`, or `from`, the directory that the run starts from, would
+ * go. */
+struct status finetune_finished_remove(const struct finetune_options *o, const char *predictions,
+                                       const char *from, const char *class);
 
 #endif

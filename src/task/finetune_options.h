@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct finetune_options {
+    const char *command; /* "squad"; set by the run */
     const char *init_checkpoint, *config_file, *vocab_file, *output_dir;
     const char *train_file, *predict_file;
     const char *eval_file; /* labelled, for a loss as training goes on; NULL: none */

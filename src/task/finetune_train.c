@@ -120,6 +120,7 @@ static struct run_state state_of(const struct finetune_options *o, const struct 
                                  int64_t n_steps)
 {
     return (struct run_state){
+        .command = o->command,
         .phase = 1,
         .seed = o->seed,
         .dtype = precision_name(config->net.precision),

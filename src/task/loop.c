@@ -90,7 +90,7 @@ struct status loop_open(struct loop *l)
     l->save_run = (struct save_run){
         .trainer = l->trainer,
         .world = l->world,
-        .directory = l->directory,
+        .directory = l->checkpoints,
         .tokenizer = l->tokenizer,
         .keep_last = l->keep_last,
         .average_of = {.n_last = l->average_last,

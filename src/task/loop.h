@@ -59,6 +59,7 @@ struct loop {
     /* flags for messages: of the training data, the output, and to resume: "--input_dir", ... */
     const char *data_flag, *output_flag, *resume_flag;
     const char *resume_from; /* the directory whose checkpoint to resume from; NULL: `directory` */
+    char checkpoints[CHECKPOINT_PATH_BYTES]; /* of this run's kind (own_files.h); set by loop_restore */
     const struct tokenizer *tokenizer;
     struct schedule schedule;
     /* the rate rises from 0 over so many tokens, besides what the schedule does; 0: it does not */

@@ -1,6 +1,7 @@
 #include "task/loop_restore.h"
 
 #include "core/log.h"
+#include "task/own_files.h"
 #include "task/together.h"
 #include "train/trainer_state.h"
 
@@ -49,15 +50,30 @@ static struct status refuse_checkpoints(const struct loop *l, const struct train
 {
     const char *class = json_string_value(json_array_get(json_object_get(from->config, "architectures"), 0));
     return status_error(STATUS_USAGE, "%s already has checkpoints%s%s; add %s to resume, or give another %s",
-                        l->directory, class == NULL ? "" : " of a ", class == NULL ? "" : class,
+                        l->checkpoints, class == NULL ? "" : " of a ", class == NULL ? "" : class,
                         l->resume_flag, l->output_flag);
+}
+
+/* Where the run's checkpoints are, without what interrupted saves left. */
+static struct status open_checkpoints(struct loop *l)
+{
+    struct status s = own_files_checkpoints(l->checkpoints, l->directory, l->state.command);
+    if (!failed(s) && together_is_first(l->world)) {
+        s = l->saves ? file_make_directories(l->checkpoints) : s;
+        s = failed(s) ? s : checkpoint_dir_clean(l->checkpoints);
+    }
+    return comm_agree(l->world, s);
 }
 
 struct status loop_restore(struct loop *l, bool *found)
 {
     struct training_state from;
     struct training_state_place place = l->place;
+    char own[CHECKPOINT_PATH_BYTES];
+    TRY(open_checkpoints(l));
     place.directory = l->resume_from != NULL ? l->resume_from : l->directory;
+    TRY(own_files_checkpoints(own, place.directory, l->state.command));
+    place.own = own;
     place.phase_began = l->state.global_step;
     TRY(training_state_open(&from, &place));
     struct status s = status_ok();
@@ -77,12 +93,12 @@ static struct status open_before(struct loop *l, struct checkpoint *c, int64_t f
     struct checkpoint_steps list;
     int64_t began = l->state.global_step - l->state.step;
     *step = -1;
-    struct status s = checkpoint_dir_list(&list, l->directory, "ckpt_");
+    struct status s = checkpoint_dir_list(&list, l->checkpoints, "ckpt_");
     for (int i = 0; i < list.n && !failed(s) && *step < 0; i++) {
         if (list.steps[i] <= began || list.steps[i] >= began + first) {
             continue;
         }
-        struct status opened = checkpoint_dir_open_step(c, l->directory, list.steps[i]);
+        struct status opened = checkpoint_dir_open_step(c, l->checkpoints, list.steps[i]);
         if (failed(opened)) {
             log_warning("the checkpoint of step %lld is skipped: %s", (long long)list.steps[i],
                         opened.message);
@@ -105,7 +121,7 @@ static struct status go_back(struct loop *l, const struct checkpoint *c, const s
     l->compared_step = 0; /* the same steps come with other weights */
     l->saved_step = -1;   /* and this one's checkpoint does not know what is left out */
     return together_is_first(l->world)
-               ? checkpoint_dir_remove_between(l->directory, l->state.global_step, spike)
+               ? checkpoint_dir_remove_between(l->checkpoints, l->state.global_step, spike)
                : status_ok();
 }
 
@@ -147,7 +163,7 @@ static struct status roll_back(struct loop *l, struct health_score score)
                             "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above "
                             "the mean), and %s has no checkpoint of this phase from before step %lld to roll "
                             "back to: save more often (--num_steps_per_checkpoint), or raise --spike_z %g",
-                            (long long)l->state.step, score.log_loss, score.grad_norm, l->directory,
+                            (long long)l->state.step, score.log_loss, score.grad_norm, l->checkpoints,
                             (long long)left_out->first, l->health.spike_z);
     }
     if (!failed(s)) {
@@ -183,7 +199,7 @@ struct status loop_take_best(struct loop *l)
     if (l->early.patience == 0 || best == 0 || best == l->state.global_step) {
         return status_ok();
     }
-    TRY(checkpoint_dir_open_step(&c, l->directory, best));
+    TRY(checkpoint_dir_open_step(&c, l->checkpoints, best));
     struct training_state best_state = training_state_of(&c);
     struct status s = trainer_state_resume(l->trainer, &best_state);
     checkpoint_close(&c);

@@ -6,6 +6,7 @@
 #include "dev/host_memory.h"
 #include "model/weights_average.h"
 #include "pass/network_files.h"
+#include "task/own_files.h"
 #include "task/pretrain_run.h"
 #include "task/pretrain_settings.h"
 #include "task/run_outputs.h"
@@ -278,6 +279,21 @@ static struct memory_cut memory_cut_of(const struct pretrain_run *r)
                                    o->checkpoint_activations ? 0 : pretrain_recompute(o, r->in.model)};
 }
 
+static struct status path_of_export(char path[CHECKPOINT_PATH_BYTES], const struct pretrain_options *o)
+{
+    return checkpoint_path(path, o->exports_model ? "%s/model" : "%s/best", o->output_dir);
+}
+
+/* The model that the run leaves replaces only one of its class. */
+static struct status check_export(const struct pretrain_options *o)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    TRY(path_of_export(path, o));
+    return o->exports_model || o->early.patience > 0
+               ? own_files_check_model(path, o->kind->family->class_of(o->kind->task(o)))
+               : status_ok();
+}
+
 /* A resumed run has checkpoints already, one of which is removed for each new one. */
 static struct status open_outputs(struct pretrain_run *r, const struct trainer_plan *plan)
 {
@@ -299,7 +315,7 @@ static struct status open_outputs(struct pretrain_run *r, const struct trainer_p
     struct status s = status_ok();
     if (together_is_first(&r->world)) { /* the others write into what it has made */
         s = run_outputs_open(&outputs, &r->lock);
-        s = failed(s) ? s : checkpoint_dir_clean(o->output_dir);
+        s = failed(s) ? s : check_export(o);
     }
     return comm_agree(&r->world, s);
 }
@@ -316,7 +332,7 @@ static struct status evaluate_average(struct pretrain_run *r)
     if (o->average_last == 0 || r->evaluation.batches.n_micro == 0 || !loop_is_over(&r->loop)) {
         return status_ok();
     }
-    TRY(weights_average_path(path, o->output_dir, r->loop.state.global_step));
+    TRY(weights_average_path(path, r->loop.checkpoints, r->loop.state.global_step));
     TRY(model_dir_open(&m, path));
     struct status s = network_files_load(&r->trainer.net, &m, o->kind->task(o), 0, &report);
     model_dir_close(&m);
@@ -331,7 +347,7 @@ static struct status export_checkpoint(const struct pretrain_run *r, const char 
                                        const struct model_dir_contents *contents)
 {
     char from[CHECKPOINT_PATH_BYTES];
-    TRY(checkpoint_path(from, "%s/ckpt_%lld", r->options->output_dir, (long long)step));
+    TRY(checkpoint_path(from, "%s/ckpt_%lld", r->loop.checkpoints, (long long)step));
     TRY(comm_agree(&r->world,
                    together_is_first(&r->world) ? model_dir_save_of(path, from, contents) : status_ok()));
     log_info("saved %s from ckpt_%lld, with a held-out loss of %.6g", path, (long long)step,
@@ -352,7 +368,7 @@ static struct status export_weights(struct pretrain_run *r)
     if ((!has_best && !o->exports_model) || !whole) {
         return status_ok();
     }
-    TRY(checkpoint_path(path, o->exports_model ? "%s/model" : "%s/best", o->output_dir));
+    TRY(path_of_export(path, o));
     const struct model *model = r->in.model;
     struct model_dir_contents contents = {.family = o->kind->family,
                                           .task = model->task,
@@ -436,7 +452,7 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     TRY(compare_inputs(r));
     TRY(open_outputs(r, plan));
     TRY(same_inputs_directory(&r->world, "output_dir", o->output_dir));
-    TRY(rank_options_open_watch(&o->ranks, &r->watch, &r->backend, "pretrain", &o->watch));
+    TRY(rank_options_open_watch(&o->ranks, &r->watch, &r->backend, pretrain_flags(o).command, &o->watch));
     struct trainer_config config;
     TRY(configure(&config, r));
     size_t free_before = config.net.device->free_bytes();

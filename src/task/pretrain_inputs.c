@@ -4,6 +4,7 @@
 #include "core/integers.h"
 #include "core/log.h"
 #include "model/checkpoint.h"
+#include "task/own_files.h"
 #include "task/pretrain_settings.h"
 #include "text/tokenizer_open.h"
 
@@ -77,12 +78,12 @@ static struct status create_model(struct pretrain_inputs *in, const struct pretr
 }
 
 /* The vocabulary in a checkpoint, whose files are those of one kind of tokenizer. */
-static struct status find_in_checkpoint(char path[FILE_PATH_BYTES], bool *found, const char *output_dir,
+static struct status find_in_checkpoint(char path[FILE_PATH_BYTES], bool *found, const char *checkpoints,
                                         int64_t step)
 {
     static const char *const names[] = {"vocab.txt", "tokenizer.json", "vocab.json"};
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !*found; i++) {
-        TRY(checkpoint_path(path, "%s/ckpt_%lld/%s", output_dir, (long long)step, names[i]));
+        TRY(checkpoint_path(path, "%s/ckpt_%lld/%s", checkpoints, (long long)step, names[i]));
         *found = file_has_bytes(path);
     }
     return status_ok();
@@ -92,13 +93,15 @@ static struct status find_in_checkpoint(char path[FILE_PATH_BYTES], bool *found,
 static struct status find_own_vocab(struct pretrain_inputs *in, const struct pretrain_options *o, bool *found)
 {
     struct checkpoint_steps list = {0};
+    char checkpoints[CHECKPOINT_PATH_BYTES];
     *found = false;
     if (!o->resume_from_checkpoint || !file_is_directory(o->output_dir)) {
         return status_ok();
     }
-    struct status s = checkpoint_dir_list(&list, o->output_dir, "ckpt_");
+    TRY(own_files_checkpoints(checkpoints, o->output_dir, pretrain_tuning_command(o)));
+    struct status s = checkpoint_dir_list(&list, checkpoints, "ckpt_");
     for (int i = 0; i < list.n && !*found && !failed(s); i++) {
-        s = find_in_checkpoint(in->vocab_path, found, o->output_dir, list.steps[i]);
+        s = find_in_checkpoint(in->vocab_path, found, checkpoints, list.steps[i]);
     }
     free(list.steps);
     return failed(s) || !*found ? s : tokenizer_open_beside(&in->tokenizer, in->vocab_path);

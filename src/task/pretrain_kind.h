@@ -16,9 +16,11 @@ struct pretrain_inputs;
 struct store_check;
 struct pretrain_source;
 
-/* What a command calls the flags that messages name. */
+/* A command, and what it calls the flags that messages name. */
 struct pretrain_flag_names {
     const char *data, *output, *resume, *batch;
+    const char *command; /* "pretrain" */
+    bool tunes;          /* it is one of fine-tuning, whose checkpoints are its own (task/own_files.h) */
 };
 
 enum { PRETRAIN_PATH_BYTES = 1024 };
@@ -113,7 +115,7 @@ struct pretrain_kind {
                                   int64_t n_samples, const struct pretrain_options *o);
 
     /* Flags, as a list, with which a new model leaves the plateau of word frequencies sooner, but for those
-     * that are given; empty: none. */
+     * that are given; empty: none.  NULL: its models do not stay on a plateau. */
     void (*advise)(char *text, size_t text_bytes, const struct pretrain_options *o);
 };
 

@@ -70,9 +70,15 @@ int64_t pretrain_recompute(const struct pretrain_options *o, const struct model 
 
 struct pretrain_flag_names pretrain_flags(const struct pretrain_options *o)
 {
-    static const struct pretrain_flag_names usual = {"--input_dir", "--output_dir",
-                                                     "--resume_from_checkpoint", "--train_batch_size"};
+    static const struct pretrain_flag_names usual = {
+        "--input_dir", "--output_dir", "--resume_from_checkpoint", "--train_batch_size", "pretrain", false};
     return o->kind->flags != NULL ? *o->kind->flags : usual;
+}
+
+const char *pretrain_tuning_command(const struct pretrain_options *o)
+{
+    struct pretrain_flag_names names = pretrain_flags(o);
+    return names.tunes ? names.command : NULL;
 }
 
 const char *pretrain_config_name(const struct pretrain_options *o)
@@ -102,6 +108,7 @@ int64_t pretrain_validated_before(const struct pretrain_options *o, int64_t step
 struct run_state pretrain_state(const struct pretrain_options *o, struct precision precision)
 {
     struct run_state s = {
+        .command = pretrain_tuning_command(o),
         .phase = o->phase2 ? 2 : 1,
         .global_step = o->phase2 ? o->phase1_end_step : 0,
         .seed = o->seed,

@@ -18,6 +18,9 @@ int64_t pretrain_recompute(const struct pretrain_options *o, const struct model 
 /* What messages call the run's flags. */
 struct pretrain_flag_names pretrain_flags(const struct pretrain_options *o);
 
+/* The command if it is one of fine-tuning, for own_files.h; NULL: pre-training. */
+const char *pretrain_tuning_command(const struct pretrain_options *o);
+
 /* The configuration's name for people. */
 const char *pretrain_config_name(const struct pretrain_options *o);
 

@@ -7,6 +7,7 @@
 #include "data/ppmi_vectors.h"
 #include "pass/network_files.h"
 #include "pass/weight_window.h"
+#include "task/own_files.h"
 #include "task/pretrain_settings.h"
 
 #include <math.h>
@@ -209,10 +210,12 @@ static struct status check_load(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     struct checkpoint_steps own = {0};
+    char path[CHECKPOINT_PATH_BYTES];
     if (o->load_dir == NULL || strcmp(o->load_dir, o->output_dir) == 0) {
         return status_ok();
     }
-    TRY(checkpoint_dir_list(&own, o->output_dir, "ckpt_"));
+    TRY(own_files_checkpoints(path, o->output_dir, pretrain_tuning_command(o)));
+    TRY(checkpoint_dir_list(&own, path, "ckpt_"));
     int n = own.n;
     free(own.steps);
     return n == 0 ? status_ok()

@@ -41,6 +41,7 @@ static const struct entry entries[] = {
     ENTRY(max_steps, INTEGER, true),
     ENTRY(learning_rate, REAL, true),
     ENTRY(warmup_proportion, REAL, true),
+    OPTIONAL_ENTRY(command, TEXT, false),
     OPTIONAL_ENTRY(data, TEXT, false),
     OPTIONAL_ENTRY(freeze, TEXT, true),
     OPTIONAL_ENTRY(layerwise_lr_decay, REAL, true),

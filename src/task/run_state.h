@@ -15,7 +15,8 @@ struct run_state {
     int64_t seed;
     const char *dtype; /* precision_name */
     const char *optimizer;
-    const char *data; /* a hash of the training data; NULL in checkpoints of earlier versions */
+    const char *command; /* of fine-tuning; NULL, and not in the file: pre-training */
+    const char *data;    /* a hash of the training data; NULL in checkpoints of earlier versions */
     int64_t max_seq_length, max_predictions_per_seq, train_batch_size, gradient_accumulation_steps, max_steps;
     double learning_rate, warmup_proportion;
 

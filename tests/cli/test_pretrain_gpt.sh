@@ -125,7 +125,8 @@ words=$(tr ',' '\n' <"$dir/bpe/vocab.json" | wc -l)
 grep -q '"weight_norm":' "$dir/norms/log.jsonl" && grep -q "\"zero_gradients\":" "$dir/norms/log.jsonl" || fail "log.jsonl has no norm"
 bloom=(--position-embedding-type alibi --embed-layernorm)
 expect 0 'model: BLOOM: 2 layers x 32' "$kiln" pretrain-gpt "${iterations[@]/--no-bias-gelu-fusion/--no-load-rng}" "${bloom[@]}" --megatron_order false --save "$dir/bloom" \
-    --output_dir "$dir/bloom" --save-interval 4
+    --output_dir "$dir/bloom" --save-interval 4 --migration_log "$dir/migration"
+grep -q "^run        kiln pretrain-gpt, " "$dir/migration" || fail "the migration log is of another command: $(head -n 3 "$dir/migration")"
 expect 64 'BLOOM has the tanh form' "$kiln" pretrain-gpt "${iterations[@]}" "${bloom[@]}"
 expect 64 'give both or none' "$kiln" pretrain-gpt "${iterations[@]}" --embed-layernorm
 

@@ -109,14 +109,15 @@ static void test_output_dir(void)
 {
     char dir[] = "/tmp/kiln_watch_XXXXXX", path[64];
     EXPECT(mkdtemp(dir) != NULL, "no directory");
-    EXPECT(job_watch_newest_checkpoint(dir) == -1 && job_watch_last_step(dir, 0) == -1, "empty");
-    EXPECT(job_watch_newest_checkpoint(NULL) == -1 && job_watch_last_step(NULL, 0) == -1, "unknown");
-    static const char *const names[] = {"ckpt_9", "ckpt_20", "ckpt_30.tmp", "ckpt_"};
-    for (int i = 0; i < 4; i++) {
+    EXPECT(job_watch_newest_checkpoint(dir, "squad") == -1 && job_watch_last_step(dir, 0) == -1, "empty");
+    EXPECT(job_watch_newest_checkpoint(NULL, NULL) == -1 && job_watch_last_step(NULL, 0) == -1, "unknown");
+    static const char *const names[] = {"ckpt_9", "ckpt_20", "ckpt_30.tmp", "ckpt_", "tag", "tag/ckpt_3"};
+    for (int i = 0; i < 6; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, names[i]);
         EXPECT(mkdir(path, 0700) == 0, "%s", path);
     }
-    EXPECT(job_watch_newest_checkpoint(dir) == 20, "newest");
+    EXPECT(job_watch_newest_checkpoint(dir, "squad") == 20, "newest");
+    EXPECT(job_watch_newest_checkpoint(dir, "tag") == 3, "its own, where another kind's are beside");
     snprintf(path, sizeof path, "%s/log.jsonl", dir);
     FILE *f = fopen(path, "w");
     for (int i = 0; i < 3000; i++) { /* more than the end that is read */
@@ -127,7 +128,7 @@ static void test_output_dir(void)
     EXPECT(job_watch_last_step(dir, 0) == 2999, "%d", (int)job_watch_last_step(dir, 0));
     EXPECT(job_watch_last_step(dir, job_watch_log_bytes(dir)) == -1, "a step of an older log");
     unlink(path);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 5; i >= 0; i--) {
         snprintf(path, sizeof path, "%s/%s", dir, names[i]);
         rmdir(path);
     }

@@ -555,10 +555,10 @@ static struct status count_ngrams(struct ngram_score *score, const struct pretra
 }
 
 static const struct pretrain_source *const prefixes[] = {&one_store, NULL};
-static const struct pretrain_flag_names megatron_names = {"--data-path", "--save", "--load",
-                                                          "--micro-batch-size"};
-static const struct pretrain_flag_names finetune_names = {"--train_file", "--output_dir",
-                                                          "--resume_from_checkpoint", "--train_batch_size"};
+static const struct pretrain_flag_names megatron_names = {"--data-path",        "--save",       "--load",
+                                                          "--micro-batch-size", "pretrain-gpt", false};
+static const struct pretrain_flag_names finetune_names = {
+    "--train_file", "--output_dir", "--resume_from_checkpoint", "--train_batch_size", "finetune-gpt", true};
 
 #define DECODER                                                                                              \
     .foreign_task = MODEL_TASK_CAUSAL_LM, .wants = "a store of tokens in Megatron-LM's format",              \

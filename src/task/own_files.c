@@ -1,0 +1,103 @@
+#include "task/own_files.h"
+
+#include "core/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char PRETRAINING[] = "pretrain";
+
+enum kinship { UNREADABLE, OWN, OTHER };
+
+static enum kinship kinship_of(const char *checkpoint, const char *command)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    json_t *state;
+    if (failed(checkpoint_path(path, "%s/" CHECKPOINT_STATE, checkpoint)) ||
+        failed(json_read_object(&state, path))) {
+        return UNREADABLE;
+    }
+    const char *of = json_string_value(json_object_get(state, "command"));
+    bool own = strcmp(of == NULL ? PRETRAINING : of, command == NULL ? PRETRAINING : command) == 0;
+    json_decref(state);
+    return own ? OWN : OTHER;
+}
+
+/* That of the newest checkpoint that says it; *n: how many there are. */
+static struct status look_at(enum kinship *found, int *n, const char *directory, const char *command)
+{
+    struct checkpoint_steps list;
+    char path[CHECKPOINT_PATH_BYTES];
+    *found = UNREADABLE;
+    struct status s = checkpoint_dir_list(&list, directory, "ckpt_");
+    for (int i = 0; i < list.n && !failed(s) && *found == UNREADABLE; i++) {
+        s = checkpoint_path(path, "%s/ckpt_%" PRId64, directory, list.steps[i]);
+        *found = failed(s) ? UNREADABLE : kinship_of(path, command);
+    }
+    *n = list.n;
+    free(list.steps);
+    return s;
+}
+
+struct status own_files_checkpoints(char path[CHECKPOINT_PATH_BYTES], const char *output_dir,
+                                    const char *command)
+{
+    enum kinship in_it, below;
+    int n, n_below;
+    TRY(checkpoint_path(path, "%s/%s", output_dir, command == NULL ? PRETRAINING : command));
+    TRY(look_at(&below, &n_below, path, command));
+    TRY(look_at(&in_it, &n, output_dir, command));
+    return n_below > 0 || in_it == OTHER ? status_ok() : checkpoint_path(path, "%s", output_dir);
+}
+
+bool own_files_is_checkpoint(const char *path, const char *command)
+{
+    return kinship_of(path, command) == OWN;
+}
+
+struct status own_files_check_model(const char *path, const char *class)
+{
+    char config[CHECKPOINT_PATH_BYTES];
+    json_t *root;
+    TRY(checkpoint_path(config, "%s/" CHECKPOINT_CONFIG, path));
+    if (!file_exists(config)) {
+        return status_ok();
+    }
+    TRY(json_read_object(&root, config));
+    const char *of = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
+    struct status s = of != NULL && strcmp(of, class) == 0
+                          ? status_ok()
+                          : status_error(STATUS_USAGE,
+                                         "%.300s holds a %.60s, which a %s does not replace: move it away, "
+                                         "or give another --output_dir",
+                                         path, of == NULL ? "model of another class" : of, class);
+    json_decref(root);
+    return s;
+}
+
+struct status own_files_remove(const char *path)
+{
+    if (!file_exists(path)) {
+        return status_ok();
+    }
+    log_info("removing %s", path);
+    return file_is_directory(path) ? temporary_remove_directory(path) : file_remove_tree(path);
+}
+
+struct status own_files_remove_checkpoints(const char *directory, const char *command)
+{
+    struct checkpoint_steps list;
+    char path[CHECKPOINT_PATH_BYTES];
+    struct status s = checkpoint_dir_list(&list, directory, "ckpt_");
+    for (int i = 0; i < list.n && !failed(s); i++) {
+        s = checkpoint_path(path, "%s/ckpt_%" PRId64, directory, list.steps[i]);
+        if (!failed(s) && own_files_is_checkpoint(path, command)) {
+            s = own_files_remove(path);
+        } else if (!failed(s)) {
+            log_warning("%s is kept: it does not say that kiln %s saved it", path, command);
+        }
+    }
+    free(list.steps);
+    return s;
+}

@@ -82,7 +82,10 @@ training=(pretrain-gpt --deepspeed --tensor-model-parallel-size "$tp" --pipeline
     --lr-warmup-samples 216_320 --clip-grad 1.0 --weight-decay 0.1 --tensorboard-dir "$tensorboard"
     --log-validation-ppl-to-tensorboard --log-batch-size-to-tensorboard --log-timers-to-tensorboard --load "$checkpoints"
     "--deepspeed_config=$ds_config" --zero-stage=0 --seed 42 --exit-interval "${HL_EXIT_INTERVAL:-0}" --no-bias-dropout-fusion
-    --no-bias-gelu-fusion --no-masked-softmax-fusion)
+    --no-masked-softmax-fusion)
+# the document's GPT-2 has the exact GELU; a BLOOM, which FLAGS may make of it, the tanh form
+bloom='--position[-_]embedding[-_]type[= ]alibi '
+[[ "${more[*]-} " =~ $bloom ]] || training+=(--no-bias-gelu-fusion)
 [ -z "${HL_KILL_SWITCH:-}" ] || training+=(--kill-switch-path "$HL_KILL_SWITCH")
 training+=(--bf16)
 [ "${HL_UNIV_CP:-0}" != 1 ] || training+=(--universal-checkpoint)

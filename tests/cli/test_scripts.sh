@@ -36,7 +36,7 @@ says "--checkpoint_activations" "--max_steps=75000" "--deepspeed_config=$scripts
 expect 0 "ds_config.json would be" "$scripts/run_bloom13b.sh" --dry-run
 says "launch --num_ranks=8 kiln pretrain-gpt --deepspeed --tensor-model-parallel-size 4 --pipeline-model-parallel-size 1" \
     "missing: /data/bigscience/oscar-en/meg-gpt2_text_document.bin" "out/bloom13b/ds_z0_nl40_hs_gb1024_mb1_D2_T4_P1_GPUs8_20" \
-    "--no-bias-dropout-fusion --no-bias-gelu-fusion --no-masked-softmax-fusion --bf16 --rampup-batch-size 16 16 5_000_000 --save"
+    "--no-bias-dropout-fusion --no-masked-softmax-fusion --no-bias-gelu-fusion --bf16 --rampup-batch-size 16 16 5_000_000 --save"
 HL_HOSTSFILE=$scripts/hostsfile HL_NUM_NODES=1 HL_PP=2 HL_TP=4 HL_DP=1 expect 0 "_mb1_D1_T4_P2_GPUs8" "$scripts/run_bloom13b.sh" --dry-run
 says "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
 HL_TP=1 HL_NGPU_PER_NODE=1 HL_SAVE=0 HL_RAMPUP_BS=0 HL_CKP_ACT=1 HL_KILL_SWITCH=off \
@@ -46,6 +46,10 @@ HL_UNIV_CP=1 expect 0 " --bf16 --universal-checkpoint --rampup-batch-size 16 16 
 HL_TP=1 HL_NGPU_PER_NODE=1 "$scripts/run_bloom13b.sh" --dry-run -- --dry-run >"$dir/line"
 expect 0 "vocabulary 50304: 12853.63 M parameters, bf16, adamw" eval "$(grep ' pretrain-gpt ' "$dir/line")"
 grep -q "work: phase 1, 311541 steps" "$dir/err" || fail "other steps: $(cat "$dir/err")"
+for type in '--position-embedding-type alibi' --position-embedding-type=alibi; do # as 004.md makes a BLOOM
+    HL_TP=1 HL_NGPU_PER_NODE=1 "$scripts/run_bloom13b.sh" --dry-run -- --dry-run $type --embed-layernorm >"$dir/line"
+    expect 0 "model: BLOOM" eval "$(grep ' pretrain-gpt ' "$dir/line")"
+done
 for script in "$scripts"/{create_datasets_from_start,run_bert_1.5b_8x,run_bloom13b}.sh; do
     expect 64 "usage: $(basename "$script")" "$script" --now
 done

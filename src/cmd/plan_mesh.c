@@ -1,5 +1,7 @@
 #include "cmd/plan_mesh.h"
 
+#include "cmd/plan_unit.h"
+
 #include "report/megatron_log.h"
 
 #include <inttypes.h>
@@ -182,13 +184,14 @@ static void append_stage(struct buf *b, const struct plan_mesh *p, int stage)
     const struct mesh_stage_plan *m = &p->stages[stage];
     const struct zero_plan *z = &m->zero;
     struct mesh_traffic sent = mesh_plan_traffic(m, &p->job);
+    struct plan_unit u = plan_unit_of(p->needed_bytes);
     double weights = (double)(z->master_bytes + z->working_bytes);
     double kinds = weights + (double)(z->gradient_bytes + z->optimizer_bytes + z->activation_bytes);
-    buf_printf(b, "%5d%9.2f%10.2f%10.2f%12.2f%8.2f%9.2f |%9.3f%9.3f%9.3f%9.3f\n", stage, weights / 0x1p30,
-               (double)z->gradient_bytes / 0x1p30, (double)z->optimizer_bytes / 0x1p30,
-               (double)z->activation_bytes / 0x1p30, ((double)z->device_bytes - kinds) / 0x1p30,
-               (double)z->device_bytes / 0x1p30, 1e-9 * sent.slices, 1e-9 * (sent.stages - m->tied_bytes),
-               1e-9 * m->tied_bytes, 1e-9 * sent.replicas);
+    buf_printf(b, "%5d%9.2f%10.2f%10.2f%12.2f%8.2f%9.2f |%9.3f%9.3f%9.3f%9.3f\n", stage, weights / u.bytes,
+               (double)z->gradient_bytes / u.bytes, (double)z->optimizer_bytes / u.bytes,
+               (double)z->activation_bytes / u.bytes, ((double)z->device_bytes - kinds) / u.bytes,
+               (double)z->device_bytes / u.bytes, sent.slices / u.sent,
+               (sent.stages - m->tied_bytes) / u.sent, m->tied_bytes / u.sent, sent.replicas / u.sent);
 }
 
 static struct status append_bubble(struct buf *b, const struct mesh_job *job)
@@ -244,13 +247,15 @@ struct status plan_mesh_append(struct buf *b, const struct plan_mesh *p)
     for (int stage = 0; stage < p->job.shape.pp; stage++) {
         append_stage(b, p, stage);
     }
-    buf_puts(b,
-             "left: GiB of a rank's memory; right: GB that a rank sends in a step to other slices, stages, "
-             "the other end for the tied words, and replicas (by rings)\n");
+    struct plan_unit u = plan_unit_of(p->needed_bytes);
+    buf_printf(b,
+               "left: %s of a rank's memory; right: %s that a rank sends in a step to other slices, stages, "
+               "the other end for the tied words, and replicas (by rings)\n",
+               u.name, u.sent_name);
     buf_printf(b, "besides: %.2f MiB of a rank's host memory for the batches of two steps\n",
                (double)p->stages[0].zero.batch_bytes / 0x1p20);
-    buf_printf(b, "largest: a rank of stage %d, %.2f GiB of the %.2f of %s\n", p->largest,
-               p->needed_bytes / 0x1p30, p->memory_bytes / 0x1p30, p->setup->machine->name);
+    buf_printf(b, "largest: a rank of stage %d, %.2f %s of the %.2f GiB of %s\n", p->largest,
+               p->needed_bytes / u.bytes, u.name, p->memory_bytes / 0x1p30, p->setup->machine->name);
     TRY(append_bubble(b, &p->job));
     if (p->has_times) {
         append_times(b, p);

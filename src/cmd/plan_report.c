@@ -1,5 +1,7 @@
 #include "cmd/plan_report.h"
 
+#include "cmd/plan_unit.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -83,17 +85,9 @@ static size_t bytes_of(const struct kind *k, const struct zero_plan *z)
     return *(const size_t *)((const char *)z + k->offset);
 }
 
-/* What the tables count memory in: small models would be all zeros in GiB. */
-struct unit {
-    const char *name;
-    double bytes;
-};
-
-static struct unit unit_of(const struct plan_report *r)
+static struct plan_unit unit_of(const struct plan_report *r)
 {
-    static const double SMALL = 0x1p31;
-    bool small = (double)r->stages[0].zero.device_bytes < SMALL;
-    return small ? (struct unit){"MiB", 0x1p20} : (struct unit){"GiB", 0x1p30};
+    return plan_unit_of((double)r->stages[0].zero.device_bytes);
 }
 
 static bool fits(const struct plan_report *r, const struct world_plan *p)
@@ -135,7 +129,7 @@ static void append_head(struct buf *b, const struct plan_report *r)
 
 static void append_memory(struct buf *b, const struct plan_report *r)
 {
-    struct unit u = unit_of(r);
+    struct plan_unit u = unit_of(r);
     buf_printf(b, "\na device's memory, %-21s%10s%10s%10s\n", u.name, "ZeRO 0", "ZeRO 1", "ZeRO 2");
     for (int k = 0; k < N_KINDS; k++) {
         buf_printf(b, "%-40s", kinds[k].title);

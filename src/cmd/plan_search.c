@@ -1,5 +1,7 @@
 #include "cmd/plan_search.h"
 
+#include "cmd/plan_unit.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -120,18 +122,19 @@ static int64_t n_shown(const struct plan_search *s)
     return s->n_found < PLAN_SEARCH_SHOWN ? s->n_found : PLAN_SEARCH_SHOWN;
 }
 
-static void append_row(struct buf *b, const struct plan_mesh *p)
+static void append_row(struct buf *b, const struct plan_mesh *p, struct plan_unit u)
 {
     const struct mesh_job *j = &p->job;
     buf_printf(b, "%5d%5d%6d%8d%13" PRId64 "%8" PRId64 "%9.2f%8.2f %%%13.4g%14.4g%10.4g%10.4g\n", j->shape.tp,
                j->shape.pp, j->shape.dp, mesh_plan_chunks(j), p->setup->bench.n_sequences, j->n_micro,
-               p->needed_bytes / 0x1p30, 100 * mesh_forecast_idle(&p->times, j), p->times.step_s,
+               p->needed_bytes / u.bytes, 100 * mesh_forecast_idle(&p->times, j), p->times.step_s,
                (double)plan_mesh_batch(p) / p->times.step_s, plan_mesh_tflops(p, false),
                plan_mesh_tflops(p, true));
 }
 
 void plan_search_append(struct buf *b, const struct plan_search *s)
 {
+    struct plan_unit u = plan_unit_of(s->n_found > 0 ? s->found[0].needed_bytes : s->any.memory_bytes);
     buf_printf(
         b,
         "%" PRId64 " devices of %s, %" PRId64 " sequences of %" PRId64
@@ -143,13 +146,15 @@ void plan_search_append(struct buf *b, const struct plan_search *s)
         s->n_tried, s->n_batch, s->n_model, s->n_model > 0 ? ": first, " : "",
         s->n_model > 0 ? s->model_reason.message : "", s->n_large, s->any.memory_bytes / 0x1p30, s->n_found);
     buf_printf(b, "%5s%5s%6s%8s%13s%8s%9s%10s%13s%14s%10s%10s\n", "TP", "PP", "DP", "chunks", "micro-batch",
-               "number", "GiB", "waits", "s a step", "sequences/s", "model", "hardware");
+               "number", u.name, "waits", "s a step", "sequences/s", "model", "hardware");
     for (int64_t i = 0; i < n_shown(s); i++) {
-        append_row(b, &s->found[i]);
+        append_row(b, &s->found[i], u);
     }
-    buf_puts(b,
-             "GiB: of the rank with the most; waits: bubble and messages; model, hardware: TFLOP/s a device, "
-             "hardware with what is recomputed; --mesh TPxPPxDP has more of one of them\n");
+    buf_printf(
+        b,
+        "%s: of the rank with the most; waits: bubble and messages; model, hardware: TFLOP/s a device, "
+        "hardware with what is recomputed; --mesh TPxPPxDP has more of one of them\n",
+        u.name);
 }
 
 json_t *plan_search_json(const struct plan_search *s)

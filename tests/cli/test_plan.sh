@@ -110,6 +110,9 @@ mesh=("$kiln" plan --config "$dir/gpt.json" --optimizer adam --max_seq_length 12
 expect 0 "mesh: 2 slices x 4 stages of 1 chunks x 1 replicas = 8 devices" "${mesh[@]}" --mesh 2x4x1
 [ "$(grep -cE '^ +[0-3] .*\|' "$dir/out")" = 4 ] || fail "no row for each stage: $(cat "$dir/out")"
 grep -q '^bubble: 15.79 % of a step by turns counted, 15.79 %' "$dir/out" || fail "3 of 19 turns: $(cat "$dir/out")"
+grep -q "left: MiB of a rank's memory; right: MB that a rank sends" "$dir/out" &&
+    grep -E '^ +[0-3] .*\|' "$dir/out" | awk '$2 == 0 || $7 == 0 || $9 == 0 { bad = 1 } END { exit bad || NR != 4 }' ||
+    fail "a small model is all zeros: $(cat "$dir/out")"
 expect 0 "bubble: 8.57 % of a step" "${mesh[@]}" --mesh 1x4x1 --chunks 2
 expect 64 "needs a multiple of 3 heads" "${mesh[@]}" --mesh 3x1x1
 expect 0 "mesh: 2 slices" "${mesh[@]}" --mesh 2x1x1 --sequence-parallel

@@ -6,11 +6,13 @@
 #include "task/missing.h"
 #include "task/optimizer_names.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MOST_DEFAULTS = 8, MOST_FOREIGN = 10 };
 
 struct variant {
+    const char *says; /* what the defaults are, for a log line; NULL: none is written */
     struct {
         const char *flag, *text; /* where this variant's default differs from the flag's */
     } defaults[MOST_DEFAULTS];
@@ -21,6 +23,20 @@ struct variant {
 };
 
 static const struct variant bert = {
+    .foreign = {{"deepspeed_config", "it goes with --deepspeed"},
+                {"deepscale_config", "it goes with --deepspeed"}},
+};
+
+/* Brown et al. 2020 (arXiv:2005.14165), appendix B, but for the rate, since most models here are small, and the
+ * schedule, which ends at 0 (docs/numbers/decoders.md). */
+static const struct variant decoder = {
+    .says = "a decoder's defaults",
+    .defaults = {{"optimizer", "adamw"},
+                 {"learning_rate", "1e-3"},
+                 {"lr_schedule", "linear"},
+                 {"adam_beta2", "0.95"},
+                 {"adam_eps", "1e-8"},
+                 {"weight_decay", "0.1"}},
     .foreign = {{"deepspeed_config", "it goes with --deepspeed"},
                 {"deepscale_config", "it goes with --deepspeed"}},
 };
@@ -139,14 +155,35 @@ static struct status apply_deepspeed(const struct command *c, struct pretrain_ar
     return o->dry_run && missing_is(o->deepspeed_config) ? status_ok() : take_file(c, a);
 }
 
+static bool is_decoder(const struct pretrain_args *a)
+{
+    return a->run.kind != &bert_pretrain;
+}
+
+static void set_defaults(const struct command *c, struct pretrain_args *a, const struct variant *v)
+{
+    char line[256];
+    int used = 0;
+    for (int i = 0; i < MOST_DEFAULTS && v->defaults[i].flag != NULL; i++) {
+        const char *flag = v->defaults[i].flag, *text = v->defaults[i].text;
+        bool given = option_was_given(c, a, flag) ||
+                     (strcmp(flag, "adam_beta2") == 0 && option_was_given(c, a, "betas"));
+        if (!given) {
+            option_set_default(c, a, flag, text);
+            used += snprintf(line + used, sizeof line - (size_t)used, " --%s %s", flag, text);
+        }
+    }
+    if (v->says != NULL && used > 0) {
+        log_info("%s:%s", v->says, line);
+    }
+}
+
 struct status pretrain_variant_apply(const struct command *c, struct pretrain_args *a)
 {
     struct pretrain_options *o = &a->run;
-    const struct variant *v = a->deepspeed ? &with_deepspeed : &bert;
+    const struct variant *v = a->deepspeed ? &with_deepspeed : is_decoder(a) ? &decoder : &bert;
     TRY(check_foreign(c, a, v));
-    for (int i = 0; i < MOST_DEFAULTS && v->defaults[i].flag != NULL; i++) {
-        option_set_default(c, a, v->defaults[i].flag, v->defaults[i].text);
-    }
+    set_defaults(c, a, v);
     if (o->use_ds_lamb_bias_correction && strcmp(o->optimizer, "nvlamb_exp") != 0) {
         return status_error(STATUS_USAGE, "--use_ds_lamb_bias_correction needs --optimizer nvlamb_exp");
     }
@@ -192,11 +229,40 @@ static const struct recipe recipes[] = {
      {{"deepspeed", "true", NULL}}},
 };
 
+static const struct recipe decoder_recipe = {
+    "modern",
+    "Jordan et al. 2024 and Liu et al. 2025 (arXiv:2502.16982): optimizer; docs/numbers/decoders.md: rate, "
+    "schedule, small batches",
+    {{"optimizer", "muon", NULL},
+     {"learning_rate", "8e-3", NULL},
+     {"adam_beta2", "0.98", "betas"},
+     {"weight_decay", "0.1", NULL},
+     {"lr_schedule", "linear", NULL},
+     {"warmup_proportion", "0.06", "warmup_tokens"},
+     {"train_batch_size", "16", "batch_ramp"}}};
+
+static struct status apply_decoder_recipe(const struct command *c, struct pretrain_args *a)
+{
+    if (strcmp(a->recipe, "reference") == 0) {
+        return status_error(STATUS_USAGE,
+                            "--recipe reference is BERT-large's, but --config_file %s describes a %s model",
+                            a->run.config_file, a->run.kind->family->name);
+    }
+    TRY(recipe_apply(c, a, &decoder_recipe, 1, a->recipe));
+    if (a->dropout > 0) {
+        log_info("dropout is %g, as %s says; the recipe was measured at 0", a->dropout, a->run.config_file);
+    }
+    return status_ok();
+}
+
 struct status pretrain_variant_apply_recipe(const struct command *c, struct pretrain_args *a)
 {
     if (a->deepspeed && a->recipe != NULL && strcmp(a->recipe, "deepspeed") != 0) {
         return status_error(STATUS_USAGE,
                             "--recipe %s and --deepspeed are two recipes: leave one of them out", a->recipe);
+    }
+    if (is_decoder(a) && a->recipe != NULL && strcmp(a->recipe, "deepspeed") != 0) {
+        return apply_decoder_recipe(c, a);
     }
     return recipe_apply(c, a, recipes, sizeof recipes / sizeof recipes[0], a->recipe);
 }

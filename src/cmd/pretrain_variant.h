@@ -20,16 +20,18 @@ struct pretrain_args {
     struct mesh_flags mesh;
     struct option_given given;
     bool deepspeed, use_zero_optimizer;
+    double dropout;     /* the largest of a decoder's configuration */
     const char *recipe; /* of PRETRAIN_RECIPES; NULL: none */
 };
 
-/* Gives the flags that were not given the defaults of the variant that was asked for, reads
+/* Gives the flags that were not given the defaults of the variant that was asked for, or of a decoder, reads
  * --deepspeed_config, and finds kiln's name of the optimizer.  STATUS_USAGE names a flag of the other
  * variant. */
 struct status pretrain_variant_apply(const struct command *c, struct pretrain_args *a);
 
-/* Gives the flags of a->recipe, unless they were given themselves, as if they had been, and logs them.
- * Without a recipe it does nothing.  STATUS_USAGE: --deepspeed is another recipe. */
+/* Gives the flags of a->recipe, a decoder's or BERT's, unless they were given themselves, as if they had been,
+ * and logs them.  Without a recipe it does nothing.  STATUS_USAGE: --deepspeed is another recipe, or BERT
+ * alone has this one. */
 struct status pretrain_variant_apply_recipe(const struct command *c, struct pretrain_args *a);
 
 #endif

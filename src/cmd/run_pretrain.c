@@ -12,6 +12,7 @@
 #include "cmd/replaced_flags.h"
 #include "cmd/run_log_flags.h"
 #include "model/model_family.h"
+#include "nn/gpt/gpt_config.h"
 #include "task/gpt/gpt_pretrain.h"
 #include "task/optimizer_names.h"
 #include "task/pretrain_ramps.h"
@@ -86,7 +87,7 @@ static const struct option options[] = {
                     "clock, and the rate reaches 0 at its end; a resumed run has the seconds that are left "
                     "(Izsak et al. 2021, arXiv:2104.07705); 0: off"),
     OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,
-                    "learning rate at the end of the warm-up"),
+                    "learning rate at the end of the warm-up; of a decoder 1e-3"),
     OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.01", 0, 1,
                     "fraction of max_steps in which the learning rate rises from 0"),
     OPTION_INT_ROW(
@@ -94,7 +95,7 @@ static const struct option options[] = {
         "number of tokens in which the learning rate rises from 0, instead of --warmup_proportion; 0: off"),
     OPTION_CHOICE_ROW("lr_schedule", AT(schedule), "poly", "poly|poly_constant|linear|constant",
                       "choose the rate after the warm-up. poly: (1 - p)^degree; poly_constant: constant for "
-                      "--constant_proportion, then poly; linear: to 0; constant"),
+                      "--constant_proportion, then poly; linear: to 0, as a decoder has it; constant"),
     OPTION_REAL_ROW("scheduler_degree", AT(scheduler_degree), "0.5", 0, 10,
                     "degree of the poly schedules; 1 with --deepspeed"),
     OPTION_REAL_ROW("constant_proportion", AT(constant_proportion), "0", 0, 1,
@@ -102,7 +103,8 @@ static const struct option options[] = {
     OPTION_MEANS_ROW("use_lr_scheduler", AT(schedule), "poly_constant",
                      "the same as --lr_schedule poly_constant"),
     OPTION_CHOICE_ROW("optimizer", AT(optimizer), "lamb", OPTIMIZER_ALL_NAMES,
-                      "update weights with this optimizer; names of the replaced scripts work too"),
+                      "update weights with this optimizer; of a decoder adamw, with --adam_beta2 0.95, "
+                      "--adam_eps 1e-8 and --weight_decay 0.1; names of the replaced scripts work too"),
     OPTION_REAL_ROW("weight_decay", AT(weight_decay), "0.01", 0, 10,
                     "weight decay of matrices and embeddings; biases and LayerNorms have none"),
     OPTION_REAL_ROW("max_grad_norm", AT(max_grad_norm), "1.0", 0, 1e9,
@@ -311,6 +313,11 @@ static struct status refuse_flags(const struct pretrain_args *a, const char *con
                               needs, a->run.config_file, family);
 }
 
+static double largest_dropout(const struct gpt_config *c)
+{
+    return fmax(c->embedding_dropout, fmax(c->hidden_dropout, c->attention_dropout));
+}
+
 /* What is trained, by the family of the configuration. */
 static struct status find_kind(struct pretrain_args *a)
 {
@@ -328,11 +335,12 @@ static struct status find_kind(struct pretrain_args *a)
         failed(model_family_read_config(&family, &config, &root, a->run.config_file))) {
         return status_ok(); /* what is wrong with it is said where it is read */
     }
-    free(config);
-    json_decref(root);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         a->run.kind = kinds[i]->family == family ? kinds[i] : a->run.kind;
     }
+    a->dropout = a->run.kind == &bert_pretrain ? 0 : largest_dropout(config);
+    free(config);
+    json_decref(root);
     if (a->run.kind == &bert_pretrain) {
         return refuse_flags(a, gpt_flags, "a decoder", family->name);
     }

@@ -7,6 +7,9 @@
 static const double ABOVE = 1.1; /* of the loss of word frequencies */
 enum { USUAL_FROM = 3000, USUAL_TO = 4500, LONG = 4 * USUAL_TO };
 
+/* Losses of single steps differ by the words in them; and models need this many to learn anything. */
+enum { LOOK_STEPS = 20, LOOK_FROM = 100 };
+
 static enum plateau_stage next_stage(enum plateau_stage stage, int64_t step, double loss, double floor)
 {
     if (loss < 0.9 * floor) {
@@ -35,7 +38,7 @@ void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result 
     struct trainer_sum_words words = trainer_sum_words(&heldout->sums[0]);
     const char *what = words.text;
     double loss = trainer_sum_mean(&heldout->sums[0]), floor = unigram->loss;
-    p->stage = next_stage(before, step, loss, floor);
+    p->stage = p->is_masked ? next_stage(before, step, loss, floor) : before;
     if (p->stage == before) {
         return;
     }
@@ -55,5 +58,28 @@ void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result 
         }
         break;
     case PLATEAU_UNKNOWN: break;
+    }
+}
+
+void plateau_look(struct plateau *p, int64_t step, bool due, const struct trainer_result *result,
+                  const struct unigram *unigram)
+{
+    if (p->looked || result->skipped > 0 || !(unigram->loss > 0)) {
+        return;
+    }
+    p->sum += trainer_sum_mean(&result->sums[0]);
+    if (++p->n_steps < LOOK_STEPS) {
+        return;
+    }
+    double loss = p->sum / (double)p->n_steps, floor = unigram->loss;
+    p->sum = 0;
+    p->n_steps = 0;
+    p->looked = due && step >= LOOK_FROM;
+    p->is_above = p->looked && loss > (p->is_masked ? ABOVE : 1) * floor;
+    if (p->is_above) {
+        log_warning("step %lld: %s %.2f of the last %d steps is above that of word frequencies alone (%.2f), "
+                    "which a run usually has learnt after a tenth of its steps: check --learning_rate (too "
+                    "low, or so high that grad_norm is always clipped) and --optimizer",
+                    (long long)step, trainer_sum_words(&result->sums[0]).text, loss, LOOK_STEPS, floor);
     }
 }

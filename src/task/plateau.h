@@ -2,7 +2,8 @@
  *
  * Masked-word models first learn how often each word occurs, and stay at about that loss for a while before
  * they learn to use the context of a word.  Then the loss drops within a few steps.  Users often take the
- * plateau for a fault. */
+ * plateau for a fault.  Decoders fall through it.  A model that has not even reached it after a tenth of its
+ * run learns nothing. */
 #ifndef KILN_TASK_PLATEAU_H
 #define KILN_TASK_PLATEAU_H
 
@@ -18,11 +19,21 @@ enum plateau_stage {
 
 struct plateau {
     enum plateau_stage stage;
+    bool is_masked;     /* the model learns masked words, and may stay on the plateau */
     const char *advice; /* flags that the run has not, as a part of a sentence; NULL: none */
+    double sum;         /* of the losses of words in training since the last look */
+    int64_t n_steps;    /* of it */
+    bool looked;        /* it has been compared */
+    bool is_above;      /* and was above that of word frequencies */
 };
 
+/* After a step of training; `due`: a tenth of the run and its warm-up are over.  Warns once, about the last
+ * steps, if they are above the loss of word frequencies: unigram->loss, 0 where it is not known. */
+void plateau_look(struct plateau *p, int64_t step, bool due, const struct trainer_result *result,
+                  const struct unigram *unigram);
+
 /* After an evaluation at optimizer step `step` of the run, whose first sum is the loss of words: logs a line
- * when the state changes. */
+ * when the state of a model of masked words changes. */
 void plateau_watch(struct plateau *p, int64_t step, const struct trainer_result *heldout,
                    const struct unigram *unigram);
 

@@ -49,6 +49,7 @@ static void advise(struct pretrain_run *r)
     if (r->options->kind->advise != NULL) {
         r->options->kind->advise(r->advice, sizeof r->advice, r->options);
     }
+    r->plateau.is_masked = r->options->kind->advise != NULL;
     r->plateau.advice = r->advice[0] != '\0' ? r->advice : NULL;
 }
 
@@ -139,6 +140,14 @@ static struct status next_batch(void *self, int64_t step, const struct batch_ste
     return s;
 }
 
+static bool is_tenth_over(const struct pretrain_run *r)
+{
+    const struct pretrain_options *o = r->options;
+    double done =
+        r->loop.clock != NULL ? r->loop.clock->part : (double)r->loop.state.step / (double)o->max_steps;
+    return done >= fmax(0.1, o->warmup_proportion);
+}
+
 static void on_result(void *self, const struct batch_step *batch, double lr,
                       const struct trainer_result *result)
 {
@@ -147,6 +156,9 @@ static void on_result(void *self, const struct batch_step *batch, double lr,
     r->last_step_ns = clock_ns();
     r->first_step_ns = r->first_step_ns == 0 ? r->last_step_ns : r->first_step_ns;
     metrics_step(&r->metrics, r->loop.state.step, batch, lr, result);
+    if (together_is_first(&r->world)) {
+        plateau_look(&r->plateau, r->loop.state.step, is_tenth_over(r), result, &r->evaluation.unigram);
+    }
     if (pace_step(&r->pace, batch, r->last_step_ns, text, sizeof text)) {
         log_info("%s", text);
     }

@@ -137,6 +137,22 @@ grep -q 'checksums match' "$dir/log" && grep -q 'step 60 held-out: lm loss' "$di
 expect 0 'The king' "$kiln" generate --model "$dir/own-run/ckpt_60" --prompt 'The king' --max_new_tokens 8 --temperature 0
 expect 65 'vocabulary' train gpt2 none --input_dir "$dir/own"
 
+# with no more flags than are needed a decoder learns; BERT's rate and optimizer teach it nothing, and that is said; and recipes
+plain()
+{
+    "$kiln" pretrain --input_dir "$dir/store" --vocab_file "$dir/store/tokenizer.json" --config_file "$dir/gpt2.json" \
+        --output_dir "$dir/plain-$1" --max_seq_length 32 --train_batch_size 8 --max_steps 120 --disable_progress_bar "${@:2}"
+}
+expect 0 "a decoder's defaults: --optimizer adamw --learning_rate 1e-3 --lr_schedule linear" plain usual
+awk '/held-out: lm loss/ { gsub(/[(,)]/, " "); loss = $8; unigram = $10 } END { exit !(loss > 0 && loss < unigram) }' "$dir/err" ||
+    fail "the defaults teach nothing: $(grep held-out "$dir/err")"
+! grep -E 'above that of|about that of' "$dir/err" || fail "an alarm for a run that learns"
+expect 0 'is above that of word frequencies alone' plain lamb --optimizer lamb --learning_rate 5e-5
+expect 0 'recipe modern: --optimizer muon --learning_rate 8e-3 --adam_beta2 0.98 --weight_decay 0.1 --lr_schedule linear' \
+    plain modern --recipe modern --max_steps 2
+grep -q 'dropout is 0.1, as .*gpt2.json says' "$dir/err" && ! grep -q 'no_nsp' "$dir/err" || fail "BERT's recipe: $(cat "$dir/err")"
+expect 64 "--recipe reference is BERT-large's" plain reference --recipe reference
+
 expect 64 '--mask_rate needs a BERT model' train gpt2 none --mask_rate 0.2
 train gpt2 uncounted --ngram_tokens 0 >"$dir/log" 2>&1 || fail "no counts: $(tail -n 3 "$dir/log")"
 ! grep -q 'grams' "$dir/log" "$dir/uncounted/log.jsonl" || fail "counts though they are off"

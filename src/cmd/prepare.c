@@ -121,6 +121,8 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("merge", AT(documents.merge),
                     "join stores of this format and of one tokenizer into one: --input gives the paths "
                     "without .bin, and --output_prefix the path of the result"),
+    OPTION_INPUT_ROW("datasets", AT(input), "PATH...", "--input, as merge_preprocessed_data.py names it",
+                     false),
     OPTION_INT_ROW(
         "shuffle_documents", AT(documents.shuffle_documents), "-1", -1, 2147483647,
         "write all documents in an order that this seed draws, also with --merge; -1: in the order "
@@ -277,8 +279,9 @@ static struct status make_sets(struct prepare_config *c, const struct prepare_ar
 /* What decides the bytes of the output: all flags but those that say how to get there. */
 static json_t *make_settings(const struct prepare_args *a, const struct tokenizer *t)
 {
-    static const char *const others[] = {"input",  "input_file",   "input_files", "output_dir", "overwrite",
-                                         "resume", "save_seconds", "dry_run",     "check",      "vocab_file"};
+    static const char *const others[] = {"input",      "input_file", "input_files", "datasets",
+                                         "output_dir", "overwrite",  "resume",      "save_seconds",
+                                         "dry_run",    "check",      "vocab_file"};
     char hash[17];
     json_t *settings = option_values(&command_prepare, a);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {

@@ -95,6 +95,8 @@ done
 merge=("${prepare[@]}" --merge --output_prefix)
 "${merge[@]}" merged --input first_text_document second_text_document 2>err || fail "$(cat err)"
 cmp merged.bin "$golden/text.bin" && cmp merged.idx "$golden/text.idx" && cmp merged.json one_text_document.json || fail "the merged store"
+"${merge[@]}" named --datasets first_text_document second_text_document 2>err || fail "$(cat err)"
+cmp named.bin "$golden/text.bin" || fail "--datasets, as merge_preprocessed_data.py has it, is not --input"
 expect 64 'merged.bin already exists' "${merge[@]}" merged --input first_text_document second_text_document
 expect 64 'is one of the stores' "${merge[@]}" merged --overwrite --input merged second_text_document
 expect 64 '--append_eod cannot be combined with --merge' "${merge[@]}" mixed --append_eod --input first_text_document second_text_document

@@ -27,8 +27,8 @@ static const struct variant bert = {
                 {"deepscale_config", "it goes with --deepspeed"}},
 };
 
-/* Brown et al. 2020 (arXiv:2005.14165), appendix B, but for the rate, since most models here are small, and the
- * schedule, which ends at 0 (docs/numbers/decoders.md). */
+/* Brown et al. 2020 (arXiv:2005.14165), appendix B, but for the rate, since most models here are small, and
+ * for the schedule, which ends at 0. */
 static const struct variant decoder = {
     .says = "a decoder's defaults",
     .defaults = {{"optimizer", "adamw"},

@@ -29,9 +29,9 @@ struct pretrain_args {
  * variant. */
 struct status pretrain_variant_apply(const struct command *c, struct pretrain_args *a);
 
-/* Gives the flags of a->recipe, a decoder's or BERT's, unless they were given themselves, as if they had been,
- * and logs them.  Without a recipe it does nothing.  STATUS_USAGE: --deepspeed is another recipe, or BERT
- * alone has this one. */
+/* Gives the flags of a->recipe, a decoder's or BERT's, unless they were given themselves, as if they had
+ * been, and logs them.  Without a recipe it does nothing.  STATUS_USAGE: --deepspeed is another recipe, or
+ * BERT alone has this one. */
 struct status pretrain_variant_apply_recipe(const struct command *c, struct pretrain_args *a);
 
 #endif

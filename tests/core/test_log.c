@@ -1,5 +1,5 @@
-/* core/log: a line is one write, so that those of several ranks do not run into each other, and what a terminal
- * would obey is shown. */
+/* core/log: a line is one write, so that those of several ranks do not run into each other, and what a
+ * terminal would obey is shown. */
 #define _GNU_SOURCE
 #include "core/log.h"
 

@@ -9,7 +9,7 @@
 #include "corpus/dump_index.h"
 #include "corpus/input_guard.h"
 #include "corpus/source_formats.h"
-#include "io/file.h"
+#include "io/dir_lock.h"
 #include "text/bpe_train.h"
 #include "text/vocab.h"
 #include "text/word_counter.h"
@@ -32,6 +32,7 @@ struct vocab_args {
     double alphabet_coverage;
     bool do_lower_case;
     bool replace_invalid_utf8;
+    bool overwrite;
     bool dry_run;
 };
 
@@ -63,6 +64,8 @@ static const struct option options[] = {
     ENCODING_ROW(offsetof(struct vocab_args, encoding), "the text"),
     OPTION_FLAG_ROW("replace_invalid_utf8", offsetof(struct vocab_args, replace_invalid_utf8),
                     "read invalid UTF-8 as U+FFFD instead of ending with an error"),
+    OPTION_FLAG_ROW("overwrite", offsetof(struct vocab_args, overwrite),
+                    "bpe: replace a merges.txt and a tokenizer.json that no flag names"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct vocab_args, dry_run),
                     "check the flags and list the input, but read and write nothing"),
     {0},
@@ -240,6 +243,14 @@ struct bpe_paths {
     char merges[FILE_PATH_BYTES], tokenizer[FILE_PATH_BYTES];
 };
 
+/* A file beside --vocab_file that no flag names may be another vocabulary's. */
+static struct status check_beside(const struct vocab_args *a, const char *path)
+{
+    return a->overwrite || !file_exists(path)
+               ? status_ok()
+               : status_error(STATUS_USAGE, "%s already exists; --overwrite replaces it", path);
+}
+
 /* The files beside --vocab_file. */
 static struct status find_bpe_paths(struct bpe_paths *p, const struct vocab_args *a)
 {
@@ -263,15 +274,18 @@ static struct status check_bpe_paths(const struct bpe_paths *p, const struct voc
 {
     TRY(input_guard_check_file(&c->files, "--merge_file", p->merges));
     TRY(input_guard_check_file(&c->files, "--vocab_file", p->tokenizer));
-    bool same = strcmp(p->merges, a->vocab_file) == 0 || strcmp(p->tokenizer, a->vocab_file) == 0 ||
-                strcmp(p->merges, p->tokenizer) == 0;
+    bool same = file_is_same_name(p->merges, a->vocab_file) ||
+                file_is_same_name(p->tokenizer, a->vocab_file) || file_is_same_name(p->merges, p->tokenizer);
     if (same) {
         return status_error(
             STATUS_USAGE,
             "--vocab_file %s would be overwritten: --kind bpe writes three files, this one, %s and %s",
             a->vocab_file, p->merges, p->tokenizer);
     }
-    return a->dry_run ? status_ok() : file_check_output(p->merges, 0);
+    TRY(a->merge_file != NULL ? status_ok() : check_beside(a, p->merges));
+    TRY(check_beside(a, p->tokenizer));
+    TRY(a->dry_run ? status_ok() : file_check_output(p->merges, 0));
+    return a->dry_run ? status_ok() : file_check_output(p->tokenizer, 0);
 }
 
 static struct status write_bpe(const struct vocab_args *a, const struct bpe_train_result *made)
@@ -342,6 +356,27 @@ static struct status check_kind(const struct vocab_args *a)
     return is_bpe(a) ? bpe_train_check_size(a->vocab_size, bpe_pattern_find(a->pattern)) : status_ok();
 }
 
+/* Locks what names the outputs, since BPE's of one directory share tokenizer.json: not a pipe or a device. */
+static struct status lock_output(struct dir_lock *lock, const char *path)
+{
+    char target[FILE_PATH_BYTES];
+    bool in_place;
+    TRY(file_find_target(target, path, &in_place));
+    return in_place ? status_ok() : dir_lock_acquire_beside(lock, target);
+}
+
+static struct status claim_outputs(struct dir_lock *lock, const struct vocab_args *a, const struct corpus *c)
+{
+    struct bpe_paths paths;
+    TRY(input_guard_check_file(&c->files, "--vocab_file", a->vocab_file));
+    if (is_bpe(a)) {
+        TRY(find_bpe_paths(&paths, a));
+    }
+    TRY(a->dry_run ? status_ok() : lock_output(lock, is_bpe(a) ? paths.tokenizer : a->vocab_file));
+    TRY(is_bpe(a) ? check_bpe_paths(&paths, a, c) : status_ok());
+    return a->dry_run ? status_ok() : file_check_output(a->vocab_file, 0);
+}
+
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     const struct vocab_args *a = args;
@@ -356,15 +391,8 @@ static struct status run(const void *args, int n_positional, const char *const *
     if (failed(s)) {
         return s;
     }
-    s = input_guard_check_file(&c.files, "--vocab_file", a->vocab_file);
-    struct bpe_paths paths;
-    if (!failed(s) && is_bpe(a)) {
-        s = find_bpe_paths(&paths, a);
-        s = failed(s) ? s : check_bpe_paths(&paths, a, &c);
-    }
-    if (!failed(s) && !a->dry_run) {
-        s = file_check_output(a->vocab_file, 0);
-    }
+    struct dir_lock lock = {.fd = -1};
+    s = claim_outputs(&lock, a, &c);
     if (a->dry_run && !failed(s)) {
         log_info("would make a vocabulary of at most %lld pieces from %lld files, %.1f MB, and write %s",
                  (long long)a->vocab_size, (long long)(c.files.n - c.files.n_indexes),
@@ -372,6 +400,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     } else if (!failed(s)) {
         s = make_vocab(a, &c);
     }
+    dir_lock_release(&lock);
     corpus_close(&c);
     return s;
 }

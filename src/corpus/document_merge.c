@@ -1,9 +1,11 @@
+#define _GNU_SOURCE
 #include "corpus/document_merge.h"
 
 #include "core/log.h"
 #include "core/stop.h"
 #include "corpus/document_output.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { MOST_BUFFERED = 1 << 20 }; /* tokens of a sequence that memory is kept for from the beginning */
@@ -78,38 +80,53 @@ static struct status visit_all(struct document_output *o, struct token_store_inf
     return s;
 }
 
-static struct status check_is_other(const char *output_prefix, const char *const *prefixes, int n_prefixes)
+/* The files of the stores, so that none is written over. */
+static struct status list_files(struct input_files *f, const char *const *prefixes, int n_prefixes)
 {
-    for (int i = 0; i < n_prefixes; i++) {
-        if (strcmp(prefixes[i], output_prefix) == 0) {
-            return status_error(STATUS_USAGE, "--output_prefix %s is one of the stores to merge",
-                                output_prefix);
-        }
+    static const char *const suffixes[] = {".bin", ".idx", ".json"};
+    enum { N_SUFFIXES = sizeof suffixes / sizeof suffixes[0] };
+    f->files = calloc((size_t)n_prefixes * N_SUFFIXES, sizeof *f->files);
+    bool is_full = f->files == NULL;
+    for (int i = 0; i < n_prefixes * N_SUFFIXES && !is_full; i++) {
+        is_full = asprintf(&f->files[i].path, "%s%s", prefixes[i / N_SUFFIXES], suffixes[i % N_SUFFIXES]) < 0;
+        f->n += !is_full;
     }
-    return status_ok();
+    return is_full ? status_error(STATUS_MEMORY, "out of memory for the paths of %d stores", n_prefixes)
+                   : status_ok();
+}
+
+/* Claims the output, so that the caller closes it. */
+static struct status claim(struct document_output *o, const char *prefix, const char *const *prefixes,
+                           int n_prefixes, bool overwrite, bool dry_run)
+{
+    struct input_files files = {0};
+    struct status s = list_files(&files, prefixes, n_prefixes);
+    s = failed(s) ? s : document_output_name(o, prefix);
+    s = failed(s) ? s
+                  : document_output_claim(o, &files,
+                                          overwrite ? DOCUMENT_OUTPUT_REPLACE : DOCUMENT_OUTPUT_NEW, dry_run);
+    input_files_fini(&files);
+    return s;
 }
 
 struct status document_merge(const char *output_prefix, const char *const *prefixes, int n_prefixes,
                              struct document_shuffle_config shuffle, bool overwrite, bool dry_run)
 {
-    struct document_output o = {0};
-    struct input_files none = {0};
+    struct document_output o = {.lock.fd = -1};
     struct token_store_info info = {0};
     uint64_t bytes;
-    TRY(check_is_other(output_prefix, prefixes, n_prefixes));
-    TRY(document_output_name(&o, output_prefix));
-    TRY(document_output_check(&o, &none, overwrite, dry_run));
-    TRY(visit_all(NULL, &info, &shuffle.expected_bytes, prefixes, n_prefixes));
-    if (dry_run) {
+    struct status s = claim(&o, output_prefix, prefixes, n_prefixes, overwrite, dry_run);
+    s = failed(s) ? s : visit_all(NULL, &info, &shuffle.expected_bytes, prefixes, n_prefixes);
+    if (!failed(s) && dry_run) {
         log_info("would merge %d stores into %s.bin and .idx; nothing was written", n_prefixes,
                  output_prefix);
-        return status_ok();
+    } else if (!failed(s)) {
+        stop_install();
+        stop_begin_work();
+        s = document_output_open(&o, info.vocab_size, &shuffle);
+        s = failed(s) ? s : visit_all(&o, &info, &bytes, prefixes, n_prefixes);
+        s = failed(s) ? s : document_output_finish(&o, &info);
     }
-    stop_install();
-    stop_begin_work();
-    struct status s = document_output_open(&o, info.vocab_size, &shuffle);
-    s = failed(s) ? s : visit_all(&o, &info, &bytes, prefixes, n_prefixes);
-    s = failed(s) ? s : document_output_finish(&o, &info);
     document_output_close(&o);
     return s;
 }

@@ -17,6 +17,7 @@ static void make_path(char path[FILE_PATH_BYTES], const char *prefix, const char
 
 struct status document_output_name(struct document_output *o, const char *prefix)
 {
+    o->lock.fd = -1;
     if (strlen(prefix) + SUFFIX_ROOM >= FILE_PATH_BYTES) {
         return status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", prefix,
                             FILE_PATH_BYTES - SUFFIX_ROOM);
@@ -26,20 +27,48 @@ struct status document_output_name(struct document_output *o, const char *prefix
     return status_ok();
 }
 
-struct status document_output_check(const struct document_output *o, const struct input_files *inputs,
-                                    bool overwrite, bool dry_run)
+static struct status is_another(const char *path)
+{
+    return status_error(STATUS_USAGE,
+                        "%s is there already, and is not what this run would write: choose another place, or "
+                        "move it away",
+                        path);
+}
+
+/* Before anything is written: what has the name of a description is one of a store.  Whose it is decides what
+ * becomes of it. */
+static struct status check_description(struct document_output *o)
+{
+    char path[FILE_PATH_BYTES], tokens[FILE_PATH_BYTES];
+    struct token_store store;
+    make_path(path, o->prefix, ".json");
+    make_path(tokens, o->prefix, ".bin");
+    if (!file_exists(path)) {
+        return status_ok();
+    }
+    struct status s = token_store_open(&store, o->prefix);
+    bool is_own = !failed(s) && strcmp(store.info.made_by, o->maker) == 0;
+    o->rule = is_own ? DOCUMENT_OUTPUT_REPLACE : o->rule;
+    token_store_close(&store);
+    return failed(s) ? is_another(file_exists(tokens) ? tokens : path) : status_ok();
+}
+
+struct status document_output_claim(struct document_output *o, const struct input_files *inputs,
+                                    enum document_output_rule rule, bool dry_run)
 {
     static const char *const suffixes[] = {".bin", ".idx", ".json"};
+    o->rule = rule;
+    TRY(dry_run ? status_ok() : dir_lock_acquire_beside(&o->lock, o->prefix));
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
         char path[FILE_PATH_BYTES];
         make_path(path, o->prefix, suffixes[i]);
         TRY(input_guard_check_file(inputs, "--output_prefix", path));
-        if (!overwrite && access(path, F_OK) == 0) {
+        if (rule == DOCUMENT_OUTPUT_NEW && access(path, F_OK) == 0) {
             return status_error(STATUS_USAGE, "%s already exists; --overwrite replaces it", path);
         }
         TRY(dry_run ? status_ok() : file_check_output(path, 0));
     }
-    return status_ok();
+    return rule == DOCUMENT_OUTPUT_OWN ? check_description(o) : status_ok();
 }
 
 static bool is_shuffled(const struct document_output *o)
@@ -85,6 +114,26 @@ int64_t document_output_count(const struct document_output *o)
     return is_shuffled(o) ? o->shuffle.n_documents : o->writer.n_documents;
 }
 
+/* STATUS_USAGE: another file is there than what was written. */
+static struct status check_same(const struct document_output *o, const char *suffix)
+{
+    char written[FILE_PATH_BYTES], path[FILE_PATH_BYTES];
+    struct file_map new, old;
+    make_path(written, o->work, suffix);
+    make_path(path, o->prefix, suffix);
+    if (!file_exists(path)) {
+        return status_ok();
+    }
+    TRY(file_map_open(&new, written));
+    struct status s = file_map_open(&old, path);
+    if (!failed(s) && (new.n != old.n || memcmp(new.data, old.data, new.n) != 0)) {
+        s = is_another(path);
+    }
+    file_map_close(&old);
+    file_map_close(&new);
+    return s;
+}
+
 static struct status move(const struct document_output *o, const char *suffix)
 {
     char from[FILE_PATH_BYTES], to[FILE_PATH_BYTES];
@@ -110,11 +159,16 @@ struct status document_output_finish(struct document_output *o, struct token_sto
     char path[FILE_PATH_BYTES];
     TRY(is_shuffled(o) ? document_shuffle_pour(&o->shuffle, w) : status_ok());
     snprintf(info->kiln_version, sizeof info->kiln_version, "%s", KILN_VERSION);
+    snprintf(info->made_by, sizeof info->made_by, "%s", o->maker != NULL ? o->maker : "");
     info->n_documents = w->n_documents;
     info->n_sentences = w->n_sequences;
     info->n_tokens = w->n_tokens;
     TRY(indexed_writer_commit(w, &o->sums));
     o->is_committed = true;
+    if (o->rule == DOCUMENT_OUTPUT_OWN) {
+        TRY(check_same(o, ".bin"));
+        TRY(check_same(o, ".idx"));
+    }
     info->bin_crc = w->parts[INDEXED_BIN].mark.crc;
     info->idx_crc = w->idx.crc;
     make_path(path, o->prefix, ".json");
@@ -133,6 +187,9 @@ void document_output_close(struct document_output *o)
     static const char *const parts[] = {".bin", ".idx", ".sizes", ".bounds"};
     char path[FILE_PATH_BYTES];
     document_shuffle_close(&o->shuffle);
+    if (o->lock.fd < 0) {
+        return; /* nothing was written: what is there is another run's */
+    }
     if (!o->is_committed) {
         indexed_writer_abandon(&o->writer);
     }
@@ -142,4 +199,5 @@ void document_output_close(struct document_output *o)
     }
     block_sums_fini(&o->sums.bin);
     block_sums_fini(&o->sums.idx);
+    dir_lock_release(&o->lock);
 }

@@ -8,11 +8,22 @@
 
 #include "corpus/document_shuffle.h"
 #include "corpus/input_files.h"
+#include "io/dir_lock.h"
 #include "io/token_store.h"
+
+/* What becomes of a store that is there already. */
+enum document_output_rule {
+    DOCUMENT_OUTPUT_NEW,     /* none may be there */
+    DOCUMENT_OUTPUT_REPLACE, /* it is replaced */
+    DOCUMENT_OUTPUT_OWN,     /* it is replaced if `maker` made it; else it must be what is written */
+};
 
 struct document_output {
     char prefix[FILE_PATH_BYTES];
     char work[FILE_PATH_BYTES]; /* where it grows */
+    enum document_output_rule rule;
+    const char *maker; /* token_store_info's made_by; NULL: it is the user's */
+    struct dir_lock lock;
     struct indexed_writer writer;
     struct document_shuffle shuffle; /* its directory is empty: documents are written as they come */
     struct indexed_sums sums;
@@ -22,9 +33,10 @@ struct document_output {
 /* In a zeroed struct.  STATUS_USAGE: the path is too long. */
 struct status document_output_name(struct document_output *o, const char *prefix);
 
-/* STATUS_USAGE: a file is there already, unless it may be replaced, or is one of the inputs; STATUS_IO. */
-struct status document_output_check(const struct document_output *o, const struct input_files *inputs,
-                                    bool overwrite, bool dry_run);
+/* Locks the output for this run, unless it is dry, and checks what is there.  STATUS_USAGE: a file that the
+ * rule does not allow, or that is one of the inputs; STATUS_IO: another run writes it, or nobody can. */
+struct status document_output_claim(struct document_output *o, const struct input_files *inputs,
+                                    enum document_output_rule rule, bool dry_run);
 
 struct status document_output_open(struct document_output *o, int64_t vocab_size,
                                    const struct document_shuffle_config *shuffle);
@@ -37,10 +49,11 @@ struct status document_output_status(const struct document_output *o);
 /* Documents so far. */
 int64_t document_output_count(const struct document_output *o);
 
-/* Completes the files; fills in the counts of `info`, whose vocabulary the caller has set. */
+/* Completes the files; fills in the counts of `info`, whose vocabulary the caller has set.  STATUS_USAGE: the
+ * store that is there must be the same, and is not. */
 struct status document_output_finish(struct document_output *o, struct token_store_info *info);
 
-/* Removes what is not complete.  Safe on a zeroed struct and after a finish. */
+/* Removes what is not complete, and unlocks.  Safe after document_output_name and after a finish. */
 void document_output_close(struct document_output *o);
 
 #endif

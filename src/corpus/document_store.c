@@ -40,10 +40,11 @@ static struct status name_outputs(struct run *r)
     return status_ok();
 }
 
-static struct status check_outputs(const struct run *r)
+static struct status claim_outputs(struct run *r)
 {
+    enum document_output_rule rule = r->config->overwrite ? DOCUMENT_OUTPUT_REPLACE : DOCUMENT_OUTPUT_NEW;
     for (int k = 0; k < r->config->lines.n_keys; k++) {
-        TRY(document_output_check(&r->outputs[k], &r->files, r->config->overwrite, r->config->dry_run));
+        TRY(document_output_claim(&r->outputs[k], &r->files, rule, r->config->dry_run));
     }
     return status_ok();
 }
@@ -167,7 +168,6 @@ static struct status write_all(struct run *r)
         struct token_store_info info = {
             .vocab_hash = t->hash, .vocab_size = t->n, .lower_case = t->lower_case};
         s = failed(s) ? s : document_output_finish(&r->outputs[k], &info);
-        document_output_close(&r->outputs[k]);
     }
     document_lines_fini(&r->lines);
     return s;
@@ -181,11 +181,14 @@ struct status document_store_write(const struct document_store_config *c)
     }
     r->config = c;
     r->start_ns = clock_ns();
+    for (int k = 0; k < c->lines.n_keys; k++) {
+        r->outputs[k].lock.fd = -1;
+    }
     r->progress = progress_begin(!c->dry_run);
     text_reader_init(&r->reader);
     struct status s = input_files_list(&r->files, c->inputs, c->n_inputs);
     s = failed(s) ? s : name_outputs(r);
-    s = failed(s) ? s : check_outputs(r);
+    s = failed(s) ? s : claim_outputs(r);
     if (!failed(s) && c->dry_run) {
         log_info("would read %" PRId64 " files, %.1f MB, and write %s.bin and .idx; nothing was written",
                  r->files.n, (double)r->files.total_bytes / 1e6, r->outputs[0].prefix);
@@ -200,6 +203,9 @@ struct status document_store_write(const struct document_store_config *c)
                  (double)r->files.total_bytes / 1e6, seconds, (double)r->files.total_bytes / 1e6 / seconds);
     }
     text_reader_fini(&r->reader);
+    for (int k = 0; k < c->lines.n_keys; k++) {
+        document_output_close(&r->outputs[k]);
+    }
     input_files_fini(&r->files);
     free(r);
     return s;

@@ -84,6 +84,26 @@ bool file_is_same(const char *a, const char *b)
            one.st_ino == other.st_ino;
 }
 
+bool file_is_same_name(const char *a, const char *b)
+{
+    char above_a[FILE_PATH_BYTES], above_b[FILE_PATH_BYTES];
+    const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
+    if (file_is_same(a, b) || strcmp(a, b) == 0) {
+        return true;
+    }
+    file_parent(above_a, a);
+    file_parent(above_b, b);
+    return strcmp(slash_a == NULL ? a : slash_a + 1, slash_b == NULL ? b : slash_b + 1) == 0 &&
+           file_is_same(above_a, above_b);
+}
+
+bool file_is_open_as(int fd, const char *path)
+{
+    struct stat there, here;
+    return lstat(path, &there) == 0 && fstat(fd, &here) == 0 && there.st_ino == here.st_ino &&
+           there.st_dev == here.st_dev;
+}
+
 struct status file_existing_part(char part[FILE_PATH_BYTES], const char *path)
 {
     size_t n = strlen(path);

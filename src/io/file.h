@@ -99,6 +99,12 @@ bool file_is_directory(const char *path);
 /* Whether both paths lead to the same file or directory, by device and inode. */
 bool file_is_same(const char *a, const char *b);
 
+/* The same, also where the file is not there yet. */
+bool file_is_same_name(const char *a, const char *b);
+
+/* Whether the name `path`, itself no link, is still that of the open file. */
+bool file_is_open_as(int fd, const char *path);
+
 /* The longest existing prefix of `path`, in whole names: "" if not even the first exists.  STATUS_USAGE: too
  * long. */
 struct status file_existing_part(char part[FILE_PATH_BYTES], const char *path);

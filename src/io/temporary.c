@@ -43,19 +43,11 @@ static struct status new_name(struct temporary *t, const char *final)
     return status_ok();
 }
 
-/* Whether the name still refers to the open file. */
-static bool is_there(int fd, const char *path)
-{
-    struct stat there, here;
-    return lstat(path, &there) == 0 && fstat(fd, &here) == 0 && there.st_ino == here.st_ino &&
-           there.st_dev == here.st_dev;
-}
-
 /* Locks what was just created; false if a clean-up removed it first.  A file system without locks has no
  * clean-up either. */
 static bool keep(const struct temporary *t)
 {
-    return (file_lock_try(t->fd) || errno != EWOULDBLOCK) && is_there(t->fd, t->path);
+    return (file_lock_try(t->fd) || errno != EWOULDBLOCK) && file_is_open_as(t->fd, t->path);
 }
 
 /* EEXIST means that another name must be tried: this one is taken, or a clean-up removed it at once. */
@@ -297,7 +289,7 @@ static bool clean_one(const char *path, const char *final, bool is_aside, void *
     }
     if (is_aside && !file_exists(final)) {
         put_back(path, final);
-    } else if (is_there(fd, path)) {
+    } else if (file_is_open_as(fd, path)) {
         log_info("removing %s, left by a run that died", path);
         remove_or_warn(path);
     }

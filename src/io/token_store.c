@@ -32,10 +32,12 @@ static struct status get_hex(const json_t *root, const char *path, const char *k
 
 static struct status read_fields(struct token_store_info *info, const json_t *root, const char *path)
 {
-    const char *version = NULL;
+    const char *version = NULL, *made_by = "";
     uint64_t bin_crc = 0, idx_crc = 0;
     TRY(json_get_string(root, path, "kiln_version", true, &version));
     snprintf(info->kiln_version, sizeof info->kiln_version, "%s", version);
+    TRY(json_get_string(root, path, "made_by", false, &made_by));
+    snprintf(info->made_by, sizeof info->made_by, "%s", made_by);
     TRY(get_hex(root, path, "vocab_hash", 16, &info->vocab_hash));
     TRY(json_get_int(root, path, "vocab_size", true, &info->vocab_size));
     TRY(json_get_bool(root, path, "lower_case", true, &info->lower_case));
@@ -246,7 +248,9 @@ struct status token_store_write_info(const char *prefix, const struct token_stor
         vocab_hash, "vocab_size", (json_int_t)info->vocab_size, "lower_case", (int)info->lower_case,
         "documents", (json_int_t)info->n_documents, "sentences", (json_int_t)info->n_sentences, "tokens",
         (json_int_t)info->n_tokens, "bin_crc32c", bin_crc, "idx_crc32c", idx_crc);
-    if (root != NULL && !put_sums(root, sums)) {
+    bool is_own = info->made_by[0] != '\0';
+    if (root != NULL && ((is_own && json_object_set_new(root, "made_by", json_string(info->made_by)) != 0) ||
+                         !put_sums(root, sums))) {
         json_decref(root);
         root = NULL;
     }

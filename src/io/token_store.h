@@ -12,6 +12,7 @@
 
 struct token_store_info {
     char kiln_version[32]; /* of the program that wrote it */
+    char made_by[32];      /* the command that keeps it for itself, and may replace it; "": the user's */
     uint64_t vocab_hash;   /* the tokenizer's */
     int64_t vocab_size;
     bool lower_case;

@@ -1,5 +1,6 @@
 /* model_dir_save: writes a model directory as `transformers` does: shared tensors once, the bare encoder
  * without the prefix of the others, shards of whole tensors in the order of the parameter table. */
+#include "io/dir_lock.h"
 #include "io/json_file.h"
 #include "text/tokenizer_files.h"
 #include "text/tokenizer_open.h"
@@ -25,6 +26,7 @@ struct saving {
     const struct model_dir_contents *c;
     const char *name;           /* of the directory */
     struct temporary temporary; /* it while it is being filled */
+    struct dir_lock lock;       /* of its place */
     struct weight_source weights;
     struct file_tensors tensors;
     struct safetensors_item *items; /* [tensors.n] */
@@ -313,6 +315,7 @@ struct status model_dir_save(const char *path, const struct model_dir_contents *
     s.name = strrchr(final, '/') != NULL ? strrchr(final, '/') + 1 : final;
     file_parent(parent, final);
     TRY(file_make_directories(parent));
+    TRY(dir_lock_acquire_beside(&s.lock, final));
     temporary_clean(final);
     struct status status = temporary_create_directory(&s.temporary, final);
     if (!failed(status)) {
@@ -325,6 +328,7 @@ struct status model_dir_save(const char *path, const struct model_dir_contents *
         status = temporary_put_directory(&s.temporary, final);
     }
     temporary_remove(&s.temporary);
+    dir_lock_release(&s.lock);
     file_tensors_fini(&s.tensors);
     free(s.items);
     free(s.shards);

@@ -291,16 +291,11 @@ static struct memory_cut memory_cut_of(const struct pretrain_run *r)
                                    o->checkpoint_activations ? 0 : pretrain_recompute(o, r->in.model)};
 }
 
-static struct status path_of_export(char path[CHECKPOINT_PATH_BYTES], const struct pretrain_options *o)
-{
-    return checkpoint_path(path, o->exports_model ? "%s/model" : "%s/best", o->output_dir);
-}
-
 /* The model that the run leaves replaces only one of its class. */
-static struct status check_export(const struct pretrain_options *o)
+static struct status check_model_class(const struct pretrain_options *o)
 {
     char path[CHECKPOINT_PATH_BYTES];
-    TRY(path_of_export(path, o));
+    TRY(pretrain_export_path(path, o));
     return o->exports_model || o->early.patience > 0
                ? own_files_check_model(path, o->kind->family->class_of(o->kind->task(o)))
                : status_ok();
@@ -327,7 +322,7 @@ static struct status open_outputs(struct pretrain_run *r, const struct trainer_p
     struct status s = status_ok();
     if (together_is_first(&r->world)) { /* the others write into what it has made */
         s = run_outputs_open(&outputs, &r->lock);
-        s = failed(s) ? s : check_export(o);
+        s = failed(s) ? s : check_model_class(o);
     }
     return comm_agree(&r->world, s);
 }
@@ -380,7 +375,7 @@ static struct status export_weights(struct pretrain_run *r)
     if ((!has_best && !o->exports_model) || !whole) {
         return status_ok();
     }
-    TRY(path_of_export(path, o));
+    TRY(pretrain_export_path(path, o));
     const struct model *model = r->in.model;
     struct model_dir_contents contents = {.family = o->kind->family,
                                           .task = model->task,

@@ -49,6 +49,9 @@ struct pretrain_run {
 /* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */
 struct status pretrain_restore(struct pretrain_run *r);
 
+/* Where the weights of a run go that is over: OUTPUT_DIR/model with exports_model, else OUTPUT_DIR/best. */
+struct status pretrain_export_path(char path[CHECKPOINT_PATH_BYTES], const struct pretrain_options *o);
+
 /* Of the loop (struct loop_task): whether a state fits this run, and whether phase 2 may begin at it. */
 struct status pretrain_check_checkpoint(void *self, const struct training_state *from);
 struct status pretrain_begin_phase(void *self, const struct run_state *saved, const char *path);

@@ -226,6 +226,24 @@ static struct status check_load(const struct pretrain_run *r)
                                  pretrain_flags(o).resume, o->output_dir, pretrain_flags(o).output);
 }
 
+struct status pretrain_export_path(char path[CHECKPOINT_PATH_BYTES], const struct pretrain_options *o)
+{
+    return checkpoint_path(path, o->exports_model ? "%s/model" : "%s/best", o->output_dir);
+}
+
+/* A run that begins has no model yet: one that is there is another's, and would be replaced. */
+static struct status check_export(const struct pretrain_options *o)
+{
+    char path[CHECKPOINT_PATH_BYTES];
+    TRY(pretrain_export_path(path, o));
+    return !file_exists(path) || (!o->exports_model && o->early.patience == 0)
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "%s is there already, and %s has no checkpoint of a run that made it: move it "
+                              "away, or give another %s",
+                              path, o->output_dir, pretrain_flags(o).output);
+}
+
 /* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */
 struct status pretrain_restore(struct pretrain_run *r)
 {
@@ -237,6 +255,7 @@ struct status pretrain_restore(struct pretrain_run *r)
     if (found) {
         return status_ok();
     }
+    TRY(check_export(o));
     if (o->init_checkpoint != NULL) {
         return start_from_model(r, o->init_checkpoint);
     }

@@ -61,6 +61,27 @@ expect 65 'has 17 windows to train on: fewer than a batch of 32 sequences of 24'
 expect 64 '--num_train_epochs 0 trains nothing' plain dry --train_file "$train" --num_train_epochs 0
 [ ! -e "$dir/dry" ] || fail "a dry run wrote"
 
+# a store that is not the run's own stays as it is, whole or not; its own becomes that of another text
+mkdir -p "$dir/mine/data"
+for end in bin idx json; do echo "my own" >"$dir/mine/data/train.$end"; done
+cp -r "$dir/mine" "$dir/mine_before"
+for flags in '' '--dry_run'; do
+    expect 64 'mine/data/train.bin is there already' plain mine --train_file "$train" $flags
+done
+for end in bin idx json; do cp "$dir/meg_text_document.$end" "$dir/mine/data/train.$end"; done
+rm -r "$dir/mine_before" && cp -r "$dir/mine/data" "$dir/mine_before"
+expect 64 'mine/data/train.bin is there already' plain mine --train_file "$dir/finetuned/heldout.txt"
+rm "$dir/mine/data/train.json" "$dir/mine_before/train.json"
+expect 64 'mine/data/train.bin is there already' plain mine --train_file "$dir/finetuned/heldout.txt"
+diff -r "$dir/mine_before" "$dir/mine/data" || fail "a store of the user's was written over"
+expect 65 'fewer than a batch of 32 sequences' plain again --train_file "$dir/finetuned/heldout.txt" --train_batch_size 32
+expect 0 'windows of 24 to train on' plain again --train_file "$train" --max_steps 1
+# nor is a model written over that no run of the directory made
+mkdir "$dir/kept" && cp -r "$dir/gpt2" "$dir/kept/model"
+expect 64 'kept/model is there already' plain kept --train_file "$train" --max_steps 1
+expect 64 'kept/model is there already' "$kiln" finetune-gpt --model "$dir/kept/model" --output_dir "$dir/kept" --train_file "$train" --max_steps 1
+cmp "$dir/gpt2/model.safetensors" "$dir/kept/model/model.safetensors" || fail "a model was written over"
+
 # what cannot be
 : >"$dir/empty.txt"
 expect 65 'empty.txt has no text' plain none --train_file "$dir/empty.txt"

@@ -98,7 +98,12 @@ cmp merged.bin "$golden/text.bin" && cmp merged.idx "$golden/text.idx" && cmp me
 "${merge[@]}" named --datasets first_text_document second_text_document 2>err || fail "$(cat err)"
 cmp named.bin "$golden/text.bin" || fail "--datasets, as merge_preprocessed_data.py has it, is not --input"
 expect 64 'merged.bin already exists' "${merge[@]}" merged --input first_text_document second_text_document
-expect 64 'is one of the stores' "${merge[@]}" merged --overwrite --input merged second_text_document
+ln merged.bin linked.bin
+for output in merged ./merged ../"${PWD##*/}"/merged linked; do
+    expect 64 "over the input merged.bin" "${merge[@]}" $output --overwrite --input merged second_text_document
+done
+rm linked.bin
+cmp merged.bin "$golden/text.bin" || fail "a merge wrote over what it reads"
 expect 64 '--append_eod cannot be combined with --merge' "${merge[@]}" mixed --append_eod --input first_text_document second_text_document
 expect 65 'vocab' "${merge[@]}" mixed --input first_text_document large_text_document
 truncate -s -2 second_text_document.bin

@@ -68,7 +68,15 @@ mkdir bpe
 echo "The cats sat, <|endoftext|>" | "$kiln" tokenize --vocab_file bpe/tokenizer.json >one || fail "ids by tokenizer.json"
 echo "The cats sat, <|endoftext|>" | "$kiln" tokenize --vocab_file bpe/vocab.json --merge_file bpe/merges.txt >two
 [ -s one ] && cmp -s one two || fail "other ids by the two files: $(cat one two)"
-"$kiln" vocab --input corpus --kind bpe --pattern bloom --vocab_file bpe/v.json --merge_file bpe/m.txt --vocab_size 280 2>err ||
+cp -r bpe bpe_before
+bloom=("$kiln" vocab --input corpus --kind bpe --pattern bloom --vocab_file bpe/v.json --vocab_size 280)
+for flags in '' '--dry_run' '--merge_file bpe/m.txt'; do
+    # shellcheck disable=SC2086
+    expect 64 'already exists; --overwrite replaces it' "${bloom[@]}" $flags
+done
+expect 64 'would be overwritten' "${bloom[@]}" --merge_file ./bpe/../bpe/v.json
+diff -r bpe_before bpe || fail "a file that no flag names was overwritten"
+"${bloom[@]}" --merge_file bpe/m.txt --overwrite 2>err ||
     fail "vocab of bloom: $(cat err)"
 grep -q 'Isolated' bpe/tokenizer.json || fail "tokenizer.json has BLOOM's pattern"
 : >empty

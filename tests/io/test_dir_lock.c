@@ -32,6 +32,29 @@ static pid_t start_owner(const char *directory)
     return child;
 }
 
+/* The lock of a name goes with its release, whichever way the name is spelled. */
+static void beside_an_output(const char *directory)
+{
+    char path[600], other[600], file[600];
+    struct dir_lock lock, second;
+    snprintf(path, sizeof path, "%s/store", directory);
+    snprintf(other, sizeof other, "%s/./store", directory);
+    snprintf(file, sizeof file, "%s/.store.lock", directory);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(dir_lock_acquire_beside(&lock, path));
+        EXPECT_ERROR(dir_lock_acquire_beside(&second, other), STATUS_IO, "in use by another run");
+        dir_lock_release(&second);
+        EXPECT(file_exists(file), "%s went with the lock of another", file);
+        dir_lock_release(&lock);
+        EXPECT(!file_exists(file), "%s is left", file);
+    }
+    EXPECT_OK(file_write_atomic(file, "", 0)); /* of a run that died */
+    EXPECT_OK(dir_lock_acquire_beside(&lock, path));
+    dir_lock_release(&lock);
+    snprintf(path, sizeof path, "%s/none/store", directory);
+    EXPECT_ERROR(dir_lock_acquire_beside(&lock, path), STATUS_IO, "its directory does not exist");
+}
+
 int main(void)
 {
     char directory[] = "/tmp/kiln_lock_XXXXXX";
@@ -50,6 +73,7 @@ int main(void)
     dir_lock_release(&lock);
     EXPECT_OK(dir_lock_acquire(&lock, directory));
     dir_lock_release(&lock);
+    beside_an_output(directory);
     EXPECT_OK(file_remove_tree(directory));
     EXPECT_ERROR(dir_lock_acquire(&lock, directory), STATUS_IO, "cannot create");
     return 0;

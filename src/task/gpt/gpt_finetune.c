@@ -72,11 +72,20 @@ static struct status write_documents(struct text_store *t, const struct tokenize
                                                  : status_error(STATUS_DATA, "%s has no text", text);
 }
 
+/* A store that is there is one of an earlier run, or must be of the same text. */
+static struct status claim_store(struct document_output *o, const char *prefix, bool dry_run)
+{
+    static const struct input_files none = {0};
+    TRY(document_output_name(o, prefix));
+    o->maker = "finetune-gpt";
+    return document_output_claim(o, &none, DOCUMENT_OUTPUT_OWN, dry_run);
+}
+
 static struct status write_store(const struct tokenizer *tokenizer, const char *prefix, const char *text)
 {
     struct text_store t = {.end = tokenizer->special[SPECIAL_END]};
-    TRY(document_output_name(&t.output, prefix));
-    struct status s = write_documents(&t, tokenizer, text);
+    struct status s = claim_store(&t.output, prefix, false);
+    s = failed(s) ? s : write_documents(&t, tokenizer, text);
     document_output_close(&t.output);
     return s;
 }
@@ -137,6 +146,8 @@ static struct status announce_text(const struct finetuning *f, const char *prefi
                                    int64_t *n_windows)
 {
     struct text_size size;
+    struct document_output output = {0};
+    TRY(claim_store(&output, prefix, true));
     struct status s = count_text(&size, &f->model.tokenizer, text);
     s = failed(s) || n_windows == NULL ? s : count_windows(n_windows, &size, f->split, f->run.max_seq_length);
     buf_fini(&size.ends);

@@ -59,6 +59,7 @@ static struct status visit(struct document_output *o, struct sequence *q, struct
         *info = store.info;
     }
     struct status s = token_store_check_vocab(&store, prefix, info->vocab_hash, info->vocab_size);
+    s = failed(s) || o != NULL ? s : token_store_verify(&store, prefix, NULL);
     *bytes += store.index.bin.n;
     if (!failed(s) && o != NULL) {
         s = add_store(o, q, &store.index);

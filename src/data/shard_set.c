@@ -68,7 +68,7 @@ static struct status write_part(const struct shard_set_config *c, enum store_bui
     if (store == STORE_HELDOUT && !file_exists(info)) {
         return status_ok();
     }
-    TRY(token_store_open(&samples, prefix));
+    TRY(token_store_open_whole(&samples, prefix));
     struct status s = write_shards(c, store, &samples, report);
     token_store_close(&samples);
     return s;

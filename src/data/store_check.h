@@ -2,7 +2,8 @@
  *
  * The rule: a passed check is saved in the run's directory, with the size, inode and time of last change
  * (ctime) of each file, so that a resumed run does not read everything again, but does read a file that has
- * changed since. */
+ * changed since.  A store without checksums (PREFIX.json) is known by a sample of its files instead: that it
+ * is another one is an error, that it was written to a warning. */
 #ifndef KILN_DATA_STORE_CHECK_H
 #define KILN_DATA_STORE_CHECK_H
 
@@ -20,6 +21,8 @@ struct store_check_item {
 struct store_check {
     struct store_check_item *items;
     int n;
+    bool was_resumed;                  /* the run: its files are those that its directory knows */
+    bool allows_other;                 /* that they are not is a warning, no error */
     char kept[STORE_CHECK_PATH_BYTES]; /* where the result is saved */
     struct buf identity;               /* of all files: saved once they pass */
     struct status status;              /* the thread's, after `done`, with the seconds it took */

@@ -120,7 +120,7 @@ static struct status read_store(const struct tokenizer *t, const char *prefix, t
                                 void *self)
 {
     struct token_store store;
-    TRY(token_store_open_any(&store, prefix));
+    TRY(token_store_open_whole(&store, prefix));
     struct status status = take_documents(&store, t, prefix, take, self);
     token_store_close(&store);
     return status;

@@ -201,6 +201,16 @@ struct status token_store_verify(const struct token_store *s, const char *prefix
     return verify_file(&s->index.bin, s->info.bin_crc, &s->sums.bin, path, stop);
 }
 
+struct status token_store_open_whole(struct token_store *s, const char *prefix)
+{
+    TRY(token_store_open_any(s, prefix));
+    struct status whole = s->info.vocab_size > 0 ? token_store_verify(s, prefix, NULL) : status_ok();
+    if (failed(whole)) {
+        token_store_close(s);
+    }
+    return whole;
+}
+
 struct status token_store_check_vocab(const struct token_store *s, const char *prefix, uint64_t vocab_hash,
                                       int64_t vocab_size)
 {

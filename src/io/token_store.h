@@ -26,14 +26,18 @@ struct token_store {
     struct indexed_sums sums;
 };
 
-/* Opens the three files and checks that they belong together (sizes and counts; checksums:
- * token_store_verify). */
+/* Opens the three files and checks that they belong together, by sizes and counts: whoever uses the tokens
+ * compares the checksums, too. */
 struct status token_store_open(struct token_store *s, const char *prefix);
 
 /* The same of a store that need not say its vocabulary: without PREFIX.json, as preprocess_data.py leaves it,
  * info.vocab_size is 0. */
 struct status token_store_open_any(struct token_store *s, const char *prefix);
 void token_store_close(struct token_store *s);
+
+/* The same as token_store_open_any, and the checksums hold that there are: for who reads all of a store once.
+ * A run that trains on it has data/store_check.h. */
+struct status token_store_open_whole(struct token_store *s, const char *prefix);
 
 /* Reads everything and compares the checksums.  STATUS_DATA names the damaged file, and the range of bytes if
  * the store has checksums of its blocks.  Another thread may set *stop (NULL: none does) to end it early. */

@@ -400,6 +400,8 @@ static struct status begin_check(struct pretrain_run *r)
     if (!reads) {
         return status_ok();
     }
+    r->check.was_resumed = r->loop.state.global_step > 0;
+    r->check.allows_other = r->options->allow_other_data;
     TRY(pretrain_inputs_add_checks(&r->in, &r->check));
     return store_check_begin(&r->check, r->options->output_dir,
                              together_is_first(&r->world) ? 0 : r->world.rank);

@@ -74,4 +74,10 @@ mkdir "$dir/small"
 expect 65 'was made with another vocabulary' "$kiln" ngram --vocab_file "$dir/small/tokenizer.json" --train "$(store train)" --input "$dir/one.txt"
 expect 65 'other document 0: token' "$kiln" ngram --vocab_file "$dir/small/tokenizer.json" --train "$dir/other" --input "$dir/one.txt"
 expect 0 '' "$kiln" ngram --vocab_file "$dir/bpe/vocab.json" --merge_file "$dir/bpe/merges.txt" --train "$dir/train.jsonl" --input "$dir/one.txt"
+# a store that was damaged is not measured, nor counted
+for end in bin idx json; do cp "$(store heldout).$end" "$dir/damaged.$end"; done
+printf '\1' | dd of="$dir/damaged.bin" bs=1 seek=8 conv=notrunc 2>/dev/null
+expect 65 'damaged.bin is damaged' "$kiln" eval --model "$model" --input "$dir/damaged"
+expect 65 'damaged.bin is damaged' ngram --input "$dir/damaged"
+expect 65 'damaged.bin is damaged' "$kiln" ngram --vocab_file "$vocab" --train "$dir/damaged" --input "$dir/one.txt"
 echo "test_ngram: counts measure as eval does"

@@ -106,6 +106,23 @@ rm linked.bin
 cmp merged.bin "$golden/text.bin" || fail "a merge wrote over what it reads"
 expect 64 '--append_eod cannot be combined with --merge' "${merge[@]}" mixed --append_eod --input first_text_document second_text_document
 expect 65 'vocab' "${merge[@]}" mixed --input first_text_document large_text_document
+# what is damaged does not get new checksums
+cp second_text_document.bin whole.bin
+printf '\1' | dd of=second_text_document.bin bs=1 seek=8 conv=notrunc 2>/dev/null
+expect 65 'second_text_document.bin is damaged' "${merge[@]}" mixed --input first_text_document second_text_document
+expect 65 'second_text_document.bin is damaged' "${merge[@]}" mixed --dry_run --input first_text_document second_text_document
+mv whole.bin second_text_document.bin
+# two runs at once: one is refused, and the store is whole
+for _ in $(seq 3000); do cat "$golden/lines.jsonl"; done >many.jsonl
+for k in 1 2; do
+    { "${prepare[@]}" --input many.jsonl "${vocab[@]}" --output_prefix both 2>both$k && echo 0 || echo $?; } >both$k.code &
+done
+wait
+[ "$(sort both?.code | tr '\n' ' ')" = "0 74 " ] || [ "$(sort both?.code | tr '\n' ' ')" = "0 64 " ] ||
+    fail "two runs into one store end with $(cat both?.code): $(cat both1 both2)"
+expect 0 'hold' "$kiln" inspect both_text_document
+rm many.jsonl both*
+
 truncate -s -2 second_text_document.bin
 expect 65 'second_text_document' "${merge[@]}" mixed --input first_text_document second_text_document
 rm first_text_document.json

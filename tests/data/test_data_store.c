@@ -340,6 +340,40 @@ static void what_holds_is_kept(const char *directory)
     token_store_close(&s);
 }
 
+static struct status check_again(const struct token_store *s, const char *prefix, const char *directory,
+                                 bool allows_other)
+{
+    struct store_check c = {.was_resumed = true, .allows_other = allows_other};
+    EXPECT_OK(store_check_add(&c, s, prefix));
+    struct status begun = store_check_begin(&c, directory, 0), found = store_check_take(&c, true);
+    store_check_close(&c);
+    return failed(begun) ? begun : found;
+}
+
+/* A store of another program has no checksums: whoever resumes a run on it has a sample of what it was. */
+static void what_has_no_sums_is_known(const char *directory)
+{
+    struct store_builder b;
+    struct token_store s;
+    char prefix[600], kept[600];
+    snprintf(prefix, sizeof prefix, "%s/train", directory);
+    snprintf(kept, sizeof kept, "%s/.data_checked", directory);
+    build(&b, config_of(directory, 0), 2, 5);
+    open_store(&s, directory, "train");
+    s.info = (struct token_store_info){0};
+    EXPECT(unlink(kept) == 0, "%s", kept);
+    EXPECT_OK(check_again(&s, prefix, directory, false));
+    EXPECT(file_exists(kept), "nothing is kept");
+    EXPECT_OK(check_again(&s, prefix, directory, false));
+    flip(prefix, "bin", 3);
+    EXPECT_ERROR(check_again(&s, prefix, directory, false), STATUS_DATA, "train.bin is another file than");
+    EXPECT_OK(check_stores(&s, prefix, directory)); /* a run that begins may have any */
+    flip(prefix, "bin", 3);
+    EXPECT_OK(check_again(&s, prefix, directory, true));
+    EXPECT_OK(check_again(&s, prefix, directory, false)); /* it is known from now on */
+    token_store_close(&s);
+}
+
 int main(void)
 {
     char directory[512];
@@ -356,6 +390,7 @@ int main(void)
     damage_has_a_place(directory);
     continuing_changes_nothing(directory);
     what_holds_is_kept(directory);
+    what_has_no_sums_is_known(directory);
     built_store_close(&of_sentences);
     built_store_close(&of_lines);
     tokenizer_fini(&tokenizer);

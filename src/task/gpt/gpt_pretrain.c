@@ -436,9 +436,7 @@ static struct status add_checks(const struct pretrain_data *d, struct store_chec
 {
     const struct gpt_data *g = d->self;
     for (int i = 0; i < g->n_sets; i++) {
-        if (says_tokenizer(&g->sets[i])) {
-            TRY(store_check_add(check, &g->sets[i].store, g->sets[i].prefix));
-        }
+        TRY(store_check_add(check, &g->sets[i].store, g->sets[i].prefix));
     }
     return status_ok();
 }

@@ -57,6 +57,13 @@ static struct status take_alignment(struct reading *r)
     return is_power && r->alignment <= 1 << 20 ? status_ok() : damaged(r, "an impossible alignment");
 }
 
+/* Whether the key of n bytes ends so: its beginning is the architecture's name. */
+static bool ends_with(const unsigned char *key, uint64_t n, const char *end)
+{
+    size_t n_end = strlen(end);
+    return n >= n_end && memcmp(key + n - n_end, end, n_end) == 0;
+}
+
 static struct status read_pair(struct reading *r)
 {
     static const char alignment[] = "general.alignment";
@@ -68,6 +75,15 @@ static struct status read_pair(struct reading *r)
     }
     if (n == sizeof alignment - 1 && memcmp(key, alignment, n) == 0 && type == GGUF_VALUE_U32) {
         return take_alignment(r);
+    }
+    if (type == GGUF_VALUE_U32 && ends_with(key, n, ".attention.head_count")) {
+        r->file->n_heads = bytes_read_u32(&r->span);
+        return r->span.failed ? damaged(r, "a value") : status_ok();
+    }
+    if (type == GGUF_VALUE_F32 && ends_with(key, n, ".attention.layer_norm_epsilon")) {
+        uint32_t bits = bytes_read_u32(&r->span);
+        memcpy(&r->file->norm_eps, &bits, sizeof bits);
+        return r->span.failed ? damaged(r, "a value") : status_ok();
     }
     if (type != GGUF_VALUE_ARRAY) {
         return skip_values(r, type, 1);

@@ -1,5 +1,5 @@
 /* gguf_file: reads GGUF files, versions 2 and 3 (github.com/ggml-org/ggml, "GGUF"): lists their tensors.
- * Pairs of keys and values are checked and skipped.  No idea of a model.
+ * Pairs of keys and values are checked and skipped, but for two of a transformer that no shape shows.
  *
  * F32, F16 and BF16 are read in place; Q8_0 is decoded into memory when the file is opened; tensors of other
  * types are listed as unreadable. */
@@ -15,6 +15,8 @@ struct gguf_file {
     struct file_map map;           /* the file, if gguf_file_open mapped it */
     struct stored_tensor *tensors; /* [n], in the order of the file */
     int n;
+    uint32_t n_heads;   /* "X.attention.head_count"; 0: the file does not say it */
+    float norm_eps;     /* "X.attention.layer_norm_epsilon"; 0: the same */
     struct bump memory; /* holds the names */
     void **decoded;     /* [n_decoded] elements of Q8_0 as fp32 */
     int n_decoded;

@@ -111,8 +111,27 @@ static struct status join_module(struct megatron_reading *r, int64_t module)
     return status_ok();
 }
 
+/* What the run was like, from the states of rank 0, where they are there and can be read. */
+static struct status open_run(struct megatron_reading *r)
+{
+    char path[FILE_PATH_BYTES];
+    int n = snprintf(path, sizeof path, "%s/" ZERO_FOLDER_STATES, r->directory);
+    if (n < 0 || n >= (int)sizeof path || !file_exists(path)) {
+        return status_ok();
+    }
+    struct status s = megatron_join_open(r->m, path);
+    if (!failed(s)) {
+        r->m->states = r->m->files[r->m->n_files - 1].root;
+    }
+    return s;
+}
+
 static struct status read_layers(struct megatron_reading *r)
 {
+    struct status run = open_run(r);
+    if (failed(run)) {
+        log_warning("%s", run.message); /* the weights are in other files */
+    }
     TRY(megatron_join_look(r));
     TRY(r->n_ranks > 0 ? status_ok() : status_error(STATUS_DATA, "%s has no layer files", r->directory));
     for (int64_t module = MEGATRON_EMBEDDING; module <= r->n_layers + MEGATRON_BEHIND; module++) {
@@ -243,20 +262,6 @@ static struct status open_parameter(struct megatron_reading *r, const char *name
     return status_ok();
 }
 
-/* What the run was like, from the copy of a file beside the parameters. */
-static struct status open_run(struct megatron_reading *r)
-{
-    char path[FILE_PATH_BYTES];
-    int n = snprintf(path, sizeof path, "%s/" ZERO_FOLDER_STATES, r->directory);
-    r->m->is_universal = r->m->has_moments = true;
-    if (n < 0 || n >= (int)sizeof path || !file_exists(path)) {
-        return status_ok();
-    }
-    TRY(megatron_join_open(r->m, path));
-    r->m->states = r->m->files[r->m->n_files - 1].root;
-    return status_ok();
-}
-
 static int compare_names(const void *a, const void *b)
 {
     const char *const *x = a, *const *y = b;
@@ -293,6 +298,7 @@ static struct status read_universal(struct megatron_reading *r)
     const char **names, *rest;
     int n;
     int64_t last = 0;
+    r->m->is_universal = r->m->has_moments = true;
     TRY(open_run(r));
     struct status s = list_parameters(r, &names, &n);
     for (int i = 0; i < n && !failed(s); i++) {

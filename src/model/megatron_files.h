@@ -59,8 +59,9 @@ struct status megatron_files_open_layers(struct megatron_files *m, const char *d
  * the file of a rank that is missing, or contradicts the others. */
 struct status megatron_files_open_states(struct megatron_files *m, const char *directory, int64_t n_layers);
 
-/* An attribute of the "args" of a run, from its states; 0: they do not have it. */
+/* An attribute of the "args" of a run, from its states, which may be NULL; 0: they do not have it. */
 int64_t megatron_files_argument(const struct pickle_node *states, const char *name);
+double megatron_files_real(const struct pickle_node *states, const char *name);
 
 /* Whether a folder has the states of the optimizers of a pipeline. */
 bool megatron_files_has_states(const char *directory);

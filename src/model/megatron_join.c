@@ -89,6 +89,13 @@ static struct status keep(struct megatron_reading *r, void *block)
     return status_ok();
 }
 
+static struct status is_empty(const struct megatron_reading *r, const struct megatron_shards *s,
+                              int64_t module, int rank)
+{
+    return status_error(STATUS_DATA, "%s: %.80s of module %02lld has no elements on rank %d", r->directory,
+                        s->name, (long long)module, rank);
+}
+
 static struct status mismatch(const struct megatron_reading *r, const struct megatron_shards *s,
                               int64_t module, int rank)
 {
@@ -114,6 +121,49 @@ static struct status check_shards(const struct megatron_reading *r, const struct
         if (!fits) {
             return mismatch(r, s, module, k);
         }
+        if (b->bytes == 0) {
+            return is_empty(r, s, module, k);
+        }
+    }
+    return status_ok();
+}
+
+enum { AT_ONCE = 4096 }; /* elements */
+
+/* Whether elements [at, at + n) of `a` are those from `at_b` on of `b`. */
+static struct status compare_run(const struct stored_tensor *a, int64_t at, const struct stored_tensor *b,
+                                 int64_t at_b, int64_t n, bool *same)
+{
+    enum { FEW = 64 }; /* the first ones tell most tensors apart */
+    double of_a[FEW], of_b[FEW];
+    *same = true;
+    for (int64_t done = 0; done < n && *same; done += FEW) {
+        int64_t here = n - done < FEW ? n - done : FEW;
+        TRY(stored_tensor_read_elements(a, at + done, tensor_1d(of_a, DTYPE_F64, here)));
+        TRY(stored_tensor_read_elements(b, at_b + done, tensor_1d(of_b, DTYPE_F64, here)));
+        *same = memcmp(of_a, of_b, (size_t)here * sizeof *of_a) == 0;
+    }
+    return status_ok();
+}
+
+/* Slices of two ranks are never the same, unless their rows are: of zeros, or of padded words. */
+static struct status check_slices(const struct megatron_reading *r, const struct megatron_shards *s,
+                                  int64_t module)
+{
+    const struct stored_tensor *t = s->of[0];
+    int64_t n = (int64_t)(t->bytes / dtype_bytes(t->dtype)), width = n / t->dims[0];
+    for (int k = 1; k < s->n && t->dims[0] > 1; k++) {
+        for (int j = 0; j < k; j++) {
+            bool same, alike = false;
+            TRY(compare_run(s->of[k], 0, s->of[j], 0, n, &same));
+            TRY(same ? compare_run(s->of[k], 0, s->of[k], width, width, &alike) : status_ok());
+            if (same && !alike) {
+                return status_error(STATUS_DATA,
+                                    "%s: ranks %d and %d have the same slice of %.80s of module %02lld, bit "
+                                    "for bit: one rank's file is there under two names",
+                                    r->directory, j, k, s->name, (long long)module);
+            }
+        }
     }
     return status_ok();
 }
@@ -135,27 +185,53 @@ static struct status lay_over(struct megatron_reading *r, struct stored_tensor *
     return keep(r, list);
 }
 
-enum { AVERAGED = 4096 }; /* elements at a time */
+/* Compares the copy of rank k with that of rank 0: their largest difference, NAN if a number of one is not
+ * finite, and the sums of squares of the difference and of both. */
+static struct status compare_copy(const struct megatron_shards *s, int k, double *largest, double squares[3])
+{
+    double first[AT_ONCE], own[AT_ONCE];
+    int64_t n_all = (int64_t)(s->of[0]->bytes / dtype_bytes(s->of[0]->dtype));
+    *largest = 0;
+    memset(squares, 0, 3 * sizeof *squares);
+    for (int64_t at = 0; at < n_all; at += AT_ONCE) {
+        int64_t n = n_all - at < AT_ONCE ? n_all - at : AT_ONCE;
+        TRY(stored_tensor_read_elements(s->of[0], at, tensor_1d(first, DTYPE_F64, n)));
+        TRY(stored_tensor_read_elements(s->of[k], at, tensor_1d(own, DTYPE_F64, n)));
+        for (int64_t i = 0; i < n; i++) {
+            double difference = fabs(own[i] - first[i]);
+            *largest = difference <= *largest ? *largest : difference; /* which a NAN stays */
+            squares[0] += difference * difference;
+            squares[1] += first[i] * first[i];
+            squares[2] += own[i] * own[i];
+        }
+    }
+    *largest = isfinite(squares[1] + squares[2]) ? *largest : NAN;
+    return status_ok();
+}
 
-/* Notes how far copies differ from the first one; whether they do. */
+/* Notes how far copies differ from the first one; whether they do.  STATUS_DATA: a drift of half their norm
+ * is none. */
 static struct status compare_copies(struct megatron_reading *r, const struct stored_tensor *t,
                                     const struct megatron_shards *s, bool *differ)
 {
-    double first[AVERAGED], own[AVERAGED];
-    int64_t n_all = (int64_t)(t->bytes / dtype_bytes(t->dtype));
     *differ = false;
     for (int k = 1; k < s->n; k++) {
-        for (int64_t at = 0; at < n_all; at += AVERAGED) {
-            int64_t n = n_all - at < AVERAGED ? n_all - at : AVERAGED;
-            TRY(stored_tensor_read_elements(s->of[0], at, tensor_1d(first, DTYPE_F64, n)));
-            TRY(stored_tensor_read_elements(s->of[k], at, tensor_1d(own, DTYPE_F64, n)));
-            for (int64_t i = 0; i < n; i++) {
-                double difference = fabs(own[i] - first[i]);
-                *differ = *differ || difference > 0;
-                r->drifted = difference > r->drift ? t->name : r->drifted;
-                r->drift = fmax(r->drift, difference);
-            }
+        double largest, squares[3];
+        TRY(compare_copy(s, k, &largest, squares));
+        if (isnan(largest)) {
+            return status_error(STATUS_NUMERIC,
+                                "%s: the copies that ranks 0 and %d have of %s are not finite", r->directory,
+                                k, t->name);
         }
+        if (!s->are_moments && squares[0] > 0.25 * fmax(squares[1], squares[2])) {
+            return status_error(STATUS_DATA,
+                                "%s: the copies that ranks 0 and %d have of %s differ by up to %g, more than "
+                                "half their norm: their files are of different runs",
+                                r->directory, k, t->name, largest);
+        }
+        *differ = *differ || largest > 0;
+        r->drifted = largest > r->drift ? t->name : r->drifted;
+        r->drift = fmax(r->drift, largest);
     }
     return status_ok();
 }
@@ -164,7 +240,7 @@ static struct status compare_copies(struct megatron_reading *r, const struct sto
 static struct status average_run(const struct stored_tensor *t, const struct megatron_shards *s, int64_t at,
                                  int64_t n, unsigned char *to)
 {
-    double mean[AVERAGED] = {0}, own[AVERAGED];
+    double mean[AT_ONCE] = {0}, own[AT_ONCE];
     for (int k = 0; k < s->n; k++) {
         TRY(stored_tensor_read_elements(s->of[k], at, tensor_1d(own, DTYPE_F64, n)));
         for (int64_t i = 0; i < n; i++) {
@@ -191,8 +267,8 @@ static struct status average(struct megatron_reading *r, struct stored_tensor *t
     }
     unsigned char *values = malloc(t->bytes + 1);
     TRY(keep(r, values));
-    for (int64_t at = 0; at < n_all; at += AVERAGED) {
-        int64_t n = n_all - at < AVERAGED ? n_all - at : AVERAGED;
+    for (int64_t at = 0; at < n_all; at += AT_ONCE) {
+        int64_t n = n_all - at < AT_ONCE ? n_all - at : AT_ONCE;
         TRY(average_run(t, s, at, n, values + (size_t)at * item));
     }
     t->data = t->storage = values;
@@ -209,6 +285,7 @@ struct status megatron_join_shards(struct megatron_reading *r, struct stored_ten
     if (s->n == 1) {
         return status_ok();
     }
+    TRY(cut == MEGATRON_COPIED ? status_ok() : check_slices(r, s, module));
     t->dims[0] *= cut == MEGATRON_BY_ROW ? s->n : 1;
     t->dims[1] *= cut == MEGATRON_BY_COL ? s->n : 1;
     return cut == MEGATRON_COPIED ? average(r, t, s) : lay_over(r, t, s, cut);

@@ -23,6 +23,7 @@ struct megatron_shards {
     const struct stored_tensor *of[MEGATRON_MOST_RANKS];
     const char *name; /* in its module */
     int n;
+    bool are_moments; /* of weights whose copies were compared */
 };
 
 /* Zeroes the struct; and the end: checks names, and closes it if `s` is a failure. */

@@ -45,13 +45,22 @@ bool megatron_files_has_states(const char *directory)
     return is;
 }
 
+static const struct pickle_node *find_argument(const struct pickle_node *states, const char *name)
+{
+    const struct pickle_node *args = states == NULL ? NULL : pickle_find(states, "args");
+    return args != NULL && args->kind == PICKLE_OBJECT ? pickle_find(args->object.state, name) : NULL;
+}
+
 int64_t megatron_files_argument(const struct pickle_node *states, const char *name)
 {
-    const struct pickle_node *args = pickle_find(states, "args");
     int64_t n;
-    bool has = args != NULL && args->kind == PICKLE_OBJECT &&
-               torch_optimizer_number(&n, pickle_find(args->object.state, name));
-    return has ? n : 0;
+    return torch_optimizer_number(&n, find_argument(states, name)) ? n : 0;
+}
+
+double megatron_files_real(const struct pickle_node *states, const char *name)
+{
+    const struct pickle_node *node = find_argument(states, name);
+    return node != NULL && node->kind == PICKLE_FLOAT ? node->real : 0;
 }
 
 static struct status open_rank(struct megatron_reading *r, const char *path, int k)
@@ -129,7 +138,7 @@ static struct status join_parameter(struct megatron_reading *r, const struct zer
                                     const char *name)
 {
     struct megatron_files *m = r->m;
-    struct megatron_shards shards;
+    struct megatron_shards shards = {.are_moments = false};
     const char *rest;
     int64_t module = megatron_names_module(name, &rest);
     TRY(find_shards(&shards, r, first, ZERO_WEIGHT, name));
@@ -137,6 +146,7 @@ static struct status join_parameter(struct megatron_reading *r, const struct zer
     for (int kept = 0; kept < MEGATRON_N_MOMENTS && m->has_moments; kept++) {
         struct stored_tensor *t = &m->moments[kept][m->n - 1];
         TRY(find_shards(&shards, r, first, (enum zero_kept)(ZERO_EXP_AVG + kept), name));
+        shards.are_moments = true;
         *t = *shards.of[0];
         t->name = m->tensors[m->n - 1].name;
         TRY(megatron_join_shards(r, t, &shards, module));

@@ -196,14 +196,19 @@ static struct status read_labels(struct model_dir *m, const json_t *config)
     return label_names_parse(m->labels, config, n, m->path);
 }
 
-/* No shape shows the number of heads. */
-static struct status check_heads(const struct model_dir *m)
+/* What no shape shows: the number of heads, and the epsilon, which some files have in fp32. */
+static struct status check_unshown(const struct model_dir *m)
 {
-    int64_t says = m->family->sizes(m->config).n_heads;
-    return m->files.n_heads == 0 || m->files.n_heads == says
+    struct model_family_sizes says = m->family->sizes(m->config);
+    const struct model_files *f = &m->files;
+    if (f->n_heads != 0 && f->n_heads != says.n_heads) {
+        return status_error(STATUS_DATA, "%s is of a model of %lld heads, but config.json says %lld", m->path,
+                            (long long)f->n_heads, (long long)says.n_heads);
+    }
+    return f->norm_eps == 0 || (float)f->norm_eps == (float)says.norm_eps
                ? status_ok()
-               : status_error(STATUS_DATA, "%s is of a model of %lld heads, but config.json says %lld",
-                              m->path, (long long)m->files.n_heads, (long long)says);
+               : status_error(STATUS_DATA, "%s is of a model with the epsilon %g, but config.json says %g",
+                              m->path, f->norm_eps, says.norm_eps);
 }
 
 /* Reads everything that config.json decides. */
@@ -211,7 +216,7 @@ static struct status open_files(struct model_dir *m, const json_t *config, struc
 {
     TRY(read_tokenizer(m, given));
     TRY(model_files_open(&m->files, &m->place, m->family, m->family->sizes(m->config).n_layers));
-    TRY(check_heads(m));
+    TRY(given.config != NULL ? status_ok() : check_unshown(m)); /* who gives another compares it */
     TRY(check_vocab_size(m));
     m->task = task_of(m, config);
     return model_task_has_labels(m->task) ? read_labels(m, config) : status_ok();

@@ -53,6 +53,7 @@ struct model_family_sizes {
     int64_t vocab_size; /* rows of the word embeddings; 0: not given */
     int64_t max_length; /* tokens that it has positions for */
     int64_t n_layers, n_heads;
+    double norm_eps;
 };
 
 /* How the training scripts that kiln replaces keep a model of the family in their ckpt_N.pt. */

@@ -39,9 +39,11 @@ static struct status open_path(struct model_files *m, const char *path)
     }
     m->files = files;
     TRY(tensor_file_open(&m->files[m->n_files], path));
-    bool is_llmc = m->files[m->n_files].format == TENSOR_FILE_LLMC;
-    m->n_heads = is_llmc ? m->files[m->n_files].llmc.sizes.n_heads : m->n_heads;
-    m->n_files++;
+    const struct tensor_file *f = &m->files[m->n_files++];
+    m->n_heads = f->format == TENSOR_FILE_LLMC   ? f->llmc.sizes.n_heads
+                 : f->format == TENSOR_FILE_GGUF ? (int64_t)f->gguf.n_heads
+                                                 : m->n_heads;
+    m->norm_eps = f->format == TENSOR_FILE_GGUF ? (double)f->gguf.norm_eps : m->norm_eps;
     return status_ok();
 }
 
@@ -443,11 +445,14 @@ static struct status open_megatron(struct model_files *m, const char *directory,
     if (m->megatron == NULL) {
         return out_of_memory(directory);
     }
-    return strcmp(name, MEGATRON_UNIVERSAL) == 0
-               ? megatron_files_open_universal(m->megatron, directory, m->n_layers)
-           : megatron_files_has_states(directory)
-               ? megatron_files_open_states(m->megatron, directory, m->n_layers)
-               : megatron_files_open_layers(m->megatron, directory, m->n_layers);
+    TRY(strcmp(name, MEGATRON_UNIVERSAL) == 0
+            ? megatron_files_open_universal(m->megatron, directory, m->n_layers)
+        : megatron_files_has_states(directory)
+            ? megatron_files_open_states(m->megatron, directory, m->n_layers)
+            : megatron_files_open_layers(m->megatron, directory, m->n_layers));
+    m->n_heads = megatron_files_argument(m->megatron->states, "num_attention_heads");
+    m->norm_eps = megatron_files_real(m->megatron->states, "layernorm_epsilon");
+    return status_ok();
 }
 
 /* DeepSpeed's states: the weights of the ranks beside them are those that the optimizer updates. */

@@ -42,6 +42,7 @@ struct model_files {
     struct model_files_copy *copy;   /* owned; the last that was needed */
     int64_t n_layers;                /* as it was opened with */
     int64_t n_heads;                 /* of attention, where a file says it; 0: none does */
+    double norm_eps;                 /* of the layers' norms, likewise */
     struct model_tensor *tensors;    /* [n_tensors] sorted by name, tied copies last */
     int n_tensors;
     int n_zero;   /* of the weights of DeepSpeed's ranks, which come first until the rest is there */

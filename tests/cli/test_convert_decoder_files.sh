@@ -72,6 +72,19 @@ expect 0 "wrote averaged" "$kiln" convert --model alone/global_step7 --config_fi
     --output_dir averaged
 expect 0 "wrote averaged" "$kiln" convert --model gpt2_tp2/global_step7 --output_dir averaged
 
+# What no shape shows is compared with config.json: heads in all of these, the epsilon where the file has it.
+for model in c plain.gguf cut; do
+    rm -rf unlike
+    cp -r $model unlike
+    rm -f unlike/kiln.sha256
+    sed -i 's/"n_head": 4/"n_head": 2/' unlike/config.json
+    expect 65 "is of a model of 4 heads, but config.json says 2" "$kiln" export --model unlike --output_dir x
+done
+convert gguf gpt2 unlike_eps
+rm unlike_eps/kiln.sha256
+sed -i 's/"layer_norm_epsilon": [^,}]*/"layer_norm_epsilon": 0.001/' unlike_eps/config.json
+expect 65 "is of a model with the epsilon 1e-05, but config.json says 0.001" "$kiln" export --model unlike_eps --output_dir x
+
 # What cannot be.
 expect 64 "--tp needs --format megatron_deepspeed" "$kiln" convert --to gguf --tp 2 --model gpt2 --output_dir x
 expect 64 "--tp 3 does not divide the 4 heads" "$kiln" convert --to megatron_deepspeed --tp 3 --model gpt2 --output_dir x

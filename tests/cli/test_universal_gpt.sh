@@ -23,6 +23,10 @@ train()
 train whole
 expect 0 'moments and steps are the same, bit by bit' "$kiln" convert --model "$dir/whole/ckpt_4" --format universal --output_dir "$dir/universal"
 [ "$(cat "$dir/universal/latest_universal")" = global_step4_universal ] || fail "$(ls "$dir/universal")"
+cp -r "$dir/universal" "$dir/unlike"
+rm -f "$dir/unlike/kiln.sha256"
+sed -i 's/"n_head": 4/"n_head": 2/' "$dir/unlike/config.json"
+expect 65 'is of a model of 4 heads, but config.json says 2' "$kiln" export --model "$dir/unlike" --output_dir "$dir/none"
 train again --load "$dir/universal" --universal-checkpoint
 grep -q 'resumed from .*/global_step4_universal: phase 1, 4 steps done' "$dir/err" || fail "$(cat "$dir/err")"
 cmp "$dir/whole.losses" "$dir/again.losses" || fail "$(paste "$dir/whole.losses" "$dir/again.losses")"

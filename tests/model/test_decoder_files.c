@@ -7,7 +7,10 @@
 #include "core/log.h"
 #include "io/llmc_file.h"
 #include "io/torch_file.h"
+#include "io/torch_writer.h"
 #include "model/megatron_names.h"
+
+#include <math.h>
 
 /* Both have the same weights, bit by bit, but for rows that are no words; `other` names a parameter that
  * differs by `by`, or is NULL. */
@@ -252,6 +255,64 @@ static void test_ranks(const char *name, const char *golden_case, int64_t golden
     }
 }
 
+enum damage { EMPTY, NOT_A_NUMBER, OTHER_VALUES };
+
+/* Writes a file of layers again, with one tensor that is damaged so. */
+static void damage(const char *file, const char *name, enum damage how)
+{
+    struct torch_file f;
+    struct torch_writer w;
+    struct torch_item items[64];
+    float *values = malloc((1 << 20) * sizeof *values), *next = values;
+    EXPECT_OK(torch_file_open(&f, path_of(file)));
+    EXPECT(f.n <= 64 && values != NULL && stored_tensor_find(f.tensors, f.n, name) != NULL, "%s", file);
+    for (int i = 0; i < f.n; i++) {
+        const struct stored_tensor *t = &f.tensors[i];
+        int64_t n = (int64_t)(t->bytes / dtype_bytes(t->dtype));
+        bool is_it = strcmp(t->name, name) == 0;
+        tensor value = t->n_dims == 1 ? tensor_1d(next, DTYPE_F32, n)
+                                      : tensor_2d(next, DTYPE_F32, t->dims[0], t->dims[1]);
+        EXPECT_OK(stored_tensor_read_elements(t, 0, tensor_1d(next, DTYPE_F32, n)));
+        for (int64_t k = 0; k < n && is_it; k++) {
+            next[k] = how == OTHER_VALUES ? -next[k] : how == NOT_A_NUMBER && k == n - 1 ? NAN : next[k];
+        }
+        value.dims[0] = is_it && how == EMPTY ? 0 : value.dims[0];
+        items[i] = (struct torch_item){t->name, value};
+        next += n;
+    }
+    torch_writer_init(&w);
+    torch_writer_put_dict(&w, items, f.n);
+    EXPECT_OK(torch_writer_commit(&w, path_of(file)));
+    torch_file_close(&f);
+    free(values);
+}
+
+/* Files of the right names and sizes whose ranks do not belong together. */
+static void test_ranks_that_differ(void)
+{
+    static const char one[] = "cut/global_step7/layer_04-model_01-model_states.pt";
+    static const char norms[] = "cut/global_step7/layer_04-model_00-model_states.pt";
+    const struct model_dir_form form = {.kind = MODEL_DIR_MEGATRON, .n_ranks = 2, .step = 7};
+    struct decoder d;
+    struct model_dir m;
+    save("gpt2", form, "cut");
+    decoder_open(&d, path_of("cut"), false);
+    decoder_close(&d);
+    damage(one, "input_layernorm.bias", NOT_A_NUMBER);
+    EXPECT_ERROR(model_dir_open(&m, path_of("cut")), STATUS_NUMERIC,
+                 "the copies that ranks 0 and 1 have of layers.1.input_layernorm.bias are not finite");
+    save("gpt2", form, "cut");
+    damage(one, "post_attention_layernorm.weight", OTHER_VALUES);
+    expect_refused("cut", "layers.1.post_attention_layernorm.weight differ by up to");
+    damage(norms, "attention.dense.weight", EMPTY);
+    damage(one, "attention.dense.weight", EMPTY);
+    expect_refused("cut", "attention.dense.weight of module 04 has no elements on rank 0");
+    save("gpt2", form, "cut");
+    EXPECT(unlink(path_of(one)) == 0 && link(path_of(norms), path_of(one)) == 0, "%s", one);
+    expect_refused("cut",
+                   "ranks 0 and 1 have the same slice of attention.query_key_value.weight of module 04");
+}
+
 static void test_megatron_damage(void)
 {
     struct decoder d;
@@ -310,6 +371,7 @@ static void test_megatron(void)
     test_stages("gpt2");
     test_stages("bloom");
     test_megatron_damage();
+    test_ranks_that_differ();
 }
 
 /* ---- universal checkpoints, and the parts of twelve ranks ---- */

@@ -28,7 +28,7 @@ static struct model_family_sizes sizes(const void *config)
 {
     const struct bert_config *c = config;
     return (struct model_family_sizes){c->vocab_size, c->max_position_embeddings, c->num_hidden_layers,
-                                       c->num_attention_heads};
+                                       c->num_attention_heads, c->layer_norm_eps};
 }
 
 static void set_words(void *config, int64_t vocab_size, int64_t n_words)

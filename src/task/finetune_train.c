@@ -132,6 +132,8 @@ static struct run_state state_of(const struct finetune_options *o, const struct 
         .max_steps = n_steps,
         .learning_rate = o->learning_rate,
         .warmup_proportion = o->warmup_proportion,
+        .update = config->optimizer,
+        .lr_schedule = "linear",
         .freeze = o->freeze,
         .layerwise_lr_decay = o->layerwise_lr_decay < 1 ? o->layerwise_lr_decay : 0,
     };

@@ -107,6 +107,9 @@ int64_t pretrain_validated_before(const struct pretrain_options *o, int64_t step
 
 struct run_state pretrain_state(const struct pretrain_options *o, struct precision precision)
 {
+    static const char *const decays[] = {[SCHEDULE_DECAY_CONSTANT] = "constant",
+                                         [SCHEDULE_DECAY_LINEAR] = "linear",
+                                         [SCHEDULE_DECAY_COSINE] = "cosine"};
     struct run_state s = {
         .command = pretrain_tuning_command(o),
         .phase = o->phase2 ? 2 : 1,
@@ -120,12 +123,18 @@ struct run_state pretrain_state(const struct pretrain_options *o, struct precisi
         .max_steps = o->max_steps,
         .learning_rate = o->learning_rate,
         .warmup_proportion = o->warmup_proportion,
+        .update = pretrain_optimizer(o),
+        .rate = pretrain_schedule(o),
+        .lr_schedule = o->schedule,
         .batch_ramp = o->batch_ramp,
         .length_schedule = o->length_schedule,
         .total_training_time = o->total_training_time,
         .warmup_tokens = o->warmup_tokens,
         .spike_z = o->health.spike_z,
     };
+    if (s.rate.kind == SCHEDULE_ANNEAL) {
+        s.lr_decay = decays[s.rate.decay];
+    }
     if (o->kind->set_state != NULL) {
         o->kind->set_state(&s, o);
     }

@@ -49,6 +49,24 @@ static struct status check_samples(const struct pretrain_options *o, const struc
                               from->path, (long long)says, (long long)step, (long long)own);
 }
 
+/* Dropout makes no other network, but another run. */
+static void warn_of_dropout(const struct model_family *family, const void *saved, const struct model *model)
+{
+    const char *key;
+    const json_t *value;
+    json_t *old = family->config_to_json(saved, model->task);
+    json_t *new = family->config_to_json(model->type->config(model), model->task);
+    json_object_foreach(old, key, value)
+    {
+        double was = json_real_value(value), is = json_real_value(json_object_get(new, key));
+        if (was != is && strcmp(key, "initializer_range") != 0) {
+            log_warning("%s was %g in the checkpoint and is %g now", key, was, is);
+        }
+    }
+    json_decref(old);
+    json_decref(new);
+}
+
 struct status pretrain_check_checkpoint(void *self, const struct training_state *from)
 {
     const struct pretrain_run *r = self;
@@ -64,6 +82,9 @@ struct status pretrain_check_checkpoint(void *self, const struct training_state 
     struct status s = family == ours ? check_same_model(r, config, ours->sizes(config).vocab_size,
                                                         from->vocab_hash, from->path)
                                      : other_family(r, family, from->path);
+    if (!failed(s)) {
+        warn_of_dropout(ours, config, r->in.model);
+    }
     free(config);
     return s;
 }

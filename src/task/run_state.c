@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum kind { INTEGER, REAL, TEXT };
+enum kind { INTEGER, REAL, BOOLEAN, TEXT };
 
 /* One row per entry of the file, in its order. */
 struct entry {
@@ -14,7 +14,7 @@ struct entry {
     enum kind kind;
     size_t offset;
     bool setting;  /* a setting by the user, not part of the position */
-    bool optional; /* 0 or NULL if it is not in the file */
+    bool optional; /* not in files of earlier versions, nor, if it is of the position, where it is 0 */
 };
 
 #define ENTRY(name, kind, setting)                                                                           \
@@ -25,6 +25,12 @@ struct entry {
 #define OPTIONAL_ENTRY(name, kind, setting)                                                                  \
     {                                                                                                        \
 #        name, kind, offsetof(struct run_state, name), setting, true                                         \
+    }
+
+/* A setting of the optimizer or of its rate. */
+#define RULE(key, kind, field)                                                                               \
+    {                                                                                                        \
+        key, kind, offsetof(struct run_state, field), true, true                                             \
     }
 
 static const struct entry entries[] = {
@@ -42,6 +48,24 @@ static const struct entry entries[] = {
     ENTRY(learning_rate, REAL, true),
     ENTRY(warmup_proportion, REAL, true),
     OPTIONAL_ENTRY(command, TEXT, false),
+    RULE("weight_decay", REAL, update.weight_decay),
+    RULE("max_grad_norm", REAL, update.max_grad_norm),
+    RULE("adam_beta1", REAL, update.beta1),
+    RULE("adam_beta2", REAL, update.beta2),
+    RULE("adam_eps", REAL, update.eps),
+    RULE("min_ratio", REAL, update.min_ratio),
+    RULE("max_ratio", REAL, update.max_ratio),
+    RULE("corrects_steps", BOOLEAN, update.corrects_steps),
+    RULE("lr_schedule", TEXT, lr_schedule),
+    RULE("lr_decay_style", TEXT, lr_decay),
+    RULE("scheduler_degree", REAL, rate.degree),
+    RULE("constant_proportion", REAL, rate.constant),
+    RULE("min_lr", REAL, rate.min),
+    RULE("max_lr", REAL, rate.max),
+    RULE("lr_warmup_steps", INTEGER, rate.warmup_steps),
+    RULE("lr_decay_steps", INTEGER, rate.decay_steps),
+    RULE("lr_warmup_samples", INTEGER, rate.warmup_samples),
+    RULE("lr_decay_samples", INTEGER, rate.decay_samples),
     OPTIONAL_ENTRY(data, TEXT, false),
     OPTIONAL_ENTRY(freeze, TEXT, true),
     OPTIONAL_ENTRY(layerwise_lr_decay, REAL, true),
@@ -75,7 +99,19 @@ static bool is_zero(const struct run_state *s, const struct entry *e)
     switch (e->kind) {
     case REAL: return !(*(const double *)p != 0);
     case TEXT: return *(const char *const *)p == NULL;
+    case BOOLEAN: return !*(const bool *)p;
     default: return *(const int64_t *)p == 0;
+    }
+}
+
+static json_t *value_to_json(const struct run_state *s, const struct entry *e)
+{
+    const void *p = field(s, e);
+    switch (e->kind) {
+    case REAL: return json_real(*(const double *)p);
+    case BOOLEAN: return json_boolean(*(const bool *)p);
+    case TEXT: return is_zero(s, e) ? json_null() : json_string(*(const char *const *)p);
+    default: return json_integer(*(const int64_t *)p);
     }
 }
 
@@ -83,14 +119,8 @@ json_t *run_state_to_json(const struct run_state *s)
 {
     json_t *object = json_object();
     for (int i = 0; object != NULL && i < N_ENTRIES; i++) {
-        const void *p = field(s, &entries[i]);
-        if (entries[i].optional && is_zero(s, &entries[i])) {
-            continue;
-        }
-        json_t *value = entries[i].kind == INTEGER ? json_integer(*(const int64_t *)p)
-                        : entries[i].kind == REAL  ? json_real(*(const double *)p)
-                                                   : json_string(*(const char *const *)p);
-        if (json_object_set_new(object, entries[i].key, value) != 0) {
+        bool unsaid = entries[i].optional && !entries[i].setting && is_zero(s, &entries[i]);
+        if (!unsaid && json_object_set_new(object, entries[i].key, value_to_json(s, &entries[i])) != 0) {
             json_decref(object);
             object = NULL;
         }
@@ -126,7 +156,14 @@ struct status run_state_parse(struct run_state *s, const struct run_state *now, 
         switch (entries[i].kind) {
         case INTEGER: TRY(json_get_int(object, source, entries[i].key, must, p)); break;
         case REAL: TRY(json_get_real(object, source, entries[i].key, must, p)); break;
-        case TEXT: TRY(json_get_string(object, source, entries[i].key, must, p)); break;
+        case BOOLEAN: TRY(json_get_bool(object, source, entries[i].key, must, p)); break;
+        case TEXT:
+            if (json_is_null(json_object_get(object, entries[i].key))) {
+                *(const char **)p = NULL;
+                break;
+            }
+            TRY(json_get_string(object, source, entries[i].key, must, p));
+            break;
         }
     }
     if (s->phase < 1 || s->phase > 2 || s->step < 0 || s->global_step < s->step) {
@@ -193,28 +230,33 @@ struct status run_state_check_data(const struct run_state *saved, const struct r
                         path, saved->data, flag, now->data);
 }
 
-static const char *text_or_none(const void *field)
+/* A value in so many digits; 17 tell any two reals apart. */
+struct value_text {
+    char text[160];
+};
+
+static struct value_text text_of(const struct run_state *s, const struct entry *e, int digits)
 {
-    const char *text = *(const char *const *)field;
-    return text != NULL ? text : "nothing";
+    const void *p = field(s, e);
+    struct value_text t;
+    switch (e->kind) {
+    case REAL: snprintf(t.text, sizeof t.text, "%.*g", digits, *(const double *)p); break;
+    case BOOLEAN: snprintf(t.text, sizeof t.text, "%s", *(const bool *)p ? "true" : "false"); break;
+    case TEXT:
+        snprintf(t.text, sizeof t.text, "%s", is_zero(s, e) ? "nothing" : *(const char *const *)p);
+        break;
+    default: snprintf(t.text, sizeof t.text, "%lld", (long long)*(const int64_t *)p);
+    }
+    return t;
 }
 
 void run_state_warn_differences(const struct run_state *saved, const struct run_state *now)
 {
     for (int i = 0; i < N_ENTRIES; i++) {
-        const void *a = field(saved, &entries[i]), *b = field(now, &entries[i]);
-        if (!entries[i].setting) {
-            continue;
-        }
-        if (entries[i].kind == INTEGER && *(const int64_t *)a != *(const int64_t *)b) {
-            log_warning("%s was %lld in the checkpoint and is %lld now", entries[i].key,
-                        (long long)*(const int64_t *)a, (long long)*(const int64_t *)b);
-        } else if (entries[i].kind == REAL && *(const double *)a != *(const double *)b) {
-            log_warning("%s was %g in the checkpoint and is %g now", entries[i].key, *(const double *)a,
-                        *(const double *)b);
-        } else if (entries[i].kind == TEXT && strcmp(text_or_none(a), text_or_none(b)) != 0) {
-            log_warning("%s was %s in the checkpoint and is %s now", entries[i].key, text_or_none(a),
-                        text_or_none(b));
+        const struct entry *e = &entries[i];
+        if (e->setting && strcmp(text_of(saved, e, 17).text, text_of(now, e, 17).text) != 0) {
+            log_warning("%s was %s in the checkpoint and is %s now", e->key, text_of(saved, e, 6).text,
+                        text_of(now, e, 6).text);
         }
     }
 }

@@ -4,6 +4,8 @@
 #define KILN_TASK_RUN_STATE_H
 
 #include "core/json.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
 #include "task/early_stop.h"
 #include "task/health.h"
 #include "train/trainer.h"
@@ -20,11 +22,16 @@ struct run_state {
     int64_t max_seq_length, max_predictions_per_seq, train_batch_size, gradient_accumulation_steps, max_steps;
     double learning_rate, warmup_proportion;
 
-    /* Of fine-tuning; 0 or NULL, and not in the file, where they are as usual. */
+    /* What else decides an update; as it is now where a checkpoint of an earlier version does not say it. */
+    struct optimizer update;
+    struct schedule rate;
+    const char *lr_schedule, *lr_decay; /* names; lr_decay is that of "anneal", else NULL */
+
+    /* Of fine-tuning; 0 or NULL where they are as usual. */
     const char *freeze;
     double layerwise_lr_decay;
 
-    /* Of what changes while a run goes on; 0 or NULL, and not in the file, where nothing does. */
+    /* Of what changes while a run goes on; 0 or NULL where nothing does. */
     const char *batch_ramp, *length_schedule; /* the flags' words */
     double total_training_time;               /* seconds; 0: the run ends by steps */
     int64_t warmup_tokens;

@@ -177,6 +177,46 @@ train stream --bf16 --fp32-residual-connection && stream=$(loss_of) || fail "$(c
 grep -q 'parameters, bf16, fp32 residual' "$dir/err" || fail "the log does not say what the stream is"
 awk -v a="$narrow" -v b="$stream" 'BEGIN { exit !(a != b && a / b < 1.01 && b / a < 1.01) }' || fail "losses $narrow and $stream"
 
+# a run that goes on names what it does otherwise; another network is refused
+train part --exit-interval 10 || fail "$(cat "$dir/err")"
+# again FLAGS...: a copy of it goes on
+again()
+{
+    rm -rf "$dir/again"
+    cp -r "$dir/part" "$dir/again"
+    train again --exit-interval 12 "$@"
+}
+again && ! grep -q 'in the checkpoint and is' "$dir/err" || fail "nothing has changed: $(cat "$dir/err")"
+while read -r flag value text; do
+    again "$flag" "$value" || fail "$flag: $(cat "$dir/err")"
+    grep -q "warning: $text in the checkpoint and is" "$dir/err" || fail "$flag is not named: $(cat "$dir/err")"
+done <<'END'
+--weight-decay 0.5 weight_decay was 0.1
+--weight-decay 0 weight_decay was 0.1
+--clip-grad 0.1 max_grad_norm was 1
+--adam-beta1 0.8 adam_beta1 was 0.9
+--adam-beta2 0.9 adam_beta2 was 0.999
+--adam-eps 1e-6 adam_eps was 1e-08
+--hidden-dropout 0.5 resid_pdrop was 0.1
+--attention-dropout 0.2 attn_pdrop was 0.1
+--lr-decay-style linear lr_decay_style was cosine
+--min-lr 1e-4 min_lr was 0.001
+--lr-warmup-samples 24 lr_warmup_samples was 16
+--lr-decay-samples 190 lr_decay_samples was 160
+END
+again --layernorm-epsilon 1e-3 && fail "another epsilon"
+grep -q '"layer_norm_epsilon" is 1e-05 there and 0.001 here' "$dir/err" || fail "$(cat "$dir/err")"
+# a store without .json is known by what it was
+for end in bin idx; do cp "$dir/meg_text_document.$end" "$dir/bare.$end"; done
+train bare --data-path "$dir/bare" --exit-interval 10 || fail "$(cat "$dir/err")"
+touch "$dir/bare.bin"
+train bare --data-path "$dir/bare" --exit-interval 12 || fail "$(cat "$dir/err")"
+grep -q 'bare.bin was written or moved since this run began' "$dir/err" || fail "$(cat "$dir/err")"
+at=$(($(stat -c %s "$dir/bare.bin") / 2))
+head -c 40 "$dir/bare.bin" | dd of="$dir/bare.bin" bs=1 seek=$at conv=notrunc 2>/dev/null
+train bare --data-path "$dir/bare" --exit-interval 14 && fail "another store"
+grep -Eq 'was trained on other data|bare.bin is another file than this run was trained on' "$dir/err" || fail "$(cat "$dir/err")"
+
 # ranks share each batch
 . "$(dirname "$0")/ranks.sh"
 need_mpirun

@@ -15,7 +15,7 @@ struct field {
     size_t offset;
     enum { FIELD_INT, FIELD_REAL, FIELD_BOOL } kind;
     double standard, min, max;
-    bool architecture; /* two models that differ here cannot share weights */
+    bool architecture; /* two models that differ here are two networks: they cannot share weights */
 };
 
 #define INT(key, standard, min, max)                                                                         \
@@ -42,7 +42,7 @@ static const struct field fields[] = {
     REAL(hidden_dropout_prob, 0.1, 0, 0.99),
     REAL(attention_probs_dropout_prob, 0.1, 0, 0.99),
     REAL(initializer_range, 0.02, 0, 10),
-    REAL(layer_norm_eps, 1e-12, 0, 1),
+    {"layer_norm_eps", offsetof(struct bert_config, layer_norm_eps), FIELD_REAL, 1e-12, 0, 1, true},
     BOOL(layer_norm_large_model),
 };
 
@@ -321,7 +321,8 @@ struct status bert_config_same_architecture(const struct bert_config *a, const s
 {
     for (int i = 0; i < N_FIELDS; i++) {
         const struct field *f = &fields[i];
-        if (f->architecture && field_value(a, f) != field_value(b, f)) {
+        if (f->architecture &&
+            (float)field_value(a, f) != (float)field_value(b, f)) { /* some files have fp32 */
             return status_error(STATUS_DATA, "\"%s\" is %s there and %s here", f->key, field_text(a, f).text,
                                 field_text(b, f).text);
         }

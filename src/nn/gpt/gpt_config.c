@@ -14,7 +14,7 @@ struct field {
     size_t offset;
     bool is_real;
     double min, max;
-    bool architecture; /* two models that differ here cannot share weights */
+    bool architecture; /* two models that differ here are two networks: they cannot share weights */
 };
 
 #define KEY(name, other, standard)                                                                           \
@@ -45,7 +45,8 @@ static const struct field fields[] = {
     REAL(KEY("embd_pdrop", NULL, 0.1), NO_KEY, embedding_dropout, 0, 0.99),
     REAL(KEY("resid_pdrop", NULL, 0.1), KEY("hidden_dropout", NULL, 0), hidden_dropout, 0, 0.99),
     REAL(KEY("attn_pdrop", NULL, 0.1), KEY("attention_dropout", NULL, 0), attention_dropout, 0, 0.99),
-    REAL(KEY("layer_norm_epsilon", NULL, 1e-5), KEY("layer_norm_epsilon", NULL, 1e-5), norm_eps, 0, 1),
+    {KEY("layer_norm_epsilon", NULL, 1e-5), KEY("layer_norm_epsilon", NULL, 1e-5),
+     offsetof(struct gpt_config, norm_eps), true, 0, 1, true},
     REAL(KEY("initializer_range", NULL, 0.02), KEY("initializer_range", NULL, 0.02), initializer_range, 0,
          10),
 };
@@ -229,9 +230,11 @@ struct status gpt_config_same_architecture(const struct gpt_config *a, const str
         if (!f->architecture || is_limit || f->offset == offsetof(struct gpt_config, vocab_size)) {
             continue;
         }
-        if (*int_field(a, f) != *int_field(b, f)) {
-            return status_error(STATUS_DATA, "\"%s\" is %lld there and %lld here", key_of(f, a)->name,
-                                (long long)*int_field(a, f), (long long)*int_field(b, f));
+        double of_a = f->is_real ? *real_field(a, f) : (double)*int_field(a, f);
+        double of_b = f->is_real ? *real_field(b, f) : (double)*int_field(b, f);
+        if ((float)of_a != (float)of_b) { /* GGUF has real numbers in fp32 */
+            return status_error(STATUS_DATA, "\"%s\" is %.9g there and %.9g here", key_of(f, a)->name, of_a,
+                                of_b);
         }
     }
     return a->gelu == b->gelu && a->alibi == b->alibi

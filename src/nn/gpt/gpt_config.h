@@ -30,8 +30,8 @@ struct status bloom_config_parse(struct gpt_config *c, const json_t *object, con
 json_t *gpt2_config_to_json(const struct gpt_config *c);
 json_t *bloom_config_to_json(const struct gpt_config *c);
 
-/* STATUS_DATA names the first size in which the two differ.  With ALiBi the length of sequences is none: no
- * weight depends on it (Press et al. 2022, arXiv:2108.12409). */
+/* STATUS_DATA names the first size, or the epsilon, in which the two differ.  With ALiBi the length of
+ * sequences is none: no weight depends on it (Press et al. 2022, arXiv:2108.12409). */
 struct status gpt_config_same_architecture(const struct gpt_config *a, const struct gpt_config *b);
 
 #endif

@@ -59,8 +59,10 @@ static struct status write_contents(const struct model_writing *w, const struct 
     if (!f->dry_run) {
         TRY(model_dir_save(f->output_dir, contents));
     }
-    printf("%s %s: %s, %lld parameters, %d tensors\n", f->dry_run ? "would write" : "wrote", f->output_dir,
-           m->family->class_of(task), (long long)param_table_count(params), params->n);
+    fputs(f->dry_run ? "would write " : "wrote ", stdout);
+    log_put_text(stdout, f->output_dir);
+    printf(": %s, %lld parameters, %d tensors\n", m->family->class_of(task),
+           (long long)param_table_count(params), params->n);
     if (w->verify && !f->dry_run) {
         TRY(model_dir_verify(f->output_dir, contents));
         printf("read back: all weights%s are the same, bit by bit%s\n",

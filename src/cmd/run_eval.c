@@ -152,8 +152,9 @@ static struct status print_last_words(const struct last_words *l, bool json)
     struct buf line = {0};
     struct status s = status_ok();
     if (json) {
-        s = answer_json_append(&line, json_pack("{s:I, s:f, s:f, s:f}", "texts", (json_int_t)l->n, "accuracy",
-                                                accuracy, "nats_per_word", nats, "perplexity", exp(nats)));
+        s = answer_json_append(&line, json_pack("{s:I, s:f, s:o, s:o}", "texts", (json_int_t)l->n, "accuracy",
+                                                accuracy, "nats_per_word", json_finite(nats), "perplexity",
+                                                json_finite(exp(nats))));
     } else {
         buf_printf(&line, "%lld last words: %.2f %% guessed, %.4f nats a word, perplexity %.2f\n",
                    (long long)l->n, 100 * accuracy, nats, exp(nats));

@@ -1,5 +1,7 @@
 #include "cmd/session_flags.h"
 
+#include "core/log.h"
+
 #include <stdio.h>
 
 struct status session_flags_options(struct session_options *o, const struct session_flags *f,
@@ -59,8 +61,9 @@ struct status session_flags_plan_options(const struct session_flags *f, enum ans
     if (o->n_slices > 1) {
         printf("on each of %d ranks, of ", o->n_slices);
     }
-    printf("%s: %.2f M parameters, %.1f MiB, at most %.3g GFLOP a batch\n", f->model,
-           (double)plan.n_params / 1e6, (double)plan.total_bytes / 0x1p20, plan.flops / 1e9);
+    log_put_text(stdout, f->model);
+    printf(": %.2f M parameters, %.1f MiB, at most %.3g GFLOP a batch\n", (double)plan.n_params / 1e6,
+           (double)plan.total_bytes / 0x1p20, plan.flops / 1e9);
     if (plan.cache_bytes > 0) {
         printf("keys and values of the texts in a batch: %.1f MiB of them\n",
                (double)plan.cache_bytes / 0x1p20);

@@ -3,6 +3,7 @@
 #include "core/buf.h"
 #include "core/regular_file.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +201,11 @@ static size_t code_point_bytes(const char *text, size_t n)
         }
     }
     return 0;
+}
+
+json_t *json_finite(double number)
+{
+    return isfinite(number) ? json_real(number) : json_null();
 }
 
 json_t *json_text(const char *text)

@@ -34,6 +34,9 @@ struct status json_get_string(const json_t *object, const char *source, const ch
  * backslash is then escaped too, so that the bytes can be recovered.  NULL if memory runs out. */
 json_t *json_text(const char *text);
 
+/* A real number; null where it is infinite or none, which JSON lacks. */
+json_t *json_finite(double number);
+
 /* Text with two-space indentation, in the order of insertion, ending in a newline; free() it.  NULL if memory
  * runs out. */
 char *json_to_text(const json_t *root);

@@ -5,7 +5,6 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 static enum log_level threshold = LOG_QUIET;
@@ -24,13 +23,11 @@ void log_set_rank(int rank)
     }
 }
 
-/* Appends a text that may have names from outside: what a terminal would obey (control characters of ASCII,
- * and those that UTF-8 spells with 0xC2) is shown as an escape, but for ends of lines and tabs. */
 static void append_text(struct buf *b, const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
         bool is_high = p[0] == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0;
-        bool is_control = (*p < ' ' && *p != '\n' && *p != '\t') || *p == 0x7F;
+        bool is_control = (*p < ' ' && *p != '\t') || *p == 0x7F;
         if (is_high) {
             buf_printf(b, "\\u00%02x", *++p);
         } else if (is_control) {
@@ -39,6 +36,14 @@ static void append_text(struct buf *b, const char *text)
             buf_putc(b, (char)*p);
         }
     }
+}
+
+void log_put_text(FILE *file, const char *text)
+{
+    struct buf escaped = {0};
+    append_text(&escaped, text);
+    fputs(escaped.failed ? text : buf_text(&escaped), file);
+    buf_fini(&escaped);
 }
 
 /* By one write, so that lines of several ranks do not run into each other. */

@@ -6,6 +6,8 @@
 
 #include "core/status.h"
 
+#include <stdio.h>
+
 enum log_level { LOG_QUIET, LOG_WARNING, LOG_INFO };
 
 /* LOG_QUIET until the program says otherwise: a library is silent. */
@@ -17,6 +19,11 @@ void log_set_rank(int rank);
 /* One line each; a newline is added.  A live progress line (core/progress.h) is cleared first. */
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes a text that may have names from outside, for results too: what a terminal would obey (control
+ * characters of ASCII, and those that UTF-8 spells with 0xC2) is an escape, but for tabs.  So is the end of a
+ * line, with which a name would make a line of its own. */
+void log_put_text(FILE *file, const char *text);
 
 /* `kiln: error: <message>`, what main prints for a failed command; nothing at LOG_QUIET. */
 void log_error(struct status s);

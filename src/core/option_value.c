@@ -4,7 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,31 +50,62 @@ struct limit_text {
 static struct limit_text limit_text(double limit)
 {
     struct limit_text t;
+    if (fabs(limit) == 0x1p63) {
+        snprintf(t.text, sizeof t.text, "%lld", limit > 0 ? LLONG_MAX : LLONG_MIN);
+        return t;
+    }
     bool whole = limit == floor(limit) && fabs(limit) <= 0x1p53;
     snprintf(t.text, sizeof t.text, whole ? "%.0f" : "%g", limit);
     return t;
+}
+
+static struct status beyond(const struct option *o, const char *text, double least, double most)
+{
+    return status_error(STATUS_USAGE, "--%s is %s, but must lie between %s and %s", o->name, text,
+                        limit_text(least).text, limit_text(most).text);
 }
 
 static struct status parse_number(const struct option *o, const char *text, double *value)
 {
     char digits[64], *end;
     copy_digits(digits, text);
-    errno = 0;
     *value = strtod(digits, &end);
     if (end == digits || *end != '\0' || strlen(text) > 60 || !isfinite(*value)) {
         return status_error(STATUS_USAGE, "--%s needs a number, not '%s'", o->name, text);
     }
-    bool is_int = o->kind == OPTION_INT, has_limits = o->min != 0 || o->max != 0;
-    double least = has_limits ? o->min : is_int ? -0x1p53 : -DBL_MAX;
-    double most = has_limits ? o->max : is_int ? 0x1p53 : DBL_MAX;
-    if (is_int && *value != floor(*value)) {
-        return status_error(STATUS_USAGE, "--%s needs a whole number, not '%s'", o->name, text);
+    bool has_limits = o->min != 0 || o->max != 0;
+    return !has_limits || (*value >= o->min && *value <= o->max) ? status_ok()
+                                                                 : beyond(o, text, o->min, o->max);
+}
+
+/* A limit of a table's row, which may be INT64_MAX as a double, 2^63. */
+static int64_t int_limit(double limit)
+{
+    return limit >= 0x1p63 ? INT64_MAX : limit < -0x1p63 ? INT64_MIN : (int64_t)limit;
+}
+
+/* Digits are read as they are.  Other forms, 1e6, are read as a double, which rounds from 2^53 on. */
+static struct status parse_int(const struct option *o, const char *text, int64_t *value)
+{
+    struct option any = {.name = o->name};
+    bool has_limits = o->min != 0 || o->max != 0;
+    double number, least = has_limits ? o->min : -0x1p63, most = has_limits ? o->max : 0x1p63;
+    char digits[64], *end;
+    TRY(parse_number(&any, text, &number));
+    copy_digits(digits, text);
+    errno = 0;
+    *value = strtoll(digits, &end, 10);
+    bool is_digits = *end == '\0';
+    if (number != floor(number) || (!is_digits && fabs(number) >= 0x1p53 && fabs(number) <= 0x1p63)) {
+        return status_error(STATUS_USAGE, "--%s needs %s, not '%s'", o->name,
+                            number != floor(number) ? "a whole number" : "all digits of so large a number",
+                            text);
     }
-    if (*value < least || *value > most) {
-        return status_error(STATUS_USAGE, "--%s is %s, but must lie between %s and %s", o->name, text,
-                            limit_text(least).text, limit_text(most).text);
-    }
-    return status_ok();
+    *value = is_digits || fabs(number) >= 0x1p53 ? *value : (int64_t)number;
+    return (errno == 0 || !is_digits) && fabs(number) <= 0x1p63 && *value >= int_limit(least) &&
+                   *value <= int_limit(most)
+               ? status_ok()
+               : beyond(o, text, least, most);
 }
 
 bool option_takes_any(const struct option *o)
@@ -149,10 +180,7 @@ struct status option_store(const struct option *o, const char *text, void *args)
     switch (o->kind) {
     case OPTION_FLAG:
     case OPTION_BOOL: return parse_bool(o, text, field);
-    case OPTION_INT:
-        TRY(parse_number(o, text, &number));
-        *(int64_t *)field = (int64_t)number;
-        break;
+    case OPTION_INT: return parse_int(o, text, field);
     case OPTION_REAL:
         TRY(parse_number(o, text, &number));
         *(double *)field = number;

@@ -98,7 +98,9 @@ struct culprit culprit_find(struct network *n, bool training)
     } else {
         look_at_vectors(&c, of);
     }
-    culprit_look_at_params(&c, params, n->working, "rounded weight");
+    if (n->working.dtype != DTYPE_I8) { /* whole numbers, whose scales are numbers of weights that are */
+        culprit_look_at_params(&c, params, n->working, "rounded weight");
+    }
     look_at_activations(&c, training);
     return c;
 }

@@ -40,7 +40,7 @@ struct status bpe_json_read_merges(struct bpe_merges *m, const char *text, size_
             TRY(read_line(m, text + at, length, source, number));
         }
     }
-    return status_ok();
+    return bpe_merges_check_end(m, source);
 }
 
 /* ---- tokenizer.json ---- */

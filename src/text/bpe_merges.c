@@ -318,6 +318,36 @@ static uint64_t hash_numbers(const uint32_t *numbers, int n)
 }
 
 /* A sum, for the order of the slots says nothing. */
+/* Whether a piece is two that are numbered before it, as what a merge makes. */
+static bool is_made(const struct bpe_merges *m, int32_t id)
+{
+    size_t n;
+    const char *bytes = bpe_merges_piece(m, id, &n);
+    bool is = false;
+    for (size_t i = 1; i < n && !is; i++) {
+        int32_t left = bpe_merges_id(m, bytes, i), right = bpe_merges_id(m, bytes + i, n - i);
+        is = left >= 0 && right >= 0 && left < id && right < id;
+    }
+    return is;
+}
+
+struct status bpe_merges_check_end(const struct bpe_merges *m, const char *source)
+{
+    int32_t first = m->n, last = 255;
+    for (uint32_t i = 0; i < m->n_slots; i++) {
+        const struct bpe_merge *s = &m->slots[i];
+        first = s->left >= 0 && s->rank == 0 ? s->id : first;
+        last = s->left >= 0 && s->rank == m->n_merges - 1 ? s->id : last;
+    }
+    bool in_order = m->n_merges == 0 || last - first == m->n_merges - 1;
+    return !in_order || last + 1 >= m->n || !is_made(m, last + 1)
+               ? status_ok()
+               : status_error(STATUS_DATA,
+                              "%s has %d merges, but piece %d of the vocabulary is what the next one makes: "
+                              "the file has lost its end",
+                              source, (int)m->n_merges, (int)last + 1);
+}
+
 uint64_t bpe_merges_hash(const struct bpe_merges *m)
 {
     uint64_t sum = 0;

@@ -58,6 +58,10 @@ void bpe_merges_prefetch(const struct bpe_merges *m, int32_t left, int32_t right
 /* The id of the piece of these bytes, -1 if there is none. */
 int32_t bpe_merges_id(const struct bpe_merges *m, const char *bytes, size_t n);
 
+/* STATUS_DATA: pieces are numbered as merges make them, and the piece behind those of all merges is what
+ * another one makes. */
+struct status bpe_merges_check_end(const struct bpe_merges *m, const char *source);
+
 /* The bytes of a piece, of an id in [0, n); borrowed. */
 const char *bpe_merges_piece(const struct bpe_merges *m, int32_t id, size_t *n);
 

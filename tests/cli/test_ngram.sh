@@ -74,6 +74,10 @@ mkdir "$dir/small"
 expect 65 'was made with another vocabulary' "$kiln" ngram --vocab_file "$dir/small/tokenizer.json" --train "$(store train)" --input "$dir/one.txt"
 expect 65 'other document 0: token' "$kiln" ngram --vocab_file "$dir/small/tokenizer.json" --train "$dir/other" --input "$dir/one.txt"
 expect 0 '' "$kiln" ngram --vocab_file "$dir/bpe/vocab.json" --merge_file "$dir/bpe/merges.txt" --train "$dir/train.jsonl" --input "$dir/one.txt"
+# a name is on one line
+cp "$dir/one.txt" "$dir/"$'two\nlines: 9 tokens\e[2J.txt'
+expect 0 'two\x0alines: 9 tokens\x1b[2J.txt: ' "$kiln" eval --model "$model" --input "$dir/"$'two\nlines: 9 tokens\e[2J.txt'
+[ "$(wc -l <"$dir/out")" -eq 1 ] || fail "a name makes a line: $(cat "$dir/out")"
 # a store that was damaged is not measured, nor counted
 for end in bin idx json; do cp "$(store heldout).$end" "$dir/damaged.$end"; done
 printf '\1' | dd of="$dir/damaged.bin" bs=1 seek=8 conv=notrunc 2>/dev/null

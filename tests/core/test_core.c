@@ -9,6 +9,7 @@
 #include "core/tensor.h"
 
 #include <float.h>
+#include <math.h>
 #include <stddef.h>
 
 static void half_floats_round_trip(void)
@@ -115,7 +116,7 @@ static void strided_views_address_elements(void)
 
 struct parsed {
     bool flag, is_on;
-    int64_t count;
+    int64_t count, large;
     double rate;
     const char *mode;
     const char *text;
@@ -142,6 +143,7 @@ static const struct option test_options[] = {
      .value_name = "M",
      .help = "h",
      .choices = "cat|dog"},
+    OPTION_INT_ROW("large", offsetof(struct parsed, large), "0", 0, INT64_MAX, "h"),
     OPTION_BOOL_ROW("on", offsetof(struct parsed, is_on), "no", "h"),
     OPTION_MEANS_ROW("canine", offsetof(struct parsed, mode), "dog", "h"),
     OPTION_IGNORED_VALUE_ROW("use_graphs", "BOOL", "h"),
@@ -159,6 +161,47 @@ static struct status parse(struct parsed *p, int *n_positional, int argc, const 
                                      .max_positional = 1};
     enum option_help help;
     return option_parse(&c, argc, argv, p, n_positional, &help);
+}
+
+static void json_has_no_infinities(void)
+{
+    const double numbers[] = {1.5, NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 4; i++) {
+        json_t *number = json_finite(numbers[i]);
+        EXPECT(i == 0 ? json_real_value(number) == 1.5 : json_is_null(number), "%g", numbers[i]);
+        json_decref(number);
+    }
+}
+
+/* Digits are not rounded to a double; other forms are exact, too, or refused. */
+static void large_numbers_are_exact(void)
+{
+    static const struct {
+        const char *text;
+        int64_t value;
+    } good[] = {{"--large=9007199254740993", 9007199254740993},
+                {"--large=9223372036854775807", INT64_MAX},
+                {"--large=9_223_372_036_854_775_806", INT64_MAX - 1},
+                {"--large=1e15", 1000000000000000},
+                {"--large=2.5e1", 25}};
+    static const char *const bad[][2] = {
+        {"--large=9223372036854775808", "between 0 and 9223372036854775807"},
+        {"--large=-1", "between 0 and 9223372036854775807"},
+        {"--large=1e30", "between 0 and 9223372036854775807"},
+        {"--large=9.007199254740993e15", "all digits of so large a number"},
+        {"--max_count=9223372036854775807", "between 1 and 10"},
+        {"--large=1x", "needs a number"},
+        {"--large=", "needs a number"},
+    };
+    struct parsed p;
+    int n;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        EXPECT_OK(parse(&p, &n, 1, (const char *[]){good[i].text}));
+        EXPECT(p.large == good[i].value, "%s is %lld", good[i].text, (long long)p.large);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        EXPECT_ERROR(parse(&p, &n, 1, (const char *[]){bad[i][0]}), STATUS_USAGE, bad[i][1]);
+    }
 }
 
 static void options_parse_and_refuse(void)
@@ -429,6 +472,8 @@ int main(void)
     checksums_match_their_standards();
     strided_views_address_elements();
     options_parse_and_refuse();
+    large_numbers_are_exact();
+    json_has_no_infinities();
     options_read_the_environment();
     options_leave_their_neighbours();
     options_know_two_truths();

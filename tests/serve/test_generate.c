@@ -236,6 +236,20 @@ static void check_failure(struct session *s)
     free((void *)ids);
 }
 
+/* A weight that is too large is named as what it makes not finite, whatever its type. */
+static void check_not_finite(struct session *s)
+{
+    const int32_t *ids = ids_of("ids");
+    struct generate_options o = {.max_new_tokens = NEW, .choice = {.top_p = 1, .repetition_penalty = 1}};
+    struct generation g = prompt_of(ids, 5, 0);
+    float *scale = s->net.scales.data, before = *scale;
+    *scale = INFINITY;
+    EXPECT_ERROR(generate_all(s, &g, 1, &o), STATUS_NUMERIC, "are not finite");
+    *scale = before;
+    generation_fini(&g);
+    free((void *)ids);
+}
+
 /* A stop that is a part of what comes ends the text before it; one that only begins does not. */
 static void check_stops(struct session *s)
 {
@@ -297,6 +311,7 @@ static void check_model(const char *name)
     check_beside(&s, 1.3);
     check_bits(&s);
     check_int8(&exact, &s);
+    check_not_finite(&s);
     check_bytes(&s.net);
     session_close(&exact);
     session_close(&s);

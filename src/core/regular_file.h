@@ -12,4 +12,9 @@
  * not a regular file, or a pointer of Git LFS in its place. */
 struct status regular_file_open(int *fd, size_t *n, const char *path);
 
+/* The same of a file that nobody has named and that decides what runs: in a folder that others write to, it
+ * could be anyone's.  What is asked is what was opened.  *fd is -1 if there is none; STATUS_USAGE, with `why`
+ * it matters, if it is a link, belongs to another user or can be written by one. */
+struct status regular_file_open_own(int *fd, size_t *n, const char *path, const char *why);
+
 #endif

@@ -1,5 +1,6 @@
 /* shard_serve: the process that data/shard_process starts.  It answers requests until its parent is gone, and
  * may crash at any time. */
+#define _GNU_SOURCE
 #include "data/shard_message.h"
 #include "data/shard_process.h"
 
@@ -8,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* The shared memory, mapped at the first request that needs it: the parent sizes it after measuring. */
 static struct status map_memory(char **memory, size_t *n)
@@ -56,6 +58,7 @@ int shard_process_serve(void)
     char *memory = NULL;
     size_t n_memory = 0;
     struct shard_request request;
+    close_range(SHARD_MESSAGE_MEMORY + 1, ~0U, 0); /* what the parent had open is none of its affairs */
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     while (recv(SHARD_MESSAGE_SOCKET, &request, sizeof request, 0) == (ssize_t)sizeof request) {
         struct shard_answer answer;

@@ -32,3 +32,11 @@ struct status env_file_read(struct words *variables, const char *path)
 {
     return line_file_read(path, "environment file", add_line, variables);
 }
+
+struct status env_file_read_own(struct words *variables, const char *path, bool *found)
+{
+    static const char why[] =
+        "it would set variables of all ranks, LD_PRELOAD too, which runs code; remove it, "
+        "make it a file of yours (chown, chmod go-w), or name it with --env_file";
+    return line_file_read_own(path, "environment file", why, add_line, variables, found);
+}

@@ -10,4 +10,8 @@
  * mpirun keeps for itself. */
 struct status env_file_read(struct words *variables, const char *path);
 
+/* The same of one that no flag names, which may be missing (*found).  STATUS_USAGE: it is not surely this
+ * user's. */
+struct status env_file_read_own(struct words *variables, const char *path, bool *found);
+
 #endif

@@ -21,6 +21,7 @@ enum { N_PLACES = 64, CHUNK = 1 << 18 };
 /* A connection. */
 struct guest {
     int fd;                              /* -1: the place is free */
+    int64_t since_ns;                    /* when it came */
     bool is_known;                       /* it has sent the token */
     unsigned char head[NET_TOKEN_BYTES]; /* of the token or of a request, as far as it has come */
     size_t n_head;
@@ -125,13 +126,20 @@ static void let_in(struct guest *guests, const struct net_server *s)
     for (int i = 0; fd >= 0 && i < N_PLACES; i++) {
         if (guests[i].fd < 0) {
             setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-            guests[i] = (struct guest){.fd = fd};
+            guests[i] = (struct guest){.fd = fd, .since_ns = clock_ns()};
             return;
         }
     }
     if (fd >= 0) {
         close(fd);
     }
+}
+
+/* A stranger, who has not sent the token within a second, is sent away: it would hold a place. */
+static bool has_overstayed(const struct guest *g)
+{
+    const double MOST_S = 1;
+    return g->fd >= 0 && !g->is_known && clock_since_s(g->since_ns) > MOST_S;
 }
 
 void net_server_run(struct net_server *s, int n_clients, double seconds)
@@ -150,7 +158,8 @@ void net_server_run(struct net_server *s, int n_clients, double seconds)
         }
         poll(polls, N_PLACES + 1, 200);
         for (int i = 0; i < N_PLACES; i++) {
-            if (polls[i].fd >= 0 && polls[i].revents != 0 && !attend(&guests[i], s, chunk)) {
+            bool stays = polls[i].fd < 0 || polls[i].revents == 0 || attend(&guests[i], s, chunk);
+            if (!stays || has_overstayed(&guests[i])) {
                 n_gone += guests[i].is_known;
                 close(guests[i].fd);
                 guests[i].fd = -1;

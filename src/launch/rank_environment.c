@@ -4,10 +4,8 @@
 #include "core/log.h"
 #include "launch/env_file.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* As far as kiln and what it loads read them: NCCL, UCX and libfabric, OpenMP and BLAS, CUDA, kiln's own.
@@ -26,48 +24,45 @@ static bool begins_with_any(const char *entry, const char *const *list, size_t n
     return false;
 }
 
+static void tell(const struct words *variables, int before, const char *path)
+{
+    log_info("%s: %d variables for all ranks", path, variables->n - before);
+}
+
 static struct status read_one(struct words *variables, const char *path)
 {
     int before = variables->n;
     TRY(env_file_read(variables, path));
-    log_info("%s: %d variables for all ranks", path, variables->n - before);
+    tell(variables, before, path);
     return status_ok();
 }
 
-/* Nobody has named ./.deepspeed_env: in a folder that others write to, it could be anyone's, and LD_PRELOAD
- * runs code. */
-static struct status check_owner(const char *path)
+/* Of a file that nobody has named. */
+static struct status read_own(struct words *variables, const char *path)
 {
-    struct stat info;
-    if (stat(path, &info) != 0) {
-        return status_error(STATUS_DATA, "cannot stat %s: %s", path, strerror(errno));
+    int before = variables->n;
+    bool found;
+    TRY(env_file_read_own(variables, path, &found));
+    if (found) {
+        tell(variables, before, path);
     }
-    bool is_own = info.st_uid == geteuid() || info.st_uid == 0;
-    return is_own && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0
-               ? status_ok()
-               : status_error(STATUS_USAGE,
-                              "./%s %s: it would set variables of all ranks, LD_PRELOAD too; remove it, make "
-                              "it yours (chown, chmod go-w), or name it with --env_file",
-                              path, is_own ? "can be written by other users" : "belongs to another user");
+    return status_ok();
 }
 
 struct status rank_environment_read(struct words *variables, const char *path)
 {
-    static const char name[] = ".deepspeed_env";
+    static const char name[] = "./.deepspeed_env";
     const char *home = getenv("HOME");
     struct buf in_home = {0};
     struct status s = status_ok();
     if (home != NULL && home[0] == '/') {
-        buf_printf(&in_home, "%s/%s", home, name);
+        buf_printf(&in_home, "%s/%s", home, name + 2);
         s = buf_status(&in_home);
-        s = failed(s) || access(buf_text(&in_home), F_OK) != 0 ? s : read_one(variables, buf_text(&in_home));
+        s = failed(s) ? s : read_own(variables, buf_text(&in_home));
     }
     buf_fini(&in_home);
     TRY(s);
-    if (access(name, F_OK) == 0) {
-        TRY(check_owner(name));
-        TRY(read_one(variables, name));
-    }
+    TRY(read_own(variables, name));
     return path == NULL ? status_ok() : read_one(variables, path);
 }
 

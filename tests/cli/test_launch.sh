@@ -76,6 +76,15 @@ if [ "$(id -u)" -eq 0 ]; then
     chown "$(id -u)" .deepspeed_env
 fi
 chmod go-w .deepspeed_env
+for place in . home; do
+    mv $place/.deepspeed_env own
+    ln -s "$PWD/own" $place/.deepspeed_env
+    expect 64 "$place/.deepspeed_env is a symbolic link: it would set variables" "${dry[@]}" --hostfile hosts pretrain "${flags[@]}"
+    mv own $place/.deepspeed_env
+done
+chmod go+w home/.deepspeed_env
+expect 64 "home/.deepspeed_env can be written by other users" "${dry[@]}" --hostfile hosts pretrain "${flags[@]}"
+chmod go-w home/.deepspeed_env
 # hosts keep their domains
 printf 'w.1.foo.net slots=8\nw.2.foo.net slots=8\n' >long
 line "-H w.1.foo.net:8,w.2.foo.net:8" "${dry[@]}" --hostfile long pretrain "${flags[@]}"

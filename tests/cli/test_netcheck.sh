@@ -47,6 +47,14 @@ expect 64 "there is no pair to test" "${check[@]}"
 "$kiln" netcheck --serve --clients 1 --seconds 60 >older
 "$kiln" netcheck --serve --clients 1 --seconds 60 >served
 read -r _ port token <served
+# a stranger who says nothing, or not enough, does not keep a place
+exec 3<>"/dev/tcp/127.0.0.1/$port" 4<>"/dev/tcp/127.0.0.1/$port"
+printf x >&4
+for stranger in 3 4; do
+    read -r -t 30 _ <&$stranger && how=0 || how=$?
+    [ $how -eq 1 ] || fail "a stranger's connection stays: $how"
+done
+exec 3>&- 4>&-
 expect 0 "accepts a connection, but no data arrives" "$kiln" netcheck --peers "127.0.0.1:$port:${token//[0-9]/a}"
 expect 0 "$(printf 'tcp\t127.0.0.1\tok\t')" "$kiln" netcheck --peers "127.0.0.1:$port:$token"
 until "$kiln" netcheck --peers "127.0.0.1:$port:$token" >refused && grep -q "127.0.0.1 refuses port $port" refused; do

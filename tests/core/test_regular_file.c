@@ -49,6 +49,32 @@ static void pointers_are_named(void)
     expect_open("empty", 0);
 }
 
+/* What decides what runs must be this user's, and itself: what is asked is what was opened. */
+static void own_files_are_own(void)
+{
+    int fd;
+    size_t n;
+    char file[128];
+    write_file("own", "A=1\n", 4);
+    snprintf(file, sizeof file, "%s", path_of("own"));
+    EXPECT_OK(regular_file_open_own(&fd, &n, file, "why"));
+    EXPECT(fd >= 0 && n == 4, "%zu bytes", n);
+    close(fd);
+    EXPECT_OK(regular_file_open_own(&fd, &n, path_of("none"), "why"));
+    EXPECT(fd == -1, "a file that is missing");
+    EXPECT_OK(regular_file_open_own(&fd, &n, path_of("own/none"), "why"));
+    EXPECT(fd == -1, "a file in a folder that is none, such as a HOME of /dev/null");
+    EXPECT(symlink(file, path_of("link")) == 0, "a link");
+    EXPECT_ERROR(regular_file_open_own(&fd, &n, path_of("link"), "why"), STATUS_USAGE,
+                 "link is a symbolic link: why");
+    for (int mode = 0020; mode >= 0002; mode -= 0016) {
+        EXPECT(chmod(file, (mode_t)(0600 | mode)) == 0, "%o", mode);
+        EXPECT_ERROR(regular_file_open_own(&fd, &n, file, "why"), STATUS_USAGE, "by other users: why");
+        EXPECT(fd == -1, "left open");
+    }
+    EXPECT_ERROR(regular_file_open_own(&fd, &n, directory, "why"), STATUS_DATA, directory);
+}
+
 static void others_are_refused(void)
 {
     int fd;
@@ -61,9 +87,10 @@ static void others_are_refused(void)
 
 int main(void)
 {
-    static const char *const names[] = {"pointer", "other", "large", "short", "empty", "pipe"};
+    static const char *const names[] = {"pointer", "other", "large", "short", "empty", "pipe", "own", "link"};
     EXPECT(mkdtemp(directory) != NULL, "mkdtemp");
     pointers_are_named();
+    own_files_are_own();
     others_are_refused();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         unlink(path_of(names[i]));

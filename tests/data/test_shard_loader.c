@@ -7,8 +7,10 @@
 #include "data/bert/shard_loader.h"
 #include "data/shard_writer.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { VOCAB = 40, S = 32, P = 6, N_GOLDEN = 24, GOLDEN_CLS = 1, GOLDEN_SEP = 2, GOLDEN_MASK = 3 };
 
@@ -514,6 +516,27 @@ static void the_readers_end_is_an_error(const char *directory, int signal)
     shard_loader_close(&l);
 }
 
+/* What the run had open is not open in the process that reads: else a pipe that the run has closed, or the
+ * port of a run that died, would stay in use. */
+static void the_reader_has_nothing_else_open(const char *directory)
+{
+    struct shard_loader l;
+    struct batch_step step;
+    int ends[2];
+    EXPECT(pipe(ends) == 0, "a pipe");
+    EXPECT_OK(shard_loader_open(&l, config_of(directory, 8, 2)));
+    struct batch_source source = shard_loader_source(&l);
+    make_step(&source, &step);
+    EXPECT_OK(source.fill(source.self, 1, &step)); /* it has begun */
+    close(ends[1]);
+    struct pollfd end = {.fd = ends[0], .events = POLLIN};
+    int n = poll(&end, 1, 0); /* time: it does not wait */
+    EXPECT(n == 1 && (end.revents & POLLHUP) != 0, "a pipe of the run is open in its reader");
+    close(ends[0]);
+    batch_step_fini(&step);
+    shard_loader_close(&l);
+}
+
 static void packing_keeps_its_limits(int most)
 {
     enum { N = 500, ROOM = 64, MASKED = 12 };
@@ -575,6 +598,7 @@ int main(int argc, char **argv)
     keys_are_unique(packed);
     packed_accumulation_is_rounded(packed);
     contradictions_are_told(padded, packed);
+    the_reader_has_nothing_else_open(padded);
     the_readers_end_is_an_error(padded, SIGKILL);
     the_readers_end_is_an_error(packed, SIGSEGV);
     wrong_contents_are_told();

@@ -31,7 +31,7 @@ struct vocab_args {
     int64_t limit_alphabet;
     double alphabet_coverage;
     bool do_lower_case;
-    bool replace_invalid_utf8;
+    bool replace_invalid_utf8, allow_truncated_input;
     bool overwrite;
     bool dry_run;
 };
@@ -64,6 +64,7 @@ static const struct option options[] = {
     ENCODING_ROW(offsetof(struct vocab_args, encoding), "the text"),
     OPTION_FLAG_ROW("replace_invalid_utf8", offsetof(struct vocab_args, replace_invalid_utf8),
                     "read invalid UTF-8 as U+FFFD instead of ending with an error"),
+    ALLOW_TRUNCATED_ROW(offsetof(struct vocab_args, allow_truncated_input)),
     OPTION_FLAG_ROW("overwrite", offsetof(struct vocab_args, overwrite),
                     "bpe: replace a merges.txt and a tokenizer.json that no flag names"),
     OPTION_FLAG_ROW("dry-run", offsetof(struct vocab_args, dry_run),
@@ -383,7 +384,9 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct input_paths inputs;
     TRY(check_kind(a));
     TRY(input_paths_init(&inputs, a->input, NULL, n_positional, positional));
-    struct source_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8, .encoding = a->encoding};
+    struct source_options o = {.replace_invalid_utf8 = a->replace_invalid_utf8,
+                               .allow_truncated = a->allow_truncated_input,
+                               .encoding = a->encoding};
     CHECK(source_formats_find(&o.format, a->format), "no format %s", a->format);
     struct corpus c;
     struct status s = corpus_open(&c, inputs.paths, inputs.n, o);

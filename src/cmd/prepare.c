@@ -25,7 +25,7 @@ struct prepare_args {
     struct prepare_documents_args documents;
     bool do_lower_case;
     bool one_sentence_per_line;
-    bool replace_invalid_utf8, keep_gutenberg;
+    bool replace_invalid_utf8, allow_truncated_input, keep_gutenberg;
     bool overwrite, resume;
     bool dry_run, check;
     bool packed, reference_names, whole_word_masks;
@@ -60,6 +60,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("seed", AT(seed), "12345", 0, 0,
                    "seed of the choice of held-out text, and of samples for --format hdf5"),
     ENCODING_ROW(AT(encoding), "--input"),
+    ALLOW_TRUNCATED_ROW(AT(allow_truncated_input)),
     OPTION_FLAG_ROW("replace_invalid_utf8", AT(replace_invalid_utf8),
                     "read invalid UTF-8 as U+FFFD instead of ending with an error"),
     OPTION_FLAG_ROW("keep_gutenberg", AT(keep_gutenberg),
@@ -306,6 +307,7 @@ static struct status run_with(const struct prepare_args *a, const struct prepare
         .inputs = inputs,
         .n_inputs = n_inputs,
         .source = {.replace_invalid_utf8 = a->replace_invalid_utf8,
+                   .allow_truncated = a->allow_truncated_input,
                    .encoding = a->encoding,
                    .text_field = a->text_field,
                    .keep_gutenberg = a->keep_gutenberg},
@@ -388,6 +390,7 @@ static struct status run_documents(const struct prepare_args *a, int n_inputs, c
     struct document_store_config c = {.inputs = inputs,
                                       .n_inputs = n_inputs,
                                       .lines = {.replace_invalid_utf8 = a->replace_invalid_utf8},
+                                      .allow_truncated = a->allow_truncated_input,
                                       .overwrite = a->overwrite,
                                       .dry_run = a->dry_run};
     TRY(check_documents(a));

@@ -48,9 +48,10 @@ static void compare_pages(struct corpus *c)
     }
 }
 
-static void close_file(struct corpus *c)
+static struct status close_file(struct corpus *c)
 {
     const struct byte_stream *stream = &c->source.reader.stream;
+    struct status s = c->options.allow_truncated ? status_ok() : text_reader_check_end(&c->source.reader);
     compare_pages(c);
     c->counts.n_damaged_parts += stream->n_damaged;
     c->counts.n_cut_files += stream->ends_early;
@@ -58,6 +59,7 @@ static void close_file(struct corpus *c)
     source_close(&c->source);
     c->source_is_open = false;
     c->old_bytes += c->files.files[c->n_opened - 1].n_bytes;
+    return s;
 }
 
 static void count_file(struct corpus *c)
@@ -81,7 +83,7 @@ struct status corpus_next(struct corpus *c, struct document *out, bool *end)
             if (!file_ended) {
                 return status_ok();
             }
-            close_file(c);
+            TRY(close_file(c));
         }
         if (c->n_opened == c->files.n) {
             *end = true;

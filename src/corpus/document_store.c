@@ -136,6 +136,7 @@ static struct status read_file(struct run *r, const struct input_file *f)
         s = failed(s) ? s : document_lines_next(&r->lines, &r->reader);
         s = failed(s) ? s : add_block(r, f->path);
     } while (!failed(s) && r->lines.n > 0);
+    s = failed(s) || r->config->allow_truncated ? s : text_reader_check_end(&r->reader);
     text_reader_close(&r->reader);
     r->done_bytes += f->n_bytes;
     return s;
@@ -180,10 +181,10 @@ struct status document_store_write(const struct document_store_config *c)
         return status_error(STATUS_MEMORY, "out of memory for documents");
     }
     r->config = c;
-    r->start_ns = clock_ns();
     for (int k = 0; k < c->lines.n_keys; k++) {
         r->outputs[k].lock.fd = -1;
     }
+    r->start_ns = clock_ns();
     r->progress = progress_begin(!c->dry_run);
     text_reader_init(&r->reader);
     struct status s = input_files_list(&r->files, c->inputs, c->n_inputs);
@@ -202,10 +203,10 @@ struct status document_store_write(const struct document_store_config *c)
         log_info("%" PRId64 " lines, %" PRId64 " bad, %.1f MB, %.1f s, %.0f MB/s", r->n_lines, r->n_bad,
                  (double)r->files.total_bytes / 1e6, seconds, (double)r->files.total_bytes / 1e6 / seconds);
     }
-    text_reader_fini(&r->reader);
     for (int k = 0; k < c->lines.n_keys; k++) {
         document_output_close(&r->outputs[k]);
     }
+    text_reader_fini(&r->reader);
     input_files_fini(&r->files);
     free(r);
     return s;

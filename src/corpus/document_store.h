@@ -22,6 +22,7 @@ struct document_store_config {
     int64_t max_bad_lines; /* that are passed over, with a warning each */
     /* of the documents of each key, which share its memory; its expected_bytes are not read */
     struct document_shuffle_config shuffle;
+    bool allow_truncated; /* a compressed file without its end: its whole lines are used */
     bool overwrite;
     bool dry_run; /* list the input and check the output, but write nothing */
 };

@@ -18,6 +18,7 @@ struct source_options {
     const char *encoding;               /* text/encoding.h's; NULL: UTF-8 */
     const char *text_field;             /* of a line of JSON; NULL: "text" */
     bool keep_gutenberg;                /* what Project Gutenberg puts around a book */
+    bool allow_truncated;               /* a compressed file without its end: what is there is used */
     bool quiet;                         /* what is wrong with files is only counted */
 };
 

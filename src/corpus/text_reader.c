@@ -21,6 +21,16 @@ void text_reader_fini(struct text_reader *r)
     *r = (struct text_reader){0};
 }
 
+struct status text_reader_check_end(const struct text_reader *r)
+{
+    return !r->stream.ends_early
+               ? status_ok()
+               : status_error(STATUS_DATA,
+                              "%s is cut short: download all of it, or use what is there with "
+                              "--allow_truncated_input",
+                              r->stream.path);
+}
+
 void text_reader_close(struct text_reader *r)
 {
     byte_stream_close(&r->stream);

@@ -61,6 +61,9 @@ struct status text_reader_open(struct text_reader *r, const char *path, uint64_t
                                const char *encoding, bool replace_invalid_utf8);
 void text_reader_close(struct text_reader *r);
 
+/* Behind the last line: STATUS_DATA if the file is compressed, and lacks its end. */
+struct status text_reader_check_end(const struct text_reader *r);
+
 /* The first bytes of the file, at least TEXT_READER_HEAD_BYTES if it has them, the byte order mark included.
  * Valid until the first line is read. */
 const char *text_reader_head(const struct text_reader *r, size_t *n);

@@ -68,6 +68,7 @@ done
 expect 65 'run "git lfs pull"' "$kiln" prepare --input text.jsonl --vocab_file vocab.txt --output_dir store
 expect 65 'run "git lfs pull"' "$kiln" prepare --input text --vocab_file vocab_lfs.txt --output_dir store
 # a name cannot drive the terminal
+expect 65 'no\x0akiln: error: file' "$kiln" prepare --input $'no\nkiln: error: file' --vocab_file vocab.txt --output_dir out
 expect 65 'no\x1b[2Jfile\x07\u0085 caf' "$kiln" prepare --input $'no\e[2Jfile\a\xc2\x85 café' --vocab_file vocab.txt \
     --output_dir store
 ! grep -q $'\e' "$dir/err" || fail "control characters reach the terminal"
@@ -76,9 +77,12 @@ seq 20000 | gzip >numbers.gz
 head -c 20000 numbers.gz >half.txt.gz
 head -c 12 numbers.gz >none.txt.gz
 expect 0 "all of the text was read" "$kiln" prepare --input numbers.gz --vocab_file vocab.txt --output_dir store --check
+expect 65 "half.txt.gz is cut short" "$kiln" prepare --input half.txt.gz --vocab_file vocab.txt --output_dir store --check
 expect 0 "all of the text that is there was read" "$kiln" prepare --input half.txt.gz --vocab_file vocab.txt --output_dir store \
-    --check
-expect 65 "the input has no text" "$kiln" prepare --input none.txt.gz --vocab_file vocab.txt --output_dir store --check
+    --check --allow_truncated_input
+expect 65 "none.txt.gz is cut short" "$kiln" prepare --input none.txt.gz --vocab_file vocab.txt --output_dir store --check
+expect 65 "the input has no text" "$kiln" prepare --input none.txt.gz --vocab_file vocab.txt --output_dir store --check \
+    --allow_truncated_input
 
 dump=$shared/data/enwiki-206-pages-truncated.xml.bz2
 if [ -e "$dump" ]; then

@@ -163,8 +163,7 @@ static struct status open_outputs(struct finetune_job *j, const struct trainer_p
     };
     struct status s = together_is_first(&j->world) ? run_outputs_open(&outputs, &j->lock) : status_ok();
     if (!failed(s) && together_is_first(&j->world)) {
-        s = finetune_finished_remove(o, j->task->predictions, j->open.model.place.directory,
-                                     j->open.model.family->class_of(j->task->task));
+        s = finetune_finished_remove(o, j->task, j->open.model.place.directory);
     }
     return comm_agree(&j->world, s);
 }
@@ -272,7 +271,7 @@ static struct status run_all(struct finetune_job *j)
 static struct status find_means(struct finetune_job *j)
 {
     const struct finetune_options *o = j->options;
-    TRY(finetune_check_options(o, j->task->predictions));
+    TRY(finetune_check_options(o, j->task));
     TRY(backend_find(&j->backend, o->device));
     if (rank_options_world(&o->ranks).rank == 0) {
         backend_announce(&j->backend, o->device);

@@ -1,7 +1,6 @@
 #include "task/finetune_finished.h"
 
 #include "io/file.h"
-#include "task/finetune.h"
 #include "task/own_files.h"
 
 static struct status refuse_file(const struct finetune_options *o, const char *name, const char *what)
@@ -15,42 +14,65 @@ static struct status refuse_file(const struct finetune_options *o, const char *n
                                              o->output_dir, what);
 }
 
-struct status finetune_finished_check(const struct finetune_options *o, const char *predictions)
+/* Of the family that has such a head. */
+static const char *class_of(const struct finetune_task *task)
 {
-    if (!o->do_train || o->overwrite_output_dir || o->resume_from_checkpoint) {
+    for (size_t i = 0; model_families[i] != NULL; i++) {
+        bool has = true;
+        for (unsigned p = 0; p < NAMES_N_PARTS; p++) {
+            has = has && ((task->may_be_new >> p & 1) == 0 || model_families[i]->parts[p] != NULL);
+        }
+        if (has) {
+            return model_families[i]->class_of(task->task);
+        }
+    }
+    return task->command;
+}
+
+static struct status check_model(const struct finetune_options *o, const struct finetune_task *task)
+{
+    char path[MODEL_DIR_PATH_BYTES];
+    TRY(finetune_output_path(path, o, "model"));
+    return own_files_check_model(path, class_of(task), "--output_dir");
+}
+
+struct status finetune_finished_check(const struct finetune_options *o, const struct finetune_task *task)
+{
+    if (!o->do_train) {
+        return status_ok();
+    }
+    TRY(o->skip_checkpoint && !o->overwrite_output_dir ? status_ok() : check_model(o, task));
+    if (o->overwrite_output_dir || o->resume_from_checkpoint) {
         return status_ok();
     }
     if (!o->skip_checkpoint) {
         TRY(refuse_file(o, "model/config.json", "a fine-tuned model"));
     }
-    return o->do_predict ? refuse_file(o, predictions, "predictions") : status_ok();
+    return o->do_predict ? refuse_file(o, task->predictions, "predictions") : status_ok();
 }
 
 static struct status refuse_start(const struct finetune_options *o, const char *from, const char *model,
                                   const char *checkpoints)
 {
-    char parent[FILE_PATH_BYTES];
-    file_parent(parent, from);
-    bool goes = file_is_same(from, model) ||
-                (file_is_same(parent, checkpoints) && own_files_is_checkpoint(from, o->command));
-    return goes ? status_error(STATUS_USAGE,
-                               "--overwrite_output_dir would remove %.300s, from which this run starts: give "
-                               "another --output_dir",
-                               from)
-                : status_ok();
+    return !file_is_same(from, model) && !own_files_has_checkpoint(checkpoints, o->command, from)
+               ? status_ok()
+               : status_error(STATUS_USAGE,
+                              "--overwrite_output_dir would remove %.300s, from which this run starts: give "
+                              "another --output_dir",
+                              from);
 }
 
-struct status finetune_finished_remove(const struct finetune_options *o, const char *predictions,
-                                       const char *from, const char *class)
+struct status finetune_finished_remove(const struct finetune_options *o, const struct finetune_task *task,
+                                       const char *from)
 {
     char model[MODEL_DIR_PATH_BYTES], file[MODEL_DIR_PATH_BYTES], checkpoints[CHECKPOINT_PATH_BYTES];
     if (!o->do_train || !o->overwrite_output_dir || o->resume_from_checkpoint) {
         return status_ok();
     }
     TRY(finetune_output_path(model, o, "model"));
-    TRY(finetune_output_path(file, o, predictions));
+    TRY(finetune_output_path(file, o, task->predictions));
     TRY(own_files_checkpoints(checkpoints, o->output_dir, o->command));
-    TRY(own_files_check_model(model, class));
+    TRY(check_model(o, task)); /* which another run may have left since the first check */
     TRY(refuse_start(o, from, model, checkpoints));
     TRY(own_files_remove(model));
     TRY(own_files_remove(file));

@@ -5,18 +5,16 @@
 #ifndef KILN_TASK_FINETUNE_FINISHED_H
 #define KILN_TASK_FINETUNE_FINISHED_H
 
-#include "core/status.h"
-#include "task/finetune_options.h"
+#include "task/finetune.h"
 
 /* STATUS_USAGE names a fine-tuned model, or the file of predictions, that this run would replace without
- * being told to. */
-struct status finetune_finished_check(const struct finetune_options *o, const char *predictions);
+ * being told to, or a model of another class, which no flag lets it replace. */
+struct status finetune_finished_check(const struct finetune_options *o, const struct finetune_task *task);
 
 /* With --overwrite_output_dir: removes them, and the checkpoints of runs of this command; nothing where the
- * run goes on, as `kiln launch` makes it do after a failure.  STATUS_USAGE, and nothing is removed, if the
- * model there is of another class than `class`, or `from`, the directory that the run starts from, would
- * go. */
-struct status finetune_finished_remove(const struct finetune_options *o, const char *predictions,
-                                       const char *from, const char *class);
+ * run goes on, as `kiln launch` makes it do after a failure.  STATUS_USAGE, and nothing is removed, if
+ * `from`, the directory that the run starts from, would go. */
+struct status finetune_finished_remove(const struct finetune_options *o, const struct finetune_task *task,
+                                       const char *from);
 
 #endif

@@ -31,7 +31,7 @@ struct finetune_job {
 };
 
 /* STATUS_USAGE: flags that do not go together, or nothing to do. */
-struct status finetune_check_options(const struct finetune_options *o, const char *predictions);
+struct status finetune_check_options(const struct finetune_options *o, const struct finetune_task *task);
 
 /* Opens the model.  A configuration and vocabulary that were given too must be the model's own. */
 struct status finetune_open_model(struct finetune_job *j);

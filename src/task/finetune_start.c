@@ -27,7 +27,7 @@ static struct status check_evaluation(const struct finetune_options *o)
     return status_ok();
 }
 
-struct status finetune_check_options(const struct finetune_options *o, const char *predictions)
+struct status finetune_check_options(const struct finetune_options *o, const struct finetune_task *task)
 {
     if (!o->do_train && !o->do_predict) {
         return status_error(STATUS_USAGE, "nothing to do: give --do_train, --do_predict or both");
@@ -51,8 +51,8 @@ struct status finetune_check_options(const struct finetune_options *o, const cha
     if (rank_options_world(&o->ranks).rank > 0) {
         return status_ok();
     }
-    TRY(finetune_finished_check(o, predictions));
-    return o->dry_run ? status_ok() : run_outputs_check(o->output_dir);
+    TRY(o->dry_run ? status_ok() : run_outputs_check(o->output_dir));
+    return finetune_finished_check(o, task);
 }
 
 struct status finetune_open_model(struct finetune_job *j)

@@ -1,6 +1,7 @@
 #include "task/own_files.h"
 
 #include "core/log.h"
+#include "model/model_dir.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -51,15 +52,25 @@ struct status own_files_checkpoints(char path[CHECKPOINT_PATH_BYTES], const char
     return n_below > 0 || in_it == OTHER ? status_ok() : checkpoint_path(path, "%s", output_dir);
 }
 
-bool own_files_is_checkpoint(const char *path, const char *command)
+bool own_files_has_checkpoint(const char *directory, const char *command, const char *path)
 {
-    return kinship_of(path, command) == OWN;
+    struct checkpoint_steps list = {0};
+    char own[CHECKPOINT_PATH_BYTES];
+    bool has = false;
+    struct status s = checkpoint_dir_list(&list, directory, "ckpt_");
+    for (int i = 0; i < list.n && !failed(s) && !has; i++) {
+        s = checkpoint_path(own, "%s/ckpt_%" PRId64, directory, list.steps[i]);
+        has = !failed(s) && file_is_same(own, path) && kinship_of(own, command) == OWN;
+    }
+    free(list.steps);
+    return has;
 }
 
-struct status own_files_check_model(const char *path, const char *class)
+struct status own_files_check_model(const char *path, const char *class, const char *flag)
 {
     char config[CHECKPOINT_PATH_BYTES];
     json_t *root;
+    TRY(model_dir_check_place(path, (struct model_dir_form){.kind = MODEL_DIR_HUGGING_FACE}));
     TRY(checkpoint_path(config, "%s/" CHECKPOINT_CONFIG, path));
     if (!file_exists(config)) {
         return status_ok();
@@ -70,8 +81,8 @@ struct status own_files_check_model(const char *path, const char *class)
                           ? status_ok()
                           : status_error(STATUS_USAGE,
                                          "%.300s holds a %.60s, which a %s does not replace: move it away, "
-                                         "or give another --output_dir",
-                                         path, of == NULL ? "model of another class" : of, class);
+                                         "or give another %s",
+                                         path, of == NULL ? "model of another class" : of, class, flag);
     json_decref(root);
     return s;
 }
@@ -92,7 +103,7 @@ struct status own_files_remove_checkpoints(const char *directory, const char *co
     struct status s = checkpoint_dir_list(&list, directory, "ckpt_");
     for (int i = 0; i < list.n && !failed(s); i++) {
         s = checkpoint_path(path, "%s/ckpt_%" PRId64, directory, list.steps[i]);
-        if (!failed(s) && own_files_is_checkpoint(path, command)) {
+        if (!failed(s) && kinship_of(path, command) == OWN) {
             s = own_files_remove(path);
         } else if (!failed(s)) {
             log_warning("%s is kept: it does not say that kiln %s saved it", path, command);

@@ -14,11 +14,11 @@ struct status own_files_checkpoints(char path[CHECKPOINT_PATH_BYTES], const char
                                     const char *command);
 
 /* STATUS_USAGE if the directory `path` holds a model of another class, "BertForQuestionAnswering", than the
- * one that is to replace it. */
-struct status own_files_check_model(const char *path, const char *class);
+ * one that is to replace it, or anything else; it names the flag of the output. */
+struct status own_files_check_model(const char *path, const char *class, const char *flag);
 
-/* Whether this is a checkpoint of the kind. */
-bool own_files_is_checkpoint(const char *path, const char *command);
+/* Whether the directory `path` is one of the kind's checkpoints in `directory`. */
+bool own_files_has_checkpoint(const char *directory, const char *command, const char *path);
 
 /* Removes a file or directory, if it is there, and says so. */
 struct status own_files_remove(const char *path);

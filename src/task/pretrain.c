@@ -297,7 +297,8 @@ static struct status check_model_class(const struct pretrain_options *o)
     char path[CHECKPOINT_PATH_BYTES];
     TRY(pretrain_export_path(path, o));
     return o->exports_model || o->early.patience > 0
-               ? own_files_check_model(path, o->kind->family->class_of(o->kind->task(o)))
+               ? own_files_check_model(path, o->kind->family->class_of(o->kind->task(o)),
+                                       pretrain_flags(o).output)
                : status_ok();
 }
 

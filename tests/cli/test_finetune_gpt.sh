@@ -77,10 +77,10 @@ diff -r "$dir/mine_before" "$dir/mine/data" || fail "a store of the user's was w
 expect 65 'fewer than a batch of 32 sequences' plain again --train_file "$dir/finetuned/heldout.txt" --train_batch_size 32
 expect 0 'windows of 24 to train on' plain again --train_file "$train" --max_steps 1
 # nor is a model written over that no run of the directory made
-mkdir "$dir/kept" && cp -r "$dir/gpt2" "$dir/kept/model"
+mkdir "$dir/kept" && cp -r "$dir/again/model" "$dir/kept/model"
 expect 64 'kept/model is there already' plain kept --train_file "$train" --max_steps 1
 expect 64 'kept/model is there already' "$kiln" finetune-gpt --model "$dir/kept/model" --output_dir "$dir/kept" --train_file "$train" --max_steps 1
-cmp "$dir/gpt2/model.safetensors" "$dir/kept/model/model.safetensors" || fail "a model was written over"
+cmp "$dir/again/model/model.safetensors" "$dir/kept/model/model.safetensors" || fail "a model was written over"
 
 # what cannot be
 : >"$dir/empty.txt"

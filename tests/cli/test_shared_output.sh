@@ -34,13 +34,25 @@ expect 0 'removing run/model' squad run --overwrite_output_dir
 grep -q 'removing run/squad/ckpt_2' err || fail "squad does not name what it removes"
 unchanged squad
 sums run/squad run/model >>before
-expect 64 'run/model holds a BertForQuestionAnswering, which a BertForSequenceClassification does not replace' \
-    classify run --overwrite_output_dir
+for flag in --disable-progress-bar --overwrite_output_dir --resume_from_checkpoint; do
+    expect 64 'run/model holds a BertForQuestionAnswering, which a BertForSequenceClassification does not replace' classify run $flag
+done
 expect 64 'would remove run/model, from which this run starts' squad run --overwrite_output_dir --init_checkpoint run/model
-expect 64 'would remove run/squad/ckpt_4, from which' squad run --overwrite_output_dir --init_checkpoint run/squad/ckpt_4
+ln -s run/squad/ckpt_4 link
+for name in run/squad/ckpt_4 run/squad/ckpt_4/ link; do
+    expect 64 "would remove $name, from which" squad run --overwrite_output_dir --init_checkpoint $name
+done
 unchanged "a run that was refused"
 expect 0 'resumed from run/ckpt_4: phase 1, 4 steps done' pretrain run --max_steps 6 --resume_from_checkpoint
 unchanged pretrain
+
+# what is no model is not replaced, and that is said before the work
+mkdir -p notes/model
+echo mine >notes/model/notes.txt
+for flag in --disable-progress-bar --overwrite_output_dir; do
+    expect 64 'notes/model holds notes.txt, which is not part of a model' squad notes $flag
+    [ "$(ls notes)" = model ] || fail "a run that was refused wrote $(ls notes)"
+done
 
 # as the replaced scripts name a checkpoint, which kiln's own run has as a directory
 expect 0 'there is no run/ckpt_4.pt: run/ckpt_4 of a run of kiln is taken' squad script --init_checkpoint run/ckpt_4.pt

@@ -322,7 +322,7 @@ static struct status open_outputs(struct pretrain_run *r, const struct trainer_p
     };
     struct status s = status_ok();
     if (together_is_first(&r->world)) { /* the others write into what it has made */
-        s = run_outputs_open(&outputs, &r->lock);
+        s = run_outputs_open(&outputs, o->lock != NULL ? o->lock : &r->lock);
         s = failed(s) ? s : check_model_class(o);
     }
     return comm_agree(&r->world, s);

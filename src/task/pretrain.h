@@ -41,6 +41,7 @@ struct pretrain_options {
     const char *input_dir;            /* of one of the kind's sources */
     const char *eval_input_dir; /* the same, to evaluate on; NULL: the held-out data of input_dir, if any */
     bool makes_data;            /* a run that is not dry makes input_dir before it begins */
+    struct dir_lock *lock;      /* of output_dir, which makes_data needs before; NULL: the run locks it */
     const char *vocab_file;     /* or the directory of a model with it; NULL: that of input_dir */
     const char *merge_file;     /* merges.txt of a vocab_file that is vocab.json; NULL: it is whole */
     const char *config_file;

@@ -18,7 +18,7 @@ struct run_outputs {
  * Leaves nothing behind. */
 struct status run_outputs_check(const char *directory);
 
-/* Checks everything, makes the directory and locks it for this run. */
+/* Checks everything, makes the directory and locks it for this run, unless it is locked. */
 struct status run_outputs_open(const struct run_outputs *o, struct dir_lock *lock);
 
 /* The most bytes of checkpoints that a fresh run has on disk at one time, including the one being written:

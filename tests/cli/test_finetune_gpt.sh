@@ -76,6 +76,12 @@ expect 64 'mine/data/train.bin is there already' plain mine --train_file "$dir/f
 diff -r "$dir/mine_before" "$dir/mine/data" || fail "a store of the user's was written over"
 expect 65 'fewer than a batch of 32 sequences' plain again --train_file "$dir/finetuned/heldout.txt" --train_batch_size 32
 expect 0 'windows of 24 to train on' plain again --train_file "$train" --max_steps 1
+# nor does a run take the store away from one that trains on it
+sha256sum "$dir"/again/data/* >"$dir/before"
+exec 9>>"$dir/again/.lock" && flock 9
+expect 74 'again is in use by another run' plain again --train_file "$dir/finetuned/heldout.txt" --resume_from_checkpoint
+exec 9>&-
+sha256sum --quiet -c "$dir/before" || fail "a run's store was replaced while another run was in the directory"
 # nor is a model written over that no run of the directory made
 mkdir "$dir/kept" && cp -r "$dir/again/model" "$dir/kept/model"
 expect 64 'kept/model is there already' plain kept --train_file "$train" --max_steps 1

@@ -29,6 +29,7 @@ struct finetuning {
     char split[32];
     int64_t n_windows; /* to train on */
     struct pretrain_losses losses;
+    struct dir_lock lock; /* of output_dir, with the stores in it */
 };
 
 /* ---- a text becomes a store ---- */
@@ -159,8 +160,8 @@ static struct status announce_text(const struct finetuning *f, const char *prefi
 
 /* ---- data ---- */
 
-/* The first rank makes a store of a text. */
-static struct status make_store(const struct finetuning *f, const char *prefix, const char *text)
+/* The first rank makes a store of a text, unless another run writes into the directory. */
+static struct status make_store(struct finetuning *f, const char *prefix, const char *text)
 {
     struct comm world = rank_options_world(&f->run.ranks);
     struct status s = status_ok();
@@ -168,6 +169,7 @@ static struct status make_store(const struct finetuning *f, const char *prefix, 
         char directory[FILE_PATH_BYTES];
         file_parent(directory, prefix);
         s = file_make_directories(directory);
+        s = failed(s) || f->lock.fd >= 0 ? s : dir_lock_acquire(&f->lock, f->run.output_dir);
         s = failed(s) ? s : write_store(&f->model.tokenizer, prefix, text);
     }
     return comm_agree(&world, s);
@@ -307,6 +309,7 @@ static struct status tune(struct finetuning *f)
     TRY(set_data(f));
     TRY(set_steps(f));
     f->run.losses = &f->losses;
+    f->run.lock = &f->lock;
     struct status s = pretrain_run(&f->run);
     if (!failed(s)) {
         tell(&f->losses);
@@ -316,10 +319,12 @@ static struct status tune(struct finetuning *f)
 
 struct status gpt_finetune_run(const struct gpt_finetune_options *o)
 {
-    struct finetuning f = {.run = o->run, .gpt = o->gpt, .given = o, .losses = {NAN, NAN}};
+    struct finetuning f = {
+        .run = o->run, .gpt = o->gpt, .given = o, .losses = {NAN, NAN}, .lock = {.fd = -1}};
     struct model_dir_given given = {.vocab_file = o->run.vocab_file};
     TRY(model_dir_open_given(&f.model, o->run.init_checkpoint, given));
     struct status s = tune(&f);
+    dir_lock_release(&f.lock);
     json_decref(f.config);
     model_dir_close(&f.model);
     return s;

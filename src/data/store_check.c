@@ -2,7 +2,6 @@
 #include "data/store_check.h"
 
 #include "core/clock.h"
-#include "core/hash.h"
 #include "core/log.h"
 #include "core/signals.h"
 
@@ -13,6 +12,11 @@
 
 struct status store_check_add(struct store_check *c, const struct token_store *store, const char *prefix)
 {
+    for (int i = 0; i < c->n; i++) {
+        if (strcmp(c->items[i].prefix, prefix) == 0) {
+            return status_ok(); /* of which other parts are used */
+        }
+    }
     struct store_check_item *items = realloc(c->items, ((size_t)c->n + 1) * sizeof *items);
     if (items == NULL) {
         return status_error(STATUS_MEMORY, "out of memory to check %d stores", c->n + 1);
@@ -34,21 +38,6 @@ static bool has_sums(const struct store_check_item *item)
     return item->store->info.vocab_size > 0;
 }
 
-/* A checksum of blocks that are spread evenly over a file. */
-static uint32_t sample(const struct file_map *map)
-{
-    enum { N_BLOCKS = 64, BLOCK_BYTES = 1 << 16 };
-    uint32_t crc = 0;
-    if (map->n <= (size_t)N_BLOCKS * BLOCK_BYTES) {
-        return hash_crc32c(0, map->data, map->n);
-    }
-    for (size_t i = 0; i < N_BLOCKS; i++) {
-        size_t at = (size_t)((double)(map->n - BLOCK_BYTES) * (double)i / (N_BLOCKS - 1));
-        crc = hash_crc32c(crc, map->data + at, BLOCK_BYTES);
-    }
-    return crc;
-}
-
 /* A line: first what the file is, then when it was written. */
 static struct status describe_file(struct buf *out, const struct store_check_item *item, const char *suffix,
                                    const struct file_map *map, uint32_t crc)
@@ -60,7 +49,7 @@ static struct status describe_file(struct buf *out, const struct store_check_ite
         return status_error(STATUS_IO, "cannot stat %s: %s", path, strerror(errno));
     }
     buf_printf(out, "%s %08" PRIx32 " of %lld bytes, inode %llu, changed %lld.%09ld: %s\n",
-               has_sums(item) ? "crc32c" : "sample", has_sums(item) ? crc : sample(map),
+               has_sums(item) ? "crc32c" : "sample", has_sums(item) ? crc : token_store_sample(0, map),
                (long long)info.st_size, (unsigned long long)info.st_ino, (long long)info.st_ctim.tv_sec,
                info.st_ctim.tv_nsec, path);
     return status_ok();

@@ -213,10 +213,17 @@ void run_state_resume_scale(const struct run_state *saved, struct loss_scale *sc
     }
 }
 
+/* A checkpoint of an earlier version says no sample of the data. */
+static bool is_same_data(const char *saved, const char *now)
+{
+    size_t n = strlen(saved);
+    return strncmp(now, saved, n) == 0 && (now[n] == '\0' || strncmp(now + n, ", sample ", 9) == 0);
+}
+
 struct status run_state_check_data(const struct run_state *saved, const struct run_state *now, bool allowed,
                                    const char *path, const char *flag)
 {
-    if (saved->phase != now->phase || saved->data == NULL || strcmp(saved->data, now->data) == 0) {
+    if (saved->phase != now->phase || saved->data == NULL || is_same_data(saved->data, now->data)) {
         return status_ok();
     }
     if (allowed) {

@@ -282,11 +282,14 @@ static void name_samples(struct pretrain_data *d, const struct gpt_data *g)
 {
     uint64_t ids[2 * SET_BLEND_MOST_SETS] = {0};
     int64_t n_samples = 0;
+    uint32_t sample = 0;
     size_t n = 0;
     for (int i = 0; i < g->n_sets; i++) {
         ids[2 * i] = id_of(&g->sets[i], &g->windows[i]);
         memcpy(&ids[2 * i + 1], &g->shares[i], sizeof ids[0]);
         n_samples += g->sets[i].order.n_samples;
+        sample = token_store_sample(sample, &g->sets[i].store.index.bin);
+        sample = token_store_sample(sample, &g->sets[i].store.index.idx);
     }
     uint64_t id = g->n_sets > 1 ? hash_fnv1a(ids, 2 * (size_t)g->n_sets * sizeof ids[0]) : ids[0];
     n += (size_t)snprintf(d->id, sizeof d->id, "tokens %016" PRIx64, id);
@@ -294,8 +297,10 @@ static void name_samples(struct pretrain_data *d, const struct gpt_data *g)
         n += (size_t)snprintf(d->id + n, sizeof d->id - n, " of %d sets", g->n_sets);
     }
     if (g->windows->order != NULL) {
-        snprintf(d->id + n, sizeof d->id - n, " in Megatron-LM's order of %" PRId64 " samples", n_samples);
+        n += (size_t)snprintf(d->id + n, sizeof d->id - n, " in Megatron-LM's order of %" PRId64 " samples",
+                              n_samples);
     }
+    snprintf(d->id + n, sizeof d->id - n, ", sample %08" PRIx32, sample);
 }
 
 /* A part that some sets have must be in all: their weights are of every part.  One set alone must have

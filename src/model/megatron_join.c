@@ -96,6 +96,16 @@ static struct status is_empty(const struct megatron_reading *r, const struct meg
                         s->name, (long long)module, rank);
 }
 
+/* On rank 0, with which others are compared. */
+static struct status is_unusable(const struct megatron_reading *r, const struct megatron_shards *s,
+                                 int64_t module, enum megatron_cut cut)
+{
+    return status_error(STATUS_DATA,
+                        "%s: %.80s of module %02lld has %d dims of %s on rank 0, but must be a %s",
+                        r->directory, s->name, (long long)module, s->of[0]->n_dims, s->of[0]->dtype_label,
+                        cut == MEGATRON_BY_COL ? "matrix of floats" : "vector or matrix of floats");
+}
+
 static struct status mismatch(const struct megatron_reading *r, const struct megatron_shards *s,
                               int64_t module, int rank)
 {
@@ -119,7 +129,7 @@ static struct status check_shards(const struct megatron_reading *r, const struct
                     stored_tensor_converts(b->dtype, DTYPE_F32) && stored_tensor_is_dense(b) &&
                     (a->n_dims == 1 || a->n_dims == 2) && (cut != MEGATRON_BY_COL || a->n_dims == 2);
         if (!fits) {
-            return mismatch(r, s, module, k);
+            return k == 0 ? is_unusable(r, s, module, cut) : mismatch(r, s, module, k);
         }
         if (b->bytes == 0) {
             return is_empty(r, s, module, k);

@@ -255,7 +255,7 @@ static void test_ranks(const char *name, const char *golden_case, int64_t golden
     }
 }
 
-enum damage { EMPTY, NOT_A_NUMBER, OTHER_VALUES };
+enum damage { EMPTY, FLAT, NOT_A_NUMBER, OTHER_VALUES };
 
 /* Writes a file of layers again, with one tensor that is damaged so. */
 static void damage(const char *file, const char *name, enum damage how)
@@ -276,6 +276,7 @@ static void damage(const char *file, const char *name, enum damage how)
         for (int64_t k = 0; k < n && is_it; k++) {
             next[k] = how == OTHER_VALUES ? -next[k] : how == NOT_A_NUMBER && k == n - 1 ? NAN : next[k];
         }
+        value = is_it && how == FLAT ? tensor_1d(next, DTYPE_F32, n) : value;
         value.dims[0] = is_it && how == EMPTY ? 0 : value.dims[0];
         items[i] = (struct torch_item){t->name, value};
         next += n;
@@ -307,6 +308,11 @@ static void test_ranks_that_differ(void)
     damage(norms, "attention.dense.weight", EMPTY);
     damage(one, "attention.dense.weight", EMPTY);
     expect_refused("cut", "attention.dense.weight of module 04 has no elements on rank 0");
+    save("gpt2", form, "cut");
+    damage(norms, "attention.dense.weight", FLAT);
+    damage(one, "attention.dense.weight", FLAT);
+    expect_refused(
+        "cut", "attention.dense.weight of module 04 has 1 dims of float32 on rank 0, but must be a matrix");
     save("gpt2", form, "cut");
     EXPECT(unlink(path_of(one)) == 0 && link(path_of(norms), path_of(one)) == 0, "%s", one);
     expect_refused("cut",

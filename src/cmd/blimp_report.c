@@ -1,5 +1,7 @@
 #include "cmd/blimp_report.h"
 
+#include "core/log.h"
+
 #include <stdlib.h>
 
 static void count(struct blimp_tally *t, double good, double bad)
@@ -72,9 +74,14 @@ static double mean_of_paradigms(const struct blimp_report *r)
     return sum / (double)n;
 }
 
+enum { NAME_COLUMNS = 56 };
+
 static void append_row(struct buf *b, const char *name, const struct blimp_tally *t)
 {
-    buf_printf(b, "%-56s  %7lld  %7.2f  %6lld\n", name, (long long)t->n, percent(t), (long long)t->n_ties);
+    size_t end = b->n + NAME_COLUMNS;
+    log_append_text(b, name);
+    buf_printf(b, "%*s  %7lld  %7.2f  %6lld\n", b->n < end ? (int)(end - b->n) : 0, "", (long long)t->n,
+               percent(t), (long long)t->n_ties);
 }
 
 void blimp_report_append(struct buf *b, const struct blimp_report *r)
@@ -82,7 +89,8 @@ void blimp_report_append(struct buf *b, const struct blimp_report *r)
     for (int level = 0; level < PAIR_N_LEVELS; level++) {
         int64_t n = r->pairs->n_groups[level];
         if (n > 0) {
-            buf_printf(b, "%-56s  %7s  %7s  %6s\n", pair_level_names[level].word, "pairs", "right %", "ties");
+            buf_printf(b, "%-*s  %7s  %7s  %6s\n", NAME_COLUMNS, pair_level_names[level].word, "pairs",
+                       "right %", "ties");
         }
         for (int64_t i = 0; i < n; i++) {
             append_row(b, sentence_pairs_group(r->pairs, (enum pair_level)level, i)->name,
@@ -91,8 +99,8 @@ void blimp_report_append(struct buf *b, const struct blimp_report *r)
         buf_puts(b, n > 0 ? "\n" : "");
     }
     append_row(b, "all pairs", &r->all);
-    buf_printf(b, "%-56s  %7lld  %7.2f\n", "mean of paradigms", (long long)r->pairs->n_groups[PAIR_PARADIGM],
-               mean_of_paradigms(r));
+    buf_printf(b, "%-*s  %7lld  %7.2f\n", NAME_COLUMNS, "mean of paradigms",
+               (long long)r->pairs->n_groups[PAIR_PARADIGM], mean_of_paradigms(r));
 }
 
 static json_t *tally_json(const struct blimp_tally *t)

@@ -1,6 +1,7 @@
 #include "cmd/plan_report.h"
 
 #include "cmd/plan_unit.h"
+#include "core/log.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -109,12 +110,13 @@ static void append_head(struct buf *b, const struct plan_report *r)
     const struct model *m = s->config.net.model;
     const struct machine *d = r->setup->machine;
     const struct world_plan *p = &r->stages[r->stage];
+    buf_puts(b, "model    ");
+    log_append_text(b, r->config_file);
     buf_printf(b,
-               "model    %s: %" PRId64 " layers x %" PRId64 "%s%s, %" PRId64 " heads, feed-forward %" PRId64
+               ": %" PRId64 " layers x %" PRId64 "%s%s, %" PRId64 " heads, feed-forward %" PRId64
                ", vocabulary %" PRId64 ": %.2f M parameters\n",
-               r->config_file, m->n_layers, m->hidden_size, m->form != NULL ? ", " : "",
-               m->form != NULL ? m->form : "", m->n_heads, m->feed_forward_size, m->vocab_size,
-               (double)p->zero.trainer.net.n_params / 1e6);
+               m->n_layers, m->hidden_size, m->form != NULL ? ", " : "", m->form != NULL ? m->form : "",
+               m->n_heads, m->feed_forward_size, m->vocab_size, (double)p->zero.trainer.net.n_params / 1e6);
     buf_printf(b, "device   %s, %s: %.2f GiB (%s)\n", d->name, d->title, r->memory_bytes / 0x1p30,
                d->memory_source);
     buf_printf(b,

@@ -4,6 +4,7 @@
 #include "cmd/commands.h"
 #include "cmd/standard_streams.h"
 #include "cmd/precision_flags.h"
+#include "core/log.h"
 #include "watch/migration_log.h"
 #include "dev/precision.h"
 #include "optim/optimizer.h"
@@ -212,9 +213,10 @@ static struct status bench(const struct bench_args *a, const struct bench_place 
     struct step_bench s;
     struct step_times t;
     TRY(plan_bench(&s, a, at, name, model));
-    printf("%s: s%" PRId64 " B%" PRId64 " %s %s: %.2f M parameters, %.1f MiB, %.1f GFLOP a step\n", name,
-           s.length, s.n_sequences, precision_name(at->precision), a->optimizer,
-           (double)s.plan.net.n_params / 1e6, (double)s.plan.total_bytes / 0x1p20, s.useful_flops * 1e-9);
+    log_put_text(stdout, name);
+    printf(": s%" PRId64 " B%" PRId64 " %s %s: %.2f M parameters, %.1f MiB, %.1f GFLOP a step\n", s.length,
+           s.n_sequences, precision_name(at->precision), a->optimizer, (double)s.plan.net.n_params / 1e6,
+           (double)s.plan.total_bytes / 0x1p20, s.useful_flops * 1e-9);
     TRY(standard_streams_flush());
     if (a->dry_run) {
         return status_ok();

@@ -241,11 +241,12 @@ static struct status run_task(struct glue_run *g, struct glue_result *r)
     struct words w = {0};
     struct status s = make_words(&w, g, r->task);
     if (!failed(s) && g->args->dry_run) {
-        printf("kiln classify");
+        fputs("kiln classify", stdout);
         for (int i = 0; i < w.n; i++) {
-            printf(" %s", w.list[i]);
+            putchar(' ');
+            log_put_text(stdout, w.list[i]);
         }
-        printf("\n");
+        putchar('\n');
     } else if (!failed(s)) {
         log_info("%s", r->task->directory);
         s = command_run(&command_classify, w.n, w.list);

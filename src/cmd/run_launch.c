@@ -236,14 +236,16 @@ static struct status print_line(const struct launch_job *job)
     struct words line = {0};
     struct buf text = {0};
     struct status s = mpi_command_make(&line, job, false);
-    for (int i = 0; i < job->variables.n; i++) {
-        buf_printf(&text, "%s%s", i == 0 ? "environment: " : " ", job->variables.owned[i]);
-    }
-    buf_puts(&text, job->variables.n > 0 ? "\n" : "");
     words_print(&text, &line);
     s = failed(s) ? s : buf_status(&text);
+    for (int i = 0; i < job->variables.n && !failed(s); i++) {
+        fputs(i == 0 ? "environment: " : " ", stdout);
+        log_put_text(stdout, job->variables.owned[i]);
+    }
+    fputs(job->variables.n > 0 && !failed(s) ? "\n" : "", stdout);
     if (!failed(s)) {
-        puts(buf_text(&text));
+        log_put_text(stdout, buf_text(&text));
+        putchar('\n');
     }
     buf_fini(&text);
     words_fini(&line);

@@ -1,6 +1,5 @@
 #include "core/log.h"
 
-#include "core/buf.h"
 #include "core/progress.h"
 
 #include <stdarg.h>
@@ -23,7 +22,7 @@ void log_set_rank(int rank)
     }
 }
 
-static void append_text(struct buf *b, const char *text)
+void log_append_text(struct buf *b, const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
         bool is_high = p[0] == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0;
@@ -41,7 +40,7 @@ static void append_text(struct buf *b, const char *text)
 void log_put_text(FILE *file, const char *text)
 {
     struct buf escaped = {0};
-    append_text(&escaped, text);
+    log_append_text(&escaped, text);
     fputs(escaped.failed ? text : buf_text(&escaped), file);
     buf_fini(&escaped);
 }
@@ -51,7 +50,7 @@ static void put_line(const char *prefix, const char *text)
 {
     struct buf line = {0};
     buf_printf(&line, "%s%s", rank_prefix, prefix);
-    append_text(&line, text);
+    log_append_text(&line, text);
     buf_putc(&line, '\n');
     progress_clear_line();
     if (line.failed) {

@@ -4,6 +4,7 @@
 #ifndef KILN_CORE_LOG_H
 #define KILN_CORE_LOG_H
 
+#include "core/buf.h"
 #include "core/status.h"
 
 #include <stdio.h>
@@ -24,6 +25,7 @@ void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * characters of ASCII, and those that UTF-8 spells with 0xC2) is an escape, but for tabs.  So is the end of a
  * line, with which a name would make a line of its own. */
 void log_put_text(FILE *file, const char *text);
+void log_append_text(struct buf *b, const char *text);
 
 /* `kiln: error: <message>`, what main prints for a failed command; nothing at LOG_QUIET. */
 void log_error(struct status s);

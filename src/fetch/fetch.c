@@ -259,7 +259,9 @@ static bool item_is_there(const struct fetch_item *item)
 void fetch_print_item(const struct fetch_item *item)
 {
     enum digest_kind kind;
-    printf("%s\n    -> %s", item->url, item->path);
+    log_put_text(stdout, item->url);
+    fputs("\n    -> ", stdout);
+    log_put_text(stdout, item->path);
     if (item->bytes >= 0) {
         printf(", %lld bytes", (long long)item->bytes);
     } else if (item->about != NULL) {
@@ -269,11 +271,13 @@ void fetch_print_item(const struct fetch_item *item)
         printf(", %s %s", digest_name(kind), item->sum);
     }
     if (item->sums_url[0] != '\0') {
-        printf(", checked by %s", item->sums_url);
+        fputs(", checked by ", stdout);
+        log_put_text(stdout, item->sums_url);
     }
     if (item->kind != UNPACK_NONE) {
-        printf(", unpacked to %s%s", item->target,
-               item->inside != NULL ? ", whose files are checked by SHA-256" : "");
+        fputs(", unpacked to ", stdout);
+        log_put_text(stdout, item->target);
+        fputs(item->inside != NULL ? ", whose files are checked by SHA-256" : "", stdout);
     }
     printf("%s%s\n", item->is_list ? ", and the files that it names" : "",
            item_is_there(item) ? " (already there)" : "");

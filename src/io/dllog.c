@@ -1,6 +1,7 @@
 #include "io/dllog.h"
 
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/progress.h"
 #include "io/file.h"
 
@@ -200,7 +201,8 @@ void dllog_close(struct dllog *d)
 void dllog_print(const char *line)
 {
     progress_clear_line();
-    puts(line);
+    log_put_text(stdout, line);
+    putchar('\n');
     fflush(stdout);
 }
 

@@ -33,6 +33,7 @@ line "-n 16 $ranks $kiln launch --as_rank $kiln pretrain --do_train" "${dry[@]}"
     "${flags[@]}"
 line "--mca plm_rsh_args '-o BatchMode=yes -o ConnectTimeout=5 -p 3022'" "${dry[@]}" --hostfile hosts --ssh_port 3022 pretrain \
     "${flags[@]}"
+line "--as_rank 'two\\x0alines'" "${dry[@]}" --num_ranks 2 $'two\nlines'
 line "env CUDA_VISIBLE_DEVICES=0,2 $kiln launch" "${dry[@]}" --hostfile hosts --include h2:0,2 pretrain "${flags[@]}"
 line "-n 15 -H h1:8,h2:7" "${dry[@]}" --hostfile hosts --exclude h2:7 pretrain "${flags[@]}"
 line "--ntasks-per-node=8 --cpu-bind=cores" "${launch[@]}" --dry-run --launcher slurm --num_gpus 8 pretrain "${flags[@]}"

@@ -76,6 +76,8 @@ grep -q "^fits into" "$dir/out" || fail "no table where it does not fit"
 expect 71 "it does not fit even on 4096 devices with --zero 2 --checkpoint_activations;" plan --config "$configs/bert_5b.json" \
     --device gaudi1 --autocast --memory_gb 1 --dry-run
 ! grep -q "^time of a step" "$dir/out" || fail "a dry run predicts times"
+cp "$configs/bert_5b.json" "$dir/"$'two\nlines'
+expect 0 'two\x0alines: ' plan --config_file "$dir/"$'two\nlines' --device h100 --autocast --world 8 --zero 2
 expect 0 "fits into" plan --config_file "$configs/bert_5b.json" --device h100 --autocast --world 8 --zero 2 --link_gb_s 100
 
 # rates of this machine, measured, and what is planned in fp8 stands beside no figure of 16 bits

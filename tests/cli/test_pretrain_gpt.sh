@@ -206,6 +206,10 @@ done <<'END'
 END
 again --layernorm-epsilon 1e-3 && fail "another epsilon"
 grep -q '"layer_norm_epsilon" is 1e-05 there and 0.001 here' "$dir/err" || fail "$(cat "$dir/err")"
+# the end of a line in a name makes no line of its own, nor in the lines that scripts read
+train $'two\nlines' --exit-interval 2 || fail "$(cat "$dir/err")"
+grep -q 'saved checkpoint at iteration.* to .*two.x0alines' "$dir/out" || fail "no save: $(cat "$dir/out")"
+! grep -h '^lines' "$dir/out" "$dir/err" || fail "a name's end is a line"
 # a store without .json is known by what it was
 for end in bin idx; do cp "$dir/meg_text_document.$end" "$dir/bare.$end"; done
 train bare --data-path "$dir/bare" --exit-interval 10 || fail "$(cat "$dir/err")"

@@ -340,6 +340,9 @@ struct status bpe_merges_check_end(const struct bpe_merges *m, const char *sourc
         last = s->left >= 0 && s->rank == m->n_merges - 1 ? s->id : last;
     }
     bool in_order = m->n_merges == 0 || last - first == m->n_merges - 1;
+    while (m->n_merges == 0 && last + 1 < m->n && !is_made(m, last + 1)) {
+        last++; /* pieces of one byte may stand behind special ones */
+    }
     return !in_order || last + 1 >= m->n || !is_made(m, last + 1)
                ? status_ok()
                : status_error(STATUS_DATA,

@@ -83,6 +83,8 @@ grep -q 'Isolated' bpe/tokenizer.json || fail "tokenizer.json has BLOOM's patter
 expect 65 'empty is empty: merges.txt has at least a line' "$kiln" tokenize --vocab_file bpe/vocab.json --merge_file empty --dry-run
 head -n -9 bpe/m.txt >cut.txt
 expect 65 'the file has lost its end' "$kiln" tokenize --vocab_file bpe/v.json --merge_file cut.txt --dry-run
+head -1 bpe/m.txt >cut.txt
+expect 65 "cut.txt has 0 merges, but piece" "$kiln" tokenize --vocab_file bpe/v.json --merge_file cut.txt --dry-run
 sed 's/"merges"/"merged"/' bpe/tokenizer.json >without.json
 expect 65 'the model'"'"'s "merges" must be a list' "$kiln" tokenize --vocab_file without.json --dry-run
 expect 64 'cannot be combined with --kind bpe' "$kiln" vocab --input corpus --kind bpe --vocab_file bpe/v.json --do_lower_case

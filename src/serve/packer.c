@@ -17,7 +17,7 @@ static const struct output {
     [REQUEST_HIDDEN] = {BATCH_OF_TOKENS, 0, "the vectors"},
     [REQUEST_POOLED] = {BATCH_OF_SEQUENCES, MODEL_POOLED, "the pooled vectors"},
     [REQUEST_WORD_LOGITS] = {BATCH_OF_LABELS, MODEL_WORD_LOGITS, "the scores of the words"},
-    [REQUEST_WORD_LOSSES] = {BATCH_OF_LABELS, MODEL_WORD_LOSSES, "the likelihood of a text"},
+    [REQUEST_WORD_LOSSES] = {BATCH_OF_LABELS, MODEL_WORD_LOSSES, "the losses of the words"},
     [REQUEST_PAIR_LOGITS] = {BATCH_OF_SEQUENCES, MODEL_PAIR_LOGITS, "the scores of pairs"},
     [REQUEST_SPAN_LOGITS] = {BATCH_OF_TOKENS, MODEL_SPAN_LOGITS, "the scores of the answers"},
     [REQUEST_TEXT_LOGITS] = {BATCH_OF_SEQUENCES, MODEL_CLASS_LOGITS, "the scores of the labels"},

@@ -61,17 +61,12 @@ static struct status fingerprint(char text[24], const json_t *flags)
     return status_ok();
 }
 
-static json_t *number_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static struct status write_result(const char *path, const char *flags, int64_t seed,
                                   const struct score_list *scores)
 {
     json_t *all = json_object();
     for (int i = 0; i < scores->n; i++) {
-        json_object_set_new(all, scores->scores[i].name, number_or_null(scores->scores[i].value));
+        json_object_set_new(all, scores->scores[i].name, json_finite(scores->scores[i].value));
     }
     return json_file_write(
         path, json_pack("{s:I, s:s, s:o}", "seed", (json_int_t)seed, "flags", flags, "scores", all));
@@ -231,12 +226,12 @@ static struct status write_table(const struct finetune_options *o, const json_t 
     {
         json_t *values = json_array();
         for (size_t k = 0; k < json_array_size(runs); k++) {
-            json_array_append_new(values, number_or_null(value_at(runs, k, name)));
+            json_array_append_new(values, json_finite(value_at(runs, k, name)));
         }
         json_object_set_new(metrics, name,
                             json_pack("{s:o, s:o, s:o}", "values", values, "mean",
-                                      number_or_null(mean_of(runs, name)), "deviation",
-                                      number_or_null(deviation_of(runs, name))));
+                                      json_finite(mean_of(runs, name)), "deviation",
+                                      json_finite(deviation_of(runs, name))));
     }
     TRY(json_file_write(path, json_pack("{s:o, s:o}", "seeds", seeds, "metrics", metrics)));
     log_info("wrote %s", path);

@@ -55,11 +55,13 @@ struct bzip2 {
     struct bzip2_scan scan;
 };
 
+/* A file of fewer bytes than a head has is one if these begin a head: it was cut. */
 static bool recognises(const unsigned char *head, size_t n)
 {
     static const unsigned char magics[2][MAGIC_BYTES] = {"1AY&SY", {0x17, 0x72, 0x45, 0x38, 0x50, 0x90}};
-    return n >= 4 + MAGIC_BYTES && memcmp(head, "BZh", 3) == 0 && head[3] >= '1' && head[3] <= '9' &&
-           (memcmp(head + 4, magics[0], MAGIC_BYTES) == 0 || memcmp(head + 4, magics[1], MAGIC_BYTES) == 0);
+    size_t n_magic = n < 4 ? 0 : n < 4 + MAGIC_BYTES ? n - 4 : MAGIC_BYTES;
+    return n >= 4 && memcmp(head, "BZh", 3) == 0 && head[3] >= '1' && head[3] <= '9' &&
+           (memcmp(head + 4, magics[0], n_magic) == 0 || memcmp(head + 4, magics[1], n_magic) == 0);
 }
 
 /* ---- finding blocks ---- */

@@ -81,6 +81,10 @@ expect 65 "half.txt.gz is cut short" "$kiln" prepare --input half.txt.gz --vocab
 expect 0 "all of the text that is there was read" "$kiln" prepare --input half.txt.gz --vocab_file vocab.txt --output_dir store \
     --check --allow_truncated_input
 expect 65 "none.txt.gz is cut short" "$kiln" prepare --input none.txt.gz --vocab_file vocab.txt --output_dir store --check
+for head in BZh9 BZh91A BZh91AY\&SY; do
+    printf %s "$head" >none.txt.bz2
+    expect 65 "none.txt.bz2 is cut short" "$kiln" prepare --input none.txt.bz2 --vocab_file vocab.txt --output_dir store --check
+done
 expect 65 "the input has no text" "$kiln" prepare --input none.txt.gz --vocab_file vocab.txt --output_dir store --check \
     --allow_truncated_input
 

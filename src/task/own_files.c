@@ -11,6 +11,27 @@ static const char PRETRAINING[] = "pretrain";
 
 enum kinship { UNREADABLE, OWN, OTHER };
 
+/* Checkpoints of earlier versions do not say the command of fine-tuning: the class of the model does. */
+static const char *command_by_class(const char *checkpoint)
+{
+    static const char *const commands[][2] = {{"ForQuestionAnswering", "squad"},
+                                              {"ForSequenceClassification", "classify"},
+                                              {"ForTokenClassification", "tag"}};
+    char path[CHECKPOINT_PATH_BYTES];
+    const char *found = PRETRAINING;
+    json_t *config;
+    if (failed(checkpoint_path(path, "%s/" CHECKPOINT_CONFIG, checkpoint)) ||
+        failed(json_read_object(&config, path))) {
+        return found;
+    }
+    const char *class = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
+    for (size_t i = 0; class != NULL && i < sizeof commands / sizeof commands[0]; i++) {
+        found = strstr(class, commands[i][0]) != NULL ? commands[i][1] : found;
+    }
+    json_decref(config);
+    return found;
+}
+
 static enum kinship kinship_of(const char *checkpoint, const char *command)
 {
     char path[CHECKPOINT_PATH_BYTES];
@@ -20,7 +41,8 @@ static enum kinship kinship_of(const char *checkpoint, const char *command)
         return UNREADABLE;
     }
     const char *of = json_string_value(json_object_get(state, "command"));
-    bool own = strcmp(of == NULL ? PRETRAINING : of, command == NULL ? PRETRAINING : command) == 0;
+    of = of != NULL ? of : command_by_class(checkpoint);
+    bool own = strcmp(of, command == NULL ? PRETRAINING : command) == 0;
     json_decref(state);
     return own ? OWN : OTHER;
 }

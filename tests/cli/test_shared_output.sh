@@ -62,6 +62,11 @@ expect 0 'model: run/ckpt_4.pt' squad script --init_checkpoint run/ckpt_4.pt --o
 
 # fine-tuning came first, a damaged checkpoint among its own, and two more kinds come
 squad other 2>/dev/null
+cp -r other older # whose checkpoints do not say it, as those of earlier versions: the class of the model does
+rm -r older/model
+sed -i '/"command"/d' older/ckpt_*/trainer_state.json
+cp other/ckpt_2/trainer_state.json older/ckpt_2 # one that is whole, but not the first to be asked
+expect 64 'older already has checkpoints of a BertForQuestionAnswering' squad older
 sums other/ckpt_2 other/ckpt_4 other/model >before
 rm other/ckpt_4/trainer_state.json
 sed -i '/ckpt_4.trainer_state/d' before

@@ -49,7 +49,7 @@ static struct status describe_file(struct buf *out, const struct store_check_ite
         return status_error(STATUS_IO, "cannot stat %s: %s", path, strerror(errno));
     }
     buf_printf(out, "%s %08" PRIx32 " of %lld bytes, inode %llu, changed %lld.%09ld: %s\n",
-               has_sums(item) ? "crc32c" : "sample", has_sums(item) ? crc : token_store_sample(0, map),
+               has_sums(item) ? "crc32c" : "sample", has_sums(item) ? crc : file_map_sample(0, map, 1),
                (long long)info.st_size, (unsigned long long)info.st_ino, (long long)info.st_ctim.tv_sec,
                info.st_ctim.tv_nsec, path);
     return status_ok();

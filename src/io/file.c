@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "io/file.h"
 
+#include "core/hash.h"
 #include "core/regular_file.h"
 
 #include <errno.h>
@@ -51,6 +52,22 @@ void file_map_close(struct file_map *m)
         close(m->fd);
     }
     *m = (struct file_map){0};
+}
+
+uint32_t file_map_sample(uint32_t crc, const struct file_map *m, int64_t n_files)
+{
+    enum { BLOCK_BYTES = 1 << 16, MOST_BLOCKS = 64 };
+    uint64_t n_bytes = m->n;
+    size_t n_blocks = n_files < MOST_BLOCKS ? MOST_BLOCKS / (size_t)n_files : 1;
+    crc = hash_crc32c(crc, &n_bytes, sizeof n_bytes);
+    if (m->n <= n_blocks * BLOCK_BYTES) {
+        return hash_crc32c(crc, m->data, m->n);
+    }
+    for (size_t i = 0; i < n_blocks; i++) {
+        double part = n_blocks == 1 ? 0.5 : (double)i / (double)(n_blocks - 1);
+        crc = hash_crc32c(crc, m->data + (size_t)((double)(m->n - BLOCK_BYTES) * part), BLOCK_BYTES);
+    }
+    return crc;
 }
 
 bool file_exists(const char *path)

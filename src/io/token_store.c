@@ -211,19 +211,6 @@ struct status token_store_open_whole(struct token_store *s, const char *prefix)
     return whole;
 }
 
-uint32_t token_store_sample(uint32_t crc, const struct file_map *file)
-{
-    enum { N_BLOCKS = 64, BLOCK_BYTES = 1 << 16 };
-    if (file->n <= (size_t)N_BLOCKS * BLOCK_BYTES) {
-        return hash_crc32c(crc, file->data, file->n);
-    }
-    for (size_t i = 0; i < N_BLOCKS; i++) {
-        size_t at = (size_t)((double)(file->n - BLOCK_BYTES) * (double)i / (N_BLOCKS - 1));
-        crc = hash_crc32c(crc, file->data + at, BLOCK_BYTES);
-    }
-    return crc;
-}
-
 struct status token_store_check_vocab(const struct token_store *s, const char *prefix, uint64_t vocab_hash,
                                       int64_t vocab_size)
 {

@@ -39,10 +39,6 @@ void token_store_close(struct token_store *s);
  * A run that trains on it has data/store_check.h. */
 struct status token_store_open_whole(struct token_store *s, const char *prefix);
 
-/* The CRC-32C, behind that of others, of 64 blocks that are spread evenly over a file: what tells stores
- * without checksums apart. */
-uint32_t token_store_sample(uint32_t crc, const struct file_map *file);
-
 /* Reads everything and compares the checksums.  STATUS_DATA names the damaged file, and the range of bytes if
  * the store has checksums of its blocks.  Another thread may set *stop (NULL: none does) to end it early. */
 struct status token_store_verify(const struct token_store *s, const char *prefix, const atomic_bool *stop);

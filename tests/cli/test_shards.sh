@@ -64,6 +64,12 @@ for form in padded packed one; do
     pretrain $form/training cut-$form --resume_from_checkpoint >/dev/null 2>&1
     same run-$form cut-$form 40
 done
+# files of the same names, sizes and numbers of records are other data if a byte is another
+cp -r "$dir/padded" "$dir/changed"
+shard=$dir/changed/training/kiln_training_1.hdf5
+printf '\1' | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") - 5)) conv=notrunc 2>/dev/null
+cmp -s "$shard" "$dir/padded/training/kiln_training_1.hdf5" && fail "the same byte"
+expect 65 "was trained on other data" pretrain changed/training run-padded --resume_from_checkpoint
 expect 0 "instead of --gradient_accumulation_steps 4" pretrain packed/training dry --dry_run
 expect 64 "--enable_packed_data_mode is False" pretrain packed/training dry --dry_run --enable_packed_data_mode False
 expect 0 "not packed" pretrain padded/training dry --dry_run --enable_packed_data_mode True

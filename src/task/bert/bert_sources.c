@@ -6,6 +6,7 @@
 #include "data/bert/bert_loader.h"
 #include "data/bert/bert_records.h"
 #include "data/bert/shard_loader.h"
+#include "io/file.h"
 #include "model/checkpoint.h"
 #include "task/bert/bert_pretrain.h"
 #include "task/pretrain_settings.h"
@@ -62,16 +63,24 @@ static struct status find_test_shards(bool *found, char place[PRETRAIN_PATH_BYTE
     return status_ok();
 }
 
-/* By a hash of the files' names and numbers of records, since reading all their bytes would take too long. */
+/* By a hash of the files' names and numbers of records, and a sample of each, since reading all their bytes
+ * would take too long. */
 static struct status name_shards(struct pretrain_data *d, const struct shard_loader *shards)
 {
     struct buf list = {0};
-    for (int64_t i = 0; i < shards->files.n; i++) {
+    struct file_map map;
+    uint32_t sample = 0;
+    struct status s = status_ok();
+    for (int64_t i = 0; i < shards->files.n && !failed(s); i++) {
         const char *path = shards->files.paths[i], *slash = strrchr(path, '/');
         buf_printf(&list, "%s %lld\n", slash != NULL ? slash + 1 : path, (long long)shards->n_records[i]);
+        s = file_map_open(&map, path);
+        sample = failed(s) ? 0 : file_map_sample(sample, &map, shards->files.n);
+        file_map_close(&map);
     }
-    snprintf(d->id, sizeof d->id, "shards %016llx", (unsigned long long)hash_fnv1a(list.data, list.n));
-    struct status s = buf_status(&list);
+    snprintf(d->id, sizeof d->id, "shards %016llx, sample %08x",
+             (unsigned long long)hash_fnv1a(list.data, list.n), sample);
+    s = failed(s) ? s : buf_status(&list);
     buf_fini(&list);
     return s;
 }

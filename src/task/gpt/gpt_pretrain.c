@@ -288,8 +288,8 @@ static void name_samples(struct pretrain_data *d, const struct gpt_data *g)
         ids[2 * i] = id_of(&g->sets[i], &g->windows[i]);
         memcpy(&ids[2 * i + 1], &g->shares[i], sizeof ids[0]);
         n_samples += g->sets[i].order.n_samples;
-        sample = token_store_sample(sample, &g->sets[i].store.index.bin);
-        sample = token_store_sample(sample, &g->sets[i].store.index.idx);
+        sample = file_map_sample(sample, &g->sets[i].store.index.bin, 1);
+        sample = file_map_sample(sample, &g->sets[i].store.index.idx, 1);
     }
     uint64_t id = g->n_sets > 1 ? hash_fnv1a(ids, 2 * (size_t)g->n_sets * sizeof ids[0]) : ids[0];
     n += (size_t)snprintf(d->id, sizeof d->id, "tokens %016" PRIx64, id);

@@ -20,11 +20,30 @@ static struct status not_json(const char *source, const json_error_t *error)
                         error->column, n, error->text);
 }
 
-struct status json_parse(json_t **root, const char *text, size_t n, const char *source)
+enum { MARK_BYTES = 3 };
+
+/* The bytes of a byte order mark at the beginning. */
+static size_t mark_bytes(const char *text, size_t n)
+{
+    return n >= MARK_BYTES && memcmp(text, "\xEF\xBB\xBF", MARK_BYTES) == 0 ? MARK_BYTES : 0;
+}
+
+static struct status parse(json_t **root, const char *text, size_t n, size_t flags, const char *source)
 {
     json_error_t error;
-    *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    size_t skipped = mark_bytes(text, n);
+    *root = json_loadb(text + skipped, n - skipped, JSON_REJECT_DUPLICATES | flags, &error);
     return *root != NULL ? status_ok() : not_json(source, &error);
+}
+
+struct status json_parse(json_t **root, const char *text, size_t n, const char *source)
+{
+    return parse(root, text, n, 0, source);
+}
+
+struct status json_parse_real(json_t **root, const char *text, size_t n, const char *source)
+{
+    return parse(root, text, n, JSON_DECODE_INT_AS_REAL, source);
 }
 
 /* The code unit of the escape \uXXXX at text[0..n); -1: there is none. */
@@ -88,6 +107,9 @@ struct status json_read_object(json_t **root, const char *path)
         return status_error(STATUS_DATA, "%s is larger than the limit of %zu MiB", path,
                             MAX_FILE_BYTES >> 20);
     }
+    char begin[MARK_BYTES];
+    ssize_t n_begin = pread(fd, begin, sizeof begin, 0);
+    lseek(fd, n_begin < 0 ? 0 : (off_t)mark_bytes(begin, (size_t)n_begin), SEEK_SET);
     FILE *file = fdopen(fd, "rb");
     if (file == NULL) {
         close(fd);

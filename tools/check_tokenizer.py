@@ -93,7 +93,7 @@ def kiln_ids(kiln, vocab, lower_case, data):
 
 
 def compare(name, kiln, vocab, lower_case, lines):
-    data = b"".join(line + b"\n" for line in lines)
+    data = b"".join(line + b"\n" for line in lines).decode("utf-8", errors="replace").encode()  # the command takes UTF-8 alone
     found, kiln_s = kiln_ids(kiln, vocab, lower_case, data)
     if len(found) != len(lines):
         sys.exit(f"{name}: {len(found)} lines of ids for {len(lines)} lines of text")

@@ -123,13 +123,25 @@ static struct status read_dims(struct reading *r, struct stored_tensor *t)
     return status_ok();
 }
 
+/* Types that kiln does not read, by their numbers (ggml.h). */
+static const char *other_type_name(int64_t type)
+{
+    static const char *const names[] = {
+        [2] = "Q4_0",    [3] = "Q4_1",     [6] = "Q5_0",   [7] = "Q5_1",    [9] = "Q8_1",   [10] = "Q2_K",
+        [11] = "Q3_K",   [12] = "Q4_K",    [13] = "Q5_K",  [14] = "Q6_K",   [15] = "Q8_K",  [16] = "IQ2_XXS",
+        [17] = "IQ2_XS", [18] = "IQ3_XXS", [19] = "IQ1_S", [20] = "IQ4_NL", [21] = "IQ3_S", [22] = "IQ2_S",
+        [23] = "IQ4_XS", [29] = "IQ1_M",   [34] = "TQ1_0", [35] = "TQ2_0",  [39] = "MXFP4"};
+    bool is_known = type >= 0 && type < (int64_t)(sizeof names / sizeof names[0]) && names[type] != NULL;
+    return is_known ? names[type] : "of an unknown type";
+}
+
 /* A tensor of a type that kiln does not read has no bytes here. */
 static void set_type(struct stored_tensor *t, int64_t type)
 {
     t->dtype = type == GGUF_F16 ? DTYPE_F16 : type == GGUF_BF16 ? DTYPE_BF16 : DTYPE_F32;
     t->dtype_label = gguf_type_name(type);
     if (t->dtype_label == NULL) {
-        t->dtype_label = "quantized";
+        t->dtype_label = other_type_name(type);
         t->unreadable = "is quantized in a way that kiln does not read";
     }
 }

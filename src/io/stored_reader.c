@@ -27,7 +27,7 @@ struct status stored_reader_open(struct stored_reader *r, const struct stored_te
 {
     *r = (struct stored_reader){.from = t, .whole = t->has_crc || !stored_tensor_is_dense(t)};
     if (t->unreadable != NULL || (r->whole && t->n_dims > TENSOR_MAX_DIMS)) {
-        return status_error(STATUS_DATA, "tensor %.80s cannot be read: it %s", t->name,
+        return status_error(STATUS_DATA, "tensor %.80s (%s) cannot be read: it %s", t->name, t->dtype_label,
                             t->unreadable != NULL ? t->unreadable : "has too many dims");
     }
     int64_t n = stored_reader_count(t), most = r->whole || n < PIECE ? n : PIECE;

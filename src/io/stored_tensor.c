@@ -239,7 +239,8 @@ static struct status check_values(const struct stored_tensor *t, tensor out)
     CHECK(tensor_is_dense(out) && (out.data != NULL || tensor_count(out) == 0), "%s into a strided tensor",
           t->name);
     if (t->unreadable != NULL) {
-        return status_error(STATUS_DATA, "tensor %.80s cannot be read: it %s", t->name, t->unreadable);
+        return status_error(STATUS_DATA, "tensor %.80s (%s) cannot be read: it %s", t->name, t->dtype_label,
+                            t->unreadable);
     }
     if (!stored_tensor_converts(t->dtype, out.dtype)) {
         return status_error(STATUS_DATA, "tensor %.80s has dtype %s, which does not convert to %s", t->name,

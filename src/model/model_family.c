@@ -28,6 +28,18 @@ static struct status refuse(const char *type, const char *source)
     return s;
 }
 
+/* Of a config.json without a type, as all were until 2019. */
+static const struct model_family *family_by_keys(const json_t *config)
+{
+    for (size_t i = 0; model_families[i] != NULL; i++) {
+        const char *key = model_families[i]->own_key;
+        if (key != NULL && json_object_get(config, key) != NULL) {
+            return model_families[i];
+        }
+    }
+    return model_families[0];
+}
+
 struct status model_family_find(const struct model_family **family, const json_t *config, const char *source)
 {
     const char *type = NULL;
@@ -36,6 +48,7 @@ struct status model_family_find(const struct model_family **family, const json_t
         TRY(json_get_string(config, source, "model_type", false, &type));
     }
     if (type == NULL) {
+        *family = family_by_keys(config);
         return status_ok();
     }
     for (size_t i = 0; model_families[i] != NULL; i++) {

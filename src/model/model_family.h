@@ -79,6 +79,7 @@ struct model_family_gguf {
 struct model_family {
     const char *name;               /* for messages */
     const char *const *model_types; /* "model_type" in config.json; NULL ends them */
+    const char *own_key;            /* of config.json, which tells the family without that; NULL: none */
     const char *old_config;         /* the name of config.json in other releases; NULL: none */
     const char *old_prefix;         /* of the TensorFlow checkpoint beside it; NULL: none */
     size_t config_bytes;            /* of the family's configuration, plain memory */

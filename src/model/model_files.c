@@ -429,7 +429,8 @@ static struct status list_tensors(struct model_files *m, const char *directory)
     qsort(m->tensors, (size_t)m->n_tensors, sizeof *m->tensors, compare);
     for (int i = 1; i < m->n_tensors; i++) {
         const struct model_tensor *t = &m->tensors[i];
-        if (t->as.part != NAMES_OTHER && compare(t - 1, t) == 0) {
+        bool is_read = t->as.part != NAMES_OTHER && t->as.part != NAMES_STATE;
+        if (is_read && compare(t - 1, t) == 0) {
             return status_error(STATUS_DATA, "%s: the tensors %.80s and %.80s both stand for %s", directory,
                                 t[-1].stored.name, t->stored.name, t->as.name);
         }
@@ -493,6 +494,37 @@ static const struct form {
     {"model.gguf", open_file, true},
 };
 
+/* What stands in the place of weights, and what to do. */
+static const struct other_weights {
+    const char *name, *is, *advice;
+} other_weights[] = {
+    {"adapter_model.safetensors", "an adapter (PEFT)",
+     "merge it into its base model first (merge_and_unload)"},
+    {"adapter_model.bin", "an adapter (PEFT)", "merge it into its base model first (merge_and_unload)"},
+    {"tf_model.h5", "weights of TensorFlow in HDF5",
+     "load them by transformers with from_tf=True, and save_pretrained"},
+    {"flax_model.msgpack", "weights of Flax",
+     "load them by transformers with from_flax=True, and save_pretrained"},
+    {"model.onnx", "a graph of ONNX", "export the model as safetensors"},
+};
+
+static struct status no_weights(const char *directory)
+{
+    for (size_t i = 0; i < sizeof other_weights / sizeof other_weights[0]; i++) {
+        const struct other_weights *w = &other_weights[i];
+        char path[CHECKPOINT_PATH_BYTES];
+        TRY(checkpoint_path(path, "%s/%s", directory, w->name));
+        if (file_exists(path)) {
+            return status_error(STATUS_DATA, "%s is %s, which kiln does not read: %s", path, w->is,
+                                w->advice);
+        }
+    }
+    return status_error(STATUS_DATA,
+                        "%s has no model.safetensors, pytorch_model.bin, index of their shards or other "
+                        "weights that kiln knows by name",
+                        directory);
+}
+
 static struct status open_prefix(struct model_files *m, const char *directory)
 {
     char index[CHECKPOINT_PATH_BYTES];
@@ -503,10 +535,7 @@ static struct status open_prefix(struct model_files *m, const char *directory)
             return open_file(m, directory, prefix);
         }
     }
-    return status_error(STATUS_DATA,
-                        "%s has no model.safetensors, pytorch_model.bin, index of their shards or other "
-                        "weights that kiln knows by name",
-                        directory);
+    return no_weights(directory);
 }
 
 static struct status open_directory(struct model_files *m, const char *directory)

@@ -98,7 +98,7 @@ expect 64 "--step" "$kiln" convert --model pretraining_bin --format pt --step -3
 expect 65 "lacks 2 of the 2 tensors of qa_outputs.*" "$kiln" convert --model pretraining_bin --format onnx \
     --task question_answering --output_dir x
 expect 65 "nothing.pt" "$kiln" convert --model nothing.pt --output_dir x
-expect 65 "has no model.safetensors, pytorch_model.bin" "$kiln" convert --model a_onnx --output_dir x
+expect 65 "a_onnx/model.onnx is a graph of ONNX, which kiln does not read" "$kiln" convert --model a_onnx --output_dir x
 head -c 20000 pretraining_ckpt/ckpt_20.pt >pretraining_ckpt/cut.pt
 expect 65 "damaged archive, or cut short" "$kiln" convert --model pretraining_ckpt/cut.pt --format onnx --output_dir x
 expect 74 "/dev/full" "$kiln" convert --model pretraining_bin --output_dir y --logits /dev/full

@@ -43,6 +43,9 @@
         NAMED(".attn_output.", ".self_attention.dense."), NAMED(".ffn_norm.", ".post_attention_layernorm."), \
         NAMED(".ffn_up.", ".mlp.dense_h_to_4h."), NAMED(".ffn_down.", ".mlp.dense_4h_to_h.")
 
+/* Some converters write the decoder, which is tied to the table of words; it is read to be compared. */
+#define GGUF_DECODER NAMED("output.weight", "lm_head.weight")
+
 #define GGUF_JOINED(module) JOINED(".attn_qkv", ".weight", ".bias", module, false, false)
 
 static const struct model_family_rename gpt2_gguf_renames[] = {GGUF_GPT2, END_OF_RENAMES};
@@ -108,7 +111,7 @@ const struct model_family_layout bloom_megatron_layout = {bloom_megatron_renames
 
 /* ".attn.bias" is a causal mask that older files hold beside the weights of each layer. */
 const struct model_family_rename gpt2_renames[] = {
-    {".attn.bias", ".attn.masked_bias", true, false}, GGUF_GPT2,     LLMC,
+    {".attn.bias", ".attn.masked_bias", true, false}, GGUF_GPT2,     GGUF_DECODER,   LLMC,
     NAMED(".self_attention.", ".attention."),         MEGATRON_GPT2, END_OF_RENAMES,
 };
 
@@ -132,10 +135,7 @@ const struct model_family_join gpt2_joins[] = {
 };
 
 const struct model_family_rename bloom_renames[] = {
-    GGUF_BLOOM,
-    MEGATRON_BLOOM,
-    NAMED(".attention.", ".self_attention."),
-    END_OF_RENAMES,
+    GGUF_BLOOM, GGUF_DECODER, MEGATRON_BLOOM, NAMED(".attention.", ".self_attention."), END_OF_RENAMES,
 };
 
 const struct model_family_join bloom_joins[] = {

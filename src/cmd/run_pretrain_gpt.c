@@ -70,6 +70,9 @@ static const struct option options[] = {
     OPTION_STRING_ROW("split", GPT(split), "969, 30, 1", "A,B,C",
                       "parts of the documents to train on, to validate on and to test on"),
     OPTION_REQUIRED_ROW("vocab-file", AT(vocab_file), "FILE", "GPT-2's vocab.json, or a tokenizer.json"),
+    OPTION_STRING_ROW("tokenizer-name-or-path", AT(vocab_file), NULL, "DIR",
+                      "the same as --vocab-file, for a directory with the files of a tokenizer; nothing is "
+                      "downloaded"),
     OPTION_STRING_ROW("merge-file", AT(merge_file), NULL, "FILE",
                       "GPT-2's merges.txt, if --vocab-file is vocab.json"),
     OPTION_CHOICE_ROW("tokenizer-type", OWN(tokenizer_type), "GPT2BPETokenizer",
@@ -273,7 +276,11 @@ static const struct option options[] = {
     OPTION_REFUSED_ROW("train-weighted-split-paths", OTHER_SPLITS),
     OPTION_REFUSED_ROW("valid-weighted-split-paths", OTHER_SPLITS),
     OPTION_REFUSED_ROW("test-weighted-split-paths", OTHER_SPLITS),
+    OPTION_REFUSED_ROW("train-weighted-split-paths-path", OTHER_SPLITS),
+    OPTION_REFUSED_ROW("valid-weighted-split-paths-path", OTHER_SPLITS),
+    OPTION_REFUSED_ROW("test-weighted-split-paths-path", OTHER_SPLITS),
     /* what changes nothing here */
+    OPTION_IGNORED_ROW("abort-on-unmet-fused-kernel-constraints", "kernels take any sizes"),
     OPTION_IGNORED_ROW("no-masked-softmax-fusion", "attention is one kernel"),
     OPTION_IGNORED_ROW("no-bias-dropout-fusion", "the same numbers, fused or not"),
     OPTION_IGNORED_ROW("no-query-key-layer-scaling",

@@ -220,9 +220,26 @@ static bool is_same_data(const char *saved, const char *now)
     return strncmp(now, saved, n) == 0 && (now[n] == '\0' || strncmp(now + n, ", sample ", 9) == 0);
 }
 
+/* A position is counted in steps, so in batches of another size it is that of other samples. */
+static struct status check_batch(const struct run_state *saved, const struct run_state *now, bool allowed,
+                                 const char *path)
+{
+    bool same = saved->phase != now->phase || saved->train_batch_size == now->train_batch_size;
+    return same || allowed
+               ? status_ok()
+               : status_error(
+                     STATUS_DATA,
+                     "%s was trained in batches of %lld sequences, which now are %lld: behind its %lld "
+                     "steps samples would be left out or come twice; give the same batch, or "
+                     "--allow_other_data",
+                     path, (long long)saved->train_batch_size, (long long)now->train_batch_size,
+                     (long long)saved->step);
+}
+
 struct status run_state_check_data(const struct run_state *saved, const struct run_state *now, bool allowed,
                                    const char *path, const char *flag)
 {
+    TRY(check_batch(saved, now, allowed, path));
     if (saved->phase != now->phase || saved->data == NULL || is_same_data(saved->data, now->data)) {
         return status_ok();
     }

@@ -67,7 +67,7 @@ void run_state_keep_scale(struct run_state *s, const struct loss_scale *scale,
 void run_state_resume_scale(const struct run_state *saved, struct loss_scale *scale);
 
 /* STATUS_DATA if the checkpoint at `path` was trained on other data, in the same phase, than --FLAG names
- * now.  If that is allowed it is a warning. */
+ * now, or in batches of another size.  If that is allowed it is a warning. */
 struct status run_state_check_data(const struct run_state *saved, const struct run_state *now, bool allowed,
                                    const char *path, const char *flag);
 

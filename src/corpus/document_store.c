@@ -174,6 +174,49 @@ static struct status write_all(struct run *r)
     return s;
 }
 
+static bool is_named(const struct document_store_config *c, const char *path)
+{
+    int i = 0;
+    while (i < c->n_inputs && strcmp(c->inputs[i], path) != 0) {
+        i++;
+    }
+    return i < c->n_inputs;
+}
+
+/* Of a directory only files that are named as lines of JSON, packed or not, are read. */
+static bool is_lines(const char *path)
+{
+    static const char *const endings[] = {".json", ".jsonl", ".ndjson"};
+    const char *name = strrchr(path, '/');
+    name = name == NULL ? path : name;
+    bool is = false;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        const char *at = strstr(name, endings[i]);
+        size_t n = strlen(endings[i]);
+        is = is || (at != NULL && (at[n] == '\0' || at[n] == '.'));
+    }
+    return is;
+}
+
+static struct status leave_out_others(struct input_files *f, const struct document_store_config *c)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < f->n; i++) {
+        struct input_file file = f->files[i];
+        if (is_named(c, file.path) || is_lines(file.path)) {
+            f->files[n++] = file;
+            continue;
+        }
+        log_warning("%s is left out: it is not named as lines of JSON (.jsonl, .json, .ndjson, also packed); "
+                    "name the file itself to read it",
+                    file.path);
+        f->total_bytes -= file.n_bytes;
+        free(file.path);
+    }
+    f->n = n;
+    return n > 0 ? status_ok() : status_error(STATUS_DATA, "the inputs have no file of lines of JSON");
+}
+
 struct status document_store_write(const struct document_store_config *c)
 {
     struct run *r = calloc(1, sizeof *r);
@@ -188,6 +231,7 @@ struct status document_store_write(const struct document_store_config *c)
     r->progress = progress_begin(!c->dry_run);
     text_reader_init(&r->reader);
     struct status s = input_files_list(&r->files, c->inputs, c->n_inputs);
+    s = failed(s) ? s : leave_out_others(&r->files, c);
     s = failed(s) ? s : name_outputs(r);
     s = failed(s) ? s : claim_outputs(r);
     if (!failed(s) && c->dry_run) {

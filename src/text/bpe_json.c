@@ -1,5 +1,7 @@
 #include "text/bpe_json.h"
 
+#include "text/utf8.h"
+
 #include <string.h>
 
 /* The regular expressions of bpe_split.h as tokenizer.json writes them. */
@@ -30,7 +32,7 @@ struct status bpe_json_read_merges(struct bpe_merges *m, const char *text, size_
         return status_error(STATUS_DATA, "%s is empty: merges.txt has at least a line", source);
     }
     int64_t number = 0;
-    for (size_t at = 0, end; at < n; at = end + 1) {
+    for (size_t at = utf8_mark_bytes(text, n), end; at < n; at = end + 1) {
         const char *feed = memchr(text + at, '\n', n - at);
         end = feed == NULL ? n : (size_t)(feed - text);
         size_t length = end - at - (end > at && text[end - 1] == '\r');
@@ -59,11 +61,11 @@ static bool is_type(const json_t *part, const char *wanted)
     return type != NULL && strcmp(type, wanted) == 0;
 }
 
+/* "unk_token" and "fuse_unk" act on bytes that no piece has: here each byte has one. */
 static struct status check_neutral(const json_t *model, const char *source)
 {
-    static const char *const keys[] = {
-        "dropout",       "unk_token",    "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
-        "byte_fallback", "ignore_merges"};
+    static const char *const keys[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
+                                       "byte_fallback", "ignore_merges"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const json_t *value = json_object_get(model, keys[i]);
         bool is_neutral = value == NULL || json_is_null(value) || json_is_false(value) ||

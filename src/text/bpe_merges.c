@@ -106,9 +106,8 @@ static struct status sort_by_id(const char **texts, int32_t n, const json_t *pie
         json_int_t id = json_integer_value(value);
         if (!json_is_integer(value) || id < 0 || id >= n) {
             return status_error(STATUS_DATA,
-                                "%s: the id of piece '%.60s' must be a whole number from 0 to %d, the number "
-                                "of pieces less one",
-                                source, text, n - 1);
+                                "%s: the id of piece '%.60s' must be a whole number from 0 to %d", source,
+                                text, n - 1);
         }
         if (texts[id] != NULL) {
             return status_error(STATUS_DATA, "%s: the pieces '%.60s' and '%.60s' have the same id %lld",
@@ -123,12 +122,15 @@ static struct status sort_by_id(const char **texts, int32_t n, const json_t *pie
 static struct status put_pieces(struct bpe_merges *m, const char *const *texts, const char *source)
 {
     for (int32_t id = 0; id < m->n; id++) {
-        size_t n = strlen(texts[id]), start = m->bytes.n;
+        size_t n = texts[id] == NULL ? 0 : strlen(texts[id]), start = m->bytes.n;
+        m->starts[id] = m->starts[id + 1] = (uint32_t)start;
+        if (texts[id] == NULL) {
+            continue;
+        }
         if (n > BPE_PIECE_MAX_BYTES) {
             return status_error(STATUS_DATA, "%s: the piece of id %d has %zu bytes, more than %d", source, id,
                                 n, BPE_PIECE_MAX_BYTES);
         }
-        m->starts[id] = (uint32_t)start;
         if (!read_bytes(m, &m->bytes, texts[id], n)) {
             m->bytes.n = start;
             buf_append(&m->bytes, texts[id], n);
@@ -160,9 +162,23 @@ static struct status find_bytes(struct bpe_merges *m, const char *source)
     return status_ok();
 }
 
+/* One more than the largest id; a file has not many ids that no piece has. */
+static size_t count_ids(const json_t *pieces)
+{
+    size_t n = json_object_size(pieces), most = 2 * n + 1024;
+    json_int_t end = 0;
+    const char *text;
+    json_t *id;
+    json_object_foreach((json_t *)pieces, text, id)
+    {
+        end = json_integer_value(id) >= end ? json_integer_value(id) + 1 : end;
+    }
+    return (size_t)end >= n && (size_t)end < most ? (size_t)end : n;
+}
+
 struct status bpe_merges_init(struct bpe_merges *m, const json_t *pieces, const char *source)
 {
-    size_t n = json_object_size(pieces);
+    size_t n = count_ids(pieces);
     *m = (struct bpe_merges){0};
     if (n == 0 || n > BPE_MOST_PIECES) {
         return status_error(STATUS_DATA, "%s has %zu pieces; it must have 256 to %d", source, n,
@@ -270,7 +286,7 @@ struct status bpe_merges_add(struct bpe_merges *m, struct text_bytes left, struc
                              const char *source, int64_t line)
 {
     struct buf bytes = {0};
-    struct bpe_merge merge = {.rank = m->n_merges};
+    struct bpe_merge merge = {.rank = m->n_ranks};
     merge.left = find_text(m, &bytes, left);
     merge.right = find_text(m, &bytes, right);
     merge.id = merge.left < 0 || merge.right < 0 ? -1 : bpe_merges_id(m, (const char *)bytes.data, bytes.n);
@@ -285,24 +301,24 @@ struct status bpe_merges_add(struct bpe_merges *m, struct text_bytes left, struc
     }
     TRY(make_room(m, source));
     struct bpe_merge *slot = find_slot(m, merge.left, merge.right);
-    if (slot->left >= 0) {
-        return status_error(STATUS_DATA, "%s:%lld: the merge '%.*s' and '%.*s' repeats merge %d", source,
-                            (long long)line, (int)left.n, left.bytes, (int)right.n, right.bytes,
-                            slot->rank + 1);
-    }
+    m->n_merges += slot->left < 0;
+    m->n_ranks++;
     *slot = merge;
-    m->n_merges++;
     return status_ok();
 }
 
 const struct bpe_merge **bpe_merges_by_rank(const struct bpe_merges *m)
 {
     /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are meant */
-    const struct bpe_merge **list = calloc((size_t)m->n_merges + 1, sizeof *list);
+    const struct bpe_merge **list = calloc((size_t)m->n_ranks + 1, sizeof *list);
     for (uint32_t i = 0; list != NULL && i < m->n_slots; i++) {
         if (m->slots[i].left >= 0) {
             list[m->slots[i].rank] = &m->slots[i];
         }
+    }
+    for (int32_t rank = 0, n = 0; list != NULL && rank < m->n_ranks; rank++) {
+        list[n] = list[rank];
+        n += list[rank] != NULL;
     }
     return list;
 }
@@ -317,7 +333,6 @@ static uint64_t hash_numbers(const uint32_t *numbers, int n)
     return hash_fnv1a(bytes, (size_t)(4 * n));
 }
 
-/* A sum, for the order of the slots says nothing. */
 /* Whether a piece is two that are numbered before it, as what a merge makes. */
 static bool is_made(const struct bpe_merges *m, int32_t id)
 {
@@ -337,7 +352,7 @@ struct status bpe_merges_check_end(const struct bpe_merges *m, const char *sourc
     for (uint32_t i = 0; i < m->n_slots; i++) {
         const struct bpe_merge *s = &m->slots[i];
         first = s->left >= 0 && s->rank == 0 ? s->id : first;
-        last = s->left >= 0 && s->rank == m->n_merges - 1 ? s->id : last;
+        last = s->left >= 0 && s->rank == m->n_ranks - 1 ? s->id : last;
     }
     bool in_order = m->n_merges == 0 || last - first == m->n_merges - 1;
     while (m->n_merges == 0 && last + 1 < m->n && !is_made(m, last + 1)) {
@@ -351,6 +366,7 @@ struct status bpe_merges_check_end(const struct bpe_merges *m, const char *sourc
                               source, (int)m->n_merges, (int)last + 1);
 }
 
+/* A sum, for the order of the slots says nothing. */
 uint64_t bpe_merges_hash(const struct bpe_merges *m)
 {
     uint64_t sum = 0;

@@ -33,16 +33,19 @@ struct bpe_merges {
     struct bpe_merge *slots;     /* [n_slots] hash table of merges by their two neighbours */
     uint32_t n_names, n_slots;   /* powers of two; n_slots is 0 before the first merge */
     int32_t n_merges;
+    int32_t n_ranks; /* the same, and those of merges that were listed again later */
 };
 
 /* Reads the pieces, an object from texts to ids as in vocab.json.  A text with a character that stands for no
- * byte, such as a special token's, is found in no text.  STATUS_DATA: ids are not 0 to n - 1, each once; two
- * pieces have the same bytes; a byte has no piece.  `source` names the file in messages. */
+ * byte, such as a special token's, is found in no text.  Ids that no piece has are left where pieces were
+ * taken out or tokens added behind a padded vocabulary: their piece is "", which no text has either.
+ * STATUS_DATA: an id is none, or given twice; two pieces have the same bytes; a byte has no piece.  `source`
+ * names the file in messages. */
 struct status bpe_merges_init(struct bpe_merges *m, const json_t *pieces, const char *source);
 
 /* Adds the next merge, of the pieces of two texts as files write them, with the number `line` of its line or
- * entry in `source`.  STATUS_DATA: one of them, or both together, is no piece, or the merge is there
- * already. */
+ * entry in `source`. Of a merge that is listed twice the later place counts, as in Hugging Face's
+ * tokenizers. STATUS_DATA: one of them, or both together, is no piece. */
 struct status bpe_merges_add(struct bpe_merges *m, struct text_bytes left, struct text_bytes right,
                              const char *source, int64_t line);
 

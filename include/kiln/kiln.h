@@ -352,8 +352,9 @@ struct kiln_continuations {
 };
 
 /* Continues prompts, eight at a time.  On the cpu a text does not depend on the prompts beside it.  NULL
- * options are the defaults.  KILN_DATA: a prompt is empty, or with max_new_tokens longer than the model
- * reads: nothing is computed then. */
+ * options are the defaults.  An empty prompt is the begin of a text.  KILN_DATA: a prompt is empty and the
+ * model has no token that begins a text, or with max_new_tokens longer than the model reads: nothing is
+ * computed then. */
 struct kiln_status kiln_generate(struct kiln_session *session, struct kiln_continuations *continuations,
                                  const struct kiln_text *prompts, size_t n_prompts,
                                  const struct kiln_generate_options *options);

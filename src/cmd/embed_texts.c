@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "serve/answer_json.h"
 #include "serve/embed.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +116,7 @@ static struct status add_lines(struct group *g)
     int64_t n_lines = 0;
     struct status s = status_ok();
     for (ssize_t n; !failed(s) && (n = getline(&line, &capacity, stdin)) >= 0;) {
-        n -= n > 0 && line[n - 1] == '\n';
+        n = (ssize_t)utf8_without_end(line, (size_t)n);
         s = standard_streams_check_line(line, (size_t)n, ++n_lines);
         s = failed(s) ? s : add_text(g, line, (size_t)n);
     }
@@ -192,7 +193,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     }
     struct session s;
     TRY(session_flags_open(&s, &a->session, ANSWER_EMBED));
-    s.dir.tokenizer.parses_special = a->parse_special_tokens;
+    s.dir.tokenizer.parses_special |= a->parse_special_tokens;
     struct group *g = calloc(1, sizeof *g);
     struct status status = g == NULL ? status_error(STATUS_MEMORY, "out of memory for texts") : status_ok();
     if (!failed(status)) {

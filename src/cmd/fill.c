@@ -5,6 +5,7 @@
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "serve/answer_json.h"
+#include "text/utf8.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -80,7 +81,7 @@ static struct status fill_lines(struct session *s, const struct fill_args *a)
     int64_t n_lines = 0;
     struct status last = status_ok();
     for (ssize_t n; (n = getline(&line, &capacity, stdin)) >= 0;) {
-        n -= n > 0 && line[n - 1] == '\n';
+        n = (ssize_t)utf8_without_end(line, (size_t)n);
         struct status status = standard_streams_check_line(line, (size_t)n, ++n_lines);
         status = failed(status) ? status : fill_text(s, line, (size_t)n, a);
         if (failed(status)) {

@@ -7,6 +7,7 @@
 #include "cmd/rank_flags.h"
 #include "cmd/rank_run.h"
 #include "cmd/run_log_flags.h"
+#include "cmd/special_flags.h"
 #include "task/gpt/gpt_finetune.h"
 #include "task/optimizer_names.h"
 
@@ -42,6 +43,7 @@ static const struct option options[] = {
                         "write the model into DIR/model, and checkpoints, log.jsonl and report.html here"),
     OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
                       "tokenizer.json or vocab.json of a model that has none beside it"),
+    NO_PARSE_SPECIAL_ROW(OWN(no_parse_special_tokens)),
     OPTION_GROUP_ROW("training"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "0", 0, 65536,
                    "number of tokens of a sample; 0: the model's positions, 1024 at most"),

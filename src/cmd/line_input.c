@@ -1,6 +1,7 @@
 #include "cmd/line_input.h"
 
 #include "text/encoding.h"
+#include "text/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,8 +94,9 @@ struct status line_input_next(struct line_input *l, bool may_wait, const char **
         }
         TRY(read_piece(l));
     }
-    *line = begin;
-    *n = (size_t)(end - begin);
-    l->at += *n + 1 < l->bytes.n - l->at ? *n + 1 : l->bytes.n - l->at;
+    size_t length = (size_t)(end - begin), mark = l->number == 0 ? utf8_mark_bytes(begin, length) : 0;
+    l->at += length + 1 < l->bytes.n - l->at ? length + 1 : l->bytes.n - l->at;
+    *line = begin += mark;
+    *n = utf8_without_end(begin, length - mark);
     return encoding_check_utf8(begin, *n, l->name, ++l->number, "convert it first (iconv -t UTF-8)");
 }

@@ -3,6 +3,7 @@
 #include "cmd/encoding_flag.h"
 #include "cmd/input_paths.h"
 #include "cmd/prepare_documents.h"
+#include "cmd/special_flags.h"
 #include "cmd/prepare_lists.h"
 #include "corpus/source_formats.h"
 #include "task/prepare_run.h"
@@ -116,6 +117,9 @@ static const struct option options[] = {
                       "write the texts of these keys of a line, each key to its own files"),
     OPTION_FLAG_ROW("append_eod", AT(documents.append_eod),
                     "end each document with the tokenizer's end-of-text token"),
+    OPTION_TEXT_ROW("eod_token", AT(documents.eod_token),
+                    "the token that ends a document, where the files of the tokenizer do not say"),
+    NO_PARSE_SPECIAL_ROW(AT(documents.no_parse_special_tokens)),
     OPTION_INT_ROW("max_bad_lines", AT(documents.max_bad_lines), "0", 0, 1e15,
                    "number of lines that may be skipped, each with a warning, because they are not JSON, "
                    "lack the key or are not UTF-8"),
@@ -131,8 +135,11 @@ static const struct option options[] = {
     OPTION_INT_ROW("shuffle_memory_mb", AT(documents.shuffle_memory_mb), "1024", 1, 1 << 30,
                    "number of MiB of memory for --shuffle_documents; what is larger goes through files "
                    "beside the output, as large as it; the order does not depend on it"),
-    OPTION_CHOICE_ROW("tokenizer_type", AT(documents.tokenizer_type), DOCUMENT_STORE_TOKENIZERS,
-                      DOCUMENT_STORE_TOKENIZERS, "name of the tokenizer, which the vocabulary decides"),
+    OPTION_CHOICE_ROW(
+        "tokenizer_type", AT(documents.tokenizer_type), DOCUMENT_STORE_TOKENIZER,
+        DOCUMENT_STORE_TOKENIZER "|" DOCUMENT_STORE_PLAIN_ONE,
+        "name of preprocess_data.py's tokenizer: the second reads special tokens in a text as text, as "
+        "--no_parse_special_tokens does; the vocabulary decides all else"),
     OPTION_CHOICE_ROW("dataset_impl", AT(documents.dataset_impl), "mmap", "mmap", "format of the files"),
     OPTION_REFUSED_ROW("split_sentences", "a document is one sequence; sentences are for --format store"),
     OPTION_REFUSED_ROW("keep_newlines", "it belongs to --split_sentences; line ends are always kept"),

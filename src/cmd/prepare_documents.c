@@ -2,15 +2,16 @@
 
 #include "cmd/prepare_lists.h"
 #include "corpus/document_merge.h"
+#include "text/special_tokens.h"
 #include "text/tokenizer_open.h"
 
 #include <stdio.h>
 #include <string.h>
 
 const char *const prepare_documents_flags[] = {
-    "merge_file", "tokenizer_type", "json_keys", "output_prefix",     "dataset_impl",
-    "append_eod", "max_bad_lines",  "merge",     "shuffle_documents", "shuffle_memory_mb",
-    NULL};
+    "merge_file", "tokenizer_type",          "json_keys", "output_prefix",     "dataset_impl",
+    "append_eod", "max_bad_lines",           "merge",     "shuffle_documents", "shuffle_memory_mb",
+    "eod_token",  "no_parse_special_tokens", NULL};
 
 enum { KEY_BYTES = 64 };
 
@@ -43,15 +44,24 @@ static struct status parse_keys(struct keys *k, const char *list)
     return status_ok();
 }
 
-static struct status open_tokenizer(struct tokenizer *t, const char *vocab_file, const char *merge_file)
+static struct status open_tokenizer(struct tokenizer *t, const char *vocab_file,
+                                    const struct prepare_documents_args *a)
 {
     if (vocab_file == NULL) {
         return status_error(
             STATUS_USAGE, "kiln prepare needs --vocab_file FILE: vocab.json with --merge_file merges.txt, or "
                           "tokenizer.json");
     }
-    return merge_file != NULL ? tokenizer_open_merges(t, vocab_file, merge_file)
-                              : tokenizer_open_vocabulary(t, vocab_file, false);
+    TRY(a->merge_file != NULL ? tokenizer_open_merges(t, vocab_file, a->merge_file)
+                              : tokenizer_open_vocabulary(t, vocab_file, false));
+    t->parses_special &=
+        !a->no_parse_special_tokens && strcmp(a->tokenizer_type, DOCUMENT_STORE_PLAIN_ONE) != 0;
+    struct status s =
+        a->eod_token == NULL ? status_ok() : special_tokens_set_end(t, a->eod_token, "eod_token");
+    if (failed(s)) {
+        tokenizer_fini(t);
+    }
+    return s;
 }
 
 struct status prepare_documents(const struct prepare_documents_args *a, const char *vocab_file,
@@ -75,7 +85,7 @@ struct status prepare_documents(const struct prepare_documents_args *a, const ch
         return document_merge(a->output_prefix, c->inputs, c->n_inputs, c->shuffle, c->overwrite, c->dry_run);
     }
     TRY(parse_keys(&keys, a->json_keys));
-    TRY(open_tokenizer(&t, vocab_file, a->merge_file));
+    TRY(open_tokenizer(&t, vocab_file, a));
     c->output_prefix = a->output_prefix;
     c->max_bad_lines = a->max_bad_lines;
     c->lines.tokenizer = &t;

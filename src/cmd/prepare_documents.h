@@ -6,8 +6,8 @@
 #include "corpus/document_store.h"
 
 struct prepare_documents_args {
-    const char *merge_file, *tokenizer_type, *json_keys, *output_prefix, *dataset_impl;
-    bool append_eod, merge;
+    const char *merge_file, *tokenizer_type, *json_keys, *output_prefix, *dataset_impl, *eod_token;
+    bool append_eod, merge, no_parse_special_tokens;
     int64_t max_bad_lines, shuffle_documents, shuffle_memory_mb;
 };
 

@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/input_paths.h"
 #include "cmd/perplexity_report.h"
+#include "cmd/special_flags.h"
 #include "cmd/session_flags.h"
 #include "cmd/standard_streams.h"
 #include "cmd/tensor_ranks.h"
@@ -18,7 +19,7 @@ struct eval_args {
     struct session_flags session;
     const char *input;
     int64_t context, stride, tensor_parallel;
-    bool last_word, json;
+    bool last_word, json, no_parse_special_tokens;
 };
 
 #define AT(field) offsetof(struct eval_args, field)
@@ -39,6 +40,7 @@ static const struct option options[] = {
         "last_word", AT(last_word),
         "measure the last word of each text in lines of JSON, as LAMBADA asks: how often it is the most "
         "probable one, token by token, and its perplexity"),
+    NO_PARSE_SPECIAL_ROW(AT(no_parse_special_tokens)),
     OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each path, and one for all"),
     TENSOR_RANKS_ROW(AT(tensor_parallel)),
     {0},
@@ -201,6 +203,7 @@ static struct status measure(struct tensor_ranks *ranks, const struct eval_args 
     struct session s;
     const struct evaluation e = {a, paths, &s, ranks};
     TRY(tensor_ranks_open(ranks, &s, a->session.model, answer_of(a), o));
+    s.dir.tokenizer.parses_special &= !a->no_parse_special_tokens;
     struct status status = compare_texts(&e);
     if (!failed(status)) {
         status = a->last_word ? measure_last_words(&e) : measure_texts(&e);

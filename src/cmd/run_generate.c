@@ -2,11 +2,14 @@
 #include "cmd/commands.h"
 #include "cmd/rank_lines.h"
 #include "cmd/session_flags.h"
+#include "cmd/special_flags.h"
 #include "cmd/standard_streams.h"
 #include "cmd/tensor_ranks.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "serve/answer_json.h"
 #include "serve/generate.h"
+#include "text/utf8.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -19,7 +22,7 @@ struct generate_args {
     struct option_words stops;
     int64_t max_new_tokens, batch_size, top_k, seed, tensor_parallel;
     double temperature, top_p, repetition_penalty;
-    bool ignore_eos, ids;
+    bool ignore_eos, ids, json, no_parse_special_tokens;
 };
 
 #define AT(field) offsetof(struct generate_args, field)
@@ -27,8 +30,8 @@ struct generate_args {
 static const struct option options[] = {
     SESSION_FLAG_ROWS(AT(session), "a checkpoint or model directory of a decoder"),
     OPTION_MEANS_ROW("autocast", AT(session.dtype), "bf16", "the same as --dtype bf16"),
-    OPTION_STRING_ROW("prompt", AT(prompt), NULL, "TEXT",
-                      "text to continue; without it, each line of --prompt_file or of standard input"),
+    OPTION_TEXT_ROW("prompt", AT(prompt),
+                    "text to continue; without it, each line of --prompt_file or of standard input"),
     OPTION_STRING_ROW("prompt_file", AT(prompt_file), NULL, "FILE", "file of prompts, one a line"),
     OPTION_INT_ROW("batch_size", AT(batch_size), "8", 1, 4096,
                    "number of prompts that are continued at once, at most; each takes memory for its tokens"),
@@ -45,7 +48,9 @@ static const struct option options[] = {
     OPTION_INT_ROW("seed", AT(seed), "42", 0, INT64_MAX,
                    "seed of the choices; each prompt has its own stream of it"),
     OPTION_FLAG_ROW("ignore_eos", AT(ignore_eos), "continue past the end of a text"),
+    NO_PARSE_SPECIAL_ROW(AT(no_parse_special_tokens)),
     OPTION_FLAG_ROW("ids", AT(ids), "print the new ids instead of text"),
+    OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each prompt: prompt, text, ids, end"),
     TENSOR_RANKS_ROW(AT(tensor_parallel)),
     {0},
 };
@@ -74,24 +79,56 @@ struct answers {
 
 /* ---- printing ---- */
 
-/* Prints what is new of a prompt. */
-static void print_new(struct prompt *p, bool ids)
+static struct status print_json(const struct prompt *p)
+{
+    struct buf line = {0};
+    struct status s = answer_json_append(&line, answer_json_generation(buf_text(&p->text), p->text.n, &p->g));
+    fwrite(buf_text(&line), 1, line.n, stdout);
+    buf_fini(&line);
+    return s;
+}
+
+/* What a model says need not be UTF-8. */
+static struct status print_text(struct prompt *p)
 {
     const struct generation *g = &p->g;
-    if (!p->is_begun && !ids) {
+    struct buf said = {0};
+    if (!p->is_begun) {
         fwrite(buf_text(&p->text), 1, p->text.n, stdout);
     }
-    p->is_begun = true;
-    if (!ids) {
-        fwrite(buf_text(&g->text) + p->n_printed, 1, g->n_settled - p->n_printed, stdout);
-        p->n_printed = g->n_settled;
-    }
-    for (; ids && p->n_printed < g->ids.n - g->n_prompt; p->n_printed++) {
+    utf8_repair(&said, buf_text(&g->text) + p->n_printed, g->n_settled - p->n_printed);
+    fwrite(buf_text(&said), 1, said.n, stdout);
+    p->n_printed = g->n_settled;
+    struct status s = buf_status(&said);
+    buf_fini(&said);
+    return s;
+}
+
+static void print_ids(struct prompt *p)
+{
+    const struct generation *g = &p->g;
+    for (; p->n_printed < g->ids.n - g->n_prompt; p->n_printed++) {
         printf("%s%d", p->n_printed > 0 ? " " : "", g->ids.ids[g->n_prompt + p->n_printed]);
     }
-    if (g->end != GENERATION_GOES_ON) {
+}
+
+/* Prints what is new of a prompt. */
+static struct status print_new(struct prompt *p, const struct generate_args *args)
+{
+    bool has_ended = p->g.end != GENERATION_GOES_ON;
+    if (args->json) {
+        return has_ended ? print_json(p) : status_ok();
+    }
+    if (args->ids) {
+        print_ids(p);
+    } else {
+        TRY(print_text(p));
+    }
+    p->is_begun = true;
+    if (has_ended) {
         putchar('\n');
     }
+    return status_ok();
 }
 
 /* All ranks choose from the same logits; where one of them rounded otherwise, all end. */
@@ -110,7 +147,7 @@ static struct status told(void *self, struct generation *g)
     TRY(compare_choices(a, g));
     for (struct prompt *p; ended && (p = a->first) != NULL;) {
         if (prints) {
-            print_new(p, a->args->ids);
+            TRY(print_new(p, a->args));
         }
         ended = p->g.end != GENERATION_GOES_ON;
         if (ended) {
@@ -225,6 +262,7 @@ static struct status answer(struct session *s, const struct tensor_ranks *ranks,
         .seed = (uint64_t)args->seed,
         .stops = args->stops.of,
         .n_stops = args->stops.n};
+    s->dir.tokenizer.parses_special &= !args->no_parse_special_tokens;
     struct answers a = {.args = args, .options = &o, .session = s, .ranks = ranks};
     const struct generation_source source = {.next = next, .told = told, .self = &a};
     struct status status = rank_lines_open(&a.input, &ranks->world, args->prompt_file);

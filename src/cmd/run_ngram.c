@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/input_paths.h"
 #include "cmd/perplexity_report.h"
+#include "cmd/special_flags.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "data/text_ids.h"
@@ -15,7 +16,7 @@
 struct ngram_args {
     const char *train, *input, *vocab_file, *merge_file;
     int64_t order;
-    bool json, dry_run;
+    bool json, dry_run, no_parse_special_tokens;
 };
 
 #define AT(field) offsetof(struct ngram_args, field)
@@ -33,6 +34,7 @@ static const struct option options[] = {
                       "merges.txt, if --vocab_file is vocab.json"),
     OPTION_INT_ROW("order", AT(order), "6", 1, NGRAM_MOST_ORDER,
                    "number of tokens of the longest n-gram: each token is predicted from one token fewer"),
+    NO_PARSE_SPECIAL_ROW(AT(no_parse_special_tokens)),
     OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each path, and one for all"),
     OPTION_FLAG_ROW("dry-run", AT(dry_run),
                     "read what is counted, say what memory it takes, and count nothing"),
@@ -150,6 +152,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     struct tokenizer_scratch scratch;
     TRY(a->merge_file == NULL ? tokenizer_open_vocabulary(&t, a->vocab_file, false)
                               : tokenizer_open_merges(&t, a->vocab_file, a->merge_file));
+    t.parses_special &= !a->no_parse_special_tokens;
     struct status s = tokenizer_scratch_init(&scratch, &t);
     if (!failed(s)) {
         s = input_paths_init(&paths, a->input, NULL, n_positional, positional);

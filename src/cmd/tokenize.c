@@ -1,5 +1,6 @@
 /* tokenize: `kiln tokenize` turns lines of text into lines of ids. */
 #include "cmd/commands.h"
+#include "cmd/special_flags.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "corpus/not_text.h"
@@ -12,7 +13,7 @@
 
 struct tokenize_args {
     const char *vocab_file, *merge_file;
-    bool do_lower_case, parse_special_tokens;
+    bool do_lower_case, parse_special_tokens, no_parse_special_tokens;
     bool dry_run;
 };
 
@@ -26,7 +27,9 @@ static const struct option options[] = {
                     "lower-case text and strip accents, for the vocabulary of an uncased model"),
     OPTION_FLAG_ROW(
         "parse_special_tokens", offsetof(struct tokenize_args, parse_special_tokens),
-        "read \"[SEP]\" and the like in a text as special tokens; by default they are plain text"),
+        "read \"[SEP]\" and the like in a text as special tokens, as a byte-level BPE does anyway; WordPiece "
+        "reads them as text by default"),
+    NO_PARSE_SPECIAL_ROW(offsetof(struct tokenize_args, no_parse_special_tokens)),
     OPTION_FLAG_ROW("dry-run", offsetof(struct tokenize_args, dry_run),
                     "check the vocabulary, print what would be done, and read no text"),
     {0},
@@ -119,7 +122,7 @@ static struct status run(const void *args, int n_positional, const char *const *
         tokenizer_fini(&t);
         return status_ok();
     }
-    t.parses_special = a->parse_special_tokens;
+    t.parses_special = (t.parses_special || a->parse_special_tokens) && !a->no_parse_special_tokens;
     struct tokenizer_scratch scratch;
     struct status s = tokenizer_scratch_init(&scratch, &t);
     if (!failed(s)) {

@@ -320,7 +320,7 @@ static struct status check_placeholders(const struct command *c, const void *arg
     for (const struct option *o = c->options; o->name != NULL; o++) {
         const char *text =
             o->kind == OPTION_STRING ? *(const char *const *)((const char *)args + o->offset) : NULL;
-        if (!is_placeholder(text)) {
+        if (o->is_text || !is_placeholder(text)) {
             continue;
         }
         struct status s =

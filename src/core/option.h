@@ -68,6 +68,7 @@ struct option {
     const char *env;     /* the environment variable that is read if the flag is absent; NULL: none */
     bool once;           /* a second value is refused: it is no setting, but what the command works on */
     bool of_rank;        /* may differ between the ranks of a run */
+    bool is_text;        /* a string that may be empty, or look like a document's "<placeholder>" */
 };
 
 /* Short forms of table rows: each leaves out the fields that its kind of flag lacks.  An empty default is
@@ -133,6 +134,11 @@ struct option {
     {                                                                                                        \
         .name = name_, .kind = OPTION_STRING, .offset = at, .default_text = default_, .value_name = value_,  \
         .help = help_                                                                                        \
+    }
+#define OPTION_TEXT_ROW(name_, at, help_)                                                                    \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_STRING, .offset = at, .value_name = "TEXT", .help = help_,             \
+        .is_text = true                                                                                      \
     }
 #define OPTION_REQUIRED_ROW(name_, at, value_, help_)                                                        \
     {                                                                                                        \

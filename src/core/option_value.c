@@ -189,14 +189,14 @@ struct status option_store(const struct option *o, const char *text, void *args)
     case OPTION_RANGE: return parse_range(o, text, field);
     case OPTION_WORDS: return option_add_word(o, text, field);
     case OPTION_STRING:
-        if (text[0] == '\0' && (o->default_text == NULL || o->default_text[0] != '\0')) {
+        if (text[0] == '\0' && !o->is_text && (o->default_text == NULL || o->default_text[0] != '\0')) {
             return status_error(STATUS_USAGE, "--%s is empty: %s", o->name, o->help);
         }
         if (o->choices != NULL && !option_is_choice(o->choices, text)) {
             return status_error(STATUS_USAGE, "--%s is '%s', but must be one of %s", o->name, text,
                                 o->choices);
         }
-        *(const char **)field = text[0] == '\0' ? NULL : text;
+        *(const char **)field = text[0] == '\0' && !o->is_text ? NULL : text;
         break;
     case OPTION_MEANS: *(const char **)field = o->means; break;
     case OPTION_IGNORED:

@@ -27,11 +27,18 @@ static struct status out_of_memory(void)
     return status_error(STATUS_MEMORY, "out of memory for a block of documents");
 }
 
+static struct status no_end(void)
+{
+    return status_error(STATUS_USAGE,
+                        "--append_eod: no file of the tokenizer says which token ends a document "
+                        "(eos_token of tokenizer_config.json); name it by --eod_token");
+}
+
 struct status document_lines_init(struct document_lines *d, struct document_lines_config config)
 {
     *d = (struct document_lines){.config = config, .n_parts = parallel_n_parts()};
     if (config.append_end) {
-        TRY(tokenizer_require(config.tokenizer, 1U << SPECIAL_END, "--append_eod"));
+        TRY(config.tokenizer->special[SPECIAL_END] >= 0 ? status_ok() : no_end());
     }
     d->encoders = calloc((size_t)d->n_parts, sizeof *d->encoders);
     struct status s = d->encoders == NULL ? out_of_memory() : status_ok();
@@ -108,7 +115,7 @@ static enum document_fault find_values(struct json_slice *values, const struct d
             return DOCUMENT_LINE_NOT_UTF8;
         }
         buf_clear(&e->line);
-        text_reader_repair(&e->line, text, n);
+        utf8_repair(&e->line, text, n);
         text = buf_text(&e->line);
         n = e->line.n;
     }
@@ -137,7 +144,7 @@ static struct status encode_line(struct document_lines *d, struct document_line 
         }
         size_t start = e->ids.n;
         TRY(buf_status(&e->text));
-        TRY(tokenizer_encode_ids(&e->scratch, &e->ids, buf_text(&e->text), e->text.n));
+        TRY(tokenizer_encode_document(&e->scratch, &e->ids, buf_text(&e->text), e->text.n));
         if (c->append_end && e->ids.n > start &&
             !id_list_append(&e->ids, c->tokenizer->special[SPECIAL_END])) {
             return out_of_memory();

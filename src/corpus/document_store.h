@@ -10,9 +10,11 @@
 #include "corpus/document_lines.h"
 #include "corpus/document_shuffle.h"
 
-/* The name of this format and the tokenizers of preprocess_data.py that kiln has, for flags. */
-#define DOCUMENT_STORE_FORMAT     "gpt"
-#define DOCUMENT_STORE_TOKENIZERS "GPT2BPETokenizer"
+/* The name of this format, and the tokenizers of preprocess_data.py, for flags: the second knows no special
+ * tokens. */
+#define DOCUMENT_STORE_FORMAT    "gpt"
+#define DOCUMENT_STORE_TOKENIZER "PretrainedFromHF"
+#define DOCUMENT_STORE_PLAIN_ONE "GPT2BPETokenizer"
 
 struct document_store_config {
     const char *const *inputs; /* [n_inputs] files of JSON lines, or directories of them */

@@ -2,6 +2,7 @@
 
 #include "corpus/source_formats.h"
 #include "corpus/wiki_site.h"
+#include "text/utf8.h"
 
 void source_init(struct source *s, struct source_counts *counts)
 {
@@ -91,7 +92,7 @@ void source_end_document(struct source *s)
 void source_append(struct source *s, struct buf *to, struct text_line line)
 {
     if (s->reader.replace_invalid_utf8) {
-        s->counts->n_replaced += text_reader_repair(to, line.text, line.n);
+        s->counts->n_replaced += utf8_repair(to, line.text, line.n);
     } else {
         buf_append(to, line.text, line.n);
     }

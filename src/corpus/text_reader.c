@@ -301,19 +301,3 @@ struct status text_reader_next(struct text_reader *r, struct text_line *line, bo
         TRY(check_block(r));
     }
 }
-
-int64_t text_reader_repair(struct buf *out, const char *text, size_t n)
-{
-    int64_t n_replaced = 0;
-    for (size_t bad; (bad = utf8_find_invalid(text, n)) < n;) {
-        buf_append(out, text, bad);
-        buf_puts(out, "\xef\xbf\xbd");
-        uint32_t replacement;
-        size_t skip = bad + (size_t)utf8_decode(&replacement, text + bad, n - bad);
-        text += skip;
-        n -= skip;
-        n_replaced++;
-    }
-    buf_append(out, text, n);
-    return n_replaced;
-}

@@ -2,7 +2,7 @@
  * is in another encoding (text/encoding.h) and read in blocks, so that memory does not grow with the file.
  *
  * The rule: a line is returned only after its bytes were checked.  Ill-formed bytes are an error with file
- * and offset or, if asked for, left in the lines for text_reader_repair.  A byte order mark at the beginning
+ * and offset or, if asked for, left in the lines for utf8_repair.  A byte order mark at the beginning
  * is dropped.  A file that becomes shorter while it is read is an error (docs/decisions/0037_corpus.md).
  * Where the stream has a gap, the line that was cut and the rest of the line behind it are left out.
  *
@@ -85,8 +85,5 @@ struct status text_reader_next(struct text_reader *r, struct text_line *line, bo
 
 /* The line that was returned last, a whole one, comes again. */
 void text_reader_put_back(struct text_reader *r);
-
-/* Appends text[0..n) with U+FFFD for each ill-formed sequence, and returns how many there were. */
-int64_t text_reader_repair(struct buf *out, const char *text, size_t n);
 
 #endif

@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "corpus/html_entities.h"
 #include "corpus/source_formats.h"
+#include "text/utf8.h"
 
 #include <string.h>
 
@@ -29,7 +30,7 @@ static void take_attribute(struct buf *out, struct text_line line, const char *n
     begin = begin == NULL ? limit : begin + strlen(name);
     if (begin < limit && *begin == '"') {
         const char *end = memchr(begin + 1, '"', (size_t)(limit - begin) - 1);
-        text_reader_repair(out, begin + 1, end == NULL ? 0 : (size_t)(end - begin) - 1);
+        utf8_repair(out, begin + 1, end == NULL ? 0 : (size_t)(end - begin) - 1);
     }
 }
 
@@ -98,7 +99,7 @@ static struct status add_line(struct source *s, struct document *out, struct tex
     size_t begin = out->text.n;
     if (s->title_next) {
         s->title_next = false;
-        text_reader_repair(&out->title, line.text, line.n);
+        utf8_repair(&out->title, line.text, line.n);
         unescape(&out->title, 0);
         return status_ok();
     }

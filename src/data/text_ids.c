@@ -1,7 +1,10 @@
 #include "data/text_ids.h"
 
-#include "data/table_file.h"
+#include "corpus/json_fields.h"
+#include "corpus/not_text.h"
+#include "corpus/text_reader.h"
 #include "io/token_store.h"
+#include "text/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +14,9 @@ struct status text_ids_of_text(struct tokenizer_scratch *s, const char *text, si
 {
     struct id_list ids = {0};
     struct buf first = {0};
-    struct status status = tokenizer_encode_ids(s, &ids, text, n);
-    if (!failed(status) && ids.n > 0) {
+    bool is_framed = s->tokenizer->frame.one.before.n > 0;
+    struct status status = tokenizer_encode_document(s, &ids, text, n);
+    if (!failed(status) && ids.n > 0 && !is_framed) {
         status = tokenizer_decode(s->tokenizer, &first, ids.ids, 1);
     }
     status = failed(status) ? status : take(self, ids.ids, (int64_t)ids.n, (int64_t)n - (int64_t)first.n);
@@ -23,25 +27,49 @@ struct status text_ids_of_text(struct tokenizer_scratch *s, const char *text, si
 
 /* ---- lines of JSON ---- */
 
-static struct status take_lines(const struct table_file *t, text_ids_take_text *take, void *self)
+/* The "text" of a line, as `kiln prepare` reads it. */
+static struct status text_of_line(struct buf *text, struct text_line line)
 {
-    int64_t column = table_file_column(t, "text");
-    for (int64_t row = 0; row < t->n_rows; row++) {
-        struct table_cell cell;
-        TRY(table_file_text(t, row, column, &cell));
-        TRY(status_context(take(self, cell.text, cell.n), "%s line %lld", t->path,
-                           (long long)table_file_line(t, row)));
+    static const char *const keys[] = {"text"};
+    struct json_slice value;
+    buf_clear(text);
+    if (line.continues || !json_fields_find(&value, keys, 1, line.text, line.n)) {
+        return status_error(STATUS_DATA, line.continues ? "the line is longer than 16 MiB"
+                                                        : "the line is not a JSON object");
     }
-    return status_ok();
+    if (value.text == NULL || !json_fields_exact(text, value)) {
+        return status_error(STATUS_DATA, value.text == NULL ? "the line lacks \"text\", the key of the text"
+                                                            : "\"text\" is not a string of JSON");
+    }
+    return buf_status(text);
+}
+
+static struct status take_lines(struct text_reader *r, text_ids_take_text *take, void *self)
+{
+    struct buf text = {0};
+    struct status s = status_ok();
+    for (bool end = false; !failed(s) && !end;) {
+        struct text_line line;
+        s = text_reader_next(r, &line, &end);
+        if (failed(s) || end || line.n == 0) {
+            continue;
+        }
+        s = text_of_line(&text, line);
+        s = failed(s) ? s : take(self, buf_text(&text), text.n);
+        s = status_context(s, "%s line %lld", r->path, (long long)r->line);
+    }
+    buf_fini(&text);
+    return failed(s) ? s : text_reader_check_end(r);
 }
 
 struct status text_ids_lines(const char *path, text_ids_take_text *take, void *self)
 {
-    struct table_file t;
-    TRY(table_file_open(&t, path, &(struct table_options){0}));
-    struct status status = take_lines(&t, take, self);
-    table_file_close(&t);
-    return status;
+    struct text_reader r;
+    text_reader_init(&r);
+    struct status s = text_reader_open(&r, path, 0, NULL, false);
+    s = failed(s) ? s : take_lines(&r, take, self);
+    text_reader_fini(&r);
+    return s;
 }
 
 /* Texts on their way to who takes ids. */
@@ -154,14 +182,59 @@ static bool ends_with(const char *path, const char *ending)
 
 bool text_ids_is_lines(const char *path)
 {
-    return ends_with(path, ".json") || ends_with(path, ".jsonl") || ends_with(path, ".ndjson");
+    static const char *const endings[] = {".json",     ".jsonl",    ".ndjson",   ".json.gz",
+                                          ".jsonl.gz", ".json.bz2", ".jsonl.bz2"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        is = is || ends_with(path, endings[i]);
+    }
+    return is;
+}
+
+/* The next line of text[from..n) that is the end of a document and nothing else; *end is where it ends. n:
+ * there is none. */
+static size_t find_end(const struct tokenizer *t, const char *text, size_t n, size_t from, size_t *end)
+{
+    int32_t id = t->parses_special ? t->special[SPECIAL_END] : -1;
+    size_t n_token = 0;
+    const char *token = id < 0 ? "" : tokenizer_piece(t, id, &n_token);
+    for (size_t at = from, next; at < n && n_token > 0; at = next) {
+        const char *feed = memchr(text + at, '\n', n - at);
+        size_t n_line = feed == NULL ? n - at : (size_t)(feed - (text + at));
+        next = feed == NULL ? n : at + n_line + 1;
+        n_line -= n_line > 0 && text[at + n_line - 1] == '\r';
+        if (n_line == n_token && memcmp(text + at, token, n_token) == 0) {
+            *end = next;
+            return at;
+        }
+    }
+    *end = n;
+    return n;
+}
+
+/* One document, or those between lines such as "<|endoftext|>". */
+static struct status encode_documents(struct encoding_texts *e, const char *text, size_t n)
+{
+    size_t at = 0, end, next = find_end(e->scratch->tokenizer, text, n, at, &end);
+    while (next < n) {
+        size_t length = utf8_without_end(text + at, next - at);
+        TRY(length > 0 ? encode_text(e, text + at, length) : status_ok());
+        at = end;
+        next = find_end(e->scratch->tokenizer, text, n, at, &end);
+    }
+    return at == 0 || at < n ? encode_text(e, text + at, n - at) : status_ok();
 }
 
 static struct status read_text(const char *path, struct encoding_texts *e)
 {
     struct file_map map;
     TRY(file_map_open(&map, path));
-    struct status status = status_context(encode_text(e, (const char *)map.data, map.n), "%s", path);
+    const struct not_text *other =
+        not_text_find((const char *)map.data, map.n < NOT_TEXT_LOOK_BYTES ? map.n : NOT_TEXT_LOOK_BYTES);
+    struct status status =
+        other == NULL || other->is_readable ? status_ok() : not_text_refuse(other, path, "");
+    status = failed(status) ? status
+                            : status_context(encode_documents(e, (const char *)map.data, map.n), "%s", path);
     file_map_close(&map);
     return status;
 }

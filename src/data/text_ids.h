@@ -1,5 +1,7 @@
 /* text_ids: the token ids of documents, one document at a time, from what a decoder is measured on: a store
- * of tokens (the prefix of a .bin and .idx), lines of JSON with a "text" each, or a file that is one text. */
+ * of tokens (the prefix of a .bin and .idx), lines of JSON with a "text" each, or a file of text. That is
+ * one document or, where lines have nothing but the token that ends one ("<|endoftext|>"), those between
+ * them. */
 #ifndef KILN_DATA_TEXT_IDS_H
 #define KILN_DATA_TEXT_IDS_H
 

@@ -39,6 +39,7 @@ static struct status read_config(struct model_dir *m, json_t **root, struct mode
                                 model_families[0]->old_config, m->path);
         }
         if (given == NULL) {
+            TRY(model_files_name_other(m->place.directory));
             return status_error(STATUS_DATA, "%s has no config.json: is it a model?", m->path);
         }
         TRY(checkpoint_path(path, "%s", given));
@@ -102,6 +103,18 @@ static struct status no_model(const struct model_dir *m)
                         m->path, lacks, m->family->name, first->stored.name);
 }
 
+/* Tokens that were added to a tokenizer whose model did not grow with it, such as one for padding. */
+static void leave_out_added(struct model_dir *m, int64_t rows)
+{
+    int32_t n = m->tokenizer.n;
+    if (n > rows && tokenizer_cut(&m->tokenizer, (int32_t)rows)) {
+        log_warning(
+            "%s: the tokenizer has %d tokens, but the model has rows for %lld: the last %lld, which were "
+            "added, are not used, and a text that has them has them as text",
+            m->path, n, (long long)rows, (long long)(n - rows));
+    }
+}
+
 /* Three places say how large the vocabulary is: the pieces, config.json and the embeddings. */
 static struct status check_vocab_size(struct model_dir *m)
 {
@@ -111,7 +124,9 @@ static struct status check_vocab_size(struct model_dir *m)
     if (t == NULL) {
         return no_model(m);
     }
-    int64_t rows = t->stored.dims[0], says = m->family->sizes(m->config).vocab_size, n = m->tokenizer.n;
+    int64_t rows = t->stored.dims[0], says = m->family->sizes(m->config).vocab_size;
+    leave_out_added(m, says == rows ? rows : INT32_MAX);
+    int64_t n = m->tokenizer.n;
     bool padded_twice = m->files.megatron != NULL && says >= n && fits_padded(rows, says);
     bool fits = says == rows ? rows >= n : (says == 0 || says == n) && fits_padded(rows, n);
     /* rows of a run's own configuration are its own; universal checkpoints have the pieces alone */

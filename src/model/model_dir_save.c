@@ -2,6 +2,7 @@
  * without the prefix of the others, shards of whole tensors in the order of the parameter table. */
 #include "io/dir_lock.h"
 #include "io/json_file.h"
+#include "text/special_tokens.h"
 #include "text/tokenizer_files.h"
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
@@ -54,11 +55,7 @@ static struct status write_json(const struct saving *s, const char *name, json_t
 static struct status write_config(const struct saving *s, const char *name, const void *config)
 {
     json_t *root = s->c->family->config_to_json(config, s->c->task);
-    int32_t pad = s->c->tokenizer->special[SPECIAL_PAD];
-    if (root != NULL && pad >= 0 && json_object_set_new(root, "pad_token_id", json_integer(pad)) != 0) {
-        json_decref(root);
-        root = NULL;
-    }
+    special_tokens_put_ids(root, s->c->tokenizer);
     return write_json(s, name, root);
 }
 

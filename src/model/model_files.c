@@ -508,7 +508,7 @@ static const struct other_weights {
     {"model.onnx", "a graph of ONNX", "export the model as safetensors"},
 };
 
-static struct status no_weights(const char *directory)
+struct status model_files_name_other(const char *directory)
 {
     for (size_t i = 0; i < sizeof other_weights / sizeof other_weights[0]; i++) {
         const struct other_weights *w = &other_weights[i];
@@ -519,10 +519,7 @@ static struct status no_weights(const char *directory)
                                 w->advice);
         }
     }
-    return status_error(STATUS_DATA,
-                        "%s has no model.safetensors, pytorch_model.bin, index of their shards or other "
-                        "weights that kiln knows by name",
-                        directory);
+    return status_ok();
 }
 
 static struct status open_prefix(struct model_files *m, const char *directory)
@@ -535,7 +532,11 @@ static struct status open_prefix(struct model_files *m, const char *directory)
             return open_file(m, directory, prefix);
         }
     }
-    return no_weights(directory);
+    TRY(model_files_name_other(directory));
+    return status_error(STATUS_DATA,
+                        "%s has no model.safetensors, pytorch_model.bin, index of their shards or other "
+                        "weights that kiln knows by name",
+                        directory);
 }
 
 static struct status open_directory(struct model_files *m, const char *directory)

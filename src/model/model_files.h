@@ -49,6 +49,9 @@ struct model_files {
     int n_beside; /* tensors that scripts saved with the model's, such as an optimizer's */
 };
 
+/* STATUS_DATA if the directory has in the place of weights what kiln does not read, such as an adapter. */
+struct status model_files_name_other(const char *directory);
+
 /* Of a model of n_layers layers; 0: as many as the files have.  STATUS_DATA names the file and the tensor
  * that is missing, damaged, in another shard than listed, or there twice. */
 struct status model_files_open(struct model_files *m, const struct model_place *place,

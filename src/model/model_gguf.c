@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* llama.cpp's numbers (llama_token_type). */
-enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_USER_DEFINED = 4 };
+enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_USER_DEFINED = 4, TOKEN_UNUSED = 5 };
 
 /* ---- the tokenizer ---- */
 
@@ -19,7 +19,9 @@ static void put_piece(struct gguf_writer *w, const struct tokenizer *t, int32_t 
     size_t n;
     const char *bytes = tokenizer_piece(t, id, &n);
     buf_clear(room);
-    if (added_tokens_of(&t->added, id) == NULL) {
+    if (n == 0) { /* no token has the id; llama.cpp wants a text of its own for each */
+        buf_printf(room, "[PAD%d]", (int)id);
+    } else if (added_tokens_of(&t->added, id) == NULL) {
         bpe_merges_write(room, bytes, n);
     } else {
         buf_append(room, bytes, n);
@@ -29,8 +31,13 @@ static void put_piece(struct gguf_writer *w, const struct tokenizer *t, int32_t 
 
 static int32_t type_of(const struct tokenizer *t, int32_t id)
 {
+    size_t n;
     const struct added_token *added = added_tokens_of(&t->added, id);
-    return added == NULL ? TOKEN_NORMAL : added->special ? TOKEN_CONTROL : TOKEN_USER_DEFINED;
+    (void)tokenizer_piece(t, id, &n);
+    return n == 0           ? TOKEN_UNUSED
+           : added == NULL  ? TOKEN_NORMAL
+           : added->special ? TOKEN_CONTROL
+                            : TOKEN_USER_DEFINED;
 }
 
 static void put_pieces(struct gguf_writer *w, const struct tokenizer *t, struct buf *room)
@@ -72,6 +79,8 @@ static void put_specials(struct gguf_writer *w, const struct tokenizer *t)
         [SPECIAL_END] = "tokenizer.ggml.eos_token_id",
         [SPECIAL_UNKNOWN] = "tokenizer.ggml.unknown_token_id",
         [SPECIAL_PAD] = "tokenizer.ggml.padding_token_id",
+        [SPECIAL_SEPARATOR] = "tokenizer.ggml.seperator_token_id", /* llama.cpp's spelling */
+        [SPECIAL_MASK] = "tokenizer.ggml.mask_token_id",
     };
     for (int i = 0; i < SPECIAL_COUNT; i++) {
         if (keys[i] != NULL && t->special[i] >= 0) {

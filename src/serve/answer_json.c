@@ -1,5 +1,7 @@
 #include "serve/answer_json.h"
 
+#include "text/utf8.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +56,27 @@ json_t *answer_json_fill(const char *text, size_t n, const struct fill_result *r
         json_array_append_new(masks, candidates);
     }
     return json_pack("{s:o, s:o}", "text", string_of(text, n), "masks", masks);
+}
+
+static json_t *repaired(const char *text, size_t n)
+{
+    struct buf b = {0};
+    utf8_repair(&b, text, n);
+    json_t *string = b.failed ? NULL : json_stringn(buf_text(&b), b.n);
+    buf_fini(&b);
+    return string;
+}
+
+json_t *answer_json_generation(const char *prompt, size_t n, const struct generation *g)
+{
+    static const char *const ends[] = {
+        [GENERATION_AT_END] = "end", [GENERATION_AT_STOP] = "stop", [GENERATION_AT_LENGTH] = "length"};
+    json_t *ids = json_array();
+    for (size_t i = g->n_prompt; i < g->ids.n; i++) {
+        json_array_append_new(ids, json_integer(g->ids.ids[i]));
+    }
+    return json_pack("{s:o, s:o, s:o, s:s}", "prompt", repaired(prompt, n), "text",
+                     repaired(buf_text(&g->text), g->text.n), "ids", ids, "end", ends[g->end]);
 }
 
 json_t *answer_json_ask(const char *question, const struct ask_result *r)

@@ -8,6 +8,7 @@
 #include "serve/ask.h"
 #include "serve/class_logits.h"
 #include "serve/fill_mask.h"
+#include "serve/generate.h"
 
 /* Appends a line to `out`: numbers of fp64 have 9 digits, with which an fp32 is read back bit for bit.  Takes
  * `line` over. STATUS_MEMORY, also for NULL. */
@@ -19,6 +20,10 @@ struct status answer_json_append_vector(struct buf *out, const float *v, int64_t
 /* {"text", "masks": [[{"token", "id", "probability"}, ...], ...]}: the candidates for each mask, the most
  * probable first. */
 json_t *answer_json_fill(const char *text, size_t n, const struct fill_result *r, const struct tokenizer *t);
+
+/* {"prompt", "text", "ids", "end"}: what follows a prompt, bytes that are no UTF-8 as U+FFFD; its tokens;
+ * and "end", "stop" or "length", why it ended. */
+json_t *answer_json_generation(const char *prompt, size_t n, const struct generation *g);
 
 /* {"question", "answers": [{"text", "probability", "start", "end"}, ...]}: the bytes of the context; both
  * null for no answer. */

@@ -11,17 +11,28 @@ enum { KEY_PROMPT = 0x67656e };
 
 /* ---- a prompt ---- */
 
+/* A prompt without a token is the begin of a text. */
+static struct status begin_nothing(struct generation *g, const struct tokenizer *t)
+{
+    if (t->special[SPECIAL_BEGIN] < 0) {
+        return status_error(STATUS_DATA,
+                            "prompt %lld is empty, and the model has no token that begins a text: a decoder "
+                            "continues a text",
+                            (long long)g->number);
+    }
+    return id_list_append(&g->ids, t->special[SPECIAL_BEGIN])
+               ? status_ok()
+               : status_error(STATUS_MEMORY, "out of memory for a prompt");
+}
+
 struct status generation_init(struct generation *g, struct session *s, const char *text, size_t n,
                               const struct generate_options *o, int64_t number)
 {
     *g = (struct generation){.number = number,
                              .seed = rng_key(rng_key(o->seed, KEY_PROMPT), (uint64_t)number)};
-    TRY(tokenizer_encode_ids(&s->scratch, &g->ids, text, n));
+    TRY(tokenizer_encode_document(&s->scratch, &g->ids, text, n));
+    TRY(g->ids.n > 0 ? status_ok() : begin_nothing(g, s->tokenizer));
     g->n_prompt = g->ids.n;
-    if (g->ids.n == 0) {
-        return status_error(STATUS_DATA, "prompt %lld is empty: a decoder continues a text",
-                            (long long)number);
-    }
     int64_t wanted = (int64_t)g->ids.n + o->max_new_tokens;
     return wanted <= s->max_length ? status_ok()
                                    : status_error(STATUS_DATA,
@@ -157,7 +168,7 @@ static struct status choose(struct generator *r, struct generation *g, float *lo
     if (!id_list_append(&g->ids, id)) {
         return status_error(STATUS_MEMORY, "out of memory for a token");
     }
-    bool is_end = id == r->s->tokenizer->special[SPECIAL_END] && !o->ignore_eos;
+    bool is_end = tokenizer_ends(r->s->tokenizer, id) && !o->ignore_eos;
     g->end = is_end                                    ? GENERATION_AT_END
              : (int64_t)n_new + 1 == o->max_new_tokens ? GENERATION_AT_LENGTH
                                                        : GENERATION_GOES_ON;

@@ -57,9 +57,9 @@ struct status last_words_add(struct last_words *l, const char *text, size_t n)
     struct id_list ids = {0}, before = {0};
     n = cut_end(text, n, true);
     size_t n_before = cut_end(text, n, false), same = 0;
-    struct status status = tokenizer_encode_ids(scratch, &ids, text, n);
+    struct status status = tokenizer_encode_document(scratch, &ids, text, n);
     if (!failed(status)) {
-        status = tokenizer_encode_ids(scratch, &before, text, n_before > 0 ? n_before - 1 : 0);
+        status = tokenizer_encode_document(scratch, &before, text, n_before > 0 ? n_before - 1 : 0);
     }
     while (same < ids.n && same < before.n && ids.ids[same] == before.ids[same]) {
         same++;

@@ -6,6 +6,8 @@
 #include "task/together.h"
 #include "train/trainer_state.h"
 #include "watch/profile.h"
+#include "text/special_tokens.h"
+#include "text/tokenizer_files.h"
 
 struct status save_run_init(struct save_run *s)
 {
@@ -162,6 +164,13 @@ static struct status begin(struct save_run *s, struct checkpoint_contents *c, st
     return status_ok();
 }
 
+static json_t *config_of(const struct model *model, const struct tokenizer *tokenizer)
+{
+    json_t *config = model->type->to_json(model);
+    special_tokens_put_ids(config, tokenizer);
+    return config;
+}
+
 void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_end)
 {
     struct trainer *t = s->trainer;
@@ -182,8 +191,8 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .moments_begin = own.begin,
         .part = s->world->rank,
         .n_parts = s->world->size,
-        .config = model->type->to_json(model),
-        .tokenizer = tokenizer->kind->config(tokenizer, model->max_length),
+        .config = config_of(model, tokenizer),
+        .tokenizer = tokenizer_files_config(tokenizer, model->max_length),
         .state = state,
         .vocabulary = tokenizer->files,
         .n_vocabulary = tokenizer->n_files,

@@ -1,6 +1,8 @@
 #include "text/added_tokens.h"
 
 #include "core/log.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +31,10 @@ const struct added_token *added_tokens_of(const struct added_tokens *l, int32_t 
     return NULL;
 }
 
-static const struct added_token *find_content(const struct added_tokens *l, const char *content, size_t n)
+const struct added_token *added_tokens_find_text(const struct added_tokens *l, const char *text, size_t n)
 {
     for (int i = 0; i < l->n; i++) {
-        if (l->tokens[i].n == n && memcmp(added_tokens_text(l, &l->tokens[i]), content, n) == 0) {
+        if (l->tokens[i].n == n && memcmp(added_tokens_text(l, &l->tokens[i]), text, n) == 0) {
             return &l->tokens[i];
         }
     }
@@ -57,7 +59,7 @@ static struct status grow(struct added_tokens *l)
 struct status added_tokens_add(struct added_tokens *l, const char *content, size_t n,
                                struct added_token token, const char *source)
 {
-    const struct added_token *there = find_content(l, content, n);
+    const struct added_token *there = added_tokens_find_text(l, content, n);
     if (there != NULL) {
         if (there->id != token.id) {
             log_warning(
@@ -107,6 +109,17 @@ void added_tokens_close(struct added_tokens *l)
         unsigned char c = (unsigned char)added_tokens_text(l, &l->tokens[i])[0];
         l->first[upper(c)] = l->first[lower(c)] = true;
     }
+}
+
+void added_tokens_cut(struct added_tokens *l, int32_t end)
+{
+    int n = 0;
+    for (int i = 0; i < l->n; i++) {
+        l->tokens[n] = l->tokens[i];
+        n += l->tokens[i].id < end;
+    }
+    l->n = n;
+    l->end = l->end < end ? l->end : end;
 }
 
 /* ---- files ---- */
@@ -249,6 +262,45 @@ static bool stands_alone(const char *text, size_t n, size_t at, size_t length)
            (at + length == n || !is_word_byte((unsigned char)text[at + length]));
 }
 
+/* Where the white space that ends at `at` begins, and where that which begins there ends. */
+static size_t begin_of_white(const char *text, size_t from, size_t at)
+{
+    while (at > from) {
+        uint32_t c;
+        size_t before = at - 1;
+        while (before > from && ((unsigned char)text[before] & 0xC0) == 0x80) {
+            before--;
+        }
+        bool is_whole = before + (size_t)utf8_decode(&c, text + before, at - before) == at;
+        if (!is_whole || !unicode_is_white(c)) {
+            break;
+        }
+        at = before;
+    }
+    return at;
+}
+
+static size_t end_of_white(const char *text, size_t n, size_t at)
+{
+    uint32_t c;
+    for (size_t length; at < n; at += length) {
+        length = (size_t)utf8_decode(&c, text + at, n - at);
+        if (!unicode_is_white(c)) {
+            break;
+        }
+    }
+    return at;
+}
+
+/* With the white space that the token takes. */
+static struct added_match match_at(const struct added_token *t, const char *text, size_t n, size_t from,
+                                   size_t at)
+{
+    size_t begin = t->lstrip ? begin_of_white(text, from, at) : at;
+    size_t end = t->rstrip ? end_of_white(text, n, at + t->n) : at + t->n;
+    return (struct added_match){begin, end - begin, t};
+}
+
 bool added_tokens_find(const struct added_tokens *l, struct added_match *match, const char *text, size_t n,
                        size_t from, bool special, bool folds)
 {
@@ -260,7 +312,7 @@ bool added_tokens_find(const struct added_tokens *l, struct added_match *match, 
                 (t->single_word && !stands_alone(text, n, at, t->n))) {
                 continue;
             }
-            *match = (struct added_match){at, t->n, t};
+            *match = match_at(t, text, n, from, at);
             return true;
         }
     }

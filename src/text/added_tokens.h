@@ -4,11 +4,11 @@
  *
  * As Hugging Face's BertTokenizerFast: the leftmost match counts, of several the longest; a token with
  * single_word matches where no letter, digit or underscore touches it; one that is `normalized` matches the
- * folded text, so "<URL>" too in an uncased model. Difference: folding knows ASCII only. White space that
- * lstrip and rstrip take has no ids anyway.
+ * folded text, so "<URL>" too in an uncased model; one with lstrip or rstrip takes the white space before or
+ * behind it. Difference: folding knows ASCII only.
  *
- * The special tokens of the vocabulary are in the list too, but a user's text is text: they are found only
- * where the tokenizer is told to (tokenizer.parses_special). */
+ * The special tokens of the vocabulary are in the list too; they are found only where the tokenizer parses
+ * them (tokenizer.parses_special). */
 #ifndef KILN_TEXT_ADDED_TOKENS_H
 #define KILN_TEXT_ADDED_TOKENS_H
 
@@ -48,8 +48,11 @@ struct status added_tokens_add(struct added_tokens *l, const char *content, size
 /* Call it once all are there: sorts them. */
 void added_tokens_close(struct added_tokens *l);
 
-/* The first token in text[0..n) that begins at `from` or behind it; false: there is none.  Special ones count
- * only if `special`; `folds`: text loses its upper case. */
+/* Leaves out those of the ids from `end` on. */
+void added_tokens_cut(struct added_tokens *l, int32_t end);
+
+/* The first token in text[0..n) that begins at `from` or behind it, with the white space that it takes;
+ * false: there is none. Special ones count only if `special`; `folds`: text loses its upper case. */
 struct added_match {
     size_t at, n;
     const struct added_token *token;
@@ -57,7 +60,8 @@ struct added_match {
 bool added_tokens_find(const struct added_tokens *l, struct added_match *match, const char *text, size_t n,
                        size_t from, bool special, bool folds);
 
-/* The token of an id, NULL if there is none; and its bytes, borrowed. */
+/* The token of an id or of a text, NULL if there is none; and its bytes, borrowed. */
+const struct added_token *added_tokens_find_text(const struct added_tokens *l, const char *text, size_t n);
 const struct added_token *added_tokens_of(const struct added_tokens *l, int32_t id);
 const char *added_tokens_text(const struct added_tokens *l, const struct added_token *t);
 

@@ -1,5 +1,7 @@
 #include "text/bpe_split.h"
 
+#include "text/unicode.h"
+
 #include "text/utf8.h"
 
 #include <stdbool.h>
@@ -19,25 +21,9 @@ enum bpe_pattern bpe_pattern_find(const char *name)
 
 enum category { CATEGORY_OTHER, CATEGORY_LETTER, CATEGORY_NUMBER, CATEGORY_SPACE };
 
-/* White space beyond ASCII. */
-static bool is_space(uint32_t c)
-{
-    switch (c) {
-    case 0x85:
-    case 0xA0:
-    case 0x1680:
-    case 0x2028:
-    case 0x2029:
-    case 0x202F:
-    case 0x205F:
-    case 0x3000: return true;
-    default: return c >= 0x2000 && c <= 0x200A;
-    }
-}
-
 static enum category category_of(uint32_t c)
 {
-    if (is_space(c)) {
+    if (unicode_is_white(c)) {
         return CATEGORY_SPACE;
     }
     switch (utf8proc_category((utf8proc_int32_t)c)) {

@@ -2,6 +2,7 @@
 
 #include "io/file.h"
 #include "text/bpe_json.h"
+#include "text/special_tokens.h"
 #include "text/tokenizer_files.h"
 
 #include <stdlib.h>
@@ -69,59 +70,33 @@ static bool continues_word(const struct tokenizer *t, int32_t id)
     return n > 0 && bytes[0] != ' ';
 }
 
-/* The texts of special tokens, by their use; those of GPT-2, then those of BLOOM. */
-static const char *const special_texts[SPECIAL_COUNT][2] = {
-    [SPECIAL_PAD] = {"<pad>", "<pad>"},
-    [SPECIAL_UNKNOWN] = {"<unk>", "<unk>"},
+/* Those of GPT-2, then those of BLOOM. */
+static const char *const special_names[SPECIAL_COUNT][2] = {
+    [SPECIAL_PAD] = {"<pad>"},
+    [SPECIAL_UNKNOWN] = {"<unk>"},
     [SPECIAL_BEGIN] = {"<|endoftext|>", "<s>"},
     [SPECIAL_END] = {"<|endoftext|>", "</s>"},
 };
 
-static const char *const special_keys[SPECIAL_COUNT] = {[SPECIAL_PAD] = "pad_token",
-                                                        [SPECIAL_UNKNOWN] = "unk_token",
-                                                        [SPECIAL_BEGIN] = "bos_token",
-                                                        [SPECIAL_END] = "eos_token"};
-
-static void find_specials(struct tokenizer *t)
+static int32_t find(const struct tokenizer *t, const char *piece, size_t n)
 {
     const struct vocabulary *v = t->vocabulary;
-    for (int i = 0; i < SPECIAL_COUNT; i++) {
-        t->special[i] = -1;
-        for (int k = 0; k < 2 && t->special[i] < 0; k++) {
-            const char *text = special_texts[i][k];
-            t->special[i] = text == NULL ? -1 : bpe_merges_id(&v->bpe.merges, text, strlen(text));
-        }
-    }
-}
-
-/* The special tokens as Hugging Face's files name them. */
-static json_t *specials(const struct tokenizer *t)
-{
-    json_t *object = json_object();
-    for (int i = 0; i < SPECIAL_COUNT; i++) {
-        if (special_keys[i] != NULL && t->special[i] >= 0) {
-            size_t n;
-            const char *text = piece(t, t->special[i], &n);
-            json_object_set_new(object, special_keys[i], json_stringn(text, n));
-        }
-    }
-    return object;
+    return bpe_merges_id(&v->bpe.merges, piece, n);
 }
 
 static json_t *config(const struct tokenizer *t, int64_t max_length)
 {
     const struct vocabulary *v = t->vocabulary;
-    json_t *object = specials(t);
-    json_object_set_new(object, "tokenizer_class",
-                        json_string(v->bpe.pattern == BPE_BLOOM ? "BloomTokenizerFast" : "GPT2Tokenizer"));
-    json_object_set_new(object, "add_prefix_space", json_false());
-    json_object_set_new(object, "model_max_length", json_integer(max_length));
-    return object;
+    return json_pack("{s:s, s:b, s:I}", "tokenizer_class",
+                     v->bpe.pattern == BPE_BLOOM ? "BloomTokenizerFast" : "GPT2Tokenizer", "add_prefix_space",
+                     0, "model_max_length", (json_int_t)max_length);
 }
 
 static struct status documents(json_t **documents, const struct tokenizer *t)
 {
-    *documents = json_pack("{s:o}", "special_tokens_map.json", specials(t));
+    json_t *generation = json_object();
+    special_tokens_put_ids(generation, t);
+    *documents = json_pack("{s:o}", "generation_config.json", generation);
     return *documents != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for a tokenizer");
 }
 
@@ -145,20 +120,27 @@ static void destroy(void *vocabulary)
 
 static const char vocab_name[] = "vocab.json", merges_name[] = "merges.txt", json_name[] = "tokenizer.json";
 
-static const char *const file_names[] = {
-    vocab_name,          merges_name, json_name, TOKENIZER_CONFIG_NAME, "special_tokens_map.json",
-    "added_tokens.json", NULL};
+static const char *const file_names[] = {vocab_name,
+                                         merges_name,
+                                         json_name,
+                                         TOKENIZER_CONFIG_NAME,
+                                         "special_tokens_map.json",
+                                         "added_tokens.json",
+                                         "generation_config.json",
+                                         NULL};
 
 const struct tokenizer_kind bpe_tokenizer_kind = {
     .name = "byte-level BPE",
     .file_names = file_names,
     .decodes_bytes = true,
+    .special_names = special_names,
     .scratch_create = scratch_create,
     .scratch_destroy = scratch_destroy,
     .encode = encode,
     .encode_ids = encode_ids,
     .decode = decode,
     .piece = piece,
+    .find = find,
     .continues_word = continues_word,
     .config = config,
     .documents = documents,
@@ -169,7 +151,7 @@ const struct tokenizer_kind bpe_tokenizer_kind = {
 static struct status allocate(struct tokenizer *t)
 {
     struct vocabulary *v = calloc(1, sizeof *v);
-    *t = (struct tokenizer){.kind = &bpe_tokenizer_kind, .vocabulary = v};
+    *t = (struct tokenizer){.kind = &bpe_tokenizer_kind, .vocabulary = v, .parses_special = true};
     return v != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for a vocabulary");
 }
 
@@ -187,7 +169,7 @@ static struct status complete(struct tokenizer *t, struct status s, const char *
         return s;
     }
     t->n = v->bpe.merges.n;
-    find_specials(t);
+    memset(t->special, -1, sizeof t->special);
     tokenizer_set_files(t, files, n_files);
     return status_ok();
 }

@@ -169,7 +169,9 @@ struct status bpe_train(struct bpe_train_result *result, struct word_tally *tall
     s = failed(s) ? s : add_words(&m, &result->n_words, ids, tally);
     word_tally_empty(tally);
     if (!failed(s) && result->n_words == 0) {
-        s = status_error(STATUS_DATA, "the text holds no words, so no vocabulary can be made");
+        s = status_error(STATUS_DATA,
+                         "the text holds no words, so no vocabulary can be made (of lines of JSON the value "
+                         "of \"text\" is read)");
     }
     s = failed(s) ? s : merge(result, pairs, &m, o, progress);
     result->n_pieces = (int64_t)m.pieces.n;

@@ -8,8 +8,10 @@
 #include <string.h>
 
 static const char *const special_names[SPECIAL_COUNT] = {
-    [SPECIAL_PAD] = "padding",         [SPECIAL_UNKNOWN] = "unknown", [SPECIAL_BEGIN] = "begin",
-    [SPECIAL_SEPARATOR] = "separator", [SPECIAL_MASK] = "mask",       [SPECIAL_END] = "end"};
+    [SPECIAL_PAD] = "padding", [SPECIAL_UNKNOWN] = "unknown",
+    [SPECIAL_CLASS] = "class", [SPECIAL_SEPARATOR] = "separator",
+    [SPECIAL_MASK] = "mask",   [SPECIAL_BEGIN] = "begin",
+    [SPECIAL_END] = "end"};
 
 /* Names and their hashes, a line each. */
 struct hash_list {
@@ -100,16 +102,40 @@ static struct status add_file(struct tokenizer *t)
     return status_ok();
 }
 
-struct status tokenizer_take_added(struct tokenizer *t, struct added_tokens *added)
+void tokenizer_take_added(struct tokenizer *t, struct added_tokens *added)
 {
     added_tokens_fini(&t->added);
     t->added = *added;
     *added = (struct added_tokens){0};
+    t->n_own = n_own(t);
+    t->n = t->added.end > t->n_own ? t->added.end : t->n_own;
+}
+
+struct status tokenizer_close_added(struct tokenizer *t)
+{
     TRY(add_specials(t));
     added_tokens_close(&t->added);
-    t->n_own = t->n;
-    t->n = t->added.end > t->n ? t->added.end : t->n;
     return add_file(t);
+}
+
+bool tokenizer_cut(struct tokenizer *t, int32_t n)
+{
+    if (n < n_own(t)) {
+        return false;
+    }
+    added_tokens_cut(&t->added, n);
+    for (int i = 0; i < SPECIAL_COUNT; i++) {
+        t->special[i] = t->special[i] < n ? t->special[i] : -1;
+    }
+    int n_ends = 0;
+    for (int i = 0; i < t->n_ends; i++) {
+        t->ends[n_ends] = t->ends[i];
+        n_ends += t->ends[i] < n;
+    }
+    t->n_ends = n_ends;
+    t->n_own = n_own(t);
+    t->n = n;
+    return true;
 }
 
 bool tokenizer_spells_special(const struct tokenizer *t, struct added_match *match, const char *text,
@@ -164,8 +190,8 @@ struct status tokenizer_frame(struct input_frame *f, const struct tokenizer *t, 
     if (f->given) {
         return status_ok();
     }
-    *f = input_frame_bert(t->special[SPECIAL_BEGIN], t->special[SPECIAL_SEPARATOR]);
-    return tokenizer_require(t, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR, what);
+    *f = input_frame_bert(t->special[SPECIAL_CLASS], t->special[SPECIAL_SEPARATOR]);
+    return tokenizer_require(t, 1U << SPECIAL_CLASS | 1U << SPECIAL_SEPARATOR, what);
 }
 
 int32_t tokenizer_tail_id(const struct tokenizer *t)
@@ -182,6 +208,21 @@ const char *tokenizer_piece(const struct tokenizer *t, int32_t id, size_t *n)
     const struct added_token *added = added_tokens_of(&t->added, id);
     *n = added == NULL ? 0 : added->n;
     return added == NULL ? "" : added_tokens_text(&t->added, added);
+}
+
+int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t n)
+{
+    const struct added_token *added = added_tokens_find_text(&t->added, text, n);
+    return added != NULL ? added->id : t->kind->find(t, text, n);
+}
+
+bool tokenizer_ends(const struct tokenizer *t, int32_t id)
+{
+    int i = 0;
+    while (i < t->n_ends && t->ends[i] != id) {
+        i++;
+    }
+    return i < t->n_ends;
 }
 
 bool tokenizer_continues_word(const struct tokenizer *t, int32_t id)
@@ -288,4 +329,11 @@ struct status tokenizer_encode_ids(struct tokenizer_scratch *s, struct id_list *
         }
     }
     return t->kind->encode_ids(s->own, out, text + at, n - at);
+}
+
+struct status tokenizer_encode_document(struct tokenizer_scratch *s, struct id_list *out, const char *text,
+                                        size_t n)
+{
+    TRY(input_specials_append(out, &s->tokenizer->frame.one.before));
+    return tokenizer_encode_ids(s, out, text, n);
 }

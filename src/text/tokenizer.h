@@ -1,10 +1,10 @@
 /* tokenizer: text to the token ids of a model and back, for any kind of tokenizer.
  *
  * Vocabulary, special tokens, files and their hash are read once, and threads share them; encoding writes to
- * a scratch that belongs to one thread.  The rule: code above this room asks what a tokenizer has, never for
- * its kind.  A special token that it lacks is -1; code that needs one calls tokenizer_require.  Special
- * tokens are added by the code that builds a model's input: encoding yields none, whatever the text says,
- * unless parses_special is set. */
+ * a scratch that belongs to one thread. The rule: code above this room asks what a tokenizer has, never for
+ * its kind. A special token that it lacks is -1; code that needs one calls tokenizer_require. Special tokens
+ * are added by the code that builds a model's input; where a text itself spells one, encoding yields it only
+ * if parses_special is set. */
 #ifndef KILN_TEXT_TOKENIZER_H
 #define KILN_TEXT_TOKENIZER_H
 
@@ -25,9 +25,10 @@ struct text_bytes {
 enum special_token {
     SPECIAL_PAD,       /* padding */
     SPECIAL_UNKNOWN,   /* a word that no piece covers */
-    SPECIAL_BEGIN,     /* before the first text: [CLS] */
+    SPECIAL_CLASS,     /* before the first text of BERT: [CLS] */
     SPECIAL_SEPARATOR, /* after each text: [SEP] */
     SPECIAL_MASK,      /* where a token is to be predicted: [MASK] */
+    SPECIAL_BEGIN,     /* before a document: <|endoftext|>, <s> */
     SPECIAL_END,       /* after a document: <|endoftext|>, </s> */
     SPECIAL_COUNT
 };
@@ -39,13 +40,18 @@ struct tokenizer_file {
     size_t n;
 };
 
-enum { TOKENIZER_MAX_FILES = 3 }; /* byte-level BPE has two, pieces and merges, and added tokens are one */
+enum {
+    TOKENIZER_MAX_FILES = 3, /* byte-level BPE has two, pieces and merges, and added tokens are one */
+    TOKENIZER_MOST_ENDS = 16
+};
 
 struct tokenizer {
     const struct tokenizer_kind *kind;
     int32_t n;     /* pieces, of the ids 0 to n - 1; 0: the vocabulary is not known */
     int32_t n_own; /* of them those of the kind's vocabulary, once tokens were added; 0: all */
-    int32_t special[SPECIAL_COUNT];                   /* ids; -1: there is none */
+    int32_t special[SPECIAL_COUNT];    /* ids; -1: there is none (special_tokens.h) */
+    int32_t ends[TOKENIZER_MOST_ENDS]; /* [n_ends] each ends a text that a model continues */
+    int n_ends;
     bool lower_case;                                  /* text loses its upper case and its accents first */
     struct tokenizer_file files[TOKENIZER_MAX_FILES]; /* [n_files]; the bytes are the vocabulary's */
     int n_files;
@@ -56,7 +62,7 @@ struct tokenizer {
     struct input_frame frame;  /* of tokenizer.json; tokenizer_frame says which one holds */
     struct added_tokens added; /* the special tokens, and those that were given later */
     char *added_file;          /* the bytes of added_tokens.json; NULL: none were given later */
-    /* special tokens that a text spells, such as "[SEP]", are found: as in transformers */
+    /* special tokens that a text spells, such as "<|endoftext|>", are found: as in transformers */
     bool parses_special;
 };
 
@@ -66,6 +72,8 @@ struct tokenizer_kind {
     const char *const *file_names; /* all files that it writes to a model directory; ends with NULL */
     bool has_letter_case;          /* lower_case may be set; else it is false */
     bool decodes_bytes;            /* decoding gives the text's bytes; else words with spaces between them */
+    /* [SPECIAL_COUNT] the usual texts of special tokens, where no file says; NULL: the kind has found them */
+    const char *const (*special_names)[2];
 
     /* The scratch of a thread, which may read `t` until it is destroyed. */
     struct status (*scratch_create)(void **scratch, const struct tokenizer *t);
@@ -75,6 +83,7 @@ struct tokenizer_kind {
 
     void (*decode)(const struct tokenizer *t, struct buf *out, const int32_t *ids, size_t n);
     const char *(*piece)(const struct tokenizer *t, int32_t id, size_t *n);
+    int32_t (*find)(const struct tokenizer *t, const char *piece, size_t n); /* its id; -1: there is none */
     bool (*continues_word)(const struct tokenizer *t, int32_t id);
 
     /* For tokenizer_config.json; NULL if memory runs out. */
@@ -94,8 +103,14 @@ struct tokenizer_kind {
  * FNV-1a of a list of their names and hashes.  Added tokens that a text may hold are one more file. */
 void tokenizer_set_files(struct tokenizer *t, const struct tokenizer_file *files, int n_files);
 
-/* Gives it the tokens of the list, which it takes over, and its own special ones. */
-struct status tokenizer_take_added(struct tokenizer *t, struct added_tokens *added);
+/* Gives it the tokens of the list, which it takes over.  tokenizer_close_added, once its special tokens are
+ * known, adds those, and what a text may hold to the files. */
+void tokenizer_take_added(struct tokenizer *t, struct added_tokens *added);
+struct status tokenizer_close_added(struct tokenizer *t);
+
+/* Leaves out the added tokens of the ids from `n` on, for which a model has no rows: a text has them as
+ * text. False: there are other pieces among them. */
+bool tokenizer_cut(struct tokenizer *t, int32_t n);
 
 /* Whether a text spells a special token of this tokenizer; its bytes are match->at and n. */
 bool tokenizer_spells_special(const struct tokenizer *t, struct added_match *match, const char *text,
@@ -122,6 +137,12 @@ int32_t tokenizer_tail_id(const struct tokenizer *t);
 /* The piece of an id in [0, n); borrowed, not NUL-terminated. */
 const char *tokenizer_piece(const struct tokenizer *t, int32_t id, size_t *n);
 
+/* The id of the piece or the added token of this text; -1: there is none. */
+int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t n);
+
+/* Whether a token of this id ends a text that a model continues. */
+bool tokenizer_ends(const struct tokenizer *t, int32_t id);
+
 /* Whether a token of this id continues the word of the token before it.  A whole word ends before a token
  * that does not. */
 bool tokenizer_continues_word(const struct tokenizer *t, int32_t id);
@@ -147,5 +168,9 @@ struct status tokenizer_encode(struct tokenizer_scratch *s, struct token_list *o
 /* Appends only the ids, many times faster. */
 struct status tokenizer_encode_ids(struct tokenizer_scratch *s, struct id_list *out, const char *text,
                                    size_t n);
+
+/* The same of a document or prompt of a decoder, behind what the frame of tokenizer.json has before it. */
+struct status tokenizer_encode_document(struct tokenizer_scratch *s, struct id_list *out, const char *text,
+                                        size_t n);
 
 #endif

@@ -72,12 +72,8 @@ static struct status parse_object(struct tokenizer_config *c, const json_t *obje
 struct status tokenizer_config_parse(struct tokenizer_config *c, const char *text, size_t n, bool any_class,
                                      const char *source)
 {
-    json_error_t error;
-    json_t *object = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
-    if (object == NULL) {
-        return status_error(STATUS_DATA, "%s is not valid JSON: line %d, column %d: %s", source, error.line,
-                            error.column, error.text);
-    }
+    json_t *object;
+    TRY(json_parse_real(&object, text, n, source));
     struct status s = parse_object(c, object, any_class, source);
     json_decref(object);
     return s;
@@ -85,8 +81,7 @@ struct status tokenizer_config_parse(struct tokenizer_config *c, const char *tex
 
 json_t *tokenizer_config_to_json(const struct tokenizer_config *c)
 {
-    return json_pack("{s:s, s:b, s:n, s:b, s:I, s:s, s:s, s:s, s:s, s:s}", "tokenizer_class", "BertTokenizer",
-                     "do_lower_case", c->lower_case, "strip_accents", "tokenize_chinese_chars", 1,
-                     "model_max_length", (json_int_t)c->model_max_length, "unk_token", "[UNK]", "sep_token",
-                     "[SEP]", "pad_token", "[PAD]", "cls_token", "[CLS]", "mask_token", "[MASK]");
+    return json_pack("{s:s, s:b, s:n, s:b, s:I}", "tokenizer_class", "BertTokenizer", "do_lower_case",
+                     c->lower_case, "strip_accents", "tokenize_chinese_chars", 1, "model_max_length",
+                     (json_int_t)c->model_max_length);
 }

@@ -2,6 +2,7 @@
 
 #include "io/file.h"
 #include "io/json_file.h"
+#include "text/special_tokens.h"
 
 #include <string.h>
 
@@ -58,12 +59,22 @@ struct status tokenizer_files_write(const struct tokenizer *t, const char *direc
     return status_ok();
 }
 
+json_t *tokenizer_files_config(const struct tokenizer *t, int64_t max_length)
+{
+    json_t *object = t->kind->config(t, max_length);
+    special_tokens_put_texts(object, t);
+    if (object != NULL && (t->added_file != NULL || t->kind->decodes_bytes)) {
+        json_object_set_new(object, "added_tokens_decoder", added_tokens_decoder(&t->added));
+    }
+    return object;
+}
+
 struct status tokenizer_files_write_config(const struct tokenizer *t, const char *directory,
                                            int64_t max_length)
 {
     char path[FILE_PATH_BYTES];
     TRY(make_path(path, directory, TOKENIZER_CONFIG_NAME));
-    return json_file_write(path, t->kind->config(t, max_length));
+    return json_file_write(path, tokenizer_files_config(t, max_length));
 }
 
 static struct status write_documents(const char *directory, json_t *documents)
@@ -85,7 +96,9 @@ struct status tokenizer_files_write_all(const struct tokenizer *t, const char *d
     TRY(tokenizer_files_write(t, directory));
     TRY(tokenizer_files_write_config(t, directory, max_length));
     TRY(t->kind->documents(&documents, t));
-    struct status s = documents == NULL
+    json_t *specials = json_object();
+    special_tokens_put_texts(specials, t);
+    struct status s = json_object_set_new(documents, "special_tokens_map.json", specials) != 0
                           ? status_error(STATUS_MEMORY, "out of memory for the tokenizer's files")
                           : write_documents(directory, documents);
     json_decref(documents);

@@ -18,6 +18,10 @@ struct status tokenizer_files_compare(enum tokenizer_copy *copy, const char **na
 /* Writes the files of the vocabulary, each whole or not at all. */
 struct status tokenizer_files_write(const struct tokenizer *t, const char *directory);
 
+/* The contents of tokenizer_config.json, which the caller json_decref's; NULL if memory runs out.  All that a
+ * decoder's special and added tokens are is in it. */
+json_t *tokenizer_files_config(const struct tokenizer *t, int64_t max_length);
+
 /* Writes tokenizer_config.json; max_length is the number of tokens that the model can read. */
 struct status tokenizer_files_write_config(const struct tokenizer *t, const char *directory,
                                            int64_t max_length);

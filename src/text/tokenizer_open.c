@@ -3,9 +3,11 @@
 #include "core/log.h"
 #include "text/bpe_json.h"
 #include "text/bpe_tokenizer.h"
+#include "text/special_tokens.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_files.h"
 #include "text/tokenizer_json.h"
+#include "text/utf8.h"
 #include "text/wordpiece_tokenizer.h"
 
 #include <string.h>
@@ -46,7 +48,7 @@ static struct status is_json(bool *json, const char *path)
 {
     struct file_map map;
     TRY(file_map_open(&map, path));
-    size_t blanks = 0;
+    size_t blanks = utf8_mark_bytes((const char *)map.data, map.n);
     while (blanks < map.n && strchr(" \t\r\n", map.data[blanks]) != NULL) {
         blanks++;
     }
@@ -77,32 +79,6 @@ static struct status open_file(struct tokenizer *t, struct added_tokens *added, 
         tokenizer_fini(t);
     }
     return s;
-}
-
-/* Gives it the added tokens, or ends it. */
-static struct status take_added(struct tokenizer *t, struct added_tokens *added)
-{
-    struct status s = tokenizer_take_added(t, added);
-    if (failed(s)) {
-        tokenizer_fini(t);
-    }
-    return s;
-}
-
-struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, bool lower_case)
-{
-    struct added_tokens added = {0};
-    struct status s = open_file(t, &added, path, lower_case);
-    s = failed(s) ? s : take_added(t, &added);
-    added_tokens_fini(&added);
-    return s;
-}
-
-struct status tokenizer_open_merges(struct tokenizer *t, const char *vocab_path, const char *merges_path)
-{
-    struct added_tokens none = {0};
-    TRY(bpe_tokenizer_open(t, vocab_path, merges_path));
-    return take_added(t, &none);
 }
 
 /* added_tokens.json, which says least of them, so what other files say counts. */
@@ -142,23 +118,48 @@ static struct status read_config(struct tokenizer_config *c, const char *path, b
     return s;
 }
 
-static struct status read_beside(struct tokenizer *t, const char *vocabulary)
+/* Completes the tokenizer of a vocabulary file with the settings and tokens of the files beside it; or ends
+ * it. A vocab.txt may have only its special tokens from there, where the caller knows the letter case. */
+static struct status complete_beside(struct tokenizer *t, struct added_tokens *added, const char *vocabulary,
+                                     bool all)
 {
-    char path[FILE_PATH_BYTES];
+    char folder[FILE_PATH_BYTES], path[FILE_PATH_BYTES];
     struct tokenizer_config c = tokenizer_config_defaults();
-    const char *slash = strrchr(vocabulary, '/');
-    int n_directory = slash == NULL ? 0 : (int)(slash - vocabulary) + 1;
-    int n = snprintf(path, sizeof path, "%.*s" TOKENIZER_CONFIG_NAME, n_directory, vocabulary);
-    if (n >= FILE_PATH_BYTES) {
-        return too_long(path);
+    bool exists;
+    c.added = added;
+    struct status s = status_ok();
+    file_parent(folder, vocabulary);
+    if (all) {
+        s = find_file(path, &exists, folder, TOKENIZER_CONFIG_NAME);
+        s = failed(s) || !exists ? s : read_config(&c, path, true);
+        s = failed(s) ? s : find_file(path, &exists, folder, "added_tokens.json");
+        s = failed(s) ? s : read_added_map(added, path);
+        s = failed(s) ? s : tokenizer_set_lower_case(t, c.lower_case && t->kind->has_letter_case);
     }
+    if (!failed(s)) {
+        tokenizer_take_added(t, added);
+        s = special_tokens_find(t, folder);
+    }
+    if (failed(s)) {
+        tokenizer_fini(t);
+    }
+    return s;
+}
+
+struct status tokenizer_open_vocabulary(struct tokenizer *t, const char *path, bool lower_case)
+{
     struct added_tokens added = {0};
-    c.added = &added;
-    struct status s = file_exists(path) ? read_config(&c, path, true) : status_ok();
-    snprintf(path, sizeof path, "%.*sadded_tokens.json", n_directory, vocabulary);
-    s = failed(s) ? s : read_added_map(&added, path);
-    s = failed(s) ? s : tokenizer_set_lower_case(t, c.lower_case && !t->kind->decodes_bytes);
-    s = failed(s) ? s : tokenizer_take_added(t, &added);
+    struct status s = open_file(t, &added, path, lower_case);
+    s = failed(s) ? s : complete_beside(t, &added, path, t->kind->decodes_bytes);
+    added_tokens_fini(&added);
+    return s;
+}
+
+struct status tokenizer_open_merges(struct tokenizer *t, const char *vocab_path, const char *merges_path)
+{
+    struct added_tokens added = {0};
+    TRY(bpe_tokenizer_open(t, vocab_path, merges_path));
+    struct status s = complete_beside(t, &added, vocab_path, true);
     added_tokens_fini(&added);
     return s;
 }
@@ -177,13 +178,14 @@ static void find_merges(char merges[FILE_PATH_BYTES], const char *path)
 struct status tokenizer_open_beside(struct tokenizer *t, const char *path)
 {
     char merges[FILE_PATH_BYTES];
+    struct added_tokens added = {0};
     find_merges(merges, path);
-    TRY(merges[0] != '\0' ? tokenizer_open_merges(t, path, merges)
-                          : tokenizer_open_vocabulary(t, path, false));
-    struct status s = read_beside(t, path);
-    if (failed(s)) {
-        tokenizer_fini(t);
+    if (merges[0] != '\0') {
+        return tokenizer_open_merges(t, path, merges);
     }
+    struct status s = open_file(t, &added, path, false);
+    s = failed(s) ? s : complete_beside(t, &added, path, true);
+    added_tokens_fini(&added);
     return s;
 }
 
@@ -282,7 +284,8 @@ static struct status read_directory(struct tokenizer *t, struct tokenizer_config
     TRY(find_file(path, &has_added, directory, "added_tokens.json"));
     TRY(read_added_map(c->added, path));
     TRY(tokenizer_set_lower_case(t, !is_bpe && c->lower_case));
-    TRY(tokenizer_take_added(t, c->added));
+    tokenizer_take_added(t, c->added);
+    TRY(special_tokens_find(t, directory));
     return input_frame_check(&t->frame, t->n, directory);
 }
 

@@ -69,6 +69,22 @@ enum unicode_class unicode_class(uint32_t c)
     return o != NULL ? o->class : base_class(c);
 }
 
+bool unicode_is_white(uint32_t c)
+{
+    switch (c) {
+    case ' ':
+    case 0x85:
+    case 0xA0:
+    case 0x1680:
+    case 0x2028:
+    case 0x2029:
+    case 0x202F:
+    case 0x205F:
+    case 0x3000: return true;
+    default: return (c >= '\t' && c <= '\r') || (c >= 0x2000 && c <= 0x200A);
+    }
+}
+
 int unicode_combining_class(uint32_t c)
 {
     const struct unicode_class_override *o = find_override(c);

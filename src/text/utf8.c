@@ -75,3 +75,25 @@ size_t utf8_mark_bytes(const char *text, size_t n)
 {
     return n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
 }
+
+int64_t utf8_repair(struct buf *out, const char *text, size_t n)
+{
+    int64_t n_replaced = 0;
+    for (size_t bad; (bad = utf8_find_invalid(text, n)) < n;) {
+        buf_append(out, text, bad);
+        buf_puts(out, "\xef\xbf\xbd");
+        uint32_t replacement;
+        size_t skip = bad + (size_t)utf8_decode(&replacement, text + bad, n - bad);
+        text += skip;
+        n -= skip;
+        n_replaced++;
+    }
+    buf_append(out, text, n);
+    return n_replaced;
+}
+
+size_t utf8_without_end(const char *text, size_t n)
+{
+    n -= n > 0 && text[n - 1] == '\n';
+    return n - (n > 0 && text[n - 1] == '\r');
+}

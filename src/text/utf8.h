@@ -6,6 +6,8 @@
 #ifndef KILN_TEXT_UTF8_H
 #define KILN_TEXT_UTF8_H
 
+#include "core/buf.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +22,12 @@ static inline int utf8_write(char out[UTF8_MAX_BYTES], uint32_t c);
 
 /* Offset of the first ill-formed byte sequence; n if there is none. */
 size_t utf8_find_invalid(const char *text, size_t n);
+
+/* Appends text[0..n) with U+FFFD for each ill-formed sequence, and returns how many there were. */
+int64_t utf8_repair(struct buf *out, const char *text, size_t n);
+
+/* The bytes of a line without its end, LF or CR LF, if it has one. */
+size_t utf8_without_end(const char *text, size_t n);
 
 /* Bytes of the byte-order mark at text[0..n), the beginning of a file: 3 or 0. */
 size_t utf8_mark_bytes(const char *text, size_t n);

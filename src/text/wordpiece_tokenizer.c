@@ -58,23 +58,22 @@ static bool continues_word(const struct tokenizer *t, int32_t id)
     return vocab_continues(text, n);
 }
 
+static int32_t find(const struct tokenizer *t, const char *piece, size_t n)
+{
+    return vocab_find(t->vocabulary, piece, n);
+}
+
 static json_t *config(const struct tokenizer *t, int64_t max_length)
 {
     struct tokenizer_config c = {.lower_case = t->lower_case, .model_max_length = max_length};
-    json_t *object = tokenizer_config_to_json(&c);
-    if (object != NULL && t->added_file != NULL) {
-        json_object_set_new(object, "added_tokens_decoder", added_tokens_decoder(&t->added));
-    }
-    return object;
+    return tokenizer_config_to_json(&c);
 }
 
 static struct status documents(json_t **documents, const struct tokenizer *t)
 {
     json_t *tokenizer;
     TRY(tokenizer_json_make(&tokenizer, t->vocabulary, t->lower_case, &t->added, &t->frame));
-    *documents = json_pack("{s:{s:s, s:s, s:s, s:s, s:s}, s:o}", "special_tokens_map.json", "unk_token",
-                           "[UNK]", "sep_token", "[SEP]", "pad_token", "[PAD]", "cls_token", "[CLS]",
-                           "mask_token", "[MASK]", "tokenizer.json", tokenizer);
+    *documents = json_pack("{s:o}", "tokenizer.json", tokenizer);
     return status_ok();
 }
 
@@ -101,6 +100,7 @@ const struct tokenizer_kind wordpiece_tokenizer_kind = {
     .encode_ids = encode_ids,
     .decode = decode,
     .piece = piece,
+    .find = find,
     .continues_word = continues_word,
     .config = config,
     .documents = documents,
@@ -119,9 +119,10 @@ static struct status take(struct tokenizer *t, struct vocab *v, struct status op
                             .n = v->n,
                             .special = {[SPECIAL_PAD] = v->pad,
                                         [SPECIAL_UNKNOWN] = v->unk,
-                                        [SPECIAL_BEGIN] = v->cls,
+                                        [SPECIAL_CLASS] = v->cls,
                                         [SPECIAL_SEPARATOR] = v->sep,
                                         [SPECIAL_MASK] = v->mask,
+                                        [SPECIAL_BEGIN] = -1,
                                         [SPECIAL_END] = -1},
                             .lower_case = lower_case,
                             .vocabulary = v};
@@ -155,13 +156,8 @@ struct status wordpiece_tokenizer_init(struct tokenizer *t, const char *text, si
 
 void wordpiece_tokenizer_init_unknown(struct tokenizer *t, bool lower_case)
 {
-    *t = (struct tokenizer){.kind = &wordpiece_tokenizer_kind,
-                            .special = {[SPECIAL_PAD] = 0,
-                                        [SPECIAL_UNKNOWN] = -1,
-                                        [SPECIAL_BEGIN] = -1,
-                                        [SPECIAL_SEPARATOR] = -1,
-                                        [SPECIAL_MASK] = -1,
-                                        [SPECIAL_END] = -1},
-                            .lower_case = lower_case};
+    *t = (struct tokenizer){.kind = &wordpiece_tokenizer_kind, .lower_case = lower_case};
+    memset(t->special, -1, sizeof t->special);
+    t->special[SPECIAL_PAD] = 0;
     tokenizer_set_files(t, &(struct tokenizer_file){vocabulary_name, "", 0}, 1);
 }

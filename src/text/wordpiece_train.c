@@ -235,7 +235,9 @@ static struct status take_words(struct wordpiece_merge *m, struct wordpiece_trai
     struct status s = alphabet_init(&a);
     s = failed(s) ? s : count_chars(&a, &result->n_words, tally);
     if (!failed(s) && result->n_words == 0) {
-        s = status_error(STATUS_DATA, "the text holds no words, so no vocabulary can be made");
+        s = status_error(STATUS_DATA,
+                         "the text holds no words, so no vocabulary can be made (of lines of JSON the value "
+                         "of \"text\" is read)");
     }
     s = failed(s) ? s : choose_alphabet(&a, result, o);
     if (!failed(s)) {

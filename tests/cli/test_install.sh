@@ -102,7 +102,8 @@ make -s -C "$dir/continue" clean continue_text
 "$build/tests/test_api_generate" unpack "$dir/decoders"
 "$dir/continue/continue_text" "$dir/decoders/bloom" 'and the' >"$dir/actual" 2>"$dir/log"
 "$dir/prefix/bin/kiln" generate --model "$dir/decoders/bloom" --prompt 'and the' >"$dir/wanted" 2>/dev/null
-cmp "$dir/wanted" "$dir/actual" || fail "the library and the program continue a text otherwise"
+# the library gives bytes, the program U+FFFD for those that are no UTF-8
+cmp <(sed 's/\xef\xbf\xbd//g' "$dir/wanted") <(iconv -f utf-8 -t utf-8 -c "$dir/actual") || fail "the library and the program continue a text otherwise"
 [ ! -s "$dir/log" ] || fail "the library talks: $(cat "$dir/log")"
 
 # expect CODE PATTERN ARGUMENT...: what the example's errors look like

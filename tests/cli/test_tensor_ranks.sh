@@ -15,7 +15,7 @@ for name in gpt2 bloom; do
     ln -s "run-$name/ckpt_2" "$dir/$name"
 done
 printf '%s\n' the 'and the house of the king' king 'of the' the >"$dir/prompts"
-printf '%s\n' the '' >"$dir/empty"
+printf '%s\n' the "$(seq -s ' ' 99)" >"$dir/long"
 for i in $(seq 12); do
     echo "{\"text\": \"and the king $i said to the queen that the house of number $((i * 7 % 5)) was the house of the king\"}"
 done >"$dir/lines.jsonl"
@@ -88,7 +88,7 @@ refused()
 refused 1 'needs 2 ranks, but 1 was started' generate --model "$dir/gpt2" --prompt the --tensor-model-parallel-size 2
 refused 2 'needs 4 ranks, but 2 were started' eval --model "$dir/gpt2" --input "$dir/lines.jsonl" --tensor-model-parallel-size 4
 refused 3 'needs a multiple of 3 heads' generate --model "$dir/gpt2" --prompt the --tensor-model-parallel-size 3
-refused 2 'prompt 2 is empty' generate --model "$dir/gpt2" --prompt_file "$dir/empty" --max_new_tokens 5 --tensor-model-parallel-size 2
+refused 2 'prompt 2 has' generate --model "$dir/gpt2" --prompt_file "$dir/long" --max_new_tokens 5 --tensor-model-parallel-size 2
 refused 2 'none: No such file' eval --model "$dir/gpt2" --input "$dir/none" --tensor-model-parallel-size 2
 
 # ranks that read other models, or other texts

@@ -96,7 +96,7 @@ static void test_types(void)
     const struct stored_tensor *t = stored_tensor_find(f.tensors, f.n, "i16");
     EXPECT(t != NULL && t->n_dims == 1 && t->dims[0] == 2 && t->bytes == 4, "i16");
     EXPECT_ERROR(stored_tensor_read(t, tensor_1d(two, DTYPE_I64, 2)), STATUS_DATA,
-                 "tensor i16 cannot be read");
+                 "tensor i16 (int16) cannot be read");
     t = stored_tensor_find(f.tensors, f.n, "scalar");
     EXPECT_OK(stored_tensor_read(t, tensor_1d(real, DTYPE_F64, 1)));
     EXPECT(real[0] == 2.5, "a scalar, converted");

@@ -291,7 +291,14 @@ static void check_model(const char *name)
     check_bits(&s);
     check_failure(&s);
     check_stops(&s);
-    EXPECT_ERROR(generation_init(&g, &s, "", 0, &too_long, 3), STATUS_DATA, "prompt 3 is empty");
+    const struct generate_options one = {.max_new_tokens = 1};
+    s.dir.tokenizer.special[SPECIAL_BEGIN] = 7;
+    EXPECT_OK(generation_init(&g, &s, "", 0, &one, 3));
+    EXPECT(g.n_prompt == 1 && g.ids.ids[0] == s.tokenizer->special[SPECIAL_BEGIN], "it begins with %d",
+           g.ids.ids[0]);
+    generation_fini(&g);
+    s.dir.tokenizer.special[SPECIAL_BEGIN] = -1;
+    EXPECT_ERROR(generation_init(&g, &s, "", 0, &one, 3), STATUS_DATA, "prompt 3 is empty");
     generation_fini(&g);
     if (strcmp(name, "gpt2") == 0) {
         EXPECT_ERROR(generation_init(&g, &s, "and the", 7, &too_long, 1), STATUS_DATA, "reads at most 24");

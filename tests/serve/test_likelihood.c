@@ -43,7 +43,7 @@ static double sum_by_hand(struct session *s, const char *text, enum likelihood_m
 {
     struct id_list ids = {0};
     double sum = 0;
-    EXPECT(id_list_append(&ids, s->tokenizer->special[SPECIAL_BEGIN]), "memory");
+    EXPECT(id_list_append(&ids, s->tokenizer->special[SPECIAL_CLASS]), "memory");
     EXPECT_OK(tokenizer_encode_ids(&s->scratch, &ids, text, strlen(text)));
     EXPECT(id_list_append(&ids, s->tokenizer->special[SPECIAL_SEPARATOR]), "memory");
     for (size_t i = 1; i + 1 < ids.n; i++) {

@@ -11,6 +11,7 @@
 #include "data/tag_examples.h"
 #include "io/json_file.h"
 #include "text/tokenizer_files.h"
+#include "text/special_tokens.h"
 #include "text/tokenizer_open.h"
 #include "text/wordpiece_tokenizer.h"
 
@@ -62,7 +63,8 @@ static void added_tokens_are_hugging_faces(void)
         EXPECT_OK(wordpiece_tokenizer_init(&t, vocab.data, vocab.n, "test",
                                            json_is_true(json_object_get(a_case, "lower_case"))));
         EXPECT_OK(added_tokens_read_json(&added, json_object_get(a_case, "added_tokens"), "test"));
-        EXPECT_OK(tokenizer_take_added(&t, &added));
+        tokenizer_take_added(&t, &added);
+        EXPECT_OK(special_tokens_find(&t, NULL));
         EXPECT(t.n > t.n_own && t.n_files == 2, "%d pieces, %d files", t.n, t.n_files);
         EXPECT_OK(tokenizer_scratch_init(&scratch, &t));
         json_array_foreach(json_object_get(a_case, "texts"), k, text)
@@ -154,14 +156,14 @@ static void bytes_go_both_ways(void)
 
 static void wordpiece_says_what_it_has(void)
 {
-    static const int32_t special[SPECIAL_COUNT] = {0, 1, 2, 3, 4, -1};
+    static const int32_t special[SPECIAL_COUNT] = {0, 1, 2, 3, 4, -1, -1};
     struct tokenizer t;
     wordpiece(&t, true);
     EXPECT(t.n == 9 && memcmp(t.special, special, sizeof special) == 0, "%d pieces", t.n);
     EXPECT(tokenizer_continues_word(&t, 6) && !tokenizer_continues_word(&t, 5) &&
                !tokenizer_continues_word(&t, t.special[SPECIAL_MASK]),
            "words go on with ## only");
-    EXPECT_OK(tokenizer_require(&t, (1U << SPECIAL_END) - 1, "BERT"));
+    EXPECT_OK(tokenizer_require(&t, (1U << SPECIAL_BEGIN) - 1, "BERT"));
     EXPECT_ERROR(tokenizer_require(&t, 1U << SPECIAL_END, "a decoder"), STATUS_DATA, "no end token");
     tokenizer_fini(&t);
 }
@@ -225,7 +227,7 @@ static void stores_take_any_tokenizer(void)
 
     struct shard_set_config shards = {.directory = directory, .tokenizer = &t};
     EXPECT_ERROR(shard_set_check(&shards), STATUS_DATA, "which predicting masked tokens needs");
-    t.special[SPECIAL_PAD] = t.special[SPECIAL_BEGIN] = t.special[SPECIAL_SEPARATOR] = 0;
+    t.special[SPECIAL_PAD] = t.special[SPECIAL_CLASS] = t.special[SPECIAL_SEPARATOR] = 0;
     EXPECT_ERROR(bert_loader_set_tokens(&samples, &t), STATUS_DATA,
                  "of this byte tokenizer has no mask token, which predicting masked tokens needs");
     EXPECT(samples.vocab_size == -7, "what was refused was set");
@@ -244,7 +246,7 @@ static void questions_want_a_separator(void)
     const struct squad_feature_options options = {64, 16, 8, false};
     bytes_tokenizer_init(&t);
     EXPECT_OK(squad_examples_ask(&e, "a text", 6, &question, 1));
-    t.special[SPECIAL_BEGIN] = 1;
+    t.special[SPECIAL_CLASS] = 1;
     EXPECT_ERROR(squad_features_build(&f, &e, &t, options), STATUS_DATA,
                  "has no separator token, which a question with its context needs");
     t.special[SPECIAL_SEPARATOR] = 2;

@@ -32,10 +32,10 @@ static uint64_t draw_key(struct draw d, uint64_t purpose)
 
 struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct tokenizer *t)
 {
-    TRY(tokenizer_require(t, 1U << SPECIAL_BEGIN | 1U << SPECIAL_SEPARATOR | 1U << SPECIAL_MASK,
+    TRY(tokenizer_require(t, 1U << SPECIAL_CLASS | 1U << SPECIAL_SEPARATOR | 1U << SPECIAL_MASK,
                           "predicting masked tokens"));
     if (t->frame.given) {
-        struct input_frame bert = input_frame_bert(t->special[SPECIAL_BEGIN], t->special[SPECIAL_SEPARATOR]);
+        struct input_frame bert = input_frame_bert(t->special[SPECIAL_CLASS], t->special[SPECIAL_SEPARATOR]);
         if (!input_frame_equal(&t->frame, &bert)) {
             return status_error(STATUS_DATA,
                                 "pre-training frames text as [CLS] A [SEP] B [SEP], but the post_processor "
@@ -44,7 +44,7 @@ struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct 
     }
     c->vocab_size = t->n;
     c->pad_id = tokenizer_tail_id(t);
-    c->cls_id = t->special[SPECIAL_BEGIN];
+    c->cls_id = t->special[SPECIAL_CLASS];
     c->sep_id = t->special[SPECIAL_SEPARATOR];
     c->mask_id = t->special[SPECIAL_MASK];
     return status_ok();

@@ -77,14 +77,21 @@ struct status gpt_counts_measure(struct ngram_score *score, const struct token_w
     int64_t start = clock_ns();
     struct kneser_ney k = {0};
     struct buf stream = {0};
+    int64_t n_marks = 0;
     *score = (struct ngram_score){.order = NGRAM_MOST_ORDER};
     for (int i = 0; i < n_sets; i++) {
         int64_t n = sets[i].end - sets[i].first;
         double part = shares[i] * (double)n_tokens / (double)n;
         append_stretches(&stream, &sets[i], part);
+        n_marks += part < 1 ? N_STRETCHES : 1;
         score->n_counted += part < 1 ? (int64_t)(part * (double)n) : n;
     }
     struct status s = buf_status(&stream);
+    if (!failed(s) && n_marks == (int64_t)(stream.n / sizeof(int32_t))) { /* the few tokens of a trial run */
+        *score = (struct ngram_score){0};
+        buf_fini(&stream);
+        return s;
+    }
     if (!failed(s)) {
         s = kneser_ney_init(&k, (const int32_t *)(const void *)stream.data,
                             (int64_t)(stream.n / sizeof(int32_t)), NGRAM_MOST_ORDER, sets->n_words);

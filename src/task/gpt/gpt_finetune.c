@@ -85,6 +85,12 @@ static struct status claim_store(struct document_output *o, const char *prefix, 
 static struct status write_store(const struct tokenizer *tokenizer, const char *prefix, const char *text)
 {
     struct text_store t = {.end = tokenizer->special[SPECIAL_END]};
+    if (t.end < 0) {
+        log_warning(
+            "the documents of %s have nothing between them: no file of the model says which token ends a "
+            "text (\"eos_token\" of tokenizer_config.json)",
+            text);
+    }
     struct status s = claim_store(&t.output, prefix, false);
     s = failed(s) ? s : write_documents(&t, tokenizer, text);
     document_output_close(&t.output);
@@ -323,6 +329,7 @@ struct status gpt_finetune_run(const struct gpt_finetune_options *o)
         .run = o->run, .gpt = o->gpt, .given = o, .losses = {NAN, NAN}, .lock = {.fd = -1}};
     struct model_dir_given given = {.vocab_file = o->run.vocab_file};
     TRY(model_dir_open_given(&f.model, o->run.init_checkpoint, given));
+    f.model.tokenizer.parses_special &= !o->no_parse_special_tokens;
     struct status s = tune(&f);
     dir_lock_release(&f.lock);
     json_decref(f.config);

@@ -17,7 +17,8 @@ struct gpt_finetune_options {
     const char *validation_file; /* the same, to evaluate on; NULL: a part of train_file */
     int64_t validation_percent;  /* that part, the last one */
     double n_epochs;
-    int64_t max_steps; /* in place of n_epochs; -1 and 0: off */
+    int64_t max_steps;            /* in place of n_epochs; -1 and 0: off */
+    bool no_parse_special_tokens; /* that stand in the texts */
 };
 
 /* Fine-tunes, and saves OUTPUT_DIR/model.  STATUS_PREEMPTED after a signal, with the state saved. */

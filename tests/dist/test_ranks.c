@@ -221,9 +221,9 @@ static bool begins_rank(const struct batch_step *batch, int micro, int n_ranks)
 }
 
 /* The same with each part of the micro-batches added up for itself, and then the parts: in a row, as ranks
- * do, or as so many ranks do that share gradients.
- * Of factors in fp8 each rank sees the largest magnitudes of the step before, and its own; the next step
- * those of all. */
+ * do, or as so many ranks do that share gradients. Of factors in fp8 each rank sees the largest magnitudes
+ * of the step before, and its own; the next step those of all. In a row are the micro-batches of one rank:
+ * under other scales the smallest of them round otherwise. */
 enum { AS_RANKS = 0, IN_A_ROW = -1 };
 static void run_alone_in_parts(struct run *r, int n_parts, int how)
 {
@@ -239,7 +239,7 @@ static void run_alone_in_parts(struct run *r, int n_parts, int how)
         struct part parts[N_MICRO];
         for (int part = 0; part < n_parts; part++) {
             struct batch_step mine = batch_step_part(&r->batch, part, n_parts);
-            if (how <= 0 || begins_rank(&r->batch, part, how)) {
+            if (part == 0 || how == AS_RANKS || (how > 0 && begins_rank(&r->batch, part, how))) {
                 forget_maxima(&t);
             }
             trainer_queue_gradients(&t, &mine, &numbers, r->of->mean_of_micro_batches);

@@ -5,7 +5,7 @@
 # build-bare/results.xml.
 #
 # Then the same root gets what the developers have: their data (../shared, read-only) and tools. What was skipped for lack of
-# them runs (build-bare/again.xml), and nvcc makes what is carried to a GPU.
+# them runs (build-bare/again.xml), and nvcc makes what is carried to a GPU, every fourth turn and after changes to it.
 #
 # Everything runs in a mount and a process namespace that end with this script, however it ends: no mount is
 # visible outside or left behind. The root is removed from outside, where it is plain files.
@@ -13,6 +13,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tests/cli/expect.sh
+. tools/turn.sh
 base=$PWD/build-bare
 root=$base/root
 
@@ -79,6 +80,10 @@ test_again()
 make_carried()
 {
     local nvcc toolkit
+    if [ $((turn % 4)) -ne 0 ] && ! grep -qE '^(src/ops/cuda|src/dev|cmake|tools/(gpu|install_nvcc))' <<<"$changed"; then
+        say "what is carried to a GPU is not made in this turn ($turn); it is by: KILN_TURN=0 tools/bare_root.sh"
+        return
+    fi
     nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
     toolkit=$("$nvcc" --dryrun -x cu /dev/null 2>&1 | sed -n 's/^#\$ TOP=//p') || true
     if [ -e "$toolkit/lib64/libcublasLt.so" ]; then

@@ -14,12 +14,13 @@ void validation_fini(struct validation *v)
     batch_step_fini(&v->room);
 }
 
-/* This rank's micro-batches, every size-th; counts[] gets their labels. */
+/* This rank's micro-batches, every size-th; counts[] gets their labels.  Behind the last they begin again. */
 static struct status add_batches(struct validation *v, struct trainer *t, const struct comm *data,
                                  int64_t first, int64_t end, struct batch_step *counts)
 {
+    int64_t n = v->source->heldout_batches(v->source->self, INT64_MAX);
     for (int64_t i = first + data->rank; i < end; i += data->size) {
-        TRY(v->source->heldout(v->source->self, INT64_MAX, i, v->room.micro));
+        TRY(v->source->heldout(v->source->self, INT64_MAX, i % n, v->room.micro));
         batch_step_count(&v->room);
         mesh_evaluate_batch(t, v->room.micro);
         exec_synchronize(&t->net.x); /* before the room is filled again */

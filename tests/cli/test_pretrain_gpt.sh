@@ -127,6 +127,10 @@ bloom=(--position-embedding-type alibi --embed-layernorm)
 expect 0 'model: BLOOM: 2 layers x 32' "$kiln" pretrain-gpt "${iterations[@]/--no-bias-gelu-fusion/--no-load-rng}" "${bloom[@]}" --megatron_order false --save "$dir/bloom" \
     --output_dir "$dir/bloom" --save-interval 4 --migration_log "$dir/migration"
 grep -q "^run        kiln pretrain-gpt, " "$dir/migration" || fail "the migration log is of another command: $(head -n 3 "$dir/migration")"
+# an order that needs no index has none, of the validation neither, whose samples begin again behind the last
+expect 0 'validation loss at the end of training' "$kiln" pretrain-gpt "${iterations[@]/--no-bias-gelu-fusion/--no-load-rng}" "${bloom[@]}" \
+    --megatron_order false --output_dir "$dir/keyed" --eval-iters 40 --data-cache-path "$dir/no_index"
+[ ! -e "$dir/no_index" ] || fail "index files of an order that needs none: $(ls "$dir/no_index")"
 expect 64 'BLOOM has the tanh form' "$kiln" pretrain-gpt "${iterations[@]}" "${bloom[@]}"
 expect 64 'give both or none' "$kiln" pretrain-gpt "${iterations[@]}" --embed-layernorm
 

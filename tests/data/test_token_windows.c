@@ -179,7 +179,7 @@ static void test_blend(const struct token_windows *w)
         for (int64_t i = 0; i < 4; i++) {
             const struct batch *b = &step.micro[i / 2];
             int64_t g = 4 * (s - 1) + i;
-            int set = blend.set[g];
+            int set = set_blend_at(&blend, g).set;
             batch_clear(one.micro);
             EXPECT_OK(token_windows_add(&sets[set], taken[set], (int32_t)g, one.micro));
             EXPECT(memcmp(b->ids + i % 2 * LENGTH, one.micro->ids, LENGTH * sizeof *b->ids) == 0,

@@ -27,9 +27,7 @@ static void fill(struct set_blend *b)
             memcpy(kept, taken, (size_t)b->n_sets * sizeof *taken);
             kept += b->n_sets;
         }
-        int d = find_behind(b->shares, taken, b->n_sets, i);
-        b->set[i] = (uint8_t)d;
-        taken[d]++;
+        taken[find_behind(b->shares, taken, b->n_sets, i)]++;
     }
 }
 
@@ -66,9 +64,8 @@ struct status set_blend_build(struct set_blend *b, int64_t n, const double *shar
     for (int d = 0; d < n_sets; d++) {
         b->shares[d] = shares[d] / sum;
     }
-    b->set = malloc((size_t)n + 1);
     b->taken = malloc((size_t)(n / SET_BLEND_STRIDE + 1) * (size_t)n_sets * sizeof *b->taken);
-    if (b->set == NULL || b->taken == NULL) {
+    if (b->taken == NULL) {
         set_blend_fini(b);
         return status_error(STATUS_MEMORY, "out of memory to blend %lld samples of %d sets", (long long)n,
                             n_sets);
@@ -79,20 +76,19 @@ struct status set_blend_build(struct set_blend *b, int64_t n, const double *shar
 
 void set_blend_fini(struct set_blend *b)
 {
-    free(b->set);
     free(b->taken);
     *b = (struct set_blend){0};
 }
 
 struct set_blend_sample set_blend_at(const struct set_blend *b, int64_t i)
 {
-    int64_t at = i % b->n, kept = at / SET_BLEND_STRIDE;
-    struct set_blend_sample s = {.set = b->set[at]};
-    s.number = b->taken[kept * b->n_sets + s.set];
+    int64_t at = i % b->n, kept = at / SET_BLEND_STRIDE, taken[SET_BLEND_MOST_SETS];
+    memcpy(taken, b->taken + kept * b->n_sets, (size_t)b->n_sets * sizeof *taken);
     for (int64_t k = kept * SET_BLEND_STRIDE; k < at; k++) {
-        s.number += b->set[k] == s.set;
+        taken[find_behind(b->shares, taken, b->n_sets, k)]++;
     }
-    return s;
+    int set = find_behind(b->shares, taken, b->n_sets, at);
+    return (struct set_blend_sample){.set = set, .number = taken[set]};
 }
 
 void set_blend_shares(double *shares, const double *weights, int n_sets)

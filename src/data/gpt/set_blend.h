@@ -18,11 +18,11 @@ struct set_blend {
     int n_sets;
     double shares[SET_BLEND_MOST_SETS]; /* of all samples */
     int64_t n;                          /* samples */
-    uint8_t *set;                       /* [n] of each sample */
     int64_t *taken; /* [n / SET_BLEND_STRIDE + 1, n_sets] samples of each set before every such sample */
 };
 
-enum { SET_BLEND_STRIDE = 4096 };
+/* Between the counts that are kept, from which a sample is found by the rule. */
+enum { SET_BLEND_STRIDE = 256 };
 
 /* Weights above 0 as shares of their sum; shares may be weights. */
 void set_blend_shares(double *shares, const double *weights, int n_sets);

@@ -206,7 +206,7 @@ static const char *split_of(const struct pretrain_data *d, enum part part, const
 /* Held-out samples that evaluations take one after the other are as many as these take. */
 static bool is_ordered(enum part part, const struct gpt_pretrain_options *own)
 {
-    return part == PART_TRAIN ? own->megatron_order : own->n_wanted[part] > 0;
+    return own->megatron_order && (part == PART_TRAIN || own->n_wanted[part] > 0);
 }
 
 /* Windows that a set of this part must have: what an order lacks, its own message says; the last batch of

@@ -159,8 +159,8 @@ static const struct option options[] = {
                     "take a decoder's samples in the order of Megatron-LM's index files, which follows "
                     "from --seed and --max_steps"),
     OPTION_STRING_ROW("data_cache_path", GPT(data_cache_path), NULL, "DIR",
-                      "with --megatron_order, read Megatron-LM's index files in this directory, and write "
-                      "those that are missing"),
+                      "with --megatron_order, read Megatron-LM's index files in this directory, not in "
+                      "OUTPUT_DIR/index, and write those that are missing"),
     OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),
                     "take samples in the order in which they lie in the store or in their file"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of weights, data order, masks and dropout"),

@@ -84,11 +84,11 @@ static const struct option options[] = {
                       "how samples are taken; single: each once, in the order of the index files"),
     OPTION_BOOL_ROW(
         "megatron_order", GPT(megatron_order), "True",
-        "take training samples in the order of Megatron-LM's index files; else in an order that needs "
-        "no memory"),
-    OPTION_STRING_ROW("data-cache-path", GPT(data_cache_path), NULL, "DIR",
-                      "read Megatron-LM's index files of the samples in this directory, and write those that "
-                      "are missing; without it none are needed"),
+        "take samples in the order of Megatron-LM's index files; else in an order that needs no files"),
+    OPTION_STRING_ROW(
+        "data-cache-path", GPT(data_cache_path), NULL, "DIR",
+        "read Megatron-LM's index files of the samples in this directory, not in SAVE/index, and "
+        "write those that are missing"),
     OPTION_GROUP_ROW("batches and steps"),
     OPTION_INT_ROW("micro-batch-size", OWN(micro_batch_size), NULL, 1, 1e6,
                    "number of samples that a rank computes together"),

@@ -1,5 +1,7 @@
 #include "core/mt19937.h"
 
+#include "core/integers.h"
+
 enum { SHIFT = 397 }; /* the words of a recurrence lie so far apart */
 
 void mt19937_init(struct mt19937 *m, uint32_t seed)
@@ -55,22 +57,19 @@ static uint64_t up_to(struct mt19937 *m, uint64_t most)
     return value;
 }
 
-void mt19937_shuffle_i32(struct mt19937 *m, int32_t *items, int64_t n)
+void mt19937_shuffle(struct mt19937 *m, uint32_t *items, int64_t begin, int64_t end)
 {
-    for (int64_t i = n - 1; i > 0; i--) {
-        int64_t j = (int64_t)up_to(m, (uint64_t)i);
-        int32_t item = items[j];
-        items[j] = items[i];
-        items[i] = item;
-    }
-}
-
-void mt19937_shuffle_u32(struct mt19937 *m, uint32_t *items, int64_t n)
-{
-    for (int64_t i = n - 1; i > 0; i--) {
-        int64_t j = (int64_t)up_to(m, (uint64_t)i);
-        uint32_t item = items[j];
-        items[j] = items[i];
-        items[i] = item;
+    enum { DRAWS = 64 }; /* ahead of their swaps, so that these wait for memory together */
+    int64_t with[DRAWS], first = int_larger(begin, 1);
+    for (int64_t i = end - 1; i >= first; i -= DRAWS) {
+        int64_t n = int_smaller(DRAWS, i - first + 1);
+        for (int64_t k = 0; k < n; k++) {
+            with[k] = (int64_t)up_to(m, (uint64_t)(i - k));
+        }
+        for (int64_t k = 0; k < n; k++) {
+            uint32_t item = items[with[k]];
+            items[with[k]] = items[i - k];
+            items[i - k] = item;
+        }
     }
 }

@@ -19,8 +19,8 @@ void mt19937_init(struct mt19937 *m, uint32_t seed);
 
 uint32_t mt19937_u32(struct mt19937 *m);
 
-/* RandomState.shuffle of items[0..n) (Fisher and Yates, from the last item down). */
-void mt19937_shuffle_i32(struct mt19937 *m, int32_t *items, int64_t n);
-void mt19937_shuffle_u32(struct mt19937 *m, uint32_t *items, int64_t n);
+/* RandomState.shuffle of items[0..end) (Fisher and Yates, from the last item down) as far as it decides
+ * items[begin, end): a shuffle is its parts, the last one first. */
+void mt19937_shuffle(struct mt19937 *m, uint32_t *items, int64_t begin, int64_t end);
 
 #endif

@@ -24,8 +24,8 @@ void npy_file_close(struct npy_file *f);
 /* The same for the bytes that f->map holds. */
 struct status npy_file_parse(struct npy_file *f, const char *path, const char *type, int n_dims);
 
-/* Writes the bytes that numpy.save writes, to a file that appears whole or not at all. */
-struct status npy_file_write(const char *path, const char *type, int n_dims, const int64_t *dims,
-                             const void *data);
+/* Opens a file for what numpy.save writes, and puts the header; the caller puts the numbers and commits. */
+struct status npy_file_create(struct file_writer *w, const char *path, const char *type, int n_dims,
+                              const int64_t *dims);
 
 #endif

@@ -480,6 +480,9 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
         pretrain_tell_complete(&r->loop);
         return export_weights(r);
     }
+    slow_work_phase(&r->loop.start, "making index files, or waiting for the rank that does,");
+    TRY(comm_agree(&r->world, pretrain_inputs_begin(&r->in, o)));
+    slow_work_phase(&r->loop.start, NULL);
     TRY(begin_check(r));
     TRY(o->eval_iters > 0 ? open_validation(r) : open_evaluation(r));
     TRY(stop_before_work());

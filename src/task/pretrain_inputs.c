@@ -254,6 +254,18 @@ struct status pretrain_inputs_open(struct pretrain_inputs *in, const struct pret
     return s;
 }
 
+static struct status begin(struct pretrain_data *d, const struct pretrain_options *o)
+{
+    return d->from != NULL && d->from->begin != NULL ? d->from->begin(d, o) : status_ok();
+}
+
+struct status pretrain_inputs_begin(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    TRY(begin(&in->train, o));
+    TRY(begin(&in->heldout, o));
+    return begin(&in->test, o);
+}
+
 static struct status add_check(const struct pretrain_data *d, struct store_check *check)
 {
     if (d->from != NULL && d->from->add_checks != NULL) {
@@ -310,7 +322,7 @@ void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pre
                  o->kind->flags == NULL ? ", and there is no --eval_input_dir" : " by its split");
     }
     if (in->train.from->announce != NULL) {
-        in->train.from->announce(&in->train, o);
+        in->train.from->announce(in, o);
     }
 }
 

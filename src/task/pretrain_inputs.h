@@ -34,6 +34,9 @@ void pretrain_inputs_close(struct pretrain_inputs *in);
 /* Frees what made the batches of held-out data, once they are made.  A store stays open. */
 void pretrain_inputs_release_heldout(struct pretrain_inputs *in);
 
+/* Before the first step: makes what only training needs. */
+struct status pretrain_inputs_begin(struct pretrain_inputs *in, const struct pretrain_options *o);
+
 /* Adds the token stores to the check that runs while training begins. */
 struct status pretrain_inputs_add_checks(const struct pretrain_inputs *in, struct store_check *check);
 

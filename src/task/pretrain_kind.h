@@ -63,6 +63,9 @@ struct pretrain_source {
     struct status (*open)(struct pretrain_data *d, const struct pretrain_inputs *in,
                           const struct pretrain_options *o);
 
+    /* Before the first step, on all ranks: makes what only training needs.  NULL: nothing. */
+    struct status (*begin)(struct pretrain_data *d, const struct pretrain_options *o);
+
     /* Adds what it draws from to the check that runs while training begins.  NULL: d->store is all. */
     struct status (*add_checks)(const struct pretrain_data *d, struct store_check *check);
 
@@ -73,8 +76,9 @@ struct pretrain_source {
     /* Frees everything, after `release` too; self may be NULL. */
     void (*close)(struct pretrain_data *d);
 
-    /* Logs what the training data is, and the flags that it overrides.  NULL: nothing. */
-    void (*announce)(const struct pretrain_data *train, const struct pretrain_options *o);
+    /* Logs what the training data is, the flags that it overrides, and what all data takes.  NULL:
+     * nothing. */
+    void (*announce)(const struct pretrain_inputs *in, const struct pretrain_options *o);
 };
 
 /* Each function finds its flags in o->own; those from `check` on may be NULL, where there is

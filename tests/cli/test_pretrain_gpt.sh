@@ -27,6 +27,7 @@ train()
 train whole --tensorboard-dir "$dir/events" --log-validation-ppl-to-tensorboard --log-batch-size-to-tensorboard \
     --log-timers-to-tensorboard || fail "$(cat "$dir/err")"
 cp "$dir/out" "$dir/whole.out"
+[ "$(ls "$dir/whole/index" | grep -cE '_(train|valid)_indexmap_.*_idx.npy$')" = 6 ] || fail "index files: $(ls "$dir/whole/index")"
 grep -q "warning: --load $dir/whole has no checkpoint: starting from random weights" "$dir/err" || fail "no warning of --load"
 # 2 2 4 4 6 6 8 8 ...: 29 steps; the line of step 5 shows the rate of step 6
 grep -qE '^ iteration        5/      29 \| consumed samples:           12 \| consumed tokens:          384 \| elapsed time per iteration \(ms\): [0-9.]+ \| learning rate: 7\.500E-03 \| global batch size:     4 \| lm loss: [0-9.]+E\+00 \| loss scale: 0\.0 \| grad norm: [0-9.]+ \| num zeros: 0\.0 \| number of skipped iterations:   0 \| number of nan iterations:   0 \| samples per second: [0-9.]+ \| TFLOPs: [0-9.]+ \|$' \
@@ -76,7 +77,7 @@ grep -q 'the run does not begin' "$dir/err" && [ ! -e "$dir/none" ] || fail "the
 longer=(--train-samples 1000 --log_memory_usage --log-interval 1 --save-interval 40)
 train long "${longer[@]}" || fail "$(cat "$dir/err")"
 train killed "${longer[@]}" --dry-run
-start_held "${command[@]/--dry-run/--disable_progress_bar}"
+room=$((2 * $(getconf PAGESIZE))) start_held "${command[@]/--dry-run/--disable_progress_bar}"
 stop_held KILL "$dir/killed"
 [ "$status" -eq 137 ] || fail "kill -9 gave exit code $status"
 train killed "${longer[@]}" && grep -q 'resumed from' "$dir/err" || fail "nothing was resumed: $(cat "$dir/err")"
@@ -93,6 +94,12 @@ expect 64 "and --load names $dir/cut: give --load $dir/whole" "$kiln" pretrain-g
 expect 0 "resumed from $dir/whole/ckpt_29" "$kiln" pretrain-gpt "${base[@]}" "${samples[@]}" --save "$dir/other" --save-interval 5 \
     --load "$dir/whole"
 train tuned --finetune --load "$dir/whole" --exit-interval 1 || fail "$(cat "$dir/err")"
+
+# a dry run counts the index files, which ranks share, and makes none
+train dry --dry-run --train-samples 300_000 --lr-decay-samples 300_000 || fail "$(cat "$dir/err")"
+grep -qE "order: 5\.9 MiB of index files in $dir/dry/index, mapped and shared by ranks; .* 2\.6 MiB" "$dir/err" ||
+    fail "no plan of the index files: $(cat "$dir/err")"
+[ ! -e "$dir/dry" ] || fail "a dry run wrote $(ls "$dir/dry")"
 
 # iterations, DeepSpeed's JSON, bf16 and recomputation, BLOOM's form, another order
 echo '{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2, "steps_per_print": 5, "gradient_clipping": 1.0,

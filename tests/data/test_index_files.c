@@ -1,10 +1,12 @@
 /* index_files: an order is written under Megatron-LM's names and read again, and files that are no order of
  * the store are refused by name.  (tests/data/test_sample_order.c compares the numbers with numpy's.) */
+#include "order_fixture.h"
 #include "test.h"
 
 #include "data/gpt/index_files.h"
 #include "io/file.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/kiln-index-files-XXXXXX";
@@ -22,8 +24,10 @@ static void name(char path[INDEX_FILES_PATH_BYTES], enum sample_order_array whic
 static void expect_refused(const char *part)
 {
     struct sample_order o;
-    EXPECT_ERROR(index_files_read(&o, prefix, "train", &config), STATUS_DATA, part);
-    EXPECT(o.document == NULL && o.starts == NULL && o.shuffled == NULL, "nothing stays allocated");
+    struct index_files f;
+    EXPECT_OK(sample_order_plan(&o, &config));
+    EXPECT_ERROR(index_files_open(&f, &o, prefix, "train", &config, true), STATUS_DATA, part);
+    EXPECT(o.document == NULL && o.starts == NULL && o.shuffled == NULL, "nothing stays mapped");
 }
 
 /* Number `at` of a file becomes `value` while `part` is expected. */
@@ -42,21 +46,45 @@ static void with_number(enum sample_order_array which, long at, int32_t value, c
            path);
 }
 
-static void they_come_back(const struct sample_order *o)
+static struct sample_order planned(void)
 {
-    struct sample_order again;
+    struct sample_order o;
+    EXPECT_OK(sample_order_plan(&o, &config));
+    return o;
+}
+
+/* Processes that come at once have one set of files, which one of them made. */
+static void they_are_made_once(const struct sample_order *o)
+{
+    enum { N = 4 };
+    int n_made = 0;
     EXPECT(!index_files_exist(prefix, "train", &config), "nothing is there yet");
-    EXPECT_OK(index_files_write(o, prefix, "train", &config));
+    for (int i = 0; i < N; i++) {
+        if (fork() == 0) {
+            bool made;
+            EXPECT_OK(index_files_make(&made, o, prefix, "train", &config));
+            _exit(made);
+        }
+    }
+    for (int i = 0, code; i < N; i++) {
+        EXPECT(wait(&code) > 0 && WIFEXITED(code) && WEXITSTATUS(code) <= 1, "a process failed");
+        n_made += WEXITSTATUS(code);
+    }
+    EXPECT(n_made == 1, "%d processes made the files", n_made);
     EXPECT(index_files_exist(prefix, "train", &config) && !index_files_exist(prefix, "valid", &config),
            "there");
-    EXPECT_OK(index_files_read(&again, prefix, "train", &config));
-    EXPECT(again.n_samples == o->n_samples && again.n_documents == o->n_documents &&
-               again.last_apart == o->last_apart,
-           "sizes");
-    EXPECT(memcmp(again.document, o->document, (size_t)o->n_documents * 4) == 0, "documents");
-    EXPECT(memcmp(again.starts, o->starts, (size_t)(o->n_samples + 1) * 8) == 0, "starts");
-    EXPECT(memcmp(again.shuffled, o->shuffled, (size_t)o->n_samples * 4) == 0, "shuffled");
-    sample_order_fini(&again);
+}
+
+static void they_come_back(const struct sample_order *wanted)
+{
+    struct sample_order o = planned();
+    struct index_files f;
+    EXPECT_OK(index_files_open(&f, &o, prefix, "train", &config, true));
+    EXPECT(memcmp(o.document, wanted->document, (size_t)o.n_documents * 4) == 0, "documents");
+    EXPECT(memcmp(o.starts, wanted->starts, (size_t)(o.n_samples + 1) * 8) == 0, "starts");
+    EXPECT(memcmp(o.shuffled, wanted->shuffled, (size_t)o.n_samples * 4) == 0, "shuffled");
+    EXPECT((size_t)(o.n_documents + 3 * o.n_samples + 2) * 4 == sample_order_bytes(&o), "bytes");
+    index_files_close(&f);
 }
 
 static void wrong_numbers_are_named(const struct sample_order *o)
@@ -95,15 +123,17 @@ int main(void)
     struct sample_order o;
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     snprintf(prefix, sizeof prefix, "%s/text_document", directory);
-    EXPECT_OK(sample_order_build(&o, &config));
+    struct order_fixture fixture = order_fixture_build(&o, &config);
     EXPECT(o.last_apart && o.n_epochs == 3, "%lld epochs", (long long)o.n_epochs);
+    struct sample_order plan = planned();
+    they_are_made_once(&plan);
     they_come_back(&o);
     char path[INDEX_FILES_PATH_BYTES];
     name(path, SAMPLE_ORDER_DOCUMENT);
     EXPECT(strstr(path, "/text_document_train_indexmap_20ns_8sl_42s_doc_idx.npy") != NULL, "%s", path);
     wrong_numbers_are_named(&o);
     wrong_files_are_named();
-    sample_order_fini(&o);
+    order_fixture_free(&fixture);
     EXPECT_OK(file_remove_tree(directory));
     return 0;
 }

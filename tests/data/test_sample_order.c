@@ -1,5 +1,6 @@
 /* Tests of data/gpt/sample_order and core/mt19937: shuffles of numpy, and index arrays and splits of
  * Megatron-LM (tests/golden/make_sample_order.py). */
+#include "order_fixture.h"
 #include "test.h"
 
 #include "core/json.h"
@@ -19,16 +20,17 @@ static void shuffles_are_numpys(void)
 {
     static const struct {
         uint32_t seed;
-        int32_t wanted[10];
+        uint32_t wanted[10];
     } cases[] = {{1234, {7, 2, 9, 1, 0, 8, 4, 5, 6, 3}}, {42, {8, 1, 5, 0, 7, 2, 9, 4, 3, 6}}};
     for (int c = 0; c < 2; c++) {
         struct mt19937 random;
-        int32_t items[10];
+        uint32_t items[10];
         for (int i = 0; i < 10; i++) {
-            items[i] = i;
+            items[i] = (uint32_t)i;
         }
         mt19937_init(&random, cases[c].seed);
-        mt19937_shuffle_i32(&random, items, 10);
+        mt19937_shuffle(&random, items, 4, 10); /* in two parts */
+        mt19937_shuffle(&random, items, 0, 4);
         EXPECT(memcmp(items, cases[c].wanted, sizeof items) == 0, "seed %u", cases[c].seed);
     }
     struct mt19937 random; /* the 10,000th of the authors' generator, of the seed 5489 (C++: std::mt19937) */
@@ -57,7 +59,7 @@ static void orders_are_megatrons(const json_t *cases)
                                         .seq_length = number(g, "seq_length"),
                                         .seed = (uint32_t)number(g, "seed")};
         struct sample_order o;
-        EXPECT_OK(sample_order_build(&o, &c));
+        struct order_fixture fixture = order_fixture_build(&o, &c);
         EXPECT(o.n_epochs == number(g, "epochs"), "case %zu: %lld epochs", i, (long long)o.n_epochs);
         EXPECT(o.last_apart == json_is_true(json_object_get(g, "apart")), "case %zu: the last epoch", i);
         EXPECT((size_t)o.n_documents == json_array_size(document), "case %zu: documents", i);
@@ -75,7 +77,7 @@ static void orders_are_megatrons(const json_t *cases)
             EXPECT(o.shuffled[k] == json_integer_value(json_array_get(shuffled, (size_t)k)),
                    "case %zu: sample %lld", i, (long long)k);
         }
-        sample_order_fini(&o);
+        order_fixture_free(&fixture);
         free(items);
     }
 }
@@ -104,9 +106,9 @@ static void what_cannot_be_ordered_is_refused(void)
     static const int32_t sizes[] = {0, 0, 5};
     struct sample_order o;
     struct sample_order_config c = {(const unsigned char *)sizes, 0, 2, 10, 4, 1};
-    EXPECT_ERROR(sample_order_build(&o, &c), STATUS_DATA, "the split of 2 documents has no tokens");
+    EXPECT_ERROR(sample_order_plan(&o, &c), STATUS_DATA, "the split of 2 documents has no tokens");
     c = (struct sample_order_config){(const unsigned char *)sizes, 0, 3, INT64_C(5000000000), 4, 1};
-    EXPECT_ERROR(sample_order_build(&o, &c), STATUS_USAGE, "more than 32-bit indexes can count");
+    EXPECT_ERROR(sample_order_plan(&o, &c), STATUS_USAGE, "more than 32-bit indexes can count");
 }
 
 int main(void)

@@ -4,6 +4,7 @@
  *
  * `test_token_windows write DIR N` writes stores of N documents, DIR/train and DIR/heldout, and a
  * tokenizer.json, for tests/cli/test_pretrain_decoder.sh. */
+#include "order_fixture.h"
 #include "test.h"
 
 #include "core/rng.h"
@@ -117,11 +118,12 @@ static void test_order(struct token_windows w)
 {
     struct sample_order order;
     struct batch_step step;
-    EXPECT_OK(sample_order_build(&order, &(struct sample_order_config){.sizes = w.index->sizes,
-                                                                       .end = w.index->n_sequences,
-                                                                       .n_wanted = 300,
-                                                                       .seq_length = LENGTH,
-                                                                       .seed = 42}));
+    struct order_fixture fixture =
+        order_fixture_build(&order, &(struct sample_order_config){.sizes = w.index->sizes,
+                                                                  .end = w.index->n_sequences,
+                                                                  .n_wanted = 300,
+                                                                  .seq_length = LENGTH,
+                                                                  .seed = 42});
     int32_t *text = malloc((size_t)w.index->n_tokens * (size_t)order.n_epochs * sizeof *text);
     int64_t *begins = malloc((size_t)(order.n_documents + 1) * sizeof *begins), n = 0;
     EXPECT(text != NULL && begins != NULL && order.n_epochs > 1, "%lld epochs", (long long)order.n_epochs);
@@ -150,7 +152,7 @@ static void test_order(struct token_windows w)
         }
     }
     batch_step_fini(&step);
-    sample_order_fini(&order);
+    order_fixture_free(&fixture);
     free(begins);
     free(text);
 }

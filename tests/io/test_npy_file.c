@@ -30,7 +30,10 @@ static void bytes_are_numpys(void)
         memcpy(wanted, "\x93NUMPY\x01\x00v\x00", 10);
         memcpy(wanted + 10, cases[i].text, strlen(cases[i].text));
         wanted[127] = '\n';
-        EXPECT_OK(npy_file_write(path, cases[i].type, cases[i].n_dims, cases[i].dims, numbers));
+        struct file_writer w = {0};
+        EXPECT_OK(npy_file_create(&w, path, cases[i].type, cases[i].n_dims, cases[i].dims));
+        file_writer_put(&w, numbers, n);
+        EXPECT_OK(file_writer_commit(&w));
         struct file_map map;
         EXPECT_OK(file_map_open(&map, path));
         EXPECT(map.n == 128 + n && memcmp(map.data, wanted, 128) == 0, "header of case %zu", i);

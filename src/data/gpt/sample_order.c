@@ -1,5 +1,6 @@
 #include "data/gpt/sample_order.h"
 
+#include "core/integers.h"
 #include "core/mt19937.h"
 
 #include <math.h>
@@ -52,41 +53,53 @@ static struct status count_epochs(struct sample_order *o, const struct sample_or
     return status_ok();
 }
 
+/* A part at a time, between which the progress is told. */
+static void shuffle(uint32_t *items, int64_t n, struct mt19937 *random, struct progress *progress,
+                    const char *what)
+{
+    enum { PART = 1 << 20 };
+    for (int64_t end = n; end > 0; end -= PART) {
+        mt19937_shuffle(random, items, int_larger(end - PART, 0), end);
+        if (progress_due(progress)) {
+            progress_show(progress, "shuffling %s: %.0f %%", what, 100 - 100 * (double)end / (double)n);
+        }
+    }
+}
+
 /* Fills document[first, end) with whole epochs of the split's documents, and shuffles them together. */
-static void shuffle_documents(struct sample_order *o, const struct sample_order_config *c, int64_t first,
-                              int64_t end, struct mt19937 *random)
+static void shuffle_documents(int32_t *document, const struct sample_order_config *c, int64_t first,
+                              int64_t end, struct mt19937 *random, struct progress *progress)
 {
     for (int64_t i = first; i < end; i++) {
-        o->document[i] = (int32_t)(c->first + (i - first) % (c->end - c->first));
+        document[i] = (int32_t)(c->first + (i - first) % (c->end - c->first));
     }
-    mt19937_shuffle_i32(random, o->document + first, end - first);
+    shuffle((uint32_t *)document + first, end - first, random, progress, "documents");
 }
 
-static void cut_windows(int32_t *starts, const struct sample_order *o, const struct sample_order_config *c)
+void sample_order_shuffle(const struct sample_order *o, const struct sample_order_config *c,
+                          int32_t *document, uint32_t *shuffled, struct progress *progress)
 {
-    int64_t document = 0, token = 0;
-    for (int64_t i = 0; i <= o->n_samples; i++) {
-        starts[2 * i] = (int32_t)document;
-        starts[2 * i + 1] = (int32_t)token;
-        if (i == o->n_samples) {
-            return;
-        }
-        /* the next window begins at this one's last token, which is in the document that has it */
-        token += c->seq_length;
-        while (token >= size_at(c, o->document[document])) {
-            token -= size_at(c, o->document[document++]);
-        }
-    }
-}
-
-static void shuffle_windows(struct sample_order *o, struct mt19937 *random)
-{
-    for (int64_t i = 0; i < o->n_samples; i++) {
-        o->shuffled[i] = (uint32_t)i;
-    }
+    struct mt19937 random;
     int64_t n = o->n_first_samples;
-    mt19937_shuffle_u32(random, o->shuffled, n);
-    mt19937_shuffle_u32(random, o->shuffled + n, o->n_samples - n);
+    mt19937_init(&random, c->seed);
+    shuffle_documents(document, c, 0, o->n_first_documents, &random, progress);
+    shuffle_documents(document, c, o->n_first_documents, o->n_documents, &random, progress);
+    for (int64_t i = 0; i < o->n_samples; i++) {
+        shuffled[i] = (uint32_t)i;
+    }
+    shuffle(shuffled, n, &random, progress, "samples");
+    shuffle(shuffled + n, o->n_samples - n, &random, progress, "samples of the last epoch");
+}
+
+/* A window begins at the last token of the one before it, which is in the document that has it. */
+void sample_start_next(struct sample_start *start, const int32_t *document,
+                       const struct sample_order_config *c)
+{
+    int64_t token = start->token + c->seq_length;
+    while (token >= size_at(c, document[start->place])) {
+        token -= size_at(c, document[start->place++]);
+    }
+    start->token = (int32_t)token;
 }
 
 struct status sample_order_plan(struct sample_order *o, const struct sample_order_config *c)
@@ -101,35 +114,12 @@ struct status sample_order_plan(struct sample_order *o, const struct sample_orde
     o->n_first_samples = o->last_apart ? before : o->n_samples;
     o->n_documents = n_sequences * o->n_epochs;
     o->n_first_documents = n_sequences * (o->last_apart ? o->n_epochs - 1 : o->n_epochs);
-    o->document = malloc(((size_t)o->n_documents + 1) * sizeof *o->document);
-    o->starts = malloc(2 * ((size_t)o->n_samples + 1) * sizeof *o->starts);
-    o->shuffled = malloc(((size_t)o->n_samples + 1) * sizeof *o->shuffled);
-    if (o->document == NULL || o->starts == NULL || o->shuffled == NULL) {
-        sample_order_fini(o);
-        return status_error(STATUS_MEMORY, "out of memory for the order of %lld samples",
-                            (long long)c->n_wanted);
-    }
     return status_ok();
 }
 
-struct status sample_order_build(struct sample_order *o, const struct sample_order_config *c)
+size_t sample_order_bytes(const struct sample_order *o)
 {
-    TRY(sample_order_plan(o, c));
-    struct mt19937 random;
-    mt19937_init(&random, c->seed);
-    shuffle_documents(o, c, 0, o->n_first_documents, &random);
-    shuffle_documents(o, c, o->n_first_documents, o->n_documents, &random);
-    cut_windows(o->starts, o, c);
-    shuffle_windows(o, &random);
-    return status_ok();
-}
-
-void sample_order_fini(struct sample_order *o)
-{
-    free(o->document);
-    free(o->starts);
-    free(o->shuffled);
-    *o = (struct sample_order){0};
+    return sizeof(int32_t) * (size_t)(o->n_documents + 2 * (o->n_samples + 1) + o->n_samples);
 }
 
 /* ---- arrays that were read ---- */
@@ -156,35 +146,55 @@ static bool documents_are_whole(const struct sample_order *o, const struct sampl
            has_all(row + n_first, o->n_documents - n_first, c->first, c->end, 1, counts);
 }
 
-static bool windows_are_whole(const struct sample_order *o, uint32_t *counts)
+/* Whether row[begin, end) has each number of [begin, end) once.  `seen` has a zero bit for each. */
+static bool is_permuted(const uint32_t *row, int64_t begin, int64_t end, unsigned char *seen)
 {
-    int64_t n = o->n_first_samples;
-    return has_all(o->shuffled, n, 0, n, 1, counts) &&
-           has_all(o->shuffled + n, o->n_samples - n, n, o->n_samples, 1, counts);
+    bool good = true;
+    for (int64_t i = begin; i < end && good; i++) {
+        good = row[i] >= begin && row[i] < end && (seen[row[i] / 8] >> row[i] % 8 & 1) == 0;
+        if (good) {
+            seen[row[i] / 8] |= (unsigned char)(1U << row[i] % 8);
+        }
+    }
+    return good;
+}
+
+static bool windows_are_whole(const struct sample_order *o, unsigned char *seen)
+{
+    return is_permuted(o->shuffled, 0, o->n_first_samples, seen) &&
+           is_permuted(o->shuffled, o->n_first_samples, o->n_samples, seen);
+}
+
+static bool starts_follow(const struct sample_order *o, const struct sample_order_config *c)
+{
+    struct sample_start at = {0};
+    for (int64_t i = 0; i <= o->n_samples; i++) {
+        if (o->starts[2 * i] != at.place || o->starts[2 * i + 1] != at.token) {
+            return false;
+        }
+        if (i < o->n_samples) {
+            sample_start_next(&at, o->document, c);
+        }
+    }
+    return true;
 }
 
 struct status sample_order_check(enum sample_order_array *wrong, const struct sample_order *o,
                                  const struct sample_order_config *c)
 {
-    int64_t n = c->end - c->first > o->n_samples ? c->end - c->first : o->n_samples;
-    uint32_t *counts = calloc((size_t)n + 1, sizeof *counts);
-    int32_t *starts = malloc(2 * ((size_t)o->n_samples + 1) * sizeof *starts);
-    struct status status = status_ok();
-    *wrong = SAMPLE_ORDER_N_ARRAYS;
-    if (counts == NULL || starts == NULL) {
-        status = status_error(STATUS_MEMORY, "out of memory to check %lld samples", (long long)o->n_samples);
-    } else if (!documents_are_whole(o, c, counts)) {
-        *wrong = SAMPLE_ORDER_DOCUMENT;
-    } else if (!windows_are_whole(o, counts)) {
-        *wrong = SAMPLE_ORDER_SHUFFLED;
-    } else {
-        cut_windows(starts, o, c);
-        size_t bytes = 2 * ((size_t)o->n_samples + 1) * sizeof *starts;
-        *wrong = memcmp(starts, o->starts, bytes) == 0 ? SAMPLE_ORDER_N_ARRAYS : SAMPLE_ORDER_STARTS;
-    }
+    uint32_t *counts = calloc((size_t)(c->end - c->first) + 1, sizeof *counts);
+    unsigned char *seen = calloc((size_t)o->n_samples / 8 + 1, 1);
+    bool has_room = counts != NULL && seen != NULL;
+    *wrong = !has_room                            ? SAMPLE_ORDER_N_ARRAYS
+             : !documents_are_whole(o, c, counts) ? SAMPLE_ORDER_DOCUMENT
+             : !windows_are_whole(o, seen)        ? SAMPLE_ORDER_SHUFFLED
+             : !starts_follow(o, c)               ? SAMPLE_ORDER_STARTS
+                                                  : SAMPLE_ORDER_N_ARRAYS;
     free(counts);
-    free(starts);
-    return status;
+    free(seen);
+    return has_room
+               ? status_ok()
+               : status_error(STATUS_MEMORY, "out of memory to check %lld samples", (long long)o->n_samples);
 }
 
 /* ---- splits ---- */

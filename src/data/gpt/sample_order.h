@@ -9,20 +9,21 @@
 #ifndef KILN_DATA_GPT_SAMPLE_ORDER_H
 #define KILN_DATA_GPT_SAMPLE_ORDER_H
 
+#include "core/progress.h"
 #include "core/status.h"
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <stddef.h>
 
 struct sample_order {
     int64_t n_epochs;
-    bool last_apart;   /* the last epoch was shuffled apart */
-    int32_t *document; /* [n_documents] number of a sequence of the store */
+    bool last_apart; /* the last epoch was shuffled apart */
     /* all; and those that were shuffled first, without the last epoch if that is apart */
     int64_t n_documents, n_first_documents;
-    int32_t *starts; /* [n_samples + 1, 2] of each window the index into `document` and the token in it */
     int64_t n_samples, n_first_samples; /* the same of samples */
-    uint32_t *shuffled;                 /* [n_samples] the window of each sample */
+    /* borrowed; NULL: only the sizes are known */
+    const int32_t *document;  /* [n_documents] number of a sequence of the store */
+    const int32_t *starts;    /* [n_samples + 1, 2] of each window its place in `document`, the token in it */
+    const uint32_t *shuffled; /* [n_samples] the window of each sample */
 };
 
 struct sample_order_config {
@@ -33,13 +34,23 @@ struct sample_order_config {
     uint32_t seed;
 };
 
-/* STATUS_DATA: the split has no token or too few for a sample; STATUS_USAGE: more documents or windows than
- * 32 bits number; STATUS_MEMORY. */
-struct status sample_order_build(struct sample_order *o, const struct sample_order_config *config);
-void sample_order_fini(struct sample_order *o);
-
-/* The sizes alone, and room for the arrays, whose numbers are the caller's to fill in. */
+/* The sizes.  STATUS_DATA: the split has no token or too few for a sample; STATUS_USAGE: more documents or
+ * windows than 32 bits number. */
 struct status sample_order_plan(struct sample_order *o, const struct sample_order_config *config);
+
+/* Of all three arrays. */
+size_t sample_order_bytes(const struct sample_order *o);
+
+/* Fills document[n_documents] and shuffled[n_samples]. */
+void sample_order_shuffle(const struct sample_order *o, const struct sample_order_config *config,
+                          int32_t *document, uint32_t *shuffled, struct progress *progress);
+
+/* A row of `starts`; zeroed, it is that of the first window. */
+struct sample_start {
+    int32_t place, token;
+};
+void sample_start_next(struct sample_start *start, const int32_t *document,
+                       const struct sample_order_config *config);
 
 /* Finds which array is wrong, SAMPLE_ORDER_N_ARRAYS for none: documents and windows must be whole
  * permutations of what the sizes say, and the starts follow from the documents.  STATUS_MEMORY. */

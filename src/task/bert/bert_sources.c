@@ -156,9 +156,9 @@ static void close_shards(struct pretrain_data *d)
     free(d->self);
 }
 
-static void announce_shards(const struct pretrain_data *train, const struct pretrain_options *o)
+static void announce_shards(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    const struct shard_loader *l = train->self;
+    const struct shard_loader *l = in->train.self;
     bool packs = ((const struct bert_pretrain_options *)o->own)->enable_packed_data_mode;
     const char *unit = l->shape.packed ? "packs" : "sequences";
     int64_t batch = l->micro_size * l->n_micro;
@@ -166,7 +166,7 @@ static void announce_shards(const struct pretrain_data *train, const struct pret
              "is %.1f steps of %lld %s",
              l->config.directory, (long long)l->files.n, (long long)l->n_total, unit,
              (long long)l->shape.seq_length, (double)(SHARD_PROCESS_SLOTS * l->process->slot_bytes) / 0x1p20,
-             train->steps_per_epoch, (long long)batch, unit);
+             in->train.steps_per_epoch, (long long)batch, unit);
     if (l->shape.packed) {
         log_info("packed data: %.4g sequences per pack, so a step has %lld micro-batches of %lld packs "
                  "instead of --gradient_accumulation_steps %lld",
@@ -347,14 +347,14 @@ static void announce_masks(const struct pretrain_options *o)
     }
 }
 
-static void announce_store(const struct pretrain_data *train, const struct pretrain_options *o)
+static void announce_store(const struct pretrain_inputs *in, const struct pretrain_options *o)
 {
-    const struct drawn *drawn = train->self;
+    const struct drawn *drawn = in->train.self;
     announce_masks(o);
     log_info("data: %s: %.2f M tokens, %lld samples of up to %lld tokens; an epoch is %.1f steps of %lld "
              "sequences",
              o->input_dir, (double)drawn->store.info.n_tokens / 1e6, (long long)drawn->loader.map.n_samples,
-             (long long)o->max_seq_length, train->steps_per_epoch, (long long)o->train_batch_size);
+             (long long)o->max_seq_length, in->train.steps_per_epoch, (long long)o->train_batch_size);
 }
 
 static const struct pretrain_source bert_store = {

@@ -3,11 +3,11 @@
 #include "core/hash.h"
 #include "core/integers.h"
 #include "core/log.h"
-#include "data/gpt/index_files.h"
 #include "data/gpt/window_batches.h"
 #include "data/text_batch.h"
 #include "model/gpt/gpt_family.h"
 #include "task/gpt/gpt_counts.h"
+#include "task/gpt/gpt_order.h"
 #include "task/pretrain_inputs.h"
 #include "task/pretrain_settings.h"
 
@@ -28,7 +28,7 @@ struct gpt_set {
     char prefix[PRETRAIN_PATH_BYTES];
     int64_t bounds[N_PARTS + 1]; /* of the sequences of the parts, where one store has all */
     struct token_store store;    /* its index alone, of a store that has no PREFIX.json */
-    struct sample_order order;   /* with megatron_order, of the training samples */
+    struct gpt_order order;      /* with megatron_order */
     bool is_open;
 };
 
@@ -227,31 +227,6 @@ static struct token_windows windows_of(const struct gpt_set *g, const struct pre
                                   .seed = (uint64_t)o->seed};
 }
 
-/* The order of Megatron-LM's index files: from them if they are there.  Else it is computed, and the first
- * rank writes them. */
-static struct status find_order(struct gpt_set *g, enum part part, const struct sample_order_config *c,
-                                const struct pretrain_options *o)
-{
-    static const char *const splits[N_PARTS] = {"train", "valid", "test"};
-    const char *directory = ((const struct gpt_pretrain_options *)o->own)->data_cache_path;
-    char prefix[2 * PRETRAIN_PATH_BYTES];
-    if (directory == NULL) {
-        return sample_order_build(&g->order, c);
-    }
-    snprintf(prefix, sizeof prefix, "%s/%s", directory, name_in(g->prefix));
-    if (index_files_exist(prefix, splits[part], c)) {
-        log_info("the order of the %s samples is that of %s_%s_indexmap_*", part_names[part], prefix,
-                 splits[part]);
-        return index_files_read(&g->order, prefix, splits[part], c);
-    }
-    TRY(sample_order_build(&g->order, c));
-    if (rank_options_world(&o->ranks).rank != 0 || o->dry_run) {
-        return status_ok();
-    }
-    TRY(status_context(file_make_directories(directory), "--data-cache-path"));
-    return index_files_write(&g->order, prefix, splits[part], c);
-}
-
 /* Samples of this part that a run takes, of all sets. */
 static int64_t samples_of(enum part part, const struct pretrain_options *o)
 {
@@ -262,19 +237,19 @@ static int64_t samples_of(enum part part, const struct pretrain_options *o)
 static struct status order_samples(struct gpt_data *d, int i, enum part part,
                                    const struct pretrain_options *o)
 {
+    static const char *const splits[N_PARTS] = {"train", "valid", "test"};
     struct gpt_set *g = &d->sets[i];
     int64_t n = samples_of(part, o);
-    TRY(find_order(
-        g, part,
+    d->windows[i].order = &g->order.order;
+    return gpt_order_plan(
+        &g->order,
         &(struct sample_order_config){.sizes = g->store.index.sizes,
                                       .first = g->bounds[part],
                                       .end = g->bounds[part + 1],
                                       .n_wanted = d->n_sets > 1 ? set_blend_wanted(n, d->shares[i]) : n,
                                       .seq_length = o->max_seq_length,
                                       .seed = (uint32_t)o->seed},
-        o));
-    d->windows[i].order = &g->order;
-    return status_ok();
+        name_in(g->prefix), splits[part]);
 }
 
 /* Of all sets and their shares. */
@@ -287,7 +262,7 @@ static void name_samples(struct pretrain_data *d, const struct gpt_data *g)
     for (int i = 0; i < g->n_sets; i++) {
         ids[2 * i] = id_of(&g->sets[i], &g->windows[i]);
         memcpy(&ids[2 * i + 1], &g->shares[i], sizeof ids[0]);
-        n_samples += g->sets[i].order.n_samples;
+        n_samples += g->sets[i].order.order.n_samples;
         sample = file_map_sample(sample, &g->sets[i].store.index.bin, 1);
         sample = file_map_sample(sample, &g->sets[i].store.index.idx, 1);
     }
@@ -325,13 +300,13 @@ static struct status check_part(const struct gpt_data *d, enum part part, const 
 /* Index files have the names of their stores. */
 static struct status check_names(const struct gpt_data *d, const struct gpt_pretrain_options *own)
 {
-    for (int i = 1; i < d->n_sets && own->data_cache_path != NULL; i++) {
+    for (int i = 1; i < d->n_sets && own->megatron_order; i++) {
         for (int k = 0; k < i; k++) {
             const char *one = d->sets[k].prefix, *other = d->sets[i].prefix;
             if (strcmp(one, other) != 0 && strcmp(name_in(one), name_in(other)) == 0) {
                 return status_error(STATUS_USAGE,
-                                    "%s and %s have the same name, so their index files in "
-                                    "--data-cache-path would have too: rename one",
+                                    "%s and %s have the same name, so their index files would have too: "
+                                    "rename one, or give --megatron_order false",
                                     one, other);
             }
         }
@@ -451,7 +426,7 @@ static void close(struct pretrain_data *d)
     struct gpt_data *g = d->self;
     if (g != NULL) {
         for (int i = 0; i < g->n_sets; i++) {
-            sample_order_fini(&g->sets[i].order);
+            gpt_order_close(&g->sets[i].order);
             close_store(&g->sets[i]);
         }
         set_blend_fini(&g->blend);
@@ -462,9 +437,18 @@ static void close(struct pretrain_data *d)
     free(g);
 }
 
-static void announce(const struct pretrain_data *train, const struct pretrain_options *o)
+static void add_sizes(struct gpt_order_size *size, const struct pretrain_data *data)
 {
-    const struct gpt_data *d = train->self;
+    const struct gpt_data *d = data->self;
+    for (int i = 0; d != NULL && i < d->n_sets; i++) {
+        gpt_order_add_size(size, &d->sets[i].order);
+    }
+}
+
+static void announce(const struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    const struct gpt_data *d = in->train.self;
+    struct gpt_order_size size = {0};
     for (int i = 0; i < d->n_sets; i++) {
         const struct gpt_set *g = &d->sets[i];
         char share[40] = "";
@@ -476,6 +460,19 @@ static void announce(const struct pretrain_data *train, const struct pretrain_op
                  g->prefix, g->store.index.n_tokens, g->store.index.n_documents,
                  token_windows_count(&d->windows[i]), o->max_seq_length, share);
     }
+    add_sizes(&size, &in->train);
+    add_sizes(&size, &in->heldout);
+    add_sizes(&size, &in->test);
+    gpt_order_announce(&size, o);
+}
+
+static struct status begin(struct pretrain_data *data, const struct pretrain_options *o)
+{
+    struct gpt_data *d = data->self;
+    for (int i = 0; i < d->n_sets; i++) {
+        TRY(gpt_order_open(&d->sets[i].order, o));
+    }
+    return status_ok();
 }
 
 static bool recognises_prefix(char place[PRETRAIN_PATH_BYTES], const char *path, bool heldout)
@@ -517,6 +514,7 @@ static const struct pretrain_source one_store = {.name = "store of tokens",
                                                  .find_heldout = find_heldout_part,
                                                  .find_test = find_test_part,
                                                  .open = open,
+                                                 .begin = begin,
                                                  .add_checks = add_checks,
                                                  .close = close,
                                                  .announce = announce};
@@ -526,6 +524,7 @@ static const struct pretrain_source token_store = {.name = "store of tokens",
                                                    .recognises = recognises,
                                                    .find_heldout = find_heldout,
                                                    .open = open,
+                                                   .begin = begin,
                                                    .close = close,
                                                    .announce = announce};
 

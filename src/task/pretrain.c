@@ -53,6 +53,14 @@ static void advise(struct pretrain_run *r)
     r->plateau.advice = r->advice[0] != '\0' ? r->advice : NULL;
 }
 
+/* An evaluation waits for it, so that it stands beside each. */
+static void tell_ngrams(struct pretrain_run *r, bool wait)
+{
+    if (ngram_beside_take(&r->ngram, wait)) {
+        metrics_ngram(&r->metrics, &r->ngram.score);
+    }
+}
+
 /* Samples [first, first + n) of held-out data; `of` says where the run is. */
 static struct status validate(struct pretrain_run *r, struct validation *v, int64_t first, int64_t n,
                               const char *of, double *loss)
@@ -113,6 +121,7 @@ static struct status evaluate(void *self, double *loss)
 {
     struct pretrain_run *r = self;
     *loss = NAN;
+    tell_ngrams(r, true);
     TRY(r->options->eval_iters > 0 ? evaluate_next(r, loss) : evaluate_all(r, loss));
     r->losses.after = *loss;
     return status_ok();
@@ -156,6 +165,7 @@ static void on_result(void *self, const struct batch_step *batch, double lr,
     r->last_step_ns = clock_ns();
     r->first_step_ns = r->first_step_ns == 0 ? r->last_step_ns : r->first_step_ns;
     metrics_step(&r->metrics, r->loop.state.step, batch, lr, result);
+    tell_ngrams(r, false);
     if (together_is_first(&r->world)) {
         plateau_look(&r->plateau, r->loop.state.step, is_tenth_over(r), result, &r->evaluation.unigram);
     }
@@ -272,6 +282,7 @@ static struct status train(struct pretrain_run *r)
     prefetch_close(&r->prefetch); /* whose thread counts what dealing gained */
     r->prefetching = false;
     pretrain_tell_balance(r);
+    tell_ngrams(r, !failed(s));
     if (!failed(s) || s.code == STATUS_PREEMPTED) {
         metrics_summary(&r->metrics, l->state.step);
     }
@@ -420,13 +431,12 @@ static struct status compare_inputs(struct pretrain_run *r)
     return same_run_check(&same, &r->world, STATUS_DATA);
 }
 
-/* The baseline of counts, which the first rank computes. */
-static struct status count_ngrams(struct pretrain_run *r, int64_t n_samples)
+/* The baseline of counts, which the first rank finds beside the first steps. */
+static void begin_ngrams(struct pretrain_run *r, int64_t n_samples)
 {
-    const struct pretrain_kind *kind = r->options->kind;
-    return kind->count_ngrams != NULL && together_is_first(&r->world)
-               ? kind->count_ngrams(&r->ngram, &r->in, n_samples, r->options)
-               : status_ok();
+    if (together_is_first(&r->world)) {
+        ngram_beside_begin(&r->ngram, &r->in, n_samples, r->options);
+    }
 }
 
 /* Held-out data whose samples are drawn when they are needed. */
@@ -436,8 +446,7 @@ static struct status open_validation(struct pretrain_run *r)
     if (in->heldout.source.self != NULL) {
         const struct pretrain_options *o = r->options;
         TRY(validation_init(&r->validation, &in->heldout.source));
-        TRY(comm_agree(&r->world,
-                       count_ngrams(r, o->eval_iters * pretrain_samples_at(o, o->eval_steps).batch)));
+        begin_ngrams(r, o->eval_iters * pretrain_samples_at(o, o->eval_steps).batch);
     }
     return in->test.source.self == NULL ? status_ok() : validation_init(&r->test, &in->test.source);
 }
@@ -451,7 +460,7 @@ static struct status open_evaluation(struct pretrain_run *r)
                     r->options->input_dir);
     TRY(evaluation_init(&r->evaluation, &r->in.heldout.source, r->options->eval_samples, &r->in.train.source,
                         r->in.model->sums[0].labels, r->in.model->vocab_size));
-    TRY(comm_agree(&r->world, count_ngrams(r, r->options->eval_samples)));
+    begin_ngrams(r, r->options->eval_samples);
     pretrain_inputs_release_heldout(&r->in);
     return status_ok();
 }
@@ -487,9 +496,6 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     TRY(o->eval_iters > 0 ? open_validation(r) : open_evaluation(r));
     TRY(stop_before_work());
     TRY(pretrain_open_logs(r, free_before));
-    if (r->ngram.n_samples > 0) {
-        metrics_ngram(&r->metrics, &r->ngram);
-    }
     TRY(loop_open(&r->loop));
     host_memory_reset_peak(); /* so that it does not include the reading of a checkpoint */
     TRY(stop_before_work());
@@ -515,6 +521,7 @@ static void close_run(struct pretrain_run *r)
         prefetch_close(&r->prefetch);
     }
     loop_close(&r->loop);
+    ngram_beside_take(&r->ngram, true); /* which reads the inputs */
     metrics_close(&r->metrics);
     evaluation_fini(&r->evaluation);
     validation_fini(&r->validation);

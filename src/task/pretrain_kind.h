@@ -114,7 +114,7 @@ struct pretrain_kind {
     struct status (*check_checkpoint)(const struct pretrain_options *o, const struct training_state *from);
 
     /* What counts of n-grams of the training text lose on the first n_samples held-out samples;
-     * score->n_samples stays 0 if the flags turn it off. */
+     * score->n_samples stays 0 if the flags turn it off.  A thread beside the run calls it. */
     struct status (*count_ngrams)(struct ngram_score *score, const struct pretrain_inputs *in,
                                   int64_t n_samples, const struct pretrain_options *o);
 

@@ -105,8 +105,9 @@ struct status pretrain_announce_peak(struct pretrain_run *r, size_t free_before)
     const struct trainer_plan *p = &r->trainer.plan;
     size_t left = d->free_bytes();
     size_t peak = d->is_host ? host_memory_peak() : free_before > left ? free_before - left : 0;
-    size_t planned = d->is_host ? p->total_bytes + r->taken_bytes + pretrain_batch_bytes(r)
-                                : memory_fit_device_bytes(p, d);
+    size_t planned =
+        d->is_host ? p->total_bytes + r->taken_bytes + pretrain_batch_bytes(r) + r->ngram.score.most_bytes
+                   : memory_fit_device_bytes(p, d);
     double most, most_planned;
     TRY(together_largest(&r->world, mib(peak), &most));
     TRY(together_largest(&r->world, mib(planned), &most_planned));

@@ -9,6 +9,7 @@
 #include "ops/backend.h"
 #include "report/metrics.h"
 #include "task/loop.h"
+#include "task/ngram_beside.h"
 #include "task/pace.h"
 #include "task/plateau.h"
 #include "task/pretrain_inputs.h"
@@ -38,7 +39,7 @@ struct pretrain_run {
     struct metrics metrics;
     struct dir_lock lock;
     int64_t start_ns;
-    struct ngram_score ngram;
+    struct ngram_beside ngram;
     struct pretrain_losses losses;
     size_t taken_bytes; /* of host memory, before the model's is allocated */
     /* when the first step of this run ended, and the last so far; 0: none has */

@@ -18,6 +18,7 @@ struct ngram_score {
     int64_t n_counted, n_samples; /* tokens of the training text; held-out samples; 0: not measured */
     int order;                    /* tokens of the longest n-grams */
     double seconds;               /* that it took */
+    size_t most_bytes;            /* of memory, at most, while it was measured */
 };
 
 /* A held-out set: batches fixed once, the same at every evaluation. */

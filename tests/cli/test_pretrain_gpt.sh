@@ -37,6 +37,7 @@ grep -qE '^ validation loss at iteration 20 \| lm loss value: [0-9.]+E\+00 \| lm
     fail "no line of a validation"
 grep -q 'tokens of the training text, lose [0-9.]* nats a token on 16 held-out samples' "$dir/err" &&
     grep -q '^iteration 10: 16 held-out samples: lm loss [0-9.]* (6-grams ' "$dir/err" || fail "no counts: $(cat "$dir/err")"
+grep -oE '"event":"(ngram|evaluation)"' "$dir/whole/log.jsonl" | head -n 1 | grep -q ngram || fail "an evaluation did not wait for the counts"
 grep -q 'at the end of training for val data' "$dir/out" && ! grep -q 'for test data' "$dir/out" || fail "150 documents: 0 for the test"
 grep -qE '^saving checkpoint at iteration      29 to ' "$dir/out" && grep -q '^Checkpoint Save GB: ' "$dir/out" || fail "no lines of checkpoints"
 grep -q '"learning_rate":0.001,' "$dir/whole/log.jsonl" || fail "log.jsonl has no rate of a step"

@@ -92,6 +92,8 @@ struct status gpt_counts_measure(struct ngram_score *score, const struct token_w
         buf_fini(&stream);
         return s;
     }
+    score->most_bytes =
+        stream.n + kneser_ney_most_bytes((int64_t)(stream.n / sizeof(int32_t)), NGRAM_MOST_ORDER);
     if (!failed(s)) {
         s = kneser_ney_init(&k, (const int32_t *)(const void *)stream.data,
                             (int64_t)(stream.n / sizeof(int32_t)), NGRAM_MOST_ORDER, sets->n_words);

@@ -23,8 +23,8 @@ struct gpt_order {
 struct status gpt_order_plan(struct gpt_order *g, const struct sample_order_config *config, const char *name,
                              const char *part);
 
-/* Makes the files unless they are there, and maps them.  One rank of a host looks at all numbers of files that
- * were there. */
+/* Makes the files unless they are there, and maps them.  One rank of a host looks at all numbers of files
+ * that were there. */
 struct status gpt_order_open(struct gpt_order *g, const struct pretrain_options *o);
 void gpt_order_close(struct gpt_order *g);
 

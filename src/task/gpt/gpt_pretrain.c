@@ -548,11 +548,11 @@ static struct status count_ngrams(struct ngram_score *score, const struct pretra
                                   int64_t n_samples, const struct pretrain_options *o)
 {
     const struct gpt_pretrain_options *own = o->own;
-    const struct gpt_data *g = in->train.self;
+    const struct gpt_data *g = in->train.self, *h = in->heldout.self;
+    struct batch_source heldout = window_batches_source(&h->batches, 1);
     int64_t of_run = pretrain_samples_at(o, o->max_steps + 1).before * o->max_seq_length;
     int64_t n = o->total_training_time > 0 ? own->ngram_tokens : int_smaller(own->ngram_tokens, of_run);
-    return n > 0 ? gpt_counts_measure(score, g->windows, g->shares, g->n_sets, n, &in->heldout.source,
-                                      n_samples)
+    return n > 0 ? gpt_counts_measure(score, g->windows, g->shares, g->n_sets, n, &heldout, n_samples)
                  : status_ok();
 }
 

@@ -7,6 +7,8 @@
 #   HL_RESULTS_DIR, HL_CHECKPOINTS_DIR, LOG_FILE
 #   HL_RUN_STEPS, HL_NUM_STEPS_PER_CP
 #
+# and kiln's own HL_EVAL_STEPS: the steps between evaluations on held-out text; the originals have none.
+#
 # HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 is one process; more are started, watched and started again by kiln launch.  TOPOLOGY is
 # printed at the end.
 . "$(dirname "${BASH_SOURCE[0]}")/document_script.sh"
@@ -35,7 +37,7 @@ training=(pretrain --disable_progress_bar --optimizer=lans --use_lr_scheduler --
     "--output_dir=$checkpoints" --seed=12439 "--input_dir=$data" --max_seq_length=128 --max_predictions_per_seq=20
     "--max_steps=$max_steps" "--steps_this_run=${HL_RUN_STEPS:--1}"
     "--num_steps_per_checkpoint=${HL_NUM_STEPS_PER_CP:-$steps_per_checkpoint}" --learning_rate=0.0015
-    --warmup_proportion=0.05 --constant_proportion=0.25 --scheduler_degree=1.0 "--log_freq=$log_freq" "${more_flags[@]}"
+    "--eval_steps=${HL_EVAL_STEPS:-0}" --warmup_proportion=0.05 --constant_proportion=0.25 --scheduler_degree=1.0 "--log_freq=$log_freq" "${more_flags[@]}"
     --deepspeed "--deepspeed_config=$ds_config")
 
 command=("$kiln" "${training[@]}")

@@ -36,7 +36,7 @@ static const struct dllog_name pretraining_dllog_names[] = {
     {"end", "process_seconds", DLLOG_SUMMARY, "e2e_train_time"},
     {"end", "sequences_per_second", DLLOG_SUMMARY, "training_sequences_per_second"},
     {"end", "final_loss", DLLOG_SUMMARY, "final_loss"},
-    {"end", "seconds", DLLOG_SUMMARY, "raw_train_time"},
+    {"end", "training_seconds", DLLOG_SUMMARY, "raw_train_time"},
     {"end", "memory_usage", DLLOG_SUMMARY, "memory usage"},
     {NULL, NULL, DLLOG_SUMMARY, NULL},
 };

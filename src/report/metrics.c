@@ -549,13 +549,14 @@ void metrics_summary(struct metrics *m, int64_t step)
     double seconds = clock_since_s(m->start_ns), evaluation = (double)m->evaluation_ns * 1e-9,
            training = seconds - evaluation - (double)m->given_up_ns * 1e-9;
     progress_end(&m->progress);
-    metrics_event(
-        m, "end",
-        json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step, "global_step",
-                  (json_int_t)(m->phase_offset + step), "seconds", seconds, "evaluation_seconds", evaluation,
-                  "process_seconds", clock_since_s(m->options.process_start_ns), "sequences_per_second",
-                  m->n_sequences / training, "tokens_per_second", m->n_tokens / training, "seconds_per_step",
-                  training / (double)(step - m->first_step + 1), "final_loss", m->final_loss));
+    metrics_event(m, "end",
+                  json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)step,
+                            "global_step", (json_int_t)(m->phase_offset + step), "seconds", seconds,
+                            "training_seconds", training, "evaluation_seconds", evaluation, "process_seconds",
+                            clock_since_s(m->options.process_start_ns), "sequences_per_second",
+                            m->n_sequences / training, "tokens_per_second", m->n_tokens / training,
+                            "seconds_per_step", training / (double)(step - m->first_step + 1), "final_loss",
+                            m->final_loss));
     char evaluated[64] = "";
     if (m->evaluation_ns > 0) {
         snprintf(evaluated, sizeof evaluated, " and %s of evaluation", progress_time(evaluation).text);

@@ -61,7 +61,8 @@ n=$(ls "$scripts"/{create,squad,run}_*.sh | grep -vc run_bert.sh)
 mkdir data
 export HL_DATA_DIR_ROOT=$dir/root HL_RESULTS_DIR=$dir/results HL_NUM_STEPS_PER_CP=7 HL_RUN_STEPS=3 HL_MODEL_CONFIG=m.json
 expect 0 "--input_dir=$dir/root/hdf5_lower" "$scripts/run_bert_1.5b_32x.sh" --dry-run
-says "--output_dir=$dir/results/checkpoints" --num_steps_per_checkpoint=7 --steps_this_run=3 "missing: m.json: the model"
+says "--output_dir=$dir/results/checkpoints" --num_steps_per_checkpoint=7 --steps_this_run=3 --eval_steps=0 "missing: m.json: the model"
+HL_EVAL_STEPS=2 expect 0 --eval_steps=2 "$scripts/run_bert_1.5b_32x.sh" --dry-run
 DATA_DIR=data HL_CHECKPOINTS_DIR=c HL_NUM_NODES=1 HL_NGPU_PER_NODE=1 HL_DS_CONFIG=$scripts/hostsfile \
     expect 0 "--input_dir=data" "$scripts/run_bert_1.5b_32x.sh" --dry-run
 says "--output_dir=c" "--deepspeed_config=$scripts/hostsfile"

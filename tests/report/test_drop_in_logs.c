@@ -46,7 +46,7 @@ static const struct {
      "\"average_perf_per_step\": 5}]"},
     {DROP_IN_PRETRAINING, "end",
      "{\"final_loss\": 1, \"seconds_per_step\": 2, \"sequences_per_second\": 3, \"process_seconds\": 4, "
-     "\"seconds\": 5, \"memory_usage\": 6}",
+     "\"seconds\": 7, \"training_seconds\": 5, \"memory_usage\": 6}",
      "[{\"final_loss\": 1, \"average_training_time_step\": 2, \"average_perf_per_step\": 3}, "
      "{\"e2e_train_time\": 4, \"training_sequences_per_second\": 3, \"final_loss\": 1, \"raw_train_time\": "
      "5, "

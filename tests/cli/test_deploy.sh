@@ -64,6 +64,12 @@ if grep -n 'restartPolicy: OnFailure\|restartPolicy: Always' "$deploy"/kubernete
     fail "pods that loop: $(cat "$dir/loops")"
 fi
 
+# data is made in the order of its size, the configuration first; document 001 has no SQuAD v2.0
+run_block "$deploy/kubernetes/data_gen.yaml" >"$dir/out" 2>"$dir/err" || fail "$(cat "$dir/err")"
+grep -oE 'bert_config.json|vocab.txt"$|squad_download.sh --only .*|create_datasets.*' "$dir/block" | tr '\n"' '  ' >"$dir/order"
+[ "$(tr -s ' ' <"$dir/order")" = "bert_config.json vocab.txt squad_download.sh --only '*-v1.1*' create_datasets_from_start.sh " ] ||
+    fail "the order of data_gen.yaml: $(cat "$dir/order")"
+
 # schemas of Kubernetes before 1.35 want both fields of such a condition
 [ "$(grep -c '^ *- type: DisruptionTarget' "$deploy"/kubernetes/*.yaml)" = "$(grep -c '^ *status: "True"' "$deploy"/kubernetes/*.yaml)" ] ||
     fail "a condition of a pod has no status"

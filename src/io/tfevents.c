@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 /* Event and Summary, by their field numbers. */
-enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5 };
+enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5, EVENT_SESSION = 7 };
+enum { SESSION_STATUS = 1, SESSION_START = 1 };
 enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
 enum { METADATA_PLUGIN = 1, PLUGIN_NAME = 1 };
 enum { TENSOR_DTYPE = 1, TENSOR_SHAPE = 2, TENSOR_STRING = 8, SHAPE_DIM = 2, DIM_SIZE = 1, DTYPE_STRING = 7 };
@@ -54,15 +55,22 @@ void tfevents_append_version(struct buf *b, double wall_s)
     append_event(b, &event);
 }
 
-/* Frees the summary. */
-static void put_event(struct buf *b, int64_t step, double wall_s, struct buf *summary)
+/* Frees the content. */
+static void put_event(struct buf *b, int64_t step, double wall_s, int field, struct buf *content)
 {
     struct buf event = {0};
     protobuf_put_double(&event, EVENT_WALL_TIME, wall_s);
     protobuf_put_int(&event, EVENT_STEP, step);
-    protobuf_put_message(&event, EVENT_SUMMARY, summary);
-    buf_fini(summary);
+    protobuf_put_message(&event, field, content);
+    buf_fini(content);
     append_event(b, &event);
+}
+
+void tfevents_append_start(struct buf *b, int64_t first_step, double wall_s)
+{
+    struct buf session = {0};
+    protobuf_put_int(&session, SESSION_STATUS, SESSION_START);
+    put_event(b, first_step, wall_s, EVENT_SESSION, &session);
 }
 
 void tfevents_append_scalars(struct buf *b, int64_t step, double wall_s,
@@ -76,7 +84,7 @@ void tfevents_append_scalars(struct buf *b, int64_t step, double wall_s,
         protobuf_put_message(&summary, SUMMARY_VALUE, &value);
         buf_fini(&value);
     }
-    put_event(b, step, wall_s, &summary);
+    put_event(b, step, wall_s, EVENT_SUMMARY, &summary);
 }
 
 /* A text is a tensor of one string, [1], with the name of the plugin that shows it. */
@@ -105,7 +113,7 @@ void tfevents_append_text(struct buf *b, int64_t step, double wall_s, const char
     protobuf_put_text(&value, VALUE_TAG, tag.failed ? "" : buf_text(&tag));
     put_text_value(&value, text);
     protobuf_put_message(&summary, SUMMARY_VALUE, &value);
-    put_event(b, step, wall_s, &summary);
+    put_event(b, step, wall_s, EVENT_SUMMARY, &summary);
     buf_fini(&tag);
     buf_fini(&value);
 }
@@ -121,7 +129,7 @@ static struct status write_records(struct tfevents *t, struct buf *b)
     return s;
 }
 
-struct status tfevents_open(struct tfevents *t, const char *directory)
+struct status tfevents_open(struct tfevents *t, const char *directory, int64_t first_step)
 {
     double now = clock_wall_s();
     struct buf path = {0}, b = {0};
@@ -134,6 +142,7 @@ struct status tfevents_open(struct tfevents *t, const char *directory)
     buf_fini(&path);
     TRY(s);
     tfevents_append_version(&b, now);
+    tfevents_append_start(&b, first_step, now);
     return write_records(t, &b);
 }
 

@@ -101,7 +101,7 @@ void deepspeed_log_open(struct deepspeed_log *l, const struct deepspeed_log_opti
         put_schedule(&o->schedule);
     }
     if (o->settings.tensorboard[0] != '\0') {
-        warn(tfevents_open(&l->events, o->settings.tensorboard));
+        warn(tfevents_open(&l->events, o->settings.tensorboard, step * o->batch_size + 1));
     }
 }
 

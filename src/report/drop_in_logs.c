@@ -131,6 +131,7 @@ void drop_in_logs_open(struct drop_in_logs *l, const struct drop_in_options *o)
         .dllog_names = pretraining ? pretraining_dllog_names : finetuning_dllog_names,
         .tfevents_names = pretraining ? pretraining_tfevents_names : finetuning_tfevents_names,
         .model = o->model,
+        .first_step = o->global_step + 1,
     };
     warn(dllog_open(&l->dllog, o->dllogger_file, o->append, o->dllogger_file != NULL));
     if (o->tensorboard_in != NULL) {
@@ -140,7 +141,7 @@ void drop_in_logs_open(struct drop_in_logs *l, const struct drop_in_options *o)
         deepspeed_log_open(&l->deepspeed, o->deepspeed, l->dllog.print, o->step);
     }
     if (o->megatron != NULL) {
-        megatron_log_open(&l->megatron, o->megatron);
+        megatron_log_open(&l->megatron, o->megatron, o->step);
     }
 }
 
@@ -197,7 +198,7 @@ static struct tfevents *open_stream(struct drop_in_logs *l, enum drop_in_stream 
         char path[1056];
         snprintf(path, sizeof path, "%s%s", l->directory, stream == STREAM_EVAL ? "/eval" : "");
         l->stream_open[stream] = true;
-        warn(tfevents_open(&l->streams[stream], path));
+        warn(tfevents_open(&l->streams[stream], path, l->first_step));
     }
     return &l->streams[stream];
 }

@@ -24,6 +24,7 @@ struct drop_in_logs {
     struct dllog dllog;
     char directory[1024]; /* of the event files; "": none */
     struct tfevents streams[N_STREAMS];
+    int64_t first_step; /* of the run, over both phases */
     bool stream_open[N_STREAMS];
     struct deepspeed_log deepspeed;
     struct megatron_log megatron;
@@ -37,7 +38,7 @@ struct drop_in_options {
     const struct model *model;                     /* borrowed */
     const struct deepspeed_log_options *deepspeed; /* NULL: the run is not one of the DeepSpeed script */
     const struct megatron_log_options *megatron;   /* NULL: it is not one of Megatron-DeepSpeed's */
-    int64_t step;                                  /* in-phase, done before this run */
+    int64_t step, global_step;                     /* done before this run: in-phase, over both phases */
 };
 
 /* With a dllogger file its lines also go to standard output. */

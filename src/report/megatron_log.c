@@ -109,14 +109,33 @@ static void tell_arguments(struct megatron_log *l)
     free(list);
 }
 
-void megatron_log_open(struct megatron_log *l, const struct megatron_log_options *o)
+/* Where a run stands after a step. */
+struct position {
+    int64_t step, batch, samples, tokens;
+};
+
+static struct position position_after(const struct megatron_log_options *o, int64_t step)
+{
+    struct batch_growth_step at = batch_growth_at(&o->schedule.growth, step);
+    int64_t samples = at.before + at.batch;
+    return (struct position){step, at.batch, samples, samples * o->seq_length};
+}
+
+/* Tokens are the largest of the three axes that share a file, so no start forgets what is still right.  What
+ * is plotted against steps and samples is left to TensorBoard's data server, which looks at each tag. */
+static int64_t first_event(const struct megatron_log_options *o, int64_t step)
+{
+    return step > 0 ? position_after(o, step).tokens + 1 : 0;
+}
+
+void megatron_log_open(struct megatron_log *l, const struct megatron_log_options *o, int64_t step)
 {
     *l = (struct megatron_log){.options = *o};
     if (!o->settings.on) {
         return;
     }
     if (o->settings.tensorboard != NULL) {
-        warn(tfevents_open(&l->events, o->settings.tensorboard));
+        warn(tfevents_open(&l->events, o->settings.tensorboard, first_event(o, step)));
     }
     tell_arguments(l);
     l->window.start_ns = clock_ns();
@@ -141,18 +160,6 @@ double megatron_log_tflops(const struct megatron_log_options *o, int64_t batch, 
 void megatron_log_batch(struct megatron_log *l, int64_t ns)
 {
     l->window.batch_ns += ns;
-}
-
-/* Where a run stands after a step. */
-struct position {
-    int64_t step, batch, samples, tokens;
-};
-
-static struct position position_after(const struct megatron_log_options *o, int64_t step)
-{
-    struct batch_growth_step at = batch_growth_at(&o->schedule.growth, step);
-    int64_t samples = at.before + at.batch;
-    return (struct position){step, at.batch, samples, samples * o->seq_length};
 }
 
 static void put_step(struct megatron_log *l, const struct megatron_step *s, struct position at, double lr)

@@ -54,8 +54,8 @@ struct megatron_step {
     bool skipped;
 };
 
-/* Without `on` all calls do nothing.  Prints the arguments. */
-void megatron_log_open(struct megatron_log *l, const struct megatron_log_options *o);
+/* Without `on` all calls do nothing.  Prints the arguments.  `step`: in-phase, done before this run. */
+void megatron_log_open(struct megatron_log *l, const struct megatron_log_options *o, int64_t step);
 void megatron_log_close(struct megatron_log *l);
 
 /* The time that the next step has waited for its batch. */

@@ -80,6 +80,7 @@ void metrics_start(struct metrics *m, const struct metrics_start *s)
         .megatron = s->megatron,
         .model = s->trainer->config.net.model,
         .step = s->step,
+        .global_step = s->global_step,
     };
     m->phase = s->phase;
     m->first_step = s->step + 1;

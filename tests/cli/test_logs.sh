@@ -38,6 +38,10 @@ for key in 'PARAMETER Config : \["Namespace(' 'PARAMETER SEED : 42 $' 'PARAMETER
     ' -  e2e_train_time : .*  training_sequences_per_second : .*  final_loss : .*  raw_train_time : '; do
     [ "$(count "^DLL 20.* - *$key\|$key" "$dir/out")" = 2 ] || fail "$key: $(cat "$dir/out")"
 done
+# the second start says that its steps are those from 5 on: Event.step 5, SessionLog.START
+starts=$(cat "$dir"/run/worker_0/events* | LC_ALL=C grep -aoP '\x10[\x01\x05]\x3a\x02\x08\x01' | od -An -tx1 | tr -s ' \n' ' ')
+[ "$starts" = ' 10 01 3a 02 08 01 0a 10 05 3a 02 08 01 0a ' ] || fail "starts in event files: $starts"
+
 # evaluations are no training
 tail -n 1 "$dir/run/log.jsonl" | tr ',' '\n' | tr -d '{}"' | awk -F : '{ is[$1] = $2 }
     END { rest = is["seconds"] - is["training_seconds"] - is["evaluation_seconds"]; exit !(is["evaluation_seconds"] > 0 && rest ^ 2 < 1e-12) }' ||

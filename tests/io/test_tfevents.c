@@ -42,6 +42,9 @@ static void events_are_tensorboards(void)
         &b, "34000000000000005e33175c0900001040fc54d94110ac022a260a0b0a044c6f737315000020400a170a1068656c646f"
             "75742f6d6c6d5f6c6f737315000000bef9782349");
     buf_clear(&b);
+    tfevents_append_start(&b, 301, 1700000000.25);
+    expect_hex(&b, "100000000000000095fbfe180900001040fc54d94110ad023a020801cb79b93b");
+    buf_clear(&b);
     tfevents_append_text(&b, 3, 1700000000.25, "seq_length", "16");
     expect_hex(
         &b,
@@ -79,9 +82,9 @@ static void a_file_grows_with_each_event(void)
     struct file_map m;
     char directory[] = "test_tfevents.XXXXXX";
     EXPECT(mkdtemp(directory) != NULL, "a directory");
-    EXPECT_OK(tfevents_open(&t, directory));
+    EXPECT_OK(tfevents_open(&t, directory, 1));
     EXPECT(strstr(t.log.path, "/events.out.tfevents.") != NULL, "named %s", t.log.path);
-    size_t n = 40; /* the version */
+    size_t n = 40 + 31; /* the version and the start */
     for (int step = 1; step < 4; step++) {
         EXPECT_OK(tfevents_write(&t, step, 1, &scalar, 1));
         EXPECT_OK(file_map_open(&m, t.log.path));
@@ -97,7 +100,7 @@ static void a_file_that_cannot_be_made(void)
 {
     struct tfevents t;
     struct tfevents_scalar scalar = {"Loss", 1};
-    EXPECT_ERROR(tfevents_open(&t, "/proc/none/events"), STATUS_IO, "/proc/none");
+    EXPECT_ERROR(tfevents_open(&t, "/proc/none/events", 1), STATUS_IO, "/proc/none");
     EXPECT_OK(tfevents_write(&t, 1, 1, &scalar, 1)); /* and nothing happens */
 }
 

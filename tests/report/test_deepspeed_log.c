@@ -64,12 +64,13 @@ static void remove_event_files(void)
     }
 }
 
-/* Behind the record of the version, whose size is known, the file has these bytes. */
+/* Behind the records of version and start, whose sizes are known, the file has these bytes. */
 static void check_events(const char *path, bool has_loss_scale)
 {
     struct buf wanted = {0}, version = {0};
     struct file_map m;
     tfevents_append_version(&version, 0);
+    tfevents_append_start(&version, 1, 0);
     for (int64_t step = 1; step <= 4; step++) {
         struct deepspeed_step s = step_of(step, false);
         const struct tfevents_scalar scalars[] = {{"Train/Samples/train_loss", s.loss},

@@ -166,7 +166,7 @@ static const struct {
       {"mse", 10}}},
 };
 
-/* Behind the record of the version, whose size is known, the file has these bytes. */
+/* Behind the records of version and start, whose sizes are known, the file has these bytes. */
 static void expect_scalars(const char *path, const struct tfevents_scalar *scalars)
 {
     struct buf wanted = {0}, version = {0};
@@ -176,6 +176,7 @@ static void expect_scalars(const char *path, const struct tfevents_scalar *scala
         n++;
     }
     tfevents_append_version(&version, 0);
+    tfevents_append_start(&version, 1, 0);
     tfevents_append_scalars(&wanted, GLOBAL_STEP, TIME, scalars, n);
     EXPECT_OK(file_map_open(&m, path));
     EXPECT(m.n == version.n + wanted.n && memcmp(m.data + version.n, wanted.data, wanted.n) == 0,

@@ -47,7 +47,7 @@ static void print_run(struct buf *text, const struct megatron_log_options *o, ch
 {
     struct megatron_log l;
     struct captured_output c = captured_output_begin("test_megatron_log.out");
-    megatron_log_open(&l, o);
+    megatron_log_open(&l, o, 0);
     if (events != NULL) {
         snprintf(events, n, "%s", l.events.log.path);
     }

@@ -17,7 +17,7 @@ kiln=${KILN:-build/kiln}
 mode=${1:-}
 work=${DEMO_DIR:-demo}/gpt${mode:+/${mode#--}}
 run=$work/seed_${SEED:-42}
-length=128
+length=256 # llama.cpp reads no fewer positions
 steps=2400
 case $mode in
 "") ;;
@@ -74,7 +74,7 @@ cat >"$work/gpt.json" <<JSON
  "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
 JSON
 $kiln pretrain --input_dir "$work/train" --eval_input_dir "$work/heldout" --vocab_file "$vocab" --config_file "$work/gpt.json" \
-    --output_dir "$run/model" --seed "${SEED:-42}" --max_seq_length $length --train_batch_size 16 --max_steps $steps --optimizer muon \
+    --output_dir "$run/model" --seed "${SEED:-42}" --max_seq_length $length --train_batch_size 8 --max_steps $steps --optimizer muon \
     --learning_rate 4e-3 --lr_schedule linear --warmup_proportion 0.06 --adam_beta2 0.98 --weight_decay 0.1 --eval_steps 800 \
     --eval_samples 512 --log_freq 100 --num_steps_per_checkpoint 800 --resume_from_checkpoint "${precision[@]}"
 model=$run/model/ckpt_$steps

@@ -85,6 +85,10 @@ rm unlike_eps/kiln.sha256
 sed -i 's/"layer_norm_epsilon": [^,}]*/"layer_norm_epsilon": 0.001/' unlike_eps/config.json
 expect 65 "is of a model with the epsilon 1e-05, but config.json says 0.001" "$kiln" export --model unlike_eps --output_dir x
 
+# llama.cpp needs 256 positions.
+convert gguf gpt2 few
+grep -q 'warning: this model has [0-9]* positions, but llama.cpp rounds a context up to 256' err || fail "few positions: $(cat err)"
+
 # What cannot be.
 expect 64 "--tp needs --format megatron_deepspeed" "$kiln" convert --to gguf --tp 2 --model gpt2 --output_dir x
 expect 64 "--tp 3 does not divide the 4 heads" "$kiln" convert --to megatron_deepspeed --tp 3 --model gpt2 --output_dir x

@@ -31,10 +31,18 @@ static void put_sizes(struct gguf_writer *w, const char *architecture, const str
     gguf_put_f32(w, key_of(key, architecture, "attention.layer_norm_epsilon"), (float)c->norm_eps);
 }
 
+/* llama.cpp rounds the length of a context up to this (GGML_PAD in llama_context). */
+enum { CONTEXT_PAD = 256 };
+
 static void put_gpt2(struct gguf_writer *w, const void *config)
 {
     const struct gpt_config *c = config;
     put_sizes(w, gpt2_gguf.architecture, c);
+    if (c->n_positions < CONTEXT_PAD) {
+        log_warning("this model has %lld positions, but llama.cpp rounds a context up to %d and aborts at a "
+                    "position that the file lacks: train a model of %d positions for it",
+                    (long long)c->n_positions, CONTEXT_PAD, CONTEXT_PAD);
+    }
     if (c->gelu == LAYER_GELU_EXACT) {
         log_warning("this model has the exact GELU (erf), but GGUF's gpt2 graph has only the tanh form: a "
                     "program that runs the file computes slightly other logits");

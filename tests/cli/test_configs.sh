@@ -46,7 +46,12 @@ refused model_type '"bert_pre_ln"' # without the wiring that it stands for
 refused hidden_act '"relu"'
 refused hidden_act '"gelu_new"'
 refused position_embedding_type '"relative_key"'
-refused gated_layers '[1]'
+refused gated_layers '[1]' # of a post-LN model
+gated() { echo "{\"num_hidden_layers\": 3, \"hidden_size\": 64, \"num_attention_heads\": 2, \"layer_norm_large_model\": true, \"gated_layers\": $1}" >"$dir/config.json"; }
+for list in '[0]' '[3]' '[1.5]' '["1"]' '1'; do
+    gated "$list"
+    expect 65 "\"gated_layers\" is $list, but must be a list of layers behind layer 0" plan "$dir/config.json"
+done
 refused is_decoder true
 refused add_cross_attention true
 refused tie_word_embeddings false

@@ -49,6 +49,36 @@ sed "s/true/false/" "$dir/pre.json" | cmp - "$dir/post.json"
     --learning_rate 1e-3 --eval_steps 0 2>/dev/null
 cmp -s "$model/model.safetensors" "$dir/post/ckpt_20/model.safetensors" && fail "the wiring changes nothing"
 
+# Gated layers change nothing: the cases of the original's test, 1 layer and 2, 2 and 4, 3 and 10.  of NAME LAYERS GATED MODEL
+losses_of()
+{
+    sed "s/\"num_hidden_layers\": 5/\"num_hidden_layers\": $2/; s/\"gated_layers\": \[\]/\"gated_layers\": $3/" "$dir/pre.json" >"$dir/$1.json"
+    pretrain "$1" --config_file "$dir/$1.json" --log_freq 1 "${@:4}" 2>"$dir/err" || fail "$1: $(cat "$dir/err")"
+    grep -o '"step":[0-9]*\|"loss":[^,]*' "$dir/$1/log.jsonl" >"$dir/$1.losses"
+}
+while read -r layers all gated numbers; do
+    losses_of "start$layers" "$layers" '[]' --max_steps 1
+    losses_of "dense$layers" "$layers" '[]' --init_checkpoint "$dir/start$layers/ckpt_1" --max_steps 10
+    "$kiln" export --model "$dir/start$layers/ckpt_1" --output_dir "$dir/renamed$layers" >/dev/null 2>&1
+    rm "$dir/renamed$layers/kiln.sha256"
+    i=$layers
+    for number in $numbers; do # the last one first, since numbers grow
+        i=$((i - 1))
+        LC_ALL=C sed -i "s/encoder\.layer\.$i\./encoder.layer.$number./g" "$dir/renamed$layers/model.safetensors"
+    done
+    sed -i "s/\"num_hidden_layers\": $layers/\"gated_layers\": $gated, \"num_hidden_layers\": $all/" "$dir/renamed$layers/config.json"
+    losses_of "gated$layers" "$all" "$gated" --init_checkpoint "$dir/renamed$layers" --max_steps 10
+    [ "$(grep -c loss "$dir/gated$layers.losses")" = 10 ] || fail "losses: $(cat "$dir/gated$layers.losses")"
+    cmp "$dir/dense$layers.losses" "$dir/gated$layers.losses" || fail "$all layers with $gated gated are not $layers layers"
+    expect 0 '' "$kiln" export --model "$dir/gated$layers/ckpt_10" --output_dir "$dir/exported$layers"
+    tr -d ' \n' <"$dir/exported$layers/config.json" | grep -F "\"num_hidden_layers\":$all," | grep -qF "\"gated_layers\":$gated" ||
+        fail "the list: $(cat "$dir/exported$layers/config.json")"
+done <<'END'
+1 2 [1] 0
+2 4 [1,2] 3 0
+3 10 [1,2,3,4,5,6,8] 9 7 0
+END
+
 # what it is, is in its files and told
 expect 0 '"layer_norm_large_model": true' "$kiln" inspect --json "$model"
 expect 0 'F32  [300, 64]' "$kiln" inspect "$model"

@@ -151,7 +151,7 @@ struct passed {
 static struct passed layer(struct building *b, struct passed in, int64_t i)
 {
     char prefix[64], first[96], second[96], scope[32];
-    snprintf(prefix, sizeof prefix, "bert.encoder.layer.%lld.", (long long)i);
+    snprintf(prefix, sizeof prefix, "bert.encoder.layer.%lld.", (long long)bert_config_layer_number(b->c, i));
     snprintf(first, sizeof first, "%sattention.output.", prefix);
     snprintf(second, sizeof second, "%soutput.", prefix);
     snprintf(scope, sizeof scope, "layer.%lld", (long long)i);

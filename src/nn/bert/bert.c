@@ -61,7 +61,8 @@ static void for_each_part(const struct bert_config *c, enum model_task task, str
     visit(context, &w->embed, "bert.embeddings.", MODEL_INPUT_LAYER, bert_embed_rows, BERT_EMBED_N_ROWS);
     for (int64_t i = 0; i < c->num_hidden_layers; i++) {
         char prefix[48];
-        snprintf(prefix, sizeof prefix, "bert.encoder.layer.%lld.", (long long)i);
+        snprintf(prefix, sizeof prefix, "bert.encoder.layer.%lld.",
+                 (long long)bert_config_layer_number(c, i));
         visit(context, w->layers == NULL ? NULL : &w->layers[i], prefix, i, bert_layer_rows,
               BERT_LAYER_N_ROWS);
     }

@@ -34,7 +34,7 @@ struct field {
 static const struct field fields[] = {
     INT(vocab_size, 0, 0, 1 << 24),
     INT(hidden_size, 768, 8, 1 << 16),
-    INT(num_hidden_layers, 12, 1, 1024),
+    INT(num_hidden_layers, 12, 1, BERT_CONFIG_MOST_LAYERS),
     INT(num_attention_heads, 12, 1, 1024),
     INT(intermediate_size, 3072, 1, 1 << 18),
     INT(max_position_embeddings, 512, 1, 65536),
@@ -108,7 +108,6 @@ static const struct constant {
     {"model_type", "\"bert\"", "other models are not built"},
     {"hidden_act", "\"gelu\"", "which is the exact form by erf; other activations are not built"},
     {"position_embedding_type", "\"absolute\"", "relative positions are not built"},
-    {"gated_layers", "[]", "layers that are switched off are not built; give fewer layers"},
     {"is_decoder", "false", "causal attention is not built"},
     {"is_encoder_decoder", "false", "decoders are not built"},
     {"add_cross_attention", "false", "cross attention is not built"},
@@ -151,6 +150,7 @@ static bool is_harmless(const char *key)
                                        "dtype",
                                        "eos_token_id",
                                        "finetuning_task",
+                                       "gated_layers",
                                        "gradient_checkpointing",
                                        "id2label",
                                        "label2id",
@@ -241,6 +241,78 @@ static struct status parse_labels(struct bert_config *c, const json_t *object, c
                               label_problem_name(PROBLEM_REGRESSION));
 }
 
+/* ---- gated layers ---- */
+
+static bool is_gated(const struct bert_config *c, int64_t number)
+{
+    return (c->gated[number / 8] >> number % 8 & 1) != 0;
+}
+
+static int64_t count_gated(const struct bert_config *c)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < BERT_CONFIG_MOST_LAYERS; i++) {
+        n += is_gated(c, i);
+    }
+    return n;
+}
+
+static struct status refuse_gated(const json_t *list, const char *source, const char *why)
+{
+    char *text = json_dumps(list, JSON_ENCODE_ANY | JSON_COMPACT);
+    struct status s = status_error(STATUS_DATA, "%s: \"gated_layers\" is %.60s, but must be %s", source,
+                                   text == NULL ? "not that" : text, why);
+    free(text);
+    return s;
+}
+
+static struct status parse_gated(struct bert_config *c, const json_t *object, const char *source)
+{
+    const json_t *list = json_object_get(object, "gated_layers");
+    if (list == NULL || json_is_null(list) || (json_is_array(list) && json_array_size(list) == 0)) {
+        return status_ok();
+    }
+    if (!c->layer_norm_large_model) {
+        return refuse_gated(list, source, "[] or absent without \"layer_norm_large_model\"");
+    }
+    bool is_good = json_is_array(list);
+    for (size_t i = 0; i < json_array_size(list) && is_good; i++) {
+        int64_t number = json_integer_value(json_array_get(list, i)); /* 0 of what is none */
+        is_good = number > 0 && number < c->num_hidden_layers;
+        if (is_good) {
+            c->gated[number / 8] |= (unsigned char)(1U << number % 8);
+        }
+    }
+    if (!is_good) {
+        return refuse_gated(list, source, "a list of layers behind layer 0");
+    }
+    c->num_hidden_layers -= count_gated(c);
+    return status_ok();
+}
+
+/* Adds the list, and the count of all layers; false if memory runs out. */
+static bool add_gated(json_t *object, const struct bert_config *c)
+{
+    int64_t n = c->num_hidden_layers + count_gated(c);
+    json_t *list = json_array();
+    bool complete = list != NULL;
+    for (int64_t i = 0; i < n && complete; i++) {
+        complete = !is_gated(c, i) || json_array_append_new(list, json_integer(i)) == 0;
+    }
+    complete = complete && (n == c->num_hidden_layers || json_object_set(object, "gated_layers", list) == 0);
+    json_decref(list);
+    return complete && json_object_set_new(object, "num_hidden_layers", json_integer(n)) == 0;
+}
+
+int64_t bert_config_layer_number(const struct bert_config *c, int64_t layer)
+{
+    int64_t number = 0;
+    for (int64_t i = 0; i < layer || is_gated(c, number); number++) {
+        i += !is_gated(c, number);
+    }
+    return number;
+}
+
 struct status bert_config_parse(struct bert_config *c, const json_t *object, const char *source)
 {
     *c = (struct bert_config){0};
@@ -257,6 +329,7 @@ struct status bert_config_parse(struct bert_config *c, const json_t *object, con
                             "%s: \"hidden_size\" %lld is not a multiple of \"num_attention_heads\" %lld",
                             source, (long long)c->hidden_size, (long long)c->num_attention_heads);
     }
+    TRY(parse_gated(c, object, source));
     TRY(parse_labels(c, object, source));
     name_unknown_keys(object, source);
     return status_ok();
@@ -294,7 +367,7 @@ json_t *bert_config_to_json(const struct bert_config *c, const char *architectur
             object = NULL;
         }
     }
-    if (object != NULL && c->labels.names != NULL && !add_labels(object, c)) {
+    if (object != NULL && (!add_gated(object, c) || (c->labels.names != NULL && !add_labels(object, c)))) {
         json_decref(object);
         object = NULL;
     }
@@ -326,6 +399,9 @@ struct status bert_config_same_architecture(const struct bert_config *a, const s
             return status_error(STATUS_DATA, "\"%s\" is %s there and %s here", f->key, field_text(a, f).text,
                                 field_text(b, f).text);
         }
+    }
+    if (memcmp(a->gated, b->gated, sizeof a->gated) != 0) {
+        return status_error(STATUS_DATA, "\"gated_layers\" are others there than here");
     }
     return status_ok();
 }

@@ -12,10 +12,12 @@
  * have the padding. */
 enum { BERT_VOCAB_MULTIPLE = 64 };
 
+enum { BERT_CONFIG_MOST_LAYERS = 1024 };
+
 struct bert_config {
     int64_t vocab_size;
     int64_t hidden_size;
-    int64_t num_hidden_layers;
+    int64_t num_hidden_layers; /* without the gated ones, which a file counts too */
     int64_t num_attention_heads;
     int64_t intermediate_size;
     int64_t max_position_embeddings;
@@ -25,8 +27,12 @@ struct bert_config {
     double initializer_range;
     double layer_norm_eps;
     bool layer_norm_large_model; /* pre-LN layers (nn/bert/bert_layer_pre.c), not post-LN */
-    bool sinusoidal_positions;   /* how position embeddings begin; not in the file */
-    bool positional_heads;       /* how query and key projections begin: core/param.h; not in the file */
+    /* "gated_layers" of the file, a bit for each of its numbers: pre-LN layers whose outputs count times
+     * zero, so that they change nothing.  They are not computed and have no weights; names of weights keep
+     * the file's numbers (bert_config_layer_number). */
+    unsigned char gated[BERT_CONFIG_MOST_LAYERS / 8];
+    bool sinusoidal_positions; /* how position embeddings begin; not in the file */
+    bool positional_heads;     /* how query and key projections begin: core/param.h; not in the file */
     /* pieces in the vocabulary, not in the file: ids from there on are never predicted; 0: vocab_size */
     int64_t n_words;
 
@@ -50,6 +56,9 @@ json_t *bert_config_to_json(const struct bert_config *c, const char *architectur
 /* STATUS_DATA naming the first field in which two architectures differ; dropout and initialisation may
  * differ. */
 struct status bert_config_same_architecture(const struct bert_config *a, const struct bert_config *b);
+
+/* The number that a layer has in the file and in names of weights. */
+int64_t bert_config_layer_number(const struct bert_config *c, int64_t layer);
 
 int64_t bert_config_padded_vocab(const struct bert_config *c);
 

@@ -9,11 +9,12 @@ struct module_path {
     char text[MODEL_MODULE_BYTES];
 };
 
-static struct module_path module_path(int64_t layer, const char *name)
+static struct module_path module_path(const struct model *m, int64_t layer, const char *name)
 {
     struct module_path p;
-    snprintf(p.text, sizeof p.text, "bert.encoder.layer.%lld%s%s", (long long)layer, *name == '\0' ? "" : ".",
-             name);
+    snprintf(p.text, sizeof p.text, "bert.encoder.layer.%lld%s%s",
+             (long long)bert_config_layer_number(&((const struct bert_model *)m)->config, layer),
+             *name == '\0' ? "" : ".", name);
     return p;
 }
 
@@ -34,21 +35,22 @@ struct part {
 };
 
 /* The i-th part: all tokens or, of picked rows, those of a list.  False: there is none. */
-static bool find_part(struct part *part, const struct row_picks *picks, int i, int64_t layer,
-                      const char *module, tensor value)
+static bool find_part(struct part *part, const struct model *m, const struct row_picks *picks, int i,
+                      int64_t layer, const char *module, tensor value)
 {
     char name[MODEL_MODULE_BYTES / 2];
     if (picks == NULL || i >= picks->n_lists) {
-        *part = (struct part){module_path(layer, module), BATCH_OF_TOKENS, value};
+        *part = (struct part){module_path(m, layer, module), BATCH_OF_TOKENS, value};
         return picks == NULL && i == 0;
     }
     const struct batch_field *f = &text_batch_layout.fields[picks->lists[i].field];
     snprintf(name, sizeof name, "%s%s%s", module, *module == '\0' ? "" : ".", f->name);
-    *part = (struct part){module_path(layer, name), f->rows, row_picks_list(picks, i, value)};
+    *part = (struct part){module_path(m, layer, name), f->rows, row_picks_list(picks, i, value)};
     return true;
 }
 
 struct visiting {
+    const struct model *model;
     const struct row_picks *picks;
     int64_t layer;
     model_visitor *visitor;
@@ -60,7 +62,8 @@ static void visit_parts(const struct visiting *v, const char *name, const char *
 {
     struct part part;
     const char *path = module == NULL ? "" : module;
-    for (int i = 0; !tensor_is_null(value) && find_part(&part, v->picks, i, v->layer, path, value); i++) {
+    for (int i = 0; !tensor_is_null(value) && find_part(&part, v->model, v->picks, i, v->layer, path, value);
+         i++) {
         v->visitor(v->context, name, module == NULL ? NULL : part.module.text, part.rows, part.value);
     }
 }
@@ -76,11 +79,11 @@ static void visit_layer(const struct bert_layer_acts *l, const struct visiting *
 {
     v->visitor(v->context, "query, key, value", NULL, BATCH_OF_TOKENS, l->attention.qkv);
     for (int i = 0; i < 3; i++) {
-        v->visitor(v->context, NULL, module_path(v->layer, qkv_modules[i]).text, BATCH_OF_TOKENS,
+        v->visitor(v->context, NULL, module_path(v->model, v->layer, qkv_modules[i]).text, BATCH_OF_TOKENS,
                    third_of(l->attention.qkv, i));
     }
-    v->visitor(v->context, "attention", module_path(v->layer, "attention.self").text, BATCH_OF_TOKENS,
-               l->attention.heads);
+    v->visitor(v->context, "attention", module_path(v->model, v->layer, "attention.self").text,
+               BATCH_OF_TOKENS, l->attention.heads);
     visit_parts(v, "attention output", "attention.output", l->h);
     visit_parts(v, "intermediate", "intermediate", l->ff.act);
     visit_parts(v, "output before LayerNorm", NULL, l->norm_2.sum);
@@ -101,7 +104,7 @@ void bert_visit(const struct model *m, const void *acts, int64_t layer, model_vi
         visitor(context, "logits of answers", "qa_outputs", BATCH_OF_TOKENS, a->qa.logits);
         visitor(context, "logits of the classifier", "classifier", rows, a->classifier.logits);
     } else {
-        struct visiting v = {bert_acts_picks(m, a, layer), layer, visitor, context};
+        struct visiting v = {m, bert_acts_picks(m, a, layer), layer, visitor, context};
         visit_layer(&a->layers[layer], &v);
     }
 }
@@ -111,7 +114,7 @@ static void visit_gradient_parts(const struct model *m, const struct bert_acts *
                                  void *context)
 {
     struct part part;
-    for (int i = 0; find_part(&part, bert_acts_picks(m, a, layer), i, layer, module, value); i++) {
+    for (int i = 0; find_part(&part, m, bert_acts_picks(m, a, layer), i, layer, module, value); i++) {
         visitor(context, part.module.text, part.rows, false, part.value);
     }
 }
@@ -130,12 +133,12 @@ void bert_visit_gradients(const struct model *m, const void *acts, int64_t layer
         visit_gradient_parts(m, a, layer - 1, "", dx, visitor, context);
     } else if (layer != MODEL_INPUT_LAYER) {
         visit_gradient_parts(m, a, layer, "intermediate.dense", a->scratch.dff, visitor, context);
-        visitor(context, module_path(layer, "attention.self").text, BATCH_OF_TOKENS, false,
+        visitor(context, module_path(m, layer, "attention.self").text, BATCH_OF_TOKENS, false,
                 a->scratch.dheads);
         for (int i = 0; i < 3; i++) {
-            visitor(context, module_path(layer, qkv_modules[i]).text, BATCH_OF_TOKENS, false,
+            visitor(context, module_path(m, layer, qkv_modules[i]).text, BATCH_OF_TOKENS, false,
                     third_of(a->scratch.dqkv, i));
         }
-        visitor(context, module_path(layer, "").text, BATCH_OF_TOKENS, true, dx);
+        visitor(context, module_path(m, layer, "").text, BATCH_OF_TOKENS, true, dx);
     }
 }

@@ -212,8 +212,13 @@ static struct status read_all(struct reading *r)
     return status_ok();
 }
 
-/* A tensor that no parameter uses: normal if the task lacks its part, otherwise an error, since the model in
- * the files computes something else. */
+static bool is_off(const struct reading *r, const struct model_tensor *t)
+{
+    return r->m->family->is_off != NULL && r->m->family->is_off(r->m->config, t->as.name);
+}
+
+/* A tensor that no parameter uses: normal if the task lacks its part or it is switched off, otherwise an
+ * error, since the model in the files computes something else. */
 static struct status account_for(const struct reading *r, const struct model_tensor *t)
 {
     enum names_part part = t->as.part;
@@ -221,7 +226,7 @@ static struct status account_for(const struct reading *r, const struct model_ten
         r->report->n_tied += t->as.tied && model_files_find(&r->m->files, t->as.name, false) != NULL;
         return status_ok();
     }
-    if (r->n_wanted[part] > 0) {
+    if (r->n_wanted[part] > 0 && !is_off(r, t)) {
         return status_error(STATUS_DATA,
                             "%s: the files hold %.80s, but the %s that config.json describes (%lld layers) "
                             "has no such tensor",
@@ -291,8 +296,8 @@ static int count_misfits(const struct reading *r, unsigned may_be_new, bool tell
     }
     for (int i = 0; i < r->m->files.n_tensors; i++) {
         const struct model_tensor *t = &r->m->files.tensors[i];
-        bool extra =
-            param_table_find(r->params, t->as.name) == NULL && r->n_wanted[t->as.part] > 0 && t->part == 0;
+        bool extra = param_table_find(r->params, t->as.name) == NULL && r->n_wanted[t->as.part] > 0 &&
+                     t->part == 0 && !is_off(r, t);
         if (tell && extra) {
             log_warning("extra: %s", t->stored.name);
         }

@@ -117,10 +117,12 @@ struct model_family {
     const struct model_family_join *joins;     /* NULL: it has none */
     /* tensors that Hugging Face's files hold under another name, or transposed; NULL: none */
     const struct model_family_rename *forms;
-    const char *const (*tied)[2];     /* copies, and the tensors they are tied to; NULL ends them */
-    const char *tied_pattern;         /* of copies, for messages */
-    enum names_part tied_part;        /* the head that reads them */
-    const char *const *buffers;       /* names of NAMES_BUFFER; NULL ends them */
+    const char *const (*tied)[2]; /* copies, and the tensors they are tied to; NULL ends them */
+    const char *tied_pattern;     /* of copies, for messages */
+    enum names_part tied_part;    /* the head that reads them */
+    const char *const *buffers;   /* names of NAMES_BUFFER; NULL ends them */
+    /* whether the configuration switches off the layer of this tensor, so that files may have it; NULL: none */
+    bool (*is_off)(const void *config, const char *name);
     const char *const *states;        /* prefixes of the last parts of names of NAMES_STATE; NULL ends them */
     const char *words;                /* the word embeddings */
     const char *parts[NAMES_N_PARTS]; /* prefixes of their names; NULL: no such part */

@@ -73,6 +73,11 @@ while read -r layers all gated numbers; do
     expect 0 '' "$kiln" export --model "$dir/gated$layers/ckpt_10" --output_dir "$dir/exported$layers"
     tr -d ' \n' <"$dir/exported$layers/config.json" | grep -F "\"num_hidden_layers\":$all," | grep -qF "\"gated_layers\":$gated" ||
         fail "the list: $(cat "$dir/exported$layers/config.json")"
+    # files of the original have weights of gated layers too
+    "$kiln" export --model "$dir/start$layers/ckpt_1" --output_dir "$dir/whole$layers" >/dev/null 2>&1
+    rm "$dir/whole$layers/kiln.sha256"
+    sed -i "s/\"num_hidden_layers\": $layers/\"gated_layers\": [$((layers - 1))], \"num_hidden_layers\": $layers/" "$dir/whole$layers/config.json"
+    [ "$layers" = 1 ] || expect 0 the "$kiln" fill --model "$dir/whole$layers" --top_k 300 "the king [MASK] the city"
 done <<'END'
 1 2 [1] 0
 2 4 [1,2] 3 0

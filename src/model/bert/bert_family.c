@@ -85,6 +85,12 @@ static struct status same_architecture(const void *a, const void *b)
     return bert_config_same_architecture(&of_a, b);
 }
 
+static bool is_off(const void *config, const char *name)
+{
+    int number;
+    return sscanf(name, "bert.encoder.layer.%4d.", &number) == 1 && bert_config_is_gated(config, number);
+}
+
 static const char *const bare[] = {"embeddings.", "encoder.", "pooler.", NULL};
 static const char *const buffers[] = {"bert.embeddings.position_ids", "bert.embeddings.token_type_ids", NULL};
 /* Optimizers of google-research/bert and of NVIDIA's scripts for TensorFlow. */
@@ -149,6 +155,7 @@ const struct model_family bert_family = {
     .tied_pattern = "cls.predictions.decoder.*",
     .tied_part = NAMES_MLM,
     .buffers = buffers,
+    .is_off = is_off,
     .states = states,
     .words = "bert.embeddings.word_embeddings.weight",
     .parts = {[NAMES_EMBEDDINGS] = "bert.embeddings.",

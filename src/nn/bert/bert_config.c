@@ -243,16 +243,16 @@ static struct status parse_labels(struct bert_config *c, const json_t *object, c
 
 /* ---- gated layers ---- */
 
-static bool is_gated(const struct bert_config *c, int64_t number)
+bool bert_config_is_gated(const struct bert_config *c, int64_t number)
 {
-    return (c->gated[number / 8] >> number % 8 & 1) != 0;
+    return number >= 0 && number < BERT_CONFIG_MOST_LAYERS && (c->gated[number / 8] >> number % 8 & 1) != 0;
 }
 
 static int64_t count_gated(const struct bert_config *c)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < BERT_CONFIG_MOST_LAYERS; i++) {
-        n += is_gated(c, i);
+        n += bert_config_is_gated(c, i);
     }
     return n;
 }
@@ -297,7 +297,7 @@ static bool add_gated(json_t *object, const struct bert_config *c)
     json_t *list = json_array();
     bool complete = list != NULL;
     for (int64_t i = 0; i < n && complete; i++) {
-        complete = !is_gated(c, i) || json_array_append_new(list, json_integer(i)) == 0;
+        complete = !bert_config_is_gated(c, i) || json_array_append_new(list, json_integer(i)) == 0;
     }
     complete = complete && (n == c->num_hidden_layers || json_object_set(object, "gated_layers", list) == 0);
     json_decref(list);
@@ -307,8 +307,8 @@ static bool add_gated(json_t *object, const struct bert_config *c)
 int64_t bert_config_layer_number(const struct bert_config *c, int64_t layer)
 {
     int64_t number = 0;
-    for (int64_t i = 0; i < layer || is_gated(c, number); number++) {
-        i += !is_gated(c, number);
+    for (int64_t i = 0; i < layer || bert_config_is_gated(c, number); number++) {
+        i += !bert_config_is_gated(c, number);
     }
     return number;
 }

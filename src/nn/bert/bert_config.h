@@ -57,6 +57,9 @@ json_t *bert_config_to_json(const struct bert_config *c, const char *architectur
  * differ. */
 struct status bert_config_same_architecture(const struct bert_config *a, const struct bert_config *b);
 
+/* Whether the file's layer of this number is gated; false where there is no such layer. */
+bool bert_config_is_gated(const struct bert_config *c, int64_t number);
+
 /* The number that a layer has in the file and in names of weights. */
 int64_t bert_config_layer_number(const struct bert_config *c, int64_t layer);
 

@@ -121,7 +121,7 @@ struct model_family {
     const char *tied_pattern;     /* of copies, for messages */
     enum names_part tied_part;    /* the head that reads them */
     const char *const *buffers;   /* names of NAMES_BUFFER; NULL ends them */
-    /* whether the configuration switches off the layer of this tensor, so that files may have it; NULL: none */
+    /* whether the configuration switches off this tensor's layer, so that files may have it; NULL: none */
     bool (*is_off)(const void *config, const char *name);
     const char *const *states;        /* prefixes of the last parts of names of NAMES_STATE; NULL ends them */
     const char *words;                /* the word embeddings */

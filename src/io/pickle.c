@@ -634,6 +634,7 @@ struct status pickle_parse(struct pickle *p, const void *bytes, size_t n,
 void pickle_close(struct pickle *p)
 {
     bump_fini(&p->memory);
+    free(p->decoded);
     *p = (struct pickle){0};
 }
 

@@ -89,6 +89,9 @@ struct pickle {
     struct pickle_node *objects;    /* in the order they were made: arguments before the call */
     struct pickle_node *persistents;
     size_t n_read; /* bytes up to its end; others may follow */
+    unsigned char
+        *decoded; /* [n_decoded] of n_read: bytes that it has as text (io/torch_array.h); NULL: none */
+    size_t n_decoded;
 };
 
 /* `bytes` are the caller's, until the close.  STATUS_DATA says what is wrong in `source`. */

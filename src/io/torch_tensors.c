@@ -1,6 +1,7 @@
 #include "io/torch_tensors.h"
 
 #include "core/bytes.h"
+#include "io/torch_array.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@ enum meaning {
     MEANS_FIRST,          /* (tensor, ...): a parameter, or a tensor of another device */
     MEANS_SUBCLASS,       /* (function, type, arguments, state): a tensor with attributes */
     MEANS_SIZE,           /* (tuple) */
+    MEANS_ARRAY,          /* (array of numpy, dtype, device, requires_grad): a tensor */
 };
 
 static const struct pickle_allowed allowed[] = {
@@ -25,6 +27,7 @@ static const struct pickle_allowed allowed[] = {
     {"torch._utils", "_rebuild_parameter", PICKLE_KEEP_OBJECT, MEANS_FIRST},
     {"torch._utils", "_rebuild_parameter_with_state", PICKLE_KEEP_OBJECT, MEANS_FIRST},
     {"torch._utils", "_rebuild_device_tensor_from_cpu_tensor", PICKLE_KEEP_OBJECT, MEANS_FIRST},
+    {"torch._utils", "_rebuild_device_tensor_from_numpy", PICKLE_KEEP_OBJECT, MEANS_ARRAY},
     {"torch._tensor", "_rebuild_from_type*", PICKLE_KEEP_OBJECT, MEANS_SUBCLASS},
     {"torch", "Size", PICKLE_KEEP_OBJECT, MEANS_SIZE},
     {"torch", "*Storage", PICKLE_KEEP_OBJECT, MEANS_UNKNOWN},
@@ -278,6 +281,44 @@ static struct status make_tensor(const struct making *m, struct pickle_node *nod
     return status_ok();
 }
 
+/* numpy's codes of the types that it has too. */
+static bool is_type_of(const struct torch_dtype *dtype, const struct pickle_node *code)
+{
+    static const char *const codes[][2] = {{"f4", "float32"}, {"f2", "float16"}, {"f8", "float64"},
+                                           {"i8", "int64"},   {"i4", "int32"},   {"u1", "uint8"},
+                                           {"b1", "bool"}};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        if (strcmp(codes[i][1], dtype->name) == 0) {
+            return code != NULL && pickle_is_text(code, codes[i][0]);
+        }
+    }
+    return false;
+}
+
+static struct status make_of_array(const struct making *m, struct pickle_node *node,
+                                   const struct pickle_node *arguments)
+{
+    const struct torch_dtype *dtype = named_dtype(pickle_item(arguments, 1));
+    struct stored_tensor *t = bump_take(&m->pickle->memory, sizeof *t);
+    struct torch_array array;
+    if (t == NULL) {
+        return bump_status(&m->pickle->memory, m->source);
+    }
+    TRY(torch_array_read(&array, m->pickle, pickle_item(arguments, 0), m->source));
+    TRY(read_dims(m, t->dims, &t->n_dims, array.shape));
+    if (dtype == NULL || !is_type_of(dtype, array.type) || !stored_tensor_make_dense(t, dtype->bytes) ||
+        t->bytes != array.n) {
+        return malformed(m);
+    }
+    t->name = "";
+    t->dtype = dtype->dtype;
+    t->dtype_label = dtype->name;
+    t->data = t->storage = array.data;
+    t->storage_bytes = array.n;
+    *node = (struct pickle_node){.kind = PICKLE_TENSOR, .tensor = t};
+    return status_ok();
+}
+
 /* Turns an object into the tensor or the tuple that it represents. */
 static struct status bind(const struct making *m, struct pickle_node *object)
 {
@@ -295,6 +336,7 @@ static struct status bind(const struct making *m, struct pickle_node *object)
     switch (meaning) {
     case MEANS_TENSOR: return make_tensor(m, object, arguments, false);
     case MEANS_TENSOR_OF_TYPE: return make_tensor(m, object, arguments, true);
+    case MEANS_ARRAY: return make_of_array(m, object, arguments);
     case MEANS_FIRST:
     case MEANS_SIZE:
         if (first == NULL || first->kind != (meaning == MEANS_SIZE ? PICKLE_TUPLE : PICKLE_TENSOR)) {

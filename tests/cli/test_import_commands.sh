@@ -4,6 +4,7 @@
 . "$(dirname "$0")/begin.sh"
 
 unpack_golden imports
+unpack_golden catalog
 cd "$dir"
 pretraining=(pretraining_bin pretraining_ckpt/ckpt_20.pt pretraining_states pretraining_states/mp_rank_00_model_states.pt
     pretraining_tf pretraining_tf/bert_model.ckpt)
@@ -22,6 +23,8 @@ same_export()
 }
 same_export pretraining_safetensors "${pretraining[@]}"
 same_export qa_safetensors "${qa[@]}"
+# a card of Habana's catalog, as PyTorch of Gaudi saved it: each tensor is an array of numpy
+same_export pretraining_safetensors catalog/ckpt_8601.pt
 expect 0 "ignored     2  state of the run" "$kiln" export --model pretraining_ckpt/ckpt_20.pt --output_dir exported
 
 "$kiln" fill --model pretraining_safetensors 'a b [MASK] d' >filled 2>/dev/null
@@ -50,13 +53,13 @@ expect 65 "no token store or TensorFlow checkpoint of that name" "$kiln" inspect
 # Training from them, the configuration and the vocabulary named as the replaced scripts want it.
 make_questions
 mkdir alone
-cp pretraining_ckpt/ckpt_20.pt pretraining_tf/bert_model.ckpt.* alone/
+cp pretraining_ckpt/ckpt_20.pt pretraining_tf/bert_model.ckpt.* catalog/ckpt_8601.pt alone/
 short=(--train_file questions.json --do_train --max_steps 2 --train_batch_size 4 --max_seq_length 24 --max_query_length 8
     --doc_stride 8 --skip_cache)
 named=(--config_file pretraining_ckpt/bert_config.json --vocab_file pretraining_ckpt/vocab.txt)
 expect 65 "no config.json or bert_config.json beside alone/ckpt_20.pt" "$kiln" squad --init_checkpoint alone/ckpt_20.pt \
     --output_dir run "${short[@]}"
-for model in alone/ckpt_20.pt alone/bert_model.ckpt; do
+for model in alone/ckpt_20.pt alone/bert_model.ckpt alone/ckpt_8601.pt; do
     expect 0 "weights of $model" "$kiln" squad --init_checkpoint "$model" --output_dir "run_${model##*/}" "${short[@]}" \
         "${named[@]}"
     expect 0 "model: $model" "$kiln" squad --init_checkpoint "$model" --output_dir planned "${short[@]}" "${named[@]}" --dry_run

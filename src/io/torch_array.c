@@ -59,8 +59,8 @@ static struct status read_bytes(struct torch_array *a, struct pickle *p, const s
     return status_ok();
 }
 
-/* The state of an array is (version, shape, dtype, whether it is in Fortran's order, bytes), that of a dtype (3,
- * "<", ...). */
+/* The state of an array is (version, shape, dtype, whether it is in Fortran's order, bytes), that of a dtype
+ * (3, "<", ...). */
 struct status torch_array_read(struct torch_array *a, struct pickle *p, const struct pickle_node *array,
                                const char *source)
 {

@@ -1,5 +1,5 @@
-/* torch_array: the arrays of numpy in whose form PyTorch, until 2.5, pickled tensors of devices that it knows no
- * storage of, such as Gaudi's "hpu" (torch._utils._rebuild_device_tensor_from_numpy).
+/* torch_array: the arrays of numpy in whose form PyTorch, until 2.5, pickled tensors of devices that it knows
+ * no storage of, such as Gaudi's "hpu" (torch._utils._rebuild_device_tensor_from_numpy).
  *
  * The rule: protocol 2 has no bytes, so an array's are text, one character a byte.  They are decoded into
  * memory of the pickle, of no more bytes than the pickle has. */

@@ -1,6 +1,6 @@
-/* torch_array: tensors that were pickled as arrays of numpy have the array's bytes, given as text or as bytes;
- * what is no such array, or another one than it says, is refused.  (tests/cli/test_import_commands.sh has a
- * whole checkpoint.) */
+/* torch_array: tensors that were pickled as arrays of numpy have the array's bytes, given as text or as
+ * bytes; what is no such array, or another one than it says, is refused. (tests/cli/test_import_commands.sh
+ * has a whole checkpoint.) */
 #include "test.h"
 
 #include "fixture_pickle.h"

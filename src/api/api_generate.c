@@ -38,6 +38,7 @@ static struct status told(void *self, struct generation *g)
 {
     struct call *c = self;
     size_t i = (size_t)(g - c->generations), from = c->n_told[i];
+    TRY(g->status); /* all texts of a call, or none */
     c->n_told[i] = g->n_settled;
     if (c->options->told == NULL || c->options->told(c->options->context, i, g->ids.ids[g->ids.n - 1],
                                                      buf_text(&g->text) + from, g->n_settled - from)) {
@@ -96,7 +97,7 @@ static struct status run(struct call *c)
                             (int64_t)i + 1));
     }
     const struct generation_source source = {.next = next, .told = told, .self = c};
-    return generate(c->session, &source, &c->inner, NULL);
+    return generate(c->session, &source, NULL);
 }
 
 /* One block: the texts, the ids, the bytes. */

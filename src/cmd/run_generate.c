@@ -21,7 +21,7 @@ struct generate_args {
     const char *prompt, *prompt_file;
     struct option_words stops;
     int64_t max_new_tokens, batch_size, top_k, seed, tensor_parallel;
-    double temperature, top_p, repetition_penalty;
+    double temperature, top_p, repetition_penalty, cache_gib;
     bool ignore_eos, ids, json, no_parse_special_tokens;
 };
 
@@ -35,6 +35,10 @@ static const struct option options[] = {
     OPTION_STRING_ROW("prompt_file", AT(prompt_file), NULL, "FILE", "file of prompts, one a line"),
     OPTION_INT_ROW("batch_size", AT(batch_size), "8", 1, 4096,
                    "number of prompts that are continued at once, at most; each takes memory for its tokens"),
+    OPTION_REAL_ROW(
+        "cache_gib", AT(cache_gib), "0", 0, 1e6,
+        "GiB for keys and values; with less than all texts need the youngest wait, and are computed again; "
+        "0: for texts of the model's length, half of the free memory at most"),
     OPTION_INT_ROW("max_new_tokens", AT(max_new_tokens), "64", 1, 1 << 20,
                    "number of tokens after a prompt, at most"),
     OPTION_WORDS_ROW("stop", AT(stops), "TEXT", "texts that end a text before them"),
@@ -72,9 +76,10 @@ struct answers {
     struct session *session;
     const struct tensor_ranks *ranks;
     struct rank_lines input;
-    bool is_given;        /* --prompt was taken */
-    struct prompt *first; /* that is not printed to its end */
-    struct prompt *ended; /* printed, and still known to generate until it asks for the next */
+    bool is_given;         /* --prompt was taken */
+    struct prompt *first;  /* that is not printed to its end */
+    struct prompt *ended;  /* printed, and still known to generate until it asks for the next */
+    struct status failure; /* of the first text that failed; the others go on */
 };
 
 /* ---- printing ---- */
@@ -139,11 +144,23 @@ static struct status compare_choices(const struct answers *a, const struct gener
                                         : tensor_ranks_compare(a->ranks, "the hash of a text's tokens", hash);
 }
 
+static void take_failure(struct answers *a, const struct generation *g)
+{
+    if (failed(a->failure)) {
+        log_warning("prompt %lld: %s", (long long)g->number, g->status.message);
+    } else {
+        a->failure = g->status;
+    }
+}
+
 /* Prints what is new of the first prompt, and goes on with the next where it has ended. */
 static struct status told(void *self, struct generation *g)
 {
     struct answers *a = self;
     bool prints = tensor_ranks_prints(a->ranks), ended = true;
+    if (g->end == GENERATION_FAILED) {
+        take_failure(a, g);
+    }
     TRY(compare_choices(a, g));
     for (struct prompt *p; ended && (p = a->first) != NULL;) {
         if (prints) {
@@ -240,6 +257,11 @@ static void log_times(const struct generate_times *t)
         "prompts: %lld tokens in %.3f s, %.1f tokens/s; behind them: %lld tokens in %.3f s, %.1f tokens/s",
         (long long)t->prompt_tokens, (double)t->prompt_ns / 1e9, rate_of(t->prompt_tokens, t->prompt_ns),
         (long long)t->new_tokens, (double)t->new_ns / 1e9, rate_of(t->new_tokens, t->new_ns));
+    if (t->n_put_back > 0) {
+        log_info(
+            "the cache was full %lld times, and the youngest text computed again: --cache_gib gives more",
+            (long long)t->n_put_back);
+    }
 }
 
 /* kiln launch gives its ranks no standard input. */
@@ -270,7 +292,8 @@ static struct status answer(struct session *s, const struct tensor_ranks *ranks,
         status = rank_lines_look_through(&a.input, look_at, &a);
     }
     struct generate_times times = {0};
-    status = failed(status) ? status : generate(s, &source, &o, &times);
+    status = failed(status) ? status : generate(s, &source, &times);
+    status = failed(status) ? status : a.failure;
     if (!failed(status)) {
         log_times(&times);
         tell_nothing(&a);
@@ -301,6 +324,7 @@ static struct status run_on(struct tensor_ranks *ranks, const struct generate_ar
     TRY(check(a));
     TRY(session_flags_options(&o, &a->session, ANSWER_GENERATE));
     o.n_prompts = a->prompt != NULL ? 1 : a->batch_size;
+    o.cache_bytes = (size_t)(a->cache_gib * 0x1p30);
     if (a->session.dry_run) {
         return tensor_ranks_plan(ranks, &a->session, ANSWER_GENERATE, &o);
     }

@@ -69,8 +69,11 @@ static json_t *repaired(const char *text, size_t n)
 
 json_t *answer_json_generation(const char *prompt, size_t n, const struct generation *g)
 {
-    static const char *const ends[] = {
-        [GENERATION_AT_END] = "end", [GENERATION_AT_STOP] = "stop", [GENERATION_AT_LENGTH] = "length"};
+    static const char *const ends[] = {[GENERATION_AT_END] = "end",
+                                       [GENERATION_AT_STOP] = "stop",
+                                       [GENERATION_AT_LENGTH] = "length",
+                                       [GENERATION_CANCELLED] = "cancelled",
+                                       [GENERATION_FAILED] = "failed"};
     json_t *ids = json_array();
     for (size_t i = g->n_prompt; i < g->ids.n; i++) {
         json_array_append_new(ids, json_integer(g->ids.ids[i]));

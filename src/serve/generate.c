@@ -28,8 +28,8 @@ static struct status begin_nothing(struct generation *g, const struct tokenizer 
 struct status generation_init(struct generation *g, struct session *s, const char *text, size_t n,
                               const struct generate_options *o, int64_t number)
 {
-    *g = (struct generation){.number = number,
-                             .seed = rng_key(rng_key(o->seed, KEY_PROMPT), (uint64_t)number)};
+    *g = (struct generation){
+        .number = number, .seed = rng_key(rng_key(o->seed, KEY_PROMPT), (uint64_t)number), .options = o};
     TRY(tokenizer_encode_document(&s->scratch, &g->ids, text, n));
     TRY(g->ids.n > 0 ? status_ok() : begin_nothing(g, s->tokenizer));
     g->n_prompt = g->ids.n;
@@ -101,8 +101,9 @@ static struct status extend_text(struct generation *g, const struct session *s)
 }
 
 /* Ends the text before a stop, and says how much of it is final. */
-static void settle(struct generation *g, const struct generate_options *o)
+static void settle(struct generation *g)
 {
+    const struct generate_options *o = g->options;
     size_t stop = find_stop(&g->text, g->n_settled, o, true);
     if (stop < g->text.n) {
         g->end = GENERATION_AT_STOP;
@@ -113,47 +114,185 @@ static void settle(struct generation *g, const struct generate_options *o)
                        : whole_characters(buf_text(&g->text), find_stop(&g->text, g->n_settled, o, false));
 }
 
-/* ---- turns ---- */
-
-/* Tokens of a text that a turn computes: [g->n_cached, g->n_cached + n). */
-struct part {
-    struct generation *g;
-    size_t n;
-};
+/* ---- texts that come and go ---- */
 
 struct generator {
     struct session *s;
-    const struct generate_options *options;
     const struct generation_source *source;
     struct token_choice choice;
-    struct generation *running, *waiting; /* a list; one that needs more pages than are free, or NULL */
+    struct generation *running; /* the oldest first */
+    /* for pages: those that were put back, the oldest first, or one that is new */
+    struct generation *waiting;
     int64_t n_running, most_running;
-    struct part *parts; /* [most_running] of the turn */
-    int64_t n_parts;
-    bool exhausted; /* the source has no more */
-    struct status source_status;
+    bool exhausted;              /* the source has no more */
+    struct status source_status; /* of `next` */
+    struct status told_status;   /* of `told` */
     struct generate_times times;
 };
 
-static int64_t length(const void *self, int64_t i)
+static int64_t pages_for(size_t n_tokens)
 {
-    return (int64_t)((const struct generator *)self)->parts[i].n;
+    return ((int64_t)n_tokens + BATCH_PAGE - 1) / BATCH_PAGE;
 }
 
-static bool reaches_end(const struct part *p)
+/* Its pages are free; what it has said stays. */
+static void forget_cache(struct generator *r, struct generation *g)
 {
-    return p->g->n_cached + p->n == p->g->ids.n;
+    page_pool_give(&r->s->pages, g->pages, g->n_pages);
+    g->n_pages = 0;
+    g->n_cached = 0;
+}
+
+static void leave(struct generator *r, struct generation *g)
+{
+    forget_cache(r, g);
+    free(g->pages);
+    g->pages = NULL;
+}
+
+/* Those that have ended leave. */
+static void drop_ended(struct generator *r)
+{
+    for (struct generation **at = &r->running; *at != NULL;) {
+        struct generation *g = *at;
+        if (g->end != GENERATION_GOES_ON) {
+            *at = g->next;
+            leave(r, g);
+            r->n_running--;
+        } else {
+            at = &g->next;
+        }
+    }
+}
+
+static void drop_all(struct generator *r)
+{
+    for (struct generation *g; (g = r->running) != NULL;) {
+        r->running = g->next;
+        leave(r, g);
+    }
+    for (struct generation *g; (g = r->waiting) != NULL;) {
+        r->waiting = g->next;
+        leave(r, g);
+    }
+}
+
+/* The youngest waits for room, before all that came later. */
+static struct generation *put_back_youngest(struct generator *r)
+{
+    struct generation **last = &r->running;
+    while ((*last)->next != NULL) {
+        last = &(*last)->next;
+    }
+    struct generation *g = *last;
+    *last = NULL;
+    r->n_running--;
+    r->times.n_put_back++;
+    forget_cache(r, g);
+    g->next = r->waiting;
+    r->waiting = g;
+    return g;
+}
+
+/* Takes pages for so many tokens from those of younger texts, if need be; false: it was put back itself.  The
+ * oldest never is, since the longest text fits the cache. */
+static bool take_pages(struct generator *r, struct generation *g, size_t n_tokens)
+{
+    int64_t wanted = pages_for(n_tokens) - g->n_pages;
+    while (wanted > 0 && !page_pool_take(&r->s->pages, g->pages + g->n_pages, wanted)) {
+        if (put_back_youngest(r) == g) {
+            return false;
+        }
+    }
+    g->n_pages += wanted > 0 ? wanted : 0;
+    return true;
+}
+
+static struct status start(struct generator *r, struct generation *g)
+{
+    struct generation **end = &r->running;
+    if (g->pages == NULL) {
+        int64_t most = pages_for(g->n_prompt + (size_t)g->options->max_new_tokens);
+        g->pages = malloc((size_t)most * sizeof *g->pages);
+        if (g->pages == NULL) {
+            return status_error(STATUS_MEMORY, "out of memory for a list of %lld pages", (long long)most);
+        }
+    }
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = g;
+    g->next = NULL;
+    g->generator = r;
+    r->n_running++;
+    return status_ok();
+}
+
+/* The next prompt, waiting for one only if nothing else is to be done. */
+static void fetch(struct generator *r)
+{
+    bool may_wait = r->n_running == 0;
+    if (r->waiting == NULL && !r->exhausted) {
+        r->source_status = r->source->next(r->source->self, may_wait, &r->waiting);
+        r->exhausted = failed(r->source_status) || (may_wait && r->waiting == NULL);
+        if (r->waiting != NULL) {
+            r->waiting->next = NULL;
+        }
+    }
+}
+
+/* Texts begin where there are pages for all that they have so far. */
+static struct status admit(struct generator *r)
+{
+    while (r->n_running < r->most_running) {
+        fetch(r);
+        struct generation *g = r->waiting;
+        if (g == NULL || (r->n_running > 0 && pages_for(g->ids.n) > r->s->pages.n_free)) {
+            return status_ok();
+        }
+        r->waiting = g->next;
+        TRY(start(r, g));
+    }
+    return status_ok();
+}
+
+/* ---- turns ---- */
+
+/* Nothing more once nobody listens. */
+static void tell(struct generator *r, struct generation *g)
+{
+    if (!failed(r->told_status)) {
+        r->told_status = r->source->told(r->source->self, g);
+    }
+}
+
+static void end(struct generator *r, struct generation *g, enum generation_end how)
+{
+    g->end = how;
+    g->n_settled = g->text.n;
+    tell(r, g);
+}
+
+static int64_t length(const void *self, int64_t i)
+{
+    (void)i;
+    return (int64_t)((const struct generation *)self)->n_part;
+}
+
+static bool reaches_end(const struct generation *g)
+{
+    return g->n_cached + g->n_part == g->ids.n;
 }
 
 /* Asks for the token behind the last. */
 static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
-    const struct part *p = &((const struct generator *)self)->parts[i];
-    const struct generation *g = p->g;
-    memcpy(text_batch_add_cached(out, (int64_t)p->n, (int64_t)g->n_cached, g->pages, key),
-           g->ids.ids + g->n_cached, p->n * sizeof *g->ids.ids);
-    if (reaches_end(p)) {
-        text_batch_masked_positions(out)[0] = (int32_t)p->n - 1;
+    const struct generation *g = self;
+    (void)i;
+    memcpy(text_batch_add_cached(out, (int64_t)g->n_part, (int64_t)g->n_cached, g->pages, key),
+           g->ids.ids + g->n_cached, g->n_part * sizeof *g->ids.ids);
+    if (reaches_end(g)) {
+        text_batch_masked_positions(out)[0] = (int32_t)g->n_part - 1;
         text_batch_masked_labels(out)[0] = -1;
         text_batch_take_masked(out, 1);
     }
@@ -161,7 +300,7 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 
 static struct status choose(struct generator *r, struct generation *g, float *logits)
 {
-    const struct generate_options *o = r->options;
+    const struct generate_options *o = g->options;
     size_t n_new = g->ids.n - g->n_prompt;
     int32_t id =
         token_choose(&r->choice, logits, g->ids.ids, g->ids.n, &o->choice, rng_uniform_at(g->seed, n_new));
@@ -175,38 +314,42 @@ static struct status choose(struct generator *r, struct generation *g, float *lo
     if (!is_end) {
         TRY(extend_text(g, r->s));
     }
-    settle(g, o);
-    return r->source->told(r->source->self, g);
+    settle(g);
+    tell(r, g);
+    return status_ok();
 }
 
 static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
 {
-    struct generator *r = self;
-    const struct part *p = &r->parts[i];
-    bool asked = reaches_end(p);
-    p->g->n_cached += p->n;
-    return asked ? choose(r, p->g, outputs[REQUEST_WORD_LOGITS].data) : status_ok();
+    struct generation *g = self;
+    bool asked = reaches_end(g);
+    (void)i;
+    g->n_cached += g->n_part;
+    return asked ? choose(g->generator, g, outputs[REQUEST_WORD_LOGITS].data) : status_ok();
 }
 
-/* The next token of each text goes first; prompts share what is left of the batch, in their order. */
-static void plan_turn(struct generator *r)
+/* The next token of each text goes first; prompts share what is left of the batch, in their order. *n:
+ * tokens. */
+static void plan_turn(struct generator *r, int64_t *n)
 {
     size_t left = (size_t)(r->s->packer.limits.n_tokens - r->n_running);
-    r->n_parts = 0;
-    for (struct generation *g = r->running; g != NULL; g = g->next) {
-        size_t wanted = g->ids.n - g->n_cached, n = wanted - 1 < left ? wanted : left + 1;
-        r->parts[r->n_parts++] = (struct part){g, n};
-        left -= n - 1;
+    *n = 0;
+    for (struct generation *g = r->running, *next; g != NULL; g = next) {
+        size_t wanted = g->ids.n - g->n_cached;
+        g->n_part = wanted - 1 < left ? wanted : left + 1;
+        bool has_room = take_pages(r, g, g->n_cached + g->n_part);
+        next = g->next; /* younger ones may have been put back */
+        if (!has_room) {
+            break;
+        }
+        left -= g->n_part - 1;
+        *n += (int64_t)g->n_part;
     }
 }
 
-static void count_turn(struct generator *r, int64_t ns)
+static void count_turn(struct generator *r, int64_t n, int64_t ns)
 {
-    int64_t n = 0;
-    for (int64_t i = 0; i < r->n_parts; i++) {
-        n += (int64_t)r->parts[i].n;
-    }
-    if (n > r->n_parts) {
+    if (n > r->n_running) {
         r->times.prompt_tokens += n;
         r->times.prompt_ns += ns;
     } else {
@@ -215,124 +358,74 @@ static void count_turn(struct generator *r, int64_t ns)
     }
 }
 
+static void ask(struct generator *r, struct generation *g)
+{
+    g->request =
+        (struct request){.source = {.name = "prompts", .self = g, .n = 1, .length = length, .add = add},
+                         .n_asked = 1,
+                         .outputs = 1U << REQUEST_WORD_LOGITS,
+                         .take = take,
+                         .self = g};
+    packer_add(&r->s->packer, &g->request);
+}
+
+/* Each text is a request of its own, so that what is wrong with one is its own. */
 static struct status turn(struct generator *r)
 {
-    int64_t began = clock_ns();
-    plan_turn(r);
-    struct request request = {
-        .source = {.name = "prompts", .self = r, .n = r->n_parts, .length = length, .add = add},
-        .n_asked = 1,
-        .outputs = 1U << REQUEST_WORD_LOGITS,
-        .take = take,
-        .self = r};
-    struct status s = packer_answer(&r->s->packer, &request);
-    count_turn(r, clock_ns() - began);
-    return s;
-}
-
-/* ---- texts that come and go ---- */
-
-static void release(struct generator *r, struct generation *g)
-{
-    page_pool_give(&r->s->pages, g->pages, g->n_pages);
-    free(g->pages);
-    g->pages = NULL;
-    g->n_pages = 0;
-    r->n_running--;
-}
-
-/* Frees the pages of texts that have ended, or of all. */
-static void drop(struct generator *r, bool all)
-{
-    for (struct generation **at = &r->running; *at != NULL;) {
-        struct generation *g = *at;
-        if (all || g->end != GENERATION_GOES_ON) {
-            *at = g->next;
-            release(r, g);
-        } else {
-            at = &g->next;
+    int64_t began = clock_ns(), n;
+    plan_turn(r, &n);
+    for (struct generation *g = r->running; g != NULL; g = g->next) {
+        ask(r, g);
+    }
+    for (bool more = true; more;) {
+        TRY(packer_step(&r->s->packer, &more));
+    }
+    for (struct generation *g = r->running; g != NULL; g = g->next) {
+        if (failed(g->request.status)) {
+            g->status = g->request.status;
+            end(r, g, GENERATION_FAILED);
         }
     }
+    count_turn(r, n, clock_ns() - began);
+    return r->told_status;
 }
 
-/* Takes the pages that it may need; *fits is false if they are not free. */
-static struct status start(struct generator *r, struct generation *g, bool *fits)
+static struct status end_cancelled(struct generator *r)
 {
-    struct generation **end = &r->running;
-    int64_t tokens = (int64_t)g->n_prompt + r->options->max_new_tokens;
-    g->n_pages = (tokens + BATCH_PAGE - 1) / BATCH_PAGE;
-    g->n_cached = 0;
-    g->next = NULL;
-    g->pages = malloc((size_t)g->n_pages * sizeof *g->pages);
-    if (g->pages == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a list of %lld pages", (long long)g->n_pages);
-    }
-    *fits = page_pool_take(&r->s->pages, g->pages, g->n_pages);
-    if (!*fits) {
-        free(g->pages);
-        g->pages = NULL;
-        return status_ok();
-    }
-    while (*end != NULL) {
-        end = &(*end)->next;
-    }
-    *end = g;
-    r->n_running++;
-    return status_ok();
-}
-
-/* The next prompt, waiting for one only if nothing else is to be done. */
-static void fetch(struct generator *r)
-{
-    bool may_wait = r->n_running == 0;
-    if (r->waiting == NULL && !r->exhausted) {
-        r->source_status = r->source->next(r->source->self, may_wait, &r->waiting);
-        r->exhausted = failed(r->source_status) || (may_wait && r->waiting == NULL);
-    }
-}
-
-static struct status admit(struct generator *r)
-{
-    bool fits = true;
-    while (fits && r->n_running < r->most_running) {
-        fetch(r);
-        if (r->waiting == NULL) {
-            return status_ok();
+    for (struct generation *g = r->running; g != NULL; g = g->next) {
+        if (g->cancelled && g->end == GENERATION_GOES_ON) {
+            end(r, g, GENERATION_CANCELLED);
         }
-        TRY(start(r, r->waiting, &fits));
-        r->waiting = fits ? NULL : r->waiting;
     }
-    return status_ok();
+    drop_ended(r);
+    return r->told_status;
 }
 
 static struct status run(struct generator *r)
 {
     for (;;) {
         TRY(admit(r));
-        if (r->n_running == 0) {
+        TRY(end_cancelled(r));
+        if (r->n_running == 0 && r->waiting == NULL && r->exhausted) {
             return r->source_status;
         }
-        TRY(turn(r));
-        drop(r, false);
+        if (r->n_running > 0) {
+            TRY(turn(r));
+            drop_ended(r);
+        }
     }
 }
 
 struct status generate(struct session *s, const struct generation_source *source,
-                       const struct generate_options *o, struct generate_times *times)
+                       struct generate_times *times)
 {
-    struct generator r = {
-        .s = s, .options = o, .source = source, .most_running = s->packer.limits.n_sequences - 1};
+    struct generator r = {.s = s, .source = source, .most_running = s->packer.limits.n_sequences - 1};
     struct status status = token_choice_init(&r.choice, s->tokenizer->n);
-    r.parts = calloc((size_t)r.most_running, sizeof *r.parts);
-    if (!failed(status) && r.parts == NULL) {
-        status = status_error(STATUS_MEMORY, "out of memory for %lld texts", (long long)r.most_running);
-    }
     status = failed(status) ? status : run(&r);
-    drop(&r, true);
+    drop_all(&r);
     if (times != NULL) {
         *times = r.times;
     }
     token_choice_fini(&r.choice);
-    free(r.parts);
     return status;
 }

@@ -1,10 +1,14 @@
 /* generate: a decoder goes on with prompts, token by token (Radford et al. 2019, section 2).
  *
- * Up to session_options.n_prompts texts are continued at once.  In each turn a batch has the next token of
- * each, and as much of new prompts as fits; a text that ends makes room for the next prompt (Yu et al.
- * 2022, Orca, section 4.1).  Keys and values of tokens are computed once and kept in pages.  The rule: a
- * text's tokens do not depend on those beside it, on how its prompt was cut, or on what was cached: on the
- * cpu its logits are the same bits. */
+ * Up to session_options.n_prompts texts are continued at once. In each turn a batch has the next token of
+ * each, and as much of new prompts as fits; a text that ends makes room for the next prompt (Yu et al. 2022,
+ * Orca, section 4.1). Keys and values of tokens are computed once and kept in pages, which a text takes as
+ * it grows; where none is free, the youngest text is put back, and computed again when there is room (Kwon
+ * et al. 2023, arXiv:2309.06180, section 4.5). The rules:
+ *   - A text's tokens do not depend on those beside it, on how its prompt was cut, or on what was cached: on
+ *     the cpu its logits are the same bits.
+ *   - Options, cancellation and failure are a text's own: one that leaves leaves alone, and the others go
+ *     on. */
 #ifndef KILN_SERVE_GENERATE_H
 #define KILN_SERVE_GENERATE_H
 
@@ -27,29 +31,38 @@ enum generation_end {
     GENERATION_AT_END,    /* the model ended it */
     GENERATION_AT_STOP,   /* a stop was found */
     GENERATION_AT_LENGTH, /* max_new_tokens */
+    GENERATION_CANCELLED,
+    GENERATION_FAILED, /* by its status */
 };
 
-/* A prompt and its continuation. */
+/* A prompt and its continuation, which must not move until it has ended. */
 struct generation {
     struct id_list ids; /* of the prompt, then those that were generated */
     size_t n_prompt;
     int64_t number; /* of the prompt, for messages */
     uint64_t seed;
+    const struct generate_options *options; /* borrowed until it has ended */
+    bool cancelled;                         /* may be set between its tokens, by `told` for one */
     enum generation_end end;
+    struct status status; /* STATUS_NUMERIC: the model computed something that is not finite */
 
     /* What the new tokens say, and its first bytes that no later token changes: whole characters of UTF-8, no
      * beginning of a stop. */
     struct buf text;
     size_t n_settled;
 
-    /* generate's: the tokens whose keys and values are kept, in these pages. */
-    size_t n_cached;
+    /* generate's: the tokens whose keys and values are kept, and the pages of a text of any length, of which
+     * it has n_pages; what is asked of the model in a turn, which computes n_part tokens. */
+    size_t n_cached, n_part;
     int32_t *pages;
     int64_t n_pages;
+    struct request request;
+    struct generator *generator;
     struct generation *next;
 };
 
-/* Encodes the prompt.  STATUS_DATA: it is empty, or with max_new_tokens longer than the model's positions. */
+/* Encodes the prompt; the options are borrowed. STATUS_DATA: it is empty, or with max_new_tokens longer than
+ * the model's positions. */
 struct status generation_init(struct generation *g, struct session *s, const char *text, size_t n,
                               const struct generate_options *o, int64_t number);
 void generation_fini(struct generation *g); /* safe on a zeroed struct */
@@ -58,6 +71,7 @@ void generation_fini(struct generation *g); /* safe on a zeroed struct */
 struct generate_times {
     int64_t prompt_tokens, prompt_ns;
     int64_t new_tokens, new_ns;
+    int64_t n_put_back; /* how often a text lost its pages to an older one */
 };
 
 /* Where prompts come from. */
@@ -66,14 +80,14 @@ struct generation_source {
      * one, none yet.  A failure is that of generate, once the texts before have ended. */
     struct status (*next)(void *self, bool may_wait, struct generation **next);
 
-    /* Called after each token of a text; a failure ends all. */
+    /* Called after each token of a text, and when it ends without one; a failure, such as that nobody reads
+     * the texts any more, ends all. */
     struct status (*told)(void *self, struct generation *g);
     void *self;
 };
 
-/* Generates until all have ended.  `times` may be NULL.  STATUS_NUMERIC if the model computes something
- * that is not finite. */
+/* Generates until all have ended.  `times` may be NULL.  A failure is the source's or the device's. */
 struct status generate(struct session *s, const struct generation_source *source,
-                       const struct generate_options *o, struct generate_times *times);
+                       struct generate_times *times);
 
 #endif

@@ -122,6 +122,19 @@ static struct batch_limits limits_in(const struct model_dir *m, enum model_task 
                      batch_tokens_on(o->backend.device), o);
 }
 
+/* Ranks with slices of a model have the same pages, whatever memory each of them has. */
+static int64_t cache_pages_of(const struct model *model, int64_t longest, const struct session_options *o)
+{
+    int64_t n_slices = o->n_slices > 0 ? o->n_slices : 1, all = prompts_of(o) * longest;
+    size_t page =
+        2 * BATCH_PAGE * (size_t)(model->n_layers * model->hidden_size / n_slices) * dtype_bytes(o->dtype);
+    size_t budget = o->cache_bytes > 0 ? o->cache_bytes
+                    : n_slices > 1     ? SIZE_MAX
+                                       : o->backend.device->free_bytes() / 2;
+    int64_t fit = budget / page < (size_t)all ? (int64_t)(budget / page) : all;
+    return int_larger(fit, longest);
+}
+
 static struct network_config config_of(const struct model *model, struct batch_limits limits,
                                        const struct session_options *o)
 {
@@ -134,7 +147,7 @@ static struct network_config config_of(const struct model *model, struct batch_l
         .part = {.slice = o->slice, .n_slices = o->n_slices},
         .whole_logits = !o->losses_only,
         .losses_only = o->losses_only,
-        .cache_pages = limits.n_pages > 0 ? prompts_of(o) * limits.n_pages : 0,
+        .cache_pages = limits.n_pages > 0 ? cache_pages_of(model, limits.n_pages, o) : 0,
     };
 }
 

@@ -23,6 +23,9 @@ struct session_options {
      * the caller sets in net.x (dev/peers.h) before the first batch; 0: all of it */
     int slice, n_slices;
     int64_t n_prompts; /* for MODEL_TASK_CAUSAL_LM: that are continued at once; 0: SESSION_PROMPTS */
+    /* of keys and values, at least those of a text of the model's length; 0: those of n_prompts such texts,
+     * in half of the free memory at most */
+    size_t cache_bytes;
 };
 
 enum { SESSION_PROMPTS = 8 };

@@ -1,7 +1,7 @@
 /* Decoders go on with prompts as `transformers` does (tests/golden/make_decoders.py), greedily and with a
- * penalty; prompts beside each other get the tokens that each gets alone, drawn or not, and logits of the
- * same bits whether keys and values were cached or not; stops end a text where they are; and the pages of
- * a cache are all given back. */
+ * penalty; prompts beside each other get the tokens that each gets alone, drawn or not, in a cache of any
+ * size and where others leave, and logits of the same bits whether keys and values were cached or not; stops
+ * end a text where they are; and the pages of a cache are all given back. */
 #define _GNU_SOURCE
 #include "session_case.h"
 
@@ -41,6 +41,8 @@ static struct generation prompt_of(const int32_t *ids, size_t n, uint64_t seed)
 struct prompts {
     struct generation *prompts;
     int64_t n, n_given, n_told, fails_at;
+    struct generation *leaves; /* is cancelled once it has so many tokens */
+    size_t leaves_at;
 };
 
 static struct status next(void *self, bool may_wait, struct generation **next)
@@ -54,7 +56,9 @@ static struct status next(void *self, bool may_wait, struct generation **next)
 static struct status told(void *self, struct generation *g)
 {
     struct prompts *p = self;
-    (void)g;
+    if (g == p->leaves && g->ids.n - g->n_prompt == p->leaves_at) {
+        g->cancelled = true;
+    }
     return ++p->n_told == p->fails_at ? status_error(STATUS_PREEMPTED, "enough") : status_ok();
 }
 
@@ -62,7 +66,10 @@ static struct status generate_all(struct session *s, struct generation *prompts,
                                   const struct generate_options *o)
 {
     struct prompts all = {.prompts = prompts, .n = n};
-    struct status status = generate(s, &(struct generation_source){next, told, &all}, o, NULL);
+    for (int64_t i = 0; i < n; i++) {
+        prompts[i].options = o;
+    }
+    struct status status = generate(s, &(struct generation_source){next, told, &all}, NULL);
     EXPECT(s->pages.n_free == s->pages.n, "%lld of %lld pages are lost",
            (long long)(s->pages.n - s->pages.n_free), (long long)s->pages.n);
     return status;
@@ -112,6 +119,129 @@ static void check_beside(struct session *s, double temperature)
                "prompt %d goes on otherwise beside others, at temperature %g", i, temperature);
         generation_fini(&together[i]);
         generation_fini(&alone[i]);
+    }
+    free((void *)ids);
+}
+
+/* Texts that need a second page while none is free: the youngest wait, and are computed again. */
+static void check_small_cache(struct session *s)
+{
+    enum { N = 4, PROMPT = BATCH_PAGE - 4, LEFT = N };
+    const int32_t *ids = ids_of("ids");
+    int32_t long_prompt[N][PROMPT], *taken = malloc((size_t)s->pages.n * sizeof *taken);
+    int64_t n_taken = s->pages.n - LEFT;
+    const struct generate_options o = {.max_new_tokens = NEW,
+                                       .choice = {.temperature = 1.3, .top_p = 1, .repetition_penalty = 1},
+                                       .ignore_eos = true};
+    struct generation together[N], alone[N];
+    for (int i = 0; i < N; i++) {
+        for (int k = 0; k < PROMPT; k++) {
+            long_prompt[i][k] = ids[(i + k) % 20];
+        }
+        together[i] = prompt_of(long_prompt[i], PROMPT, (uint64_t)i);
+        alone[i] = prompt_of(long_prompt[i], PROMPT, (uint64_t)i);
+        EXPECT_OK(generate_all(s, &alone[i], 1, &o));
+    }
+    EXPECT(page_pool_take(&s->pages, taken, n_taken), "%lld pages", (long long)s->pages.n);
+    struct prompts all = {.prompts = together, .n = N};
+    struct generate_times times;
+    for (int i = 0; i < N; i++) {
+        together[i].options = &o;
+    }
+    EXPECT_OK(generate(s, &(struct generation_source){next, told, &all}, &times));
+    EXPECT(s->pages.n_free == LEFT && times.n_put_back > 1,
+           "%lld pages are free, %lld times a text was put back", (long long)s->pages.n_free,
+           (long long)times.n_put_back);
+    printf("a full cache: %lld times a text was computed again\n", (long long)times.n_put_back);
+    page_pool_give(&s->pages, taken, n_taken);
+    for (int i = 0; i < N; i++) {
+        EXPECT(same_ids(&together[i], &alone[i]), "text %d goes on otherwise in a full cache", i);
+        generation_fini(&together[i]);
+        generation_fini(&alone[i]);
+    }
+    free(taken);
+    free((void *)ids);
+}
+
+/* The budget is in bytes, and has room for the longest text at least. */
+static void check_budget(const char *path)
+{
+    struct session s;
+    struct session_options o = session_defaults();
+    int64_t longest;
+    o.n_prompts = 4;
+    EXPECT_OK(session_open(&s, path, MODEL_TASK_CAUSAL_LM, &o));
+    longest = (s.max_length + BATCH_PAGE - 1) / BATCH_PAGE;
+    size_t page = s.net.plan.cache_bytes / (size_t)s.pages.n;
+    EXPECT(s.pages.n == 4 * longest, "%lld pages", (long long)s.pages.n);
+    session_close(&s);
+    for (int64_t wanted = 1; wanted <= 4 * longest + 1; wanted += 2 * longest) {
+        int64_t most = wanted < longest ? longest : wanted > 4 * longest ? 4 * longest : wanted;
+        o.cache_bytes = (size_t)wanted * page;
+        EXPECT_OK(session_open(&s, path, MODEL_TASK_CAUSAL_LM, &o));
+        EXPECT(s.pages.n == most, "%lld pages, not %lld", (long long)s.pages.n, (long long)most);
+        session_close(&s);
+    }
+}
+
+/* A text that leaves, after any of its tokens, leaves alone. */
+static void check_leaving(struct session *s)
+{
+    enum { N = 5 };
+    const int32_t *ids = ids_of("ids");
+    const struct generate_options o = {.max_new_tokens = NEW,
+                                       .choice = {.temperature = 1, .top_p = 0.95, .repetition_penalty = 1},
+                                       .ignore_eos = true};
+    for (size_t at = 1; at < NEW; at++) {
+        struct generation whole[N], cut[N];
+        struct prompts all = {.prompts = cut, .n = N, .leaves = &cut[at % N], .leaves_at = at};
+        for (int i = 0; i < N; i++) {
+            whole[i] = prompt_of(ids + i, (size_t)(1 + i), (uint64_t)i);
+            cut[i] = prompt_of(ids + i, (size_t)(1 + i), (uint64_t)i);
+            cut[i].options = &o;
+        }
+        EXPECT_OK(generate_all(s, whole, N, &o));
+        EXPECT_OK(generate(s, &(struct generation_source){next, told, &all}, NULL));
+        EXPECT(s->pages.n_free == s->pages.n, "pages are lost");
+        for (int i = 0; i < N; i++) {
+            bool leaves = &cut[i] == all.leaves;
+            EXPECT(leaves ? cut[i].end == GENERATION_CANCELLED && cut[i].ids.n == cut[i].n_prompt + at
+                          : same_ids(&cut[i], &whole[i]),
+                   "text %d where text %zu left after %zu tokens", i, at % N, at);
+            generation_fini(&whole[i]);
+            generation_fini(&cut[i]);
+        }
+    }
+    free((void *)ids);
+}
+
+/* A position that is not finite fails the text that reaches it, and no other. */
+static void check_failing_alone(struct session *s)
+{
+    enum { N = 3, LAST = 20 };
+    const int32_t *ids = ids_of("ids");
+    const struct param *p = param_table_find(&s->net.params, "transformer.wpe.weight");
+    EXPECT(p != NULL, "no positions");
+    float *row = (float *)s->net.master.data + p->offset + LAST * s->model->hidden_size, before = *row;
+    const struct generate_options o = {
+        .max_new_tokens = NEW, .choice = {.top_p = 1, .repetition_penalty = 1}, .ignore_eos = true};
+    static const size_t lengths[N] = {3, 11, 5};
+    struct generation whole[N], together[N];
+    for (int i = 0; i < N; i++) {
+        whole[i] = prompt_of(ids + i, lengths[i], 0);
+        together[i] = prompt_of(ids + i, lengths[i], 0);
+    }
+    EXPECT_OK(generate_all(s, whole, N, &o));
+    *row = NAN;
+    EXPECT_OK(generate_all(s, together, N, &o));
+    *row = before;
+    EXPECT(together[1].end == GENERATION_FAILED && together[1].ids.n == LAST + 1, "%zu ids",
+           together[1].ids.n);
+    EXPECT_ERROR(together[1].status, STATUS_NUMERIC, "not finite");
+    for (int i = 0; i < N; i++) {
+        EXPECT(i == 1 || same_ids(&together[i], &whole[i]), "text %d beside one that fails", i);
+        generation_fini(&whole[i]);
+        generation_fini(&together[i]);
     }
     free((void *)ids);
 }
@@ -228,7 +358,8 @@ static void check_failure(struct session *s)
     struct prompts all = {.prompts = g, .n = 2, .fails_at = 5};
     const struct generate_options o = {.max_new_tokens = NEW,
                                        .choice = {.top_p = 1, .repetition_penalty = 1}};
-    EXPECT_ERROR(generate(s, &(struct generation_source){next, told, &all}, &o, NULL), STATUS_PREEMPTED,
+    g[0].options = g[1].options = &o;
+    EXPECT_ERROR(generate(s, &(struct generation_source){next, told, &all}, NULL), STATUS_PREEMPTED,
                  "enough");
     EXPECT(s->pages.n_free == s->pages.n, "pages are lost");
     generation_fini(&g[0]);
@@ -244,7 +375,9 @@ static void check_not_finite(struct session *s)
     struct generation g = prompt_of(ids, 5, 0);
     float *scale = s->net.scales.data, before = *scale;
     *scale = INFINITY;
-    EXPECT_ERROR(generate_all(s, &g, 1, &o), STATUS_NUMERIC, "are not finite");
+    EXPECT_OK(generate_all(s, &g, 1, &o));
+    EXPECT(g.end == GENERATION_FAILED, "it ends by %d", (int)g.end);
+    EXPECT_ERROR(g.status, STATUS_NUMERIC, "are not finite");
     *scale = before;
     generation_fini(&g);
     free((void *)ids);
@@ -288,6 +421,8 @@ static void check_model(const char *name)
     check_golden(&s, name, "penalized", 1.5);
     check_beside(&s, 0);
     check_beside(&s, 1.3);
+    check_budget(path);
+    check_leaving(&s);
     check_bits(&s);
     check_failure(&s);
     check_stops(&s);
@@ -300,7 +435,11 @@ static void check_model(const char *name)
     s.dir.tokenizer.special[SPECIAL_BEGIN] = -1;
     EXPECT_ERROR(generation_init(&g, &s, "", 0, &one, 3), STATUS_DATA, "prompt 3 is empty");
     generation_fini(&g);
+    if (strcmp(name, "bloom") == 0) { /* which has room for longer texts */
+        check_small_cache(&s);
+    }
     if (strcmp(name, "gpt2") == 0) {
+        check_failing_alone(&s);
         EXPECT_ERROR(generation_init(&g, &s, "and the", 7, &too_long, 1), STATUS_DATA, "reads at most 24");
         generation_fini(&g);
     }

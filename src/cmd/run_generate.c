@@ -22,7 +22,7 @@ struct generate_args {
     struct option_words stops;
     int64_t max_new_tokens, batch_size, top_k, seed, tensor_parallel;
     double temperature, top_p, repetition_penalty, cache_gib;
-    bool ignore_eos, ids, json, no_parse_special_tokens;
+    bool ignore_eos, context_shift, ids, json, no_parse_special_tokens;
 };
 
 #define AT(field) offsetof(struct generate_args, field)
@@ -52,6 +52,10 @@ static const struct option options[] = {
     OPTION_INT_ROW("seed", AT(seed), "42", 0, INT64_MAX,
                    "seed of the choices; each prompt has its own stream of it"),
     OPTION_FLAG_ROW("ignore_eos", AT(ignore_eos), "continue past the end of a text"),
+    OPTION_FLAG_ROW(
+        "context_shift", AT(context_shift),
+        "where a text is longer than the model reads, go on without the older half of it, but for its "
+        "first 4 tokens; by default it is refused"),
     NO_PARSE_SPECIAL_ROW(AT(no_parse_special_tokens)),
     OPTION_FLAG_ROW("ids", AT(ids), "print the new ids instead of text"),
     OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each prompt: prompt, text, ids, end"),
@@ -281,6 +285,7 @@ static struct status answer(struct session *s, const struct tensor_ranks *ranks,
         .max_new_tokens = args->max_new_tokens,
         .choice = {args->temperature, args->top_k, args->top_p, args->repetition_penalty},
         .ignore_eos = args->ignore_eos,
+        .context_shift = args->context_shift,
         .seed = (uint64_t)args->seed,
         .stops = args->stops.of,
         .n_stops = args->stops.n};

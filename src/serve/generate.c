@@ -1,6 +1,7 @@
 #include "serve/generate.h"
 
 #include "core/clock.h"
+#include "core/integers.h"
 #include "core/rng.h"
 #include "data/text_batch.h"
 
@@ -8,6 +9,9 @@
 #include <string.h>
 
 enum { KEY_PROMPT = 0x67656e };
+
+/* Tokens at the beginning of a text that stay where its window is shifted. */
+enum { KEPT_TOKENS = 4 };
 
 /* ---- a prompt ---- */
 
@@ -34,13 +38,14 @@ struct status generation_init(struct generation *g, struct session *s, const cha
     TRY(g->ids.n > 0 ? status_ok() : begin_nothing(g, s->tokenizer));
     g->n_prompt = g->ids.n;
     int64_t wanted = (int64_t)g->ids.n + o->max_new_tokens;
-    return wanted <= s->max_length ? status_ok()
-                                   : status_error(STATUS_DATA,
-                                                  "prompt %lld has %zu tokens, and --max_new_tokens is %lld: "
-                                                  "together %lld, but the model reads "
-                                                  "at most %lld",
-                                                  (long long)number, g->ids.n, (long long)o->max_new_tokens,
-                                                  (long long)wanted, (long long)s->max_length);
+    bool fits = wanted <= s->max_length || (o->context_shift && s->max_length > 2 * KEPT_TOKENS);
+    return fits ? status_ok()
+                : status_error(STATUS_DATA,
+                               "prompt %lld has %zu tokens, and --max_new_tokens is %lld: "
+                               "together %lld, but the model reads "
+                               "at most %lld (--context_shift goes on without the older half)",
+                               (long long)number, g->ids.n, (long long)o->max_new_tokens, (long long)wanted,
+                               (long long)s->max_length);
 }
 
 void generation_fini(struct generation *g)
@@ -130,9 +135,9 @@ struct generator {
     struct generate_times times;
 };
 
-static int64_t pages_for(size_t n_tokens)
+static int64_t pages_for(int64_t n_tokens)
 {
-    return ((int64_t)n_tokens + BATCH_PAGE - 1) / BATCH_PAGE;
+    return (n_tokens + BATCH_PAGE - 1) / BATCH_PAGE;
 }
 
 /* Its pages are free; what it has said stays. */
@@ -196,7 +201,7 @@ static struct generation *put_back_youngest(struct generator *r)
 
 /* Takes pages for so many tokens from those of younger texts, if need be; false: it was put back itself.  The
  * oldest never is, since the longest text fits the cache. */
-static bool take_pages(struct generator *r, struct generation *g, size_t n_tokens)
+static bool take_pages(struct generator *r, struct generation *g, int64_t n_tokens)
 {
     int64_t wanted = pages_for(n_tokens) - g->n_pages;
     while (wanted > 0 && !page_pool_take(&r->s->pages, g->pages + g->n_pages, wanted)) {
@@ -208,11 +213,28 @@ static bool take_pages(struct generator *r, struct generation *g, size_t n_token
     return true;
 }
 
+/* Tokens that the model sees. */
+static int64_t n_seen(const struct generation *g)
+{
+    return (int64_t)(g->ids.n - g->n_shifted);
+}
+
+/* Makes room where the window is full. */
+static void shift(struct generator *r, struct generation *g)
+{
+    while (n_seen(g) > r->s->max_length) {
+        g->n_shifted += (size_t)(n_seen(g) - KEPT_TOKENS + 1) / 2;
+        forget_cache(r, g);
+    }
+}
+
 static struct status start(struct generator *r, struct generation *g)
 {
     struct generation **end = &r->running;
+    shift(r, g);
     if (g->pages == NULL) {
-        int64_t most = pages_for(g->n_prompt + (size_t)g->options->max_new_tokens);
+        int64_t longest = (int64_t)g->n_prompt + g->options->max_new_tokens;
+        int64_t most = pages_for(int_smaller(longest, r->s->max_length));
         g->pages = malloc((size_t)most * sizeof *g->pages);
         if (g->pages == NULL) {
             return status_error(STATUS_MEMORY, "out of memory for a list of %lld pages", (long long)most);
@@ -247,7 +269,7 @@ static struct status admit(struct generator *r)
     while (r->n_running < r->most_running) {
         fetch(r);
         struct generation *g = r->waiting;
-        if (g == NULL || (r->n_running > 0 && pages_for(g->ids.n) > r->s->pages.n_free)) {
+        if (g == NULL || (r->n_running > 0 && pages_for(n_seen(g)) > r->s->pages.n_free)) {
             return status_ok();
         }
         r->waiting = g->next;
@@ -281,16 +303,19 @@ static int64_t length(const void *self, int64_t i)
 
 static bool reaches_end(const struct generation *g)
 {
-    return g->n_cached + g->n_part == g->ids.n;
+    return (int64_t)(g->n_cached + g->n_part) == n_seen(g);
 }
 
 /* Asks for the token behind the last. */
 static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
     const struct generation *g = self;
+    int32_t *to = text_batch_add_cached(out, (int64_t)g->n_part, (int64_t)g->n_cached, g->pages, key);
     (void)i;
-    memcpy(text_batch_add_cached(out, (int64_t)g->n_part, (int64_t)g->n_cached, g->pages, key),
-           g->ids.ids + g->n_cached, g->n_part * sizeof *g->ids.ids);
+    for (size_t k = 0; k < g->n_part; k++) {
+        size_t at = g->n_cached + k;
+        to[k] = g->ids.ids[at < KEPT_TOKENS ? at : at + g->n_shifted];
+    }
     if (reaches_end(g)) {
         text_batch_masked_positions(out)[0] = (int32_t)g->n_part - 1;
         text_batch_masked_labels(out)[0] = -1;
@@ -335,9 +360,10 @@ static void plan_turn(struct generator *r, int64_t *n)
     size_t left = (size_t)(r->s->packer.limits.n_tokens - r->n_running);
     *n = 0;
     for (struct generation *g = r->running, *next; g != NULL; g = next) {
-        size_t wanted = g->ids.n - g->n_cached;
+        shift(r, g);
+        size_t wanted = (size_t)n_seen(g) - g->n_cached;
         g->n_part = wanted - 1 < left ? wanted : left + 1;
-        bool has_room = take_pages(r, g, g->n_cached + g->n_part);
+        bool has_room = take_pages(r, g, (int64_t)(g->n_cached + g->n_part));
         next = g->next; /* younger ones may have been put back */
         if (!has_room) {
             break;

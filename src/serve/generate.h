@@ -8,7 +8,10 @@
  *   - A text's tokens do not depend on those beside it, on how its prompt was cut, or on what was cached: on
  *     the cpu its logits are the same bits.
  *   - Options, cancellation and failure are a text's own: one that leaves leaves alone, and the others go
- *     on. */
+ *     on.
+ *   - A window that is full is an error or, if asked for, loses the older half of what is behind its first
+ *     tokens, to which much attention goes (Xiao et al. 2023, arXiv:2309.17453); the rest is computed
+ *     again. */
 #ifndef KILN_SERVE_GENERATE_H
 #define KILN_SERVE_GENERATE_H
 
@@ -20,6 +23,7 @@ struct generate_options {
     int64_t max_new_tokens;
     struct token_choice_options choice;
     bool ignore_eos;          /* go on past the end of a text */
+    bool context_shift;       /* where the model's window is full, go on without the older half of the text */
     uint64_t seed;            /* of the run; each prompt has a stream of its own */
     const char *const *stops; /* [n_stops] texts that end a text before them; none is empty */
     int64_t n_stops;
@@ -54,6 +58,7 @@ struct generation {
     /* generate's: the tokens whose keys and values are kept, and the pages of a text of any length, of which
      * it has n_pages; what is asked of the model in a turn, which computes n_part tokens. */
     size_t n_cached, n_part;
+    size_t n_shifted; /* tokens behind the first that the model does not see any more */
     int32_t *pages;
     int64_t n_pages;
     struct request request;

@@ -49,6 +49,9 @@ generate() { "$kiln" generate --model own --max_new_tokens 4 --temperature 0 "$@
 [ "$(printf '\xef\xbb\xbfthe hand\r\n' | generate --ids)" = "$(generate --prompt 'the hand' --ids)" ] || fail "a byte order mark, CR LF"
 generate --prompt 'the hand' --json | grep -qE '^\{"prompt": ?"the hand", ?"text": ?".*", ?"ids": ?\[[0-9, ]+\], ?"end": ?"(end|length)"\}$' ||
     fail "$(generate --prompt 'the hand' --json)"
+# longer than the model reads
+expect 65 '--context_shift goes on without the older half' "$kiln" generate --model own --prompt 'the hand' --max_new_tokens 60
+[ "$(generate --prompt 'the hand' --max_new_tokens 60 --ignore_eos --context_shift --ids | wc -w)" = 60 ] || fail "--context_shift: $(cat err)"
 # bytes that are no UTF-8 are printed as U+FFFD
 "$kiln" generate --model own --max_new_tokens 20 --seed 3 --temperature 20 --top_k 0 --prompt 'the' 2>/dev/null | iconv -f utf-8 -t utf-8 >/dev/null ||
     fail "what is printed is no UTF-8"

@@ -184,6 +184,41 @@ static void check_budget(const char *path)
     }
 }
 
+/* In a window that is full a text goes on as one that begins with its first tokens and its newer half. */
+static void check_shift(struct session *s)
+{
+    enum { KEPT = 4 };
+    const int32_t *ids = ids_of("ids");
+    size_t window = (size_t)s->max_length, half = (window + 1 - KEPT + 1) / 2;
+    struct generate_options o = {.max_new_tokens = 40,
+                                 .choice = {.top_p = 1, .repetition_penalty = 1},
+                                 .ignore_eos = true,
+                                 .context_shift = true};
+    struct generation g = prompt_of(ids, 10, 0), again = {0};
+    EXPECT_OK(generate_all(s, &g, 1, &o));
+    EXPECT(g.ids.n == 50 && g.end == GENERATION_AT_LENGTH && g.n_shifted > half, "%zu ids, %zu shifted",
+           g.ids.n, g.n_shifted);
+    again = prompt_of(g.ids.ids, KEPT, 0);
+    for (size_t i = KEPT + half; i <= window; i++) {
+        EXPECT(id_list_append(&again.ids, g.ids.ids[i]), "no memory");
+    }
+    again.n_prompt = again.ids.n;
+    o.max_new_tokens = (int64_t)(window - again.n_prompt);
+    EXPECT_OK(generate_all(s, &again, 1, &o));
+    for (size_t i = again.n_prompt; i < again.ids.n; i++) {
+        EXPECT(again.ids.ids[i] == g.ids.ids[i + half], "token %zu behind the shift", i);
+    }
+    generation_fini(&g);
+    generation_fini(&again);
+    EXPECT_OK(generation_init(
+        &g, s, "the end and the hand that the sea and the land, the end of the hand and the sea", 78, &o, 1));
+    EXPECT((int64_t)g.n_prompt > s->max_length, "%zu tokens are no long prompt", g.n_prompt);
+    EXPECT_OK(generate_all(s, &g, 1, &o));
+    EXPECT(g.end == GENERATION_AT_LENGTH, "a long prompt ends by %d", (int)g.end);
+    generation_fini(&g);
+    free((void *)ids);
+}
+
 /* A text that leaves, after any of its tokens, leaves alone. */
 static void check_leaving(struct session *s)
 {
@@ -440,6 +475,7 @@ static void check_model(const char *name)
     }
     if (strcmp(name, "gpt2") == 0) {
         check_failing_alone(&s);
+        check_shift(&s);
         EXPECT_ERROR(generation_init(&g, &s, "and the", 7, &too_long, 1), STATUS_DATA, "reads at most 24");
         generation_fini(&g);
     }

@@ -228,6 +228,37 @@ static void shift(struct generator *r, struct generation *g)
     }
 }
 
+/* Whole pages with which both begin; g computes a token of its own at least. */
+static int64_t common_pages(const struct generation *g, const struct generation *other)
+{
+    int64_t n = int_smaller(n_seen(g) - 1, n_seen(other)), i = 0;
+    while (i < n && g->ids.ids[i] == other->ids.ids[i]) {
+        i++;
+    }
+    return g->n_shifted > 0 || other->n_shifted > 0 ? 0 : i / BATCH_PAGE;
+}
+
+/* Where a text begins as an older one does, the pages of the beginning are used by both. False: they are
+ * being computed, and it waits for them. */
+static bool share_beginning(struct generator *r, struct generation *g)
+{
+    const struct generation *with = NULL;
+    int64_t most = 0;
+    for (const struct generation *o = r->running; o != g; o = o->next) {
+        int64_t n = common_pages(g, o);
+        with = n > most ? o : with;
+        most = n > most ? n : most;
+    }
+    if (with == NULL || (int64_t)with->n_cached < most * BATCH_PAGE) {
+        return with == NULL;
+    }
+    page_pool_share(&r->s->pages, with->pages, most);
+    memcpy(g->pages, with->pages, (size_t)most * sizeof *g->pages);
+    g->n_pages = most;
+    g->n_cached = (size_t)(most * BATCH_PAGE);
+    return true;
+}
+
 static struct status start(struct generator *r, struct generation *g)
 {
     struct generation **end = &r->running;
@@ -353,14 +384,23 @@ static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_
     return asked ? choose(g->generator, g, outputs[REQUEST_WORD_LOGITS].data) : status_ok();
 }
 
-/* The next token of each text goes first; prompts share what is left of the batch, in their order. *n:
- * tokens. */
-static void plan_turn(struct generator *r, int64_t *n)
+/* What a turn computes. */
+struct turn_size {
+    int64_t n_tokens, n_texts;
+};
+
+/* The next token of each text goes first; prompts share what is left of the batch, in their order. */
+static struct turn_size plan_turn(struct generator *r)
 {
     size_t left = (size_t)(r->s->packer.limits.n_tokens - r->n_running);
-    *n = 0;
+    struct turn_size size = {0};
     for (struct generation *g = r->running, *next; g != NULL; g = next) {
         shift(r, g);
+        g->n_part = 0;
+        next = g->next;
+        if (g->n_cached == 0 && !share_beginning(r, g)) {
+            continue;
+        }
         size_t wanted = (size_t)n_seen(g) - g->n_cached;
         g->n_part = wanted - 1 < left ? wanted : left + 1;
         bool has_room = take_pages(r, g, (int64_t)(g->n_cached + g->n_part));
@@ -369,17 +409,19 @@ static void plan_turn(struct generator *r, int64_t *n)
             break;
         }
         left -= g->n_part - 1;
-        *n += (int64_t)g->n_part;
+        size.n_tokens += (int64_t)g->n_part;
+        size.n_texts++;
     }
+    return size;
 }
 
-static void count_turn(struct generator *r, int64_t n, int64_t ns)
+static void count_turn(struct generator *r, struct turn_size size, int64_t ns)
 {
-    if (n > r->n_running) {
-        r->times.prompt_tokens += n;
+    if (size.n_tokens > size.n_texts) {
+        r->times.prompt_tokens += size.n_tokens;
         r->times.prompt_ns += ns;
     } else {
-        r->times.new_tokens += n;
+        r->times.new_tokens += size.n_tokens;
         r->times.new_ns += ns;
     }
 }
@@ -398,21 +440,23 @@ static void ask(struct generator *r, struct generation *g)
 /* Each text is a request of its own, so that what is wrong with one is its own. */
 static struct status turn(struct generator *r)
 {
-    int64_t began = clock_ns(), n;
-    plan_turn(r, &n);
+    int64_t began = clock_ns();
+    struct turn_size size = plan_turn(r);
     for (struct generation *g = r->running; g != NULL; g = g->next) {
-        ask(r, g);
+        if (g->n_part > 0) {
+            ask(r, g);
+        }
     }
     for (bool more = true; more;) {
         TRY(packer_step(&r->s->packer, &more));
     }
     for (struct generation *g = r->running; g != NULL; g = g->next) {
-        if (failed(g->request.status)) {
+        if (g->n_part > 0 && failed(g->request.status)) {
             g->status = g->request.status;
             end(r, g, GENERATION_FAILED);
         }
     }
-    count_turn(r, n, clock_ns() - began);
+    count_turn(r, size, clock_ns() - began);
     return r->told_status;
 }
 

@@ -4,7 +4,8 @@
  * each, and as much of new prompts as fits; a text that ends makes room for the next prompt (Yu et al. 2022,
  * Orca, section 4.1). Keys and values of tokens are computed once and kept in pages, which a text takes as
  * it grows; where none is free, the youngest text is put back, and computed again when there is room (Kwon
- * et al. 2023, arXiv:2309.06180, section 4.5). The rules:
+ * et al. 2023, arXiv:2309.06180, section 4.5). Whole pages with which texts begin alike are computed once
+ * (section 4.4). The rules:
  *   - A text's tokens do not depend on those beside it, on how its prompt was cut, or on what was cached: on
  *     the cpu its logits are the same bits.
  *   - Options, cancellation and failure are a text's own: one that leaves leaves alone, and the others go

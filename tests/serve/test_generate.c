@@ -184,6 +184,43 @@ static void check_budget(const char *path)
     }
 }
 
+/* A beginning that texts share is computed once, also where they come and go, and they go on as alone. */
+static void check_shared_beginning(struct session *s)
+{
+    enum { N = 11, SHARED = 2 * BATCH_PAGE + 3, OWN = 5 };
+    const int32_t *ids = ids_of("ids");
+    int32_t text[SHARED + OWN];
+    const struct generate_options o = {.max_new_tokens = NEW,
+                                       .choice = {.temperature = 1.3, .top_p = 1, .repetition_penalty = 1},
+                                       .ignore_eos = true};
+    struct generation together[N], alone[N];
+    for (int i = 0; i < N; i++) {
+        for (int k = 0; k < SHARED + OWN; k++) {
+            text[k] = ids[(k < SHARED ? k : k + i) % 20];
+        }
+        size_t n =
+            i == N - 1 ? SHARED - 3 : SHARED + OWN; /* the last is two pages, of which one is its own */
+        together[i] = prompt_of(text, n, (uint64_t)i);
+        alone[i] = prompt_of(text, n, (uint64_t)i);
+        together[i].options = &o;
+        EXPECT_OK(generate_all(s, &alone[i], 1, &o));
+    }
+    struct prompts all = {.prompts = together, .n = N};
+    struct generate_times times;
+    EXPECT_OK(generate(s, &(struct generation_source){next, told, &all}, &times));
+    EXPECT(s->pages.n_free == s->pages.n, "pages are lost");
+    int64_t most = SHARED + N * (OWN + 3 + NEW) + BATCH_PAGE;
+    EXPECT(times.prompt_tokens + times.new_tokens <= most, "%lld tokens were computed, not %lld",
+           (long long)(times.prompt_tokens + times.new_tokens), (long long)most);
+    for (int i = 0; i < N; i++) {
+        EXPECT(same_ids(&together[i], &alone[i]),
+               "text %d goes on otherwise behind a beginning that it shares", i);
+        generation_fini(&together[i]);
+        generation_fini(&alone[i]);
+    }
+    free((void *)ids);
+}
+
 /* In a window that is full a text goes on as one that begins with its first tokens and its newer half. */
 static void check_shift(struct session *s)
 {
@@ -472,6 +509,7 @@ static void check_model(const char *name)
     generation_fini(&g);
     if (strcmp(name, "bloom") == 0) { /* which has room for longer texts */
         check_small_cache(&s);
+        check_shared_beginning(&s);
     }
     if (strcmp(name, "gpt2") == 0) {
         check_failing_alone(&s);

@@ -1,4 +1,4 @@
-/* page_pool: which pages of a cache of keys and values are free, and how many texts use each of the others. */
+/* page_pool: which pages of a cache of keys and values are free, and how many texts use each other one. */
 #ifndef KILN_SERVE_PAGE_POOL_H
 #define KILN_SERVE_PAGE_POOL_H
 

@@ -21,7 +21,7 @@ struct generate_args {
     const char *prompt, *prompt_file;
     struct option_words stops;
     int64_t max_new_tokens, batch_size, top_k, seed, tensor_parallel;
-    double temperature, top_p, repetition_penalty, cache_gib;
+    double temperature, top_p, min_p, repetition_penalty, cache_gib;
     bool ignore_eos, context_shift, ids, json, no_parse_special_tokens;
 };
 
@@ -47,6 +47,9 @@ static const struct option options[] = {
     OPTION_INT_ROW("top_k", AT(top_k), "50", 0, 1 << 24, "choose from the k most probable tokens; 0: off"),
     OPTION_REAL_ROW("top_p", AT(top_p), "1.0", 0, 1,
                     "choose from the most probable tokens that sum to this probability; 1: off"),
+    OPTION_REAL_ROW(
+        "min_p", AT(min_p), "0", 0, 1,
+        "of those left, choose from tokens at least so probable as this times the most probable; 0: off"),
     OPTION_REAL_ROW("repetition_penalty", AT(repetition_penalty), "1.0", 0.01, 100,
                     "make tokens that were there less probable; 1: off"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, INT64_MAX,
@@ -283,7 +286,7 @@ static struct status answer(struct session *s, const struct tensor_ranks *ranks,
 {
     const struct generate_options o = {
         .max_new_tokens = args->max_new_tokens,
-        .choice = {args->temperature, args->top_k, args->top_p, args->repetition_penalty},
+        .choice = {args->temperature, args->top_k, args->top_p, args->repetition_penalty, args->min_p},
         .ignore_eos = args->ignore_eos,
         .context_shift = args->context_shift,
         .seed = (uint64_t)args->seed,

@@ -193,6 +193,18 @@ static void weigh(struct token_candidate *c, int64_t n, double temperature)
     }
 }
 
+/* Candidates of at least this part of the largest weight, which is 1. */
+static int64_t take_probable(struct token_candidate *c, int64_t n, double min_p)
+{
+    int64_t n_left = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if ((double)c[i].weight >= min_p) {
+            swap(&c[i], &c[n_left++]);
+        }
+    }
+    return n_left;
+}
+
 int32_t token_choose(struct token_choice *c, float *logits, const int32_t *ids, size_t n_ids,
                      const struct token_choice_options *o, double random)
 {
@@ -208,5 +220,6 @@ int32_t token_choose(struct token_choice *c, float *logits, const int32_t *ids, 
     if (o->top_p < 1) {
         n = first_up_to(all, n, o->top_p * sum_of(all, n), false);
     }
+    n = o->min_p > 0 ? take_probable(all, n, o->min_p) : n;
     return all[first_up_to(all, n, random * sum_of(all, n), true) - 1].id;
 }

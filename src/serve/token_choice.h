@@ -15,6 +15,8 @@ struct token_choice_options {
     double top_p;       /* only the most probable tokens whose probabilities sum to p; 1: all */
     /* logits of tokens that were there are divided by it, or multiplied if they are negative; 1: off */
     double repetition_penalty;
+    /* of those left, only tokens at least so probable as this times the most probable; 0: all */
+    double min_p;
 };
 
 /* A token that may be chosen. */

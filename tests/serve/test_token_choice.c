@@ -27,7 +27,15 @@ static struct token_candidate *sorted(const float *logits, int64_t n)
     return c;
 }
 
-/* The number of candidates, sorted, that top_k and top_p leave. */
+static int64_t cut_improbable(const struct token_candidate *c, int64_t n, double min_p)
+{
+    while (n > 1 && (double)c[n - 1].weight < min_p) {
+        n--;
+    }
+    return n;
+}
+
+/* The number of candidates, sorted, that top_k, top_p and min_p leave. */
 static int64_t cut(struct token_candidate *c, int64_t n, const struct token_choice_options *o)
 {
     double all = 0, sum = 0;
@@ -39,10 +47,10 @@ static int64_t cut(struct token_candidate *c, int64_t n, const struct token_choi
     for (int64_t i = 0; i < n_left; i++) {
         sum += (double)c[i].weight;
         if (sum >= o->top_p * all) {
-            return i + 1;
+            return cut_improbable(c, i + 1, o->min_p);
         }
     }
-    return n_left;
+    return cut_improbable(c, n_left, o->min_p);
 }
 
 static int32_t choose_by_sorting(const float *logits, int64_t n, const struct token_choice_options *o,
@@ -79,7 +87,7 @@ static double random_at(uint64_t i)
 static void check_vocabulary(int64_t n, double width)
 {
     static const int64_t ks[] = {0, 1, 2, 51, 1000};
-    static const double ps[] = {1, 0.95, 0.5, 0.01, 0};
+    static const double ps[] = {1, 0.95, 0.5, 0.01, 0}, min_ps[] = {0, 0.02, 0.3, 1};
     float *logits = malloc((size_t)n * sizeof *logits);
     struct token_choice c;
     EXPECT_OK(token_choice_init(&c, n));
@@ -88,7 +96,8 @@ static void check_vocabulary(int64_t n, double width)
         struct token_choice_options o = {.temperature = i % 3 == 0 ? 0.7 : 1.5,
                                          .top_k = ks[i % 5],
                                          .top_p = ps[i / 5 % 5],
-                                         .repetition_penalty = 1};
+                                         .repetition_penalty = 1,
+                                         .min_p = min_ps[i / 25 % 4]};
         double random = random_at(i);
         fill(logits, n, width, i);
         int32_t wanted = choose_by_sorting(logits, n, &o, random);

@@ -16,14 +16,15 @@ static struct status append_id(struct id_list *ids, int32_t id)
 }
 
 /* The text, with the mask token for each "[MASK]", between the special tokens. */
-static struct status encode(struct session *s, struct id_list *ids, const char *text, size_t n)
+static struct status encode(struct id_list *ids, const struct session *s, struct tokenizer_scratch *scratch,
+                            const char *text, size_t n)
 {
     const char *end = text + n;
     TRY(tokenizer_require(s->tokenizer, 1U << SPECIAL_MASK, "filling a [MASK]"));
     TRY(input_specials_append(ids, &s->frame.one.before));
     for (;;) {
         const char *mask = memmem(text, (size_t)(end - text), MASK, sizeof MASK - 1);
-        TRY(tokenizer_encode_ids(&s->scratch, ids, text, (size_t)((mask == NULL ? end : mask) - text)));
+        TRY(tokenizer_encode_ids(scratch, ids, text, (size_t)((mask == NULL ? end : mask) - text)));
         if (mask == NULL) {
             break;
         }
@@ -33,27 +34,21 @@ static struct status encode(struct session *s, struct id_list *ids, const char *
     return input_specials_append(ids, &s->frame.one.after);
 }
 
-/* A text as a request of one sequence, whose mask tokens are asked for. */
-struct filling {
-    const struct session *s;
-    struct id_list ids;
-    struct fill_result *result;
-};
-
+/* The text as a source of one sequence, whose mask tokens are asked for. */
 static int64_t length(const void *self, int64_t i)
 {
     (void)i;
-    return (int64_t)((const struct filling *)self)->ids.n;
+    return (int64_t)((const struct fill_job *)self)->ids.n;
 }
 
 static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
-    const struct filling *f = self;
-    int64_t n = length(f, i), n_text = n - input_form_n_special(&f->s->frame.one), m = 0;
-    int32_t *ids = text_batch_add(out, n, input_form_n_first(&f->s->frame.one, n_text, 0), -1, key);
-    memcpy(ids, f->ids.ids, f->ids.n * sizeof *ids);
+    const struct fill_job *j = self;
+    int64_t n = length(j, i), n_text = n - input_form_n_special(&j->session->frame.one), m = 0;
+    int32_t *ids = text_batch_add(out, n, input_form_n_first(&j->session->frame.one, n_text, 0), -1, key);
+    memcpy(ids, j->ids.ids, j->ids.n * sizeof *ids);
     for (int64_t k = 0; k < n; k++) {
-        if (ids[k] == f->s->tokenizer->special[SPECIAL_MASK]) {
+        if (ids[k] == j->session->tokenizer->special[SPECIAL_MASK]) {
             text_batch_masked_positions(out)[m] = (int32_t)k;
             text_batch_masked_labels(out)[m++] = -1;
         }
@@ -61,11 +56,11 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
     text_batch_take_masked(out, m);
 }
 
-static int64_t count_masks(const struct filling *f)
+static int64_t count_masks(const struct fill_job *j)
 {
     int64_t n = 0;
-    for (size_t i = 0; i < f->ids.n; i++) {
-        n += f->ids.ids[i] == f->s->tokenizer->special[SPECIAL_MASK];
+    for (size_t i = 0; i < j->ids.n; i++) {
+        n += j->ids.ids[i] == j->session->tokenizer->special[SPECIAL_MASK];
     }
     return n;
 }
@@ -97,53 +92,72 @@ static void take_best(const float *logits, int64_t n_words, struct fill_candidat
 
 static struct status take(void *self, int64_t sequence, const tensor outputs[REQUEST_N_OUTPUTS])
 {
-    struct filling *f = self;
-    struct fill_result *r = f->result;
+    struct fill_job *j = self;
+    struct fill_result *r = &j->result;
     tensor logits = outputs[REQUEST_WORD_LOGITS];
     (void)sequence;
     for (int64_t m = 0; m < r->n_masks; m++) {
-        take_best((const float *)logits.data + m * logits.strides[0], f->s->tokenizer->n,
+        take_best((const float *)logits.data + m * logits.strides[0], j->session->tokenizer->n,
                   r->candidates + m * r->top_k, r->top_k);
     }
     return status_ok();
 }
 
-static struct status predict(struct session *s, struct filling *f, int64_t top_k)
+static struct status make_result(struct fill_result *r, const struct fill_job *j, int64_t top_k)
 {
-    struct fill_result *r = f->result;
-    if ((int64_t)f->ids.n > s->max_length) {
-        return status_error(STATUS_DATA, "the text has %zu tokens, but the model reads at most %lld",
-                            f->ids.n, (long long)s->max_length);
-    }
-    *r = (struct fill_result){.n_masks = count_masks(f),
-                              .top_k = top_k < s->tokenizer->n ? top_k : s->tokenizer->n};
+    int32_t n_words = j->session->tokenizer->n;
+    *r = (struct fill_result){.n_masks = count_masks(j), .top_k = top_k < n_words ? top_k : n_words};
     if (r->n_masks == 0) {
         return status_error(STATUS_DATA, "the text has no [MASK] to fill");
     }
     r->candidates = calloc((size_t)(r->n_masks * r->top_k), sizeof *r->candidates);
-    if (r->candidates == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %lld candidates",
-                            (long long)(r->n_masks * r->top_k));
+    return r->candidates != NULL ? status_ok()
+                                 : status_error(STATUS_MEMORY, "out of memory for %lld candidates",
+                                                (long long)(r->n_masks * r->top_k));
+}
+
+struct status fill_job_make(struct fill_job *j, const struct session *s, struct tokenizer_scratch *scratch,
+                            const char *text, size_t n, int64_t top_k)
+{
+    *j = (struct fill_job){.session = s};
+    TRY(encode(&j->ids, s, scratch, text, n));
+    if ((int64_t)j->ids.n > s->max_length) {
+        return status_error(STATUS_DATA, "the text has %zu tokens, but the model reads at most %lld",
+                            j->ids.n, (long long)s->max_length);
     }
-    struct request request = {.source = {.name = "texts", .self = f, .n = 1, .length = length, .add = add},
-                              .n_asked = r->n_masks,
-                              .outputs = 1U << REQUEST_WORD_LOGITS,
-                              .take = take,
-                              .self = f};
-    return packer_answer(&s->packer, &request);
+    TRY(make_result(&j->result, j, top_k));
+    j->request =
+        (struct request){.source = {.name = "texts", .self = j, .n = 1, .length = length, .add = add},
+                         .n_asked = j->result.n_masks,
+                         .outputs = 1U << REQUEST_WORD_LOGITS,
+                         .take = take,
+                         .self = j};
+    return status_ok();
+}
+
+void fill_job_read(struct fill_job *j, struct fill_result *result)
+{
+    *result = j->result;
+    j->result = (struct fill_result){0};
+}
+
+void fill_job_fini(struct fill_job *j)
+{
+    id_list_fini(&j->ids);
+    fill_result_fini(&j->result);
 }
 
 struct status fill_mask(struct session *s, const char *text, size_t n, int64_t top_k,
                         struct fill_result *result)
 {
-    struct filling f = {.s = s, .result = result};
+    struct fill_job j;
     *result = (struct fill_result){0};
-    struct status status = encode(s, &f.ids, text, n);
-    status = failed(status) ? status : predict(s, &f, top_k);
-    id_list_fini(&f.ids);
-    if (failed(status)) {
-        fill_result_fini(result);
+    struct status status = fill_job_make(&j, s, &s->scratch, text, n, top_k);
+    status = failed(status) ? status : packer_answer(&s->packer, &j.request);
+    if (!failed(status)) {
+        fill_job_read(&j, result);
     }
+    fill_job_fini(&j);
     return status;
 }
 

@@ -15,6 +15,20 @@ struct fill_result {
     struct fill_candidate *candidates; /* [n_masks, top_k], the most probable first */
 };
 
+/* A text as a job (serve/request.h); its masks are filled as the packer takes the rows. */
+struct fill_job {
+    struct request request;
+    const struct session *session; /* borrowed */
+    struct id_list ids;            /* of the text, special tokens included */
+    struct fill_result result;
+};
+
+/* STATUS_DATA if text[0..n) has no "[MASK]", or is longer than the model reads. */
+struct status fill_job_make(struct fill_job *j, const struct session *s, struct tokenizer_scratch *scratch,
+                            const char *text, size_t n, int64_t top_k);
+void fill_job_read(struct fill_job *j, struct fill_result *result);
+void fill_job_fini(struct fill_job *j);
+
 /* Fills every "[MASK]" of text[0..n).  STATUS_DATA if there is none, or if the text is longer than the model
  * reads; STATUS_NUMERIC if the model computes something that is not finite. */
 struct status fill_mask(struct session *s, const char *text, size_t n, int64_t top_k,

@@ -1,5 +1,11 @@
 /* request: what serve/packer.h is asked: sequences, the outputs that are wanted of them, and a way to take
- * these.  A caller fills in the first part; the packer keeps the rest. */
+ * these.  A caller fills in the first part; the packer keeps the rest.
+ *
+ * An answer to texts is a job, struct X_job, that begins with its request and owns what the request reads.
+ * X_job_make encodes the texts with a scratch of the caller's, in any thread, since it reads of a session
+ * only what no batch changes.  Once the packer has ended the request without a failure, X_job_read gives the
+ * result, in any thread too.  X_job_fini is safe on a zeroed job and after a failed make.  A job is not moved
+ * in between. */
 #ifndef KILN_SERVE_REQUEST_H
 #define KILN_SERVE_REQUEST_H
 

@@ -1,0 +1,157 @@
+/* Jobs that two threads make with scratches of their own share the batches of one packer, and have the
+ * results that each has alone; where one is cancelled, the other has them too. */
+#define _GNU_SOURCE
+#include "session_case.h"
+
+#include <math.h>
+#include <pthread.h>
+
+/* A job of one of two texts, and the numbers of its result. */
+struct work {
+    const struct kind *kind;
+    const struct session *session;
+    int text;
+    union {
+        struct request request; /* each job begins with it */
+        struct fill_job fill;
+    } job;
+    double numbers[SESSION_CASE_NUMBERS];
+    int n;
+};
+
+struct kind {
+    const char *model;
+    enum model_task task;
+    struct status (*make)(struct work *w, struct tokenizer_scratch *scratch);
+    void (*read)(struct work *w);
+    void (*fini)(struct work *w);
+};
+
+/* ---- fill ---- */
+
+static struct status make_fill(struct work *w, struct tokenizer_scratch *scratch)
+{
+    static const char *const texts[2] = {session_case_masked, "a big [MASK] ran"};
+    return fill_job_make(&w->job.fill, w->session, scratch, texts[w->text], strlen(texts[w->text]),
+                         SESSION_CASE_TOP_K);
+}
+
+static void read_fill(struct work *w)
+{
+    struct fill_result r;
+    fill_job_read(&w->job.fill, &r);
+    for (int64_t i = 0; i < r.n_masks * r.top_k; i++) {
+        w->numbers[w->n++] = r.candidates[i].id;
+        w->numbers[w->n++] = r.candidates[i].probability;
+    }
+    fill_result_fini(&r);
+}
+
+static void fini_fill(struct work *w)
+{
+    fill_job_fini(&w->job.fill);
+}
+
+static const struct kind kinds[] = {
+    {"masked_lm", MODEL_TASK_MASKED_LM, make_fill, read_fill, fini_fill},
+};
+
+/* ---- all ---- */
+
+static void *make(void *self)
+{
+    struct work *w = self;
+    struct tokenizer_scratch scratch;
+    EXPECT_OK(tokenizer_scratch_init(&scratch, w->session->tokenizer));
+    EXPECT_OK(w->kind->make(w, &scratch));
+    tokenizer_scratch_fini(&scratch);
+    return NULL;
+}
+
+/* Both at once, each in a thread of its own. */
+static void make_two(struct work w[2], const struct kind *kind, const struct session *s)
+{
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        w[i] = (struct work){.kind = kind, .session = s, .text = i};
+        EXPECT(pthread_create(&threads[i], NULL, make, &w[i]) == 0, "no thread");
+    }
+    for (int i = 0; i < 2; i++) {
+        EXPECT(pthread_join(threads[i], NULL) == 0, "no end of a thread");
+    }
+}
+
+static void expect_result(struct work *w, const struct work *wanted)
+{
+    EXPECT_OK(w->job.request.status);
+    w->kind->read(w);
+    EXPECT(w->n == wanted->n, "%d numbers, and %d alone", w->n, wanted->n);
+    for (int i = 0; i < w->n; i++) {
+        EXPECT_NEAR(w->numbers[i], wanted->numbers[i], 1e-5 * fmax(1, fabs(wanted->numbers[i])));
+    }
+}
+
+static void fini_two(struct work w[2])
+{
+    for (int i = 0; i < 2; i++) {
+        w[i].kind->fini(&w[i]);
+    }
+}
+
+/* Both together; with cancel_at >= 0 the first is cancelled after so many steps. */
+static void run(struct session *s, const struct kind *kind, const struct work alone[2], int cancel_at)
+{
+    struct work w[2];
+    bool more = true;
+    make_two(w, kind, s);
+    for (int i = 0; i < 2; i++) {
+        packer_add(&s->packer, &w[i].job.request);
+    }
+    for (int step = 0; more; step++) {
+        w[0].job.request.cancelled |= step == cancel_at;
+        EXPECT_OK(packer_step(&s->packer, &more));
+    }
+    EXPECT(w[0].job.request.ended && w[1].job.request.ended, "a job that has not ended");
+    if (cancel_at < 0) {
+        expect_result(&w[0], &alone[0]);
+    } else {
+        EXPECT_ERROR(w[0].job.request.status, STATUS_PREEMPTED, "cancelled");
+    }
+    expect_result(&w[1], &alone[1]);
+    fini_two(w);
+}
+
+static void check(const struct kind *kind, const char *directory)
+{
+    struct session_options options = session_defaults();
+    struct session s;
+    struct work alone[2];
+    char path[SESSION_CASE_PATH];
+    options.one_mask_each = true; /* else a batch is one text with masks */
+    snprintf(path, sizeof path, "%s/%s", directory, kind->model);
+    EXPECT_OK(session_open(&s, path, kind->task, &options));
+    make_two(alone, kind, &s);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(packer_answer(&s.packer, &alone[i].job.request));
+        kind->read(&alone[i]);
+        EXPECT(alone[i].n > 0, "no result");
+    }
+    for (int cancel_at = -1; cancel_at < 2; cancel_at++) {
+        run(&s, kind, alone, cancel_at);
+    }
+    fini_two(alone);
+    session_close(&s);
+}
+
+int main(void)
+{
+    char directory[64];
+    session_case_directory(directory, sizeof directory);
+    session_case_unpack(directory);
+    session_case_unpack_classifiers(directory);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        check(&kinds[i], directory);
+    }
+    EXPECT_OK(file_remove_tree(directory));
+    return 0;
+}

@@ -1,6 +1,7 @@
 #include "serve/class_logits.h"
 
 #include "data/class_score.h"
+#include "data/sorted_batches.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,15 +10,17 @@
 struct status class_logits_init(struct class_logits *l, const struct labelled_texts *texts, int64_t n_labels)
 {
     size_t n = texts->of_tokens ? texts->ids.n : (size_t)texts->n;
+    struct example_source source = labelled_texts_source(texts, "texts");
     *l = (struct class_logits){
         .texts = texts, .n_labels = n_labels, .values = calloc(n * (size_t)n_labels + 1, sizeof *l->values)};
-    return l->values != NULL ? status_ok()
+    return l->values != NULL ? sorted_batches_order(&l->order, &source)
                              : status_error(STATUS_MEMORY, "out of memory for the scores of %zu labels", n);
 }
 
 void class_logits_fini(struct class_logits *l)
 {
     free(l->values);
+    free(l->order);
     *l = (struct class_logits){0};
 }
 
@@ -43,6 +46,7 @@ static struct status take(void *self, int64_t example, const tensor outputs[REQU
 struct request class_logits_request(struct class_logits *l)
 {
     return (struct request){.source = labelled_texts_source(l->texts, "texts"),
+                            .order = l->order,
                             .outputs = 1U << output_of(l),
                             .take = take,
                             .self = l};

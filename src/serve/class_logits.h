@@ -12,6 +12,7 @@ struct class_logits {
     const struct labelled_texts *texts;
     int64_t n_labels;
     float *values;
+    int64_t *order; /* [texts->n] of the request: the longest first */
 };
 
 /* Allocates them and borrows the texts.  STATUS_MEMORY.  Fini is safe on a zeroed struct and after a failed

@@ -12,6 +12,22 @@ struct classify_result {
     int64_t n_cut; /* texts or pairs with too many tokens, of which only the beginning was read */
 };
 
+/* Texts as a job (serve/request.h). */
+struct classify_job {
+    struct request request;
+    const struct model_labels *labels; /* of the session's model, borrowed */
+    struct labelled_texts texts;
+    struct class_logits logits;
+    int64_t n_cut;
+};
+
+/* As classify_texts; the texts are not read after it. */
+struct status classify_job_make(struct classify_job *j, const struct session *s,
+                                struct tokenizer_scratch *scratch, const struct text_bytes *texts,
+                                const struct text_bytes *pairs, size_t n);
+struct status classify_job_read(const struct classify_job *j, struct classify_result *result);
+void classify_job_fini(struct classify_job *j);
+
 /* Classifies `texts`, with pairs[i] after texts[i] unless `pairs` is NULL, in a session of
  * MODEL_TASK_SEQUENCE_CLASSIFICATION.  The labels of a text are sorted by score, the highest first; numbers
  * (PROBLEM_REGRESSION) are in the model's order.  A text does not depend on its neighbours.  STATUS_NUMERIC

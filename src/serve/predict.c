@@ -1,9 +1,6 @@
 #include "serve/predict.h"
 
 #include "core/clock.h"
-#include "data/sorted_batches.h"
-
-#include <stdlib.h>
 
 static void show(struct progress *progress, const struct request *r, int64_t start)
 {
@@ -14,7 +11,7 @@ static void show(struct progress *progress, const struct request *r, int64_t sta
     }
 }
 
-static struct status run(struct packer *p, struct request *r, const struct predict_options *o)
+struct status predict_run(struct packer *p, struct request *r, const struct predict_options *o)
 {
     int64_t start = clock_ns();
     packer_add(p, r);
@@ -26,19 +23,8 @@ static struct status run(struct packer *p, struct request *r, const struct predi
     if (r->cancelled) {
         return status_error(STATUS_PREEMPTED, "stopped by a signal while predicting; nothing was written");
     }
-    return r->status;
-}
-
-struct status predict_run(struct packer *p, struct request *r, const struct predict_options *o)
-{
-    int64_t *order;
-    TRY(sorted_batches_order(&order, &r->source));
-    r->order = order;
-    struct status s = run(p, r, o);
-    r->order = NULL;
-    free(order);
-    if (o->progress != NULL && !failed(s)) {
+    if (o->progress != NULL && !failed(r->status)) {
         progress_end(o->progress);
     }
-    return s;
+    return r->status;
 }

@@ -1,4 +1,4 @@
-/* predict: answers a request of many sequences, the longest first, with progress, and can be stopped. */
+/* predict: answers a request of many sequences with progress, and can be stopped. */
 #ifndef KILN_SERVE_PREDICT_H
 #define KILN_SERVE_PREDICT_H
 

@@ -1,5 +1,6 @@
 #include "serve/squad_predict.h"
 
+#include "data/sorted_batches.h"
 #include "data/squad_batches.h"
 
 #include <stdlib.h>
@@ -7,11 +8,12 @@
 struct status squad_predict_init(struct squad_prediction *p, struct squad_answers *answers)
 {
     size_t longest = (size_t)answers->features->max_length + 1;
+    struct example_source source = squad_batches_source(answers->features);
     *p = (struct squad_prediction){.answers = answers,
                                    .start = malloc(longest * sizeof *p->start),
                                    .end = malloc(longest * sizeof *p->end)};
     return p->start != NULL && p->end != NULL
-               ? status_ok()
+               ? sorted_batches_order(&p->order, &source)
                : status_error(STATUS_MEMORY, "out of memory for the logits of %zu tokens", longest);
 }
 
@@ -19,6 +21,7 @@ void squad_predict_fini(struct squad_prediction *p)
 {
     free(p->start);
     free(p->end);
+    free(p->order);
     *p = (struct squad_prediction){0};
 }
 
@@ -36,6 +39,7 @@ static struct status take(void *self, int64_t feature, const tensor outputs[REQU
 struct request squad_predict_request(struct squad_prediction *p)
 {
     return (struct request){.source = squad_batches_source(p->answers->features),
+                            .order = p->order,
                             .outputs = 1U << REQUEST_SPAN_LOGITS,
                             .take = take,
                             .self = p};

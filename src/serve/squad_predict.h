@@ -9,6 +9,7 @@
 struct squad_prediction {
     struct squad_answers *answers; /* initialised for the features; borrowed */
     float *start, *end;            /* [features->max_length] */
+    int64_t *order;                /* [features->n] of the request: the longest first */
 };
 
 /* Fini is safe on a zeroed struct and after a failed init. */

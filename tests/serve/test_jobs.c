@@ -1,6 +1,7 @@
 /* Jobs that two threads make with scratches of their own share the batches of one packer, and have the
  * results that each has alone; where one is cancelled, the other has them too. */
 #define _GNU_SOURCE
+#include "serve/classify_texts.h"
 #include "session_case.h"
 
 #include <math.h>
@@ -14,6 +15,7 @@ struct work {
     union {
         struct request request; /* each job begins with it */
         struct fill_job fill;
+        struct classify_job classify;
     } job;
     double numbers[SESSION_CASE_NUMBERS];
     int n;
@@ -52,8 +54,33 @@ static void fini_fill(struct work *w)
     fill_job_fini(&w->job.fill);
 }
 
+/* ---- classify ---- */
+
+static struct status make_classify(struct work *w, struct tokenizer_scratch *scratch)
+{
+    return classify_job_make(&w->job.classify, w->session, scratch, session_case_texts + 2 * w->text, NULL,
+                             2);
+}
+
+static void read_classify(struct work *w)
+{
+    struct classify_result r;
+    EXPECT_OK(classify_job_read(&w->job.classify, &r));
+    for (int64_t i = 0; i < r.n * r.n_labels; i++) {
+        w->numbers[w->n++] = (double)r.readings[i].label;
+        w->numbers[w->n++] = r.readings[i].score;
+    }
+    classify_result_fini(&r);
+}
+
+static void fini_classify(struct work *w)
+{
+    classify_job_fini(&w->job.classify);
+}
+
 static const struct kind kinds[] = {
     {"masked_lm", MODEL_TASK_MASKED_LM, make_fill, read_fill, fini_fill},
+    {"single", MODEL_TASK_SEQUENCE_CLASSIFICATION, make_classify, read_classify, fini_classify},
 };
 
 /* ---- all ---- */

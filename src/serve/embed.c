@@ -9,22 +9,10 @@
 #include <string.h>
 
 /* A text's tokens in the list of all tokens. */
-struct piece {
+struct embed_piece {
     size_t text;  /* number of the text */
     size_t start; /* in the ids */
     size_t n;
-};
-
-struct job {
-    struct session *s;
-    const struct embed_plan *plan;
-    float *vectors;
-    struct id_list ids;
-    struct piece *pieces; /* [n_texts], later by length */
-    int64_t n_skipped;    /* tokens at the beginning of a text that are not pooled */
-    struct buf bytes;     /* of a text after its prompt */
-    double *v, *next;     /* [max_width] */
-    float *row;           /* [H] */
 };
 
 /* Lower-cases each code point by itself, as Rust's str does except for a final sigma; one code point becomes
@@ -49,8 +37,10 @@ static void append_bytes(struct buf *out, const char *text, size_t n)
 }
 
 /* The ids of the text after a prompt. */
-static struct status encode_text(struct job *j, const char *prompt, const char *text, size_t n)
+static struct status encode_text(struct embed_job *j, struct tokenizer_scratch *scratch, const char *text,
+                                 size_t n)
 {
+    const char *prompt = j->plan->prompt;
     if (prompt[0] != '\0' || j->plan->lower_case) {
         void (*append)(struct buf *, const char *, size_t) =
             j->plan->lower_case ? append_lower : append_bytes;
@@ -61,36 +51,35 @@ static struct status encode_text(struct job *j, const char *prompt, const char *
         text = buf_text(&j->bytes);
         n = j->bytes.n;
     }
-    return tokenizer_encode_ids(&j->s->scratch, &j->ids, text, n);
+    return tokenizer_encode_ids(scratch, &j->ids, text, n);
 }
 
 /* The prompt and as much of the text as fits, between the special tokens. */
-static struct status encode(struct job *j, struct piece *p, const struct text_bytes *text, int64_t *n_cut)
+static struct status encode(struct embed_job *j, struct embed_piece *p, struct tokenizer_scratch *scratch,
+                            const struct text_bytes *text)
 {
-    const struct input_form *form = &j->s->frame.one;
-    size_t most = (size_t)(j->plan->max_length - form->after.n);
+    size_t most = (size_t)(j->plan->max_length - j->form->after.n);
     p->start = j->ids.n;
-    TRY(input_specials_append(&j->ids, &form->before));
-    TRY(encode_text(j, j->plan->prompt, text->bytes, text->n));
+    TRY(input_specials_append(&j->ids, &j->form->before));
+    TRY(encode_text(j, scratch, text->bytes, text->n));
     if (j->ids.n - p->start > most) {
         j->ids.n = p->start + most;
-        ++*n_cut;
+        j->n_cut++;
     }
-    TRY(input_specials_append(&j->ids, &form->after));
+    TRY(input_specials_append(&j->ids, &j->form->after));
     p->n = j->ids.n - p->start;
     return p->n > 0 ? status_ok()
                     : status_error(STATUS_DATA, "a text has no tokens, and the tokenizer adds none");
 }
 
 /* The special tokens before a text, and the tokens that the prompt has alone. */
-static struct status count_skipped(struct job *j)
+static struct status count_skipped(struct embed_job *j, struct tokenizer_scratch *scratch)
 {
-    const struct input_form *form = &j->s->frame.one;
     if (!j->plan->skips_prompt || j->plan->prompt[0] == '\0') {
         return status_ok();
     }
-    TRY(encode_text(j, j->plan->prompt, "", 0));
-    int64_t n = (int64_t)j->ids.n + form->before.n, most = j->plan->max_length - form->after.n;
+    TRY(encode_text(j, scratch, "", 0));
+    int64_t n = (int64_t)j->ids.n + j->form->before.n, most = j->plan->max_length - j->form->after.n;
     j->n_skipped = n < most ? n : most;
     j->ids.n = 0;
     return status_ok();
@@ -98,28 +87,28 @@ static struct status count_skipped(struct job *j)
 
 static int by_length(const void *a, const void *b)
 {
-    const struct piece *x = a;
-    const struct piece *y = b;
+    const struct embed_piece *x = a;
+    const struct embed_piece *y = b;
     return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->text > y->text) - (x->text < y->text);
 }
 
 /* The pieces as a source of sequences. */
 static int64_t length(const void *self, int64_t i)
 {
-    return (int64_t)((const struct job *)self)->pieces[i].n;
+    return (int64_t)((const struct embed_job *)self)->pieces[i].n;
 }
 
 static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
-    const struct job *j = self;
-    const struct piece *p = &j->pieces[i];
-    int64_t n = (int64_t)p->n, n_text = n - input_form_n_special(&j->s->frame.one);
-    int32_t *ids = text_batch_add(out, n, input_form_n_first(&j->s->frame.one, n_text, 0), -1, key);
+    const struct embed_job *j = self;
+    const struct embed_piece *p = &j->pieces[i];
+    int64_t n = (int64_t)p->n, n_text = n - input_form_n_special(j->form);
+    int32_t *ids = text_batch_add(out, n, input_form_n_first(j->form, n_text, 0), -1, key);
     memcpy(ids, j->ids.ids + p->start, p->n * sizeof *ids);
 }
 
 /* Row `i` of h in fp32. */
-static const float *row_of(const struct job *j, tensor h, int64_t i)
+static const float *row_of(const struct embed_job *j, tensor h, int64_t i)
 {
     int64_t first = i * h.strides[0];
     if (h.dtype == DTYPE_F32) {
@@ -133,7 +122,7 @@ static const float *row_of(const struct job *j, tensor h, int64_t i)
 
 /* v [H] = one pooling of the rows of h, except skipped ones; if all are skipped, CLS takes the first, and
  * other poolings give 0, as in sentence-transformers.  Summed in double. */
-static void pool(const struct job *j, double *v, enum sentence_pooling pooling, tensor h)
+static void pool(const struct embed_job *j, double *v, enum sentence_pooling pooling, tensor h)
 {
     int64_t n = h.dims[0], width = h.dims[1], from = j->n_skipped < n ? j->n_skipped : n, end = n;
     double total = 0;
@@ -204,7 +193,7 @@ static int64_t apply(const struct sentence_layer *l, double *v, double *next, in
 
 static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
 {
-    struct job *j = self;
+    struct embed_job *j = self;
     const struct embed_plan *plan = j->plan;
     tensor h = outputs[REQUEST_HIDDEN];
     float *vector = j->vectors + (int64_t)j->pieces[i].text * plan->width;
@@ -224,44 +213,57 @@ static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_
                                               "the modules after it are damaged");
 }
 
-static struct status encode_and_run(struct job *j, int64_t *n_cut, const struct text_bytes *texts,
-                                    size_t n_texts)
+static struct status encode_all(struct embed_job *j, struct tokenizer_scratch *scratch,
+                                const struct text_bytes *texts, size_t n_texts)
 {
-    TRY(count_skipped(j));
+    TRY(count_skipped(j, scratch));
     for (size_t i = 0; i < n_texts; i++) {
         j->pieces[i].text = i;
-        TRY(encode(j, &j->pieces[i], &texts[i], n_cut));
+        TRY(encode(j, &j->pieces[i], scratch, &texts[i]));
     }
     qsort(j->pieces, n_texts, sizeof *j->pieces, by_length);
-    struct request r = {
-        .source = {.name = "texts", .self = j, .n = (int64_t)n_texts, .length = length, .add = add},
-        .outputs = 1U << REQUEST_HIDDEN,
-        .take = take,
-        .self = j};
-    return packer_answer(&j->s->packer, &r);
+    return status_ok();
+}
+
+struct status embed_job_make(struct embed_job *j, const struct session *s, struct tokenizer_scratch *scratch,
+                             float *vectors, const struct text_bytes *texts, size_t n_texts,
+                             const struct embed_plan *plan)
+{
+    *j = (struct embed_job){
+        .plan = plan,
+        .form = &s->frame.one,
+        .pieces = calloc(n_texts + 1, sizeof *j->pieces),
+        .v = calloc((size_t)plan->max_width, sizeof *j->v),
+        .next = calloc((size_t)plan->max_width, sizeof *j->next),
+        .row = calloc((size_t)s->model->hidden_size, sizeof *j->row),
+        .request = {
+            .source = {.name = "texts", .self = j, .n = (int64_t)n_texts, .length = length, .add = add},
+            .outputs = 1U << REQUEST_HIDDEN,
+            .take = take,
+            .self = j}};
+    j->vectors = vectors;
+    return j->pieces == NULL || j->v == NULL || j->next == NULL || j->row == NULL
+               ? status_error(STATUS_MEMORY, "out of memory for %zu texts", n_texts)
+               : encode_all(j, scratch, texts, n_texts);
+}
+
+void embed_job_fini(struct embed_job *j)
+{
+    free(j->pieces);
+    free(j->v);
+    free(j->next);
+    free(j->row);
+    buf_fini(&j->bytes);
+    id_list_fini(&j->ids);
 }
 
 struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct text_bytes *texts,
                           size_t n_texts, const struct embed_plan *plan)
 {
-    struct job j = {
-        .s = s,
-        .plan = plan,
-        .pieces = calloc(n_texts + 1, sizeof *j.pieces),
-        .v = calloc((size_t)plan->max_width, sizeof *j.v),
-        .next = calloc((size_t)plan->max_width, sizeof *j.next),
-        .row = calloc((size_t)s->net.config.model->hidden_size, sizeof *j.row),
-    };
-    j.vectors = vectors;
-    *n_cut = 0;
-    struct status status = j.pieces == NULL || j.v == NULL || j.next == NULL || j.row == NULL
-                               ? status_error(STATUS_MEMORY, "out of memory for %zu texts", n_texts)
-                               : encode_and_run(&j, n_cut, texts, n_texts);
-    free(j.pieces);
-    free(j.v);
-    free(j.next);
-    free(j.row);
-    buf_fini(&j.bytes);
-    id_list_fini(&j.ids);
+    struct embed_job j;
+    struct status status = embed_job_make(&j, s, &s->scratch, vectors, texts, n_texts, plan);
+    status = failed(status) ? status : packer_answer(&s->packer, &j.request);
+    *n_cut = j.n_cut;
+    embed_job_fini(&j);
     return status;
 }

@@ -39,6 +39,28 @@ struct status embed_plan_make(struct embed_plan *p, const struct session *s, con
 /* Appends it in words: "pooling cls, normalised, at most 512 tokens". */
 void embed_plan_describe(struct buf *out, const struct embed_plan *p);
 
+/* Texts as a job (serve/request.h), whose result is `vectors` and n_cut. */
+struct embed_job {
+    struct request request;
+    const struct embed_plan *plan; /* borrowed, like form and vectors */
+    const struct input_form *form;
+    float *vectors; /* [n_texts, plan->width] */
+    int64_t n_cut;  /* texts of too many tokens */
+
+    struct id_list ids;         /* of all texts, special tokens included */
+    struct embed_piece *pieces; /* [n_texts] of the ids, by length */
+    int64_t n_skipped;          /* tokens at the beginning of a text that are not pooled */
+    struct buf bytes;           /* of a text after its prompt */
+    double *v, *next;           /* [max_width] */
+    float *row;                 /* [H] */
+};
+
+/* As embed_texts; the texts are not read after it. */
+struct status embed_job_make(struct embed_job *j, const struct session *s, struct tokenizer_scratch *scratch,
+                             float *vectors, const struct text_bytes *texts, size_t n_texts,
+                             const struct embed_plan *plan);
+void embed_job_fini(struct embed_job *j);
+
 /* Computes vectors [n_texts, plan->width], in the plan's session.  Texts are sorted by length, and as many
  * run at once as fit a batch; a vector does not depend on the other texts but for rounding.  A text of more
  * than plan->max_length tokens is cut, and *n_cut counts those.  STATUS_NUMERIC if the model computes

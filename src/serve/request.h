@@ -4,8 +4,9 @@
  * An answer to texts is a job, struct X_job, that begins with its request and owns what the request reads.
  * X_job_make encodes the texts with a scratch of the caller's, in any thread, since it reads of a session
  * only what no batch changes.  Once the packer has ended the request without a failure, X_job_read gives the
- * result, in any thread too.  X_job_fini is safe on a zeroed job and after a failed make.  A job is not moved
- * in between. */
+ * result, in any thread too, unless the caller gave the place for it.  X_job_fini is safe on a zeroed job and
+ * after a failed make.  A job is not moved in between.
+ */
 #ifndef KILN_SERVE_REQUEST_H
 #define KILN_SERVE_REQUEST_H
 

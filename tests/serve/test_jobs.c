@@ -16,7 +16,10 @@ struct work {
         struct request request; /* each job begins with it */
         struct fill_job fill;
         struct classify_job classify;
+        struct embed_job embed;
     } job;
+    struct embed_plan plan;
+    float vectors[SESSION_CASE_NUMBERS];
     double numbers[SESSION_CASE_NUMBERS];
     int n;
 };
@@ -78,9 +81,31 @@ static void fini_classify(struct work *w)
     classify_job_fini(&w->job.classify);
 }
 
+/* ---- embed ---- */
+
+static struct status make_embed(struct work *w, struct tokenizer_scratch *scratch)
+{
+    EXPECT_OK(embed_plan_make(&w->plan, w->session, &(struct embed_options){.prompt = "a man "}));
+    return embed_job_make(&w->job.embed, w->session, scratch, w->vectors, session_case_texts + 2 * w->text, 2,
+                          &w->plan);
+}
+
+static void read_embed(struct work *w)
+{
+    for (w->n = 0; w->n < 2 * w->plan.width; w->n++) {
+        w->numbers[w->n] = w->vectors[w->n];
+    }
+}
+
+static void fini_embed(struct work *w)
+{
+    embed_job_fini(&w->job.embed);
+}
+
 static const struct kind kinds[] = {
     {"masked_lm", MODEL_TASK_MASKED_LM, make_fill, read_fill, fini_fill},
     {"single", MODEL_TASK_SEQUENCE_CLASSIFICATION, make_classify, read_classify, fini_classify},
+    {"encoder", MODEL_TASK_ENCODER, make_embed, read_embed, fini_embed},
 };
 
 /* ---- all ---- */

@@ -168,7 +168,10 @@ static void tag(const char *path, const struct tokenizer *t)
     }
     bool labelled = !failed(tag_examples_names(&e, &names));
     struct model_labels c = {.n = names.n, .names = &names};
-    struct status s = tag_examples_encode(&e, t, MAX_SEQ_LENGTH, &c, labelled);
+    struct tokenizer_scratch scratch;
+    CHECK(!failed(tokenizer_scratch_init(&scratch, t)), "a scratch");
+    struct status s = tag_examples_encode(&e, &scratch, MAX_SEQ_LENGTH, &c, labelled);
+    tokenizer_scratch_fini(&scratch);
     CHECK(!failed(s), "words that were read: %s", s.message);
     check_texts(&e.texts, &c);
     for (int64_t i = 0; i < e.n_words; i++) {

@@ -90,7 +90,7 @@ struct status tag_examples_names(const struct tag_examples *e, struct label_name
 
 struct encoding {
     const struct label_match *match; /* NULL: without labels */
-    struct tokenizer_scratch scratch;
+    struct tokenizer_scratch *scratch;
     struct input_form form;
     struct id_list word, ids, labels; /* of a text: labels of all pieces */
     int64_t max_length;
@@ -143,8 +143,8 @@ static struct status encode_word(struct tag_examples *e, struct encoding *x, str
     int32_t label;
     x->word.n = 0;
     TRY(find_label(e, x, w, &label));
-    TRY(tokenizer_encode_ids(&x->scratch, &x->word, e->text.data + w->text, w->n));
-    if (x->word.n == 0 && !id_list_append(&x->word, x->scratch.tokenizer->special[SPECIAL_UNKNOWN])) {
+    TRY(tokenizer_encode_ids(x->scratch, &x->word, e->text.data + w->text, w->n));
+    if (x->word.n == 0 && !id_list_append(&x->word, x->scratch->tokenizer->special[SPECIAL_UNKNOWN])) {
         return out_of_memory();
     }
     int64_t n = (int64_t)x->word.n < room ? (int64_t)x->word.n : room;
@@ -175,39 +175,37 @@ static struct status encode_all(struct tag_examples *e, struct encoding *x)
     return status_ok();
 }
 
-static struct status encode(struct tag_examples *e, const struct tokenizer *tokenizer, int64_t max_seq_length,
+static struct status encode(struct tag_examples *e, struct tokenizer_scratch *scratch, int64_t max_seq_length,
                             const struct label_match *match)
 {
-    struct encoding x = {.match = match, .max_length = max_seq_length};
+    struct encoding x = {.match = match, .scratch = scratch, .max_length = max_seq_length};
     struct input_frame frame;
-    TRY(tokenizer_frame(&frame, tokenizer, "a sentence to label"));
+    TRY(tokenizer_frame(&frame, scratch->tokenizer, "a sentence to label"));
     x.form = frame.one;
     if (max_seq_length < input_form_n_special(&x.form) + 1) {
         return status_error(STATUS_USAGE, "%lld tokens leave no room for a word beside the special tokens",
                             (long long)max_seq_length);
     }
-    TRY(tokenizer_require(tokenizer, 1U << SPECIAL_UNKNOWN, "a sentence to label"));
-    struct status s = tokenizer_scratch_init(&x.scratch, tokenizer);
-    s = failed(s) ? s : encode_all(e, &x);
-    tokenizer_scratch_fini(&x.scratch);
+    TRY(tokenizer_require(scratch->tokenizer, 1U << SPECIAL_UNKNOWN, "a sentence to label"));
+    struct status s = encode_all(e, &x);
     id_list_fini(&x.word);
     id_list_fini(&x.ids);
     id_list_fini(&x.labels);
     return s;
 }
 
-struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer *tokenizer,
+struct status tag_examples_encode(struct tag_examples *e, struct tokenizer_scratch *scratch,
                                   int64_t max_seq_length, const struct model_labels *model, bool with_labels)
 {
     struct label_names names = {0};
     struct label_match match = {0};
     if (!with_labels) {
-        return encode(e, tokenizer, max_seq_length, NULL);
+        return encode(e, scratch, max_seq_length, NULL);
     }
     struct status s = tag_examples_names(e, &names);
     if (!failed(s)) {
         label_match_init(&match, model->names, &names, e->path);
-        s = encode(e, tokenizer, max_seq_length, &match);
+        s = encode(e, scratch, max_seq_length, &match);
     }
     label_match_fini(&match);
     label_names_fini(&names);

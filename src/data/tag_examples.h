@@ -50,7 +50,7 @@ struct status tag_examples_names(const struct tag_examples *e, struct label_name
 /* Fills e->texts, with labels by the configuration's names (data/label_match.h), or without labels.
  * STATUS_DATA: a word has no label, or one that is not among the names.
  * STATUS_USAGE: max_seq_length leaves no room for a word. */
-struct status tag_examples_encode(struct tag_examples *e, const struct tokenizer *tokenizer,
+struct status tag_examples_encode(struct tag_examples *e, struct tokenizer_scratch *scratch,
                                   int64_t max_seq_length, const struct model_labels *model, bool with_labels);
 
 #endif

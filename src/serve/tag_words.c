@@ -1,7 +1,6 @@
 #include "serve/tag_words.h"
 
 #include "data/class_score.h"
-#include "serve/predict.h"
 
 #include <stdlib.h>
 
@@ -23,17 +22,30 @@ static struct status put_sentences(struct tag_examples *e, const struct tag_sent
     return status_ok();
 }
 
-/* Reads the label of each word; fills `names` with the labels' names, in which the entities are found. */
-static void read_words(struct tag_result *r, const struct tag_examples *e, const struct class_logits *logits,
-                       const struct model_labels *model, struct class_reading *all, const char **names)
+struct status tag_job_make(struct tag_job *j, const struct session *s, struct tokenizer_scratch *scratch,
+                           const struct tag_sentence *sentences, size_t n_sentences)
 {
-    for (int64_t i = 0; i < e->n_words; i++) {
-        const float *row = tag_words_logits(logits, tag_examples_word(e, i));
-        class_logits_read(all, row, model);
-        r->words[i] = all[class_score_best(row, model->n)];
-        names[i] = label_names_get(model->names, r->words[i].label);
+    *j = (struct tag_job){.labels = &s->model->labels};
+    tag_examples_init(&j->sentences, "a sentence");
+    TRY(put_sentences(&j->sentences, sentences, n_sentences));
+    if (j->sentences.n_words > 0) { /* nothing is asked of a tokenizer for no words */
+        TRY(tag_examples_encode(&j->sentences, scratch, s->max_length, j->labels, false));
     }
-    r->n = e->n_words;
+    TRY(class_logits_init(&j->logits, &j->sentences.texts, j->labels->n));
+    j->request = class_logits_request(&j->logits);
+    return status_ok();
+}
+
+/* Reads the label of each word; fills `names` with the labels' names, in which the entities are found. */
+static void read_words(struct tag_result *r, const struct tag_job *j, struct class_reading *all,
+                       const char **names)
+{
+    for (int64_t i = 0; i < r->n; i++) {
+        const float *row = tag_words_logits(&j->logits, tag_examples_word(&j->sentences, i));
+        class_logits_read(all, row, j->labels);
+        r->words[i] = all[class_score_best(row, j->labels->n)];
+        names[i] = label_names_get(j->labels->names, r->words[i].label);
+    }
 }
 
 static void find_entities(struct tag_result *r, const struct tag_examples *e, const char *const *names)
@@ -50,18 +62,19 @@ static void find_entities(struct tag_result *r, const struct tag_examples *e, co
     }
 }
 
-static struct status take(struct tag_result *r, const struct tag_examples *e,
-                          const struct class_logits *logits, const struct model_labels *model)
+struct status tag_job_read(const struct tag_job *j, struct tag_result *r)
 {
-    size_t n = (size_t)e->n_words;
-    struct class_reading *all = calloc((size_t)model->n, sizeof *all);
-    const char **names = calloc(n, sizeof *names);
-    r->words = calloc(n, sizeof *r->words);
-    r->entities = calloc(n, sizeof *r->entities);
+    size_t n = (size_t)j->sentences.n_words;
+    struct class_reading *all = calloc((size_t)j->labels->n, sizeof *all);
+    const char **names = calloc(n + 1, sizeof *names);
+    *r = (struct tag_result){.words = calloc(n + 1, sizeof *r->words),
+                             .entities = calloc(n + 1, sizeof *r->entities),
+                             .n = j->sentences.n_words,
+                             .n_cut = j->sentences.n_cut};
     bool has_room = all != NULL && names != NULL && r->words != NULL && r->entities != NULL;
     if (has_room) {
-        read_words(r, e, logits, model, all, names);
-        find_entities(r, e, names);
+        read_words(r, j, all, names);
+        find_entities(r, &j->sentences, names);
     }
     free(all);
     free(names);
@@ -69,38 +82,21 @@ static struct status take(struct tag_result *r, const struct tag_examples *e,
                     : status_error(STATUS_MEMORY, "out of memory for the labels of %zu words", n);
 }
 
-static struct status run(struct session *s, struct tag_result *r, struct tag_examples *e)
+void tag_job_fini(struct tag_job *j)
 {
-    const struct model_labels *model = &s->model->labels;
-    struct class_logits logits;
-    TRY(tag_examples_encode(e, s->tokenizer, s->max_length, model, false));
-    struct status status = class_logits_init(&logits, &e->texts, model->n);
-    if (!failed(status)) {
-        struct request request = class_logits_request(&logits);
-        status = predict_run(&s->packer, &request, &(struct predict_options){0});
-    }
-    if (!failed(status)) {
-        status = take(r, e, &logits, model);
-    }
-    class_logits_fini(&logits);
-    r->n_cut = e->n_cut;
-    return status;
+    class_logits_fini(&j->logits);
+    tag_examples_fini(&j->sentences);
 }
 
 struct status tag_words(struct session *s, struct tag_result *result, const struct tag_sentence *sentences,
                         size_t n_sentences)
 {
-    struct tag_examples e;
+    struct tag_job j;
     *result = (struct tag_result){0};
-    tag_examples_init(&e, "a sentence");
-    struct status status = put_sentences(&e, sentences, n_sentences);
-    if (!failed(status) && e.n_words > 0) {
-        status = run(s, result, &e);
-    }
-    tag_examples_fini(&e);
-    if (failed(status)) {
-        tag_result_fini(result);
-    }
+    struct status status = tag_job_make(&j, s, &s->scratch, sentences, n_sentences);
+    status = failed(status) ? status : packer_answer(&s->packer, &j.request);
+    status = failed(status) ? status : tag_job_read(&j, result);
+    tag_job_fini(&j);
     return status;
 }
 

@@ -21,6 +21,20 @@ struct tag_result {
     int64_t n_cut; /* sentences with too many tokens, which were read in parts */
 };
 
+/* Sentences as a job (serve/request.h). */
+struct tag_job {
+    struct request request;
+    const struct model_labels *labels; /* of the session's model, borrowed */
+    struct tag_examples sentences;
+    struct class_logits logits;
+};
+
+/* As tag_words; the sentences are not read after it. */
+struct status tag_job_make(struct tag_job *j, const struct session *s, struct tokenizer_scratch *scratch,
+                           const struct tag_sentence *sentences, size_t n_sentences);
+struct status tag_job_read(const struct tag_job *j, struct tag_result *result);
+void tag_job_fini(struct tag_job *j);
+
 /* Labels the words of sentences, in a session of MODEL_TASK_TOKEN_CLASSIFICATION.  The label of a word is
  * that of its first piece; entities are what data/tag_score.h finds in each sentence.  STATUS_NUMERIC if the
  * model computes something that is not finite. */

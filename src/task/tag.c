@@ -37,7 +37,11 @@ static struct status encode(struct tag_task *t, const struct finetune *f, struct
                             struct finetune_data *data, bool with_labels)
 {
     int64_t longest = f->options->max_seq_length;
-    TRY(tag_examples_encode(e, &f->model.tokenizer, longest, t->labels, with_labels));
+    struct tokenizer_scratch scratch;
+    struct status s = tokenizer_scratch_init(&scratch, &f->model.tokenizer);
+    s = failed(s) ? s : tag_examples_encode(e, &scratch, longest, t->labels, with_labels);
+    tokenizer_scratch_fini(&scratch);
+    TRY(s);
     const struct tag_word *first = tag_examples_word(e, 0);
     struct buf about = {0};
     excerpt_append(&about, e->text.data + first->text, first->n, 60);

@@ -2,6 +2,7 @@
  * results that each has alone; where one is cancelled, the other has them too. */
 #define _GNU_SOURCE
 #include "serve/classify_texts.h"
+#include "serve/tag_words.h"
 #include "session_case.h"
 
 #include <math.h>
@@ -17,6 +18,7 @@ struct work {
         struct fill_job fill;
         struct classify_job classify;
         struct embed_job embed;
+        struct tag_job tag;
     } job;
     struct embed_plan plan;
     float vectors[SESSION_CASE_NUMBERS];
@@ -102,10 +104,41 @@ static void fini_embed(struct work *w)
     embed_job_fini(&w->job.embed);
 }
 
+/* ---- tag ---- */
+
+static struct status make_tag(struct work *w, struct tokenizer_scratch *scratch)
+{
+    static const struct text_bytes words[2][4] = {{{"a", 1}, {"mad", 3}, {"dog", 3}},
+                                                  {{"big", 3}, {"black", 5}, {"cage", 4}, {"ice", 3}}};
+    struct tag_sentence sentences[2] = {{words[w->text], 3}, {words[w->text] + 1, (size_t)(2 + w->text)}};
+    return tag_job_make(&w->job.tag, w->session, scratch, sentences, 2);
+}
+
+static void read_tag(struct work *w)
+{
+    struct tag_result r;
+    EXPECT_OK(tag_job_read(&w->job.tag, &r));
+    for (int64_t i = 0; i < r.n; i++) {
+        w->numbers[w->n++] = (double)r.words[i].label;
+        w->numbers[w->n++] = r.words[i].score;
+    }
+    for (int64_t i = 0; i < r.n_entities; i++) {
+        w->numbers[w->n++] = (double)r.entities[i].begin;
+        w->numbers[w->n++] = (double)r.entities[i].end;
+    }
+    tag_result_fini(&r);
+}
+
+static void fini_tag(struct work *w)
+{
+    tag_job_fini(&w->job.tag);
+}
+
 static const struct kind kinds[] = {
     {"masked_lm", MODEL_TASK_MASKED_LM, make_fill, read_fill, fini_fill},
     {"single", MODEL_TASK_SEQUENCE_CLASSIFICATION, make_classify, read_classify, fini_classify},
     {"encoder", MODEL_TASK_ENCODER, make_embed, read_embed, fini_embed},
+    {"tokens", MODEL_TASK_TOKEN_CLASSIFICATION, make_tag, read_tag, fini_tag},
 };
 
 /* ---- all ---- */

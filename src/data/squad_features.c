@@ -11,7 +11,7 @@ struct builder {
     struct squad_features *f;
     const struct squad_examples *e;
     struct squad_feature_options options;
-    struct tokenizer_scratch scratch;
+    struct tokenizer_scratch *scratch;
     struct id_list ids; /* questions, then reused for answers */
     struct id_list answer;
     struct id_list context_ids;
@@ -106,7 +106,7 @@ static struct status tokenize_context(struct builder *b, int64_t index)
         const struct squad_word *word = &b->e->words[c->first_word + w];
         size_t n_before = b->context_ids.n;
         starts[w] = (int64_t)n_before;
-        TRY(tokenizer_encode_ids(&b->scratch, &b->context_ids, text + word->start,
+        TRY(tokenizer_encode_ids(b->scratch, &b->context_ids, text + word->start,
                                  (size_t)(word->end - word->start)));
         for (size_t i = n_before; i < b->context_ids.n; i++) {
             buf_append(&b->words, &w, sizeof w);
@@ -122,7 +122,7 @@ static struct status refine_answer(struct builder *b, int64_t *first, int64_t *l
                                    const struct squad_answer *a)
 {
     b->answer.n = 0;
-    TRY(tokenizer_encode_ids(&b->scratch, &b->answer, b->e->text.data + a->text, (size_t)a->n_bytes));
+    TRY(tokenizer_encode_ids(b->scratch, &b->answer, b->e->text.data + a->text, (size_t)a->n_bytes));
     int64_t n = (int64_t)b->answer.n;
     for (int64_t at = *first; n > 0 && at + n <= *last + 1; at++) {
         if (memcmp(b->context_ids.ids + at, b->answer.ids, (size_t)n * sizeof *b->answer.ids) == 0) {
@@ -212,7 +212,7 @@ static struct status build(struct builder *b)
         f->question_starts[i] = (int64_t)n_before;
         f->first_features[i] = (int64_t)(b->features.n / sizeof(struct squad_feature));
         f->example_contexts[i] = x->context;
-        TRY(tokenizer_encode_ids(&b->scratch, &b->ids, squad_example_question(b->e, i),
+        TRY(tokenizer_encode_ids(b->scratch, &b->ids, squad_example_question(b->e, i),
                                  (size_t)x->question_bytes));
         b->ids.n = b->ids.n - n_before > n_max ? n_before + n_max : b->ids.n;
         f->question_starts[i + 1] = (int64_t)b->ids.n;
@@ -237,16 +237,15 @@ static struct status check_options(const struct squad_feature_options *o, int64_
     return status_ok();
 }
 
-struct status squad_features_build(struct squad_features *f, const struct squad_examples *e,
-                                   const struct tokenizer *tokenizer, struct squad_feature_options o)
+struct status squad_features_encode(struct squad_features *f, const struct squad_examples *e,
+                                    struct tokenizer_scratch *scratch, struct squad_feature_options o)
 {
     struct input_frame frame;
     *f = (struct squad_features){.n_examples = e->n, .n_contexts = e->n_contexts};
-    TRY(tokenizer_frame(&frame, tokenizer, "a question with its context"));
+    TRY(tokenizer_frame(&frame, scratch->tokenizer, "a question with its context"));
     f->form = frame.pair;
     TRY(check_options(&o, input_form_n_special(&f->form)));
-    struct builder b = {.f = f, .e = e, .options = o};
-    TRY(tokenizer_scratch_init(&b.scratch, tokenizer));
+    struct builder b = {.f = f, .e = e, .scratch = scratch, .options = o};
     f->first_features = calloc((size_t)e->n + 1, sizeof *f->first_features);
     f->question_starts = calloc((size_t)e->n + 1, sizeof *f->question_starts);
     f->example_contexts = calloc((size_t)e->n + 1, sizeof *f->example_contexts);
@@ -259,12 +258,22 @@ struct status squad_features_build(struct squad_features *f, const struct squad_
     f->question_ids = b.ids.ids;
     f->context_ids = b.context_ids.ids;
     f->token_words = (int32_t *)(void *)b.words.data;
-    tokenizer_scratch_fini(&b.scratch);
     id_list_fini(&b.answer);
     free(b.word_starts);
     if (failed(s)) {
         squad_features_fini(f);
     }
+    return s;
+}
+
+struct status squad_features_build(struct squad_features *f, const struct squad_examples *e,
+                                   const struct tokenizer *tokenizer, struct squad_feature_options o)
+{
+    struct tokenizer_scratch scratch;
+    *f = (struct squad_features){0};
+    struct status s = tokenizer_scratch_init(&scratch, tokenizer);
+    s = failed(s) ? s : squad_features_encode(f, e, &scratch, o);
+    tokenizer_scratch_fini(&scratch);
     return s;
 }
 

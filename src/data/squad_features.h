@@ -47,6 +47,10 @@ struct squad_features {
  * without overlap. */
 struct status squad_features_build(struct squad_features *f, const struct squad_examples *e,
                                    const struct tokenizer *tokenizer, struct squad_feature_options o);
+
+/* The same with the caller's scratch. */
+struct status squad_features_encode(struct squad_features *f, const struct squad_examples *e,
+                                    struct tokenizer_scratch *scratch, struct squad_feature_options o);
 void squad_features_fini(struct squad_features *f);
 
 /* Tokens of a feature, how many of them are segment 0, such as [CLS] question [SEP], and the place of its

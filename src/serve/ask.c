@@ -1,10 +1,8 @@
 #include "serve/ask.h"
 
 #include "serve/predict.h"
-#include "serve/squad_predict.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct ask_options ask_defaults(void)
 {
@@ -12,34 +10,8 @@ struct ask_options ask_defaults(void)
         .top_k = 1, .doc_stride = 128, .max_query_length = 64, .max_answer_length = 30};
 }
 
-/* The chain from question to answers; each part borrows the ones before it. */
-struct asking {
-    struct squad_examples examples;
-    struct squad_features features;
-    struct squad_answers answers;
-};
-
-static void asking_fini(struct asking *a)
-{
-    squad_answers_fini(&a->answers);
-    squad_features_fini(&a->features);
-    squad_examples_fini(&a->examples);
-}
-
-static struct status predict(struct session *s, struct asking *a, struct progress *progress)
-{
-    struct squad_prediction p;
-    struct status status = squad_predict_init(&p, &a->answers);
-    if (!failed(status)) {
-        struct request r = squad_predict_request(&p);
-        status = predict_run(&s->packer, &r, &(struct predict_options){.progress = progress});
-    }
-    squad_predict_fini(&p);
-    return failed(status) ? status : squad_answers_finish(&a->answers);
-}
-
-static struct status find_answers(struct session *s, struct asking *a, const char *question,
-                                  const char *context, size_t n, const struct ask_options *o)
+struct status ask_job_make(struct ask_job *j, const struct session *s, struct tokenizer_scratch *scratch,
+                           const char *question, const char *context, size_t n, const struct ask_options *o)
 {
     int64_t stride = s->max_length < 2 * o->doc_stride ? s->max_length / 4 : o->doc_stride;
     struct squad_feature_options fo = {.max_seq_length = s->max_length,
@@ -48,48 +20,59 @@ static struct status find_answers(struct session *s, struct asking *a, const cha
     struct squad_answer_options ao = {.n_best = o->top_k < 20 ? 20 : o->top_k,
                                       .max_answer_length = o->max_answer_length,
                                       .version_2 = o->may_be_none};
-    TRY(squad_examples_ask(&a->examples, context, n, &question, 1));
-    TRY(squad_features_build(&a->features, &a->examples, s->tokenizer, fo));
-    if (a->features.n == 0) {
+    *j = (struct ask_job){.top_k = o->top_k};
+    TRY(squad_examples_ask(&j->examples, context, n, &question, 1));
+    TRY(squad_features_encode(&j->features, &j->examples, scratch, fo));
+    if (j->features.n == 0) {
         return status_error(STATUS_DATA, "the context has no text that the model's vocabulary can read");
     }
-    TRY(squad_answers_init(&a->answers, &a->examples, &a->features, s->tokenizer, ao));
-    return predict(s, a, o->progress);
+    TRY(squad_answers_init(&j->answers, &j->examples, &j->features, s->tokenizer, ao));
+    TRY(squad_predict_init(&j->prediction, &j->answers));
+    j->request = squad_predict_request(&j->prediction);
+    return status_ok();
 }
 
-static struct status take_answers(const struct asking *a, const struct ask_options *o, struct ask_result *r)
+struct status ask_job_read(struct ask_job *j, struct ask_result *r)
 {
-    const struct squad_result *found = &a->answers.results[0];
-    r->n_windows = a->features.n;
-    r->n = found->n < o->top_k ? found->n : o->top_k;
+    TRY(squad_answers_finish(&j->answers));
+    const struct squad_result *found = &j->answers.results[0];
+    *r = (struct ask_result){.n = found->n < j->top_k ? found->n : j->top_k, .n_windows = j->features.n};
     r->answers = calloc((size_t)r->n, sizeof *r->answers);
     if (r->answers == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for %lld answers", (long long)r->n);
     }
     for (int64_t k = 0; k < r->n; k++) {
-        const struct squad_candidate *c = squad_answers_candidate(&a->answers, 0, k);
+        const struct squad_candidate *c = squad_answers_candidate(&j->answers, 0, k);
         r->answers[k] =
             (struct ask_answer){.text = r->texts.n, .probability = c->probability, .start = -1, .end = -1};
         if (c->start >= 0) { /* else there is none, or no span of the text is possible */
             r->answers[k].start = c->start;
             r->answers[k].end = c->end;
-            squad_answers_text(&r->texts, &a->answers, 0, c);
+            squad_answers_text(&r->texts, &j->answers, 0, c);
         }
         buf_putc(&r->texts, '\0');
     }
     return buf_status(&r->texts);
 }
 
+void ask_job_fini(struct ask_job *j)
+{
+    squad_predict_fini(&j->prediction);
+    squad_answers_fini(&j->answers);
+    squad_features_fini(&j->features);
+    squad_examples_fini(&j->examples);
+}
+
 struct status ask_question(struct session *s, const char *question, const char *context, size_t n,
                            const struct ask_options *o, struct ask_result *result)
 {
-    struct asking a = {0};
+    struct ask_job j;
+    struct predict_options shown = {.progress = o->progress};
     *result = (struct ask_result){0};
-    struct status status = find_answers(s, &a, question, context, n, o);
-    if (!failed(status)) {
-        status = take_answers(&a, o, result);
-    }
-    asking_fini(&a);
+    struct status status = ask_job_make(&j, s, &s->scratch, question, context, n, o);
+    status = failed(status) ? status : predict_run(&s->packer, &j.request, &shown);
+    status = failed(status) ? status : ask_job_read(&j, result);
+    ask_job_fini(&j);
     return status;
 }
 

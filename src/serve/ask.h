@@ -5,6 +5,7 @@
 #include "core/buf.h"
 #include "core/progress.h"
 #include "serve/session.h"
+#include "serve/squad_predict.h"
 
 #include <stdint.h>
 
@@ -14,7 +15,7 @@ struct ask_options {
     int64_t max_query_length;  /* 64 */
     int64_t max_answer_length; /* tokens; 30 */
     bool may_be_none;          /* the model was trained on questions without an answer (SQuAD v2) */
-    struct progress *progress; /* shows progress; NULL: none */
+    struct progress *progress; /* of ask_question: shows progress; NULL: none */
 };
 
 struct ask_options ask_defaults(void);
@@ -31,6 +32,23 @@ struct ask_result {
     struct buf texts;
     int64_t n_windows; /* in which the context was read */
 };
+
+/* A question as a job (serve/request.h), whose result is read once. */
+struct ask_job {
+    struct request request;
+    int64_t top_k;
+    /* the chain from question to answers; each part borrows the ones before it */
+    struct squad_examples examples;
+    struct squad_features features;
+    struct squad_answers answers;
+    struct squad_prediction prediction;
+};
+
+/* As ask_question; neither the question, the context nor the options are read after it. */
+struct status ask_job_make(struct ask_job *j, const struct session *s, struct tokenizer_scratch *scratch,
+                           const char *question, const char *context, size_t n, const struct ask_options *o);
+struct status ask_job_read(struct ask_job *j, struct ask_result *result);
+void ask_job_fini(struct ask_job *j);
 
 /* Answers one question about context[0..n), with a session of MODEL_TASK_QUESTION_ANSWERING.  Reads every
  * token of the context, in overlapping windows.  STATUS_DATA: an empty context, a question that leaves no

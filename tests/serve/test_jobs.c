@@ -19,6 +19,7 @@ struct work {
         struct classify_job classify;
         struct embed_job embed;
         struct tag_job tag;
+        struct ask_job ask;
     } job;
     struct embed_plan plan;
     float vectors[SESSION_CASE_NUMBERS];
@@ -134,11 +135,40 @@ static void fini_tag(struct work *w)
     tag_job_fini(&w->job.tag);
 }
 
+/* ---- ask ---- */
+
+static struct status make_ask(struct work *w, struct tokenizer_scratch *scratch)
+{
+    static const char *const questions[2] = {session_case_question, "who ran off"};
+    struct ask_options o = ask_defaults();
+    o.top_k = SESSION_CASE_TOP_K;
+    return ask_job_make(&w->job.ask, w->session, scratch, questions[w->text], session_case_context,
+                        sizeof session_case_context - 1, &o);
+}
+
+static void read_ask(struct work *w)
+{
+    struct ask_result r;
+    EXPECT_OK(ask_job_read(&w->job.ask, &r));
+    for (int64_t i = 0; i < r.n; i++) {
+        w->numbers[w->n++] = r.answers[i].probability;
+        w->numbers[w->n++] = r.answers[i].start;
+        w->numbers[w->n++] = r.answers[i].end;
+    }
+    ask_result_fini(&r);
+}
+
+static void fini_ask(struct work *w)
+{
+    ask_job_fini(&w->job.ask);
+}
+
 static const struct kind kinds[] = {
     {"masked_lm", MODEL_TASK_MASKED_LM, make_fill, read_fill, fini_fill},
     {"single", MODEL_TASK_SEQUENCE_CLASSIFICATION, make_classify, read_classify, fini_classify},
     {"encoder", MODEL_TASK_ENCODER, make_embed, read_embed, fini_embed},
     {"tokens", MODEL_TASK_TOKEN_CLASSIFICATION, make_tag, read_tag, fini_tag},
+    {"question_answering", MODEL_TASK_QUESTION_ANSWERING, make_ask, read_ask, fini_ask},
 };
 
 /* ---- all ---- */

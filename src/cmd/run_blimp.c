@@ -63,13 +63,14 @@ static void show(void *self, double part)
     }
 }
 
-static struct status add_pairs(struct likelihood *l, const struct sentence_pairs *pairs)
+static struct status add_pairs(struct likelihood *l, struct tokenizer_scratch *scratch,
+                               const struct sentence_pairs *pairs)
 {
     for (int64_t i = 0; i < 2 * pairs->n; i++) {
         const struct sentence_pair *pair = sentence_pairs_get(pairs, i / 2);
         struct text_bytes text = sentence_pairs_text(pairs, i / 2, i % 2 == 0 ? PAIR_GOOD : PAIR_BAD);
-        TRY(status_context(likelihood_add(l, text.bytes, text.n), "%s line %lld", pairs->paths[pair->file],
-                           (long long)pair->line));
+        TRY(status_context(likelihood_add(l, scratch, text.bytes, text.n), "%s line %lld",
+                           pairs->paths[pair->file], (long long)pair->line));
     }
     return status_ok();
 }
@@ -104,13 +105,13 @@ static struct status write_result(const struct blimp_args *a, const struct blimp
     return s;
 }
 
-static struct status score_texts(const struct blimp_args *a, struct likelihood *l,
+static struct status score_texts(const struct blimp_args *a, struct session *session, struct likelihood *l,
                                  const struct sentence_pairs *pairs)
 {
     struct blimp_progress progress = {progress_begin(!a->disable_progress_bar), clock_ns(), pairs->n};
     struct blimp_report r;
-    TRY(add_pairs(l, pairs));
-    struct status s = likelihood_run(l, show, &progress);
+    TRY(add_pairs(l, &session->scratch, pairs));
+    struct status s = likelihood_run(l, &session->packer, show, &progress);
     progress_end(&progress.line);
     TRY(s);
     double seconds = clock_since_s(progress.start);
@@ -134,7 +135,7 @@ static struct status score_pairs(const struct blimp_args *a, const struct senten
     struct status status =
         likelihood_init(&l, &s, strcmp(a->masking, "token") == 0 ? LIKELIHOOD_TOKEN : LIKELIHOOD_WITHIN_WORD);
     if (!failed(status)) {
-        status = score_texts(a, &l, pairs);
+        status = score_texts(a, &s, &l, pairs);
     }
     likelihood_fini(&l);
     session_close(&s);

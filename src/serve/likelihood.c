@@ -11,19 +11,12 @@ struct likelihood_text {
     double sum;
 };
 
-/* The texts as a source of sequences: each text once for each of its tokens, which is masked. */
-struct likelihood_job {
-    struct likelihood *l;
-    struct likelihood_text **order; /* [n] longest first */
-    double work, done;              /* tokens of all sequences, and of those computed */
-};
-
 static struct likelihood_text *text_of(const struct likelihood *l, int64_t i)
 {
     return (struct likelihood_text *)(void *)l->texts.data + i;
 }
 
-struct status likelihood_init(struct likelihood *l, struct session *s, enum likelihood_masking masking)
+struct status likelihood_init(struct likelihood *l, const struct session *s, enum likelihood_masking masking)
 {
     *l = (struct likelihood){.session = s, .masking = masking};
     return tokenizer_require(s->tokenizer, 1U << SPECIAL_MASK, "a likelihood by masked tokens");
@@ -33,6 +26,7 @@ void likelihood_fini(struct likelihood *l)
 {
     id_list_fini(&l->ids);
     buf_fini(&l->texts);
+    free(l->order);
     *l = (struct likelihood){0};
 }
 
@@ -49,11 +43,12 @@ static struct status check_length(const struct likelihood *l, size_t n)
     return status_ok();
 }
 
-struct status likelihood_add(struct likelihood *l, const char *text, size_t n)
+struct status likelihood_add(struct likelihood *l, struct tokenizer_scratch *scratch, const char *text,
+                             size_t n)
 {
     struct likelihood_text t = {.start = l->ids.n};
     TRY(input_specials_append(&l->ids, &l->session->frame.one.before));
-    TRY(tokenizer_encode_ids(&l->session->scratch, &l->ids, text, n));
+    TRY(tokenizer_encode_ids(scratch, &l->ids, text, n));
     TRY(input_specials_append(&l->ids, &l->session->frame.one.after));
     t.n = l->ids.n - t.start;
     struct status status = check_length(l, t.n);
@@ -78,15 +73,15 @@ static int64_t n_predicted(const struct likelihood *l, const struct likelihood_t
     return (int64_t)t->n - input_form_n_special(&l->session->frame.one);
 }
 
-/* The text of sequence i. */
-static struct likelihood_text *text_at(const struct likelihood_job *j, int64_t i)
+/* The text of sequence i: each text is a sequence for each of its tokens, which is masked. */
+static struct likelihood_text *text_at(const struct likelihood *l, int64_t i)
 {
-    int64_t low = 0, high = j->l->n;
+    int64_t low = 0, high = l->n;
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
-        *(j->order[middle]->first <= i ? &low : &high) = middle;
+        *(l->order[middle]->first <= i ? &low : &high) = middle;
     }
-    return j->order[low];
+    return l->order[low];
 }
 
 static int64_t length(const void *self, int64_t i)
@@ -97,8 +92,8 @@ static int64_t length(const void *self, int64_t i)
 /* Appends the text with the mask at the token that is to be predicted. */
 static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
-    const struct likelihood *l = ((const struct likelihood_job *)self)->l;
-    const struct likelihood_text *t = text_at(self, i);
+    const struct likelihood *l = self;
+    const struct likelihood_text *t = text_at(l, i);
     const struct tokenizer *tokenizer = l->session->tokenizer;
     const struct input_form *form = &l->session->frame.one;
     const int32_t *ids = l->ids.ids + t->start;
@@ -119,57 +114,54 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 
 static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
 {
-    struct likelihood_job *j = self;
-    struct likelihood_text *t = text_at(j, i);
+    struct likelihood *l = self;
+    struct likelihood_text *t = text_at(l, i);
     t->sum -= tensor_load(outputs[REQUEST_WORD_LOSSES], 0);
-    j->done += (double)t->n;
+    l->done += (double)t->n;
     return status_ok();
 }
 
-static struct request request_of(struct likelihood_job *j)
+struct status likelihood_make(struct likelihood *l)
 {
-    const struct likelihood *l = j->l;
     int64_t n = 0;
-    for (int64_t i = 0; i < l->n; i++) {
-        j->order[i] = text_of(l, i);
+    free(l->order);
+    l->work = l->done = 0;
+    l->order = calloc((size_t)l->n + 1, sizeof(struct likelihood_text *));
+    if (l->order == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %lld texts", (long long)l->n);
     }
-    qsort(j->order, (size_t)l->n, sizeof(struct likelihood_text *), by_length);
     for (int64_t i = 0; i < l->n; i++) {
-        struct likelihood_text *t = j->order[i];
+        l->order[i] = text_of(l, i);
+    }
+    qsort(l->order, (size_t)l->n, sizeof(struct likelihood_text *), by_length);
+    for (int64_t i = 0; i < l->n; i++) {
+        struct likelihood_text *t = l->order[i];
         t->sum = 0;
         t->first = n;
         n += n_predicted(l, t);
-        j->work += (double)t->n * (double)n_predicted(l, t);
+        l->work += (double)t->n * (double)n_predicted(l, t);
     }
-    return (struct request){.source = {.name = "texts", .self = j, .n = n, .length = length, .add = add},
-                            .n_asked = 1,
-                            .outputs = 1U << REQUEST_WORD_LOSSES,
-                            .take = take,
-                            .self = j};
+    l->request =
+        (struct request){.source = {.name = "texts", .self = l, .n = n, .length = length, .add = add},
+                         .n_asked = 1,
+                         .outputs = 1U << REQUEST_WORD_LOSSES,
+                         .take = take,
+                         .self = l};
+    return status_ok();
 }
 
-static struct status run(struct likelihood_job *j, void (*done)(void *self, double part), void *self)
+struct status likelihood_run(struct likelihood *l, struct packer *p, void (*done)(void *self, double part),
+                             void *self)
 {
-    struct packer *p = &j->l->session->packer;
-    struct request r = request_of(j);
-    packer_add(p, &r);
-    for (bool more = true; more && !r.ended;) {
+    TRY(likelihood_make(l));
+    packer_add(p, &l->request);
+    for (bool more = true; more && !l->request.ended;) {
         TRY(packer_step(p, &more));
-        if (done != NULL && j->done > 0) {
-            done(self, j->done / j->work);
+        if (done != NULL && l->done > 0) {
+            done(self, l->done / l->work);
         }
     }
-    return r.status;
-}
-
-struct status likelihood_run(struct likelihood *l, void (*done)(void *self, double part), void *self)
-{
-    struct likelihood_job j = {.l = l, .order = calloc((size_t)l->n + 1, sizeof(struct likelihood_text *))};
-    struct status s = j.order == NULL
-                          ? status_error(STATUS_MEMORY, "out of memory for %lld texts", (long long)l->n)
-                          : run(&j, done, self);
-    free(j.order);
-    return s;
+    return l->request.status;
 }
 
 double likelihood_get(const struct likelihood *l, int64_t i)

@@ -17,29 +17,38 @@ enum likelihood_masking {
     LIKELIHOOD_WITHIN_WORD
 };
 
-/* Texts are added, then computed together, sorted by length, in batches without padding. */
+/* Texts as a job (serve/request.h): they are added, then computed together, sorted by length, in batches
+ * without padding. */
 struct likelihood {
-    struct session *session; /* borrowed */
+    struct request request;
+    const struct session *session; /* borrowed */
     enum likelihood_masking masking;
-    struct id_list ids; /* of all texts, special tokens included */
-    struct buf texts;   /* struct likelihood_text */
-    int64_t n;          /* texts */
+    struct id_list ids;             /* of all texts, special tokens included */
+    struct buf texts;               /* struct likelihood_text */
+    int64_t n;                      /* texts */
+    struct likelihood_text **order; /* [n] longest first */
+    double work, done;              /* tokens of all sequences, and of those computed */
 };
 
 /* In a session of MODEL_TASK_MASKED_LM; with session_options.one_mask_each a batch has many sequences.
  * STATUS_DATA: the tokenizer has no mask token. */
-struct status likelihood_init(struct likelihood *l, struct session *s, enum likelihood_masking masking);
+struct status likelihood_init(struct likelihood *l, const struct session *s, enum likelihood_masking masking);
 void likelihood_fini(struct likelihood *l);
 
 /* Adds text number l->n.  STATUS_DATA: it has no token, or more than the model reads. */
-struct status likelihood_add(struct likelihood *l, const char *text, size_t n);
+struct status likelihood_add(struct likelihood *l, struct tokenizer_scratch *scratch, const char *text,
+                             size_t n);
 
-/* Computes all texts.  `done`, if not NULL, is called after each batch with the part of the work that is
- * done.  A text does not depend on the others but for rounding.  STATUS_NUMERIC if the model computes
- * something that is not finite. */
-struct status likelihood_run(struct likelihood *l, void (*done)(void *self, double part), void *self);
+/* Makes the request for all texts. */
+struct status likelihood_make(struct likelihood *l);
 
-/* After likelihood_run: the natural logarithm for text i. */
+/* Makes it and computes all texts, with the session's packer.  `done`, if not NULL, is called after each
+ * batch with the part of the work that is done.  A text does not depend on the others but for rounding.
+ * STATUS_NUMERIC if the model computes something that is not finite. */
+struct status likelihood_run(struct likelihood *l, struct packer *p, void (*done)(void *self, double part),
+                             void *self);
+
+/* Once the request has ended: the natural logarithm for text i. */
 double likelihood_get(const struct likelihood *l, int64_t i);
 
 /* The number of tokens of text i that are predicted, and whether texts i and k have the same tokens. */

@@ -1,5 +1,5 @@
-/* Jobs that two threads make with scratches of their own share the batches of one packer, and have the
- * results that each has alone; where one is cancelled, the other has them too. */
+/* Two jobs, of one kind or of two, that threads make with scratches of their own share one packer, and have
+ * the results that each has alone; where one is cancelled, the other has its own. */
 #define _GNU_SOURCE
 #include "serve/classify_texts.h"
 #include "serve/tag_words.h"
@@ -20,6 +20,7 @@ struct work {
         struct embed_job embed;
         struct tag_job tag;
         struct ask_job ask;
+        struct likelihood likelihood;
     } job;
     struct embed_plan plan;
     float vectors[SESSION_CASE_NUMBERS];
@@ -163,12 +164,44 @@ static void fini_ask(struct work *w)
     ask_job_fini(&w->job.ask);
 }
 
-static const struct kind kinds[] = {
-    {"masked_lm", MODEL_TASK_MASKED_LM, make_fill, read_fill, fini_fill},
-    {"single", MODEL_TASK_SEQUENCE_CLASSIFICATION, make_classify, read_classify, fini_classify},
-    {"encoder", MODEL_TASK_ENCODER, make_embed, read_embed, fini_embed},
-    {"tokens", MODEL_TASK_TOKEN_CLASSIFICATION, make_tag, read_tag, fini_tag},
-    {"question_answering", MODEL_TASK_QUESTION_ANSWERING, make_ask, read_ask, fini_ask},
+/* ---- likelihood ---- */
+
+static struct status make_likelihood(struct work *w, struct tokenizer_scratch *scratch)
+{
+    TRY(likelihood_init(&w->job.likelihood, w->session, LIKELIHOOD_WITHIN_WORD));
+    for (int i = 0; i <= 2 * w->text; i += 2) {
+        const struct text_bytes *t = &session_case_texts[i];
+        TRY(likelihood_add(&w->job.likelihood, scratch, t->bytes, t->n));
+    }
+    return likelihood_make(&w->job.likelihood);
+}
+
+static void read_likelihood(struct work *w)
+{
+    for (; w->n < w->job.likelihood.n; w->n++) {
+        w->numbers[w->n] = likelihood_get(&w->job.likelihood, w->n);
+    }
+}
+
+static void fini_likelihood(struct work *w)
+{
+    likelihood_fini(&w->job.likelihood);
+}
+
+static const struct kind fill = {"masked_lm", MODEL_TASK_MASKED_LM, make_fill, read_fill, fini_fill};
+static const struct kind classify = {"single", MODEL_TASK_SEQUENCE_CLASSIFICATION, make_classify,
+                                     read_classify, fini_classify};
+static const struct kind embed = {"encoder", MODEL_TASK_ENCODER, make_embed, read_embed, fini_embed};
+static const struct kind tag = {"tokens", MODEL_TASK_TOKEN_CLASSIFICATION, make_tag, read_tag, fini_tag};
+static const struct kind ask = {"question_answering", MODEL_TASK_QUESTION_ANSWERING, make_ask, read_ask,
+                                fini_ask};
+static const struct kind likelihood = {"masked_lm", MODEL_TASK_MASKED_LM, make_likelihood, read_likelihood,
+                                       fini_likelihood};
+
+/* Two of one model. */
+static const struct kind *const pairs[][2] = {
+    {&fill, &fill}, {&classify, &classify},     {&embed, &embed},     {&tag, &tag},
+    {&ask, &ask},   {&likelihood, &likelihood}, {&fill, &likelihood}, {&likelihood, &fill},
 };
 
 /* ---- all ---- */
@@ -184,11 +217,11 @@ static void *make(void *self)
 }
 
 /* Both at once, each in a thread of its own. */
-static void make_two(struct work w[2], const struct kind *kind, const struct session *s)
+static void make_two(struct work w[2], const struct kind *const kinds[2], const struct session *s)
 {
     pthread_t threads[2];
     for (int i = 0; i < 2; i++) {
-        w[i] = (struct work){.kind = kind, .session = s, .text = i};
+        w[i] = (struct work){.kind = kinds[i], .session = s, .text = i};
         EXPECT(pthread_create(&threads[i], NULL, make, &w[i]) == 0, "no thread");
     }
     for (int i = 0; i < 2; i++) {
@@ -214,11 +247,12 @@ static void fini_two(struct work w[2])
 }
 
 /* Both together; with cancel_at >= 0 the first is cancelled after so many steps. */
-static void run(struct session *s, const struct kind *kind, const struct work alone[2], int cancel_at)
+static void run(struct session *s, const struct kind *const kinds[2], const struct work alone[2],
+                int cancel_at)
 {
     struct work w[2];
     bool more = true;
-    make_two(w, kind, s);
+    make_two(w, kinds, s);
     for (int i = 0; i < 2; i++) {
         packer_add(&s->packer, &w[i].job.request);
     }
@@ -236,23 +270,23 @@ static void run(struct session *s, const struct kind *kind, const struct work al
     fini_two(w);
 }
 
-static void check(const struct kind *kind, const char *directory)
+static void check(const struct kind *const kinds[2], const char *directory)
 {
     struct session_options options = session_defaults();
     struct session s;
     struct work alone[2];
     char path[SESSION_CASE_PATH];
     options.one_mask_each = true; /* else a batch is one text with masks */
-    snprintf(path, sizeof path, "%s/%s", directory, kind->model);
-    EXPECT_OK(session_open(&s, path, kind->task, &options));
-    make_two(alone, kind, &s);
+    snprintf(path, sizeof path, "%s/%s", directory, kinds[0]->model);
+    EXPECT_OK(session_open(&s, path, kinds[0]->task, &options));
+    make_two(alone, kinds, &s);
     for (int i = 0; i < 2; i++) {
         EXPECT_OK(packer_answer(&s.packer, &alone[i].job.request));
-        kind->read(&alone[i]);
+        kinds[i]->read(&alone[i]);
         EXPECT(alone[i].n > 0, "no result");
     }
     for (int cancel_at = -1; cancel_at < 2; cancel_at++) {
-        run(&s, kind, alone, cancel_at);
+        run(&s, kinds, alone, cancel_at);
     }
     fini_two(alone);
     session_close(&s);
@@ -264,8 +298,8 @@ int main(void)
     session_case_directory(directory, sizeof directory);
     session_case_unpack(directory);
     session_case_unpack_classifiers(directory);
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        check(&kinds[i], directory);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        check(pairs[i], directory);
     }
     EXPECT_OK(file_remove_tree(directory));
     return 0;

@@ -79,16 +79,16 @@ static void sums_are_those_by_hand(const char *path, enum likelihood_masking mas
     EXPECT_OK(session_open(&s, path, MODEL_TASK_MASKED_LM, &options));
     EXPECT_OK(likelihood_init(&l, &s, masking));
     for (int i = 0; i < COPIES * N_TEXTS; i++) {
-        EXPECT_OK(likelihood_add(&l, texts[i % N_TEXTS], strlen(texts[i % N_TEXTS])));
+        EXPECT_OK(likelihood_add(&l, &s.scratch, texts[i % N_TEXTS], strlen(texts[i % N_TEXTS])));
     }
-    EXPECT_OK(likelihood_run(&l, count_calls, seen));
+    EXPECT_OK(likelihood_run(&l, &s.packer, count_calls, seen));
     EXPECT(seen[1] > 1 && fabs(seen[0] - 1) < 1e-12, "%g of the work in %g batches", seen[0], seen[1]);
     for (int i = 0; i < N_TEXTS; i++) {
         sums[i] = likelihood_get(&l, i);
         EXPECT_NEAR(sums[i], sum_by_hand(&plain, texts[i], masking), 1e-5 * fabs(sums[i]));
         EXPECT_OK(likelihood_init(&alone, &plain, masking));
-        EXPECT_OK(likelihood_add(&alone, texts[i], strlen(texts[i])));
-        EXPECT_OK(likelihood_run(&alone, NULL, NULL));
+        EXPECT_OK(likelihood_add(&alone, &plain.scratch, texts[i], strlen(texts[i])));
+        EXPECT_OK(likelihood_run(&alone, &plain.packer, NULL, NULL));
         EXPECT_NEAR(likelihood_get(&alone, 0), sums[i], 1e-5 * fabs(sums[i]));
         for (int k = 1; k < COPIES; k++) {
             EXPECT_NEAR(likelihood_get(&l, i + k * N_TEXTS), sums[i], 1e-5 * fabs(sums[i]));
@@ -111,12 +111,12 @@ static void what_is_wrong_is_said(const char *path)
     options.one_mask_each = true;
     EXPECT_OK(session_open(&s, path, MODEL_TASK_MASKED_LM, &options));
     EXPECT_OK(likelihood_init(&l, &s, LIKELIHOOD_TOKEN));
-    EXPECT_ERROR(likelihood_add(&l, " ", 1), STATUS_DATA, "no token to predict");
-    EXPECT_ERROR(likelihood_add(&l, longer, sizeof longer - 1), STATUS_DATA,
+    EXPECT_ERROR(likelihood_add(&l, &s.scratch, " ", 1), STATUS_DATA, "no token to predict");
+    EXPECT_ERROR(likelihood_add(&l, &s.scratch, longer, sizeof longer - 1), STATUS_DATA,
                  "25 tokens with the special ones, but the model reads at most 24");
     EXPECT(l.n == 0 && l.ids.n == 0, "texts that were refused are kept");
-    EXPECT_OK(likelihood_add(&l, longer, sizeof longer - 3));
-    EXPECT_OK(likelihood_run(&l, NULL, NULL));
+    EXPECT_OK(likelihood_add(&l, &s.scratch, longer, sizeof longer - 3));
+    EXPECT_OK(likelihood_run(&l, &s.packer, NULL, NULL));
     EXPECT(likelihood_tokens(&l, 0) == 22, "%lld tokens", (long long)likelihood_tokens(&l, 0));
     likelihood_fini(&l);
     s.dir.tokenizer.special[SPECIAL_MASK] = -1;

@@ -169,23 +169,31 @@ static struct status print_last_words(const struct last_words *l, bool json)
     return failed(s) ? s : standard_streams_flush();
 }
 
+/* Where texts go, and what encodes them. */
+struct last_word_texts {
+    struct last_words words;
+    struct tokenizer_scratch *scratch;
+};
+
 static struct status add_last_word(void *self, const char *text, size_t n)
 {
-    return last_words_add(self, text, n);
+    struct last_word_texts *t = self;
+    return last_words_add(&t->words, t->scratch, text, n);
 }
 
 static struct status measure_last_words(const struct evaluation *e)
 {
-    struct last_words l = {.session = e->session};
+    struct last_word_texts t = {{.session = e->session}, &e->session->scratch};
     struct status status = status_ok();
     for (int i = 0; i < e->paths->n && !failed(status); i++) {
-        status = text_ids_lines(e->paths->paths[i], add_last_word, &l);
+        status = text_ids_lines(e->paths->paths[i], add_last_word, &t);
     }
-    status = failed(status) ? status : last_words_run(&l);
+    status = failed(status) ? status : last_words_make(&t.words);
+    status = failed(status) ? status : packer_answer(&e->session->packer, &t.words.request);
     if (!failed(status) && tensor_ranks_prints(e->ranks)) {
-        status = print_last_words(&l, e->args->json);
+        status = print_last_words(&t.words, e->args->json);
     }
-    last_words_fini(&l);
+    last_words_fini(&t.words);
     return status;
 }
 

@@ -51,9 +51,9 @@ static struct status append(struct last_words *l, const struct id_list *ids, int
     return buf_status(&l->words);
 }
 
-struct status last_words_add(struct last_words *l, const char *text, size_t n)
+struct status last_words_add(struct last_words *l, struct tokenizer_scratch *scratch, const char *text,
+                             size_t n)
 {
-    struct tokenizer_scratch *scratch = &l->session->scratch;
     struct id_list ids = {0}, before = {0};
     n = cut_end(text, n, true);
     size_t n_before = cut_end(text, n, false), same = 0;
@@ -118,15 +118,15 @@ static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_
     return status_ok();
 }
 
-struct status last_words_run(struct last_words *l)
+struct status last_words_make(struct last_words *l)
 {
-    struct request request = {.source = {.name = "texts", .self = l, .n = l->n, .length = length, .add = add},
-                              .n_asked = l->longest,
-                              .outputs = 1U << REQUEST_WORD_LOGITS,
-                              .take = take,
-                              .self = l};
-    return l->n > 0 ? packer_answer(&l->session->packer, &request)
-                    : status_error(STATUS_DATA, "there is no text");
+    l->request =
+        (struct request){.source = {.name = "texts", .self = l, .n = l->n, .length = length, .add = add},
+                         .n_asked = l->longest,
+                         .outputs = 1U << REQUEST_WORD_LOGITS,
+                         .take = take,
+                         .self = l};
+    return l->n > 0 ? status_ok() : status_error(STATUS_DATA, "there is no text");
 }
 
 void last_words_fini(struct last_words *l)

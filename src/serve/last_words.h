@@ -18,22 +18,25 @@ struct last_word {
     bool guessed;
 };
 
-/* Texts are added, then computed together. */
+/* Texts as a job (serve/request.h): they are added, then computed together. */
 struct last_words {
-    struct session *session; /* borrowed, of MODEL_TASK_CAUSAL_LM */
-    struct id_list ids;      /* of all texts */
-    struct buf words;        /* struct last_word */
-    int64_t n, longest;      /* texts; tokens of the longest word */
+    struct request request;
+    const struct session *session; /* borrowed, of MODEL_TASK_CAUSAL_LM */
+    struct id_list ids;            /* of all texts */
+    struct buf words;              /* struct last_word */
+    int64_t n, longest;            /* texts; tokens of the longest word */
 };
 
 /* STATUS_DATA: the text has no word after another, or its last word has more tokens than a batch asks for. */
-struct status last_words_add(struct last_words *l, const char *text, size_t n);
+struct status last_words_add(struct last_words *l, struct tokenizer_scratch *scratch, const char *text,
+                             size_t n);
 
-/* Computes all texts.  STATUS_NUMERIC: the model computes something that is not finite. */
-struct status last_words_run(struct last_words *l);
+/* Makes the request for all texts, which ends with STATUS_NUMERIC where the model computes something that is
+ * not finite.  STATUS_DATA: there is no text. */
+struct status last_words_make(struct last_words *l);
 void last_words_fini(struct last_words *l); /* safe on a zeroed struct */
 
-/* After last_words_run: one of them, the part of them that was guessed, and the mean of their nats. */
+/* Once the request has ended: one of them, the part of them that was guessed, and the mean of their nats. */
 const struct last_word *last_words_get(const struct last_words *l, int64_t i);
 double last_words_accuracy(const struct last_words *l);
 double last_words_nats(const struct last_words *l);

@@ -2,6 +2,7 @@
  * the results that each has alone; where one is cancelled, the other has its own. */
 #define _GNU_SOURCE
 #include "serve/classify_texts.h"
+#include "serve/last_words.h"
 #include "serve/tag_words.h"
 #include "session_case.h"
 
@@ -21,6 +22,7 @@ struct work {
         struct tag_job tag;
         struct ask_job ask;
         struct likelihood likelihood;
+        struct last_words last_words;
     } job;
     struct embed_plan plan;
     float vectors[SESSION_CASE_NUMBERS];
@@ -188,6 +190,30 @@ static void fini_likelihood(struct work *w)
     likelihood_fini(&w->job.likelihood);
 }
 
+/* ---- last words ---- */
+
+static struct status make_last_words(struct work *w, struct tokenizer_scratch *scratch)
+{
+    w->job.last_words = (struct last_words){.session = w->session};
+    for (int i = 0; i <= 2 * w->text; i += 2) {
+        const struct text_bytes *t = &session_case_texts[i];
+        TRY(last_words_add(&w->job.last_words, scratch, t->bytes, t->n));
+    }
+    return last_words_make(&w->job.last_words);
+}
+
+static void read_last_words(struct work *w)
+{
+    for (; w->n < w->job.last_words.n; w->n++) {
+        w->numbers[w->n] = last_words_get(&w->job.last_words, w->n)->nats;
+    }
+}
+
+static void fini_last_words(struct work *w)
+{
+    last_words_fini(&w->job.last_words);
+}
+
 static const struct kind fill = {"masked_lm", MODEL_TASK_MASKED_LM, make_fill, read_fill, fini_fill};
 static const struct kind classify = {"single", MODEL_TASK_SEQUENCE_CLASSIFICATION, make_classify,
                                      read_classify, fini_classify};
@@ -198,10 +224,14 @@ static const struct kind ask = {"question_answering", MODEL_TASK_QUESTION_ANSWER
 static const struct kind likelihood = {"masked_lm", MODEL_TASK_MASKED_LM, make_likelihood, read_likelihood,
                                        fini_likelihood};
 
+static const struct kind last_words = {"gpt2", MODEL_TASK_CAUSAL_LM, make_last_words, read_last_words,
+                                       fini_last_words};
+
 /* Two of one model. */
 static const struct kind *const pairs[][2] = {
-    {&fill, &fill}, {&classify, &classify},     {&embed, &embed},     {&tag, &tag},
-    {&ask, &ask},   {&likelihood, &likelihood}, {&fill, &likelihood}, {&likelihood, &fill},
+    {&fill, &fill},       {&classify, &classify}, {&embed, &embed},
+    {&tag, &tag},         {&ask, &ask},           {&likelihood, &likelihood},
+    {&fill, &likelihood}, {&likelihood, &fill},   {&last_words, &last_words},
 };
 
 /* ---- all ---- */
@@ -277,6 +307,7 @@ static void check(const struct kind *const kinds[2], const char *directory)
     struct work alone[2];
     char path[SESSION_CASE_PATH];
     options.one_mask_each = true; /* else a batch is one text with masks */
+    options.whole_texts = true;   /* of decoders */
     snprintf(path, sizeof path, "%s/%s", directory, kinds[0]->model);
     EXPECT_OK(session_open(&s, path, kinds[0]->task, &options));
     make_two(alone, kinds, &s);
@@ -298,6 +329,7 @@ int main(void)
     session_case_directory(directory, sizeof directory);
     session_case_unpack(directory);
     session_case_unpack_classifiers(directory);
+    session_case_unpack_golden(directory, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         check(pairs[i], directory);
     }

@@ -7,13 +7,13 @@
 #include "core/json.h"
 #include "serve/last_words.h"
 
-static void add_texts(struct last_words *l, const json_t *texts)
+static void add_texts(struct last_words *l, struct tokenizer_scratch *scratch, const json_t *texts)
 {
     size_t i;
     const json_t *text;
     json_array_foreach(texts, i, text)
     {
-        EXPECT_OK(last_words_add(l, json_string_value(text), json_string_length(text)));
+        EXPECT_OK(last_words_add(l, scratch, json_string_value(text), json_string_length(text)));
     }
 }
 
@@ -45,14 +45,17 @@ static void check_model(struct session *s, const json_t *golden, const char *nam
     struct last_words l = {.session = s};
     char long_word[83] = "a ";
     memset(long_word + 2, 'b', 80);
-    EXPECT_ERROR(last_words_run(&l), STATUS_DATA, "there is no text");
-    EXPECT_ERROR(last_words_add(&l, "alone", 5), STATUS_DATA, "the text has no word after another");
-    EXPECT_ERROR(last_words_add(&l, " \n", 2), STATUS_DATA, "the text has no word after another");
-    EXPECT_ERROR(last_words_add(&l, long_word, strlen(long_word)), STATUS_DATA,
+    EXPECT_ERROR(last_words_make(&l), STATUS_DATA, "there is no text");
+    EXPECT_ERROR(last_words_add(&l, &s->scratch, "alone", 5), STATUS_DATA,
+                 "the text has no word after another");
+    EXPECT_ERROR(last_words_add(&l, &s->scratch, " \n", 2), STATUS_DATA,
+                 "the text has no word after another");
+    EXPECT_ERROR(last_words_add(&l, &s->scratch, long_word, strlen(long_word)), STATUS_DATA,
                  "the last word has 81 tokens, more than are asked for");
-    add_texts(&l, json_object_get(golden, "texts"));
+    add_texts(&l, &s->scratch, json_object_get(golden, "texts"));
     EXPECT(l.n == (int64_t)json_array_size(json_object_get(golden, "texts")), "a refused text counts");
-    EXPECT_OK(last_words_run(&l));
+    EXPECT_OK(last_words_make(&l));
+    EXPECT_OK(packer_answer(&s->packer, &l.request));
     check_words(&l, json_object_get(golden, name), name);
     last_words_fini(&l);
 }

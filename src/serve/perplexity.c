@@ -22,83 +22,85 @@ struct status perplexity_init(struct perplexity *p, const struct session *s, int
                               (long long)p->stride, (long long)p->context);
 }
 
-/* A text as a request: its windows, of inputs [begin, end), which predict the tokens behind each. */
-struct reading {
-    struct perplexity *p;
-    const int32_t *ids;
-    int64_t n; /* tokens */
-};
-
-static int64_t begin_of(const struct reading *r, int64_t i)
+/* The windows of a text as a source: inputs [begin, end), which predict the tokens behind each. */
+static int64_t begin_of(const struct perplexity_job *j, int64_t i)
 {
-    return i * r->p->stride;
+    return i * j->p->stride;
 }
 
-static int64_t end_of(const struct reading *r, int64_t i)
+static int64_t end_of(const struct perplexity_job *j, int64_t i)
 {
-    return int_smaller(begin_of(r, i) + r->p->context, r->n - 1);
+    return int_smaller(begin_of(j, i) + j->p->context, j->n - 1);
 }
 
 /* The first token that window i counts. */
-static int64_t first_counted(const struct reading *r, int64_t i)
+static int64_t first_counted(const struct perplexity_job *j, int64_t i)
 {
-    return i == 0 ? 1 : end_of(r, i - 1) + 1;
+    return i == 0 ? 1 : end_of(j, i - 1) + 1;
 }
 
-static int64_t n_windows(const struct reading *r)
+static int64_t n_windows(const struct perplexity_job *j)
 {
-    int64_t behind = r->n - 1 - r->p->context;
-    return behind <= 0 ? 1 : (behind + r->p->stride - 1) / r->p->stride + 1;
+    int64_t behind = j->n - 1 - j->p->context;
+    return behind <= 0 ? 1 : (behind + j->p->stride - 1) / j->p->stride + 1;
 }
 
 static int64_t length(const void *self, int64_t i)
 {
-    const struct reading *r = self;
-    return end_of(r, i) - begin_of(r, i);
+    const struct perplexity_job *j = self;
+    return end_of(j, i) - begin_of(j, i);
 }
 
 static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
-    const struct reading *r = self;
-    int64_t begin = begin_of(r, i), n = length(self, i), m = 0;
-    memcpy(text_batch_add(out, n, n, -1, key), r->ids + begin, (size_t)n * sizeof *r->ids);
-    for (int64_t t = first_counted(r, i); t <= end_of(r, i); t++) {
+    const struct perplexity_job *j = self;
+    int64_t begin = begin_of(j, i), n = length(self, i), m = 0;
+    memcpy(text_batch_add(out, n, n, -1, key), j->ids + begin, (size_t)n * sizeof *j->ids);
+    for (int64_t t = first_counted(j, i); t <= end_of(j, i); t++) {
         text_batch_masked_positions(out)[m] = (int32_t)(t - 1 - begin);
-        text_batch_masked_labels(out)[m++] = r->ids[t];
+        text_batch_masked_labels(out)[m++] = j->ids[t];
     }
     text_batch_take_masked(out, m);
 }
 
 static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
 {
-    struct reading *r = self;
+    struct perplexity_job *j = self;
     tensor losses = outputs[REQUEST_WORD_LOSSES];
     (void)i;
     for (int64_t k = 0; k < tensor_count(losses); k++) {
-        r->p->nats += tensor_load(losses, k);
+        j->p->nats += tensor_load(losses, k);
     }
-    r->p->n_tokens += tensor_count(losses);
+    j->p->n_tokens += tensor_count(losses);
     return status_ok();
 }
 
-struct status perplexity_add_ids(struct perplexity *p, struct session *s, const int32_t *ids, int64_t n,
-                                 int64_t n_bytes)
+struct status perplexity_job_make(struct perplexity_job *j, struct perplexity *p, const int32_t *ids,
+                                  int64_t n, int64_t n_bytes)
 {
-    struct reading r = {p, ids, n};
+    *j = (struct perplexity_job){.p = p, .ids = ids, .n = n};
     if (n < 2) {
         return status_error(STATUS_DATA,
                             "a text of %lld tokens has none to predict, since the first has no token before "
                             "it: give 2 or more",
                             (long long)n);
     }
-    struct request request = {
-        .source = {.name = "windows", .self = &r, .n = n_windows(&r), .length = length, .add = add},
+    j->request = (struct request){
+        .source = {.name = "windows", .self = j, .n = n_windows(j), .length = length, .add = add},
         .n_asked = p->context,
         .outputs = 1U << REQUEST_WORD_LOSSES,
         .take = take,
-        .self = &r};
+        .self = j};
     p->n_bytes += n_bytes;
-    return packer_answer(&s->packer, &request);
+    return status_ok();
+}
+
+struct status perplexity_add_ids(struct perplexity *p, struct session *s, const int32_t *ids, int64_t n,
+                                 int64_t n_bytes)
+{
+    struct perplexity_job j;
+    TRY(perplexity_job_make(&j, p, ids, n, n_bytes));
+    return packer_answer(&s->packer, &j.request);
 }
 
 /* Where the tokens of a text go. */

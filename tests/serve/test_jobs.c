@@ -3,11 +3,14 @@
 #define _GNU_SOURCE
 #include "serve/classify_texts.h"
 #include "serve/last_words.h"
+#include "serve/perplexity.h"
 #include "serve/tag_words.h"
 #include "session_case.h"
 
 #include <math.h>
 #include <pthread.h>
+
+enum { FILL, CLASSIFY, EMBED, TAG, ASK, LIKELIHOOD, LAST_WORDS, PERPLEXITY };
 
 /* A job of one of two texts, and the numbers of its result. */
 struct work {
@@ -23,9 +26,12 @@ struct work {
         struct ask_job ask;
         struct likelihood likelihood;
         struct last_words last_words;
+        struct perplexity_job perplexity;
     } job;
     struct embed_plan plan;
     float vectors[SESSION_CASE_NUMBERS];
+    struct perplexity sums;
+    struct id_list ids;
     double numbers[SESSION_CASE_NUMBERS];
     int n;
 };
@@ -33,6 +39,7 @@ struct work {
 struct kind {
     const char *model;
     enum model_task task;
+    bool losses_only; /* of the session */
     struct status (*make)(struct work *w, struct tokenizer_scratch *scratch);
     void (*read)(struct work *w);
     void (*fini)(struct work *w);
@@ -214,24 +221,53 @@ static void fini_last_words(struct work *w)
     last_words_fini(&w->job.last_words);
 }
 
-static const struct kind fill = {"masked_lm", MODEL_TASK_MASKED_LM, make_fill, read_fill, fini_fill};
-static const struct kind classify = {"single", MODEL_TASK_SEQUENCE_CLASSIFICATION, make_classify,
-                                     read_classify, fini_classify};
-static const struct kind embed = {"encoder", MODEL_TASK_ENCODER, make_embed, read_embed, fini_embed};
-static const struct kind tag = {"tokens", MODEL_TASK_TOKEN_CLASSIFICATION, make_tag, read_tag, fini_tag};
-static const struct kind ask = {"question_answering", MODEL_TASK_QUESTION_ANSWERING, make_ask, read_ask,
-                                fini_ask};
-static const struct kind likelihood = {"masked_lm", MODEL_TASK_MASKED_LM, make_likelihood, read_likelihood,
-                                       fini_likelihood};
+/* ---- perplexity ---- */
 
-static const struct kind last_words = {"gpt2", MODEL_TASK_CAUSAL_LM, make_last_words, read_last_words,
-                                       fini_last_words};
+static struct status make_perplexity(struct work *w, struct tokenizer_scratch *scratch)
+{
+    const char *text = session_case_context + 10 * w->text;
+    TRY(perplexity_init(&w->sums, w->session, 12, 5));
+    TRY(tokenizer_encode_document(scratch, &w->ids, text, strlen(text)));
+    return perplexity_job_make(&w->job.perplexity, &w->sums, w->ids.ids, (int64_t)w->ids.n,
+                               (int64_t)strlen(text));
+}
 
-/* Two of one model. */
-static const struct kind *const pairs[][2] = {
-    {&fill, &fill},       {&classify, &classify}, {&embed, &embed},
-    {&tag, &tag},         {&ask, &ask},           {&likelihood, &likelihood},
-    {&fill, &likelihood}, {&likelihood, &fill},   {&last_words, &last_words},
+static void read_perplexity(struct work *w)
+{
+    w->numbers[w->n++] = perplexity_nats(&w->sums);
+    w->numbers[w->n++] = perplexity_bits(&w->sums);
+}
+
+static void fini_perplexity(struct work *w)
+{
+    id_list_fini(&w->ids);
+}
+
+static const struct kind kinds[] = {
+    [FILL] = {"masked_lm", MODEL_TASK_MASKED_LM, false, make_fill, read_fill, fini_fill},
+    [CLASSIFY] = {"single", MODEL_TASK_SEQUENCE_CLASSIFICATION, false, make_classify, read_classify,
+                  fini_classify},
+    [EMBED] = {"encoder", MODEL_TASK_ENCODER, false, make_embed, read_embed, fini_embed},
+    [TAG] = {"tokens", MODEL_TASK_TOKEN_CLASSIFICATION, false, make_tag, read_tag, fini_tag},
+    [ASK] = {"question_answering", MODEL_TASK_QUESTION_ANSWERING, false, make_ask, read_ask, fini_ask},
+    [LIKELIHOOD] = {"masked_lm", MODEL_TASK_MASKED_LM, false, make_likelihood, read_likelihood,
+                    fini_likelihood},
+    [LAST_WORDS] = {"gpt2", MODEL_TASK_CAUSAL_LM, false, make_last_words, read_last_words, fini_last_words},
+    [PERPLEXITY] = {"gpt2", MODEL_TASK_CAUSAL_LM, true, make_perplexity, read_perplexity, fini_perplexity},
+};
+
+/* Two of one network. */
+static const int pairs[][2] = {
+    {FILL, FILL},
+    {CLASSIFY, CLASSIFY},
+    {EMBED, EMBED},
+    {TAG, TAG},
+    {ASK, ASK},
+    {LIKELIHOOD, LIKELIHOOD},
+    {FILL, LIKELIHOOD},
+    {LIKELIHOOD, FILL},
+    {LAST_WORDS, LAST_WORDS},
+    {PERPLEXITY, PERPLEXITY},
 };
 
 /* ---- all ---- */
@@ -247,11 +283,11 @@ static void *make(void *self)
 }
 
 /* Both at once, each in a thread of its own. */
-static void make_two(struct work w[2], const struct kind *const kinds[2], const struct session *s)
+static void make_two(struct work w[2], const int pair[2], const struct session *s)
 {
     pthread_t threads[2];
     for (int i = 0; i < 2; i++) {
-        w[i] = (struct work){.kind = kinds[i], .session = s, .text = i};
+        w[i] = (struct work){.kind = &kinds[pair[i]], .session = s, .text = i};
         EXPECT(pthread_create(&threads[i], NULL, make, &w[i]) == 0, "no thread");
     }
     for (int i = 0; i < 2; i++) {
@@ -277,12 +313,11 @@ static void fini_two(struct work w[2])
 }
 
 /* Both together; with cancel_at >= 0 the first is cancelled after so many steps. */
-static void run(struct session *s, const struct kind *const kinds[2], const struct work alone[2],
-                int cancel_at)
+static void run(struct session *s, const int pair[2], const struct work alone[2], int cancel_at)
 {
     struct work w[2];
     bool more = true;
-    make_two(w, kinds, s);
+    make_two(w, pair, s);
     for (int i = 0; i < 2; i++) {
         packer_add(&s->packer, &w[i].job.request);
     }
@@ -300,24 +335,26 @@ static void run(struct session *s, const struct kind *const kinds[2], const stru
     fini_two(w);
 }
 
-static void check(const struct kind *const kinds[2], const char *directory)
+static void check(const int pair[2], const char *directory)
 {
+    const struct kind *kind = &kinds[pair[0]];
     struct session_options options = session_defaults();
     struct session s;
     struct work alone[2];
     char path[SESSION_CASE_PATH];
     options.one_mask_each = true; /* else a batch is one text with masks */
     options.whole_texts = true;   /* of decoders */
-    snprintf(path, sizeof path, "%s/%s", directory, kinds[0]->model);
-    EXPECT_OK(session_open(&s, path, kinds[0]->task, &options));
-    make_two(alone, kinds, &s);
+    options.losses_only = kind->losses_only;
+    snprintf(path, sizeof path, "%s/%s", directory, kind->model);
+    EXPECT_OK(session_open(&s, path, kind->task, &options));
+    make_two(alone, pair, &s);
     for (int i = 0; i < 2; i++) {
         EXPECT_OK(packer_answer(&s.packer, &alone[i].job.request));
-        kinds[i]->read(&alone[i]);
+        alone[i].kind->read(&alone[i]);
         EXPECT(alone[i].n > 0, "no result");
     }
     for (int cancel_at = -1; cancel_at < 2; cancel_at++) {
-        run(&s, kinds, alone, cancel_at);
+        run(&s, pair, alone, cancel_at);
     }
     fini_two(alone);
     session_close(&s);

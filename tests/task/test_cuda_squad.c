@@ -68,6 +68,7 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
     snprintf(c->train_file, sizeof c->train_file, "%s/questions.json", directory);
     EXPECT_OK(file_write_atomic(c->train_file, questions, sizeof questions - 1));
     c->options = (struct finetune_options){
+        .command = "squad",
         .train_file = c->train_file,
         .train_batch_size = BATCH,
         .gradient_accumulation_steps = MICRO,

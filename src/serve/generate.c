@@ -186,6 +186,7 @@ static void drop_all(struct generator *r)
 static struct generation *put_back_youngest(struct generator *r)
 {
     struct generation **last = &r->running;
+    CHECK(r->running != NULL, "no text has pages");
     while ((*last)->next != NULL) {
         last = &(*last)->next;
     }

@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct wikitext *w = converters[data[0] % N_SITES];
     struct wikitext_counts counts = {0}, again = {0};
     buf_clear(&markup);
-    text_reader_repair(&markup, (const char *)data + 1, n - 1);
+    utf8_repair(&markup, (const char *)data + 1, n - 1);
     document_clear(&first);
     document_clear(&second);
     CHECK(!failed(wikitext_convert(w, &first, &counts, "A title", 7, buf_text(&markup), markup.n)), "memory");

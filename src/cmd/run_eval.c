@@ -7,6 +7,7 @@
 #include "cmd/standard_streams.h"
 #include "cmd/tensor_ranks.h"
 #include "core/hash.h"
+#include "corpus/document_lines.h"
 #include "data/text_ids.h"
 #include "serve/answer_json.h"
 #include "serve/last_words.h"
@@ -224,7 +225,7 @@ static struct status measure(struct tensor_ranks *ranks, const struct eval_args 
 static struct status check_paths(const struct eval_args *a, const struct input_paths *paths)
 {
     for (int i = 0; i < paths->n && a->last_word; i++) {
-        if (!text_ids_is_lines(paths->paths[i])) {
+        if (!document_lines_are_named(paths->paths[i])) {
             return status_error(
                 STATUS_USAGE,
                 "--last_word measures lines of JSON, but the name of %s does not end in .jsonl, "

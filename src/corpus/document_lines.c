@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *const document_fault_texts[] = {
     [DOCUMENT_LINE_TOO_LONG] = "is longer than 16 MiB",
@@ -14,6 +15,27 @@ const char *const document_fault_texts[] = {
     [DOCUMENT_LINE_WITHOUT_KEY] = "lacks the key of --json_keys",
     [DOCUMENT_LINE_NO_STRING] = "has a value that is not a string for the key of --json_keys",
 };
+
+static bool ends_with(const char *path, size_t n, const char *ending)
+{
+    size_t n_ending = strlen(ending);
+    return n >= n_ending && memcmp(path + n - n_ending, ending, n_ending) == 0;
+}
+
+bool document_lines_are_named(const char *path)
+{
+    static const char *const packed[] = {".gz", ".bz2", ".xz", ".zst"}, *const lines[] = {".json", ".jsonl",
+                                                                                          ".ndjson"};
+    size_t n = strlen(path);
+    bool is = false;
+    for (size_t i = 0; i < sizeof packed / sizeof packed[0]; i++) {
+        n -= ends_with(path, n, packed[i]) ? strlen(packed[i]) : 0;
+    }
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        is = is || ends_with(path, n, lines[i]);
+    }
+    return is;
+}
 
 struct document_encoder {
     struct tokenizer_scratch scratch;

@@ -14,6 +14,9 @@ enum {
     DOCUMENT_LINES_MOST_KEYS = 8,
 };
 
+/* Whether the name of a file says that it is lines of JSON, packed or not. */
+bool document_lines_are_named(const char *path);
+
 enum document_fault {
     DOCUMENT_LINE_GOOD,
     DOCUMENT_LINE_TOO_LONG,

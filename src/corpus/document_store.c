@@ -183,27 +183,13 @@ static bool is_named(const struct document_store_config *c, const char *path)
     return i < c->n_inputs;
 }
 
-/* Of a directory only files that are named as lines of JSON, packed or not, are read. */
-static bool is_lines(const char *path)
-{
-    static const char *const endings[] = {".json", ".jsonl", ".ndjson"};
-    const char *name = strrchr(path, '/');
-    name = name == NULL ? path : name;
-    bool is = false;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        const char *at = strstr(name, endings[i]);
-        size_t n = strlen(endings[i]);
-        is = is || (at != NULL && (at[n] == '\0' || at[n] == '.'));
-    }
-    return is;
-}
-
+/* Other files of a directory are left out; what the user names is read. */
 static struct status leave_out_others(struct input_files *f, const struct document_store_config *c)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < f->n; i++) {
         struct input_file file = f->files[i];
-        if (is_named(c, file.path) || is_lines(file.path)) {
+        if (is_named(c, file.path) || document_lines_are_named(file.path)) {
             f->files[n++] = file;
             continue;
         }

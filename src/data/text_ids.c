@@ -1,5 +1,6 @@
 #include "data/text_ids.h"
 
+#include "corpus/document_lines.h"
 #include "corpus/json_fields.h"
 #include "corpus/not_text.h"
 #include "corpus/text_reader.h"
@@ -174,23 +175,6 @@ struct status text_ids_check(const char *const *paths, int n)
     return status_ok();
 }
 
-static bool ends_with(const char *path, const char *ending)
-{
-    size_t n = strlen(path), n_ending = strlen(ending);
-    return n >= n_ending && strcmp(path + n - n_ending, ending) == 0;
-}
-
-bool text_ids_is_lines(const char *path)
-{
-    static const char *const endings[] = {".json",     ".jsonl",    ".ndjson",   ".json.gz",
-                                          ".jsonl.gz", ".json.bz2", ".jsonl.bz2"};
-    bool is = false;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        is = is || ends_with(path, endings[i]);
-    }
-    return is;
-}
-
 /* The next line of text[from..n) that is the end of a document and nothing else; *end is where it ends. n:
  * there is none. */
 static size_t find_end(const struct tokenizer *t, const char *text, size_t n, size_t from, size_t *end)
@@ -245,5 +229,5 @@ struct status text_ids_read(struct tokenizer_scratch *s, const char *path, text_
         return read_store(s->tokenizer, path, take, self);
     }
     struct encoding_texts e = {s, take, self};
-    return text_ids_is_lines(path) ? text_ids_lines(path, encode_text, &e) : read_text(path, &e);
+    return document_lines_are_named(path) ? text_ids_lines(path, encode_text, &e) : read_text(path, &e);
 }

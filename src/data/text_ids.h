@@ -24,13 +24,10 @@ struct status text_ids_of_text(struct tokenizer_scratch *s, const char *text, si
 /* Whether it is the prefix of a store. */
 bool text_ids_is_store(const char *path);
 
-/* Whether it is lines of JSON, by its name. */
-bool text_ids_is_lines(const char *path);
-
 /* STATUS_DATA: one of these is neither such a prefix nor a file that can be read. */
 struct status text_ids_check(const char *const *paths, int n);
 
-/* All documents of `path`, lines of JSON if its name ends in .json, .jsonl or .ndjson.  STATUS_DATA names
+/* All documents of `path`, lines of JSON by its name (document_lines_are_named).  STATUS_DATA names
  * what is wrong and where: a store of another tokenizer, an id that it does not have, a line without
  * "text". */
 struct status text_ids_read(struct tokenizer_scratch *s, const char *path, text_ids_take *take, void *self);

@@ -80,6 +80,9 @@ echo '{"content": "the hand"}' >other.jsonl
 expect 65 'other.jsonl line 1: the line lacks "text"' "$kiln" eval --model own --input other.jsonl
 printf '{"n": NaN, "text": "the hand and the sea", "half": "\\ud800", "big": 123456789012345678901234567890}\n' >wild.jsonl
 expect 0 'nats a token' "$kiln" eval --model own --input wild.jsonl
+gzip -c wild.jsonl >packed.jsonl.gz
+[ "$("$kiln" eval --model own --input packed.jsonl.gz 2>/dev/null | cut -d : -f 2-)" = "$("$kiln" eval --model own --input wild.jsonl 2>/dev/null | cut -d : -f 2-)" ] ||
+    fail "lines that are packed"
 printf 'PAR1\x15\x04' >rows.txt
 expect 65 'is a Parquet file' "$kiln" eval --model own --input rows.txt
 mkdir folder

@@ -13,7 +13,7 @@
  * caller json_decref's the result. */
 struct status json_parse(json_t **root, const char *text, size_t n, const char *source);
 
-/* The same for files with numbers that no integer type holds, such as 1e30 in digits: all are real. */
+/* Parses a file with numbers that no integer type holds, such as 1e30 in digits: all of them are real. */
 struct status json_parse_real(json_t **root, const char *text, size_t n, const char *source);
 
 /* The same for text of people, where a string may hold escapes of what is no character: U+0000 and half of a

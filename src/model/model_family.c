@@ -28,7 +28,7 @@ static struct status refuse(const char *type, const char *source)
     return s;
 }
 
-/* Of a config.json without a type, as all were until 2019. */
+/* The family of a config.json without a type, as all were until 2019. */
 static const struct model_family *family_by_keys(const json_t *config)
 {
     for (size_t i = 0; model_families[i] != NULL; i++) {

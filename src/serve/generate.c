@@ -140,7 +140,7 @@ static int64_t pages_for(int64_t n_tokens)
     return (n_tokens + BATCH_PAGE - 1) / BATCH_PAGE;
 }
 
-/* Its pages are free; what it has said stays. */
+/* The pages of a text are given back; what it has said stays. */
 static void forget_cache(struct generator *r, struct generation *g)
 {
     page_pool_give(&r->s->pages, g->pages, g->n_pages);
@@ -155,7 +155,7 @@ static void leave(struct generator *r, struct generation *g)
     g->pages = NULL;
 }
 
-/* Those that have ended leave. */
+/* Texts that have ended leave. */
 static void drop_ended(struct generator *r)
 {
     for (struct generation **at = &r->running; *at != NULL;) {

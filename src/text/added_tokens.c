@@ -292,7 +292,7 @@ static size_t end_of_white(const char *text, size_t n, size_t at)
     return at;
 }
 
-/* With the white space that the token takes. */
+/* A match, with the white space that the token takes. */
 static struct added_match match_at(const struct added_token *t, const char *text, size_t n, size_t from,
                                    size_t at)
 {

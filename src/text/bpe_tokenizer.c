@@ -70,7 +70,7 @@ static bool continues_word(const struct tokenizer *t, int32_t id)
     return n > 0 && bytes[0] != ' ';
 }
 
-/* Those of GPT-2, then those of BLOOM. */
+/* The texts of GPT-2, then those of BLOOM. */
 static const char *const special_names[SPECIAL_COUNT][2] = {
     [SPECIAL_PAD] = {"<pad>"},
     [SPECIAL_UNKNOWN] = {"<unk>"},

@@ -13,7 +13,7 @@ static const char *const text_keys[SPECIAL_COUNT] = {
     [SPECIAL_MASK] = "mask_token",
 };
 
-/* Of config.json; a model has no use for the others. */
+/* Keys of config.json; a model has no use for the other tokens. */
 static const char *const id_keys[SPECIAL_COUNT] = {
     [SPECIAL_PAD] = "pad_token_id", [SPECIAL_BEGIN] = "bos_token_id", [SPECIAL_END] = "eos_token_id"};
 
@@ -128,7 +128,7 @@ static bool is_special(const struct tokenizer *t, int32_t id)
     return added != NULL && added->special;
 }
 
-/* Of a vocabulary that does not say which tokens are special any may be. */
+/* A vocabulary may not say which of its tokens are special: then any may be. */
 static bool knows_specials(const struct tokenizer *t)
 {
     int i = 0;

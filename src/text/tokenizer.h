@@ -169,7 +169,7 @@ struct status tokenizer_encode(struct tokenizer_scratch *s, struct token_list *o
 struct status tokenizer_encode_ids(struct tokenizer_scratch *s, struct id_list *out, const char *text,
                                    size_t n);
 
-/* The same of a document or prompt of a decoder, behind what the frame of tokenizer.json has before it. */
+/* Appends the ids of a decoder's document or prompt, behind what the frame of tokenizer.json puts first. */
 struct status tokenizer_encode_document(struct tokenizer_scratch *s, struct id_list *out, const char *text,
                                         size_t n);
 

@@ -93,8 +93,8 @@ static struct status run(struct call *c)
         return status_error(STATUS_MEMORY, "out of memory for %zu prompts", c->n);
     }
     for (size_t i = 0; i < c->n; i++) {
-        TRY(generation_init(&c->generations[i], c->session, c->prompts[i].bytes, c->prompts[i].n, &c->inner,
-                            (int64_t)i + 1));
+        TRY(generation_init(&c->generations[i], c->session, &c->session->scratch, c->prompts[i].bytes,
+                            c->prompts[i].n, &c->inner, (int64_t)i + 1));
     }
     const struct generation_source source = {.next = next, .told = told, .self = c};
     return generate(c->session, &source, NULL);

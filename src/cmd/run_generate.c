@@ -232,7 +232,8 @@ static struct status next(void *self, bool may_wait, struct generation **next)
         return status_error(STATUS_MEMORY, "out of memory for a prompt");
     }
     buf_append(&p->text, line, n);
-    struct status s = generation_init(&p->g, a->session, line, n, a->options, a->input.number);
+    struct status s =
+        generation_init(&p->g, a->session, &a->session->scratch, line, n, a->options, a->input.number);
     s = failed(s) ? s : buf_status(&p->text);
     if (failed(s)) {
         free_prompts(&p);
@@ -248,7 +249,8 @@ static struct status look_at(void *self, const char *line, size_t n)
 {
     const struct answers *a = self;
     struct generation g;
-    struct status s = generation_init(&g, a->session, line, n, a->options, a->input.number);
+    struct status s =
+        generation_init(&g, a->session, &a->session->scratch, line, n, a->options, a->input.number);
     generation_fini(&g);
     return s;
 }

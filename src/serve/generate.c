@@ -29,12 +29,12 @@ static struct status begin_nothing(struct generation *g, const struct tokenizer 
                : status_error(STATUS_MEMORY, "out of memory for a prompt");
 }
 
-struct status generation_init(struct generation *g, struct session *s, const char *text, size_t n,
-                              const struct generate_options *o, int64_t number)
+static struct status begin(struct generation *g, const struct session *s, const struct generate_options *o,
+                           int64_t number)
 {
-    *g = (struct generation){
-        .number = number, .seed = rng_key(rng_key(o->seed, KEY_PROMPT), (uint64_t)number), .options = o};
-    TRY(tokenizer_encode_document(&s->scratch, &g->ids, text, n));
+    g->number = number;
+    g->seed = rng_key(rng_key(o->seed, KEY_PROMPT), (uint64_t)number);
+    g->options = o;
     TRY(g->ids.n > 0 ? status_ok() : begin_nothing(g, s->tokenizer));
     g->n_prompt = g->ids.n;
     int64_t wanted = (int64_t)g->ids.n + o->max_new_tokens;
@@ -46,6 +46,27 @@ struct status generation_init(struct generation *g, struct session *s, const cha
                                "at most %lld (--context_shift goes on without the older half)",
                                (long long)number, g->ids.n, (long long)o->max_new_tokens, (long long)wanted,
                                (long long)s->max_length);
+}
+
+struct status generation_init(struct generation *g, const struct session *s,
+                              struct tokenizer_scratch *scratch, const char *text, size_t n,
+                              const struct generate_options *o, int64_t number)
+{
+    *g = (struct generation){0};
+    TRY(tokenizer_encode_document(scratch, &g->ids, text, n));
+    return begin(g, s, o, number);
+}
+
+struct status generation_init_ids(struct generation *g, const struct session *s, const int32_t *ids, size_t n,
+                                  const struct generate_options *o, int64_t number)
+{
+    *g = (struct generation){0};
+    for (size_t i = 0; i < n; i++) {
+        if (!id_list_append(&g->ids, ids[i])) {
+            return status_error(STATUS_MEMORY, "out of memory for a prompt of %zu tokens", n);
+        }
+    }
+    return begin(g, s, o, number);
 }
 
 void generation_fini(struct generation *g)
@@ -120,20 +141,6 @@ static void settle(struct generation *g)
 }
 
 /* ---- texts that come and go ---- */
-
-struct generator {
-    struct session *s;
-    const struct generation_source *source;
-    struct token_choice choice;
-    struct generation *running; /* the oldest first */
-    /* for pages: those that were put back, the oldest first, or one that is new */
-    struct generation *waiting;
-    int64_t n_running, most_running;
-    bool exhausted;              /* the source has no more */
-    struct status source_status; /* of `next` */
-    struct status told_status;   /* of `told` */
-    struct generate_times times;
-};
 
 static int64_t pages_for(int64_t n_tokens)
 {
@@ -283,11 +290,11 @@ static struct status start(struct generator *r, struct generation *g)
 }
 
 /* The next prompt, waiting for one only if nothing else is to be done. */
-static void fetch(struct generator *r)
+static void fetch(struct generator *r, bool may_wait)
 {
-    bool may_wait = r->n_running == 0;
+    may_wait = may_wait && r->n_running == 0;
     if (r->waiting == NULL && !r->exhausted) {
-        r->source_status = r->source->next(r->source->self, may_wait, &r->waiting);
+        r->source_status = r->source.next(r->source.self, may_wait, &r->waiting);
         r->exhausted = failed(r->source_status) || (may_wait && r->waiting == NULL);
         if (r->waiting != NULL) {
             r->waiting->next = NULL;
@@ -296,10 +303,10 @@ static void fetch(struct generator *r)
 }
 
 /* Texts begin where there are pages for all that they have so far. */
-static struct status admit(struct generator *r)
+static struct status admit(struct generator *r, bool may_wait)
 {
     while (r->n_running < r->most_running) {
-        fetch(r);
+        fetch(r, may_wait);
         struct generation *g = r->waiting;
         if (g == NULL || (r->n_running > 0 && pages_for(n_seen(g)) > r->s->pages.n_free)) {
             return status_ok();
@@ -316,7 +323,7 @@ static struct status admit(struct generator *r)
 static void tell(struct generator *r, struct generation *g)
 {
     if (!failed(r->told_status)) {
-        r->told_status = r->source->told(r->source->self, g);
+        r->told_status = r->source.told(r->source.self, g);
     }
 }
 
@@ -472,31 +479,43 @@ static struct status end_cancelled(struct generator *r)
     return r->told_status;
 }
 
-static struct status run(struct generator *r)
+struct status generator_init(struct generator *r, struct session *s, const struct generation_source *source)
 {
-    for (;;) {
-        TRY(admit(r));
-        TRY(end_cancelled(r));
-        if (r->n_running == 0 && r->waiting == NULL && r->exhausted) {
-            return r->source_status;
-        }
-        if (r->n_running > 0) {
-            TRY(turn(r));
-            drop_ended(r);
-        }
+    *r = (struct generator){.s = s, .source = *source, .most_running = s->packer.limits.n_sequences - 1};
+    return token_choice_init(&r->choice, s->tokenizer->n);
+}
+
+void generator_fini(struct generator *r)
+{
+    drop_all(r);
+    token_choice_fini(&r->choice);
+    *r = (struct generator){0};
+}
+
+struct status generator_step(struct generator *r, bool may_wait, bool *more)
+{
+    TRY(admit(r, may_wait));
+    TRY(end_cancelled(r));
+    if (r->n_running > 0) {
+        TRY(turn(r));
+        drop_ended(r);
     }
+    *more = r->n_running > 0 || r->waiting != NULL || !r->exhausted;
+    return status_ok();
 }
 
 struct status generate(struct session *s, const struct generation_source *source,
                        struct generate_times *times)
 {
-    struct generator r = {.s = s, .source = source, .most_running = s->packer.limits.n_sequences - 1};
-    struct status status = token_choice_init(&r.choice, s->tokenizer->n);
-    status = failed(status) ? status : run(&r);
-    drop_all(&r);
+    struct generator r = {0};
+    struct status status = generator_init(&r, s, source);
+    for (bool more = true; more && !failed(status);) {
+        status = generator_step(&r, true, &more);
+    }
+    status = failed(status) ? status : r.source_status;
     if (times != NULL) {
         *times = r.times;
     }
-    token_choice_fini(&r.choice);
+    generator_fini(&r);
     return status;
 }

@@ -67,10 +67,15 @@ struct generation {
     struct generation *next;
 };
 
-/* Encodes the prompt; the options are borrowed. STATUS_DATA: it is empty, or with max_new_tokens longer than
- * the model's positions. */
-struct status generation_init(struct generation *g, struct session *s, const char *text, size_t n,
+/* Encodes the prompt, in any thread; the options are borrowed. STATUS_DATA: it is empty, or with
+ * max_new_tokens longer than the model's positions. */
+struct status generation_init(struct generation *g, const struct session *s,
+                              struct tokenizer_scratch *scratch, const char *text, size_t n,
                               const struct generate_options *o, int64_t number);
+
+/* The same for a prompt of ids, each below the size of the vocabulary. */
+struct status generation_init_ids(struct generation *g, const struct session *s, const int32_t *ids, size_t n,
+                                  const struct generate_options *o, int64_t number);
 void generation_fini(struct generation *g); /* safe on a zeroed struct */
 
 /* What was computed, and in which time: turns with a part of a prompt, and those with new tokens alone. */
@@ -91,6 +96,31 @@ struct generation_source {
     struct status (*told)(void *self, struct generation *g);
     void *self;
 };
+
+/* Texts that come and go, and where they are. */
+struct generator {
+    struct session *s;
+    struct generation_source source;
+    struct token_choice choice;
+    struct generation *running; /* the oldest first */
+    /* for pages: those that were put back, the oldest first, or one that is new */
+    struct generation *waiting;
+    int64_t n_running, most_running;
+    bool exhausted;              /* the source has no more */
+    struct status source_status; /* of `next` */
+    struct status told_status;   /* of `told` */
+    struct generate_times times;
+};
+
+/* Over a session of MODEL_TASK_CAUSAL_LM.  STATUS_MEMORY; fini is safe on a zeroed struct and after a failed
+ * init. */
+struct status generator_init(struct generator *r, struct session *s, const struct generation_source *source);
+void generator_fini(struct generator *r);
+
+/* Takes prompts as there is room, and computes one turn of the texts. With may_wait the source may wait if
+ * nothing else is to be done. *more is false when all texts have ended and the source has no more.  A failure
+ * is `told`'s or the device's. */
+struct status generator_step(struct generator *r, bool may_wait, bool *more);
 
 /* Generates until all have ended.  `times` may be NULL.  A failure is the source's or the device's. */
 struct status generate(struct session *s, const struct generation_source *source,

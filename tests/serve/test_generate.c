@@ -248,7 +248,8 @@ static void check_shift(struct session *s)
     generation_fini(&g);
     generation_fini(&again);
     EXPECT_OK(generation_init(
-        &g, s, "the end and the hand that the sea and the land, the end of the hand and the sea", 78, &o, 1));
+        &g, s, &s->scratch, "the end and the hand that the sea and the land, the end of the hand and the sea",
+        78, &o, 1));
     EXPECT((int64_t)g.n_prompt > s->max_length, "%zu tokens are no long prompt", g.n_prompt);
     EXPECT_OK(generate_all(s, &g, 1, &o));
     EXPECT(g.end == GENERATION_AT_LENGTH, "a long prompt ends by %d", (int)g.end);
@@ -500,12 +501,12 @@ static void check_model(const char *name)
     check_stops(&s);
     const struct generate_options one = {.max_new_tokens = 1};
     s.dir.tokenizer.special[SPECIAL_BEGIN] = 7;
-    EXPECT_OK(generation_init(&g, &s, "", 0, &one, 3));
+    EXPECT_OK(generation_init(&g, &s, &s.scratch, "", 0, &one, 3));
     EXPECT(g.n_prompt == 1 && g.ids.ids[0] == s.tokenizer->special[SPECIAL_BEGIN], "it begins with %d",
            g.ids.ids[0]);
     generation_fini(&g);
     s.dir.tokenizer.special[SPECIAL_BEGIN] = -1;
-    EXPECT_ERROR(generation_init(&g, &s, "", 0, &one, 3), STATUS_DATA, "prompt 3 is empty");
+    EXPECT_ERROR(generation_init(&g, &s, &s.scratch, "", 0, &one, 3), STATUS_DATA, "prompt 3 is empty");
     generation_fini(&g);
     if (strcmp(name, "bloom") == 0) { /* which has room for longer texts */
         check_small_cache(&s);
@@ -514,7 +515,8 @@ static void check_model(const char *name)
     if (strcmp(name, "gpt2") == 0) {
         check_failing_alone(&s);
         check_shift(&s);
-        EXPECT_ERROR(generation_init(&g, &s, "and the", 7, &too_long, 1), STATUS_DATA, "reads at most 24");
+        EXPECT_ERROR(generation_init(&g, &s, &s.scratch, "and the", 7, &too_long, 1), STATUS_DATA,
+                     "reads at most 24");
         generation_fini(&g);
     }
     session_close(&s);

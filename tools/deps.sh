@@ -34,6 +34,7 @@ text:   core io
 corpus: core io text
 fetch:  core io
 launch: core
+http:   core
 ngram:  core
 nn:     core dev ops
 data:   core io text corpus nn
@@ -43,11 +44,12 @@ model:  core dev io text nn
 watch:  core dev ops io
 pass:   core dev ops io text nn model watch
 serve:  core dev ops io text nn data model watch pass
+service: core dev ops io text nn data model watch pass serve http
 train:  core dev ops io text nn data optim dist model watch pass
 report: core dev ops io nn optim model watch pass train
 task:   core dev ops io text ngram corpus nn data optim dist model watch pass serve train report
 api:    core dev ops io text nn data optim dist model watch pass serve train report task
-cmd:    core dev ops io text fetch launch ngram corpus nn data optim dist model watch pass serve train report task
+cmd:    core dev ops io text fetch launch http ngram corpus nn data optim dist model watch pass serve service train report task
 '
 
 # Each library is used in one place: its headers, and the file or folder that may include them (zlib: one unpacks, one packs).
@@ -65,6 +67,7 @@ expat.h      src/corpus/dump_page.c
 utf8proc.h   src/text/
 iconv.h      src/text/encoding.c
 mpi.h        src/dist/mpi/
+microhttpd.h src/http/http_mhd.c
 '
 
 check_arrows() {

@@ -1,0 +1,77 @@
+/* engine: computes what many threads ask of the models on a device, in one thread of its own (Orca, Yu et al.
+ * 2022, section 4).
+ *
+ * The rules:
+ *   - Work is a request of an encoder's session or a text that a decoder's session continues.  Each session
+ *     is a lane; lanes with work take turns, a batch each.
+ *   - In a lane, works share batches in rotation, so that a work of one sequence does not wait for a work of
+ *     10,000.  What is computed is the same bits in any company, where the session says so.
+ *   - A work is admitted whole or not at all, counted in tokens.
+ *   - A work that nobody wants any more, or whose deadline has passed, leaves within one batch. */
+#ifndef KILN_SERVE_ENGINE_H
+#define KILN_SERVE_ENGINE_H
+
+#include "serve/generate.h"
+#include "serve/session.h"
+
+struct engine;
+struct lane;
+
+/* What is asked of a lane; it does not move until it has ended. */
+struct work {
+    struct lane *lane;
+    struct request *const *requests; /* [n_requests] of an encoder, or */
+    int64_t n_requests;
+    struct generation *const *generations; /* [n_generations] of a decoder */
+    int64_t n_generations;
+    int64_t n_tokens;    /* to be read and generated, for the admission */
+    int64_t deadline_ns; /* of core/clock; 0: none */
+
+    /* Whether somebody waits for it; asked between batches, by the engine. NULL: always. */
+    bool (*is_wanted)(void *self);
+
+    /* After each token of a text; by the engine.  NULL: nobody asks. */
+    void (*told)(void *self, struct generation *g);
+
+    /* All of it has ended, by the engine, which forgets it before.  Each request and text has a status of its
+     * own; this one is of the work: STATUS_PREEMPTED: it was not wanted, or `timed_out`; STATUS_UNAVAILABLE:
+     * the engine ends; a failure of the device; else the first failure of a request. */
+    void (*done)(void *self, struct status status);
+    void *self;
+
+    /* The engine's. */
+    bool timed_out;
+    int64_t n_begun, n_ended; /* requests or generations */
+    int64_t queued_ns, begun_ns, ended_ns;
+    struct work *next;
+};
+
+struct engine_options {
+    int64_t max_queue_tokens; /* of all works that have not ended; one work is always admitted */
+    int64_t max_works;
+};
+
+/* How much there is to do. */
+struct engine_load {
+    int64_t n_works, n_tokens;
+    double tokens_per_s; /* of the last seconds with work; 0: none yet */
+    int64_t n_batches, n_batch_tokens, last_batch_tokens, last_batch_texts;
+    int64_t prompt_tokens, new_tokens; /* since it began */
+};
+
+/* Starts the thread.  STATUS_MEMORY. */
+struct status engine_create(struct engine **e, const struct engine_options *o);
+
+/* Ends all works with STATUS_UNAVAILABLE and the thread.  Safe on NULL. */
+void engine_destroy(struct engine *e);
+
+/* A lane over a session, which is borrowed and used by the engine's thread alone, but for what jobs read
+ * (serve/request.h).  Before any work. */
+struct status engine_add_lane(struct engine *e, struct lane **lane, struct session *s);
+
+/* Hands a work over, from any thread.  False: it is full; *retry_after_s says when it may not be. */
+bool engine_submit(struct engine *e, struct work *w, double *retry_after_s);
+
+struct engine_load engine_load(struct engine *e);
+
+#endif

@@ -1,0 +1,131 @@
+/* call: one request of a client, from its JSON to the answer, in the form of its dialect.
+ *
+ * An endpoint's `answer` runs in a thread of the HTTP server.  It reads fields, chooses a model, makes jobs
+ * (serve/request.h) and hands them over with call_submit; `finish` then runs in such a thread again and
+ * replies.  Each call ends by exactly one of call_reply, call_reply_text, call_fail..., call_stream_end;
+ * after it nothing of the call may be touched. Whatever the call needs until then hangs on `state`, which
+ * is freed with it. */
+#ifndef KILN_SERVICE_CALL_H
+#define KILN_SERVICE_CALL_H
+
+#include "core/json.h"
+#include "http/http.h"
+#include "service/served_models.h"
+
+struct service;
+struct call;
+
+/* How the clients of a dialect see errors. */
+struct dialect {
+    const char *name; /* in metrics and logs */
+    int invalid;      /* the HTTP status of a value that is wrong: 400, TEI's 422 */
+    int wrong_model;  /* of a task that the model does not have: 400, TEI's 424 */
+
+    /* The body of an error; `param` is the field that is wrong, or NULL.  NULL if memory runs out. */
+    json_t *(*error)(int status, const char *message, const char *param);
+};
+
+extern const struct dialect dialect_openai, dialect_tei, dialect_hub, dialect_ollama;
+
+struct endpoint {
+    const char *method, *path; /* "/v1/models/" with the slash at the end: and whatever follows */
+    const struct dialect *dialect;
+    void (*answer)(struct call *c);
+    bool is_open; /* without a key */
+};
+
+struct call {
+    struct service *service;
+    struct http_exchange *x;
+    const struct endpoint *endpoint;
+    const char *rest;             /* of the path, behind the endpoint's slash */
+    json_t *body;                 /* an object, of POST */
+    struct served_models *models; /* held until the call has ended */
+    struct served_model *named;   /* by the path /models/NAME; NULL: by none */
+
+    /* What the endpoint hangs on it, and how to free it. */
+    void *state;
+    void (*free_state)(void *state);
+
+    /* For the counts, the log and the headers x-...; the endpoint's to fill in. */
+    struct served_model *model;
+    int64_t n_texts, n_characters, n_tokens, n_new_tokens, n_cut;
+    int64_t encoded_ns; /* how long reading fields and tokenizing took */
+
+    struct work work;
+    void (*finish)(struct call *c);
+    struct status status; /* of the work, for `finish` */
+    bool is_streaming;
+};
+
+/* ---- models ---- */
+
+/* The model to answer with: that of the path, else that of `name`, else, where it is NULL, "" or "dummy",
+ * the first that has this answer.  NULL: it has failed the call, since there is none, or the model has no
+ * such head. */
+struct served_model *call_model(struct call *c, const char *name, enum answer a);
+
+/* ---- fields ---- */
+
+/* Values of an object of the body; an absent or null field leaves *value alone.  False: the call has failed,
+ * with the field, what it is and what it may be. */
+bool call_int(struct call *c, const json_t *o, const char *key, int64_t min, int64_t max, int64_t *value);
+bool call_real(struct call *c, const json_t *o, const char *key, double min, double max, double *value);
+bool call_bool(struct call *c, const json_t *o, const char *key, bool *value);
+bool call_string(struct call *c, const json_t *o, const char *key, const char **value);
+
+/* Where it is an object, which may be absent: NULL. */
+bool call_object(struct call *c, const json_t *o, const char *key, const json_t **value);
+
+/* The texts of a field that is a string or an array of strings, borrowed from the body; free() the array.
+ * False: the call has failed, also where the field is missing, or `most` texts are fewer. */
+bool call_texts(struct call *c, const json_t *o, const char *key, int64_t most, struct text_bytes **texts,
+                size_t *n);
+
+/* ---- work ---- */
+
+/* Fills in c->work, which has its lane's requests or generations, told and n_tokens, and hands it over.
+ * `finish` runs once it has ended and somebody waits: it replies or, by call_fail_work, fails.  Where the
+ * engine is full the call fails. */
+void call_submit(struct call *c, void (*finish)(struct call *c));
+
+/* ---- answers ---- */
+
+/* Replies 200 with JSON, which is taken over; NULL: memory ran out. */
+void call_reply(struct call *c, json_t *json);
+void call_reply_text(struct call *c, int status, const char *content_type, struct buf *text);
+
+/* A stream of events or lines.  It begins with the first of them. */
+enum call_stream {
+    CALL_EVENTS, /* text/event-stream: "data: JSON\n\n" each */
+    CALL_LINES,  /* application/x-ndjson: JSON and "\n" each */
+};
+
+/* Sends one; takes the JSON over.  What splits lines for some client is escaped (U+0085, U+2028, U+2029). */
+void call_stream_json(struct call *c, enum call_stream kind, json_t *json);
+void call_stream_done(struct call *c); /* "data: [DONE]\n\n" */
+void call_stream_end(struct call *c, bool is_whole);
+
+/* Fails with a status of HTTP.  In a stream the error is its last event. */
+void call_fail(struct call *c, int status, const char *param, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Fails with the dialect's status of a wrong value. */
+void call_fail_value(struct call *c, const char *param, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Fails by a status of kiln: what the client asked (STATUS_USAGE, STATUS_DATA), or the server (500). */
+void call_fail_status(struct call *c, const char *param, struct status s);
+
+/* Fails by c->status, which has failed: 504, 503, or as call_fail_status. */
+void call_fail_work(struct call *c);
+
+/* ---- for endpoints ---- */
+
+/* An id for answers, "cmpl-" and 24 random letters; `to` has room for 48 bytes. */
+void call_make_id(char *to, const char *prefix);
+
+/* How many characters (code points) text[0..n) has. */
+int64_t call_characters(const char *text, size_t n);
+
+#endif

@@ -29,6 +29,7 @@ extern const struct command command_prepare;
 extern const struct command command_pack;
 extern const struct command command_report;
 extern const struct command command_score;
+extern const struct command command_serve;
 extern const struct command command_squad;
 extern const struct command command_tag;
 extern const struct command command_tokenize;

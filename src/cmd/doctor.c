@@ -3,7 +3,7 @@
 #include "cmd/commands.h"
 #include "core/host.h"
 #include "core/shared_library.h"
-#include "fetch/http.h"
+#include "fetch/http_get.h"
 #include "fetch/unpack.h"
 #include "io/hdf5_file.h"
 #include "ops/cpu/gemm.h"

@@ -34,6 +34,7 @@ static const struct command *const commands[] = {
     &command_ngram,
     &command_squad,
     &command_ask,
+    &command_serve,
     &command_score,
     &command_classify,
     &command_tag,

@@ -4,6 +4,7 @@
 #include "core/nearest.h"
 #include "core/option_value.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,12 +64,28 @@ static struct status find(const struct command *c, const char *given, size_t n, 
     return status_ok();
 }
 
+/* The environment variable of a flag: its own, or the command's with the flag's name; "": it has none. */
+static struct option_key variable_of(const struct command *c, const struct option *o)
+{
+    struct option_key name = {""}, key = option_key(o);
+    if (o->env != NULL) {
+        snprintf(name.text, sizeof name.text, "%s", o->env);
+    } else if (c->environment != NULL && option_takes_value(o)) {
+        snprintf(name.text, sizeof name.text, "%s%.40s", c->environment, key.text);
+        for (char *p = name.text; *p != '\0'; p++) {
+            *p = (char)toupper((unsigned char)*p);
+        }
+    }
+    return name;
+}
+
 static struct status store_defaults(const struct command *c, void *args)
 {
     for (const struct option *o = c->options; o->name != NULL; o++) {
-        const char *from_env = o->env == NULL ? NULL : getenv(o->env);
+        const struct option_key variable = variable_of(c, o);
+        const char *from_env = variable.text[0] == '\0' ? NULL : getenv(variable.text);
         if (from_env != NULL && from_env[0] != '\0') {
-            TRY(status_context(option_store(o, from_env, args), "environment variable %s", o->env));
+            TRY(status_context(option_store(o, from_env, args), "environment variable %s", variable.text));
         } else if (o->default_text != NULL) {
             TRY(option_store(o, o->default_text, args));
         }
@@ -179,12 +196,13 @@ static struct status store_pair(const struct command *c, const struct option *o,
                                 : status_error(STATUS_USAGE, "--%s needs two numbers", o->name);
 }
 
-/* Stores the words behind argv[*i], after `first`, which may be NULL. */
+/* Stores the words behind argv[*i], after `first`, which may be NULL, in place of those before or, of a flag
+ * that `adds`, behind them. */
 static struct status store_words(const struct command *c, const struct option *o, int argc,
-                                 const char *const *argv, int *i, const char *first, void *args)
+                                 const char *const *argv, int *i, const char *first, bool adds, void *args)
 {
     struct option_words *words = (struct option_words *)(void *)((char *)args + o->offset);
-    words->n = 0;
+    words->n = adds ? words->n : 0;
     TRY(first != NULL ? option_add_word(o, first, words) : status_ok());
     for (const char *next; (next = value_after(c, argc, argv, *i)) != NULL; ++*i) {
         TRY(option_add_word(o, next, words));
@@ -264,6 +282,7 @@ static struct status parse_flag(const struct command *c, const char *word, int a
     const char *next = value_after(c, argc, argv, *i);
     const struct option *o;
     TRY(find(c, name, n, &o));
+    bool adds = o->adds && option_was_given(c, args, o->name);
     note_given(c, o, args);
     bool is_lacking = o->kind == OPTION_REFUSED || o->kind == OPTION_NOT_YET; /* whatever its value */
     if (value != NULL && !option_takes_value(o) && o->kind != OPTION_FLAG && !is_lacking) {
@@ -280,7 +299,7 @@ static struct status parse_flag(const struct command *c, const char *word, int a
         value = NULL;
     }
     if (o->kind == OPTION_WORDS && (value != NULL || next != NULL)) {
-        return store_words(c, o, argc, argv, i, value != NULL ? value + 1 : NULL, args);
+        return store_words(c, o, argc, argv, i, value != NULL ? value + 1 : NULL, adds, args);
     }
     if (value != NULL && o->kind != OPTION_PAIR) {
         return give(texts, c, o, value + 1, args);

@@ -66,6 +66,7 @@ struct option {
     const char *choices; /* "a|b|c"; NULL: anything.  OPTION_BOOL: words that mean true, or OPTION_ANY_WORD */
     const char *means;   /* OPTION_MEANS: the value that is stored */
     const char *env;     /* the environment variable that is read if the flag is absent; NULL: none */
+    bool adds;           /* of an OPTION_WORDS: a second value comes behind the first */
     bool once;           /* a second value is refused: it is no setting, but what the command works on */
     bool of_rank;        /* may differ between the ranks of a run */
     bool is_text;        /* a string that may be empty, or look like a document's "<placeholder>" */
@@ -114,6 +115,11 @@ struct option {
 #define OPTION_WORDS_ROW(name_, at, value_, help_)                                                           \
     {                                                                                                        \
         .name = name_, .kind = OPTION_WORDS, .offset = at, .value_name = value_, .help = help_               \
+    }
+/* Words of a flag that may be given several times, in a command with a struct option_given. */
+#define OPTION_LIST_ROW(name_, at, value_, help_)                                                            \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_WORDS, .offset = at, .value_name = value_, .help = help_, .adds = true \
     }
 #define OPTION_RANGE_ROW(name_, at, default_, min_, max_, help_)                                             \
     {                                                                                                        \
@@ -179,6 +185,8 @@ struct command {
     const struct option *options;
     const char *usual; /* "a|b|c": the flags that --help explains, by their rows' names; NULL: all of them */
     size_t given;      /* offset of a struct option_given in the argument struct; 0: the command has none */
+    /* "KILN_X_": a flag that is not given is taken from KILN_X_FLAG; NULL: none is */
+    const char *environment;
     size_t args_bytes; /* size of the argument struct, at most OPTION_ARGS_BYTES */
     struct status (*run)(const void *args, int n_positional, const char *const *positional);
     bool of_ranks; /* several processes that a launcher has started run it together */

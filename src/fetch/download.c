@@ -6,7 +6,7 @@
 #include "core/log.h"
 #include "core/progress.h"
 #include "core/stop.h"
-#include "fetch/http.h"
+#include "fetch/http_get.h"
 #include "io/sum_list.h"
 #include "io/file.h"
 #include "io/file_lock.h"

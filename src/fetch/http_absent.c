@@ -1,5 +1,5 @@
 /* http_absent: fetch/http.h in a build without libcurl. */
-#include "fetch/http.h"
+#include "fetch/http_get.h"
 
 struct status http_get(const struct http_get *get, enum http_end *end, struct http_answer *answer)
 {

@@ -2,7 +2,7 @@
  * libraries that no other command needs. */
 #include "core/shared_library.h"
 #include "core/stop.h"
-#include "fetch/http.h"
+#include "fetch/http_get.h"
 
 #define CURL_DISABLE_TYPECHECK   /* its setopt is a macro, and we call by pointer */
 #define CURL_DISABLE_DEPRECATION /* CURLOPT_PROTOCOLS, which versions before 7.85 support too */

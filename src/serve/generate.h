@@ -63,6 +63,7 @@ struct generation {
     int32_t *pages;
     int64_t n_pages;
     struct request request;
+    void *owner; /* the source's own */
     struct generator *generator;
     struct generation *next;
 };

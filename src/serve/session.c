@@ -272,12 +272,13 @@ static struct status task_on(enum model_task *task, const struct model_dir *m)
     return status_ok();
 }
 
-static struct status open_over(struct session *s, const struct session *model, enum model_task task)
+static struct status open_over(struct session *s, const struct session *model, enum model_task task,
+                               struct session_options o)
 {
     const struct network_config *owner = &model->net.config;
-    struct session_options o = {.backend = {owner->device, owner->ops},
-                                .dtype = owner->precision.dtype,
-                                .int8 = owner->precision.int8};
+    o.backend = (struct backend){owner->device, owner->ops};
+    o.dtype = owner->precision.dtype;
+    o.int8 = owner->precision.int8;
     struct batch_limits limits = limits_in(&model->dir, task, &o);
     if (task == MODEL_TASK_ENCODER) {
         TRY(model->sentence_status);
@@ -290,14 +291,15 @@ static struct status open_over(struct session *s, const struct session *model, e
     return init_packer(s);
 }
 
-struct status session_open_shared(struct session *s, const struct session *model, enum model_task task)
+struct status session_open_shared(struct session *s, const struct session *model, enum model_task task,
+                                  const struct session_options *o)
 {
     *s = (struct session){.tokenizer = model->tokenizer,
                           .max_length = model->max_length,
                           .text_length = model->text_length,
                           .sentence = &model->files,
                           .batch_tokens = model->batch_tokens};
-    struct status status = open_over(s, model, task);
+    struct status status = open_over(s, model, task, *o);
     if (failed(status)) {
         session_close(s);
     }

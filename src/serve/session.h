@@ -69,10 +69,11 @@ struct status session_open(struct session *s, const char *path, enum model_task 
 struct status session_open_model(struct session *s, const char *path, const struct session_options *o);
 
 /* Opens a session for a task over the tokenizer and weights of `model`, which session_open_model opened and
- * which must outlive it.  Sessions over one model may run in different threads; on a device each has its own
- * context.  Neither struct may be moved.  STATUS_DATA: the model lacks the task's head, or makes its vectors
- * in a way that kiln does not support. */
-struct status session_open_shared(struct session *s, const struct session *model, enum model_task task);
+ * which must outlive it; of the options, how batches are filled and the cache. Sessions over one model may
+ * run in different threads; on a device each has its own context. Neither struct may be moved. STATUS_DATA:
+ * the model lacks the task's head, or makes its vectors in a way that kiln does not support. */
+struct status session_open_shared(struct session *s, const struct session *model, enum model_task task,
+                                  const struct session_options *o);
 
 /* Safe on a zeroed struct and after a failed open. */
 void session_close(struct session *s);

@@ -10,6 +10,7 @@
 
 #include "core/json.h"
 #include "http/http.h"
+#include "service/metrics.h"
 #include "service/served_models.h"
 
 struct service;
@@ -27,6 +28,9 @@ struct dialect {
 
 extern const struct dialect dialect_openai, dialect_tei, dialect_hub, dialect_ollama;
 
+/* That of a path which is no endpoint, or which has not been read to its end. */
+const struct dialect *dialect_of_path(const char *path);
+
 struct endpoint {
     const char *method, *path; /* "/v1/models/" with the slash at the end: and whatever follows */
     const struct dialect *dialect;
@@ -34,13 +38,24 @@ struct endpoint {
     bool is_open; /* without a key */
 };
 
+/* The endpoint of a method and a path; NULL: there is none, and *allowed, 64 bytes, gets the methods of the
+ * path, "" if it is none. */
+const struct endpoint *endpoint_find(const char *method, const char *path, char allowed[64]);
+
+/* A stream of events or lines.  It begins with the first of them. */
+enum call_stream {
+    CALL_EVENTS, /* text/event-stream: "data: JSON\n\n" each */
+    CALL_LINES,  /* application/x-ndjson: JSON and "\n" each */
+};
+
 struct call {
     struct service *service;
     struct http_exchange *x;
-    const struct endpoint *endpoint;
+    const struct dialect *dialect;
     const char *rest;             /* of the path, behind the endpoint's slash */
     json_t *body;                 /* an object, of POST */
-    struct served_models *models; /* held until the call has ended */
+    struct served_models *models; /* held until the call has ended; NULL: they are being loaded */
+    bool drains;                  /* the server is ending */
     struct served_model *named;   /* by the path /models/NAME; NULL: by none */
 
     /* What the endpoint hangs on it, and how to free it. */
@@ -54,8 +69,9 @@ struct call {
 
     struct work work;
     void (*finish)(struct call *c);
-    struct status status; /* of the work, for `finish` */
-    bool is_streaming;
+    struct status status;          /* of the work */
+    bool is_streaming, has_timing; /* `has_timing`: the work has ended */
+    enum call_stream stream;
 };
 
 /* ---- models ---- */
@@ -64,6 +80,9 @@ struct call {
  * the first that has this answer.  NULL: it has failed the call, since there is none, or the model has no
  * such head. */
 struct served_model *call_model(struct call *c, const char *name, enum answer a);
+
+/* The same, whatever the model answers. */
+struct served_model *call_any_model(struct call *c, const char *name);
 
 /* ---- fields ---- */
 
@@ -84,9 +103,9 @@ bool call_texts(struct call *c, const json_t *o, const char *key, int64_t most, 
 
 /* ---- work ---- */
 
-/* Fills in c->work, which has its lane's requests or generations, told and n_tokens, and hands it over.
- * `finish` runs once it has ended and somebody waits: it replies or, by call_fail_work, fails.  Where the
- * engine is full the call fails. */
+/* Hands over c->work, which has its lane, its requests or generations, n_tokens and `told`, whose self is the
+ * call.  `finish` runs once all has ended, without a failure of the work, and somebody waits; a text that
+ * failed alone has its own status.  Else the call fails by itself, and also where the engine is full. */
 void call_submit(struct call *c, void (*finish)(struct call *c));
 
 /* ---- answers ---- */
@@ -94,12 +113,6 @@ void call_submit(struct call *c, void (*finish)(struct call *c));
 /* Replies 200 with JSON, which is taken over; NULL: memory ran out. */
 void call_reply(struct call *c, json_t *json);
 void call_reply_text(struct call *c, int status, const char *content_type, struct buf *text);
-
-/* A stream of events or lines.  It begins with the first of them. */
-enum call_stream {
-    CALL_EVENTS, /* text/event-stream: "data: JSON\n\n" each */
-    CALL_LINES,  /* application/x-ndjson: JSON and "\n" each */
-};
 
 /* Sends one; takes the JSON over.  What splits lines for some client is escaped (U+0085, U+2028, U+2029). */
 void call_stream_json(struct call *c, enum call_stream kind, json_t *json);
@@ -117,13 +130,19 @@ void call_fail_value(struct call *c, const char *param, const char *format, ...)
 /* Fails by a status of kiln: what the client asked (STATUS_USAGE, STATUS_DATA), or the server (500). */
 void call_fail_status(struct call *c, const char *param, struct status s);
 
-/* Fails by c->status, which has failed: 504, 503, or as call_fail_status. */
-void call_fail_work(struct call *c);
+/* Fails by the status of work: 504 where its deadline has passed, or as call_fail_status. */
+void call_fail_work(struct call *c, struct status s);
 
 /* ---- for endpoints ---- */
 
 /* An id for answers, "cmpl-" and 24 random letters; `to` has room for 48 bytes. */
 void call_make_id(char *to, const char *prefix);
+
+/* At the end of its exchange. */
+void call_free(struct call *c);
+
+/* What the work took so far. */
+struct call_times call_times(const struct call *c);
 
 /* How many characters (code points) text[0..n) has. */
 int64_t call_characters(const char *text, size_t n);

@@ -5,7 +5,7 @@
 #define KILN_SERVICE_SERVED_MODELS_H
 
 #include "serve/answer_kind.h"
-#include "serve/engine.h"
+#include "serve/text_engine.h"
 #include "serve/session.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ struct served_source {
 
 struct served_options {
     struct session_options session; /* of all models; of decoders n_prompts and cache_bytes */
-    struct engine_options engine;
+    struct text_engine_options engine;
 };
 
 struct served_model {
@@ -36,7 +36,7 @@ struct served_model {
 struct served_models {
     struct served_model *models; /* [n] */
     int n;
-    struct engine *engine;
+    struct text_engine *engine;
     double loaded_s;   /* the time of the wall clock */
     int64_t n_holders; /* guarded by service's lock */
 };

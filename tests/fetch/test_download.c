@@ -10,7 +10,7 @@
 #include "core/log.h"
 #include "core/stop.h"
 #include "fetch/download.h"
-#include "fetch/http.h"
+#include "fetch/http_get.h"
 #include "io/sum_list.h"
 #include "io/file.h"
 

@@ -18,7 +18,7 @@ static void compare(const char *directory, const char *model, enum model_task ta
     snprintf(path, sizeof path, "%s/%s", directory, model);
     EXPECT_OK(session_open(&on_host, path, task, &host));
     EXPECT_OK(session_open_model(&owner, path, o));
-    EXPECT_OK(session_open_shared(&on_device, &owner, task));
+    EXPECT_OK(session_open_shared(&on_device, &owner, task, &(struct session_options){0}));
     int n = session_case_answer(&on_host, task, wanted);
     for (int round = 0; round < 2; round++) {
         EXPECT(session_case_answer(&on_device, task, found) == n, "%s: another number of answers", model);

@@ -40,7 +40,7 @@ static void the_lower_id_comes_first(const char *path)
     struct session owner, s;
     struct fill_result result;
     EXPECT_OK(session_open_model(&owner, path, &options));
-    EXPECT_OK(session_open_shared(&s, &owner, MODEL_TASK_MASKED_LM));
+    EXPECT_OK(session_open_shared(&s, &owner, MODEL_TASK_MASKED_LM, &(struct session_options){0}));
     for (int64_t k = 1; k <= N; k++) {
         EXPECT_OK(fill_mask(&s, session_case_masked, strlen(session_case_masked), k, &result));
         EXPECT(result.n_masks == 2 && result.top_k == k, "%lld masks", (long long)result.n_masks);

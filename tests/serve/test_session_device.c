@@ -48,7 +48,7 @@ static void compare(const char *model, enum model_task task, enum dtype dtype)
     EXPECT(fenced_context_of(owner.net.x.context)->n_waiting == 0,
            "the weights may not be there when others read them");
     for (int i = 0; i < 2; i++) {
-        EXPECT_OK(session_open_shared(&shared[i], &owner, task));
+        EXPECT_OK(session_open_shared(&shared[i], &owner, task, &(struct session_options){0}));
         EXPECT(shared[i].net.x.context != owner.net.x.context, "one context for two");
     }
     EXPECT(shared[0].net.x.context != shared[1].net.x.context, "one context for two");

@@ -16,18 +16,18 @@ static void a_mask_is_wanted_where_one_is_filled(const char *path)
     struct session_options options = session_defaults();
     struct session owner, s;
     EXPECT_OK(session_open_model(&owner, path, &options));
-    EXPECT_OK(session_open_shared(&s, &owner, MODEL_TASK_MASKED_LM));
+    EXPECT_OK(session_open_shared(&s, &owner, MODEL_TASK_MASKED_LM, &(struct session_options){0}));
     expect_filled(&s);
     owner.dir.tokenizer.special[SPECIAL_MASK] = -1;
     EXPECT_ERROR(fill_mask(&s, session_case_masked, strlen(session_case_masked), 3, &result), STATUS_DATA,
                  "has no mask token, which filling a [MASK] needs");
     session_close(&s);
-    EXPECT_OK(session_open_shared(&s, &owner, MODEL_TASK_ENCODER));
+    EXPECT_OK(session_open_shared(&s, &owner, MODEL_TASK_ENCODER, &(struct session_options){0}));
     session_close(&s);
     owner.dir.tokenizer.frame.given = false;
     owner.dir.tokenizer.special[SPECIAL_SEPARATOR] = -1;
-    EXPECT_ERROR(session_open_shared(&s, &owner, MODEL_TASK_ENCODER), STATUS_DATA,
-                 "has no separator token, which the input of the model needs");
+    EXPECT_ERROR(session_open_shared(&s, &owner, MODEL_TASK_ENCODER, &(struct session_options){0}),
+                 STATUS_DATA, "has no separator token, which the input of the model needs");
     session_close(&owner);
 }
 

@@ -1,7 +1,7 @@
-/* http: one GET over HTTP or HTTPS.  libcurl does it (http_curl.c); a build without it says so
+/* http_get: one GET over HTTP or HTTPS.  libcurl does it (http_curl.c); a build without it says so
  * (http_absent.c). */
-#ifndef KILN_FETCH_HTTP_H
-#define KILN_FETCH_HTTP_H
+#ifndef KILN_FETCH_HTTP_GET_H
+#define KILN_FETCH_HTTP_GET_H
 
 #include "fetch/http_answer.h"
 

@@ -1,5 +1,5 @@
-/* engine: computes what many threads ask of the models on a device, in one thread of its own (Orca, Yu et al.
- * 2022, section 4).
+/* text_engine: computes what many threads ask of the models on a device, in one thread of its own (Yu et al.
+ * 2022, Orca, section 4).
  *
  * The rules:
  *   - Work is a request of an encoder's session or a text that a decoder's session continues.  Each session
@@ -8,13 +8,13 @@
  *     10,000.  What is computed is the same bits in any company, where the session says so.
  *   - A work is admitted whole or not at all, counted in tokens.
  *   - A work that nobody wants any more, or whose deadline has passed, leaves within one batch. */
-#ifndef KILN_SERVE_ENGINE_H
-#define KILN_SERVE_ENGINE_H
+#ifndef KILN_SERVE_TEXT_ENGINE_H
+#define KILN_SERVE_TEXT_ENGINE_H
 
 #include "serve/generate.h"
 #include "serve/session.h"
 
-struct engine;
+struct text_engine;
 struct lane;
 
 /* What is asked of a lane; it does not move until it has ended. */
@@ -40,38 +40,44 @@ struct work {
     void *self;
 
     /* The engine's. */
-    bool timed_out;
-    int64_t n_begun, n_ended; /* requests or generations */
+    bool timed_out, is_cancelled;
+    int64_t n_wanted, n_begun, n_ended; /* requests or generations */
     int64_t queued_ns, begun_ns, ended_ns;
     struct work *next;
 };
 
-struct engine_options {
+struct text_engine_options {
     int64_t max_queue_tokens; /* of all works that have not ended; one work is always admitted */
     int64_t max_works;
 };
 
 /* How much there is to do. */
-struct engine_load {
+struct text_engine_load {
     int64_t n_works, n_tokens;
     double tokens_per_s; /* of the last seconds with work; 0: none yet */
     int64_t n_batches, n_batch_tokens, last_batch_tokens, last_batch_texts;
     int64_t prompt_tokens, new_tokens; /* since it began */
 };
 
-/* Starts the thread.  STATUS_MEMORY. */
-struct status engine_create(struct engine **e, const struct engine_options *o);
+/* Without lanes or a thread.  STATUS_MEMORY. */
+struct status text_engine_create(struct text_engine **e, const struct text_engine_options *o);
 
-/* Ends all works with STATUS_UNAVAILABLE and the thread.  Safe on NULL. */
-void engine_destroy(struct engine *e);
+/* Ends all works with STATUS_UNAVAILABLE, and the thread; no more are taken. */
+void text_engine_stop(struct text_engine *e);
+
+/* Stops it, and frees it.  Safe on NULL. */
+void text_engine_destroy(struct text_engine *e);
 
 /* A lane over a session, which is borrowed and used by the engine's thread alone, but for what jobs read
- * (serve/request.h).  Before any work. */
-struct status engine_add_lane(struct engine *e, struct lane **lane, struct session *s);
+ * (serve/request.h).  Before text_engine_start. */
+struct status text_engine_add_lane(struct text_engine *e, struct lane **lane, struct session *s);
+
+/* Starts the thread.  STATUS_MEMORY. */
+struct status text_engine_start(struct text_engine *e);
 
 /* Hands a work over, from any thread.  False: it is full; *retry_after_s says when it may not be. */
-bool engine_submit(struct engine *e, struct work *w, double *retry_after_s);
+bool text_engine_submit(struct text_engine *e, struct work *w, double *retry_after_s);
 
-struct engine_load engine_load(struct engine *e);
+struct text_engine_load text_engine_load(struct text_engine *e);
 
 #endif

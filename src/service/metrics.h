@@ -1,0 +1,53 @@
+/* metrics: counts of what a server does, as Prometheus reads them (its text format 0.0.4); the names of
+ * text-embeddings-inference (te_...) are there too, so that its dashboards work. */
+#ifndef KILN_SERVICE_METRICS_H
+#define KILN_SERVICE_METRICS_H
+
+#include "core/buf.h"
+#include "serve/text_engine.h"
+
+#include <pthread.h>
+#include <stdint.h>
+
+/* TEI's bounds: 1e-5 * 1.5^k s, k = 1..35. */
+enum { METRICS_BOUNDS = 35, METRICS_DIALECTS = 8, METRICS_CLASSES = 6 };
+
+struct histogram {
+    int64_t counts[METRICS_BOUNDS + 1]; /* below each bound, and above all */
+    double sum;
+    int64_t n;
+};
+
+/* What a call took. */
+struct call_times {
+    double total_s, encode_s, queue_s, compute_s;
+};
+
+struct metrics {
+    pthread_mutex_t lock; /* guards the rest */
+    const char *dialects[METRICS_DIALECTS];
+    int n_dialects;
+    int64_t calls[METRICS_DIALECTS][METRICS_CLASSES]; /* by dialect and first digit of the status; 0: left */
+    int64_t texts, tokens, new_tokens, cut;
+    struct histogram total, encode, queue, compute;
+};
+
+void metrics_init(struct metrics *m);
+void metrics_fini(struct metrics *m);
+
+/* What a call that has ended adds. */
+struct metrics_call {
+    const char *dialect;
+    int status; /* of HTTP; 0: the client left */
+    int64_t n_texts, n_tokens, n_new_tokens, n_cut;
+    bool computed; /* its times of the engine count */
+    struct call_times times;
+};
+
+void metrics_count(struct metrics *m, const struct metrics_call *c);
+
+/* Appends all, with the load of the engine and the exchanges that have not ended. */
+void metrics_write(struct buf *out, struct metrics *m, const struct text_engine_load *load,
+                   int64_t n_exchanges);
+
+#endif

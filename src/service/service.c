@@ -1,0 +1,250 @@
+#include "service/service.h"
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "service/call.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct status service_init(struct service *s, const struct service_options *o)
+{
+    *s = (struct service){.options = *o};
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->released, NULL);
+    metrics_init(&s->metrics);
+    return status_ok();
+}
+
+void service_fini(struct service *s)
+{
+    if (s->options.sources == NULL) {
+        return;
+    }
+    served_models_free(s->models);
+    metrics_fini(&s->metrics);
+    pthread_cond_destroy(&s->released);
+    pthread_mutex_destroy(&s->lock);
+    *s = (struct service){0};
+}
+
+/* ---- models ---- */
+
+struct served_models *service_hold(struct service *s, bool *drains)
+{
+    pthread_mutex_lock(&s->lock);
+    struct served_models *set = s->models;
+    if (set != NULL) {
+        set->n_holders++;
+    }
+    *drains = s->drains;
+    pthread_mutex_unlock(&s->lock);
+    return set;
+}
+
+void service_release(struct service *s, struct served_models *set)
+{
+    if (set == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    if (--set->n_holders == 0) {
+        pthread_cond_signal(&s->released);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+struct status service_load(struct service *s)
+{
+    struct served_models *set, *before;
+    TRY(served_models_load(&set, s->options.sources, s->options.n_sources, &s->options.models));
+    pthread_mutex_lock(&s->lock);
+    before = s->models;
+    s->models = set;
+    while (before != NULL && before->n_holders > 0) {
+        pthread_cond_wait(&s->released, &s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    served_models_free(before);
+    return status_ok();
+}
+
+void service_drain(struct service *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->drains = true;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void service_end_work(struct service *s)
+{
+    service_drain(s);
+    if (s->models != NULL) {
+        text_engine_stop(s->models->engine);
+    }
+}
+
+/* ---- the server's questions ---- */
+
+static const char path_of_models[] = "/models/";
+
+/* Behind the name of a served model, which the path has behind /models/: "/" if nothing follows; NULL: it has
+ * none. */
+static const char *behind_model(struct served_models *set, const char *path, struct served_model **named)
+{
+    size_t n = strlen(path_of_models);
+    for (int i = 0; set != NULL && strncmp(path, path_of_models, n) == 0 && i < set->n; i++) {
+        size_t n_name = strlen(set->models[i].name);
+        const char *rest = path + n + n_name;
+        if (strncmp(path + n, set->models[i].name, n_name) == 0 && (*rest == '/' || *rest == '\0')) {
+            *named = &set->models[i];
+            return *rest == '\0' ? "/" : rest;
+        }
+    }
+    return NULL;
+}
+
+static void refuse_path(struct call *c, const char *path, const char *allowed)
+{
+    if (allowed[0] != '\0') {
+        http_add_header(c->x, "Allow", allowed);
+        call_fail(c, 405, NULL, "%s is answered for %s, not for %s", path, allowed, http_method(c->x));
+    } else {
+        call_fail(c, 404, NULL, "%.200s is no path of this server", path);
+    }
+}
+
+/* The body of a POST, which is an object. False: the call has failed. */
+static bool parse_body(struct call *c)
+{
+    size_t n;
+    const char *text = http_body(c->x, &n);
+    struct status s = json_parse_text(&c->body, text, n, "the body");
+    if (failed(s)) {
+        call_fail(c, 400, NULL, "%s", s.message);
+    } else if (!json_is_object(c->body)) {
+        call_fail(c, 400, NULL, "the body must be a JSON object {...}");
+    }
+    return json_is_object(c->body);
+}
+
+static void answer(struct call *c)
+{
+    char allowed[64];
+    const char *path = http_path(c->x), *method = http_method(c->x);
+    bool posts = strcmp(method, "POST") == 0;
+    const char *rest = behind_model(c->models, path, &c->named);
+    /* GET /models/NAME is OpenAI's question for a model */
+    if (rest != NULL && (posts || strcmp(rest, "/") != 0)) {
+        path = rest;
+    } else {
+        c->named = NULL;
+    }
+    const struct endpoint *e = endpoint_find(method, path, allowed);
+    if (e == NULL) {
+        refuse_path(c, path, allowed);
+        return;
+    }
+    c->dialect = e->dialect;
+    c->rest = path + strlen(e->path);
+    if (!posts || parse_body(c)) {
+        e->answer(c);
+    }
+}
+
+static void handle(void *self, struct http_exchange *x)
+{
+    struct service *s = self;
+    struct call *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        http_reply(x, 503, NULL, NULL);
+        return;
+    }
+    *c = (struct call){.service = s, .x = x, .dialect = dialect_of_path(http_path(x))};
+    c->models = service_hold(s, &c->drains);
+    http_set_owner(x, c);
+    answer(c);
+}
+
+/* Whether an endpoint is answered without a key, whatever the method. */
+static bool is_open(void *self, const char *path)
+{
+    char allowed[64];
+    const struct endpoint *e = endpoint_find("GET", path, allowed);
+    (void)self;
+    return e != NULL && e->is_open;
+}
+
+static const char *describe_error(void *self, struct buf *out, const char *path, int status,
+                                  const char *message)
+{
+    json_t *error = dialect_of_path(path)->error(status, message, NULL);
+    char *text = error == NULL ? NULL : json_dumps(error, JSON_COMPACT);
+    (void)self;
+    buf_puts(out, text == NULL ? "{}" : text);
+    free(text);
+    json_decref(error);
+    return "application/json";
+}
+
+/* ---- the end of an exchange ---- */
+
+static void log_access(FILE *log, const struct http_exchange *x, const struct call *c, int status,
+                       size_t n_bytes, double seconds)
+{
+    char time_text[32];
+    struct timespec now;
+    struct tm utc;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(time_text, sizeof time_text, "%Y-%m-%dT%H:%M:%S", &utc);
+    json_t *line = json_pack("{s:s+, s:o, s:o, s:o, s:i, s:I, s:f}", "time", time_text, "Z", "address",
+                             json_text(http_address(x)), "method", json_text(http_method(x)), "path",
+                             json_text(http_path(x)), "status", status, "bytes", (json_int_t)n_bytes,
+                             "seconds", seconds);
+    if (line != NULL && c != NULL) {
+        const struct call_times t = call_times(c);
+        json_object_set_new(line, "model", c->model == NULL ? json_null() : json_text(c->model->name));
+        json_object_set_new(line, "texts", json_integer(c->n_texts));
+        json_object_set_new(line, "tokens", json_integer(c->n_tokens));
+        json_object_set_new(line, "new_tokens", json_integer(c->n_new_tokens));
+        json_object_set_new(line, "queue_s", json_real(t.queue_s));
+        json_object_set_new(line, "compute_s", json_real(t.compute_s));
+    }
+    char *text = line == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    if (text != NULL) {
+        fprintf(log, "%s\n", text);
+        fflush(log);
+    }
+    free(text);
+    json_decref(line);
+}
+
+static void ended(void *self, const struct http_exchange *x, int status, size_t n_bytes, double seconds)
+{
+    struct service *s = self;
+    struct call *c = http_owner(x);
+    struct metrics_call counts = {.dialect = dialect_of_path(http_path(x))->name, .status = status};
+    if (c != NULL) {
+        counts = (struct metrics_call){c->dialect->name, status,   c->n_texts,    c->n_tokens,
+                                       c->n_new_tokens,  c->n_cut, c->has_timing, call_times(c)};
+    }
+    counts.times.total_s = seconds;
+    metrics_count(&s->metrics, &counts);
+    if (s->options.access_log != NULL) {
+        log_access(s->options.access_log, x, c, status, n_bytes, seconds);
+    }
+    if (c != NULL) {
+        struct served_models *set = c->models;
+        call_free(c);
+        service_release(s, set);
+    }
+}
+
+struct http_handler service_handler(struct service *s)
+{
+    return (struct http_handler){
+        .handle = handle, .is_open = is_open, .describe_error = describe_error, .ended = ended, .self = s};
+}

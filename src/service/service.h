@@ -1,0 +1,55 @@
+/* service: answers HTTP requests with models: which endpoint a path names, which models are loaded, and what
+ * is counted.  docs/howto/serve.md says what each limit means. */
+#ifndef KILN_SERVICE_SERVICE_H
+#define KILN_SERVICE_SERVICE_H
+
+#include "http/http.h"
+#include "service/metrics.h"
+#include "service/served_models.h"
+
+#include <stdio.h>
+
+struct service_options {
+    const struct served_source *sources; /* [n_sources], borrowed */
+    int n_sources;
+    struct served_options models;
+    double request_timeout_s; /* from a request's head to its answer */
+    FILE *access_log;         /* a JSON line for each request, without texts; NULL: none */
+};
+
+struct service {
+    struct service_options options;
+    struct metrics metrics;
+    struct http_server *server;   /* the caller's, for counts; NULL: none */
+    pthread_mutex_t lock;         /* guards the rest */
+    pthread_cond_t released;      /* a set has no holder any more */
+    struct served_models *models; /* NULL: they are being loaded */
+    bool drains;                  /* work is not begun any more */
+};
+
+/* Without models: until service_load, work is answered by 503. */
+struct status service_init(struct service *s, const struct service_options *o);
+
+/* No exchange may be left. Safe on a zeroed struct and after a failed init. */
+void service_fini(struct service *s);
+
+/* Loads the models, again where they are loaded: requests that have begun end with those before, which are
+ * then freed.  After a failure those before stay. */
+struct status service_load(struct service *s);
+
+/* From now on work is answered by 503. */
+void service_drain(struct service *s);
+
+/* Ends the work that is left, whose calls then fail by 503. */
+void service_end_work(struct service *s);
+
+/* What http_server_create takes. */
+struct http_handler service_handler(struct service *s);
+
+/* ---- for calls ---- */
+
+/* The models that are served, held until service_release; NULL: none are. */
+struct served_models *service_hold(struct service *s, bool *drains);
+void service_release(struct service *s, struct served_models *set);
+
+#endif

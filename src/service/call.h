@@ -10,7 +10,7 @@
 
 #include "core/json.h"
 #include "http/http.h"
-#include "service/metrics.h"
+#include "service/service_metrics.h"
 #include "service/served_models.h"
 
 struct service;

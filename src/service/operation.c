@@ -33,7 +33,8 @@ static void answer_metrics(struct call *c)
     if (c->models != NULL) {
         load = text_engine_load(c->models->engine);
     }
-    metrics_write(&text, &s->metrics, &load, s->server == NULL ? 0 : http_server_exchanges(s->server));
+    service_metrics_write(&text, &s->metrics, &load,
+                          s->server == NULL ? 0 : http_server_exchanges(s->server));
     call_reply_text(c, 200, "text/plain; version=0.0.4; charset=utf-8", &text);
 }
 

@@ -14,7 +14,7 @@ struct status service_init(struct service *s, const struct service_options *o)
     *s = (struct service){.options = *o};
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->released, NULL);
-    metrics_init(&s->metrics);
+    service_metrics_init(&s->metrics);
     return status_ok();
 }
 
@@ -24,7 +24,7 @@ void service_fini(struct service *s)
         return;
     }
     served_models_free(s->models);
-    metrics_fini(&s->metrics);
+    service_metrics_fini(&s->metrics);
     pthread_cond_destroy(&s->released);
     pthread_mutex_destroy(&s->lock);
     *s = (struct service){0};
@@ -232,7 +232,7 @@ static void ended(void *self, const struct http_exchange *x, int status, size_t 
                                        c->n_new_tokens,  c->n_cut, c->has_timing, call_times(c)};
     }
     counts.times.total_s = seconds;
-    metrics_count(&s->metrics, &counts);
+    service_metrics_count(&s->metrics, &counts);
     if (s->options.access_log != NULL) {
         log_access(s->options.access_log, x, c, status, n_bytes, seconds);
     }

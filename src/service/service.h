@@ -4,7 +4,7 @@
 #define KILN_SERVICE_SERVICE_H
 
 #include "http/http.h"
-#include "service/metrics.h"
+#include "service/service_metrics.h"
 #include "service/served_models.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct service_options {
 
 struct service {
     struct service_options options;
-    struct metrics metrics;
+    struct service_metrics metrics;
     struct http_server *server;   /* the caller's, for counts; NULL: none */
     pthread_mutex_t lock;         /* guards the rest */
     pthread_cond_t released;      /* a set has no holder any more */

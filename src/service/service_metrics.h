@@ -1,7 +1,7 @@
-/* metrics: counts of what a server does, as Prometheus reads them (its text format 0.0.4); the names of
+/* service_metrics: counts of what a server does, as Prometheus reads them (its text format 0.0.4); the names of
  * text-embeddings-inference (te_...) are there too, so that its dashboards work. */
-#ifndef KILN_SERVICE_METRICS_H
-#define KILN_SERVICE_METRICS_H
+#ifndef KILN_SERVICE_SERVICE_METRICS_H
+#define KILN_SERVICE_SERVICE_METRICS_H
 
 #include "core/buf.h"
 #include "serve/text_engine.h"
@@ -23,7 +23,7 @@ struct call_times {
     double total_s, encode_s, queue_s, compute_s;
 };
 
-struct metrics {
+struct service_metrics {
     pthread_mutex_t lock; /* guards the rest */
     const char *dialects[METRICS_DIALECTS];
     int n_dialects;
@@ -32,8 +32,8 @@ struct metrics {
     struct histogram total, encode, queue, compute;
 };
 
-void metrics_init(struct metrics *m);
-void metrics_fini(struct metrics *m);
+void service_metrics_init(struct service_metrics *m);
+void service_metrics_fini(struct service_metrics *m);
 
 /* What a call that has ended adds. */
 struct metrics_call {
@@ -44,10 +44,10 @@ struct metrics_call {
     struct call_times times;
 };
 
-void metrics_count(struct metrics *m, const struct metrics_call *c);
+void service_metrics_count(struct service_metrics *m, const struct metrics_call *c);
 
 /* Appends all, with the load of the engine and the exchanges that have not ended. */
-void metrics_write(struct buf *out, struct metrics *m, const struct text_engine_load *load,
-                   int64_t n_exchanges);
+void service_metrics_write(struct buf *out, struct service_metrics *m, const struct text_engine_load *load,
+                           int64_t n_exchanges);
 
 #endif

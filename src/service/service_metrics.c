@@ -1,17 +1,17 @@
-#include "service/metrics.h"
+#include "service/service_metrics.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-void metrics_init(struct metrics *m)
+void service_metrics_init(struct service_metrics *m)
 {
-    *m = (struct metrics){0};
+    *m = (struct service_metrics){0};
     pthread_mutex_init(&m->lock, NULL);
 }
 
-void metrics_fini(struct metrics *m)
+void service_metrics_fini(struct service_metrics *m)
 {
     pthread_mutex_destroy(&m->lock);
 }
@@ -35,7 +35,7 @@ static void add(struct histogram *h, double seconds)
 }
 
 /* The row of a dialect, of which there are a few. */
-static int row_of(struct metrics *m, const char *dialect)
+static int row_of(struct service_metrics *m, const char *dialect)
 {
     int i = 0;
     while (i < m->n_dialects && strcmp(m->dialects[i], dialect) != 0) {
@@ -47,7 +47,7 @@ static int row_of(struct metrics *m, const char *dialect)
     return i < METRICS_DIALECTS ? i : METRICS_DIALECTS - 1;
 }
 
-void metrics_count(struct metrics *m, const struct metrics_call *c)
+void service_metrics_count(struct service_metrics *m, const struct metrics_call *c)
 {
     int class = c->status / 100;
     pthread_mutex_lock(&m->lock);
@@ -104,7 +104,7 @@ static double resident_bytes(void)
     return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
-static void write_calls(struct buf *out, const struct metrics *m)
+static void write_calls(struct buf *out, const struct service_metrics *m)
 {
     static const char *const classes[METRICS_CLASSES] = {"left", "1xx", "2xx", "3xx", "4xx", "5xx"};
     head(out, "kiln_requests_total", "counter", "Requests that have ended, by dialect and status.");
@@ -117,7 +117,8 @@ static void write_calls(struct buf *out, const struct metrics *m)
 }
 
 /* The names of text-embeddings-inference, without its units. */
-static void write_aliases(struct buf *out, const struct metrics *m, const struct text_engine_load *load)
+static void write_aliases(struct buf *out, const struct service_metrics *m,
+                          const struct text_engine_load *load)
 {
     int64_t all = 0, good = 0;
     for (int i = 0; i < m->n_dialects; i++) {
@@ -139,8 +140,8 @@ static void write_aliases(struct buf *out, const struct metrics *m, const struct
     write_histogram(out, "te_request_inference_duration", "As kiln_compute_seconds.", &m->compute);
 }
 
-void metrics_write(struct buf *out, struct metrics *m, const struct text_engine_load *load,
-                   int64_t n_exchanges)
+void service_metrics_write(struct buf *out, struct service_metrics *m, const struct text_engine_load *load,
+                           int64_t n_exchanges)
 {
     pthread_mutex_lock(&m->lock);
     head(out, "kiln_build_info", "gauge", "The version.");

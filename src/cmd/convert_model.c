@@ -98,7 +98,7 @@ static struct status compare(const struct model_outputs *before, const struct mo
     double worst = 0, scale = 1, difference, largest;
     char text[256] = "";
     size_t used = 0;
-    for (int k = 0; k < OUTPUTS_N; k++) {
+    for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
         if (!model_outputs_compare(&difference, &largest, before, after, k)) {
             if (!tensor_is_null(before->values[k])) {
                 return status_error(STATUS_INTERNAL, "%s has no output %s of the model", path,

@@ -15,36 +15,8 @@
 #include "core/param.h"
 #include "nn/label_names.h"
 #include "nn/linear.h"
+#include "nn/model_heads.h"
 #include "nn/stream.h"
-
-/* What a model is for: its heads.  Hugging Face has a class for each. */
-enum model_task {
-    /* What the family is pre-trained for: BERT for masked words, and pairs of texts. */
-    MODEL_TASK_PRETRAINING,
-    MODEL_TASK_MASKED_LM,               /* masked words */
-    MODEL_TASK_CAUSAL_LM,               /* the next word at each place */
-    MODEL_TASK_QUESTION_ANSWERING,      /* where an answer begins and ends */
-    MODEL_TASK_ENCODER,                 /* the last layer's output, and a vector of each sequence */
-    MODEL_TASK_SEQUENCE_CLASSIFICATION, /* labels of a sequence */
-    MODEL_TASK_TOKEN_CLASSIFICATION,    /* a label of each token */
-};
-
-/* Whether its head has a score for each of C labels. */
-static inline bool model_task_has_labels(enum model_task task)
-{
-    return task == MODEL_TASK_SEQUENCE_CLASSIFICATION || task == MODEL_TASK_TOKEN_CLASSIFICATION;
-}
-
-/* The outputs of heads: T tokens, B sequences, M picked rows, V words, C labels. */
-enum model_output {
-    MODEL_WORD_LOGITS,  /* [M, V] */
-    MODEL_PAIR_LOGITS,  /* [B, 2] */
-    MODEL_SPAN_LOGITS,  /* [T, 2] */
-    MODEL_POOLED,       /* [B, H] */
-    MODEL_CLASS_LOGITS, /* [B, C], or [T, C] for tokens */
-    MODEL_WORD_LOSSES,  /* [M] room for cross_entropy's loss and correct over the logits of words */
-    MODEL_WORD_CORRECT,
-};
 
 enum { MODEL_MOST_SUMS = 8, MODEL_INPUT_LAYER = -1 };
 
@@ -187,7 +159,7 @@ struct model_type {
     void (*visit_gradients)(const struct model *m, const void *acts, int64_t layer, tensor dx,
                             model_gradient_visitor *visitor, void *context);
 
-    /* An output of the heads; null if the model has no such head. */
+    /* An output that the task has (nn/model_heads.h), HIDDEN apart; null where it is not whole. */
     tensor (*head_output)(const void *acts, enum model_output output);
 };
 

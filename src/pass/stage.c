@@ -428,7 +428,10 @@ void stage_measure(struct stage *s, tensor sums, bool training)
 
 tensor stage_head_output(const struct stage *s, enum model_output output)
 {
-    return s->config->model->type->head_output(s->slot->acts, output);
+    const struct model *m = s->config->model;
+    return output == MODEL_HIDDEN            ? stage_output(s)
+           : model_task_has(m->task, output) ? m->type->head_output(s->slot->acts, output)
+                                             : NULL_TENSOR;
 }
 
 void stage_visit(const struct stage *s, int64_t layer, model_visitor *visitor, void *context)

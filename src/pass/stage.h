@@ -150,7 +150,7 @@ void stage_weights_rounded(struct stage *s);
 /* Rounds them if they changed since they were rounded last; never part of a recording. */
 void stage_round_changed(struct stage *s);
 
-/* An output of the heads, after stage_heads; null if the model has no such head. */
+/* An output of the model, after stage_heads; null if its task has no such output. */
 tensor stage_head_output(const struct stage *s, enum model_output output);
 
 /* Shows a layer's activations, or the gradients that its backward leaves, those of the input layer and the

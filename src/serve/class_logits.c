@@ -30,12 +30,12 @@ float *class_logits_get(const struct class_logits *l, int64_t i)
     return l->values + row * l->n_labels;
 }
 
-static enum request_output output_of(const struct class_logits *l)
+static enum model_output output_of(const struct class_logits *l)
 {
-    return l->texts->of_tokens ? REQUEST_TOKEN_LOGITS : REQUEST_TEXT_LOGITS;
+    return l->texts->of_tokens ? MODEL_TOKEN_LOGITS : MODEL_TEXT_LOGITS;
 }
 
-static struct status take(void *self, int64_t example, const tensor outputs[REQUEST_N_OUTPUTS])
+static struct status take(void *self, int64_t example, const tensor outputs[MODEL_N_OUTPUTS])
 {
     const struct class_logits *l = self;
     tensor logits = outputs[output_of(l)];

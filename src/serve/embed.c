@@ -191,11 +191,11 @@ static int64_t apply(const struct sentence_layer *l, double *v, double *next, in
     return l->n_out;
 }
 
-static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
+static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct embed_job *j = self;
     const struct embed_plan *plan = j->plan;
-    tensor h = outputs[REQUEST_HIDDEN];
+    tensor h = outputs[MODEL_HIDDEN];
     float *vector = j->vectors + (int64_t)j->pieces[i].text * plan->width;
     int64_t width = plan->n_poolings * h.dims[1];
     for (int k = 0; k < plan->n_poolings; k++) {
@@ -238,7 +238,7 @@ struct status embed_job_make(struct embed_job *j, const struct session *s, struc
         .row = calloc((size_t)s->model->hidden_size, sizeof *j->row),
         .request = {
             .source = {.name = "texts", .self = j, .n = (int64_t)n_texts, .length = length, .add = add},
-            .outputs = 1U << REQUEST_HIDDEN,
+            .outputs = 1U << MODEL_HIDDEN,
             .take = take,
             .self = j}};
     j->vectors = vectors;

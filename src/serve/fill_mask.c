@@ -90,11 +90,11 @@ static void take_best(const float *logits, int64_t n_words, struct fill_candidat
     }
 }
 
-static struct status take(void *self, int64_t sequence, const tensor outputs[REQUEST_N_OUTPUTS])
+static struct status take(void *self, int64_t sequence, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct fill_job *j = self;
     struct fill_result *r = &j->result;
-    tensor logits = outputs[REQUEST_WORD_LOGITS];
+    tensor logits = outputs[MODEL_WORD_LOGITS];
     (void)sequence;
     for (int64_t m = 0; m < r->n_masks; m++) {
         take_best((const float *)logits.data + m * logits.strides[0], j->session->tokenizer->n,
@@ -129,7 +129,7 @@ struct status fill_job_make(struct fill_job *j, const struct session *s, struct 
     j->request =
         (struct request){.source = {.name = "texts", .self = j, .n = 1, .length = length, .add = add},
                          .n_asked = j->result.n_masks,
-                         .outputs = 1U << REQUEST_WORD_LOGITS,
+                         .outputs = 1U << MODEL_WORD_LOGITS,
                          .take = take,
                          .self = j};
     return status_ok();

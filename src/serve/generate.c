@@ -383,13 +383,13 @@ static struct status choose(struct generator *r, struct generation *g, float *lo
     return status_ok();
 }
 
-static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
+static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct generation *g = self;
     bool asked = reaches_end(g);
     (void)i;
     g->n_cached += g->n_part;
-    return asked ? choose(g->generator, g, outputs[REQUEST_WORD_LOGITS].data) : status_ok();
+    return asked ? choose(g->generator, g, outputs[MODEL_WORD_LOGITS].data) : status_ok();
 }
 
 /* What a turn computes. */
@@ -439,7 +439,7 @@ static void ask(struct generator *r, struct generation *g)
     g->request =
         (struct request){.source = {.name = "prompts", .self = g, .n = 1, .length = length, .add = add},
                          .n_asked = 1,
-                         .outputs = 1U << REQUEST_WORD_LOGITS,
+                         .outputs = 1U << MODEL_WORD_LOGITS,
                          .take = take,
                          .self = g};
     packer_add(&r->s->packer, &g->request);

@@ -106,11 +106,11 @@ static void add_token(struct last_word *w, const float *logits, int64_t n, int32
     w->nats += log(sum) + largest - logits[id];
 }
 
-static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
+static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct last_words *l = self;
     struct last_word *w = word_of(l, i);
-    tensor logits = outputs[REQUEST_WORD_LOGITS];
+    tensor logits = outputs[MODEL_WORD_LOGITS];
     for (int64_t k = 0; k < w->n; k++) {
         add_token(w, (const float *)logits.data + k * tensor_cols(logits), l->session->tokenizer->n,
                   l->ids.ids[w->first + (size_t)(w->before + k)]);
@@ -123,7 +123,7 @@ struct status last_words_make(struct last_words *l)
     l->request =
         (struct request){.source = {.name = "texts", .self = l, .n = l->n, .length = length, .add = add},
                          .n_asked = l->longest,
-                         .outputs = 1U << REQUEST_WORD_LOGITS,
+                         .outputs = 1U << MODEL_WORD_LOGITS,
                          .take = take,
                          .self = l};
     return l->n > 0 ? status_ok() : status_error(STATUS_DATA, "there is no text");

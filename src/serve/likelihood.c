@@ -112,11 +112,11 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
     text_batch_take_masked(out, 1);
 }
 
-static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
+static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct likelihood *l = self;
     struct likelihood_text *t = text_at(l, i);
-    t->sum -= tensor_load(outputs[REQUEST_WORD_LOSSES], 0);
+    t->sum -= tensor_load(outputs[MODEL_WORD_LOSSES], 0);
     l->done += (double)t->n;
     return status_ok();
 }
@@ -144,7 +144,7 @@ struct status likelihood_make(struct likelihood *l)
     l->request =
         (struct request){.source = {.name = "texts", .self = l, .n = n, .length = length, .add = add},
                          .n_asked = 1,
-                         .outputs = 1U << REQUEST_WORD_LOSSES,
+                         .outputs = 1U << MODEL_WORD_LOSSES,
                          .take = take,
                          .self = l};
     return status_ok();

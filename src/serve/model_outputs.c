@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *model_outputs_name(const struct model_outputs *o, int output)
+const char *model_outputs_name(const struct model_outputs *o, enum model_output output)
 {
-    static const char *const names[OUTPUTS_N] = {"mlm", "nsp", "qa", "hidden", "pooled", "texts", "words"};
-    return output == OUTPUTS_MLM && o->task == MODEL_TASK_CAUSAL_LM ? "lm" : names[output];
+    bool is_next = output == MODEL_WORD_LOGITS && o->task == MODEL_TASK_CAUSAL_LM;
+    return is_next ? "lm" : model_heads[output].name;
 }
 
 static struct status no_memory(void)
@@ -101,25 +101,18 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 
 /* ---- the outputs ---- */
 
-static const enum request_output requested[OUTPUTS_N] = {
-    [OUTPUTS_MLM] = REQUEST_WORD_LOGITS,    [OUTPUTS_NSP] = REQUEST_PAIR_LOGITS,
-    [OUTPUTS_QA] = REQUEST_SPAN_LOGITS,     [OUTPUTS_HIDDEN] = REQUEST_HIDDEN,
-    [OUTPUTS_POOLED] = REQUEST_POOLED,      [OUTPUTS_TEXTS] = REQUEST_TEXT_LOGITS,
-    [OUTPUTS_WORDS] = REQUEST_TOKEN_LOGITS,
-};
-
 /* Values that are filled row by row. */
 struct taking {
     struct model_outputs *values;
-    int64_t n_rows[OUTPUTS_N]; /* so far */
+    int64_t n_rows[MODEL_N_OUTPUTS]; /* so far */
 };
 
-static struct status take(void *self, int64_t sequence, const tensor outputs[REQUEST_N_OUTPUTS])
+static struct status take(void *self, int64_t sequence, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct taking *t = self;
     (void)sequence;
-    for (int k = 0; k < OUTPUTS_N; k++) {
-        tensor from = outputs[requested[k]], to = t->values->values[k];
+    for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
+        tensor from = outputs[k], to = t->values->values[k];
         for (int64_t r = 0; !tensor_is_null(from) && r < from.dims[0]; r++) {
             memcpy((float *)to.data + t->n_rows[k]++ * to.dims[1],
                    (const float *)from.data + r * from.strides[0], (size_t)to.dims[1] * sizeof(float));
@@ -128,12 +121,10 @@ static struct status take(void *self, int64_t sequence, const tensor outputs[REQ
     return status_ok();
 }
 
-/* The outputs that the network has. */
+/* The outputs that files have, of those that the network has. */
 static unsigned outputs_of(const struct network *net)
 {
-    bool texts = net->config.model->task == MODEL_TASK_SEQUENCE_CLASSIFICATION;
-    unsigned all = packer_outputs(net);
-    return all & ~(1U << (texts ? REQUEST_TOKEN_LOGITS : REQUEST_TEXT_LOGITS) | 1U << REQUEST_WORD_LOSSES);
+    return packer_outputs(net) & ~MODEL_HAS(WORD_LOSSES);
 }
 
 static struct status allocate(struct model_outputs *o, const struct packer *p, const struct outputs_input *in)
@@ -142,14 +133,13 @@ static struct status allocate(struct model_outputs *o, const struct packer *p, c
     for (int64_t i = 0; i < in->n_sequences; i++) {
         n_tokens += in->lengths[i];
     }
-    for (int k = 0; k < OUTPUTS_N; k++) {
-        tensor largest = p->rows[requested[k]];
-        bool of_sequences = k == OUTPUTS_NSP || k == OUTPUTS_POOLED || k == OUTPUTS_TEXTS;
+    for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
+        tensor largest = p->rows[k];
         if (tensor_is_null(largest)) {
             continue;
         }
-        int64_t rows = of_sequences ? in->n_sequences : n_tokens,
-                cols = k == OUTPUTS_MLM ? p->net->config.model->vocab_size : largest.dims[1];
+        int64_t rows = model_heads[k].rows == BATCH_OF_SEQUENCES ? in->n_sequences : n_tokens,
+                cols = k == MODEL_WORD_LOGITS ? p->net->config.model->vocab_size : largest.dims[1];
         float *to = malloc((size_t)(rows * cols + 1) * sizeof *to);
         if (to == NULL) {
             return no_memory();
@@ -214,19 +204,19 @@ struct status model_outputs_compute(struct model_outputs *o, const struct model_
 
 void model_outputs_fini(struct model_outputs *o)
 {
-    for (int k = 0; k < OUTPUTS_N; k++) {
+    for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
         free(o->values[k].data);
     }
     *o = (struct model_outputs){0};
 }
 
 bool model_outputs_compare(double *difference, double *largest, const struct model_outputs *a,
-                           const struct model_outputs *b, int output)
+                           const struct model_outputs *b, enum model_output output)
 {
     tensor x = a->values[output], y = b->values[output];
     *difference = *largest = 0;
     bool fit = !tensor_is_null(x) && !tensor_is_null(y) && x.dims[0] == y.dims[0] &&
-               (output == OUTPUTS_MLM || x.dims[1] == y.dims[1]);
+               (output == MODEL_WORD_LOGITS || x.dims[1] == y.dims[1]);
     int64_t cols = !fit ? 0 : x.dims[1] < y.dims[1] ? x.dims[1] : y.dims[1];
     for (int64_t i = 0; fit && i < x.dims[0] * cols; i++) {
         double p = ((const float *)x.data)[i / cols * x.dims[1] + i % cols];
@@ -240,14 +230,14 @@ bool model_outputs_compare(double *difference, double *largest, const struct mod
 struct status model_outputs_save(const char *path, const struct outputs_input *in,
                                  const struct model_outputs *o)
 {
-    struct safetensors_item items[3 + OUTPUTS_N] = {
+    struct safetensors_item items[3 + MODEL_N_OUTPUTS] = {
         {"ids", tensor_2d(in->ids, DTYPE_I32, in->n_sequences, in->length), NULL, false, 0},
         {"types", tensor_2d(in->types, DTYPE_I32, in->n_sequences, in->length), NULL, false, 0},
         {"lengths", tensor_1d(in->lengths, DTYPE_I32, in->n_sequences), NULL, false, 0},
     };
     int n = 3;
     struct safetensors_writer w;
-    for (int k = 0; k < OUTPUTS_N; k++) {
+    for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
         if (!tensor_is_null(o->values[k])) {
             items[n++] = (struct safetensors_item){model_outputs_name(o, k), o->values[k], NULL, false, 0};
         }

@@ -17,21 +17,10 @@ struct outputs_input {
 struct status outputs_input_fixed(struct outputs_input *in, const struct model_dir *m);
 void outputs_input_fini(struct outputs_input *in);
 
-/* T is the sum of the lengths, without padding. */
-enum {
-    OUTPUTS_MLM,    /* [T, V] words: of a decoder the next ones */
-    OUTPUTS_NSP,    /* [B, 2] */
-    OUTPUTS_QA,     /* [T, 2] */
-    OUTPUTS_HIDDEN, /* [T, H] */
-    OUTPUTS_POOLED, /* [B, H] */
-    OUTPUTS_TEXTS,  /* [B, C] */
-    OUTPUTS_WORDS,  /* [T, C] */
-    OUTPUTS_N
-};
-
+/* Of all tokens but padding; of each token its word, by a decoder the next one. */
 struct model_outputs {
-    enum model_task task;     /* that they are of */
-    tensor values[OUTPUTS_N]; /* fp32, dense; null where the task has no such output */
+    enum model_task task;           /* that they are of */
+    tensor values[MODEL_N_OUTPUTS]; /* fp32, dense; null where the task has no such output; no losses */
 };
 
 /* Computes them on the CPU in fp32, with the weights of the task that the directory's files have.
@@ -40,7 +29,7 @@ struct status model_outputs_compute(struct model_outputs *o, const struct model_
                                     const struct outputs_input *in);
 
 /* What logs and files call an output: "mlm", of a decoder "lm". */
-const char *model_outputs_name(const struct model_outputs *o, int output);
+const char *model_outputs_name(const struct model_outputs *o, enum model_output output);
 
 /* Safe on a zeroed struct and after a failed computation. */
 void model_outputs_fini(struct model_outputs *o);
@@ -48,7 +37,7 @@ void model_outputs_fini(struct model_outputs *o);
 /* The largest difference and the largest magnitude of an output that both have; false if one has none.  Of
  * words those that both have: one model may have more rows behind its pieces. */
 bool model_outputs_compare(double *difference, double *largest, const struct model_outputs *a,
-                           const struct model_outputs *b, int output);
+                           const struct model_outputs *b, enum model_output output);
 
 /* Writes both as safetensors: "ids", "types", "lengths", and the outputs under their names. */
 struct status model_outputs_save(const char *path, const struct outputs_input *in,

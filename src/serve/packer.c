@@ -8,32 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The outputs, and what messages call them. */
-static const struct output {
-    enum batch_rows rows;
-    enum model_output head; /* not of REQUEST_HIDDEN */
-    const char *what;
-} outputs[REQUEST_N_OUTPUTS] = {
-    [REQUEST_HIDDEN] = {BATCH_OF_TOKENS, 0, "the vectors"},
-    [REQUEST_POOLED] = {BATCH_OF_SEQUENCES, MODEL_POOLED, "the pooled vectors"},
-    [REQUEST_WORD_LOGITS] = {BATCH_OF_LABELS, MODEL_WORD_LOGITS, "the scores of the words"},
-    [REQUEST_WORD_LOSSES] = {BATCH_OF_LABELS, MODEL_WORD_LOSSES, "the losses of the words"},
-    [REQUEST_PAIR_LOGITS] = {BATCH_OF_SEQUENCES, MODEL_PAIR_LOGITS, "the scores of pairs"},
-    [REQUEST_SPAN_LOGITS] = {BATCH_OF_TOKENS, MODEL_SPAN_LOGITS, "the scores of the answers"},
-    [REQUEST_TEXT_LOGITS] = {BATCH_OF_SEQUENCES, MODEL_CLASS_LOGITS, "the scores of the labels"},
-    [REQUEST_TOKEN_LOGITS] = {BATCH_OF_TOKENS, MODEL_CLASS_LOGITS, "the scores of the labels"},
-};
-
 /* An output of the last batch where the device has it. */
 static tensor output_of(const struct network *net, int k)
 {
-    return k == REQUEST_HIDDEN ? stage_output(&net->stage) : stage_head_output(&net->stage, outputs[k].head);
+    return stage_head_output(&net->stage, k);
 }
 
 unsigned packer_outputs(const struct network *net)
 {
     unsigned all = 0;
-    for (int k = 0; k < REQUEST_N_OUTPUTS; k++) {
+    for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
         all |= tensor_is_null(output_of(net, k)) ? 0 : 1U << k;
     }
     return all;
@@ -53,7 +37,7 @@ struct batch_limits packer_limits(int64_t n_tokens, int64_t longest)
 static struct status allocate_rows(struct packer *p, unsigned wanted)
 {
     stage_carve_largest(&p->net->stage);
-    for (int k = 0; k < REQUEST_N_OUTPUTS; k++) {
+    for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
         tensor largest = (wanted >> k & 1) != 0 ? output_of(p->net, k) : NULL_TENSOR;
         if (tensor_is_null(largest)) {
             continue;
@@ -61,7 +45,7 @@ static struct status allocate_rows(struct packer *p, unsigned wanted)
         p->rows[k] = largest;
         p->rows[k].data = malloc(tensor_bytes(largest) + 1);
         if (p->rows[k].data == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for %s of a batch", outputs[k].what);
+            return status_error(STATUS_MEMORY, "out of memory for %s of a batch", model_heads[k].what);
         }
     }
     return status_ok();
@@ -89,7 +73,7 @@ void packer_fini(struct packer *p)
         batch_fini(&p->turns[i].batch);
         free(p->turns[i].sequences);
     }
-    for (int k = 0; k < REQUEST_N_OUTPUTS; k++) {
+    for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
         free(p->rows[k].data);
     }
     *p = (struct packer){0};
@@ -179,9 +163,9 @@ static void compute_losses(struct packer *p)
 {
     struct stage *s = &p->net->stage;
     exec_enter(&p->net->x, "the losses of words", -1);
-    p->net->x.ops->cross_entropy(&p->net->x, output_of(p->net, REQUEST_WORD_LOSSES),
+    p->net->x.ops->cross_entropy(&p->net->x, output_of(p->net, MODEL_WORD_LOSSES),
                                  stage_head_output(s, MODEL_WORD_CORRECT), NULL_TENSOR,
-                                 output_of(p->net, REQUEST_WORD_LOGITS), stage_field(s, TEXT_MASKED_LABELS),
+                                 output_of(p->net, MODEL_WORD_LOGITS), stage_field(s, TEXT_MASKED_LABELS),
                                  s->config->model->n_words, tensor_slice(stage_loss_scales(s), 0, 1));
 }
 
@@ -193,7 +177,7 @@ static unsigned wanted_of(const struct packed_batch *turn)
 static void start(struct packer *p, struct packed_batch *turn)
 {
     stage_infer(&p->net->stage, &turn->batch);
-    bool wants_losses = (wanted_of(turn) >> REQUEST_WORD_LOSSES & 1) != 0;
+    bool wants_losses = (wanted_of(turn) >> MODEL_WORD_LOSSES & 1) != 0;
     if (wants_losses && !p->net->config.losses_only) { /* else the heads have computed them */
         compute_losses(p);
     }
@@ -204,10 +188,10 @@ static tensor rows_of(const struct packer *p, const struct packed_batch *turn, i
 {
     const struct batch *b = &turn->batch;
     int64_t first = i, end = i + 1;
-    if (outputs[k].rows == BATCH_OF_TOKENS) {
+    if (model_heads[k].rows == BATCH_OF_TOKENS) {
         first = b->cu_seqlens[i];
         end = b->cu_seqlens[i + 1];
-    } else if (outputs[k].rows == BATCH_OF_LABELS) {
+    } else if (model_heads[k].rows == BATCH_OF_LABELS) {
         first = turn->sequences[i].first_asked;
         end = end < b->n_sequences ? turn->sequences[end].first_asked : b->n_real_labels;
     }
@@ -229,17 +213,18 @@ static void blame(struct packer *p, struct packed_batch *turn, int k, struct sta
 static struct status fetch(struct packer *p, struct packed_batch *turn)
 {
     struct exec *x = &p->net->x;
-    for (int k = 0; k < REQUEST_N_OUTPUTS; k++) {
+    for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
         if ((wanted_of(turn) >> k & 1) == 0) {
             continue;
         }
-        tensor from = tensor_slice(output_of(p->net, k), 0, batch_real_rows(&turn->batch, outputs[k].rows));
+        tensor from =
+            tensor_slice(output_of(p->net, k), 0, batch_real_rows(&turn->batch, model_heads[k].rows));
         CHECK(!tensor_is_null(p->rows[k]) && tensor_is_dense(from), "%s, which the packer has no room for",
-              outputs[k].what);
+              model_heads[k].what);
         exec_copy_out(x, p->rows[k].data, from.data, tensor_bytes(from));
         TRY(x->status);
         tensor copy = tensor_slice(p->rows[k], 0, from.dims[0]);
-        struct status s = culprit_of_result(p->net, copy, outputs[k].what);
+        struct status s = culprit_of_result(p->net, copy, model_heads[k].what);
         TRY(x->status);
         if (failed(s)) {
             blame(p, turn, k, s);
@@ -253,8 +238,8 @@ static void take(struct packer *p, struct packed_batch *turn)
 {
     for (int64_t i = 0; i < turn->batch.n_sequences; i++) {
         struct request *r = turn->sequences[i].request;
-        tensor rows[REQUEST_N_OUTPUTS] = {0};
-        for (int k = 0; k < REQUEST_N_OUTPUTS; k++) {
+        tensor rows[MODEL_N_OUTPUTS] = {0};
+        for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
             rows[k] = (r->outputs >> k & 1) != 0 ? rows_of(p, turn, i, k) : NULL_TENSOR;
         }
         if (!r->cancelled && !failed(r->status)) {

@@ -33,14 +33,14 @@ struct packer {
     /* those that are not packed to their end, in the order in which they came */
     struct request *first;
     /* host copies of a batch's outputs; null where no request may ask for them */
-    tensor rows[REQUEST_N_OUTPUTS];
+    tensor rows[MODEL_N_OUTPUTS];
 };
 
 /* Limits of batches of `n_tokens` tokens, or of one sequence of `longest` tokens if that is more, and of as
  * many shorter sequences as fit.  Nothing is asked for. */
 struct batch_limits packer_limits(int64_t n_tokens, int64_t longest);
 
-/* The outputs that a network has, 1 << enum request_output each. */
+/* The outputs that a network has, 1 << enum model_output each. */
 unsigned packer_outputs(const struct network *net);
 
 /* For batches within the limits, which are at most the network's, and for requests of these outputs.

@@ -63,10 +63,10 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
     text_batch_take_masked(out, m);
 }
 
-static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
+static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct perplexity_job *j = self;
-    tensor losses = outputs[REQUEST_WORD_LOSSES];
+    tensor losses = outputs[MODEL_WORD_LOSSES];
     (void)i;
     for (int64_t k = 0; k < tensor_count(losses); k++) {
         j->p->nats += tensor_load(losses, k);
@@ -88,7 +88,7 @@ struct status perplexity_job_make(struct perplexity_job *j, struct perplexity *p
     j->request = (struct request){
         .source = {.name = "windows", .self = j, .n = n_windows(j), .length = length, .add = add},
         .n_asked = p->context,
-        .outputs = 1U << REQUEST_WORD_LOSSES,
+        .outputs = 1U << MODEL_WORD_LOSSES,
         .take = take,
         .self = j};
     p->n_bytes += n_bytes;

@@ -13,19 +13,7 @@
 #include "core/status.h"
 #include "core/tensor.h"
 #include "data/example_source.h"
-
-/* What can be asked of a model: T rows of tokens, M of asked tokens, one row of a sequence. */
-enum request_output {
-    REQUEST_HIDDEN,       /* [T, H] the last layer's output, in the dtype of activations */
-    REQUEST_POOLED,       /* [1, H] in that dtype */
-    REQUEST_WORD_LOGITS,  /* [M, V], V rounded up; f32, like all below */
-    REQUEST_WORD_LOSSES,  /* [M] -log p of each asked token's label */
-    REQUEST_PAIR_LOGITS,  /* [1, 2] */
-    REQUEST_SPAN_LOGITS,  /* [T, 2] */
-    REQUEST_TEXT_LOGITS,  /* [1, C] of a classifier of sequences */
-    REQUEST_TOKEN_LOGITS, /* [T, C] of a classifier of tokens */
-    REQUEST_N_OUTPUTS
-};
+#include "nn/model_heads.h"
 
 struct request {
     /* The sequences; `add` appends one to a batch, with the tokens that are asked for
@@ -33,11 +21,11 @@ struct request {
     struct example_source source;
     const int64_t *order; /* [source.n] in which they are packed; NULL: as they are */
     int64_t n_asked;      /* most tokens that are asked for in a sequence */
-    unsigned outputs;     /* 1 << enum request_output */
+    unsigned outputs;     /* 1 << enum model_output */
 
     /* Called once with the outputs of each sequence, in the order of packing: dense tensors in host memory,
      * valid for the call, null for outputs that were not asked for.  A failure ends the request. */
-    struct status (*take)(void *self, int64_t sequence, const tensor outputs[REQUEST_N_OUTPUTS]);
+    struct status (*take)(void *self, int64_t sequence, const tensor outputs[MODEL_N_OUTPUTS]);
     void *self;
 
     /* may be set between steps: no more sequences are packed or taken, and it ends with STATUS_PREEMPTED */

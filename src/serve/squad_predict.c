@@ -25,11 +25,11 @@ void squad_predict_fini(struct squad_prediction *p)
     *p = (struct squad_prediction){0};
 }
 
-static struct status take(void *self, int64_t feature, const tensor outputs[REQUEST_N_OUTPUTS])
+static struct status take(void *self, int64_t feature, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct squad_prediction *p = self;
-    const float *logits = outputs[REQUEST_SPAN_LOGITS].data;
-    for (int64_t k = 0; k < outputs[REQUEST_SPAN_LOGITS].dims[0]; k++) {
+    const float *logits = outputs[MODEL_SPAN_LOGITS].data;
+    for (int64_t k = 0; k < outputs[MODEL_SPAN_LOGITS].dims[0]; k++) {
         p->start[k] = logits[2 * k];
         p->end[k] = logits[2 * k + 1];
     }
@@ -40,7 +40,7 @@ struct request squad_predict_request(struct squad_prediction *p)
 {
     return (struct request){.source = squad_batches_source(p->answers->features),
                             .order = p->order,
-                            .outputs = 1U << REQUEST_SPAN_LOGITS,
+                            .outputs = 1U << MODEL_SPAN_LOGITS,
                             .take = take,
                             .self = p};
 }

@@ -31,7 +31,7 @@ static void check_logits(const char *name)
     EXPECT_OK(model_dir_open(&m, path_of(name)));
     EXPECT(m.task == MODEL_TASK_CAUSAL_LM, "%s is taken for another task", name);
     EXPECT_OK(model_outputs_compute(&o, &m, m.task, &in));
-    tensor wanted = read_tensor(key, DTYPE_F64), actual = o.values[OUTPUTS_MLM];
+    tensor wanted = read_tensor(key, DTYPE_F64), actual = o.values[MODEL_WORD_LOGITS];
     double worst = 0, scale = 1;
     EXPECT(tensor_same_shape(actual, wanted), "%s has other logits", name);
     for (int64_t i = 0; i < tensor_count(wanted); i++) {

@@ -92,7 +92,7 @@ static void fixture_fini(struct fixture *f)
 /* The largest difference of an output from the golden one, relative to max(1, its largest element). */
 static void expect_golden(const struct fixture *f, const struct model_outputs *o, const char *name)
 {
-    for (int k = 0; k < OUTPUTS_N; k++) {
+    for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
         char key[64];
         snprintf(key, sizeof key, "%s:%s", name, model_outputs_name(o, k));
         if (safetensors_find(&f->golden, key) == NULL) {

@@ -346,10 +346,10 @@ static void probe_add(const void *self, int64_t i, int32_t key, struct batch *ou
     text_batch_take_masked(out, 1);
 }
 
-static struct status probe_take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
+static struct status probe_take(void *self, int64_t i, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct probe *p = self;
-    memcpy(p->logits, outputs[REQUEST_WORD_LOGITS].data, tensor_bytes(outputs[REQUEST_WORD_LOGITS]));
+    memcpy(p->logits, outputs[MODEL_WORD_LOGITS].data, tensor_bytes(outputs[MODEL_WORD_LOGITS]));
     p->n_cached += probe_length(p, i);
     return status_ok();
 }
@@ -361,7 +361,7 @@ static void probe(struct session *s, const int32_t *ids, int64_t n, int64_t part
     while (p.n_cached < n) {
         struct request r = {.source = {.self = &p, .n = 1, .length = probe_length, .add = probe_add},
                             .n_asked = 1,
-                            .outputs = 1U << REQUEST_WORD_LOGITS,
+                            .outputs = 1U << MODEL_WORD_LOGITS,
                             .take = probe_take,
                             .self = &p};
         EXPECT_OK(packer_answer(&s->packer, &r));

@@ -22,8 +22,8 @@ static void files_hold_batch_and_outputs(void)
     struct outputs_input in = {2, 3, ids, types, lengths};
     struct model_outputs o = {0};
     struct safetensors f;
-    o.values[OUTPUTS_NSP] = tensor_2d(pairs, DTYPE_F32, 2, 2);
-    o.values[OUTPUTS_HIDDEN] = tensor_2d(hidden, DTYPE_F32, 5, 1);
+    o.values[MODEL_PAIR_LOGITS] = tensor_2d(pairs, DTYPE_F32, 2, 2);
+    o.values[MODEL_HIDDEN] = tensor_2d(hidden, DTYPE_F32, 5, 1);
     EXPECT_OK(model_outputs_save(PATH, &in, &o));
     EXPECT_OK(safetensors_open(&f, PATH));
     EXPECT(f.n == 5, "%d tensors", f.n);
@@ -41,19 +41,21 @@ static void outputs_are_compared(void)
     float a[4] = {1, -9, 3, 4}, b[4] = {1, -8, 5, 4};
     struct model_outputs one = {0}, other = {0};
     double difference, largest;
-    one.values[OUTPUTS_QA] = tensor_2d(a, DTYPE_F32, 2, 2);
-    EXPECT(!model_outputs_compare(&difference, &largest, &one, &other, OUTPUTS_QA), "one is not there");
-    other.values[OUTPUTS_QA] = tensor_2d(b, DTYPE_F32, 1, 4);
-    EXPECT(!model_outputs_compare(&difference, &largest, &one, &other, OUTPUTS_QA), "of another shape");
-    other.values[OUTPUTS_QA] = tensor_2d(b, DTYPE_F32, 2, 2);
-    EXPECT(model_outputs_compare(&difference, &largest, &one, &other, OUTPUTS_QA), "both are there");
+    one.values[MODEL_SPAN_LOGITS] = tensor_2d(a, DTYPE_F32, 2, 2);
+    EXPECT(!model_outputs_compare(&difference, &largest, &one, &other, MODEL_SPAN_LOGITS),
+           "one is not there");
+    other.values[MODEL_SPAN_LOGITS] = tensor_2d(b, DTYPE_F32, 1, 4);
+    EXPECT(!model_outputs_compare(&difference, &largest, &one, &other, MODEL_SPAN_LOGITS),
+           "of another shape");
+    other.values[MODEL_SPAN_LOGITS] = tensor_2d(b, DTYPE_F32, 2, 2);
+    EXPECT(model_outputs_compare(&difference, &largest, &one, &other, MODEL_SPAN_LOGITS), "both are there");
     EXPECT(difference == 2 && largest == 9, "difference %g of %g", difference, largest);
     b[0] = -7; /* the first and the last element count too */
-    EXPECT(model_outputs_compare(&difference, &largest, &one, &other, OUTPUTS_QA) && difference == 8,
+    EXPECT(model_outputs_compare(&difference, &largest, &one, &other, MODEL_SPAN_LOGITS) && difference == 8,
            "difference %g", difference);
     a[3] = -10;
-    EXPECT(model_outputs_compare(&difference, &largest, &one, &other, OUTPUTS_QA) && difference == 14 &&
-               largest == 10,
+    EXPECT(model_outputs_compare(&difference, &largest, &one, &other, MODEL_SPAN_LOGITS) &&
+               difference == 14 && largest == 10,
            "difference %g of %g", difference, largest);
 }
 

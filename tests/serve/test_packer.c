@@ -42,11 +42,11 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 static double read_value(const struct asker *a, int64_t i, const tensor *outputs)
 {
     double sum = 0;
-    if (!tensor_is_null(outputs[REQUEST_WORD_LOSSES])) {
-        EXPECT(tensor_is_null(outputs[REQUEST_WORD_LOGITS]), "logits that nobody asked for");
-        return tensor_load(outputs[REQUEST_WORD_LOSSES], 0);
+    if (!tensor_is_null(outputs[MODEL_WORD_LOSSES])) {
+        EXPECT(tensor_is_null(outputs[MODEL_WORD_LOGITS]), "logits that nobody asked for");
+        return tensor_load(outputs[MODEL_WORD_LOSSES], 0);
     }
-    tensor logits = outputs[REQUEST_WORD_LOGITS];
+    tensor logits = outputs[MODEL_WORD_LOGITS];
     EXPECT(logits.dims[0] == 1, "%lld rows for one asked token", (long long)logits.dims[0]);
     int64_t label = (5 + i * 11 + 3 + a->seed) % 16;
     for (int64_t k = 0; k < n_words; k++) {
@@ -55,7 +55,7 @@ static double read_value(const struct asker *a, int64_t i, const tensor *outputs
     return log(sum) - tensor_load(logits, label);
 }
 
-static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_OUTPUTS])
+static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct asker *a = self;
     if (i == a->fails_at) {
@@ -66,7 +66,7 @@ static struct status take(void *self, int64_t i, const tensor outputs[REQUEST_N_
     return status_ok();
 }
 
-static void init(struct asker *a, int64_t n, int64_t seed, enum request_output output)
+static void init(struct asker *a, int64_t n, int64_t seed, enum model_output output)
 {
     *a = (struct asker){.n = n, .seed = seed, .fails_at = -1};
     a->request =
@@ -96,12 +96,12 @@ static void requests_share_batches(struct packer *p)
 {
     struct asker alone[2], a, b, none;
     for (int i = 0; i < 2; i++) {
-        init(&alone[i], 20 + i, i, REQUEST_WORD_LOSSES);
+        init(&alone[i], 20 + i, i, MODEL_WORD_LOSSES);
         EXPECT_OK(packer_answer(p, &alone[i].request));
     }
-    init(&a, 20, 0, REQUEST_WORD_LOSSES);
-    init(&b, 21, 1, REQUEST_WORD_LOGITS); /* other outputs begin another batch */
-    init(&none, 0, 0, REQUEST_WORD_LOSSES);
+    init(&a, 20, 0, MODEL_WORD_LOSSES);
+    init(&b, 21, 1, MODEL_WORD_LOGITS); /* other outputs begin another batch */
+    init(&none, 0, 0, MODEL_WORD_LOSSES);
     packer_add(p, &a.request);
     packer_add(p, &none.request);
     packer_add(p, &b.request);
@@ -116,12 +116,12 @@ static void others_go_on(struct packer *p)
 {
     struct asker alone, gone, wrong, late, b;
     bool more;
-    init(&alone, 15, 1, REQUEST_WORD_LOSSES);
+    init(&alone, 15, 1, MODEL_WORD_LOSSES);
     EXPECT_OK(packer_answer(p, &alone.request));
-    init(&gone, MOST, 3, REQUEST_WORD_LOSSES);
-    init(&wrong, 9, 4, REQUEST_WORD_LOSSES);
-    init(&b, 15, 1, REQUEST_WORD_LOSSES);
-    init(&late, 15, 5, REQUEST_WORD_LOSSES);
+    init(&gone, MOST, 3, MODEL_WORD_LOSSES);
+    init(&wrong, 9, 4, MODEL_WORD_LOSSES);
+    init(&b, 15, 1, MODEL_WORD_LOSSES);
+    init(&late, 15, 5, MODEL_WORD_LOSSES);
     wrong.fails_at = 4;
     packer_add(p, &gone.request);
     packer_add(p, &wrong.request);
@@ -153,8 +153,8 @@ static void a_failure_of_the_device_ends_all(struct packer *p)
 {
     struct asker a, b;
     bool more;
-    init(&a, 20, 0, REQUEST_WORD_LOSSES);
-    init(&b, 20, 1, REQUEST_WORD_LOSSES);
+    init(&a, 20, 0, MODEL_WORD_LOSSES);
+    init(&b, 20, 1, MODEL_WORD_LOSSES);
     packer_add(p, &a.request);
     packer_add(p, &b.request);
     p->net->x.cancelled = yes;
@@ -165,7 +165,7 @@ static void a_failure_of_the_device_ends_all(struct packer *p)
            "an end");
     p->net->x.cancelled = NULL;
     p->net->x.status = status_ok();
-    init(&a, 20, 0, REQUEST_WORD_LOSSES);
+    init(&a, 20, 0, MODEL_WORD_LOSSES);
     EXPECT_OK(packer_answer(p, &a.request));
 }
 
@@ -184,7 +184,7 @@ int main(void)
     struct batch_limits limits = packer_limits(2 * BATCH_TOKEN_BUCKET, LONGEST);
     limits.n_labels = BATCH_LABEL_BUCKET;
     EXPECT_OK(packer_init(&p, &s.net, limits, tokenizer_tail_id(s.tokenizer),
-                          1U << REQUEST_WORD_LOGITS | 1U << REQUEST_WORD_LOSSES));
+                          1U << MODEL_WORD_LOGITS | 1U << MODEL_WORD_LOSSES));
     requests_share_batches(&p);
     others_go_on(&p);
     a_failure_of_the_device_ends_all(&p);

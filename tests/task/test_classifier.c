@@ -71,7 +71,8 @@ static void expect_golden(struct trainer *t, const struct batch_step *step, cons
     struct trainer_result r;
     stage_infer(&t->net.stage, &step->micro[0]);
     EXPECT_OK(t->net.x.status);
-    tensor logits = stage_head_output(&t->net.stage, MODEL_CLASS_LOGITS);
+    tensor logits = stage_head_output(
+        &t->net.stage, g->task == MODEL_TASK_TOKEN_CLASSIFICATION ? MODEL_TOKEN_LOGITS : MODEL_TEXT_LOGITS);
     int64_t n = read_entry(file, g->name, "logits", wanted, DTYPE_F64);
     for (int64_t i = 0; i < n; i++) {
         worst = fmax(worst, fabs(tensor_get(logits, i) - wanted[i]));

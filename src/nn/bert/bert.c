@@ -33,21 +33,16 @@ static struct weight_sizes sizes_of(const struct bert_config *c)
 
 const char *bert_task_class(enum model_task task)
 {
-    static const char *const names[] = {
-        [MODEL_TASK_PRETRAINING] = "BertForPreTraining",
-        [MODEL_TASK_MASKED_LM] = "BertForMaskedLM",
-        [MODEL_TASK_QUESTION_ANSWERING] = "BertForQuestionAnswering",
-        [MODEL_TASK_ENCODER] = "BertModel",
-        [MODEL_TASK_SEQUENCE_CLASSIFICATION] = "BertForSequenceClassification",
-        [MODEL_TASK_TOKEN_CLASSIFICATION] = "BertForTokenClassification",
-    };
-    return names[task];
-}
-
-bool bert_task_has_pooler(enum model_task task)
-{
-    return task == MODEL_TASK_PRETRAINING || task == MODEL_TASK_ENCODER ||
-           task == MODEL_TASK_SEQUENCE_CLASSIFICATION;
+    switch (task) {
+    case MODEL_TASK_PRETRAINING: return "BertForPreTraining";
+    case MODEL_TASK_MASKED_LM: return "BertForMaskedLM";
+    case MODEL_TASK_CAUSAL_LM: break; /* no task of BERT's */
+    case MODEL_TASK_QUESTION_ANSWERING: return "BertForQuestionAnswering";
+    case MODEL_TASK_ENCODER: return "BertModel";
+    case MODEL_TASK_SEQUENCE_CLASSIFICATION: return "BertForSequenceClassification";
+    case MODEL_TASK_TOKEN_CLASSIFICATION: return "BertForTokenClassification";
+    }
+    return NULL;
 }
 
 /* A part of the model: its weights, their rows, the prefix of their names, and the number of their layer. */
@@ -66,16 +61,16 @@ static void for_each_part(const struct bert_config *c, enum model_task task, str
         visit(context, w->layers == NULL ? NULL : &w->layers[i], prefix, i, bert_layer_rows,
               BERT_LAYER_N_ROWS);
     }
-    if (bert_task_has_pooler(task)) {
+    if (model_task_has(task, MODEL_POOLED)) {
         visit(context, &w->heads, "bert.pooler.", heads, bert_pooler_rows, BERT_POOLER_N_ROWS);
     }
-    if (task == MODEL_TASK_PRETRAINING || task == MODEL_TASK_MASKED_LM) {
+    if (model_task_has(task, MODEL_WORD_LOGITS)) {
         visit(context, &w->heads, "cls.predictions.", heads, bert_mlm_rows, BERT_MLM_N_ROWS);
     }
-    if (task == MODEL_TASK_PRETRAINING) {
+    if (model_task_has(task, MODEL_PAIR_LOGITS)) {
         visit(context, &w->heads, "cls.seq_relationship.", heads, bert_nsp_rows, BERT_NSP_N_ROWS);
     }
-    if (task == MODEL_TASK_QUESTION_ANSWERING) {
+    if (model_task_has(task, MODEL_SPAN_LOGITS)) {
         visit(context, &w->qa, "qa_outputs.", heads, bert_qa_rows, BERT_QA_N_ROWS);
     }
     if (model_task_has_labels(task)) {

@@ -10,8 +10,6 @@
 /* "BertForPreTraining" and so on. */
 const char *bert_task_class(enum model_task task);
 
-bool bert_task_has_pooler(enum model_task task);
-
 /* Weights of all parts, or their gradients: views into flat buffers.  Heads that the task lacks are null
  * tensors. */
 struct bert_weights {

@@ -37,21 +37,6 @@ static tensor input_of(const struct bert_acts *a, int64_t layer)
     return layer == 0 ? a->embed.out : a->layers[layer - 1].out;
 }
 
-static bool has_mlm(enum model_task task)
-{
-    return task == MODEL_TASK_PRETRAINING || task == MODEL_TASK_MASKED_LM;
-}
-
-static bool has_nsp(enum model_task task)
-{
-    return task == MODEL_TASK_PRETRAINING;
-}
-
-static bool has_qa(enum model_task task)
-{
-    return task == MODEL_TASK_QUESTION_ANSWERING;
-}
-
 static json_t *to_json(const struct model *m)
 {
     return bert_config_to_json(&bert_of(m)->config, bert_task_class(bert_of(m)->task));
@@ -163,10 +148,10 @@ static void carve_picks(struct bert_acts *a, struct arena *arena, const struct b
     if (!memory.kept || memory.fp8 != FP8_NONE) {
         return;
     }
-    if (has_mlm(m->task)) {
+    if (model_task_has(m->task, MODEL_WORD_LOGITS)) {
         row_picks_add(p, TEXT_MASKED_ROWS, sizes->n_labels);
     }
-    if (has_nsp(m->task) || m->task == MODEL_TASK_SEQUENCE_CLASSIFICATION) {
+    if (model_task_has(m->task, MODEL_PAIR_LOGITS) || m->task == MODEL_TASK_SEQUENCE_CLASSIFICATION) {
         row_picks_add(p, TEXT_CLS_ROWS, sizes->n_sequences);
     }
     if (p->n_lists > 0) {
@@ -182,13 +167,13 @@ static void carve_heads(const struct model *m, void *acts, struct arena *arena, 
     const struct bert_config *c = &bert_of(m)->config;
     enum model_task task = bert_of(m)->task;
     carve_picks(a, arena, bert_of(m), memory, sizes);
-    if (has_mlm(task)) {
+    if (model_task_has(task, MODEL_WORD_LOGITS)) {
         bert_heads_carve_mlm(&a->heads, arena, c, memory, sizes->n_labels, a->n_slices);
     }
-    if (bert_task_has_pooler(task)) {
+    if (model_task_has(task, MODEL_POOLED)) {
         bert_heads_carve_nsp(&a->heads, arena, c, memory.dtype, sizes->n_sequences);
     }
-    if (has_qa(task)) {
+    if (model_task_has(task, MODEL_SPAN_LOGITS)) {
         bert_qa_carve_acts(&a->qa, arena, memory.dtype, sizes->n_tokens, sizes->n_sequences);
     }
     if (model_task_has_labels(task)) {
@@ -262,16 +247,16 @@ static void heads_begin(const struct model_pass *p, const struct layer_call *cal
     const struct bert_weights *w = p->weights;
     enum model_task task = bert_of(p->model)->task;
     tensor h = output(a, p->model->n_layers - 1);
-    if (has_mlm(task)) {
+    if (model_task_has(task, MODEL_WORD_LOGITS)) {
         bert_heads_transform(p->x, &a->heads, h, &w->heads, call);
     }
-    if (bert_task_has_pooler(task)) {
+    if (model_task_has(task, MODEL_POOLED)) {
         bert_heads_pool(p->x, &a->heads, h, &w->heads, call);
     }
-    if (has_nsp(task)) {
+    if (model_task_has(task, MODEL_PAIR_LOGITS)) {
         bert_heads_nsp_forward(p->x, &a->heads, &w->heads);
     }
-    if (has_qa(task)) {
+    if (model_task_has(task, MODEL_SPAN_LOGITS)) {
         bert_qa_forward(p->x, &a->qa, h, &w->qa);
     }
     if (model_task_has_labels(task)) {
@@ -300,7 +285,7 @@ static void heads_forward(const struct model_pass *p)
     const struct bert_acts *a = p->acts;
     struct layer_call call = call_of(p, p->model->n_layers - 1);
     heads_begin(p, &call);
-    if (has_mlm(bert_of(p->model)->task)) {
+    if (model_task_has(bert_of(p->model)->task, MODEL_WORD_LOGITS)) {
         struct word_head words = word_head_of(p);
         word_head_forward(p->x, &a->heads.words, &words);
     }
@@ -312,11 +297,11 @@ static void losses(const struct model_pass *p, tensor sums, const struct layer_c
     const struct bert_acts *a = p->acts;
     enum model_task task = bert_of(p->model)->task;
     tensor first = tensor_slice(p->loss_scales, 0, 1);
-    if (has_nsp(task)) {
+    if (model_task_has(task, MODEL_PAIR_LOGITS)) {
         bert_heads_nsp_loss(p->x, tensor_slice(sums, BERT_NSP_LOSS, 2), &a->heads,
                             tensor_slice(p->loss_scales, 1, 1), call);
     }
-    if (has_qa(task)) {
+    if (model_task_has(task, MODEL_SPAN_LOGITS)) {
         bert_qa_loss(p->x, tensor_slice(sums, 0, 2), &a->qa, first, call);
     }
     if (model_task_has_labels(task)) {
@@ -330,7 +315,7 @@ static void heads_measure(const struct model_pass *p, tensor sums)
     const struct bert_acts *a = p->acts;
     struct layer_call call = call_of(p, p->model->n_layers - 1);
     heads_begin(p, &call);
-    if (has_mlm(bert_of(p->model)->task)) {
+    if (model_task_has(bert_of(p->model)->task, MODEL_WORD_LOGITS)) {
         struct word_head words = word_head_of(p);
         word_head_measure(p->x, tensor_slice(sums, BERT_MLM_LOSS, 2), &a->heads.words, &words);
     }
@@ -345,7 +330,7 @@ static void heads_backward(const struct model_pass *p, tensor dx, const struct l
     const struct bert_config *c = &bert_of(p->model)->config;
     enum model_task task = bert_of(p->model)->task;
     tensor h = output(a, p->model->n_layers - 1);
-    if (has_qa(task)) {
+    if (model_task_has(task, MODEL_SPAN_LOGITS)) {
         bert_qa_backward(p->x, dx, &g->qa, &a->qa, h, &w->qa, p->adds);
         return;
     }
@@ -361,13 +346,13 @@ static void heads_backward(const struct model_pass *p, tensor dx, const struct l
         bert_classifier_backward(p->x, a->heads.dpooled, &g->classifier, &a->classifier, keys_of(p),
                                  &w->classifier, c, call);
     }
-    if (has_nsp(task)) {
+    if (model_task_has(task, MODEL_PAIR_LOGITS)) {
         bert_heads_nsp_backward(p->x, &g->heads, &a->heads, &w->heads, call);
     }
-    if (bert_task_has_pooler(task)) {
+    if (model_task_has(task, MODEL_POOLED)) {
         bert_heads_pool_backward(p->x, dx, &g->heads, &a->heads, h, &w->heads, call);
     }
-    if (has_mlm(task)) {
+    if (model_task_has(task, MODEL_WORD_LOGITS)) {
         bert_heads_transform_backward(p->x, dx, &g->heads, &a->heads, h, &w->heads, call);
     }
 }
@@ -378,7 +363,7 @@ static void heads_learn(const struct model_pass *p, tensor dx, tensor sums)
     const struct bert_weights *g = p->grads;
     struct layer_call call = call_of(p, p->model->n_layers - 1);
     heads_begin(p, &call);
-    if (has_mlm(bert_of(p->model)->task)) {
+    if (model_task_has(bert_of(p->model)->task, MODEL_WORD_LOGITS)) {
         struct word_head words = word_head_of(p);
         struct word_head_gradients gradients = {a->heads.dtransform, g->embed.word, g->heads.b_vocab};
         word_head_learn(p->x, tensor_slice(sums, BERT_MLM_LOSS, 2), &gradients, &a->heads.words, &words);
@@ -497,14 +482,14 @@ struct bert_model bert_model(const struct bert_config *config, enum model_task t
         .task = task,
         .wiring = config->layer_norm_large_model ? &bert_layer_pre : &bert_layer_post,
     };
-    if (has_mlm(task)) {
+    if (model_task_has(task, MODEL_WORD_LOGITS)) {
         b.model.tied = "bert.embeddings.word_embeddings.weight";
         model_add_measure(&b.model, MEASURE_MASKED_WORDS, TEXT_MASKED_LABELS);
     }
-    if (has_nsp(task)) {
+    if (model_task_has(task, MODEL_PAIR_LOGITS)) {
         model_add_measure(&b.model, MEASURE_NEXT_SENTENCE, TEXT_PAIR_LABELS);
     }
-    if (has_qa(task)) {
+    if (model_task_has(task, MODEL_SPAN_LOGITS)) {
         model_add_measure(&b.model, MEASURE_ANSWER, TEXT_SPAN_LABELS);
     }
     if (model_task_has_labels(task)) {

@@ -8,9 +8,7 @@ struct status session_flags_options(struct session_options *o, const struct sess
                                     enum answer answer)
 {
     TRY(session_options_find(o, f->device, f->dtype));
-    o->one_mask_each = answer_kind_of(answer)->one_mask_each;
-    o->losses_only = answer_kind_of(answer)->losses_only;
-    o->whole_texts = answer_kind_of(answer)->whole_texts;
+    o->batching = answer_kind_of(answer)->batching;
     o->vocab_file = f->vocab_file;
     return status_ok();
 }

@@ -1,6 +1,6 @@
 /* model_heads: the list of what models compute: a row for each task, with the outputs of its heads, and a row
- * for each output.  Enums and tables are made of the rows, so what one list names and the other lacks does not
- * compile.
+ * for each output.  Enums and tables are made of the rows, so a name that has no row does not compile, nor an
+ * output without a task.
  *
  * A new head is a row of each list, a tensor of model_type.head_output (nn/model.h) and, where a command
  * answers by it, a row of serve/answer_kind.h. */
@@ -17,7 +17,7 @@
     X(PRETRAINING, MODEL_HAS_WORDS | MODEL_HAS(PAIR_LOGITS) | MODEL_HAS(POOLED)) \
     X(MASKED_LM, MODEL_HAS_WORDS)                                          /* masked words */ \
     X(CAUSAL_LM, MODEL_HAS_WORDS)                                          /* the next word at each place */ \
-    X(QUESTION_ANSWERING, MODEL_HAS(SPAN_LOGITS))                          /* an answer's begin and end */ \
+    X(QUESTION_ANSWERING, MODEL_HAS(SPAN_LOGITS))                          /* an answer's first and last token */ \
     X(ENCODER, MODEL_HAS(POOLED))                                          /* a vector of each sequence */ \
     X(SEQUENCE_CLASSIFICATION, MODEL_HAS(POOLED) | MODEL_HAS(TEXT_LOGITS)) /* labels of a sequence */ \
     X(TOKEN_CLASSIFICATION, MODEL_HAS(TOKEN_LOGITS))                       /* a label of each token */

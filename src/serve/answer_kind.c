@@ -1,16 +1,12 @@
 #include "serve/answer_kind.h"
 
-static const struct answer_kind kinds[ANSWER_N] = {
-    [ANSWER_FILL] = {"fill", MODEL_TASK_MASKED_LM, false, false, false},
-    [ANSWER_ASK] = {"ask", MODEL_TASK_QUESTION_ANSWERING, false, false, false},
-    [ANSWER_EMBED] = {"embed", MODEL_TASK_ENCODER, false, false, false},
-    [ANSWER_CLASSIFY] = {"classify", MODEL_TASK_SEQUENCE_CLASSIFICATION, false, false, false},
-    [ANSWER_TAG] = {"tag", MODEL_TASK_TOKEN_CLASSIFICATION, false, false, false},
-    [ANSWER_BLIMP] = {"blimp", MODEL_TASK_MASKED_LM, true, false, false},
-    [ANSWER_GENERATE] = {"generate", MODEL_TASK_CAUSAL_LM, false, false, false},
-    [ANSWER_EVAL] = {"eval", MODEL_TASK_CAUSAL_LM, false, true, true},
-    [ANSWER_LAST_WORDS] = {"eval --last_word", MODEL_TASK_CAUSAL_LM, false, false, true},
-};
+#define KIND(ANSWER, NAME, TASK, BATCHING) [ANSWER_##ANSWER] = {NAME, MODEL_TASK_##TASK, BATCHING_##BATCHING},
+static const struct answer_kind kinds[ANSWER_N] = {ANSWERS(KIND)};
+
+#define ASKED(ANSWER, NAME, TASK, ...) | 1U << MODEL_TASK_##TASK
+#define LISTED(TASK, ...)              | 1U << MODEL_TASK_##TASK
+_Static_assert((1U << MODEL_TASK_PRETRAINING ANSWERS(ASKED)) == (0U MODEL_TASKS(LISTED)),
+               "each task but pre-training is asked something");
 
 const struct answer_kind *answer_kind_of(enum answer a)
 {

@@ -1,31 +1,53 @@
-/* answer_kind: the table of what models answer: a row for each command and session of the public interface,
- * with the heads that it needs. */
+/* answer_kind: the list of what models answer: a row for each command and each session of the public
+ * interface, with the heads that it needs (nn/model_heads.h). */
 #ifndef KILN_SERVE_ANSWER_KIND_H
 #define KILN_SERVE_ANSWER_KIND_H
 
 #include "core/buf.h"
-#include "nn/model.h"
+#include "nn/model_heads.h"
 
-/* In the order of enum kiln_task, which has the first six. */
+/* How texts are laid into batches. */
+enum batching {
+    /* masked words: a text alone, with any number of masks; next words: a part or one token of each text that
+     * is continued; else as many texts as fit */
+    BATCHING_BY_TASK,
+    BATCHING_FEW_ASKED, /* as many texts as fit, whole, and few words of each are asked for */
+    BATCHING_LOSSES,    /* as many texts as fit, whole: the losses of all words, and no logits */
+};
+
+/* clang-format off */
+
+/* X(ANSWER, command, task whose heads it needs, batching): those of the public interface, with the names of
+ * enum kiln_task (kiln/kiln.h), which api/api.c compares. */
+#define ANSWERS_PUBLIC(X) \
+    X(FILL, "fill", MASKED_LM, BY_TASK) \
+    X(ASK, "ask", QUESTION_ANSWERING, BY_TASK) \
+    X(EMBED, "embed", ENCODER, BY_TASK) \
+    X(CLASSIFY, "classify", SEQUENCE_CLASSIFICATION, BY_TASK) \
+    X(TAG, "tag", TOKEN_CLASSIFICATION, BY_TASK) \
+    X(GENERATE, "generate", CAUSAL_LM, BY_TASK)
+
+/* Those of commands alone. */
+#define ANSWERS_OF_COMMANDS(X) \
+    X(BLIMP, "blimp", MASKED_LM, FEW_ASKED) \
+    X(EVAL, "eval", CAUSAL_LM, LOSSES) \
+    X(LAST_WORDS, "eval --last_word", CAUSAL_LM, FEW_ASKED)
+
+/* clang-format on */
+
+#define ANSWERS(X) ANSWERS_PUBLIC(X) ANSWERS_OF_COMMANDS(X)
+
+#define ANSWER_NUMBER(ANSWER, ...) ANSWER_##ANSWER,
 enum answer {
-    ANSWER_FILL,
-    ANSWER_ASK,
-    ANSWER_EMBED,
-    ANSWER_CLASSIFY,
-    ANSWER_TAG,
-    ANSWER_GENERATE,
-    ANSWER_BLIMP,
-    ANSWER_EVAL,
-    ANSWER_LAST_WORDS,
-    ANSWER_N
+    ANSWERS_PUBLIC(ANSWER_NUMBER) ANSWER_N_PUBLIC,
+    ANSWER_LAST_PUBLIC = ANSWER_N_PUBLIC - 1,
+    ANSWERS_OF_COMMANDS(ANSWER_NUMBER) ANSWER_N
 };
 
 struct answer_kind {
-    const char *name;     /* of the command */
-    enum model_task task; /* whose heads it needs */
-    bool one_mask_each;   /* its batches have many texts with one mask each (serve/session.h) */
-    bool losses_only;     /* it reads losses of many tokens of a text, and no logits */
-    bool whole_texts;     /* it computes texts at once and continues none (serve/session.h) */
+    const char *name; /* of the command */
+    enum model_task task;
+    enum batching batching;
 };
 
 const struct answer_kind *answer_kind_of(enum answer a);

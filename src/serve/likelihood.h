@@ -30,7 +30,7 @@ struct likelihood {
     double work, done;              /* tokens of all sequences, and of those computed */
 };
 
-/* In a session of MODEL_TASK_MASKED_LM; with session_options.one_mask_each a batch has many sequences.
+/* In a session of MODEL_TASK_MASKED_LM; with BATCHING_FEW_ASKED a batch has many sequences.
  * STATUS_DATA: the tokenizer has no mask token. */
 struct status likelihood_init(struct likelihood *l, const struct session *s, enum likelihood_masking masking);
 void likelihood_fini(struct likelihood *l);

@@ -20,8 +20,8 @@ struct perplexity {
 /* STATUS_USAGE: the context is longer than the model's positions, or the stride than the context. */
 struct status perplexity_init(struct perplexity *p, const struct session *s, int64_t context, int64_t stride);
 
-/* A document as a job (serve/request.h) of a session with losses_only, which adds to `p` as the packer hands
- * out the rows.  It borrows the ids until its request has ended, and owns nothing. */
+/* A document as a job (serve/request.h) of a session with BATCHING_LOSSES, which adds to `p` as the packer
+ * hands out the rows.  It borrows the ids until its request has ended, and owns nothing. */
 struct perplexity_job {
     struct request request;
     struct perplexity *p;
@@ -33,8 +33,8 @@ struct perplexity_job {
 struct status perplexity_job_make(struct perplexity_job *j, struct perplexity *p, const int32_t *ids,
                                   int64_t n, int64_t n_bytes);
 
-/* Adds a text, in a session with losses_only.  STATUS_DATA: it has fewer than two tokens; STATUS_NUMERIC: the
- * model computes something that is not finite. */
+/* Adds a text, in a session with BATCHING_LOSSES.  STATUS_DATA: it has fewer than two tokens; STATUS_NUMERIC:
+ * the model computes something that is not finite. */
 struct status perplexity_add(struct perplexity *p, struct session *s, const char *text, size_t n);
 
 /* The same of a document that was encoded: ids[n], whose tokens behind the first are n_bytes of text. */

@@ -3,7 +3,6 @@
 #include "core/integers.h"
 #include "data/text_batch.h"
 #include "pass/network_files.h"
-#include "serve/answer_kind.h"
 
 #include <string.h>
 
@@ -59,7 +58,7 @@ static bool is_masked(enum model_task task)
 /* Whether texts are continued token by token. */
 static bool caches(enum model_task task, const struct session_options *o)
 {
-    return task == MODEL_TASK_CAUSAL_LM && !o->losses_only && !o->whole_texts;
+    return task == MODEL_TASK_CAUSAL_LM && o->batching == BATCHING_BY_TASK;
 }
 
 static int64_t prompts_of(const struct session_options *o)
@@ -92,11 +91,11 @@ static struct batch_limits limits_of(int64_t length, enum model_task task, int64
     if (caches(task, o)) {
         return cached_limits(length, o);
     }
-    if (is_masked(task) && !o->one_mask_each) {
+    if (is_masked(task) && o->batching == BATCHING_BY_TASK) {
         return text_batch_limits(1, length, length);
     }
     struct batch_limits limits = packer_limits(batch_tokens, length);
-    if (task == MODEL_TASK_CAUSAL_LM && o->losses_only) {
+    if (task == MODEL_TASK_CAUSAL_LM && o->batching == BATCHING_LOSSES) {
         limits.n_labels = int_round_up(limits.n_tokens, BATCH_LABEL_BUCKET);
     } else if (task == MODEL_TASK_CAUSAL_LM) { /* logits of a few words of each text */
         limits.n_labels = int_round_up(MOST_LABELS, BATCH_LABEL_BUCKET);
@@ -145,8 +144,8 @@ static struct network_config config_of(const struct model *model, struct batch_l
         .precision = {.dtype = o->dtype, .int8 = o->int8},
         .limits = limits,
         .part = {.slice = o->slice, .n_slices = o->n_slices},
-        .whole_logits = !o->losses_only,
-        .losses_only = o->losses_only,
+        .whole_logits = o->batching != BATCHING_LOSSES,
+        .losses_only = o->batching == BATCHING_LOSSES,
         .cache_pages = limits.n_pages > 0 ? cache_pages_of(model, limits.n_pages, o) : 0,
     };
 }

@@ -5,6 +5,7 @@
 
 #include "model/model_dir.h"
 #include "ops/backend.h"
+#include "serve/answer_kind.h"
 #include "serve/packer.h"
 #include "serve/page_pool.h"
 #include "serve/sentence_model.h"
@@ -16,9 +17,7 @@ struct session_options {
     enum dtype dtype;       /* of activations and, without int8, of the matrices that products read */
     bool int8;              /* these matrices are int8; for decoders */
     const char *vocab_file; /* used where the model has none, or an empty one; NULL: none */
-    bool one_mask_each;     /* for MODEL_TASK_MASKED_LM: as session_open says */
-    bool losses_only;       /* for MODEL_TASK_CAUSAL_LM: the losses of all tokens of a batch, and no logits */
-    bool whole_texts;       /* for MODEL_TASK_CAUSAL_LM: texts are computed at once, and none is continued */
+    enum batching batching; /* others than BATCHING_BY_TASK are for the tasks that predict words */
     /* Slice `slice` of n_slices of the layers and words is here, and the ranks with the others are peers that
      * the caller sets in net.x (dev/peers.h) before the first batch; 0: all of it */
     int slice, n_slices;
@@ -56,12 +55,9 @@ struct session {
 };
 
 /* Opens a checkpoint or any model directory (model/model_dir.h) for a task, whose head it must have; the
- * pooler of MODEL_TASK_ENCODER may be missing, since nothing reads it.  A batch of MODEL_TASK_MASKED_LM is
- * one text with any number of masks, or with one_mask_each many texts with one mask each; of
- * MODEL_TASK_CAUSAL_LM, the next tokens of n_prompts texts, whose keys and values are cached
- * (serve/generate.h), unless losses_only or whole_texts are set; of the other tasks, as many texts as fit
- * batch_tokens.  For MODEL_TASK_ENCODER the files of a sentence model are read too, and refused as
- * sentence_model_open does. */
+ * pooler of MODEL_TASK_ENCODER may be missing, since nothing reads it.  Of n_prompts texts that are
+ * continued (BATCHING_BY_TASK of MODEL_TASK_CAUSAL_LM), keys and values are cached (serve/generate.h).  For
+ * MODEL_TASK_ENCODER the files of a sentence model are read too, and refused as sentence_model_open does. */
 struct status session_open(struct session *s, const char *path, enum model_task task,
                            const struct session_options *o);
 

@@ -78,8 +78,7 @@ static struct status open_answer(struct served_models *set, struct served_model 
 {
     const struct answer_kind *kind = answer_kind_of(a);
     struct session_options of = o->session;
-    of.one_mask_each = a == ANSWER_FILL; /* a batch has many texts, with as many masks as it has labels */
-    of.losses_only = of.whole_texts = false;
+    of.batching = a == ANSWER_FILL ? BATCHING_FEW_ASKED : BATCHING_BY_TASK; /* many texts, with a few masks */
     struct status s = session_open_shared(&m->sessions[a], &m->model, kind->task, &of);
     if (failed(s) && s.code != STATUS_MEMORY) {
         m->why_not[a] = s;

@@ -10,8 +10,8 @@
 
 #include <pthread.h>
 
-/* What is answered over HTTP are the first six of enum answer. */
-enum { SERVED_ANSWERS = ANSWER_GENERATE + 1 };
+/* What is answered over HTTP are the rows of ANSWERS_PUBLIC. */
+enum { SERVED_ANSWERS = ANSWER_N_PUBLIC };
 
 /* A model of which to serve, and its name; NULL: the last part of the path. */
 struct served_source {

@@ -39,7 +39,7 @@ struct work {
 struct kind {
     const char *model;
     enum model_task task;
-    bool losses_only; /* of the session */
+    enum batching batching; /* of the session */
     struct status (*make)(struct work *w, struct tokenizer_scratch *scratch);
     void (*read)(struct work *w);
     void (*fini)(struct work *w);
@@ -244,16 +244,19 @@ static void fini_perplexity(struct work *w)
 }
 
 static const struct kind kinds[] = {
-    [FILL] = {"masked_lm", MODEL_TASK_MASKED_LM, false, make_fill, read_fill, fini_fill},
-    [CLASSIFY] = {"single", MODEL_TASK_SEQUENCE_CLASSIFICATION, false, make_classify, read_classify,
-                  fini_classify},
-    [EMBED] = {"encoder", MODEL_TASK_ENCODER, false, make_embed, read_embed, fini_embed},
-    [TAG] = {"tokens", MODEL_TASK_TOKEN_CLASSIFICATION, false, make_tag, read_tag, fini_tag},
-    [ASK] = {"question_answering", MODEL_TASK_QUESTION_ANSWERING, false, make_ask, read_ask, fini_ask},
-    [LIKELIHOOD] = {"masked_lm", MODEL_TASK_MASKED_LM, false, make_likelihood, read_likelihood,
+    [FILL] = {"masked_lm", MODEL_TASK_MASKED_LM, BATCHING_FEW_ASKED, make_fill, read_fill, fini_fill},
+    [CLASSIFY] = {"single", MODEL_TASK_SEQUENCE_CLASSIFICATION, BATCHING_FEW_ASKED, make_classify,
+                  read_classify, fini_classify},
+    [EMBED] = {"encoder", MODEL_TASK_ENCODER, BATCHING_FEW_ASKED, make_embed, read_embed, fini_embed},
+    [TAG] = {"tokens", MODEL_TASK_TOKEN_CLASSIFICATION, BATCHING_FEW_ASKED, make_tag, read_tag, fini_tag},
+    [ASK] = {"question_answering", MODEL_TASK_QUESTION_ANSWERING, BATCHING_FEW_ASKED, make_ask, read_ask,
+             fini_ask},
+    [LIKELIHOOD] = {"masked_lm", MODEL_TASK_MASKED_LM, BATCHING_FEW_ASKED, make_likelihood, read_likelihood,
                     fini_likelihood},
-    [LAST_WORDS] = {"gpt2", MODEL_TASK_CAUSAL_LM, false, make_last_words, read_last_words, fini_last_words},
-    [PERPLEXITY] = {"gpt2", MODEL_TASK_CAUSAL_LM, true, make_perplexity, read_perplexity, fini_perplexity},
+    [LAST_WORDS] = {"gpt2", MODEL_TASK_CAUSAL_LM, BATCHING_FEW_ASKED, make_last_words, read_last_words,
+                    fini_last_words},
+    [PERPLEXITY] = {"gpt2", MODEL_TASK_CAUSAL_LM, BATCHING_LOSSES, make_perplexity, read_perplexity,
+                    fini_perplexity},
 };
 
 /* Two of one network. */
@@ -342,9 +345,7 @@ static void check(const int pair[2], const char *directory)
     struct session s;
     struct work alone[2];
     char path[SESSION_CASE_PATH];
-    options.one_mask_each = true; /* else a batch is one text with masks */
-    options.whole_texts = true;   /* of decoders */
-    options.losses_only = kind->losses_only;
+    options.batching = kind->batching;
     snprintf(path, sizeof path, "%s/%s", directory, kind->model);
     EXPECT_OK(session_open(&s, path, kind->task, &options));
     make_two(alone, pair, &s);

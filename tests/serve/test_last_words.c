@@ -71,7 +71,7 @@ int main(void)
     for (int i = 0; i < 2; i++) {
         struct session s;
         struct session_options o = session_defaults();
-        o.whole_texts = true;
+        o.batching = BATCHING_FEW_ASKED;
         snprintf(path, sizeof path, "%s/%s", directory, names[i]);
         EXPECT_OK(session_open(&s, path, MODEL_TASK_CAUSAL_LM, &o));
         check_model(&s, golden, names[i]);

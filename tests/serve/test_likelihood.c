@@ -75,7 +75,7 @@ static void sums_are_those_by_hand(const char *path, enum likelihood_masking mas
     struct likelihood l, alone;
     double seen[2] = {0, 0};
     EXPECT_OK(session_open(&plain, path, MODEL_TASK_MASKED_LM, &options));
-    options.one_mask_each = true;
+    options.batching = BATCHING_FEW_ASKED;
     EXPECT_OK(session_open(&s, path, MODEL_TASK_MASKED_LM, &options));
     EXPECT_OK(likelihood_init(&l, &s, masking));
     for (int i = 0; i < COPIES * N_TEXTS; i++) {
@@ -108,7 +108,7 @@ static void what_is_wrong_is_said(const char *path)
     struct session_options options = session_defaults();
     struct session s;
     struct likelihood l;
-    options.one_mask_each = true;
+    options.batching = BATCHING_FEW_ASKED;
     EXPECT_OK(session_open(&s, path, MODEL_TASK_MASKED_LM, &options));
     EXPECT_OK(likelihood_init(&l, &s, LIKELIHOOD_TOKEN));
     EXPECT_ERROR(likelihood_add(&l, &s.scratch, " ", 1), STATUS_DATA, "no token to predict");

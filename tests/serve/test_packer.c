@@ -178,7 +178,7 @@ int main(void)
     session_case_directory(directory, sizeof directory);
     session_case_unpack(directory);
     snprintf(path, sizeof path, "%s/masked_lm", directory);
-    options.one_mask_each = true;
+    options.batching = BATCHING_FEW_ASKED;
     EXPECT_OK(session_open(&s, path, MODEL_TASK_MASKED_LM, &options));
     n_words = s.model->n_words;
     struct batch_limits limits = packer_limits(2 * BATCH_TOKEN_BUCKET, LONGEST);

@@ -59,7 +59,7 @@ int main(void)
     for (int i = 0; i < 2; i++) {
         struct session s;
         struct session_options o = session_defaults();
-        o.losses_only = true;
+        o.batching = BATCHING_LOSSES;
         snprintf(path, sizeof path, "%s/%s", directory, names[i]);
         EXPECT_OK(session_open(&s, path, MODEL_TASK_CAUSAL_LM, &o));
         check_windows(&s, names[i]);

@@ -37,8 +37,11 @@ static struct status begin(struct generation *g, const struct session *s, const 
     g->options = o;
     TRY(g->ids.n > 0 ? status_ok() : begin_nothing(g, s->tokenizer));
     g->n_prompt = g->ids.n;
+    g->first_rated = o->rates_prompt ? 1 : g->n_prompt;
     int64_t wanted = (int64_t)g->ids.n + o->max_new_tokens;
-    bool fits = wanted <= s->max_length || (o->context_shift && s->max_length > 2 * KEPT_TOKENS);
+    bool shifts = o->context_shift && s->max_length > 2 * KEPT_TOKENS;
+    bool fits =
+        wanted <= s->max_length || (shifts && !(o->rates_prompt && (int64_t)g->ids.n > s->max_length));
     return fits ? status_ok()
                 : status_error(STATUS_DATA,
                                "prompt %lld has %zu tokens, and --max_new_tokens is %lld: "
@@ -74,6 +77,7 @@ void generation_fini(struct generation *g)
     id_list_fini(&g->ids);
     buf_fini(&g->text);
     free(g->pages);
+    free(g->rated);
     *g = (struct generation){0};
 }
 
@@ -247,11 +251,14 @@ static int64_t common_pages(const struct generation *g, const struct generation 
 }
 
 /* Where a text begins as an older one does, the pages of the beginning are used by both. False: they are
- * being computed, and it waits for them. */
+ * being computed, and it waits for them.  Pages do not tell how probable their tokens were. */
 static bool share_beginning(struct generator *r, struct generation *g)
 {
     const struct generation *with = NULL;
     int64_t most = 0;
+    if (g->options->rates_prompt) {
+        return true;
+    }
     for (const struct generation *o = r->running; o != g; o = o->next) {
         int64_t n = common_pages(g, o);
         with = n > most ? o : with;
@@ -345,7 +352,38 @@ static bool reaches_end(const struct generation *g)
     return (int64_t)(g->n_cached + g->n_part) == n_seen(g);
 }
 
-/* Asks for the token behind the last. */
+static bool rates(const struct generate_options *o)
+{
+    return o->rates || o->rates_prompt;
+}
+
+/* Tokens of the prompt that are not rated, of which the model sees all: those that it computes a turn late
+ * because the text lost its pages are rated once. */
+static int64_t n_unrated(const struct generation *g)
+{
+    int64_t next = (int64_t)(g->first_rated + g->n_rated);
+    return g->options->rates_prompt ? int_larger((int64_t)g->n_prompt - next, 0) : 0;
+}
+
+/* Tokens of the part before the first one whose logits rate a token of the prompt. */
+static int64_t n_before_rated(const struct generation *g)
+{
+    return (int64_t)g->n_prompt - 1 - n_unrated(g) - (int64_t)g->n_cached;
+}
+
+/* Tokens of the part whose logits rate one of the prompt. */
+static int64_t n_rating(const struct generation *g)
+{
+    return int_larger(int_smaller((int64_t)g->n_part - n_before_rated(g), n_unrated(g)), 0);
+}
+
+/* Whether the part's last logits choose a token. */
+static bool chooses(const struct generation *g)
+{
+    return reaches_end(g) && g->options->max_new_tokens > 0;
+}
+
+/* Asks for the tokens behind those that rate or choose one. */
 static void add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
     const struct generation *g = self;
@@ -355,19 +393,44 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
         size_t at = g->n_cached + k;
         to[k] = g->ids.ids[at < KEPT_TOKENS ? at : at + g->n_shifted];
     }
-    if (reaches_end(g)) {
-        text_batch_masked_positions(out)[0] = (int32_t)g->n_part - 1;
-        text_batch_masked_labels(out)[0] = -1;
-        text_batch_take_masked(out, 1);
+    int64_t m = 0;
+    for (; m < n_rating(g); m++) {
+        text_batch_masked_positions(out)[m] = (int32_t)(n_before_rated(g) + m);
+        text_batch_masked_labels(out)[m] = -1;
     }
+    if (chooses(g)) {
+        text_batch_masked_positions(out)[m] = (int32_t)g->n_part - 1;
+        text_batch_masked_labels(out)[m++] = -1;
+    }
+    text_batch_take_masked(out, m);
 }
 
-static struct status choose(struct generator *r, struct generation *g, float *logits)
+/* Notes how probable the token behind the last that is rated was. */
+static struct status rate(struct generation *g, const struct session *s, const float *logits, int32_t id)
+{
+    size_t n = 1 + (size_t)g->options->n_alternatives;
+    if (g->n_rated == g->rated_capacity) {
+        size_t capacity = g->n_rated == 0 ? g->n_prompt + 16 : 2 * g->n_rated;
+        void *more = realloc(g->rated, capacity * n * sizeof *g->rated);
+        if (more == NULL) {
+            return status_error(STATUS_MEMORY, "out of memory for the probabilities of %zu tokens", capacity);
+        }
+        g->rated = more;
+        g->rated_capacity = capacity;
+    }
+    token_rate(g->rated + g->n_rated++ * n, g->options->n_alternatives, logits, s->tokenizer->n,
+               s->model->n_words, id);
+    return status_ok();
+}
+
+static struct status choose(struct generator *r, struct generation *g, const float *logits)
 {
     const struct generate_options *o = g->options;
     size_t n_new = g->ids.n - g->n_prompt;
-    int32_t id =
-        token_choose(&r->choice, logits, g->ids.ids, g->ids.n, &o->choice, rng_uniform_at(g->seed, n_new));
+    memcpy(r->changed, logits, (size_t)r->s->tokenizer->n * sizeof *logits);
+    int32_t id = token_choose(&r->choice, r->changed, (struct token_past){g->ids.ids, g->n_prompt, g->ids.n},
+                              &o->choice, rng_uniform_at(g->seed, n_new));
+    TRY(rates(o) ? rate(g, r->s, logits, id) : status_ok());
     if (!id_list_append(&g->ids, id)) {
         return status_error(STATUS_MEMORY, "out of memory for a token");
     }
@@ -386,10 +449,18 @@ static struct status choose(struct generator *r, struct generation *g, float *lo
 static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct generation *g = self;
-    bool asked = reaches_end(g);
+    tensor logits = outputs[MODEL_WORD_LOGITS];
+    const float *row = logits.data;
+    bool at_end = reaches_end(g), asked = chooses(g);
     (void)i;
+    for (int64_t n = n_rating(g); n > 0; n--, row += tensor_cols(logits)) {
+        TRY(rate(g, g->generator->s, row, g->ids.ids[g->first_rated + g->n_rated]));
+    }
     g->n_cached += g->n_part;
-    return asked ? choose(g->generator, g, outputs[MODEL_WORD_LOGITS].data) : status_ok();
+    if (at_end && !asked) {
+        end(g->generator, g, GENERATION_AT_LENGTH);
+    }
+    return asked ? choose(g->generator, g, row) : status_ok();
 }
 
 /* What a turn computes. */
@@ -397,10 +468,21 @@ struct turn_size {
     int64_t n_tokens, n_texts;
 };
 
+/* Tokens of the next part: as many as there is room for beside one of each text, of tokens and of those that
+ * logits are asked of. */
+static size_t part_of(const struct generation *g, size_t left, int64_t left_asked)
+{
+    size_t wanted = (size_t)n_seen(g) - g->n_cached;
+    size_t n = wanted - 1 < left ? wanted : left + 1;
+    int64_t most = n_before_rated(g) + left_asked + 1;
+    return n_unrated(g) > left_asked && (int64_t)n > most ? (size_t)most : n;
+}
+
 /* The next token of each text goes first; prompts share what is left of the batch, in their order. */
 static struct turn_size plan_turn(struct generator *r)
 {
     size_t left = (size_t)(r->s->packer.limits.n_tokens - r->n_running);
+    int64_t left_asked = r->s->packer.limits.n_labels - r->n_running;
     struct turn_size size = {0};
     for (struct generation *g = r->running, *next; g != NULL; g = next) {
         shift(r, g);
@@ -409,14 +491,14 @@ static struct turn_size plan_turn(struct generator *r)
         if (g->n_cached == 0 && !share_beginning(r, g)) {
             continue;
         }
-        size_t wanted = (size_t)n_seen(g) - g->n_cached;
-        g->n_part = wanted - 1 < left ? wanted : left + 1;
+        g->n_part = part_of(g, left, left_asked);
         bool has_room = take_pages(r, g, (int64_t)(g->n_cached + g->n_part));
         next = g->next; /* younger ones may have been put back */
         if (!has_room) {
             break;
         }
         left -= g->n_part - 1;
+        left_asked -= int_larger(n_rating(g) + chooses(g) - 1, 0);
         size.n_tokens += (int64_t)g->n_part;
         size.n_texts++;
     }
@@ -438,7 +520,7 @@ static void ask(struct generator *r, struct generation *g)
 {
     g->request =
         (struct request){.source = {.name = "prompts", .self = g, .n = 1, .length = length, .add = add},
-                         .n_asked = 1,
+                         .n_asked = n_rating(g) + chooses(g),
                          .outputs = 1U << MODEL_WORD_LOGITS,
                          .take = take,
                          .self = g};
@@ -482,13 +564,16 @@ static struct status end_cancelled(struct generator *r)
 struct status generator_init(struct generator *r, struct session *s, const struct generation_source *source)
 {
     *r = (struct generator){.s = s, .source = *source, .most_running = s->packer.limits.n_sequences - 1};
-    return token_choice_init(&r->choice, s->tokenizer->n);
+    r->changed = malloc(((size_t)s->tokenizer->n + 1) * sizeof *r->changed);
+    TRY(token_choice_init(&r->choice, s->tokenizer->n));
+    return r->changed != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for logits");
 }
 
 void generator_fini(struct generator *r)
 {
     drop_all(r);
     token_choice_fini(&r->choice);
+    free(r->changed);
     *r = (struct generator){0};
 }
 

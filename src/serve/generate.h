@@ -28,7 +28,12 @@ struct generate_options {
     uint64_t seed;            /* of the run; each prompt has a stream of its own */
     const char *const *stops; /* [n_stops] texts that end a text before them; none is empty */
     int64_t n_stops;
+    bool rates;         /* tell how probable the model finds each new token */
+    bool rates_prompt;  /* and each of the prompt but the first; max_new_tokens may then be 0 */
+    int n_alternatives; /* and so many of the most probable in its place: 0 .. GENERATE_ALTERNATIVES */
 };
+
+enum { GENERATE_ALTERNATIVES = 20 };
 
 /* Why a text ended. */
 enum generation_end {
@@ -56,12 +61,18 @@ struct generation {
     struct buf text;
     size_t n_settled;
 
+    /* With options.rates or rates_prompt, n_rated rows of 1 + n_alternatives: row i is of token
+     * first_rated + i, itself and then the most probable tokens (token_rate). */
+    struct token_probability *rated;
+    size_t n_rated, first_rated;
+
     /* generate's: the tokens whose keys and values are kept, and the pages of a text of any length, of which
      * it has n_pages; what is asked of the model in a turn, which computes n_part tokens. */
     size_t n_cached, n_part;
     size_t n_shifted; /* tokens behind the first that the model does not see any more */
     int32_t *pages;
     int64_t n_pages;
+    size_t rated_capacity; /* rows */
     struct request request;
     void *owner; /* the source's own */
     struct generator *generator;
@@ -103,6 +114,7 @@ struct generator {
     struct session *s;
     struct generation_source source;
     struct token_choice choice;
+    float *changed;             /* [words] logits that a choice has changed */
     struct generation *running; /* the oldest first */
     /* for pages: those that were put back, the oldest first, or one that is new */
     struct generation *waiting;

@@ -71,13 +71,15 @@ static int64_t pages_of(int64_t n_tokens)
     return (n_tokens + BATCH_PAGE - 1) / BATCH_PAGE;
 }
 
-/* A turn of all texts: parts of prompts, and one token of each of the others. */
+/* A turn of all texts: parts of prompts, and one token of each of the others; of a prompt that is rated,
+ * RATED_TOKENS at most. */
 static struct batch_limits cached_limits(int64_t length, const struct session_options *o)
 {
+    enum { RATED_TOKENS = 128 };
     int64_t n = prompts_of(o), least = n > PROMPT_TOKENS ? n : PROMPT_TOKENS;
     return (struct batch_limits){.n_tokens = int_round_up(least, BATCH_TOKEN_BUCKET),
                                  .n_sequences = n + 1,
-                                 .n_labels = int_round_up(n, BATCH_LABEL_BUCKET),
+                                 .n_labels = int_round_up(int_larger(n, RATED_TOKENS), BATCH_LABEL_BUCKET),
                                  .max_seqlen = length,
                                  .n_pages = pages_of(length)};
 }

@@ -10,9 +10,9 @@
 struct status token_choice_init(struct token_choice *c, int64_t n)
 {
     *c = (struct token_choice){.candidates = calloc((size_t)n + 1, sizeof *c->candidates),
-                               .seen = calloc((size_t)n + 1, sizeof *c->seen),
+                               .counts = calloc((size_t)n + 1, sizeof *c->counts),
                                .n = n};
-    return c->candidates != NULL && c->seen != NULL
+    return c->candidates != NULL && c->counts != NULL
                ? status_ok()
                : status_error(STATUS_MEMORY, "out of memory for a choice of %lld tokens", (long long)n);
 }
@@ -20,7 +20,7 @@ struct status token_choice_init(struct token_choice *c, int64_t n)
 void token_choice_fini(struct token_choice *c)
 {
     free(c->candidates);
-    free(c->seen);
+    free(c->counts);
     *c = (struct token_choice){0};
 }
 
@@ -33,22 +33,72 @@ static int32_t largest(const float *logits, int64_t n)
     return best;
 }
 
-/* Each token that was there counts once, however often it was there (Keskar et al. 2019,
- * arXiv:1909.05858). */
-static void penalize(struct token_choice *c, float *logits, const int32_t *ids, size_t n_ids, double penalty)
+/* ---- what changes logits ---- */
+
+static bool has(const struct token_choice *c, int32_t id)
 {
-    for (size_t i = 0; i < n_ids; i++) {
-        if (ids[i] < c->n && !c->seen[ids[i]]) {
-            logits[ids[i]] *= (float)(logits[ids[i]] < 0 ? penalty : 1 / penalty);
-            c->seen[ids[i]] = true;
-        }
-    }
-    for (size_t i = 0; i < n_ids; i++) {
-        if (ids[i] < c->n) {
-            c->seen[ids[i]] = false;
+    return id >= 0 && id < c->n;
+}
+
+static void add_biases(const struct token_choice *c, float *logits, const struct token_choice_options *o)
+{
+    for (int64_t i = 0; i < o->n_biases; i++) {
+        if (has(c, o->biases[i].id)) {
+            logits[o->biases[i].id] += o->biases[i].add;
         }
     }
 }
+
+/* Counts ids[0..n), or with sign -1 takes the count back. */
+static void count(struct token_choice *c, const int32_t *ids, size_t n, int32_t sign)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (has(c, ids[i])) {
+            c->counts[ids[i]] += sign;
+        }
+    }
+}
+
+/* Each token that was there counts once, however often it was there (Keskar et al. 2019,
+ * arXiv:1909.05858). */
+static void penalize_repetition(struct token_choice *c, float *logits, struct token_past past, double penalty)
+{
+    for (size_t i = 0; i < past.n; i++) {
+        if (has(c, past.ids[i]) && c->counts[past.ids[i]]++ == 0) {
+            logits[past.ids[i]] *= (float)(logits[past.ids[i]] < 0 ? penalty : 1 / penalty);
+        }
+    }
+    count(c, past.ids, past.n, -1);
+}
+
+/* Of a token's occurrences all lose the frequency's penalty, and the first that of the presence. */
+static void penalize_new(struct token_choice *c, float *logits, struct token_past past,
+                         const struct token_choice_options *o)
+{
+    const int32_t *ids = past.ids + past.n_read;
+    size_t n = past.n - past.n_read;
+    count(c, ids, n, 1);
+    for (size_t i = 0; i < n; i++) {
+        if (has(c, ids[i]) && c->counts[ids[i]] > 0) {
+            logits[ids[i]] -= (float)(c->counts[ids[i]] * o->frequency_penalty + o->presence_penalty);
+            c->counts[ids[i]] = 0;
+        }
+    }
+}
+
+static void change_logits(struct token_choice *c, float *logits, struct token_past past,
+                          const struct token_choice_options *o)
+{
+    add_biases(c, logits, o);
+    if (o->repetition_penalty != 1) {
+        penalize_repetition(c, logits, past, o->repetition_penalty);
+    }
+    if (o->presence_penalty != 0 || o->frequency_penalty != 0) {
+        penalize_new(c, logits, past, o);
+    }
+}
+
+/* ---- the order ---- */
 
 static bool goes_before(struct token_candidate a, struct token_candidate b)
 {
@@ -205,12 +255,10 @@ static int64_t take_probable(struct token_candidate *c, int64_t n, double min_p)
     return n_left;
 }
 
-int32_t token_choose(struct token_choice *c, float *logits, const int32_t *ids, size_t n_ids,
+int32_t token_choose(struct token_choice *c, float *logits, struct token_past past,
                      const struct token_choice_options *o, double random)
 {
-    if (o->repetition_penalty != 1) {
-        penalize(c, logits, ids, n_ids, o->repetition_penalty);
-    }
+    change_logits(c, logits, past, o);
     if (o->temperature == 0) {
         return largest(logits, c->n);
     }
@@ -222,4 +270,41 @@ int32_t token_choose(struct token_choice *c, float *logits, const int32_t *ids, 
     }
     n = o->min_p > 0 ? take_probable(all, n, o->min_p) : n;
     return all[first_up_to(all, n, random * sum_of(all, n), true) - 1].id;
+}
+
+/* ---- probabilities ---- */
+
+static double log_sum_exp(const float *logits, int64_t n)
+{
+    double max = logits[largest(logits, n)], sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += exp(logits[i] - max);
+    }
+    return max + log(sum);
+}
+
+void token_rate(struct token_probability *row, int64_t n_alternatives, const float *logits, int64_t n_choices,
+                int64_t n, int32_t id)
+{
+    double all = log_sum_exp(logits, n);
+    int64_t n_best = 0;
+    struct token_probability *best = row + 1;
+    for (int64_t i = 0; i < n_alternatives; i++) {
+        best[i] = (struct token_probability){-1, -INFINITY};
+    }
+    for (int32_t i = 0; i < n_choices && n_alternatives > 0; i++) { /* by insertion into a sorted list */
+        if (n_best == n_alternatives && logits[i] <= logits[best[n_best - 1].id]) {
+            continue;
+        }
+        n_best += n_best < n_alternatives;
+        int64_t place = n_best - 1;
+        for (; place > 0 && logits[best[place - 1].id] < logits[i]; place--) {
+            best[place] = best[place - 1];
+        }
+        best[place].id = i;
+    }
+    row[0].id = id;
+    for (int64_t i = 0; i <= n_best; i++) {
+        row[i].log_p = (float)(logits[row[i].id] - all);
+    }
 }

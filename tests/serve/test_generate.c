@@ -1,7 +1,8 @@
 /* Decoders go on with prompts as `transformers` does (tests/golden/make_decoders.py), greedily and with a
  * penalty; prompts beside each other get the tokens that each gets alone, drawn or not, in a cache of any
- * size and where others leave, and logits of the same bits whether keys and values were cached or not; stops
- * end a text where they are; and the pages of a cache are all given back. */
+ * size and where others leave, and logits of the same bits whether keys and values were cached or not; tokens
+ * are as probable as the losses of whole texts say; stops end a text where they are; and the pages of a cache
+ * are all given back. */
 #define _GNU_SOURCE
 #include "session_case.h"
 
@@ -480,6 +481,114 @@ static void check_stops(struct session *s)
     free((void *)ids);
 }
 
+/* The losses of ids[1..n), computed at once. */
+struct losses {
+    const int32_t *ids;
+    int64_t n;
+    float *losses;
+};
+
+static int64_t losses_length(const void *self, int64_t i)
+{
+    (void)i;
+    return ((const struct losses *)self)->n - 1;
+}
+
+static void losses_add(const void *self, int64_t i, int32_t key, struct batch *out)
+{
+    const struct losses *l = self;
+    int64_t n = losses_length(l, i);
+    memcpy(text_batch_add(out, n, n, -1, key), l->ids, (size_t)n * sizeof *l->ids);
+    for (int64_t k = 0; k < n; k++) {
+        text_batch_masked_positions(out)[k] = (int32_t)k;
+        text_batch_masked_labels(out)[k] = l->ids[k + 1];
+    }
+    text_batch_take_masked(out, n);
+}
+
+static struct status losses_take(void *self, int64_t i, const tensor outputs[MODEL_N_OUTPUTS])
+{
+    struct losses *l = self;
+    (void)i;
+    memcpy(l->losses, outputs[MODEL_WORD_LOSSES].data, (size_t)(l->n - 1) * sizeof *l->losses);
+    return status_ok();
+}
+
+/* What was rated is what a session of losses says of the whole text. */
+static void expect_losses(struct session *losses, const struct generation *g)
+{
+    enum { MOST = 512 };
+    static float values[MOST];
+    struct losses l = {.ids = g->ids.ids, .n = (int64_t)g->ids.n, .losses = values};
+    struct request r = {.source = {.self = &l, .n = 1, .length = losses_length, .add = losses_add},
+                        .n_asked = l.n - 1,
+                        .outputs = 1U << MODEL_WORD_LOSSES,
+                        .take = losses_take,
+                        .self = &l};
+    EXPECT(l.n <= MOST, "%zu ids", g->ids.n);
+    EXPECT_OK(packer_answer(&losses->packer, &r));
+    EXPECT(g->first_rated + g->n_rated == g->ids.n, "%zu rows from %zu of %zu ids", g->n_rated,
+           g->first_rated, g->ids.n);
+    size_t step = 1 + (size_t)g->options->n_alternatives;
+    for (size_t i = 0; i < g->n_rated; i++) {
+        const struct token_probability *row = g->rated + i * step;
+        size_t at = g->first_rated + i;
+        EXPECT(row->id == g->ids.ids[at] && fabs((double)row->log_p + (double)values[at - 1]) < 1e-5,
+               "token %zu, %d: log p %.9g, but the loss is %.9g", at, row->id, (double)row->log_p,
+               (double)values[at - 1]);
+        for (size_t k = 1; k < step; k++) {
+            EXPECT(k == 1 ? row[1].log_p >= row->log_p : row[k].log_p <= row[k - 1].log_p,
+                   "alternative %zu of token %zu", k, at);
+        }
+    }
+}
+
+/* Tokens of prompts and new ones are rated in any company, a part or a page at a time, as in the whole. */
+static void check_rates(struct session *s, const char *path, size_t longest)
+{
+    enum { N = 5, MOST = 400 };
+    const int32_t *ids = ids_of("ids");
+    int32_t text[MOST];
+    struct session losses;
+    struct session_options in_losses = session_defaults();
+    struct generation alone[N], together[N];
+    struct generate_options o = {.choice = {.temperature = 1.3, .top_p = 1, .repetition_penalty = 1},
+                                 .ignore_eos = true,
+                                 .rates_prompt = true,
+                                 .n_alternatives = 3};
+    in_losses.losses_only = true;
+    EXPECT_OK(session_open(&losses, path, MODEL_TASK_CAUSAL_LM, &in_losses));
+    for (int i = 0; i < MOST; i++) {
+        text[i] = ids[i % 20];
+    }
+    for (int64_t n_new = 0; n_new <= 4; n_new += 4) {
+        o.max_new_tokens = n_new;
+        for (int i = 0; i < N; i++) { /* which begin alike */
+            size_t n = i == 0 ? 1 : longest * (size_t)i / (N - 1);
+            EXPECT_OK(generation_init_ids(&alone[i], s, text, n, &o, i));
+            EXPECT_OK(generation_init_ids(&together[i], s, text, n, &o, i));
+            EXPECT_OK(generate_all(s, &alone[i], 1, &o));
+            EXPECT(alone[i].end == GENERATION_AT_LENGTH && alone[i].ids.n == n + (size_t)n_new, "%zu ids",
+                   alone[i].ids.n);
+            if (n + (size_t)n_new > 1) {
+                expect_losses(&losses, &alone[i]);
+            }
+        }
+        EXPECT_OK(generate_all(s, together, N, &o));
+        for (int i = 0; i < N; i++) {
+            EXPECT(same_ids(&alone[i], &together[i]) && alone[i].n_rated == together[i].n_rated, "text %d",
+                   i);
+            EXPECT(alone[i].n_rated == 0 || memcmp(alone[i].rated, together[i].rated,
+                                                   4 * alone[i].n_rated * sizeof *alone[i].rated) == 0,
+                   "text %d is rated otherwise beside others", i);
+            generation_fini(&alone[i]);
+            generation_fini(&together[i]);
+        }
+    }
+    session_close(&losses);
+    free((void *)ids);
+}
+
 static void check_model(const char *name)
 {
     char path[PATH];
@@ -511,10 +620,12 @@ static void check_model(const char *name)
     if (strcmp(name, "bloom") == 0) { /* which has room for longer texts */
         check_small_cache(&s);
         check_shared_beginning(&s);
+        check_rates(&s, path, 300);
     }
     if (strcmp(name, "gpt2") == 0) {
         check_failing_alone(&s);
         check_shift(&s);
+        check_rates(&s, path, 20);
         EXPECT_ERROR(generation_init(&g, &s, &s.scratch, "and the", 7, &too_long, 1), STATUS_DATA,
                      "reads at most 24");
         generation_fini(&g);

@@ -101,7 +101,7 @@ static void check_vocabulary(int64_t n, double width)
         double random = random_at(i);
         fill(logits, n, width, i);
         int32_t wanted = choose_by_sorting(logits, n, &o, random);
-        int32_t id = token_choose(&c, logits, NULL, 0, &o, random);
+        int32_t id = token_choose(&c, logits, (struct token_past){0}, &o, random);
         EXPECT(id == wanted, "of %lld, k %lld, p %g: %d, and by sorting %d", (long long)n, (long long)o.top_k,
                o.top_p, id, wanted);
     }
@@ -119,7 +119,7 @@ static void check_largest(int64_t n, int64_t k, uint64_t key)
     struct token_candidate *wanted = sorted(logits, n);
     EXPECT_OK(token_choice_init(&c, n));
     token_choose(
-        &c, logits, NULL, 0,
+        &c, logits, (struct token_past){0},
         &(struct token_choice_options){.temperature = 1, .top_k = k, .top_p = 1, .repetition_penalty = 1}, 0);
     qsort(c.candidates, (size_t)k, sizeof *c.candidates, compare);
     for (int64_t i = 0; i < k; i++) {
@@ -148,8 +148,8 @@ static void test_parts(int64_t n)
     EXPECT_OK(token_choice_init(&c, n));
     for (int64_t i = 0; i < n; i++) {
         double begin = (double)i / (double)n, last = (double)(i + 1) / (double)n - 0x1p-53;
-        int32_t a = token_choose(&c, logits, NULL, 0, &o, begin),
-                b = token_choose(&c, logits, NULL, 0, &o, last);
+        int32_t a = token_choose(&c, logits, (struct token_past){0}, &o, begin),
+                b = token_choose(&c, logits, (struct token_past){0}, &o, last);
         EXPECT(a == i && b == i, "of %lld: %d and %d, not %lld", (long long)n, a, b, (long long)i);
     }
     token_choice_fini(&c);
@@ -166,7 +166,7 @@ static void count_choices(int counts[5], const struct token_choice_options *o)
     for (uint64_t i = 0; i < DRAWS; i++) {
         /* probabilities 0.4, 0.3, 0.2, 0.1, 0 */
         float logits[5] = {logf(0.2f), logf(0.4f), logf(0.1f), logf(0.3f), -INFINITY};
-        counts[token_choose(&c, logits, NULL, 0, o, rng_uniform_at(9, i))]++;
+        counts[token_choose(&c, logits, (struct token_past){0}, o, rng_uniform_at(9, i))]++;
     }
     token_choice_fini(&c);
 }
@@ -194,19 +194,81 @@ static void test_cuts(void)
     EXPECT(n[1] == 4000, "greedy: %d", n[1]);
 }
 
+/* Chooses the largest of logits[0..3) and leaves them as it changed them. */
+static int32_t choose_changed(float logits[3], struct token_past past, struct token_choice_options o)
+{
+    struct token_choice c;
+    o.top_p = 1;
+    EXPECT_OK(token_choice_init(&c, 3));
+    int32_t id = token_choose(&c, logits, past, &o, 0);
+    EXPECT(c.counts[0] == 0 && c.counts[1] == 0 && c.counts[2] == 0, "a choice counts in the next");
+    token_choice_fini(&c);
+    return id;
+}
+
+static void expect_logits(const float logits[3], float a, float b, float c)
+{
+    EXPECT(logits[0] == a && logits[1] == b && logits[2] == c, "%g %g %g, not %g %g %g", (double)logits[0],
+           (double)logits[1], (double)logits[2], (double)a, (double)b, (double)c);
+}
+
 /* Once for each token, whatever its sign. */
-static void test_penalty(void)
+static void test_repetition(void)
 {
     static const int32_t ids[] = {2, 1, 1};
     float logits[3] = {2, 3, -1};
-    struct token_choice c;
-    const struct token_choice_options o = {.top_p = 1, .repetition_penalty = 2};
-    EXPECT_OK(token_choice_init(&c, 3));
-    EXPECT(token_choose(&c, logits, ids, 3, &o, 0) == 0, "a token that was there wins");
-    EXPECT(logits[0] == 2 && logits[1] == 1.5f && logits[2] == -2, "%g %g %g", (double)logits[0],
-           (double)logits[1], (double)logits[2]);
-    EXPECT(!c.seen[1] && !c.seen[2], "a token of one choice counts in the next");
-    token_choice_fini(&c);
+    const struct token_past past = {ids, 2, 3};
+    EXPECT(choose_changed(logits, past, (struct token_choice_options){.repetition_penalty = 2}) == 0,
+           "a token that was there wins");
+    expect_logits(logits, 2, 1.5f, -2);
+}
+
+/* What was read does not count; what was generated counts each time, and once. */
+static void test_new_tokens(void)
+{
+    static const int32_t ids[] = {0, 1, 2, 2, 1, 2};
+    float logits[3] = {1, 1, 1};
+    const struct token_past past = {ids, 2, 6};
+    struct token_choice_options o = {
+        .repetition_penalty = 1, .presence_penalty = 0.25, .frequency_penalty = 0.5};
+    choose_changed(logits, past, o);
+    expect_logits(logits, 1, 0.25f, -0.75f);
+    o.frequency_penalty = 0;
+    choose_changed(logits, past, o);
+    expect_logits(logits, 1, 0, -1);
+}
+
+/* Biases go before penalties; of ids that are no tokens nothing is changed. */
+static void test_biases(void)
+{
+    static const int32_t ids[] = {2, -1, 7};
+    static const struct token_bias biases[] = {{2, -3}, {7, 1}, {0, 0.5f}};
+    float logits[3] = {1, 1, 1};
+    EXPECT(choose_changed(
+               logits, (struct token_past){ids, 3, 3},
+               (struct token_choice_options){.repetition_penalty = 2, .biases = biases, .n_biases = 3}) == 0,
+           "the bias does not win");
+    expect_logits(logits, 1.5f, 1, -4);
+}
+
+/* Probabilities of all tokens sum to one, and those in front are the most probable. */
+static void test_rates(void)
+{
+    enum { N = 6 };
+    static const float logits[N] = {0.5f, 2, -1, 2, 9, 0};
+    struct token_probability row[1 + N];
+    double sum = 0;
+    for (int32_t id = 0; id < N; id++) {
+        token_rate(row, 0, logits, N, N, id);
+        EXPECT(row[0].id == id, "%d", row[0].id);
+        sum += exp(row[0].log_p);
+    }
+    EXPECT(fabs(sum - 1) < 1e-6, "the probabilities sum to %g", sum);
+    token_rate(row, N, logits, 4, N, 2); /* two words that no text has */
+    EXPECT(row[0].id == 2 && row[1].id == 1 && row[2].id == 3 && row[3].id == 0 && row[4].id == 2 &&
+               row[5].id == -1 && row[6].id == -1,
+           "%d %d %d %d %d %d", row[1].id, row[2].id, row[3].id, row[4].id, row[5].id, row[6].id);
+    EXPECT(row[4].log_p == row[0].log_p && row[5].log_p == -INFINITY, "%g", (double)row[4].log_p);
 }
 
 int main(void)
@@ -221,6 +283,9 @@ int main(void)
     test_parts(4);
     test_parts(64); /* found by parts of the order */
     test_cuts();
-    test_penalty();
+    test_repetition();
+    test_new_tokens();
+    test_biases();
+    test_rates();
     return 0;
 }

@@ -8,4 +8,7 @@
  * at another character. */
 bool base64_decode(struct buf *out, const char *text);
 
+/* Appends the text of n bytes, in the alphabet of section 4, with its padding. */
+void base64_encode(struct buf *out, const void *bytes, size_t n);
+
 #endif

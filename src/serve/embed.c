@@ -1,111 +1,8 @@
 #include "serve/embed.h"
 
-#include "data/text_batch.h"
-#include "text/letter_case.h"
-#include "text/utf8.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A text's tokens in the list of all tokens. */
-struct embed_piece {
-    size_t text;  /* number of the text */
-    size_t start; /* in the ids */
-    size_t n;
-};
-
-/* Lower-cases each code point by itself, as Rust's str does except for a final sigma; one code point becomes
- * two. */
-static void append_lower(struct buf *out, const char *text, size_t n)
-{
-    enum { I_WITH_DOT = 0x130, DOT_ABOVE = 0x307 };
-    char bytes[UTF8_MAX_BYTES];
-    uint32_t c;
-    for (size_t i = 0; i < n;) {
-        i += (size_t)utf8_decode(&c, text + i, n - i);
-        buf_append(out, bytes, (size_t)utf8_write(bytes, c == I_WITH_DOT ? 'i' : letter_case_lower(c)));
-        if (c == I_WITH_DOT) {
-            buf_append(out, bytes, (size_t)utf8_write(bytes, DOT_ABOVE));
-        }
-    }
-}
-
-static void append_bytes(struct buf *out, const char *text, size_t n)
-{
-    buf_append(out, text, n);
-}
-
-/* The ids of the text after a prompt. */
-static struct status encode_text(struct embed_job *j, struct tokenizer_scratch *scratch, const char *text,
-                                 size_t n)
-{
-    const char *prompt = j->plan->prompt;
-    if (prompt[0] != '\0' || j->plan->lower_case) {
-        void (*append)(struct buf *, const char *, size_t) =
-            j->plan->lower_case ? append_lower : append_bytes;
-        buf_clear(&j->bytes);
-        append(&j->bytes, prompt, strlen(prompt));
-        append(&j->bytes, text, n);
-        TRY(buf_status(&j->bytes));
-        text = buf_text(&j->bytes);
-        n = j->bytes.n;
-    }
-    return tokenizer_encode_ids(scratch, &j->ids, text, n);
-}
-
-/* The prompt and as much of the text as fits, between the special tokens. */
-static struct status encode(struct embed_job *j, struct embed_piece *p, struct tokenizer_scratch *scratch,
-                            const struct text_bytes *text)
-{
-    size_t most = (size_t)(j->plan->max_length - j->form->after.n);
-    p->start = j->ids.n;
-    TRY(input_specials_append(&j->ids, &j->form->before));
-    TRY(encode_text(j, scratch, text->bytes, text->n));
-    if (j->ids.n - p->start > most) {
-        j->ids.n = p->start + most;
-        j->n_cut++;
-    }
-    TRY(input_specials_append(&j->ids, &j->form->after));
-    p->n = j->ids.n - p->start;
-    return p->n > 0 ? status_ok()
-                    : status_error(STATUS_DATA, "a text has no tokens, and the tokenizer adds none");
-}
-
-/* The special tokens before a text, and the tokens that the prompt has alone. */
-static struct status count_skipped(struct embed_job *j, struct tokenizer_scratch *scratch)
-{
-    if (!j->plan->skips_prompt || j->plan->prompt[0] == '\0') {
-        return status_ok();
-    }
-    TRY(encode_text(j, scratch, "", 0));
-    int64_t n = (int64_t)j->ids.n + j->form->before.n, most = j->plan->max_length - j->form->after.n;
-    j->n_skipped = n < most ? n : most;
-    j->ids.n = 0;
-    return status_ok();
-}
-
-static int by_length(const void *a, const void *b)
-{
-    const struct embed_piece *x = a;
-    const struct embed_piece *y = b;
-    return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->text > y->text) - (x->text < y->text);
-}
-
-/* The pieces as a source of sequences. */
-static int64_t length(const void *self, int64_t i)
-{
-    return (int64_t)((const struct embed_job *)self)->pieces[i].n;
-}
-
-static void add(const void *self, int64_t i, int32_t key, struct batch *out)
-{
-    const struct embed_job *j = self;
-    const struct embed_piece *p = &j->pieces[i];
-    int64_t n = (int64_t)p->n, n_text = n - input_form_n_special(j->form);
-    int32_t *ids = text_batch_add(out, n, input_form_n_first(j->form, n_text, 0), -1, key);
-    memcpy(ids, j->ids.ids + p->start, p->n * sizeof *ids);
-}
 
 /* Row `i` of h in fp32. */
 static const float *row_of(const struct embed_job *j, tensor h, int64_t i)
@@ -122,9 +19,10 @@ static const float *row_of(const struct embed_job *j, tensor h, int64_t i)
 
 /* v [H] = one pooling of the rows of h, except skipped ones; if all are skipped, CLS takes the first, and
  * other poolings give 0, as in sentence-transformers.  Summed in double. */
-static void pool(const struct embed_job *j, double *v, enum sentence_pooling pooling, tensor h)
+static void pool(const struct embed_job *j, double *v, enum sentence_pooling pooling, tensor h,
+                 int64_t n_skipped)
 {
-    int64_t n = h.dims[0], width = h.dims[1], from = j->n_skipped < n ? j->n_skipped : n, end = n;
+    int64_t n = h.dims[0], width = h.dims[1], from = n_skipped < n ? n_skipped : n, end = n;
     double total = 0;
     if (pooling == SENTENCE_CLS) {
         from = from < n ? from : 0;
@@ -194,12 +92,12 @@ static int64_t apply(const struct sentence_layer *l, double *v, double *next, in
 static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct embed_job *j = self;
-    const struct embed_plan *plan = j->plan;
+    const struct embed_plan *plan = j->input.plan;
     tensor h = outputs[MODEL_HIDDEN];
-    float *vector = j->vectors + (int64_t)j->pieces[i].text * plan->width;
+    float *vector = j->vectors + i * plan->width;
     int64_t width = plan->n_poolings * h.dims[1];
     for (int k = 0; k < plan->n_poolings; k++) {
-        pool(j, j->v + k * h.dims[1], plan->poolings[k], h);
+        pool(j, j->v + k * h.dims[1], plan->poolings[k], h, j->input.pieces[i].n_skipped);
     }
     for (int k = 0; k < plan->n_layers; k++) {
         width = apply(plan->layers[k], j->v, j->next, width);
@@ -213,48 +111,46 @@ static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OU
                                               "the modules after it are damaged");
 }
 
-static struct status encode_all(struct embed_job *j, struct tokenizer_scratch *scratch,
-                                const struct text_bytes *texts, size_t n_texts)
+struct status embed_job_make_of(struct embed_job *j, const struct session *s, float *vectors,
+                                struct embed_input *input)
 {
-    TRY(count_skipped(j, scratch));
-    for (size_t i = 0; i < n_texts; i++) {
-        j->pieces[i].text = i;
-        TRY(encode(j, &j->pieces[i], scratch, &texts[i]));
-    }
-    qsort(j->pieces, n_texts, sizeof *j->pieces, by_length);
-    return status_ok();
+    const struct embed_plan *plan = input->plan;
+    *j = (struct embed_job){.input = *input,
+                            .vectors = vectors,
+                            .v = calloc((size_t)plan->max_width, sizeof *j->v),
+                            .next = calloc((size_t)plan->max_width, sizeof *j->next),
+                            .row = calloc((size_t)s->model->hidden_size, sizeof *j->row)};
+    *input = (struct embed_input){0};
+    j->request = embed_input_request(&j->input, 1U << MODEL_HIDDEN, take, j);
+    return j->v == NULL || j->next == NULL || j->row == NULL
+               ? status_error(STATUS_MEMORY, "out of memory for vectors of %lld numbers",
+                              (long long)plan->max_width)
+               : status_ok();
 }
 
 struct status embed_job_make(struct embed_job *j, const struct session *s, struct tokenizer_scratch *scratch,
                              float *vectors, const struct text_bytes *texts, size_t n_texts,
                              const struct embed_plan *plan)
 {
-    *j = (struct embed_job){
-        .plan = plan,
-        .form = &s->frame.one,
-        .pieces = calloc(n_texts + 1, sizeof *j->pieces),
-        .v = calloc((size_t)plan->max_width, sizeof *j->v),
-        .next = calloc((size_t)plan->max_width, sizeof *j->next),
-        .row = calloc((size_t)s->model->hidden_size, sizeof *j->row),
-        .request = {
-            .source = {.name = "texts", .self = j, .n = (int64_t)n_texts, .length = length, .add = add},
-            .outputs = 1U << MODEL_HIDDEN,
-            .take = take,
-            .self = j}};
-    j->vectors = vectors;
-    return j->pieces == NULL || j->v == NULL || j->next == NULL || j->row == NULL
-               ? status_error(STATUS_MEMORY, "out of memory for %zu texts", n_texts)
-               : encode_all(j, scratch, texts, n_texts);
+    struct embed_input input;
+    struct status status = embed_input_init(&input, s, scratch, plan, n_texts);
+    for (size_t i = 0; i < n_texts && !failed(status); i++) {
+        status = embed_input_add(&input, scratch, &texts[i]);
+    }
+    if (failed(status)) {
+        *j = (struct embed_job){0};
+        embed_input_fini(&input);
+        return status;
+    }
+    return embed_job_make_of(j, s, vectors, &input);
 }
 
 void embed_job_fini(struct embed_job *j)
 {
-    free(j->pieces);
+    embed_input_fini(&j->input);
     free(j->v);
     free(j->next);
     free(j->row);
-    buf_fini(&j->bytes);
-    id_list_fini(&j->ids);
 }
 
 struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, const struct text_bytes *texts,
@@ -263,7 +159,7 @@ struct status embed_texts(struct session *s, float *vectors, int64_t *n_cut, con
     struct embed_job j;
     struct status status = embed_job_make(&j, s, &s->scratch, vectors, texts, n_texts, plan);
     status = failed(status) ? status : packer_answer(&s->packer, &j.request);
-    *n_cut = j.n_cut;
+    *n_cut = j.input.n_cut;
     embed_job_fini(&j);
     return status;
 }

@@ -1,5 +1,5 @@
 /* embed_plan: combines what a model's files say about vectors with a caller's options. */
-#include "serve/embed.h"
+#include "serve/embed_plan.h"
 
 static const struct sentence_layer normalize_layer = {.normalize = true};
 
@@ -63,7 +63,8 @@ struct status embed_plan_make(struct embed_plan *p, const struct session *s, con
     *p = (struct embed_plan){.n_poolings = m->n_poolings,
                              .skips_prompt = m->skips_prompt,
                              .lower_case = m->lower_case && !s->tokenizer->lower_case,
-                             .prompt = o->prompt};
+                             .prompt = o->prompt,
+                             .cut = o->cut};
     for (int i = 0; i < m->n_poolings; i++) {
         p->poolings[i] = m->poolings[i];
     }

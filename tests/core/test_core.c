@@ -1,6 +1,7 @@
 /* Tests of core: number formats, addressed randomness, tensors, options. */
 #include "test.h"
 
+#include "core/base64.h"
 #include "core/dtype.h"
 #include "core/hash.h"
 #include "core/json.h"
@@ -464,6 +465,27 @@ static void test_json_text(void)
     expect_json_text("\xed\xa0\x80", "\\xed\\xa0\\x80");
 }
 
+/* The vectors of RFC 4648 section 10, and back. */
+static void base64_matches_its_standard(void)
+{
+    static const char *const cases[][2] = {{"", ""},
+                                           {"f", "Zg=="},
+                                           {"fo", "Zm8="},
+                                           {"foo", "Zm9v"},
+                                           {"foob", "Zm9vYg=="},
+                                           {"fooba", "Zm9vYmE="},
+                                           {"foobar", "Zm9vYmFy"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buf text = {0}, bytes = {0};
+        base64_encode(&text, cases[i][0], strlen(cases[i][0]));
+        EXPECT(strcmp(buf_text(&text), cases[i][1]) == 0, "%s became %s", cases[i][0], buf_text(&text));
+        EXPECT(base64_decode(&bytes, buf_text(&text)) && strcmp(buf_text(&bytes), cases[i][0]) == 0, "%s",
+               cases[i][0]);
+        buf_fini(&text);
+        buf_fini(&bytes);
+    }
+}
+
 int main(void)
 {
     half_floats_round_trip();
@@ -483,5 +505,6 @@ int main(void)
     options_tell_what_was_given();
     test_json_text();
     test_find_nonfinite();
+    base64_matches_its_standard();
     return 0;
 }

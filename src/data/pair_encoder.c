@@ -39,7 +39,13 @@ static bool make_room(struct id_list *l, int64_t n)
     return room;
 }
 
-/* Lays out the first n_a and n_b tokens of both texts. */
+/* The n tokens of a text that are kept. */
+static const int32_t *kept(const struct pair_encoder *e, const struct id_list *text, int64_t n)
+{
+    return text->ids + (e->cut == TEXT_CUT_BEGINNING ? (int64_t)text->n - n : 0);
+}
+
+/* Lays out n_a and n_b tokens of both texts. */
 static struct status put(struct pair_encoder *e, struct labelled_texts *out, const struct input_form *form,
                          int64_t n_a, int64_t n_b, const int32_t *labels)
 {
@@ -52,10 +58,10 @@ static struct status put(struct pair_encoder *e, struct labelled_texts *out, con
     }
     input_form_write(form, e->whole.ids, n_a, n_b);
     for (int64_t i = 0; i < n_a; i++) {
-        e->whole.ids[form->before.n + i] = e->a.ids[i];
+        e->whole.ids[form->before.n + i] = kept(e, &e->a, n_a)[i];
     }
     for (int64_t i = 0; i < n_b; i++) {
-        e->whole.ids[input_form_second_at(form, n_a) + i] = e->b.ids[i];
+        e->whole.ids[input_form_second_at(form, n_a) + i] = kept(e, &e->b, n_b)[i];
     }
     return labelled_texts_add(out, e->whole.ids, n, input_form_n_first(form, n_a, n_b), labels);
 }
@@ -76,6 +82,11 @@ struct status pair_encoder_add(struct pair_encoder *e, struct labelled_texts *ou
         TRY(tokenizer_encode_ids(e->scratch, &e->b, b->bytes, b->n));
     }
     int64_t n_a = (int64_t)e->a.n, n_b = (int64_t)e->b.n;
+    if (n_a + n_b > room && e->cut == TEXT_CUT_NOTHING) {
+        return status_error(
+            STATUS_DATA, "text %lld has %lld tokens, special ones included, but the model reads at most %lld",
+            (long long)out->n, (long long)(n_a + n_b + e->max_length - room), (long long)e->max_length);
+    }
     e->n_cut += n_a + n_b > room;
     pair_encoder_cut(&n_a, &n_b, room);
     return put(e, out, form, n_a, n_b, labels);

@@ -1,5 +1,6 @@
 #include "serve/ask.h"
 
+#include "core/integers.h"
 #include "serve/predict.h"
 
 #include <stdlib.h>
@@ -13,8 +14,9 @@ struct ask_options ask_defaults(void)
 struct status ask_job_make(struct ask_job *j, const struct session *s, struct tokenizer_scratch *scratch,
                            const char *question, const char *context, size_t n, const struct ask_options *o)
 {
-    int64_t stride = s->max_length < 2 * o->doc_stride ? s->max_length / 4 : o->doc_stride;
-    struct squad_feature_options fo = {.max_seq_length = s->max_length,
+    int64_t length = o->max_length > 0 ? int_smaller(o->max_length, s->max_length) : s->max_length;
+    int64_t stride = length < 2 * o->doc_stride ? length / 4 : o->doc_stride;
+    struct squad_feature_options fo = {.max_seq_length = length,
                                        .doc_stride = stride < 1 ? 1 : stride,
                                        .max_query_length = o->max_query_length};
     struct squad_answer_options ao = {.n_best = o->top_k < 20 ? 20 : o->top_k,

@@ -14,6 +14,7 @@ struct ask_options {
     int64_t doc_stride;        /* tokens from one window to the next; 128 */
     int64_t max_query_length;  /* 64 */
     int64_t max_answer_length; /* tokens; 30 */
+    int64_t max_length;        /* tokens of a window, special ones included; 0: as many as the model reads */
     bool may_be_none;          /* the model was trained on questions without an answer (SQuAD v2) */
     struct progress *progress; /* of ask_question: shows progress; NULL: none */
 };

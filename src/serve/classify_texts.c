@@ -1,14 +1,14 @@
 #include "serve/classify_texts.h"
 
-#include "data/pair_encoder.h"
-
 #include <stdlib.h>
 
 static struct status encode(struct classify_job *j, struct tokenizer_scratch *scratch, int64_t max_length,
-                            const struct text_bytes *texts, const struct text_bytes *pairs, size_t n)
+                            const struct text_bytes *texts, const struct text_bytes *pairs, size_t n,
+                            enum text_cut cut)
 {
     struct pair_encoder e;
     struct status status = pair_encoder_init(&e, scratch, max_length);
+    e.cut = cut;
     for (size_t i = 0; i < n && !failed(status); i++) {
         status = pair_encoder_add(&e, &j->texts, texts[i], pairs == NULL ? NULL : &pairs[i], NULL);
     }
@@ -29,11 +29,11 @@ static int by_score(const void *a, const void *b)
 
 struct status classify_job_make(struct classify_job *j, const struct session *s,
                                 struct tokenizer_scratch *scratch, const struct text_bytes *texts,
-                                const struct text_bytes *pairs, size_t n)
+                                const struct text_bytes *pairs, size_t n, enum text_cut cut)
 {
     *j = (struct classify_job){.labels = &s->model->labels,
                                .texts.width = s->model->layout.fields[TEXT_CLASS_LABELS].width};
-    TRY(encode(j, scratch, s->max_length, texts, pairs, n));
+    TRY(encode(j, scratch, s->max_length, texts, pairs, n, cut));
     TRY(class_logits_init(&j->logits, &j->texts, j->labels->n));
     j->request = class_logits_request(&j->logits);
     return status_ok();
@@ -67,7 +67,7 @@ struct status classify_texts(struct session *s, struct classify_result *result,
 {
     struct classify_job j;
     *result = (struct classify_result){0};
-    struct status status = classify_job_make(&j, s, &s->scratch, texts, pairs, n);
+    struct status status = classify_job_make(&j, s, &s->scratch, texts, pairs, n, TEXT_CUT_END);
     status = failed(status) ? status : packer_answer(&s->packer, &j.request);
     status = failed(status) ? status : classify_job_read(&j, result);
     classify_job_fini(&j);

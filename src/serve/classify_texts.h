@@ -3,6 +3,7 @@
 #ifndef KILN_SERVE_CLASSIFY_TEXTS_H
 #define KILN_SERVE_CLASSIFY_TEXTS_H
 
+#include "data/pair_encoder.h"
 #include "serve/class_logits.h"
 #include "serve/session.h"
 
@@ -21,10 +22,10 @@ struct classify_job {
     int64_t n_cut;
 };
 
-/* As classify_texts; the texts are not read after it. */
+/* As classify_texts, but for what is cut; the texts are not read after it. */
 struct status classify_job_make(struct classify_job *j, const struct session *s,
                                 struct tokenizer_scratch *scratch, const struct text_bytes *texts,
-                                const struct text_bytes *pairs, size_t n);
+                                const struct text_bytes *pairs, size_t n, enum text_cut cut);
 struct status classify_job_read(const struct classify_job *j, struct classify_result *result);
 void classify_job_fini(struct classify_job *j);
 

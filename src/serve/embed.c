@@ -45,18 +45,6 @@ static void pool(const struct embed_job *j, double *v, enum sentence_pooling poo
     }
 }
 
-static double activate(enum sentence_activation f, double x)
-{
-    switch (f) {
-    case SENTENCE_TANH: return tanh(x);
-    case SENTENCE_RELU: return x > 0 ? x : 0;
-    case SENTENCE_GELU: return x * 0.5 * erfc(-x / sqrt(2));
-    case SENTENCE_SIGMOID: return 1 / (1 + exp(-x));
-    case SENTENCE_IDENTITY: break;
-    }
-    return x;
-}
-
 static double dot(const float *w, const double *v, int64_t n)
 {
     double sum = 0;
@@ -82,7 +70,7 @@ static int64_t apply(const struct sentence_layer *l, double *v, double *next, in
     }
     for (int64_t o = 0; o < l->n_out; o++) {
         double sum = dot(l->weight + o * n, v, n) + (l->bias == NULL ? 0 : l->bias[o]);
-        next[o] = activate(l->activation, sum) + (l->adds_input ? v[o] : 0) +
+        next[o] = sentence_activation_of(l->activation, sum) + (l->adds_input ? v[o] : 0) +
                   (l->residual == NULL ? 0 : dot(l->residual + o * n, v, n));
     }
     memcpy(v, next, (size_t)l->n_out * sizeof *v);

@@ -90,12 +90,12 @@ static struct status cut(struct embed_input *in, struct embed_piece *p)
     if (n <= most) {
         return status_ok();
     }
-    if (in->plan->cut == EMBED_CUT_NOTHING) {
+    if (in->plan->cut == TEXT_CUT_NOTHING) {
         return status_error(
             STATUS_DATA, "text %zu has %zu tokens, special ones included, but the model reads at most %lld",
             in->n, n + (size_t)in->form->after.n, (long long)in->plan->max_length);
     }
-    if (in->plan->cut == EMBED_CUT_BEGINNING) {
+    if (in->plan->cut == TEXT_CUT_BEGINNING) {
         int32_t *text = in->ids.ids + p->start + in->form->before.n;
         size_t n_kept = most - (size_t)in->form->before.n, n_lost = n - most;
         memmove(text, text + n_lost, n_kept * sizeof *text);

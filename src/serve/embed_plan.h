@@ -4,12 +4,10 @@
 #define KILN_SERVE_EMBED_PLAN_H
 
 #include "core/buf.h"
+#include "data/pair_encoder.h"
 #include "serve/session.h"
 
 enum embed_choice { EMBED_AS_MODEL, EMBED_YES, EMBED_NO };
-
-/* What a text of too many tokens loses; EMBED_CUT_NOTHING: it is refused. */
-enum embed_cut { EMBED_CUT_END, EMBED_CUT_BEGINNING, EMBED_CUT_NOTHING };
 
 /* A caller's changes to what the model's files say; all zero: none. */
 struct embed_options {
@@ -19,7 +17,7 @@ struct embed_options {
     const char *prompt;          /* put before each text, "" for none; NULL: that of prompt_name */
     const char *prompt_name;     /* one of the model's; NULL: the one it uses by default */
     int64_t max_length;          /* tokens of a text, special ones included; 0: as the model's files say */
-    enum embed_cut cut;
+    enum text_cut cut;
     int64_t truncate_dim; /* the first numbers of a vector that are kept; 0: as the model's files say */
 };
 
@@ -33,7 +31,7 @@ struct embed_plan {
     int n_layers;
     const char *prompt;
     int64_t max_length;
-    enum embed_cut cut;
+    enum text_cut cut;
     int64_t width, max_width; /* of a vector, and the largest on its way through the modules */
 };
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "serve/fill_mask.h"
 
+#include "core/integers.h"
 #include "data/text_batch.h"
 
 #include <math.h>
@@ -65,13 +66,12 @@ static int64_t count_masks(const struct fill_job *j)
     return n;
 }
 
-/* The k largest of the logits, as probabilities, by insertion into a sorted list. */
-static void take_best(const float *logits, int64_t n_words, struct fill_candidate *best, int64_t k)
+/* The k words with the largest logits, by insertion into a sorted list. */
+static void take_best(const struct fill_job *j, const float *logits, struct fill_candidate *best, int64_t k)
 {
-    double max = -INFINITY, sum = 0;
     int64_t n = 0;
-    for (int32_t id = 0; id < n_words; id++) {
-        max = fmax(max, logits[id]);
+    for (int64_t i = 0; i < j->n_words; i++) {
+        int32_t id = j->words == NULL ? (int32_t)i : j->words[i];
         if (n == k && logits[id] <= logits[best[n - 1].id]) {
             continue;
         }
@@ -82,10 +82,19 @@ static void take_best(const float *logits, int64_t n_words, struct fill_candidat
         }
         best[place].id = id;
     }
+}
+
+/* Their probabilities among all words. */
+static void set_probabilities(const float *logits, int64_t n_words, struct fill_candidate *best, int64_t k)
+{
+    double max = -INFINITY, sum = 0;
+    for (int64_t id = 0; id < n_words; id++) {
+        max = fmax(max, logits[id]);
+    }
     for (int64_t id = 0; id < n_words; id++) {
         sum += exp(logits[id] - max);
     }
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < k; i++) {
         best[i].probability = exp(logits[best[i].id] - max) / sum;
     }
 }
@@ -97,8 +106,9 @@ static struct status take(void *self, int64_t sequence, const tensor outputs[MOD
     tensor logits = outputs[MODEL_WORD_LOGITS];
     (void)sequence;
     for (int64_t m = 0; m < r->n_masks; m++) {
-        take_best((const float *)logits.data + m * logits.strides[0], j->session->tokenizer->n,
-                  r->candidates + m * r->top_k, r->top_k);
+        const float *row = (const float *)logits.data + m * logits.strides[0];
+        take_best(j, row, r->candidates + m * r->top_k, r->top_k);
+        set_probabilities(row, j->session->tokenizer->n, r->candidates + m * r->top_k, r->top_k);
     }
     return status_ok();
 }
@@ -110,6 +120,10 @@ static struct status make_result(struct fill_result *r, const struct fill_job *j
     if (r->n_masks == 0) {
         return status_error(STATUS_DATA, "the text has no [MASK] to fill");
     }
+    if (r->n_masks > j->session->net.config.limits.n_labels) {
+        return status_error(STATUS_DATA, "the text has %lld masks, but at most %lld are filled at once",
+                            (long long)r->n_masks, (long long)j->session->net.config.limits.n_labels);
+    }
     r->candidates = calloc((size_t)(r->n_masks * r->top_k), sizeof *r->candidates);
     return r->candidates != NULL ? status_ok()
                                  : status_error(STATUS_MEMORY, "out of memory for %lld candidates",
@@ -119,7 +133,7 @@ static struct status make_result(struct fill_result *r, const struct fill_job *j
 struct status fill_job_make(struct fill_job *j, const struct session *s, struct tokenizer_scratch *scratch,
                             const char *text, size_t n, int64_t top_k)
 {
-    *j = (struct fill_job){.session = s};
+    *j = (struct fill_job){.session = s, .n_words = s->tokenizer->n};
     TRY(encode(&j->ids, s, scratch, text, n));
     if ((int64_t)j->ids.n > s->max_length) {
         return status_error(STATUS_DATA, "the text has %zu tokens, but the model reads at most %lld",
@@ -135,6 +149,18 @@ struct status fill_job_make(struct fill_job *j, const struct session *s, struct 
     return status_ok();
 }
 
+struct status fill_job_choose(struct fill_job *j, const int32_t *words, int64_t n)
+{
+    j->words = malloc((size_t)n * sizeof *words);
+    if (j->words == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %lld words", (long long)n);
+    }
+    memcpy(j->words, words, (size_t)n * sizeof *words);
+    j->n_words = n;
+    j->result.top_k = int_smaller(j->result.top_k, n);
+    return status_ok();
+}
+
 void fill_job_read(struct fill_job *j, struct fill_result *result)
 {
     *result = j->result;
@@ -143,6 +169,7 @@ void fill_job_read(struct fill_job *j, struct fill_result *result)
 
 void fill_job_fini(struct fill_job *j)
 {
+    free(j->words);
     id_list_fini(&j->ids);
     fill_result_fini(&j->result);
 }

@@ -20,12 +20,19 @@ struct fill_job {
     struct request request;
     const struct session *session; /* borrowed */
     struct id_list ids;            /* of the text, special tokens included */
+    int32_t *words;                /* [n_words] that may be filled in; NULL: all */
+    int64_t n_words;
     struct fill_result result;
 };
 
-/* STATUS_DATA if text[0..n) has no "[MASK]", or is longer than the model reads. */
+/* STATUS_DATA if text[0..n) has no "[MASK]", or more than a batch has room for, or is longer than the
+ * model reads. */
 struct status fill_job_make(struct fill_job *j, const struct session *s, struct tokenizer_scratch *scratch,
                             const char *text, size_t n, int64_t top_k);
+
+/* Leaves only these words to be filled in, before the job is handed over; probabilities stay those among all
+ * words.  STATUS_MEMORY. */
+struct status fill_job_choose(struct fill_job *j, const int32_t *words, int64_t n);
 void fill_job_read(struct fill_job *j, struct fill_result *result);
 void fill_job_fini(struct fill_job *j);
 

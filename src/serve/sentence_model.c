@@ -2,6 +2,7 @@
 
 #include "core/buf.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,7 +182,7 @@ static struct status check_features(const json_t *c, const char *source)
     return expect_text(c, source, "module_output_name", "sentence_embedding");
 }
 
-static struct status read_activation(struct sentence_layer *l, const json_t *c, const char *source)
+bool sentence_activation_find(enum sentence_activation *a, const char *name)
 {
     static const struct {
         const char *name;
@@ -191,13 +192,33 @@ static struct status read_activation(struct sentence_layer *l, const json_t *c, 
                  {"torch.nn.modules.activation.ReLU", SENTENCE_RELU},
                  {"torch.nn.modules.activation.GELU", SENTENCE_GELU},
                  {"torch.nn.modules.activation.Sigmoid", SENTENCE_SIGMOID}};
-    const char *name = known[0].name;
-    TRY(json_get_string(c, source, "activation_function", false, &name));
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(name, known[i].name) == 0) {
-            l->activation = known[i].activation;
-            return status_ok();
+            *a = known[i].activation;
+            return true;
         }
+    }
+    return false;
+}
+
+double sentence_activation_of(enum sentence_activation a, double x)
+{
+    switch (a) {
+    case SENTENCE_TANH: return tanh(x);
+    case SENTENCE_RELU: return x > 0 ? x : 0;
+    case SENTENCE_GELU: return x * 0.5 * erfc(-x / sqrt(2));
+    case SENTENCE_SIGMOID: return 1 / (1 + exp(-x));
+    case SENTENCE_IDENTITY: break;
+    }
+    return x;
+}
+
+static struct status read_activation(struct sentence_layer *l, const json_t *c, const char *source)
+{
+    const char *name = "torch.nn.modules.activation.Tanh";
+    TRY(json_get_string(c, source, "activation_function", false, &name));
+    if (sentence_activation_find(&l->activation, name)) {
+        return status_ok();
     }
     return status_error(STATUS_DATA, "%s: \"activation_function\" is %.80s, which kiln does not support",
                         source, name);

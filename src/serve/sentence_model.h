@@ -30,6 +30,10 @@ enum sentence_pooling sentence_pooling_find(const char *name);
 
 enum sentence_activation { SENTENCE_IDENTITY, SENTENCE_TANH, SENTENCE_RELU, SENTENCE_GELU, SENTENCE_SIGMOID };
 
+/* That of PyTorch's class, "torch.nn.modules.activation.Tanh"; false: kiln has none of this name. */
+bool sentence_activation_find(enum sentence_activation *a, const char *name);
+double sentence_activation_of(enum sentence_activation a, double x);
+
 /* A module after the pooling: x / |x|, or the first n_out numbers of x, or f(W x + b), plus x or R x if the
  * file says so. */
 struct sentence_layer {

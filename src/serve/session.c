@@ -213,6 +213,7 @@ static struct status open_network(struct session *s, enum model_task task, struc
     s->sentence = &s->files;
     s->text_length = text_length_of(&s->files, &s->dir);
     s->batch_tokens = batch_tokens_on(o->backend.device);
+    TRY(cross_encoder_read(&s->scores, s->dir.place.directory));
     TRY(init_scratch(s, task));
     TRY(s->dir.family->create(&s->model, s->dir.config, task));
     struct network_config config = config_of(s->model, limits, o);
@@ -299,6 +300,7 @@ struct status session_open_shared(struct session *s, const struct session *model
                           .max_length = model->max_length,
                           .text_length = model->text_length,
                           .sentence = &model->files,
+                          .scores = model->scores,
                           .batch_tokens = model->batch_tokens};
     struct status status = open_over(s, model, task, *o);
     if (failed(status)) {

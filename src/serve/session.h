@@ -6,6 +6,7 @@
 #include "model/model_dir.h"
 #include "ops/backend.h"
 #include "serve/answer_kind.h"
+#include "serve/cross_encoder.h"
 #include "serve/packer.h"
 #include "serve/page_pool.h"
 #include "serve/sentence_model.h"
@@ -51,6 +52,7 @@ struct session {
     int64_t text_length;                   /* the part of max_length that serve/embed reads of a text */
     struct sentence_model files;           /* viewed by `sentence`, unless the session is shared */
     const struct sentence_model *sentence; /* how the model makes vectors */
+    struct cross_encoder scores;           /* of pairs of texts, where there is one label */
     struct status sentence_status;         /* of session_open_model: why kiln cannot make them */
 };
 

@@ -9,7 +9,7 @@
 
 static struct session s;
 
-static struct embed_plan plan_of(enum embed_cut cut, int64_t max_length)
+static struct embed_plan plan_of(enum text_cut cut, int64_t max_length)
 {
     struct embed_plan plan;
     EXPECT_OK(embed_plan_make(&plan, &s, &(struct embed_options){.cut = cut, .max_length = max_length}));
@@ -24,7 +24,7 @@ static void expect_near(const float *a, const float *b, const char *what)
     }
 }
 
-static void embed(float *vector, const char *text, enum embed_cut cut, int64_t max_length, int64_t cuts)
+static void embed(float *vector, const char *text, enum text_cut cut, int64_t max_length, int64_t cuts)
 {
     struct embed_plan plan = plan_of(cut, max_length);
     int64_t n_cut;
@@ -35,13 +35,13 @@ static void embed(float *vector, const char *text, enum embed_cut cut, int64_t m
 static void test_cuts(void)
 {
     float cut[SESSION_CASE_WIDTH], same[SESSION_CASE_WIDTH];
-    struct embed_plan plan = plan_of(EMBED_CUT_NOTHING, 5);
+    struct embed_plan plan = plan_of(TEXT_CUT_NOTHING, 5);
     struct embed_job j;
-    embed(cut, "a b c d e", EMBED_CUT_END, 5, 1);
-    embed(same, "a b c", EMBED_CUT_NOTHING, 5, 0);
+    embed(cut, "a b c d e", TEXT_CUT_END, 5, 1);
+    embed(same, "a b c", TEXT_CUT_NOTHING, 5, 0);
     expect_near(cut, same, "the beginning is kept");
-    embed(cut, "a b c d e", EMBED_CUT_BEGINNING, 5, 1);
-    embed(same, "c d e", EMBED_CUT_NOTHING, 5, 0);
+    embed(cut, "a b c d e", TEXT_CUT_BEGINNING, 5, 1);
+    embed(same, "c d e", TEXT_CUT_NOTHING, 5, 0);
     expect_near(cut, same, "the end is kept");
     EXPECT_ERROR(embed_job_make(&j, &s, &s.scratch, cut, &(struct text_bytes){"a b c d e", 9}, 1, &plan),
                  STATUS_DATA, "text 0 has 7 tokens, special ones included, but the model reads at most 5");
@@ -50,7 +50,7 @@ static void test_cuts(void)
 
 static void embed_ids(float *vector, const int32_t *ids, size_t n)
 {
-    struct embed_plan plan = plan_of(EMBED_CUT_END, 0);
+    struct embed_plan plan = plan_of(TEXT_CUT_END, 0);
     struct embed_input in;
     struct embed_job j;
     EXPECT_OK(embed_input_init(&in, &s, &s.scratch, &plan, 1));
@@ -63,7 +63,7 @@ static void embed_ids(float *vector, const int32_t *ids, size_t n)
 /* Ids with and without the special tokens around them. */
 static void test_ids(void)
 {
-    struct embed_plan plan = plan_of(EMBED_CUT_END, 0);
+    struct embed_plan plan = plan_of(TEXT_CUT_END, 0);
     struct embed_input in;
     struct id_list ids = {0};
     float vector[SESSION_CASE_WIDTH], same[SESSION_CASE_WIDTH];
@@ -71,7 +71,7 @@ static void test_ids(void)
     EXPECT_OK(input_specials_append(&ids, &s.frame.one.before));
     EXPECT_OK(tokenizer_encode_ids(&s.scratch, &ids, "a mad dog", 9));
     EXPECT_OK(input_specials_append(&ids, &s.frame.one.after));
-    embed(same, "a mad dog", EMBED_CUT_END, 0, 0);
+    embed(same, "a mad dog", TEXT_CUT_END, 0, 0);
     embed_ids(vector, ids.ids, ids.n);
     expect_near(vector, same, "ids with special tokens");
     embed_ids(vector, ids.ids + 1, ids.n - 2);
@@ -85,7 +85,7 @@ static void test_ids(void)
 /* The mean of a text's rows, scaled to length 1, is its vector. */
 static void test_tokens(void)
 {
-    struct embed_plan plan = plan_of(EMBED_CUT_END, 0);
+    struct embed_plan plan = plan_of(TEXT_CUT_END, 0);
     struct embed_input in;
     struct embed_tokens_job j;
     EXPECT_OK(embed_input_init(&in, &s, &s.scratch, &plan, SESSION_CASE_TEXTS));
@@ -107,7 +107,7 @@ static void test_tokens(void)
         for (int c = 0; c < SESSION_CASE_WIDTH; c++) {
             mean[c] /= sqrtf(squares);
         }
-        embed(vector, session_case_texts[i].bytes, EMBED_CUT_END, 0, 0);
+        embed(vector, session_case_texts[i].bytes, TEXT_CUT_END, 0, 0);
         expect_near(mean, vector, session_case_texts[i].bytes);
     }
     embed_tokens_job_fini(&j);

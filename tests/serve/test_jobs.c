@@ -74,8 +74,8 @@ static void fini_fill(struct work *w)
 
 static struct status make_classify(struct work *w, struct tokenizer_scratch *scratch)
 {
-    return classify_job_make(&w->job.classify, w->session, scratch, session_case_texts + 2 * w->text, NULL,
-                             2);
+    return classify_job_make(&w->job.classify, w->session, scratch, session_case_texts + 2 * w->text, NULL, 2,
+                             TEXT_CUT_END);
 }
 
 static void read_classify(struct work *w)

@@ -1,0 +1,75 @@
+#include "serve/tag_text.h"
+
+#include "core/integers.h"
+
+/* The window to which a token belongs: each is `room - stride` behind the one before, and half of what two
+ * have in common belongs to either. */
+static int64_t window_of(const struct tag_text_job *j, int64_t token)
+{
+    int64_t w = (token - j->stride / 2) / (j->room - j->stride);
+    return int_smaller(int_larger(w, 0), j->windows.n - 1);
+}
+
+const float *tag_text_logits(const struct tag_text_job *j, int64_t token)
+{
+    int64_t w = window_of(j, token), first = w * (j->room - j->stride);
+    return class_logits_get(&j->logits, w) + (j->n_before + token - first) * j->logits.n_labels;
+}
+
+/* Appends the window from `first` on, with `ids` as room. */
+static struct status add_window(struct tag_text_job *j, const struct input_form *form, struct id_list *ids,
+                                int64_t first)
+{
+    int64_t n = int_smaller(j->room, (int64_t)j->tokens.n - first);
+    ids->n = 0;
+    TRY(input_specials_append(ids, &form->before));
+    for (int64_t i = 0; i < n; i++) {
+        if (!id_list_append(ids, j->tokens.tokens[first + i].id)) {
+            return status_error(STATUS_MEMORY, "out of memory for the tokens of a text");
+        }
+    }
+    TRY(input_specials_append(ids, &form->after));
+    return labelled_texts_add(&j->windows, ids->ids, (int64_t)ids->n, input_form_n_first(form, n, 0), NULL);
+}
+
+static struct status add_windows(struct tag_text_job *j, const struct input_form *form)
+{
+    struct id_list ids = {0};
+    struct status s = status_ok();
+    int64_t n = (int64_t)j->tokens.n, end = 0;
+    for (int64_t first = 0; (first == 0 || end < n) && !failed(s); first += j->room - j->stride) {
+        s = add_window(j, form, &ids, first);
+        end = first + j->room;
+    }
+    id_list_fini(&ids);
+    return s;
+}
+
+struct status tag_text_job_make(struct tag_text_job *j, const struct session *s,
+                                struct tokenizer_scratch *scratch, const struct text_bytes *text,
+                                int64_t stride)
+{
+    const struct input_form *form = &s->frame.one;
+    int64_t room = s->max_length - input_form_n_special(form);
+    *j = (struct tag_text_job){.labels = &s->model->labels,
+                               .room = room,
+                               .stride = stride < 0 ? room / 4 : stride,
+                               .n_before = form->before.n,
+                               .windows = {.of_tokens = true}};
+    if (j->stride >= room) {
+        return status_error(STATUS_USAGE, "a stride of %lld tokens is not less than the %lld of a window",
+                            (long long)j->stride, (long long)room);
+    }
+    TRY(tokenizer_encode(scratch, &j->tokens, text->bytes, text->n));
+    TRY(add_windows(j, form));
+    TRY(class_logits_init(&j->logits, &j->windows, j->labels->n));
+    j->request = class_logits_request(&j->logits);
+    return status_ok();
+}
+
+void tag_text_job_fini(struct tag_text_job *j)
+{
+    class_logits_fini(&j->logits);
+    labelled_texts_fini(&j->windows);
+    token_list_fini(&j->tokens);
+}

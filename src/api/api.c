@@ -194,8 +194,8 @@ static struct status open_session(struct kiln_session **session, struct kiln_mod
     if (s == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for a session");
     }
-    struct status status = session_open_shared(&s->session, &model->weights, kind_of(task)->task,
-                                               &(struct session_options){0});
+    struct status status =
+        session_open_shared(&s->session, &model->weights, kind_of(task)->task, &(struct session_options){0});
     if (failed(status)) {
         free(s);
         return status;

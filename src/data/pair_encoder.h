@@ -26,8 +26,8 @@ struct status pair_encoder_init(struct pair_encoder *e, struct tokenizer_scratch
                                 int64_t max_length);
 void pair_encoder_fini(struct pair_encoder *e);
 
-/* Appends text a, with `b` behind it unless that is NULL, and its labels (labelled_texts_add).  STATUS_USAGE:
- * max_length leaves no room for the special tokens.  STATUS_DATA: nothing is to be cut, and it is too long. */
+/* Appends text a, with `b` behind it unless that is NULL, and its labels (labelled_texts_add). STATUS_USAGE:
+ * max_length leaves no room for the special tokens. STATUS_DATA: nothing is to be cut, and it is too long. */
 struct status pair_encoder_add(struct pair_encoder *e, struct labelled_texts *out, struct text_bytes a,
                                const struct text_bytes *b, const int32_t *labels);
 

@@ -12,8 +12,8 @@ struct cross_encoder {
     bool is_regression; /* "problem_type" says that the logit is the answer */
 };
 
-/* Reads the config.json of a model's directory, which may have none.  An activation that kiln does not know is
- * a warning, and a sigmoid. */
+/* Reads the config.json of a model's directory, which may have none. An activation that kiln does not know
+ * is a warning, and a sigmoid. */
 struct status cross_encoder_read(struct cross_encoder *c, const char *directory);
 
 #endif

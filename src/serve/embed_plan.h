@@ -1,5 +1,5 @@
-/* embed_plan: how vectors of texts are made: what a model's files say (serve/sentence_model.h), with a caller's
- * changes. */
+/* embed_plan: how vectors of texts are made: what a model's files say (serve/sentence_model.h), with a
+ * caller's changes. */
 #ifndef KILN_SERVE_EMBED_PLAN_H
 #define KILN_SERVE_EMBED_PLAN_H
 

@@ -18,8 +18,8 @@ struct tag_text_job {
     struct class_logits logits;
 };
 
-/* In a session of MODEL_TASK_TOKEN_CLASSIFICATION.  `stride` < 0: a quarter of a window.  The text is not read
- * after it.  STATUS_USAGE: the stride is as long as a window. */
+/* In a session of MODEL_TASK_TOKEN_CLASSIFICATION. `stride` < 0: a quarter of a window. The text is not read
+ * after it. STATUS_USAGE: the stride is as long as a window. */
 struct status tag_text_job_make(struct tag_text_job *j, const struct session *s,
                                 struct tokenizer_scratch *scratch, const struct text_bytes *text,
                                 int64_t stride);

@@ -1,5 +1,5 @@
-/* service_metrics: counts of what a server does, as Prometheus reads them (its text format 0.0.4); the names of
- * text-embeddings-inference (te_...) are there too, so that its dashboards work. */
+/* service_metrics: counts of what a server does, as Prometheus reads them (its text format 0.0.4); the names
+ * of text-embeddings-inference (te_...) are there too, so that its dashboards work. */
 #ifndef KILN_SERVICE_SERVICE_METRICS_H
 #define KILN_SERVICE_SERVICE_METRICS_H
 

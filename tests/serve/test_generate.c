@@ -556,7 +556,7 @@ static void check_rates(struct session *s, const char *path, size_t longest)
                                  .ignore_eos = true,
                                  .rates_prompt = true,
                                  .n_alternatives = 3};
-    in_losses.losses_only = true;
+    in_losses.batching = BATCHING_LOSSES;
     EXPECT_OK(session_open(&losses, path, MODEL_TASK_CAUSAL_LM, &in_losses));
     for (int i = 0; i < MOST; i++) {
         text[i] = ids[i % 20];

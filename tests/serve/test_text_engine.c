@@ -218,7 +218,7 @@ static void check_rotation(struct text_engine *e, struct lane *lane, struct sess
     EXPECT(jobs != NULL && requests != NULL, "no memory");
     for (int i = 0; i <= MANY; i++) {
         EXPECT_OK(classify_job_make(&jobs[i], s, &s->scratch, &session_case_texts[i % SESSION_CASE_TEXTS],
-                                    NULL, 1));
+                                    NULL, 1, TEXT_CUT_END));
         requests[i] = &jobs[i].request;
     }
     client_init(&many, lane);

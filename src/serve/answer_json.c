@@ -58,7 +58,7 @@ json_t *answer_json_fill(const char *text, size_t n, const struct fill_result *r
     return json_pack("{s:o, s:o}", "text", string_of(text, n), "masks", masks);
 }
 
-static json_t *repaired(const char *text, size_t n)
+json_t *answer_json_said(const char *text, size_t n)
 {
     struct buf b = {0};
     utf8_repair(&b, text, n);
@@ -78,8 +78,8 @@ json_t *answer_json_generation(const char *prompt, size_t n, const struct genera
     for (size_t i = g->n_prompt; i < g->ids.n; i++) {
         json_array_append_new(ids, json_integer(g->ids.ids[i]));
     }
-    return json_pack("{s:o, s:o, s:o, s:s}", "prompt", repaired(prompt, n), "text",
-                     repaired(buf_text(&g->text), g->text.n), "ids", ids, "end", ends[g->end]);
+    return json_pack("{s:o, s:o, s:o, s:s}", "prompt", answer_json_said(prompt, n), "text",
+                     answer_json_said(buf_text(&g->text), g->text.n), "ids", ids, "end", ends[g->end]);
 }
 
 json_t *answer_json_ask(const char *question, const struct ask_result *r)

@@ -1,5 +1,8 @@
 /* dialects: how the clients of each dialect see errors. */
 #include "service/call.h"
+#include "service/openai.h"
+
+#include <string.h>
 
 /* The type of an error of OpenAI's, by its status. */
 static const char *openai_type(int status)
@@ -11,16 +14,21 @@ static const char *openai_type(int status)
                                             : "server_error";
 }
 
-static const char *openai_code(int status, const char *param)
+/* The codes that clients look for. */
+static const char *openai_code(int status, const char *message, const char *param)
 {
     bool is_model = param != NULL && status == 404;
-    return is_model ? "model_not_found" : status == 401 ? "invalid_api_key" : NULL;
+    bool is_long = strncmp(message, OPENAI_TOO_LONG, strlen(OPENAI_TOO_LONG)) == 0;
+    return is_model        ? "model_not_found"
+           : status == 401 ? "invalid_api_key"
+           : is_long       ? "context_length_exceeded"
+                           : NULL;
 }
 
 static json_t *openai_error(int status, const char *message, const char *param)
 {
     return json_pack("{s:{s:o, s:s, s:s?, s:s?}}", "error", "message", json_text(message), "type",
-                     openai_type(status), "param", param, "code", openai_code(status, param));
+                     openai_type(status), "param", param, "code", openai_code(status, message, param));
 }
 
 /* text-embeddings-inference, router/src/lib.rs. */

@@ -6,6 +6,11 @@
 /* clang-format off */
 static const struct endpoint *const tables[] = {
     operation_endpoints,
+    openai_endpoints,
+    openai_completions_endpoints,
+    tgi_endpoints,
+    ollama_endpoints,
+    token_calls_endpoints,
     NULL,
 };
 /* clang-format on */

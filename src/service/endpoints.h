@@ -6,5 +6,12 @@
 
 /* Each ends with a row of zeros. */
 extern const struct endpoint operation_endpoints[]; /* health and metrics */
+extern const struct endpoint openai_endpoints[], openai_completions_endpoints[];
+extern const struct endpoint tgi_endpoints[];
+extern const struct endpoint ollama_endpoints[];
+extern const struct endpoint token_calls_endpoints[];
+
+/* What POST / and /models/NAME of a decoder answer: TGI's form at the root. */
+void tgi_answer(struct call *c);
 
 #endif

@@ -225,6 +225,12 @@ bool tokenizer_ends(const struct tokenizer *t, int32_t id)
     return i < t->n_ends;
 }
 
+bool tokenizer_is_special(const struct tokenizer *t, int32_t id)
+{
+    const struct added_token *added = added_tokens_of(&t->added, id);
+    return added != NULL && added->special;
+}
+
 bool tokenizer_continues_word(const struct tokenizer *t, int32_t id)
 {
     CHECK(id >= 0 && id < t->n, "id %d of a vocabulary of %d", id, t->n);

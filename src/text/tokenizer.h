@@ -143,6 +143,9 @@ int32_t tokenizer_find(const struct tokenizer *t, const char *text, size_t n);
 /* Whether a token of this id ends a text that a model continues. */
 bool tokenizer_ends(const struct tokenizer *t, int32_t id);
 
+/* Whether it stands for no text, as [CLS] and <|endoftext|> do. */
+bool tokenizer_is_special(const struct tokenizer *t, int32_t id);
+
 /* Whether a token of this id continues the word of the token before it.  A whole word ends before a token
  * that does not. */
 bool tokenizer_continues_word(const struct tokenizer *t, int32_t id);

@@ -29,7 +29,7 @@ if(KILN_STATIC) # of kiln's library (entropy_carried.c), which comes before libe
   target_link_options(kiln_libraries INTERFACE LINKER:--undefined=arc4random_buf)
 endif()
 
-foreach(name ONEDNN BLAS HDF5 CURL ARCHIVE)
+foreach(name ONEDNN BLAS HDF5 CURL ARCHIVE MICROHTTPD)
   set(KILN_${name} AUTO CACHE STRING "AUTO, ON or OFF")
   set_property(CACHE KILN_${name} PROPERTY STRINGS AUTO ON OFF)
 endforeach()
@@ -110,6 +110,15 @@ if(KILN_HAVE_ARCHIVE)
   target_compile_definitions(kiln_libraries INTERFACE KILN_ARCHIVE_LIBRARY="${archive_soname}")
 endif()
 
+find_path(MICROHTTPD_INCLUDE microhttpd.h)
+find_library(MICROHTTPD_LIBRARY NAMES microhttpd)
+if(MICROHTTPD_INCLUDE AND MICROHTTPD_LIBRARY)
+  set(microhttpd_found TRUE)
+else()
+  set(microhttpd_found FALSE)
+endif()
+kiln_optional(MICROHTTPD ${microhttpd_found} ${MICROHTTPD_LIBRARY})
+
 # Sources that need an optional library are left out of the build without it: gemm_onednn.c needs ONEDNN.  If
 # something must replace it, the source named *_absent.c does.
 function(kiln_take_optional list)
@@ -122,6 +131,8 @@ function(kiln_take_optional list)
        OR (source MATCHES "hdf5_absent\\.c$" AND KILN_HAVE_HDF5)
        OR (source MATCHES "http_curl\\.c$" AND NOT KILN_HAVE_CURL)
        OR (source MATCHES "http_absent\\.c$" AND KILN_HAVE_CURL)
+       OR (source MATCHES "http_mhd\\.c$" AND NOT KILN_HAVE_MICROHTTPD)
+       OR (source MATCHES "http_mhd_absent\\.c$" AND KILN_HAVE_MICROHTTPD)
        OR (source MATCHES "unpack_archive\\.c$" AND NOT KILN_HAVE_ARCHIVE)
        OR (source MATCHES "unpack_absent\\.c$" AND KILN_HAVE_ARCHIVE))
       continue()

@@ -16,8 +16,8 @@
 #include <time.h>
 
 struct serve_args {
-    struct option_given given;
     struct option_words models, hosts, origins;
+    struct option_given given;
     const char *device, *dtype, *host, *unix_socket, *api_key_file, *access_log;
     int64_t port, batch_size, http_threads, max_connections, max_connections_per_address;
     int64_t max_concurrent_requests, max_queue_tokens;

@@ -17,7 +17,7 @@
     X(PRETRAINING, MODEL_HAS_WORDS | MODEL_HAS(PAIR_LOGITS) | MODEL_HAS(POOLED)) \
     X(MASKED_LM, MODEL_HAS_WORDS)                                          /* masked words */ \
     X(CAUSAL_LM, MODEL_HAS_WORDS)                                          /* the next word at each place */ \
-    X(QUESTION_ANSWERING, MODEL_HAS(SPAN_LOGITS))                          /* first and last tokens */ \
+    X(QUESTION_ANSWERING, MODEL_HAS(SPAN_LOGITS))                          /* the place of an answer */ \
     X(ENCODER, MODEL_HAS(POOLED))                                          /* a vector of each sequence */ \
     X(SEQUENCE_CLASSIFICATION, MODEL_HAS(POOLED) | MODEL_HAS(TEXT_LOGITS)) /* labels of a sequence */ \
     X(TOKEN_CLASSIFICATION, MODEL_HAS(TOKEN_LOGITS))                       /* a label of each token */

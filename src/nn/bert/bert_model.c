@@ -392,13 +392,19 @@ static void input_backward(const struct model_pass *p, tensor dx)
 static tensor head_output(const void *acts, enum model_output output)
 {
     const struct bert_acts *a = acts;
-    return output == MODEL_WORD_LOGITS    ? a->heads.words.all_logits
-           : output == MODEL_PAIR_LOGITS  ? a->heads.nsp_logits
-           : output == MODEL_SPAN_LOGITS  ? a->qa.logits
-           : output == MODEL_POOLED       ? a->heads.pooled
-           : output == MODEL_WORD_LOSSES  ? a->heads.words.loss
-           : output == MODEL_WORD_CORRECT ? a->heads.words.correct
-                                          : a->classifier.logits;
+    switch (output) {
+    case MODEL_WORD_LOGITS: return a->heads.words.all_logits;
+    case MODEL_WORD_LOSSES: return a->heads.words.loss;
+    case MODEL_WORD_CORRECT: return a->heads.words.correct;
+    case MODEL_PAIR_LOGITS: return a->heads.nsp_logits;
+    case MODEL_SPAN_LOGITS: return a->qa.logits;
+    case MODEL_POOLED: return a->heads.pooled;
+    case MODEL_TEXT_LOGITS:
+    case MODEL_TOKEN_LOGITS: return a->classifier.logits;
+    case MODEL_HIDDEN: /* stage_head_output has it */
+    case MODEL_N_OUTPUTS: break;
+    }
+    return NULL_TENSOR;
 }
 
 static void destroy(struct model *m)

@@ -40,7 +40,7 @@ enum batching {
 #define ANSWER_NUMBER(ANSWER, ...) ANSWER_##ANSWER,
 enum answer {
     ANSWERS_PUBLIC(ANSWER_NUMBER) ANSWER_N_PUBLIC,
-    ANSWER_LAST_PUBLIC = ANSWER_N_PUBLIC - 1,
+    ANSWER_LAST_PUBLIC = ANSWER_N_PUBLIC - 1, /* behind which the others are numbered */
     ANSWERS_OF_COMMANDS(ANSWER_NUMBER) ANSWER_N
 };
 

@@ -1,4 +1,4 @@
-/* ollama: the API of Ollama (github.com/ollama/ollama, docs/api.md) for what kiln has: a text that a decoder
+/* ollama: the API of Ollama (github.com/ollama/ollama, api.md of its documents) for what kiln has: a text that a decoder
  * continues, vectors, and the models that are served.  There are no templates: a prompt is read as it is. */
 #include "core/clock.h"
 #include "service/endpoints.h"

@@ -1,5 +1,5 @@
-/* A server and clients of bytes: what is answered, at once or later, whole or as a stream; clients that leave,
- * do not read, are slow, or ask for too much; and how the server ends. */
+/* A server and clients of bytes: what is answered, at once or later, whole or as a stream; clients that
+ * leave, do not read, are slow, or ask for too much; and how the server ends. */
 #include "raw_client.h"
 
 #include "http/http.h"

@@ -1,5 +1,6 @@
-/* ollama: the API of Ollama (github.com/ollama/ollama, api.md of its documents) for what kiln has: a text that a decoder
- * continues, vectors, and the models that are served.  There are no templates: a prompt is read as it is. */
+/* ollama: the API of Ollama (github.com/ollama/ollama, api.md of its documents) for what kiln has: a text
+ * that a decoder continues, vectors, and the models that are served. There are no templates: a prompt is
+ * read as it is. */
 #include "core/clock.h"
 #include "service/endpoints.h"
 #include "service/generation_call.h"

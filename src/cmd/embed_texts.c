@@ -62,7 +62,9 @@ struct group {
 static struct status print_vector(struct buf *line, const float *v, int64_t n)
 {
     buf_clear(line);
-    TRY(answer_json_append_vector(line, v, n));
+    answer_json_append_vector(line, v, n);
+    buf_putc(line, '\n');
+    TRY(buf_status(line));
     return fwrite(line->data, 1, line->n, stdout) == line->n ? status_ok() : standard_streams_flush();
 }
 

@@ -18,13 +18,12 @@ struct status answer_json_append(struct buf *out, json_t *line)
     return buf_status(out);
 }
 
-struct status answer_json_append_vector(struct buf *out, const float *v, int64_t n)
+void answer_json_append_vector(struct buf *out, const float *v, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         buf_printf(out, "%s%.9g", i == 0 ? "[" : ",", (double)v[i]);
     }
-    buf_puts(out, "]\n");
-    return buf_status(out);
+    buf_putc(out, ']');
 }
 
 /* Pieces and texts that are not UTF-8 get replacement characters. */

@@ -14,8 +14,8 @@
  * `line` over. STATUS_MEMORY, also for NULL. */
 struct status answer_json_append(struct buf *out, json_t *line);
 
-/* Appends a vector as a line, all digits of fp32: many times faster than by way of a json_t. */
-struct status answer_json_append_vector(struct buf *out, const float *v, int64_t n);
+/* Appends a vector, all digits of fp32: many times faster than by way of a json_t. */
+void answer_json_append_vector(struct buf *out, const float *v, int64_t n);
 
 /* A string of what a model says; bytes that are no UTF-8 become U+FFFD. */
 json_t *answer_json_said(const char *text, size_t n);

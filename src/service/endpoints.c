@@ -11,6 +11,10 @@ static const struct endpoint *const tables[] = {
     tgi_endpoints,
     ollama_endpoints,
     token_calls_endpoints,
+    openai_embeddings_endpoints,
+    tei_endpoints,
+    rerank_endpoints,
+    hub_endpoints,
     NULL,
 };
 /* clang-format on */

@@ -10,8 +10,14 @@ extern const struct endpoint openai_endpoints[], openai_completions_endpoints[];
 extern const struct endpoint tgi_endpoints[];
 extern const struct endpoint ollama_endpoints[];
 extern const struct endpoint token_calls_endpoints[];
+extern const struct endpoint openai_embeddings_endpoints[];
+extern const struct endpoint tei_endpoints[], rerank_endpoints[];
+extern const struct endpoint hub_endpoints[];
 
 /* What POST / and /models/NAME of a decoder answer: TGI's form at the root. */
 void tgi_answer(struct call *c);
+
+/* And a reranker: TEI's form. */
+void rerank_answer_tei(struct call *c);
 
 #endif

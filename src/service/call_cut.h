@@ -1,0 +1,11 @@
+/* call_cut: what a text of too many tokens loses, by two fields that TEI and huggingface_hub send. */
+#ifndef KILN_SERVICE_CALL_CUT_H
+#define KILN_SERVICE_CALL_CUT_H
+
+#include "data/pair_encoder.h"
+#include "service/call.h"
+
+/* Reads "truncate" and "truncation_direction"; by default ends are cut.  False: the call has failed. */
+bool call_cut(struct call *c, const json_t *o, enum text_cut *cut);
+
+#endif

@@ -1,0 +1,107 @@
+/* hub_ask: question_answering.  A score is the probability among the best answers (data/squad_answers.h);
+ * answers are whole words, whatever "align_to_words" says. */
+#include "serve/ask.h"
+#include "service/hub_tasks.h"
+
+#include <string.h>
+
+static void fini(void *job)
+{
+    ask_job_fini(job);
+}
+
+static bool read_options(struct call *c, struct ask_options *o)
+{
+    const json_t *p;
+    *o = ask_defaults();
+    o->max_answer_length = 15; /* the pipeline's */
+    return hub_read_parameters(c, &p) && call_int(c, p, "top_k", 1, SQUAD_MAX_N_BEST, &o->top_k) &&
+           call_int(c, p, "doc_stride", 1, INT32_MAX, &o->doc_stride) &&
+           call_int(c, p, "max_answer_len", 1, INT32_MAX, &o->max_answer_length) &&
+           call_int(c, p, "max_seq_len", 8, INT32_MAX, &o->max_length) &&
+           call_int(c, p, "max_question_len", 1, INT32_MAX, &o->max_query_length) &&
+           call_bool(c, p, "handle_impossible_answer", &o->may_be_none);
+}
+
+static const char *context_of(const json_t *input)
+{
+    return json_string_value(json_object_get(input, "context"));
+}
+
+static struct status make(struct call *c, void *job, const json_t *input, struct tokenizer_scratch *scratch,
+                          const void *options)
+{
+    struct ask_job *j = job;
+    const char *question = json_string_value(json_object_get(input, "question")),
+               *context = context_of(input);
+    if (question == NULL || context == NULL) {
+        return status_error(STATUS_DATA,
+                            "\"inputs\" must be {\"question\": a string, \"context\": a string}");
+    }
+    if (question[0] == '\0' || context[0] == '\0') {
+        return status_error(STATUS_DATA, "the %s is empty", question[0] == '\0' ? "question" : "context");
+    }
+    TRY(ask_job_make(j, &c->model->sessions[ANSWER_ASK], scratch, question, context, strlen(context),
+                     options));
+    c->n_characters +=
+        call_characters(question, strlen(question)) + call_characters(context, strlen(context));
+    for (int64_t i = 0; i < j->features.n; i++) {
+        c->n_tokens += squad_feature_length(&j->features, i);
+    }
+    return status_ok();
+}
+
+/* {"answer", "score", "start", "end"}; the answer "" at 0 is none. */
+static json_t *answer_to_json(const struct ask_answer *a, const char *context)
+{
+    size_t start = a->start < 0 ? 0 : (size_t)a->start, end = a->start < 0 ? 0 : (size_t)a->end;
+    int64_t first = call_characters(context, start);
+    return json_pack("{s:o, s:f, s:I, s:I}", "answer", json_stringn(context + start, end - start), "score",
+                     a->probability, "start", (json_int_t)first, "end",
+                     (json_int_t)(first + call_characters(context + start, end - start)));
+}
+
+/* The answers to a question, or the only one that was asked for. */
+static json_t *answers_to_json(const struct ask_result *r, const char *context, bool is_list)
+{
+    json_t *list = json_array();
+    for (int64_t k = 0; is_list && k < r->n; k++) {
+        json_array_append_new(list, answer_to_json(&r->answers[k], context));
+    }
+    if (!is_list) {
+        json_decref(list);
+        list = answer_to_json(&r->answers[0], context);
+    }
+    return list;
+}
+
+static void finish(struct call *c)
+{
+    const struct hub_jobs *h = c->state;
+    json_t *results = json_array();
+    struct status s = status_ok();
+    for (size_t i = 0; i < h->n && !failed(s); i++) {
+        struct ask_result r = {0};
+        s = ask_job_read(hub_job(h, i), &r);
+        if (!failed(s)) {
+            json_array_append_new(results, answers_to_json(&r, context_of(hub_input(c, h, i)), h->own > 1));
+        }
+        ask_result_fini(&r);
+    }
+    if (failed(s)) {
+        json_decref(results);
+        call_fail_status(c, NULL, s);
+    } else {
+        hub_reply(c, results);
+    }
+}
+
+void hub_ask_answer(struct call *c)
+{
+    struct ask_options o;
+    struct hub_jobs *h = hub_jobs_make(c, sizeof(struct ask_job), fini);
+    if (h != NULL && read_options(c, &o)) {
+        h->own = o.top_k;
+        hub_submit(c, ANSWER_ASK, make, &o, finish);
+    }
+}

@@ -1,0 +1,313 @@
+/* hub_classify: text_classification, and zero_shot_classification: whether a text entails "This example is
+ * LABEL.", by a classifier of pairs that knows entailment (Yin et al. 2019, arXiv:1909.00161). */
+#include "service/classify_call.h"
+#include "service/hub_tasks.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static struct text_bytes text_of(const json_t *string)
+{
+    return (struct text_bytes){json_string_value(string), json_string_length(string)};
+}
+
+static const json_t *inputs_of(const struct call *c)
+{
+    return json_object_get(c->body, "inputs");
+}
+
+static bool is_list(const struct call *c)
+{
+    return json_is_array(inputs_of(c));
+}
+
+static const json_t *input_of(const struct call *c, size_t i)
+{
+    return is_list(c) ? json_array_get(inputs_of(c), i) : inputs_of(c);
+}
+
+/* How many inputs there are; 0: the call has failed. */
+static size_t count_inputs(struct call *c)
+{
+    size_t n = is_list(c) ? json_array_size(inputs_of(c)) : 1;
+    if (n == 0 || n > CLASSIFY_TEXTS) {
+        call_fail_value(c, "inputs", "\"inputs\" is a list of %zu; it may have 1 to %d", n, CLASSIFY_TEXTS);
+        return 0;
+    }
+    return n;
+}
+
+/* Hangs a zeroed struct that begins with classify_call on the call.  NULL: the call has failed. */
+static void *make(struct call *c, size_t bytes)
+{
+    struct classify_call *k = calloc(1, bytes);
+    if (k == NULL) {
+        call_fail(c, 503, NULL, "out of memory for a request");
+    } else {
+        classify_call_init(k, c);
+    }
+    return k;
+}
+
+/* ---- labels of the model ---- */
+
+/* Lists in a list, also of one text: the client takes the first. */
+static void reply_labels(struct classify_call *k)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < k->n; i++) {
+        json_array_append_new(list, classify_call_labels(k, (int64_t)i));
+    }
+    call_reply(k->call, list);
+}
+
+/* A string, {"text": ...} or {"text": ..., "text_pair": ...}. */
+static bool read_input(struct classify_call *k, size_t i)
+{
+    const json_t *input = input_of(k->call, i);
+    const json_t *a = json_is_object(input) ? json_object_get(input, "text") : input;
+    const json_t *b = json_object_get(input, "text_pair");
+    if (!json_is_string(a) || (b != NULL) != (k->pairs != NULL) || (b != NULL && !json_is_string(b))) {
+        call_fail_value(k->call, "inputs",
+                        "\"inputs\" must be a string, {\"text\", \"text_pair\"}, or an array of such");
+        return false;
+    }
+    k->texts[i] = text_of(a);
+    if (b != NULL) {
+        k->pairs[i] = text_of(b);
+    }
+    return true;
+}
+
+static bool read_function(struct call *c, const json_t *parameters, enum label_problem *problem)
+{
+    static const struct {
+        const char *name;
+        enum label_problem problem;
+    } functions[] = {
+        {"softmax", PROBLEM_SINGLE_LABEL}, {"sigmoid", PROBLEM_MULTI_LABEL}, {"none", PROBLEM_REGRESSION}};
+    const char *name = NULL;
+    *problem = classify_call_problem(c->model);
+    if (!call_string(c, parameters, "function_to_apply", &name) || name == NULL) {
+        return name == NULL;
+    }
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        if (strcmp(name, functions[i].name) == 0) {
+            *problem = functions[i].problem;
+            return true;
+        }
+    }
+    call_fail_value(c, "function_to_apply",
+                    "\"function_to_apply\" is \"%.40s\", but must be \"sigmoid\", \"softmax\" or \"none\"",
+                    name);
+    return false;
+}
+
+void hub_classify_answer(struct call *c)
+{
+    const json_t *p;
+    size_t n = count_inputs(c);
+    struct classify_call *k = n == 0 ? NULL : make(c, sizeof *k);
+    if (k == NULL || !hub_read_parameters(c, &p) || !call_int(c, p, "top_k", 1, INT64_MAX, &k->top_k) ||
+        !read_function(c, p, &k->problem) ||
+        !classify_call_make_room(k, n, json_object_get(input_of(c, 0), "text_pair") != NULL)) {
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!read_input(k, i)) {
+            return;
+        }
+    }
+    k->answer = reply_labels;
+    classify_call_start(k);
+}
+
+/* ---- labels of the caller ---- */
+
+struct zero_shot {
+    struct classify_call classify; /* text i with label k is pair i * n_labels + k */
+    json_t *labels;                /* an array, of the body */
+    size_t n_labels;
+    bool multi_label;
+    int64_t entails, contradicts; /* labels of the model */
+};
+
+struct scored_label {
+    const char *name;
+    double score;
+    size_t i;
+};
+
+static int by_score(const void *a, const void *b)
+{
+    const struct scored_label *x = a, *y = b;
+    return x->score != y->score ? (x->score < y->score) - (x->score > y->score)
+                                : (x->i > y->i) - (x->i < y->i);
+}
+
+/* Of each label alone: entailment against contradiction. */
+static void score_alone(const struct zero_shot *z, size_t text, struct scored_label *out)
+{
+    for (size_t k = 0; k < z->n_labels; k++) {
+        const float *row = classify_call_logits(&z->classify, (int64_t)(text * z->n_labels + k));
+        out[k].score = 1 / (1 + exp((double)row[z->contradicts] - row[z->entails]));
+    }
+}
+
+/* The softmax of the entailment of all labels. */
+static void score_together(const struct zero_shot *z, size_t text, struct scored_label *out)
+{
+    double most = -INFINITY, sum = 0;
+    for (size_t k = 0; k < z->n_labels; k++) {
+        out[k].score = classify_call_logits(&z->classify, (int64_t)(text * z->n_labels + k))[z->entails];
+        most = fmax(most, out[k].score);
+    }
+    for (size_t k = 0; k < z->n_labels; k++) {
+        out[k].score = exp(out[k].score - most);
+        sum += out[k].score;
+    }
+    for (size_t k = 0; k < z->n_labels; k++) {
+        out[k].score /= sum;
+    }
+}
+
+/* [{"label", "score"}] of a text, the best first; NULL if memory runs out. */
+static json_t *scores_to_json(const struct zero_shot *z, size_t text)
+{
+    struct scored_label *scores = calloc(z->n_labels, sizeof *scores);
+    json_t *list = scores == NULL ? NULL : json_array();
+    if (scores == NULL) {
+        return NULL;
+    }
+    for (size_t k = 0; k < z->n_labels; k++) {
+        scores[k].name = json_string_value(json_array_get(z->labels, k));
+        scores[k].i = k;
+    }
+    (z->multi_label || z->n_labels == 1 ? score_alone : score_together)(z, text, scores);
+    qsort(scores, z->n_labels, sizeof *scores, by_score);
+    for (size_t k = 0; k < z->n_labels; k++) {
+        json_array_append_new(list,
+                              json_pack("{s:s, s:f}", "label", scores[k].name, "score", scores[k].score));
+    }
+    free(scores);
+    return list;
+}
+
+static void reply_zero_shot(struct classify_call *k)
+{
+    const struct zero_shot *z = (const struct zero_shot *)k;
+    if (!is_list(k->call)) {
+        call_reply(k->call, scores_to_json(z, 0));
+        return;
+    }
+    json_t *results = json_array();
+    for (size_t i = 0; i < k->n / z->n_labels; i++) {
+        json_array_append_new(results, scores_to_json(z, i));
+    }
+    call_reply(k->call, results);
+}
+
+/* The model's label that begins with "entail"; of what contradicts, the first or, if that is entailment, the
+ * last, as the pipeline takes it. */
+static bool find_entailment(struct zero_shot *z)
+{
+    struct call *c = z->classify.call;
+    const struct model_labels *labels = &c->model->model.model->labels;
+    for (z->entails = 0; z->entails < labels->n; z->entails++) {
+        if (strncasecmp(label_names_get(labels->names, z->entails), "entail", 6) == 0) {
+            z->contradicts = z->entails == 0 ? labels->n - 1 : 0;
+            return labels->n > 1;
+        }
+    }
+    call_fail(c, c->dialect->wrong_model, "candidate_labels",
+              "the model %s does not classify by labels of the request: none of its own is \"entailment\"",
+              c->model->name);
+    return false;
+}
+
+static bool read_labels(struct zero_shot *z, const json_t *parameters)
+{
+    enum { MOST_LABELS = 1000 };
+    struct call *c = z->classify.call;
+    z->labels = json_object_get(parameters, "candidate_labels");
+    z->n_labels = json_array_size(z->labels);
+    bool are_strings = z->n_labels > 0 && z->n_labels <= MOST_LABELS;
+    for (size_t k = 0; k < z->n_labels; k++) {
+        are_strings = are_strings && json_is_string(json_array_get(z->labels, k));
+    }
+    if (!are_strings) {
+        call_fail_value(c, "candidate_labels", "\"candidate_labels\" must be an array of 1 to %d strings",
+                        MOST_LABELS);
+    }
+    return are_strings;
+}
+
+/* Appends the template with each label in place of its "{}"; each ends with a NUL. */
+static void write_hypotheses(struct buf *out, const struct zero_shot *z, const char *template)
+{
+    const char *at = strstr(template, "{}");
+    for (size_t k = 0; k < z->n_labels; k++) {
+        buf_append(out, template, (size_t)(at - template));
+        buf_puts(out, json_string_value(json_array_get(z->labels, k)));
+        buf_puts(out, at + 2);
+        buf_putc(out, '\0');
+    }
+}
+
+/* False: the call has failed. */
+static bool fill_pairs(struct zero_shot *z, size_t n, const struct buf *hypotheses)
+{
+    struct classify_call *k = &z->classify;
+    for (size_t i = 0; i < n; i++) {
+        const char *hypothesis = hypotheses->data;
+        const json_t *text = input_of(k->call, i);
+        if (!json_is_string(text) || json_string_length(text) == 0) {
+            call_fail_value(k->call, "inputs",
+                            "\"inputs\" must be a string or an array of strings, none of them empty");
+            return false;
+        }
+        for (size_t l = 0; l < z->n_labels; l++) {
+            k->texts[i * z->n_labels + l] = text_of(text);
+            k->pairs[i * z->n_labels + l] = (struct text_bytes){hypothesis, strlen(hypothesis)};
+            hypothesis += strlen(hypothesis) + 1;
+        }
+    }
+    return true;
+}
+
+static void start(struct zero_shot *z, size_t n, const char *template)
+{
+    struct classify_call *k = &z->classify;
+    struct buf hypotheses = {0};
+    write_hypotheses(&hypotheses, z, template);
+    if (hypotheses.failed) {
+        call_fail(k->call, 503, NULL, "out of memory for %zu labels", z->n_labels);
+    } else if (classify_call_make_room(k, n * z->n_labels, true) && fill_pairs(z, n, &hypotheses)) {
+        k->answer = reply_zero_shot;
+        classify_call_start(k); /* reads the pairs */
+    }
+    buf_fini(&hypotheses);
+}
+
+void hub_classify_answer_labels(struct call *c)
+{
+    const json_t *p;
+    const char *template = "This example is {}.";
+    size_t n = count_inputs(c);
+    struct zero_shot *z = n == 0 ? NULL : make(c, sizeof *z);
+    if (z == NULL || !hub_read_parameters(c, &p) || !read_labels(z, p) || !find_entailment(z) ||
+        !call_bool(c, p, "multi_label", &z->multi_label) ||
+        !call_string(c, p, "hypothesis_template", &template)) {
+        return;
+    }
+    if (strstr(template, "{}") == NULL) {
+        call_fail_value(c, "hypothesis_template", "\"hypothesis_template\" has no {} for the label");
+    } else if (n * z->n_labels > CLASSIFY_TEXTS) {
+        call_fail_value(c, "inputs", "%zu texts and %zu labels are more than %d pairs", n, z->n_labels,
+                        CLASSIFY_TEXTS);
+    } else {
+        start(z, n, template);
+    }
+}

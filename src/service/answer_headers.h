@@ -6,8 +6,8 @@
 #include "service/call.h"
 
 /* Adds x-compute-type, x-compute-time, x-compute-characters, x-compute-tokens, x-total-time,
- * x-tokenization-time, x-queue-time and x-inference-time, in whole milliseconds; and kiln-truncated, the number
- * of texts that were cut, if there is one.  Before the reply to a call whose work has ended. */
+ * x-tokenization-time, x-queue-time and x-inference-time, in whole milliseconds; and kiln-truncated, the
+ * number of texts that were cut, if there is one. Before the reply to a call whose work has ended. */
 void answer_headers_add(struct call *c);
 
 #endif

@@ -1,6 +1,7 @@
-/* hub: `POST /` as huggingface_hub's InferenceClient(model=URL) sends it, to a server or to /models/NAME.  Most
- * tasks send the same {"inputs": text}, so the head of the model tells them apart; the shape of the inputs does
- * so only where a model can do two things.  TEI's clients send the same path, for vectors and for ranks. */
+/* hub: `POST /` as huggingface_hub's InferenceClient(model=URL) sends it, to a server or to /models/NAME.
+ * Most tasks send the same {"inputs": text}, so the head of the model tells them apart; the shape of the
+ * inputs does so only where a model can do two things. TEI's clients send the same path, for vectors and for
+ * ranks. */
 #include "service/answer_headers.h"
 #include "service/embedding_call.h"
 #include "service/endpoints.h"

@@ -1,5 +1,5 @@
-/* hub_tag: token_classification.  Tokens become entities as in transformers' TokenClassificationPipeline, with
- * its "aggregation_strategy"; a text of any length is read whole (serve/tag_text.h). */
+/* hub_tag: token_classification. Tokens become entities as in transformers' TokenClassificationPipeline,
+ * with its "aggregation_strategy"; a text of any length is read whole (serve/tag_text.h). */
 #include "serve/tag_text.h"
 #include "service/hub_tasks.h"
 #include "service/token_text.h"

@@ -1,5 +1,6 @@
-/* tei: the endpoints of text-embeddings-inference 1.9 (https://huggingface.github.io/text-embeddings-inference,
- * router/src/http of its sources), but for /rerank, /tokenize and /decode. */
+/* tei: the endpoints of text-embeddings-inference 1.9
+ * (https://huggingface.github.io/text-embeddings-inference, router/src/http of its sources), but for
+ * /rerank, /tokenize and /decode. */
 #include "service/call_cut.h"
 #include "service/classify_call.h"
 #include "service/embedding_call.h"

@@ -82,6 +82,9 @@ bool http_server_wait(struct http_server *s, double seconds);
 /* Breaks off what is still sent and frees the server; every exchange must have been ended.  Safe on NULL. */
 void http_server_destroy(struct http_server *s);
 
+/* The version of libmicrohttpd; NULL: kiln was built without it. */
+const char *http_server_library(void);
+
 /* ---- a request, which can be read until its exchange ends ---- */
 
 const char *http_method(const struct http_exchange *x);

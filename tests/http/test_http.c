@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/stat.h>
 
 #define HOST          "Host: localhost\r\n"
 #define LAST          HOST "Connection: close\r\n\r\n"
@@ -307,6 +306,327 @@ static void test_client_that_never_reads(void)
     close(fd);
 }
 
+/* ---- limits ---- */
+
+static void expect_closed(int fd, int status)
+{
+    struct buf answer = {0};
+    raw_read(fd, &answer, NULL);
+    EXPECT(raw_status(buf_text(&answer)) == status, "not %d: %s", status, buf_text(&answer));
+    close(fd);
+    buf_fini(&answer);
+}
+
+/* A body over the limit is refused before it is read, and its client, which sends on, sees the answer. */
+static void test_long_bodies(void)
+{
+    struct owner o;
+    struct http_options options = small_options();
+    options.max_body_bytes = 1000;
+    options.max_all_body_bytes = 1010;
+    start(&o, &options);
+    int port = http_server_port(o.server);
+    static char body[3000000];
+    memset(body, 'a', sizeof body);
+    int fd = raw_connect(port);
+    raw_puts(fd, POST("/echo", "3000000") HOST "\r\n");
+    raw_send(fd, body, sizeof body);
+    expect_closed(fd, 413);
+    expect_answer(port, POST("/echo", "1001") HOST "Expect: 100-continue\r\n\r\n", 413,
+                  "1001 bytes, the limit is 1000");
+    fd = raw_connect(port);
+    raw_puts(fd,
+             "POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n" HOST
+             "\r\n2dc6c0\r\n");
+    raw_send(fd, body, sizeof body);
+    expect_closed(fd, 413);
+
+    fd = raw_connect(port);
+    raw_puts(fd, POST("/keep", "11") HOST "\r\n12345678901");
+    struct http_exchange *x = take_kept(&o);
+    body[1000] = '\0';
+    struct buf request = {0}, answer = {0};
+    buf_printf(&request, POST("/echo", "1000") LAST "%s", body);
+    int status = raw_ask(port, buf_text(&request), &answer);
+    EXPECT(status == 503 && strstr(buf_text(&answer), "Retry-After: 1\r\n") != NULL, "%s", buf_text(&answer));
+    reply_text(x, "done");
+    wait_for_ended(&o, 5);
+    EXPECT(raw_ask(port, buf_text(&request), &answer) == 200, "%s", buf_text(&answer));
+    close(fd);
+    buf_fini(&request);
+    buf_fini(&answer);
+    stop(&o);
+}
+
+static void test_expectation(void)
+{
+    struct owner o;
+    struct http_options options = small_options();
+    start(&o, &options);
+    struct buf answer = {0};
+    int fd = raw_connect(http_server_port(o.server));
+    raw_puts(fd, POST("/echo", "5") HOST "Expect: 100-Continue\r\n\r\n");
+    raw_read(fd, &answer, "HTTP/1.1 100 Continue\r\n\r\n");
+    raw_puts(fd, "hello");
+    raw_read(fd, &answer, "5:hello");
+    close(fd);
+    fd = raw_connect(http_server_port(o.server));
+    raw_puts(fd, "POST /echo HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 5\r\nExpect: "
+                 "100-continue\r\n\r\nhello");
+    buf_clear(&answer);
+    raw_read(fd, &answer, NULL);
+    EXPECT(strstr(buf_text(&answer), "5:hello") != NULL && strstr(buf_text(&answer), " 100 ") == NULL, "%s",
+           buf_text(&answer));
+    close(fd);
+    buf_fini(&answer);
+    stop(&o);
+}
+
+/* A head, a body and a pause that last too long; each limit is so short that the event comes soon. */
+static void test_slow_clients(void)
+{
+    static const char *const slow[] = {
+        "GET / HTTP/1.1\r\nHost: local",
+        POST("/echo", "5") HOST "\r\nhell",
+        POST("/echo", "5") HOST "Expect: 100-continue\r\n\r\n",
+    };
+    struct owner o;
+    struct http_options options = small_options();
+    options.request_read_timeout_s = 0.05;
+    start(&o, &options);
+    int port = http_server_port(o.server);
+    struct buf answer = {0};
+    for (size_t i = 0; i < sizeof slow / sizeof slow[0]; i++) {
+        raw_ask(port, slow[i], &answer);
+        EXPECT(strstr(buf_text(&answer), "HTTP/1.1 408 Request Timeout\r\n") != NULL, "%s",
+               buf_text(&answer));
+    }
+    EXPECT(raw_ask(port, "", &answer) == 0 && answer.n == 0, "%s", buf_text(&answer));
+    EXPECT(raw_ask(port, "GET / HTTP/1.1\rHost: localhost\r\r", &answer) == 0, "%s", buf_text(&answer));
+    stop(&o);
+    EXPECT(o.n_ended == 2 && o.last_status == 408, "%d ended, the last with %d", o.n_ended, o.last_status);
+    options.request_read_timeout_s = 30;
+    options.idle_timeout_s = 0.05;
+    start(&o, &options);
+    EXPECT(raw_ask(http_server_port(o.server), "GET /a HTTP/1.1\r\n" HOST "\r\n", &answer) == 200, "%s",
+           buf_text(&answer));
+    buf_fini(&answer);
+    stop(&o);
+}
+
+static void test_connections_of_an_address(void)
+{
+    struct owner o;
+    struct http_options options = small_options();
+    options.max_connections_per_address = 1;
+    start(&o, &options);
+    int port = http_server_port(o.server);
+    struct buf answer = {0};
+    int first = raw_connect(port);
+    raw_puts(first, "GET /a HTTP/1.1\r\n" HOST "\r\n");
+    raw_read(first, &answer, "GET /a? - 0:");
+    EXPECT(raw_ask(port, "GET /a HTTP/1.1\r\n" LAST, &answer) == 0, "a second connection was served");
+    close(first);
+    buf_fini(&answer);
+    stop(&o);
+}
+
+/* ---- who may ask ---- */
+
+static void test_keys(void)
+{
+    static const char *const keys[] = {"secret-1", "secret-2"};
+    struct owner o;
+    struct http_options options = small_options();
+    options.keys = keys;
+    options.n_keys = 2;
+    start(&o, &options);
+    int port = http_server_port(o.server);
+    expect_answer(port, "GET /a HTTP/1.1\r\n" LAST, 401, "WWW-Authenticate: Bearer\r\n");
+    expect_answer(port, "GET /a HTTP/1.1\r\nAuthorization: Bearer secret-1\r\n" LAST, 200, "GET /a");
+    expect_answer(port, "GET /a HTTP/1.1\r\nauthorization: bearer secret-2\r\n" LAST, 200, "GET /a");
+    expect_answer(port, "GET /a HTTP/1.1\r\nX-Api-Key: secret-2\r\n" LAST, 200, "GET /a");
+    expect_answer(port, "GET /a HTTP/1.1\r\nX-Api-Key: secret-\r\n" LAST, 401, "\"status\": 401");
+    expect_answer(port, "GET /a HTTP/1.1\r\nX-Api-Key: secret-11\r\n" LAST, 401, "Bearer KEY");
+    expect_answer(port, "GET /a HTTP/1.1\r\nX-Api-Key: \r\n" LAST, 401, "Bearer KEY");
+    expect_answer(port, "GET /a HTTP/1.1\r\nAuthorization: Basic secret-1\r\n" LAST, 401, "Bearer KEY");
+    expect_answer(port, "GET /open HTTP/1.1\r\n" LAST, 200, "GET /open");
+    expect_answer(port, "OPTIONS /a HTTP/1.1\r\n" LAST, 204, "Allow: GET, HEAD, POST, OPTIONS");
+    stop(&o);
+}
+
+static void test_other_pages(void)
+{
+    static const char *const origins[] = {"https://page.example"};
+    static const char *const hosts[] = {"kiln.example", "localhost:8080"};
+    struct owner o;
+    struct http_options options = small_options();
+    start(&o, &options);
+    int port = http_server_port(o.server);
+    expect_answer(port, "GET /a HTTP/1.1\r\nOrigin: http://localhost\r\n" LAST, 200, "GET /a");
+    expect_answer(port, "GET /a HTTP/1.1\r\nOrigin: http://localhost:81\r\n" LAST, 403, "localhost:81");
+    expect_answer(port, "GET /a HTTP/1.1\r\nOrigin: null\r\n" LAST, 403, "null");
+    expect_answer(
+        port,
+        "OPTIONS /a HTTP/1.1\r\nOrigin: https://page.example\r\nAccess-Control-Request-Method: POST\r\n" LAST,
+        403, "page.example");
+    expect_answer(port, "GET /a HTTP/1.1\r\nHost: kiln.example\r\nConnection: close\r\n\r\n", 403,
+                  "kiln.example");
+    expect_answer(port, "GET /a HTTP/1.1\r\nHost: 127.0.0.1:80\r\nConnection: close\r\n\r\n", 200, "GET /a");
+    stop(&o);
+    options.origins = origins;
+    options.n_origins = 1;
+    options.hosts = hosts;
+    options.n_hosts = 2;
+    start(&o, &options);
+    port = http_server_port(o.server);
+#define KILN "Host: kiln.example:90\r\nConnection: close\r\n\r\n"
+    expect_answer(port, "GET /a HTTP/1.1\r\nOrigin: https://page.example\r\n" KILN, 200,
+                  "Access-Control-Allow-Origin: https://page.example\r\nVary: Origin\r\n");
+    expect_answer(port, "POST /a HTTP/1.1\r\nOrigin: https://page.example\r\n" KILN, 415,
+                  "Access-Control-Allow-Origin: https://page.example\r\n");
+    expect_answer(port,
+                  "OPTIONS /a HTTP/1.1\r\nOrigin: https://page.example\r\nAccess-Control-Request-Method: "
+                  "POST\r\nAccess-Control-Request-Headers: authorization, content-type\r\n" KILN,
+                  204, "Access-Control-Allow-Headers: authorization, content-type\r\n");
+    expect_answer(port, "GET /a HTTP/1.1\r\nOrigin: https://page.example.evil\r\n" KILN, 403,
+                  "page.example.evil");
+    expect_answer(port, "GET /a HTTP/1.1\r\n" LAST, 403, "localhost");
+    expect_answer(port, "GET /a HTTP/1.1\r\nHost: localhost:8080\r\nConnection: close\r\n\r\n", 200,
+                  "GET /a");
+    stop(&o);
+}
+
+/* ---- addresses, and the end ---- */
+
+static int connect_unix(const char *path)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    snprintf(to.sun_path, sizeof to.sun_path, "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    EXPECT(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0, "connect: %s", strerror(errno));
+    return fd;
+}
+
+static void test_addresses(void)
+{
+    struct owner o;
+    struct http_options options = small_options();
+    struct http_handler handler = {.handle = handle, .describe_error = describe_error};
+    struct http_server *second;
+    char dir[] = "/tmp/kiln-http-XXXXXX", path[64];
+    EXPECT(mkdtemp(dir) != NULL, "mkdtemp");
+    snprintf(path, sizeof path, "%s/socket", dir);
+    options.unix_socket = path;
+    start(&o, &options);
+    EXPECT_ERROR(http_server_create(&second, &options, &handler), STATUS_USAGE, "listens on");
+    EXPECT(http_server_port(o.server) == 0, "a port");
+    int fd = connect_unix(path);
+    raw_puts(fd, "GET /a HTTP/1.1\r\n" LAST);
+    expect_closed(fd, 200);
+    stop(&o);
+    EXPECT(access(path, F_OK) != 0, "the socket is left behind");
+    int dead = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    EXPECT(bind(dead, (struct sockaddr *)&address, sizeof address) == 0, "bind");
+    close(dead);
+    start(&o, &options);
+    stop(&o);
+    FILE *f = fopen(path, "w");
+    EXPECT(f != NULL && fclose(f) == 0, "fopen");
+    EXPECT_ERROR(http_server_create(&second, &options, &handler), STATUS_USAGE, "is no socket");
+    EXPECT(unlink(path) == 0 && rmdir(dir) == 0, "unlink");
+
+    options = small_options();
+    start(&o, &options);
+    options.port = http_server_port(o.server);
+    EXPECT_ERROR(http_server_create(&second, &options, &handler), STATUS_USAGE, "another program has it");
+    stop(&o);
+    options.host = "no.address";
+    EXPECT_ERROR(http_server_create(&second, &options, &handler), STATUS_USAGE, "no.address");
+    options.host = "192.0.2.1";
+    EXPECT_ERROR(http_server_create(&second, &options, &handler), STATUS_USAGE, "no such address");
+
+    struct sockaddr_in any = {.sin_family = AF_INET};
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    options = small_options();
+    options.socket = socket(AF_INET, SOCK_STREAM, 0);
+    EXPECT(bind(options.socket, (struct sockaddr *)&any, sizeof any) == 0, "bind");
+    EXPECT_ERROR(http_server_create(&second, &options, &handler), STATUS_USAGE,
+                 "no stream socket that listens");
+    EXPECT(listen(options.socket, 5) == 0, "listen");
+    start(&o, &options);
+    expect_answer(http_server_port(o.server), "GET /a HTTP/1.1\r\n" LAST, 200, "GET /a");
+    stop(&o);
+}
+
+/* The door is closed: idle connections end, what is being answered goes on, and is the last. */
+static void test_end(void)
+{
+    struct owner o;
+    struct http_options options = small_options();
+    start(&o, &options);
+    int port = http_server_port(o.server);
+    struct buf answer = {0};
+    int idle = raw_connect(port), waits = raw_connect(port);
+    raw_puts(idle, "GET /a HTTP/1.1\r\n" HOST "\r\n");
+    raw_read(idle, &answer, "GET /a? - 0:");
+    raw_puts(waits, "GET /keep HTTP/1.1\r\n" HOST "\r\n");
+    struct http_exchange *x = take_kept(&o);
+    wait_for_ended(&o, 1);
+    EXPECT(http_server_exchanges(o.server) == 1 && !http_server_wait(o.server, 0), "one waits");
+    http_server_close_door(o.server);
+    buf_clear(&answer);
+    raw_read(idle, &answer, NULL);
+    EXPECT(answer.n == 0, "%s", buf_text(&answer));
+    reply_text(x, "the last");
+    raw_read(waits, &answer, NULL);
+    EXPECT(strstr(buf_text(&answer), "Connection: close\r\n") != NULL &&
+               strstr(buf_text(&answer), "the last") != NULL,
+           "%s", buf_text(&answer));
+    close(idle);
+    close(waits);
+    buf_fini(&answer);
+    stop(&o);
+}
+
+/* Many threads ask at once, and some leave before they are answered. */
+static void *ask_often(void *port)
+{
+    struct buf answer = {0};
+    for (int i = 0; i < 50; i++) {
+        if (i % 5 == 4) {
+            int fd = raw_connect(*(int *)port);
+            raw_puts(fd, "GET /later HTTP/1.1\r\n" HOST "\r\n");
+            close(fd);
+        } else {
+            int status = raw_ask(*(int *)port,
+                                 i % 2 ? "GET /later HTTP/1.1\r\n" LAST : POST("/e", "2") LAST "ab", &answer);
+            EXPECT(status == 200, "%s", buf_text(&answer));
+        }
+    }
+    buf_fini(&answer);
+    return NULL;
+}
+
+static void test_many(void)
+{
+    struct owner o;
+    struct http_options options = small_options();
+    start(&o, &options);
+    int port = http_server_port(o.server);
+    pthread_t threads[8];
+    for (int i = 0; i < 8; i++) {
+        EXPECT(pthread_create(&threads[i], NULL, ask_often, &port) == 0, "pthread_create");
+    }
+    for (int i = 0; i < 8; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    stop(&o);
+    EXPECT(o.n_ended >= 8 * 40, "%d ended", o.n_ended);
+}
+
 int main(void)
 {
     struct http_server *none;
@@ -323,5 +643,14 @@ int main(void)
     test_stream();
     test_client_leaves();
     test_client_that_never_reads();
+    test_long_bodies();
+    test_expectation();
+    test_slow_clients();
+    test_connections_of_an_address();
+    test_keys();
+    test_other_pages();
+    test_addresses();
+    test_end();
+    test_many();
     return 0;
 }

@@ -4,6 +4,7 @@
  * The rules:
  *   - The owner's handler is called once for each request, in a thread of the server, when its body is whole.
  *     It ends the exchange at once, or keeps it, and ends it later from any thread.
+ *   - A client that closes the side on which it sends (a half-closed connection) counts as gone.
  *   - Each exchange is ended exactly once, by http_reply or http_stream_end, also when the client has left.
  *     It may not be touched afterwards.
  *   - Memory is bounded before anything is read: connections, bytes of a body, bytes of all bodies, and
@@ -15,6 +16,7 @@
 
 #include <stdint.h>
 
+/* Texts and lists are borrowed for as long as the server lives. */
 struct http_options {
     const char *host;        /* an address of this machine, or "localhost"; with a port of 0 .. 65535 */
     int port;                /* 0: any that is free (http_server_port) */
@@ -50,7 +52,7 @@ struct http_handler {
     bool (*is_open)(void *self, const char *path);
 
     /* Appends the body of an error that the server itself answers, in the form of the path's clients;
-     * returns its content type. */
+     * returns its content type.  `path`: "" before it was read.  Any thread, and no exchange may be used. */
     const char *(*describe_error)(void *self, struct buf *out, const char *path, int status,
                                   const char *message);
 
@@ -108,7 +110,8 @@ bool http_has_left(const struct http_exchange *x);
 
 /* ---- its answer ---- */
 
-/* Calls f(self) soon, once, in a thread of the server; for an exchange that is kept.  Any thread. */
+/* Calls f(self) soon, once, in a thread of the server; for an exchange that is kept.  Calls of one exchange
+ * run one after another, in the order in which they were made.  Any thread. */
 void http_call(struct http_exchange *x, void (*f)(void *self), void *self);
 
 /* Adds a header to the answer that has not begun.  The texts are copied. */

@@ -1,6 +1,6 @@
-/* http_mhd: libmicrohttpd runs in one thread of its own, which reads requests and writes answers.  Handlers run
- * in workers, so that a long one holds up no other connection: the connection is suspended until its exchange
- * has something for it. */
+/* http_mhd: libmicrohttpd runs in one thread of its own, which reads requests and writes answers.  Handlers
+ * run in workers, so that a long one holds up no other connection: the connection is suspended until its
+ * exchange has something for it. */
 #include "http/http_mhd.h"
 
 #include "core/signals.h"
@@ -65,7 +65,8 @@ static void add_header(void *response, const char *name, const char *value)
     MHD_add_response_header(response, name, value); /* refuses what is no header */
 }
 
-/* Hands the answer over; with the lock. */
+/* Hands the answer over, which nobody else changes any more, or only as a stream: without the lock, since
+ * libmicrohttpd has one around read_stream. */
 static enum MHD_Result queue(struct http_exchange *x)
 {
     struct MHD_Response *r =
@@ -224,12 +225,12 @@ static enum MHD_Result admit(struct http_exchange *x, const char *method, const 
     }
     pthread_mutex_lock(&x->lock);
     http_exchange_answer_refusal(x, r);
-    enum MHD_Result result = may_go_on ? MHD_YES : queue(x);
     pthread_mutex_unlock(&x->lock);
-    if (!may_go_on) {
-        http_client_refuse(x->client, NULL, 0);
+    if (may_go_on) {
+        return MHD_YES;
     }
-    return result;
+    http_client_refuse(x->client, NULL, 0);
+    return queue(x);
 }
 
 /* libmicrohttpd takes no answer in the middle of a body, so a refusal is written beside it. */
@@ -266,18 +267,18 @@ static enum MHD_Result answer(struct http_exchange *x)
     if (is_new && x->status == 0 && strcmp(x->head.method, "OPTIONS") == 0) {
         http_exchange_answer_options(x);
     }
-    enum MHD_Result result = MHD_YES;
-    if (x->status != 0) {
-        result = queue(x);
-    } else {
+    bool is_answered = x->status != 0;
+    if (!is_answered) {
         suspend(x);
     }
-    bool is_handled = is_new && x->is_suspended;
     pthread_mutex_unlock(&x->lock);
-    if (is_handled) {
+    if (is_answered) {
+        return queue(x);
+    }
+    if (is_new) {
         http_exchange_handle(x);
     }
-    return result;
+    return MHD_YES;
 }
 
 /* Called once for the head, for each part of the body, and then until an answer is queued. */

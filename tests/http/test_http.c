@@ -350,7 +350,7 @@ static void test_long_bodies(void)
     int status = raw_ask(port, buf_text(&request), &answer);
     EXPECT(status == 503 && strstr(buf_text(&answer), "Retry-After: 1\r\n") != NULL, "%s", buf_text(&answer));
     reply_text(x, "done");
-    wait_for_ended(&o, 5);
+    EXPECT(http_server_wait(o.server, 60), "it has ended");
     EXPECT(raw_ask(port, buf_text(&request), &answer) == 200, "%s", buf_text(&answer));
     close(fd);
     buf_fini(&request);

@@ -2,7 +2,7 @@
 # Installs the packages that building kiln needs on Debian or Ubuntu; does nothing if they are installed.
 set -euo pipefail
 required=(gcc cmake ninja-build pkg-config libjansson-dev libutf8proc-dev zlib1g-dev libbz2-dev libexpat1-dev)
-optional=(libdnnl-dev libopenblas-dev libhdf5-dev libarchive-dev libopenmpi-dev openmpi-bin g++)
+optional=(libdnnl-dev libopenblas-dev libhdf5-dev libarchive-dev libmicrohttpd-dev libopenmpi-dev openmpi-bin g++)
 # one flavour of libcurl excludes the others
 dpkg-query -W -f='${Status}\n' 'libcurl4-*-dev' 2>/dev/null | grep 'install ok installed' >/dev/null ||
     optional+=(libcurl4-openssl-dev)

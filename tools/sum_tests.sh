@@ -15,6 +15,7 @@ yaml          Python peers
 tensorflow    Python peers
 hdf5          HDF5
 curl          libcurl and libarchive
+microhttpd    libmicrohttpd
 mpi           MPI
 namespaces    tools
 slurm         tools

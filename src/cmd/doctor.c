@@ -5,6 +5,7 @@
 #include "core/shared_library.h"
 #include "fetch/http_get.h"
 #include "fetch/unpack.h"
+#include "http/http.h"
 #include "io/hdf5_file.h"
 #include "ops/cpu/gemm.h"
 #include "ops/backend.h"
@@ -50,6 +51,9 @@ static void print_backends(void)
            http_version() != NULL ? http_version() : "not built in: kiln fetch needs libcurl");
     printf("archives   %s\n",
            unpack_version() != NULL ? unpack_version() : "not built in: unpacking needs libarchive");
+    printf("server     %s%s\n", http_server_library() != NULL ? "libmicrohttpd " : "",
+           http_server_library() != NULL ? http_server_library()
+                                         : "not built in: answering over HTTP needs libmicrohttpd");
     char mpi[1100];
     shared_library_of_kiln(mpi, sizeof mpi, "libkiln_mpi.so");
     printf("mpi        %s\n",

@@ -51,6 +51,9 @@ fi
 if "$kiln" doctor --dry_run | grep '^archives *not built in' >/dev/null; then
     try curl libarchive-dev "$tests/test_unpack"
 fi
+if "$kiln" doctor --dry_run | grep '^server *not built in' >/dev/null; then
+    try microhttpd libmicrohttpd-dev "$tests/test_http"
+fi
 code=0
 "$tests/checkop" cuda fp32 fill >/dev/null 2>&1 || code=$?
 if [ "$code" -ne 0 ]; then # there is no GPU

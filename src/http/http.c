@@ -39,7 +39,7 @@ static struct http_gate gate_of(const struct http_options *o, const struct http_
 static struct status allow_descriptors(int n_connections)
 {
     struct rlimit limit;
-    rlim_t needed = 2 * (rlim_t)n_connections + OTHER_DESCRIPTORS;
+    rlim_t needed = 2 * (rlim_t)n_connections + HTTP_WATCH_DESCRIPTORS + OTHER_DESCRIPTORS;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) {
         return status_ok();
     }

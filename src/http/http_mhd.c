@@ -226,11 +226,7 @@ static enum MHD_Result admit(struct http_exchange *x, const char *method, const 
     pthread_mutex_lock(&x->lock);
     http_exchange_answer_refusal(x, r);
     pthread_mutex_unlock(&x->lock);
-    if (may_go_on) {
-        return MHD_YES;
-    }
-    http_client_refuse(x->client, NULL, 0);
-    return queue(x);
+    return may_go_on ? MHD_YES : queue(x);
 }
 
 /* libmicrohttpd takes no answer in the middle of a body, so a refusal is written beside it. */
@@ -249,7 +245,7 @@ static enum MHD_Result take_body(struct http_exchange *x, const char *bytes, siz
     }
     struct buf words = {0};
     http_exchange_print_refusal(&x->server->handler, &words, x->head.path, r, http_mhd_reason(r.status));
-    http_client_refuse(x->client, words.data, words.n);
+    http_client_say(x->client, words.data, words.n);
     atomic_store(&x->sent_status, r.status);
     buf_fini(&words);
     return MHD_NO;

@@ -13,10 +13,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* How long a client that was refused may go on sending: as nginx, lingering_timeout. */
+/* How long what a client sends on is read, at most, and for how many clients at once: as nginx,
+ * lingering_timeout. */
 #define LINGER_S 5.0
 
-enum { EVENTS = 64, DISCARD_BYTES = 64 << 10 };
+enum { MOST_LINGERING = HTTP_WATCH_DESCRIPTORS - 2, EVENTS = 64, DISCARD_BYTES = 64 << 10 };
 
 static const int64_t never_ns = INT64_MAX;
 
@@ -26,8 +27,8 @@ struct http_client {
     int64_t ends_ns; /* when the connection ends, or what it sends is no longer read */
     bool is_asking;  /* a request has begun, and its exchange has not ended */
     void *exchange;  /* NULL before its head is read */
-    bool has_left, is_cut, lingers;
-    bool is_removed; /* the watch's alone */
+    bool has_left, is_cut;
+    bool is_removed, lingers; /* the watch's alone; until what it sends on was read */
     struct http_client *before, *next;
 };
 
@@ -37,6 +38,7 @@ struct http_watch {
     pthread_mutex_t lock;
     struct http_client *clients;
     int64_t wakes_ns; /* when the thread looks at the clients again */
+    int n_lingering;
     bool closes_idle, ends, has_thread;
     pthread_t thread;
     char discarded[DISCARD_BYTES];
@@ -81,6 +83,7 @@ static void say(struct http_client *c, const char *bytes, size_t n)
 static void free_client(struct http_client *c)
 {
     struct http_watch *w = c->watch;
+    w->n_lingering -= c->lingers;
     *(c->before != NULL ? &c->before->next : &w->clients) = c->next;
     if (c->next != NULL) {
         c->next->before = c->before;
@@ -90,7 +93,7 @@ static void free_client(struct http_client *c)
     free(c);
 }
 
-/* Reads what a client that was refused still sends; false: nothing more will come. */
+/* Reads what a client sends on; false: nothing more will come. */
 static bool discard(struct http_client *c)
 {
     ssize_t n = recv(c->fd, c->watch->discarded, DISCARD_BYTES, MSG_DONTWAIT);
@@ -267,8 +270,10 @@ void http_client_remove(struct http_client *c)
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = c};
     pthread_mutex_lock(&w->lock);
     c->is_removed = true;
-    bool lingers = c->lingers && !w->closes_idle && epoll_ctl(w->epoll, EPOLL_CTL_MOD, c->fd, &event) == 0;
-    set_end(c, lingers ? in_seconds(LINGER_S) : 0);
+    c->lingers = !c->has_left && !w->closes_idle && w->n_lingering < MOST_LINGERING &&
+                 epoll_ctl(w->epoll, EPOLL_CTL_MOD, c->fd, &event) == 0;
+    w->n_lingering += c->lingers;
+    set_end(c, c->lingers ? in_seconds(LINGER_S) : 0);
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -317,10 +322,9 @@ void http_client_cut(struct http_client *c)
     pthread_mutex_unlock(&c->watch->lock);
 }
 
-void http_client_refuse(struct http_client *c, const char *bytes, size_t n)
+void http_client_say(struct http_client *c, const char *bytes, size_t n)
 {
     pthread_mutex_lock(&c->watch->lock);
     say(c, bytes, n);
-    c->lingers = true;
     pthread_mutex_unlock(&c->watch->lock);
 }

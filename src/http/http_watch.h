@@ -8,6 +8,9 @@
 
 #include "core/buf.h"
 
+/* Descriptors that it has at most, besides one for each connection. */
+enum { HTTP_WATCH_DESCRIPTORS = 256 };
+
 struct http_watch;
 struct http_client; /* a connection */
 
@@ -34,7 +37,8 @@ void http_watch_close_idle(struct http_watch *w);
  * descriptors. */
 struct http_client *http_client_add(struct http_watch *w, int fd, double seconds);
 
-/* The connection was closed. */
+/* The connection was closed.  What its client sends on is read for a moment: else it would see an error in
+ * place of the answer. */
 void http_client_remove(struct http_client *c);
 
 /* A request begins to arrive, for so many seconds at most. */
@@ -52,8 +56,7 @@ void http_client_end(struct http_client *c, double seconds);
 /* Ends the connection at once. */
 void http_client_cut(struct http_client *c);
 
-/* Sends bytes, as far as they fit, to a client that still sends.  Once the connection is closed, what it
- * sends is read for a moment: else it would see an error in place of the answer. */
-void http_client_refuse(struct http_client *c, const char *bytes, size_t n);
+/* Sends bytes, as far as they fit, to a client whose request is still read. */
+void http_client_say(struct http_client *c, const char *bytes, size_t n);
 
 #endif

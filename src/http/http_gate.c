@@ -198,7 +198,7 @@ static struct http_refusal read_target(struct http_head *h, char *room)
     if (!is_star && rest[0] != '/' && (scheme == 0 || (rest[0] != '\0' && rest[0] != '?'))) {
         return refuse(400, "the request's target is no path");
     }
-    char *end = n > 0 ? decode(room, rest, n) : strcpy(room, "/") + 1;
+    char *end = n > 0 ? decode(room, rest, n) : decode(room, "/", 1);
     if (end == NULL) {
         return refuse(400, "the path has a %% without two hexadecimal digits, or %%00");
     }

@@ -178,9 +178,10 @@ static void *watch(void *self)
 /* Clients are freed in the thread of the watch alone, so that an event never names one that is gone. */
 static void free_watch(struct http_watch *w)
 {
-    while (w->clients != NULL) {
-        CHECK(w->clients->is_removed, "a connection is still open");
-        free_client(w->clients);
+    for (struct http_client *c = w->clients, *next; c != NULL; c = next) {
+        next = c->next;
+        CHECK(c->is_removed, "a connection is still open");
+        free_client(c);
     }
     if (w->epoll >= 0) {
         close(w->epoll);

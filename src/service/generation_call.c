@@ -19,6 +19,7 @@ static void free_state(void *state)
     }
     for (int64_t i = 0; q->texts != NULL && i < q->n_texts; i++) {
         generation_fini(&q->texts[i].g);
+        buf_fini(&q->texts[i].uncounted);
     }
     free(q->prompts);
     free(q->texts);

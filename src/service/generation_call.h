@@ -25,8 +25,9 @@ struct generation_text {
     const struct generation_prompt *prompt;
     int64_t number;               /* in the call */
     size_t n_sent, n_sent_tokens; /* bytes of its text, and tokens, that the client has */
-    int64_t n_sent_characters;    /* the dialect's, as is */
     bool has_begun;               /* whether something was sent */
+    int64_t n_characters;         /* of those tokens, and their bytes that are no whole character yet */
+    struct buf uncounted;
 };
 
 struct generation_call {

@@ -155,25 +155,48 @@ static void spell_bytes(struct buf *out, const char *bytes, size_t n)
     }
 }
 
-/* A token's text, or the spelling of its bytes; and how many characters begin in it. */
-static int64_t spell_token(struct buf *out, const struct tokenizer *t, int32_t before, int32_t id)
+/* A token's text, or the spelling of its bytes, which are appended to `bytes` unless it is NULL. */
+static void spell_token(struct buf *out, struct buf *bytes, const struct tokenizer *t, int32_t before,
+                        int32_t id)
 {
     struct buf says = {0};
-    int64_t n_begun = 0;
     generation_token_says(&says, t, before, id);
-    const char *bytes = buf_text(&says);
-    for (size_t i = 0; i < says.n; i++) {
-        n_begun += ((unsigned char)bytes[i] & 0xC0) != 0x80;
-    }
+    const char *text = buf_text(&says);
     buf_clear(out);
-    if (utf8_find_invalid(bytes, says.n) < says.n || memchr(bytes, '\0', says.n) != NULL) {
-        spell_bytes(out, bytes, says.n);
+    if (utf8_find_invalid(text, says.n) < says.n || memchr(text, '\0', says.n) != NULL) {
+        spell_bytes(out, text, says.n);
     } else {
-        buf_append(out, bytes, says.n);
+        buf_append(out, text, says.n);
+    }
+    if (bytes != NULL) {
+        buf_append(bytes, text, says.n);
     }
     out->failed |= says.failed;
     buf_fini(&says);
-    return n_begun;
+}
+
+/* Takes the characters at the begin of `bytes` that no later byte changes, and counts them. */
+static int64_t take_characters(struct buf *bytes)
+{
+    const char *text = buf_text(bytes);
+    int64_t count = 0;
+    size_t at = 0;
+    while (at < bytes->n) {
+        uint32_t c;
+        size_t n = (size_t)utf8_decode(&c, text + at, bytes->n - at);
+        bool is_cut =
+            at + n == bytes->n && (unsigned char)text[at] >= 0xC2 && utf8_find_invalid(text + at, n) == 0;
+        if (is_cut) {
+            break;
+        }
+        at += n;
+        count++;
+    }
+    if (at > 0) {
+        bytes->n -= at;
+        memmove(bytes->data, bytes->data + at, bytes->n + 1);
+    }
+    return count;
 }
 
 static json_t *log_p_of(struct token_probability p)
@@ -191,7 +214,7 @@ static json_t *top_of(const struct token_probability *row, int n_alternatives, c
     for (int k = 1; k <= n_alternatives + 1; k++) {
         struct token_probability p = row[k <= n_alternatives ? k : 0];
         if (p.id >= 0) {
-            spell_token(&token, t, before, p.id);
+            spell_token(&token, NULL, t, before, p.id);
             if (json_object_get(top, buf_text(&token)) == NULL) {
                 json_object_set_new(top, buf_text(&token), log_p_of(p));
             }
@@ -215,8 +238,9 @@ static json_t *log_p_json(struct completion *q, struct generation_text *t)
         int32_t before = i > first ? g->ids.ids[i - 1] : -1;
         const struct token_probability *row =
             i < g->first_rated ? NULL : g->rated + (i - g->first_rated) * (1 + (size_t)n);
-        json_array_append_new(offsets, json_integer(t->n_sent_characters));
-        t->n_sent_characters += spell_token(&token, tokenizer, before, g->ids.ids[i]);
+        json_array_append_new(offsets, json_integer(t->n_characters));
+        spell_token(&token, &t->uncounted, tokenizer, before, g->ids.ids[i]);
+        t->n_characters += take_characters(&t->uncounted);
         json_array_append_new(tokens, json_string(buf_text(&token)));
         json_array_append_new(own, row == NULL ? json_null() : log_p_of(row[0]));
         json_array_append_new(top, row == NULL ? json_null() : top_of(row, n, tokenizer, before));

@@ -1,0 +1,359 @@
+/* Decoders answer in the dialects of OpenAI, TGI and Ollama: each row of a table is a request, and what its
+ * answer must be; streams give the same texts as answers at once; and tokens are as probable as the model
+ * finds them. */
+#define _GNU_SOURCE
+#include "decoder_case.h"
+#include "served_case.h"
+
+#include <math.h>
+
+/* The model's window has 24 tokens, and a letter is one. */
+static const struct {
+    const char *path, *body;
+    int status;
+    const char *checks[4][2]; /* a path of the reply, and what is there (served_is) */
+} rows[] = {
+    {"/v1/completions",
+     "{\"model\":\"gpt2\",\"prompt\":\"the\",\"max_tokens\":4,\"temperature\":0,\"ignore_eos\":true}",
+     200,
+     {{"object", "\"text_completion\""},
+      {"choices.0.finish_reason", "\"length\""},
+      {"usage", "{\"prompt_tokens\":1,\"completion_tokens\":4,\"total_tokens\":5}"},
+      {"id", "~cmpl-"}}},
+    {"/completions", "{\"prompt\":\"the\",\"seed\":1}", 200, {{"choices.0.logprobs", "null"}}},
+    {"/v1/completions", "{\"model\":\"dummy\",\"prompt\":null}", 200, {{"usage.prompt_tokens", "1"}}},
+    {"/v1/completions",
+     "{\"prompt\":[\"a\",[104,101],\"\"],\"n\":2,\"max_tokens\":1,\"ignore_eos\":true}",
+     200,
+     {{"choices.5.index", "5"},
+      {"choices.6", ""},
+      {"usage.prompt_tokens", "4"},
+      {"usage.completion_tokens", "6"}}},
+    {"/v1/completions",
+     "{\"prompt\":[1,2,3],\"max_tokens\":0,\"echo\":true}",
+     200,
+     {{"usage.completion_tokens", "0"}, {"choices.0.finish_reason", "\"length\""}}},
+    {"/v1/completions",
+     "{\"prompt\":\"the\",\"max_tokens\":0,\"echo\":true,\"logprobs\":2}",
+     200,
+     {{"choices.0.text", "\"the\""},
+      {"choices.0.logprobs.tokens", "[\"the\"]"},
+      {"choices.0.logprobs.token_logprobs", "[null]"},
+      {"choices.0.logprobs.text_offset", "[0]"}}},
+    {"/v1/completions",
+     "{\"prompt\":\"and the an\",\"max_tokens\":1,\"echo\":true,\"logprobs\":0,\"ignore_eos\":true}",
+     200,
+     {{"choices.0.logprobs.tokens.3", "\"an\""},
+      {"choices.0.logprobs.text_offset.3", "8"},
+      {"choices.0.logprobs.top_logprobs.0", "null"},
+      {"choices.0.logprobs.top_logprobs.1", "*"}}},
+    {"/v1/completions",
+     "{\"prompt\":\"x\",\"logit_bias\":{\"256\":100},\"max_tokens\":3}",
+     200,
+     {{"choices.0.text", "\"ththth\""}}},
+    {"/v1/completions",
+     "{\"prompt\":\"x\",\"logit_bias\":{\"256\":100},\"max_tokens\":3,\"stop\":\"hth\"}",
+     200,
+     {{"choices.0.text", "\"t\""}, {"choices.0.finish_reason", "\"stop\""}}},
+    {"/v1/completions",
+     "{\"prompt\":\"x\",\"logit_bias\":{\"261\":100}}",
+     200,
+     {{"choices.0.text", "\"\""}, {"choices.0.finish_reason", "\"stop\""}}},
+    {"/v1/completions",
+     "{\"prompt\":\"x\",\"top_k\":-1,\"min_p\":0.1,\"repetition_penalty\":1.1,\"best_of\":1,\"suffix\":\"\","
+     "\"presence_penalty\":1,\"frequency_penalty\":-1,\"top_p\":0.5,\"user\":\"u\",\"stop\":[],\"max_"
+     "tokens\":2}",
+     200,
+     {{"model", "\"gpt2\""}}},
+    /* what is too long */
+    {"/v1/completions",
+     "{\"prompt\":\"0123456789\",\"max_tokens\":20}",
+     400,
+     {{"error.message", "~This model's maximum context length is 24 tokens. However, you requested 30 tokens "
+                        "(10 in the prompt, 20 for the completion)"},
+      {"error.code", "\"context_length_exceeded\""},
+      {"error.param", "\"prompt\""},
+      {"error.type", "\"invalid_request_error\""}}},
+    {"/v1/completions", "{\"prompt\":\"0123456789\"}", 200, {{"choices", "*"}}},
+    {"/v1/completions",
+     "{\"prompt\":\"01234567890123456789ab\",\"ignore_eos\":true}",
+     200,
+     {{"usage.completion_tokens", "2"}}},
+    {"/v1/completions", "{\"prompt\":\"01234567890123456789abcd\"}", 400, {{"error.message", "~24 tokens"}}},
+    /* what is wrong */
+    {"/v1/completions",
+     "{\"model\":\"other\",\"prompt\":\"x\"}",
+     404,
+     {{"error.code", "\"model_not_found\""}, {"error.message", "~gpt2"}}},
+    {"/v1/completions", "{\"prompt\":[]}", 400, {{"error.param", "\"prompt\""}}},
+    {"/v1/completions", "{\"prompt\":5}", 400, {{"error.message", "~prompt must be a string"}}},
+    {"/v1/completions", "{\"prompt\":[null]}", 400, {{"error.message", "~prompt[0] must be"}}},
+    {"/v1/completions", "{\"prompt\":[1,\"a\"]}", 400, {{"error.message", "~prompt[1] must be an integer"}}},
+    {"/v1/completions",
+     "{\"prompt\":[1,100277]}",
+     400,
+     {{"error.message", "~prompt[1] is the id 100277"}, {"error.message", "~send texts"}}},
+    {"/v1/completions", "{\"prompt\":[[1],[-1]]}", 400, {{"error.message", "~prompt[1][0] is the id -1"}}},
+    {"/v1/completions", "{\"prompt\":\"x\",\"temperature\":2.1}", 400, {{"error.param", "\"temperature\""}}},
+    {"/v1/completions",
+     "{\"prompt\":\"x\",\"temperature\":\"hot\"}",
+     400,
+     {{"error.param", "\"temperature\""}}},
+    {"/v1/completions", "{\"prompt\":\"x\",\"n\":0}", 400, {{"error.param", "\"n\""}}},
+    {"/v1/completions", "{\"prompt\":\"x\",\"n\":2,\"best_of\":3}", 400, {{"error.param", "\"best_of\""}}},
+    {"/v1/completions", "{\"prompt\":\"x\",\"suffix\":\"y\"}", 400, {{"error.param", "\"suffix\""}}},
+    {"/v1/completions", "{\"prompt\":\"x\",\"logprobs\":6}", 400, {{"error.param", "\"logprobs\""}}},
+    {"/v1/completions", "{\"prompt\":\"x\",\"max_tokens\":-1}", 400, {{"error.param", "\"max_tokens\""}}},
+    {"/v1/completions", "{\"prompt\":\"x\",\"stop\":[\"\"]}", 400, {{"error.param", "\"stop\""}}},
+    {"/v1/completions", "{\"prompt\":\"x\",\"stop\":[1]}", 400, {{"error", "*"}}},
+    {"/v1/completions",
+     "{\"prompt\":\"x\",\"stream_options\":{}}",
+     400,
+     {{"error.param", "\"stream_options\""}}},
+    {"/v1/completions", "{\"prompt\":\"x\",\"logit_bias\":{\"the\":1}}", 400, {{"error.message", "~'the'"}}},
+    {"/v1/completions", "{\"prompt\":\"x\",\"logit_bias\":{\"262\":1}}", 400, {{"error.message", "~'262'"}}},
+    {"/v1/completions",
+     "{\"prompt\":\"x\",\"logit_bias\":{\"1\":101}}",
+     400,
+     {{"error.param", "\"logit_bias\""}}},
+    {"/v1/completions", "{\"prompt\":\"x\",\"logit_bias\":[]}", 400, {{"error.param", "\"logit_bias\""}}},
+    {"/v1/completions", "[]", 400, {{"error.message", "*"}}},
+    {"/v1/completions", "{\"prompt\":", 400, {{"error.message", "*"}}},
+    /* what needs a chat template */
+    {"/v1/chat/completions",
+     "{\"model\":\"gpt2\",\"messages\":[]}",
+     400,
+     {{"error.message", "~default chat template is no longer allowed"},
+      {"error.message", "~use /v1/completions"}}},
+    {"/v1/responses", "{}", 404, {{"error.code", "null"}, {"error.param", "null"}}},
+    /* the models */
+    {"/v1/models", NULL, 200, {{"data.0.id", "\"gpt2\""}, {"data.0.object", "\"model\""}, {"data.2", ""}}},
+    {"/models", NULL, 200, {{"object", "\"list\""}}},
+    {"/v1/models/bloom", NULL, 200, {{"id", "\"bloom\""}, {"owned_by", "\"kiln\""}}},
+    {"/v1/models/other", NULL, 404, {{"error.code", "\"model_not_found\""}}},
+    /* TGI */
+    {"/generate",
+     "{\"inputs\":\"the\",\"parameters\":{\"max_new_tokens\":3}}",
+     200,
+     {{"generated_text", "*"}, {"details", ""}}},
+    {"/generate",
+     "{\"inputs\":\"the\",\"parameters\":{\"max_new_tokens\":1,\"details\":true,\"decoder_input_details\":"
+     "true,"
+     "\"return_full_text\":true,\"top_n_tokens\":2,\"do_sample\":true,\"seed\":9}}",
+     200,
+     {{"generated_text", "~the"},
+      {"details.seed", "9"},
+      {"details.prefill.0.logprob", "null"},
+      {"details.top_tokens.0.1.id", "*"}}},
+    {"/models/bloom/generate",
+     "{\"inputs\":\"abc\",\"parameters\":{\"truncate\":2,\"max_new_tokens\":1,"
+     "\"details\":true,\"decoder_input_details\":true}}",
+     200,
+     {{"details.prefill.0.text", "\"b\""}, {"details.prefill.2", ""}}},
+    {"/generate",
+     "{\"inputs\":\"the\",\"parameters\":{\"max_new_tokens\":50}}",
+     422,
+     {{"error", "~`inputs` tokens + `max_new_tokens` must be <= 24. Given: 1 `inputs` tokens and 50"},
+      {"error_type", "*"}}},
+    {"/generate", "{\"inputs\":[\"the\"]}", 422, {{"error", "~inputs"}}},
+    {"/generate", "{\"inputs\":\"x\",\"parameters\":{\"grammar\":{}}}", 422, {{"error", "~grammar"}}},
+    {"/generate", "{\"inputs\":\"x\",\"parameters\":{\"best_of\":2}}", 422, {{"error", "~best_of"}}},
+    {"/generate", "{\"inputs\":\"x\",\"parameters\":[]}", 422, {{"error", "~parameters"}}},
+    {"/generate_stream",
+     "{\"inputs\":\"x\",\"parameters\":{\"decoder_input_details\":true}}",
+     422,
+     {{"error", "~not supported when streaming"}}},
+    /* Ollama */
+    {"/api/generate",
+     "{\"model\":\"gpt2:latest\",\"prompt\":\"the\",\"stream\":false,"
+     "\"options\":{\"num_predict\":2,\"seed\":1}}",
+     200,
+     {{"done", "true"}, {"model", "\"gpt2\""}, {"prompt_eval_count", "1"}, {"eval_count", "*"}}},
+    {"/api/generate", "{\"model\":\"gpt2\"}", 200, {{"done_reason", "\"load\""}, {"response", "\"\""}}},
+    {"/api/generate", "{\"model\":\"gpt2\",\"prompt\":\"x\",\"system\":\"be\"}", 400, {{"error", "~system"}}},
+    {"/api/generate", "{\"model\":\"other\",\"prompt\":\"x\"}", 404, {{"error", "~other"}}},
+    {"/api/generate", "{\"prompt\":\"x\",\"options\":{\"num_predict\":24}}", 400, {{"error", "~at most 24"}}},
+    {"/api/tags", NULL, 200, {{"models.1.name", "\"bloom\""}, {"models.0.details.family", "\"gpt2\""}}},
+    {"/api/ps", NULL, 200, {{"models.0.context_length", "24"}}},
+    {"/api/show",
+     "{\"model\":\"gpt2\"}",
+     200,
+     {{"capabilities", "[\"completion\"]"}, {"model_info.gpt2.context_length", ""}, {"model_info", "*"}}},
+    {"/api/version", NULL, 200, {{"version", "*"}}},
+    /* tokens */
+    {"/tokenize",
+     "{\"prompt\":\"the an\",\"return_token_strs\":true}",
+     200,
+     {{"tokens", "[257,220,259]"},
+      {"count", "3"},
+      {"max_model_len", "24"},
+      {"token_strs", "[\"the\",\" \",\"an\"]"}}},
+    {"/tokenize", "{\"model\":\"other\",\"prompt\":\"x\"}", 404, {{"error.code", "\"model_not_found\""}}},
+    {"/tokenize", "{\"content\":\"the\"}", 200, {{"tokens", "[257]"}}},
+    {"/tokenize",
+     "{\"content\":\"\\u00e9\",\"with_pieces\":true}",
+     200,
+     {{"tokens.0.piece", "[195]"}, {"tokens.1.piece", "[169]"}}},
+    {"/tokenize",
+     "{\"inputs\":[\"\\u00e9 the\",\"a\"]}",
+     200,
+     {{"0.2", "{\"id\":258,\"text\":\" the\",\"special\":false,\"start\":2,\"stop\":6}"},
+      {"1.0.start", "0"}}},
+    {"/tokenize", "{\"inputs\":\"x\",\"prompt_name\":\"query\"}", 422, {{"error", "~prompt"}}},
+    {"/tokenize", "{}", 422, {{"error", "~inputs"}}},
+    {"/detokenize", "{\"tokens\":[257,258]}", 200, {{"prompt", "\"the the\""}, {"content", "\"the the\""}}},
+    {"/detokenize", "{\"tokens\":[999]}", 400, {{"error.message", "~999"}}},
+    {"/detokenize", "{}", 400, {{"error.param", "\"tokens\""}}},
+    {"/decode", "{\"ids\":[257,261]}", 200, {{"0", "\"the\""}}},
+    {"/decode",
+     "{\"ids\":[[257,261],[256]],\"skip_special_tokens\":false}",
+     200,
+     {{"0", "\"the<|endoftext|>\""}, {"1", "\"th\""}}},
+    {"/decode", "{\"ids\":[]}", 422, {{"error", "~empty"}}},
+    {"/decode", "{\"ids\":[[1],2]}", 422, {{"error", "~array"}}},
+};
+
+static void check_rows(const struct served_case *s)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct served_answer a;
+        const char *body = rows[i].body == NULL ? "" : rows[i].body;
+        served_ask(&a, s, rows[i].body == NULL ? "GET" : "POST", rows[i].path, rows[i].body);
+        EXPECT(a.status == rows[i].status && a.json != NULL, "%s %s: %d, not %d: %s", rows[i].path, body,
+               a.status, rows[i].status, buf_text(&a.text));
+        for (int k = 0; k < 4 && rows[i].checks[k][0] != NULL; k++) {
+            const char *path = rows[i].checks[k][0], *wanted = rows[i].checks[k][1];
+            EXPECT(served_is(a.json, path, wanted), "%s %s: %s is not %s in %s", rows[i].path, body, path,
+                   wanted, buf_text(&a.text));
+        }
+        served_answer_fini(&a);
+    }
+    printf("%zu requests\n", sizeof rows / sizeof rows[0]);
+}
+
+/* ---- streams ---- */
+
+/* Appends the strings at a path of each line of a stream, of the events of choice `index` where there are
+ * choices; -1: of all. */
+static void join(struct buf *out, const char *stream, const char *path, int index)
+{
+    for (const char *line = stream; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
+        const char *json_text = strncmp(line, "data: ", 6) == 0 ? line + 6 : line;
+        json_t *event = json_loadb(json_text, strcspn(json_text, "\n"), 0, NULL);
+        const json_t *said = served_at(event, path), *number = served_at(event, "choices.0.index");
+        if (json_is_string(said) && (index < 0 || json_integer_value(number) == index)) {
+            buf_puts(out, json_string_value(said));
+        }
+        json_decref(event);
+    }
+}
+
+/* What a stream says is what is said at once. */
+static const struct {
+    const char *path, *stream_path, *body, *at_once, *streamed; /* the body's begin, and what asks for each */
+    const char *whole, *piece;                                  /* where the text is */
+    const char *type;
+    int index;
+} streams[] = {
+    {"/v1/completions", "/completions", "{\"prompt\":[\"and\",\"the\"],\"n\":2,\"seed\":7,\"echo\":true", "}",
+     ",\"stream\":true}", "choices.2.text", "choices.0.text", "text/event-stream", 2},
+    {"/v1/completions", "/completions",
+     "{\"prompt\":\"x\",\"seed\":7,\"stop\":[\"h\",\"a\"],\"logprobs\":3,\"temperature\":2", "}",
+     ",\"stream\":true}", "choices.0.text", "choices.0.text", "text/event-stream", 0},
+    {"/generate", "/generate_stream",
+     "{\"inputs\":\"x\",\"parameters\":{\"seed\":5,\"do_sample\":true,\"max_new_tokens\":20}", "}", "}",
+     "generated_text", "token.text", "text/event-stream", -1},
+    {"/api/generate", "/api/generate", "{\"prompt\":\"x\",\"options\":{\"seed\":5}", ",\"stream\":false}",
+     "}", "response", "response", "application/x-ndjson", -1},
+};
+
+static void check_streams(const struct served_case *s)
+{
+    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
+        char body[512];
+        struct served_answer at_once, streamed;
+        struct buf said = {0};
+        snprintf(body, sizeof body, "%s%s", streams[i].body, streams[i].at_once);
+        served_ask(&at_once, s, "POST", streams[i].path, body);
+        snprintf(body, sizeof body, "%s%s", streams[i].body, streams[i].streamed);
+        served_ask(&streamed, s, "POST", streams[i].stream_path, body);
+        EXPECT(at_once.status == 200 && streamed.status == 200, "%s", buf_text(&streamed.text));
+        EXPECT(strstr(buf_text(&streamed.head), streams[i].type) != NULL, "%s", buf_text(&streamed.head));
+        join(&said, buf_text(&streamed.text), streams[i].piece, streams[i].index);
+        const char *whole = json_string_value(served_at(at_once.json, streams[i].whole));
+        EXPECT(whole != NULL && strcmp(whole, buf_text(&said)) == 0, "%s: '%s', but at once '%s'", body,
+               buf_text(&said), whole);
+        buf_fini(&said);
+        served_answer_fini(&at_once);
+        served_answer_fini(&streamed);
+    }
+}
+
+/* Counts come last, and each other event says that it has none. */
+static void check_usage(const struct served_case *s)
+{
+    static const char body[] = "{\"prompt\":\"the\",\"max_tokens\":2,\"ignore_eos\":true,\"stream\":true,"
+                               "\"logprobs\":0,\"stream_options\":{\"include_usage\":true}}";
+    static const char end[] = "\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2,"
+                              "\"total_tokens\":3}}\n\ndata: [DONE]\n\n";
+    struct served_answer a;
+    served_ask(&a, s, "POST", "/v1/completions", body);
+    const char *text = buf_text(&a.text), *first = strstr(text, "\"usage\":null");
+    size_t n = strlen(end);
+    EXPECT(first != NULL && strstr(first + 1, "\"usage\":null") != NULL, "%s", text);
+    EXPECT(a.text.n > n && strcmp(text + a.text.n - n, end) == 0, "%s", text);
+    served_answer_fini(&a);
+}
+
+/* ---- probabilities ---- */
+
+/* A text that was generated is as probable when it is read. */
+static void check_probabilities(const struct served_case *s)
+{
+    enum { N_PROMPT = 3, N_NEW = 5 };
+    static const char ask[] = "{\"prompt\":[1,2,3],\"max_tokens\":5,\"logprobs\":5,\"ignore_eos\":true,"
+                              "\"logit_bias\":{\"65\":100,\"66\":100},\"seed\":3}";
+    struct served_answer new, read;
+    char body[256];
+    served_ask(&new, s, "POST", "/v1/completions", ask);
+    const json_t *tokens = served_at(new.json, "choices.0.logprobs.tokens");
+    EXPECT(json_array_size(tokens) == N_NEW, "%s", buf_text(&new.text));
+    int n = snprintf(body, sizeof body, "{\"max_tokens\":0,\"echo\":true,\"logprobs\":1,\"prompt\":[1,2,3");
+    for (int i = 0; i < N_NEW; i++) { /* the ids of b and c */
+        char c = json_string_value(json_array_get(tokens, (size_t)i))[0];
+        EXPECT(c == 'b' || c == 'c', "%s", buf_text(&new.text));
+        n += snprintf(body + n, sizeof body - (size_t)n, ",%d", 65 + c - 'b');
+    }
+    snprintf(body + n, sizeof body - (size_t)n, "]}");
+    served_ask(&read, s, "POST", "/v1/completions", body);
+    for (int i = 0; i < N_NEW; i++) {
+        char at[64], then[64];
+        snprintf(at, sizeof at, "choices.0.logprobs.token_logprobs.%d", i);
+        snprintf(then, sizeof then, "choices.0.logprobs.token_logprobs.%d", N_PROMPT + i);
+        EXPECT_NEAR(json_real_value(served_at(read.json, then)), json_real_value(served_at(new.json, at)),
+                    1e-4);
+        EXPECT(json_real_value(served_at(new.json, at)) < -1, "%s", buf_text(&new.text));
+    }
+    served_answer_fini(&new);
+    served_answer_fini(&read);
+}
+
+int main(void)
+{
+    struct served_case s;
+    cases_open(KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
+    unpack("gpt2");
+    unpack("bloom");
+    char gpt2[PATH], bloom[PATH];
+    snprintf(gpt2, sizeof gpt2, "%s", path_of("gpt2"));
+    snprintf(bloom, sizeof bloom, "%s", path_of("bloom"));
+    const struct served_source sources[] = {{NULL, gpt2}, {NULL, bloom}};
+    served_case_open(&s, sources, 2);
+    check_rows(&s);
+    check_streams(&s);
+    check_usage(&s);
+    check_probabilities(&s);
+    served_case_close(&s);
+    cases_close();
+    return 0;
+}

@@ -2,9 +2,11 @@
  * that a decoder continues, vectors, and the models that are served. There are no templates: a prompt is
  * read as it is. */
 #include "core/clock.h"
+#include "service/embedding_call.h"
 #include "service/endpoints.h"
 #include "service/generation_call.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -185,6 +187,66 @@ static void generate_text(struct call *c)
     }
 }
 
+/* ---- vectors ---- */
+
+/* {"model", "embeddings", "total_duration", "load_duration", "prompt_eval_count"} */
+static void reply_vectors(struct embedding_call *e)
+{
+    struct buf body = {0};
+    struct call *c = e->call;
+    buf_puts(&body, "{\"embeddings\":[");
+    for (int64_t i = 0; i < e->n; i++) {
+        buf_puts(&body, i == 0 ? "" : ",");
+        embedding_call_write(&body, e, i);
+    }
+    json_t *name = json_string(c->model->name);
+    char *quoted = json_dumps(name, JSON_ENCODE_ANY);
+    buf_printf(&body,
+               "],\"model\":%s,\"total_duration\":%lld,\"load_duration\":0,\"prompt_eval_count\":%lld}",
+               quoted == NULL ? "null" : quoted, (long long)(clock_ns() - http_began_ns(c->x)),
+               (long long)c->n_tokens);
+    free(quoted);
+    json_decref(name);
+    call_reply_text(c, 200, "application/json", &body);
+}
+
+/* {"embedding"}, as it was before there was /api/embed. */
+static void reply_vector(struct embedding_call *e)
+{
+    struct buf body = {0};
+    buf_puts(&body, "{\"embedding\":");
+    embedding_call_write(&body, e, 0);
+    buf_putc(&body, '}');
+    call_reply_text(e->call, 200, "application/json", &body);
+}
+
+static void embed(struct call *c, const char *key, void (*reply)(struct embedding_call *e))
+{
+    char name[NAME_BYTES];
+    struct embedding_call *e = embedding_call_make(c);
+    if (e == NULL || !read_name(c, name) || !embedding_call_read_options(e, c->body)) {
+        return;
+    }
+    e->key = key;
+    e->takes_empty = true;
+    e->answer = reply;
+    embedding_call_start(e, name, json_object_get(c->body, key));
+}
+
+static void embed_input(struct call *c)
+{
+    embed(c, "input", reply_vectors);
+}
+
+static void embed_prompt(struct call *c)
+{
+    if (!json_is_string(json_object_get(c->body, "prompt"))) {
+        call_fail_value(c, "prompt", "\"prompt\" must be a string");
+        return;
+    }
+    embed(c, "prompt", reply_vector);
+}
+
 /* ---- models ---- */
 
 static int64_t n_weights(const struct served_model *m)
@@ -280,6 +342,8 @@ static void reply_version(struct call *c)
 
 const struct endpoint ollama_endpoints[] = {
     {"POST", "/api/generate", &dialect_ollama, generate_text, false},
+    {"POST", "/api/embed", &dialect_ollama, embed_input, false},
+    {"POST", "/api/embeddings", &dialect_ollama, embed_prompt, false},
     {"GET", "/api/tags", &dialect_ollama, list_models, false},
     {"GET", "/api/ps", &dialect_ollama, list_running, false},
     {"POST", "/api/show", &dialect_ollama, show_model, false},

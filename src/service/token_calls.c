@@ -3,6 +3,8 @@
 #include "serve/answer_json.h"
 #include "service/endpoints.h"
 #include "service/token_ids.h"
+#include "service/token_text.h"
+#include "text/tokenizer_files.h"
 #include "text/utf8.h"
 
 #include <stdint.h>
@@ -244,33 +246,35 @@ static void tokenize(struct call *c)
     }
 }
 
+/* As vLLM, the tokenizer's configuration, by which lm-evaluation-harness finds the token that ends a text. */
+static void tell_tokenizer(struct call *c)
+{
+    const struct served_model *m = call_any_model(c, NULL);
+    if (m != NULL) {
+        call_reply(c, tokenizer_files_config(m->model.tokenizer, m->model.max_length));
+    }
+}
+
 /* ---- and back ---- */
 
 /* NULL: the call has failed. */
 static json_t *decode(struct call *c, const struct served_model *m, const json_t *value, const char *name,
                       bool skips_special)
 {
-    const struct tokenizer *t = m->model.tokenizer;
     struct id_list ids = {0};
-    struct buf text = {0};
     json_t *said = NULL;
     if (!json_is_array(value)) {
         call_fail_value(c, name, "\"%s\" must be an array of ids", name);
     } else if (token_ids_read(c, &ids, m, value, name)) {
-        size_t n = 0;
-        for (size_t i = 0; i < ids.n; i++) {
-            ids.ids[n] = ids.ids[i];
-            n += !(skips_special && tokenizer_is_special(t, ids.ids[i]));
-        }
-        struct status s = tokenizer_decode(t, &text, ids.ids, n);
+        struct buf text = {0};
+        token_text_append(&text, m->model.tokenizer, ids.ids, ids.n, skips_special);
         c->n_tokens += (int64_t)ids.n;
-        said = failed(s) ? NULL : answer_json_said(buf_text(&text), text.n);
+        said = token_text_to_json(&text);
         if (said == NULL) {
             call_fail_status(c, NULL, status_error(STATUS_MEMORY, "out of memory for a text"));
         }
     }
     id_list_fini(&ids);
-    buf_fini(&text);
     return said;
 }
 
@@ -319,6 +323,7 @@ static void decode_tei(struct call *c)
 
 const struct endpoint token_calls_endpoints[] = {
     {"POST", "/tokenize", &dialect_tei, tokenize, false},
+    {"GET", "/tokenizer_info", &dialect_openai, tell_tokenizer, false},
     {"POST", "/detokenize", &dialect_openai, detokenize, false},
     {"POST", "/decode", &dialect_tei, decode_tei, false},
     {0},

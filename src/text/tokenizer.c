@@ -228,7 +228,11 @@ bool tokenizer_ends(const struct tokenizer *t, int32_t id)
 bool tokenizer_is_special(const struct tokenizer *t, int32_t id)
 {
     const struct added_token *added = added_tokens_of(&t->added, id);
-    return added != NULL && added->special;
+    bool is_special = added != NULL && added->special;
+    for (int i = 0; i < SPECIAL_COUNT; i++) {
+        is_special = is_special || t->special[i] == id;
+    }
+    return is_special;
 }
 
 bool tokenizer_continues_word(const struct tokenizer *t, int32_t id)

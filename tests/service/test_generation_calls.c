@@ -2,8 +2,8 @@
  * answer must be; streams give the same texts as answers at once; and tokens are as probable as the model
  * finds them. */
 #define _GNU_SOURCE
-#include "decoder_case.h"
 #include "served_case.h"
+#include "session_case.h"
 
 #include <math.h>
 
@@ -127,7 +127,7 @@ static const struct {
       {"error.message", "~use /v1/completions"}}},
     {"/v1/responses", "{}", 404, {{"error.code", "null"}, {"error.param", "null"}}},
     /* the models */
-    {"/v1/models", NULL, 200, {{"data.0.id", "\"gpt2\""}, {"data.0.object", "\"model\""}, {"data.2", ""}}},
+    {"/v1/models", NULL, 200, {{"data.0.id", "\"gpt2\""}, {"data.0.object", "\"model\""}, {"data.3", ""}}},
     {"/models", NULL, 200, {{"object", "\"list\""}}},
     {"/v1/models/bloom", NULL, 200, {{"id", "\"bloom\""}, {"owned_by", "\"kiln\""}}},
     {"/v1/models/other", NULL, 404, {{"error.code", "\"model_not_found\""}}},
@@ -173,6 +173,13 @@ static const struct {
     {"/api/generate", "{\"model\":\"gpt2\",\"prompt\":\"x\",\"system\":\"be\"}", 400, {{"error", "~system"}}},
     {"/api/generate", "{\"model\":\"other\",\"prompt\":\"x\"}", 404, {{"error", "~other"}}},
     {"/api/generate", "{\"prompt\":\"x\",\"options\":{\"num_predict\":24}}", 400, {{"error", "~at most 24"}}},
+    {"/api/embed", "{\"model\":\"gpt2\",\"input\":\"a\"}", 400, {{"error", "~gpt2"}}},
+    {"/api/embed",
+     "{\"model\":\"mlm\",\"input\":[\"a\",\"a dog\"],\"dimensions\":2}",
+     200,
+     {{"embeddings.1.1", "*"}, {"embeddings.1.2", ""}, {"embeddings.2", ""}, {"prompt_eval_count", "9"}}},
+    {"/api/embeddings", "{\"model\":\"mlm:latest\",\"prompt\":\"a\"}", 200, {{"embedding.15", "*"}}},
+    {"/api/embeddings", "{\"model\":\"mlm\",\"prompt\":[\"a\"]}", 400, {{"error", "~prompt"}}},
     {"/api/tags", NULL, 200, {{"models.1.name", "\"bloom\""}, {"models.0.details.family", "\"gpt2\""}}},
     {"/api/ps", NULL, 200, {{"models.0.context_length", "24"}}},
     {"/api/show",
@@ -181,6 +188,13 @@ static const struct {
      {{"capabilities", "[\"completion\"]"}, {"model_info.gpt2.context_length", ""}, {"model_info", "*"}}},
     {"/api/version", NULL, 200, {{"version", "*"}}},
     /* tokens */
+    {"/models/mlm/tokenize",
+     "{\"inputs\":\"a dog\"}",
+     200,
+     {{"0.0", "{\"id\":2,\"text\":\"[CLS]\",\"special\":true,\"start\":null,\"stop\":null}"},
+      {"0.2.text", "\"d\""},
+      {"0.2.start", "2"}}},
+    {"/models/mlm/decode", "{\"ids\":[2,3]}", 200, {{"0", "\"\""}}},
     {"/tokenize",
      "{\"prompt\":\"the an\",\"return_token_strs\":true}",
      200,
@@ -201,6 +215,7 @@ static const struct {
       {"1.0.start", "0"}}},
     {"/tokenize", "{\"inputs\":\"x\",\"prompt_name\":\"query\"}", 422, {{"error", "~prompt"}}},
     {"/tokenize", "{}", 422, {{"error", "~inputs"}}},
+    {"/models/bloom/tokenizer_info", NULL, 200, {{"eos_token", "*"}}},
     {"/detokenize", "{\"tokens\":[257,258]}", 200, {{"prompt", "\"the the\""}, {"content", "\"the the\""}}},
     {"/detokenize", "{\"tokens\":[999]}", 400, {{"error.message", "~999"}}},
     {"/detokenize", "{}", 400, {{"error.param", "\"tokens\""}}},
@@ -340,20 +355,24 @@ static void check_probabilities(const struct served_case *s)
 
 int main(void)
 {
+    enum { N = 3, PATH = 256 };
+    static const char *const folders[N][2] = {{NULL, "gpt2"}, {NULL, "bloom"}, {"mlm", "masked_lm"}};
+    char directory[64], paths[N][PATH];
+    struct served_source sources[N];
     struct served_case s;
-    cases_open(KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
-    unpack("gpt2");
-    unpack("bloom");
-    char gpt2[PATH], bloom[PATH];
-    snprintf(gpt2, sizeof gpt2, "%s", path_of("gpt2"));
-    snprintf(bloom, sizeof bloom, "%s", path_of("bloom"));
-    const struct served_source sources[] = {{NULL, gpt2}, {NULL, bloom}};
-    served_case_open(&s, sources, 2);
+    session_case_directory(directory, sizeof directory);
+    session_case_unpack_golden(directory, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
+    session_case_unpack(directory);
+    for (int i = 0; i < N; i++) {
+        snprintf(paths[i], PATH, "%s/%s", directory, folders[i][1]);
+        sources[i] = (struct served_source){folders[i][0], paths[i]};
+    }
+    served_case_open(&s, sources, N);
     check_rows(&s);
     check_streams(&s);
     check_usage(&s);
     check_probabilities(&s);
     served_case_close(&s);
-    cases_close();
+    EXPECT_OK(file_remove_tree(directory));
     return 0;
 }

@@ -13,6 +13,7 @@ transformers  Python peers
 onnx          Python peers
 yaml          Python peers
 tensorflow    Python peers
+clients       Python peers
 hdf5          HDF5
 curl          libcurl and libarchive
 microhttpd    libmicrohttpd

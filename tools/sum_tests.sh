@@ -10,6 +10,7 @@ cuda          GPU
 fp8           GPU
 h5py          Python peers
 transformers  Python peers
+clients       Python peers
 onnx          Python peers
 yaml          Python peers
 tensorflow    Python peers

@@ -1,6 +1,6 @@
-/* Encoders answer in the dialects of text-embeddings-inference, OpenAI, Cohere and huggingface_hub: each row of
- * a table is a request, and what its answer must be; forms that say the same give the same numbers; and what
- * text-embeddings-inference gets wrong is right here. */
+/* Encoders answer in the dialects of text-embeddings-inference, OpenAI, Cohere and huggingface_hub: each row
+ * of a table is a request, and what its answer must be; forms that say the same give the same numbers; and
+ * what text-embeddings-inference gets wrong is right here. */
 #define _GNU_SOURCE
 #include "served_case.h"
 #include "session_case.h"

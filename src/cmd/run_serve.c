@@ -76,7 +76,8 @@ static const struct option options[] = {
                     "seconds that requests get to end after SIGTERM; a second one ends them at once"),
     OPTION_STRING_ROW("access_log", AT(access_log), NULL, "FILE",
                       "append a JSON line for each request, without texts; - for standard error"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run), "check the models, and open no port"),
+    OPTION_FLAG_ROW("dry_run", AT(dry_run),
+                    "check the models and print the memory that they need; open no port"),
     {0},
 };
 
@@ -275,6 +276,18 @@ static struct status end(struct service *s, struct http_server *server, double t
     return status_ok();
 }
 
+/* The next signal, while models that were replaced are freed once no request holds them. */
+static int next_signal(struct service *s, const sigset_t *signals)
+{
+    const struct timespec look_again = {.tv_nsec = 100000000};
+    int number = -1;
+    while (number < 0) {
+        number =
+            service_free_replaced(s) ? sigwaitinfo(signals, NULL) : sigtimedwait(signals, NULL, &look_again);
+    }
+    return number;
+}
+
 static struct status serve(struct service *s, struct http_server *server, const struct serve_args *a)
 {
     sigset_t signals;
@@ -283,7 +296,7 @@ static struct status serve(struct service *s, struct http_server *server, const 
     say_models(s->models);
     say_where(a, server);
     service_notify("READY=1");
-    for (int number; (number = sigwaitinfo(&signals, NULL)) != SIGTERM && number != SIGINT;) {
+    for (int number; (number = next_signal(s, &signals)) != SIGTERM && number != SIGINT;) {
         if (number == SIGHUP) {
             reload(s);
         }
@@ -309,13 +322,18 @@ static struct status run_service(const struct serve_args *a, const struct servic
     return status;
 }
 
-static struct status check_models(const struct service_options *o)
+static struct status print_plan(const struct service_options *o)
 {
-    struct served_models *set;
-    TRY(served_models_load(&set, o->sources, o->n_sources, &o->models));
-    say_models(set);
-    served_models_free(set);
-    return status_ok();
+    struct service s;
+    struct buf text = {0};
+    struct status status = service_init(&s, o);
+    if (!failed(status)) {
+        served_models_describe(&text, s.coming);
+        fputs(buf_text(&text), stdout);
+    }
+    buf_fini(&text);
+    service_fini(&s);
+    return status;
 }
 
 static struct status run_with(const struct serve_args *a, struct keys *keys)
@@ -326,7 +344,7 @@ static struct status run_with(const struct serve_args *a, struct keys *keys)
     TRY(service_options_of(&so, a, &sources));
     TRY(read_keys(keys, a->api_key_file));
     if (a->dry_run) {
-        return check_models(&so);
+        return print_plan(&so);
     }
     TRY(open_access_log(&so.access_log, a->access_log));
     const struct http_options ho = http_options_of(a, keys);

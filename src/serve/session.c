@@ -247,18 +247,36 @@ struct status session_open(struct session *s, const char *path, enum model_task 
     return status;
 }
 
-struct status session_open_model(struct session *s, const char *path, const struct session_options *o)
+struct status session_open_files(struct session *s, const char *path)
 {
     *s = (struct session){0};
     s->sentence_status = sentence_model_open(&s->files, path);
     struct status status = model_dir_open(&s->dir, failed(s->sentence_status) ? path : s->files.transformer);
-    if (!failed(status)) {
-        status = open_network(s, s->dir.task, text_batch_limits(1, 1, 0), o);
-    }
     if (failed(status)) {
         session_close(s);
     }
     return status;
+}
+
+/* Texts are read by the sessions over the model. */
+static struct batch_limits model_limits(void)
+{
+    return text_batch_limits(1, 1, 0);
+}
+
+struct status session_load_model(struct session *s, const struct session_options *o)
+{
+    struct status status = open_network(s, s->dir.task, model_limits(), o);
+    if (failed(status)) {
+        session_close(s);
+    }
+    return status;
+}
+
+struct status session_open_model(struct session *s, const char *path, const struct session_options *o)
+{
+    TRY(session_open_files(s, path));
+    return session_load_model(s, o);
 }
 
 /* The task to open for a wanted one: a model without a pooler keeps its own task for sentence vectors, since
@@ -274,18 +292,26 @@ static struct status task_on(enum model_task *task, const struct model_dir *m)
     return status_ok();
 }
 
+/* What a session for a task over the model is made of. */
+static struct status shape_over(struct batch_limits *limits, enum model_task *task,
+                                const struct session *model, const struct session_options *o)
+{
+    *limits = limits_in(&model->dir, *task, o);
+    if (*task == MODEL_TASK_ENCODER) {
+        TRY(model->sentence_status);
+    }
+    return task_on(task, &model->dir);
+}
+
 static struct status open_over(struct session *s, const struct session *model, enum model_task task,
                                struct session_options o)
 {
     const struct network_config *owner = &model->net.config;
+    struct batch_limits limits;
     o.backend = (struct backend){owner->device, owner->ops};
     o.dtype = owner->precision.dtype;
     o.int8 = owner->precision.int8;
-    struct batch_limits limits = limits_in(&model->dir, task, &o);
-    if (task == MODEL_TASK_ENCODER) {
-        TRY(model->sentence_status);
-    }
-    TRY(task_on(&task, &model->dir));
+    TRY(shape_over(&limits, &task, model, &o));
     TRY(model->dir.family->create(&s->model, model->dir.config, task));
     struct network_config config = config_of(s->model, limits, &o);
     TRY(init_scratch(s, task));
@@ -324,11 +350,11 @@ void session_close(struct session *s)
 }
 
 static struct status plan(struct network_plan *p, const struct model_dir *m, enum model_task task,
-                          const struct session_options *o)
+                          struct batch_limits limits, const struct session_options *o)
 {
     struct model *model;
     TRY(m->family->create(&model, m->config, task));
-    struct network_config config = config_of(model, limits_in(m, task, o), o);
+    struct network_config config = config_of(model, limits, o);
     struct status s = network_plan(p, &config);
     model->type->destroy(model);
     return s;
@@ -341,8 +367,22 @@ struct status session_plan(struct network_plan *p, const char *path, enum model_
     struct status status = open_dir(&s, path, task, o);
     status = failed(status) ? status : check_decoder(&s.dir, task);
     if (!failed(status)) {
-        status = plan(p, &s.dir, task, o);
+        status = plan(p, &s.dir, task, limits_in(&s.dir, task, o), o);
     }
     session_close(&s);
     return status;
+}
+
+struct status session_plan_model(struct network_plan *p, const struct session *model,
+                                 const struct session_options *o)
+{
+    return plan(p, &model->dir, model->dir.task, model_limits(), o);
+}
+
+struct status session_plan_shared(struct network_plan *p, const struct session *model, enum model_task task,
+                                  const struct session_options *o)
+{
+    struct batch_limits limits;
+    TRY(shape_over(&limits, &task, model, o));
+    return plan(p, &model->dir, task, limits, o);
 }

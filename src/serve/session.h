@@ -63,8 +63,11 @@ struct session {
 struct status session_open(struct session *s, const char *path, enum model_task task,
                            const struct session_options *o);
 
-/* Opens everything in a model directory, for session_open_shared, with almost no memory for activations. */
+/* Opens everything in a model directory, for session_open_shared, with almost no memory for activations: its
+ * files, and then its weights. */
 struct status session_open_model(struct session *s, const char *path, const struct session_options *o);
+struct status session_open_files(struct session *s, const char *path);
+struct status session_load_model(struct session *s, const struct session_options *o);
 
 /* Opens a session for a task over the tokenizer and weights of `model`, which session_open_model opened and
  * which must outlive it; of the options, how batches are filled and the cache. Sessions over one model may
@@ -79,5 +82,12 @@ void session_close(struct session *s);
 /* The plan of a session on this model, without reading weights. */
 struct status session_plan(struct network_plan *plan, const char *path, enum model_task task,
                            const struct session_options *o);
+
+/* The plan of a model whose files are open, and of a session over it; here weight_bytes stand for those of the
+ * model.  Fails as session_load_model and session_open_shared would. */
+struct status session_plan_model(struct network_plan *plan, const struct session *model,
+                                 const struct session_options *o);
+struct status session_plan_shared(struct network_plan *plan, const struct session *model,
+                                  enum model_task task, const struct session_options *o);
 
 #endif

@@ -1,6 +1,7 @@
 #include "service/served_models.h"
 
 #include "core/clock.h"
+#include "core/log.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,24 +73,15 @@ static char *name_of(const char *path)
     return strndup(path + begin, n - begin);
 }
 
-/* A session for an answer.  That the model does not give it is no failure. */
-static struct status open_answer(struct served_models *set, struct served_model *m, enum answer a,
-                                 const struct served_options *o)
+static struct session_options options_for(enum answer a, const struct served_models *set)
 {
-    const struct answer_kind *kind = answer_kind_of(a);
-    struct session_options of = o->session;
-    of.batching = a == ANSWER_FILL ? BATCHING_FEW_ASKED : BATCHING_BY_TASK; /* many texts, with a few masks */
-    struct status s = session_open_shared(&m->sessions[a], &m->model, kind->task, &of);
-    if (failed(s) && s.code != STATUS_MEMORY) {
-        m->why_not[a] = s;
-        return status_ok();
-    }
-    TRY(s);
-    return text_engine_add_lane(set->engine, &m->lanes[a], &m->sessions[a]);
+    struct session_options o = set->options.session;
+    o.batching = a == ANSWER_FILL ? BATCHING_FEW_ASKED : BATCHING_BY_TASK; /* many texts, with a few masks */
+    return o;
 }
 
 static struct status open_model(struct served_models *set, struct served_model *m,
-                                const struct served_source *source, const struct served_options *o)
+                                const struct served_source *source)
 {
     pthread_mutex_init(&m->lock, NULL);
     set->n++; /* closed from now on */
@@ -98,9 +90,34 @@ static struct status open_model(struct served_models *set, struct served_model *
     if (m->path == NULL || m->name == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the name of a model");
     }
-    TRY(session_open_model(&m->model, source->path, &o->session));
+    TRY(session_open_files(&m->model, source->path));
+    return session_plan_model(&m->plan, &m->model, &set->options.session);
+}
+
+/* The sessions of a model.  That it does not give an answer is no failure. */
+static struct status plan_sessions(const struct served_models *set, struct served_model *m)
+{
     for (int a = 0; a < SERVED_ANSWERS; a++) {
-        TRY(open_answer(set, m, (enum answer)a, o));
+        struct session_options o = options_for((enum answer)a, set);
+        m->why_not[a] =
+            session_plan_shared(&m->plans[a], &m->model, answer_kind_of((enum answer)a)->task, &o);
+        if (m->why_not[a].code == STATUS_MEMORY) {
+            return m->why_not[a];
+        }
+    }
+    return status_ok();
+}
+
+static struct status load_model(struct served_models *set, struct served_model *m)
+{
+    TRY(session_load_model(&m->model, &set->options.session));
+    for (int a = 0; a < SERVED_ANSWERS; a++) {
+        struct session_options o = options_for((enum answer)a, set);
+        if (failed(m->why_not[a])) {
+            continue;
+        }
+        TRY(session_open_shared(&m->sessions[a], &m->model, answer_kind_of((enum answer)a)->task, &o));
+        TRY(text_engine_add_lane(set->engine, &m->lanes[a], &m->sessions[a]));
     }
     return status_ok();
 }
@@ -122,33 +139,113 @@ static struct status check_names(const struct served_models *set)
     return status_ok();
 }
 
-static struct status load(struct served_models *set, const struct served_source *sources, int n,
-                          const struct served_options *o)
+/* What a session needs beside the weights, which it shares. */
+static size_t session_bytes(const struct network_plan *p)
+{
+    return p->total_bytes - p->weight_bytes - p->library_bytes;
+}
+
+static size_t planned_bytes(const struct served_models *set)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < set->n; i++) {
+        const struct served_model *m = &set->models[i];
+        bytes += m->plan.total_bytes;
+        for (int a = 0; a < SERVED_ANSWERS; a++) {
+            bytes += failed(m->why_not[a]) ? 0 : session_bytes(&m->plans[a]);
+        }
+    }
+    return bytes;
+}
+
+/* Half of what the weights leave, in equal parts: the first decoder does not take it all. */
+static size_t cache_budget(const struct served_models *set, size_t free_bytes)
+{
+    size_t weights = planned_bytes(set);
+    int n_decoders = 0;
+    for (int i = 0; i < set->n; i++) {
+        n_decoders += set->models[i].model.dir.task == MODEL_TASK_CAUSAL_LM;
+    }
+    return free_bytes > weights && n_decoders > 0 ? (free_bytes - weights) / 2 / (size_t)n_decoders : 1;
+}
+
+static struct status plan(struct served_models *set)
+{
+    size_t free_bytes = set->options.session.backend.device->free_bytes();
+    if (set->options.session.cache_bytes == 0) {
+        set->options.session.cache_bytes = cache_budget(set, free_bytes);
+    }
+    for (int i = 0; i < set->n; i++) {
+        TRY(plan_sessions(set, &set->models[i]));
+    }
+    size_t bytes = planned_bytes(set);
+    return bytes <= free_bytes
+               ? status_ok()
+               : status_error(STATUS_MEMORY,
+                              "the models need %.2f GiB, but only %.2f GiB of memory are free: serve fewer, "
+                              "or with a smaller --cache_gib, --batch_size or --dtype",
+                              (double)bytes / 0x1p30, (double)free_bytes / 0x1p30);
+}
+
+static struct status open_all(struct served_models *set, const struct served_source *sources, int n)
 {
     set->models = calloc((size_t)n, sizeof *set->models);
     if (set->models == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for %d models", n);
     }
-    TRY(text_engine_create(&set->engine, &o->engine));
     for (int i = 0; i < n; i++) {
-        TRY(open_model(set, &set->models[i], &sources[i], o));
+        for (int a = 0; a < SERVED_ANSWERS; a++) {
+            set->models[i].why_not[a] = status_error(STATUS_UNAVAILABLE, "it has not been planned");
+        }
+        TRY(open_model(set, &set->models[i], &sources[i]));
     }
     TRY(check_names(set));
-    set->loaded_s = clock_wall_s();
-    return text_engine_start(set->engine);
+    return plan(set);
 }
 
-struct status served_models_load(struct served_models **set, const struct served_source *sources, int n,
+struct status served_models_open(struct served_models **set, const struct served_source *sources, int n,
                                  const struct served_options *o)
 {
     *set = calloc(1, sizeof **set);
-    struct status s = *set == NULL ? status_error(STATUS_MEMORY, "out of memory for %d models", n)
-                                   : load(*set, sources, n, o);
+    if (*set == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for %d models", n);
+    }
+    (*set)->options = *o;
+    struct status s = open_all(*set, sources, n);
     if (failed(s)) {
         served_models_free(*set);
         *set = NULL;
     }
     return s;
+}
+
+struct status served_models_load(struct served_models *set)
+{
+    TRY(text_engine_create(&set->engine, &set->options.engine));
+    for (int i = 0; i < set->n; i++) {
+        TRY(load_model(set, &set->models[i]));
+    }
+    set->loaded_s = clock_wall_s();
+    return text_engine_start(set->engine);
+}
+
+void served_models_describe(struct buf *out, const struct served_models *set)
+{
+    for (int i = 0; i < set->n; i++) {
+        const struct served_model *m = &set->models[i];
+        log_append_text(out, m->name);
+        buf_printf(out, ": %.2f M parameters, %.1f MiB", (double)m->plan.n_params / 1e6,
+                   (double)m->plan.total_bytes / 0x1p20);
+        for (int a = 0; a < SERVED_ANSWERS; a++) {
+            if (!failed(m->why_not[a])) {
+                buf_printf(out, "; %s %.1f MiB", answer_kind_of((enum answer)a)->name,
+                           (double)session_bytes(&m->plans[a]) / 0x1p20);
+            }
+        }
+        buf_puts(out, "\n");
+    }
+    buf_printf(out, "all: %.1f MiB of %.1f MiB that are free\n", (double)planned_bytes(set) / 0x1p20,
+               (double)set->options.session.backend.device->free_bytes() / 0x1p20);
 }
 
 void served_models_free(struct served_models *set)

@@ -25,7 +25,8 @@ struct served_options {
 
 struct served_model {
     char *name, *path;
-    struct session model; /* its weights */
+    struct network_plan plan, plans[SERVED_ANSWERS]; /* of its weights; of its sessions */
+    struct session model;                            /* its weights */
     struct session sessions[SERVED_ANSWERS];
     struct lane *lanes[SERVED_ANSWERS];    /* NULL: it does not answer this, */
     struct status why_not[SERVED_ANSWERS]; /* and why */
@@ -36,14 +37,24 @@ struct served_model {
 struct served_models {
     struct served_model *models; /* [n] */
     int n;
+    struct served_options options; /* with the budget of the caches that 0 stands for */
     struct text_engine *engine;
-    double loaded_s;   /* the time of the wall clock */
-    int64_t n_holders; /* guarded by service's lock */
+    double loaded_s;              /* the time of the wall clock */
+    int64_t n_holders;            /* guarded by service's lock, and */
+    struct served_models *before; /* the set that this one replaced, until nobody holds it; NULL: none */
 };
 
-/* Loads all.  STATUS_USAGE: two of a name; else as session_open. */
-struct status served_models_load(struct served_models **set, const struct served_source *sources, int n,
+/* Reads and checks everything but weights, and plans the memory of all sessions.  STATUS_USAGE: two of a
+ * name; STATUS_MEMORY: they need more than is free; else as session_open. */
+struct status served_models_open(struct served_models **set, const struct served_source *sources, int n,
                                  const struct served_options *o);
+
+/* Reads the weights of an open set, and starts its engine. */
+struct status served_models_load(struct served_models *set);
+
+/* Appends what each model answers, and the memory that this needs: a line a model, and one for all. */
+void served_models_describe(struct buf *out, const struct served_models *set);
+
 void served_models_free(struct served_models *set); /* safe on NULL; no work may be left */
 
 /* The model of a name or a path; NULL: there is none. */

@@ -12,20 +12,21 @@
 struct status service_init(struct service *s, const struct service_options *o)
 {
     *s = (struct service){.options = *o};
+    TRY(served_models_open(&s->coming, o->sources, o->n_sources, &o->models));
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->released, NULL);
     service_metrics_init(&s->metrics);
     return status_ok();
 }
 
 void service_fini(struct service *s)
 {
-    if (s->options.sources == NULL) {
+    if (s->coming == NULL && s->models == NULL) {
         return;
     }
+    service_free_replaced(s);
+    served_models_free(s->coming);
     served_models_free(s->models);
     service_metrics_fini(&s->metrics);
-    pthread_cond_destroy(&s->released);
     pthread_mutex_destroy(&s->lock);
     *s = (struct service){0};
 }
@@ -46,29 +47,53 @@ struct served_models *service_hold(struct service *s, bool *drains)
 
 void service_release(struct service *s, struct served_models *set)
 {
-    if (set == NULL) {
-        return;
+    if (set != NULL) {
+        pthread_mutex_lock(&s->lock);
+        set->n_holders--;
+        pthread_mutex_unlock(&s->lock);
     }
-    pthread_mutex_lock(&s->lock);
-    if (--set->n_holders == 0) {
-        pthread_cond_signal(&s->released);
-    }
-    pthread_mutex_unlock(&s->lock);
 }
 
 struct status service_load(struct service *s)
 {
-    struct served_models *set, *before;
-    TRY(served_models_load(&set, s->options.sources, s->options.n_sources, &s->options.models));
+    struct served_models *set = s->coming;
+    if (set == NULL) {
+        TRY(served_models_open(&set, s->options.sources, s->options.n_sources, &s->options.models));
+    }
+    s->coming = NULL;
+    struct status loaded = served_models_load(set);
+    if (failed(loaded)) {
+        served_models_free(set);
+        return loaded;
+    }
     pthread_mutex_lock(&s->lock);
-    before = s->models;
+    set->before = s->models;
     s->models = set;
-    while (before != NULL && before->n_holders > 0) {
-        pthread_cond_wait(&s->released, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    return status_ok();
+}
+
+/* A set that was replaced and that nobody holds, taken out; NULL: there is none. */
+static struct served_models *take_replaced(struct service *s)
+{
+    struct served_models *taken = NULL;
+    pthread_mutex_lock(&s->lock);
+    for (struct served_models *set = s->models; set != NULL && taken == NULL; set = set->before) {
+        if (set->before != NULL && set->before->n_holders == 0) {
+            taken = set->before;
+            set->before = taken->before;
+        }
     }
     pthread_mutex_unlock(&s->lock);
-    served_models_free(before);
-    return status_ok();
+    return taken;
+}
+
+bool service_free_replaced(struct service *s)
+{
+    for (struct served_models *set; (set = take_replaced(s)) != NULL;) {
+        served_models_free(set);
+    }
+    return s->models == NULL || s->models->before == NULL;
 }
 
 void service_drain(struct service *s)
@@ -81,8 +106,8 @@ void service_drain(struct service *s)
 void service_end_work(struct service *s)
 {
     service_drain(s);
-    if (s->models != NULL) {
-        text_engine_stop(s->models->engine);
+    for (struct served_models *set = s->models; set != NULL; set = set->before) {
+        text_engine_stop(set->engine);
     }
 }
 

@@ -25,17 +25,23 @@ struct service {
     pthread_cond_t released;      /* a set has no holder any more */
     struct served_models *models; /* NULL: they are being loaded */
     bool drains;                  /* work is not begun any more */
+
+    struct served_models *coming; /* open, but not loaded; service_load's */
 };
 
-/* Without models: until service_load, work is answered by 503. */
+/* Reads all of the models but their weights (served_models_open): until service_load, work is answered by
+ * 503. */
 struct status service_init(struct service *s, const struct service_options *o);
 
 /* No exchange may be left. Safe on a zeroed struct and after a failed init. */
 void service_fini(struct service *s);
 
-/* Loads the models, again where they are loaded: requests that have begun end with those before, which are
- * then freed.  After a failure those before stay. */
+/* Loads the models, again where they are loaded: requests that have begun end with those before.  After a
+ * failure those before stay. */
 struct status service_load(struct service *s);
+
+/* Frees the models before, as far as no request holds them any more; false: some do. */
+bool service_free_replaced(struct service *s);
 
 /* From now on work is answered by 503. */
 void service_drain(struct service *s);

@@ -89,6 +89,9 @@
     _(pointwise, (tensor loss, tensor correct, tensor dlogits, tensor logits, tensor targets, \
        enum pointwise_loss kind, tensor scale), \
       (loss, correct, dlogits, logits, targets, kind, scale), logits) \
+    _(choose_tokens, (tensor tokens, tensor log_ps, tensor changes, tensor logits, tensor options, \
+       tensor starts, int64_t n_tokens, int64_t n_words), \
+      (tokens, log_ps, changes, logits, options, starts, n_tokens, n_words), logits) \
     _(clear, (tensor flat, const struct optim_span *spans, int64_t n_spans), (flat, spans, n_spans), flat) \
     _(squares, (tensor sums, tensor in, const struct optim_span *spans, int64_t n_spans), \
       (sums, in, spans, n_spans), in) \

@@ -70,6 +70,30 @@ struct optim_buffers {
     tensor exp_avg_sq; /* W [n]: v */
 };
 
+/* How a token is chosen or rated: columns of a tensor f64 [M, CHOICE_N_OPTIONS] (choose_tokens). */
+enum choice_option {
+    CHOICE_LABEL,       /* the token that is rated; -1: one is chosen, and rated */
+    CHOICE_N_RATED,     /* 0: none is rated; 1 + n: it, and the n most probable ones */
+    CHOICE_RANDOM,      /* uniform in [0, 1) */
+    CHOICE_TEMPERATURE, /* 0: the largest logit is chosen */
+    CHOICE_TOP_K,       /* 0: all */
+    CHOICE_TOP_P,       /* 1: all */
+    CHOICE_MIN_P,       /* 0: all */
+    CHOICE_REPETITION,  /* 1: off */
+    CHOICE_FREQUENCY,   /* 0: off */
+    CHOICE_PRESENCE,    /* 0: off */
+    CHOICE_N_OPTIONS,
+};
+
+/* What changes a logit before the choice: columns of a tensor f32 [E, CHANGE_N_COLUMNS]. */
+enum choice_change {
+    CHANGE_ID,    /* of the token, below 2^24; in a row each once */
+    CHANGE_ADD,   /* is added to its logit */
+    CHANGE_WAS,   /* 1: the text has it, so that CHOICE_REPETITION holds for it; else 0 */
+    CHANGE_N_NEW, /* how often it was generated */
+    CHANGE_N_COLUMNS,
+};
+
 /* A run of elements that is updated alike: one logical parameter, or the part of it that one rank updates.
  * Its sums are those of chunks of OPTIM_CHUNK elements, the last of which may be shorter. */
 struct optim_span {
@@ -362,6 +386,23 @@ struct ops {
      * one shape [R, C]; dlogits [R, C] A, or null to skip it; scale f64 [1]. */
     void (*pointwise)(struct exec *x, tensor loss, tensor correct, tensor dlogits, tensor logits,
                       tensor targets, enum pointwise_loss kind, tensor scale);
+
+    /* For row r, a label y = options[r, CHOICE_LABEL] and p = softmax of its first n_words logits z:
+     *     tokens[r, 0] = y >= 0 ? y : the chosen token;  tokens[r, i] = the i-th most probable token
+     *     log_ps = log p of them, by the formula of cross_entropy; of CHOICE_N_RATED of them, the rest is 0
+     * where there are no more tokens they are -1.  If not all z are finite tokens[r, 0] = -1 and
+     * log_ps[r, 0] = NaN.  Tokens are those below n_tokens <= n_words, and are ordered by their logits, the
+     * smaller one first where they are equal.  To choose, for each change [starts[r], starts[r + 1]) first
+     *     z = z + add;  z = z > 0 ? z / repetition : z repetition, if it was there (Keskar et al. 2019,
+     *     arXiv:1909.05858, section 4.1);  z = z - frequency n_new - presence, if n_new > 0
+     * Then w = exp((z - largest z) / temperature), and of all tokens in order only these are left, one step
+     * after the other: the first top_k; the first whose w sum to top_p of all (Holtzman et al. 2019,
+     * arXiv:1904.09751, section 3.1); those with w >= min_p (Nguyen et al. 2024, arXiv:2407.01082). The token
+     * is the first at which the sum of their w exceeds `random` of all.
+     * tokens i32 [M, K], log_ps W [M, K], of which CHOICE_N_RATED is at most K; logits W [M, V], starts i32
+     * [M + 1].  changes is undefined afterwards; logits are changed meanwhile. */
+    void (*choose_tokens)(struct exec *x, tensor tokens, tensor log_ps, tensor changes, tensor logits,
+                          tensor options, tensor starts, int64_t n_tokens, int64_t n_words);
 
     /* flat[i] = 0 for i in the spans.  flat W [n]. */
     void (*clear)(struct exec *x, tensor flat, const struct optim_span *spans, int64_t n_spans);

@@ -1,4 +1,4 @@
-/* plan_losses: the plan of the losses (ops/plan.c). */
+/* plan_losses: the plan of the losses, and of what else is read off logits (ops/plan.c). */
 #include "ops/plan_slots.h"
 
 #include "ops/plan_wants.h"
@@ -84,4 +84,19 @@ void plan_pointwise(struct exec *x, tensor loss, tensor correct, tensor dlogits,
     if (!tensor_is_null(dlogits)) {
         PLAN(x, "pointwise", 0, 0, {"dlogits", dlogits, ANY, rows, cols});
     }
+}
+
+void plan_choose_tokens(struct exec *x, tensor tokens, tensor log_ps, tensor changes, tensor logits,
+                        tensor options, tensor starts, int64_t n_tokens, int64_t n_words)
+{
+    int64_t rows = tensor_rows(logits), cols = tensor_cols(logits);
+    if (n_tokens < 1 || n_tokens > n_words || n_words > cols) {
+        exec_fail(x, STATUS_INTERNAL, "choose_tokens", "%lld tokens of %lld words of %lld columns",
+                  (long long)n_tokens, (long long)n_words, (long long)cols);
+    }
+    PLAN(x, "choose_tokens", 0, 0, {"tokens", tokens, DTYPE_I32, rows, tensor_cols(tokens)},
+         {"log_ps", log_ps, (int)dtype_of_vectors(logits.dtype), rows, tensor_cols(tokens)},
+         {"changes", changes, DTYPE_F32, tensor_rows(changes), CHANGE_N_COLUMNS},
+         {"logits", logits, (int)dtype_of_vectors(logits.dtype), rows, cols},
+         {"options", options, DTYPE_F64, rows, CHOICE_N_OPTIONS}, {"starts", starts, DTYPE_I32, 1, rows + 1});
 }

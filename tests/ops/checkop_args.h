@@ -108,7 +108,7 @@ static inline int64_t total(const int64_t *lens, int n, int64_t *max)
     OP(attention) OP(attention_backward) OP(append_rows) OP(attention_cached) \
     OP(gather_slice) OP(scatter_add_slice) \
     OP(cross_entropy) OP(slice_maxima) OP(slice_sums) OP(slice_cross_entropy) OP(span_cross_entropy) \
-    OP(pointwise) \
+    OP(pointwise) OP(choose_tokens) \
     OP(clear) OP(squares) OP(zeros) OP(norm_of) OP(lamb_direction) OP(lamb_apply) OP(lans_direction) \
     OP(lans_apply) \
     OP(adamw) OP(nesterov) OP(unit) OP(matrix_polynomial) OP(descend)

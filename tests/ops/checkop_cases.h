@@ -32,6 +32,9 @@ enum checkop_fill {
     FILL_ROW_KEYS,  /* sequence and position of each query row */
     FILL_SLOPES,    /* 2^-(i + 1) */
     FILL_SCALARS,   /* of an optimizer */
+    FILL_CHOICES,   /* options of choices, of which some rate amount tokens */
+    FILL_STARTS,    /* i times amount */
+    FILL_CHANGES,   /* of logits below amount, different ones in a row */
     FILL_CONSTANT,  /* amount */
     FILL_HISTORY,   /* checkop_instance.c: number `amount` of those that a factor of fp8 may have */
     FILL_HOLES,     /* N(0, 1) with a NaN at `amount` and an infinity after it; none if amount < 0 */
@@ -52,6 +55,8 @@ struct checkop_arg {
     bool by_columns; /* a matrix whose columns are stored one after the other */
     int scaled_by;   /* 1 + the index of the scale of an fp8 tensor, or those of int8, behind it; 0: none */
 };
+
+enum { CHECKOP_CHANGES = 3 }; /* of a row of logits */
 
 enum { CHECKOP_MAX_ARGS = 24, CHECKOP_MAX_SEQUENCES = 64 };
 

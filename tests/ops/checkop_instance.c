@@ -123,6 +123,49 @@ static void fill_scalars(tensor t, double amount)
     }
 }
 
+/* Rows in turn: greedy, with all options, with a part of them, and without. */
+static void fill_choices(tensor t, const struct checkop_case *c, int64_t most)
+{
+    for (int64_t i = 0; i < t.dims[0]; i++) {
+        const double values[CHOICE_N_OPTIONS] = {
+            [CHOICE_LABEL] = i % 5 == 3 ? (double)(i * 11 % c->shape.f) : -1,
+            [CHOICE_N_RATED] = (double)(i % 3 == 0 ? most : i % 3 - 1),
+            [CHOICE_RANDOM] = rng_uniform_at(77, (uint64_t)i),
+            [CHOICE_TEMPERATURE] = i % 4 == 0   ? 0
+                                   : i % 4 == 1 ? 0.7
+                                                : 1.4,
+            [CHOICE_TOP_K] = i % 4 == 1   ? 20
+                             : i % 8 == 2 ? 3
+                                          : 0,
+            [CHOICE_TOP_P] = i % 4 == 1   ? 0.9
+                             : i % 8 == 6 ? 0.6
+                                          : 1,
+            [CHOICE_MIN_P] = i % 4 == 1 ? 0.05 : 0,
+            [CHOICE_REPETITION] = i % 2 == 1 ? 1.5 : 1,
+            [CHOICE_FREQUENCY] = i % 3 == 1 ? 0.5 : 0,
+            [CHOICE_PRESENCE] = i % 3 == 1 ? 0.25 : 0,
+        };
+        for (int64_t k = 0; k < CHOICE_N_OPTIONS; k++) {
+            tensor_set(t, i * CHOICE_N_OPTIONS + k, values[k]);
+        }
+    }
+}
+
+static void fill_changes(tensor t, int64_t n_tokens)
+{
+    for (int64_t i = 0; i < t.dims[0]; i++) {
+        const double values[CHANGE_N_COLUMNS] = {
+            [CHANGE_ID] = (double)(i * 7 % n_tokens), /* which is no multiple of 7 */
+            [CHANGE_ADD] = i % 3 == 0 ? 6 : 0,
+            [CHANGE_WAS] = i % 3 != 0,
+            [CHANGE_N_NEW] = i % 3 == 2 ? 2 : 0,
+        };
+        for (int64_t k = 0; k < CHANGE_N_COLUMNS; k++) {
+            tensor_set(t, i * CHANGE_N_COLUMNS + k, values[k]);
+        }
+    }
+}
+
 /* The largest magnitude of the step before, and of this one so far, of tensors whose own is about 90: none,
  * one that gives them room, one that they have outgrown, one that is no number; room for them, but not for
  * those before them; and nothing known but a number of this step that is none. */
@@ -143,6 +186,7 @@ static double fill_value(const struct checkop_arg *a, uint64_t key, int64_t i)
     case FILL_TARGET: return i % 4 == 1 ? NAN : rng_uniform_at(key, (uint64_t)i) * a->amount;
     case FILL_LABEL: return i % 4 == 1 ? -1 : floor(rng_uniform_at(key, (uint64_t)i) * a->amount);
     case FILL_SLOTS: return i % 5 == 3 ? -1 : (double)(i * 7 % ((int64_t)a->amount * OPS_CACHE_PAGE));
+    case FILL_STARTS: return (double)i * a->amount;
     case FILL_CONSTANT: return a->amount;
     case FILL_SLOPES: return ldexp(1, -(int)i - 1);
     case FILL_HISTORY: return histories[(int)a->amount][i];
@@ -173,6 +217,8 @@ void checkop_instance_fill_arg(const struct checkop_case *c, int arg, tensor t)
     case FILL_PAGES: fill_pages(t, c, (int64_t)a->amount); return;
     case FILL_ROW_KEYS: fill_row_keys(t, c); return;
     case FILL_SCALARS: fill_scalars(t, a->amount); return;
+    case FILL_CHOICES: fill_choices(t, c, (int64_t)a->amount); return;
+    case FILL_CHANGES: fill_changes(t, (int64_t)a->amount); return;
     default: break;
     }
     uint64_t key = rng_key(hash_fnv1a(c->shape.op, strlen(c->shape.op)),

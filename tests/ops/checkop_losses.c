@@ -1,4 +1,4 @@
-/* Losses. */
+/* Losses, and what else is read off logits. */
 #include "checkop_args.h"
 
 static const double loss_scale = 0.37;
@@ -165,4 +165,23 @@ void checkop_make_pointwise(struct checkop_case *c, const struct checkop_shape *
     c->seed_value = loss_scale;
     c->run = run_pointwise;
     c->forward = forward_pointwise;
+}
+
+RUN(choose_tokens)
+{
+    o->choose_tokens(x, t[0], t[1], t[2], t[3], t[4], t[5], c->shape.f, c->shape.h - 1);
+}
+
+/* `plain` is without changes; a row of logits has a column that is no word. */
+void checkop_make_choose_tokens(struct checkop_case *c, const struct checkop_shape *s)
+{
+    enum { RATED = 6 };
+    add(c, matrix("tokens", ROLE_OUT, KIND_I32, s->t, RATED));
+    add(c, matrix("log_ps", ROLE_OUT, KIND_W, s->t, RATED));
+    add(c, filled(matrix("changes", ROLE_SCRATCH, KIND_F32, CHECKOP_CHANGES * s->t, CHANGE_N_COLUMNS),
+                  FILL_CHANGES, (double)s->f));
+    add(c, gapped(filled(matrix("logits", ROLE_IN, KIND_W, s->t, s->h), FILL_NORMAL, 3), s->strided ? 5 : 0));
+    add(c, filled(matrix("options", ROLE_IN, KIND_F64, s->t, CHOICE_N_OPTIONS), FILL_CHOICES, RATED));
+    add(c, indices("starts", s->t + 1, FILL_STARTS, s->plain ? 0 : CHECKOP_CHANGES));
+    c->run = run_choose_tokens;
 }

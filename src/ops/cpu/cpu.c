@@ -13,6 +13,7 @@
 #define CPU_FILES(X, isa)                                                                                    \
     X(move, isa) X(quantize, isa) X(activation, isa) X(linear, isa) X(norm, isa) X(embed, isa)               \
     X(attention, isa) X(attention_backward, isa) X(attention_cached, isa) X(loss, isa) X(span, isa)          \
+    X(token_choice, isa)  \
     X(optim, isa) X(matrix, isa)
 /* clang-format on */
 

@@ -3,7 +3,7 @@
  * passes are ops of their own. */
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
-#include "ops/cpu/vmath.h"
+#include "ops/cpu/softmax.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,17 +14,6 @@ struct loss_call {
     int64_t n_classes;
     float scale;
 };
-
-/* -infinity of no elements. */
-static float maximum(const float *v, int64_t n)
-{
-    float max = n > 0 ? v[0] : -INFINITY;
-#pragma omp simd reduction(max : max)
-    for (int64_t i = 0; i < n; i++) {
-        max = v[i] > max ? v[i] : max;
-    }
-    return max;
-}
 
 static int count_equal(const float *v, int64_t n, float value)
 {
@@ -40,25 +29,6 @@ static int count_equal(const float *v, int64_t n, float value)
 static bool is_first(const float *v, int64_t at, float max)
 {
     return v[at] == max && count_equal(v, at, max) == 0;
-}
-
-/* e^(v - max) into `out`, which may be `v`.  Returns their sum: runs of 256 are summed in fp32 and the runs
- * in fp64, so the error does not grow with the vocabulary. */
-static double exponentials(float *out, const float *v, int64_t n, float max)
-{
-    enum { RUN = 256 };
-    double total = 0;
-    for (int64_t first = 0; first < n; first += RUN) {
-        float sum = 0;
-        int64_t end = kernel_min(n, first + RUN);
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = first; i < end; i++) {
-            out[i] = vmath_exp2((v[i] - max) * VMATH_LOG2_E);
-            sum += out[i];
-        }
-        total += (double)sum;
-    }
-    return total;
 }
 
 /* Row `row` of `out` = factor v, then zeros from column n. */
@@ -92,10 +62,10 @@ static void loss_item(const void *context, int64_t row, void *lane)
     float loss = 0, factor = 0;
     int32_t correct = 0;
     if (label >= 0) {
-        float max = maximum(logits, live), at_label = logits[label];
+        float max = softmax_maximum(logits, live), at_label = logits[label];
         correct = is_first(logits, label, max);
-        double sum = exponentials(d, logits, live, max);
-        loss = (float)log(sum) + (max - at_label);
+        double sum = softmax_exponentials(d, logits, live, max);
+        loss = softmax_loss(sum, max, at_label);
         factor = (float)((double)c->scale / sum);
         d[label] -= (float)sum; /* becomes scale (p - 1) when it is multiplied below */
     }
@@ -160,7 +130,7 @@ static void slice_maxima_item(const void *context, int64_t row, void *lane)
 {
     const struct slice_call *c = context;
     (void)lane;
-    ((float *)c->maxima.data)[row] = maximum(rows_f32(c->logits, row), c->n_here);
+    ((float *)c->maxima.data)[row] = softmax_maximum(rows_f32(c->logits, row), c->n_here);
 }
 
 static void cpu_slice_maxima(struct exec *x, tensor maxima, tensor logits, int64_t first, int64_t n_classes)
@@ -180,7 +150,7 @@ static void slice_sums_item(const void *context, int64_t row, void *lane)
     float max = ((const float *)c->maxima.data)[row];
     int64_t at = c->labels[row] - c->first, n = c->labels[row] < 0 ? 0 : c->n_here;
     double *sums = (double *)c->sums.data + 3 * row;
-    sums[0] = exponentials(lane, logits, n, max);
+    sums[0] = softmax_exponentials(lane, logits, n, max);
     sums[1] = at >= 0 && at < n ? (double)logits[at] : 0;
     sums[2] = count_equal(logits, kernel_min(at, n), max);
 }
@@ -215,7 +185,7 @@ static void slice_loss_item(const void *context, int64_t row, void *lane)
         return;
     }
     float *d = rows_target(c->dlogits, row, 0, lane);
-    exponentials(d, logits, n, max);
+    softmax_exponentials(d, logits, n, max);
     if (at >= 0 && at < n) {
         d[at] -= (float)sums[0]; /* becomes scale (p - 1) when it is multiplied below */
     }

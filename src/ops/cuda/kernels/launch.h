@@ -369,6 +369,35 @@ void cuda_launch_slice_cross_entropy(const struct launch *l, float *loss, int32_
                                      const float *maxima, const double *sums, const struct launch_classes *c,
                                      const double *scale);
 
+/* Columns of what choosing a token reads: enum choice_option and enum choice_change of ops.h. */
+enum launch_option {
+    LAUNCH_LABEL,
+    LAUNCH_N_RATED,
+    LAUNCH_RANDOM,
+    LAUNCH_TEMPERATURE,
+    LAUNCH_TOP_K,
+    LAUNCH_TOP_P,
+    LAUNCH_MIN_P,
+    LAUNCH_REPETITION,
+    LAUNCH_FREQUENCY,
+    LAUNCH_PRESENCE,
+    LAUNCH_N_OPTIONS,
+};
+enum launch_change { LAUNCH_ID, LAUNCH_ADD, LAUNCH_WAS, LAUNCH_N_NEW, LAUNCH_N_CHANGE_COLUMNS };
+
+/* Rows of logits from each of which a token is chosen (ops.h); `most` tokens are told of each. */
+struct launch_choice {
+    struct launch_rows logits;
+    const double *options;
+    const int32_t *starts;
+    float *changes;
+    int32_t *tokens;
+    float *log_ps;
+    int64_t rows, most, n_changes, n_tokens, n_words;
+};
+
+void cuda_launch_choose_tokens(const struct launch *l, const struct launch_choice *c);
+
 void cuda_launch_span_cross_entropy(const struct launch *l, float *loss, int32_t *correct, void *dlogits,
                                     enum launch_type dlogits_type, const float *logits,
                                     const int32_t *cu_seqlens, const int32_t *labels, int64_t n_sequences,

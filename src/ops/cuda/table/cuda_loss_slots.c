@@ -1,4 +1,4 @@
-/* cuda_loss_slots: losses on a CUDA device, with their gradients. */
+/* cuda_loss_slots: losses on a CUDA device, with their gradients, and the choice of tokens. */
 #include "ops/cuda/table/cuda_slots.h"
 
 #include "ops/cuda/table/cuda_slot.h"
@@ -87,5 +87,30 @@ void cuda_pointwise(struct exec *x, tensor loss, tensor correct, tensor dlogits,
         cuda_launch_pointwise(&l, loss.data, correct.data, dlogits.data, cuda_slot_type(dlogits), logits.data,
                               targets.data, tensor_count(logits), kind == POINTWISE_SIGMOID, scale.data);
         cuda_slot_finish(x, "pointwise");
+    }
+}
+
+_Static_assert((int)LAUNCH_N_OPTIONS == CHOICE_N_OPTIONS && (int)LAUNCH_PRESENCE == CHOICE_PRESENCE &&
+                   (int)LAUNCH_TOP_K == CHOICE_TOP_K && (int)LAUNCH_N_CHANGE_COLUMNS == CHANGE_N_COLUMNS &&
+                   (int)LAUNCH_N_NEW == CHANGE_N_NEW,
+               "the columns of launch.h are those of ops.h");
+
+void cuda_choose_tokens(struct exec *x, tensor tokens, tensor log_ps, tensor changes, tensor logits,
+                        tensor options, tensor starts, int64_t n_tokens, int64_t n_words)
+{
+    if (cuda_slot_accepts(x, "choose_tokens", logits)) {
+        struct launch l = cuda_slot_launch(x, 0);
+        cuda_launch_choose_tokens(&l, &(struct launch_choice){.logits = cuda_slot_rows(logits),
+                                                              .options = options.data,
+                                                              .starts = starts.data,
+                                                              .changes = changes.data,
+                                                              .tokens = tokens.data,
+                                                              .log_ps = log_ps.data,
+                                                              .rows = tensor_rows(logits),
+                                                              .most = tensor_cols(tokens),
+                                                              .n_changes = tensor_rows(changes),
+                                                              .n_tokens = n_tokens,
+                                                              .n_words = n_words});
+        cuda_slot_finish(x, "choose_tokens");
     }
 }

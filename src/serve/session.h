@@ -83,8 +83,8 @@ void session_close(struct session *s);
 struct status session_plan(struct network_plan *plan, const char *path, enum model_task task,
                            const struct session_options *o);
 
-/* The plan of a model whose files are open, and of a session over it; here weight_bytes stand for those of the
- * model.  Fails as session_load_model and session_open_shared would. */
+/* The plan of a model whose files are open, and of a session over it; here weight_bytes stand for those of
+ * the model. Fails as session_load_model and session_open_shared would. */
 struct status session_plan_model(struct network_plan *plan, const struct session *model,
                                  const struct session_options *o);
 struct status session_plan_shared(struct network_plan *plan, const struct session *model,

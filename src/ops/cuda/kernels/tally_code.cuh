@@ -1,5 +1,5 @@
-/* tally_code: the largest value of a row, its place and the sum of exponentials, found in one reading (Milakov
- * and Gimelshein 2018, arXiv:1805.02867). */
+/* tally_code: the largest value of a row, its place and the sum of exponentials, found in one reading
+ * (Milakov and Gimelshein 2018, arXiv:1805.02867). */
 #ifndef KILN_OPS_CUDA_KERNELS_TALLY_CODE_CUH
 #define KILN_OPS_CUDA_KERNELS_TALLY_CODE_CUH
 

@@ -32,22 +32,21 @@ static json_t *openai_error(int status, const char *message, const char *param)
 }
 
 /* text-embeddings-inference, router/src/lib.rs. */
-static const char *tei_type(int status)
+static const char *tei_type(int status, const char *param)
 {
-    return status == 424                    ? "Backend"
-           : status == 429                  ? "Overloaded"
-           : status == 503                  ? "Unhealthy"
-           : status == 400                  ? "Empty"
-           : status == 413 || status == 422 ? "Validation"
-           : status == 401 || status == 403 ? "Unauthorized"
-           : status == 404 || status == 405 ? "NotFound"
-                                            : "Backend";
+    return status == 424                                     ? "Backend"
+           : status == 429                                   ? "Overloaded"
+           : status == 503                                   ? "Unhealthy"
+           : status == 400 && param != NULL                  ? "Empty"
+           : status == 400 || status == 413 || status == 422 ? "Validation"
+           : status == 401 || status == 403                  ? "Unauthorized"
+           : status == 404 || status == 405                  ? "NotFound"
+                                                             : "Backend";
 }
 
 static json_t *tei_error(int status, const char *message, const char *param)
 {
-    (void)param;
-    return json_pack("{s:o, s:s}", "error", json_text(message), "error_type", tei_type(status));
+    return json_pack("{s:o, s:s}", "error", json_text(message), "error_type", tei_type(status, param));
 }
 
 /* {"error": "..."} */

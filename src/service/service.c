@@ -133,7 +133,10 @@ static const char *behind_model(struct served_models *set, const char *path, str
 
 static void refuse_path(struct call *c, const char *path, const char *allowed)
 {
-    if (allowed[0] != '\0') {
+    bool names_model = strncmp(path, path_of_models, strlen(path_of_models)) == 0;
+    if (names_model && c->named == NULL && strcmp(http_method(c->x), "POST") == 0) {
+        call_fail(c, 404, "model", "%.200s names no model of this server: GET /v1/models lists them", path);
+    } else if (allowed[0] != '\0') {
         http_add_header(c->x, "Allow", allowed);
         call_fail(c, 405, NULL, "%s is answered for %s, not for %s", path, allowed, http_method(c->x));
     } else {

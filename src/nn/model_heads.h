@@ -33,12 +33,17 @@
     X(HIDDEN, "hidden", TOKENS, "the vectors")                     /* [T, H] the last layer's output */ \
     X(POOLED, "pooled", SEQUENCES, "the pooled vectors")           /* [B, H] */ \
     X(TEXT_LOGITS, "texts", SEQUENCES, "the scores of the labels") /* [B, C] */ \
-    X(TOKEN_LOGITS, "words", TOKENS, "the scores of the labels")   /* [T, C] */
+    X(TOKEN_LOGITS, "words", TOKENS, "the scores of the labels")   /* [T, C] */ \
+    /* the network's, of cached sequences: what choose_tokens (ops.h) tells, i32 and f32 [M, K] */ \
+    X(CHOICES, "choices", LABELS, "the chosen tokens") \
+    X(CHOICE_LOG_PS, "choices_log_p", LABELS, "the scores of the words")
 
 /* clang-format on */
 
 #define MODEL_HAS(OUTPUT) (1U << MODEL_##OUTPUT)
-#define MODEL_HAS_WORDS   (MODEL_HAS(WORD_LOGITS) | MODEL_HAS(WORD_LOSSES) | MODEL_HAS(WORD_CORRECT))
+#define MODEL_HAS_WORDS                                                                                      \
+    (MODEL_HAS(WORD_LOGITS) | MODEL_HAS(WORD_LOSSES) | MODEL_HAS(WORD_CORRECT) | MODEL_HAS(CHOICES) |        \
+     MODEL_HAS(CHOICE_LOG_PS))
 
 #define MODEL_TASK_NUMBER(TASK, ...) MODEL_TASK_##TASK,
 enum model_task { MODEL_TASKS(MODEL_TASK_NUMBER) };

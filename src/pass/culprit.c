@@ -105,16 +105,14 @@ struct culprit culprit_find(struct network *n, bool training)
     return c;
 }
 
-struct status culprit_of_result(struct network *n, tensor result, const char *what)
+struct status culprit_explain(struct network *n, struct status s)
 {
-    if (tensor_find_nonfinite(result) < 0) {
-        return status_ok();
+    if (s.code != STATUS_NUMERIC || failed(n->x.status)) {
+        return s;
     }
     struct culprit c = culprit_find(n, false);
-    TRY(n->x.status);
-    return status_error(STATUS_NUMERIC,
-                        "%s are not finite; the first such tensor is the %s (element %lld): the model is "
-                        "damaged, or too large for %s",
-                        what, c.index < 0 ? "result alone" : c.name, (long long)c.index,
-                        precision_name(n->config.precision));
+    return failed(n->x.status) ? n->x.status
+           : c.index < 0       ? s
+                         : status_error(STATUS_NUMERIC, "%s; the first such tensor is the %s (element %lld)",
+                                        s.message, c.name, (long long)c.index);
 }

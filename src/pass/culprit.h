@@ -19,8 +19,8 @@ struct culprit culprit_find(struct network *n, bool training);
 void culprit_look_at_params(struct culprit *c, const struct param_table *params, tensor flat,
                             const char *kind);
 
-/* STATUS_NUMERIC unless all of `result`, in host memory, is finite: `what` names it, computed from the last
- * batch of stage_infer; the message names the first weight or activation that is not finite. */
-struct status culprit_of_result(struct network *n, tensor result, const char *what);
+/* A failure with STATUS_NUMERIC, with the name of the first weight, or activation of the last batch, that is
+ * not finite, if there is one; others as they are.  It waits for the device. */
+struct status culprit_explain(struct network *n, struct status s);
 
 #endif

@@ -154,6 +154,9 @@ void network_carve(struct network *n, struct arena *arena)
     stage_carve_cache(&n->stage, arena);
     n->plan.cache_bytes = arena->used - n->plan.weight_bytes;
     n->index = arena_carve_1d(arena, DTYPE_I64, 1);
+    if (n->config.cache_pages > 0) {
+        choice_room_carve(&n->choices, arena, n->config.limits.n_labels, n->config.model->n_words);
+    }
 }
 
 /* The model's views of the weights, once they are carved. */

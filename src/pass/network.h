@@ -8,6 +8,7 @@
 #define KILN_PASS_NETWORK_H
 
 #include "dev/peers.h"
+#include "pass/choice_room.h"
 #include "pass/stage.h"
 #include "pass/vector_places.h"
 
@@ -43,9 +44,10 @@ struct network {
     tensor scales;            /* of the rows of a working copy in int8; else null */
     tensor vectors;           /* [places.n]; null where the master is whole */
     struct vector_places places;
-    tensor index;    /* i64 [1], result of a search (pass/culprit.h) */
-    void *weights;   /* the model's views */
-    int64_t version; /* of the weights: counts their changes */
+    tensor index;               /* i64 [1], result of a search (pass/culprit.h) */
+    struct choice_room choices; /* of the next tokens of cached sequences; else empty */
+    void *weights;              /* the model's views */
+    int64_t version;            /* of the weights: counts their changes */
     struct stage stage;
     /* of a slice: the peers until somebody who has others sets x.peers, which count and exchange nothing */
     struct peers planned;

@@ -13,6 +13,8 @@ enum { KEY_PROMPT = 0x67656e };
 /* Tokens at the beginning of a text that stay where its window is shifted. */
 enum { KEPT_TOKENS = 4 };
 
+_Static_assert((int)GENERATE_ALTERNATIVES + 1 == CHOICE_ROOM_TOLD, "a row has room for all that are told");
+
 /* ---- a prompt ---- */
 
 /* A prompt without a token is the begin of a text. */
@@ -352,11 +354,6 @@ static bool reaches_end(const struct generation *g)
     return (int64_t)(g->n_cached + g->n_part) == n_seen(g);
 }
 
-static bool rates(const struct generate_options *o)
-{
-    return o->rates || o->rates_prompt;
-}
-
 /* Tokens of the prompt that are not rated, of which the model sees all: those that it computes a turn late
  * because the text lost its pages are rated once. */
 static int64_t n_unrated(const struct generation *g)
@@ -405,10 +402,30 @@ static void add(const void *self, int64_t i, int32_t key, struct batch *out)
     text_batch_take_masked(out, m);
 }
 
-/* Notes how probable the token behind the last that is rated was. */
-static struct status rate(struct generation *g, const struct session *s, const float *logits, int32_t id)
+static int n_told(const struct generate_options *o)
 {
-    size_t n = 1 + (size_t)g->options->n_alternatives;
+    return o->rates || o->rates_prompt ? 1 + o->n_alternatives : 0;
+}
+
+/* Rows that rate tokens of the prompt come first. */
+static struct token_question question(const void *self, int64_t i, int64_t k)
+{
+    const struct generation *g = self;
+    bool rates = k < n_rating(g);
+    (void)i;
+    return (struct token_question){.label = rates ? g->ids.ids[g->first_rated + g->n_rated + (size_t)k] : -1,
+                                   .n_rated = n_told(g->options),
+                                   .options = &g->options->choice,
+                                   .past = {g->ids.ids, g->n_prompt, g->ids.n},
+                                   .random = rng_uniform_at(g->seed, g->ids.n - g->n_prompt)};
+}
+
+/* Notes how probable the tokens of row `row` are. */
+static struct status rate(struct generation *g, const tensor outputs[MODEL_N_OUTPUTS], int64_t row)
+{
+    size_t n = (size_t)n_told(g->options);
+    const int32_t *ids = (const int32_t *)outputs[MODEL_CHOICES].data + row * CHOICE_ROOM_TOLD;
+    const float *log_ps = (const float *)outputs[MODEL_CHOICE_LOG_PS].data + row * CHOICE_ROOM_TOLD;
     if (g->n_rated == g->rated_capacity) {
         size_t capacity = g->n_rated == 0 ? g->n_prompt + 16 : 2 * g->n_rated;
         void *more = realloc(g->rated, capacity * n * sizeof *g->rated);
@@ -418,19 +435,18 @@ static struct status rate(struct generation *g, const struct session *s, const f
         g->rated = more;
         g->rated_capacity = capacity;
     }
-    token_rate(g->rated + g->n_rated++ * n, g->options->n_alternatives, logits, s->tokenizer->n,
-               s->model->n_words, id);
+    for (size_t k = 0; k < n; k++) {
+        g->rated[g->n_rated * n + k] = (struct token_probability){ids[k], log_ps[k]};
+    }
+    g->n_rated++;
     return status_ok();
 }
 
-static struct status choose(struct generator *r, struct generation *g, const float *logits)
+/* Appends the token that was chosen. */
+static struct status append(struct generator *r, struct generation *g, int32_t id)
 {
     const struct generate_options *o = g->options;
     size_t n_new = g->ids.n - g->n_prompt;
-    memcpy(r->changed, logits, (size_t)r->s->tokenizer->n * sizeof *logits);
-    int32_t id = token_choose(&r->choice, r->changed, (struct token_past){g->ids.ids, g->n_prompt, g->ids.n},
-                              &o->choice, rng_uniform_at(g->seed, n_new));
-    TRY(rates(o) ? rate(g, r->s, logits, id) : status_ok());
     if (!id_list_append(&g->ids, id)) {
         return status_error(STATUS_MEMORY, "out of memory for a token");
     }
@@ -449,18 +465,21 @@ static struct status choose(struct generator *r, struct generation *g, const flo
 static struct status take(void *self, int64_t i, const tensor outputs[MODEL_N_OUTPUTS])
 {
     struct generation *g = self;
-    tensor logits = outputs[MODEL_WORD_LOGITS];
-    const float *row = logits.data;
-    bool at_end = reaches_end(g), asked = chooses(g);
+    bool at_end = reaches_end(g), chosen = chooses(g);
+    int64_t n_rows = n_rating(g) + chosen;
     (void)i;
-    for (int64_t n = n_rating(g); n > 0; n--, row += tensor_cols(logits)) {
-        TRY(rate(g, g->generator->s, row, g->ids.ids[g->first_rated + g->n_rated]));
+    for (int64_t row = 0; row < n_rows && n_told(g->options) > 0; row++) {
+        TRY(rate(g, outputs, row));
     }
     g->n_cached += g->n_part;
-    if (at_end && !asked) {
+    if (chosen) {
+        const int32_t *ids = outputs[MODEL_CHOICES].data;
+        return append(g->generator, g, ids[(n_rows - 1) * CHOICE_ROOM_TOLD]);
+    }
+    if (at_end) {
         end(g->generator, g, GENERATION_AT_LENGTH);
     }
-    return asked ? choose(g->generator, g, row) : status_ok();
+    return status_ok();
 }
 
 /* What a turn computes. */
@@ -521,7 +540,8 @@ static void ask(struct generator *r, struct generation *g)
     g->request =
         (struct request){.source = {.name = "prompts", .self = g, .n = 1, .length = length, .add = add},
                          .n_asked = n_rating(g) + chooses(g),
-                         .outputs = 1U << MODEL_WORD_LOGITS,
+                         .outputs = 1U << MODEL_CHOICES | 1U << MODEL_CHOICE_LOG_PS,
+                         .question = question,
                          .take = take,
                          .self = g};
     packer_add(&r->s->packer, &g->request);
@@ -564,16 +584,12 @@ static struct status end_cancelled(struct generator *r)
 struct status generator_init(struct generator *r, struct session *s, const struct generation_source *source)
 {
     *r = (struct generator){.s = s, .source = *source, .most_running = s->packer.limits.n_sequences - 1};
-    r->changed = malloc(((size_t)s->tokenizer->n + 1) * sizeof *r->changed);
-    TRY(token_choice_init(&r->choice, s->tokenizer->n));
-    return r->changed != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for logits");
+    return status_ok();
 }
 
 void generator_fini(struct generator *r)
 {
     drop_all(r);
-    token_choice_fini(&r->choice);
-    free(r->changed);
     *r = (struct generator){0};
 }
 

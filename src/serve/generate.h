@@ -62,7 +62,8 @@ struct generation {
     size_t n_settled;
 
     /* With options.rates or rates_prompt, n_rated rows of 1 + n_alternatives: row i is of token
-     * first_rated + i, itself and then the most probable tokens (token_rate). */
+     * first_rated + i, itself and then the most probable tokens, with id -1 where there are no
+     * more. */
     struct token_probability *rated;
     size_t n_rated, first_rated;
 

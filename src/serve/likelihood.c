@@ -161,7 +161,7 @@ struct status likelihood_run(struct likelihood *l, struct packer *p, void (*done
             done(self, l->done / l->work);
         }
     }
-    return l->request.status;
+    return packer_explain(p, l->request.status);
 }
 
 double likelihood_get(const struct likelihood *l, int64_t i)

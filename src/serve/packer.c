@@ -2,6 +2,7 @@
 
 #include "core/integers.h"
 #include "data/text_batch.h"
+#include "dev/queue.h"
 #include "pass/culprit.h"
 #include "watch/profile.h"
 
@@ -11,7 +12,9 @@
 /* An output of the last batch where the device has it. */
 static tensor output_of(const struct network *net, int k)
 {
-    return stage_head_output(&net->stage, k);
+    return k == MODEL_CHOICES         ? net->choices.tokens
+           : k == MODEL_CHOICE_LOG_PS ? net->choices.log_ps
+                                      : stage_head_output(&net->stage, k);
 }
 
 unsigned packer_outputs(const struct network *net)
@@ -54,7 +57,8 @@ static struct status allocate_rows(struct packer *p, unsigned wanted)
 struct status packer_init(struct packer *p, struct network *net, struct batch_limits limits, int32_t pad_id,
                           unsigned wanted)
 {
-    *p = (struct packer){.net = net, .limits = limits, .pad_id = pad_id};
+    *p = (struct packer){
+        .net = net, .limits = limits, .pad_id = pad_id, .n_tokens = net->config.model->n_words};
     for (int i = 0; i < 2; i++) {
         struct packed_batch *turn = &p->turns[i];
         TRY(batch_init(&turn->batch, &net->config.model->layout, limits));
@@ -64,6 +68,7 @@ struct status packer_init(struct packer *p, struct network *net, struct batch_li
                                 (long long)limits.n_sequences);
         }
     }
+    TRY((wanted >> MODEL_CHOICES & 1) != 0 ? token_choice_init(&p->choice, p->n_tokens) : status_ok());
     return allocate_rows(p, wanted);
 }
 
@@ -76,6 +81,7 @@ void packer_fini(struct packer *p)
     for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
         free(p->rows[k].data);
     }
+    token_choice_fini(&p->choice);
     *p = (struct packer){0};
 }
 
@@ -169,6 +175,70 @@ static void compute_losses(struct packer *p)
                                  s->config->model->n_words, tensor_slice(stage_loss_scales(s), 0, 1));
 }
 
+/* A place for the next group of rows; false after a failure. */
+static bool begin_choices(struct packer *p)
+{
+    const struct choice_room *room = &p->net->choices;
+    size_t bytes = choice_room_parts(NULL, room->n_rows, room->n_changes).bytes;
+    void *memory = queue_stage(&p->net->x, room->memory, bytes);
+    if (memory == NULL) {
+        return false;
+    }
+    token_choice_begin(&p->choice, choice_room_parts(memory, room->n_rows, room->n_changes));
+    return true;
+}
+
+/* Gives the device the rows of the group, which begin with row `first` of the batch. */
+static void choose(struct packer *p, int64_t first)
+{
+    struct exec *x = &p->net->x;
+    const struct choice_room *room = &p->net->choices;
+    int64_t n = p->choice.n_rows, n_changes = p->choice.n_changes;
+    struct choice_parts there = choice_room_parts(room->memory, room->n_rows, int_larger(n_changes, 1));
+    queue_send(x, room->memory, p->choice.parts.options.data, there.bytes);
+    exec_enter(x, "the choice of tokens", -1);
+    x->ops->choose_tokens(x, tensor_slice(room->tokens, first, n), tensor_slice(room->log_ps, first, n),
+                          there.changes, tensor_slice(output_of(p->net, MODEL_WORD_LOGITS), first, n),
+                          tensor_slice(there.options, 0, n), tensor_slice(there.starts, 0, n + 1),
+                          p->n_tokens, p->net->config.model->n_words);
+}
+
+/* Rows that are asked for of sequence i of the batch. */
+static int64_t n_asked_of(const struct packed_batch *turn, int64_t i)
+{
+    const struct batch *b = &turn->batch;
+    int64_t end = i + 1 < b->n_sequences ? turn->sequences[i + 1].first_asked : b->n_real_labels;
+    return end - turn->sequences[i].first_asked;
+}
+
+/* Adds a row to the group, which begins with row *first of the batch; where it does not fit the next group
+ * begins with it.  False after a failure. */
+static bool add_choice(struct packer *p, const struct token_question *q, int64_t *first)
+{
+    if (token_choice_add(&p->choice, q)) {
+        return true;
+    }
+    choose(p, *first);
+    *first += p->choice.n_rows;
+    return begin_choices(p) && token_choice_add(&p->choice, q);
+}
+
+static void choose_all(struct packer *p, const struct packed_batch *turn)
+{
+    int64_t first = 0;
+    bool goes_on = begin_choices(p);
+    for (int64_t i = 0; i < turn->batch.n_sequences && goes_on; i++) {
+        const struct packed_sequence *s = &turn->sequences[i];
+        for (int64_t k = 0; k < n_asked_of(turn, i) && goes_on; k++) {
+            struct token_question q = s->request->question(s->request->source.self, s->sequence, k);
+            goes_on = add_choice(p, &q, &first);
+        }
+    }
+    if (goes_on) {
+        choose(p, first);
+    }
+}
+
 static unsigned wanted_of(const struct packed_batch *turn)
 {
     return turn->sequences[0].request->outputs;
@@ -180,6 +250,9 @@ static void start(struct packer *p, struct packed_batch *turn)
     bool wants_losses = (wanted_of(turn) >> MODEL_WORD_LOSSES & 1) != 0;
     if (wants_losses && !p->net->config.losses_only) { /* else the heads have computed them */
         compute_losses(p);
+    }
+    if ((wanted_of(turn) >> MODEL_CHOICES & 1) != 0 && turn->batch.n_real_labels > 0) {
+        choose_all(p, turn);
     }
 }
 
@@ -193,14 +266,17 @@ static tensor rows_of(const struct packer *p, const struct packed_batch *turn, i
         end = b->cu_seqlens[i + 1];
     } else if (model_heads[k].rows == BATCH_OF_LABELS) {
         first = turn->sequences[i].first_asked;
-        end = end < b->n_sequences ? turn->sequences[end].first_asked : b->n_real_labels;
+        end = first + n_asked_of(turn, i);
     }
     return tensor_slice(p->rows[k], first, end - first);
 }
 
 /* Fails the requests to whom the rows belong that are not finite. */
-static void blame(struct packer *p, struct packed_batch *turn, int k, struct status why)
+static void blame(struct packer *p, struct packed_batch *turn, int k)
 {
+    struct status why =
+        status_error(STATUS_NUMERIC, "%s are not finite: the model is damaged, or too large for %s",
+                     model_heads[k].what, precision_name(p->net->config.precision));
     for (int64_t i = 0; i < turn->batch.n_sequences; i++) {
         struct request *r = turn->sequences[i].request;
         if (!failed(r->status) && tensor_find_nonfinite(rows_of(p, turn, i, k)) >= 0) {
@@ -224,10 +300,8 @@ static struct status fetch(struct packer *p, struct packed_batch *turn)
         exec_copy_out(x, p->rows[k].data, from.data, tensor_bytes(from));
         TRY(x->status);
         tensor copy = tensor_slice(p->rows[k], 0, from.dims[0]);
-        struct status s = culprit_of_result(p->net, copy, model_heads[k].what);
-        TRY(x->status);
-        if (failed(s)) {
-            blame(p, turn, k, s);
+        if (tensor_find_nonfinite(copy) >= 0) {
+            blame(p, turn, k);
         }
     }
     return status_ok();
@@ -307,5 +381,10 @@ struct status packer_answer(struct packer *p, struct request *r)
     for (bool more = true; more && !r->ended;) {
         TRY(packer_step(p, &more));
     }
-    return r->status;
+    return packer_explain(p, r->status);
+}
+
+struct status packer_explain(struct packer *p, struct status s)
+{
+    return culprit_explain(p->net, s);
 }

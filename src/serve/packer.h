@@ -30,6 +30,8 @@ struct packer {
     int32_t pad_id;
     struct packed_batch turns[2]; /* one is filled while the other runs */
     int turn;                     /* the one to fill */
+    struct token_choice choice;   /* for REQUEST_CHOICES */
+    int64_t n_tokens;             /* that may be chosen: all words, or what the caller sets after the init */
     /* those that are not packed to their end, in the order in which they came */
     struct request *first;
     /* host copies of a batch's outputs; null where no request may ask for them */
@@ -63,5 +65,9 @@ struct status packer_step(struct packer *p, bool *more);
 
 /* Answers one request: adds it and steps until it has ended.  Returns its status. */
 struct status packer_answer(struct packer *p, struct request *r);
+
+/* The status of a request that has ended; if it is STATUS_NUMERIC, with the tensor to blame
+ * (pass/culprit.h).  For a command that ends with it: the others would wait for the search. */
+struct status packer_explain(struct packer *p, struct status s);
 
 #endif

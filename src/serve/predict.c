@@ -26,5 +26,5 @@ struct status predict_run(struct packer *p, struct request *r, const struct pred
     if (o->progress != NULL && !failed(r->status)) {
         progress_end(o->progress);
     }
-    return r->status;
+    return packer_explain(p, r->status);
 }

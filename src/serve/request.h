@@ -14,6 +14,7 @@
 #include "core/tensor.h"
 #include "data/example_source.h"
 #include "nn/model_heads.h"
+#include "serve/token_choice.h"
 
 struct request {
     /* The sequences; `add` appends one to a batch, with the tokens that are asked for
@@ -23,12 +24,16 @@ struct request {
     int64_t n_asked;      /* most tokens that are asked for in a sequence */
     unsigned outputs;     /* 1 << enum model_output */
 
+    /* With MODEL_CHOICES, what is asked of row k of the sequence's asked tokens; else NULL. */
+    struct token_question (*question)(const void *self, int64_t sequence, int64_t k);
+
     /* Called once with the outputs of each sequence, in the order of packing: dense tensors in host memory,
      * valid for the call, null for outputs that were not asked for.  A failure ends the request. */
     struct status (*take)(void *self, int64_t sequence, const tensor outputs[MODEL_N_OUTPUTS]);
     void *self;
 
-    /* may be set between steps: no more sequences are packed or taken, and it ends with STATUS_PREEMPTED */
+    /* May be set between steps, by the thread that makes them: no more sequences are packed or taken, and it
+     * ends with STATUS_PREEMPTED.  Other threads ask that thread. */
     bool cancelled;
 
     /* The packer's. */

@@ -224,8 +224,10 @@ static struct status open_network(struct session *s, enum model_task task, struc
 static struct status init_packer(struct session *s)
 {
     TRY(page_pool_init(&s->pages, s->net.config.cache_pages));
-    return packer_init(&s->packer, &s->net, s->net.config.limits, tokenizer_tail_id(s->tokenizer),
-                       packer_outputs(&s->net));
+    TRY(packer_init(&s->packer, &s->net, s->net.config.limits, tokenizer_tail_id(s->tokenizer),
+                    packer_outputs(&s->net)));
+    s->packer.n_tokens = int_smaller(s->tokenizer->n, s->packer.n_tokens);
+    return status_ok();
 }
 
 struct status session_open(struct session *s, const char *path, enum model_task task,

@@ -1,7 +1,9 @@
-/* token_choice: chooses the next token of a text from the logits of all words, without sorting them all, and
- * says how probable tokens are. */
+/* token_choice: how the next token of a text is chosen, and the rows in which a device is told so
+ * (ops.h, choose_tokens). */
 #ifndef KILN_SERVE_TOKEN_CHOICE_H
 #define KILN_SERVE_TOKEN_CHOICE_H
+
+#include "pass/choice_room.h"
 
 #include "core/status.h"
 
@@ -32,19 +34,6 @@ struct token_choice_options {
     int64_t n_biases;
 };
 
-/* A token that may be chosen. */
-struct token_candidate {
-    float logit, weight; /* the probability is the weight over the sum of all weights */
-    int32_t id;
-};
-
-/* What choosing writes to; for vocabularies of n tokens. */
-struct token_choice {
-    struct token_candidate *candidates; /* [n] */
-    int32_t *counts;                    /* [n], 0 between calls */
-    int64_t n;
-};
-
 /* The tokens of a text, behind which one is chosen: the first n_read were read, the others generated. */
 struct token_past {
     const int32_t *ids; /* [n] */
@@ -57,18 +46,33 @@ struct token_probability {
     float log_p; /* natural logarithm */
 };
 
-/* STATUS_MEMORY.  Fini is safe on a zeroed struct and after a failed init. */
-struct status token_choice_init(struct token_choice *c, int64_t n);
+/* What is asked of a row of logits. */
+struct token_question {
+    int32_t label; /* the token that is rated; -1: one is chosen, with all below */
+    int n_rated;   /* tokens of which log p are told, the row's own first */
+    const struct token_choice_options *options; /* borrowed, like the past, until the row was made */
+    struct token_past past;
+    double random; /* uniform in [0, 1) */
+};
+
+/* Makes rows, a group after the other. */
+struct token_choice {
+    int32_t *changes; /* [n_tokens] 1 + the place of each token's change in the row that is made; else 0 */
+    int64_t n_tokens;
+    struct choice_parts parts; /* that are written */
+    int64_t n_rows, n_changes;
+};
+
+/* For ids below n_tokens; others change nothing.  STATUS_MEMORY.  Fini is safe on a zeroed struct and after a
+ * failed init. */
+struct status token_choice_init(struct token_choice *c, int64_t n_tokens);
 void token_choice_fini(struct token_choice *c);
 
-/* Chooses from logits[0..n), which it overwrites; `random` is uniform in [0, 1).  Of equal logits the smaller
- * id counts as the larger one. */
-int32_t token_choose(struct token_choice *c, float *logits, struct token_past past,
-                     const struct token_choice_options *o, double random);
+/* Begins a group of rows. */
+void token_choice_begin(struct token_choice *c, struct choice_parts parts);
 
-/* row[0]: of token `id` of n; row[1 .. n_alternatives]: of the most probable of the first n_choices, in their
- * order, with id -1 where there are no more. */
-void token_rate(struct token_probability *row, int64_t n_alternatives, const float *logits, int64_t n_choices,
-                int64_t n, int32_t id);
+/* Adds a row; false: its changes do not fit, and nothing was added. The first of a group fits where there is
+ * room for a change of each token. */
+bool token_choice_add(struct token_choice *c, const struct token_question *q);
 
 #endif

@@ -481,27 +481,31 @@ static void check_stops(struct session *s)
     free((void *)ids);
 }
 
-/* The losses of ids[1..n), computed at once. */
+/* The losses of ids[first + 1..n), computed at once, behind what is cached. */
 struct losses {
     const int32_t *ids;
-    int64_t n;
+    int64_t n, first, end;
+    const int32_t *pages; /* NULL: nothing is cached */
     float *losses;
 };
 
 static int64_t losses_length(const void *self, int64_t i)
 {
+    const struct losses *l = self;
     (void)i;
-    return ((const struct losses *)self)->n - 1;
+    return l->end - l->first;
 }
 
 static void losses_add(const void *self, int64_t i, int32_t key, struct batch *out)
 {
     const struct losses *l = self;
     int64_t n = losses_length(l, i);
-    memcpy(text_batch_add(out, n, n, -1, key), l->ids, (size_t)n * sizeof *l->ids);
+    int32_t *to = l->pages == NULL ? text_batch_add(out, n, n, -1, key)
+                                   : text_batch_add_cached(out, n, l->first, l->pages, key);
+    memcpy(to, l->ids + l->first, (size_t)n * sizeof *to);
     for (int64_t k = 0; k < n; k++) {
         text_batch_masked_positions(out)[k] = (int32_t)k;
-        text_batch_masked_labels(out)[k] = l->ids[k + 1];
+        text_batch_masked_labels(out)[k] = l->ids[l->first + k + 1];
     }
     text_batch_take_masked(out, n);
 }
@@ -510,32 +514,48 @@ static struct status losses_take(void *self, int64_t i, const tensor outputs[MOD
 {
     struct losses *l = self;
     (void)i;
-    memcpy(l->losses, outputs[MODEL_WORD_LOSSES].data, (size_t)(l->n - 1) * sizeof *l->losses);
+    memcpy(l->losses + l->first, outputs[MODEL_WORD_LOSSES].data,
+           (size_t)(l->end - l->first) * sizeof *l->losses);
     return status_ok();
 }
 
-/* What was rated is what a session of losses says of the whole text. */
-static void expect_losses(struct session *losses, const struct generation *g)
+/* At most `part` tokens at a time. */
+static void compute_losses(struct session *s, struct losses *l, int64_t part)
 {
-    enum { MOST = 512 };
-    static float values[MOST];
-    struct losses l = {.ids = g->ids.ids, .n = (int64_t)g->ids.n, .losses = values};
-    struct request r = {.source = {.self = &l, .n = 1, .length = losses_length, .add = losses_add},
-                        .n_asked = l.n - 1,
-                        .outputs = 1U << MODEL_WORD_LOSSES,
-                        .take = losses_take,
-                        .self = &l};
-    EXPECT(l.n <= MOST, "%zu ids", g->ids.n);
-    EXPECT_OK(packer_answer(&losses->packer, &r));
+    for (l->first = 0; l->first < l->n - 1; l->first = l->end) {
+        l->end = l->first + part < l->n - 1 ? l->first + part : l->n - 1;
+        struct request r = {.source = {.self = l, .n = 1, .length = losses_length, .add = losses_add},
+                            .n_asked = l->end - l->first,
+                            .outputs = 1U << MODEL_WORD_LOSSES,
+                            .take = losses_take,
+                            .self = l};
+        EXPECT_OK(packer_answer(&s->packer, &r));
+    }
+}
+
+/* What was rated are the losses of the text, and nearly those of a whole text, summed in another order. */
+static void expect_losses(struct session *s, struct session *whole, const struct generation *g)
+{
+    enum { MOST = 512, PAGES = MOST / BATCH_PAGE, PART = 23 };
+    static float values[MOST], of_whole[MOST];
+    int32_t pages[PAGES];
+    int64_t n_pages = ((int64_t)g->ids.n + BATCH_PAGE - 1) / BATCH_PAGE;
+    struct losses l = {.ids = g->ids.ids, .n = (int64_t)g->ids.n, .pages = pages, .losses = values};
+    EXPECT(l.n <= MOST && page_pool_take(&s->pages, pages, n_pages), "%zu ids", g->ids.n);
+    compute_losses(s, &l, PART);
+    page_pool_give(&s->pages, pages, n_pages);
+    l.pages = NULL, l.losses = of_whole;
+    compute_losses(whole, &l, MOST);
     EXPECT(g->first_rated + g->n_rated == g->ids.n, "%zu rows from %zu of %zu ids", g->n_rated,
            g->first_rated, g->ids.n);
     size_t step = 1 + (size_t)g->options->n_alternatives;
     for (size_t i = 0; i < g->n_rated; i++) {
         const struct token_probability *row = g->rated + i * step;
         size_t at = g->first_rated + i;
-        EXPECT(row->id == g->ids.ids[at] && fabs((double)row->log_p + (double)values[at - 1]) < 1e-5,
-               "token %zu, %d: log p %.9g, but the loss is %.9g", at, row->id, (double)row->log_p,
-               (double)values[at - 1]);
+        EXPECT(row->id == g->ids.ids[at] && row->log_p == -values[at - 1] &&
+                   fabs((double)row->log_p + (double)of_whole[at - 1]) < 1e-5,
+               "token %zu, %d: log p %.9g, but the losses are %.9g and %.9g", at, row->id, (double)row->log_p,
+               (double)values[at - 1], (double)of_whole[at - 1]);
         for (size_t k = 1; k < step; k++) {
             EXPECT(k == 1 ? row[1].log_p >= row->log_p : row[k].log_p <= row[k - 1].log_p,
                    "alternative %zu of token %zu", k, at);
@@ -571,7 +591,7 @@ static void check_rates(struct session *s, const char *path, size_t longest)
             EXPECT(alone[i].end == GENERATION_AT_LENGTH && alone[i].ids.n == n + (size_t)n_new, "%zu ids",
                    alone[i].ids.n);
             if (n + (size_t)n_new > 1) {
-                expect_losses(&losses, &alone[i]);
+                expect_losses(s, &losses, &alone[i]);
             }
         }
         EXPECT_OK(generate_all(s, together, N, &o));

@@ -402,6 +402,8 @@ static tensor head_output(const void *acts, enum model_output output)
     case MODEL_TEXT_LOGITS:
     case MODEL_TOKEN_LOGITS: return a->classifier.logits;
     case MODEL_HIDDEN: /* stage_head_output has it */
+    case MODEL_CHOICES:
+    case MODEL_CHOICE_LOG_PS: /* the network has them */
     case MODEL_N_OUTPUTS: break;
     }
     return NULL_TENSOR;

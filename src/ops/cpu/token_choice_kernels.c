@@ -1,7 +1,7 @@
-/* Choosing a token is what a sort of all candidates, the largest logit first, would give. A sort of 250,880
- * logits would take longer than a small model's pass. top_k keeps its candidates in a heap; whatever asks
- * for the first candidates up to a sum of weights finds them as quickselect does, by parts of the order that
- * are left unsorted (Hoare 1961, algorithm 65: find). */
+/* The choice of a token is what a sort of all candidates, the largest logit first, would give.  A sort of
+ * 250,880 logits would take longer than a small model's pass.  top_k keeps its candidates in a heap; whatever
+ * asks for the first candidates up to a sum of weights finds them as quickselect does, by parts of the order
+ * that are left unsorted (Hoare 1961, algorithm 65: find). */
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/rows.h"
 #include "ops/cpu/softmax.h"

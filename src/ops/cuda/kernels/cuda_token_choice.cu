@@ -1,9 +1,9 @@
 /* cuda_token_choice: chooses a token from each row of logits without sorting them.
  *
- * A block owns a row. The order of tokens is that of whole numbers, the logit's bits above the token's, all
- * different. The first tokens whose weights sum to something are those from a number on, which is found two
- * bits at a time: each reading of the row sums what is above three bounds. The row comes from the cache
- * then. Sums are trees of fixed shape, so the same row gives the same token. */
+ * A block owns a row.  The order of tokens is that of whole numbers, the logit's bits above the token's, all
+ * different.  The first tokens whose weights sum to something are those from a number on, which is found two
+ * bits at a time: each reading of the row, from the cache, sums what is above three bounds.  Sums are trees of
+ * fixed shape, so the same row gives the same token. */
 #include "ops/cuda/kernels/tally_code.cuh"
 
 /* Tokens of a row: those from place `last` on that weigh at least `least`. */

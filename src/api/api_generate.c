@@ -97,7 +97,7 @@ static struct status run(struct call *c)
                             c->prompts[i].n, &c->inner, (int64_t)i + 1));
     }
     const struct generation_source source = {.next = next, .told = told, .self = c};
-    return generate(c->session, &source, NULL);
+    return packer_explain(&c->session->packer, generate(c->session, &source, NULL));
 }
 
 /* One block: the texts, the ids, the bytes. */

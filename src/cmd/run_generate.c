@@ -303,7 +303,7 @@ static struct status answer(struct session *s, const struct tensor_ranks *ranks,
     }
     struct generate_times times = {0};
     status = failed(status) ? status : generate(s, &source, &times);
-    status = failed(status) ? status : a.failure;
+    status = failed(status) ? status : packer_explain(&s->packer, a.failure);
     if (!failed(status)) {
         log_times(&times);
         tell_nothing(&a);

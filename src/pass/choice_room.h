@@ -1,5 +1,5 @@
-/* choice_room: memory on the device in which tokens are chosen (ops.h, choose_tokens): what of, which the host
- * sends in one block for a group of rows after the other, and what is told of each row of a batch. */
+/* choice_room: memory on the device in which tokens are chosen (ops.h, choose_tokens): how, which the host
+ * sends in a block for each group of rows, and what is told of each row of a batch. */
 #ifndef KILN_PASS_CHOICE_ROOM_H
 #define KILN_PASS_CHOICE_ROOM_H
 

@@ -140,6 +140,10 @@ struct status fill_job_make(struct fill_job *j, const struct session *s, struct 
                             j->ids.n, (long long)s->max_length);
     }
     TRY(make_result(&j->result, j, top_k));
+    if (j->result.n_masks > s->packer.limits.n_labels) {
+        return status_error(STATUS_DATA, "the text has %lld masks, but at most %lld are filled at once",
+                            (long long)j->result.n_masks, (long long)s->packer.limits.n_labels);
+    }
     j->request =
         (struct request){.source = {.name = "texts", .self = j, .n = 1, .length = length, .add = add},
                          .n_asked = j->result.n_masks,

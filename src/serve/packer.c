@@ -141,6 +141,22 @@ static bool fits(const struct batch *b, const struct request *r)
            b->n_sequences + 1 < b->limits.n_sequences && b->n_real_labels + r->n_asked <= b->limits.n_labels;
 }
 
+/* A request that has sequences in this batch, and has more, goes behind the others. */
+static void rotate(struct packer *p, const struct packed_batch *turn)
+{
+    struct request *r = p->first, **end = &p->first;
+    int64_t n = turn->batch.n_sequences;
+    if (r == NULL || n == 0 || turn->sequences[n - 1].request != r) {
+        return;
+    }
+    p->first = r->next;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = r;
+    r->next = NULL;
+}
+
 /* Fills a batch with the next sequences that want the same outputs. */
 static void fill(struct packer *p, struct packed_batch *turn)
 {
@@ -160,6 +176,7 @@ static void fill(struct packer *p, struct packed_batch *turn)
           (long long)p->first->source.length(p->first->source.self, next_sequence(p->first)),
           (long long)b->limits.n_tokens);
     batch_finish(b, p->pad_id);
+    rotate(p, turn);
 }
 
 /* ---- batches ---- */

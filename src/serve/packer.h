@@ -1,10 +1,10 @@
 /* packer: fills batches of a model with the sequences of many requests, runs them, and hands each request its
  * rows.
- * The rule: requests are packed in the order in which they came, a batch as full as its limits allow.
- * Sequences in a batch do not see each other, so requests share batches; a request that is cancelled or fails
- * leaves, and the others go on.  While the device computes a batch, the host takes the rows of the previous
- * one.  Only rows that a request asked for are copied from the device. Nothing allocates after
- * packer_init. */
+ * The rule: requests are packed in turn, a batch as full as its limits allow; one that is not packed to its
+ * end goes behind the others, so that a request of one sequence does not wait for one of 10,000.  Sequences
+ * in a batch do not see each other, so requests share batches; a request that is cancelled or fails leaves,
+ * and the others go on.  While the device computes a batch, the host takes the rows of the previous one.
+ * Only rows that a request asked for are copied from the device.  Nothing allocates after packer_init. */
 #ifndef KILN_SERVE_PACKER_H
 #define KILN_SERVE_PACKER_H
 
@@ -32,7 +32,7 @@ struct packer {
     int turn;                     /* the one to fill */
     struct token_choice choice;   /* for REQUEST_CHOICES */
     int64_t n_tokens;             /* that may be chosen: all words, or what the caller sets after the init */
-    /* those that are not packed to their end, in the order in which they came */
+    /* those that are not packed to their end, in the order of their turns */
     struct request *first;
     /* host copies of a batch's outputs; null where no request may ask for them */
     tensor rows[MODEL_N_OUTPUTS];

@@ -54,6 +54,29 @@ static void the_lower_id_comes_first(const char *path)
     session_close(&owner);
 }
 
+/* A session for one mask in each text refuses a text with more of them than a batch has room for. */
+static void too_many_masks(const char *path)
+{
+    enum { MASKS = 8 };
+    struct session_options options = session_defaults();
+    struct session s;
+    struct fill_job j;
+    struct buf text = {0};
+    options.one_mask_each = true;
+    EXPECT_OK(session_open(&s, path, MODEL_TASK_MASKED_LM, &options));
+    for (int i = 0; i < MASKS; i++) {
+        buf_append(&text, "[MASK] ", 7);
+    }
+    s.packer.limits.n_labels = MASKS;
+    EXPECT_OK(fill_job_make(&j, &s, &s.scratch, buf_text(&text), text.n, 1));
+    fill_job_fini(&j);
+    s.packer.limits.n_labels = MASKS - 1;
+    EXPECT_ERROR(fill_job_make(&j, &s, &s.scratch, buf_text(&text), text.n, 1), STATUS_DATA, "has 8 masks");
+    fill_job_fini(&j);
+    buf_fini(&text);
+    session_close(&s);
+}
+
 int main(void)
 {
     char directory[64], path[SESSION_CASE_PATH], weights[SESSION_CASE_PATH + 32];
@@ -63,6 +86,7 @@ int main(void)
     snprintf(weights, sizeof weights, "%s/model.safetensors", path);
     make_equal(weights, 20, 7);
     the_lower_id_comes_first(path);
+    too_many_masks(path);
     EXPECT_OK(file_remove_tree(directory));
     return 0;
 }

@@ -452,6 +452,7 @@ static void check_not_finite(struct session *s)
     EXPECT_OK(generate_all(s, &g, 1, &o));
     EXPECT(g.end == GENERATION_FAILED, "it ends by %d", (int)g.end);
     EXPECT_ERROR(g.status, STATUS_NUMERIC, "are not finite");
+    EXPECT_ERROR(packer_explain(&s->packer, g.status), STATUS_NUMERIC, "the first such tensor is");
     *scale = before;
     generation_fini(&g);
     free((void *)ids);

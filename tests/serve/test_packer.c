@@ -142,6 +142,27 @@ static void others_go_on(struct packer *p)
     expect_same(&b, &alone);
 }
 
+/* A short request that came behind a long one has its turn after a batch of the long one's. */
+static void a_short_one_does_not_wait(struct packer *p)
+{
+    struct asker long_one, short_one, alone;
+    bool more;
+    init(&alone, 1, 1, REQUEST_WORD_LOSSES);
+    EXPECT_OK(packer_answer(p, &alone.request));
+    init(&long_one, MOST, 0, REQUEST_WORD_LOSSES);
+    init(&short_one, 1, 1, REQUEST_WORD_LOSSES);
+    packer_add(p, &long_one.request);
+    packer_add(p, &short_one.request);
+    for (int i = 0; i < 3; i++) { /* the rows of a batch are taken in the step after it */
+        EXPECT_OK(packer_step(p, &more));
+    }
+    EXPECT(short_one.request.ended && !long_one.request.ended, "%lld of the long one's sequences came back",
+           (long long)long_one.n_taken);
+    run(p);
+    expect_same(&short_one, &alone);
+    EXPECT(long_one.n_taken == MOST, "%lld taken", (long long)long_one.n_taken);
+}
+
 /* Ends all: what runs, what waits. */
 static bool yes(const void *context)
 {
@@ -187,6 +208,7 @@ int main(void)
                           1U << MODEL_WORD_LOGITS | 1U << MODEL_WORD_LOSSES));
     requests_share_batches(&p);
     others_go_on(&p);
+    a_short_one_does_not_wait(&p);
     a_failure_of_the_device_ends_all(&p);
     packer_fini(&p);
     session_close(&s);

@@ -2,8 +2,8 @@
  *
  * A block owns a row.  The order of tokens is that of whole numbers, the logit's bits above the token's, all
  * different.  The first tokens whose weights sum to something are those from a number on, which is found two
- * bits at a time: each reading of the row, from the cache, sums what is above three bounds.  Sums are trees of
- * fixed shape, so the same row gives the same token. */
+ * bits at a time: each reading of the row, from the cache, sums what is above three bounds.  Sums are trees
+ * of fixed shape, so the same row gives the same token. */
 #include "ops/cuda/kernels/tally_code.cuh"
 
 /* Tokens of a row: those from place `last` on that weigh at least `least`. */

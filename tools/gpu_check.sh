@@ -156,6 +156,7 @@ rest()
     step "conversions to fp8" "$build/tests/gpu_tests" test_cuda_fp8
     step "factors in fp8 rounded where they are made" "$build/tests/gpu_tests" test_cuda_rounding
     step "answers beside the cpu" "$build/tests/gpu_tests" test_cuda_session
+    step "texts beside the cpu" "$build/tests/gpu_tests" test_cuda_generate
     step "steps in segments" "$build/tests/gpu_tests" test_cuda_segments
     step "loss curves, bf16" same_curves 0.03 --autocast
     step "killed and resumed, bf16" resumes_to_the_bit --autocast

@@ -9,19 +9,13 @@ static const struct {
     const char *name;
     int (*run)(void);
 } tests[] = {
-    {"test_cuda_bench", test_cuda_bench},
-    {"test_cuda_bits", test_cuda_bits},
-    {"test_cuda_fp8", test_cuda_fp8},
-    {"test_cuda_half", test_cuda_half},
-    {"test_cuda_loss_scale", test_cuda_loss_scale},
-    {"test_cuda_maxima", test_cuda_maxima},
-    {"test_cuda_replay", test_cuda_replay},
-    {"test_cuda_residual", test_cuda_residual},
-    {"test_cuda_rounding", test_cuda_rounding},
-    {"test_cuda_segments", test_cuda_segments},
-    {"test_cuda_session", test_cuda_session},
-    {"test_cuda_squad", test_cuda_squad},
-    {"test_cuda_training", test_cuda_training},
+    {"test_cuda_bench", test_cuda_bench},       {"test_cuda_bits", test_cuda_bits},
+    {"test_cuda_fp8", test_cuda_fp8},           {"test_cuda_generate", test_cuda_generate},
+    {"test_cuda_half", test_cuda_half},         {"test_cuda_loss_scale", test_cuda_loss_scale},
+    {"test_cuda_maxima", test_cuda_maxima},     {"test_cuda_replay", test_cuda_replay},
+    {"test_cuda_residual", test_cuda_residual}, {"test_cuda_rounding", test_cuda_rounding},
+    {"test_cuda_segments", test_cuda_segments}, {"test_cuda_session", test_cuda_session},
+    {"test_cuda_squad", test_cuda_squad},       {"test_cuda_training", test_cuda_training},
 };
 
 int main(int argc, char **argv)

@@ -6,6 +6,7 @@
 int test_cuda_bench(void);
 int test_cuda_bits(void);
 int test_cuda_fp8(void);
+int test_cuda_generate(void);
 int test_cuda_half(void);
 int test_cuda_large(int argc, char **argv); /* [layers hidden heads length [dtype]] */
 int test_cuda_loss_scale(void);

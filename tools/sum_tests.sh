@@ -14,7 +14,6 @@ clients       Python peers
 onnx          Python peers
 yaml          Python peers
 tensorflow    Python peers
-clients       Python peers
 hdf5          HDF5
 curl          libcurl and libarchive
 microhttpd    libmicrohttpd

@@ -1,4 +1,4 @@
-"""Evaluates a `kiln serve` of a decoder with lm-evaluation-harness, by tasks of its own: lm_eval_decoder.py URL MODEL DIR.
+"""Evaluates a `kiln serve` of a decoder with lm-evaluation-harness, by tasks of its own: check_lm_eval.py URL MODEL DIR.
 
 DIR is the model, with whose tokenizer transformers splits texts; the tokenizer of the server must give the same results.  With torch
 installed too, log-likelihoods are compared with those of transformers."""

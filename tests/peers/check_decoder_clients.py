@@ -1,4 +1,4 @@
-"""Asks a `kiln serve` of a decoder by the clients that people have: ask_decoders.py URL MODEL CLIENT.
+"""Asks a `kiln serve` of a decoder by the clients that people have: check_decoder_clients.py URL MODEL CLIENT.
 
 MODEL is its name; each CLIENT is a Python package, and is asked for what it has: texts, streams, stops, counts, probabilities,
 errors, models."""

@@ -30,7 +30,7 @@ struct packer {
     int32_t pad_id;
     struct packed_batch turns[2]; /* one is filled while the other runs */
     int turn;                     /* the one to fill */
-    struct token_choice choice;   /* for REQUEST_CHOICES */
+    struct token_choice choice;   /* for MODEL_CHOICES */
     int64_t n_tokens;             /* that may be chosen: all words, or what the caller sets after the init */
     /* those that are not packed to their end, in the order of their turns */
     struct request *first;

@@ -147,10 +147,10 @@ static void a_short_one_does_not_wait(struct packer *p)
 {
     struct asker long_one, short_one, alone;
     bool more;
-    init(&alone, 1, 1, REQUEST_WORD_LOSSES);
+    init(&alone, 1, 1, MODEL_WORD_LOSSES);
     EXPECT_OK(packer_answer(p, &alone.request));
-    init(&long_one, MOST, 0, REQUEST_WORD_LOSSES);
-    init(&short_one, 1, 1, REQUEST_WORD_LOSSES);
+    init(&long_one, MOST, 0, MODEL_WORD_LOSSES);
+    init(&short_one, 1, 1, MODEL_WORD_LOSSES);
     packer_add(p, &long_one.request);
     packer_add(p, &short_one.request);
     for (int i = 0; i < 3; i++) { /* the rows of a batch are taken in the step after it */

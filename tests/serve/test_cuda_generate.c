@@ -1,6 +1,6 @@
-/* A decoder on the cuda table goes on as on the cpu, and tells the same probabilities, to its rounding: greedily
- * and drawn, with penalties and biases, whose changes do not all fit a group; and a text whose logits are not
- * finite fails. */
+/* A decoder on the cuda table goes on as on the cpu, and tells the same probabilities, to its rounding:
+ * greedily and drawn, with penalties and biases, whose changes do not all fit a group; and a text whose
+ * logits are not finite fails. */
 #define _GNU_SOURCE
 #include "gpu_tests.h"
 #include "session_case.h"

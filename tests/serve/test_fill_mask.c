@@ -62,7 +62,7 @@ static void too_many_masks(const char *path)
     struct session s;
     struct fill_job j;
     struct buf text = {0};
-    options.one_mask_each = true;
+    options.batching = BATCHING_FEW_ASKED;
     EXPECT_OK(session_open(&s, path, MODEL_TASK_MASKED_LM, &options));
     for (int i = 0; i < MASKS; i++) {
         buf_append(&text, "[MASK] ", 7);

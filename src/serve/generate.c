@@ -578,6 +578,16 @@ static struct status end_cancelled(struct generator *r)
         }
     }
     drop_ended(r);
+    for (struct generation **at = &r->waiting; *at != NULL;) {
+        struct generation *g = *at;
+        if (!g->cancelled) {
+            at = &g->next;
+            continue;
+        }
+        *at = g->next;
+        leave(r, g);
+        end(r, g, GENERATION_CANCELLED);
+    }
     return r->told_status;
 }
 

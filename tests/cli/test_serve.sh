@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# kiln serve as it is operated and as it is misused: tests/service, by the models of goldens.
+. "$(dirname "$0")/begin.sh"
+unset "${!KILN_SERVE_@}" LISTEN_PID LISTEN_FDS NOTIFY_SOCKET
+"$kiln" doctor --dry_run | grep -q '^server *not built in' &&
+    skip microhttpd "this build has no libmicrohttpd; install libmicrohttpd-dev, and build without KILN_MICROHTTPD=OFF"
+command -v python3 >/dev/null || skip python "there is no python3 on PATH; install python3"
+unpack_golden decoders
+python3 "$(dirname "$0")/../service/test_operation.py" "$kiln" "$dir"

@@ -48,8 +48,8 @@ struct http_handler {
     /* A request whose body is whole. */
     void (*handle)(void *self, struct http_exchange *x);
 
-    /* Whether `path` is answered without a key. */
-    bool (*is_open)(void *self, const char *path);
+    /* Whether `path` is answered to this method without a key. */
+    bool (*is_open)(void *self, const char *method, const char *path);
 
     /* Appends the body of an error that the server itself answers, in the form of the path's clients;
      * returns its content type.  `path`: "" before it was read.  Any thread, and no exchange may be used. */

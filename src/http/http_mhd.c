@@ -201,7 +201,8 @@ static struct http_refusal judge(struct http_exchange *x, bool has_gap, bool *ma
     }
     *may_go_on = r.status == 0 && x->head.body_bytes == 0;
     if (r.status == 0) {
-        bool is_open = s->handler.is_open != NULL && s->handler.is_open(s->handler.self, x->head.path);
+        bool is_open =
+            s->handler.is_open != NULL && s->handler.is_open(s->handler.self, x->head.method, x->head.path);
         r = http_gate_check(&s->gate, &x->head, is_open);
     }
     return r.status == 0 && x->head.body_bytes > 0 ? http_exchange_reserve(x, (size_t)x->head.body_bytes) : r;

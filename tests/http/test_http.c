@@ -78,9 +78,9 @@ static void handle(void *self, struct http_exchange *x)
     }
 }
 
-static bool is_open(void *self, const char *path)
+static bool is_open(void *self, const char *method, const char *path)
 {
-    (void)self;
+    (void)self, (void)method;
     return strcmp(path, "/open") == 0;
 }
 

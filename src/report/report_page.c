@@ -475,7 +475,7 @@ static void append_head(struct buf *b, const struct run_log *logs, int n_logs)
         buf_puts(b, r == 0 ? " " : ", ");
         html_append(b, logs[r].name);
     }
-    buf_printf(b, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>", report_page_css);
+    buf_printf(b, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n<h1>", chart_css, report_page_css);
     for (int r = 0; r < n_logs; r++) {
         buf_printf(b, "<span><i class=\"r%d swatch\"></i>", r);
         html_append(b, logs[r].name);
@@ -531,7 +531,7 @@ void report_append(struct buf *b, const struct run_log *logs, int n_logs)
     append_configuration(b, logs, n_logs);
     buf_puts(b, "<p class=\"note\">kiln " KILN_VERSION ", drawn ");
     append_date(b, clock_wall_s());
-    buf_printf(b, "</p>\n<script>\n%s</script>\n</body>\n</html>\n", report_page_js);
+    buf_printf(b, "</p>\n<script>\n%s%s</script>\n</body>\n</html>\n", chart_js, report_page_js);
 }
 
 /* Runs with the same name are shown by their paths. */

@@ -17,7 +17,7 @@ void report_append(struct buf *b, const struct run_log *logs, int n_logs);
 struct status report_write(const char *output, const char *const *runs, int n_runs);
 
 /* The embedded files. */
-extern const char report_page_css[];
-extern const char report_page_js[];
+extern const char chart_css[], report_page_css[];
+extern const char chart_js[], report_page_js[];
 
 #endif

@@ -18,9 +18,9 @@
 #include <time.h>
 
 struct serve_args {
-    struct option_words models, hosts, origins;
+    struct option_words models, watched, hosts, origins;
     struct option_given given;
-    const char *device, *dtype, *host, *unix_socket, *api_key_file, *access_log;
+    const char *device, *dtype, *watch_prompt, *host, *unix_socket, *api_key_file, *access_log;
     int64_t port, batch_size, http_threads, max_connections, max_connections_per_address;
     int64_t max_concurrent_requests, max_queue_tokens;
     double cache_gib, max_body_mib, request_timeout_s, read_timeout_s, idle_timeout_s, shutdown_timeout_s;
@@ -33,6 +33,11 @@ static const struct option options[] = {
     OPTION_LIST_ROW("model", AT(models), "[NAME=]DIR",
                     "checkpoints or model directories, each by its name in requests or, without one, by the "
                     "last part of its path"),
+    OPTION_LIST_ROW("watch", AT(watched), "[NAME=]DIR",
+                    "output directories of runs, whose curves the page draws as they grow; then --model may "
+                    "be absent"),
+    OPTION_STRING_ROW("watch_prompt", AT(watch_prompt), "The", "TEXT",
+                      "what a watched decoder continues at each of its checkpoints; empty: nothing"),
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
                       "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),
     OPTION_CHOICE_ROW("dtype", AT(dtype), "fp32", "fp32|bf16|fp16|int8",
@@ -85,7 +90,7 @@ static const struct option options[] = {
 
 /* ---- options ---- */
 
-enum { MAX_MODELS = 64, MAX_KEYS = 1024 };
+enum { MAX_SOURCES = 64, MAX_KEYS = 1024 };
 
 struct keys {
     struct buf text;
@@ -135,7 +140,8 @@ static struct status read_keys(struct keys *k, const char *path)
 }
 
 /* "NAME=DIR" or "DIR"; a path may have a "=" behind a slash. */
-static struct status read_source(struct served_source *s, char *name, size_t n_name, const char *word)
+static struct status read_source(struct served_source *s, char *name, size_t n_name, const char *flag,
+                                 const char *word)
 {
     const char *equals = strchr(word, '='), *slash = strchr(word, '/');
     if (equals == NULL || (slash != NULL && slash < equals)) {
@@ -144,7 +150,7 @@ static struct status read_source(struct served_source *s, char *name, size_t n_n
     }
     if (equals == word || equals[1] == '\0' || (size_t)(equals - word) >= n_name) {
         return status_error(STATUS_USAGE,
-                            "--model %.200s: it must be DIR, or NAME=DIR with a name of at most %zu bytes",
+                            "--%s %.200s: it must be DIR, or NAME=DIR with a name of at most %zu bytes", flag,
                             word, n_name - 1);
     }
     memcpy(name, word, (size_t)(equals - word));
@@ -154,19 +160,19 @@ static struct status read_source(struct served_source *s, char *name, size_t n_n
 }
 
 struct sources {
-    struct served_source of[MAX_MODELS];
-    char names[MAX_MODELS][128];
+    struct served_source of[MAX_SOURCES];
+    char names[MAX_SOURCES][128];
     int n;
 };
 
-static struct status read_sources(struct sources *s, const struct option_words *words)
+static struct status read_sources(struct sources *s, const char *flag, const struct option_words *words)
 {
-    if (words->n == 0 || words->n > MAX_MODELS) {
-        return status_error(STATUS_USAGE, "--model is given %d times: give 1 to %d models", words->n,
-                            MAX_MODELS);
+    if (words->n > MAX_SOURCES) {
+        return status_error(STATUS_USAGE, "--%s is given %d times: give at most %d", flag, words->n,
+                            MAX_SOURCES);
     }
     for (; s->n < words->n; s->n++) {
-        TRY(read_source(&s->of[s->n], s->names[s->n], sizeof s->names[0], words->of[s->n]));
+        TRY(read_source(&s->of[s->n], s->names[s->n], sizeof s->names[0], flag, words->of[s->n]));
     }
     return status_ok();
 }
@@ -194,15 +200,18 @@ static struct http_options http_options_of(const struct serve_args *a, const str
 }
 
 static struct status service_options_of(struct service_options *o, const struct serve_args *a,
-                                        const struct sources *s)
+                                        const struct sources *models, const struct sources *runs)
 {
-    *o = (struct service_options){
-        .sources = s->of, .n_sources = s->n, .request_timeout_s = a->request_timeout_s};
+    *o = (struct service_options){.sources = models->of,
+                                  .n_sources = models->n,
+                                  .watch = {.runs = runs->of, .n_runs = runs->n, .prompt = a->watch_prompt},
+                                  .request_timeout_s = a->request_timeout_s};
     TRY(session_options_find(&o->models.session, a->device, a->dtype));
     o->models.session.n_prompts = a->batch_size;
     o->models.session.cache_bytes = (size_t)(a->cache_gib * 0x1p30);
     o->models.engine = (struct text_engine_options){.max_queue_tokens = a->max_queue_tokens,
                                                     .max_works = a->max_concurrent_requests};
+    o->watch.session = o->models.session;
     return status_ok();
 }
 
@@ -351,10 +360,14 @@ static struct status print_plan(const struct service_options *o)
 
 static struct status run_with(const struct serve_args *a, struct keys *keys)
 {
-    struct sources sources = {0};
+    struct sources models = {0}, runs = {0};
     struct service_options so;
-    TRY(read_sources(&sources, &a->models));
-    TRY(service_options_of(&so, a, &sources));
+    TRY(read_sources(&models, "model", &a->models));
+    TRY(read_sources(&runs, "watch", &a->watched));
+    if (models.n == 0 && runs.n == 0) {
+        return status_error(STATUS_USAGE, "there is nothing to serve: give --model DIR, or --watch DIR");
+    }
+    TRY(service_options_of(&so, a, &models, &runs));
     TRY(read_keys(keys, a->api_key_file));
     if (a->dry_run) {
         return print_plan(&so);

@@ -192,7 +192,7 @@ struct command {
     bool of_ranks; /* several processes that a launcher has started run it together */
 };
 
-enum { OPTION_ARGS_BYTES = 16384 };
+enum { OPTION_ARGS_BYTES = 32768 };
 
 /* Parses argv[0..argc) into `args` (args_bytes, zeroed first) and compacts positional arguments to the front
  * of argv. STATUS_USAGE names the flag, the value and the limit; after --help, which sets *help, nothing else

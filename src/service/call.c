@@ -79,7 +79,7 @@ static void append_without_lines(struct buf *out, const char *text)
     }
 }
 
-static void begin_stream(struct call *c, enum call_stream kind)
+void call_stream_begin(struct call *c, enum call_stream kind)
 {
     if (!c->is_streaming) {
         http_add_header(c->x, "Cache-Control", "no-cache");
@@ -94,7 +94,7 @@ void call_stream_json(struct call *c, enum call_stream kind, json_t *json)
 {
     struct buf text = {0}, event = {0};
     bool written = write_json(&text, json);
-    begin_stream(c, kind);
+    call_stream_begin(c, kind);
     buf_puts(&event, kind == CALL_EVENTS ? "data: " : "");
     append_without_lines(&event, buf_text(&text));
     buf_puts(&event, kind == CALL_EVENTS ? "\n\n" : "\n");
@@ -108,7 +108,7 @@ void call_stream_json(struct call *c, enum call_stream kind, json_t *json)
 void call_stream_done(struct call *c)
 {
     static const char done[] = "data: [DONE]\n\n";
-    begin_stream(c, CALL_EVENTS);
+    call_stream_begin(c, CALL_EVENTS);
     http_stream_write(c->x, done, sizeof done - 1);
 }
 
@@ -179,7 +179,7 @@ static void list_models(struct buf *out, const struct served_models *set)
     }
 }
 
-static bool can_work(struct call *c)
+bool call_can_work(struct call *c)
 {
     if (c->drains || c->models == NULL) {
         http_add_header(c->x, "Retry-After", c->drains ? "30" : "5");
@@ -204,26 +204,32 @@ static struct served_model *find_model(struct call *c, const char *name, struct 
     if (m == NULL) {
         struct buf names = {0};
         list_models(&names, c->models);
-        call_fail(c, 404, "model", "the model %.200s does not exist; this server has: %s", name,
-                  buf_text(&names));
+        call_fail(c, 404, "model", "the model %.200s does not exist; this server has: %s",
+                  name == NULL ? "" : name, names.n == 0 ? "none" : buf_text(&names));
         buf_fini(&names);
     }
     c->model = m;
     return m;
 }
 
+/* NULL: runs are watched, and no model is served. */
+static struct served_model *first_of(struct served_models *set)
+{
+    return set->n == 0 ? NULL : &set->models[0];
+}
+
 struct served_model *call_any_model(struct call *c, const char *name)
 {
-    return can_work(c) ? find_model(c, name, &c->models->models[0]) : NULL;
+    return call_can_work(c) ? find_model(c, name, first_of(c->models)) : NULL;
 }
 
 struct served_model *call_model(struct call *c, const char *name, enum answer a)
 {
-    if (!can_work(c)) {
+    if (!call_can_work(c)) {
         return NULL;
     }
     struct served_model *first = served_models_first(c->models, a);
-    struct served_model *m = find_model(c, name, first == NULL ? &c->models->models[0] : first);
+    struct served_model *m = find_model(c, name, first == NULL ? first_of(c->models) : first);
     if (m != NULL && m->lanes[a] == NULL) {
         call_fail(c, c->dialect->wrong_model, "model", "the model %s cannot do this: %s", m->name,
                   m->why_not[a].message);

@@ -42,7 +42,7 @@ struct endpoint {
  * path, "" if it is none. */
 const struct endpoint *endpoint_find(const char *method, const char *path, char allowed[64]);
 
-/* A stream of events or lines.  It begins with the first of them. */
+/* A stream of events or lines. */
 enum call_stream {
     CALL_EVENTS, /* text/event-stream: "data: JSON\n\n" each */
     CALL_LINES,  /* application/x-ndjson: JSON and "\n" each */
@@ -81,6 +81,9 @@ struct call {
  * such head. */
 struct served_model *call_model(struct call *c, const char *name, enum answer a);
 
+/* Whether there are models, which may be none, and work begins; false: the call has failed. */
+bool call_can_work(struct call *c);
+
 /* The same, whatever the model answers. */
 struct served_model *call_any_model(struct call *c, const char *name);
 
@@ -113,6 +116,9 @@ void call_submit(struct call *c, void (*finish)(struct call *c));
 /* Replies 200 with JSON, which is taken over; NULL: memory ran out. */
 void call_reply(struct call *c, json_t *json);
 void call_reply_text(struct call *c, int status, const char *content_type, struct buf *text);
+
+/* Begins it before there is one; does nothing where it has begun. */
+void call_stream_begin(struct call *c, enum call_stream kind);
 
 /* Sends one; takes the JSON over.  What splits lines for some client is escaped (U+0085, U+2028, U+2029). */
 void call_stream_json(struct call *c, enum call_stream kind, json_t *json);

@@ -6,6 +6,7 @@
 
 /* Each ends with a row of zeros. */
 extern const struct endpoint operation_endpoints[]; /* health and metrics */
+extern const struct endpoint watch_endpoints[];     /* runs */
 extern const struct endpoint openai_endpoints[], openai_completions_endpoints[];
 extern const struct endpoint tgi_endpoints[];
 extern const struct endpoint ollama_endpoints[];
@@ -16,6 +17,9 @@ extern const struct endpoint hub_endpoints[];
 
 /* What POST / and /models/NAME of a decoder answer: TGI's form at the root. */
 void tgi_answer(struct call *c);
+
+/* 200 and nothing else; 503 as long as there are no models. */
+void tei_answer_health(struct call *c);
 
 /* And a reranker: TEI's form. */
 void rerank_answer_tei(struct call *c);

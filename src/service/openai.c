@@ -1,28 +1,50 @@
-/* openai: the models in OpenAI's form, and what of its API kiln does not have (openapi.json of
+/* openai: the models in OpenAI's form, with the runs that are watched, and what of its API kiln does not have (openapi.json of
  * github.com/openai/openai-openapi, 2026-08-21). */
 #include "model/model_place.h"
 #include "service/endpoints.h"
+#include "service/service.h"
+#include "service/watched_runs.h"
 
 /* ---- models ---- */
 
-/* As vLLM, with how much a model reads. */
+static json_t *answers_of(const struct served_model *m)
+{
+    json_t *list = json_array();
+    for (int a = 0; a < SERVED_ANSWERS; a++) {
+        if (m->lanes[a] != NULL) {
+            json_array_append_new(list, json_string(answer_kind_of((enum answer)a)->name));
+        }
+    }
+    return list;
+}
+
+static json_t *mask_of(const struct served_model *m)
+{
+    int32_t id = m->model.tokenizer->special[SPECIAL_MASK];
+    size_t n = 0;
+    const char *piece = m->lanes[ANSWER_FILL] == NULL ? NULL : tokenizer_piece(m->model.tokenizer, id, &n);
+    return piece == NULL ? json_null() : json_stringn(piece, n);
+}
+
+/* As vLLM, with how much a model reads; and what it answers, for the page. */
 static json_t *describe(const struct served_models *set, const struct served_model *m)
 {
-    return json_pack("{s:s, s:s, s:I, s:s, s:I}", "id", m->name, "object", "model", "created",
+    return json_pack("{s:s, s:s, s:I, s:s, s:I, s:o, s:o}", "id", m->name, "object", "model", "created",
                      (json_int_t)set->loaded_s, "owned_by", "kiln", "max_model_len",
-                     (json_int_t)m->model.max_length);
+                     (json_int_t)m->model.max_length, "answers", answers_of(m), "mask_token", mask_of(m));
 }
 
 static void list_models(struct call *c)
 {
-    if (call_any_model(c, NULL) == NULL) {
+    if (!call_can_work(c)) {
         return;
     }
     json_t *data = json_array();
     for (int i = 0; i < c->models->n; i++) {
         json_array_append_new(data, describe(c->models, &c->models->models[i]));
     }
-    call_reply(c, json_pack("{s:s, s:o}", "object", "list", "data", data));
+    call_reply(c, json_pack("{s:s, s:o, s:o}", "object", "list", "data", data, "watched",
+                            watched_runs_names(c->service->watched)));
 }
 
 static void show_model(struct call *c)

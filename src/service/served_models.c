@@ -59,9 +59,12 @@ static void close_model(struct served_model *m)
     free(m->path);
 }
 
-/* The name of a path: its last part. */
-static char *name_of(const char *path)
+char *served_source_name(const struct served_source *source)
 {
+    const char *path = source->path;
+    if (source->name != NULL) {
+        return strdup(source->name);
+    }
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/') {
         n--;
@@ -86,7 +89,7 @@ static struct status open_model(struct served_models *set, struct served_model *
     pthread_mutex_init(&m->lock, NULL);
     set->n++; /* closed from now on */
     m->path = strdup(source->path);
-    m->name = source->name != NULL ? strdup(source->name) : name_of(source->path);
+    m->name = served_source_name(source);
     if (m->path == NULL || m->name == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the name of a model");
     }
@@ -189,7 +192,7 @@ static struct status plan(struct served_models *set)
 
 static struct status open_all(struct served_models *set, const struct served_source *sources, int n)
 {
-    set->models = calloc((size_t)n, sizeof *set->models);
+    set->models = calloc((size_t)n + 1, sizeof *set->models);
     if (set->models == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for %d models", n);
     }

@@ -13,10 +13,13 @@
 /* What is answered over HTTP are the rows of ANSWERS_PUBLIC. */
 enum { SERVED_ANSWERS = ANSWER_N_PUBLIC };
 
-/* A model of which to serve, and its name; NULL: the last part of the path. */
+/* What is served, and its name; NULL: the last part of the path. */
 struct served_source {
     const char *name, *path;
 };
+
+/* That name, on the heap; NULL: memory ran out. */
+char *served_source_name(const struct served_source *source);
 
 struct served_options {
     struct session_options session; /* of all models; of decoders n_prompts and cache_bytes */

@@ -13,6 +13,12 @@ struct status service_init(struct service *s, const struct service_options *o)
 {
     *s = (struct service){.options = *o};
     TRY(served_models_open(&s->coming, o->sources, o->n_sources, &o->models));
+    struct status status = watched_runs_create(&s->watched, &o->watch);
+    if (failed(status)) {
+        served_models_free(s->coming);
+        s->coming = NULL;
+        return status;
+    }
     pthread_mutex_init(&s->lock, NULL);
     service_metrics_init(&s->metrics);
     return status_ok();
@@ -20,9 +26,10 @@ struct status service_init(struct service *s, const struct service_options *o)
 
 void service_fini(struct service *s)
 {
-    if (s->coming == NULL && s->models == NULL) {
+    if (s->watched == NULL) {
         return;
     }
+    watched_runs_destroy(s->watched);
     service_free_replaced(s);
     served_models_free(s->coming);
     served_models_free(s->models);
@@ -101,6 +108,7 @@ void service_drain(struct service *s)
     pthread_mutex_lock(&s->lock);
     s->drains = true;
     pthread_mutex_unlock(&s->lock);
+    watched_runs_end(s->watched);
 }
 
 void service_end_work(struct service *s)

@@ -6,6 +6,7 @@
 #include "http/http.h"
 #include "service/service_metrics.h"
 #include "service/served_models.h"
+#include "service/watched_runs.h"
 
 #include <stdio.h>
 
@@ -13,6 +14,7 @@ struct service_options {
     const struct served_source *sources; /* [n_sources], borrowed */
     int n_sources;
     struct served_options models;
+    struct watch_options watch;
     double request_timeout_s; /* from a request's head to its answer */
     FILE *access_log;         /* a JSON line for each request, without texts; NULL: none */
 };
@@ -20,9 +22,9 @@ struct service_options {
 struct service {
     struct service_options options;
     struct service_metrics metrics;
-    struct http_server *server;   /* the caller's, for counts; NULL: none */
+    struct http_server *server; /* the caller's, for counts; NULL: none */
+    struct watched_runs *watched;
     pthread_mutex_t lock;         /* guards the rest */
-    pthread_cond_t released;      /* a set has no holder any more */
     struct served_models *models; /* NULL: they are being loaded */
     bool drains;                  /* work is not begun any more */
 
@@ -30,7 +32,7 @@ struct service {
 };
 
 /* Reads all of the models but their weights (served_models_open): until service_load, work is answered by
- * 503. */
+ * 503.  As watched_runs_create. */
 struct status service_init(struct service *s, const struct service_options *o);
 
 /* No exchange may be left. Safe on a zeroed struct and after a failed init. */
@@ -43,7 +45,7 @@ struct status service_load(struct service *s);
 /* Frees the models before, as far as no request holds them any more; false: some do. */
 bool service_free_replaced(struct service *s);
 
-/* From now on work is answered by 503. */
+/* From now on work is answered by 503, and runs are not watched any more. */
 void service_drain(struct service *s);
 
 /* Ends the work that is left, whose calls then fail by 503. */

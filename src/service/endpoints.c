@@ -6,6 +6,7 @@
 /* clang-format off */
 static const struct endpoint *const tables[] = {
     operation_endpoints,
+    page_endpoints,
     watch_endpoints,
     openai_endpoints,
     openai_completions_endpoints,

@@ -6,6 +6,7 @@
 
 /* Each ends with a row of zeros. */
 extern const struct endpoint operation_endpoints[]; /* health and metrics */
+extern const struct endpoint page_endpoints[];      /* for people */
 extern const struct endpoint watch_endpoints[];     /* runs */
 extern const struct endpoint openai_endpoints[], openai_completions_endpoints[];
 extern const struct endpoint tgi_endpoints[];

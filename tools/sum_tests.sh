@@ -14,6 +14,7 @@ clients       Python peers
 onnx          Python peers
 yaml          Python peers
 tensorflow    Python peers
+page          Python peers
 hdf5          HDF5
 curl          libcurl and libarchive
 microhttpd    libmicrohttpd

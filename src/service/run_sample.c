@@ -39,14 +39,19 @@ static struct status told(void *self, struct generation *g)
     return s->is_wanted(s->self) ? status_ok() : status_error(STATUS_PREEMPTED, "nobody waits for the text");
 }
 
+enum { NEW_TOKENS = 64 };
+
+/* A short window has room for fewer new tokens. */
 static struct status continue_prompt(struct buf *text, struct session *of, struct sample *s,
                                      const char *prompt)
 {
-    const struct generate_options o = {.max_new_tokens = 64,
-                                       .choice = {.temperature = 0.8, .top_p = 0.95, .repetition_penalty = 1},
-                                       .seed = 1};
+    struct generate_options o = {.max_new_tokens = 1,
+                                 .choice = {.temperature = 0.8, .top_p = 0.95, .repetition_penalty = 1},
+                                 .seed = 1};
     const struct generation_source source = {.next = next, .told = told, .self = s};
     TRY(generation_init(&s->g, of, &of->scratch, prompt, strlen(prompt), &o, 1));
+    int64_t room = of->max_length - (int64_t)s->g.n_prompt;
+    o.max_new_tokens = room < NEW_TOKENS ? room : NEW_TOKENS;
     TRY(generate(of, &source, NULL));
     TRY(s->g.status);
     buf_append(text, buf_text(&s->g.text), s->g.text.n);

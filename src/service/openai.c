@@ -1,5 +1,5 @@
-/* openai: the models in OpenAI's form, with the runs that are watched, and what of its API kiln does not have (openapi.json of
- * github.com/openai/openai-openapi, 2026-08-21). */
+/* openai: the models in OpenAI's form, with the runs that are watched, and what of its API kiln does not
+ * have (openapi.json of github.com/openai/openai-openapi, 2026-08-21). */
 #include "model/model_place.h"
 #include "service/endpoints.h"
 #include "service/service.h"

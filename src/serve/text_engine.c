@@ -123,22 +123,36 @@ static struct work *rotate(struct lane *l)
 
 /* ---- a lane of an encoder ---- */
 
-static int64_t n_in_packer(const struct lane *l)
+/* Tokens of a request that are not in a batch yet, as far as they are fewer than `most`. */
+static int64_t tokens_left(const struct request *r, int64_t most)
 {
     int64_t n = 0;
-    for (const struct work *w = l->works; w != NULL; w = w->next) {
-        n += w->n_begun - w->n_ended;
+    for (int64_t i = r->n_packed; i < r->source.n && n < most; i++) {
+        n += r->source.length(r->source.self, r->order == NULL ? i : r->order[i]);
     }
     return n;
 }
 
-/* Requests for a batch or two, one of each work in rotation. */
+static int64_t tokens_in_packer(const struct lane *l, int64_t most)
+{
+    int64_t n = 0;
+    for (const struct work *w = l->works; w != NULL; w = w->next) {
+        for (int64_t i = w->n_ended; i < w->n_begun && n < most; i++) {
+            n += tokens_left(w->requests[i], most);
+        }
+    }
+    return n;
+}
+
+/* Requests for a batch or two, one of each work in rotation; what has not begun waits in the queue. */
 static void feed(struct lane *l)
 {
     struct packer *p = &l->session->packer;
-    struct work *w;
-    for (int64_t n = n_in_packer(l); n < p->limits.n_sequences && (w = rotate(l)) != NULL; n++) {
-        packer_add(p, w->requests[w->n_begun++]);
+    int64_t most = 2 * p->limits.n_tokens, n = tokens_in_packer(l, most);
+    for (struct work *w; n < most && (w = rotate(l)) != NULL;) {
+        struct request *r = w->requests[w->n_begun++];
+        packer_add(p, r);
+        n += tokens_left(r, most);
     }
 }
 

@@ -292,6 +292,8 @@ static struct status end(struct service *s, struct http_server *server, double t
     for (double waited = 0; !http_server_wait(server, step_s); waited += step_s) {
         if (waited > timeout_s || sigtimedwait(signals, NULL, &at_once) > 0) {
             log_warning("%lld requests are broken off", (long long)http_server_exchanges(server));
+            service_end_work(s);
+            http_server_wait(server, 10 * step_s); /* they are told so */
             break;
         }
     }

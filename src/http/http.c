@@ -158,6 +158,7 @@ void http_server_destroy(struct http_server *s)
         return;
     }
     http_server_close_door(s);
+    http_workers_stop(s->workers); /* by their calls exchanges end, so that no connection waits for one */
     http_mhd_stop(s);
     http_workers_destroy(s->workers);
     http_watch_destroy(s->watch);

@@ -108,10 +108,23 @@ static void run_handler(void *exchange)
     x->server->handler.handle(x->server->handler.self, x);
 }
 
+/* False: the server is ending. */
+static bool call(struct http_exchange *x, void (*f)(void *self), void *self)
+{
+    hold(x);
+    bool is_taken = http_workers_call(x->server->workers, &x->line, f, self);
+    if (!is_taken) {
+        http_exchange_let_go(x);
+    }
+    return is_taken;
+}
+
 void http_exchange_handle(struct http_exchange *x)
 {
     hold(x); /* by its owner */
-    http_call(x, run_handler, x);
+    if (!call(x, run_handler, x)) {
+        http_reply(x, 503, NULL, NULL);
+    }
 }
 
 /* ---- a request ---- */
@@ -171,8 +184,7 @@ bool http_has_left(const struct http_exchange *x)
 
 void http_call(struct http_exchange *x, void (*f)(void *self), void *self)
 {
-    hold(x);
-    http_workers_call(x->server->workers, &x->line, f, self);
+    CHECK(call(x, f, self), "a call of an exchange that should have ended");
 }
 
 void http_add_header(struct http_exchange *x, const char *name, const char *value)

@@ -90,12 +90,17 @@ struct status http_workers_create(struct http_workers **workers, int n_threads)
                : status_error(STATUS_MEMORY, "only %d of %d threads can be started", w->n_threads, n_threads);
 }
 
-void http_workers_call(struct http_workers *w, struct http_line *line, void (*f)(void *self), void *self)
+bool http_workers_call(struct http_workers *w, struct http_line *line, void (*f)(void *self), void *self)
 {
     struct http_worker_call *call = malloc(sizeof *call);
     CHECK(call != NULL, "out of memory for a call");
     *call = (struct http_worker_call){.f = f, .self = self};
     pthread_mutex_lock(&w->lock);
+    if (w->ends) {
+        pthread_mutex_unlock(&w->lock);
+        free(call);
+        return false;
+    }
     if (line->first == NULL) {
         line->first = call;
     } else {
@@ -106,9 +111,10 @@ void http_workers_call(struct http_workers *w, struct http_line *line, void (*f)
         append_line(w, line);
     }
     pthread_mutex_unlock(&w->lock);
+    return true;
 }
 
-void http_workers_destroy(struct http_workers *w)
+void http_workers_stop(struct http_workers *w)
 {
     if (w == NULL) {
         return;
@@ -120,6 +126,15 @@ void http_workers_destroy(struct http_workers *w)
     for (int i = 0; i < w->n_threads; i++) {
         pthread_join(w->threads[i], NULL);
     }
+    w->n_threads = 0;
+}
+
+void http_workers_destroy(struct http_workers *w)
+{
+    if (w == NULL) {
+        return;
+    }
+    http_workers_stop(w);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     free(w);

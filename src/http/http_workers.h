@@ -5,6 +5,8 @@
 
 #include "core/status.h"
 
+#include <stdbool.h>
+
 struct http_workers;
 struct http_worker_call;
 
@@ -19,10 +21,13 @@ struct http_line {
 
 struct status http_workers_create(struct http_workers **w, int n_threads);
 
-/* Runs f(self) in a worker, soon. */
-void http_workers_call(struct http_workers *w, struct http_line *line, void (*f)(void *self), void *self);
+/* Runs f(self) in a worker, soon.  False: the workers have stopped, and nothing was added. */
+bool http_workers_call(struct http_workers *w, struct http_line *line, void (*f)(void *self), void *self);
 
-/* Runs what was added, and frees the workers.  Safe on NULL. */
+/* Runs what was added, and ends the threads.  Safe on NULL. */
+void http_workers_stop(struct http_workers *w);
+
+/* Stops and frees them.  Safe on NULL. */
 void http_workers_destroy(struct http_workers *w);
 
 #endif

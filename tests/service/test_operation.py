@@ -25,9 +25,9 @@ def serve(*flags, model=BLOOM, **more):
     return Server(kiln, "--model", model, "--port", 0, *flags, **more)
 
 
-def begin_long(server):
+def begin_long(server, **fields):
     """A stream of which a part has come."""
-    c = server.begin(COMPLETIONS, LONG)
+    c = server.begin(COMPLETIONS, {**LONG, **fields})
     c.answer = c.getresponse()
     expect(c.answer.status == 200, c.answer.status)
     c.first = c.answer.readline()
@@ -268,7 +268,7 @@ def test_second_signal():
     for signals, flags in ((2, ("--shutdown_timeout_s", 1000)), (1, ("--shutdown_timeout_s", 0.1))):
         with serve(*flags) as s:
             s.ready()
-            streams = [begin_long(s) for _ in range(3)]
+            streams = [begin_long(s, n=5) for _ in range(3)]  # all at once in 16 places
             whole = s.begin(COMPLETIONS, {**LONG, "stream": False})
             half = s.raw()
             half.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{")

@@ -11,9 +11,14 @@
 
 static const size_t MAX_FILE_BYTES = (size_t)256 << 20;
 
-/* Without the name of jansson's flag that would allow a NUL. */
+/* Without the name of jansson's flag that would allow a NUL; with its limit, which it does not say. */
 static struct status not_json(const char *source, const json_error_t *error)
 {
+    enum { MAX_DEPTH = 2048 }; /* jansson's JSON_PARSER_MAX_DEPTH */
+    if (json_error_code(error) == json_error_stack_overflow) {
+        return status_error(STATUS_DATA, "%s is not valid JSON: it is deeper than %d arrays and objects",
+                            source, MAX_DEPTH);
+    }
     const char *flag = strstr(error->text, " without JSON_ALLOW_NUL");
     int n = flag == NULL ? (int)strlen(error->text) : (int)(flag - error->text);
     return status_error(STATUS_DATA, "%s is not valid JSON: line %d, column %d: %.*s", source, error->line,

@@ -5,5 +5,7 @@ unset "${!KILN_SERVE_@}" LISTEN_PID LISTEN_FDS NOTIFY_SOCKET
 "$kiln" doctor --dry_run | grep -q '^server *not built in' &&
     skip microhttpd "this build has no libmicrohttpd; install libmicrohttpd-dev, and build without KILN_MICROHTTPD=OFF"
 command -v python3 >/dev/null || skip python "there is no python3 on PATH; install python3"
-unpack_golden decoders
-python3 "$(dirname "$0")/../service/test_operation.py" "$kiln" "$dir"
+for golden in decoders hf_dirs classify; do unpack_golden $golden; done
+for test in operation bad_input; do
+    python3 "$(dirname "$0")/../service/test_$test.py" "$kiln" "$dir"
+done

@@ -382,11 +382,21 @@ static bool is_wanted(void *self)
     return !http_has_left(c->x);
 }
 
+/* Tokens that were generated, for a client that has left too. */
+static void count_new_tokens(struct call *c)
+{
+    for (int64_t i = 0; i < c->work.n_generations; i++) {
+        const struct generation *g = c->work.generations[i];
+        c->n_new_tokens += (int64_t)(g->ids.n - g->n_prompt);
+    }
+}
+
 /* In a thread of the server. */
 static void finish(void *self)
 {
     struct call *c = self;
     c->has_timing = true;
+    count_new_tokens(c);
     if (failed(c->status)) {
         call_fail_work(c, c->status);
     } else {

@@ -313,15 +313,9 @@ bool generation_call_is_whole(struct call *c)
     return true;
 }
 
-struct generation_counts generation_call_count(struct call *c)
+struct generation_counts generation_call_count(const struct call *c)
 {
-    const struct generation_call *q = c->state;
-    struct generation_counts n = {.n_prompt = c->n_tokens};
-    for (int64_t i = 0; i < q->n_texts; i++) {
-        n.n_new += (int64_t)(q->texts[i].g.ids.n - q->texts[i].g.n_prompt);
-    }
-    c->n_new_tokens = n.n_new;
-    return n;
+    return (struct generation_counts){.n_prompt = c->n_tokens, .n_new = c->n_new_tokens};
 }
 
 const char *generation_end_name(enum generation_end end)

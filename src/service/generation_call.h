@@ -88,8 +88,8 @@ void generation_token_says(struct buf *out, const struct tokenizer *t, int32_t b
 /* Whether no text has failed; else the call fails as the first that did. */
 bool generation_call_is_whole(struct call *c);
 
-/* Counts tokens, for the reply and for the call. */
-struct generation_counts generation_call_count(struct call *c);
+/* Of work that has ended. */
+struct generation_counts generation_call_count(const struct call *c);
 
 /* "stop" or "length", as OpenAI and Ollama say why a text ended. */
 const char *generation_end_name(enum generation_end end);

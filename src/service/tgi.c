@@ -217,7 +217,6 @@ static void finish(struct call *c)
     if (!generation_call_is_whole(c)) {
         return;
     }
-    generation_call_count(c);
     if (q->streams) {
         call_stream_end(c, true);
         return;

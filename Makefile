@@ -3,7 +3,7 @@ SECONDS := 60# of each fuzz target
 SEED := 0# of its inputs; 0: others in each run
 CTEST :=# more arguments for the ctest of `make test`
 
-.PHONY: all help deps demo demo-long demo-gpt test check mutate stress test-hosts test-kills test-slow bench checked asan tsan portable tidy format format-check fuzz doctor commands install clean
+.PHONY: all help deps demo demo-long demo-gpt test check mutate stress test-hosts test-kills test-serve test-slow bench checked asan tsan portable tidy format format-check fuzz doctor commands install clean
 
 all: deps ## build the program: build/kiln
 	@cmake --preset release >/dev/null && cmake --build build
@@ -43,6 +43,9 @@ test-kills: all ## 20 random ranks of one run are killed (ROUNDS=N), and each sy
 	@cmake --build build --target save_faults
 	@ROUNDS=$${ROUNDS:-20} tests/hosts/test_kills.sh build/kiln
 	@tests/hosts/test_save_faults.sh build/kiln build/tests/libsave_faults.so
+
+test-serve: all ## kiln serve under an hour of mixed load (MINUTES=N), and 10,000 malformed requests
+	@tests/service/soak.sh build/kiln $(or $(MINUTES),60)
 
 test-slow: export KILN_TESTS := all
 test-slow: test checked asan portable tsan tidy ## all tests, in every build that there is, and clang-tidy over all files: hours

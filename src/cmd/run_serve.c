@@ -5,11 +5,10 @@
 #include "core/log.h"
 #include "http/http.h"
 #include "io/file.h"
+#include "service/access_log.h"
 #include "service/service.h"
 #include "service/service_notify.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stddef.h>
@@ -215,20 +214,6 @@ static struct status service_options_of(struct service_options *o, const struct 
     return status_ok();
 }
 
-static struct status open_access_log(FILE **log, const char *path)
-{
-    *log = NULL;
-    if (path != NULL && strcmp(path, "-") == 0) {
-        *log = stderr;
-    } else if (path != NULL) {
-        int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-        *log = fd < 0 ? NULL : fdopen(fd, "a");
-    }
-    return path == NULL || *log != NULL
-               ? status_ok()
-               : status_error(STATUS_IO, "cannot append to %s: %s", path, strerror(errno));
-}
-
 /* ---- running ---- */
 
 static void say_where(const struct serve_args *a, const struct http_server *server)
@@ -374,11 +359,15 @@ static struct status run_with(const struct serve_args *a, struct keys *keys)
     if (a->dry_run) {
         return print_plan(&so);
     }
-    TRY(open_access_log(&so.access_log, a->access_log));
+    struct access_log log;
+    if (a->access_log != NULL) {
+        TRY(access_log_open(&log, a->access_log));
+        so.access_log = &log;
+    }
     const struct http_options ho = http_options_of(a, keys);
     struct status s = run_service(a, &so, &ho);
-    if (so.access_log != NULL && so.access_log != stderr) {
-        fclose(so.access_log);
+    if (so.access_log != NULL) {
+        access_log_close(&log);
     }
     return s;
 }

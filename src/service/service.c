@@ -1,13 +1,10 @@
 #include "service/service.h"
 
-#include "core/clock.h"
-#include "core/log.h"
+#include "service/access_log.h"
 #include "service/call.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct status service_init(struct service *s, const struct service_options *o)
 {
@@ -227,37 +224,6 @@ static const char *describe_error(void *self, struct buf *out, const char *path,
 
 /* ---- the end of an exchange ---- */
 
-static void log_access(FILE *log, const struct http_exchange *x, const struct call *c, int status,
-                       size_t n_bytes, double seconds)
-{
-    char time_text[32];
-    struct timespec now;
-    struct tm utc;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    strftime(time_text, sizeof time_text, "%Y-%m-%dT%H:%M:%S", &utc);
-    json_t *line = json_pack("{s:s+, s:o, s:o, s:o, s:i, s:I, s:f}", "time", time_text, "Z", "address",
-                             json_text(http_address(x)), "method", json_text(http_method(x)), "path",
-                             json_text(http_path(x)), "status", status, "bytes", (json_int_t)n_bytes,
-                             "seconds", seconds);
-    if (line != NULL && c != NULL) {
-        const struct call_times t = call_times(c);
-        json_object_set_new(line, "model", c->model == NULL ? json_null() : json_text(c->model->name));
-        json_object_set_new(line, "texts", json_integer(c->n_texts));
-        json_object_set_new(line, "tokens", json_integer(c->n_tokens));
-        json_object_set_new(line, "new_tokens", json_integer(c->n_new_tokens));
-        json_object_set_new(line, "queue_s", json_real(t.queue_s));
-        json_object_set_new(line, "compute_s", json_real(t.compute_s));
-    }
-    char *text = line == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(6));
-    if (text != NULL) {
-        fprintf(log, "%s\n", text);
-        fflush(log);
-    }
-    free(text);
-    json_decref(line);
-}
-
 static void ended(void *self, const struct http_exchange *x, int status, size_t n_bytes, double seconds)
 {
     struct service *s = self;
@@ -270,7 +236,7 @@ static void ended(void *self, const struct http_exchange *x, int status, size_t 
     counts.times.total_s = seconds;
     service_metrics_count(&s->metrics, &counts);
     if (s->options.access_log != NULL) {
-        log_access(s->options.access_log, x, c, status, n_bytes, seconds);
+        access_log_write(s->options.access_log, x, c, status, n_bytes, seconds);
     }
     if (c != NULL) {
         struct served_models *set = c->models;

@@ -8,15 +8,15 @@
 #include "service/served_models.h"
 #include "service/watched_runs.h"
 
-#include <stdio.h>
+struct access_log;
 
 struct service_options {
     const struct served_source *sources; /* [n_sources], borrowed */
     int n_sources;
     struct served_options models;
     struct watch_options watch;
-    double request_timeout_s; /* from a request's head to its answer */
-    FILE *access_log;         /* a JSON line for each request, without texts; NULL: none */
+    double request_timeout_s;      /* from a request's head to its answer */
+    struct access_log *access_log; /* NULL: none */
 };
 
 struct service {

@@ -84,6 +84,16 @@ def test_health_and_metrics():
     expect("secret" not in (folder / "access").read_text(), "a text, or a query, is in the access log")
 
 
+def test_full_disk():
+    """Lines are lost, once with a warning, and requests go on."""
+    with serve("--access_log", "/dev/full") as s:
+        s.ready()
+        for _ in range(5):
+            expect(s.ask(COMPLETIONS, {"prompt": "a", "max_tokens": 1})[0] == 200, "a request on a full disk")
+        s.await_line("lines of the access log are lost: No space left on device")
+        expect(s.end() == 0 and s.log().count("are lost") == 1, s.log())
+
+
 def activated(listener):
     """A script that begins a command with this socket as systemd would."""
     return f'export LISTEN_PID=$$ LISTEN_FDS=1; exec 3<&{listener.fileno()}; exec "$@"'

@@ -9,7 +9,7 @@ start()
     rm -f "$dir/log"
     "$kiln" serve --port 0 "$@" 2>"$dir/log" &
     server_pid=$!
-    await "$server_pid" grep -q '^serving on' "$dir/log"
+    await "$server_pid" grep -qs '^serving on' "$dir/log"
     port=$(sed -n 's/^serving on .*://p' "$dir/log")
 }
 
@@ -174,5 +174,6 @@ elif [ -z "$browser" ]; then
     lack chromium "the page in a browser: there is no Chromium; install chromium"
 else
     unpack_golden hf_dirs
+    unpack_golden classify
     "${patient[@]}" "$python" "$(dirname "$0")/../peers/check_page.py" "$kiln" "$dir" "$browser"
 fi

@@ -56,6 +56,7 @@ declare -A words=(
     [ngram]="--train $dir/corpus.txt --vocab_file $dir/vocab.txt --input none"
     [score]="$dir/squad.json $dir/predictions.json"
     [embed]="--model $model"
+    [serve]="--model $model"
     [blimp]="--model $model --input none"
     [glue]="--model $model --data_dir $dir/glue --tasks sst-2 --output_dir new"
     [pretrain-gpt]="--num-layers 2 --hidden-size 16 --num-attention-heads 2 --seq-length 8 --max-position-embeddings 8
@@ -89,7 +90,7 @@ for command in $("$kiln" help | awk '/^  [a-z]/ { print $1 }'); do
     ! grep -nE ' $|.{101}' "$dir/out" || fail "kiln help $command all is not laid out"
     n=$((n + 1))
 done
-[ $n -eq 25 ] || fail "$n commands"
+[ $n -eq 26 ] || fail "$n commands"
 # what is not there yet is listed, and the rest is planned; what is there is checked as ever
 expect 0 "missing: --train_file none.json" "$kiln" squad --init_checkpoint "$model" --output_dir new --max_seq_length 32 \
     --do_train \

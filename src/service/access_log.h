@@ -1,5 +1,6 @@
-/* access_log: a JSON line for each request that has ended, without texts, queries or keys.  Each line is written
- * in one piece, so that lines of threads do not mix; on a full disk lines are lost, and requests go on. */
+/* access_log: a JSON line for each request that has ended, without texts, queries or keys. Each line is
+ * written in one piece, so that lines of threads do not mix; on a full disk lines are lost, and requests go
+ * on. */
 #ifndef KILN_SERVICE_ACCESS_LOG_H
 #define KILN_SERVICE_ACCESS_LOG_H
 

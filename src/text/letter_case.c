@@ -35,3 +35,8 @@ uint32_t letter_case_lower(uint32_t c)
 {
     return (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
 }
+
+uint32_t letter_case_upper(uint32_t c)
+{
+    return (uint32_t)utf8proc_toupper((utf8proc_int32_t)c);
+}

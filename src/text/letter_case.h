@@ -18,4 +18,7 @@ bool letter_case_is_ignored(uint32_t c);
 /* Lower case of one code point, whatever is around it. */
 uint32_t letter_case_lower(uint32_t c);
 
+/* Upper case of one code point, as one code point. */
+uint32_t letter_case_upper(uint32_t c);
+
 #endif

@@ -1,0 +1,34 @@
+/* jinja_function: the filters, methods and tests of templates that kiln reads, each as Jinja and Python have
+ * it. */
+#ifndef KILN_TEXT_JINJA_FUNCTION_H
+#define KILN_TEXT_JINJA_FUNCTION_H
+
+#include "text/jinja_renderer.h"
+
+enum { JINJA_MOST_ARGUMENTS = 2 };
+
+struct jinja_function {
+    const char *name;
+    bool is_filter, is_method; /* x | name, x.name() */
+    bool of_text;              /* a filter takes what x prints; a method is of strings alone */
+    int n_needed, n_places;    /* arguments that must be there, and that need no name */
+    const char *parameters[JINJA_MOST_ARGUMENTS];
+
+    /* The result, owned; borrows the rest, where NULL is undefined or absent. */
+    json_t *(*call)(struct jinja_renderer *r, json_t *x, json_t *const *arguments);
+};
+
+struct jinja_test {
+    const char *name;
+    bool (*holds)(const json_t *x); /* NULL is undefined */
+};
+
+/* NULL: kiln reads none of this name. */
+const struct jinja_function *jinja_function_find(const char *name, size_t n, bool is_filter);
+const struct jinja_test *jinja_function_find_test(const char *name, size_t n);
+
+/* The result of a call, owned, with the rules of `of_text`. */
+json_t *jinja_function_call(struct jinja_renderer *r, const struct jinja_function *f, json_t *x,
+                            json_t *const *arguments);
+
+#endif

@@ -1,0 +1,60 @@
+/* jinja_renderer: what a tree of a template says of variables.
+ *
+ * Values are JSON: strings, whole numbers, booleans, null for none, arrays for lists and tuples, objects for
+ * dicts; NULL is undefined.  A value is never changed once it is made.  A namespace is no value: its fields
+ * change, and only its name reaches them, so values hold no cycles.
+ *
+ * The rule: templates come with models and texts with requests, so everything is bounded: the depth of
+ * evaluation and of values, the work, and the bytes that are written.  The first failure sticks in `status`,
+ * after which all that is computed is NULL. */
+#ifndef KILN_TEXT_JINJA_RENDERER_H
+#define KILN_TEXT_JINJA_RENDERER_H
+
+#include "core/buf.h"
+#include "text/jinja_tree.h"
+
+struct jinja_limits {
+    size_t most_bytes; /* of what is written */
+    int64_t most_work; /* nodes, and each 64 bytes or items of what they make or read */
+};
+
+struct jinja_variable;
+
+struct jinja_renderer {
+    const struct jinja_tree *tree;
+    const json_t *globals;
+    struct buf *out;
+    struct jinja_limits left;
+    struct status status;
+    int line, depth;
+    struct jinja_variable *variables; /* [n], the innermost last */
+    int n, capacity;
+    int frame; /* the first variable of the innermost scope */
+    enum { JINJA_GOES_ON, JINJA_BREAKS, JINJA_CONTINUES } flow;
+};
+
+/* Appends what the template says; `globals` are variables.  STATUS_DATA names the line of what Jinja refuses
+ * too, of raise_exception, of what kiln cannot do, and of a limit that is reached. */
+struct status jinja_renderer_run(struct buf *out, const struct jinja_tree *t, const json_t *globals,
+                                 const struct jinja_limits *limits);
+
+/* ---- for functions ---- */
+
+/* Fails; NULL. */
+json_t *jinja_renderer_fail(struct jinja_renderer *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Whether so many bytes or items may be made or read. */
+bool jinja_renderer_spend(struct jinja_renderer *r, size_t n);
+
+/* What was made, or a failure where memory ran out. */
+json_t *jinja_renderer_made(struct jinja_renderer *r, json_t *value);
+json_t *jinja_renderer_made_text(struct jinja_renderer *r, const char *text, size_t n);
+json_t *jinja_renderer_take_text(struct jinja_renderer *r, struct buf *text); /* ends the buffer */
+
+/* What a value prints, as an owned string. */
+json_t *jinja_renderer_text_of(struct jinja_renderer *r, const json_t *value);
+
+bool jinja_renderer_is_true(const json_t *value);
+
+#endif

@@ -1,6 +1,6 @@
-/* Tests of text/chat_template: templates say of messages what transformers says, by the golden file or another
- * of make_chat_templates.py that is named; what kiln does not read is refused by its name and line; limits
- * hold; and the files of a directory are found. */
+/* Tests of text/chat_template: templates say of messages what transformers says, by the golden file or
+ * another of make_chat_templates.py that is named; what kiln does not read is refused by its name and line;
+ * limits hold; and the files of a directory are found. */
 #include "test.h"
 
 #include "core/buf.h"

@@ -10,6 +10,7 @@ static const struct endpoint *const tables[] = {
     watch_endpoints,
     openai_endpoints,
     openai_completions_endpoints,
+    openai_chat_endpoints,
     tgi_endpoints,
     ollama_endpoints,
     token_calls_endpoints,

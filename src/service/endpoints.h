@@ -8,7 +8,7 @@
 extern const struct endpoint operation_endpoints[]; /* health and metrics */
 extern const struct endpoint page_endpoints[];      /* for people */
 extern const struct endpoint watch_endpoints[];     /* runs */
-extern const struct endpoint openai_endpoints[], openai_completions_endpoints[];
+extern const struct endpoint openai_endpoints[], openai_completions_endpoints[], openai_chat_endpoints[];
 extern const struct endpoint tgi_endpoints[];
 extern const struct endpoint ollama_endpoints[];
 extern const struct endpoint token_calls_endpoints[];

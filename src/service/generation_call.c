@@ -22,6 +22,7 @@ static void free_state(void *state)
         buf_fini(&q->texts[i].uncounted);
     }
     free(q->prompts);
+    buf_fini(&q->own_text);
     free(q->texts);
     free(q->list);
     free(q->stops);
@@ -106,6 +107,19 @@ bool generation_call_read_prompts(struct call *c, const json_t *o, const char *k
     return true;
 }
 
+bool generation_call_take_prompt(struct call *c, struct buf *text)
+{
+    struct generation_call *q = c->state;
+    bool ok = make_prompts(c, 1);
+    q->own_text = *text;
+    *text = (struct buf){0};
+    if (ok) {
+        q->prompts[0].text = (struct text_bytes){buf_text(&q->own_text), q->own_text.n};
+        q->prompts[0].is_framed = true;
+    }
+    return ok;
+}
+
 bool generation_call_read_stops(struct call *c, const json_t *o, const char *key)
 {
     struct generation_call *q = c->state;
@@ -186,7 +200,8 @@ static bool encode(struct call *c)
         struct generation_prompt *p = &q->prompts[i];
         if (p->text.bytes != NULL) {
             c->n_characters += call_characters(p->text.bytes, p->text.n);
-            s = tokenizer_encode_document(scratch, &p->ids, p->text.bytes, p->text.n);
+            s = p->is_framed ? tokenizer_encode_ids(scratch, &p->ids, p->text.bytes, p->text.n)
+                             : tokenizer_encode_document(scratch, &p->ids, p->text.bytes, p->text.n);
         }
         cut(c, p);
     }

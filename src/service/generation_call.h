@@ -17,6 +17,7 @@
 struct generation_prompt {
     struct text_bytes text; /* borrowed from the body; bytes NULL: ids were given */
     struct id_list ids;     /* as given, or of the text */
+    bool is_framed;         /* the text has the special tokens that begin it */
 };
 
 struct generation_text {
@@ -39,6 +40,7 @@ struct generation_call {
 
     struct generation_prompt *prompts; /* [n_prompts] */
     size_t n_prompts;
+    struct buf own_text;           /* of a prompt that was made here */
     struct generation_text *texts; /* [n_texts] once they are handed over */
     struct generation **list;      /* [n_texts] */
     int64_t n_texts;
@@ -61,6 +63,9 @@ void *generation_call_create(struct call *c, size_t bytes, const char *model);
 
 /* Prompts: a string, an array of strings, of ids, or of arrays of ids; absent: an empty one. */
 bool generation_call_read_prompts(struct call *c, const json_t *o, const char *key);
+
+/* The one prompt is this text, which is taken over and has its special tokens, such as one that begins it. */
+bool generation_call_take_prompt(struct call *c, struct buf *text);
 
 /* A string or an array of strings; absent: no stops. */
 bool generation_call_read_stops(struct call *c, const json_t *o, const char *key);

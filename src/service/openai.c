@@ -1,6 +1,5 @@
 /* openai: the models in OpenAI's form, with the runs that are watched, and what of its API kiln does not
  * have (openapi.json of github.com/openai/openai-openapi, 2026-08-21). */
-#include "model/model_place.h"
 #include "service/endpoints.h"
 #include "service/service.h"
 #include "service/watched_runs.h"
@@ -55,50 +54,13 @@ static void show_model(struct call *c)
     }
 }
 
-/* ---- what needs a chat template ---- */
-
-static bool has_template(const struct served_model *m)
-{
-    char path[CHECKPOINT_PATH_BYTES];
-    json_t *config = NULL;
-    const char *directory = m->model.dir.place.directory;
-    if (model_place_has(path, directory, "chat_template.jinja")) {
-        return true;
-    }
-    bool has = model_place_has(path, directory, "tokenizer_config.json") &&
-               !failed(json_read_object(&config, path)) && json_object_get(config, "chat_template") != NULL;
-    json_decref(config);
-    return has;
-}
-
-/* Clients fall back to completions on the sentence of vLLM and transformers. */
-static void refuse_chat(struct call *c)
-{
-    const char *name = NULL;
-    const struct served_model *m = NULL;
-    if (!call_string(c, c->body, "model", &name) || (m = call_model(c, name, ANSWER_GENERATE)) == NULL) {
-        return;
-    }
-    if (has_template(m)) {
-        call_fail(c, 400, "messages",
-                  "the model '%s' has a chat template, which kiln cannot read: use /v1/completions with a "
-                  "prompt of that form",
-                  m->name);
-        return;
-    }
-    call_fail(
-        c, 400, "messages",
-        "As of transformers v4.44, default chat template is no longer allowed, so you must provide a chat "
-        "template if the tokenizer does not define one. The model '%s' has none: use /v1/completions",
-        m->name);
-}
+/* ---- what kiln does not have ---- */
 
 /* 404 and not 501, which clients try again. */
 static void refuse_responses(struct call *c)
 {
     call_fail(c, 404, NULL,
-              "kiln does not answer /v1/responses, which needs a chat template: use "
-              "/v1/completions");
+              "kiln does not answer /v1/responses: use /v1/chat/completions, or /v1/completions");
 }
 
 const struct endpoint openai_endpoints[] = {
@@ -106,8 +68,6 @@ const struct endpoint openai_endpoints[] = {
     {"GET", "/models", &dialect_openai, list_models, false},
     {"GET", "/v1/models/", &dialect_openai, show_model, false},
     {"GET", "/models/", &dialect_openai, show_model, false},
-    {"POST", "/v1/chat/completions", &dialect_openai, refuse_chat, false},
-    {"POST", "/chat/completions", &dialect_openai, refuse_chat, false},
     {"POST", "/v1/responses", &dialect_openai, refuse_responses, false},
     {0},
 };

@@ -53,6 +53,7 @@ static void close_model(struct served_model *m)
     for (int a = 0; a < SERVED_ANSWERS; a++) {
         session_close(&m->sessions[a]);
     }
+    chat_template_fini(&m->chat);
     session_close(&m->model);
     pthread_mutex_destroy(&m->lock);
     free(m->name);
@@ -83,6 +84,21 @@ static struct session_options options_for(enum answer a, const struct served_mod
     return o;
 }
 
+/* That kiln cannot read a decoder's template is no failure of the model. */
+static struct status open_chat(struct served_model *m)
+{
+    if (m->model.dir.task != MODEL_TASK_CAUSAL_LM) {
+        return status_ok();
+    }
+    m->why_no_chat =
+        chat_template_open(&m->chat, &m->has_chat, m->model.dir.place.directory, &m->model.dir.tokenizer);
+    if (failed(m->why_no_chat)) {
+        m->has_chat = false;
+        log_warning("%s: %s, so it answers no chat completions", m->name, m->why_no_chat.message);
+    }
+    return m->why_no_chat.code == STATUS_MEMORY ? m->why_no_chat : status_ok();
+}
+
 static struct status open_model(struct served_models *set, struct served_model *m,
                                 const struct served_source *source)
 {
@@ -94,6 +110,7 @@ static struct status open_model(struct served_models *set, struct served_model *
         return status_error(STATUS_MEMORY, "out of memory for the name of a model");
     }
     TRY(session_open_files(&m->model, source->path));
+    TRY(open_chat(m));
     return session_plan_model(&m->plan, &m->model, &set->options.session);
 }
 

@@ -7,6 +7,7 @@
 #include "serve/answer_kind.h"
 #include "serve/text_engine.h"
 #include "serve/session.h"
+#include "text/chat_template.h"
 
 #include <pthread.h>
 
@@ -33,6 +34,9 @@ struct served_model {
     struct session sessions[SERVED_ANSWERS];
     struct lane *lanes[SERVED_ANSWERS];    /* NULL: it does not answer this, */
     struct status why_not[SERVED_ANSWERS]; /* and why */
+    struct chat_template chat;             /* of a decoder */
+    bool has_chat;                         /* else: */
+    struct status why_no_chat;             /* OK: it has no chat template */
     struct scratch_list *scratches;        /* of its tokenizer, that no thread uses */
     pthread_mutex_t lock;                  /* of them */
 };

@@ -119,7 +119,88 @@ static const struct {
     {"/v1/completions", "{\"prompt\":\"x\",\"logit_bias\":[]}", 400, {{"error.param", "\"logit_bias\""}}},
     {"/v1/completions", "[]", 400, {{"error.message", "*"}}},
     {"/v1/completions", "{\"prompt\":", 400, {{"error.message", "*"}}},
-    /* what needs a chat template */
+    /* chats: the template says "<|endoftext|>u:the=" */
+    {"/models/chat/v1/chat/completions",
+     "{\"model\":\"dummy\",\"messages\":[{\"role\":\"user\",\"content\":\"the\"}],\"max_tokens\":4,\"ignore_"
+     "eos\":true}",
+     200,
+     {{"object", "\"chat.completion\""},
+      {"usage", "{\"prompt_tokens\":5,\"completion_tokens\":4,\"total_tokens\":9}"},
+      {"choices.0.message.role", "\"assistant\""},
+      {"id", "~chatcmpl-"}}},
+    {"/chat/completions",
+     "{\"model\":\"chat\",\"n\":2,\"messages\":[{\"role\":\"user\",\"name\":\"x\",\"content\":[{\"type\":"
+     "\"text\",\"text\":"
+     "\"the\"},{\"type\":\"text\",\"text\":\"a\"}]}],\"logit_bias\":{\"256\":100},\"max_completion_tokens\":"
+     "2,"
+     "\"max_tokens\":9,\"temperature\":0,\"tools\":[],\"tool_choice\":\"none\",\"response_format\":{\"type\":"
+     "\"text\"}}",
+     200,
+     {{"choices.0.message", "{\"role\":\"assistant\",\"content\":\"thth\",\"refusal\":null}"},
+      {"choices.1.index", "1"},
+      {"choices.0.logprobs", "null"},
+      {"usage.prompt_tokens", "7"}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"chat\",\"messages\":[{\"role\":\"user\",\"content\":\"<|endoftext|>\"}],\"max_tokens\":1,"
+     "\"logprobs\":true,"
+     "\"top_logprobs\":20,\"logit_bias\":{\"256\":100},\"stop\":[\"zz\"],\"seed\":1}",
+     200,
+     {{"usage.prompt_tokens", "5"},
+      {"choices.0.logprobs.content.0.bytes", "[116,104]"},
+      {"choices.0.logprobs.content.0.top_logprobs.19.token", "*"},
+      {"choices.0.logprobs.content.0.top_logprobs.20", ""}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"chat\",\"messages\":[{\"role\":\"user\",\"content\":\"the\"}],\"max_tokens\":30}",
+     400,
+     {{"error.code", "\"context_length_exceeded\""}, {"error.message", "~(5 in the messages, 30 for"}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"chat\",\"messages\":[{\"role\":\"user\",\"content\":\"the\"}],\"ignore_eos\":true}",
+     200,
+     {{"usage.total_tokens", "24"}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"chat\",\"messages\":[{\"role\":\"tool\",\"content\":\"the\"}]}",
+     400,
+     {{"error.message", "~chat_template, line 2: users alone speak"}, {"error.param", "\"messages\""}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"odd\",\"messages\":[]}",
+     400,
+     {{"error.message", "~chat_template, line 1: the filter map is not read by kiln"}}},
+    {"/v1/chat/completions", "{\"model\":\"chat\",\"messages\":[]}", 400, {{"error.param", "\"messages\""}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"chat\",\"messages\":[{}]}",
+     400,
+     {{"error.message", "~messages[0] must"}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"chat\",\"messages\":[{\"role\":\"user\",\"content\":null}]}",
+     400,
+     {{"error.message", "~messages[0].content must"}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"chat\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}",
+     400,
+     {{"error.message", "~kiln reads texts alone"}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"chat\",\"messages\":[{\"role\":\"user\",\"content\":\"\",\"tool_calls\":[1]}]}",
+     400,
+     {{"error.message", "~messages[0].tool_calls"}}},
+    {"/v1/chat/completions", "{\"model\":\"chat\",\"tools\":[{}]}", 400, {{"error.param", "\"tools\""}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"chat\",\"functions\":[{}]}",
+     400,
+     {{"error.param", "\"functions\""}}},
+    {"/v1/chat/completions", "{\"model\":\"chat\",\"audio\":{}}", 400, {{"error.param", "\"audio\""}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"chat\",\"response_format\":{\"type\":\"json_object\"}}",
+     400,
+     {{"error.param", "\"response_format\""}}},
+    {"/v1/chat/completions", "{\"model\":\"chat\",\"logprobs\":1}", 400, {{"error.param", "\"logprobs\""}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"chat\",\"top_logprobs\":1}",
+     400,
+     {{"error.param", "\"top_logprobs\""}}},
+    {"/v1/chat/completions",
+     "{\"model\":\"chat\",\"max_tokens\":0}",
+     400,
+     {{"error.param", "\"max_tokens\""}}},
     {"/v1/chat/completions",
      "{\"model\":\"gpt2\",\"messages\":[]}",
      400,
@@ -127,7 +208,7 @@ static const struct {
       {"error.message", "~use /v1/completions"}}},
     {"/v1/responses", "{}", 404, {{"error.code", "null"}, {"error.param", "null"}}},
     /* the models */
-    {"/v1/models", NULL, 200, {{"data.0.id", "\"gpt2\""}, {"data.0.object", "\"model\""}, {"data.3", ""}}},
+    {"/v1/models", NULL, 200, {{"data.0.id", "\"gpt2\""}, {"data.0.object", "\"model\""}, {"data.5", ""}}},
     {"/models", NULL, 200, {{"object", "\"list\""}}},
     {"/v1/models/bloom", NULL, 200, {{"id", "\"bloom\""}, {"owned_by", "\"kiln\""}}},
     {"/v1/models/other", NULL, 404, {{"error.code", "\"model_not_found\""}}},
@@ -275,6 +356,11 @@ static const struct {
     {"/v1/completions", "/completions",
      "{\"prompt\":\"x\",\"seed\":7,\"stop\":[\"h\",\"a\"],\"logprobs\":3,\"temperature\":2", "}",
      ",\"stream\":true}", "choices.0.text", "choices.0.text", "text/event-stream", 0},
+    {"/v1/chat/completions", "/chat/completions",
+     "{\"model\":\"chat\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"seed\":7,\"logprobs\":true,"
+     "\"n\":2",
+     "}", ",\"stream\":true}", "choices.1.message.content", "choices.0.delta.content", "text/event-stream",
+     1},
     {"/generate", "/generate_stream",
      "{\"inputs\":\"x\",\"parameters\":{\"seed\":5,\"do_sample\":true,\"max_new_tokens\":20}", "}", "}",
      "generated_text", "token.text", "text/event-stream", -1},
@@ -320,6 +406,36 @@ static void check_usage(const struct served_case *s)
     served_answer_fini(&a);
 }
 
+/* A chat is the completion of what its template says; its stream begins with who speaks, and ends with why it
+ * ended. */
+static void check_chat(const struct served_case *s)
+{
+    static const char ask[] = "{\"model\":\"chat\",\"seed\":4,\"max_tokens\":6,\"ignore_eos\":true,";
+    static const char messages[] = "\"messages\":[{\"role\":\"user\",\"content\":\"the\"}]";
+    char body[256];
+    struct served_answer text, chat, stream;
+    snprintf(body, sizeof body, "%s\"prompt\":\"u:the=\"}", ask);
+    served_ask(&text, s, "POST", "/v1/completions", body);
+    snprintf(body, sizeof body, "%s%s}", ask, messages);
+    served_ask(&chat, s, "POST", "/v1/chat/completions", body);
+    const char *said = json_string_value(served_at(chat.json, "choices.0.message.content"));
+    const char *wanted = json_string_value(served_at(text.json, "choices.0.text"));
+    EXPECT(said != NULL && wanted != NULL && strcmp(said, wanted) == 0, "'%s', not '%s'", said, wanted);
+    snprintf(body, sizeof body, "%s\"stream\":true,\"stream_options\":{\"include_usage\":true},%s}", ask,
+             messages);
+    served_ask(&stream, s, "POST", "/v1/chat/completions", body);
+    const char *first = strstr(buf_text(&stream.text), "\"delta\"");
+    const char *last =
+        strstr(buf_text(&stream.text), "\"delta\":{},\"logprobs\":null,\"finish_reason\":\"length\"");
+    EXPECT(first != NULL && strstr(first, "\"delta\":{\"role\":\"assistant\",\"content\":\"\"}") == first,
+           "%s", first);
+    EXPECT(last != NULL && strstr(last + 1, "\"delta\"") == NULL, "%s", buf_text(&stream.text));
+    EXPECT(strstr(last, "\"prompt_tokens\":5,\"completion_tokens\":6") != NULL, "%s", last);
+    served_answer_fini(&text);
+    served_answer_fini(&chat);
+    served_answer_fini(&stream);
+}
+
 /* ---- probabilities ---- */
 
 /* A text that was generated is as probable when it is read. */
@@ -353,16 +469,52 @@ static void check_probabilities(const struct served_case *s)
     served_answer_fini(&read);
 }
 
+/* Copies of gpt2: "chat" has a template, and a tokenizer that puts a token before prompts; that of "odd" is
+ * none that kiln reads. */
+static void write_chats(const char *directory)
+{
+    static const char frame[] =
+        "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": "
+        "\"<|endoftext|>\", \"type_id\": 0}}, {\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}], \"pair\": "
+        "[{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}, {\"Sequence\": {\"id\": \"B\", \"type_id\": 1}}], "
+        "\"special_tokens\": {\"<|endoftext|>\": {\"id\": \"<|endoftext|>\", \"ids\": [261], \"tokens\": "
+        "[\"<|endoftext|>\"]}}}";
+    static const char *const copies[][3] = {
+        {"chat", "tokenizer_config.json",
+         "{\"bos_token\": \"<|endoftext|>\", \"chat_template\": \"{{ bos_token }}{% for m in messages %}\\n"
+         "{{ raise_exception('users alone speak') if m.role != 'user' }}{{ m.role[0] + ':' + m.content }}"
+         "{% endfor %}{{ '=' if add_generation_prompt }}\"}"},
+        {"odd", "chat_template.jinja", "{{ messages|map('x') }}"},
+    };
+    struct safetensors golden;
+    EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors"));
+    for (int i = 0; i < 2; i++) {
+        char path[SESSION_CASE_PATH], file[SESSION_CASE_PATH];
+        snprintf(path, sizeof path, "%s/copies_%d", directory, i);
+        session_case_write(&golden, path, "gpt2");
+        snprintf(file, sizeof file, "%s/gpt2/tokenizer.json", path);
+        session_case_edit(file, "\"post_processor\": null", frame);
+        snprintf(file, sizeof file, "%s/gpt2/%s", path, copies[i][1]);
+        EXPECT_OK(file_write_atomic(file, copies[i][2], strlen(copies[i][2])));
+    }
+    safetensors_close(&golden);
+}
+
 int main(void)
 {
-    enum { N = 3, PATH = 256 };
-    static const char *const folders[N][2] = {{NULL, "gpt2"}, {NULL, "bloom"}, {"mlm", "masked_lm"}};
+    enum { N = 5, PATH = 256 };
+    static const char *const folders[N][2] = {{NULL, "gpt2"},
+                                              {NULL, "bloom"},
+                                              {"mlm", "masked_lm"},
+                                              {"chat", "copies_0/gpt2"},
+                                              {"odd", "copies_1/gpt2"}};
     char directory[64], paths[N][PATH];
     struct served_source sources[N];
     struct served_case s;
     session_case_directory(directory, sizeof directory);
     session_case_unpack_golden(directory, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors");
     session_case_unpack(directory);
+    write_chats(directory);
     for (int i = 0; i < N; i++) {
         snprintf(paths[i], PATH, "%s/%s", directory, folders[i][1]);
         sources[i] = (struct served_source){folders[i][0], paths[i]};
@@ -371,6 +523,7 @@ int main(void)
     check_rows(&s);
     check_streams(&s);
     check_usage(&s);
+    check_chat(&s);
     check_probabilities(&s);
     served_case_close(&s);
     EXPECT_OK(file_remove_tree(directory));

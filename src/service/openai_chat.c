@@ -1,0 +1,294 @@
+/* openai_chat: POST /v1/chat/completions of OpenAI: the messages become a prompt by the model's chat template
+ * (text/chat_template.h), which is continued as one of /v1/completions is.  Tools, sounds and answers of a
+ * given form are refused by name. */
+#include "serve/answer_json.h"
+#include "service/endpoints.h"
+#include "service/openai_generation.h"
+
+#include <string.h>
+
+/* ---- messages ---- */
+
+/* Fails with the place of what is wrong: "messages[2].content must be ...". */
+static bool fail_message(struct call *c, size_t i, const char *what)
+{
+    call_fail_value(c, "messages", "messages[%zu]%s", i, what);
+    return false;
+}
+
+/* The texts of a list of parts, with a line's end between them, as vLLM joins them; NULL: the call has
+ * failed. */
+static json_t *join_parts(struct call *c, const json_t *parts, size_t i)
+{
+    struct buf text = {0};
+    size_t k;
+    const json_t *part;
+    json_array_foreach(parts, k, part)
+    {
+        const char *type = json_string_value(json_object_get(part, "type"));
+        const json_t *said = json_object_get(part, "text");
+        if (type == NULL || strcmp(type, "text") != 0 || !json_is_string(said)) {
+            buf_fini(&text);
+            fail_message(c, i,
+                         ".content has a part that is not {\"type\": \"text\", \"text\": ...}: kiln reads "
+                         "texts alone");
+            return NULL;
+        }
+        buf_append(&text, "\n", k > 0);
+        buf_append(&text, json_string_value(said), json_string_length(said));
+    }
+    json_t *joined = json_stringn(buf_text(&text), text.n);
+    buf_fini(&text);
+    return joined;
+}
+
+/* Appends what a template sees of a message. */
+static bool read_message(struct call *c, json_t *to, const json_t *message, size_t i)
+{
+    static const char *const refused[] = {"tool_calls", "function_call", "audio"};
+    const json_t *role = json_object_get(message, "role"), *content = json_object_get(message, "content");
+    const json_t *name = json_object_get(message, "name");
+    for (size_t k = 0; k < sizeof refused / sizeof refused[0]; k++) {
+        const json_t *value = json_object_get(message, refused[k]);
+        if (value != NULL && !json_is_null(value)) {
+            call_fail_value(c, "messages",
+                            "messages[%zu].%s is not supported: kiln calls no tools and hears nothing", i,
+                            refused[k]);
+            return false;
+        }
+    }
+    if (!json_is_string(role)) {
+        return fail_message(c, i, " must be an object with a role, which is a string");
+    }
+    if (!json_is_string(content) && !json_is_array(content)) {
+        return fail_message(c, i, ".content must be a string or an array of parts");
+    }
+    json_t *text = json_is_string(content) ? json_incref((json_t *)content) : join_parts(c, content, i);
+    if (text == NULL) {
+        return false;
+    }
+    json_t *read = json_pack("{s:O, s:o}", "role", role, "content", text);
+    if (json_is_string(name)) {
+        json_object_set(read, "name", (json_t *)name);
+    }
+    json_array_append_new(to, read);
+    return true;
+}
+
+static bool read_messages(struct call *c, json_t *to)
+{
+    const json_t *messages = json_object_get(c->body, "messages"), *message;
+    size_t i;
+    if (!json_is_array(messages) || json_array_size(messages) == 0) {
+        call_fail_value(c, "messages", "messages must be an array of at least one message");
+        return false;
+    }
+    json_array_foreach(messages, i, message)
+    {
+        if (!read_message(c, to, message, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Clients fall back to completions on the sentence of vLLM and transformers. */
+static bool check_template(struct call *c, const struct served_model *m)
+{
+    if (m->has_chat) {
+        return true;
+    }
+    if (failed(m->why_no_chat)) {
+        call_fail(c, 400, "messages",
+                  "the model '%s' has a chat template that kiln cannot read (%s): use /v1/completions with a "
+                  "prompt "
+                  "of that form",
+                  m->name, m->why_no_chat.message);
+    } else {
+        call_fail(
+            c, 400, "messages",
+            "As of transformers v4.44, default chat template is no longer allowed, so you must provide a "
+            "chat template if the tokenizer does not define one. The model '%s' has none: use "
+            "/v1/completions",
+            m->name);
+    }
+    return false;
+}
+
+static bool make_prompt(struct call *c)
+{
+    struct openai_generation *q = c->state;
+    json_t *messages = json_array();
+    struct buf text = {0};
+    bool ok = read_messages(c, messages);
+    if (ok) {
+        struct status s = chat_template_render(&text, &q->q.m->chat, messages, true);
+        ok = !failed(s) && generation_call_take_prompt(c, &text);
+        if (failed(s)) {
+            call_fail_status(c, "messages", s);
+        }
+    }
+    buf_fini(&text);
+    json_decref(messages);
+    return ok;
+}
+
+/* ---- other fields ---- */
+
+static bool is_word(const json_t *value, const char *word)
+{
+    return json_is_string(value) && strcmp(json_string_value(value), word) == 0;
+}
+
+/* Whether a field asks for nothing that kiln cannot do: is empty, or as it is where nobody asks. */
+static bool asks_nothing(const char *key, const json_t *value)
+{
+    bool is_empty = json_is_array(value) && json_array_size(value) == 0;
+    bool is_text =
+        json_is_array(value) && json_array_size(value) == 1 && is_word(json_array_get(value, 0), "text");
+    return value == NULL || json_is_null(value) || is_empty || is_word(value, "none") ||
+           is_word(value, "auto") || (strcmp(key, "modalities") == 0 && is_text) ||
+           (strcmp(key, "response_format") == 0 && is_word(json_object_get(value, "type"), "text"));
+}
+
+static bool check_refused(struct call *c)
+{
+    static const char *const refused[] = {"tools",         "tool_choice",       "functions",
+                                          "function_call", "response_format",   "audio",
+                                          "modalities",    "web_search_options"};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        if (!asks_nothing(refused[i], json_object_get(c->body, refused[i]))) {
+            call_fail_value(c, refused[i], "%s is not supported: kiln answers messages with plain text",
+                            refused[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_log_p(struct call *c)
+{
+    struct openai_generation *q = c->state;
+    bool rates = false;
+    int64_t n = 0;
+    if (!call_bool(c, c->body, "logprobs", &rates) ||
+        !call_int(c, c->body, "top_logprobs", 0, GENERATE_ALTERNATIVES, &n)) {
+        return false;
+    }
+    if (n > 0 && !rates) {
+        call_fail_value(c, "top_logprobs", "top_logprobs is for logprobs: true alone");
+        return false;
+    }
+    q->n_log_p = rates ? n : -1;
+    q->q.options.rates = rates;
+    q->q.options.n_alternatives = (int)n;
+    return true;
+}
+
+static bool read(struct call *c)
+{
+    struct openai_generation *q = c->state;
+    const char *limit =
+        openai_generation_has(c, "max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
+    q->q.options.max_new_tokens = INT32_MAX; /* what fits */
+    return check_template(c, q->q.m) && check_refused(c) && openai_generation_read(c) && read_log_p(c) &&
+           generation_call_read_limit(c, c->body, limit, 1) && make_prompt(c);
+}
+
+/* ---- answers ---- */
+
+static json_t *token_json(const struct tokenizer *t, int32_t before, struct token_probability p)
+{
+    struct buf token = {0}, bytes = {0};
+    json_t *list = json_array();
+    openai_generation_spell(&token, &bytes, t, before, p.id);
+    for (size_t i = 0; i < bytes.n; i++) {
+        json_array_append_new(list, json_integer((unsigned char)bytes.data[i]));
+    }
+    json_t *made = json_pack("{s:s, s:o, s:o}", "token", buf_text(&token), "logprob",
+                             openai_generation_log_p(p), "bytes", list);
+    buf_fini(&token);
+    buf_fini(&bytes);
+    return made;
+}
+
+/* Tells of the tokens that were not told of; JSON's null: nobody asks. */
+static json_t *log_p_json(const struct openai_generation *q, struct generation_text *t)
+{
+    const struct tokenizer *tokenizer = q->q.m->model.tokenizer;
+    const struct generation *g = &t->g;
+    json_t *content = json_array();
+    size_t n = (size_t)(1 + q->n_log_p);
+    if (q->n_log_p < 0) {
+        json_decref(content);
+        return json_null();
+    }
+    for (size_t i = g->n_prompt + t->n_sent_tokens; i < g->ids.n; i++) {
+        int32_t before = i > g->n_prompt ? g->ids.ids[i - 1] : -1;
+        const struct token_probability *row = g->rated + (i - g->first_rated) * n;
+        json_t *token = token_json(tokenizer, before, row[0]), *top = json_array();
+        for (size_t k = 1; k < n && row[k].id >= 0; k++) {
+            json_array_append_new(top, token_json(tokenizer, before, row[k]));
+        }
+        json_object_set_new(token, "top_logprobs", top);
+        json_array_append_new(content, token);
+    }
+    t->n_sent_tokens = g->ids.n - g->n_prompt;
+    return json_pack("{s:o, s:n}", "content", content, "refusal");
+}
+
+static json_t *whole_choice(struct call *c, struct generation_text *t)
+{
+    return json_pack("{s:I, s:{s:s, s:o, s:n}, s:o, s:s?}", "index", (json_int_t)t->number, "message", "role",
+                     "assistant", "content", generation_text_take(t), "refusal", "logprobs",
+                     log_p_json(c->state, t), "finish_reason", generation_end_name(t->g.end));
+}
+
+/* Sends what is new of a text. */
+static void send_delta(struct call *c, const struct generation_text *t, json_t *delta, json_t *log_p,
+                       const char *end)
+{
+    openai_generation_send(c, json_pack("{s:I, s:o, s:o, s:s?}", "index", (json_int_t)t->number, "delta",
+                                        delta, "logprobs", log_p, "finish_reason", end));
+}
+
+/* In the engine's thread: who speaks, what is said, and why it ended are events of their own. */
+static void told(void *self, struct generation *g)
+{
+    struct call *c = self;
+    struct openai_generation *q = c->state;
+    struct generation_text *t = (struct generation_text *)g;
+    bool has_failed = g->end == GENERATION_FAILED || g->end == GENERATION_CANCELLED;
+    bool has_tokens = q->n_log_p >= 0 && g->ids.n > g->n_prompt + t->n_sent_tokens;
+    if (has_failed) {
+        return;
+    }
+    if (!t->has_begun) {
+        send_delta(c, t, json_pack("{s:s, s:s}", "role", "assistant", "content", ""), json_null(), NULL);
+        t->has_begun = true;
+    }
+    if (g->n_settled > t->n_sent || has_tokens) {
+        json_t *said = generation_text_take(t);
+        send_delta(c, t, json_pack("{s:o}", "content", said), log_p_json(q, t), NULL);
+    }
+    if (g->end != GENERATION_GOES_ON) {
+        send_delta(c, t, json_object(), json_null(), generation_end_name(g->end));
+    }
+}
+
+static void answer(struct call *c)
+{
+    struct openai_generation *q =
+        openai_generation_create(c, sizeof *q, "messages", "chat.completion", "chatcmpl-");
+    if (q != NULL && read(c)) {
+        q->object = q->streams ? "chat.completion.chunk" : q->object;
+        q->choice = whole_choice;
+        openai_generation_submit(c, told);
+    }
+}
+
+const struct endpoint openai_chat_endpoints[] = {
+    {"POST", "/v1/chat/completions", &dialect_openai, answer, false},
+    {"POST", "/chat/completions", &dialect_openai, answer, false},
+    {0},
+};

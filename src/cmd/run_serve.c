@@ -269,13 +269,14 @@ static struct status end(struct service *s, struct http_server *server, double t
                          const sigset_t *signals)
 {
     const double step_s = 0.1;
+    int64_t began = clock_ns();
     struct timespec at_once = {0};
     service_notify("STOPPING=1");
     service_drain(s);
     http_server_close_door(server);
     log_info("ending: %lld requests get %g s", (long long)http_server_exchanges(server), timeout_s);
-    for (double waited = 0; !http_server_wait(server, step_s); waited += step_s) {
-        if (waited > timeout_s || sigtimedwait(signals, NULL, &at_once) > 0) {
+    while (!http_server_wait(server, step_s)) {
+        if (clock_since_s(began) > timeout_s || sigtimedwait(signals, NULL, &at_once) > 0) {
             log_warning("%lld requests are broken off", (long long)http_server_exchanges(server));
             service_end_work(s);
             http_server_wait(server, 10 * step_s); /* they are told so */

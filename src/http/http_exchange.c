@@ -113,8 +113,8 @@ static bool call(struct http_exchange *x, void (*f)(void *self), void *self)
 {
     hold(x);
     bool is_taken = http_workers_call(x->server->workers, &x->line, f, self);
-    if (!is_taken) {
-        http_exchange_let_go(x);
+    if (!is_taken) { /* its owner holds it still */
+        atomic_fetch_sub(&x->n_holders, 1);
     }
     return is_taken;
 }

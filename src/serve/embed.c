@@ -104,10 +104,10 @@ struct status embed_job_make_of(struct embed_job *j, const struct session *s, fl
 {
     const struct embed_plan *plan = input->plan;
     *j = (struct embed_job){.input = *input,
-                            .vectors = vectors,
                             .v = calloc((size_t)plan->max_width, sizeof *j->v),
                             .next = calloc((size_t)plan->max_width, sizeof *j->next),
                             .row = calloc((size_t)s->model->hidden_size, sizeof *j->row)};
+    j->vectors = vectors;
     *input = (struct embed_input){0};
     j->request = embed_input_request(&j->input, 1U << MODEL_HIDDEN, take, j);
     return j->v == NULL || j->next == NULL || j->row == NULL

@@ -463,7 +463,7 @@ struct call_times call_times(const struct call *c)
 
 /* ---- for endpoints ---- */
 
-void call_make_id(char *to, const char *prefix)
+void call_make_id(char to[CALL_ID_BYTES], const char *prefix)
 {
     unsigned char random[12];
     size_t n = strlen(prefix);
@@ -472,7 +472,7 @@ void call_make_id(char *to, const char *prefix)
         memset(random, 0, sizeof random);
         memcpy(random, &now, sizeof now);
     }
-    memcpy(to, prefix, n);
+    snprintf(to, CALL_ID_BYTES, "%s", prefix);
     for (size_t i = 0; i < sizeof random; i++) {
         snprintf(to + n + 2 * i, 3, "%02x", random[i]);
     }

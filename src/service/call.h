@@ -141,8 +141,10 @@ void call_fail_work(struct call *c, struct status s);
 
 /* ---- for endpoints ---- */
 
-/* An id for answers, "cmpl-" and 24 random letters; `to` has room for 48 bytes. */
-void call_make_id(char *to, const char *prefix);
+enum { CALL_ID_BYTES = 48 };
+
+/* An id for answers, "cmpl-" and 24 random letters. */
+void call_make_id(char to[CALL_ID_BYTES], const char *prefix);
 
 /* At the end of its exchange. */
 void call_free(struct call *c);

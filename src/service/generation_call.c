@@ -235,8 +235,8 @@ static bool make_texts(struct call *c)
                         (long long)q->n, q->n_prompts, MOST_TEXTS);
         return false;
     }
-    q->texts = calloc((size_t)n, sizeof *q->texts);
-    q->list = calloc((size_t)n, sizeof *q->list);
+    q->texts = calloc((size_t)n + 1, sizeof *q->texts);
+    q->list = calloc((size_t)n + 1, sizeof(void *));
     q->n_texts = n;
     return (q->texts != NULL && q->list != NULL) || fail_memory(c);
 }

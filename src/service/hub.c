@@ -44,7 +44,7 @@ struct hub_jobs *hub_jobs_make(struct call *c, size_t job_bytes, void (*fini)(vo
                                .job_bytes = job_bytes,
                                .jobs = calloc(n, job_bytes),
                                .fini = fini,
-                               .requests = calloc(n, sizeof *h->requests)};
+                               .requests = calloc(n, sizeof(void *))};
         c->state = h;
         c->free_state = free_jobs;
     }

@@ -261,7 +261,7 @@ static bool fill_pairs(struct zero_shot *z, size_t n, const struct buf *hypothes
 {
     struct classify_call *k = &z->classify;
     for (size_t i = 0; i < n; i++) {
-        const char *hypothesis = hypotheses->data;
+        const char *hypothesis = buf_text(hypotheses);
         const json_t *text = input_of(k->call, i);
         if (!json_is_string(text) || json_string_length(text) == 0) {
             call_fail_value(k->call, "inputs",

@@ -1,5 +1,5 @@
 # What `make install` puts under a prefix: the program and its manual page, include/kiln, the library and its pkg-config file;
-# configurations and examples in share/kiln; licence and documents in share/doc/kiln.
+# configurations and examples in share/kiln; units of systemd for `kiln serve`; licence and documents in share/doc/kiln.
 # The installed library is the part of libkiln.a that src/api needs, as one object that exports only kiln_...:
 # programs that link it may use a name like log_error.
 set(public ${CMAKE_BINARY_DIR}/public)
@@ -36,6 +36,7 @@ install(DIRECTORY include/kiln DESTINATION include)
 install(FILES ${public}/libkiln.a DESTINATION lib)
 install(FILES ${public}/kiln.pc DESTINATION lib/pkgconfig)
 install(FILES ${public}/kiln.1 DESTINATION share/man/man1)
+install(FILES deploy/serve/kiln-serve.service deploy/serve/kiln-serve.socket DESTINATION lib/systemd/system)
 install(DIRECTORY configs DESTINATION share/kiln)
 install(DIRECTORY examples DESTINATION share/kiln FILES_MATCHING PATTERN "*.[ch]" PATTERN Makefile)
 install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md STYLE.md DESTINATION share/doc/kiln)

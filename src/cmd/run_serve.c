@@ -113,7 +113,7 @@ static struct status add_key(struct keys *k, char *line, const char *path)
 static void warn_of_readers(const char *path)
 {
     struct stat found;
-    if (stat(path, &found) == 0 && (found.st_mode & (S_IRGRP | S_IROTH)) != 0) {
+    if (stat(path, &found) == 0 && (found.st_mode & S_IROTH) != 0) {
         log_warning("%s can be read by other users: chmod 600 takes that away", path);
     }
 }

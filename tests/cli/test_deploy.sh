@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # deploy: every command of the manifests and of the Slurm script is one that kiln takes (a dry run), each edit point is in one
-# place, no host, user or home is inside; and with Python's yaml the manifests have the fields that Kubernetes and the MPIJob's
-# CRD have.
+# place, no host, user or home is inside; the flags of kiln serve are its flags; and with Python's yaml the manifests have the
+# fields that Kubernetes and the MPIJob's CRD have.
 . "$(dirname "$0")/begin.sh"
 shopt -s extglob
 tests=$(cd "$(dirname "$0")" && pwd)
@@ -84,12 +84,31 @@ for phase in 1 2; do
 done
 
 # nobody's own names
-if grep -rnE '@[a-z]|/home/|/root/[^.]|/users/|/ceph|([0-9]+\.){3}[0-9]+' "$deploy" >"$dir/own"; then
+if grep -rnE '@[a-z]|/home/|/root/[^.]|/users/|/ceph|([0-9]+\.){3}[0-9]+' "$deploy" |
+    grep -vE 'SystemCallFilter=|127\.0\.0\.1|0\.0\.0\.0' >"$dir/own"; then
     fail "names in deploy: $(cat "$dir/own")"
 fi
+
+# kiln serve: the flags of the Deployment and of the unit are its flags, and systemd knows the unit's
+unpack_golden decoders
+echo key >"$dir/keys"
+serve() { "$kiln" serve "$@" --dry_run 2>"$dir/err" | grep generate >/dev/null || fail "kiln serve $*: $(cat "$dir/err")"; }
+mapfile -t flags < <(awk '/^ *ports:/ { inside = 0 } inside { print $2 } /^ *args:$/ { inside = 1 }' "$deploy/serve/deployment.yaml" |
+    sed "s|/data/model|$dir/bloom|; s|/etc/kiln/keys|$dir/keys|")
+[ ${#flags[@]} = 4 ] || fail "flags of the Deployment: ${flags[*]}"
+serve "${flags[@]}"
+read -ra flags < <(sed -n 's/^ExecStart=kiln serve //p' "$deploy/serve/kiln-serve.service")
+KILN_SERVE_MODEL=$dir/bloom serve "${flags[@]}"
+if command -v systemd-analyze >/dev/null; then
+    cp "$deploy"/serve/kiln-serve.* "$dir"
+    sed -i "s|^ExecStart=kiln|ExecStart=$kiln|" "$dir/kiln-serve.service"
+    systemd-analyze verify "$dir/kiln-serve.service" "$dir/kiln-serve.socket" 2>"$dir/err" && [ ! -s "$dir/err" ] ||
+        fail "systemd-analyze: $(cat "$dir/err")"
+fi
+
 for script in "$deploy"/slurm/*.sbatch; do bash -n "$script"; done
 if [ -n "${KILN_PYTHON:-}" ] && "$KILN_PYTHON" -c 'import yaml' 2>/dev/null; then
-    "$KILN_PYTHON" "$tests/../deploy/check_manifests.py" "$deploy"/claim.yaml "$deploy"/kubernetes/*.yaml
+    "$KILN_PYTHON" "$tests/../deploy/check_manifests.py" "$deploy"/claim.yaml "$deploy"/kubernetes/*.yaml "$deploy"/serve/*.yaml
 else
     lack yaml \
         "the fields of the manifests: KILN_PYTHON names no Python with yaml; make it by: python3 -m venv V; V/bin/pip install pyyaml; export KILN_PYTHON=V/bin/python"

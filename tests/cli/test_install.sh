@@ -14,7 +14,7 @@ before=$(find "$build" -maxdepth 1 -type f -printf '%p %T@\n' | sort)
 [ "$before" = "$(find "$build" -maxdepth 1 -type f -printf '%p %T@\n' | sort)" ] || fail "installing changed the build"
 mv "$dir/root/opt/kiln" "$dir/prefix"
 [ -z "$(find "$dir/root" -type f)" ] || fail "files outside the prefix: $(find "$dir/root" -type f)"
-for file in bin/kiln lib/libkiln.a include/kiln/kiln.h share/man/man1/kiln.1 share/kiln/configs/bert_mini.json \
+for file in bin/kiln lib/libkiln.a include/kiln/kiln.h share/man/man1/kiln.1 share/kiln/configs/bert_mini.json lib/systemd/system/kiln-serve.service \
     share/kiln/examples/ask_file/Makefile share/doc/kiln/LICENSE share/doc/kiln/docs/howto/finetune.md; do
     [ -s "$dir/prefix/$file" ] || fail "$file is not installed"
 done

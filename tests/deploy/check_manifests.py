@@ -10,6 +10,7 @@ CONTAINER = {"name", "image", "imagePullPolicy", "env", "command", "args", "reso
              "securityContext"}
 POD = {"containers", "volumes", "restartPolicy", "terminationGracePeriodSeconds", "nodeSelector", "tolerations", "hostIPC",
        "initContainers", "serviceAccountName", "securityContext"}
+PROBES = {"startupProbe", "readinessProbe", "livenessProbe"}
 JOB = {"slotsPerWorker", "runLauncherAsWorker", "runPolicy", "mpiReplicaSpecs", "sshAuthMountPath", "launcherCreationPolicy",
        "mpiImplementation"}
 POLICY = {"cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit", "schedulingPolicy", "suspend",
@@ -91,6 +92,28 @@ def check_job(where, spec):
     assert f"{cards * worker['replicas']}card" in where, f"{where}: {cards} x {worker['replicas']} cards"
 
 
+def check_deployment(where, spec):
+    """What a request needs: a pod is ready before it gets work, and has time to end."""
+    fields(where, spec, {"replicas", "selector", "strategy", "template"}, {"selector", "template"})
+    pod, labels = spec["template"]["spec"], spec["template"]["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"].items() <= labels.items(), f"{where}: the selector does not select its pods"
+    fields(where, pod, POD | {"enableServiceLinks", "automountServiceAccountToken"}, {"containers", "volumes", "terminationGracePeriodSeconds"})
+    volumes, [c] = {v["name"] for v in pod["volumes"]}, pod["containers"]
+    fields(where, c, CONTAINER | PROBES | {"lifecycle"}, {"name", "image", "command", "args", "ports", "resources"} | PROBES)
+    ports = {p["name"] for p in c["ports"]}
+    for probe in PROBES:
+        fields(f"{where}: {probe}", c[probe], {"httpGet", "periodSeconds", "timeoutSeconds", "failureThreshold"}, {"httpGet"})
+        one_of(f"{where}: {probe}", c[probe]["httpGet"]["port"], ports)
+    for mount in c["volumeMounts"]:
+        one_of(f"{where}: the volume", mount["name"], volumes)
+
+
+def check_service(where, spec):
+    fields(where, spec, {"selector", "ports", "type"}, {"selector", "ports"})
+    for port in spec["ports"]:
+        fields(where, port, {"name", "port", "targetPort", "protocol"}, {"port"})
+
+
 def check(path):
     with open(path) as f:
         documents = list(yaml.safe_load_all(f))
@@ -98,9 +121,14 @@ def check(path):
     d = documents[0]
     fields(path, d, {"apiVersion", "kind", "metadata", "spec"}, {"apiVersion", "kind", "metadata", "spec"})
     fields(path, d["metadata"], METADATA, {"name"})
-    one_of(path, (d["apiVersion"], d["kind"]), (("batch/v1", "Job"), ("v1", "PersistentVolumeClaim"), ("kubeflow.org/v2beta1", "MPIJob")))
+    one_of(path, (d["apiVersion"], d["kind"]), (("batch/v1", "Job"), ("v1", "PersistentVolumeClaim"), ("kubeflow.org/v2beta1", "MPIJob"),
+                                             ("apps/v1", "Deployment"), ("v1", "Service")))
     if d["kind"] == "Job":
         check_batch_job(path, d["spec"])
+    elif d["kind"] == "Deployment":
+        check_deployment(path, d["spec"])
+    elif d["kind"] == "Service":
+        check_service(path, d["spec"])
     elif d["kind"] == "PersistentVolumeClaim":
         fields(path, d["spec"], {"accessModes", "resources", "storageClassName"}, {"accessModes", "resources"})
     else:

@@ -161,9 +161,9 @@ void call_fail_work(struct call *c, struct status s)
 {
     if (c->work.timed_out) {
         call_fail(c, 504, NULL,
-                  "the answer took longer than %g s: ask for less, or give the server more time "
-                  "(--request_timeout_s)",
-                  c->service->options.request_timeout_s);
+                  "the answer took longer than %g s: ask for less, or give it more time "
+                  "(--request_timeout_s, Request-Timeout)",
+                  (double)(c->work.deadline_ns - http_began_ns(c->x)) / 1e9);
     } else {
         call_fail_status(c, NULL, s);
     }

@@ -104,6 +104,17 @@ def check_cases(server):
     expect(not wrong, "\n".join(wrong))
 
 
+def check_deadline(server):
+    """What is asked for by Request-Timeout; in a stream the error is the last event."""
+    long = {"prompt": "the sea", "max_tokens": 2000, "n": 100, "ignore_eos": True}
+    status, _, body = server.ask("/v1/completions", long, {"Request-Timeout": "0.05"})
+    expect(status == 504 and "longer than 0.05 s" in message_of(body), f"a deadline: {status} {body}")
+    status, _, body = server.ask("/v1/completions", {**long, "stream": True}, {"Request-Timeout": "0.05"})
+    last = body if isinstance(body, dict) else json.loads(body.strip().rsplit(b"data: ", 1)[1])
+    expect("longer than 0.05 s" in message_of(last), f"a deadline in a stream: {status} {last}")
+    is_well(server)
+
+
 def answer_to(server, head, body=b""):
     """Of raw bytes, until the server closes."""
     with server.raw() as s:
@@ -171,7 +182,7 @@ def main():
     with Server(kiln, *flags, "--port", 0, "--max_body_mib", MAX_BODY_MIB) as server:
         server.ready()
         is_well(server)
-        for check in (check_cases, check_raw, check_clients_that_do_not_read):
+        for check in (check_cases, check_deadline, check_raw, check_clients_that_do_not_read):
             check(server)
             print(check.__name__, flush=True)
         is_well(server)

@@ -3,7 +3,7 @@
 "use strict";
 
 const runs = new Map(); // by name
-const followed = { stopper: null, isDrawn: true };
+const followed = { hasBegun: false, isDrawn: true };
 const colors = 8;
 
 // ---- logs ----
@@ -253,9 +253,10 @@ function redrawSoon() {
 
 async function follow() {
     const said = byId("follows");
-    followed.stopper = new AbortController();
+    said.textContent ||= "Asking for the runs.";
+    followed.hasBegun = true;
     try {
-        const response = await send("watch", { signal: followed.stopper.signal });
+        const response = await send("watch");
         clearRuns();
         makeTable();
         redrawSoon();
@@ -273,10 +274,10 @@ async function follow() {
 
 tasks.watch = {
     shown: () => {
-        if (followed.stopper === null) {
-            follow();
-        } else {
+        if (followed.hasBegun) {
             redrawSoon();
+        } else {
+            follow();
         }
     },
 };

@@ -201,7 +201,7 @@ def check_keys(browser, url):
     page.keyboard.type("a b\n")
     assert page.posted == []  # Enter is a new line
     held = []
-    page.route("**/v1/completions", held.append)  # it never answers
+    page.route("**/v1/completions", lambda route: held.append(route))  # it never answers
     page.keyboard.press("Control+Enter")
     await_said(page, "generate", "Running.")
     page.keyboard.press("Escape")

@@ -10,7 +10,9 @@ need_python clients openai
 unpack_golden decoders
 export no_proxy=127.0.0.1 PYTHONPATH=
 
-"$kiln" serve --port 0 --model "$dir/bloom" --model "$dir/gpt2" 2>"$dir/log" &
+cp -r "$dir/bloom" "$dir/chat"
+echo '{% for m in messages %}{{ m.role[0] + m.content }}{% endfor %}{{ ":" if add_generation_prompt }}' >"$dir/chat/chat_template.jinja"
+"$kiln" serve --port 0 --model "$dir/bloom" --model "$dir/gpt2" --model "$dir/chat" 2>"$dir/log" &
 server_pid=$!
 await "$server_pid" grep -q '^serving on' "$dir/log"
 url=$(sed -n 's/^serving on //p' "$dir/log")

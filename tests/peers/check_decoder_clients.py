@@ -1,7 +1,7 @@
 """Asks a `kiln serve` of a decoder by the clients that people have: check_decoder_clients.py URL MODEL CLIENT.
 
 MODEL is its name; each CLIENT is a Python package, and is asked for what it has: texts, streams, stops, counts, probabilities,
-errors, models."""
+errors, models.  The model "chat" has the same weights, and a template that says "sXuY:" of a system's X and a user's Y."""
 
 import importlib.metadata
 import json
@@ -9,6 +9,7 @@ import sys
 
 URL, MODEL = sys.argv[1], sys.argv[2]
 PROMPT = "and the"
+MESSAGES, CHAT_PROMPT = [{"role": "system", "content": "an"}, {"role": "user", "content": "the"}], "sanuthe:"
 
 
 def fails(kind, f, *words):
@@ -20,10 +21,35 @@ def fails(kind, f, *words):
     raise AssertionError(f"{kind.__name__} was not raised")
 
 
+def openai_chat(client):
+    import openai
+
+    asked = dict(model="chat", max_tokens=6, seed=3, temperature=1)
+    text = client.completions.create(prompt=CHAT_PROMPT, logprobs=2, **asked)
+    chat = client.chat.completions.create(messages=MESSAGES, logprobs=True, top_logprobs=2, **asked)
+    choice = chat.choices[0]
+    assert choice.message.role == "assistant" and choice.message.content == text.choices[0].text
+    assert choice.finish_reason == text.choices[0].finish_reason and chat.usage == text.usage
+    assert [t.token for t in choice.logprobs.content] == text.choices[0].logprobs.tokens
+    assert [t.logprob for t in choice.logprobs.content] == text.choices[0].logprobs.token_logprobs
+    assert all(len(t.top_logprobs) == 2 and t.bytes for t in choice.logprobs.content)
+    chunks = list(client.chat.completions.create(messages=MESSAGES, stream=True, stream_options={"include_usage": True}, **asked))
+    assert chunks[0].choices[0].delta.role == "assistant" and chunks[-1].usage == chat.usage
+    assert "".join(c.choices[0].delta.content or "" for c in chunks[:-1]) == choice.message.content
+    assert chunks[-2].choices[0].finish_reason == choice.finish_reason and len({c.id for c in chunks}) == 1
+    parts = [{"role": m["role"], "content": [{"type": "text", "text": m["content"]}]} for m in MESSAGES]
+    assert client.chat.completions.create(messages=parts, **asked).choices[0].message.content == choice.message.content
+    create = lambda **more: client.chat.completions.create(model="chat", messages=MESSAGES, **more)
+    fails(openai.BadRequestError, lambda: create(tools=[{"type": "function", "function": {"name": "f"}}]), "tools")
+    e = fails(openai.BadRequestError, lambda: create(max_completion_tokens=10**6))
+    assert e.code == "context_length_exceeded" and e.param == "messages"
+
+
 def openai():
     import openai
 
     client = openai.OpenAI(base_url=URL + "/v1", api_key="none", max_retries=0)
+    openai_chat(client)
     asked = dict(model=MODEL, prompt=PROMPT, max_tokens=6, seed=3, temperature=1)
     whole = client.completions.create(**asked, logprobs=2, echo=True)
     choice = whole.choices[0]
@@ -51,12 +77,14 @@ def openai():
 
 
 def langchain_openai():
-    from langchain_openai import OpenAI
+    from langchain_openai import ChatOpenAI, OpenAI
 
     llm = OpenAI(base_url=URL + "/v1", api_key="none", model=MODEL, max_tokens=6, seed=3, max_retries=0)
     assert "".join(llm.stream(PROMPT)) == llm.invoke(PROMPT)
     answer = llm.generate([PROMPT, "a"])
     assert len(answer.generations) == 2 and answer.llm_output["token_usage"]["total_tokens"] > 0
+    chat = ChatOpenAI(base_url=URL + "/v1", api_key="none", model="chat", max_tokens=6, seed=3, max_retries=0)
+    assert "".join(c.content for c in chat.stream(MESSAGES)) == chat.invoke(MESSAGES).content
 
 
 def huggingface_hub():
@@ -77,6 +105,10 @@ def huggingface_hub():
         assert client.text_generation(PROMPT, return_full_text=True, **asked) == PROMPT + text
         fails(HfHubHTTPError, lambda: client.text_generation("x", max_new_tokens=10**6), "max_new_tokens")
         fails(HfHubHTTPError, lambda: client.chat_completion([{"role": "user", "content": "x"}]), "/v1/completions")
+    client = InferenceClient(model=f"{URL}/models/chat")
+    asked = dict(max_tokens=6, seed=3)
+    text = client.chat_completion(MESSAGES, **asked).choices[0].message.content
+    assert "".join(c.choices[0].delta.content or "" for c in client.chat_completion(MESSAGES, stream=True, **asked)) == text
 
 
 def langchain_huggingface():

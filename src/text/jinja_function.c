@@ -155,11 +155,16 @@ static json_t *call_length(struct jinja_renderer *r, json_t *x, json_t *const *a
 
 static json_t *end_item(struct jinja_renderer *r, const json_t *x, bool is_last)
 {
-    if (!json_is_array(x)) {
-        return jinja_renderer_fail(r, "first and last want a list");
+    const char *text = json_string_value(x);
+    size_t n = json_is_string(x) ? json_string_length(x) : json_array_size(x), at = 0;
+    if (x != NULL && !json_is_string(x) && !json_is_array(x)) {
+        return jinja_renderer_fail(r, "first and last want a list or a string");
     }
-    size_t n = json_array_size(x);
-    return n == 0 ? NULL : json_incref(json_array_get(x, is_last ? n - 1 : 0));
+    if (n == 0 || json_is_array(x)) {
+        return n == 0 ? NULL : json_incref(json_array_get(x, is_last ? n - 1 : 0));
+    }
+    at = is_last ? jinja_text_at(text, n, jinja_text_length(text, n) - 1) : 0;
+    return jinja_renderer_made_text(r, text + at, jinja_text_at(text + at, n - at, 1));
 }
 
 static json_t *call_first(struct jinja_renderer *r, json_t *x, json_t *const *a)
@@ -217,8 +222,8 @@ static json_t *call_items(struct jinja_renderer *r, json_t *x, json_t *const *a)
 
 static json_t *call_get(struct jinja_renderer *r, json_t *x, json_t *const *a)
 {
-    if (!json_is_object(x) || !json_is_string(a[0])) {
-        return jinja_renderer_fail(r, "get wants a dict, and the name of a key");
+    if (!json_is_string(a[0])) {
+        return jinja_renderer_fail(r, "get wants the name of a key");
     }
     json_t *value = json_object_get(x, json_string_value(a[0]));
     return value != NULL ? json_incref(value) : a[1] != NULL ? json_incref(a[1]) : json_null();
@@ -323,16 +328,14 @@ const struct jinja_function *jinja_function_find(const char *name, size_t n, boo
     return NULL;
 }
 
-json_t *jinja_function_call(struct jinja_renderer *r, const struct jinja_function *f, json_t *x,
-                            json_t *const *arguments)
+json_t *jinja_function_call(struct jinja_renderer *r, const struct jinja_function *f, bool is_method,
+                            json_t *x, json_t *const *arguments)
 {
-    if (!f->of_text) {
-        return x == NULL && !f->is_filter
-                   ? jinja_renderer_fail(r, "%s is asked of what is undefined", f->name)
-                   : f->call(r, x, arguments);
+    if (is_method && !(f->of_text ? json_is_string(x) : json_is_object(x))) {
+        return jinja_renderer_fail(r, "%s is asked of what has no such method", f->name);
     }
-    if (!f->is_filter && !json_is_string(x)) {
-        return jinja_renderer_fail(r, "%s wants a string", f->name);
+    if (!f->of_text) {
+        return f->call(r, x, arguments);
     }
     json_t *text = jinja_renderer_text_of(r, x), *made = text == NULL ? NULL : f->call(r, text, arguments);
     json_decref(text);

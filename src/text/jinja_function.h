@@ -10,7 +10,7 @@ enum { JINJA_MOST_ARGUMENTS = 2 };
 struct jinja_function {
     const char *name;
     bool is_filter, is_method; /* x | name, x.name() */
-    bool of_text;              /* a filter takes what x prints; a method is of strings alone */
+    bool of_text;              /* of strings; a filter takes what x prints */
     int n_needed, n_places;    /* arguments that must be there, and that need no name */
     const char *parameters[JINJA_MOST_ARGUMENTS];
 
@@ -27,8 +27,8 @@ struct jinja_test {
 const struct jinja_function *jinja_function_find(const char *name, size_t n, bool is_filter);
 const struct jinja_test *jinja_function_find_test(const char *name, size_t n);
 
-/* The result of a call, owned, with the rules of `of_text`. */
-json_t *jinja_function_call(struct jinja_renderer *r, const struct jinja_function *f, json_t *x,
-                            json_t *const *arguments);
+/* The result of a call, owned: of a filter, or of a method, which wants a value that has it. */
+json_t *jinja_function_call(struct jinja_renderer *r, const struct jinja_function *f, bool is_method,
+                            json_t *x, json_t *const *arguments);
 
 #endif

@@ -513,7 +513,10 @@ static json_t *evaluate_values(struct jinja_renderer *r, const struct jinja_node
         switch (n->kind) {
         case JINJA_ITEM: made = item_of(r, of[0], of[1]); break;
         case JINJA_SLICE: made = slice_of(r, of[0], of + 1); break;
-        case JINJA_CALL: made = jinja_function_call(r, n->function, of[0], of + 1); break;
+        case JINJA_FILTER:
+        case JINJA_METHOD:
+            made = jinja_function_call(r, n->function, n->kind == JINJA_METHOD, of[0], of + 1);
+            break;
         default: made = apply(r, n->kind, of[0], of[1]); break;
         }
     }

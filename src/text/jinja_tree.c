@@ -306,9 +306,9 @@ static int find_parameter(struct parser *p, const struct jinja_function *f, int 
 }
 
 /* A call of f on x, with the arguments that may follow in brackets. */
-static int parse_call(struct parser *p, const struct jinja_function *f, int x)
+static int parse_call(struct parser *p, enum jinja_kind kind, const struct jinja_function *f, int x)
 {
-    int call = make_of(p, JINJA_CALL, x, 0), n_needed = 0;
+    int call = make_of(p, kind, x, 0), n_needed = 0;
     node(p, call)->function = f;
     bool has_arguments = take_operator(p, "(");
     for (int place = 0; has_arguments && !failed(p->status) && !take_operator(p, ")"); place++) {
@@ -343,7 +343,7 @@ static int parse_field(struct parser *p, int x)
         return refuse(p, "method", name);
     }
     p->at++;
-    return parse_call(p, f, x);
+    return parse_call(p, JINJA_METHOD, f, x);
 }
 
 /* Behind "x[": an item, or a slice of it. */
@@ -392,7 +392,7 @@ static int parse_filter(struct parser *p, int x)
         return name->kind == JINJA_TOKEN_NAME ? refuse(p, "filter", name) : fail_here(p, "a filter");
     }
     p->at++;
-    return parse_call(p, f, x);
+    return parse_call(p, JINJA_FILTER, f, x);
 }
 
 static int parse_test(struct parser *p, int x)
@@ -405,6 +405,11 @@ static int parse_test(struct parser *p, int x)
         return name->kind == JINJA_TOKEN_NAME ? refuse(p, "test", name) : fail_here(p, "a test");
     }
     p->at++;
+    bool may_follow = is_ahead(p, 0, JINJA_TOKEN_NAME, "and") || is_ahead(p, 0, JINJA_TOKEN_NAME, "or") ||
+                      is_ahead(p, 0, JINJA_TOKEN_NAME, "else");
+    if (now(p)->kind == JINJA_TOKEN_NAME && !may_follow) {
+        return refuse(p, "argument of a test", now(p)); /* which Jinja takes it for */
+    }
     int made = make_of(p, JINJA_TEST, x, 0);
     node(p, made)->test = test;
     return negates ? make_of(p, JINJA_NOT, made, 0) : made;

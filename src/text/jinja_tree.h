@@ -50,7 +50,8 @@ enum jinja_kind {
     JINJA_MORE_EQUAL,
     JINJA_IN,
     JINJA_CHOICE, /* of[1] if of[0] else of[2] */
-    JINJA_CALL,   /* function(of[0], its arguments of[1 ..]) */
+    JINJA_FILTER, /* of[0] | function(of[1], ...) */
+    JINJA_METHOD, /* of[0].function(of[1], ...) */
     JINJA_TEST,   /* of[0] is test */
     JINJA_RAISE,  /* of[0]: the message */
 };

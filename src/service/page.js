@@ -298,7 +298,7 @@ async function run(panel) {
     try {
         const values = valuesOf(panel), response = await post(requestOf(panel), stopper.signal);
         const [done, more] = await tasks[panel.id].show({ panel, result, values, model, response, began });
-        say(panel, `${done} in ${((performance.now() - began) / 1000).toFixed(2)} s. ${more}`);
+        say(panel, `${done} in ${((performance.now() - began) / 1000).toFixed(2)} s${more}.`);
     } catch (error) {
         const message = error instanceof TypeError ? "the server broke the answer off" : error.message;
         if (!stopper.signal.aborted) {

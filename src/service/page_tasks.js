@@ -1,5 +1,5 @@
 // What each tab asks and how it shows the answer: tasks.ID has request(values, model), which is {path, body} with how a
-// program of OpenAI's client reads the reply, and show(run), which returns what was done and a word on it.
+// program of OpenAI's client reads the reply, and show(run), which returns what was done, and more to be said.
 "use strict";
 
 // Offsets of the answers count characters as code points.
@@ -41,7 +41,7 @@ tasks.generate = {
     },
     async show({ result, values, response, began }) {
         const text = make("span");
-        const ends = { length: "The text is as long as was asked for.", stop: "The text ended by itself." };
+        const ends = { length: "as long as was asked for", stop: "at its end" };
         let ended = "", tokens = 0;
         result.append(make("p", { class: "text" }, make("span", { class: "prompt" }, values.prompt), text));
         for await (const { data } of eventsOf(response)) {
@@ -57,7 +57,7 @@ tasks.generate = {
             throw new Error("the server broke the answer off");
         }
         const rate = (1000 * tokens) / (performance.now() - began);
-        return [count(tokens, "token"), `${rate < 10 ? rate.toFixed(1) : Math.round(rate)} a second. ${ends[ended] || ""}`];
+        return [count(tokens, "token"), `, ${rate < 10 ? rate.toFixed(1) : Math.round(rate)} a second; the text is ${ends[ended] || ended}`];
     },
 };
 
@@ -104,7 +104,7 @@ tasks.ask = {
         const list = make("ul", { class: "bars" }, ...lines);
         list.querySelectorAll("li, button").forEach((e) => e.classList.add("answer"));
         result.append(list, make("p", { class: "text place", tabindex: "0", role: "group", "aria-label": "The text, with the answers marked" }, ...parts));
-        return [count(answers.length, "answer"), marks.size > 0 ? "Press one to go to its place." : ""];
+        return [count(answers.length, "answer"), marks.size > 0 ? "; press one to go to its place" : ""];
     },
 };
 
@@ -143,7 +143,7 @@ tasks.fill = {
             const lines = words.map((w) => barOf(w.token_str, w.score, "r0", () => fillGap(panel, maskOf(model.id), i, w.token_str)));
             result.append(make("h2", {}, gaps.length > 1 ? `Gap ${i + 1}: ` : "", around), make("ul", { class: "bars" }, ...lines));
         });
-        return [count(gaps.length, "gap"), "Press a word to put it into the text."];
+        return [count(gaps.length, "gap"), "; press a word to put it into the text"];
     },
 };
 panels.find((p) => p.id === "fill").querySelector(".mask").addEventListener("click", (event) => insertMask(event.target.closest("section")));
@@ -178,7 +178,7 @@ tasks.embed = {
             const near = texts.map((t, i) => make("li", {}, `${t} — ${texts[nearest[i]]} (${cosines[i][nearest[i]].toFixed(3)})`));
             result.append(make("h2", {}, "The nearest of each, underlined above"), make("ol", {}, ...near));
         }
-        return [count(texts.length, "text"), `Each became ${reply.data[0].embedding.length} numbers.`];
+        return [count(texts.length, "text"), `; each became ${reply.data[0].embedding.length} numbers`];
     },
 };
 
@@ -194,7 +194,7 @@ tasks.classify = {
     async show({ result, response }) {
         const labels = (await response.json()).flat();
         result.append(make("ul", { class: "bars" }, ...labels.map((l) => barOf(l.label, l.score, "r0"))));
-        return [count(labels.length, "label"), `The likeliest is ${labels[0].label}.`];
+        return [count(labels.length, "label"), `; the likeliest is ${labels[0].label}`];
     },
 };
 

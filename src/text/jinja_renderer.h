@@ -13,9 +13,11 @@
 #include "core/buf.h"
 #include "text/jinja_tree.h"
 
+enum { JINJA_BYTES_OF_STEP = 64 };
+
 struct jinja_limits {
     size_t most_bytes; /* of what is written */
-    int64_t most_work; /* nodes, and each 64 bytes or items of what they make or read */
+    int64_t most_work; /* nodes, the items of what they make, and each JINJA_BYTES_OF_STEP bytes */
 };
 
 struct jinja_variable;
@@ -51,6 +53,9 @@ bool jinja_renderer_spend(struct jinja_renderer *r, size_t n);
 json_t *jinja_renderer_made(struct jinja_renderer *r, json_t *value);
 json_t *jinja_renderer_made_text(struct jinja_renderer *r, const char *text, size_t n);
 json_t *jinja_renderer_take_text(struct jinja_renderer *r, struct buf *text); /* ends the buffer */
+
+/* Takes the item over. */
+void jinja_renderer_append(struct jinja_renderer *r, json_t *list, json_t *item);
 
 /* What a value prints, as an owned string. */
 json_t *jinja_renderer_text_of(struct jinja_renderer *r, const json_t *value);

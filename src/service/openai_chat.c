@@ -52,7 +52,7 @@ static bool read_message(struct call *c, json_t *to, const json_t *message, size
         const json_t *value = json_object_get(message, refused[k]);
         if (value != NULL && !json_is_null(value)) {
             call_fail_value(c, "messages",
-                            "messages[%zu].%s is not supported: kiln calls no tools and hears nothing", i,
+                            "messages[%zu].%s is not supported: kiln calls no tools and reads texts alone", i,
                             refused[k]);
             return false;
         }

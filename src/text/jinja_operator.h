@@ -5,7 +5,7 @@
 #include "text/jinja_renderer.h"
 
 /* What messages call the value: "a string". */
-const char *jinja_operator_type(const json_t *x);
+const char *jinja_operator_type(const json_t *v);
 
 /* Results are owned; NULL is undefined, or a failure.  x.key; x[key]; x[a:b:c] of parts a, b and c. */
 json_t *jinja_operator_field(struct jinja_renderer *r, const json_t *x, const char *key);

@@ -191,12 +191,12 @@ class Load:
             t.join()
 
     def growth_bytes(self):
-        """Of the resident memory in the last third, beside that in the second: of its lower quartile, since models that are loaded
-        again are there twice for a moment, as answers are that nobody reads yet."""
+        """Of the resident memory in the last third, beside that in the second: of its median, since models that are loaded again are
+        there twice for a moment, as answers are that nobody reads yet."""
         end = self.resident[-1][0]
         third = [sorted(b for t, b in self.resident if k * end / 3 <= t < (k + 1) * end / 3) for k in range(3)]
-        low = [bytes_of[len(bytes_of) // 4] for bytes_of in third]
-        return low[2] - low[1], low[1]
+        middle = [bytes_of[len(bytes_of) // 2] for bytes_of in third]
+        return middle[2] - middle[1], middle[1]
 
 
 def as_bytes(path, body, close=True):

@@ -30,7 +30,7 @@ static json_t *describe(const struct served_models *set, const struct served_mod
 {
     return json_pack("{s:s, s:s, s:I, s:s, s:I, s:o, s:o}", "id", m->name, "object", "model", "created",
                      (json_int_t)set->loaded_s, "owned_by", "kiln", "max_model_len",
-                     (json_int_t)m->model.max_length, "answers", answers_of(m), "mask_token", mask_of(m));
+                     (json_int_t)served_model_length(m), "answers", answers_of(m), "mask_token", mask_of(m));
 }
 
 static void list_models(struct call *c)

@@ -281,6 +281,11 @@ void served_models_free(struct served_models *set)
     free(set);
 }
 
+int64_t served_model_length(const struct served_model *m)
+{
+    return m->model.files.found ? m->model.text_length : m->model.max_length;
+}
+
 struct served_model *served_models_find(struct served_models *set, const char *name)
 {
     for (int i = 0; i < set->n; i++) {

@@ -70,6 +70,9 @@ struct served_model *served_models_find(struct served_models *set, const char *n
 /* The first model that answers this; NULL: none does. */
 struct served_model *served_models_first(struct served_models *set, enum answer a);
 
+/* Tokens of a text that the model reads, by its files for sentences where it has them. */
+int64_t served_model_length(const struct served_model *m);
+
 /* A scratch of the model's tokenizer for the calling thread, until it is given back.  STATUS_MEMORY. */
 struct status served_model_take_scratch(struct served_model *m, struct tokenizer_scratch **scratch);
 void served_model_give_scratch(struct served_model *m, struct tokenizer_scratch *scratch);

@@ -172,11 +172,10 @@ static void answer_info(struct call *c)
                             "model_id", m->path, "model_sha", "model_dtype",
                             p.int8 ? "int8" : dtype_name(p.dtype), "served_model_name", m->name, "model_type",
                             model_type(m), "max_concurrent_requests", (json_int_t)o->models.engine.max_works,
-                            "max_input_length",
-                            (json_int_t)(m->model.files.found ? m->model.text_length : m->model.max_length),
-                            "max_batch_tokens", (json_int_t)m->model.batch_tokens, "max_batch_requests",
-                            "max_client_batch_size", EMBEDDING_TEXTS, "auto_truncate", 1,
-                            "tokenization_workers", 1, "version", KILN_VERSION, "sha", "docker_label"));
+                            "max_input_length", (json_int_t)served_model_length(m), "max_batch_tokens",
+                            (json_int_t)m->model.batch_tokens, "max_batch_requests", "max_client_batch_size",
+                            EMBEDDING_TEXTS, "auto_truncate", 1, "tokenization_workers", 1, "version",
+                            KILN_VERSION, "sha", "docker_label"));
 }
 
 void tei_answer_health(struct call *c)

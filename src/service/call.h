@@ -64,8 +64,9 @@ struct call {
 
     /* For the counts, the log and the headers x-...; the endpoint's to fill in. */
     struct served_model *model;
-    int64_t n_texts, n_characters, n_tokens, n_new_tokens, n_cut;
-    int64_t encoded_ns; /* how long reading fields and tokenizing took */
+    int64_t n_texts, n_characters, n_tokens, n_cut; /* tokens that are read: each prompt once */
+    int64_t n_new_tokens;                           /* call.c's, once the work has ended */
+    int64_t encoded_ns;                             /* how long reading fields and tokenizing took */
 
     struct work work;
     void (*finish)(struct call *c);

@@ -328,11 +328,6 @@ bool generation_call_is_whole(struct call *c)
     return true;
 }
 
-struct generation_counts generation_call_count(const struct call *c)
-{
-    return (struct generation_counts){.n_prompt = c->n_tokens, .n_new = c->n_new_tokens};
-}
-
 const char *generation_end_name(enum generation_end end)
 {
     return end == GENERATION_GOES_ON ? NULL : end == GENERATION_AT_LENGTH ? "length" : "stop";

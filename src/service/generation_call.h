@@ -51,12 +51,6 @@ struct generation_call {
     void (*fail_length)(struct call *c, int64_t most, int64_t n_prompt, int64_t n_new);
 };
 
-/* What the counts of a reply say. */
-struct generation_counts {
-    int64_t n_prompt; /* tokens, each prompt once */
-    int64_t n_new;
-};
-
 /* Chooses the model that generates, and hangs a zeroed state of so many bytes on the call, with the options
  * of a choice by probability alone. */
 void *generation_call_create(struct call *c, size_t bytes, const char *model);
@@ -92,9 +86,6 @@ void generation_token_says(struct buf *out, const struct tokenizer *t, int32_t b
 
 /* Whether no text has failed; else the call fails as the first that did. */
 bool generation_call_is_whole(struct call *c);
-
-/* Of work that has ended. */
-struct generation_counts generation_call_count(const struct call *c);
 
 /* "stop" or "length", as OpenAI and Ollama say why a text ended. */
 const char *generation_end_name(enum generation_end end);

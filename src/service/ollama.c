@@ -106,12 +106,11 @@ static json_t *end_json(struct call *c, json_t *line, enum generation_end end)
 {
     const struct ollama *q = c->state;
     const struct work *w = &c->work;
-    struct generation_counts n = generation_call_count(c);
-    json_t *counts = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "done_reason", generation_end_name(end),
-                               "total_duration", (json_int_t)(clock_ns() - http_began_ns(c->x)),
-                               "load_duration", (json_int_t)0, "prompt_eval_count", (json_int_t)n.n_prompt,
-                               "prompt_eval_duration", (json_int_t)(q->first_ns - w->begun_ns), "eval_count",
-                               (json_int_t)n.n_new, "eval_duration", (json_int_t)(w->ended_ns - q->first_ns));
+    json_t *counts = json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "done_reason", generation_end_name(end), "total_duration",
+        (json_int_t)(clock_ns() - http_began_ns(c->x)), "load_duration", (json_int_t)0, "prompt_eval_count",
+        (json_int_t)c->n_tokens, "prompt_eval_duration", (json_int_t)(q->first_ns - w->begun_ns),
+        "eval_count", (json_int_t)c->n_new_tokens, "eval_duration", (json_int_t)(w->ended_ns - q->first_ns));
     json_object_update(line, counts);
     json_decref(counts);
     return line;

@@ -171,9 +171,9 @@ static json_t *reply_json(const struct openai_generation *q, json_t *choices)
 
 static json_t *usage_json(struct call *c)
 {
-    struct generation_counts n = generation_call_count(c);
-    return json_pack("{s:I, s:I, s:I}", "prompt_tokens", (json_int_t)n.n_prompt, "completion_tokens",
-                     (json_int_t)n.n_new, "total_tokens", (json_int_t)(n.n_prompt + n.n_new));
+    return json_pack("{s:I, s:I, s:I}", "prompt_tokens", (json_int_t)c->n_tokens, "completion_tokens",
+                     (json_int_t)c->n_new_tokens, "total_tokens",
+                     (json_int_t)(c->n_tokens + c->n_new_tokens));
 }
 
 void openai_generation_send(struct call *c, json_t *choice)

@@ -21,7 +21,7 @@ constant()
 {
     sed -E -e "s#$dir#DIR#g" -e "s#$(dirname "$kiln")#BUILD#g" \
         -e 's/"([a-z0-9_]*(time|second|_ms|flops|utilization|bytes_free|memory|resident|elapsed|started)[a-z_]*)" ?: ?("[^"]*"|[0-9.e+-]+)/"\1":T/g' \
-        -e 's/"(pid|host|version|commit|revision)" ?: ?("[^"]*"|[0-9]+)/"\1":T/g' \
+        -e 's/"(pid|host|version|commit|revision|bytes)" ?: ?("[^"]*"|[0-9]+)/"\1":T/g' \
         -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+Z?/DATE/g' -e 's/\b[0-9]+:[0-9]{2}(:[0-9]{2})?\b/T/g' \
         -e 's/[0-9.,]+[kM]? ?(us|ms|s|seconds?|min|minutes?|h|hours?|GiB|MiB|KiB|MB|GB|[kMGT]?FLOPS?|(seq|tok|sequences|samples|tokens|texts|questions|documents|articles|words|pairs)(\/s| a second))(\b|$)/T/g' \
         -e 's/([a-z0-9_]*(time|throughput|per_second)[a-z_]*|samples per second|elapsed time per iteration|TFLOPs) ?(\(ms\))?:? *[0-9.]+/\1 T/g' \

@@ -51,56 +51,69 @@ struct fp8_factor feed_forward_input(const struct feed_forward_acts *a, const st
     return layer_factor_of(&a->fp8_1.in, call, LAYER_IN_1);
 }
 
-/* act = gelu(h W_1^T + b_1).  Where nothing is kept, act is computed in its own memory. */
-static void activate(struct exec *x, tensor act, const struct feed_forward_acts *a, tensor h,
-                     const struct feed_forward_weights *w, const struct layer_call *call)
+static struct linear first(const struct feed_forward *f)
 {
-    const struct fp8_factor h_fp8 = feed_forward_input(a, call);
+    return (struct linear){.w = f->w->w_1, .bias = f->w->b_1, .fp8 = &f->acts->fp8_1};
+}
+
+static struct linear second(const struct feed_forward *f)
+{
+    return (struct linear){
+        .w = f->w->w_2, .bias = f->b_2_is_added ? f->w->b_2 : NULL_TENSOR, .fp8 = &f->acts->fp8_2};
+}
+
+/* act = gelu(h W_1^T + b_1).  Where nothing is kept, act is computed in its own memory. */
+static void activate(struct exec *x, tensor act, const struct feed_forward *f, tensor h,
+                     const struct layer_call *call)
+{
+    const struct fp8_factor h_fp8 = feed_forward_input(f->acts, call);
+    const struct linear l = first(f);
     if (call->form->gelu == LAYER_GELU_EXACT) {
-        linear_gelu_forward(x, act, a->pre, h, w->w_1, w->b_1, &a->fp8_1, &h_fp8);
+        linear_gelu_forward(x, &l, act, f->acts->pre, h, &h_fp8);
         return;
     }
-    tensor pre = tensor_is_null(a->pre) ? act : a->pre;
-    linear_forward(x, pre, h, w->w_1, w->b_1, &a->fp8_1, &h_fp8);
+    tensor pre = tensor_is_null(f->acts->pre) ? act : f->acts->pre;
+    linear_forward(x, &l, pre, h, &h_fp8);
     x->ops->gelu_tanh(x, act, pre);
 }
 
-void feed_forward_forward(struct exec *x, const struct layer_scratch *s, const struct feed_forward_acts *a,
-                          tensor h, const struct feed_forward_weights *w, tensor last_bias,
-                          const struct layer_call *call)
+void feed_forward_forward(struct exec *x, const struct feed_forward *f, tensor h,
+                          const struct layer_scratch *s, const struct layer_call *call)
 {
-    const struct fp8_factor act_fp8 = layer_factor_of(&a->fp8_2.in, call, LAYER_IN_2);
-    tensor act = fp8_rounded_by_maker(a->act, &act_fp8);
+    const struct fp8_factor act_fp8 = layer_factor_of(&f->acts->fp8_2.in, call, LAYER_IN_2);
+    const struct linear l = second(f);
+    tensor act = fp8_rounded_by_maker(f->acts->act, &act_fp8);
 
     /* gelu(h W_1^T + b_1) W_2^T + b_2 */
     h = stream_gather(x, call->stream, h, s->whole);
-    activate(x, act, a, h, w, call);
-    linear_forward_sum(x, call->stream, s->branch, act, w->w_2, last_bias, &a->fp8_2, &act_fp8);
+    activate(x, act, f, h, call);
+    linear_forward_sum(x, &l, call->stream, s->branch, act, &act_fp8);
 }
 
-void feed_forward_backward(struct exec *x, tensor dh, bool adds, tensor dbranch,
-                           const struct feed_forward_weights *g, tensor dlast_bias,
-                           const struct layer_scratch *s, const struct feed_forward_acts *a, tensor h,
-                           const struct feed_forward_weights *w, const struct layer_call *call)
+void feed_forward_backward(struct exec *x, const struct feed_forward *f, struct gradient dh, tensor dbranch,
+                           tensor h, const struct layer_scratch *s, const struct layer_call *call)
 {
     const struct fp8_factor dbranch_fp8 = layer_factor_of(&s->fp8_branch, call, LAYER_DOUT_2),
                             dpre_fp8 = layer_factor_of(&s->fp8_dff, call, LAYER_DOUT_1);
+    const struct feed_forward_acts *a = f->acts;
     tensor dpre = fp8_rounded_by_maker(s->dff, &dpre_fp8);
-
+    struct linear l_1 = first(f), l_2 = second(f);
     bool is_exact = call->form->gelu == LAYER_GELU_EXACT;
+    l_1.dw = (struct gradient){f->g->w_1, call->adds};
+    l_2.dw = (struct gradient){f->g->w_2, call->adds};
+    l_2.dbias = f->b_2_is_added ? f->g->b_2 : NULL_TENSOR;
+    /* The op of the exact form sums b_1's gradient on its way; after the op of the tanh form the
+     * product below does. */
+    l_1.dbias = is_exact ? NULL_TENSOR : f->g->b_1;
 
     /* gelu(h W_1^T + b_1) W_2^T + b_2 */
     dbranch = stream_gather(x, call->stream, dbranch, s->branch);
     h = stream_gather(x, call->stream, h, s->whole);
-    linear_backward(x, s->dff, false, g->w_2, call->adds, dlast_bias, dbranch, a->act, w->w_2, &a->fp8_2,
-                    &dbranch_fp8);
-    /* The op of the exact form sums b_1's gradient on its way; after the op of the tanh form the
-     * product below does. */
+    linear_backward(x, &l_2, (struct gradient){s->dff, false}, dbranch, a->act, &dbranch_fp8);
     if (is_exact) {
-        x->ops->gelu_backward(x, dpre, g->b_1, s->dff, a->pre);
+        x->ops->gelu_backward(x, dpre, f->g->b_1, s->dff, a->pre);
     } else {
         x->ops->gelu_tanh_backward(x, dpre, s->dff, a->pre);
     }
-    linear_backward_sum(x, call->stream, dh, adds, g->w_1, call->adds, is_exact ? NULL_TENSOR : g->b_1, dpre,
-                        h, w->w_1, &a->fp8_1, &dpre_fp8);
+    linear_backward_sum(x, &l_1, call->stream, dh, dpre, h, &dpre_fp8);
 }

@@ -20,6 +20,13 @@ struct feed_forward_acts {
     struct linear_fp8 fp8_1, fp8_2; /* null without fp8 */
 };
 
+/* The sublayer in one layer.  A forward has no gradients. */
+struct feed_forward {
+    const struct feed_forward_weights *w, *g;
+    const struct feed_forward_acts *acts;
+    bool b_2_is_added; /* b_2 is of this sublayer: no op behind it adds it, and sums its gradient */
+};
+
 /* Carves activations, but leaves the weights in fp8 as they are. */
 void feed_forward_carve(struct feed_forward_acts *a, struct arena *arena, const struct layer_form *form,
                         struct layer_memory memory);
@@ -40,18 +47,14 @@ struct feed_forward_acts feed_forward_picked(const struct feed_forward_acts *a,
 /* The factor in fp8 of the sublayer's input. */
 struct fp8_factor feed_forward_input(const struct feed_forward_acts *a, const struct layer_call *call);
 
-/* Computes s->branch from h, which has the fp8 factor that the op before rounded it into.  last_bias is b_2,
- * or null. */
-void feed_forward_forward(struct exec *x, const struct layer_scratch *s, const struct feed_forward_acts *a,
-                          tensor h, const struct feed_forward_weights *w, tensor last_bias,
-                          const struct layer_call *call);
+/* Computes s->branch from h, which has the fp8 factor that the op before rounded it into. */
+void feed_forward_forward(struct exec *x, const struct feed_forward *f, tensor h,
+                          const struct layer_scratch *s, const struct layer_call *call);
 
-/* dbranch is the gradient of the branch, with the fp8 factor that the op before rounded it into.  dh, the
- * gradient of the input, is assigned, or added to with `adds`.  The gradients of the weights are added to g,
- * and that of b_2 to dlast_bias unless it is null; those of matrices are assigned unless call->adds. */
-void feed_forward_backward(struct exec *x, tensor dh, bool adds, tensor dbranch,
-                           const struct feed_forward_weights *g, tensor dlast_bias,
-                           const struct layer_scratch *s, const struct feed_forward_acts *a, tensor h,
-                           const struct feed_forward_weights *w, const struct layer_call *call);
+/* dbranch is the gradient of the branch, with the fp8 factor that the op before rounded it into; dh that of
+ * the input.  The gradients of the weights are added to f->g; those of matrices are assigned unless
+ * call->adds. */
+void feed_forward_backward(struct exec *x, const struct feed_forward *f, struct gradient dh, tensor dbranch,
+                           tensor h, const struct layer_scratch *s, const struct layer_call *call);
 
 #endif

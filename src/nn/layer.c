@@ -87,22 +87,22 @@ struct norm_acts norm_picked(const struct norm_acts *a, const struct row_picks *
                                               row_picks_view(picks, a->rstd)};
 }
 
-void norm_forward(struct exec *x, tensor out, const struct norm_acts *a, tensor branch, tensor bias,
-                  tensor residual, const struct norm_weights *w, const struct layer_call *call,
-                  enum layer_site site)
+void norm_forward(struct exec *x, const struct norm *n, tensor out, tensor branch, tensor bias,
+                  tensor residual, const struct layer_call *call)
 {
-    x->ops->bias_dropout_add_layernorm(x, out, a->sum, a->mean, a->rstd, branch, bias, residual, w->gamma,
-                                       w->beta, call->form->norm_eps, row_keys_of(x, call),
-                                       layer_dropout(call, site, call->form->dropout));
+    const struct norm_acts *a = n->acts;
+    x->ops->bias_dropout_add_layernorm(x, out, a->sum, a->mean, a->rstd, branch, bias, residual, n->w->gamma,
+                                       n->w->beta, call->form->norm_eps, row_keys_of(x, call),
+                                       layer_dropout(call, n->site, call->form->dropout));
 }
 
-void norm_backward(struct exec *x, tensor dresidual, bool adds, tensor dbranch, tensor dbias,
-                   const struct norm_weights *g, tensor dout, const struct norm_acts *a,
-                   const struct norm_weights *w, const struct layer_call *call, enum layer_site site)
+void norm_backward(struct exec *x, const struct norm *n, struct gradient dresidual, tensor dbranch,
+                   tensor dbias, tensor dout, const struct layer_call *call)
 {
-    x->ops->bias_dropout_add_layernorm_backward(x, dresidual, dbranch, dbias, g->gamma, g->beta, dout, a->sum,
-                                                a->mean, a->rstd, w->gamma, row_keys_of(x, call),
-                                                layer_dropout(call, site, call->form->dropout), adds);
+    const struct norm_acts *a = n->acts;
+    x->ops->bias_dropout_add_layernorm_backward(
+        x, dresidual.of, dbranch, dbias, n->g->gamma, n->g->beta, dout, a->sum, a->mean, a->rstd, n->w->gamma,
+        row_keys_of(x, call), layer_dropout(call, n->site, call->form->dropout), dresidual.adds);
 }
 
 void residual_forward(struct exec *x, tensor out, tensor branch, tensor residual,

@@ -114,15 +114,20 @@ void norm_carve(struct norm_acts *a, struct arena *arena, const struct layer_for
                 struct layer_memory memory);
 struct norm_acts norm_picked(const struct norm_acts *a, const struct row_picks *picks);
 
-void norm_forward(struct exec *x, tensor out, const struct norm_acts *a, tensor branch, tensor bias,
-                  tensor residual, const struct norm_weights *w, const struct layer_call *call,
-                  enum layer_site site);
+/* The norm of one sublayer, whose dropout is that of `site`.  A forward has no gradients. */
+struct norm {
+    const struct norm_weights *w, *g;
+    const struct norm_acts *acts;
+    enum layer_site site;
+};
 
-/* dresidual = the gradient of `sum`, or += with `adds`; dbranch = that of the branch.  dbias and the
- * gradients of the norm are added to; dout may be dresidual. */
-void norm_backward(struct exec *x, tensor dresidual, bool adds, tensor dbranch, tensor dbias,
-                   const struct norm_weights *g, tensor dout, const struct norm_acts *a,
-                   const struct norm_weights *w, const struct layer_call *call, enum layer_site site);
+void norm_forward(struct exec *x, const struct norm *n, tensor out, tensor branch, tensor bias,
+                  tensor residual, const struct layer_call *call);
+
+/* dresidual is the gradient of `sum`; dbranch = that of the branch.  dbias and the gradients of the norm are
+ * added to; dout may be dresidual. */
+void norm_backward(struct exec *x, const struct norm *n, struct gradient dresidual, tensor dbranch,
+                   tensor dbias, tensor dout, const struct layer_call *call);
 
 /* The end of a sublayer without a norm: out = residual + dropout(branch); the branch is overwritten. */
 void residual_forward(struct exec *x, tensor out, tensor branch, tensor residual,

@@ -75,65 +75,68 @@ static tensor by_columns(const struct fp8_factor *f)
     return tensor_is_null(f->columns) ? f->rows : f->columns;
 }
 
-/* Replaces the factors of a forward product by their fp8 versions. */
-static void quantize_factors(struct exec *x, tensor *in, tensor *w, const struct linear_fp8 *l,
-                             const struct fp8_factor *in_fp8)
+/* The factors of a forward product: those given, or their fp8 versions. */
+static tensor input_factor(struct exec *x, tensor in, const struct linear *l, const struct fp8_factor *in_fp8)
 {
-    if (is_fp8(l)) {
-        quantize(x, in_fp8, NULL_TENSOR, *in, DTYPE_E4M3);
-        *in = in_fp8->rows;
-        *w = l->w.rows;
+    if (!is_fp8(l->fp8)) {
+        return in;
     }
+    quantize(x, in_fp8, NULL_TENSOR, in, DTYPE_E4M3);
+    return in_fp8->rows;
 }
 
-void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias, const struct linear_fp8 *l,
+static tensor weight_factor(const struct linear *l)
+{
+    return is_fp8(l->fp8) ? l->fp8->w.rows : l->w;
+}
+
+void linear_forward(struct exec *x, const struct linear *l, tensor out, tensor in,
                     const struct fp8_factor *in_fp8)
 {
-    quantize_factors(x, &in, &w, l, in_fp8);
-    x->ops->linear(x, out, in, w, bias);
+    x->ops->linear(x, out, input_factor(x, in, l, in_fp8), weight_factor(l), l->bias);
 }
 
-void linear_forward_sum(struct exec *x, const struct stream *s, tensor out, tensor in, tensor w, tensor bias,
-                        const struct linear_fp8 *l, const struct fp8_factor *in_fp8)
+void linear_forward_sum(struct exec *x, const struct linear *l, const struct stream *s, tensor out, tensor in,
+                        const struct fp8_factor *in_fp8)
 {
-    linear_forward(x, out, in, w, peers_rank(x) == 0 ? bias : NULL_TENSOR, l, in_fp8);
+    struct linear mine = *l;
+    mine.bias = peers_rank(x) == 0 ? l->bias : NULL_TENSOR;
+    linear_forward(x, &mine, out, in, in_fp8);
     stream_sum(x, s, out);
 }
 
-void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias,
-                         const struct linear_fp8 *l, const struct fp8_factor *in_fp8)
+void linear_gelu_forward(struct exec *x, const struct linear *l, tensor out, tensor pre, tensor in,
+                         const struct fp8_factor *in_fp8)
 {
-    quantize_factors(x, &in, &w, l, in_fp8);
-    x->ops->linear_gelu(x, out, pre, in, w, bias);
+    x->ops->linear_gelu(x, out, pre, input_factor(x, in, l, in_fp8), weight_factor(l), l->bias);
 }
 
-void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool dw_adds, tensor dbias,
-                     tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
+void linear_backward(struct exec *x, const struct linear *l, struct gradient din, tensor dout, tensor in,
                      const struct fp8_factor *dout_fp8)
 {
-    tensor dout_by_columns = dout;
-    if (is_fp8(l)) {
+    tensor dout_by_columns = dout, dbias = l->dbias, w = l->w;
+    if (is_fp8(l->fp8)) {
         CHECK(dout.rounded == NULL || tensor_is_null(dbias), "sums of a gradient that may not be there");
         /* Gradients take e5m2, which has the wider range.  The op that rounds them also sums dbias, of the
          * values before rounding. */
         quantize(x, dout_fp8, dbias, dout, DTYPE_E5M2);
         dbias = NULL_TENSOR;
         dout = dout_fp8->rows, dout_by_columns = by_columns(dout_fp8);
-        in = by_columns(&l->in), w = by_columns(&l->w);
+        in = by_columns(&l->fp8->in), w = by_columns(&l->fp8->w);
     }
     /* No op of the backward reads the gradient of the weight, so it runs beside the gradient of the
      * input, for which the layer below waits (docs/decisions/0030_work_beside.md). */
     queue_beside(x);
-    x->ops->linear_backward_weight(x, dw, dbias, dout_by_columns, in, dw_adds);
+    x->ops->linear_backward_weight(x, l->dw.of, dbias, dout_by_columns, in, l->dw.adds);
     queue_back(x);
-    x->ops->linear_backward_input(x, din, dout, w, din_adds);
+    x->ops->linear_backward_input(x, din.of, dout, w, din.adds);
 }
 
-void linear_backward_sum(struct exec *x, const struct stream *s, tensor din, bool din_adds, tensor dw,
-                         bool dw_adds, tensor dbias, tensor dout, tensor in, tensor w,
-                         const struct linear_fp8 *l, const struct fp8_factor *dout_fp8)
+void linear_backward_sum(struct exec *x, const struct linear *l, const struct stream *s, struct gradient din,
+                         tensor dout, tensor in, const struct fp8_factor *dout_fp8)
 {
-    CHECK(!din_adds || !s->divides_rows, "all rows are added to a gradient of some");
-    linear_backward(x, din, din_adds && peers_rank(x) == 0, dw, dw_adds, dbias, dout, in, w, l, dout_fp8);
-    stream_sum(x, s, din);
+    CHECK(!din.adds || !s->divides_rows, "all rows are added to a gradient of some");
+    din.adds = din.adds && peers_rank(x) == 0;
+    linear_backward(x, l, din, dout, in, dout_fp8);
+    stream_sum(x, s, din.of);
 }

@@ -23,6 +23,20 @@ struct linear_fp8 {
     struct fp8_factor in, w;
 };
 
+/* Where a gradient goes: the tensor is assigned, or added to. */
+struct gradient {
+    tensor of;
+    bool adds;
+};
+
+/* A linear layer, out = in w^T + bias, and what its backward adds to. */
+struct linear {
+    tensor w, bias;     /* [n_out, n_in]; [n_out], or null */
+    struct gradient dw; /* the weight's */
+    tensor dbias;       /* the bias's, which is added to; null: another op sums it */
+    const struct linear_fp8 *fp8;
+};
+
 void fp8_factor_carve(struct fp8_factor *f, struct arena *arena, enum fp8_factors kept, enum dtype format,
                       int64_t n_rows, int64_t n_cols);
 
@@ -47,28 +61,26 @@ void linear_round_weight(struct exec *x, tensor w, const struct linear_fp8 *l);
 
 /* out = in w^T + bias, and out = gelu(pre) with pre = in w^T + bias (ops.h).  In fp8, w is as it was last
  * rounded; `in` is what the op before has rounded it into, else it is rounded here into in_fp8, which is
- * l->in with or without a history. */
-void linear_forward(struct exec *x, tensor out, tensor in, tensor w, tensor bias, const struct linear_fp8 *l,
+ * l->fp8->in with or without a history. */
+void linear_forward(struct exec *x, const struct linear *l, tensor out, tensor in,
                     const struct fp8_factor *in_fp8);
-void linear_gelu_forward(struct exec *x, tensor out, tensor pre, tensor in, tensor w, tensor bias,
-                         const struct linear_fp8 *l, const struct fp8_factor *in_fp8);
+void linear_gelu_forward(struct exec *x, const struct linear *l, tensor out, tensor pre, tensor in,
+                         const struct fp8_factor *in_fp8);
 
 /* The same where each peer (dev/peers.h) has some columns of w, and of `in`: the peers sum their products,
  * of which each keeps its own rows (nn/stream.h), and the first one adds the bias. */
-void linear_forward_sum(struct exec *x, const struct stream *s, tensor out, tensor in, tensor w, tensor bias,
-                        const struct linear_fp8 *l, const struct fp8_factor *in_fp8);
+void linear_forward_sum(struct exec *x, const struct linear *l, const struct stream *s, tensor out, tensor in,
+                        const struct fp8_factor *in_fp8);
 
-/* dw += dout^T in; dbias += sum over rows of dout, unless null; din = dout w, or += if `accumulate`. dout is
- * rounded into dout_fp8 unless the op before has done so. */
-void linear_backward(struct exec *x, tensor din, bool din_adds, tensor dw, bool dw_adds, tensor dbias,
-                     tensor dout, tensor in, tensor w, const struct linear_fp8 *l,
+/* dw = dout^T in, dbias += the sum over rows of dout, din = dout w.  dout is rounded into dout_fp8 unless the
+ * op before has done so. */
+void linear_backward(struct exec *x, const struct linear *l, struct gradient din, tensor dout, tensor in,
                      const struct fp8_factor *dout_fp8);
 
 /* The same where each peer has some rows of w, and columns of dout: the peers sum din, of which each keeps
- * its own rows.  What is in din before, with din_adds, is the same on all of them, and counts once; din_adds
- * does not go with rows that are divided. */
-void linear_backward_sum(struct exec *x, const struct stream *s, tensor din, bool din_adds, tensor dw,
-                         bool dw_adds, tensor dbias, tensor dout, tensor in, tensor w,
-                         const struct linear_fp8 *l, const struct fp8_factor *dout_fp8);
+ * its own rows.  What din adds to is the same on all of them, and counts once; adding does not go with rows
+ * that are divided. */
+void linear_backward_sum(struct exec *x, const struct linear *l, const struct stream *s, struct gradient din,
+                         tensor dout, tensor in, const struct fp8_factor *dout_fp8);
 
 #endif

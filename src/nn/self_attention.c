@@ -155,17 +155,20 @@ static void attend(struct exec *x, const struct self_attention_acts *a, const st
                       heads_of(a->qkv, 1, f), heads_of(a->qkv, 2, f), attention_of(call, a));
 }
 
-tensor self_attention_forward(struct exec *x, const struct layer_scratch *s,
-                              const struct self_attention_acts *a, tensor in, tensor residual,
-                              const struct self_attention_weights *w, const struct layer_call *call)
+tensor self_attention_forward(struct exec *x, const struct self_attention *attention, tensor in,
+                              tensor residual, const struct layer_scratch *s, const struct layer_call *call)
 {
+    const struct self_attention_weights *w = attention->w;
+    const struct self_attention_acts *a = attention->acts;
+    const struct linear qkv = {.w = w->w_qkv, .bias = w->b_qkv, .fp8 = &a->fp8_qkv},
+                        o = {.w = w->w_o, .fp8 = &a->fp8_o};
     const struct fp8_factor in_fp8 = self_attention_input(a, call),
                             heads_fp8 = layer_factor_of(&a->fp8_o.in, call, LAYER_IN_O);
     const struct layer_scratch rows = layer_scratch_picked(s, call->picks);
 
     /* [Q K V] = x W_qkv^T + b_qkv */
     in = stream_gather(x, call->stream, in, s->whole);
-    linear_forward(x, a->qkv, in, w->w_qkv, w->b_qkv, &a->fp8_qkv, &in_fp8);
+    linear_forward(x, &qkv, a->qkv, in, &in_fp8);
 
     attend(x, a, call);
     if (call->picks != NULL) {
@@ -174,26 +177,30 @@ tensor self_attention_forward(struct exec *x, const struct layer_scratch *s,
     }
 
     /* A W_o^T */
-    linear_forward_sum(x, call->stream, rows.branch, followed(a, call), w->w_o, NULL_TENSOR, &a->fp8_o,
-                       &heads_fp8);
+    linear_forward_sum(x, &o, call->stream, rows.branch, followed(a, call), &heads_fp8);
     return residual;
 }
 
-void self_attention_backward(struct exec *x, tensor din, bool adds, tensor dresidual, tensor dbranch,
-                             const struct self_attention_weights *g, const struct layer_scratch *s,
-                             const struct self_attention_acts *a, tensor in,
-                             const struct self_attention_weights *w, const struct layer_call *call)
+void self_attention_backward(struct exec *x, const struct self_attention *attention, struct gradient din,
+                             tensor dresidual, tensor dbranch, tensor in, const struct layer_scratch *s,
+                             const struct layer_call *call)
 {
     const struct layer_form *f = call->form;
+    const struct self_attention_weights *w = attention->w, *g = attention->g;
+    const struct self_attention_acts *a = attention->acts;
     const struct fp8_factor dbranch_fp8 = layer_factor_of(&s->fp8_branch, call, LAYER_DOUT_O),
                             dqkv_fp8 = layer_factor_of(&s->fp8_dqkv, call, LAYER_DOUT_QKV);
     const struct layer_scratch rows = layer_scratch_picked(s, call->picks);
     bool early = x->device->sums_in_attention; /* which of the ops below computes b_qkv's gradient */
+    const struct linear o = {.w = w->w_o, .dw = {g->w_o, call->adds}, .fp8 = &a->fp8_o},
+                        qkv = {.w = w->w_qkv,
+                               .dw = {g->w_qkv, call->adds},
+                               .dbias = early ? NULL_TENSOR : g->b_qkv,
+                               .fp8 = &a->fp8_qkv};
 
     /* A W_o^T */
     dbranch = stream_gather(x, call->stream, dbranch, s->branch);
-    linear_backward(x, rows.dheads, false, g->w_o, call->adds, NULL_TENSOR, dbranch, followed(a, call),
-                    w->w_o, &a->fp8_o, &dbranch_fp8);
+    linear_backward(x, &o, (struct gradient){rows.dheads, false}, dbranch, followed(a, call), &dbranch_fp8);
     if (call->picks != NULL) {
         spread(x, s->dheads, dresidual, call);
     }
@@ -206,6 +213,5 @@ void self_attention_backward(struct exec *x, tensor din, bool adds, tensor dresi
 
     /* [Q K V] = x W_qkv^T + b_qkv */
     in = stream_gather(x, call->stream, in, s->whole);
-    linear_backward_sum(x, call->stream, din, adds, g->w_qkv, call->adds, early ? NULL_TENSOR : g->b_qkv,
-                        s->dqkv, in, w->w_qkv, &a->fp8_qkv, &dqkv_fp8);
+    linear_backward_sum(x, &qkv, call->stream, din, s->dqkv, in, &dqkv_fp8);
 }

@@ -37,6 +37,12 @@ struct self_attention_acts {
     struct self_attention_cache cache;
 };
 
+/* The sublayer in one layer.  A forward has no gradients. */
+struct self_attention {
+    const struct self_attention_weights *w, *g;
+    const struct self_attention_acts *acts;
+};
+
 /* Carves activations, but leaves the weights in fp8 and the cache as they are; and, for a backward, room
  * for dropout's bits if the device keeps them for batches of these sizes. */
 void self_attention_carve(struct self_attention_acts *a, struct arena *arena, const struct layer_form *form,
@@ -61,19 +67,17 @@ void self_attention_share(struct self_attention_acts *a, const struct self_atten
 /* The factor in fp8 of the sublayer's input. */
 struct fp8_factor self_attention_input(const struct self_attention_acts *a, const struct layer_call *call);
 
-/* Computes a->heads of all rows, out of the cache if the batch has slots in it; then s->branch of the rows
+/* Computes acts->heads of all rows, out of the cache if the batch has slots in it; then s->branch of the rows
  * that follow, for which it also picks those of the `residual`; returns the residual of these rows. */
-tensor self_attention_forward(struct exec *x, const struct layer_scratch *s,
-                              const struct self_attention_acts *a, tensor in, tensor residual,
-                              const struct self_attention_weights *w, const struct layer_call *call);
+tensor self_attention_forward(struct exec *x, const struct self_attention *attention, tensor in,
+                              tensor residual, const struct layer_scratch *s, const struct layer_call *call);
 
 /* dbranch is the gradient of the branch, with the fp8 factor that the op before rounded it into.  Where rows
- * were picked, all rows of `dresidual` are assigned from the gradient of those, picks->residual.  Then din,
- * the gradient of the input, is assigned, or added to with `adds`.  The gradients of the weights are added to
- * g; those of matrices are assigned unless call->adds. */
-void self_attention_backward(struct exec *x, tensor din, bool adds, tensor dresidual, tensor dbranch,
-                             const struct self_attention_weights *g, const struct layer_scratch *s,
-                             const struct self_attention_acts *a, tensor in,
-                             const struct self_attention_weights *w, const struct layer_call *call);
+ * were picked, all rows of `dresidual` are assigned from the gradient of those, picks->residual.  din, the
+ * gradient of the input, comes after that.  The gradients of the weights are added to attention->g; those of
+ * matrices are assigned unless call->adds. */
+void self_attention_backward(struct exec *x, const struct self_attention *attention, struct gradient din,
+                             tensor dresidual, tensor dbranch, tensor in, const struct layer_scratch *s,
+                             const struct layer_call *call);
 
 #endif

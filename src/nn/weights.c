@@ -117,9 +117,13 @@ static bool has_row(const struct param_part *part, int64_t layer, const char *na
     return *is_copy || param_part_has(part, layer);
 }
 
-void weights_declare(struct param_table *table, const char *prefix, int64_t layer,
-                     const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes)
+void weights_declare(void *declaration, void *part, const char *prefix, int64_t layer,
+                     const struct weight_row *rows, int n_rows)
 {
+    const struct weight_declaration *d = declaration;
+    const struct weight_sizes *sizes = &d->sizes;
+    struct param_table *table = d->table;
+    (void)part;
     for (const struct weight_row *row = rows; row < rows + n_rows; row++) {
         int n_parts = count_parts(row);
         struct piece piece = piece_of(row, sizes, &table->part);
@@ -159,10 +163,12 @@ void weights_declare(struct param_table *table, const char *prefix, int64_t laye
 
 /* A row of several parts was declared as one slab, so the place of its first part is the place of
  * the whole tensor. */
-void weights_view(void *part, const struct param_table *table, const char *prefix,
-                  const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes,
-                  tensor matrices, tensor vectors, tensor biases)
+void weights_view(void *view, void *part, const char *prefix, int64_t layer, const struct weight_row *rows,
+                  int n_rows)
 {
+    const struct weight_view *v = view;
+    const struct param_table *table = v->table;
+    (void)layer;
     for (const struct weight_row *row = rows; row < rows + n_rows; row++) {
         char name[PARAM_NAME_BYTES];
         full_name(name, prefix, row->names[0]);
@@ -171,9 +177,9 @@ void weights_view(void *part, const struct param_table *table, const char *prefi
             CHECK(!param_part_is_all(&table->part), "%s is not in the parameter table", name);
             continue;
         }
-        struct piece piece = piece_of(row, sizes, &table->part);
+        struct piece piece = piece_of(row, &v->sizes, &table->part);
         int64_t n_rows_in_slab = count_parts(row) * piece.padded[0], cols = piece.padded[1];
-        tensor flat = row->cols == DIM_BIAS ? biases : row->cols == DIM_ONE ? vectors : matrices;
+        tensor flat = row->cols == DIM_BIAS ? v->biases : row->cols == DIM_ONE ? v->vectors : v->matrices;
         tensor slab = tensor_slice(flat, first->offset, n_rows_in_slab * cols);
         tensor matrix = tensor_2d(slab.data, slab.dtype, n_rows_in_slab, cols);
         matrix.scale = flat.scale == NULL ? NULL : flat.scale + first->row;

@@ -82,17 +82,26 @@ struct weight_row {
 /* Rows in memory of a slice of a vocabulary with so many rows, padding included: all slices have as many. */
 int64_t weights_vocab_rows(int64_t padded, int n_slices);
 
-/* Declares the parameters of all rows, with `prefix` before each name, as belonging to layer `layer`: what
- * table->part has of them. */
-void weights_declare(struct param_table *table, const char *prefix, int64_t layer,
-                     const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes);
+/* What weights_declare and weights_view need for all parts of a model. */
+struct weight_declaration {
+    struct param_table *table;
+    struct weight_sizes sizes;
+};
+struct weight_view {
+    const struct param_table *table;
+    struct weight_sizes sizes;
+    tensor matrices, vectors, biases; /* the buffer of each, in the table's layout; some may be the same */
+};
 
-/* Points the tensors of the struct at `part` into flat buffers of the table's layout, and those that the
- * table does not have nowhere: matrices into
- * `matrices`, vectors into `vectors` (the same buffer, or the fp32 master when matrices are a bf16 copy), and
- * those of DIM_BIAS into `biases`, which equals one of the two. */
-void weights_view(void *part, const struct param_table *table, const char *prefix,
-                  const struct weight_row *rows, int n_rows, const struct weight_sizes *sizes,
-                  tensor matrices, tensor vectors, tensor biases);
+/* Declares the parameters of all rows, with `prefix` before each name, as belonging to layer `layer`: what
+ * the table's part has of them.  `declaration` is a struct weight_declaration, `part` is not read. */
+void weights_declare(void *declaration, void *part, const char *prefix, int64_t layer,
+                     const struct weight_row *rows, int n_rows);
+
+/* Points the tensors of the struct at `part` into the buffers of `view`, a struct weight_view, and those that
+ * the table does not have nowhere: matrices into `matrices`, vectors into `vectors` (the same buffer, or the
+ * fp32 master when matrices are a bf16 copy), and those of DIM_BIAS into `biases`. */
+void weights_view(void *view, void *part, const char *prefix, int64_t layer, const struct weight_row *rows,
+                  int n_rows);
 
 #endif

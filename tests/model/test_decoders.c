@@ -66,13 +66,13 @@ static void fill_step(struct batch_step *step)
 
 /* Where transformers keeps a gradient: a parameter of kiln, and a tensor, of which it is the rows or columns
  * first + i / size * stride + i % size. */
-struct gradient {
+struct wanted_gradient {
     const char *param, *theirs;
     bool transposed;
     int64_t first, size, stride;
 };
 
-static void check_gradient(const struct trainer *t, const char *name, const struct gradient *g)
+static void check_gradient(const struct trainer *t, const char *name, const struct wanted_gradient *g)
 {
     char key[128];
     snprintf(key, sizeof key, "%s:grad:%s", name, g->theirs);
@@ -97,7 +97,7 @@ static void check_gradient(const struct trainer *t, const char *name, const stru
     free(wanted.data);
 }
 
-static void check_training(const char *name, const struct gradient *gradients, size_t n)
+static void check_training(const char *name, const struct wanted_gradient *gradients, size_t n)
 {
     struct model_dir m;
     struct model *model;
@@ -144,7 +144,7 @@ static void check_training(const char *name, const struct gradient *gradients, s
 
 static void test_training(void)
 {
-    static const struct gradient gpt2[] = {
+    static const struct wanted_gradient gpt2[] = {
         PLAIN("transformer.wte.weight"),
         PLAIN("transformer.wpe.weight"),
         PLAIN("transformer.h.0.ln_1.weight"),
@@ -161,7 +161,7 @@ static void test_training(void)
         {"transformer.h.0.mlp.out.weight", "transformer.h.0.mlp.c_proj.weight", true, 0, 0, 0},
         {"transformer.h.0.mlp.out.bias", "transformer.h.0.mlp.c_proj.bias", false, 0, 0, 0},
     };
-    static const struct gradient bloom[] = {
+    static const struct wanted_gradient bloom[] = {
         PLAIN("transformer.word_embeddings.weight"),
         PLAIN("transformer.word_embeddings_layernorm.weight"),
         PLAIN("transformer.h.0.input_layernorm.bias"),

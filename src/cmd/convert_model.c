@@ -4,7 +4,6 @@
 #include "cmd/model_writing.h"
 #include "core/log.h"
 #include "data/shard_directory.h"
-#include "io/onnx_graph.h"
 #include "serve/model_outputs.h"
 
 #include <math.h>
@@ -27,11 +26,12 @@ static const struct option options[] = {
         "format", offsetof(struct convert_args, format), "huggingface", FORMATS,
         "write in this format. huggingface: config.json and model.safetensors; pt: ckpt_N.pt and "
         "bert_config.json, as NVIDIA's and Habana's scripts keep a model; deepspeed: a directory of ZeRO 1 "
-        "with the state of the run, latest and bert_config.json; onnx: config.json and model.onnx; decoders "
+        "with the state of the run, latest and bert_config.json; decoders "
         "also gguf: config.json and model.gguf, which llama.cpp loads; llmc: model.bin of llm.c; "
         "megatron_deepspeed: latest and a directory of layer files and of each rank's mp_rank file; "
         "universal: "
-        "latest_universal and the universal checkpoint of Megatron-DeepSpeed, with the state of the run"),
+        "latest_universal and the universal checkpoint of Megatron-DeepSpeed, with the state of the run; "
+        "onnx is not written: the error says how optimum-cli makes it"),
     OPTION_CHOICE_ROW("to", offsetof(struct convert_args, format), "huggingface", FORMATS,
                       "the same as --format"),
     OPTION_CHOICE_ROW(
@@ -57,7 +57,7 @@ static const struct option options[] = {
                     "that is larger than the memory, which is written and read back a tensor at a time"),
     OPTION_STRING_ROW("logits", offsetof(struct convert_args, logits), NULL, "FILE",
                       "also write the compared tokens and logits as safetensors, for other programs to "
-                      "compare with, such as tools/check_onnx.py"),
+                      "compare with"),
     {0},
 };
 
@@ -65,7 +65,6 @@ static enum model_dir_kind kind_of(const char *format)
 {
     return strcmp(format, "pt") == 0                   ? MODEL_DIR_SCRIPT
            : strcmp(format, "deepspeed") == 0          ? MODEL_DIR_DEEPSPEED
-           : strcmp(format, "onnx") == 0               ? MODEL_DIR_ONNX
            : strcmp(format, "gguf") == 0               ? MODEL_DIR_GGUF
            : strcmp(format, "llmc") == 0               ? MODEL_DIR_LLMC
            : strcmp(format, "megatron_deepspeed") == 0 ? MODEL_DIR_MEGATRON
@@ -127,12 +126,6 @@ static struct status compare_written(const struct model_writing *w, enum model_t
     struct model_dir m;
     struct model_outputs after;
     TRY(model_dir_written_path(path, w->flags->output_dir, w->form));
-    if (w->form.kind == MODEL_DIR_ONNX) {
-        printf("opset %d; kiln does not run ONNX: tools/check_onnx.py %s FILE compares it with the logits "
-               "that --logits FILE writes\n",
-               ONNX_OPSET, path);
-        return status_ok();
-    }
     TRY(model_dir_open(&m, path));
     struct status s = model_outputs_compute(&after, &m, task, in);
     model_dir_close(&m);
@@ -266,6 +259,12 @@ static struct status run(const void *args, int n_positional, const char *const *
                               .n_ranks = (int)a->ranks,
                               .after = a->compare_logits ? compare_logits : NULL,
                               .context = a};
+    if (strcmp(a->format, "onnx") == 0) {
+        return status_error(STATUS_UNAVAILABLE,
+                            "kiln writes no ONNX: write --format huggingface, and make ONNX of that by "
+                            "optimum-cli export onnx --model %s ONNX_DIR (pip install optimum-onnx[onnxruntime])",
+                            a->writing.output_dir);
+    }
     if (a->logits != NULL) {
         TRY(check_logits(a));
     }
@@ -293,12 +292,11 @@ const struct command command_convert = {
     .details =
         "Reads what `kiln export` reads, and writes a directory: for `transformers` and kiln (as `kiln "
         "export` does), for the training scripts of NVIDIA and Habana (ckpt_N.pt with a state dict under "
-        "\"model\", their names of layers, the vocabulary rounded up to a multiple of 8), or for ONNX "
-        "runtimes (opset 17; input_ids, attention_mask and token_type_ids of any batch and length); decoders "
+        "\"model\", their names of layers, the vocabulary rounded up to a multiple of 8); decoders "
         "also for llama.cpp, llm.c and Megatron-DeepSpeed. kiln reads all weights back and compares them bit "
-        "by bit; but for pt, deepspeed and onnx, no more than two tensors are in memory for that. It "
-        "compares the logits of both models on fixed tokens, except for ONNX, which kiln does not "
-        "run.\n\n--optimizer and --format deepspeed and universal also write the state of a run: moments and "
+        "by bit; but for pt and deepspeed, no more than two tensors are in memory for that. It "
+        "compares the logits of both models on fixed tokens.\n\n--optimizer and --format deepspeed and "
+        "universal also write the state of a run: moments and "
         "steps, but "
         "not the place in the data, random states or a loss scale.",
     .positional_usage = "",

@@ -34,8 +34,7 @@ struct model_writing_flags {
                           "or BertModel; by default all heads that the model has"),                          \
         OPTION_INT_ROW("max_shard_size", (at) + offsetof(struct model_writing_flags, max_shard_size), "5e9", \
                        1, 1e15,                                                                              \
-                       "write a model of more than N bytes as several files: safetensors with an index, "    \
-                       "ONNX with its weights in model.onnx.data"),                                          \
+                       "write a model of more than N bytes as several files: safetensors with an index"),    \
         OPTION_FLAG_ROW("dry_run", (at) + offsetof(struct model_writing_flags, dry_run),                     \
                         "read and check everything, and write nothing")
 

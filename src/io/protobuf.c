@@ -63,25 +63,20 @@ void protobuf_put_double(struct buf *b, int field, double value)
     buf_append(b, bytes, sizeof bytes);
 }
 
-void protobuf_put_length(struct buf *b, int field, uint64_t n)
+static void put_bytes(struct buf *b, int field, const void *bytes, size_t n)
 {
     put_tag(b, field, PROTOBUF_BYTES);
     put_varint(b, n);
-}
-
-void protobuf_put_bytes(struct buf *b, int field, const void *bytes, size_t n)
-{
-    protobuf_put_length(b, field, n);
     buf_append(b, bytes, n);
 }
 
 void protobuf_put_text(struct buf *b, int field, const char *text)
 {
-    protobuf_put_bytes(b, field, text, strlen(text));
+    put_bytes(b, field, text, strlen(text));
 }
 
 void protobuf_put_message(struct buf *b, int field, const struct buf *message)
 {
-    protobuf_put_bytes(b, field, message->data, message->n);
+    put_bytes(b, field, message->data, message->n);
     b->failed = b->failed || message->failed;
 }

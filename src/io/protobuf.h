@@ -1,7 +1,7 @@
 /* protobuf: fields of Protocol Buffers messages in the wire format
  * (protobuf.dev/programming-guides/encoding), read from untrusted bytes, and appended to a buffer.
- * TensorFlow's bundles and events and ONNX files consist of such messages; docs/decisions/
- * 0043_foreign_checkpoints.md and 0045_convert.md say why no library does it. */
+ * TensorFlow's bundles and events consist of such messages; docs/decisions/0043_foreign_checkpoints.md and
+ * 0045_convert.md say why no library does it. */
 #ifndef KILN_IO_PROTOBUF_H
 #define KILN_IO_PROTOBUF_H
 
@@ -26,11 +26,6 @@ void protobuf_put_int(struct buf *b, int field, int64_t value);
 void protobuf_put_float(struct buf *b, int field, float value);
 void protobuf_put_double(struct buf *b, int field, double value);
 void protobuf_put_text(struct buf *b, int field, const char *text);
-void protobuf_put_bytes(struct buf *b, int field, const void *bytes, size_t n);
 void protobuf_put_message(struct buf *b, int field, const struct buf *message);
-
-/* The beginning of a field of `n` bytes, which the caller writes behind it: the content of a large one is
- * never copied. */
-void protobuf_put_length(struct buf *b, int field, uint64_t n);
 
 #endif

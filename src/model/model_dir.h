@@ -108,7 +108,6 @@ struct status model_dir_read_into(const struct model_dir *m, const struct param_
 enum model_dir_kind {
     MODEL_DIR_HUGGING_FACE, /* model.safetensors, or shards and their index, and config.json */
     MODEL_DIR_SCRIPT, /* ckpt_STEP.pt of the scripts that kiln replaces, and the older name of config.json */
-    MODEL_DIR_ONNX,   /* model.onnx, for a large model with model.onnx.data, and config.json */
     /* with the state of a run: latest, the folder of ZeRO 1 that it names, and the older config.json */
     MODEL_DIR_DEEPSPEED,
     MODEL_DIR_GGUF,     /* model.gguf, which llama.cpp loads, and config.json */

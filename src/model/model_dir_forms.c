@@ -1,7 +1,6 @@
 #include "model/model_dir_forms.h"
 
 #include "io/gguf_types.h"
-#include "io/onnx_file.h"
 #include "io/pickle_writer.h"
 #include "model/checkpoint.h"
 #include "model/foreign_moments.h"
@@ -12,13 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char ONNX_NAME[] = "model.onnx", GGUF_NAME[] = "model.gguf", LLMC_NAME[] = "model.bin";
+static const char GGUF_NAME[] = "model.gguf", LLMC_NAME[] = "model.bin";
 
 const char *model_dir_form_name(struct model_dir_form form)
 {
     return form.kind == MODEL_DIR_SCRIPT      ? "a model in PyTorch's form"
            : form.kind == MODEL_DIR_DEEPSPEED ? "a checkpoint of DeepSpeed"
-           : form.kind == MODEL_DIR_ONNX      ? "a model in ONNX"
            : form.kind == MODEL_DIR_GGUF      ? "a model in GGUF"
            : form.kind == MODEL_DIR_LLMC      ? "a model of llm.c"
            : form.kind == MODEL_DIR_MEGATRON  ? "a checkpoint of Megatron-DeepSpeed"
@@ -31,7 +29,6 @@ struct status model_dir_written_path(char out[MODEL_DIR_PATH_BYTES], const char 
 {
     switch (form.kind) {
     case MODEL_DIR_SCRIPT: return checkpoint_path(out, "%s/ckpt_%" PRId64 ".pt", path, form.step);
-    case MODEL_DIR_ONNX: return checkpoint_path(out, "%s/%s", path, ONNX_NAME);
     case MODEL_DIR_GGUF: return checkpoint_path(out, "%s/%s", path, GGUF_NAME);
     case MODEL_DIR_LLMC: return checkpoint_path(out, "%s/%s", path, LLMC_NAME);
     default: return checkpoint_path(out, "%s", path);
@@ -40,7 +37,7 @@ struct status model_dir_written_path(char out[MODEL_DIR_PATH_BYTES], const char 
 
 bool model_dir_form_streams(struct model_dir_form form)
 {
-    return form.kind != MODEL_DIR_SCRIPT && form.kind != MODEL_DIR_DEEPSPEED && form.kind != MODEL_DIR_ONNX &&
+    return form.kind != MODEL_DIR_SCRIPT && form.kind != MODEL_DIR_DEEPSPEED &&
            form.kind != MODEL_DIR_UNIVERSAL;
 }
 
@@ -54,8 +51,6 @@ static bool has_beside_config(struct model_dir_form form, const char *name)
 {
     char folder[64];
     switch (form.kind) {
-    case MODEL_DIR_ONNX:
-        return strcmp(name, ONNX_NAME) == 0 || strcmp(name, "model.onnx" ONNX_DATA_SUFFIX) == 0;
     case MODEL_DIR_GGUF: return strcmp(name, GGUF_NAME) == 0;
     case MODEL_DIR_LLMC: return strcmp(name, LLMC_NAME) == 0;
     case MODEL_DIR_MEGATRON:
@@ -158,42 +153,6 @@ struct status model_dir_write_llmc(const char *path, const struct model_dir_cont
     return c->family->to_llmc == NULL ? no_form(c, "for llm.c") : c->family->to_llmc(path, c);
 }
 
-/* ---- ONNX ---- */
-
-static struct status build(struct onnx_graph *g, const struct model_dir_contents *c)
-{
-    *g = (struct onnx_graph){0};
-    if (c->family->to_onnx == NULL) {
-        return no_form(c, "in ONNX");
-    }
-    c->family->to_onnx(g, c->config, c->task);
-    CHECK(g->failed || g->n_weights == c->params->n, "the graph reads %d of %d parameters", g->n_weights,
-          c->params->n);
-    struct status s = onnx_graph_status(g);
-    if (failed(s)) {
-        onnx_graph_fini(g);
-    }
-    return s;
-}
-
-static tensor value_of(const void *context, const char *name)
-{
-    const struct model_dir_contents *c = context;
-    const struct param *p = param_table_find(c->params, name);
-    CHECK(p != NULL, "the graph reads %s, which is no parameter", name);
-    return param_view(p, c->master);
-}
-
-struct status model_dir_write_onnx(const char *path, const struct model_dir_contents *c)
-{
-    struct onnx_graph g;
-    TRY(build(&g, c));
-    struct status s =
-        onnx_file_write(path, &g, c->max_shard_bytes == 0 ? UINT64_MAX : c->max_shard_bytes, value_of, c);
-    onnx_graph_fini(&g);
-    return s;
-}
-
 /* ---- reading back ---- */
 
 static bool is_quantized(const struct stored_tensor *t)
@@ -294,28 +253,6 @@ static struct status compare(tensor t, const struct param *p, const struct store
                                path, p->name, read == NULL ? "is missing" : "differs");
 }
 
-static struct status verify_onnx(const char *path, const struct model_dir_contents *c)
-{
-    struct onnx_graph g;
-    struct onnx_file f = {0};
-    TRY(build(&g, c));
-    struct status s = onnx_file_open(&f, path);
-    for (int i = 0; i < g.n_weights && !failed(s); i++) {
-        const struct onnx_weight *w = &g.weights[i];
-        const struct stored_tensor *read = stored_tensor_find(f.tensors, f.n, w->name);
-        struct stored_tensor turned;
-        if (read != NULL && w->transposed && read->n_dims == 2) {
-            turned = stored_tensor_transpose(read);
-            read = &turned;
-        }
-        const struct param *p = param_table_find(c->params, w->name);
-        s = compare(param_view(p, c->master), p, read, path);
-    }
-    onnx_file_close(&f);
-    onnx_graph_fini(&g);
-    return s;
-}
-
 /* The moments, and where there are some the weights of the optimizer, as a run that goes on reads them. */
 static struct status verify_progress(const struct model_dir *dir, const struct model_dir_contents *c,
                                      const char *path)
@@ -382,9 +319,6 @@ struct status model_dir_verify(const char *path, const struct model_dir_contents
     char written[MODEL_DIR_PATH_BYTES];
     struct model_dir m;
     TRY(model_dir_written_path(written, path, c->form));
-    if (c->form.kind == MODEL_DIR_ONNX) {
-        return verify_onnx(written, c);
-    }
     TRY(model_dir_open(&m, written));
     struct status s = status_ok();
     struct weight_source weights = model_dir_weights(c);

@@ -24,6 +24,5 @@ struct status model_dir_write_script(const char *path, const struct model_dir_co
 struct status model_dir_write_deepspeed(const char *path,
                                         const struct model_dir_contents *c); /* a directory */
 struct status model_dir_write_llmc(const char *path, const struct model_dir_contents *c);
-struct status model_dir_write_onnx(const char *path, const struct model_dir_contents *c);
 
 #endif

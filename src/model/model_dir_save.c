@@ -286,7 +286,6 @@ static struct status fill(struct saving *s)
                : c->form.kind == MODEL_DIR_SCRIPT ? model_dir_write_script(path, c)
                                                   : model_dir_write_deepspeed(path, c);
     }
-    case MODEL_DIR_ONNX: TRY(write_config(s, "config.json", c->config)); return model_dir_write_onnx(path, c);
     case MODEL_DIR_GGUF:
         TRY(write_config(s, "config.json", c->config));
         return model_gguf_write(path, s->name, c);

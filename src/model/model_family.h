@@ -63,7 +63,6 @@ struct model_family_script {
     int64_t word_multiple;          /* they round a vocabulary up to it */
 };
 
-struct onnx_graph;
 struct gguf_writer;
 struct model_dir_contents;
 
@@ -129,10 +128,7 @@ struct model_family {
     const char *patterns[NAMES_N_PARTS]; /* the same, for messages */
 
     const struct model_family_script *script; /* NULL: they have none */
-    /* Adds the network of a task to an empty graph, its weights under the names of the parameter table; NULL:
-     * kiln cannot. */
-    void (*to_onnx)(struct onnx_graph *g, const void *config, enum model_task task);
-    const struct model_family_gguf *gguf; /* NULL: kiln cannot */
+    const struct model_family_gguf *gguf;     /* NULL: kiln cannot */
     /* Writes a model file of karpathy/llm.c; NULL: it has no such models. */
     struct status (*to_llmc)(const char *path, const struct model_dir_contents *c);
     const struct model_family_layout *megatron; /* in Megatron-DeepSpeed's layer files; NULL: it has none */

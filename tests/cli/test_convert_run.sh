@@ -43,7 +43,7 @@ expect 64 "which is not part of a checkpoint of DeepSpeed" "$kiln" convert --mod
 expect 0 "" "$kiln" convert --model run/ckpt_6 --format huggingface --output_dir hf
 expect 65 "hf is not a checkpoint of kiln, so it has no state of a run to write" \
     "$kiln" convert --model hf --format deepspeed --output_dir none
-expect 64 "--optimizer needs --format pt, deepspeed or universal, not onnx" \
-    "$kiln" convert --model run/ckpt_6 --format onnx --optimizer --output_dir none
+expect 64 "--optimizer needs --format pt, deepspeed or universal, not huggingface" \
+    "$kiln" convert --model run/ckpt_6 --format huggingface --optimizer --output_dir none
 [ ! -e none ] || fail "a failed conversion wrote something"
 echo "test_convert_run: all went on"

@@ -63,7 +63,7 @@ declare -A words=(
         --micro-batch-size 2 --train-iters 3 --lr 1e-3 --data-path none --vocab-file none.json --output_dir new"
     [finetune-gpt]="" # tests/cli/test_finetune_gpt.sh has a decoder
     [export]="--model $model --output_dir new"
-    [convert]="--model $model --output_dir new --format onnx --logits new.safetensors"
+    [convert]="--model $model --output_dir new --format pt --logits new.safetensors"
     [inspect]="$model"
     [doctor]=""
     [bench]="--model tiny --migration_log new.log"

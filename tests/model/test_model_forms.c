@@ -4,7 +4,6 @@
 #include "test.h"
 
 #include "core/log.h"
-#include "io/onnx_file.h"
 #include "io/tensor_file.h"
 #include "model/bert/bert_family.h"
 #include "model/checkpoint.h"
@@ -175,25 +174,20 @@ static void test_verify(struct fixture *f)
                                             MODEL_TASK_SEQUENCE_CLASSIFICATION,
                                             MODEL_TASK_TOKEN_CLASSIFICATION};
     static const char name[] = "bert.encoder.layer.0.intermediate.dense.weight";
-    for (int kind = MODEL_DIR_HUGGING_FACE; kind <= MODEL_DIR_ONNX; kind++) {
+    for (int kind = MODEL_DIR_HUGGING_FACE; kind <= MODEL_DIR_SCRIPT; kind++) {
         for (int i = 0; i < 12; i++) {
-            bool is_pre = i >= 6, large = is_pre && kind == MODEL_DIR_ONNX;
+            bool is_pre = i >= 6;
             char path[MODEL_DIR_PATH_BYTES];
             f->config.layer_norm_large_model = is_pre;
             model_init(f, 6, tasks[i % 6]);
             f->contents.form.kind = (enum model_dir_kind)kind;
-            f->contents.max_shard_bytes = large;
             EXPECT_OK(model_dir_save(f->place, &f->contents));
             EXPECT_OK(model_dir_verify(f->place, &f->contents));
             tensor t = param_view(param_table_find(&f->params, name), f->contents.master);
             EXPECT_OK(checkpoint_path(path, "%s%s", written_path(f),
-                                      kind == MODEL_DIR_HUGGING_FACE ? "/model.safetensors"
-                                      : large                        ? ONNX_DATA_SUFFIX
-                                                                     : ""));
+                                      kind == MODEL_DIR_HUGGING_FACE ? "/model.safetensors" : ""));
             damage(path, ((const float *)t.data)[5]);
-            bool has_sums = kind != MODEL_DIR_ONNX; /* the file itself shows the damage */
-            EXPECT_ERROR(model_dir_verify(f->place, &f->contents), has_sums ? STATUS_DATA : STATUS_IO,
-                         has_sums ? "the CRC-32" : name);
+            EXPECT_ERROR(model_dir_verify(f->place, &f->contents), STATUS_DATA, "the CRC-32");
             EXPECT(truncate(path, 100) == 0, "%s", path);
             EXPECT(model_dir_verify(f->place, &f->contents).code == STATUS_DATA, "form %d, cut", kind);
         }
@@ -204,14 +198,13 @@ static void test_verify(struct fixture *f)
 
 static void test_replacing(struct fixture *f)
 {
-    static const char *const errors[] = {"which is not part of a model: ", "a model in PyTorch's form",
-                                         "a model in ONNX"};
+    static const char *const errors[] = {"which is not part of a model: ", "a model in PyTorch's form"};
     model_init(f, 6, MODEL_TASK_ENCODER);
-    for (int old = MODEL_DIR_HUGGING_FACE; old <= MODEL_DIR_ONNX; old++) {
+    for (int old = MODEL_DIR_HUGGING_FACE; old <= MODEL_DIR_SCRIPT; old++) {
         f->contents.form = (struct model_dir_form){.kind = (enum model_dir_kind)old, .step = 7};
         EXPECT_OK(model_dir_save(f->place, &f->contents));
         EXPECT_OK(model_dir_save(f->place, &f->contents));
-        for (int new = MODEL_DIR_HUGGING_FACE; new <= MODEL_DIR_ONNX; new ++) {
+        for (int new = MODEL_DIR_HUGGING_FACE; new <= MODEL_DIR_SCRIPT; new ++) {
             f->contents.form = (struct model_dir_form){.kind = (enum model_dir_kind) new, .step = 8};
             if (new != old || new == MODEL_DIR_SCRIPT) { /* a checkpoint of another step is another model */
                 EXPECT_ERROR(model_dir_save(f->place, &f->contents), STATUS_USAGE, errors[new]);

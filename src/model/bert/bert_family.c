@@ -1,6 +1,5 @@
 #include "model/bert/bert_family.h"
 
-#include "model/bert/bert_onnx.h"
 #include "nn/bert/bert_model.h"
 
 #include <string.h>
@@ -176,5 +175,4 @@ const struct model_family bert_family = {
                  [NAMES_STATE] = "states",
                  [NAMES_OTHER] = "others"},
     .script = &script,
-    .to_onnx = bert_onnx_build,
 };

@@ -132,7 +132,6 @@ mode() # a mode and a format
         "eval, "*) cell infer eval "$2" --model "$dir/${1#eval, }" --input "$dir/lines.jsonl" ;;
         "convert to Hugging Face, "*) written huggingface "${1##*, }" "$2" f32 ;;
         "convert to GGUF, "*) written gguf "${1##*, }" "$2" "f32 bf16 f16" ;;
-        "convert to llm.c, "*) written llmc "${1##*, }" "$2" "f32 bf16" ;;
         "convert to Megatron, "*) written megatron_deepspeed "${1##*, }" "$2" f32 ;;
         "convert to universal, "*) written universal "${1##*, }" "$2" f32 ;;
         export) cell "$kiln" export --model "$dir/model" --output_dir "$dir/run$n" ;;
@@ -201,7 +200,6 @@ convert to Hugging Face, GPT-2
 convert to Hugging Face, BLOOM
 convert to GGUF, GPT-2
 convert to GGUF, BLOOM
-convert to llm.c, GPT-2
 convert to Megatron, GPT-2
 convert to Megatron, BLOOM
 convert to universal, GPT-2

@@ -18,7 +18,7 @@ struct convert_args {
     bool optimizer, compare_logits;
 };
 
-#define FORMATS "huggingface|pt|deepspeed|onnx|gguf|llmc|megatron_deepspeed|universal"
+#define FORMATS "huggingface|pt|deepspeed|onnx|gguf|megatron_deepspeed|universal"
 
 static const struct option options[] = {
     MODEL_WRITING_ROWS(offsetof(struct convert_args, writing)),
@@ -27,16 +27,15 @@ static const struct option options[] = {
         "write in this format. huggingface: config.json and model.safetensors; pt: ckpt_N.pt and "
         "bert_config.json, as NVIDIA's and Habana's scripts keep a model; deepspeed: a directory of ZeRO 1 "
         "with the state of the run, latest and bert_config.json; decoders "
-        "also gguf: config.json and model.gguf, which llama.cpp loads; llmc: model.bin of llm.c; "
+        "also gguf: config.json and model.gguf, which llama.cpp loads; "
         "megatron_deepspeed: latest and a directory of layer files and of each rank's mp_rank file; "
         "universal: "
         "latest_universal and the universal checkpoint of Megatron-DeepSpeed, with the state of the run; "
         "onnx is not written: the error says how optimum-cli makes it"),
     OPTION_CHOICE_ROW("to", offsetof(struct convert_args, format), "huggingface", FORMATS,
                       "the same as --format"),
-    OPTION_CHOICE_ROW(
-        "type", offsetof(struct convert_args, type), "f32", "f32|f16|bf16|q8_0",
-        "store the weights of --format gguf, whose vectors stay f32, or llmc (f32, bf16) in this type"),
+    OPTION_CHOICE_ROW("type", offsetof(struct convert_args, type), "f32", "f32|f16|bf16|q8_0",
+                      "store the weights of --format gguf, whose vectors stay f32, in this type"),
     OPTION_INT_ROW("tp", offsetof(struct convert_args, tp), "1", 1, 1024,
                    "number of ranks of tensor parallelism that read --format megatron_deepspeed"),
     OPTION_INT_ROW("pp", offsetof(struct convert_args, pp), "1", 1, 1024,
@@ -66,7 +65,6 @@ static enum model_dir_kind kind_of(const char *format)
     return strcmp(format, "pt") == 0                   ? MODEL_DIR_SCRIPT
            : strcmp(format, "deepspeed") == 0          ? MODEL_DIR_DEEPSPEED
            : strcmp(format, "gguf") == 0               ? MODEL_DIR_GGUF
-           : strcmp(format, "llmc") == 0               ? MODEL_DIR_LLMC
            : strcmp(format, "megatron_deepspeed") == 0 ? MODEL_DIR_MEGATRON
            : strcmp(format, "universal") == 0          ? MODEL_DIR_UNIVERSAL
                                                        : MODEL_DIR_HUGGING_FACE;
@@ -220,12 +218,8 @@ static struct status check_progress(const struct convert_args *a, enum model_dir
 /* Which types a form has, and what is compared. */
 static struct status check_type(const struct convert_args *a, enum model_dir_kind kind)
 {
-    enum model_dir_type type = type_of(a->type);
-    bool fits =
-        type == MODEL_DIR_F32 || kind == MODEL_DIR_GGUF || (kind == MODEL_DIR_LLMC && type == MODEL_DIR_BF16);
-    if (!fits) {
-        return status_error(STATUS_USAGE, "--type %s needs --format gguf%s, not %s", a->type,
-                            type == MODEL_DIR_BF16 ? " or llmc" : "", a->format);
+    if (type_of(a->type) != MODEL_DIR_F32 && kind != MODEL_DIR_GGUF) {
+        return status_error(STATUS_USAGE, "--type %s needs --format gguf, not %s", a->type, a->format);
     }
     if (a->logits != NULL && !a->compare_logits) {
         return status_error(STATUS_USAGE, "--logits writes what --compare_logits false leaves out: leave out "
@@ -260,10 +254,11 @@ static struct status run(const void *args, int n_positional, const char *const *
                               .after = a->compare_logits ? compare_logits : NULL,
                               .context = a};
     if (strcmp(a->format, "onnx") == 0) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "kiln writes no ONNX: write --format huggingface, and make ONNX of that by "
-                            "optimum-cli export onnx --model %s ONNX_DIR (pip install optimum-onnx[onnxruntime])",
-                            a->writing.output_dir);
+        return status_error(
+            STATUS_UNAVAILABLE,
+            "kiln writes no ONNX: write --format huggingface, and make ONNX of that by "
+            "optimum-cli export onnx --model %s ONNX_DIR (pip install optimum-onnx[onnxruntime])",
+            a->writing.output_dir);
     }
     if (a->logits != NULL) {
         TRY(check_logits(a));
@@ -293,7 +288,7 @@ const struct command command_convert = {
         "Reads what `kiln export` reads, and writes a directory: for `transformers` and kiln (as `kiln "
         "export` does), for the training scripts of NVIDIA and Habana (ckpt_N.pt with a state dict under "
         "\"model\", their names of layers, the vocabulary rounded up to a multiple of 8); decoders "
-        "also for llama.cpp, llm.c and Megatron-DeepSpeed. kiln reads all weights back and compares them bit "
+        "also for llama.cpp and Megatron-DeepSpeed. kiln reads all weights back and compares them bit "
         "by bit; but for pt and deepspeed, no more than two tensors are in memory for that. It "
         "compares the logits of both models on fixed tokens.\n\n--optimizer and --format deepspeed and "
         "universal also write the state of a run: moments and "

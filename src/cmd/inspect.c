@@ -53,7 +53,6 @@ static const struct kind model_kind = {"model", inspect_report_model};
 static const struct kind safetensors_kind = {"safetensors file", inspect_report_safetensors};
 static const struct kind torch_kind = {"PyTorch file", inspect_report_foreign};
 static const struct kind gguf_kind = {"GGUF file", inspect_report_foreign};
-static const struct kind llmc_kind = {"file of llm.c", inspect_report_foreign};
 static const struct kind bundle_kind = {"TensorFlow checkpoint", inspect_report_foreign};
 static const struct kind store_kind = {"token store", inspect_report_store};
 static const struct kind shard_kind = {"HDF5 shard", inspect_report_shard};
@@ -95,9 +94,7 @@ static struct status detect_foreign(const struct kind **kind, const char *path)
         bool is_known = tensor_file_recognize(&format, map.data, map.n);
         file_map_close(&map);
         if (is_known) {
-            *kind = format == TENSOR_FILE_GGUF   ? &gguf_kind
-                    : format == TENSOR_FILE_LLMC ? &llmc_kind
-                                                 : &torch_kind;
+            *kind = format == TENSOR_FILE_GGUF ? &gguf_kind : &torch_kind;
             return status_ok();
         }
     }
@@ -145,8 +142,8 @@ static struct status detect(const struct kind **kind, char *path)
 static int is_listed(const struct dirent *e)
 {
     static const char *const ends[] = {".idx", ".safetensors", ".gguf", ".hdf5", ".h5", ".pt", ".index"};
-    static const char *const torch_begin = "pytorch_model", *const llmc = "model.bin";
-    bool listed = strncmp(e->d_name, "ckpt_", 5) == 0 || strcmp(e->d_name, llmc) == 0 ||
+    static const char *const torch_begin = "pytorch_model";
+    bool listed = strncmp(e->d_name, "ckpt_", 5) == 0 ||
                   (strncmp(e->d_name, torch_begin, strlen(torch_begin)) == 0 && ends_with(e->d_name, ".bin"));
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         listed |= ends_with(e->d_name, ends[i]);
@@ -313,8 +310,7 @@ const struct command command_inspect = {
     .summary = "show what is in a model, checkpoint, tensor file or token store, and whether it is whole",
     .details =
         "PATH is a checkpoint (ckpt_STEP), a directory with config.json, vocab.txt and model.safetensors, a "
-        ".safetensors file, a file of torch.save (.pt, .bin), a .gguf file, llm.c's model.bin, the prefix of "
-        "a TensorFlow "
+        ".safetensors file, a file of torch.save (.pt, .bin), a .gguf file, the prefix of a TensorFlow "
         "checkpoint, an "
         ".hdf5 shard, a token store (its prefix, or one of its files), or a directory with several of these. "
         " The exit code is 65 if a checksum does not match, and 99 if a tensor has NaN or infinity: "

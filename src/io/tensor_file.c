@@ -10,8 +10,7 @@ const char *tensor_file_format_name(enum tensor_file_format format)
     static const char *const names[] = {[TENSOR_FILE_SAFETENSORS] = "safetensors",
                                         [TENSOR_FILE_TORCH] = "torch.save",
                                         [TENSOR_FILE_BUNDLE] = "TensorFlow checkpoint",
-                                        [TENSOR_FILE_GGUF] = "GGUF",
-                                        [TENSOR_FILE_LLMC] = "llm.c"};
+                                        [TENSOR_FILE_GGUF] = "GGUF"};
     return names[format];
 }
 
@@ -76,20 +75,10 @@ static struct status open_gguf(struct tensor_file *f, const char *path)
     return status_ok();
 }
 
-static struct status open_llmc(struct tensor_file *f, const char *path)
-{
-    f->format = TENSOR_FILE_LLMC;
-    TRY(llmc_file_open(&f->llmc, path));
-    f->tensors = f->llmc.tensors;
-    f->n = f->llmc.n;
-    return status_ok();
-}
-
 bool tensor_file_recognize(enum tensor_file_format *format, const void *bytes, size_t n)
 {
     *format = torch_file_is_one(bytes, n)  ? TENSOR_FILE_TORCH
               : gguf_file_is_one(bytes, n) ? TENSOR_FILE_GGUF
-              : llmc_file_is_one(bytes, n) ? TENSOR_FILE_LLMC
                                            : TENSOR_FILE_SAFETENSORS;
     return *format != TENSOR_FILE_SAFETENSORS;
 }
@@ -104,7 +93,6 @@ static struct status open_by_beginning(struct tensor_file *f, const char *path)
     switch (format) {
     case TENSOR_FILE_TORCH: return open_torch(f, path);
     case TENSOR_FILE_GGUF: return open_gguf(f, path);
-    case TENSOR_FILE_LLMC: return open_llmc(f, path);
     default: return open_safetensors(f, path);
     }
 }
@@ -126,7 +114,6 @@ struct status tensor_file_check(const struct tensor_file *f, const char *path)
     case TENSOR_FILE_SAFETENSORS: return file_map_check(&f->safetensors.map, path);
     case TENSOR_FILE_TORCH: return file_map_check(&f->torch.map, path);
     case TENSOR_FILE_GGUF: return file_map_check(&f->gguf.map, path);
-    case TENSOR_FILE_LLMC: return file_map_check(&f->llmc.map, path);
     case TENSOR_FILE_BUNDLE: break;
     }
     TRY(file_map_check(&f->bundle.index, path));
@@ -145,7 +132,6 @@ void tensor_file_close(struct tensor_file *f)
     case TENSOR_FILE_TORCH: torch_file_close(&f->torch); break;
     case TENSOR_FILE_BUNDLE: tf_bundle_close(&f->bundle); break;
     case TENSOR_FILE_GGUF: gguf_file_close(&f->gguf); break;
-    case TENSOR_FILE_LLMC: llmc_file_close(&f->llmc); break;
     }
     free(f->own);
     *f = (struct tensor_file){0};

@@ -1,21 +1,14 @@
-/* tensor_file: opens a file of named tensors of any known format: safetensors, torch.save's, GGUF, llm.c's,
- * or a TensorFlow checkpoint by its prefix.  The content decides which format, not the name. */
+/* tensor_file: opens a file of named tensors of any known format: safetensors, torch.save's, GGUF, or
+ * a TensorFlow checkpoint by its prefix.  The content decides which format, not the name. */
 #ifndef KILN_IO_TENSOR_FILE_H
 #define KILN_IO_TENSOR_FILE_H
 
 #include "io/gguf_file.h"
-#include "io/llmc_file.h"
 #include "io/safetensors.h"
 #include "io/tf_bundle.h"
 #include "io/torch_file.h"
 
-enum tensor_file_format {
-    TENSOR_FILE_SAFETENSORS,
-    TENSOR_FILE_TORCH,
-    TENSOR_FILE_BUNDLE,
-    TENSOR_FILE_GGUF,
-    TENSOR_FILE_LLMC
-};
+enum tensor_file_format { TENSOR_FILE_SAFETENSORS, TENSOR_FILE_TORCH, TENSOR_FILE_BUNDLE, TENSOR_FILE_GGUF };
 
 struct tensor_file {
     enum tensor_file_format format;
@@ -28,7 +21,6 @@ struct tensor_file {
         struct torch_file torch; /* torch.root also has the objects that are not tensors */
         struct tf_bundle bundle;
         struct gguf_file gguf;
-        struct llmc_file llmc;
     };
 };
 

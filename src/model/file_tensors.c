@@ -99,15 +99,6 @@ void file_tensors_fini(struct file_tensors *f)
     *f = (struct file_tensors){0};
 }
 
-int file_tensors_find(const struct file_tensors *f, const char *name)
-{
-    int i = 0;
-    while (i < f->n && strcmp(f->tensors[i].name, name) != 0) {
-        i++;
-    }
-    return i < f->n ? i : -1;
-}
-
 /* The row of the whole tensor, before it is transposed, that row r of a part is. */
 static int64_t row_of(const struct file_tensors *f, const struct file_tensor *t, int part, int64_t r)
 {

@@ -28,9 +28,6 @@ struct model_family_layout file_tensors_hugging_face(const struct model_family *
 struct status file_tensors_init(struct file_tensors *f, struct model_family_layout layout, int64_t n_heads,
                                 const struct param_table *params, enum dtype dtype);
 
-/* The number of the tensor of a name; -1: there is none. */
-int file_tensors_find(const struct file_tensors *f, const char *name);
-
 /* Safe on a zeroed struct. */
 void file_tensors_fini(struct file_tensors *f);
 

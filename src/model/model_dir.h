@@ -111,7 +111,6 @@ enum model_dir_kind {
     /* with the state of a run: latest, the folder of ZeRO 1 that it names, and the older config.json */
     MODEL_DIR_DEEPSPEED,
     MODEL_DIR_GGUF,     /* model.gguf, which llama.cpp loads, and config.json */
-    MODEL_DIR_LLMC,     /* model.bin of karpathy/llm.c, and config.json */
     MODEL_DIR_MEGATRON, /* global_stepSTEP of Megatron-DeepSpeed, what names it, and config.json */
     /* with the state of a run: its universal checkpoint, what names it, and config.json */
     MODEL_DIR_UNIVERSAL,

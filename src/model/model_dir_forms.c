@@ -11,14 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char GGUF_NAME[] = "model.gguf", LLMC_NAME[] = "model.bin";
+static const char GGUF_NAME[] = "model.gguf";
 
 const char *model_dir_form_name(struct model_dir_form form)
 {
     return form.kind == MODEL_DIR_SCRIPT      ? "a model in PyTorch's form"
            : form.kind == MODEL_DIR_DEEPSPEED ? "a checkpoint of DeepSpeed"
            : form.kind == MODEL_DIR_GGUF      ? "a model in GGUF"
-           : form.kind == MODEL_DIR_LLMC      ? "a model of llm.c"
            : form.kind == MODEL_DIR_MEGATRON  ? "a checkpoint of Megatron-DeepSpeed"
            : form.kind == MODEL_DIR_UNIVERSAL ? "a universal checkpoint of Megatron-DeepSpeed"
                                               : "a model";
@@ -30,7 +29,6 @@ struct status model_dir_written_path(char out[MODEL_DIR_PATH_BYTES], const char 
     switch (form.kind) {
     case MODEL_DIR_SCRIPT: return checkpoint_path(out, "%s/ckpt_%" PRId64 ".pt", path, form.step);
     case MODEL_DIR_GGUF: return checkpoint_path(out, "%s/%s", path, GGUF_NAME);
-    case MODEL_DIR_LLMC: return checkpoint_path(out, "%s/%s", path, LLMC_NAME);
     default: return checkpoint_path(out, "%s", path);
     }
 }
@@ -43,7 +41,7 @@ bool model_dir_form_streams(struct model_dir_form form)
 
 bool model_dir_form_drops_rows(struct model_dir_form form)
 {
-    return form.kind == MODEL_DIR_GGUF || form.kind == MODEL_DIR_LLMC;
+    return form.kind == MODEL_DIR_GGUF;
 }
 
 /* The files of weights beside config.json, in the forms that keep that name. */
@@ -52,7 +50,6 @@ static bool has_beside_config(struct model_dir_form form, const char *name)
     char folder[64];
     switch (form.kind) {
     case MODEL_DIR_GGUF: return strcmp(name, GGUF_NAME) == 0;
-    case MODEL_DIR_LLMC: return strcmp(name, LLMC_NAME) == 0;
     case MODEL_DIR_MEGATRON:
         snprintf(folder, sizeof folder, "global_step%" PRId64, form.step);
         return strcmp(name, folder) == 0 || strcmp(name, "latest") == 0 ||
@@ -146,11 +143,6 @@ struct status model_dir_write_deepspeed(const char *path, const struct model_dir
     struct status s = script_optimizer_write_folder(path, &params);
     script_params_fini(&params);
     return s;
-}
-
-struct status model_dir_write_llmc(const char *path, const struct model_dir_contents *c)
-{
-    return c->family->to_llmc == NULL ? no_form(c, "for llm.c") : c->family->to_llmc(path, c);
 }
 
 /* ---- reading back ---- */

@@ -23,6 +23,5 @@ struct status model_dir_padded_config(void **config, const struct model_dir_cont
 struct status model_dir_write_script(const char *path, const struct model_dir_contents *c);
 struct status model_dir_write_deepspeed(const char *path,
                                         const struct model_dir_contents *c); /* a directory */
-struct status model_dir_write_llmc(const char *path, const struct model_dir_contents *c);
 
 #endif

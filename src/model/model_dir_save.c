@@ -289,7 +289,6 @@ static struct status fill(struct saving *s)
     case MODEL_DIR_GGUF:
         TRY(write_config(s, "config.json", c->config));
         return model_gguf_write(path, s->name, c);
-    case MODEL_DIR_LLMC: TRY(write_config(s, "config.json", c->config)); return model_dir_write_llmc(path, c);
     case MODEL_DIR_MEGATRON:
     case MODEL_DIR_UNIVERSAL: return fill_megatron(s, path);
     default: TRY(write_config(s, "config.json", c->config)); return write_weights(s);

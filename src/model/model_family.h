@@ -64,7 +64,6 @@ struct model_family_script {
 };
 
 struct gguf_writer;
-struct model_dir_contents;
 
 /* What GGUF files say of a family. */
 struct model_family_gguf {
@@ -127,10 +126,8 @@ struct model_family {
     const char *parts[NAMES_N_PARTS]; /* prefixes of their names; NULL: no such part */
     const char *patterns[NAMES_N_PARTS]; /* the same, for messages */
 
-    const struct model_family_script *script; /* NULL: they have none */
-    const struct model_family_gguf *gguf;     /* NULL: kiln cannot */
-    /* Writes a model file of karpathy/llm.c; NULL: it has no such models. */
-    struct status (*to_llmc)(const char *path, const struct model_dir_contents *c);
+    const struct model_family_script *script;   /* NULL: they have none */
+    const struct model_family_gguf *gguf;       /* NULL: kiln cannot */
     const struct model_family_layout *megatron; /* in Megatron-DeepSpeed's layer files; NULL: it has none */
 };
 

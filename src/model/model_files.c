@@ -40,9 +40,7 @@ static struct status open_path(struct model_files *m, const char *path)
     m->files = files;
     TRY(tensor_file_open(&m->files[m->n_files], path));
     const struct tensor_file *f = &m->files[m->n_files++];
-    m->n_heads = f->format == TENSOR_FILE_LLMC   ? f->llmc.sizes.n_heads
-                 : f->format == TENSOR_FILE_GGUF ? (int64_t)f->gguf.n_heads
-                                                 : m->n_heads;
+    m->n_heads = f->format == TENSOR_FILE_GGUF ? (int64_t)f->gguf.n_heads : m->n_heads;
     m->norm_eps = f->format == TENSOR_FILE_GGUF ? (double)f->gguf.norm_eps : m->norm_eps;
     return status_ok();
 }
@@ -490,7 +488,6 @@ static const struct form {
     {MEGATRON_UNIVERSAL, open_megatron, true},
     {MEGATRON_FIRST_FILE, open_megatron, true},
     {ZERO_FOLDER_STATES, open_states, true},
-    {"model.bin", open_file, true},
     {"model.gguf", open_file, true},
 };
 
@@ -505,6 +502,7 @@ static const struct other_weights {
      "load them by transformers with from_tf=True, and save_pretrained"},
     {"flax_model.msgpack", "weights of Flax",
      "load them by transformers with from_flax=True, and save_pretrained"},
+    {"model.bin", "a model of llm.c", "make a Hugging Face directory of it by llm.c's dev/eval/export_hf.py"},
     {"model.onnx", "a graph of ONNX", "export the model as safetensors"},
 };
 

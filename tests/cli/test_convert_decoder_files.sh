@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kiln convert of the files of llm.c and Megatron-DeepSpeed: decoders become the files that those programs write, for any number of ranks,
+# kiln convert of the files of Megatron-DeepSpeed: decoders become the files that those programs write, for any number of ranks,
 # and come back with the same weights and logits.
 . "$(dirname "$0")/begin.sh"
 unpack_golden decoder_files
@@ -35,14 +35,9 @@ convert megatron_deepspeed gpt2_tp2 stages --tp 2 --pp 2 --step 7
     fail "mp_rank files: $(ls stages/global_step7)"
 expect 0 "read back: all weights are the same, bit by bit" "$kiln" convert --to gguf --model stages --output_dir of_stages --compare_logits false
 ! grep -q 'difference of logits' out || fail "logits were compared"
-convert llmc gpt2 c
-cmp c/model.bin llmc/model.bin || fail "llm.c's file is another"
-expect 0 'model.bin  whole' "$kiln" inspect c
-convert llmc gpt2 c --type bf16
-cmp c/model.bin llmc_bf16/model.bin || fail "llm.c's file in bf16 is another"
 convert gguf gpt2 plain.gguf
 expect 0 'model.gguf  whole' "$kiln" inspect plain.gguf
-for model in llmc universal shards; do
+for model in universal shards; do
     convert gguf $model of/plain.gguf
     cmp of/plain.gguf/model.gguf plain.gguf/model.gguf || fail "$model has other weights"
 done
@@ -50,10 +45,9 @@ done
 expect 0 "wrote whole" "$kiln" convert --model gpt2 --output_dir whole
 "$kiln" convert --to megatron_deepspeed --tp 2 --model gpt2 --output_dir cut >/dev/null 2>&1
 "$kiln" convert --to gguf --type q8_0 --model gpt2 --output_dir rounded >/dev/null 2>&1
-"$kiln" convert --to llmc --model gpt2 --output_dir in_c >/dev/null 2>&1
 expect 0 "different                       0" "$kiln" inspect --diff gpt2 whole
 # their vocabularies have other rows, of padding
-for model in plain.gguf in_c cut; do
+for model in plain.gguf cut; do
     expect 1 "different                       1" "$kiln" inspect --diff gpt2 "$model"
     grep -q '  weights: transformer.wte.weight  another shape' out || fail "$(cat out)"
 done
@@ -73,7 +67,7 @@ expect 0 "wrote averaged" "$kiln" convert --model alone/global_step7 --config_fi
 expect 0 "wrote averaged" "$kiln" convert --model gpt2_tp2/global_step7 --output_dir averaged
 
 # What no shape shows is compared with config.json: heads in all of these, the epsilon where the file has it.
-for model in c plain.gguf cut; do
+for model in plain.gguf cut; do
     rm -rf unlike
     cp -r $model unlike
     rm -f unlike/kiln.sha256
@@ -102,7 +96,7 @@ expect 64 "--input_dir lists the data that a run goes on with" "$kiln" convert -
 expect 64 "--task masked_lm is not a class of gpt2, a GPT2LMHeadModel" "$kiln" convert --task masked_lm --model gpt2 --output_dir x
 expect 64 "--task encoder is not a class of bloom, a BloomForCausalLM" "$kiln" export --task encoder --model bloom --output_dir x
 expect 64 "--logits writes what --compare_logits false leaves out" "$kiln" convert --model gpt2 --output_dir x --logits y --compare_logits false
-expect 64 "--type f16 needs --format gguf" "$kiln" convert --to llmc --type f16 --model gpt2 --output_dir x
-expect 69 "BLOOM for llm.c" "$kiln" convert --to llmc --model bloom --output_dir x
+expect 64 "--type f16 needs --format gguf" "$kiln" convert --to universal --type f16 --model gpt2 --output_dir x
+expect 64 "--to is 'llmc', but must be one of" "$kiln" convert --to llmc --model gpt2 --output_dir x
 [ ! -e x ] || fail "an error left something"
 echo "test_convert_decoder_files: there and back"

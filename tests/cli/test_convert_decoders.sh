@@ -40,7 +40,7 @@ convert gguf cut again/gpt2.gguf # the file says the name of its directory
 cmp again/gpt2.gguf/model.gguf gpt2.gguf/model.gguf || fail "GGUF there and back"
 
 # What cannot be.
-expect 64 "--type bf16 needs --format gguf or llmc" "$kiln" convert --to pt --type bf16 --model gpt2 --output_dir x
+expect 64 "--type bf16 needs --format gguf, not pt" "$kiln" convert --to pt --type bf16 --model gpt2 --output_dir x
 expect 69 "kiln does not write models of the kind BERT in GGUF" "$kiln" convert --to gguf --model pretraining_bin --output_dir x
 expect 69 "kiln does not write models of the kind GPT-2 for PyTorch's scripts" "$kiln" convert --to pt --model gpt2 --output_dir x
 expect 0 "would write x" "$kiln" convert --to gguf --model gpt2 --output_dir x --dry_run

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/decoder_files.safetensors: small decoders in the files of llm.c and of Megatron-DeepSpeed, beside the same in Hugging Face's.
+"""Makes tests/golden/decoder_files.safetensors: small decoders in the files of Megatron-DeepSpeed, beside the same in Hugging Face's.
 
 The tensor "CASE/FILE" (U8) is a file.  gpt2 and bloom are directories that `transformers` wrote: two layers, four heads, an exact GELU as [G] trains it,
 rows without a piece.  The others are written here as their programs write them, and hold the same weights:
-  llmc, llmc_bf16   model.bin, as karpathy/llm.c's train_gpt2.py: write_model, versions 3 and 5
   gpt2_tp2          global_step7 of microsoft/Megatron-DeepSpeed ("attention."), two ranks of tensor parallelism, fp32, with a padded table of words;
                     the second rank's copies of layer 1's input norm are 0.25 larger than the first's
   bloom_tp4         global_step7 of bigscience's ("self_attention.", word_embeddings.norm), four ranks, bfloat16
@@ -14,10 +13,8 @@ config.json and tokenizer.json lie beside all of them.
 Run: python make_decoder_files.py   (needs torch, transformers, tokenizers, safetensors; made with torch 2.15 and transformers 5)
 """
 import pathlib
-import struct
 import tempfile
 
-import numpy as np
 import torch
 from make_decoders import randomized, write_tokenizer
 from safetensors.torch import save_file
@@ -133,31 +130,11 @@ def write_shards(directory, modules, ranks):
     (directory / "latest").write_text(f"global_step{STEP}")
 
 
-def write_llmc(path, model, version):
-    t = model.transformer
-    rows = -(-PIECES // 128) * 128
-    header = np.zeros(256, dtype=np.int32)
-    header[:8] = 20240326, version, P, PIECES, L, N, H, rows
-    words = torch.cat([t.wte.weight[:PIECES], torch.zeros(rows - PIECES, H)])
-    tensors = [words, t.wpe.weight]
-    for of_block in (lambda b: b.ln_1.weight, lambda b: b.ln_1.bias, lambda b: b.attn.c_attn.weight.T, lambda b: b.attn.c_attn.bias,
-                     lambda b: b.attn.c_proj.weight.T, lambda b: b.attn.c_proj.bias, lambda b: b.ln_2.weight, lambda b: b.ln_2.bias,
-                     lambda b: b.mlp.c_fc.weight.T, lambda b: b.mlp.c_fc.bias, lambda b: b.mlp.c_proj.weight.T, lambda b: b.mlp.c_proj.bias):
-        tensors += [of_block(b) for b in t.h]
-    tensors += [t.ln_f.weight, t.ln_f.bias]
-    with open(path, "wb") as f:
-        f.write(header.tobytes())
-        for x in tensors:
-            x = x.detach().contiguous()
-            f.write(x.numpy().tobytes() if version == 3 else x.to(torch.bfloat16).view(torch.int16).numpy().tobytes())
-
-
 def main():
     torch.manual_seed(8)
     tensors, gpt2, bloom = {}, make_gpt2(), make_bloom()
     writers = {
         "gpt2": (gpt2, lambda d: None), "bloom": (bloom, lambda d: None),
-        "llmc": (gpt2, lambda d: write_llmc(d / "model.bin", gpt2, 3)), "llmc_bf16": (gpt2, lambda d: write_llmc(d / "model.bin", gpt2, 5)),
         "gpt2_tp2": (gpt2, lambda d: write_layers(d, megatron_of_gpt2(gpt2), 2, drift=True)),
         "bloom_tp4": (bloom, lambda d: write_layers(d, megatron_of_bloom(bloom), 4)),
         "universal": (gpt2, lambda d: write_universal(d, megatron_of_gpt2(gpt2))),

@@ -1,11 +1,10 @@
-/* Decoders in the files of llm.c and of Megatron-DeepSpeed, as those programs write them
+/* Decoders in the files of Megatron-DeepSpeed, as those programs write them
  * (tests/golden/make_decoder_files.py): kiln reads the weights of Hugging Face's directory out of each,
  * writes the same bytes, and names what is missing or damaged. */
 #include "decoder_case.h"
 
 #include "core/bytes.h"
 #include "core/log.h"
-#include "io/llmc_file.h"
 #include "io/torch_file.h"
 #include "io/torch_writer.h"
 #include "model/megatron_names.h"
@@ -55,73 +54,6 @@ static void save(const char *name, struct model_dir_form form, const char *saved
     EXPECT_OK(model_dir_save(path_of(saved), &d.contents));
     EXPECT_OK(model_dir_verify(path_of(saved), &d.contents));
     decoder_close(&d);
-}
-
-/* ---- llm.c ---- */
-
-static void expect_same_bytes(const char *a, const char *b)
-{
-    struct file_map x, y;
-    EXPECT_OK(file_map_open(&x, path_of(a)));
-    EXPECT_OK(file_map_open(&y, path_of(b)));
-    EXPECT(x.n == y.n && memcmp(x.data, y.data, x.n) == 0, "%s is not %s", b, a);
-    file_map_close(&x);
-    file_map_close(&y);
-}
-
-static void test_llmc_damage(void)
-{
-    static const struct {
-        int number;
-        uint32_t value;
-        const char *message;
-    } damage[] = {
-        {0, 20240520, "its first number is 20240520, and that of a model 20240326"},
-        {1, 2, "of version 2 of llm.c's model files; kiln reads 3 (fp32) and 5 (bf16)"},
-        {2, 0, "the longest sequence is 0, but must lie between 1 and"},
-        {3, 400, "the vocabulary of 400 words has 384 rows, but llm.c pads it to 512"},
-        {4, 3, "but its header describes a model of"},
-        {5, 3, "16 channels are not a multiple of 3 heads"},
-        {6, 0x80000000U, "the number of channels is -2147483648"},
-    };
-    struct llmc_file f;
-    struct file_map map;
-    EXPECT_OK(file_map_open(&map, path_of("llmc/model.bin")));
-    unsigned char *copy = malloc(map.n + 1);
-    EXPECT(copy != NULL, "no memory");
-    for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
-        memcpy(copy, map.data, map.n);
-        bytes_store_u32(copy + 4 * damage[i].number, damage[i].value);
-        EXPECT_ERROR(llmc_file_parse(&f, copy, map.n, "m.bin"), STATUS_DATA, damage[i].message);
-    }
-    EXPECT_ERROR(llmc_file_parse(&f, map.data, map.n - 1, "m.bin"), STATUS_DATA, "cut short or damaged");
-    EXPECT_ERROR(llmc_file_parse(&f, map.data, 100, "m.bin"), STATUS_DATA, "has 100 bytes");
-    memcpy(copy, map.data, map.n);
-    bytes_store_u32(copy + 4 * 5, 2); /* no shape shows it */
-    EXPECT_OK(file_write_atomic(path_of("llmc/model.bin"), copy, map.n));
-    expect_refused("llmc", "of a model of 2 heads, but config.json says 4");
-    bytes_store_u32(copy, 20240520);
-    EXPECT_OK(file_write_atomic(path_of("llmc/model.bin"), copy, map.n));
-    expect_refused("llmc", "model.bin is no model of llm.c: its first number is 20240520");
-    free(copy);
-    file_map_close(&map);
-}
-
-static void test_llmc(void)
-{
-    struct decoder d;
-    expect_model("gpt2", "llmc", NULL, 0);
-    save("gpt2", (struct model_dir_form){.kind = MODEL_DIR_LLMC}, "saved_llmc");
-    expect_same_bytes("llmc/model.bin", "saved_llmc/model.bin");
-    save("llmc_bf16", (struct model_dir_form){.kind = MODEL_DIR_LLMC, .type = MODEL_DIR_BF16}, "saved_bf16");
-    expect_same_bytes("llmc_bf16/model.bin", "saved_bf16/model.bin");
-    save("gpt2", (struct model_dir_form){.kind = MODEL_DIR_LLMC, .type = MODEL_DIR_BF16}, "saved_bf16");
-    expect_same_bytes("llmc_bf16/model.bin", "saved_bf16/model.bin");
-    decoder_open(&d, path_of("bloom"), true);
-    d.contents.form.kind = MODEL_DIR_LLMC;
-    EXPECT_ERROR(model_dir_save(path_of("x"), &d.contents), STATUS_UNAVAILABLE, "BLOOM for llm.c");
-    decoder_close(&d);
-    test_llmc_damage();
 }
 
 /* ---- Megatron-DeepSpeed ---- */
@@ -416,14 +348,12 @@ static void test_shards(void)
 
 int main(void)
 {
-    static const char *const cases[] = {"gpt2",     "bloom",     "llmc",      "llmc_bf16",
-                                        "gpt2_tp2", "bloom_tp4", "universal", "shards"};
+    static const char *const cases[] = {"gpt2", "bloom", "gpt2_tp2", "bloom_tp4", "universal", "shards"};
     log_set_level(LOG_QUIET);
     cases_open(KILN_SOURCE_DIR "/tests/golden/decoder_files.safetensors");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         unpack(cases[i]);
     }
-    test_llmc();
     test_megatron();
     test_universal();
     test_shards();

@@ -1,7 +1,6 @@
 #include "model/gpt/gpt_family.h"
 
 #include "model/gpt/gpt_gguf.h"
-#include "model/gpt/gpt_llmc.h"
 #include "model/gpt/gpt_names.h"
 #include "nn/gpt/gpt_model.h"
 
@@ -112,7 +111,6 @@ const struct model_family gpt2_family = {
     .tied = gpt2_tied,
     .words = "transformer.wte.weight",
     .gguf = &gpt2_gguf,
-    .to_llmc = gpt_llmc_write,
     .megatron = &gpt2_megatron_layout,
     .parts = {[NAMES_EMBEDDINGS] = "transformer.w", [NAMES_ENCODER] = "transformer."},
     DECODER,

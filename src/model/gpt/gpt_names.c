@@ -55,29 +55,6 @@ static const struct model_family_join bloom_gguf_joins[] = {GGUF_JOINED(".self_a
 const struct model_family_layout gpt2_gguf_layout = {gpt2_gguf_renames, gpt2_gguf_joins};
 const struct model_family_layout bloom_gguf_layout = {bloom_gguf_renames, bloom_gguf_joins};
 
-/* ---- llm.c: its own names, matrices [out, in] ---- */
-
-/* A name's end, in a file and in kiln. */
-#define ENDING(theirs, ours)                                                                                 \
-    {                                                                                                        \
-        theirs, ours, true, false                                                                            \
-    }
-
-#define LLMC                                                                                                 \
-    ENDING("wte", "transformer.wte.weight"), ENDING("wpe", "transformer.wpe.weight"),                        \
-        ENDING("lnfw", "transformer.ln_f.weight"), ENDING("lnfb", "transformer.ln_f.bias"),                  \
-        ENDING(".ln1w", ".ln_1.weight"), ENDING(".ln1b", ".ln_1.bias"),                                      \
-        ENDING(".attprojw", ".attn.out.weight"), ENDING(".attprojb", ".attn.out.bias"),                      \
-        ENDING(".ln2w", ".ln_2.weight"), ENDING(".ln2b", ".ln_2.bias"), ENDING(".fcw", ".mlp.in.weight"),    \
-        ENDING(".fcb", ".mlp.in.bias"), ENDING(".fcprojw", ".mlp.out.weight"),                               \
-        ENDING(".fcprojb", ".mlp.out.bias")
-
-#define LLMC_JOINED JOINED(".qkv", "w", "b", ".attn", false, false)
-
-static const struct model_family_rename gpt2_llmc_renames[] = {LLMC, END_OF_RENAMES};
-static const struct model_family_join gpt2_llmc_joins[] = {LLMC_JOINED, END_OF_JOINS};
-const struct model_family_layout gpt2_llmc_layout = {gpt2_llmc_renames, gpt2_llmc_joins};
-
 /* ---- Megatron-DeepSpeed: names of megatron_names.h, matrices [out, in] ----
  *
  * Its attention is called "attention" in Microsoft's program, which trains GPT-2's network, and
@@ -111,7 +88,7 @@ const struct model_family_layout bloom_megatron_layout = {bloom_megatron_renames
 
 /* ".attn.bias" is a causal mask that older files hold beside the weights of each layer. */
 const struct model_family_rename gpt2_renames[] = {
-    {".attn.bias", ".attn.masked_bias", true, false}, GGUF_GPT2,     GGUF_DECODER,   LLMC,
+    {".attn.bias", ".attn.masked_bias", true, false}, GGUF_GPT2,     GGUF_DECODER,
     NAMED(".self_attention.", ".attention."),         MEGATRON_GPT2, END_OF_RENAMES,
 };
 
@@ -129,7 +106,6 @@ const struct model_family_rename gpt2_forms[] = {
 const struct model_family_join gpt2_joins[] = {
     JOINED(".attn.c_attn", ".weight", ".bias", ".attn", false, true),
     GGUF_JOINED(".attn"),
-    LLMC_JOINED,
     MEGATRON_JOINED,
     END_OF_JOINS,
 };

@@ -10,7 +10,7 @@ extern const struct model_family_rename gpt2_renames[], gpt2_forms[], bloom_rena
 extern const struct model_family_join gpt2_joins[], bloom_joins[];
 
 /* For writing. */
-extern const struct model_family_layout gpt2_gguf_layout, bloom_gguf_layout, gpt2_llmc_layout,
-    gpt2_megatron_layout, bloom_megatron_layout;
+extern const struct model_family_layout gpt2_gguf_layout, bloom_gguf_layout, gpt2_megatron_layout,
+    bloom_megatron_layout;
 
 #endif

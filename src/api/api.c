@@ -202,8 +202,8 @@ static struct status open_session(struct kiln_session **session, struct kiln_mod
     }
     s->task = task;
     s->model = model;
-    s->session.net.x.cancelled = is_cancelled;
-    s->session.net.x.cancel_context = s;
+    s->session.net.x.interrupted = is_cancelled;
+    s->session.net.x.interrupt_context = s;
     atomic_init(&s->cancelled, false);
     atomic_fetch_add(&model->n_references, 1);
     *session = s;

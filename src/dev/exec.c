@@ -10,7 +10,7 @@ bool exec_enter_from(struct exec *x, const char *layer, int64_t index, const cha
     x->layer_index = index;
     x->file = file;
     x->line = line;
-    if (!failed(x->status) && x->cancelled != NULL && x->cancelled(x->cancel_context)) {
+    if (!failed(x->status) && x->interrupted != NULL && x->interrupted(x->interrupt_context)) {
         x->status = status_error(STATUS_PREEMPTED, "cancelled before the next layer");
     }
     return !failed(x->status);

@@ -67,10 +67,10 @@ struct exec {
     void (*sending)(void *context, size_t bytes, bool given);
     void *sending_context;
 
-    /* Called whenever a layer is entered; true makes the exec fail with STATUS_PREEMPTED.  NULL: not
-     * called. */
-    bool (*cancelled)(const void *context);
-    const void *cancel_context;
+    /* Called whenever a layer is entered; true interrupts the batch: the exec fails with STATUS_PREEMPTED.
+     * NULL: not called.  (What is cancelled is a request or a text, serve/request.h.) */
+    bool (*interrupted)(const void *context);
+    const void *interrupt_context;
 };
 
 /* Sets the layer for messages, and the place in the source, and returns true if ops still run. */

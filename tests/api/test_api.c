@@ -305,8 +305,8 @@ static void test_cancel(void)
     EXPECT(answers.n == 0 && answers.answers == NULL, "a cancelled call has a result");
     kiln_session_resume(s);
 
-    s->session.net.x.cancelled = cancel_at;
-    s->session.net.x.cancel_context = &c;
+    s->session.net.x.interrupted = cancel_at;
+    s->session.net.x.interrupt_context = &c;
     EXPECT_KILN_OK(kiln_ask(s, &answers, question, context, strlen(context), NULL));
     double probability = answers.answers[0].probability;
     int n_asked = c.n_asked;

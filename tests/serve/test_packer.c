@@ -178,13 +178,13 @@ static void a_failure_of_the_device_ends_all(struct packer *p)
     init(&b, 20, 1, MODEL_WORD_LOSSES);
     packer_add(p, &a.request);
     packer_add(p, &b.request);
-    p->net->x.cancelled = yes;
+    p->net->x.interrupted = yes;
     EXPECT_OK(packer_step(p, &more));
     EXPECT_ERROR(packer_step(p, &more), STATUS_PREEMPTED, "");
     EXPECT(a.request.ended && b.request.ended && failed(a.request.status) && failed(b.request.status) &&
                !more,
            "an end");
-    p->net->x.cancelled = NULL;
+    p->net->x.interrupted = NULL;
     p->net->x.status = status_ok();
     init(&a, 20, 0, MODEL_WORD_LOSSES);
     EXPECT_OK(packer_answer(p, &a.request));

@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/document_script.sh"
 data=$(data_folder squad ..)
 for word in "$@"; do
-    case $word in --dry-run | --dry_run) dry_run=true ;; esac
+    case $word in --dry-run | --dry-run) dry_run=true ;; esac
 done
 need_kiln
 [ ${#missing[@]} -eq 0 ] || tell

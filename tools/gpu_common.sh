@@ -38,7 +38,7 @@ open_gpu_build()
 # same.
 need_device()
 {
-    "$kiln" bench --model tiny --device "$1" --dry_run >/dev/null 2>"$work/none" && return
+    "$kiln" bench --model tiny --device "$1" --dry-run >/dev/null 2>"$work/none" && return
     cat "$work/none" >&2
     echo "nothing can be tried here: docs/howto/first_gpu_hour.md says what helps" >&2
     exit 1
@@ -61,7 +61,7 @@ ran_out() { [ "$1" = 124 ] || [ "$1" = 137 ]; }
 # Describes this machine in a few lines.
 machine()
 {
-    "$kiln" doctor --dry_run 2>&1 | grep -A 3 '^cuda'
+    "$kiln" doctor --dry-run 2>&1 | grep -A 3 '^cuda'
     nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.limit --format=csv,noheader 2>/dev/null || true
     date -u +%Y-%m-%d
 }

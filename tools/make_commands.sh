@@ -32,7 +32,7 @@ MD
 write_manual() {
     echo ".TH KILN 1 \"\" \"$("$kiln" --version)\" \"User Commands\""
     printf '.SH NAME\nkiln \\- train, fine\\-tune and run BERT\n.SH SYNOPSIS\n.B kiln\nCOMMAND [flags]\n.SH DESCRIPTION\n.nf\n'
-    "$kiln" --help | sed -n '/^  /p' | roff
+    "$kiln" --help | sed -n -e '/^[a-z][a-z -]*:$/p' -e '/^  /p' | roff
     printf '.fi\n'
     while read -r name summary; do
         printf '.SH "KILN %s"\n.nf\n' "${name^^}"

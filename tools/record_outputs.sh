@@ -62,7 +62,7 @@ written store "$dir/store"
 bert=("$kiln" pretrain --input_dir "$dir/store" --config_file "$dir/config.json" --max_seq_length 32 --max_predictions_per_seq 5
     --train_batch_size 16 --learning_rate 1e-3 --eval_steps 4 --log_freq 1 --num_steps_per_checkpoint 4 --disable_progress_bar)
 ran bert "${bert[@]}" --output_dir "$dir/bert" --max_steps 8 --gradient_accumulation_steps 4
-record bert_dry_run "${bert[@]}" --output_dir "$dir/none" --max_steps 8 --gradient_accumulation_steps 4 --dry_run
+record bert_dry_run "${bert[@]}" --output_dir "$dir/none" --max_steps 8 --gradient_accumulation_steps 4 --dry-run
 rm -r "$dir/bert/ckpt_8"
 record bert_resumed "${bert[@]}" --output_dir "$dir/bert" --max_steps 8 --gradient_accumulation_steps 4 --resume_from_checkpoint
 written bert_resumed "$dir/bert"

@@ -30,7 +30,7 @@ static const struct option options[] = {
      .value_name = "OPS",
      .env = "KILN_PLAIN_OPS",
      .help = "check these names of ops, which a run would compute by their definition"},
-    OPTION_FLAG_ROW("dry_run", offsetof(struct doctor_args, dry_run), "list everything, without measuring"),
+    OPTION_FLAG_ROW("dry-run", offsetof(struct doctor_args, dry_run), "list everything, without measuring"),
     {0},
 };
 

@@ -88,9 +88,9 @@
         OPTION_INT_ROW("throughput_warmup_steps", AT(throughput_warmup_steps), "0", 0, 1e9,                  \
                        "number of first steps that training_sequences_per_second does not count"),           \
         RUN_LOG_ROWS,                                                                                        \
-        OPTION_FLAG_ROW("disable-progress-bar", AT(disable_progress_bar),                                    \
+        OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),                                    \
                         "do not show a live line on a terminal"),                                            \
-        OPTION_FLAG_ROW("dry_run", AT(dry_run),                                                              \
+        OPTION_FLAG_ROW("dry-run", AT(dry_run),                                                              \
                         "check everything, print the planned work and memory, and write nothing")
 
 #endif

@@ -101,7 +101,7 @@ static const struct option options[] = {
     RUN_LOG_ROWS,
     OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
                     "do not show a live line on a terminal"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run),
+    OPTION_FLAG_ROW("dry-run", AT(dry_run),
                     "check everything, print the planned work and memory, and write nothing"),
     RANK_ROWS(AT(ranks)),
     OPTION_GROUP_ROW("flags of the replaced scripts"),
@@ -149,7 +149,7 @@ const struct command command_finetune_gpt = {
         "init_checkpoint|train_file|validation_file|validation_split_percentage|output_dir|max_seq_length|"
         "train_batch_size|gradient_accumulation_steps|num_train_epochs|max_steps|learning_rate|"
         "warmup_proportion|optimizer|seed|autocast|checkpoint_activations|device|resume_from_checkpoint|"
-        "num_steps_per_checkpoint|eval_steps|eval_samples|early_stopping_patience|log_freq|dry_run",
+        "num_steps_per_checkpoint|eval_steps|eval_samples|early_stopping_patience|log_freq|dry-run",
     .args_bytes = sizeof(struct finetune_gpt_args),
     .given = offsetof(struct finetune_gpt_args, given),
     .run = run,

@@ -70,7 +70,7 @@ const struct command command_tag = {
              "do_predict|do_eval|max_seq_length|do_lower_case|train_batch_size|"
              "gradient_accumulation_steps|learning_rate|num_train_epochs|eval_file|"
              "early_stopping_patience|seed|seeds|autocast|device|num_steps_per_checkpoint|"
-             "resume_from_checkpoint|overwrite_output_dir|predict_batch_size|log_freq|dry_run",
+             "resume_from_checkpoint|overwrite_output_dir|predict_batch_size|log_freq|dry-run",
     .given = offsetof(struct tag_args, given),
     .args_bytes = sizeof(struct tag_args),
     .run = run,

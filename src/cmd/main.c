@@ -16,48 +16,54 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A line for each: two branches that add a command do not meet. */
+/* In the groups of `kiln --help`.  A line for each: two branches that add a command do not meet. */
 /* clang-format off */
-static const struct command *const commands[] = {
-    &command_fetch,
-    &command_vocab,
-    &command_tokenize,
-    &command_prepare,
-    &command_pack,
-    &command_pretrain,
-    &command_pretrain_gpt,
-    &command_finetune_gpt,
-    &command_report,
-    &command_fill,
-    &command_generate,
-    &command_eval,
-    &command_ngram,
-    &command_squad,
-    &command_ask,
-    &command_serve,
-    &command_score,
-    &command_classify,
-    &command_tag,
-    &command_embed,
-    &command_blimp,
-    &command_glue,
-    &command_export,
-    &command_convert,
-    &command_inspect,
-    &command_doctor,
-    &command_bench,
-    &command_plan,
-    &command_launch,
-    &command_netcheck,
-    NULL,
+static const struct {
+    const struct command *command;
+    const char *group; /* that begins here */
+} commands[] = {
+    {&command_fetch, "text and data"},
+    {&command_vocab, NULL},
+    {&command_tokenize, NULL},
+    {&command_prepare, NULL},
+    {&command_pack, NULL},
+    {&command_pretrain, "train"},
+    {&command_pretrain_gpt, NULL},
+    {&command_finetune_gpt, "fine-tune"},
+    {&command_squad, NULL},
+    {&command_classify, NULL},
+    {&command_tag, NULL},
+    {&command_ask, "answer and serve"},
+    {&command_fill, NULL},
+    {&command_embed, NULL},
+    {&command_generate, NULL},
+    {&command_serve, NULL},
+    {&command_eval, "measure"},
+    {&command_ngram, NULL},
+    {&command_score, NULL},
+    {&command_blimp, NULL},
+    {&command_glue, NULL},
+    {&command_report, NULL},
+    {&command_export, "models and files"},
+    {&command_convert, NULL},
+    {&command_inspect, NULL},
+    {&command_doctor, "machines"},
+    {&command_bench, NULL},
+    {&command_plan, NULL},
+    {&command_launch, NULL},
+    {&command_netcheck, NULL},
+    {NULL, NULL},
 };
 /* clang-format on */
 
 static void print_usage(void)
 {
-    puts("kiln trains, fine-tunes and runs transformers from raw text.\n\nusage: kiln COMMAND [flags]\n");
-    for (int i = 0; commands[i] != NULL; i++) {
-        printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    puts("kiln trains, fine-tunes and runs transformers from raw text.\n\nusage: kiln COMMAND [flags]");
+    for (int i = 0; commands[i].command != NULL; i++) {
+        if (commands[i].group != NULL) {
+            printf("\n%s:\n", commands[i].group);
+        }
+        printf("  %-12s %s\n", commands[i].command->name, commands[i].command->summary);
     }
     puts("\n`kiln help COMMAND` explains the usual flags of a command, `kiln help COMMAND all` all of them; "
          "every command has --dry-run.");
@@ -65,9 +71,9 @@ static void print_usage(void)
 
 static const struct command *find_command(const char *name)
 {
-    for (int i = 0; commands[i] != NULL; i++) {
-        if (strcmp(commands[i]->name, name) == 0) {
-            return commands[i];
+    for (int i = 0; commands[i].command != NULL; i++) {
+        if (strcmp(commands[i].command->name, name) == 0) {
+            return commands[i].command;
         }
     }
     return NULL;
@@ -80,8 +86,8 @@ static struct status run_command(const char *name, int argc, const char **argv)
     if (c != NULL) {
         return command_run(c, argc, argv);
     }
-    for (int i = 0; commands[i] != NULL; i++) {
-        nearest_try(&best, commands[i]->name, name, strlen(name));
+    for (int i = 0; commands[i].command != NULL; i++) {
+        nearest_try(&best, commands[i].command->name, name, strlen(name));
     }
     return status_error(STATUS_USAGE, "unknown command '%s'%s `kiln help` lists them", name,
                         best.word == NULL ? ";" : nearest_question(&best, "").text);

@@ -65,7 +65,7 @@ static const struct option options[] = {
                       "from the FLOPs and bytes of each op and the rates of the device"),
     OPTION_STRING_ROW("migration_log", AT(migration_log), NULL, "FILE",
                       "write to this file which kernel computed each op, by dtype and shape"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run), "print the planned work and memory"),
+    OPTION_FLAG_ROW("dry-run", AT(dry_run), "print the planned work and memory"),
     {0},
 };
 

@@ -42,7 +42,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of the first run"),
     OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
                     "resume in --output_dir: finished runs are kept, an interrupted one is resumed"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run),
+    OPTION_FLAG_ROW("dry-run", AT(dry_run),
                     "check model, tables and flags, print the command of each task, and write nothing"),
     {0},
 };

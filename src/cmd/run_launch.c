@@ -85,8 +85,8 @@ static const struct option options[] = {
                    "continue without lost hosts while at least N are left; by default wait for all hosts"),
     OPTION_REAL_ROW("grace", AT(grace), "3", 0, 3600,
                     "number of seconds that the other ranks get to end after one has failed"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run),
-                    "print the command line and the cores of each rank, and start nothing; --dry_run among "
+    OPTION_FLAG_ROW("dry-run", AT(dry_run),
+                    "print the command line and the cores of each rank, and start nothing; --dry-run among "
                     "COMMAND's flags does the same"),
     OPTION_FLAG_ROW("as_rank", AT(as_rank),
                     "internal: run COMMAND as this process's rank (mpirun starts this)"),

@@ -89,7 +89,7 @@ static const struct option options[] = {
                     "rate of the links in GB/s each way, in a node and between nodes"),
     OPTION_GROUP_ROW("output"),
     OPTION_FLAG_ROW("json", AT(json), "print one JSON object: bytes, FLOPs and seconds"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run), "predict no times, and measure nothing"),
+    OPTION_FLAG_ROW("dry-run", AT(dry_run), "predict no times, and measure nothing"),
     {0},
 };
 
@@ -118,7 +118,7 @@ static struct status check_mesh(const struct plan_args *a)
     }
     if (a->search > 0 && (a->global_batch_size == 0 || a->dry_run)) {
         return status_error(STATUS_USAGE, "--search compares predicted times of one batch on all meshes: %s",
-                            a->global_batch_size == 0 ? "give --global_batch_size" : "leave out --dry_run");
+                            a->global_batch_size == 0 ? "give --global_batch_size" : "leave out --dry-run");
     }
     return status_ok();
 }

@@ -224,7 +224,7 @@ static const struct option options[] = {
     RUN_LOG_ROWS,
     OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
                     "do not show a live line on a terminal"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run),
+    OPTION_FLAG_ROW("dry-run", AT(dry_run),
                     "check everything, print the planned work and memory, and write nothing"),
     HEALTH_ROWS,
     RANK_ROWS(AT(ranks)),
@@ -406,7 +406,7 @@ const struct command command_pretrain = {
     .usual = "input_dir|config_file|output_dir|init_checkpoint|eval_input_dir|recipe|max_seq_length|train_"
              "batch_size|gradient_accumulation_steps|max_steps|total_training_time|learning_rate|warmup_"
              "proportion|optimizer|seed|autocast|checkpoint_activations|device|deepspeed_config|phase2|"
-             "phase1_end_step|resume_from_checkpoint|num_steps_per_checkpoint|eval_steps|log_freq|dry_run|"
+             "phase1_end_step|resume_from_checkpoint|num_steps_per_checkpoint|eval_steps|log_freq|dry-run|"
              "global_batch_size|zero_stage",
     .args_bytes = sizeof(struct pretrain_args),
     .given = OWN(given),

@@ -240,7 +240,7 @@ static const struct option options[] = {
     RUN_LOG_ROWS,
     OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
                     "do not show a live line on a terminal"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run),
+    OPTION_FLAG_ROW("dry-run", AT(dry_run),
                     "check everything, print the planned work and memory, write nothing"),
     OPTION_GROUP_ROW("flags of the replaced script"),
     /* what kiln does otherwise, or cannot do: refused */
@@ -394,7 +394,7 @@ const struct command command_pretrain_gpt = {
              "merge-file|seq-length|micro-batch-size|global-batch-size|rampup-batch-size|train-samples|"
              "train-iters|seed|recipe|lr|min-lr|lr-decay-style|lr-decay-samples|lr-warmup-samples|"
              "weight-decay|bf16|checkpoint-activations|device|deepspeed_config|save|save-interval|load|"
-             "eval-interval|eval-iters|log-interval|tensorboard-dir|dry_run",
+             "eval-interval|eval-iters|log-interval|tensorboard-dir|dry-run",
     .args_bytes = sizeof(struct megatron_args),
     .given = OWN(given),
     .run = run,

@@ -15,7 +15,7 @@ struct report_args {
 static const struct option options[] = {
     OPTION_STRING_ROW("output", offsetof(struct report_args, output), "report.html", "FILE",
                       "write the page to this file"),
-    OPTION_FLAG_ROW("dry_run", offsetof(struct report_args, dry_run), "read the logs, and write nothing"),
+    OPTION_FLAG_ROW("dry-run", offsetof(struct report_args, dry_run), "read the logs, and write nothing"),
     {0},
 };
 

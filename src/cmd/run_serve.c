@@ -82,7 +82,7 @@ static const struct option options[] = {
                     "seconds that requests get to end after SIGTERM; a second one ends them at once"),
     OPTION_STRING_ROW("access_log", AT(access_log), NULL, "FILE",
                       "append a JSON line for each request, without texts; - for standard error"),
-    OPTION_FLAG_ROW("dry_run", AT(dry_run),
+    OPTION_FLAG_ROW("dry-run", AT(dry_run),
                     "check the models and print the memory that they need; open no port"),
     {0},
 };

@@ -17,7 +17,7 @@ struct score_args {
 
 static const struct option options[] = {
     ENCODING_ROW(offsetof(struct score_args, encoding), "DATASET.json"),
-    OPTION_FLAG_ROW("dry_run", offsetof(struct score_args, dry_run),
+    OPTION_FLAG_ROW("dry-run", offsetof(struct score_args, dry_run),
                     "check both files, and print what would be scored"),
     {0},
 };

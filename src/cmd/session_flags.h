@@ -24,7 +24,7 @@ struct session_flags {
                           "fp32|bf16|fp16|int8",                                                             \
                           "compute in this number format; fp16 only on cuda; int8 only for decoders on "     \
                           "the cpu: matrices in int8 with a scale for each row, all else in bf16"),          \
-        OPTION_FLAG_ROW("dry_run", (at) + offsetof(struct session_flags, dry_run),                           \
+        OPTION_FLAG_ROW("dry-run", (at) + offsetof(struct session_flags, dry_run),                           \
                         "check the model, print what it needs, and read no text")
 
 /* The options of a session for the answers. */

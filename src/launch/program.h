@@ -10,7 +10,7 @@ struct program {
     char *self;             /* kiln's path */
     bool is_line;           /* the words begin with mpirun or srun */
     int first_flag;         /* index of the word behind kiln's command; 0: it is not kiln that trains */
-    bool is_dry_run;        /* kiln's flags have --dry_run */
+    bool is_dry_run;        /* kiln's flags have --dry-run */
     const char *command;    /* "pretrain"; NULL: unknown; borrowed from `words`, as output_dir is */
     const char *output_dir; /* of the training command; NULL: unknown */
 };

@@ -18,7 +18,7 @@ enum use {
 #define OWN_WAY "ranks share the optimizer's state in kiln's own buckets"
 #define ON_DEVICE                                                                                            \
     "weights and the optimizer's state stay on the device of --device, or in shards on ranks "               \
-    "(--zero_stage); --dry_run says whether they fit"
+    "(--zero_stage); --dry-run says whether they fit"
 
 static const struct key {
     const char *path;
@@ -132,7 +132,7 @@ static const struct key {
     {"activation_checkpointing.*", NEUTRAL, "--checkpoint_activations sets it"},
     {"aio", BLOCK, NULL},
     {"aio.*", NEUTRAL, "nothing is offloaded to files"},
-    {"autotuning", NOT_YET, "--dry_run says what fits"},
+    {"autotuning", NOT_YET, "--dry-run says what fits"},
     {"amp", NOT_YET, "use \"bf16\" or \"fp16\""},
     {"elasticity", NOT_YET, "the batch size is fixed by the file"},
     {"sparse_attention", NOT_YET, "every token of a sequence sees all others"},

@@ -18,7 +18,7 @@ struct seed_series {
 };
 
 /* Prints the table to standard output and writes it as OUTPUT_DIR/seeds.json: of each score its values, their
- * mean, and their sample standard deviation (K - 1 in the denominator).  With --dry_run it plans one run.
+ * mean, and their sample standard deviation (K - 1 in the denominator).  With --dry-run it plans one run.
  * The first run that fails ends it. */
 struct status seed_series_run(const struct seed_series *s);
 

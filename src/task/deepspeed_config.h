@@ -1,9 +1,7 @@
-/* deepspeed_config: reads DeepSpeed's JSON of a run, for each of its ranks.  A table in deepspeed_keys.c says
- * which keys are used, and what happens to the others. */
+/* deepspeed_config: DeepSpeed's JSON as settings of a run, for each of its ranks. */
 #ifndef KILN_TASK_DEEPSPEED_CONFIG_H
 #define KILN_TASK_DEEPSPEED_CONFIG_H
 
-#include "core/json.h"
 #include "optim/schedule.h"
 #include "report/deepspeed_log.h"
 #include "train/loss_scale.h"
@@ -18,20 +16,16 @@ struct deepspeed_config {
     const char *optimizer;       /* kiln's name; NULL: the file has no such block */
     double learning_rate;        /* of the block, or DeepSpeed's default */
     double beta1, beta2, eps;    /* likewise */
-    double weight_decay;         /* likewise: 0; commands have a flag for it (deepspeed_keys.c) */
+    double weight_decay;         /* likewise: 0; commands have a flag for it */
     double min_ratio, max_ratio; /* of Lamb: "min_coeff" and "max_coeff"; 0: the optimizer's */
     bool has_scheduler;
     struct schedule scheduler; /* SCHEDULE_WARMUP; its base is not set */
 };
 
 /* Reads the file, for --deepspeed_config.  With `own_optimizer` a flag chose the optimizer, and the file's
- * block is not read.  STATUS_DATA names a key that is unknown or contradicts another; STATUS_UNAVAILABLE
- * names what kiln does not support yet. */
+ * block is not read.  Each key that has no meaning here is logged.  STATUS_DATA names a key that is unknown
+ * or contradicts another; STATUS_UNAVAILABLE names what kiln does not support yet. */
 struct status deepspeed_config_read(struct deepspeed_config *c, const char *path, bool own_optimizer,
                                     int n_ranks);
-
-/* Logs each key that has no meaning here.  STATUS_DATA: a key is unknown; STATUS_UNAVAILABLE: a key asks for
- * something that is not supported yet. */
-struct status deepspeed_keys_check(const json_t *root, const char *path);
 
 #endif

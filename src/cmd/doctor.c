@@ -1,6 +1,7 @@
 /* kiln doctor: what this machine and this build have: processor, memory, each optional library, on or off and
  * why, and the rate of matrix products, which limits training. */
 #include "cmd/commands.h"
+#include "cmd/settings.h"
 #include "core/host.h"
 #include "core/shared_library.h"
 #include "fetch/http_get.h"
@@ -30,7 +31,7 @@ static const struct option options[] = {
      .value_name = "OPS",
      .env = "KILN_PLAIN_OPS",
      .help = "check these names of ops, which a run would compute by their definition"},
-    OPTION_FLAG_ROW("dry-run", offsetof(struct doctor_args, dry_run), "list everything, without measuring"),
+    DRY_RUN_ROW(offsetof(struct doctor_args, dry_run), "list everything, without measuring"),
     {0},
 };
 

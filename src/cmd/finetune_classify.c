@@ -2,7 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/finetune_command.h"
 #include "cmd/finetune_flags.h"
-#include "cmd/launcher_flags.h"
+#include "cmd/settings.h"
 #include "task/classify.h"
 
 #include <stddef.h>

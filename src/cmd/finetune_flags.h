@@ -3,11 +3,7 @@
 #ifndef KILN_CMD_FINETUNE_FLAGS_H
 #define KILN_CMD_FINETUNE_FLAGS_H
 
-#include "cmd/early_stopping_flags.h"
-#include "cmd/encoding_flag.h"
-#include "cmd/precision_flags.h"
-#include "cmd/rank_flags.h"
-#include "cmd/run_log_flags.h"
+#include "cmd/settings.h"
 
 #define FINETUNE_PLACE_ROWS(output_help)                                                                     \
     OPTION_REQUIRED_ROW(                                                                                     \
@@ -29,7 +25,7 @@
         OPTION_FLAG_ROW("do_eval", AT(do_eval), eval_help)
 
 #define FINETUNE_MODEL_ROWS                                                                                  \
-    OPTION_STRING_ROW("model", AT(init_checkpoint), NULL, "PATH", "the same as --init_checkpoint"),          \
+    MODEL_ROW,                                                                                               \
         OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE",                                      \
                           "config.json for a model that has none; if it has one, both must agree"),          \
         OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",                                        \
@@ -38,9 +34,7 @@
 #define FINETUNE_TRAINING_ROWS                                                                               \
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e6,                                   \
                    "number of sequences in an optimizer step, per rank"),                                    \
-        OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,          \
-                       "number of micro-batches in an optimizer step, per rank; must divide "                \
-                       "--train_batch_size"),                                                                \
+        ACCUMULATION_ROW,                                                                                    \
         OPTION_REAL_ROW("learning_rate", AT(learning_rate), "5e-5", 0, 100,                                  \
                         "learning rate at the end of the warm-up; then it falls linearly to 0"),             \
         OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.1", 0, 1,                             \
@@ -66,31 +60,22 @@
         OPTION_INT_ROW("seeds", AT(seeds), NULL, 1, 1000,                                                    \
                        "number of runs, with the seeds --seed, --seed + 1, ..., each in OUTPUT_DIR/seed_S; " \
                        "their scores are printed as a table and written to seeds.json"),                     \
-        PRECISION_ROWS, LOSS_SCALE_ROW,                                                                      \
-        OPTION_CHOICE_ROW(                                                                                   \
-            "device", AT(device), "auto", "auto|cpu|cuda",                                                   \
-            "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),          \
+        PRECISION_ROWS, LOSS_SCALE_ROW, DEVICE_ROW(AT(device)),                                              \
         OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint),                                              \
                         "save neither checkpoints nor the fine-tuned model"),                                \
         OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "1000", 0, 1e12,            \
                        "number of steps between checkpoints to resume from; 0: off, only when stopped"),     \
-        OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),                                \
-                        "resume from the newest valid checkpoint of --output_dir, with the same bits"),      \
+        RESUME_ROW,                                                                                          \
         OPTION_FLAG_ROW(                                                                                     \
             "overwrite_output_dir", AT(overwrite_output_dir),                                                \
             "train although --output_dir has a fine-tuned model or predictions, and replace them"),          \
-        OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),                                            \
-                        "resume although --train_file is not what the checkpoint was trained on")
+        OTHER_DATA_ROW("--train_file is not what")
 
 #define FINETUNE_LOG_ROWS                                                                                    \
     RANK_ROWS(AT(ranks)), OPTION_GROUP_ROW("logs"),                                                          \
         OPTION_INT_ROW("log_freq", AT(log_freq), "50", 1, 1e9, LOG_FREQ_HELP),                               \
         OPTION_INT_ROW("throughput_warmup_steps", AT(throughput_warmup_steps), "0", 0, 1e9,                  \
                        "number of first steps that training_sequences_per_second does not count"),           \
-        RUN_LOG_ROWS,                                                                                        \
-        OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),                                    \
-                        "do not show a live line on a terminal"),                                            \
-        OPTION_FLAG_ROW("dry-run", AT(dry_run),                                                              \
-                        "check everything, print the planned work and memory, and write nothing")
+        RUN_LOG_ROWS, PROGRESS_BAR_ROW(AT(disable_progress_bar)), DRY_RUN_OF_TRAINING_ROW
 
 #endif

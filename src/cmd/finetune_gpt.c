@@ -1,13 +1,8 @@
 /* kiln finetune-gpt: the command line of task/gpt/gpt_finetune.h, with the names that run_clm.py of
  * `transformers` has, where it has them. */
 #include "cmd/commands.h"
-#include "cmd/early_stopping_flags.h"
-#include "cmd/launcher_flags.h"
-#include "cmd/precision_flags.h"
-#include "cmd/rank_flags.h"
 #include "cmd/rank_run.h"
-#include "cmd/run_log_flags.h"
-#include "cmd/special_flags.h"
+#include "cmd/settings.h"
 #include "task/gpt/gpt_finetune.h"
 #include "task/optimizer_names.h"
 
@@ -28,7 +23,7 @@ static const struct option options[] = {
         "init_checkpoint", AT(init_checkpoint), "PATH",
         "start from this GPT-2 or BLOOM: a directory as `transformers` writes it, a checkpoint or "
         "run of kiln, or another program's file with config.json and the tokenizer beside it"),
-    OPTION_STRING_ROW("model", AT(init_checkpoint), NULL, "PATH", "the same as --init_checkpoint"),
+    MODEL_ROW,
     OPTION_STRING_ROW("model_name_or_path", AT(init_checkpoint), NULL, "PATH",
                       "the same as --init_checkpoint; nothing is downloaded"),
     OPTION_REQUIRED_ROW("train_file", OWN(train_file), "PATH",
@@ -50,8 +45,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("block_size", AT(max_seq_length), "0", 0, 65536, "the same as --max_seq_length"),
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "8", 1, 1e6,
                    "number of samples in an optimizer step, per rank"),
-    OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,
-                   "number of micro-batches in an optimizer step, per rank; must divide --train_batch_size"),
+    ACCUMULATION_ROW,
     OPTION_REAL_ROW("num_train_epochs", OWN(n_epochs), "3.0", 0, 1e6, "number of passes through the text"),
     OPTION_INT_ROW("max_steps", OWN(max_steps), "-1", -1, 1e12,
                    "number of steps, instead of --num_train_epochs; -1 and 0: off"),
@@ -64,25 +58,17 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("optimizer", AT(optimizer), "adamw", OPTIMIZER_NAMES,
                       "update weights with this optimizer"),
     OPTION_REAL_ROW("weight_decay", AT(weight_decay), "0", 0, 10, "weight decay of matrices and embeddings"),
-    OPTION_REAL_ROW("max_grad_norm", AT(max_grad_norm), "1.0", 0, 1e9,
-                    "clip the global gradient norm at this; 0: off"),
-    OPTION_REAL_ROW("adam_beta1", AT(beta1), "0.9", 0, 0.999999, "decay of the first moment"),
-    OPTION_REAL_ROW("adam_beta2", AT(beta2), "0.999", 0, 0.999999, "decay of the second moment"),
-    OPTION_REAL_ROW("adam_eps", AT(eps), "1e-8", 1e-30, 1,
-                    "add this to the square root of the second moment"),
+    CLIPPING_ROW,
+    ADAM_BETA_ROWS("decay of the first moment"),
+    ADAM_EPS_ROW("1e-8"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of data order and dropout"),
     PRECISION_ROWS,
     LOSS_SCALE_ROW,
-    OPTION_FLAG_ROW("checkpoint_activations", AT(checkpoint_activations),
-                    "keep the activations of few layers and recompute the others in backward: less memory, a "
-                    "third more work, the same bits"),
-    OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
-                      "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),
+    RECOMPUTATION_ROW,
+    DEVICE_ROW(AT(device)),
     OPTION_GROUP_ROW("checkpoints and resumption"),
-    OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
-                    "resume from the newest valid checkpoint of --output_dir, with the same bits"),
-    OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),
-                    "resume although --train_file is not what the checkpoint was trained on"),
+    RESUME_ROW,
+    OTHER_DATA_ROW("--train_file is not what"),
     OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "1000", 0, 1e12,
                    "number of steps between checkpoints to resume from; 0: off, only at the end"),
     OPTION_INT_ROW("keep_checkpoints", AT(keep_checkpoints), "1", 0, 1e6,
@@ -92,17 +78,12 @@ static const struct option options[] = {
                    "number of steps between evaluations on held-out text; 0: off, only before and after"),
     OPTION_INT_ROW("eval_samples", AT(eval_samples), "128", 1, 1e9,
                    "number of held-out samples in an evaluation"),
-    OPTION_INT_ROW(
-        "ngram_tokens", OWN(gpt.ngram_tokens), "2500000", 0, 1000000000,
-        "count the n-grams of up to N tokens of the training text, and tell beside each evaluation what "
-        "these counts lose (Kneser-Ney); at most 133 bytes a token while counting; 0: off"),
+    NGRAM_ROW(OWN(gpt.ngram_tokens), ""),
     EARLY_STOPPING_ROWS,
     OPTION_INT_ROW("log_freq", AT(log_freq), "10", 1, 1e9, LOG_FREQ_HELP),
     RUN_LOG_ROWS,
-    OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
-                    "do not show a live line on a terminal"),
-    OPTION_FLAG_ROW("dry-run", AT(dry_run),
-                    "check everything, print the planned work and memory, and write nothing"),
+    PROGRESS_BAR_ROW(AT(disable_progress_bar)),
+    DRY_RUN_OF_TRAINING_ROW,
     RANK_ROWS(AT(ranks)),
     OPTION_GROUP_ROW("flags of the replaced scripts"),
     LAUNCHER_FLAG_ROWS(offsetof(struct finetune_gpt_args, launcher)),

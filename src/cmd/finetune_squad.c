@@ -2,9 +2,8 @@
 #include "cmd/commands.h"
 #include "cmd/finetune_command.h"
 #include "cmd/finetune_flags.h"
-#include "cmd/launcher_flags.h"
 #include "cmd/replaced_environment.h"
-#include "cmd/replaced_flags.h"
+#include "cmd/settings.h"
 #include "task/squad.h"
 
 #include <stddef.h>

@@ -7,6 +7,7 @@
 #include "cmd/inspect_diff.h"
 #include "cmd/inspect_report.h"
 #include "cmd/report.h"
+#include "cmd/settings.h"
 #include "io/tensor_file.h"
 #include "text/tokenizer_open.h"
 #include "model/checkpoint.h"
@@ -35,8 +36,7 @@ static const struct option options[] = {
                     "with --diff, count a and b as equal if |a - b| <= atol + rtol |b|"),
     OPTION_REAL_ROW("rtol", offsetof(struct inspect_args, rtol), "0", 0, 1e300,
                     "relative part of this tolerance"),
-    OPTION_FLAG_ROW("dry-run", offsetof(struct inspect_args, dry_run),
-                    "print what PATH is, without reading it"),
+    DRY_RUN_ROW(offsetof(struct inspect_args, dry_run), "print what PATH is, without reading it"),
     {0},
 };
 

@@ -1,7 +1,7 @@
 /* make_vocab: `kiln vocab` builds a vocabulary of WordPiece or of byte-level BPE from text. */
 #include "cmd/commands.h"
-#include "cmd/encoding_flag.h"
 #include "cmd/input_paths.h"
+#include "cmd/settings.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/parallel.h"
@@ -62,13 +62,12 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("input_format", offsetof(struct vocab_args, format), "auto", SOURCE_FORMATS_NAMES,
                       "choose how files hold documents, as for kiln prepare"),
     ENCODING_ROW(offsetof(struct vocab_args, encoding), "the text"),
-    OPTION_FLAG_ROW("replace_invalid_utf8", offsetof(struct vocab_args, replace_invalid_utf8),
-                    "read invalid UTF-8 as U+FFFD instead of ending with an error"),
+    REPLACE_INVALID_ROW(offsetof(struct vocab_args, replace_invalid_utf8)),
     ALLOW_TRUNCATED_ROW(offsetof(struct vocab_args, allow_truncated_input)),
     OPTION_FLAG_ROW("overwrite", offsetof(struct vocab_args, overwrite),
                     "bpe: replace a merges.txt and a tokenizer.json that no flag names"),
-    OPTION_FLAG_ROW("dry-run", offsetof(struct vocab_args, dry_run),
-                    "check the flags and list the input, but read and write nothing"),
+    DRY_RUN_ROW(offsetof(struct vocab_args, dry_run),
+                "check the flags and list the input, but read and write nothing"),
     {0},
 };
 

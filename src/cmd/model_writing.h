@@ -3,6 +3,7 @@
 #ifndef KILN_CMD_MODEL_WRITING_H
 #define KILN_CMD_MODEL_WRITING_H
 
+#include "cmd/settings.h"
 #include "core/option.h"
 #include "model/model_dir.h"
 
@@ -35,7 +36,7 @@ struct model_writing_flags {
         OPTION_INT_ROW("max_shard_size", (at) + offsetof(struct model_writing_flags, max_shard_size), "5e9", \
                        1, 1e15,                                                                              \
                        "write a model of more than N bytes as several files: safetensors with an index"),    \
-        OPTION_FLAG_ROW("dry-run", (at) + offsetof(struct model_writing_flags, dry_run),                     \
+        DRY_RUN_ROW((at) + offsetof(struct model_writing_flags, dry_run),                  \
                         "read and check everything, and write nothing")
 
 /* Opens the model and writes it in a form, unless it is a dry run; and with `verify` reads the weights back.

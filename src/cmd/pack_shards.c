@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cmd/commands.h"
 #include "cmd/replaced_environment.h"
+#include "cmd/settings.h"
 #include "core/log.h"
 #include "core/progress.h"
 #include "data/pack.h"
@@ -41,8 +42,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of the order of packs"),
     OPTION_FLAG_ROW("overwrite", AT(overwrite), "replace packed files of an earlier run"),
     OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar), "do not show the live line"),
-    OPTION_FLAG_ROW("dry-run", AT(dry_run),
-                    "check everything, print what would be packed, and write nothing"),
+    DRY_RUN_ROW(AT(dry_run), "check everything, print what would be packed, and write nothing"),
 
     OPTION_IGNORED_VALUE_ROW("train_batch_size", "N", "the replaced script does not use it either"),
     OPTION_IGNORED_VALUE_ROW("local_rank", "N", "one process packs"),

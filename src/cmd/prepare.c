@@ -1,10 +1,9 @@
 /* prepare: the flags of `kiln prepare` (task/prepare_run.h). */
 #include "cmd/commands.h"
-#include "cmd/encoding_flag.h"
 #include "cmd/input_paths.h"
 #include "cmd/prepare_documents.h"
-#include "cmd/special_flags.h"
 #include "cmd/prepare_lists.h"
+#include "cmd/settings.h"
 #include "corpus/source_formats.h"
 #include "task/prepare_run.h"
 #include "text/script.h"
@@ -62,8 +61,7 @@ static const struct option options[] = {
                    "seed of the choice of held-out text, and of samples for --format hdf5"),
     ENCODING_ROW(AT(encoding), "--input"),
     ALLOW_TRUNCATED_ROW(AT(allow_truncated_input)),
-    OPTION_FLAG_ROW("replace_invalid_utf8", AT(replace_invalid_utf8),
-                    "read invalid UTF-8 as U+FFFD instead of ending with an error"),
+    REPLACE_INVALID_ROW(AT(replace_invalid_utf8)),
     OPTION_FLAG_ROW("keep_gutenberg", AT(keep_gutenberg),
                     "text: keep what Project Gutenberg puts before and after a book"),
     OPTION_FLAG_ROW("overwrite", AT(overwrite),
@@ -73,8 +71,8 @@ static const struct option options[] = {
         "continue a run that was stopped, killed or could not write, with the same flags and inputs"),
     OPTION_REAL_ROW("save_seconds", AT(save_seconds), "60", 0.001, 1e6,
                     "number of seconds between saved states, from which --resume continues"),
-    OPTION_FLAG_ROW(
-        "dry-run", AT(dry_run),
+    DRY_RUN_ROW(
+        AT(dry_run),
         "print what would be read and written, with time and space estimated from a sample; write nothing"),
     OPTION_FLAG_ROW("check", AT(check), "read and check all of the text, and write nothing"),
     OPTION_GROUP_ROW("output"),

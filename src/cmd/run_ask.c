@@ -1,8 +1,8 @@
 /* kiln ask: answers questions about a text, from arguments, standard input or a prompt. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
-#include "cmd/encoding_flag.h"
 #include "cmd/session_flags.h"
+#include "cmd/settings.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "corpus/text_file.h"

@@ -2,8 +2,8 @@
  * the same run; or predicted for a GPU that is not here.  It uses models of the usual sizes and random
  * tokens, so it needs no file. */
 #include "cmd/commands.h"
+#include "cmd/settings.h"
 #include "cmd/standard_streams.h"
-#include "cmd/precision_flags.h"
 #include "core/log.h"
 #include "watch/migration_log.h"
 #include "dev/precision.h"
@@ -58,14 +58,13 @@ static const struct option options[] = {
                       "update weights with this optimizer"),
     OPTION_INT_ROW("steps", AT(steps), "3", 1, 1e6, "number of steps to measure; the fastest is shown"),
     PRECISION_ROWS,
-    OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
-                      "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),
+    DEVICE_ROW(AT(device)),
     OPTION_STRING_ROW("predict", AT(predict), NULL, "DEVICE",
                       "measure nothing: predict the same table for this device (h200, h100, a100, gaudi1) "
                       "from the FLOPs and bytes of each op and the rates of the device"),
     OPTION_STRING_ROW("migration_log", AT(migration_log), NULL, "FILE",
                       "write to this file which kernel computed each op, by dtype and shape"),
-    OPTION_FLAG_ROW("dry-run", AT(dry_run), "print the planned work and memory"),
+    DRY_RUN_ROW(AT(dry_run), "print the planned work and memory"),
     {0},
 };
 

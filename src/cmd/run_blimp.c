@@ -3,6 +3,7 @@
 #include "cmd/commands.h"
 #include "cmd/input_paths.h"
 #include "cmd/session_flags.h"
+#include "cmd/settings.h"
 #include "cmd/standard_streams.h"
 #include "core/clock.h"
 #include "core/log.h"
@@ -43,8 +44,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW(
         "scores", AT(scores), NULL, "FILE",
         "write a line of JSON for each pair: file, line, and the log-likelihood of both sentences"),
-    OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
-                    "do not show a live line on a terminal"),
+    PROGRESS_BAR_ROW(AT(disable_progress_bar)),
     {0},
 };
 

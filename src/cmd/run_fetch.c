@@ -1,5 +1,6 @@
 /* run_fetch: `kiln fetch`, downloads. */
 #include "cmd/commands.h"
+#include "cmd/settings.h"
 #include "core/log.h"
 #include "core/stop.h"
 #include "fetch/fetch.h"
@@ -56,8 +57,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("max_bytes", AT(max_bytes), "0", 0, 1e15,
                    "refuse a file of more bytes; 0: off, but a file of unknown length must leave a twentieth "
                    "of the disk free"),
-    OPTION_FLAG_ROW("dry-run", AT(dry_run),
-                    "list the files, their sizes and where they go, without using the network"),
+    DRY_RUN_ROW(AT(dry_run), "list the files, their sizes and where they go, without using the network"),
     {0},
 };
 

@@ -2,7 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/rank_lines.h"
 #include "cmd/session_flags.h"
-#include "cmd/special_flags.h"
+#include "cmd/settings.h"
 #include "cmd/standard_streams.h"
 #include "cmd/tensor_ranks.h"
 #include "core/hash.h"

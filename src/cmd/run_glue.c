@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "cmd/command_run.h"
 #include "cmd/commands.h"
-#include "cmd/encoding_flag.h"
+#include "cmd/settings.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "data/glue_tables.h"
@@ -42,8 +42,8 @@ static const struct option options[] = {
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of the first run"),
     OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
                     "resume in --output_dir: finished runs are kept, an interrupted one is resumed"),
-    OPTION_FLAG_ROW("dry-run", AT(dry_run),
-                    "check model, tables and flags, print the command of each task, and write nothing"),
+    DRY_RUN_ROW(AT(dry_run),
+                "check model, tables and flags, print the command of each task, and write nothing"),
     {0},
 };
 

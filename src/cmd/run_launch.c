@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cmd/command_run.h"
 #include "cmd/commands.h"
+#include "cmd/settings.h"
 #include "core/log.h"
 #include "launch/host_check.h"
 #include "launch/launcher_guard.h"
@@ -85,9 +86,8 @@ static const struct option options[] = {
                    "continue without lost hosts while at least N are left; by default wait for all hosts"),
     OPTION_REAL_ROW("grace", AT(grace), "3", 0, 3600,
                     "number of seconds that the other ranks get to end after one has failed"),
-    OPTION_FLAG_ROW("dry-run", AT(dry_run),
-                    "print the command line and the cores of each rank, and start nothing; --dry-run among "
-                    "COMMAND's flags does the same"),
+    DRY_RUN_ROW(AT(dry_run), "print the command line and the cores of each rank, and start nothing; "
+                             "--dry-run among COMMAND's flags does the same"),
     OPTION_FLAG_ROW("as_rank", AT(as_rank),
                     "internal: run COMMAND as this process's rank (mpirun starts this)"),
     OPTION_FLAG_ROW("as_launcher", AT(as_launcher),

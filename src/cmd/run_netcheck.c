@@ -1,6 +1,7 @@
 /* kiln netcheck: whether all hosts of a job reach one another, and how fast. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
+#include "cmd/settings.h"
 #include "core/log.h"
 #include "launch/host_filter.h"
 #include "launch/net_server.h"
@@ -42,7 +43,7 @@ static const struct option options[] = {
                       "require this network interface to be up on every host"),
     OPTION_INT_ROW("port", AT(port), NULL, 1, 65535,
                    "port for the tests, where a firewall opens only one; by default any free port"),
-    OPTION_FLAG_ROW("dry-run", AT(dry_run), "read the hosts, and test nothing"),
+    DRY_RUN_ROW(AT(dry_run), "read the hosts, and test nothing"),
     OPTION_GROUP_ROW("used by kiln netcheck itself, on the hosts"),
     OPTION_FLAG_ROW("serve", AT(serve), "internal: answer tests"),
     OPTION_INT_ROW("clients", AT(clients), "1", 0, 1e6, "internal: number of tests after which --serve ends"),

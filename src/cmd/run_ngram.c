@@ -2,7 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/input_paths.h"
 #include "cmd/perplexity_report.h"
-#include "cmd/special_flags.h"
+#include "cmd/settings.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "data/text_ids.h"
@@ -36,8 +36,7 @@ static const struct option options[] = {
                    "number of tokens of the longest n-gram: each token is predicted from one token fewer"),
     NO_PARSE_SPECIAL_ROW(AT(no_parse_special_tokens)),
     OPTION_FLAG_ROW("json", AT(json), "print a JSON object for each path, and one for all"),
-    OPTION_FLAG_ROW("dry-run", AT(dry_run),
-                    "read what is counted, say what memory it takes, and count nothing"),
+    DRY_RUN_ROW(AT(dry_run), "read what is counted, say what memory it takes, and count nothing"),
     {0},
 };
 

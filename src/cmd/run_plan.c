@@ -5,7 +5,7 @@
 #include "cmd/plan_mesh.h"
 #include "cmd/plan_report.h"
 #include "cmd/plan_search.h"
-#include "cmd/precision_flags.h"
+#include "cmd/settings.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "ops/backend.h"
@@ -75,9 +75,7 @@ static const struct option options[] = {
     PRECISION_ROWS,
     OPTION_FLAG_ROW("checkpoint_activations", AT(recompute),
                     "keep the activations of few layers and recompute the others in backward"),
-    OPTION_INT_ROW("checkpoint_activations_interval", AT(interval), "0", 0, 1e6,
-                   "number of layers that are recomputed together; 0: the square root of the number of "
-                   "layers"),
+    RECOMPUTATION_INTERVAL_ROW(AT(interval)),
     OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint), "save no checkpoints"),
     OPTION_GROUP_ROW("the device, instead of what kiln knows about it; 0: off"),
     OPTION_REAL_ROW("memory_gb", AT(memory_gb), "0", 0, 1e9, "memory in GB of 1e9 bytes"),
@@ -89,7 +87,7 @@ static const struct option options[] = {
                     "rate of the links in GB/s each way, in a node and between nodes"),
     OPTION_GROUP_ROW("output"),
     OPTION_FLAG_ROW("json", AT(json), "print one JSON object: bytes, FLOPs and seconds"),
-    OPTION_FLAG_ROW("dry-run", AT(dry_run), "predict no times, and measure nothing"),
+    DRY_RUN_ROW(AT(dry_run), "predict no times, and measure nothing"),
     {0},
 };
 

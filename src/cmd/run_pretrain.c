@@ -1,16 +1,9 @@
 /* kiln pretrain: the command line of task/pretrain.h. */
 #include "cmd/commands.h"
-#include "cmd/early_stopping_flags.h"
-#include "cmd/emulation_flags.h"
-#include "cmd/health_flags.h"
-#include "cmd/launcher_flags.h"
-#include "cmd/precision_flags.h"
 #include "cmd/pretrain_variant.h"
-#include "cmd/rank_flags.h"
 #include "cmd/rank_run.h"
 #include "cmd/replaced_environment.h"
-#include "cmd/replaced_flags.h"
-#include "cmd/run_log_flags.h"
+#include "cmd/settings.h"
 #include "model/model_family.h"
 #include "nn/gpt/gpt_config.h"
 #include "task/gpt/gpt_pretrain.h"
@@ -42,7 +35,7 @@ static const struct option options[] = {
                       "start at step 0 from the weights of this model or checkpoint: kiln's, a "
                       "directory as `transformers` writes it, a file of PyTorch, or the prefix of a "
                       "TensorFlow checkpoint"),
-    OPTION_STRING_ROW("model", AT(init_checkpoint), NULL, "PATH", "the same as --init_checkpoint"),
+    MODEL_ROW,
     OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
                       "vocab.txt of the data; default: the one in --input_dir, or beside it"),
     OPTION_STRING_ROW(
@@ -69,9 +62,7 @@ static const struct option options[] = {
                    "maximum number of masked positions in a sequence"),
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9,
                    "number of sequences in an optimizer step, per rank"),
-    OPTION_INT_ROW("gradient_accumulation_steps", AT(gradient_accumulation_steps), "1", 1, 1e6,
-                   "number of micro-batches in an optimizer step, per rank; must divide "
-                   "--train_batch_size"),
+    ACCUMULATION_ROW,
     OPTION_STRING_ROW("batch_ramp", AT(batch_ramp), NULL, "FROM:TO:SHARE",
                       "let the batches of a token store grow from FROM to TO tokens in this share of "
                       "the run, by micro-batches; TO is --train_batch_size of all ranks times "
@@ -107,14 +98,10 @@ static const struct option options[] = {
                       "--adam_eps 1e-8 and --weight_decay 0.1; names of the replaced scripts work too"),
     OPTION_REAL_ROW("weight_decay", AT(weight_decay), "0.01", 0, 10,
                     "weight decay of matrices and embeddings; biases and LayerNorms have none"),
-    OPTION_REAL_ROW("max_grad_norm", AT(max_grad_norm), "1.0", 0, 1e9,
-                    "clip the global gradient norm at this; 0: off"),
-    OPTION_REAL_ROW("adam_beta1", AT(beta1), "0.9", 0, 0.999999,
-                    "decay of the first moment; momentum of sgd"),
-    OPTION_REAL_ROW("adam_beta2", AT(beta2), "0.999", 0, 0.999999, "decay of the second moment"),
+    CLIPPING_ROW,
+    ADAM_BETA_ROWS("decay of the first moment; momentum of sgd"),
     OPTION_PAIR_ROW("betas", AT(beta1), 0, 0.999999, "the same as --adam_beta1 and --adam_beta2"),
-    OPTION_REAL_ROW("adam_eps", AT(eps), "1e-6", 1e-30, 1,
-                    "add this to the square root of the second moment"),
+    ADAM_EPS_ROW("1e-6"),
     OPTION_CHOICE_ROW(
         "loss_norm", AT(loss_norm), "global", "global|micro",
         "divide losses by the counts of the global batch, or take the mean of each micro-batch's mean"),
@@ -169,23 +156,16 @@ static const struct option options[] = {
     OPTION_REAL_ROW("init_loss_scale", AT(loss_scale.first), "1048576", 1, 1e10,
                     "first value of the loss scale, which an overflow halves and 2000 steps without one "
                     "double"),
-    OPTION_FLAG_ROW("checkpoint_activations", AT(checkpoint_activations),
-                    "keep the activations of few layers and recompute the others in backward: less "
-                    "memory, a third more work, the same bits"),
-    OPTION_INT_ROW("checkpoint_activations_interval", AT(checkpoint_activations_interval), "0", 0, 1e6,
-                   "number of layers that are recomputed together; 0: the square root of the number of "
-                   "layers"),
-    OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
-                      "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),
+    RECOMPUTATION_ROW,
+    RECOMPUTATION_INTERVAL_ROW(AT(checkpoint_activations_interval)),
+    DEVICE_ROW(AT(device)),
     OPTION_GROUP_ROW("with DeepSpeed's JSON"),
     OPTION_FLAG_ROW(
         "deepspeed", OWN(deepspeed),
         "take batch, precision and more from --deepspeed_config, as the script for BERT-1.5B does"),
     OPTION_STRING_ROW("deepspeed_config", AT(deepspeed_config), NULL, "FILE",
                       "read DeepSpeed's settings from this JSON; needs --deepspeed"),
-    OPTION_FLAG_ROW("deepscale", OWN(deepspeed), "the old name of --deepspeed"),
-    OPTION_STRING_ROW("deepscale_config", AT(deepspeed_config), NULL, "FILE",
-                      "the old name of --deepspeed_config"),
+    DEEPSCALE_ROWS,
     OPTION_FLAG_ROW("use_ds_lamb_bias_correction", AT(use_ds_lamb_bias_correction),
                     "correct the bias of the moments in the learning rate; needs --optimizer nvlamb_exp"),
     OPTION_GROUP_ROW("phases, checkpoints and resumption"),
@@ -197,8 +177,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
                     "resume from the newest valid checkpoint of --output_dir: kiln's, with the same "
                     "bits, or another program's"),
-    OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),
-                    "resume although --input_dir does not hold what the checkpoint was trained on"),
+    OTHER_DATA_ROW("--input_dir does not hold what"),
     OPTION_INT_ROW("resume_step", AT(resume_step), "-1", -1, 1e12,
                    "resume from ckpt_N instead of the newest; -1: the newest"),
     OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "100", 0, 1e12,
@@ -216,16 +195,11 @@ static const struct option options[] = {
     EARLY_STOPPING_ROWS,
     OPTION_INT_ROW("eval_samples", AT(eval_samples), "512", 1, 1e9,
                    "number of held-out sequences in an evaluation"),
-    OPTION_INT_ROW("ngram_tokens", GPT(ngram_tokens), "2500000", 0, 1000000000,
-                   "of a decoder, count the n-grams of up to N tokens of the training text, and tell beside "
-                   "each evaluation what "
-                   "these counts lose (Kneser-Ney); at most 133 bytes a token while counting; 0: off"),
+    NGRAM_ROW(GPT(ngram_tokens), "of a decoder, "),
     OPTION_INT_ROW("log_freq", AT(log_freq), "1", 1, 1e9, LOG_FREQ_HELP),
     RUN_LOG_ROWS,
-    OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
-                    "do not show a live line on a terminal"),
-    OPTION_FLAG_ROW("dry-run", AT(dry_run),
-                    "check everything, print the planned work and memory, and write nothing"),
+    PROGRESS_BAR_ROW(AT(disable_progress_bar)),
+    DRY_RUN_OF_TRAINING_ROW,
     HEALTH_ROWS,
     RANK_ROWS(AT(ranks)),
     MESH_ROWS(OWN(mesh)),

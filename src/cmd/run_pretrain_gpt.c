@@ -1,13 +1,11 @@
 /* kiln pretrain-gpt: Megatron-DeepSpeed's pretrain_gpt.py, flag by flag: cmd/megatron_args.h says what
  * they mean here. */
 #include "cmd/commands.h"
-#include "cmd/emulation_flags.h"
-#include "cmd/launcher_flags.h"
 #include "cmd/megatron_args.h"
 #include "cmd/mesh_run.h"
 #include "cmd/rank_run.h"
 #include "cmd/replaced_environment.h"
-#include "cmd/run_log_flags.h"
+#include "cmd/settings.h"
 
 #include <stddef.h>
 
@@ -191,9 +189,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("deepspeed", OWN(deepspeed), "read --deepspeed_config, which must be given"),
     OPTION_STRING_ROW("deepspeed_config", AT(deepspeed_config), NULL, "FILE",
                       "DeepSpeed's JSON, which must say the same as the flags"),
-    OPTION_FLAG_ROW("deepscale", OWN(deepspeed), "the old name of --deepspeed"),
-    OPTION_STRING_ROW("deepscale_config", AT(deepspeed_config), NULL, "FILE",
-                      "the old name of --deepspeed_config"),
+    DEEPSCALE_ROWS,
     EMULATION_ROWS(AT(emulation)),
     OPTION_GROUP_ROW("checkpoints"),
     OPTION_STRING_ROW("save", OWN(save), NULL, "DIR", "write checkpoints, log.jsonl and report.html here"),
@@ -210,16 +206,12 @@ static const struct option options[] = {
     OPTION_STRING_ROW("output_dir", OWN(output_dir), NULL, "DIR",
                       "write log.jsonl and report.html here; default: --save, or --tensorboard-dir"),
     OPTION_INT_ROW("keep_checkpoints", AT(keep_checkpoints), "0", 0, 1e6, "keep the last N; 0: all"),
-    OPTION_FLAG_ROW("allow_other_data", AT(allow_other_data),
-                    "resume although --data-path does not hold what the checkpoint was trained on"),
+    OTHER_DATA_ROW("--data-path does not hold what"),
     OPTION_GROUP_ROW("validation and logs"),
     OPTION_INT_ROW("eval-interval", AT(eval_steps), "1000", 1, 1e12, "number of steps between validations"),
     OPTION_INT_ROW("eval-iters", AT(eval_iters), "100", 0, 1e9,
                    "number of batches of a validation, of the size of the training step's; 0: off"),
-    OPTION_INT_ROW(
-        "ngram_tokens", GPT(ngram_tokens), "2500000", 0, 1000000000,
-        "count the n-grams of up to N tokens of the training text, and tell beside each evaluation what "
-        "these counts lose (Kneser-Ney); at most 133 bytes a token while counting; 0: off"),
+    NGRAM_ROW(GPT(ngram_tokens), ""),
     OPTION_INT_ROW("log-interval", AT(log_freq), "100", 1, 1e9, "number of steps between lines of the log"),
     OPTION_FLAG_ROW("log-params-norm", AT(log_weight_norm),
                     "log the norm of all weights, in lines and event files"),
@@ -238,10 +230,8 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("no-log-loss-scale-to-tensorboard", OWN(no_log_loss_scale),
                     "do not write the loss scale to event files"),
     RUN_LOG_ROWS,
-    OPTION_FLAG_ROW("disable_progress_bar", AT(disable_progress_bar),
-                    "do not show a live line on a terminal"),
-    OPTION_FLAG_ROW("dry-run", AT(dry_run),
-                    "check everything, print the planned work and memory, write nothing"),
+    PROGRESS_BAR_ROW(AT(disable_progress_bar)),
+    DRY_RUN_ROW(AT(dry_run), "check everything, print the planned work and memory, write nothing"),
     OPTION_GROUP_ROW("flags of the replaced script"),
     /* what kiln does otherwise, or cannot do: refused */
     OPTION_REFUSED_ROW("apply-residual-connection-post-layernorm",

@@ -1,5 +1,6 @@
 /* kiln report: one page with the curves of one or several runs. */
 #include "cmd/commands.h"
+#include "cmd/settings.h"
 #include "core/buf.h"
 #include "core/log.h"
 #include "io/file.h"
@@ -15,7 +16,7 @@ struct report_args {
 static const struct option options[] = {
     OPTION_STRING_ROW("output", offsetof(struct report_args, output), "report.html", "FILE",
                       "write the page to this file"),
-    OPTION_FLAG_ROW("dry-run", offsetof(struct report_args, dry_run), "read the logs, and write nothing"),
+    DRY_RUN_ROW(offsetof(struct report_args, dry_run), "read the logs, and write nothing"),
     {0},
 };
 

@@ -1,6 +1,7 @@
 /* kiln serve: models answer over HTTP, in the dialects of the servers that people know. */
 #define _GNU_SOURCE
 #include "cmd/commands.h"
+#include "cmd/settings.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "http/http.h"
@@ -37,8 +38,7 @@ static const struct option options[] = {
                     "be absent"),
     OPTION_STRING_ROW("watch_prompt", AT(watch_prompt), "The", "TEXT",
                       "what a watched decoder continues at each of its checkpoints; empty: nothing"),
-    OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
-                      "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),
+    DEVICE_ROW(AT(device)),
     OPTION_CHOICE_ROW("dtype", AT(dtype), "fp32", "fp32|bf16|fp16|int8",
                       "compute in this number format; fp16 only on cuda; int8 only for decoders on the cpu"),
     OPTION_GROUP_ROW("where it listens"),
@@ -82,8 +82,7 @@ static const struct option options[] = {
                     "seconds that requests get to end after SIGTERM; a second one ends them at once"),
     OPTION_STRING_ROW("access_log", AT(access_log), NULL, "FILE",
                       "append a JSON line for each request, without texts; - for standard error"),
-    OPTION_FLAG_ROW("dry-run", AT(dry_run),
-                    "check the models and print the memory that they need; open no port"),
+    DRY_RUN_ROW(AT(dry_run), "check the models and print the memory that they need; open no port"),
     {0},
 };
 

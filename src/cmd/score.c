@@ -1,6 +1,6 @@
 /* kiln score: exact match and F1 of predictions, as the official SQuAD scripts compute them. */
 #include "cmd/commands.h"
-#include "cmd/encoding_flag.h"
+#include "cmd/settings.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "data/squad_score.h"
@@ -17,8 +17,7 @@ struct score_args {
 
 static const struct option options[] = {
     ENCODING_ROW(offsetof(struct score_args, encoding), "DATASET.json"),
-    OPTION_FLAG_ROW("dry-run", offsetof(struct score_args, dry_run),
-                    "check both files, and print what would be scored"),
+    DRY_RUN_ROW(offsetof(struct score_args, dry_run), "check both files, and print what would be scored"),
     {0},
 };
 

@@ -2,6 +2,7 @@
 #ifndef KILN_CMD_SESSION_FLAGS_H
 #define KILN_CMD_SESSION_FLAGS_H
 
+#include "cmd/settings.h"
 #include "serve/answer_kind.h"
 #include "serve/session.h"
 
@@ -17,15 +18,13 @@ struct session_flags {
                           "the same as --model"),                                                            \
         OPTION_STRING_ROW("vocab_file", (at) + offsetof(struct session_flags, vocab_file), NULL, "FILE",     \
                           "read the vocabulary from this file, for a model that has none or an empty one"),  \
-        OPTION_CHOICE_ROW(                                                                                   \
-            "device", (at) + offsetof(struct session_flags, device), "auto", "auto|cpu|cuda",                \
-            "compute on this device; auto means cpu, since cuda has not been tested on a GPU yet"),          \
+        DEVICE_ROW((at) + offsetof(struct session_flags, device)),                                           \
         OPTION_CHOICE_ROW("dtype", (at) + offsetof(struct session_flags, dtype), "fp32",                     \
                           "fp32|bf16|fp16|int8",                                                             \
                           "compute in this number format; fp16 only on cuda; int8 only for decoders on "     \
                           "the cpu: matrices in int8 with a scale for each row, all else in bf16"),          \
-        OPTION_FLAG_ROW("dry-run", (at) + offsetof(struct session_flags, dry_run),                           \
-                        "check the model, print what it needs, and read no text")
+        DRY_RUN_ROW((at) + offsetof(struct session_flags, dry_run),                                          \
+                    "check the model, print what it needs, and read no text")
 
 /* The options of a session for the answers. */
 struct status session_flags_options(struct session_options *o, const struct session_flags *f,

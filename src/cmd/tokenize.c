@@ -1,6 +1,6 @@
 /* tokenize: `kiln tokenize` turns lines of text into lines of ids. */
 #include "cmd/commands.h"
-#include "cmd/special_flags.h"
+#include "cmd/settings.h"
 #include "cmd/standard_streams.h"
 #include "core/log.h"
 #include "corpus/not_text.h"
@@ -30,8 +30,8 @@ static const struct option options[] = {
         "read \"[SEP]\" and the like in a text as special tokens, as a byte-level BPE does anyway; WordPiece "
         "reads them as text by default"),
     NO_PARSE_SPECIAL_ROW(offsetof(struct tokenize_args, no_parse_special_tokens)),
-    OPTION_FLAG_ROW("dry-run", offsetof(struct tokenize_args, dry_run),
-                    "check the vocabulary, print what would be done, and read no text"),
+    DRY_RUN_ROW(offsetof(struct tokenize_args, dry_run),
+                "check the vocabulary, print what would be done, and read no text"),
     {0},
 };
 

@@ -23,7 +23,8 @@ static struct status parse(struct parsed *p, const struct command *c, int argc, 
 /* --config_file of any command takes the name of a configuration that kiln comes with. */
 static struct status find_config(struct parsed *p, const struct command *c)
 {
-    for (const struct option *o = c->options; o->name != NULL; o++) {
+    for (struct option_walk w = {0}; option_next(&w, c);) {
+        const struct option *o = &w.row;
         const char **file = (const char **)(void *)(p->args + o->offset);
         if (strcmp(o->name, "config_file") == 0 && o->kind == OPTION_STRING && *file != NULL) {
             return shipped_config_find(p->config, file);

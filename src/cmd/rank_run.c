@@ -50,7 +50,8 @@ struct status rank_run_compare_flags(const struct comm *world, const struct comm
 {
     struct same_run same = {0};
     json_t *values = option_values(c, args);
-    for (const struct option *o = c->options; o->name != NULL; o++) {
+    for (struct option_walk w = {0}; option_next(&w, c);) {
+        const struct option *o = &w.row;
         if (!o->of_rank && json_object_get(values, option_key(o).text) != NULL) {
             add_flag(&same, o, values);
         }

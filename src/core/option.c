@@ -9,6 +9,54 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool next_row(struct option_walk *w, const struct command *c)
+{
+    if (w->tables[0].next == NULL) {
+        w->tables[0].next = c->options;
+    }
+    for (;;) {
+        const struct option *o = w->tables[w->depth].next;
+        if (o->name == NULL && w->depth == 0) {
+            return false;
+        }
+        if (o->name == NULL) {
+            w->depth--;
+            continue;
+        }
+        w->tables[w->depth].next++;
+        size_t at = w->tables[w->depth].at + o->offset;
+        if (o->kind == OPTION_ROWS) {
+            CHECK(++w->depth < (int)(sizeof w->tables / sizeof w->tables[0]), "tables of kiln %s", c->name);
+            w->tables[w->depth].next = o->rows;
+            w->tables[w->depth].at = at;
+            continue;
+        }
+        w->row = *o;
+        w->row.offset = at;
+        w->n++;
+        return true;
+    }
+}
+
+bool option_next(struct option_walk *w, const struct command *c)
+{
+    if (!next_row(w, c)) {
+        return false;
+    }
+    if (w->row.kind == OPTION_SAME) {
+        struct option_walk all = {0};
+        while (next_row(&all, c) && strcmp(all.row.name, w->row.means) != 0) {
+        }
+        CHECK(strcmp(all.row.name, w->row.means) == 0, "kiln %s has no flag %s", c->name, w->row.means);
+        all.row.name = w->row.name;
+        all.row.help = w->row.help;
+        all.row.required = false;
+        all.row.env = NULL;
+        w->row = all.row;
+    }
+    return true;
+}
+
 static bool stores(const struct option *o)
 {
     return o->name[0] != '\0' && o->kind != OPTION_IGNORED && o->kind != OPTION_IGNORED_VALUE &&
@@ -31,36 +79,34 @@ static bool same_name(const char *name, const char *given, size_t n)
 static struct status unknown_flag(const struct command *c, const char *given, size_t n)
 {
     struct nearest best = {0};
-    for (const struct option *o = c->options; o->name != NULL; o++) {
-        nearest_try(&best, o->name, given, n);
+    for (struct option_walk w = {0}; option_next(&w, c);) {
+        nearest_try(&best, w.row.name, given, n);
     }
     return status_error(STATUS_USAGE, "unknown flag --%.*s%s `kiln %s --help` lists the flags", (int)n, given,
                         best.word == NULL ? ";" : nearest_question(&best, "--").text, c->name);
 }
 
-static struct status find(const struct command *c, const char *given, size_t n, const struct option **found)
+static struct status find(const struct command *c, const char *given, size_t n, struct option *found)
 {
-    *found = NULL;
-    const struct option *prefix_of = NULL;
-    for (const struct option *o = c->options; o->name != NULL; o++) {
-        if (o->name[0] == '\0' || !same_name(o->name, given, n)) {
+    found->name = NULL;
+    for (struct option_walk w = {0}; option_next(&w, c);) {
+        if (w.row.name[0] == '\0' || !same_name(w.row.name, given, n)) {
             continue;
         }
-        if (strlen(o->name) == n) {
-            *found = o;
+        if (strlen(w.row.name) == n) {
+            *found = w.row;
             return status_ok();
         }
-        if (prefix_of != NULL) {
+        if (found->name != NULL) {
             return status_error(STATUS_USAGE, "--%.*s is ambiguous: --%s or --%s; write the whole name",
-                                (int)n, given, prefix_of->name, o->name);
+                                (int)n, given, found->name, w.row.name);
         }
-        prefix_of = o;
+        *found = w.row;
     }
-    if (prefix_of == NULL) {
+    if (found->name == NULL) {
         return unknown_flag(c, given, n);
     }
-    log_info("--%.*s stands for --%s", (int)n, given, prefix_of->name);
-    *found = prefix_of;
+    log_info("--%.*s stands for --%s", (int)n, given, found->name);
     return status_ok();
 }
 
@@ -81,7 +127,8 @@ static struct option_key variable_of(const struct command *c, const struct optio
 
 static struct status store_defaults(const struct command *c, void *args)
 {
-    for (const struct option *o = c->options; o->name != NULL; o++) {
+    for (struct option_walk w = {0}; option_next(&w, c);) {
+        const struct option *o = &w.row;
         const struct option_key variable = variable_of(c, o);
         const char *from_env = variable.text[0] == '\0' ? NULL : getenv(variable.text);
         if (from_env != NULL && from_env[0] != '\0') {
@@ -95,7 +142,8 @@ static struct status store_defaults(const struct command *c, void *args)
 
 static struct status check_required(const struct command *c, const void *args)
 {
-    for (const struct option *o = c->options; o->name != NULL; o++) {
+    for (struct option_walk w = {0}; option_next(&w, c);) {
+        const struct option *o = &w.row;
         const char *text = o->required ? *(const char *const *)((const char *)args + o->offset) : "";
         if (text == NULL) {
             return status_error(STATUS_USAGE, "kiln %s needs --%s %s: %s", c->name, o->name, o->value_name,
@@ -110,14 +158,17 @@ static bool is_flag(const char *word)
     return strncmp(word, "--", 2) == 0;
 }
 
-static const struct option *row_of(const struct command *c, const char *name)
+/* A walk that stands at a flag. */
+static struct option_walk row_of(const struct command *c, const char *name)
 {
-    const struct option *o = c->options;
-    while (o->name != NULL && (strlen(o->name) != strlen(name) || !same_name(o->name, name, strlen(name)))) {
-        o++;
+    struct option_walk w = {0};
+    while (option_next(&w, c)) {
+        if (strlen(w.row.name) == strlen(name) && same_name(w.row.name, name, strlen(name))) {
+            return w;
+        }
     }
-    CHECK(o->name != NULL, "kiln %s has no flag %s", c->name, name);
-    return o;
+    CHECK(false, "kiln %s has no flag %s", c->name, name);
+    return w;
 }
 
 static struct option_given *given_of(const struct command *c, const void *args)
@@ -129,10 +180,11 @@ static struct option_given *given_of(const struct command *c, const void *args)
 static void note_given(const struct command *c, const struct option *given_row, void *args)
 {
     struct option_given *given = given_of(c, args);
-    for (const struct option *o = c->options; given != NULL && o->name != NULL; o++) {
-        size_t row = (size_t)(o - c->options);
+    for (struct option_walk w = {0}; given != NULL && option_next(&w, c);) {
+        size_t row = (size_t)w.n - 1;
         CHECK(row < sizeof given->rows * 8, "kiln %s has too many flags", c->name);
-        if (o == given_row || (stores(o) && stores(given_row) && o->offset == given_row->offset)) {
+        if (w.row.name == given_row->name ||
+            (stores(&w.row) && stores(given_row) && w.row.offset == given_row->offset)) {
             given->rows[row / 64] |= UINT64_C(1) << row % 64;
         }
     }
@@ -140,7 +192,7 @@ static void note_given(const struct command *c, const struct option *given_row, 
 
 bool option_was_given(const struct command *c, const void *args, const char *name)
 {
-    size_t row = (size_t)(row_of(c, name) - c->options);
+    size_t row = (size_t)row_of(c, name).n - 1;
     return given_of(c, args)->rows[row / 64] >> row % 64 & 1;
 }
 
@@ -155,7 +207,8 @@ const char *option_first_given(const struct command *c, const void *args, const 
 void option_set_default(const struct command *c, void *args, const char *name, const char *text)
 {
     if (!option_was_given(c, args, name)) {
-        struct status s = option_store(row_of(c, name), text, args);
+        struct option_walk w = row_of(c, name);
+        struct status s = option_store(&w.row, text, args);
         CHECK(!failed(s), "default of --%s: %s", name, s.message);
     }
 }
@@ -164,7 +217,8 @@ bool option_give(const struct command *c, void *args, const char *name, const ch
 {
     bool given = option_was_given(c, args, name);
     option_set_default(c, args, name, text);
-    note_given(c, row_of(c, name), args);
+    struct option_walk w = row_of(c, name);
+    note_given(c, &w.row, args);
     return !given;
 }
 
@@ -224,28 +278,28 @@ static struct status missing_value(const struct option *o, const char *next)
  * NULL: nothing. */
 struct given_texts {
     struct {
-        const char *text;
-        const struct option *by;
+        const char *text, *by;
     } of[sizeof(((struct option_given *)0)->rows) * 8];
 };
 
-static struct status given_again(const struct option *o, const char *text, const struct option *first,
+static struct status given_again(const struct option *o, const char *text, const char *first,
                                  const char *before)
 {
-    if (o->once && first == o) {
+    bool same = strcmp(first, o->name) == 0;
+    if (o->once && same) {
         return status_error(STATUS_USAGE, "--%s is given twice, as '%.80s' and as '%.80s': give it once",
                             o->name, before, text);
     }
     if (o->once) {
         return status_error(STATUS_USAGE,
                             "--%s '%.80s' and --%s '%.80s' are two names of the same flag: give one of them",
-                            first->name, before, o->name, text);
+                            first, before, o->name, text);
     }
-    if (first == o) {
+    if (same) {
         log_warning("--%s is given twice: '%.80s' is used, not '%.80s'", o->name, text, before);
     } else {
         log_warning("--%s and --%s are two names of the same flag: '%.80s' of --%s is used, not '%.80s'",
-                    first->name, o->name, text, o->name, before);
+                    first, o->name, text, o->name, before);
     }
     return status_ok();
 }
@@ -255,15 +309,13 @@ static struct status given_again(const struct option *o, const char *text, const
 static struct status give(struct given_texts *texts, const struct command *c, const struct option *o,
                           const char *text, void *args)
 {
-    const char *before = NULL;
-    const struct option *first = NULL;
-    for (const struct option *other = c->options; option_takes_value(o) && other->name != NULL; other++) {
-        ptrdiff_t row = other - c->options;
-        if (stores(other) && stores(o) && other->offset == o->offset) {
-            before = texts->of[row].text;
-            first = texts->of[row].by;
-            texts->of[row].text = text;
-            texts->of[row].by = o;
+    const char *before = NULL, *first = NULL;
+    for (struct option_walk w = {0}; option_takes_value(o) && option_next(&w, c);) {
+        if (stores(&w.row) && stores(o) && w.row.offset == o->offset) {
+            before = texts->of[w.n - 1].text;
+            first = texts->of[w.n - 1].by;
+            texts->of[w.n - 1].text = text;
+            texts->of[w.n - 1].by = o->name;
         }
     }
     if (before != NULL && strcmp(before, text) != 0) {
@@ -280,8 +332,9 @@ static struct status parse_flag(const struct command *c, const char *word, int a
     const char *value = strchr(name, '=');
     size_t n = value == NULL ? strlen(name) : (size_t)(value - name);
     const char *next = value_after(c, argc, argv, *i);
-    const struct option *o;
-    TRY(find(c, name, n, &o));
+    struct option found;
+    const struct option *o = &found;
+    TRY(find(c, name, n, &found));
     bool adds = o->adds && option_was_given(c, args, o->name);
     note_given(c, o, args);
     bool is_lacking = o->kind == OPTION_REFUSED || o->kind == OPTION_NOT_YET; /* whatever its value */
@@ -325,7 +378,8 @@ static bool is_placeholder(const char *text)
 
 static bool is_dry_run(const struct command *c, const void *args)
 {
-    for (const struct option *o = c->options; o->name != NULL; o++) {
+    for (struct option_walk w = {0}; option_next(&w, c);) {
+        const struct option *o = &w.row;
         if (o->kind == OPTION_FLAG && strlen(o->name) == 7 && same_name(o->name, "dry_run", 7)) {
             return *(const bool *)((const char *)args + o->offset);
         }
@@ -336,7 +390,8 @@ static bool is_dry_run(const struct command *c, const void *args)
 /* Values that a document wrote for the reader's own. */
 static struct status check_placeholders(const struct command *c, const void *args)
 {
-    for (const struct option *o = c->options; o->name != NULL; o++) {
+    for (struct option_walk w = {0}; option_next(&w, c);) {
+        const struct option *o = &w.row;
         const char *text =
             o->kind == OPTION_STRING ? *(const char *const *)((const char *)args + o->offset) : NULL;
         if (o->is_text || !is_placeholder(text)) {

@@ -37,10 +37,12 @@ enum option_kind {
     /* const char *, borrowed from argv, environment or table; "" is NULL if the default is "" */
     OPTION_STRING,
     OPTION_MEANS,         /* no value; stores `means` in the string of another flag */
+    OPTION_SAME,          /* another name of the flag `means`, whose field, range and default it has */
     OPTION_IGNORED,       /* takes no value, has no meaning here; a log line says so */
     OPTION_IGNORED_VALUE, /* the same, with an optional value */
     OPTION_NOT_YET,       /* a flag of the replaced scripts that kiln does not have yet: STATUS_UNAVAILABLE */
     OPTION_REFUSED, /* asks for something that kiln lacks and must not silently ignore; `help` says why */
+    OPTION_ROWS,    /* no flag, but the rows of another table, whose offsets count from this one's */
 };
 
 enum { OPTION_MOST_WORDS = 512 };
@@ -64,12 +66,13 @@ struct option {
     bool required;       /* strings only */
     double min, max;     /* numbers only; both 0: no limits */
     const char *choices; /* "a|b|c"; NULL: anything.  OPTION_BOOL: words that mean true, or OPTION_ANY_WORD */
-    const char *means;   /* OPTION_MEANS: the value that is stored */
+    const char *means;   /* OPTION_MEANS: the value that is stored; OPTION_SAME: the flag that this one is */
     const char *env;     /* the environment variable that is read if the flag is absent; NULL: none */
     bool adds;           /* of an OPTION_WORDS: a second value comes behind the first */
     bool once;           /* a second value is refused: it is no setting, but what the command works on */
     bool of_rank;        /* may differ between the ranks of a run */
     bool is_text;        /* a string that may be empty, or look like a document's "<placeholder>" */
+    const struct option *rows; /* OPTION_ROWS */
 };
 
 /* Short forms of table rows: each leaves out the fields that its kind of flag lacks.  An empty default is
@@ -77,6 +80,15 @@ struct option {
 #define OPTION_GROUP_ROW(help_)                                                                              \
     {                                                                                                        \
         .name = "", .help = help_                                                                            \
+    }
+/* Settings that several commands have, for a struct of theirs at `at`. */
+#define OPTION_ROWS_OF(rows_, at)                                                                            \
+    {                                                                                                        \
+        .name = "", .kind = OPTION_ROWS, .offset = at, .rows = rows_                                         \
+    }
+#define OPTION_SAME_ROW(name_, means_, help_)                                                                \
+    {                                                                                                        \
+        .name = name_, .kind = OPTION_SAME, .means = means_, .help = help_                                   \
     }
 #define OPTION_FLAG_ROW(name_, at, help_)                                                                    \
     {                                                                                                        \
@@ -193,6 +205,20 @@ struct command {
 };
 
 enum { OPTION_ARGS_BYTES = 32768 };
+
+/* A walk over the rows of a command, with those of the tables in its table. */
+struct option_walk {
+    struct option row; /* with its offset in the argument struct */
+    int n;             /* rows up to it */
+    int depth;
+    struct {
+        const struct option *next;
+        size_t at;
+    } tables[4];
+};
+
+/* The next row of a walk that began as {0}; false: there is none. */
+bool option_next(struct option_walk *w, const struct command *c);
 
 /* Parses argv[0..argc) into `args` (args_bytes, zeroed first) and compacts positional arguments to the front
  * of argv. STATUS_USAGE names the flag, the value and the limit; after --help, which sets *help, nothing else

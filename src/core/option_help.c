@@ -40,9 +40,9 @@ static bool is_ignored(const struct option *o)
 static void print_ignored(const struct command *c)
 {
     struct buf names = {0};
-    for (const struct option *o = c->options; o->name != NULL; o++) {
-        if (is_ignored(o)) {
-            buf_printf(&names, "%s--%s", names.n == 0 ? "  " : ", ", o->name);
+    for (struct option_walk w = {0}; option_next(&w, c);) {
+        if (is_ignored(&w.row)) {
+            buf_printf(&names, "%s--%s", names.n == 0 ? "  " : ", ", w.row.name);
         }
     }
     if (names.n > 0) {
@@ -97,7 +97,8 @@ static int print_options(const struct command *c, bool all)
 {
     const char *heading = NULL;
     int n_shown = 0, n_left_out = 0, n_usual = 1;
-    for (const struct option *o = c->options; o->name != NULL; o++) {
+    for (struct option_walk w = {0}; option_next(&w, c);) {
+        const struct option *o = &w.row;
         if (o->name[0] == '\0') {
             heading = o->help;
         } else if (!all && !option_is_choice(c->usual, o->name)) {
@@ -128,7 +129,8 @@ void option_print_help(const struct command *c, enum option_help which)
         putchar('\n');
         print_wrapped(c->details, 0, 0);
     }
-    if (c->options->name != NULL && c->options->name[0] != '\0') {
+    struct option_walk first = {0};
+    if (option_next(&first, c) && first.row.name[0] != '\0') {
         putchar('\n');
     }
     int n_left_out = print_options(c, all);

@@ -206,6 +206,8 @@ struct status option_store(const struct option *o, const char *text, void *args)
     case OPTION_NOT_YET:
         return status_error(STATUS_UNAVAILABLE, "--%s is not supported yet: %s", o->name, o->help);
     case OPTION_REFUSED: return status_error(STATUS_USAGE, "--%s is refused: %s", o->name, o->help);
+    case OPTION_SAME:
+    case OPTION_ROWS: CHECK(false, "--%s is not resolved", o->name);
     }
     return status_ok();
 }
@@ -244,7 +246,9 @@ static json_t *value_of(const struct option *o, const void *args)
     case OPTION_IGNORED:
     case OPTION_IGNORED_VALUE:
     case OPTION_NOT_YET:
-    case OPTION_REFUSED: break;
+    case OPTION_REFUSED:
+    case OPTION_SAME:
+    case OPTION_ROWS: break;
     }
     return NULL;
 }
@@ -262,7 +266,8 @@ struct option_key option_key(const struct option *o)
 json_t *option_values(const struct command *c, const void *args)
 {
     json_t *values = json_object();
-    for (const struct option *o = c->options; o->name != NULL && values != NULL; o++) {
+    for (struct option_walk w = {0}; values != NULL && option_next(&w, c);) {
+        const struct option *o = &w.row;
         json_t *value = o->name[0] == '\0' ? NULL : value_of(o, args);
         if (value != NULL) {
             json_object_set_new(values, option_key(o).text, value);

@@ -36,8 +36,8 @@ struct model_writing_flags {
         OPTION_INT_ROW("max_shard_size", (at) + offsetof(struct model_writing_flags, max_shard_size), "5e9", \
                        1, 1e15,                                                                              \
                        "write a model of more than N bytes as several files: safetensors with an index"),    \
-        DRY_RUN_ROW((at) + offsetof(struct model_writing_flags, dry_run),                  \
-                        "read and check everything, and write nothing")
+        DRY_RUN_ROW((at) + offsetof(struct model_writing_flags, dry_run),                                    \
+                    "read and check everything, and write nothing")
 
 /* Opens the model and writes it in a form, unless it is a dry run; and with `verify` reads the weights back.
  * Says what it wrote.  Then calls `after`, if it is not NULL, with the model that was read. */

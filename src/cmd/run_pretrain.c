@@ -132,10 +132,6 @@ static const struct option options[] = {
                     "begin every second sequence at a random position instead of 0, so that positions beyond "
                     "--max_seq_length are trained too, and the model can read longer text later (Kiyono et "
                     "al. 2021, arXiv:2109.05644); needs a token store"),
-    OPTION_FLAG_ROW(
-        "positional_heads", BERT(positional_heads),
-        "begin a new model's attention heads with attention to the tokens at distance -1, 1, -2, 2 and so on "
-        "(positional heads, Voita et al. 2019, arXiv:1905.09418); needs --sinusoidal_positions"),
     OPTION_FLAG_ROW("ppmi_embeddings", AT(ppmi_embeddings),
                     "begin a new model's word embeddings as vectors of each word's neighbours in the token "
                     "store, by singular values of positive pointwise mutual information (Levy & Goldberg "
@@ -273,7 +269,6 @@ static const char *const bert_flags[] = {"enable_packed_data_mode",
                                          "even_masks",
                                          "shifted_positions",
                                          "sinusoidal_positions",
-                                         "positional_heads",
                                          NULL},
                          *const gpt_flags[] = {"megatron_order", "ngram_tokens", NULL};
 

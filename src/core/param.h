@@ -24,22 +24,7 @@ enum param_init {
     /* Of a matrix of n columns: scale * sin(row / 10000^(2i / n)) in column 2i, and the cosine in column 2i +
      * 1 (Vaswani et al. 2017, section 3.5). */
     PARAM_INIT_SINUSOIDS,
-
-    /* Query and key projections [H, n] of n_heads heads that begin as positional heads (Voita et al. 2019,
-     * arXiv:1905.09418): head 0 looks one row back, head 1 one row ahead, head 2 two back, and so on.  They
-     * read a sum with sinusoids p as above.  A head's key projection is random, A, and its query projection A
-     * R, where R turns sinusoids by d rows: R p(i) = p(i + d).  So the product of query i and key j, p(i +
-     * d)^T A^T A p(j), is largest at j = i + d.  That holds for the columns that turn by
-     * PARAM_NEIGHBOUR_RADIANS a row or more, of which near rows differ most; the others begin as
-     * PARAM_INIT_NORMAL. */
-    PARAM_INIT_NEIGHBOUR_QUERY,
-    PARAM_INIT_NEIGHBOUR_KEY,
 };
-
-/* The attention logit with which a positional head looks at its neighbour, about, and the slowest columns
- * that it reads: docs/numbers.md has others. */
-#define PARAM_NEIGHBOUR_LOGIT   12.0
-#define PARAM_NEIGHBOUR_RADIANS (1.0 / 32)
 
 /* How a tensor-parallel group of n ranks splits the tensor. */
 enum param_split {
@@ -77,11 +62,10 @@ struct param {
     int64_t full[2], first[2];   /* shape of the whole tensor, and where in it this part begins */
     enum param_init init;
     double init_scale;
-    int64_t n_heads; /* of PARAM_INIT_NEIGHBOUR_QUERY and _KEY */
-    bool decay;      /* weight decay applies */
-    double rate;     /* of the learning rate: 1 until somebody says else; 0: frozen, no update touches it */
-    bool whole;      /* no shard cuts it: its update needs all of it */
-    bool is_copy;    /* another rank updates it and writes it into checkpoints (param_part.tied) */
+    bool decay;   /* weight decay applies */
+    double rate;  /* of the learning rate: 1 until somebody says else; 0: frozen, no update touches it */
+    bool whole;   /* no shard cuts it: its update needs all of it */
+    bool is_copy; /* another rank updates it and writes it into checkpoints (param_part.tied) */
     enum param_split split;
     bool is_bias;    /* a product adds it to its result, in the dtype of activations */
     bool by_product; /* its gradient is one product, so the first micro-batch of a step assigns it */

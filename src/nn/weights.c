@@ -27,17 +27,9 @@ static bool is_table(const struct weight_row *row)
     return row->rows == DIM_VOCAB || row->rows == DIM_POSITIONS || row->rows == DIM_TYPES;
 }
 
-/* Of a part of a slab; that of heads is query, key, value. */
-static enum param_init init_of(const struct weight_row *row, int part, const struct weight_sizes *sizes)
+static enum param_init init_of(const struct weight_row *row, const struct weight_sizes *sizes)
 {
-    static const enum param_init of_heads[] = {PARAM_INIT_NEIGHBOUR_QUERY, PARAM_INIT_NEIGHBOUR_KEY};
-    if (row->rows == DIM_POSITIONS && sizes->sinusoidal_positions) {
-        return PARAM_INIT_SINUSOIDS;
-    }
-    if (row->split == PARAM_BY_HEAD && !is_vector(row) && part < 2 && sizes->positional_heads > 0) {
-        return of_heads[part];
-    }
-    return row->init;
+    return row->rows == DIM_POSITIONS && sizes->sinusoidal_positions ? PARAM_INIT_SINUSOIDS : row->init;
 }
 
 static double init_scale(enum param_init init, const struct weight_sizes *sizes)
@@ -136,8 +128,8 @@ void weights_declare(void *declaration, void *part, const char *prefix, int64_t 
         }
         int64_t offset = param_table_slab(table, n_parts * part_elements), first_row = table->n_rows;
         table->n_rows += is_vector(row) ? 0 : n_parts * piece.padded[0];
+        enum param_init init = init_of(row, sizes);
         for (int i = 0; i < n_parts; i++) {
-            enum param_init init = init_of(row, i, sizes);
             struct param p = {
                 .n_dims = is_vector(row) ? 1 : 2,
                 .dims = {piece.real[0], piece.real[1]},
@@ -145,7 +137,6 @@ void weights_declare(void *declaration, void *part, const char *prefix, int64_t 
                 .first = {piece.first[0], piece.first[1]},
                 .init = init,
                 .init_scale = init_scale(init, sizes),
-                .n_heads = sizes->positional_heads,
                 .decay = decays(row, init),
                 .split = row->split,
                 .is_bias = row->cols == DIM_BIAS,

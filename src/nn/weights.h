@@ -31,8 +31,6 @@ struct weight_sizes {
     double initializer_range;  /* standard deviation of PARAM_INIT_NORMAL */
     int64_t n_layers;          /* for PARAM_INIT_RESIDUAL: initializer_range / sqrt(2 n_layers) */
     bool sinusoidal_positions; /* rows of DIM_POSITIONS begin as PARAM_INIT_SINUSOIDS */
-    /* heads that begin as PARAM_INIT_NEIGHBOUR_QUERY and _KEY: all of a layer, or 0 */
-    int64_t positional_heads;
 };
 
 enum { WEIGHT_MAX_PARTS = 3 };

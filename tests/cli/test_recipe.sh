@@ -89,18 +89,12 @@ pretrain sinusoids "${begin[@]}" --sinusoidal_positions 2>/dev/null
 expect 1 "they differ, first in bert.embeddings.position_embeddings.weight" \
     "$kiln" inspect --diff --atol 1e-6 "$dir/random/ckpt_1/model.safetensors" "$dir/sinusoids/ckpt_1/model.safetensors"
 
-# how attention begins is all that --positional_heads changes
-pretrain heads "${begin[@]}" --sinusoidal_positions --positional_heads 2>/dev/null
-expect 1 "they differ, first in bert.encoder.layer.0.attention.self.query.weight" \
-    "$kiln" inspect --diff --atol 1e-6 "$dir/sinusoids/ckpt_1/model.safetensors" "$dir/heads/ckpt_1/model.safetensors"
-expect 64 "--positional_heads needs --sinusoidal_positions" pretrain none "${begin[@]}" --positional_heads
-
 # how words begin is all that --ppmi_embeddings changes, to the same bits on any number of threads
-pretrain words "${begin[@]}" --sinusoidal_positions --positional_heads --ppmi_embeddings 2>"$dir/log"
+pretrain words "${begin[@]}" --sinusoidal_positions --ppmi_embeddings 2>"$dir/log"
 grep -q "word embeddings: begin as vectors of" "$dir/log" || fail "$(cat "$dir/log")"
 expect 1 "they differ, first in bert.embeddings.word_embeddings.weight" \
-    "$kiln" inspect --diff --atol 1e-6 "$dir/heads/ckpt_1/model.safetensors" "$dir/words/ckpt_1/model.safetensors"
-OMP_NUM_THREADS=3 pretrain threads "${begin[@]}" --sinusoidal_positions --positional_heads --ppmi_embeddings 2>/dev/null
+    "$kiln" inspect --diff --atol 1e-6 "$dir/sinusoids/ckpt_1/model.safetensors" "$dir/words/ckpt_1/model.safetensors"
+OMP_NUM_THREADS=3 pretrain threads "${begin[@]}" --sinusoidal_positions --ppmi_embeddings 2>/dev/null
 cmp "$dir/words/ckpt_1/model.safetensors" "$dir/threads/ckpt_1/model.safetensors" || fail "word vectors depend on the threads"
 
 # longest RUN: the seconds of its longest step, by which a run by the clock may end early or late

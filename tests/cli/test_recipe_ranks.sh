@@ -26,7 +26,7 @@ resumes()
 
 # from 2 to 8 micro-batches of 2 sequences, which all ranks have equally many of; and how a new model begins
 ramp=(--batch_ramp 128:512:0.6 --length_schedule 16:0.4,32:0.6 --mask_rate 0.3:0.15 --warmup_tokens 1000 --reproducible_ranks 2)
-schedule=("${ramp[@]}" --optimizer muon --no_nsp --sinusoidal_positions --positional_heads --ppmi_embeddings)
+schedule=("${ramp[@]}" --optimizer muon --no_nsp --sinusoidal_positions --ppmi_embeddings)
 pretrain 1 one "${schedule[@]}"
 grep -q "batch: from 2 to 8 micro-batches of 2 sequences" "$dir/err" || fail "$(cat "$dir/err")"
 pretrain 2 two "${schedule[@]}" --zero_stage 1

@@ -35,8 +35,7 @@ static struct model *bert(void)
                                        .max_position_embeddings = 8,
                                        .type_vocab_size = 2,
                                        .initializer_range = 0.02,
-                                       .sinusoidal_positions = true,
-                                       .positional_heads = true};
+                                       .sinusoidal_positions = true};
     struct model *m;
     EXPECT_OK(bert_model_create(&m, &config, MODEL_TASK_PRETRAINING));
     return m;

@@ -22,7 +22,6 @@ static struct weight_sizes sizes_of(const struct bert_config *c)
             },
         .initializer_range = c->initializer_range,
         .sinusoidal_positions = c->sinusoidal_positions,
-        .positional_heads = c->positional_heads ? c->num_attention_heads : 0,
     };
     for (int d = 0; d < DIM_COUNT; d++) {
         s.padded[d] = s.real[d];

@@ -32,7 +32,6 @@ struct bert_config {
      * the file's numbers (bert_config_layer_number). */
     unsigned char gated[BERT_CONFIG_MOST_LAYERS / 8];
     bool sinusoidal_positions; /* how position embeddings begin; not in the file */
-    bool positional_heads;     /* how query and key projections begin: core/param.h; not in the file */
     /* pieces in the vocabulary, not in the file: ids from there on are never predicted; 0: vocab_size */
     int64_t n_words;
 

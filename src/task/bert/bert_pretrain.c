@@ -19,11 +19,6 @@ static struct status check(const struct pretrain_options *o)
     if (!(own->mask_rate[0] > 0 && own->mask_rate[1] > 0)) {
         return status_error(STATUS_USAGE, "--mask_rate must be above 0, and at most 1");
     }
-    if (own->positional_heads && !own->sinusoidal_positions) {
-        return status_error(
-            STATUS_USAGE,
-            "--positional_heads needs --sinusoidal_positions: add it, or leave --positional_heads out");
-    }
     return status_ok();
 }
 
@@ -32,7 +27,6 @@ static void configure(void *config, const struct pretrain_options *o)
     const struct bert_pretrain_options *own = o->own;
     struct bert_config *c = config;
     c->sinusoidal_positions = own->sinusoidal_positions;
-    c->positional_heads = own->positional_heads;
 }
 
 static void set_state(struct run_state *state, const struct pretrain_options *o)
@@ -90,7 +84,6 @@ static void advise(char *text, size_t text_bytes, const struct pretrain_options 
         bool given;
         const char *flag;
     } flags[] = {{own->sinusoidal_positions, "--sinusoidal_positions"},
-                 {own->positional_heads, "--positional_heads"},
                  {o->ppmi_embeddings, "--ppmi_embeddings"}};
     size_t used = 0;
     text[0] = '\0';

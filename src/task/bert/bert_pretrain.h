@@ -11,9 +11,9 @@ struct bert_pretrain_options {
     int64_t max_predictions_per_seq;
     double mask_rate[2]; /* at the beginning of the run, and at its end and of held-out samples */
     double mask_keep_rate, short_seq_prob;
-    bool no_nsp, whole_word_masks, even_masks;   /* bert_loader_config's */
-    bool shifted_positions;                      /* its n_positions are the model's */
-    bool sinusoidal_positions, positional_heads; /* bert_config's */
+    bool no_nsp, whole_word_masks, even_masks; /* bert_loader_config's */
+    bool shifted_positions;                    /* its n_positions are the model's */
+    bool sinusoidal_positions;                 /* bert_config's */
     const char *mask_flag; /* the flag given that says how samples of a store are drawn; NULL: none was */
 };
 

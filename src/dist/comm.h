@@ -1,6 +1,6 @@
 /* comm: collectives and messages between ranks.  A communicator is a table of functions and this rank's
- * state. comm_self is a single rank, comm_threads are ranks in one process, for tests, and comm_emulated is
- * one rank that stands for many; dist/world.h finds the ranks of a run.
+ * state.  comm_self is a single rank, comm_wire are ranks that exchange messages, and comm_emulated is one
+ * rank that stands for many; dist/world.h finds the ranks of a run.
  *
  * The rules, for every table (docs/decisions/0039_ranks.md):
  *   - All ranks make the same calls in the same order, whatever has happened to them.  A rank that has failed
@@ -49,7 +49,7 @@ struct comm_group {
 
 /* The functions of a kind of communicator; `state` is this rank's. */
 struct comm_type {
-    const char *name; /* "threads" */
+    const char *name; /* "MPI" */
     /* sums do not follow the rule's order: their bits depend on the number of ranks and where they are */
     bool sums_in_another_order;
 

@@ -106,8 +106,8 @@ static struct status enter(struct node_window *w)
     }
     w->memory = p;
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = w->rank, .l_len = 1};
-    return fcntl(w->fd, F_SETLK, &lock) == 0 ? status_ok()
-                                             : fail("cannot lock the byte of a rank in shared memory");
+    return fcntl(w->fd, F_OFD_SETLK, &lock) == 0 ? status_ok()
+                                                 : fail("cannot lock the byte of a rank in shared memory");
 }
 
 struct status node_window_create(struct node_window *w, const char *name, int size)
@@ -205,5 +205,5 @@ bool node_window_wait(struct node_window *w, int64_t idle_ns, bool is_crowded)
 bool node_window_is_alive(const struct node_window *w, int rank)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
-    return rank == w->rank || fcntl(w->fd, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+    return rank == w->rank || fcntl(w->fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }

@@ -4,7 +4,8 @@
  * Each rank has a slot that only it writes, and there is room for results.  A meeting ends when all ranks
  * have come; what was written before it can be read after it.  A rank that waits spins briefly and then
  * sleeps (futex(2)).  While a rank lives it holds a lock of a byte of the memory's file, which the kernel
- * gives back when the process ends (fcntl(2)). */
+ * gives back when the process ends; it is one of the opened file (F_OFD_SETLK of fcntl(2)), so that ranks may
+ * be threads of one process too. */
 #ifndef KILN_DIST_NODE_WINDOW_H
 #define KILN_DIST_NODE_WINDOW_H
 

@@ -223,6 +223,10 @@ struct status wire_ranks_meet(struct wire_ranks *w, const struct comm_call *call
     if (failed(watch->failure)) {
         return watch->failure;
     }
+    if (watch->has_left) { /* others may be in another call, which is none of its own */
+        return status_error(STATUS_INTERNAL, "rank %d of %d has left, and calls", number_of(w, w->wire.rank),
+                            w->numbers.world);
+    }
     w->mine = *call;
     TRY(w->is_one_node ? meet_here(w, doing) : w->wire.rank == 0 ? answer(w, doing) : ask(w, doing));
     if (failed(w->verdict) && watch->has_parts) { /* the other parts have not heard it */

@@ -139,6 +139,7 @@ bool wire_watch_has_left(const struct wire_watch *w, int rank, int64_t now)
 void wire_watch_leave(struct wire_watch *w, struct status why)
 {
     wire_watch_hear(w);
+    w->has_left = true;
     if (failed(why)) {
         wire_watch_fail(w, why);
     } else if (!failed(w->failure)) {

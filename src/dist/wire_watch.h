@@ -26,6 +26,7 @@ struct wire_watch {
     int64_t looked_ns;                /* when it last looked whether the processes of its node live */
     /* the world was split: not all ranks meet in a call, so each error is told at once */
     bool has_parts;
+    bool has_left; /* this rank: it makes no more calls */
 };
 
 /* Takes the wire over, whatever it returns.  STATUS_MEMORY. */

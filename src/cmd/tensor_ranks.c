@@ -2,7 +2,6 @@
 
 #include "cmd/rank_run.h"
 #include "core/log.h"
-#include "dist/comm_self.h"
 #include "task/health.h"
 #include "task/same_inputs.h"
 

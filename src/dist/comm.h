@@ -47,32 +47,26 @@ struct comm_group {
     int first, stride, n;
 };
 
+struct comm_call;  /* dist/comm_call.h */
+struct comm_stage; /* dist/comm_stage.h */
+
 /* The functions of a kind of communicator; `state` is this rank's. */
 struct comm_type {
     const char *name; /* "MPI" */
     /* sums do not follow the rule's order: their bits depend on the number of ranks and where they are */
     bool sums_in_another_order;
 
-    /* comm_agree. */
-    struct status (*agree)(void *state, struct status mine);
-
-    /* On a dense tensor in the memory of the exec's device.  The ranks first agree on the execs' statuses; no
-     * data moves if one has failed. */
-    struct status (*all_reduce_sum)(void *state, struct exec *x, tensor t);
-    struct status (*all_reduce_max)(void *state, struct exec *x, tensor t);
-    struct status (*all_reduce_max_signed)(void *state, struct exec *x, tensor t);
-    struct status (*all_gather)(void *state, struct exec *x, tensor t, const int64_t *bounds);
-    struct status (*reduce_scatter_sum)(void *state, struct exec *x, tensor t, const int64_t *bounds);
-    struct status (*broadcast)(void *state, struct exec *x, tensor t, int root);
+    /* Each of the calls below, on a dense tensor in the memory of the exec's device; an agreement has none.
+     * `bounds` are those of a sum in parts and a gathering, else NULL.  In a collective the ranks first agree
+     * on their calls, in which is each one's status; no data moves if one has failed.  In a message the
+     * worse of the two ranks' statuses is returned, and a failed rank sends its error in place of the
+     * data. */
+    struct status (*call)(void *state, struct exec *x, const struct comm_call *call, tensor t,
+                          const int64_t *bounds);
 
     /* Of tables whose collectives return before they have ended (comm_join, comm_check); else NULL. */
     struct status (*join)(void *state, struct exec *x);
     struct status (*check)(void *state);
-
-    /* The same between two ranks, without an agreement before: `mine` is sent along, and the worse of the two
-     * ranks' statuses is returned.  A failed rank sends its error in place of the data. */
-    struct status (*send)(void *state, struct exec *x, struct status mine, tensor t, int to);
-    struct status (*receive)(void *state, struct exec *x, struct status mine, tensor t, int from);
 
     /* comm_lost; NULL: nobody looks. */
     struct status (*lost)(void *state);
@@ -80,7 +74,7 @@ struct comm_type {
     /* comm_sent; NULL: it is not counted. */
     int64_t (*sent)(const void *state);
 
-    /* comm_leave. */
+    /* comm_leave; NULL: nobody waits. */
     void (*leave)(void *state, struct status why);
 
     /* comm_split, with this rank in the group; and the end of such a part, NULL: nothing to end. */
@@ -102,8 +96,13 @@ struct comm {
     int local_rank, n_local;
     /* not NULL: this rank is the only one that is there (comm_emulated.h). Borrowed */
     struct comm_emulated *emulated;
+    /* not NULL: tensors of other devices go through it, since the table takes those of the host. Borrowed */
+    struct comm_stage *stage;
     void *state;
 };
+
+/* A single rank.  Every collective leaves its tensor as it is; it can send to nobody. */
+struct comm comm_self(void);
 
 /* A barrier: waits for all ranks.  OK if `mine` is OK on all ranks; else all ranks return the same error:
  * that of the lowest rank which failed, or if none did but some were asked to stop, that of the lowest of
@@ -180,13 +179,10 @@ struct status comm_share_rows(const struct comm *c, void *all, size_t n);
 /* A rank's number in the world. */
 int comm_number(const struct comm_numbers *numbers, int rank);
 
-/* For tables: a part of this rank alone; and the numbers of a group of a communicator. */
+/* For tables: whether a rank is in a group; a part of this rank alone; and the numbers of a group. */
+bool comm_group_has(const struct comm_group *g, int rank);
 struct comm comm_alone(const struct comm *whole);
 struct comm_numbers comm_numbers_of(const struct comm *whole, const struct comm_group *g);
-
-/* For tables whose tensors are in host memory: STATUS_INTERNAL on all ranks unless all that are in a group
- * say the same of it. */
-struct status comm_split_check(const struct comm *whole, const struct comm_group *g);
 
 /* For tables: the worse of the errors of two ranks, `a` being the lower rank; and an error with its rank's
  * number in front, or the rank's number in the world. */

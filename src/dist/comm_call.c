@@ -6,18 +6,18 @@
 
 #include <stdlib.h>
 
-static const char *const names[] = {"an agreement", "a sum",       "a maximum",
-                                    "a gathering",  "a broadcast", "a sum in parts"};
+static const char *const names[] = {"an agreement", "a sum",          "a maximum", "a maximum", "a gathering",
+                                    "a broadcast",  "a sum in parts", "a message", "a message"};
 
 const char *comm_call_name(enum comm_call_kind kind)
 {
     return names[kind];
 }
 
-struct status comm_call_host(const struct exec *x)
+struct status comm_call_host(const struct comm_call *c, const struct exec *x)
 {
-    return x->device->is_host
-               ? status_ok()
+    return failed(c->status) || x->device->is_host
+               ? c->status
                : status_error(STATUS_USAGE, "these ranks exchange host memory, but the tensor is on %s",
                               x->device->name);
 }
@@ -25,46 +25,26 @@ struct status comm_call_host(const struct exec *x)
 static struct status check_dtype(enum comm_call_kind kind, enum dtype dtype)
 {
     bool sums = kind == CALL_ALL_REDUCE_SUM || kind == CALL_REDUCE_SCATTER_SUM;
+    bool is_max = kind == CALL_ALL_REDUCE_MAX || kind == CALL_ALL_REDUCE_MAX_SIGNED;
     if (sums && !reduce_can_sum(dtype)) {
         return status_error(STATUS_USAGE, "ranks can sum fp32, fp64 or bf16, not %s", dtype_name(dtype));
     }
-    if (kind == CALL_ALL_REDUCE_MAX && dtype != DTYPE_F32) {
+    if (is_max && dtype != DTYPE_F32) {
         return status_error(STATUS_USAGE, "ranks can take the maximum of fp32, not of %s", dtype_name(dtype));
     }
     return status_ok();
 }
 
-struct comm_call comm_call_of(enum comm_call_kind kind, const struct exec *x, tensor t)
+struct comm_call comm_call_of(enum comm_call_kind kind, const struct exec *x, tensor t, const int64_t *bounds,
+                              int size, int root)
 {
-    struct status s = x->status;
-    s = failed(s) ? s : comm_call_host(x);
-    s = failed(s) ? s : check_dtype(kind, t.dtype);
-    return (struct comm_call){.kind = kind, .dtype = t.dtype, .count = tensor_count(t), .status = s};
-}
-
-static struct comm_call in_parts(enum comm_call_kind kind, const struct exec *x, tensor t,
-                                 const int64_t *bounds, int size)
-{
-    struct comm_call c = comm_call_of(kind, x, t);
-    c.bounds_hash = hash_fnv1a(bounds, ((size_t)size + 1) * sizeof *bounds);
-    return c;
-}
-
-struct comm_call comm_call_scatter(const struct exec *x, tensor t, const int64_t *bounds, int size)
-{
-    return in_parts(CALL_REDUCE_SCATTER_SUM, x, t, bounds, size);
-}
-
-struct comm_call comm_call_gather(const struct exec *x, tensor t, const int64_t *bounds, int size)
-{
-    return in_parts(CALL_ALL_GATHER, x, t, bounds, size);
-}
-
-struct comm_call comm_call_broadcast(const struct exec *x, tensor t, int root)
-{
-    struct comm_call c = comm_call_of(CALL_BROADCAST, x, t);
-    c.root = root;
-    return c;
+    return (struct comm_call){
+        .kind = kind,
+        .root = root,
+        .dtype = t.dtype,
+        .count = kind == CALL_AGREE ? 0 : tensor_count(t),
+        .bounds_hash = bounds == NULL ? 0 : hash_fnv1a(bounds, ((size_t)size + 1) * sizeof *bounds),
+        .status = failed(x->status) ? x->status : check_dtype(kind, t.dtype)};
 }
 
 /* Whether rank r calls what rank 0 does. */

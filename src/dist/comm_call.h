@@ -14,35 +14,33 @@ enum comm_call_kind {
     CALL_AGREE,
     CALL_ALL_REDUCE_SUM,
     CALL_ALL_REDUCE_MAX,
+    CALL_ALL_REDUCE_MAX_SIGNED,
     CALL_ALL_GATHER,
     CALL_BROADCAST,
-    CALL_REDUCE_SCATTER_SUM
+    CALL_REDUCE_SCATTER_SUM,
+    CALL_SEND,
+    CALL_RECEIVE
 };
 
 struct comm_call {
     enum comm_call_kind kind;
-    int root;         /* of a broadcast */
+    int root;         /* of a broadcast; of a message the other rank */
     enum dtype dtype; /* what all ranks must pass alike */
     int64_t count;
     uint64_t bounds_hash;
     struct status status; /* of this rank */
 };
 
-/* The call of rank r of a collective on t, which must be in host memory and of a dtype that the call takes:
- * else, and if the exec has failed, its status is an error. */
-struct comm_call comm_call_of(enum comm_call_kind kind, const struct exec *x, tensor t);
-
-/* The same of a sum in parts by `bounds` [size + 1], a gathering by such, and a broadcast. */
-struct comm_call comm_call_scatter(const struct exec *x, tensor t, const int64_t *bounds, int size);
-struct comm_call comm_call_gather(const struct exec *x, tensor t, const int64_t *bounds, int size);
-struct comm_call comm_call_broadcast(const struct exec *x, tensor t, int root);
+/* This rank's call.  If the exec has failed, or the call does not take the dtype, its status is an error. */
+struct comm_call comm_call_of(enum comm_call_kind kind, const struct exec *x, tensor t, const int64_t *bounds,
+                              int size, int root);
 
 /* For tables that move data by other means than `control`, a communicator of the same ranks on the host: OK
  * if all ranks are in the same call and none has failed; else all return the same error. */
 struct status comm_call_agree(const struct comm *control, const struct comm_call *mine);
 
-/* OK if tensors of the exec are in host memory. */
-struct status comm_call_host(const struct exec *x);
+/* For tables whose tensors are in host memory: the call's status, an error too if the exec's are not. */
+struct status comm_call_host(const struct comm_call *c, const struct exec *x);
 
 /* "a sum" */
 const char *comm_call_name(enum comm_call_kind kind);

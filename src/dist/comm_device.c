@@ -2,7 +2,6 @@
 
 #include "core/log.h"
 #include "dist/comm_emulated.h"
-#include "dist/comm_self.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,8 +86,8 @@ static struct status open_nccl(struct comm_device *d, const struct comm *control
 static struct status open_staged(struct comm_device *d, const struct comm *control, const struct exec *x,
                                  const char *why)
 {
-    TRY(comm_agree(control, comm_staged_create(&d->staged, control)));
-    d->comm = comm_staged_rank(d->staged);
+    TRY(comm_agree(control, comm_stage_init(&d->stage, control->size)));
+    d->comm.stage = &d->stage;
     if (control->rank == 0) {
         log_warning("%d ranks exchange memory of %s through host memory, which is slow: %s", control->size,
                     x->device->name, why);
@@ -142,6 +141,6 @@ struct status comm_device_open(struct comm_device *d, const struct comm *control
 void comm_device_close(struct comm_device *d)
 {
     comm_nccl_destroy(d->nccl);
-    comm_staged_destroy(d->staged);
+    comm_stage_fini(&d->stage);
     *d = (struct comm_device){0};
 }

@@ -8,12 +8,12 @@
 #define KILN_DIST_COMM_DEVICE_H
 
 #include "dist/comm_nccl.h"
-#include "dist/comm_staged.h"
+#include "dist/comm_stage.h"
 
 struct comm_device {
     struct comm comm;
     struct comm_nccl *nccl;
-    struct comm_staged *staged;
+    struct comm_stage stage;
 };
 
 /* Chooses and opens; `control` is a communicator of the ranks on the host, borrowed.  All ranks call it and

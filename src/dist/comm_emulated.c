@@ -1,75 +1,35 @@
 #include "dist/comm_emulated.h"
 
+#include "dist/comm_call.h"
 #include "ops/ops.h"
 
-/* `bytes` are those of the counter that the call belongs to. */
-static struct status count(struct comm_traffic *t, const struct exec *x, double *bytes, tensor of)
+static double *counter(struct comm_traffic *t, const struct comm_call *call)
 {
-    if (!failed(x->status)) {
-        t->n_calls++;
-        *bytes += (double)tensor_bytes(of);
+    switch (call->kind) {
+    case CALL_ALL_REDUCE_SUM:
+    case CALL_REDUCE_SCATTER_SUM: return call->dtype == DTYPE_F64 ? &t->number_bytes : &t->reduced_bytes;
+    case CALL_ALL_GATHER: return &t->gathered_bytes;
+    case CALL_SEND: return &t->message_bytes;
+    default: return &t->number_bytes;
     }
-    return x->status;
 }
 
-static struct status agree(void *state, struct status mine)
-{
-    (void)state;
-    return mine;
-}
-
-static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
-{
-    struct comm_traffic *c = state;
-    return count(c, x, t.dtype == DTYPE_F64 ? &c->number_bytes : &c->reduced_bytes, t);
-}
-
-static struct status all_reduce_max(void *state, struct exec *x, tensor t)
-{
-    struct comm_traffic *c = state;
-    return count(c, x, &c->number_bytes, t);
-}
-
-static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
+/* What is received is zeros, and not what was there: activations that nobody has made may be no numbers. */
+static struct status call(void *state, struct exec *x, const struct comm_call *mine, tensor t,
+                          const int64_t *bounds)
 {
     struct comm_traffic *c = state;
     (void)bounds;
-    return count(c, x, &c->gathered_bytes, t);
-}
-
-static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, const int64_t *bounds)
-{
-    (void)bounds;
-    return all_reduce_sum(state, x, t);
-}
-
-static struct status broadcast(void *state, struct exec *x, tensor t, int root)
-{
-    (void)root;
-    return all_reduce_max(state, x, t);
-}
-
-static struct status send(void *state, struct exec *x, struct status mine, tensor t, int to)
-{
-    struct comm_traffic *c = state;
-    (void)to;
-    return failed(mine) ? mine : count(c, x, &c->message_bytes, t);
-}
-
-/* Not what was there: activations that nobody has made may be no numbers. */
-static struct status receive(void *state, struct exec *x, struct status mine, tensor t, int from)
-{
-    (void)state, (void)from;
-    if (failed(mine)) {
-        return mine;
+    if (failed(mine->status) || mine->kind == CALL_AGREE) {
+        return mine->status;
     }
-    x->ops->fill(x, t, 0);
-    return x->status;
-}
-
-static void leave(void *state, struct status why)
-{
-    (void)state, (void)why;
+    if (mine->kind == CALL_RECEIVE) {
+        x->ops->fill(x, t, 0);
+        return x->status;
+    }
+    c->n_calls++;
+    *counter(c, mine) += (double)tensor_bytes(t);
+    return status_ok();
 }
 
 /* Another view of the same rank, whose calls are counted with those of the whole. */
@@ -82,20 +42,7 @@ static struct status split(const struct comm *whole, const struct comm_group *g,
     return status_ok();
 }
 
-static const struct comm_type type = {
-    .name = "emulation",
-    .agree = agree,
-    .all_reduce_sum = all_reduce_sum,
-    .all_reduce_max = all_reduce_max,
-    .all_reduce_max_signed = all_reduce_max,
-    .all_gather = all_gather,
-    .reduce_scatter_sum = reduce_scatter_sum,
-    .broadcast = broadcast,
-    .send = send,
-    .receive = receive,
-    .leave = leave,
-    .split = split,
-};
+static const struct comm_type type = {.name = "emulation", .call = call, .split = split};
 
 struct comm comm_emulated_rank(struct comm_emulated *e)
 {

@@ -1,6 +1,6 @@
 #include "dist/comm_nccl.h"
 
-#include "dist/comm_staged.h"
+#include "dist/comm_stage.h"
 #include "dist/nccl_link.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct comm_nccl {
     int n_parts; /* that were split off: they number their records */
     struct nccl_library library;
     struct nccl_link *link;
-    struct comm_staged *messages;
+    struct comm_stage stage;
 };
 
 /* Whatever one rank heard of ends its part of NCCL's communicator, in which it would otherwise wait for ranks
@@ -34,75 +34,14 @@ static struct status own(const struct comm_nccl *n, struct status mine)
     return failed(mine) ? mine : nccl_link_check(n->link);
 }
 
-static struct status agree(void *state, struct status mine)
-{
-    const struct comm_nccl *n = state;
-    return heard(n, comm_agree(&n->control, own(n, mine)));
-}
-
-/* An exec on the host with this rank's status, for calls over the control communicator. */
-static struct exec on_host(const struct comm_nccl *n, const struct exec *x)
-{
-    return (struct exec){.device = &device_cpu, .layer_index = -1, .status = own(n, x->status)};
-}
-
 /* ---- collectives ---- */
 
 struct arguments {
+    const struct comm_call *call;
     tensor t;
-    int op; /* of a reduction */
-    int dtype, root, rank, size;
+    int rank, size;
     const int64_t *bounds;
 };
-
-static struct status queue(const struct comm_nccl *n, const struct exec *x, const struct comm_call *call,
-                           nccl_collective *collective, struct arguments a)
-{
-    CHECK(nccl_link_is_of(n->link, x), "a communicator of another exec");
-    TRY(heard(n, comm_call_agree(&n->control, call)));
-    a.rank = n->control.rank;
-    a.size = n->control.size;
-    return call->count == 0 ? status_ok() : nccl_link_queue(n->link, call, collective, &a);
-}
-
-static int dtype_of(enum dtype dtype)
-{
-    return dtype == DTYPE_F64 ? NCCL_FLOAT64 : dtype == DTYPE_BF16 ? NCCL_BFLOAT16 : NCCL_FLOAT32;
-}
-
-static int reduce(const struct nccl_library *library, void *comm, void *stream, const void *arguments)
-{
-    const struct arguments *a = arguments;
-    return library->all_reduce(a->t.data, a->t.data, (size_t)tensor_count(a->t), a->dtype, a->op, comm,
-                               stream);
-}
-
-static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
-{
-    const struct comm_nccl *n = state;
-    struct exec host = on_host(n, x);
-    struct comm_call call = comm_call_of(CALL_ALL_REDUCE_SUM, &host, t);
-    return queue(n, x, &call, reduce, (struct arguments){.t = t, .op = NCCL_SUM, .dtype = dtype_of(t.dtype)});
-}
-
-static struct status max_of(const struct comm_nccl *n, struct exec *x, tensor t, int dtype)
-{
-    struct exec host = on_host(n, x);
-    struct comm_call call = comm_call_of(CALL_ALL_REDUCE_MAX, &host, t);
-    return queue(n, x, &call, reduce, (struct arguments){.t = t, .op = NCCL_MAX, .dtype = dtype});
-}
-
-/* Of magnitudes as integers of the same bits, since NCCL's maximum of numbers drops a NaN, and here it is the
- * largest. */
-static struct status all_reduce_max(void *state, struct exec *x, tensor t)
-{
-    return max_of(state, x, t, NCCL_INT32);
-}
-
-static struct status all_reduce_max_signed(void *state, struct exec *x, tensor t)
-{
-    return max_of(state, x, t, NCCL_FLOAT32);
-}
 
 static tensor part_of(const struct arguments *a, int rank)
 {
@@ -119,18 +58,24 @@ static bool parts_are_equal(const struct arguments *a)
     return r == a->size;
 }
 
-typedef int part_call(const struct nccl_library *library, void *comm, void *stream, tensor part, int dtype,
-                      int rank);
+static int dtype_of(enum dtype dtype)
+{
+    return dtype == DTYPE_F64 ? NCCL_FLOAT64 : dtype == DTYPE_BF16 ? NCCL_BFLOAT16 : NCCL_FLOAT32;
+}
 
-/* A call for each rank's part, if there is one, which run as one. */
-static int in_group(const struct nccl_library *library, void *comm, void *stream, const struct arguments *a,
-                    part_call *call)
+/* NCCL gathers only equal parts, and leaves only equal parts of a sum, which shards of a bucket are not; so
+ * there is a call for each rank's part, if it has one, which run as one. */
+static int in_group(const struct nccl_library *library, void *comm, void *stream, const struct arguments *a)
 {
     int first = library->group_start();
     for (int r = 0; r < a->size && first == NCCL_SUCCESS; r++) {
         tensor part = part_of(a, r);
         if (tensor_bytes(part) > 0) {
-            int result = call(library, comm, stream, part, a->dtype, r);
+            int result =
+                a->call->kind == CALL_ALL_GATHER
+                    ? library->broadcast(part.data, part.data, tensor_bytes(part), NCCL_INT8, r, comm, stream)
+                    : library->reduce(part.data, part.data, (size_t)tensor_count(part), dtype_of(part.dtype),
+                                      NCCL_SUM, r, comm, stream);
             first = result == NCCL_IN_PROGRESS ? NCCL_SUCCESS : result;
         }
     }
@@ -138,66 +83,58 @@ static int in_group(const struct nccl_library *library, void *comm, void *stream
     return first != NCCL_SUCCESS ? first : last;
 }
 
-static int cast_part(const struct nccl_library *library, void *comm, void *stream, tensor part, int dtype,
-                     int rank)
-{
-    (void)dtype;
-    return library->broadcast(part.data, part.data, tensor_bytes(part), NCCL_INT8, rank, comm, stream);
-}
-
-static int sum_part(const struct nccl_library *library, void *comm, void *stream, tensor part, int dtype,
-                    int rank)
-{
-    return library->reduce(part.data, part.data, (size_t)tensor_count(part), dtype, NCCL_SUM, rank, comm,
-                           stream);
-}
-
-/* NCCL gathers only equal parts; others are broadcasts. */
-static int gather(const struct nccl_library *library, void *comm, void *stream, const void *arguments)
+/* The largest of magnitudes is that of integers of the same bits, since NCCL's maximum of numbers drops a
+ * NaN, and here it is the largest. */
+static int collective(const struct nccl_library *library, void *comm, void *stream, const void *arguments)
 {
     const struct arguments *a = arguments;
-    if (parts_are_equal(a)) {
-        tensor mine = part_of(a, a->rank);
-        return library->all_gather(mine.data, a->t.data, tensor_bytes(mine), NCCL_INT8, comm, stream);
+    size_t n = (size_t)tensor_count(a->t), bytes = tensor_bytes(a->t);
+    void *data = a->t.data;
+    switch (a->call->kind) {
+    case CALL_ALL_REDUCE_SUM:
+        return library->all_reduce(data, data, n, dtype_of(a->t.dtype), NCCL_SUM, comm, stream);
+    case CALL_ALL_REDUCE_MAX: return library->all_reduce(data, data, n, NCCL_INT32, NCCL_MAX, comm, stream);
+    case CALL_ALL_REDUCE_MAX_SIGNED:
+        return library->all_reduce(data, data, n, NCCL_FLOAT32, NCCL_MAX, comm, stream);
+    case CALL_BROADCAST: return library->broadcast(data, data, bytes, NCCL_INT8, a->call->root, comm, stream);
+    default: break;
     }
-    return in_group(library, comm, stream, a, cast_part);
+    if (a->call->kind == CALL_ALL_GATHER && parts_are_equal(a)) {
+        tensor mine = part_of(a, a->rank);
+        return library->all_gather(mine.data, data, tensor_bytes(mine), NCCL_INT8, comm, stream);
+    }
+    return in_group(library, comm, stream, a);
 }
 
-static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
+static struct status queue(const struct comm_nccl *n, const struct exec *x, const struct arguments *a)
 {
-    const struct comm_nccl *n = state;
-    struct exec host = on_host(n, x);
-    struct comm_call call = comm_call_gather(&host, t, bounds, n->control.size);
-    return queue(n, x, &call, gather, (struct arguments){.t = t, .bounds = bounds});
+    CHECK(nccl_link_is_of(n->link, x), "a communicator of another exec");
+    TRY(heard(n, comm_call_agree(&n->control, a->call)));
+    return a->call->count == 0 ? status_ok() : nccl_link_queue(n->link, a->call, collective, a);
 }
 
-/* NCCL's reduce-scatter has only equal parts, which shards of a bucket are not. */
-static int scatter(const struct nccl_library *library, void *comm, void *stream, const void *arguments)
+/* Messages go through the host's memory. */
+static struct status message(struct comm_nccl *n, struct exec *x, const struct comm_call *call, tensor t)
 {
-    return in_group(library, comm, stream, arguments, sum_part);
+    struct comm staged = n->control;
+    staged.stage = &n->stage;
+    x->status = call->status;
+    (call->kind == CALL_SEND ? comm_send : comm_receive)(&staged, x, t, call->root);
+    return heard(n, x->status);
 }
 
-static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, const int64_t *bounds)
+static struct status call(void *state, struct exec *x, const struct comm_call *mine, tensor t,
+                          const int64_t *bounds)
 {
-    const struct comm_nccl *n = state;
-    struct exec host = on_host(n, x);
-    struct comm_call call = comm_call_scatter(&host, t, bounds, n->control.size);
-    return queue(n, x, &call, scatter,
-                 (struct arguments){.t = t, .dtype = dtype_of(t.dtype), .bounds = bounds});
-}
-
-static int cast(const struct nccl_library *library, void *comm, void *stream, const void *arguments)
-{
-    const struct arguments *a = arguments;
-    return library->broadcast(a->t.data, a->t.data, tensor_bytes(a->t), NCCL_INT8, a->root, comm, stream);
-}
-
-static struct status broadcast(void *state, struct exec *x, tensor t, int root)
-{
-    const struct comm_nccl *n = state;
-    struct exec host = on_host(n, x);
-    struct comm_call call = comm_call_broadcast(&host, t, root);
-    return queue(n, x, &call, cast, (struct arguments){.t = t, .root = root});
+    struct comm_nccl *n = state;
+    struct comm_call call = *mine;
+    call.status = own(n, call.status);
+    switch (call.kind) {
+    case CALL_AGREE: return heard(n, comm_agree(&n->control, call.status));
+    case CALL_SEND:
+    case CALL_RECEIVE: return message(n, x, &call, t);
+    default: return queue(n, x, &(struct arguments){&call, t, n->control.rank, n->control.size, bounds});
+    }
 }
 
 static struct status join(void *state, struct exec *x)
@@ -209,24 +146,6 @@ static struct status join(void *state, struct exec *x)
 static struct status check(void *state)
 {
     return nccl_link_check(((const struct comm_nccl *)state)->link);
-}
-
-/* ---- between two ranks: through the host's memory ---- */
-
-static struct status send(void *state, struct exec *x, struct status mine, tensor t, int to)
-{
-    const struct comm_nccl *n = state;
-    struct comm staged = comm_staged_rank(n->messages);
-    x->status = own(n, mine);
-    return heard(n, staged.type->send(staged.state, x, x->status, t, to));
-}
-
-static struct status receive(void *state, struct exec *x, struct status mine, tensor t, int from)
-{
-    const struct comm_nccl *n = state;
-    struct comm staged = comm_staged_rank(n->messages);
-    x->status = own(n, mine);
-    return heard(n, staged.type->receive(staged.state, x, x->status, t, from));
 }
 
 /* ---- life ---- */
@@ -269,7 +188,7 @@ static void close_part(struct comm *part)
 {
     struct comm_nccl *n = part->state;
     struct comm control = n->part;
-    (void)agree(n, status_ok());
+    (void)comm_agree(part, status_ok());
     comm_nccl_destroy(n);
     comm_part_close(&control);
 }
@@ -277,17 +196,9 @@ static void close_part(struct comm *part)
 static const struct comm_type type = {
     .name = "nccl",
     .sums_in_another_order = true,
-    .agree = agree,
-    .all_reduce_sum = all_reduce_sum,
-    .all_reduce_max = all_reduce_max,
-    .all_reduce_max_signed = all_reduce_max_signed,
-    .all_gather = all_gather,
-    .reduce_scatter_sum = reduce_scatter_sum,
-    .broadcast = broadcast,
+    .call = call,
     .join = join,
     .check = check,
-    .send = send,
-    .receive = receive,
     .leave = leave,
     .split = split,
     .close_part = close_part,
@@ -311,7 +222,7 @@ static struct status open_parts(struct comm_nccl *n, const struct exec *x, const
 {
     struct nccl_id id = {{0}};
     struct nccl_link_config link = {.control = &n->control, .deadline_s = c->deadline_s, .record = c->record};
-    TRY(comm_agree(&n->control, comm_staged_create(&n->messages, &n->control)));
+    TRY(comm_agree(&n->control, comm_stage_init(&n->stage, n->control.size)));
     TRY(share_id(n, &id));
     return comm_agree(&n->control, nccl_link_open(&n->link, &n->library, id, x, &link));
 }
@@ -349,7 +260,7 @@ void comm_nccl_destroy(struct comm_nccl *nccl)
 {
     if (nccl != NULL) {
         nccl_link_close(nccl->link);
-        comm_staged_destroy(nccl->messages);
+        comm_stage_fini(&nccl->stage);
         free(nccl);
     }
 }

@@ -135,17 +135,6 @@ static struct status begin_message(struct comm_wire *c, struct outgoing *m, int 
 
 /* ---- the table ---- */
 
-static struct status meet(struct comm_wire *c, struct comm_call call)
-{
-    forget_arrived(c);
-    return wire_ranks_meet(&c->ranks, &call);
-}
-
-static struct status agree(void *state, struct status mine)
-{
-    return meet(state, (struct comm_call){.kind = CALL_AGREE, .status = mine});
-}
-
 /* What a rank has added up within its node, over all nodes.  For node_calls_reduce. */
 static struct status reduce_column(void *context, void *data, int64_t n, enum dtype dtype, reduction *reduce,
                                    const char *doing)
@@ -155,34 +144,22 @@ static struct status reduce_column(void *context, void *data, int64_t n, enum dt
 }
 
 /* bf16 is rounded once, so sums of nodes are not added up. */
-static struct status reduce_all(struct comm_wire *c, struct comm_call call, tensor t, reduction *reduce)
+static struct status reduce_all(struct comm_wire *c, enum comm_call_kind kind, tensor t)
 {
-    const char *doing = comm_call_name(call.kind);
+    const char *doing = comm_call_name(kind);
+    reduction *reduce = kind == CALL_ALL_REDUCE_SUM ? reduce_sum : reduce_max;
     struct node_between between = {c->are_blocks ? reduce_column : NULL, c};
-    TRY(meet(c, call));
     return c->ranks.is_one_node || (c->are_blocks && t.dtype != DTYPE_BF16)
                ? node_calls_reduce(&c->ranks, t, reduce, c->local_from, &between, doing)
                : wire_group_reduce(&c->ranks, &c->all, &c->scratch, t.data, tensor_count(t), t.dtype, reduce,
                                    doing);
 }
 
-static struct status all_reduce_sum(void *state, struct exec *x, tensor t)
-{
-    return reduce_all(state, comm_call_of(CALL_ALL_REDUCE_SUM, x, t), t, reduce_sum);
-}
-
-static struct status all_reduce_max(void *state, struct exec *x, tensor t)
-{
-    return reduce_all(state, comm_call_of(CALL_ALL_REDUCE_MAX, x, t), t, reduce_max);
-}
-
 /* Where nodes are blocks, the first step is between nodes: after it each node has the rows of all ranks,
  * spread over its own ranks.  The second step is within the node. */
-static struct status all_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
+static struct status gather(struct comm_wire *c, tensor t, const int64_t *bounds)
 {
-    struct comm_wire *c = state;
     struct wire_ranks *w = &c->ranks;
-    TRY(meet(c, comm_call_gather(x, t, bounds, w->wire.size)));
     if (!w->is_one_node && !c->are_blocks) {
         return wire_group_gather(w, &c->all, t, bounds);
     }
@@ -197,11 +174,9 @@ static struct status all_gather(void *state, struct exec *x, tensor t, const int
 
 /* The reverse of a gathering: the first step is within nodes, where each rank adds up the parts of all ranks
  * with its place, and the second is between nodes. */
-static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, const int64_t *bounds)
+static struct status scatter(struct comm_wire *c, tensor t, const int64_t *bounds)
 {
-    struct comm_wire *c = state;
     struct wire_ranks *w = &c->ranks;
-    TRY(meet(c, comm_call_scatter(x, t, bounds, w->wire.size)));
     if (!w->is_one_node && (!c->are_blocks || t.dtype == DTYPE_BF16)) {
         return wire_group_scatter(w, &c->all, &c->scratch, t, bounds);
     }
@@ -211,11 +186,9 @@ static struct status reduce_scatter_sum(void *state, struct exec *x, tensor t, c
     return c->are_blocks ? wire_group_scatter(w, &c->column, &c->scratch, t, bounds) : status_ok();
 }
 
-static struct status broadcast(void *state, struct exec *x, tensor t, int root)
+static struct status broadcast(struct comm_wire *c, tensor t, int root)
 {
-    struct comm_wire *c = state;
     struct wire_ranks *w = &c->ranks;
-    TRY(meet(c, comm_call_broadcast(x, t, root)));
     return w->is_one_node ? node_calls_broadcast(w, t, root)
                           : wire_group_broadcast(w, &c->all, t.data, (int64_t)tensor_bytes(t), root);
 }
@@ -227,14 +200,8 @@ static struct status fail_named(struct comm_wire *c, struct status mine)
     return wire_watch_fail(w->watch, comm_named_by(mine, &w->numbers, w->wire.rank));
 }
 
-static struct status send(void *state, struct exec *x, struct status mine, tensor t, int to)
+static struct status send(struct comm_wire *c, tensor t, int to)
 {
-    struct comm_wire *c = state;
-    forget_arrived(c);
-    mine = failed(mine) ? mine : comm_call_host(x);
-    if (failed(mine) || failed(c->ranks.watch->failure)) {
-        return fail_named(c, mine);
-    }
     struct outgoing *m = outgoing_of(t);
     if (m == NULL) {
         return fail_named(
@@ -247,16 +214,10 @@ static struct status send(void *state, struct exec *x, struct status mine, tenso
     return failed(s) ? fail_named(c, s) : status_ok();
 }
 
-static struct status receive(void *state, struct exec *x, struct status mine, tensor t, int from)
+static struct status receive(struct comm_wire *c, tensor t, int from)
 {
-    struct comm_wire *c = state;
     struct wire_ranks *w = &c->ranks;
     int64_t theirs = -1, bytes = (int64_t)tensor_bytes(t);
-    forget_arrived(c);
-    mine = failed(mine) ? mine : comm_call_host(x);
-    if (failed(mine) || failed(w->watch->failure)) {
-        return fail_named(c, mine);
-    }
     wire_ranks_receive(w, from, WIRE_HEAD, &theirs, sizeof theirs);
     TRY(wire_ranks_wait(w, "a message"));
     if (theirs != bytes) {
@@ -270,6 +231,32 @@ static struct status receive(void *state, struct exec *x, struct status mine, te
         wire_ranks_receive(w, from, WIRE_BODY, (char *)t.data + done,
                            (size_t)int_smaller(bytes - done, WIRE_GROUP_PIECE_BYTES));
         TRY(wire_ranks_wait(w, "a message"));
+    }
+    return status_ok();
+}
+
+static struct status call(void *state, struct exec *x, const struct comm_call *mine, tensor t,
+                          const int64_t *bounds)
+{
+    struct comm_wire *c = state;
+    struct comm_call call = *mine;
+    bool is_message = call.kind == CALL_SEND || call.kind == CALL_RECEIVE;
+    forget_arrived(c);
+    call.status = comm_call_host(mine, x);
+    if (is_message && (failed(call.status) || failed(c->ranks.watch->failure))) {
+        return fail_named(c, call.status);
+    }
+    TRY(is_message ? status_ok() : wire_ranks_meet(&c->ranks, &call));
+    switch (call.kind) {
+    case CALL_AGREE: break;
+    case CALL_ALL_REDUCE_SUM:
+    case CALL_ALL_REDUCE_MAX:
+    case CALL_ALL_REDUCE_MAX_SIGNED: return reduce_all(c, call.kind, t);
+    case CALL_ALL_GATHER: return gather(c, t, bounds);
+    case CALL_REDUCE_SCATTER_SUM: return scatter(c, t, bounds);
+    case CALL_BROADCAST: return broadcast(c, t, call.root);
+    case CALL_SEND: return send(c, t, call.root);
+    case CALL_RECEIVE: return receive(c, t, call.root);
     }
     return status_ok();
 }
@@ -309,15 +296,7 @@ static struct status split(const struct comm *whole, const struct comm_group *g,
 
 static const struct comm_type type = {
     .name = "MPI",
-    .agree = agree,
-    .all_reduce_sum = all_reduce_sum,
-    .all_reduce_max = all_reduce_max,
-    .all_reduce_max_signed = all_reduce_max,
-    .all_gather = all_gather,
-    .reduce_scatter_sum = reduce_scatter_sum,
-    .broadcast = broadcast,
-    .send = send,
-    .receive = receive,
+    .call = call,
     .lost = lost,
     .sent = sent,
     .leave = leave,
@@ -439,14 +418,13 @@ static bool nodes_are_blocks(const struct comm_wire *c, int most)
 }
 
 /* Sets *all to whether `mine` is true on all ranks. */
-static struct status all_can(struct comm_wire *c, bool mine, bool *all)
+static struct status all_can(const struct comm *c, bool mine, bool *all)
 {
-    struct wire_ranks *w = &c->ranks;
     struct exec host = {.device = &device_cpu, .layer_index = -1};
     float lacks = mine ? 0 : 1;
-    TRY(all_reduce_max(c, &host, tensor_1d(&lacks, DTYPE_F32, 1)));
+    comm_all_reduce_max(c, &host, tensor_1d(&lacks, DTYPE_F32, 1));
     *all = lacks == 0;
-    return w->watch->failure;
+    return host.status;
 }
 
 /* Opens the memory of each node's ranks.  Without it they use messages, which take longer. */
@@ -465,11 +443,11 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c, i
     if (seat == 0 && most > 0 && !is_alone) {
         s = node_window_create(&w->window, name, w->n_seats);
     }
-    TRY(all_can(c, !failed(s), &all_made));
+    TRY(all_can(comm, !failed(s), &all_made));
     if (seat != 0 && all_made) {
         s = node_window_join(&w->window, name, seat, w->n_seats);
     }
-    TRY(all_can(c, !failed(s), &all_joined));
+    TRY(all_can(comm, !failed(s), &all_joined));
     if (seat == 0) {
         node_window_remove_name(name);
     }
@@ -482,7 +460,7 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c, i
             comm_number(&comm->numbers, comm->rank), comm->numbers.world, s.message);
     }
     w->is_one_node = all_joined && w->n_seats == comm->size;
-    TRY(all_can(c, all_joined && nodes_are_blocks(c, most), &are_blocks));
+    TRY(all_can(comm, all_joined && nodes_are_blocks(c, most), &are_blocks));
     c->are_blocks = are_blocks;
     c->column = (struct wire_group){seat, w->n_seats, comm->size / w->n_seats, comm->rank / w->n_seats};
     return status_ok();
@@ -601,12 +579,43 @@ static struct status create_part(const struct comm *whole, const struct comm_gro
     return status_ok();
 }
 
+/* Each rank's group is a row of bytes. */
+static struct status compare_groups(const struct comm *whole, const struct comm_group *all,
+                                    const struct comm_group *g)
+{
+    for (int r = 0; r < whole->size; r++) {
+        if (comm_group_has(g, r) && memcmp(&all[r], g, sizeof *g) != 0) {
+            return status_error(STATUS_INTERNAL,
+                                "rank %d splits off %d ranks from %d on, but rank %d %d ranks from %d on",
+                                comm_number(&whole->numbers, whole->rank), g->n, g->first,
+                                comm_number(&whole->numbers, r), all[r].n, all[r].first);
+        }
+    }
+    return status_ok();
+}
+
+/* STATUS_INTERNAL on all ranks unless all that are in a group say the same of it. */
+static struct status check_groups(const struct comm *whole, const struct comm_group *g)
+{
+    struct comm_group *all = calloc((size_t)whole->size, sizeof *all);
+    struct status s = comm_agree(
+        whole,
+        all != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for %d ranks", whole->size));
+    if (!failed(s) && all != NULL) {
+        all[whole->rank] = *g;
+        s = comm_share_rows(whole, all, sizeof *all);
+        s = failed(s) ? s : comm_agree(whole, compare_groups(whole, all, g));
+    }
+    free(all);
+    return s;
+}
+
 /* All ranks of the whole have agreed before those of the part first meet. */
 static struct status split(const struct comm *whole, const struct comm_group *g, struct comm *part)
 {
     struct comm_wire *of = whole->state;
     int number = 0;
-    TRY(comm_split_check(whole, g));
+    TRY(check_groups(whole, g));
     of->world->watch.has_parts = true;
     struct status s = choose_number(whole, &number);
     if (!failed(s) && g->n > 1) {

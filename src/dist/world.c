@@ -2,7 +2,6 @@
 
 #include "core/launcher.h"
 #include "core/shared_library.h"
-#include "dist/comm_self.h"
 #include "dist/comm_wire.h"
 #include "dist/visible_devices.h"
 

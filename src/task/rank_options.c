@@ -1,7 +1,6 @@
 #include "task/rank_options.h"
 
 #include "core/log.h"
-#include "dist/comm_self.h"
 
 struct comm rank_options_world(const struct rank_options *o)
 {

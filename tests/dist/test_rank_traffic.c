@@ -1,4 +1,6 @@
 /* What ranks exchange in a step: the gathers that they need and no others, and the bytes of the plan. */
+#include "dist/comm_call.h"
+
 #include "rank_steps.h"
 #include "train/data_parallel_step.h"
 #include "train/mesh_step.h"
@@ -6,13 +8,13 @@
 
 /* Gathers of this rank. */
 static _Thread_local int n_gathers;
-static _Thread_local struct status (*gather_inside)(void *state, struct exec *x, tensor t,
-                                                    const int64_t *bounds);
+static _Thread_local const struct comm_type *counted;
 
-static struct status counting_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
+static struct status counting_call(void *state, struct exec *x, const struct comm_call *call, tensor t,
+                                   const int64_t *bounds)
 {
-    n_gathers++;
-    return gather_inside(state, x, t, bounds);
+    n_gathers += call->kind == CALL_ALL_GATHER;
+    return counted->call(state, x, call, t, bounds);
 }
 
 /* One step: those of the gradients' squares, of the sums of directions if shards cut parameters, and of
@@ -23,8 +25,8 @@ static void count_gathers(const struct comm *c, void *context)
     struct comm counting = *c;
     struct comm_type type = *c->type;
     struct trainer_result result;
-    gather_inside = type.all_gather;
-    type.all_gather = counting_gather;
+    counted = c->type;
+    type.call = counting_call;
     counting.type = &type;
     struct mesh mesh = pipeline_of(&counting);
     for (int in_pipeline = 0; in_pipeline < 2; in_pipeline++) {
@@ -65,23 +67,16 @@ static _Thread_local struct exchanged {
     int64_t n_summed, n_scattered, n_kept, gathered_bytes;
 } exchanged;
 
-static struct status noted_sum(void *state, struct exec *x, tensor t)
+static struct status noted_call(void *state, struct exec *x, const struct comm_call *call, tensor t,
+                                const int64_t *bounds)
 {
-    exchanged.n_summed += tensor_count(t);
-    return exchanged.inside->all_reduce_sum(state, x, t);
-}
-
-static struct status noted_scatter(void *state, struct exec *x, tensor t, const int64_t *bounds)
-{
-    exchanged.n_scattered += tensor_count(t);
-    exchanged.n_kept += bounds[exchanged.rank + 1] - bounds[exchanged.rank];
-    return exchanged.inside->reduce_scatter_sum(state, x, t, bounds);
-}
-
-static struct status noted_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
-{
-    exchanged.gathered_bytes += (int64_t)tensor_bytes(t);
-    return exchanged.inside->all_gather(state, x, t, bounds);
+    exchanged.n_summed += call->kind == CALL_ALL_REDUCE_SUM ? call->count : 0;
+    exchanged.gathered_bytes += call->kind == CALL_ALL_GATHER ? (int64_t)tensor_bytes(t) : 0;
+    if (call->kind == CALL_REDUCE_SCATTER_SUM) {
+        exchanged.n_scattered += call->count;
+        exchanged.n_kept += bounds[exchanged.rank + 1] - bounds[exchanged.rank];
+    }
+    return exchanged.inside->call(state, x, call, t, bounds);
 }
 
 /* What ranks exchange is what the plan says; those that share the update sum nothing whole but the losses. */
@@ -94,9 +89,7 @@ static void count_bytes(const struct comm *c, int stage, const struct run *r)
     struct trainer_config config = r->config;
     struct zero_plan plan;
     struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
-    type.all_reduce_sum = noted_sum;
-    type.reduce_scatter_sum = noted_scatter;
-    type.all_gather = noted_gather;
+    type.call = noted_call;
     noting.type = &type;
     int64_t most = (N_MICRO + c->size - 1) / c->size, rounds = stage == 2 ? most : 1;
     bool shares = stage > 0;

@@ -3,7 +3,6 @@
 #ifndef KILN_TESTS_COMM_CASES_H
 #define KILN_TESTS_COMM_CASES_H
 
-#include "dist/comm_self.h"
 #include "dist/comm_wire.h"
 #include "core/log.h"
 #include "core/rng.h"

@@ -29,86 +29,21 @@ struct over_nccl {
     struct exec x;
 };
 
-static inline struct status over_nccl_end(struct over_nccl *o, struct status s)
+/* Messages are over when they return; the rest is waited for. */
+static inline struct status over_nccl_call(void *state, struct exec *x, const struct comm_call *call,
+                                           tensor t, const int64_t *bounds)
 {
-    comm_join(&o->device.comm, &o->x);
-    o->x.device->synchronize(o->x.context);
-    s = failed(s) ? s : o->x.status;
-    return failed(s) ? s : comm_check(&o->device.comm);
-}
-
-/* The device's exec with the status of the one that the caller has. */
-static inline struct exec *over_nccl_begin(struct over_nccl *o, const struct exec *x)
-{
-    o->x.status = x->status;
-    if (!failed(x->status) && !x->device->is_host) {
-        o->x.status = status_error(STATUS_USAGE, "these ranks exchange host memory, but the tensor is on %s",
-                                   x->device->name);
+    struct over_nccl *o = state;
+    const struct comm *inner = &o->device.comm;
+    struct comm_call mine = *call;
+    mine.status = comm_call_host(call, x);
+    o->x.status = mine.status;
+    o->x.status = inner->type->call(inner->state, &o->x, &mine, t, bounds);
+    if (call->kind != CALL_AGREE && call->kind != CALL_SEND && call->kind != CALL_RECEIVE) {
+        comm_join(inner, &o->x);
+        o->x.device->synchronize(o->x.context);
+        return failed(o->x.status) ? o->x.status : comm_check(inner);
     }
-    return &o->x;
-}
-
-static inline struct status over_nccl_agree(void *state, struct status mine)
-{
-    return comm_agree(&((struct over_nccl *)state)->device.comm, mine);
-}
-
-static inline struct status over_nccl_sum(void *state, struct exec *x, tensor t)
-{
-    struct over_nccl *o = state;
-    comm_queue_all_reduce_sum(&o->device.comm, over_nccl_begin(o, x), t);
-    return over_nccl_end(o, o->x.status);
-}
-
-static inline struct status over_nccl_max(void *state, struct exec *x, tensor t)
-{
-    struct over_nccl *o = state;
-    comm_all_reduce_max(&o->device.comm, over_nccl_begin(o, x), t);
-    return over_nccl_end(o, o->x.status);
-}
-
-static inline struct status over_nccl_max_signed(void *state, struct exec *x, tensor t)
-{
-    struct over_nccl *o = state;
-    comm_all_reduce_max_signed(&o->device.comm, over_nccl_begin(o, x), t);
-    return over_nccl_end(o, o->x.status);
-}
-
-static inline struct status over_nccl_gather(void *state, struct exec *x, tensor t, const int64_t *bounds)
-{
-    struct over_nccl *o = state;
-    comm_all_gather(&o->device.comm, over_nccl_begin(o, x), t, bounds);
-    return over_nccl_end(o, o->x.status);
-}
-
-static inline struct status over_nccl_scatter(void *state, struct exec *x, tensor t, const int64_t *bounds)
-{
-    struct over_nccl *o = state;
-    comm_queue_reduce_scatter_sum(&o->device.comm, over_nccl_begin(o, x), t, bounds);
-    return over_nccl_end(o, o->x.status);
-}
-
-static inline struct status over_nccl_broadcast(void *state, struct exec *x, tensor t, int root)
-{
-    struct over_nccl *o = state;
-    comm_broadcast(&o->device.comm, over_nccl_begin(o, x), t, root);
-    return over_nccl_end(o, o->x.status);
-}
-
-static inline struct status over_nccl_send(void *state, struct exec *x, struct status mine, tensor t, int to)
-{
-    struct over_nccl *o = state;
-    (void)mine;
-    comm_send(&o->device.comm, over_nccl_begin(o, x), t, to);
-    return o->x.status;
-}
-
-static inline struct status over_nccl_receive(void *state, struct exec *x, struct status mine, tensor t,
-                                              int from)
-{
-    struct over_nccl *o = state;
-    (void)mine;
-    comm_receive(&o->device.comm, over_nccl_begin(o, x), t, from);
     return o->x.status;
 }
 
@@ -122,15 +57,7 @@ static inline struct status over_nccl_split(const struct comm *whole, const stru
 static inline void over_nccl_close_part(struct comm *part);
 
 static const struct comm_type over_nccl_type = {.name = "over nccl",
-                                                .agree = over_nccl_agree,
-                                                .all_reduce_sum = over_nccl_sum,
-                                                .all_reduce_max = over_nccl_max,
-                                                .all_reduce_max_signed = over_nccl_max_signed,
-                                                .all_gather = over_nccl_gather,
-                                                .reduce_scatter_sum = over_nccl_scatter,
-                                                .broadcast = over_nccl_broadcast,
-                                                .send = over_nccl_send,
-                                                .receive = over_nccl_receive,
+                                                .call = over_nccl_call,
                                                 .leave = over_nccl_leave,
                                                 .split = over_nccl_split,
                                                 .close_part = over_nccl_close_part};

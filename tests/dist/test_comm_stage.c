@@ -1,12 +1,12 @@
 /* Ranks whose tensors are in a device's memory: through the host's they exchange what the host's own tensors
  * do, also in several pieces, and a copy that fails on one rank is heard by all. */
-#include "dist/comm_staged.h"
+#include "dist/comm_stage.h"
 
 #include "ranks.h"
 
 #include <stdatomic.h>
 
-enum { N = COMM_STAGED_PIECE_BYTES / 4 + 1000 /* fp32 in two pieces */, RANKS = 3 };
+enum { N = COMM_STAGE_PIECE_BYTES / 4 + 1000 /* fp32 in two pieces */, RANKS = 3 };
 
 static const double DEADLINE_S = 30;
 
@@ -43,7 +43,7 @@ static struct status copy_out(void *context, void *on_host, const void *on_devic
 static const struct device device_far = {.name = "far", .copy_in = copy_in, .copy_out = copy_out};
 
 struct far_rank {
-    struct comm_staged *staged;
+    struct comm_stage stage;
     struct comm comm;
     struct exec x;
     float *v; /* [N] */
@@ -53,14 +53,15 @@ struct far_rank {
 static void open_rank(struct far_rank *r, const struct comm *c)
 {
     *r = (struct far_rank){.x = {.device = &device_far, .layer_index = -1}, .v = malloc(N * sizeof(float))};
-    EXPECT_OK(comm_staged_create(&r->staged, c));
-    r->comm = comm_staged_rank(r->staged);
+    EXPECT_OK(comm_stage_init(&r->stage, c->size));
+    r->comm = *c;
+    r->comm.stage = &r->stage;
     r->t = tensor_1d(far_of(r->v), DTYPE_F32, N);
 }
 
 static void close_rank(struct far_rank *r)
 {
-    comm_staged_destroy(r->staged);
+    comm_stage_fini(&r->stage);
     free(r->v);
 }
 
@@ -103,7 +104,7 @@ static float gathered(int64_t i)
 
 static void collectives_body(const struct comm *c, void *context)
 {
-    static const int64_t parts[] = {0, 10, 10 + COMM_STAGED_PIECE_BYTES / 4, N};
+    static const int64_t parts[] = {0, 10, 10 + COMM_STAGE_PIECE_BYTES / 4, N};
     struct far_rank r;
     (void)context;
     open_rank(&r, c);

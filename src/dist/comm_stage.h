@@ -1,0 +1,27 @@
+/* comm_stage: memory of the host through which a communicator that takes tensors there exchanges those of any
+ * device, piece by piece: slow, and in need of only one piece.  It is for ranks that share a GPU, which NCCL
+ * refuses, for machines without NCCL, and for messages. */
+#ifndef KILN_DIST_COMM_STAGE_H
+#define KILN_DIST_COMM_STAGE_H
+
+#include "dist/comm_call.h"
+
+enum { COMM_STAGE_PIECE_BYTES = 4 << 20 };
+
+/* For comm.stage, of a communicator and of its parts. */
+struct comm_stage {
+    void *piece;     /* [COMM_STAGE_PIECE_BYTES] */
+    int64_t *bounds; /* [size + 1] of the parts of a piece */
+};
+
+/* For a communicator of so many ranks.  STATUS_MEMORY. */
+struct status comm_stage_init(struct comm_stage *s, int size);
+
+/* Safe on a zeroed struct. */
+void comm_stage_fini(struct comm_stage *s);
+
+/* For comm.c: the call, made of calls of the table. */
+struct status comm_stage_call(const struct comm *c, struct exec *x, const struct comm_call *call, tensor t,
+                              const int64_t *bounds);
+
+#endif

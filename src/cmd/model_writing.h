@@ -53,6 +53,7 @@ struct model_writing {
     const void *context; /* of `after` */
 };
 
+/* Opens, writes and verifies, as the struct says. */
 struct status model_writing_run(struct model_writing *w);
 
 #endif

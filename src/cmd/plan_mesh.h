@@ -31,6 +31,7 @@ struct status plan_mesh_count(struct plan_mesh *p, bool whole);
 /* Safe on a zeroed struct. */
 void plan_mesh_fini(struct plan_mesh *p);
 
+/* Whether every stage fits into its device's memory. */
 bool plan_mesh_fits(const struct plan_mesh *p);
 
 /* Sequences of all replicas in a step. */
@@ -39,6 +40,7 @@ int64_t plan_mesh_batch(const struct plan_mesh *p);
 /* TFLOP/s of a device by the formula of Megatron's logs, of the model alone or with what is recomputed. */
 double plan_mesh_tflops(const struct plan_mesh *p, bool with_recomputed);
 
+/* Appends the tables of bytes, traffic and time. */
 struct status plan_mesh_append(struct buf *b, const struct plan_mesh *p);
 
 /* The caller json_decref's it; NULL without memory. */

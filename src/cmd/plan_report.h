@@ -22,6 +22,7 @@ struct plan_report {
     int n_rows;
 };
 
+/* Appends the tables of bytes, of work and of 1 to 128 devices. */
 void plan_report_append(struct buf *b, const struct plan_report *r);
 
 /* The caller json_decref's it; NULL without memory. */

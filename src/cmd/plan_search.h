@@ -20,9 +20,11 @@ struct plan_search {
     double least_bytes;                         /* of those too large, 0: there is none */
 };
 
+/* Plans every mesh of s->world devices, and sorts those that fit by time. */
 struct status plan_search_run(struct plan_search *s);
 void plan_search_fini(struct plan_search *s);
 
+/* Appends the table of the fastest meshes. */
 void plan_search_append(struct buf *b, const struct plan_search *s);
 
 /* The caller json_decref's it; NULL without memory. */

@@ -17,6 +17,7 @@ struct arena {
 
 enum { ARENA_ALIGNMENT = 256 }; /* bytes: cache lines, vectors and the GPU's coalesced accesses */
 
+/* An arena that only counts bytes: its tensors have no memory. */
 struct arena arena_measuring(void);
 
 /* Uses `capacity` bytes at `base`, which the caller owns. */
@@ -27,6 +28,7 @@ struct arena arena_over(void *base, size_t capacity);
  */
 void *arena_carve(struct arena *a, size_t bytes);
 
+/* Tensors of the next bytes, aligned; data is NULL while measuring. */
 tensor arena_carve_1d(struct arena *a, enum dtype dtype, int64_t d0);
 tensor arena_carve_2d(struct arena *a, enum dtype dtype, int64_t d0, int64_t d1);
 

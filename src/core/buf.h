@@ -18,6 +18,7 @@ struct buf {
     bool failed;
 };
 
+/* Frees the text; safe on a zeroed struct. */
 void buf_fini(struct buf *b);
 void buf_clear(struct buf *b); /* n = 0; keeps the memory */
 

@@ -18,6 +18,7 @@ struct span {
     bool failed; /* something was read past the end */
 };
 
+/* The whole of n bytes, to be read from the front. */
 struct span bytes_span(const void *data, size_t n);
 
 /* Bytes that are still unread. */
@@ -29,6 +30,7 @@ const unsigned char *bytes_take(struct span *s, size_t n);
 /* The same for `n` items of `item_bytes` each; the product is checked for overflow. */
 const unsigned char *bytes_take_items(struct span *s, uint64_t n, size_t item_bytes);
 
+/* The next value, little-endian; 0 and a failed span if it is cut short. */
 uint8_t bytes_read_u8(struct span *s);
 uint16_t bytes_read_u16(struct span *s);
 uint32_t bytes_read_u32(struct span *s);

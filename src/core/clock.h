@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-int64_t clock_ns(void);    /* monotonic */
+/* Nanoseconds of a clock that never goes back. */
+int64_t clock_ns(void);
 double clock_wall_s(void); /* seconds since 1970 */
 double clock_since_s(int64_t start_ns);
 

@@ -22,6 +22,7 @@ struct digest_text {
     char text[65];
 };
 
+/* Begins a digest. */
 void digest_init(struct digest *d, enum digest_kind kind);
 void digest_put(struct digest *d, const void *bytes, size_t n);
 
@@ -36,6 +37,7 @@ enum { DIGEST_KEY_BYTES = 32, DIGEST_KEYED_BYTES = 32 };
 void digest_keyed(unsigned char out[DIGEST_KEYED_BYTES], const unsigned char key[DIGEST_KEY_BYTES],
                   const void *bytes, size_t n);
 
+/* Name of the kind: "sha256". */
 const char *digest_name(enum digest_kind kind);
 
 #endif

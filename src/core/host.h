@@ -6,11 +6,13 @@ struct host_text {
     char text[128];
 };
 
-struct host_text host_name(void); /* "localhost" if unknown */
+/* Name of this host; "localhost" if it has none. */
+struct host_text host_name(void);
 /* Name and boot id, for ranks to find out who is on the same node: containers of one machine have its boot
  * id, but names, networks and perhaps /dev/shm of their own. */
 struct host_text host_node(void);
 
-struct host_text host_cpu_name(void); /* as /proc/cpuinfo has it; "unknown" if it has none */
+/* Name of the processor, as /proc/cpuinfo has it; "unknown" if it has none. */
+struct host_text host_cpu_name(void);
 
 #endif

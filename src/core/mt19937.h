@@ -17,6 +17,7 @@ struct mt19937 {
 /* RandomState(seed). */
 void mt19937_init(struct mt19937 *m, uint32_t seed);
 
+/* The next number of the generator, of 32 bits. */
 uint32_t mt19937_u32(struct mt19937 *m);
 
 /* RandomState.shuffle of items[0..end) (Fisher and Yates, from the last item down) as far as it decides

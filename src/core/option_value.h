@@ -5,6 +5,7 @@
 
 #include "core/option.h"
 
+/* Whether a value follows the flag: a bare flag is a switch. */
 bool option_takes_value(const struct option *o);
 
 /* Whether the text is one of the choices, "a|b|c". */

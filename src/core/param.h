@@ -93,6 +93,7 @@ bool param_part_has(const struct param_part *part, int64_t layer);
 /* Slices of what tensor parallelism splits, at least one. */
 int param_part_slices(const struct param_part *part);
 
+/* Frees the rows; safe on a zeroed table. */
 void param_table_fini(struct param_table *t);
 
 /* Reserves a slab of `elements` and returns its offset. */
@@ -102,8 +103,10 @@ int64_t param_table_slab(struct param_table *t, int64_t elements);
  * tensor is here. */
 void param_table_add(struct param_table *t, struct param p);
 
+/* STATUS_MEMORY if a row could not be added, else STATUS_OK. */
 struct status param_table_status(const struct param_table *t);
 
+/* Number of elements. */
 int64_t param_count(const struct param *p);
 
 /* Elements of the whole tensor; and whether all of it is here. */

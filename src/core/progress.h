@@ -19,6 +19,7 @@ struct progress progress_begin(bool enabled);
 /* True if the line is due, so that callers format it only then. */
 bool progress_due(const struct progress *p);
 
+/* Shows a line in place of the last one, on a terminal. */
 void progress_show(struct progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Clears a live line, so that the next output starts on a clean one. */

@@ -43,6 +43,7 @@ struct rng_stream {
     int left; /* unused words of `block` */
 };
 
+/* A stream of numbers from the address `key`. */
 struct rng_stream rng_stream(uint64_t key);
 uint32_t rng_u32(struct rng_stream *s);
 uint32_t rng_below(struct rng_stream *s, uint32_t n); /* uniform in [0, n), without bias; n > 0 */

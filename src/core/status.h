@@ -29,6 +29,7 @@ struct status {
     char message[508];
 };
 
+/* The status of success. */
 struct status status_ok(void);
 
 /* An error with a printf-formatted message: lower case, no full stop, no newline. */
@@ -61,6 +62,7 @@ static inline bool failed(struct status s)
         }                                                                                                    \
     } while (0)
 
+/* Prints the place and the message, and aborts; called by CHECK. */
 _Noreturn void check_failed(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

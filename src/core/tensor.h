@@ -50,13 +50,15 @@ int64_t tensor_count(tensor t);
 int64_t tensor_rows(tensor t);
 int64_t tensor_cols(tensor t);
 
-size_t tensor_bytes(tensor t); /* of the elements, without gaps */
+/* Bytes of the elements, without the gaps of a view. */
+size_t tensor_bytes(tensor t);
 
 /* The largest magnitudes of parts of a tensor, [TENSOR_MAXIMA], as bits of fp32: as integers these sort like
  * the numbers, with infinity and NaN on top.  They lie behind the elements, at the next multiple of 256
  * bytes.  NULL if it has none. */
 uint32_t *tensor_maxima(tensor t);
 
+/* Whether rows follow each other without gaps. */
 bool tensor_is_dense(tensor t);
 bool tensor_same_shape(tensor a, tensor b);
 

@@ -13,6 +13,7 @@ struct words {
     bool failed;
 };
 
+/* Frees the words; safe on a zeroed struct. */
 void words_fini(struct words *w);
 
 /* Appends a printf-formatted word. */

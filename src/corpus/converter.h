@@ -9,6 +9,7 @@ struct converter {
     void *states[SOURCE_N_FORMATS];       /* each made when it is first needed */
 };
 
+/* Sets up a converter of one source; its options must outlive it. */
 void converter_init(struct converter *c, const struct source_options *options);
 void converter_fini(struct converter *c);
 

@@ -67,6 +67,7 @@ void document_clear(struct document *d); /* keeps the memory */
 /* Whether there is something to convert, to use or to count. */
 bool document_is_there(const struct document *d);
 
+/* Paragraph i of a document. */
 struct paragraph document_paragraph(const struct document *d, int64_t i);
 
 /* Bytes of the paragraph being written: what was appended to `text` since the last end. */

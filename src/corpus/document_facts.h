@@ -21,6 +21,7 @@ struct document_facts {
     int64_t n_letters, n_wanted;             /* code points of any script, and of the scripts asked for */
 };
 
+/* Makes the facts of a document that the configuration asks for. */
 void document_facts_make(struct document_facts *f, const struct document_facts_config *config,
                          const struct document *d);
 

@@ -38,6 +38,7 @@ struct status document_output_name(struct document_output *o, const char *prefix
 struct status document_output_claim(struct document_output *o, const struct input_files *inputs,
                                     enum document_output_rule rule, bool dry_run);
 
+/* Opens the store, and with a seed the parts to shuffle.  STATUS_IO. */
 struct status document_output_open(struct document_output *o, int64_t vocab_size,
                                    const struct document_shuffle_config *shuffle);
 

@@ -101,6 +101,7 @@ struct status source_seek(struct source *s, struct source_place place);
 
 /* ---- for formats ---- */
 
+/* Begins a document, which is counted as empty if no text follows before its end. */
 void source_begin_document(struct source *s);
 void source_end_document(struct source *s); /* does nothing outside a document */
 

@@ -24,6 +24,7 @@ static inline bool text_line_is_one_of(char c, const char *set)
     return c != '\0' && strchr(set, c) != NULL;
 }
 
+/* Whether a line begins with `prefix`. */
 bool text_line_starts_with(struct text_line l, const char *prefix);
 
 /* Whether it ends like a sentence: with a terminator, or a closing quote or bracket. */

@@ -24,6 +24,7 @@ struct text_output_place {
     int64_t n_documents;
 };
 
+/* Opens PATH for writing, cut to where `from` says.  STATUS_IO. */
 struct status text_output_open(struct text_output *t, const char *path, const struct text_output_place *from);
 void text_output_close(struct text_output *t);
 

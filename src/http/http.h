@@ -39,6 +39,7 @@ struct http_options {
     int n_keys; /* 0: none is asked for */
 };
 
+/* Options of a server for programs of this host. */
 struct http_options http_defaults(void);
 
 struct http_exchange;
@@ -70,7 +71,8 @@ struct http_server;
 struct status http_server_create(struct http_server **s, const struct http_options *o,
                                  const struct http_handler *handler);
 
-int http_server_port(const struct http_server *s); /* 0: it has none */
+/* Port that the server listens on; 0: a unix socket. */
+int http_server_port(const struct http_server *s);
 
 /* No new connection is accepted, and those without a request are closed; exchanges go on. */
 void http_server_close_door(struct http_server *s);
@@ -89,6 +91,7 @@ const char *http_server_library(void);
 
 /* ---- a request, which can be read until its exchange ends ---- */
 
+/* Method of the request, such as "POST". */
 const char *http_method(const struct http_exchange *x);
 const char *http_path(const struct http_exchange *x);  /* from "/" on, decoded once; without the query */
 const char *http_query(const struct http_exchange *x); /* behind the "?", as it was sent; "" for none */

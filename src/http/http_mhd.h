@@ -8,8 +8,9 @@
 /* Accepts connections on the server's address.  STATUS_IO. */
 struct status http_mhd_start(struct http_server *s);
 
-void http_mhd_close_door(struct http_server *s); /* no more are accepted */
-void http_mhd_stop(struct http_server *s);       /* breaks all off */
+/* Accepts no more connections; those that are open stay. */
+void http_mhd_close_door(struct http_server *s);
+void http_mhd_stop(struct http_server *s); /* breaks all off */
 
 /* Lets a connection that is suspended fetch what its exchange has now. */
 void http_mhd_resume(struct http_exchange *x);

@@ -25,6 +25,7 @@ struct http_watch_events {
     void *self;
 };
 
+/* Starts the thread that watches.  STATUS_MEMORY, STATUS_IO. */
 struct status http_watch_create(struct http_watch **w, const struct http_watch_events *events);
 
 /* Every client must have been removed.  Safe on NULL. */

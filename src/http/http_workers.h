@@ -19,6 +19,7 @@ struct http_line {
     struct http_line *next;                /* of those that wait for a worker */
 };
 
+/* Starts the threads.  STATUS_MEMORY, STATUS_IO. */
 struct status http_workers_create(struct http_workers **w, int n_threads);
 
 /* Runs f(self) in a worker, soon.  False: the workers have stopped, and nothing was added. */

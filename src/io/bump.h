@@ -18,6 +18,7 @@ struct bump {
     bool failed;   /* an allocation failed: over the limit, or out of memory */
 };
 
+/* An allocator that gives at most `limit` bytes. */
 struct bump bump_with_limit(size_t limit);
 
 /* Zeroed bytes, aligned for every type; on failure NULL, and the bump stays failed. */

@@ -94,6 +94,7 @@ struct status file_check_output_directory(const char *path, size_t longest_suffi
 /* The part of file_check_output_directory that writes nothing: for a dry run. */
 struct status file_check_directory_path(const char *path, size_t longest_suffix);
 
+/* Whether there is a file or directory of that name. */
 bool file_exists(const char *path);
 
 /* Whether it is there and has any bytes. */

@@ -27,6 +27,7 @@ struct gguf_writer {
     unsigned char *room;           /* for elements in the type of the file */
 };
 
+/* Begins a file in memory: keys first, then tensors. */
 void gguf_writer_init(struct gguf_writer *w);
 
 /* A pair; keys are those of GGUF's specification. */

@@ -8,9 +8,11 @@
 
 #include "core/buf.h"
 
+/* The protocol, with which a pickle begins. */
 void pickle_put_begin(struct buf *b);
 void pickle_put_end(struct buf *b); /* the value left is the result */
 
+/* A string. */
 void pickle_put_text(struct buf *b, const char *text);
 void pickle_put_int(struct buf *b, int64_t value);
 void pickle_put_real(struct buf *b, double value);

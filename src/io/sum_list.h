@@ -18,6 +18,7 @@ struct status sum_list_read(struct sum_list *list, const char *path);
 /* The same from bytes; `path` is for messages. */
 struct status sum_list_parse(struct sum_list *list, const void *bytes, size_t n, const char *path);
 
+/* Frees the list; safe on a zeroed struct. */
 void sum_list_fini(struct sum_list *list);
 
 /* The checksum of a file, borrowed; NULL if the list has none.  Lists of dumps have a date where the name of

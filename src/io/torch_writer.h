@@ -19,6 +19,7 @@ struct torch_writer {
     struct buf tensors; /* tensor each, in their order */
 };
 
+/* Begins a file without tensors. */
 void torch_writer_init(struct torch_writer *w);
 
 /* A tensor, whose data must stay until the commit; and an OrderedDict of tensors. */

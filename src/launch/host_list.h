@@ -26,6 +26,7 @@ struct host_list {
     int n, capacity;
 };
 
+/* Frees the list; safe on a zeroed struct. */
 void host_list_fini(struct host_list *l);
 
 /* STATUS_USAGE if the text cannot be the name of a host; `source` begins the message. */
@@ -45,6 +46,7 @@ struct status host_list_decode(struct host_list *l, const char *world_info);
 /* Index of the host; -1: it is not in the list. */
 int host_list_find(const struct host_list *l, const char *name);
 
+/* Number of ranks of all hosts together. */
 int64_t host_list_n_ranks(const struct host_list *l);
 
 /* Removes the host at this index. */

@@ -26,6 +26,7 @@ struct job_watch {
     int64_t failed_ns; /* when the first sign of failure came; 0: none yet */
 };
 
+/* Frees the line that it reads; safe on a zeroed struct. */
 void job_watch_fini(struct job_watch *w);
 
 /* Takes more of the job's standard error. */

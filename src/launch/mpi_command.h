@@ -53,6 +53,7 @@ struct status mpi_command_make(struct words *line, const struct launch_job *job,
 /* The arguments of ssh for this port: never a question, 5 s to connect. */
 void mpi_command_add_ssh(struct words *line, int64_t ssh_port);
 
+/* Frees the words of the command; safe on a zeroed struct. */
 void launch_job_fini(struct launch_job *job);
 
 #endif

@@ -82,6 +82,7 @@ struct checkpoint_part {
     int n;
 };
 
+/* Makes the directory under a temporary name.  STATUS_IO: no room for it, or it cannot be made. */
 struct status checkpoint_save_begin(struct checkpoint_save *s, const char *directory,
                                     const struct checkpoint_contents *c);
 struct status checkpoint_save_part(struct checkpoint_part *part, const char *path,
@@ -165,6 +166,7 @@ struct checkpoint_steps {
     int n;
 };
 
+/* Steps of the checkpoints in a directory, the newest first.  STATUS_IO. */
 struct status checkpoint_dir_list(struct checkpoint_steps *list, const char *directory, const char *prefix);
 
 /* The highest step of the checkpoints ckpt_STEP.pt of the replaced scripts; -1 if there is none. */

@@ -69,6 +69,7 @@ struct status checkpoint_manifest_write(const struct checkpoint_manifest *m, con
 struct status checkpoint_manifest_parse(struct checkpoint_manifest *m, const void *bytes, size_t n,
                                         const char *source);
 
+/* Reads a manifest.  STATUS_IO; STATUS_DATA: it is not one. */
 struct status checkpoint_manifest_read(struct checkpoint_manifest *m, const char *path);
 
 /* STATUS_DATA unless the file has the listed size and checksum; `path` is for messages. */

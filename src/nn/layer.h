@@ -95,6 +95,7 @@ struct layer_scratch {
     struct fp8_factor fp8_branch, fp8_dff, fp8_dqkv; /* those gradients rounded for products in fp8 */
 };
 
+/* Carves the temporary tensors of one batch. */
 void layer_scratch_carve(struct layer_scratch *s, struct arena *arena, const struct layer_form *form,
                          struct layer_memory memory);
 
@@ -110,6 +111,7 @@ struct norm_acts {
     tensor sum, mean, rstd; /* [T, H], [T], [T] */
 };
 
+/* Carves the results of a norm for one batch. */
 void norm_carve(struct norm_acts *a, struct arena *arena, const struct layer_form *form,
                 struct layer_memory memory);
 struct norm_acts norm_picked(const struct norm_acts *a, const struct row_picks *picks);
@@ -121,6 +123,7 @@ struct norm {
     enum layer_site site;
 };
 
+/* out = LN(residual + dropout(branch + bias)), all [T, H]; bias [H], or null. */
 void norm_forward(struct exec *x, const struct norm *n, tensor out, tensor branch, tensor bias,
                   tensor residual, const struct layer_call *call);
 

@@ -37,6 +37,7 @@ struct linear {
     const struct linear_fp8 *fp8;
 };
 
+/* Carves a factor [n_rows, n_cols]; null tensors in FP8_NONE. */
 void fp8_factor_carve(struct fp8_factor *f, struct arena *arena, enum fp8_factors kept, enum dtype format,
                       int64_t n_rows, int64_t n_cols);
 

@@ -50,6 +50,7 @@ struct answer_kind {
     enum batching batching;
 };
 
+/* The row of an answer. */
 const struct answer_kind *answer_kind_of(enum answer a);
 
 /* Whether a model with the heads of `held` has those of `task`: each encoder makes vectors, and

@@ -19,6 +19,7 @@ struct ask_options {
     struct progress *progress; /* of ask_question: shows progress; NULL: none */
 };
 
+/* Options that suit texts of any length. */
 struct ask_options ask_defaults(void);
 
 struct ask_answer {

@@ -78,6 +78,7 @@ struct status text_engine_start(struct text_engine *e);
 /* Hands a work over, from any thread.  False: it is full; *retry_after_s says when it may not be. */
 bool text_engine_submit(struct text_engine *e, struct work *w, double *retry_after_s);
 
+/* What the engine has to do now, and has done; from any thread. */
 struct text_engine_load text_engine_load(struct text_engine *e);
 
 #endif

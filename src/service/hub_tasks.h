@@ -8,7 +8,8 @@
 
 #include "service/call.h"
 
-void hub_ask_answer(struct call *c);             /* {"question", "context"} */
+/* Answers {"question", "context"}. */
+void hub_ask_answer(struct call *c);
 void hub_fill_answer(struct call *c);            /* a text with [MASK], or several */
 void hub_tag_answer(struct call *c);             /* a text, or several */
 void hub_classify_answer(struct call *c);        /* a text or {"text", "text_pair"}, or several */

@@ -40,6 +40,7 @@ void openai_generation_send(struct call *c, json_t *choice);
 void openai_generation_spell(struct buf *out, struct buf *bytes, const struct tokenizer *t, int32_t before,
                              int32_t id);
 
+/* The log of a probability as JSON; null for a token without one. */
 json_t *openai_generation_log_p(struct token_probability p);
 
 #endif

@@ -62,7 +62,8 @@ struct status served_models_load(struct served_models *set);
 /* Appends what each model answers, and the memory that this needs: a line a model, and one for all. */
 void served_models_describe(struct buf *out, const struct served_models *set);
 
-void served_models_free(struct served_models *set); /* safe on NULL; no work may be left */
+/* Frees the set; safe on NULL.  No work may be left. */
+void served_models_free(struct served_models *set);
 
 /* The model of a name or a path; NULL: there is none. */
 struct served_model *served_models_find(struct served_models *set, const char *name);

@@ -32,6 +32,7 @@ struct service_metrics {
     struct histogram total, encode, queue, compute;
 };
 
+/* Sets all counts to 0. */
 void service_metrics_init(struct service_metrics *m);
 void service_metrics_fini(struct service_metrics *m);
 
@@ -44,6 +45,7 @@ struct metrics_call {
     struct call_times times;
 };
 
+/* Counts a call that has ended; from any thread. */
 void service_metrics_count(struct service_metrics *m, const struct metrics_call *c);
 
 /* Appends all, with the load of the engine and the exchanges that have not ended. */

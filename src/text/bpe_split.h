@@ -21,6 +21,7 @@ enum bpe_pattern { BPE_GPT2, BPE_BLOOM };
 
 /* GGUF's name of byte-level BPE, and llama.cpp's of a pattern. */
 #define BPE_GGUF_MODEL "gpt2"
+/* Name of the pattern in GGUF's tokenizer.ggml.pre. */
 const char *bpe_pattern_gguf_name(enum bpe_pattern pattern);
 
 /* The pattern of one of these names. */

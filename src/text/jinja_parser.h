@@ -17,6 +17,7 @@ struct jinja_parser {
 
 /* ---- tokens ---- */
 
+/* The token that is to be parsed. */
 const struct jinja_token *jinja_parser_now(const struct jinja_parser *p);
 
 /* Whether the token that is `ahead` of this one has this text. */

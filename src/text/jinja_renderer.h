@@ -60,6 +60,7 @@ void jinja_renderer_append(struct jinja_renderer *r, json_t *list, json_t *item)
 /* What a value prints, as an owned string. */
 json_t *jinja_renderer_text_of(struct jinja_renderer *r, const json_t *value);
 
+/* Whether Python takes a value for true. */
 bool jinja_renderer_is_true(const json_t *value);
 
 #endif

@@ -12,7 +12,8 @@ bool jinja_text_is_space(uint32_t c);
 size_t jinja_text_left(const char *text, size_t n, const char *set, size_t n_set);
 size_t jinja_text_right(const char *text, size_t n, const char *set, size_t n_set);
 
-int64_t jinja_text_length(const char *text, size_t n); /* in characters */
+/* Length of UTF-8 text in characters. */
+int64_t jinja_text_length(const char *text, size_t n);
 
 /* The byte of a character, or n. */
 size_t jinja_text_at(const char *text, size_t n, int64_t character);

@@ -35,6 +35,7 @@ struct punkt {
     struct word_counts pairs; /* "first second": pairs across a full stop that belong together */
 };
 
+/* Frees the model; safe on a zeroed struct. */
 void punkt_fini(struct punkt *p);
 
 /* Whether a sentence ends behind `word` when `next` follows in the same paragraph; true for a question mark

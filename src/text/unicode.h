@@ -21,6 +21,7 @@ enum unicode_class {
     UNICODE_MARK,        /* Mn: dropped where accents are stripped */
 };
 
+/* Class of a code point. */
 enum unicode_class unicode_class(uint32_t c);
 
 /* Unicode's property White_Space, as \s of a regular expression and Rust's char::is_whitespace have it. */

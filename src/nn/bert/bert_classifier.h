@@ -23,6 +23,7 @@ struct bert_classifier_acts {
     tensor loss, correct; /* [R], or [R, C] if each score has a target */
 };
 
+/* Carves the activations of one batch. */
 void bert_classifier_carve_acts(struct bert_classifier_acts *a, struct arena *arena,
                                 const struct bert_config *c, enum dtype dtype, int64_t n_rows);
 

@@ -62,6 +62,7 @@ bool bert_config_is_gated(const struct bert_config *c, int64_t number);
 /* The number that a layer has in the file and in names of weights. */
 int64_t bert_config_layer_number(const struct bert_config *c, int64_t layer);
 
+/* Rows of the word table in memory: the vocabulary, padded for products. */
 int64_t bert_config_padded_vocab(const struct bert_config *c);
 
 /* The number of ids that can be predicted. */

@@ -20,6 +20,7 @@ struct bert_embed_acts {
     tensor out;            /* [T, H] */
 };
 
+/* Carves the activations of one batch. */
 void bert_embed_carve_acts(struct bert_embed_acts *a, struct arena *arena, const struct layer_form *form,
                            struct layer_memory memory, bool in_slices);
 

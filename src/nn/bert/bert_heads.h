@@ -37,6 +37,7 @@ struct bert_head_acts {
     tensor nsp_loss, nsp_correct;   /* [B] */
 };
 
+/* Carves the activations of one batch, of each head. */
 void bert_heads_carve_mlm(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,
                           struct model_memory memory, int64_t n_masked, int n_slices);
 void bert_heads_carve_nsp(struct bert_head_acts *a, struct arena *arena, const struct bert_config *c,

@@ -19,6 +19,7 @@ struct bert_model {
  * sum 1. */
 enum bert_sum { BERT_MLM_LOSS, BERT_MLM_CORRECT, BERT_NSP_LOSS, BERT_NSP_CORRECT };
 
+/* The model of a configuration, for a task; struct model is its first member. */
 struct bert_model bert_model(const struct bert_config *config, enum model_task task);
 
 /* The same on the heap, for a struct bert_config; model_type.destroy frees it.  STATUS_MEMORY. */

@@ -19,6 +19,7 @@ struct bert_qa_acts {
     tensor loss, correct; /* [B, 2] */
 };
 
+/* Carves the activations of one batch. */
 void bert_qa_carve_acts(struct bert_qa_acts *a, struct arena *arena, enum dtype dtype, int64_t n_tokens,
                         int64_t n_sequences);
 

@@ -30,6 +30,7 @@ struct gpt_layer_acts {
     tensor out; /* [R, H] */
 };
 
+/* Carves the activations of one batch, of a layer. */
 void gpt_layer_carve(struct gpt_layer_acts *a, struct arena *arena, const struct layer_form *form,
                      struct layer_memory memory);
 void gpt_layer_carve_output(struct gpt_layer_acts *a, struct arena *arena, const struct layer_form *form,

@@ -30,6 +30,7 @@ struct cuda_beside {
     int64_t n_pieces, n_joined;
 };
 
+/* Creates the events of copies, and the stream of work beside.  Fails as CUDA does. */
 struct status cuda_queue_open(struct cuda_context *c);
 void cuda_queue_close(struct cuda_context *c);
 

@@ -12,6 +12,7 @@ struct launch cuda_slot_launch(struct exec *x, size_t scratch);
 /* Checks for errors after an op's launches. */
 void cuda_slot_finish(struct exec *x, const char *op);
 
+/* A tensor as kernels take it: rows at a stride. */
 struct launch_rows cuda_slot_rows(tensor t);
 
 /* The launch type of a tensor that was accepted. */
@@ -20,6 +21,7 @@ enum launch_type cuda_slot_type(tensor t);
 /* For ops that take every dtype that kernels support. */
 bool cuda_slot_accepts(struct exec *x, const char *op, tensor t);
 
+/* A dropout as kernels take it: threshold, scale, and keys of rows. */
 struct launch_dropout cuda_slot_dropout(struct dropout d, tensor row_keys);
 
 #endif

@@ -6,9 +6,11 @@ usage: make_wikitext_tables.py entities > src/corpus/html_entities_table.c
 Made with Python 3.11 (html.entities.html5: the HTML standard, section 13.5) and pywikibot 11.9.
 """
 import html.entities
+import itertools
 import re
 import sys
 import textwrap
+import unicodedata
 
 # Prefixes of the sister projects and of the pages about the wikis, as Manual:Interwiki and Meta's interwiki map write them.
 PROJECTS = """w wikipedia wikt wiktionary b wikibooks q wikiquote n wikinews s wikisource v wikiversity voy wikivoyage
@@ -17,25 +19,23 @@ incubator outreach phab phabricator bugzilla mediazilla gerrit toollabs toolforg
 wikitech strategy testwiki translatewiki betawiki wikilivres wikia nost nostalgia sep11 dbdump oldwikisource""".split()
 
 
-def c_string(text):
-    """A literal in ASCII; octal escapes cannot run into a digit behind them."""
-    return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\?' else "\\%03o" % b for b in text.encode()) + '"'
+def c_text(text):
+    """What stands in a literal: octal escapes for what cannot be seen; they cannot run into a digit behind them."""
+    return "".join("".join("\\%03o" % b for b in c.encode()) if unicodedata.category(c)[0] in "CZM" or c in '"\\?' else c for c in text)
 
 
 def entities():
-    table = sorted((name[:-1], value) for name, value in html.entities.html5.items() if name.endswith(";"))
-    print("/* html_entities_table: HTML's named characters, sorted by name; made by tools/make_wikitext_tables.py. */")
+    table = sorted(((name[:-1], value) for name, value in html.entities.html5.items() if name.endswith(";")), key=lambda row: row[0] + "=")
+    assert all(re.fullmatch("[A-Za-z0-9]+", name) and len(value.encode()) <= 6 and " " not in value for name, value in table)
+    print("/* html_entities_table: HTML's named characters; made by tools/make_wikitext_tables.py. */")
     print('#include "corpus/html_entities.h"\n')
     print("/* clang-format off */")
-    print("const struct html_entity html_entities[] = {")
-    rows = []
-    for name, value in table:
-        assert re.fullmatch("[A-Za-z0-9]+", name) and len(value.encode()) <= 6
-        rows.append('{"%s", %s, %d},' % (name, c_string(value), len(value.encode())))
-    text = " ".join(row.replace(" ", "\0") for row in rows)  # a row stays in one line
-    print(textwrap.indent(textwrap.fill(text, 106, break_on_hyphens=False, break_long_words=False), "    ").replace("\0", " "))
+    print("const char *const html_entities[HTML_ENTITY_LETTERS] = {")
+    for letter, rows in itertools.groupby(table, lambda row: row[0][0]):
+        text = " ".join("%s=%s" % (name, c_text(value)) for name, value in rows)
+        lines = textwrap.wrap(text, 98, break_on_hyphens=False, break_long_words=False)
+        print("    ['%s'] =\n        \"%s\"," % (letter, ' "\n        "'.join(lines)))
     print("};")
-    print("const int html_n_entities = sizeof html_entities / sizeof html_entities[0];")
 
 
 def prefixes():

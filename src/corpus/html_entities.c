@@ -11,17 +11,20 @@ static bool is_letter_or_digit(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-static const struct html_entity *find(const char *name, size_t n)
+/* The character of a name, up to a space or a NUL; NULL if there is none. */
+static const char *find(const char *name, size_t n)
 {
-    int low = 0, high = html_n_entities;
+    const char *low = html_entities[(unsigned char)name[0]], *high = low == NULL ? NULL : low + strlen(low);
     while (low < high) {
-        int middle = low + (high - low) / 2;
-        const struct html_entity *e = &html_entities[middle];
-        int order = strncmp(e->name, name, n);
-        if (order == 0 && e->name[n] == '\0') {
-            return e;
+        const char *middle = low + (high - low) / 2;
+        while (middle > low && middle[-1] != ' ') {
+            middle--;
         }
-        low = order < 0 ? middle + 1 : low;
+        int order = strncmp(middle, name, n);
+        if (order == 0 && middle[n] == '=') {
+            return middle + n + 1;
+        }
+        low = order < 0 ? middle + strcspn(middle, " ") + 1 : low;
         high = order < 0 ? high : middle;
     }
     return NULL;
@@ -72,11 +75,11 @@ size_t html_entities_decode(char out[HTML_ENTITY_TEXT_BYTES], size_t *out_bytes,
     if (end == 1 || end == n || text[end] != ';') {
         return 0;
     }
-    const struct html_entity *e = find(text + 1, end - 1);
-    if (e == NULL) {
+    const char *character = find(text + 1, end - 1);
+    if (character == NULL) {
         return 0;
     }
-    memcpy(out, e->text, e->n);
-    *out_bytes = e->n;
+    *out_bytes = strcspn(character, " ");
+    memcpy(out, character, *out_bytes);
     return end + 1;
 }

@@ -9,12 +9,7 @@
 enum {
     HTML_ENTITY_TEXT_BYTES = 8, /* two characters at most */
     HTML_ENTITY_NAME_BYTES = 32,
-};
-
-struct html_entity {
-    char name[HTML_ENTITY_NAME_BYTES]; /* without & and ; */
-    char text[HTML_ENTITY_TEXT_BYTES - 1];
-    unsigned char n;
+    HTML_ENTITY_LETTERS = 'z' + 1,
 };
 
 /* The character that text[0..n), which begins with '&', stands for: writes its *out_bytes bytes and returns
@@ -22,8 +17,7 @@ struct html_entity {
  * that is none: a surrogate, a control character, or above U+10FFFF. */
 size_t html_entities_decode(char out[HTML_ENTITY_TEXT_BYTES], size_t *out_bytes, const char *text, size_t n);
 
-/* The generated table, in the order of strcmp. */
-extern const struct html_entity html_entities[];
-extern const int html_n_entities;
+/* The generated table: by their first letter, "name=character name=character", in the order of strcmp. */
+extern const char *const html_entities[HTML_ENTITY_LETTERS];
 
 #endif

@@ -25,6 +25,7 @@ void wikitext_emit_fini(struct wikitext_emit *e)
     buf_fini(&e->text);
     buf_fini(&e->scratch);
     free(e->parts);
+    free(e->templates);
     *e = (struct wikitext_emit){0};
 }
 
@@ -362,7 +363,8 @@ struct status wikitext_emit_page(struct wikitext_emit *e, struct wikitext_counts
     e->n_spans = spans->n_spans;
     e->n_parts = e->span = e->at = 0;
     e->n_frames = e->n_formulas = e->n_codes = 0;
-    e->external = e->too_much = e->too_deep = e->no_memory = false;
+    e->external = e->too_much = e->too_deep = false;
+    e->no_memory = e->templates == NULL && !wikitext_templates_index(e);
     buf_clear(&e->text);
     buf_clear(&e->scratch);
     if (buf_extend(&e->text, e->n) != NULL) { /* most pages need no more */

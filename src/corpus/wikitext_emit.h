@@ -38,7 +38,7 @@ struct wikitext_frame {
     size_t first_part;                        /* in `parts` */
     size_t target;                            /* a link's, in markup */
     bool has_bar;                             /* a link has a label */
-    const struct wikitext_template *template; /* its row */
+    const struct wikitext_template *template; /* of the table */
     size_t name, name_bytes;                  /* of the template, in markup */
 };
 
@@ -47,6 +47,8 @@ struct wikitext_emit {
     struct buf scratch; /* one expansion */
     struct wikitext_part *parts;
     size_t n_parts, parts_capacity;
+    struct wikitext_template *templates; /* [n_templates] of wikitext_templates_index */
+    size_t n_templates;
     struct wikitext_frame frames[WIKITEXT_DEPTH + 1];
     int n_frames;
 

@@ -1,26 +1,117 @@
 #include "corpus/wikitext_quantities.h"
 
-#include "corpus/wikitext_units.h"
 #include "corpus/wikitext_values.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+struct unit {
+    const char *codes;      /* "km|kilometre": the ways to write it */
+    const char *dimension;  /* the unit of the SI */
+    double scale, offset;   /* value in the SI's unit = (value - offset) * scale */
+    const char *one, *many; /* its names; NULL: `many` is as `one` */
+    const char *symbol;
+    const char *target; /* the code of the unit that it is converted to if none is named */
+};
+
+/* Exact definitions of the international yard and pound (1959); codes and targets of Module:Convert/data. */
+/* clang-format off */
+static const struct unit units[] = {
+    {"km|kilometre|kilometres|kilometers", "m", 1000, 0, "kilometre", "kilometres", "km", "mi"},
+    {"m|metre|metres|meter|meters", "m", 1, 0, "metre", "metres", "m", "ft"},
+    {"cm", "m", 0.01, 0, "centimetre", "centimetres", "cm", "in"},
+    {"mm", "m", 0.001, 0, "millimetre", "millimetres", "mm", "in"},
+    {"mi|miles|mile", "m", 1609.344, 0, "mile", "miles", "mi", "km"},
+    {"yd|yards", "m", 0.9144, 0, "yard", "yards", "yd", "m"},
+    {"ft|feet", "m", 0.3048, 0, "foot", "feet", "ft", "m"},
+    {"foot", "m", 0.3048, 0, "foot", NULL, "ft", "m"},
+    {"in|inch|inches", "m", 0.0254, 0, "inch", "inches", "in", "mm"},
+    {"nmi", "m", 1852, 0, "nautical mile", "nautical miles", "nmi", "km"},
+    {"fathom", "m", 1.8288, 0, "fathom", "fathoms", "fathoms", "m"},
+    {"km2|sqkm", "m2", 1e6, 0, "square kilometre", "square kilometres", "km2", "sqmi"},
+    {"m2|sqm", "m2", 1, 0, "square metre", "square metres", "m2", "sqft"},
+    {"ha", "m2", 1e4, 0, "hectare", "hectares", "ha", "acre"},
+    {"acre|acres", "m2", 4046.8564224, 0, "acre", "acres", "acres", "ha"},
+    {"sqmi|mi2", "m2", 2589988.110336, 0, "square mile", "square miles", "sq mi", "km2"},
+    {"sqft|ft2", "m2", 0.09290304, 0, "square foot", "square feet", "sq ft", "m2"},
+    {"cm2", "m2", 1e-4, 0, "square centimetre", "square centimetres", "cm2", "sqin"},
+    {"sqin|in2", "m2", 6.4516e-4, 0, "square inch", "square inches", "sq in", "cm2"},
+    {"L|l", "m3", 0.001, 0, "litre", "litres", "L", "impgal"},
+    {"m3", "m3", 1, 0, "cubic metre", "cubic metres", "m3", "cuft"},
+    {"cc|cm3", "m3", 1e-6, 0, "cubic centimetre", "cubic centimetres", "cc", "cuin"},
+    {"cuft|ft3", "m3", 0.028316846592, 0, "cubic foot", "cubic feet", "cu ft", "m3"},
+    {"cuin|in3", "m3", 1.6387064e-5, 0, "cubic inch", "cubic inches", "cu in", "cc"},
+    {"USgal|USg|U.S.gal", "m3", 0.003785411784, 0, "US gallon", "US gallons", "US gal", "L"},
+    {"impgal", "m3", 0.00454609, 0, "imperial gallon", "imperial gallons", "imp gal", "L"},
+    {"oilbbl", "m3", 0.158987294928, 0, "barrel", "barrels", "bbl", "m3"},
+    {"mL|ml", "m3", 1e-6, 0, "millilitre", "millilitres", "ml", "USoz"},
+    {"USoz", "m3", 2.95735295625e-5, 0, "US fluid ounce", "US fluid ounces", "US fl oz", "mL"},
+    {"kg", "kg", 1, 0, "kilogram", "kilograms", "kg", "lb"},
+    {"g", "kg", 0.001, 0, "gram", "grams", "g", "oz"},
+    {"mg", "kg", 1e-6, 0, "milligram", "milligrams", "mg", "gr"},
+    {"t", "kg", 1000, 0, "tonne", "tonnes", "t", "LT"},
+    {"lb|pound|pounds|lbs", "kg", 0.45359237, 0, "pound", "pounds", "lb", "kg"},
+    {"oz", "kg", 0.028349523125, 0, "ounce", "ounces", "oz", "g"},
+    {"gr", "kg", 6.479891e-5, 0, "grain", "grains", "gr", "mg"},
+    {"ST|shton", "kg", 907.18474, 0, "short ton", "short tons", "short tons", "t"},
+    {"LT", "kg", 1016.0469088, 0, "long ton", "long tons", "long tons", "t"},
+    {"st", "kg", 6.35029318, 0, "stone", NULL, "st", "kg"},
+    {"km/h|kph|kmh", "m/s", 1 / 3.6, 0, "kilometre per hour", "kilometres per hour", "km/h", "mph"},
+    {"mph", "m/s", 0.44704, 0, "mile per hour", "miles per hour", "mph", "km/h"},
+    {"m/s", "m/s", 1, 0, "metre per second", "metres per second", "m/s", "ft/s"},
+    {"ft/s", "m/s", 0.3048, 0, "foot per second", "feet per second", "ft/s", "m/s"},
+    {"kn|kt|knot", "m/s", 1852.0 / 3600, 0, "knot", "knots", "kn", "km/h"},
+    {"C|°C", "K", 1, -273.15, "degree Celsius", "degrees Celsius", "°C", "F"},
+    {"F|°F", "K", 5.0 / 9, -459.67, "degree Fahrenheit", "degrees Fahrenheit", "°F", "C"},
+    {"K", "K", 1, 0, "kelvin", "kelvins", "K", "C"},
+    {"W", "W", 1, 0, "watt", "watts", "W", "hp"},
+    {"kW", "W", 1000, 0, "kilowatt", "kilowatts", "kW", "hp"},
+    {"MW", "W", 1e6, 0, "megawatt", "megawatts", "MW", "hp"},
+    {"hp|bhp", "W", 745.69987158227, 0, "horsepower", NULL, "hp", "kW"},
+    {"PS", "W", 735.49875, 0, "metric horsepower", NULL, "PS", "kW"},
+    {"J", "J", 1, 0, "joule", "joules", "J", "cal"},
+    {"kJ", "J", 1000, 0, "kilojoule", "kilojoules", "kJ", "kcal"},
+    {"cal", "J", 4.184, 0, "calorie", "calories", "cal", "J"},
+    {"kcal", "J", 4184, 0, "kilocalorie", "kilocalories", "kcal", "kJ"},
+    {"kPa", "Pa", 1000, 0, "kilopascal", "kilopascals", "kPa", "psi"},
+    {"psi", "Pa", 6894.757293168, 0, "pound per square inch", "pounds per square inch", "psi", "kPa"},
+    {"bar", "Pa", 1e5, 0, "bar", "bars", "bar", "kPa"},
+    {"atm", "Pa", 101325, 0, "standard atmosphere", "standard atmospheres", "atm", "kPa"},
+    {"N", "N", 1, 0, "newton", "newtons", "N", "lbf"},
+    {"kN", "N", 1000, 0, "kilonewton", "kilonewtons", "kN", "lbf"},
+    {"lbf", "N", 4.4482216152605, 0, "pound-force", "pounds-force", "lbf", "N"},
+    {"/km2", "/m2", 1e-6, 0, "per square kilometre", NULL, "/km2", "/sqmi"},
+    {"/sqmi", "/m2", 1 / 2589988.110336, 0, "per square mile", NULL, "/sq mi", "/km2"},
+    {"PD/km2", "/m2", 1e-6, 0, "inhabitants per square kilometre", NULL, "/km2", "PD/sqmi"},
+    {"PD/sqmi|pd/sqmi", "/m2", 1 / 2589988.110336, 0, "inhabitants per square mile", NULL, "/sq mi",
+     "PD/km2"},
+};
+/* clang-format on */
+
+/* A number, and its digits behind the point; minus the zeros at the end of a whole number. */
+struct quantity {
+    double value;
+    int decimals;
+    struct wikitext_value written;
+    struct wikitext_value before; /* what joins it to the one in front */
+};
 
 enum { MOST_VALUES = 4 }; /* {{convert|1|x|2|x|3|m}} */
 
 struct conversion {
-    const struct wikitext_unit *from, *to;
-    const char *power; /* " million", or "" */
-    struct wikitext_value written[MOST_VALUES];
-    struct wikitext_quantity values[MOST_VALUES];
-    const char *between[MOST_VALUES]; /* in front of a value */
+    const struct unit *from, *to;
+    struct wikitext_value power; /* " million", or nothing */
+    struct quantity values[MOST_VALUES];
     int n;
+    const struct unit *part; /* {{convert|5|ft|11|in}}: the inches */
+    struct wikitext_value written_part;
     bool symbols, spelled, adjective, american, flipped;
     bool has_decimals;
-    int decimals;                     /* asked for */
-    int64_t digits;                   /* of the result in all, asked for; -1 */
-    const struct wikitext_unit *part; /* {{convert|5|ft|11|in}}: the inches */
-    struct wikitext_value middle;     /* adj=mid: what follows the unit */
+    int decimals;                 /* asked for */
+    int64_t digits;               /* of the result in all, asked for; -1 */
+    struct wikitext_value middle; /* adj=mid: what follows the unit */
 };
 
 static bool option_is(const struct wikitext_emit *e, const char *key, const char *value)
@@ -28,91 +119,129 @@ static bool option_is(const struct wikitext_emit *e, const char *key, const char
     return wikitext_values_equal(wikitext_values_find(e, key), value);
 }
 
+/* ---- numbers ---- */
+
+void wikitext_quantities_group(struct buf *out, const char *digits, size_t n)
+{
+    size_t begin = 0, end;
+    while (begin < n && (digits[begin] < '0' || digits[begin] > '9')) {
+        begin++;
+    }
+    end = begin;
+    while (end < n && digits[end] >= '0' && digits[end] <= '9') {
+        end++;
+    }
+    bool grouped = end - begin > 3 && (end == n || digits[end] == '.');
+    buf_append(out, digits, grouped ? begin : n);
+    for (size_t i = begin; grouped && i < end; i++) {
+        buf_append(out, ",", i > begin && (end - i) % 3 == 0);
+        buf_putc(out, digits[i]);
+    }
+    buf_append(out, digits + end, grouped ? n - end : 0);
+}
+
+/* Reads digits, commas, a point and a sign; false for anything else. */
+static bool read_number(struct quantity *q, struct wikitext_value written)
+{
+    enum { LONGEST = 24 };
+    static const char minus[] = "\342\210\222";
+    char digits[LONGEST + 1], *end;
+    size_t n = 0, at = 0, zeros = 0;
+    if (written.n > 3 && memcmp(written.text, minus, 3) == 0) {
+        digits[n++] = '-';
+        at = 3;
+    }
+    for (; at < written.n; at++) {
+        char c = written.text[at];
+        if (n == LONGEST || c == '\0' || strchr(n > 0 ? "+-.,0123456789" : "+-.0123456789", c) == NULL) {
+            return false;
+        }
+        digits[n] = c;
+        n += c != ',';
+    }
+    digits[n] = '\0';
+    q->value = strtod(digits, &end);
+    q->written = written;
+    while (zeros < n && digits[n - 1 - zeros] == '0') {
+        zeros++;
+    }
+    const char *point = strchr(digits, '.');
+    q->decimals = point != NULL ? (int)strlen(point + 1) : q->value == 0 ? 0 : -(int)zeros;
+    return n > 0 && *end == '\0' && end != digits;
+}
+
+/* The value rounded to so many digits behind the point, or before it where `decimals` is negative. */
+static void write_number(struct buf *out, double value, int decimals)
+{
+    enum { MOST = 15 }; /* digits of a double */
+    decimals = decimals > MOST ? MOST : decimals < -MOST ? -MOST : decimals;
+    double unit = decimals < 0 ? pow(10, -decimals) : 1;
+    char text[400];
+    value = decimals < 0 ? floor(value / unit + 0.5) * unit : value;
+    int n = snprintf(text, sizeof text, "%.*f", decimals > 0 ? decimals : 0, fabs(value));
+    bool zero = strspn(text, "0.") == (size_t)n;
+    buf_puts(out, value < 0 && !zero ? "\342\210\222" : "");
+    wikitext_quantities_group(out, text, (size_t)n);
+}
+
 /* ---- reading ---- */
 
-/* The words that join two quantities: {{convert|5|to|6|km}}. */
-static const char *joining(struct wikitext_value value)
+static const struct unit *find_unit(struct wikitext_value code)
 {
-    static const char *const words[][2] = {{"-", "\342\200\223"},
-                                           {"\342\200\223", "\342\200\223"},
-                                           {"to", " to "},
-                                           {"and", " and "},
-                                           {"or", " or "},
-                                           {"by", " by "},
-                                           {"x", " by "},
-                                           {"+/-", " \302\261 "},
-                                           {"\302\261", " \302\261 "},
-                                           {"to(-)", " to "},
-                                           {"&", " & "},
-                                           {",", ", "}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (wikitext_values_equal(value, words[i][0])) {
-            return words[i][1];
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (wikitext_values_look_up(units[i].codes, code).text != NULL) {
+            return &units[i];
         }
     }
     return NULL;
 }
 
 /* A unit, with a power of ten before it: "e6km2". */
-static const struct wikitext_unit *read_unit(struct wikitext_value code, const char **power)
+static const struct unit *read_unit(struct wikitext_value code, struct wikitext_value *power)
 {
-    static const char *const powers[][2] = {
-        {"e3", " thousand"}, {"e6", " million"}, {"e9", " billion"}, {"e12", " trillion"}};
-    *power = "";
-    for (size_t i = 0; i < sizeof powers / sizeof *powers; i++) {
-        size_t n = strlen(powers[i][0]);
-        if (code.n > n && memcmp(code.text, powers[i][0], n) == 0) {
-            *power = powers[i][1];
-            return wikitext_units_find(code.text + n, code.n - n);
+    struct wikitext_value name;
+    for (const char *at = "e3= thousand|e6= million|e9= billion|e12= trillion";
+         wikitext_values_entry(&at, &name, power);) {
+        if (code.n > name.n && memcmp(code.text, name.text, name.n) == 0) {
+            return find_unit((struct wikitext_value){code.text + name.n, code.n - name.n});
         }
     }
-    return wikitext_units_find(code.text, code.n);
+    return find_unit(code);
 }
 
-/* The values and what is between them; returns the number of the argument behind them. */
-static int read_values(const struct wikitext_emit *e, struct conversion *c)
+/* {{convert|5|to|6|km}}: the values and what joins them; *numbers: whether all are numbers.  Returns which
+ * argument is the unit. */
+static int read_values(const struct wikitext_emit *e, struct conversion *c, bool *numbers)
 {
+    static const char joining[] =
+        "-=–|–=–|to= to |and= and |or= or |by= by |x= by |+/-= ± |±= ± |to(-)= to |&= & |,=, ";
+    struct wikitext_value before = {"", 0};
     int at = 1;
-    c->between[0] = "";
-    for (;;) {
-        c->written[c->n++] = wikitext_values_argument(e, at++);
-        const char *between = joining(wikitext_values_argument(e, at));
-        if (between == NULL || c->n == MOST_VALUES) {
-            return at;
-        }
-        c->between[c->n] = between;
-        at++;
+    for (*numbers = true; before.text != NULL && c->n < MOST_VALUES; at += 2) {
+        struct quantity *q = &c->values[c->n++];
+        q->before = before;
+        q->written = wikitext_values_argument(e, at);
+        *numbers = read_number(q, q->written) && *numbers;
+        before = wikitext_values_look_up(joining, wikitext_values_argument(e, at + 1));
     }
-}
-
-/* A whole number with a sign; false for anything else. */
-static bool read_decimals(struct wikitext_value value, int *decimals)
-{
-    bool minus = value.n > 1 && value.text[0] == '-';
-    int64_t number = wikitext_values_number((struct wikitext_value){value.text + minus, value.n - minus});
-    if (number < 0 || number > 9) {
-        return false;
-    }
-    *decimals = (int)(minus ? -number : number);
-    return true;
+    return at - 1;
 }
 
 /* {{convert|5|ft|11|in|m}}: five feet are 60 inches more.  Returns the number of the argument behind. */
 static int read_part(const struct wikitext_emit *e, struct conversion *c, int at)
 {
-    struct wikitext_value written = wikitext_values_argument(e, at);
-    const char *power;
-    const struct wikitext_unit *part = read_unit(wikitext_values_argument(e, at + 1), &power);
-    struct wikitext_quantity q;
-    bool is_part = c->n == 1 && part != NULL && part->dimension == c->from->dimension &&
-                   part->scale < c->from->scale && wikitext_units_read(&q, written.text, written.n);
+    struct wikitext_value power;
+    const struct unit *part = read_unit(wikitext_values_argument(e, at + 1), &power);
+    struct quantity q, *whole = &c->values[0];
+    bool is_part = c->n == 1 && part != NULL && strcmp(part->dimension, c->from->dimension) == 0 &&
+                   part->scale < c->from->scale && read_number(&q, wikitext_values_argument(e, at));
     if (!is_part) {
         return at;
     }
     c->part = part;
-    c->written[1] = written;
-    c->values[0].value = c->values[0].value * (c->from->scale / part->scale) + q.value;
-    c->values[0].decimals = q.decimals > 0 ? q.decimals : 0;
+    c->written_part = q.written;
+    whole->value = whole->value * (c->from->scale / part->scale) + q.value;
+    whole->decimals = q.decimals > 0 ? q.decimals : 0;
     return at + 2;
 }
 
@@ -120,137 +249,130 @@ static int read_part(const struct wikitext_emit *e, struct conversion *c, int at
  * out. */
 static void read_target(const struct wikitext_emit *e, struct conversion *c, int at)
 {
-    const char *power;
-    struct wikitext_value target = wikitext_values_argument(e, at);
-    const struct wikitext_unit *to = read_unit(target, &power);
-    if (to != NULL && to->dimension == c->from->dimension) {
-        c->to = to;
+    struct wikitext_value power;
+    c->to = read_unit(wikitext_values_argument(e, at), &power);
+    if (c->to != NULL && strcmp(c->to->dimension, c->from->dimension) == 0) {
         at++;
     } else {
-        c->to = wikitext_units_find(c->from->target, strlen(c->from->target));
+        c->to = find_unit((struct wikitext_value){c->from->target, strlen(c->from->target)});
     }
-    c->has_decimals = read_decimals(wikitext_values_argument(e, at), &c->decimals);
-    at += c->has_decimals;
+    struct wikitext_value decimals = wikitext_values_argument(e, at);
+    bool minus = decimals.n > 1 && decimals.text[0] == '-';
+    int64_t number =
+        wikitext_values_number((struct wikitext_value){decimals.text + minus, decimals.n - minus});
+    c->has_decimals = number >= 0 && number <= 9;
+    c->decimals = (int)(minus ? -number : number);
     if (option_is(e, "adj", "mid")) {
-        c->middle = wikitext_values_argument(e, at);
+        c->middle = wikitext_values_argument(e, at + c->has_decimals);
     }
 }
 
 /* ---- writing ---- */
 
-/* "metre" becomes "meter". */
-static void write_american(struct buf *out, const char *name)
+/* A unit behind its number; with sp=us, "metre" is "meter". */
+static void write_unit(struct buf *out, const struct conversion *c, const struct unit *unit, bool symbol,
+                       bool one)
 {
-    const char *end = strstr(name, "tre");
-    if (end == NULL) {
-        buf_puts(out, name);
-        return;
-    }
-    buf_append(out, name, (size_t)(end - name));
-    buf_puts(out, "ter");
-    buf_puts(out, end + 3);
-}
-
-static void write_name(struct buf *out, const struct conversion *c, const struct wikitext_unit *unit,
-                       bool symbol, bool one)
-{
-    const char *name = symbol ? unit->symbol : one ? unit->one : unit->many;
-    buf_puts(out, c->power);
+    const char *name = symbol ? unit->symbol : one || unit->many == NULL ? unit->one : unit->many;
+    const char *metre = c->american && !symbol ? strstr(name, "tre") : NULL;
+    buf_append(out, c->power.text, c->power.n);
     buf_puts(out, c->adjective && !symbol ? "-" : symbol && unit->symbol[0] == '/' ? "" : " ");
-    if (c->american && !symbol) {
-        write_american(out, name);
-    } else {
-        buf_puts(out, name);
+    if (metre != NULL) {
+        buf_append(out, name, (size_t)(metre - name));
+        buf_puts(out, "ter");
+        name = metre + 3;
     }
+    buf_puts(out, name);
 }
 
 static void write_given(struct buf *out, const struct conversion *c, bool symbols)
 {
     for (int i = 0; i < c->n; i++) {
-        bool minus = c->written[i].n > 0 && c->written[i].text[0] == '-';
-        buf_puts(out, c->between[i]);
+        struct wikitext_value written = c->values[i].written;
+        bool minus = written.n > 0 && written.text[0] == '-';
+        buf_append(out, c->values[i].before.text, c->values[i].before.n);
         buf_puts(out, minus ? "\342\210\222" : "");
-        wikitext_units_group(out, c->written[i].text + minus, c->written[i].n - minus);
+        wikitext_quantities_group(out, written.text + minus, written.n - minus);
     }
-    bool one = c->adjective || (c->n == 1 && wikitext_values_equal(c->written[0], "1"));
-    write_name(out, c, c->from, symbols, one);
+    bool one = c->adjective || (c->n == 1 && wikitext_values_equal(c->values[0].written, "1"));
+    write_unit(out, c, c->from, symbols, one);
     if (c->part != NULL) {
         buf_puts(out, c->adjective ? "-" : " ");
-        wikitext_units_group(out, c->written[1].text, c->written[1].n);
-        write_name(out, c, c->part, symbols, c->adjective || wikitext_values_equal(c->written[1], "1"));
+        wikitext_quantities_group(out, c->written_part.text, c->written_part.n);
+        write_unit(out, c, c->part, symbols, c->adjective || wikitext_values_equal(c->written_part, "1"));
     }
 }
 
-static int result_decimals(const struct conversion *c, const struct wikitext_unit *from,
-                           struct wikitext_quantity q)
+static double convert(const struct unit *from, const struct unit *to, double value)
 {
+    return (value - from->offset) * from->scale / to->scale + to->offset;
+}
+
+/* Digits to which a result is rounded if it is not said: as many as the number that was given has, at least
+ * two in all; of temperatures, three of the kelvins.  It is default_precision of Module:Convert. */
+static int result_decimals(const struct conversion *c, const struct unit *from, const struct quantity *q)
+{
+    static const double fudge = 1e-14; /* Module:Convert's */
+    double result = fabs(convert(from, c->to, q->value));
     if (c->has_decimals) {
         return c->decimals;
     }
-    double result = fabs(wikitext_units_convert(from, c->to, q.value));
     if (c->digits > 0 && result > 0) {
         return (int)c->digits - 1 - (int)floor(log10(result));
     }
-    if (c->part != NULL &&
-        from->dimension == WIKITEXT_LENGTH) { /* subunit_more_precision of Module:Convert */
-        return q.decimals + (int)fmax(floor(log10(c->to->scale) + 2 + log10(2)), 0);
+    if (c->part != NULL && strcmp(from->dimension, "m") == 0) { /* subunit_more_precision of Module:Convert */
+        return q->decimals + (int)fmax(floor(log10(c->to->scale) + 2 + log10(2)), 0);
     }
-    return wikitext_units_decimals(from, c->to, q);
+    if (strcmp(from->dimension, "K") == 0) {
+        double kelvin = fabs((q->value - from->offset) * from->scale);
+        return (int)fmax(q->decimals, kelvin < 1e-8 ? 2 : 2 - floor(log10(kelvin) + fudge));
+    }
+    if (q->value == 0 || result == 0) {
+        return 0;
+    }
+    double adjust = log10(fabs(q->value) / result) + log10(2);
+    return (int)fmax(floor(q->decimals + adjust), 1 - floor(log10(result) + fudge));
 }
 
 /* All values are rounded alike, as the one with the most digits. */
 static void write_result(struct buf *out, const struct conversion *c, bool symbols)
 {
-    const struct wikitext_unit *from = c->part != NULL ? c->part : c->from;
-    int decimals = result_decimals(c, from, c->values[0]);
+    const struct unit *from = c->part != NULL ? c->part : c->from;
+    int decimals = result_decimals(c, from, &c->values[0]);
     for (int i = 1; i < c->n; i++) {
-        int more = result_decimals(c, from, c->values[i]);
+        int more = result_decimals(c, from, &c->values[i]);
         decimals = more > decimals ? more : decimals;
     }
     for (int i = 0; i < c->n; i++) {
-        buf_puts(out, c->between[i]);
-        wikitext_units_write(out, wikitext_units_convert(from, c->to, c->values[i].value), decimals);
+        buf_append(out, c->values[i].before.text, c->values[i].before.n);
+        write_number(out, convert(from, c->to, c->values[i].value), decimals);
     }
-    write_name(out, c, c->to, symbols, c->adjective);
+    write_unit(out, c, c->to, symbols, c->adjective);
 }
 
+static void write_side(struct buf *out, const struct conversion *c, bool result, bool symbols)
+{
+    (result ? write_result : write_given)(out, c, symbols);
+}
+
+/* The quantity in both units, or in the target's. */
 static void write_both(struct wikitext_emit *e, const struct conversion *c)
 {
     struct buf *out = &e->scratch;
     bool either = option_is(e, "disp", "or"), hidden = option_is(e, "disp", "out");
-    bool symbols_second = !c->spelled && (c->symbols || !either);
-    if (c->flipped || hidden) {
-        write_result(out, c, c->symbols);
-    } else {
-        write_given(out, c, c->symbols);
-    }
+    write_side(out, c, c->flipped || hidden, c->symbols);
     wikitext_values_put(e, c->middle);
     if (!hidden) {
         buf_puts(out, either ? " or " : " (");
-        if (c->flipped) {
-            write_given(out, c, symbols_second);
-        } else {
-            write_result(out, c, symbols_second);
-        }
+        write_side(out, c, !c->flipped, !c->spelled && (c->symbols || !either));
         buf_puts(out, either ? "" : ")");
     }
 }
 
-/* A quantity that cannot be converted. */
-static void write_as_it_is(struct wikitext_emit *e, const struct conversion *c, struct wikitext_value code)
+void wikitext_quantities_convert(struct wikitext_emit *e, const struct wikitext_template *t)
 {
-    for (int i = 0; i < c->n; i++) {
-        buf_puts(&e->scratch, c->between[i]);
-        wikitext_values_put(e, c->written[i]);
-    }
-    buf_puts(&e->scratch, " ");
-    wikitext_values_put(e, code);
-}
-
-void wikitext_quantities_convert(struct wikitext_emit *e, bool symbols)
-{
+    bool symbols = t->text.n > 0 || !wikitext_values_are_english(e), numbers;
     struct conversion c = {
-        .symbols = (symbols && !option_is(e, "abbr", "off")) || option_is(e, "abbr", "on"),
         .spelled = option_is(e, "abbr", "off"),
         .adjective = option_is(e, "adj", "on") || option_is(e, "adj", "mid"),
         .american = option_is(e, "sp", "us"),
@@ -258,38 +380,20 @@ void wikitext_quantities_convert(struct wikitext_emit *e, bool symbols)
         .digits = wikitext_values_number(wikitext_values_find(e, "sigfig")),
         .middle = {"", 0},
     };
-    int at = read_values(e, &c);
+    int at = read_values(e, &c, &numbers);
     struct wikitext_value code = wikitext_values_argument(e, at);
     c.from = read_unit(code, &c.power);
-    bool numbers = true;
-    for (int i = 0; i < c.n; i++) {
-        numbers = numbers && wikitext_units_read(&c.values[i], c.written[i].text, c.written[i].n);
-    }
-    if (c.from == NULL || !numbers) {
-        write_as_it_is(e, &c, code);
+    if (c.from == NULL || !numbers) { /* as it is */
+        for (int i = 0; i < c.n; i++) {
+            wikitext_values_put(e, c.values[i].before);
+            wikitext_values_put(e, c.values[i].written);
+        }
+        buf_puts(&e->scratch, " ");
+        wikitext_values_put(e, code);
         return;
     }
-    c.symbols = c.symbols || (c.from->dimension == WIKITEXT_TEMPERATURE && !c.spelled);
+    bool temperature = strcmp(c.from->dimension, "K") == 0;
+    c.symbols = (!c.spelled && (symbols || temperature)) || option_is(e, "abbr", "on");
     read_target(e, &c, read_part(e, &c, at + 1));
     write_both(e, &c);
-}
-
-/* {{val|6.241|0.005|e=18|u=kg}}: 6.241 +- 0.005 x 10^18 kg. */
-void wikitext_quantities_value(struct wikitext_emit *e)
-{
-    static const char *const names[] = {"u", "ul"};
-    struct wikitext_value number = wikitext_values_argument(e, 1), error = wikitext_values_argument(e, 2),
-                          exponent = wikitext_values_find(e, "e"), per = wikitext_values_find(e, "up");
-    wikitext_units_group(&e->scratch, number.text, number.n);
-    buf_puts(&e->scratch, error.n > 0 ? "\302\261" : "");
-    wikitext_values_put(e, error);
-    buf_puts(&e->scratch, exponent.n > 0 ? "\303\22710^" : "");
-    wikitext_values_put(e, exponent);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct wikitext_value unit = wikitext_values_find(e, names[i]);
-        buf_puts(&e->scratch, unit.n > 0 ? " " : "");
-        wikitext_values_put(e, unit);
-    }
-    buf_puts(&e->scratch, per.n > 0 ? "/" : "");
-    wikitext_values_put(e, per);
 }

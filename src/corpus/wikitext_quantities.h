@@ -1,11 +1,15 @@
-/* wikitext_quantities: {{convert}}, a quantity in two units, and {{val}}, a number with its error and unit.
- * What cannot be converted is written as it is.  Both write to e->scratch. */
+/* wikitext_quantities: {{convert}}, a quantity in two units, and numbers as they are written.  What cannot be
+ * converted is written as it is.
+ * Source: the English Wikipedia's Module:Convert and Module:Convert/data. */
 #ifndef KILN_CORPUS_WIKITEXT_QUANTITIES_H
 #define KILN_CORPUS_WIKITEXT_QUANTITIES_H
 
-#include "corpus/wikitext_emit.h"
+#include "corpus/wikitext_templates.h"
 
-void wikitext_quantities_convert(struct wikitext_emit *e, bool symbols);
-void wikitext_quantities_value(struct wikitext_emit *e);
+/* {{convert}}, and {{cvt}}, whose text says that units are symbols.  Writes to e->scratch. */
+void wikitext_quantities_convert(struct wikitext_emit *e, const struct wikitext_template *t);
+
+/* Digits with commas between every three of the whole part; anything else as it is. */
+void wikitext_quantities_group(struct buf *out, const char *digits, size_t n);
 
 #endif

@@ -1,405 +1,339 @@
 /* wikitext_template_rows: which templates are expanded, and how.  They are those that occur in sentences: of
- * the sample dump of 106 articles all that occur twice, and their like.  Names in the order of strcmp. */
+ * the sample dump of 106 articles all that occur twice, and their like. */
+#include "corpus/wikitext_quantities.h"
 #include "corpus/wikitext_templates.h"
+#include "corpus/wikitext_values.h"
+
+#include <inttypes.h>
+
+static void put(struct wikitext_emit *e, const char *text)
+{
+    buf_puts(&e->scratch, text);
+}
+
+/* The last argument without a name. */
+static void write_last(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    (void)t;
+    size_t first = e->frames[e->n_frames - 1].first_part;
+    for (size_t i = e->n_parts - 1; i > first; i--) {
+        if (e->parts[i].name_end == 0) {
+            wikitext_values_put(e, wikitext_values_part(e, i, false));
+            return;
+        }
+    }
+}
+
+/* All arguments without a name, with the template's text between. */
+static void write_joined(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    size_t first = e->frames[e->n_frames - 1].first_part;
+    for (size_t i = first + 1; i < e->n_parts; i++) {
+        struct wikitext_value value = wikitext_values_part(e, i, false);
+        if (e->parts[i].name_end == 0 && value.n > 0) {
+            buf_append(&e->scratch, t->text.text, e->scratch.n > 0 ? t->text.n : 0);
+            wikitext_values_put(e, value);
+        }
+    }
+}
+
+/* Name of the page that is read. */
+static void write_title(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    (void)t;
+    for (size_t i = 0; i < e->title_bytes; i++) {
+        buf_append(&e->scratch, &e->title[i], wikitext_emit_is_text(e->title[i]));
+    }
+}
+
+/* {{#if:x|then|else}} */
+static void write_if(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    (void)t;
+    wikitext_values_put(e, wikitext_values_argument(e, wikitext_values_argument(e, 0).n > 0 ? 1 : 2));
+}
+
+/* 'l' and 'u': all letters; 'L' and 'U': the first.  Letters outside ASCII stay as they are. */
+static void write_case(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    char how = t->text.text[0];
+    wikitext_values_put(e, wikitext_values_argument(e, 0));
+    size_t n = how == 'l' || how == 'u' ? e->scratch.n : e->scratch.n > 0;
+    bool upper = how == 'u' || how == 'U';
+    for (size_t i = 0; i < n; i++) {
+        char *c = &e->scratch.data[i];
+        bool letter = upper ? *c >= 'a' && *c <= 'z' : *c >= 'A' && *c <= 'Z';
+        *c = (char)(letter ? *c ^ 0x20 : *c);
+    }
+}
+
+/* {{ill|Name|de|Name dort}}, and before 2016 {{ill|de|Name|Name dort}}. */
+static void write_link(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    struct wikitext_value name = wikitext_values_argument(e, 1), second = wikitext_values_argument(e, 2);
+    bool is_code = name.n == 2 && name.text[0] >= 'a' && name.text[0] <= 'z' && second.n > 3;
+    wikitext_templates_write(e, t, is_code ? "{lt,2}" : "{lt,1,en}");
+}
+
+/* {{frac|1|2}} and {{frac|3|1|2}}; {{frac|2}} is a half. */
+static void write_fraction(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    bool mixed = wikitext_values_argument(e, 3).n > 0;
+    wikitext_templates_write(e, t, mixed ? "{1} <{2}/{3}>" : "<{1}/{2}>~<1/{1}>");
+}
+
+static void write_music(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    static const char signs[] = "flat=♭|b=♭|sharp=♯|#=♯|natural=♮|doubleflat=♭♭|doublesharp=𝄪";
+    (void)t;
+    struct wikitext_value name = wikitext_values_argument(e, 1), sign = wikitext_values_look_up(signs, name);
+    wikitext_values_put(e, sign.n > 0 ? sign : name);
+}
+
+/* {{USS|Hornet|CV-12|6}} and {{ship|French cruiser|Foch||6}}: the number says which parts are shown. */
+static void write_ship(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    enum { HULL = 1, NAME = 2, PREFIX_AND_NAME = 3, NAME_AND_HULL = 6, N };
+    static const char *const shown[2][N] = {{[0] = "{} {1}< ({2})>",
+                                             [HULL] = "{2}~{} {1}",
+                                             [NAME] = "{1}",
+                                             [PREFIX_AND_NAME] = "{} {1}",
+                                             [NAME_AND_HULL] = "{1}< ({2})>"},
+                                            {[0] = "<{1} >{2}< ({3})>",
+                                             [HULL] = "{3}~<{1} >{2}",
+                                             [NAME] = "{2}",
+                                             [PREFIX_AND_NAME] = "<{1} >{2}",
+                                             [NAME_AND_HULL] = "{2}< ({3})>"}};
+    bool has_prefix = t->text.n == 0; /* as its first argument */
+    int64_t parts = wikitext_values_number(wikitext_values_argument(e, has_prefix ? 4 : 3));
+    bool known = parts > 0 && parts < N && shown[0][parts] != NULL;
+    wikitext_templates_write(e, t, shown[has_prefix][known ? parts : 0]);
+}
+
+/* "bayonet (kanji, romaji, more)". */
+static void write_nihongo(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    (void)t;
+    const char *before = "", *end = "";
+    for (int i = 1; i <= 4; i++) {
+        struct wikitext_value word = wikitext_values_argument(e, i);
+        if (word.n > 0) {
+            put(e, before);
+            wikitext_values_put(e, word);
+            end = before[0] != '\0' ? ")" : "";
+            before = before[0] != '\0' ? ", " : " (";
+        }
+    }
+    put(e, end);
+}
+
+/* ---- languages ---- */
+
+/* Names of the languages of {{lang-xx}}: ISO 639 with the English Wikipedia's additions. */
+static const char languages[] =
+    "ab=Abkhaz|af=Afrikaans|als=Alemannic German|am=Amharic|an=Aragonese|ang=Old English|ar=Arabic|"
+    "arc=Aramaic|arz=Egyptian Arabic|as=Assamese|ast=Asturian|ay=Aymara|az=Azerbaijani|ba=Bashkir|"
+    "bar=Bavarian|be=Belarusian|ber=Berber|bg=Bulgarian|bn=Bengali|bo=Tibetan|br=Breton|bs=Bosnian|"
+    "ca=Catalan|ce=Chechen|ceb=Cebuano|chr=Cherokee|ckb=Central Kurdish|co=Corsican|cop=Coptic|cs=Czech|"
+    "cu=Old Church Slavonic|cv=Chuvash|cy=Welsh|da=Danish|de=German|dv=Dhivehi|el=Greek|en=English|"
+    "eo=Esperanto|es=Spanish|et=Estonian|eu=Basque|fa=Persian|fi=Finnish|fil=Filipino|fo=Faroese|fr=French|"
+    "frp=Franco-Provençal|fur=Friulian|fy=West Frisian|ga=Irish|gd=Scottish Gaelic|gl=Galician|gn=Guarani|"
+    "got=Gothic|grc=Ancient Greek|gsw=Alemannic German|gu=Gujarati|gv=Manx|ha=Hausa|haw=Hawaiian|he=Hebrew|"
+    "hi=Hindi|hr=Croatian|hu=Hungarian|hy=Armenian|id=Indonesian|is=Icelandic|it=Italian|iu=Inuktitut|"
+    "ja=Japanese|jv=Javanese|ka=Georgian|kk=Kazakh|kl=Greenlandic|km=Khmer|kn=Kannada|ko=Korean|ku=Kurdish|"
+    "kw=Cornish|ky=Kyrgyz|la=Latin|lad=Judaeo-Spanish|lb=Luxembourgish|lo=Lao|lt=Lithuanian|lv=Latvian|"
+    "mg=Malagasy|mi=Maori|mk=Macedonian|ml=Malayalam|mn=Mongolian|mr=Marathi|ms=Malay|mt=Maltese|"
+    "my=Burmese|nah=Nahuatl|nap=Neapolitan|nb=Norwegian Bokmål|nds=Low German|ne=Nepali|nl=Dutch|"
+    "nn=Norwegian Nynorsk|no=Norwegian|non=Old Norse|nv=Navajo|oc=Occitan|or=Odia|os=Ossetian|"
+    "ota=Ottoman Turkish|pa=Punjabi|pl=Polish|pms=Piedmontese|ps=Pashto|pt=Portuguese|qu=Quechua|"
+    "rm=Romansh|ro=Romanian|roa-rup=Aromanian|ru=Russian|rus=Russian|sa=Sanskrit|sc=Sardinian|scn=Sicilian|"
+    "sco=Scots|sd=Sindhi|se=Northern Sami|sh=Serbo-Croatian|si=Sinhala|sk=Slovak|sl=Slovene|sm=Samoan|"
+    "so=Somali|sq=Albanian|sr=Serbian|sr-Cyrl=Serbian Cyrillic|sv=Swedish|sw=Swahili|syc=Classical Syriac|"
+    "syr=Syriac|ta=Tamil|te=Telugu|tg=Tajik|th=Thai|ti=Tigrinya|tk=Turkmen|tl=Tagalog|tr=Turkish|tt=Tatar|"
+    "ug=Uyghur|uk=Ukrainian|ur=Urdu|uz=Uzbek|vec=Venetian|vi=Vietnamese|wa=Walloon|xh=Xhosa|yi=Yiddish|"
+    "yo=Yoruba|zh=Chinese|zu=Zulu";
+
+/* The language of "sr-Cyrl" is that of "sr". */
+static struct wikitext_value language_name(struct wikitext_value code)
+{
+    struct wikitext_value name = wikitext_values_look_up(languages, code);
+    const char *dash = code.n == 0 ? NULL : memchr(code.text, '-', code.n);
+    code.n = dash != NULL ? (size_t)(dash - code.text) : 0;
+    return name.n > 0 ? name : wikitext_values_look_up(languages, code);
+}
+
+/* {{lang-fr|mot}} and {{langx|fr|mot}}: "French: mot", "Russian: слово, romanized: slovo"; a language without a
+ * name here: the word alone. */
+static void write_language(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    enum { PREFIX_BYTES = 5 }; /* "lang-" */
+    const struct wikitext_frame *frame = &e->frames[e->n_frames - 1];
+    bool in_name = t->text.text[0] == '1', english = wikitext_values_are_english(e);
+    struct wikitext_value label = wikitext_values_find(e, "label"), code = wikitext_values_argument(e, 1);
+    if (in_name) {
+        code = wikitext_values_trim(e->markup + frame->name + PREFIX_BYTES, frame->name_bytes - PREFIX_BYTES);
+    }
+    if (label.n == 0 && english) {
+        label = language_name(code);
+    }
+    if (label.n > 0 && !wikitext_values_equal(label, "none")) {
+        wikitext_values_put(e, label);
+        put(e, ": ");
+    }
+    wikitext_templates_write(e, t, in_name ? "{1,text}" : "{2,text}");
+    if (english) {
+        wikitext_templates_write(e, t, in_name ? "<, romanized: {2}>" : "<, romanized: {3}>");
+        wikitext_templates_write(e, t, "<, lit. '{lit}'>");
+    }
+}
+
+/* ---- dates ---- */
+
+static const char months[] = "1=January|2=February|3=March|4=April|5=May|6=June|7=July|8=August|9=September|"
+                             "10=October|11=November|12=December";
+
+static bool is_yes(struct wikitext_value value)
+{
+    return value.n > 0 && (value.text[0] == 'y' || value.text[0] == 'Y' || value.text[0] == '1');
+}
+
+/* "14 March 1879" or "March 14, 1879", of the first three arguments; what is missing is left out. */
+static void put_date(struct wikitext_emit *e, bool day_first)
+{
+    struct wikitext_value month = wikitext_values_argument(e, 2);
+    for (; month.n > 1 && month.n <= 9 && month.text[0] == '0'; month.n--) {
+        month.text++;
+    }
+    month = wikitext_values_look_up(months, month);
+    int64_t day = wikitext_values_number(wikitext_values_argument(e, 3));
+    bool has_day = month.n > 0 && day >= 1 && day <= 31;
+    if (has_day && day_first) {
+        buf_printf(&e->scratch, "%" PRId64 " ", day);
+    }
+    wikitext_values_put(e, month);
+    put(e, month.n > 0 ? " " : "");
+    if (has_day && !day_first) {
+        buf_printf(&e->scratch, "%" PRId64 ", ", day);
+    }
+    wikitext_values_put(e, wikitext_values_argument(e, 1));
+}
+
+/* Birthdays passed between the dates that begin at arguments 1 and 4; -1 if they are not all numbers. */
+static int64_t age_at_death(const struct wikitext_emit *e)
+{
+    int64_t n[6];
+    for (int i = 0; i < 6; i++) {
+        n[i] = wikitext_values_number(wikitext_values_argument(e, i + 1));
+        if (n[i] < 0) {
+            return -1;
+        }
+    }
+    bool before_birthday = n[1] < n[4] || (n[1] == n[4] && n[2] < n[5]);
+    return n[0] - n[3] - before_birthday;
+}
+
+/* "March 14, 1879", of death with the age; a date that is written out stays. */
+static void write_date(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    if (wikitext_values_number(wikitext_values_argument(e, 1)) < 0) {
+        wikitext_templates_write(e, t, "{1}");
+        return;
+    }
+    put_date(e, is_yes(wikitext_values_find(e, "df")));
+    int64_t age = t->text.n > 0 ? age_at_death(e) : -1;
+    if (age >= 0) {
+        buf_printf(&e->scratch, " (aged %" PRId64 ")", age);
+    }
+}
+
+/* {{as of|2010|3|lc=y}} */
+static void write_as_of(struct wikitext_emit *e, const struct wikitext_template *t)
+{
+    static const char *const words[2][2] = {{"As of ", "as of "}, {"Since ", "since "}};
+    struct wikitext_value order = wikitext_values_find(e, "df");
+    if (wikitext_values_find(e, "alt").n > 0) {
+        wikitext_templates_write(e, t, "{alt}");
+        return;
+    }
+    if (!is_yes(wikitext_values_find(e, "bare"))) {
+        put(e, words[is_yes(wikitext_values_find(e, "since"))][is_yes(wikitext_values_find(e, "lc"))]);
+    }
+    put_date(e, !wikitext_values_equal(order, "US") && !wikitext_values_equal(order, "us"));
+    wikitext_templates_write(e, t, "{post}");
+}
 
 /* clang-format off */
-const struct wikitext_template wikitext_template_rows[] = {
-    {"!", WIKITEXT_TEXT, 0, "|"},
-    {"\"", WIKITEXT_ARGUMENT, 1, NULL},
-    {"\" '", WIKITEXT_TEXT, 0, "\" '"},
-    {"\"'", WIKITEXT_TEXT, 0, "\"'"},
-    {"#if:", WIKITEXT_IF, 0, NULL},
-    {"$", WIKITEXT_PREFIX, 1, "$"},
-    {"'", WIKITEXT_TEXT, 0, "'"},
-    {"' \"", WIKITEXT_TEXT, 0, "' \""},
-    {"'\"", WIKITEXT_TEXT, 0, "'\""},
-    {"'-", WIKITEXT_TEXT, 0, "'"},
-    {"'s", WIKITEXT_TEXT, 0, "'s"},
-    {"-\"", WIKITEXT_TEXT, 0, "\""},
-    {"-'", WIKITEXT_TEXT, 0, "'"},
-    {"...", WIKITEXT_TEXT, 0, "..."},
-    {"=", WIKITEXT_TEXT, 0, "="},
-    {"\\", WIKITEXT_TEXT, 0, " / "},
-    {"a$", WIKITEXT_PREFIX, 1, "A$"},
-    {"abbr", WIKITEXT_ARGUMENT, 1, NULL},
-    {"abbreviation", WIKITEXT_ARGUMENT, 1, NULL},
-    {"abbrv", WIKITEXT_ARGUMENT, 1, NULL},
-    {"ad", WIKITEXT_PREFIX, 1, "AD "},
-    {"allcaps", WIKITEXT_ARGUMENT, 1, NULL},
-    {"angbr", WIKITEXT_ARGUMENT, 1, NULL},
-    {"arabic", WIKITEXT_ARGUMENT, 1, NULL},
-    {"arg", WIKITEXT_TEXT, 0, "Argentina"},
-    {"as of", WIKITEXT_AS_OF, 1, NULL},
-    {"as written", WIKITEXT_ARGUMENT, 1, NULL},
-    {"asof", WIKITEXT_AS_OF, 1, NULL},
-    {"au$", WIKITEXT_PREFIX, 1, "A$"},
-    {"aud", WIKITEXT_PREFIX, 1, "A$"},
-    {"aus", WIKITEXT_TEXT, 0, "Australia"},
-    {"aut", WIKITEXT_ARGUMENT, 1, NULL},
-    {"avoid wrap", WIKITEXT_ARGUMENT, 1, NULL},
-    {"ayin", WIKITEXT_TEXT, 0, "ʿ"},
-    {"b.", WIKITEXT_PREFIX, 1, "born "},
-    {"basepagename", WIKITEXT_PAGE_NAME, 0, NULL},
-    {"bc", WIKITEXT_TEXT, 0, "BC"},
-    {"bce", WIKITEXT_TEXT, 0, "BCE"},
-    {"bda", WIKITEXT_DATE, 1, NULL},
-    {"bdi", WIKITEXT_ARGUMENT, 1, NULL},
-    {"bdo", WIKITEXT_ARGUMENT, 2, NULL},
-    {"bel", WIKITEXT_TEXT, 0, "Belgium"},
-    {"big", WIKITEXT_ARGUMENT, 1, NULL},
-    {"bigmath", WIKITEXT_ARGUMENT, 1, NULL},
-    {"birth date", WIKITEXT_DATE, 1, NULL},
-    {"birth date and age", WIKITEXT_DATE, 1, NULL},
-    {"birth year and age", WIKITEXT_ARGUMENT, 1, NULL},
-    {"birth-date", WIKITEXT_ARGUMENT, 1, NULL},
-    {"birth-date and age", WIKITEXT_ARGUMENT, 1, NULL},
-    {"birthdate", WIKITEXT_DATE, 1, NULL},
-    {"block indent", WIKITEXT_ARGUMENT, 1, NULL},
-    {"blockquotation", WIKITEXT_QUOTE, 1, NULL},
-    {"blockquote", WIKITEXT_QUOTE, 1, NULL},
-    {"bold", WIKITEXT_ARGUMENT, 1, NULL},
-    {"born", WIKITEXT_PREFIX, 1, "born "},
-    {"bq", WIKITEXT_QUOTE, 1, NULL},
-    {"br", WIKITEXT_TEXT, 0, " "},
-    {"bra", WIKITEXT_TEXT, 0, "Brazil"},
-    {"break", WIKITEXT_TEXT, 0, " "},
-    {"bull", WIKITEXT_TEXT, 0, " • "},
-    {"bullet", WIKITEXT_TEXT, 0, " • "},
-    {"bulletb", WIKITEXT_TEXT, 0, " • "},
-    {"button", WIKITEXT_ARGUMENT, 1, NULL},
-    {"c$", WIKITEXT_PREFIX, 1, "C$"},
-    {"c.", WIKITEXT_PREFIX, 1, "c. "},
-    {"ca$", WIKITEXT_PREFIX, 1, "C$"},
-    {"ca.", WIKITEXT_PREFIX, 1, "c. "},
-    {"cad", WIKITEXT_PREFIX, 1, "C$"},
-    {"can", WIKITEXT_TEXT, 0, "Canada"},
-    {"can$", WIKITEXT_PREFIX, 1, "C$"},
-    {"caps", WIKITEXT_ARGUMENT, 1, NULL},
-    {"ce", WIKITEXT_ARGUMENT, 1, NULL},
-    {"center", WIKITEXT_ARGUMENT, 1, NULL},
-    {"centre", WIKITEXT_ARGUMENT, 1, NULL},
-    {"che", WIKITEXT_TEXT, 0, "Switzerland"},
-    {"chem", WIKITEXT_JOIN, 1, ""},
-    {"chem2", WIKITEXT_ARGUMENT, 1, NULL},
-    {"chn", WIKITEXT_TEXT, 0, "China"},
-    {"circa", WIKITEXT_PREFIX, 1, "c. "},
-    {"cny", WIKITEXT_PREFIX, 1, "CN¥"},
-    {"co2", WIKITEXT_TEXT, 0, "CO2"},
-    {"code inline", WIKITEXT_ARGUMENT, 1, NULL},
-    {"color", WIKITEXT_ARGUMENT, 2, NULL},
-    {"colour", WIKITEXT_ARGUMENT, 2, NULL},
-    {"convert", WIKITEXT_CONVERT, 0, NULL},
-    {"coptic", WIKITEXT_ARGUMENT, 1, NULL},
-    {"cquote", WIKITEXT_QUOTE, 1, NULL},
-    {"cuneiform", WIKITEXT_ARGUMENT, 1, NULL},
-    {"cvt", WIKITEXT_CONVERT, 1, NULL},
-    {"cze", WIKITEXT_TEXT, 0, "Czech Republic"},
-    {"d.", WIKITEXT_PREFIX, 1, "died "},
-    {"dag", WIKITEXT_TEXT, 0, "†"},
-    {"dagger", WIKITEXT_TEXT, 0, "†"},
-    {"dash", WIKITEXT_TEXT, 0, " – "},
-    {"dda", WIKITEXT_DATE, 2, NULL},
-    {"ddag", WIKITEXT_TEXT, 0, "‡"},
-    {"death date", WIKITEXT_DATE, 1, NULL},
-    {"death date and age", WIKITEXT_DATE, 2, NULL},
-    {"death year and age", WIKITEXT_ARGUMENT, 1, NULL},
-    {"death-date", WIKITEXT_ARGUMENT, 1, NULL},
-    {"death-date and age", WIKITEXT_ARGUMENT, 1, NULL},
-    {"deg", WIKITEXT_TEXT, 0, "°"},
-    {"degree", WIKITEXT_TEXT, 0, "°"},
-    {"den", WIKITEXT_TEXT, 0, "Denmark"},
-    {"deu", WIKITEXT_TEXT, 0, "Germany"},
-    {"died", WIKITEXT_PREFIX, 1, "died "},
-    {"dnk", WIKITEXT_TEXT, 0, "Denmark"},
-    {"dob", WIKITEXT_DATE, 1, NULL},
-    {"dollar", WIKITEXT_PREFIX, 1, "$"},
-    {"dot", WIKITEXT_TEXT, 0, " · "},
-    {"dotsep", WIKITEXT_TEXT, 0, " · "},
-    {"double dagger", WIKITEXT_TEXT, 0, "‡"},
-    {"double-dagger", WIKITEXT_TEXT, 0, "‡"},
-    {"e", WIKITEXT_PREFIX, 1, "×10^"},
-    {"egy", WIKITEXT_TEXT, 0, "Egypt"},
-    {"ellipsis", WIKITEXT_TEXT, 0, "..."},
-    {"em", WIKITEXT_ARGUMENT, 1, NULL},
-    {"em dash", WIKITEXT_TEXT, 0, "—"},
-    {"emdash", WIKITEXT_TEXT, 0, "—"},
-    {"emsp", WIKITEXT_TEXT, 0, " "},
-    {"en dash", WIKITEXT_TEXT, 0, "–"},
-    {"end date", WIKITEXT_DATE, 1, NULL},
-    {"end-date", WIKITEXT_ARGUMENT, 1, NULL},
-    {"endash", WIKITEXT_TEXT, 0, "–"},
-    {"eng", WIKITEXT_TEXT, 0, "England"},
-    {"ensp", WIKITEXT_TEXT, 0, " "},
-    {"esp", WIKITEXT_TEXT, 0, "Spain"},
-    {"eur", WIKITEXT_PREFIX, 1, "€"},
-    {"euro", WIKITEXT_TEXT, 0, "€"},
-    {"extinct", WIKITEXT_TEXT, 0, "†"},
-    {"female", WIKITEXT_TEXT, 0, "♀"},
-    {"fin", WIKITEXT_TEXT, 0, "Finland"},
-    {"fl", WIKITEXT_PREFIX, 1, "fl. "},
-    {"fl.", WIKITEXT_PREFIX, 1, "fl. "},
-    {"flag", WIKITEXT_ARGUMENT, 1, NULL},
-    {"flag+link", WIKITEXT_ARGUMENT, 1, NULL},
-    {"flagcountry", WIKITEXT_ARGUMENT, 1, NULL},
-    {"flagg", WIKITEXT_ARGUMENT, 1, NULL},
-    {"flaglink", WIKITEXT_ARGUMENT, 1, NULL},
-    {"flagu", WIKITEXT_ARGUMENT, 1, NULL},
-    {"floruit", WIKITEXT_PREFIX, 1, "fl. "},
-    {"fnum", WIKITEXT_NUMBER, 1, NULL},
-    {"font color", WIKITEXT_ARGUMENT, 2, NULL},
-    {"font colour", WIKITEXT_ARGUMENT, 2, NULL},
-    {"format number", WIKITEXT_NUMBER, 1, NULL},
-    {"formatnum", WIKITEXT_NUMBER, 1, NULL},
-    {"formatnum:", WIKITEXT_NUMBER, 0, NULL},
-    {"fra", WIKITEXT_TEXT, 0, "France"},
-    {"frac", WIKITEXT_FRACTION, 1, NULL},
-    {"fraction", WIKITEXT_FRACTION, 1, NULL},
-    {"fullpagename", WIKITEXT_PAGE_NAME, 0, NULL},
-    {"gaps", WIKITEXT_JOIN, 1, ""},
-    {"gbp", WIKITEXT_PREFIX, 1, "£"},
-    {"gbr", WIKITEXT_TEXT, 0, "United Kingdom"},
-    {"ger", WIKITEXT_TEXT, 0, "Germany"},
-    {"gloss", WIKITEXT_ARGUMENT, 1, NULL},
-    {"gre", WIKITEXT_TEXT, 0, "Greece"},
-    {"h2o", WIKITEXT_TEXT, 0, "H2O"},
-    {"hair space", WIKITEXT_TEXT, 0, " "},
-    {"hairsp", WIKITEXT_TEXT, 0, " "},
-    {"hamza", WIKITEXT_TEXT, 0, "ʾ"},
-    {"hawaiian okina", WIKITEXT_TEXT, 0, "ʻ"},
-    {"hdms", WIKITEXT_SHIP, 1, NULL},
-    {"hebr", WIKITEXT_ARGUMENT, 1, NULL},
-    {"hebrew", WIKITEXT_ARGUMENT, 1, NULL},
-    {"highlight", WIKITEXT_ARGUMENT, 1, NULL},
-    {"hk$", WIKITEXT_PREFIX, 1, "HK$"},
-    {"hkd", WIKITEXT_PREFIX, 1, "HK$"},
-    {"hmas", WIKITEXT_SHIP, 1, NULL},
-    {"hmcs", WIKITEXT_SHIP, 1, NULL},
-    {"hmnzs", WIKITEXT_SHIP, 1, NULL},
-    {"hms", WIKITEXT_SHIP, 1, NULL},
-    {"hnlms", WIKITEXT_SHIP, 1, NULL},
-    {"hover title", WIKITEXT_ARGUMENT, 1, NULL},
-    {"huge", WIKITEXT_ARGUMENT, 1, NULL},
-    {"hun", WIKITEXT_TEXT, 0, "Hungary"},
-    {"ill", WIKITEXT_ILL, 1, NULL},
-    {"ill-multi", WIKITEXT_ILL, 1, NULL},
-    {"ind", WIKITEXT_TEXT, 0, "India"},
-    {"indent", WIKITEXT_TEXT, 0, " "},
-    {"indian rupee", WIKITEXT_PREFIX, 1, "₹"},
-    {"inr", WIKITEXT_PREFIX, 1, "₹"},
-    {"inrconvert", WIKITEXT_PREFIX, 1, "₹"},
-    {"interlanguage link", WIKITEXT_ILL, 1, NULL},
-    {"interlanguage link multi", WIKITEXT_ILL, 1, NULL},
-    {"ipa-serif", WIKITEXT_ARGUMENT, 1, NULL},
-    {"irl", WIKITEXT_TEXT, 0, "Ireland"},
-    {"irn", WIKITEXT_TEXT, 0, "Iran"},
-    {"isr", WIKITEXT_TEXT, 0, "Israel"},
-    {"ita", WIKITEXT_TEXT, 0, "Italy"},
-    {"italic", WIKITEXT_ARGUMENT, 1, NULL},
-    {"italics", WIKITEXT_ARGUMENT, 1, NULL},
-    {"iw", WIKITEXT_ILL, 1, NULL},
-    {"jpn", WIKITEXT_TEXT, 0, "Japan"},
-    {"jpy", WIKITEXT_PREFIX, 1, "¥"},
-    {"kbd", WIKITEXT_ARGUMENT, 1, NULL},
-    {"key", WIKITEXT_ARGUMENT, 1, NULL},
-    {"key press", WIKITEXT_ARGUMENT, 1, NULL},
-    {"keypress", WIKITEXT_ARGUMENT, 1, NULL},
-    {"kor", WIKITEXT_TEXT, 0, "South Korea"},
-    {"korean", WIKITEXT_LABELS, 2, NULL},
-    {"lang", WIKITEXT_ARGUMENT, 2, NULL},
-    {"lang-zh", WIKITEXT_LABELS, 1, NULL},
-    {"langx", WIKITEXT_LANGUAGE, 1, NULL},
-    {"large", WIKITEXT_ARGUMENT, 1, NULL},
-    {"larger", WIKITEXT_ARGUMENT, 1, NULL},
-    {"lc:", WIKITEXT_CASE, 0, "l"},
-    {"lcfirst:", WIKITEXT_CASE, 0, "L"},
-    {"linktext", WIKITEXT_JOIN, 1, ""},
-    {"lit.", WIKITEXT_LITERALLY, 1, NULL},
-    {"literally", WIKITEXT_LITERALLY, 1, NULL},
-    {"longitem", WIKITEXT_ARGUMENT, 1, NULL},
-    {"ltr-lang", WIKITEXT_ARGUMENT, 2, NULL},
-    {"male", WIKITEXT_TEXT, 0, "♂"},
-    {"mark", WIKITEXT_ARGUMENT, 1, NULL},
-    {"math", WIKITEXT_ARGUMENT, 1, NULL},
-    {"mdash", WIKITEXT_TEXT, 0, "—"},
-    {"mdashb", WIKITEXT_TEXT, 0, "—"},
-    {"mex", WIKITEXT_TEXT, 0, "Mexico"},
-    {"mfrac", WIKITEXT_FRACTION, 1, NULL},
-    {"middot", WIKITEXT_TEXT, 0, " · "},
-    {"middotb", WIKITEXT_TEXT, 0, " · "},
-    {"midsize", WIKITEXT_ARGUMENT, 1, NULL},
-    {"minus", WIKITEXT_TEXT, 0, "−"},
-    {"mono", WIKITEXT_ARGUMENT, 1, NULL},
-    {"monospace", WIKITEXT_ARGUMENT, 1, NULL},
-    {"music", WIKITEXT_MUSIC, 1, NULL},
-    {"mv", WIKITEXT_SHIP, 1, NULL},
-    {"mvar", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nastaliq", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nb10", WIKITEXT_TEXT, 0, " "},
-    {"nb5", WIKITEXT_TEXT, 0, " "},
-    {"nbsp", WIKITEXT_TEXT, 0, " "},
-    {"ndash", WIKITEXT_TEXT, 0, "–"},
-    {"ndashb", WIKITEXT_TEXT, 0, " – "},
-    {"ned", WIKITEXT_TEXT, 0, "Netherlands"},
-    {"nihongo", WIKITEXT_NIHONGO, 1, NULL},
-    {"nihongo foot", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nihongo2", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nihongo3", WIKITEXT_NIHONGO, 2, NULL},
-    {"nld", WIKITEXT_TEXT, 0, "Netherlands"},
-    {"nnbsp", WIKITEXT_TEXT, 0, " "},
-    {"no wrap", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nobold", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nobr", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nobreak", WIKITEXT_ARGUMENT, 1, NULL},
-    {"noitalic", WIKITEXT_ARGUMENT, 1, NULL},
-    {"noitalics", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nor", WIKITEXT_TEXT, 0, "Norway"},
-    {"not a typo", WIKITEXT_ARGUMENT, 1, NULL},
-    {"notatypo", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nowrap", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nowraplinks", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nq", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nts", WIKITEXT_ARGUMENT, 1, NULL},
-    {"number table sorting", WIKITEXT_ARGUMENT, 1, NULL},
-    {"nz$", WIKITEXT_PREFIX, 1, "NZ$"},
-    {"nzd", WIKITEXT_PREFIX, 1, "NZ$"},
-    {"nzl", WIKITEXT_TEXT, 0, "New Zealand"},
-    {"o2", WIKITEXT_TEXT, 0, "O2"},
-    {"okina", WIKITEXT_TEXT, 0, "ʻ"},
-    {"oldstyledate", WIKITEXT_OLD_STYLE, 1, NULL},
-    {"overline", WIKITEXT_ARGUMENT, 1, NULL},
-    {"pagename", WIKITEXT_PAGE_NAME, 0, NULL},
-    {"pak", WIKITEXT_TEXT, 0, "Pakistan"},
-    {"perso-arabic", WIKITEXT_ARGUMENT, 1, NULL},
-    {"philippine peso", WIKITEXT_PREFIX, 1, "₱"},
-    {"php", WIKITEXT_PREFIX, 1, "₱"},
-    {"pi", WIKITEXT_TEXT, 0, "π"},
-    {"plainlink", WIKITEXT_ARGUMENT, 1, NULL},
-    {"poem quote", WIKITEXT_QUOTE, 1, NULL},
-    {"poemquote", WIKITEXT_QUOTE, 1, NULL},
-    {"pol", WIKITEXT_TEXT, 0, "Poland"},
-    {"polytonic", WIKITEXT_ARGUMENT, 1, NULL},
-    {"por", WIKITEXT_TEXT, 0, "Portugal"},
-    {"pound sterling", WIKITEXT_PREFIX, 1, "£"},
-    {"proper name", WIKITEXT_ARGUMENT, 1, NULL},
-    {"prt", WIKITEXT_TEXT, 0, "Portugal"},
-    {"quotation", WIKITEXT_QUOTE, 1, NULL},
-    {"quote", WIKITEXT_QUOTE, 1, NULL},
-    {"r.", WIKITEXT_PREFIX, 1, "r. "},
-    {"radic", WIKITEXT_PREFIX, 1, "√"},
-    {"railgauge", WIKITEXT_ARGUMENT, 1, NULL},
-    {"reign", WIKITEXT_PREFIX, 1, "r. "},
-    {"resize", WIKITEXT_ARGUMENT, 1, NULL},
-    {"rfa", WIKITEXT_SHIP, 1, NULL},
-    {"rmb", WIKITEXT_PREFIX, 1, "CN¥"},
-    {"rms", WIKITEXT_SHIP, 1, NULL},
-    {"roman", WIKITEXT_ARGUMENT, 1, NULL},
-    {"roman numeral", WIKITEXT_ARGUMENT, 1, NULL},
-    {"rootpagename", WIKITEXT_PAGE_NAME, 0, NULL},
-    {"rou", WIKITEXT_TEXT, 0, "Romania"},
-    {"rsa", WIKITEXT_TEXT, 0, "South Africa"},
-    {"rtl-lang", WIKITEXT_ARGUMENT, 2, NULL},
-    {"runic", WIKITEXT_ARGUMENT, 1, NULL},
-    {"rus", WIKITEXT_TEXT, 0, "Russia"},
-    {"rv", WIKITEXT_SHIP, 1, NULL},
-    {"samp", WIKITEXT_ARGUMENT, 1, NULL},
-    {"sc", WIKITEXT_ARGUMENT, 1, NULL},
-    {"sc1", WIKITEXT_ARGUMENT, 1, NULL},
-    {"sc2", WIKITEXT_ARGUMENT, 1, NULL},
-    {"sclass", WIKITEXT_SHIP_CLASS, 1, NULL},
-    {"sclass-", WIKITEXT_SHIP_CLASS, 1, NULL},
-    {"sclass2", WIKITEXT_SHIP_CLASS, 1, NULL},
-    {"sclass2-", WIKITEXT_SHIP_CLASS, 1, NULL},
-    {"sco", WIKITEXT_TEXT, 0, "Scotland"},
-    {"script/arabic", WIKITEXT_ARGUMENT, 1, NULL},
-    {"script/armenian", WIKITEXT_ARGUMENT, 1, NULL},
-    {"script/coptic", WIKITEXT_ARGUMENT, 1, NULL},
-    {"script/cyrillic", WIKITEXT_ARGUMENT, 1, NULL},
-    {"script/hebrew", WIKITEXT_ARGUMENT, 1, NULL},
-    {"script/nastaliq", WIKITEXT_ARGUMENT, 1, NULL},
-    {"sfrac", WIKITEXT_FRACTION, 1, NULL},
-    {"ship", WIKITEXT_SHIP, 2, NULL},
-    {"sic", WIKITEXT_ARGUMENT, 1, NULL},
-    {"sinhala", WIKITEXT_ARGUMENT, 1, NULL},
-    {"small caps", WIKITEXT_ARGUMENT, 1, NULL},
-    {"smallcaps", WIKITEXT_ARGUMENT, 1, NULL},
-    {"smaller", WIKITEXT_ARGUMENT, 1, NULL},
-    {"smcaps", WIKITEXT_ARGUMENT, 1, NULL},
-    {"smd", WIKITEXT_TEXT, 0, " — "},
-    {"sms", WIKITEXT_SHIP, 1, NULL},
-    {"snd", WIKITEXT_TEXT, 0, " – "},
-    {"sndash", WIKITEXT_TEXT, 0, " – "},
-    {"snds", WIKITEXT_TEXT, 0, " – "},
-    {"sort", WIKITEXT_ARGUMENT, 2, NULL},
-    {"sortname", WIKITEXT_SORTNAME, 1, NULL},
-    {"sp", WIKITEXT_TEXT, 0, " "},
-    {"space", WIKITEXT_TEXT, 0, " "},
-    {"spaced em dash", WIKITEXT_TEXT, 0, " — "},
-    {"spaced en dash", WIKITEXT_TEXT, 0, " – "},
-    {"spaced mdash", WIKITEXT_TEXT, 0, " — "},
-    {"spaced ndash", WIKITEXT_TEXT, 0, " – "},
-    {"spaces", WIKITEXT_TEXT, 0, " "},
-    {"spmd", WIKITEXT_TEXT, 0, " — "},
-    {"spnd", WIKITEXT_TEXT, 0, " – "},
-    {"spndash", WIKITEXT_TEXT, 0, " – "},
-    {"sqrt", WIKITEXT_PREFIX, 1, "√"},
-    {"ss", WIKITEXT_SHIP, 1, NULL},
-    {"start date", WIKITEXT_DATE, 1, NULL},
-    {"start date and age", WIKITEXT_DATE, 1, NULL},
-    {"start-date", WIKITEXT_ARGUMENT, 1, NULL},
-    {"strike", WIKITEXT_ARGUMENT, 1, NULL},
-    {"strong", WIKITEXT_ARGUMENT, 1, NULL},
-    {"subpagename", WIKITEXT_PAGE_NAME, 0, NULL},
-    {"sui", WIKITEXT_TEXT, 0, "Switzerland"},
-    {"swe", WIKITEXT_TEXT, 0, "Sweden"},
-    {"tfrac", WIKITEXT_FRACTION, 1, NULL},
-    {"thin space", WIKITEXT_TEXT, 0, " "},
-    {"thinsp", WIKITEXT_TEXT, 0, " "},
-    {"times", WIKITEXT_TEXT, 0, "×"},
-    {"tlit", WIKITEXT_LAST, 1, NULL},
-    {"tooltip", WIKITEXT_ARGUMENT, 1, NULL},
-    {"transl", WIKITEXT_LAST, 1, NULL},
-    {"translit", WIKITEXT_LAST, 1, NULL},
-    {"transliteration", WIKITEXT_LAST, 1, NULL},
-    {"tur", WIKITEXT_TEXT, 0, "Turkey"},
-    {"typo", WIKITEXT_ARGUMENT, 1, NULL},
-    {"uc:", WIKITEXT_CASE, 0, "u"},
-    {"ucfirst:", WIKITEXT_CASE, 0, "U"},
-    {"uk", WIKITEXT_TEXT, 0, "United Kingdom"},
-    {"ukr", WIKITEXT_TEXT, 0, "Ukraine"},
-    {"underline", WIKITEXT_ARGUMENT, 1, NULL},
-    {"unicode", WIKITEXT_ARGUMENT, 1, NULL},
-    {"unité", WIKITEXT_JOIN, 1, " "},
-    {"urdu", WIKITEXT_ARGUMENT, 1, NULL},
-    {"us dollar", WIKITEXT_PREFIX, 1, "US$"},
-    {"us patent", WIKITEXT_PREFIX, 1, "U.S. Patent "},
-    {"us$", WIKITEXT_PREFIX, 1, "US$"},
-    {"usa", WIKITEXT_TEXT, 0, "United States"},
-    {"uscgc", WIKITEXT_SHIP, 1, NULL},
-    {"usd", WIKITEXT_PREFIX, 1, "US$"},
-    {"usns", WIKITEXT_SHIP, 1, NULL},
-    {"uss", WIKITEXT_SHIP, 1, NULL},
-    {"val", WIKITEXT_VALUE, 1, NULL},
-    {"vanchor", WIKITEXT_ARGUMENT, 1, NULL},
-    {"var", WIKITEXT_ARGUMENT, 1, NULL},
-    {"visible anchor", WIKITEXT_ARGUMENT, 1, NULL},
-    {"wal", WIKITEXT_TEXT, 0, "Wales"},
-    {"wikt", WIKITEXT_ARGUMENT, 1, NULL},
-    {"wikt-lang", WIKITEXT_ARGUMENT, 2, NULL},
-    {"wiktionary", WIKITEXT_ARGUMENT, 1, NULL},
-    {"wt-lang", WIKITEXT_ARGUMENT, 2, NULL},
-    {"x mult", WIKITEXT_TEXT, 0, "×"},
-    {"yen", WIKITEXT_PREFIX, 1, "¥"},
-    {"zaf", WIKITEXT_TEXT, 0, "South Africa"},
-    {"zh", WIKITEXT_LABELS, 1, NULL},
-    {"zh-full", WIKITEXT_LABELS, 1, NULL},
-    {"zwsp", WIKITEXT_TEXT, 0, " "},
-    {"£", WIKITEXT_PREFIX, 1, "£"},
-    {"¥", WIKITEXT_PREFIX, 1, "¥"},
-    {"·", WIKITEXT_TEXT, 0, " · "},
-    {"•", WIKITEXT_TEXT, 0, " • "},
-    {"€", WIKITEXT_PREFIX, 1, "€"},
-    {"₱", WIKITEXT_PREFIX, 1, "₱"},
-    {"₹", WIKITEXT_PREFIX, 1, "₹"},
+const struct wikitext_template_row wikitext_template_rows[] = {
+    {NULL, false, "{}",
+     "\" '=\" '|\"'=\"'|'='|' \"=' \"|'\"='\"|'-='|'s='s|-\"=\"|-'='|...=...|===|\\= / |ayin=ʿ|br= |"
+     "break= |bull= • |bullet= • |bulletb= • |dag=†|dagger=†|dash= – |ddag=‡|deg=°|degree=°|dot= · |"
+     "dotsep= · |double dagger=‡|double-dagger=‡|ellipsis=...|em dash=—|emdash=—|emsp= |en dash=–|"
+     "endash=–|ensp= |euro=€|extinct=†|female=♀|hair space= |hairsp= |hamza=ʾ|hawaiian okina=ʻ|indent= |"
+     "male=♂|mdash=—|mdashb=—|middot= · |middotb= · |minus=−|nb10= |nb5= |nbsp= |ndash=–|ndashb= – |"
+     "nnbsp= |okina=ʻ|pi=π|smd= — |snd= – |sndash= – |snds= – |sp= |space= |spaced em dash= — |"
+     "spaced en dash= – |spaced mdash= — |spaced ndash= – |spaces= |spmd= — |spnd= – |spndash= – |"
+     "thin space= |thinsp= |times=×|x mult=×|zwsp= |·= · |•= • "},
+    {NULL, true, "{}",
+     "arg=Argentina|aus=Australia|bc=BC|bce=BCE|bel=Belgium|bra=Brazil|can=Canada|che=Switzerland|"
+     "chn=China|co2=CO2|cze=Czech Republic|den=Denmark|deu=Germany|dnk=Denmark|egy=Egypt|eng=England|"
+     "esp=Spain|fin=Finland|fra=France|gbr=United Kingdom|ger=Germany|gre=Greece|h2o=H2O|hun=Hungary|"
+     "ind=India|irl=Ireland|irn=Iran|isr=Israel|ita=Italy|jpn=Japan|kor=South Korea|mex=Mexico|"
+     "ned=Netherlands|nld=Netherlands|nor=Norway|nzl=New Zealand|o2=O2|pak=Pakistan|pol=Poland|"
+     "por=Portugal|prt=Portugal|rou=Romania|rsa=South Africa|rus=Russia|sco=Scotland|sui=Switzerland|"
+     "swe=Sweden|tur=Turkey|uk=United Kingdom|ukr=Ukraine|usa=United States|wal=Wales|zaf=South Africa"},
+    {NULL, true, "<{}{1,text,content}>",
+     "$=$|a$=A$|ad=AD |au$=A$|aud=A$|b.=born |born=born |c$=C$|c.=c. |ca$=C$|ca.=c. |cad=C$|can$=C$|"
+     "circa=c. |cny=CN¥|d.=died |died=died |dollar=$|e=×10^|eur=€|fl=fl. |fl.=fl. |floruit=fl. |gbp=£|"
+     "hk$=HK$|hkd=HK$|indian rupee=₹|inr=₹|inrconvert=₹|jpy=¥|nz$=NZ$|nzd=NZ$|philippine peso=₱|php=₱|"
+     "pound sterling=£|r.=r. |radic=√|reign=r. |rmb=CN¥|sqrt=√|us dollar=US$|us patent=U.S. Patent |"
+     "us$=US$|usd=US$|yen=¥|£=£|¥=¥|€=€|₱=₱|₹=₹"},
+    {NULL, false, "{1,text,content}",
+     "\"|abbr|abbreviation|abbrv|allcaps|angbr|arabic|as written|aut|avoid wrap|bdi|big|bigmath|"
+     "birth year and age|birth-date|birth-date and age|block indent|bold|button|caps|ce|center|centre|"
+     "chem2|code inline|coptic|cuneiform|death year and age|death-date|death-date and age|em|end-date|"
+     "flag|flag+link|flagcountry|flagg|flaglink|flagu|gloss|hebr|hebrew|highlight|hover title|huge|"
+     "ipa-serif|italic|italics|kbd|key|key press|keypress|large|larger|longitem|mark|math|midsize|mono|"
+     "monospace|mvar|nastaliq|nihongo foot|nihongo2|no wrap|nobold|nobr|nobreak|noitalic|noitalics|"
+     "not a typo|notatypo|nowrap|nowraplinks|nq|nts|number table sorting|overline|perso-arabic|plainlink|"
+     "polytonic|proper name|railgauge|resize|roman|roman numeral|runic|samp|sc|sc1|sc2|script/arabic|"
+     "script/armenian|script/coptic|script/cyrillic|script/hebrew|script/nastaliq|sic|sinhala|small caps|"
+     "smallcaps|smaller|smcaps|start-date|strike|strong|tooltip|typo|underline|unicode|urdu|vanchor|var|"
+     "visible anchor|wikt|wiktionary"},
+    {NULL, false, "{2,text,content}",
+     "bdo|color|colour|font color|font colour|lang|ltr-lang|rtl-lang|sort|wikt-lang|wt-lang"},
+    {write_last, false, "", "tlit|transl|translit|transliteration"},
+    {write_joined, false, "", "chem|gaps|linktext|unité= "},
+    {write_title, false, "", "basepagename|fullpagename|pagename|rootpagename|subpagename"},
+    {write_if, false, "", "#if:"},
+    {write_case, false, "", "lc:=l|lcfirst:=L|uc:=u|ucfirst:=U"},
+    {NULL, false, "{,0}", "formatnum:"},
+    {NULL, false, "{,1}", "fnum|format number|formatnum"},
+    {NULL, false, "\n{1,text,quote}\n",
+     "blockquotation|blockquote|bq|cquote|poem quote|poemquote|quotation|quote"},
+    {write_link, false, "", "ill|ill-multi|interlanguage link|interlanguage link multi|iw"},
+    {NULL, false, "{1} {2}", "sortname"},
+    {NULL, true, "lit. '{1}'", "lit.|literally"},
+    {write_fraction, false, "", "frac|fraction|mfrac|sfrac|tfrac"},
+    {NULL, false, "{#1}<±{2}><×10^{e}>< {u}>< {ul}></{up}>", "val"},
+    {write_music, false, "", "music"},
+    {write_ship, false, "",
+     "hdms=HDMS|hmas=HMAS|hmcs=HMCS|hmnzs=HMNZS|hms=HMS|hnlms=HNLMS|mv=MV|rfa=RFA|rms=RMS|rv=RV|ship|"
+     "sms=SMS|ss=SS|uscgc=USCGC|usns=USNS|uss=USS"},
+    {NULL, true, "<{1}-class>< {2}>", "sclass|sclass-|sclass2|sclass2-"},
+    {write_language, false, "", "lang-=1|langx=2"},
+    {write_nihongo, false, "", "nihongo|nihongo3"},
+    {NULL, true, "<;Chinese: {c}><;traditional Chinese: {t}><;simplified Chinese: {s}><;pinyin: {p}>"
+     "<;Tongyong Pinyin: {tp}><;Wade–Giles: {w}><;Jyutping: {j}><;Cantonese Yale: {cy}>"
+     "<;Pe̍h-ōe-jī: {poj}><;lit. {l}>~{1}",
+     "lang-zh|zh|zh-full"},
+    {NULL, true, "<;Korean: {hangul}><;Hanja: {hanja}><;RR: {rr}><;MR: {mr}>~{1}", "korean"},
+    {write_date, true, "",
+     "bda|birth date|birth date and age|birthdate|dda=death|death date|death date and age=death|dob|"
+     "end date|start date|start date and age"},
+    {write_as_of, true, "", "as of|asof"},
+    {NULL, true, "{1}< [O.S. {3}]> {2}", "oldstyledate"},
+    {wikitext_quantities_convert, false, "", "convert|cvt=symbols"},
+    {NULL, false, "|", "!"},
+    {NULL, false, NULL, NULL},
 };
 /* clang-format on */
-const int wikitext_n_template_rows = sizeof wikitext_template_rows / sizeof wikitext_template_rows[0];

@@ -1,48 +1,47 @@
 #include "corpus/wikitext_templates.h"
 
 #include "corpus/text_line.h"
-#include "corpus/wikitext_dates.h"
 #include "corpus/wikitext_quantities.h"
-#include "corpus/wikitext_units.h"
-#include "corpus/wikitext_values.h"
-#include "corpus/wikitext_words.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { NAME_BYTES = 64 }; /* of a row's name: longer ones are none */
 
 /* ---- which template it is ---- */
 
-static const struct wikitext_template *find(const char *name)
+static int compare(const void *left, const void *right)
 {
-    int low = 0, high = wikitext_n_template_rows;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        int order = strcmp(wikitext_template_rows[middle].name, name);
-        if (order == 0) {
-            return &wikitext_template_rows[middle];
-        }
-        low = order < 0 ? middle + 1 : low;
-        high = order < 0 ? high : middle;
-    }
-    return NULL;
+    const struct wikitext_value *a = &((const struct wikitext_template *)left)->name;
+    const struct wikitext_value *b = &((const struct wikitext_template *)right)->name;
+    int order = memcmp(a->text, b->text, a->n < b->n ? a->n : b->n);
+    return order != 0 ? order : (a->n > b->n) - (a->n < b->n);
 }
 
-/* Whether a row holds in other languages too: it writes no English words, and no sign that only English gives
- * this name. */
-static bool is_of_any_language(const struct wikitext_template *row)
+bool wikitext_templates_index(struct wikitext_emit *e)
 {
-    switch (row->action) {
-    case WIKITEXT_TEXT: return !((row->text[0] | 0x20) >= 'a' && (row->text[0] | 0x20) <= 'z');
-    case WIKITEXT_PREFIX:
-    case WIKITEXT_LITERALLY:
-    case WIKITEXT_LABELS:
-    case WIKITEXT_SHIP_CLASS:
-    case WIKITEXT_DATE:
-    case WIKITEXT_AS_OF:
-    case WIKITEXT_OLD_STYLE: return false;
-    default: return true;
+    enum { MOST = 1024 };
+    e->templates = malloc(MOST * sizeof *e->templates);
+    if (e->templates == NULL) {
+        return false;
     }
+    e->n_templates = 0;
+    for (const struct wikitext_template_row *row = wikitext_template_rows; row->names != NULL; row++) {
+        const char *names = row->names;
+        struct wikitext_template t = {.row = row};
+        while (wikitext_values_entry(&names, &t.name, &t.text)) {
+            CHECK(e->n_templates < MOST, "more than %d templates", MOST);
+            e->templates[e->n_templates++] = t;
+        }
+    }
+    qsort(e->templates, e->n_templates, sizeof *e->templates, compare);
+    return true;
+}
+
+static const struct wikitext_template *find(const struct wikitext_emit *e, const char *name, size_t n)
+{
+    struct wikitext_template key = {.name = {name, n}};
+    return bsearch(&key, e->templates, e->n_templates, sizeof *e->templates, compare);
 }
 
 struct name {
@@ -93,218 +92,75 @@ void wikitext_templates_open(struct wikitext_emit *e, const struct wikitext_span
         name.text[name.n] = '\0';
         content++;
     }
-    bool known_language = strncmp(name.text, "lang-", 5) == 0;
-    static const struct wikitext_template language = {"lang-", WIKITEXT_LANGUAGE, 0, NULL};
-    const struct wikitext_template *row = find(name.text);
-    row = row == NULL && known_language ? &language : row;
-    row = row == NULL || wikitext_values_are_english(e) || is_of_any_language(row) ? row : NULL;
+    const struct wikitext_template *t = find(e, name.text, name.n);
+    if (t == NULL && strncmp(name.text, "lang-", 5) == 0) {
+        t = find(e, name.text, 5);
+    }
+    t = t == NULL || wikitext_values_are_english(e) || !t->row->english ? t : NULL;
     e->counts->n_work += (int64_t)(content - span->begin);
-    if (row == NULL) {
+    if (t == NULL) {
         e->counts->n_templates_dropped++;
         e->at = span->end;
         return;
     }
     e->counts->n_templates_expanded++;
     struct wikitext_frame *frame = wikitext_emit_push(e, span, content, 2);
-    frame->template = row;
+    frame->template = t;
     frame->name = name.begin;
     frame->name_bytes = name.end - name.begin;
 }
 
 /* ---- what it stands for ---- */
 
-static void put_text(struct wikitext_emit *e, const char *text)
+/* Appends what is between braces; returns where it ends.  `given`: whether there is any. */
+static const char *write_field(struct wikitext_emit *e, const struct wikitext_template *t, const char *field,
+                               bool *given)
 {
-    buf_puts(&e->scratch, text);
+    char flag = field[0];
+    field += flag == '#' || flag == ',';
+    struct wikitext_value value = field[0] == '}' ? t->text : wikitext_values_find(e, field);
+    if (flag == '#' || (flag == ',' && wikitext_values_are_english(e))) {
+        wikitext_quantities_group(&e->scratch, value.text, value.n);
+    } else { /* other languages group digits in other ways */
+        wikitext_values_put(e, value);
+    }
+    *given = value.n > 0;
+    return field + strcspn(field, "}");
 }
 
-static void write_last(struct wikitext_emit *e)
+void wikitext_templates_write(struct wikitext_emit *e, const struct wikitext_template *t, const char *pattern)
 {
-    size_t first = e->frames[e->n_frames - 1].first_part;
-    for (size_t i = e->n_parts - 1; i > first; i--) {
-        if (e->parts[i].name_end == 0) {
-            wikitext_values_put(e, wikitext_values_part(e, i, false));
+    struct buf *out = &e->scratch;
+    size_t mark = 0;
+    bool all = true, given;
+    for (const char *at = pattern; *at != '\0'; at++) {
+        if (*at == '{') {
+            at = write_field(e, t, at + 1, &given);
+            all = all && given;
+        } else if (*at == '<') {
+            mark = out->n;
+            all = true;
+            if (at[1] == ';') {
+                buf_puts(out, out->n > 0 ? "; " : "");
+                at++;
+            }
+        } else if (*at == '>') {
+            out->n = all ? out->n : mark;
+        } else if (*at != '~') {
+            buf_putc(out, *at);
+        } else if (out->n > 0) {
             return;
         }
     }
 }
 
-static void write_joined(struct wikitext_emit *e, const char *between)
-{
-    size_t first = e->frames[e->n_frames - 1].first_part;
-    for (size_t i = first + 1; i < e->n_parts; i++) {
-        struct wikitext_value value = wikitext_values_part(e, i, false);
-        if (e->parts[i].name_end == 0 && value.n > 0) {
-            put_text(e, e->scratch.n > 0 ? between : "");
-            wikitext_values_put(e, value);
-        }
-    }
-}
-
-static void write_if(struct wikitext_emit *e)
-{
-    bool is_true = wikitext_values_argument(e, 0).n > 0;
-    wikitext_values_put(e, wikitext_values_argument(e, is_true ? 1 : 2));
-}
-
-/* 'l' and 'u': all letters; 'L' and 'U': the first.  Letters outside ASCII stay as they are. */
-static void write_case(struct wikitext_emit *e, char how)
-{
-    wikitext_values_put(e, wikitext_values_argument(e, 0));
-    size_t n = how == 'l' || how == 'u' ? e->scratch.n : e->scratch.n > 0;
-    bool upper = how == 'u' || how == 'U';
-    for (size_t i = 0; i < n; i++) {
-        char *c = &e->scratch.data[i];
-        bool letter = upper ? *c >= 'a' && *c <= 'z' : *c >= 'A' && *c <= 'Z';
-        *c = (char)(letter ? *c ^ 0x20 : *c);
-    }
-}
-
-static void write_number(struct wikitext_emit *e, int argument)
-{
-    struct wikitext_value value = wikitext_values_argument(e, argument);
-    if (wikitext_values_are_english(e)) {
-        wikitext_units_group(&e->scratch, value.text, value.n);
-    } else { /* other languages group digits in other ways */
-        wikitext_values_put(e, value);
-    }
-}
-
-static void write_quote(struct wikitext_emit *e)
-{
-    struct wikitext_value value = wikitext_values_find(e, "1");
-    value = value.n > 0 ? value : wikitext_values_find(e, "text");
-    value = value.n > 0 ? value : wikitext_values_find(e, "quote");
-    put_text(e, "\n");
-    wikitext_values_put(e, value);
-    put_text(e, "\n");
-}
-
-/* {{ill|Name|de|Name dort}}, and before 2016 {{ill|de|Name|Name dort}}. */
-static void write_ill(struct wikitext_emit *e)
-{
-    struct wikitext_value label = wikitext_values_find(e, "lt");
-    struct wikitext_value name = wikitext_values_argument(e, 1), second = wikitext_values_argument(e, 2);
-    bool is_code = name.n == 2 && name.text[0] >= 'a' && name.text[0] <= 'z' && second.n > 3;
-    name = is_code ? second : name;
-    name = name.n > 0 ? name : wikitext_values_find(e, "en");
-    wikitext_values_put(e, label.n > 0 ? label : name);
-}
-
-/* {{frac|1|2}} and {{frac|3|1|2}}; {{frac|2}} is a half. */
-static void write_fraction(struct wikitext_emit *e)
-{
-    struct wikitext_value a = wikitext_values_argument(e, 1), b = wikitext_values_argument(e, 2),
-                          c = wikitext_values_argument(e, 3);
-    if (c.n > 0) {
-        wikitext_values_put(e, a);
-        put_text(e, " ");
-        a = b;
-        b = c;
-    }
-    if (a.n == 0) {
-        return;
-    }
-    if (b.n == 0) {
-        put_text(e, "1");
-    } else {
-        wikitext_values_put(e, a);
-    }
-    put_text(e, "/");
-    wikitext_values_put(e, b.n == 0 ? a : b);
-}
-
-static void write_two(struct wikitext_emit *e, struct wikitext_value first, const char *between,
-                      struct wikitext_value second, const char *after)
-{
-    wikitext_values_put(e, first);
-    put_text(e, between);
-    wikitext_values_put(e, second);
-    put_text(e, after);
-}
-
-static void write_argument(struct wikitext_emit *e, const struct wikitext_template *row)
-{
-    struct wikitext_value value = wikitext_values_argument(e, row->number);
-    static const char *const names[] = {"text", "content"};
-    for (size_t i = 0; i < sizeof names / sizeof *names && value.n == 0; i++) {
-        value = wikitext_values_find(e, names[i]);
-    }
-    put_text(e, row->text != NULL && value.n > 0 ? row->text : "");
-    wikitext_values_put(e, value);
-}
-
-/* {{lang-fr|mot}} and {{langx|fr|mot}}. */
-static void write_language(struct wikitext_emit *e, const struct wikitext_frame *frame)
-{
-    enum { PREFIX_BYTES = 5 }; /* "lang-" */
-    if (frame->template->number == 0) {
-        wikitext_words_language(e, e->markup + frame->name + PREFIX_BYTES, frame->name_bytes - PREFIX_BYTES,
-                                1);
-    } else {
-        struct wikitext_value code = wikitext_values_argument(e, 1);
-        wikitext_words_language(e, code.text, code.n, 2);
-    }
-}
-
-/* Actions that write words; false for one of the others. */
-static bool write_words(struct wikitext_emit *e, const struct wikitext_frame *frame)
-{
-    const struct wikitext_template *row = frame->template;
-    switch (row->action) {
-    case WIKITEXT_LANGUAGE: write_language(e, frame); return true;
-    case WIKITEXT_NIHONGO: wikitext_words_nihongo(e, row->number == 2); return true;
-    case WIKITEXT_LABELS: wikitext_words_labels(e, row->number == 2); return true;
-    case WIKITEXT_SHIP: wikitext_words_ship(e, row->name, row->number); return true;
-    case WIKITEXT_SHIP_CLASS: wikitext_words_ship_class(e); return true;
-    case WIKITEXT_MUSIC: wikitext_words_music(e); return true;
-    case WIKITEXT_DATE: wikitext_dates_date(e, row->number == 2); return true;
-    case WIKITEXT_AS_OF: wikitext_dates_as_of(e); return true;
-    case WIKITEXT_OLD_STYLE: wikitext_dates_old_style(e); return true;
-    case WIKITEXT_CONVERT:
-        wikitext_quantities_convert(e, row->number == 1 || !wikitext_values_are_english(e));
-        return true;
-    case WIKITEXT_VALUE: wikitext_quantities_value(e); return true;
-    default: return false;
-    }
-}
-
-static void write_title(struct wikitext_emit *e)
-{
-    for (size_t i = 0; i < e->title_bytes; i++) {
-        buf_append(&e->scratch, &e->title[i], wikitext_emit_is_text(e->title[i]));
-    }
-}
-
-/* Actions that write their arguments as they are, or nearly. */
-static void write_arguments(struct wikitext_emit *e, const struct wikitext_template *row)
-{
-    switch (row->action) {
-    case WIKITEXT_TEXT: put_text(e, row->text); break;
-    case WIKITEXT_LAST: write_last(e); break;
-    case WIKITEXT_JOIN: write_joined(e, row->text); break;
-    case WIKITEXT_PAGE_NAME: write_title(e); break;
-    case WIKITEXT_IF: write_if(e); break;
-    case WIKITEXT_CASE: write_case(e, row->text[0]); break;
-    case WIKITEXT_NUMBER: write_number(e, row->number); break;
-    case WIKITEXT_QUOTE: write_quote(e); break;
-    case WIKITEXT_ILL: write_ill(e); break;
-    case WIKITEXT_SORTNAME:
-        write_two(e, wikitext_values_argument(e, 1), " ", wikitext_values_argument(e, 2), "");
-        break;
-    case WIKITEXT_LITERALLY:
-        write_two(e, (struct wikitext_value){"", 0}, "lit. '", wikitext_values_argument(e, 1), "'");
-        break;
-    case WIKITEXT_FRACTION: write_fraction(e); break;
-    default: write_argument(e, row);
-    }
-}
-
 void wikitext_templates_expand(struct wikitext_emit *e)
 {
-    const struct wikitext_frame *frame = &e->frames[e->n_frames - 1];
-    if (!write_words(e, frame)) {
-        write_arguments(e, frame->template);
+    const struct wikitext_template *t = e->frames[e->n_frames - 1].template;
+    if (t->row->write != NULL) {
+        t->row->write(e, t);
+    } else {
+        wikitext_templates_write(e, t, t->row->pattern);
     }
     wikitext_emit_replace(e);
 }

@@ -1,6 +1,5 @@
 #include "corpus/wikitext_values.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 bool wikitext_values_is_blank(char c)
@@ -8,7 +7,7 @@ bool wikitext_values_is_blank(char c)
     return c == ' ' || c == '\n' || c == '\t' || c == WIKITEXT_SIGN_LITERAL;
 }
 
-static struct wikitext_value trim(const char *text, size_t n)
+struct wikitext_value wikitext_values_trim(const char *text, size_t n)
 {
     while (n > 0 && wikitext_values_is_blank(text[0])) {
         text++;
@@ -29,13 +28,13 @@ struct wikitext_value wikitext_values_part(const struct wikitext_emit *e, size_t
 {
     const struct wikitext_part *part = &e->parts[i];
     size_t begin = named && part->name_end > 0 ? part->name_end : part->begin;
-    return trim(e->text.data + begin, part->end - begin);
+    return wikitext_values_trim(e->text.data + begin, part->end - begin);
 }
 
-struct wikitext_value wikitext_values_find(const struct wikitext_emit *e, const char *key)
+static struct wikitext_value find(const struct wikitext_emit *e, struct wikitext_value key)
 {
     size_t first = e->frames[e->n_frames - 1].first_part;
-    int64_t number = key[0] >= '0' && key[0] <= '9' ? strtol(key, NULL, 10) : -1, position = 0;
+    int64_t number = wikitext_values_number(key), position = 0;
     struct wikitext_value found = {"", 0};
     if (number == 0) {
         return wikitext_values_part(e, first, false);
@@ -44,8 +43,9 @@ struct wikitext_value wikitext_values_find(const struct wikitext_emit *e, const 
         const struct wikitext_part *part = &e->parts[i];
         bool is_it;
         if (part->name_end > 0) {
-            struct wikitext_value name = trim(e->text.data + part->begin, part->name_end - 1 - part->begin);
-            is_it = wikitext_values_equal(name, key);
+            struct wikitext_value name =
+                wikitext_values_trim(e->text.data + part->begin, part->name_end - 1 - part->begin);
+            is_it = name.n == key.n && memcmp(name.text, key.text, key.n) == 0;
         } else {
             is_it = ++position == number;
         }
@@ -54,10 +54,43 @@ struct wikitext_value wikitext_values_find(const struct wikitext_emit *e, const 
     return found;
 }
 
+struct wikitext_value wikitext_values_find(const struct wikitext_emit *e, const char *keys)
+{
+    for (;; keys++) {
+        struct wikitext_value key = {keys, strcspn(keys, ",}")}, found = find(e, key);
+        keys += key.n;
+        if (found.n > 0 || *keys != ',') {
+            return found;
+        }
+    }
+}
+
 struct wikitext_value wikitext_values_argument(const struct wikitext_emit *e, int number)
 {
-    char key[2] = {(char)('0' + number % 10), '\0'};
-    return wikitext_values_find(e, key);
+    char key[] = {(char)('0' + number / 10), (char)('0' + number % 10), '\0'};
+    return wikitext_values_find(e, number < 10 ? key + 1 : key);
+}
+
+bool wikitext_values_entry(const char **table, struct wikitext_value *key, struct wikitext_value *text)
+{
+    size_t n = strcspn(*table, "|");
+    const char *end = *table + n, *equals = n == 0 ? NULL : memchr(*table + 1, '=', n - 1);
+    *key = (struct wikitext_value){*table, equals == NULL ? n : (size_t)(equals - *table)};
+    *text = equals == NULL ? (struct wikitext_value){end, 0}
+                           : (struct wikitext_value){equals + 1, (size_t)(end - equals - 1)};
+    *table = *end == '|' ? end + 1 : end;
+    return n > 0;
+}
+
+struct wikitext_value wikitext_values_look_up(const char *table, struct wikitext_value key)
+{
+    struct wikitext_value found, text;
+    while (wikitext_values_entry(&table, &found, &text)) {
+        if (found.n == key.n && memcmp(found.text, key.text, key.n) == 0) {
+            return text;
+        }
+    }
+    return (struct wikitext_value){NULL, 0};
 }
 
 void wikitext_values_put(struct wikitext_emit *e, struct wikitext_value value)

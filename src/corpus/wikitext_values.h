@@ -15,14 +15,25 @@ bool wikitext_values_are_english(const struct wikitext_emit *e);
 /* A space, a tab, a line's end, or the sign of literal text. */
 bool wikitext_values_is_blank(char c);
 
+/* The text without blanks at its ends. */
+struct wikitext_value wikitext_values_trim(const char *text, size_t n);
+
 /* Part `i` of the frame; `named`: after its name if it has one. */
 struct wikitext_value wikitext_values_part(const struct wikitext_emit *e, size_t i, bool named);
 
-/* The value of the parameter "lc", or "2"; of a function, "0" is what follows its colon. */
-struct wikitext_value wikitext_values_find(const struct wikitext_emit *e, const char *key);
+/* The first parameter that is given of "1,text,quote", which ends at a NUL or '}'.  "2" is the second without
+ * a name or the one that is named so; of a function, "0" is what follows its colon. */
+struct wikitext_value wikitext_values_find(const struct wikitext_emit *e, const char *keys);
 
-/* The same of parameter 1, 2, ... */
+/* Argument 1, 2, ... 99. */
 struct wikitext_value wikitext_values_argument(const struct wikitext_emit *e, int number);
+
+/* Takes the next entry of a table "key=text|key|key=text", and moves *table behind it; false at its end.  A
+ * key is not empty; `text` is empty where it has no '='. */
+bool wikitext_values_entry(const char **table, struct wikitext_value *key, struct wikitext_value *text);
+
+/* The text of a key in such a table; its `text` is NULL: it is not there. */
+struct wikitext_value wikitext_values_look_up(const char *table, struct wikitext_value key);
 
 /* Appends it to e->scratch. */
 void wikitext_values_put(struct wikitext_emit *e, struct wikitext_value value);

@@ -1,5 +1,5 @@
 /* Sums over several nodes take two stages where the ranks of each node are neighbours and a power of
- * two of them: the ranks of a node add up through shared memory (dist/node_calls.h), then the ranks
+ * two of them: the ranks of a node add up through shared memory, then the ranks
  * with the same place on each node add up over the wire (the column). Both stages are levels of one
  * tree over all ranks, so the bits do not depend on how ranks are placed on nodes.  Sums in bf16 take
  * one stage, since they are rounded once.
@@ -13,7 +13,6 @@
 #include "core/host.h"
 #include "core/integers.h"
 #include "core/log.h"
-#include "dist/node_calls.h"
 #include "dist/wire_group.h"
 #include "dist/wire_part.h"
 
@@ -59,12 +58,12 @@ struct comm_wire {
     struct wire_watch watch; /* of the world, as the heartbeat */
     struct heartbeat heartbeat;
     struct wire_group all;    /* ranks */
+    struct wire_group node;   /* those that share memory, if they are all or nodes are blocks */
     struct wire_group column; /* one rank of each node, in the same place: in use if nodes are blocks */
-    bool are_blocks; /* each node has as many neighbouring ranks, a power of two, and shares memory */
-    struct wire_scratch scratch;
-    const void **local_from; /* [size] of sums within a node */
-    struct hello *hellos;    /* [size] */
-    struct outgoing *first;  /* messages under way */
+    bool are_blocks;        /* each node has as many neighbouring ranks, a power of two, and shares memory */
+    char *room;             /* of groups */
+    struct hello *hellos;   /* [size] */
+    struct outgoing *first; /* messages under way */
 };
 
 /* ---- messages under way ---- */
@@ -135,39 +134,30 @@ static struct status begin_message(struct comm_wire *c, struct outgoing *m, int 
 
 /* ---- the table ---- */
 
-/* What a rank has added up within its node, over all nodes.  For node_calls_reduce. */
-static struct status reduce_column(void *context, void *data, int64_t n, enum dtype dtype, reduction *reduce,
-                                   const char *doing)
+/* bf16 is rounded once, so sums of nodes are not added up. */
+static struct wire_group *group_of(struct comm_wire *c, bool in_levels)
 {
-    struct comm_wire *c = context;
-    return wire_group_reduce(&c->ranks, &c->column, &c->scratch, data, n, dtype, reduce, doing);
+    return c->ranks.is_one_node || (c->are_blocks && in_levels) ? &c->node : &c->all;
 }
 
-/* bf16 is rounded once, so sums of nodes are not added up. */
 static struct status reduce_all(struct comm_wire *c, enum comm_call_kind kind, tensor t)
 {
-    const char *doing = comm_call_name(kind);
-    reduction *reduce = kind == CALL_ALL_REDUCE_SUM ? reduce_sum : reduce_max;
-    struct node_between between = {c->are_blocks ? reduce_column : NULL, c};
-    return c->ranks.is_one_node || (c->are_blocks && t.dtype != DTYPE_BF16)
-               ? node_calls_reduce(&c->ranks, t, reduce, c->local_from, &between, doing)
-               : wire_group_reduce(&c->ranks, &c->all, &c->scratch, t.data, tensor_count(t), t.dtype, reduce,
-                                   doing);
+    struct wire_group *g = group_of(c, t.dtype != DTYPE_BF16);
+    return wire_group_reduce(&c->ranks, g, g == &c->node && c->are_blocks ? &c->column : NULL, t.data,
+                             tensor_count(t), t.dtype, kind == CALL_ALL_REDUCE_SUM ? reduce_sum : reduce_max,
+                             comm_call_name(kind));
 }
 
 /* Where nodes are blocks, the first step is between nodes: after it each node has the rows of all ranks,
  * spread over its own ranks.  The second step is within the node. */
 static struct status gather(struct comm_wire *c, tensor t, const int64_t *bounds)
 {
-    struct wire_ranks *w = &c->ranks;
-    if (!w->is_one_node && !c->are_blocks) {
-        return wire_group_gather(w, &c->all, t, bounds);
-    }
+    struct wire_group *g = group_of(c, true);
     if (c->are_blocks) {
-        TRY(wire_group_gather(w, &c->column, t, bounds));
+        TRY(wire_group_gather(&c->ranks, &c->column, t, bounds, c->column.first));
     }
-    for (int r = 0; r < w->wire.size; r += w->window.size) {
-        TRY(node_calls_gather(w, t, bounds, r));
+    for (int r = 0; r < c->all.n; r += g->n) {
+        TRY(wire_group_gather(&c->ranks, g, t, bounds, r));
     }
     return status_ok();
 }
@@ -176,21 +166,13 @@ static struct status gather(struct comm_wire *c, tensor t, const int64_t *bounds
  * with its place, and the second is between nodes. */
 static struct status scatter(struct comm_wire *c, tensor t, const int64_t *bounds)
 {
-    struct wire_ranks *w = &c->ranks;
-    if (!w->is_one_node && (!c->are_blocks || t.dtype == DTYPE_BF16)) {
-        return wire_group_scatter(w, &c->all, &c->scratch, t, bounds);
+    struct wire_group *g = group_of(c, t.dtype != DTYPE_BF16);
+    for (int r = 0; r < c->all.n; r += g->n) {
+        TRY(wire_group_scatter(&c->ranks, g, t, bounds, r));
     }
-    for (int r = 0; r < w->wire.size; r += w->window.size) {
-        TRY(node_calls_scatter(w, t, bounds, r, c->local_from));
-    }
-    return c->are_blocks ? wire_group_scatter(w, &c->column, &c->scratch, t, bounds) : status_ok();
-}
-
-static struct status broadcast(struct comm_wire *c, tensor t, int root)
-{
-    struct wire_ranks *w = &c->ranks;
-    return w->is_one_node ? node_calls_broadcast(w, t, root)
-                          : wire_group_broadcast(w, &c->all, t.data, (int64_t)tensor_bytes(t), root);
+    return g == &c->node && c->are_blocks
+               ? wire_group_scatter(&c->ranks, &c->column, t, bounds, c->column.first)
+               : status_ok();
 }
 
 /* This rank's error, told to all; or that of another, if one was heard of before. */
@@ -254,7 +236,9 @@ static struct status call(void *state, struct exec *x, const struct comm_call *m
     case CALL_ALL_REDUCE_MAX_SIGNED: return reduce_all(c, call.kind, t);
     case CALL_ALL_GATHER: return gather(c, t, bounds);
     case CALL_REDUCE_SCATTER_SUM: return scatter(c, t, bounds);
-    case CALL_BROADCAST: return broadcast(c, t, call.root);
+    case CALL_BROADCAST:
+        return wire_group_broadcast(&c->ranks, group_of(c, false), t.data, (int64_t)tensor_bytes(t),
+                                    call.root);
     case CALL_SEND: return send(c, t, call.root);
     case CALL_RECEIVE: return receive(c, t, call.root);
     }
@@ -433,19 +417,22 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c, i
     struct wire_ranks *w = &c->ranks;
     char name[96];
     bool all_made, all_joined, are_blocks;
-    int first = 0, seat = w->seats[comm->rank];
+    int first = 0, seat = w->seats[comm->rank], n = w->n_seats;
+    c->node = (struct wire_group){comm->rank - seat, 1, n, seat, .shares = true};
+    c->column = (struct wire_group){seat, n, comm->size / n, comm->rank / n, .room = c->room};
     while (w->seats[first] != 0) {
         first++;
     }
     snprintf(name, sizeof name, "/kiln-%llx-%d-%d", (unsigned long long)c->hellos[0].run, c->number, first);
     struct status s = most > 0 ? status_ok() : status_error(STATUS_UNAVAILABLE, "KILN_COMM_WINDOW is 0");
-    bool is_alone = w->n_seats == 1; /* on its node: it needs no memory with others */
-    if (seat == 0 && most > 0 && !is_alone) {
-        s = node_window_create(&w->window, name, w->n_seats);
+    s = failed(s) ? s : wire_group_init(&c->node);
+    s = failed(s) ? s : wire_group_init(&c->column);
+    if (seat == 0 && n > 1 && !failed(s)) { /* one alone on its node needs no memory with others */
+        s = node_window_create(&w->window, name, n);
     }
     TRY(all_can(comm, !failed(s), &all_made));
     if (seat != 0 && all_made) {
-        s = node_window_join(&w->window, name, seat, w->n_seats);
+        s = node_window_join(&w->window, name, seat, n);
     }
     TRY(all_can(comm, !failed(s), &all_joined));
     if (seat == 0) {
@@ -459,24 +446,22 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c, i
             "rank %d of %d: %s; ranks of one node exchange messages instead, so their sums take longer",
             comm_number(&comm->numbers, comm->rank), comm->numbers.world, s.message);
     }
-    w->is_one_node = all_joined && w->n_seats == comm->size;
+    w->is_one_node = w->window.memory != NULL && n == comm->size;
     TRY(all_can(comm, all_joined && nodes_are_blocks(c, most), &are_blocks));
     c->are_blocks = are_blocks;
-    c->column = (struct wire_group){seat, w->n_seats, comm->size / w->n_seats, comm->rank / w->n_seats};
     return status_ok();
 }
 
 /* What a communicator of `size` ranks needs besides what its opening finds. */
 static struct status allocate(struct comm_wire *c, int rank, int size)
 {
-    c->all = (struct wire_group){0, 1, size, rank};
-    c->scratch.piece = malloc(WIRE_GROUP_PIECE_BYTES);
-    c->scratch.from = calloc((size_t)size, sizeof *c->scratch.from);
-    c->local_from = calloc((size_t)size, sizeof *c->local_from);
+    c->room = malloc(WIRE_GROUP_PIECE_BYTES);
     c->hellos = calloc((size_t)size, sizeof *c->hellos);
-    return c->scratch.piece == NULL || c->scratch.from == NULL || c->local_from == NULL || c->hellos == NULL
-               ? status_error(STATUS_MEMORY, "out of memory for what ranks exchange")
-               : status_ok();
+    c->all = (struct wire_group){0, 1, size, rank, .room = c->room};
+    struct status s = wire_group_init(&c->all);
+    return failed(s) || (c->room != NULL && c->hellos != NULL)
+               ? s
+               : status_error(STATUS_MEMORY, "out of memory for what ranks exchange");
 }
 
 static struct status open_world(struct comm *comm, struct comm_wire *c, const struct wire *wire,
@@ -666,9 +651,10 @@ void comm_wire_close(struct comm *comm)
         hand_over(c, c->world);
     }
     wire_ranks_fini(&c->ranks);
-    free(c->scratch.piece);
-    free(c->scratch.from);
-    free(c->local_from);
+    wire_group_fini(&c->all);
+    wire_group_fini(&c->node);
+    wire_group_fini(&c->column);
+    free(c->room);
     free(c->hellos);
     free(c);
 }

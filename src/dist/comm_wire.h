@@ -1,5 +1,5 @@
 /* comm_wire: the communicator of processes that exchange messages by a wire (dist/wire.h): tensors in host
- * memory.  Ranks of one node share memory (dist/node_calls).  Of several nodes, if each has as many
+ * memory.  Ranks of one node share memory.  Of several nodes, if each has as many
  * neighbouring ranks, a power of two, sums and gatherings go within the nodes by memory, and between them by
  * messages of each rank to those in the same place of the other nodes; else all ranks send to all
  * (dist/wire_group). */

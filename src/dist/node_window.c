@@ -30,27 +30,22 @@ struct seat {
     _Alignas(LINE_BYTES) _Atomic uint32_t n_meetings; /* that the rank has come to */
 };
 
-/* ---- layout: shared, seats, calls of two meetings, slots, results ---- */
+/* ---- layout: shared, seats, slots of two meetings ---- */
 
 static size_t seats_at(void)
 {
     return sizeof(struct shared);
 }
 
-static size_t calls_at(int size)
-{
-    return seats_at() + (size_t)size * sizeof(struct seat);
-}
-
 static size_t slots_at(int size)
 {
-    size_t end = calls_at(size) + 2 * (size_t)size * NODE_WINDOW_CALL_BYTES;
+    size_t end = seats_at() + (size_t)size * sizeof(struct seat);
     return (end + 4095) / 4096 * 4096;
 }
 
 static size_t window_bytes(int size)
 {
-    return slots_at(size) + ((size_t)size + 2) * NODE_WINDOW_PIECE_BYTES;
+    return slots_at(size) + 2 * (size_t)size * NODE_WINDOW_SLOT_BYTES;
 }
 
 static struct shared *shared_of(const struct node_window *w)
@@ -63,30 +58,20 @@ static struct seat *seat_of(const struct node_window *w, int rank)
     return (struct seat *)((char *)w->memory + seats_at()) + rank;
 }
 
-void *node_window_slot(const struct node_window *w, int rank)
-{
-    return (char *)w->memory + slots_at(w->size) + (size_t)rank * NODE_WINDOW_PIECE_BYTES;
-}
-
-void *node_window_result(const struct node_window *w, int i)
-{
-    return node_window_slot(w, w->size + i);
-}
-
-static void *call_at(const struct node_window *w, int rank, uint32_t meeting)
+static void *slot_at(const struct node_window *w, int rank, uint32_t meeting)
 {
     size_t i = (size_t)rank + (size_t)w->size * (meeting % 2);
-    return (char *)w->memory + calls_at(w->size) + i * NODE_WINDOW_CALL_BYTES;
+    return (char *)w->memory + slots_at(w->size) + i * NODE_WINDOW_SLOT_BYTES;
 }
 
-void *node_window_next_call(const struct node_window *w)
+void *node_window_next_slot(const struct node_window *w)
 {
-    return call_at(w, w->rank, w->n_meetings + 1);
+    return slot_at(w, w->rank, w->n_meetings + 1);
 }
 
-const void *node_window_call(const struct node_window *w, int rank)
+const void *node_window_slot(const struct node_window *w, int rank)
 {
-    return call_at(w, rank, w->n_meetings);
+    return slot_at(w, rank, w->n_meetings);
 }
 
 /* ---- begin and end ---- */

@@ -1,8 +1,8 @@
 /* node_window: memory that the ranks of a node share, where they meet, and add up without messages; and by
  * which a rank sees that another has ended, however it ended.
  *
- * Each rank has a slot that only it writes, and there is room for results.  A meeting ends when all ranks
- * have come; what was written before it can be read after it.  A rank that waits spins briefly and then
+ * Each rank has a slot for every second meeting that only it writes.  A meeting ends when all ranks have
+ * come; what was written before it can be read after it.  A rank that waits spins briefly and then
  * sleeps (futex(2)).  While a rank lives it holds a lock of a byte of the memory's file, which the kernel
  * gives back when the process ends; it is one of the opened file (F_OFD_SETLK of fcntl(2)), so that ranks may
  * be threads of one process too. */
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NODE_WINDOW_PIECE_BYTES = 1 << 20, NODE_WINDOW_CALL_BYTES = 1024 };
+enum { NODE_WINDOW_SLOT_BYTES = 512 << 10 };
 
 struct node_window {
     int rank, size; /* within the node */
@@ -32,14 +32,10 @@ struct status node_window_join(struct node_window *w, const char *name, int rank
 void node_window_remove_name(const char *name);
 void node_window_close(struct node_window *w);
 
-/* Rank `rank`'s slot [NODE_WINDOW_PIECE_BYTES]; result 0 or 1, as large. */
-void *node_window_slot(const struct node_window *w, int rank);
-void *node_window_result(const struct node_window *w, int i);
-
-/* What this rank says in the meeting that it comes to next, and what `rank` has said in the last one, which
- * stays until this rank comes to the next [NODE_WINDOW_CALL_BYTES]. */
-void *node_window_next_call(const struct node_window *w);
-const void *node_window_call(const struct node_window *w, int rank);
+/* What this rank gives in the meeting that it comes to next, and what `rank` has given in the last one, which
+ * stays until this rank comes to the next [NODE_WINDOW_SLOT_BYTES]. */
+void *node_window_next_slot(const struct node_window *w);
+const void *node_window_slot(const struct node_window *w, int rank);
 
 /* Comes to the next meeting; then waits until all have come, or a few milliseconds.  `idle_ns`: how long it
  * has waited so far. */

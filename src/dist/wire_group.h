@@ -1,9 +1,11 @@
-/* wire_group: sums, gatherings and broadcasts by messages, of all ranks or of every k-th one, which all of
- * them have met to make.
+/* wire_group: sums, gatherings and broadcasts of all ranks, of those of a node, or of every k-th one, which
+ * all of them have met to make.
  *
- * A sum goes piece by piece.  Of each piece a rank gets its own part from all others, adds up by the tree of
- * dist/reduce, and sends the result to all: each rank sends 2 (n - 1) / n of the bytes, which is the least
- * there is, in two rounds.  A broadcast is the same with a part for each rank in place of the sum. */
+ * All are made of two exchanges, piece by piece: each gives every other its part of what it has (a scatter),
+ * or its own part to all (a gather).  A sum in parts is scatters, after each of which a rank adds up its part
+ * by the tree of dist/reduce; a whole sum has a gather after each, so that a rank sends 2 (n - 1) / n of the
+ * bytes, which is the least there is.  Ranks that share memory (dist/node_window.h) write to their slot what
+ * the others read after they have met; all others send messages. */
 #ifndef KILN_DIST_WIRE_GROUP_H
 #define KILN_DIST_WIRE_GROUP_H
 
@@ -15,29 +17,35 @@ enum { WIRE_GROUP_PIECE_BYTES = 4 << 20 };
 /* Ranks first, first + stride, ...: n of them, this one the index-th. */
 struct wire_group {
     int first, stride, n, index;
+    bool shares;       /* they are those of the node's memory, and use it */
+    char *room;        /* [WIRE_GROUP_PIECE_BYTES] for what comes by messages; borrowed */
+    int64_t *equal;    /* [n + 1] bounds of equal parts */
+    const void **from; /* [n] what is added up */
 };
 
-/* Scratch: `from` [n], `piece` [WIRE_GROUP_PIECE_BYTES]. */
-struct wire_scratch {
-    const void **from;
-    char *piece;
-};
+/* Allocates for the other fields, which are set.  STATUS_MEMORY. */
+struct status wire_group_init(struct wire_group *g);
 
-/* reduce_sum or reduce_max of data [n] over the group. */
-struct status wire_group_reduce(struct wire_ranks *w, const struct wire_group *g,
-                                const struct wire_scratch *scratch, void *data, int64_t n, enum dtype dtype,
-                                reduction *reduce, const char *doing);
+/* Safe on a zeroed struct. */
+void wire_group_fini(struct wire_group *g);
 
-/* Of t [n] each rank r of the group gets the sum of elements [bounds[r], bounds[r + 1]) over the group. */
-struct status wire_group_scatter(struct wire_ranks *w, const struct wire_group *g,
-                                 const struct wire_scratch *scratch, tensor t, const int64_t *bounds);
+/* reduce_sum or reduce_max of data [n] over the group, and over `across` too unless that is NULL: ranks in
+ * the same place of other groups, with which each sums its part. */
+struct status wire_group_reduce(struct wire_ranks *w, struct wire_group *g, struct wire_group *across,
+                                void *data, int64_t n, enum dtype dtype, reduction *reduce,
+                                const char *doing);
 
-/* Rows [bounds[r], bounds[r + 1]) of t, of all ranks r of the group, from each to all. */
-struct status wire_group_gather(struct wire_ranks *w, const struct wire_group *g, tensor t,
-                                const int64_t *bounds);
+/* Of t [n] the i-th of the group gets the sum over the group of elements [bounds[r], bounds[r + 1]), r being
+ * first + i * stride. */
+struct status wire_group_scatter(struct wire_ranks *w, struct wire_group *g, tensor t, const int64_t *bounds,
+                                 int first);
+
+/* Rows [bounds[r], bounds[r + 1]) of t, which the i-th of the group has, to all, r being as above. */
+struct status wire_group_gather(struct wire_ranks *w, struct wire_group *g, tensor t, const int64_t *bounds,
+                                int first);
 
 /* data [bytes] of the group's root-th rank, to all. */
-struct status wire_group_broadcast(struct wire_ranks *w, const struct wire_group *g, void *data,
-                                   int64_t bytes, int root);
+struct status wire_group_broadcast(struct wire_ranks *w, struct wire_group *g, void *data, int64_t bytes,
+                                   int root);
 
 #endif

@@ -196,15 +196,15 @@ static struct status answer(struct wire_ranks *w, const char *doing)
     return wire_ranks_wait(w, doing);
 }
 
-_Static_assert(sizeof(struct comm_call) <= NODE_WINDOW_CALL_BYTES, "a call fits into its place");
+_Static_assert(sizeof(struct comm_call) <= NODE_WINDOW_SLOT_BYTES, "a call fits into a slot");
 
 /* All read what all say. */
 static struct status meet_here(struct wire_ranks *w, const char *doing)
 {
-    memcpy(node_window_next_call(&w->window), &w->mine, call_bytes(&w->mine));
+    memcpy(node_window_next_slot(&w->window), &w->mine, call_bytes(&w->mine));
     TRY(wire_ranks_come(w, doing));
     for (int r = 0; r < w->wire.size; r++) {
-        const struct comm_call *said = node_window_call(&w->window, w->seats[r]);
+        const struct comm_call *said = node_window_slot(&w->window, w->seats[r]);
         w->calls[r].status = status_ok();
         memcpy(&w->calls[r], said, call_bytes(said));
     }

@@ -1,11 +1,11 @@
 /* Sums over several nodes take two stages where the ranks of each node are neighbours and a power of
- * two of them: the ranks of a node add up through shared memory, then the ranks
- * with the same place on each node add up over the wire (the column). Both stages are levels of one
- * tree over all ranks, so the bits do not depend on how ranks are placed on nodes.  Sums in bf16 take
- * one stage, since they are rounded once.
+ * two of them: the ranks of a node add up through shared memory, then the ranks with the same
+ * place on each node add up over the wire (the column). Both stages are levels of one tree over all
+ * ranks, so the bits do not depend on how ranks are placed on nodes.  Sums in bf16 take one stage,
+ * since they are rounded once.
  *
- * A part is a communicator on a part of the wire (dist/wire_part.h), with a window of its own where it has
- * several ranks of a node; the watch, which hears of errors and lost ranks, is that of the world. */
+ * A part is a communicator whose messages have tags of their own, with a window of its own where it
+ * has several ranks of a node; the watch, which hears of errors and lost ranks, is that of the world. */
 #include "dist/comm_wire.h"
 
 #include "core/clock.h"
@@ -14,7 +14,6 @@
 #include "core/integers.h"
 #include "core/log.h"
 #include "dist/wire_group.h"
-#include "dist/wire_part.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -41,93 +40,89 @@ struct hello {
 /* A message that was sent, and may be under way. */
 struct outgoing {
     struct outgoing *next;
-    int n_ops;
-    struct wire_op *ops; /* [n_ops] */
-    int64_t bytes;
+    struct wire_op op;
     char data[];
 };
 
 struct comm_wire {
     struct wire_ranks ranks;
-    struct comm_wire *world;  /* itself, unless it is a part */
-    struct wire_part of_wire; /* of a part */
-    int n_numbers;            /* of the world: numbers of parts that this rank knows to be taken */
-    int number;               /* of the part; 0: the world */
-    bool shares;              /* memory, if it can */
-    int most_sharing;
-    struct wire_watch watch; /* of the world, as the heartbeat */
+    struct comm_wire *world; /* itself, unless it is a part */
+    int n_numbers;           /* of the world: numbers of parts that this rank knows to be taken */
+    int most_sharing;        /* memory; 0: none do */
+    struct wire_watch watch; /* of the world, as the heartbeat and messages under way */
     struct heartbeat heartbeat;
+    struct outgoing *first;
     struct wire_group all;    /* ranks */
     struct wire_group node;   /* those that share memory, if they are all or nodes are blocks */
     struct wire_group column; /* one rank of each node, in the same place: in use if nodes are blocks */
-    bool are_blocks;        /* each node has as many neighbouring ranks, a power of two, and shares memory */
-    char *room;             /* of groups */
-    struct hello *hellos;   /* [size] */
-    struct outgoing *first; /* messages under way */
+    bool are_blocks;      /* each node has as many neighbouring ranks, a power of two, and shares memory */
+    char *room;           /* of groups */
+    struct hello *hellos; /* [size] */
 };
 
-/* ---- messages under way ---- */
-
-static bool has_arrived(struct comm_wire *c, struct outgoing *m)
-{
-    const struct wire *wire = &c->ranks.wire;
-    bool pending = false;
-    for (int i = 0; i < m->n_ops; i++) {
-        wire->type->test(wire->state, &m->ops[i]);
-        pending = pending || m->ops[i].pending;
-    }
-    return !pending;
-}
-
-static void forget(struct outgoing *m)
-{
-    free(m->ops);
-    free(m);
-}
+/* ---- messages ---- */
 
 /* A send does not wait for its receiver, so its copy is freed at a later call, once the receiver has
  * it. */
 static void forget_arrived(struct comm_wire *c)
 {
-    struct outgoing **place = &c->first;
+    const struct wire *wire = &c->ranks.wire;
+    struct outgoing **place = &c->world->first;
     while (*place != NULL) {
         struct outgoing *m = *place;
-        if (has_arrived(c, m)) {
-            *place = m->next;
-            forget(m);
-        } else {
+        wire->type->test(wire->state, &m->op);
+        if (m->op.pending) {
             place = &m->next;
+        } else {
+            *place = m->next;
+            free(m);
         }
     }
 }
 
-/* A copy of t; NULL if there is no memory. */
-static struct outgoing *outgoing_of(tensor t)
+/* Begins to send a copy. */
+static struct status post(struct comm_wire *c, int to, enum wire_tag tag, const void *bytes, int64_t n)
 {
-    int64_t bytes = (int64_t)tensor_bytes(t);
-    int n_ops = 1 + (int)((bytes + WIRE_GROUP_PIECE_BYTES - 1) / WIRE_GROUP_PIECE_BYTES);
-    struct outgoing *m = malloc(sizeof *m + (size_t)bytes);
-    struct wire_op *ops = calloc((size_t)n_ops, sizeof *ops);
-    if (m == NULL || ops == NULL) {
-        free(m);
-        free(ops);
-        return NULL;
+    struct outgoing *m = malloc(sizeof *m + (size_t)n);
+    if (m == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a message of %lld bytes", (long long)n);
     }
-    *m = (struct outgoing){.n_ops = n_ops, .ops = ops, .bytes = bytes};
-    memcpy(m->data, t.data, (size_t)bytes);
-    return m;
+    *m = (struct outgoing){.next = c->world->first};
+    c->world->first = m;
+    memcpy(m->data, bytes, (size_t)n);
+    return wire_ranks_begin(&c->ranks, &m->op, to, tag, m->data, (size_t)n);
 }
 
-/* The size goes first, under a tag of its own, so that the receiver can compare it; the data follow
- * in pieces, since a wire sends at most INT_MAX bytes at once. */
-static struct status begin_message(struct comm_wire *c, struct outgoing *m, int to)
+/* The size goes first, under a tag of its own, so that the receiver can compare it; the data follow in
+ * pieces, since a wire sends at most INT_MAX bytes at once. */
+static struct status send(struct comm_wire *c, tensor t, int to)
 {
-    const struct wire *wire = &c->ranks.wire;
-    TRY(wire->type->send(wire->state, &m->ops[0], to, WIRE_HEAD, &m->bytes, sizeof m->bytes));
-    for (int i = 1; i < m->n_ops; i++) {
-        int64_t first = (int64_t)(i - 1) * WIRE_GROUP_PIECE_BYTES;
-        TRY(wire->type->send(wire->state, &m->ops[i], to, WIRE_BODY, m->data + first,
-                             (size_t)int_smaller(m->bytes - first, WIRE_GROUP_PIECE_BYTES)));
+    int64_t bytes = (int64_t)tensor_bytes(t);
+    c->ranks.sent_bytes += bytes;
+    TRY(post(c, to, WIRE_HEAD, &bytes, sizeof bytes));
+    for (int64_t done = 0; done < bytes; done += WIRE_GROUP_PIECE_BYTES) {
+        TRY(post(c, to, WIRE_BODY, (char *)t.data + done, int_smaller(bytes - done, WIRE_GROUP_PIECE_BYTES)));
+    }
+    return status_ok();
+}
+
+static struct status receive(struct comm_wire *c, tensor t, int from)
+{
+    struct wire_ranks *w = &c->ranks;
+    int64_t theirs = -1, bytes = (int64_t)tensor_bytes(t);
+    wire_ranks_receive(w, from, WIRE_HEAD, &theirs, sizeof theirs);
+    TRY(wire_ranks_wait(w, "a message"));
+    if (theirs != bytes) {
+        return wire_watch_fail(w->watch,
+                               status_error(STATUS_INTERNAL,
+                                            "rank %d receives %lld bytes from rank %d, which sent %lld",
+                                            comm_number(&w->numbers, w->wire.rank), (long long)bytes,
+                                            comm_number(&w->numbers, from), (long long)theirs));
+    }
+    for (int64_t done = 0; done < bytes; done += WIRE_GROUP_PIECE_BYTES) {
+        wire_ranks_receive(w, from, WIRE_BODY, (char *)t.data + done,
+                           (size_t)int_smaller(bytes - done, WIRE_GROUP_PIECE_BYTES));
+        TRY(wire_ranks_wait(w, "a message"));
     }
     return status_ok();
 }
@@ -182,41 +177,6 @@ static struct status fail_named(struct comm_wire *c, struct status mine)
     return wire_watch_fail(w->watch, comm_named_by(mine, &w->numbers, w->wire.rank));
 }
 
-static struct status send(struct comm_wire *c, tensor t, int to)
-{
-    struct outgoing *m = outgoing_of(t);
-    if (m == NULL) {
-        return fail_named(
-            c, status_error(STATUS_MEMORY, "out of memory for a message of %zu bytes", tensor_bytes(t)));
-    }
-    m->next = c->first;
-    c->first = m;
-    c->ranks.sent_bytes += m->bytes;
-    struct status s = begin_message(c, m, to);
-    return failed(s) ? fail_named(c, s) : status_ok();
-}
-
-static struct status receive(struct comm_wire *c, tensor t, int from)
-{
-    struct wire_ranks *w = &c->ranks;
-    int64_t theirs = -1, bytes = (int64_t)tensor_bytes(t);
-    wire_ranks_receive(w, from, WIRE_HEAD, &theirs, sizeof theirs);
-    TRY(wire_ranks_wait(w, "a message"));
-    if (theirs != bytes) {
-        return wire_watch_fail(w->watch,
-                               status_error(STATUS_INTERNAL,
-                                            "rank %d receives %lld bytes from rank %d, which sent %lld",
-                                            comm_number(&w->numbers, w->wire.rank), (long long)bytes,
-                                            comm_number(&w->numbers, from), (long long)theirs));
-    }
-    for (int64_t done = 0; done < bytes; done += WIRE_GROUP_PIECE_BYTES) {
-        wire_ranks_receive(w, from, WIRE_BODY, (char *)t.data + done,
-                           (size_t)int_smaller(bytes - done, WIRE_GROUP_PIECE_BYTES));
-        TRY(wire_ranks_wait(w, "a message"));
-    }
-    return status_ok();
-}
-
 static struct status call(void *state, struct exec *x, const struct comm_call *mine, tensor t,
                           const int64_t *bounds)
 {
@@ -230,7 +190,7 @@ static struct status call(void *state, struct exec *x, const struct comm_call *m
     }
     TRY(is_message ? status_ok() : wire_ranks_meet(&c->ranks, &call));
     switch (call.kind) {
-    case CALL_AGREE: break;
+    case CALL_AGREE: return status_ok();
     case CALL_ALL_REDUCE_SUM:
     case CALL_ALL_REDUCE_MAX:
     case CALL_ALL_REDUCE_MAX_SIGNED: return reduce_all(c, call.kind, t);
@@ -239,10 +199,11 @@ static struct status call(void *state, struct exec *x, const struct comm_call *m
     case CALL_BROADCAST:
         return wire_group_broadcast(&c->ranks, group_of(c, false), t.data, (int64_t)tensor_bytes(t),
                                     call.root);
-    case CALL_SEND: return send(c, t, call.root);
     case CALL_RECEIVE: return receive(c, t, call.root);
+    case CALL_SEND: break;
     }
-    return status_ok();
+    struct status s = send(c, t, call.root);
+    return failed(s) ? fail_named(c, s) : s;
 }
 
 static int64_t sent(const void *state)
@@ -359,12 +320,11 @@ static int place_on_node(const struct comm_wire *c, int r)
     return n;
 }
 
-/* Ranks share memory with those of their node, or, as if a node had only so many, with the next `most`
- * ones. */
+/* Ranks share memory with those of their node, or, as if a node had only so many, with the next ones. */
 static void find_seats(const struct comm *comm, struct comm_wire *c)
 {
     struct wire_ranks *w = &c->ranks;
-    int place = place_on_node(c, comm->rank), most = c->most_sharing, n = 0;
+    int place = place_on_node(c, comm->rank), most = c->most_sharing > 0 ? c->most_sharing : 1, n = 0;
     w->n_seats = 0;
     for (int r = 0; r < comm->size; r++) {
         bool is_here = is_same_node(c, r, comm->rank), shares = is_here && n / most == place / most;
@@ -387,12 +347,11 @@ static void find_place(struct comm *comm, struct comm_wire *c)
 
 /* Whether the memory of each node is that of n_seats neighbours, so that sums of nodes are subtrees of the
  * sum of all. */
-static bool nodes_are_blocks(const struct comm_wire *c, int most)
+static bool nodes_are_blocks(const struct comm_wire *c)
 {
     const struct wire_ranks *w = &c->ranks;
-    int n = w->n_seats, size = w->wire.size;
+    int n = w->n_seats, size = w->wire.size, most = c->most_sharing;
     bool are = n > 1 && n < size && (n & (n - 1)) == 0 && size % n == 0;
-    CHECK(most > 0, "nodes of %d ranks", most);
     for (int r = 0; r < size && are; r++) {
         int first = r / n * n;
         are = is_same_node(c, r, first) && place_on_node(c, r) % most == r % n &&
@@ -412,19 +371,21 @@ static struct status all_can(const struct comm *c, bool mine, bool *all)
 }
 
 /* Opens the memory of each node's ranks.  Without it they use messages, which take longer. */
-static struct status open_window(const struct comm *comm, struct comm_wire *c, int most)
+static struct status open_window(const struct comm *comm, struct comm_wire *c)
 {
     struct wire_ranks *w = &c->ranks;
     char name[96];
-    bool all_made, all_joined, are_blocks;
+    bool all_made, all_joined;
     int first = 0, seat = w->seats[comm->rank], n = w->n_seats;
     c->node = (struct wire_group){comm->rank - seat, 1, n, seat, .shares = true};
     c->column = (struct wire_group){seat, n, comm->size / n, comm->rank / n, .room = c->room};
     while (w->seats[first] != 0) {
         first++;
     }
-    snprintf(name, sizeof name, "/kiln-%llx-%d-%d", (unsigned long long)c->hellos[0].run, c->number, first);
-    struct status s = most > 0 ? status_ok() : status_error(STATUS_UNAVAILABLE, "KILN_COMM_WINDOW is 0");
+    snprintf(name, sizeof name, "/kiln-%llx-%d-%d", (unsigned long long)c->hellos[0].run, w->number, first);
+    struct status s = c->most_sharing > 0 || c->world != c /* what was asked for is said once */
+                          ? status_ok()
+                          : status_error(STATUS_UNAVAILABLE, "KILN_COMM_WINDOW is 0");
     s = failed(s) ? s : wire_group_init(&c->node);
     s = failed(s) ? s : wire_group_init(&c->column);
     if (seat == 0 && n > 1 && !failed(s)) { /* one alone on its node needs no memory with others */
@@ -441,24 +402,25 @@ static struct status open_window(const struct comm *comm, struct comm_wire *c, i
     if (!all_joined) {
         node_window_close(&w->window);
     }
-    if (failed(s) && (most > 0 || c->world == c)) { /* what was asked for is said once */
+    if (failed(s)) {
         log_warning(
             "rank %d of %d: %s; ranks of one node exchange messages instead, so their sums take longer",
             comm_number(&comm->numbers, comm->rank), comm->numbers.world, s.message);
     }
     w->is_one_node = w->window.memory != NULL && n == comm->size;
-    TRY(all_can(comm, all_joined && nodes_are_blocks(c, most), &are_blocks));
-    c->are_blocks = are_blocks;
-    return status_ok();
+    return all_can(comm, all_joined && nodes_are_blocks(c), &c->are_blocks);
 }
 
-/* What a communicator of `size` ranks needs besides what its opening finds. */
-static struct status allocate(struct comm_wire *c, int rank, int size)
+/* What a communicator needs besides what its opening finds; it is the `number`-th part of the wire. */
+static struct status allocate(struct comm_wire *c, const struct comm *comm, const struct wire *wire,
+                              int number, int64_t deadline_ns)
 {
     c->room = malloc(WIRE_GROUP_PIECE_BYTES);
-    c->hellos = calloc((size_t)size, sizeof *c->hellos);
-    c->all = (struct wire_group){0, 1, size, rank, .room = c->room};
-    struct status s = wire_group_init(&c->all);
+    c->hellos = calloc((size_t)comm->size, sizeof *c->hellos);
+    c->all = (struct wire_group){0, 1, comm->size, comm->rank, .room = c->room};
+    struct status s = wire_ranks_init(&c->ranks, wire, &c->world->watch, comm, number, deadline_ns);
+    struct status t = wire_group_init(&c->all);
+    s = failed(s) ? s : t;
     return failed(s) || (c->room != NULL && c->hellos != NULL)
                ? s
                : status_error(STATUS_MEMORY, "out of memory for what ranks exchange");
@@ -469,17 +431,14 @@ static struct status open_world(struct comm *comm, struct comm_wire *c, const st
 {
     int64_t deadline_ns = (int64_t)(1e9 * options->deadline_s);
     struct status s = wire_watch_init(&c->watch, wire);
-    struct status t = wire_ranks_init(&c->ranks, wire, &c->watch, comm->numbers,
-                                      (int64_t)(1e9 * fmax(options->deadline_s, OPENING_S)));
+    struct status t = allocate(c, comm, wire, 0, (int64_t)(1e9 * fmax(options->deadline_s, OPENING_S)));
     s = failed(s) ? s : t;
     t = heartbeat_open(&c->heartbeat, wire->rank, wire->size, options->silence_s);
-    s = failed(s) ? s : t;
-    t = allocate(c, wire->rank, wire->size);
     s = failed(s) ? s : t;
     TRY(failed(s) ? s : greet(c));
     begin_heartbeat(c);
     find_place(comm, c);
-    TRY(open_window(comm, c, options->most_sharing));
+    TRY(open_window(comm, c));
     c->watch.window = c->ranks.window.memory == NULL ? NULL : &c->ranks.window;
     c->watch.seats = c->ranks.seats;
     c->ranks.deadline_ns = deadline_ns;
@@ -498,8 +457,7 @@ struct status comm_wire_open(struct comm *comm, const struct wire *wire,
         .type = &type, .rank = wire->rank, .size = wire->size, .numbers = {0, 1, wire->size}, .state = c};
     c->world = c;
     c->n_numbers = 1;
-    c->shares = options->most_sharing > 0;
-    c->most_sharing = options->most_sharing > 0 ? options->most_sharing : INT_MAX;
+    c->most_sharing = options->most_sharing;
     struct status s = open_world(comm, c, wire, options);
     if (failed(s)) {
         c->ranks.deadline_ns = (int64_t)(1e9 * options->deadline_s);
@@ -527,35 +485,29 @@ static struct status choose_number(const struct comm *whole, int *number)
     TRY(x.status);
     *number = (int)next;
     world->n_numbers = *number + 1;
-    return *number < WIRE_PARTS_MOST
+    return *number < WIRE_RANKS_PARTS
                ? status_ok()
                : status_error(STATUS_INTERNAL, "ranks cannot be split more than %d times",
-                              WIRE_PARTS_MOST - 1);
+                              WIRE_RANKS_PARTS - 1);
 }
 
-/* On the part of the wire; not open yet. */
+/* Not open yet. */
 static struct status create_part(const struct comm *whole, const struct comm_group *g, int number,
                                  struct comm *part)
 {
-    struct comm_wire *of = whole->state, *c = calloc(1, sizeof *c);
-    struct comm_numbers numbers = comm_numbers_of(whole, g);
+    const struct comm_wire *of = whole->state;
+    struct comm_wire *c = calloc(1, sizeof *c);
     if (c == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for %d ranks", g->n);
     }
     *part = *whole;
     part->rank = (whole->rank - g->first) / g->stride;
     part->size = g->n;
-    part->numbers = numbers;
+    part->numbers = comm_numbers_of(whole, g);
     part->state = c;
     c->world = of->world;
-    c->number = number;
     c->most_sharing = of->most_sharing;
-    c->of_wire =
-        (struct wire_part){.whole = c->world->watch.wire, .first = numbers.first, .stride = numbers.stride};
-    struct wire wire = wire_part_open(&c->of_wire, g->n, part->rank, number);
-    struct status s = wire_ranks_init(&c->ranks, &wire, &c->world->watch, numbers, of->ranks.deadline_ns);
-    struct status t = allocate(c, part->rank, g->n);
-    TRY(failed(s) ? s : t);
+    TRY(allocate(c, part, &c->world->watch.wire, number, of->ranks.deadline_ns));
     c->ranks.is_crowded = of->ranks.is_crowded;
     for (int r = 0; r < g->n; r++) {
         c->hellos[r] = of->hellos[g->first + r * g->stride];
@@ -610,7 +562,7 @@ static struct status split(const struct comm *whole, const struct comm_group *g,
     if (!failed(s) && g->n == 1) {
         *part = comm_alone(whole);
     } else if (!failed(s)) {
-        s = open_window(part, part->state, of->world->shares ? of->most_sharing : 0);
+        s = open_window(part, part->state);
     }
     if (failed(s)) {
         comm_part_close(part);
@@ -620,17 +572,6 @@ static struct status split(const struct comm *whole, const struct comm_group *g,
 
 /* ---- the end ---- */
 
-/* Messages of a part that are under way become the world's: requests are of the one wire. */
-static void hand_over(struct comm_wire *part, struct comm_wire *world)
-{
-    struct outgoing **end = &world->first;
-    while (*end != NULL) {
-        end = &(*end)->next;
-    }
-    *end = part->first;
-    part->first = NULL;
-}
-
 static void close_world(struct comm_wire *c)
 {
     wire_watch_fini(&c->watch); /* may wait for the others, and still beats */
@@ -638,7 +579,7 @@ static void close_world(struct comm_wire *c)
     while (c->first != NULL) {
         struct outgoing *m = c->first;
         c->first = m->next;
-        forget(m);
+        free(m);
     }
 }
 
@@ -647,8 +588,6 @@ void comm_wire_close(struct comm *comm)
     struct comm_wire *c = comm->state;
     if (c->world == c) {
         close_world(c);
-    } else {
-        hand_over(c, c->world);
     }
     wire_ranks_fini(&c->ranks);
     wire_group_fini(&c->all);

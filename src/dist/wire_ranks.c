@@ -16,21 +16,29 @@ static int number_of(const struct wire_ranks *w, int rank)
     return comm_number(&w->numbers, rank);
 }
 
+struct status wire_ranks_begin(struct wire_ranks *w, struct wire_op *op, int to, enum wire_tag tag,
+                               const void *bytes, size_t n)
+{
+    return w->wire.type->send(w->wire.state, op, number_of(w, to), w->number * WIRE_TAGS + (int)tag, bytes,
+                              n);
+}
+
 void wire_ranks_send(struct wire_ranks *w, int to, enum wire_tag tag, const void *bytes, size_t n)
 {
     if (n > 0 && !failed(w->watch->failure)) {
         w->sent_bytes += tag == WIRE_DATA ? (int64_t)n : 0;
         w->whom[w->n_ops] = to;
-        wire_watch_store(w->watch, w->wire.type->send(w->wire.state, &w->ops[w->n_ops++], to, tag, bytes, n));
+        wire_watch_store(w->watch, wire_ranks_begin(w, &w->ops[w->n_ops++], to, tag, bytes, n));
     }
 }
 
 void wire_ranks_receive(struct wire_ranks *w, int from, enum wire_tag tag, void *bytes, size_t n)
 {
     if (n > 0 && !failed(w->watch->failure)) {
-        w->whom[w->n_ops] = from;
-        wire_watch_store(w->watch,
-                         w->wire.type->receive(w->wire.state, &w->ops[w->n_ops++], from, tag, bytes, n));
+        struct wire_op *op = &w->ops[w->n_ops];
+        w->whom[w->n_ops++] = from;
+        wire_watch_store(w->watch, w->wire.type->receive(w->wire.state, op, number_of(w, from),
+                                                         w->number * WIRE_TAGS + (int)tag, bytes, n));
     }
 }
 
@@ -239,20 +247,24 @@ struct status wire_ranks_meet(struct wire_ranks *w, const struct comm_call *call
 /* ---- begin and end ---- */
 
 struct status wire_ranks_init(struct wire_ranks *w, const struct wire *wire, struct wire_watch *watch,
-                              struct comm_numbers numbers, int64_t deadline_ns)
+                              const struct comm *comm, int number, int64_t deadline_ns)
 {
-    size_t n = (size_t)wire->size;
+    size_t n = (size_t)comm->size;
+    CHECK(number < WIRE_RANKS_PARTS, "part %d of a world", number);
     *w = (struct wire_ranks){.wire = *wire,
                              .watch = watch,
-                             .numbers = numbers,
+                             .numbers = comm->numbers,
+                             .number = number,
                              .deadline_ns = deadline_ns,
                              .window = {.fd = -1},
                              .seats = calloc(n, sizeof *w->seats),
                              .calls = calloc(n, sizeof *w->calls),
                              .ops = calloc(2 * n, sizeof *w->ops),
                              .whom = calloc(2 * n, sizeof *w->whom)};
+    w->wire.rank = comm->rank;
+    w->wire.size = comm->size;
     return w->seats == NULL || w->calls == NULL || w->ops == NULL || w->whom == NULL
-               ? status_error(STATUS_MEMORY, "out of memory for %d ranks", wire->size)
+               ? status_error(STATUS_MEMORY, "out of memory for %d ranks", comm->size)
                : status_ok();
 }
 

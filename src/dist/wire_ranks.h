@@ -12,10 +12,16 @@
 #include "dist/node_window.h"
 #include "dist/wire_watch.h"
 
+/* Of the world, which is the first, and of its parts.  A wire takes any tag below 32,768 (MPI_TAG_UB is at
+ * least 32,767). */
+enum { WIRE_RANKS_PARTS = 32768 / WIRE_TAGS };
+
 struct wire_ranks {
-    struct wire wire;
+    struct wire wire;         /* its rank and size are those here */
     struct wire_watch *watch; /* the world's, borrowed */
     struct comm_numbers numbers;
+    int number; /* of the part: the same for all its ranks, and another for each that two ranks have in
+                   common */
     int64_t deadline_ns;
     bool is_crowded; /* more ranks on this node than processors: a waiting rank must not keep one busy */
     bool is_asking;  /* the wait is for rank 0's answer */
@@ -32,10 +38,14 @@ struct wire_ranks {
     int64_t sent_bytes; /* of tensors (comm_sent) */
 };
 
-/* The ranks of `wire`, which is borrowed as the watch is.  STATUS_MEMORY. */
+/* The ranks of `comm`, which all are on the world's wire, borrowed as the watch is.  STATUS_MEMORY. */
 struct status wire_ranks_init(struct wire_ranks *w, const struct wire *wire, struct wire_watch *watch,
-                              struct comm_numbers numbers, int64_t deadline_ns);
+                              const struct comm *comm, int number, int64_t deadline_ns);
 void wire_ranks_fini(struct wire_ranks *w);
+
+/* Begins a message that no wait is for. */
+struct status wire_ranks_begin(struct wire_ranks *w, struct wire_op *op, int to, enum wire_tag tag,
+                               const void *bytes, size_t n);
 
 /* Begin a message, at most INT_MAX bytes, of those that the next wait is for; nothing if there are no bytes.
  * An error sticks.  WIRE_DATA is counted as sent. */

@@ -15,7 +15,7 @@ static struct status run_in(struct comm *world, const struct command *c, const s
     }
     memcpy(o, args, task->options_bytes);
     json_t *flags = option_values(c, args);
-    o->ranks.world = world;
+    o->ranks.mesh = mesh_of_replicas(world);
     o->flags = flags;
     o->log_freq_given = option_was_given(c, args, "log_freq");
     o->do_predict = o->do_predict || (task->eval_predicts && o->do_eval);

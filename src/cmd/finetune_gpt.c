@@ -94,7 +94,7 @@ static struct status tune(struct finetune_gpt_args *a, const struct comm *world)
 {
     struct pretrain_options *o = &a->tune.run;
     json_t *flags = option_values(&command_finetune_gpt, a);
-    o->ranks.world = world;
+    o->ranks.mesh = mesh_of_replicas(world);
     o->flags = flags;
     o->loss_norm = "global";
     o->log_freq_given = option_was_given(&command_finetune_gpt, a, "log_freq");

@@ -2,7 +2,7 @@
 #ifndef KILN_CMD_MESH_RUN_H
 #define KILN_CMD_MESH_RUN_H
 
-#include "task/rank_options.h"
+#include "dist/mesh.h"
 
 struct mesh_flags {
     int64_t tensor_parallel, pipeline_parallel;
@@ -18,12 +18,9 @@ struct mesh_flags {
             "number of ranks that have a part of the layers each; all ranks over the product of both are "   \
             "data parallel")
 
-/* Makes the mesh of the world's ranks that the flags ask for, whose replicas are data parallel, and sets
- * ranks->mesh, which borrows it; if they ask for none, it does nothing.  With `tells` the first rank prints
- * where each rank is.  STATUS_USAGE: other ranks were started.  All ranks return the same error, and then
- * there is nothing to close. */
-struct status mesh_run_open(struct mesh *m, const struct mesh_flags *f, const struct comm *world, bool tells,
-                            struct rank_options *ranks);
-void mesh_run_close(struct mesh *m, struct rank_options *ranks);
+/* Makes the mesh of the world's ranks that the flags ask for, whose replicas are data parallel.  With `tells`
+ * the first rank prints where each rank is, if they have parts of the model.  STATUS_USAGE: other ranks were
+ * started.  All ranks return the same error, and then there is nothing to close (mesh_close). */
+struct status mesh_run_open(struct mesh *m, const struct mesh_flags *f, const struct comm *world, bool tells);
 
 #endif

@@ -25,20 +25,21 @@ struct status plan_mesh_read(struct mesh_shape *s, const char *text)
 
 struct status plan_mesh_count(struct plan_mesh *p, bool whole)
 {
-    p->stages = calloc((size_t)p->job.shape.pp, sizeof *p->stages);
+    p->stages = calloc((size_t)p->config.ranks.shape.pp, sizeof *p->stages);
     if (p->stages == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d stages", p->job.shape.pp);
+        return status_error(STATUS_MEMORY, "out of memory for %d stages", p->config.ranks.shape.pp);
     }
-    for (int stage = 0; stage < p->job.shape.pp && (whole || plan_mesh_fits(p)); stage++) {
-        TRY(mesh_plan_stage(&p->stages[stage], &p->job, stage));
-        double needed = (double)zero_plan_needed(&p->stages[stage].zero, p->job.config.net.device);
+    for (int stage = 0; stage < p->config.ranks.shape.pp && (whole || plan_mesh_fits(p)); stage++) {
+        p->config.ranks.place = (struct mesh_place){.pp = stage};
+        TRY(rank_plan(&p->stages[stage], &p->config));
+        double needed = (double)rank_plan_needed(&p->stages[stage], p->config.net.device);
         if (needed > p->needed_bytes) {
             p->needed_bytes = needed;
             p->largest = stage;
         }
     }
     bool counts = p->has_times && (whole || plan_mesh_fits(p));
-    return counts ? mesh_forecast_run(&p->times, p->setup, &p->job, p->stages) : status_ok();
+    return counts ? mesh_forecast_run(&p->times, p->setup, &p->config, p->stages) : status_ok();
 }
 
 void plan_mesh_fini(struct plan_mesh *p)
@@ -54,30 +55,30 @@ bool plan_mesh_fits(const struct plan_mesh *p)
 
 static int64_t world_of(const struct plan_mesh *p)
 {
-    return (int64_t)p->job.shape.tp * p->job.shape.pp * p->job.shape.dp;
+    return (int64_t)p->config.ranks.shape.tp * p->config.ranks.shape.pp * p->config.ranks.shape.dp;
 }
 
 int64_t plan_mesh_batch(const struct plan_mesh *p)
 {
-    return p->job.n_micro * p->setup->bench.n_sequences * p->job.shape.dp;
+    return p->config.ranks.n_micro * p->setup->bench.n_sequences * p->config.ranks.shape.dp;
 }
 
 double plan_mesh_tflops(const struct plan_mesh *p, bool with_recomputed)
 {
-    const struct model *m = p->job.config.net.model;
+    const struct model *m = p->config.net.model;
     struct megatron_log_options o = {.seq_length = p->setup->bench.length,
                                      .n_layers = m->n_layers,
                                      .hidden_size = m->hidden_size,
                                      .vocab_rows = m->vocab_size,
                                      .n_ranks = (int)world_of(p),
-                                     .recomputes = with_recomputed && p->job.config.net.recompute > 0};
+                                     .recomputes = with_recomputed && p->config.net.recompute > 0};
     return megatron_log_tflops(&o, plan_mesh_batch(p), p->times.step_s);
 }
 
 /* Of a stage's forward and backward, which is about twice as long; and by the formula. */
-static struct status find_bubble(const struct mesh_job *job, double *counted, double *by_formula)
+static struct status find_bubble(const struct trainer_ranks *r, double *counted, double *by_formula)
 {
-    struct pipeline_shape p = {job->shape.pp, mesh_plan_chunks(job), job->n_micro};
+    struct pipeline_shape p = {r->shape.pp, trainer_ranks_chunks(r), r->n_micro};
     double formula = (double)(p.n_stages - 1) / ((double)p.n_chunks * (double)p.n_micro);
     TRY(pipeline_bubble(&p, 1, 2, counted));
     *counted /= 1 + *counted;
@@ -136,11 +137,11 @@ static bool same_shape(struct mesh_shape a, struct mesh_shape b)
 /* Those of 16-bit precision. */
 static bool is_of(const struct published_mesh *f, const struct plan_mesh *p)
 {
-    const struct network_config *net = &p->job.config.net;
+    const struct network_config *net = &p->config.net;
     const struct model *m = net->model;
     return p->has_times && net->precision.dtype != DTYPE_F32 && f->layers == m->n_layers &&
            f->hidden == m->hidden_size && f->length == p->setup->bench.length && f->world == world_of(p) &&
-           same_shape(f->shape, p->job.shape) && (f->batch == 0 || f->batch == plan_mesh_batch(p)) &&
+           same_shape(f->shape, p->config.ranks.shape) && (f->batch == 0 || f->batch == plan_mesh_batch(p)) &&
            strcmp(f->device, p->setup->machine->name) == 0 &&
            (f->family == NULL || strcmp(f->family, m->type->name) == 0);
 }
@@ -168,43 +169,42 @@ static void append_published(struct buf *b, const struct plan_mesh *p)
 
 static void append_head(struct buf *b, const struct plan_mesh *p)
 {
-    struct mesh_shape s = p->job.shape;
+    struct mesh_shape s = p->config.ranks.shape;
     buf_printf(b,
                "mesh: %d slices x %d stages of %d chunks x %d replicas = %" PRId64
                " devices, ZeRO stage %d; %" PRId64 " micro-batches of %" PRId64 " sequences on each replica\n"
                "Nothing of this was run: bytes are counted, times are predicted from counted work.\n\n",
-               s.tp, s.pp, mesh_plan_chunks(&p->job), s.dp, world_of(p), p->job.zero_stage, p->job.n_micro,
-               p->setup->bench.n_sequences);
+               s.tp, s.pp, trainer_ranks_chunks(&p->config.ranks), s.dp, world_of(p),
+               p->config.ranks.zero_stage, p->config.ranks.n_micro, p->setup->bench.n_sequences);
     buf_printf(b, "%5s%9s%10s%10s%12s%8s%9s |%9s%9s%9s%9s\n", "stage", "weights", "gradients", "moments",
                "activations", "other", "in all", "slices", "stages", "tied", "replicas");
 }
 
 static void append_stage(struct buf *b, const struct plan_mesh *p, int stage)
 {
-    const struct mesh_stage_plan *m = &p->stages[stage];
-    const struct zero_plan *z = &m->zero;
-    struct mesh_traffic sent = mesh_plan_traffic(m, &p->job);
+    const struct rank_plan *m = &p->stages[stage];
+    struct rank_traffic sent = rank_plan_traffic(m, &p->config);
     struct plan_unit u = plan_unit_of(p->needed_bytes);
-    double weights = (double)(z->master_bytes + z->working_bytes);
-    double kinds = weights + (double)(z->gradient_bytes + z->optimizer_bytes + z->activation_bytes);
+    double weights = (double)(m->master_bytes + m->working_bytes);
+    double kinds = weights + (double)(m->gradient_bytes + m->optimizer_bytes + m->activation_bytes);
     buf_printf(b, "%5d%9.2f%10.2f%10.2f%12.2f%8.2f%9.2f |%9.3f%9.3f%9.3f%9.3f\n", stage, weights / u.bytes,
-               (double)z->gradient_bytes / u.bytes, (double)z->optimizer_bytes / u.bytes,
-               (double)z->activation_bytes / u.bytes, ((double)z->device_bytes - kinds) / u.bytes,
-               (double)z->device_bytes / u.bytes, sent.slices / u.sent,
+               (double)m->gradient_bytes / u.bytes, (double)m->optimizer_bytes / u.bytes,
+               (double)m->activation_bytes / u.bytes, ((double)m->device_bytes - kinds) / u.bytes,
+               (double)m->device_bytes / u.bytes, sent.slices / u.sent,
                (sent.stages - m->tied_bytes) / u.sent, m->tied_bytes / u.sent, sent.replicas / u.sent);
 }
 
-static struct status append_bubble(struct buf *b, const struct mesh_job *job)
+static struct status append_bubble(struct buf *b, const struct trainer_ranks *r)
 {
     double counted, formula;
-    if (job->shape.pp == 1) {
+    if (r->shape.pp == 1) {
         return status_ok();
     }
-    TRY(find_bubble(job, &counted, &formula));
+    TRY(find_bubble(r, &counted, &formula));
     buf_printf(b,
                "bubble: %.2f %% of a step by turns counted, %.2f %% by (p - 1) / (chunks m + p - 1), p = %d "
                "stages, m = %" PRId64 " micro-batches\n",
-               100 * counted, 100 * formula, job->shape.pp, job->n_micro);
+               100 * counted, 100 * formula, r->shape.pp, r->n_micro);
     return status_ok();
 }
 
@@ -217,12 +217,12 @@ static void append_times(struct buf *b, const struct plan_mesh *p)
 {
     const struct mesh_forecast *t = &p->times;
     const struct ring_links *l = &p->setup->links;
-    double n = (double)p->job.n_micro, batch = (double)plan_mesh_batch(p);
+    double n = (double)p->config.ranks.n_micro, batch = (double)plan_mesh_batch(p);
     buf_printf(b, "\n%-56s%12s%11s\n", "time of a step, s (predicted)", "", "of it");
     append_time(b, p, "ops of the slowest stage", n * t->slowest.passes_s);
     append_time(b, p, "exchange of its slices", n * t->slowest.slices_s);
     append_time(b, p, "waits for other stages: bubble and messages",
-                mesh_forecast_idle(t, &p->job) * t->step_s);
+                mesh_forecast_idle(t, &p->config) * t->step_s);
     append_time(b, p, "tied words, between the first and the last stage", t->tied_s);
     append_time(b, p, "replicas: sums of gradients, and weights to all", t->replicas_s);
     append_time(b, p, "update", t->update_s);
@@ -231,8 +231,7 @@ static void append_times(struct buf *b, const struct plan_mesh *p)
                "expected: %.4g sequences/s, %.4g tokens/s a device; %.1f TFLOP/s a device of the model, %.1f "
                "with what is recomputed, by 24 f B s l h^2 (1 + s / 6h + V / 16 l h), f = 3 and %d\n",
                batch / t->step_s, batch * (double)p->setup->bench.length / t->step_s / (double)world_of(p),
-               plan_mesh_tflops(p, false), plan_mesh_tflops(p, true),
-               p->job.config.net.recompute > 0 ? 4 : 3);
+               plan_mesh_tflops(p, false), plan_mesh_tflops(p, true), p->config.net.recompute > 0 ? 4 : 3);
     buf_printf(b,
                "nothing overlaps but messages of stages; %.0f %% of %.4g GB/s in a node of %" PRId64
                ", %.4g between nodes: %s\nrates: %s\n",
@@ -244,7 +243,7 @@ static void append_times(struct buf *b, const struct plan_mesh *p)
 struct status plan_mesh_append(struct buf *b, const struct plan_mesh *p)
 {
     append_head(b, p);
-    for (int stage = 0; stage < p->job.shape.pp; stage++) {
+    for (int stage = 0; stage < p->config.ranks.shape.pp; stage++) {
         append_stage(b, p, stage);
     }
     struct plan_unit u = plan_unit_of(p->needed_bytes);
@@ -253,10 +252,10 @@ struct status plan_mesh_append(struct buf *b, const struct plan_mesh *p)
                "the other end for the tied words, and replicas (by rings)\n",
                u.name, u.sent_name);
     buf_printf(b, "besides: %.2f MiB of a rank's host memory for the batches of two steps\n",
-               (double)p->stages[0].zero.batch_bytes / 0x1p20);
+               (double)p->stages[0].batch_bytes / 0x1p20);
     buf_printf(b, "largest: a rank of stage %d, %.2f %s of the %.2f GiB of %s\n", p->largest,
                p->needed_bytes / u.bytes, u.name, p->memory_bytes / 0x1p30, p->setup->machine->name);
-    TRY(append_bubble(b, &p->job));
+    TRY(append_bubble(b, &p->config.ranks));
     if (p->has_times) {
         append_times(b, p);
     }
@@ -271,16 +270,15 @@ static void put(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value);
 }
 
-static json_t *json_of_stage(const struct plan_mesh *p, const struct mesh_stage_plan *m)
+static json_t *json_of_stage(const struct plan_mesh *p, const struct rank_plan *m)
 {
-    const struct zero_plan *z = &m->zero;
-    struct mesh_traffic sent = mesh_plan_traffic(m, &p->job);
+    struct rank_traffic sent = rank_plan_traffic(m, &p->config);
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "weight_bytes",
-                     (json_int_t)(z->master_bytes + z->working_bytes), "gradient_bytes",
-                     (json_int_t)z->gradient_bytes, "optimizer_bytes", (json_int_t)z->optimizer_bytes,
-                     "activation_bytes", (json_int_t)z->activation_bytes, "device_bytes",
-                     (json_int_t)z->device_bytes, "host_bytes", (json_int_t)z->host_bytes, "batch_bytes",
-                     (json_int_t)z->batch_bytes, "slices_send_bytes", sent.slices, "stages_send_bytes",
+                     (json_int_t)(m->master_bytes + m->working_bytes), "gradient_bytes",
+                     (json_int_t)m->gradient_bytes, "optimizer_bytes", (json_int_t)m->optimizer_bytes,
+                     "activation_bytes", (json_int_t)m->activation_bytes, "device_bytes",
+                     (json_int_t)m->device_bytes, "host_bytes", (json_int_t)m->host_bytes, "batch_bytes",
+                     (json_int_t)m->batch_bytes, "slices_send_bytes", sent.slices, "stages_send_bytes",
                      sent.stages - m->tied_bytes, "tied_send_bytes", m->tied_bytes, "replicas_send_bytes",
                      sent.replicas);
 }
@@ -288,10 +286,10 @@ static json_t *json_of_stage(const struct plan_mesh *p, const struct mesh_stage_
 static void put_times(json_t *o, const struct plan_mesh *p)
 {
     const struct mesh_forecast *t = &p->times;
-    double n = (double)p->job.n_micro;
+    double n = (double)p->config.ranks.n_micro;
     put(o, "predicted_seconds",
         json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "ops", n * t->slowest.passes_s, "slices",
-                  n * t->slowest.slices_s, "waits", mesh_forecast_idle(t, &p->job) * t->step_s, "tied",
+                  n * t->slowest.slices_s, "waits", mesh_forecast_idle(t, &p->config) * t->step_s, "tied",
                   t->tied_s, "replicas", t->replicas_s, "update", t->update_s, "step", t->step_s));
     put(o, "sequences_per_second", json_real((double)plan_mesh_batch(p) / t->step_s));
     put(o, "model_tflops", json_real(plan_mesh_tflops(p, false)));
@@ -316,25 +314,25 @@ static json_t *json_of_published(const struct plan_mesh *p)
 
 json_t *plan_mesh_json(const struct plan_mesh *p)
 {
-    const struct mesh_job *job = &p->job;
+    const struct trainer_ranks *r = &p->config.ranks;
     json_t *o = json_object(), *stages = json_array();
     double counted, formula;
     put(o, "config", json_text(p->config_file));
     put(o, "device", json_string(p->setup->machine->name));
     put(o, "device_memory_bytes", json_real(p->memory_bytes));
-    put(o, "mesh", json_pack("[i, i, i]", job->shape.tp, job->shape.pp, job->shape.dp));
-    put(o, "chunks", json_integer(mesh_plan_chunks(job)));
-    put(o, "zero", json_integer(job->zero_stage));
-    put(o, "precision", json_string(precision_name(job->config.net.precision)));
+    put(o, "mesh", json_pack("[i, i, i]", r->shape.tp, r->shape.pp, r->shape.dp));
+    put(o, "chunks", json_integer(trainer_ranks_chunks(r)));
+    put(o, "zero", json_integer(r->zero_stage));
+    put(o, "precision", json_string(precision_name(p->config.net.precision)));
     put(o, "micro_batch_size", json_integer(p->setup->bench.n_sequences));
-    put(o, "micro_batches", json_integer(job->n_micro));
+    put(o, "micro_batches", json_integer(r->n_micro));
     put(o, "needed_bytes", json_real(p->needed_bytes));
     put(o, "largest_stage", json_integer(p->largest));
     put(o, "fits", json_boolean(plan_mesh_fits(p)));
-    if (!failed(find_bubble(job, &counted, &formula))) {
+    if (!failed(find_bubble(r, &counted, &formula))) {
         put(o, "bubble", json_pack("{s:f, s:f}", "counted", counted, "formula", formula));
     }
-    for (int i = 0; i < job->shape.pp && p->stages != NULL; i++) {
+    for (int i = 0; i < r->shape.pp && p->stages != NULL; i++) {
         json_array_append_new(stages, json_of_stage(p, &p->stages[i]));
     }
     put(o, "stages", stages);

@@ -10,12 +10,12 @@
 struct plan_mesh {
     const char *config_file;
     const struct world_setup *setup;
-    double memory_bytes; /* of a device */
-    struct mesh_job job;
-    bool has_times; /* they are asked for */
+    double memory_bytes;          /* of a device */
+    struct trainer_config config; /* of one rank; its `ranks` are the mesh */
+    bool has_times;               /* they are asked for */
 
     /* by plan_mesh_count */
-    struct mesh_stage_plan *stages; /* [pp] */
+    struct rank_plan *stages; /* [pp] */
     struct mesh_forecast times;
     double needed_bytes; /* of the largest rank */
     int largest;         /* its stage */

@@ -61,39 +61,39 @@ static const struct published_figure *published_figure_at(int i, const struct mo
     return NULL;
 }
 
-/* A kind of memory, by its member of struct zero_plan. */
+/* A kind of memory, by its member of struct rank_plan. */
 static const struct kind {
     const char *key, *title;
     size_t offset;
 } kinds[] = {
-    {"working_bytes", "weights, the copy that products read", offsetof(struct zero_plan, working_bytes)},
-    {"master_bytes", "weights, fp32", offsetof(struct zero_plan, master_bytes)},
-    {"gradient_bytes", "gradients, fp32", offsetof(struct zero_plan, gradient_bytes)},
-    {"optimizer_bytes", "moments, fp32, and sums for norms", offsetof(struct zero_plan, optimizer_bytes)},
-    {"activation_bytes", "activations of a micro-batch", offsetof(struct zero_plan, activation_bytes)},
-    {"scratch_bytes", "scratch of ops", offsetof(struct zero_plan, scratch_bytes)},
-    {"library_bytes", "libraries", offsetof(struct zero_plan, library_bytes)},
-    {"rest_bytes", "results and ends of buffers", offsetof(struct zero_plan, rest_bytes)},
-    {"device_bytes", "in all", offsetof(struct zero_plan, device_bytes)},
-    {"host_bytes", "host memory, to save from", offsetof(struct zero_plan, host_bytes)},
-    {"batch_bytes", "host memory, batches of two steps", offsetof(struct zero_plan, batch_bytes)},
+    {"working_bytes", "weights, the copy that products read", offsetof(struct rank_plan, working_bytes)},
+    {"master_bytes", "weights, fp32", offsetof(struct rank_plan, master_bytes)},
+    {"gradient_bytes", "gradients, fp32", offsetof(struct rank_plan, gradient_bytes)},
+    {"optimizer_bytes", "moments, fp32, and sums for norms", offsetof(struct rank_plan, optimizer_bytes)},
+    {"activation_bytes", "activations of a micro-batch", offsetof(struct rank_plan, activation_bytes)},
+    {"scratch_bytes", "scratch of ops", offsetof(struct rank_plan, scratch_bytes)},
+    {"library_bytes", "libraries", offsetof(struct rank_plan, library_bytes)},
+    {"rest_bytes", "results and ends of buffers", offsetof(struct rank_plan, rest_bytes)},
+    {"device_bytes", "in all", offsetof(struct rank_plan, device_bytes)},
+    {"host_bytes", "host memory, to save from", offsetof(struct rank_plan, host_bytes)},
+    {"batch_bytes", "host memory, batches of two steps", offsetof(struct rank_plan, batch_bytes)},
 };
 
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
-static size_t bytes_of(const struct kind *k, const struct zero_plan *z)
+static size_t bytes_of(const struct kind *k, const struct rank_plan *z)
 {
     return *(const size_t *)((const char *)z + k->offset);
 }
 
 static struct plan_unit unit_of(const struct plan_report *r)
 {
-    return plan_unit_of((double)r->stages[0].zero.device_bytes);
+    return plan_unit_of((double)r->stages[0].rank.device_bytes);
 }
 
 static bool fits(const struct plan_report *r, const struct world_plan *p)
 {
-    return (double)zero_plan_needed(&p->zero, r->setup->bench.config.net.device) <= r->memory_bytes;
+    return (double)rank_plan_needed(&p->rank, r->setup->bench.config.net.device) <= r->memory_bytes;
 }
 
 static const struct published_figure *figure_at(const struct plan_report *r, int i, int64_t world)
@@ -116,7 +116,7 @@ static void append_head(struct buf *b, const struct plan_report *r)
                ": %" PRId64 " layers x %" PRId64 "%s%s, %" PRId64 " heads, feed-forward %" PRId64
                ", vocabulary %" PRId64 ": %.2f M parameters\n",
                m->n_layers, m->hidden_size, m->form != NULL ? ", " : "", m->form != NULL ? m->form : "",
-               m->n_heads, m->feed_forward_size, m->vocab_size, (double)p->zero.trainer.net.n_params / 1e6);
+               m->n_heads, m->feed_forward_size, m->vocab_size, (double)p->rank.trainer.net.n_params / 1e6);
     buf_printf(b, "device   %s, %s: %.2f GiB (%s)\n", d->name, d->title, r->memory_bytes / 0x1p30,
                d->memory_source);
     buf_printf(b,
@@ -136,7 +136,7 @@ static void append_memory(struct buf *b, const struct plan_report *r)
     for (int k = 0; k < N_KINDS; k++) {
         buf_printf(b, "%-40s", kinds[k].title);
         for (int i = 0; i < ZERO_STAGES; i++) {
-            buf_printf(b, "%10.2f", (double)bytes_of(&kinds[k], &r->stages[i].zero) / u.bytes);
+            buf_printf(b, "%10.2f", (double)bytes_of(&kinds[k], &r->stages[i].rank) / u.bytes);
         }
         buf_putc(b, '\n');
     }
@@ -145,7 +145,7 @@ static void append_memory(struct buf *b, const struct plan_report *r)
         buf_printf(b, "%10s", fits(r, &r->stages[i]) ? "yes" : "no");
     }
     buf_putc(b, '\n');
-    if (r->stages[0].world > 1 && r->stages[0].zero.working_bytes == 0) {
+    if (r->stages[0].world > 1 && r->stages[0].rank.working_bytes == 0) {
         buf_puts(b, "In fp32, products read the master weights, so each device has all of them; with "
                     "--autocast they are sharded.\n");
     }
@@ -214,7 +214,7 @@ static void append_row(struct buf *b, const struct plan_report *r, const struct 
     const struct world_plan *p = &row->stages[r->stage];
     buf_printf(b, "%7" PRId64, p->world);
     for (int i = 0; i < ZERO_STAGES; i++) {
-        buf_printf(b, "%9.2f%c", (double)row->stages[i].zero.device_bytes / unit_of(r).bytes,
+        buf_printf(b, "%9.2f%c", (double)row->stages[i].rank.device_bytes / unit_of(r).bytes,
                    fits(r, &row->stages[i]) ? ' ' : '!');
     }
     if (row->has_times) {
@@ -271,7 +271,7 @@ static json_t *json_of_memory(const struct plan_report *r, const struct world_pl
     json_t *o = json_object();
     put(o, "zero", json_integer(p->stage));
     for (int k = 0; k < N_KINDS; k++) {
-        put(o, kinds[k].key, json_integer((json_int_t)bytes_of(&kinds[k], &p->zero)));
+        put(o, kinds[k].key, json_integer((json_int_t)bytes_of(&kinds[k], &p->rank)));
     }
     put(o, "fits", json_boolean(fits(r, p)));
     return o;
@@ -323,7 +323,7 @@ json_t *plan_report_json(const struct plan_report *r)
     const struct step_bench *s = &r->setup->bench;
     json_t *o = json_object(), *memory = json_array(), *rows = json_array();
     put(o, "config", json_text(r->config_file));
-    put(o, "parameters", json_integer(p->zero.trainer.net.n_params));
+    put(o, "parameters", json_integer(p->rank.trainer.net.n_params));
     put(o, "device", json_string(r->setup->machine->name));
     put(o, "device_memory_bytes", json_real(r->memory_bytes));
     put(o, "world", json_integer(p->world));

@@ -64,10 +64,11 @@ static struct status try_one(struct plan_search *s, struct mesh_shape shape, int
         return status_ok();
     }
     p.setup = &s->setups[size];
-    p.job.config = p.setup->bench.config;
-    p.job.shape = shape;
-    p.job.cut.n_chunks = n_chunks;
-    p.job.n_micro = s->batch / at_once;
+    p.config = p.setup->bench.config;
+    p.config.ranks = s->any.config.ranks;
+    p.config.ranks.shape = shape;
+    p.config.ranks.cut.n_chunks = n_chunks;
+    p.config.ranks.n_micro = s->batch / at_once;
     struct status status = count_one(s, &p, &is_kept);
     if (!is_kept) {
         plan_mesh_fini(&p);
@@ -124,10 +125,10 @@ static int64_t n_shown(const struct plan_search *s)
 
 static void append_row(struct buf *b, const struct plan_mesh *p, struct plan_unit u)
 {
-    const struct mesh_job *j = &p->job;
+    const struct trainer_ranks *j = &p->config.ranks;
     buf_printf(b, "%5d%5d%6d%8d%13" PRId64 "%8" PRId64 "%9.2f%8.2f %%%13.4g%14.4g%10.4g%10.4g\n", j->shape.tp,
-               j->shape.pp, j->shape.dp, mesh_plan_chunks(j), p->setup->bench.n_sequences, j->n_micro,
-               p->needed_bytes / u.bytes, 100 * mesh_forecast_idle(&p->times, j), p->times.step_s,
+               j->shape.pp, j->shape.dp, trainer_ranks_chunks(j), p->setup->bench.n_sequences, j->n_micro,
+               p->needed_bytes / u.bytes, 100 * mesh_forecast_idle(&p->times, &p->config), p->times.step_s,
                (double)plan_mesh_batch(p) / p->times.step_s, plan_mesh_tflops(p, false),
                plan_mesh_tflops(p, true));
 }
@@ -142,8 +143,8 @@ void plan_search_append(struct buf *b, const struct plan_search *s)
         "%7" PRId64 " do not divide the batch\n%7" PRId64 " do not divide the model%s%s\n%7" PRId64
         " need more than %.2f GiB of a device\n%7" PRId64
         " remain, the fastest first. Nothing of this was run: times are predicted from counted work.\n\n",
-        s->world, s->any.setup->machine->name, s->batch, s->any.setup->bench.length, s->any.job.zero_stage,
-        s->n_tried, s->n_batch, s->n_model, s->n_model > 0 ? ": first, " : "",
+        s->world, s->any.setup->machine->name, s->batch, s->any.setup->bench.length,
+        s->any.config.ranks.zero_stage, s->n_tried, s->n_batch, s->n_model, s->n_model > 0 ? ": first, " : "",
         s->n_model > 0 ? s->model_reason.message : "", s->n_large, s->any.memory_bytes / 0x1p30, s->n_found);
     buf_printf(b, "%5s%5s%6s%8s%13s%8s%9s%10s%13s%14s%10s%10s\n", "TP", "PP", "DP", "chunks", "micro-batch",
                "number", u.name, "waits", "s a step", "sequences/s", "model", "hardware");

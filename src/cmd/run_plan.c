@@ -33,7 +33,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("config", AT(config_file), NULL, "FILE",
                       "model configuration (JSON, Hugging Face's keys; see configs/)"),
     OPTION_STRING_ROW("config_file", AT(config_file), NULL, "FILE", "the same"),
-    OPTION_INT_ROW("world", AT(world), "1", 1, ZERO_MOST_WORLD, "number of devices that train together"),
+    OPTION_INT_ROW("world", AT(world), "1", 1, RANK_PLAN_MOST_WORLD, "number of devices that train together"),
     OPTION_STRING_ROW("mesh", AT(mesh), NULL, "TPxPPxDP",
                       "plan on a mesh of so many tensor-parallel slices, pipeline stages and "
                       "replicas, such as 4x2x1, instead of --world: bytes and traffic of each stage, and the "
@@ -51,7 +51,7 @@ static const struct option options[] = {
         "schedule", AT(schedule),
         "with --mesh, print what each stage does in a step, and nothing else: F3 is the forward of "
         "micro-batch 3, B3.1 the backward of its chunk 1"),
-    OPTION_INT_ROW("search", AT(search), "0", 0, ZERO_MOST_WORLD,
+    OPTION_INT_ROW("search", AT(search), "0", 0, RANK_PLAN_MOST_WORLD,
                    "plan on all meshes of N devices, with 1 and 2 chunks and micro-batches of 1 to 32 "
                    "sequences, and list the ten that are predicted to be fastest; 0: off"),
     OPTION_INT_ROW("zero", AT(zero), "0", 0, 99,
@@ -313,7 +313,8 @@ static struct status put_smallest(struct buf *text, bool *found, const struct pl
     int64_t world;
     int stage;
     c.net.recompute = recompute;
-    TRY(zero_plan_smallest(&c, r->stages[r->stage].n_micro, r->memory_bytes, &world, &stage));
+    c.ranks.n_micro = r->stages[r->stage].n_micro;
+    TRY(rank_plan_smallest(&c, r->memory_bytes, &world, &stage));
     *found = world > 0;
     if (*found) {
         buf_printf(text, "%s--world %lld --zero %d", recompute > 0 ? "--checkpoint_activations " : "",
@@ -337,7 +338,7 @@ static struct status put_advice(struct buf *text, const struct plan_report *r)
         buf_printf(text, "it fits with %s%s%s", buf_text(&plain),
                    fits_plain && fits_recomputed ? ", or with " : "", buf_text(&recomputed));
     } else {
-        buf_printf(text, "it does not fit even on %d devices with --zero 2%s", ZERO_MOST_WORLD,
+        buf_printf(text, "it does not fit even on %d devices with --zero 2%s", RANK_PLAN_MOST_WORLD,
                    b->config.net.recompute == 0 ? " --checkpoint_activations" : "");
     }
     buf_fini(&plain);
@@ -347,7 +348,7 @@ static struct status put_advice(struct buf *text, const struct plan_report *r)
 
 static struct status check_fit(const struct plan_report *r)
 {
-    double needed = (double)zero_plan_needed(&r->stages[r->stage].zero, r->setup->bench.config.net.device);
+    double needed = (double)rank_plan_needed(&r->stages[r->stage].rank, r->setup->bench.config.net.device);
     struct buf advice = {0};
     if (needed <= r->memory_bytes) {
         return status_ok();
@@ -372,20 +373,20 @@ static double memory_of(const struct plan_args *a, const struct world_setup *s)
 
 static struct status mesh_of(struct plan_mesh *p, const struct plan_args *a, const struct world_setup *setup)
 {
-    *p = (struct plan_mesh){
-        .config_file = a->config_file,
-        .setup = setup,
-        .memory_bytes = memory_of(a, setup),
-        .job = {.config = setup->bench.config,
-                .cut = {.n_chunks = (int)a->chunks, .sequence_parallel = a->sequence_parallel},
-                .zero_stage = (int)a->zero},
-        .has_times = !a->dry_run};
-    return megatron_partition_find(&p->job.cut.partition, a->partition);
+    *p = (struct plan_mesh){.config_file = a->config_file,
+                            .setup = setup,
+                            .memory_bytes = memory_of(a, setup),
+                            .config = setup->bench.config,
+                            .has_times = !a->dry_run};
+    p->config.ranks =
+        (struct trainer_ranks){.cut = {.n_chunks = (int)a->chunks, .sequence_parallel = a->sequence_parallel},
+                               .zero_stage = (int)a->zero};
+    return megatron_partition_find(&p->config.ranks.cut.partition, a->partition);
 }
 
-static struct status print_schedule(const struct mesh_job *job)
+static struct status print_schedule(const struct trainer_ranks *r)
 {
-    struct pipeline_shape p = {job->shape.pp, mesh_plan_chunks(job), job->n_micro};
+    struct pipeline_shape p = {r->shape.pp, trainer_ranks_chunks(r), r->n_micro};
     TRY(pipeline_check(&p));
     pipeline_print(stdout, &p);
     return standard_streams_flush();
@@ -408,13 +409,13 @@ static struct status plan_on_mesh(const struct plan_args *a, const struct world_
 {
     struct plan_mesh p;
     TRY(mesh_of(&p, a, setup));
-    TRY(plan_mesh_read(&p.job.shape, a->mesh));
-    p.job.n_micro = micro_batches(a, p.job.shape.dp);
-    if (p.job.n_micro == 0) {
-        return refuse_batch(a, p.job.shape.dp);
+    TRY(plan_mesh_read(&p.config.ranks.shape, a->mesh));
+    p.config.ranks.n_micro = micro_batches(a, p.config.ranks.shape.dp);
+    if (p.config.ranks.n_micro == 0) {
+        return refuse_batch(a, p.config.ranks.shape.dp);
     }
     if (a->schedule) {
-        return print_schedule(&p.job);
+        return print_schedule(&p.config.ranks);
     }
     struct status s = print_mesh(&p, a->json);
     s = failed(s) ? s : plan_mesh_check(&p);

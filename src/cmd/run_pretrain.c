@@ -338,12 +338,10 @@ static struct status train_on(struct pretrain_args *a, const struct comm *world)
 
 static struct status train(struct pretrain_args *a, const struct comm *world)
 {
-    struct mesh mesh;
-    a->run.ranks.world = world;
     replaced_environment_tell();
-    TRY(mesh_run_open(&mesh, &a->mesh, world, !a->run.dry_run, &a->run.ranks));
+    TRY(mesh_run_open(&a->run.ranks.mesh, &a->mesh, world, !a->run.dry_run));
     struct status s = train_on(a, world);
-    mesh_run_close(&mesh, &a->run.ranks);
+    mesh_close(&a->run.ranks.mesh);
     return s;
 }
 

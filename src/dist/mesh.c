@@ -9,6 +9,23 @@ static int64_t size_of(struct mesh_shape s)
     return (int64_t)s.tp * s.pp * s.dp;
 }
 
+bool mesh_cuts_model(struct mesh_shape s)
+{
+    return s.tp > 1 || s.pp > 1;
+}
+
+struct mesh mesh_of_replicas(const struct comm *world)
+{
+    struct comm alone = comm_alone(world);
+    return (struct mesh){.shape = {1, 1, world->size},
+                         .place.dp = world->rank,
+                         .world = *world,
+                         .tensor = alone,
+                         .pipe = alone,
+                         .data = *world,
+                         .ends = alone};
+}
+
 struct status mesh_check(struct mesh_shape s, int world)
 {
     if (s.tp > 0 && s.pp > 0 && s.dp > 0 && size_of(s) == world) {
@@ -69,6 +86,10 @@ struct status mesh_open(struct mesh *m, const struct comm *world, struct mesh_sh
 {
     *m = (struct mesh){.shape = shape, .world = *world};
     TRY(mesh_check(shape, world->size));
+    if (!mesh_cuts_model(shape)) {
+        *m = mesh_of_replicas(world);
+        return status_ok();
+    }
     m->place = mesh_place_of(shape, world->rank);
     struct status s = split(m);
     s = failed(s) ? s : comm_agree(world, s);
@@ -81,7 +102,9 @@ struct status mesh_open(struct mesh *m, const struct comm *world, struct mesh_sh
 void mesh_close(struct mesh *m)
 {
     comm_part_close(&m->ends);
-    comm_part_close(&m->data);
+    if (mesh_cuts_model(m->shape)) { /* else it is the world */
+        comm_part_close(&m->data);
+    }
     comm_part_close(&m->pipe);
     comm_part_close(&m->tensor);
     *m = (struct mesh){0};

@@ -34,8 +34,15 @@ struct mesh {
     struct comm ends;
 };
 
-/* Splits the world, which every rank does at once.  STATUS_USAGE: the ranks do not make this mesh.  All ranks
- * return the same error, and then there is nothing to close. */
+/* Whether ranks have parts of the model: slices of its layers, or some of them. */
+bool mesh_cuts_model(struct mesh_shape shape);
+
+/* The mesh of a world whose ranks have the whole model each, of one rank, too: nothing is split, `data` is
+ * the world itself, and there is nothing to close. */
+struct mesh mesh_of_replicas(const struct comm *world);
+
+/* Splits the world, which every rank does at once; one of replicas alone is not split.  STATUS_USAGE: the
+ * ranks do not make this mesh.  All ranks return the same error, and then there is nothing to close. */
 struct status mesh_open(struct mesh *m, const struct comm *world, struct mesh_shape shape);
 
 /* Closes the parts, which all ranks do; the world stays.  Safe on a zeroed struct. */

@@ -107,17 +107,10 @@ static double mib(double bytes)
     return bytes / 0x1p20;
 }
 
-static struct mesh_shape shape_of(const struct emulation_result *r, const struct comm *world)
-{
-    return r->mesh != NULL ? r->mesh->shape : (struct mesh_shape){1, 1, world->size};
-}
-
-/* The set-up of a plan, which shares what this rank's configuration has shared. */
 static struct status set_up(struct world_setup *s, const struct emulation_result *r,
                             const struct trainer_config *config)
 {
     *s = (struct world_setup){.bench.config = *config};
-    s->bench.config.n_shards = s->bench.config.shard = 0;
     TRY(machine_find(&s->machine, r->links));
     s->links = world_links(s->machine, 0);
     return status_ok();
@@ -125,11 +118,12 @@ static struct status set_up(struct world_setup *s, const struct emulation_result
 
 /* Of the ranks with the same part of the model: bytes, and the time of the exchange. */
 static struct status plan_of(struct world_plan *p, const struct emulation_result *r,
-                             const struct world_setup *setup, struct mesh_shape shape)
+                             const struct world_setup *setup)
 {
     struct world_setup s = *setup;
-    s.links = mesh_forecast_links(&setup->links, shape.tp);
-    return world_plan_bytes(p, &s, shape.dp, r->zero_stage, r->n_micro);
+    const struct trainer_ranks *ranks = &setup->bench.config.ranks;
+    s.links = mesh_forecast_links(&setup->links, ranks->shape.tp);
+    return world_plan_bytes(p, &s, ranks->shape.dp, ranks->zero_stage, r->n_micro);
 }
 
 /* A step's part of what was counted in all. */
@@ -150,35 +144,34 @@ struct mesh_share {
 static struct status find_mesh_share(struct mesh_share *m, const struct emulation_result *r,
                                      const struct world_setup *setup)
 {
-    struct mesh_stage_plan p;
+    struct rank_plan p;
+    struct trainer_config c = setup->bench.config;
+    struct trainer_ranks *ranks = &c.ranks;
     *m = (struct mesh_share){.slice_bytes = of_step(r, r->peer_bytes),
                              .stage_bytes = of_step(r, r->message_bytes)};
-    if (r->mesh == NULL) {
+    if (!mesh_cuts_model(ranks->shape)) {
         return status_ok();
     }
-    struct mesh_job job = {.config = setup->bench.config,
-                           .shape = r->mesh->shape,
-                           .cut = r->cut,
-                           .zero_stage = r->zero_stage,
-                           .n_micro = r->n_micro};
-    int stage = r->mesh->place.pp, n_stages = job.shape.pp;
-    TRY(mesh_plan_stage(&p, &job, stage));
+    int stage = ranks->place.pp, n_stages = ranks->shape.pp;
+    ranks->place = (struct mesh_place){.pp = stage};
+    ranks->n_micro = r->n_micro;
+    TRY(rank_plan(&p, &c));
     m->plan_slice_bytes = p.tensor_bytes;
     m->plan_stage_bytes = p.pipe_bytes + p.tied_bytes;
-    m->slices_s = mesh_forecast_ring_s(&setup->links, m->slice_bytes, job.shape.tp);
-    m->stages_s = mesh_forecast_message_s(setup, &job, stage, (stage + 1) % n_stages, m->stage_bytes);
-    struct pipeline_shape shape = {n_stages, mesh_plan_chunks(&job), r->n_micro};
+    m->slices_s = mesh_forecast_ring_s(&setup->links, m->slice_bytes, ranks->shape.tp);
+    m->stages_s = mesh_forecast_message_s(setup, ranks, stage, (stage + 1) % n_stages, m->stage_bytes);
+    struct pipeline_shape shape = {n_stages, trainer_ranks_chunks(ranks), r->n_micro};
     return n_stages > 1 ? pipeline_bubble(&shape, 1, 2, &m->bubble) : status_ok();
 }
 
-static void tell_mesh(const struct emulation_result *r, const struct mesh_share *m, const struct comm *world,
+static void tell_mesh(const struct trainer_ranks *ranks, const struct mesh_share *m, const struct comm *world,
                       json_t *event)
 {
-    if (r->mesh == NULL) {
+    struct mesh_shape s = ranks->shape;
+    struct mesh_place at = ranks->place;
+    if (!mesh_cuts_model(s)) {
         return;
     }
-    struct mesh_shape s = r->mesh->shape;
-    struct mesh_place at = r->mesh->place;
     log_info(
         "emulation: rank %d is slice %d of %d, in stage %d of %d, of replica %d of %d; a step sends %.3f "
         "MiB to the other slices and %.3f MiB to other stages; `kiln plan --mesh %dx%dx%d` says %.3f and "
@@ -200,18 +193,19 @@ static void tell_mesh(const struct emulation_result *r, const struct mesh_share 
 
 /* ---- the end of a run ---- */
 
-static void tell_memory(const struct emulation_result *r, const struct comm *world, double largest)
+static void tell_memory(const struct emulation_result *r, const struct trainer_ranks *ranks,
+                        const struct comm *world, double largest)
 {
-    struct mesh_shape s = shape_of(r, world);
+    struct mesh_shape s = ranks->shape;
     char plan[64];
-    if (r->mesh != NULL) {
+    if (mesh_cuts_model(s)) {
         snprintf(plan, sizeof plan, "--mesh %dx%dx%d", s.tp, s.pp, s.dp);
     } else {
         snprintf(plan, sizeof plan, "--world %d", s.dp);
     }
     log_info("emulation: memory of rank %d of %d, ZeRO stage %d: %.1f MiB; planned %.1f MiB, and %.1f MiB "
              "on the rank with the most (`kiln plan %s`)",
-             world->rank, world->size, r->zero_stage, mib((double)r->peak), mib((double)r->planned),
+             world->rank, world->size, ranks->zero_stage, mib((double)r->peak), mib((double)r->planned),
              mib(largest), plan);
 }
 
@@ -222,19 +216,19 @@ struct status emulation_tell(const struct emulation_result *r, const struct trai
     struct world_plan p;
     struct mesh_share m;
     TRY(set_up(&setup, r, config));
-    TRY(plan_of(&p, r, &setup, shape_of(r, world)));
+    TRY(plan_of(&p, r, &setup));
     TRY(find_mesh_share(&m, r, &setup));
     double reduced = of_step(r, r->traffic.reduced_bytes), gathered = of_step(r, r->traffic.gathered_bytes);
     bool alone = p.world == 1; /* with its part of the model */
-    double plan_reduced = alone ? 0 : p.zero.reduced_bytes * (double)p.zero.n_reductions,
-           plan_gathered = alone ? 0 : p.zero.gathered_bytes,
-           largest = (double)(p.zero.device_bytes + r->base +
-                              (config->net.device->is_host ? p.zero.batch_bytes : 0));
+    double plan_reduced = alone ? 0 : p.rank.reduced_bytes * (double)p.rank.n_reductions,
+           plan_gathered = alone ? 0 : p.rank.gathered_bytes,
+           largest = (double)(p.rank.device_bytes + r->base +
+                              (config->net.device->is_host ? p.rank.batch_bytes : 0));
     double passes_s = r->step_s / (double)r->n_micro,
            wait_s = (r->step_s + m.slices_s) * (1 + m.bubble) - r->step_s;
     double whole_s = p.reduce.seconds + p.gather.seconds + m.stages_s + wait_s,
            left_s = world_plan_left_s(&p, passes_s) + p.gather.seconds + wait_s;
-    tell_memory(r, world, largest);
+    tell_memory(r, &config->ranks, world, largest);
     log_info("emulation: a step exchanges %.3f MiB of gradients, and %.3f MiB of weights and sums for norms; "
              "`kiln plan` says %.3f and %.3f",
              mib(reduced), mib(gathered), mib(plan_reduced), mib(plan_gathered));
@@ -243,13 +237,13 @@ struct status emulation_tell(const struct emulation_result *r, const struct trai
         " micro-batches takes %.4f s on this rank; with the exchange between %d ranks, predicted for the "
         "links of %s (--emulate_links), %.4f s if the backward hides it, else %.4f s; nothing was saved",
         r->n_micro, r->step_s, world->size, r->links, r->step_s + left_s, r->step_s + whole_s);
-    *event =
-        json_pack("{s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "rank", world->rank,
-                  "world", world->size, "zero_stage", r->zero_stage, "peak_bytes", (json_int_t)r->peak,
-                  "planned_bytes", (json_int_t)r->planned, "plan_bytes_of_largest", largest, "step_seconds",
-                  r->step_s, "reduced_bytes_a_step", reduced, "gathered_bytes_a_step", gathered,
-                  "plan_reduced_bytes", plan_reduced, "plan_gathered_bytes", plan_gathered,
-                  "exchange_seconds", whole_s, "exchange_seconds_left", left_s);
-    tell_mesh(r, &m, world, *event);
+    *event = json_pack("{s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "rank",
+                       world->rank, "world", world->size, "zero_stage", config->ranks.zero_stage,
+                       "peak_bytes", (json_int_t)r->peak, "planned_bytes", (json_int_t)r->planned,
+                       "plan_bytes_of_largest", largest, "step_seconds", r->step_s, "reduced_bytes_a_step",
+                       reduced, "gathered_bytes_a_step", gathered, "plan_reduced_bytes", plan_reduced,
+                       "plan_gathered_bytes", plan_gathered, "exchange_seconds", whole_s,
+                       "exchange_seconds_left", left_s);
+    tell_mesh(&config->ranks, &m, world, *event);
     return status_ok();
 }

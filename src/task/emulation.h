@@ -6,7 +6,7 @@
 
 #include "core/json.h"
 #include "dist/comm_emulated.h"
-#include "train/mesh_step.h"
+#include "train/trainer.h"
 
 struct emulation_options {
     int64_t world;     /* ranks; 0: none are emulated */
@@ -31,16 +31,13 @@ struct status emulation_check_slice(const struct network_config *c, const struct
 
 /* What a run has taken. */
 struct emulation_result {
-    int64_t n_steps;             /* with the one before the clock ran */
-    double step_s;               /* the mean of those after the first; 0: there was only one */
-    size_t peak, planned;        /* bytes of memory, as the line of every run has them */
-    size_t base;                 /* of these, what was there before the model */
-    struct comm_traffic traffic; /* of all steps, among the ranks with the same part of the model */
-    const struct mesh *mesh;     /* NULL: each has all of it */
-    struct mesh_cut cut;
+    int64_t n_steps;                  /* with the one before the clock ran */
+    double step_s;                    /* the mean of those after the first; 0: there was only one */
+    size_t peak, planned;             /* bytes of memory, as the line of every run has them */
+    size_t base;                      /* of these, what was there before the model */
+    struct comm_traffic traffic;      /* of all steps, among the ranks with the same part of the model */
+    int64_t n_micro;                  /* micro-batches of this rank in a step */
     double peer_bytes, message_bytes; /* of all steps, that it sent to slices' peers and to other stages */
-    int zero_stage;
-    int64_t n_micro; /* micro-batches of this rank in a step */
     const char *links;
 };
 

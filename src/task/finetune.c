@@ -51,6 +51,7 @@ static struct trainer_config trainer_config_of(const struct finetune_job *j, str
                 .learns = o->do_train,
                 .whole_logits = tensor_log_wants(&o->tensor_log),
             },
+        .ranks = rank_options_ranks(&o->ranks, o->gradient_accumulation_steps),
         .loss_scale = o->loss_scale,
         .optimizer = optimizer_defaults(&optimizer_adamw),
         .rates = {.freeze = o->do_train ? o->freeze : NULL, .layer_decay = o->layerwise_lr_decay},
@@ -58,7 +59,6 @@ static struct trainer_config trainer_config_of(const struct finetune_job *j, str
         .seed = (uint64_t)o->seed,
     };
     j->task->set_optimizer(j->open.self, &config.optimizer);
-    rank_options_configure(&o->ranks, &config);
     return config;
 }
 

@@ -8,6 +8,7 @@
 #include "pass/tensor_log.h"
 #include "task/early_stop.h"
 #include "task/rank_options.h"
+#include "train/loss_scale.h"
 #include "watch/profile.h"
 #include "watch/run_watch.h"
 

@@ -285,7 +285,7 @@ static struct loop loop_of(struct tuning *t)
         .task = o->eval_file != NULL ? &fine_tuning_evaluated : &fine_tuning,
         .self = t,
         .trainer = t->trainer,
-        .world = &t->world,
+        .ranks = rank_options_mesh(&o->ranks),
         .replica_check_steps = o->ranks.replica_check_steps,
         .log = t->log,
         .directory = o->output_dir,

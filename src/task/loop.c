@@ -4,49 +4,20 @@
 #include "core/launcher.h"
 #include "core/log.h"
 #include "core/stop.h"
-#include "dist/comm_emulated.h"
 #include "task/loop_restore.h"
 #include "task/together.h"
-#include "train/data_parallel_step.h"
-#include "train/mesh_step.h"
 
 /* ---- output ---- */
 
-/* The ranks with the same part of the model, each with its own samples. */
-static const struct comm *data_of(const struct loop *l)
+static struct status join_ranks(struct loop *l)
 {
-    return l->ranks != NULL ? &l->ranks->data : l->world;
-}
-
-/* The same mesh, for what the trainer's device holds. */
-static struct status open_mesh(struct loop *l)
-{
-    if (l->ranks == NULL) {
-        return status_ok();
-    }
-    TRY(mesh_open(&l->mesh, &l->tensors.comm, l->ranks->shape));
-    if (l->world->emulated != NULL) {
-        comm_emulated_count_apart(&l->mesh.tensor, &l->world->emulated->slices);
-        comm_emulated_count_apart(&l->mesh.pipe, &l->world->emulated->stages);
-        comm_emulated_count_apart(&l->mesh.ends, &l->world->emulated->stages);
-    }
-    TRY(comm_peers_init(&l->peers, &l->mesh.tensor));
-    l->trainer->mesh = &l->mesh;
-    l->trainer->net.x.peers = &l->peers.peers;
-    return status_ok();
-}
-
-/* Ranks with a GPU each exchange gradients among these. */
-static struct status open_ranks(struct loop *l)
-{
-    struct comm_nccl_config config = {.keeps_rule = l->trainer->config.blocks.n_all > 0};
+    struct comm_nccl_config config = {0};
     char record[CHECKPOINT_PATH_BYTES];
-    TRY(checkpoint_path(record, "%s/collectives_of_rank_%d.json", l->directory, l->world->rank));
+    TRY(checkpoint_path(record, "%s/collectives_of_rank_%d.json", l->directory, l->ranks.world.rank));
     TRY(launcher_timeout(&config.deadline_s));
     config.deadline_s /= 2; /* before the others give this rank up */
     config.record = record;
-    TRY(comm_device_open(&l->tensors, l->world, &l->trainer->net.x, &config));
-    return open_mesh(l);
+    return trainer_join(l->trainer, &l->ranks.world, &config);
 }
 
 /* Of the weights that all ranks have: where the master is in shards, of the copies that passes read.
@@ -59,24 +30,24 @@ static struct status compare_ranks(struct loop *l, bool begins)
     }
     l->compared_step = l->state.global_step;
     struct network *n = &l->trainer->net;
-    if (l->ranks != NULL) {
-        TRY(health_check_uncut(&l->ranks->tensor, n, l->state.global_step, begins));
-    }
+    const struct comm *replicas = &l->ranks.data;
+    TRY(health_check_uncut(&l->ranks.tensor, n, l->state.global_step, begins));
     if (network_has_master(n)) {
-        return health_check_replicas(data_of(l), &n->x, n->master, l->state.global_step, begins);
+        return health_check_replicas(replicas, &n->x, n->master, l->state.global_step, begins);
     }
-    TRY(health_check_replicas(data_of(l), &n->x, n->working, l->state.global_step, begins));
-    return health_check_replicas(data_of(l), &n->x, n->vectors, l->state.global_step, begins);
+    TRY(health_check_replicas(replicas, &n->x, n->working, l->state.global_step, begins));
+    return health_check_replicas(replicas, &n->x, n->vectors, l->state.global_step, begins);
 }
 
 /* The first rank of each stage of a mesh, or the first of all, writes a trace. */
 static struct profile_options profile_of(const struct loop *l)
 {
     struct profile_options o = *l->profile_options;
+    const struct mesh *m = &l->ranks;
     bool writes =
-        l->ranks != NULL ? l->ranks->place.tp == 0 && l->ranks->place.dp == 0 : together_is_first(l->world);
+        mesh_cuts_model(m->shape) ? m->place.tp == 0 && m->place.dp == 0 : together_is_first(&m->world);
     o.enabled = o.enabled && writes;
-    o.rank = l->world->rank;
+    o.rank = m->world.rank;
     return o;
 }
 
@@ -84,12 +55,12 @@ struct status loop_open(struct loop *l)
 {
     struct profile_options profile = profile_of(l);
     struct tensor_log_options tensors = *l->tensor_log_options;
-    tensors.rank = l->world->rank;
+    tensors.rank = l->ranks.world.rank;
     TRY(compare_ranks(l, true));
-    TRY(open_ranks(l));
+    TRY(join_ranks(l));
     l->save_run = (struct save_run){
         .trainer = l->trainer,
-        .world = l->world,
+        .world = &l->ranks.world,
         .directory = l->checkpoints,
         .tokenizer = l->tokenizer,
         .keep_last = l->keep_last,
@@ -106,11 +77,14 @@ struct status loop_open(struct loop *l)
     l->trainer->net.profile = &l->profile;
     TRY(tensor_log_open(&l->tensor_log, &tensors, l->directory, &l->trainer->net.stage,
                         &l->trainer->net.params,
-                        l->trainer->config.shares_gradients ? NULL_TENSOR : l->trainer->grad));
+                        trainer_shares_gradients(l->trainer) ? NULL_TENSOR : l->trainer->grad));
     l->trainer->tensor_log = &l->tensor_log;
     l->saved_step = l->state.global_step;
-    l->within = (struct within_step){
-        .world = l->world, .data = data_of(l), .log = l->log, .stops = stop_requested, .start = &l->start};
+    l->within = (struct within_step){.world = &l->ranks.world,
+                                     .data = &l->ranks.data,
+                                     .log = l->log,
+                                     .stops = stop_requested,
+                                     .start = &l->start};
     l->micro_hook = (struct micro_hook){within_step_next, &l->within};
     l->trainer->micro_hook = &l->micro_hook;
     return status_ok();
@@ -120,14 +94,12 @@ void loop_close(struct loop *l)
 {
     slow_work_end(&l->start);
     save_run_fini(&l->save_run);
-    comm_peers_fini(&l->peers);
-    mesh_close(&l->mesh);
-    comm_device_close(&l->tensors);
+    if (l->trainer != NULL) {
+        trainer_leave(l->trainer);
+    }
     profile_close(&l->profile);
     tensor_log_close(&l->tensor_log);
     if (l->trainer != NULL) {
-        l->trainer->mesh = NULL;
-        l->trainer->net.x.peers = NULL;
         l->trainer->net.profile = NULL;
         l->trainer->tensor_log = NULL;
         l->trainer->micro_hook = NULL;
@@ -157,8 +129,9 @@ static struct status save(struct loop *l, bool wait)
 static struct status count_together(const struct loop *l, struct batch_step *part, bool mine, bool *lacks,
                                     double *elapsed_s)
 {
-    TRY(together_count(data_of(l), part, mine, lacks, elapsed_s));
-    return l->ranks == NULL ? status_ok() : together_any_beside(l->world, *lacks, lacks, elapsed_s, 1);
+    TRY(together_count(&l->ranks.data, part, mine, lacks, elapsed_s));
+    return mesh_cuts_model(l->ranks.shape) ? together_any_beside(&l->ranks.world, *lacks, lacks, elapsed_s, 1)
+                                           : status_ok();
 }
 
 /* Data that some rank cannot read ends the run, but the weights are saved, if the task allows it. */
@@ -180,35 +153,7 @@ static struct status next_batch(struct loop *l, struct batch_step *part)
         struct status saved = save(l, true);
         s = failed(saved) ? status_context(s, "%s; and then", saved.message) : s;
     }
-    return lacks ? comm_agree(l->world, s) : s;
-}
-
-/* A step of the mesh, whose traffic is counted without that of evaluations. */
-static struct status step_of_mesh(struct loop *l, const struct batch_step *part, double lr,
-                                  struct trainer_result *result)
-{
-    int64_t step = l->state.global_step, update = l->state.step - l->state.n_skipped;
-    struct mesh_sent before = mesh_sent(&l->mesh);
-    struct status s =
-        mesh_step(l->trainer, &l->mesh, part, step, update, lr, l->mean_of_micro_batches, result);
-    struct mesh_sent after = mesh_sent(&l->mesh);
-    l->sent.slices += after.slices - before.slices;
-    l->sent.stages += after.stages - before.stages;
-    l->sent.replicas += after.replicas - before.replicas;
-    return s;
-}
-
-static struct status step_of_ranks(struct loop *l, const struct batch_step *part, double lr,
-                                   struct trainer_result *result)
-{
-    int64_t step = l->state.global_step, update = l->state.step - l->state.n_skipped;
-    bool means = l->mean_of_micro_batches;
-    if (l->ranks != NULL) {
-        return step_of_mesh(l, part, lr, result);
-    }
-    return l->world->size == 1
-               ? trainer_step(l->trainer, part, step, update, lr, means, result)
-               : data_parallel_step(l->trainer, &l->tensors.comm, part, step, update, lr, means, result);
+    return lacks ? comm_agree(&l->ranks.world, s) : s;
 }
 
 /* The learning rate of the step that has begun. */
@@ -236,7 +181,8 @@ static void end_of_step_time(struct loop *l)
 /* Whether `exit` ends the run at this step. */
 static struct status agree_on_leaving(struct loop *l)
 {
-    return loop_is_over(l) ? status_ok() : run_exit_is_due(&l->exit, l->world, l->state.step, &l->leaving);
+    return loop_is_over(l) ? status_ok()
+                           : run_exit_is_due(&l->exit, &l->ranks.world, l->state.step, &l->leaving);
 }
 
 /* *stopping: some rank was asked to stop.  Beside that all ranks take the first one's time, of which the run
@@ -244,10 +190,10 @@ static struct status agree_on_leaving(struct loop *l)
 static struct status agree_on_end(struct loop *l, bool *stopping)
 {
     if (l->clock == NULL) {
-        return together_any(l->world, stop_requested(), stopping);
+        return together_any(&l->ranks.world, stop_requested(), stopping);
     }
     double times[] = {l->clock->elapsed_s, l->clock->step_s};
-    TRY(together_any_beside(l->world, stop_requested(), stopping, times, 2));
+    TRY(together_any_beside(&l->ranks.world, stop_requested(), stopping, times, 2));
     run_clock_hear(l->clock, times[0], times[1]);
     l->state.elapsed_seconds = times[0];
     l->state.step_seconds = times[1];
@@ -295,7 +241,8 @@ static struct status one_step(struct loop *l, bool *back)
     l->state.global_step++;
     double lr = rate(l, &part);
     within_step_begin(&l->within, l->state.step, &part);
-    TRY(step_of_ranks(l, &part, lr, &result));
+    TRY(trainer_step(l->trainer, &part, l->state.global_step, l->state.step - l->state.n_skipped, lr,
+                     &result));
     if (result.abandoned) {
         give_up_step(l, &before);
         return status_ok();
@@ -367,7 +314,7 @@ static struct status end_step(struct loop *l, bool stopping)
 static struct status save_whole_step(struct loop *l)
 {
     bool lacks, failed_before = failed(save_run_finish(&l->save_run));
-    TRY(together_any(l->world, failed_before || l->saved_step != l->state.global_step, &lacks));
+    TRY(together_any(&l->ranks.world, failed_before || l->saved_step != l->state.global_step, &lacks));
     if (!lacks) {
         return status_ok();
     }

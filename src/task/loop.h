@@ -7,8 +7,6 @@
 #define KILN_TASK_LOOP_H
 
 #include "core/slow_work.h"
-#include "dist/comm_device.h"
-#include "dist/comm_peers.h"
 #include "dist/mesh.h"
 #include "optim/schedule.h"
 #include "task/early_stop.h"
@@ -51,9 +49,8 @@ struct loop {
     const struct loop_task *task;
     void *self;
     struct trainer *trainer;
-    /* the ranks that run it together: each has the same loop, and its part of each batch */
-    const struct comm *world;
-    const struct mesh *ranks; /* the mesh that they make; NULL: each has the whole model */
+    /* a view of the ranks that run it together: each has the same loop, and its part of each batch */
+    struct mesh ranks;
     struct metrics *log;
     const char *directory;
     /* flags for messages: of the training data, the output, and to resume: "--input_dir", ... */
@@ -80,16 +77,11 @@ struct loop {
     struct training_state_place place; /* which checkpoint to resume from; its directory is set here */
     bool resume, allow_other_data;
     bool saves, saves_at_end; /* whether to save at all, and after the last step */
-    bool mean_of_micro_batches;
     const struct profile_options *profile_options;
     const struct tensor_log_options *tensor_log_options;
 
-    int64_t first_step;         /* done before this run */
-    int64_t compared_step;      /* the last, over all phases, after which ranks compared their weights */
-    struct comm_device tensors; /* of the same ranks, for what the trainer's device holds */
-    struct mesh mesh;           /* that these make */
-    struct mesh_sent sent;      /* by this rank in the mesh's steps so far */
-    struct comm_peers peers;    /* the tensor-parallel ones */
+    int64_t first_step;    /* done before this run */
+    int64_t compared_step; /* the last, over all phases, after which ranks compared their weights */
     /* the last, over all phases, whose checkpoint was begun; at first that from which the run goes on */
     int64_t saved_step;
     struct slow_work start; /* until the first step; its task may say what comes before the loop */

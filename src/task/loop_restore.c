@@ -58,11 +58,11 @@ static struct status refuse_checkpoints(const struct loop *l, const struct train
 static struct status open_checkpoints(struct loop *l)
 {
     struct status s = own_files_checkpoints(l->checkpoints, l->directory, l->state.command);
-    if (!failed(s) && together_is_first(l->world)) {
+    if (!failed(s) && together_is_first(&l->ranks.world)) {
         s = l->saves ? file_make_directories(l->checkpoints) : s;
         s = failed(s) ? s : checkpoint_dir_clean(l->checkpoints);
     }
-    return comm_agree(l->world, s);
+    return comm_agree(&l->ranks.world, s);
 }
 
 struct status loop_restore(struct loop *l, bool *found)
@@ -83,7 +83,9 @@ struct status loop_restore(struct loop *l, bool *found)
     }
     training_state_close(&from);
     l->first_step = l->state.step;
-    return failed(s) ? s : together_same(l->world, l->state.global_step, "the step of the newest checkpoint");
+    return failed(s)
+               ? s
+               : together_same(&l->ranks.world, l->state.global_step, "the step of the newest checkpoint");
 }
 
 /* The newest whole checkpoint of steps of this phase before in-phase step `first`; *step is -1, and nothing
@@ -120,7 +122,7 @@ static struct status go_back(struct loop *l, const struct checkpoint *c, const s
     memcpy(l->state.health.left_out, known->left_out, sizeof known->left_out);
     l->compared_step = 0; /* the same steps come with other weights */
     l->saved_step = -1;   /* and this one's checkpoint does not know what is left out */
-    return together_is_first(l->world)
+    return together_is_first(&l->ranks.world)
                ? checkpoint_dir_remove_between(l->checkpoints, l->state.global_step, spike)
                : status_ok();
 }
@@ -128,7 +130,7 @@ static struct status go_back(struct loop *l, const struct checkpoint *c, const s
 static void tell_spike(const struct loop *l, struct health_score score, const struct health_range *left_out,
                        int64_t to)
 {
-    if (together_is_first(l->world)) {
+    if (together_is_first(&l->ranks.world)) {
         log_warning(
             "step %lld: a spike: log(loss) is %.2f, the gradient's norm %.2f deviations above the "
             "last %lld steps; rolling back to ckpt_%lld and leaving out the batches of steps %lld to %lld",
@@ -156,8 +158,8 @@ static struct status roll_back(struct loop *l, struct health_score score)
     }
     const struct health_range *left_out = &known.left_out[known.n_left_out - 1];
     save_run_finish(&l->save_run); /* the checkpoint in flight may be the one; a failure was logged */
-    TRY(comm_agree(l->world, open_before(l, &c, left_out->first, &to)));
-    struct status s = together_same(l->world, to, "the step of the checkpoint before a spike");
+    TRY(comm_agree(&l->ranks.world, open_before(l, &c, left_out->first, &to)));
+    struct status s = together_same(&l->ranks.world, to, "the step of the checkpoint before a spike");
     if (!failed(s) && to < 0) {
         return status_error(STATUS_NUMERIC,
                             "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above "
@@ -173,7 +175,7 @@ static struct status roll_back(struct loop *l, struct health_score score)
     if (to >= 0) {
         checkpoint_close(&c);
     }
-    return comm_agree(l->world, s);
+    return comm_agree(&l->ranks.world, s);
 }
 
 struct status loop_look_for_spike(struct loop *l, const struct trainer_result *result, bool *back)
@@ -184,7 +186,7 @@ struct status loop_look_for_spike(struct loop *l, const struct trainer_result *r
         return status_ok();
     }
     struct health_score score = health_score(&l->state.health, &l->health, loss, result->grad_norm);
-    TRY(together_any(l->world, health_is_spike(&l->health, score), back));
+    TRY(together_any(&l->ranks.world, health_is_spike(&l->health, score), back));
     if (*back) {
         return roll_back(l, score);
     }

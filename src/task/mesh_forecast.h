@@ -8,7 +8,7 @@
 #define KILN_TASK_MESH_FORECAST_H
 
 #include "task/world_plan.h"
-#include "train/mesh_plan.h"
+#include "train/rank_plan.h"
 
 /* Of a rank of one stage, in seconds. */
 struct mesh_stage_forecast {
@@ -27,10 +27,10 @@ struct mesh_forecast {
     double step_s;
 };
 
-/* `stages` [pp] are the job's (mesh_plan_stage); the job's configuration is that of the set-up's bench.
+/* `c` is the configuration of the set-up's bench, with the mesh, and `stages` [pp] are its plans (rank_plan).
  * STATUS_USAGE: the rate of such products is not known. */
 struct status mesh_forecast_run(struct mesh_forecast *f, const struct world_setup *s,
-                                const struct mesh_job *job, const struct mesh_stage_plan *stages);
+                                const struct trainer_config *c, const struct rank_plan *stages);
 
 /* Links of groups whose ranks are so far apart: a node has as many times fewer ranks of one group. */
 struct ring_links mesh_forecast_links(const struct ring_links *l, int64_t stride);
@@ -40,10 +40,10 @@ struct ring_links mesh_forecast_links(const struct ring_links *l, int64_t stride
 double mesh_forecast_ring_s(const struct ring_links *l, double sent, int n);
 
 /* And of a message between the first ranks of stages a and b. */
-double mesh_forecast_message_s(const struct world_setup *s, const struct mesh_job *job, int a, int b,
+double mesh_forecast_message_s(const struct world_setup *s, const struct trainer_ranks *r, int a, int b,
                                double bytes);
 
 /* The part of a step in which the slowest stage neither computes nor exchanges: the bubble. */
-double mesh_forecast_idle(const struct mesh_forecast *f, const struct mesh_job *job);
+double mesh_forecast_idle(const struct mesh_forecast *f, const struct trainer_config *c);
 
 #endif

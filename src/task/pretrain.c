@@ -32,6 +32,8 @@ static struct status configure(struct trainer_config *config, const struct pretr
                 .learns = true,
                 .whole_logits = tensor_log_wants(&o->tensor_log),
                 .recompute = o->checkpoint_activations ? pretrain_recompute(o, r->in.model) : 0},
+        .ranks = rank_options_ranks(&o->ranks, o->gradient_accumulation_steps),
+        .mean_of_micro_batches = strcmp(o->loss_norm, "micro") == 0,
         .loss_scale = o->loss_scale,
         .counts_zeros = o->log_zero_gradients,
         .measures_weights = o->log_weight_norm,
@@ -39,8 +41,7 @@ static struct status configure(struct trainer_config *config, const struct pretr
         .saving = !o->skip_checkpoint,
         .seed = (uint64_t)o->seed,
     };
-    rank_options_configure(&o->ranks, config);
-    return rank_options_place(&o->ranks, config, o->gradient_accumulation_steps);
+    return trainer_ranks_place(&config->ranks, &config->net);
 }
 
 /* Names what the kind knows against the plateau. */
@@ -233,8 +234,7 @@ static struct loop loop_of(struct pretrain_run *r)
         .task = &pretraining,
         .self = r,
         .trainer = &r->trainer,
-        .world = &r->world,
-        .ranks = o->ranks.mesh,
+        .ranks = rank_options_mesh(&o->ranks),
         .log = &r->metrics,
         .directory = o->output_dir,
         .data_flag = flags.data,
@@ -259,7 +259,6 @@ static struct loop loop_of(struct pretrain_run *r)
         .allow_other_data = o->allow_other_data,
         .saves = !o->skip_checkpoint,
         .saves_at_end = true,
-        .mean_of_micro_batches = strcmp(o->loss_norm, "micro") == 0,
         .profile_options = &o->profile,
         .tensor_log_options = &o->tensor_log,
     };

@@ -63,7 +63,7 @@ struct pretrain_options {
     int64_t max_seq_length;
     int64_t train_batch_size, gradient_accumulation_steps; /* of one rank */
     struct rank_options ranks;
-    struct emulation_options emulation; /* read by the command, which makes ranks.world of it */
+    struct emulation_options emulation; /* read by the command, which makes ranks.mesh of it */
     bool balance_tokens;                /* between ranks */
     int64_t max_steps, steps_this_run;  /* steps_this_run -1: max_steps */
     int64_t phase1_end_step, resume_step;

@@ -84,11 +84,8 @@ static struct status announce_emulation(struct pretrain_run *r, size_t peak, siz
                                       .planned = planned,
                                       .base = r->backend.device->is_host ? r->taken_bytes : 0,
                                       .traffic = r->world.emulated->tensors,
-                                      .mesh = o->ranks.mesh,
-                                      .cut = o->ranks.cut,
                                       .peer_bytes = r->trainer.net.x.totals.peer_bytes,
                                       .message_bytes = r->world.emulated->stages.message_bytes,
-                                      .zero_stage = (int)o->ranks.zero_stage,
                                       .n_micro = o->gradient_accumulation_steps / r->data.size,
                                       .links = o->emulation.links};
     json_t *event;
@@ -122,12 +119,12 @@ struct status pretrain_announce_traffic(struct pretrain_run *r)
 {
     const struct loop *l = &r->loop;
     double n = (double)(l->state.step - l->first_step), slices, stages, replicas;
-    if (l->ranks == NULL || n == 0 || mesh_sent(&l->mesh).stages < 0) {
+    if (!mesh_cuts_model(l->ranks.shape) || n == 0 || mesh_sent(&r->trainer.mesh).stages < 0) {
         return status_ok();
     }
-    TRY(together_largest(&r->world, (double)l->sent.slices / n, &slices));
-    TRY(together_largest(&r->world, (double)l->sent.stages / n, &stages));
-    TRY(together_largest(&r->world, (double)l->sent.replicas / n, &replicas));
+    TRY(together_largest(&r->world, (double)r->trainer.sent.slices / n, &slices));
+    TRY(together_largest(&r->world, (double)r->trainer.sent.stages / n, &stages));
+    TRY(together_largest(&r->world, (double)r->trainer.sent.replicas / n, &replicas));
     log_info("traffic: a rank sent %.6f MB to other slices in a step, %.6f to other stages and %.6f to "
              "replicas, each on the rank with the most",
              1e-6 * slices, 1e-6 * stages, 1e-6 * replicas);

@@ -2,14 +2,20 @@
 
 #include "core/log.h"
 
+struct mesh rank_options_mesh(const struct rank_options *o)
+{
+    struct comm alone = comm_self();
+    return o->mesh.shape.tp > 0 ? o->mesh : mesh_of_replicas(&alone);
+}
+
 struct comm rank_options_world(const struct rank_options *o)
 {
-    return o->world != NULL ? *o->world : comm_self();
+    return rank_options_mesh(o).world;
 }
 
 struct comm rank_options_data(const struct rank_options *o)
 {
-    return o->mesh != NULL ? o->mesh->data : rank_options_world(o);
+    return rank_options_mesh(o).data;
 }
 
 static struct status check_batch(const struct rank_options *o, int n_ranks, int64_t n_micro)
@@ -98,27 +104,15 @@ struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t 
     return check_order(o, n, *gradient_accumulation_steps);
 }
 
-void rank_options_configure(const struct rank_options *o, struct trainer_config *config)
+struct trainer_ranks rank_options_ranks(const struct rank_options *o, int64_t n_micro)
 {
-    struct comm data = rank_options_data(o);
-    if (o->zero_stage > 0) {
-        config->n_shards = data.size;
-        config->shard = data.rank;
-        config->shares_gradients = shares_gradients(o, data.size);
-    }
-    if (o->reproducible_ranks > 0) {
-        config->blocks = gradient_blocks_of((int)o->reproducible_ranks, data.rank, data.size);
-    }
-    config->n_savers = data.size;
-    config->saver = data.rank;
-}
-
-struct status rank_options_place(const struct rank_options *o, struct trainer_config *config, int64_t n_micro)
-{
-    int n_data = rank_options_data(o).size;
-    return o->mesh == NULL ? status_ok()
-                           : mesh_configure(config, o->mesh->shape, o->mesh->place, o->cut,
-                                            (n_micro + n_data - 1) / n_data);
+    struct mesh mesh = rank_options_mesh(o);
+    return (struct trainer_ranks){.shape = mesh.shape,
+                                  .place = mesh.place,
+                                  .cut = o->cut,
+                                  .zero_stage = (int)o->zero_stage,
+                                  .reproducible = (int)o->reproducible_ranks,
+                                  .n_micro = (n_micro + mesh.shape.dp - 1) / mesh.shape.dp};
 }
 
 void rank_options_announce(const struct rank_options *o, int64_t train_batch_size,

@@ -3,14 +3,13 @@
 #define KILN_TASK_RANK_OPTIONS_H
 
 #include "dist/mesh.h"
-#include "train/mesh_step.h"
+#include "train/trainer_ranks.h"
 #include "watch/run_watch.h"
 
 /* The flags of a command; all ranks have the same. */
 struct rank_options {
-    const struct comm *world; /* the ranks that train together; NULL: this process alone.  Borrowed */
-    const struct mesh *mesh;  /* that they make; NULL: each has the whole model.  Borrowed */
-    struct mesh_cut cut;      /* of its stages */
+    struct mesh mesh;    /* of the ranks that train together, a view; zeroed: this process alone */
+    struct mesh_cut cut; /* of its stages */
     /* of all ranks, in gradient_accumulation_steps micro-batches of all; 0: not given, and both flags are of
      * one rank */
     int64_t global_batch_size;
@@ -20,10 +19,11 @@ struct rank_options {
     int64_t replica_check_steps;
 };
 
-/* The ranks; comm_self without any. */
+/* The ranks, of which there is always one. */
+struct mesh rank_options_mesh(const struct rank_options *o);
 struct comm rank_options_world(const struct rank_options *o);
 
-/* Those among which the samples of a step are dealt: in a mesh, the ranks with the same part of the model. */
+/* Those among which the samples of a step are dealt: the ranks with the same part of the model. */
 struct comm rank_options_data(const struct rank_options *o);
 
 /* Makes the batch of one rank that of all.  STATUS_USAGE or STATUS_UNAVAILABLE names a flag that cannot
@@ -35,13 +35,8 @@ struct status rank_options_take(const struct rank_options *o, bool fp8, int64_t 
  * part of the tree of sums. */
 bool rank_options_in_turn(const struct rank_options *o);
 
-/* Sets the parts of this rank: of the update, of the sums of gradients, of checkpoints. */
-void rank_options_configure(const struct rank_options *o, struct trainer_config *config);
-
-/* And in a mesh that of the model, after them; steps have at most n_micro micro-batches of all ranks.
- * STATUS_USAGE: the model does not fit the mesh. */
-struct status rank_options_place(const struct rank_options *o, struct trainer_config *config,
-                                 int64_t n_micro);
+/* What a trainer must know of them; steps have at most n_micro micro-batches of all ranks. */
+struct trainer_ranks rank_options_ranks(const struct rank_options *o, int64_t n_micro);
 
 /* run_watch_open for a rank: only the first one writes a log. */
 struct status rank_options_open_watch(const struct rank_options *o, struct run_watch *w, struct backend *b,

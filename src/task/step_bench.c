@@ -130,7 +130,7 @@ static struct status take_step(struct trainer *t, const struct batch_step *step,
     struct status s;
     int64_t start = clock_ns();
     if (t->config.net.learns) {
-        s = trainer_step(t, step, number, number, 1e-4, false, &unused);
+        s = trainer_step(t, step, number, number, 1e-4, &unused);
         exec_synchronize(&t->net.x);
     } else {
         stage_infer(&t->net.stage, step->micro);

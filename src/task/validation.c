@@ -1,7 +1,6 @@
 #include "task/validation.h"
 
 #include "task/together.h"
-#include "train/mesh_step.h"
 
 struct status validation_init(struct validation *v, const struct batch_source *source)
 {
@@ -22,7 +21,7 @@ static struct status add_batches(struct validation *v, struct trainer *t, const 
     for (int64_t i = first + data->rank; i < end; i += data->size) {
         TRY(v->source->heldout(v->source->self, INT64_MAX, i % n, v->room.micro));
         batch_step_count(&v->room);
-        mesh_evaluate_batch(t, v->room.micro);
+        trainer_evaluate_batch(t, v->room.micro);
         exec_synchronize(&t->net.x); /* before the room is filled again */
         for (int k = 0; k < BATCH_MOST_FIELDS; k++) {
             counts->n_labels[k] += v->room.n_labels[k];
@@ -54,7 +53,6 @@ struct status validation_run(struct validation *v, struct trainer *t, const stru
     *result = (struct trainer_result){0};
     trainer_evaluate_begin(t);
     struct status s = add_batches(v, t, data, first / micro, (first + n) / micro, &counts);
-    mesh_share_sums(t);
     struct status read = trainer_evaluate_end(t, &counts, result);
     return sum_results(data, failed(s) ? s : read, result);
 }

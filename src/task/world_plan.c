@@ -14,17 +14,21 @@ struct status world_plan_bytes(struct world_plan *p, const struct world_setup *s
                                int64_t n_micro)
 {
     *p = (struct world_plan){.world = world, .stage = stage, .n_micro = n_micro};
-    TRY(zero_plan(&p->zero, &s->bench.config, world, stage, n_micro));
-    struct ring_cost once = ring_cost_of(&s->links, p->zero.reduced_bytes, world);
-    double times = (double)p->zero.n_reductions * (stage == 0 ? 2 : 1); /* each its part, then all to all */
+    struct trainer_config c = s->bench.config;
+    c.ranks.shape.dp = (int)world;
+    c.ranks.zero_stage = stage;
+    c.ranks.n_micro = n_micro;
+    TRY(rank_plan(&p->rank, &c));
+    struct ring_cost once = ring_cost_of(&s->links, p->rank.reduced_bytes, world);
+    double times = (double)p->rank.n_reductions * (stage == 0 ? 2 : 1); /* each its part, then all to all */
     p->reduce = ring_cost_times(once, times);
-    p->gather = ring_cost_of(&s->links, p->zero.gathered_bytes, world);
+    p->gather = ring_cost_of(&s->links, p->rank.gathered_bytes, world);
     return status_ok();
 }
 
 double world_plan_left_s(const struct world_plan *p, double passes_s)
 {
-    double times = (double)p->zero.n_reductions, backward_s = 2.0 / 3 * passes_s;
+    double times = (double)p->rank.n_reductions, backward_s = 2.0 / 3 * passes_s;
     return fmax(0, p->reduce.seconds / times - backward_s) * times;
 }
 
@@ -41,9 +45,7 @@ struct status world_plan_times(struct world_plan *p, const struct world_setup *s
 {
     struct step_bench b = s->bench;
     struct step_forecast f;
-    if (p->stage > 0 && p->world > 1) {
-        b.config.n_shards = (int)p->world;
-    }
+    b.config.ranks = (struct trainer_ranks){.shape = {1, 1, (int)p->world}, .zero_stage = p->stage > 0};
     TRY(step_forecast_run(&f, &b, &s->rates));
     p->passes_s = f.passes_s;
     p->update_s = f.step_s - f.passes_s;

@@ -11,7 +11,7 @@
 #include "dist/ring_cost.h"
 #include "ops/machines.h"
 #include "task/step_bench.h"
-#include "train/zero_plan.h"
+#include "train/rank_plan.h"
 
 struct world_setup {
     const struct machine *machine;
@@ -28,7 +28,7 @@ struct world_range {
 struct world_plan {
     int64_t world, n_micro; /* micro-batches of a device in a step */
     int stage;
-    struct zero_plan zero;
+    struct rank_plan rank;
     struct ring_cost reduce, gather; /* of a whole step */
     double passes_s, update_s;       /* passes of one micro-batch */
     double left_s;                   /* of the sums that the backward does not hide */

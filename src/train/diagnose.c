@@ -6,7 +6,7 @@
 
 /* The gradients of all shards, a bucket at a time, through the bucket's room: from the input layer up, as
  * they are in one buffer. */
-static void look_at_shards(struct culprit *culprit, struct trainer *t, const struct comm *c)
+static void look_at_shards(struct culprit *culprit, struct trainer *t)
 {
     struct update *u = &t->update;
     for (int i = t->rooms.n_rooms - 1; i >= 0; i--) {
@@ -17,19 +17,18 @@ static void look_at_shards(struct culprit *culprit, struct trainer *t, const str
         if (gradient_rooms_cut(&t->rooms, i, u, t->grad, &own, &part)) {
             t->net.x.ops->cast(&t->net.x, part, own); /* a copy */
         }
-        comm_all_gather(c, &t->net.x, all, u->cut);
+        comm_all_gather(&t->mesh.data, &t->net.x, all, u->cut);
         culprit_look_at_params(culprit, &params, t->rooms.flat, "gradient of");
     }
 }
 
-struct status diagnose_nonfinite(struct trainer *t, const struct comm *c, int64_t step,
-                                 const struct trainer_result *r)
+struct status diagnose_nonfinite(struct trainer *t, int64_t step, const struct trainer_result *r)
 {
     struct culprit culprit = culprit_find(&t->net, t->config.net.learns);
     char losses[200] = "";
     size_t used = 0;
-    if (t->config.shares_gradients) {
-        look_at_shards(&culprit, t, c);
+    if (trainer_shares_gradients(t)) {
+        look_at_shards(&culprit, t);
         TRY(t->net.x.status);
     } else {
         culprit_look_at_params(&culprit, &t->net.params, t->grad, "gradient of");

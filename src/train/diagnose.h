@@ -5,9 +5,8 @@
 #include "train/trainer.h"
 
 /* STATUS_NUMERIC naming the first tensor with an infinity or NaN, in the order of computation: weights,
- * activations of the last micro-batch, which is run again for that, gradients.  c: of the ranks that share
- * gradients, which look at all of them together; else it is not used. */
-struct status diagnose_nonfinite(struct trainer *t, const struct comm *c, int64_t step,
-                                 const struct trainer_result *r);
+ * activations of the last micro-batch, which is run again for that, gradients.  Ranks
+ * that share gradients look at all of them together. */
+struct status diagnose_nonfinite(struct trainer *t, int64_t step, const struct trainer_result *r);
 
 #endif

@@ -1,7 +1,5 @@
 #include "train/evaluate.h"
 
-#include "train/mesh_step.h"
-
 #include <math.h>
 #include <stdlib.h>
 
@@ -64,10 +62,5 @@ void evaluation_fini(struct evaluation *e)
 
 struct status evaluation_run(const struct evaluation *e, struct trainer *t, struct trainer_result *result)
 {
-    trainer_evaluate_begin(t);
-    for (int64_t i = 0; i < e->batches.n_micro; i++) {
-        mesh_evaluate_batch(t, &e->batches.micro[i]);
-    }
-    mesh_share_sums(t);
-    return trainer_evaluate_end(t, &e->batches, result);
+    return trainer_evaluate(t, &e->batches, result);
 }

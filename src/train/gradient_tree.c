@@ -28,6 +28,7 @@ int gradient_tree_levels(struct gradient_blocks blocks)
 void gradient_tree_carve(struct gradient_tree *t, struct arena *a, struct gradient_blocks blocks,
                          enum dtype dtype, int64_t n)
 {
+    t->blocks = blocks;
     t->n_levels = gradient_tree_levels(blocks);
     for (int i = 0; i < t->n_levels; i++) {
         t->sums[i] = arena_carve_1d(a, dtype, n);
@@ -43,11 +44,10 @@ static void swap(tensor *a, tensor *b)
 
 /* As a binary counter: the ones of `block` are the levels that hold a sum, and a carry adds them up.  The
  * last sum of a carry moves to its level with its buffer. */
-void gradient_tree_add(struct gradient_tree *t, struct exec *x, struct gradient_blocks blocks, int block,
-                       tensor grad)
+void gradient_tree_add(struct gradient_tree *t, struct exec *x, int block, tensor grad)
 {
     int level = 0;
-    if (block == blocks.n - 1) { /* all levels hold one */
+    if (block == t->blocks.n - 1) { /* all levels hold one */
         for (; level < t->n_levels; level++) {
             x->ops->add(x, grad, t->sums[level]);
         }

@@ -21,7 +21,8 @@ struct gradient_blocks {
 };
 
 struct gradient_tree {
-    int n_levels;
+    struct gradient_blocks blocks;
+    int n_levels;                           /* 0: there is nothing to add, and no call of gradient_tree_add */
     tensor sums[GRADIENT_TREE_MOST_LEVELS]; /* [n_levels] flat: of 2^i blocks each */
 };
 
@@ -37,7 +38,6 @@ void gradient_tree_carve(struct gradient_tree *t, struct arena *a, struct gradie
 
 /* Takes the sum of this rank's block number `block` (from 0; in order), which is in grad.  After the last
  * `grad` has the sum of all; before that the next block may overwrite it. */
-void gradient_tree_add(struct gradient_tree *t, struct exec *x, struct gradient_blocks blocks, int block,
-                       tensor grad);
+void gradient_tree_add(struct gradient_tree *t, struct exec *x, int block, tensor grad);
 
 #endif

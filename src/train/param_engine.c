@@ -1,6 +1,7 @@
 #include "train/param_engine.h"
 
 #include "core/hash.h"
+#include "dist/comm_emulated.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,16 +24,15 @@ static void carve(struct param_engine *e, struct arena *a)
     e->x.workspace = arena_carve(a, e->x.workspace_bytes);
 }
 
-/* c: NULL, or of the ranks that share it. */
-static void update(struct param_engine *e, const struct comm *c)
+static void update(struct param_engine *e, const struct mesh *m)
 {
     tensor own = update_own(&e->update, e->grad);
     struct optim_buffers buffers = {update_own(&e->update, e->master), update_own(&e->update, e->working),
                                     own, e->exp_avg, e->exp_avg_sq};
     exec_enter(&e->x, "optimizer", -1);
-    update_norm(&e->update, c, NULL, &e->x, own, tensor_slice(e->results, NORM, 1));
-    update_shard(&e->update, c, NULL, &e->x, buffers, e->results, e->scalars);
-    update_gather(&e->update, c, &e->x, e->master, e->working);
+    update_norm(&e->update, m, &e->x, own, tensor_slice(e->results, NORM, 1));
+    update_shard(&e->update, m, &e->x, buffers, e->results, e->scalars);
+    update_gather(&e->update, m, &e->x, e->master, e->working);
 }
 
 /* Which elements this rank updates. */
@@ -79,9 +79,12 @@ static struct status cut_blocks(struct param_engine *e)
 static struct status plan(struct param_engine *e)
 {
     struct arena a = arena_measuring();
+    struct comm_emulated absent = {.rank = e->world->rank, .size = e->world->size};
+    struct comm others = comm_emulated_rank(&absent);
+    struct mesh mesh = mesh_of_replicas(&others);
     e->x.ops = &ops_plan;
     carve(e, &a);
-    update(e, NULL);
+    update(e, &mesh);
     TRY(e->x.status);
     e->x.workspace_bytes = e->x.totals.workspace_bytes;
     a = arena_measuring();
@@ -207,7 +210,7 @@ static void end_block(struct param_engine *e)
     int64_t per_block = e->config.n_micro / e->blocks.n;
     if (e->n_given % per_block == 0) {
         int block = (int)(e->n_given / per_block) - 1;
-        gradient_tree_add(&e->tree, &e->x, e->blocks, block, e->grad);
+        gradient_tree_add(&e->tree, &e->x, block, e->grad);
         if (block < e->blocks.n - 1) {
             e->x.ops->fill(&e->x, e->grad, 0);
         }
@@ -275,7 +278,8 @@ static struct status end_step(struct param_engine *e)
            rate = param_engine_rate(e, e->step + 1);
     sum_over_ranks(e);
     optimizer_scalars(&e->config.optimizer, rate, e->step + 1, share, e->scalars.data);
-    update(e, e->update.n_ranks > 1 ? e->world : NULL);
+    struct mesh mesh = mesh_of_replicas(e->world);
+    update(e, &mesh);
     exec_synchronize(&e->x);
     TRY(e->x.status);
     e->norm = share * *result(e, NORM);

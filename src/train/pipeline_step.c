@@ -6,10 +6,7 @@
 
 struct pipeline {
     struct trainer *t;
-    const struct mesh *mesh;
     const struct batch_step *batch;
-    struct stage_numbers *numbers;
-    bool mean_of_micro_batches;
     struct pipeline_shape shape;
     int stage, last_part;
 };
@@ -31,16 +28,18 @@ static int stage_before(const struct mesh *m)
     return (m->pipe.rank + m->pipe.size - 1) % m->pipe.size;
 }
 
-static void receive_input(struct trainer *t, const struct mesh *m, int part)
+static void receive_input(struct trainer *t, int part)
 {
+    const struct mesh *m = &t->mesh;
     if (part > 0) {
         profile_phase(t->net.profile, "wait for a stage");
         comm_receive(&m->pipe, &t->net.x, stage_input(&t->net.stage), stage_before(m));
     }
 }
 
-static void send_output(struct trainer *t, const struct mesh *m, int part, int last_part)
+static void send_output(struct trainer *t, int part, int last_part)
 {
+    const struct mesh *m = &t->mesh;
     if (part < last_part) {
         comm_send(&m->pipe, &t->net.x, stage_output(&t->net.stage), stage_after(m));
     }
@@ -58,9 +57,9 @@ static void forward(const struct pipeline *p, struct pipeline_action a)
     struct stage *s = &t->net.stage;
     const struct batch *b = batch_step_filled(p->batch, a.micro);
     int part = select_chunk(p, a);
-    trainer_scale_losses(t, p->numbers, p->batch, b, p->mean_of_micro_batches);
-    stage_begin(s, b, p->numbers);
-    receive_input(t, p->mesh, part);
+    trainer_scale_losses(t, p->batch, b);
+    stage_begin(s, b, &t->numbers);
+    receive_input(t, part);
     profile_phase(t->net.profile, "forward");
     enum stage_work work = a.micro == 0 ? STAGE_FORWARD_FIRST : STAGE_FORWARD_NEXT;
     if (stage_graph_begin(s, work)) {
@@ -71,18 +70,18 @@ static void forward(const struct pipeline *p, struct pipeline_action a)
         stage_learn(s, t->sums, a.micro > 0);
         stage_graph_end(s, work);
     }
-    send_output(t, p->mesh, part, p->last_part);
+    send_output(t, part, p->last_part);
 }
 
 static void backward(const struct pipeline *p, struct pipeline_action a)
 {
     struct trainer *t = p->t;
     struct stage *s = &t->net.stage;
-    const struct comm *c = backward_comm(p->mesh);
+    const struct comm *c = backward_comm(&t->mesh);
     int part = select_chunk(p, a);
     if (part < p->last_part) {
         profile_phase(t->net.profile, "wait for a stage");
-        comm_receive(c, &t->net.x, stage_gradient(s), stage_after(p->mesh));
+        comm_receive(c, &t->net.x, stage_gradient(s), stage_after(&t->mesh));
     }
     profile_phase(t->net.profile, "backward");
     enum stage_work work = a.micro == 0 ? STAGE_BACKWARD_FIRST : STAGE_BACKWARD_NEXT;
@@ -91,7 +90,7 @@ static void backward(const struct pipeline *p, struct pipeline_action a)
         stage_graph_end(s, work);
     }
     if (part > 0) {
-        comm_send(c, &t->net.x, stage_gradient(s), stage_before(p->mesh));
+        comm_send(c, &t->net.x, stage_gradient(s), stage_before(&t->mesh));
     }
 }
 
@@ -99,14 +98,15 @@ static void backward(const struct pipeline *p, struct pipeline_action a)
 
 enum { INPUT_END, HEADS_END }; /* ranks of mesh.ends */
 
-static bool is_tied(const struct trainer *t, const struct mesh *m)
+static bool is_tied(const struct trainer *t)
 {
-    return t->config.net.model->tied != NULL && m->ends.size == 2;
+    return t->config.net.model->tied != NULL && t->mesh.ends.size == 2;
 }
 
 /* The heads' gradient of it, of all micro-batches. */
-static void send_tied_gradient(struct trainer *t, const struct mesh *m)
+static void send_tied_gradient(struct trainer *t)
 {
+    const struct mesh *m = &t->mesh;
     if (m->ends.rank == HEADS_END) {
         comm_send(&m->ends, &t->net.x, trainer_tied(t, t->grad), INPUT_END);
     } else {
@@ -117,10 +117,11 @@ static void send_tied_gradient(struct trainer *t, const struct mesh *m)
 
 /* Sending the weights costs as many bytes as sending the gradient would, and the heads' stage needs no
  * moments for them. */
-void pipeline_share_tied(struct trainer *t, const struct mesh *m)
+void pipeline_share_tied(struct trainer *t)
 {
+    const struct mesh *m = &t->mesh;
     struct network *n = &t->net;
-    if (!is_tied(t, m)) {
+    if (!is_tied(t)) {
         return;
     }
     tensor read = trainer_tied(t, tensor_is_null(n->working) ? n->master : n->working);
@@ -140,7 +141,7 @@ static void run_block(struct pipeline *p, const struct batch_step *block)
     p->shape.n_micro = batch_step_n_filled(block);
     if (p->shape.n_micro == 0) {
         p->t->net.x.ops->fill(&p->t->net.x, p->t->grad, 0);
-        stage_send_numbers(&p->t->net.stage, p->numbers);
+        stage_send_numbers(&p->t->net.stage, &p->t->numbers);
     }
     struct exec *x = &p->t->net.x;
     struct status fits = pipeline_check(&p->shape);
@@ -153,50 +154,48 @@ static void run_block(struct pipeline *p, const struct batch_step *block)
         (a.work == PIPELINE_FORWARD ? forward : backward)(p, a);
     }
     profile_phase(p->t->net.profile, NULL);
-    if (is_tied(p->t, p->mesh)) {
-        send_tied_gradient(p->t, p->mesh);
+    if (is_tied(p->t)) {
+        send_tied_gradient(p->t);
     }
 }
 
 /* Of a sum that does not depend on the ranks (gradient_tree.h), one block after the other. */
 static void run_blocks(struct pipeline *p, const struct batch_step *part)
 {
-    struct gradient_blocks blocks = p->t->config.blocks;
+    struct gradient_blocks blocks = p->t->tree.blocks;
     for (int i = 0; i < blocks.n; i++) {
         struct batch_step block = batch_step_part(part, blocks.first + i, blocks.n_all);
         if (i > 0) {
             trainer_clear_added(p->t);
         }
         run_block(p, &block);
-        gradient_tree_add(&p->t->tree, &p->t->net.x, blocks, i, p->t->grad);
+        gradient_tree_add(&p->t->tree, &p->t->net.x, i, p->t->grad);
     }
     p->batch = part;
 }
 
-void pipeline_gradients(struct trainer *t, const struct mesh *m, const struct batch_step *part,
-                        struct stage_numbers *numbers, bool mean_of_micro_batches)
+void pipeline_gradients(struct trainer *t, const struct batch_step *batch)
 {
+    int n_stages = t->mesh.pipe.size, n_chunks = t->net.config.part.n_ranges;
     struct pipeline p = {.t = t,
-                         .mesh = m,
-                         .numbers = numbers,
-                         .mean_of_micro_batches = mean_of_micro_batches,
-                         .shape = {m->pipe.size, t->net.config.part.n_ranges, 0},
-                         .stage = m->pipe.rank,
-                         .last_part = m->pipe.size * t->net.config.part.n_ranges - 1};
+                         .shape = {n_stages, n_chunks, 0},
+                         .stage = t->mesh.pipe.rank,
+                         .last_part = n_stages * n_chunks - 1};
     trainer_clear(t, 1);
     if (trainer_abandons(t)) {
         return;
     }
     if (t->tree.n_levels > 0) {
-        run_blocks(&p, part);
+        run_blocks(&p, batch);
     } else {
-        run_block(&p, part);
+        run_block(&p, batch);
     }
     stage_weights_rounded(&t->net.stage);
 }
 
-void pipeline_evaluate_batch(struct trainer *t, const struct mesh *m, const struct batch *batch)
+void pipeline_evaluate_batch(struct trainer *t, const struct batch *batch)
 {
+    const struct mesh *m = &t->mesh;
     struct stage *s = &t->net.stage;
     int n = t->net.config.part.n_ranges, last_part = m->pipe.size * n - 1;
     for (int chunk = 0; chunk < n; chunk++) {
@@ -204,12 +203,12 @@ void pipeline_evaluate_batch(struct trainer *t, const struct mesh *m, const stru
         stage_select(s, chunk, 0);
         stage_begin(s, batch, &(struct stage_numbers){0});
         stage_round_changed(s);
-        receive_input(t, m, part);
+        receive_input(t, part);
         if (stage_graph_begin(s, STAGE_EVALUATE)) {
             stage_forward(s, false);
             stage_measure(s, t->sums, false);
             stage_graph_end(s, STAGE_EVALUATE);
         }
-        send_output(t, m, part, last_part);
+        send_output(t, part, last_part);
     }
 }

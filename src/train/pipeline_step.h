@@ -7,23 +7,20 @@
  * of that over the step, and the input layer's stage adds them to its own once; a single trainer adds the
  * two micro-batch by micro-batch.  The bits do not depend on how many stages and chunks there are, if there
  * are several stages.
- *
- * train/mesh_step.h makes a step of them. */
+ */
 #ifndef KILN_TRAIN_PIPELINE_STEP_H
 #define KILN_TRAIN_PIPELINE_STEP_H
 
-#include "dist/mesh.h"
 #include "train/trainer.h"
 
-/* The gradients of this stage's layers over `part`, the micro-batches of this rank's pipeline with the
- * counts of the global batch; the heads' stage has the sums of losses. */
-void pipeline_gradients(struct trainer *t, const struct mesh *m, const struct batch_step *part,
-                        struct stage_numbers *numbers, bool mean_of_micro_batches);
+/* The gradients of this stage's layers over the micro-batches of this rank's pipeline; the heads' stage
+ * has the sums of losses. */
+void pipeline_gradients(struct trainer *t, const struct batch_step *batch);
 
 /* After an update: the heads' stage gets the weights that the input layer's has updated. */
-void pipeline_share_tied(struct trainer *t, const struct mesh *m);
+void pipeline_share_tied(struct trainer *t);
 
 /* trainer_evaluate_batch of this rank's pipeline; the heads' stage has the sums. */
-void pipeline_evaluate_batch(struct trainer *t, const struct mesh *m, const struct batch *batch);
+void pipeline_evaluate_batch(struct trainer *t, const struct batch *batch);
 
 #endif

@@ -1,16 +1,20 @@
 /* The order of a step, all of it queued on the device:
  *
- * 1. the numbers of the step: key of dropout, scalars of the update (trainer_numbers);
+ * 1. the numbers of the step: key of dropout, scalars of the update (trainer_begin_step);
  * 2. zeros in the sums and in the gradients that are sums (trainer_clear);
- * 3. for each micro-batch: send, forward, heads with loss, backward (micro_step);
- * 4. norm of all gradients, update, weights to the ranks that share the update (trainer_run_update);
- * 5. the step's only wait, for the norm and the sums (read_results).
+ * 3. for each micro-batch: send, forward, heads with loss, backward (micro_step; in a pipeline
+ *    pipeline_step.c);
+ * 4. sums over ranks (gradient_sums.c), a bucket at a time, while the backward goes on;
+ * 5. norm of all gradients, update, weights to the ranks that share the update (trainer_run_update);
+ * 6. the step's only wait, for the norm and the sums (read_results).
  *
  * Losses are divided by the counts of the global batch, and multiplied by the loss scale, before their
  * backward. So gradients of micro-batches and ranks are only added, and the update divides by the loss
  * scale. */
 #include "core/rng.h"
 #include "train/diagnose.h"
+#include "train/gradient_sums.h"
+#include "train/pipeline_step.h"
 #include "train/trainer_parts.h"
 #include "watch/profile.h"
 
@@ -25,11 +29,6 @@ tensor trainer_tied(const struct trainer *t, tensor flat)
     return tensor_slice(flat, p->offset, param_count(p));
 }
 
-bool trainer_has_tied_part(const struct trainer *t)
-{
-    return !tensor_is_null(t->tied_part);
-}
-
 void trainer_add_tied(struct trainer *t)
 {
     t->net.x.ops->add(&t->net.x, trainer_tied(t, t->grad), t->tied_part);
@@ -37,7 +36,7 @@ void trainer_add_tied(struct trainer *t)
 
 tensor trainer_own_gradients(const struct trainer *t)
 {
-    return t->config.shares_gradients ? t->grad : update_own(&t->update, t->grad);
+    return trainer_shares_gradients(t) ? t->grad : update_own(&t->update, t->grad);
 }
 
 static struct optim_buffers buffers_of(const struct trainer *t)
@@ -50,46 +49,40 @@ static struct optim_buffers buffers_of(const struct trainer *t)
 
 void trainer_clear_added(struct trainer *t)
 {
-    if (!t->config.shares_gradients) {
+    if (!trainer_shares_gradients(t)) {
         t->net.x.ops->clear(&t->net.x, t->grad, t->added, t->n_added);
     }
 }
 
 /* Where no rank has the whole master: what passes read, as they read it. */
-static void gather_copies(struct trainer *t, const struct comm *c)
+static void gather_copies(struct trainer *t)
 {
     network_copy_vectors(&t->net);
-    if (c != NULL) {
-        update_gather_flat(&t->update, c, &t->net.x, t->net.working);
-        comm_all_gather(c, &t->net.x, t->net.vectors, t->vector_bounds);
-    }
-}
-
-void trainer_gather_weights(struct trainer *t, const struct comm *c)
-{
-    if (!network_has_master(&t->net)) {
-        gather_copies(t, c);
-        return;
-    }
-    update_gather(&t->update, c, &t->net.x, t->net.master, t->net.working);
+    update_gather_flat(&t->update, &t->mesh, &t->net.x, t->net.working);
+    comm_all_gather(&t->mesh.data, &t->net.x, t->net.vectors, t->vector_bounds);
 }
 
 /* The norm comes first: clipping needs it, and the update reads it on the device, without a wait. */
-void trainer_run_update(struct trainer *t, const struct comm *c)
+void trainer_run_update(struct trainer *t)
 {
     exec_enter(&t->net.x, "optimizer", -1);
     struct exec *x = &t->net.x;
+    const struct update *u = &t->update;
+    const struct mesh *m = &t->mesh;
     struct optim_buffers b = buffers_of(t);
     if (t->config.counts_zeros) {
-        update_zeros(&t->update, c, t->mesh, x, b.grad, tensor_slice(t->results, TRAINER_ZEROS, 1));
+        update_zeros(u, m, x, b.grad, tensor_slice(t->results, TRAINER_ZEROS, 1));
     }
-    update_norm(&t->update, c, t->mesh, x, b.grad, t->norm);
-    update_shard(&t->update, c, t->mesh, x, b, tensor_slice(t->results, 0, TRAINER_N_FINITE),
-                 stage_scalars(&t->net.stage));
+    update_norm(u, m, x, b.grad, t->norm);
+    update_shard(u, m, x, b, tensor_slice(t->results, 0, TRAINER_N_FINITE), stage_scalars(&t->net.stage));
     if (t->config.measures_weights) {
-        update_norm(&t->update, c, t->mesh, x, b.master, tensor_slice(t->results, TRAINER_WEIGHT_NORM, 1));
+        update_norm(u, m, x, b.master, tensor_slice(t->results, TRAINER_WEIGHT_NORM, 1));
     }
-    trainer_gather_weights(t, c);
+    if (network_has_master(&t->net)) {
+        update_gather(u, m, x, t->net.master, t->net.working);
+    } else {
+        gather_copies(t);
+    }
     stage_advance_histories(&t->net.stage);
 }
 
@@ -98,8 +91,7 @@ static double reciprocal(int64_t n)
     return n > 0 ? 1.0 / (double)n : 0.0;
 }
 
-void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, const struct batch_step *batch,
-                          const struct batch *micro, bool mean_of_micro_batches)
+void trainer_scale_losses(struct trainer *t, const struct batch_step *batch, const struct batch *micro)
 {
     const struct model *m = t->config.net.model;
     double scale = t->loss_scale.value, share = reciprocal(batch->n_to_fill);
@@ -108,9 +100,9 @@ void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, cons
         if (!m->sums[i].is_loss) {
             continue;
         }
-        n->loss_scales[loss++] =
-            scale * (mean_of_micro_batches ? share * reciprocal(batch_count_labels(micro, labels))
-                                           : reciprocal(batch->n_labels[labels]));
+        t->numbers.loss_scales[loss++] =
+            scale * (t->config.mean_of_micro_batches ? share * reciprocal(batch_count_labels(micro, labels))
+                                                     : reciprocal(batch->n_labels[labels]));
     }
 }
 
@@ -120,19 +112,29 @@ static struct stage_numbers numbers_of(const struct trainer *t, int64_t step)
                                       rng_key(rng_key(t->config.seed, KEY_DROPOUT), (uint64_t)step)};
 }
 
+/* Ranks sum a bucket once the last micro-batch has queued it, or every micro-batch where ranks share
+ * gradients; with a tree of blocks only after the tree is summed. */
+static void hear_of_gradients(struct trainer *t, bool sums)
+{
+    struct stage *s = &t->net.stage;
+    if (t->gradient_done != NULL) {
+        s->gradient_done = sums ? t->gradient_done : NULL;
+        s->gradient_done_context = t->gradient_done_context;
+    } else {
+        s->gradient_done = sums && t->mesh.data.size > 1 ? gradient_sums_up_to : NULL;
+        s->gradient_done_context = t;
+    }
+}
+
 /* The first micro-batch of a step has a recording of its own: it rounds the weights to fp8 and
- * assigns the gradients that are products, to which the others add. Ranks sum a bucket once the last
- * micro-batch has queued it, or every micro-batch where ranks share gradients; with a tree of blocks only
- * after the tree is summed. */
-static void micro_step(struct trainer *t, const struct batch *micro, const struct stage_numbers *n,
-                       bool first, bool last)
+ * assigns the gradients that are products, to which the others add. */
+static void micro_step(struct trainer *t, const struct batch *micro, bool first, bool last)
 {
     enum stage_work work = first ? STAGE_TRAIN_FIRST : STAGE_TRAIN_NEXT;
-    stage_begin(&t->net.stage, micro, n);
+    stage_begin(&t->net.stage, micro, &t->numbers);
     tensor_log_begin(t->tensor_log, &(struct tensor_log_pass){micro, first, last, t->loss_scale.value});
-    bool in_rooms = t->config.shares_gradients;
-    t->net.stage.gradient_done = in_rooms || (last && t->tree.n_levels == 0) ? t->gradient_done : NULL;
-    t->net.stage.gradient_done_context = t->gradient_done_context;
+    bool in_rooms = trainer_shares_gradients(t);
+    hear_of_gradients(t, in_rooms || (last && t->tree.n_levels == 0));
     if (stage_graph_begin(&t->net.stage, work)) {
         if (first) {
             stage_round_weights(&t->net.stage);
@@ -173,8 +175,9 @@ bool trainer_abandons(struct trainer *t)
 
 /* Until its update a step changes no weight and no moment. Only the largest magnitudes for fp8 have
  * been written, so these are forgotten. */
-struct status trainer_abandon(struct trainer *t, struct trainer_result *result)
+static struct status abandon(struct trainer *t, struct trainer_result *result)
 {
+    comm_join(&t->mesh.data, &t->net.x);
     stage_forget_histories(&t->net.stage);
     exec_synchronize(&t->net.x);
     *result = (struct trainer_result){.abandoned = true};
@@ -182,8 +185,7 @@ struct status trainer_abandon(struct trainer *t, struct trainer_result *result)
 }
 
 /* The gradients of some micro-batches that are added to one another; `last`: none follow in this step. */
-static void queue_block(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
-                        bool mean_of_micro_batches, bool last)
+static void queue_block(struct trainer *t, const struct batch_step *batch, bool last)
 {
     struct exec *x = &t->net.x;
     int64_t n = batch_step_n_filled(batch);
@@ -191,56 +193,67 @@ static void queue_block(struct trainer *t, const struct batch_step *batch, struc
         const struct batch *micro = batch_step_filled(batch, i);
         if (i > 0) {
             profile_micro_step(t->net.profile);
-            profile_phase(t->net.profile, "forward");
         }
-        trainer_scale_losses(t, numbers, batch, micro, mean_of_micro_batches);
-        micro_step(t, micro, numbers, i == 0, last && i == n - 1);
+        profile_phase(t->net.profile, "forward");
+        trainer_scale_losses(t, batch, micro);
+        micro_step(t, micro, i == 0, last && i == n - 1);
     }
     if (n == 0) {
         x->ops->fill(x, t->grad, 0);
-        stage_send_numbers(&t->net.stage, numbers);
+        stage_send_numbers(&t->net.stage, &t->numbers);
     }
 }
 
-static void queue_tree(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
-                       bool mean_of_micro_batches)
+static void queue_tree(struct trainer *t, const struct batch_step *batch)
 {
-    struct gradient_blocks blocks = t->config.blocks;
+    struct gradient_blocks blocks = t->tree.blocks;
     for (int i = 0; i < blocks.n && !t->turn.abandoned; i++) {
         struct batch_step block = batch_step_part(batch, blocks.first + i, blocks.n_all);
         if (i > 0) {
             trainer_clear_added(t);
         }
-        queue_block(t, &block, numbers, mean_of_micro_batches, i == blocks.n - 1);
-        gradient_tree_add(&t->tree, &t->net.x, blocks, i, t->grad);
+        queue_block(t, &block, i == blocks.n - 1);
+        gradient_tree_add(&t->tree, &t->net.x, i, t->grad);
     }
 }
 
-void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
-                             bool mean_of_micro_batches)
+static void queue_passes(struct trainer *t, const struct batch_step *batch)
 {
-    CHECK(!t->config.shares_gradients, "nobody sums the gradients of micro-batches");
     int64_t n = batch_step_n_filled(batch);
     trainer_clear(t, n);
     if (n == 0 && trainer_abandons(t)) {
         return;
     }
     if (t->tree.n_levels > 0) {
-        queue_tree(t, batch, numbers, mean_of_micro_batches);
+        queue_tree(t, batch);
     } else {
-        queue_block(t, batch, numbers, mean_of_micro_batches, true);
+        queue_block(t, batch, true);
     }
-    profile_phase(t->net.profile, "optimizer");
 }
 
-void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int64_t k,
-                         struct stage_numbers *numbers, bool mean_of_micro_batches)
+/* A step that is abandoned is so on all ranks, before the same round. */
+void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch)
+{
+    if (t->mesh.pipe.size > 1) {
+        pipeline_gradients(t, batch);
+    } else if (trainer_shares_gradients(t)) {
+        gradient_sums_in_rounds(t, batch);
+    } else {
+        queue_passes(t, batch);
+    }
+    profile_phase(t->net.profile, "optimizer");
+    if (!t->turn.abandoned) {
+        gradient_sums_end(t);
+    }
+}
+
+void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int64_t k)
 {
     struct batch_step before = *batch;
     before.n_micro = k < batch->n_micro ? k : batch->n_micro;
     int64_t n = batch_step_n_filled(batch), n_before = batch_step_n_filled(&before);
     if (k == 0 && n == 0) { /* the update reads its numbers there */
-        stage_send_numbers(&t->net.stage, numbers);
+        stage_send_numbers(&t->net.stage, &t->numbers);
     }
     if (k >= batch->n_micro || batch->micro[k].n_sequences == 0) {
         return;
@@ -250,15 +263,15 @@ void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int6
     }
     profile_phase(t->net.profile, "forward");
     gradient_rooms_begin(&t->rooms, &t->net.x);
-    trainer_scale_losses(t, numbers, batch, &batch->micro[k], mean_of_micro_batches);
-    micro_step(t, &batch->micro[k], numbers, n_before == 0, n_before == n - 1);
+    trainer_scale_losses(t, batch, &batch->micro[k]);
+    micro_step(t, &batch->micro[k], n_before == 0, n_before == n - 1);
 }
 
 struct status trainer_passes(struct trainer *t, const struct batch_step *batch, int64_t step)
 {
-    struct stage_numbers n = numbers_of(t, step);
-    trainer_scale_losses(t, &n, batch, batch->micro, false);
-    micro_step(t, batch->micro, &n, true, true);
+    t->numbers = numbers_of(t, step);
+    trainer_scale_losses(t, batch, batch->micro);
+    micro_step(t, batch->micro, true, true);
     exec_synchronize(&t->net.x);
     return t->net.x.status;
 }
@@ -283,42 +296,62 @@ static struct status read_results(struct trainer *t, const struct batch_step *ba
 }
 
 struct status trainer_gradients(struct trainer *t, const struct batch_step *batch, int64_t step,
-                                bool mean_of_micro_batches, struct trainer_result *result)
+                                struct trainer_result *result)
 {
-    struct stage_numbers n = numbers_of(t, step);
-    trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
-    CHECK(t->update.n_ranks == 1, "the norm of a shard's gradients");
-    update_norm(&t->update, NULL, NULL, &t->net.x, trainer_own_gradients(t), t->norm);
+    t->numbers = numbers_of(t, step);
+    trainer_queue_gradients(t, batch);
+    update_norm(&t->update, &t->mesh, &t->net.x, trainer_own_gradients(t), t->norm);
     return read_results(t, batch, result);
 }
 
-struct stage_numbers trainer_numbers(const struct trainer *t, int64_t step, int64_t update_number, double lr)
+void trainer_begin_step(struct trainer *t, int64_t step, int64_t update_number, double lr)
 {
-    struct stage_numbers n = numbers_of(t, step);
     tensor_log_step(t->tensor_log, step);
-    optimizer_scalars(&t->config.optimizer, lr, update_number, 1 / t->loss_scale.value, n.scalars);
-    return n;
+    t->numbers = numbers_of(t, step);
+    optimizer_scalars(&t->config.optimizer, lr, update_number, 1 / t->loss_scale.value, t->numbers.scalars);
+}
+
+/* Of all groups: a collective that was given up leaves anything in its tensors. */
+static struct status check_groups(const struct mesh *m)
+{
+    TRY(comm_check(&m->tensor));
+    TRY(comm_check(&m->pipe));
+    TRY(comm_check(&m->ends));
+    return comm_check(&m->data);
+}
+
+static void add_sent(struct mesh_sent *sent, struct mesh_sent before, struct mesh_sent after)
+{
+    sent->slices += after.slices - before.slices;
+    sent->stages += after.stages - before.stages;
+    sent->replicas += after.replicas - before.replicas;
 }
 
 struct status trainer_step(struct trainer *t, const struct batch_step *batch, int64_t step,
-                           int64_t update_number, double lr, bool mean_of_micro_batches,
-                           struct trainer_result *result)
+                           int64_t update_number, double lr, struct trainer_result *result)
 {
-    struct stage_numbers n = trainer_numbers(t, step, update_number, lr);
-    profile_phase(t->net.profile, "forward");
-    trainer_queue_gradients(t, batch, &n, mean_of_micro_batches);
-    return t->turn.abandoned ? trainer_abandon(t, result) : trainer_update(t, NULL, batch, step, result);
+    struct mesh_sent before = mesh_sent(&t->mesh);
+    struct status s;
+    trainer_begin_step(t, step, update_number, lr);
+    trainer_queue_gradients(t, batch);
+    if (t->turn.abandoned) {
+        s = abandon(t, result);
+    } else {
+        s = trainer_update(t, batch, step, result);
+        pipeline_share_tied(t); /* after a failure, too: the other rank makes the call */
+    }
+    struct status sums = check_groups(&t->mesh);
+    add_sent(&t->sent, before, mesh_sent(&t->mesh));
+    return failed(sums) ? sums : failed(s) ? s : t->net.x.status;
 }
 
-struct status trainer_update(struct trainer *t, const struct comm *c, const struct batch_step *batch,
-                             int64_t step, struct trainer_result *result)
+struct status trainer_update(struct trainer *t, const struct batch_step *batch, int64_t step,
+                             struct trainer_result *result)
 {
-    CHECK(c == NULL ? t->update.n_ranks == 1 : c->size == t->update.n_ranks && c->rank == t->update.rank,
-          "an update by shard %d of %d", t->update.rank, t->update.n_ranks);
-    if (c != NULL || t->mesh != NULL) { /* calls between ranks are not recorded */
-        trainer_run_update(t, c);
+    if (t->update.n_ranks > 1 || mesh_cuts_model(t->mesh.shape)) { /* calls between ranks are not recorded */
+        trainer_run_update(t);
     } else if (stage_graph_begin(&t->net.stage, STAGE_UPDATE)) {
-        trainer_run_update(t, NULL);
+        trainer_run_update(t);
         stage_graph_end(&t->net.stage, STAGE_UPDATE);
     }
     t->net.version++;
@@ -331,11 +364,20 @@ struct status trainer_update(struct trainer *t, const struct comm *c, const stru
     if (loss_scale_lower(&t->loss_scale)) {
         return status_ok();
     }
-    if (c != NULL && !t->config.shares_gradients) { /* all ranks look at the same gradients */
-        update_gather_flat(&t->update, c, &t->net.x, t->grad);
+    if (t->update.n_ranks > 1 && !trainer_shares_gradients(t)) { /* all ranks look at the same gradients */
+        update_gather_flat(&t->update, &t->mesh, &t->net.x, t->grad);
         TRY(t->net.x.status);
     }
-    return diagnose_nonfinite(t, c, step, result);
+    return diagnose_nonfinite(t, step, result);
+}
+
+/* The heads' stage has them. */
+void trainer_share_sums(struct trainer *t)
+{
+    const struct comm *stages = &t->mesh.pipe;
+    if (stages->size > 1) {
+        comm_broadcast(stages, &t->net.x, t->sums, stages->size - 1);
+    }
 }
 
 void trainer_evaluate_begin(struct trainer *t)
@@ -345,6 +387,10 @@ void trainer_evaluate_begin(struct trainer *t)
 
 void trainer_evaluate_batch(struct trainer *t, const struct batch *batch)
 {
+    if (t->mesh.pipe.size > 1) {
+        pipeline_evaluate_batch(t, batch);
+        return;
+    }
     stage_begin(&t->net.stage, batch, &(struct stage_numbers){0});
     stage_round_changed(&t->net.stage);
     if (stage_graph_begin(&t->net.stage, STAGE_EVALUATE)) {
@@ -357,6 +403,7 @@ void trainer_evaluate_batch(struct trainer *t, const struct batch *batch)
 struct status trainer_evaluate_end(struct trainer *t, const struct batch_step *counts,
                                    struct trainer_result *result)
 {
+    trainer_share_sums(t);
     return read_results(t, counts, result);
 }
 

@@ -1,13 +1,7 @@
 /* trainer: a network, its gradients and its optimizer in one planned block of memory, and one optimizer step
- * over the micro-batches of a global batch.
- *
- * Who calls: a rank that trains alone calls trainer_step.  Several ranks call its parts with their sums
- * between them (train/data_parallel_step.h, train/pipeline_step.h), in this order:
- *
- *     trainer_numbers          what changes from step to step: dropout key, rate, loss factors
- *     trainer_queue_gradients  or trainer_clear, and trainer_queue_micro for each micro-batch
- *     (sums over ranks)        from gradient_done, a bucket at a time, while the backward goes on
- *     trainer_update           norm, clipping, update, weights to the other ranks; waits once
+ * that the ranks of a mesh (dist/mesh.h) take together: slices of the layers, stages of a pipeline and
+ * replicas, each with its own micro-batches of the global batch.  One rank is a mesh, too, whose groups do
+ * nothing.
  *
  * Who waits: everything before trainer_update is queued, so the host knows neither a loss nor a norm until it
  * returns.  The device reads the norm by itself to clip.  Several ranks also meet in each of their sums.
@@ -17,7 +11,9 @@
 #ifndef KILN_TRAIN_TRAINER_H
 #define KILN_TRAIN_TRAINER_H
 
-#include "dist/mesh.h"
+#include "dist/comm_device.h"
+#include "dist/comm_emulated.h"
+#include "dist/comm_peers.h"
 #include "optim/optimizer.h"
 #include "optim/param_rates.h"
 #include "pass/network.h"
@@ -25,22 +21,22 @@
 #include "train/gradient_rooms.h"
 #include "train/gradient_tree.h"
 #include "train/loss_scale.h"
+#include "train/trainer_ranks.h"
 #include "train/trainer_result.h"
 #include "train/update.h"
 
 struct trainer_config {
-    struct network_config net; /* its limits are those of every micro-batch, evaluation included */
+    /* its limits are those of every micro-batch, evaluation included; what it has of the model is found from
+     * `ranks` */
+    struct network_config net;
+    struct trainer_ranks ranks; /* that train together, and which of them this is */
     struct optimizer optimizer;
     struct param_rates rates;
-    int n_shards, shard; /* ranks that share the update, and this one's number (train/update.h); 0: none do */
-    /* ranks that share the update have only the gradients of their shards; with several of them, not in
-     * blocks */
-    bool shares_gradients;
-    struct gradient_blocks blocks; /* this rank's of a sum of gradients that does not depend on the ranks */
-    int64_t bucket_elements;       /* of a sum of gradients (core/param_buckets.h); 0: the default */
-    bool saving;                   /* checkpoints will be written (task/save_run.h) */
-    /* ranks that write them together, each a slice, and this one's number; 0: it writes all */
-    int n_savers, saver;
+    /* losses are the mean of each micro-batch's mean, as in the replaced scripts; else they are divided by
+     * the counts of the global batch */
+    bool mean_of_micro_batches;
+    int64_t bucket_elements;             /* of a sum of gradients (core/param_buckets.h); 0: the default */
+    bool saving;                         /* checkpoints will be written (task/save_run.h) */
     uint64_t seed;                       /* of the initial weights and of dropout */
     struct loss_scale_rule loss_scale;   /* fp16 only */
     bool counts_zeros, measures_weights; /* for trainer_result's n_zeros and weight_norm */
@@ -94,7 +90,6 @@ struct trainer {
     struct gradient_rooms rooms; /* where ranks share them: those of a micro-batch, a bucket at a time */
     /* [n] the gradient of model->tied from heads on another rank; null where none comes */
     tensor tied_part;
-    const struct mesh *mesh;   /* of ranks that have parts of the model; NULL: it is whole.  Borrowed */
     struct gradient_tree tree; /* sums of blocks of micro-batches */
     tensor results;            /* f64 [TRAINER_N_RESULTS] the numbers of a step's result: */
     tensor norm, sums; /* views of it: [1] the norm of the gradients, [MODEL_MOST_SUMS] the model's sums */
@@ -109,8 +104,18 @@ struct trainer {
     struct optim_span *added;
     int64_t n_added;
 
-    /* Called when the gradients of a bucket of net.stage.buckets are those of the whole step, like
-     * stage.gradient_done in its last micro-batch; where ranks share gradients, in each micro-batch. */
+    /* The ranks, for what the device holds; until trainer_join those that are not there yet. */
+    struct mesh mesh;
+    struct comm_emulated absent;
+    struct comm_device device_ranks; /* that the mesh is of */
+    struct comm_peers peers;         /* mesh.tensor, as layers see it */
+    struct mesh_sent sent;           /* by this rank in its steps so far, without evaluations */
+
+    struct stage_numbers numbers; /* of the running step: dropout key, scalars of the update, loss factors */
+
+    /* For tests, in place of the sums over replicas: called when the gradients of a bucket of
+     * net.stage.buckets are those of the whole step, like stage.gradient_done in its last micro-batch.
+     * NULL: nobody hears of them but ranks that sum them. */
     void (*gradient_done)(void *context, int bucket);
     void *gradient_done_context;
 
@@ -120,6 +125,9 @@ struct trainer {
     struct trainer_turn {
         int64_t n, n_done; /* micro-batches of this rank in the running step */
         bool abandoned;    /* micro_hook has ended it */
+        int n_summed;  /* buckets of which replicas have summed the gradients, where they share gradients */
+        int64_t round; /* in this round of micro-batches, one on each rank; */
+        bool is_empty; /* this rank has none in it */
     } turn;
 };
 
@@ -141,57 +149,45 @@ void trainer_fini(struct trainer *t);
 /* Replaces the weights by random ones, drawn from the seed. */
 struct status trainer_initialize(struct trainer *t);
 
-/* One optimizer step: gradients of the global batch, clipping, update number `update` (1 for the first of
- * a phase) at rate lr.  `step` counts over all phases and addresses the dropout masks.  Losses are
- * normalised by the counts of the global batch, or with `mean_of_micro_batches` as the mean of each
- * micro-batch's mean, as the replaced scripts do.  It queues everything and then waits once, for the
- * result.  STATUS_NUMERIC names the first tensor that is not finite; the weights are then unchanged.  In
+/* Joins the other ranks, which `world` is of, on the host; all ranks call it at once.  `nccl`: where each
+ * has a GPU (dist/comm_device.h); the order of sums is set here.  NULL: no GPU. */
+struct status trainer_join(struct trainer *t, const struct comm *world, const struct comm_nccl_config *nccl);
+
+/* Leaves them again, which all ranks do; also a part of trainer_fini. */
+void trainer_leave(struct trainer *t);
+
+/* Whether ranks share gradients, so that `grad` has those of this one's shard. */
+static inline bool trainer_shares_gradients(const struct trainer *t)
+{
+    return trainer_ranks_share_gradients(&t->config.ranks);
+}
+
+/* One optimizer step over `batch`, the micro-batches of this rank's replica of the model with the counts
+ * of the global batch (batch_step_part): gradients, clipping, update number `update` (1 for the first of a
+ * phase) at rate lr.  `step` counts over all phases and addresses the dropout masks.  It queues everything
+ * and then waits once, for the result, which is that of the global batch on every rank; so is an error
+ * before the norm of the gradients is known, and other ranks find a later one when they make their next
+ * call.  STATUS_NUMERIC names the first tensor that is not finite; the weights are then unchanged.  In
  * fp16 the loss scale is lowered and the step skipped instead, until the scale can be no lower.  A step
  * that the micro_hook ends leaves weights, moments and all else that the next step reads as they were
  * (result->abandoned). */
 struct status trainer_step(struct trainer *t, const struct batch_step *batch, int64_t step, int64_t update,
-                           double lr, bool mean_of_micro_batches, struct trainer_result *result);
+                           double lr, struct trainer_result *result);
 
-/* The parts of trainer_step, for steps that several ranks take together (train/data_parallel_step.h,
- * train/pipeline_step.h). First the numbers of the step, which the losses of all micro-batches need; then the
- * gradients of the micro-batches and their sums, queued; and, when those are of the whole step, its update
- * and the wait for its result.  c: of the config.n_shards ranks that share the update; NULL: the update is
- * not shared. */
-struct stage_numbers trainer_numbers(const struct trainer *t, int64_t step, int64_t update, double lr);
-void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch, struct stage_numbers *numbers,
-                             bool mean_of_micro_batches);
-struct status trainer_update(struct trainer *t, const struct comm *c, const struct batch_step *batch,
-                             int64_t step, struct trainer_result *result);
+/* The parts of trainer_step, for tests.  First the numbers of the step, which the losses of all micro-batches
+ * need; then its gradients, summed over micro-batches and ranks, queued; and its update with the wait for its
+ * result. */
+void trainer_begin_step(struct trainer *t, int64_t step, int64_t update, double lr);
+void trainer_queue_gradients(struct trainer *t, const struct batch_step *batch);
+struct status trainer_update(struct trainer *t, const struct batch_step *batch, int64_t step,
+                             struct trainer_result *result);
 
-/* The same where ranks share gradients: the gradients of the part's micro-batch k, which pass through
- * t->rooms; nothing if there is none or it has no sequences.  trainer_clear comes before the first. */
-void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int64_t k,
-                         struct stage_numbers *numbers, bool mean_of_micro_batches);
+/* The first two of them, and the norm: gradients only, left in t->grad, times the loss scale. */
+struct status trainer_gradients(struct trainer *t, const struct batch_step *batch, int64_t step,
+                                struct trainer_result *result);
 
-/* Gathers the weights of all shards on every rank that shares the update. */
-void trainer_gather_weights(struct trainer *t, const struct comm *c);
-
-/* Before the next micro-batch of the step that trainer_clear began: asks the micro_hook.  True: the step
- * ends here, by trainer_abandon, which waits for what was queued and makes everything as it was before the
- * step; *result says so. */
-bool trainer_abandons(struct trainer *t);
-struct status trainer_abandon(struct trainer *t, struct trainer_result *result);
-
-/* The elements of `flat` that hold model->tied, where this rank has it; and adding t->tied_part to its
- * gradient. */
-tensor trainer_tied(const struct trainer *t, tensor flat);
-void trainer_add_tied(struct trainer *t);
-
-/* Whether input layer and heads have a parameter in common (model->tied), but are on two ranks. */
-bool trainer_has_tied_part(const struct trainer *t);
-
-/* The parts of trainer_queue_gradients: zeroes sums and gradients before the first of n micro-batches of
- * this rank, but for those that pass through rooms; the factors of one micro-batch's losses. */
-void trainer_clear(struct trainer *t, int64_t n);
-void trainer_scale_losses(const struct trainer *t, struct stage_numbers *n, const struct batch_step *batch,
-                          const struct batch *micro, bool mean_of_micro_batches);
-
-/* Losses and accuracies without dropout and without learning. */
+/* Losses and accuracies without dropout and without learning, of the batches of this rank's replica: all
+ * ranks of it have them. */
 struct status trainer_evaluate(struct trainer *t, const struct batch_step *batch,
                                struct trainer_result *result);
 
@@ -203,10 +199,6 @@ struct status trainer_evaluate_end(struct trainer *t, const struct batch_step *c
 
 /* The elements of the flat buffers that this rank writes into checkpoints. */
 struct param_shard trainer_saved(const struct trainer *t);
-
-/* The pieces of a step, for tests: gradients only, left in t->grad, times the loss scale. */
-struct status trainer_gradients(struct trainer *t, const struct batch_step *batch, int64_t step,
-                                bool mean_of_micro_batches, struct trainer_result *result);
 
 /* For measurements: forward, loss and backward of the first micro-batch only; adds to the gradients. */
 struct status trainer_passes(struct trainer *t, const struct batch_step *batch, int64_t step);

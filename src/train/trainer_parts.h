@@ -1,21 +1,42 @@
-/* trainer_parts: what setting a trainer up (trainer_setup.c), its steps (trainer.c) and those of meshes
- * (mesh_step.c, pipeline_step.c) share; for these alone.
+/* trainer_parts: what setting a trainer up (trainer_setup.c), its steps (trainer.c), sums over ranks
+ * (gradient_sums.c) and pipelines (pipeline_step.c) share; for these alone.
  *
  * Setting up runs a whole micro-step and an update on a table of ops that only counts (ops_plan), by the same
  * functions as a step.  So what is allocated is what steps use.  While planning, tensors have no memory:
- * these two functions may pass them to ops but read none. */
+ * trainer_clear_added and trainer_run_update may pass them to ops but read none. */
 #ifndef KILN_TRAIN_TRAINER_PARTS_H
 #define KILN_TRAIN_TRAINER_PARTS_H
 
 #include "train/trainer.h"
 
-/* Zeroes the gradients that the first micro-batch adds to; products assign the others. */
+/* Zeroes sums and gradients before the first of n micro-batches of this rank, but for those that pass through
+ * rooms; of the gradients those that the first micro-batch adds to: products assign the others. */
+void trainer_clear(struct trainer *t, int64_t n);
 void trainer_clear_added(struct trainer *t);
+
+/* The factors of one micro-batch's losses, in t->numbers. */
+void trainer_scale_losses(struct trainer *t, const struct batch_step *batch, const struct batch *micro);
+
+/* Where ranks share gradients: those of the replica's micro-batch k, which pass through t->rooms; nothing if
+ * there is none or it has no sequences. */
+void trainer_queue_micro(struct trainer *t, const struct batch_step *batch, int64_t k);
+
+/* Before the next micro-batch of the step that trainer_clear began: asks the micro_hook.  True: the step
+ * ends here. */
+bool trainer_abandons(struct trainer *t);
+
+/* The model's sums of the heads' stage, on all stages. */
+void trainer_share_sums(struct trainer *t);
+
+/* The elements of `flat` that hold model->tied, where this rank has it; and adding t->tied_part to its
+ * gradient. */
+tensor trainer_tied(const struct trainer *t, tensor flat);
+void trainer_add_tied(struct trainer *t);
 
 /* The gradients that this rank updates by: those of its shard. */
 tensor trainer_own_gradients(const struct trainer *t);
 
-/* Norm and update.  c: NULL, or of the ranks that share it. */
-void trainer_run_update(struct trainer *t, const struct comm *c);
+/* Norm and update. */
+void trainer_run_update(struct trainer *t);
 
 #endif

@@ -1,5 +1,6 @@
 #include "dev/queue.h"
 #include "core/integers.h"
+#include "dist/comm_self.h"
 #include "model/background_save.h"
 #include "pass/weight_window.h"
 #include "train/trainer_parts.h"
@@ -20,17 +21,15 @@ static void carve_tied(struct trainer *t, struct arena *a)
 static void carve_gradients(struct trainer *t, struct arena *a)
 {
     enum dtype vector = dtype_of_vectors(t->config.net.precision.dtype);
-    int64_t n = t->net.params.n_elements;
-    if (t->config.shares_gradients) {
-        n = t->update.shard.end - t->update.shard.begin;
-        t->grad = arena_carve_1d(a, vector, n);
-        gradient_rooms_carve(&t->rooms, a, vector);
-        gradient_tree_carve(&t->tree, a, t->config.blocks, vector, n);
-        return;
-    }
+    bool shares = trainer_shares_gradients(t);
+    int64_t n = shares ? t->update.shard.end - t->update.shard.begin : t->net.params.n_elements;
     t->grad = arena_carve_1d(a, vector, n);
-    carve_tied(t, a);
-    gradient_tree_carve(&t->tree, a, t->config.blocks, vector, n);
+    if (shares) {
+        gradient_rooms_carve(&t->rooms, a, vector);
+    } else {
+        carve_tied(t, a);
+    }
+    gradient_tree_carve(&t->tree, a, trainer_ranks_blocks(&t->config.ranks), vector, n);
 }
 
 /* Carves what a trainer has besides its network's weights, in the order of the plan's table. */
@@ -79,7 +78,7 @@ static struct status find_added(struct trainer *t)
 static struct status share_update(struct trainer *t, const struct param_table *all)
 {
     const struct trainer_config *c = &t->config;
-    int n = c->n_shards > 0 ? c->n_shards : 1;
+    int n = trainer_ranks_shards(&c->ranks);
     int64_t *bounds = malloc(((size_t)n + 1) * sizeof *bounds);
     if (bounds == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the shards of %d ranks", n);
@@ -90,7 +89,8 @@ static struct status share_update(struct trainer *t, const struct param_table *a
         bounds[r] = int_larger(s.begin, copies);
         bounds[r + 1] = int_larger(s.end, copies);
     }
-    struct status s = update_init(&t->update, &c->optimizer, &t->net.params, bounds, c->shard, n);
+    struct status s =
+        update_init(&t->update, &c->optimizer, &t->net.params, bounds, trainer_ranks_shard(&c->ranks), n);
     free(bounds);
     return failed(s) || all->n == 0 ? s : update_find_runs(&t->update, &t->net.params, all);
 }
@@ -98,8 +98,8 @@ static struct status share_update(struct trainer *t, const struct param_table *a
 /* Ranks that share the update in equal parts have the moments of just these. */
 struct param_shard trainer_saved(const struct trainer *t)
 {
-    const struct trainer_config *c = &t->config;
-    struct param_shard s = param_shard_of(&t->net.params, c->saver, c->n_savers > 0 ? c->n_savers : 1);
+    const struct trainer_ranks *r = &t->config.ranks;
+    struct param_shard s = param_shard_of(&t->net.params, r->place.dp, r->shape.dp);
     int64_t copies = param_table_end_of_copies(&t->net.params);
     return (struct param_shard){int_larger(s.begin, copies), int_larger(s.end, copies)};
 }
@@ -111,7 +111,7 @@ static struct param_buckets buckets_of(const struct trainer *t)
     int64_t lowest = t->net.stage.n_frozen + MODEL_INPUT_LAYER;
     int64_t first = part->ranges[0].first, end = part->ranges[part->n_ranges - 1].end;
     first = lowest > first && lowest < end ? lowest : first;
-    return t->config.shares_gradients
+    return trainer_shares_gradients(t)
                ? param_buckets_of_layers(first, end) /* the room of the largest is memory */
                : param_buckets_of(&t->net.params, first, end, t->config.bucket_elements);
 }
@@ -140,12 +140,9 @@ static struct status share_master(struct trainer *t)
 
 static struct status find_rooms(struct trainer *t)
 {
-    const struct trainer_config *c = &t->config;
-    if (!c->shares_gradients) {
-        return status_ok();
-    }
-    CHECK(c->n_shards > 1, "gradients in %d shards", c->n_shards);
-    return gradient_rooms_init(&t->rooms, &t->net.params, &t->net.stage.buckets, c->net.model->tied);
+    return trainer_shares_gradients(t) ? gradient_rooms_init(&t->rooms, &t->net.params, &t->net.stage.buckets,
+                                                             t->config.net.model->tied)
+                                       : status_ok();
 }
 
 /* The rate of each parameter, and whether its update needs all of it. */
@@ -193,9 +190,25 @@ static int64_t count_whole(const struct param_table *params)
     return n;
 }
 
+/* The ranks until they are joined: this one among others that are not there. */
+static struct status await_ranks(struct trainer *t)
+{
+    const struct trainer_ranks *r = &t->config.ranks;
+    struct comm world = comm_self();
+    t->absent = (struct comm_emulated){.rank = mesh_rank(r->shape, r->place),
+                                       .size = r->shape.tp * r->shape.pp * r->shape.dp};
+    if (t->absent.size > 1) {
+        world = comm_emulated_rank(&t->absent);
+    }
+    t->peers.peers = (struct peers){.rank = r->place.tp, .size = r->shape.tp};
+    t->net.x.peers = &t->peers.peers;
+    return mesh_open(&t->mesh, &world, r->shape);
+}
+
 /* The set-up that planning and running share, once the network has its parameters. */
 static struct status declare_over(struct trainer *t, struct param_table *all)
 {
+    TRY(await_ranks(t));
     TRY(find_rates(t, all));
     /* of the whole model: a gradient passes through a part that learns nothing to one below that does */
     t->net.stage.n_frozen = param_rates_lowest(all->n > 0 ? all : &t->net.params) - MODEL_INPUT_LAYER;
@@ -221,7 +234,7 @@ static struct status declare(struct trainer *t)
 static struct status view_gradients(struct trainer *t)
 {
     const struct model *m = t->config.net.model;
-    bool shares = t->config.shares_gradients;
+    bool shares = trainer_shares_gradients(t);
     const struct param_table *layout = shares ? &t->rooms.places : &t->net.params;
     tensor flat = shares ? t->rooms.flat : t->grad;
     if (t->config.net.learns) {
@@ -262,14 +275,14 @@ static void plan_micro_step(struct trainer *t)
         stage_select(&t->net.stage, k, 0);
         plan_chunk(t, measure_losses);
     }
-    if (trainer_has_tied_part(t)) {
+    if (!tensor_is_null(t->tied_part)) {
         trainer_add_tied(t);
     }
     t->plan.micro_flops = t->net.x.totals.flops;
     t->plan.micro_bytes = t->net.x.totals.bytes;
     t->plan.peer_bytes = t->net.x.totals.peer_bytes;
     if (t->config.net.learns) {
-        trainer_run_update(t, NULL);
+        trainer_run_update(t);
     }
     t->plan.update_peer_bytes = t->net.x.totals.peer_bytes - t->plan.peer_bytes;
 }
@@ -278,10 +291,10 @@ static void plan_micro_step(struct trainer *t)
 static struct status declare_planned(struct trainer *t, struct arena *block,
                                      const struct trainer_config *config, const struct ops *ops)
 {
-    struct network_config net = config->net;
-    net.ops = ops;
     *t = (struct trainer){.config = *config};
-    TRY(network_declare(&t->net, &net, NULL));
+    t->config.net.ops = ops;
+    TRY(trainer_ranks_place(&t->config.ranks, &t->config.net));
+    TRY(network_declare(&t->net, &t->config.net, NULL));
     TRY(declare(t));
     TRY(network_carve_planned(&t->net, block));
     carve_state(t, block);
@@ -332,7 +345,7 @@ static struct status count_over(struct trainer *t, const struct trainer_config *
         queue_graph_end(x);
     }
     if (whole_step) {
-        trainer_run_update(t, NULL);
+        trainer_run_update(t);
     }
     return x->status;
 }
@@ -359,6 +372,7 @@ struct status trainer_plan(struct trainer_plan *plan, const struct trainer_confi
 static struct status init_planned(struct trainer *t, const struct trainer_plan *plan)
 {
     struct arena block;
+    TRY(trainer_ranks_place(&t->config.ranks, &t->config.net));
     TRY(network_declare(&t->net, &t->config.net, NULL));
     TRY(declare(t));
     t->plan = *plan;
@@ -386,6 +400,31 @@ struct status trainer_init(struct trainer *t, const struct trainer_config *confi
     return s;
 }
 
+struct status trainer_join(struct trainer *t, const struct comm *world, const struct comm_nccl_config *nccl)
+{
+    struct comm_nccl_config config = nccl != NULL ? *nccl : (struct comm_nccl_config){0};
+    config.keeps_rule = t->config.ranks.reproducible > 0;
+    TRY(comm_device_open(&t->device_ranks, world, &t->net.x, &config));
+    TRY(mesh_open(&t->mesh, &t->device_ranks.comm, t->config.ranks.shape));
+    if (world->emulated != NULL) {
+        comm_emulated_count_apart(&t->mesh.tensor, &world->emulated->slices);
+        comm_emulated_count_apart(&t->mesh.pipe, &world->emulated->stages);
+        comm_emulated_count_apart(&t->mesh.ends, &world->emulated->stages);
+    }
+    return comm_peers_init(&t->peers, &t->mesh.tensor);
+}
+
+void trainer_leave(struct trainer *t)
+{
+    if (t->config.net.model == NULL) { /* it was never set up */
+        return;
+    }
+    comm_peers_fini(&t->peers);
+    mesh_close(&t->mesh);
+    comm_device_close(&t->device_ranks);
+    await_ranks(t);
+}
+
 struct status trainer_initialize(struct trainer *t)
 {
     struct weight_window window;
@@ -404,6 +443,7 @@ struct status trainer_initialize(struct trainer *t)
 
 void trainer_fini(struct trainer *t)
 {
+    trainer_leave(t);
     if (t->config.net.model != NULL) {
         t->config.net.model->type->destroy_weights(t->grads);
     }

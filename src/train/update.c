@@ -172,10 +172,18 @@ static tensor own_chunks(const struct update *u, tensor sums)
     return tensor_is_null(sums) ? sums : tensor_slice(sums, begin, end - begin);
 }
 
-static void gather(const struct comm *c, struct exec *x, tensor t, const int64_t *bounds)
+static void gather(const struct update *u, const struct mesh *m, struct exec *x, tensor t,
+                   const int64_t *bounds)
 {
-    if (c != NULL) {
-        comm_all_gather(c, x, t, bounds);
+    if (u->n_ranks > 1) {
+        comm_all_gather(&m->data, x, t, bounds);
+    }
+}
+
+static void sum(const struct comm *c, struct exec *x, tensor t)
+{
+    if (c->size > 1) {
+        comm_all_reduce_sum(c, x, t);
     }
 }
 
@@ -188,9 +196,7 @@ static void sum_slices(const struct update *u, const struct mesh *m, struct exec
         const struct update_run *r = &u->runs[i];
         x->ops->cast(x, tensor_slice(of_model, r->at, r->n), tensor_slice(here, r->from, r->n));
     }
-    if (m != NULL) {
-        comm_all_reduce_sum(&m->tensor, x, of_model);
-    }
+    sum(&m->tensor, x, of_model);
 }
 
 /* The sums of all parts' chunks, where there are several parts. */
@@ -200,54 +206,51 @@ static tensor squares_of_model(const struct update *u, const struct mesh *m, str
         return u->squares;
     }
     sum_slices(u, m, x, u->model_squares, u->squares);
-    if (m != NULL) {
-        comm_all_reduce_sum(&m->pipe, x, u->model_squares);
-    }
+    sum(&m->pipe, x, u->model_squares);
     return u->model_squares;
 }
 
 /* Copies of other ranks' parameters are in no shard. */
-void update_gather_flat(const struct update *u, const struct comm *c, struct exec *x, tensor flat)
+void update_gather_flat(const struct update *u, const struct mesh *m, struct exec *x, tensor flat)
 {
     int64_t from = u->bounds[0], to = u->bounds[u->n_ranks];
     update_cut(u, from, to);
-    gather(c, x, tensor_slice(flat, from, to - from), u->cut);
+    gather(u, m, x, tensor_slice(flat, from, to - from), u->cut);
 }
 
 /* The root of the sum of what u->squares has of each of this rank's chunks. */
-static void add_chunks(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
-                       tensor root)
+static void add_chunks(const struct update *u, const struct mesh *m, struct exec *x, tensor root)
 {
-    gather(c, x, u->squares, u->chunk_bounds);
+    gather(u, m, x, u->squares, u->chunk_bounds);
     x->ops->norm_of(x, root, squares_of_model(u, m, x));
 }
 
-void update_norm(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
-                 tensor flat, tensor norm)
+void update_norm(const struct update *u, const struct mesh *m, struct exec *x, tensor flat, tensor norm)
 {
     x->ops->squares(x, own_chunks(u, u->squares), flat, u->spans, u->n_spans);
-    add_chunks(u, c, m, x, norm);
+    add_chunks(u, m, x, norm);
 }
 
-void update_zeros(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
-                  tensor flat, tensor root)
+void update_zeros(const struct update *u, const struct mesh *m, struct exec *x, tensor flat, tensor root)
 {
     x->ops->zeros(x, own_chunks(u, u->squares), flat, u->spans, u->n_spans);
-    add_chunks(u, c, m, x, root);
+    add_chunks(u, m, x, root);
 }
 
 /* A rank has all sums that it reads of whole parameters, but other ranks those of the parts that they update,
  * or have. */
-static void share_sums(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x)
+static void share_sums(const struct update *u, const struct mesh *m, struct exec *x)
 {
-    gather(u->cuts || u->reads_slices ? c : NULL, x, u->sums, u->chunk_bounds);
+    if (u->cuts || u->reads_slices) {
+        gather(u, m, x, u->sums, u->chunk_bounds);
+    }
     if (u->reads_slices) {
         sum_slices(u, m, x, u->model_sums, u->sums);
     }
 }
 
-void update_shard(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
-                  struct optim_buffers own, tensor norm, tensor scalars)
+void update_shard(const struct update *u, const struct mesh *m, struct exec *x, struct optim_buffers own,
+                  tensor norm, tensor scalars)
 {
     struct optimizer_step s = {.buffers = own,
                                .spans = u->reads_slices ? u->model_spans : u->spans,
@@ -262,7 +265,7 @@ void update_shard(const struct update *u, const struct comm *c, const struct mes
                                .scalars = scalars};
     if (u->kind->n_sums > 0) {
         u->kind->direction(x, &s);
-        share_sums(u, c, m, x);
+        share_sums(u, m, x);
     }
     u->kind->apply(x, &s);
 }
@@ -276,11 +279,11 @@ static void round_weights(struct exec *x, tensor working, tensor master, int64_t
 
 /* Working copies of the weights that other ranks updated are rounded here: sending only the master is less
  * than sending both. */
-void update_gather(const struct update *u, const struct comm *c, struct exec *x, tensor master,
+void update_gather(const struct update *u, const struct mesh *m, struct exec *x, tensor master,
                    tensor working)
 {
     if (u->n_ranks > 1) {
-        update_gather_flat(u, c, x, master);
+        update_gather_flat(u, m, x, master);
         round_weights(x, working, master, u->bounds[0], u->shard.begin);
         round_weights(x, working, master, u->shard.end, u->bounds[u->n_ranks]);
     }

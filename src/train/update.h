@@ -65,8 +65,8 @@ void update_carve(struct update *u, struct arena *a, enum dtype dtype);
 /* Sets u->cut to the bounds of the shards within elements [from, to), counted from `from`. */
 void update_cut(const struct update *u, int64_t from, int64_t to);
 
-/* Gathers the shards of a flat buffer on every rank; c NULL: nothing. */
-void update_gather_flat(const struct update *u, const struct comm *c, struct exec *x, tensor flat);
+/* Gathers the shards of a flat buffer on every rank of m->data that shares the update. */
+void update_gather_flat(const struct update *u, const struct mesh *m, struct exec *x, tensor flat);
 
 /* The part of a flat buffer that is this rank's shard. */
 tensor update_own(const struct update *u, tensor flat);
@@ -74,24 +74,21 @@ tensor update_own(const struct update *u, tensor flat);
 /* The part of a parameter that is in this rank's shard, of which `flat` is a buffer; null: none of it. */
 tensor update_own_param(const struct update *u, const struct param *p, tensor flat);
 
-/* In the following all buffers are of the shard.  c NULL: the ranks exchange
- * nothing, as for a single rank or a plan. */
+/* In the following all buffers are of the shard, and `m` is of all ranks of the model: those of m->data share
+ * the update, or each does all of it, and the others have the other parts of the model. */
 
-/* norm[0] = the norm of all gradients, or of all weights; `flat` has those of the shard.  `m`: the ranks
- * that have the other parts of the model; NULL: there are none. */
-void update_norm(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
-                 tensor flat, tensor norm);
+/* norm[0] = the norm of all gradients, or of all weights; `flat` has those of the shard. */
+void update_norm(const struct update *u, const struct mesh *m, struct exec *x, tensor flat, tensor norm);
 
 /* root[0] = the square root of the number of zeros among them. */
-void update_zeros(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
-                  tensor flat, tensor root);
+void update_zeros(const struct update *u, const struct mesh *m, struct exec *x, tensor flat, tensor root);
 
 /* Updates the shard, after update_norm.  `norm` and `scalars` are those of struct optimizer_step. */
-void update_shard(const struct update *u, const struct comm *c, const struct mesh *m, struct exec *x,
-                  struct optim_buffers own, tensor norm, tensor scalars);
+void update_shard(const struct update *u, const struct mesh *m, struct exec *x, struct optim_buffers own,
+                  tensor norm, tensor scalars);
 
 /* Then gathers the weights of all shards on every rank that has them whole in fp32. */
-void update_gather(const struct update *u, const struct comm *c, struct exec *x, tensor master,
+void update_gather(const struct update *u, const struct mesh *m, struct exec *x, tensor master,
                    tensor working);
 
 #endif

@@ -3,10 +3,10 @@
  * parallel. */
 #include "bert_fixture.h"
 #include "gpt_fixture.h"
-#include "ranks.h"
+#include "rank_trainer.h"
 
 #include "dist/comm_peers.h"
-#include "train/mesh_step.h"
+#include "train/trainer.h"
 
 #include <math.h>
 
@@ -83,7 +83,7 @@ static struct model *model_of(enum trained n)
     return n == GPT2 || n == BLOOM ? decoder(n == BLOOM) : bert(n == BERT_PRE_LN);
 }
 
-static struct trainer_config config_of(const struct run *r, const struct model *model, const struct mesh *m)
+static struct trainer_config config_of(const struct run *r, const struct model *model, const struct comm *c)
 {
     struct trainer_config config = {.net = {.model = model,
                                             .device = &device_cpu,
@@ -94,13 +94,13 @@ static struct trainer_config config_of(const struct run *r, const struct model *
                                             .recompute = r->of.recompute},
                                     .optimizer = optimizer_defaults(r->optimizer),
                                     .seed = 5};
-    config.blocks = gradient_blocks_of(N_BLOCKS, m->place.dp, m->shape.dp);
-    config.n_shards = r->of.zero_stage > 0 ? m->shape.dp : 0;
-    config.shard = r->of.zero_stage > 0 ? m->place.dp : 0;
-    EXPECT_OK(mesh_configure(
-        &config, m->shape, m->place,
-        (struct mesh_cut){.n_chunks = r->of.n_chunks, .sequence_parallel = r->of.sequence_parallel},
-        N_MICRO / N_BLOCKS));
+    config.ranks = (struct trainer_ranks){
+        .shape = r->of.shape,
+        .place = mesh_place_of(r->of.shape, c->rank),
+        .cut = {.n_chunks = r->of.n_chunks, .sequence_parallel = r->of.sequence_parallel},
+        .zero_stage = r->of.zero_stage,
+        .reproducible = N_BLOCKS,
+        .n_micro = N_MICRO / N_BLOCKS};
     return config;
 }
 
@@ -117,13 +117,12 @@ static void keep(const struct run *r, float *all_of, const struct trainer *t, te
 }
 
 /* Of the first step, which is then taken. */
-static void keep_gradients(const struct run *r, struct trainer *t, const struct mesh *m,
-                           const struct batch_step *part)
+static void keep_gradients(const struct run *r, struct trainer *t, const struct batch_step *part)
 {
-    struct stage_numbers numbers = trainer_numbers(t, 1, 1, r->lr);
-    mesh_gradients(t, m, part, &numbers, false);
+    trainer_begin_step(t, 1, 1, r->lr);
+    trainer_queue_gradients(t, part);
     EXPECT_OK(t->net.x.status);
-    if (m->place.dp == 0) {
+    if (t->mesh.place.dp == 0) {
         keep(r, r->outcome.gradients, t, t->grad);
     }
 }
@@ -131,38 +130,30 @@ static void keep_gradients(const struct run *r, struct trainer *t, const struct 
 static void train(const struct comm *c, void *context)
 {
     struct run *r = context;
-    struct mesh mesh;
-    struct comm_peers peers;
     struct trainer t;
     struct model *model = model_of(r->network);
-    EXPECT_OK(mesh_open(&mesh, c, r->of.shape));
-    EXPECT_OK(comm_peers_init(&peers, &mesh.tensor));
-    struct trainer_config config = config_of(r, model, &mesh);
-    struct batch_step mine =
-        mesh.shape.dp > 1 ? batch_step_part(&r->batch, mesh.place.dp, mesh.shape.dp) : r->batch;
-    EXPECT_OK(trainer_init(&t, &config));
-    t.mesh = &mesh;
-    t.net.x.peers = &peers.peers;
+    struct trainer_config config = config_of(r, model, c);
+    int dp = r->of.shape.dp;
+    struct batch_step mine = dp > 1 ? batch_step_part(&r->batch, config.ranks.place.dp, dp) : r->batch;
+    open_trainer_of(&t, &config, c);
     if (c->rank == 0) {
         r->outcome.activation_bytes = t.plan.net.activation_bytes;
     }
     if (r->of.zero_stage == 0) {
-        keep_gradients(r, &t, &mesh, &mine);
+        keep_gradients(r, &t, &mine);
     }
     for (int i = 0; i < STEPS; i++) {
         struct trainer_result result;
-        EXPECT_OK(mesh_step(&t, &mesh, &mine, i + 1, i + 1, r->lr, false, &result));
+        EXPECT_OK(trainer_step(&t, &mine, i + 1, i + 1, r->lr, &result));
         if (c->rank == c->size - 1) {
             r->outcome.losses[i] = trainer_result_loss(&result);
             r->outcome.norms[i] = result.grad_norm;
         }
     }
-    if (mesh.place.dp == 0) {
+    if (t.mesh.place.dp == 0) {
         keep(r, r->outcome.weights, &t, t.net.master);
     }
     trainer_fini(&t);
-    comm_peers_fini(&peers);
-    mesh_close(&mesh);
     model->type->destroy(model);
 }
 

@@ -1,11 +1,11 @@
 /* What the ranks of a mesh send in a step is what the plan of the mesh says, to the byte: to slices, to
  * stages and to replicas. */
-#include "ranks.h"
+#include "rank_trainer.h"
 
 #include "data/text_batch.h"
 #include "dist/comm_peers.h"
 #include "nn/gpt/gpt_model.h"
-#include "train/mesh_plan.h"
+#include "train/rank_plan.h"
 
 enum { STEPS = 2, N_MICRO = 4, SEQUENCES = 2, LENGTH = 16, WORDS = 64, N_LAYERS = 4 };
 
@@ -13,7 +13,7 @@ enum { STEPS = 2, N_MICRO = 4, SEQUENCES = 2, LENGTH = 16, WORDS = 64, N_LAYERS 
 static const double DEADLINE_S = 120;
 
 struct run {
-    struct mesh_job job; /* of a rank that has the whole model */
+    struct trainer_config config; /* of a rank that has the whole model */
     struct batch_step batch;
     struct mesh_sent sent[RANKS_MOST]; /* by each rank */
 };
@@ -60,32 +60,18 @@ static void make_batch(struct run *r)
 static void train(const struct comm *c, void *context)
 {
     struct run *r = context;
-    const struct mesh_job *job = &r->job;
-    struct trainer_config config = job->config;
-    struct mesh mesh;
-    struct comm_peers peers;
+    struct trainer_config config = r->config;
+    struct mesh_shape shape = config.ranks.shape;
     struct trainer t;
-    EXPECT_OK(mesh_open(&mesh, c, job->shape));
-    EXPECT_OK(comm_peers_init(&peers, &mesh.tensor));
-    config.n_shards = job->zero_stage > 0 ? job->shape.dp : 0;
-    config.shard = job->zero_stage > 0 ? mesh.place.dp : 0;
-    EXPECT_OK(mesh_configure(&config, job->shape, mesh.place, job->cut, job->n_micro));
-    struct batch_step mine = batch_step_part(&r->batch, mesh.place.dp, job->shape.dp);
-    EXPECT_OK(trainer_init(&t, &config));
-    t.mesh = &mesh;
-    t.net.x.peers = &peers.peers;
-    struct mesh_sent before = mesh_sent(&mesh), after; /* splitting has sent a little */
+    config.ranks.place = mesh_place_of(shape, c->rank);
+    struct batch_step mine = batch_step_part(&r->batch, config.ranks.place.dp, shape.dp);
+    open_trainer_of(&t, &config, c);
     for (int i = 0; i < STEPS; i++) {
         struct trainer_result result;
-        EXPECT_OK(
-            mesh_step(&t, &mesh, job->shape.dp > 1 ? &mine : &r->batch, i + 1, i + 1, 1e-3, false, &result));
+        EXPECT_OK(trainer_step(&t, shape.dp > 1 ? &mine : &r->batch, i + 1, i + 1, 1e-3, &result));
     }
-    after = mesh_sent(&mesh);
-    r->sent[c->rank] = (struct mesh_sent){after.slices - before.slices, after.stages - before.stages,
-                                          after.replicas - before.replicas};
+    r->sent[c->rank] = t.sent;
     trainer_fini(&t);
-    comm_peers_fini(&peers);
-    mesh_close(&mesh);
 }
 
 static struct mesh_place with(struct mesh_place p, int direction, int i)
@@ -97,28 +83,28 @@ static struct mesh_place with(struct mesh_place p, int direction, int i)
 /* Sent, and planned, by a rank in a direction. */
 static double sent_to(const struct run *r, struct mesh_place p, int direction)
 {
-    const struct mesh_sent *s = &r->sent[mesh_rank(r->job.shape, p)];
+    const struct mesh_sent *s = &r->sent[mesh_rank(r->config.ranks.shape, p)];
     return (double)(direction == 0 ? s->slices : direction == 1 ? s->stages : s->replicas) / STEPS;
 }
 
-static double planned_to(const struct run *r, const struct mesh_stage_plan *plans, struct mesh_place p,
+static double planned_to(const struct run *r, const struct rank_plan *plans, struct mesh_place p,
                          int direction)
 {
-    struct mesh_traffic t = mesh_plan_traffic(&plans[p.pp], &r->job);
+    struct rank_traffic t = rank_plan_traffic(&plans[p.pp], &r->config);
     return direction == 0 ? t.slices : direction == 1 ? t.stages : t.replicas;
 }
 
 /* Sums among more than two ranks, or of shards, are not in equal parts: the ranks of such a group send what
  * is planned together. */
-static void expect_planned(const struct run *r, const struct mesh_stage_plan *plans)
+static void expect_planned(const struct run *r, const struct rank_plan *plans)
 {
     static const char *const to[] = {"slices", "stages", "replicas"};
-    const struct mesh_shape s = r->job.shape;
+    const struct mesh_shape s = r->config.ranks.shape;
     const int sizes[] = {s.tp, s.pp, s.dp};
     for (int rank = 0; rank < s.tp * s.pp * s.dp; rank++) {
         for (int k = 0; k < 3; k++) {
             struct mesh_place p = mesh_place_of(s, rank);
-            bool alone = sizes[k] <= 2 && (k < 2 || r->job.zero_stage == 0);
+            bool alone = sizes[k] <= 2 && (k < 2 || r->config.ranks.zero_stage == 0);
             double sent = 0, planned = 0;
             for (int i = 0; i < sizes[k]; i++) {
                 struct mesh_place q = alone ? p : with(p, k, i);
@@ -127,7 +113,8 @@ static void expect_planned(const struct run *r, const struct mesh_stage_plan *pl
             }
             EXPECT(sent == planned,
                    "TP %d PP %d (%d chunks) DP %d ZeRO %d, rank %d: %g bytes to %s, planned %g", s.tp, s.pp,
-                   r->job.cut.n_chunks, s.dp, r->job.zero_stage, rank, sent, to[k], planned);
+                   r->config.ranks.cut.n_chunks, s.dp, r->config.ranks.zero_stage, rank, sent, to[k],
+                   planned);
         }
     }
 }
@@ -135,21 +122,22 @@ static void expect_planned(const struct run *r, const struct mesh_stage_plan *pl
 static void sends_what_is_planned(struct run *r, const struct model *m, struct mesh_shape shape, int n_chunks,
                                   int zero_stage, const struct optimizer_kind *optimizer, enum dtype dtype)
 {
-    struct mesh_stage_plan plans[4];
-    r->job = (struct mesh_job){.config = {.net = {.model = m,
-                                                  .device = &device_cpu,
-                                                  .ops = ops_cpu(),
-                                                  .precision = {.dtype = dtype},
-                                                  .limits = text_batch_limits(SEQUENCES, LENGTH, LENGTH - 1),
-                                                  .learns = true},
-                                          .optimizer = optimizer_defaults(optimizer),
-                                          .counts_zeros = true},
-                               .shape = shape,
-                               .cut = {.n_chunks = n_chunks},
-                               .zero_stage = zero_stage,
-                               .n_micro = 2 * N_MICRO / shape.dp};
+    struct rank_plan plans[4];
+    r->config = (struct trainer_config){.net = {.model = m,
+                                                .device = &device_cpu,
+                                                .ops = ops_cpu(),
+                                                .precision = {.dtype = dtype},
+                                                .limits = text_batch_limits(SEQUENCES, LENGTH, LENGTH - 1),
+                                                .learns = true},
+                                        .ranks = {.shape = shape,
+                                                  .cut = {.n_chunks = n_chunks},
+                                                  .zero_stage = zero_stage,
+                                                  .n_micro = 2 * N_MICRO / shape.dp},
+                                        .optimizer = optimizer_defaults(optimizer),
+                                        .counts_zeros = true};
     for (int stage = 0; stage < shape.pp; stage++) {
-        EXPECT_OK(mesh_plan_stage(&plans[stage], &r->job, stage));
+        r->config.ranks.place.pp = stage;
+        EXPECT_OK(rank_plan(&plans[stage], &r->config));
     }
     run_ranks(shape.tp * shape.pp * shape.dp, DEADLINE_S, train, r);
     expect_planned(r, plans);

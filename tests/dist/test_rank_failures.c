@@ -1,8 +1,6 @@
 /* Errors of one rank: they end the step of all, with the same message and not that of the deadline, and no
  * weight has changed. */
 #include "rank_steps.h"
-#include "train/data_parallel_step.h"
-#include "train/mesh_step.h"
 
 /* What one rank finds wrong, and what all return. */
 enum together { IN_A_PIPELINE, IN_DATA_PARALLEL, IN_SHARDS, IN_SHARED_GRADIENTS };
@@ -21,25 +19,13 @@ static void failing_body(const struct comm *c, void *context)
     struct trainer_config config = f->run.config;
     struct trainer_result result;
     struct batch_step batch = f->run.batch;
-    struct mesh mesh = {0};
     bool in_pipeline = f->how == IN_A_PIPELINE;
-    if (in_pipeline) {
-        mesh = pipeline_of(c);
-        EXPECT_OK(
-            mesh_configure(&config, mesh.shape, mesh.place, (struct mesh_cut){.n_chunks = 1}, batch.n_micro));
-    }
-    if (f->how == IN_SHARDS || f->how == IN_SHARED_GRADIENTS) {
-        config.n_shards = c->size;
-        config.shard = c->rank;
-        config.shares_gradients = f->how == IN_SHARED_GRADIENTS;
-    }
-    EXPECT_OK(trainer_init(&t, &config));
-    t.mesh = in_pipeline ? &mesh : NULL;
+    config.ranks = in_pipeline ? stages_of(c, batch.n_micro)
+                               : replicas_of(c, f->how == IN_SHARED_GRADIENTS ? 2 : f->how == IN_SHARDS);
+    open_trainer_of(&t, &config, c);
     for (int64_t i = 1; i <= STEPS; i++) {
         struct batch_step mine = in_pipeline ? batch : batch_step_part(&batch, c->rank, c->size);
-        struct status s = in_pipeline ? mesh_step(&t, &mesh, &mine, i, i, LR, false, &result)
-                                      : data_parallel_step(&t, c, &mine, i, i, LR, false, &result);
-        EXPECT_ERROR(s, STATUS_DATA, f->wanted);
+        EXPECT_ERROR(trainer_step(&t, &mine, i, i, LR, &result), STATUS_DATA, f->wanted);
     }
     struct trainer fresh;
     EXPECT_OK(trainer_init(&fresh, &config));
@@ -51,7 +37,6 @@ static void failing_body(const struct comm *c, void *context)
     }
     trainer_fini(&fresh);
     trainer_fini(&t);
-    mesh_close(&mesh);
 }
 
 /* A token that is not in the vocabulary, which the rank with the input layer sees. */
@@ -76,21 +61,21 @@ static void infinite_body(const struct comm *c, void *context)
     struct trainer_config config = r->config;
     struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
     char wanted[128];
-    config.n_shards = c->size;
-    config.shard = c->rank;
-    EXPECT_OK(trainer_init(&t, &config));
-    struct stage_numbers numbers = trainer_numbers(&t, 1, 1, LR);
-    data_parallel_gradients(&t, c, &mine, &numbers, false);
+    config.ranks = replicas_of(c, r->zero_stage);
+    open_trainer_of(&t, &config, c);
+    trainer_begin_step(&t, 1, 1, LR);
+    trainer_queue_gradients(&t, &mine);
     int i = 0;
     while (r->params.params[i].offset < t.update.bounds[c->size - 1]) {
         i++;
     }
     if (c->rank == c->size - 1) {
-        tensor_set(t.grad, r->params.params[i].offset - (config.shares_gradients ? t.update.shard.begin : 0),
+        tensor_set(t.grad,
+                   r->params.params[i].offset - (trainer_shares_gradients(&t) ? t.update.shard.begin : 0),
                    INFINITY);
     }
     snprintf(wanted, sizeof wanted, "the gradient of %s (element 0)", r->params.params[i].name);
-    EXPECT_ERROR(trainer_update(&t, c, &mine, 1, &result), STATUS_NUMERIC, wanted);
+    EXPECT_ERROR(trainer_update(&t, &mine, 1, &result), STATUS_NUMERIC, wanted);
     trainer_fini(&t);
 }
 
@@ -99,9 +84,9 @@ static void all_ranks_name_an_infinite_gradient(void)
     static const struct rank_case k = {.name = "an infinite gradient"};
     struct run r;
     open_run(&r, &k);
-    run_ranks(4, DEADLINE_S, infinite_body, &r);
-    r.config.shares_gradients = true;
-    run_ranks(4, DEADLINE_S, infinite_body, &r);
+    for (r.zero_stage = 1; r.zero_stage <= 2; r.zero_stage++) {
+        run_ranks(4, DEADLINE_S, infinite_body, &r);
+    }
     close_run(&r);
 }
 

@@ -1,6 +1,5 @@
 /* Plans of ranks: each counts its own shard, slots and layers. */
 #include "rank_steps.h"
-#include "train/mesh_step.h"
 
 /* The plan of a rank that has a shard of the moments counts those alone; of one that has none, too. */
 static void plans_count_shards(void)
@@ -15,8 +14,7 @@ static void plans_count_shards(void)
     EXPECT(sums < moments / 40, "%zu bytes of sums", sums);
     for (int i = 0; i < 1000; i++) {
         struct trainer_config config = r.config;
-        config.n_shards = i < 4 ? 4 : 1000;
-        config.shard = i;
+        config.ranks = (struct trainer_ranks){.shape.dp = i < 4 ? 4 : 1000, .place.dp = i, .zero_stage = 1};
         EXPECT_OK(trainer_plan(&part, &config));
         EXPECT(part.net.weight_bytes == whole.net.weight_bytes && part.gradient_bytes == whole.gradient_bytes,
                "%zu and %zu", part.net.weight_bytes, part.gradient_bytes);
@@ -29,8 +27,8 @@ static void plans_count_shards(void)
 
 static struct status in_stages(struct trainer_config *config, int stage, int n, int64_t n_micro)
 {
-    return mesh_configure(config, (struct mesh_shape){1, n, 1}, (struct mesh_place){0, stage, 0},
-                          (struct mesh_cut){.n_chunks = 1}, n_micro);
+    config->ranks = (struct trainer_ranks){.shape.pp = n, .place.pp = stage, .n_micro = n_micro};
+    return trainer_ranks_place(&config->ranks, &config->net);
 }
 
 /* The plan counts every slot, and only the layers of the range. */

@@ -2,9 +2,7 @@
 #include "dist/comm_call.h"
 
 #include "rank_steps.h"
-#include "train/data_parallel_step.h"
-#include "train/mesh_step.h"
-#include "train/zero_plan.h"
+#include "train/rank_plan.h"
 
 /* Gathers of this rank. */
 static _Thread_local int n_gathers;
@@ -28,28 +26,18 @@ static void count_gathers(const struct comm *c, void *context)
     counted = c->type;
     type.call = counting_call;
     counting.type = &type;
-    struct mesh mesh = pipeline_of(&counting);
     for (int in_pipeline = 0; in_pipeline < 2; in_pipeline++) {
         struct trainer t;
         struct trainer_config config = r->config;
         struct batch_step mine = in_pipeline ? r->batch : batch_step_part(&r->batch, c->rank, c->size);
-        if (in_pipeline) {
-            EXPECT_OK(mesh_configure(&config, mesh.shape, mesh.place, (struct mesh_cut){.n_chunks = 1},
-                                     r->batch.n_micro));
-        } else {
-            config.n_shards = c->size;
-            config.shard = c->rank;
-        }
-        EXPECT_OK(trainer_init(&t, &config));
-        t.mesh = in_pipeline ? &mesh : NULL;
+        config.ranks = in_pipeline ? stages_of(c, r->batch.n_micro) : replicas_of(c, 1);
+        open_trainer_of(&t, &config, &counting);
         n_gathers = 0;
-        EXPECT_OK(in_pipeline ? mesh_step(&t, &mesh, &mine, 1, 1, LR, false, &result)
-                              : data_parallel_step(&t, &counting, &mine, 1, 1, LR, false, &result));
+        EXPECT_OK(trainer_step(&t, &mine, 1, 1, LR, &result));
         EXPECT(n_gathers == (in_pipeline ? 0 : 3), "%d gathers, %s", n_gathers,
                in_pipeline ? "in a pipeline" : "in shards");
         trainer_fini(&t);
     }
-    mesh_close(&mesh);
 }
 
 static void ranks_gather_what_they_need(const struct rank_case *k)
@@ -87,19 +75,18 @@ static void count_bytes(const struct comm *c, int stage, const struct run *r)
     struct trainer t;
     struct trainer_result result;
     struct trainer_config config = r->config;
-    struct zero_plan plan;
+    struct rank_plan plan;
     struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
     type.call = noted_call;
     noting.type = &type;
     int64_t most = (N_MICRO + c->size - 1) / c->size, rounds = stage == 2 ? most : 1;
     bool shares = stage > 0;
-    EXPECT_OK(zero_plan(&plan, &config, c->size, stage, most));
-    config.n_shards = shares ? c->size : 0;
-    config.shard = shares ? c->rank : 0;
-    config.shares_gradients = stage == 2;
-    EXPECT_OK(trainer_init(&t, &config));
+    config.ranks = replicas_of(c, stage);
+    config.ranks.n_micro = most;
+    EXPECT_OK(rank_plan(&plan, &config));
+    open_trainer_of(&t, &config, &noting);
     exchanged = (struct exchanged){.inside = c->type, .rank = c->rank};
-    EXPECT_OK(data_parallel_step(&t, &noting, &mine, 1, 1, LR, false, &result));
+    EXPECT_OK(trainer_step(&t, &mine, 1, 1, LR, &result));
     int64_t whole = exchanged.n_summed - MODEL_MOST_SUMS, sums = shares ? exchanged.n_scattered : whole;
     EXPECT(shares ? whole == 0 : exchanged.n_scattered == 0, "stage %d: %lld elements whole, %lld in parts",
            stage, (long long)whole, (long long)exchanged.n_scattered);

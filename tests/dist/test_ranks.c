@@ -2,9 +2,8 @@
  * and 4 stages, and data parallel over 1, 2 and 4 ranks, which are threads, or processes if a launcher starts
  * them; gradients, sums, norms, weights and moments of several steps, with dropout. */
 #include "rank_steps.h"
+#include "train/trainer_parts.h"
 #include "task/within_step.h"
-#include "train/data_parallel_step.h"
-#include "train/mesh_step.h"
 
 enum { MOST_FACTORS = 64 };
 
@@ -117,9 +116,9 @@ static void run_alone(struct run *r)
     EXPECT_OK(trainer_init(&t, &r->config));
     for (int i = 0; i < STEPS; i++) {
         struct state *s = &r->states[i];
-        EXPECT_OK(trainer_gradients(&t, &r->batch, i + 1, r->of->mean_of_micro_batches, &s->result));
+        EXPECT_OK(trainer_gradients(&t, &r->batch, i + 1, &s->result));
         s->grad = copy_of(t.grad);
-        EXPECT_OK(trainer_step(&t, &r->batch, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &s->result));
+        EXPECT_OK(trainer_step(&t, &r->batch, i + 1, i + 1, LR, &s->result));
         keep(s, &t);
     }
     trainer_fini(&t);
@@ -234,7 +233,7 @@ static void run_alone_in_parts(struct run *r, int n_parts, int how)
     int64_t n = tensor_count(t.grad);
     for (int i = 0; i < STEPS; i++) {
         struct state *s = &r->states[i];
-        struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
+        trainer_begin_step(&t, i + 1, i + 1, LR);
         double largest[MOST_FACTORS] = {0};
         struct part parts[N_MICRO];
         for (int part = 0; part < n_parts; part++) {
@@ -242,7 +241,7 @@ static void run_alone_in_parts(struct run *r, int n_parts, int how)
             if (part == 0 || how == AS_RANKS || (how > 0 && begins_rank(&r->batch, part, how))) {
                 forget_maxima(&t);
             }
-            trainer_queue_gradients(&t, &mine, &numbers, r->of->mean_of_micro_batches);
+            trainer_queue_gradients(&t, &mine);
             EXPECT_OK(t.net.x.status);
             raise_maxima(largest, &t);
             parts[part].grad = copy_of(t.grad);
@@ -262,7 +261,7 @@ static void run_alone_in_parts(struct run *r, int n_parts, int how)
         memcpy(t.grad.data, s->grad, (size_t)n * sizeof *s->grad);
         memcpy(t.sums.data, parts[0].sums, sizeof parts[0].sums);
         set_maxima(&t, largest);
-        EXPECT_OK(trainer_update(&t, NULL, &r->batch, i + 1, &s->result));
+        EXPECT_OK(trainer_update(&t, &r->batch, i + 1, &s->result));
         keep(s, &t);
     }
     trainer_fini(&t);
@@ -362,24 +361,21 @@ static void expect_near(const struct run *r, int rank, const struct trainer *t, 
 static void pipeline_body(const struct comm *c, void *context)
 {
     const struct run *r = context;
-    struct mesh mesh = pipeline_of(c);
     struct trainer t;
     struct trainer_config config = r->config;
     struct trainer_result result;
-    EXPECT_OK(
-        mesh_configure(&config, mesh.shape, mesh.place, (struct mesh_cut){.n_chunks = 1}, r->batch.n_micro));
-    EXPECT_OK(trainer_init(&t, &config));
-    t.mesh = &mesh;
+    config.ranks = stages_of(c, r->batch.n_micro);
+    open_trainer_of(&t, &config, c);
     EXPECT(t.net.config.n_slots == c->size - c->rank, "%lld slots", (long long)t.net.config.n_slots);
     struct own_layers own = layers_of(r, &t);
     EXPECT(tensor_count(t.exp_avg) == own.of_all.end - own.of_all.begin, "moments of %lld elements",
            (long long)tensor_count(t.exp_avg));
     for (int i = 0; i < STEPS; i++) {
-        struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
-        mesh_gradients(&t, &mesh, &r->batch, &numbers, r->of->mean_of_micro_batches);
+        trainer_begin_step(&t, i + 1, i + 1, LR);
+        trainer_queue_gradients(&t, &r->batch);
         EXPECT_OK(t.net.x.status);
         float *grad = copy_of(own_slice(own, t.grad));
-        EXPECT_OK(mesh_step(&t, &mesh, &r->batch, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
+        EXPECT_OK(trainer_step(&t, &r->batch, i + 1, i + 1, LR, &result));
         if (r->expects_same) {
             expect_stage(r, i, c->rank, &t, grad, &result);
         } else if (i == 0) {
@@ -394,7 +390,6 @@ static void pipeline_body(const struct comm *c, void *context)
         free(grad);
     }
     trainer_fini(&t);
-    mesh_close(&mesh);
 }
 
 /* Decisions of this rank until it is asked to stop. */
@@ -407,8 +402,7 @@ static bool stops(void)
 
 /* A step leaves nothing that the last rank is asked to give up: at the first decision of several ranks, at a
  * later one of a single rank. */
-static void give_up_step(struct trainer *t, const struct comm *c, const struct run *r,
-                         const struct batch_step *mine, int i)
+static void give_up_step(struct trainer *t, const struct comm *c, const struct batch_step *mine, int i)
 {
     struct metrics silent = {.options.silent = true};
     struct within_step within = {.world = c, .log = &silent, .stops = stops};
@@ -420,7 +414,7 @@ static void give_up_step(struct trainer *t, const struct comm *c, const struct r
         return;
     }
     t->micro_hook = &hook;
-    EXPECT_OK(data_parallel_step(t, c, mine, i + 1, i + 1, 7 * LR, r->of->mean_of_micro_batches, &result));
+    EXPECT_OK(trainer_step(t, mine, i + 1, i + 1, 7 * LR, &result));
     t->micro_hook = NULL;
     EXPECT(result.abandoned, "rank %d has taken step %d", c->rank, i + 1);
 }
@@ -431,19 +425,21 @@ static void data_parallel_body(const struct comm *c, void *context)
     struct trainer t;
     struct trainer_result result;
     struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
-    EXPECT_OK(trainer_init(&t, &r->config));
+    struct trainer_config config = r->config;
+    config.ranks = replicas_of(c, r->zero_stage);
+    open_trainer_of(&t, &config, c);
     for (int i = 0; i < STEPS; i++) {
-        struct stage_numbers numbers = trainer_numbers(&t, i + 1, i + 1, LR);
-        data_parallel_gradients(&t, c, &mine, &numbers, r->of->mean_of_micro_batches);
+        trainer_begin_step(&t, i + 1, i + 1, LR);
+        trainer_queue_gradients(&t, &mine);
         EXPECT_OK(t.net.x.status);
         expect_same_slice(r, "gradient", i, c->rank,
-                          r->config.shares_gradients ? t.grad : slice_of(t.grad, t.update.shard),
+                          trainer_shares_gradients(&t) ? t.grad : slice_of(t.grad, t.update.shard),
                           r->states[i].grad, t.update.shard); /* of all, where nobody shares */
         forget_maxima(&t);
         if (i == 1) {
-            give_up_step(&t, c, r, &mine, i);
+            give_up_step(&t, c, &mine, i);
         }
-        EXPECT_OK(data_parallel_step(&t, c, &mine, i + 1, i + 1, LR, r->of->mean_of_micro_batches, &result));
+        EXPECT_OK(trainer_step(&t, &mine, i + 1, i + 1, LR, &result));
         expect_state(r, i, c->rank, &t, &result, all_of(r));
     }
     trainer_fini(&t);
@@ -454,8 +450,7 @@ static void sharded_body(const struct comm *c, void *context)
 {
     const struct run *r = context;
     struct run sharded = *r;
-    sharded.config.n_shards = c->size;
-    sharded.config.shard = c->rank;
+    sharded.zero_stage = 1;
     data_parallel_body(c, &sharded);
 }
 
@@ -463,8 +458,8 @@ static void sharded_body(const struct comm *c, void *context)
 static void sharing_body(const struct comm *c, void *context)
 {
     struct run sharing = *(const struct run *)context;
-    sharing.config.shares_gradients = c->size > 1;
-    sharded_body(c, &sharing);
+    sharing.zero_stage = 2;
+    data_parallel_body(c, &sharing);
 }
 
 /* Of this parameter rows are looked up, and its gradient gets them one by one. */

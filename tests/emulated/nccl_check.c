@@ -1,7 +1,7 @@
 /* Data parallel steps of ranks that each have an emulated GPU: over NCCL (the fake library) they have the
  * bits of the same steps through the host's memory; the sums of buckets are queued one by one between the
  * segments of a recording, and joined once, before the update.  Each rank is a process of mpirun. */
-#include "train/data_parallel_step.h"
+#include "train/trainer.h"
 
 #include "bert_fixture.h"
 #include "checkop_backend.h"
@@ -57,9 +57,8 @@ static struct trainer_config config_of(const struct steps_case *k, const struct 
     config.net.device = backend->device;
     config.bucket_elements = 1;
     config.net.precision = (struct precision){.dtype = k->fp8 ? DTYPE_BF16 : DTYPE_F32, .fp8 = k->fp8};
-    config.n_shards = k->shares ? c->size : 1;
-    config.shard = k->shares ? c->rank : 0;
-    config.shares_gradients = k->shares_gradients;
+    config.ranks = (struct trainer_ranks){
+        .shape.dp = c->size, .place.dp = c->rank, .zero_stage = k->shares_gradients ? 2 : k->shares};
     return config;
 }
 
@@ -91,9 +90,10 @@ static void run_steps(const struct steps_case *k, struct trainer *t, const struc
     type.call = counting_call;
     type.join = counting_join;
     counting.type = &type;
+    t->mesh = mesh_of_replicas(&counting);
     for (int64_t i = 1; i <= STEPS; i++) {
         counts = (struct counts){.inner = c->type};
-        EXPECT_OK(data_parallel_step(t, &counting, &mine, i, i, LR, false, &o->result));
+        EXPECT_OK(trainer_step(t, &mine, i, i, LR, &o->result));
         expect_order(k, c);
     }
     EXPECT_OK(host_view_open(&v, &t->net.x, t->net.master));

@@ -121,7 +121,7 @@ static void check_training(const char *name, const struct wanted_gradient *gradi
     EXPECT_OK(network_files_load(&t.net, &m, m.task, 0, &report));
     EXPECT_OK(batch_step_init(&step, 1, &model->layout, limits));
     fill_step(&step);
-    EXPECT_OK(trainer_gradients(&t, &step, 1, false, &r));
+    EXPECT_OK(trainer_gradients(&t, &step, 1, &r));
     snprintf(key, sizeof key, "%s:loss", name);
     tensor loss = read_tensor(key, DTYPE_F64);
     EXPECT_NEAR(tensor_get(t.sums, 0) / (double)step.n_labels[model->sums[0].labels], tensor_get(loss, 0),

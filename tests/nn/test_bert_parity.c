@@ -128,7 +128,7 @@ static void check_gradients(struct trainer *t, const struct golden *g, double bo
                                         "bert.encoder.layer.0.attention.self.query.weight",
                                         "bert.pooler.dense.bias"};
     struct trainer_result r;
-    EXPECT_OK(trainer_gradients(t, &g->step, 1, false, &r));
+    EXPECT_OK(trainer_gradients(t, &g->step, 1, &r));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         double values[61 * 24];
         char name[128];
@@ -147,7 +147,7 @@ static void check_losses(struct trainer *t, const struct golden *g, const char *
     tensor wanted = read_golden(g, name, values, DTYPE_F64);
     for (int64_t step = 1; step <= tensor_count(wanted); step++) {
         struct trainer_result r;
-        EXPECT_OK(trainer_step(t, &g->step, step, step, 3e-3, false, &r));
+        EXPECT_OK(trainer_step(t, &g->step, step, step, 3e-3, &r));
         double error =
             fabs(result_mean(&r, "mlm_loss") + result_mean(&r, "nsp_loss") - tensor_get(wanted, step - 1));
         EXPECT(error <= bound * tensor_get(wanted, step - 1), "%s step %lld: loss %.9g, wanted %.9g", name,

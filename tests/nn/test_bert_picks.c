@@ -38,7 +38,7 @@ static void start(struct trainer *t, const struct batch_step *step, enum model_t
     bert->task = task;
     fixture_bert_changed(bert);
     EXPECT_OK(trainer_init(t, &config));
-    EXPECT_OK(trainer_gradients(t, step, 1, false, r));
+    EXPECT_OK(trainer_gradients(t, step, 1, r));
 }
 
 static bool picks_rows(const struct trainer *t)

@@ -196,7 +196,7 @@ static size_t train(struct trainer_result results[STEPS], const struct batch_ste
     config.net.recompute = recompute;
     EXPECT_OK(trainer_init(&t, &config));
     for (int64_t i = 0; i < STEPS; i++) {
-        EXPECT_OK(trainer_step(&t, step, i + 1, i + 1, 1e-2, false, &results[i]));
+        EXPECT_OK(trainer_step(&t, step, i + 1, i + 1, 1e-2, &results[i]));
     }
     size_t bytes = t.plan.net.activation_bytes;
     trainer_fini(&t);

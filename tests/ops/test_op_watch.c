@@ -76,7 +76,7 @@ static void fail_at(const struct batch_step *step, int64_t bad, bool waits)
     EXPECT_OK(trainer_init(&t, &config));
     faulty.n_queued = 0;
     faulty.bad = bad;
-    struct status s = trainer_step(&t, step, 1, 1, 1e-3, false, &r);
+    struct status s = trainer_step(&t, step, 1, 1, 1e-3, &r);
     exec_synchronize(&t.net.x); /* what was queued last is waited for in the next step */
     s = failed(s) ? s : t.net.x.status;
     char index[24] = "";
@@ -148,13 +148,13 @@ static void kernels_are_listed(const struct batch_step *step, const char *direct
     half.watch.after = count_after;
     snprintf(path, sizeof path, "%s/migration.log", directory);
     EXPECT_OK(trainer_init(&plain, &config));
-    EXPECT_OK(trainer_step(&plain, step, 1, 1, 1e-3, false, &r));
+    EXPECT_OK(trainer_step(&plain, step, 1, 1, 1e-3, &r));
     EXPECT_OK(migration_log_open(&log, path, "test", &b));
     config.net.ops = b.ops;
     EXPECT_OK(trainer_init(&logged, &config));
     EXPECT_OK(op_timer_init(&timer, &logged.net.x, 0));
     op_timer_attach(&timer); /* tables around tables around tables */
-    EXPECT_OK(trainer_step(&logged, step, 1, 1, 1e-3, false, &r));
+    EXPECT_OK(trainer_step(&logged, step, 1, 1, 1e-3, &r));
     op_timer_detach(&timer);
     EXPECT(memcmp(plain.net.master.data, logged.net.master.data, tensor_bytes(plain.net.master)) == 0,
            "other weights");

@@ -26,7 +26,7 @@ static float *train(struct backend backend, const char *plain, enum dtype dtype,
     EXPECT_OK(trainer_init(&t, &config));
     int64_t before = fenced.n_copies;
     for (int64_t i = 1; i <= STEPS; i++) {
-        EXPECT_OK(trainer_step(&t, &step, i, i, 1e-2, false, r));
+        EXPECT_OK(trainer_step(&t, &step, i, i, 1e-2, r));
     }
     *n_calls = fenced.n_copies - before;
     EXPECT_OK(host_view_open(&weights, &t.net.x, t.net.master));

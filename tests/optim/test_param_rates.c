@@ -24,7 +24,7 @@ static void train(struct trainer *t, const struct trainer_config *config, const 
     struct trainer_result r;
     EXPECT_OK(trainer_init(t, config));
     for (int64_t i = 1; i <= STEPS; i++) {
-        EXPECT_OK(trainer_step(t, step, i, i, 1e-2, false, &r));
+        EXPECT_OK(trainer_step(t, step, i, i, 1e-2, &r));
     }
 }
 
@@ -122,8 +122,8 @@ static void layers_have_their_rates(const struct batch_step *step, const struct 
     EXPECT_OK(trainer_init(&plain, &config));
     config.rates.layer_decay = d;
     EXPECT_OK(trainer_init(&decayed, &config));
-    EXPECT_OK(trainer_step(&plain, step, 1, 1, 1e-2, false, &r));
-    EXPECT_OK(trainer_step(&decayed, step, 1, 1, 1e-2, false, &r));
+    EXPECT_OK(trainer_step(&plain, step, 1, 1, 1e-2, &r));
+    EXPECT_OK(trainer_step(&decayed, step, 1, 1, 1e-2, &r));
     for (int i = 0; i < fresh.net.params.n; i++) {
         const struct param *p = &fresh.net.params.params[i];
         int64_t layer = strncmp(p->name, "bert.embeddings.", 16) == 0 ? -1 : N_LAYERS;

@@ -3,12 +3,12 @@
  * changes no bit of the step, in any window, with and without recomputation. */
 #include "bert_fixture.h"
 #include "captured_log.h"
-#include "ranks.h"
+#include "rank_trainer.h"
 #include "result_mean.h"
 
 #include "io/tensor_diff.h"
 #include "ops/plain_ops.h"
-#include "train/data_parallel_step.h"
+#include "train/trainer.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -175,7 +175,7 @@ static void tensors_fit_each_other(bool pre_ln)
     EXPECT_OK(trainer_init(&t, &config));
     EXPECT_OK(trainer_init(&other, &config));
     open_log(&log, &t, &o);
-    EXPECT_OK(trainer_step(&t, &step, 1, 1, 0, false, &r)); /* the weights stay */
+    EXPECT_OK(trainer_step(&t, &step, 1, 1, 0, &r)); /* the weights stay */
     tensor_log_close(&log);
     EXPECT_OK(safetensors_open(&f, path_of(pre_ln ? "pre" : "post", 1, 0)));
     inputs_are_the_batch(&f, &step.micro[0]);
@@ -198,7 +198,7 @@ static void tensors_fit_each_other(bool pre_ln)
                safetensors_find(&f, "bwd_grad_out/model.bert.encoder.layer.1.masked_lm_rows") != NULL &&
                safetensors_find(&f, "bwd_grad_out/model.bert.encoder.layer.1.cls_rows") != NULL,
            "no gradients between layers");
-    EXPECT_OK(trainer_gradients(&other, &step, 1, false, &r));
+    EXPECT_OK(trainer_gradients(&other, &step, 1, &r));
     param_gradients_are(&f, &other);
     safetensors_close(&f);
     trainer_fini(&other);
@@ -226,7 +226,7 @@ static void train(const char *folder, const struct tensor_log_options *o, int64_
         open_log(&log, &t, &here);
     }
     for (int64_t i = 1; i <= 3; i++) {
-        EXPECT_OK(trainer_step(&t, &step, i, i, 1e-3, false, &r));
+        EXPECT_OK(trainer_step(&t, &step, i, i, 1e-3, &r));
     }
     tensor_log_close(&log);
     *weights = t.net.master;
@@ -297,7 +297,7 @@ static void the_size_is_announced(void)
     captured_log_end(&captured, text);
     const char *size = strstr(text, "at most ");
     EXPECT(size != NULL && sscanf(size, "at most %lf MiB each", &mib) == 1, "'%s'", text);
-    EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &r));
+    EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, &r));
     tensor_log_close(&log);
     EXPECT(stat(path_of("size", 1, 0), &file) == 0, "no file");
     EXPECT_NEAR(mib, (double)file.st_size / 0x1p20, 0.1 + 0.5 * mib);
@@ -336,7 +336,7 @@ static void log_one_step(const struct ops *ops, const char *plain, const char *f
     struct trainer_config config = fixture_trainer(b.ops, DTYPE_F32, step.micro[0].limits);
     EXPECT_OK(trainer_init(&t, &config));
     open_log(&log, &t, &o);
-    EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &r));
+    EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, &r));
     tensor_log_close(&log);
     trainer_fini(&t);
     batch_step_fini(&step);
@@ -395,7 +395,7 @@ static void a_wrong_op_is_found(void)
 /* Each rank has its own files: of other sequences, and of the same gradients once they are summed. */
 static void log_a_rank(const struct comm *c, void *context)
 {
-    const struct trainer_config *config = context;
+    struct trainer_config config = *(const struct trainer_config *)context;
     struct batch_step step, mine;
     struct trainer t;
     struct trainer_result r;
@@ -404,9 +404,10 @@ static void log_a_rank(const struct comm *c, void *context)
     fixture_step(&step, 2, SEQUENCES, LONGEST);
     mine = batch_step_part(&step, c->rank, c->size);
     o.rank = c->rank;
-    EXPECT_OK(trainer_init(&t, config));
+    config.ranks = replicas_of(c, 0);
+    open_trainer_of(&t, &config, c);
     open_log(&log, &t, &o);
-    EXPECT_OK(data_parallel_step(&t, c, &mine, 5, 1, 1e-3, false, &r));
+    EXPECT_OK(trainer_step(&t, &mine, 5, 1, 1e-3, &r));
     tensor_log_close(&log);
     trainer_fini(&t);
     batch_step_fini(&step);
@@ -468,9 +469,9 @@ static void bad_places_are_named(void)
     o = everything(folder_of("gone"));
     open_log(&log, &t, &o);
     EXPECT(rmdir(folder_of("gone")) == 0, "rmdir");
-    EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &r));
+    EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, &r));
     EXPECT(failed(log.status) && log.n_files == 0, "the log did not fail");
-    EXPECT_OK(trainer_step(&t, &step, 2, 2, 1e-3, false, &r));
+    EXPECT_OK(trainer_step(&t, &step, 2, 2, 1e-3, &r));
     tensor_log_close(&log);
 
     /* Half of a wish is none. */

@@ -13,8 +13,8 @@ struct planned {
     struct model *model;
     struct device device;
     struct world_setup setup;
-    struct mesh_job job;
-    struct mesh_stage_plan stages[MOST_STAGES];
+    struct trainer_config config;
+    struct rank_plan stages[MOST_STAGES];
     struct mesh_forecast f;
 };
 
@@ -47,15 +47,14 @@ static void set_up(struct planned *p)
 
 static void forecast(struct planned *p, struct mesh_shape shape, int n_chunks, int zero_stage)
 {
-    p->job = (struct mesh_job){.config = p->setup.bench.config,
-                               .shape = shape,
-                               .cut = {.n_chunks = n_chunks},
-                               .zero_stage = zero_stage,
-                               .n_micro = N_MICRO};
+    p->config = p->setup.bench.config;
+    p->config.ranks = (struct trainer_ranks){
+        .shape = shape, .cut = {.n_chunks = n_chunks}, .zero_stage = zero_stage, .n_micro = N_MICRO};
     for (int i = 0; i < shape.pp; i++) {
-        EXPECT_OK(mesh_plan_stage(&p->stages[i], &p->job, i));
+        p->config.ranks.place.pp = i;
+        EXPECT_OK(rank_plan(&p->stages[i], &p->config));
     }
-    EXPECT_OK(mesh_forecast_run(&p->f, &p->setup, &p->job, p->stages));
+    EXPECT_OK(mesh_forecast_run(&p->f, &p->setup, &p->config, p->stages));
 }
 
 #define EXPECT_SAME(a, b)                                                                                    \
@@ -80,10 +79,10 @@ static void traffic_takes_the_links_between(struct planned *p)
 {
     const struct ring_links *l = &p->setup.links;
     forecast(p, (struct mesh_shape){8, 1, 2}, 1, 0);
-    EXPECT_SAME(p->f.replicas_s, p->stages[0].zero.reduced_bytes * 2 / 2 / l->between);
+    EXPECT_SAME(p->f.replicas_s, p->stages[0].reduced_bytes * 2 / 2 / l->between);
     EXPECT_SAME(p->f.slowest.slices_s, p->stages[0].tensor_bytes / N_MICRO / l->within);
     forecast(p, (struct mesh_shape){4, 1, 2}, 1, 0);
-    EXPECT_SAME(p->f.replicas_s, p->stages[0].zero.reduced_bytes * 2 / 2 / l->within);
+    EXPECT_SAME(p->f.replicas_s, p->stages[0].reduced_bytes * 2 / 2 / l->within);
     double message = 2 * LENGTH * HIDDEN * 2;
     forecast(p, (struct mesh_shape){8, 2, 1}, 1, 0);
     EXPECT_SAME(p->f.slowest.message_s, message / l->between);
@@ -102,7 +101,7 @@ static void stages_take_turns(struct planned *p)
         double busy = N_MICRO * p->f.slowest.passes_s;
         EXPECT(p->f.turns_s > busy && p->f.turns_s <= busy * (1 + 3.0 / N_MICRO), "%g s of turns, %g of work",
                p->f.turns_s, busy);
-        idle[n_chunks - 1] = mesh_forecast_idle(&p->f, &p->job);
+        idle[n_chunks - 1] = mesh_forecast_idle(&p->f, &p->config);
         EXPECT_SAME(idle[n_chunks - 1], (p->f.turns_s - busy) / p->f.step_s);
     }
     EXPECT(idle[1] < 0.6 * idle[0], "chunks leave %g of %g", idle[1], idle[0]);

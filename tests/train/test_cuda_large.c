@@ -93,7 +93,7 @@ static void train(struct outcome *o, struct trainer *t, const int64_t sizes[4], 
     int64_t start = clock_ns();
     make_step(&step, &t->config, sizes);
     for (int64_t i = 0; i < STEPS; i++) {
-        EXPECT_OK(trainer_step(t, &step, i + 1, i + 1, 1e-3, false, &o->results[i]));
+        EXPECT_OK(trainer_step(t, &step, i + 1, i + 1, 1e-3, &o->results[i]));
     }
     o->master = copy_of(t, t->net.master);
     o->moment = copy_of(t, t->exp_avg);

@@ -39,7 +39,7 @@ static void one_step(struct trainer *t, const struct batch_step *step, struct ru
 {
     state->step++;
     state->global_step++;
-    EXPECT_OK(trainer_step(t, step, state->global_step, state->step - state->n_skipped, 1e-2, false, r));
+    EXPECT_OK(trainer_step(t, step, state->global_step, state->step - state->n_skipped, 1e-2, r));
     run_state_keep_scale(state, &t->loss_scale, r);
 }
 
@@ -130,9 +130,9 @@ static void what_cannot_be_saved_is_named(struct checkop_backend backend, const 
     host_view_commit(&v, &t.net.x, t.net.master);
     host_view_close(&v);
     network_weights_changed(&t.net);
-    EXPECT_OK(trainer_step(&t, step, 1, 1, 1e-3, false, &r));
+    EXPECT_OK(trainer_step(&t, step, 1, 1, 1e-3, &r));
     EXPECT(r.skipped == 1 && t.loss_scale.value == LOSS_SCALE_LEAST, "at %g", t.loss_scale.value);
-    EXPECT_ERROR(trainer_step(&t, step, 2, 1, 1e-3, false, &r), STATUS_NUMERIC,
+    EXPECT_ERROR(trainer_step(&t, step, 2, 1, 1e-3, &r), STATUS_NUMERIC,
                  "weight bert.embeddings.LayerNorm.bias (element 5)");
     trainer_fini(&t);
 }

@@ -29,7 +29,7 @@ static void train(struct trainer *t, struct batch_step *step, struct trainer_res
 {
     for (int64_t i = 0; i < STEPS; i++) {
         fill_step(step, i);
-        EXPECT_OK(trainer_step(t, step, i + 1, i + 1, 1e-2 / (double)(i + 1), false, &results[i]));
+        EXPECT_OK(trainer_step(t, step, i + 1, i + 1, 1e-2 / (double)(i + 1), &results[i]));
         if (i >= STEPS / 2) {
             EXPECT_OK(trainer_evaluate(t, step, &results[i]));
         }
@@ -126,15 +126,15 @@ static void failures_are_named(struct checkop_backend backend)
     struct trainer_config config = fixture_trainer(backend.ops, DTYPE_F32, step.micro[0].limits);
     config.net.device = backend.device;
     EXPECT_OK(trainer_init(&t, &config));
-    EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, false, &r));
+    EXPECT_OK(trainer_step(&t, &step, 1, 1, 1e-3, &r));
     enum dtype *dtype = &((struct bert_weights *)t.net.weights)->layers[1].attention.w_qkv.dtype,
                right = *dtype;
     *dtype = DTYPE_I32;
-    EXPECT_ERROR(trainer_step(&t, &step, 2, 2, 1e-3, false, &r), STATUS_USAGE, "linear in layer 1");
+    EXPECT_ERROR(trainer_step(&t, &step, 2, 2, 1e-3, &r), STATUS_USAGE, "linear in layer 1");
     *dtype = right;
     t.net.x.status = status_ok();
     for (int64_t i = 2; i <= 4; i++) { /* plainly, recorded, replayed */
-        EXPECT_OK(trainer_step(&t, &step, i, i, 1e-3, false, &r));
+        EXPECT_OK(trainer_step(&t, &step, i, i, 1e-3, &r));
     }
     trainer_fini(&t);
     batch_step_fini(&step);

@@ -51,7 +51,7 @@ static double *gradients(const struct gpt_config *c, const struct batch_step *st
     struct trainer_result r;
     struct host_view v;
     EXPECT_OK(trainer_init(&t, &config));
-    EXPECT_OK(trainer_gradients(&t, step, 1, false, &r));
+    EXPECT_OK(trainer_gradients(&t, step, 1, &r));
     EXPECT_OK(host_view_open(&v, &t.net.x, t.grad));
     *n = t.net.params.n_elements;
     double *all = calloc((size_t)*n, sizeof *all);

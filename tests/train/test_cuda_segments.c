@@ -2,7 +2,7 @@
  * bucket give the bits of steps that are given op by op, and when a bucket is summed its gradients are
  * complete, although work beside runs as late as it may in every other replay on the emulator. */
 #include "gpu_tests.h"
-#include "train/data_parallel_step.h"
+#include "train/trainer.h"
 
 #include "bert_fixture.h"
 #include "checkop_backend.h"
@@ -85,13 +85,13 @@ static void compare_step(struct trainer *plain, struct trainer *replaying, const
                          struct batch_step *batch, int64_t step)
 {
     const struct seen *seen = c->state;
-    struct stage_numbers numbers = trainer_numbers(plain, step, step, LR);
     struct trainer_result wanted, result;
     struct host_view master;
-    EXPECT_OK(data_parallel_step(replaying, c, batch, step, step, LR, false, &result));
-    trainer_queue_gradients(plain, batch, &numbers, false);
+    EXPECT_OK(trainer_step(replaying, batch, step, step, LR, &result));
+    trainer_begin_step(plain, step, step, LR);
+    trainer_queue_gradients(plain, batch);
     expect_same(plain, plain->grad, seen->grad, "gradients when they were summed", step);
-    EXPECT_OK(trainer_update(plain, NULL, batch, step, &wanted));
+    EXPECT_OK(trainer_update(plain, batch, step, &wanted));
     expect_same_result(&result, &wanted, step);
     EXPECT_OK(host_view_open(&master, &replaying->net.x, replaying->net.master));
     expect_same(plain, plain->net.master, master.host.data, "weights", step);
@@ -112,7 +112,7 @@ static void expect_counts(const struct segments_case *k, int64_t step)
            (long long)n->n_replayed, (long long)n->n_replayed_segments);
 }
 
-/* Steps of one rank's data parallel training against those of trainer_step. */
+/* Steps of one of two ranks, of which the other adds nothing, against those of one alone. */
 static void steps_are_replayed(const struct segments_case *k, const struct checkop_backend *backend,
                                struct batch_step *batch)
 {
@@ -133,6 +133,8 @@ static void steps_are_replayed(const struct segments_case *k, const struct check
     type.call = note_gradients;
     noting.type = &type;
     noting.state = &seen;
+    noting.size = 2;
+    replaying.mesh = mesh_of_replicas(&noting);
     for (int64_t i = 1; i <= STEPS; i++) {
         seen.n_sums = 0;
         compare_step(&plain, &replaying, &noting, batch, i);

@@ -42,7 +42,7 @@ static double loss_of(const struct batch_step *step, struct checkop_backend back
     config.net.ops = backend.ops;
     EXPECT_OK(trainer_init(&t, &config));
     for (int64_t i = 1; i <= (precision.fp8 ? STEPS_IN_FP8 : STEPS); i++) {
-        EXPECT_OK(trainer_step(&t, step, i, i, 1e-2, false, &r));
+        EXPECT_OK(trainer_step(&t, step, i, i, 1e-2, &r));
     }
     trainer_fini(&t);
     return result_mean(&r, "mlm_loss") + result_mean(&r, "nsp_loss");

@@ -41,7 +41,7 @@ static bool same_result(const struct trainer_result *a, const struct trainer_res
 static void train(struct trainer *t, const struct batch_step *step, struct trainer_result *r)
 {
     for (int64_t i = 1; i <= STEPS; i++) {
-        EXPECT_OK(trainer_step(t, step, i, i, 1e-3, false, r));
+        EXPECT_OK(trainer_step(t, step, i, i, 1e-3, r));
     }
     EXPECT_OK(trainer_evaluate(t, step, r));
 }
@@ -57,7 +57,8 @@ static void expect_no_stalls(const struct batch_step *step)
     for (int64_t i = 1; i <= 2 * STEPS; i++) {
         int64_t n_sent = fenced.n_sent, n_waits = fenced.n_waits, n_allocations = fenced.n_allocations;
         if (i <= STEPS) {
-            EXPECT_OK(trainer_step(&t, step, i, i, 1e-3, i == 2, &r));
+            t.config.mean_of_micro_batches = i == 2;
+            EXPECT_OK(trainer_step(&t, step, i, i, 1e-3, &r));
         } else {
             EXPECT_OK(trainer_evaluate(&t, step, &r));
         }

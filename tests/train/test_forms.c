@@ -40,7 +40,7 @@ static void gradients_of(struct trainer *t, const struct batch_step *step, struc
 {
     struct trainer_config config = fixture_trainer(ops_cpu(), DTYPE_F32, step->micro[0].limits);
     EXPECT_OK(trainer_init(t, &config));
-    EXPECT_OK(trainer_gradients(t, step, 1, false, r));
+    EXPECT_OK(trainer_gradients(t, step, 1, r));
 }
 
 static void compare(const char *form, const struct batch_step *ragged, const struct batch_step *other)

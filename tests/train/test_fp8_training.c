@@ -49,9 +49,9 @@ static void test_gradients(const struct batch_step *step)
     struct trainer_result r;
     init(&bf16, false, step);
     init(&fp8, true, step);
-    EXPECT_OK(trainer_gradients(&bf16, step, 1, false, &r));
+    EXPECT_OK(trainer_gradients(&bf16, step, 1, &r));
     double loss = result_mean(&r, "mlm_loss");
-    EXPECT_OK(trainer_gradients(&fp8, step, 1, false, &r));
+    EXPECT_OK(trainer_gradients(&fp8, step, 1, &r));
     double apart = distance(fp8.grad, bf16.grad);
     printf("gradients in fp8 are %.3f of their norm away from those in bf16, the loss %.2g of it\n", apart,
            fabs(result_mean(&r, "mlm_loss") - loss) / loss);
@@ -70,7 +70,7 @@ static double loss_after(bool fp8, const struct batch_step *step, uint64_t seed,
     omp_set_num_threads(threads);
     EXPECT_OK(trainer_init(&t, &c));
     for (int64_t i = 1; i <= STEPS; i++) {
-        EXPECT_OK(trainer_step(&t, step, i, i, 5e-3, false, &r));
+        EXPECT_OK(trainer_step(&t, step, i, i, 5e-3, &r));
         *first = i == 1 ? result_mean(&r, "mlm_loss") : *first;
     }
     trainer_fini(&t);
@@ -114,8 +114,8 @@ static void test_histories(const struct batch_step *step)
     int64_t n = tensor_count(t.net.stage.histories);
     EXPECT(n == 2 * LAYER_N_FACTORS * t.net.config.model->n_layers, "%lld numbers", (long long)n);
     for (int64_t i = 1; i <= 4; i++) {
-        EXPECT_OK(trainer_step(&t, step, i, i, 5e-3, false, &r));
-        EXPECT_OK(trainer_step(&recomputing, step, i, i, 5e-3, false, &of_recomputing));
+        EXPECT_OK(trainer_step(&t, step, i, i, 5e-3, &r));
+        EXPECT_OK(trainer_step(&recomputing, step, i, i, 5e-3, &of_recomputing));
         EXPECT(memcmp(&r, &of_recomputing, sizeof r) == 0, "step %lld recomputed is another", (long long)i);
         EXPECT(memcmp(histories_of(&t), histories_of(&recomputing), (size_t)n * sizeof(float)) == 0,
                "step %lld: other histories where layers are recomputed", (long long)i);
@@ -132,11 +132,11 @@ static void test_histories(const struct batch_step *step)
     EXPECT(memcmp(&before, &after, sizeof before) == 0, "an evaluation reads histories");
     EXPECT(memcmp(histories_of(&t), histories_of(&recomputing), (size_t)n * sizeof(float)) == 0,
            "an evaluation changes histories");
-    EXPECT_OK(trainer_gradients(&t, step, 5, false, &before));
-    EXPECT_OK(trainer_gradients(&t, step, 5, false, &after));
+    EXPECT_OK(trainer_gradients(&t, step, 5, &before));
+    EXPECT_OK(trainer_gradients(&t, step, 5, &after));
     EXPECT(memcmp(&before, &after, sizeof before) == 0,
            "the same batch is rounded otherwise the second time");
-    EXPECT_OK(trainer_gradients(&forgetful, step, 5, false, &after));
+    EXPECT_OK(trainer_gradients(&forgetful, step, 5, &after));
     EXPECT(before.grad_norm != after.grad_norm, "nobody reads histories");
     trainer_fini(&recomputing);
     trainer_fini(&forgetful);
@@ -161,7 +161,7 @@ static void test_changed_weights(const struct batch_step *step, int64_t recomput
     EXPECT_OK(trainer_init(&fresh, &c));
     EXPECT_OK(network_init_shared(&shared, &reading.net, &trained.net));
     for (int64_t i = 1; i <= 3; i++) {
-        EXPECT_OK(trainer_step(&trained, step, i, i, 1e-2, false, &of_trained));
+        EXPECT_OK(trainer_step(&trained, step, i, i, 1e-2, &of_trained));
         memcpy(fresh.net.master.data, trained.net.master.data, tensor_bytes(trained.net.master));
         network_weights_changed(&fresh.net);
         for (int again = 0; again < 2; again++) {
@@ -174,8 +174,8 @@ static void test_changed_weights(const struct batch_step *step, int64_t recomput
         }
         memcpy(fresh.net.stage.histories.data, trained.net.stage.histories.data,
                tensor_bytes(fresh.net.stage.histories));
-        EXPECT_OK(trainer_gradients(&trained, step, i, false, &of_trained));
-        EXPECT_OK(trainer_gradients(&fresh, step, i, false, &of_fresh));
+        EXPECT_OK(trainer_gradients(&trained, step, i, &of_trained));
+        EXPECT_OK(trainer_gradients(&fresh, step, i, &of_fresh));
         EXPECT(memcmp(trained.grad.data, fresh.grad.data, tensor_bytes(fresh.grad)) == 0,
                "step %d: gradients of what was before", (int)i);
     }

@@ -1,10 +1,10 @@
 /* Gradients in blocks: one trainer, and 2 and 4 ranks with and without shared updates, take the same steps to
  * the bit; so do ranks that share gradients and take turns at blocks of one micro-batch; and the plan counts
  * the sums that one of them keeps. */
-#include "train/data_parallel_step.h"
+#include "train/trainer.h"
 
 #include "bert_fixture.h"
-#include "ranks.h"
+#include "rank_trainer.h"
 
 enum { LONGEST = 14, N_MICRO = 6, SEQUENCES = 3, STEPS = 3, BLOCKS = 4 };
 
@@ -45,13 +45,11 @@ static void body(const struct comm *c, void *context)
     if (r->in_turn) {
         mine = in_turn(&r->batch, c, micro);
     }
-    config.blocks = gradient_blocks_of(BLOCKS, c->rank, c->size);
-    config.n_shards = r->shared ? c->size : 1;
-    config.shard = r->shared ? c->rank : 0;
-    config.shares_gradients = r->in_turn && c->size > 1;
-    EXPECT_OK(trainer_init(&t, &config));
+    config.ranks = replicas_of(c, r->in_turn ? 2 : r->shared);
+    config.ranks.reproducible = BLOCKS;
+    open_trainer_of(&t, &config, c);
     for (int64_t i = 1; i <= STEPS; i++) {
-        EXPECT_OK(data_parallel_step(&t, c, &mine, i, i, LR, false, &result));
+        EXPECT_OK(trainer_step(&t, &mine, i, i, LR, &result));
     }
     struct param_shard owned = t.net.owned;
     size_t n = (size_t)(owned.end - owned.begin);
@@ -68,10 +66,10 @@ static float *alone(struct run *r, int blocks)
 {
     struct trainer t;
     struct trainer_config config = r->config;
-    config.blocks = blocks > 0 ? gradient_blocks_of(blocks, 0, 1) : (struct gradient_blocks){0};
+    config.ranks.reproducible = blocks;
     EXPECT_OK(trainer_init(&t, &config));
     for (int64_t i = 1; i <= STEPS; i++) {
-        EXPECT_OK(trainer_step(&t, &r->batch, i, i, LR, false, &r->result));
+        EXPECT_OK(trainer_step(&t, &r->batch, i, i, LR, &r->result));
     }
     r->n = tensor_count(t.net.master);
     float *weights = malloc((size_t)r->n * sizeof *weights);
@@ -140,7 +138,8 @@ static void plans_count_the_sums(void)
         int blocks, n_ranks, sums;
     } cases[] = {{1, 1, 0}, {2, 1, 1}, {8, 1, 3}, {8, 2, 2}, {8, 8, 0}, {1024, 1, 10}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        r.config.blocks = gradient_blocks_of(cases[i].blocks, cases[i].n_ranks - 1, cases[i].n_ranks);
+        r.config.ranks = (struct trainer_ranks){
+            .shape.dp = cases[i].n_ranks, .place.dp = cases[i].n_ranks - 1, .reproducible = cases[i].blocks};
         EXPECT_OK(trainer_plan(&plan, &r.config));
         EXPECT(plan.gradient_bytes == (size_t)(1 + cases[i].sums) * plain.gradient_bytes,
                "%zu bytes of %d blocks", plan.gradient_bytes, cases[i].blocks);

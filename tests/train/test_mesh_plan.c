@@ -4,23 +4,24 @@
 
 #include "data/text_batch.h"
 #include "nn/gpt/gpt_model.h"
-#include "train/mesh_plan.h"
+#include "train/rank_plan.h"
 
 enum { N_LAYERS = 4, HIDDEN = 32, WORDS = 48, TOKENS = 24, N_MICRO = 6 };
 
-static struct mesh_job job_of(const struct model *m, struct mesh_shape shape, int n_chunks, int zero_stage)
+static struct trainer_config config_of(const struct model *m, struct mesh_shape shape, int n_chunks,
+                                       int zero_stage)
 {
-    return (struct mesh_job){.config = {.net = {.model = m,
-                                                .device = &device_cpu,
-                                                .ops = ops_cpu(),
-                                                .precision = {.dtype = DTYPE_F32},
-                                                .limits = text_batch_limits(2, TOKENS / 2, TOKENS / 2),
-                                                .learns = true},
-                                        .optimizer = optimizer_defaults(&optimizer_adamw)},
-                             .shape = shape,
-                             .cut = {.n_chunks = n_chunks},
-                             .zero_stage = zero_stage,
-                             .n_micro = N_MICRO};
+    return (struct trainer_config){.net = {.model = m,
+                                           .device = &device_cpu,
+                                           .ops = ops_cpu(),
+                                           .precision = {.dtype = DTYPE_F32},
+                                           .limits = text_batch_limits(2, TOKENS / 2, TOKENS / 2),
+                                           .learns = true},
+                                   .ranks = {.shape = shape,
+                                             .cut = {.n_chunks = n_chunks},
+                                             .zero_stage = zero_stage,
+                                             .n_micro = N_MICRO},
+                                   .optimizer = optimizer_defaults(&optimizer_adamw)};
 }
 
 /* A layer sums twice forward and twice backward, [T, H]; of a sum each of two peers sends as many bytes. */
@@ -29,10 +30,11 @@ static void a_rank_sends_what_shapes_say(const struct model *m)
     const struct batch_limits limits = text_batch_limits(2, TOKENS / 2, TOKENS / 2);
     const double message = (double)limits.n_tokens * HIDDEN * sizeof(float),
                  word_table = WORDS * HIDDEN * sizeof(float);
-    struct mesh_stage_plan p[4];
-    struct mesh_job job = job_of(m, (struct mesh_shape){.tp = 1, .pp = 4, .dp = 1}, 1, 0);
+    struct rank_plan p[4];
+    struct trainer_config c = config_of(m, (struct mesh_shape){.tp = 1, .pp = 4, .dp = 1}, 1, 0);
     for (int stage = 0; stage < 4; stage++) {
-        EXPECT_OK(mesh_plan_stage(&p[stage], &job, stage));
+        c.ranks.place.pp = stage;
+        EXPECT_OK(rank_plan(&p[stage], &c));
         bool is_end = stage == 0 || stage == 3;
         EXPECT(p[stage].pipe_bytes == (is_end ? 1 : 2) * message * N_MICRO, "stage %d: %g bytes to stages",
                stage, p[stage].pipe_bytes);
@@ -40,10 +42,12 @@ static void a_rank_sends_what_shapes_say(const struct model *m)
                p[stage].tied_bytes);
         EXPECT(p[stage].tensor_bytes == 0, "stage %d: %g bytes to slices", stage, p[stage].tensor_bytes);
     }
-    job.shape = (struct mesh_shape){.tp = 2, .pp = 2, .dp = 1};
-    job.cut.n_chunks = 2;
-    EXPECT_OK(mesh_plan_stage(&p[0], &job, 0));
-    EXPECT_OK(mesh_plan_stage(&p[1], &job, 1));
+    c.ranks.shape = (struct mesh_shape){.tp = 2, .pp = 2, .dp = 1};
+    c.ranks.cut.n_chunks = 2;
+    for (int stage = 0; stage < 2; stage++) {
+        c.ranks.place.pp = stage;
+        EXPECT_OK(rank_plan(&p[stage], &c));
+    }
     EXPECT(p[0].pipe_bytes == 3 * message * N_MICRO && p[1].pipe_bytes == 3 * message * N_MICRO,
            "two chunks: %g and %g bytes to stages", p[0].pipe_bytes, p[1].pipe_bytes);
     /* the first stage has two layers and the words' sum */
@@ -58,11 +62,11 @@ static void divided_rows_send_and_take_what_shapes_say(const struct model *m)
 {
     const int64_t rows = text_batch_limits(2, TOKENS / 2, TOKENS / 2).n_tokens;
     const double all = (double)rows * HIDDEN * sizeof(float), half = all / 2;
-    struct mesh_job job = job_of(m, (struct mesh_shape){.tp = 2, .pp = 2, .dp = 1}, 1, 0);
-    struct mesh_stage_plan without, p;
-    EXPECT_OK(mesh_plan_stage(&without, &job, 0));
-    job.cut.sequence_parallel = true;
-    EXPECT_OK(mesh_plan_stage(&p, &job, 0));
+    struct trainer_config c = config_of(m, (struct mesh_shape){.tp = 2, .pp = 2, .dp = 1}, 1, 0);
+    struct rank_plan without, p;
+    EXPECT_OK(rank_plan(&without, &c));
+    c.ranks.cut.sequence_parallel = true;
+    EXPECT_OK(rank_plan(&p, &c));
     EXPECT(p.pipe_bytes == without.pipe_bytes / 2, "%g bytes to stages, %g without", p.pipe_bytes,
            without.pipe_bytes);
     /* the first stage has two layers, sums the words in parts, and gathers their gradient */
@@ -70,7 +74,7 @@ static void divided_rows_send_and_take_what_shapes_say(const struct model *m)
     EXPECT(p.tensor_bytes == wanted, "%g bytes to slices, not %g", p.tensor_bytes, wanted);
     /* in each of two slots: halves of input, gradient, and four results of a layer, but room for all rows */
     double saved = 2 * ((2 + 2 * 4) * half - all), of_vectors = 2 * 2 * 4 * (double)rows / 2 * sizeof(float);
-    double got = (double)without.zero.activation_bytes - (double)p.zero.activation_bytes;
+    double got = (double)without.activation_bytes - (double)p.activation_bytes;
     EXPECT(got >= saved && got <= saved + of_vectors + 4096, "%g bytes less, not %g", got, saved);
 }
 
@@ -78,11 +82,11 @@ static void divided_rows_send_and_take_what_shapes_say(const struct model *m)
  * length, the sum of its one chunk. */
 static void an_update_of_matrices_sends_what_shapes_say(const struct model *m)
 {
-    struct mesh_job job = job_of(m, (struct mesh_shape){.tp = 2, .pp = 1, .dp = 1}, 1, 0);
-    struct mesh_stage_plan adamw, muon;
-    EXPECT_OK(mesh_plan_stage(&adamw, &job, 0));
-    job.config.optimizer = optimizer_defaults(&optimizer_muon);
-    EXPECT_OK(mesh_plan_stage(&muon, &job, 0));
+    struct trainer_config c = config_of(m, (struct mesh_shape){.tp = 2, .pp = 1, .dp = 1}, 1, 0);
+    struct rank_plan adamw, muon;
+    EXPECT_OK(rank_plan(&adamw, &c));
+    c.optimizer = optimizer_defaults(&optimizer_muon);
+    EXPECT_OK(rank_plan(&muon, &c));
     double wanted = N_LAYERS * 6 * (5 * HIDDEN * HIDDEN * sizeof(float) + sizeof(double));
     EXPECT(muon.tensor_bytes - adamw.tensor_bytes == wanted, "an update sends %g bytes to slices, not %g",
            muon.tensor_bytes - adamw.tensor_bytes, wanted);
@@ -91,22 +95,21 @@ static void an_update_of_matrices_sends_what_shapes_say(const struct model *m)
 static void a_rank_takes_what_its_trainer_plans(const struct model *m, struct mesh_shape shape,
                                                 int zero_stage)
 {
-    struct mesh_job job = job_of(m, shape, 1, zero_stage);
+    struct trainer_config c = config_of(m, shape, 1, zero_stage);
     size_t weights = 0;
     for (int stage = 0; stage < shape.pp; stage++) {
-        struct mesh_stage_plan p;
+        struct rank_plan p;
         struct trainer_plan wanted;
-        struct trainer_config c = job.config;
-        c.n_shards = zero_stage > 0 ? shape.dp : 0;
-        EXPECT_OK(mesh_configure(&c, shape, (struct mesh_place){.pp = stage}, job.cut, N_MICRO));
+        c.ranks.place.pp = stage;
         EXPECT_OK(trainer_plan(&wanted, &c));
-        EXPECT_OK(mesh_plan_stage(&p, &job, stage));
-        EXPECT(p.zero.device_bytes == wanted.net.total_bytes, "stage %d of %d: %zu bytes, not %zu", stage,
-               shape.pp, p.zero.device_bytes, wanted.net.total_bytes);
-        weights += p.zero.master_bytes;
+        EXPECT_OK(rank_plan(&p, &c));
+        EXPECT(p.device_bytes == wanted.net.total_bytes, "stage %d of %d: %zu bytes, not %zu", stage,
+               shape.pp, p.device_bytes, wanted.net.total_bytes);
+        weights += p.master_bytes;
     }
     struct trainer_plan whole;
-    EXPECT_OK(trainer_plan(&whole, &job.config));
+    c.ranks = (struct trainer_ranks){0};
+    EXPECT_OK(trainer_plan(&whole, &c));
     EXPECT(shape.pp == 1 || weights < whole.net.master_bytes + WORDS * HIDDEN * sizeof(float) + 4096,
            "%zu bytes of weights in stages, %zu in one", weights, whole.net.master_bytes);
 }
@@ -122,12 +125,12 @@ static void rows_that_do_not_divide_are_refused(void)
                                       .initializer_range = 0.02,
                                       .norm_eps = 1e-5};
     struct model *m;
-    struct mesh_stage_plan p;
+    struct rank_plan p;
     EXPECT_OK(gpt2_model_create(&m, &config, MODEL_TASK_CAUSAL_LM));
-    struct mesh_job job = job_of(m, (struct mesh_shape){.tp = 3, .pp = 1, .dp = 1}, 1, 0);
-    EXPECT_OK(mesh_plan_stage(&p, &job, 0));
-    job.cut.sequence_parallel = true;
-    EXPECT_ERROR(mesh_plan_stage(&p, &job, 0), STATUS_USAGE, "does not divide the rows of a batch");
+    struct trainer_config c = config_of(m, (struct mesh_shape){.tp = 3, .pp = 1, .dp = 1}, 1, 0);
+    EXPECT_OK(rank_plan(&p, &c));
+    c.ranks.cut.sequence_parallel = true;
+    EXPECT_ERROR(rank_plan(&p, &c), STATUS_USAGE, "does not divide the rows of a batch");
     m->type->destroy(m);
 }
 
@@ -149,9 +152,9 @@ int main(void)
     a_rank_takes_what_its_trainer_plans(m, (struct mesh_shape){.tp = 1, .pp = 2, .dp = 1}, 0);
     a_rank_takes_what_its_trainer_plans(m, (struct mesh_shape){.tp = 2, .pp = 4, .dp = 1}, 0);
     a_rank_takes_what_its_trainer_plans(m, (struct mesh_shape){.tp = 4, .pp = 1, .dp = 1}, 0);
-    struct mesh_stage_plan p;
-    struct mesh_job job = job_of(m, (struct mesh_shape){.tp = 8, .pp = 1, .dp = 1}, 1, 0);
-    EXPECT_ERROR(mesh_plan_stage(&p, &job, 0), STATUS_USAGE, "needs a multiple of 8 heads");
+    struct rank_plan p;
+    struct trainer_config c = config_of(m, (struct mesh_shape){.tp = 8, .pp = 1, .dp = 1}, 1, 0);
+    EXPECT_ERROR(rank_plan(&p, &c), STATUS_USAGE, "needs a multiple of 8 heads");
     m->type->destroy(m);
     rows_that_do_not_divide_are_refused();
     return 0;

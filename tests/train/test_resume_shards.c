@@ -1,14 +1,12 @@
 /* Ranks that share the update save the moments of their shards, or of their stages, as one checkpoint;
  * whoever resumes from it, alone, in shards or in stages, has the weights and moments that were saved, each
  * what it needs of them. */
-#include "train/data_parallel_step.h"
-#include "train/mesh_step.h"
 #include "train/save_ranks.h"
 #include "train/trainer_state.h"
 
 #include "bert_fixture.h"
 #include "checkpoint_case.h"
-#include "ranks.h"
+#include "rank_trainer.h"
 
 enum { N_FLAT = 3, N_MICRO = 4, SEQUENCES = 2, LONGEST = 14 };
 
@@ -34,15 +32,7 @@ struct run {
 static struct trainer_config config_of(const struct run *r, const struct comm *c)
 {
     struct trainer_config config = r->config;
-    if (r->way.in_stages) {
-        struct mesh_shape shape = {.tp = 1, .pp = c->size, .dp = 1};
-        EXPECT_OK(mesh_configure(&config, shape, mesh_place_of(shape, c->rank),
-                                 (struct mesh_cut){.n_chunks = 1}, N_MICRO));
-    } else {
-        config.n_shards = c->size;
-        config.shard = c->rank;
-        config.shares_gradients = r->way.shares_gradients;
-    }
+    config.ranks = r->way.in_stages ? stages_of(c, N_MICRO) : replicas_of(c, r->way.shares_gradients ? 2 : 1);
     return config;
 }
 
@@ -62,14 +52,11 @@ static void train_and_save(const struct comm *c, void *context)
 {
     struct run *r = context;
     struct trainer_config config = config_of(r, c);
-    struct mesh mesh = pipeline_of(c);
     struct trainer t;
     struct trainer_result result;
     struct batch_step mine = batch_step_part(&r->batch, c->rank, c->size);
-    EXPECT_OK(trainer_init(&t, &config));
-    t.mesh = r->way.in_stages ? &mesh : NULL;
-    EXPECT_OK(r->way.in_stages ? mesh_step(&t, &mesh, &r->batch, 1, 1, 1e-2, false, &result)
-                               : data_parallel_step(&t, c, &mine, 1, 1, 1e-2, false, &result));
+    open_trainer_of(&t, &config, c);
+    EXPECT_OK(trainer_step(&t, r->way.in_stages ? &r->batch : &mine, 1, 1, 1e-2, &result));
     struct checkpoint_contents contents = r->contents;
     contents.params = &t.net.params;
     contents.master = network_has_master(&t.net) ? own_part(&t, t.net.master) : t.net.master;
@@ -88,7 +75,6 @@ static void train_and_save(const struct comm *c, void *context)
         }
     }
     trainer_fini(&t);
-    mesh_close(&mesh);
 }
 
 /* The parameters of a slice that begins at `begin`; what is between them is nobody's. */

@@ -124,11 +124,11 @@ static void open_trainer(struct trainer *t, const struct device *device, const s
 /* The gradients of a step, with a host that is told of them, or without. */
 static void gradients(struct trainer *t, struct host *h, const struct batch_step *batch)
 {
-    struct stage_numbers numbers = trainer_numbers(t, 1, 1, 1e-2);
+    trainer_begin_step(t, 1, 1, 1e-2);
     noted = (struct noted){0};
     t->gradient_done = h == NULL ? NULL : told;
     t->gradient_done_context = h;
-    trainer_queue_gradients(t, batch, &numbers, false);
+    trainer_queue_gradients(t, batch);
     t->gradient_done = NULL;
 }
 

@@ -32,7 +32,7 @@ static void gradients_of(struct trainer *t, const struct batch_source *source, s
     EXPECT_OK(batch_step_init(&step, source->n_micro, &text_batch_layout, source->limits));
     EXPECT_OK(source->fill(source->self, 1, &step));
     EXPECT_OK(trainer_init(t, &config));
-    EXPECT_OK(trainer_gradients(t, &step, 1, false, r));
+    EXPECT_OK(trainer_gradients(t, &step, 1, r));
     batch_step_fini(&step);
 }
 

@@ -26,7 +26,7 @@ static double loss_after(const struct batch_step *step, enum dtype dtype, bool p
     config.optimizer = optimizer_defaults(kind);
     EXPECT_OK(trainer_init(&t, &config));
     for (int64_t i = 1; i <= 40; i++) {
-        EXPECT_OK(trainer_step(&t, step, i, i, lr, false, &r));
+        EXPECT_OK(trainer_step(&t, step, i, i, lr, &r));
     }
     EXPECT_OK(trainer_evaluate(&t, step, &r));
     trainer_fini(&t);
@@ -67,7 +67,7 @@ static void nonfinite_numbers_are_named(const struct batch_step *step)
         tensor other = param_view(param_table_find(&t.net.params, "bert.pooler.dense.weight"), t.net.master);
         double untouched = tensor_get(other, 3);
         tensor_set(weight, 5, NAN);
-        struct status s = trainer_step(&t, step, 7, 7, 1e-3, false, &r);
+        struct status s = trainer_step(&t, step, 7, 7, 1e-3, &r);
         EXPECT(s.code == STATUS_NUMERIC, "code %d", s.code);
         EXPECT(strstr(s.message, names[i]) != NULL && strstr(s.message, "element 5") != NULL, "%s",
                s.message);
@@ -105,7 +105,7 @@ static void nonfinite_activations_are_named(struct batch_step *step)
         for (int64_t e = 0; e < tensor_count(weight); e++) {
             tensor_set(weight, e, 3e38);
         }
-        struct status s = trainer_step(&t, step, 7, 7, 1e-3, false, &r);
+        struct status s = trainer_step(&t, step, 7, 7, 1e-3, &r);
         EXPECT_ERROR(s, STATUS_NUMERIC, wanted[i]);
         for (int k = 0; k < r.n_sums; k++) { /* each loss is told, too */
             const struct model_sum *of = r.sums[k].of;
@@ -157,8 +157,8 @@ static void dropout_masks_are_the_same_on_every_table(const struct batch_step *s
     EXPECT_OK(trainer_init(&a, &config));
     config.net.ops = &ops_ref;
     EXPECT_OK(trainer_init(&b, &config));
-    EXPECT_OK(trainer_gradients(&a, step, 3, false, &ra));
-    EXPECT_OK(trainer_gradients(&b, step, 3, false, &rb));
+    EXPECT_OK(trainer_gradients(&a, step, 3, &ra));
+    EXPECT_OK(trainer_gradients(&b, step, 3, &rb));
     EXPECT_NEAR(result_mean(&ra, "mlm_loss"), result_mean(&rb, "mlm_loss"), 1e-5);
     EXPECT_NEAR(ra.grad_norm, rb.grad_norm, 1e-4 * rb.grad_norm);
     trainer_fini(&a);
@@ -175,14 +175,14 @@ static void recomputation_changes_no_bit(const struct batch_step *step, enum dty
     struct trainer all;
     struct trainer_result expected;
     EXPECT_OK(trainer_init(&all, &config));
-    EXPECT_OK(trainer_gradients(&all, step, 3, false, &expected));
+    EXPECT_OK(trainer_gradients(&all, step, 3, &expected));
     static const int64_t chunks[] = {1, 2, 3, 7};
     for (int i = 0; i < 4; i++) {
         struct trainer t;
         struct trainer_result r;
         config.net.recompute = chunks[i];
         EXPECT_OK(trainer_init(&t, &config));
-        EXPECT_OK(trainer_gradients(&t, step, 3, false, &r));
+        EXPECT_OK(trainer_gradients(&t, step, 3, &r));
         EXPECT(memcmp(t.grad.data, all.grad.data, tensor_bytes(t.grad)) == 0,
                "other gradients with chunks of %d layers", (int)chunks[i]);
         EXPECT(chunks[i] == 7 || t.plan.net.activation_bytes < all.plan.net.activation_bytes,

@@ -8,7 +8,7 @@
 #include "bert_fixture.h"
 
 #include "data/prefetch.h"
-#include "train/zero_plan.h"
+#include "train/rank_plan.h"
 
 enum {
     SLAB = 1024,
@@ -25,11 +25,12 @@ static struct trainer_config config_of(enum dtype dtype)
     return c;
 }
 
-static struct zero_plan plan_of(enum dtype dtype, int64_t world, int stage)
+static struct rank_plan plan_of(enum dtype dtype, int64_t world, int stage)
 {
     struct trainer_config c = config_of(dtype);
-    struct zero_plan z;
-    EXPECT_OK(zero_plan(&z, &c, world, stage, 3));
+    struct rank_plan z;
+    c.ranks = (struct trainer_ranks){.shape.dp = (int)world, .zero_stage = stage, .n_micro = 3};
+    EXPECT_OK(rank_plan(&z, &c));
     return z;
 }
 
@@ -45,7 +46,7 @@ static void test_alone(enum dtype dtype)
     struct trainer_plan p;
     EXPECT_OK(trainer_plan(&p, &c));
     for (int stage = 0; stage < ZERO_STAGES; stage++) {
-        struct zero_plan z = plan_of(dtype, 1, stage);
+        struct rank_plan z = plan_of(dtype, 1, stage);
         expect_bytes("all", z.device_bytes + z.host_bytes, p.total_bytes);
         expect_bytes("weights", z.master_bytes + z.working_bytes, p.net.weight_bytes);
         expect_bytes("gradients", z.gradient_bytes, p.gradient_bytes);
@@ -55,7 +56,7 @@ static void test_alone(enum dtype dtype)
         expect_bytes("libraries", z.library_bytes, p.net.library_bytes);
         expect_bytes("host", z.host_bytes, p.saving_bytes);
         expect_bytes("batches", z.batch_bytes, prefetch_bytes(&c.net.model->layout, c.net.limits, 3));
-        expect_bytes("needed", zero_plan_needed(&z, c.net.device), p.total_bytes + z.batch_bytes);
+        expect_bytes("needed", rank_plan_needed(&z, c.net.device), p.total_bytes + z.batch_bytes);
         EXPECT(z.rest_bytes < 1024, "%zu bytes are of no kind", z.rest_bytes);
     }
 }
@@ -75,7 +76,7 @@ static const struct by_hand {
 };
 
 /* Sums of chunks for norms stay whole, and their two buffers end at multiples of the arena's alignment. */
-static void expect_moments(const struct zero_plan *z, size_t elements)
+static void expect_moments(const struct rank_plan *z, size_t elements)
 {
     size_t least = 8 * elements + CHUNKS * 3 * sizeof(double);
     EXPECT(z->optimizer_bytes >= least && z->optimizer_bytes <= least + 2 * ARENA_ALIGNMENT,
@@ -84,14 +85,14 @@ static void expect_moments(const struct zero_plan *z, size_t elements)
 
 static void test_shared(void)
 {
-    struct zero_plan alone = plan_of(DTYPE_BF16, 1, 0);
+    struct rank_plan alone = plan_of(DTYPE_BF16, 1, 0);
     expect_bytes("master", alone.master_bytes, 4 * ALL);
     expect_bytes("working copy", alone.working_bytes, 2 * ALL);
     expect_bytes("gradients", alone.gradient_bytes, 4 * ALL);
     expect_moments(&alone, ALL);
     for (size_t i = 0; i < sizeof by_hand / sizeof by_hand[0]; i++) {
         const struct by_hand *h = &by_hand[i];
-        struct zero_plan z = plan_of(DTYPE_BF16, h->world, h->stage);
+        struct rank_plan z = plan_of(DTYPE_BF16, h->world, h->stage);
         expect_bytes("shard", (size_t)z.shard_elements, h->shard);
         expect_bytes("master", z.master_bytes, h->master);
         expect_bytes("working copy", z.working_bytes, 2 * ALL);
@@ -124,10 +125,9 @@ static void test_taken(enum dtype dtype)
     for (int stage = 0; stage < ZERO_STAGES; stage++) {
         struct trainer_config c = config_of(dtype);
         struct trainer t;
-        struct zero_plan z = plan_of(dtype, 2, stage);
+        struct rank_plan z = plan_of(dtype, 2, stage);
         c.net.device = &noting;
-        c.n_shards = stage > 0 ? 2 : 0;
-        c.shares_gradients = stage == 2;
+        c.ranks = (struct trainer_ranks){.shape.dp = 2, .zero_stage = stage};
         allocated = 0;
         EXPECT_OK(trainer_init(&t, &c));
         expect_bytes("allocated", allocated, z.device_bytes - z.library_bytes);
@@ -141,7 +141,7 @@ static void test_taken(enum dtype dtype)
 static void test_traffic(void)
 {
     for (int stage = 0; stage < ZERO_STAGES; stage++) {
-        struct zero_plan z = plan_of(DTYPE_BF16, 2, stage);
+        struct rank_plan z = plan_of(DTYPE_BF16, 2, stage);
         EXPECT_NEAR(z.reduced_bytes, 4 * ALL, 0);
         EXPECT(z.n_reductions == (stage == 2 ? 3 : 1), "%lld sums", (long long)z.n_reductions);
         EXPECT_NEAR(z.gathered_bytes, stage == 0 ? 0 : 2 * ALL + 4 * VECTORS + 8 * CHUNKS, 0);
@@ -154,7 +154,7 @@ static void test_traffic(void)
 /* In fp32 passes read the master itself, which must be whole. */
 static void test_fp32(void)
 {
-    struct zero_plan z = plan_of(DTYPE_F32, 2, 2);
+    struct rank_plan z = plan_of(DTYPE_F32, 2, 2);
     expect_bytes("master", z.master_bytes, 4 * ALL);
     expect_bytes("no copy", z.working_bytes, 0);
     expect_bytes("gradients", z.gradient_bytes, 4 * (20 * SLAB + UNSUMMED));
@@ -163,8 +163,8 @@ static void test_fp32(void)
 static bool fits(int64_t world, int stage, double bytes)
 {
     struct trainer_config c = config_of(DTYPE_BF16);
-    struct zero_plan z = plan_of(DTYPE_BF16, world, stage);
-    return (double)zero_plan_needed(&z, c.net.device) <= bytes;
+    struct rank_plan z = plan_of(DTYPE_BF16, world, stage);
+    return (double)rank_plan_needed(&z, c.net.device) <= bytes;
 }
 
 static void test_smallest(void)
@@ -172,11 +172,12 @@ static void test_smallest(void)
     struct trainer_config c = config_of(DTYPE_BF16);
     int64_t world;
     int stage;
+    c.ranks.n_micro = 3;
     for (size_t i = 0; i < sizeof by_hand / sizeof by_hand[0]; i++) {
         const struct by_hand *h = &by_hand[i];
-        struct zero_plan z = plan_of(DTYPE_BF16, h->world, h->stage);
-        double bytes = (double)zero_plan_needed(&z, c.net.device);
-        EXPECT_OK(zero_plan_smallest(&c, 3, bytes, &world, &stage));
+        struct rank_plan z = plan_of(DTYPE_BF16, h->world, h->stage);
+        double bytes = (double)rank_plan_needed(&z, c.net.device);
+        EXPECT_OK(rank_plan_smallest(&c, bytes, &world, &stage));
         EXPECT(world >= 1 && fits(world, stage, bytes), "%lld devices at stage %d do not fit",
                (long long)world, stage);
         EXPECT(stage == 0 || !fits(world, stage - 1, bytes), "%lld devices need no stage %d",
@@ -184,7 +185,7 @@ static void test_smallest(void)
         EXPECT(world == 1 || !fits(world / 2, ZERO_STAGES - 1, bytes), "half of %lld devices are enough",
                (long long)world);
     }
-    EXPECT_OK(zero_plan_smallest(&c, 3, 1000, &world, &stage));
+    EXPECT_OK(rank_plan_smallest(&c, 1000, &world, &stage));
     EXPECT(world == 0, "%lld devices of 1,000 bytes", (long long)world);
 }
 

@@ -34,7 +34,7 @@ static void init_trainer(struct trainer *t, const struct batch_step *step)
 static void take_step(struct trainer *t, const struct batch_step *step, int64_t number)
 {
     struct trainer_result r;
-    EXPECT_OK(trainer_step(t, step, number, number, 1e-3, false, &r));
+    EXPECT_OK(trainer_step(t, step, number, number, 1e-3, &r));
 }
 
 static void timed_ops_compute_the_same(const struct batch_step *step)

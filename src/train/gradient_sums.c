@@ -1,0 +1,112 @@
+#include "train/gradient_sums.h"
+
+#include "dev/peers.h"
+#include "train/trainer_parts.h"
+#include "watch/profile.h"
+
+/* Replicas that share the update need the sums of their shards only. */
+static void reduce_bucket(struct trainer *t, int bucket)
+{
+    struct network *n = &t->net;
+    tensor grad = param_buckets_view(&n->stage.buckets, bucket, &n->params, t->grad);
+    if (t->update.n_ranks > 1) {
+        int64_t from, to;
+        param_buckets_range(&n->stage.buckets, bucket, &n->params, &from, &to);
+        update_cut(&t->update, from, to);
+        comm_queue_reduce_scatter_sum(&t->mesh.data, &n->x, grad, t->update.cut);
+    } else {
+        comm_queue_all_reduce_sum(&t->mesh.data, &n->x, grad);
+    }
+}
+
+/* The same of one micro-batch of each rank.  The rank's part is taken out of the room, which is then the next
+ * bucket's. */
+static void reduce_room(struct trainer *t, int bucket)
+{
+    struct exec *x = &t->net.x;
+    tensor room = gradient_rooms_view(&t->rooms, bucket), kept, passing;
+    bool has_part = gradient_rooms_cut(&t->rooms, bucket, &t->update, t->grad, &kept, &passing);
+    if (t->turn.is_empty) {
+        x->ops->fill(x, room, 0);
+    }
+    comm_queue_reduce_scatter_sum(&t->mesh.data, x, room, t->update.cut);
+    comm_join(&t->mesh.data, x);
+    /* The first round assigns this rank's part and later rounds add to it; with a tree every round
+     * assigns, and the tree adds. */
+    if (has_part) {
+        (t->turn.round == 0 || t->tree.n_levels > 0 ? x->ops->cast : x->ops->add)(x, kept, passing);
+    }
+    gradient_rooms_leave(&t->rooms, x, bucket);
+}
+
+void gradient_sums_up_to(void *trainer, int bucket)
+{
+    struct trainer *t = trainer;
+    for (; t->turn.n_summed <= bucket; t->turn.n_summed++) {
+        (trainer_shares_gradients(t) ? reduce_room : reduce_bucket)(t, t->turn.n_summed);
+    }
+}
+
+/* A round is a block of the canonical sum if ranks take turns, and blocks are single micro-batches. */
+static void check_rounds(struct trainer *t, const struct batch_step *batch, int64_t n_rounds)
+{
+    const struct gradient_blocks *b = &t->tree.blocks;
+    if (batch->n_micro > n_rounds) {
+        exec_fail(&t->net.x, STATUS_INTERNAL, "gradients",
+                  "a rank has %lld micro-batches, but the limit is %lld", (long long)batch->n_micro,
+                  (long long)n_rounds);
+    }
+    if (b->n_all > 0 && (b->n_all != batch->n_all_micro || (b->n > 1 && batch->apart != t->mesh.data.size))) {
+        exec_fail(&t->net.x, STATUS_INTERNAL, "gradients",
+                  "%lld micro-batches, dealt %lld apart, do not fit %d blocks of ranks that take turns",
+                  (long long)batch->n_all_micro, (long long)batch->apart, b->n_all);
+    }
+}
+
+/* No rank has more micro-batches than n_all_micro over ranks, rounded up (batch_step_init_part); so all know
+ * of as many rounds. */
+void gradient_sums_in_rounds(struct trainer *t, const struct batch_step *batch)
+{
+    struct trainer_turn *turn = &t->turn;
+    int64_t n_rounds = (batch->n_all_micro + t->mesh.data.size - 1) / t->mesh.data.size;
+    trainer_clear(t, n_rounds);
+    check_rounds(t, batch, n_rounds);
+    for (turn->round = 0; turn->round < n_rounds && !trainer_abandons(t); turn->round++) {
+        turn->n_summed = 0;
+        turn->is_empty = turn->round >= batch->n_micro || batch->micro[turn->round].n_sequences == 0;
+        trainer_queue_micro(t, batch, turn->round);
+        gradient_sums_up_to(t, t->net.stage.buckets.n - 1); /* without a micro-batch, or after a failure */
+        if (t->tree.n_levels > 0 && turn->round < t->tree.blocks.n) {
+            gradient_tree_add(&t->tree, &t->net.x, (int)turn->round, t->grad);
+        }
+    }
+}
+
+/* Where ranks divide the rows of the residual stream, what is applied to a rank's own rows has a gradient of
+ * these alone.  It is summed once a step, behind the sums over replicas: then it is the least that is sent,
+ * and with ZeRO only of the rank's shard. */
+static void sum_gradients_of_rows(struct trainer *t)
+{
+    const struct param_table *params = &t->net.params;
+    for (int i = 0; i < params->n && t->net.config.sequence_parallel; i++) {
+        const struct param *p = &params->params[i];
+        tensor own = update_own_param(&t->update, p, trainer_own_gradients(t));
+        if (p->split == PARAM_OF_ROWS && !tensor_is_null(own)) {
+            peers_sum(&t->net.x, own);
+        }
+    }
+}
+
+void gradient_sums_end(struct trainer *t)
+{
+    const struct comm *replicas = &t->mesh.data;
+    if (replicas->size > 1) {
+        gradient_sums_up_to(t, t->net.stage.buckets.n - 1);
+        comm_all_reduce_sum(replicas, &t->net.x, t->sums); /* from here on ops wait for all sums */
+        if (!tensor_is_null(t->net.stage.histories)) {     /* all use the same scales in the next step */
+            comm_all_reduce_max(replicas, &t->net.x, t->net.stage.histories);
+        }
+    }
+    trainer_share_sums(t);
+    sum_gradients_of_rows(t);
+}

@@ -1,0 +1,50 @@
+/* trainer_ranks: what of a training one rank of a mesh (dist/mesh.h) does: which layers of the model and
+ * which slice of them, which shard of the update and of the gradients (ZeRO, Rajbhandari et al. 2020,
+ * arXiv:1910.02054, section 5), which blocks of the sums of gradients, and which slice of a checkpoint.
+ *
+ * All of it follows from the few numbers of struct trainer_ranks, so a rank is planned in the same way
+ * whether the others are there or not. */
+#ifndef KILN_TRAIN_TRAINER_RANKS_H
+#define KILN_TRAIN_TRAINER_RANKS_H
+
+#include "dist/mesh.h"
+#include "dist/pipeline.h"
+#include "pass/network_config.h"
+#include "train/gradient_tree.h"
+
+/* How a mesh cuts the model. */
+struct mesh_cut {
+    int n_chunks; /* ranges of layers of a stage; 0 or 1: not interleaved */
+    enum pipeline_partition partition;
+    bool sequence_parallel; /* tensor-parallel ranks divide the rows of the residual stream (nn/stream.h) */
+};
+
+struct trainer_ranks {
+    struct mesh_shape shape; /* 0 in a direction: 1 */
+    struct mesh_place place; /* of this rank */
+    struct mesh_cut cut;
+    /* Of the replicas, each with everything at 0.  1: each updates a shard, and has its moments alone; 2: and
+     * has the gradients of its shard alone, which are summed after each micro-batch. */
+    int zero_stage;
+    int reproducible; /* as many replicas or fewer give the same bits (gradient_tree.h); 0: only as many do */
+    int64_t n_micro;  /* micro-batches of a replica in a step, at most: plans and pipelines need it */
+};
+
+/* The shards of the update, at least one; and this rank's. */
+int trainer_ranks_shards(const struct trainer_ranks *r);
+int trainer_ranks_shard(const struct trainer_ranks *r);
+
+/* Whether each has the gradients of its shard alone, so of several. */
+bool trainer_ranks_share_gradients(const struct trainer_ranks *r);
+
+/* Of a sum of gradients that does not depend on the ranks those of this one; n_all 0: it does. */
+struct gradient_blocks trainer_ranks_blocks(const struct trainer_ranks *r);
+
+/* Chunks of a stage, of which a mesh without stages has one. */
+int trainer_ranks_chunks(const struct trainer_ranks *r);
+
+/* Sets what `net` has of the model, and how many micro-batches are in flight.  STATUS_USAGE says what of the
+ * model does not divide, or cannot be combined. */
+struct status trainer_ranks_place(struct trainer_ranks *r, struct network_config *net);
+
+#endif

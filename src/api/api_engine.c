@@ -71,8 +71,8 @@ static struct status declare(struct param_table *t, const struct kiln_parameter 
 
 static void copy_values(struct param_engine *e, const struct kiln_parameter *parameters)
 {
-    for (int i = 0; i < e->params.n; i++) {
-        tensor t = param_view(&e->params.params[i], e->master);
+    for (int i = 0; i < e->trainer.net.params.n; i++) {
+        tensor t = param_view(&e->trainer.net.params.params[i], e->trainer.net.master);
         if (parameters[i].values != NULL) {
             memcpy(t.data, parameters[i].values, tensor_bytes(t));
         }
@@ -215,7 +215,7 @@ struct kiln_status kiln_engine_open(struct kiln_engine **engine, const char *dee
 void kiln_engine_close(struct kiln_engine *engine)
 {
     if (engine != NULL) {
-        struct status why = engine->inner.x.status;
+        struct status why = engine->inner.trainer.net.x.status;
         param_engine_fini(&engine->inner);
         world_close(&engine->world, why);
         free(engine);
@@ -244,30 +244,30 @@ struct kiln_engine_info kiln_engine_info(const struct kiln_engine *engine)
         .learning_rate = param_engine_rate(e, e->step + 1),
         .loss = e->loss,
         .gradient_norm = e->norm,
-        .memory_bytes = e->bytes,
+        .memory_bytes = e->trainer.plan.net.total_bytes - e->trainer.plan.net.library_bytes,
     };
 }
 
 /* NULL if there is no such parameter, or no such buffer. */
 static void *view(const struct kiln_engine *engine, int i, tensor flat)
 {
-    const struct param_table *t = &engine->inner.params;
+    const struct param_table *t = &engine->inner.trainer.net.params;
     return i < 0 || i >= t->n || tensor_is_null(flat) ? NULL : param_view(&t->params[i], flat).data;
 }
 
 const float *kiln_engine_weights(const struct kiln_engine *engine, int i)
 {
-    return engine == NULL ? NULL : view(engine, i, engine->inner.master);
+    return engine == NULL ? NULL : view(engine, i, engine->inner.trainer.net.master);
 }
 
 const uint16_t *kiln_engine_weights_bf16(const struct kiln_engine *engine, int i)
 {
-    return engine == NULL ? NULL : view(engine, i, engine->inner.working);
+    return engine == NULL ? NULL : view(engine, i, engine->inner.trainer.net.working);
 }
 
 float *kiln_engine_gradient(struct kiln_engine *engine, int i)
 {
-    return engine == NULL ? NULL : view(engine, i, engine->inner.grad);
+    return engine == NULL ? NULL : view(engine, i, engine->inner.trainer.grad);
 }
 
 static const char no_engine[] = "engine is NULL";

@@ -125,13 +125,6 @@ void save_run_fini(struct save_run *s)
     background_save_fini(&s->saver);
 }
 
-/* The part of a flat buffer, which begins at element `begin` of the whole, that lies in a shard; it may be
- * empty. */
-static tensor slice_of(tensor flat, int64_t begin, struct param_shard shard)
-{
-    return tensor_slice(flat, shard.begin - begin, shard.end - shard.begin);
-}
-
 /* A directory for the mean; without it there is a checkpoint alone. */
 static void begin_average(struct save_run *s, const struct checkpoint_contents *c)
 {
@@ -177,18 +170,10 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
     const struct model *model = t->config.net.model;
     const struct tokenizer *tokenizer = s->tokenizer;
     int64_t since = clock_ns();
-    struct param_shard own = trainer_saved(t);
-    int64_t moments = t->update.shard.begin;
     take(s, true);
     metrics_saving(s->log, step);
     double wait_s = clock_since_s(since);
     struct checkpoint_contents contents = {
-        .params = &t->net.params,
-        .master = slice_of(t->net.master, t->net.owned.begin, own),
-        .exp_avg = slice_of(t->exp_avg, moments, own),
-        .exp_avg_sq = slice_of(t->exp_avg_sq, moments, own),
-        .master_begin = own.begin,
-        .moments_begin = own.begin,
         .part = s->world->rank,
         .n_parts = s->world->size,
         .config = config_of(model, tokenizer),
@@ -202,6 +187,7 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .best_step = s->best_step,
         .average = s->average_of,
     };
+    trainer_state_slices(t, &contents);
     struct background_save_result refused = {.step = step};
     refused.status = trainer_state_extras(t, &contents);
     if (failed(refused.status)) { /* a checkpoint that would lack a part is refused */

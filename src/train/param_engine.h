@@ -1,17 +1,15 @@
-/* param_engine: the update of parameters whose gradients somebody else computes: a step's sums over
- * micro-batches and ranks, clipping, the optimizer, the schedule of its rate, checkpoints.  It knows no
- * model, only a table of parameters: the part of a trainer that a program with a network of its own needs
- * (include/kiln/engine.h, docs/decisions/0065_engine.md).
+/* param_engine: a trainer (train/trainer.h) of parameters whose gradients somebody else computes, for a
+ * program with a network of its own (include/kiln/engine.h, docs/decisions/0065_engine.md).  It has a
+ * trainer's buffers, sums, update and checkpoints; its model is a table of parameters without layers.
  *
- * The caller adds (+=) the gradients of each micro-batch into `grad`, which is 0 when a step begins.  All are
- * on the host. Collectives are calls between ranks like all others (dist/comm.h): all ranks make them, and
- * the first failure stays. */
+ * The caller adds (+=) the gradients of each micro-batch into trainer.grad, which is 0 when a step
+ * begins.  All are on the host.  Collectives are calls between ranks like all others (dist/comm.h): all
+ * ranks make them, and the first failure stays. */
 #ifndef KILN_TRAIN_PARAM_ENGINE_H
 #define KILN_TRAIN_PARAM_ENGINE_H
 
 #include "optim/schedule.h"
-#include "train/gradient_tree.h"
-#include "train/update.h"
+#include "train/trainer.h"
 
 struct param_engine_config {
     struct optimizer optimizer;
@@ -25,26 +23,20 @@ struct param_engine_config {
 
 struct param_engine {
     struct param_engine_config config;
-    const struct comm *world;  /* borrowed */
-    struct param_table params; /* owned */
-    struct exec x;
-    void *memory; /* [bytes] of all that follows */
-    size_t bytes;
-    tensor master, working, grad; /* flat buffers; working is null unless config.rounds */
-    tensor exp_avg, exp_avg_sq;   /* of this rank's shard */
-    tensor results;               /* f64 [2] the norm of the sum of all gradients, the sum of all losses */
-    tensor scalars;               /* f64 [OPTIM_N_SCALARS] */
-    struct gradient_blocks blocks;
-    struct gradient_tree tree;
-    struct update update;
-    int64_t n_given; /* micro-batches of the step that has begun */
-    int64_t step;    /* updates so far */
+    struct param_model {
+        struct model model;
+        struct param_table params; /* owned */
+    } of;
+    struct trainer trainer;
+    const struct comm *world; /* borrowed */
+    int64_t n_given;          /* micro-batches of the step that has begun */
+    int64_t step;             /* updates so far */
     /* of the latest step: the mean of its losses, the norm of the mean gradient before clipping */
     double loss, norm;
     double rate; /* and the learning rate that it took */
 };
 
-/* Takes the table, also on failure, and sets its memory to 0.  All ranks call it with the same table.
+/* Takes the table, also on failure; the weights are 0.  All ranks call it with the same table.
  * STATUS_USAGE: the sums cannot be cut as reproducible_ranks wants; STATUS_MEMORY. */
 struct status param_engine_init(struct param_engine *e, struct param_table *params,
                                 const struct param_engine_config *config, const struct comm *world);
@@ -52,11 +44,11 @@ struct status param_engine_init(struct param_engine *e, struct param_table *para
 /* Safe on a zeroed struct. */
 void param_engine_fini(struct param_engine *e);
 
-/* Gives all ranks the weights that rank 0 has in `master`.  STATUS_USAGE, on all ranks, if a rank has another
- * table or another configuration than rank 0. */
+/* Gives all ranks the weights that rank 0 has in trainer.net.master.  STATUS_USAGE, on all ranks, if a
+ * rank has another table or another configuration than rank 0. */
 struct status param_engine_start(struct param_engine *e);
 
-/* Takes one more micro-batch: its gradients have been added to `grad`, and its loss is this.  STATUS_USAGE if
+/* Takes one more micro-batch: its gradients have been added, and its loss is this.  STATUS_USAGE if
  * the step has all of its own already. */
 struct status param_engine_take(struct param_engine *e, double loss);
 

@@ -4,6 +4,7 @@
 #include "io/file.h"
 #include "train/param_engine.h"
 #include "train/save_ranks.h"
+#include "train/trainer_state.h"
 
 #include <string.h>
 
@@ -47,24 +48,13 @@ static struct status save(struct param_engine *e, const char *directory, struct 
 
 struct status param_engine_save(struct param_engine *e, const char *directory)
 {
-    TRY(e->x.status);
-    struct param_shard own = param_shard_of(&e->params, e->world->rank, e->world->size);
-    int64_t n = own.end - own.begin, moments = own.begin - e->update.shard.begin;
-    json_t *config = describe(&e->params), *tokenizer = json_object();
+    TRY(e->trainer.net.x.status);
+    json_t *config = describe(&e->of.params), *tokenizer = json_object();
     json_t *state = json_pack("{s:I, s:s, s:f}", "global_step", (json_int_t)e->step, "optimizer",
                               e->config.optimizer.kind->name, "learning_rate", e->rate);
     struct checkpoint_contents c = {
-        .params = &e->params,
-        .master = tensor_slice(e->master, own.begin, n),
-        .exp_avg = tensor_slice(e->exp_avg, moments, n),
-        .exp_avg_sq = tensor_slice(e->exp_avg_sq, moments, n),
-        .master_begin = own.begin,
-        .moments_begin = own.begin,
-        .config = config,
-        .tokenizer = tokenizer,
-        .state = state,
-        .step = e->step,
-    };
+        .config = config, .tokenizer = tokenizer, .state = state, .step = e->step};
+    trainer_state_slices(&e->trainer, &c);
     struct status s = save(e, directory, &c);
     json_decref(config);
     json_decref(tokenizer);
@@ -108,8 +98,8 @@ static struct status read(struct param_engine *e, const struct checkpoint *c)
     if (step < 0) {
         return status_error(STATUS_DATA, "%s: \"global_step\" is %lld", c->path, (long long)step);
     }
-    TRY(checkpoint_read_weights(c, &e->params, 0, e->master));
-    TRY(checkpoint_read_moments(c, &e->params, e->update.shard.begin, e->exp_avg, e->exp_avg_sq));
+    struct training_state state = training_state_of(c);
+    TRY(trainer_state_resume(&e->trainer, &state));
     e->step = step;
     return status_ok();
 }
@@ -125,20 +115,21 @@ static struct status open_and_read(struct param_engine *e, const char *directory
 
 struct status param_engine_load(struct param_engine *e, const char *directory, int64_t step, bool *found)
 {
+    struct exec *x = &e->trainer.net.x;
     int64_t chosen = -1;
     *found = false;
-    TRY(e->x.status);
+    TRY(x->status);
     TRY(comm_agree(e->world, e->world->rank == 0 ? choose(&chosen, directory, step) : status_ok()));
-    comm_broadcast(e->world, &e->x, tensor_1d(&chosen, DTYPE_U8, sizeof chosen), 0);
-    if (failed(e->x.status) || chosen < 0) {
-        return e->x.status;
+    comm_broadcast(e->world, x, tensor_1d(&chosen, DTYPE_U8, sizeof chosen), 0);
+    if (failed(x->status) || chosen < 0) {
+        return x->status;
     }
     struct status s = comm_agree(e->world, open_and_read(e, directory, chosen));
     if (failed(s)) { /* some weights may be those of the file */
-        e->x.status = s;
+        x->status = s;
         return s;
     }
     *found = true;
     param_engine_restart(e);
-    return e->x.status;
+    return x->status;
 }

@@ -1,6 +1,5 @@
 #include "dev/queue.h"
 #include "core/integers.h"
-#include "dist/comm_self.h"
 #include "model/background_save.h"
 #include "pass/weight_window.h"
 #include "train/trainer_parts.h"
@@ -121,7 +120,7 @@ static struct param_buckets buckets_of(const struct trainer *t)
 static struct status share_master(struct trainer *t)
 {
     const struct update *u = &t->update;
-    if (u->n_ranks == 1) {
+    if (u->n_ranks == 1 || t->config.net.model->type->reads_master) {
         return status_ok();
     }
     network_share_master(&t->net, u->shard);

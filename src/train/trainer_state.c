@@ -25,6 +25,24 @@ struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents
     return status_ok();
 }
 
+/* The part of a flat buffer, which begins at element `begin` of the whole, that lies in a shard; it may be
+ * empty. */
+static tensor slice_of(tensor flat, int64_t begin, struct param_shard shard)
+{
+    return tensor_slice(flat, shard.begin - begin, shard.end - shard.begin);
+}
+
+void trainer_state_slices(const struct trainer *t, struct checkpoint_contents *contents)
+{
+    struct param_shard own = trainer_saved(t);
+    int64_t moments = t->update.shard.begin;
+    contents->params = &t->net.params;
+    contents->master = slice_of(t->net.master, t->net.owned.begin, own);
+    contents->exp_avg = slice_of(t->exp_avg, moments, own);
+    contents->exp_avg_sq = slice_of(t->exp_avg_sq, moments, own);
+    contents->master_begin = contents->moments_begin = own.begin;
+}
+
 /* After the ops queued so far. */
 static struct status resume_histories(struct trainer *t, const struct training_state *from)
 {

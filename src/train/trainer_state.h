@@ -17,6 +17,9 @@
 /* Adds those files to the contents of a save.  contents->owned is the text of choices. */
 struct status trainer_state_extras(struct trainer *t, struct checkpoint_contents *contents);
 
+/* Sets the table and the tensors of a save, of the slice that this rank writes. */
+void trainer_state_slices(const struct trainer *t, struct checkpoint_contents *contents);
+
 /* Loads the weights, moments and fp8 histories of a state of the same parameters. */
 struct status trainer_state_resume(struct trainer *t, const struct training_state *from);
 

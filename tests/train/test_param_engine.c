@@ -64,8 +64,8 @@ static struct param_engine_config config_of(const struct case_of_ranks *k, int n
 /* Adds the gradients of a micro-batch of two samples, as a user's backward would. */
 static void add_gradients(struct param_engine *e, int64_t step, int64_t micro)
 {
-    for (int i = 0; i < e->params.n; i++) {
-        tensor g = param_view(&e->params.params[i], e->grad);
+    for (int i = 0; i < e->trainer.net.params.n; i++) {
+        tensor g = param_view(&e->trainer.net.params.params[i], e->trainer.grad);
         uint64_t key = rng_key(rng_key((uint64_t)step, (uint64_t)micro), (uint64_t)i);
         for (int64_t k = 0; k < tensor_count(g); k++) {
             for (uint64_t sample = 0; sample < 2; sample++) {
@@ -96,7 +96,7 @@ static void give_bad_step(struct param_engine *e, const struct comm *c)
     bool updated = true;
     give_step(e, c, 99);
     if (c->rank == c->size - 1) {
-        ((float *)param_view(&e->params.params[1], e->grad).data)[7] = NAN;
+        ((float *)param_view(&e->trainer.net.params.params[1], e->trainer.grad).data)[7] = NAN;
     }
     EXPECT_ERROR(param_engine_step(e, &updated), STATUS_NUMERIC,
                  "the gradient of a.bias is not finite at element 7");
@@ -112,8 +112,8 @@ static void train(const struct comm *c, void *context)
     bool updated, found;
     EXPECT_OK(param_engine_init(&e, &table, &config, c));
     if (c->rank == 0) { /* the others take them */
-        param_table_initialize(e.master, &e.params, 1);
-        tensor_set(param_view(&e.params.params[0], e.master), 3, 0.25);
+        param_table_initialize(e.trainer.net.master, &e.trainer.net.params, 1);
+        tensor_set(param_view(&e.trainer.net.params.params[0], e.trainer.net.master), 3, 0.25);
     }
     EXPECT_OK(param_engine_start(&e));
     if (k->load != NULL) {
@@ -133,11 +133,11 @@ static void train(const struct comm *c, void *context)
         EXPECT_OK(param_engine_save(&e, k->save));
     }
     if (c->rank == c->size - 1) { /* all have the same */
-        k->n = e.params.n_elements;
+        k->n = e.trainer.net.params.n_elements;
         EXPECT(k->n <= 16384, "%lld elements", (long long)k->n);
-        memcpy(k->weights, e.master.data, tensor_bytes(e.master));
+        memcpy(k->weights, e.trainer.net.master.data, tensor_bytes(e.trainer.net.master));
         if (k->rounds) {
-            memcpy(k->rounded, e.working.data, tensor_bytes(e.working));
+            memcpy(k->rounded, e.trainer.net.working.data, tensor_bytes(e.trainer.net.working));
         }
         k->loss = e.loss;
         k->norm = e.norm;
@@ -220,8 +220,8 @@ static void check_adamw(const struct comm *c, void *context)
     config.optimizer.max_grad_norm = 1;
     EXPECT_OK(param_engine_init(&e, &table, &config, c));
     EXPECT_OK(param_engine_start(&e));
-    float *w = param_view(&e.params.params[0], e.master).data,
-          *g = param_view(&e.params.params[0], e.grad).data;
+    float *w = param_view(&e.trainer.net.params.params[0], e.trainer.net.master).data,
+          *g = param_view(&e.trainer.net.params.params[0], e.trainer.grad).data;
     w[5] = 2;
     param_engine_restart(&e);
     for (int i = 0; i < 2; i++) {

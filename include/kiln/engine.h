@@ -86,15 +86,15 @@ struct kiln_engine_info {
     int rank, n_ranks;                   /* this process among all */
     int local_rank, n_local;             /* and among those of its machine */
     int64_t micro_batch_size;            /* samples of one kiln_engine_backward */
-    int64_t gradient_accumulation_steps; /* of these on each rank make a step */
+    int64_t gradient_accumulation_steps; /* number of these on each rank in a step */
     int64_t train_batch_size;            /* samples of a step, of all ranks */
     int zero_stage;                      /* 0 or 1 */
     int64_t step;                        /* updates so far, those before a checkpoint included */
-    double learning_rate;                /* of the next update */
-    /* of the latest step: the mean of its losses; the norm of the mean gradient, before clipping. The same on
-     * all ranks; 0 before the first */
+    double learning_rate;                /* rate of the next update */
+    /* results of the latest step: the mean of its losses; the norm of the mean gradient, before clipping.
+     * The same on all ranks; 0 before the first */
     double loss, gradient_norm;
-    size_t memory_bytes; /* that the engine has allocated on this rank */
+    size_t memory_bytes; /* bytes that the engine has allocated on this rank */
 };
 
 /* Zeros for NULL. */
@@ -105,11 +105,11 @@ struct kiln_engine_info kiln_engine_info(const struct kiln_engine *engine);
  * such parameter. */
 const float *kiln_engine_weights(const struct kiln_engine *engine, int i);
 
-/* The same rounded to bf16, the upper half of an fp32 each; NULL without bf16.enabled. */
+/* The parameter rounded to bf16, the upper half of an fp32 each; NULL without bf16.enabled. */
 const uint16_t *kiln_engine_weights_bf16(const struct kiln_engine *engine, int i);
 
-/* Where to add (+=) the gradient of the loss of this micro-batch, [elements], fp32: 0 when a step begins.
- * The address is the same until the engine is closed.  NULL: no such parameter. */
+/* The address at which to add (+=) the gradient of the loss of this micro-batch, [elements], fp32: 0 when a
+ * step begins. The address is the same until the engine is closed. NULL: no such parameter. */
 float *kiln_engine_gradient(struct kiln_engine *engine, int i);
 
 /* Says that the gradients of one more micro-batch have been added, and its loss, the mean over its samples:

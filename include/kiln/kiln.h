@@ -81,7 +81,7 @@ struct kiln_model_options {
 /* "auto", "fp32": as kiln_model_open; NULL in either means the same. */
 struct kiln_model_options kiln_model_defaults(void);
 
-/* The same on a device, on which all sessions on the model compute concurrently.  NULL options are the
+/* Opens a model on a device, on which all sessions on the model compute concurrently.  NULL options are the
  * defaults.  KILN_USAGE: the device or dtype is not available; the message says why. */
 struct kiln_status kiln_model_open_on(struct kiln_model **model, const char *path,
                                       const struct kiln_model_options *options);
@@ -147,7 +147,7 @@ struct kiln_word {
 struct kiln_words {
     struct kiln_word *words; /* [n_masks, top_k], the most probable first */
     int64_t n_masks;         /* in the order of the text */
-    int64_t top_k;           /* as requested, or the size of the vocabulary if that is smaller */
+    int64_t top_k;           /* number requested, or the size of the vocabulary if that is smaller */
 };
 
 /* Fills every "[MASK]" of the text with top_k words, from 1.  KILN_DATA: there is none, or the text is longer
@@ -196,7 +196,7 @@ void kiln_answers_free(struct kiln_answers *answers);
 
 /* How the vectors of all tokens, [CLS] and [SEP] included, become one. */
 enum kiln_pooling {
-    KILN_MODEL_POOLING, /* as the model's files say (modules.json, 1_Pooling); without them KILN_MEAN */
+    KILN_MODEL_POOLING, /* the pooling that the model's files name (modules.json, 1_Pooling); without them KILN_MEAN */
     KILN_CLS,           /* the first token */
     KILN_MAX,           /* the maximum of each number */
     KILN_MEAN,
@@ -206,17 +206,17 @@ enum kiln_pooling {
 };
 
 enum kiln_length {
-    KILN_MODEL_LENGTH, /* as the model's files say; without them KILN_LENGTH_1 */
+    KILN_MODEL_LENGTH, /* the length that the model's files name; without them KILN_LENGTH_1 */
     KILN_LENGTH_1,
     KILN_LENGTH_FREE,
 };
 
 struct kiln_embed_options {
     enum kiln_pooling pooling;
-    enum kiln_length length; /* of a vector */
+    enum kiln_length length; /* length of a vector */
     const char *prompt;      /* put before each text, "" for none; NULL: that of prompt_name */
     const char *prompt_name; /* one of config_sentence_transformers.json; NULL: the default prompt */
-    int64_t max_tokens;      /* of a text, [CLS] and [SEP] included, from 2; 0: as the model's files say */
+    int64_t max_tokens;      /* longest text, [CLS] and [SEP] included, from 2; 0: as the model's files say */
 };
 
 /* Everything as the model's files say: the same vectors as sentence-transformers. */
@@ -243,7 +243,7 @@ void kiln_vectors_free(struct kiln_vectors *vectors);
 
 /* ---- KILN_CLASSIFY: labels of texts ---- */
 
-/* As "problem_type" of the model's config.json says. */
+/* The kind of labels: "problem_type" of the model's config.json. */
 enum kiln_problem {
     KILN_ONE_LABEL,  /* probabilities over all labels; they sum to 1 */
     KILN_ANY_LABELS, /* a probability for each label by itself */
@@ -320,7 +320,7 @@ struct kiln_generate_options {
     int64_t top_k;             /* the most probable tokens that may be chosen; 0: all */
     double top_p;              /* the most probable tokens whose probabilities sum to it may be; 1: all */
     double repetition_penalty; /* makes tokens that were there less probable; 1: off */
-    uint64_t seed;             /* of the choices; each prompt of a call has its own stream of it */
+    uint64_t seed;             /* seed of the choices; each prompt of a call has its own stream of it */
     bool ignore_end;           /* go on where the model would end a text */
 
     /* [n_stops] NUL-terminated: a text ends before any of them; NULL where n_stops is 0 */

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 struct kiln_model {
-    struct session weights;  /* of session_open_model */
+    struct session weights;  /* the model, from session_open_model */
     atomic_int n_references; /* the caller's hold, and one for each session */
 };
 
@@ -29,7 +29,7 @@ struct kiln_status api_status(struct status s);
 /* Prepares a session for a call: STATUS_USAGE if it is NULL, STATUS_PREEMPTED if it was cancelled. */
 struct status api_begin(struct kiln_session *s);
 
-/* The same for a call of one task. */
+/* api_begin for a call of one task: STATUS_USAGE if the session was opened for another. */
 struct status api_begin_task(struct kiln_session *s, enum kiln_task task);
 
 /* STATUS_USAGE for a NULL text with n > 0; NULL with n 0 becomes "". */

@@ -18,7 +18,7 @@ static const int64_t MOST_ELEMENTS = (int64_t)1 << 40;
 struct kiln_engine {
     struct comm world;
     struct param_engine inner;
-    int64_t train_batch_size; /* of one rank */
+    int64_t train_batch_size; /* batch of one rank */
 };
 
 struct kiln_engine_options kiln_engine_defaults(void)

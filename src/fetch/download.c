@@ -30,8 +30,8 @@ struct partial {
     char part[FILE_PATH_BYTES], from[FILE_PATH_BYTES];
     int fd;
     int64_t have;        /* bytes in the partial file */
-    int64_t total;       /* of the whole file; -1: unknown */
-    char validator[256]; /* of the version that the bytes belong to; "": they cannot be resumed */
+    int64_t total;       /* bytes of the whole file; -1: unknown */
+    char validator[256]; /* name of the version that the bytes belong to; "": they cannot be resumed */
     bool is_resumed;     /* the bytes come from several answers */
     uint64_t keep_free;  /* bytes of the disk that a file of unknown length leaves */
     int64_t look_at;     /* how many bytes to have before the disk is looked at again */

@@ -17,7 +17,7 @@ struct download_manner {
     int64_t tries;       /* consecutive attempts without a new byte before giving up */
     double retry_wait_s; /* before the second attempt; doubles each time, up to a minute */
     int64_t stall_s;     /* less than a KiB a second for so long ends an attempt */
-    int64_t most_bytes;  /* of a file; 0: as many as the disk has room for */
+    int64_t most_bytes;  /* largest file; 0: what the disk has room for */
 };
 
 struct download {

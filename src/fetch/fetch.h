@@ -10,7 +10,7 @@ enum fetch_unpack { FETCH_UNPACK_AUTO, FETCH_UNPACK_YES, FETCH_UNPACK_NO };
 
 struct fetch_request {
     const char *directory; /* all files are written below it */
-    const char *language;  /* of a dump or a corpus: "en" */
+    const char *language;  /* language of a dump or a corpus: "en" */
     const char *mirror;    /* replaces "https://": MIRROR/HOST/PATH, the layout of `wget -x`; NULL: none */
     const char *only;      /* fnmatch(3) of a file's name; NULL: all */
     const char *sums_file; /* checksums that replace the published ones; NULL: none */
@@ -23,7 +23,7 @@ enum { FETCH_URL_BYTES = 1024 };
 struct fetch_item {
     char url[FETCH_URL_BYTES], sums_url[FETCH_URL_BYTES]; /* "": no list of checksums */
     char path[FILE_PATH_BYTES];
-    char target[FILE_PATH_BYTES];         /* of unpacking */
+    char target[FILE_PATH_BYTES];         /* file or directory to unpack into */
     enum unpack_kind kind;                /* UNPACK_NONE: not unpacked */
     char sum[sizeof(struct digest_text)]; /* "": not known */
     int64_t bytes;                        /* -1: not known */
@@ -34,7 +34,7 @@ struct fetch_item {
 
 struct fetch_plan {
     struct fetch_request request;
-    struct sum_list sums; /* of request.sums_file */
+    struct sum_list sums; /* checksums of request.sums_file */
     struct fetch_item *items;
     size_t n, capacity;
 };

@@ -13,10 +13,10 @@ struct fetch_file {
     int64_t bytes;                   /* -1: not known before */
     const char *about;               /* the size as text, if it changes; NULL: unknown */
     const char *sum;                 /* MD5 or SHA-256; NULL: not published with the source */
-    const char *sums_url;            /* of a published list of checksums; NULL: none */
-    const struct unpack_sum *inside; /* of the files of an archive */
-    bool is_list;                    /* of further files, in the list's directory on the server and here */
-    bool unpack;                     /* unless --unpack says otherwise */
+    const char *sums_url;            /* address of a published list of checksums; NULL: none */
+    const struct unpack_sum *inside; /* checksums of the files of an archive */
+    bool is_list; /* the file lists further files, in its directory on the server and here */
+    bool unpack;  /* unless --unpack says otherwise */
 };
 
 struct fetch_source {

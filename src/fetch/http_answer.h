@@ -13,7 +13,7 @@ struct http_answer {
     int64_t total;         /* bytes of the whole file; -1: not told */
     bool marks_end;        /* an early end would be detected: by a length, chunks, or HTTP/2 */
     int64_t retry_after_s; /* -1: not told */
-    char validator[256];   /* for If-Range: a strong ETag, else Last-Modified; "" if there is none */
+    char validator[256];   /* value for If-Range: a strong ETag, else Last-Modified; "" if there is none */
 };
 
 /* Sets everything to unknown. */

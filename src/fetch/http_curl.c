@@ -4,7 +4,7 @@
 #include "core/stop.h"
 #include "fetch/http_get.h"
 
-#define CURL_DISABLE_TYPECHECK   /* its setopt is a macro, and we call by pointer */
+#define CURL_DISABLE_TYPECHECK   /* curl's setopt is a macro, and we call by pointer */
 #define CURL_DISABLE_DEPRECATION /* CURLOPT_PROTOCOLS, which versions before 7.85 support too */
 #include <curl/curl.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ struct transfer {
     const struct http_get *get;
     struct http_answer *answer;
     bool has_begun;
-    struct status status; /* of the caller's functions */
+    struct status status; /* error of the caller's functions */
 };
 
 static size_t on_header(char *line, size_t size, size_t n, void *context)
@@ -152,7 +152,7 @@ static enum http_end end_of(CURLcode code, const struct http_answer *answer)
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
     case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_PEER_FAILED_VERIFICATION: /* of the server, or of a proxy that decrypts the traffic */
+    case CURLE_PEER_FAILED_VERIFICATION: /* certificate of the server, or of a proxy that decrypts the traffic */
     case CURLE_SSL_CACERT_BADFILE: return HTTP_UNREACHABLE;
     case CURLE_OPERATION_TIMEDOUT: return answer->code == 0 ? HTTP_UNREACHABLE : HTTP_BROKEN;
     case CURLE_HTTP_RETURNED_ERROR: return HTTP_REFUSED;

@@ -7,14 +7,15 @@
 
 struct http_get {
     const char *url;
-    int64_t from;          /* first byte wanted; 0: all */
-    const char *validator; /* of the version of the bytes before `from` (If-Range, RFC 9110 section 13.1.5) */
-    /* for every host; NULL: from the environment, by libcurl's rules (http_proxy, no_proxy ...) */
+    int64_t from; /* first byte wanted; 0: all */
+    const char
+        *validator; /* name of the version of the bytes before `from` (If-Range, RFC 9110 section 13.1.5) */
+    /* the proxy for every host; NULL: from the environment, by libcurl's rules (http_proxy, no_proxy ...) */
     const char *proxy;
     int64_t stall_s; /* less than a KiB a second for so long ends the transfer */
-    void *context;   /* of the two functions below, whose errors end the transfer */
+    void *context;   /* argument of the two functions below, whose errors end the transfer */
     struct status (*begin)(void *context,
-                           const struct http_answer *answer); /* for 2xx, before the first byte */
+                           const struct http_answer *answer); /* called for 2xx, before the first byte */
     struct status (*put)(void *context, const void *bytes, size_t n);
 };
 

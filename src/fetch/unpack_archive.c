@@ -72,12 +72,12 @@ static struct status open_library(void)
 
 /* One archive being unpacked. */
 struct unpacking {
-    const char *path; /* of the archive */
+    const char *path; /* path of the archive */
     uint64_t archive_bytes;
     struct archive *archive;
     unsigned char *block;        /* [BLOCK_BYTES] */
     int64_t most_bytes, n_bytes; /* the limit of the output, and the output so far */
-    uint64_t free_bytes;         /* of the target's file system, before */
+    uint64_t free_bytes;         /* free bytes of the target's file system before unpacking */
 };
 
 static struct status damaged(const struct unpacking *u)
@@ -141,8 +141,8 @@ static struct status check_whole(const struct unpacking *u, enum unpack_kind kin
 {
     struct byte_stream s;
     size_t length = strlen(u->path);
-    if (length > 4 &&
-        strcmp(u->path + length - 4, ".zip") == 0) { /* whose files have checksums that libarchive compares */
+    if (length > 4 && strcmp(u->path + length - 4, ".zip") ==
+                          0) { /* files of a ZIP have checksums that libarchive compares */
         return status_ok();
     }
     byte_stream_init(&s);

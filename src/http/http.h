@@ -22,17 +22,18 @@ struct http_options {
     int port;                /* 0: any that is free (http_server_port) */
     const char *unix_socket; /* the path of one, instead of a port; NULL: none */
     int socket;              /* a listening socket instead of both; -1: none */
-    int n_threads;           /* that call the handler */
+    int n_threads;           /* threads that call the handler */
     int max_connections, max_connections_per_address;
-    size_t max_body_bytes, max_all_body_bytes; /* of a request, and of all that are being answered */
-    size_t max_unread_bytes;                   /* of a stream; a client that reads no faster has left */
-    double request_read_timeout_s;             /* for all of a request's head and body */
-    double idle_timeout_s;                     /* of a connection between requests */
+    size_t max_body_bytes, max_all_body_bytes; /* largest body of a request, and of all open requests */
+    size_t max_unread_bytes;       /* unsent bytes of a stream, above which the client counts as gone */
+    double request_read_timeout_s; /* time for the whole head and body of a request */
+    double idle_timeout_s;         /* time of a connection between requests */
     /* "host" or "host:port": names by which the server is called; with n_hosts 0, on a loopback address
      * only names of loopback are, and on others all names are */
     const char *const *hosts;
     int n_hosts;
-    const char *const *origins; /* of pages that may send requests (CORS); "*": all; none by default */
+    const char *const
+        *origins; /* origins of pages that may send requests (CORS); "*": all; none by default */
     int n_origins;
     const char *const
         *keys;  /* one of them must be sent, as "Authorization: Bearer KEY" or "X-Api-Key: KEY" */
@@ -44,7 +45,7 @@ struct http_options http_defaults(void);
 
 struct http_exchange;
 
-/* What answers. */
+/* The functions that answer requests. */
 struct http_handler {
     /* A request whose body is whole. */
     void (*handle)(void *self, struct http_exchange *x);
@@ -96,7 +97,7 @@ const char *http_method(const struct http_exchange *x);
 const char *http_path(const struct http_exchange *x);  /* from "/" on, decoded once; without the query */
 const char *http_query(const struct http_exchange *x); /* behind the "?", as it was sent; "" for none */
 const char *http_body(const struct http_exchange *x, size_t *n); /* followed by a NUL */
-const char *http_address(const struct http_exchange *x);         /* of the client, for logs: "127.0.0.1" */
+const char *http_address(const struct http_exchange *x); /* address of the client, for logs: "127.0.0.1" */
 
 /* The value of a header of any case; NULL: it was not sent. */
 const char *http_header(const struct http_exchange *x, const char *name);
@@ -104,7 +105,7 @@ const char *http_header(const struct http_exchange *x, const char *name);
 /* When the request's head was read, in ns of core/clock. */
 int64_t http_began_ns(const struct http_exchange *x);
 
-/* What the handler knows of it, NULL at first. */
+/* A pointer of the handler's own, NULL at first. */
 void http_set_owner(struct http_exchange *x, void *owner);
 void *http_owner(const struct http_exchange *x);
 

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 511 }; /* as nginx; the kernel takes less where net.core.somaxconn says so */
+enum { BACKLOG = 511 }; /* nginx's value; the kernel takes less where net.core.somaxconn says so */
 
 union any_address {
     struct sockaddr any;
@@ -59,7 +59,7 @@ static struct status cannot_listen(const char *host, int port, int error)
                         remedy);
 }
 
-/* What the socket is bound to. */
+/* Reads the address that the socket is bound to. */
 static void describe(struct http_address *a)
 {
     union any_address own = {0};

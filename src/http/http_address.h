@@ -11,8 +11,8 @@ struct http_address {
     int fd;           /* -1: none */
     int port;         /* 0: it has none */
     bool is_loopback; /* only this machine reaches it by an address of IP */
-    char *path;       /* of a unix socket that is removed with the address; NULL: none */
-    dev_t device;     /* of what `path` named then */
+    char *path;       /* path of a unix socket, which is removed with the address; NULL: none */
+    dev_t device;     /* device of the file that `path` named then */
     ino_t inode;
 };
 

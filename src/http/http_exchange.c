@@ -113,7 +113,7 @@ static bool call(struct http_exchange *x, void (*f)(void *self), void *self)
 {
     hold(x);
     bool is_taken = http_workers_call(x->server->workers, &x->line, f, self);
-    if (!is_taken) { /* its owner holds it still */
+    if (!is_taken) { /* the owner still holds it */
         atomic_fetch_sub(&x->n_holders, 1);
     }
     return is_taken;
@@ -314,7 +314,7 @@ void http_exchange_answer_refusal(struct http_exchange *x, struct http_refusal r
     http_exchange_answer(x, r.status, type, &body);
 }
 
-/* What any path may be asked, and what a page of an allowed origin may send. */
+/* Methods that any path takes, and those that a page of an allowed origin may send. */
 void http_exchange_answer_options(struct http_exchange *x)
 {
     static const char methods[] = "GET, HEAD, POST, OPTIONS";

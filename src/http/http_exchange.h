@@ -26,25 +26,25 @@ struct http_server {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int64_t n_exchanges;
-    size_t n_body_bytes; /* of all exchanges */
+    size_t n_body_bytes; /* bytes of the bodies of all exchanges */
 };
 
 struct http_exchange {
     struct http_server *server;
-    struct http_line line; /* of its calls */
+    struct http_line line; /* calls that wait for a worker */
     atomic_int n_holders;
     void *owner;
     atomic_bool has_left;
 
     /* The request, which only the connection's thread changes, before the handler has it. */
     struct http_head head;
-    char *texts, *room; /* of the head, and behind its texts the room for http_head_read */
+    char *texts, *room; /* buffer of the head's texts, and after them that of http_head_read */
     struct buf body;
-    size_t n_reserved; /* of the server's n_body_bytes */
+    size_t n_reserved; /* this exchange's share of the server's n_body_bytes */
     char address[48];
     int64_t began_ns;
-    const char *raw_target;         /* as http_mhd.c got it */
-    bool is_read, is_whole_request; /* its head, and its body too */
+    const char *raw_target;         /* target as http_mhd.c got it */
+    bool is_read, is_whole_request; /* the head was read; the body too */
 
     /* The answer, for whoever has the lock. */
     pthread_mutex_t lock;
@@ -53,7 +53,7 @@ struct http_exchange {
     bool is_suspended;
     int status;         /* 0: not answered yet */
     struct buf headers; /* name, NUL, value, NUL ... */
-    struct buf answer;  /* its body; of a stream what was not sent, but for the first n_sent bytes */
+    struct buf answer;  /* body; of a stream the part after the first n_sent bytes is not sent yet */
     size_t n_sent, n_bytes;
     bool is_stream, is_ended, is_whole;
     atomic_int sent_status; /* 0: none */

@@ -110,8 +110,8 @@ static struct http_refusal read_fields(const struct http_head *h)
     return let_in;
 }
 
-/* Where the body ends: RFC 9112 section 6.  Both ways to say it, or one of them twice, are refused, and so is
- * a Content-Length that is anything but digits. */
+/* Finds the end of the body: RFC 9112 section 6. Both ways to say it, or one of them twice, are refused, and
+ * so is a Content-Length that is anything but digits. */
 static struct http_refusal read_length(struct http_head *h)
 {
     const char *length = http_head_find(h, "Content-Length"),

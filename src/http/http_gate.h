@@ -17,14 +17,14 @@ struct http_field {
 };
 
 struct http_head {
-    /* As they were sent; values without the blanks in front. */
+    /* Texts as they were sent; values without the blanks in front. */
     const char *method, *target, *version;
     const struct http_field *fields;
     int n_fields;
 
     /* Set by http_head_read. */
     const char *path;      /* decoded once; "*" of OPTIONS */
-    const char *query;     /* as it was sent; "" for none */
+    const char *query;     /* query as it was sent; "" for none */
     const char *authority; /* by which the server is called, "host" or "host:port"; "" in HTTP/1.0 without */
     int64_t body_bytes;    /* -1: it is chunked */
 };

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Of one connection: the head of a request, and that of its answer. */
+/* Buffers of one connection: the head of a request, and that of its answer. */
 enum { CONNECTION_BYTES = 32 << 10, STREAM_BLOCK_BYTES = 16 << 10 };
 
 /* The version whose parser copy_head knows; later ones refuse by themselves what it looks for. */
@@ -114,7 +114,7 @@ static void *begin(void *server, const char *target, struct MHD_Connection *conn
 struct collector {
     struct http_field *fields;
     int n;
-    const char *end; /* of the line before */
+    const char *end; /* end of the line before */
     bool has_gap;
 };
 

@@ -14,7 +14,7 @@ enum { HTTP_WATCH_DESCRIPTORS = 256 };
 struct http_watch;
 struct http_client; /* a connection */
 
-/* What it tells, in its thread; no function of this file may be called from there. */
+/* Functions that the thread calls; no function of this file may be called from there. */
 struct http_watch_events {
     /* The client of an exchange has left. */
     void (*left)(void *exchange);
@@ -45,10 +45,10 @@ void http_client_remove(struct http_client *c);
 /* A request begins to arrive, for so many seconds at most. */
 void http_client_begin(struct http_client *c, double seconds);
 
-/* Its head is read.  True: the client has left already. */
+/* The head of a request is read. True: the client has left already. */
 bool http_client_set_exchange(struct http_client *c, void *exchange);
 
-/* Its body too, and no time is set any more.  False: it was late, and the connection has ended. */
+/* The body is read too, and no time is set any more.  False: it was late, and the connection has ended. */
 bool http_client_has_read(struct http_client *c);
 
 /* The exchange has ended; the next one has so many seconds to begin. */

@@ -14,9 +14,9 @@ struct http_line {
     /* The workers need the line no more for one of its calls, which has run. */
     void (*release)(struct http_line *line);
 
-    struct http_worker_call *first, *last; /* that have not begun; NULL at first */
+    struct http_worker_call *first, *last; /* calls that have not begun; NULL at first */
     bool is_busy;                          /* a worker has it, or will */
-    struct http_line *next;                /* of those that wait for a worker */
+    struct http_line *next;                /* next line that waits for a worker */
 };
 
 /* Starts the threads.  STATUS_MEMORY, STATUS_IO. */

@@ -6,7 +6,7 @@
 
 _Static_assert((int)OPTIM_CHUNK == (int)PARAM_ALIGNMENT, "slabs are whole chunks");
 
-static const double MOMENTUM = 0.95; /* of Muon (Jordan et al. 2024) */
+static const double MOMENTUM = 0.95; /* Muon's (Jordan et al. 2024) */
 
 static const struct optimizer_kind *const kinds[] = {
     &optimizer_lamb, &optimizer_nvlamb_exp, &optimizer_ds_fused_lamb, &optimizer_lans,

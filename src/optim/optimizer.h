@@ -43,7 +43,7 @@ struct optimizer_kind {
 
     bool takes_matrices; /* those of layers are updated as matrices: whole, and their spans have rows */
 
-    /* Of memory that `apply` needs, with products in this dtype.  NULL: none. */
+    /* Bytes that `apply` needs, with products in this dtype. NULL: none. */
     size_t (*scratch_bytes)(const struct optim_span *spans, int64_t n_spans, enum dtype dtype);
 
     /* Both queue ops, which write nothing if a number in `norm` is not finite. */
@@ -63,7 +63,7 @@ const struct optimizer_kind *optimizer_find(const char *name);
 struct optimizer {
     const struct optimizer_kind *kind;
     double beta1, beta2, eps;    /* beta1 of sgd is its momentum */
-    double weight_decay;         /* of parameters declared with decay; biases and LayerNorms have none */
+    double weight_decay;         /* decay of parameters declared with it; biases and LayerNorms have none */
     double max_grad_norm;        /* 0: no clipping */
     double min_ratio, max_ratio; /* the kind's, unless set */
     bool bias_correction;

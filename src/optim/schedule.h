@@ -23,7 +23,7 @@ struct schedule {
     enum schedule_kind kind;
     double base;     /* the learning rate at the end of the warm-up */
     double warmup;   /* fraction of the steps */
-    double degree;   /* of the poly schedules */
+    double degree;   /* degree of the poly schedules */
     int64_t n_steps; /* T */
     double constant; /* SCHEDULE_POLY_CONSTANT: fraction of the steps, after the warm-up */
 

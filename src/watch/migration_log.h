@@ -19,7 +19,7 @@ enum migration_tag { MIGRATION_MATCH = 1, MIGRATION_MODIFIED, MIGRATION_MISMATCH
 struct migration_entry {
     struct op_call call;  /* the first */
     const char *by, *why; /* exec.served_by, exec.served_why */
-    const char *layer;    /* of the first call */
+    const char *layer;    /* layer of the first call */
     int64_t layer_index;
     const char *file;
     int line;

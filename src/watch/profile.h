@@ -16,20 +16,20 @@ struct profile_options {
     bool enabled;          /* --profile */
     const char *steps;     /* --profile_steps: "x:y" or "x,y", or "x" for x alone */
     const char *directory; /* --tensorboard_logdir; NULL or "": OUTPUT_DIR/profile */
-    int rank;              /* that writes the trace; of all but rank 0 the file's name has the number */
+    int rank;              /* rank that writes the trace; but for rank 0 the file's name has the number */
 };
 
 /* A span of time that is not an op. */
 struct profile_span {
     const char *name;
-    int64_t number; /* of the micro-step or the saved step; -1: none */
+    int64_t number; /* number of the micro-step or the saved step; -1: none */
     int64_t start_ns, end_ns;
 };
 
 enum { PROFILE_MAX_SPANS = 1 << 14, PROFILE_MAX_OPS = 1 << 17, PROFILE_PATH_BYTES = 1024 };
 
 struct profile {
-    struct exec *x; /* whose ops are timed; NULL: off */
+    struct exec *x; /* exec whose ops are timed; NULL: off */
     char directory[PROFILE_PATH_BYTES];
     int rank;
     int64_t first, last; /* micro-steps of the window, from 1 */

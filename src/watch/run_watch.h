@@ -10,18 +10,18 @@
 /* The flags of a command. */
 struct run_watch_options {
     const char *plain_ops; /* NULL: none */
-    /* which kernel served each op; NULL: none, or at a level, below RUN_WATCH_LOGS */
+    /* file that says which kernel served each op; NULL: none, or at a level, below RUN_WATCH_LOGS */
     const char *migration_log;
     const char *log_level; /* "1", "2" or "3" (enum migration_tag); NULL: 1 */
     bool sync_ops;         /* wait after every op, so that a device's error is named with it */
 };
 
-/* Where the replaced platform's toolkit put its log, as gpu_migration_PID.log. */
+/* Directory in which the replaced platform's toolkit put its log, as gpu_migration_PID.log. */
 #define RUN_WATCH_LOGS "gpu_migration_logs"
 
 struct run_watch {
     struct plain_ops plain;
-    char log_path[64]; /* of the log that only a level asked for */
+    char log_path[64]; /* path of the log that only a level asked for */
     struct migration_log migration;
     struct op_watch sync;
 };

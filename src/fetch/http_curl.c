@@ -152,7 +152,7 @@ static enum http_end end_of(CURLcode code, const struct http_answer *answer)
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
     case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_PEER_FAILED_VERIFICATION: /* certificate of the server, or of a proxy that decrypts the traffic */
+    case CURLE_PEER_FAILED_VERIFICATION: /* the server, or a proxy that decrypts the traffic */
     case CURLE_SSL_CACERT_BADFILE: return HTTP_UNREACHABLE;
     case CURLE_OPERATION_TIMEDOUT: return answer->code == 0 ? HTTP_UNREACHABLE : HTTP_BROKEN;
     case CURLE_HTTP_RETURNED_ERROR: return HTTP_REFUSED;

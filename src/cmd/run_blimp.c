@@ -1,16 +1,21 @@
-/* kiln blimp: whether a model finds the right sentence of a minimal pair more likely than the wrong one. */
-#include "cmd/blimp_report.h"
+/* kiln blimp: whether a model finds the right sentence of a minimal pair more likely than the wrong one.
+ * Pairs are those of BLiMP (Warstadt et al. 2020, arXiv:1912.00582) or of other tables (data/table_file.h).
+ *
+ * A paradigm is the pair's "UID" or, without one, the name of its file; "linguistics_term" and "field" may be
+ * missing.  A tie is wrong. */
+#define _GNU_SOURCE /* basename */
 #include "cmd/commands.h"
 #include "cmd/input_paths.h"
 #include "cmd/session_flags.h"
 #include "cmd/settings.h"
-#include "cmd/standard_streams.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/progress.h"
 #include "corpus/input_guard.h"
+#include "data/table_file.h"
 #include "io/file.h"
 #include "io/json_file.h"
+#include "serve/likelihood.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -48,6 +53,261 @@ static const struct option options[] = {
     {0},
 };
 
+/* How pairs are grouped: BLiMP's keys, and their words in tables.  The group of all pairs is the result. */
+enum { PARADIGM, CLASS, FIELD, ALL, N_LEVELS };
+static const char *const keys[ALL] = {"UID", "linguistics_term", "field"};
+static const char *const words[ALL] = {"paradigm", "class", "field"};
+
+enum { GOOD, BAD, N_SIDES };
+
+struct pair {
+    const char *path; /* borrowed */
+    int64_t line;
+    json_t *groups[N_LEVELS]; /* borrowed from the result; NULL: none */
+};
+
+struct blimp {
+    const struct blimp_args *args;
+    struct session session;
+    struct likelihood texts; /* of pair i the right sentence is text 2 i, the wrong one 2 i + 1 */
+    struct buf pairs;        /* struct pair [n] */
+    int64_t n;
+    json_t *result; /* as --json writes it; "accuracy" counts what is right until all pairs are counted */
+};
+
+static const struct pair *pairs_of(const struct blimp *b)
+{
+    return (const struct pair *)(const void *)b->pairs.data;
+}
+
+static double number_of(const json_t *group, const char *key)
+{
+    return json_number_value(json_object_get(group, key));
+}
+
+static void set_number(json_t *group, const char *key, double value)
+{
+    json_t *number = json_object_get(group, key);
+    json_integer_set(number,
+                     (json_int_t)value); /* does nothing to a real number, and the next to an integer */
+    json_real_set(number, value);
+}
+
+static void add(json_t *group, const char *key, bool more)
+{
+    set_number(group, key, number_of(group, key) + more);
+}
+
+/* ---- reading ---- */
+
+/* The sentences of a row. */
+static struct status read_sentences(struct table_cell sentences[N_SIDES], const struct blimp_args *a,
+                                    const struct table_file *t, int64_t row)
+{
+    const char *const columns[N_SIDES] = {a->good_field, a->bad_field};
+    for (int side = 0; side < N_SIDES; side++) {
+        struct table_cell cell = table_file_cell(t, row, table_file_column(t, columns[side]));
+        if (!cell.is_there || cell.is_list || cell.text[strspn(cell.text, " \t\r\n")] == '\0') {
+            return status_error(STATUS_DATA, "\"%s\" %s; each line has a pair of sentences", columns[side],
+                                !cell.is_there ? "is missing"
+                                : cell.is_list ? "is a list"
+                                               : "is empty");
+        }
+        sentences[side] = cell;
+    }
+    return status_ok();
+}
+
+/* Finds the group that the row names, or makes it; a paradigm has always a name. */
+static struct status find_group(json_t **group, const struct blimp *b, int level, const struct table_file *t,
+                                int64_t row, const char *file_name)
+{
+    struct table_cell cell = table_file_cell(t, row, table_file_column(t, keys[level]));
+    const char *name = cell.n_items == 1 && cell.n > 0 ? cell.text : level == PARADIGM ? file_name : NULL;
+    json_t *groups = json_object_get(b->result, words[level]);
+    *group = name == NULL ? NULL : json_object_get(groups, name);
+    if (name == NULL || *group != NULL) {
+        return status_ok();
+    }
+    *group = json_pack("{s:i, s:f, s:i}", "pairs", 0, "accuracy", 0.0, "ties", 0);
+    return json_object_set_new(groups, name, *group) == 0
+               ? status_ok()
+               : status_error(STATUS_MEMORY, "out of memory for groups");
+}
+
+/* Adds the pair of a row, unless its paradigm has as many as were asked for. */
+static struct status add_pair(struct blimp *b, const struct table_file *t, int64_t row,
+                              const struct table_cell sentences[N_SIDES], const char *file_name)
+{
+    struct pair pair = {t->path, table_file_line(t, row), {[ALL] = b->result}};
+    TRY(find_group(&pair.groups[PARADIGM], b, PARADIGM, t, row, file_name));
+    double n = number_of(pair.groups[PARADIGM], "pairs");
+    if (b->args->limit > 0 && n >= (double)b->args->limit) {
+        return status_ok();
+    }
+    for (int level = CLASS; level < ALL; level++) {
+        TRY(find_group(&pair.groups[level], b, level, t, row, NULL));
+        if (n == 0 && pair.groups[level] != NULL) { /* the first pair names its paradigm's class and field */
+            struct table_cell cell = table_file_cell(t, row, table_file_column(t, keys[level]));
+            json_object_set_new(pair.groups[PARADIGM], words[level], json_text(cell.text));
+        }
+    }
+    for (int level = 0; level < N_LEVELS; level++) {
+        add(pair.groups[level], "pairs", true);
+    }
+    for (int side = 0; side < N_SIDES; side++) {
+        TRY(likelihood_add(&b->texts, &b->session.scratch, sentences[side].text, sentences[side].n));
+    }
+    buf_append(&b->pairs, &pair, sizeof pair);
+    b->n++;
+    return buf_status(&b->pairs);
+}
+
+static struct status read_rows(struct blimp *b, const struct table_file *t, const char *file_name)
+{
+    struct table_cell two[N_SIDES];
+    int64_t n_differ = 0;
+    for (int64_t row = 0; row < t->n_rows; row++) {
+        struct status s = read_sentences(two, b->args, t, row);
+        n_differ += !failed(s) && strcmp(two[GOOD].text, two[BAD].text) != 0;
+        s = failed(s) ? s : add_pair(b, t, row, two, file_name);
+        TRY(status_context(s, "%s line %lld", t->path, (long long)table_file_line(t, row)));
+    }
+    if (t->n_rows == 0) {
+        return status_error(STATUS_DATA, "%s has no pairs", t->path);
+    }
+    return n_differ > 0
+               ? status_ok()
+               : status_error(STATUS_DATA,
+                              "%s line %lld: \"%s\" and \"%s\" are the same, as in all pairs of this file",
+                              t->path, (long long)table_file_line(t, 0), b->args->good_field,
+                              b->args->bad_field);
+}
+
+static struct status read_file(struct blimp *b, const char *path)
+{
+    struct table_file t;
+    const char *base = basename(path), *dot = strrchr(base, '.');
+    TRY(table_file_open(&t, path, &(struct table_options){0}));
+    char *copy = strndup(base, (size_t)(dot - base)); /* every table's name has an ending */
+    json_t *name = copy == NULL ? NULL : json_text(copy);
+    struct status s = name == NULL ? status_error(STATUS_MEMORY, "out of memory for the name of a file")
+                                   : read_rows(b, &t, json_string_value(name));
+    json_decref(name);
+    free(copy);
+    table_file_close(&t);
+    return s;
+}
+
+/* ---- results ---- */
+
+/* The logarithm for a sentence of pair i.  Sentences with the same tokens have the same one, whatever
+ * rounding made of them in their batches. */
+static double score_of(const struct blimp *b, int64_t i, int side)
+{
+    bool same = likelihood_same_tokens(&b->texts, 2 * i, 2 * i + 1);
+    return likelihood_get(&b->texts, 2 * i + (same ? GOOD : side));
+}
+
+/* Makes percentages of what was counted. */
+static void set_accuracy(json_t *group)
+{
+    set_number(group, "accuracy", 100 * number_of(group, "accuracy") / number_of(group, "pairs"));
+}
+
+static void count(struct blimp *b)
+{
+    const char *name;
+    json_t *group, *paradigms = json_object_get(b->result, words[PARADIGM]);
+    double sum = 0;
+    for (int64_t i = 0; i < b->n; i++) {
+        double good = score_of(b, i, GOOD), bad = score_of(b, i, BAD);
+        for (int level = 0; level < N_LEVELS; level++) {
+            add(pairs_of(b)[i].groups[level], "accuracy", good > bad);
+            add(pairs_of(b)[i].groups[level], "ties", good == bad);
+        }
+        add(b->result, "same_tokens", likelihood_same_tokens(&b->texts, 2 * i, 2 * i + 1));
+    }
+    for (int level = 0; level < ALL; level++) {
+        json_object_foreach(json_object_get(b->result, words[level]), name, group)
+        {
+            set_accuracy(group);
+            sum += level == PARADIGM ? number_of(group, "accuracy") : 0;
+        }
+    }
+    set_accuracy(b->result);
+    set_number(b->result, "mean_of_paradigms", sum / (double)json_object_size(paradigms));
+}
+
+enum { NAME_COLUMNS = 56 };
+
+static void append_row(struct buf *out, const char *name, const json_t *group)
+{
+    size_t end = out->n + NAME_COLUMNS;
+    log_append_text(out, name);
+    buf_printf(out, "%*s  %7.0f  %7.2f  %6.0f\n", out->n < end ? (int)(end - out->n) : 0, "",
+               number_of(group, "pairs"), number_of(group, "accuracy"), number_of(group, "ties"));
+}
+
+/* The table by paradigm, class, field and in all. */
+static void append_table(struct buf *out, const struct blimp *b)
+{
+    const char *name;
+    json_t *group;
+    for (int level = 0; level < ALL; level++) {
+        json_t *groups = json_object_get(b->result, words[level]);
+        if (json_object_size(groups) > 0) {
+            buf_printf(out, "%-*s  %7s  %7s  %6s\n", NAME_COLUMNS, words[level], "pairs", "right %", "ties");
+            json_object_foreach(groups, name, group)
+            {
+                append_row(out, name, group);
+            }
+            buf_puts(out, "\n");
+        }
+    }
+    append_row(out, "all pairs", b->result);
+    buf_printf(out, "%-*s  %7zu  %7.2f\n", NAME_COLUMNS, "mean of paradigms",
+               json_object_size(json_object_get(b->result, words[PARADIGM])),
+               number_of(b->result, "mean_of_paradigms"));
+}
+
+/* Appends a line for each pair: its file, its line, and both logarithms with all digits. */
+static struct status append_scores(struct buf *out, const struct blimp *b)
+{
+    for (int64_t i = 0; i < b->n; i++) {
+        const struct pair *pair = &pairs_of(b)[i];
+        TRY(json_append_line(out,
+                             json_pack("{s:o, s:I, s:f, s:f, s:I, s:I}", "file", json_text(pair->path),
+                                       "line", (json_int_t)pair->line, "good", score_of(b, i, GOOD), "bad",
+                                       score_of(b, i, BAD), "good_tokens",
+                                       (json_int_t)likelihood_tokens(&b->texts, 2 * i), "bad_tokens",
+                                       (json_int_t)likelihood_tokens(&b->texts, 2 * i + 1)),
+                             0));
+    }
+    return status_ok();
+}
+
+static struct status write_results(const struct blimp *b)
+{
+    struct buf text = {0};
+    struct status s = status_ok();
+    if (b->args->scores != NULL) {
+        s = append_scores(&text, b);
+        s = failed(s) ? s : file_write_atomic(b->args->scores, text.data, text.n);
+    }
+    if (!failed(s) && b->args->json != NULL) {
+        s = json_file_write(b->args->json, json_incref(b->result));
+    }
+    buf_clear(&text);
+    append_table(&text, b);
+    s = failed(s) ? s : buf_status(&text);
+    fputs(failed(s) ? "" : buf_text(&text), stdout); /* main checks whether it was written */
+    buf_fini(&text);
+    return s;
+}
+
+/* ---- the command ---- */
+
 struct blimp_progress {
     struct progress line;
     int64_t start, n_pairs;
@@ -63,117 +323,51 @@ static void show(void *self, double part)
     }
 }
 
-static struct status add_pairs(struct likelihood *l, struct tokenizer_scratch *scratch,
-                               const struct sentence_pairs *pairs)
+static struct status score_pairs(struct blimp *b, const struct input_files *f)
 {
-    for (int64_t i = 0; i < 2 * pairs->n; i++) {
-        const struct sentence_pair *pair = sentence_pairs_get(pairs, i / 2);
-        struct text_bytes text = sentence_pairs_text(pairs, i / 2, i % 2 == 0 ? PAIR_GOOD : PAIR_BAD);
-        TRY(status_context(likelihood_add(l, scratch, text.bytes, text.n), "%s line %lld",
-                           pairs->paths[pair->file], (long long)pair->line));
+    for (int64_t i = 0; i < f->n; i++) {
+        TRY(read_file(b, f->files[i].path));
     }
-    return status_ok();
-}
-
-static json_t *result_json(const struct blimp_args *a, const struct blimp_report *r)
-{
-    json_t *root = blimp_report_json(r);
-    json_object_set_new(root, "model", json_text(a->session.model));
-    json_object_set_new(root, "masking", json_string(a->masking));
-    json_object_set_new(root, "limit", a->limit > 0 ? json_integer(a->limit) : json_null());
-    return root;
-}
-
-static struct status write_result(const struct blimp_args *a, const struct blimp_report *r)
-{
-    struct buf text = {0};
-    struct status s = status_ok();
-    if (a->scores != NULL) {
-        s = blimp_report_scores(&text, r);
-        s = failed(s) ? s : file_write_atomic(a->scores, text.data, text.n);
-    }
-    if (!failed(s) && a->json != NULL) {
-        s = json_file_write(a->json, result_json(a, r));
-    }
-    buf_clear(&text);
-    blimp_report_append(&text, r);
-    s = failed(s) ? s : buf_status(&text);
-    if (!failed(s)) {
-        fputs(buf_text(&text), stdout); /* main checks whether it was written */
-    }
-    buf_fini(&text);
-    return s;
-}
-
-static struct status score_texts(const struct blimp_args *a, struct session *session, struct likelihood *l,
-                                 const struct sentence_pairs *pairs)
-{
-    struct blimp_progress progress = {progress_begin(!a->disable_progress_bar), clock_ns(), pairs->n};
-    struct blimp_report r;
-    TRY(add_pairs(l, &session->scratch, pairs));
-    struct status s = likelihood_run(l, &session->packer, show, &progress);
+    struct blimp_progress progress = {progress_begin(!b->args->disable_progress_bar), clock_ns(), b->n};
+    struct status s = likelihood_run(&b->texts, &b->session.packer, show, &progress);
     progress_end(&progress.line);
     TRY(s);
     double seconds = clock_since_s(progress.start);
-    TRY(blimp_report_init(&r, pairs, l));
-    log_info("%lld pairs in %.1f s, %.1f pairs/s", (long long)pairs->n, seconds, (double)pairs->n / seconds);
-    if (r.n_same > 0) {
-        log_warning("%lld pairs have two sentences with the same tokens: the model cannot tell them apart, "
+    log_info("%lld pairs in %.1f s, %.1f pairs/s", (long long)b->n, seconds, (double)b->n / seconds);
+    count(b);
+    double n_same = number_of(b->result, "same_tokens");
+    if (n_same > 0) {
+        log_warning("%.0f pairs have two sentences with the same tokens: the model cannot tell them apart, "
                     "which counts as wrong",
-                    (long long)r.n_same);
+                    n_same);
     }
-    s = write_result(a, &r);
-    blimp_report_fini(&r);
-    return s;
+    return write_results(b);
 }
 
-static struct status score_pairs(const struct blimp_args *a, const struct sentence_pairs *pairs)
-{
-    struct session s;
-    struct likelihood l = {0};
-    TRY(session_flags_open(&s, &a->session, ANSWER_BLIMP));
-    struct status status =
-        likelihood_init(&l, &s, strcmp(a->masking, "token") == 0 ? LIKELIHOOD_TOKEN : LIKELIHOOD_WITHIN_WORD);
-    if (!failed(status)) {
-        status = score_texts(a, &s, &l, pairs);
-    }
-    likelihood_fini(&l);
-    session_close(&s);
-    return status;
-}
-
-static struct status check_outputs(const struct blimp_args *a, const struct input_files *f)
+static struct status score_files(const struct blimp_args *a, const struct input_files *f)
 {
     const char *const flags[] = {"--json", "--scores"}, *const paths[] = {a->json, a->scores};
+    struct blimp b = {.args = a};
     for (int i = 0; i < 2; i++) {
         if (paths[i] != NULL) {
             TRY(input_guard_check_file(f, flags[i], paths[i]));
             TRY(file_check_output(paths[i], 0));
         }
     }
-    return status_ok();
-}
-
-static struct status score_files(const struct blimp_args *a, const struct input_files *f)
-{
-    struct pair_options o = {.columns = {a->good_field, a->bad_field}, .limit = a->limit};
-    struct sentence_pairs pairs;
-    const char **paths = malloc((size_t)f->n * sizeof *paths);
-    if (paths == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %lld paths", (long long)f->n);
-    }
-    for (int64_t i = 0; i < f->n; i++) {
-        paths[i] = f->files[i].path;
-    }
-    struct status s = check_outputs(a, f);
+    TRY(session_flags_open(&b.session, &a->session, ANSWER_BLIMP));
+    struct status s = likelihood_init(
+        &b.texts, &b.session, strcmp(a->masking, "token") == 0 ? LIKELIHOOD_TOKEN : LIKELIHOOD_WITHIN_WORD);
+    b.result = json_pack("{s:i, s:f, s:i, s:f, s:i, s:{}, s:{}, s:{}, s:o, s:s, s:o}", "pairs", 0, "accuracy",
+                         0.0, "ties", 0, "mean_of_paradigms", 0.0, "same_tokens", 0, words[PARADIGM],
+                         words[CLASS], words[FIELD], "model", json_text(a->session.model), "masking",
+                         a->masking, "limit", a->limit > 0 ? json_integer(a->limit) : json_null());
     if (!failed(s)) {
-        s = sentence_pairs_open(&pairs, paths, f->n, &o);
+        s = b.result == NULL ? status_error(STATUS_MEMORY, "out of memory for groups") : score_pairs(&b, f);
     }
-    if (!failed(s)) {
-        s = score_pairs(a, &pairs);
-        sentence_pairs_close(&pairs);
-    }
-    free(paths);
+    json_decref(b.result);
+    buf_fini(&b.pairs);
+    likelihood_fini(&b.texts);
+    session_close(&b.session);
     return s;
 }
 
@@ -187,9 +381,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     }
     TRY(input_paths_init(&inputs, a->input, NULL, n_positional, positional));
     struct status s = input_files_list(&files, inputs.paths, inputs.n);
-    if (!failed(s)) {
-        s = score_files(a, &files);
-    }
+    s = failed(s) ? s : score_files(a, &files);
     input_files_fini(&files);
     input_paths_fini(&inputs);
     return s;

@@ -1,13 +1,16 @@
-/* kiln glue: fine-tunes and scores a model on GLUE's small tasks, each by `kiln classify --seeds`, and prints
- * each task's measure and their mean. */
-#define _GNU_SOURCE
+#define _DEFAULT_SOURCE /* strsep */
+/* kiln glue: fine-tunes and scores a model on GLUE's small tasks (Wang et al. 2018, arXiv:1804.07461), each
+ * by `kiln classify --seeds`, and prints each task's measure and their mean.
+ *
+ * The rule: a task is a row of data.  Its tables, as their authors publish them, are tab-separated without
+ * quotes, with a line of names or without; they become JSON lines that `kiln classify` reads. */
 #include "cmd/command_run.h"
 #include "cmd/commands.h"
 #include "cmd/settings.h"
 #include "core/log.h"
+#include "core/option_value.h"
 #include "core/words.h"
-#include "data/glue_tables.h"
-#include "io/file.h"
+#include "corpus/text_file.h"
 #include "io/json_file.h"
 #include "model/model_dir.h"
 
@@ -47,25 +50,178 @@ static const struct option options[] = {
     {0},
 };
 
-/* What a task scored. */
-struct glue_result {
-    const struct glue_task *task; /* NULL: it was not asked for */
-    json_t *scores;               /* of the metric in seeds.json: values, mean, deviation */
+enum { TRAIN, DEV, N_PARTS };
+enum { N_TASKS = 5, MOST_LAYOUTS = 2, MOST_FILES = 3, MOST_COLUMNS = 10 };
+
+/* One of the forms in which a task is published. */
+struct layout {
+    const char *files[MOST_FILES]; /* in the task's directory: the training set, then the development set */
+    int text, pair, label;         /* columns, from 0; pair -1: a single text */
 };
+
+struct task {
+    const char *name, *directory;
+    const char *labels;         /* of a classification; NULL: numbers from 0 to 5 */
+    const char *metric, *title; /* of data/class_score.h, the one that published tables have */
+    const char *epochs;
+    struct layout layouts[MOST_LAYOUTS]; /* the first that is there is read */
+};
+
+/* Rates, epochs and batches are of the ranges of Devlin et al. 2018 (arXiv:1810.04805) appendix A.3; the
+ * smaller tables get the larger number of epochs.  CoLA's development set is that of GLUE: both of its
+ * authors' files. */
+/* clang-format off */
+static const struct task tasks[N_TASKS] = {
+    {"cola", "CoLA", "0|1", "matthews_correlation", "MCC", "4",
+     {{{"in_domain_train.tsv", "in_domain_dev.tsv", "out_of_domain_dev.tsv"}, 3, -1, 1},
+      {{"train.tsv", "dev.tsv"}, 3, -1, 1}}},
+    {"sst-2", "SST-2", "0|1", "accuracy", "accuracy", "3", {{{"train.tsv", "dev.tsv"}, 0, -1, 1}}},
+    {"mrpc", "MRPC", "0|1", "f1", "F1", "4",
+     {{{"glue_train.tsv", "glue_dev.tsv"}, 3, 4, 0}, {{"train.tsv", "dev.tsv"}, 3, 4, 0}}},
+    {"rte", "RTE", "entailment|not_entailment", "accuracy", "accuracy", "4",
+     {{{"train.tsv", "dev.tsv"}, 1, 2, 3}}},
+    {"sts-b", "STS-B", NULL, "spearmanr", "Spearman", "4",
+     {{{"sts-train.csv", "sts-dev.csv"}, 5, 6, 4}, {{"train.tsv", "dev.tsv"}, 7, 8, 9}}},
+};
+/* clang-format on */
 
 struct glue_run {
     const struct glue_args *args;
     int n_settings;
-    const char *const *settings; /* of the user: [TASK.]FLAG[=VALUE] */
-    struct glue_result results[GLUE_N_TASKS];
+    const char *const *settings;       /* of the user: [TASK.]FLAG[=VALUE] */
+    const struct task *tasks[N_TASKS]; /* [n] that were asked for */
+    json_t *scores[N_TASKS];           /* of a task's metric in seeds.json: values, mean, deviation */
     int n;
 };
 
-static const struct glue_task *find_task(const char *name, size_t n)
+/* ---- tables ---- */
+
+/* A label of the task; NULL: it has no such label. */
+static json_t *label_json(const struct task *t, const char *text)
 {
-    for (int i = 0; i < GLUE_N_TASKS; i++) {
-        if (strlen(glue_tasks[i].name) == n && strncmp(glue_tasks[i].name, name, n) == 0) {
-            return &glue_tasks[i];
+    char *end;
+    double value = strtod(text, &end);
+    bool in_range = end != text && *end == '\0' && value >= 0 && value <= 5;
+    return t->labels == NULL ? (in_range ? json_real(value) : NULL)
+                             : (option_is_choice(t->labels, text) ? json_string(text) : NULL);
+}
+
+/* Appends a line of a table as {"sentence1": ..., "sentence2": ..., "label": ...}, or {"sentence": ...,
+ * "label": ...} for single texts.  A first line without a label has names. */
+static struct status put_row(struct buf *lines, const struct task *t, const struct layout *l, char *line,
+                             bool is_first)
+{
+    char *columns[MOST_COLUMNS];
+    int n = 0, last = l->text > l->pair ? l->text : l->pair;
+    for (char *at = line; at != NULL && n < MOST_COLUMNS; n++) {
+        columns[n] = strsep(&at, "\t");
+    }
+    if (n <= (last > l->label ? last : l->label)) {
+        return status_error(STATUS_DATA, "%d columns are too few for %s", n, t->directory);
+    }
+    const char *text = columns[l->text], *pair = l->pair >= 0 ? columns[l->pair] : NULL;
+    json_t *label = label_json(t, columns[l->label]);
+    if (label == NULL) {
+        return is_first
+                   ? status_ok()
+                   : status_error(STATUS_DATA, "a label of %s is %s, not %.60s", t->directory,
+                                  t->labels != NULL ? t->labels : "a number from 0 to 5", columns[l->label]);
+    }
+    if (text[0] == '\0' || (pair != NULL && pair[0] == '\0')) {
+        json_decref(label);
+        return status_error(STATUS_DATA, "the text is empty");
+    }
+    return json_append_line(lines,
+                            json_pack("{s:s, s:s*, s:o}", pair != NULL ? "sentence1" : "sentence", text,
+                                      "sentence2", pair, "label", label),
+                            0);
+}
+
+static struct status read_file(struct buf *lines, const struct task *t, const struct layout *l,
+                               const char *path, const char *encoding)
+{
+    struct text_file f;
+    struct buf line = {0};
+    const char *at;
+    TRY(text_file_open(&f, path, encoding));
+    struct status s = text_file_refuse_nul(&f);
+    for (size_t n; !failed(s) && text_file_next(&f, &at, &n);) {
+        buf_clear(&line);
+        buf_append(&line, at, n);
+        s = buf_status(&line);
+        if (!failed(s) && n > 0) {
+            s = status_context(put_row(lines, t, l, line.data, f.line == 2), "%s line %lld", path,
+                               (long long)f.line - 1);
+        }
+    }
+    s = failed(s) ? s : text_file_check(&f);
+    buf_fini(&line);
+    text_file_close(&f);
+    return s;
+}
+
+/* Appends a part of a task, of the first layout whose training file is there; if none is, the first layout's
+ * file is missed by its name. */
+static struct status read_part(struct buf *lines, const struct glue_args *a, const struct task *t, int part)
+{
+    const struct layout *l = &t->layouts[0];
+    char path[FILE_PATH_BYTES];
+    for (int i = 0; i < MOST_LAYOUTS && t->layouts[i].files[0] != NULL; i++) {
+        TRY(file_make_path(path, "%s/%s/%s", a->data_dir, t->directory, t->layouts[i].files[0]));
+        if (file_exists(path)) {
+            l = &t->layouts[i];
+            break;
+        }
+    }
+    for (int i = part; i < (part == TRAIN ? DEV : MOST_FILES) && l->files[i] != NULL; i++) {
+        TRY(file_make_path(path, "%s/%s/%s", a->data_dir, t->directory, l->files[i]));
+        TRY(read_file(lines, t, l, path, a->encoding));
+    }
+    return lines->n > 0 ? status_ok() : status_error(STATUS_DATA, "%s has no rows", path);
+}
+
+/* The table of an earlier run must be the same: its results are kept. */
+static struct status write_part(const struct glue_args *a, const char *path, const struct buf *lines)
+{
+    struct file_map m;
+    if (file_exists(path)) {
+        TRY(file_map_open(&m, path));
+        bool same = m.n == lines->n && memcmp(m.data, lines->data, m.n) == 0;
+        file_map_close(&m);
+        if (!same) {
+            return status_error(STATUS_USAGE, "%s was made from other data; give another --output_dir", path);
+        }
+    }
+    return a->dry_run ? status_ok() : file_write_atomic(path, lines->data, lines->n);
+}
+
+/* Turns a task into the tables that classify reads; in a dry run only reads it. */
+static struct status make_tables(const struct glue_args *a, const struct task *t)
+{
+    char path[FILE_PATH_BYTES];
+    struct status s = file_make_path(path, "%s/%s", a->output_dir, t->directory);
+    if (!failed(s) && !a->dry_run) {
+        s = file_make_directories(path);
+    }
+    for (int part = 0; part < N_PARTS && !failed(s); part++) {
+        struct buf lines = {0};
+        s = read_part(&lines, a, t, part);
+        s = failed(s) ? s
+                      : file_make_path(path, "%s/%s/%s.jsonl", a->output_dir, t->directory,
+                                       part == TRAIN ? "train" : "dev");
+        s = failed(s) ? s : write_part(a, path, &lines);
+        buf_fini(&lines);
+    }
+    return s;
+}
+
+/* ---- flags ---- */
+
+static const struct task *find_task(const char *name, size_t n)
+{
+    for (int i = 0; i < N_TASKS; i++) {
+        if (strlen(tasks[i].name) == n && strncmp(tasks[i].name, name, n) == 0) {
+            return &tasks[i];
         }
     }
     return NULL;
@@ -73,206 +229,106 @@ static const struct glue_task *find_task(const char *name, size_t n)
 
 static struct status choose_tasks(struct glue_run *g)
 {
-    for (const char *at = g->args->tasks; at != NULL;) {
-        const char *comma = strchr(at, ',');
-        size_t n = comma == NULL ? strlen(at) : (size_t)(comma - at);
-        const struct glue_task *task = find_task(at, n);
-        if (task == NULL) {
+    for (const char *at = g->args->tasks, *end; at != NULL; at = *end == '\0' ? NULL : end + 1) {
+        end = at + strcspn(at, ",");
+        const struct task *t = find_task(at, (size_t)(end - at));
+        if (t == NULL) {
             return status_error(STATUS_USAGE,
-                                "--tasks has \"%.*s\"; the tasks are cola, sst-2, mrpc, rte, sts-b",
-                                (int)(n < 60 ? n : 60), at);
+                                "--tasks has \"%.60s\"; the tasks are cola, sst-2, mrpc, rte, sts-b", at);
         }
         for (int i = 0; i < g->n; i++) {
-            if (g->results[i].task == task) {
-                return status_error(STATUS_USAGE, "--tasks has %s twice", task->name);
+            if (g->tasks[i] == t) {
+                return status_error(STATUS_USAGE, "--tasks has %s twice", t->name);
             }
         }
-        g->results[g->n++].task = task;
-        at = comma == NULL ? NULL : comma + 1;
+        g->tasks[g->n++] = t;
     }
     return status_ok();
 }
 
-/* The part of a setting before a flag: "cola." of "cola.learning_rate=1e-4", NULL if it is for all tasks. */
-static const char *dot_of(const char *setting)
+/* Adds the user's settings for a task: "learning_rate=1e-4" is for all, "cola.learning_rate=1e-4" for one. */
+static struct status add_settings(struct words *w, const struct glue_run *g, const struct task *t)
 {
-    const char *dot = strchr(setting, '.'), *equals = strchr(setting, '=');
-    return dot != NULL && (equals == NULL || dot < equals) ? dot : NULL;
-}
-
-/* Whether FLAG=VALUE or FLAG is for the flag of this name; '-' and '_' are alike. */
-static bool names_flag(const char *setting, const char *name)
-{
-    size_t i = 0;
-    while (name[i] != '\0' && (setting[i] == name[i] || (setting[i] == '-' && name[i] == '_'))) {
-        i++;
-    }
-    return name[i] == '\0' && (setting[i] == '=' || setting[i] == '\0');
-}
-
-static struct status check_settings(const struct glue_run *g)
-{
-    static const char *const own[] = {"init_checkpoint", "output_dir",   "train_file", "predict_file", "seed",
-                                      "seeds",           "problem_type", "dry_run",    "encoding"};
     for (int i = 0; i < g->n_settings; i++) {
-        const char *word = g->settings[i], *dot = dot_of(word), *flag = dot == NULL ? word : dot + 1;
-        if (dot != NULL && find_task(word, (size_t)(dot - word)) == NULL) {
+        const char *setting = g->settings[i];
+        size_t n = strcspn(setting, ".=");
+        const struct task *of = setting[n] == '.' ? find_task(setting, n) : t;
+        if (of == NULL) {
             return status_error(STATUS_USAGE,
-                                "%.100s names no task; the tasks are cola, sst-2, mrpc, rte, sts-b", word);
+                                "%.100s names no task; the tasks are cola, sst-2, mrpc, rte, sts-b", setting);
         }
-        for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
-            if (names_flag(flag, own[k])) {
-                return status_error(STATUS_USAGE, "%.100s: kiln glue sets %s itself", word, own[k]);
-            }
+        if (of == t) {
+            words_add(w, "--%s", setting[n] == '.' ? setting + n + 1 : setting);
         }
     }
     return status_ok();
 }
 
-/* The flags of `kiln classify` for a task; the user's settings are last, so they win. */
-static struct status make_words(struct words *w, const struct glue_run *g, const struct glue_task *t)
+/* The flags of `kiln classify` for a task: the recipe, the user's settings, and what kiln glue sets itself;
+ * of a flag that is given twice the last counts. */
+static struct status make_words(struct words *w, const struct glue_run *g, const struct task *t)
 {
     const struct glue_args *a = g->args;
-    const char *out = a->output_dir;
+    words_add(w, "--learning_rate=5e-5");
+    words_add(w, "--num_train_epochs=%s", t->epochs);
+    words_add(w, "--train_batch_size=32");
+    TRY(add_settings(w, g, t));
     words_add(w, "--init_checkpoint=%s", a->model);
-    words_add(w, "--output_dir=%s/%s", out, t->directory);
-    words_add(w, "--train_file=%s/%s/train.jsonl", out, t->directory);
-    words_add(w, "--predict_file=%s/%s/dev.jsonl", out, t->directory);
-    words_add(w, "--problem_type=%s", t->labels[0] == NULL ? "regression" : "single_label_classification");
-    words_add(w, "--do_train");
-    words_add(w, "--do_eval");
+    words_add(w, "--output_dir=%s/%s", a->output_dir, t->directory);
+    words_add(w, "--train_file=%s/%s/train.jsonl", a->output_dir, t->directory);
+    words_add(w, "--predict_file=%s/%s/dev.jsonl", a->output_dir, t->directory);
+    words_add(w, "--problem_type=%s", t->labels == NULL ? "regression" : "single_label_classification");
+    words_add_list(w, (const char *const[]){"--do_train", "--do_eval", NULL});
     words_add(w, "--seed=%" PRId64, a->seed);
     words_add(w, "--seeds=%" PRId64, a->seeds);
-    words_add(w, "--learning_rate=%s", t->learning_rate);
-    words_add(w, "--num_train_epochs=%s", t->epochs);
-    words_add(w, "--train_batch_size=%s", t->batch);
     if (a->resume_from_checkpoint) {
         words_add(w, "--resume_from_checkpoint");
-    }
-    for (int i = 0; i < g->n_settings; i++) {
-        const char *setting = g->settings[i], *dot = dot_of(setting);
-        if (dot == NULL || find_task(setting, (size_t)(dot - setting)) == t) {
-            words_add(w, "--%s", dot == NULL ? setting : dot + 1);
-        }
     }
     return words_status(w);
 }
 
-/* Parses the flags of every task before the first begins. */
-static struct status check_words(const struct glue_run *g)
-{
-    struct status s = status_ok();
-    for (int i = 0; i < g->n && !failed(s); i++) {
-        struct words w = {0};
-        s = make_words(&w, g, g->results[i].task);
-        s = failed(s) ? s : command_check(&command_classify, w.n, w.list);
-        words_fini(&w);
-    }
-    return s;
-}
+/* ---- runs ---- */
 
-static struct status path_of(char path[FILE_PATH_BYTES], const struct glue_args *a, const char *folder,
-                             const char *file)
-{
-    int n = snprintf(path, FILE_PATH_BYTES, "%s/%s/%s", a->output_dir, folder, file);
-    return n < FILE_PATH_BYTES ? status_ok() : status_error(STATUS_USAGE, "--output_dir is too long a path");
-}
-
-/* The table of an earlier run must be the same: its results are kept. */
-static struct status check_same(const char *path, const struct buf *lines)
-{
-    struct file_map m;
-    if (!file_exists(path)) {
-        return status_ok();
-    }
-    TRY(file_map_open(&m, path));
-    bool same = m.n == lines->n && memcmp(m.data, lines->data, m.n) == 0;
-    file_map_close(&m);
-    return same ? status_ok()
-                : status_error(STATUS_USAGE, "%s was made from other data; give another --output_dir", path);
-}
-
-/* Turns a part of a task into the table that classify reads; in a dry run only reads it. */
-static struct status make_table(const struct glue_args *a, const struct glue_task *t, enum glue_part part)
-{
-    struct buf lines = {0};
-    char path[FILE_PATH_BYTES];
-    struct status s = glue_tables_read(&lines, t, part, a->data_dir, a->encoding);
-    s = failed(s) ? s : path_of(path, a, t->directory, part == GLUE_TRAIN ? "train.jsonl" : "dev.jsonl");
-    s = failed(s) ? s : check_same(path, &lines);
-    if (!failed(s) && !a->dry_run) {
-        s = file_write_atomic(path, lines.data, lines.n);
-    }
-    buf_fini(&lines);
-    return s;
-}
-
-static struct status make_tables(const struct glue_run *g)
-{
-    char path[FILE_PATH_BYTES];
-    for (int i = 0; i < g->n; i++) {
-        const struct glue_task *t = g->results[i].task;
-        TRY(path_of(path, g->args, t->directory, ""));
-        if (!g->args->dry_run) {
-            TRY(file_make_directories(path));
-        }
-        TRY(make_table(g->args, t, GLUE_TRAIN));
-        TRY(make_table(g->args, t, GLUE_DEV));
-    }
-    return status_ok();
-}
-
-/* The scores of a task's metric, from the table that the series of its seeds wrote. */
-static struct status take_result(struct glue_result *r, const struct glue_args *a)
+/* Takes the scores of a task's metric from the table that the series of its seeds wrote. */
+static struct status take_scores(json_t **scores, const struct glue_args *a, const struct task *t)
 {
     char path[FILE_PATH_BYTES];
     json_t *root;
-    TRY(path_of(path, a, r->task->directory, "seeds.json"));
+    TRY(file_make_path(path, "%s/%s/seeds.json", a->output_dir, t->directory));
     TRY(json_read_object(&root, path));
-    json_t *found = json_object_get(json_object_get(root, "metrics"), r->task->metric);
-    r->scores = json_is_number(json_object_get(found, "mean")) ? json_incref(found) : NULL;
+    json_t *found = json_object_get(json_object_get(root, "metrics"), t->metric);
+    *scores = json_is_number(json_object_get(found, "mean")) ? json_incref(found) : NULL;
     json_decref(root);
-    return r->scores != NULL ? status_ok()
-                             : status_error(STATUS_DATA, "%s has no mean of %s", path, r->task->metric);
+    return *scores != NULL ? status_ok() : status_error(STATUS_DATA, "%s has no mean of %s", path, t->metric);
 }
 
-static struct status run_task(struct glue_run *g, struct glue_result *r)
+static void print_command(const struct words *w)
+{
+    fputs("kiln classify", stdout);
+    for (int i = 0; i < w->n; i++) {
+        putchar(' ');
+        log_put_text(stdout, w->list[i]);
+    }
+    putchar('\n');
+}
+
+/* Runs a task; `only_check` its flags, which is done for all before the first begins. */
+static struct status run_task(struct glue_run *g, int i, bool only_check)
 {
     struct words w = {0};
-    struct status s = make_words(&w, g, r->task);
-    if (!failed(s) && g->args->dry_run) {
-        fputs("kiln classify", stdout);
-        for (int i = 0; i < w.n; i++) {
-            putchar(' ');
-            log_put_text(stdout, w.list[i]);
-        }
-        putchar('\n');
+    struct status s = make_words(&w, g, g->tasks[i]);
+    if (!failed(s) && only_check) {
+        s = command_check(&command_classify, w.n, w.list);
+    } else if (!failed(s) && g->args->dry_run) {
+        print_command(&w);
     } else if (!failed(s)) {
-        log_info("%s", r->task->directory);
+        log_info("%s", g->tasks[i]->directory);
         s = command_run(&command_classify, w.n, w.list);
-        s = failed(s) ? s : take_result(r, g->args);
+        s = failed(s) ? s : take_scores(&g->scores[i], g->args, g->tasks[i]);
+        s = status_context(s, "%s", g->tasks[i]->directory);
     }
     words_fini(&w);
-    return status_context(s, "%s", r->task->directory);
-}
-
-static double mean_of(const struct glue_result *r)
-{
-    return 100 * json_number_value(json_object_get(r->scores, "mean"));
-}
-
-static json_t *results_json(const struct glue_run *g, double mean)
-{
-    json_t *tasks = json_object();
-    for (int i = 0; i < g->n; i++) {
-        const struct glue_result *r = &g->results[i];
-        json_object_set_new(
-            tasks, r->task->name,
-            json_pack("{s:s, s:f, s:O}", "metric", r->task->metric, "score", mean_of(r), "seeds", r->scores));
-    }
-    return json_pack("{s:o, s:I, s:I, s:o, s:f}", "model", json_text(g->args->model), "seed",
-                     (json_int_t)g->args->seed, "n_seeds", (json_int_t)g->args->seeds, "tasks", tasks, "mean",
-                     mean);
+    return s;
 }
 
 /* In percent, as published tables have them. */
@@ -280,24 +336,39 @@ static struct status report(const struct glue_run *g)
 {
     char path[FILE_PATH_BYTES];
     double sum = 0;
+    json_t *all = json_object();
     for (int i = 0; i < g->n; i++) {
-        sum += mean_of(&g->results[i]) / g->n;
-        printf("%-8s %-10s %6.2f\n", g->results[i].task->directory, g->results[i].task->metric_title,
-               mean_of(&g->results[i]));
+        const struct task *t = g->tasks[i];
+        double score = 100 * json_number_value(json_object_get(g->scores[i], "mean"));
+        sum += score / g->n;
+        printf("%-8s %-10s %6.2f\n", t->directory, t->title, score);
+        json_object_set_new(
+            all, t->name,
+            json_pack("{s:s, s:f, s:O}", "metric", t->metric, "score", score, "seeds", g->scores[i]));
     }
-    printf("%-8s %-10s %6.2f\n", "mean", g->n == GLUE_N_TASKS ? "of five" : "of these", sum);
-    TRY(path_of(path, g->args, ".", "glue.json"));
-    return json_file_write(path, results_json(g, sum));
+    printf("%-8s %-10s %6.2f\n", "mean", g->n == N_TASKS ? "of five" : "of these", sum);
+    json_t *root = json_pack("{s:o, s:I, s:I, s:o, s:f}", "model", json_text(g->args->model), "seed",
+                             (json_int_t)g->args->seed, "n_seeds", (json_int_t)g->args->seeds, "tasks", all,
+                             "mean", sum);
+    struct status s = file_make_path(path, "%s/glue.json", g->args->output_dir);
+    if (failed(s)) {
+        json_decref(root);
+        return s;
+    }
+    return json_file_write(path, root);
 }
 
 static struct status run_all(struct glue_run *g)
 {
     TRY(choose_tasks(g));
-    TRY(check_settings(g));
-    TRY(check_words(g));
-    TRY(make_tables(g));
     for (int i = 0; i < g->n; i++) {
-        TRY(run_task(g, &g->results[i]));
+        TRY(run_task(g, i, true));
+    }
+    for (int i = 0; i < g->n; i++) {
+        TRY(make_tables(g->args, g->tasks[i]));
+    }
+    for (int i = 0; i < g->n; i++) {
+        TRY(run_task(g, i, false));
     }
     return g->args->dry_run ? status_ok() : report(g);
 }
@@ -310,7 +381,7 @@ static struct status run(const void *args, int n_positional, const char *const *
     model_dir_close(&m);
     struct status s = run_all(&g);
     for (int i = 0; i < g.n; i++) {
-        json_decref(g.results[i].scores);
+        json_decref(g.scores[i]);
     }
     return s;
 }

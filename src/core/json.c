@@ -255,6 +255,19 @@ json_t *json_text(const char *text)
     return value;
 }
 
+struct status json_append_line(struct buf *b, json_t *root, unsigned digits)
+{
+    char *text = root == NULL ? NULL : json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(digits));
+    json_decref(root);
+    if (text == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for a line of JSON");
+    }
+    buf_puts(b, text);
+    buf_putc(b, '\n');
+    free(text);
+    return buf_status(b);
+}
+
 char *json_to_text(const json_t *root)
 {
     /* 15 digits: every decimal number of up to 15 digits is written as it was read */

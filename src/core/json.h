@@ -3,6 +3,7 @@
 #ifndef KILN_CORE_JSON_H
 #define KILN_CORE_JSON_H
 
+#include "core/buf.h"
 #include "core/status.h"
 
 #include <jansson.h>
@@ -40,6 +41,10 @@ json_t *json_text(const char *text);
 
 /* A real number; null where it is infinite or none, which JSON lacks. */
 json_t *json_finite(double number);
+
+/* Appends the text in one line, with so many digits of real numbers (0: all), and a newline, and takes
+ * ownership of it.  NULL means that memory ran out: STATUS_MEMORY. */
+struct status json_append_line(struct buf *b, json_t *root, unsigned digits);
 
 /* Text with two-space indentation, in the order of insertion, ending in a newline; free() it.  NULL if memory
  * runs out. */

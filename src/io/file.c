@@ -7,12 +7,25 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+struct status file_make_path(char path[FILE_PATH_BYTES], const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(path, FILE_PATH_BYTES, format, args);
+    va_end(args);
+    return n >= 0 && n < FILE_PATH_BYTES
+               ? status_ok()
+               : status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
+                              FILE_PATH_BYTES - 1);
+}
 
 struct status file_map_open(struct file_map *m, const char *path)
 {

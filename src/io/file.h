@@ -17,6 +17,10 @@
 /* The limit of every path that kiln writes to, the NUL included. */
 enum { FILE_PATH_BYTES = 1024 };
 
+/* Writes a printf-formatted path.  STATUS_USAGE if it is longer. */
+struct status file_make_path(char path[FILE_PATH_BYTES], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* A whole file, read-only. */
 struct file_map {
     const unsigned char *data; /* [n]; not NUL-terminated */

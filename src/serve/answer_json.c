@@ -7,15 +7,7 @@
 
 struct status answer_json_append(struct buf *out, json_t *line)
 {
-    char *text = line == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    json_decref(line);
-    if (text == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for an answer");
-    }
-    buf_puts(out, text);
-    buf_putc(out, '\n');
-    free(text);
-    return buf_status(out);
+    return json_append_line(out, line, 9);
 }
 
 void answer_json_append_vector(struct buf *out, const float *v, int64_t n)

@@ -87,14 +87,14 @@ expect 64 'the tasks are cola, sst-2, mrpc, rte, sts-b' glue --output_dir "$dir/
 expect 64 'has cola twice' glue --output_dir "$dir/wrong" --tasks cola,cola
 expect 64 'unknown flag --max_stps' glue --output_dir "$dir/wrong" sts-b.max_stps=2
 expect 64 'names no task' glue --output_dir "$dir/wrong" qqp.max_steps=2
-expect 64 'kiln glue sets seed itself' glue --output_dir "$dir/wrong" seed=2
+expect 0 "seed is given twice: '42' is used, not '2'" glue --output_dir "$dir/wrong" --dry_run --tasks rte seed=2
 bad() { # TEXT TASK FILE LINE: the error if the file has this line too
     echo -e "$4" >>"$dir/data/$3"
     expect 65 "$3 $1" glue --output_dir "$dir/wrong" --tasks "$2"
 }
-bad 'line 122: a label of SST-2 is 0 or 1, not 2' sst-2 SST-2/train.tsv 'the king\t2'
-bad 'line 21 has 2 columns, too few for CoLA' cola CoLA/in_domain_dev.tsv 'gj04\t1'
-bad 'line 121: a label is a number from 0 to 5, not 5.5' sts-b STS-B/sts-train.csv 'a\tb\tc\td\t5.5\tthe king\tthe city'
+bad 'line 122: a label of SST-2 is 0|1, not 2' sst-2 SST-2/train.tsv 'the king\t2'
+bad 'line 21: 2 columns are too few for CoLA' cola CoLA/in_domain_dev.tsv 'gj04\t1'
+bad 'line 121: a label of STS-B is a number from 0 to 5, not 5.5' sts-b STS-B/sts-train.csv 'a\tb\tc\td\t5.5\tthe king\tthe city'
 bad 'line 42: the text is empty' mrpc MRPC/glue_dev.tsv '1\t1\t2\tthe king\t'
 bad 'line 122 is not UTF-8: byte 7 of the line is 0xff' rte RTE/train.tsv '1\tthe \xff\tthe king\tentailment'
 rm "$dir/data/RTE/train.tsv"

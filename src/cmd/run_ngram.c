@@ -102,10 +102,10 @@ static struct status measure_paths(const struct kneser_ney *k, struct tokenizer_
 
 static void tell(const struct kneser_ney *k, int64_t start)
 {
-    for (int m = 1; m <= k->trie.order; m++) {
-        const struct kneser_ney_discounts *d = &k->discounts[m];
-        log_info("order %d: %lld n-grams, discounts %.3f, %.3f, %.3f%s", m, (long long)k->trie.levels[m].n,
-                 d->of[1], d->of[2], d->of[3], d->assumed ? ", which so few cannot tell" : "");
+    for (int m = 1; m <= k->order; m++) {
+        const struct ngram_level *l = &k->levels[m];
+        log_info("order %d: %lld n-grams, discounts %.3f, %.3f, %.3f%s", m, (long long)l->n, l->discounts[1],
+                 l->discounts[2], l->discounts[3], l->assumed ? ", which so few cannot tell" : "");
     }
     log_info("counted in %.1f s; the counts hold %zu MiB", clock_since_s(start),
              kneser_ney_bytes(k) / MIB + 1);
@@ -171,7 +171,7 @@ const struct command command_ngram = {
     .details =
         "Counts the n-grams of a text and prints how well they predict other texts, in the form of "
         "`kiln eval`: interpolated, modified Kneser-Ney smoothing with three discounts for each order "
-        "(Chen & Goodman 1998). Memory is at most 20 bytes per token and order, and 13 more per token.",
+        "(Chen & Goodman 1998). Memory is at most 20 bytes per token and order, and 24 more per token.",
     .positional_usage = "",
     .max_positional = 1000,
     .options = options,

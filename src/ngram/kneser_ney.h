@@ -11,24 +11,35 @@
 #ifndef KILN_NGRAM_KNESER_NEY_H
 #define KILN_NGRAM_KNESER_NEY_H
 
-#include "ngram/ngram_trie.h"
+#include "core/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-struct kneser_ney_discounts {
-    double of[4]; /* of a count of 1, 2, and 3 or more; of 0 none */
-    bool assumed; /* a text this small does not tell them: 0.5, 1 and 1.5 */
+/* NGRAM_BEGIN stands before each document: n-grams may begin with it, and none crosses it. */
+enum { NGRAM_MOST_ORDER = 6, NGRAM_BEGIN = -1 };
+
+/* The m-grams of a text, at most as many as it has tokens.  Those that continue n-gram i lie side by side in
+ * the next level, and a token is found among them by bisection.  Level 0 is the empty n-gram. */
+struct ngram_level {
+    int64_t n;
+    int32_t *token;  /* [n] the last of each; those that continue one n-gram ascend */
+    uint32_t *first; /* [n + 1] n-gram i is continued by [first[i], first[i + 1]); not of the last level */
+    uint32_t *count; /* [n] a */
+    float *p;        /* [n] of its last token after those before it */
+    float *rest;     /* [n] g of the n-gram as a context; not of the last level */
+    double discounts[4]; /* of a count of 1, 2, and 3 or more; of 0 none */
+    bool assumed;        /* a text this small does not tell them: 0.5, 1 and 1.5 */
 };
 
 struct kneser_ney {
-    struct ngram_trie trie;
-    int64_t n_words;
-    struct kneser_ney_discounts discounts[NGRAM_MOST_ORDER + 1]; /* of each order from 1 */
-    float *p[NGRAM_MOST_ORDER + 1];    /* [n of the level] of its last token after those before it */
-    float *rest[NGRAM_MOST_ORDER + 1]; /* [n] g of the n-gram as a context; not of the last level */
+    int order;
+    struct ngram_level levels[NGRAM_MOST_ORDER + 1];
 };
 
-/* Counts ids[n_ids] (ngram/ngram_trie.h).  STATUS_DATA: no token, or an id that is none; STATUS_MEMORY. */
+/* Counts ids[n_ids], each NGRAM_BEGIN or in [0, n_words).  STATUS_DATA: no token, another id, or more than
+ * 2^32 - 2 of them; STATUS_MEMORY. */
 struct status kneser_ney_init(struct kneser_ney *k, const int32_t *ids, int64_t n_ids, int order,
                               int64_t n_words);
 void kneser_ney_fini(struct kneser_ney *k); /* safe on a zeroed struct, and after a failed init */

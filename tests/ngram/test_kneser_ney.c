@@ -112,8 +112,8 @@ static void check_order(int order)
     for (int m = 1; m <= order; m++) {
         slow_discounts(discounts[m], m, order);
         for (int i = 1; i < 4; i++) {
-            EXPECT(fabs(discounts[m][i] - k.discounts[m].of[i]) < 1e-12,
-                   "order %d, level %d: D_%d is %g, not %g", order, m, i, k.discounts[m].of[i],
+            EXPECT(fabs(discounts[m][i] - k.levels[m].discounts[i]) < 1e-12,
+                   "order %d, level %d: D_%d is %g, not %g", order, m, i, k.levels[m].discounts[i],
                    discounts[m][i]);
         }
     }
@@ -161,7 +161,7 @@ static void small_texts(void)
     for (int32_t w = 0; w < WORDS; w++) {
         sum += kneser_ney_p(&k, one, 1, w);
     }
-    EXPECT(fabs(sum - 1) < 1e-6 && k.discounts[1].assumed, "one token: %g", sum);
+    EXPECT(fabs(sum - 1) < 1e-6 && k.levels[1].assumed, "one token: %g", sum);
     EXPECT(kneser_ney_p(&k, one, 1, 2) > kneser_ney_p(&k, one, 1, 1),
            "what occurred is as probable as what did not");
     kneser_ney_fini(&k);

@@ -4,7 +4,7 @@
 #include "cmd/settings.h"
 #include "core/log.h"
 #include "launch/host_filter.h"
-#include "launch/net_server.h"
+#include "launch/net_test.h"
 #include "launch/netcheck.h"
 
 #include <errno.h>
@@ -57,9 +57,9 @@ static struct status serve(const struct netcheck_args *a)
 {
     struct net_server server;
     if (a->interface != NULL) {
-        TRY(net_server_check_interface(a->interface));
+        TRY(net_test_interface(a->interface));
     }
-    TRY(net_server_open(&server, (int)a->port));
+    TRY(net_test_open(&server, (int)a->port));
     printf("serve\t%d\t%s\n", server.port, server.token);
     fflush(stdout);
     pid_t pid = fork();
@@ -76,7 +76,7 @@ static struct status serve(const struct netcheck_args *a)
     for (int fd = 0; null >= 0 && fd < 3; fd++) {
         dup2(null, fd);
     }
-    net_server_run(&server, (int)a->clients, a->seconds);
+    net_test_serve(&server, (int)a->clients, a->seconds);
     return status_ok();
 }
 

@@ -1,7 +1,7 @@
 /* netcheck: whether the hosts of a job reach one another, pair by pair: by ssh, without a password and with a
  * known key, and by TCP, with latency and bandwidth.
  *
- * From here each host is asked over ssh to start a server (launch/net_server) that ends by itself, then to
+ * From here each host is asked over ssh to start a server (launch/net_test) that ends by itself, then to
  * test all others (netcheck_probe).  Each host tests the others in turn, beginning with the one behind it, so
  * that at one time few bursts meet at one host.  Every step has its limit, all together 30 s. */
 #ifndef KILN_LAUNCH_NETCHECK_H

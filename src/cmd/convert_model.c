@@ -18,12 +18,11 @@ struct convert_args {
     bool optimizer, compare_logits;
 };
 
-#define FORMATS "huggingface|pt|deepspeed|onnx|gguf|megatron_deepspeed|universal"
-
 static const struct option options[] = {
-    MODEL_WRITING_ROWS(offsetof(struct convert_args, writing)),
+    OPTION_ROWS_OF(model_writing_flags, offsetof(struct convert_args, writing)),
     OPTION_CHOICE_ROW(
-        "format", offsetof(struct convert_args, format), "huggingface", FORMATS,
+        "format", offsetof(struct convert_args, format), "huggingface",
+        "huggingface|pt|deepspeed|onnx|gguf|megatron_deepspeed|universal",
         "write in this format. huggingface: config.json and model.safetensors; pt: ckpt_N.pt and "
         "bert_config.json, as NVIDIA's and Habana's scripts keep a model; deepspeed: a directory of ZeRO 1 "
         "with the state of the run, latest and bert_config.json; decoders "
@@ -32,8 +31,7 @@ static const struct option options[] = {
         "universal: "
         "latest_universal and the universal checkpoint of Megatron-DeepSpeed, with the state of the run; "
         "onnx is not written: the error says how optimum-cli makes it"),
-    OPTION_CHOICE_ROW("to", offsetof(struct convert_args, format), "huggingface", FORMATS,
-                      "the same as --format"),
+    OPTION_SAME_ROW("to", "format", "the same as --format"),
     OPTION_CHOICE_ROW("type", offsetof(struct convert_args, type), "f32", "f32|f16|bf16|q8_0",
                       "store the weights of --format gguf, whose vectors stay f32, in this type"),
     OPTION_INT_ROW("tp", offsetof(struct convert_args, tp), "1", 1, 1024,

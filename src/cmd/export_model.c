@@ -2,7 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/model_writing.h"
 
-static const struct option options[] = {MODEL_WRITING_ROWS(0), {0}};
+static const struct option options[] = {OPTION_ROWS_OF(model_writing_flags, 0), {0}};
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {

@@ -59,7 +59,7 @@ static const struct option options[] = {
                    "number of texts in a batch; texts are sorted by length"),
     FINETUNE_LOG_ROWS,
     OPTION_GROUP_ROW("flags of the replaced scripts"),
-    LAUNCHER_FLAG_ROWS(offsetof(struct classify_args, launcher)),
+    OPTION_ROWS_OF(settings_launcher, offsetof(struct classify_args, launcher)),
     {0},
 };
 

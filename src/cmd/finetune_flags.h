@@ -16,8 +16,8 @@
 /* Flags with the names that scripts of `transformers` have. */
 #define FINETUNE_PREDICT_ROWS(predict_help)                                                                  \
     OPTION_STRING_ROW("predict_file", AT(predict_file), NULL, "FILE", predict_help),                         \
-        OPTION_STRING_ROW("validation_file", AT(predict_file), NULL, "FILE", "the same as --predict_file"),  \
-        OPTION_STRING_ROW("test_file", AT(predict_file), NULL, "FILE", "the same as --predict_file")
+        OPTION_SAME_ROW("validation_file", "predict_file", "the same as --predict_file"),                    \
+        OPTION_SAME_ROW("test_file", "predict_file", "the same as --predict_file")
 
 #define FINETUNE_DO_ROWS(predict_help, eval_help)                                                            \
     OPTION_FLAG_ROW("do_train", AT(do_train), "fine-tune on --train_file"),                                  \
@@ -54,13 +54,13 @@
         OPTION_INT_ROW(                                                                                      \
             "eval_steps", AT(eval_steps), "0", 0, 1e12,                                                      \
             "number of steps between evaluations on --eval_file; 0: off, only at the end of each epoch"),    \
-        EARLY_STOPPING_ROWS,                                                                                 \
+        OPTION_ROWS_OF(settings_early_stopping, AT(early)),                                                  \
         OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647,                                                \
                        "seed of the new head, data order and dropout"),                                      \
         OPTION_INT_ROW("seeds", AT(seeds), NULL, 1, 1000,                                                    \
                        "number of runs, with the seeds --seed, --seed + 1, ..., each in OUTPUT_DIR/seed_S; " \
                        "their scores are printed as a table and written to seeds.json"),                     \
-        PRECISION_ROWS, LOSS_SCALE_ROW, DEVICE_ROW(AT(device)),                                              \
+        OPTION_ROWS_OF(settings_precision, AT(precision)), LOSS_SCALE_ROW, DEVICE_ROW(AT(device)),           \
         OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint),                                              \
                         "save neither checkpoints nor the fine-tuned model"),                                \
         OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "1000", 0, 1e12,            \
@@ -72,7 +72,7 @@
         OTHER_DATA_ROW("--train_file is not what")
 
 #define FINETUNE_LOG_ROWS                                                                                    \
-    RANK_ROWS(AT(ranks)), OPTION_GROUP_ROW("logs"),                                                          \
+    OPTION_ROWS_OF(settings_ranks, AT(ranks)), OPTION_GROUP_ROW("logs"),                                     \
         OPTION_INT_ROW("log_freq", AT(log_freq), "50", 1, 1e9, LOG_FREQ_HELP),                               \
         OPTION_INT_ROW("throughput_warmup_steps", AT(throughput_warmup_steps), "0", 0, 1e9,                  \
                        "number of first steps that training_sequences_per_second does not count"),           \

@@ -59,12 +59,12 @@ static const struct option options[] = {
     OPTION_REAL_ROW("null_score_diff_threshold", OWN(null_score_diff_threshold), "0.0", -1e6, 1e6,
                     "v2: give no answer if the score of none exceeds the best answer's by more than this"),
     FINETUNE_LOG_ROWS,
-    REPLACED_FLAG_ROWS,
+    OPTION_ROWS_OF(settings_replaced, AT(device)),
     OPTION_IGNORED_ROW("use_fused_adam", "AdamW is always fused"),
     OPTION_IGNORED_ROW("use_hpu_graphs", "a GPU's work is always captured, the cpu's never"),
     OPTION_IGNORED_ROW("verbose_logging", "warnings are never left out"),
     OPTION_REFUSED_ROW("per_param_grad_clipping", "gradients are clipped at their global norm; leave it out"),
-    LAUNCHER_FLAG_ROWS(offsetof(struct squad_args, launcher)),
+    OPTION_ROWS_OF(settings_launcher, offsetof(struct squad_args, launcher)),
     {0},
 };
 

@@ -47,7 +47,7 @@ static const struct option options[] = {
                    "number of sentences in a batch; sentences are sorted by length"),
     FINETUNE_LOG_ROWS,
     OPTION_GROUP_ROW("flags of the replaced scripts"),
-    LAUNCHER_FLAG_ROWS(offsetof(struct tag_args, launcher)),
+    OPTION_ROWS_OF(settings_launcher, offsetof(struct tag_args, launcher)),
     {0},
 };
 

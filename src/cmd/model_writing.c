@@ -1,5 +1,6 @@
 #include "cmd/model_writing.h"
 
+#include "cmd/settings.h"
 #include "core/log.h"
 #include "model/checkpoint.h"
 #include "model/model_progress.h"
@@ -8,6 +9,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const struct option model_writing_flags[] = {
+    OPTION_REQUIRED_ROW("model", offsetof(struct model_writing_flags, model), "PATH",
+                        "a checkpoint or model directory, or another program's checkpoint"),
+    OPTION_SAME_ROW("init_checkpoint", "model", "the same as --model"),
+    OPTION_STRING_ROW("config_file", offsetof(struct model_writing_flags, config_file), NULL, "FILE",
+                      "read the configuration from this file, if none is beside the weights"),
+    OPTION_STRING_ROW("vocab_file", offsetof(struct model_writing_flags, vocab_file), NULL, "FILE",
+                      "read the vocabulary from this file, if none is beside the weights"),
+    OPTION_REQUIRED_ROW("output_dir", offsetof(struct model_writing_flags, output_dir), "DIR",
+                        "write the model into this directory; it may exist if it holds only an older "
+                        "model of the same form, which is replaced"),
+    OPTION_CHOICE_ROW("task", offsetof(struct model_writing_flags, task), NULL,
+                      "pretraining|masked_lm|question_answering|encoder",
+                      "write this class: BertForPreTraining, BertForMaskedLM, BertForQuestionAnswering "
+                      "or BertModel; by default all heads that the model has"),
+    OPTION_INT_ROW("max_shard_size", offsetof(struct model_writing_flags, max_shard_size), "5e9", 1, 1e15,
+                   "write a model of more than N bytes as several files: safetensors with an index"),
+    DRY_RUN_ROW(offsetof(struct model_writing_flags, dry_run),
+                "read and check everything, and write nothing"),
+    {0},
+};
 
 /* STATUS_USAGE: a decoder has one task only. */
 static struct status find_task(enum model_task *task, const struct model_writing_flags *f,

@@ -57,7 +57,7 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("optimizer", AT(optimizer), "adamw", OPTIMIZER_NAMES,
                       "update weights with this optimizer"),
     OPTION_INT_ROW("steps", AT(steps), "3", 1, 1e6, "number of steps to measure; the fastest is shown"),
-    PRECISION_ROWS,
+    OPTION_ROWS_OF(settings_precision, AT(precision)),
     DEVICE_ROW(AT(device)),
     OPTION_STRING_ROW("predict", AT(predict), NULL, "DEVICE",
                       "measure nothing: predict the same table for this device (h200, h100, a100, gaudi1) "

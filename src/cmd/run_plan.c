@@ -72,7 +72,7 @@ static const struct option options[] = {
                    "number of sequences of all devices in a step, instead of --train_batch_size; 0: off"),
     OPTION_CHOICE_ROW("optimizer", AT(optimizer), "lamb", OPTIMIZER_ALL_NAMES,
                       "update weights with this optimizer"),
-    PRECISION_ROWS,
+    OPTION_ROWS_OF(settings_precision, AT(precision)),
     OPTION_FLAG_ROW("checkpoint_activations", AT(recompute),
                     "keep the activations of few layers and recompute the others in backward"),
     RECOMPUTATION_INTERVAL_ROW(AT(interval)),

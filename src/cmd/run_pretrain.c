@@ -109,7 +109,7 @@ static const struct option options[] = {
         "mask_rate", BERT(mask_rate), "0.15", 0, 1,
         "fraction of the tokens of a token store that is predicted; 0.3:0.15 moves on a line from one to the "
         "other over the run (Ankner et al. 2024, arXiv:2305.15096), and held-out text uses the last"),
-    OPTION_RANGE_ROW("masked_lm_prob", BERT(mask_rate), "0.15", 0, 1, "the same as --mask_rate"),
+    OPTION_SAME_ROW("masked_lm_prob", "mask_rate", "the same as --mask_rate"),
     OPTION_REAL_ROW(
         "mask_keep_rate", BERT(mask_keep_rate), "0.1", 0, 0.9,
         "fraction of the predicted tokens that stay unchanged; a tenth become random tokens, the rest [MASK] "
@@ -147,7 +147,7 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),
                     "take samples in the order in which they lie in the store or in their file"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of weights, data order, masks and dropout"),
-    PRECISION_ROWS,
+    OPTION_ROWS_OF(settings_precision, AT(precision)),
     LOSS_SCALE_ROW,
     OPTION_REAL_ROW("init_loss_scale", AT(loss_scale.first), "1048576", 1, 1e10,
                     "first value of the loss scale, which an overflow halves and 2000 steps without one "
@@ -188,7 +188,7 @@ static const struct option options[] = {
     OPTION_GROUP_ROW("logs and evaluation"),
     OPTION_INT_ROW("eval_steps", AT(eval_steps), "500", 0, 1e12,
                    "number of steps between evaluations on the held-out text; 0: off"),
-    EARLY_STOPPING_ROWS,
+    OPTION_ROWS_OF(settings_early_stopping, AT(early)),
     OPTION_INT_ROW("eval_samples", AT(eval_samples), "512", 1, 1e9,
                    "number of held-out sequences in an evaluation"),
     NGRAM_ROW(GPT(ngram_tokens), "of a decoder, "),
@@ -196,9 +196,9 @@ static const struct option options[] = {
     RUN_LOG_ROWS,
     PROGRESS_BAR_ROW(AT(disable_progress_bar)),
     DRY_RUN_OF_TRAINING_ROW,
-    HEALTH_ROWS,
-    RANK_ROWS(AT(ranks)),
-    MESH_ROWS(OWN(mesh)),
+    OPTION_ROWS_OF(settings_health, AT(health)),
+    OPTION_ROWS_OF(settings_ranks, AT(ranks)),
+    OPTION_ROWS_OF(settings_mesh, OWN(mesh)),
     {.name = "use_zero_optimizer",
      .kind = OPTION_BOOL,
      .offset = OWN(use_zero_optimizer),
@@ -208,8 +208,8 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("balance_tokens", AT(balance_tokens),
                     "deal the sequences of a step out to the ranks by length, so that all have as many "
                     "sequences and nearly as many tokens; sums take another order; needs a token store"),
-    EMULATION_ROWS(AT(emulation)),
-    REPLACED_FLAG_ROWS,
+    OPTION_ROWS_OF(settings_emulation, AT(emulation)),
+    OPTION_ROWS_OF(settings_replaced, AT(device)),
     OPTION_IGNORED_ROW("do_train", "training is what this command does"),
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "--config_file says what the model is"),
     OPTION_IGNORED_VALUE_ROW("num_train_epochs", "X", "--max_steps says how long"),
@@ -222,7 +222,7 @@ static const struct option options[] = {
     OPTION_IGNORED_ROW("run_loss_in_fp32", "losses are always computed in fp32"),
     OPTION_IGNORED_ROW("allow_loss_in_bit16", "losses are always computed in fp32"),
     OPTION_IGNORED_ROW("deepspeed_mpi", "mpirun and srun are recognized without it"),
-    LAUNCHER_FLAG_ROWS(offsetof(struct pretrain_args, launcher)),
+    OPTION_ROWS_OF(settings_launcher, offsetof(struct pretrain_args, launcher)),
     {0},
 };
 

@@ -165,7 +165,7 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("device", AT(device), "auto", "auto|cpu|cuda",
                       "where to compute; auto is the cpu, since cuda has not been tested on a GPU yet"),
     OPTION_GROUP_ROW("ranks, and DeepSpeed's JSON"),
-    MESH_ROWS(OWN(mesh)),
+    OPTION_ROWS_OF(settings_mesh, OWN(mesh)),
     OPTION_FLAG_ROW(
         "sequence-parallel", AT(ranks.cut.sequence_parallel),
         "ranks that share layers also divide the rows of LayerNorms, dropouts and residuals, which "
@@ -190,7 +190,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("deepspeed_config", AT(deepspeed_config), NULL, "FILE",
                       "DeepSpeed's JSON, which must say the same as the flags"),
     DEEPSCALE_ROWS,
-    EMULATION_ROWS(AT(emulation)),
+    OPTION_ROWS_OF(settings_emulation, AT(emulation)),
     OPTION_GROUP_ROW("checkpoints"),
     OPTION_STRING_ROW("save", OWN(save), NULL, "DIR", "write checkpoints, log.jsonl and report.html here"),
     OPTION_INT_ROW("save-interval", OWN(save_interval), "0", 0, 1e12,
@@ -326,7 +326,7 @@ static const struct option options[] = {
     OPTION_IGNORED_ROW("use_hpu",
                        "--device says where to compute: auto is the cpu, cuda a GPU; Gaudi is not built"),
     OPTION_IGNORED_ROW("hpu-deterministic", "the same run gives the same bits"),
-    LAUNCHER_FLAG_ROWS(OWN(launcher)),
+    OPTION_ROWS_OF(settings_launcher, OWN(launcher)),
     {0},
 };
 

@@ -1,8 +1,23 @@
 #include "cmd/session_flags.h"
 
+#include "cmd/settings.h"
 #include "core/log.h"
 
+#include <stddef.h>
 #include <stdio.h>
+
+const struct option session_flags[] = {
+    OPTION_SAME_ROW("init_checkpoint", "model", "the same as --model"),
+    OPTION_STRING_ROW("vocab_file", offsetof(struct session_flags, vocab_file), NULL, "FILE",
+                      "read the vocabulary from this file, for a model that has none or an empty one"),
+    DEVICE_ROW(offsetof(struct session_flags, device)),
+    OPTION_CHOICE_ROW("dtype", offsetof(struct session_flags, dtype), "fp32", "fp32|bf16|fp16|int8",
+                      "compute in this number format; fp16 only on cuda; int8 only for decoders on "
+                      "the cpu: matrices in int8 with a scale for each row, all else in bf16"),
+    DRY_RUN_ROW(offsetof(struct session_flags, dry_run),
+                "check the model, print what it needs, and read no text"),
+    {0},
+};
 
 struct status session_flags_options(struct session_options *o, const struct session_flags *f,
                                     enum answer answer)

@@ -349,6 +349,47 @@ static struct status parse_meant(struct meant *p, int argc, const char **argv)
     return option_parse(&meant_command, argc, argv, p, &n, &help);
 }
 
+/* Tables in tables count their offsets from where they are listed; another name of a flag has its field,
+ * range and default, and counts as the flag that was given. */
+static void tables_list_tables_and_other_names(void)
+{
+    struct inner {
+        int64_t width;
+    };
+    struct outer {
+        const char *model;
+        struct inner first, second;
+        struct option_given given;
+    } p;
+    static const struct option innermost[] = {
+        OPTION_INT_ROW("width", offsetof(struct inner, width), "3", 1, 9, "h"),
+        OPTION_SAME_ROW("breadth", "width", "the same as --width"),
+        {0},
+    };
+    static const struct option middle[] = {OPTION_ROWS_OF(innermost, offsetof(struct outer, second)), {0}};
+    static const struct option rows[] = {
+        OPTION_SAME_ROW("path", "model", "the same as --model"),
+        OPTION_ROWS_OF(middle, 0),
+        OPTION_REQUIRED_ROW("model", offsetof(struct outer, model), "PATH", "h"),
+        {0},
+    };
+    static const struct command c = {.name = "nested",
+                                     .options = rows,
+                                     .args_bytes = sizeof(struct outer),
+                                     .given = offsetof(struct outer, given),
+                                     .positional_usage = ""};
+    enum option_help help;
+    int n;
+    EXPECT_OK(option_parse(&c, 2, (const char *[]){"--path", "a"}, &p, &n, &help));
+    EXPECT(strcmp(p.model, "a") == 0 && p.first.width == 0 && p.second.width == 3, "a default of a table");
+    EXPECT(option_was_given(&c, &p, "model") && !option_was_given(&c, &p, "width"), "what was given");
+    EXPECT_OK(option_parse(&c, 2, (const char *[]){"--path=a", "--breadth=4"}, &p, &n, &help));
+    EXPECT(p.second.width == 4 && option_was_given(&c, &p, "width"), "another name of a flag");
+    EXPECT_ERROR(option_parse(&c, 2, (const char *[]){"--path=a", "--breadth=10"}, &p, &n, &help),
+                 STATUS_USAGE, "--breadth is 10, but must lie between 1 and 9");
+    EXPECT_ERROR(option_parse(&c, 0, NULL, &p, &n, &help), STATUS_USAGE, "needs --model");
+}
+
 /* Slips of published command lines, and what must not be taken for one. */
 static void options_read_slips_as_meant(void)
 {
@@ -500,6 +541,7 @@ int main(void)
     options_leave_their_neighbours();
     options_know_two_truths();
     options_read_slips_as_meant();
+    tables_list_tables_and_other_names();
     options_take_pairs();
     options_take_words();
     options_tell_what_was_given();

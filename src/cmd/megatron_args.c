@@ -1,7 +1,7 @@
 #include "cmd/megatron_args.h"
 
 #include "cmd/recipe.h"
-#include "core/log.h"
+#include "core/option_value.h"
 #include "task/deepspeed_config.h"
 #include "task/missing.h"
 
@@ -26,8 +26,6 @@ static const struct recipe recipes[] = {
       {"hidden-dropout", "0", NULL}}},
 };
 
-/* ---- the model ---- */
-
 static bool has_alibi(const struct megatron_args *a)
 {
     return strcmp(a->positions, "alibi") == 0;
@@ -39,6 +37,8 @@ static bool has_exact_gelu(const struct megatron_args *a)
     return a->onnx_safe || (a->no_bias_gelu_fusion && !a->openai_gelu);
 }
 
+/* ---- rules ---- */
+
 /* What has no usual value. */
 static struct status check_given(const struct command *c, const struct megatron_args *a)
 {
@@ -46,50 +46,114 @@ static struct status check_given(const struct command *c, const struct megatron_
         "num-layers",       "hidden-size", "num-attention-heads", "seq-length", "max-position-embeddings",
         "micro-batch-size", "lr"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (!option_was_given(c, a, names[i])) {
-            return status_error(STATUS_USAGE, "kiln pretrain-gpt needs --%s", names[i]);
-        }
-    }
-    return status_ok();
-}
-
-static struct status check_layers(const struct megatron_args *a)
-{
-    if (a->hidden_size % a->n_heads != 0) {
-        return status_error(STATUS_USAGE,
-                            "--hidden-size %lld is not a multiple of --num-attention-heads %lld",
-                            (long long)a->hidden_size, (long long)a->n_heads);
-    }
-    if (a->kv_channels > 0 && a->kv_channels != a->hidden_size / a->n_heads) {
-        return status_error(STATUS_USAGE,
-                            "--kv-channels %lld: it must be --hidden-size / --num-attention-heads, %lld",
-                            (long long)a->kv_channels, (long long)(a->hidden_size / a->n_heads));
-    }
-    if (a->max_positions < a->run.max_seq_length) {
-        return status_error(STATUS_USAGE, "--max-position-embeddings %lld is less than --seq-length %lld",
-                            (long long)a->max_positions, (long long)a->run.max_seq_length);
+        FAIL_IF(!option_was_given(c, a, names[i]), STATUS_USAGE, "kiln pretrain-gpt needs --%s", names[i]);
     }
     return status_ok();
 }
 
 /* A model is GPT-2 or BLOOM, and nothing between. */
-static struct status check_form(const struct megatron_args *a)
+static struct status check_model(const struct megatron_args *a)
 {
-    if (has_alibi(a) != a->embed_layernorm) {
-        return status_error(STATUS_USAGE,
-                            "BLOOM has --position-embedding-type alibi and --embed-layernorm, GPT-2 has "
-                            "neither: give both or none");
-    }
-    if (has_alibi(a) && has_exact_gelu(a)) {
-        return status_error(STATUS_USAGE, "BLOOM has the tanh form of GELU: leave out --%s",
-                            a->onnx_safe ? "onnx-safe" : "no-bias-gelu-fusion");
-    }
-    if (has_alibi(a) && a->ffn_hidden_size > 0 && a->ffn_hidden_size != 4 * a->hidden_size) {
-        return status_error(STATUS_USAGE, "BLOOM's --ffn-hidden-size is 4 times --hidden-size, not %lld",
-                            (long long)a->ffn_hidden_size);
-    }
+    const long long hidden = a->hidden_size, heads = a->n_heads, channels = a->kv_channels,
+                    ffn = a->ffn_hidden_size;
+    const long long positions = a->max_positions, length = a->run.max_seq_length;
+    const long long rows = a->vocab_rows, divisor = a->vocab_divisor;
+    FAIL_IF(hidden % heads != 0, STATUS_USAGE,
+            "--hidden-size %lld is not a multiple of --num-attention-heads %lld", hidden, heads);
+    FAIL_IF(channels > 0 && channels != hidden / heads, STATUS_USAGE,
+            "--kv-channels %lld: it must be --hidden-size / --num-attention-heads, %lld", channels,
+            hidden / heads);
+    FAIL_IF(positions < length, STATUS_USAGE, "--max-position-embeddings %lld is less than --seq-length %lld",
+            positions, length);
+    FAIL_IF(has_alibi(a) != a->embed_layernorm, STATUS_USAGE,
+            "BLOOM has --position-embedding-type alibi and --embed-layernorm, GPT-2 has neither: give both "
+            "or none");
+    FAIL_IF(has_alibi(a) && has_exact_gelu(a), STATUS_USAGE,
+            "BLOOM has the tanh form of GELU: leave out --%s",
+            a->onnx_safe ? "onnx-safe" : "no-bias-gelu-fusion");
+    FAIL_IF(has_alibi(a) && ffn > 0 && ffn != 4 * hidden, STATUS_USAGE,
+            "BLOOM's --ffn-hidden-size is 4 times --hidden-size, not %lld", ffn);
+    FAIL_IF(rows > 0 && rows % divisor != 0, STATUS_USAGE,
+            "--pad-vocab-size-to %lld is not a multiple of --make-vocab-size-divisible-by %lld", rows,
+            divisor);
     return status_ok();
 }
+
+/* Of the layers of a chunk, where there are several chunks a stage. */
+static struct status check_stages(const struct megatron_args *a)
+{
+    const long long n = a->virtual_stage_layers, layers = a->n_layers, stages = a->mesh.pipeline_parallel;
+    bool ends = a->partition != NULL && strstr(a->partition, "embedding") != NULL;
+    FAIL_IF(!ends && layers % stages != 0, STATUS_USAGE,
+            "--num-layers %lld is not a multiple of --pipeline-model-parallel-size %lld", layers, stages);
+    FAIL_IF(n > 0 && stages == 1, STATUS_USAGE,
+            "--num-layers-per-virtual-pipeline-stage needs several stages: give "
+            "--pipeline-model-parallel-size, or leave it out");
+    FAIL_IF(n > 0 && layers / stages % n != 0, STATUS_USAGE,
+            "--num-layers-per-virtual-pipeline-stage %lld does not divide the %lld layers of a stage", n,
+            layers / stages);
+    return status_ok();
+}
+
+static struct status check_precision(const struct megatron_args *a)
+{
+    const struct loss_scale_rule *scale = &a->run.loss_scale;
+    FAIL_IF(a->run.precision.autocast && a->run.precision.fp16, STATUS_USAGE,
+            "--bf16 and --fp16 are two number formats: leave one out");
+    FAIL_IF(scale->least > scale->first, STATUS_USAGE, "--min-loss-scale %g is above --initial-loss-scale %g",
+            scale->least, scale->first);
+    return status_ok();
+}
+
+/* A run counts samples or steps, in all flags. */
+static struct status check_units(const struct command *c, const struct megatron_args *a)
+{
+    static const char *const units[] = {"iters", "samples"}, *const what[] = {"decay", "warmup"};
+    bool by_samples = a->train_samples > 0;
+    const char *unit = units[by_samples], *other = units[!by_samples];
+    FAIL_IF(by_samples && a->train_iters > 0, STATUS_USAGE,
+            "--train-samples and --train-iters both say when the run ends: leave one out");
+    FAIL_IF(!by_samples && a->train_iters == 0, STATUS_USAGE,
+            "kiln pretrain-gpt needs --train-samples or --train-iters, which say when the run ends");
+    for (int i = 0; i < 2; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "lr-%s-%s", what[i], other);
+        FAIL_IF(option_was_given(c, a, name), STATUS_USAGE,
+                "--%s cannot be combined with --train-%s: give --lr-%s-%s", name, unit, what[i], unit);
+    }
+    FAIL_IF(a->lr_warmup_fraction > 0 && (a->lr_warmup_samples > 0 || a->lr_warmup_iters > 0), STATUS_USAGE,
+            "--lr-warmup-fraction and --lr-warmup-%s both set the length of the warm-up: leave one out",
+            unit);
+    return status_ok();
+}
+
+static struct status check_rates(const struct pretrain_options *o)
+{
+    const struct schedule *s = &o->warmup;
+    FAIL_IF(s->min > s->max, STATUS_USAGE, "--min-lr %g is above --lr %g", s->min, s->max);
+    FAIL_IF(s->warmup_samples >= s->decay_samples, STATUS_USAGE,
+            "the warm-up of the learning rate, %lld samples, must be shorter than its decay, %lld samples",
+            (long long)s->warmup_samples, (long long)s->decay_samples);
+    return status_ok();
+}
+
+static struct status check_files(const struct megatron_args *a)
+{
+    FAIL_IF(a->save != NULL && a->output_dir != NULL && strcmp(a->save, a->output_dir) != 0, STATUS_USAGE,
+            "--save %s and --output_dir %s are different directories, but checkpoints and log.jsonl go to "
+            "the same one: leave out --output_dir",
+            a->save, a->output_dir);
+    FAIL_IF(a->save != NULL && a->save_interval == 0, STATUS_USAGE,
+            "--save needs --save-interval, the steps between checkpoints");
+    FAIL_IF(a->run.output_dir == NULL, STATUS_USAGE,
+            "log.jsonl and report.html need a directory: give --save, --tensorboard-dir or --output_dir");
+    FAIL_IF(a->run.load_universal && a->load == NULL, STATUS_USAGE,
+            "--universal-checkpoint needs --load, the directory with it");
+    FAIL_IF(a->finetune && a->load == NULL, STATUS_USAGE, "--finetune needs --load, the model to start from");
+    return status_ok();
+}
+
+/* ---- settings ---- */
 
 static json_t *config_of(const struct megatron_args *a)
 {
@@ -111,61 +175,25 @@ static json_t *config_of(const struct megatron_args *a)
 
 static struct status set_model(struct megatron_args *a, json_t **config)
 {
-    TRY(check_layers(a));
-    TRY(check_form(a));
-    if (a->vocab_rows > 0 && a->vocab_rows % a->vocab_divisor != 0) {
-        return status_error(
-            STATUS_USAGE, "--pad-vocab-size-to %lld is not a multiple of --make-vocab-size-divisible-by %lld",
-            (long long)a->vocab_rows, (long long)a->vocab_divisor);
-    }
     *config = config_of(a);
+    FAIL_IF(*config == NULL, STATUS_MEMORY, "out of memory for the configuration");
     a->run.config = *config;
     a->run.vocab_multiple = a->vocab_divisor;
     a->run.kind = has_alibi(a) ? &megatron_bloom_pretrain : &megatron_gpt2_pretrain;
     a->run.own = &a->gpt;
-    return *config == NULL ? status_error(STATUS_MEMORY, "out of memory for the configuration") : status_ok();
+    return status_ok();
 }
-
-/* ---- ranks and batches ---- */
 
 /* DeepSpeed's names.  Layers of a transformer all have as many parameters. */
 struct status megatron_partition_find(enum pipeline_partition *p, const char *name)
 {
     static const char with_ends[] = "type:transformer|embedding";
-    bool plain = name == NULL || strcmp(name, "parameters") == 0 || strcmp(name, "uniform") == 0 ||
-                 strcmp(name, "type:transformer") == 0;
+    bool plain = name == NULL || option_is_choice("parameters|uniform|type:transformer", name);
     *p = plain ? PIPELINE_BY_LAYERS : PIPELINE_BY_LAYERS_AND_EMBEDDINGS;
-    return plain || strcmp(name, with_ends) == 0
-               ? status_ok()
-               : status_error(
-                     STATUS_USAGE,
-                     "--pp-partition-method '%.60s' is not uniform, parameters, type:transformer or %s", name,
-                     with_ends);
-}
-
-/* Of the layers of a chunk, where there are several chunks a stage. */
-static struct status set_chunks(struct megatron_args *a)
-{
-    int64_t n = a->virtual_stage_layers, of_stage = a->n_layers / a->mesh.pipeline_parallel;
-    bool ends = a->partition != NULL && strstr(a->partition, "embedding") != NULL;
-    if (!ends && a->n_layers % a->mesh.pipeline_parallel != 0) {
-        return status_error(STATUS_USAGE,
-                            "--num-layers %lld is not a multiple of --pipeline-model-parallel-size %lld",
-                            (long long)a->n_layers, (long long)a->mesh.pipeline_parallel);
-    }
-    if (n > 0 && a->mesh.pipeline_parallel == 1) {
-        return status_error(STATUS_USAGE,
-                            "--num-layers-per-virtual-pipeline-stage needs several stages: give "
-                            "--pipeline-model-parallel-size, or leave it out");
-    }
-    if (n > 0 && of_stage % n != 0) {
-        return status_error(
-            STATUS_USAGE,
-            "--num-layers-per-virtual-pipeline-stage %lld does not divide the %lld layers of a stage",
-            (long long)n, (long long)of_stage);
-    }
-    a->run.ranks.cut.n_chunks = n > 0 ? (int)(of_stage / n) : 1;
-    return megatron_partition_find(&a->run.ranks.cut.partition, a->partition);
+    FAIL_IF(!plain && strcmp(name, with_ends) != 0, STATUS_USAGE,
+            "--pp-partition-method '%.60s' is not uniform, parameters, type:transformer or %s", name,
+            with_ends);
+    return status_ok();
 }
 
 static struct status whole_number(int64_t *n, const char *text)
@@ -180,43 +208,37 @@ static struct status whole_number(int64_t *n, const char *text)
     char *end;
     errno = 0;
     *n = strtoll(digits, &end, 10);
-    return used > 0 && *end == '\0' && errno == 0 && *n >= 0 && strlen(text) < sizeof digits
-               ? status_ok()
-               : status_error(STATUS_USAGE, "--rampup-batch-size needs whole numbers, not '%.40s'", text);
+    FAIL_IF(used == 0 || *end != '\0' || errno != 0 || *n < 0 || strlen(text) >= sizeof digits, STATUS_USAGE,
+            "--rampup-batch-size needs whole numbers, not '%.40s'", text);
+    return status_ok();
 }
 
 static struct status read_ramp(struct batch_growth *g, const struct option_words *words)
 {
     int64_t *const fields[] = {&g->start, &g->increment, &g->n_samples};
-    if (words->n != 3) {
-        return status_error(STATUS_USAGE,
-                            "--rampup-batch-size needs 3 numbers, START INCREMENT SAMPLES, not %d", words->n);
-    }
+    FAIL_IF(words->n != 3, STATUS_USAGE,
+            "--rampup-batch-size needs 3 numbers, START INCREMENT SAMPLES, not %d", words->n);
     for (int i = 0; i < 3; i++) {
         TRY(whole_number(fields[i], words->of[i]));
     }
-    if (g->start < 1 || g->increment < 1 || g->start >= g->batch || g->n_samples < 1) {
-        return status_error(STATUS_USAGE,
-                            "--rampup-batch-size %lld %lld %lld: START, INCREMENT and SAMPLES must be 1 or "
-                            "more, and START below --global-batch-size %lld",
-                            (long long)g->start, (long long)g->increment, (long long)g->n_samples,
-                            (long long)g->batch);
-    }
-    return (g->batch - g->start) % g->increment == 0
-               ? status_ok()
-               : status_error(STATUS_USAGE,
-                              "--rampup-batch-size: --global-batch-size %lld less the start, %lld, is not a "
-                              "multiple of the increment, %lld",
-                              (long long)g->batch, (long long)g->start, (long long)g->increment);
+    const long long start = g->start, increment = g->increment, batch = g->batch;
+    FAIL_IF(start < 1 || increment < 1 || start >= batch || g->n_samples < 1, STATUS_USAGE,
+            "--rampup-batch-size %lld %lld %lld: START, INCREMENT and SAMPLES must be 1 or more, and START "
+            "below --global-batch-size %lld",
+            start, increment, (long long)g->n_samples, batch);
+    FAIL_IF((batch - start) % increment != 0, STATUS_USAGE,
+            "--rampup-batch-size: --global-batch-size %lld less the start, %lld, is not a multiple of the "
+            "increment, %lld",
+            batch, start, increment);
+    return status_ok();
 }
 
 static struct status check_share(const char *what, int64_t batch, int64_t share, int n_ranks)
 {
-    return batch % share == 0
-               ? status_ok()
-               : status_error(
-                     STATUS_USAGE, "%s %lld is not a multiple of --micro-batch-size %lld times %d rank%s",
-                     what, (long long)batch, (long long)(share / n_ranks), n_ranks, n_ranks == 1 ? "" : "s");
+    FAIL_IF(batch % share != 0, STATUS_USAGE,
+            "%s %lld is not a multiple of --micro-batch-size %lld times %d rank%s", what, (long long)batch,
+            (long long)(share / n_ranks), n_ranks, n_ranks == 1 ? "" : "s");
+    return status_ok();
 }
 
 static struct status set_batch(struct megatron_args *a, int n_ranks)
@@ -227,9 +249,8 @@ static struct status set_batch(struct megatron_args *a, int n_ranks)
     g->batch = o->ranks.global_batch_size > 0 ? o->ranks.global_batch_size : share;
     TRY(check_share("--global-batch-size", g->batch, share, n_ranks));
     if (a->rampup.n > 0) {
-        if (a->train_samples == 0) {
-            return status_error(STATUS_USAGE, "--rampup-batch-size counts samples: give --train-samples");
-        }
+        FAIL_IF(a->train_samples == 0, STATUS_USAGE,
+                "--rampup-batch-size counts samples: give --train-samples");
         TRY(read_ramp(g, &a->rampup));
         TRY(check_share("--rampup-batch-size: the start", g->start, share, n_ranks));
         TRY(check_share("--rampup-batch-size: the increment", g->increment, share, n_ranks));
@@ -239,39 +260,6 @@ static struct status set_batch(struct megatron_args *a, int n_ranks)
     }
     o->ranks.global_batch_size = o->train_batch_size = g->batch;
     o->gradient_accumulation_steps = g->batch / a->micro_batch_size; /* of all ranks */
-    return status_ok();
-}
-
-/* ---- steps and rates ---- */
-
-static struct status check_units(const struct command *c, const struct megatron_args *a)
-{
-    static const char *const of_samples[] = {"lr-decay-samples", "lr-warmup-samples"}, *const of_iters[] = {
-                                                                                           "lr-decay-iters",
-                                                                                           "lr-warmup-iters"};
-    if ((a->train_samples > 0) == (a->train_iters > 0)) {
-        return status_error(STATUS_USAGE,
-                            a->train_samples > 0
-                                ? "--train-samples and --train-iters both say when the run ends: "
-                                  "leave one out"
-                                : "kiln pretrain-gpt needs --train-samples or --train-iters, which "
-                                  "say when the run ends");
-    }
-    bool by_samples = a->train_samples > 0;
-    for (int i = 0; i < 2; i++) {
-        const char *other = by_samples ? of_iters[i] : of_samples[i];
-        if (option_was_given(c, a, other)) {
-            return status_error(STATUS_USAGE, "--%s cannot be combined with --%s: give --%s", other,
-                                by_samples ? "train-samples" : "train-iters",
-                                by_samples ? of_samples[i] : of_iters[i]);
-        }
-    }
-    if (a->lr_warmup_fraction > 0 && (a->lr_warmup_samples > 0 || a->lr_warmup_iters > 0)) {
-        return status_error(STATUS_USAGE,
-                            "--lr-warmup-fraction and --lr-warmup-%s both set the length of the "
-                            "warm-up: leave one out",
-                            by_samples ? "samples" : "iters");
-    }
     return status_ok();
 }
 
@@ -300,16 +288,7 @@ static struct status set_rates(struct megatron_args *a)
     s->max = o->learning_rate;
     s->min = a->min_lr;
     o->schedule = "anneal";
-    if (s->min > s->max) {
-        return status_error(STATUS_USAGE, "--min-lr %g is above --lr %g", s->min, s->max);
-    }
-    return s->warmup_samples < s->decay_samples
-               ? status_ok()
-               : status_error(
-                     STATUS_USAGE,
-                     "the warm-up of the learning rate, %lld samples, must be shorter than its decay, %lld "
-                     "samples",
-                     (long long)s->warmup_samples, (long long)s->decay_samples);
+    return check_rates(o);
 }
 
 /* A last part of a batch is left out, as in the original. */
@@ -320,10 +299,8 @@ static struct status set_steps(struct megatron_args *a)
     bool by_samples = a->train_samples > 0;
     o->max_steps = by_samples ? batch_growth_steps(&o->growth, a->train_samples) : a->train_iters;
     o->steps_this_run = -1;
-    if (o->max_steps == 0) {
-        return status_error(STATUS_USAGE, "--train-samples %lld is less than one batch, %lld",
-                            (long long)a->train_samples, (long long)batch_growth_at(&o->growth, 1).batch);
-    }
+    FAIL_IF(o->max_steps == 0, STATUS_USAGE, "--train-samples %lld is less than one batch, %lld",
+            (long long)a->train_samples, (long long)batch_growth_at(&o->growth, 1).batch);
     int64_t evaluation = o->eval_iters * o->train_batch_size;
     own->n_wanted[0] = by_samples ? a->train_samples : a->train_iters * o->train_batch_size;
     own->n_wanted[1] = (o->max_steps / o->eval_steps + 1) * evaluation;
@@ -332,38 +309,25 @@ static struct status set_steps(struct megatron_args *a)
     return status_ok();
 }
 
-/* ---- files ---- */
-
-static struct status read_weight(double *weight, const char *text, const char *prefix)
-{
-    char *end;
-    *weight = strtod(text, &end);
-    return end != text && *end == '\0' && *weight > 0 && isfinite(*weight)
-               ? status_ok()
-               : status_error(STATUS_USAGE,
-                              "--data-path: the weight of %s must be a number above 0, not '%.40s'", prefix,
-                              text);
-}
-
 /* One set, or pairs of a weight and a set. */
 static struct status set_data(struct megatron_args *a)
 {
     const struct option_words *w = &a->data_path;
     int n_sets = w->n / 2;
-    if (w->n == 0) {
-        return status_error(STATUS_USAGE,
-                            "kiln pretrain-gpt needs --data-path PREFIX, of PREFIX.bin and PREFIX.idx");
-    }
-    if (w->n > 1 && (w->n % 2 != 0 || n_sets > SET_BLEND_MOST_SETS)) {
-        return status_error(
-            STATUS_USAGE,
-            "--data-path has %d words: it takes one PREFIX, or a weight and a PREFIX for each "
-            "of at most %d sets",
-            w->n, SET_BLEND_MOST_SETS);
-    }
+    FAIL_IF(w->n == 0, STATUS_USAGE,
+            "kiln pretrain-gpt needs --data-path PREFIX, of PREFIX.bin and PREFIX.idx");
+    FAIL_IF(
+        w->n > 1 && (w->n % 2 != 0 || n_sets > SET_BLEND_MOST_SETS), STATUS_USAGE,
+        "--data-path has %d words: it takes one PREFIX, or a weight and a PREFIX for each of at most %d sets",
+        w->n, SET_BLEND_MOST_SETS);
     for (int i = 0; i < n_sets; i++) {
-        a->set_prefixes[i] = w->of[2 * i + 1];
-        TRY(read_weight(&a->set_weights[i], w->of[2 * i], a->set_prefixes[i]));
+        const char *text = w->of[2 * i], *prefix = w->of[2 * i + 1];
+        char *end;
+        double weight = strtod(text, &end);
+        FAIL_IF(end == text || *end != '\0' || !(weight > 0) || !isfinite(weight), STATUS_USAGE,
+                "--data-path: the weight of %s must be a number above 0, not '%.40s'", prefix, text);
+        a->set_prefixes[i] = prefix;
+        a->set_weights[i] = weight;
     }
     a->gpt.n_sets = n_sets;
     a->gpt.set_prefixes = a->set_prefixes;
@@ -372,84 +336,46 @@ static struct status set_data(struct megatron_args *a)
     return status_ok();
 }
 
-static struct status check_save(const struct megatron_args *a)
-{
-    if (a->save != NULL && a->save_interval == 0) {
-        return status_error(STATUS_USAGE, "--save needs --save-interval, the steps between checkpoints");
-    }
-    if (a->run.output_dir == NULL) {
-        return status_error(STATUS_USAGE, "log.jsonl and report.html need a directory: give --save, "
-                                          "--tensorboard-dir or --output_dir");
-    }
-    if (a->run.load_universal && a->load == NULL) {
-        return status_error(STATUS_USAGE, "--universal-checkpoint needs --load, the directory with it");
-    }
-    return a->finetune && a->load == NULL
-               ? status_error(STATUS_USAGE, "--finetune needs --load, the model to start from")
-               : status_ok();
-}
-
 static struct status set_files(struct megatron_args *a)
 {
     struct pretrain_options *o = &a->run;
     o->output_dir = a->output_dir != NULL ? a->output_dir
                     : a->save != NULL     ? a->save
                                           : o->megatron_log.tensorboard;
-    if (a->save != NULL && a->output_dir != NULL && strcmp(a->save, a->output_dir) != 0) {
-        return status_error(STATUS_USAGE,
-                            "--save %s and --output_dir %s are different directories, but checkpoints and "
-                            "log.jsonl go to the same one: leave out --output_dir",
-                            a->save, a->output_dir);
-    }
     o->skip_checkpoint = a->save == NULL;
     o->num_steps_per_checkpoint = a->save_interval;
-    if (a->finetune) {
-        o->init_checkpoint = a->load;
-    } else {
-        o->load_dir = a->load;
-        o->resume_from_checkpoint = a->load != NULL;
-    }
+    o->init_checkpoint = a->finetune ? a->load : NULL;
+    o->load_dir = a->finetune ? NULL : a->load;
+    o->resume_from_checkpoint = o->load_dir != NULL;
     o->resume_step = -1;
-    return check_save(a);
+    return check_files(a);
 }
 
-/* ---- the rest ---- */
-
-static struct status set_precision(struct megatron_args *a, int n_ranks)
+/* What is ours under another name or in another unit. */
+static struct status set_rest(struct megatron_args *a, int n_ranks)
 {
     struct pretrain_options *o = &a->run;
-    if (o->precision.autocast && o->precision.fp16) {
-        return status_error(STATUS_USAGE, "--bf16 and --fp16 are two number formats: leave one out");
-    }
+    bool is_sgd = strcmp(a->optimizer, "sgd") == 0, is_muon = strcmp(a->optimizer, "muon") == 0;
+    int64_t n = a->virtual_stage_layers;
+    o->ranks.cut.n_chunks = n > 0 ? (int)(a->n_layers / a->mesh.pipeline_parallel / n) : 1;
+    TRY(megatron_partition_find(&o->ranks.cut.partition, a->partition));
     o->loss_scale.most = INFINITY;
-    if (o->loss_scale.least > o->loss_scale.first) {
-        return status_error(STATUS_USAGE, "--min-loss-scale %g is above --initial-loss-scale %g",
-                            o->loss_scale.least, o->loss_scale.first);
-    }
     /* The replaced system's bf16 shares the optimizer's state over ranks at stage 0 too. */
     if (o->precision.autocast && n_ranks > 1 && o->ranks.zero_stage == 0) {
         o->ranks.zero_stage = 1;
     }
-    return status_ok();
-}
-
-static void set_optimizer(struct megatron_args *a)
-{
-    bool is_sgd = strcmp(a->optimizer, "sgd") == 0, is_muon = strcmp(a->optimizer, "muon") == 0;
     /* the replaced script's adam is apex's FusedAdam, which is AdamW */
-    a->run.optimizer = is_sgd || is_muon ? a->optimizer : "adamw";
-    a->run.corrects_eps = !is_sgd;
-    a->run.beta1 = is_sgd ? a->sgd_momentum : a->run.beta1;
-    a->run.loss_norm = "global";
-}
-
-static struct status set_recomputation(struct megatron_args *a)
-{
-    a->run.checkpoint_activations_interval = a->checkpoint_num_layers;
-    return a->recomputes_by_deepspeed && !a->run.checkpoint_activations
-               ? status_error(STATUS_USAGE, "--deepspeed-activation-checkpointing does nothing alone: add "
-                                            "--checkpoint-activations")
-               : status_ok();
+    o->optimizer = is_sgd || is_muon ? a->optimizer : "adamw";
+    o->corrects_eps = !is_sgd;
+    o->beta1 = is_sgd ? a->sgd_momentum : o->beta1;
+    o->loss_norm = "global";
+    o->checkpoint_activations_interval = a->checkpoint_num_layers;
+    o->megatron_log.on = true;
+    o->megatron_log.learning_rate = !a->no_log_learning_rate;
+    o->megatron_log.loss_scale = !a->no_log_loss_scale;
+    FAIL_IF(a->recomputes_by_deepspeed && !o->checkpoint_activations, STATUS_USAGE,
+            "--deepspeed-activation-checkpointing does nothing alone: add --checkpoint-activations");
+    return status_ok();
 }
 
 /* What --deepspeed_config says must be what the flags say. */
@@ -475,10 +401,9 @@ static struct status compare_file(const struct command *c, struct megatron_args 
                                                                         : (double)d.log.zero_stage},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (rows[i].of_file < rows[i].of_flag || rows[i].of_file > rows[i].of_flag) {
-            return status_error(STATUS_USAGE, "%s: \"%s\" is %g, but --%s is %g: make them equal", path,
-                                rows[i].key, rows[i].of_file, rows[i].flag, rows[i].of_flag);
-        }
+        FAIL_IF(rows[i].of_file < rows[i].of_flag || rows[i].of_file > rows[i].of_flag, STATUS_USAGE,
+                "%s: \"%s\" is %g, but --%s is %g: make them equal", path, rows[i].key, rows[i].of_file,
+                rows[i].flag, rows[i].of_flag);
     }
     if (o->precision.fp16) {
         o->loss_scale = d.loss_scale;
@@ -489,21 +414,8 @@ static struct status compare_file(const struct command *c, struct megatron_args 
 static struct status check_file(const struct command *c, struct megatron_args *a, int n_ranks)
 {
     const char *path = a->run.deepspeed_config;
-    if (a->deepspeed && path == NULL) {
-        return status_error(STATUS_USAGE, "--deepspeed needs --deepspeed_config, its JSON");
-    }
-    if (path == NULL || (a->run.dry_run && missing_is(path))) {
-        return status_ok();
-    }
-    return compare_file(c, a, n_ranks);
-}
-
-static void set_logs(struct megatron_args *a)
-{
-    struct megatron_log_settings *l = &a->run.megatron_log;
-    l->on = true;
-    l->learning_rate = !a->no_log_learning_rate;
-    l->loss_scale = !a->no_log_loss_scale;
+    FAIL_IF(a->deepspeed && path == NULL, STATUS_USAGE, "--deepspeed needs --deepspeed_config, its JSON");
+    return path == NULL || (a->run.dry_run && missing_is(path)) ? status_ok() : compare_file(c, a, n_ranks);
 }
 
 struct status megatron_args_read(const struct command *c, struct megatron_args *a, int n_ranks,
@@ -511,17 +423,16 @@ struct status megatron_args_read(const struct command *c, struct megatron_args *
 {
     TRY(recipe_apply(c, a, recipes, sizeof recipes / sizeof recipes[0], a->recipe));
     TRY(check_given(c, a));
+    TRY(check_model(a));
     TRY(set_model(a, config));
-    TRY(set_chunks(a));
-    TRY(set_precision(a, n_ranks));
+    TRY(check_stages(a));
+    TRY(check_precision(a));
     TRY(check_units(c, a));
     TRY(set_batch(a, n_ranks));
     TRY(set_rates(a));
     TRY(set_steps(a));
-    set_optimizer(a);
-    TRY(set_recomputation(a));
+    TRY(set_rest(a, n_ranks));
     TRY(set_data(a));
     TRY(set_files(a));
-    set_logs(a);
     return check_file(c, a, n_ranks);
 }

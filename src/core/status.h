@@ -54,6 +54,14 @@ static inline bool failed(struct status s)
         }                                                                                                    \
     } while (0)
 
+/* Returns an error with a printf-formatted message to the caller, if `wrong`. */
+#define FAIL_IF(wrong, code, ...)                                                                            \
+    do {                                                                                                     \
+        if (wrong) {                                                                                         \
+            return status_error(code, __VA_ARGS__);                                                          \
+        }                                                                                                    \
+    } while (0)
+
 /* Aborts with file, line and a printf-formatted message unless `condition` holds: for bugs of kiln itself. */
 #define CHECK(condition, ...)                                                                                \
     do {                                                                                                     \

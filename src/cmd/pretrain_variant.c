@@ -213,7 +213,7 @@ static const struct recipe recipes[] = {
       {"sinusoidal_positions", "true", NULL},
       {"shifted_positions", "true", NULL},
       {"ppmi_embeddings", "true", NULL},
-      {"train_batch_size", "16", "batch_ramp"}}},
+      {"train_batch_size", "16", NULL}}},
     {"reference",
      "phase 1 of BERT-large in the replaced script: You et al. 2020 (arXiv:1904.00962), Devlin et al. 2018 "
      "(arXiv:1810.04805)",
@@ -239,7 +239,7 @@ static const struct recipe decoder_recipe = {
      {"weight_decay", "0.1", NULL},
      {"lr_schedule", "linear", NULL},
      {"warmup_proportion", "0.06", "warmup_tokens"},
-     {"train_batch_size", "16", "batch_ramp"}}};
+     {"train_batch_size", "16", NULL}}};
 
 static struct status apply_decoder_recipe(const struct command *c, struct pretrain_args *a)
 {

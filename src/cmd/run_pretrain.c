@@ -53,21 +53,11 @@ static const struct option options[] = {
                       "(docs/howto/train_your_own.md)"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
                    "maximum number of tokens in a sequence, [CLS] and [SEP] included"),
-    OPTION_STRING_ROW("length_schedule", AT(length_schedule), NULL, "N:SHARE,...",
-                      "let the sequences of a token store grow within the run, as "
-                      "128:0.7,256:0.2,512:0.1 (Devlin et al. 2018, arXiv:1810.04805, appendix A.2, "
-                      "train 0.9 of the steps on 128 tokens); batches keep their number of tokens, and "
-                      "the last length is --max_seq_length"),
     OPTION_INT_ROW("max_predictions_per_seq", BERT(max_predictions_per_seq), "20", 1, 65536,
                    "maximum number of masked positions in a sequence"),
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9,
                    "number of sequences in an optimizer step, per rank"),
     ACCUMULATION_ROW,
-    OPTION_STRING_ROW("batch_ramp", AT(batch_ramp), NULL, "FROM:TO:SHARE",
-                      "let the batches of a token store grow from FROM to TO tokens in this share of "
-                      "the run, by micro-batches; TO is --train_batch_size of all ranks times "
-                      "--max_seq_length, which need not be given (Charpentier & Samuel 2024, GPT-BERT, "
-                      "arXiv:2410.24159)"),
     OPTION_INT_ROW("max_steps", AT(max_steps), "1000", 1, 1e12,
                    "number of optimizer steps in this phase: the length of the schedule, and the last "
                    "step"),
@@ -248,9 +238,6 @@ static struct status read_ramps(struct pretrain_args *a)
 {
     const struct command *c = &command_pretrain;
     struct pretrain_ramps_given given = {
-        .max_seq_length = option_was_given(c, a, "max_seq_length"),
-        .train_batch_size = a->deepspeed || option_was_given(c, a, "train_batch_size"),
-        .gradient_accumulation_steps = a->deepspeed || option_was_given(c, a, "gradient_accumulation_steps"),
         .max_steps = option_was_given(c, a, "max_steps"),
         .steps_this_run = option_was_given(c, a, "steps_this_run"),
         .warmup_proportion = option_was_given(c, a, "warmup_proportion"),

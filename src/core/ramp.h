@@ -1,6 +1,6 @@
 /* ramp: a number that changes with the part of a run that is done.
  *
- * What changes while a run goes on - the batch, the rate of masks - is one of these, so that the contents of
+ * What changes while a run goes on, as the rate of masks, is one of these, so that the contents of
  * a step stay a function of the configuration and its number. */
 #ifndef KILN_CORE_RAMP_H
 #define KILN_CORE_RAMP_H
@@ -24,14 +24,6 @@ static inline double ramp_at(const struct ramp *r, double part)
 {
     return part >= r->share ? r->to : r->from + (r->to - r->from) * (part / r->share);
 }
-
-/* A length of sequences, in tokens, while less than `until` of the run is done. */
-struct ramp_length {
-    int64_t max_seq_length; /* below the run's, and a divisor of the tokens of a micro-batch */
-    double until;
-};
-
-enum { RAMP_MOST_SHORTER = 7 }; /* lengths before the last */
 
 /* The part of a run that is done before step `step`, from 1, in [0, 1].  A function of the step alone, unless
  * the run ends by the clock.  Threads may call it. */

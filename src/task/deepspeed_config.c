@@ -254,7 +254,7 @@ static const struct key {
     KEYS("", "elasticity", NOT_YET, "the batch size is fixed by the file"),
     KEYS("", "sparse_attention", NOT_YET, "every token of a sequence sees all others"),
     KEYS("", "progressive_layer_drop", NOT_YET, "every layer is computed"),
-    KEYS("", "curriculum_learning", NOT_YET, "--length_schedule lets sequences grow"),
+    KEYS("", "curriculum_learning", NOT_YET, "--phase2 goes on with longer sequences"),
     KEYS("", "data_efficiency", NOT_YET, "samples are drawn unchanged"),
     KEYS("", "quantize_training|eigenvalue", NOT_YET, "weights are not quantized"),
     KEYS("", "compression_training", NOT_YET, "weights are not compressed"),

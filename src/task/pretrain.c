@@ -178,11 +178,9 @@ static void on_result(void *self, const struct batch_step *batch, double lr,
 static struct pace pace_of(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
-    const struct ramp *ramp = &o->n_micro;
     double whole = (double)o->max_steps * (double)o->train_batch_size;
-    double share = o->growth.batch > 0   ? (double)pretrain_samples_at(o, o->max_steps + 1).before / whole
-                   : ramp_is_given(ramp) ? 1 - ramp->share * (1 - ramp->from / ramp->to) / 2
-                                         : 1; /* of full batches */
+    double share = o->growth.batch > 0 ? (double)pretrain_samples_at(o, o->max_steps + 1).before / whole
+                                       : 1; /* of full batches */
     double n_micro = (double)o->gradient_accumulation_steps;
     double epoch = r->in.train.steps_per_epoch * n_micro;
     return (struct pace){

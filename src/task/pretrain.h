@@ -81,16 +81,12 @@ struct pretrain_options {
     double learning_rate, warmup_proportion, constant_proportion, scheduler_degree, weight_decay,
         max_grad_norm;
     double beta1, beta2, eps;
-    double min_ratio, max_ratio;                   /* of ds_fused_lamb; max_ratio 0: its own */
-    const char *batch_ramp;                        /* the flag's words; NULL: none */
-    struct ramp n_micro;                           /* of batch_ramp: pretrain_ramps_read */
-    struct batch_growth growth;                    /* of batch_ramp in samples; its batch is 0 without */
-    const char *length_schedule;                   /* the flag's words; NULL: none */
-    struct ramp_length shorter[RAMP_MOST_SHORTER]; /* of length_schedule; [n_shorter] */
-    int n_shorter;
-    int64_t warmup_tokens;      /* 0: warmup_proportion */
-    double total_training_time; /* seconds; 0: max_steps */
-    bool ppmi_embeddings;       /* a new model's word embeddings begin as data/ppmi_vectors */
+    double min_ratio, max_ratio; /* of ds_fused_lamb; max_ratio 0: its own */
+    const char *batch_ramp;      /* the words of --rampup-batch-size; NULL: none */
+    struct batch_growth growth;  /* of batch_ramp, in samples; its batch is 0 without */
+    int64_t warmup_tokens;       /* 0: warmup_proportion */
+    double total_training_time;  /* seconds; 0: max_steps */
+    bool ppmi_embeddings;        /* a new model's word embeddings begin as data/ppmi_vectors */
     /* of nvlamb_exp: the correction multiplies whole steps, not the moments */
     bool use_ds_lamb_bias_correction;
     bool corrects_eps; /* AdamW adds eps after the bias correction: torch's and apex's (optim/optimizer.h) */

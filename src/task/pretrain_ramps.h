@@ -1,5 +1,5 @@
-/* pretrain_ramps: what changes while a pre-training run goes on, from the words of its flags; and the part of
- * the run that is done, which it changes with. */
+/* pretrain_ramps: how long a pre-training run and the warm-up of its rate are, where seconds or tokens say
+ * it; and the part of the run that is done. */
 #ifndef KILN_TASK_PRETRAIN_RAMPS_H
 #define KILN_TASK_PRETRAIN_RAMPS_H
 
@@ -9,15 +9,12 @@
 
 /* Which flags were given, beside those that a ramp goes with. */
 struct pretrain_ramps_given {
-    bool max_seq_length;                                /* else that of length_schedule */
-    bool train_batch_size, gradient_accumulation_steps; /* else a ramp sets them */
-    bool max_steps, steps_this_run;                     /* which end a run by steps */
+    bool max_steps, steps_this_run; /* which end a run by steps */
     bool warmup_proportion;
 };
 
-/* Reads o->length_schedule into o->shorter and o->batch_ramp into o->n_micro, sets the sizes of the batch
- * that it asks for and that were not given, and checks what changes against the run.  STATUS_USAGE names the
- * flags. */
+/* Checks --total_training_time and --warmup_tokens against the run, and sets what follows from them.
+ * STATUS_USAGE names the flags. */
 struct status pretrain_ramps_read(struct pretrain_options *o, const struct pretrain_ramps_given *given);
 
 /* How much of a run is done: by its clock, or else by its steps.  Does not move while a loader uses it. */

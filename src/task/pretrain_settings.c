@@ -127,7 +127,6 @@ struct run_state pretrain_state(const struct pretrain_options *o, struct precisi
         .rate = pretrain_schedule(o),
         .lr_schedule = o->schedule,
         .batch_ramp = o->batch_ramp,
-        .length_schedule = o->length_schedule,
         .total_training_time = o->total_training_time,
         .warmup_tokens = o->warmup_tokens,
         .spike_z = o->health.spike_z,

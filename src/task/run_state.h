@@ -32,8 +32,9 @@ struct run_state {
     double layerwise_lr_decay;
 
     /* Of what changes while a run goes on; 0 or NULL where nothing does. */
-    const char *batch_ramp, *length_schedule; /* the flags' words */
-    double total_training_time;               /* seconds; 0: the run ends by steps */
+    const char *batch_ramp;      /* the words of its flag */
+    const char *length_schedule; /* of runs before 2026-11-29; NULL in all others */
+    double total_training_time;  /* seconds; 0: the run ends by steps */
     int64_t warmup_tokens;
     double elapsed_seconds, step_seconds; /* of total_training_time: run_clock's */
     int64_t n_tokens;                     /* trained on in this phase; with warmup_tokens only */

@@ -2,9 +2,9 @@
 # --total_training_time on several ranks: all end after the same step, with the same rates on the way, and go on with the rest.
 . "$(dirname "$0")/begin_ranks.sh"
 
-# by the clock of the first rank: all end at the same step and rate, beside a ramp; what was stopped has the rest
+# by the clock of the first rank: all end at the same step and rate, beside equal tokens; what was stopped has the rest
 steps=()
-timed=(--eval_steps 0 --total_training_time 1 --lr_schedule linear --batch_ramp 128:512:0.6 --balance_tokens
+timed=(--eval_steps 0 --total_training_time 1 --lr_schedule linear --train_batch_size 8 --gradient_accumulation_steps 4 --balance_tokens
     --num_steps_per_checkpoint 0 --replica_check_steps 1)
 state() { sed -n "s/.*\"$1\": \([-0-9.e]*\).*/\1/p" "$(ls -dv "$dir/$2"/ckpt_* | tail -1)/trainer_state.json"; }
 pretrain 2 timed "${timed[@]}"

@@ -1,16 +1,14 @@
 #!/usr/bin/env bash
-# What changes while a run of `kiln pretrain` goes on: --batch_ramp, --mask_rate A:B, --mask_keep_rate, --warmup_tokens,
-# --total_training_time; and --recipe, which sets flags by a table.  Runs that were killed go on to the same bytes; a run by the
-# clock ends in time, and goes on with the seconds that are left; what cannot be is refused in a sentence.
+# What changes while a run of `kiln pretrain` goes on: --mask_rate A:B, --mask_keep_rate, --warmup_tokens, --total_training_time;
+# and --recipe, which sets flags by a table.  Runs that were killed go on to the same bytes; a run by the clock ends in time, and goes on with the seconds that are left; what cannot be is refused in a sentence.
 . "$(dirname "$0")/begin.sh"
 make_store
 
 pretrain_command()
 {
-    local out=$1 length=(--max_seq_length 32)
+    local out=$1
     shift
-    [[ " $* " != *" --length_schedule "* ]] || length=() # which sets it
-    command=("$kiln" pretrain "${length[@]}" --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out"
+    command=("$kiln" pretrain --max_seq_length 32 --input_dir "$dir/store" --config_file "$dir/config.json" --output_dir "$dir/$out"
         --learning_rate 1e-3 --num_steps_per_checkpoint 10 --keep_checkpoints 0 --eval_steps 10
         --log_freq 1 --disable_progress_bar "$@")
 }
@@ -27,52 +25,25 @@ field()
     grep '"event":"step"' "$dir/$3/log.jsonl" | grep "\"step\":$2," | tail -1 | sed "s/.*\"$1\":\([-0-9.e+]*\).*/\1/"
 }
 
-# per_step tokens|sequences STEP RUN
-per_step()
-{
-    awk -v a="$(field "$1_per_second" "$2" "$3")" -v s="$(field seconds_per_step "$2" "$3")" 'BEGIN { printf "%.0f", a * s }'
-}
-
 is() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(d < 0 ? -d <= 1e-9 : d <= 1e-9) }' || fail "$3: $1, not $2"; }
 
 # a ramp is a function of the step: killed and gone on, it ends with the same bytes
-ramped=(--optimizer muon --batch_ramp 128:512:0.5 --mask_rate 0.3:0.15 --mask_keep_rate 0.2 --warmup_tokens 2000 --max_steps 30
+ramped=(--optimizer muon --train_batch_size 4 --mask_rate 0.3:0.15 --mask_keep_rate 0.2 --warmup_tokens 2000 --max_steps 30
     --no_nsp)
 pretrain ramped "${ramped[@]}" 2>"$dir/log"
-grep -q "batch: from 1 to 4 micro-batches of 4 sequences in the first 0.5 of the run" "$dir/log" || fail "$(cat "$dir/log")"
 grep -q "masks of 0.3, and at the end 0.15 of the tokens" "$dir/log" || fail "$(cat "$dir/log")"
 grep -q '"data": ".*, masks 0.3:0.15, keep 0.2"' "$dir/ramped/ckpt_30/trainer_state.json" ||
     fail "the data does not say how it was drawn"
-for of in "1 128" "15 384" "16 512" "30 512"; do
-    tokens=$(per_step tokens "${of% *}" ramped)
-    [ "$tokens" -le "${of#* }" ] && [ "$tokens" -gt $((${of#* } / 2)) ] ||
-        fail "step ${of% *} has $tokens tokens, not about ${of#* }"
-done
 first=$(field learning_rate 1 ramped)
 awk -v a="$first" 'BEGIN { exit !(a > 1e-5 && a < 1e-4) }' || fail "the rate begins at $first"
 is "$(field learning_rate 29 ramped)" "$(awk 'BEGIN { print 1e-3 * sqrt(1 / 30) }')" "after the warm-up"
 resumes_to ramped "${ramped[@]}"
 rm -r "$dir/killed/ckpt_30"
 expect 65 "other data" pretrain killed "${ramped[@]}" --mask_rate 0.3 --resume_from_checkpoint
-expect 0 "batch_ramp was 128:512:0.5 in the checkpoint and is 256:512:0.5 now" \
-    pretrain killed "${ramped[@]}" --batch_ramp 256:512:0.5 --gradient_accumulation_steps 4 --resume_from_checkpoint
 
-# so is a schedule of lengths, beside a ramp; batches keep their tokens
-lengths=(--length_schedule 16:0.5,64:0.5 --batch_ramp 256:512:0.5 --no_nsp --even_masks --shifted_positions --short_seq_prob 0
-    --max_steps 30)
-pretrain lengths "${lengths[@]}" 2>"$dir/log"
-grep -q "length: up to 16 tokens until 0.5 of the run" "$dir/log" || fail "$(cat "$dir/log")"
-grep -q '"data": ".*, in turns, shifted"' "$dir/lengths/ckpt_30/trainer_state.json" ||
-    fail "the data does not say how it was drawn"
-grep -q '"max_seq_length": 64' "$dir/lengths/ckpt_30/trainer_state.json" || fail "another length"
-short=$(per_step sequences 15 lengths)
-long=$(per_step sequences 16 lengths)
-[ "$short" = 16 ] && [ "$long" = 8 ] || fail "$short sequences, then $long"
-pretrain_command lengths-killed "${lengths[@]}"
-start_held "${command[@]}"
-stop_held KILL "$dir/lengths-killed"
-pretrain lengths-killed "${lengths[@]}" --resume_from_checkpoint 2>/dev/null
-cmp "$dir/lengths/ckpt_30/model.safetensors" "$dir/lengths-killed/ckpt_30/model.safetensors" || fail "lengths by schedule differ"
+# how samples are drawn is said of the data
+pretrain turns --no_nsp --even_masks --shifted_positions --short_seq_prob 0 --max_steps 2 2>"$dir/log"
+grep -q '"data": ".*, in turns, shifted"' "$dir/turns/ckpt_2/trainer_state.json" || fail "the data does not say how it was drawn"
 
 # a rate that stays is the same run, however it is written
 pretrain same --train_batch_size 8 --max_steps 3 --mask_rate 0.15:0.15 --mask_keep_rate 0.1 --max_predictions_per_seq 20 \
@@ -157,30 +128,12 @@ expect 0 "its own --learning_rate, --mask_rate, --train_batch_size" \
 grep -q '"data": ".*, masks 0.2"' "$dir/small/ckpt_2/trainer_state.json" || fail "the flag did not win"
 expect 0 "its own --learning_rate, --ppmi_embeddings" pretrain without --recipe modern --ppmi_embeddings=false --max_steps 2
 ! grep -q -- ' --ppmi_embeddings ' "$dir/err" || fail "it cannot be left out: $(cat "$dir/err")"
-expect 0 "its own --learning_rate, --batch_ramp" pretrain grown --recipe modern --batch_ramp 256:512:0.5 --max_steps 2
-grep -q '"batch_ramp": "256:512:0.5"' "$dir/grown/ckpt_2/trainer_state.json" || fail "no ramp"
 expect 0 "recipe reference: --optimizer lamb" pretrain reference --recipe reference --max_steps 2 --dry_run
 expect 64 "--deepspeed needs --deepspeed_config" pretrain ds --recipe deepspeed
 expect 64 "--recipe modern and --deepspeed are two recipes" pretrain ds --recipe modern --deepspeed --deepspeed_config x
 expect 64 "must be one of modern|reference|deepspeed" pretrain ds --recipe old
 
 # what cannot be
-expect 64 "needs FROM:TO:SHARE" pretrain no --batch_ramp 128:512
-expect 64 "the batch must grow" pretrain no --batch_ramp 512:128:0.5
-expect 64 "above 0 and at most 1, not 1.5" pretrain no --batch_ramp 128:512:1.5
-expect 64 "not a whole number of sequences of --max_seq_length 32" pretrain no --batch_ramp 128:500:0.5
-expect 64 "give a multiple, or --train_batch_size without a ramp" pretrain no --recipe modern --batch_ramp 2048:16384:0.5 \
-    --max_seq_length 48
-expect 64 "but --train_batch_size 8 of --max_seq_length 32 are 256" pretrain no --batch_ramp 128:512:0.5 --train_batch_size 8
-expect 64 "which micro-batches of 4 sequences of 32 tokens cannot make: give a multiple of 128" \
-    pretrain no --batch_ramp 160:512:0.5 --gradient_accumulation_steps 4
-expect 64 "is longer than the run: its shares sum to 1.1, not 1" pretrain no --length_schedule 16:0.9,32:0.2
-expect 64 "is shorter than the run" pretrain no --length_schedule 16:0.5,32:0.2
-expect 64 "--length_schedule needs at most 8 lengths" pretrain no --length_schedule 16,32:0.2
-expect 64 "lengths must rise, but 64 comes before 32" pretrain no --length_schedule 64:0.5,32:0.5
-expect 64 "and --max_seq_length is 32: leave one of the two out" pretrain no --length_schedule 16:0.5,64:0.5 --max_seq_length 32
-expect 64 "a micro-batch of 256 tokens is not a whole number of sequences of 24" \
-    pretrain no --length_schedule 24:0.5,32:0.5 --train_batch_size 8
 expect 64 "--warmup_tokens 10000 is longer than the run" pretrain no --warmup_tokens 10000 --max_steps 2 --train_batch_size 8
 expect 64 "leave one out" pretrain no --warmup_tokens 100 --warmup_proportion 0.1
 expect 64 "both say when the run ends" pretrain no --total_training_time 5 --max_steps 10

@@ -528,48 +528,40 @@ static double hundredths(const void *context, int64_t step)
     return (double)(step - 1) / 100;
 }
 
-/* Sequences and share of masked tokens of a step. */
-static int64_t ramped_step(const struct bert_loader *l, struct batch_step *step, int64_t number, double *rate)
+/* Share of masked tokens of a step. */
+static double masked_in_step(const struct bert_loader *l, struct batch_step *step, int64_t number)
 {
     EXPECT_OK(bert_loader_step(l, number, step));
-    EXPECT(step->n_to_fill == batch_step_n_filled(step), "a mean over %lld micro-batches",
-           (long long)step->n_to_fill);
-    *rate = (double)step->n_labels[TEXT_MASKED_LABELS] / (double)step->n_tokens;
-    return step->n_sequences;
+    return (double)step->n_labels[TEXT_MASKED_LABELS] / (double)step->n_tokens;
 }
 
-/* The batch grows by micro-batches and the masks fall, as functions of the step; what a step has of the whole
- * batch is what it had without a ramp, and held-out samples have the last rate. */
-static void ramps_change_with_the_run(const struct indexed *store)
+/* The masks become fewer, as a function of the step; the sequences are what they are without a ramp, and
+ * held-out samples have the last rate. */
+static void masks_change_with_the_run(const struct indexed *store)
 {
     struct bert_loader_config c = config_of(store);
     struct bert_loader l, constant;
     struct batch_step step, whole;
     struct batch held[2];
-    double rate;
     c.train_batch_size = 64;
     c.gradient_accumulation_steps = 16;
     c.max_predictions_per_seq = 24;
     c.short_seq_prob = 0;
     EXPECT_OK(bert_loader_open(&constant, c));
-    c.n_micro = (struct ramp){4, 16, 0.5};
     c.mask_rate = (struct ramp){0.45, 0.15, 1};
     c.part = (struct run_part){hundredths, NULL};
     EXPECT_OK(bert_loader_open(&l, c));
     EXPECT_OK(bert_loader_init_step(&c, &step));
     EXPECT_OK(bert_loader_init_step(&c, &whole));
-    EXPECT(ramped_step(&l, &step, 1, &rate) == 16, "the first batch has %lld", (long long)step.n_sequences);
-    EXPECT_NEAR(rate, 0.45, 0.02);
-    EXPECT(ramped_step(&l, &step, 26, &rate) == 40, "half way it has %lld", (long long)step.n_sequences);
-    EXPECT_NEAR(rate, 0.375, 0.02);
+    EXPECT_NEAR(masked_in_step(&l, &step, 1), 0.45, 0.02);
+    EXPECT_NEAR(masked_in_step(&l, &step, 26), 0.375, 0.02);
     EXPECT_OK(bert_loader_step(&constant, 26, &whole));
     int32_t a[64], b[64];
-    for (int64_t k = 0; k < 40; k++) {
+    for (int64_t k = 0; k < 64; k++) {
         int64_t n = restore(&step.micro[k / 4], k % 4, a), n_whole = restore(&whole.micro[k / 4], k % 4, b);
         EXPECT(n == n_whole && memcmp(a, b, (size_t)n * sizeof *a) == 0, "sequence %lld", (long long)k);
     }
-    EXPECT(ramped_step(&l, &step, 51, &rate) == 64 && ramped_step(&l, &step, 101, &rate) == 64, "the last");
-    EXPECT_NEAR(rate, 0.15, 0.01);
+    EXPECT_NEAR(masked_in_step(&l, &step, 101), 0.15, 0.01);
     for (int i = 0; i < 2; i++) {
         EXPECT_OK(text_batch_init(&held[i], bert_form_limits(&c)));
         EXPECT_OK(bert_loader_source(&l).heldout(i == 0 ? &l : &constant, 4, 0, &held[i]));
@@ -583,48 +575,6 @@ static void ramps_change_with_the_run(const struct indexed *store)
     bert_loader_close(&constant);
 }
 
-/* A schedule of lengths: the batch keeps its tokens, each length has the samples of a loader of that length,
- * and held-out samples have the last. */
-static void lengths_change_with_the_run(const struct indexed *store)
-{
-    struct bert_loader_config c = config_of(store), alone = c;
-    struct bert_loader l, l_alone;
-    struct batch_step step, same;
-    struct batch held;
-    c.no_nsp = alone.no_nsp = true;
-    c.short_seq_prob = alone.short_seq_prob = 0;
-    c.shorter[0] = (struct ramp_length){16, 0.5};
-    c.n_shorter = 1;
-    c.part = (struct run_part){hundredths, NULL};
-    alone.max_seq_length = 16;
-    alone.max_predictions_per_seq = 3; /* a third of 7, rounded up */
-    alone.train_batch_size = 3 * c.train_batch_size;
-    EXPECT_OK(bert_loader_open(&l, c));
-    EXPECT_OK(bert_loader_open(&l_alone, alone));
-    EXPECT_OK(bert_loader_init_step(&c, &step));
-    EXPECT_OK(bert_loader_init_step(&alone, &same));
-    for (int64_t s = 1; s <= 50; s++) {
-        EXPECT_OK(bert_loader_step(&l, s, &step));
-        EXPECT_OK(bert_loader_step(&l_alone, s, &same));
-        EXPECT(step.n_sequences == 36 && step.micro[0].max_seqlen <= 63, "%lld sequences",
-               (long long)step.n_sequences);
-        for (int64_t k = 0; k < step.n_micro; k++) {
-            same_batches(&step.micro[k], &same.micro[k]);
-        }
-    }
-    EXPECT_OK(bert_loader_step(&l, 51, &step));
-    EXPECT(step.n_sequences == 12, "%lld sequences of the last length", (long long)step.n_sequences);
-    EXPECT_OK(text_batch_init(&held, bert_form_limits(&c)));
-    EXPECT_OK(bert_loader_source(&l).heldout(&l, 4, 0, &held));
-    EXPECT(held.n_sequences == 4 && held.n_real_tokens > 4 * 16, "held-out samples of %lld tokens",
-           (long long)held.n_real_tokens);
-    batch_fini(&held);
-    batch_step_fini(&step);
-    batch_step_fini(&same);
-    bert_loader_close(&l);
-    bert_loader_close(&l_alone);
-}
-
 int main(void)
 {
     struct indexed store;
@@ -633,8 +583,7 @@ int main(void)
     EXPECT(store.n_tokens < VOCAB - FIXTURE_N_SPECIAL, "%lld tokens", (long long)store.n_tokens);
     batches_are_what_their_head_says(&store);
     windows_are_one_segment(&store);
-    ramps_change_with_the_run(&store);
-    lengths_change_with_the_run(&store);
+    masks_change_with_the_run(&store);
     masks_take_turns(&store);
     positions_are_shifted(&store);
     steps_are_a_pure_function(&store);

@@ -157,35 +157,6 @@ static void batches_have_the_same_sequences(const struct indexed *store, bool in
     EXPECT(8 * dealt < in_order, "%lld tokens too many, %lld without", (long long)dealt, (long long)in_order);
 }
 
-static double half_at_once(const void *context, int64_t step)
-{
-    (void)context;
-    return step == 1 ? 0 : 0.5;
-}
-
-/* A ramp fills as many micro-batches of each group, with the samples that one group would have. */
-static void groups_share_a_ramp(const struct indexed *store, bool in_turn)
-{
-    struct bert_loader_config one = config_of(store), two = config_of(store);
-    one.part = two.part = (struct run_part){half_at_once, NULL};
-    one.n_micro = two.n_micro = (struct ramp){2, MICRO, 1};
-    two.n_groups = GROUPS;
-    for (int64_t step = 1; step <= 2; step++) { /* of 2 micro-batches, and of 5, of which 2 groups fill 4 */
-        uint64_t wanted[BATCH] = {0}, got[BATCH] = {0};
-        int seen[BATCH] = {0}, seen_too[BATCH] = {0};
-        int64_t tokens[GROUPS], filled[GROUPS];
-        fill_parts(&one, false, step, wanted, seen, tokens, filled);
-        EXPECT(filled[0] == (step == 1 ? 2 : 4) && filled[1] == step - 1, "one group fills its first");
-        fill_parts(&two, in_turn, step, got, seen_too, tokens, filled);
-        EXPECT(filled[0] == step && filled[1] == step, "%lld and %lld", (long long)filled[0],
-               (long long)filled[1]);
-        int n = (int)(2 * step * GROUPS / 2) * BATCH / MICRO;
-        EXPECT(memcmp(wanted, got, (size_t)n * sizeof *got) == 0, "step %lld has other sequences",
-               (long long)step);
-        EXPECT(seen_too[n - 1] == 1 && seen_too[n] == 0, "step %lld has more than %d", (long long)step, n);
-    }
-}
-
 int main(void)
 {
     struct indexed store;
@@ -194,7 +165,6 @@ int main(void)
     fixture_store(&store, "train", 300, 20, 16, VOCAB);
     for (int in_turn = 0; in_turn < 2; in_turn++) { /* or consecutive micro-batches of a rank */
         batches_have_the_same_sequences(&store, in_turn);
-        groups_share_a_ramp(&store, in_turn);
     }
     indexed_close(&store);
     fixture_remove();

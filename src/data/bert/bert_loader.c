@@ -50,17 +50,6 @@ struct status bert_loader_set_tokens(struct bert_loader_config *c, const struct 
     return status_ok();
 }
 
-static struct status build_maps(struct bert_loader *l)
-{
-    const struct bert_loader_config *c = &l->config;
-    TRY(sample_map_build(&l->map, c->store, bert_form_most_tokens(c, c->max_seq_length)));
-    for (int i = 0; i < c->n_shorter; i++) {
-        TRY(sample_map_build(&l->shorter[i], c->store,
-                             bert_form_most_tokens(c, c->shorter[i].max_seq_length)));
-    }
-    return status_ok();
-}
-
 static struct status find_continuing(struct bert_loader *l)
 {
     const struct tokenizer *t = l->config.whole_words;
@@ -80,15 +69,14 @@ struct status bert_loader_open(struct bert_loader *l, struct bert_loader_config 
 {
     *l = (struct bert_loader){.config = config};
     TRY(bert_form_check(&config));
-    CHECK(config.part.before != NULL ||
-              !(ramp_is_given(&config.mask_rate) || ramp_is_given(&config.n_micro) || config.n_shorter > 0),
+    CHECK(config.part.before != NULL || !ramp_is_given(&config.mask_rate),
           "a ramp without the part of the run");
     struct status s = config.whole_words != NULL ? find_continuing(l) : status_ok();
     if (!failed(s)) {
-        s = build_maps(l);
+        s = sample_map_build(&l->map, config.store, bert_form_most_tokens(&config));
     }
-    if (!failed(s) && config.balance_tokens && bert_form_groups(&config) > 1) {
-        s = token_balance_create(&l->balance, bert_form_most_sequences(&config), config.max_seq_length,
+    if (!failed(s) && config.balance_tokens && config.n_groups > 1) {
+        s = token_balance_create(&l->balance, config.train_batch_size, config.max_seq_length,
                                  (int)config.n_groups);
     }
     if (failed(s)) {
@@ -101,9 +89,6 @@ void bert_loader_close(struct bert_loader *l)
 {
     token_balance_destroy(l->balance);
     sample_map_fini(&l->map);
-    for (int i = 0; i < RAMP_MOST_SHORTER; i++) {
-        sample_map_fini(&l->shorter[i]);
-    }
     free(l->continues);
     *l = (struct bert_loader){0};
 }
@@ -134,39 +119,39 @@ static int64_t length(struct nsp_range range)
     return range.end - range.begin;
 }
 
-static struct nsp_pair draw_pair(const struct bert_loader *l, const struct bert_form *f, struct draw draw)
+static struct nsp_pair draw_pair(const struct bert_loader *l, struct draw draw)
 {
     const struct bert_loader_config *c = &l->config;
     struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
-    return nsp_draw(c->store, sample_map_at(f->map, draw.sample), bert_form_most_tokens(c, f->max_seq_length),
+    return nsp_draw(c->store, sample_map_at(&l->map, draw.sample), bert_form_most_tokens(c),
                     c->short_seq_prob, &stream);
 }
 
-static struct nsp_range draw_window(const struct bert_loader *l, const struct bert_form *f, struct draw draw)
+static struct nsp_range draw_window(const struct bert_loader *l, struct draw draw)
 {
     const struct bert_loader_config *c = &l->config;
     struct rng_stream stream = rng_stream(draw_key(draw, PURPOSE_PAIR));
-    return nsp_draw_window(c->store, sample_map_at(f->map, draw.sample),
-                           bert_form_most_tokens(c, f->max_seq_length), c->short_seq_prob, &stream);
+    return nsp_draw_window(c->store, sample_map_at(&l->map, draw.sample), bert_form_most_tokens(c),
+                           c->short_seq_prob, &stream);
 }
 
 /* Tokens of the sequence of this draw: its bounds are drawn, and nothing is read. */
-static int64_t sequence_length(const struct bert_loader *l, const struct bert_form *f, struct draw draw)
+static int64_t sequence_length(const struct bert_loader *l, struct draw draw)
 {
     struct input_form frame = bert_form_frame(&l->config);
     int64_t n_special = input_form_n_special(&frame);
     if (l->config.no_nsp) {
-        return length(draw_window(l, f, draw)) + n_special;
+        return length(draw_window(l, draw)) + n_special;
     }
-    struct nsp_pair pair = draw_pair(l, f, draw);
+    struct nsp_pair pair = draw_pair(l, draw);
     return length(pair.a) + length(pair.b) + n_special;
 }
 
 /* The ranges of one sample; without next-sentence prediction the second is empty. */
-static struct nsp_pair draw_parts(const struct bert_loader *l, const struct bert_form *f, struct draw draw)
+static struct nsp_pair draw_parts(const struct bert_loader *l, struct draw draw)
 {
-    return l->config.no_nsp ? (struct nsp_pair){.a = draw_window(l, f, draw), .label = NSP_NO_LABEL}
-                            : draw_pair(l, f, draw);
+    return l->config.no_nsp ? (struct nsp_pair){.a = draw_window(l, draw), .label = NSP_NO_LABEL}
+                            : draw_pair(l, draw);
 }
 
 /* Appends these parts of the store and the special tokens around them. */
@@ -196,15 +181,15 @@ static struct masking_turns turns_of(const struct bert_loader_config *c, struct 
 }
 
 /* Masks the batch's last sequence, of these parts of the store. */
-static void mask_last(const struct bert_loader *l, struct batch *b, const struct bert_form *f,
-                      struct draw draw, const struct nsp_pair *parts)
+static void mask_last(const struct bert_loader *l, struct batch *b, double rate, struct draw draw,
+                      const struct nsp_pair *parts)
 {
     struct masking_turns turns = turns_of(&l->config, draw, parts->a, parts->b);
     const struct bert_loader_config *c = &l->config;
     int64_t begin = b->fields[TEXT_CLS_ROWS][b->n_sequences - 1], n = b->n_real_tokens - begin;
-    const struct masking_rules rules = {.masked_lm_prob = f->mask_rate,
+    const struct masking_rules rules = {.masked_lm_prob = rate,
                                         .keep_rate = c->mask_keep_rate,
-                                        .max_predictions = f->max_predictions,
+                                        .max_predictions = c->max_predictions_per_seq,
                                         .cls_id = c->cls_id,
                                         .sep_id = c->sep_id,
                                         .mask_id = c->mask_id,
@@ -217,12 +202,12 @@ static void mask_last(const struct bert_loader *l, struct batch *b, const struct
     text_batch_take_masked(b, m);
 }
 
-static struct status add_sequence(const struct bert_loader *l, struct batch *b, const struct bert_form *f,
+static struct status add_sequence(const struct bert_loader *l, struct batch *b, double mask_rate,
                                   struct draw draw, int32_t sequence_key)
 {
-    struct nsp_pair parts = draw_parts(l, f, draw);
+    struct nsp_pair parts = draw_parts(l, draw);
     TRY(add_parts(l, b, &parts, sequence_key));
-    mask_last(l, b, f, draw, &parts);
+    mask_last(l, b, mask_rate, draw, &parts);
     return status_ok();
 }
 
@@ -241,9 +226,9 @@ static void shift_last(const struct bert_loader *l, struct batch *b, struct draw
 }
 
 /* Sequence number g of the run under `seed`. */
-static struct draw draw_at(const struct bert_form *f, uint64_t seed, uint64_t g, bool in_order)
+static struct draw draw_at(const struct bert_loader *l, uint64_t seed, uint64_t g, bool in_order)
 {
-    uint64_t n = (uint64_t)f->map->n_samples;
+    uint64_t n = (uint64_t)l->map.n_samples;
     struct draw d = {.seed = seed, .epoch = g / n};
     uint64_t order = rng_key(rng_key(seed, PURPOSE_ORDER), d.epoch);
     d.sample = (int64_t)(in_order ? g % n : rng_permute(order, n, g % n));
@@ -251,30 +236,33 @@ static struct draw draw_at(const struct bert_form *f, uint64_t seed, uint64_t g,
 }
 
 /* Number `i` of the sequences of a step, which begin with number `first` of the run. */
-static struct draw draw_of_step(const struct bert_loader *l, const struct bert_form *f, uint64_t first,
-                                int64_t i)
+static struct draw draw_of_step(const struct bert_loader *l, uint64_t first, int64_t i)
 {
-    return draw_at(f, l->config.seed, first + (uint64_t)i, l->config.in_order);
+    return draw_at(l, l->config.seed, first + (uint64_t)i, l->config.in_order);
 }
 
-static void deal(const struct bert_loader *l, const struct bert_form *f, uint64_t first)
+static void deal(const struct bert_loader *l, uint64_t first)
 {
-    int64_t n = f->n_micro * f->micro_size;
+    int64_t n = l->config.train_batch_size;
     for (int64_t i = 0; i < n; i++) {
-        l->balance->lengths[i] = (int32_t)sequence_length(l, f, draw_of_step(l, f, first, i));
+        l->balance->lengths[i] = (int32_t)sequence_length(l, draw_of_step(l, first, i));
     }
     token_balance_deal(l->balance, n);
 }
 
-/* Which of the step's micro-batches with sequences is the k-th of those here; -1: it has none.  Balanced ones
- * are numbered rank by rank. */
-static int64_t filled_number(const struct bert_loader *l, const struct bert_form *f,
-                             const struct batch_step *out, int64_t k)
+/* Which of the step's micro-batches is the k-th of those here.  Balanced ones are numbered rank by rank. */
+static int64_t micro_number(const struct bert_loader *l, const struct batch_step *out, int64_t k)
 {
-    int64_t number = batch_step_filled_number(out, k, bert_form_groups(&l->config), f->n_micro);
-    return l->balance != NULL && out->apart > 1 && number >= 0
-               ? number % out->apart * (f->n_micro / out->apart) + number / out->apart
-               : number;
+    int64_t number = batch_step_number(out, k), n = l->config.gradient_accumulation_steps;
+    return l->balance != NULL && out->apart > 1 ? number % out->apart * (n / out->apart) + number / out->apart
+                                                : number;
+}
+
+static double mask_rate_at(const struct bert_loader *l, int64_t step)
+{
+    const struct ramp *ramp = &l->config.mask_rate;
+    const struct run_part *part = &l->config.part;
+    return ramp_is_given(ramp) ? ramp_at(ramp, part->before(part->context, step)) : l->config.masked_lm_prob;
 }
 
 struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct batch_step *out)
@@ -283,25 +271,24 @@ struct status bert_loader_step(const struct bert_loader *l, int64_t step, struct
     int64_t last = batch_step_number(out, out->n_micro - 1);
     CHECK(step >= 1 && last < c->gradient_accumulation_steps, "step %lld up to micro-batch %lld",
           (long long)step, (long long)last);
-    struct bert_form form = bert_form_of(l, step);
-    int64_t n = form.micro_size;
-    uint64_t first = ((uint64_t)step - 1) * (uint64_t)(n * c->gradient_accumulation_steps);
+    double mask_rate = mask_rate_at(l, step);
+    int64_t n = bert_form_micro_size(c);
+    uint64_t first = ((uint64_t)step - 1) * (uint64_t)c->train_batch_size;
     if (l->balance != NULL) {
-        deal(l, &form, first);
+        deal(l, first);
     }
     for (int64_t k = 0; k < out->n_micro; k++) {
         struct batch *b = &out->micro[k];
-        int64_t filled = filled_number(l, &form, out, k);
+        int64_t number = micro_number(l, out, k);
         batch_clear(b);
-        for (int64_t at = filled * n; filled >= 0 && at < (filled + 1) * n; at++) {
+        for (int64_t at = number * n; at < (number + 1) * n; at++) {
             int64_t i = l->balance != NULL ? l->balance->dealt[at] : at;
-            struct draw draw = draw_of_step(l, &form, first, i);
-            TRY(add_sequence(l, b, &form, draw, (int32_t)i));
+            struct draw draw = draw_of_step(l, first, i);
+            TRY(add_sequence(l, b, mask_rate, draw, (int32_t)i));
             shift_last(l, b, draw);
         }
         batch_finish(b, c->pad_id);
     }
-    out->n_to_fill = form.n_micro;
     batch_step_count(out);
     return status_ok();
 }
@@ -314,7 +301,7 @@ static int64_t heldout_samples(const struct bert_loader *l, int64_t n)
 static int64_t source_heldout_batches(const void *self, int64_t n)
 {
     const struct bert_loader *l = self;
-    int64_t size = bert_form_last(l).micro_size;
+    int64_t size = bert_form_micro_size(&l->config);
     return (heldout_samples(l, n) + size - 1) / size;
 }
 
@@ -323,14 +310,13 @@ static struct status source_heldout(const void *self, int64_t n, int64_t index, 
     const struct bert_loader *l = self;
     CHECK(index >= 0 && index < source_heldout_batches(l, n), "held-out batch %lld of %lld", (long long)index,
           (long long)source_heldout_batches(l, n));
-    int64_t size = bert_form_last(l).micro_size;
+    int64_t size = bert_form_micro_size(&l->config);
     int64_t begin = index * size;
     int64_t end = heldout_samples(l, n);
     end = end - begin < size ? end : begin + size;
-    struct bert_form form = bert_form_last(l);
     batch_clear(out);
     for (int64_t i = begin; i < end; i++) {
-        TRY(add_sequence(l, out, &form, draw_at(&form, HELDOUT_SEED, (uint64_t)i, false),
+        TRY(add_sequence(l, out, l->config.masked_lm_prob, draw_at(l, HELDOUT_SEED, (uint64_t)i, false),
                          (int32_t)(i - begin)));
     }
     batch_finish(out, l->config.pad_id);

@@ -7,15 +7,9 @@
  * run sees what an uninterrupted one sees, and the number of micro-batches changes only how the sequences are
  * grouped.
  *
- * Under a ramp of the batch a step fills only its first micro-batches; the places of the others stay empty,
- * and their samples are not used in that epoch.  So numbers need no count of what earlier steps took.
- *
- * Shorter sequences are samples of another map of the same store, of which a micro-batch has as many more,
- * with as many fewer predictions in each; numbers are counted as if the whole run had that length.
- *
- * Where several ranks share a step, the micro-batches of each may be a group.  Under a ramp each group fills
- * its first ones, equally many; with `balance_tokens` the sequences of a step are dealt out to the groups by
- * length (data/token_balance), and keep the numbers that their masks and dropout are drawn by.
+ * Where several ranks share a step, the micro-batches of each may be a group: with `balance_tokens` the
+ * sequences of a step are dealt out to the groups by length (data/token_balance), and keep the numbers that
+ * their masks and dropout are drawn by.
  *
  * Phase 2 is another loader with another length, whose steps count from 1 again. */
 #ifndef KILN_DATA_BERT_LOADER_H
@@ -48,21 +42,16 @@ struct bert_loader_config {
     bool in_order;       /* samples of an epoch as they lie in the store, without the permutation */
     int64_t n_positions; /* at a random one of which every second sequence begins in training; 0: none does */
 
-    /* What changes as the run goes on, and what it changes with, which must be set if one of them is. */
-    struct ramp mask_rate; /* in place of masked_lm_prob */
-    struct ramp n_micro; /* micro-batches of a step, rounded down; the last is gradient_accumulation_steps */
-    struct ramp_length shorter[RAMP_MOST_SHORTER]; /* [n_shorter] until rises */
-    int n_shorter;
+    struct ramp mask_rate; /* in place of masked_lm_prob; with it `part` must be set */
     struct run_part part;
 
-    int64_t n_groups;    /* of micro-batches, which have equally many; 0 and 1: one */
+    int64_t n_groups;    /* of micro-batches, equally many in each; 0 and 1: one */
     bool balance_tokens; /* between groups */
 };
 
 struct bert_loader {
     struct bert_loader_config config;
-    struct sample_map map; /* of max_seq_length */
-    struct sample_map shorter[RAMP_MOST_SHORTER];
+    struct sample_map map;
     uint8_t *continues;            /* masking_rules' */
     struct token_balance *balance; /* owned; NULL: sequences stay in their order */
 };

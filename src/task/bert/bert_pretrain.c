@@ -69,9 +69,7 @@ static struct status assume(struct batch_limits *limits, const struct pretrain_o
         .masked_lm_prob = own->mask_rate[1],
         .short_seq_prob = own->short_seq_prob,
         .no_nsp = own->no_nsp,
-        .n_shorter = o->n_shorter,
     };
-    memcpy(c.shorter, o->shorter, sizeof c.shorter);
     TRY(bert_form_check(&c));
     *limits = bert_form_limits(&c);
     return status_ok();

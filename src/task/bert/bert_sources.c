@@ -89,13 +89,6 @@ static struct status name_shards(struct pretrain_data *d, const struct shard_loa
 static struct status refuse_drawing(const char *place, const struct pretrain_options *o)
 {
     const char *mask_flag = ((const struct bert_pretrain_options *)o->own)->mask_flag;
-    if (o->batch_ramp != NULL || o->length_schedule != NULL) {
-        return status_error(
-            STATUS_USAGE,
-            "--%s needs a token store: the .hdf5 files of %s are read in whole batches; leave it out, "
-            "or train on a token store, which `kiln prepare` makes",
-            o->batch_ramp != NULL ? "batch_ramp" : "length_schedule", place);
-    }
     if (o->balance_tokens && rank_options_data(&o->ranks).size > 1) {
         return status_error(STATUS_USAGE,
                             "--balance_tokens needs a token store: the .hdf5 files of %s are read in whole "
@@ -239,9 +232,6 @@ static void set_training(struct bert_loader_config *c, const struct pretrain_inp
     c->part = in->part;
     c->n_groups = pretrain_groups(o);
     c->balance_tokens = o->balance_tokens;
-    c->n_micro = o->n_micro;
-    c->n_shorter = o->n_shorter;
-    memcpy(c->shorter, o->shorter, sizeof c->shorter);
     c->mask_rate = ramps ? (struct ramp){own->mask_rate[0], own->mask_rate[1], 1} : (struct ramp){0};
 }
 
@@ -330,15 +320,6 @@ static void announce_masks(const struct pretrain_options *o)
                  own->no_nsp ? "one segment each, without next sentences" : "pairs of segments", from,
                  own->mask_rate[1], own->whole_word_masks ? "tokens, in whole words" : "tokens",
                  own->even_masks ? ", in turns" : "");
-    }
-    if (ramp_is_given(&o->n_micro)) {
-        log_info("batch: from %.0f to %.0f micro-batches of %lld sequences in the first %g of the run",
-                 o->n_micro.from, o->n_micro.to,
-                 (long long)(o->train_batch_size / o->gradient_accumulation_steps), o->n_micro.share);
-    }
-    for (int i = 0; i < o->n_shorter; i++) {
-        log_info("length: up to %lld tokens until %.4g of the run", (long long)o->shorter[i].max_seq_length,
-                 o->shorter[i].until);
     }
     if (wanted > own->max_predictions_per_seq) {
         log_info("masks: %g of %lld tokens are %lld, but --max_predictions_per_seq allows %lld in a sequence",

@@ -170,10 +170,6 @@ static const struct option options[] = {
                    "number of steps between checkpoints; 0: off, only at the end"),
     OPTION_INT_ROW("keep_checkpoints", AT(keep_checkpoints), "3", 0, 1e6,
                    "keep the last N checkpoints, and every end of a phase; 0: off, keep all"),
-    OPTION_INT_ROW(
-        "average_last", AT(average_last), "0", 0, 1e6,
-        "save, beside each checkpoint, the mean of the weights of the last N as the model average_STEP, "
-        "which every command reads, and evaluate the last mean (Kaddour 2022, arXiv:2209.14981); 0: off"),
     OPTION_FLAG_ROW("skip_checkpoint", AT(skip_checkpoint), "write no checkpoints"),
     OPTION_GROUP_ROW("logs and evaluation"),
     OPTION_INT_ROW("eval_steps", AT(eval_steps), "500", 0, 1e12,

@@ -2,7 +2,6 @@
 
 #include "core/clock.h"
 #include "core/signals.h"
-#include "model/weights_average.h"
 
 #include <stdlib.h>
 
@@ -51,19 +50,6 @@ static tensor copy_of(struct background_save *b, struct exec *x, tensor t, size_
     return copy;
 }
 
-/* The mean beside a checkpoint that was saved; it uses up the copy. */
-static struct status write_average(struct background_save *b)
-{
-    int64_t *n = &b->result.n_averaged;
-    if (b->part_of != NULL) {
-        return b->average_of == NULL ? status_ok()
-                                     : weights_average_save_part(&b->average_part, b->average_of,
-                                                                 b->directory, &b->contents, n);
-    }
-    return b->contents.average.n_last == 0 ? status_ok()
-                                           : weights_average_save(b->directory, &b->contents, n);
-}
-
 static void *write_copy(void *argument)
 {
     struct background_save *b = argument;
@@ -71,12 +57,8 @@ static void *write_copy(void *argument)
     r->from_ns = clock_ns();
     r->status = b->part_of != NULL ? checkpoint_save_part(&b->part, b->part_of, &b->contents)
                                    : checkpoint_save(b->directory, &b->contents);
-    r->average = failed(r->status) ? r->status : write_average(b);
     if (!failed(r->status) && b->part_of == NULL) {
         r->status = checkpoint_dir_prune(b->directory, b->contents.step, b->keep_last, b->contents.best_step);
-    }
-    if (!failed(r->status) && b->part_of == NULL && b->contents.average.n_last > 0) {
-        r->status = weights_average_prune(b->directory);
     }
     r->to_ns = clock_ns();
     atomic_store(&b->done, true);
@@ -146,12 +128,10 @@ struct status background_save_begin(struct background_save *b, const char *direc
 }
 
 struct status background_save_begin_part(struct background_save *b, const char *directory, const char *path,
-                                         const char *average, struct exec *x,
-                                         const struct checkpoint_contents *c, int64_t since_ns, double wait_s)
+                                         struct exec *x, const struct checkpoint_contents *c,
+                                         int64_t since_ns, double wait_s)
 {
     b->part_of = path;
-    b->average_of = average;
-    b->average_part = (struct checkpoint_part){0};
     return begin(b, directory, x, c, since_ns, wait_s);
 }
 

@@ -17,12 +17,10 @@
 struct background_save_result {
     struct status status;
     int64_t step;
-    double stall_s;        /* during which training stopped, including the wait for an earlier save */
-    double wait_s;         /* the part of it for that earlier save */
-    int64_t n_averaged;    /* checkpoints whose mean was saved beside it; 0: none was wanted */
-    struct status average; /* of saving it */
-    int64_t from_ns;       /* when writing began */
-    int64_t to_ns;         /* when the checkpoint was durable and older ones were pruned */
+    double stall_s;  /* during which training stopped, including the wait for an earlier save */
+    double wait_s;   /* the part of it for that earlier save */
+    int64_t from_ns; /* when writing began */
+    int64_t to_ns;   /* when the checkpoint was durable and older ones were pruned */
 };
 
 struct background_save {
@@ -34,9 +32,6 @@ struct background_save {
     /* one of several ranks: the directory that it writes its part into; else NULL. Borrowed */
     const char *part_of;
     struct checkpoint_part part; /* what it wrote there */
-    /* of several ranks: the directory of its part of the mean; NULL: none. Borrowed */
-    const char *average_of;
-    struct checkpoint_part average_part;
     struct background_save_result result;
     pthread_t thread;
     bool in_flight;   /* begun, but its result is not taken yet */
@@ -63,12 +58,10 @@ struct status background_save_begin(struct background_save *b, const char *direc
                                     double wait_s);
 
 /* The same for one of several ranks: writes only its part, c->part of c->n_parts, into the directory `path`,
- * and unless `average` is NULL its part of the mean with DIRECTORY's earlier checkpoints into that one; both
- * are borrowed until the result is taken. Pruning is the caller's. */
+ * which is borrowed until the result is taken. Pruning is the caller's. */
 struct status background_save_begin_part(struct background_save *b, const char *directory, const char *path,
-                                         const char *average, struct exec *x,
-                                         const struct checkpoint_contents *c, int64_t since_ns,
-                                         double wait_s);
+                                         struct exec *x, const struct checkpoint_contents *c,
+                                         int64_t since_ns, double wait_s);
 
 /* Whether the thread has nothing left to do; and waiting until then. */
 bool background_save_is_done(const struct background_save *b);

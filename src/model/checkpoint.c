@@ -110,11 +110,6 @@ static struct status open_all(struct checkpoint *c)
     TRY(checkpoint_path(manifest, "%s/manifest.json", c->path));
     TRY(checkpoint_manifest_read(&c->manifest, manifest));
     c->has_manifest = true;
-    if (c->manifest.model_only) {
-        return status_error(STATUS_DATA,
-                            "%s holds a model without the state of a run, so no run can resume from it",
-                            c->path);
-    }
     TRY(make_room(c, c->manifest.n));
     for (int i = 0; i < c->manifest.n; i++) {
         TRY(open_file(c, c->manifest.files[i].name));

@@ -28,12 +28,6 @@ struct checkpoint_extra {
     tensor data;
 };
 
-/* Which checkpoints' mean is saved beside each (weights_average.h). */
-struct checkpoint_average {
-    int64_t n_last;       /* the one just saved and those before it; 0: no mean is saved */
-    int64_t every, after; /* those of the steps after + every, after + 2 every, ... */
-};
-
 /* What a save writes; everything is borrowed for the call.  If several ranks save together, each has its own
  * slices, and only the first needs the fields after them. */
 struct checkpoint_contents {
@@ -57,10 +51,6 @@ struct checkpoint_contents {
     int64_t step;
     bool phase_end;
     int64_t best_step; /* of another checkpoint, which pruning keeps; 0: there is none */
-    /* not NULL: the directory is this and the step, and holds the model alone, with a manifest if it is in
-     * slices */
-    const char *model_name;
-    struct checkpoint_average average; /* for the saver: checkpoint_save does not look at it */
 };
 
 /* Writes DIRECTORY/ckpt_STEP, replacing one that exists.  Whatever fails (STATUS_IO: the disk, whose free

@@ -131,13 +131,7 @@ static struct status clean_name(const char *name, void *context)
     const char *rest;
     char path[CHECKPOINT_PATH_BYTES];
     char final[CHECKPOINT_PATH_BYTES];
-    int64_t step = step_of_name(name, ".average_", &rest);
-    if (step >= 0) {
-        TRY(checkpoint_path(final, "%s/average_%" PRId64, directory, step));
-        temporary_clean(final);
-        return status_ok();
-    }
-    step = step_of_name(name, ".ckpt_", &rest);
+    int64_t step = step_of_name(name, ".ckpt_", &rest);
     if (step < 0) {
         return status_ok();
     }

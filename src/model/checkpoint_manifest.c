@@ -122,10 +122,8 @@ struct status checkpoint_manifest_write(const struct checkpoint_manifest *m, con
     struct buf b = {0};
     buf_printf(&b, "{\n  \"format\": \"%s\",\n  \"format_version\": %d,\n  \"kiln_version\": \"%s\",\n",
                FORMAT, version_of(m), KILN_VERSION);
-    buf_printf(&b,
-               "  \"step\": %" PRId64 ",\n  \"phase_end\": %s,\n%s  \"vocab_hash\": \"%016" PRIx64 "\",\n",
-               m->step, m->phase_end ? "true" : "false", m->model_only ? "  \"model_only\": true,\n" : "",
-               m->vocab_hash);
+    buf_printf(&b, "  \"step\": %" PRId64 ",\n  \"phase_end\": %s,\n  \"vocab_hash\": \"%016" PRIx64 "\",\n",
+               m->step, m->phase_end ? "true" : "false", m->vocab_hash);
     buf_puts(&b, "  \"files\": {\n");
     for (int i = 0; i < m->n; i++) {
         buf_printf(&b, "%s    \"%s\": {\"bytes\": %" PRIu64 ", \"crc32c\": \"%08" PRIx32 "\"}",
@@ -206,8 +204,7 @@ static struct status check_set(const struct checkpoint_manifest *m, const char *
 static struct status read_files(struct checkpoint_manifest *m, const json_t *files, int64_t version,
                                 const char *source)
 {
-    static const char *const of_each[] = {CHECKPOINT_CONFIG, CHECKPOINT_TOKENIZER,
-                                          CHECKPOINT_STATE}; /* last: a model has none */
+    static const char *const of_each[] = {CHECKPOINT_CONFIG, CHECKPOINT_TOKENIZER, CHECKPOINT_STATE};
     const char *name;
     json_t *entry;
     json_object_foreach((json_t *)files, name, entry)
@@ -215,8 +212,8 @@ static struct status read_files(struct checkpoint_manifest *m, const json_t *fil
         TRY(read_file(m, name, entry, source));
     }
     TRY(check_set(m, CHECKPOINT_MODEL, source));
-    TRY(m->model_only ? status_ok() : check_set(m, CHECKPOINT_OPTIMIZER, source));
-    for (size_t i = 0; i < sizeof of_each / sizeof of_each[0] - m->model_only; i++) {
+    TRY(check_set(m, CHECKPOINT_OPTIMIZER, source));
+    for (size_t i = 0; i < sizeof of_each / sizeof of_each[0]; i++) {
         if (checkpoint_manifest_find(m, of_each[i]) == NULL) {
             return status_error(STATUS_DATA, "%s does not list %s", source, of_each[i]);
         }
@@ -242,7 +239,6 @@ static struct status read_fields(struct checkpoint_manifest *m, const json_t *ro
     }
     TRY(json_get_int(root, source, "step", true, &m->step));
     TRY(json_get_bool(root, source, "phase_end", true, &m->phase_end));
-    TRY(json_get_bool(root, source, "model_only", false, &m->model_only));
     TRY(get_hex(root, source, "vocab_hash", 16, &m->vocab_hash));
     return read_files(m, json_object_get(root, "files"), version, source);
 }

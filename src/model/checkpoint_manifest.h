@@ -35,7 +35,6 @@ struct checkpoint_listed {
 struct checkpoint_manifest {
     int64_t step;
     bool phase_end;                  /* the last checkpoint of a phase: never pruned */
-    bool model_only;                 /* weights in slices, with neither moments nor the state of a run */
     uint64_t vocab_hash;             /* of the vocabulary, as the trainer computes it */
     struct checkpoint_listed *files; /* [n] */
     int n;

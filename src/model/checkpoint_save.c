@@ -4,7 +4,6 @@
 #include "core/log.h"
 #include "io/json_file.h"
 #include "model/checkpoint.h"
-#include "model/model_sums.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -135,18 +134,16 @@ static bool is_written(const struct param_table *params, const struct param *p)
     return !p->is_copy && (params->part.slice == 0 || !param_is_full(p));
 }
 
-/* The elements of a parameter that the section has; false if it has none.  Files that no manifest lists are
- * summed. */
+/* The elements of a parameter that the section has; false if it has none. */
 static bool fill_item(struct safetensors_item *item, struct tensor_text *text, const struct section *s,
-                      const struct param *p, bool summed)
+                      const struct param *p)
 {
     int64_t from, to;
     checkpoint_overlap(p, s->begin, tensor_count(s->flat), &from, &to);
     bool whole = to - from == param_full_count(p);
     tensor values = from < to ? tensor_slice(s->flat, p->offset + from - s->begin, to - from) : NULL_TENSOR;
     snprintf(text->name, sizeof text->name, "%s%s", s->prefix, p->name);
-    *item = (struct safetensors_item){.name = text->name, .shape = values, .summed = summed};
-    item->sum = summed && from < to ? safetensors_sum(values) : 0;
+    *item = (struct safetensors_item){.name = text->name, .shape = values};
     if (whole && p->n_dims == 2) {
         item->shape = tensor_2d(values.data, values.dtype, p->dims[0], p->dims[1]);
     } else if (!whole) {
@@ -175,8 +172,7 @@ static struct status write_sections(struct checkpoint_part *part, const char *di
     int n = 0;
     for (size_t k = 0; k < most && !failed(status); k++) {
         const struct param *p = &params->params[k % (size_t)params->n];
-        n += is_written(params, p) &&
-             fill_item(&items[n], &texts[n], &sections[k / (size_t)params->n], p, c->model_name != NULL);
+        n += is_written(params, p) && fill_item(&items[n], &texts[n], &sections[k / (size_t)params->n], p);
     }
     if (!failed(status)) {
         checkpoint_manifest_part_name(name, set, all ? 0 : c->part, all ? 1 : c->n_parts);
@@ -287,7 +283,7 @@ static struct status add_progress(struct filling *f, const struct checkpoint_con
 }
 
 /* The manifest comes last, but no reader relies on that: the directory still has a name that no reader looks
- * for.  A model has one if it is in slices, which it lists; else it has model_sums. */
+ * for. */
 static struct status fill(struct filling *f, const struct checkpoint_contents *c,
                           const struct checkpoint_part *parts, int n_parts)
 {
@@ -303,11 +299,7 @@ static struct status fill(struct filling *f, const struct checkpoint_contents *c
         TRY(add_bytes(f, c->vocabulary[i].name, c->vocabulary[i].bytes, c->vocabulary[i].n));
     }
     TRY(add_json(f, CHECKPOINT_TOKENIZER, c->tokenizer));
-    if (c->model_name == NULL) {
-        TRY(add_progress(f, c));
-    } else if (n_parts == 1) {
-        return model_sums_write(f->directory);
-    }
+    TRY(add_progress(f, c));
     TRY(checkpoint_path(path, "%s/manifest.json", f->directory));
     return checkpoint_manifest_write(&f->manifest, path);
 }
@@ -318,8 +310,7 @@ struct status checkpoint_save_begin(struct checkpoint_save *s, const char *direc
                                     const struct checkpoint_contents *c)
 {
     *s = (struct checkpoint_save){.temporary = {.fd = -1}};
-    TRY(checkpoint_path(s->final, "%s/%s%" PRId64, directory, c->model_name != NULL ? c->model_name : "ckpt_",
-                        c->step));
+    TRY(checkpoint_path(s->final, "%s/ckpt_%" PRId64, directory, c->step));
     TRY(checkpoint_check_space(directory, c));
     return temporary_create_directory(&s->temporary, s->final);
 }
@@ -327,11 +318,9 @@ struct status checkpoint_save_begin(struct checkpoint_save *s, const char *direc
 struct status checkpoint_save_commit(struct checkpoint_save *s, const struct checkpoint_contents *c,
                                      const struct checkpoint_part *parts, int n_parts)
 {
-    struct filling f = {.directory = s->temporary.path,
-                        .manifest = {.step = c->step,
-                                     .phase_end = c->phase_end,
-                                     .model_only = c->model_name != NULL,
-                                     .vocab_hash = c->vocab_hash}};
+    struct filling f = {
+        .directory = s->temporary.path,
+        .manifest = {.step = c->step, .phase_end = c->phase_end, .vocab_hash = c->vocab_hash}};
     struct status status = fill(&f, c, parts, n_parts);
     checkpoint_manifest_fini(&f.manifest);
     return failed(status) ? status : temporary_put_directory(&s->temporary, s->final);

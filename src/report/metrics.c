@@ -527,20 +527,6 @@ void metrics_saving(struct metrics *m, int64_t global_step)
     megatron_log_saving(&m->drop_in.megatron, global_step);
 }
 
-void metrics_average(struct metrics *m, const char *path, const struct trainer_result *r)
-{
-    json_t *event = json_pack("{s:I, s:o}", "global_step", (json_int_t)(m->phase_offset + m->step), "model",
-                              json_text(path));
-    struct buf text = {0};
-    for (int i = 0; i < r->n_sums; i++) {
-        json_object_set_new(event, r->sums[i].of->name, json_real(trainer_sum_mean(&r->sums[i])));
-    }
-    metrics_event(m, "average", event);
-    put_heldout(&text, r, NULL, &m->ngram);
-    log_info("%s held-out: %s", path, buf_text(&text));
-    buf_fini(&text);
-}
-
 void metrics_summary(struct metrics *m, int64_t step)
 {
     if (step < m->first_step) { /* stopped before the first step was whole: there are no rates */

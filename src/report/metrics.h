@@ -130,9 +130,6 @@ void metrics_validation(struct metrics *m, int64_t step, const struct trainer_re
 void metrics_batch(struct metrics *m, int64_t ns);
 void metrics_saving(struct metrics *m, int64_t global_step);
 
-/* After an evaluation of the weights of another model, at `path`: one line, and the event "average". */
-void metrics_average(struct metrics *m, const char *path, const struct trainer_result *r);
-
 /* At the end of a run: totals and rates. */
 void metrics_summary(struct metrics *m, int64_t step);
 

@@ -59,7 +59,6 @@ struct status emulation_take(struct pretrain_options *o, const struct comm *worl
         bool given;
         const char *flag;
     } needs[] = {{o->early.patience > 0, "early_stopping_patience"},
-                 {o->average_last > 0, "average_last"},
                  {o->health.spike_z > 0, "spike_z"},
                  {o->ranks.replica_check_steps > 0, "replica_check_steps"}};
     if (world->emulated == NULL) {
@@ -69,7 +68,7 @@ struct status emulation_take(struct pretrain_options *o, const struct comm *worl
         if (needs[i].given) {
             return status_error(STATUS_USAGE,
                                 "--%s needs %s, and --emulate_world has none: leave out one of the two",
-                                needs[i].flag, i < 3 ? "checkpoints" : "other ranks");
+                                needs[i].flag, i < 2 ? "checkpoints" : "other ranks");
         }
     }
     const struct machine *links;

@@ -64,9 +64,6 @@ struct status loop_open(struct loop *l)
         .directory = l->checkpoints,
         .tokenizer = l->tokenizer,
         .keep_last = l->keep_last,
-        .average_of = {.n_last = l->average_last,
-                       .every = l->save_steps,
-                       .after = l->state.global_step - l->state.step},
         .log = l->log,
         .profile = &l->profile,
     };

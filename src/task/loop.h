@@ -73,7 +73,6 @@ struct loop {
      * others */
     int64_t replica_check_steps;
     int64_t keep_last;                 /* checkpoints; 0: all */
-    int64_t average_last;              /* checkpoints whose mean is saved beside each; 0: none is */
     struct training_state_place place; /* which checkpoint to resume from; its directory is set here */
     bool resume, allow_other_data;
     bool saves, saves_at_end; /* whether to save at all, and after the last step */

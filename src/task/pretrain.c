@@ -4,7 +4,6 @@
 #include "core/log.h"
 #include "core/stop.h"
 #include "dev/host_memory.h"
-#include "model/weights_average.h"
 #include "pass/network_files.h"
 #include "task/own_files.h"
 #include "task/pretrain_run.h"
@@ -252,7 +251,6 @@ static struct loop loop_of(struct pretrain_run *r)
         .health = o->health,
         .replica_check_steps = o->ranks.replica_check_steps,
         .keep_last = o->keep_checkpoints,
-        .average_last = o->average_last,
         .resume = o->resume_from_checkpoint,
         .allow_other_data = o->allow_other_data,
         .saves = !o->skip_checkpoint,
@@ -334,28 +332,6 @@ static struct status open_outputs(struct pretrain_run *r, const struct trainer_p
         s = failed(s) ? s : check_model_class(o);
     }
     return comm_agree(&r->world, s);
-}
-
-/* With --average_last, once the phase is over: the loss of the mean on held-out text.  The trainer has its
- * weights then. */
-static struct status evaluate_average(struct pretrain_run *r)
-{
-    const struct pretrain_options *o = r->options;
-    char path[CHECKPOINT_PATH_BYTES];
-    struct model_dir m;
-    struct load_report report;
-    struct trainer_result result;
-    if (o->average_last == 0 || r->evaluation.batches.n_micro == 0 || !loop_is_over(&r->loop)) {
-        return status_ok();
-    }
-    TRY(weights_average_path(path, r->loop.checkpoints, r->loop.state.global_step));
-    TRY(model_dir_open(&m, path));
-    struct status s = network_files_load(&r->trainer.net, &m, o->kind->task(o), 0, &report);
-    model_dir_close(&m);
-    TRY(s);
-    TRY(evaluation_run(&r->evaluation, &r->trainer, &result));
-    metrics_average(&r->metrics, path, &result);
-    return status_ok();
 }
 
 /* The first rank writes the model of a checkpoint, of which a rank of a mesh has a part in memory. */
@@ -499,8 +475,7 @@ static struct status run_phase(struct pretrain_run *r, const struct trainer_plan
     TRY(train(r));
     TRY(pretrain_announce_peak(r, free_before));
     TRY(pretrain_announce_traffic(r));
-    TRY(export_weights(r)); /* first: it may take the trainer's own weights */
-    return evaluate_average(r);
+    return export_weights(r);
 }
 
 /* An error that damaged data has caused, such as an invalid token, is reported as damage of the data. */

@@ -67,7 +67,7 @@ struct pretrain_options {
     bool balance_tokens;                /* between ranks */
     int64_t max_steps, steps_this_run;  /* steps_this_run -1: max_steps */
     int64_t phase1_end_step, resume_step;
-    int64_t num_steps_per_checkpoint, keep_checkpoints, average_last;
+    int64_t num_steps_per_checkpoint, keep_checkpoints;
     int64_t eval_steps, eval_samples;
     bool eval_on_start;   /* before the first step too */
     int64_t eval_iters;   /* batches of an evaluation, which go on in the held-out samples; 0: eval_samples */

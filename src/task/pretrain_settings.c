@@ -158,9 +158,9 @@ static struct status check_health(const struct pretrain_options *o)
         return status_error(STATUS_USAGE, "--spike_z rolls back to checkpoints: leave out --skip_checkpoint, "
                                           "and give --num_steps_per_checkpoint above 0");
     }
-    if (o->total_training_time > 0 || o->average_last > 0) {
-        return status_error(STATUS_USAGE, "--spike_z cannot be combined with --%s: leave out one of the two",
-                            o->average_last > 0 ? "average_last" : "total_training_time");
+    if (o->total_training_time > 0) {
+        return status_error(STATUS_USAGE, "--spike_z cannot be combined with --total_training_time: leave "
+                                          "out one of the two");
     }
     int64_t kept = (o->keep_checkpoints - 1) * o->num_steps_per_checkpoint;
     if (o->keep_checkpoints > 0 && h->spike_skip > kept) {
@@ -198,16 +198,6 @@ struct status pretrain_check(const struct pretrain_options *o)
                                 ? "--early_stopping_patience counts evaluations: give --eval_steps above 0"
                                 : "--early_stopping_patience needs checkpoints, to return to the best: leave "
                                   "out --skip_checkpoint");
-    }
-    if (o->average_last > 0 && (o->skip_checkpoint || o->num_steps_per_checkpoint == 0)) {
-        return status_error(STATUS_USAGE, "--average_last is a mean of checkpoints: leave out "
-                                          "--skip_checkpoint, and give --num_steps_per_checkpoint above 0");
-    }
-    if (o->keep_checkpoints > 0 && o->keep_checkpoints < o->average_last) {
-        return status_error(
-            STATUS_USAGE,
-            "--average_last %lld needs as many checkpoints, but --keep_checkpoints %lld keeps fewer",
-            (long long)o->average_last, (long long)o->keep_checkpoints);
     }
     TRY(check_health(o));
     TRY(profile_check(&o->profile));

@@ -2,7 +2,6 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "model/weights_average.h"
 #include "task/together.h"
 #include "train/trainer_state.h"
 #include "watch/profile.h"
@@ -30,7 +29,7 @@ static uint64_t bytes_of(const struct save_run *s, int64_t step)
 static void tell(struct save_run *s, const struct background_save_result *r)
 {
     s->latest = r->status;
-    if ((failed(r->status) || failed(r->average)) && !together_is_first(s->world)) {
+    if (failed(r->status) && !together_is_first(s->world)) {
         return; /* the first rank says it */
     }
     if (failed(r->status)) {
@@ -44,30 +43,10 @@ static void tell(struct save_run *s, const struct background_save_result *r)
     double write_s = (double)(r->to_ns - r->from_ns) * 1e-9;
     log_info("saved %s/ckpt_%lld: %.1f MiB, training paused for %.3f s, written in %.2f s", s->directory,
              (long long)r->step, (double)bytes / 0x1p20, r->stall_s, write_s);
-    if (failed(r->average)) {
-        log_warning("%s; the checkpoint itself is whole", r->average.message);
-    } else if (r->n_averaged > 0) {
-        log_info("saved %s/average_%lld: the mean of %lld checkpoints", s->directory, (long long)r->step,
-                 (long long)r->n_averaged);
-    }
     metrics_event(s->log, "saved",
                   json_pack("{s:I, s:f, s:f, s:f, s:I}", "global_step", (json_int_t)r->step, "stall_seconds",
                             r->stall_s, "wait_seconds", r->wait_s, "write_seconds", write_s, "bytes",
                             (json_int_t)bytes));
-}
-
-/* Once the checkpoint of this status is there, the parts of the mean become the model beside it, or none. */
-static void end_average(struct save_run *s, struct status saved)
-{
-    struct background_save *b = &s->saver;
-    if (!s->averages) {
-        b->result.average = s->no_average;
-        return;
-    }
-    struct checkpoint_contents mean = weights_average_contents(&b->contents);
-    struct status mine = failed(saved) ? saved : b->result.average;
-    b->result.average = save_ranks_end(&s->average, s->world, mine, &b->average_part, &mean);
-    s->averages = false;
 }
 
 /* Of several ranks: once all have written their parts, which is waited for with `wait`, they become a
@@ -85,12 +64,8 @@ static void end_shared(struct save_run *s, bool wait)
     background_save_wait(b);
     struct status mine = failed(s->mine) ? s->mine : b->result.status;
     struct status status = save_ranks_end(&s->ranks, s->world, mine, &b->part, &b->contents);
-    end_average(s, status);
     if (!failed(status) && together_is_first(s->world)) {
         status = checkpoint_dir_prune(s->directory, b->contents.step, s->keep_last, b->contents.best_step);
-    }
-    if (!failed(status) && together_is_first(s->world) && s->average_of.n_last > 0) {
-        status = weights_average_prune(s->directory);
     }
     s->shared = false;
     b->result.status = status;
@@ -115,26 +90,11 @@ void save_run_fini(struct save_run *s)
 {
     if (s->shared) { /* the run has failed: nobody may wait for the others */
         save_ranks_abandon(&s->ranks);
-        if (s->averages) {
-            save_ranks_abandon(&s->average);
-        }
-        s->shared = s->averages = false;
+        s->shared = false;
     } else {
         take(s, true);
     }
     background_save_fini(&s->saver);
-}
-
-/* A directory for the mean; without it there is a checkpoint alone. */
-static void begin_average(struct save_run *s, const struct checkpoint_contents *c)
-{
-    struct checkpoint_contents mean = weights_average_contents(c);
-    s->averages = false;
-    s->no_average = status_ok();
-    if (s->average_of.n_last > 0) {
-        s->no_average = save_ranks_begin(&s->average, s->world, s->directory, &mean, status_ok());
-        s->averages = !failed(s->no_average);
-    }
 }
 
 /* Takes what the contents own.  `mine`: whether this rank can save at all. */
@@ -151,9 +111,7 @@ static struct status begin(struct save_run *s, struct checkpoint_contents *c, st
         return begun;
     }
     s->shared = true;
-    begin_average(s, c);
-    s->mine = background_save_begin_part(&s->saver, s->directory, s->ranks.path,
-                                         s->averages ? s->average.path : NULL, x, c, since, wait_s);
+    s->mine = background_save_begin_part(&s->saver, s->directory, s->ranks.path, x, c, since, wait_s);
     return status_ok();
 }
 
@@ -185,7 +143,6 @@ void save_run_begin(struct save_run *s, json_t *state, int64_t step, bool phase_
         .step = step,
         .phase_end = phase_end,
         .best_step = s->best_step,
-        .average = s->average_of,
     };
     trainer_state_slices(t, &contents);
     struct background_save_result refused = {.step = step};

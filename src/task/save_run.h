@@ -16,20 +16,16 @@ struct save_run {
     const struct comm *world; /* the ranks that save together, each its slices */
     const char *directory;
     const struct tokenizer *tokenizer;
-    int64_t keep_last;                    /* checkpoints; 0: all */
-    int64_t best_step;                    /* of a checkpoint that is kept besides; 0: none */
-    struct checkpoint_average average_of; /* whose mean is saved beside each */
+    int64_t keep_last; /* checkpoints; 0: all */
+    int64_t best_step; /* of a checkpoint that is kept besides; 0: none */
     struct metrics *log;
     struct profile *profile; /* may be NULL */
 
     struct background_save saver;
-    struct save_ranks ranks;   /* of several ranks: the save in flight */
-    struct save_ranks average; /* and that of the mean beside it */
-    struct status mine;        /* and why this one has no part in it */
-    bool shared;               /* there is one */
-    bool averages;             /* with a mean */
-    struct status no_average;  /* why there is none, though one was wanted */
-    struct status latest;      /* of the newest save that was logged */
+    struct save_ranks ranks; /* of several ranks: the save in flight */
+    struct status mine;      /* and why this one has no part in it */
+    bool shared;             /* there is one */
+    struct status latest;    /* of the newest save that was logged */
 };
 
 /* Allocates the copy of the state, trainer->plan.saving_bytes.  The caller's fields must be set. */

@@ -96,27 +96,6 @@ grep -q "total_training_time was 1e+06 in the checkpoint and is" "$dir/log" || f
 holds 'after > before && after <= total + 2 * longest' -v after="$(elapsed stopped)" -v before="$before" -v total="$total" \
     -v longest="$(longest stopped)"
 
-# the mean of the last checkpoints lies beside each, is the same after a kill, and is a model
-mean=(--train_batch_size 8 --max_steps 50 --average_last 3 --keep_checkpoints 3)
-pretrain mean "${mean[@]}" 2>"$dir/log"
-grep -q "average_50: the mean of 3 checkpoints" "$dir/log" || fail "$(cat "$dir/log")"
-grep -q "average_50 held-out: mlm loss" "$dir/log" || fail "the mean was not evaluated"
-grep -q '"event":"average"' "$dir/mean/log.jsonl" || fail "the mean is not in the log"
-[ "$(cd "$dir/mean" && echo average_*)" = "average_30 average_40 average_50" ] || fail "averages: $(ls "$dir/mean")"
-pretrain_command mean-killed "${mean[@]}"
-start_held "${command[@]}"
-stop_held KILL "$dir/mean-killed"
-pretrain mean-killed "${mean[@]}" --resume_from_checkpoint 2>/dev/null
-for of in average_50 ckpt_50; do
-    cmp "$dir/mean/$of/model.safetensors" "$dir/mean-killed/$of/model.safetensors" || fail "$of differs"
-done
-! cmp -s "$dir/mean/average_50/model.safetensors" "$dir/mean/ckpt_50/model.safetensors" || fail "the mean is the last"
-expect 0 "" "$kiln" fill --model "$dir/mean/average_50" "the king went to the [MASK]"
-expect 0 "" "$kiln" export --model "$dir/mean/average_50" --output_dir "$dir/exported"
-expect 0 "" pretrain on --init_checkpoint "$dir/mean/average_50" --train_batch_size 8 --max_steps 2
-expect 64 "--average_last 5 needs as many checkpoints" pretrain no --average_last 5 --keep_checkpoints 3
-expect 64 "--average_last is a mean of checkpoints" pretrain no --average_last 2 --skip_checkpoint
-
 # recipes
 expect 0 "recipe modern: --optimizer muon --adam_beta2 0.98" pretrain modern --recipe modern --max_steps 2
 grep -q "the command line has its own --learning_rate" "$dir/err" || fail "$(cat "$dir/err")"

@@ -68,7 +68,6 @@ refused()
     expect 64 "$text" "${command[@]}"
 }
 refused "--spike_z rolls back to checkpoints" --skip_checkpoint
-refused "--spike_z cannot be combined with --average_last" --average_last 2
 refused "--spike_skip 9 reaches further back than --keep_checkpoints 3: these span 8 steps, with one every 4" --spike_skip 9
 refused "spike_window" --spike_window 1
 refused "spike_rollbacks" --spike_rollbacks 17

@@ -69,7 +69,7 @@ static struct status validate(struct pretrain_run *r, struct validation *v, int6
     int64_t start = clock_ns();
     int64_t micro = r->options->train_batch_size / r->options->gradient_accumulation_steps;
     profile_phase(&r->loop.profile, "evaluation");
-    TRY(validation_run(v, &r->trainer, &r->data, first, n, micro, &result));
+    TRY(validation_run(v, &r->trainer, &r->loop.ranks.data, first, n, micro, &result));
     profile_phase(&r->loop.profile, NULL);
     metrics_validation(&r->metrics, r->loop.state.step, &result, of, n, v == &r->validation,
                        clock_ns() - start);
@@ -129,7 +129,7 @@ static struct status evaluate(void *self, double *loss)
 
 static struct status open_prefetch(struct pretrain_run *r, int64_t first)
 {
-    TRY(prefetch_open(&r->prefetch, &r->in.train.source, r->data.rank, r->data.size,
+    TRY(prefetch_open(&r->prefetch, &r->in.train.source, r->loop.ranks.data.rank, r->loop.ranks.data.size,
                       rank_options_in_turn(&r->options->ranks), first, r->loop.last_step));
     r->prefetching = true;
     return status_ok();
@@ -549,7 +549,6 @@ struct status pretrain_run(const struct pretrain_options *of_one)
     struct trainer_plan plan = {0};
     struct pretrain_run r = {.options = o,
                              .world = rank_options_world(&all.ranks),
-                             .data = rank_options_data(&all.ranks),
                              .lock = {.fd = -1},
                              .losses = {NAN, NAN},
                              .start_ns = clock_ns()};

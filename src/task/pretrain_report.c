@@ -17,7 +17,7 @@ static double mib(size_t bytes)
 size_t pretrain_batch_bytes(const struct pretrain_run *r)
 {
     const struct batch_source *s = &r->in.train.source;
-    int64_t n_micro = (s->n_micro + r->data.size - 1) / r->data.size;
+    int64_t n_micro = (s->n_micro + r->loop.ranks.data.size - 1) / r->loop.ranks.data.size;
     return s->layout != NULL ? prefetch_bytes(s->layout, s->limits, n_micro)
                              : prefetch_bytes(&r->in.model->layout, r->in.limits, n_micro);
 }
@@ -86,7 +86,7 @@ static struct status announce_emulation(struct pretrain_run *r, size_t peak, siz
                                       .traffic = r->world.emulated->tensors,
                                       .peer_bytes = r->trainer.net.x.totals.peer_bytes,
                                       .message_bytes = r->world.emulated->stages.message_bytes,
-                                      .n_micro = o->gradient_accumulation_steps / r->data.size,
+                                      .n_micro = o->gradient_accumulation_steps / r->loop.ranks.data.size,
                                       .links = o->emulation.links};
     json_t *event;
     TRY(emulation_tell(&result, &r->trainer.config, &r->world, &event));
@@ -146,7 +146,7 @@ static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *
         .optimizer = c->optimizer,
         .schedule = r->loop.schedule,
         .batch_size = o->train_batch_size,
-        .n_micro = (o->gradient_accumulation_steps + r->data.size - 1) / r->data.size,
+        .n_micro = (o->gradient_accumulation_steps + r->loop.ranks.data.size - 1) / r->loop.ranks.data.size,
         .n_skipped = r->loop.state.n_skipped,
         .n_ranks = r->world.size,
         .emulates = r->world.emulated != NULL,

@@ -21,7 +21,6 @@
 struct pretrain_run {
     const struct pretrain_options *options; /* of all ranks: the batch is the global one */
     struct comm world;
-    struct comm data; /* rank_options_data */
     struct pretrain_inputs in;
     struct pretrain_progress progress;
     struct backend backend;

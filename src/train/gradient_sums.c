@@ -1,5 +1,13 @@
-#include "train/gradient_sums.h"
-
+/* gradient_sums: the sums of a step's gradients over the ranks of a mesh.
+ *
+ * Replicas, the ranks with the same part of the model, sum a bucket of layers (core/param_buckets.h), in rank
+ * order, as soon as their last micro-batch has queued it, from the heads to the input; so its recording has a
+ * segment for each bucket.  Every rank makes the same list of sums, even after a failure.  Where they share
+ * gradients (train/trainer_ranks.h) that is so in every micro-batch: the sum is over ranks first, and over
+ * rounds of one micro-batch each second.
+ * In fp8 replicas also take the maximum of their largest magnitudes, for the scales of the next step.
+ *
+ * A replica alone sums nothing and makes no call. */
 #include "dev/peers.h"
 #include "train/trainer_parts.h"
 #include "watch/profile.h"

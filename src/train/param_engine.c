@@ -1,7 +1,6 @@
 #include "train/param_engine.h"
 
 #include "core/hash.h"
-#include "train/gradient_sums.h"
 #include "train/trainer_parts.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* trainer_parts: what setting a trainer up (trainer_setup.c), its steps (trainer.c), sums over ranks
- * (gradient_sums.c) and pipelines (pipeline_step.c) share; for these alone.
+ * (gradient_sums.c), pipelines (pipeline_step.c) and the engine of a caller (param_engine.c) share; for these
+ * alone.
  *
  * Setting up runs a whole micro-step and an update on a table of ops that only counts (ops_plan), by the same
  * functions as a step.  So what is allocated is what steps use.  While planning, tensors have no memory:
@@ -38,5 +39,29 @@ tensor trainer_own_gradients(const struct trainer *t);
 
 /* Norm and update. */
 void trainer_run_update(struct trainer *t);
+
+/* ---- sums over ranks (gradient_sums.c) ---- */
+
+/* stage.gradient_done of ranks with replicas: sums the buckets up to this one that are not summed yet. */
+void gradient_sums_up_to(void *trainer, int bucket);
+
+/* The gradients of all micro-batches where replicas share them. */
+void gradient_sums_in_rounds(struct trainer *t, const struct batch_step *batch);
+
+/* What no backward has told of: without micro-batches, or after a failure; and what is no bucket.  In the end
+ * the model's sums of losses are the same on all ranks, too. */
+void gradient_sums_end(struct trainer *t);
+
+/* ---- pipelines (pipeline_step.c) ---- */
+
+/* The gradients of this stage's layers over the micro-batches of this rank's pipeline; the heads' stage
+ * has the sums of losses. */
+void pipeline_gradients(struct trainer *t, const struct batch_step *batch);
+
+/* After an update: the heads' stage gets the weights that the input layer's has updated. */
+void pipeline_share_tied(struct trainer *t);
+
+/* trainer_evaluate_batch of this rank's pipeline; the heads' stage has the sums. */
+void pipeline_evaluate_batch(struct trainer *t, const struct batch *batch);
 
 #endif

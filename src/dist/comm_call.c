@@ -4,8 +4,6 @@
 #include "dev/exec.h"
 #include "dist/reduce.h"
 
-#include <stdlib.h>
-
 static const char *const names[] = {"an agreement", "a sum",          "a maximum", "a maximum", "a gathering",
                                     "a broadcast",  "a sum in parts", "a message", "a message"};
 
@@ -76,40 +74,10 @@ struct status comm_call_judge(const struct comm_call *calls, int size, const str
     return worst;
 }
 
-enum { HASH_BITS = 23, N_HASHES = 2 };
-
-/* Who calls something else than rank 0; an error of the control communicator, so that other parts hear it. */
-static struct status find_other(const struct comm *control, const struct comm_call *mine)
-{
-    struct comm_call *calls = calloc((size_t)control->size, sizeof *calls);
-    struct status s = comm_agree(
-        control, calls != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for ranks' calls"));
-    if (!failed(s) && calls != NULL) {
-        calls[control->rank] = *mine;
-        s = comm_share_rows(control, calls, sizeof *calls);
-        s = failed(s) ? s : comm_agree(control, comm_call_judge(calls, control->size, &control->numbers));
-    }
-    free(calls);
-    return s;
-}
-
-/* Hashes of the calls, as numbers that fp32 holds, and what they lack of 2^23: the largest of both add up to
- * it if all are the same.  One small collective, which tells of failures too. */
 struct status comm_call_agree(const struct comm *control, const struct comm_call *mine)
 {
-    int64_t what[] = {mine->kind, mine->root, mine->dtype, mine->count, (int64_t)mine->bounds_hash};
-    uint64_t hash = hash_fnv1a(what, sizeof what);
-    struct exec x = {.device = &device_cpu, .layer_index = -1, .status = mine->status};
-    float v[2 * N_HASHES];
-    bool same = true;
-    for (int i = 0; i < N_HASHES; i++) {
-        uint64_t piece = hash >> HASH_BITS * i & ((1u << HASH_BITS) - 1);
-        v[2 * i] = (float)piece;
-        v[2 * i + 1] = (float)((1u << HASH_BITS) - piece);
-    }
-    comm_all_reduce_max(control, &x, tensor_1d(v, DTYPE_F32, 2 * N_HASHES));
-    for (int i = 0; i < N_HASHES; i++) {
-        same = same && v[2 * i] + v[2 * i + 1] == (float)(1u << HASH_BITS);
-    }
-    return failed(x.status) || same ? x.status : find_other(control, mine);
+    struct exec host = {.device = &device_cpu, .layer_index = -1};
+    struct comm_call call = *mine;
+    call.only_agrees = true;
+    return control->type->call(control->state, &host, &call, NULL_TENSOR, NULL);
 }

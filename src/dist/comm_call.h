@@ -28,6 +28,7 @@ struct comm_call {
     enum dtype dtype; /* what all ranks must pass alike */
     int64_t count;
     uint64_t bounds_hash;
+    bool only_agrees;     /* its data move by other means (comm_call_agree) */
     struct status status; /* of this rank */
 };
 

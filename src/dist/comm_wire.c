@@ -189,7 +189,7 @@ static struct status call(void *state, struct exec *x, const struct comm_call *m
         return fail_named(c, call.status);
     }
     TRY(is_message ? status_ok() : wire_ranks_meet(&c->ranks, &call));
-    switch (call.kind) {
+    switch (call.only_agrees ? CALL_AGREE : call.kind) {
     case CALL_AGREE: return status_ok();
     case CALL_ALL_REDUCE_SUM:
     case CALL_ALL_REDUCE_MAX:

@@ -21,68 +21,55 @@ bool reduce_can_sum(enum dtype dtype)
     return dtype == DTYPE_F32 || dtype == DTYPE_F64 || dtype == DTYPE_BF16;
 }
 
-/* sum = sum + from, or from for the first; fp64 */
-static void add_f64(double *sum, const void *from, int64_t first, int64_t n, bool is_first)
+/* sum = sum + from, or from for the first. */
+typedef void adder(void *sum, const void *from, int64_t first, int64_t n, bool is_first);
+
+static void add_f64(void *sum, const void *from, int64_t first, int64_t n, bool is_first)
 {
+    double *to = sum;
     const double *in = (const double *)from + first;
     for (int64_t i = 0; i < n; i++) {
-        sum[i] = is_first ? in[i] : sum[i] + in[i];
+        to[i] = is_first ? in[i] : to[i] + in[i];
     }
 }
 
-static void add_f32(float *sum, const void *from, int64_t first, int64_t n, bool is_first)
+static void add_f32(void *sum, const void *from, int64_t first, int64_t n, bool is_first)
 {
+    float *to = sum;
     const float *in = (const float *)from + first;
     for (int64_t i = 0; i < n; i++) {
-        sum[i] = is_first ? in[i] : sum[i] + in[i];
+        to[i] = is_first ? in[i] : to[i] + in[i];
     }
 }
 
-static void add_bf16(float *sum, const void *from, int64_t first, int64_t n, bool is_first)
+/* The sum is in fp32. */
+static void add_bf16(void *sum, const void *from, int64_t first, int64_t n, bool is_first)
 {
+    float *to = sum;
     const uint16_t *in = (const uint16_t *)from + first;
     for (int64_t i = 0; i < n; i++) {
-        sum[i] = is_first ? bf16_to_f32(in[i]) : sum[i] + bf16_to_f32(in[i]);
+        to[i] = is_first ? bf16_to_f32(in[i]) : to[i] + bf16_to_f32(in[i]);
     }
 }
 
 /* Elements [first, first + n) of the tree of n_from: a rank is added to what is left of it at once, so only
- * branches need room of their own. */
-static void tree_f64(double *sum, const void *const *from, int n_from, int64_t first, int64_t n)
+ * branches need room of their own, which are of the sum's dtype. */
+static void tree(void *sum, const void *const *from, int n_from, int64_t first, int64_t n, adder *add,
+                 adder *add_branch)
 {
-    if (n_from == 1) {
-        add_f64(sum, from[0], first, n, true);
-        return;
-    }
-    int left = tree_split(n_from);
-    tree_f64(sum, from, left, first, n);
-    if (n_from - left == 1) {
-        add_f64(sum, from[left], first, n, false);
-        return;
-    }
-    double branch[AT_ONCE];
-    tree_f64(branch, from + left, n_from - left, first, n);
-    add_f64(sum, branch, 0, n, false);
-}
-
-/* The same of fp32, and of bf16 in fp32. */
-static void tree_f32(float *sum, const void *const *from, int n_from, int64_t first, int64_t n,
-                     enum dtype dtype)
-{
-    void (*add)(float *, const void *, int64_t, int64_t, bool) = dtype == DTYPE_F32 ? add_f32 : add_bf16;
     if (n_from == 1) {
         add(sum, from[0], first, n, true);
         return;
     }
     int left = tree_split(n_from);
-    tree_f32(sum, from, left, first, n, dtype);
+    tree(sum, from, left, first, n, add, add_branch);
     if (n_from - left == 1) {
         add(sum, from[left], first, n, false);
         return;
     }
-    float branch[AT_ONCE];
-    tree_f32(branch, from + left, n_from - left, first, n, dtype);
-    add_f32(sum, branch, 0, n, false);
+    double branch[AT_ONCE];
+    tree(branch, from + left, n_from - left, first, n, add, add_branch);
+    add_branch(sum, branch, 0, n, false);
 }
 
 static void sum_some(void *out, const void *const *from, int n_from, int64_t first, int64_t n,
@@ -92,11 +79,11 @@ static void sum_some(void *out, const void *const *from, int n_from, int64_t fir
         float f32[AT_ONCE];
         double f64[AT_ONCE];
     } sum;
-    if (dtype == DTYPE_F64) {
-        tree_f64(sum.f64, from, n_from, first, n);
-    } else {
-        tree_f32(sum.f32, from, n_from, first, n, dtype);
-    }
+    tree(&sum, from, n_from, first, n,
+         dtype == DTYPE_F64   ? add_f64
+         : dtype == DTYPE_F32 ? add_f32
+                              : add_bf16,
+         dtype == DTYPE_F64 ? add_f64 : add_f32);
     if (dtype != DTYPE_BF16) {
         memcpy(out, &sum, (size_t)n * dtype_bytes(dtype));
         return;

@@ -48,31 +48,29 @@ static struct status compare(const char *mine, size_t n_mine, const char *first,
     return status_ok();
 }
 
-/* Rank 0's items, of which all ranks know the size. */
-static struct status hear_first(const struct comm *world, char *items, size_t bytes)
+/* What rank 0 has, of which all ranks know the size. */
+static struct status hear_first(const struct comm *world, void *bytes, size_t n)
 {
     struct exec host = {.device = &device_cpu, .layer_index = -1};
-    comm_broadcast(world, &host, tensor_1d(items, DTYPE_F64, (int64_t)(bytes / sizeof(double))),
-                   0); /* bits, not numbers */
+    comm_broadcast(world, &host, tensor_1d(bytes, DTYPE_U8, (int64_t)n), 0);
     return host.status;
 }
 
 static struct status check(const struct same_run *r, const struct comm *world, enum status_code code)
 {
-    double n_first = (double)r->items.n;
+    uint64_t n = r->items.n;
     TRY(comm_agree(world, buf_status(&r->items)));
-    TRY(hear_first(world, (char *)&n_first, sizeof n_first));
-    size_t bytes = ((size_t)n_first + sizeof(double) - 1) / sizeof(double) * sizeof(double);
-    char *first = calloc(bytes + 1, 1);
+    TRY(hear_first(world, &n, sizeof n));
+    char *first = malloc(n + 1);
     struct status s = comm_agree(
         world,
         first != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for what ranks compare"));
     if (first != NULL && !failed(s) && world->rank == 0) {
-        memcpy(first, r->items.data, r->items.n);
+        memcpy(first, r->items.data, n);
     }
-    s = failed(s) ? s : hear_first(world, first, bytes);
+    s = failed(s) ? s : hear_first(world, first, n);
     if (!failed(s)) {
-        s = comm_agree(world, compare(r->items.data, r->items.n, first, (size_t)n_first, code));
+        s = comm_agree(world, compare(r->items.data, r->items.n, first, n, code));
     }
     free(first);
     return s;

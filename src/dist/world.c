@@ -1,13 +1,18 @@
 #include "dist/world.h"
 
 #include "core/launcher.h"
+#include "core/log.h"
 #include "core/shared_library.h"
 #include "dist/comm_wire.h"
-#include "dist/visible_devices.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* ---- the library of MPI ---- */
 
 static const char LIBRARY[] = "libkiln_mpi.so";
 static const char INSTALL[] = "apt-get install libopenmpi-dev openmpi-bin, and build again";
@@ -72,6 +77,67 @@ static struct status check_size(const struct wire *w, const struct launcher_rank
                      told->variable, told->value, w->library, w->size);
 }
 
+/* ---- which of its node's GPUs a rank uses ---- */
+
+static const char DEVICES[] = "CUDA_VISIBLE_DEVICES";
+
+static int count_words(const char *list)
+{
+    int n = 0;
+    for (const char *p = list; *p != '\0'; p += *p == ',') {
+        n += *p != ',';
+        p += strcspn(p, ",");
+    }
+    return n;
+}
+
+/* CUDA shows those before the first that it does not know (CUDA C Programming Guide, environment variables),
+ * so a list of fewer words than it seems is the user's to mend. */
+bool world_choose_device(char *chosen, size_t n, const char *list, int n_chips, int local_rank)
+{
+    if (list == NULL) {
+        snprintf(chosen, n, "%d", n_chips > 0 ? local_rank % n_chips : 0);
+        return n_chips > 0;
+    }
+    int words = count_words(list), k = words > 0 ? local_rank % words : 0;
+    const char *p = list;
+    while (k > 0 || *p == ',') {
+        k -= *p != ',';
+        p += strcspn(p, ",");
+        p += *p == ',';
+    }
+    int length = (int)strcspn(p, ",");
+    return words > 0 && snprintf(chosen, n, "%.*s", length, p) < (int)n;
+}
+
+/* The driver makes a file for each GPU that this process, or its container, may use. */
+static int count_chips(void)
+{
+    enum { MOST = 64 };
+    char path[32];
+    int n = 0;
+    for (int i = 0; i < MOST; i++) {
+        snprintf(path, sizeof path, "/dev/nvidia%d", i);
+        n += access(path, F_OK) == 0;
+    }
+    return n;
+}
+
+void world_show_device(int local_rank)
+{
+    char chosen[128];
+    const char *list = getenv(DEVICES);
+    if (!world_choose_device(chosen, sizeof chosen, list, count_chips(), local_rank) ||
+        (list != NULL && strcmp(list, chosen) == 0)) {
+        return;
+    }
+    if (setenv(DEVICES, chosen, 1) != 0) {
+        log_warning("%s=%s cannot be set: all ranks of this node use the first GPU", DEVICES, chosen);
+    }
+}
+
+/* ---- the ranks ---- */
+
 struct status world_open(struct comm *world)
 {
     struct launcher_ranks told;
@@ -97,7 +163,7 @@ struct status world_open(struct comm *world)
     struct comm several;
     TRY(comm_wire_open(&several, &wire, &options));
     *world = several;
-    visible_devices_take(world->local_rank);
+    world_show_device(world->local_rank);
     return status_ok();
 }
 

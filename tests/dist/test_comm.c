@@ -1,4 +1,4 @@
-/* Communicators, of threads, and of processes if a launcher starts this several times: sums of a fixed shape,
+/* Communicators of threads, and of processes if a launcher starts this several times: sums of a fixed shape,
  * to the bit, whoever comes first; maxima, gathers, broadcasts; messages in order; and that one rank's error,
  * or its absence, ends all of them with its name, and soon. */
 #include "comm_cases.h"
@@ -314,6 +314,7 @@ static void fail_as(const struct comm *c, struct exec *x, const struct failing_c
     case HAS_LEFT:
     case LEAVES_IN_PEACE:
         comm_leave(c, status_ok());
+        EXPECT(failed(comm_agree(c, status_ok())), "a call of a rank that has left");
         say(I_LEFT, c->rank);
         break;
     case IS_LATE:

@@ -1,5 +1,5 @@
 /* Each rank of a node gets another GPU of those that its processes may see. */
-#include "dist/visible_devices.h"
+#include "dist/world.h"
 
 #include "test.h"
 
@@ -28,14 +28,14 @@ int main(void)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct visible_case *k = &cases[i];
         char chosen[32] = "";
-        bool chose = visible_devices_choose(chosen, sizeof chosen, k->list, k->n_chips, k->local_rank);
+        bool chose = world_choose_device(chosen, sizeof chosen, k->list, k->n_chips, k->local_rank);
         EXPECT(chose == (k->wanted != NULL) && (!chose || strcmp(chosen, k->wanted) == 0), "case %zu: '%s'",
                i, chosen);
     }
     EXPECT(setenv("CUDA_VISIBLE_DEVICES", "6,7", 1) == 0, "setenv");
-    visible_devices_take(1);
+    world_show_device(1);
     EXPECT(strcmp(getenv("CUDA_VISIBLE_DEVICES"), "7") == 0, "%s", getenv("CUDA_VISIBLE_DEVICES"));
-    visible_devices_take(1); /* again */
+    world_show_device(1); /* again */
     EXPECT(strcmp(getenv("CUDA_VISIBLE_DEVICES"), "7") == 0, "%s", getenv("CUDA_VISIBLE_DEVICES"));
     return 0;
 }

@@ -19,49 +19,6 @@ static struct status out_of_memory(const char *directory)
 
 /* ---- layer files ---- */
 
-struct status megatron_join_layer_path(char path[FILE_PATH_BYTES], const struct megatron_reading *r,
-                                       int64_t module, int rank)
-{
-    int n = snprintf(path, FILE_PATH_BYTES, "%s/layer_%02lld-model_%02d-model_states.pt", r->directory,
-                     (long long)module, rank);
-    return n > 0 && n < FILE_PATH_BYTES
-               ? status_ok()
-               : status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", r->directory,
-                              FILE_PATH_BYTES - 1);
-}
-
-struct status megatron_join_look(struct megatron_reading *r)
-{
-    DIR *dir = opendir(r->directory);
-    int64_t last = 0;
-    int ranks = 0;
-    for (const struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
-        int module, rank, end = 0;
-        if (sscanf(e->d_name, "layer_%5d-model_%5d-model_states.pt%n", &module, &rank, &end) == 2 &&
-            end > 0 && e->d_name[end] == '\0' && module >= 0 && rank >= 0) {
-            last = module > last ? module : last;
-            ranks = rank + 1 > ranks ? rank + 1 : ranks;
-        }
-    }
-    if (dir != NULL) {
-        closedir(dir);
-    }
-    r->n_ranks = ranks;
-    megatron_join_guess_layers(r, last);
-    if (last > r->n_layers + MEGATRON_BEHIND) {
-        return status_error(
-            STATUS_DATA,
-            "%s has layer_%02lld, but config.json says %lld layers, of which the last file is "
-            "layer_%02lld",
-            r->directory, (long long)last, (long long)r->n_layers,
-            (long long)(r->n_layers + MEGATRON_BEHIND));
-    }
-    return ranks <= MEGATRON_MOST_RANKS
-               ? status_ok()
-               : status_error(STATUS_DATA, "%s has the layer files of %d ranks; kiln reads 1 to %d",
-                              r->directory, ranks, MEGATRON_MOST_RANKS);
-}
-
 static struct status open_module(struct megatron_reading *r, int64_t module)
 {
     char path[FILE_PATH_BYTES];

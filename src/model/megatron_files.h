@@ -79,7 +79,7 @@ struct status megatron_files_moment(const struct megatron_files *m, int i, enum 
                                     struct megatron_moment *moment);
 void megatron_moment_close(struct megatron_moment *moment);
 
-/* Safe on a zeroed struct and after a failed open. */
+/* Safe on a zeroed struct; after a failed open too it is the caller who closes. */
 void megatron_files_close(struct megatron_files *m);
 
 /* After reading: file_map_check of all that is mapped. */

@@ -4,7 +4,9 @@
 #include "io/stored_runs.h"
 #include "model/megatron_names.h"
 
+#include <dirent.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +21,8 @@ struct megatron_reading megatron_join_begin(struct megatron_files *m, const char
 
 struct status megatron_join_finish(const struct megatron_reading *r, struct status s)
 {
-    struct megatron_files *m = r->m;
-    m->n_layers = r->n_layers;
-    s = failed(s) ? s : stored_tensor_check_names(m->tensors, m->n, r->directory);
-    if (failed(s)) {
-        megatron_files_close(m);
-    }
-    return s;
+    r->m->n_layers = r->n_layers;
+    return failed(s) ? s : stored_tensor_check_names(r->m->tensors, r->m->n, r->directory);
 }
 
 static struct status out_of_memory(const char *directory)
@@ -71,6 +68,49 @@ void megatron_join_guess_layers(struct megatron_reading *r, int64_t last)
     if (r->n_layers == 0 && last > MEGATRON_BEHIND) {
         r->n_layers = last - MEGATRON_BEHIND;
     }
+}
+
+struct status megatron_join_layer_path(char path[FILE_PATH_BYTES], const struct megatron_reading *r,
+                                       int64_t module, int rank)
+{
+    int n = snprintf(path, FILE_PATH_BYTES, "%s/layer_%02lld-model_%02d-model_states.pt", r->directory,
+                     (long long)module, rank);
+    return n > 0 && n < FILE_PATH_BYTES
+               ? status_ok()
+               : status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", r->directory,
+                              FILE_PATH_BYTES - 1);
+}
+
+struct status megatron_join_look(struct megatron_reading *r)
+{
+    DIR *dir = opendir(r->directory);
+    int64_t last = 0;
+    int ranks = 0;
+    for (const struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+        int module, rank, end = 0;
+        if (sscanf(e->d_name, "layer_%5d-model_%5d-model_states.pt%n", &module, &rank, &end) == 2 &&
+            end > 0 && e->d_name[end] == '\0' && module >= 0 && rank >= 0) {
+            last = module > last ? module : last;
+            ranks = rank + 1 > ranks ? rank + 1 : ranks;
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    r->n_ranks = ranks;
+    megatron_join_guess_layers(r, last);
+    if (last > r->n_layers + MEGATRON_BEHIND) {
+        return status_error(
+            STATUS_DATA,
+            "%s has layer_%02lld, but config.json says %lld layers, of which the last file is "
+            "layer_%02lld",
+            r->directory, (long long)last, (long long)r->n_layers,
+            (long long)(r->n_layers + MEGATRON_BEHIND));
+    }
+    return ranks <= MEGATRON_MOST_RANKS
+               ? status_ok()
+               : status_error(STATUS_DATA, "%s has the layer files of %d ranks; kiln reads 1 to %d",
+                              r->directory, ranks, MEGATRON_MOST_RANKS);
 }
 
 /* ---- joining what ranks share ---- */

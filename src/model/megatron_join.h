@@ -26,7 +26,7 @@ struct megatron_shards {
     bool are_moments; /* of weights whose copies were compared */
 };
 
-/* Zeroes the struct; and the end: checks names, and closes it if `s` is a failure. */
+/* Zeroes the struct; and the end, which checks names where `s` is no failure. */
 struct megatron_reading megatron_join_begin(struct megatron_files *m, const char *directory,
                                             int64_t n_layers);
 struct status megatron_join_finish(const struct megatron_reading *r, struct status s);

@@ -359,7 +359,7 @@ struct status megatron_write(const char *directory, const struct model_dir_conte
     char folder[CHECKPOINT_PATH_BYTES];
     struct model_family_sizes sizes = c->family->sizes(c->config);
     struct writing w = {.c = c,
-                        .weights = model_dir_weights(c),
+                        .weights = weight_source_either(c->weights, &c->master),
                         .n_layers = sizes.n_layers,
                         .n_ranks = c->form.n_ranks < 1 ? 1 : c->form.n_ranks,
                         .n_stages = c->form.n_stages < 1 ? 1 : c->form.n_stages};

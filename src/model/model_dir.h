@@ -149,9 +149,6 @@ enum { MODEL_DIR_LONGEST_SUFFIX = 64 };
 /* Whether a save in this form needs no more than one tensor of the weights in memory; others need all. */
 bool model_dir_form_streams(struct model_dir_form form);
 
-/* The weights of contents, from either place. */
-struct weight_source model_dir_weights(const struct model_dir_contents *c);
-
 /* Whether a form has rows for the pieces of a tokenizer alone.  Who writes it drops the others first:
  * model_dir_drop_rows makes them no part of the model that is read. */
 bool model_dir_form_drops_rows(struct model_dir_form form);

@@ -313,7 +313,7 @@ struct status model_dir_verify(const char *path, const struct model_dir_contents
     TRY(model_dir_written_path(written, path, c->form));
     TRY(model_dir_open(&m, written));
     struct status s = status_ok();
-    struct weight_source weights = model_dir_weights(c);
+    struct weight_source weights = weight_source_either(c->weights, &c->master);
     for (int i = 0; i < c->params->n && !failed(s); i++) {
         const struct param *p = &c->params->params[i];
         tensor values;

@@ -148,7 +148,7 @@ static struct status write_weights(struct saving *s)
     const struct model_dir_contents *c = s->c;
     TRY(file_tensors_init(&s->tensors, file_tensors_hugging_face(c->family),
                           c->family->sizes(c->config).n_heads, c->params, c->master.dtype));
-    s->weights = model_dir_weights(c);
+    s->weights = weight_source_either(c->weights, &c->master);
     int n = s->tensors.n;
     TRY(plan_shards(s));
     for (int first = 0; first < n;) {
@@ -293,11 +293,6 @@ static struct status fill(struct saving *s)
     case MODEL_DIR_UNIVERSAL: return fill_megatron(s, path);
     default: TRY(write_config(s, "config.json", c->config)); return write_weights(s);
     }
-}
-
-struct weight_source model_dir_weights(const struct model_dir_contents *c)
-{
-    return c->weights != NULL ? *c->weights : weight_source_of(&c->master);
 }
 
 struct status model_dir_save(const char *path, const struct model_dir_contents *c)

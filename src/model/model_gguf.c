@@ -165,7 +165,7 @@ static void describe(struct gguf_item *items, const struct file_tensors *tensors
 static struct status put_all(struct gguf_writer *w, const char *path, struct file_tensors *tensors,
                              const struct model_dir_contents *c)
 {
-    struct weight_source weights = model_dir_weights(c);
+    struct weight_source weights = weight_source_either(c->weights, &c->master);
     struct gguf_item *items = calloc((size_t)tensors->n, sizeof *items);
     struct status s = items == NULL ? status_error(STATUS_MEMORY, "out of memory for the tensors of %s", path)
                                     : status_ok();

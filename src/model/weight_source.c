@@ -11,3 +11,8 @@ struct weight_source weight_source_of(const tensor *flat)
 {
     return (struct weight_source){.self = (void *)flat, .read = view};
 }
+
+struct weight_source weight_source_either(const struct weight_source *other, const tensor *flat)
+{
+    return other != NULL ? *other : weight_source_of(flat);
+}

@@ -15,4 +15,7 @@ struct weight_source {
 /* Of a flat buffer of the table's layout in host memory, which must outlive it. */
 struct weight_source weight_source_of(const tensor *flat);
 
+/* `other`, or where it is NULL the flat buffer. */
+struct weight_source weight_source_either(const struct weight_source *other, const tensor *flat);
+
 #endif

@@ -95,10 +95,8 @@ static struct status compare(const struct model_outputs *before, const struct mo
     size_t used = 0;
     for (int k = 0; k < MODEL_N_OUTPUTS; k++) {
         if (!model_outputs_compare(&difference, &largest, before, after, k)) {
-            if (!tensor_is_null(before->values[k])) {
-                return status_error(STATUS_INTERNAL, "%s has no output %s of the model", path,
-                                    model_outputs_name(before, k));
-            }
+            FAIL_IF(!tensor_is_null(before->values[k]), STATUS_INTERNAL, "%s has no output %s of the model",
+                    path, model_outputs_name(before, k));
             continue;
         }
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %.3g of %.3g", used > 0 ? ", " : "",
@@ -159,10 +157,8 @@ static struct status check_logits(const struct convert_args *a)
     char beside[FILE_PATH_BYTES];
     const char *model = a->writing.model;
     file_parent(beside, a->logits);
-    if (file_is_same(a->logits, model) || (file_is_same(beside, model) && file_exists(a->logits))) {
-        return status_error(STATUS_USAGE, "--logits %s is a file of the --model: choose another name",
-                            a->logits);
-    }
+    FAIL_IF(file_is_same(a->logits, model) || (file_is_same(beside, model) && file_exists(a->logits)),
+            STATUS_USAGE, "--logits %s is a file of the --model: choose another name", a->logits);
     return a->writing.dry_run ? status_ok() : file_check_output(a->logits, 0);
 }
 
@@ -190,11 +186,10 @@ static const struct {
 static struct status check_bound_flags(const struct convert_args *a, enum model_dir_kind kind)
 {
     for (size_t i = 0; i < sizeof bound_flags / sizeof bound_flags[0]; i++) {
-        if (option_was_given(&command_convert, a, bound_flags[i].flag) &&
-            (bound_flags[i].kinds >> kind & 1) == 0) {
-            return status_error(STATUS_USAGE, "--%s needs --format %s, not %s", bound_flags[i].flag,
-                                bound_flags[i].formats, a->format);
-        }
+        FAIL_IF(option_was_given(&command_convert, a, bound_flags[i].flag) &&
+                    (bound_flags[i].kinds >> kind & 1) == 0,
+                STATUS_USAGE, "--%s needs --format %s, not %s", bound_flags[i].flag, bound_flags[i].formats,
+                a->format);
     }
     return status_ok();
 }
@@ -202,10 +197,8 @@ static struct status check_bound_flags(const struct convert_args *a, enum model_
 static struct status check_progress(const struct convert_args *a, enum model_dir_kind kind)
 {
     TRY(check_bound_flags(a, kind));
-    if (a->input_dir != NULL && kind == MODEL_DIR_SCRIPT && !a->optimizer) {
-        return status_error(STATUS_USAGE,
-                            "--input_dir lists the data that a run goes on with: give --optimizer");
-    }
+    FAIL_IF(a->input_dir != NULL && kind == MODEL_DIR_SCRIPT && !a->optimizer, STATUS_USAGE,
+            "--input_dir lists the data that a run goes on with: give --optimizer");
     if (a->optimizer && kind == MODEL_DIR_SCRIPT && a->input_dir == NULL) {
         log_warning(
             "no --input_dir: the scripts resume within a phase only if ckpt_N.pt lists the HDF5 files");
@@ -216,13 +209,10 @@ static struct status check_progress(const struct convert_args *a, enum model_dir
 /* Which types a form has, and what is compared. */
 static struct status check_type(const struct convert_args *a, enum model_dir_kind kind)
 {
-    if (type_of(a->type) != MODEL_DIR_F32 && kind != MODEL_DIR_GGUF) {
-        return status_error(STATUS_USAGE, "--type %s needs --format gguf, not %s", a->type, a->format);
-    }
-    if (a->logits != NULL && !a->compare_logits) {
-        return status_error(STATUS_USAGE, "--logits writes what --compare_logits false leaves out: leave out "
-                                          "one of them");
-    }
+    FAIL_IF(type_of(a->type) != MODEL_DIR_F32 && kind != MODEL_DIR_GGUF, STATUS_USAGE,
+            "--type %s needs --format gguf, not %s", a->type, a->format);
+    FAIL_IF(a->logits != NULL && !a->compare_logits, STATUS_USAGE,
+            "--logits writes what --compare_logits false leaves out: leave out one of them");
     return status_ok();
 }
 
@@ -251,13 +241,10 @@ static struct status run(const void *args, int n_positional, const char *const *
                               .n_ranks = (int)a->ranks,
                               .after = a->compare_logits ? compare_logits : NULL,
                               .context = a};
-    if (strcmp(a->format, "onnx") == 0) {
-        return status_error(
-            STATUS_UNAVAILABLE,
-            "kiln writes no ONNX: write --format huggingface, and make ONNX of that by "
-            "optimum-cli export onnx --model %s ONNX_DIR (pip install optimum-onnx[onnxruntime])",
+    FAIL_IF(strcmp(a->format, "onnx") == 0, STATUS_UNAVAILABLE,
+            "kiln writes no ONNX: write --format huggingface, and make ONNX of that by optimum-cli export "
+            "onnx --model %s ONNX_DIR (pip install optimum-onnx[onnxruntime])",
             a->writing.output_dir);
-    }
     if (a->logits != NULL) {
         TRY(check_logits(a));
     }

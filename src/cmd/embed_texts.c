@@ -130,9 +130,7 @@ static struct status add_lines(struct group *g)
 static struct status embed_all(struct group *g, int n_positional, const char *const *positional)
 {
     g->vectors = malloc((size_t)(GROUP_TEXTS * g->plan.width) * sizeof *g->vectors);
-    if (g->vectors == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the vectors of %d texts", GROUP_TEXTS);
-    }
+    FAIL_IF(g->vectors == NULL, STATUS_MEMORY, "out of memory for the vectors of %d texts", GROUP_TEXTS);
     if (n_positional == 0) {
         TRY(add_lines(g));
     }
@@ -176,13 +174,10 @@ static struct status plan(struct group *g, const struct embed_args *a)
 
 static struct status check(const struct embed_args *a)
 {
-    if (a->normalize && a->no_normalize) {
-        return status_error(STATUS_USAGE, "--normalize and --no_normalize contradict each other");
-    }
-    if ((a->prompt != NULL) + (a->prompt_name != NULL) + a->no_prompt > 1) {
-        return status_error(STATUS_USAGE,
-                            "--prompt, --prompt_name and --no_prompt contradict each other: give one");
-    }
+    FAIL_IF(a->normalize && a->no_normalize, STATUS_USAGE,
+            "--normalize and --no_normalize contradict each other");
+    FAIL_IF((a->prompt != NULL) + (a->prompt_name != NULL) + a->no_prompt > 1, STATUS_USAGE,
+            "--prompt, --prompt_name and --no_prompt contradict each other: give one");
     return status_ok();
 }
 

@@ -10,9 +10,7 @@ static struct status run_in(struct comm *world, const struct command *c, const s
                             const void *args)
 {
     struct finetune_options *o = malloc(task->options_bytes);
-    if (o == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the options of a command");
-    }
+    FAIL_IF(o == NULL, STATUS_MEMORY, "out of memory for the options of a command");
     memcpy(o, args, task->options_bytes);
     json_t *flags = option_values(c, args);
     o->ranks.mesh = mesh_of_replicas(world);

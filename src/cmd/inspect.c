@@ -185,9 +185,7 @@ static struct status report_collection(json_t **out, const char *path)
     struct dirent **names;
     TRY(model_sums_check(path));
     int n = scandir(path, &names, is_listed, versionsort);
-    if (n < 0) {
-        return status_error(STATUS_IO, "cannot read the directory %s: %s", path, strerror(errno));
-    }
+    FAIL_IF(n < 0, STATUS_IO, "cannot read the directory %s: %s", path, strerror(errno));
     struct member_counts counts = {0, 0};
     json_t *members = json_array();
     bool stored = members != NULL;
@@ -200,19 +198,15 @@ static struct status report_collection(json_t **out, const char *path)
                               counts.n_not_finite, "members", members)
                   : NULL;
     json_decref(members);
-    if (n == 0) {
-        return status_error(
-            STATUS_DATA, "%s holds no checkpoint, token store, .safetensors, .gguf, .hdf5 or .pt file", path);
-    }
+    FAIL_IF(n == 0, STATUS_DATA,
+            "%s holds no checkpoint, token store, .safetensors, .gguf, .hdf5 or .pt file", path);
     return inspect_complete(*out);
 }
 
 static struct status print(const json_t *report, bool as_json)
 {
     char *text = as_json ? json_to_text(report) : report_to_text(report);
-    if (text == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the report");
-    }
+    FAIL_IF(text == NULL, STATUS_MEMORY, "out of memory for the report");
     fputs(text, stdout); /* main checks whether it was written */
     free(text);
     return status_ok();
@@ -239,13 +233,9 @@ static struct status judge(const json_t *details, const char *path)
     int64_t n_damaged = json_integer_value(json_object_get(details, "damaged"));
     int64_t n_not_finite = json_integer_value(json_object_get(details, "with_nan_or_infinity"));
     const char *first = inspect_first_nonfinite(details);
-    if (n_damaged > 0) {
-        return status_error(STATUS_DATA, "%s holds %" PRId64 " damaged items, named above", path, n_damaged);
-    }
-    if (n_not_finite > 0) {
-        return status_error(STATUS_NUMERIC, "%s holds %" PRId64 " items with NaN or infinity, named above",
-                            path, n_not_finite);
-    }
+    FAIL_IF(n_damaged > 0, STATUS_DATA, "%s holds %" PRId64 " damaged items, named above", path, n_damaged);
+    FAIL_IF(n_not_finite > 0, STATUS_NUMERIC, "%s holds %" PRId64 " items with NaN or infinity, named above",
+            path, n_not_finite);
     return first == NULL
                ? status_ok()
                : status_error(STATUS_NUMERIC, "%s has NaN or infinity, first in %.80s", path, first);
@@ -290,12 +280,10 @@ static struct status run_one(const struct inspect_args *a, const char *given)
 static struct status run_inspect(const void *args, int n_positional, const char *const *positional)
 {
     const struct inspect_args *a = args;
-    if (n_positional != (a->diff ? 2 : 1)) {
-        return status_error(STATUS_USAGE,
-                            a->diff ? "--diff compares two paths, not %d"
-                                    : "%d paths: one is shown, or two are compared with --diff",
-                            n_positional);
-    }
+    FAIL_IF(n_positional != (a->diff ? 2 : 1), STATUS_USAGE,
+            a->diff ? "--diff compares two paths, not %d"
+                    : "%d paths: one is shown, or two are compared with --diff",
+            n_positional);
     if (a->diff && !a->dry_run) {
         return run_diff(a, positional);
     }

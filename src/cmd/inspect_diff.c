@@ -101,9 +101,7 @@ static struct status add_directory(struct side *s)
 {
     struct dirent **names;
     int n = scandir(s->path, &names, is_safetensors, versionsort);
-    if (n < 0) {
-        return status_error(STATUS_IO, "cannot read the directory %s: %s", s->path, strerror(errno));
-    }
+    FAIL_IF(n < 0, STATUS_IO, "cannot read the directory %s: %s", s->path, strerror(errno));
     struct status status = status_ok();
     for (int i = 0; i < n; i++) {
         char path[CHECKPOINT_PATH_BYTES];

@@ -61,9 +61,7 @@ static struct status read_piece(struct line_input *l)
     TRY(buf_status(&l->bytes));
     ssize_t n = read(l->fd, to, PIECE);
     l->bytes.n -= (size_t)(PIECE - (n > 0 ? n : 0));
-    if (n < 0 && errno != EINTR) {
-        return status_error(STATUS_IO, "reading %s failed: %s", l->name, strerror(errno));
-    }
+    FAIL_IF(n < 0 && errno != EINTR, STATUS_IO, "reading %s failed: %s", l->name, strerror(errno));
     l->at_end = n == 0;
     return status_ok();
 }

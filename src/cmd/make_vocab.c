@@ -99,9 +99,7 @@ static struct status worker_create(void **worker, const void *context)
 {
     struct word_pass *const *pass = context;
     struct word_worker *w = malloc(sizeof *w);
-    if (w == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the words of the text");
-    }
+    FAIL_IF(w == NULL, STATUS_MEMORY, "out of memory for the words of the text");
     w->pass = *pass;
     const struct word_pass *p = w->pass;
     struct status s = p->cuts_pieces
@@ -256,10 +254,8 @@ static struct status find_bpe_paths(struct bpe_paths *p, const struct vocab_args
 {
     const char *slash = strrchr(a->vocab_file, '/');
     int n = slash == NULL ? 0 : (int)(slash + 1 - a->vocab_file);
-    if (n > FILE_PATH_BYTES - 20 || (a->merge_file != NULL && strlen(a->merge_file) >= FILE_PATH_BYTES)) {
-        return status_error(STATUS_USAGE, "--vocab_file or --merge_file is longer than %d bytes",
-                            FILE_PATH_BYTES - 20);
-    }
+    FAIL_IF(n > FILE_PATH_BYTES - 20 || (a->merge_file != NULL && strlen(a->merge_file) >= FILE_PATH_BYTES),
+            STATUS_USAGE, "--vocab_file or --merge_file is longer than %d bytes", FILE_PATH_BYTES - 20);
     snprintf(p->tokenizer, sizeof p->tokenizer, "%.*stokenizer.json", n, a->vocab_file);
     if (a->merge_file != NULL) {
         snprintf(p->merges, sizeof p->merges, "%s", a->merge_file);
@@ -276,12 +272,9 @@ static struct status check_bpe_paths(const struct bpe_paths *p, const struct voc
     TRY(input_guard_check_file(&c->files, "--vocab_file", p->tokenizer));
     bool same = file_is_same_name(p->merges, a->vocab_file) ||
                 file_is_same_name(p->tokenizer, a->vocab_file) || file_is_same_name(p->merges, p->tokenizer);
-    if (same) {
-        return status_error(
-            STATUS_USAGE,
+    FAIL_IF(same, STATUS_USAGE,
             "--vocab_file %s would be overwritten: --kind bpe writes three files, this one, %s and %s",
             a->vocab_file, p->merges, p->tokenizer);
-    }
     TRY(a->merge_file != NULL ? status_ok() : check_beside(a, p->merges));
     TRY(check_beside(a, p->tokenizer));
     TRY(a->dry_run ? status_ok() : file_check_output(p->merges, 0));
@@ -349,10 +342,8 @@ static struct status check_kind(const struct vocab_args *a)
                                                                              "alphabet_coverage",
                                                                              "limit_alphabet", NULL};
     const char *flag = option_first_given(&command_vocab, a, is_bpe(a) ? of_wordpiece : of_bpe);
-    if (flag != NULL) {
-        return status_error(STATUS_USAGE, "--%s cannot be combined with --kind %s%s", flag, a->kind,
-                            is_bpe(a) ? ", which keeps all bytes" : ": it is of --kind bpe");
-    }
+    FAIL_IF(flag != NULL, STATUS_USAGE, "--%s cannot be combined with --kind %s%s", flag, a->kind,
+            is_bpe(a) ? ", which keeps all bytes" : ": it is of --kind bpe");
     return is_bpe(a) ? bpe_train_check_size(a->vocab_size, bpe_pattern_find(a->pattern)) : status_ok();
 }
 

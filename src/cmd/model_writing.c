@@ -43,10 +43,9 @@ static struct status find_task(enum model_task *task, const struct model_writing
         [MODEL_TASK_ENCODER] = "encoder",
     };
     *task = m->task;
-    if (f->task != NULL && m->task == MODEL_TASK_CAUSAL_LM) {
-        return status_error(STATUS_USAGE, "--task %s is not a class of %s, a %s: leave out --task", f->task,
-                            f->model, m->family->class_of(m->task));
-    }
+    FAIL_IF(f->task != NULL && m->task == MODEL_TASK_CAUSAL_LM, STATUS_USAGE,
+            "--task %s is not a class of %s, a %s: leave out --task", f->task, f->model,
+            m->family->class_of(m->task));
     for (size_t i = 0; f->task != NULL && i < sizeof names / sizeof names[0]; i++) {
         if (names[i] != NULL && strcmp(f->task, names[i]) == 0) {
             *task = (enum model_task)i;
@@ -157,10 +156,7 @@ static struct status write_whole(const struct model_writing *w, const struct mod
                                  enum model_task task, const struct param_table *params)
 {
     float *flat = calloc((size_t)params->n_elements, sizeof *flat);
-    if (flat == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %lld parameters",
-                            (long long)params->n_elements);
-    }
+    FAIL_IF(flat == NULL, STATUS_MEMORY, "out of memory for %lld parameters", (long long)params->n_elements);
     tensor master = tensor_1d(flat, DTYPE_F32, params->n_elements);
     struct status s = w->with_progress ? write_run(w, m, task, params, master)
                                        : write_weights(w, m, task, params, master, NULL);

@@ -71,15 +71,10 @@ static bool is_same(const char *a, const char *b)
 static struct status check_output(const struct pack_args *a)
 {
     enum { LONGEST_SUFFIX = sizeof "/.pack.kiln-0123456789abcdef.tmp/mixed_strategies_part_1000000.hdf5" };
-    if (is_same(a->input_dir, a->output_dir)) {
-        return status_error(STATUS_USAGE,
-                            "--input_dir and --output_dir are both %s; packed files go elsewhere",
-                            a->input_dir);
-    }
-    if (shard_directory_is_one(a->output_dir) && !a->overwrite) {
-        return status_error(STATUS_USAGE, "%s already has .hdf5 files; --overwrite replaces what is there",
-                            a->output_dir);
-    }
+    FAIL_IF(is_same(a->input_dir, a->output_dir), STATUS_USAGE,
+            "--input_dir and --output_dir are both %s; packed files go elsewhere", a->input_dir);
+    FAIL_IF(shard_directory_is_one(a->output_dir) && !a->overwrite, STATUS_USAGE,
+            "%s already has .hdf5 files; --overwrite replaces what is there", a->output_dir);
     return a->dry_run ? file_check_directory_path(a->output_dir, LONGEST_SUFFIX)
                       : file_check_output_directory(a->output_dir, LONGEST_SUFFIX, 0);
 }

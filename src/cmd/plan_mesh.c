@@ -26,9 +26,7 @@ struct status plan_mesh_read(struct mesh_shape *s, const char *text)
 struct status plan_mesh_count(struct plan_mesh *p, bool whole)
 {
     p->stages = calloc((size_t)p->config.ranks.shape.pp, sizeof *p->stages);
-    if (p->stages == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d stages", p->config.ranks.shape.pp);
-    }
+    FAIL_IF(p->stages == NULL, STATUS_MEMORY, "out of memory for %d stages", p->config.ranks.shape.pp);
     for (int stage = 0; stage < p->config.ranks.shape.pp && (whole || plan_mesh_fits(p)); stage++) {
         p->config.ranks.place = (struct mesh_place){.pp = stage};
         TRY(rank_plan(&p->stages[stage], &p->config));

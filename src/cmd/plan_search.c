@@ -22,9 +22,7 @@ static struct status keep(struct plan_search *s, const struct plan_mesh *p)
     if (s->n_found == s->capacity) {
         int64_t more = 2 * s->capacity + 64;
         struct plan_mesh *all = realloc(s->found, (size_t)more * sizeof *all);
-        if (all == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for %" PRId64 " meshes", more);
-        }
+        FAIL_IF(all == NULL, STATUS_MEMORY, "out of memory for %" PRId64 " meshes", more);
         s->found = all;
         s->capacity = more;
     }
@@ -175,14 +173,10 @@ struct status plan_search_check(const struct plan_search *s)
     if (s->n_found > 0) {
         return status_ok();
     }
-    if (s->n_large > 0) {
-        return status_error(STATUS_MEMORY,
-                            "no mesh of %" PRId64
-                            " devices holds the model: the least that a rank needs is %.2f GiB, but %s has "
-                            "%.2f; use --zero 1, --checkpoint_activations or more devices",
-                            s->world, s->least_bytes / 0x1p30, s->any.setup->machine->name,
-                            s->any.memory_bytes / 0x1p30);
-    }
+    FAIL_IF(s->n_large > 0, STATUS_MEMORY,
+            "no mesh of %" PRId64 " devices holds the model: the least that a rank needs is %.2f GiB, but %s "
+                                  "has %.2f; use --zero 1, --checkpoint_activations or more devices",
+            s->world, s->least_bytes / 0x1p30, s->any.setup->machine->name, s->any.memory_bytes / 0x1p30);
     return status_error(
         STATUS_USAGE, "no mesh of %" PRId64 " devices divides the model and %" PRId64 " sequences%s%s",
         s->world, s->batch, s->n_model > 0 ? ": " : "", s->n_model > 0 ? s->model_reason.message : "");

@@ -191,11 +191,8 @@ static struct status missing(const char *name, const char *value, const char *wh
 static struct status choose_format(const struct prepare_args *a, const struct source_format **format)
 {
     CHECK(source_formats_find(format, a->input_format), "--input_format %s", a->input_format);
-    if (a->one_sentence_per_line && *format == &text_source) {
-        return status_error(
-            STATUS_USAGE,
+    FAIL_IF(a->one_sentence_per_line && *format == &text_source, STATUS_USAGE,
             "--input_format text joins lines, so it cannot be combined with --one_sentence_per_line");
-    }
     if (a->one_sentence_per_line && *format == NULL) {
         *format = &lines_source;
     }
@@ -208,13 +205,11 @@ static struct status choose_scripts(const struct prepare_args *a, uint64_t *scri
     *scripts = 0;
     for (const char *rest = a->keep_script; prepare_word_next(&word, &rest);) {
         int script = script_find(word.text, word.n);
-        if (script == SCRIPT_NONE) {
-            return status_error(STATUS_USAGE,
-                                "--keep_script has '%.*s', which is none of the scripts that kiln knows: "
-                                "latin, greek, cyrillic, arabic, hebrew, devanagari, han, hiragana, "
-                                "katakana, hangul, thai and others of src/text/script_table.c",
-                                (int)word.n, word.text);
-        }
+        FAIL_IF(script == SCRIPT_NONE, STATUS_USAGE,
+                "--keep_script has '%.*s', which is none of the scripts that kiln knows: latin, greek, "
+                "cyrillic, arabic, hebrew, devanagari, han, hiragana, katakana, hangul, thai and others of "
+                "src/text/script_table.c",
+                (int)word.n, word.text);
         *scripts |= UINT64_C(1) << script;
     }
     return status_ok();

@@ -26,19 +26,17 @@ static struct status parse_keys(struct keys *k, const char *list)
     struct prepare_word word;
     k->n = 0;
     for (const char *rest = list; prepare_word_next(&word, &rest); k->n++) {
-        if (k->n == DOCUMENT_LINES_MOST_KEYS || word.n == 0 || word.n >= KEY_BYTES ||
-            memchr(word.text, '/', word.n) != NULL) {
-            return status_error(STATUS_USAGE,
-                                "--json_keys is '%.60s', but must be a list of at most %d names of up to %d "
-                                "bytes without a slash",
-                                list, DOCUMENT_LINES_MOST_KEYS, KEY_BYTES - 1);
-        }
+        FAIL_IF(k->n == DOCUMENT_LINES_MOST_KEYS || word.n == 0 || word.n >= KEY_BYTES ||
+                    memchr(word.text, '/', word.n) != NULL,
+                STATUS_USAGE,
+                "--json_keys is '%.60s', but must be a list of at most %d names of up to %d bytes without a "
+                "slash",
+                list, DOCUMENT_LINES_MOST_KEYS, KEY_BYTES - 1);
         snprintf(k->texts[k->n], KEY_BYTES, "%.*s", (int)word.n, word.text);
         k->list[k->n] = k->texts[k->n];
         for (int i = 0; i < k->n; i++) {
-            if (strcmp(k->list[i], k->list[k->n]) == 0) {
-                return status_error(STATUS_USAGE, "--json_keys names '%s' twice", k->list[i]);
-            }
+            FAIL_IF(strcmp(k->list[i], k->list[k->n]) == 0, STATUS_USAGE, "--json_keys names '%s' twice",
+                    k->list[i]);
         }
     }
     return status_ok();
@@ -47,11 +45,9 @@ static struct status parse_keys(struct keys *k, const char *list)
 static struct status open_tokenizer(struct tokenizer *t, const char *vocab_file,
                                     const struct prepare_documents_args *a)
 {
-    if (vocab_file == NULL) {
-        return status_error(
-            STATUS_USAGE, "kiln prepare needs --vocab_file FILE: vocab.json with --merge_file merges.txt, or "
-                          "tokenizer.json");
-    }
+    FAIL_IF(
+        vocab_file == NULL, STATUS_USAGE,
+        "kiln prepare needs --vocab_file FILE: vocab.json with --merge_file merges.txt, or tokenizer.json");
     TRY(a->merge_file != NULL ? tokenizer_open_merges(t, vocab_file, a->merge_file)
                               : tokenizer_open_vocabulary(t, vocab_file, false));
     t->parses_special &=
@@ -69,18 +65,14 @@ struct status prepare_documents(const struct prepare_documents_args *a, const ch
 {
     struct keys keys;
     struct tokenizer t;
-    if (a->output_prefix == NULL) {
-        return status_error(STATUS_USAGE,
-                            "kiln prepare --format " DOCUMENT_STORE_FORMAT
-                            " needs --output_prefix PATH: the path with which the names of its files begin");
-    }
+    FAIL_IF(a->output_prefix == NULL, STATUS_USAGE,
+            "kiln prepare --format " DOCUMENT_STORE_FORMAT
+            " needs --output_prefix PATH: the path with which the names of its files begin");
     c->shuffle = (struct document_shuffle_config){.seed = a->shuffle_documents,
                                                   .memory_bytes = (uint64_t)a->shuffle_memory_mb << 20};
-    if (a->merge && (a->append_eod || a->max_bad_lines > 0)) {
-        return status_error(STATUS_USAGE,
-                            "--%s cannot be combined with --merge, whose inputs are stores of tokens",
-                            a->append_eod ? "append_eod" : "max_bad_lines");
-    }
+    FAIL_IF(a->merge && (a->append_eod || a->max_bad_lines > 0), STATUS_USAGE,
+            "--%s cannot be combined with --merge, whose inputs are stores of tokens",
+            a->append_eod ? "append_eod" : "max_bad_lines");
     if (a->merge) {
         return document_merge(a->output_prefix, c->inputs, c->n_inputs, c->shuffle, c->overwrite, c->dry_run);
     }

@@ -31,11 +31,9 @@ struct status prepare_formats_parse(struct prepare_formats *f, const char *list,
                        : is_word(word, "packed")          ? &f->packed
                        : is_word(word, "text")            ? &f->text
                                                           : NULL;
-        if (wanted == NULL) {
-            return status_error(STATUS_USAGE,
-                                "--format has '%.*s', but must be a list of store, hdf5, packed and text",
-                                (int)word.n, word.text);
-        }
+        FAIL_IF(wanted == NULL, STATUS_USAGE,
+                "--format has '%.*s', but must be a list of store, hdf5, packed and text", (int)word.n,
+                word.text);
         *wanted = true;
     }
     return status_ok();
@@ -47,10 +45,8 @@ static struct status parse_number(int64_t *value, struct prepare_word word, cons
     char text[24] = "", *end = text;
     memcpy(text, word.text, word.n < sizeof text ? word.n : 0);
     *value = strtoll(text, &end, 10);
-    if (end == text || *end != '\0') {
-        return status_error(STATUS_USAGE, "--%s needs a whole number, or a list of them, not '%.*s'", flag,
-                            (int)word.n, word.text);
-    }
+    FAIL_IF(end == text || *end != '\0', STATUS_USAGE,
+            "--%s needs a whole number, or a list of them, not '%.*s'", flag, (int)word.n, word.text);
     return *value >= least && *value <= MOST
                ? status_ok()
                : status_error(STATUS_USAGE, "--%s is %s, but must lie between %lld and %d", flag, text,
@@ -64,22 +60,16 @@ struct status prepare_phases_parse(struct prepare_phase phases[PREPARE_MOST_PHAS
     struct prepare_word length, prediction;
     *n = 0;
     while (prepare_word_next(&length, &lengths)) {
-        if (*n == PREPARE_MOST_PHASES) {
-            return status_error(STATUS_USAGE, "--max_seq_length has more numbers than the limit of %d",
-                                PREPARE_MOST_PHASES);
-        }
-        if (!prepare_word_next(&prediction, &predictions)) {
-            return status_error(STATUS_USAGE,
-                                "--max_predictions_per_seq has fewer numbers than --max_seq_length");
-        }
+        FAIL_IF(*n == PREPARE_MOST_PHASES, STATUS_USAGE,
+                "--max_seq_length has more numbers than the limit of %d", PREPARE_MOST_PHASES);
+        FAIL_IF(!prepare_word_next(&prediction, &predictions), STATUS_USAGE,
+                "--max_predictions_per_seq has fewer numbers than --max_seq_length");
         TRY(parse_number(&phases[*n].max_seq_length, length, "max_seq_length", LEAST_LENGTH));
         TRY(parse_number(&phases[*n].max_predictions_per_seq, prediction, "max_predictions_per_seq", 1));
         for (int i = 0; i < *n; i++) {
-            if (phases[i].max_seq_length == phases[*n].max_seq_length &&
-                phases[i].max_predictions_per_seq == phases[*n].max_predictions_per_seq) {
-                return status_error(STATUS_USAGE,
-                                    "--max_seq_length and --max_predictions_per_seq name a phase twice");
-            }
+            FAIL_IF(phases[i].max_seq_length == phases[*n].max_seq_length &&
+                        phases[i].max_predictions_per_seq == phases[*n].max_predictions_per_seq,
+                    STATUS_USAGE, "--max_seq_length and --max_predictions_per_seq name a phase twice");
         }
         (*n)++;
     }

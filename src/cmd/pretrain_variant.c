@@ -64,10 +64,9 @@ static struct status check_foreign(const struct command *c, const struct pretrai
                                    const struct variant *v)
 {
     for (int i = 0; i < MOST_FOREIGN && v->foreign[i].flag != NULL; i++) {
-        if (option_was_given(c, a, v->foreign[i].flag)) {
-            return status_error(STATUS_USAGE, "--%s belongs to runs %s --deepspeed: %s", v->foreign[i].flag,
-                                v->batch_in_file ? "without" : "with", v->foreign[i].instead);
-        }
+        FAIL_IF(option_was_given(c, a, v->foreign[i].flag), STATUS_USAGE,
+                "--%s belongs to runs %s --deepspeed: %s", v->foreign[i].flag,
+                v->batch_in_file ? "without" : "with", v->foreign[i].instead);
     }
     return status_ok();
 }
@@ -85,10 +84,8 @@ static struct status take_optimizer(const struct command *c, struct pretrain_arg
                                     const struct deepspeed_config *d)
 {
     struct pretrain_options *o = &a->run;
-    if (d->optimizer == NULL) {
-        return status_error(STATUS_USAGE, "%s has no \"optimizer\", so --optimizer must choose one",
-                            o->deepspeed_config);
-    }
+    FAIL_IF(d->optimizer == NULL, STATUS_USAGE, "%s has no \"optimizer\", so --optimizer must choose one",
+            o->deepspeed_config);
     o->optimizer = d->optimizer;
     o->learning_rate = option_was_given(c, a, "learning_rate") ? o->learning_rate : d->learning_rate;
     o->eps = option_was_given(c, a, "adam_eps") ? o->eps : d->eps;
@@ -184,9 +181,8 @@ struct status pretrain_variant_apply(const struct command *c, struct pretrain_ar
     const struct variant *v = a->deepspeed ? &with_deepspeed : is_decoder(a) ? &decoder : &bert;
     TRY(check_foreign(c, a, v));
     set_defaults(c, a, v);
-    if (o->use_ds_lamb_bias_correction && strcmp(o->optimizer, "nvlamb_exp") != 0) {
-        return status_error(STATUS_USAGE, "--use_ds_lamb_bias_correction needs --optimizer nvlamb_exp");
-    }
+    FAIL_IF(o->use_ds_lamb_bias_correction && strcmp(o->optimizer, "nvlamb_exp") != 0, STATUS_USAGE,
+            "--use_ds_lamb_bias_correction needs --optimizer nvlamb_exp");
     TRY(optimizer_names_find(&o->optimizer, o->optimizer, "--optimizer"));
     if (strcmp(o->optimizer, "adam") == 0 || strcmp(o->optimizer, "nvlamb_exp") == 0 ||
         strcmp(o->optimizer, "ds_fused_lamb") == 0) {
@@ -243,11 +239,9 @@ static const struct recipe decoder_recipe = {
 
 static struct status apply_decoder_recipe(const struct command *c, struct pretrain_args *a)
 {
-    if (strcmp(a->recipe, "reference") == 0) {
-        return status_error(STATUS_USAGE,
-                            "--recipe reference is BERT-large's, but --config_file %s describes a %s model",
-                            a->run.config_file, a->run.kind->family->name);
-    }
+    FAIL_IF(strcmp(a->recipe, "reference") == 0, STATUS_USAGE,
+            "--recipe reference is BERT-large's, but --config_file %s describes a %s model",
+            a->run.config_file, a->run.kind->family->name);
     TRY(recipe_apply(c, a, &decoder_recipe, 1, a->recipe));
     if (a->dropout > 0) {
         log_info("dropout is %g, as %s says; the recipe was measured at 0", a->dropout, a->run.config_file);
@@ -257,10 +251,8 @@ static struct status apply_decoder_recipe(const struct command *c, struct pretra
 
 struct status pretrain_variant_apply_recipe(const struct command *c, struct pretrain_args *a)
 {
-    if (a->deepspeed && a->recipe != NULL && strcmp(a->recipe, "deepspeed") != 0) {
-        return status_error(STATUS_USAGE,
-                            "--recipe %s and --deepspeed are two recipes: leave one of them out", a->recipe);
-    }
+    FAIL_IF(a->deepspeed && a->recipe != NULL && strcmp(a->recipe, "deepspeed") != 0, STATUS_USAGE,
+            "--recipe %s and --deepspeed are two recipes: leave one of them out", a->recipe);
     if (is_decoder(a) && a->recipe != NULL && strcmp(a->recipe, "deepspeed") != 0) {
         return apply_decoder_recipe(c, a);
     }

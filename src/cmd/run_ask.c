@@ -173,10 +173,9 @@ static struct status run(const void *args, int n_positional, const char *const *
     if (a->session.dry_run) {
         return session_flags_plan(&a->session, ANSWER_ASK);
     }
-    if (a->context == NULL && n_positional == 0) {
-        return status_error(STATUS_USAGE, "standard input cannot be both the text and the questions: give "
-                                          "--context FILE, or the questions as arguments");
-    }
+    FAIL_IF(a->context == NULL && n_positional == 0, STATUS_USAGE,
+            "standard input cannot be both the text and the questions: give --context FILE, or the questions "
+            "as arguments");
     struct reading r = {.options = ask_defaults(), .json = a->json};
     r.options.top_k = a->top_k;
     r.options.doc_stride = a->doc_stride;

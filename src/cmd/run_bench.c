@@ -113,16 +113,12 @@ static struct status plan_bench(struct step_bench *s, const struct bench_args *a
                                 const struct bench_place *at, const char *name, const struct model *model)
 {
     int64_t tokens = usual_tokens(model, at->plain.device);
-    if (a->min_seq_length > a->max_seq_length) {
-        return status_error(STATUS_USAGE,
-                            "--min_seq_length %" PRId64 " is more than --max_seq_length %" PRId64,
-                            a->min_seq_length, a->max_seq_length);
-    }
-    if (a->max_seq_length > model->max_length) {
-        return status_error(STATUS_USAGE,
-                            "--max_seq_length %" PRId64 " is more than the %" PRId64 " positions of %s",
-                            a->max_seq_length, model->max_length, name);
-    }
+    FAIL_IF(a->min_seq_length > a->max_seq_length, STATUS_USAGE,
+            "--min_seq_length %" PRId64 " is more than --max_seq_length %" PRId64, a->min_seq_length,
+            a->max_seq_length);
+    FAIL_IF(a->max_seq_length > model->max_length, STATUS_USAGE,
+            "--max_seq_length %" PRId64 " is more than the %" PRId64 " positions of %s", a->max_seq_length,
+            model->max_length, name);
     *s = (struct step_bench){
         .config = {.net = {.model = model,
                            .device = at->watched.device,
@@ -271,10 +267,8 @@ static struct status predict_models(const struct bench_args *a, struct bench_pla
 {
     TRY(status_context(machine_find(&at->machine, a->predict), "--predict"));
     *device = machine_device(at->machine);
-    if (device->is_host) {
-        return status_error(STATUS_USAGE,
-                            "--predict cpu: leave --predict out, and kiln measures this machine");
-    }
+    FAIL_IF(device->is_host, STATUS_USAGE,
+            "--predict cpu: leave --predict out, and kiln measures this machine");
     at->plain = at->watched = (struct backend){device, &ops_plan};
     TRY(precision_find(&at->precision, &a->precision, device));
     printf("kiln       %s\nNothing here is measured: times are predicted for one %s by a %s.\n\n",

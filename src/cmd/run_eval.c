@@ -127,12 +127,10 @@ static struct status add_path(struct perplexity *all, const struct evaluation *e
     struct measuring m = {.s = e->session};
     TRY(perplexity_init(&m.p, e->session, e->args->context, e->args->stride));
     TRY(text_ids_read(&e->session->scratch, path, add_document, &m));
-    if (m.p.n_tokens == 0) {
-        return status_error(STATUS_DATA,
-                            "%s: a text of %lld tokens has none to predict, since the first has no token "
-                            "before it: give 2 or more",
-                            path, (long long)m.too_short);
-    }
+    FAIL_IF(m.p.n_tokens == 0, STATUS_DATA,
+            "%s: a text of %lld tokens has none to predict, since the first has no token before it: give 2 "
+            "or more",
+            path, (long long)m.too_short);
     perplexity_join(all, &m.p);
     return print_perplexity(e, &m.p, path);
 }
@@ -225,13 +223,10 @@ static struct status measure(struct tensor_ranks *ranks, const struct eval_args 
 static struct status check_paths(const struct eval_args *a, const struct input_paths *paths)
 {
     for (int i = 0; i < paths->n && a->last_word; i++) {
-        if (!document_lines_are_named(paths->paths[i])) {
-            return status_error(
-                STATUS_USAGE,
-                "--last_word measures lines of JSON, but the name of %s does not end in .jsonl, "
-                ".ndjson or .json",
-                paths->paths[i]);
-        }
+        FAIL_IF(
+            !document_lines_are_named(paths->paths[i]), STATUS_USAGE,
+            "--last_word measures lines of JSON, but the name of %s does not end in .jsonl, .ndjson or .json",
+            paths->paths[i]);
     }
     return text_ids_check(paths->paths, paths->n);
 }
@@ -241,10 +236,8 @@ static struct status run_on(struct tensor_ranks *ranks, const struct eval_args *
 {
     struct input_paths paths;
     struct session_options o;
-    if (a->last_word && (a->context > 0 || a->stride > 0)) {
-        return status_error(STATUS_USAGE,
-                            "--last_word reads all of a text: leave out --context and --stride");
-    }
+    FAIL_IF(a->last_word && (a->context > 0 || a->stride > 0), STATUS_USAGE,
+            "--last_word reads all of a text: leave out --context and --stride");
     TRY(session_flags_options(&o, &a->session, answer_of(a)));
     if (a->session.dry_run) {
         return tensor_ranks_plan(ranks, &a->session, answer_of(a), &o);

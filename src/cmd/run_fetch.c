@@ -63,14 +63,10 @@ static const struct option options[] = {
 
 static struct status make_request(struct fetch_request *r, const struct fetch_args *a)
 {
-    if (a->url == NULL && (a->sha256 != NULL || a->md5 != NULL)) {
-        return status_error(STATUS_USAGE,
-                            "--sha256 and --md5 need a --url; --sums lists the checksums of several files");
-    }
-    if (a->sha256 != NULL && a->md5 != NULL) {
-        return status_error(STATUS_USAGE,
-                            "--sha256 and --md5 cannot be combined; SHA-256 is the stronger one");
-    }
+    FAIL_IF(a->url == NULL && (a->sha256 != NULL || a->md5 != NULL), STATUS_USAGE,
+            "--sha256 and --md5 need a --url; --sums lists the checksums of several files");
+    FAIL_IF(a->sha256 != NULL && a->md5 != NULL, STATUS_USAGE,
+            "--sha256 and --md5 cannot be combined; SHA-256 is the stronger one");
     *r = (struct fetch_request){
         .directory = a->output_dir,
         .language = a->language,
@@ -101,9 +97,7 @@ static struct status fill_plan(struct fetch_plan *plan, const struct fetch_args 
     if (plan->n > 0) {
         return status_ok();
     }
-    if (n > 0) {
-        return status_error(STATUS_USAGE, "no file of these sources matches '%s'", a->only);
-    }
+    FAIL_IF(n > 0, STATUS_USAGE, "no file of these sources matches '%s'", a->only);
     return status_error(STATUS_USAGE, "name a source (`kiln fetch --help` lists them) or give a --url");
 }
 

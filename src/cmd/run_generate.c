@@ -228,9 +228,7 @@ static struct status next(void *self, bool may_wait, struct generation **next)
         return status_ok();
     }
     struct prompt *p = calloc(1, sizeof *p);
-    if (p == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for a prompt");
-    }
+    FAIL_IF(p == NULL, STATUS_MEMORY, "out of memory for a prompt");
     buf_append(&p->text, line, n);
     struct status s =
         generation_init(&p->g, a->session, &a->session->scratch, line, n, a->options, a->input.number);
@@ -316,13 +314,10 @@ static struct status answer(struct session *s, const struct tensor_ranks *ranks,
 
 static struct status check(const struct generate_args *a)
 {
-    if (a->prompt != NULL && a->prompt_file != NULL) {
-        return status_error(STATUS_USAGE, "--prompt and --prompt_file: only one of them can be continued");
-    }
+    FAIL_IF(a->prompt != NULL && a->prompt_file != NULL, STATUS_USAGE,
+            "--prompt and --prompt_file: only one of them can be continued");
     for (int i = 0; i < a->stops.n; i++) {
-        if (a->stops.of[i][0] == '\0') {
-            return status_error(STATUS_USAGE, "--stop is empty: it would end every text");
-        }
+        FAIL_IF(a->stops.of[i][0] == '\0', STATUS_USAGE, "--stop is empty: it would end every text");
     }
     return a->prompt == NULL ? status_ok() : standard_streams_check_argument(a->prompt, 1);
 }

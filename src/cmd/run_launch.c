@@ -136,10 +136,9 @@ static struct status check_program(const struct program *p)
 static struct status find_hosts(struct launch_job *job, const struct launch_args *a)
 {
     bool here = a->hostfile == NULL && a->world_info == NULL;
-    if (a->num_ranks > 0 && !here) {
-        return status_error(STATUS_USAGE, "--num_ranks is for this machine alone; with --hostfile give "
-                                          "--num_gpus, the number of ranks on each host");
-    }
+    FAIL_IF(a->num_ranks > 0 && !here, STATUS_USAGE,
+            "--num_ranks is for this machine alone; with --hostfile give --num_gpus, the number of ranks on "
+            "each host");
     if (a->hostfile != NULL) {
         TRY(host_list_read(&job->hosts, a->hostfile));
     } else if (a->world_info != NULL) {
@@ -151,15 +150,12 @@ static struct status find_hosts(struct launch_job *job, const struct launch_args
                                   "--include and --exclude choose from --hostfile, which is not given");
     } else {
         int64_t n = a->num_ranks > 0 ? a->num_ranks : a->filter.num_gpus;
-        if (n < 1) {
-            return status_error(STATUS_USAGE, "the number of ranks is missing: give --num_ranks N for this "
-                                              "machine, or --hostfile FILE for several");
-        }
-        if (a->filter.num_nodes > 1) {
-            return status_error(
-                STATUS_USAGE, "--num_nodes is %" PRId64 ", but without --hostfile there is this machine only",
+        FAIL_IF(n < 1, STATUS_USAGE,
+                "the number of ranks is missing: give --num_ranks N for this machine, or --hostfile FILE for "
+                "several");
+        FAIL_IF(a->filter.num_nodes > 1, STATUS_USAGE,
+                "--num_nodes is %" PRId64 ", but without --hostfile there is this machine only",
                 a->filter.num_nodes);
-        }
         TRY(host_list_add(&job->hosts, "localhost", n, "--num_ranks"));
     }
     struct host_filter filter = a->filter;
@@ -180,9 +176,7 @@ static struct status ask_hosts(struct launch_job *job, const struct program *p, 
         return status_ok();
     }
     struct host_answer *answers = calloc((size_t)job->hosts.n, sizeof *answers);
-    if (answers == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d hosts", job->hosts.n);
-    }
+    FAIL_IF(answers == NULL, STATUS_MEMORY, "out of memory for %d hosts", job->hosts.n);
     struct status s = host_check_ask(answers, &job->hosts, job->ssh_port, 10);
     for (int i = 0; i < job->hosts.n && !failed(s); i++) {
         if (!answers[i].reached) {

@@ -93,62 +93,39 @@ static const struct option options[] = {
 
 static struct status check_mesh(const struct plan_args *a)
 {
-    if ((a->mesh != NULL) + (a->world > 1) + (a->search > 0) > 1) {
-        return status_error(STATUS_USAGE, "--world, --mesh and --search each say the number of devices: give "
-                                          "one of them");
-    }
-    if (a->mesh == NULL && a->chunks > 1) {
-        return status_error(STATUS_USAGE, "--chunks divides the stages of a mesh: give --mesh TPxPPxDP");
-    }
-    if (a->mesh == NULL && a->search == 0 && a->partition != NULL) {
-        return status_error(
-            STATUS_USAGE, "--pp-partition-method deals layers to the stages of a mesh: give --mesh TPxPPxDP");
-    }
-    if (a->mesh == NULL && a->search == 0 && a->sequence_parallel) {
-        return status_error(
-            STATUS_USAGE,
+    FAIL_IF((a->mesh != NULL) + (a->world > 1) + (a->search > 0) > 1, STATUS_USAGE,
+            "--world, --mesh and --search each say the number of devices: give one of them");
+    FAIL_IF(a->mesh == NULL && a->chunks > 1, STATUS_USAGE,
+            "--chunks divides the stages of a mesh: give --mesh TPxPPxDP");
+    FAIL_IF(a->mesh == NULL && a->search == 0 && a->partition != NULL, STATUS_USAGE,
+            "--pp-partition-method deals layers to the stages of a mesh: give --mesh TPxPPxDP");
+    FAIL_IF(a->mesh == NULL && a->search == 0 && a->sequence_parallel, STATUS_USAGE,
             "--sequence-parallel divides rows among the slices of a mesh: give --mesh TPxPPxDP");
-    }
-    if (a->schedule && (a->mesh == NULL || a->json)) {
-        return status_error(STATUS_USAGE,
-                            "--schedule prints the turns of a mesh's stages as text: give --mesh "
-                            "TPxPPxDP, and leave out --json");
-    }
-    if (a->search > 0 && (a->global_batch_size == 0 || a->dry_run)) {
-        return status_error(STATUS_USAGE, "--search compares predicted times of one batch on all meshes: %s",
-                            a->global_batch_size == 0 ? "give --global_batch_size" : "leave out --dry-run");
-    }
+    FAIL_IF(
+        a->schedule && (a->mesh == NULL || a->json), STATUS_USAGE,
+        "--schedule prints the turns of a mesh's stages as text: give --mesh TPxPPxDP, and leave out --json");
+    FAIL_IF(a->search > 0 && (a->global_batch_size == 0 || a->dry_run), STATUS_USAGE,
+            "--search compares predicted times of one batch on all meshes: %s",
+            a->global_batch_size == 0 ? "give --global_batch_size" : "leave out --dry-run");
     return status_ok();
 }
 
 static struct status check(const struct plan_args *a)
 {
-    if (a->config_file == NULL) {
-        return status_error(STATUS_USAGE, "--config is missing: a model's configuration, as in "
-                                          "configs/");
-    }
-    if (a->zero == ZERO_STAGES) {
-        return status_error(
-            STATUS_UNAVAILABLE,
+    FAIL_IF(a->config_file == NULL, STATUS_USAGE,
+            "--config is missing: a model's configuration, as in configs/");
+    FAIL_IF(a->zero == ZERO_STAGES, STATUS_UNAVAILABLE,
             "--zero 3 is not supported: kiln keeps all weights on each device; stage 2 shards all else");
-    }
-    if (a->zero > ZERO_STAGES) {
-        return status_error(STATUS_USAGE, "--zero is %lld, but must be 0, 1 or 2", (long long)a->zero);
-    }
-    if (a->train_batch_size > 0 && a->global_batch_size > 0) {
-        return status_error(STATUS_USAGE, "--train_batch_size counts the sequences of one device, "
-                                          "--global_batch_size of all devices: give one of them");
-    }
-    if ((a->products_tflops > 0) != (a->copy_gb_s > 0)) {
-        return status_error(STATUS_USAGE, "--products_tflops and --copy_gb_s need each other: give both");
-    }
+    FAIL_IF(a->zero > ZERO_STAGES, STATUS_USAGE, "--zero is %lld, but must be 0, 1 or 2", (long long)a->zero);
+    FAIL_IF(a->train_batch_size > 0 && a->global_batch_size > 0, STATUS_USAGE,
+            "--train_batch_size counts the sequences of one device, --global_batch_size of all devices: give "
+            "one of them");
+    FAIL_IF((a->products_tflops > 0) != (a->copy_gb_s > 0), STATUS_USAGE,
+            "--products_tflops and --copy_gb_s need each other: give both");
     TRY(check_mesh(a));
-    if (a->max_predictions_per_seq > a->max_seq_length) {
-        return status_error(STATUS_USAGE,
-                            "--max_predictions_per_seq %lld is more than "
-                            "--max_seq_length %lld",
-                            (long long)a->max_predictions_per_seq, (long long)a->max_seq_length);
-    }
+    FAIL_IF(a->max_predictions_per_seq > a->max_seq_length, STATUS_USAGE,
+            "--max_predictions_per_seq %lld is more than --max_seq_length %lld",
+            (long long)a->max_predictions_per_seq, (long long)a->max_seq_length);
     return status_ok();
 }
 

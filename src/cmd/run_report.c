@@ -28,10 +28,7 @@ static struct status check_output(const char *output, int n_runs, const char *co
         buf_printf(&log, "%s/log.jsonl", runs[i]);
         bool same = file_is_same(output, runs[i]) || file_is_same(output, buf_text(&log));
         buf_fini(&log);
-        if (same) {
-            return status_error(STATUS_USAGE, "--output %s is the log of a run, and would replace it",
-                                output);
-        }
+        FAIL_IF(same, STATUS_USAGE, "--output %s is the log of a run, and would replace it", output);
     }
     return status_ok();
 }

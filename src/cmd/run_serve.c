@@ -102,9 +102,7 @@ static struct status add_key(struct keys *k, char *line, const char *path)
     if (line[0] == '\0') {
         return status_ok();
     }
-    if (k->n == MAX_KEYS) {
-        return status_error(STATUS_USAGE, "%s has more than %d keys", path, MAX_KEYS);
-    }
+    FAIL_IF(k->n == MAX_KEYS, STATUS_USAGE, "%s has more than %d keys", path, MAX_KEYS);
     k->of[k->n++] = line;
     return status_ok();
 }
@@ -146,11 +144,9 @@ static struct status read_source(struct served_source *s, char *name, size_t n_n
         *s = (struct served_source){.path = word};
         return status_ok();
     }
-    if (equals == word || equals[1] == '\0' || (size_t)(equals - word) >= n_name) {
-        return status_error(STATUS_USAGE,
-                            "--%s %.200s: it must be DIR, or NAME=DIR with a name of at most %zu bytes", flag,
-                            word, n_name - 1);
-    }
+    FAIL_IF(equals == word || equals[1] == '\0' || (size_t)(equals - word) >= n_name, STATUS_USAGE,
+            "--%s %.200s: it must be DIR, or NAME=DIR with a name of at most %zu bytes", flag, word,
+            n_name - 1);
     memcpy(name, word, (size_t)(equals - word));
     name[equals - word] = '\0';
     *s = (struct served_source){.name = name, .path = equals + 1};
@@ -165,10 +161,8 @@ struct sources {
 
 static struct status read_sources(struct sources *s, const char *flag, const struct option_words *words)
 {
-    if (words->n > MAX_SOURCES) {
-        return status_error(STATUS_USAGE, "--%s is given %d times: give at most %d", flag, words->n,
-                            MAX_SOURCES);
-    }
+    FAIL_IF(words->n > MAX_SOURCES, STATUS_USAGE, "--%s is given %d times: give at most %d", flag, words->n,
+            MAX_SOURCES);
     for (; s->n < words->n; s->n++) {
         TRY(read_source(&s->of[s->n], s->names[s->n], sizeof s->names[0], flag, words->of[s->n]));
     }
@@ -351,9 +345,8 @@ static struct status run_with(const struct serve_args *a, struct keys *keys)
     struct service_options so;
     TRY(read_sources(&models, "model", &a->models));
     TRY(read_sources(&runs, "watch", &a->watched));
-    if (models.n == 0 && runs.n == 0) {
-        return status_error(STATUS_USAGE, "there is nothing to serve: give --model DIR, or --watch DIR");
-    }
+    FAIL_IF(models.n == 0 && runs.n == 0, STATUS_USAGE,
+            "there is nothing to serve: give --model DIR, or --watch DIR");
     TRY(service_options_of(&so, a, &models, &runs));
     TRY(read_keys(keys, a->api_key_file));
     if (a->dry_run) {

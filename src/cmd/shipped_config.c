@@ -90,12 +90,10 @@ struct status shipped_config_find(char path[SHIPPED_CONFIG_BYTES], const char **
         return status_ok();
     }
     int n = find_folder(folder) ? scandir(folder, &files, is_config, alphasort) : -1;
-    if (n < 0) {
-        return status_error(STATUS_USAGE,
-                            "--config_file %s is not a file, and the configurations that come with kiln are "
-                            "missing: %s is not a directory",
-                            name, folder);
-    }
+    FAIL_IF(n < 0, STATUS_USAGE,
+            "--config_file %s is not a file, and the configurations that come with kiln are missing: %s is "
+            "not a directory",
+            name, folder);
     int found = find_name(files, n, name);
     struct status s = found < 0 ? unknown(files, n, name) : status_ok();
     if (found >= 0) {

@@ -17,10 +17,8 @@ struct status standard_streams_open(void)
             continue;
         }
         int opened = open("/dev/null", modes[fd]); /* gets the lowest free number: fd */
-        if (opened != fd) {
-            return status_error(STATUS_IO, "descriptor %d is closed, and cannot be opened on /dev/null: %s",
-                                fd, opened < 0 ? strerror(errno) : "it got another number");
-        }
+        FAIL_IF(opened != fd, STATUS_IO, "descriptor %d is closed, and cannot be opened on /dev/null: %s", fd,
+                opened < 0 ? strerror(errno) : "it got another number");
     }
     return status_ok();
 }

@@ -97,10 +97,8 @@ static struct status find(const struct command *c, const char *given, size_t n, 
             *found = w.row;
             return status_ok();
         }
-        if (found->name != NULL) {
-            return status_error(STATUS_USAGE, "--%.*s is ambiguous: --%s or --%s; write the whole name",
-                                (int)n, given, found->name, w.row.name);
-        }
+        FAIL_IF(found->name != NULL, STATUS_USAGE, "--%.*s is ambiguous: --%s or --%s; write the whole name",
+                (int)n, given, found->name, w.row.name);
         *found = w.row;
     }
     if (found->name == NULL) {
@@ -145,10 +143,8 @@ static struct status check_required(const struct command *c, const void *args)
     for (struct option_walk w = {0}; option_next(&w, c);) {
         const struct option *o = &w.row;
         const char *text = o->required ? *(const char *const *)((const char *)args + o->offset) : "";
-        if (text == NULL) {
-            return status_error(STATUS_USAGE, "kiln %s needs --%s %s: %s", c->name, o->name, o->value_name,
-                                o->help);
-        }
+        FAIL_IF(text == NULL, STATUS_USAGE, "kiln %s needs --%s %s: %s", c->name, o->name, o->value_name,
+                o->help);
     }
     return status_ok();
 }
@@ -286,15 +282,11 @@ static struct status given_again(const struct option *o, const char *text, const
                                  const char *before)
 {
     bool same = strcmp(first, o->name) == 0;
-    if (o->once && same) {
-        return status_error(STATUS_USAGE, "--%s is given twice, as '%.80s' and as '%.80s': give it once",
-                            o->name, before, text);
-    }
-    if (o->once) {
-        return status_error(STATUS_USAGE,
-                            "--%s '%.80s' and --%s '%.80s' are two names of the same flag: give one of them",
-                            first, before, o->name, text);
-    }
+    FAIL_IF(o->once && same, STATUS_USAGE, "--%s is given twice, as '%.80s' and as '%.80s': give it once",
+            o->name, before, text);
+    FAIL_IF(o->once, STATUS_USAGE,
+            "--%s '%.80s' and --%s '%.80s' are two names of the same flag: give one of them", first, before,
+            o->name, text);
     if (same) {
         log_warning("--%s is given twice: '%.80s' is used, not '%.80s'", o->name, text, before);
     } else {
@@ -338,9 +330,8 @@ static struct status parse_flag(const struct command *c, const char *word, int a
     bool adds = o->adds && option_was_given(c, args, o->name);
     note_given(c, o, args);
     bool is_lacking = o->kind == OPTION_REFUSED || o->kind == OPTION_NOT_YET; /* whatever its value */
-    if (value != NULL && !option_takes_value(o) && o->kind != OPTION_FLAG && !is_lacking) {
-        return status_error(STATUS_USAGE, "--%s takes no value, but '%s' was given", o->name, value + 1);
-    }
+    FAIL_IF(value != NULL && !option_takes_value(o) && o->kind != OPTION_FLAG && !is_lacking, STATUS_USAGE,
+            "--%s takes no value, but '%s' was given", o->name, value + 1);
     bool is_bool;
     if (o->kind == OPTION_BOOL && o->choices == NULL && c->max_positional > 0 && next != NULL &&
         !option_find_bool(next, &is_bool)) {
@@ -412,11 +403,9 @@ static struct status check_positional(const struct command *c, int n, const char
     if (n >= c->min_positional && n <= c->max_positional) {
         return status_ok();
     }
-    if (n > c->max_positional) {
-        return status_error(STATUS_USAGE, "unexpected argument '%s': kiln %s takes flags%s%s",
-                            words[c->max_positional], c->name, c->max_positional == 0 ? " only" : " and ",
-                            c->positional_usage);
-    }
+    FAIL_IF(n > c->max_positional, STATUS_USAGE, "unexpected argument '%s': kiln %s takes flags%s%s",
+            words[c->max_positional], c->name, c->max_positional == 0 ? " only" : " and ",
+            c->positional_usage);
     return status_error(STATUS_USAGE, "kiln %s needs %s, but %d arguments without -- were given", c->name,
                         c->positional_usage, n);
 }

@@ -70,9 +70,8 @@ static struct status parse_number(const struct option *o, const char *text, doub
     char digits[64], *end;
     copy_digits(digits, text);
     *value = strtod(digits, &end);
-    if (end == digits || *end != '\0' || strlen(text) > 60 || !isfinite(*value)) {
-        return status_error(STATUS_USAGE, "--%s needs a number, not '%s'", o->name, text);
-    }
+    FAIL_IF(end == digits || *end != '\0' || strlen(text) > 60 || !isfinite(*value), STATUS_USAGE,
+            "--%s needs a number, not '%s'", o->name, text);
     bool has_limits = o->min != 0 || o->max != 0;
     return !has_limits || (*value >= o->min && *value <= o->max) ? status_ok()
                                                                  : beyond(o, text, o->min, o->max);
@@ -96,11 +95,9 @@ static struct status parse_int(const struct option *o, const char *text, int64_t
     errno = 0;
     *value = strtoll(digits, &end, 10);
     bool is_digits = *end == '\0';
-    if (number != floor(number) || (!is_digits && fabs(number) >= 0x1p53 && fabs(number) <= 0x1p63)) {
-        return status_error(STATUS_USAGE, "--%s needs %s, not '%s'", o->name,
-                            number != floor(number) ? "a whole number" : "all digits of so large a number",
-                            text);
-    }
+    FAIL_IF(number != floor(number) || (!is_digits && fabs(number) >= 0x1p53 && fabs(number) <= 0x1p63),
+            STATUS_USAGE, "--%s needs %s, not '%s'", o->name,
+            number != floor(number) ? "a whole number" : "all digits of so large a number", text);
     *value = is_digits || fabs(number) >= 0x1p53 ? *value : (int64_t)number;
     return (errno == 0 || !is_digits) && fabs(number) <= 0x1p63 && *value >= int_limit(least) &&
                    *value <= int_limit(most)
@@ -144,9 +141,8 @@ static struct status parse_pair(const struct option *o, const char *text, const 
     char words[2][64] = {"", ""};
     size_t n = strcspn(text, between);
     const char *second = text + n + strspn(text + n, between);
-    if (n >= sizeof words[0] || strlen(second) >= sizeof words[1] || *second == '\0') {
-        return status_error(STATUS_USAGE, "--%s needs two numbers, not '%s'", o->name, text);
-    }
+    FAIL_IF(n >= sizeof words[0] || strlen(second) >= sizeof words[1] || *second == '\0', STATUS_USAGE,
+            "--%s needs two numbers, not '%s'", o->name, text);
     memcpy(words[0], text, n);
     memcpy(words[1], second, strlen(second));
     TRY(parse_number(o, words[0], &values[0]));
@@ -165,10 +161,8 @@ static struct status parse_range(const struct option *o, const char *text, doubl
 
 struct status option_add_word(const struct option *o, const char *text, struct option_words *words)
 {
-    if (words->n == OPTION_MOST_WORDS) {
-        return status_error(STATUS_USAGE, "--%s takes at most %d words, and '%.80s' is one more", o->name,
-                            OPTION_MOST_WORDS, text);
-    }
+    FAIL_IF(words->n == OPTION_MOST_WORDS, STATUS_USAGE,
+            "--%s takes at most %d words, and '%.80s' is one more", o->name, OPTION_MOST_WORDS, text);
     words->of[words->n++] = text;
     return status_ok();
 }
@@ -189,13 +183,10 @@ struct status option_store(const struct option *o, const char *text, void *args)
     case OPTION_RANGE: return parse_range(o, text, field);
     case OPTION_WORDS: return option_add_word(o, text, field);
     case OPTION_STRING:
-        if (text[0] == '\0' && !o->is_text && (o->default_text == NULL || o->default_text[0] != '\0')) {
-            return status_error(STATUS_USAGE, "--%s is empty: %s", o->name, o->help);
-        }
-        if (o->choices != NULL && !option_is_choice(o->choices, text)) {
-            return status_error(STATUS_USAGE, "--%s is '%s', but must be one of %s", o->name, text,
-                                o->choices);
-        }
+        FAIL_IF(text[0] == '\0' && !o->is_text && (o->default_text == NULL || o->default_text[0] != '\0'),
+                STATUS_USAGE, "--%s is empty: %s", o->name, o->help);
+        FAIL_IF(o->choices != NULL && !option_is_choice(o->choices, text), STATUS_USAGE,
+                "--%s is '%s', but must be one of %s", o->name, text, o->choices);
         *(const char **)field = text[0] == '\0' && !o->is_text ? NULL : text;
         break;
     case OPTION_MEANS: *(const char **)field = o->means; break;

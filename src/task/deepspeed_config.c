@@ -364,27 +364,19 @@ static struct status set_batch(struct reading *r)
     int64_t n = r->n_ranks, train = r->batch, micro = r->micro, steps = r->steps;
     char ranks[40];
     snprintf(ranks, sizeof ranks, "%lld ranks", (long long)n);
-    if (train == 0 && micro == 0) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(train == 0 && micro == 0, STATUS_DATA,
             "%s has no batch size: give \"train_batch_size\" and \"train_micro_batch_size_per_gpu\"%s",
             r->path, r->has_auto ? " as numbers instead of \"auto\"" : "");
-    }
     micro = micro > 0 ? micro : train / n / (steps > 0 ? steps : 1);
     steps = steps > 0 ? steps : train > 0 ? train / n / (micro > 0 ? micro : 1) : 1;
     train = train > 0 ? train : micro * steps * n;
-    if (micro == 0 || steps == 0) {
-        return status_error(
-            STATUS_DATA, "%s: \"train_batch_size\" %lld is less than one sequence for each micro-batch of %s",
-            r->path, (long long)train, n > 1 ? ranks : "one rank");
-    }
-    if (micro * steps * n != train) {
-        return status_error(STATUS_DATA,
-                            "%s: \"train_batch_size\" %lld is not \"train_micro_batch_size_per_gpu\" %lld "
-                            "times \"gradient_accumulation_steps\" %lld times %s",
-                            r->path, (long long)train, (long long)micro, (long long)steps,
-                            n > 1 ? ranks : "one rank");
-    }
+    FAIL_IF(micro == 0 || steps == 0, STATUS_DATA,
+            "%s: \"train_batch_size\" %lld is less than one sequence for each micro-batch of %s", r->path,
+            (long long)train, n > 1 ? ranks : "one rank");
+    FAIL_IF(micro * steps * n != train, STATUS_DATA,
+            "%s: \"train_batch_size\" %lld is not \"train_micro_batch_size_per_gpu\" %lld times "
+            "\"gradient_accumulation_steps\" %lld times %s",
+            r->path, (long long)train, (long long)micro, (long long)steps, n > 1 ? ranks : "one rank");
     r->c.train_batch_size = micro * steps;
     r->c.gradient_accumulation_steps = steps;
     return status_ok();
@@ -392,13 +384,10 @@ static struct status set_batch(struct reading *r)
 
 static struct status check_scale(const struct loss_scale_rule *scale, const char *path)
 {
-    if (scale->window < 1 || scale->hysteresis < 1 || !(scale->least > 0)) {
-        return status_error(
-            STATUS_DATA,
+    FAIL_IF(scale->window < 1 || scale->hysteresis < 1 || !(scale->least > 0), STATUS_DATA,
             "%s: \"fp16\" has a \"loss_scale_window\" of %lld, a \"hysteresis\" of %lld and a "
             "\"min_loss_scale\" of %g: each must be above 0",
             path, (long long)scale->window, (long long)scale->hysteresis, scale->least);
-    }
     return scale->least <= scale->first
                ? status_ok()
                : status_error(STATUS_DATA, "%s: \"min_loss_scale\" %g is above the first scale, %g", path,
@@ -456,9 +445,8 @@ static struct status set_betas(struct reading *r)
     }
     bool numbers = json_array_size(r->betas) == 2 && json_is_number(first) && json_is_number(second) &&
                    c->beta1 >= 0 && c->beta1 < 1 && c->beta2 >= 0 && c->beta2 < 1;
-    if (r->betas != NULL && !numbers) {
-        return status_error(STATUS_DATA, "%s: \"betas\" must be two numbers from 0 to below 1", r->path);
-    }
+    FAIL_IF(r->betas != NULL && !numbers, STATUS_DATA, "%s: \"betas\" must be two numbers from 0 to below 1",
+            r->path);
     c->beta1 = strcasecmp(r->optimizer, "sgd") == 0 ? r->momentum : c->beta1;
     return c->beta1 >= 0 && c->beta1 < 1
                ? status_ok()
@@ -482,10 +470,8 @@ static struct status set_ratios(struct reading *r, const json_t *params)
     if (json_object_get(params, "max_coeff") == NULL && json_object_get(params, "min_coeff") == NULL) {
         return status_ok();
     }
-    if (strcmp(c->optimizer, optimizer_ds_fused_lamb.name) != 0) {
-        return status_error(STATUS_DATA, "%s: \"max_coeff\" and \"min_coeff\" belong to the optimizer Lamb",
-                            r->path);
-    }
+    FAIL_IF(strcmp(c->optimizer, optimizer_ds_fused_lamb.name) != 0, STATUS_DATA,
+            "%s: \"max_coeff\" and \"min_coeff\" belong to the optimizer Lamb", r->path);
     c->min_ratio = r->min_ratio;
     c->max_ratio = r->max_ratio;
     return c->min_ratio >= 0 && c->min_ratio <= c->max_ratio && c->max_ratio > 0 && c->max_ratio <= 1e6
@@ -507,11 +493,8 @@ static struct status set_optimizer(struct reading *r, const json_t *block)
     }
     TRY(json_get_string(block, r->path, "type", true, &r->optimizer));
     TRY(set_betas(r));
-    if (!r->corrected) {
-        return status_error(
-            STATUS_UNAVAILABLE,
+    FAIL_IF(!r->corrected, STATUS_UNAVAILABLE,
             "%s: \"bias_correction\": false is not supported yet: moments are always corrected", r->path);
-    }
     snprintf(where, sizeof where, "%.1000s: optimizer", r->path);
     struct status s = optimizer_names_find(&r->c.optimizer, optimizer_of(r->optimizer, r->decoupled), where);
     s.code = s.code == STATUS_USAGE ? STATUS_DATA : s.code;
@@ -527,28 +510,18 @@ static struct status set_scheduler(struct reading *r, const json_t *block)
     }
     TRY(json_get_string(block, r->path, "type", true, &r->scheduler));
     bool decays = strcmp(r->scheduler, "WarmupDecayLR") == 0;
-    if (!decays && strcmp(r->scheduler, "WarmupLR") != 0) {
-        return status_error(STATUS_UNAVAILABLE,
-                            "%s: scheduler %s is not supported yet; use WarmupLR or WarmupDecayLR", r->path,
-                            r->scheduler);
-    }
+    FAIL_IF(!decays && strcmp(r->scheduler, "WarmupLR") != 0, STATUS_UNAVAILABLE,
+            "%s: scheduler %s is not supported yet; use WarmupLR or WarmupDecayLR", r->path, r->scheduler);
     s->is_log = strcmp(r->rise, "log") == 0;
     s->warmup_steps = s->warmup_steps < 2 ? 2 : s->warmup_steps; /* as DeepSpeed does */
     r->c.has_scheduler = true;
-    if (!s->is_log && strcmp(r->rise, "linear") != 0) {
-        return status_error(STATUS_DATA,
-                            "%s: \"warmup_type\" is \"%.40s\", but must be \"log\" or \"linear\"", r->path,
-                            r->rise);
-    }
-    if (decays != (s->decay_steps > 0)) {
-        return status_error(STATUS_DATA, "%s: \"total_num_steps\" belongs to WarmupDecayLR, which needs it",
-                            r->path);
-    }
-    if (decays && s->decay_steps < s->warmup_steps) {
-        return status_error(STATUS_DATA,
-                            "%s: \"total_num_steps\" %lld is less than \"warmup_num_steps\" %lld", r->path,
-                            (long long)s->decay_steps, (long long)s->warmup_steps);
-    }
+    FAIL_IF(!s->is_log && strcmp(r->rise, "linear") != 0, STATUS_DATA,
+            "%s: \"warmup_type\" is \"%.40s\", but must be \"log\" or \"linear\"", r->path, r->rise);
+    FAIL_IF(decays != (s->decay_steps > 0), STATUS_DATA,
+            "%s: \"total_num_steps\" belongs to WarmupDecayLR, which needs it", r->path);
+    FAIL_IF(decays && s->decay_steps < s->warmup_steps, STATUS_DATA,
+            "%s: \"total_num_steps\" %lld is less than \"warmup_num_steps\" %lld", r->path,
+            (long long)s->decay_steps, (long long)s->warmup_steps);
     return s->min >= 0 && s->max >= s->min && s->max <= 100
                ? status_ok()
                : status_error(STATUS_DATA,

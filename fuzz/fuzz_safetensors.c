@@ -21,16 +21,14 @@ static void read_entry(const struct safetensors_entry *e, size_t file_bytes)
 }
 
 /* The last elements of a tensor that the slices must make whole: so many as have room. */
-static void read_last(const struct tensor_set *t, const struct tensor_piece *p)
+static void read_last(const struct stored_tensor *t)
 {
     enum { MOST = 64 };
     double values[MOST];
-    tensor shape = {.n_dims = p->slice.n_dims};
-    memcpy(shape.dims, p->slice.dims, sizeof shape.dims);
-    int64_t count = tensor_count(shape), n = count < MOST ? count : MOST;
-    bool real = p->entry->dtype != DTYPE_U8 && p->entry->dtype != DTYPE_I32 && p->entry->dtype != DTYPE_I64;
-    struct status s = tensor_set_read(t, p, shape, count - n, tensor_1d(values, DTYPE_F64, n));
-    CHECK(failed(s) != (real || n == 0), "%s: %s", p->entry->name, s.message);
+    int64_t count = (int64_t)(t->bytes / dtype_bytes(t->dtype)), n = count < MOST ? count : MOST;
+    bool real = t->dtype != DTYPE_U8 && t->dtype != DTYPE_I32 && t->dtype != DTYPE_I64;
+    struct status s = stored_tensor_read_elements(t, count - n, tensor_1d(values, DTYPE_F64, n));
+    CHECK(failed(s) != real, "%s: %s", t->name, s.message);
 }
 
 static void read_set(const struct safetensors *f)
@@ -38,8 +36,8 @@ static void read_set(const struct safetensors *f)
     const struct tensor_set_file file = {f, "input"};
     struct tensor_set t;
     if (!failed(tensor_set_init(&t, &file, 1))) {
-        for (int i = 0; i < t.n_pieces; i++) {
-            read_last(&t, tensor_set_find(&t, t.pieces[i].entry->name));
+        for (int i = 0; i < t.n; i++) {
+            read_last(tensor_set_find(&t, t.tensors[i].name));
         }
     }
     tensor_set_fini(&t);

@@ -340,33 +340,14 @@ static struct status compare_tensors(struct comparison *c, const char *group, co
     return status_ok();
 }
 
-/* An entry as it can be read: the part of a tensor that it stands for. */
-static struct status readable(struct stored_tensor *t, const struct group *g, const struct entry *e)
+/* An entry as it can be read: the part of a tensor that it stands for, or the whole if that has no parts. */
+static struct status readable(struct stored_tensor *t, void **list, const struct group *g,
+                              const struct entry *e)
 {
     *t = *e->stored;
-    if (e->of != NULL && e->of->join != NULL) {
-        (void)model_tensor_part(t, e->of, g->n_heads); /* or the whole, which has another shape */
-    }
-    return e->of == NULL ? status_ok() : model_files_in_one(&g->model, e->of, t);
-}
-
-static bool is_by_head(const struct entry *e)
-{
-    return e->of != NULL && e->of->join != NULL && e->of->join->by_head;
-}
-
-/* Rows [N * D, ...] as the heads [N, D, ...] of another tensor, which some files have them in. */
-static void divide_rows(struct stored_tensor *rows, const struct stored_tensor *heads)
-{
-    if (heads->n_dims != rows->n_dims + 1 || rows->dims[0] != heads->dims[0] * heads->dims[1]) {
-        return;
-    }
-    memmove(rows->dims + 1, rows->dims, (size_t)rows->n_dims * sizeof rows->dims[0]);
-    memmove(rows->strides + 1, rows->strides, (size_t)rows->n_dims * sizeof rows->strides[0]);
-    rows->dims[0] = heads->dims[0];
-    rows->dims[1] = heads->dims[1];
-    rows->strides[0] = rows->strides[1] * rows->dims[1];
-    rows->n_dims++;
+    *list = NULL;
+    struct status s = e->of == NULL ? status_ok() : model_tensor_view(t, list, e->of, g->n_heads);
+    return s.code == STATUS_MEMORY ? s : status_ok();
 }
 
 static struct status compare_entries(struct comparison *c, const struct group *g, const struct entry *e,
@@ -374,18 +355,16 @@ static struct status compare_entries(struct comparison *c, const struct group *g
 {
     const struct entry *found = find_entry(other, e->name);
     struct stored_tensor a, b;
+    void *list_a, *list_b;
     if (found == NULL) {
         return status_ok();
     }
-    TRY(readable(&a, g, e));
-    TRY(readable(&b, other, found));
-    if (is_by_head(e)) {
-        divide_rows(&b, &a);
-    }
-    if (is_by_head(found)) {
-        divide_rows(&a, &b);
-    }
-    return compare_tensors(c, g->name, e->name, &a, &b);
+    TRY(readable(&a, &list_a, g, e));
+    struct status s = readable(&b, &list_b, other, found);
+    s = failed(s) ? s : compare_tensors(c, g->name, e->name, &a, &b);
+    free(list_b);
+    free(list_a);
+    return s;
 }
 
 static void list_missing(json_t *list, const struct group *g, const struct group *other)

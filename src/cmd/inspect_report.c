@@ -147,8 +147,8 @@ static json_t *describe_weights(const struct checkpoint *c)
 static json_int_t count_weights(const struct checkpoint *c)
 {
     json_int_t n = 0;
-    for (int i = 0; i < c->model.n_pieces; i++) {
-        n += (json_int_t)(c->model.pieces[i].slice.end - c->model.pieces[i].slice.begin);
+    for (int i = 0; i < c->model.n; i++) {
+        n += (json_int_t)(c->model.tensors[i].bytes / dtype_bytes(c->model.tensors[i].dtype));
     }
     return n;
 }

@@ -11,24 +11,12 @@ int64_t stored_reader_count(const struct stored_tensor *t)
     return (int64_t)(t->bytes / dtype_bytes(t->dtype));
 }
 
-/* Its shape over the room, in which it is dense; a scalar has one dim. */
-static tensor dense_room(void *data, const struct stored_tensor *t)
-{
-    tensor out = {.data = data, .dtype = t->dtype, .n_dims = t->n_dims > 0 ? t->n_dims : 1, .dims = {1}};
-    memcpy(out.dims, t->dims, (size_t)t->n_dims * sizeof *t->dims);
-    for (int64_t i = out.n_dims - 1, stride = 1; i >= 0; i--) {
-        out.strides[i] = stride;
-        stride *= out.dims[i];
-    }
-    return out;
-}
-
 struct status stored_reader_open(struct stored_reader *r, const struct stored_tensor *t)
 {
-    *r = (struct stored_reader){.from = t, .whole = t->has_crc || !stored_tensor_is_dense(t)};
-    if (t->unreadable != NULL || (r->whole && t->n_dims > TENSOR_MAX_DIMS)) {
+    *r = (struct stored_reader){.from = t, .whole = t->has_crc};
+    if (t->unreadable != NULL) {
         return status_error(STATUS_DATA, "tensor %.80s (%s) cannot be read: it %s", t->name, t->dtype_label,
-                            t->unreadable != NULL ? t->unreadable : "has too many dims");
+                            t->unreadable);
     }
     int64_t n = stored_reader_count(t), most = r->whole || n < PIECE ? n : PIECE;
     void *data = malloc((size_t)most * dtype_bytes(t->dtype) + 1);
@@ -36,7 +24,7 @@ struct status stored_reader_open(struct stored_reader *r, const struct stored_te
     if (data == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for the tensor %s", t->name);
     }
-    return r->whole ? stored_tensor_read(t, dense_room(data, t)) : status_ok();
+    return r->whole ? stored_tensor_read_elements(t, 0, r->values) : status_ok();
 }
 
 struct status stored_reader_next(struct stored_reader *r, tensor *piece)

@@ -7,7 +7,7 @@
 
 struct stored_reader {
     const struct stored_tensor *from;
-    tensor values; /* room for a piece, or all of a tensor that can only be read whole */
+    tensor values; /* room for a piece, or all of a tensor with a checksum */
     int64_t next;  /* element */
     bool whole;
 };

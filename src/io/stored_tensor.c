@@ -2,6 +2,7 @@
 
 #include "core/bytes.h"
 #include "core/hash.h"
+#include "core/integers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,7 @@ struct stored_tensor stored_tensor_transpose(const struct stored_tensor *t)
         out.dims[i] = t->dims[1 - i];
         out.strides[i] = t->strides[1 - i];
     }
+    out.turned = !t->turned;
     return out;
 }
 
@@ -186,51 +188,160 @@ static bool shape_is(const struct stored_tensor *e, tensor t)
     return e->n_dims == t.n_dims;
 }
 
-/* Copies row after row of the fastest dim; `index` counts through the other dims. */
-static void gather_rows(const struct stored_tensor *t, tensor out)
+/* ---- rectangles ---- */
+
+int stored_rect_split(struct stored_rect rects[3], int64_t begin, int64_t end, int64_t width)
 {
-    int64_t index[TENSOR_MAX_DIMS] = {0};
-    const int fast = t->n_dims - 1;
-    const size_t bytes = dtype_bytes(t->dtype), out_bytes = dtype_bytes(out.dtype);
-    unsigned char *to = out.data;
-    for (int64_t left = tensor_rows(out); left > 0; left--) {
-        int64_t first = 0;
-        for (int i = 0; i < fast; i++) {
-            first += index[i] * t->strides[i];
-        }
-        convert_strided(out.dtype, to, out_bytes, t->dtype, t->data + (size_t)first * bytes,
-                        bytes * (size_t)t->strides[fast], out.dims[fast]);
-        to += (size_t)out.dims[fast] * out_bytes;
-        for (int i = fast - 1; i >= 0 && ++index[i] == out.dims[i]; i--) {
-            index[i] = 0;
-        }
+    int n = 0;
+    while (begin < end) {
+        int64_t row = begin / width, col = begin % width, left = end - begin;
+        bool whole = col == 0 && left >= width;
+        int64_t rows = whole ? left / width : 1, cols = left < width - col ? left : width - col;
+        CHECK(n < 3, "%lld elements in %d rectangles", (long long)left, n);
+        rects[n++] = (struct stored_rect){.at = {row, col}, .n = {rows, cols}};
+        begin += rows * cols;
     }
+    return n;
 }
 
-/* Copies a matrix that is stored by columns, a few rows at a time: so each line of memory is read once. */
-static void gather_columns(const struct stored_tensor *t, tensor out)
+bool stored_rect_cut(struct stored_rect *a, const struct stored_rect *b, size_t item_bytes)
+{
+    for (int i = 0; i < 2; i++) {
+        int64_t first = int_larger(a->at[i], b->at[i]);
+        int64_t end = int_smaller(a->at[i] + a->n[i], b->at[i] + b->n[i]);
+        if (first >= end) {
+            return false;
+        }
+        if (a->data != NULL) {
+            a->data += (size_t)((first - a->at[i]) * a->steps[i]) * item_bytes;
+        }
+        a->at[i] = first;
+        a->n[i] = end - first;
+    }
+    return true;
+}
+
+/* The dims [first, end) as one. */
+static int64_t joined_dims(const struct stored_tensor *t, int first, int end)
+{
+    int64_t n = t->bytes > 0 ? 1 : 0;
+    for (int i = first; i < end && n > 0; i++) {
+        n *= t->dims[i];
+    }
+    return n;
+}
+
+/* Rows of the fastest dim that make a row of the matrix, each its own rectangle; 0: the matrix is one. */
+static int64_t rows_in_row(const struct stored_tensor *t)
+{
+    int64_t stride = 1;
+    bool dense = true;
+    for (int i = t->n_dims - 1; i > 0; i--) {
+        dense = dense && (t->dims[i] == 1 || t->strides[i] == stride);
+        stride *= t->bytes > 0 ? t->dims[i] : 1;
+    }
+    return t->rects != NULL || t->n_dims < 3 || dense ? 0 : joined_dims(t, 1, t->n_dims - 1);
+}
+
+int64_t stored_tensor_rects(const struct stored_tensor *t)
+{
+    int64_t rows = rows_in_row(t);
+    return t->rects != NULL ? t->n_rects : rows > 0 ? t->dims[0] * rows : t->bytes > 0;
+}
+
+/* Row `i` of the fastest dim. */
+static struct stored_rect row_rect(const struct stored_tensor *t, int64_t i, int64_t rows_in)
+{
+    int fast = t->n_dims - 1;
+    int64_t cols = t->dims[fast], place = 0;
+    struct stored_rect r = {
+        .at = {i / rows_in, i % rows_in * cols}, .n = {1, cols}, .steps = {0, t->strides[fast]}};
+    for (int k = fast - 1; k >= 0; k--) {
+        place += i % t->dims[k] * t->strides[k];
+        i /= t->dims[k];
+    }
+    r.data = t->data + (size_t)place * dtype_bytes(t->dtype);
+    return r;
+}
+
+struct stored_rect stored_tensor_rect(const struct stored_tensor *t, int64_t i)
+{
+    int64_t rows = rows_in_row(t);
+    if (rows > 0) {
+        return row_rect(t, i, rows);
+    }
+    if (t->rects == NULL) {
+        return (struct stored_rect){
+            .n = {joined_dims(t, 0, t->n_dims > 0), joined_dims(t, 1, t->n_dims)},
+            .data = t->data,
+            .steps = {t->n_dims > 0 ? t->strides[0] : 1, t->n_dims == 2 ? t->strides[1] : 1}};
+    }
+    const struct stored_rect *r = &t->rects[i];
+    return !t->turned ? *r
+                      : (struct stored_rect){.at = {r->at[1], r->at[0]},
+                                             .n = {r->n[1], r->n[0]},
+                                             .data = r->data,
+                                             .steps = {r->steps[1], r->steps[0]}};
+}
+
+/* Copies a rectangle to the rows of a matrix of `width` columns.  One that is stored by columns is copied a
+ * few rows at a time: so each line of memory is read once. */
+static void copy_rect(enum dtype to_type, unsigned char *to, int64_t width, enum dtype type,
+                      const struct stored_rect *r)
 {
     enum { ROWS = 16 };
-    const size_t bytes = dtype_bytes(t->dtype), out_bytes = dtype_bytes(out.dtype);
-    const int64_t n_rows = out.dims[0], n_cols = out.dims[1];
-    for (int64_t row = 0; row < n_rows; row += ROWS) {
-        int64_t n = n_rows - row < ROWS ? n_rows - row : ROWS;
-        for (int64_t col = 0; col < n_cols; col++) {
-            unsigned char *to = (unsigned char *)out.data + (size_t)(row * n_cols + col) * out_bytes;
-            convert_strided(out.dtype, to, (size_t)n_cols * out_bytes, t->dtype,
-                            t->data + (size_t)(row + col * t->strides[1]) * bytes, bytes, n);
+    const size_t to_bytes = dtype_bytes(to_type), bytes = dtype_bytes(type);
+    const size_t steps[2] = {(size_t)r->steps[0] * bytes, (size_t)r->steps[1] * bytes};
+    if (r->steps[1] == 1 && r->steps[0] == width && r->n[1] == width) {
+        stored_tensor_convert(to_type, to, type, r->data, r->n[0] * width);
+        return;
+    }
+    int64_t at_once = r->steps[0] == 1 && r->n[1] > 1 ? ROWS : r->n[1] == 1 ? r->n[0] : 1;
+    for (int64_t row = 0; row < r->n[0]; row += at_once) {
+        unsigned char *row_to = to + (size_t)(row * width) * to_bytes;
+        const unsigned char *from = r->data + (size_t)row * steps[0];
+        int64_t n = int_smaller(at_once, r->n[0] - row);
+        for (int64_t col = 0; n > 1 && col < r->n[1]; col++) {
+            convert_strided(to_type, row_to + (size_t)col * to_bytes, (size_t)width * to_bytes, type,
+                            from + (size_t)col * steps[1], steps[0], n);
+        }
+        if (n == 1 && r->steps[1] == 1) {
+            stored_tensor_convert(to_type, row_to, type, from, r->n[1]);
+        } else if (n == 1) {
+            convert_strided(to_type, row_to, to_bytes, type, from, steps[1], r->n[1]);
         }
     }
 }
 
-static void gather(const struct stored_tensor *t, tensor out)
+/* Copies what the tensor has of a part: the overlap of its rectangles and those of the part. */
+static void copy_part(const struct stored_tensor *t, const struct stored_part *part, tensor out)
 {
-    CHECK(t->pieces == NULL, "%s is in pieces", t->name);
-    if (t->n_dims == 2 && t->strides[0] == 1) {
-        gather_columns(t, out);
-    } else {
-        gather_rows(t, out);
+    struct stored_rect wanted[3];
+    const size_t bytes = dtype_bytes(t->dtype);
+    int64_t width = part->n[1], rows = rows_in_row(t), n_all = stored_tensor_rects(t);
+    int n = stored_rect_split(wanted, part->begin, part->end, width);
+    for (int k = 0; k < n; k++) {
+        struct stored_rect *w = &wanted[k];
+        w->at[0] += part->at[0];
+        w->at[1] += part->at[1];
+        int64_t first = rows > 0 ? w->at[0] * rows : 0, end = rows > 0 ? first + w->n[0] * rows : n_all;
+        for (int64_t i = first; i < end && i < n_all; i++) {
+            struct stored_rect r = stored_tensor_rect(t, i);
+            if (stored_rect_cut(&r, w, bytes)) {
+                int64_t at = (r.at[0] - part->at[0]) * width + r.at[1] - part->at[1] - part->begin;
+                copy_rect(out.dtype, (unsigned char *)out.data + (size_t)at * dtype_bytes(out.dtype), width,
+                          t->dtype, &r);
+            }
+        }
     }
+}
+
+/* All of it, of which some elements can be chosen. */
+static struct stored_part part_of(const struct stored_tensor *t, int64_t begin, int64_t n)
+{
+    return (struct stored_part){.n = {joined_dims(t, 0, t->n_dims > 0), joined_dims(t, 1, t->n_dims)},
+                                .begin = begin,
+                                .end = begin + n};
 }
 
 /* Checks that it can be read into `out`, except for its shape. */
@@ -252,23 +363,6 @@ static struct status check_values(const struct stored_tensor *t, tensor out)
     return status_ok();
 }
 
-/* Elements [first, first + count of out) of a dense tensor, which has them. */
-static void copy_elements(const struct stored_tensor *t, int64_t first, tensor out)
-{
-    const struct stored_piece whole = {t->data, INT64_MAX}, *piece = t->pieces == NULL ? &whole : t->pieces;
-    unsigned char *to = out.data;
-    for (int64_t left = tensor_count(out); left > 0; piece++) {
-        int64_t n = piece->n - first < left ? piece->n - first : left;
-        if (n > 0) {
-            stored_tensor_convert(out.dtype, to, t->dtype,
-                                  piece->data + (size_t)first * dtype_bytes(t->dtype), n);
-            to += (size_t)n * dtype_bytes(out.dtype);
-            left -= n;
-        }
-        first = n > 0 ? 0 : first - piece->n;
-    }
-}
-
 struct status stored_tensor_read(const struct stored_tensor *t, tensor out)
 {
     if (!shape_is(t, out)) {
@@ -278,26 +372,26 @@ struct status stored_tensor_read(const struct stored_tensor *t, tensor out)
                             t->name, t->n_dims, (long long)d[0], (long long)d[1], out.n_dims,
                             (long long)out.dims[0], (long long)out.dims[1]);
     }
+    return stored_tensor_read_elements(t, 0, out);
+}
+
+struct status stored_tensor_read_part(const struct stored_tensor *t, const struct stored_part *part,
+                                      tensor out)
+{
+    CHECK(tensor_count(out) == part->end - part->begin, "a part of %s is not %lld elements", t->name,
+          (long long)tensor_count(out));
     TRY(check_values(t, out));
-    if (stored_tensor_is_dense(t)) {
-        copy_elements(t, 0, out);
-    } else {
-        gather(t, out);
-    }
+    copy_part(t, part, out);
     return status_ok();
 }
 
 struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t first, tensor out)
 {
-    size_t size = dtype_bytes(t->dtype);
+    struct stored_part part = part_of(t, first, tensor_count(out));
     TRY(check_values(t, out));
-    CHECK(first >= 0 && first + tensor_count(out) <= (int64_t)(t->bytes / size), "%s has no such elements",
+    CHECK(first >= 0 && part.end <= (int64_t)(t->bytes / dtype_bytes(t->dtype)), "%s has no such elements",
           t->name);
-    if (!stored_tensor_is_dense(t)) {
-        return status_error(STATUS_DATA, "tensor %.80s is strided, but its elements must be contiguous",
-                            t->name);
-    }
-    copy_elements(t, first, out);
+    copy_part(t, &part, out);
     return status_ok();
 }
 
@@ -309,49 +403,24 @@ static bool same_kind(const struct stored_tensor *a, const struct stored_tensor 
 
 static bool is_alias(const struct stored_tensor *a, const struct stored_tensor *b)
 {
-    return a->data == b->data && a->pieces == b->pieces &&
+    return a->data == b->data && a->rects == b->rects && a->turned == b->turned &&
            memcmp(a->strides, b->strides, (size_t)a->n_dims * sizeof *a->strides) == 0;
-}
-
-/* A dense tensor of the dims of `t`, but of `rows` rows of its slowest. */
-static tensor shape_of_rows(const struct stored_tensor *t, int64_t rows)
-{
-    tensor out = {.dtype = t->dtype, .n_dims = t->n_dims > 0 ? t->n_dims : 1, .dims = {1}};
-    memcpy(out.dims, t->dims, (size_t)t->n_dims * sizeof *t->dims);
-    out.dims[0] = rows;
-    int64_t stride = 1;
-    for (int i = out.n_dims - 1; i >= 0; i--) {
-        out.strides[i] = stride;
-        stride *= out.dims[i];
-    }
-    return out;
-}
-
-/* Copies as many rows of the slowest dim as `out` has, from row `first` on. */
-static void copy_rows(const struct stored_tensor *t, int64_t first, tensor out)
-{
-    struct stored_tensor from = *t;
-    if (stored_tensor_is_dense(t)) {
-        copy_elements(t, first * (tensor_count(out) / out.dims[0]), out);
-        return;
-    }
-    from.data += (size_t)(first * t->strides[0]) * dtype_bytes(t->dtype);
-    gather(&from, out);
 }
 
 enum { COMPARED_BYTES = 1 << 18 }; /* of each at a time, if a row is no longer */
 
-/* Whether both, of one kind, have the same values, in room for `step` rows of each. */
-static bool same_values(const struct stored_tensor *a, const struct stored_tensor *b, int64_t rows,
-                        int64_t step, unsigned char *room)
+/* Whether both, of one kind, have the same values, in room for `step` elements of each. */
+static bool same_values(const struct stored_tensor *a, const struct stored_tensor *b, int64_t step,
+                        unsigned char *room)
 {
     bool same = true;
-    for (int64_t first = 0; same && first < rows; first += step) {
-        tensor x = shape_of_rows(a, rows - first < step ? rows - first : step), y = x;
-        x.data = room;
+    int64_t n_all = (int64_t)(a->bytes / dtype_bytes(a->dtype));
+    for (int64_t first = 0; same && first < n_all; first += step) {
+        tensor x = tensor_1d(room, a->dtype, int_smaller(step, n_all - first)), y = x;
         y.data = room + tensor_bytes(x);
-        copy_rows(a, first, x);
-        copy_rows(b, first, y);
+        struct stored_part part = part_of(a, first, tensor_count(x));
+        copy_part(a, &part, x);
+        copy_part(b, &part, y);
         same = memcmp(x.data, y.data, tensor_bytes(x)) == 0;
     }
     return same;
@@ -359,21 +428,20 @@ static bool same_values(const struct stored_tensor *a, const struct stored_tenso
 
 struct status stored_tensor_compare(bool *same, const struct stored_tensor *a, const struct stored_tensor *b)
 {
-    *same = same_kind(a, b) && a->n_dims <= TENSOR_MAX_DIMS;
+    *same = same_kind(a, b);
     if (!*same || is_alias(a, b)) {
         return status_ok();
     }
-    int64_t rows = a->n_dims > 0 ? a->dims[0] : 1;
-    size_t row_bytes = rows > 0 ? a->bytes / (size_t)rows : 0;
-    int64_t step = row_bytes < COMPARED_BYTES ? (int64_t)(COMPARED_BYTES / (row_bytes + 1)) : 1;
-    step = step > 0 ? step : 1;
+    /* as many rows as fit, so that one that is stored by columns is read row by row */
+    int64_t cols = int_larger(joined_dims(a, 1, a->n_dims), 1);
+    int64_t step = int_larger(COMPARED_BYTES / (cols * (int64_t)dtype_bytes(a->dtype)), 1) * cols;
     TRY(check_values(a, tensor_1d(NULL, a->dtype, 0)));
     TRY(check_values(b, tensor_1d(NULL, b->dtype, 0)));
-    unsigned char *room = malloc(2 * (size_t)step * row_bytes + 1);
+    unsigned char *room = malloc(2 * (size_t)step * dtype_bytes(a->dtype));
     if (room == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for rows of the tensor %s", a->name);
     }
-    *same = row_bytes == 0 || same_values(a, b, rows, step, room);
+    *same = same_values(a, b, step, room);
     free(room);
     return status_ok();
 }

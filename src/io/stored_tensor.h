@@ -11,10 +11,17 @@
 
 enum { STORED_MAX_DIMS = 8 };
 
-/* A run of elements. */
-struct stored_piece {
-    const unsigned char *data;
-    int64_t n;
+/* A rectangle of a tensor, seen as a matrix of its slowest dim by all others, and where its elements lie. */
+struct stored_rect {
+    int64_t at[2], n[2];       /* its first row and column, and its rows and columns */
+    const unsigned char *data; /* its first element; may be unaligned */
+    int64_t steps[2];          /* in elements, to the next row and column; 0: the same one again */
+};
+
+/* Elements [begin, end), flattened, of the `n` rows and columns from `at` on. */
+struct stored_part {
+    int64_t at[2], n[2];
+    int64_t begin, end;
 };
 
 struct stored_tensor {
@@ -29,8 +36,10 @@ struct stored_tensor {
     size_t bytes;                     /* of its elements, without gaps */
     const unsigned char *storage;     /* the bytes it is a view of; tensors of one storage share values */
     size_t storage_bytes;
-    /* a dense tensor whose elements lie in several places, in their order; NULL: they lie at `data` */
-    const struct stored_piece *pieces;
+    /* [n_rects] that tile the tensor or, if it is `turned`, its transpose; NULL: all lies at `data` */
+    const struct stored_rect *rects;
+    int64_t n_rects;
+    bool turned;
     bool has_crc;
     uint32_t crc; /* CRC-32C of the storage, checked by reading */
 };
@@ -43,7 +52,7 @@ bool stored_tensor_make_dense(struct stored_tensor *t, size_t item_bytes);
 bool stored_tensor_place(struct stored_tensor *t, size_t item_bytes, int64_t first, const void *storage,
                          size_t n);
 
-/* Whether its elements are in order and without gaps: `bytes` of them at `data`. */
+/* Whether its elements are in order and without gaps: `bytes` of them at `data`, or in dense rectangles. */
 bool stored_tensor_is_dense(const struct stored_tensor *t);
 
 /* A matrix with its dims exchanged, over the same data. */
@@ -55,8 +64,24 @@ struct stored_tensor stored_tensor_transpose(const struct stored_tensor *t);
 struct status stored_tensor_read(const struct stored_tensor *t, tensor out);
 
 /* Copies elements [first, first + count of out) of the flattened tensor into `out`, whatever its shape; types
- * convert as above.  The tensor must have enough elements.  STATUS_DATA if it is strided. */
+ * convert as above.  The tensor must have enough elements. */
 struct status stored_tensor_read_elements(const struct stored_tensor *t, int64_t first, tensor out);
+
+/* Copies a part into `out`, which has as many elements; those of rows and columns that the tensor lacks keep
+ * their values.  Types convert as above. */
+struct status stored_tensor_read_part(const struct stored_tensor *t, const struct stored_part *part,
+                                      tensor out);
+
+/* Elements [begin, end) of a flattened matrix of `width` columns as rectangles, whose places alone are set:
+ * the end of a row, whole rows, and the start of one.  Their number. */
+int stored_rect_split(struct stored_rect rects[3], int64_t begin, int64_t end, int64_t width);
+
+/* The number of rectangles of a tensor, one if it is in one place, and rectangle `i`. */
+int64_t stored_tensor_rects(const struct stored_tensor *t);
+struct stored_rect stored_tensor_rect(const struct stored_tensor *t, int64_t i);
+
+/* Rows and columns that two rectangles have in common: `a` without the rest; false if there are none. */
+bool stored_rect_cut(struct stored_rect *a, const struct stored_rect *b, size_t item_bytes);
 
 /* Whether both have the same type, shape and values, bit for bit.  A tensor that cannot be read is the same
  * as none. */

@@ -1,11 +1,24 @@
 #include "io/tensor_set.h"
 
 #include "core/bytes.h"
-#include "core/integers.h"
+#include "io/stored_rects.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A tensor, or a slice of one, in a file. */
+struct piece {
+    const struct safetensors_entry *entry;
+    struct tensor_slice slice;
+    const char *source; /* names the file */
+};
+
+/* The pieces of all files, in the order of names, then of columns, then of elements. */
+struct pieces {
+    struct piece *list;
+    int n;
+};
 
 static int64_t count_of(const struct tensor_slice *s)
 {
@@ -16,21 +29,17 @@ static int64_t count_of(const struct tensor_slice *s)
     return n;
 }
 
-/* Columns of a tensor, flattened to a matrix; a slice that says nothing of columns is of all. */
+/* Columns of a tensor, seen as a matrix of its slowest dim by all others. */
 static int64_t all_columns(const struct tensor_slice *s)
 {
-    return s->n_dims > 0 ? s->dims[s->n_dims - 1] : 1;
-}
-
-static int64_t columns_of(const struct tensor_slice *s)
-{
-    return s->n_cols > 0 ? s->n_cols : all_columns(s);
+    int64_t n = count_of(s);
+    return s->n_dims > 0 && n > 0 ? n / s->dims[0] : n;
 }
 
 /* Elements of the columns that the slice is of. */
 static int64_t count_stripe(const struct tensor_slice *s)
 {
-    return s->n_cols > 0 ? s->dims[0] * s->n_cols : count_of(s);
+    return s->part.n[0] * s->part.n[1];
 }
 
 static void format_dims(char out[TENSOR_SLICE_BYTES], const int64_t *dims, int n_dims)
@@ -45,12 +54,13 @@ static void format_dims(char out[TENSOR_SLICE_BYTES], const int64_t *dims, int n
 void tensor_slice_format(char out[TENSOR_SLICE_BYTES], const struct tensor_slice *s)
 {
     char dims[TENSOR_SLICE_BYTES], columns[64] = "";
+    const struct stored_part *p = &s->part;
     format_dims(dims, s->dims, s->n_dims);
-    if (s->n_cols > 0) {
-        snprintf(columns, sizeof columns, "columns [%" PRId64 ", %" PRId64 ") of ", s->first_col,
-                 s->first_col + s->n_cols);
+    if (p->n[1] < all_columns(s)) {
+        snprintf(columns, sizeof columns, "columns [%" PRId64 ", %" PRId64 ") of ", p->at[1],
+                 p->at[1] + p->n[1]);
     }
-    snprintf(out, TENSOR_SLICE_BYTES, "[%" PRId64 ", %" PRId64 ") of %s%.80s", s->begin, s->end, columns,
+    snprintf(out, TENSOR_SLICE_BYTES, "[%" PRId64 ", %" PRId64 ") of %s%.80s", p->begin, p->end, columns,
              dims);
 }
 
@@ -93,20 +103,33 @@ static bool take_dims(const char **at, struct tensor_slice *s)
     return well && take(at, "]");
 }
 
+/* Sets the part to the whole tensor. */
+static void take_whole(struct tensor_slice *s)
+{
+    int64_t n = count_of(s), cols = all_columns(s);
+    s->part = (struct stored_part){.n = {cols > 0 ? n / cols : 0, cols}, .end = n};
+}
+
 static bool parse(struct tensor_slice *s, const char *text)
 {
     const char *at = text;
-    int64_t end_col = 0;
+    int64_t begin, end, first = 0, end_col = 0;
     *s = (struct tensor_slice){0};
-    bool well = take_range(&at, &s->begin, &s->end) && take(&at, " of ");
+    bool well = take_range(&at, &begin, &end) && take(&at, " of ");
     bool of_columns = well && take(&at, "columns ");
     if (of_columns) {
-        well = take_range(&at, &s->first_col, &end_col) && take(&at, " of ");
-        s->n_cols = end_col - s->first_col;
+        well = take_range(&at, &first, &end_col) && take(&at, " of ");
     }
     well = well && take_dims(&at, s) && *at == '\0';
-    return well && (!of_columns || (s->n_dims == 2 && end_col <= s->dims[1] && s->n_cols < s->dims[1])) &&
-           s->end <= count_stripe(s);
+    if (!well || (of_columns && (s->n_dims != 2 || end_col > s->dims[1] || end_col - first == s->dims[1]))) {
+        return false;
+    }
+    take_whole(s);
+    s->part.at[1] = first;
+    s->part.n[1] = of_columns && s->part.n[1] > 0 ? end_col - first : s->part.n[1];
+    s->part.begin = begin;
+    s->part.end = end;
+    return end <= count_stripe(s);
 }
 
 struct status tensor_slice_of(struct tensor_slice *s, const struct safetensors *f,
@@ -115,7 +138,7 @@ struct status tensor_slice_of(struct tensor_slice *s, const struct safetensors *
     const char *text = safetensors_slice_text(f, e);
     *s = (struct tensor_slice){.n_dims = e->n_dims};
     memcpy(s->dims, e->dims, sizeof s->dims);
-    s->end = count_of(s);
+    take_whole(s);
     if (text == NULL) {
         return status_ok();
     }
@@ -124,7 +147,7 @@ struct status tensor_slice_of(struct tensor_slice *s, const struct safetensors *
                             "%s: tensor %.80s: its metadata '%.60s' does not describe a slice of a tensor",
                             source, e->name, text);
     }
-    if (e->n_dims != 1 || e->dims[0] != s->end - s->begin) {
+    if (e->n_dims != 1 || e->dims[0] != s->part.end - s->part.begin) {
         return status_error(STATUS_DATA,
                             "%s: tensor %.80s: its metadata says that it is %.100s, but it is not that many "
                             "elements in one dim",
@@ -133,30 +156,33 @@ struct status tensor_slice_of(struct tensor_slice *s, const struct safetensors *
     return status_ok();
 }
 
-static int compare(const void *a, const void *b)
+static int order(int64_t a, int64_t b)
 {
-    const struct tensor_piece *x = a;
-    const struct tensor_piece *y = b;
-    int names = strcmp(x->entry->name, y->entry->name);
-    int columns = (x->slice.first_col > y->slice.first_col) - (x->slice.first_col < y->slice.first_col);
-    int begins = (x->slice.begin > y->slice.begin) - (x->slice.begin < y->slice.begin);
-    int ends = (x->slice.end > y->slice.end) - (x->slice.end < y->slice.end);
-    return names != 0 ? names : columns != 0 ? columns : begins != 0 ? begins : ends;
+    return (a > b) - (a < b);
 }
 
-static bool same_tensor(const struct tensor_piece *a, const struct tensor_piece *b)
+static int compare(const void *a, const void *b)
+{
+    const struct piece *x = a, *y = b;
+    const struct stored_part *p = &x->slice.part, *q = &y->slice.part;
+    int names = strcmp(x->entry->name, y->entry->name), columns = order(p->at[1], q->at[1]);
+    int begins = order(p->begin, q->begin);
+    return names != 0 ? names : columns != 0 ? columns : begins != 0 ? begins : order(p->end, q->end);
+}
+
+static bool same_tensor(const struct piece *a, const struct piece *b)
 {
     return strcmp(a->entry->name, b->entry->name) == 0;
 }
 
-static struct status lacks(const struct tensor_piece *p, int64_t begin, int64_t end)
+static struct status lacks(const struct piece *p, int64_t begin, int64_t end)
 {
     return status_error(STATUS_DATA,
                         "%s: tensor %.80s lacks the elements [%" PRId64 ", %" PRId64 "), which no file holds",
                         p->source, p->entry->name, begin, end);
 }
 
-static struct status lacks_columns(const struct tensor_piece *p, int64_t first, int64_t end)
+static struct status lacks_columns(const struct piece *p, int64_t first, int64_t end)
 {
     return status_error(STATUS_DATA,
                         "%s: tensor %.80s lacks the columns [%" PRId64 ", %" PRId64 "), which no file holds",
@@ -164,7 +190,7 @@ static struct status lacks_columns(const struct tensor_piece *p, int64_t first, 
 }
 
 /* Checks that two pieces are of one tensor. */
-static struct status check_agreement(const struct tensor_piece *before, const struct tensor_piece *p)
+static struct status check_agreement(const struct piece *before, const struct piece *p)
 {
     const struct tensor_slice *a = &before->slice, *b = &p->slice;
     if (a->n_dims == b->n_dims && memcmp(a->dims, b->dims, sizeof a->dims) == 0 &&
@@ -180,9 +206,9 @@ static struct status check_agreement(const struct tensor_piece *before, const st
 }
 
 /* Checks that a piece begins where the previous one of its columns ends. */
-static struct status check_next(const struct tensor_piece *before, const struct tensor_piece *p)
+static struct status check_next(const struct piece *before, const struct piece *p)
 {
-    const struct tensor_slice *a = &before->slice, *b = &p->slice;
+    const struct stored_part *a = &before->slice.part, *b = &p->slice.part;
     if (b->begin < a->end || b->begin == b->end) {
         return status_error(STATUS_DATA, "%s: tensor %.80s: its elements from %" PRId64 " on are also in %s",
                             p->source, p->entry->name, b->begin, before->source);
@@ -191,90 +217,126 @@ static struct status check_next(const struct tensor_piece *before, const struct 
 }
 
 /* Checks that a piece's columns begin where those of the pieces before end. */
-static struct status check_next_columns(const struct tensor_piece *before, const struct tensor_piece *p)
+static struct status check_next_columns(const struct piece *before, const struct piece *p)
 {
-    int64_t end = before->slice.first_col + columns_of(&before->slice);
-    if (p->slice.first_col < end) {
+    int64_t end = before->slice.part.at[1] + before->slice.part.n[1], first = p->slice.part.at[1];
+    if (first < end) {
         return status_error(STATUS_DATA, "%s: tensor %.80s: its columns from %" PRId64 " on are also in %s",
-                            p->source, p->entry->name, p->slice.first_col, before->source);
+                            p->source, p->entry->name, first, before->source);
     }
-    return p->slice.first_col == end ? status_ok() : lacks_columns(p, end, p->slice.first_col);
+    return first == end ? status_ok() : lacks_columns(p, end, first);
 }
 
-static bool same_columns(const struct tensor_piece *a, const struct tensor_piece *b)
+static bool same_columns(const struct piece *a, const struct piece *b)
 {
-    return a->slice.first_col == b->slice.first_col && a->slice.n_cols == b->slice.n_cols;
+    return a->slice.part.at[1] == b->slice.part.at[1] && a->slice.part.n[1] == b->slice.part.n[1];
 }
 
 /* Checks a piece against the one before; NULL: it is the first of its tensor. */
-static struct status check_piece(const struct tensor_piece *before, const struct tensor_piece *p)
+static struct status check_piece(const struct piece *before, const struct piece *p)
 {
-    TRY(before != NULL ? check_agreement(before, p) : status_ok());
+    const struct stored_part *part = &p->slice.part;
     if (before != NULL && same_columns(before, p)) {
         return check_next(before, p);
     }
-    if (before == NULL && p->slice.first_col > 0) {
-        return lacks_columns(p, 0, p->slice.first_col);
+    if (before == NULL && part->at[1] > 0) {
+        return lacks_columns(p, 0, part->at[1]);
     }
     TRY(before != NULL ? check_next_columns(before, p) : status_ok());
-    return p->slice.begin == 0 ? status_ok() : lacks(p, 0, p->slice.begin);
+    return part->begin == 0 ? status_ok() : lacks(p, 0, part->begin);
 }
 
 /* Checks that the last piece of a stripe, or of a tensor, ends it. */
-static struct status check_end(const struct tensor_piece *p, const struct tensor_piece *next)
+static struct status check_end(const struct piece *p, const struct piece *next)
 {
-    const struct tensor_slice *s = &p->slice;
-    if ((next == NULL || !same_columns(p, next)) && s->end < count_stripe(s)) {
-        return lacks(p, s->end, count_stripe(s));
+    const struct stored_part *part = &p->slice.part;
+    int64_t end = count_stripe(&p->slice), end_col = part->at[1] + part->n[1];
+    if ((next == NULL || !same_columns(p, next)) && part->end < end) {
+        return lacks(p, part->end, end);
     }
-    return next != NULL || s->first_col + columns_of(s) == all_columns(s)
+    return next != NULL || end_col == all_columns(&p->slice)
                ? status_ok()
-               : lacks_columns(p, s->first_col + s->n_cols, all_columns(s));
+               : lacks_columns(p, end_col, all_columns(&p->slice));
 }
 
-static struct status check(struct tensor_set *t)
-{
-    for (int i = 0; i < t->n_pieces; i++) {
-        const struct tensor_piece *p = &t->pieces[i];
-        bool first = i == 0 || !same_tensor(p - 1, p);
-        bool last = i + 1 == t->n_pieces || !same_tensor(p, p + 1);
-        t->n += first;
-        TRY(check_piece(first ? NULL : p - 1, p));
-        TRY(check_end(p, last ? NULL : p + 1));
-    }
-    return status_ok();
-}
+/* ---- the set ---- */
 
-static struct status list_pieces(struct tensor_set *t, const struct tensor_set_file *files, int n_files)
+static struct status list_pieces(struct pieces *all, const struct tensor_set_file *files, int n_files)
 {
     size_t most = 0;
-    int n = 0;
     for (int i = 0; i < n_files; i++) {
         most += (size_t)files[i].file->n;
     }
-    t->pieces = calloc(most + 1, sizeof *t->pieces);
-    if (t->pieces == NULL) {
+    all->list = calloc(most + 1, sizeof *all->list);
+    if (all->list == NULL) {
         return status_error(STATUS_MEMORY, "out of memory for a list of %zu tensors", most);
     }
     for (int i = 0; i < n_files; i++) {
         for (int k = 0; k < files[i].file->n; k++) {
-            struct tensor_piece *p = &t->pieces[n++];
+            struct piece *p = &all->list[all->n++];
             p->entry = &files[i].file->entries[k];
             p->source = files[i].source;
             TRY(tensor_slice_of(&p->slice, files[i].file, p->entry, p->source));
         }
     }
-    t->n_pieces = n;
-    if (n > 0) {
-        qsort(t->pieces, (size_t)n, sizeof *t->pieces, compare);
+    if (all->n > 0) {
+        qsort(all->list, (size_t)all->n, sizeof *all->list, compare);
     }
-    return check(t);
+    return status_ok();
+}
+
+/* Lays the tensors over the pieces, which are checked on the way. */
+static struct status lay_out(struct tensor_set *t, struct stored_rects *rects, const struct pieces *all)
+{
+    for (int i = 0; i < all->n; i++) {
+        const struct piece *p = &all->list[i];
+        bool first = i == 0 || !same_tensor(p - 1, p), last = i + 1 == all->n || !same_tensor(p, p + 1);
+        TRY(check_piece(first ? NULL : p - 1, p));
+        TRY(last ? status_ok() : check_agreement(p, p + 1));
+        TRY(check_end(p, last ? NULL : p + 1));
+        if (first) {
+            struct stored_tensor *added = &t->tensors[t->n];
+            *added = safetensors_view(p->entry);
+            added->n_dims = p->slice.n_dims;
+            memcpy(added->dims, p->slice.dims, sizeof p->slice.dims);
+            t->sources[t->n++] = p->source;
+        }
+        if (last) { /* the files have all elements of these dims */
+            struct stored_tensor *whole = &t->tensors[t->n - 1];
+            CHECK(stored_tensor_make_dense(whole, dtype_bytes(whole->dtype)), "%s", whole->name);
+        }
+        int64_t n = rects->n;
+        stored_rects_add_run(rects, &p->slice.part, p->entry->data, dtype_bytes(p->entry->dtype));
+        t->tensors[t->n - 1].n_rects += rects->n - n;
+    }
+    return status_ok();
+}
+
+static struct status join_pieces(struct tensor_set *t, const struct pieces *all)
+{
+    struct stored_rects rects = {0};
+    t->tensors = calloc((size_t)all->n + 1, sizeof *t->tensors);
+    t->sources = calloc((size_t)all->n + 1, sizeof *t->sources);
+    struct status s = t->tensors == NULL || t->sources == NULL ? status_ok() : lay_out(t, &rects, all);
+    t->rects = rects.list;
+    if (t->tensors == NULL || t->sources == NULL || rects.failed) {
+        return status_error(STATUS_MEMORY, "out of memory for the slices of %d tensors", all->n);
+    }
+    const struct stored_rect *next = rects.list;
+    for (int i = 0; i < t->n; i++) {
+        t->tensors[i].rects = t->tensors[i].n_rects > 0 ? next : NULL;
+        next += t->tensors[i].n_rects;
+    }
+    return s;
 }
 
 struct status tensor_set_init(struct tensor_set *t, const struct tensor_set_file *files, int n_files)
 {
+    struct pieces all = {0};
     *t = (struct tensor_set){0};
-    struct status s = list_pieces(t, files, n_files);
+    struct status s = list_pieces(&all, files, n_files);
+    s = failed(s) ? s : join_pieces(t, &all);
+    free(all.list);
     if (failed(s)) {
         tensor_set_fini(t);
     }
@@ -283,117 +345,33 @@ struct status tensor_set_init(struct tensor_set *t, const struct tensor_set_file
 
 void tensor_set_fini(struct tensor_set *t)
 {
-    free(t->pieces);
+    free(t->tensors);
+    free((void *)t->sources);
+    free(t->rects);
     *t = (struct tensor_set){0};
 }
 
-const struct tensor_piece *tensor_set_find(const struct tensor_set *t, const char *name)
+static int compare_names(const void *name, const void *t)
 {
-    int low = 0, high = t->n_pieces; /* the first piece whose name is not before it */
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (strcmp(t->pieces[middle].entry->name, name) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    bool found = low < t->n_pieces && strcmp(t->pieces[low].entry->name, name) == 0;
-    return found ? &t->pieces[low] : NULL;
+    return strcmp(name, ((const struct stored_tensor *)t)->name);
 }
 
-static struct status check_shape(const struct tensor_piece *p, const struct tensor_slice *wanted)
+const struct stored_tensor *tensor_set_find(const struct tensor_set *t, const char *name)
 {
-    if (p->slice.n_dims == wanted->n_dims &&
-        memcmp(p->slice.dims, wanted->dims, (size_t)wanted->n_dims * sizeof wanted->dims[0]) == 0) {
-        return status_ok();
-    }
-    char has[TENSOR_SLICE_BYTES], wants[TENSOR_SLICE_BYTES];
-    format_dims(has, p->slice.dims, p->slice.n_dims);
-    format_dims(wants, wanted->dims, wanted->n_dims);
-    return status_error(STATUS_DATA, "%s: tensor %.80s has the shape %s, but should have %s", p->source,
-                        p->entry->name, has, wants);
+    return t->n == 0 ? NULL : bsearch(name, t->tensors, (size_t)t->n, sizeof *t->tensors, compare_names);
 }
 
-/* What a piece has of the elements [from, to) of its columns; `out` is what is wanted from `begin` on. */
-static struct status read_run(const struct tensor_piece *p, int64_t from, int64_t to, int64_t at, tensor out)
+struct status tensor_set_read(const struct tensor_set *t, const struct stored_tensor *from,
+                              const struct tensor_slice *slice, tensor out)
 {
-    from = int_larger(from, p->slice.begin), to = int_smaller(to, p->slice.end);
-    return from >= to ? status_ok()
-                      : status_context(safetensors_read_elements(p->entry, from - p->slice.begin,
-                                                                 tensor_slice(out, from - at, to - from)),
-                                       "%s", p->source);
-}
-
-/* What a piece of other columns has, row by row. */
-static struct status read_rows(const struct tensor_piece *p, const struct tensor_slice *wanted, tensor out)
-{
-    int64_t has = columns_of(&p->slice), wants = columns_of(wanted);
-    int64_t first = int_larger(p->slice.first_col, wanted->first_col);
-    int64_t end = int_smaller(p->slice.first_col + has, wanted->first_col + wants);
-    int64_t row = int_larger(p->slice.begin / has, wanted->begin / wants);
-    for (; first < end && row * has < p->slice.end && row * wants < wanted->end; row++) {
-        int64_t there =
-            row * wants + first - wanted->first_col; /* in the wanted columns, as they are here: */
-        int64_t here = row * has + first - p->slice.first_col;
-        int64_t skip = int_larger(wanted->begin - there, 0);
-        int64_t n = int_smaller(end - first, wanted->end - there);
-        if (skip < n) {
-            TRY(read_run(p, here + skip, here + n, here + wanted->begin - there, out));
-        }
+    const char *source = t->sources[from - t->tensors];
+    if (from->n_dims != slice->n_dims ||
+        memcmp(from->dims, slice->dims, (size_t)slice->n_dims * sizeof *slice->dims) != 0) {
+        char has[TENSOR_SLICE_BYTES], wants[TENSOR_SLICE_BYTES];
+        format_dims(has, from->dims, from->n_dims);
+        format_dims(wants, slice->dims, slice->n_dims);
+        return status_error(STATUS_DATA, "%s: tensor %.80s has the shape %s, but should have %s", source,
+                            from->name, has, wants);
     }
-    return status_ok();
-}
-
-struct status tensor_set_read_slice(const struct tensor_set *t, const struct tensor_piece *first,
-                                    const struct tensor_slice *wanted, tensor out)
-{
-    CHECK(wanted->begin >= 0 && wanted->end <= count_stripe(wanted) &&
-              wanted->end - wanted->begin == tensor_count(out),
-          "%s has no elements [%" PRId64 ", %" PRId64 ")", first->entry->name, wanted->begin, wanted->end);
-    TRY(check_shape(first, wanted));
-    const struct tensor_piece *last = t->pieces + t->n_pieces;
-    tensor flat = tensor_1d(out.data, out.dtype, tensor_count(out));
-    const struct tensor_piece of_wanted = {.slice = *wanted};
-    for (const struct tensor_piece *p = first; p < last && same_tensor(first, p); p++) {
-        TRY(same_columns(p, &of_wanted) ? read_run(p, wanted->begin, wanted->end, wanted->begin, flat)
-                                        : read_rows(p, wanted, flat));
-    }
-    return status_ok();
-}
-
-struct status tensor_set_read(const struct tensor_set *t, const struct tensor_piece *first, tensor shape,
-                              int64_t begin, tensor out)
-{
-    struct tensor_slice wanted = {.n_dims = shape.n_dims, .begin = begin, .end = begin + tensor_count(out)};
-    memcpy(wanted.dims, shape.dims, sizeof wanted.dims);
-    return tensor_set_read_slice(t, first, &wanted, out);
-}
-
-/* What a piece has of row `row` of its columns. */
-static void add_row(const struct tensor_piece *p, int64_t row, struct stored_runs *runs)
-{
-    int64_t n = columns_of(&p->slice);
-    int64_t from = int_larger(row * n, p->slice.begin), to = int_smaller((row + 1) * n, p->slice.end);
-    if (from < to) {
-        size_t at = (size_t)(from - p->slice.begin) * runs->item_bytes;
-        stored_runs_add(runs, p->entry->data + at, to - from);
-    }
-}
-
-void tensor_set_runs(const struct tensor_set *t, const struct tensor_piece *first, struct stored_runs *runs)
-{
-    const struct tensor_piece *end = first, *last = t->pieces + t->n_pieces;
-    while (end < last && same_tensor(first, end)) {
-        end++;
-    }
-    bool in_stripes = first->slice.n_cols > 0;
-    for (int64_t row = 0; in_stripes && row < first->slice.dims[0]; row++) {
-        for (const struct tensor_piece *p = first; p < end; p++) {
-            add_row(p, row, runs);
-        }
-    }
-    for (const struct tensor_piece *p = first; !in_stripes && p < end; p++) {
-        stored_runs_add(runs, p->entry->data, p->slice.end - p->slice.begin);
-    }
+    return status_context(stored_tensor_read_part(from, &slice->part, out), "%s", source);
 }

@@ -13,17 +13,14 @@
 #define KILN_IO_TENSOR_SET_H
 
 #include "io/safetensors.h"
-#include "io/stored_runs.h"
 
 enum { TENSOR_SLICE_BYTES = 160 };
 
-/* Elements [begin, end) of a tensor of these dims, flattened; or of columns [first_col, first_col + n_cols)
- * of a matrix, flattened by rows.  n_cols 0: of the whole tensor. */
+/* A part of a tensor of these dims: all of its rows, of all columns or of some. */
 struct tensor_slice {
     int n_dims;
     int64_t dims[TENSOR_MAX_DIMS];
-    int64_t begin, end;
-    int64_t first_col, n_cols;
+    struct stored_part part;
 };
 
 /* Its text in the metadata, for safetensors_item.slice. */
@@ -34,17 +31,11 @@ void tensor_slice_format(char out[TENSOR_SLICE_BYTES], const struct tensor_slice
 struct status tensor_slice_of(struct tensor_slice *s, const struct safetensors *f,
                               const struct safetensors_entry *e, const char *source);
 
-/* A tensor, or a slice of one, in a file. */
-struct tensor_piece {
-    const struct safetensors_entry *entry;
-    struct tensor_slice slice;
-    const char *source; /* names the file */
-};
-
 struct tensor_set {
-    struct tensor_piece *pieces; /* [n_pieces], in the order of names, then of columns, then of elements */
-    int n_pieces;
-    int n; /* tensors */
+    struct stored_tensor *tensors; /* [n] in the order of names, laid over their slices */
+    const char **sources;          /* [n] names the file of the first slice of each */
+    int n;
+    void *rects; /* owned; the rectangles of all */
 };
 
 /* A file, and its name for messages. */
@@ -60,20 +51,12 @@ struct status tensor_set_init(struct tensor_set *t, const struct tensor_set_file
 /* Safe on a zeroed struct. */
 void tensor_set_fini(struct tensor_set *t);
 
-/* The first piece of a tensor; the others follow it.  NULL if there is none of this name. */
-const struct tensor_piece *tensor_set_find(const struct tensor_set *t, const char *name);
+/* NULL if there is none of this name. */
+const struct stored_tensor *tensor_set_find(const struct tensor_set *t, const char *name);
 
-/* Copies the elements of the tensor from `begin` on into `out`, dense in host memory, until `out` is full,
- * from whatever pieces; types convert as in safetensors_read.  `first` is from tensor_set_find; `shape` is
- * that of the whole tensor: STATUS_DATA if the tensor has another. */
-struct status tensor_set_read(const struct tensor_set *t, const struct tensor_piece *first, tensor shape,
-                              int64_t begin, tensor out);
-
-/* The same of any slice, whose dims are those of the whole tensor. */
-struct status tensor_set_read_slice(const struct tensor_set *t, const struct tensor_piece *first,
-                                    const struct tensor_slice *wanted, tensor out);
-
-/* Appends the elements of the whole tensor, in their order, as they lie in the files: nothing is copied. */
-void tensor_set_runs(const struct tensor_set *t, const struct tensor_piece *first, struct stored_runs *runs);
+/* Copies a slice of a tensor of the set into `out`, dense in host memory; types convert as in
+ * safetensors_read.  STATUS_DATA if the tensor has another shape than the slice is of. */
+struct status tensor_set_read(const struct tensor_set *t, const struct stored_tensor *from,
+                              const struct tensor_slice *slice, tensor out);
 
 #endif

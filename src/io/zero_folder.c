@@ -1,6 +1,8 @@
 #include "io/zero_folder.h"
 
 #include "core/bytes.h"
+#include "core/integers.h"
+#include "io/stored_rects.h"
 #include "io/torch_tensors.h"
 
 #include <dirent.h>
@@ -310,26 +312,32 @@ static struct status place(struct zero_folder *z, const struct flat *f, enum zer
 {
     const struct stored_tensor *own = part_of(f, kept, (int)(first / f->part));
     size_t size = dtype_bytes(own->dtype);
-    int64_t n = (int64_t)(t->bytes / sizeof(float)), end = first + n;
-    int from = (int)(first / f->part), to = (int)((end - 1) / f->part);
-    struct stored_piece *pieces =
-        from == to ? NULL : bump_take(&z->memory, (size_t)(to - from + 1) * sizeof *pieces);
-    if (from != to && pieces == NULL) {
-        return bump_status(&z->memory, f->directory);
-    }
+    int64_t n = (int64_t)(t->bytes / sizeof(float)),
+            n_parts = (first + n - 1) / f->part - first / f->part + 1;
     t->dtype = own->dtype;
     t->dtype_label = own->dtype_label;
     t->bytes = (size_t)n * size;
     t->data = own->data + (size_t)(first % f->part) * size;
     t->storage = own->storage;
     t->storage_bytes = own->storage_bytes;
-    for (int r = from; r <= to && pieces != NULL; r++) {
-        int64_t begin = r * f->part > first ? r * f->part : first;
-        int64_t stop = (r + 1) * f->part < end ? (r + 1) * f->part : end;
-        pieces[r - from] = (struct stored_piece){
-            part_of(f, kept, r)->data + (size_t)(begin - r * f->part) * size, stop - begin};
+    t->rects = NULL;
+    if (n_parts == 1) {
+        return status_ok();
     }
-    t->pieces = pieces;
+    struct stored_rects rects = {.capacity = 3 * n_parts};
+    rects.list = bump_take(&z->memory, (size_t)rects.capacity * sizeof *rects.list);
+    if (rects.list == NULL) {
+        return bump_status(&z->memory, f->directory);
+    }
+    for (int64_t at = 0, here; at < n; at += here) {
+        int64_t skipped = (first + at) % f->part, rows = t->n_dims > 0 ? t->dims[0] : 1;
+        own = part_of(f, kept, (int)((first + at) / f->part));
+        here = int_smaller(n - at, f->part - skipped);
+        struct stored_part run = {.n = {rows, n / rows}, .begin = at, .end = at + here};
+        stored_rects_add_run(&rects, &run, own->data + (size_t)skipped * size, size);
+    }
+    t->rects = rects.list;
+    t->n_rects = rects.n;
     return status_ok();
 }
 
@@ -517,12 +525,13 @@ struct status zero_folder_check(const struct zero_folder *z, const char *directo
 /* The rank whose file has an element of a tensor; -1: none. */
 static int rank_with(const struct zero_folder *z, const struct stored_tensor *t, int64_t element)
 {
-    const struct stored_piece *piece = t->pieces;
-    size_t size = dtype_bytes(t->dtype);
-    while (piece != NULL && element >= piece->n) {
-        element -= piece++->n;
+    int64_t n = (int64_t)(t->bytes / dtype_bytes(t->dtype)), cols = t->n_dims > 0 ? n / t->dims[0] : 1;
+    const struct stored_rect wanted = {.at = {element / cols, element % cols}, .n = {1, 1}};
+    const unsigned char *at = NULL;
+    for (int64_t i = 0; i < stored_tensor_rects(t); i++) {
+        struct stored_rect rect = stored_tensor_rect(t, i);
+        at = stored_rect_cut(&rect, &wanted, dtype_bytes(t->dtype)) ? rect.data : at;
     }
-    const unsigned char *at = (piece != NULL ? piece->data : t->data) + (size_t)element * size;
     for (int r = 0; r < z->n_ranks; r++) {
         const unsigned char *begin = z->ranks[r].map.data;
         if (at >= begin && at < begin + z->ranks[r].map.n) {

@@ -4,8 +4,8 @@
  *
  * The parameters of a group lie one after the other in one flat buffer of fp32, in the order of
  * "param_shapes"; it is padded and cut into as many equal parts as there are ranks, and the moments the
- * same.  Here each parameter, and each of its moments, is a stored_tensor over the mapped files, in pieces
- * where it crosses from one rank's part to the next: nothing is copied.  No idea of a model.
+ * same.  Here each parameter, and each of its moments, is a stored_tensor over the mapped files, in
+ * rectangles where it crosses from one rank's part to the next: nothing is copied.  No idea of a model.
  *
  * The rule: the files of all ranks are there, say the same number of ranks and steps, and have room for all
  * parameters. */

@@ -220,15 +220,13 @@ void checkpoint_overlap(const struct param *p, int64_t begin, int64_t n, int64_t
 
 struct tensor_slice checkpoint_slice(const struct param *p, int64_t from, int64_t to)
 {
-    bool of_columns = p->n_dims == 2 && p->dims[1] < p->full[1];
-    int64_t before =
-        p->first[0] * (p->n_dims == 2 ? p->dims[1] : 1); /* in the rows above, of these columns */
+    int64_t cols = p->n_dims == 2 ? p->dims[1] : 1, before = p->first[0] * cols; /* in the rows above */
     return (struct tensor_slice){.n_dims = p->n_dims,
                                  .dims = {p->full[0], p->full[1]},
-                                 .begin = before + from,
-                                 .end = before + to,
-                                 .first_col = of_columns ? p->first[1] : 0,
-                                 .n_cols = of_columns ? p->dims[1] : 0};
+                                 .part = {.at = {0, p->n_dims == 2 ? p->first[1] : 0},
+                                          .n = {p->full[0], cols},
+                                          .begin = before + from,
+                                          .end = before + to}};
 }
 
 /* Reads PREFIX + name of every parameter into its place in `flat`, which begins at element `begin` of the
@@ -246,14 +244,13 @@ static struct status read_flat(const struct checkpoint *c, const struct tensor_s
             continue;
         }
         snprintf(name, sizeof name, "%s%s", prefix, p->name);
-        const struct tensor_piece *piece = tensor_set_find(set, name);
-        if (piece == NULL) {
+        const struct stored_tensor *t = tensor_set_find(set, name);
+        if (t == NULL) {
             return status_error(STATUS_DATA, "%s/%s.safetensors has no tensor %s: is it from another model?",
                                 c->path, set_name, name);
         }
         struct tensor_slice wanted = checkpoint_slice(p, from, to);
-        TRY(tensor_set_read_slice(set, piece, &wanted,
-                                  tensor_slice(flat, p->offset + from - begin, to - from)));
+        TRY(tensor_set_read(set, t, &wanted, tensor_slice(flat, p->offset + from - begin, to - from)));
     }
     return check_maps(c, set_name);
 }

@@ -32,7 +32,8 @@ struct megatron_files {
     int n_files;
     struct stored_tensor *tensors; /* [n] */
     int n;
-    void **joined; /* [n_joined] runs of tensors that ranks share, and values of those that were averaged */
+    /* [n_joined] rectangles of tensors that ranks share, and values of those that were averaged */
+    void **joined;
     int n_joined;
     struct bump memory;        /* holds the names */
     struct zero_folder *ranks; /* [n_ranks] of the optimizer, a rank of a stage each */

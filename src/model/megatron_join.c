@@ -1,7 +1,7 @@
 #include "model/megatron_join.h"
 
 #include "core/log.h"
-#include "io/stored_runs.h"
+#include "io/stored_rects.h"
 #include "model/megatron_names.h"
 
 #include <dirent.h>
@@ -222,16 +222,14 @@ static struct status check_slices(const struct megatron_reading *r, const struct
 static struct status lay_over(struct megatron_reading *r, struct stored_tensor *t,
                               const struct megatron_shards *s, enum megatron_cut cut)
 {
-    struct stored_runs runs = {.item_bytes = dtype_bytes(t->dtype)};
-    int64_t rows = cut == MEGATRON_BY_COL ? t->dims[0] : 1;
-    int64_t n = (int64_t)(s->of[0]->bytes / runs.item_bytes) / rows;
+    struct stored_rects rects = {0};
+    int64_t n[2] = {s->of[0]->dims[0], s->of[0]->n_dims == 2 ? s->of[0]->dims[1] : 1};
     void *list;
-    for (int64_t row = 0; row < rows; row++) {
-        for (int k = 0; k < s->n; k++) {
-            stored_runs_add_tensor(&runs, s->of[k], row * n, n);
-        }
+    for (int64_t k = 0; k < s->n; k++) {
+        int64_t at[2] = {cut == MEGATRON_BY_COL ? 0 : k * n[0], cut == MEGATRON_BY_COL ? k * n[1] : 0};
+        stored_rects_add(&rects, at, s->of[k], (int64_t[2]){0}, n);
     }
-    TRY(stored_runs_take(&runs, t, &list));
+    TRY(stored_rects_take(&rects, t, &list));
     return keep(r, list);
 }
 
@@ -323,7 +321,7 @@ static struct status average(struct megatron_reading *r, struct stored_tensor *t
     }
     t->data = t->storage = values;
     t->storage_bytes = t->bytes;
-    t->pieces = NULL;
+    t->rects = NULL;
     return status_ok();
 }
 

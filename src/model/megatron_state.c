@@ -129,7 +129,7 @@ static struct status read_whole(const struct megatron_run *r, const struct param
     TRY(megatron_files_moment(r->m.files.megatron, megatron_files_find(r->m.files.megatron, t->stored.name),
                               kept, &moment));
     struct model_tensor like = model_tensor_like(t, &moment.tensor);
-    struct status s = model_dir_read_tensor(&r->m, p, &like, whole);
+    struct status s = model_dir_read_tensor(&r->m, p, &like, 0, whole);
     if (!failed(s) && p->split == PARAM_BY_WORD) {
         s = fill_rows(r, &moment, whole);
     }
@@ -177,7 +177,6 @@ static struct status read_moments(const void *self, const struct param_table *pa
         TRY(fill(r, &params->params[i], MEGATRON_EXP_AVG, begin, exp_avg));
         TRY(fill(r, &params->params[i], MEGATRON_EXP_AVG_SQ, begin, exp_avg_sq));
     }
-    model_files_forget(&r->m.files);
     return model_files_check(&r->m.files, r->m.path);
 }
 

@@ -76,10 +76,11 @@ struct status model_dir_read_weights(const struct model_dir *m, const struct par
                                      tensor master, enum model_task task, unsigned may_be_new,
                                      struct load_report *report);
 
-/* Reads a tensor of the model's files, or one like it, into `values` of a parameter's whole shape; rows that
- * it lacks keep their values.  STATUS_DATA: it has another shape. */
+/* Reads elements of what is here of a parameter, as many as `values` has and from `from` on, out of a tensor
+ * of the model's files, or one like it; those of rows that it lacks keep their values.  STATUS_DATA: it has
+ * another shape than the whole parameter. */
 struct status model_dir_read_tensor(const struct model_dir *m, const struct param *p,
-                                    const struct model_tensor *t, tensor values);
+                                    const struct model_tensor *t, int64_t from, tensor values);
 
 /* The weights of a task in a directory, for who writes them in another form: one parameter is in memory. */
 struct model_dir_source {

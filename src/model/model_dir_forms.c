@@ -158,27 +158,16 @@ static bool was_rounded(const struct stored_tensor *own, const struct stored_ten
     return is_quantized(read) || (read->dtype != own->dtype && own->dtype == DTYPE_F32);
 }
 
-/* What `own`, of fp32, is in the type of another tensor: a copy in `room`, which the caller frees. */
-static struct status round_as(struct stored_tensor *own, void **room, const struct stored_tensor *read)
+/* Rounds `n` values of fp32 to the type of another tensor, in room for two copies of them. */
+static void round_as(void *room, const struct stored_tensor *read, const float *values, int64_t n)
 {
-    bool in_blocks = is_quantized(read);
-    int64_t n = (int64_t)(own->bytes / sizeof(float));
-    *room = malloc(own->bytes + 1);
-    void *blocks = in_blocks ? malloc(own->bytes + 1) : NULL;
-    struct status s = *room == NULL || (in_blocks && blocks == NULL)
-                          ? status_error(STATUS_MEMORY, "out of memory for %s", own->name)
-                          : status_ok();
-    if (!failed(s) && in_blocks && n % GGUF_Q8_ITEMS == 0) {
-        gguf_encode(GGUF_Q8_0, blocks, (const float *)own->data, n);
-        gguf_decode_q8(*room, blocks, n);
-    } else if (!failed(s)) {
-        stored_tensor_convert(read->dtype, *room, DTYPE_F32, own->data, n);
-        own->dtype = read->dtype;
-        own->bytes = (size_t)n * dtype_bytes(own->dtype);
+    if (is_quantized(read) && n % GGUF_Q8_ITEMS == 0) {
+        void *blocks = (double *)room + n;
+        gguf_encode(GGUF_Q8_0, blocks, values, n);
+        gguf_decode_q8(room, blocks, n);
+    } else {
+        stored_tensor_convert(read->dtype, room, DTYPE_F32, values, n);
     }
-    own->data = failed(s) ? own->data : *room;
-    free(blocks);
-    return s;
 }
 
 /* Leaves the rows that both have: those behind them are no words. */
@@ -190,32 +179,25 @@ static void cut_rows(struct stored_tensor *a, struct stored_tensor *b)
     longer->dims[0] = shorter->dims[0];
 }
 
-/* A row of the slowest dim. */
-static struct stored_tensor row_of(const struct stored_tensor *t, int64_t row)
-{
-    struct stored_tensor one = *t;
-    CHECK(t->pieces == NULL, "%s is in pieces", t->name);
-    one.dims[0] = 1;
-    one.bytes = t->bytes / (size_t)t->dims[0];
-    one.data += (size_t)(row * t->strides[0]) * dtype_bytes(t->dtype);
-    return one;
-}
-
 /* Compares tensors of one shape, row by row, so that no copy of a whole one is needed. */
 static struct status compare_rounded(bool *same, const struct stored_tensor *own,
                                      const struct stored_tensor *read)
 {
-    bool by_row = own->n_dims > 1 && own->n_dims == read->n_dims && own->dims[0] == read->dims[0];
-    *same = true;
-    for (int64_t row = 0; *same && row < (by_row ? own->dims[0] : 1); row++) {
-        struct stored_tensor a = by_row ? row_of(own, row) : *own, b = by_row ? row_of(read, row) : *read;
-        void *room = NULL;
-        struct status s = round_as(&a, &room, &b);
-        s = failed(s) ? s : stored_tensor_compare(same, &b, &a);
-        free(room);
-        TRY(s);
+    *same = own->n_dims == read->n_dims &&
+            memcmp(own->dims, read->dims, (size_t)own->n_dims * sizeof *own->dims) == 0 &&
+            read->unreadable == NULL;
+    int64_t n_all = (int64_t)(own->bytes / sizeof(float)), n = own->n_dims > 1 ? own->dims[1] : n_all;
+    double *room = malloc(3 * (size_t)n * sizeof *room + 1); /* of any type */
+    struct status s =
+        room == NULL ? status_error(STATUS_MEMORY, "out of memory for %s", own->name) : status_ok();
+    for (int64_t at = 0; at < n_all && *same && !failed(s); at += n) {
+        tensor there = tensor_1d(room, read->dtype, n);
+        round_as(room + n, read, (const float *)own->data + at, n);
+        s = stored_tensor_read_elements(read, at, there);
+        *same = memcmp(there.data, room + n, tensor_bytes(there)) == 0;
     }
-    return status_ok();
+    free(room);
+    return s;
 }
 
 /* Compares what was read with a parameter's values, rounded as the file's are.  Rows after the parameter's
@@ -226,10 +208,6 @@ static struct status compare(tensor t, const struct param *p, const struct store
     bool same = false;
     struct stored_tensor own = {.name = p->name, .dtype = t.dtype, .n_dims = t.n_dims, .data = t.data};
     memcpy(own.dims, p->dims, sizeof p->dims);
-    if (read != NULL && read->n_dims > p->n_dims) { /* rows by heads (model_tensor_part) */
-        own.n_dims = read->n_dims;
-        memcpy(own.dims, read->dims, sizeof own.dims);
-    }
     CHECK(stored_tensor_make_dense(&own, dtype_bytes(t.dtype)), "%s", p->name);
     if (read != NULL) {
         struct stored_tensor cut = *read;
@@ -277,11 +255,13 @@ static struct status verify_progress(const struct model_dir *dir, const struct m
 static struct status compare_tensor(const struct model_dir *m, const struct param *p, tensor values,
                                     const struct model_tensor *t, const char *written)
 {
-    struct stored_tensor read = t == NULL ? (struct stored_tensor){0} : t->stored;
-    bool there =
-        t != NULL && (t->join == NULL || model_tensor_part(&read, t, m->family->sizes(m->config).n_heads));
-    TRY(there ? model_files_in_one(&m->files, t, &read) : status_ok());
-    return compare(values, p, there ? &read : NULL, written);
+    struct stored_tensor read;
+    void *list = NULL;
+    struct status s = t == NULL ? status_error(STATUS_DATA, "there is none")
+                                : model_tensor_view(&read, &list, t, m->family->sizes(m->config).n_heads);
+    s = s.code == STATUS_MEMORY ? s : compare(values, p, failed(s) ? NULL : &read, written);
+    free(list);
+    return s;
 }
 
 /* The moments of a universal checkpoint. */

@@ -3,6 +3,7 @@
 #include "model/model_dir.h"
 
 #include "core/log.h"
+#include "model/checkpoint.h"
 #include "model/part_sink.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static bool shape_fits(const struct reading *r, const struct stored_tensor *e, c
     bool fits = e->n_dims == p->n_dims;
     for (int i = 0; fits && i < p->n_dims; i++) {
         bool of_words = i == 0 && p->split == PARAM_BY_WORD && e->dims[0] == r->m->vocab_rows;
-        fits = e->dims[i] == p->dims[i] || of_words;
+        fits = e->dims[i] == p->full[i] || of_words;
     }
     return fits;
 }
@@ -74,19 +75,6 @@ static struct status wrong_shape(const struct reading *r, const struct model_ten
                         r->m->path, t->stored.name, has, wants, note);
 }
 
-/* The rows that an entry and a parameter have in common: returns those of the entry, and leaves in `values`
- * those of the parameter. */
-static struct stored_tensor cut_rows(const struct stored_tensor *e, tensor *values)
-{
-    struct stored_tensor cut = *e;
-    if (e->dims[0] < values->dims[0]) {
-        *values = tensor_slice(*values, 0, e->dims[0]);
-    }
-    cut.dims[0] = values->dims[0];
-    cut.bytes = (size_t)tensor_count(*values) * dtype_bytes(e->dtype);
-    return cut;
-}
-
 /* kiln's heads multiply with the word embeddings; a separate decoder would be another model. */
 static struct status check_tied(const struct reading *r, const struct param *p, const struct model_tensor *t)
 {
@@ -105,64 +93,48 @@ static struct status check_tied(const struct reading *r, const struct param *p, 
     return status_ok();
 }
 
-/* A tensor of [N, D, ...] seen as [N D, ...]. */
-static struct stored_tensor without_heads(const struct stored_tensor *part)
-{
-    struct stored_tensor rows = *part;
-    rows.n_dims--;
-    rows.dims[0] = part->dims[0] * part->dims[1];
-    memmove(rows.dims + 1, part->dims + 2, sizeof rows.dims - 2 * sizeof rows.dims[0]);
-    return rows;
-}
-
-/* The values of a parameter in the shape of a part of a join. */
-static tensor with_heads(tensor values, const struct stored_tensor *part)
-{
-    tensor t = {.data = values.data, .dtype = values.dtype, .n_dims = part->n_dims};
-    int64_t stride = 1;
-    for (int i = part->n_dims - 1; i >= 0; i--) {
-        t.dims[i] = part->dims[i];
-        t.strides[i] = stride;
-        stride *= part->dims[i];
-    }
-    return t;
-}
-
-/* Checks a tensor against its parameter, and leaves what is to be read, and where to. */
+/* Checks a tensor against its parameter, and leaves a view of what is to be read, of which the caller frees
+ * `list`. */
 static struct status fit(const struct reading *r, const struct param *p, const struct model_tensor *t,
-                         struct stored_tensor *stored)
+                         struct stored_tensor *view, void **list)
 {
-    *stored = t->stored;
-    if (t->join != NULL && !model_tensor_part(stored, t, r->m->family->sizes(r->m->config).n_heads)) {
-        return wrong_shape(r, t, p);
+    struct status s = model_tensor_view(view, list, t, r->m->family->sizes(r->m->config).n_heads);
+    if (s.code != STATUS_MEMORY && (failed(s) || !shape_fits(r, view, p))) {
+        free(*list);
+        s = wrong_shape(r, t, p);
     }
-    struct stored_tensor rows = stored->n_dims > t->stored.n_dims ? without_heads(stored) : *stored;
-    return shape_fits(r, &rows, p) ? status_ok() : wrong_shape(r, t, p);
-}
-
-static struct status read_values(const struct stored_tensor *stored, tensor *values)
-{
-    if (stored->n_dims > values->n_dims) {
-        return stored_tensor_read(stored, with_heads(*values, stored));
-    }
-    struct stored_tensor cut = cut_rows(stored, values);
-    return stored_tensor_read(&cut, *values);
+    return s;
 }
 
 struct status model_dir_read_tensor(const struct model_dir *m, const struct param *p,
-                                    const struct model_tensor *t, tensor values)
+                                    const struct model_tensor *t, int64_t from, tensor values)
 {
     const struct reading r = {.m = m};
-    struct stored_tensor stored;
-    TRY(fit(&r, p, t, &stored));
-    TRY(model_files_in_one(&m->files, t, &stored));
-    return status_context(read_values(&stored, &values), "%s", m->path);
+    struct stored_tensor view;
+    void *list;
+    TRY(fit(&r, p, t, &view, &list));
+    struct tensor_slice slice = checkpoint_slice(p, from, from + tensor_count(values));
+    struct status s = stored_tensor_read_part(&view, &slice.part,
+                                              tensor_1d(values.data, values.dtype, tensor_count(values)));
+    free(list);
+    return status_context(s, "%s", m->path);
 }
 
 static const struct model_tensor *tensor_of(const struct reading *r, const struct param *p)
 {
     const struct model_tensor *t = model_files_find(&r->m->files, p->name, false);
     return t != NULL ? t : model_files_find(&r->m->files, p->name, true);
+}
+
+static struct status check(const struct reading *r, const struct param *p, const struct model_tensor *t)
+{
+    struct stored_tensor view;
+    void *list = NULL;
+    struct status s = fit(r, p, t, &view, &list);
+    if (!failed(s)) {
+        free(list);
+    }
+    return s;
 }
 
 static struct status read_param(const struct reading *r, const struct param *p, bool *found)
@@ -172,8 +144,7 @@ static struct status read_param(const struct reading *r, const struct param *p, 
     if (t == NULL) {
         return status_ok();
     }
-    struct stored_tensor stored;
-    TRY(fit(r, p, t, &stored));
+    TRY(check(r, p, t));
     if (t->stored.unreadable == NULL && !is_real(t->stored.dtype)) {
         return status_error(STATUS_DATA,
                             "%s: the tensor %.80s has the dtype %s; weights are F32, F16, BF16 or F64",
@@ -185,8 +156,10 @@ static struct status read_param(const struct reading *r, const struct param *p, 
     if (tensor_is_null(values)) {
         return status_ok();
     }
-    TRY(model_files_in_one(&r->m->files, t, &stored));
-    TRY(status_context(read_values(&stored, &values), "%s", r->m->path));
+    if (p->split == PARAM_BY_WORD && t->stored.dims[0] < p->dims[0]) {
+        values = tensor_slice(values, 0, t->stored.dims[0]);
+    }
+    TRY(model_dir_read_tensor(r->m, p, t, 0, values));
     int64_t i = tensor_find_nonfinite(values);
     return i < 0 ? r->sink->put(r->sink->self, p, values)
                  : status_error(STATUS_NUMERIC,
@@ -283,8 +256,7 @@ static int count_misfits(const struct reading *r, unsigned may_be_new, bool tell
     for (int i = 0; i < r->params->n; i++) {
         const struct param *p = &r->params->params[i];
         const struct model_tensor *t = tensor_of(r, p);
-        struct stored_tensor ignored;
-        struct status s = t == NULL ? status_ok() : fit(r, p, t, &ignored);
+        struct status s = t == NULL ? status_ok() : check(r, p, t);
         bool lacks = t == NULL && !may_lack(r, names_hf_part(r->m->family, p->name), may_be_new);
         bool counted = t == NULL || t->part == 0; /* a joined tensor is named once */
         if (tell && lacks) {
@@ -338,7 +310,6 @@ static struct status read_all_into(const struct model_dir *m, const struct param
     }
     TRY(name_misfits(&r, may_be_new, read_and_account(&r, may_be_new)));
     report->n[LOAD_IGNORED][NAMES_STATE] += m->files.n_beside;
-    model_files_forget(&m->files);
     return model_files_check(&m->files, m->path);
 }
 
@@ -435,9 +406,6 @@ struct weight_source model_dir_source_of(struct model_dir_source *s)
 struct status model_dir_source_close(struct model_dir_source *s)
 {
     struct status status = s->m == NULL ? status_ok() : model_files_check(&s->m->files, s->m->path);
-    if (s->m != NULL) {
-        model_files_forget(&s->m->files);
-    }
     free(s->values.data);
     *s = (struct model_dir_source){0};
     return status;

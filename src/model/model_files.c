@@ -1,6 +1,7 @@
 #include "model/model_files.h"
 
 #include "core/log.h"
+#include "io/stored_rects.h"
 #include "model/model_place.h"
 
 #include <stdio.h>
@@ -133,40 +134,6 @@ static struct status open_indexed(struct model_files *m, const char *directory, 
     return s;
 }
 
-/* Lays a tensor over its slices. */
-static struct status join(struct model_files *m, struct stored_tensor *t, const struct tensor_set *set,
-                          const struct tensor_piece *first)
-{
-    struct safetensors_entry whole = *first->entry;
-    struct stored_runs runs = {.item_bytes = dtype_bytes(whole.dtype)};
-    whole.n_dims = first->slice.n_dims;
-    memcpy(whole.dims, first->slice.dims, sizeof whole.dims);
-    *t = safetensors_view(&whole);
-    void **lists = realloc(m->lists, (size_t)(m->n_lists + 1) * sizeof *lists);
-    if (lists == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the slices of %s", t->name);
-    }
-    m->lists = lists;
-    tensor_set_runs(set, first, &runs);
-    TRY(stored_runs_take(&runs, t, &lists[m->n_lists]));
-    m->n_lists++;
-    return status_ok();
-}
-
-static struct status join_all(struct model_files *m, const struct tensor_set *set, const char *directory)
-{
-    m->joined = calloc((size_t)set->n + 1, sizeof *m->joined);
-    if (m->joined == NULL) {
-        return out_of_memory(directory);
-    }
-    for (int i = 0; i < set->n_pieces; i++) {
-        if (i == 0 || strcmp(set->pieces[i - 1].entry->name, set->pieces[i].entry->name) != 0) {
-            TRY(join(m, &m->joined[m->n_joined++], set, &set->pieces[i]));
-        }
-    }
-    return status_ok();
-}
-
 /* Opens the slices that a checkpoint's manifest lists. */
 static struct status open_slices(struct model_files *m, const char *directory,
                                  const struct checkpoint_manifest *manifest)
@@ -187,7 +154,6 @@ static struct status open_slices(struct model_files *m, const char *directory,
 static struct status join_files(struct model_files *m, const char *directory,
                                 const struct checkpoint_manifest *manifest)
 {
-    struct tensor_set set = {0};
     struct tensor_set_file *files = calloc((size_t)m->n_files + 1, sizeof *files);
     if (files == NULL) {
         return out_of_memory(directory);
@@ -200,11 +166,7 @@ static struct status join_files(struct model_files *m, const char *directory,
             n++;
         }
     }
-    struct status s = tensor_set_init(&set, files, n);
-    if (!failed(s)) {
-        s = join_all(m, &set, directory);
-    }
-    tensor_set_fini(&set);
+    struct status s = tensor_set_init(&m->joined, files, n);
     free(files);
     return s;
 }
@@ -243,47 +205,6 @@ static const struct model_family_join *join_of(const struct model_family *f, con
     return NULL;
 }
 
-/* Reads a tensor in pieces, whatever view of it `t` is, in their order. */
-static struct status copy_pieces(struct model_files_copy *copy, const struct stored_tensor *t)
-{
-    struct stored_tensor flat = *t;
-    int64_t n = (int64_t)(t->bytes / dtype_bytes(t->dtype));
-    free(copy->values);
-    copy->of = NULL;
-    copy->values = malloc(t->bytes + 1);
-    if (copy->values == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the tensor %s", t->name);
-    }
-    flat.n_dims = 1;
-    flat.dims[0] = n;
-    flat.strides[0] = 1;
-    TRY(stored_tensor_read_elements(&flat, 0, tensor_1d(copy->values, t->dtype, n)));
-    copy->of = t->pieces;
-    return status_ok();
-}
-
-struct status model_files_in_one(const struct model_files *m, const struct model_tensor *t,
-                                 struct stored_tensor *view)
-{
-    struct model_files_copy *copy = m->copy;
-    bool in_order = t->join == NULL && stored_tensor_is_dense(view); /* so that pieces do */
-    if (t->stored.pieces == NULL || in_order) {
-        return status_ok();
-    }
-    TRY(copy->of == t->stored.pieces ? status_ok() : copy_pieces(copy, &t->stored));
-    view->data = copy->values + (view->data - t->stored.data);
-    view->storage = copy->values;
-    view->storage_bytes = t->stored.bytes;
-    view->pieces = NULL;
-    return status_ok();
-}
-
-void model_files_forget(const struct model_files *m)
-{
-    free(m->copy->values);
-    *m->copy = (struct model_files_copy){0};
-}
-
 struct model_tensor model_tensor_like(const struct model_tensor *t, const struct stored_tensor *other)
 {
     struct model_tensor like = *t;
@@ -313,30 +234,28 @@ static void add_tensor(struct model_files *m, const struct stored_tensor *t, con
     }
 }
 
-bool model_tensor_part(struct stored_tensor *part, const struct model_tensor *t, int64_t n_heads)
+struct status model_tensor_view(struct stored_tensor *view, void **list, const struct model_tensor *t,
+                                int64_t n_heads)
 {
     const struct stored_tensor *whole = &t->stored;
-    int64_t blocks = t->join->by_head ? n_heads : 1;
+    *view = *whole;
+    *list = NULL;
+    if (t->join == NULL) {
+        return status_ok();
+    }
+    int64_t blocks = t->join->by_head ? n_heads : 1, cols = whole->n_dims == 2 ? whole->dims[1] : 1;
     if (whole->n_dims < 1 || whole->n_dims > 2 || n_heads < 1 ||
         whole->dims[0] % (WHOLE_PARTS * blocks) != 0) {
-        return false;
+        return status_error(STATUS_DATA, "%.80s has no rows of %d parts", whole->name, WHOLE_PARTS);
     }
-    int64_t rows = whole->dims[0] / (WHOLE_PARTS * blocks), row = whole->strides[0];
-    size_t item = dtype_bytes(whole->dtype);
-    *part = *whole;
-    if (t->join->by_head) {
-        part->n_dims = whole->n_dims + 1;
-        memmove(part->dims + 1, whole->dims, sizeof whole->dims - sizeof whole->dims[0]);
-        memmove(part->strides + 1, whole->strides, sizeof whole->strides - sizeof whole->strides[0]);
-        part->dims[0] = blocks;
-        part->strides[0] = WHOLE_PARTS * rows * row;
-        part->dims[1] = rows;
-    } else {
-        part->dims[0] = rows;
+    struct stored_rects rects = {0};
+    int64_t rows = whole->dims[0] / (WHOLE_PARTS * blocks);
+    for (int64_t b = 0; b < blocks; b++) {
+        stored_rects_add(&rects, (int64_t[2]){b * rows, 0}, whole,
+                         (int64_t[2]){(b * WHOLE_PARTS + t->part) * rows, 0}, (int64_t[2]){rows, cols});
     }
-    part->data += (size_t)(t->part * rows * row) * item;
-    part->bytes = whole->bytes / WHOLE_PARTS;
-    return true;
+    view->dims[0] = blocks * rows;
+    return stored_rects_take(&rects, view, list);
 }
 
 static bool is_below(const struct stored_tensor *t, const char *root)
@@ -401,26 +320,25 @@ static void add_file(struct model_files *m, const struct tensor_file *f)
 
 static void add_all(struct model_files *m)
 {
-    for (int i = 0; m->joined != NULL && i < m->n_joined; i++) {
-        add_tensor(m, &m->joined[i], m->joined[i].name);
+    for (int i = 0; i < m->joined.n; i++) {
+        add_tensor(m, &m->joined.tensors[i], m->joined.tensors[i].name);
     }
     add_zero(m);
     add_megatron(m);
-    for (int i = 0; i < m->n_files && m->joined == NULL; i++) {
+    for (int i = 0; i < m->n_files && m->joined.tensors == NULL; i++) {
         add_file(m, &m->files[i]);
     }
 }
 
 static struct status list_tensors(struct model_files *m, const char *directory)
 {
-    size_t n = (size_t)m->n_joined + (size_t)(m->zero == NULL ? 0 : m->zero->n) +
+    size_t n = (size_t)m->joined.n + (size_t)(m->zero == NULL ? 0 : m->zero->n) +
                (size_t)(m->megatron == NULL ? 0 : m->megatron->n);
     for (int i = 0; i < m->n_files; i++) {
         n += (size_t)m->files[i].n;
     }
     m->tensors = calloc(WHOLE_PARTS * n + 1, sizeof *m->tensors);
-    m->copy = calloc(1, sizeof *m->copy);
-    if (m->tensors == NULL || m->copy == NULL) {
+    if (m->tensors == NULL) {
         return out_of_memory(directory);
     }
     add_all(m);
@@ -591,17 +509,9 @@ void model_files_close(struct model_files *m)
     if (m->megatron != NULL) {
         megatron_files_close(m->megatron);
     }
-    for (int i = 0; i < m->n_lists; i++) {
-        free(m->lists[i]);
-    }
-    if (m->copy != NULL) {
-        model_files_forget(m);
-    }
-    free(m->copy);
-    free(m->lists);
+    tensor_set_fini(&m->joined);
     free(m->megatron);
     free(m->zero);
-    free(m->joined);
     free(m->files);
     free(m->tensors);
     *m = (struct model_files){0};

@@ -8,38 +8,28 @@
 #define KILN_MODEL_MODEL_FILES_H
 
 #include "io/tensor_file.h"
+#include "io/tensor_set.h"
 #include "io/zero_folder.h"
 #include "model/megatron_files.h"
 #include "model/model_place.h"
 #include "model/names_hf.h"
 
 struct model_tensor {
-    struct names_hf as;          /* what it stands for */
-    struct stored_tensor stored; /* what the file has, transposed if necessary: see model_files_in_one */
+    struct names_hf as;                   /* what it stands for */
+    struct stored_tensor stored;          /* what the file has, transposed if necessary */
     const struct model_family_join *join; /* of which it is one part; NULL: it is the whole tensor */
     int part;
-};
-
-/* A tensor in pieces, copied into one. */
-struct model_files_copy {
-    const struct stored_piece *of;
-    unsigned char *values;
 };
 
 struct model_files {
     const struct model_family *family; /* whose names they are */
     struct tensor_file *files;         /* [n_files] */
     int n_files;
-    /* [n_joined] tensors laid over their slices; NULL: the files have them whole */
-    struct stored_tensor *joined;
-    int n_joined;
-    void **lists; /* [n_lists] of the runs of those tensors */
-    int n_lists;
+    struct tensor_set joined; /* of tensors laid over their slices; empty: the files have them whole */
     /* owned; the weights in fp32 of DeepSpeed's ranks, which stand for those of the only file; NULL: there
      * are none */
     struct zero_folder *zero;
     struct megatron_files *megatron; /* owned; those of Megatron-DeepSpeed; NULL: there are none */
-    struct model_files_copy *copy;   /* owned; the last that was needed */
     int64_t n_layers;                /* as it was opened with */
     int64_t n_heads;                 /* of attention, where a file says it; 0: none does */
     double norm_eps;                 /* of the layers' norms, likewise */
@@ -60,23 +50,17 @@ struct status model_files_open(struct model_files *m, const struct model_place *
 /* Safe on a zeroed struct. */
 void model_files_close(struct model_files *m);
 
-/* The part that a tensor of a join stands for, of n_heads heads, as a view; by_head its dims are [N, D] or
- * [N, D, H].  False if the rows do not divide so. */
-bool model_tensor_part(struct stored_tensor *part, const struct model_tensor *t, int64_t n_heads);
+/* The values of what it stands for, of a model of n_heads heads: the tensor, or its rows of a part of a join.
+ * `list` is the caller's to free after the view.  STATUS_DATA: the rows do not divide so, and the view is the
+ * whole tensor; STATUS_MEMORY. */
+struct status model_tensor_view(struct stored_tensor *view, void **list, const struct model_tensor *t,
+                                int64_t n_heads);
 
 /* Another tensor of the shape that the files of `t` have, such as its moment, seen as `t` is. */
 struct model_tensor model_tensor_like(const struct model_tensor *t, const struct stored_tensor *other);
 
-/* Before a view of a tensor's part, or of its transpose, is read: if the tensor lies in pieces, points the
- * view into a copy of it in one, which is valid until that of another tensor is made.  STATUS_MEMORY. */
-struct status model_files_in_one(const struct model_files *m, const struct model_tensor *t,
-                                 struct stored_tensor *view);
-
 /* After reading: tensor_file_check of all that is mapped. */
 struct status model_files_check(const struct model_files *m, const char *path);
-
-/* Frees that copy. */
-void model_files_forget(const struct model_files *m);
 
 /* The tensor of a name, or the tied copy of it; NULL if there is none. */
 const struct model_tensor *model_files_find(const struct model_files *m, const char *name, bool tied);

@@ -73,41 +73,74 @@ static void remove_directory(void)
     file_remove_tree(directory);
 }
 
-/* Elements that lie in several places read as if they lay in one, from any of them on. */
-static void test_pieces(void)
+/* A tensor [4, 3] that lies in rectangles, and its transpose, read as if they lay in one place, from any
+ * element on, and in any part; what a part has beyond the tensor keeps its values. */
+static void test_rects(void)
 {
-    enum { N = 12 };
+    enum { ROWS = 4, COLS = 3, N = ROWS * COLS };
     static const float values[N] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-    const struct stored_piece pieces[] = {{(const unsigned char *)(values + 7), 5},
-                                          {(const unsigned char *)values, 1},
-                                          {(const unsigned char *)(values + 1), 6}};
-    struct stored_tensor t = {
-        .name = "cut", .dtype = DTYPE_F32, .n_dims = 2, .dims = {4, 3}, .pieces = pieces};
-    struct stored_tensor whole = t;
-    float wanted[N], read[N];
+    const unsigned char *data = (const unsigned char *)values;
+    /* the first two rows by columns, then one column by rows, and two columns that repeat a row */
+    const struct stored_rect rects[] = {{{0, 0}, {2, 3}, data, {1, 2}},
+                                        {{2, 0}, {2, 1}, data + 6 * sizeof(float), {3, 1}},
+                                        {{2, 1}, {2, 2}, data + 7 * sizeof(float), {0, 1}}};
+    static const float wanted[N] = {0, 2, 4, 1, 3, 5, 6, 7, 8, 9, 7, 8};
+    struct stored_tensor t = {.name = "cut", .dtype = DTYPE_F32, .n_dims = 2, .dims = {ROWS, COLS}};
+    struct stored_tensor whole = t, turned, turned_whole;
     bool same;
-    for (int i = 0; i < N; i++) {
-        wanted[i] = values[(i + 7) % N];
-    }
     EXPECT(stored_tensor_make_dense(&t, sizeof(float)) && stored_tensor_make_dense(&whole, sizeof(float)),
            "dims");
-    t.data = pieces[0].data;
+    t.rects = rects;
+    t.n_rects = 3;
     whole.data = (const unsigned char *)wanted;
-    whole.pieces = NULL;
-    EXPECT_OK(stored_tensor_read(&t, tensor_2d(read, DTYPE_F32, 4, 3)));
-    for (int i = 0; i < N; i++) {
-        EXPECT_NEAR(read[i], wanted[i], 0);
-    }
+    turned = stored_tensor_transpose(&t);
+    turned_whole = stored_tensor_transpose(&whole);
     EXPECT_OK(stored_tensor_compare(&same, &t, &whole));
-    EXPECT(same, "in pieces it is another");
+    EXPECT(same, "in rectangles it is another");
+    EXPECT_OK(stored_tensor_compare(&same, &turned, &turned_whole));
+    EXPECT(same, "its transpose is another");
     for (int first = 0; first < N; first++) {
         for (int n = 1; n <= N - first; n++) {
-            double wide[N];
+            double wide[N], wide_turned[N];
             EXPECT_OK(stored_tensor_read_elements(&t, first, tensor_1d(wide, DTYPE_F64, n)));
+            EXPECT_OK(stored_tensor_read_elements(&turned, first, tensor_1d(wide_turned, DTYPE_F64, n)));
             for (int i = 0; i < n; i++) {
-                EXPECT(wide[i] == wanted[first + i], "element %d of %d from %d on is %g", i, n, first,
-                       wide[i]);
+                int at = first + i;
+                EXPECT(wide[i] == wanted[at] && wide_turned[i] == wanted[at % ROWS * COLS + at / ROWS],
+                       "element %d of %d from %d on is %g, of the transpose %g", i, n, first, wide[i],
+                       wide_turned[i]);
             }
+        }
+    }
+    for (int k = 0; k < ROWS * COLS * ROWS * (COLS + 1); k++) {
+        struct stored_part part = {.at = {k % ROWS, k / ROWS % COLS},
+                                   .n = {k / N % ROWS + 1, k / N / ROWS % (COLS + 1) + 1}};
+        part.end = part.n[0] * part.n[1];
+        float read[ROWS * (COLS + 1)];
+        memset(read, 0, sizeof read);
+        EXPECT_OK(stored_tensor_read_part(&t, &part, tensor_1d(read, DTYPE_F32, part.end)));
+        for (int64_t i = 0; i < part.end; i++) {
+            int64_t row = part.at[0] + i / part.n[1], col = part.at[1] + i % part.n[1];
+            float value = row < ROWS && col < COLS ? wanted[row * COLS + col] : 0;
+            EXPECT(read[i] == value, "part %d, element %lld is %g, not %g", k, (long long)i, (double)read[i],
+                   (double)value);
+        }
+    }
+}
+
+/* Strided tensors of more dims than a matrix has are read row by row. */
+static void test_strided(void)
+{
+    static const float values[24] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                                     12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
+    struct stored_tensor t = {
+        .name = "cube", .dtype = DTYPE_F32, .n_dims = 3, .dims = {4, 2, 3}, .strides = {1, 12, 4}};
+    EXPECT(stored_tensor_place(&t, sizeof(float), 0, values, sizeof values), "it is inside");
+    for (int first = 0; first < 24; first++) {
+        float read[24];
+        EXPECT_OK(stored_tensor_read_elements(&t, first, tensor_1d(read, DTYPE_F32, 24 - first)));
+        for (int i = first; i < 24; i++) {
+            EXPECT_NEAR(read[i - first], (float)(i / 6 + i / 3 % 2 * 12 + i % 3 * 4), 0);
         }
     }
 }
@@ -117,6 +150,7 @@ int main(void)
     EXPECT(mkdtemp(directory) != NULL, "mkdtemp");
     atexit(remove_directory);
     test_formats();
-    test_pieces();
+    test_rects();
+    test_strided();
     return 0;
 }

@@ -3,8 +3,10 @@
 #include "test.h"
 
 #include "core/bytes.h"
+#include "io/stored_rects.h"
 #include "io/tensor_set.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 enum { MOST_FILES = 3, FILE_BYTES = 1024 };
@@ -52,31 +54,37 @@ static void add_slice(struct set_case *c, int i, const char *words, const float 
     add_file(c, i, header, data, 4 * (size_t)n);
 }
 
-/* Its runs, from an element on, hold the numbers of the tensor. */
-static void expect_runs(const struct set_case *c, const struct stored_tensor *shape, const float *wanted,
-                        int n_runs)
+/* Elements [begin, end) of some columns of a tensor [rows, cols]. */
+static struct tensor_slice slice_of(int64_t rows, int64_t cols, int64_t first, int64_t n, int64_t begin,
+                                    int64_t end)
 {
-    struct stored_runs runs = {.item_bytes = sizeof(float)}, again = runs;
-    struct stored_tensor t = *shape;
-    void *list, *other;
+    return (struct tensor_slice){
+        .n_dims = 2, .dims = {rows, cols}, .part = {{0, first}, {rows, n}, begin, end}};
+}
+
+/* The tensor w lies in as many rectangles, and has the numbers from any element on, and in another list. */
+static void expect_rects(const struct set_case *c, const float *wanted, int n_rects)
+{
+    const struct stored_tensor *t = tensor_set_find(&c->set, "w");
+    int64_t n = (int64_t)(t->bytes / sizeof(float)), rows = t->dims[0], cols = t->dims[1];
+    void *list;
     float read[12];
-    tensor_set_runs(&c->set, tensor_set_find(&c->set, "w"), &runs);
-    EXPECT(runs.n == n_runs, "%lld runs, not %d", (long long)runs.n, n_runs);
-    EXPECT_OK(stored_runs_take(&runs, &t, &list));
-    int64_t n = (int64_t)(t.bytes / sizeof(float));
+    EXPECT(t->n_rects == n_rects, "%lld rectangles, not %d", (long long)t->n_rects, n_rects);
     for (int64_t first = 0; first < n; first++) {
-        EXPECT_OK(stored_tensor_read_elements(&t, first, tensor_1d(read, DTYPE_F32, n - first)));
+        EXPECT_OK(stored_tensor_read_elements(t, first, tensor_1d(read, DTYPE_F32, n - first)));
         EXPECT(memcmp(read, wanted + first, (size_t)(n - first) * sizeof *read) == 0, "from element %lld",
                (long long)first);
-        again = (struct stored_runs){.item_bytes = sizeof(float)};
-        struct stored_tensor rest = {.name = "rest", .dtype = DTYPE_F32, .n_dims = 1, .dims = {n - first}};
-        stored_runs_add_tensor(&again, &t, first, n - first);
-        EXPECT_OK(stored_runs_take(&again, &rest, &other));
-        EXPECT_OK(stored_tensor_read_elements(&rest, 0, tensor_1d(read, DTYPE_F32, n - first)));
-        EXPECT(memcmp(read, wanted + first, (size_t)(n - first) * sizeof *read) == 0, "runs of runs");
-        free(other);
     }
-    free(list);
+    for (int64_t first = 0; first < rows; first++) {
+        struct stored_rects rects = {0};
+        struct stored_tensor rest = {
+            .name = "rest", .dtype = DTYPE_F32, .n_dims = 2, .dims = {rows - first, cols}};
+        stored_rects_add(&rects, (int64_t[2]){0}, t, (int64_t[2]){first, 0}, rest.dims);
+        EXPECT_OK(stored_rects_take(&rects, &rest, &list));
+        EXPECT_OK(stored_tensor_read(&rest, tensor_2d(read, DTYPE_F32, rows - first, cols)));
+        EXPECT(memcmp(read, wanted + first * cols, rest.bytes) == 0, "rows from %lld on", (long long)first);
+        free(list);
+    }
 }
 
 /* Every part of a tensor [2, 5] that lies in three files, in no order. */
@@ -84,14 +92,13 @@ static void test_parts(void)
 {
     static const float w[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
     static struct set_case c;
-    tensor shape = tensor_2d(NULL, DTYPE_F32, 2, 5);
     add_slice(&c, 0, "[7, 10) of [2, 5]", w + 7, 3);
     add_slice(&c, 1, "[0, 1) of [2, 5]", w, 1);
     add_slice(&c, 2, "[1, 7) of [2, 5]", w + 1, 6);
     EXPECT_OK(tensor_set_init(&c.set, c.list, 3));
-    EXPECT(c.set.n == 1 && c.set.n_pieces == 3, "%d tensors of %d pieces", c.set.n, c.set.n_pieces);
-    const struct tensor_piece *first = tensor_set_find(&c.set, "w");
-    EXPECT(first != NULL && strcmp(first->source, "two") == 0, "the first piece");
+    EXPECT(c.set.n == 1, "%d tensors", c.set.n);
+    const struct stored_tensor *first = tensor_set_find(&c.set, "w");
+    EXPECT(first != NULL && strcmp(c.set.sources[0], "two") == 0, "the first slice");
     EXPECT(tensor_set_find(&c.set, "v") == NULL && tensor_set_find(&c.set, "x") == NULL, "no such tensors");
     for (int begin = 0; begin <= 10; begin++) {
         for (int end = begin; end <= 10; end++) {
@@ -99,19 +106,19 @@ static void test_parts(void)
             for (int i = 0; i < 11; i++) {
                 read[i] = -1;
             }
-            EXPECT_OK(tensor_set_read(&c.set, first, shape, begin, tensor_1d(read, DTYPE_F64, end - begin)));
+            const struct tensor_slice wanted = slice_of(2, 5, 0, 5, begin, end);
+            EXPECT_OK(tensor_set_read(&c.set, first, &wanted, tensor_1d(read, DTYPE_F64, end - begin)));
             for (int i = 0; i < 11; i++) {
-                double wanted = i < end - begin ? w[begin + i] : -1;
-                EXPECT(read[i] == wanted, "[%d, %d): element %d is %g", begin, end, i, read[i]);
+                double value = i < end - begin ? w[begin + i] : -1;
+                EXPECT(read[i] == value, "[%d, %d): element %d is %g", begin, end, i, read[i]);
             }
         }
     }
     float whole[10];
-    EXPECT_ERROR(
-        tensor_set_read(&c.set, first, tensor_2d(NULL, DTYPE_F32, 5, 2), 0, tensor_1d(whole, DTYPE_F32, 10)),
-        STATUS_DATA, "two: tensor w has the shape [2, 5], but should have [5, 2]");
-    expect_runs(&c, &(struct stored_tensor){.name = "w", .dtype = DTYPE_F32, .n_dims = 2, .dims = {2, 5}}, w,
-                3);
+    const struct tensor_slice other = slice_of(5, 2, 0, 2, 0, 10);
+    EXPECT_ERROR(tensor_set_read(&c.set, first, &other, tensor_1d(whole, DTYPE_F32, 10)), STATUS_DATA,
+                 "two: tensor w has the shape [2, 5], but should have [5, 2]");
+    expect_rects(&c, w, 4);
     close_files(&c, 3);
 }
 
@@ -136,9 +143,9 @@ static void test_columns(void)
         for (int64_t n = 1; first + n <= 4; n++) {
             for (int64_t begin = 0; begin < 3 * n; begin++) {
                 for (int64_t end = begin + 1; end <= 3 * n; end++) {
-                    struct tensor_slice wanted = {2, {3, 4}, begin, end, n < 4 ? first : 0, n < 4 ? n : 0};
-                    EXPECT_OK(tensor_set_read_slice(&c.set, tensor_set_find(&c.set, "w"), &wanted,
-                                                    tensor_1d(read, DTYPE_F32, end - begin)));
+                    const struct tensor_slice wanted = slice_of(3, 4, first, n, begin, end);
+                    EXPECT_OK(tensor_set_read(&c.set, tensor_set_find(&c.set, "w"), &wanted,
+                                              tensor_1d(read, DTYPE_F32, end - begin)));
                     for (int64_t i = begin; i < end; i++) {
                         int64_t row = i / n;
                         float value = (float)(10 * row + first + i % n);
@@ -150,8 +157,7 @@ static void test_columns(void)
         }
     }
     static const float all[12] = {0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23};
-    expect_runs(&c, &(struct stored_tensor){.name = "w", .dtype = DTYPE_F32, .n_dims = 2, .dims = {3, 4}},
-                all, 9);
+    expect_rects(&c, all, 3);
     close_files(&c, 3);
 }
 
@@ -232,13 +238,13 @@ static void test_whole(void)
     static const char a[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[2,1],\"data_offsets\":[0,2]}}";
     static const char b[] = "{\"b\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},"
                             "\"e\":{\"dtype\":\"U8\",\"shape\":[0,3],\"data_offsets\":[1,1]}}";
+    const struct tensor_slice all = slice_of(2, 1, 0, 1, 0, 2);
     unsigned char read[2];
     add_file(&c, 0, a, "\1\2", 2);
     add_file(&c, 1, b, "\3", 1);
     EXPECT_OK(tensor_set_init(&c.set, c.list, 2));
     EXPECT(c.set.n == 3, "%d tensors", c.set.n);
-    EXPECT_OK(tensor_set_read(&c.set, tensor_set_find(&c.set, "a"), tensor_2d(NULL, DTYPE_U8, 2, 1), 0,
-                              tensor_1d(read, DTYPE_U8, 2)));
+    EXPECT_OK(tensor_set_read(&c.set, tensor_set_find(&c.set, "a"), &all, tensor_1d(read, DTYPE_U8, 2)));
     EXPECT(read[0] == 1 && read[1] == 2, "values");
     tensor_set_fini(&c.set);
     safetensors_close(&c.files[0].f);
@@ -250,8 +256,7 @@ static void test_whole(void)
 /* What the writer writes of a slice is read as that slice, and its words stand in the metadata. */
 static bool is_same(const struct tensor_slice *a, const struct tensor_slice *b)
 {
-    bool same = a->n_dims == b->n_dims && a->begin == b->begin && a->end == b->end &&
-                a->first_col == b->first_col && a->n_cols == b->n_cols;
+    bool same = a->n_dims == b->n_dims && memcmp(&a->part, &b->part, sizeof a->part) == 0;
     for (int i = 0; i < a->n_dims && same; i++) {
         same = a->dims[i] == b->dims[i];
     }
@@ -264,7 +269,7 @@ static void test_written(void)
     char path[] = "/tmp/kiln_tensor_set_XXXXXX", words[TENSOR_SLICE_BYTES];
     int fd = mkstemp(path);
     EXPECT(fd >= 0 && close(fd) == 0, "no file");
-    const struct tensor_slice slice = {.n_dims = 2, .dims = {3, 4}, .begin = 5, .end = 8};
+    const struct tensor_slice slice = slice_of(3, 4, 0, 4, 5, 8);
     tensor_slice_format(words, &slice);
     const struct safetensors_item items[] = {{"whole", tensor_1d(data, DTYPE_F32, 2), NULL, false, 0},
                                              {"part", tensor_1d(data, DTYPE_F32, 3), words, false, 0}};
@@ -281,7 +286,8 @@ static void test_written(void)
     EXPECT(strcmp(safetensors_slice_text(&f, safetensors_find(&f, "part")), "[5, 8) of [3, 4]") == 0,
            "words");
     EXPECT_OK(tensor_slice_of(&read, &f, safetensors_find(&f, "whole"), path));
-    EXPECT(read.begin == 0 && read.end == 2 && read.n_dims == 1 && read.dims[0] == 2, "no whole tensor");
+    EXPECT(read.part.begin == 0 && read.part.end == 2 && read.n_dims == 1 && read.dims[0] == 2,
+           "no whole tensor");
     safetensors_close(&f);
     unlink(path);
 }

@@ -8,8 +8,8 @@
 struct http_get {
     const char *url;
     int64_t from; /* first byte wanted; 0: all */
-    const char
-        *validator; /* name of the version of the bytes before `from` (If-Range, RFC 9110 section 13.1.5) */
+    /* name of the version of the bytes before `from` (If-Range, RFC 9110 section 13.1.5) */
+    const char *validator;
     /* the proxy for every host; NULL: from the environment, by libcurl's rules (http_proxy, no_proxy ...) */
     const char *proxy;
     int64_t stall_s; /* less than a KiB a second for so long ends the transfer */

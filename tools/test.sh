@@ -53,9 +53,9 @@ asan)
 portable)
     left_out='^test_bert_gradients$'
     ;;
-tsan) # what has threads: prefetch, the pass over text, the pool of the cpu table, sessions over one model, the server
-    target=(test_api test_corpus_pass test_data_prefetch test_gemm test_http test_http_gate test_ops_cpu test_text_engine test_encoder_calls test_generation_calls checkop)
-    select=(-R '^(test_api|test_corpus_pass|test_data_prefetch|test_gemm|test_http|test_http_gate|test_ops_cpu|test_text_engine|test_encoder_calls|test_generation_calls|checkop_cpu_(fp32|bf16))$')
+tsan) # what has threads: prefetch, the pass over text, the pool of the cpu table, ranks, sessions over one model, the server
+    target=(test_api test_comm test_comm_parts test_corpus_pass test_data_prefetch test_gemm test_http test_http_gate test_ops_cpu test_text_engine test_encoder_calls test_generation_calls checkop)
+    select=(-R '^(test_api|test_comm|test_comm_parts|test_corpus_pass|test_data_prefetch|test_gemm|test_http|test_http_gate|test_ops_cpu|test_text_engine|test_encoder_calls|test_generation_calls|checkop_cpu_(fp32|bf16))$')
     one_in=(1 1)
     ;;
 esac

@@ -13,16 +13,24 @@ struct host_text host_name(void)
     return name;
 }
 
+/* proc_sys_kernel(5): 36 characters. */
+struct host_text host_boot(void)
+{
+    struct host_text boot = {"-"};
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (f != NULL && fscanf(f, "%127s", boot.text) != 1) {
+        snprintf(boot.text, sizeof boot.text, "-");
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return boot;
+}
+
 struct host_text host_node(void)
 {
     struct host_text node;
-    char boot[40] = "";
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
-    if (f != NULL) {
-        boot[fread(boot, 1, 36, f)] = '\0';
-        fclose(f);
-    }
-    snprintf(node.text, sizeof node.text, "%.64s %s", host_name().text, boot);
+    snprintf(node.text, sizeof node.text, "%.64s %.60s", host_name().text, host_boot().text);
     return node;
 }
 

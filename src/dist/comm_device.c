@@ -1,5 +1,6 @@
 #include "dist/comm_device.h"
 
+#include "core/host.h"
 #include "core/log.h"
 #include "dist/comm_emulated.h"
 
@@ -13,20 +14,6 @@ struct facts {
     int32_t version;
 };
 
-/* The same for all that see the same chips, also from containers with other host names
- * (proc_sys_kernel(5)). */
-static void put_machine(char text[64])
-{
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
-    if (f == NULL || fgets(text, 64, f) == NULL) {
-        text[0] = '\0';
-    }
-    text[strcspn(text, "\n")] = '\0';
-    if (f != NULL) {
-        fclose(f);
-    }
-}
-
 static void find_facts(struct facts *f, struct nccl_library *library, const struct exec *x)
 {
     const struct device_streams *streams = x->device->streams;
@@ -35,7 +22,8 @@ static void find_facts(struct facts *f, struct nccl_library *library, const stru
         s = streams->chip(x->context, f->chip);
     }
     s = failed(s) ? s : nccl_library_load(library);
-    put_machine(f->machine);
+    /* the same for all that see the same chips, also from containers with other host names */
+    snprintf(f->machine, sizeof f->machine, "%.60s", host_boot().text);
     f->version = library->version;
     snprintf(f->why_not, sizeof f->why_not, "%s", failed(s) ? s.message : "");
 }

@@ -3,6 +3,7 @@
 
 #include "core/buf.h"
 #include "core/clock.h"
+#include "core/host.h"
 #include "core/log.h"
 #include "core/progress.h"
 #include "core/stop.h"
@@ -77,30 +78,15 @@ static struct status make_names(struct partial *f)
     return status_ok();
 }
 
-/* An identifier of this boot of the machine, "-" if there is none: bytes without a later fsync may be lost in
- * a crash of the machine, but not of the process. */
-static void read_boot(char boot[64])
-{
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    snprintf(boot, 64, "-");
-    if (file == NULL) {
-        return;
-    }
-    if (fgets(boot, 64, file) == NULL || boot[0] == '\n') {
-        snprintf(boot, 64, "-");
-    }
-    boot[strcspn(boot, "\n")] = '\0';
-    fclose(file);
-}
-
-/* Five lines: URL, length, version, boot, bytes that an fsync followed.  Returns how many bytes of the
- * partial file can be trusted: none if the file holds anything else. */
+/* Five lines: URL, length, version, boot, bytes that an fsync followed: those after it may be lost in a crash
+ * of the machine, but not of the process.  Returns how many bytes of the partial file can be trusted: none if
+ * the file holds anything else. */
 static int64_t read_from(struct partial *f)
 {
     enum { URL, TOTAL, VALIDATOR, BOOT, SYNCED, N_LINES };
     struct file_map m;
     struct buf text = {0};
-    char *line[N_LINES] = {NULL}, *save = NULL, boot[64];
+    char *line[N_LINES] = {NULL}, *save = NULL;
     int64_t trusted = 0;
     if (!file_exists(f->from) || failed(file_map_open(&m, f->from))) {
         return 0;
@@ -114,8 +100,8 @@ static int64_t read_from(struct partial *f)
         strlen(line[VALIDATOR]) < sizeof f->validator) {
         f->total = strtoll(line[TOTAL], NULL, 10);
         memcpy(f->validator, line[VALIDATOR], strlen(line[VALIDATOR]) + 1);
-        read_boot(boot);
-        bool is_same_boot = strcmp(boot, "-") != 0 && strcmp(boot, line[BOOT]) == 0;
+        struct host_text boot = host_boot();
+        bool is_same_boot = strcmp(boot.text, "-") != 0 && strcmp(boot.text, line[BOOT]) == 0;
         trusted = is_same_boot ? INT64_MAX : strtoll(line[SYNCED], NULL, 10);
     }
     buf_fini(&text);
@@ -125,15 +111,13 @@ static int64_t read_from(struct partial *f)
 static struct status write_from(const struct partial *f, int64_t synced)
 {
     struct buf text = {0};
-    char boot[64];
     if (f->validator[0] == '\0') {
         return unlink(f->from) == 0 || errno == ENOENT
                    ? status_ok()
                    : status_error(STATUS_IO, "cannot remove %s: %s", f->from, strerror(errno));
     }
-    read_boot(boot);
-    buf_printf(&text, "%s\n%lld\n%s\n%s\n%lld\n", f->d->url, (long long)f->total, f->validator, boot,
-               (long long)synced);
+    buf_printf(&text, "%s\n%lld\n%s\n%s\n%lld\n", f->d->url, (long long)f->total, f->validator,
+               host_boot().text, (long long)synced);
     struct status s = buf_status(&text);
     if (!failed(s)) {
         s = file_write_atomic(f->from, text.data, text.n);

@@ -27,7 +27,7 @@ static void write_file(const char *folder, const char *name, const uint8_t *pick
 static void read_all(const struct zero_folder *z)
 {
     static unsigned char room[MOST_BYTES];
-    for (int kept = 0; kept < (z->has_moments ? ZERO_N_KEPT : 1); kept++) {
+    for (int kept = 0; kept < (z->has_moments ? PARAM_N_KEPT : 1); kept++) {
         for (int i = 0; i < z->n; i++) {
             const struct stored_tensor *t = &z->tensors[kept][i];
             int64_t count = (int64_t)(t->bytes / dtype_bytes(t->dtype));

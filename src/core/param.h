@@ -26,6 +26,9 @@ enum param_init {
     PARAM_INIT_SINUSOIDS,
 };
 
+/* What training keeps of each element: its value, and the moments of its updates. */
+enum param_kept { PARAM_WEIGHT, PARAM_EXP_AVG, PARAM_EXP_AVG_SQ, PARAM_N_KEPT };
+
 /* How a tensor-parallel group of n ranks splits the tensor. */
 enum param_split {
     PARAM_WHOLE,   /* every rank has all of it */

@@ -235,14 +235,14 @@ struct flat {
 };
 
 /* What a rank has of a group; NULL: not a tensor. */
-static const struct stored_tensor *part_of(const struct flat *f, enum zero_kept kept, int rank)
+static const struct stored_tensor *part_of(const struct flat *f, enum param_kept kept, int rank)
 {
     const struct torch_optimizer *o = &f->z->optimizers[rank];
     const struct pickle_node *weights = pickle_item(
         pickle_find(optimizer_of(f->z, rank), "single_partition_of_fp32_groups"), (size_t)f->group);
     switch (kept) {
-    case ZERO_WEIGHT: return weights != NULL && weights->kind == PICKLE_TENSOR ? weights->tensor : NULL;
-    case ZERO_EXP_AVG: return o->items[f->group].exp_avg;
+    case PARAM_WEIGHT: return weights != NULL && weights->kind == PICKLE_TENSOR ? weights->tensor : NULL;
+    case PARAM_EXP_AVG: return o->items[f->group].exp_avg;
     default: return o->items[f->group].exp_avg_sq;
     }
 }
@@ -283,7 +283,7 @@ static struct status take_shape(struct zero_folder *z, struct stored_tensor *t, 
 
 /* The parts have room for all parameters, and not for many more: padding makes the buffer a multiple of twice
  * the number of ranks.  Weights may be saved without it. */
-static struct status check_parts(const struct flat *f, enum zero_kept kept)
+static struct status check_parts(const struct flat *f, enum param_kept kept)
 {
     int64_t part = f->part, padding = part * f->z->n_ranks - f->total;
     for (int r = 0; r < f->z->n_ranks; r++) {
@@ -307,7 +307,7 @@ static struct status check_parts(const struct flat *f, enum zero_kept kept)
 }
 
 /* Lays a parameter over the parts, from element `first` of the group's buffer. */
-static struct status place(struct zero_folder *z, const struct flat *f, enum zero_kept kept,
+static struct status place(struct zero_folder *z, const struct flat *f, enum param_kept kept,
                            struct stored_tensor *t, int64_t first)
 {
     const struct stored_tensor *own = part_of(f, kept, (int)(first / f->part));
@@ -343,15 +343,15 @@ static struct status place(struct zero_folder *z, const struct flat *f, enum zer
 
 static struct status place_all(struct zero_folder *z, const struct flat *f, int n)
 {
-    for (int kept = 0; kept < (z->has_moments ? ZERO_N_KEPT : 1); kept++) {
+    for (int kept = 0; kept < (z->has_moments ? PARAM_N_KEPT : 1); kept++) {
         int64_t first = 0;
-        TRY(check_parts(f, (enum zero_kept)kept));
+        TRY(check_parts(f, (enum param_kept)kept));
         for (int i = z->n; i < z->n + n; i++) {
             struct stored_tensor *t = &z->tensors[kept][i];
-            *t = z->tensors[ZERO_WEIGHT][i];
+            *t = z->tensors[PARAM_WEIGHT][i];
             int64_t count = (int64_t)(t->bytes / dtype_bytes(t->dtype));
             t->bytes = (size_t)count * sizeof(float);
-            TRY(place(z, f, (enum zero_kept)kept, t, first));
+            TRY(place(z, f, (enum param_kept)kept, t, first));
             first += count;
         }
     }
@@ -361,9 +361,9 @@ static struct status place_all(struct zero_folder *z, const struct flat *f, int 
 static struct status take_group(struct zero_folder *z, struct flat *f)
 {
     int n = (int)(f->shapes->list.n / 2);
-    const struct stored_tensor *first = part_of(f, ZERO_WEIGHT, 0);
+    const struct stored_tensor *first = part_of(f, PARAM_WEIGHT, 0);
     for (int i = 0; i < n; i++) {
-        struct stored_tensor *t = &z->tensors[ZERO_WEIGHT][z->n + i];
+        struct stored_tensor *t = &z->tensors[PARAM_WEIGHT][z->n + i];
         TRY(take_shape(z, t, f, f->shapes->list.items[(size_t)2 * (size_t)i],
                        f->shapes->list.items[(size_t)2 * (size_t)i + 1]));
         int64_t count = (int64_t)(t->bytes / sizeof(float));
@@ -379,7 +379,7 @@ static struct status take_group(struct zero_folder *z, struct flat *f)
             f->directory, f->group);
     }
     /* Those of rank 0 are whole, but for weights where one rank has all. */
-    const struct stored_tensor *moment = part_of(f, ZERO_EXP_AVG, 0);
+    const struct stored_tensor *moment = part_of(f, PARAM_EXP_AVG, 0);
     f->part = moment != NULL && moment->n_dims == 1 && moment->dims[0] > first->dims[0] ? moment->dims[0]
                                                                                         : first->dims[0];
     TRY(place_all(z, f, n));
@@ -416,7 +416,7 @@ static struct status take_groups(struct zero_folder *z, const char *directory,
                                 directory, g, TORCH_OPTIMIZER_MOST_ITEMS);
         }
     }
-    for (int kept = 0; kept < ZERO_N_KEPT; kept++) {
+    for (int kept = 0; kept < PARAM_N_KEPT; kept++) {
         z->tensors[kept] = calloc(n + 1, sizeof *z->tensors[kept]);
         if (z->tensors[kept] == NULL) {
             return out_of_memory(directory);
@@ -427,7 +427,7 @@ static struct status take_groups(struct zero_folder *z, const char *directory,
         CHECK(flat.shapes != NULL, "group %zu", g);
         TRY(take_group(z, &flat));
     }
-    return stored_tensor_check_names(z->tensors[ZERO_WEIGHT], z->n, directory);
+    return stored_tensor_check_names(z->tensors[PARAM_WEIGHT], z->n, directory);
 }
 
 /* Who reads one rank needs a model that is not cut. */
@@ -503,7 +503,7 @@ void zero_folder_close(struct zero_folder *z)
         torch_optimizer_close(&z->optimizers[r]);
         torch_file_close(&z->ranks[r]);
     }
-    for (int kept = 0; kept < ZERO_N_KEPT; kept++) {
+    for (int kept = 0; kept < PARAM_N_KEPT; kept++) {
         free(z->tensors[kept]);
     }
     free(z->ranks);
@@ -599,7 +599,7 @@ struct status zero_folder_compare(const struct zero_folder *z, const char *direc
                                   const struct pickle_node *states)
 {
     for (int i = 0; i < z->n; i++) {
-        const struct stored_tensor *t = &z->tensors[ZERO_WEIGHT][i];
+        const struct stored_tensor *t = &z->tensors[PARAM_WEIGHT][i];
         const struct pickle_node *node = pickle_find(pickle_find(states, "module"), t->name);
         bool has = node != NULL && node->kind == PICKLE_TENSOR;
         const struct zero_copy copy = {has ? node->tensor : NULL, z->states};

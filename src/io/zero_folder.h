@@ -12,6 +12,7 @@
 #ifndef KILN_IO_ZERO_FOLDER_H
 #define KILN_IO_ZERO_FOLDER_H
 
+#include "core/param.h"
 #include "io/torch_file.h"
 #include "io/torch_optimizer.h"
 
@@ -21,17 +22,14 @@
 
 enum { ZERO_FOLDER_MOST_RANKS = 4096 };
 
-/* What is kept of each element. */
-enum zero_kept { ZERO_WEIGHT, ZERO_EXP_AVG, ZERO_EXP_AVG_SQ, ZERO_N_KEPT };
-
 struct zero_folder {
     char states[40];          /* the name of the file with its "param_shapes" */
     struct torch_file *ranks; /* [n_ranks] */
     int n_ranks;
-    struct torch_optimizer *optimizers;         /* [n_ranks] */
-    struct stored_tensor *tensors[ZERO_N_KEPT]; /* [n] each, under DeepSpeed's names */
+    struct torch_optimizer *optimizers;          /* [n_ranks] */
+    struct stored_tensor *tensors[PARAM_N_KEPT]; /* [n] each, under DeepSpeed's names */
     int n;
-    bool has_moments;                      /* else there is only ZERO_WEIGHT */
+    bool has_moments;                      /* else there is only PARAM_WEIGHT */
     int64_t n_steps;                       /* that the optimizers counted; -1: they do not say */
     const struct pickle_node *loss_scaler; /* of the first rank; NULL: it has none */
     struct bump memory;

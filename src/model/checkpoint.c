@@ -199,14 +199,10 @@ const struct checkpoint_file *checkpoint_find(const struct checkpoint *c, const 
     return NULL;
 }
 
-/* STATUS_DATA if a file of a set has become shorter since it was opened. */
-static struct status check_maps(const struct checkpoint *c, const char *set)
+struct status checkpoint_check_files(const struct checkpoint *c)
 {
-    int part, n_parts;
     for (int i = 0; i < c->n_files; i++) {
-        if (checkpoint_manifest_is_of_set(c->files[i].name, set, &part, &n_parts)) {
-            TRY(file_map_check(&c->files[i].map, c->files[i].path));
-        }
+        TRY(file_map_check(&c->files[i].map, c->files[i].path));
     }
     return status_ok();
 }
@@ -229,49 +225,30 @@ struct tensor_slice checkpoint_slice(const struct param *p, int64_t from, int64_
                                           .end = before + to}};
 }
 
-/* Reads PREFIX + name of every parameter into its place in `flat`, which begins at element `begin` of the
- * layout. */
-static struct status read_flat(const struct checkpoint *c, const struct tensor_set *set, const char *set_name,
-                               const char *prefix, const struct param_table *params, int64_t begin,
-                               tensor flat)
+struct status checkpoint_check_moments(const struct checkpoint *c, const struct param_table *params)
 {
-    for (int i = 0; i < params->n; i++) {
-        const struct param *p = &params->params[i];
-        char name[2 * PARAM_NAME_BYTES];
-        int64_t from, to;
-        checkpoint_overlap(p, begin, tensor_count(flat), &from, &to);
-        if (from == to) {
-            continue;
-        }
-        snprintf(name, sizeof name, "%s%s", prefix, p->name);
-        const struct stored_tensor *t = tensor_set_find(set, name);
-        if (t == NULL) {
-            return status_error(STATUS_DATA, "%s/%s.safetensors has no tensor %s: is it from another model?",
-                                c->path, set_name, name);
-        }
-        struct tensor_slice wanted = checkpoint_slice(p, from, to);
-        TRY(tensor_set_read(set, t, &wanted, tensor_slice(flat, p->offset + from - begin, to - from)));
-    }
-    return check_maps(c, set_name);
+    return !param_part_is_all(&params->part) || c->optimizer.n == 2 * params->n
+               ? status_ok()
+               : status_error(
+                     STATUS_DATA,
+                     "%s/optimizer.safetensors has %d tensors, but the model has %d parameters with 2 "
+                     "moments each: is it from another model?",
+                     c->path, c->optimizer.n, params->n);
 }
 
-struct status checkpoint_read_weights(const struct checkpoint *c, const struct param_table *params,
-                                      int64_t begin, tensor master)
+struct status checkpoint_read(const struct checkpoint *c, enum param_kept kept, const struct param *p,
+                              int64_t from, tensor values)
 {
-    return read_flat(c, &c->model, CHECKPOINT_MODEL, "", params, begin, master);
-}
-
-struct status checkpoint_read_moments(const struct checkpoint *c, const struct param_table *params,
-                                      int64_t begin, tensor exp_avg, tensor exp_avg_sq)
-{
-    if (param_part_is_all(&params->part) && c->optimizer.n != 2 * params->n) {
-        return status_error(STATUS_DATA,
-                            "%s/optimizer.safetensors has %d tensors, but the model has %d parameters with 2 "
-                            "moments each: is it from another model?",
-                            c->path, c->optimizer.n, params->n);
-    }
-    TRY(read_flat(c, &c->optimizer, CHECKPOINT_OPTIMIZER, "exp_avg.", params, begin, exp_avg));
-    return read_flat(c, &c->optimizer, CHECKPOINT_OPTIMIZER, "exp_avg_sq.", params, begin, exp_avg_sq);
+    static const char *const prefixes[PARAM_N_KEPT] = {"", "exp_avg.", "exp_avg_sq."};
+    const struct tensor_set *set = kept == PARAM_WEIGHT ? &c->model : &c->optimizer;
+    struct tensor_slice wanted = checkpoint_slice(p, from, from + tensor_count(values));
+    char name[2 * PARAM_NAME_BYTES];
+    snprintf(name, sizeof name, "%s%s", prefixes[kept], p->name);
+    const struct stored_tensor *t = tensor_set_find(set, name);
+    return t != NULL
+               ? tensor_set_read(set, t, &wanted, values)
+               : status_error(STATUS_DATA, "%s/%s.safetensors has no tensor %s: is it from another model?",
+                              c->path, kept == PARAM_WEIGHT ? CHECKPOINT_MODEL : CHECKPOINT_OPTIMIZER, name);
 }
 
 struct status checkpoint_read_extra(const struct checkpoint *c, const char *file, const char *name,

@@ -124,15 +124,16 @@ void checkpoint_close(struct checkpoint *c);
 /* An open file; NULL if the checkpoint has none of this name. */
 const struct checkpoint_file *checkpoint_find(const struct checkpoint *c, const char *name);
 
-/* Fills the parameters in `master`, the part of a flat host buffer of the table's layout that begins at
- * element `begin`, and leaves gaps and padded rows alone.  STATUS_DATA if a tensor is missing or has another
- * shape; tensors that the table lacks are not read. */
-struct status checkpoint_read_weights(const struct checkpoint *c, const struct param_table *params,
-                                      int64_t begin, tensor master);
+/* Fills `values` with elements of what is here of a parameter, from `from` on, or of a moment of it.
+ * STATUS_DATA if its tensor is missing or has another shape. */
+struct status checkpoint_read(const struct checkpoint *c, enum param_kept kept, const struct param *p,
+                              int64_t from, tensor values);
 
-/* The same for both moments; their tensors must be exactly those of the table. */
-struct status checkpoint_read_moments(const struct checkpoint *c, const struct param_table *params,
-                                      int64_t begin, tensor exp_avg, tensor exp_avg_sq);
+/* STATUS_DATA unless the tensors of moments are exactly those of the table, if that is of a whole model. */
+struct status checkpoint_check_moments(const struct checkpoint *c, const struct param_table *params);
+
+/* After reading: STATUS_DATA if a file has become shorter since it was opened. */
+struct status checkpoint_check_files(const struct checkpoint *c);
 
 /* Fills `out` with the only tensor of an optional file, or with 0 if this checkpoint does not have the file.
  * STATUS_DATA if it is another tensor. */

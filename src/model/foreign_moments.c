@@ -32,9 +32,8 @@ static bool is_real(const struct stored_tensor *t)
 static struct status check(const struct model_dir *m, const struct foreign_moment *kept)
 {
     const struct model_tensor *t = model_files_find(&m->files, kept->name, false);
-    const struct stored_tensor *all[] = {kept->exp_avg, kept->exp_avg_sq, kept->weight};
-    for (int i = 0; i < 3 && t != NULL; i++) {
-        if (all[i] != NULL && (!same_shape(all[i], &t->stored) || !is_real(all[i]))) {
+    for (int i = 0; i < PARAM_N_KEPT && t != NULL; i++) {
+        if (kept->kept[i] != NULL && (!same_shape(kept->kept[i], &t->stored) || !is_real(kept->kept[i]))) {
             return status_error(STATUS_DATA,
                                 "%s: the optimizer's state of %s does not have the shape of that weight: it "
                                 "belongs to another model, or its parameters were in another order",
@@ -52,9 +51,9 @@ static struct status take_zero(struct foreign_moments *o, const struct model_dir
     o->n_steps = z->n_steps;
     o->has = z->has_moments;
     for (int i = 0; i < z->n && z->has_moments; i++) {
-        struct foreign_moment *added = add(o, m, z->tensors[ZERO_WEIGHT][i].name);
-        added->exp_avg = &z->tensors[ZERO_EXP_AVG][i];
-        added->exp_avg_sq = &z->tensors[ZERO_EXP_AVG_SQ][i];
+        struct foreign_moment *added = add(o, m, z->tensors[PARAM_WEIGHT][i].name);
+        added->kept[PARAM_EXP_AVG] = &z->tensors[PARAM_EXP_AVG][i];
+        added->kept[PARAM_EXP_AVG_SQ] = &z->tensors[PARAM_EXP_AVG_SQ][i];
     }
     return status_ok();
 }
@@ -107,8 +106,8 @@ static struct status take_masters(struct foreign_moments *o, const struct model_
     }
     for (int i = 0; i < o->n && n == (size_t)o->n; i++) {
         const struct pickle_node *item = masters->list.items[i];
-        o->list[i].weight = item->kind == PICKLE_TENSOR ? item->tensor : NULL;
-        n = o->list[i].weight == NULL ? 0 : n;
+        o->list[i].kept[PARAM_WEIGHT] = item->kind == PICKLE_TENSOR ? item->tensor : NULL;
+        n = o->list[i].kept[PARAM_WEIGHT] == NULL ? 0 : n;
     }
     return n == (size_t)o->n
                ? status_ok()
@@ -145,8 +144,8 @@ static struct status take_optimizer(struct foreign_moments *o, const struct mode
     o->has = o->optimizer.has_moments;
     o->n_steps = o->optimizer.n_steps;
     for (int i = 0; i < o->n; i++) {
-        o->list[i].exp_avg = o->optimizer.items[i].exp_avg;
-        o->list[i].exp_avg_sq = o->optimizer.items[i].exp_avg_sq;
+        o->list[i].kept[PARAM_EXP_AVG] = o->optimizer.items[i].exp_avg;
+        o->list[i].kept[PARAM_EXP_AVG_SQ] = o->optimizer.items[i].exp_avg_sq;
     }
     return take_masters(o, m, pickle_find(root, "master params"));
 }

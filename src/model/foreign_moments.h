@@ -11,10 +11,10 @@
 #include "model/model_dir.h"
 
 struct foreign_moment {
-    char name[PARAM_NAME_BYTES];        /* kiln's, of the parameter */
-    const struct stored_tensor *weight; /* of fp16 runs, in fp32; NULL: the model's is meant */
-    /* of the shape of the stored weight; NULL without moments */
-    const struct stored_tensor *exp_avg, *exp_avg_sq;
+    char name[PARAM_NAME_BYTES]; /* kiln's, of the parameter */
+    /* the weight of fp16 runs, in fp32, NULL: the model's is meant; and moments, NULL: there are none.  They
+     * have the shape of the stored weight */
+    const struct stored_tensor *kept[PARAM_N_KEPT];
 };
 
 struct foreign_moments {

@@ -17,112 +17,41 @@ struct foreign {
 
 /* ---- the table's functions ---- */
 
-/* The rows that a tensor and a parameter have in common, as elements of both: the number of padded rows may
- * differ. */
-static int64_t common(const struct stored_tensor *t, const struct param *p)
-{
-    int64_t n = param_count(p), stored = (int64_t)(t->bytes / dtype_bytes(t->dtype));
-    return stored < n ? stored : n;
-}
-
-/* Elements [from, to) of a matrix that is stored column by column. */
-static struct status gather(const struct stored_tensor *t, const struct param *p, int64_t from, tensor values)
-{
-    struct stored_tensor cut = *t;
-    int64_t columns = param_count(p) / p->dims[0];
-    cut.dims[0] = common(t, p) / columns;
-    tensor whole =
-        tensor_2d(malloc((size_t)(cut.dims[0] * columns) * sizeof(float)), DTYPE_F32, cut.dims[0], columns);
-    if (whole.data == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %s", p->name);
-    }
-    struct status s = stored_tensor_read(&cut, whole);
-    if (!failed(s)) {
-        stored_tensor_convert(values.dtype, values.data, DTYPE_F32, (const float *)whole.data + from,
-                              tensor_count(values));
-    }
-    free(whole.data);
-    return s;
-}
-
-/* Fills the elements of a parameter that are in `flat` from a tensor of the weight's shape. */
-static struct status fill(const struct foreign *f, const struct stored_tensor *t, const struct param *p,
-                          int64_t begin, tensor flat)
-{
-    int64_t from, to, end = common(t, p);
-    checkpoint_overlap(p, begin, tensor_count(flat), &from, &to);
-    to = to < end ? to : end;
-    if (from >= to) {
-        return status_ok();
-    }
-    tensor values = tensor_slice(flat, p->offset + from - begin, to - from);
-    TRY(status_context(stored_tensor_is_dense(t) ? stored_tensor_read_elements(t, from, values)
-                                                 : gather(t, p, from, values),
-                       "%s", f->m.path));
-    int64_t i = tensor_find_nonfinite(values);
-    return i < 0 ? status_ok()
-                 : status_error(
-                       STATUS_NUMERIC,
-                       "%s: the state of %s is not finite (element %lld is %g): use an earlier checkpoint",
-                       f->m.path, p->name, (long long)i, tensor_get(values, i));
-}
-
-/* A sink before another: the optimizer's fp32 weight, where it has one, takes the place of the model's. */
-struct replacing {
-    const struct foreign *f;
-    const struct weight_sink *to;
-};
-
-static struct status replace_place(void *self, const struct param *p, tensor *values)
-{
-    const struct replacing *r = self;
-    return r->to->place(r->to->self, p, values);
-}
-
-static struct status replace_put(void *self, const struct param *p, tensor values)
-{
-    const struct replacing *r = self;
-    const struct foreign_moment *m = foreign_moments_find(&r->f->moments, p->name);
-    if (m != NULL && m->weight != NULL) {
-        TRY(fill(r->f, m->weight, p, p->offset, tensor_1d(values.data, values.dtype, tensor_count(values))));
-    }
-    return r->to->put(r->to->self, p, values);
-}
-
-static struct status replace_current(void *self, const struct param *p, tensor *values)
-{
-    const struct replacing *r = self;
-    return r->to->current(r->to->self, p, values);
-}
-
-static struct status read_weights(const void *self, const struct param_table *params,
-                                  const struct weight_sink *sink)
-{
-    struct load_report report;
-    struct replacing r = {self, sink};
-    struct weight_sink before = {&r, replace_place, replace_put, replace_current};
-    return model_dir_read_into(&r.f->m, params, &before, r.f->task, 0, &report);
-}
-
-static struct status read_moments(const void *self, const struct param_table *params, int64_t begin,
-                                  tensor exp_avg, tensor exp_avg_sq)
+static struct status check(const void *self, const struct param_table *params)
 {
     const struct foreign *f = self;
-    memset(exp_avg.data, 0, tensor_bytes(exp_avg));
-    memset(exp_avg_sq.data, 0, tensor_bytes(exp_avg_sq));
+    struct load_report report;
+    TRY(model_dir_check(&f->m, params, f->task, &report));
     for (int i = 0; i < params->n && f->moments.has; i++) {
-        const struct param *p = &params->params[i];
-        const struct foreign_moment *m = foreign_moments_find(&f->moments, p->name);
-        if (m == NULL) {
-            return status_error(STATUS_DATA, "%s: its optimizer has no moments for %s", f->m.path, p->name);
+        if (foreign_moments_find(&f->moments, params->params[i].name) == NULL) {
+            return status_error(STATUS_DATA, "%s: its optimizer has no moments for %s", f->m.path,
+                                params->params[i].name);
         }
-        TRY(fill(f, m->exp_avg, p, begin, exp_avg));
-        TRY(fill(f, m->exp_avg_sq, p, begin, exp_avg_sq));
     }
-    for (int i = 0; i < f->m.files.n_files; i++) {
-        TRY(tensor_file_check(&f->m.files.files[i], f->m.path));
+    return status_ok();
+}
+
+static struct status read(const void *self, enum param_kept kept, const struct param *p, int64_t from,
+                          tensor *values)
+{
+    const struct foreign *f = self;
+    const struct model_tensor *t = model_dir_tensor(&f->m, p);
+    const struct foreign_moment *m = foreign_moments_find(&f->moments, p->name);
+    if (kept != PARAM_WEIGHT && !f->moments.has) {
+        return status_ok();
     }
-    return f->m.files.zero == NULL ? status_ok() : zero_folder_check(f->m.files.zero, f->m.path);
+    CHECK(t != NULL, "there is no %s", p->name);
+    struct model_tensor read = *t;
+    if (m != NULL && m->kept[kept] != NULL) { /* in place of the model's weight, too */
+        read.stored = *m->kept[kept];
+    }
+    return model_dir_read_tensor(&f->m, kept, p, &read, from, values);
+}
+
+static struct status check_files(const void *self)
+{
+    const struct foreign *f = self;
+    return model_files_check(&f->m.files, f->m.path);
 }
 
 static void close_foreign(void *self)
@@ -134,8 +63,9 @@ static void close_foreign(void *self)
     free(f);
 }
 
-static const struct training_state_kind foreign_kind = {.read_weights = read_weights,
-                                                        .read_moments = read_moments,
+static const struct training_state_kind foreign_kind = {.check = check,
+                                                        .read = read,
+                                                        .check_files = check_files,
                                                         .read_extra = training_state_no_extra,
                                                         .find_file = training_state_no_file,
                                                         .close = close_foreign};

@@ -118,7 +118,7 @@ static const struct stored_tensor *tensor_of(const struct torch_file *f)
     return t != NULL ? t : stored_tensor_find(f->tensors, f->n, "tensor");
 }
 
-static const char *const kept_names[] = {"exp_avg", "exp_avg_sq", "fp32"}; /* by enum megatron_kept */
+static const char *const kept_names[] = {"fp32", "exp_avg", "exp_avg_sq"}; /* by enum param_kept */
 
 /* The path of what is kept of a parameter, which is there. */
 static struct status kept_path(char path[FILE_PATH_BYTES], const char *directory, const char *name,
@@ -150,38 +150,38 @@ static bool same_shape(const struct stored_tensor *a, const struct stored_tensor
 }
 
 /* Files of moments are open while they are read only: a process may not open so many. */
-static struct status open_moment(const struct megatron_files *m, int i, enum megatron_kept kept,
+static struct status open_moment(const struct megatron_files *m, int i, enum param_kept kept,
                                  struct megatron_moment *moment)
 {
     char path[FILE_PATH_BYTES], name[PARAM_NAME_BYTES];
     const struct stored_tensor *t;
-    CHECK(megatron_names_state(name, m->tensors[i].name, m->n_layers), "%s", m->tensors[i].name);
+    const struct stored_tensor *weight = &m->tensors[PARAM_WEIGHT][i];
+    CHECK(megatron_names_state(name, weight->name, m->n_layers), "%s", weight->name);
     TRY(kept_path(path, m->directory, name, kept_names[kept]));
     TRY(torch_file_open(&moment->file, path));
     TRY(take_kept(&t, &moment->file, path));
     moment->tensor = *t;
     moment->padding = stored_tensor_find(moment->file.tensors, moment->file.n, MEGATRON_PADDING);
-    moment->tensor.name = m->tensors[i].name;
-    return same_shape(t, &m->tensors[i])
-               ? status_ok()
-               : status_error(STATUS_DATA, "%s/%s/%s: %s.pt has another shape than fp32.pt", m->directory,
-                              MEGATRON_UNIVERSAL, name, kept_names[kept]);
+    moment->tensor.name = weight->name;
+    return same_shape(t, weight) ? status_ok()
+                                 : status_error(STATUS_DATA, "%s/%s/%s: %s.pt has another shape than fp32.pt",
+                                                m->directory, MEGATRON_UNIVERSAL, name, kept_names[kept]);
 }
 
 int megatron_files_find(const struct megatron_files *m, const char *name)
 {
     int i = 0;
-    while (i < m->n && strcmp(m->tensors[i].name, name) != 0) {
+    while (i < m->n && strcmp(m->tensors[PARAM_WEIGHT][i].name, name) != 0) {
         i++;
     }
     return i < m->n ? i : -1;
 }
 
-struct status megatron_files_moment(const struct megatron_files *m, int i, enum megatron_kept kept,
+struct status megatron_files_moment(const struct megatron_files *m, int i, enum param_kept kept,
                                     struct megatron_moment *moment)
 {
     *moment = (struct megatron_moment){0};
-    CHECK(m->has_moments || kept == MEGATRON_WEIGHT, "%s has no moments", m->directory);
+    CHECK(m->has_moments || kept == PARAM_WEIGHT, "%s has no moments", m->directory);
     if (m->is_universal) {
         struct status s = open_moment(m, i, kept, moment);
         if (failed(s)) {
@@ -189,7 +189,7 @@ struct status megatron_files_moment(const struct megatron_files *m, int i, enum 
         }
         return s;
     }
-    moment->tensor = kept == MEGATRON_WEIGHT ? m->tensors[i] : m->moments[kept][i];
+    moment->tensor = m->tensors[kept][i];
     return status_ok();
 }
 
@@ -211,9 +211,9 @@ static struct status open_parameter(struct megatron_reading *r, const char *name
     TRY(take_kept(&t, &r->m->files[r->m->n_files - 1], path));
     TRY(megatron_join_add(r, t, module, rest));
     r->m->n_layers = r->n_layers;
-    for (int kept = 0; kept < MEGATRON_N_MOMENTS; kept++) {
+    for (int kept = PARAM_EXP_AVG; kept < PARAM_N_KEPT; kept++) {
         struct megatron_moment moment;
-        TRY(megatron_files_moment(r->m, r->m->n - 1, (enum megatron_kept)kept, &moment));
+        TRY(megatron_files_moment(r->m, r->m->n - 1, (enum param_kept)kept, &moment));
         megatron_moment_close(&moment);
     }
     return status_ok();
@@ -292,13 +292,12 @@ void megatron_files_close(struct megatron_files *m)
     for (int k = 0; k < m->n_ranks; k++) {
         zero_folder_close(&m->ranks[k]);
     }
-    for (int kept = 0; kept < MEGATRON_N_MOMENTS; kept++) {
-        free(m->moments[kept]);
+    for (int kept = 0; kept < PARAM_N_KEPT; kept++) {
+        free(m->tensors[kept]);
     }
     free(m->ranks);
     free(m->files);
     free(m->joined);
-    free(m->tensors);
     bump_fini(&m->memory);
     *m = (struct megatron_files){0};
 }

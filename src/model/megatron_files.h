@@ -17,20 +17,14 @@
 
 #define MEGATRON_PADDING "vocab_divisibility_padding_tensor" /* the row that new rows of words repeat */
 
-/* What is kept of a tensor. */
-enum megatron_kept {
-    MEGATRON_EXP_AVG,
-    MEGATRON_EXP_AVG_SQ,
-    MEGATRON_N_MOMENTS,
-    MEGATRON_WEIGHT = MEGATRON_N_MOMENTS,
-};
-
 struct megatron_files {
     char directory[FILE_PATH_BYTES];
     int64_t n_layers;
     struct torch_file *files; /* [n_files] */
     int n_files;
-    struct stored_tensor *tensors; /* [n] */
+    /* [n] the weights, and the moments of each where files of optimizers have them; NULL: there are none, or
+     * they are in files of a universal checkpoint */
+    struct stored_tensor *tensors[PARAM_N_KEPT];
     int n;
     /* [n_joined] rectangles of tensors that ranks share, and values of those that were averaged */
     void **joined;
@@ -38,8 +32,6 @@ struct megatron_files {
     struct bump memory;        /* holds the names */
     struct zero_folder *ranks; /* [n_ranks] of the optimizer, a rank of a stage each */
     int n_ranks;
-    /* [n] of each tensor; NULL: there are none, or they are in files of a universal checkpoint */
-    struct stored_tensor *moments[MEGATRON_N_MOMENTS];
     bool has_moments, is_universal;
     int64_t n_updates;                /* that the optimizer counted; -1: it does not say */
     const struct pickle_node *states; /* what is in mp_rank_00_model_states.pt; NULL: there is none */
@@ -76,7 +68,7 @@ int megatron_files_find(const struct megatron_files *m, const char *name);
 
 /* Opens a moment of tensor `i`, which has the shape of the tensor, or its weight.  megatron_moment_close is
  * safe on a zeroed one. */
-struct status megatron_files_moment(const struct megatron_files *m, int i, enum megatron_kept kept,
+struct status megatron_files_moment(const struct megatron_files *m, int i, enum param_kept kept,
                                     struct megatron_moment *moment);
 void megatron_moment_close(struct megatron_moment *moment);
 

@@ -22,7 +22,7 @@ struct megatron_reading megatron_join_begin(struct megatron_files *m, const char
 struct status megatron_join_finish(const struct megatron_reading *r, struct status s)
 {
     r->m->n_layers = r->n_layers;
-    return failed(s) ? s : stored_tensor_check_names(r->m->tensors, r->m->n, r->directory);
+    return failed(s) ? s : stored_tensor_check_names(r->m->tensors[PARAM_WEIGHT], r->m->n, r->directory);
 }
 
 static struct status out_of_memory(const char *directory)
@@ -48,19 +48,20 @@ struct status megatron_join_add(struct megatron_reading *r, const struct stored_
     struct megatron_files *m = r->m;
     char name[PARAM_NAME_BYTES];
     CHECK(t != NULL, "no tensor %s", rest);
-    struct stored_tensor *tensors = realloc(m->tensors, (size_t)(m->n + 1) * sizeof *tensors);
+    struct stored_tensor *tensors = realloc(m->tensors[PARAM_WEIGHT], (size_t)(m->n + 1) * sizeof *tensors);
     if (tensors == NULL) {
         return out_of_memory(r->directory);
     }
-    m->tensors = tensors;
+    m->tensors[PARAM_WEIGHT] = tensors;
     if (m->n == MOST_TENSORS || !megatron_names_put(name, module, rest, r->n_layers)) {
         return status_error(STATUS_DATA,
                             "%s: the tensor %.80s of module %lld is no part of a model of %lld layers",
                             r->directory, rest, (long long)module, (long long)r->n_layers);
     }
-    m->tensors[m->n] = *t;
-    m->tensors[m->n].name = bump_copy(&m->memory, name, strlen(name));
-    return m->tensors[m->n++].name == NULL ? bump_status(&m->memory, r->directory) : status_ok();
+    m->tensors[PARAM_WEIGHT][m->n] = *t;
+    m->tensors[PARAM_WEIGHT][m->n].name = bump_copy(&m->memory, name, strlen(name));
+    return m->tensors[PARAM_WEIGHT][m->n++].name == NULL ? bump_status(&m->memory, r->directory)
+                                                         : status_ok();
 }
 
 void megatron_join_guess_layers(struct megatron_reading *r, int64_t last)
@@ -342,7 +343,7 @@ struct status megatron_join_shards(struct megatron_reading *r, struct stored_ten
 struct status megatron_join(struct megatron_reading *r, const struct megatron_shards *s, int64_t module)
 {
     TRY(megatron_join_add(r, s->of[0], module, s->name));
-    return megatron_join_shards(r, &r->m->tensors[r->m->n - 1], s, module);
+    return megatron_join_shards(r, &r->m->tensors[PARAM_WEIGHT][r->m->n - 1], s, module);
 }
 
 void megatron_join_tell_drift(const struct megatron_reading *r)

@@ -3,7 +3,6 @@
 #include "core/integers.h"
 #include "core/log.h"
 #include "io/torch_optimizer.h"
-#include "model/part_sink.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,166 +16,58 @@ struct megatron_run {
 
 /* ---- the table's functions ---- */
 
-/* Fills the rows of words that the files lack, from `rows` on, as the loaders of such files do: with the
- * row that is kept for it, or else the last of rows that are no words. */
-static struct status fill_rows(const struct megatron_run *r, const struct megatron_moment *from, tensor whole)
+static struct status check(const void *self, const struct param_table *params)
 {
-    int64_t rows = from->tensor.dims[0], cols = whole.dims[1];
-    const struct stored_tensor *row = from->padding;
-    size_t row_bytes = (size_t)cols * dtype_bytes(whole.dtype);
-    unsigned char *to = (unsigned char *)whole.data + (size_t)rows * row_bytes;
-    bool has_row = row != NULL && row->unreadable == NULL && stored_tensor_is_dense(row) &&
-                   stored_tensor_converts(row->dtype, DTYPE_F32) &&
-                   (int64_t)(row->bytes / dtype_bytes(row->dtype)) == cols;
-    if (rows >= whole.dims[0] || (!has_row && rows <= r->m.tokenizer.n)) {
-        return status_ok();
-    }
-    if (has_row) {
-        TRY(stored_tensor_read_elements(row, 0, tensor_1d(to, whole.dtype, cols)));
-    } else {
-        memcpy(to, to - row_bytes, row_bytes);
-    }
-    for (int64_t i = rows + 1; i < whole.dims[0]; i++) {
-        memcpy(to + (size_t)(i - rows) * row_bytes, to, row_bytes);
-    }
-    return status_ok();
-}
-
-/* A sink before another, which fills rows. */
-struct filling {
-    const struct megatron_run *r;
-    const struct weight_sink *to;
-};
-
-static struct status filling_place(void *self, const struct param *p, tensor *values)
-{
-    const struct filling *f = self;
-    return f->to->place(f->to->self, p, values);
-}
-
-static struct status filling_put(void *self, const struct param *p, tensor values)
-{
-    const struct filling *f = self;
-    const struct megatron_files *files = f->r->m.files.megatron;
-    if (p->split == PARAM_BY_WORD && values.dims[0] < p->dims[0]) {
-        const struct model_tensor *t = model_files_find(&f->r->m.files, p->name, false);
-        struct megatron_moment weight;
-        values.dims[0] = p->dims[0];
-        TRY(megatron_files_moment(files, megatron_files_find(files, t->stored.name), MEGATRON_WEIGHT,
-                                  &weight));
-        struct status s = fill_rows(f->r, &weight, values);
-        megatron_moment_close(&weight);
-        TRY(s);
-    }
-    return f->to->put(f->to->self, p, values);
-}
-
-static struct status filling_current(void *self, const struct param *p, tensor *values)
-{
-    const struct filling *f = self;
-    return f->to->current(f->to->self, p, values);
-}
-
-static struct status read_whole_model(const struct megatron_run *r, const struct param_table *all,
-                                      const struct weight_sink *sink)
-{
-    struct filling f = {r, sink};
-    const struct weight_sink before = {&f, filling_place, filling_put, filling_current};
+    const struct megatron_run *r = self;
     struct load_report report;
-    return model_dir_read_into(&r->m, all, &before, r->task, 0, &report);
+    return model_dir_check(&r->m, params, r->task, &report);
 }
 
-/* Rows are filled before a part of them is taken. */
-static struct status read_weights(const void *self, const struct param_table *params,
-                                  const struct weight_sink *sink)
+/* The tensor whose last row those of words behind the files' repeat, as the loaders of such files do: the row
+ * that is kept for it, or else the words themselves, if the last is no word.  NULL: neither is there. */
+static const struct stored_tensor *find_fill(struct stored_tensor *row, const struct megatron_run *r,
+                                             const struct megatron_moment *from)
+{
+    const struct stored_tensor *t = &from->tensor, *kept = from->padding;
+    int64_t cols = t->n_dims == 2 ? t->dims[1] : 1;
+    if (kept != NULL && kept->unreadable == NULL && stored_tensor_is_dense(kept) && kept->dtype == t->dtype &&
+        (int64_t)(kept->bytes / dtype_bytes(kept->dtype)) == cols) {
+        *row = *kept;
+        row->n_dims = 2;
+        row->dims[0] = 1;
+        row->dims[1] = row->strides[0] = cols;
+        row->strides[1] = 1;
+        return row;
+    }
+    return t->dims[0] > r->m.tokenizer.n ? t : NULL;
+}
+
+static struct status read(const void *self, enum param_kept kept, const struct param *p, int64_t from,
+                          tensor *values)
 {
     const struct megatron_run *r = self;
-    struct param_table all = {0};
-    struct part_sink part;
-    if (param_part_is_all(&params->part)) {
-        return read_whole_model(r, params, sink);
-    }
-    struct status s = model_dir_declare(&r->m, &all, r->task);
-    if (!failed(s)) {
-        struct weight_sink whole = part_sink_open(&part, params, sink);
-        s = read_whole_model(r, &all, &whole);
-        part_sink_close(&part);
-    }
-    param_table_fini(&all);
-    return s;
-}
-
-/* Elements [from, to) of what is here of a parameter, out of the whole. */
-static void copy_part(const struct param *p, int64_t from, int64_t to, tensor values, const float *whole)
-{
-    int64_t cols = p->dims[p->n_dims - 1];
-    for (int64_t i = from, n; i < to; i += n) {
-        n = int_smaller(to - i, cols - i % cols);
-        tensor run = tensor_slice(values, i - from, n);
-        stored_tensor_convert(run.dtype, run.data, DTYPE_F32, whole + param_full_index(p, i), n);
-    }
-}
-
-/* Reads a moment of a whole parameter into memory of its shape. */
-static struct status read_whole(const struct megatron_run *r, const struct param *p, enum megatron_kept kept,
-                                tensor whole)
-{
-    const struct model_tensor *t = model_files_find(&r->m.files, p->name, false);
+    const struct megatron_files *files = r->m.files.megatron;
+    const struct model_tensor *t = model_dir_tensor(&r->m, p);
     struct megatron_moment moment;
-    if (t == NULL) {
-        return status_error(STATUS_DATA, "%s has no moments of %s", r->m.path, p->name);
-    }
-    TRY(megatron_files_moment(r->m.files.megatron, megatron_files_find(r->m.files.megatron, t->stored.name),
-                              kept, &moment));
-    struct model_tensor like = model_tensor_like(t, &moment.tensor);
-    struct status s = model_dir_read_tensor(&r->m, p, &like, 0, whole);
-    if (!failed(s) && p->split == PARAM_BY_WORD) {
-        s = fill_rows(r, &moment, whole);
-    }
-    megatron_moment_close(&moment);
-    int64_t bad = failed(s) ? -1 : tensor_find_nonfinite(whole);
-    return bad < 0 ? s
-                   : status_error(STATUS_NUMERIC,
-                                  "%s: a moment of %s is not finite (element %lld is %g): use an earlier "
-                                  "checkpoint",
-                                  r->m.path, p->name, (long long)bad, tensor_get(whole, bad));
-}
-
-/* Fills what a slice of the flat buffer, from `begin` on, has of a parameter. */
-static struct status fill(const struct megatron_run *r, const struct param *p, enum megatron_kept kept,
-                          int64_t begin, tensor flat)
-{
-    int64_t from, to;
-    struct param full = *p;
-    checkpoint_overlap(p, begin, tensor_count(flat), &from, &to);
-    if (from >= to) {
+    struct stored_tensor row;
+    if (kept != PARAM_WEIGHT && !files->has_moments) {
         return status_ok();
     }
-    memcpy(full.dims, p->full, sizeof full.dims);
-    memset(full.first, 0, sizeof full.first);
-    full.offset = 0;
-    float *memory = calloc((size_t)param_count(&full) + 1, sizeof *memory);
-    tensor whole = param_view(&full, tensor_1d(memory, DTYPE_F32, param_count(&full)));
-    struct status s = memory == NULL
-                          ? status_error(STATUS_MEMORY, "out of memory for a moment of %s", p->name)
-                          : read_whole(r, &full, kept, whole);
-    if (!failed(s)) {
-        copy_part(p, from, to, tensor_slice(flat, p->offset + from - begin, to - from), memory);
+    CHECK(t != NULL, "%s has no %s", r->m.path, p->name);
+    if (kept == PARAM_WEIGHT && p->split != PARAM_BY_WORD) { /* its file is open */
+        return model_dir_read_tensor(&r->m, kept, p, t, from, values);
     }
-    free(memory);
+    TRY(megatron_files_moment(files, megatron_files_find(files, t->stored.name), kept, &moment));
+    struct model_tensor like = model_tensor_like(t, &moment.tensor);
+    like.fill = p->split == PARAM_BY_WORD ? find_fill(&row, r, &moment) : NULL;
+    struct status s = model_dir_read_tensor(&r->m, kept, p, &like, from, values);
+    megatron_moment_close(&moment);
     return s;
 }
 
-static struct status read_moments(const void *self, const struct param_table *params, int64_t begin,
-                                  tensor exp_avg, tensor exp_avg_sq)
+static struct status check_files(const void *self)
 {
     const struct megatron_run *r = self;
-    memset(exp_avg.data, 0, tensor_bytes(exp_avg));
-    memset(exp_avg_sq.data, 0, tensor_bytes(exp_avg_sq));
-    for (int i = 0; i < params->n && r->m.files.megatron->has_moments; i++) {
-        TRY(fill(r, &params->params[i], MEGATRON_EXP_AVG, begin, exp_avg));
-        TRY(fill(r, &params->params[i], MEGATRON_EXP_AVG_SQ, begin, exp_avg_sq));
-    }
     return model_files_check(&r->m.files, r->m.path);
 }
 
@@ -188,8 +79,9 @@ static void close_run(void *self)
     free(r);
 }
 
-static const struct training_state_kind megatron_kind = {.read_weights = read_weights,
-                                                         .read_moments = read_moments,
+static const struct training_state_kind megatron_kind = {.check = check,
+                                                         .read = read,
+                                                         .check_files = check_files,
                                                          .read_extra = training_state_no_extra,
                                                          .find_file = training_state_no_file,
                                                          .close = close_run};

@@ -119,7 +119,7 @@ static struct status count_ranks(struct megatron_reading *r)
 
 /* Finds what the ranks of a stage keep of a parameter. */
 static struct status find_shards(struct megatron_shards *s, const struct megatron_reading *r,
-                                 const struct zero_folder *first, enum zero_kept kept, const char *name)
+                                 const struct zero_folder *first, enum param_kept kept, const char *name)
 {
     (void)megatron_names_module(name, &s->name);
     s->n = r->n_ranks;
@@ -141,14 +141,14 @@ static struct status join_parameter(struct megatron_reading *r, const struct zer
     struct megatron_shards shards = {.are_moments = false};
     const char *rest;
     int64_t module = megatron_names_module(name, &rest);
-    TRY(find_shards(&shards, r, first, ZERO_WEIGHT, name));
+    TRY(find_shards(&shards, r, first, PARAM_WEIGHT, name));
     TRY(megatron_join(r, &shards, module));
-    for (int kept = 0; kept < MEGATRON_N_MOMENTS && m->has_moments; kept++) {
-        struct stored_tensor *t = &m->moments[kept][m->n - 1];
-        TRY(find_shards(&shards, r, first, (enum zero_kept)(ZERO_EXP_AVG + kept), name));
+    for (int kept = PARAM_EXP_AVG; kept < PARAM_N_KEPT && m->has_moments; kept++) {
+        struct stored_tensor *t = &m->tensors[kept][m->n - 1];
+        TRY(find_shards(&shards, r, first, (enum param_kept)kept, name));
         shards.are_moments = true;
         *t = *shards.of[0];
-        t->name = m->tensors[m->n - 1].name;
+        t->name = m->tensors[PARAM_WEIGHT][m->n - 1].name;
         TRY(megatron_join_shards(r, t, &shards, module));
     }
     return status_ok();
@@ -165,7 +165,7 @@ static struct status join_stage(struct megatron_reading *r, int stage)
         }
     }
     for (int i = 0; i < first->n; i++) {
-        const char *rest, *name = first->tensors[ZERO_WEIGHT][i].name;
+        const char *rest, *name = first->tensors[PARAM_WEIGHT][i].name;
         bool is_copy = stage > 0 && megatron_names_module(name, &rest) == MEGATRON_EMBEDDING;
         TRY(is_copy ? status_ok() : join_parameter(r, first, name));
     }
@@ -178,7 +178,7 @@ static struct status compare_module(const struct megatron_reading *r, int k, int
 {
     const struct zero_folder *z = &r->m->ranks[k];
     for (int i = 0; i < z->n; i++) {
-        const struct stored_tensor *t = &z->tensors[ZERO_WEIGHT][i];
+        const struct stored_tensor *t = &z->tensors[PARAM_WEIGHT][i];
         const char *rest;
         if (megatron_names_module(t->name, &rest) == module) {
             const struct zero_copy copy = {stored_tensor_find(layer->tensors, layer->n, rest),
@@ -218,9 +218,9 @@ static struct status read_states(struct megatron_reading *r)
     for (int k = 0; k < m->n_ranks; k++) {
         most += m->ranks[k].n;
     }
-    for (int kept = 0; kept < MEGATRON_N_MOMENTS; kept++) {
-        m->moments[kept] = calloc((size_t)most + 1, sizeof *m->moments[kept]);
-        if (m->moments[kept] == NULL) {
+    for (int kept = PARAM_EXP_AVG; kept < PARAM_N_KEPT; kept++) {
+        m->tensors[kept] = calloc((size_t)most + 1, sizeof *m->tensors[kept]);
+        if (m->tensors[kept] == NULL) {
             return status_error(STATUS_MEMORY, "out of memory for the moments of %s", r->directory);
         }
     }

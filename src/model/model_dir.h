@@ -76,11 +76,19 @@ struct status model_dir_read_weights(const struct model_dir *m, const struct par
                                      tensor master, enum model_task task, unsigned may_be_new,
                                      struct load_report *report);
 
-/* Reads elements of what is here of a parameter, as many as `values` has and from `from` on, out of a tensor
- * of the model's files, or one like it; those of rows that it lacks keep their values.  STATUS_DATA: it has
- * another shape than the whole parameter. */
-struct status model_dir_read_tensor(const struct model_dir *m, const struct param *p,
-                                    const struct model_tensor *t, int64_t from, tensor values);
+/* The tensor of a parameter, or the tied copy of it; NULL: there is none. */
+const struct model_tensor *model_dir_tensor(const struct model_dir *m, const struct param *p);
+
+/* Reads elements of what is here of a parameter, from `from` on, or of a moment of it, out of a tensor of the
+ * model's files or one like it.  What that lacks of them keeps its values, and of a parameter in its shape as
+ * many rows are left in *values as were read.  STATUS_DATA: it has another shape than the whole parameter;
+ * STATUS_NUMERIC: a number is not finite. */
+struct status model_dir_read_tensor(const struct model_dir *m, enum param_kept kept, const struct param *p,
+                                    const struct model_tensor *t, int64_t from, tensor *values);
+
+/* Checks names and shapes as model_dir_read_weights does, which reads values too. */
+struct status model_dir_check(const struct model_dir *m, const struct param_table *params,
+                              enum model_task task, struct load_report *report);
 
 /* The weights of a task in a directory, for who writes them in another form: one parameter is in memory. */
 struct model_dir_source {
@@ -90,8 +98,7 @@ struct model_dir_source {
     tensor values; /* owned; of the parameter that was read last */
 };
 
-/* Checks names and shapes as model_dir_read_weights does, which reads values too, and reports; then a source
- * checks values as it reads them.  `params` is borrowed. */
+/* Checks as model_dir_check; then a source checks values as it reads them.  `params` is borrowed. */
 struct status model_dir_source_open(struct model_dir_source *s, const struct model_dir *m,
                                     const struct param_table *params, enum model_task task,
                                     struct load_report *report);

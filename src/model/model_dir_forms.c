@@ -236,16 +236,14 @@ static struct status verify_progress(const struct model_dir *dir, const struct m
                          "%s was not written as it was read: its optimizer counts %lld steps, not %lld", path,
                          (long long)moments.n_steps, (long long)wanted);
     }
+    const tensor kept[PARAM_N_KEPT] = {c->master, c->progress->exp_avg, c->progress->exp_avg_sq};
     for (int i = 0; i < c->params->n && !failed(s); i++) {
         const struct param *p = &c->params->params[i];
         const struct foreign_moment *read = foreign_moments_find(&moments, p->name);
-        const struct stored_tensor *m = read == NULL ? NULL : read->exp_avg;
-        const struct stored_tensor *v = read == NULL ? NULL : read->exp_avg_sq;
-        s = compare(param_view(p, c->progress->exp_avg), p, m, path);
-        s = failed(s) ? s : compare(param_view(p, c->progress->exp_avg_sq), p, v, path);
-        s = failed(s) || read == NULL || read->weight == NULL
-                ? s
-                : compare(param_view(p, c->master), p, read->weight, path);
+        for (int k = 0; k < PARAM_N_KEPT && !failed(s); k++) {
+            const struct stored_tensor *t = read == NULL ? NULL : read->kept[k];
+            s = k == PARAM_WEIGHT && t == NULL ? s : compare(param_view(p, kept[k]), p, t, path);
+        }
     }
     foreign_moments_fini(&moments);
     return s;
@@ -268,15 +266,15 @@ static struct status compare_tensor(const struct model_dir *m, const struct para
 static struct status verify_universal(const struct model_dir *m, const struct model_dir_contents *c,
                                       const char *path)
 {
-    const tensor kept[MEGATRON_N_MOMENTS] = {c->progress->exp_avg, c->progress->exp_avg_sq};
+    const tensor kept[PARAM_N_KEPT] = {c->master, c->progress->exp_avg, c->progress->exp_avg_sq};
     for (int i = 0; i < c->params->n; i++) {
         const struct param *p = &c->params->params[i];
         const struct model_tensor *t = model_files_find(&m->files, p->name, false);
-        for (int k = 0; k < MEGATRON_N_MOMENTS; k++) {
+        for (int k = PARAM_EXP_AVG; k < PARAM_N_KEPT; k++) {
             struct megatron_moment moment;
             int at = t == NULL ? -1 : megatron_files_find(m->files.megatron, t->stored.name);
             CHECK(at >= 0, "%s was written without %s", path, p->name);
-            TRY(megatron_files_moment(m->files.megatron, at, (enum megatron_kept)k, &moment));
+            TRY(megatron_files_moment(m->files.megatron, at, (enum param_kept)k, &moment));
             struct model_tensor like = model_tensor_like(t, &moment.tensor);
             struct status s = compare_tensor(m, p, param_view(p, kept[k]), &like, path);
             megatron_moment_close(&moment);

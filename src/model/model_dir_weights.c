@@ -3,15 +3,15 @@
 #include "model/model_dir.h"
 
 #include "core/log.h"
+#include "io/stored_rects.h"
 #include "model/checkpoint.h"
-#include "model/part_sink.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct reading {
     const struct model_dir *m;
-    const struct param_table *params;
+    const struct param_table *params, *own; /* of the whole model, and of the part of it that is read */
     const struct weight_sink *sink;
     struct load_report *report;
     int n_wanted[NAMES_N_PARTS]; /* parameters of the table */
@@ -106,24 +106,64 @@ static struct status fit(const struct reading *r, const struct param *p, const s
     return s;
 }
 
-struct status model_dir_read_tensor(const struct model_dir *m, const struct param *p,
-                                    const struct model_tensor *t, int64_t from, tensor values)
+/* Lays the rows that a tensor lacks, up to `rows`, over the last row of another. */
+static struct status fill_rows(struct stored_tensor *view, void **list, const struct stored_tensor *fill,
+                               int64_t rows)
+{
+    struct stored_rects rects = {0};
+    int64_t has = view->dims[0], cols = view->n_dims == 2 ? view->dims[1] : 1;
+    stored_rects_add(&rects, (int64_t[2]){0}, view, (int64_t[2]){0}, (int64_t[2]){has, cols});
+    for (int64_t row = has; row < rows; row++) {
+        stored_rects_add(&rects, (int64_t[2]){row, 0}, fill, (int64_t[2]){fill->dims[0] - 1, 0},
+                         (int64_t[2]){1, cols});
+    }
+    free(*list);
+    view->dims[0] = rows;
+    return stored_rects_take(&rects, view, list);
+}
+
+static struct status check_finite(const struct model_dir *m, enum param_kept kept, const struct param *p,
+                                  const struct model_tensor *t, int64_t from, tensor values)
+{
+    int64_t i = tensor_find_nonfinite(values);
+    return i < 0
+               ? status_ok()
+               : status_error(STATUS_NUMERIC,
+                              "%s: %s %.80s is not finite (element %lld is %g): the file is damaged, or its "
+                              "training had diverged; use an earlier checkpoint",
+                              m->path, kept == PARAM_WEIGHT ? "the weight" : "a moment of", t->stored.name,
+                              (long long)param_full_index(p, from + i), tensor_get(values, i));
+}
+
+struct status model_dir_read_tensor(const struct model_dir *m, enum param_kept kept, const struct param *p,
+                                    const struct model_tensor *t, int64_t from, tensor *values)
 {
     const struct reading r = {.m = m};
     struct stored_tensor view;
     void *list;
     TRY(fit(&r, p, t, &view, &list));
-    struct tensor_slice slice = checkpoint_slice(p, from, from + tensor_count(values));
-    struct status s = stored_tensor_read_part(&view, &slice.part,
-                                              tensor_1d(values.data, values.dtype, tensor_count(values)));
+    struct status s = status_ok();
+    if (p->split == PARAM_BY_WORD && t->fill != NULL && view.dims[0] < p->full[0]) {
+        s = fill_rows(&view, &list, t->fill, p->full[0]);
+    }
+    if (!param_is_full(p)) { /* a rank may have rows of words that the files lack */
+        memset(values->data, 0, tensor_bytes(*values));
+    } else if (values->n_dims == p->n_dims && values->dims[0] == p->dims[0] && view.dims[0] < p->dims[0]) {
+        *values = tensor_slice(*values, 0, view.dims[0]);
+    }
+    int64_t n = tensor_count(*values);
+    struct tensor_slice slice = checkpoint_slice(p, from, from + n);
+    s = failed(s) ? s
+                  : stored_tensor_read_part(&view, &slice.part, tensor_1d(values->data, values->dtype, n));
     free(list);
-    return status_context(s, "%s", m->path);
+    TRY(status_context(s, "%s", m->path));
+    return check_finite(m, kept, p, t, from, *values);
 }
 
-static const struct model_tensor *tensor_of(const struct reading *r, const struct param *p)
+const struct model_tensor *model_dir_tensor(const struct model_dir *m, const struct param *p)
 {
-    const struct model_tensor *t = model_files_find(&r->m->files, p->name, false);
-    return t != NULL ? t : model_files_find(&r->m->files, p->name, true);
+    const struct model_tensor *t = model_files_find(&m->files, p->name, false);
+    return t != NULL ? t : model_files_find(&m->files, p->name, true);
 }
 
 static struct status check(const struct reading *r, const struct param *p, const struct model_tensor *t)
@@ -139,7 +179,7 @@ static struct status check(const struct reading *r, const struct param *p, const
 
 static struct status read_param(const struct reading *r, const struct param *p, bool *found)
 {
-    const struct model_tensor *t = tensor_of(r, p);
+    const struct model_tensor *t = model_dir_tensor(r->m, p);
     *found = t != NULL;
     if (t == NULL) {
         return status_ok();
@@ -151,21 +191,14 @@ static struct status read_param(const struct reading *r, const struct param *p, 
                             r->m->path, t->stored.name, t->stored.dtype_label);
     }
     TRY(check_tied(r, p, t));
-    tensor values;
-    TRY(r->sink->place(r->sink->self, p, &values));
+    const struct param *own = r->own == r->params ? p : param_table_find(r->own, p->name);
+    tensor values = NULL_TENSOR;
+    TRY(own == NULL ? status_ok() : r->sink->place(r->sink->self, own, &values));
     if (tensor_is_null(values)) {
         return status_ok();
     }
-    if (p->split == PARAM_BY_WORD && t->stored.dims[0] < p->dims[0]) {
-        values = tensor_slice(values, 0, t->stored.dims[0]);
-    }
-    TRY(model_dir_read_tensor(r->m, p, t, 0, values));
-    int64_t i = tensor_find_nonfinite(values);
-    return i < 0 ? r->sink->put(r->sink->self, p, values)
-                 : status_error(STATUS_NUMERIC,
-                                "%s: the weight %.80s is not finite (element %lld is %g): the file is "
-                                "damaged, or its training had diverged; use an earlier checkpoint",
-                                r->m->path, t->stored.name, (long long)i, tensor_get(values, i));
+    TRY(model_dir_read_tensor(r->m, PARAM_WEIGHT, own, t, 0, &values));
+    return r->sink->put(r->sink->self, own, values);
 }
 
 static struct status read_all(struct reading *r)
@@ -177,8 +210,9 @@ static struct status read_all(struct reading *r)
         if (found) {
             r->report->n[LOAD_LOADED][names_hf_part(r->m->family, p->name)]++;
         } else {
-            tensor values;
-            TRY(r->sink->current(r->sink->self, p, &values));
+            const struct param *own = param_table_find(r->own, p->name);
+            tensor values = NULL_TENSOR;
+            TRY(own == NULL ? status_ok() : r->sink->current(r->sink->self, own, &values));
             load_report_add_new(r->report, p, values);
         }
     }
@@ -224,7 +258,7 @@ static struct status check_new(const struct reading *r, unsigned may_be_new)
         const char *first = NULL;
         for (int i = 0; first == NULL; i++) {
             const char *name = r->params->params[i].name;
-            bool missing = tensor_of(r, &r->params->params[i]) == NULL;
+            bool missing = model_dir_tensor(r->m, &r->params->params[i]) == NULL;
             first = missing && (int)names_hf_part(r->m->family, name) == p ? name : NULL;
         }
         return status_error(
@@ -244,7 +278,7 @@ static bool may_lack(const struct reading *r, int part, unsigned may_be_new)
     int n = 0;
     for (int i = 0; i < r->params->n; i++) {
         const struct param *p = &r->params->params[i];
-        n += (int)names_hf_part(r->m->family, p->name) == part && tensor_of(r, p) == NULL;
+        n += (int)names_hf_part(r->m->family, p->name) == part && model_dir_tensor(r->m, p) == NULL;
     }
     return (may_be_new >> part & 1U) != 0 && n == r->n_wanted[part];
 }
@@ -255,7 +289,7 @@ static int count_misfits(const struct reading *r, unsigned may_be_new, bool tell
     int n = 0;
     for (int i = 0; i < r->params->n; i++) {
         const struct param *p = &r->params->params[i];
-        const struct model_tensor *t = tensor_of(r, p);
+        const struct model_tensor *t = model_dir_tensor(r->m, p);
         struct status s = t == NULL ? status_ok() : check(r, p, t);
         bool lacks = t == NULL && !may_lack(r, names_hf_part(r->m->family, p->name), may_be_new);
         bool counted = t == NULL || t->part == 0; /* a joined tensor is named once */
@@ -296,20 +330,18 @@ static struct status read_and_account(struct reading *r, unsigned may_be_new)
     return check_new(r, may_be_new);
 }
 
-static struct status read_all_into(const struct model_dir *m, const struct param_table *params,
-                                   const struct weight_sink *sink, enum model_task task, unsigned may_be_new,
-                                   struct load_report *report)
+static struct status read_all_into(struct reading *r, enum model_task task, unsigned may_be_new)
 {
-    struct reading r = {.m = m, .params = params, .sink = sink, .report = report};
-    *report = (struct load_report){.family = m->family,
-                                   .task = task,
-                                   .n_rows = m->family->sizes(m->config).vocab_size,
-                                   .n_words = m->tokenizer.n};
-    for (int i = 0; i < params->n; i++) {
-        r.n_wanted[names_hf_part(m->family, params->params[i].name)]++;
+    const struct model_dir *m = r->m;
+    *r->report = (struct load_report){.family = m->family,
+                                      .task = task,
+                                      .n_rows = m->family->sizes(m->config).vocab_size,
+                                      .n_words = m->tokenizer.n};
+    for (int i = 0; i < r->params->n; i++) {
+        r->n_wanted[names_hf_part(m->family, r->params->params[i].name)]++;
     }
-    TRY(name_misfits(&r, may_be_new, read_and_account(&r, may_be_new)));
-    report->n[LOAD_IGNORED][NAMES_STATE] += m->files.n_beside;
+    TRY(name_misfits(r, may_be_new, read_and_account(r, may_be_new)));
+    r->report->n[LOAD_IGNORED][NAMES_STATE] += m->files.n_beside;
     return model_files_check(&m->files, m->path);
 }
 
@@ -318,17 +350,13 @@ struct status model_dir_read_into(const struct model_dir *m, const struct param_
                                   struct load_report *report)
 {
     struct param_table all = {0};
-    struct part_sink part;
-    if (param_part_is_all(&params->part)) {
-        return read_all_into(m, params, sink, task, may_be_new, report);
+    struct reading r = {.m = m, .params = params, .own = params, .sink = sink, .report = report};
+    struct status s = status_ok();
+    if (!param_part_is_all(&params->part)) { /* so that every tensor of the files is accounted for */
+        s = model_dir_declare(m, &all, task);
+        r.params = &all;
     }
-    struct status s =
-        model_dir_declare(m, &all, task); /* so that every tensor of the files is accounted for */
-    if (!failed(s)) {
-        struct weight_sink whole = part_sink_open(&part, params, sink);
-        s = read_all_into(m, &all, &whole, task, may_be_new, report);
-        part_sink_close(&part);
-    }
+    s = failed(s) ? s : read_all_into(&r, task, may_be_new);
     param_table_fini(&all);
     return s;
 }
@@ -357,13 +385,19 @@ static struct status want_no_put(void *self, const struct param *p, tensor value
     return status_error(STATUS_INTERNAL, "%s was read", p->name);
 }
 
+struct status model_dir_check(const struct model_dir *m, const struct param_table *params,
+                              enum model_task task, struct load_report *report)
+{
+    const struct weight_sink none = {NULL, want_none, want_no_put, want_none};
+    return model_dir_read_into(m, params, &none, task, 0, report);
+}
+
 struct status model_dir_source_open(struct model_dir_source *s, const struct model_dir *m,
                                     const struct param_table *params, enum model_task task,
                                     struct load_report *report)
 {
-    const struct weight_sink none = {NULL, want_none, want_no_put, want_none};
     *s = (struct model_dir_source){.m = m, .params = params, .task = task};
-    return model_dir_read_into(m, params, &none, task, 0, report);
+    return model_dir_check(m, params, task, report);
 }
 
 /* Memory for one parameter; the files may have fewer rows, so that it is cleared. */
@@ -390,7 +424,7 @@ static struct status read_one(void *self, const struct param *p, tensor *values)
     struct model_dir_source *s = self;
     struct load_report report = {.family = s->m->family, .task = s->task};
     const struct weight_sink sink = {s, place_one, keep_one, want_none};
-    struct reading r = {.m = s->m, .params = s->params, .sink = &sink, .report = &report};
+    struct reading r = {.m = s->m, .params = s->params, .own = s->params, .sink = &sink, .report = &report};
     bool found;
     TRY(read_param(&r, p, &found));
     CHECK(found, "there is no %s", p->name);

@@ -216,7 +216,7 @@ struct model_tensor model_tensor_like(const struct model_tensor *t, const struct
 static void add_as(struct model_files *m, const struct stored_tensor *t, const struct names_hf *as,
                    const struct model_family_join *join, int part)
 {
-    const struct model_tensor plain = {*as, *t, join, part};
+    const struct model_tensor plain = {.as = *as, .join = join, .part = part};
     m->tensors[m->n_tensors++] = model_tensor_like(&plain, t);
 }
 
@@ -282,7 +282,7 @@ static const char *root_of(const struct tensor_file *f)
 static void add_zero(struct model_files *m)
 {
     for (int i = 0; m->zero != NULL && i < m->zero->n; i++) {
-        add_tensor(m, &m->zero->tensors[ZERO_WEIGHT][i], m->zero->tensors[ZERO_WEIGHT][i].name);
+        add_tensor(m, &m->zero->tensors[PARAM_WEIGHT][i], m->zero->tensors[PARAM_WEIGHT][i].name);
     }
     m->n_zero = m->n_tensors;
     if (m->zero != NULL) {
@@ -293,7 +293,8 @@ static void add_zero(struct model_files *m)
 static void add_megatron(struct model_files *m)
 {
     for (int i = 0; m->megatron != NULL && i < m->megatron->n; i++) {
-        add_tensor(m, &m->megatron->tensors[i], m->megatron->tensors[i].name);
+        const struct stored_tensor *t = &m->megatron->tensors[PARAM_WEIGHT][i];
+        add_tensor(m, t, t->name);
     }
 }
 

@@ -19,6 +19,8 @@ struct model_tensor {
     struct stored_tensor stored;          /* what the file has, transposed if necessary */
     const struct model_family_join *join; /* of which it is one part; NULL: it is the whole tensor */
     int part;
+    /* its last row is that of rows behind those of `stored`; NULL: none are there */
+    const struct stored_tensor *fill;
 };
 
 struct model_files {

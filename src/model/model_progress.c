@@ -1,6 +1,6 @@
 #include "model/model_progress.h"
 
-#include "model/checkpoint.h"
+#include "model/training_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,10 @@ static struct status take_moments(struct model_progress *p, const struct checkpo
     }
     p->exp_avg = tensor_1d(both, DTYPE_F32, params->n_elements);
     p->exp_avg_sq = tensor_1d(both + params->n_elements, DTYPE_F32, params->n_elements);
-    return checkpoint_read_moments(c, params, 0, p->exp_avg, p->exp_avg_sq);
+    const struct training_state s = training_state_of(c);
+    TRY(checkpoint_check_moments(c, params));
+    TRY(training_state_read(&s, PARAM_EXP_AVG, params, 0, p->exp_avg));
+    return training_state_read(&s, PARAM_EXP_AVG_SQ, params, 0, p->exp_avg_sq);
 }
 
 struct status model_progress_open(struct model_progress *p, const char *directory,

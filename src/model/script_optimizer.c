@@ -197,21 +197,21 @@ static struct status write_states(const char *path, const struct script_params *
 
 /* The flat buffers of a group: weights and both moments, each padded so that all ranks have equal parts. */
 struct flat_group {
-    float *kept[ZERO_N_KEPT]; /* [part * n_ranks] */
-    int64_t n, part;          /* elements of the parameters; of a rank */
+    float *kept[PARAM_N_KEPT]; /* [part * n_ranks] */
+    int64_t n, part;           /* elements of the parameters; of a rank */
 };
 
 static struct status fill_group(struct flat_group *g, const struct script_params *s, int group)
 {
     const struct model_progress *p = s->c->progress;
-    const tensor from[ZERO_N_KEPT] = {s->c->master, p->exp_avg, p->exp_avg_sq};
+    const tensor from[PARAM_N_KEPT] = {s->c->master, p->exp_avg, p->exp_avg_sq};
     *g = (struct flat_group){0};
     for (int i = 0; i < s->n; i++) {
         g->n += is_of_group(&s->list[i], group) ? tensor_count(script_params_view(s, i, s->c->master)) : 0;
     }
     int64_t unit = ALIGNMENT * p->n_ranks;
     g->part = (g->n + unit - 1) / unit * ALIGNMENT;
-    for (int kept = 0; kept < ZERO_N_KEPT; kept++) {
+    for (int kept = 0; kept < PARAM_N_KEPT; kept++) {
         int64_t at = 0;
         g->kept[kept] = calloc((size_t)(g->part * p->n_ranks) + 1, sizeof(float));
         if (g->kept[kept] == NULL) {
@@ -229,7 +229,7 @@ static struct status fill_group(struct flat_group *g, const struct script_params
     return status_ok();
 }
 
-static tensor part_of(const struct flat_group *g, enum zero_kept kept, int rank, int64_t n)
+static tensor part_of(const struct flat_group *g, enum param_kept kept, int rank, int64_t n)
 {
     return tensor_1d(g->kept[kept] + g->part * rank, DTYPE_F32, n);
 }
@@ -249,8 +249,8 @@ static void put_base(struct torch_writer *w, const struct model_progress *p,
     pickle_put_dict_begin(&w->pickle);
     for (int g = 0; g < N_GROUPS; g++) {
         pickle_put_int(&w->pickle, g);
-        put_moments(w, part_of(&groups[g], ZERO_EXP_AVG, rank, groups[g].part),
-                    part_of(&groups[g], ZERO_EXP_AVG_SQ, rank, groups[g].part), p->step - p->n_skipped);
+        put_moments(w, part_of(&groups[g], PARAM_EXP_AVG, rank, groups[g].part),
+                    part_of(&groups[g], PARAM_EXP_AVG_SQ, rank, groups[g].part), p->step - p->n_skipped);
     }
     pickle_put_items(&w->pickle);
     pickle_put_text(&w->pickle, "param_groups");
@@ -289,7 +289,7 @@ static struct status write_rank(const char *path, const struct model_progress *p
     pickle_put_text(b, "single_partition_of_fp32_groups");
     pickle_put_list(b);
     for (int g = 0; g < N_GROUPS; g++) {
-        torch_writer_put_tensor(&w, part_of(&groups[g], ZERO_WEIGHT, rank, own_part(&groups[g], rank)));
+        torch_writer_put_tensor(&w, part_of(&groups[g], PARAM_WEIGHT, rank, own_part(&groups[g], rank)));
     }
     pickle_put_list_end(b);
     pickle_put_key_int(b, "zero_stage", 1);
@@ -318,7 +318,7 @@ static struct status write_ranks(const char *folder, const struct script_params 
         status = failed(status) ? status : write_rank(path, s->c->progress, groups, r);
     }
     for (int g = 0; g < N_GROUPS; g++) {
-        for (int kept = 0; kept < ZERO_N_KEPT; kept++) {
+        for (int kept = 0; kept < PARAM_N_KEPT; kept++) {
             free(groups[g].kept[kept]);
         }
     }

@@ -6,24 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct status read_weights(const void *self, const struct param_table *params,
-                                  const struct weight_sink *sink)
+static struct status check(const void *self, const struct param_table *params)
 {
-    for (int i = 0; i < params->n; i++) {
-        const struct param *p = &params->params[i];
-        tensor values;
-        TRY(sink->place(sink->self, p, &values));
-        TRY(checkpoint_read_weights(self, params, p->offset,
-                                    tensor_1d(values.data, values.dtype, param_count(p))));
-        TRY(sink->put(sink->self, p, values));
-    }
-    return status_ok();
+    return checkpoint_check_moments(self, params);
 }
 
-static struct status read_moments(const void *self, const struct param_table *params, int64_t begin,
-                                  tensor exp_avg, tensor exp_avg_sq)
+static struct status read(const void *self, enum param_kept kept, const struct param *p, int64_t from,
+                          tensor *values)
 {
-    return checkpoint_read_moments(self, params, begin, exp_avg, exp_avg_sq);
+    return checkpoint_read(self, kept, p, from, *values);
+}
+
+static struct status check_files(const void *self)
+{
+    return checkpoint_check_files(self);
 }
 
 static struct status read_extra(const void *self, const char *file, const char *name, tensor out)
@@ -49,11 +45,42 @@ static void close_owned(void *self)
 }
 
 #define OF_CHECKPOINT                                                                                        \
-    .read_weights = read_weights, .read_moments = read_moments, .read_extra = read_extra,                    \
-    .find_file = find_file
+    .check = check, .read = read, .check_files = check_files, .read_extra = read_extra, .find_file = find_file
 
 static const struct training_state_kind viewed = {OF_CHECKPOINT, .close = close_viewed};
 static const struct training_state_kind owned = {OF_CHECKPOINT, .close = close_owned};
+
+struct status training_state_read_weights(const struct training_state *s, const struct param_table *params,
+                                          const struct weight_sink *sink)
+{
+    TRY(s->kind->check(s->self, params));
+    for (int i = 0; i < params->n; i++) {
+        const struct param *p = &params->params[i];
+        tensor values;
+        TRY(sink->place(sink->self, p, &values));
+        TRY(s->kind->read(s->self, PARAM_WEIGHT, p, 0, &values));
+        TRY(sink->put(sink->self, p, values));
+    }
+    return s->kind->check_files(s->self);
+}
+
+struct status training_state_read(const struct training_state *s, enum param_kept kept,
+                                  const struct param_table *params, int64_t begin, tensor flat)
+{
+    for (int i = 0; i < params->n; i++) {
+        const struct param *p = &params->params[i];
+        int64_t from, to;
+        checkpoint_overlap(p, begin, tensor_count(flat), &from, &to);
+        if (from < to) {
+            tensor values = tensor_slice(flat, p->offset + from - begin, to - from);
+            if (kept != PARAM_WEIGHT) {
+                memset(values.data, 0, tensor_bytes(values));
+            }
+            TRY(s->kind->read(s->self, kept, p, from, &values));
+        }
+    }
+    return s->kind->check_files(s->self);
+}
 
 struct training_state training_state_of(const struct checkpoint *c)
 {

@@ -11,11 +11,17 @@
 #include "model/model_dir.h"
 
 struct training_state_kind {
-    /* All weights, a parameter at a time; and the moments of a slice, as checkpoint_read_moments. */
-    struct status (*read_weights)(const void *self, const struct param_table *params,
-                                  const struct weight_sink *sink);
-    struct status (*read_moments)(const void *self, const struct param_table *params, int64_t begin,
-                                  tensor exp_avg, tensor exp_avg_sq);
+    /* STATUS_DATA unless it has what the table's parameters need, and nothing that they should have. */
+    struct status (*check)(const void *self, const struct param_table *params);
+
+    /* Fills *values with elements of what is here of a parameter, from `from` on, or of a moment of it.  What
+     * it does not have keeps its values; of a parameter in its shape, as many rows are left in *values as were
+     * read. */
+    struct status (*read)(const void *self, enum param_kept kept, const struct param *p, int64_t from,
+                          tensor *values);
+
+    /* After reading: STATUS_DATA or STATUS_IO if a file changed meanwhile. */
+    struct status (*check_files)(const void *self);
 
     /* As checkpoint_read_extra; and the bytes of a file of its own, NULL if it has none. */
     struct status (*read_extra)(const void *self, const char *file, const char *name, tensor out);
@@ -48,6 +54,16 @@ struct training_state_place {
 /* kind stays NULL if the directory has no checkpoint, and none of `step` was wanted.  STATUS_NO_CHECKPOINT if
  * there is none of that step, or none that is whole. */
 struct status training_state_open(struct training_state *s, const struct training_state_place *place);
+
+/* Checks the state, and puts all weights into a sink, a parameter at a time. */
+struct status training_state_read_weights(const struct training_state *s, const struct param_table *params,
+                                          const struct weight_sink *sink);
+
+/* Fills the parameters, or moments of them, in `flat`, the part of a flat host buffer of the table's layout
+ * that begins at element `begin`; gaps and padded rows keep their values, and moments that there are none of
+ * are zero. */
+struct status training_state_read(const struct training_state *s, enum param_kept kept,
+                                  const struct param_table *params, int64_t begin, tensor flat);
 
 /* Views an open checkpoint of kiln, which the caller closes. */
 struct training_state training_state_of(const struct checkpoint *c);

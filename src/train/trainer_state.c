@@ -65,28 +65,22 @@ static struct status resume_weights(struct trainer *t, const struct training_sta
     struct weight_window window;
     TRY(weight_window_open(&window, &t->net));
     struct weight_sink sink = weight_window_sink(&window);
-    struct status s = from->kind->read_weights(from->self, &t->net.params, &sink);
+    struct status s = training_state_read_weights(from, &t->net.params, &sink);
     struct status written = weight_window_close(&window);
     return failed(s) ? s : written;
 }
 
-static struct status resume_moments(struct trainer *t, const struct training_state *from)
+static struct status resume_moment(struct trainer *t, const struct training_state *from, enum param_kept kept,
+                                   tensor to)
 {
-    struct host_view m = {0}, v = {0};
-    struct status s = host_view_open(&m, &t->net.x, t->exp_avg);
+    struct host_view view;
+    TRY(host_view_open(&view, &t->net.x, to));
+    struct status s = training_state_read(from, kept, &t->net.params, t->update.shard.begin, view.host);
     if (!failed(s)) {
-        s = host_view_open(&v, &t->net.x, t->exp_avg_sq);
-    }
-    if (!failed(s)) {
-        s = from->kind->read_moments(from->self, &t->net.params, t->update.shard.begin, m.host, v.host);
-    }
-    if (!failed(s)) {
-        host_view_commit(&m, &t->net.x, t->exp_avg);
-        host_view_commit(&v, &t->net.x, t->exp_avg_sq);
+        host_view_commit(&view, &t->net.x, to);
         s = t->net.x.status;
     }
-    host_view_close(&v);
-    host_view_close(&m);
+    host_view_close(&view);
     return s;
 }
 
@@ -97,7 +91,8 @@ struct status trainer_state_resume(struct trainer *t, const struct training_stat
         exec_take_choices(&t->net.x, choices->data, choices->n, from->path);
     }
     TRY(resume_weights(t, from));
-    TRY(resume_moments(t, from));
+    TRY(resume_moment(t, from, PARAM_EXP_AVG, t->exp_avg));
+    TRY(resume_moment(t, from, PARAM_EXP_AVG_SQ, t->exp_avg_sq));
     return resume_histories(t, from);
 }
 

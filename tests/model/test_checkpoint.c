@@ -215,14 +215,14 @@ static void test_other_model(void)
     EXPECT_OK(checkpoint_open(&c, path));
     tensor flat = tensor_1d(k.flat[0], DTYPE_F32, CASE_ELEMENTS);
     k.params.params[0].dims[0] = k.params.params[0].full[0] = 5;
-    EXPECT_ERROR(checkpoint_read_weights(&c, &k.params, 0, flat), STATUS_DATA, "word_embeddings");
+    EXPECT_ERROR(read_weights(&c, &k.params, 0, flat), STATUS_DATA, "word_embeddings");
     k.params.params[0].dims[0] = k.params.params[0].full[0] = 6;
     k.params.n = 1;
-    EXPECT_OK(checkpoint_read_weights(&c, &k.params, 0, flat));
-    EXPECT_ERROR(checkpoint_read_moments(&c, &k.params, 0, flat, flat), STATUS_DATA, "4 tensors");
+    EXPECT_OK(read_weights(&c, &k.params, 0, flat));
+    EXPECT_ERROR(read_moments(&c, &k.params, 0, flat, flat), STATUS_DATA, "4 tensors");
     k.params.n = 2;
     snprintf(k.params.params[1].name, PARAM_NAME_BYTES, "other.bias");
-    EXPECT_ERROR(checkpoint_read_weights(&c, &k.params, 0, flat), STATUS_DATA, "no tensor other.bias");
+    EXPECT_ERROR(read_weights(&c, &k.params, 0, flat), STATUS_DATA, "no tensor other.bias");
     checkpoint_close(&c);
     case_fini(&k);
 }

@@ -112,9 +112,9 @@ static void read_rank(const struct checkpoint *c, const struct model *m, int sta
         EXPECT(read[f] != NULL, "out of memory");
         t[f] = tensor_1d(read[f], DTYPE_F32, n);
     }
-    EXPECT_OK(checkpoint_read_weights(c, &r.params, 0, t[0]));
-    EXPECT_OK(checkpoint_read_moments(c, &r.params, copies, tensor_slice(t[1], copies, n - copies),
-                                      tensor_slice(t[2], copies, n - copies)));
+    EXPECT_OK(read_weights(c, &r.params, 0, t[0]));
+    EXPECT_OK(read_moments(c, &r.params, copies, tensor_slice(t[1], copies, n - copies),
+                           tensor_slice(t[2], copies, n - copies)));
     for (int f = 0; f < 3; f++) {
         int64_t from = f == 0 ? 0 : copies;
         EXPECT(memcmp(read[f] + from, (float *)r.flat[f].data + from, (size_t)(n - from) * sizeof(float)) ==

@@ -75,8 +75,8 @@ static void test_any_cut(void)
                 for (int f = 0; f < 3; f++) {
                     t[f] = tensor_1d(read[f] + begin, DTYPE_F32, count);
                 }
-                EXPECT_OK(checkpoint_read_weights(&c, &k.params, begin, t[0]));
-                EXPECT_OK(checkpoint_read_moments(&c, &k.params, begin, t[1], t[2]));
+                EXPECT_OK(read_weights(&c, &k.params, begin, t[0]));
+                EXPECT_OK(read_moments(&c, &k.params, begin, t[1], t[2]));
             }
             for (int f = 0; f < 3; f++) {
                 for (int i = 0; i < CASE_ELEMENTS; i++) {

@@ -3,6 +3,7 @@
  * directories that `transformers` wrote of them, for whole models, for shards of the flat buffer and for
  * every slice of tensor parallelism; so are the steps. */
 #include "decoder_case.h"
+#include "read_checkpoint.h"
 
 #include "core/log.h"
 #include "model/training_state.h"
@@ -63,7 +64,7 @@ static void expect_moments(const struct training_state *s, const struct param_ta
                            int64_t end)
 {
     tensor m = flat_of(end - begin), v = flat_of(end - begin);
-    EXPECT_OK(s->kind->read_moments(s->self, params, begin, m, v));
+    EXPECT_OK(read_both(s, params, begin, m, v));
     for (int i = 0; i < params->n; i++) {
         expect_values(&wanted[1], &params->params[i], m, begin, "exp_avg");
         expect_values(&wanted[2], &params->params[i], v, begin, "exp_avg_sq");
@@ -78,7 +79,7 @@ static void expect_part(const struct training_state *s, struct param_part part)
     EXPECT_OK(model_dir_declare(&wanted[0].m, &params, wanted[0].m.task));
     tensor weights = flat_of(params.n_elements);
     struct weight_sink sink = weight_sink_of(&weights);
-    EXPECT_OK(s->kind->read_weights(s->self, &params, &sink));
+    EXPECT_OK(training_state_read_weights(s, &params, &sink));
     for (int i = 0; i < params.n; i++) {
         expect_values(&wanted[0], &params.params[i], weights, 0, "weight");
     }

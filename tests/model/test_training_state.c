@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "model/bert/bert_family.h"
 #include "model/training_state.h"
+#include "read_checkpoint.h"
 #include "test.h"
 
 #include <unistd.h>
@@ -119,8 +120,8 @@ static void check(const struct expected *x)
     EXPECT(s.kind != NULL && strcmp(s.path, path_of(x->path)) == 0, "%s, not %s", s.path, x->path);
     expect_position(x, s.position);
     struct weight_sink sink = weight_sink_of(&weights);
-    EXPECT_OK(s.kind->read_weights(s.self, &params, &sink));
-    EXPECT_OK(s.kind->read_moments(s.self, &params, 0, m, v));
+    EXPECT_OK(training_state_read_weights(&s, &params, &sink));
+    EXPECT_OK(read_both(&s, &params, 0, m, v));
     expect_same(x, "weight", &params, weights);
     if (x->has_moments) {
         expect_same(x, "exp_avg", &params, m);
@@ -131,8 +132,7 @@ static void check(const struct expected *x)
     /* a slice, as a rank reads it, is a part of the whole */
     int64_t begin = params.n_elements / 3, n = params.n_elements / 2;
     tensor part_m = flat_of(&params), part_v = flat_of(&params);
-    EXPECT_OK(
-        s.kind->read_moments(s.self, &params, begin, tensor_slice(part_m, 0, n), tensor_slice(part_v, 0, n)));
+    EXPECT_OK(read_both(&s, &params, begin, tensor_slice(part_m, 0, n), tensor_slice(part_v, 0, n)));
     EXPECT(memcmp(part_v.data, (float *)v.data + begin, (size_t)n * sizeof(float)) == 0,
            "%s: a slice differs", x->folder);
     free(part_v.data);

@@ -83,8 +83,8 @@ static void load_slice(const struct comm *comm, void *context)
     for (int f = 0; f < 3; f++) {
         t[f] = tensor_1d(l->read[f] + begin, DTYPE_F32, count);
     }
-    EXPECT_OK(checkpoint_read_weights(l->c, &l->k->params, begin, t[0]));
-    EXPECT_OK(checkpoint_read_moments(l->c, &l->k->params, begin, t[1], t[2]));
+    EXPECT_OK(read_weights(l->c, &l->k->params, begin, t[0]));
+    EXPECT_OK(read_moments(l->c, &l->k->params, begin, t[1], t[2]));
 }
 
 static void expect_same_tensors(const char *path, const char *other)

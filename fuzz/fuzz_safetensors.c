@@ -7,15 +7,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
-static void read_entry(const struct safetensors_entry *e, size_t file_bytes)
+static void read_entry(const struct stored_tensor *e, size_t file_bytes)
 {
     CHECK(e->bytes <= file_bytes, "%zu bytes of %zu", e->bytes, file_bytes);
     int64_t count = (int64_t)(e->bytes / dtype_bytes(e->dtype));
     tensor out = tensor_1d(malloc(e->bytes + 1), e->dtype, count);
     if (out.data != NULL && e->n_dims == 1) {
-        CHECK(!failed(safetensors_read(e, out)), "%s does not read as what it says it is", e->name);
+        CHECK(!failed(stored_tensor_read(e, out)), "%s does not read as what it says it is", e->name);
     } else if (out.data != NULL && e->n_dims > 1) {
-        CHECK(failed(safetensors_read(e, out)), "%s reads as another shape", e->name);
+        CHECK(failed(stored_tensor_read(e, out)), "%s reads as another shape", e->name);
     }
     free(out.data);
 }

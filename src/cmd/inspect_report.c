@@ -45,9 +45,8 @@ static json_t *describe_tensors(const struct safetensors *f)
 {
     json_t *rows = json_array();
     for (int i = 0; i < f->n; i++) {
-        const struct stored_tensor t = safetensors_view(&f->entries[i]);
-        if (json_array_append_new(rows, describe_tensor(&t, safetensors_slice_text(f, &f->entries[i]))) !=
-            0) {
+        const struct stored_tensor *t = &f->entries[i];
+        if (json_array_append_new(rows, describe_tensor(t, safetensors_slice_text(f, t))) != 0) {
             json_decref(rows);
             return NULL;
         }
@@ -110,8 +109,7 @@ static struct status add_nonfinite_of(json_t *report, const struct safetensors *
 {
     TRY(inspect_complete(report));
     for (int i = 0; i < f->n; i++) {
-        const struct stored_tensor t = safetensors_view(&f->entries[i]);
-        TRY(add_nonfinite(report, &t));
+        TRY(add_nonfinite(report, &f->entries[i]));
     }
     return status_ok();
 }

@@ -1,4 +1,4 @@
-/* bzip2_block: unpacks one block of a bzip2 file, by libbz2.
+/* bzip2_block: finds the blocks of a bzip2 file, and unpacks one, by libbz2.
  *
  * libbz2 unpacks streams that begin at a byte.  So the bits of the block are moved to a byte's beginning,
  * between the header and the end of a stream of one block, whose check sum is the block's own. */
@@ -19,5 +19,25 @@ struct bzip2_bytes {
  * these bits are not a block.  `crc`: its check sum, valid if it is good.  STATUS_IO, STATUS_MEMORY. */
 struct status bzip2_block_unpack(struct bzip2_bytes *out, const struct byte_stream *s, uint64_t begin,
                                  uint64_t end, bool *good, uint32_t *crc);
+
+/* ---- where blocks begin and end, found without unpacking them ----
+ *
+ * A block begins with the 48 bits 0x314159265359 at any bit of the file; a stream ends with 0x177245385090.
+ * By chance such bits are also inside a block, about once in 10^14 bits; whoever unpacks a block that fails
+ * must try it with the end of the next one (bzip2_stream.c). */
+
+enum { BZIP2_MAGIC_BITS = 48, BZIP2_SCAN_BYTES = 1 << 17 };
+
+enum bzip2_mark { BZIP2_BLOCK, BZIP2_STREAM_END, BZIP2_FILE_END };
+
+struct bzip2_scan {
+    unsigned char bytes[BZIP2_SCAN_BYTES]; /* the first n are those of the file at `at` */
+    uint64_t at;
+    size_t n;
+};
+
+/* Sets *bit to where the next mark at or behind *bit begins, or to the file's end.  STATUS_IO. */
+struct status bzip2_block_next(struct bzip2_scan *scan, const struct byte_stream *s, uint64_t *bit,
+                               enum bzip2_mark *mark);
 
 #endif

@@ -1,11 +1,10 @@
 /* bzip2_stream: a bzip2 file of one or many streams, unpacked in several threads.
  *
- * Marks in the file show where blocks begin (io/bzip2_scan.h).  Blocks found wait in a ring; any thread
+ * Marks in the file show where blocks begin (io/bzip2_block.h).  Blocks found wait in a ring; any thread
  * unpacks the next that nobody has begun, and the reading thread takes them in order.  If the one it needs is
  * not ready and nobody has begun it, it unpacks that block itself, so it never depends on helpers. */
 #include "core/parallel.h"
 #include "io/bzip2_block.h"
-#include "io/bzip2_scan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,10 +100,10 @@ static struct status find_begin(struct bzip2 *z, uint64_t bit)
 {
     enum bzip2_mark mark;
     uint64_t stream_end = bit;
-    TRY(bzip2_scan_next(&z->scan, z->stream, &bit, &mark));
+    TRY(bzip2_block_next(&z->scan, z->stream, &bit, &mark));
     while (mark == BZIP2_STREAM_END) {
         stream_end = bit += BZIP2_MAGIC_BITS + CRC_BITS;
-        TRY(bzip2_scan_next(&z->scan, z->stream, &bit, &mark));
+        TRY(bzip2_block_next(&z->scan, z->stream, &bit, &mark));
     }
     z->next_begin = bit;
     z->found_all = mark == BZIP2_FILE_END;
@@ -119,7 +118,7 @@ static struct status find_block(struct bzip2 *z, struct block *b)
     b->state = BLOCK_FOUND;
     b->status = status_ok();
     b->bytes.n = 0;
-    TRY(bzip2_scan_next(&z->scan, z->stream, &bit, &b->after));
+    TRY(bzip2_block_next(&z->scan, z->stream, &bit, &b->after));
     b->end = bit;
     if (b->after == BZIP2_STREAM_END) {
         TRY(read_stream_crc(z->stream, bit, &b->stream_crc));

@@ -32,7 +32,7 @@ static const char *label_of(enum dtype dtype)
     return NULL;
 }
 
-static struct status parse_dtype(struct safetensors_entry *e, const json_t *value, const char *source)
+static struct status parse_dtype(struct stored_tensor *e, const json_t *value, const char *source)
 {
     for (size_t i = 0; json_is_string(value) && i < sizeof labels / sizeof *labels; i++) {
         if (strcmp(json_string_value(value), labels[i].label) == 0) {
@@ -48,7 +48,7 @@ static struct status parse_dtype(struct safetensors_entry *e, const json_t *valu
 }
 
 /* Fills dims and sets *count to their product. */
-static struct status parse_shape(struct safetensors_entry *e, const json_t *value, const char *source,
+static struct status parse_shape(struct stored_tensor *e, const json_t *value, const char *source,
                                  uint64_t *count)
 {
     if (!json_is_array(value) || json_array_size(value) > TENSOR_MAX_DIMS) {
@@ -69,7 +69,7 @@ static struct status parse_shape(struct safetensors_entry *e, const json_t *valu
     return status_ok();
 }
 
-static struct status parse_range(struct safetensors_entry *e, const json_t *value, const char *source,
+static struct status parse_range(struct stored_tensor *e, const json_t *value, const char *source,
                                  struct span buffer)
 {
     const json_t *first = json_array_get(value, 0);
@@ -88,10 +88,10 @@ static struct status parse_range(struct safetensors_entry *e, const json_t *valu
     return status_ok();
 }
 
-static struct status parse_entry(struct safetensors_entry *e, const char *name, const json_t *value,
+static struct status parse_entry(struct stored_tensor *e, const char *name, const json_t *value,
                                  const char *source, struct span buffer)
 {
-    *e = (struct safetensors_entry){.name = name};
+    *e = (struct stored_tensor){.name = name};
     if (!stored_tensor_name_is_printable(name, strlen(name))) {
         return status_error(STATUS_DATA, "%s: a tensor's name is empty or has control characters", source);
     }
@@ -113,13 +113,16 @@ static struct status parse_entry(struct safetensors_entry *e, const char *name, 
             "%s: tensor %.80s: its data_offsets hold %zu bytes, which does not match its shape and dtype",
             source, name, e->bytes);
     }
+    e->storage = e->data;
+    e->storage_bytes = e->bytes;
+    CHECK(stored_tensor_make_dense(e, dtype_bytes(e->dtype)), "%s has an impossible shape", name);
     return status_ok();
 }
 
 static int compare_data(const void *a, const void *b)
 {
-    const struct safetensors_entry *x = a;
-    const struct safetensors_entry *y = b;
+    const struct stored_tensor *x = a;
+    const struct stored_tensor *y = b;
     if (x->data != y->data) {
         return x->data < y->data ? -1 : 1;
     }
@@ -134,7 +137,7 @@ static struct status check_tiling(struct safetensors *f, const char *source, str
         qsort(f->entries, (size_t)f->n, sizeof *f->entries, compare_data);
     }
     for (int i = 0; i < f->n; i++) {
-        const struct safetensors_entry *e = &f->entries[i];
+        const struct stored_tensor *e = &f->entries[i];
         if (e->data != expected) {
             return status_error(
                 STATUS_DATA,
@@ -243,40 +246,9 @@ void safetensors_close(struct safetensors *f)
     *f = (struct safetensors){0};
 }
 
-const struct safetensors_entry *safetensors_find(const struct safetensors *f, const char *name)
+const struct stored_tensor *safetensors_find(const struct safetensors *f, const char *name)
 {
-    for (int i = 0; i < f->n; i++) {
-        if (strcmp(f->entries[i].name, name) == 0) {
-            return &f->entries[i];
-        }
-    }
-    return NULL;
-}
-
-struct stored_tensor safetensors_view(const struct safetensors_entry *e)
-{
-    struct stored_tensor t = {.name = e->name,
-                              .dtype_label = e->dtype_label,
-                              .dtype = e->dtype,
-                              .n_dims = e->n_dims,
-                              .data = e->data,
-                              .storage = e->data,
-                              .storage_bytes = e->bytes};
-    memcpy(t.dims, e->dims, (size_t)e->n_dims * sizeof *t.dims);
-    CHECK(stored_tensor_make_dense(&t, dtype_bytes(e->dtype)), "%s has an impossible shape", e->name);
-    return t;
-}
-
-struct status safetensors_read(const struct safetensors_entry *e, tensor out)
-{
-    struct stored_tensor t = safetensors_view(e);
-    return stored_tensor_read(&t, out);
-}
-
-struct status safetensors_read_elements(const struct safetensors_entry *e, int64_t first, tensor out)
-{
-    struct stored_tensor t = safetensors_view(e);
-    return stored_tensor_read_elements(&t, first, out);
+    return stored_tensor_find(f->entries, f->n, name);
 }
 
 /* The key of the metadata; false if a name is too long to have one. */
@@ -295,7 +267,7 @@ static const char *find_text(const struct safetensors *f, const char *kind, cons
                : NULL;
 }
 
-const char *safetensors_slice_text(const struct safetensors *f, const struct safetensors_entry *e)
+const char *safetensors_slice_text(const struct safetensors *f, const struct stored_tensor *e)
 {
     return find_text(f, SLICE, e->name);
 }
@@ -329,7 +301,7 @@ struct status safetensors_check_sums(const struct safetensors *f, const char *so
     char sum[SUM_BYTES];
     bool has_sums = safetensors_has_sums(f);
     for (int i = 0; i < f->n && has_sums; i++) {
-        const struct safetensors_entry *e = &f->entries[i];
+        const struct stored_tensor *e = &f->entries[i];
         const char *wanted = find_text(f, SUM, e->name);
         format_sum(sum, hash_crc32c(0, e->data, e->bytes));
         if (wanted == NULL || strcmp(sum, wanted) != 0) {

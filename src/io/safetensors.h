@@ -23,21 +23,11 @@ enum { SAFETENSORS_MAX_HEADER_BYTES = 16 << 20 };
 
 #define SAFETENSORS_SUM "kiln_crc32c." /* before a name: the key of the tensor's sum in the metadata */
 
-struct safetensors_entry {
-    const char *name;        /* borrowed from the header */
-    const char *dtype_label; /* as the file spells it, e.g. "BF16" */
-    enum dtype dtype;        /* "BOOL" reads as DTYPE_U8 */
-    int n_dims;              /* 0 (a scalar) to 4 */
-    int64_t dims[TENSOR_MAX_DIMS];
-    const unsigned char *data; /* in the file's bytes; may be unaligned: read it with safetensors_read */
-    size_t bytes;
-};
-
 struct safetensors {
-    struct file_map map;               /* the file, if safetensors_open mapped it */
-    json_t *header;                    /* owns the names */
-    const json_t *metadata;            /* "__metadata__", text to text; NULL if the file has none */
-    struct safetensors_entry *entries; /* [n], in the order of their data */
+    struct file_map map;           /* the file, if safetensors_open mapped it */
+    json_t *header;                /* owns the names */
+    const json_t *metadata;        /* "__metadata__", text to text; NULL if the file has none */
+    struct stored_tensor *entries; /* [n], in the order of their data; of 0 to 4 dims, "BOOL" as DTYPE_U8 */
     int n;
 };
 
@@ -57,22 +47,11 @@ struct status safetensors_check_sums(const struct safetensors *f, const char *so
 void safetensors_close(struct safetensors *f);
 
 /* Borrowed; NULL if there is none of this name. */
-const struct safetensors_entry *safetensors_find(const struct safetensors *f, const char *name);
-
-/* An entry as tensors of all formats are seen (io/stored_tensor.h). */
-struct stored_tensor safetensors_view(const struct safetensors_entry *e);
-
-/* Copies an entry into `out`, a dense host tensor of the same shape; floating-point types convert to `out`'s,
- * the same type copies bit for bit.  STATUS_DATA if the shape or the kind of number differs. */
-struct status safetensors_read(const struct safetensors_entry *e, tensor out);
-
-/* Copies the elements from `first` on of the flattened entry into `out`, as many as it has; types convert as
- * above. */
-struct status safetensors_read_elements(const struct safetensors_entry *e, int64_t first, tensor out);
+const struct stored_tensor *safetensors_find(const struct safetensors *f, const char *name);
 
 /* What the metadata says of which slice of a tensor an entry is (io/tensor_set.h); NULL: nothing, so it is
  * whole. */
-const char *safetensors_slice_text(const struct safetensors *f, const struct safetensors_entry *e);
+const char *safetensors_slice_text(const struct safetensors *f, const struct stored_tensor *e);
 
 /* What the writer's header says of one tensor; the tensor's data pointer is looked at for a sum only. */
 struct safetensors_item {

@@ -409,40 +409,51 @@ static bool is_alias(const struct stored_tensor *a, const struct stored_tensor *
 
 enum { COMPARED_BYTES = 1 << 18 }; /* of each at a time, if a row is no longer */
 
-/* Whether both, of one kind, have the same values, in room for `step` elements of each. */
-static bool same_values(const struct stored_tensor *a, const struct stored_tensor *b, int64_t step,
-                        unsigned char *room)
+/* The first element that differs, in room for `step` elements of each; -1: none does. */
+static int64_t find_difference(const struct stored_tensor *a, const struct stored_tensor *b, int64_t step,
+                               unsigned char *room)
 {
-    bool same = true;
-    int64_t n_all = (int64_t)(a->bytes / dtype_bytes(a->dtype));
-    for (int64_t first = 0; same && first < n_all; first += step) {
-        tensor x = tensor_1d(room, a->dtype, int_smaller(step, n_all - first)), y = x;
-        y.data = room + tensor_bytes(x);
-        struct stored_part part = part_of(a, first, tensor_count(x));
-        copy_part(a, &part, x);
-        copy_part(b, &part, y);
-        same = memcmp(x.data, y.data, tensor_bytes(x)) == 0;
+    const size_t size = dtype_bytes(b->dtype);
+    int64_t n_all = (int64_t)(b->bytes / size);
+    for (int64_t first = 0; first < n_all; first += step) {
+        int64_t n = int_smaller(step, n_all - first);
+        const struct stored_part part_a = part_of(a, first, n), part_b = part_of(b, first, n);
+        unsigned char *of_b = room + (size_t)n * size;
+        copy_part(a, &part_a, tensor_1d(room, b->dtype, n));
+        copy_part(b, &part_b, tensor_1d(of_b, b->dtype, n));
+        for (int64_t i = 0; i < n && memcmp(room, of_b, (size_t)n * size) != 0; i++) {
+            if (memcmp(room + (size_t)i * size, of_b + (size_t)i * size, size) != 0) {
+                return first + i;
+            }
+        }
     }
-    return same;
+    return -1;
+}
+
+struct status stored_tensor_find_difference(int64_t *at, const struct stored_tensor *a,
+                                            const struct stored_tensor *b)
+{
+    /* as many rows as fit, so that one that is stored by columns is read row by row */
+    int64_t cols = int_larger(joined_dims(b, 1, b->n_dims), 1), size = (int64_t)dtype_bytes(b->dtype);
+    int64_t step = int_larger(COMPARED_BYTES / (cols * size), 1) * cols;
+    CHECK(a->bytes / dtype_bytes(a->dtype) == b->bytes / dtype_bytes(b->dtype), "%s is longer", a->name);
+    TRY(check_values(a, tensor_1d(NULL, b->dtype, 0)));
+    TRY(check_values(b, tensor_1d(NULL, b->dtype, 0)));
+    unsigned char *room = malloc(2 * (size_t)(step * size));
+    if (room == NULL) {
+        return status_error(STATUS_MEMORY, "out of memory for rows of the tensor %s", a->name);
+    }
+    *at = find_difference(a, b, step, room);
+    free(room);
+    return status_ok();
 }
 
 struct status stored_tensor_compare(bool *same, const struct stored_tensor *a, const struct stored_tensor *b)
 {
+    int64_t at = -1;
     *same = same_kind(a, b);
-    if (!*same || is_alias(a, b)) {
-        return status_ok();
-    }
-    /* as many rows as fit, so that one that is stored by columns is read row by row */
-    int64_t cols = int_larger(joined_dims(a, 1, a->n_dims), 1);
-    int64_t step = int_larger(COMPARED_BYTES / (cols * (int64_t)dtype_bytes(a->dtype)), 1) * cols;
-    TRY(check_values(a, tensor_1d(NULL, a->dtype, 0)));
-    TRY(check_values(b, tensor_1d(NULL, b->dtype, 0)));
-    unsigned char *room = malloc(2 * (size_t)step * dtype_bytes(a->dtype));
-    if (room == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for rows of the tensor %s", a->name);
-    }
-    *same = same_values(a, b, step, room);
-    free(room);
+    TRY(*same && !is_alias(a, b) ? stored_tensor_find_difference(&at, a, b) : status_ok());
+    *same = *same && at < 0;
     return status_ok();
 }
 

@@ -87,6 +87,11 @@ bool stored_rect_cut(struct stored_rect *a, const struct stored_rect *b, size_t 
  * as none. */
 struct status stored_tensor_compare(bool *same, const struct stored_tensor *a, const struct stored_tensor *b);
 
+/* The first element of `a` that, in the type of `b`, is not that of b, bit for bit; -1: there is none.  Both
+ * can be read, and have as many elements. */
+struct status stored_tensor_find_difference(int64_t *at, const struct stored_tensor *a,
+                                            const struct stored_tensor *b);
+
 /* Whether one type converts to the other: the types are equal, or both floating-point. */
 bool stored_tensor_converts(enum dtype from, enum dtype to);
 

@@ -54,15 +54,8 @@ static struct status open_safetensors(struct tensor_file *f, const char *path)
 {
     f->format = TENSOR_FILE_SAFETENSORS;
     TRY(safetensors_open(&f->safetensors, path));
+    f->tensors = f->safetensors.entries;
     f->n = f->safetensors.n;
-    f->own = calloc((size_t)f->n + 1, sizeof *f->own);
-    if (f->own == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for the list of tensors of %s", path);
-    }
-    for (int i = 0; i < f->n; i++) {
-        f->own[i] = safetensors_view(&f->safetensors.entries[i]);
-    }
-    f->tensors = f->own;
     return status_ok();
 }
 
@@ -133,6 +126,5 @@ void tensor_file_close(struct tensor_file *f)
     case TENSOR_FILE_BUNDLE: tf_bundle_close(&f->bundle); break;
     case TENSOR_FILE_GGUF: gguf_file_close(&f->gguf); break;
     }
-    free(f->own);
     *f = (struct tensor_file){0};
 }

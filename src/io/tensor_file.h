@@ -15,7 +15,6 @@ struct tensor_file {
     /* [n], in the order of the file; io/stored_tensor.h reads and finds them */
     const struct stored_tensor *tensors;
     int n;
-    struct stored_tensor *own; /* owns the list, for formats whose reader lists something else */
     union {
         struct safetensors safetensors;
         struct torch_file torch; /* torch.root also has the objects that are not tensors */

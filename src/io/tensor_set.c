@@ -9,7 +9,7 @@
 
 /* A tensor, or a slice of one, in a file. */
 struct piece {
-    const struct safetensors_entry *entry;
+    const struct stored_tensor *entry;
     struct tensor_slice slice;
     const char *source; /* names the file */
 };
@@ -133,7 +133,7 @@ static bool parse(struct tensor_slice *s, const char *text)
 }
 
 struct status tensor_slice_of(struct tensor_slice *s, const struct safetensors *f,
-                              const struct safetensors_entry *e, const char *source)
+                              const struct stored_tensor *e, const char *source)
 {
     const char *text = safetensors_slice_text(f, e);
     *s = (struct tensor_slice){.n_dims = e->n_dims};
@@ -296,7 +296,7 @@ static struct status lay_out(struct tensor_set *t, struct stored_rects *rects, c
         TRY(check_end(p, last ? NULL : p + 1));
         if (first) {
             struct stored_tensor *added = &t->tensors[t->n];
-            *added = safetensors_view(p->entry);
+            *added = *p->entry;
             added->n_dims = p->slice.n_dims;
             memcpy(added->dims, p->slice.dims, sizeof p->slice.dims);
             t->sources[t->n++] = p->source;

@@ -29,7 +29,7 @@ void tensor_slice_format(char out[TENSOR_SLICE_BYTES], const struct tensor_slice
 /* Reads what a file's metadata says of an entry.  STATUS_DATA if the text is malformed or does not fit the
  * entry. */
 struct status tensor_slice_of(struct tensor_slice *s, const struct safetensors *f,
-                              const struct safetensors_entry *e, const char *source);
+                              const struct stored_tensor *e, const char *source);
 
 struct tensor_set {
     struct stored_tensor *tensors; /* [n] in the order of names, laid over their slices */
@@ -55,7 +55,7 @@ void tensor_set_fini(struct tensor_set *t);
 const struct stored_tensor *tensor_set_find(const struct tensor_set *t, const char *name);
 
 /* Copies a slice of a tensor of the set into `out`, dense in host memory; types convert as in
- * safetensors_read.  STATUS_DATA if the tensor has another shape than the slice is of. */
+ * stored_tensor_read.  STATUS_DATA if the tensor has another shape than the slice is of. */
 struct status tensor_set_read(const struct tensor_set *t, const struct stored_tensor *from,
                               const struct tensor_slice *slice, tensor out);
 

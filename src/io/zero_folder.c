@@ -551,48 +551,16 @@ static struct status differs(const struct zero_folder *z, const char *directory,
                         (long long)element, t->name);
 }
 
-enum { COMPARED = 16384 };
-
-/* Room for a run of elements: in fp32, rounded, and as the model has them. */
-struct compared {
-    float weights[COMPARED];
-    double rounded[COMPARED], copy[COMPARED]; /* of any type: 8 bytes each */
-};
-
-static struct status compare_tensor(struct compared *c, const struct zero_folder *z, const char *directory,
-                                    const struct stored_tensor *t, const struct zero_copy *of)
-{
-    const struct stored_tensor *copy = of->tensor;
-    int64_t n_all = (int64_t)(t->bytes / dtype_bytes(t->dtype));
-    size_t size = dtype_bytes(copy->dtype);
-    for (int64_t first = 0; first < n_all; first += COMPARED) {
-        int64_t n = n_all - first < COMPARED ? n_all - first : COMPARED;
-        TRY(stored_tensor_read_elements(t, first, tensor_1d(c->weights, DTYPE_F32, n)));
-        TRY(stored_tensor_read_elements(copy, first, tensor_1d(c->copy, copy->dtype, n)));
-        stored_tensor_convert(copy->dtype, c->rounded, DTYPE_F32, c->weights, n);
-        for (int64_t i = 0; i < n && memcmp(c->rounded, c->copy, (size_t)n * size) != 0; i++) {
-            if (memcmp((char *)c->rounded + (size_t)i * size, (char *)c->copy + (size_t)i * size, size) !=
-                0) {
-                return differs(z, directory, t, of, first + i);
-            }
-        }
-    }
-    return status_ok();
-}
-
 struct status zero_folder_compare_one(const struct zero_folder *z, const char *directory,
                                       const struct stored_tensor *t, const struct zero_copy *of)
 {
     const struct stored_tensor *copy = of->tensor;
+    int64_t at = -1;
     bool fits = copy != NULL && copy->unreadable == NULL && stored_tensor_is_dense(copy) &&
                 stored_tensor_converts(DTYPE_F32, copy->dtype) &&
                 copy->bytes / dtype_bytes(copy->dtype) == t->bytes / dtype_bytes(t->dtype);
-    struct compared *c = fits ? malloc(sizeof *c) : NULL;
-    struct status s = !fits       ? status_ok()
-                      : c == NULL ? out_of_memory(directory)
-                                  : compare_tensor(c, z, directory, t, of);
-    free(c);
-    return s;
+    TRY(fits ? stored_tensor_find_difference(&at, t, copy) : status_ok());
+    return at < 0 ? status_ok() : differs(z, directory, t, of, at);
 }
 
 struct status zero_folder_compare(const struct zero_folder *z, const char *directory,

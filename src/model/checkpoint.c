@@ -259,10 +259,10 @@ struct status checkpoint_read_extra(const struct checkpoint *c, const char *file
     if (f == NULL) {
         return status_ok();
     }
-    const struct safetensors_entry *e = safetensors_find(&f->tensors, name);
+    const struct stored_tensor *e = safetensors_find(&f->tensors, name);
     if (e == NULL) {
         return status_error(STATUS_DATA, "%s has no tensor %s", f->path, name);
     }
-    TRY(status_context(safetensors_read(e, out), "%s", f->path));
+    TRY(status_context(stored_tensor_read(e, out), "%s", f->path));
     return file_map_check(&f->map, f->path);
 }

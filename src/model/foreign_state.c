@@ -1,8 +1,10 @@
-#include "model/foreign_state.h"
-
+/* foreign_state: runs that the replaced scripts began, as training_states.
+ *
+ * What they have is read: weights (of fp16 runs the "master params", of ZeRO the parts of the ranks, which
+ * are fp32), both moments, and the position.  What kiln cannot take over is named in one line. */
 #include "core/log.h"
 #include "model/foreign_moments.h"
-#include "model/megatron_state.h"
+#include "model/training_state.h"
 
 #include <stdlib.h>
 #include <string.h>

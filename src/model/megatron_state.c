@@ -1,8 +1,11 @@
-#include "model/megatron_state.h"
-
-#include "core/integers.h"
+/* megatron_state: runs that Megatron-DeepSpeed began, as training_states: a universal checkpoint, or the
+ * folder of a step with the states of the optimizers of all ranks.
+ *
+ * Weights in fp32 and moments go through the names, joins and slices that the weights of models go
+ * through.  The position is the iteration; its samples are those of the run's flags. */
 #include "core/log.h"
 #include "io/torch_optimizer.h"
+#include "model/training_state.h"
 
 #include <stdlib.h>
 #include <string.h>

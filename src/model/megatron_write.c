@@ -1,5 +1,10 @@
-#include "model/megatron_write.h"
-
+/* megatron_write: the weights of a decoder as Megatron-DeepSpeed's layer files, in fp32, for a number of
+ * ranks of tensor parallelism and of stages: global_stepN/layer_NN-model_TT-model_states.pt, and the files
+ * that name the folder.  mp_rank_KK_model_states.pt say of each rank what shapes it has, and which model and
+ * step it is of; the state of an optimizer is not written.
+ *
+ * Or, of a run, a universal checkpoint: global_stepN_universal/zero/NAME/{fp32,exp_avg,exp_avg_sq}.pt of
+ * whole tensors, the mp_rank file of one rank, and latest_universal, which names the folder. */
 #include "io/pickle_writer.h"
 #include "io/torch_writer.h"
 #include "io/zero_folder.h"
@@ -7,6 +12,7 @@
 #include "model/file_tensors.h"
 #include "model/megatron_files.h"
 #include "model/megatron_names.h"
+#include "model/model_dir_forms.h"
 #include "model/model_progress.h"
 
 #include <inttypes.h>

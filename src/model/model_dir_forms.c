@@ -5,7 +5,6 @@
 #include "model/checkpoint.h"
 #include "model/foreign_moments.h"
 #include "model/model_progress.h"
-#include "model/script_optimizer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -152,24 +151,6 @@ static bool is_quantized(const struct stored_tensor *t)
     return strcmp(t->dtype_label, gguf_type_name(GGUF_Q8_0)) == 0;
 }
 
-/* Whether what is in memory was rounded when it was written. */
-static bool was_rounded(const struct stored_tensor *own, const struct stored_tensor *read)
-{
-    return is_quantized(read) || (read->dtype != own->dtype && own->dtype == DTYPE_F32);
-}
-
-/* Rounds `n` values of fp32 to the type of another tensor, in room for two copies of them. */
-static void round_as(void *room, const struct stored_tensor *read, const float *values, int64_t n)
-{
-    if (is_quantized(read) && n % GGUF_Q8_ITEMS == 0) {
-        void *blocks = (double *)room + n;
-        gguf_encode(GGUF_Q8_0, blocks, values, n);
-        gguf_decode_q8(room, blocks, n);
-    } else {
-        stored_tensor_convert(read->dtype, room, DTYPE_F32, values, n);
-    }
-}
-
 /* Leaves the rows that both have: those behind them are no words. */
 static void cut_rows(struct stored_tensor *a, struct stored_tensor *b)
 {
@@ -179,25 +160,38 @@ static void cut_rows(struct stored_tensor *a, struct stored_tensor *b)
     longer->dims[0] = shorter->dims[0];
 }
 
-/* Compares tensors of one shape, row by row, so that no copy of a whole one is needed. */
-static struct status compare_rounded(bool *same, const struct stored_tensor *own,
-                                     const struct stored_tensor *read)
+/* Compares fp32 values with quantized ones, row by row, so that no copy of a whole tensor is needed. */
+static struct status compare_quantized(bool *same, const float *own, const struct stored_tensor *read,
+                                       int64_t n_all, int64_t n)
 {
-    *same = own->n_dims == read->n_dims &&
-            memcmp(own->dims, read->dims, (size_t)own->n_dims * sizeof *own->dims) == 0 &&
-            read->unreadable == NULL;
-    int64_t n_all = (int64_t)(own->bytes / sizeof(float)), n = own->n_dims > 1 ? own->dims[1] : n_all;
-    double *room = malloc(3 * (size_t)n * sizeof *room + 1); /* of any type */
+    float *room = malloc(3 * (size_t)n * sizeof *room + 1); /* blocks are smaller */
     struct status s =
-        room == NULL ? status_error(STATUS_MEMORY, "out of memory for %s", own->name) : status_ok();
+        room == NULL ? status_error(STATUS_MEMORY, "out of memory for %s", read->name) : status_ok();
+    *same = true;
     for (int64_t at = 0; at < n_all && *same && !failed(s); at += n) {
-        tensor there = tensor_1d(room, read->dtype, n);
-        round_as(room + n, read, (const float *)own->data + at, n);
-        s = stored_tensor_read_elements(read, at, there);
-        *same = memcmp(there.data, room + n, tensor_bytes(there)) == 0;
+        gguf_encode(GGUF_Q8_0, room + 2 * n, own + at, n);
+        gguf_decode_q8(room, room + 2 * n, n);
+        s = stored_tensor_read_elements(read, at, tensor_1d(room + n, DTYPE_F32, n));
+        *same = memcmp(room, room + n, (size_t)n * sizeof *room) == 0;
     }
     free(room);
     return s;
+}
+
+/* Whether what was read has the shape and, rounded to its type, the values of what is in memory. */
+static struct status compare_values(bool *same, const struct stored_tensor *own,
+                                    const struct stored_tensor *read)
+{
+    int64_t at = -1, n = (int64_t)(own->bytes / dtype_bytes(own->dtype)),
+            cols = own->n_dims > 1 ? own->dims[1] : n;
+    *same = own->n_dims == read->n_dims && read->unreadable == NULL &&
+            memcmp(own->dims, read->dims, (size_t)own->n_dims * sizeof *own->dims) == 0;
+    if (*same && is_quantized(read) && cols % GGUF_Q8_ITEMS == 0) {
+        return compare_quantized(same, (const float *)own->data, read, n, cols);
+    }
+    TRY(*same ? stored_tensor_find_difference(&at, own, read) : status_ok());
+    *same = *same && at < 0;
+    return status_ok();
 }
 
 /* Compares what was read with a parameter's values, rounded as the file's are.  Rows after the parameter's
@@ -214,8 +208,7 @@ static struct status compare(tensor t, const struct param *p, const struct store
         if (p->split == PARAM_BY_WORD) {
             cut_rows(&cut, &own);
         }
-        TRY(was_rounded(&own, &cut) ? compare_rounded(&same, &own, &cut)
-                                    : stored_tensor_compare(&same, &cut, &own));
+        TRY(compare_values(&same, &own, &cut));
     }
     return same ? status_ok()
                 : status_error(STATUS_IO,

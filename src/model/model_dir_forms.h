@@ -3,7 +3,8 @@
 #ifndef KILN_MODEL_MODEL_DIR_FORMS_H
 #define KILN_MODEL_MODEL_DIR_FORMS_H
 
-#include "model/model_dir.h"
+#include "io/torch_writer.h"
+#include "model/script_params.h"
 
 /* For messages: "a model in PyTorch's form". */
 const char *model_dir_form_name(struct model_dir_form form);
@@ -23,5 +24,29 @@ struct status model_dir_padded_config(void **config, const struct model_dir_cont
 struct status model_dir_write_script(const char *path, const struct model_dir_contents *c);
 struct status model_dir_write_deepspeed(const char *path,
                                         const struct model_dir_contents *c); /* a directory */
+
+/* Writes a GGUF file, whose general.name is `name`.  The table of words has as many rows as the tokenizer has
+ * pieces.  Matrices whose rows are no whole blocks of Q8_0 are F16 there, and a log line says how many.
+ * STATUS_UNAVAILABLE: GGUF has no such model or tokenizer; STATUS_NUMERIC: a value that fp16 cannot hold. */
+struct status model_gguf_write(const char *path, const char *name, const struct model_dir_contents *c);
+
+/* Rows of the table of words in Megatron's files: the pieces, rounded up to 128 times the ranks. */
+int64_t megatron_write_rows(const struct model_dir_contents *c);
+
+/* Writes Megatron-DeepSpeed's files into a directory that is there.  Rows behind those that the model has are
+ * its last row again, as Megatron's own tools fill them: its loss counts them.  STATUS_UNAVAILABLE: the
+ * family has no such form; STATUS_USAGE: the ranks or stages do not divide it. */
+struct status megatron_write(const char *directory, const struct model_dir_contents *c);
+
+/* Puts what the replaced scripts keep of a run besides its model in ckpt_N.pt, the keys "optimizer",
+ * "master params", "files", "epoch" and "data_loader", into an open dict. */
+void script_optimizer_put(struct torch_writer *w, const struct script_params *params);
+
+/* Writes DIRECTORY/latest and DIRECTORY/STEP/ with the states of the model and those of each rank, as ZeRO 1
+ * of DeepSpeed does. */
+struct status script_optimizer_write_folder(const char *directory, const struct script_params *params);
+
+/* Puts the state dict of the model, copies too. */
+struct status script_optimizer_put_model(struct torch_writer *w, const struct script_params *params);
 
 #endif

@@ -9,8 +9,6 @@
 #include "model/file_tensors.h"
 #include "model/model_dir.h"
 #include "model/model_dir_forms.h"
-#include "model/megatron_write.h"
-#include "model/model_gguf.h"
 #include "model/model_sums.h"
 
 #include <dirent.h>

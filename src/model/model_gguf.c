@@ -1,8 +1,9 @@
-#include "model/model_gguf.h"
-
+/* model_gguf: writes a model as one GGUF file: what its family says of it, its tokenizer, and its weights in
+ * one of four types.  Vectors are fp32 in all of them. */
 #include "core/log.h"
 #include "io/gguf_writer.h"
 #include "model/file_tensors.h"
+#include "model/model_dir_forms.h"
 #include "text/bpe_tokenizer.h"
 
 #include <stdlib.h>

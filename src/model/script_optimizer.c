@@ -1,8 +1,9 @@
-#include "model/script_optimizer.h"
-
+/* script_optimizer: what the replaced scripts keep of a run besides its model, in their own files: the rest
+ * of ckpt_N.pt, and DeepSpeed's folder of ZeRO 1.  model/foreign_moments.h reads both. */
 #include "io/pickle_writer.h"
 #include "io/zero_folder.h"
 #include "model/checkpoint.h"
+#include "model/model_dir_forms.h"
 #include "model/model_progress.h"
 
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 #include "model/training_state.h"
 
 #include "core/log.h"
-#include "model/foreign_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,8 +15,8 @@ struct training_state_kind {
     struct status (*check)(const void *self, const struct param_table *params);
 
     /* Fills *values with elements of what is here of a parameter, from `from` on, or of a moment of it.  What
-     * it does not have keeps its values; of a parameter in its shape, as many rows are left in *values as were
-     * read. */
+     * it does not have keeps its value; of a parameter in its shape, as many rows are left in *values as
+     * were read. */
     struct status (*read)(const void *self, enum param_kept kept, const struct param *p, int64_t from,
                           tensor *values);
 
@@ -67,6 +67,21 @@ struct status training_state_read(const struct training_state *s, enum param_kep
 
 /* Views an open checkpoint of kiln, which the caller closes. */
 struct training_state training_state_of(const struct checkpoint *c);
+
+/* Runs that the replaced scripts began, ckpt_N.pt of NVIDIA and Habana, and DeepSpeed's folders, found by
+ * their file "latest".  s->kind stays NULL if the directory has none. */
+struct status foreign_state_open(struct training_state *s, const struct training_state_place *place);
+
+/* Runs that Megatron-DeepSpeed began: whether a folder is of one, and opening it; place->given has the run's
+ * configuration.  STATUS_DATA: it is of another model, or half a checkpoint. */
+bool megatron_state_is_one(const char *folder);
+struct status megatron_state_open(struct training_state *s, const char *folder,
+                                  const struct training_state_place *place);
+
+/* The universal checkpoint in, or named by "latest_universal" of, place->directory.  STATUS_NO_CHECKPOINT:
+ * there is none. */
+struct status megatron_state_open_universal(struct training_state *s,
+                                            const struct training_state_place *place);
 
 /* Of a kind without files of kiln's own: zeros, and no file. */
 struct status training_state_no_extra(const void *self, const char *file, const char *name, tensor out);

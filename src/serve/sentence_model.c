@@ -228,7 +228,7 @@ static struct status read_activation(struct sentence_layer *l, const json_t *c, 
 static struct status read_tensor(float **out, const struct safetensors *f, const char *source,
                                  const char *name, int64_t rows, int64_t cols)
 {
-    const struct safetensors_entry *e = safetensors_find(f, name);
+    const struct stored_tensor *e = safetensors_find(f, name);
     int n_dims = cols == 0 ? 1 : 2;
     if (e == NULL || e->n_dims != n_dims || e->dims[0] != rows || (n_dims == 2 && e->dims[1] != cols)) {
         return status_error(STATUS_DATA,
@@ -240,7 +240,7 @@ static struct status read_tensor(float **out, const struct safetensors *f, const
         return status_error(STATUS_MEMORY, "out of memory for the tensor %s of %s", name, source);
     }
     tensor t = n_dims == 2 ? tensor_2d(*out, DTYPE_F32, rows, cols) : tensor_1d(*out, DTYPE_F32, rows);
-    TRY(safetensors_read(e, t));
+    TRY(stored_tensor_read(e, t));
     int64_t bad = tensor_find_nonfinite(t);
     return bad < 0 ? status_ok()
                    : status_error(STATUS_NUMERIC, "%s: the weight %s is not finite (element %lld)", source,

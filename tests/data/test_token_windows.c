@@ -217,7 +217,7 @@ static void write_directory(const char *directory, int n_documents)
     snprintf(path, sizeof path, "%s/heldout", directory);
     write_store(path, n_documents / 4, 2, true);
     EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/decoders.safetensors"));
-    const struct safetensors_entry *e = safetensors_find(&golden, "gpt2/tokenizer.json");
+    const struct stored_tensor *e = safetensors_find(&golden, "gpt2/tokenizer.json");
     snprintf(path, sizeof path, "%s/tokenizer.json", directory);
     EXPECT_OK(file_write_atomic(path, e->data, e->bytes));
     safetensors_close(&golden);

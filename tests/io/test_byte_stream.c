@@ -13,7 +13,7 @@ static struct buf lines;          /* what its texts unpack to */
 
 static struct buf golden_file(const char *name)
 {
-    const struct safetensors_entry *e = safetensors_find(&golden, name);
+    const struct stored_tensor *e = safetensors_find(&golden, name);
     struct buf file = {0};
     EXPECT(e != NULL, "the golden has no %s", name);
     buf_append(&file, e->data, e->bytes);

@@ -37,14 +37,14 @@ static void test_golden(void)
     double s;
     EXPECT_OK(safetensors_parse(&f, bytes, n, "golden"));
     EXPECT(f.n == 3 && strcmp(json_string_value(json_object_get(f.metadata, "format")), "pt") == 0, "golden");
-    EXPECT_OK(safetensors_read(safetensors_find(&f, "a"), tensor_1d(a, DTYPE_I64, 2)));
-    EXPECT_OK(safetensors_read(safetensors_find(&f, "b"), tensor_2d(b, DTYPE_F32, 1, 2)));
-    EXPECT_OK(safetensors_read(safetensors_find(&f, "s"), tensor_1d(&s, DTYPE_F64, 1)));
+    EXPECT_OK(stored_tensor_read(safetensors_find(&f, "a"), tensor_1d(a, DTYPE_I64, 2)));
+    EXPECT_OK(stored_tensor_read(safetensors_find(&f, "b"), tensor_2d(b, DTYPE_F32, 1, 2)));
+    EXPECT_OK(stored_tensor_read(safetensors_find(&f, "s"), tensor_1d(&s, DTYPE_F64, 1)));
     EXPECT(a[0] == 7 && a[1] == -1 && b[0] == 1.5f && b[1] == -2.0f && s == 3.0, "golden values");
     EXPECT(safetensors_find(&f, "c") == NULL, "there is no c");
-    EXPECT_ERROR(safetensors_read(safetensors_find(&f, "b"), tensor_1d(b, DTYPE_F32, 2)), STATUS_DATA,
+    EXPECT_ERROR(stored_tensor_read(safetensors_find(&f, "b"), tensor_1d(b, DTYPE_F32, 2)), STATUS_DATA,
                  "[1, 2]");
-    EXPECT_ERROR(safetensors_read(safetensors_find(&f, "a"), tensor_1d(&b, DTYPE_F32, 2)), STATUS_DATA,
+    EXPECT_ERROR(stored_tensor_read(safetensors_find(&f, "a"), tensor_1d(&b, DTYPE_F32, 2)), STATUS_DATA,
                  "I64");
     safetensors_close(&f);
 }
@@ -196,9 +196,9 @@ static void test_writer(void)
     float brain[6];
     float half[6];
     static float narrowed[5000];
-    EXPECT_OK(safetensors_read(safetensors_find(&f, "brain"), tensor_2d(brain, DTYPE_F32, 2, 3)));
-    EXPECT_OK(safetensors_read(safetensors_find(&f, "half \"quoted\""), tensor_2d(half, DTYPE_F32, 2, 3)));
-    EXPECT_OK(safetensors_read(safetensors_find(&f, "narrowed"), tensor_1d(narrowed, DTYPE_F32, 5000)));
+    EXPECT_OK(stored_tensor_read(safetensors_find(&f, "brain"), tensor_2d(brain, DTYPE_F32, 2, 3)));
+    EXPECT_OK(stored_tensor_read(safetensors_find(&f, "half \"quoted\""), tensor_2d(half, DTYPE_F32, 2, 3)));
+    EXPECT_OK(stored_tensor_read(safetensors_find(&f, "narrowed"), tensor_1d(narrowed, DTYPE_F32, 5000)));
     for (int i = 0; i < 6; i++) {
         EXPECT(brain[i] == bf16_to_f32(bf16_from_f32(f32[i / 3][i % 3])), "bf16 element %d", i);
         EXPECT(half[i] == f16_to_f32(f16_from_f32(f32[i / 3][i % 3])), "fp16 element %d", i);
@@ -244,7 +244,7 @@ static void test_sums(void)
         n_refused += failed(s);
         EXPECT(s.code == STATUS_OK || s.code == STATUS_DATA, "bit %zu: %s", bit, s.message);
         for (int i = 0; i < f.n && !failed(s); i++) {
-            const struct safetensors_entry *is = safetensors_find(&flipped, f.entries[i].name);
+            const struct stored_tensor *is = safetensors_find(&flipped, f.entries[i].name);
             EXPECT(is != NULL && is->dtype == f.entries[i].dtype && is->n_dims == f.entries[i].n_dims &&
                        memcmp(is->dims, f.entries[i].dims, sizeof is->dims) == 0 &&
                        memcmp(is->data, f.entries[i].data, is->bytes) == 0,

@@ -15,7 +15,7 @@ static const char *in_directory(const char *name)
 /* Writes a file of a golden into the directory, under a name that says nothing of its format. */
 static void unpack(const struct safetensors *golden, const char *member, const char *name)
 {
-    const struct safetensors_entry *e = safetensors_find(golden, member);
+    const struct stored_tensor *e = safetensors_find(golden, member);
     EXPECT(e != NULL, "the golden has no %s", member);
     EXPECT_OK(file_write_atomic(in_directory(name), e->data, e->bytes));
 }

@@ -16,7 +16,7 @@ __attribute__((format(printf, 1, 2))) static struct span golden_file(const char 
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
-    const struct safetensors_entry *e = safetensors_find(&golden, name);
+    const struct stored_tensor *e = safetensors_find(&golden, name);
     return e == NULL ? bytes_span(NULL, 0) : bytes_span(e->data, e->bytes);
 }
 
@@ -69,7 +69,7 @@ static void check_case(const char *name, int n_unreadable)
     int n_wanted = 0;
     EXPECT_OK(parse(&b, &files));
     for (int i = 0; i < golden.n; i++) {
-        const struct safetensors_entry *wanted = &golden.entries[i];
+        const struct stored_tensor *wanted = &golden.entries[i];
         size_t n = strlen(name);
         if (strncmp(wanted->name, name, n) == 0 && wanted->name[n] == ':') {
             unsigned char bytes[256];

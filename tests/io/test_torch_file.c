@@ -13,9 +13,9 @@
 
 static struct safetensors golden; /* tests/golden/torch_files.safetensors, by make_torch_files.py */
 
-static const struct safetensors_entry *golden_file(const char *name)
+static const struct stored_tensor *golden_file(const char *name)
 {
-    const struct safetensors_entry *e = safetensors_find(&golden, name);
+    const struct stored_tensor *e = safetensors_find(&golden, name);
     EXPECT(e != NULL, "the golden has no %s", name);
     return e;
 }
@@ -36,7 +36,7 @@ static unsigned char *read_bytes(const struct stored_tensor *t)
     return out.data;
 }
 
-static void compare(const struct torch_file *f, const struct safetensors_entry *wanted, const char *name)
+static void compare(const struct torch_file *f, const struct stored_tensor *wanted, const char *name)
 {
     const struct stored_tensor *t = stored_tensor_find(f->tensors, f->n, name);
     EXPECT(t != NULL, "%s is not there", wanted->name);
@@ -54,7 +54,7 @@ static void test_golden(void)
 {
     int n_files = 0;
     for (int i = 0; i < golden.n; i++) {
-        const struct safetensors_entry *e = &golden.entries[i];
+        const struct stored_tensor *e = &golden.entries[i];
         struct torch_file f;
         if (strchr(e->name, ':') != NULL || strcmp(e->name, "script.pt") == 0) {
             continue;
@@ -82,7 +82,7 @@ static void test_golden(void)
 
 static void open_golden(struct torch_file *f, const char *name)
 {
-    const struct safetensors_entry *e = golden_file(name);
+    const struct stored_tensor *e = golden_file(name);
     EXPECT_OK(torch_file_parse(f, e->data, e->bytes, name));
 }
 
@@ -210,7 +210,7 @@ static struct status try_file(const void *bytes, size_t n)
  * name. */
 static void damage(const char *name)
 {
-    const struct safetensors_entry *e = golden_file(name);
+    const struct stored_tensor *e = golden_file(name);
     for (size_t cut = 0; cut < e->bytes; cut++) {
         unsigned char *exact = malloc(cut + 1); /* for AddressSanitizer to see a read past the end */
         EXPECT(exact != NULL, "memory");
@@ -251,7 +251,7 @@ static struct status open_written(const unsigned char *bytes, size_t n)
  * computed none. */
 static void test_sums(void)
 {
-    const struct safetensors_entry *e = golden_file("kinds.pt");
+    const struct stored_tensor *e = golden_file("kinds.pt");
     struct zip_file z;
     unsigned char *bytes = malloc(e->bytes);
     EXPECT(bytes != NULL, "memory");
@@ -545,7 +545,7 @@ static void test_archives(void)
     zip_finish(&z, "a comment behind the end");
     EXPECT_OK(try_file(z.out.data, z.out.n));
     zip_fini(&z);
-    const struct safetensors_entry *script = golden_file("script.pt");
+    const struct stored_tensor *script = golden_file("script.pt");
     EXPECT_ERROR(try_file(script->data, script->bytes), STATUS_DATA, "is a TorchScript program");
     EXPECT_ERROR(try_file("GGUF", 4), STATUS_DATA, "not a file of torch.save");
     EXPECT_ERROR(try_file("", 0), STATUS_DATA, "not a file of torch.save");

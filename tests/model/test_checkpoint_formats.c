@@ -8,7 +8,7 @@ static const char golden_path[] = KILN_SOURCE_DIR "/tests/golden/checkpoints.saf
 static void unpack(const struct safetensors *golden, const struct checkpoint_case *k)
 {
     for (int i = 0; i < golden->n; i++) {
-        const struct safetensors_entry *e = &golden->entries[i];
+        const struct stored_tensor *e = &golden->entries[i];
         char path[CHECKPOINT_PATH_BYTES], parent[FILE_PATH_BYTES];
         EXPECT_OK(checkpoint_path(path, "%s/%s", k->directory, e->name));
         file_parent(parent, path);
@@ -50,7 +50,7 @@ static void expect_same_files(struct checkpoint_case *k, const struct safetensor
     int n = 0;
     snprintf(prefix, sizeof prefix, "ckpt_%d/", (int)step);
     for (int i = 0; i < golden->n; i++) {
-        const struct safetensors_entry *e = &golden->entries[i];
+        const struct stored_tensor *e = &golden->entries[i];
         struct file_map map;
         if (strncmp(e->name, prefix, strlen(prefix)) != 0 || strstr(e->name, "manifest.json") != NULL) {
             continue;

@@ -13,12 +13,12 @@ static struct outputs_input in;
 
 static tensor read_tensor(const char *name, enum dtype dtype)
 {
-    const struct safetensors_entry *e = safetensors_find(&golden, name);
+    const struct stored_tensor *e = safetensors_find(&golden, name);
     EXPECT(e != NULL, "there is no %s", name);
     void *data = calloc((size_t)(e->bytes + 8) * 2, 1);
     tensor t =
         e->n_dims == 1 ? tensor_1d(data, dtype, e->dims[0]) : tensor_2d(data, dtype, e->dims[0], e->dims[1]);
-    EXPECT_OK(safetensors_read(e, t));
+    EXPECT_OK(stored_tensor_read(e, t));
     return t;
 }
 
@@ -192,7 +192,7 @@ static void check_files(const char *name, const char *saved)
     EXPECT_OK(safetensors_open(&theirs, path));
     EXPECT(ours.n == theirs.n && safetensors_has_sums(&ours), "%d tensors, not %d", ours.n, theirs.n);
     for (int i = 0; i < ours.n; i++) {
-        const struct safetensors_entry *e = &ours.entries[i], *wanted = safetensors_find(&theirs, e->name);
+        const struct stored_tensor *e = &ours.entries[i], *wanted = safetensors_find(&theirs, e->name);
         EXPECT(wanted != NULL && e->n_dims == wanted->n_dims && e->bytes == wanted->bytes &&
                    memcmp(e->dims, wanted->dims, sizeof e->dims) == 0 &&
                    memcmp(e->data, wanted->data, e->bytes) == 0,
@@ -225,7 +225,7 @@ static void edit(const char *name, const char *of, const char *from, const char 
 {
     char file[PATH];
     snprintf(file, sizeof file, "%s/%s", name, of);
-    const struct safetensors_entry *e = safetensors_find(&golden, file);
+    const struct stored_tensor *e = safetensors_find(&golden, file);
     struct buf text = {0}, changed = {0};
     buf_append(&text, e->data, e->bytes);
     const char *at = strstr(buf_text(&text) + (text.data[0] == '{' ? 0 : 8), from);

@@ -25,7 +25,7 @@ static void unpack_all(void)
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     EXPECT_OK(safetensors_open(&golden, KILN_SOURCE_DIR "/tests/golden/imports.safetensors"));
     for (int i = 0; i < golden.n; i++) {
-        const struct safetensors_entry *e = &golden.entries[i];
+        const struct stored_tensor *e = &golden.entries[i];
         char folder[128];
         snprintf(folder, sizeof folder, "%.*s", (int)strcspn(e->name, "/"), e->name);
         EXPECT_OK(file_make_directories(path_of(folder)));

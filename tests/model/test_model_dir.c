@@ -31,12 +31,12 @@ struct fixture {
 
 static tensor read_tensor(const struct safetensors *f, const char *name, enum dtype dtype)
 {
-    const struct safetensors_entry *e = safetensors_find(f, name);
+    const struct stored_tensor *e = safetensors_find(f, name);
     EXPECT(e != NULL, "there is no %s", name);
     void *data = calloc((size_t)(e->bytes + 8) * 2, 1);
     tensor t =
         e->n_dims == 1 ? tensor_1d(data, dtype, e->dims[0]) : tensor_2d(data, dtype, e->dims[0], e->dims[1]);
-    EXPECT_OK(safetensors_read(e, t));
+    EXPECT_OK(stored_tensor_read(e, t));
     return t;
 }
 
@@ -61,7 +61,7 @@ static void unpack(const struct fixture *f, const char *name)
 {
     EXPECT_OK(file_make_directories(path_of(f, name)));
     for (int i = 0; i < f->golden.n; i++) {
-        const struct safetensors_entry *e = &f->golden.entries[i];
+        const struct stored_tensor *e = &f->golden.entries[i];
         size_t n = strlen(name);
         if (strncmp(e->name, name, n) == 0 && e->name[n] == '/') {
             EXPECT_OK(file_write_atomic(path_of(f, e->name), e->data, e->bytes));
@@ -430,8 +430,7 @@ static void test_not_finite(const struct fixture *f)
     const float values[] = {NAN, -INFINITY};
     for (int i = 0; i < 2; i++) {
         EXPECT_OK(safetensors_open(&files, path_of(f, "pretraining/model.safetensors")));
-        const struct safetensors_entry *e =
-            safetensors_find(&files, "bert.encoder.layer.1.output.dense.weight");
+        const struct stored_tensor *e = safetensors_find(&files, "bert.encoder.layer.1.output.dense.weight");
         long offset = (long)(e->data - files.map.data) + 7 * (long)sizeof *values;
         safetensors_close(&files);
         FILE *file = fopen(path_of(f, "pretraining/model.safetensors"), "r+b");
@@ -464,7 +463,7 @@ static void test_conflicts(const struct fixture *f)
 
     struct safetensors old;
     EXPECT_OK(safetensors_open(&old, path_of(f, "nvidia/model.safetensors")));
-    const struct safetensors_entry *e = safetensors_find(&old, "module.cls.predictions.decoder.weight");
+    const struct stored_tensor *e = safetensors_find(&old, "module.cls.predictions.decoder.weight");
     long offset = (long)(e->data - old.map.data);
     int changed = e->data[0] ^ 0xff;
     safetensors_close(&old);

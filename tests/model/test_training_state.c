@@ -27,7 +27,7 @@ static void unpack_all(void)
     snprintf(directory, sizeof directory, "%s/kiln_resumed_XXXXXX", parent == NULL ? "/tmp" : parent);
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     for (int i = 0; i < golden.n; i++) {
-        const struct safetensors_entry *e = &golden.entries[i];
+        const struct stored_tensor *e = &golden.entries[i];
         const char *slash = strrchr(e->name, '/');
         char folder[128];
         if (slash != NULL) {
@@ -66,7 +66,7 @@ static void expect_same(const struct expected *x, const char *kept, const struct
         const struct param *p = &params->params[i];
         char name[256];
         snprintf(name, sizeof name, "%s.%s.%s", x->like, kept, p->name);
-        const struct safetensors_entry *e = safetensors_find(&golden, name);
+        const struct stored_tensor *e = safetensors_find(&golden, name);
         EXPECT(e != NULL, "the golden has no %s", name);
         size_t bytes = tensor_bytes(param_view(p, flat)); /* fewer rows of words than the scripts padded */
         EXPECT(bytes <= e->bytes && memcmp(param_view(p, flat).data, e->data, bytes) == 0, "%s: %s differs",

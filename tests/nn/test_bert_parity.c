@@ -16,11 +16,11 @@ struct golden {
 
 static tensor read_golden(const struct golden *g, const char *name, void *data, enum dtype dtype)
 {
-    const struct safetensors_entry *e = safetensors_find(&g->file, name);
+    const struct stored_tensor *e = safetensors_find(&g->file, name);
     EXPECT(e != NULL, "%s is missing", name);
     tensor t =
         e->n_dims == 1 ? tensor_1d(data, dtype, e->dims[0]) : tensor_2d(data, dtype, e->dims[0], e->dims[1]);
-    EXPECT_OK(safetensors_read(e, t));
+    EXPECT_OK(stored_tensor_read(e, t));
     return t;
 }
 
@@ -74,9 +74,9 @@ static void load(struct trainer *t, const struct golden *g, const struct ops *op
     fixture_bert_changed(bert);
     EXPECT_OK(trainer_init(t, &config));
     for (int i = 0; i < t->net.params.n; i++) {
-        const struct safetensors_entry *e = safetensors_find(&g->file, t->net.params.params[i].name);
+        const struct stored_tensor *e = safetensors_find(&g->file, t->net.params.params[i].name);
         EXPECT(e != NULL, "the golden has no %s", t->net.params.params[i].name);
-        EXPECT_OK(safetensors_read(e, param_view(&t->net.params.params[i], t->net.master)));
+        EXPECT_OK(stored_tensor_read(e, param_view(&t->net.params.params[i], t->net.master)));
     }
     network_weights_changed(&t->net);
 }

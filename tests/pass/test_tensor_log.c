@@ -46,12 +46,12 @@ static const char *folder_of(const char *name)
 /* Its numbers in their own precision; the caller frees data. */
 static tensor read_tensor(const struct safetensors *f, const char *name)
 {
-    const struct safetensors_entry *e = safetensors_find(f, name);
+    const struct stored_tensor *e = safetensors_find(f, name);
     EXPECT(e != NULL, "%s is not in the file", name);
     void *data = malloc(e->bytes);
     tensor t = e->n_dims == 1 ? tensor_1d(data, e->dtype, e->dims[0])
                               : tensor_2d(data, e->dtype, e->dims[0], e->dims[1]);
-    EXPECT_OK(safetensors_read(e, t));
+    EXPECT_OK(stored_tensor_read(e, t));
     return t;
 }
 
@@ -352,7 +352,7 @@ static const char *first_difference(const char *a, const char *b, struct tensor_
     EXPECT_OK(safetensors_open(&of_b, path_of(b, 1, 0)));
     EXPECT(of_a.n == of_b.n, "other tensors");
     for (int i = 0; i < of_a.n && !found; i++) {
-        struct stored_tensor x = safetensors_view(&of_a.entries[i]), y = safetensors_view(&of_b.entries[i]);
+        struct stored_tensor x = of_a.entries[i], y = of_b.entries[i];
         EXPECT(strcmp(x.name, y.name) == 0, "another order");
         EXPECT_OK(tensor_diff_compare(d, &x, &y, (struct tensor_tolerance){1e-5, 1e-4}));
         found = d->first >= 0;

@@ -17,10 +17,10 @@ static void make_equal(const char *path, int32_t a, int32_t b)
     EXPECT_OK(file_map_open(&map, path));
     buf_append(&out, map.data, map.n);
     for (int i = 0; i < weights.n; i++) {
-        const struct safetensors_entry *e = &weights.entries[i];
+        const struct stored_tensor *e = &weights.entries[i];
         memset(out.data + ((const unsigned char *)e->data - weights.map.data), 0, e->bytes);
     }
-    const struct safetensors_entry *bias = safetensors_find(&weights, "cls.predictions.bias");
+    const struct stored_tensor *bias = safetensors_find(&weights, "cls.predictions.bias");
     EXPECT(bias != NULL && bias->dtype == DTYPE_BF16, "the model has another bias");
     char *at = (char *)out.data + ((const unsigned char *)bias->data - weights.map.data);
     memcpy(at + a * sizeof one, &one, sizeof one);

@@ -21,7 +21,7 @@ static char directory[64];
 
 static const int32_t *ids_of(const char *name)
 {
-    const struct safetensors_entry *e = safetensors_find(&golden, name);
+    const struct stored_tensor *e = safetensors_find(&golden, name);
     EXPECT(e != NULL, "there is no %s", name);
     int32_t *ids = malloc(e->bytes);
     memcpy(ids, e->data, e->bytes);

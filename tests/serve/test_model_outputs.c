@@ -9,7 +9,7 @@ static const char PATH[] = "test_model_outputs.safetensors";
 static void expect_entry(const struct safetensors *f, const char *name, int64_t rows, const void *data,
                          size_t bytes)
 {
-    const struct safetensors_entry *e = safetensors_find(f, name);
+    const struct stored_tensor *e = safetensors_find(f, name);
     EXPECT(e != NULL, "there is no %s", name);
     EXPECT(e->dims[0] == rows && e->bytes == bytes && memcmp(e->data, data, bytes) == 0, "%s is another",
            name);

@@ -7,9 +7,9 @@
 
 static struct safetensors golden;
 
-static const struct safetensors_entry *entry(const char *name)
+static const struct stored_tensor *entry(const char *name)
 {
-    const struct safetensors_entry *e = safetensors_find(&golden, name);
+    const struct stored_tensor *e = safetensors_find(&golden, name);
     EXPECT(e != NULL, "there is no %s", name);
     return e;
 }
@@ -18,7 +18,7 @@ static void check_windows(struct session *s, const char *name)
 {
     char key[64];
     snprintf(key, sizeof key, "%s:nats", name);
-    const struct safetensors_entry *text = entry("text"), *windows = entry("windows"), *nats = entry(key);
+    const struct stored_tensor *text = entry("text"), *windows = entry("windows"), *nats = entry(key);
     for (int64_t i = 0; i < windows->dims[0]; i++) {
         struct perplexity p;
         int32_t window[2];

@@ -24,7 +24,7 @@ static const char *path_of(const char *name)
 
 static void read_texts(void)
 {
-    const struct safetensors_entry *e = safetensors_find(&golden, "texts");
+    const struct stored_tensor *e = safetensors_find(&golden, "texts");
     EXPECT(e != NULL, "no texts");
     for (size_t at = 0; at < e->bytes; at += texts[n_texts - 1].n + 1) {
         const char *text = (const char *)e->data + at;
@@ -40,10 +40,10 @@ static void expect_golden(const char *name, const char *prompt, const float *vec
     char key[64];
     double wanted[MAX_TEXTS * MAX_WIDTH], worst = 0;
     snprintf(key, sizeof key, "%s:%s", name, prompt == NULL ? "vectors" : prompt);
-    const struct safetensors_entry *e = safetensors_find(&golden, key);
+    const struct stored_tensor *e = safetensors_find(&golden, key);
     EXPECT(e != NULL && e->dims[0] == (int64_t)n_texts && e->dims[1] == width, "%s: %lld columns", key,
            (long long)width);
-    EXPECT_OK(safetensors_read(e, tensor_2d(wanted, DTYPE_F64, e->dims[0], width)));
+    EXPECT_OK(stored_tensor_read(e, tensor_2d(wanted, DTYPE_F64, e->dims[0], width)));
     for (int64_t i = 0; i < e->dims[0] * width; i++) {
         worst = fmax(worst, fabs(wanted[i] - vectors[i]));
     }

@@ -34,12 +34,12 @@ static int64_t read_entry(const struct safetensors *file, const char *case_name,
 {
     char name[64];
     snprintf(name, sizeof name, "%s%s%s", case_name, *case_name == '\0' ? "" : ":", what);
-    const struct safetensors_entry *e = safetensors_find(file, name);
+    const struct stored_tensor *e = safetensors_find(file, name);
     EXPECT(e != NULL, "%s is missing", name);
     tensor t =
         e->n_dims == 1 ? tensor_1d(data, dtype, e->dims[0]) : tensor_2d(data, dtype, e->dims[0], e->dims[1]);
     EXPECT(tensor_count(t) <= MOST, "%s is large", name);
-    EXPECT_OK(safetensors_read(e, t));
+    EXPECT_OK(stored_tensor_read(e, t));
     return tensor_count(t);
 }
 

@@ -159,7 +159,7 @@ static void test_files(void)
     snprintf(path, sizeof path, "%s", path_of("pretraining/model.safetensors"));
     forget_sums(path);
     EXPECT_OK(safetensors_open(&files, path));
-    const struct safetensors_entry *e = safetensors_find(&files, INTERMEDIATE);
+    const struct stored_tensor *e = safetensors_find(&files, INTERMEDIATE);
     long offset = (long)(e->data - files.map.data) + 3 * (long)sizeof bad;
     safetensors_close(&files);
     FILE *file = fopen(path, "r+b");

@@ -1,8 +1,8 @@
 /* kiln classify: the command line of task/classify.h. */
 #include "cmd/commands.h"
-#include "cmd/finetune_command.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/settings.h"
+#include "cmd/train_command.h"
 #include "task/classify.h"
 
 #include <stddef.h>
@@ -13,14 +13,15 @@ struct classify_args {
     struct option_given given;
 };
 
-#define AT(field)  offsetof(struct classify_args, run.run.field)
-#define OWN(field) offsetof(struct classify_args, run.field)
+#define AT(field)   offsetof(struct classify_args, run.run.run.field)
+#define TUNE(field) offsetof(struct classify_args, run.run.field)
+#define OWN(field)  offsetof(struct classify_args, run.field)
 
 static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
     FINETUNE_PLACE_ROWS("write the fine-tuned model, predictions.jsonl and log.jsonl into this directory"),
     OPTION_STRING_ROW(
-        "train_file", AT(train_file), NULL, "FILE",
+        "train_file", TUNE(train_file), NULL, "FILE",
         "train on the texts and labels of this file: .csv, .tsv or, for JSON lines, .json or .jsonl"),
     FINETUNE_PREDICT_ROWS("classify the texts of this file, in the same form"),
     OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
@@ -49,13 +50,13 @@ static const struct option options[] = {
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
                    "maximum number of tokens of a text or pair; a longer text, or the longer text of a pair, "
                    "is cut at its end"),
-    OPTION_FLAG_ROW("do_lower_case", AT(do_lower_case),
+    OPTION_FLAG_ROW("do_lower_case", TUNE(do_lower_case),
                     "lower-case text and strip accents; implied by an uncased model"),
     OPTION_GROUP_ROW("training"),
     FINETUNE_TRAINING_ROWS,
     OPTION_REAL_ROW("weight_decay", OWN(weight_decay), "0", 0, 10, "weight decay of matrices in AdamW"),
     OPTION_GROUP_ROW("prediction"),
-    OPTION_INT_ROW("predict_batch_size", AT(predict_batch_size), "8", 1, 1e6,
+    OPTION_INT_ROW("predict_batch_size", TUNE(predict_batch_size), "8", 1, 1e6,
                    "number of texts in a batch; texts are sorted by length"),
     FINETUNE_LOG_ROWS,
     OPTION_GROUP_ROW("flags of the replaced scripts"),
@@ -67,7 +68,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct classify_args *a = args;
     (void)n_positional, (void)positional;
-    return finetune_command_run(&command_classify, &classify_task, args, &a->launcher, NULL);
+    return finetune_command_run(&command_classify, &classify_task, args, &a->launcher, false);
 }
 
 const struct command command_classify = {

@@ -11,18 +11,18 @@
         "start from this model: a checkpoint, an output directory, a directory as `transformers` writes "    \
         "it, a file of PyTorch, or the prefix of a TensorFlow checkpoint"),                                  \
         OPTION_REQUIRED_ROW("output_dir", AT(output_dir), "DIR", output_help),                               \
-        ENCODING_ROW(AT(encoding), "the files of text")
+        ENCODING_ROW(TUNE(encoding), "the files of text")
 
 /* Flags with the names that scripts of `transformers` have. */
 #define FINETUNE_PREDICT_ROWS(predict_help)                                                                  \
-    OPTION_STRING_ROW("predict_file", AT(predict_file), NULL, "FILE", predict_help),                         \
+    OPTION_STRING_ROW("predict_file", TUNE(predict_file), NULL, "FILE", predict_help),                       \
         OPTION_SAME_ROW("validation_file", "predict_file", "the same as --predict_file"),                    \
         OPTION_SAME_ROW("test_file", "predict_file", "the same as --predict_file")
 
 #define FINETUNE_DO_ROWS(predict_help, eval_help)                                                            \
-    OPTION_FLAG_ROW("do_train", AT(do_train), "fine-tune on --train_file"),                                  \
-        OPTION_FLAG_ROW("do_predict", AT(do_predict), predict_help),                                         \
-        OPTION_FLAG_ROW("do_eval", AT(do_eval), eval_help)
+    OPTION_FLAG_ROW("do_train", TUNE(do_train), "fine-tune on --train_file"),                                \
+        OPTION_FLAG_ROW("do_predict", TUNE(do_predict), predict_help),                                       \
+        OPTION_FLAG_ROW("do_eval", TUNE(do_eval), eval_help)
 
 #define FINETUNE_MODEL_ROWS                                                                                  \
     MODEL_ROW,                                                                                               \
@@ -39,17 +39,17 @@
                         "learning rate at the end of the warm-up; then it falls linearly to 0"),             \
         OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0.1", 0, 1,                             \
                         "fraction of the steps in which the learning rate rises"),                           \
-        OPTION_STRING_ROW("freeze", AT(freeze), NULL, "LIST",                                                \
+        OPTION_STRING_ROW("freeze", TUNE(freeze), NULL, "LIST",                                              \
                           "do not train these parameters, separated by commas: embeddings, layers as 3 or "  \
                           "0-5, names of parameters, or patterns of names with *"),                          \
-        OPTION_REAL_ROW("layerwise_lr_decay", AT(layerwise_lr_decay), "1", 1e-6, 1,                          \
+        OPTION_REAL_ROW("layerwise_lr_decay", TUNE(layerwise_lr_decay), "1", 1e-6, 1,                        \
                         "multiply the rate of layer l of L by X^(L - l); embeddings are layer -1, and "      \
                         "the head keeps the full rate"),                                                     \
-        OPTION_REAL_ROW("num_train_epochs", AT(num_train_epochs), "3.0", 0, 1e6,                             \
+        OPTION_REAL_ROW("num_train_epochs", TUNE(num_train_epochs), "3.0", 0, 1e6,                           \
                         "number of passes through --train_file; a whole number"),                            \
-        OPTION_REAL_ROW("max_steps", AT(max_steps), "-1.0", -1, 1e12,                                        \
+        OPTION_REAL_ROW("max_steps", TUNE(max_steps), "-1.0", -1, 1e12,                                      \
                         "number of steps, instead of --num_train_epochs; -1: off"),                          \
-        OPTION_STRING_ROW("eval_file", AT(eval_file), NULL, "FILE",                                          \
+        OPTION_STRING_ROW("eval_file", TUNE(eval_file), NULL, "FILE",                                        \
                           "compute the loss of this labelled data during training"),                         \
         OPTION_INT_ROW(                                                                                      \
             "eval_steps", AT(eval_steps), "0", 0, 1e12,                                                      \
@@ -57,7 +57,7 @@
         OPTION_ROWS_OF(settings_early_stopping, AT(early)),                                                  \
         OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647,                                                \
                        "seed of the new head, data order and dropout"),                                      \
-        OPTION_INT_ROW("seeds", AT(seeds), NULL, 1, 1000,                                                    \
+        OPTION_INT_ROW("seeds", TUNE(seeds), NULL, 1, 1000,                                                  \
                        "number of runs, with the seeds --seed, --seed + 1, ..., each in OUTPUT_DIR/seed_S; " \
                        "their scores are printed as a table and written to seeds.json"),                     \
         OPTION_ROWS_OF(settings_precision, AT(precision)), LOSS_SCALE_ROW, DEVICE_ROW(AT(device)),           \
@@ -67,14 +67,14 @@
                        "number of steps between checkpoints to resume from; 0: off, only when stopped"),     \
         RESUME_ROW,                                                                                          \
         OPTION_FLAG_ROW(                                                                                     \
-            "overwrite_output_dir", AT(overwrite_output_dir),                                                \
+            "overwrite_output_dir", TUNE(overwrite_output_dir),                                              \
             "train although --output_dir has a fine-tuned model or predictions, and replace them"),          \
         OTHER_DATA_ROW("--train_file is not what")
 
 #define FINETUNE_LOG_ROWS                                                                                    \
     OPTION_ROWS_OF(settings_ranks, AT(ranks)), OPTION_GROUP_ROW("logs"),                                     \
         OPTION_INT_ROW("log_freq", AT(log_freq), "50", 1, 1e9, LOG_FREQ_HELP),                               \
-        OPTION_INT_ROW("throughput_warmup_steps", AT(throughput_warmup_steps), "0", 0, 1e9,                  \
+        OPTION_INT_ROW("throughput_warmup_steps", TUNE(throughput_warmup_steps), "0", 0, 1e9,                \
                        "number of first steps that training_sequences_per_second does not count"),           \
         RUN_LOG_ROWS, PROGRESS_BAR_ROW(AT(disable_progress_bar)), DRY_RUN_OF_TRAINING_ROW
 

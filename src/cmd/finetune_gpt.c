@@ -1,8 +1,8 @@
 /* kiln finetune-gpt: the command line of task/gpt/gpt_finetune.h, with the names that run_clm.py of
  * `transformers` has, where it has them. */
 #include "cmd/commands.h"
-#include "cmd/rank_run.h"
 #include "cmd/settings.h"
+#include "cmd/train_command.h"
 #include "task/gpt/gpt_finetune.h"
 #include "task/optimizer_names.h"
 
@@ -14,8 +14,9 @@ struct finetune_gpt_args {
     struct option_given given;
 };
 
-#define AT(field)  offsetof(struct finetune_gpt_args, tune.run.field)
-#define OWN(field) offsetof(struct finetune_gpt_args, tune.field)
+#define AT(field)       offsetof(struct finetune_gpt_args, tune.run.run.field)
+#define PRETRAIN(field) offsetof(struct finetune_gpt_args, tune.run.field)
+#define OWN(field)      offsetof(struct finetune_gpt_args, tune.field)
 
 static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
@@ -53,11 +54,12 @@ static const struct option options[] = {
                     "learning rate at the end of the warm-up; small models take more, up to 1e-3"),
     OPTION_REAL_ROW("warmup_proportion", AT(warmup_proportion), "0", 0, 1,
                     "fraction of the steps in which the learning rate rises from 0"),
-    OPTION_CHOICE_ROW("lr_schedule", AT(schedule), "linear", "linear|constant",
+    OPTION_CHOICE_ROW("lr_schedule", PRETRAIN(schedule), "linear", "linear|constant",
                       "choose the rate after the warm-up: it falls to 0, or stays"),
-    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "adamw", OPTIMIZER_NAMES,
+    OPTION_CHOICE_ROW("optimizer", PRETRAIN(optimizer), "adamw", OPTIMIZER_NAMES,
                       "update weights with this optimizer"),
-    OPTION_REAL_ROW("weight_decay", AT(weight_decay), "0", 0, 10, "weight decay of matrices and embeddings"),
+    OPTION_REAL_ROW("weight_decay", PRETRAIN(weight_decay), "0", 0, 10,
+                    "weight decay of matrices and embeddings"),
     CLIPPING_ROW,
     ADAM_BETA_ROWS("decay of the first moment"),
     ADAM_EPS_ROW("1e-8"),
@@ -76,7 +78,7 @@ static const struct option options[] = {
     OPTION_GROUP_ROW("logs and evaluation"),
     OPTION_INT_ROW("eval_steps", AT(eval_steps), "0", 0, 1e12,
                    "number of steps between evaluations on held-out text; 0: off, only before and after"),
-    OPTION_INT_ROW("eval_samples", AT(eval_samples), "128", 1, 1e9,
+    OPTION_INT_ROW("eval_samples", PRETRAIN(eval_samples), "128", 1, 1e9,
                    "number of held-out samples in an evaluation"),
     NGRAM_ROW(OWN(gpt.ngram_tokens), ""),
     OPTION_ROWS_OF(settings_early_stopping, AT(early)),
@@ -90,14 +92,12 @@ static const struct option options[] = {
     {0},
 };
 
-static struct status tune(struct finetune_gpt_args *a, const struct comm *world)
+static struct status train(const struct train_command *t, void *args)
 {
-    struct pretrain_options *o = &a->tune.run;
-    json_t *flags = option_values(&command_finetune_gpt, a);
-    o->ranks.mesh = mesh_of_replicas(world);
-    o->flags = flags;
-    o->loss_norm = "global";
-    o->log_freq_given = option_was_given(&command_finetune_gpt, a, "log_freq");
+    struct finetune_gpt_args *a = args;
+    json_t *flags;
+    TRY(train_command_flags(&flags, t, a));
+    a->tune.run.loss_norm = "global";
     struct status s = gpt_finetune_run(&a->tune);
     json_decref(flags);
     return s;
@@ -106,10 +106,12 @@ static struct status tune(struct finetune_gpt_args *a, const struct comm *world)
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
-    struct finetune_gpt_args a = *(const struct finetune_gpt_args *)args;
-    struct comm world;
-    TRY(rank_run_begin(&world, &command_finetune_gpt, args, &a.launcher));
-    return rank_run_end(&world, tune(&a, &world));
+    const struct finetune_gpt_args *a = args;
+    return train_command_run(&(struct train_command){.command = &command_finetune_gpt,
+                                                     .launcher = &a->launcher,
+                                                     .log_freq = "log_freq",
+                                                     .train = train},
+                             args);
 }
 
 const struct command command_finetune_gpt = {

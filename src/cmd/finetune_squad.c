@@ -1,9 +1,8 @@
 /* kiln squad: the command line of task/squad.h. */
 #include "cmd/commands.h"
-#include "cmd/finetune_command.h"
 #include "cmd/finetune_flags.h"
-#include "cmd/replaced_environment.h"
 #include "cmd/settings.h"
+#include "cmd/train_command.h"
 #include "task/squad.h"
 
 #include <stddef.h>
@@ -14,8 +13,9 @@ struct squad_args {
     struct option_given given;
 };
 
-#define AT(field)  offsetof(struct squad_args, run.run.field)
-#define OWN(field) offsetof(struct squad_args, run.field)
+#define AT(field)   offsetof(struct squad_args, run.run.run.field)
+#define TUNE(field) offsetof(struct squad_args, run.run.field)
+#define OWN(field)  offsetof(struct squad_args, run.field)
 
 /* run_squad.py keeps the features of a --train_file in a file beside it. */
 #define NO_CACHE "features are computed in each run, in seconds; there is no cache"
@@ -24,9 +24,9 @@ static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
     FINETUNE_PLACE_ROWS("write the fine-tuned model, predictions.json, nbest_predictions.json and log.jsonl "
                         "into this directory"),
-    OPTION_STRING_ROW("train_file", AT(train_file), NULL, "FILE",
+    OPTION_STRING_ROW("train_file", TUNE(train_file), NULL, "FILE",
                       "train on the questions of this file, in SQuAD's format"),
-    OPTION_STRING_ROW("predict_file", AT(predict_file), NULL, "FILE",
+    OPTION_STRING_ROW("predict_file", TUNE(predict_file), NULL, "FILE",
                       "answer the questions of this file, in SQuAD's format"),
     FINETUNE_MODEL_ROWS,
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "the model is --init_checkpoint"),
@@ -41,7 +41,7 @@ static const struct option options[] = {
                    "number of tokens from one window to the next"),
     OPTION_INT_ROW("max_query_length", OWN(max_query_length), "64", 1, 65536,
                    "maximum number of tokens of a question; a longer one is cut"),
-    OPTION_FLAG_ROW("do_lower_case", AT(do_lower_case),
+    OPTION_FLAG_ROW("do_lower_case", TUNE(do_lower_case),
                     "lower-case text and strip accents; implied by an uncased model"),
     OPTION_FLAG_ROW("version_2_with_negative", OWN(version_2_with_negative),
                     "allow questions without an answer, as in SQuAD v2"),
@@ -50,7 +50,7 @@ static const struct option options[] = {
     OPTION_GROUP_ROW("training"),
     FINETUNE_TRAINING_ROWS,
     OPTION_GROUP_ROW("prediction"),
-    OPTION_INT_ROW("predict_batch_size", AT(predict_batch_size), "8", 1, 1e6,
+    OPTION_INT_ROW("predict_batch_size", TUNE(predict_batch_size), "8", 1, 1e6,
                    "number of features in a batch; features are sorted by length"),
     OPTION_INT_ROW("n_best_size", OWN(n_best_size), "20", 1, 1000,
                    "number of answers to each question in nbest_predictions.json"),
@@ -72,7 +72,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct squad_args *a = args;
     (void)n_positional, (void)positional;
-    return finetune_command_run(&command_squad, &squad_task, args, &a->launcher, replaced_environment_tell);
+    return finetune_command_run(&command_squad, &squad_task, args, &a->launcher, true);
 }
 
 const struct command command_squad = {

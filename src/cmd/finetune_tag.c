@@ -1,8 +1,8 @@
 /* kiln tag: the command line of task/tag.h. */
 #include "cmd/commands.h"
-#include "cmd/finetune_command.h"
 #include "cmd/finetune_flags.h"
 #include "cmd/settings.h"
+#include "cmd/train_command.h"
 #include "task/tag.h"
 
 #include <stddef.h>
@@ -13,13 +13,14 @@ struct tag_args {
     struct option_given given;
 };
 
-#define AT(field)  offsetof(struct tag_args, run.run.field)
-#define OWN(field) offsetof(struct tag_args, run.field)
+#define AT(field)   offsetof(struct tag_args, run.run.run.field)
+#define TUNE(field) offsetof(struct tag_args, run.run.field)
+#define OWN(field)  offsetof(struct tag_args, run.field)
 
 static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
     FINETUNE_PLACE_ROWS("write the fine-tuned model, predictions.conll and log.jsonl into this directory"),
-    OPTION_STRING_ROW("train_file", AT(train_file), NULL, "FILE",
+    OPTION_STRING_ROW("train_file", TUNE(train_file), NULL, "FILE",
                       "train on the words and labels of this file: CoNLL columns, or JSON lines if its name "
                       "ends in .json or .jsonl"),
     FINETUNE_PREDICT_ROWS("label the sentences of this file, in the same form"),
@@ -37,13 +38,13 @@ static const struct option options[] = {
     OPTION_GROUP_ROW("text"),
     OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
                    "maximum number of tokens of a sentence; a longer one is split"),
-    OPTION_FLAG_ROW("do_lower_case", AT(do_lower_case),
+    OPTION_FLAG_ROW("do_lower_case", TUNE(do_lower_case),
                     "lower-case text and strip accents; implied by an uncased model"),
     OPTION_GROUP_ROW("training"),
     FINETUNE_TRAINING_ROWS,
     OPTION_REAL_ROW("weight_decay", OWN(weight_decay), "0", 0, 10, "weight decay of matrices in AdamW"),
     OPTION_GROUP_ROW("prediction"),
-    OPTION_INT_ROW("predict_batch_size", AT(predict_batch_size), "8", 1, 1e6,
+    OPTION_INT_ROW("predict_batch_size", TUNE(predict_batch_size), "8", 1, 1e6,
                    "number of sentences in a batch; sentences are sorted by length"),
     FINETUNE_LOG_ROWS,
     OPTION_GROUP_ROW("flags of the replaced scripts"),
@@ -55,7 +56,7 @@ static struct status run(const void *args, int n_positional, const char *const *
 {
     const struct tag_args *a = args;
     (void)n_positional, (void)positional;
-    return finetune_command_run(&command_tag, &tag_task, args, &a->launcher, NULL);
+    return finetune_command_run(&command_tag, &tag_task, args, &a->launcher, false);
 }
 
 const struct command command_tag = {

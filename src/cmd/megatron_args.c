@@ -56,7 +56,7 @@ static struct status check_model(const struct megatron_args *a)
 {
     const long long hidden = a->hidden_size, heads = a->n_heads, channels = a->kv_channels,
                     ffn = a->ffn_hidden_size;
-    const long long positions = a->max_positions, length = a->run.max_seq_length;
+    const long long positions = a->max_positions, length = a->run.run.max_seq_length;
     const long long rows = a->vocab_rows, divisor = a->vocab_divisor;
     FAIL_IF(hidden % heads != 0, STATUS_USAGE,
             "--hidden-size %lld is not a multiple of --num-attention-heads %lld", hidden, heads);
@@ -97,8 +97,8 @@ static struct status check_stages(const struct megatron_args *a)
 
 static struct status check_precision(const struct megatron_args *a)
 {
-    const struct loss_scale_rule *scale = &a->run.loss_scale;
-    FAIL_IF(a->run.precision.autocast && a->run.precision.fp16, STATUS_USAGE,
+    const struct loss_scale_rule *scale = &a->run.run.loss_scale;
+    FAIL_IF(a->run.run.precision.autocast && a->run.run.precision.fp16, STATUS_USAGE,
             "--bf16 and --fp16 are two number formats: leave one out");
     FAIL_IF(scale->least > scale->first, STATUS_USAGE, "--min-loss-scale %g is above --initial-loss-scale %g",
             scale->least, scale->first);
@@ -145,7 +145,7 @@ static struct status check_files(const struct megatron_args *a)
             a->save, a->output_dir);
     FAIL_IF(a->save != NULL && a->save_interval == 0, STATUS_USAGE,
             "--save needs --save-interval, the steps between checkpoints");
-    FAIL_IF(a->run.output_dir == NULL, STATUS_USAGE,
+    FAIL_IF(a->run.run.output_dir == NULL, STATUS_USAGE,
             "log.jsonl and report.html need a directory: give --save, --tensorboard-dir or --output_dir");
     FAIL_IF(a->run.load_universal && a->load == NULL, STATUS_USAGE,
             "--universal-checkpoint needs --load, the directory with it");
@@ -179,7 +179,7 @@ static struct status set_model(struct megatron_args *a, json_t **config)
     FAIL_IF(*config == NULL, STATUS_MEMORY, "out of memory for the configuration");
     a->run.config = *config;
     a->run.vocab_multiple = a->vocab_divisor;
-    a->run.kind = has_alibi(a) ? &megatron_bloom_pretrain : &megatron_gpt2_pretrain;
+    a->run.kind = has_alibi(a) ? &bloom_pretrain : &gpt2_pretrain;
     a->run.own = &a->gpt;
     return status_ok();
 }
@@ -246,7 +246,7 @@ static struct status set_batch(struct megatron_args *a, int n_ranks)
     struct pretrain_options *o = &a->run;
     int64_t share = a->micro_batch_size * n_ranks;
     struct batch_growth *g = &o->growth;
-    g->batch = o->ranks.global_batch_size > 0 ? o->ranks.global_batch_size : share;
+    g->batch = o->run.ranks.global_batch_size > 0 ? o->run.ranks.global_batch_size : share;
     TRY(check_share("--global-batch-size", g->batch, share, n_ranks));
     if (a->rampup.n > 0) {
         FAIL_IF(a->train_samples == 0, STATUS_USAGE,
@@ -258,8 +258,8 @@ static struct status set_batch(struct megatron_args *a, int n_ranks)
                  (long long)g->increment, (long long)g->n_samples);
         o->batch_ramp = a->ramp_text;
     }
-    o->ranks.global_batch_size = o->train_batch_size = g->batch;
-    o->gradient_accumulation_steps = g->batch / a->micro_batch_size; /* of all ranks */
+    o->run.ranks.global_batch_size = o->run.train_batch_size = g->batch;
+    o->run.gradient_accumulation_steps = g->batch / a->micro_batch_size; /* of all ranks */
     return status_ok();
 }
 
@@ -275,7 +275,7 @@ static struct status set_rates(struct megatron_args *a)
     struct pretrain_options *o = &a->run;
     struct schedule *s = &o->warmup;
     bool by_samples = a->train_samples > 0;
-    int64_t unit = by_samples ? 1 : o->train_batch_size,
+    int64_t unit = by_samples ? 1 : o->run.train_batch_size,
             given = by_samples ? a->lr_decay_samples : a->lr_decay_iters;
     int64_t all = by_samples ? a->train_samples : a->train_iters;
     s->decay = decay_of(a->decay_style);
@@ -285,7 +285,7 @@ static struct status set_rates(struct megatron_args *a)
         s->warmup_samples = (int64_t)(a->lr_warmup_fraction * (double)s->decay_samples);
     }
     s->growth = o->growth;
-    s->max = o->learning_rate;
+    s->max = o->run.learning_rate;
     s->min = a->min_lr;
     o->schedule = "anneal";
     return check_rates(o);
@@ -301,11 +301,11 @@ static struct status set_steps(struct megatron_args *a)
     o->steps_this_run = -1;
     FAIL_IF(o->max_steps == 0, STATUS_USAGE, "--train-samples %lld is less than one batch, %lld",
             (long long)a->train_samples, (long long)batch_growth_at(&o->growth, 1).batch);
-    int64_t evaluation = o->eval_iters * o->train_batch_size;
-    own->n_wanted[0] = by_samples ? a->train_samples : a->train_iters * o->train_batch_size;
-    own->n_wanted[1] = (o->max_steps / o->eval_steps + 1) * evaluation;
+    int64_t evaluation = o->eval_iters * o->run.train_batch_size;
+    own->n_wanted[0] = by_samples ? a->train_samples : a->train_iters * o->run.train_batch_size;
+    own->n_wanted[1] = (o->max_steps / o->run.eval_steps + 1) * evaluation;
     own->n_wanted[2] = evaluation;
-    o->eval_steps = o->eval_iters > 0 ? o->eval_steps : 0;
+    o->run.eval_steps = o->eval_iters > 0 ? o->run.eval_steps : 0;
     return status_ok();
 }
 
@@ -339,14 +339,14 @@ static struct status set_data(struct megatron_args *a)
 static struct status set_files(struct megatron_args *a)
 {
     struct pretrain_options *o = &a->run;
-    o->output_dir = a->output_dir != NULL ? a->output_dir
-                    : a->save != NULL     ? a->save
-                                          : o->megatron_log.tensorboard;
-    o->skip_checkpoint = a->save == NULL;
-    o->num_steps_per_checkpoint = a->save_interval;
-    o->init_checkpoint = a->finetune ? a->load : NULL;
-    o->load_dir = a->finetune ? NULL : a->load;
-    o->resume_from_checkpoint = o->load_dir != NULL;
+    o->run.output_dir = a->output_dir != NULL ? a->output_dir
+                        : a->save != NULL     ? a->save
+                                              : o->megatron_log.tensorboard;
+    o->run.skip_checkpoint = a->save == NULL;
+    o->run.num_steps_per_checkpoint = a->save_interval;
+    o->run.init_checkpoint = a->finetune ? a->load : NULL;
+    o->run.load_dir = a->finetune ? NULL : a->load;
+    o->run.resume_from_checkpoint = o->run.load_dir != NULL;
     o->resume_step = -1;
     return check_files(a);
 }
@@ -357,12 +357,12 @@ static struct status set_rest(struct megatron_args *a, int n_ranks)
     struct pretrain_options *o = &a->run;
     bool is_sgd = strcmp(a->optimizer, "sgd") == 0, is_muon = strcmp(a->optimizer, "muon") == 0;
     int64_t n = a->virtual_stage_layers;
-    o->ranks.cut.n_chunks = n > 0 ? (int)(a->n_layers / a->mesh.pipeline_parallel / n) : 1;
-    TRY(megatron_partition_find(&o->ranks.cut.partition, a->partition));
-    o->loss_scale.most = INFINITY;
+    o->run.ranks.cut.n_chunks = n > 0 ? (int)(a->n_layers / a->mesh.pipeline_parallel / n) : 1;
+    TRY(megatron_partition_find(&o->run.ranks.cut.partition, a->partition));
+    o->run.loss_scale.most = INFINITY;
     /* The replaced system's bf16 shares the optimizer's state over ranks at stage 0 too. */
-    if (o->precision.autocast && n_ranks > 1 && o->ranks.zero_stage == 0) {
-        o->ranks.zero_stage = 1;
+    if (o->run.precision.autocast && n_ranks > 1 && o->run.ranks.zero_stage == 0) {
+        o->run.ranks.zero_stage = 1;
     }
     /* the replaced script's adam is apex's FusedAdam, which is AdamW */
     o->optimizer = is_sgd || is_muon ? a->optimizer : "adamw";
@@ -391,22 +391,22 @@ static struct status compare_file(const struct command *c, struct megatron_args 
         double of_file, of_flag;
     } rows[] = {
         {"train_batch_size", "global-batch-size", (double)(d.train_batch_size * n_ranks),
-         (double)o->train_batch_size},
+         (double)o->run.train_batch_size},
         {"train_micro_batch_size_per_gpu", "micro-batch-size", (double)micro, (double)a->micro_batch_size},
         {"gradient_clipping", "clip-grad", d.gradient_clipping, o->max_grad_norm},
-        {"bf16", "bf16", d.bf16, o->precision.autocast},
-        {"fp16", "fp16", d.fp16, o->precision.fp16},
+        {"bf16", "bf16", d.bf16, o->run.precision.autocast},
+        {"fp16", "fp16", d.fp16, o->run.precision.fp16},
         {"zero_optimization.stage", "zero-stage", (double)d.log.zero_stage,
-         option_was_given(c, a, "zero-stage") && !o->precision.autocast ? (double)o->ranks.zero_stage
-                                                                        : (double)d.log.zero_stage},
+         option_was_given(c, a, "zero-stage") && !o->run.precision.autocast ? (double)o->run.ranks.zero_stage
+                                                                            : (double)d.log.zero_stage},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         FAIL_IF(rows[i].of_file < rows[i].of_flag || rows[i].of_file > rows[i].of_flag, STATUS_USAGE,
                 "%s: \"%s\" is %g, but --%s is %g: make them equal", path, rows[i].key, rows[i].of_file,
                 rows[i].flag, rows[i].of_flag);
     }
-    if (o->precision.fp16) {
-        o->loss_scale = d.loss_scale;
+    if (o->run.precision.fp16) {
+        o->run.loss_scale = d.loss_scale;
     }
     return status_ok();
 }
@@ -415,7 +415,8 @@ static struct status check_file(const struct command *c, struct megatron_args *a
 {
     const char *path = a->run.deepspeed_config;
     FAIL_IF(a->deepspeed && path == NULL, STATUS_USAGE, "--deepspeed needs --deepspeed_config, its JSON");
-    return path == NULL || (a->run.dry_run && missing_is(path)) ? status_ok() : compare_file(c, a, n_ranks);
+    return path == NULL || (a->run.run.dry_run && missing_is(path)) ? status_ok()
+                                                                    : compare_file(c, a, n_ranks);
 }
 
 struct status megatron_args_read(const struct command *c, struct megatron_args *a, int n_ranks,

@@ -175,7 +175,7 @@ struct status plan_search_check(const struct plan_search *s)
     }
     FAIL_IF(s->n_large > 0, STATUS_MEMORY,
             "no mesh of %" PRId64 " devices holds the model: the least that a rank needs is %.2f GiB, but %s "
-                                  "has %.2f; use --zero 1, --checkpoint_activations or more devices",
+            "has %.2f; use --zero 1, --checkpoint_activations or more devices",
             s->world, s->least_bytes / 0x1p30, s->any.setup->machine->name, s->any.memory_bytes / 0x1p30);
     return status_error(
         STATUS_USAGE, "no mesh of %" PRId64 " devices divides the model and %" PRId64 " sequences%s%s",

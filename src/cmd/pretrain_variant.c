@@ -87,7 +87,7 @@ static struct status take_optimizer(const struct command *c, struct pretrain_arg
     FAIL_IF(d->optimizer == NULL, STATUS_USAGE, "%s has no \"optimizer\", so --optimizer must choose one",
             o->deepspeed_config);
     o->optimizer = d->optimizer;
-    o->learning_rate = option_was_given(c, a, "learning_rate") ? o->learning_rate : d->learning_rate;
+    o->run.learning_rate = option_was_given(c, a, "learning_rate") ? o->run.learning_rate : d->learning_rate;
     o->eps = option_was_given(c, a, "adam_eps") ? o->eps : d->eps;
     o->min_ratio = d->min_ratio;
     o->max_ratio = d->max_ratio;
@@ -108,7 +108,7 @@ static void take_schedule(const struct command *c, struct pretrain_args *a, cons
         o->schedule = "warmup";
         o->warmup = d->scheduler;
     } else if (!by_flag) {
-        o->warmup_proportion = 0;
+        o->run.warmup_proportion = 0;
     }
 }
 
@@ -117,15 +117,15 @@ static struct status take_file(const struct command *c, struct pretrain_args *a)
     struct pretrain_options *o = &a->run;
     struct deepspeed_config d;
     bool own_optimizer = option_was_given(c, a, "optimizer");
-    TRY(deepspeed_config_read(&d, o->deepspeed_config, own_optimizer, rank_options_data(&o->ranks).size));
-    o->train_batch_size = d.train_batch_size;
-    o->gradient_accumulation_steps = d.gradient_accumulation_steps;
-    o->precision.autocast = d.bf16;
-    o->precision.fp16 = d.fp16;
-    o->loss_scale = d.loss_scale;
+    TRY(deepspeed_config_read(&d, o->deepspeed_config, own_optimizer, rank_options_data(&o->run.ranks).size));
+    o->run.train_batch_size = d.train_batch_size;
+    o->run.gradient_accumulation_steps = d.gradient_accumulation_steps;
+    o->run.precision.autocast = d.bf16;
+    o->run.precision.fp16 = d.fp16;
+    o->run.loss_scale = d.loss_scale;
     o->deepspeed_log = d.log;
-    if (rank_options_data(&o->ranks).size > 1 && o->ranks.zero_stage == 0) {
-        o->ranks.zero_stage = d.log.zero_stage;
+    if (rank_options_data(&o->run.ranks).size > 1 && o->run.ranks.zero_stage == 0) {
+        o->run.ranks.zero_stage = d.log.zero_stage;
     }
     TRY(own_optimizer ? status_ok() : take_optimizer(c, a, &d));
     o->max_grad_norm = clip_of(&d, o->optimizer);
@@ -149,7 +149,7 @@ static struct status apply_deepspeed(const struct command *c, struct pretrain_ar
         option_set_default(c, a, "adam_eps", "1e-8"); /* torch's */
     }
     /* a dry run lists a missing file */
-    return o->dry_run && missing_is(o->deepspeed_config) ? status_ok() : take_file(c, a);
+    return o->run.dry_run && missing_is(o->deepspeed_config) ? status_ok() : take_file(c, a);
 }
 
 static bool is_decoder(const struct pretrain_args *a)
@@ -241,10 +241,11 @@ static struct status apply_decoder_recipe(const struct command *c, struct pretra
 {
     FAIL_IF(strcmp(a->recipe, "reference") == 0, STATUS_USAGE,
             "--recipe reference is BERT-large's, but --config_file %s describes a %s model",
-            a->run.config_file, a->run.kind->family->name);
+            a->run.run.config_file, a->run.kind->family->name);
     TRY(recipe_apply(c, a, &decoder_recipe, 1, a->recipe));
     if (a->dropout > 0) {
-        log_info("dropout is %g, as %s says; the recipe was measured at 0", a->dropout, a->run.config_file);
+        log_info("dropout is %g, as %s says; the recipe was measured at 0", a->dropout,
+                 a->run.run.config_file);
     }
     return status_ok();
 }

@@ -10,7 +10,6 @@
 #include "optim/optimizer.h"
 #include "model/model_family.h"
 #include "task/step_bench.h"
-#include "task/step_forecast.h"
 
 #include <inttypes.h>
 #include <math.h>

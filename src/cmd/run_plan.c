@@ -11,7 +11,7 @@
 #include "ops/backend.h"
 #include "model/model_family.h"
 #include "task/optimizer_names.h"
-#include "task/pretrain_settings.h"
+#include "task/pretrain_kind.h"
 #include "watch/ceilings.h"
 
 #include <stdio.h>

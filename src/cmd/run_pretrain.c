@@ -1,9 +1,8 @@
 /* kiln pretrain: the command line of task/pretrain.h. */
 #include "cmd/commands.h"
 #include "cmd/pretrain_variant.h"
-#include "cmd/rank_run.h"
-#include "cmd/replaced_environment.h"
 #include "cmd/settings.h"
+#include "cmd/train_command.h"
 #include "model/model_family.h"
 #include "nn/gpt/gpt_config.h"
 #include "task/gpt/gpt_pretrain.h"
@@ -14,17 +13,18 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define AT(field)   offsetof(struct pretrain_args, run.field)
-#define BERT(field) offsetof(struct pretrain_args, bert.field)
-#define GPT(field)  offsetof(struct pretrain_args, gpt.field)
-#define OWN(field)  offsetof(struct pretrain_args, field)
+#define AT(field)       offsetof(struct pretrain_args, run.run.field)
+#define PRETRAIN(field) offsetof(struct pretrain_args, run.field)
+#define BERT(field)     offsetof(struct pretrain_args, bert.field)
+#define GPT(field)      offsetof(struct pretrain_args, gpt.field)
+#define OWN(field)      offsetof(struct pretrain_args, field)
 
-_Static_assert(AT(beta2) == AT(beta1) + sizeof(double), "--betas stores both");
+_Static_assert(PRETRAIN(beta2) == PRETRAIN(beta1) + sizeof(double), "--betas stores both");
 
 static const struct option options[] = {
     OPTION_GROUP_ROW("input and output"),
     OPTION_REQUIRED_ROW(
-        "input_dir", AT(input_dir), "DIR",
+        "input_dir", PRETRAIN(input_dir), "DIR",
         "token store or HDF5 files made by `kiln prepare`, or .hdf5 files of the replaced scripts"),
     OPTION_REQUIRED_ROW(
         "config_file", AT(config_file), "FILE",
@@ -39,7 +39,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("vocab_file", AT(vocab_file), NULL, "FILE",
                       "vocab.txt of the data; default: the one in --input_dir, or beside it"),
     OPTION_STRING_ROW(
-        "eval_input_dir", AT(eval_input_dir), NULL, "DIR",
+        "eval_input_dir", PRETRAIN(eval_input_dir), NULL, "DIR",
         "token store or .hdf5 files to evaluate on, instead of the held-out part of --input_dir"),
     {.name = "enable_packed_data_mode",
      .kind = OPTION_BOOL,
@@ -58,12 +58,12 @@ static const struct option options[] = {
     OPTION_INT_ROW("train_batch_size", AT(train_batch_size), "32", 1, 1e9,
                    "number of sequences in an optimizer step, per rank"),
     ACCUMULATION_ROW,
-    OPTION_INT_ROW("max_steps", AT(max_steps), "1000", 1, 1e12,
+    OPTION_INT_ROW("max_steps", PRETRAIN(max_steps), "1000", 1, 1e12,
                    "number of optimizer steps in this phase: the length of the schedule, and the last "
                    "step"),
-    OPTION_INT_ROW("steps_this_run", AT(steps_this_run), "-1", -1, 1e12,
+    OPTION_INT_ROW("steps_this_run", PRETRAIN(steps_this_run), "-1", -1, 1e12,
                    "stop after step N of the phase; -1: after --max_steps"),
-    OPTION_REAL_ROW("total_training_time", AT(total_training_time), "0", 0, 1e9,
+    OPTION_REAL_ROW("total_training_time", PRETRAIN(total_training_time), "0", 0, 1e9,
                     "number of seconds for the whole run, instead of --max_steps: schedules follow the "
                     "clock, and the rate reaches 0 at its end; a resumed run has the seconds that are left "
                     "(Izsak et al. 2021, arXiv:2104.07705); 0: off"),
@@ -74,26 +74,26 @@ static const struct option options[] = {
     OPTION_INT_ROW(
         "warmup_tokens", AT(warmup_tokens), "0", 0, 1e15,
         "number of tokens in which the learning rate rises from 0, instead of --warmup_proportion; 0: off"),
-    OPTION_CHOICE_ROW("lr_schedule", AT(schedule), "poly", "poly|poly_constant|linear|constant",
+    OPTION_CHOICE_ROW("lr_schedule", PRETRAIN(schedule), "poly", "poly|poly_constant|linear|constant",
                       "choose the rate after the warm-up. poly: (1 - p)^degree; poly_constant: constant for "
                       "--constant_proportion, then poly; linear: to 0, as a decoder has it; constant"),
-    OPTION_REAL_ROW("scheduler_degree", AT(scheduler_degree), "0.5", 0, 10,
+    OPTION_REAL_ROW("scheduler_degree", PRETRAIN(scheduler_degree), "0.5", 0, 10,
                     "degree of the poly schedules; 1 with --deepspeed"),
-    OPTION_REAL_ROW("constant_proportion", AT(constant_proportion), "0", 0, 1,
+    OPTION_REAL_ROW("constant_proportion", PRETRAIN(constant_proportion), "0", 0, 1,
                     "fraction of max_steps in which the rate of poly_constant stays"),
-    OPTION_MEANS_ROW("use_lr_scheduler", AT(schedule), "poly_constant",
+    OPTION_MEANS_ROW("use_lr_scheduler", PRETRAIN(schedule), "poly_constant",
                      "the same as --lr_schedule poly_constant"),
-    OPTION_CHOICE_ROW("optimizer", AT(optimizer), "lamb", OPTIMIZER_ALL_NAMES,
+    OPTION_CHOICE_ROW("optimizer", PRETRAIN(optimizer), "lamb", OPTIMIZER_ALL_NAMES,
                       "update weights with this optimizer; of a decoder adamw, with --adam_beta2 0.95, "
                       "--adam_eps 1e-8 and --weight_decay 0.1; names of the replaced scripts work too"),
-    OPTION_REAL_ROW("weight_decay", AT(weight_decay), "0.01", 0, 10,
+    OPTION_REAL_ROW("weight_decay", PRETRAIN(weight_decay), "0.01", 0, 10,
                     "weight decay of matrices and embeddings; biases and LayerNorms have none"),
     CLIPPING_ROW,
     ADAM_BETA_ROWS("decay of the first moment; momentum of sgd"),
-    OPTION_PAIR_ROW("betas", AT(beta1), 0, 0.999999, "the same as --adam_beta1 and --adam_beta2"),
+    OPTION_PAIR_ROW("betas", PRETRAIN(beta1), 0, 0.999999, "the same as --adam_beta1 and --adam_beta2"),
     ADAM_EPS_ROW("1e-6"),
     OPTION_CHOICE_ROW(
-        "loss_norm", AT(loss_norm), "global", "global|micro",
+        "loss_norm", PRETRAIN(loss_norm), "global", "global|micro",
         "divide losses by the counts of the global batch, or take the mean of each micro-batch's mean"),
     OPTION_RANGE_ROW(
         "mask_rate", BERT(mask_rate), "0.15", 0, 1,
@@ -122,7 +122,7 @@ static const struct option options[] = {
                     "begin every second sequence at a random position instead of 0, so that positions beyond "
                     "--max_seq_length are trained too, and the model can read longer text later (Kiyono et "
                     "al. 2021, arXiv:2109.05644); needs a token store"),
-    OPTION_FLAG_ROW("ppmi_embeddings", AT(ppmi_embeddings),
+    OPTION_FLAG_ROW("ppmi_embeddings", PRETRAIN(ppmi_embeddings),
                     "begin a new model's word embeddings as vectors of each word's neighbours in the token "
                     "store, by singular values of positive pointwise mutual information (Levy & Goldberg "
                     "2014), not as random numbers; takes seconds of --total_training_time"),
@@ -134,7 +134,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("data_cache_path", GPT(data_cache_path), NULL, "DIR",
                       "with --megatron_order, read Megatron-LM's index files in this directory, not in "
                       "OUTPUT_DIR/index, and write those that are missing"),
-    OPTION_FLAG_ROW("disable_random_sampler", AT(in_order),
+    OPTION_FLAG_ROW("disable_random_sampler", PRETRAIN(in_order),
                     "take samples in the order in which they lie in the store or in their file"),
     OPTION_INT_ROW("seed", AT(seed), "42", 0, 2147483647, "seed of weights, data order, masks and dropout"),
     OPTION_ROWS_OF(settings_precision, AT(precision)),
@@ -143,28 +143,28 @@ static const struct option options[] = {
                     "first value of the loss scale, which an overflow halves and 2000 steps without one "
                     "double"),
     RECOMPUTATION_ROW,
-    RECOMPUTATION_INTERVAL_ROW(AT(checkpoint_activations_interval)),
+    RECOMPUTATION_INTERVAL_ROW(PRETRAIN(checkpoint_activations_interval)),
     DEVICE_ROW(AT(device)),
     OPTION_GROUP_ROW("with DeepSpeed's JSON"),
     OPTION_FLAG_ROW(
         "deepspeed", OWN(deepspeed),
         "take batch, precision and more from --deepspeed_config, as the script for BERT-1.5B does"),
-    OPTION_STRING_ROW("deepspeed_config", AT(deepspeed_config), NULL, "FILE",
+    OPTION_STRING_ROW("deepspeed_config", PRETRAIN(deepspeed_config), NULL, "FILE",
                       "read DeepSpeed's settings from this JSON; needs --deepspeed"),
     DEEPSCALE_ROWS,
-    OPTION_FLAG_ROW("use_ds_lamb_bias_correction", AT(use_ds_lamb_bias_correction),
+    OPTION_FLAG_ROW("use_ds_lamb_bias_correction", PRETRAIN(use_ds_lamb_bias_correction),
                     "correct the bias of the moments in the learning rate; needs --optimizer nvlamb_exp"),
     OPTION_GROUP_ROW("phases, checkpoints and resumption"),
     OPTION_FLAG_ROW(
-        "phase2", AT(phase2),
+        "phase2", PRETRAIN(phase2),
         "train phase 2: steps, schedule and optimizer counter restart; weights and moments are kept"),
-    OPTION_INT_ROW("phase1_end_step", AT(phase1_end_step), "7038", 0, 1e12,
+    OPTION_INT_ROW("phase1_end_step", PRETRAIN(phase1_end_step), "7038", 0, 1e12,
                    "number of the last step of phase 1"),
     OPTION_FLAG_ROW("resume_from_checkpoint", AT(resume_from_checkpoint),
                     "resume from the newest valid checkpoint of --output_dir: kiln's, with the same "
                     "bits, or another program's"),
     OTHER_DATA_ROW("--input_dir does not hold what"),
-    OPTION_INT_ROW("resume_step", AT(resume_step), "-1", -1, 1e12,
+    OPTION_INT_ROW("resume_step", PRETRAIN(resume_step), "-1", -1, 1e12,
                    "resume from ckpt_N instead of the newest; -1: the newest"),
     OPTION_INT_ROW("num_steps_per_checkpoint", AT(num_steps_per_checkpoint), "100", 0, 1e12,
                    "number of steps between checkpoints; 0: off, only at the end"),
@@ -175,7 +175,7 @@ static const struct option options[] = {
     OPTION_INT_ROW("eval_steps", AT(eval_steps), "500", 0, 1e12,
                    "number of steps between evaluations on the held-out text; 0: off"),
     OPTION_ROWS_OF(settings_early_stopping, AT(early)),
-    OPTION_INT_ROW("eval_samples", AT(eval_samples), "512", 1, 1e9,
+    OPTION_INT_ROW("eval_samples", PRETRAIN(eval_samples), "512", 1, 1e9,
                    "number of held-out sequences in an evaluation"),
     NGRAM_ROW(GPT(ngram_tokens), "of a decoder, "),
     OPTION_INT_ROW("log_freq", AT(log_freq), "1", 1, 1e9, LOG_FREQ_HELP),
@@ -191,10 +191,10 @@ static const struct option options[] = {
      .default_text = "False",
      .value_name = "BOOL",
      .help = "the same as --zero_stage 1"},
-    OPTION_FLAG_ROW("balance_tokens", AT(balance_tokens),
+    OPTION_FLAG_ROW("balance_tokens", PRETRAIN(balance_tokens),
                     "deal the sequences of a step out to the ranks by length, so that all have as many "
                     "sequences and nearly as many tokens; sums take another order; needs a token store"),
-    OPTION_ROWS_OF(settings_emulation, AT(emulation)),
+    OPTION_ROWS_OF(settings_emulation, PRETRAIN(emulation)),
     OPTION_ROWS_OF(settings_replaced, AT(device)),
     OPTION_IGNORED_ROW("do_train", "training is what this command does"),
     OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "--config_file says what the model is"),
@@ -225,7 +225,7 @@ static void find_mask_flags(struct pretrain_args *a)
     if (option_was_given(&command_pretrain, a, "mask_rate") &&
         !option_was_given(&command_pretrain, a, "max_predictions_per_seq")) {
         double most = fmax(a->bert.mask_rate[0], a->bert.mask_rate[1]);
-        int64_t n = (int64_t)ceil((double)a->run.max_seq_length * most);
+        int64_t n = (int64_t)ceil((double)a->run.run.max_seq_length * most);
         a->bert.max_predictions_per_seq = n > 0 ? n : 1;
     }
 }
@@ -262,7 +262,7 @@ static struct status refuse_flags(const struct pretrain_args *a, const char *con
     return flag == NULL
                ? status_ok()
                : status_error(STATUS_USAGE, "--%s needs %s, but --config_file %s describes a %s model", flag,
-                              needs, a->run.config_file, family);
+                              needs, a->run.run.config_file, family);
 }
 
 static double largest_dropout(const struct gpt_config *c)
@@ -270,10 +270,15 @@ static double largest_dropout(const struct gpt_config *c)
     return fmax(c->embedding_dropout, fmax(c->hidden_dropout, c->attention_dropout));
 }
 
+static const struct run_flag_names names = {.data = "--input_dir",
+                                            .output = "--output_dir",
+                                            .resume = "--resume_from_checkpoint",
+                                            .batch = "--train_batch_size",
+                                            .command = "pretrain"};
+
 /* What is trained, by the family of the configuration. */
 static struct status find_kind(struct pretrain_args *a)
 {
-    static const struct pretrain_kind *const kinds[] = {&bert_pretrain, &gpt2_pretrain, &bloom_pretrain};
     const struct model_family *family;
     void *config;
     json_t *root;
@@ -283,61 +288,53 @@ static struct status find_kind(struct pretrain_args *a)
         return status_error(STATUS_USAGE,
                             "--data_cache_path needs --megatron_order: other orders have no files");
     }
-    if (a->run.config_file == NULL ||
-        failed(model_family_read_config(&family, &config, &root, a->run.config_file))) {
+    if (a->run.run.config_file == NULL ||
+        failed(model_family_read_config(&family, &config, &root, a->run.run.config_file))) {
         return status_ok(); /* what is wrong with it is said where it is read */
     }
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        a->run.kind = kinds[i]->family == family ? kinds[i] : a->run.kind;
-    }
-    a->dropout = a->run.kind == &bert_pretrain ? 0 : largest_dropout(config);
+    const struct pretrain_kind *decoder = gpt_pretrain_find(family);
+    a->dropout = decoder == NULL ? 0 : largest_dropout(config);
     free(config);
     json_decref(root);
-    if (a->run.kind == &bert_pretrain) {
+    if (decoder == NULL) {
         return refuse_flags(a, gpt_flags, "a decoder", family->name);
     }
+    a->run.kind = decoder;
     a->run.own = &a->gpt;
     return refuse_flags(a, bert_flags, "a BERT model", family->name);
 }
 
-static struct status train_on(struct pretrain_args *a, const struct comm *world)
+static struct status train(const struct train_command *t, void *args)
 {
+    struct pretrain_args *a = args;
+    json_t *flags;
     TRY(find_kind(a));
     TRY(pretrain_variant_apply_recipe(&command_pretrain, a));
     TRY(pretrain_variant_apply(&command_pretrain, a));
     TRY(read_ramps(a));
     find_mask_flags(a);
-    a->run.log_freq_given = option_was_given(&command_pretrain, a, "log_freq");
-    if (a->use_zero_optimizer && a->run.ranks.zero_stage == 0) {
-        a->run.ranks.zero_stage = 1;
+    if (a->use_zero_optimizer && a->run.run.ranks.zero_stage == 0) {
+        a->run.run.ranks.zero_stage = 1;
     }
-    TRY(rank_run_compare_flags(world, &command_pretrain, a)); /* as --deepspeed_config has changed them */
-    json_t *flags = option_values(&command_pretrain, a);
-    a->run.flags = flags;
+    a->run.run.names = &names;
+    TRY(train_command_flags(&flags, t, a));
     struct status s = pretrain_run(&a->run);
     json_decref(flags);
-    return s;
-}
-
-static struct status train(struct pretrain_args *a, const struct comm *world)
-{
-    replaced_environment_tell();
-    TRY(mesh_run_open(&a->run.ranks.mesh, &a->mesh, world, !a->run.dry_run));
-    struct status s = train_on(a, world);
-    mesh_close(&a->run.ranks.mesh);
     return s;
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
-    struct pretrain_args a = *(const struct pretrain_args *)args;
-    struct comm world, of_run;
-    struct comm_emulated emulated;
-    TRY(rank_run_begin(&world, &command_pretrain, args, &a.launcher));
-    of_run = world;
-    struct status s = emulation_open(&emulated, &of_run, &a.run.emulation, &world);
-    return rank_run_end(&world, failed(s) ? s : train(&a, &of_run));
+    const struct pretrain_args *a = args;
+    return train_command_run(&(struct train_command){.command = &command_pretrain,
+                                                     .launcher = &a->launcher,
+                                                     .mesh = &a->mesh,
+                                                     .emulation = &a->run.emulation,
+                                                     .replaces = true,
+                                                     .log_freq = "log_freq",
+                                                     .train = train},
+                             args);
 }
 
 const struct command command_pretrain = {

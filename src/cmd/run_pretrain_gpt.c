@@ -2,17 +2,16 @@
  * they mean here. */
 #include "cmd/commands.h"
 #include "cmd/megatron_args.h"
-#include "cmd/mesh_run.h"
-#include "cmd/rank_run.h"
-#include "cmd/replaced_environment.h"
 #include "cmd/settings.h"
+#include "cmd/train_command.h"
 
 #include <stddef.h>
 
-#define AT(field)  offsetof(struct megatron_args, run.field)
-#define GPT(field) offsetof(struct megatron_args, gpt.field)
-#define OWN(field) offsetof(struct megatron_args, field)
-#define LOG(field) offsetof(struct megatron_args, run.megatron_log.field)
+#define AT(field)       offsetof(struct megatron_args, run.run.field)
+#define PRETRAIN(field) offsetof(struct megatron_args, run.field)
+#define GPT(field)      offsetof(struct megatron_args, gpt.field)
+#define OWN(field)      offsetof(struct megatron_args, field)
+#define LOG(field)      offsetof(struct megatron_args, run.megatron_log.field)
 
 #define BERT_ONLY     "it is for BERT"
 #define OWN_LAYERS    "each rank has what its own layers need, and no more"
@@ -71,7 +70,7 @@ static const struct option options[] = {
     OPTION_STRING_ROW("tokenizer-name-or-path", AT(vocab_file), NULL, "DIR",
                       "the same as --vocab-file, for a directory with the files of a tokenizer; nothing is "
                       "downloaded"),
-    OPTION_STRING_ROW("merge-file", AT(merge_file), NULL, "FILE",
+    OPTION_STRING_ROW("merge-file", PRETRAIN(merge_file), NULL, "FILE",
                       "GPT-2's merges.txt, if --vocab-file is vocab.json"),
     OPTION_CHOICE_ROW("tokenizer-type", OWN(tokenizer_type), "GPT2BPETokenizer",
                       "GPT2BPETokenizer|PretrainedFromHF", "name of the tokenizer, which its files decide"),
@@ -114,13 +113,14 @@ static const struct option options[] = {
         "optimizer", OWN(optimizer), "adam", "adam|adamw|sgd|muon",
         "how weights are updated: adam and adamw are AdamW; sgd has a momentum, and decay in the "
         "gradient; muon is AdamW but for the matrices of layers, which move by Muon"),
-    OPTION_REAL_ROW("adam-beta1", AT(beta1), "0.9", 0, 0.999999, "decay of the first moment"),
-    OPTION_REAL_ROW("adam-beta2", AT(beta2), "0.999", 0, 0.999999, "decay of the second moment"),
-    OPTION_REAL_ROW("adam-eps", AT(eps), "1e-8", 1e-30, 1, "added to the square root of the second moment"),
+    OPTION_REAL_ROW("adam-beta1", PRETRAIN(beta1), "0.9", 0, 0.999999, "decay of the first moment"),
+    OPTION_REAL_ROW("adam-beta2", PRETRAIN(beta2), "0.999", 0, 0.999999, "decay of the second moment"),
+    OPTION_REAL_ROW("adam-eps", PRETRAIN(eps), "1e-8", 1e-30, 1,
+                    "added to the square root of the second moment"),
     OPTION_REAL_ROW("sgd-momentum", OWN(sgd_momentum), "0.9", 0, 0.999999, "momentum of --optimizer sgd"),
-    OPTION_REAL_ROW("weight-decay", AT(weight_decay), "0.01", 0, 10,
+    OPTION_REAL_ROW("weight-decay", PRETRAIN(weight_decay), "0.01", 0, 10,
                     "weight decay of matrices and embeddings; biases and LayerNorms have none"),
-    OPTION_REAL_ROW("clip-grad", AT(max_grad_norm), "1.0", 0, 1e9,
+    OPTION_REAL_ROW("clip-grad", PRETRAIN(max_grad_norm), "1.0", 0, 1e9,
                     "clip the global gradient norm at this; 0: off"),
     OPTION_REAL_ROW("lr", AT(learning_rate), NULL, 0, 100, "learning rate at the end of the warm-up"),
     OPTION_REAL_ROW("min-lr", OWN(min_lr), "0", 0, 100,
@@ -156,7 +156,7 @@ static const struct option options[] = {
         "hysteresis", AT(loss_scale.hysteresis), "2", 1, 1e9,
         "halve it at this overflow after it was doubled, and at those that follow; overflows before "
         "only skip their step"),
-    OPTION_FLAG_ROW("checkpoint-activations", AT(checkpoint_activations),
+    OPTION_FLAG_ROW("checkpoint-activations", PRETRAIN(checkpoint_activations),
                     "keep the activations of few layers and recompute the others in backward"),
     OPTION_INT_ROW("checkpoint-num-layers", OWN(checkpoint_num_layers), "1", 1, 1024,
                    "number of layers that are recomputed together"),
@@ -187,10 +187,10 @@ static const struct option options[] = {
         "compare a hash of all ranks' weights every N steps; 0: only before the first step and each "
         "checkpoint"),
     OPTION_FLAG_ROW("deepspeed", OWN(deepspeed), "read --deepspeed_config, which must be given"),
-    OPTION_STRING_ROW("deepspeed_config", AT(deepspeed_config), NULL, "FILE",
+    OPTION_STRING_ROW("deepspeed_config", PRETRAIN(deepspeed_config), NULL, "FILE",
                       "DeepSpeed's JSON, which must say the same as the flags"),
     DEEPSCALE_ROWS,
-    OPTION_ROWS_OF(settings_emulation, AT(emulation)),
+    OPTION_ROWS_OF(settings_emulation, PRETRAIN(emulation)),
     OPTION_GROUP_ROW("checkpoints"),
     OPTION_STRING_ROW("save", OWN(save), NULL, "DIR", "write checkpoints, log.jsonl and report.html here"),
     OPTION_INT_ROW("save-interval", OWN(save_interval), "0", 0, 1e12,
@@ -199,7 +199,7 @@ static const struct option options[] = {
         "load", OWN(load), NULL, "DIR",
         "resume from the newest checkpoint here; without one the run begins with random weights"),
     OPTION_FLAG_ROW(
-        "universal-checkpoint", AT(load_universal),
+        "universal-checkpoint", PRETRAIN(load_universal),
         "resume from the universal checkpoint in --load, or that latest_universal there names, if "
         "it has no checkpoint of kiln, which need no flag on any number of ranks"),
     OPTION_FLAG_ROW("finetune", OWN(finetune), "take only the weights from --load, and begin at step 0"),
@@ -209,13 +209,13 @@ static const struct option options[] = {
     OTHER_DATA_ROW("--data-path does not hold what"),
     OPTION_GROUP_ROW("validation and logs"),
     OPTION_INT_ROW("eval-interval", AT(eval_steps), "1000", 1, 1e12, "number of steps between validations"),
-    OPTION_INT_ROW("eval-iters", AT(eval_iters), "100", 0, 1e9,
+    OPTION_INT_ROW("eval-iters", PRETRAIN(eval_iters), "100", 0, 1e9,
                    "number of batches of a validation, of the size of the training step's; 0: off"),
     NGRAM_ROW(GPT(ngram_tokens), ""),
     OPTION_INT_ROW("log-interval", AT(log_freq), "100", 1, 1e9, "number of steps between lines of the log"),
-    OPTION_FLAG_ROW("log-params-norm", AT(log_weight_norm),
+    OPTION_FLAG_ROW("log-params-norm", PRETRAIN(log_weight_norm),
                     "log the norm of all weights, in lines and event files"),
-    OPTION_FLAG_ROW("log-num-zeros-in-grad", AT(log_zero_gradients),
+    OPTION_FLAG_ROW("log-num-zeros-in-grad", PRETRAIN(log_zero_gradients),
                     "count the zeros in gradients, and log their number in place of 0"),
     OPTION_STRING_ROW("tensorboard-dir", LOG(tensorboard), NULL, "DIR",
                       "write event files for TensorBoard here"),
@@ -330,42 +330,43 @@ static const struct option options[] = {
     {0},
 };
 
-static struct status train_on(struct megatron_args *a, const struct comm *world, json_t **config)
-{
-    int n_data = rank_options_data(&a->run.ranks).size;
-    TRY(megatron_args_read(&command_pretrain_gpt, a, n_data, config));
-    TRY(rank_run_compare_flags(world, &command_pretrain_gpt, a));
-    json_t *flags = option_values(&command_pretrain_gpt, a);
-    json_object_set_new(flags, "world_size", json_integer(world->size));
-    json_object_set_new(flags, "data_parallel_size", json_integer(n_data));
-    a->run.flags = flags;
-    struct status s = pretrain_run(&a->run);
-    json_decref(flags);
-    return s;
-}
+static const struct run_flag_names names = {.data = "--data-path",
+                                            .output = "--save",
+                                            .resume = "--load",
+                                            .batch = "--micro-batch-size",
+                                            .command = "pretrain-gpt",
+                                            .of_prefix = true};
 
-static struct status train(struct megatron_args *a, const struct comm *world, json_t **config)
+static struct status train(const struct train_command *t, void *args)
 {
-    replaced_environment_tell();
-    TRY(mesh_run_open(&a->run.ranks.mesh, &a->mesh, world, !a->run.dry_run));
-    struct status s = train_on(a, world, config);
-    mesh_close(&a->run.ranks.mesh);
+    struct megatron_args *a = args;
+    struct rank_options *ranks = &a->run.run.ranks;
+    int n_data = rank_options_data(ranks).size;
+    json_t *config = NULL, *flags = NULL;
+    struct status s = megatron_args_read(t->command, a, n_data, &config);
+    a->run.run.names = &names;
+    s = failed(s) ? s : train_command_flags(&flags, t, a);
+    if (!failed(s)) {
+        json_object_set_new(flags, "world_size", json_integer(rank_options_world(ranks).size));
+        json_object_set_new(flags, "data_parallel_size", json_integer(n_data));
+        s = pretrain_run(&a->run);
+    }
+    json_decref(flags);
+    json_decref(config);
     return s;
 }
 
 static struct status run(const void *args, int n_positional, const char *const *positional)
 {
     (void)n_positional, (void)positional;
-    struct megatron_args a = *(const struct megatron_args *)args;
-    struct comm world, of_run;
-    struct comm_emulated emulated;
-    json_t *config = NULL;
-    TRY(rank_run_begin(&world, &command_pretrain_gpt, args, &a.launcher));
-    of_run = world;
-    struct status s = emulation_open(&emulated, &of_run, &a.run.emulation, &world);
-    s = rank_run_end(&world, failed(s) ? s : train(&a, &of_run, &config));
-    json_decref(config);
-    return s;
+    const struct megatron_args *a = args;
+    return train_command_run(&(struct train_command){.command = &command_pretrain_gpt,
+                                                     .launcher = &a->launcher,
+                                                     .mesh = &a->mesh,
+                                                     .emulation = &a->run.emulation,
+                                                     .replaces = true,
+                                                     .train = train},
+                             args);
 }
 
 const struct command command_pretrain_gpt = {

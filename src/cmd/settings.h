@@ -49,19 +49,19 @@
                    "number of micro-batches in an optimizer step, per rank; must divide --train_batch_size")
 
 #define CLIPPING_ROW                                                                                         \
-    OPTION_REAL_ROW("max_grad_norm", AT(max_grad_norm), "1.0", 0, 1e9,                                       \
+    OPTION_REAL_ROW("max_grad_norm", PRETRAIN(max_grad_norm), "1.0", 0, 1e9,                                 \
                     "clip the global gradient norm at this; 0: off")
 
 #define ADAM_BETA_ROWS(beta1_help)                                                                           \
-    OPTION_REAL_ROW("adam_beta1", AT(beta1), "0.9", 0, 0.999999, beta1_help),                                \
-        OPTION_REAL_ROW("adam_beta2", AT(beta2), "0.999", 0, 0.999999, "decay of the second moment")
+    OPTION_REAL_ROW("adam_beta1", PRETRAIN(beta1), "0.9", 0, 0.999999, beta1_help),                          \
+        OPTION_REAL_ROW("adam_beta2", PRETRAIN(beta2), "0.999", 0, 0.999999, "decay of the second moment")
 
 #define ADAM_EPS_ROW(default_)                                                                               \
-    OPTION_REAL_ROW("adam_eps", AT(eps), default_, 1e-30, 1,                                                 \
+    OPTION_REAL_ROW("adam_eps", PRETRAIN(eps), default_, 1e-30, 1,                                           \
                     "add this to the square root of the second moment")
 
 #define RECOMPUTATION_ROW                                                                                    \
-    OPTION_FLAG_ROW("checkpoint_activations", AT(checkpoint_activations),                                    \
+    OPTION_FLAG_ROW("checkpoint_activations", PRETRAIN(checkpoint_activations),                              \
                     "keep the activations of few layers and recompute the others in backward: less memory, " \
                     "a third more work, the same bits")
 

@@ -77,7 +77,7 @@ static struct status find_labels(struct classify_task *c, struct finetune *f)
 static struct status encode(struct classify_task *c, const struct finetune *f, struct class_examples *e,
                             struct finetune_data *data, bool with_labels)
 {
-    int64_t longest = f->options->max_seq_length;
+    int64_t longest = f->options->run.max_seq_length;
     TRY(class_examples_encode(e, &f->model.tokenizer, longest, c->labels, with_labels));
     struct buf about = {0};
     class_examples_describe(&about, e);

@@ -53,7 +53,7 @@ static struct status check_directory(const char *output_dir)
                                  directory);
 }
 
-struct status emulation_take(struct pretrain_options *o, const struct comm *world)
+struct status emulation_take(struct run_settings *o, const char *links, const struct comm *world)
 {
     const struct {
         bool given;
@@ -71,8 +71,8 @@ struct status emulation_take(struct pretrain_options *o, const struct comm *worl
                                 needs[i].flag, i < 2 ? "checkpoints" : "other ranks");
         }
     }
-    const struct machine *links;
-    TRY(status_context(machine_find(&links, o->emulation.links), "--emulate_links"));
+    const struct machine *machine;
+    TRY(status_context(machine_find(&machine, links), "--emulate_links"));
     o->skip_checkpoint = true;
     log_warning("emulation: this is rank %d of %d, without the others: what it learns is meaningless, and no "
                 "checkpoint is written",

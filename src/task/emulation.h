@@ -6,6 +6,7 @@
 
 #include "core/json.h"
 #include "dist/comm_emulated.h"
+#include "task/run_settings.h"
 #include "train/trainer.h"
 
 struct emulation_options {
@@ -14,16 +15,14 @@ struct emulation_options {
     const char *links; /* the machine of ops/machines.h whose links join the ranks */
 };
 
-struct pretrain_options;
-
 /* Makes `world`, of `e`, for the ranks that were asked for; or leaves both alone.  `started`: those that a
  * launcher has started.  STATUS_USAGE: several were, or the flags do not fit each other. */
 struct status emulation_open(struct comm_emulated *e, struct comm *world, const struct emulation_options *o,
                              const struct comm *started);
 
 /* Turns off the saving of an emulated run.  STATUS_USAGE names a flag that needs checkpoints or other ranks,
- * a machine without a row, or a directory that has some of a real run. */
-struct status emulation_take(struct pretrain_options *o, const struct comm *world);
+ * a machine (`links`) without a row, or a directory that has some of a real run. */
+struct status emulation_take(struct run_settings *o, const char *links, const struct comm *world);
 
 /* STATUS_USAGE: this rank's slice of the words has rows of padding alone, so it has no loss without the
  * others. */

@@ -6,11 +6,38 @@
 #ifndef KILN_TASK_FINETUNE_H
 #define KILN_TASK_FINETUNE_H
 
-#include "ops/backend.h"
-#include "task/finetune_train.h"
+#include "data/example_source.h"
+#include "data/score_list.h"
 #include "model/model_dir.h"
+#include "optim/optimizer.h"
 #include "serve/request.h"
 #include "task/missing.h"
+#include "task/run_settings.h"
+
+/* The flags of every fine-tuning command, with run_squad.py's names where it has them. */
+struct finetune_options {
+    struct run_settings run;
+    const char *train_file, *predict_file;
+    const char *eval_file;     /* labelled, for a loss as training goes on, with eval_steps 0 once an epoch */
+    const char *encoding;      /* of these files: corpus/text_file.h's; NULL: UTF-8 */
+    int64_t seeds;             /* runs of a series (task/seed_series.h); 0: a single run */
+    struct score_list *scores; /* gets what the run scores; NULL: nobody asks */
+    int64_t predict_batch_size, throughput_warmup_steps;
+    const char *freeze;        /* optim/param_rates.h */
+    double layerwise_lr_decay; /* and its layer_decay */
+    double num_train_epochs, max_steps;
+    bool do_train, do_predict, do_eval, do_lower_case;
+    bool overwrite_output_dir; /* replace what an earlier run finished there */
+};
+
+/* Data to train on or to predict. */
+struct finetune_data {
+    const char *task;             /* for the logs: "question answering" */
+    const char *unit;             /* the unit of n_examples: "questions" */
+    int64_t n_examples;           /* in the file; a long one may become several in the source */
+    bool counts_examples;         /* the schedule's length is computed from n_examples, in whole batches */
+    struct example_source source; /* borrowed */
+};
 
 /* The part of a job that its task sees.  The model is open; task->read may still change its configuration,
  * and sets `train`, `heldout` and `predict`. */

@@ -1,4 +1,4 @@
-#include "task/finetune_finished.h"
+#include "task/finetune_job.h"
 
 #include "io/file.h"
 #include "task/own_files.h"
@@ -11,7 +11,7 @@ static struct status refuse_file(const struct finetune_options *o, const char *n
                               : status_error(STATUS_USAGE,
                                              "%.300s already has %s; add --overwrite_output_dir to replace "
                                              "what is there, or give another --output_dir",
-                                             o->output_dir, what);
+                                             o->run.output_dir, what);
 }
 
 /* Of the family that has such a head. */
@@ -36,16 +36,18 @@ static struct status check_model(const struct finetune_options *o, const struct 
     return own_files_check_model(path, class_of(task), "--output_dir");
 }
 
-struct status finetune_finished_check(const struct finetune_options *o, const struct finetune_task *task)
+struct status finetune_finished_check(const struct finetune_job *j)
 {
-    if (!o->do_train) {
+    const struct finetune_options *o = j->options;
+    const struct finetune_task *task = j->task;
+    if (!o->do_train || j->run.world.rank > 0) {
         return status_ok();
     }
-    TRY(o->skip_checkpoint && !o->overwrite_output_dir ? status_ok() : check_model(o, task));
-    if (o->overwrite_output_dir || o->resume_from_checkpoint) {
+    TRY(o->run.skip_checkpoint && !o->overwrite_output_dir ? status_ok() : check_model(o, task));
+    if (o->overwrite_output_dir || o->run.resume_from_checkpoint) {
         return status_ok();
     }
-    if (!o->skip_checkpoint) {
+    if (!o->run.skip_checkpoint) {
         TRY(refuse_file(o, "model/config.json", "a fine-tuned model"));
     }
     return o->do_predict ? refuse_file(o, task->predictions, "predictions") : status_ok();
@@ -54,7 +56,7 @@ struct status finetune_finished_check(const struct finetune_options *o, const st
 static struct status refuse_start(const struct finetune_options *o, const char *from, const char *model,
                                   const char *checkpoints)
 {
-    return !file_is_same(from, model) && !own_files_has_checkpoint(checkpoints, o->command, from)
+    return !file_is_same(from, model) && !own_files_has_checkpoint(checkpoints, o->run.names->command, from)
                ? status_ok()
                : status_error(STATUS_USAGE,
                               "--overwrite_output_dir would remove %.300s, from which this run starts: give "
@@ -62,19 +64,22 @@ static struct status refuse_start(const struct finetune_options *o, const char *
                               from);
 }
 
-struct status finetune_finished_remove(const struct finetune_options *o, const struct finetune_task *task,
-                                       const char *from)
+struct status finetune_finished_remove(void *self)
 {
+    const struct finetune_job *j = self;
+    const struct finetune_options *o = j->options;
+    const struct finetune_task *task = j->task;
+    const char *from = j->open.model.place.directory;
     char model[MODEL_DIR_PATH_BYTES], file[MODEL_DIR_PATH_BYTES], checkpoints[CHECKPOINT_PATH_BYTES];
-    if (!o->do_train || !o->overwrite_output_dir || o->resume_from_checkpoint) {
+    if (!o->do_train || !o->overwrite_output_dir || o->run.resume_from_checkpoint) {
         return status_ok();
     }
     TRY(finetune_output_path(model, o, "model"));
     TRY(finetune_output_path(file, o, task->predictions));
-    TRY(own_files_checkpoints(checkpoints, o->output_dir, o->command));
+    TRY(own_files_checkpoints(checkpoints, o->run.output_dir, o->run.names->command));
     TRY(check_model(o, task)); /* which another run may have left since the first check */
     TRY(refuse_start(o, from, model, checkpoints));
     TRY(own_files_remove(model));
     TRY(own_files_remove(file));
-    return own_files_remove_checkpoints(checkpoints, o->command);
+    return own_files_remove_checkpoints(checkpoints, o->run.names->command);
 }

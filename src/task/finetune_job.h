@@ -1,37 +1,57 @@
 /* finetune_job: the state of a running fine-tuning, and the parts of it that have a file of their own: what
- * it begins with (finetune_start.c) and predictions (finetune_predict.c).  Only finetune.c and those two
- * include this. */
+ * it begins with (finetune_start.c), training (finetune_train.c), predictions (finetune_predict.c), and what
+ * an earlier run finished (finetune_finished.c).  Only finetune.c and those include this. */
 #ifndef KILN_TASK_FINETUNE_JOB_H
 #define KILN_TASK_FINETUNE_JOB_H
 
-#include "core/slow_work.h"
-#include "io/dir_lock.h"
-#include "ops/backend.h"
-#include "report/metrics.h"
+#include "data/example_batches.h"
+#include "data/sorted_batches.h"
 #include "task/finetune.h"
-#include "train/trainer.h"
-#include "watch/run_watch.h"
+#include "task/run.h"
+
+/* The number of checkpoints to keep. */
+enum { FINETUNE_KEPT = 2 };
+
+/* The result of fine-tuning. */
+struct finetune_trained {
+    int64_t n_steps;   /* of this run */
+    int64_t n_skipped; /* of them, since their gradients overflowed */
+    double seconds;
+    double sequences_per_second; /* after throughput_warmup_steps */
+    double final_loss;           /* mean of the last log_freq steps */
+    /* of the last evaluation or, with early stopping, of the best; NAN without eval_file */
+    double heldout_loss;
+};
+
+/* Labelled examples that are not trained on, for their loss. */
+struct finetune_heldout {
+    struct sorted_batches batches;
+    struct batch_step one; /* a batch at a time, so that memory does not depend on their number */
+};
 
 /* The state of a running command. */
 struct finetune_job {
-    struct finetune open;                   /* the part that the task sees */
-    const struct finetune_options *options; /* of all ranks: the batch is the global one */
+    struct run run;
+    struct finetune open;             /* the part that the task sees */
+    struct finetune_options *options; /* of all ranks: the batch is the global one */
     const struct finetune_task *task;
-    struct comm world;
-    struct backend backend;
-    struct ops half; /* the backend's, where precision.rounds_to_f16 */
-    struct precision precision;
-    struct run_watch watch;
     struct model *model; /* owned */
-    struct trainer trainer;
-    struct metrics log;
-    struct dir_lock lock;
-    bool ready; /* the model is there */
-    struct slow_work start;
+
+    /* Of training. */
+    struct example_batches batches;
+    struct batch_limits limits; /* of these and of held-out batches */
+    struct batch_step step;     /* this rank's part */
+    struct finetune_heldout heldout;
+    char data_id[80];   /* run_state's */
+    double window_loss; /* sum since the last line */
+    int64_t window_steps, window_sequences, window_start_ns;
+    double n_sequences; /* after the warm-up of the throughput */
+    int64_t start_ns, measured_ns;
+    struct finetune_trained result;
 };
 
 /* STATUS_USAGE: flags that do not go together, or nothing to do. */
-struct status finetune_check_options(const struct finetune_options *o, const struct finetune_task *task);
+struct status finetune_check(void *self);
 
 /* Opens the model.  A configuration and vocabulary that were given too must be the model's own. */
 struct status finetune_open_model(struct finetune_job *j);
@@ -39,11 +59,37 @@ struct status finetune_open_model(struct finetune_job *j);
 /* The head may be new if it is going to be trained, or if predictions of a random one are wanted. */
 struct status finetune_load_weights(struct finetune_job *j);
 
-struct batch_limits finetune_predict_limits(const struct finetune_options *o,
-                                            const struct finetune_data *data);
+/* For a dry run.  True if not all is there, and each input that is not is named.  Then the model is as
+ * --config_file says it or, without one, --init_checkpoint: NULL where neither is there; and batches are as
+ * the flags alone say. */
+bool finetune_find_missing(void *self, struct missing *m);
+struct status finetune_assume(void *self);
+
+/* On the first rank: STATUS_USAGE names a fine-tuned model, or the file of predictions, that this run would replace without
+ * being told to, or a model of another class, which no flag lets it replace. */
+struct status finetune_finished_check(const struct finetune_job *j);
+
+/* With --overwrite_output_dir: removes them, and the checkpoints of runs of this command; nothing where the
+ * run goes on, as `kiln launch` makes it do after a failure.  STATUS_USAGE, and nothing is removed, if the
+ * directory that the run starts from would go. */
+struct status finetune_finished_remove(void *self);
+
+/* Upper bounds of the batches of training. */
+struct status finetune_train_limits(struct finetune_job *j);
+
+/* Steps of a whole run. */
+int64_t finetune_train_steps(const struct finetune_job *j);
+
+/* The loop's part of `restore`, once the weights are loaded; and the steps.  With early stopping the best
+ * weights are then the trainer's. */
+struct status finetune_train_restore(struct finetune_job *j);
+struct status finetune_train(struct finetune_job *j);
+void finetune_train_close(struct finetune_job *j);
+
+struct batch_limits finetune_predict_limits(const struct finetune_job *j);
 
 /* Predicts, writes, and with do_eval scores. */
-struct status finetune_predict(struct finetune_job *j);
+struct status finetune_predict(void *self);
 
 /* Keeps a score for a series of runs, if this one is part of one. */
 void finetune_keep_score(const struct finetune_job *j, const char *name, double value);

@@ -6,10 +6,10 @@
 #include "core/stop.h"
 #include "serve/predict.h"
 
-struct batch_limits finetune_predict_limits(const struct finetune_options *o,
-                                            const struct finetune_data *data)
+struct batch_limits finetune_predict_limits(const struct finetune_job *j)
 {
-    return packer_limits(o->predict_batch_size * data->source.max_length, data->source.max_length);
+    int64_t longest = j->open.predict.source.max_length;
+    return packer_limits(j->options->predict_batch_size * longest, longest);
 }
 
 void finetune_keep_score(const struct finetune_job *j, const char *name, double value)
@@ -24,23 +24,23 @@ static struct status run_request(struct finetune_job *j, struct packer *p, struc
 {
     const struct finetune_options *o = j->options;
     struct profile profile = {0};
-    struct profile_options times = o->profile;
+    struct profile_options times = o->run.profile;
     times.enabled = times.enabled && !o->do_train;
-    struct status s = profile_open(&profile, &times, o->output_dir, &j->trainer.net.x);
-    j->trainer.net.profile = &profile;
+    struct status s = profile_open(&profile, &times, o->run.output_dir, &j->run.trainer.net.x);
+    j->run.trainer.net.profile = &profile;
     if (!failed(s)) {
         stop_begin_work();
-        s = predict_run(p, r, &(struct predict_options){&j->log.progress, stop_requested});
+        s = predict_run(p, r, &(struct predict_options){&j->run.metrics.progress, stop_requested});
     }
     profile_close(&profile);
-    j->trainer.net.profile = NULL;
+    j->run.trainer.net.profile = NULL;
     return s;
 }
 
 static struct status compute(struct finetune_job *j, struct request *r)
 {
     struct packer p;
-    struct status s = packer_init(&p, &j->trainer.net, finetune_predict_limits(j->options, &j->open.predict),
+    struct status s = packer_init(&p, &j->run.trainer.net, finetune_predict_limits(j),
                                   tokenizer_tail_id(&j->open.model.tokenizer), r->outputs);
     s = failed(s) ? s : run_request(j, &p, r);
     packer_fini(&p);
@@ -63,7 +63,7 @@ static struct status score(struct finetune_job *j)
     if (!failed(scored) && scores.n > 0) {
         log_info("%s", buf_text(&line));
         json_object_set(fields, "tables", tables);
-        metrics_event(&j->log, "score", json_incref(fields));
+        metrics_event(&j->run.metrics, "score", json_incref(fields));
     }
     json_decref(fields);
     json_decref(tables);
@@ -71,13 +71,17 @@ static struct status score(struct finetune_job *j)
     return scored;
 }
 
-struct status finetune_predict(struct finetune_job *j)
+struct status finetune_predict(void *self)
 {
+    struct finetune_job *j = self;
     const struct finetune_options *o = j->options;
+    if (!o->do_predict) {
+        return status_ok();
+    }
     const struct finetune_data *data = &j->open.predict;
     struct buf written = {0};
     struct request request = j->task->prediction(j->open.self);
-    metrics_event(&j->log, "predicting",
+    metrics_event(&j->run.metrics, "predicting",
                   json_pack("{s:I, s:I, s:I}", data->unit, (json_int_t)data->n_examples, "features",
                             (json_int_t)data->source.n, "batch_size", (json_int_t)o->predict_batch_size));
     int64_t start = clock_ns();
@@ -87,7 +91,7 @@ struct status finetune_predict(struct finetune_job *j)
     if (!failed(s)) {
         log_info("e2e_inference_time %.1f s, inference_sequences_per_second %.2f; wrote %s", seconds, rate,
                  buf_text(&written));
-        metrics_event(&j->log, "predicted",
+        metrics_event(&j->run.metrics, "predicted",
                       json_pack("{s:I, s:f, s:f}", "features", (json_int_t)data->source.n,
                                 "e2e_inference_time", seconds, "inference_sequences_per_second", rate));
     }

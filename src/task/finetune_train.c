@@ -1,33 +1,24 @@
-#include "task/finetune_train.h"
+#include "task/finetune_job.h"
 
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/log.h"
-#include "data/sorted_batches.h"
-#include "dist/same_run.h"
-#include "task/loop.h"
 
 #include <math.h>
 
-/* Labelled examples that are not trained on, for their loss. */
-struct heldout {
-    struct sorted_batches batches;
-    struct batch_step one; /* a batch at a time, so that memory does not depend on their number */
-};
-
-static void heldout_fini(struct heldout *h)
+static void heldout_fini(struct finetune_heldout *h)
 {
     batch_step_fini(&h->one);
     sorted_batches_fini(&h->batches);
-    *h = (struct heldout){0};
+    *h = (struct finetune_heldout){0};
 }
 
 /* Batches of these examples, whose limits must be within the trainer's. */
-static struct status heldout_init(struct heldout *h, const struct example_source *source, int64_t batch_size,
-                                  const struct batch_layout *layout, int32_t pad_id)
+static struct status heldout_init(struct finetune_heldout *h, const struct example_source *source,
+                                  int64_t batch_size, const struct batch_layout *layout, int32_t pad_id)
 {
     struct batch_limits limits = text_batch_limits(batch_size, source->max_length, 0);
-    *h = (struct heldout){0};
+    *h = (struct finetune_heldout){0};
     TRY(sorted_batches_init(&h->batches, source, limits, pad_id));
     struct status s = batch_step_init(&h->one, 1, layout, limits);
     if (failed(s)) {
@@ -37,7 +28,7 @@ static struct status heldout_init(struct heldout *h, const struct example_source
 }
 
 /* The sums of all examples, without dropout. */
-static struct status heldout_run(struct heldout *h, struct trainer *t, struct trainer_result *result)
+static struct status heldout_run(struct finetune_heldout *h, struct trainer *t, struct trainer_result *result)
 {
     *result = (struct trainer_result){0};
     for (int64_t i = 0; i < h->batches.n; i++) {
@@ -55,88 +46,34 @@ static struct status heldout_run(struct heldout *h, struct trainer *t, struct tr
     return status_ok();
 }
 
-/* The state of a running fine-tuning. */
-struct tuning {
-    struct trainer *trainer;
-    const struct finetune_options *options;
-    const struct tokenizer *tokenizer;
-    struct example_batches batches;
-    struct batch_step step; /* this rank's part */
-    struct comm world;
-    struct loop loop;
-    struct heldout heldout;
-    char data_id[80]; /* run_state's */
-    struct metrics *log;
-    struct finetune_trained *result;
-    const struct finetune_data *data;
-    double window_loss; /* sum since the last line */
-    int64_t window_steps, window_sequences, window_start_ns;
-    double n_sequences; /* after the warm-up of the throughput */
-    int64_t start_ns, measured_ns;
-};
-
-static struct status init_batches(struct example_batches *b, const struct finetune_data *data,
-                                  const struct finetune_options *o, int32_t pad_id)
+struct status finetune_train_limits(struct finetune_job *j)
 {
-    return example_batches_init(b, &data->source, o->train_batch_size, o->gradient_accumulation_steps,
-                                (uint64_t)o->seed, pad_id);
-}
-
-struct status finetune_train_limits(const struct finetune_data *data, const struct finetune_options *o,
-                                    struct batch_limits *limits)
-{
-    struct example_batches b;
-    TRY(init_batches(&b, data, o, 0));
-    *limits = example_batches_limits(&b);
+    const struct run_settings *s = &j->options->run;
+    TRY(example_batches_init(&j->batches, &j->open.train.source, s->train_batch_size,
+                             s->gradient_accumulation_steps, (uint64_t)s->seed,
+                             tokenizer_tail_id(&j->open.model.tokenizer)));
+    j->limits = example_batches_limits(&j->batches);
     return status_ok();
 }
 
-size_t finetune_train_batch_bytes(const struct finetune_options *o, const struct batch_layout *layout,
-                                  struct batch_limits limits)
+int64_t finetune_train_steps(const struct finetune_job *j)
 {
-    int64_t n_ranks = rank_options_world(&o->ranks).size;
-    int64_t n = (o->gradient_accumulation_steps + n_ranks - 1) / n_ranks + (o->eval_file != NULL);
-    return (size_t)n * batch_bytes(layout, limits);
-}
-
-int64_t finetune_train_steps(const struct finetune_data *data, const struct finetune_options *o)
-{
-    int64_t per_epoch = (data->source.n + o->train_batch_size - 1) / o->train_batch_size;
+    const struct finetune_options *o = j->options;
+    int64_t batch = o->run.train_batch_size, per_epoch = (j->open.train.source.n + batch - 1) / batch;
     return o->max_steps > 0 ? (int64_t)o->max_steps : per_epoch * (int64_t)o->num_train_epochs;
 }
 
 /* In the replaced script for questions the schedule's length counts examples, not features, so the last few
  * steps run at rate 0 (docs/quirks.md). */
-static int64_t schedule_steps(const struct finetune_options *o, const struct finetune_data *data)
+static int64_t schedule_steps(const struct finetune_job *j)
 {
+    const struct finetune_options *o = j->options;
+    const struct finetune_data *data = &j->open.train;
     if (o->max_steps > 0 || !data->counts_examples) {
-        return finetune_train_steps(data, o);
+        return finetune_train_steps(j);
     }
-    int64_t steps = data->n_examples / o->train_batch_size * (int64_t)o->num_train_epochs;
+    int64_t steps = data->n_examples / o->run.train_batch_size * (int64_t)o->num_train_epochs;
     return steps < 1 ? 1 : steps;
-}
-
-static struct run_state state_of(const struct finetune_options *o, const struct trainer_config *config,
-                                 int64_t n_steps)
-{
-    return (struct run_state){
-        .command = o->command,
-        .phase = 1,
-        .seed = o->seed,
-        .dtype = precision_name(config->net.precision),
-        .optimizer = config->optimizer.kind->name,
-        .max_seq_length = o->max_seq_length,
-        .max_predictions_per_seq = 0,
-        .train_batch_size = o->train_batch_size,
-        .gradient_accumulation_steps = o->gradient_accumulation_steps,
-        .max_steps = n_steps,
-        .learning_rate = o->learning_rate,
-        .warmup_proportion = o->warmup_proportion,
-        .update = config->optimizer,
-        .lr_schedule = "linear",
-        .freeze = o->freeze,
-        .layerwise_lr_decay = o->layerwise_lr_decay < 1 ? o->layerwise_lr_decay : 0,
-    };
 }
 
 static struct status hash_file(unsigned long long *hash, const char *path)
@@ -149,104 +86,106 @@ static struct status hash_file(unsigned long long *hash, const char *path)
 }
 
 /* Held-out data is part of what a run does where it decides when the run ends. */
-static struct status name_data(struct tuning *t)
+static struct status name_data(struct finetune_job *j)
 {
-    const struct finetune_options *o = t->options;
+    const struct finetune_options *o = j->options;
     unsigned long long hash;
     TRY(hash_file(&hash, o->train_file));
-    int n = snprintf(t->data_id, sizeof t->data_id, "file %016llx", hash);
-    if (o->early.patience > 0) {
+    int n = snprintf(j->data_id, sizeof j->data_id, "file %016llx", hash);
+    if (o->run.early.patience > 0) {
         TRY(hash_file(&hash, o->eval_file));
-        snprintf(t->data_id + n, sizeof t->data_id - (size_t)n, ", held out %016llx", hash);
+        snprintf(j->data_id + n, sizeof j->data_id - (size_t)n, ", held out %016llx", hash);
     }
-    t->loop.state.data = t->data_id;
+    j->run.loop.state.data = j->data_id;
     struct same_run same = {0};
-    same_run_add(&same, "the content of --train_file", t->data_id);
-    return same_run_check(&same, &t->world, STATUS_DATA);
+    same_run_add(&same, "the content of --train_file", j->data_id);
+    return same_run_check(&same, &j->run.world, STATUS_DATA);
 }
 
-static void log_step(struct tuning *t, int64_t n_sequences, double lr, const struct trainer_result *r)
+static void log_step(struct finetune_job *j, int64_t n_sequences, double lr, const struct trainer_result *r)
 {
-    const struct finetune_options *o = t->options;
+    const struct finetune_options *o = j->options;
     if (r->skipped) {
-        metrics_skipped(t->log, t->loop.state.step, r);
+        metrics_skipped(&j->run.metrics, j->run.loop.state.step, r);
         return;
     }
-    t->window_loss += trainer_result_loss(r);
-    t->window_steps++;
-    t->window_sequences += n_sequences;
-    bool at_line = t->loop.state.step % o->log_freq == 0 || t->loop.state.step == t->loop.last_step;
-    bool shows = metrics_line_is_due(t->log, t->loop.state.step);
+    j->window_loss += trainer_result_loss(r);
+    j->window_steps++;
+    j->window_sequences += n_sequences;
+    bool at_line =
+        j->run.loop.state.step % o->run.log_freq == 0 || j->run.loop.state.step == j->run.loop.last_step;
+    bool shows = metrics_line_is_due(&j->run.metrics, j->run.loop.state.step);
     if (!at_line && !shows) {
         return;
     }
-    double loss = t->window_loss / (double)t->window_steps;
-    double done = (double)(t->loop.state.step - t->log->first_step + 1);
-    double seconds = clock_since_s(t->start_ns);
-    double rate = done * (double)o->train_batch_size / seconds;
+    double loss = j->window_loss / (double)j->window_steps;
+    double done = (double)(j->run.loop.state.step - j->run.metrics.first_step + 1);
+    double seconds = clock_since_s(j->start_ns);
+    double rate = done * (double)o->run.train_batch_size / seconds;
     struct progress_time left =
-        progress_time(seconds / done * (double)(t->loop.last_step - t->loop.state.step));
+        progress_time(seconds / done * (double)(j->run.loop.last_step - j->run.loop.state.step));
     if (shows) {
         char line[160];
         snprintf(line, sizeof line, "step %lld/%lld loss %.4f %.1f seq/s lr %.2e %s left",
-                 (long long)t->loop.state.step, (long long)t->loop.last_step, loss, rate, lr, left.text);
-        metrics_line(t->log, line);
+                 (long long)j->run.loop.state.step, (long long)j->run.loop.last_step, loss, rate, lr,
+                 left.text);
+        metrics_line(&j->run.metrics, line);
     }
     if (at_line) {
-        double window_s = clock_since_s(t->window_start_ns);
-        metrics_at(t->log, t->loop.state.step);
-        metrics_event(t->log, "step",
-                      json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)t->loop.state.step,
+        double window_s = clock_since_s(j->window_start_ns);
+        metrics_at(&j->run.metrics, j->run.loop.state.step);
+        metrics_event(&j->run.metrics, "step",
+                      json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "step", (json_int_t)j->run.loop.state.step,
                                 "step_loss", loss, "learning_rate", lr, "grad_norm", r->grad_norm,
-                                "sequences_per_second", (double)t->window_sequences / window_s,
-                                "steps_per_second", (double)t->window_steps / window_s));
-        t->result->final_loss = loss;
-        t->window_start_ns = clock_ns();
-        t->window_loss = 0;
-        t->window_steps = t->window_sequences = 0;
+                                "sequences_per_second", (double)j->window_sequences / window_s,
+                                "steps_per_second", (double)j->window_steps / window_s));
+        j->result.final_loss = loss;
+        j->window_start_ns = clock_ns();
+        j->window_loss = 0;
+        j->window_steps = j->window_sequences = 0;
     }
 }
 
 static struct status next_batch(void *self, int64_t step, const struct batch_step **batch)
 {
-    struct tuning *t = self;
-    example_batches_step(&t->batches, step, &t->step);
-    *batch = &t->step;
+    struct finetune_job *j = self;
+    example_batches_step(&j->batches, step, &j->step);
+    *batch = &j->step;
     return status_ok();
 }
 
 static void on_result(void *self, const struct batch_step *batch, double lr, const struct trainer_result *r)
 {
-    struct tuning *t = self;
-    t->result->n_skipped += r->skipped;
-    if (++t->result->n_steps > t->options->throughput_warmup_steps) {
-        t->n_sequences += (double)batch->n_sequences;
+    struct finetune_job *j = self;
+    j->result.n_skipped += r->skipped;
+    if (++j->result.n_steps > j->options->throughput_warmup_steps) {
+        j->n_sequences += (double)batch->n_sequences;
     } else {
-        t->measured_ns = clock_ns();
+        j->measured_ns = clock_ns();
     }
-    log_step(t, batch->n_sequences, lr, r);
+    log_step(j, batch->n_sequences, lr, r);
 }
 
 static struct status evaluate(void *self, double *loss)
 {
-    struct tuning *t = self;
+    struct finetune_job *j = self;
     struct trainer_result r;
     char line[160] = "";
     size_t used = 0;
-    profile_phase(&t->loop.profile, "evaluation");
-    TRY(heldout_run(&t->heldout, t->trainer, &r));
-    profile_phase(&t->loop.profile, NULL);
-    json_t *event = json_pack("{s:I}", "step", (json_int_t)t->loop.state.step);
+    profile_phase(&j->run.loop.profile, "evaluation");
+    TRY(heldout_run(&j->heldout, &j->run.trainer, &r));
+    profile_phase(&j->run.loop.profile, NULL);
+    json_t *event = json_pack("{s:I}", "step", (json_int_t)j->run.loop.state.step);
     for (int i = 0; i < r.n_sums && used < sizeof line; i++) {
         double mean = trainer_sum_mean(&r.sums[i]);
         json_object_set_new(event, r.sums[i].of->name, json_real(mean));
         used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %.4f", i == 0 ? "" : ", ",
                                  r.sums[i].of->text, mean);
     }
-    log_info("step %lld held-out: %s", (long long)t->loop.state.step, line);
-    metrics_event(t->log, "evaluation", event);
+    log_info("step %lld held-out: %s", (long long)j->run.loop.state.step, line);
+    metrics_event(&j->run.metrics, "evaluation", event);
     *loss = trainer_result_loss(&r);
-    t->result->heldout_loss = *loss;
+    j->result.heldout_loss = *loss;
     return status_ok();
 }
 
@@ -254,116 +193,91 @@ static const struct loop_task fine_tuning = {.next_batch = next_batch, .on_resul
 static const struct loop_task fine_tuning_evaluated = {
     .next_batch = next_batch, .on_result = on_result, .evaluate = evaluate};
 
-static void start_log(struct tuning *t)
+static void start_log(struct finetune_job *j)
 {
-    const struct finetune_options *o = t->options;
-    struct metrics_start start = {
-        .task = t->data->task,
-        .drop_in = DROP_IN_FINETUNING,
-        .phase = 1,
-        .step = t->loop.state.step,
-        .global_step = t->loop.state.step,
-        .last_step = t->loop.last_step,
-        .steps_per_epoch = (double)example_batches_per_epoch(&t->batches),
-        .trainer = t->trainer,
-        .n_ranks = t->world.size,
-        .flags = o->flags,
-    };
-    metrics_start(t->log, &start);
-    metrics_event(t->log, "training",
-                  json_pack("{s:I, s:I, s:I, s:I}", t->data->unit, (json_int_t)t->data->n_examples,
-                            "features", (json_int_t)t->data->source.n, "micro_batch_size",
-                            (json_int_t)(o->train_batch_size / o->gradient_accumulation_steps), "steps",
-                            (json_int_t)t->loop.last_step));
+    const struct run_settings *s = &j->options->run;
+    const struct finetune_data *data = &j->open.train;
+    struct metrics_start start = run_start(&j->run);
+    start.task = data->task;
+    start.drop_in = DROP_IN_FINETUNING;
+    start.steps_per_epoch = (double)example_batches_per_epoch(&j->batches);
+    metrics_start(&j->run.metrics, &start);
+    metrics_event(&j->run.metrics, "training",
+                  json_pack("{s:I, s:I, s:I, s:I}", data->unit, (json_int_t)data->n_examples, "features",
+                            (json_int_t)data->source.n, "micro_batch_size",
+                            (json_int_t)(s->train_batch_size / s->gradient_accumulation_steps), "steps",
+                            (json_int_t)j->run.loop.last_step));
 }
 
-static struct loop loop_of(struct tuning *t)
+static void set_loop(struct finetune_job *j)
 {
-    const struct finetune_options *o = t->options;
-    int64_t n_steps = schedule_steps(o, t->data);
-    return (struct loop){
-        .task = o->eval_file != NULL ? &fine_tuning_evaluated : &fine_tuning,
-        .self = t,
-        .trainer = t->trainer,
-        .ranks = rank_options_mesh(&o->ranks),
-        .replica_check_steps = o->ranks.replica_check_steps,
-        .log = t->log,
-        .directory = o->output_dir,
-        .data_flag = "--train_file",
-        .output_flag = "--output_dir",
-        .resume_flag = "--resume_from_checkpoint",
-        .tokenizer = t->tokenizer,
-        .schedule = {SCHEDULE_LINEAR, o->learning_rate, o->warmup_proportion, 0, n_steps},
-        .state = state_of(o, &t->trainer->config, n_steps),
-        .last_step = finetune_train_steps(t->data, o),
-        .save_steps = o->num_steps_per_checkpoint,
-        .eval_steps = o->eval_steps > 0 ? o->eval_steps : example_batches_per_epoch(&t->batches),
-        .early = o->early,
-        .keep_last = FINETUNE_TRAIN_KEPT,
-        .place = {.step = -1},
-        .resume = o->resume_from_checkpoint,
-        .allow_other_data = o->allow_other_data,
-        .saves = !o->skip_checkpoint,
-        .profile_options = &o->profile,
-        .tensor_log_options = &o->tensor_log,
-    };
+    const struct finetune_options *o = j->options;
+    struct run_settings *s = &j->options->run;
+    struct loop *l = &j->run.loop;
+    int64_t n_steps = schedule_steps(j);
+    s->keep_checkpoints = FINETUNE_KEPT;
+    s->eval_steps = s->eval_steps > 0 ? s->eval_steps : example_batches_per_epoch(&j->batches);
+    l->task = o->eval_file != NULL ? &fine_tuning_evaluated : &fine_tuning;
+    l->schedule = (struct schedule){.kind = SCHEDULE_LINEAR,
+                                    .base = s->learning_rate,
+                                    .warmup = s->warmup_proportion,
+                                    .n_steps = n_steps};
+    l->state = run_state_begin(s, j->run.trainer.config.net.precision);
+    l->state.optimizer = j->run.trainer.config.optimizer.kind->name;
+    l->state.max_steps = n_steps;
+    l->state.update = j->run.trainer.config.optimizer;
+    l->state.lr_schedule = "linear";
+    l->state.freeze = o->freeze;
+    l->state.layerwise_lr_decay = o->layerwise_lr_decay < 1 ? o->layerwise_lr_decay : 0;
+    l->last_step = finetune_train_steps(j);
+    l->place.step = -1;
 }
 
 /* A run that resumed behind its last evaluation makes that again. */
-static struct status find_heldout_loss(struct tuning *t)
+static struct status find_heldout_loss(struct finetune_job *j)
 {
-    const struct run_state *state = &t->loop.state;
-    TRY(loop_take_best(&t->loop));
-    if (t->options->early.patience > 0 && state->early.best_step > 0) {
-        t->result->heldout_loss = state->early.best_loss;
+    const struct run_state *state = &j->run.loop.state;
+    TRY(loop_take_best(&j->run.loop));
+    if (j->options->run.early.patience > 0 && state->early.best_step > 0) {
+        j->result.heldout_loss = state->early.best_loss;
         return status_ok();
     }
     double loss;
-    return t->options->eval_file != NULL && t->result->n_steps == 0 ? evaluate(t, &loss) : status_ok();
+    return j->options->eval_file != NULL && j->result.n_steps == 0 ? evaluate(j, &loss) : status_ok();
 }
 
-static struct status run(struct tuning *t)
+struct status finetune_train_restore(struct finetune_job *j)
 {
+    const struct finetune_options *o = j->options;
+    const struct batch_layout *layout = &j->run.model->layout;
     bool found;
-    TRY(name_data(t));
-    TRY(loop_restore(&t->loop, &found));
-    TRY(loop_open(&t->loop));
-    start_log(t);
-    t->start_ns = t->measured_ns = t->window_start_ns = clock_ns();
-    struct status s = loop_run(&t->loop);
-    progress_end(&t->log->progress);
-    t->result->seconds = clock_since_s(t->start_ns);
-    t->result->sequences_per_second = t->n_sequences / clock_since_s(t->measured_ns);
-    return failed(s) ? s : find_heldout_loss(t);
+    j->result = (struct finetune_trained){.heldout_loss = NAN};
+    set_loop(j);
+    TRY(batch_step_init_part(&j->step, o->run.gradient_accumulation_steps, j->run.world.rank,
+                             j->run.world.size, rank_options_in_turn(&o->run.ranks), layout,
+                             example_batches_limits(&j->batches)));
+    if (j->open.heldout.source.n > 0) {
+        TRY(heldout_init(&j->heldout, &j->open.heldout.source, o->predict_batch_size, layout,
+                         j->batches.pad_id));
+    }
+    TRY(name_data(j));
+    return loop_restore(&j->run.loop, &found);
 }
 
-struct status finetune_train(struct trainer *trainer, const struct finetune_data *data,
-                             const struct finetune_data *heldout, const struct tokenizer *tokenizer,
-                             const struct finetune_options *o, struct metrics *log,
-                             struct finetune_trained *result)
+struct status finetune_train(struct finetune_job *j)
 {
-    *result = (struct finetune_trained){.heldout_loss = NAN};
-    struct tuning t = {.trainer = trainer,
-                       .world = rank_options_world(&o->ranks),
-                       .options = o,
-                       .tokenizer = tokenizer,
-                       .log = log,
-                       .result = result,
-                       .data = data};
-    TRY(init_batches(&t.batches, data, o, tokenizer_tail_id(tokenizer)));
-    t.loop = loop_of(&t);
-    struct status s = batch_step_init_part(
-        &t.step, o->gradient_accumulation_steps, t.world.rank, t.world.size, rank_options_in_turn(&o->ranks),
-        &trainer->config.net.model->layout, example_batches_limits(&t.batches));
-    if (!failed(s) && heldout->source.n > 0) {
-        s = heldout_init(&t.heldout, &heldout->source, o->predict_batch_size,
-                         &trainer->config.net.model->layout, tokenizer_tail_id(tokenizer));
-    }
-    if (!failed(s)) {
-        s = run(&t);
-    }
-    loop_close(&t.loop);
-    heldout_fini(&t.heldout);
-    batch_step_fini(&t.step);
-    return s;
+    TRY(loop_open(&j->run.loop));
+    start_log(j);
+    j->start_ns = j->measured_ns = j->window_start_ns = clock_ns();
+    struct status s = loop_run(&j->run.loop);
+    progress_end(&j->run.metrics.progress);
+    j->result.seconds = clock_since_s(j->start_ns);
+    j->result.sequences_per_second = j->n_sequences / clock_since_s(j->measured_ns);
+    return failed(s) ? s : find_heldout_loss(j);
+}
+
+void finetune_train_close(struct finetune_job *j)
+{
+    heldout_fini(&j->heldout);
+    batch_step_fini(&j->step);
 }

@@ -4,7 +4,7 @@
 #include "core/launcher.h"
 #include "core/log.h"
 #include "core/stop.h"
-#include "task/loop_restore.h"
+#include "io/file.h"
 #include "task/together.h"
 
 /* ---- output ---- */
@@ -13,7 +13,8 @@ static struct status join_ranks(struct loop *l)
 {
     struct comm_nccl_config config = {0};
     char record[CHECKPOINT_PATH_BYTES];
-    TRY(checkpoint_path(record, "%s/collectives_of_rank_%d.json", l->directory, l->ranks.world.rank));
+    TRY(checkpoint_path(record, "%s/collectives_of_rank_%d.json", l->settings->output_dir,
+                        l->ranks.world.rank));
     TRY(launcher_timeout(&config.deadline_s));
     config.deadline_s /= 2; /* before the others give this rank up */
     config.record = record;
@@ -42,7 +43,7 @@ static struct status compare_ranks(struct loop *l, bool begins)
 /* The first rank of each stage of a mesh, or the first of all, writes a trace. */
 static struct profile_options profile_of(const struct loop *l)
 {
-    struct profile_options o = *l->profile_options;
+    struct profile_options o = l->settings->profile;
     const struct mesh *m = &l->ranks;
     bool writes =
         mesh_cuts_model(m->shape) ? m->place.tp == 0 && m->place.dp == 0 : together_is_first(&m->world);
@@ -54,7 +55,7 @@ static struct profile_options profile_of(const struct loop *l)
 struct status loop_open(struct loop *l)
 {
     struct profile_options profile = profile_of(l);
-    struct tensor_log_options tensors = *l->tensor_log_options;
+    struct tensor_log_options tensors = l->settings->tensor_log;
     tensors.rank = l->ranks.world.rank;
     TRY(compare_ranks(l, true));
     TRY(join_ranks(l));
@@ -63,16 +64,16 @@ struct status loop_open(struct loop *l)
         .world = &l->ranks.world,
         .directory = l->checkpoints,
         .tokenizer = l->tokenizer,
-        .keep_last = l->keep_last,
+        .keep_last = l->settings->keep_checkpoints,
         .log = l->log,
         .profile = &l->profile,
     };
-    if (l->saves) {
+    if (!l->settings->skip_checkpoint) {
         TRY(save_run_init(&l->save_run));
     }
-    TRY(profile_open(&l->profile, &profile, l->directory, &l->trainer->net.x));
+    TRY(profile_open(&l->profile, &profile, l->settings->output_dir, &l->trainer->net.x));
     l->trainer->net.profile = &l->profile;
-    TRY(tensor_log_open(&l->tensor_log, &tensors, l->directory, &l->trainer->net.stage,
+    TRY(tensor_log_open(&l->tensor_log, &tensors, l->settings->output_dir, &l->trainer->net.stage,
                         &l->trainer->net.params,
                         trainer_shares_gradients(l->trainer) ? NULL_TENSOR : l->trainer->grad));
     l->trainer->tensor_log = &l->tensor_log;
@@ -106,11 +107,11 @@ void loop_close(struct loop *l)
 /* Saves in the background; with `wait` it waits and returns the failure. */
 static struct status save(struct loop *l, bool wait)
 {
-    if (!l->saves) {
+    if (l->settings->skip_checkpoint) {
         return status_ok();
     }
     TRY(compare_ranks(l, false));
-    bool phase_end = l->saves_at_end && (l->state.step == l->state.max_steps || loop_is_over(l));
+    bool phase_end = l->task->saves_at_end && (l->state.step == l->state.max_steps || loop_is_over(l));
     l->save_run.best_step = l->state.early.best_step;
     l->saved_step = l->state.global_step;
     profile_phase(&l->profile, "save");
@@ -159,12 +160,13 @@ static double rate(struct loop *l, const struct batch_step *batch)
     int64_t scheduled = l->state.step < l->schedule.n_steps ? l->state.step : l->schedule.n_steps;
     double lr = l->clock != NULL ? schedule_rate_at(&l->schedule, run_clock_part_after_step(l->clock))
                                  : schedule_rate(&l->schedule, scheduled);
-    if (l->warmup_tokens == 0) {
+    if (l->settings->warmup_tokens == 0) {
         return lr;
     }
     l->state.n_tokens += batch->n_tokens;
-    return l->state.n_tokens < l->warmup_tokens ? lr * ((double)l->state.n_tokens / (double)l->warmup_tokens)
-                                                : lr;
+    return l->state.n_tokens < l->settings->warmup_tokens
+               ? lr * ((double)l->state.n_tokens / (double)l->settings->warmup_tokens)
+               : lr;
 }
 
 /* The time of the step that ends. */
@@ -175,11 +177,35 @@ static void end_of_step_time(struct loop *l)
     }
 }
 
-/* Whether `exit` ends the run at this step. */
+bool loop_is_switched_off(const struct run_settings *s)
+{
+    return s->exit.kill_switch != NULL && file_exists(s->exit.kill_switch);
+}
+
+/* Whether settings->exit ends the run at this step.  Ranks may see time and files a little apart, so one of
+ * them is enough. */
 static struct status agree_on_leaving(struct loop *l)
 {
-    return loop_is_over(l) ? status_ok()
-                           : run_exit_is_due(&l->exit, &l->ranks.world, l->state.step, &l->leaving);
+    const struct run_exit *e = &l->settings->exit;
+    const struct comm *world = &l->ranks.world;
+    bool by_time = false, by_file = false;
+    if (loop_is_over(l)) {
+        return status_ok();
+    }
+    if (e->minutes > 0) {
+        TRY(together_any(world, clock_since_s(e->start_ns) >= 60 * e->minutes, &by_time));
+    }
+    if (e->kill_switch != NULL) {
+        TRY(together_any(world, loop_is_switched_off(l->settings), &by_file));
+    }
+    l->leaving = (e->interval > 0 && l->state.step % e->interval == 0) || by_time || by_file;
+    if (l->leaving && together_is_first(world)) {
+        log_info("the run ends at step %lld, as %s asks", (long long)l->state.step,
+                 by_file   ? "the file of the kill switch"
+                 : by_time ? "the limit of its time"
+                           : "the interval of exits");
+    }
+    return status_ok();
 }
 
 /* *stopping: some rank was asked to stop.  Beside that all ranks take the first one's time, of which the run
@@ -264,7 +290,7 @@ static bool is_last_step(const struct loop *l)
 
 bool loop_is_over(const struct loop *l)
 {
-    return is_last_step(l) || early_stop_is_over(&l->state.early, &l->early);
+    return is_last_step(l) || early_stop_is_over(&l->state.early, &l->settings->early);
 }
 
 static struct status before_save(struct loop *l, bool due, bool stopping)
@@ -277,11 +303,11 @@ static struct status evaluate(struct loop *l, bool *best)
 {
     double loss;
     TRY(l->task->evaluate(l->self, &loss));
-    *best = early_stop_take(&l->state.early, &l->early, l->state.global_step, loss);
-    if (early_stop_is_over(&l->state.early, &l->early) && !is_last_step(l)) {
+    *best = early_stop_take(&l->state.early, &l->settings->early, l->state.global_step, loss);
+    if (early_stop_is_over(&l->state.early, &l->settings->early) && !is_last_step(l)) {
         log_info("step %lld: the held-out loss has not fallen for %lld evaluations, so the run ends; the "
                  "lowest was %.6g at step %lld",
-                 (long long)l->state.step, (long long)l->early.patience, l->state.early.best_loss,
+                 (long long)l->state.step, (long long)l->settings->early.patience, l->state.early.best_loss,
                  (long long)l->state.early.best_step);
     }
     return status_ok();
@@ -292,13 +318,15 @@ static struct status evaluate(struct loop *l, bool *best)
 static struct status end_step(struct loop *l, bool stopping)
 {
     bool last = is_last_step(l), best = false;
-    TRY(is_every(l->state.step, l->replica_check_steps) ? compare_ranks(l, false) : status_ok());
-    bool due = (last && l->saves_at_end) || is_every(l->state.step, l->save_steps);
+    TRY(is_every(l->state.step, l->settings->ranks.replica_check_steps) ? compare_ranks(l, false)
+                                                                        : status_ok());
+    bool due =
+        (last && l->task->saves_at_end) || is_every(l->state.step, l->settings->num_steps_per_checkpoint);
     TRY(before_save(l, due, stopping));
-    if (l->task->evaluate != NULL && (last || is_every(l->state.step, l->eval_steps))) {
+    if (l->task->evaluate != NULL && (last || is_every(l->state.step, l->settings->eval_steps))) {
         TRY(evaluate(l, &best));
     }
-    bool at_end = l->saves_at_end && loop_is_over(l);
+    bool at_end = l->task->saves_at_end && loop_is_over(l);
     if ((best || at_end || l->leaving) && !due) {
         due = true;
         TRY(before_save(l, due, stopping));
@@ -327,7 +355,7 @@ static struct status stopped(const struct loop *l)
     }
     return status_error(STATUS_PREEMPTED,
                         "stopped by a signal after step %lld; the same command with %s resumes",
-                        (long long)l->state.step, l->resume_flag);
+                        (long long)l->state.step, l->settings->names->resume);
 }
 
 struct status loop_run(struct loop *l)

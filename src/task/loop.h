@@ -9,11 +9,8 @@
 #include "core/slow_work.h"
 #include "dist/mesh.h"
 #include "optim/schedule.h"
-#include "task/early_stop.h"
-#include "task/health.h"
 #include "task/run_clock.h"
-#include "task/run_exit.h"
-#include "watch/profile.h"
+#include "task/run_settings.h"
 #include "task/run_state.h"
 #include "model/training_state.h"
 #include "task/save_run.h"
@@ -22,7 +19,7 @@
 /* Each function gets the loop's `self`.  Those that may be NULL say so. */
 struct loop_task {
     /* This rank's part of in-phase step `step`, with the counts of that part, borrowed until the next call.
-     * Steps come in order, but with `health` some are left out, and some come again.  A failure ends the run,
+     * Steps come in order, but after a spike some are left out, and some come again.  A failure ends the run,
      * after its weights are saved. */
     struct status (*next_batch)(void *self, int64_t step, const struct batch_step **batch);
 
@@ -42,42 +39,26 @@ struct loop_task {
 
     /* Called if the run continues from a checkpoint of another phase.  NULL: this task has only one phase. */
     struct status (*begin_phase)(void *self, const struct run_state *saved, const char *path);
+
+    bool saves_at_end; /* after the last step, not only when a save is due */
 };
 
 struct loop {
     /* set by the caller; pointers are borrowed */
     const struct loop_task *task;
     void *self;
+    const struct run_settings *settings;
     struct trainer *trainer;
     /* a view of the ranks that run it together: each has the same loop, and its part of each batch */
     struct mesh ranks;
     struct metrics *log;
-    const char *directory;
-    /* flags for messages: of the training data, the output, and to resume: "--input_dir", ... */
-    const char *data_flag, *output_flag, *resume_flag;
-    const char *resume_from; /* the directory whose checkpoint to resume from; NULL: `directory` */
     char checkpoints[CHECKPOINT_PATH_BYTES]; /* of this run's kind (own_files.h); set by loop_restore */
     const struct tokenizer *tokenizer;
     struct schedule schedule;
-    /* the rate rises from 0 over so many tokens, besides what the schedule does; 0: it does not */
-    int64_t warmup_tokens;
-    struct run_clock *clock; /* the run is planned and ends by the clock; NULL: by steps */
-    struct run_state state;  /* position and settings; the caller sets those of a fresh run */
-    int64_t last_step;       /* in-phase step after which this run ends */
-    int64_t save_steps;      /* between checkpoints; 0: none between */
-    int64_t eval_steps;      /* between evaluations; 0: none between */
-    struct run_exit exit;    /* what else ends the run */
-    struct early_stop_options early;
-    struct health_options health;
-    /* between comparisons of all ranks' weights, besides those before the first step and each save; 0: no
-     * others */
-    int64_t replica_check_steps;
-    int64_t keep_last;                 /* checkpoints; 0: all */
+    struct run_clock *clock;           /* the run is planned and ends by the clock; NULL: by steps */
+    struct run_state state;            /* position and settings; the caller sets those of a fresh run */
+    int64_t last_step;                 /* in-phase step after which this run ends */
     struct training_state_place place; /* which checkpoint to resume from; its directory is set here */
-    bool resume, allow_other_data;
-    bool saves, saves_at_end; /* whether to save at all, and after the last step */
-    const struct profile_options *profile_options;
-    const struct tensor_log_options *tensor_log_options;
 
     int64_t first_step;    /* done before this run */
     int64_t compared_step; /* the last, over all phases, after which ranks compared their weights */
@@ -87,7 +68,7 @@ struct loop {
     struct within_step within;
     struct micro_hook micro_hook; /* of the trainer: within */
     bool abandoned;               /* the run was asked to stop within a step, which is not taken */
-    bool leaving;                 /* it ends, by `exit` */
+    bool leaving;                 /* it ends, by settings->exit */
     struct save_run save_run;
     struct profile profile;
     struct tensor_log tensor_log;
@@ -97,6 +78,12 @@ struct loop {
  * newest.  STATUS_USAGE if there is one, but the run was not asked to resume. */
 struct status loop_restore(struct loop *l, bool *found);
 
+/* After a step.  *back: it was a spike, and the run stands at a checkpoint from before. */
+struct status loop_look_for_spike(struct loop *l, const struct trainer_result *result, bool *back);
+
+/* Whether the file that ends the run is there. */
+bool loop_is_switched_off(const struct run_settings *s);
+
 /* Opens the output: checkpoints and the profile. */
 struct status loop_open(struct loop *l);
 
@@ -104,7 +91,7 @@ struct status loop_open(struct loop *l);
  * longer fell. */
 bool loop_is_over(const struct loop *l);
 
-/* With early.patience, after the last step: gives the trainer the weights of the best checkpoint. */
+/* With early stopping, after the last step: gives the trainer the weights of the best checkpoint. */
 struct status loop_take_best(struct loop *l);
 
 /* Runs the steps up to last_step, or until held-out data says enough; STATUS_PREEMPTED after a signal,

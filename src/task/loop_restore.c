@@ -1,4 +1,5 @@
-#include "task/loop_restore.h"
+/* Where a run goes on from: a checkpoint when it begins, one from before a spike, and the best at the end. */
+#include "task/loop.h"
 
 #include "core/log.h"
 #include "task/own_files.h"
@@ -11,7 +12,8 @@
 /* Checks the saved position against the run that was asked for. */
 static struct status take_position(struct loop *l, const struct run_state *saved, const char *path)
 {
-    TRY(run_state_check_data(saved, &l->state, l->allow_other_data, path, l->data_flag));
+    TRY(run_state_check_data(saved, &l->state, l->settings->allow_other_data, path,
+                             l->settings->names->data));
     if (saved->phase != l->state.phase && l->task->begin_phase != NULL) {
         return l->task->begin_phase(l->self, saved, path);
     }
@@ -51,15 +53,15 @@ static struct status refuse_checkpoints(const struct loop *l, const struct train
     const char *class = json_string_value(json_array_get(json_object_get(from->config, "architectures"), 0));
     return status_error(STATUS_USAGE, "%s already has checkpoints%s%s; add %s to resume, or give another %s",
                         l->checkpoints, class == NULL ? "" : " of a ", class == NULL ? "" : class,
-                        l->resume_flag, l->output_flag);
+                        l->settings->names->resume, l->settings->names->output);
 }
 
 /* Where the run's checkpoints are, without what interrupted saves left. */
 static struct status open_checkpoints(struct loop *l)
 {
-    struct status s = own_files_checkpoints(l->checkpoints, l->directory, l->state.command);
+    struct status s = own_files_checkpoints(l->checkpoints, l->settings->output_dir, l->state.command);
     if (!failed(s) && together_is_first(&l->ranks.world)) {
-        s = l->saves ? file_make_directories(l->checkpoints) : s;
+        s = !l->settings->skip_checkpoint ? file_make_directories(l->checkpoints) : s;
         s = failed(s) ? s : checkpoint_dir_clean(l->checkpoints);
     }
     return comm_agree(&l->ranks.world, s);
@@ -71,7 +73,7 @@ struct status loop_restore(struct loop *l, bool *found)
     struct training_state_place place = l->place;
     char own[CHECKPOINT_PATH_BYTES];
     TRY(open_checkpoints(l));
-    place.directory = l->resume_from != NULL ? l->resume_from : l->directory;
+    place.directory = l->settings->load_dir != NULL ? l->settings->load_dir : l->settings->output_dir;
     TRY(own_files_checkpoints(own, place.directory, l->state.command));
     place.own = own;
     place.phase_began = l->state.global_step;
@@ -79,7 +81,7 @@ struct status loop_restore(struct loop *l, bool *found)
     struct status s = status_ok();
     *found = from.kind != NULL;
     if (*found) {
-        s = l->resume ? resume_from(l, &from) : refuse_checkpoints(l, &from);
+        s = l->settings->resume_from_checkpoint ? resume_from(l, &from) : refuse_checkpoints(l, &from);
     }
     training_state_close(&from);
     l->first_step = l->state.step;
@@ -134,8 +136,9 @@ static void tell_spike(const struct loop *l, struct health_score score, const st
         log_warning(
             "step %lld: a spike: log(loss) is %.2f, the gradient's norm %.2f deviations above the "
             "last %lld steps; rolling back to ckpt_%lld and leaving out the batches of steps %lld to %lld",
-            (long long)l->state.step, score.log_loss, score.grad_norm, (long long)l->health.spike_window,
-            (long long)to, (long long)left_out->first, (long long)left_out->last);
+            (long long)l->state.step, score.log_loss, score.grad_norm,
+            (long long)l->settings->health.spike_window, (long long)to, (long long)left_out->first,
+            (long long)left_out->last);
     }
     metrics_event(l->log, "spike",
                   json_pack("{s:f, s:f, s:I, s:I, s:I}", "log_loss_z", score.log_loss, "grad_norm_z",
@@ -148,13 +151,13 @@ static struct status roll_back(struct loop *l, struct health_score score)
     struct health_state known = l->state.health;
     struct checkpoint c;
     int64_t to;
-    if (!health_leave_out(&known, &l->health, l->state.step)) {
+    if (!health_leave_out(&known, &l->settings->health, l->state.step)) {
         return status_error(STATUS_NUMERIC,
                             "step %lld is a spike (log(loss) %.2f, the gradient's norm %.2f deviations above "
                             "the mean), after %lld rollbacks (--spike_rollbacks): lower the learning rate, "
                             "look at the data, or raise --spike_z %g",
                             (long long)l->state.step, score.log_loss, score.grad_norm,
-                            (long long)known.n_left_out, l->health.spike_z);
+                            (long long)known.n_left_out, l->settings->health.spike_z);
     }
     const struct health_range *left_out = &known.left_out[known.n_left_out - 1];
     save_run_finish(&l->save_run); /* the checkpoint in flight may be the one; a failure was logged */
@@ -166,7 +169,7 @@ static struct status roll_back(struct loop *l, struct health_score score)
                             "the mean), and %s has no checkpoint of this phase from before step %lld to roll "
                             "back to: save more often (--num_steps_per_checkpoint), or raise --spike_z %g",
                             (long long)l->state.step, score.log_loss, score.grad_norm, l->checkpoints,
-                            (long long)left_out->first, l->health.spike_z);
+                            (long long)left_out->first, l->settings->health.spike_z);
     }
     if (!failed(s)) {
         tell_spike(l, score, left_out, to);
@@ -182,15 +185,15 @@ struct status loop_look_for_spike(struct loop *l, const struct trainer_result *r
 {
     double loss = trainer_result_loss(result);
     *back = false;
-    if (!(l->health.spike_z > 0) || result->skipped > 0) {
+    if (!(l->settings->health.spike_z > 0) || result->skipped > 0) {
         return status_ok();
     }
-    struct health_score score = health_score(&l->state.health, &l->health, loss, result->grad_norm);
-    TRY(together_any(&l->ranks.world, health_is_spike(&l->health, score), back));
+    struct health_score score = health_score(&l->state.health, &l->settings->health, loss, result->grad_norm);
+    TRY(together_any(&l->ranks.world, health_is_spike(&l->settings->health, score), back));
     if (*back) {
         return roll_back(l, score);
     }
-    health_add(&l->state.health, &l->health, loss, result->grad_norm);
+    health_add(&l->state.health, &l->settings->health, loss, result->grad_norm);
     return status_ok();
 }
 
@@ -198,7 +201,7 @@ struct status loop_take_best(struct loop *l)
 {
     struct checkpoint c;
     int64_t best = l->state.early.best_step;
-    if (l->early.patience == 0 || best == 0 || best == l->state.global_step) {
+    if (l->settings->early.patience == 0 || best == 0 || best == l->state.global_step) {
         return status_ok();
     }
     TRY(checkpoint_dir_open_step(&c, l->checkpoints, best));

@@ -1,7 +1,5 @@
 #include "task/mesh_forecast.h"
 
-#include "task/step_forecast.h"
-
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* mesh_forecast: the predicted time of a step of a mesh (dist/mesh.h) on machines that need not be here.
- * Nothing is run: ops are counted on a roofline (task/step_forecast.h), what ranks send goes over the links
+ * Nothing is run: ops are counted on a roofline (step_forecast_run), what ranks send goes over the links
  * of the machine, and the stages of a pipeline take turns as their schedule says (dist/pipeline.h).
  *
  * Nothing overlaps but messages between stages, which are under way while both compute: that is how kiln's

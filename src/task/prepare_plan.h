@@ -28,4 +28,15 @@ void prepare_plan_tell(const struct prepare_plan *p, const struct prepare_config
 /* STATUS_IO if the disk clearly cannot hold the output: it has not half of what is estimated. */
 struct status prepare_plan_check_disk(const struct prepare_plan *p, const struct prepare_config *c);
 
+/* ---- what is said of the text that was read, and of what was written (prepare_report.c) ---- */
+
+/* Of total_bytes in the files, what was read so far, in state->seconds. */
+void prepare_report_text(const struct prepare_config *c, const struct pass_state *state,
+                         uint64_t total_bytes);
+
+void prepare_report_stores(const struct prepare_config *c, const struct token_store_info infos[STORE_COUNT]);
+
+void prepare_report_set(const struct prepare_config *c, const struct prepare_set *set,
+                        const struct shard_writer_report reports[STORE_COUNT]);
+
 #endif

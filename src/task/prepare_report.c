@@ -1,4 +1,4 @@
-#include "task/prepare_report.h"
+#include "task/prepare_plan.h"
 
 #include "core/log.h"
 #include "core/progress.h"

@@ -9,7 +9,6 @@
 #include "io/dir_lock.h"
 #include "task/prepare_outputs.h"
 #include "task/prepare_plan.h"
-#include "task/prepare_report.h"
 
 #include <string.h>
 #include <unistd.h>

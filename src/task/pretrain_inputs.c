@@ -5,10 +5,11 @@
 #include "core/log.h"
 #include "model/checkpoint.h"
 #include "task/own_files.h"
-#include "task/pretrain_settings.h"
 #include "text/tokenizer_open.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The hash of an unknown vocabulary: that of an empty file, which is what checkpoints then
  * have. */
@@ -52,7 +53,7 @@ struct status pretrain_inputs_read_config(void **config, const struct pretrain_o
     if (o->config != NULL) {
         TRY(model_family_parse_config(&family, config, o->config, pretrain_config_name(o)));
     } else {
-        TRY(model_family_read_config(&family, config, &root, o->config_file));
+        TRY(model_family_read_config(&family, config, &root, o->run.config_file));
         json_decref(root);
     }
     if (family == o->kind->family) {
@@ -95,10 +96,10 @@ static struct status find_own_vocab(struct pretrain_inputs *in, const struct pre
     struct checkpoint_steps list = {0};
     char checkpoints[CHECKPOINT_PATH_BYTES];
     *found = false;
-    if (!o->resume_from_checkpoint || !file_is_directory(o->output_dir)) {
+    if (!o->run.resume_from_checkpoint || !file_is_directory(o->run.output_dir)) {
         return status_ok();
     }
-    TRY(own_files_checkpoints(checkpoints, o->output_dir, pretrain_tuning_command(o)));
+    TRY(own_files_checkpoints(checkpoints, o->run.output_dir, pretrain_tuning_command(o)));
     struct status s = checkpoint_dir_list(&list, checkpoints, "ckpt_");
     for (int i = 0; i < list.n && !*found && !failed(s); i++) {
         s = find_in_checkpoint(in->vocab_path, found, checkpoints, list.steps[i]);
@@ -127,39 +128,41 @@ static struct status find_vocab_beside(struct pretrain_inputs *in, const struct 
     return status_ok();
 }
 
-static struct status no_data(const struct pretrain_options *o)
+static struct status no_data(const struct pretrain_options *o, const char *flag, const char *path)
 {
-    return status_error(STATUS_DATA, "%s %s %s: it needs %s", pretrain_flags(o).data, o->input_dir,
-                        o->kind->data_suffix != NULL      ? o->kind->lacks
-                        : file_is_directory(o->input_dir) ? o->kind->lacks
-                        : file_exists(o->input_dir)       ? "is not a directory"
-                                                          : "does not exist",
+    return status_error(STATUS_DATA, "%s %s %s: it needs %s", flag, path,
+                        o->run.names->of_prefix   ? "is not the PREFIX of PREFIX.idx and PREFIX.bin"
+                        : path != o->input_dir    ? o->kind->lacks
+                        : file_is_directory(path) ? o->kind->lacks
+                        : file_exists(path)       ? "is not a directory"
+                                                  : "does not exist",
                         o->kind->wants);
 }
 
 struct status pretrain_inputs_open_vocab(struct tokenizer *t, const struct pretrain_options *o)
 {
     int64_t max_length;
-    if (file_is_directory(o->vocab_file)) {
-        return tokenizer_open_directory(t, &max_length, o->vocab_file);
+    if (file_is_directory(o->run.vocab_file)) {
+        return tokenizer_open_directory(t, &max_length, o->run.vocab_file);
     }
-    return o->merge_file != NULL ? tokenizer_open_merges(t, o->vocab_file, o->merge_file)
-                                 : tokenizer_open_beside(t, o->vocab_file);
+    return o->merge_file != NULL ? tokenizer_open_merges(t, o->run.vocab_file, o->merge_file)
+                                 : tokenizer_open_beside(t, o->run.vocab_file);
 }
 
 /* --vocab_file, or that of the training data. */
 static struct status find_vocab(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     bool found;
-    if (o->vocab_file != NULL) {
-        TRY(checkpoint_path(in->vocab_path, "%s", o->vocab_file));
+    if (o->run.vocab_file != NULL) {
+        TRY(checkpoint_path(in->vocab_path, "%s", o->run.vocab_file));
         return pretrain_inputs_open_vocab(&in->tokenizer, o);
     }
     if (!in->train.from->needs_vocabulary) {
         return find_vocab_beside(in, o);
     }
     TRY(tokenizer_open_find(in->vocab_path, &found, in->train.place));
-    return found ? tokenizer_open_beside(&in->tokenizer, in->vocab_path) : no_data(o);
+    return found ? tokenizer_open_beside(&in->tokenizer, in->vocab_path)
+                 : no_data(o, o->run.names->data, o->input_dir);
 }
 
 /* Sets d->from to the first source that recognises the directory; NULL: none does. */
@@ -167,7 +170,8 @@ static void find_source(struct pretrain_data *d, const char *directory, bool hel
                         const struct pretrain_options *o)
 {
     const struct pretrain_source *const *source = o->kind->sources;
-    while (*source != NULL && !(*source)->recognises(d->place, directory, heldout)) {
+    while (*source != NULL && ((*source)->of_prefix != o->run.names->of_prefix ||
+                               !(*source)->recognises(d->place, directory, heldout))) {
         source++;
     }
     d->from = *source;
@@ -178,8 +182,7 @@ static struct status open_heldout_of(struct pretrain_inputs *in, const struct pr
     const char *directory = o->eval_input_dir;
     find_source(&in->heldout, directory, true, o);
     if (in->heldout.from == NULL) {
-        return status_error(STATUS_DATA, "--eval_input_dir %s %s: it needs %s", directory, o->kind->lacks,
-                            o->kind->wants);
+        return no_data(o, "--eval_input_dir", directory);
     }
     if (in->heldout.from->needs_vocabulary && in->tokenizer.n == 0) {
         return status_error(STATUS_USAGE,
@@ -192,7 +195,7 @@ static struct status open_heldout_of(struct pretrain_inputs *in, const struct pr
 static struct status open_heldout(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     bool found;
-    if (o->eval_steps == 0) {
+    if (o->run.eval_steps == 0) {
         return status_ok();
     }
     if (o->eval_input_dir != NULL) {
@@ -230,7 +233,7 @@ struct status pretrain_inputs_check_length(const struct pretrain_inputs *in, con
 static struct status open_all(struct pretrain_inputs *in, const struct pretrain_options *o)
 {
     find_source(&in->train, o->input_dir, false, o);
-    TRY(in->train.from != NULL ? status_ok() : no_data(o));
+    TRY(in->train.from != NULL ? status_ok() : no_data(o, o->run.names->data, o->input_dir));
     TRY(find_vocab(in, o));
     TRY(create_model(in, o));
     TRY(in->train.from->open(&in->train, in, o));
@@ -313,13 +316,13 @@ void pretrain_inputs_announce(const struct pretrain_inputs *in, const struct pre
     if (in->assumed) {
         log_info("data: planned for steps of %lld sequences of up to %lld tokens in %lld micro-batches, as "
                  "the flags say",
-                 (long long)o->train_batch_size, (long long)o->max_seq_length,
-                 (long long)o->gradient_accumulation_steps);
+                 (long long)o->run.train_batch_size, (long long)o->run.max_seq_length,
+                 (long long)o->run.gradient_accumulation_steps);
         return;
     }
-    if (in->heldout.source.self == NULL && o->eval_steps > 0) {
+    if (in->heldout.source.self == NULL && o->run.eval_steps > 0) {
         log_info("no evaluation on held-out text: %s has none%s", o->input_dir,
-                 o->kind->flags == NULL ? ", and there is no --eval_input_dir" : " by its split");
+                 !o->run.names->of_prefix ? ", and there is no --eval_input_dir" : " by its split");
     }
     if (in->train.from->announce != NULL) {
         in->train.from->announce(in, o);
@@ -336,4 +339,65 @@ struct status pretrain_inputs_check_vocab(const struct pretrain_inputs *in, uint
                             path, (unsigned long long)vocab_hash, (unsigned long long)in->tokenizer.hash);
     }
     return status_ok();
+}
+
+/* ---- what a dry run plans with where its inputs are not there yet ---- */
+
+bool pretrain_inputs_find_missing(const struct pretrain_options *o, struct missing *m)
+{
+    char data[PRETRAIN_PATH_BYTES];
+    snprintf(data, sizeof data, "%s%s", o->input_dir, o->run.names->of_prefix ? ".idx" : "");
+    if (o->config == NULL) {
+        missing_config(m, o->run.config_file);
+    }
+    if (!o->makes_data) {
+        missing_path(m, o->run.names->data + strlen("--"), data,
+                     "`kiln prepare` makes it from text, `kiln pack` makes packed files from padded ones");
+        missing_path(m, "eval_input_dir", o->eval_input_dir, "`kiln prepare` makes it from text");
+    }
+    missing_path(m, "deepspeed_config", o->deepspeed_config,
+                 "DeepSpeed's JSON; planned without its batch and precision");
+    missing_path(m, "vocab_file", o->run.vocab_file,
+                 "`kiln vocab` makes one from text; Google's models have theirs beside them");
+    missing_path(m, "merge_file", o->merge_file, "the merges of the vocabulary");
+    missing_weights(m, o->run.init_checkpoint);
+    return m->n > 0 || o->makes_data;
+}
+
+static struct status assume_words(const struct model_family *family, void *config,
+                                  const struct pretrain_options *o)
+{
+    struct tokenizer t;
+    int64_t n = 0, rows = family->sizes(config).vocab_size;
+    if (o->run.vocab_file != NULL && !missing_is(o->run.vocab_file) &&
+        (o->merge_file == NULL || !missing_is(o->merge_file))) {
+        TRY(pretrain_inputs_open_vocab(&t, o));
+        n = t.n;
+        tokenizer_fini(&t);
+    } else if (rows == 0) {
+        n = family->usual_words;
+        log_info("planned with a vocabulary of %lld pieces", (long long)n);
+    }
+    rows = rows == 0 ? int_round_up(n, int_larger(o->vocab_multiple, 1)) : rows;
+    family->set_words(config, rows, n > 0 ? n : rows);
+    return status_ok();
+}
+
+static struct status assume_model(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    void *config;
+    TRY(pretrain_inputs_read_config(&config, o));
+    struct status s = assume_words(o->kind->family, config, o);
+    s = failed(s) ? s : o->kind->family->create(&in->model, config, o->kind->task(o));
+    free(config);
+    return failed(s) ? s : pretrain_inputs_check_length(in, o);
+}
+
+struct status pretrain_inputs_assume(struct pretrain_inputs *in, const struct pretrain_options *o)
+{
+    *in = (struct pretrain_inputs){.assumed = true};
+    TRY(o->kind->assume(&in->limits, o));
+    in->train.source.n_micro = o->run.gradient_accumulation_steps;
+    in->train.longest = o->run.max_seq_length;
+    return o->config == NULL && missing_is(o->run.config_file) ? status_ok() : assume_model(in, o);
 }

@@ -16,13 +16,6 @@ struct pretrain_inputs;
 struct store_check;
 struct pretrain_source;
 
-/* A command, and what it calls the flags that messages name. */
-struct pretrain_flag_names {
-    const char *data, *output, *resume, *batch;
-    const char *command; /* "pretrain" */
-    bool tunes;          /* it is one of fine-tuning, whose checkpoints are its own (task/own_files.h) */
-};
-
 enum { PRETRAIN_PATH_BYTES = 1024 };
 
 /* The samples of one directory, as a row of pretrain_kind.sources opened them.  Does not move while it is
@@ -45,6 +38,7 @@ struct pretrain_data {
 struct pretrain_source {
     const char *name;      /* for messages: "token store" */
     bool needs_vocabulary; /* else a run can do without */
+    bool of_prefix;        /* it is for the commands whose data is a PREFIX (run_flag_names) */
 
     /* Whether the directory holds such data, to train on or held out; sets where it lies. */
     bool (*recognises)(char place[PRETRAIN_PATH_BYTES], const char *directory, bool heldout);
@@ -89,11 +83,8 @@ struct pretrain_kind {
     unsigned may_be_new; /* 1 << part for each head that a model to start from may lack (enum names_part) */
     const struct pretrain_source *const *sources; /* in the order in which they are asked; NULL ends them */
 
-    /* For the message about a directory that none recognises: what it has not, and what it should be. */
+    /* For the message about data that none recognises: what a directory has not, and what it should be. */
     const char *lacks, *wants;
-
-    const struct pretrain_flag_names *flags; /* NULL: those of `kiln pretrain` */
-    const char *data_suffix;                 /* of the file that the data's flag means; NULL: a directory */
 
     enum model_task (*task)(const struct pretrain_options *o);
 
@@ -122,5 +113,41 @@ struct pretrain_kind {
      * that are given; empty: none.  NULL: its models do not stay on a plateau. */
     void (*advise)(char *text, size_t text_bytes, const struct pretrain_options *o);
 };
+
+/* ---- what the flags of a run mean to its loop and its trainer, and which cannot go together ---- */
+
+struct schedule pretrain_schedule(const struct pretrain_options *o);
+struct optimizer pretrain_optimizer(const struct pretrain_options *o);
+
+/* Layers that --checkpoint_activations recomputes together, at this --checkpoint_activations_interval. */
+int64_t pretrain_recomputed_layers(int64_t interval, int64_t n_layers);
+int64_t pretrain_recompute(const struct pretrain_options *o, const struct model *model);
+
+/* The command if it is one of fine-tuning, for own_files.h; NULL: pre-training. */
+const char *pretrain_tuning_command(const struct pretrain_options *o);
+
+/* The configuration's name for people. */
+const char *pretrain_config_name(const struct pretrain_options *o);
+
+/* Held-out samples that evaluations of `eval_iters` batches have taken before step `step`. */
+int64_t pretrain_validated_before(const struct pretrain_options *o, int64_t step);
+
+/* The samples of a step, and those before it. */
+struct batch_growth_step pretrain_samples_at(const struct pretrain_options *o, int64_t step);
+
+/* Of a fresh run, without its data. */
+struct run_state pretrain_state(const struct pretrain_options *o, struct precision precision);
+
+/* In-phase step after which this run ends. */
+int64_t pretrain_last_step(const struct pretrain_options *o);
+
+/* Groups of micro-batches that ranks share a step in. */
+int64_t pretrain_groups(const struct pretrain_options *o);
+
+/* STATUS_USAGE names flags that contradict each other. */
+struct status pretrain_check(const struct pretrain_options *o);
+
+/* STATUS_USAGE names a flag that cannot be with these ranks.  The batch is still that of one rank. */
+struct status pretrain_check_ranks(const struct pretrain_options *o);
 
 #endif

@@ -5,8 +5,8 @@
 /* The sequences of a step of all ranks. */
 static int64_t whole_batch(const struct pretrain_options *o)
 {
-    int64_t of_all = o->ranks.global_batch_size;
-    return of_all > 0 ? of_all : rank_options_data(&o->ranks).size * o->train_batch_size;
+    int64_t of_all = o->run.ranks.global_batch_size;
+    return of_all > 0 ? of_all : rank_options_data(&o->run.ranks).size * o->run.train_batch_size;
 }
 
 static struct status check_time(struct pretrain_options *o, const struct pretrain_ramps_given *given)
@@ -29,7 +29,7 @@ static struct status check_time(struct pretrain_options *o, const struct pretrai
 static struct status check_warmup(const struct pretrain_options *o, const struct pretrain_ramps_given *given)
 {
     int64_t batch = whole_batch(o);
-    double all = (double)o->max_steps * (double)batch * (double)o->max_seq_length;
+    double all = (double)o->max_steps * (double)batch * (double)o->run.max_seq_length;
     if (given->warmup_proportion) {
         return status_error(
             STATUS_USAGE,
@@ -39,12 +39,12 @@ static struct status check_warmup(const struct pretrain_options *o, const struct
         return status_error(STATUS_USAGE, "--warmup_tokens: the \"scheduler\" of %s has its own warm-up",
                             o->deepspeed_config);
     }
-    if ((double)o->warmup_tokens > all) {
+    if ((double)o->run.warmup_tokens > all) {
         return status_error(STATUS_USAGE,
                             "--warmup_tokens %lld is longer than the run: %lld steps of %lld sequences of up "
                             "to %lld tokens are %.0f",
-                            (long long)o->warmup_tokens, (long long)o->max_steps, (long long)batch,
-                            (long long)o->max_seq_length, all);
+                            (long long)o->run.warmup_tokens, (long long)o->max_steps, (long long)batch,
+                            (long long)o->run.max_seq_length, all);
     }
     return status_ok();
 }
@@ -54,9 +54,9 @@ struct status pretrain_ramps_read(struct pretrain_options *o, const struct pretr
     if (o->total_training_time > 0) {
         TRY(check_time(o, given));
     }
-    if (o->warmup_tokens > 0) {
+    if (o->run.warmup_tokens > 0) {
         TRY(check_warmup(o, given));
-        o->warmup_proportion = 0;
+        o->run.warmup_proportion = 0;
     }
     return status_ok();
 }

@@ -3,7 +3,6 @@
 
 #include "core/log.h"
 #include "dev/host_memory.h"
-#include "task/pretrain_settings.h"
 #include "task/together.h"
 #include "train/memory_fit.h"
 
@@ -17,7 +16,7 @@ static double mib(size_t bytes)
 size_t pretrain_batch_bytes(const struct pretrain_run *r)
 {
     const struct batch_source *s = &r->in.train.source;
-    int64_t n_micro = (s->n_micro + r->loop.ranks.data.size - 1) / r->loop.ranks.data.size;
+    int64_t n_micro = (s->n_micro + r->run.loop.ranks.data.size - 1) / r->run.loop.ranks.data.size;
     return s->layout != NULL ? prefetch_bytes(s->layout, s->limits, n_micro)
                              : prefetch_bytes(&r->in.model->layout, r->in.limits, n_micro);
 }
@@ -34,12 +33,13 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
              "parameters, %s, %s",
              name, (long long)m->n_layers, (long long)m->hidden_size, m->form != NULL ? ", " : "",
              m->form != NULL ? m->form : "", (long long)m->n_heads, (long long)m->feed_forward_size,
-             (long long)m->vocab_size, (double)p->n_model_params / 1e6, r->loop.state.dtype, o->optimizer);
+             (long long)m->vocab_size, (double)p->n_model_params / 1e6, r->run.loop.state.dtype,
+             o->optimizer);
     if (p->net.n_params < p->n_model_params) {
         log_info("mesh: the first rank has %.2f M of the parameters; memory and work are those of this rank",
                  (double)p->net.n_params / 1e6);
     }
-    rank_options_announce(&o->ranks, o->train_batch_size, o->gradient_accumulation_steps);
+    rank_options_announce(&o->run.ranks, o->run.train_batch_size, o->run.gradient_accumulation_steps);
     pretrain_inputs_announce(&r->in, o);
     log_info("memory: weights %.1f + gradients %.1f + moments %.1f + activations %.1f + workspace %.1f + "
              "saving %.1f + batches %.1f + libraries %.1f = %.1f MiB",
@@ -47,12 +47,12 @@ void pretrain_announce(const struct pretrain_run *r, const struct trainer_plan *
              mib(p->net.activation_bytes), mib(p->net.workspace_bytes), mib(p->saving_bytes), mib(batches),
              mib(p->net.library_bytes), mib(p->total_bytes + batches));
     if (o->total_training_time > 0) {
-        log_info("work: phase %lld, %g seconds, at most %.3g GFLOP a step", (long long)r->loop.state.phase,
-                 o->total_training_time, step_flops / 1e9);
+        log_info("work: phase %lld, %g seconds, at most %.3g GFLOP a step",
+                 (long long)r->run.loop.state.phase, o->total_training_time, step_flops / 1e9);
         return;
     }
     log_info("work: phase %lld, %lld steps, at most %.3g GFLOP a step, %.3g TFLOP in all",
-             (long long)r->loop.state.phase, (long long)o->max_steps, step_flops / 1e9,
+             (long long)r->run.loop.state.phase, (long long)o->max_steps, step_flops / 1e9,
              step_flops * (double)o->max_steps / 1e12);
 }
 
@@ -67,7 +67,7 @@ void pretrain_tell_balance(struct pretrain_run *r)
     log_info("balance: the fullest rank of a step had %.4f times the mean tokens, and would have %.4f "
              "without --balance_tokens (%lld steps)",
              with, without, (long long)b->n_batches);
-    metrics_event(&r->metrics, "balance",
+    metrics_event(&r->run.metrics, "balance",
                   json_pack("{s:f, s:f, s:I}", "fullest_over_mean", with, "without", without, "steps",
                             (json_int_t)b->n_batches));
 }
@@ -76,59 +76,60 @@ void pretrain_tell_balance(struct pretrain_run *r)
 static struct status announce_emulation(struct pretrain_run *r, size_t peak, size_t planned)
 {
     const struct pretrain_options *o = r->options;
-    int64_t n = r->loop.state.step - r->loop.first_step;
+    int64_t n = r->run.loop.state.step - r->run.loop.first_step;
     double between_s = (double)(r->last_step_ns - r->first_step_ns) * 1e-9;
     struct emulation_result result = {.n_steps = n,
                                       .step_s = n > 1 ? between_s / (double)(n - 1) : 0,
                                       .peak = peak,
                                       .planned = planned,
-                                      .base = r->backend.device->is_host ? r->taken_bytes : 0,
-                                      .traffic = r->world.emulated->tensors,
-                                      .peer_bytes = r->trainer.net.x.totals.peer_bytes,
-                                      .message_bytes = r->world.emulated->stages.message_bytes,
-                                      .n_micro = o->gradient_accumulation_steps / r->loop.ranks.data.size,
+                                      .base = r->run.backend.device->is_host ? r->run.taken_bytes : 0,
+                                      .traffic = r->run.world.emulated->tensors,
+                                      .peer_bytes = r->run.trainer.net.x.totals.peer_bytes,
+                                      .message_bytes = r->run.world.emulated->stages.message_bytes,
+                                      .n_micro =
+                                          o->run.gradient_accumulation_steps / r->run.loop.ranks.data.size,
                                       .links = o->emulation.links};
     json_t *event;
-    TRY(emulation_tell(&result, &r->trainer.config, &r->world, &event));
-    metrics_event(&r->metrics, "emulation", event);
+    TRY(emulation_tell(&result, &r->run.trainer.config, &r->run.world, &event));
+    metrics_event(&r->run.metrics, "emulation", event);
     return status_ok();
 }
 
 /* Logs the memory that the run has taken on its device, that of the rank which has taken the most, and the
  * plan. */
-struct status pretrain_announce_peak(struct pretrain_run *r, size_t free_before)
+struct status pretrain_announce_peak(struct pretrain_run *r)
 {
-    const struct device *d = r->backend.device;
-    const struct trainer_plan *p = &r->trainer.plan;
+    const struct device *d = r->run.backend.device;
+    const struct trainer_plan *p = &r->run.trainer.plan;
     size_t left = d->free_bytes();
-    size_t peak = d->is_host ? host_memory_peak() : free_before > left ? free_before - left : 0;
+    size_t peak = d->is_host ? host_memory_peak() : r->run.free_before > left ? r->run.free_before - left : 0;
     size_t planned =
-        d->is_host ? p->total_bytes + r->taken_bytes + pretrain_batch_bytes(r) + r->ngram.score.most_bytes
+        d->is_host ? p->total_bytes + r->run.taken_bytes + pretrain_batch_bytes(r) + r->ngram.score.most_bytes
                    : memory_fit_device_bytes(p, d);
     double most, most_planned;
-    TRY(together_largest(&r->world, mib(peak), &most));
-    TRY(together_largest(&r->world, mib(planned), &most_planned));
+    TRY(together_largest(&r->run.world, mib(peak), &most));
+    TRY(together_largest(&r->run.world, mib(planned), &most_planned));
     log_info("memory: %s%s %.1f MiB, planned %.1f MiB%s", d->is_host ? "" : d->name,
              d->is_host ? "peak" : " took", most, most_planned,
-             r->world.size > 1 && r->world.emulated == NULL ? ", on the rank with the most" : "");
-    return r->world.emulated != NULL ? announce_emulation(r, peak, planned) : status_ok();
+             r->run.world.size > 1 && r->run.world.emulated == NULL ? ", on the rank with the most" : "");
+    return r->run.world.emulated != NULL ? announce_emulation(r, peak, planned) : status_ok();
 }
 
 /* Logs what the ranks of a mesh have sent in a step, as `kiln plan --mesh` counts it: to the byte. */
 struct status pretrain_announce_traffic(struct pretrain_run *r)
 {
-    const struct loop *l = &r->loop;
+    const struct loop *l = &r->run.loop;
     double n = (double)(l->state.step - l->first_step), slices, stages, replicas;
-    if (!mesh_cuts_model(l->ranks.shape) || n == 0 || mesh_sent(&r->trainer.mesh).stages < 0) {
+    if (!mesh_cuts_model(l->ranks.shape) || n == 0 || mesh_sent(&r->run.trainer.mesh).stages < 0) {
         return status_ok();
     }
-    TRY(together_largest(&r->world, (double)r->trainer.sent.slices / n, &slices));
-    TRY(together_largest(&r->world, (double)r->trainer.sent.stages / n, &stages));
-    TRY(together_largest(&r->world, (double)r->trainer.sent.replicas / n, &replicas));
+    TRY(together_largest(&r->run.world, (double)r->run.trainer.sent.slices / n, &slices));
+    TRY(together_largest(&r->run.world, (double)r->run.trainer.sent.stages / n, &stages));
+    TRY(together_largest(&r->run.world, (double)r->run.trainer.sent.replicas / n, &replicas));
     log_info("traffic: a rank sent %.6f MB to other slices in a step, %.6f to other stages and %.6f to "
              "replicas, each on the rank with the most",
              1e-6 * slices, 1e-6 * stages, 1e-6 * replicas);
-    metrics_event(&r->metrics, "traffic",
+    metrics_event(&r->run.metrics, "traffic",
                   json_pack("{s:f, s:f, s:f}", "slices_bytes", slices, "stages_bytes", stages,
                             "replicas_bytes", replicas));
     return status_ok();
@@ -137,19 +138,20 @@ struct status pretrain_announce_traffic(struct pretrain_run *r)
 static struct deepspeed_log_options deepspeed_log_of(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
-    const struct trainer_config *c = &r->trainer.config;
+    const struct trainer_config *c = &r->run.trainer.config;
     return (struct deepspeed_log_options){
         .settings = o->deepspeed_log,
         .device = c->net.device->name,
-        .backend = r->world.type->name,
-        .output_dir = o->output_dir,
+        .backend = r->run.world.type->name,
+        .output_dir = o->run.output_dir,
         .optimizer = c->optimizer,
-        .schedule = r->loop.schedule,
-        .batch_size = o->train_batch_size,
-        .n_micro = (o->gradient_accumulation_steps + r->loop.ranks.data.size - 1) / r->loop.ranks.data.size,
-        .n_skipped = r->loop.state.n_skipped,
-        .n_ranks = r->world.size,
-        .emulates = r->world.emulated != NULL,
+        .schedule = r->run.loop.schedule,
+        .batch_size = o->run.train_batch_size,
+        .n_micro = (o->run.gradient_accumulation_steps + r->run.loop.ranks.data.size - 1) /
+                   r->run.loop.ranks.data.size,
+        .n_skipped = r->run.loop.state.n_skipped,
+        .n_ranks = r->run.world.size,
+        .emulates = r->run.world.emulated != NULL,
         .has_loss_scale = c->net.precision.dtype == DTYPE_F16,
     };
 }
@@ -160,57 +162,37 @@ static struct megatron_log_options megatron_log_of(const struct pretrain_run *r)
     const struct model *m = r->in.model;
     return (struct megatron_log_options){
         .settings = o->megatron_log,
-        .output_dir = o->output_dir,
-        .flags = o->flags,
-        .schedule = r->loop.schedule,
+        .output_dir = o->run.output_dir,
+        .flags = o->run.flags,
+        .schedule = r->run.loop.schedule,
         .n_steps = o->max_steps,
-        .log_every = o->log_freq,
-        .seq_length = o->max_seq_length,
+        .log_every = o->run.log_freq,
+        .seq_length = o->run.max_seq_length,
         .n_layers = m->n_layers,
         .hidden_size = m->hidden_size,
         .vocab_rows = m->vocab_size,
-        .n_params = r->trainer.plan.n_model_params,
-        .n_ranks = r->world.size,
+        .n_params = r->run.trainer.plan.n_model_params,
+        .n_ranks = r->run.world.size,
         .recomputes = o->checkpoint_activations,
-        .has_loss_scale = r->trainer.config.net.precision.dtype == DTYPE_F16,
-        .has_weight_norm = r->trainer.config.measures_weights,
+        .has_loss_scale = r->run.trainer.config.net.precision.dtype == DTYPE_F16,
+        .has_weight_norm = r->run.trainer.config.measures_weights,
     };
 }
 
-struct status pretrain_open_logs(struct pretrain_run *r, size_t free_before)
+struct status pretrain_open_logs(struct pretrain_run *r)
 {
-    const struct pretrain_options *o = r->options;
     struct deepspeed_log_options deepspeed = deepspeed_log_of(r);
     struct megatron_log_options megatron = megatron_log_of(r);
-    struct metrics_options logs = {
-        .directory = o->output_dir,
-        .silent = !together_is_first(&r->world),
-        .dllogger_file = o->json_summary,
-        .tensorboard = o->enable_tensorboard_logging,
-        .progress = !o->disable_progress_bar,
-        .log_every = o->log_freq,
-        .lines_every = o->log_freq_given ? o->log_freq : 0,
-        .memory = {o->log_memory_usage ? r->backend.device : NULL, free_before, {0}, {0}},
-        .process_start_ns = r->start_ns,
-    };
-    struct metrics_start start = {
-        .task = "pre-training",
-        .drop_in = DROP_IN_PRETRAINING,
-        .deepspeed = deepspeed.settings.on ? &deepspeed : NULL,
-        .megatron = megatron.settings.on ? &megatron : NULL,
-        .phase = (int)r->loop.state.phase,
-        .step = r->loop.state.step,
-        .global_step = r->loop.state.global_step,
-        .last_step = r->loop.last_step,
-        .total_s = r->progress.clock.total_s,
-        .elapsed_s = r->progress.clock.elapsed_s,
-        .steps_per_epoch = r->in.train.steps_per_epoch,
-        .trainer = &r->trainer,
-        .n_ranks = r->world.size,
-        .flags = o->flags,
-    };
-    TRY(metrics_open(&r->metrics, &logs));
-    metrics_start(&r->metrics, &start);
+    struct metrics_start start = run_start(&r->run);
+    start.task = "pre-training";
+    start.drop_in = DROP_IN_PRETRAINING;
+    start.deepspeed = deepspeed.settings.on ? &deepspeed : NULL;
+    start.megatron = megatron.settings.on ? &megatron : NULL;
+    start.total_s = r->progress.clock.total_s;
+    start.elapsed_s = r->progress.clock.elapsed_s;
+    start.steps_per_epoch = r->in.train.steps_per_epoch;
+    TRY(run_open_logs(&r->run));
+    metrics_start(&r->run.metrics, &start);
     return status_ok();
 }
 

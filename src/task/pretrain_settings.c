@@ -1,8 +1,4 @@
-#include "task/pretrain_settings.h"
-
-#include "ops/plain_ops.h"
-#include "task/run_outputs.h"
-#include "task/together.h"
+#include "task/pretrain_kind.h"
 
 #include <string.h>
 
@@ -28,8 +24,8 @@ struct schedule pretrain_schedule(const struct pretrain_options *o)
 {
     struct schedule s = o->warmup;
     s.kind = schedule_kind_of(o->schedule);
-    s.base = o->learning_rate;
-    s.warmup = o->warmup_proportion;
+    s.base = o->run.learning_rate;
+    s.warmup = o->run.warmup_proportion;
     s.constant = o->constant_proportion;
     s.degree = o->scheduler_degree;
     s.n_steps = o->max_steps;
@@ -68,17 +64,9 @@ int64_t pretrain_recompute(const struct pretrain_options *o, const struct model 
     return pretrain_recomputed_layers(o->checkpoint_activations_interval, model->n_layers);
 }
 
-struct pretrain_flag_names pretrain_flags(const struct pretrain_options *o)
-{
-    static const struct pretrain_flag_names usual = {
-        "--input_dir", "--output_dir", "--resume_from_checkpoint", "--train_batch_size", "pretrain", false};
-    return o->kind->flags != NULL ? *o->kind->flags : usual;
-}
-
 const char *pretrain_tuning_command(const struct pretrain_options *o)
 {
-    struct pretrain_flag_names names = pretrain_flags(o);
-    return names.tunes ? names.command : NULL;
+    return o->run.names->tunes ? o->run.names->command : NULL;
 }
 
 const char *pretrain_config_name(const struct pretrain_options *o)
@@ -86,20 +74,20 @@ const char *pretrain_config_name(const struct pretrain_options *o)
     if (o->config != NULL) {
         return o->config_from != NULL ? o->config_from : "the flags";
     }
-    const char *slash = strrchr(o->config_file, '/');
-    return slash != NULL ? slash + 1 : o->config_file;
+    const char *slash = strrchr(o->run.config_file, '/');
+    return slash != NULL ? slash + 1 : o->run.config_file;
 }
 
 struct batch_growth_step pretrain_samples_at(const struct pretrain_options *o, int64_t step)
 {
-    struct batch_growth fixed = {.batch = o->train_batch_size};
+    struct batch_growth fixed = {.batch = o->run.train_batch_size};
     return batch_growth_at(o->growth.batch > 0 ? &o->growth : &fixed, step);
 }
 
 int64_t pretrain_validated_before(const struct pretrain_options *o, int64_t step)
 {
     int64_t n = 0;
-    for (int64_t s = o->eval_steps; o->eval_steps > 0 && s < step; s += o->eval_steps) {
+    for (int64_t s = o->run.eval_steps; o->run.eval_steps > 0 && s < step; s += o->run.eval_steps) {
         n += o->eval_iters * pretrain_samples_at(o, s).batch;
     }
     return n;
@@ -110,27 +98,16 @@ struct run_state pretrain_state(const struct pretrain_options *o, struct precisi
     static const char *const decays[] = {[SCHEDULE_DECAY_CONSTANT] = "constant",
                                          [SCHEDULE_DECAY_LINEAR] = "linear",
                                          [SCHEDULE_DECAY_COSINE] = "cosine"};
-    struct run_state s = {
-        .command = pretrain_tuning_command(o),
-        .phase = o->phase2 ? 2 : 1,
-        .global_step = o->phase2 ? o->phase1_end_step : 0,
-        .seed = o->seed,
-        .dtype = precision_name(precision),
-        .optimizer = o->optimizer,
-        .max_seq_length = o->max_seq_length,
-        .train_batch_size = o->train_batch_size,
-        .gradient_accumulation_steps = o->gradient_accumulation_steps,
-        .max_steps = o->max_steps,
-        .learning_rate = o->learning_rate,
-        .warmup_proportion = o->warmup_proportion,
-        .update = pretrain_optimizer(o),
-        .rate = pretrain_schedule(o),
-        .lr_schedule = o->schedule,
-        .batch_ramp = o->batch_ramp,
-        .total_training_time = o->total_training_time,
-        .warmup_tokens = o->warmup_tokens,
-        .spike_z = o->health.spike_z,
-    };
+    struct run_state s = run_state_begin(&o->run, precision);
+    s.phase = o->phase2 ? 2 : 1;
+    s.global_step = o->phase2 ? o->phase1_end_step : 0;
+    s.optimizer = o->optimizer;
+    s.max_steps = o->max_steps;
+    s.update = pretrain_optimizer(o);
+    s.rate = pretrain_schedule(o);
+    s.lr_schedule = o->schedule;
+    s.batch_ramp = o->batch_ramp;
+    s.total_training_time = o->total_training_time;
     if (s.rate.kind == SCHEDULE_ANNEAL) {
         s.lr_decay = decays[s.rate.decay];
     }
@@ -150,25 +127,23 @@ int64_t pretrain_last_step(const struct pretrain_options *o)
 /* A checkpoint that ends with its steps' batches and a run by the clock cannot be gone back to. */
 static struct status check_health(const struct pretrain_options *o)
 {
-    const struct health_options *h = &o->health;
+    const struct health_options *h = &o->run.health;
     if (!(h->spike_z > 0)) {
         return status_ok();
     }
-    if (o->skip_checkpoint || o->num_steps_per_checkpoint == 0) {
+    if (o->run.skip_checkpoint || o->run.num_steps_per_checkpoint == 0) {
         return status_error(STATUS_USAGE, "--spike_z rolls back to checkpoints: leave out --skip_checkpoint, "
                                           "and give --num_steps_per_checkpoint above 0");
     }
-    if (o->total_training_time > 0) {
-        return status_error(STATUS_USAGE, "--spike_z cannot be combined with --total_training_time: leave "
-                                          "out one of the two");
-    }
-    int64_t kept = (o->keep_checkpoints - 1) * o->num_steps_per_checkpoint;
-    if (o->keep_checkpoints > 0 && h->spike_skip > kept) {
+    FAIL_IF(o->total_training_time > 0, STATUS_USAGE,
+            "--spike_z cannot be combined with --total_training_time: leave out one of the two");
+    int64_t kept = (o->run.keep_checkpoints - 1) * o->run.num_steps_per_checkpoint;
+    if (o->run.keep_checkpoints > 0 && h->spike_skip > kept) {
         return status_error(STATUS_USAGE,
                             "--spike_skip %lld reaches further back than --keep_checkpoints %lld: these span "
                             "%lld steps, with one every %lld",
-                            (long long)h->spike_skip, (long long)o->keep_checkpoints, (long long)kept,
-                            (long long)o->num_steps_per_checkpoint);
+                            (long long)h->spike_skip, (long long)o->run.keep_checkpoints, (long long)kept,
+                            (long long)o->run.num_steps_per_checkpoint);
     }
     return status_ok();
 }
@@ -180,55 +155,48 @@ struct status pretrain_check(const struct pretrain_options *o)
         return status_error(STATUS_USAGE,
                             "--phase2 needs --phase1_end_step, the last step of phase 1, at least 1");
     }
-    if (o->phase2 && !o->resume_from_checkpoint && o->init_checkpoint == NULL) {
+    if (o->phase2 && !o->run.resume_from_checkpoint && o->run.init_checkpoint == NULL) {
         return status_error(STATUS_USAGE, "--phase2 continues phase 1: add --resume_from_checkpoint, or "
                                           "--init_checkpoint with the model to start from");
     }
     if (o->constant_proportion > 0 && strcmp(o->schedule, "poly_constant") != 0) {
         return status_error(STATUS_USAGE, "--constant_proportion needs --use_lr_scheduler");
     }
-    if (o->warmup_proportion + o->constant_proportion > 1) {
+    if (o->run.warmup_proportion + o->constant_proportion > 1) {
         return status_error(STATUS_USAGE,
                             "--warmup_proportion %g and --constant_proportion %g sum to more than 1",
-                            o->warmup_proportion, o->constant_proportion);
+                            o->run.warmup_proportion, o->constant_proportion);
     }
-    if (o->early.patience > 0 && (o->eval_steps == 0 || o->skip_checkpoint)) {
+    if (o->run.early.patience > 0 && o->run.eval_steps == 0) {
         return status_error(STATUS_USAGE,
-                            o->eval_steps == 0
-                                ? "--early_stopping_patience counts evaluations: give --eval_steps above 0"
-                                : "--early_stopping_patience needs checkpoints, to return to the best: leave "
-                                  "out --skip_checkpoint");
+                            "--early_stopping_patience counts evaluations: give --eval_steps above 0");
     }
-    TRY(check_health(o));
-    TRY(profile_check(&o->profile));
-    TRY(plain_ops_check(o->watch.plain_ops));
-    struct comm world = rank_options_world(&o->ranks);
-    return o->dry_run || !together_is_first(&world) ? status_ok() : run_outputs_check(o->output_dir);
+    return check_health(o);
 }
 
 int64_t pretrain_groups(const struct pretrain_options *o)
 {
-    int64_t n = o->ranks.reproducible_ranks;
+    int64_t n = o->run.ranks.reproducible_ranks;
     bool shares = o->balance_tokens || o->batch_ramp != NULL;
-    return !shares ? 1 : n > 0 ? n : rank_options_data(&o->ranks).size;
+    return !shares ? 1 : n > 0 ? n : rank_options_data(&o->run.ranks).size;
 }
 
 /* Ranks are dealt as many sequences each. */
 struct status pretrain_check_ranks(const struct pretrain_options *o)
 {
-    int n_ranks = rank_options_data(&o->ranks).size;
-    if (o->balance_tokens && o->ranks.reproducible_ranks > 0) {
+    int n_ranks = rank_options_data(&o->run.ranks).size;
+    if (o->balance_tokens && o->run.ranks.reproducible_ranks > 0) {
         return status_error(STATUS_USAGE,
                             "--balance_tokens cannot be combined with --reproducible_ranks, since it deals "
                             "sequences out by the number of ranks: leave out one of the two");
     }
-    if (o->balance_tokens && o->ranks.global_batch_size > 0 &&
-        o->gradient_accumulation_steps % n_ranks != 0) {
+    if (o->balance_tokens && o->run.ranks.global_batch_size > 0 &&
+        o->run.gradient_accumulation_steps % n_ranks != 0) {
         return status_error(
             STATUS_USAGE,
             "--balance_tokens gives each of %d ranks the same number of sequences, but "
             "--gradient_accumulation_steps %lld of --global_batch_size %lld is not a multiple of %d",
-            n_ranks, (long long)o->gradient_accumulation_steps, (long long)o->ranks.global_batch_size,
+            n_ranks, (long long)o->run.gradient_accumulation_steps, (long long)o->run.ranks.global_batch_size,
             n_ranks);
     }
     return status_ok();

@@ -8,7 +8,6 @@
 #include "pass/network_files.h"
 #include "pass/weight_window.h"
 #include "task/own_files.h"
-#include "task/pretrain_settings.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -114,7 +113,7 @@ static struct model_dir_given given_of(const struct pretrain_run *r)
     const char *vocabulary = is_whole ? r->in.vocab_path : NULL;
     const struct model *m = r->in.model;
     bool by_flags = r->options->config != NULL;
-    return (struct model_dir_given){.config_file = by_flags ? NULL : r->options->config_file,
+    return (struct model_dir_given){.config_file = by_flags ? NULL : r->options->run.config_file,
                                     .vocab_file = vocabulary,
                                     .family = r->options->kind->family,
                                     .config = by_flags ? m->type->config(m) : NULL,
@@ -141,7 +140,7 @@ static struct status start_from_model(struct pretrain_run *r, const char *path)
     TRY(model_dir_open_given(&m, path, given_of(r)));
     struct status s = check_start(r, &m, path);
     if (!failed(s)) {
-        s = network_files_load(&r->trainer.net, &m, kind->task(r->options), kind->may_be_new, &report);
+        s = network_files_load(&r->run.trainer.net, &m, kind->task(r->options), kind->may_be_new, &report);
     }
     if (!failed(s)) {
         load_report_print(&report, path);
@@ -175,9 +174,9 @@ static struct status write_words(struct pretrain_run *r, const struct param *wor
     if (n_here <= 0) {
         return status_ok();
     }
-    TRY(weight_window_open(&window, &r->trainer.net));
+    TRY(weight_window_open(&window, &r->run.trainer.net));
     struct weight_sink sink = weight_window_sink(&window);
-    struct status s = weight_window_draw(&window, words, r->trainer.config.seed, &rows);
+    struct status s = weight_window_draw(&window, words, r->run.trainer.config.seed, &rows);
     if (!failed(s)) {
         rows.dims[0] = n_here;
         set_words(rows, vectors + first * words->dims[1], words->init_scale * sqrt((double)words->dims[1]));
@@ -190,7 +189,7 @@ static struct status write_words(struct pretrain_run *r, const struct param *wor
 /* --ppmi_embeddings, whose seconds count. */
 static struct status start_from_neighbours(struct pretrain_run *r)
 {
-    struct network *net = &r->trainer.net;
+    struct network *net = &r->run.trainer.net;
     const struct model *m = r->in.model;
     const struct param *words = param_table_find(&net->params, m->tied);
     if (words == NULL) { /* a stage between the input layer and the heads */
@@ -201,13 +200,13 @@ static struct status start_from_neighbours(struct pretrain_run *r)
     struct status s = vectors == NULL ? status_error(STATUS_MEMORY, "out of memory for %lld word vectors",
                                                      (long long)n_words)
                                       : ppmi_vectors(vectors, &r->in.train.store->index, n_words,
-                                                     m->hidden_size, (uint64_t)r->options->seed);
+                                                     m->hidden_size, (uint64_t)r->options->run.seed);
     s = failed(s) ? s : write_words(r, words, vectors, n_words);
     free(vectors);
     TRY(s);
     double seconds = (double)(clock_ns() - start_ns) * 1e-9;
-    if (r->loop.clock != NULL) {
-        run_clock_resume(r->loop.clock, seconds, 0);
+    if (r->run.loop.clock != NULL) {
+        run_clock_resume(r->run.loop.clock, seconds, 0);
     }
     log_info(
         "word embeddings: begin as vectors of %lld words from their neighbours in the text, found in %.1f s",
@@ -220,7 +219,8 @@ static struct training_state_place place_of(const struct pretrain_run *r)
 {
     const struct pretrain_options *o = r->options;
     return (struct training_state_place){.step = o->resume_step,
-                                         .others = o->resume_from_checkpoint && o->init_checkpoint == NULL,
+                                         .others =
+                                             o->run.resume_from_checkpoint && o->run.init_checkpoint == NULL,
                                          .universal = o->load_universal,
                                          .given = given_of(r),
                                          .task = o->kind->foreign_task};
@@ -232,10 +232,10 @@ static struct status check_load(const struct pretrain_run *r)
     const struct pretrain_options *o = r->options;
     struct checkpoint_steps own = {0};
     char path[CHECKPOINT_PATH_BYTES];
-    if (o->load_dir == NULL || strcmp(o->load_dir, o->output_dir) == 0) {
+    if (o->run.load_dir == NULL || strcmp(o->run.load_dir, o->run.output_dir) == 0) {
         return status_ok();
     }
-    TRY(own_files_checkpoints(path, o->output_dir, pretrain_tuning_command(o)));
+    TRY(own_files_checkpoints(path, o->run.output_dir, pretrain_tuning_command(o)));
     TRY(checkpoint_dir_list(&own, path, "ckpt_"));
     int n = own.n;
     free(own.steps);
@@ -243,13 +243,13 @@ static struct status check_load(const struct pretrain_run *r)
                   : status_error(STATUS_USAGE,
                                  "%s has checkpoints already, and %s names %s: give %s %s to continue from "
                                  "them, or another %s",
-                                 o->output_dir, pretrain_flags(o).resume, o->load_dir,
-                                 pretrain_flags(o).resume, o->output_dir, pretrain_flags(o).output);
+                                 o->run.output_dir, o->run.names->resume, o->run.load_dir,
+                                 o->run.names->resume, o->run.output_dir, o->run.names->output);
 }
 
 struct status pretrain_export_path(char path[CHECKPOINT_PATH_BYTES], const struct pretrain_options *o)
 {
-    return checkpoint_path(path, o->exports_model ? "%s/model" : "%s/best", o->output_dir);
+    return checkpoint_path(path, o->exports_model ? "%s/model" : "%s/best", o->run.output_dir);
 }
 
 /* A run that begins has no model yet: one that is there is another's, and would be replaced. */
@@ -257,38 +257,40 @@ static struct status check_export(const struct pretrain_options *o)
 {
     char path[CHECKPOINT_PATH_BYTES];
     TRY(pretrain_export_path(path, o));
-    return !file_exists(path) || (!o->exports_model && o->early.patience == 0)
+    return !file_exists(path) || (!o->exports_model && o->run.early.patience == 0)
                ? status_ok()
                : status_error(STATUS_USAGE,
                               "%s is there already, and %s has no checkpoint of a run that made it: move it "
                               "away, or give another %s",
-                              path, o->output_dir, pretrain_flags(o).output);
+                              path, o->run.output_dir, o->run.names->output);
 }
 
 /* Loads the weights and position to start from: the newest checkpoint, a given model, or nothing. */
-struct status pretrain_restore(struct pretrain_run *r)
+struct status pretrain_restore(void *self)
 {
+    struct pretrain_run *r = self;
     const struct pretrain_options *o = r->options;
     bool found;
+    slow_work_phase(&r->run.loop.start, "looking for weights to start from, and checking their checksums,");
     TRY(check_load(r));
-    r->loop.place = place_of(r);
-    TRY(loop_restore(&r->loop, &found));
+    r->run.loop.place = place_of(r);
+    TRY(loop_restore(&r->run.loop, &found));
     if (found) {
         return status_ok();
     }
     TRY(check_export(o));
-    if (o->init_checkpoint != NULL) {
-        return start_from_model(r, o->init_checkpoint);
+    if (o->run.init_checkpoint != NULL) {
+        return start_from_model(r, o->run.init_checkpoint);
     }
     if (o->phase2) {
         return status_error(STATUS_NO_CHECKPOINT, "--phase2 continues phase 1, but %s has no checkpoint",
-                            o->output_dir);
+                            o->run.output_dir);
     }
-    if (o->load_dir != NULL) {
-        log_warning("%s %s has no checkpoint: starting from random weights", pretrain_flags(o).resume,
-                    o->load_dir);
-    } else if (o->resume_from_checkpoint) {
-        log_info("%s has no checkpoint yet: starting from the beginning", o->output_dir);
+    if (o->run.load_dir != NULL) {
+        log_warning("%s %s has no checkpoint: starting from random weights", o->run.names->resume,
+                    o->run.load_dir);
+    } else if (o->run.resume_from_checkpoint) {
+        log_info("%s has no checkpoint yet: starting from the beginning", o->run.output_dir);
     }
     return o->ppmi_embeddings ? start_from_neighbours(r) : status_ok();
 }

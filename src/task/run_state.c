@@ -115,6 +115,21 @@ static json_t *value_to_json(const struct run_state *s, const struct entry *e)
     }
 }
 
+struct run_state run_state_begin(const struct run_settings *s, struct precision precision)
+{
+    return (struct run_state){.command = s->names->tunes ? s->names->command : NULL,
+                              .phase = 1,
+                              .seed = s->seed,
+                              .dtype = precision_name(precision),
+                              .max_seq_length = s->max_seq_length,
+                              .train_batch_size = s->train_batch_size,
+                              .gradient_accumulation_steps = s->gradient_accumulation_steps,
+                              .learning_rate = s->learning_rate,
+                              .warmup_proportion = s->warmup_proportion,
+                              .warmup_tokens = s->warmup_tokens,
+                              .spike_z = s->health.spike_z};
+}
+
 json_t *run_state_to_json(const struct run_state *s)
 {
     json_t *object = json_object();

@@ -6,8 +6,7 @@
 #include "core/json.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
-#include "task/early_stop.h"
-#include "task/health.h"
+#include "task/run_settings.h"
 #include "train/trainer.h"
 
 struct run_state {
@@ -52,6 +51,9 @@ struct run_state {
     /* Steps of this phase without an update, in fp16 or by `health`: the optimizer does not count them. */
     int64_t n_skipped;
 };
+
+/* Of a fresh run, as the settings of every run say it. */
+struct run_state run_state_begin(const struct run_settings *s, struct precision precision);
 
 /* The caller json_decref's it; NULL if memory runs out. */
 json_t *run_state_to_json(const struct run_state *s);

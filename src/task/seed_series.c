@@ -19,15 +19,15 @@ static struct status check(const struct finetune_options *o)
         return status_error(STATUS_USAGE, "--seeds compares the scores of runs: add --do_train, and "
                                           "--do_eval with --predict_file, or --eval_file");
     }
-    if (o->skip_checkpoint) {
+    if (o->run.skip_checkpoint) {
         return status_error(STATUS_USAGE,
                             "--seeds keeps the model of each seed: leave out --skip_checkpoint");
     }
-    if (o->seed > LARGEST_SEED - (o->seeds - 1)) {
+    if (o->run.seed > LARGEST_SEED - (o->seeds - 1)) {
         return status_error(STATUS_USAGE,
                             "--seed %" PRId64 " and --seeds %" PRId64 " go beyond %" PRId64
                             ", the largest seed",
-                            o->seed, o->seeds, LARGEST_SEED);
+                            o->run.seed, o->seeds, LARGEST_SEED);
     }
     return status_ok();
 }
@@ -35,8 +35,9 @@ static struct status check(const struct finetune_options *o)
 static struct status path_of(char path[FILE_PATH_BYTES], const struct finetune_options *o, int64_t seed,
                              const char *name)
 {
-    int n = seed < 0 ? snprintf(path, FILE_PATH_BYTES, "%s/%s", o->output_dir, name)
-                     : snprintf(path, FILE_PATH_BYTES, "%s/seed_%" PRId64 "%s", o->output_dir, seed, name);
+    int n = seed < 0
+                ? snprintf(path, FILE_PATH_BYTES, "%s/%s", o->run.output_dir, name)
+                : snprintf(path, FILE_PATH_BYTES, "%s/seed_%" PRId64 "%s", o->run.output_dir, seed, name);
     return n < FILE_PATH_BYTES ? status_ok()
                                : status_error(STATUS_USAGE, "the path of --output_dir is too long");
 }
@@ -79,11 +80,11 @@ static struct status find_result(json_t **scores, const struct finetune_options 
     json_t *root;
     const char *with;
     *scores = NULL;
-    bool anew = o->overwrite_output_dir && !o->resume_from_checkpoint;
+    bool anew = o->overwrite_output_dir && !o->run.resume_from_checkpoint;
     if (anew || !file_exists(path)) {
         return status_ok();
     }
-    if (!o->resume_from_checkpoint) {
+    if (!o->run.resume_from_checkpoint) {
         return status_error(STATUS_USAGE,
                             "%s already exists; add --resume_from_checkpoint to run the seeds that are "
                             "missing, --overwrite_output_dir to replace it, or give another --output_dir",
@@ -117,17 +118,17 @@ static struct status run_seed(const struct seed_series *series, int64_t seed,
         log_info("seed %" PRId64 ": already has its result", seed);
         return status_ok();
     }
-    json_t *flags = json_copy((json_t *)series->options->flags);
+    json_t *flags = json_copy((json_t *)series->options->run.flags);
     json_object_set_new(flags, "seed", json_integer(seed));
     json_object_set_new(flags, "output_dir", json_text(directory));
-    one.seed = seed;
-    one.output_dir = directory;
+    one.run.seed = seed;
+    one.run.output_dir = directory;
     one.scores = &got;
-    one.flags = flags;
+    one.run.flags = flags;
     log_info("seed %" PRId64 ": %s", seed, directory);
     struct status s = series->run(series->self, &one);
     json_decref(flags);
-    if (failed(s) || one.dry_run) {
+    if (failed(s) || one.run.dry_run) {
         return s;
     }
     if (got.n == 0) {
@@ -150,101 +151,96 @@ static double value_at(const json_t *runs, size_t k, const char *name)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static double mean_of(const json_t *runs, const char *name)
+/* The deviation of a single run is none. */
+static json_t *summary_of(const json_t *runs, const char *name)
 {
-    double sum = 0, n = (double)json_array_size(runs);
-    for (size_t k = 0; k < json_array_size(runs); k++) {
+    size_t n = json_array_size(runs);
+    json_t *values = json_array();
+    double sum = 0, squares = 0;
+    for (size_t k = 0; k < n; k++) {
         sum += value_at(runs, k, name);
+        json_array_append_new(values, json_finite(value_at(runs, k, name)));
     }
-    return sum / n;
+    for (size_t k = 0; k < n; k++) {
+        double off = value_at(runs, k, name) - sum / (double)n;
+        squares += off * off;
+    }
+    return json_pack("{s:o, s:o, s:o}", "values", values, "mean", json_finite(sum / (double)n), "deviation",
+                     json_finite(n > 1 ? sqrt(squares / ((double)n - 1)) : NAN));
 }
 
-/* NAN for a single run. */
-static double deviation_of(const json_t *runs, const char *name)
-{
-    double mean = mean_of(runs, name), sum = 0, n = (double)json_array_size(runs);
-    for (size_t k = 0; k < json_array_size(runs); k++) {
-        double off = value_at(runs, k, name) - mean;
-        sum += off * off;
-    }
-    return n > 1 ? sqrt(sum / (n - 1)) : NAN;
-}
-
-static void print_number(double value)
-{
-    if (isfinite(value)) {
-        printf("  %20.4f", value);
-    } else {
-        printf("  %20s", "-");
-    }
-}
-
-static void print_row(const char *head, const json_t *runs, double (*of)(const json_t *, const char *))
+/* Row k of the values, or that of `key`. */
+static void print_row(const json_t *metrics, const char *key, size_t k)
 {
     const char *name;
-    json_t *ignored;
-    printf("%-10s", head);
-    json_object_foreach((json_t *)json_array_get(runs, 0), name, ignored)
+    json_t *metric;
+    json_object_foreach((json_t *)metrics, name, metric)
     {
-        print_number(of(runs, name));
+        const json_t *value = json_object_get(metric, key);
+        value = json_is_array(value) ? json_array_get(value, k) : value;
+        if (json_is_number(value)) {
+            printf("  %20.4f", json_number_value(value));
+        } else {
+            printf("  %20s", "-");
+        }
     }
     printf("\n");
 }
 
-static void print_table(const json_t *runs, int64_t first_seed)
+static void print_table(const struct finetune_options *o, const json_t *metrics)
 {
     const char *name;
-    json_t *ignored, *names = json_array_get(runs, 0);
+    json_t *ignored;
     printf("%-10s", "seed");
-    json_object_foreach(names, name, ignored)
+    json_object_foreach((json_t *)metrics, name, ignored)
     {
         printf("  %20s", name);
     }
     printf("\n");
-    for (size_t k = 0; k < json_array_size(runs); k++) {
-        printf("%-10" PRId64, first_seed + (int64_t)k);
-        json_object_foreach(names, name, ignored)
-        {
-            print_number(value_at(runs, k, name));
-        }
-        printf("\n");
+    for (int64_t k = 0; k < o->seeds; k++) {
+        printf("%-10" PRId64, o->run.seed + k);
+        print_row(metrics, "values", (size_t)k);
     }
-    print_row("mean", runs, mean_of);
-    print_row("deviation", runs, deviation_of);
+    printf("%-10s", "mean");
+    print_row(metrics, "mean", 0);
+    printf("%-10s", "deviation");
+    print_row(metrics, "deviation", 0);
 }
 
-static struct status write_table(const struct finetune_options *o, const json_t *runs)
+static struct status write_table(const struct finetune_options *o, json_t *metrics)
 {
     char path[FILE_PATH_BYTES];
-    const char *name;
-    json_t *ignored, *seeds = json_array(), *metrics = json_object();
+    json_t *seeds = json_array();
     TRY(path_of(path, o, -1, "seeds.json"));
     for (int64_t k = 0; k < o->seeds; k++) {
-        json_array_append_new(seeds, json_integer(o->seed + k));
+        json_array_append_new(seeds, json_integer(o->run.seed + k));
     }
-    json_object_foreach(json_array_get(runs, 0), name, ignored)
-    {
-        json_t *values = json_array();
-        for (size_t k = 0; k < json_array_size(runs); k++) {
-            json_array_append_new(values, json_finite(value_at(runs, k, name)));
-        }
-        json_object_set_new(metrics, name,
-                            json_pack("{s:o, s:o, s:o}", "values", values, "mean",
-                                      json_finite(mean_of(runs, name)), "deviation",
-                                      json_finite(deviation_of(runs, name))));
-    }
-    TRY(json_file_write(path, json_pack("{s:o, s:o}", "seeds", seeds, "metrics", metrics)));
+    TRY(json_file_write(path, json_pack("{s:o, s:O}", "seeds", seeds, "metrics", metrics)));
     log_info("wrote %s", path);
     return status_ok();
+}
+
+static struct status tell(const struct finetune_options *o, const json_t *runs)
+{
+    const char *name;
+    json_t *ignored, *metrics = json_object();
+    json_object_foreach(json_array_get(runs, 0), name, ignored)
+    {
+        json_object_set_new(metrics, name, summary_of(runs, name));
+    }
+    print_table(o, metrics);
+    struct status s = write_table(o, metrics);
+    json_decref(metrics);
+    return s;
 }
 
 static struct status run_all(const struct seed_series *s, const char *fingerprint_of_flags, json_t *runs)
 {
     const struct finetune_options *o = s->options;
-    for (int64_t k = 0; k < (o->dry_run ? 1 : o->seeds); k++) {
+    for (int64_t k = 0; k < (o->run.dry_run ? 1 : o->seeds); k++) {
         json_t *scores = NULL;
-        TRY(status_context(run_seed(s, o->seed + k, fingerprint_of_flags, &scores), "seed %" PRId64,
-                           o->seed + k));
+        TRY(status_context(run_seed(s, o->run.seed + k, fingerprint_of_flags, &scores), "seed %" PRId64,
+                           o->run.seed + k));
         json_array_append_new(runs, scores);
     }
     return status_ok();
@@ -252,7 +248,7 @@ static struct status run_all(const struct seed_series *s, const char *fingerprin
 
 struct status seed_series_run(const struct seed_series *s)
 {
-    if (rank_options_world(&s->options->ranks).size > 1) {
+    if (rank_options_world(&s->options->run.ranks).size > 1) {
         return status_error(
             STATUS_UNAVAILABLE,
             "--seeds does not run on several ranks: run it alone, or one seed at a time (--seed)");
@@ -260,14 +256,13 @@ struct status seed_series_run(const struct seed_series *s)
     const struct finetune_options *o = s->options;
     char flags[24];
     TRY(check(o));
-    TRY(fingerprint(flags, o->flags));
+    TRY(fingerprint(flags, o->run.flags));
     json_t *runs = json_array();
     struct status status = run_all(s, flags, runs);
-    if (!failed(status) && o->dry_run) {
+    if (!failed(status) && o->run.dry_run) {
         log_info("--seeds %" PRId64 ": this many such runs, one after the other", o->seeds);
     } else if (!failed(status)) {
-        print_table(runs, o->seed);
-        status = write_table(o, runs);
+        status = tell(o, runs);
     }
     json_decref(runs);
     return status;

@@ -7,7 +7,7 @@
 #ifndef KILN_TASK_SEED_SERIES_H
 #define KILN_TASK_SEED_SERIES_H
 
-#include "task/finetune_options.h"
+#include "task/finetune.h"
 
 struct seed_series {
     const struct finetune_options *options; /* of the series; seeds > 0 */

@@ -31,7 +31,7 @@ static struct squad_feature_options feature_options(const struct squad_task *q, 
 {
     const struct squad_options *o = q->options;
     return (struct squad_feature_options){
-        .max_seq_length = o->run.max_seq_length,
+        .max_seq_length = o->run.run.max_seq_length,
         .doc_stride = o->doc_stride,
         .max_query_length = o->max_query_length,
         .training = training,

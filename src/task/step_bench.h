@@ -3,6 +3,8 @@
 #ifndef KILN_TASK_STEP_BENCH_H
 #define KILN_TASK_STEP_BENCH_H
 
+#include "ops/machines.h"
+#include "ops/roofline.h"
 #include "watch/ceilings.h"
 #include "watch/op_report.h"
 #include "train/trainer.h"
@@ -49,5 +51,17 @@ int64_t step_bench_tokens(const struct step_bench *b);
  * warms up. Steps and ceilings are measured in turn, so that both see the same state of the machine.
  * Then, if work is recorded, or for answers, latency is measured over as many steps and at least a second. */
 struct status step_bench_run(const struct step_bench *b, int64_t n_steps, struct step_times *times);
+
+/* The predicted time of a step on a machine that is not here.  Nothing is measured. */
+struct step_forecast {
+    struct roofline ops;     /* of a whole step, or of a forward without training, before `reached` */
+    double step_s, passes_s; /* of the step, and of forward and backward only, in seconds */
+    struct op_ceilings ceilings;
+};
+
+/* Predicts a bench that was planned for machine_device, by the machine's rates; f must not move while f->ops
+ * is used.  STATUS_USAGE: the rate of products in the bench's precision is not known. */
+struct status step_forecast_run(struct step_forecast *f, const struct step_bench *b,
+                                const struct machine_rates *rates);
 
 #endif

@@ -36,7 +36,7 @@ static struct status find_labels(struct tag_task *t, struct finetune *f)
 static struct status encode(struct tag_task *t, const struct finetune *f, struct tag_examples *e,
                             struct finetune_data *data, bool with_labels)
 {
-    int64_t longest = f->options->max_seq_length;
+    int64_t longest = f->options->run.max_seq_length;
     struct tokenizer_scratch scratch;
     struct status s = tokenizer_scratch_init(&scratch, &f->model.tokenizer);
     s = failed(s) ? s : tag_examples_encode(e, &scratch, longest, t->labels, with_labels);

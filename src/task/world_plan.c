@@ -1,7 +1,5 @@
 #include "task/world_plan.h"
 
-#include "task/step_forecast.h"
-
 #include <math.h>
 
 struct ring_links world_links(const struct machine *machine, double given)

@@ -62,16 +62,21 @@ static struct paths paths_of(const char *name, const char *input, const char *ou
 
 static struct finetune_options options_of(const struct paths *p)
 {
-    return (struct finetune_options){.init_checkpoint = p->model,
-                                     .output_dir = p->folder,
-                                     .predict_file = p->input,
-                                     .device = "cpu",
-                                     .max_seq_length = 24,
-                                     .predict_batch_size = 4,
-                                     .log_freq = 1,
-                                     .profile = {.steps = "1:2"},
-                                     .do_predict = true,
-                                     .disable_progress_bar = true};
+    return (struct finetune_options){
+        .run =
+            {
+                .init_checkpoint = p->model,
+                .output_dir = p->folder,
+                .device = "cpu",
+                .max_seq_length = 24,
+                .log_freq = 1,
+                .profile = {.steps = "1:2"},
+                .disable_progress_bar = true,
+            },
+        .predict_file = p->input,
+        .predict_batch_size = 4,
+        .do_predict = true,
+    };
 }
 
 static void write_file(const char *path, const struct buf *text)

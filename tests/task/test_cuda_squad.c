@@ -7,11 +7,10 @@
 #include "trainer_copy.h"
 
 #include "checkop_backend.h"
-#include "core/clock.h"
 #include "nn/bert/bert_model.h"
 #include "data/squad_batches.h"
 #include "data/squad_examples.h"
-#include "task/finetune_train.h"
+#include "task/finetune_job.h"
 #include "core/stop.h"
 #include "pass/network_files.h"
 
@@ -34,6 +33,12 @@ static const char questions[] =
     "\"answers\": [{\"text\": \"dog\", \"answer_start\": 19}]}]}"
     "]}]}";
 
+static const struct run_flag_names names = {.data = "--train_file",
+                                            .output = "--output_dir",
+                                            .resume = "--resume_from_checkpoint",
+                                            .command = "squad",
+                                            .tunes = true};
+
 static const struct squad_feature_options feature_options = {
     .max_seq_length = 16, .doc_stride = 8, .max_query_length = 4, .training = true};
 
@@ -49,6 +54,11 @@ struct tuning_case {
     struct finetune_options options;
     struct trainer_config config;
 };
+
+static struct finetune_job job_of(const struct tuning_case *c, struct finetune_options *o)
+{
+    return (struct finetune_job){.options = o, .open = {.model = c->model, .train = c->data}};
+}
 
 static void open_case(struct tuning_case *c, struct checkop_backend backend, const char *directory)
 {
@@ -68,19 +78,22 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
     snprintf(c->train_file, sizeof c->train_file, "%s/questions.json", directory);
     EXPECT_OK(file_write_atomic(c->train_file, questions, sizeof questions - 1));
     c->options = (struct finetune_options){
-        .command = "squad",
+        .run =
+            {
+                .names = &names,
+                .train_batch_size = BATCH,
+                .gradient_accumulation_steps = MICRO,
+                .max_seq_length = feature_options.max_seq_length,
+                .learning_rate = 3e-2,
+                .log_freq = 1,
+                .seed = 3,
+                .resume_from_checkpoint = true,
+                .disable_progress_bar = true,
+            },
         .train_file = c->train_file,
-        .train_batch_size = BATCH,
-        .gradient_accumulation_steps = MICRO,
-        .max_seq_length = feature_options.max_seq_length,
         .max_steps = STEPS,
-        .learning_rate = 3e-2,
-        .log_freq = 1,
-        .seed = 3,
         .do_train = true,
         .do_lower_case = true,
-        .resume_from_checkpoint = true,
-        .disable_progress_bar = true,
     };
     c->bert = bert_model(c->model.config, MODEL_TASK_QUESTION_ANSWERING);
     c->config = (struct trainer_config){
@@ -96,7 +109,9 @@ static void open_case(struct tuning_case *c, struct checkop_backend backend, con
         .saving = true,
         .seed = 3,
     };
-    EXPECT_OK(finetune_train_limits(&c->data, &c->options, &c->config.net.limits));
+    struct finetune_job job = job_of(c, &c->options);
+    EXPECT_OK(finetune_train_limits(&job));
+    c->config.net.limits = job.limits;
 }
 
 static void close_case(struct tuning_case *c)
@@ -107,25 +122,28 @@ static void close_case(struct tuning_case *c)
 }
 
 /* What `kiln squad` does, in the directory of this name. */
-static struct status tune(struct trainer *t, const struct tuning_case *c, const char *name,
-                          struct finetune_trained *result)
+static struct status tune(struct finetune_job *j, const struct tuning_case *c, const char *name)
 {
     char path[SESSION_CASE_PATH];
-    struct metrics log = {0};
     struct load_report report;
-    const struct finetune_data no_heldout = {0};
     struct finetune_options o = c->options;
     snprintf(path, sizeof path, "%s/%s", c->directory, name);
     EXPECT_OK(file_make_directories(path));
-    o.output_dir = path;
-    EXPECT_OK(metrics_open(&log, &(struct metrics_options){.directory = path,
-                                                           .log_every = o.log_freq,
-                                                           .process_start_ns = clock_ns()}));
-    EXPECT_OK(trainer_init(t, &c->config));
-    exec_keep_in(&t->net.x, c->directory);
-    EXPECT_OK(network_files_load(&t->net, &c->model, MODEL_TASK_QUESTION_ANSWERING, 0, &report));
-    struct status s = finetune_train(t, &c->data, &no_heldout, &c->model.tokenizer, &o, &log, result);
-    metrics_close(&log);
+    o.run.output_dir = path;
+    *j = job_of(c, &o);
+    run_init(&j->run, NULL, j, &o.run);
+    j->run.model = &c->bert.model;
+    j->run.tokenizer = j->run.loop.tokenizer = &c->model.tokenizer;
+    EXPECT_OK(finetune_train_limits(j));
+    EXPECT_OK(run_open_logs(&j->run));
+    EXPECT_OK(trainer_init(&j->run.trainer, &c->config));
+    exec_keep_in(&j->run.trainer.net.x, c->directory);
+    EXPECT_OK(network_files_load(&j->run.trainer.net, &c->model, MODEL_TASK_QUESTION_ANSWERING, 0, &report));
+    EXPECT_OK(finetune_train_restore(j));
+    struct status s = finetune_train(j);
+    loop_close(&j->run.loop);
+    finetune_train_close(j);
+    metrics_close(&j->run.metrics);
     return s;
 }
 
@@ -140,16 +158,18 @@ static void *loaded_weights(const struct tuning_case *c)
     return weights;
 }
 
-/* A process for each step, as far as the run can tell, of which the last has a rate of 0; leaves its trainer
- * in `t`. */
-static void tune_step_by_step(struct trainer *t, const struct tuning_case *c, struct finetune_trained *result)
+/* A process for each step, as far as the run can tell, of which the last has a rate of 0; `j` is that of the
+ * last. */
+static void tune_step_by_step(struct finetune_job *j, const struct tuning_case *c)
 {
+    struct trainer *t = &j->run.trainer;
+    const struct finetune_trained *result = &j->result;
     double first_loss = 0, scale = LOSS_SCALE_FIRST;
     int n_skipped = 0;
     void *before = loaded_weights(c);
     EXPECT(raise(SIGTERM) == 0 && stop_requested(), "no signal came");
     for (int step = 1; step <= STEPS; step++) {
-        struct status s = tune(t, c, "steps", result);
+        struct status s = tune(j, c, "steps");
         EXPECT(s.code == (step < STEPS ? STATUS_PREEMPTED : STATUS_OK) && result->n_steps == 1, "step %d: %s",
                step, s.message);
         void *after = copy_of(t, t->net.master);
@@ -187,21 +207,23 @@ int test_cuda_squad(void)
     struct checkop_backend backend = checkop_find_backend("cuda");
     char directory[] = "/tmp/kiln_cuda_squad_XXXXXX";
     struct tuning_case c;
-    struct trainer whole, steps;
-    struct finetune_trained at_once, resumed;
+    struct finetune_job whole, steps;
     EXPECT(mkdtemp(directory) != NULL, "%s", directory);
     open_case(&c, backend, directory);
-    EXPECT_OK(tune(&whole, &c, "whole", &at_once));
-    EXPECT(at_once.n_steps == STEPS, "%lld steps", (long long)at_once.n_steps);
+    EXPECT_OK(tune(&whole, &c, "whole"));
+    EXPECT(whole.result.n_steps == STEPS, "%lld steps", (long long)whole.result.n_steps);
     stop_install();
-    tune_step_by_step(&steps, &c, &resumed);
-    EXPECT(resumed.final_loss == at_once.final_loss, "loss %.9g, resumed %.9g", at_once.final_loss,
-           resumed.final_loss);
-    expect_same(&whole, whole.net.master, &steps, steps.net.master, "weights");
-    expect_same(&whole, whole.exp_avg, &steps, steps.exp_avg, "first moments");
-    expect_same(&whole, whole.exp_avg_sq, &steps, steps.exp_avg_sq, "second moments");
-    trainer_fini(&steps);
-    trainer_fini(&whole);
+    tune_step_by_step(&steps, &c);
+    EXPECT(steps.result.final_loss == whole.result.final_loss, "loss %.9g, resumed %.9g",
+           whole.result.final_loss, steps.result.final_loss);
+    expect_same(&whole.run.trainer, whole.run.trainer.net.master, &steps.run.trainer,
+                steps.run.trainer.net.master, "weights");
+    expect_same(&whole.run.trainer, whole.run.trainer.exp_avg, &steps.run.trainer, steps.run.trainer.exp_avg,
+                "first moments");
+    expect_same(&whole.run.trainer, whole.run.trainer.exp_avg_sq, &steps.run.trainer,
+                steps.run.trainer.exp_avg_sq, "second moments");
+    trainer_fini(&steps.run.trainer);
+    trainer_fini(&whole.run.trainer);
     close_case(&c);
     EXPECT_OK(file_remove_tree(directory));
     return 0;

@@ -3,7 +3,6 @@
 #include "test.h"
 
 #include "model/model_family.h"
-#include "task/step_forecast.h"
 #include "task/world_plan.h"
 
 /* The set-up must not move: its configuration points into it. */

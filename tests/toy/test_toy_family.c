@@ -61,34 +61,46 @@ static void write_inputs(void)
     tokenizer_fini(&t);
 }
 
+static const struct run_flag_names names = {.data = "--input_dir",
+                                            .output = "--output_dir",
+                                            .resume = "--resume_from_checkpoint",
+                                            .batch = "--train_batch_size",
+                                            .command = "pretrain"};
+
 static struct pretrain_options options(const char *input_dir, const char *config_file, const char *output_dir)
 {
-    return (struct pretrain_options){.kind = &toy_pretrain,
-                                     .input_dir = input_dir,
-                                     .config_file = config_file,
-                                     .output_dir = output_dir,
-                                     .optimizer = "adamw",
-                                     .device = "cpu",
-                                     .loss_norm = "global",
-                                     .schedule = "linear",
-                                     .max_seq_length = LENGTH,
-                                     .train_batch_size = 4,
-                                     .gradient_accumulation_steps = 2,
-                                     .max_steps = 60,
-                                     .steps_this_run = -1,
-                                     .resume_step = -1,
-                                     .eval_steps = 30,
-                                     .eval_samples = 8,
-                                     .log_freq = 20,
-                                     .seed = 1,
-                                     .learning_rate = 1e-2,
-                                     .max_grad_norm = 1,
-                                     .profile = {.steps = "0"},
-                                     .beta1 = 0.9,
-                                     .beta2 = 0.999,
-                                     .eps = 1e-8,
-                                     .disable_progress_bar = true,
-                                     .resume_from_checkpoint = true};
+    return (struct pretrain_options){
+        .run =
+            {
+                .names = &names,
+                .config_file = config_file,
+                .output_dir = output_dir,
+                .device = "cpu",
+                .max_seq_length = LENGTH,
+                .train_batch_size = 4,
+                .gradient_accumulation_steps = 2,
+                .eval_steps = 30,
+                .log_freq = 20,
+                .seed = 1,
+                .learning_rate = 1e-2,
+                .profile = {.steps = "0"},
+                .disable_progress_bar = true,
+                .resume_from_checkpoint = true,
+            },
+        .kind = &toy_pretrain,
+        .input_dir = input_dir,
+        .optimizer = "adamw",
+        .loss_norm = "global",
+        .schedule = "linear",
+        .max_steps = 60,
+        .steps_this_run = -1,
+        .resume_step = -1,
+        .eval_samples = 8,
+        .max_grad_norm = 1,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
+        .eps = 1e-8,
+    };
 }
 
 static void expect_same_file(const char *a, const char *b, const char *name)

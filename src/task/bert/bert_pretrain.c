@@ -2,7 +2,6 @@
 
 #include "data/bert/bert_form.h"
 #include "model/bert/bert_family.h"
-#include "task/bert/bert_sources.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,10 +61,10 @@ static struct status assume(struct batch_limits *limits, const struct pretrain_o
         .cls_id = CLS,
         .sep_id = SEP,
         .mask_id = MASK,
-        .max_seq_length = o->max_seq_length,
+        .max_seq_length = o->run.max_seq_length,
         .max_predictions_per_seq = own->max_predictions_per_seq,
-        .train_batch_size = o->train_batch_size,
-        .gradient_accumulation_steps = o->gradient_accumulation_steps,
+        .train_batch_size = o->run.train_batch_size,
+        .gradient_accumulation_steps = o->run.gradient_accumulation_steps,
         .masked_lm_prob = own->mask_rate[1],
         .short_seq_prob = own->short_seq_prob,
         .no_nsp = own->no_nsp,

@@ -19,4 +19,7 @@ struct bert_pretrain_options {
 
 extern const struct pretrain_kind bert_pretrain;
 
+/* Its rows of pretrain_kind.sources: token stores, and HDF5 files of the replaced scripts. */
+extern const struct pretrain_source *const bert_sources[];
+
 #endif

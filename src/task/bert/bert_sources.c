@@ -1,4 +1,4 @@
-#include "task/bert/bert_sources.h"
+#include "task/bert/bert_pretrain.h"
 
 #include "core/buf.h"
 #include "core/hash.h"
@@ -8,8 +8,7 @@
 #include "data/bert/shard_loader.h"
 #include "io/file.h"
 #include "model/checkpoint.h"
-#include "task/bert/bert_pretrain.h"
-#include "task/pretrain_settings.h"
+#include "task/pretrain_inputs.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +28,7 @@ struct drawn {
 static uint64_t data_seed(const struct pretrain_options *o)
 {
     const uint64_t phase2 = UINT64_C(1) << 31;
-    return (uint64_t)o->seed + (o->phase2 ? phase2 : 0);
+    return (uint64_t)o->run.seed + (o->phase2 ? phase2 : 0);
 }
 
 static struct status out_of_memory(const struct pretrain_data *d)
@@ -89,7 +88,7 @@ static struct status name_shards(struct pretrain_data *d, const struct shard_loa
 static struct status refuse_drawing(const char *place, const struct pretrain_options *o)
 {
     const char *mask_flag = ((const struct bert_pretrain_options *)o->own)->mask_flag;
-    if (o->balance_tokens && rank_options_data(&o->ranks).size > 1) {
+    if (o->balance_tokens && rank_options_data(&o->run.ranks).size > 1) {
         return status_error(STATUS_USAGE,
                             "--balance_tokens needs a token store: the .hdf5 files of %s are read in whole "
                             "micro-batches; leave it "
@@ -124,8 +123,8 @@ static struct status open_shards(struct pretrain_data *d, const struct pretrain_
                     .vocab_size = in->model->n_words,
                     .pad_id = tokenizer_tail_id(&in->tokenizer),
                     .seed = data_seed(o),
-                    .train_batch_size = o->train_batch_size,
-                    .gradient_accumulation_steps = o->gradient_accumulation_steps,
+                    .train_batch_size = o->run.train_batch_size,
+                    .gradient_accumulation_steps = o->run.gradient_accumulation_steps,
                     .allow_packed = ((const struct bert_pretrain_options *)o->own)->enable_packed_data_mode,
                     .in_order = o->in_order && trains,
                 }));
@@ -164,12 +163,12 @@ static void announce_shards(const struct pretrain_inputs *in, const struct pretr
         log_info("packed data: %.4g sequences per pack, so a step has %lld micro-batches of %lld packs "
                  "instead of --gradient_accumulation_steps %lld",
                  l->sequences_per_record, (long long)l->n_micro, (long long)l->micro_size,
-                 (long long)o->gradient_accumulation_steps);
+                 (long long)o->run.gradient_accumulation_steps);
     } else if (packs) {
         log_info("the data is not packed: --enable_packed_data_mode has no effect");
     }
-    if (l->shape.seq_length != o->max_seq_length) {
-        log_info("--max_seq_length %lld has no effect: the files have %lld", (long long)o->max_seq_length,
+    if (l->shape.seq_length != o->run.max_seq_length) {
+        log_info("--max_seq_length %lld has no effect: the files have %lld", (long long)o->run.max_seq_length,
                  (long long)l->shape.seq_length);
     }
 }
@@ -246,12 +245,12 @@ static struct status open_loader(struct pretrain_data *d, const struct pretrain_
     struct bert_loader_config config = {
         .store = &drawn->store.index,
         .seed = data_seed(o),
-        .max_seq_length = files == NULL ? o->max_seq_length : files->seq_length,
+        .max_seq_length = files == NULL ? o->run.max_seq_length : files->seq_length,
         .max_predictions_per_seq = files == NULL
                                        ? own->max_predictions_per_seq
                                        : files->n_predictions - (files->packed ? BERT_RECORDS_MAX_PACKED : 0),
-        .train_batch_size = o->train_batch_size,
-        .gradient_accumulation_steps = o->gradient_accumulation_steps,
+        .train_batch_size = o->run.train_batch_size,
+        .gradient_accumulation_steps = o->run.gradient_accumulation_steps,
         .masked_lm_prob = own->mask_rate[1],
         .mask_keep_rate = own->mask_keep_rate != USUAL_KEEP_RATE ? &own->mask_keep_rate : NULL,
         .short_seq_prob = own->short_seq_prob,
@@ -282,7 +281,7 @@ static struct status open_store(struct pretrain_data *d, const struct pretrain_i
     snprintf(d->store_path, sizeof d->store_path, "%s", path);
     d->balance = drawn->loader.balance;
     d->longest = drawn->loader.config.max_seq_length;
-    d->steps_per_epoch = (double)drawn->loader.map.n_samples / (double)o->train_batch_size;
+    d->steps_per_epoch = (double)drawn->loader.map.n_samples / (double)o->run.train_batch_size;
     name_store(d, o->own);
     return status_ok();
 }
@@ -310,7 +309,7 @@ static void announce_masks(const struct pretrain_options *o)
 {
     const struct bert_pretrain_options *own = o->own;
     double most = fmax(own->mask_rate[0], own->mask_rate[1]);
-    int64_t wanted = (int64_t)nearbyint((double)o->max_seq_length * most);
+    int64_t wanted = (int64_t)nearbyint((double)o->run.max_seq_length * most);
     char from[40] = "";
     if (own->mask_rate[0] != own->mask_rate[1]) {
         snprintf(from, sizeof from, "%g, and at the end ", own->mask_rate[0]);
@@ -323,7 +322,7 @@ static void announce_masks(const struct pretrain_options *o)
     }
     if (wanted > own->max_predictions_per_seq) {
         log_info("masks: %g of %lld tokens are %lld, but --max_predictions_per_seq allows %lld in a sequence",
-                 most, (long long)o->max_seq_length, (long long)wanted,
+                 most, (long long)o->run.max_seq_length, (long long)wanted,
                  (long long)own->max_predictions_per_seq);
     }
 }
@@ -335,7 +334,7 @@ static void announce_store(const struct pretrain_inputs *in, const struct pretra
     log_info("data: %s: %.2f M tokens, %lld samples of up to %lld tokens; an epoch is %.1f steps of %lld "
              "sequences",
              o->input_dir, (double)drawn->store.info.n_tokens / 1e6, (long long)drawn->loader.map.n_samples,
-             (long long)o->max_seq_length, in->train.steps_per_epoch, (long long)o->train_batch_size);
+             (long long)o->run.max_seq_length, in->train.steps_per_epoch, (long long)o->run.train_batch_size);
 }
 
 static const struct pretrain_source bert_store = {

@@ -34,41 +34,61 @@ struct finetuning {
 
 /* ---- a text becomes a store ---- */
 
-/* Documents on their way to a store. */
+/* A text on its way to a store, or in a dry run only counted. */
 struct text_store {
     struct document_output output;
     int32_t end; /* behind each document; -1: the tokenizer has no such token */
+    bool dry_run;
+    int64_t n_documents, n_tokens; /* as the text has them, without ends of documents */
+    int64_t n_stored;              /* tokens of the store */
+    struct buf ends;               /* of all its sequences, int64; of a dry run only */
 };
+
+static void add_sequence(struct text_store *t, const int32_t *ids, int64_t n)
+{
+    t->n_stored += n;
+    if (t->dry_run) {
+        buf_append(&t->ends, &t->n_stored, sizeof t->n_stored);
+    } else {
+        document_output_add(&t->output, ids, n);
+    }
+}
 
 static struct status take_document(void *self, const int32_t *ids, int64_t n, int64_t n_bytes)
 {
     struct text_store *t = self;
-    struct document_output *o = &t->output;
     (void)n_bytes;
     for (int64_t i = 0; i < n; i += PIECE) {
-        document_output_add(o, ids + i, int_smaller(PIECE, n - i));
+        add_sequence(t, ids + i, int_smaller(PIECE, n - i));
     }
     if (n > 0 && t->end >= 0) {
-        document_output_add(o, &t->end, 1);
+        add_sequence(t, &t->end, 1);
     }
-    if (n > 0) {
-        document_output_end_document(o);
+    if (n > 0 && !t->dry_run) {
+        document_output_end_document(&t->output);
     }
-    return document_output_status(o);
+    t->n_documents += n > 0;
+    t->n_tokens += n;
+    return t->dry_run ? buf_status(&t->ends) : document_output_status(&t->output);
+}
+
+static struct status read_text(struct text_store *t, const struct tokenizer *tokenizer, const char *text)
+{
+    struct tokenizer_scratch scratch;
+    TRY(tokenizer_scratch_init(&scratch, tokenizer));
+    struct status s = text_ids_read(&scratch, text, take_document, t);
+    tokenizer_scratch_fini(&scratch);
+    return s;
 }
 
 static struct status write_documents(struct text_store *t, const struct tokenizer *tokenizer,
                                      const char *text)
 {
     static const struct document_shuffle_config in_order = {.seed = -1};
-    struct tokenizer_scratch scratch;
     struct token_store_info info = {
         .vocab_hash = tokenizer->hash, .vocab_size = tokenizer->n, .lower_case = tokenizer->lower_case};
     TRY(document_output_open(&t->output, tokenizer->n, &in_order));
-    TRY(tokenizer_scratch_init(&scratch, tokenizer));
-    struct status s = text_ids_read(&scratch, text, take_document, t);
-    tokenizer_scratch_fini(&scratch);
-    TRY(s);
+    TRY(read_text(t, tokenizer, text));
     return document_output_count(&t->output) > 0 ? document_output_finish(&t->output, &info)
                                                  : status_error(STATUS_DATA, "%s has no text", text);
 }
@@ -97,53 +117,12 @@ static struct status write_store(const struct tokenizer *tokenizer, const char *
     return s;
 }
 
-/* ---- the store of a dry run, which is counted only ---- */
-
-struct text_size {
-    int64_t n_documents, n_tokens; /* as the text has them, without ends of documents */
-    int64_t end;                   /* of the last sequence, in tokens of the store */
-    struct buf ends;               /* of all sequences, int64 */
-    bool ends_documents;           /* with a token */
-};
-
-static void count_sequence(struct text_size *size, int64_t n)
-{
-    size->end += n;
-    buf_append(&size->ends, &size->end, sizeof size->end);
-}
-
-static struct status count_document(void *self, const int32_t *ids, int64_t n, int64_t n_bytes)
-{
-    struct text_size *size = self;
-    (void)ids, (void)n_bytes;
-    for (int64_t i = 0; i < n; i += PIECE) {
-        count_sequence(size, int_smaller(PIECE, n - i));
-    }
-    if (n > 0 && size->ends_documents) {
-        count_sequence(size, 1);
-    }
-    size->n_documents += n > 0;
-    size->n_tokens += n;
-    return buf_status(&size->ends);
-}
-
-static struct status count_text(struct text_size *size, const struct tokenizer *tokenizer, const char *text)
-{
-    struct tokenizer_scratch scratch;
-    *size = (struct text_size){.ends_documents = tokenizer->special[SPECIAL_END] >= 0};
-    TRY(tokenizer_scratch_init(&scratch, tokenizer));
-    struct status s = text_ids_read(&scratch, text, count_document, size);
-    tokenizer_scratch_fini(&scratch);
-    return s;
-}
-
 /* The windows to train on. */
-static struct status count_windows(int64_t *n, const struct text_size *size, const char *split,
-                                   int64_t length)
+static struct status count_windows(int64_t *n, const struct text_store *t, const char *split, int64_t length)
 {
     int64_t bounds[4];
-    const int64_t *ends = (const int64_t *)(const void *)size->ends.data;
-    TRY(sample_order_split(bounds, split, (int64_t)(size->ends.n / sizeof *ends)));
+    const int64_t *ends = (const int64_t *)(const void *)t->ends.data;
+    TRY(sample_order_split(bounds, split, (int64_t)(t->ends.n / sizeof *ends)));
     struct token_windows w = {.end = bounds[1] > 0 ? ends[bounds[1] - 1] : 0, .length = length};
     *n = token_windows_count(&w);
     return status_ok();
@@ -152,15 +131,15 @@ static struct status count_windows(int64_t *n, const struct text_size *size, con
 static struct status announce_text(const struct finetuning *f, const char *prefix, const char *text,
                                    int64_t *n_windows)
 {
-    struct text_size size;
-    struct document_output output = {0};
-    TRY(claim_store(&output, prefix, true));
-    struct status s = count_text(&size, &f->model.tokenizer, text);
-    s = failed(s) || n_windows == NULL ? s : count_windows(n_windows, &size, f->split, f->run.max_seq_length);
-    buf_fini(&size.ends);
+    struct text_store t = {.end = f->model.tokenizer.special[SPECIAL_END], .dry_run = true};
+    TRY(claim_store(&t.output, prefix, true));
+    struct status s = read_text(&t, &f->model.tokenizer, text);
+    s = failed(s) || n_windows == NULL ? s
+                                       : count_windows(n_windows, &t, f->split, f->run.run.max_seq_length);
+    buf_fini(&t.ends);
     TRY(s);
     log_info("%s: %" PRId64 " documents, %" PRId64 " tokens, of which %s.bin and .idx would be made", text,
-             size.n_documents, size.n_tokens, prefix);
+             t.n_documents, t.n_tokens, prefix);
     return status_ok();
 }
 
@@ -169,13 +148,13 @@ static struct status announce_text(const struct finetuning *f, const char *prefi
 /* The first rank makes a store of a text, unless another run writes into the directory. */
 static struct status make_store(struct finetuning *f, const char *prefix, const char *text)
 {
-    struct comm world = rank_options_world(&f->run.ranks);
+    struct comm world = rank_options_world(&f->run.run.ranks);
     struct status s = status_ok();
     if (world.rank == 0) {
         char directory[FILE_PATH_BYTES];
         file_parent(directory, prefix);
         s = file_make_directories(directory);
-        s = failed(s) || f->lock.fd >= 0 ? s : dir_lock_acquire(&f->lock, f->run.output_dir);
+        s = failed(s) || f->lock.fd >= 0 ? s : dir_lock_acquire(&f->lock, f->run.run.output_dir);
         s = failed(s) ? s : write_store(&f->model.tokenizer, prefix, text);
     }
     return comm_agree(&world, s);
@@ -188,36 +167,45 @@ static struct status find_data(struct finetuning *f, char prefix[FILE_PATH_BYTES
 {
     bool is_store = text_ids_is_store(path);
     int n = is_store ? snprintf(prefix, FILE_PATH_BYTES, "%s", path)
-                     : snprintf(prefix, FILE_PATH_BYTES, "%s/data/%s", f->run.output_dir, name);
+                     : snprintf(prefix, FILE_PATH_BYTES, "%s/data/%s", f->run.run.output_dir, name);
     if (n >= PRETRAIN_PATH_BYTES) {
         return status_error(STATUS_USAGE, "the path of the tokens, %.60s..., is longer than %d bytes", prefix,
                             PRETRAIN_PATH_BYTES);
     }
-    if (!is_store && f->run.dry_run) {
+    if (!is_store && f->run.run.dry_run) {
         f->run.makes_data = true;
         return announce_text(f, prefix, path, n_windows);
     }
     TRY(is_store ? status_ok() : make_store(f, prefix, path));
-    return n_windows == NULL ? status_ok()
-                             : gpt_pretrain_count_windows(n_windows, prefix, f->split, f->run.max_seq_length);
+    return n_windows == NULL
+               ? status_ok()
+               : gpt_pretrain_count_windows(n_windows, prefix, f->split, f->run.run.max_seq_length);
 }
 
 /* ---- settings ---- */
 
 static struct status set_model(struct finetuning *f)
 {
+    static const struct run_flag_names names = {.data = "--train_file",
+                                                .output = "--output_dir",
+                                                .resume = "--resume_from_checkpoint",
+                                                .batch = "--train_batch_size",
+                                                .command = "finetune-gpt",
+                                                .tunes = true,
+                                                .of_prefix = true};
     struct pretrain_options *o = &f->run;
     const struct model_family *family = f->model.family;
-    o->kind = family == &gpt2_family ? &gpt2_finetune : family == &bloom_family ? &bloom_finetune : NULL;
+    o->run.names = &names;
+    o->kind = gpt_pretrain_find(family);
     if (o->kind == NULL) {
         return status_error(STATUS_DATA, "%s is a %s model; kiln finetune-gpt needs GPT-2 or BLOOM",
-                            o->init_checkpoint, family->name);
+                            o->run.init_checkpoint, family->name);
     }
     o->own = &f->gpt;
     o->config = f->config = family->config_to_json(f->model.config, MODEL_TASK_CAUSAL_LM);
-    o->config_from = o->init_checkpoint;
+    o->config_from = o->run.init_checkpoint;
     TRY(o->config != NULL ? status_ok() : status_error(STATUS_MEMORY, "out of memory for a configuration"));
-    o->vocab_file = o->vocab_file != NULL ? o->vocab_file : f->model.place.directory;
+    o->run.vocab_file = o->run.vocab_file != NULL ? o->run.vocab_file : f->model.place.directory;
     return status_ok();
 }
 
@@ -225,11 +213,12 @@ static struct status set_length(struct finetuning *f)
 {
     struct pretrain_options *o = &f->run;
     int64_t most = model_dir_sizes(&f->model).max_length;
-    if (o->max_seq_length > most) {
+    if (o->run.max_seq_length > most) {
         return status_error(STATUS_DATA, "%s has %lld positions, fewer than --max_seq_length %lld",
-                            o->init_checkpoint, (long long)most, (long long)o->max_seq_length);
+                            o->run.init_checkpoint, (long long)most, (long long)o->run.max_seq_length);
     }
-    o->max_seq_length = o->max_seq_length > 0 ? o->max_seq_length : int_smaller(most, USUAL_LENGTH);
+    o->run.max_seq_length =
+        o->run.max_seq_length > 0 ? o->run.max_seq_length : int_smaller(most, USUAL_LENGTH);
     return status_ok();
 }
 
@@ -252,8 +241,8 @@ static struct status set_data(struct finetuning *f)
 /* Sequences of a step. */
 static int64_t batch_of(const struct pretrain_options *o)
 {
-    int64_t global = o->ranks.global_batch_size;
-    return global > 0 ? global : o->train_batch_size * rank_options_world(&o->ranks).size;
+    int64_t global = o->run.ranks.global_batch_size;
+    return global > 0 ? global : o->run.train_batch_size * rank_options_world(&o->run.ranks).size;
 }
 
 /* As a run says of its store, which a dry run does not make. */
@@ -265,7 +254,7 @@ static struct status check_windows(const struct finetuning *f)
                : status_error(STATUS_DATA,
                               "%s has %" PRId64 " windows to train on: fewer than a batch of %" PRId64
                               " sequences of %" PRId64 " takes; give more text, or shorter sequences",
-                              f->given->train_file, f->n_windows, batch_of(o), o->max_seq_length);
+                              f->given->train_file, f->n_windows, batch_of(o), o->run.max_seq_length);
 }
 
 static struct status check_epochs(const struct gpt_finetune_options *o)
@@ -289,7 +278,7 @@ static struct status set_steps(struct finetuning *f)
     o->resume_step = -1;
     o->eval_on_start = true;
     o->exports_model = true;
-    o->eval_steps = o->eval_steps > 0 ? o->eval_steps : o->max_steps;
+    o->run.eval_steps = o->run.eval_steps > 0 ? o->run.eval_steps : o->max_steps;
     return status_ok();
 }
 
@@ -327,8 +316,8 @@ struct status gpt_finetune_run(const struct gpt_finetune_options *o)
 {
     struct finetuning f = {
         .run = o->run, .gpt = o->gpt, .given = o, .losses = {NAN, NAN}, .lock = {.fd = -1}};
-    struct model_dir_given given = {.vocab_file = o->run.vocab_file};
-    TRY(model_dir_open_given(&f.model, o->run.init_checkpoint, given));
+    struct model_dir_given given = {.vocab_file = o->run.run.vocab_file};
+    TRY(model_dir_open_given(&f.model, o->run.run.init_checkpoint, given));
     f.model.tokenizer.parses_special &= !o->no_parse_special_tokens;
     struct status s = tune(&f);
     dir_lock_release(&f.lock);

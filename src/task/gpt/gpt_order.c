@@ -9,7 +9,7 @@ static struct status find_directory(char path[FILE_PATH_BYTES], const struct pre
 {
     const char *given = ((const struct gpt_pretrain_options *)o->own)->data_cache_path;
     int n = given != NULL ? snprintf(path, FILE_PATH_BYTES, "%s", given)
-                          : snprintf(path, FILE_PATH_BYTES, "%s/index", o->output_dir);
+                          : snprintf(path, FILE_PATH_BYTES, "%s/index", o->run.output_dir);
     return n < FILE_PATH_BYTES ? status_ok()
                                : status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes", path,
                                               FILE_PATH_BYTES - 1);
@@ -40,7 +40,7 @@ struct status gpt_order_open(struct gpt_order *g, const struct pretrain_options 
     if (!made) {
         log_info("the order of the %s samples is that of %s_%s_indexmap_*", g->part, prefix, g->part);
     }
-    bool checks = !made && rank_options_world(&o->ranks).local_rank == 0;
+    bool checks = !made && rank_options_world(&o->run.ranks).local_rank == 0;
     return index_files_open(&g->files, &g->order, prefix, g->part, &g->config, checks);
 }
 

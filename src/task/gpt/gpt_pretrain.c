@@ -9,7 +9,6 @@
 #include "task/gpt/gpt_counts.h"
 #include "task/gpt/gpt_order.h"
 #include "task/pretrain_inputs.h"
-#include "task/pretrain_settings.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -198,7 +197,7 @@ static const char *split_of(const struct pretrain_data *d, enum part part, const
     if (own->split != NULL) {
         return strcmp(d->place, in->train.place) == 0 ? own->split : NULL;
     }
-    bool is_shared = o->eval_steps > 0 && o->eval_input_dir == NULL &&
+    bool is_shared = o->run.eval_steps > 0 && o->eval_input_dir == NULL &&
                      find_store(other, d->place, part == PART_TRAIN) && strcmp(other, prefix) == 0;
     return is_shared ? SPLIT : NULL;
 }
@@ -222,16 +221,16 @@ static struct token_windows windows_of(const struct gpt_set *g, const struct pre
 {
     return (struct token_windows){.index = &g->store.index,
                                   .path = g->prefix,
-                                  .length = o->max_seq_length,
+                                  .length = o->run.max_seq_length,
                                   .n_words = in->tokenizer.n > 0 ? in->tokenizer.n : in->model->n_words,
-                                  .seed = (uint64_t)o->seed};
+                                  .seed = (uint64_t)o->run.seed};
 }
 
 /* Samples of this part that a run takes, of all sets. */
 static int64_t samples_of(enum part part, const struct pretrain_options *o)
 {
     int64_t n = ((const struct gpt_pretrain_options *)o->own)->n_wanted[part];
-    return n > 0 ? n : o->max_steps * o->train_batch_size;
+    return n > 0 ? n : o->max_steps * o->run.train_batch_size;
 }
 
 static struct status order_samples(struct gpt_data *d, int i, enum part part,
@@ -247,8 +246,8 @@ static struct status order_samples(struct gpt_data *d, int i, enum part part,
                                       .first = g->bounds[part],
                                       .end = g->bounds[part + 1],
                                       .n_wanted = d->n_sets > 1 ? set_blend_wanted(n, d->shares[i]) : n,
-                                      .seq_length = o->max_seq_length,
-                                      .seed = (uint32_t)o->seed},
+                                      .seq_length = o->run.max_seq_length,
+                                      .seed = (uint32_t)o->run.seed},
         name_in(g->prefix), splits[part]);
 }
 
@@ -393,20 +392,21 @@ static struct status open(struct pretrain_data *d, const struct pretrain_inputs 
     struct status created = create_data(&g, o->own);
     d->self = g;
     TRY(created);
-    TRY(batch_check_cut(o->train_batch_size, o->gradient_accumulation_steps));
-    g->batches = (struct window_batches){.sets = g->windows,
-                                         .blend = g->n_sets > 1 ? &g->blend : NULL,
-                                         .batch_size = o->train_batch_size,
-                                         .micro_size = o->train_batch_size / o->gradient_accumulation_steps,
-                                         .growth = o->growth,
-                                         .n_groups = pretrain_groups(o)};
+    TRY(batch_check_cut(o->run.train_batch_size, o->run.gradient_accumulation_steps));
+    g->batches =
+        (struct window_batches){.sets = g->windows,
+                                .blend = g->n_sets > 1 ? &g->blend : NULL,
+                                .batch_size = o->run.train_batch_size,
+                                .micro_size = o->run.train_batch_size / o->run.gradient_accumulation_steps,
+                                .growth = o->growth,
+                                .n_groups = pretrain_groups(o)};
     TRY(open_sets(g, d, in, o));
     enum part part = part_of(d, in);
     bool is_checked = split_of(d, part, g->sets->prefix, in, o) == NULL || part == PART_TRAIN;
     d->store = says_tokenizer(g->sets) && is_checked ? &g->sets->store : NULL;
     memcpy(d->store_path, g->sets->prefix, sizeof g->sets->prefix);
-    d->longest = o->max_seq_length;
-    d->source = window_batches_source(&g->batches, o->gradient_accumulation_steps);
+    d->longest = o->run.max_seq_length;
+    d->source = window_batches_source(&g->batches, o->run.gradient_accumulation_steps);
     d->steps_per_epoch = steps_per_epoch(g);
     name_samples(d, g);
     return status_ok();
@@ -458,7 +458,7 @@ static void announce(const struct pretrain_inputs *in, const struct pretrain_opt
         log_info("data: %s: %" PRId64 " tokens in %" PRId64 " documents, %" PRId64 " windows of %" PRId64
                  " to train on%s",
                  g->prefix, g->store.index.n_tokens, g->store.index.n_documents,
-                 token_windows_count(&d->windows[i]), o->max_seq_length, share);
+                 token_windows_count(&d->windows[i]), o->run.max_seq_length, share);
     }
     add_sizes(&size, &in->train);
     add_sizes(&size, &in->heldout);
@@ -510,6 +510,7 @@ static struct status find_test_part(bool *found, char place[PRETRAIN_PATH_BYTES]
 
 static const struct pretrain_source one_store = {.name = "store of tokens",
                                                  .needs_vocabulary = true,
+                                                 .of_prefix = true,
                                                  .recognises = recognises_prefix,
                                                  .find_heldout = find_heldout_part,
                                                  .find_test = find_test_part,
@@ -528,7 +529,7 @@ static const struct pretrain_source token_store = {.name = "store of tokens",
                                                    .close = close,
                                                    .announce = announce};
 
-static const struct pretrain_source *const sources[] = {&token_store, NULL};
+static const struct pretrain_source *const sources[] = {&token_store, &one_store, NULL};
 
 static enum model_task task(const struct pretrain_options *o)
 {
@@ -538,8 +539,8 @@ static enum model_task task(const struct pretrain_options *o)
 
 static struct status assume(struct batch_limits *limits, const struct pretrain_options *o)
 {
-    *limits = text_batch_limits(o->train_batch_size / o->gradient_accumulation_steps, o->max_seq_length,
-                                o->max_seq_length);
+    *limits = text_batch_limits(o->run.train_batch_size / o->run.gradient_accumulation_steps,
+                                o->run.max_seq_length, o->run.max_seq_length);
     return status_ok();
 }
 
@@ -550,34 +551,31 @@ static struct status count_ngrams(struct ngram_score *score, const struct pretra
     const struct gpt_pretrain_options *own = o->own;
     const struct gpt_data *g = in->train.self, *h = in->heldout.self;
     struct batch_source heldout = window_batches_source(&h->batches, 1);
-    int64_t of_run = pretrain_samples_at(o, o->max_steps + 1).before * o->max_seq_length;
+    int64_t of_run = pretrain_samples_at(o, o->max_steps + 1).before * o->run.max_seq_length;
     int64_t n = o->total_training_time > 0 ? own->ngram_tokens : int_smaller(own->ngram_tokens, of_run);
     return n > 0 ? gpt_counts_measure(score, g->windows, g->shares, g->n_sets, n, &heldout, n_samples)
                  : status_ok();
 }
 
-static const struct pretrain_source *const prefixes[] = {&one_store, NULL};
-static const struct pretrain_flag_names megatron_names = {"--data-path",        "--save",       "--load",
-                                                          "--micro-batch-size", "pretrain-gpt", false};
-static const struct pretrain_flag_names finetune_names = {
-    "--train_file", "--output_dir", "--resume_from_checkpoint", "--train_batch_size", "finetune-gpt", true};
-
 #define DECODER                                                                                              \
-    .foreign_task = MODEL_TASK_CAUSAL_LM, .wants = "a store of tokens in Megatron-LM's format",              \
-    .task = task, .assume = assume, .count_ngrams = count_ngrams
-#define IN_DIRECTORY .sources = sources, .lacks = "has no PREFIX.idx and PREFIX.bin, or several", DECODER
-#define OF_PREFIX                                                                                            \
-    .sources = prefixes, .lacks = "is not the PREFIX of PREFIX.idx and PREFIX.bin", .data_suffix = ".idx",   \
-    DECODER
+    .foreign_task = MODEL_TASK_CAUSAL_LM, .sources = sources,                                                \
+    .lacks = "has no PREFIX.idx and PREFIX.bin, or several",                                                 \
+    .wants = "a store of tokens in Megatron-LM's format", .task = task, .assume = assume,                    \
+    .count_ngrams = count_ngrams
 
-const struct pretrain_kind gpt2_pretrain = {.family = &gpt2_family, IN_DIRECTORY};
-const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, IN_DIRECTORY};
-const struct pretrain_kind megatron_gpt2_pretrain = {
-    .family = &gpt2_family, .flags = &megatron_names, OF_PREFIX};
-const struct pretrain_kind megatron_bloom_pretrain = {
-    .family = &bloom_family, .flags = &megatron_names, OF_PREFIX};
-const struct pretrain_kind gpt2_finetune = {.family = &gpt2_family, .flags = &finetune_names, OF_PREFIX};
-const struct pretrain_kind bloom_finetune = {.family = &bloom_family, .flags = &finetune_names, OF_PREFIX};
+const struct pretrain_kind gpt2_pretrain = {.family = &gpt2_family, DECODER};
+const struct pretrain_kind bloom_pretrain = {.family = &bloom_family, DECODER};
+
+const struct pretrain_kind *gpt_pretrain_find(const struct model_family *family)
+{
+    static const struct pretrain_kind *const kinds[] = {&gpt2_pretrain, &bloom_pretrain};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (kinds[i]->family == family) {
+            return kinds[i];
+        }
+    }
+    return NULL;
+}
 
 struct status gpt_pretrain_count_windows(int64_t *n, const char *prefix, const char *split, int64_t length)
 {

@@ -24,13 +24,8 @@ struct gpt_pretrain_options {
 
 extern const struct pretrain_kind gpt2_pretrain, bloom_pretrain;
 
-/* The same of a command with the flags of Megatron-LM: the data is PREFIX of PREFIX.idx and PREFIX.bin,
- * and its split has held-out and test documents, always in the order of Megatron-LM's index files. */
-extern const struct pretrain_kind megatron_gpt2_pretrain, megatron_bloom_pretrain;
-
-/* The same of a model that goes on learning (gpt_finetune.h), in the order that the seed gives; a store to
- * evaluate on may be given. */
-extern const struct pretrain_kind gpt2_finetune, bloom_finetune;
+/* The one of this family; NULL: it is none of a decoder. */
+const struct pretrain_kind *gpt_pretrain_find(const struct model_family *family);
 
 /* The windows of `length` tokens to train on, of a store with this split.  STATUS_DATA. */
 struct status gpt_pretrain_count_windows(int64_t *n, const char *prefix, const char *split, int64_t length);

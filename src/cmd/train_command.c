@@ -1,0 +1,79 @@
+#include "cmd/train_command.h"
+
+#include "cmd/rank_run.h"
+#include "cmd/replaced_environment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct status train_command_flags(json_t **flags, const struct train_command *t, void *args)
+{
+    struct run_settings *s = args;
+    struct comm world = rank_options_world(&s->ranks);
+    TRY(rank_run_compare_flags(&world, t->command, args));
+    s->flags = *flags = option_values(t->command, args);
+    return status_ok();
+}
+
+static struct status train_in_mesh(const struct train_command *t, struct run_settings *s,
+                                   const struct comm *world)
+{
+    if (t->mesh == NULL) {
+        s->ranks.mesh = mesh_of_replicas(world);
+        return t->train(t, s);
+    }
+    TRY(mesh_run_open(&s->ranks.mesh, t->mesh, world, !s->dry_run));
+    struct status status = t->train(t, s);
+    mesh_close(&s->ranks.mesh);
+    return status;
+}
+
+static struct status train(const struct train_command *t, const void *args, const struct comm *started)
+{
+    struct comm world = *started;
+    struct comm_emulated emulated;
+    if (t->emulation != NULL) {
+        TRY(emulation_open(&emulated, &world, t->emulation, started));
+    }
+    struct run_settings *s = malloc(t->command->args_bytes);
+    FAIL_IF(s == NULL, STATUS_MEMORY, "out of memory for the options of a command");
+    memcpy(s, args, t->command->args_bytes);
+    s->log_freq_given = t->log_freq != NULL && option_was_given(t->command, args, t->log_freq);
+    if (t->replaces) {
+        replaced_environment_tell();
+    }
+    struct status status = train_in_mesh(t, s, &world);
+    free(s);
+    return status;
+}
+
+struct status train_command_run(const struct train_command *t, const void *args)
+{
+    struct comm world;
+    TRY(rank_run_begin(&world, t->command, args, t->launcher));
+    struct status s = train(t, args, &world);
+    return t->task != NULL ? rank_run_leave(&world, s) : rank_run_end(&world, s);
+}
+
+static struct status finetune(const struct train_command *t, void *args)
+{
+    struct finetune_options *o = args;
+    json_t *flags;
+    TRY(train_command_flags(&flags, t, args));
+    o->do_predict = o->do_predict || (t->task->eval_predicts && o->do_eval);
+    struct status s = finetune_run(t->task, o);
+    json_decref(flags);
+    return s;
+}
+
+struct status finetune_command_run(const struct command *c, const struct finetune_task *task,
+                                   const void *args, const struct launcher_flags *launcher, bool replaces)
+{
+    const struct train_command t = {.command = c,
+                                    .launcher = launcher,
+                                    .replaces = replaces,
+                                    .log_freq = "log_freq",
+                                    .task = task,
+                                    .train = finetune};
+    return train_command_run(&t, args);
+}

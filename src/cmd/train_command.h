@@ -1,0 +1,36 @@
+/* train_command: what the commands that train do with their arguments, which begin with struct run_settings:
+ * they find the ranks, make a mesh of them or emulate them, and run the task. */
+#ifndef KILN_CMD_TRAIN_COMMAND_H
+#define KILN_CMD_TRAIN_COMMAND_H
+
+#include "cmd/mesh_run.h"
+#include "core/launcher.h"
+#include "core/option.h"
+#include "task/emulation.h"
+#include "task/finetune.h"
+
+struct train_command {
+    const struct command *command;
+    const struct launcher_flags *launcher;
+    const struct mesh_flags *mesh;             /* NULL: the command makes none */
+    const struct emulation_options *emulation; /* the same */
+    bool replaces;        /* a script, whose environment variables are named in a log line */
+    const char *log_freq; /* the flag that also says how often lines for people come; NULL: there is none */
+    const struct finetune_task *task; /* of finetune_command_run, else NULL */
+
+    /* Trains with a copy of the arguments, whose settings have the ranks.  Of a task all ranks have agreed
+     * then, and each ends by itself. */
+    struct status (*train)(const struct train_command *t, void *args);
+};
+
+struct status train_command_run(const struct train_command *t, const void *args);
+
+/* For `train`, once files of settings are read: runs with all flags by name in the settings, which the caller
+ * json_decref's after the run.  STATUS_USAGE unless they are the same on all ranks. */
+struct status train_command_flags(json_t **flags, const struct train_command *t, void *args);
+
+/* Runs a task of fine-tuning, with whose options `args` begin. */
+struct status finetune_command_run(const struct command *c, const struct finetune_task *task,
+                                   const void *args, const struct launcher_flags *launcher, bool replaces);
+
+#endif

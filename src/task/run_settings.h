@@ -1,0 +1,70 @@
+/* run_settings: the flags that every command which trains has.  Its own options begin with them; the loop,
+ * the trainer and the logs read them here. */
+#ifndef KILN_TASK_RUN_SETTINGS_H
+#define KILN_TASK_RUN_SETTINGS_H
+
+#include "core/json.h"
+#include "dev/precision.h"
+#include "pass/tensor_log.h"
+#include "task/early_stop.h"
+#include "task/health.h"
+#include "task/rank_options.h"
+#include "train/loss_scale.h"
+#include "watch/profile.h"
+#include "watch/run_watch.h"
+
+#include <stdint.h>
+
+/* What a command calls the flags that messages name. */
+struct run_flag_names {
+    const char *data, *output, *resume, *batch; /* "--input_dir", ... */
+    const char *command;                        /* "pretrain" */
+    bool tunes;     /* it is one of fine-tuning, whose checkpoints are its own (task/own_files.h) */
+    bool of_prefix; /* the data is the PREFIX of PREFIX.idx and PREFIX.bin, whose split has all parts; else a
+                     * directory */
+};
+
+/* What ends a run before its last step, beside a signal: it saves, and ends with success.  The same command
+ * continues it. */
+struct run_exit {
+    int64_t interval;        /* after steps that are multiples of it; 0: never */
+    double minutes;          /* after the step in which so many have passed since start_ns; 0: never */
+    int64_t start_ns;        /* core/clock; set by the run */
+    const char *kill_switch; /* once a file of this name is there; NULL: never */
+};
+
+struct run_settings {
+    const struct run_flag_names *names;
+    const char *init_checkpoint; /* weights to start from; NULL: fresh ones */
+    const char *config_file, *vocab_file;
+    const char *output_dir;
+    const char *load_dir; /* whose newest checkpoint to resume from; NULL: output_dir */
+    const char *device;   /* "auto", "cpu" or "cuda" */
+    int64_t max_seq_length;
+    int64_t train_batch_size, gradient_accumulation_steps; /* of one rank; of all once the run has begun */
+    struct rank_options ranks;
+    struct precision_flags precision;
+    struct loss_scale_rule loss_scale; /* fp16 only */
+    int64_t seed;
+    double learning_rate, warmup_proportion;
+    /* the rate rises from 0 over so many tokens, besides what the schedule does; 0: it does not */
+    int64_t warmup_tokens;
+    int64_t num_steps_per_checkpoint; /* 0: none between */
+    int64_t keep_checkpoints;         /* 0: all */
+    int64_t eval_steps;               /* between evaluations; 0: none between */
+    struct early_stop_options early;
+    struct health_options health;
+    struct run_exit exit;
+    int64_t log_freq;
+    bool log_freq_given; /* so lines for people come as often, too */
+    struct profile_options profile;
+    struct tensor_log_options tensor_log;
+    struct run_watch_options watch;
+    const char *json_summary; /* dllogger's file; NULL: none */
+    const json_t *flags;      /* all flags by name, for the logs; may be NULL */
+    bool skip_checkpoint, resume_from_checkpoint, disable_progress_bar, dry_run;
+    bool allow_other_data; /* resume although the training data has changed */
+    bool enable_tensorboard_logging, log_memory_usage;
+};
+
+#endif

@@ -1,5 +1,7 @@
 #include "corpus/document.h"
 
+#include "core/array.h"
+
 #include <stdlib.h>
 
 const char *const document_fate_names[DOCUMENT_N_FATES] = {
@@ -68,14 +70,8 @@ size_t document_open_bytes(const struct document *d)
 struct status document_end_paragraph(struct document *d)
 {
     TRY(buf_status(&d->text));
-    if ((size_t)d->n_paragraphs == d->capacity) {
-        size_t capacity = d->capacity == 0 ? 64 : 2 * d->capacity;
-        size_t *ends = realloc(d->ends, capacity * sizeof *ends);
-        if (ends == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for %zu paragraphs", capacity);
-        }
-        d->ends = ends;
-        d->capacity = capacity;
+    if (!ARRAY_RESERVE(d->ends, d->capacity, d->n_paragraphs + 1)) {
+        return status_error(STATUS_MEMORY, "out of memory for %zu paragraphs", d->capacity);
     }
     d->ends[d->n_paragraphs++] = d->text.n;
     return status_ok();

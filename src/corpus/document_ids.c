@@ -1,5 +1,6 @@
 #include "corpus/document_ids.h"
 
+#include "core/array.h"
 #include "corpus/repeats.h"
 
 #include <stdlib.h>
@@ -46,20 +47,9 @@ static void fini(void *result)
     *ids = (struct document_ids){0};
 }
 
-/* Room for n items of 8 bytes: offsets and hashes. */
-static struct status make_room(void **items, size_t *capacity, size_t n, size_t item_bytes)
+static struct status out_of_memory(void)
 {
-    if (n <= *capacity) {
-        return status_ok();
-    }
-    size_t wanted = n < 64 ? 64 : 2 * n;
-    void *grown = realloc(*items, wanted * item_bytes);
-    if (grown == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %zu sentences", wanted);
-    }
-    *items = grown;
-    *capacity = wanted;
-    return status_ok();
+    return status_error(STATUS_MEMORY, "out of memory for the sentences of a document");
 }
 
 static struct status add_sentence(struct worker *w, struct document_ids *ids, const char *text, size_t n)
@@ -69,9 +59,9 @@ static struct status add_sentence(struct worker *w, struct document_ids *ids, co
     if (ids->ids.n == before) {
         return status_ok();
     }
-    void *ends = ids->ends;
-    TRY(make_room(&ends, &ids->ends_capacity, (size_t)ids->n_sentences + 1, sizeof *ids->ends));
-    ids->ends = ends;
+    if (!ARRAY_RESERVE(ids->ends, ids->ends_capacity, ids->n_sentences + 1)) {
+        return out_of_memory();
+    }
     ids->ends[ids->n_sentences++] = ids->ids.n;
     return status_ok();
 }
@@ -94,13 +84,10 @@ static struct status run(void *worker, void *result, const struct document *d)
     struct document_ids *ids = result;
     ids->ids.n = 0;
     ids->n_sentences = 0;
-    void *hashes = ids->hashes;
-    TRY(make_room(&hashes, &ids->hashes_capacity, (size_t)d->n_paragraphs, sizeof *ids->hashes));
-    ids->hashes = hashes;
-    void *paragraph_ends = ids->paragraph_ends;
-    TRY(make_room(&paragraph_ends, &ids->paragraph_capacity, (size_t)d->n_paragraphs,
-                  sizeof *ids->paragraph_ends));
-    ids->paragraph_ends = paragraph_ends;
+    if (!ARRAY_RESERVE(ids->hashes, ids->hashes_capacity, d->n_paragraphs) ||
+        !ARRAY_RESERVE(ids->paragraph_ends, ids->paragraph_capacity, d->n_paragraphs)) {
+        return out_of_memory();
+    }
     for (int64_t i = 0; i < d->n_paragraphs; i++) {
         struct paragraph p = document_paragraph(d, i);
         ids->hashes[i] = repeats_hash(p.text, p.n);

@@ -1,5 +1,6 @@
 #include "corpus/document_lines.h"
 
+#include "core/array.h"
 #include "core/parallel.h"
 #include "corpus/json_fields.h"
 #include "text/utf8.h"
@@ -91,14 +92,8 @@ void document_lines_fini(struct document_lines *d)
 
 static struct status add_line(struct document_lines *d, struct text_line line, int64_t number)
 {
-    if (d->n == d->capacity) {
-        size_t capacity = d->capacity == 0 ? 1024 : 2 * d->capacity;
-        struct document_line *grown = realloc(d->lines, capacity * sizeof *grown);
-        if (grown == NULL) {
-            return out_of_memory();
-        }
-        d->lines = grown;
-        d->capacity = capacity;
+    if (!ARRAY_RESERVE(d->lines, d->capacity, d->n + 1)) {
+        return out_of_memory();
     }
     d->lines[d->n++] = (struct document_line){.start = d->text.n, .n = line.n, .number = number};
     buf_append(&d->text, line.text, line.n);

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* st_mtim */
 #include "corpus/input_files.h"
 
+#include "core/array.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,14 +12,8 @@
 
 static struct status add_file(struct input_files *f, const char *path, const struct stat *info)
 {
-    if (f->n == f->capacity) {
-        int64_t capacity = f->capacity == 0 ? 64 : 2 * f->capacity;
-        struct input_file *files = realloc(f->files, (size_t)capacity * sizeof *files);
-        if (files == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for a list of %lld files", (long long)capacity);
-        }
-        f->files = files;
-        f->capacity = capacity;
+    if (!ARRAY_RESERVE(f->files, f->capacity, f->n + 1)) {
+        return status_error(STATUS_MEMORY, "out of memory for a list of %lld files", (long long)f->n + 1);
     }
     char *copy = strdup(path);
     if (copy == NULL) {

@@ -7,6 +7,7 @@
 
 #include "core/status.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct input_file {
@@ -19,7 +20,8 @@ struct input_file {
 
 struct input_files {
     struct input_file *files; /* [n] */
-    int64_t n, capacity;
+    int64_t n;
+    size_t capacity;
     int64_t n_indexes;    /* of dumps, among the n */
     uint64_t total_bytes; /* of text */
 };

@@ -7,13 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static struct status make_path(char path[FILE_PATH_BYTES], const char *directory, const char *name)
-{
-    return (size_t)snprintf(path, FILE_PATH_BYTES, "%s/%s", directory, name) < FILE_PATH_BYTES
-               ? status_ok()
-               : status_error(STATUS_USAGE, "the path %.60s... is too long", directory);
-}
-
 /* ---- fields: one list for writing and for reading ---- */
 
 struct fields {
@@ -137,7 +130,7 @@ static void all_fields(struct fields *f, struct pass_state *s)
 static struct status memory_path(char path[FILE_PATH_BYTES], const struct pass_state *s,
                                  const char *directory)
 {
-    return make_path(path, directory, s->n_saves % 2 == 0 ? "memory.0" : "memory.1");
+    return file_make_path(path, "%s/%s", directory, s->n_saves % 2 == 0 ? "memory.0" : "memory.1");
 }
 
 static struct status save(struct pass_state *s, const char *directory, const struct buf *memory)
@@ -148,7 +141,7 @@ static struct status save(struct pass_state *s, const char *directory, const str
     TRY(file_write_atomic(path, buf_text(memory), memory->n));
     struct fields f = {.root = json_object(), .writes = true};
     all_fields(&f, s);
-    struct status status = make_path(path, directory, "state.json");
+    struct status status = file_make_path(path, "%s/%s", directory, "state.json");
     if (failed(status)) {
         json_decref(f.root);
         return status;
@@ -168,7 +161,7 @@ struct status pass_state_load(struct pass_state *s, const char *directory, bool 
 {
     char path[FILE_PATH_BYTES];
     *s = (struct pass_state){0};
-    TRY(make_path(path, directory, "state.json"));
+    TRY(file_make_path(path, "%s/%s", directory, "state.json"));
     *found = file_exists(path);
     if (!*found) {
         return status_ok();

@@ -1,5 +1,6 @@
 #include "corpus/wiki_site.h"
 
+#include "core/array.h"
 #include "corpus/text_line.h"
 #include "text/letter_case.h"
 #include "text/utf8.h"
@@ -98,14 +99,8 @@ struct status wiki_site_add_namespace(struct wiki_site *site, int number, const 
         known->number = number;
         return status_ok();
     }
-    if (site->n_namespaces == site->capacity) {
-        size_t capacity = site->capacity == 0 ? 64 : 2 * site->capacity;
-        struct wiki_site_name *grown = realloc(site->namespaces, capacity * sizeof *grown);
-        if (grown == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for %zu namespaces", capacity);
-        }
-        site->namespaces = grown;
-        site->capacity = capacity;
+    if (!ARRAY_RESERVE(site->namespaces, site->capacity, site->n_namespaces + 1)) {
+        return status_error(STATUS_MEMORY, "out of memory for %zu namespaces", site->n_namespaces + 1);
     }
     size_t begin = site->names.n;
     buf_append(&site->names, key, length);

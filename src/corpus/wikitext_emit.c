@@ -1,5 +1,6 @@
 #include "corpus/wikitext_emit.h"
 
+#include "core/array.h"
 #include "corpus/html_entities.h"
 #include "corpus/wikitext_templates.h"
 
@@ -44,15 +45,9 @@ static size_t read_limit(const struct wikitext_emit *e)
 
 static void begin_part(struct wikitext_emit *e)
 {
-    if (e->n_parts == e->parts_capacity) {
-        size_t capacity = e->parts_capacity == 0 ? 256 : 2 * e->parts_capacity;
-        struct wikitext_part *grown = realloc(e->parts, capacity * sizeof *grown);
-        if (grown == NULL) {
-            e->no_memory = true;
-            return;
-        }
-        e->parts = grown;
-        e->parts_capacity = capacity;
+    if (!ARRAY_RESERVE(e->parts, e->parts_capacity, e->n_parts + 1)) {
+        e->no_memory = true;
+        return;
     }
     e->parts[e->n_parts++] = (struct wikitext_part){e->text.n, 0, e->text.n};
 }

@@ -1,5 +1,7 @@
 #include "corpus/wikitext_spans.h"
 
+#include "core/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,16 +18,10 @@ void wikitext_spans_fini(struct wikitext_spans *s)
 /* Makes room for `count` spans more, unclosed, at markup[begin]. */
 static size_t add_spans(struct wikitext_spans *s, size_t begin, size_t count)
 {
-    if (s->n_spans + count > s->capacity) {
-        size_t capacity = s->capacity == 0 ? 1024 : 2 * s->capacity;
-        struct wikitext_span *grown = realloc(s->spans, capacity * sizeof *grown);
-        if (grown == NULL) {
-            s->no_memory = true;
-            s->n_spans = 0;
-            return 0;
-        }
-        s->spans = grown;
-        s->capacity = capacity;
+    if (!ARRAY_RESERVE(s->spans, s->capacity, s->n_spans + count)) {
+        s->no_memory = true;
+        s->n_spans = 0;
+        return 0;
     }
     for (size_t i = 0; i < count; i++) {
         s->spans[s->n_spans + i] =

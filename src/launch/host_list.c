@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "launch/host_list.h"
 
+#include "core/array.h"
 #include "core/base64.h"
 #include "core/json.h"
 #include "launch/line_file.h"
@@ -51,14 +52,8 @@ struct status host_list_add(struct host_list *l, const char *name, int64_t n_slo
         return status_error(STATUS_USAGE, "%s: %s occurs twice; give all its slots in one line", source,
                             name);
     }
-    if (l->n == l->capacity) {
-        int capacity = l->capacity == 0 ? 16 : 2 * l->capacity;
-        struct host *hosts = realloc(l->hosts, (size_t)capacity * sizeof *hosts);
-        if (hosts == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for %d hosts", capacity);
-        }
-        l->hosts = hosts;
-        l->capacity = capacity;
+    if (!ARRAY_RESERVE(l->hosts, l->capacity, l->n + 1)) {
+        return status_error(STATUS_MEMORY, "out of memory for %d hosts", l->n + 1);
     }
     struct host *h = &l->hosts[l->n++];
     *h = (struct host){.n_slots = (int)n_slots};

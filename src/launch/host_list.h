@@ -11,6 +11,7 @@
 
 #include "core/status.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { HOST_NAME_BYTES = 254, HOST_MAX_SLOTS = 256 };
@@ -23,7 +24,8 @@ struct host {
 
 struct host_list {
     struct host *hosts; /* [n] */
-    int n, capacity;
+    int n;
+    size_t capacity;
 };
 
 /* Frees the list; safe on a zeroed struct. */

@@ -1,5 +1,6 @@
 #include "report/run_log.h"
 
+#include "core/array.h"
 #include "io/file.h"
 
 #include <math.h>
@@ -41,14 +42,8 @@ static void drop_from(struct run_rows *r, int64_t step)
 
 static struct status append_row(struct run_rows *r, const struct run_row *row)
 {
-    if (r->n == r->capacity) {
-        size_t capacity = r->capacity == 0 ? 256 : 2 * r->capacity;
-        struct run_row *grown = realloc(r->rows, capacity * sizeof *grown);
-        if (grown == NULL) {
-            return status_error(STATUS_MEMORY, "out of memory for %zu lines of a log", capacity);
-        }
-        r->rows = grown;
-        r->capacity = capacity;
+    if (!ARRAY_RESERVE(r->rows, r->capacity, r->n + 1)) {
+        return status_error(STATUS_MEMORY, "out of memory for %zu lines of a log", r->n + 1);
     }
     r->rows[r->n++] = *row;
     return status_ok();

@@ -58,10 +58,8 @@ static struct status visit_units(const struct prepare_config *c, unit_visit *vis
 struct status prepare_outputs_set_path(char path[FILE_PATH_BYTES], const struct prepare_config *c,
                                        const struct prepare_set *set)
 {
-    int n = snprintf(path, FILE_PATH_BYTES, "%s/" PREPARE_WORK_NAME "/sets%s%s", c->output_dir,
-                     set->name[0] == '\0' ? "" : "/", set->name);
-    return n < FILE_PATH_BYTES ? status_ok()
-                               : status_error(STATUS_USAGE, "the path %.60s... is too long", c->output_dir);
+    return file_make_path(path, "%s/" PREPARE_WORK_NAME "/sets%s%s", c->output_dir,
+                          set->name[0] == '\0' ? "" : "/", set->name);
 }
 
 /* Whether the vocabulary goes to the output directory itself. */

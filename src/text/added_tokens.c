@@ -1,5 +1,6 @@
 #include "text/added_tokens.h"
 
+#include "core/array.h"
 #include "core/log.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
@@ -43,17 +44,9 @@ const struct added_token *added_tokens_find_text(const struct added_tokens *l, c
 
 static struct status grow(struct added_tokens *l)
 {
-    if (l->n < l->capacity) {
-        return status_ok();
-    }
-    int capacity = l->capacity == 0 ? 16 : 2 * l->capacity;
-    struct added_token *tokens = realloc(l->tokens, (size_t)capacity * sizeof *tokens);
-    if (tokens == NULL) {
-        return status_error(STATUS_MEMORY, "out of memory for %d added tokens", capacity);
-    }
-    l->tokens = tokens;
-    l->capacity = capacity;
-    return status_ok();
+    return ARRAY_RESERVE(l->tokens, l->capacity, l->n + 1)
+               ? status_ok()
+               : status_error(STATUS_MEMORY, "out of memory for %d added tokens", l->n + 1);
 }
 
 struct status added_tokens_add(struct added_tokens *l, const char *content, size_t n,

@@ -24,7 +24,8 @@ struct added_token {
 struct added_tokens {
     struct buf text;
     struct added_token *tokens; /* [n] the longest first */
-    int n, capacity;
+    int n;
+    size_t capacity;
     int32_t end;     /* one more than the largest id */
     bool first[256]; /* whether some token begins with this byte, in either case */
 };

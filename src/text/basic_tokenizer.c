@@ -1,5 +1,6 @@
 #include "text/basic_tokenizer.h"
 
+#include "core/array.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
 
@@ -128,36 +129,13 @@ static void end_marks(struct basic_tokenizer *b)
     b->n_marks = 0;
 }
 
-/* Doubles a full array; false if memory runs out. */
-static bool make_room(void **array, size_t n, size_t *capacity, size_t item_bytes)
-{
-    if (n < *capacity) {
-        return true;
-    }
-    size_t wanted = *capacity == 0 ? 32 : *capacity * 2;
-    void *grown = wanted > SIZE_MAX / item_bytes ? NULL : realloc(*array, wanted * item_bytes);
-    if (grown == NULL) {
-        return false;
-    }
-    *array = grown;
-    *capacity = wanted;
-    return true;
-}
-
 /* Decomposes a code point and writes its parts in canonical order, as soon as that order is known. */
 static void add_decomposed(struct basic_tokenizer *b, uint32_t c, struct basic_span span)
 {
     uint32_t parts[UNICODE_DECOMPOSITION_MAX];
     int n = unicode_decompose(parts, c);
-    void *sources = b->sources;
-    void *marks = b->marks;
-    bool room = make_room(&sources, b->n_sources, &b->sources_capacity, sizeof *b->sources);
-    for (int i = 0; i < n && room; i++) {
-        room = make_room(&marks, b->n_marks + (size_t)i, &b->marks_capacity, sizeof *b->marks);
-    }
-    b->sources = sources;
-    b->marks = marks;
-    if (!room) {
+    if (!ARRAY_RESERVE(b->sources, b->sources_capacity, b->n_sources + 1) ||
+        !ARRAY_RESERVE(b->marks, b->marks_capacity, b->n_marks + (size_t)n)) {
         b->out_of_memory = true;
         return;
     }

@@ -1,5 +1,6 @@
 #include "text/jinja_lexer.h"
 
+#include "core/array.h"
 #include "text/jinja_text.h"
 #include "text/utf8.h"
 
@@ -42,15 +43,9 @@ static void skip(struct jinja_lexer *l, size_t n)
 /* A token of the next n bytes, behind which the lexer goes on. */
 static struct status push(struct jinja_lexer *l, enum jinja_token_kind kind, size_t n, json_t *value)
 {
-    if (l->n == l->capacity) {
-        int capacity = l->capacity * 2 + 64;
-        struct jinja_token *more = realloc(l->tokens, (size_t)capacity * sizeof *more);
-        if (more == NULL) {
-            json_decref(value);
-            return status_error(STATUS_MEMORY, "out of memory for a template");
-        }
-        l->tokens = more;
-        l->capacity = capacity;
+    if (!ARRAY_RESERVE(l->tokens, l->capacity, l->n + 1)) {
+        json_decref(value);
+        return status_error(STATUS_MEMORY, "out of memory for a template");
     }
     l->tokens[l->n++] = (struct jinja_token){kind, l->line, buf_text(&l->source) + l->at, n, value};
     skip(l, n);

@@ -32,7 +32,8 @@ struct jinja_lexer {
     int line;
     bool begins_line;           /* whether a line begins where the last token ended */
     struct jinja_token *tokens; /* [n], the last is JINJA_TOKEN_END */
-    int n, capacity;
+    int n;
+    size_t capacity;
 };
 
 /* STATUS_DATA names the line and what is wrong. */

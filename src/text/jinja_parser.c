@@ -1,5 +1,7 @@
 #include "text/jinja_parser.h"
 
+#include "core/array.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,15 +93,9 @@ int jinja_parser_make(struct jinja_parser *p, enum jinja_kind kind, json_t *valu
         json_decref(value);
         return 0;
     }
-    if (t->n == t->capacity) {
-        int capacity = t->capacity * 2 + 64;
-        struct jinja_node *more = realloc(t->nodes, (size_t)capacity * sizeof *more);
-        if (more == NULL) {
-            json_decref(value);
-            return jinja_parser_fail_memory(p);
-        }
-        t->nodes = more;
-        t->capacity = capacity;
+    if (!ARRAY_RESERVE(t->nodes, t->capacity, t->n + 1)) {
+        json_decref(value);
+        return jinja_parser_fail_memory(p);
     }
     t->nodes[t->n] = (struct jinja_node){.kind = kind, .line = jinja_parser_now(p)->line, .value = value};
     return t->n++;

@@ -1,5 +1,6 @@
 #include "text/jinja_renderer.h"
 
+#include "core/array.h"
 #include "text/jinja_function.h"
 #include "text/jinja_operator.h"
 #include "text/jinja_text.h"
@@ -145,16 +146,10 @@ static struct jinja_variable *find(const struct jinja_renderer *r, const char *n
 static void set(struct jinja_renderer *r, const char *name, json_t *value, bool is_namespace)
 {
     struct jinja_variable *v = find(r, name, r->frame);
-    if (v == NULL && r->n == r->capacity) {
-        int capacity = r->capacity * 2 + 16;
-        struct jinja_variable *more = realloc(r->variables, (size_t)capacity * sizeof *more);
-        if (more == NULL) {
-            json_decref(value);
-            fail_memory(r);
-            return;
-        }
-        r->variables = more;
-        r->capacity = capacity;
+    if (v == NULL && !ARRAY_RESERVE(r->variables, r->capacity, r->n + 1)) {
+        json_decref(value);
+        fail_memory(r);
+        return;
     }
     if (v == NULL) {
         v = &r->variables[r->n++];

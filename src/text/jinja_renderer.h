@@ -30,7 +30,8 @@ struct jinja_renderer {
     struct status status;
     int line, depth;
     struct jinja_variable *variables; /* [n], the innermost last */
-    int n, capacity;
+    int n;
+    size_t capacity;
     int frame; /* the first variable of the innermost scope */
     enum { JINJA_GOES_ON, JINJA_BREAKS, JINJA_CONTINUES } flow;
 };

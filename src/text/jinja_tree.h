@@ -70,7 +70,8 @@ struct jinja_node {
 
 struct jinja_tree {
     struct jinja_node *nodes; /* [n]; 0 is none */
-    int n, capacity;
+    int n;
+    size_t capacity;
     int root; /* the first statement */
 };
 

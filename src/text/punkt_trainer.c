@@ -1,5 +1,6 @@
 #include "text/punkt_trainer.h"
 
+#include "core/array.h"
 #include "text/punkt_english.h"
 
 #include <math.h>
@@ -61,33 +62,15 @@ static struct status no_memory(void)
     return status_error(STATUS_MEMORY, "out of memory for the words that sentences are learned from");
 }
 
-/* Room for n + 1 items. */
-static bool make_room(void **items, size_t n, size_t *capacity, size_t item_bytes)
-{
-    if (n < *capacity) {
-        return true;
-    }
-    size_t wanted = n < 1024 ? 1024 : 2 * n;
-    void *grown = realloc(*items, wanted * item_bytes);
-    if (grown == NULL) {
-        return false;
-    }
-    *items = grown;
-    *capacity = wanted;
-    return true;
-}
-
 /* Counts a word and sets its index. */
 static struct status count_word(struct punkt_trainer *t, uint32_t *index, const char *text, size_t n,
                                 unsigned char form, int64_t count)
 {
     size_t i = 0;
-    void *facts = t->facts;
     if (!word_counts_add(&t->words, &i, text, n, count) ||
-        !make_room(&facts, i, &t->facts_capacity, sizeof *t->facts)) {
+        !ARRAY_RESERVE(t->facts, t->facts_capacity, i + 1)) {
         return no_memory();
     }
-    t->facts = facts;
     if (i >= t->n_facts) {
         t->facts[i] = (struct punkt_trainer_facts){.stem = (uint32_t)i, .with_stop = no_word, .form = form};
         t->n_facts = i + 1;
@@ -101,11 +84,9 @@ static struct status add_pair(struct punkt_trainer *t, uint32_t second, bool beg
     if (t->n_pairs >= PUNKT_TRAINER_PAIRS) {
         return status_ok();
     }
-    void *pairs = t->pairs;
-    if (!make_room(&pairs, t->n_pairs, &t->pairs_capacity, sizeof *t->pairs)) {
+    if (!ARRAY_RESERVE(t->pairs, t->pairs_capacity, t->n_pairs + 1)) {
         return no_memory();
     }
-    t->pairs = pairs;
     t->pairs[t->n_pairs++] =
         (struct punkt_trainer_pair){t->before, second, (unsigned char)t->now.first_case, begins_paragraph};
     return status_ok();

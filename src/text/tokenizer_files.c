@@ -6,14 +6,6 @@
 
 #include <string.h>
 
-static struct status make_path(char path[FILE_PATH_BYTES], const char *directory, const char *name)
-{
-    int n = snprintf(path, FILE_PATH_BYTES, "%s/%s", directory, name);
-    return n < FILE_PATH_BYTES ? status_ok()
-                               : status_error(STATUS_USAGE, "the path %.60s... is longer than %d bytes",
-                                              directory, FILE_PATH_BYTES - 1);
-}
-
 static struct status compare(enum tokenizer_copy *copy, const struct tokenizer_file *file, const char *path)
 {
     struct file_map m;
@@ -36,7 +28,7 @@ struct status tokenizer_files_compare(enum tokenizer_copy *copy, const char **na
     for (int i = t->n_files - 1; i >= 0; i--) {
         char path[FILE_PATH_BYTES];
         enum tokenizer_copy one;
-        TRY(make_path(path, directory, t->files[i].name));
+        TRY(file_make_path(path, "%s/%s", directory, t->files[i].name));
         TRY(compare(&one, &t->files[i], path));
         first[one] = t->files[i].name;
     }
@@ -53,7 +45,7 @@ struct status tokenizer_files_write(const struct tokenizer *t, const char *direc
 {
     for (int i = 0; i < t->n_files; i++) {
         char path[FILE_PATH_BYTES];
-        TRY(make_path(path, directory, t->files[i].name));
+        TRY(file_make_path(path, "%s/%s", directory, t->files[i].name));
         TRY(file_write_atomic(path, t->files[i].bytes, t->files[i].n));
     }
     return status_ok();
@@ -73,7 +65,7 @@ struct status tokenizer_files_write_config(const struct tokenizer *t, const char
                                            int64_t max_length)
 {
     char path[FILE_PATH_BYTES];
-    TRY(make_path(path, directory, TOKENIZER_CONFIG_NAME));
+    TRY(file_make_path(path, "%s/%s", directory, TOKENIZER_CONFIG_NAME));
     return json_file_write(path, tokenizer_files_config(t, max_length));
 }
 
@@ -84,7 +76,7 @@ static struct status write_documents(const char *directory, json_t *documents)
     json_object_foreach(documents, name, document)
     {
         char path[FILE_PATH_BYTES];
-        TRY(make_path(path, directory, name));
+        TRY(file_make_path(path, "%s/%s", directory, name));
         TRY(json_file_write(path, json_incref(document)));
     }
     return status_ok();

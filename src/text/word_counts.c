@@ -1,5 +1,6 @@
 #include "text/word_counts.h"
 
+#include "core/array.h"
 #include "core/hash.h"
 
 #include <stdlib.h>
@@ -62,31 +63,10 @@ static bool grow_slots(struct word_counts *w)
     return true;
 }
 
-static bool grow(void **array, size_t needed, size_t *capacity, size_t item_bytes)
-{
-    if (needed <= *capacity) {
-        return true;
-    }
-    size_t wanted = *capacity < 1024 ? 1024 : *capacity * 2;
-    wanted = wanted < needed ? needed : wanted;
-    void *grown = realloc(*array, wanted * item_bytes);
-    if (grown == NULL) {
-        return false;
-    }
-    *array = grown;
-    *capacity = wanted;
-    return true;
-}
-
 static bool make_room(struct word_counts *w, size_t n)
 {
-    void *words = w->words;
-    bool ok = w->n < UINT32_MAX - 1 && grow(&words, w->n + 1, &w->capacity, sizeof *w->words);
-    w->words = words;
-    void *text = w->text;
-    ok = ok && grow(&text, w->text_bytes + n, &w->text_capacity, 1);
-    w->text = text;
-    return ok;
+    return w->n < UINT32_MAX - 1 && ARRAY_RESERVE(w->words, w->capacity, w->n + 1) &&
+           ARRAY_RESERVE(w->text, w->text_capacity, w->text_bytes + n);
 }
 
 bool word_counts_add(struct word_counts *w, size_t *index, const char *text, size_t n, int64_t count)

@@ -1,5 +1,6 @@
 #include "text/word_tally.h"
 
+#include "core/array.h"
 #include "core/buf.h"
 #include "core/bytes.h"
 #include "io/temporary.h"
@@ -167,14 +168,8 @@ static struct status write_table(struct word_tally *t, const struct word_counts 
 static struct status keep_part(struct word_tally *t, struct word_counts *table)
 {
     struct tally_part part = {.start = t->file_bytes};
-    if (t->n_parts == t->parts_capacity) {
-        size_t wanted = t->parts_capacity == 0 ? 64 : 2 * t->parts_capacity;
-        struct tally_part *grown = realloc(t->parts, wanted * sizeof *grown);
-        if (grown == NULL) {
-            return out_of_memory();
-        }
-        t->parts = grown;
-        t->parts_capacity = wanted;
+    if (!ARRAY_RESERVE(t->parts, t->parts_capacity, t->n_parts + 1)) {
+        return out_of_memory();
     }
     if (t->beside == NULL || t->n_in_memory + table->n <= t->memory_words) {
         t->n_in_memory += table->n;

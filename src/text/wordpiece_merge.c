@@ -1,5 +1,7 @@
 #include "text/wordpiece_merge.h"
 
+#include "core/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,21 +60,11 @@ void wordpiece_merge_fini(struct wordpiece_merge *m)
     *m = (struct wordpiece_merge){0};
 }
 
-/* Makes room for one more item: doubles a full array. */
-static bool reserve(struct wordpiece_merge *m, void **array, size_t n, size_t *capacity, size_t item_bytes)
+static bool reserve(struct wordpiece_merge *m, void *items, size_t *capacity, size_t n, size_t item_bytes)
 {
-    if (n < *capacity) {
-        return true;
-    }
-    size_t wanted = *capacity == 0 ? 64 : *capacity * 2;
-    void *grown = realloc(*array, wanted * item_bytes);
-    if (grown == NULL) {
-        m->out_of_memory = true;
-        return false;
-    }
-    *array = grown;
-    *capacity = wanted;
-    return true;
+    bool fits = array_reserve(items, capacity, n, item_bytes);
+    m->out_of_memory |= !fits;
+    return fits;
 }
 
 int32_t wordpiece_merge_piece(struct wordpiece_merge *m, const char *text, size_t n)
@@ -87,9 +79,7 @@ int32_t wordpiece_merge_piece(struct wordpiece_merge *m, const char *text, size_
 
 void wordpiece_merge_symbol(struct wordpiece_merge *m, int32_t id)
 {
-    void *symbols = m->symbols;
-    if (reserve(m, &symbols, m->n_symbols, &m->symbols_capacity, sizeof *m->symbols)) {
-        m->symbols = symbols;
+    if (reserve(m, &m->symbols, &m->symbols_capacity, m->n_symbols + 1, sizeof *m->symbols)) {
         m->symbols[m->n_symbols++] = id;
     }
 }
@@ -103,10 +93,8 @@ void wordpiece_merge_end_word(struct wordpiece_merge *m, int64_t count)
     }
     size_t length = m->n_symbols - start;
     CHECK(length <= UINT16_MAX, "a word of %zu pieces", length);
-    void *words = m->words;
     bool fits = m->n_words < UINT32_MAX && start >> 48 == 0;
-    if (fits && reserve(m, &words, m->n_words, &m->words_capacity, sizeof *m->words)) {
-        m->words = words;
+    if (fits && reserve(m, &m->words, &m->words_capacity, m->n_words + 1, sizeof *m->words)) {
         m->words[m->n_words++] =
             (struct merge_word){count, (uint32_t)start, (uint16_t)(start >> 32), (uint16_t)length};
     }
@@ -148,13 +136,11 @@ static struct merge_pair *find_pair(struct wordpiece_merge *m, int32_t left, int
     uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
     size_t slot = pair_slot(m, key);
     if (m->slots[slot] == 0) {
-        void *pairs = m->pairs;
         if (m->n_pairs >= UINT32_MAX - 1 ||
-            !reserve(m, &pairs, m->n_pairs, &m->pairs_capacity, sizeof *m->pairs)) {
+            !reserve(m, &m->pairs, &m->pairs_capacity, m->n_pairs + 1, sizeof *m->pairs)) {
             m->out_of_memory = true;
             return NULL;
         }
-        m->pairs = pairs;
         m->pairs[m->n_pairs++] = (struct merge_pair){.key = key};
         m->slots[slot] = (uint32_t)m->n_pairs;
     }
@@ -202,12 +188,10 @@ static bool comes_first(const struct merge_entry *a, const struct merge_entry *b
 /* A pair that is too rare comes again if its count grows. */
 static void heap_push(struct wordpiece_merge *m, uint32_t pair)
 {
-    void *heap = m->heap;
     if (m->pairs[pair].count < m->min_frequency ||
-        !reserve(m, &heap, m->heap_n, &m->heap_capacity, sizeof *m->heap)) {
+        !reserve(m, &m->heap, &m->heap_capacity, m->heap_n + 1, sizeof *m->heap)) {
         return;
     }
-    m->heap = heap;
     struct merge_entry e = {m->pairs[pair].count, m->pairs[pair].key, pair};
     size_t i = m->heap_n++;
     for (; i > 0 && comes_first(&e, &m->heap[(i - 1) / 2]); i = (i - 1) / 2) {
@@ -281,9 +265,7 @@ void wordpiece_merge_begin(struct wordpiece_merge *m, int64_t min_frequency)
 
 static void touch(struct wordpiece_merge *m, struct merge_pair *p)
 {
-    void *touched = m->touched;
-    if (!p->touched && reserve(m, &touched, m->n_touched, &m->touched_capacity, sizeof *m->touched)) {
-        m->touched = touched;
+    if (!p->touched && reserve(m, &m->touched, &m->touched_capacity, m->n_touched + 1, sizeof *m->touched)) {
         m->touched[m->n_touched++] = (uint32_t)(p - m->pairs);
         p->touched = true;
     }

@@ -73,3 +73,20 @@ tensor bert_layer_output(const struct bert_layer_acts *a, const struct layer_cal
 {
     return call->next == NULL ? a->out : fp8_rounded_by_maker(a->out, call->next);
 }
+
+struct bert_sublayers bert_layer_sublayers(const struct bert_layer_weights *w,
+                                           const struct bert_layer_weights *g,
+                                           const struct bert_layer_acts *a)
+{
+    struct bert_sublayers s = {.attention = {.w = &w->attention, .acts = &a->attention},
+                               .ff = {.w = &w->ff, .acts = &a->ff},
+                               .norm_1 = {&w->norm_1, NULL, &a->norm_1, LAYER_ATTENTION_OUT},
+                               .norm_2 = {&w->norm_2, NULL, &a->norm_2, LAYER_FEED_FORWARD_OUT}};
+    if (g != NULL) {
+        s.attention.g = &g->attention;
+        s.ff.g = &g->ff;
+        s.norm_1.g = &g->norm_1;
+        s.norm_2.g = &g->norm_2;
+    }
+    return s;
+}

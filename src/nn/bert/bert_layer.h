@@ -97,4 +97,15 @@ struct bert_layer_wiring {
  * the first: a backward must run over all layers, from the last down. */
 extern const struct bert_layer_wiring bert_layer_post, bert_layer_pre;
 
+/* The sublayers of a layer with these weights, gradients (NULL in a forward) and results. */
+struct bert_sublayers {
+    struct self_attention attention;
+    struct feed_forward ff;
+    struct norm norm_1, norm_2;
+};
+
+struct bert_sublayers bert_layer_sublayers(const struct bert_layer_weights *w,
+                                           const struct bert_layer_weights *g,
+                                           const struct bert_layer_acts *a);
+
 #endif

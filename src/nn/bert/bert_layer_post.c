@@ -28,20 +28,17 @@ static void forward(struct exec *x, const struct bert_layer_acts *all, const str
     const struct bert_layer_acts a = bert_layer_picked(all, call->picks);
     const struct layer_scratch s = layer_scratch_picked(scratch, call->picks);
     const struct fp8_factor h_fp8 = feed_forward_input(&a.ff, call);
-    const struct self_attention attention = {.w = &w->attention, .acts = &a.attention};
-    const struct feed_forward ff = {.w = &w->ff, .acts = &a.ff};
-    const struct norm norm_1 = {&w->norm_1, NULL, &a.norm_1, LAYER_ATTENTION_OUT},
-                      norm_2 = {&w->norm_2, NULL, &a.norm_2, LAYER_FEED_FORWARD_OUT};
+    const struct bert_sublayers layer = bert_layer_sublayers(w, NULL, &a);
     tensor h = fp8_rounded_by_maker(a.h, &h_fp8);
     exec_enter(x, "layer", call->layer);
 
     /* h = LN_1(x + dropout(attention(x) W_o^T + b_o)) */
-    tensor residual = self_attention_forward(x, &attention, io.in, io.in, scratch, call);
-    norm_forward(x, &norm_1, h, s.branch, w->attention.b_o, residual, call);
+    tensor residual = self_attention_forward(x, &layer.attention, io.in, io.in, scratch, call);
+    norm_forward(x, &layer.norm_1, h, s.branch, w->attention.b_o, residual, call);
 
     /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
-    feed_forward_forward(x, &ff, h, &s, call);
-    norm_forward(x, &norm_2, bert_layer_output(&a, call), s.branch, w->ff.b_2, h, call);
+    feed_forward_forward(x, &layer.ff, h, &s, call);
+    norm_forward(x, &layer.norm_2, bert_layer_output(&a, call), s.branch, w->ff.b_2, h, call);
 }
 
 /* One buffer, dx, holds three things in turn: the gradient of y on entry, that of the residual x
@@ -54,10 +51,7 @@ static void backward(struct exec *x, tensor dx, const struct bert_layer_weights 
     const struct layer_scratch s = layer_scratch_picked(scratch, call->picks);
     const struct fp8_factor dattention_fp8 = layer_factor_of(&s.fp8_branch, call, LAYER_DOUT_O),
                             dff_fp8 = layer_factor_of(&s.fp8_branch, call, LAYER_DOUT_2);
-    const struct self_attention attention = {&w->attention, &g->attention, &a.attention};
-    const struct feed_forward ff = {.w = &w->ff, .g = &g->ff, .acts = &a.ff};
-    const struct norm norm_1 = {&w->norm_1, &g->norm_1, &a.norm_1, LAYER_ATTENTION_OUT},
-                      norm_2 = {&w->norm_2, &g->norm_2, &a.norm_2, LAYER_FEED_FORWARD_OUT};
+    const struct bert_sublayers layer = bert_layer_sublayers(w, g, &a);
     tensor dattention = fp8_rounded_by_maker(s.branch, &dattention_fp8),
            dff = fp8_rounded_by_maker(s.branch, &dff_fp8), dy = dx, dresidual = dx;
     if (call->picks != NULL) {
@@ -68,13 +62,15 @@ static void backward(struct exec *x, tensor dx, const struct bert_layer_weights 
 
     /* y = LN_2(h + dropout(gelu(h W_1^T + b_1) W_2^T + b_2)) */
     queue_join(x, 1); /* all but w_qkv of the layer above: `branch` and `dff` are free */
-    norm_backward(x, &norm_2, (struct gradient){s.dh, false}, dff, g->ff.b_2, dy, call);
-    feed_forward_backward(x, &ff, (struct gradient){s.dh, true}, dff, a.h, &s, call);
+    norm_backward(x, &layer.norm_2, (struct gradient){s.dh, false}, dff, g->ff.b_2, dy, call);
+    feed_forward_backward(x, &layer.ff, (struct gradient){s.dh, true}, dff, a.h, &s, call);
 
     /* h = LN_1(x + dropout(attention(x) W_o^T + b_o)) */
     queue_join(x, 1); /* all but w_1: `branch` and `dqkv` are free */
-    norm_backward(x, &norm_1, (struct gradient){dresidual, false}, dattention, g->attention.b_o, s.dh, call);
-    self_attention_backward(x, &attention, (struct gradient){dx, true}, dx, dattention, in, scratch, call);
+    norm_backward(x, &layer.norm_1, (struct gradient){dresidual, false}, dattention, g->attention.b_o, s.dh,
+                  call);
+    self_attention_backward(x, &layer.attention, (struct gradient){dx, true}, dx, dattention, in, scratch,
+                            call);
 }
 
 const struct bert_layer_wiring bert_layer_post = {carve_acts, bert_layer_carve_output, forward, backward};

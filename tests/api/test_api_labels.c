@@ -7,8 +7,7 @@
 
 #include "core/json.h"
 #include "data/tag_score.h"
-#include "task/classify.h"
-#include "task/tag.h"
+#include "task/example_tasks.h"
 
 #define ROUNDING 1e-5
 enum { N_TEXTS = 6, N_WORDS = 21, PATH = SESSION_CASE_PATH + 64 };
@@ -100,7 +99,7 @@ static json_t *command_labels(const char *name, bool with_pairs)
         buf_puts(&text, "}\n");
     }
     write_file(p.input, &text);
-    struct classify_options o = {.run = options_of(&p), .problem_type = "auto"};
+    struct example_options o = {.run = options_of(&p), .problem_type = "auto"};
     EXPECT_OK(finetune_run(&classify_task, &o));
     struct file_map map;
     json_t *lines = json_array();
@@ -206,7 +205,7 @@ static struct buf command_tags(void)
         buf_printf(&text, "%s\n", words[i]);
     }
     write_file(p.input, &text);
-    struct tag_options o = {.run = options_of(&p)};
+    struct example_options o = {.run = options_of(&p)};
     EXPECT_OK(finetune_run(&tag_task, &o));
     EXPECT_OK(file_map_open(&map, p.output));
     buf_clear(&text);

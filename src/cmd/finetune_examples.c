@@ -1,0 +1,226 @@
+/* kiln squad, kiln classify and kiln tag: the command lines of task/example_tasks.h. */
+#include "cmd/commands.h"
+#include "cmd/finetune_flags.h"
+#include "cmd/settings.h"
+#include "cmd/train_command.h"
+#include "task/example_tasks.h"
+
+#include <stddef.h>
+
+struct example_args {
+    struct example_options run;
+    struct launcher_flags launcher;
+    struct option_given given;
+};
+
+#define AT(field)   offsetof(struct example_args, run.run.run.field)
+#define TUNE(field) offsetof(struct example_args, run.run.field)
+#define OWN(field)  offsetof(struct example_args, run.field)
+
+#define OTHER_NAME_ROW(name, field) OPTION_STRING_ROW(name, OWN(field), NULL, "NAME", "the same as --" #field)
+#define LOWER_CASE_ROW                                                                                       \
+    OPTION_FLAG_ROW("do_lower_case", TUNE(do_lower_case),                                                      \
+                    "lower-case text and strip accents; implied by an uncased model")
+#define WEIGHT_DECAY_ROW                                                                                     \
+    OPTION_REAL_ROW("weight_decay", OWN(weight_decay), "0", 0, 10, "weight decay of matrices in AdamW")
+
+/* The same in each command: the end of its short help, and its fields. */
+#define USUAL_FLAGS                                                                                          \
+    "do_train|do_predict|do_eval|max_seq_length|do_lower_case|train_batch_size|"                             \
+    "gradient_accumulation_steps|learning_rate|num_train_epochs|eval_file|early_stopping_patience|seed|"     \
+    "seeds|autocast|device|num_steps_per_checkpoint|resume_from_checkpoint|overwrite_output_dir|"            \
+    "predict_batch_size|log_freq|dry-run"
+#define EXAMPLE_COMMAND                                                                                      \
+    .positional_usage = "", .given = offsetof(struct example_args, given),                                   \
+    .args_bytes = sizeof(struct example_args), .of_ranks = true
+
+/* ---- kiln squad ---- */
+
+/* run_squad.py keeps the features of a --train_file in a file beside it. */
+#define NO_CACHE "features are computed in each run, in seconds; there is no cache"
+
+static const struct option squad_options[] = {
+    OPTION_GROUP_ROW("input and output"),
+    FINETUNE_PLACE_ROWS("write the fine-tuned model, predictions.json, nbest_predictions.json and log.jsonl "
+                        "into this directory"),
+    OPTION_STRING_ROW("train_file", TUNE(train_file), NULL, "FILE",
+                      "train on the questions of this file, in SQuAD's format"),
+    OPTION_STRING_ROW("predict_file", TUNE(predict_file), NULL, "FILE",
+                      "answer the questions of this file, in SQuAD's format"),
+    FINETUNE_MODEL_ROWS,
+    OPTION_IGNORED_VALUE_ROW("bert_model", "NAME", "the model is --init_checkpoint"),
+    FINETUNE_DO_ROWS("answer --predict_file", "score the predictions: exact match and F1"),
+    OPTION_STRING_ROW("eval_script", OWN(eval_script), NULL, "FILE",
+                      "score with this Python script instead of the built-in metric: it prints "
+                      "\"exact_match\" and \"f1\" as JSON"),
+    OPTION_GROUP_ROW("text"),
+    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "384", 5, 65536,
+                   "maximum number of tokens of a question and its window together"),
+    OPTION_INT_ROW("doc_stride", OWN(doc_stride), "128", 1, 65536,
+                   "number of tokens from one window to the next"),
+    OPTION_INT_ROW("max_query_length", OWN(max_query_length), "64", 1, 65536,
+                   "maximum number of tokens of a question; a longer one is cut"),
+    LOWER_CASE_ROW,
+    OPTION_FLAG_ROW("version_2_with_negative", OWN(version_2_with_negative),
+                    "allow questions without an answer, as in SQuAD v2"),
+    OPTION_IGNORED_VALUE_ROW("cache_dir", "DIR", NO_CACHE),
+    OPTION_IGNORED_ROW("skip_cache", NO_CACHE),
+    OPTION_GROUP_ROW("training"),
+    FINETUNE_TRAINING_ROWS,
+    OPTION_GROUP_ROW("prediction"),
+    OPTION_INT_ROW("predict_batch_size", TUNE(predict_batch_size), "8", 1, 1e6,
+                   "number of features in a batch; features are sorted by length"),
+    OPTION_INT_ROW("n_best_size", OWN(n_best_size), "20", 1, 1000,
+                   "number of answers to each question in nbest_predictions.json"),
+    OPTION_INT_ROW("max_answer_length", OWN(max_answer_length), "30", 1, 65536,
+                   "maximum number of tokens of an answer"),
+    OPTION_REAL_ROW("null_score_diff_threshold", OWN(null_score_diff_threshold), "0.0", -1e6, 1e6,
+                    "v2: give no answer if the score of none exceeds the best answer's by more than this"),
+    FINETUNE_LOG_ROWS,
+    OPTION_ROWS_OF(settings_replaced, AT(device)),
+    OPTION_IGNORED_ROW("use_fused_adam", "AdamW is always fused"),
+    OPTION_IGNORED_ROW("use_hpu_graphs", "a GPU's work is always captured, the cpu's never"),
+    OPTION_IGNORED_ROW("verbose_logging", "warnings are never left out"),
+    OPTION_REFUSED_ROW("per_param_grad_clipping", "gradients are clipped at their global norm; leave it out"),
+    OPTION_ROWS_OF(settings_launcher, offsetof(struct example_args, launcher)),
+    {0},
+};
+
+static struct status run_squad(const void *args, int n_positional, const char *const *positional)
+{
+    const struct example_args *a = args;
+    (void)n_positional, (void)positional;
+    return finetune_command_run(&command_squad, &squad_task, args, &a->launcher, true);
+}
+
+const struct command command_squad = {
+    .name = "squad",
+    .summary = "fine-tune a model to find answers in a text, and answer questions",
+    .details = "Takes the flags of run_squad.py.  The fine-tuned model goes to OUTPUT_DIR/model, for `kiln "
+               "ask` and for `transformers`.",
+    .options = squad_options,
+    .usual = "init_checkpoint|output_dir|train_file|predict_file|version_2_with_negative|" USUAL_FLAGS,
+    .run = run_squad,
+    EXAMPLE_COMMAND,
+};
+
+/* ---- kiln classify ---- */
+
+static const struct option classify_options[] = {
+    OPTION_GROUP_ROW("input and output"),
+    FINETUNE_PLACE_ROWS("write the fine-tuned model, predictions.jsonl and log.jsonl into this directory"),
+    OPTION_STRING_ROW(
+        "train_file", TUNE(train_file), NULL, "FILE",
+        "train on the texts and labels of this file: .csv, .tsv or, for JSON lines, .json or .jsonl"),
+    FINETUNE_PREDICT_ROWS("classify the texts of this file, in the same form"),
+    OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
+                      "column of the text, by name or number; default: sentence, text or another usual name, "
+                      "or the first of a pair of GLUE's"),
+    OTHER_NAME_ROW("text_column", text_column_name),
+    OPTION_STRING_ROW("text_pair_column_name", OWN(text_pair_column_name), NULL, "NAME",
+                      "column of the second text of pairs; default: sentence2 or another of GLUE's"),
+    OPTION_STRING_ROW("label_column_name", OWN(label_column_name), NULL, "NAME",
+                      "column of the label, by name or number; default: label, labels or another usual name"),
+    OTHER_NAME_ROW("label_column", label_column_name),
+    OPTION_FLAG_ROW("no_header", OWN(no_header),
+                    "read the first line of a .csv or .tsv as a row; columns are then called 1, 2, ..."),
+    OPTION_STRING_ROW(
+        "label_separator", OWN(label_separator), NULL, "CHARACTER",
+        "split several labels of a text at this character; default: a comma; JSON lists need none"),
+    OPTION_STRING_ROW("problem_type", OWN(problem_type), "auto", "NAME",
+                      "kind of labels: single_label_classification, multi_label_classification or "
+                      "regression; auto: the kind in the model's config.json; for a new classifier lists "
+                      "mean several labels, numbers with a decimal point regression, all else one label"),
+    FINETUNE_MODEL_ROWS,
+    FINETUNE_DO_ROWS("classify --predict_file",
+                     "score the predictions by GLUE's metrics; implies --do_predict"),
+    OPTION_GROUP_ROW("text"),
+    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
+                   "maximum number of tokens of a text or pair; a longer text, or the longer text of a pair, "
+                   "is cut at its end"),
+    LOWER_CASE_ROW,
+    OPTION_GROUP_ROW("training"),
+    FINETUNE_TRAINING_ROWS,
+    WEIGHT_DECAY_ROW,
+    OPTION_GROUP_ROW("prediction"),
+    OPTION_INT_ROW("predict_batch_size", TUNE(predict_batch_size), "8", 1, 1e6,
+                   "number of texts in a batch; texts are sorted by length"),
+    FINETUNE_LOG_ROWS,
+    OPTION_GROUP_ROW("flags of the replaced scripts"),
+    OPTION_ROWS_OF(settings_launcher, offsetof(struct example_args, launcher)),
+    {0},
+};
+
+static struct status run_classify(const void *args, int n_positional, const char *const *positional)
+{
+    const struct example_args *a = args;
+    (void)n_positional, (void)positional;
+    return finetune_command_run(&command_classify, &classify_task, args, &a->launcher, false);
+}
+
+const struct command command_classify = {
+    .name = "classify",
+    .summary = "fine-tune a model on labelled texts or pairs of texts, and classify texts",
+    .details =
+        "The fine-tuned model goes to OUTPUT_DIR/model, for `transformers` too.  A fine-tuned model keeps "
+        "its labels; a new classifier takes the labels of --train_file, sorted, numbers by value.",
+    .options = classify_options,
+    .usual = "init_checkpoint|output_dir|train_file|predict_file|text_column|label_column|problem_"
+             "type|" USUAL_FLAGS,
+    .run = run_classify,
+    EXAMPLE_COMMAND,
+};
+
+/* ---- kiln tag ---- */
+
+static const struct option tag_options[] = {
+    OPTION_GROUP_ROW("input and output"),
+    FINETUNE_PLACE_ROWS("write the fine-tuned model, predictions.conll and log.jsonl into this directory"),
+    OPTION_STRING_ROW("train_file", TUNE(train_file), NULL, "FILE",
+                      "train on the words and labels of this file: CoNLL columns, or JSON lines if its name "
+                      "ends in .json or .jsonl"),
+    FINETUNE_PREDICT_ROWS("label the sentences of this file, in the same form"),
+    OPTION_STRING_ROW("text_column_name", OWN(text_column_name), NULL, "NAME",
+                      "column of the words: a key in JSON lines (default: tokens or words), a number from 1 "
+                      "in CoNLL, or a name in CoNLL-U"),
+    OTHER_NAME_ROW("text_column", text_column_name),
+    OPTION_STRING_ROW("label_column_name", OWN(label_column_name), NULL, "NAME",
+                      "column of the labels; default: labels, ner_tags or tags in JSON lines, the last "
+                      "column in CoNLL, UPOS in CoNLL-U"),
+    OTHER_NAME_ROW("label_column", label_column_name),
+    FINETUNE_MODEL_ROWS,
+    FINETUNE_DO_ROWS("label --predict_file", "score the entities as seqeval does; implies --do_predict"),
+    OPTION_GROUP_ROW("text"),
+    OPTION_INT_ROW("max_seq_length", AT(max_seq_length), "128", 5, 65536,
+                   "maximum number of tokens of a sentence; a longer one is split"),
+    LOWER_CASE_ROW,
+    OPTION_GROUP_ROW("training"),
+    FINETUNE_TRAINING_ROWS,
+    WEIGHT_DECAY_ROW,
+    OPTION_GROUP_ROW("prediction"),
+    OPTION_INT_ROW("predict_batch_size", TUNE(predict_batch_size), "8", 1, 1e6,
+                   "number of sentences in a batch; sentences are sorted by length"),
+    FINETUNE_LOG_ROWS,
+    OPTION_GROUP_ROW("flags of the replaced scripts"),
+    OPTION_ROWS_OF(settings_launcher, offsetof(struct example_args, launcher)),
+    {0},
+};
+
+static struct status run_tag(const void *args, int n_positional, const char *const *positional)
+{
+    const struct example_args *a = args;
+    (void)n_positional, (void)positional;
+    return finetune_command_run(&command_tag, &tag_task, args, &a->launcher, false);
+}
+
+const struct command command_tag = {
+    .name = "tag",
+    .summary = "fine-tune a model to label the words of sentences, such as names, and label them",
+    .details = "The fine-tuned model goes to OUTPUT_DIR/model, for `transformers` too.  The first piece of a "
+               "word has its label.  A fine-tuned model keeps its labels; a new classifier takes the labels "
+               "of --train_file, sorted.",
+    .options = tag_options,
+    .usual = "init_checkpoint|output_dir|train_file|predict_file|text_column|label_column|" USUAL_FLAGS,
+    .run = run_tag,
+    EXAMPLE_COMMAND,
+};
